@@ -1,0 +1,23 @@
+/* passes: the pipeline. passes.def lists it top to bottom; each pass has one entry point, void pass_NAME(struct compile *). */
+#ifndef TPC_PASS_H
+#define TPC_PASS_H
+
+#include "op/op.h"
+
+enum property {
+    PROP_LOADED = 1, PROP_TYPED = 2, PROP_CANONICAL = 4, PROP_PLACED = 8, PROP_EXPLICIT = 16 /* reshards are nodes */, PROP_LOCAL = 32
+};
+struct compile {
+    struct arena *arena;
+    struct graph *graph;             /* what the next pass works on */
+    const struct options *options;   /* plan/plan.h: of tpc-shard; NULL in tpc-run */
+    struct plan *plan;               /* plan/plan.h; NULL before choose and in tpc-run */
+    struct graph **rank_graphs;      /* after localize: one per rank */
+    const char *model_path;
+};
+struct pass { const char *name, *purpose; void (*run)(struct compile *); unsigned needs, gives, breaks; };
+const struct pass *pass_list(int *n);
+/* Runs the passes from first to last (names, inclusive), verifying after each; dump_after: print the text form to stdout there. */
+void pass_run(struct compile *, const char *first, const char *last, const char *dump_after);
+
+#endif

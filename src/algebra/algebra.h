@@ -1,0 +1,154 @@
+/* algebra: dimension expressions, types, splits, placements. Values here are interned: equal means the same pointer.
+ *
+ * A struct alg is the interner; it also holds the facts (lower bounds of symbols) and equations under which expressions are
+ * simplified. It is not thread-safe: one per graph family, used by one thread; reading interned values from many threads is fine. */
+#ifndef TPC_ALGEBRA_H
+#define TPC_ALGEBRA_H
+
+#include "base/base.h"
+
+#define MAX_RANK 8  /* of a tensor; more is refused at load */
+
+struct alg;
+struct alg *alg_new(struct arena *);
+struct arena *alg_arena(const struct alg *);
+
+/* ---- dim.c: dimension expressions -------------------------------------------------------------------------------
+ * Canonical: a sum of products of atoms with integer coefficients; an atom is a symbol, a floor division, a mod, a min or a max.
+ * Children are canonical and sorted, so equal expressions are the same pointer. lo and hi bound the value under the facts. */
+enum dim_kind { DIM_INT, DIM_SYM, DIM_ADD, DIM_MUL, DIM_DIV, DIM_MOD, DIM_MIN, DIM_MAX };
+struct dim {
+    enum dim_kind kind;
+    int64_t k;                       /* INT: the value */
+    const char *name;                /* SYM */
+    int n;                           /* children: ADD, MUL, MIN, MAX: >= 2; DIV, MOD: 2. An integer child comes last in ADD, first in MUL */
+    const struct dim *const *arg;
+    int64_t lo, hi;                  /* inclusive; INT64_MIN / INT64_MAX: unbounded */
+    int id;                          /* order of creation: the canonical sort key */
+};
+const struct dim *dim_int(struct alg *, int64_t);
+/* The symbol of that name; lo is its fact (1 for a plain input dimension, 0 for a past length), the lowest one given wins. */
+const struct dim *dim_sym(struct alg *, const char *name, int64_t lo);
+const struct dim *dim_add(struct alg *, const struct dim *, const struct dim *);
+const struct dim *dim_sub(struct alg *, const struct dim *, const struct dim *);
+const struct dim *dim_neg(struct alg *, const struct dim *);
+const struct dim *dim_mul(struct alg *, const struct dim *, const struct dim *);
+/* Floor division and floor modulus. A divisor of 0 is a failure. */
+const struct dim *dim_div(struct alg *, const struct dim *, const struct dim *);
+const struct dim *dim_mod(struct alg *, const struct dim *, const struct dim *);
+const struct dim *dim_min(struct alg *, const struct dim *, const struct dim *);
+const struct dim *dim_max(struct alg *, const struct dim *, const struct dim *);
+/* The exact quotient a / b when it exists for every value of the symbols, else NULL. */
+const struct dim *dim_quotient(struct alg *, const struct dim *a, const struct dim *b);
+bool dim_is_int(const struct dim *, int64_t *out);      /* out may be NULL */
+bool dim_equals(const struct dim *, int64_t);
+/* Provable under the facts and equations. */
+bool dim_ge(struct alg *, const struct dim *a, const struct dim *b);
+bool dim_uses(const struct dim *, const char *symbol);
+/* The names of the symbols in d, each once, in order of first use. */
+int dim_symbols(const struct dim *, const char **out, int max);
+/* "2*B*(S + P) + 1", "S/4" (floor), "S%4", "min(S, 64)"; parses back to the same pointer. Symbols may hold any characters but
+ * those of the grammar; others are written in backquotes. NULL and *error set when the text is no expression.
+ * sym_lo: the fact given to symbols that are new. */
+char *dim_str(struct arena *, const struct dim *);
+const struct dim *dim_parse(struct alg *, const char *text, int64_t sym_lo, const char **error);
+
+/* Values for symbols. */
+struct binding { const char *name; int64_t value; };
+struct bindings { VEC(struct binding) list; };
+const int64_t *bindings_get(const struct bindings *, const char *name);
+void bindings_set(struct arena *, struct bindings *, const char *name, int64_t value);
+/* False when a symbol is unbound, or on overflow or division by zero. */
+bool dim_eval(const struct dim *, const struct bindings *, int64_t *out);
+
+/* ---- equations (also dim.c): assumptions met on the way, checked at every run ---------------------------------- */
+struct equation { const struct dim *left, *right; const char *why; };  /* as met, before rewriting */
+enum equate { EQ_KNOWN, EQ_ADDED, EQ_FALSE };
+/* States a = b. From then on every constructor rewrites to the simpler side: solved for a symbol when linear in it, else the
+ * hardest term (min, max, quotient, product) is replaced. A composite name (total = past + sequence) is the one replaced.
+ * EQ_KNOWN: already the same; EQ_FALSE: can't hold (4 = 5). Expressions made earlier keep their pointer: run them through
+ * dim_rewrite, or infer again. */
+enum equate alg_equate(struct alg *, const struct dim *a, const struct dim *b, const char *why);
+const struct dim *dim_rewrite(struct alg *, const struct dim *);
+int alg_equations(const struct alg *, const struct equation **out);
+
+/* ---- type.c ---------------------------------------------------------------------------------------------------- */
+enum dtype {                          /* ONNX's TensorProto.DataType numbers */
+    DT_NONE = 0, DT_F32 = 1, DT_U8 = 2, DT_I8 = 3, DT_U16 = 4, DT_I16 = 5, DT_I32 = 6, DT_I64 = 7, DT_STRING = 8, DT_BOOL = 9,
+    DT_F16 = 10, DT_F64 = 11, DT_U32 = 12, DT_U64 = 13, DT_BF16 = 16
+};
+size_t dtype_size(enum dtype);        /* bytes; 0 for DT_NONE, DT_STRING and numbers we don't know */
+const char *dtype_name(enum dtype);   /* f32 i64 bool ... */
+enum dtype dtype_parse(const char *name);
+bool dtype_is_float(enum dtype);
+
+struct type { enum dtype dtype; int rank; const struct dim *dim[MAX_RANK]; };   /* dtype DT_NONE: not known */
+bool type_eq(const struct type *, const struct type *);
+const struct dim *type_elements(struct alg *, const struct type *);
+char *type_str(struct arena *, const struct type *);                            /* "f32[B, S, 64]" */
+bool type_parse(struct alg *, const char *text, int64_t sym_lo, struct type *out, const char **error);
+/* Product of n sizes, then bytes; false on overflow or a negative size. */
+bool sizes_product(const int64_t *size, int n, int64_t *out);
+
+/* ---- split.c: how one dimension is dealt to t ranks -------------------------------------------------------------
+ * The dimension is outer repetitions of a period; a period is the pattern with every index standing for inner elements. A pattern
+ * is, for each rank, the ordered list of half-open intervals of [0, n) it holds; or balanced: n = q*t + m, rank r holds q+1
+ * indices if r < m, else q. Integer outer and inner are multiplied into a listed pattern, so a static dimension has one list
+ * (outer = inner = 1); adjoining intervals are joined. Ranks may hold nothing; ranks may overlap (KV heads repeated). */
+struct interval { int64_t lo, hi; };
+struct split {
+    int ranks;
+    bool balanced;
+    const struct dim *outer, *n, *inner;       /* n: length of the pattern, an integer unless balanced */
+    const int *count;                          /* listed: intervals of each rank */
+    const struct interval *const *list;        /* listed: [rank][count[rank]] */
+    bool partition, cover, whole;              /* each index held exactly once / at least once / by every rank, in order */
+    int id;
+};
+/* Even deal of n indices: a list for an integer n, balanced for a symbolic one. */
+const struct split *split_even(struct alg *, int ranks, const struct dim *n);
+const struct split *split_list(struct alg *, int ranks, int64_t n, const int *count, const struct interval *const *list);
+/* Every rank holds all of n (integer or symbolic: one interval, scaled by inner = n). */
+const struct split *split_whole(struct alg *, int ranks, const struct dim *n);
+const struct dim *split_size(struct alg *, const struct split *);              /* outer * n * inner */
+/* The split of outer * size * inner that deals the middle by s. */
+const struct split *split_scale(struct alg *, const struct split *, const struct dim *outer, const struct dim *inner);
+/* The inverse: the split of size / (outer * inner), or NULL where s cuts inside inner or differs between the outer repetitions. */
+const struct split *split_divide(struct alg *, const struct split *, const struct dim *outer, const struct dim *inner);
+/* What each rank holds of [lo, hi), counted from lo. NULL when s is not listed with outer = inner = 1 (a whole one is fine). */
+const struct split *split_restrict(struct alg *, const struct split *, int64_t lo, int64_t hi);
+/* Parts laid end to end, each listed (or whole); NULL if a size is symbolic. */
+const struct split *split_concat(struct alg *, int parts, const struct split *const *part);
+/* The same fractions of another size, where every bound stays an integer, else NULL. */
+const struct split *split_rescale(struct alg *, const struct split *, int64_t size);
+/* Groups of g consecutive indices that each rank touches: bounds lo/g .. ceil(hi/g). A cover; listed splits only, else NULL. */
+const struct split *split_image(struct alg *, const struct split *, int64_t g);
+/* True when everything rank r holds by a lies within what it holds by b, scaled to b's size (KV cover of query fractions). */
+bool split_fraction_within(const struct split *a, const struct split *b);
+/* Number of elements rank r holds, as an expression (balanced: (n + t-1-r)/t scaled). */
+const struct dim *split_extent(struct alg *, const struct split *, int rank);
+/* First pattern index that rank r holds, in pattern units (balanced: sum of the extents before it). */
+const struct dim *split_start(struct alg *, const struct split *, int rank);
+/* Concrete pieces of rank r for given symbol values: out gets global [lo, hi) element ranges of the dimension in order. Arena
+ * allocated; -1 when a symbol is unbound. owned: only indices that no lower rank holds. */
+int split_pieces(struct arena *, const struct split *, int rank, bool owned, const struct bindings *, struct interval **out);
+/* "t4 0-16/16-32/32-48/48-64", "t4 S*64: balanced(S)*64" ...: one token without spaces; parses back to the same pointer. */
+char *split_str(struct arena *, const struct split *);
+const struct split *split_parse(struct alg *, const char *text, const char **error);
+
+/* ---- placement.c ------------------------------------------------------------------------------------------------ */
+enum place { PLACE_R, PLACE_S, PLACE_P };
+enum redop { RED_NONE, RED_SUM, RED_MAX, RED_MIN, RED_PROD };
+struct placement { enum place kind; int dim; const struct split *split; enum redop op; };   /* dim, split: S; op: P */
+extern const struct placement placement_whole;                                                /* R */
+struct placement placement_split(int dim, const struct split *);    /* R where the split is whole */
+struct placement placement_partial(enum redop);
+bool placement_eq(struct placement, struct placement);
+char *placement_str(struct arena *, struct placement);              /* "R", "S(1; split)", "P(sum)" */
+bool placement_parse(struct alg *, const char *text, struct placement *out, const char **error);
+/* The type rank r holds of a value of global type t. */
+struct type placement_local(struct alg *, const struct type *, struct placement, int rank);
+const char *redop_name(enum redop);
+enum redop redop_parse(const char *);
+
+#endif

@@ -1,0 +1,70 @@
+/* base: memory by lifetime, user errors, checked arithmetic, files. Nothing here knows about models. */
+#ifndef TPC_BASE_H
+#define TPC_BASE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+/* ---- arena.c: memory that dies together; blocks are zeroed and 64-byte aligned ------------------------------- */
+struct arena;
+struct arena *arena_new(void);
+void arena_free(struct arena *);
+/* Never returns NULL: out of memory ends the program with status 1. */
+void *arena_alloc(struct arena *, size_t bytes);
+/* Room for count items of size bytes; an overflow of the product is a failure, not a short block. */
+void *arena_array(struct arena *, size_t count, size_t size);
+char *arena_strdup(struct arena *, const char *);
+char *arena_strndup(struct arena *, const char *, size_t);
+char *arena_printf(struct arena *, const char *format, ...) __attribute__((format(printf, 2, 3)));
+#define NEW(arena, type) ((type *)arena_alloc((arena), sizeof(type)))
+#define NEWN(arena, type, count) ((type *)arena_array((arena), (size_t)(count), sizeof(type)))
+
+/* A growable array: struct { T *at; int n, cap; }. VEC_PUSH grows it in the arena (the old block is abandoned). */
+#define VEC(type) struct { type *at; int n, cap; }
+#define VEC_PUSH(arena, v, item) \
+    ((v)->n == (v)->cap ? (void)((v)->at = vec_grow((arena), (v)->at, &(v)->cap, (v)->n, sizeof *(v)->at)) : (void)0, \
+     (void)((v)->at[(v)->n++] = (item)))
+void *vec_grow(struct arena *, void *old, int *cap, int n, size_t size);
+
+/* ---- diag.c: what people read. Two kinds of failure: fail() for what the user can mend, bug() for what we broke. */
+/* One sentence that names file, node and tensor, what was expected and what was found. Exit status 1. */
+_Noreturn void fail(const char *format, ...) __attribute__((format(printf, 1, 2)));
+/* Wrong usage. Exit status 2. */
+_Noreturn void fail_usage(const char *format, ...) __attribute__((format(printf, 1, 2)));
+/* A broken invariant: prints file and line, aborts. */
+_Noreturn void bug_at(const char *file, int line, const char *format, ...) __attribute__((format(printf, 3, 4)));
+#define bug(...) bug_at(__FILE__, __LINE__, __VA_ARGS__)
+#define require(condition) ((condition) ? (void)0 : bug("broken invariant: %s", #condition))
+void warn(const char *format, ...) __attribute__((format(printf, 1, 2)));
+/* Printed under -v only. */
+void explain(const char *format, ...) __attribute__((format(printf, 1, 2)));
+/* Set once in main: the program's name for messages, -1 quiet, 0 normal, 1 verbose. */
+void diag_setup(const char *program, int verbosity);
+/* Run before fail, fail_usage or bug ends the process (remove half-written files, MPI_Abort). Newest first. */
+void diag_on_failure(void (*hook)(void *, int status), void *data);
+void diag_forget(void (*hook)(void *, int status), void *data);
+
+/* ---- check.c: sizes of hostile files. All return false on overflow and leave *out alone. ----------------------- */
+bool add_i64(int64_t a, int64_t b, int64_t *out);
+bool sub_i64(int64_t a, int64_t b, int64_t *out);
+bool mul_i64(int64_t a, int64_t b, int64_t *out);
+/* Mathematical floor division and modulus; b != 0. */
+int64_t floordiv_i64(int64_t a, int64_t b);
+int64_t floormod_i64(int64_t a, int64_t b);
+
+/* ---- file.c ------------------------------------------------------------------------------------------------- */
+struct map { const uint8_t *at; size_t bytes; };
+/* Whole file, read-only; missing or unreadable is a failure naming it. An empty file gives bytes == 0. */
+struct map map_file(const char *path);
+/* False and no message when the file can't be opened. */
+bool try_map_file(const char *path, struct map *out);
+void unmap(struct map);
+bool path_exists(const char *path);
+char *path_join(struct arena *, const char *dir, const char *name);
+char *path_dir(struct arena *, const char *path);
+/* Removes a folder of plain files and the folder itself; silent when absent. */
+void remove_folder(const char *path);
+
+#endif

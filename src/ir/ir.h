@@ -1,0 +1,177 @@
+/* ir: one graph of nodes and values. Attributes are decoded once, at load, by the op's row; nothing later parses a string.
+ *
+ * Canonical form (after the shapes pass): an operand that only says a size is gone. Its content is the node's output type (Reshape,
+ * Expand, ConstantOfShape) or an attribute of kind DIMS named in the op's row (Slice starts, Split split, Reduce axes, ...). */
+#ifndef TPC_IR_H
+#define TPC_IR_H
+
+#include "algebra/algebra.h"
+
+struct node;
+struct graph;
+
+/* ---- constants: initializers and Constant nodes, inline or external, one notion ------------------------------------ */
+struct source { const char *path; int64_t offset, length; };     /* a byte range of an external file; path NULL: inline */
+struct constant {
+    enum dtype dtype;
+    int rank;
+    int64_t dim[MAX_RANK];
+    int64_t bytes;
+    const void *data;                /* inline, or mapped on demand by constant_data; any alignment */
+    struct source source;
+    const char *origin;              /* name of the initializer in the source model whose bytes these are; NULL: computed by us */
+};
+/* The bytes. Maps an external file at first use; missing or short is a failure naming file and tensor. */
+const void *constant_data(struct constant *, const char *name);
+/* Element i of an integer or boolean constant. */
+int64_t constant_int(struct constant *, const char *name, int64_t i);
+double constant_float(struct constant *, const char *name, int64_t i);
+int64_t constant_elements(const struct constant *);
+
+/* ---- values ---------------------------------------------------------------------------------------------------------- */
+/* Shape information: the value of a small integer or boolean tensor as a vector of expressions, beside its type. */
+struct dims_value { int n; const struct dim **at; };             /* rank 0: n == 1 */
+
+struct value {
+    const char *name;
+    struct type type;                /* global type; after localize, this rank's */
+    struct constant *constant;       /* not NULL: a constant */
+    struct dims_value *dims;         /* not NULL: known shape information */
+    struct node *producer;           /* NULL: graph input or constant */
+    int index;                       /* which output of the producer */
+    int id;                          /* position in graph.values */
+    struct placement place;          /* where its producer leaves it (after choose) */
+    bool placed;
+};
+
+/* ---- attributes ------------------------------------------------------------------------------------------------------ */
+enum attr_kind { ATTR_INT, ATTR_FLOAT, ATTR_STRING, ATTR_INTS, ATTR_FLOATS, ATTR_DIMS, ATTR_TENSOR, ATTR_GRAPH, ATTR_RAW };
+struct attr {
+    const char *name;
+    enum attr_kind kind;
+    bool set;                        /* false: absent and without default */
+    int64_t i;                       /* INT */
+    double f;                        /* FLOAT */
+    const char *s;                   /* STRING */
+    int n;                           /* INTS, FLOATS, DIMS: count; RAW: bytes */
+    const int64_t *ints;
+    const double *floats;
+    const struct dim **dims;         /* DIMS: expressions; all integers where the op takes plain ints */
+    struct constant *tensor;
+    const void *raw;                 /* RAW: the AttributeProto as found (ops without a row) */
+};
+
+/* ---- rows: one per op, the projection of schemas/ops.def that src/op/table.c builds ------------------------------------- */
+struct rule;                         /* op/op.h */
+struct kcall;                        /* kern/kern.h */
+struct kenv;
+struct op_attr { const char *name; enum attr_kind kind; bool has_default; struct attr value; };
+struct op_operand {
+    const char *name;
+    bool optional, variadic;
+    const char *size;                /* NULL: data. "@name": folded into the DIMS attribute name; "@type": into the output type */
+};
+struct op {
+    const char *name, *domain;
+    int since;                       /* first opset of the form this row describes */
+    int min_in, max_in, min_out, max_out;           /* max -1: variadic */
+    int nin, nout, nattr;
+    const struct op_operand *in, *out;
+    const struct op_attr *attr;
+    unsigned flags;                  /* op/op.h */
+    void (*infer)(struct graph *, struct node *);                        /* output types from operands; mismatch is a failure */
+    void (*value)(struct graph *, struct node *);                        /* shape information, where it carries any; or NULL */
+    struct rule *(*rule)(struct graph *, const struct node *);           /* NULL: only whole */
+    void (*lower)(struct graph *, struct node *);                        /* NULL: its split form is itself */
+    void (*expand)(struct graph *, struct node *);                       /* IR-only ops: standard ops at emit; NULL: none */
+    void (*kernel)(struct kcall *);                                      /* NULL: none (collectives) */
+    const char *infer_name, *value_name, *rule_name, *lower_name, *expand_name, *kernel_name;   /* "none" where NULL; --list-ops */
+};
+/* The row, or NULL. Domain "" and "ai.onnx" are one. */
+const struct op *op_find(const char *domain, const char *name);
+int op_count(void);
+const struct op *op_at(int index);
+
+/* ---- nodes ------------------------------------------------------------------------------------------------------------ */
+struct node {
+    const struct op *op;             /* NULL: no row; optype and domain tell */
+    const char *optype, *domain;     /* domain "" is ai.onnx */
+    const char *name;
+    int nin, nout, nattr;
+    struct value **in;               /* NULL where an optional input is absent; positions are kept */
+    struct value **out;              /* likewise; trailing absent ones are cut */
+    struct attr *attr;               /* in the order of the op's row (all present), or as found when op is NULL */
+    int opset;                       /* opset of its domain at load (ops without a row keep it) */
+    void *strategy;                  /* chosen by choose; struct strategy of plan/plan.h */
+};
+
+struct state { struct value *past, *present; int dim; };         /* dim: the growing dimension, -1 none */
+struct meta { const char *key, *text; };
+
+struct graph {
+    struct arena *arena;
+    struct alg *alg;
+    const char *name, *path;         /* path: the file it came from, for messages; may be NULL */
+    VEC(struct node *) nodes;        /* topologically sorted */
+    VEC(struct value *) values;      /* every value ever made; dead ones have no producer and no users */
+    VEC(struct value *) inputs, outputs;
+    VEC(struct state) states;
+    VEC(struct meta) meta;
+    VEC(struct meta) opsets;         /* domain -> version as text, of the source */
+    int64_t ir_version;
+    int opset;                       /* of ai.onnx that the graph's nodes follow after load: max(source, 23) */
+    int ranks, rank;                 /* ranks: 0 before choose; rank: -1 for the global graph */
+    unsigned properties;             /* passes/pass.h */
+};
+
+/* ---- graph.c ------------------------------------------------------------------------------------------------------------ */
+struct graph *graph_new(struct arena *, struct alg *, const char *name);
+/* A new value; a name already in use gets a suffix. */
+struct value *graph_value(struct graph *, const char *name, const struct type *);
+struct value *graph_constant(struct graph *, const char *name, enum dtype, int rank, const int64_t *dim, const void *data);
+struct value *graph_ints(struct graph *, const char *name, int n, const int64_t *at);             /* i64[n] */
+/* A node with attributes at their defaults, inserted nowhere. Outputs are to be set by the caller (node_output). */
+struct node *graph_node(struct graph *, const struct op *, const char *name, int nin, struct value *const *in, int nout);
+void node_output(struct graph *, struct node *, int index, struct value *);
+void graph_append(struct graph *, struct node *);
+/* Insert before position at in g->nodes. */
+void graph_insert(struct graph *, int at, struct node *);
+struct value *graph_find(const struct graph *, const char *name);
+/* Every use of old becomes new (also as graph output when outputs is true). */
+void graph_replace(struct graph *, struct value *old, struct value *new_value, bool outputs);
+/* Drops nodes none of whose outputs is used; keeps graph inputs. Renumbers nothing. */
+void graph_prune(struct graph *);
+/* Sorts g->nodes topologically, stable; a cycle is a failure naming a node in it. */
+void graph_sort(struct graph *);
+/* Uses of each value, by value id; a graph output is a use with node NULL. Arena: scratch. */
+struct use { struct node *node; int index; };
+struct uses { int n; struct use *at; };
+struct uses *graph_uses(const struct graph *, struct arena *);
+const char *graph_meta(const struct graph *, const char *key);
+void graph_set_meta(struct graph *, const char *key, const char *text);
+/* "model.onnx: node 'x' (MatMul)" for messages. */
+const char *node_where(const struct graph *, const struct node *);
+
+/* ---- attr.c: by name of the op's row; a name that is not in the row is a bug() ----------------------------------------- */
+struct attr *node_attr(const struct node *, const char *name);
+bool attr_is_set(const struct node *, const char *name);
+int64_t attr_int(const struct node *, const char *name);
+double attr_float(const struct node *, const char *name);
+const char *attr_string(const struct node *, const char *name);
+/* INTS, or DIMS whose entries are all integers (else bug). Returns the count; *out valid as long as the graph. */
+int attr_ints(const struct graph *, const struct node *, const char *name, const int64_t **out);
+int attr_dims(const struct node *, const char *name, const struct dim ***out);
+void attr_set_int(struct node *, const char *name, int64_t);
+void attr_set_string(struct node *, const char *name, const char *);
+void attr_set_dims(struct graph *, struct node *, const char *name, int n, const struct dim *const *);
+void attr_set_ints(struct graph *, struct node *, const char *name, int n, const int64_t *);
+
+/* ---- text.c / parse.c: the text form. parse(print(g)) prints the same text. ---------------------------------------------- */
+void graph_print(const struct graph *, FILE *);
+/* A malformed text is a failure with line and column. */
+struct graph *graph_parse(struct arena *, struct alg *, const char *text, const char *file);
+
+/* ---- verify.c: invariants; a violation is a bug() naming after, node and value ------------------------------------------- */
+void graph_verify(const struct graph *, const char *after);
+
+#endif

@@ -1,0 +1,36 @@
+/* kern: what an op computes. Kernels work on dense row-major tensors and attributes; they know no graph, no plan and no rank.
+ * Dispatch, shapes and memory are the caller's: outputs come with dims set and data allocated. Sums are accumulated in float32 (float64
+ * for f64) whatever the storage; -inf, NaN and fully masked rows behave as the unfused standard ops do. */
+#ifndef TPC_KERN_H
+#define TPC_KERN_H
+
+#include "ir/ir.h"
+
+struct tensor { enum dtype dtype; int rank; int64_t dim[MAX_RANK]; void *data; };   /* data NULL: absent optional operand */
+int64_t tensor_elements(const struct tensor *);
+size_t tensor_bytes(const struct tensor *);
+
+/* Per rank, made once: threads, scratch that only grows, packed weights, oneDNN engine. */
+struct kenv;
+struct kenv *kenv_new(int threads);
+void kenv_free(struct kenv *);
+int kenv_threads(const struct kenv *);
+void *kenv_scratch(struct kenv *, size_t bytes);     /* valid until the next call of the same kernel; zero bytes gives a valid pointer */
+
+struct kcall {
+    const struct node *node;         /* for attributes only: attr_int(call->node, "axis") */
+    const struct graph *graph;       /* for node_where in messages and attr_ints */
+    int nin, nout;
+    const struct tensor *in;         /* operands in the node's positions; folded shape operands may be missing: see dims */
+    struct tensor *out;
+    const bool *in_constant;         /* operand is a weight: may be packed and cached in cache; NULL: none is */
+    void **cache;                    /* one slot per node, kept between calls, freed by kenv_free; NULL: no caching */
+    const struct bindings *bind;     /* values of symbols, for DIMS attributes (call_dims) */
+    struct kenv *env;
+};
+/* A DIMS attribute evaluated for this call; returns the count. An unbound symbol is a bug(). */
+int call_dims(const struct kcall *, const char *attr, int64_t *out, int max);
+
+/* Each kernel is void kern_NAME(struct kcall *); schemas/ops.def declares them all (kern/table.h is made from it by macro). */
+
+#endif

@@ -1,0 +1,83 @@
+/* op: what an operation means. One row per op in schemas/ops.def; inference, rule and lowering of a family stand side by side in
+ * src/op/FAMILY.c, its kernels in the twin src/kern/FAMILY.c.
+ *
+ * Nodes are in canonical form for rules (shape operands gone); inference and value see both forms: an operand that is there is read
+ * through its dims value, an absent one through the attribute or the recorded output type. */
+#ifndef TPC_OP_H
+#define TPC_OP_H
+
+#include "ir/ir.h"
+
+enum op_flag {
+    OP_PRODUCT = 1,        /* MatMul, Gemm, Conv, fused attention: sequence splits do not pass; a weight operand seeds splits */
+    OP_BARRIER = 2,        /* Softmax and the like: sequence splits do not pass */
+    OP_ELEMENTWISE = 4,    /* fusable: costed as a third of its bytes */
+    OP_VIEW = 8,           /* the output is the input's bytes: Reshape, Squeeze, Identity; no cost */
+    OP_INTERNAL = 16,      /* exists only inside; has an emit expansion */
+    OP_COLLECTIVE = 32,    /* domain tpc */
+    OP_COMMUTES = 64,      /* operands 0 and 1 may be exchanged (equal nodes merge) */
+    OP_SEEDS = 128,        /* its weight operands seed splits: MatMul, Gemm, Conv, Gather */
+    OP_GROWS = 256         /* a state pair may pass: output = past + new along an axis (Concat, fused attention) */
+};
+
+/* ---- factor rules (rule.c): design.md section 4 ------------------------------------------------------------------------
+ * Every dimension of every operand and result is a sequence of factors, outer to inner, or parts laid end to end. */
+enum factor_flag {
+    FACTOR_WHOLE = 1,      /* ! never split */
+    FACTOR_POSITION = 2,   /* @ the index means something: acts as ! unless a lowering uses the start of the split */
+    FACTOR_CONTRACTED = 4, /* summed or attended over (also when whole): how a sequence dimension is recognised */
+    FACTOR_DROPPED = 8,    /* absent from the results because it is cut away (Slice, unused part): no reduction needed */
+    FACTOR_HEADS = 16,     /* seeded: outer factor of a Reshape that splits or merges, head factors of attention, Repeat's result */
+    FACTOR_LOWERED = 32    /* split only by the row's lowering; red tells what its result is (Gather from a split table: sum) */
+};
+struct factor { char name[12]; const struct dim *size; unsigned flags; enum redop red; };  /* red: absent from results, reduced by */
+struct rule_part { int n; int factor[MAX_RANK]; };                  /* a product, outer to inner; n == 0: size 1 (broadcast) */
+struct rule_dim { int n; struct rule_part *part; };                 /* parts laid end to end; n == 1 mostly */
+struct rule_operand { bool present; bool term; int rank; struct rule_dim dim[MAX_RANK]; };  /* term: + counts once: P when a sum factor is split */
+/* An attribute that states a size: localize writes the local extent of the product. */
+struct rule_size { const char *attr; struct rule_part part; };
+struct rule {
+    int nfactor;
+    struct factor *factor;
+    int nin, nout;
+    struct rule_operand *in, *out;
+    int nlinear;                     /* sets of operands, as bit masks, in which the op is jointly linear while the others are whole */
+    uint32_t linear[8];
+    bool moves;                      /* only moves elements: passes every reduction, not just sum */
+    int nsize;
+    struct rule_size size[4];
+    int ngroup, group[8];            /* factors that split together: the parts of a |; several factors, one group per rule */
+    int query_outer, query_inner;    /* (hk g): a rank holds whole groups or heads of one group; -1: no such product */
+};
+
+/* Building a rule. Factors are numbered from 0; names are for printing only. */
+struct rule *rule_new(struct graph *, const struct node *);         /* operands present as in the node, ranks set, dims empty */
+int rule_factor(struct graph *, struct rule *, const char *name, const struct dim *size, unsigned flags);
+/* Appends factor f as the innermost of part p of dimension d (creating parts up to p). */
+void rule_put(struct graph *, struct rule_operand *, int d, int part, int f);
+void rule_linear(struct rule *, uint32_t operands);
+/* "(b.. m k)(k n) -> (b.. m n)  k: sum  linear 0, 1"; prints and parses (parse: for fixed rules and for tests). */
+char *rule_str(struct arena *, const struct rule *);
+/* Sizes and the number of dims behind ".." come from the node's types; a text that does not fit them is a bug(). */
+struct rule *rule_parse(struct graph *, const struct node *, const char *text);
+/* The rule of a node: by its row; NULL when it has none (kept whole). Checks the rule against the types (product of sizes). */
+struct rule *rule_of(struct graph *, const struct node *);
+
+/* A choice: splits given to factors (split[f], over the factor's own size) or to one product of adjoining factors. */
+struct choice {
+    const struct split **factor;     /* by factor, NULL: whole */
+    int nproduct, product[MAX_RANK]; /* adjoining factors, outer to inner, split as one */
+    const struct split *product_split;
+};
+/* Placements of all operands and results under a choice. An operand that lacks the inner factors of a product takes the image of
+ * the split; a result that lacks a split factor is P(red); a term is P. False: no legal strategy (a whole factor would be cut, two
+ * dims of one operand split, a factor lost without reduction, a sum over an overlapping split, groups not uniform). */
+bool rule_project(struct graph *, const struct rule *, int ranks, const struct choice *, struct placement *in, struct placement *out);
+
+/* ---- node-making helpers for passes and lowerings (build.c): infer the result, append to the graph's pending list -------- */
+/* A node with one output, typed by its op's inference; not inserted. */
+struct node *op_node(struct graph *, const char *domain, const char *op, const char *name, int nin, struct value *const *in);
+/* Runs the row's inference (and value); unknown ops keep declared output types. */
+void op_infer(struct graph *, struct node *);
+
+#endif
