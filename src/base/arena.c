@@ -1,0 +1,148 @@
+/* arena.c: memory by lifetime. An arena is a chain of blocks; allocation moves a mark, freeing happens all at once.
+ *
+ * Every allocation is zeroed and 64-byte aligned. Small requests share blocks whose size doubles up to a cap; a large request gets
+ * a block of its own, taken with calloc, so that big zeroed areas cost no page until they are touched. A request that cannot be
+ * met, or whose size overflows, ends the program: callers never see NULL.
+ */
+#include "base/base.h"
+
+#include <limits.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { ALIGN = 64, FIRST_BLOCK = 1 << 12, LAST_BLOCK = 1 << 20 };
+
+struct block {
+    struct block *next;
+    unsigned char *at;      /* first free byte, aligned */
+    size_t room;            /* free bytes after it */
+};
+
+struct arena {
+    struct block *shared;   /* small requests come from its head */
+    struct block *own;      /* one large request each */
+    size_t next_size;
+};
+
+static _Noreturn void out_of_memory(size_t bytes)
+{
+    fail("out of memory: expected %zu more bytes, found none", bytes);
+}
+
+static size_t round_up(size_t bytes)
+{
+    if (bytes > SIZE_MAX / 2)
+        out_of_memory(bytes);
+    return (bytes + ALIGN - 1) & ~(size_t)(ALIGN - 1);
+}
+
+static struct block *block_new(size_t room, struct block *next)
+{
+    size_t head = round_up(sizeof(struct block)) + ALIGN;
+    struct block *b = calloc(1, head + room);
+    if (!b)
+        out_of_memory(room);
+    uintptr_t start = (uintptr_t)(b + 1);
+    b->at = (unsigned char *)(b + 1) + (ALIGN - start % ALIGN) % ALIGN;
+    b->room = room;
+    b->next = next;
+    return b;
+}
+
+static void blocks_free(struct block *b)
+{
+    while (b) {
+        struct block *next = b->next;
+        free(b);
+        b = next;
+    }
+}
+
+struct arena *arena_new(void)
+{
+    struct arena *a = calloc(1, sizeof *a);
+    if (!a)
+        out_of_memory(sizeof *a);
+    a->next_size = FIRST_BLOCK;
+    return a;
+}
+
+void arena_free(struct arena *a)
+{
+    if (!a)
+        return;
+    blocks_free(a->shared);
+    blocks_free(a->own);
+    free(a);
+}
+
+static void *take(struct block *b, size_t bytes)
+{
+    void *p = b->at;
+    b->at += bytes;
+    b->room -= bytes;
+    return p;
+}
+
+void *arena_alloc(struct arena *a, size_t bytes)
+{
+    size_t need = round_up(bytes ? bytes : 1);
+    if (a->shared && a->shared->room >= need)
+        return take(a->shared, need);
+    if (need > a->next_size / 4) {
+        a->own = block_new(need, a->own);
+        return take(a->own, need);
+    }
+    a->shared = block_new(a->next_size, a->shared);
+    if (a->next_size < LAST_BLOCK)
+        a->next_size *= 2;
+    return take(a->shared, need);
+}
+
+void *arena_array(struct arena *a, size_t count, size_t size)
+{
+    size_t bytes;
+    if (__builtin_mul_overflow(count, size, &bytes))
+        fail("out of memory: expected room for %zu items of %zu bytes, more than an address can hold", count, size);
+    return arena_alloc(a, bytes);
+}
+
+char *arena_strndup(struct arena *a, const char *s, size_t n)
+{
+    size_t length = strnlen(s, n);
+    char *copy = arena_alloc(a, length + 1);
+    memcpy(copy, s, length);
+    return copy;
+}
+
+char *arena_strdup(struct arena *a, const char *s)
+{
+    return arena_strndup(a, s, strlen(s));
+}
+
+char *arena_printf(struct arena *a, const char *format, ...)
+{
+    va_list args, again;
+    va_start(args, format);
+    va_copy(again, args);
+    int length = vsnprintf(NULL, 0, format, args);
+    va_end(args);
+    require(length >= 0);
+    char *out = arena_alloc(a, (size_t)length + 1);
+    (void)vsnprintf(out, (size_t)length + 1, format, again);
+    va_end(again);
+    return out;
+}
+
+void *vec_grow(struct arena *a, void *old, int *cap, int n, size_t size)
+{
+    if (*cap > INT_MAX / 2)
+        fail("out of memory: expected a list of at most %d items, found more", INT_MAX);
+    int grown = *cap ? 2 * *cap : 4;
+    void *at = arena_array(a, (size_t)grown, size);
+    if (n > 0)
+        memcpy(at, old, (size_t)n * size);
+    *cap = grown;
+    return at;
+}

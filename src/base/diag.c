@@ -1,0 +1,161 @@
+/* diag.c: everything people read when something goes wrong, and the hooks that clean up before the process ends.
+ *
+ * fail() is for what the user can mend, fail_usage() for a wrong command line, bug_at() for a broken invariant of ours. Each message
+ * is one line on stderr, written with one call so that lines of several ranks don't mix. Hooks run newest first, once: a hook that
+ * fails itself ends the process without running again. Rank threads may fail at the same time: the first one wins, the others wait.
+ */
+#include "base/base.h"
+
+#include <pthread.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { MAX_HOOKS = 32, MAX_LINE = 4096 };
+
+struct hook { void (*run)(void *, int status); void *data; };
+
+static const char *program_name = "tpc";
+static int verbosity_level;
+static struct hook hooks[MAX_HOOKS];
+static int hook_count;
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_t failing_thread;
+static bool failing;
+
+void diag_setup(const char *program, int verbosity)
+{
+    program_name = program;
+    verbosity_level = verbosity;
+}
+
+void diag_on_failure(void (*run)(void *, int status), void *data)
+{
+    pthread_mutex_lock(&lock);
+    bool room = hook_count < MAX_HOOKS;
+    if (room)
+        hooks[hook_count++] = (struct hook){run, data};
+    pthread_mutex_unlock(&lock);
+    require(room);
+}
+
+void diag_forget(void (*run)(void *, int status), void *data)
+{
+    pthread_mutex_lock(&lock);
+    for (int i = hook_count - 1; i >= 0; i--)
+        if (hooks[i].run == run && hooks[i].data == data) {
+            memmove(&hooks[i], &hooks[i + 1], (size_t)(hook_count - 1 - i) * sizeof hooks[0]);
+            hook_count--;
+            break;
+        }
+    pthread_mutex_unlock(&lock);
+}
+
+/* One line, one write; control characters of hostile names are shown as '?'. */
+static void say(const char *level, const char *format, va_list args)
+{
+    char line[MAX_LINE];
+    int head = snprintf(line, sizeof line - 2, "%.64s: %s", program_name, level);
+    if (head < 0)
+        return;
+    size_t used = (size_t)head;
+    int body = vsnprintf(line + used, sizeof line - 1 - used, format, args);
+    if (body < 0)
+        return;
+    size_t length = strlen(line);
+    for (size_t i = 0; i < length; i++)
+        if ((unsigned char)line[i] < 0x20 || line[i] == 0x7f)
+            line[i] = '?';
+    line[length] = '\n';
+    (void)fwrite(line, 1, length + 1, stderr);
+    (void)fflush(stderr);
+}
+
+/* True for the thread that may end the process; another failing thread waits for that end forever. */
+static bool first_to_fail(void)
+{
+    pthread_mutex_lock(&lock);
+    bool again = failing && pthread_equal(failing_thread, pthread_self());
+    bool first = !failing;
+    if (first) {
+        failing = true;
+        failing_thread = pthread_self();
+    }
+    pthread_mutex_unlock(&lock);
+    if (!first && !again)
+        for (;;)
+            (void)pause();
+    return first;
+}
+
+static void run_hooks(int status)
+{
+    while (hook_count > 0) {
+        struct hook h = hooks[--hook_count];
+        h.run(h.data, status);
+    }
+}
+
+/* exit() would run handlers of libraries whose threads may still be busy: flush what is ours and leave. */
+static _Noreturn void leave(bool first, int status)
+{
+    if (first)
+        run_hooks(status);
+    (void)fflush(NULL);
+    _Exit(status);
+}
+
+void fail(const char *format, ...)
+{
+    bool first = first_to_fail();
+    va_list args;
+    va_start(args, format);
+    say("", format, args);
+    va_end(args);
+    leave(first, 1);
+}
+
+void fail_usage(const char *format, ...)
+{
+    bool first = first_to_fail();
+    va_list args;
+    va_start(args, format);
+    say("", format, args);
+    va_end(args);
+    leave(first, 2);
+}
+
+void bug_at(const char *file, int line, const char *format, ...)
+{
+    bool first = first_to_fail();
+    char level[256];
+    (void)snprintf(level, sizeof level, "bug at %s:%d: ", file, line);
+    va_list args;
+    va_start(args, format);
+    say(level, format, args);
+    va_end(args);
+    if (first)
+        run_hooks(134);
+    abort();
+}
+
+void warn(const char *format, ...)
+{
+    if (verbosity_level < 0)
+        return;
+    va_list args;
+    va_start(args, format);
+    say("warning: ", format, args);
+    va_end(args);
+}
+
+void explain(const char *format, ...)
+{
+    if (verbosity_level < 1)
+        return;
+    va_list args;
+    va_start(args, format);
+    say("", format, args);
+    va_end(args);
+}
