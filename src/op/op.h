@@ -74,6 +74,28 @@ struct choice {
  * dims of one operand split, a factor lost without reduction, a sum over an overlapping split, groups not uniform). */
 bool rule_project(struct graph *, const struct rule *, int ranks, const struct choice *, struct placement *in, struct placement *out);
 
+/* ---- helpers of inference (infer.c), shared by the families --------------------------------------------------------------- */
+/* Type of operand i; absent or untyped is a failure naming it. */
+const struct type *op_operand(const struct graph *, const struct node *, int i);
+/* Sets the type of output i where the node has it. */
+void op_result(struct graph *, struct node *, int i, enum dtype, int rank, const struct dim *const *dim);
+/* The one size of two dims that must agree. Different symbolic ones are equated; a contradiction is a failure. what: "the inner
+ * dimensions of A and B" ... */
+const struct dim *op_same_dim(struct graph *, const struct node *, const struct dim *a, const struct dim *b, const char *what);
+/* One dimension of a broadcast: 1 gives way, else they must agree. */
+const struct dim *op_broadcast_dim(struct graph *, const struct node *, const struct dim *a, const struct dim *b, const char *what);
+/* Right-aligned broadcast of n types; dtype is that of the first. */
+struct type op_broadcast(struct graph *, const struct node *, int n, const struct type *const *type);
+/* An axis in [-rank, rank) as [0, rank); anything else is a failure. */
+int op_axis(const struct graph *, const struct node *, int64_t axis, int rank);
+/* Shape information of a value: its dims, or those of a small integer or boolean constant (remembered); NULL when there is none. */
+const struct dims_value *op_dims(struct graph *, struct value *);
+/* Gives output 0 of the node its shape information: room for n expressions, to be filled. */
+const struct dim **op_set_dims(struct graph *, struct node *, int n);
+/* The expressions that say sizes: of shape operand i when the node still has it, else of the folded DIMS attribute. Returns the
+ * count; -1: present but not known; -2: neither. */
+int op_size_operand(struct graph *, const struct node *, int i, const char *attr, const struct dim *const **out);
+
 /* ---- node-making helpers for passes and lowerings (build.c): infer the result, append to the graph's pending list -------- */
 /* A node with one output, typed by its op's inference; not inserted. */
 struct node *op_node(struct graph *, const char *domain, const char *op, const char *name, int nin, struct value *const *in);

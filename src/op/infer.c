@@ -1,0 +1,154 @@
+/* What inference of all families shares: operands, agreeing dimensions, broadcasting, shape information.
+ *
+ * Inference is symbolic. Two dimensions that must agree and are not the same expression become an equation (design.md section 2);
+ * it is checked against the real inputs at every run. Only a contradiction, such as 4 = 5, is an error here. */
+#include "op/op.h"
+
+#define MOST_DIMS 4096      /* elements of a constant that may be shape information */
+
+static const char *operand_name(const struct node *node, int i)
+{
+    if (!node->op || !node->op->nin)
+        return "operand";
+    int last = node->op->nin - 1;
+    return node->op->in[i < last ? i : last].name;
+}
+
+const struct type *op_operand(const struct graph *g, const struct node *node, int i)
+{
+    if (i >= node->nin || !node->in[i])
+        fail("%s: operand %d (%s) is missing", node_where(g, node), i, operand_name(node, i));
+    if (node->in[i]->type.dtype == DT_NONE)
+        fail("%s: the type of operand %d (%s, '%s') is not known", node_where(g, node), i, operand_name(node, i), node->in[i]->name);
+    return &node->in[i]->type;
+}
+
+void op_result(struct graph *g, struct node *node, int i, enum dtype dtype, int rank, const struct dim *const *dim)
+{
+    if (rank > MAX_RANK)
+        fail("%s: the result has %d dimensions, at most %d are handled", node_where(g, node), rank, MAX_RANK);
+    if (i >= node->nout || !node->out[i])
+        return;
+    struct type type = {.dtype = dtype, .rank = rank};
+    for (int d = 0; d < rank; d++)
+        type.dim[d] = dim_rewrite(g->alg, dim[d]);
+    node->out[i]->type = type;
+}
+
+/* ---- dimensions that must agree ------------------------------------------------------------------------------------- */
+
+/* "A f32[B, 4], B f32[5]" of all typed operands, for messages. */
+static const char *operand_types(const struct graph *g, const struct node *node)
+{
+    const char *text = "";
+    for (int i = 0; i < node->nin; i++)
+        if (node->in[i])
+            text = arena_printf(g->arena, "%s%s'%s' %s", text, *text ? ", " : "", node->in[i]->name,
+                                type_str(g->arena, &node->in[i]->type));
+    return text;
+}
+
+const struct dim *op_same_dim(struct graph *g, const struct node *node, const struct dim *a, const struct dim *b, const char *what)
+{
+    a = dim_rewrite(g->alg, a);
+    b = dim_rewrite(g->alg, b);
+    if (a == b)
+        return a;
+    const char *why = arena_printf(g->arena, "%s of node '%s' (%s)", what, node->name ? node->name : "", node->optype);
+    if (alg_equate(g->alg, a, b, why) == EQ_FALSE)
+        fail("%s: %s must agree but are %s and %s (operands %s)", node_where(g, node), what, dim_str(g->arena, a),
+             dim_str(g->arena, b), operand_types(g, node));
+    return dim_rewrite(g->alg, a);
+}
+
+const struct dim *op_broadcast_dim(struct graph *g, const struct node *node, const struct dim *a, const struct dim *b, const char *what)
+{
+    a = dim_rewrite(g->alg, a);
+    b = dim_rewrite(g->alg, b);
+    if (dim_equals(a, 1))
+        return b;
+    if (dim_equals(b, 1))
+        return a;
+    return op_same_dim(g, node, a, b, what);
+}
+
+/* Broadcasts type t into out, which has rank >= t's and starts as ones. */
+static void broadcast_into(struct graph *g, const struct node *node, const struct type *t, struct type *out)
+{
+    for (int d = 0; d < t->rank; d++) {
+        int at = out->rank - t->rank + d;
+        out->dim[at] = op_broadcast_dim(g, node, out->dim[at], t->dim[d], "broadcast dimensions");
+    }
+}
+
+struct type op_broadcast(struct graph *g, const struct node *node, int n, const struct type *const *type)
+{
+    struct type out = {.dtype = n > 0 ? type[0]->dtype : DT_NONE};
+    for (int i = 0; i < n; i++)
+        if (type[i]->rank > out.rank)
+            out.rank = type[i]->rank;
+    for (int d = 0; d < out.rank; d++)
+        out.dim[d] = dim_int(g->alg, 1);
+    for (int i = 0; i < n; i++)
+        broadcast_into(g, node, type[i], &out);
+    return out;
+}
+
+int op_axis(const struct graph *g, const struct node *node, int64_t axis, int rank)
+{
+    if (axis < -rank || axis >= rank)
+        fail("%s: axis %lld is out of range for %d dimensions", node_where(g, node), (long long)axis, rank);
+    return (int)(axis < 0 ? axis + rank : axis);
+}
+
+/* ---- shape information ------------------------------------------------------------------------------------------------ */
+
+static bool carries_dims(enum dtype dtype)
+{
+    return dtype == DT_I64 || dtype == DT_I32 || dtype == DT_BOOL;
+}
+
+const struct dims_value *op_dims(struct graph *g, struct value *value)
+{
+    if (!value)
+        return NULL;
+    if (value->dims || !value->constant)
+        return value->dims;
+    struct constant *c = value->constant;
+    int64_t n = constant_elements(c);
+    if (!carries_dims(c->dtype) || c->rank > 1 || n > MOST_DIMS)
+        return NULL;
+    struct dims_value *dims = NEW(g->arena, struct dims_value);
+    dims->n = (int)n;
+    dims->at = NEWN(g->arena, const struct dim *, n);
+    for (int i = 0; i < dims->n; i++)
+        dims->at[i] = dim_int(g->alg, constant_int(c, value->name, i));
+    value->dims = dims;
+    return dims;
+}
+
+const struct dim **op_set_dims(struct graph *g, struct node *node, int n)
+{
+    struct dims_value *dims = NEW(g->arena, struct dims_value);
+    dims->n = n;
+    dims->at = NEWN(g->arena, const struct dim *, n);
+    node->out[0]->dims = dims;
+    return dims->at;
+}
+
+int op_size_operand(struct graph *g, const struct node *node, int i, const char *attr, const struct dim *const **out)
+{
+    if (i < node->nin && node->in[i]) {
+        const struct dims_value *dims = op_dims(g, node->in[i]);
+        if (!dims)
+            return -1;
+        *out = dims->at;
+        return dims->n;
+    }
+    if (!attr || !attr_is_set(node, attr))
+        return -2;
+    const struct dim **at;
+    int n = attr_dims(node, attr, &at);
+    *out = at;
+    return n;
+}
