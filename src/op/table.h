@@ -1,0 +1,17 @@
+/* op/table: prototypes of every function that a row of schemas/ops.def names. A family file includes this, so a function that no row
+ * names, or whose type differs from the row's use of it, does not compile cleanly. `none` is never defined: table.c puts NULL. */
+#ifndef TPC_OP_TABLE_H
+#define TPC_OP_TABLE_H
+
+#include "op/op.h"
+
+#define OP(name, domain, since, inputs, outputs, attributes, infer, value, rule, lower, expand, kernel, flags) \
+    void infer_##infer(struct graph *, struct node *); \
+    void value_##value(struct graph *, struct node *); \
+    struct rule *rule_##rule(struct graph *, const struct node *); \
+    void lower_##lower(struct graph *, struct node *); \
+    void expand_##expand(struct graph *, struct node *);
+#include "schemas/ops.def"
+#undef OP
+
+#endif
