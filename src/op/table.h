@@ -5,12 +5,12 @@
 
 #include "op/op.h"
 
-#define OP(name, domain, since, inputs, outputs, attributes, infer, value, rule, lower, expand, kernel, flags) \
-    void infer_##infer(struct graph *, struct node *); \
-    void value_##value(struct graph *, struct node *); \
-    struct rule *rule_##rule(struct graph *, const struct node *); \
-    void lower_##lower(struct graph *, struct node *); \
-    void expand_##expand(struct graph *, struct node *);
+#define OP(name, domain, since, inputs, outputs, attributes, i, v, r, l, x, k, flags) \
+    void infer_##i(struct graph *, struct node *); \
+    void value_##v(struct graph *, struct node *); \
+    struct rule *rule_##r(struct graph *, const struct node *); \
+    void lower_##l(struct graph *, struct node *); \
+    void expand_##x(struct graph *, struct node *);
 #include "schemas/ops.def"
 #undef OP
 
