@@ -4,9 +4,6 @@
 
 #include "op/op.h"
 
-enum property {
-    PROP_LOADED = 1, PROP_TYPED = 2, PROP_CANONICAL = 4, PROP_PLACED = 8, PROP_EXPLICIT = 16 /* reshards are nodes */, PROP_LOCAL = 32
-};
 struct compile {
     struct arena *arena;
     struct graph *graph;             /* what the next pass works on */
@@ -15,6 +12,9 @@ struct compile {
     struct graph **rank_graphs;      /* after localize: one per rank */
     const char *model_path;
 };
+#define PASS(name, purpose, needs, gives, breaks) void pass_##name(struct compile *);
+#include "passes/passes.def"
+#undef PASS
 struct pass { const char *name, *purpose; void (*run)(struct compile *); unsigned needs, gives, breaks; };
 const struct pass *pass_list(int *n);
 /* Runs the passes from first to last (names, inclusive), verifying after each; dump_after: print the text form to stdout there. */

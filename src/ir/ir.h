@@ -121,7 +121,12 @@ struct graph {
     int64_t ir_version;
     int opset;                       /* of ai.onnx that the graph's nodes follow after load: max(source, 23) */
     int ranks, rank;                 /* ranks: 0 before choose; rank: -1 for the global graph */
-    unsigned properties;             /* passes/pass.h */
+    unsigned properties;             /* enum property, kept by the pass manager */
+    struct names *names;             /* graph.c: value by name */
+};
+/* What holds of a graph between passes. */
+enum property {
+    PROP_LOADED = 1, PROP_TYPED = 2, PROP_CANONICAL = 4, PROP_PLACED = 8, PROP_EXPLICIT = 16 /* reshards are nodes */, PROP_LOCAL = 32
 };
 
 /* ---- graph.c ------------------------------------------------------------------------------------------------------------ */
@@ -137,8 +142,13 @@ void graph_append(struct graph *, struct node *);
 /* Insert before position at in g->nodes. */
 void graph_insert(struct graph *, int at, struct node *);
 struct value *graph_find(const struct graph *, const char *name);
-/* Every use of old becomes new (also as graph output when outputs is true). */
+/* Every use of old becomes new (also as graph output when outputs is true: new then takes over the name of the output; it stays
+ * old where new is itself an input, an output or a constant, so names of the interface never change). One walk over the graph. */
 void graph_replace(struct graph *, struct value *old, struct value *new_value, bool outputs);
+/* The same for many values in one walk: to[id] replaces the value of that id, NULL leaves it; chains are followed. */
+void graph_rewire(struct graph *, struct value *const *to, bool outputs);
+/* Gives every node a name that no node before it has: the first keeps its own, the others get a suffix. */
+void graph_name_nodes(struct graph *);
 /* Drops nodes none of whose outputs is used; keeps graph inputs. Renumbers nothing. */
 void graph_prune(struct graph *);
 /* Sorts g->nodes topologically, stable; a cycle is a failure naming a node in it. */
