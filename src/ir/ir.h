@@ -162,6 +162,9 @@ void graph_set_meta(struct graph *, const char *key, const char *text);
 /* "model.onnx: node 'x' (MatMul)" for messages. */
 const char *node_where(const struct graph *, const struct node *);
 
+/* ---- copy.c: the same nodes, values, names and order; constants and strategies are shared. Value ids are kept. ------------- */
+struct graph *graph_copy(struct arena *, const struct graph *);
+
 /* ---- attr.c: by name of the op's row; a name that is not in the row is a bug() ----------------------------------------- */
 struct attr *node_attr(const struct node *, const char *name);
 bool attr_is_set(const struct node *, const char *name);

@@ -1,0 +1,124 @@
+/* Attributes by name of the op's row. A name that the row does not have, or another kind than the row's, is our mistake. */
+#include "ir/ir.h"
+
+#include <string.h>
+
+struct attr *node_attr(const struct node *n, const char *name)
+{
+    for (int i = 0; i < n->nattr; i++)
+        if (!strcmp(n->attr[i].name, name))
+            return &n->attr[i];
+    bug("node '%s' (%s): the op has no attribute '%s'", n->name, n->optype, name);
+}
+
+static struct attr *attr_of_kind(const struct node *n, const char *name, enum attr_kind kind)
+{
+    struct attr *a = node_attr(n, name);
+    if (a->kind != kind)
+        bug("node '%s' (%s): attribute '%s' is of kind %d, asked for as %d", n->name, n->optype, name, (int)a->kind, (int)kind);
+    return a;
+}
+
+static const struct attr *attr_present(const struct node *n, const char *name, enum attr_kind kind)
+{
+    const struct attr *a = attr_of_kind(n, name, kind);
+    if (!a->set)
+        bug("node '%s' (%s): attribute '%s' is absent and has no default", n->name, n->optype, name);
+    return a;
+}
+
+bool attr_is_set(const struct node *n, const char *name)
+{
+    return node_attr(n, name)->set;
+}
+
+int64_t attr_int(const struct node *n, const char *name)
+{
+    return attr_present(n, name, ATTR_INT)->i;
+}
+
+double attr_float(const struct node *n, const char *name)
+{
+    return attr_present(n, name, ATTR_FLOAT)->f;
+}
+
+const char *attr_string(const struct node *n, const char *name)
+{
+    return attr_present(n, name, ATTR_STRING)->s;
+}
+
+/* The integers of a DIMS attribute, made at first use and kept beside the expressions. */
+static void fill_ints(struct arena *arena, const struct node *n, struct attr *a)
+{
+    int64_t *ints = NEWN(arena, int64_t, a->n + 1);
+    for (int i = 0; i < a->n; i++)
+        if (!dim_is_int(a->dims[i], &ints[i]))
+            bug("node '%s' (%s): attribute '%s' is not all integers", n->name, n->optype, a->name);
+    a->ints = ints;
+}
+
+int attr_ints(const struct graph *g, const struct node *n, const char *name, const int64_t **out)
+{
+    struct attr *a = node_attr(n, name);
+    if (a->kind != ATTR_INTS && a->kind != ATTR_DIMS)
+        bug("node '%s' (%s): attribute '%s' is not a list of integers", n->name, n->optype, name);
+    if (a->kind == ATTR_DIMS && !a->ints)
+        fill_ints(g->arena, n, a);
+    *out = a->ints;
+    return a->set ? a->n : 0;
+}
+
+int attr_dims(const struct node *n, const char *name, const struct dim ***out)
+{
+    const struct attr *a = attr_of_kind(n, name, ATTR_DIMS);
+    *out = a->dims;
+    return a->set ? a->n : 0;
+}
+
+void attr_set_int(struct node *n, const char *name, int64_t i)
+{
+    struct attr *a = attr_of_kind(n, name, ATTR_INT);
+    a->i = i;
+    a->set = true;
+}
+
+void attr_set_string(struct node *n, const char *name, const char *s)
+{
+    struct attr *a = attr_of_kind(n, name, ATTR_STRING);
+    a->s = s;
+    a->set = true;
+}
+
+void attr_set_dims(struct graph *g, struct node *n, const char *name, int count, const struct dim *const *dims)
+{
+    struct attr *a = attr_of_kind(n, name, ATTR_DIMS);
+    a->dims = NEWN(g->arena, const struct dim *, count + 1);
+    for (int i = 0; i < count; i++)
+        a->dims[i] = dims[i];
+    a->n = count;
+    a->ints = NULL;
+    a->set = true;
+}
+
+static void set_plain_ints(struct graph *g, struct attr *a, int count, const int64_t *at)
+{
+    int64_t *ints = NEWN(g->arena, int64_t, count + 1);
+    if (count)
+        memcpy(ints, at, (size_t)count * sizeof *at);
+    a->ints = ints;
+    a->n = count;
+    a->set = true;
+}
+
+void attr_set_ints(struct graph *g, struct node *n, const char *name, int count, const int64_t *at)
+{
+    struct attr *a = node_attr(n, name);
+    if (a->kind == ATTR_INTS) {
+        set_plain_ints(g, a, count, at);
+        return;
+    }
+    const struct dim **dims = NEWN(g->arena, const struct dim *, count + 1);
+    for (int i = 0; i < count; i++)
+        dims[i] = dim_int(g->alg, at[i]);
+    attr_set_dims(g, n, name, count, dims);
+}

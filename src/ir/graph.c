@@ -1,0 +1,445 @@
+/* The graph: making values and nodes, finding by name, rewiring, sorting, pruning.
+ *
+ * Nothing is ever freed or renumbered: a value keeps its id, and what is removed is merely unreachable. Every walk is linear in the
+ * graph; passes that replace many values do it in one walk (graph_rewire). Names of values are unique, which one hash table holds. */
+#include "ir/ir.h"
+
+#include <stdlib.h>
+#include <string.h>
+#define uthash_fatal(message) fail("out of memory: %s", message)
+#include <uthash.h>
+
+/* ---- names ------------------------------------------------------------------------------------------------------------- */
+
+struct entry {
+    const char *name;
+    struct value *value;             /* of a table of values */
+    int next;                        /* suffix to try next for this name */
+    UT_hash_handle hh;
+};
+struct names { struct entry *table; };
+
+static struct entry *names_find(struct entry *table, const char *name)
+{
+    struct entry *e = NULL;
+    HASH_FIND(hh, table, name, strlen(name), e);
+    return e;
+}
+
+static struct entry *names_add(struct arena *arena, struct entry **table, const char *name, struct value *v)
+{
+    struct entry *e = NEW(arena, struct entry);
+    e->name = name;
+    e->value = v;
+    e->next = 1;
+    HASH_ADD_KEYPTR(hh, *table, e->name, strlen(e->name), e);
+    return e;
+}
+
+/* A name like this one that the table does not hold. */
+static const char *names_fresh(struct arena *arena, struct entry *table, const char *name)
+{
+    struct entry *e = names_find(table, name);
+    if (!e)
+        return arena_strdup(arena, name);
+    const char *fresh;
+    do
+        fresh = arena_printf(arena, "%s_%d", name, e->next++);
+    while (names_find(table, fresh));
+    return fresh;
+}
+
+/* ---- making ------------------------------------------------------------------------------------------------------------ */
+
+struct graph *graph_new(struct arena *arena, struct alg *alg, const char *name)
+{
+    struct graph *g = NEW(arena, struct graph);
+    g->arena = arena;
+    g->alg = alg;
+    g->name = arena_strdup(arena, name ? name : "");
+    g->rank = -1;
+    g->names = NEW(arena, struct names);
+    return g;
+}
+
+struct value *graph_value(struct graph *g, const char *name, const struct type *type)
+{
+    struct value *v = NEW(g->arena, struct value);
+    v->name = names_fresh(g->arena, g->names->table, name && *name ? name : "value");
+    if (type)
+        v->type = *type;
+    v->place = placement_whole;
+    v->id = g->values.n;
+    VEC_PUSH(g->arena, &g->values, v);
+    names_add(g->arena, &g->names->table, v->name, v);
+    return v;
+}
+
+struct value *graph_find(const struct graph *g, const char *name)
+{
+    struct entry *e = names_find(g->names->table, name);
+    return e ? e->value : NULL;
+}
+
+static int64_t constant_size(enum dtype dtype, int rank, const int64_t *dim)
+{
+    int64_t n, bytes;
+    if (!sizes_product(dim, rank, &n) || !mul_i64(n, (int64_t)dtype_size(dtype), &bytes))
+        bug("a constant of impossible size");
+    return bytes;
+}
+
+struct value *graph_constant(struct graph *g, const char *name, enum dtype dtype, int rank, const int64_t *dim, const void *data)
+{
+    require(rank >= 0 && rank <= MAX_RANK && dtype_size(dtype));
+    struct constant *c = NEW(g->arena, struct constant);
+    struct type type = {.dtype = dtype, .rank = rank};
+    c->dtype = dtype;
+    c->rank = rank;
+    for (int i = 0; i < rank; i++) {
+        c->dim[i] = dim[i];
+        type.dim[i] = dim_int(g->alg, dim[i]);
+    }
+    c->bytes = constant_size(dtype, rank, dim);
+    void *copy = arena_alloc(g->arena, c->bytes ? (size_t)c->bytes : 1);
+    if (c->bytes)
+        memcpy(copy, data, (size_t)c->bytes);
+    c->data = copy;
+    struct value *v = graph_value(g, name, &type);
+    v->constant = c;
+    return v;
+}
+
+struct value *graph_ints(struct graph *g, const char *name, int n, const int64_t *at)
+{
+    int64_t dim = n;
+    return graph_constant(g, name, DT_I64, 1, &dim, at);
+}
+
+static int default_opset(const struct graph *g, const struct op *op)
+{
+    return *op->domain ? op->since : g->opset;
+}
+
+struct node *graph_node(struct graph *g, const struct op *op, const char *name, int nin, struct value *const *in, int nout)
+{
+    require(op && nin >= 0 && nout >= 0);
+    struct node *n = NEW(g->arena, struct node);
+    n->op = op;
+    n->optype = op->name;
+    n->domain = op->domain;
+    n->name = arena_strdup(g->arena, name && *name ? name : op->name);
+    n->nin = nin;
+    n->nout = nout;
+    n->in = NEWN(g->arena, struct value *, nin);
+    n->out = NEWN(g->arena, struct value *, nout);
+    if (nin)
+        memcpy(n->in, in, (size_t)nin * sizeof *in);
+    n->nattr = op->nattr;
+    n->attr = NEWN(g->arena, struct attr, op->nattr);
+    for (int i = 0; i < op->nattr; i++)
+        n->attr[i] = op->attr[i].value;
+    n->opset = default_opset(g, op);
+    return n;
+}
+
+void node_output(struct graph *g, struct node *n, int index, struct value *v)
+{
+    require(index >= 0 && index < n->nout && v && v->id < g->values.n && g->values.at[v->id] == v);
+    n->out[index] = v;
+    v->producer = n;
+    v->index = index;
+}
+
+void graph_append(struct graph *g, struct node *n)
+{
+    VEC_PUSH(g->arena, &g->nodes, n);
+}
+
+void graph_insert(struct graph *g, int at, struct node *n)
+{
+    require(at >= 0 && at <= g->nodes.n);
+    VEC_PUSH(g->arena, &g->nodes, n);
+    memmove(g->nodes.at + at + 1, g->nodes.at + at, (size_t)(g->nodes.n - 1 - at) * sizeof *g->nodes.at);
+    g->nodes.at[at] = n;
+}
+
+/* ---- replacing --------------------------------------------------------------------------------------------------------- */
+
+static bool is_among(const struct value *v, struct value *const *at, int n)
+{
+    for (int i = 0; i < n; i++)
+        if (at[i] == v)
+            return true;
+    return false;
+}
+
+/* The two values exchange their names. */
+static void swap_names(struct graph *g, struct value *a, struct value *b)
+{
+    struct entry *ea = names_find(g->names->table, a->name), *eb = names_find(g->names->table, b->name);
+    require(ea && eb && ea->value == a && eb->value == b);
+    const char *name = a->name;
+    a->name = b->name;
+    b->name = name;
+    ea->value = b;
+    eb->value = a;
+}
+
+static void replace_state(struct graph *g, struct value *old, struct value *new_value)
+{
+    for (int i = 0; i < g->states.n; i++)
+        if (g->states.at[i].present == old)
+            g->states.at[i].present = new_value;
+}
+
+static void replace_output(struct graph *g, struct value *old, struct value *new_value)
+{
+    if (!is_among(old, g->outputs.at, g->outputs.n))
+        return;
+    if (!new_value->producer || is_among(new_value, g->outputs.at, g->outputs.n))
+        return;
+    swap_names(g, old, new_value);
+    replace_state(g, old, new_value);
+    for (int i = 0; i < g->outputs.n; i++)
+        if (g->outputs.at[i] == old)
+            g->outputs.at[i] = new_value;
+}
+
+static struct value *follow(struct value *const *to, int n, struct value *v)
+{
+    int steps = 0;
+    while (v && v->id < n && to[v->id] && to[v->id] != v) {
+        if (++steps > n)
+            bug("values replace each other in a circle at '%s'", v->name);
+        v = to[v->id];
+    }
+    return v;
+}
+
+void graph_rewire(struct graph *g, struct value *const *to, bool outputs)
+{
+    int n = g->values.n;
+    for (int i = 0; i < g->nodes.n; i++) {
+        struct node *node = g->nodes.at[i];
+        for (int k = 0; k < node->nin; k++)
+            node->in[k] = follow(to, n, node->in[k]);
+    }
+    for (int i = 0; outputs && i < g->outputs.n; i++) {
+        struct value *old = g->outputs.at[i], *last = follow(to, n, old);
+        if (last != old)
+            replace_output(g, old, last);
+    }
+}
+
+void graph_replace(struct graph *g, struct value *old, struct value *new_value, bool outputs)
+{
+    require(old && new_value);
+    if (old == new_value)
+        return;
+    for (int i = 0; i < g->nodes.n; i++) {
+        struct node *node = g->nodes.at[i];
+        for (int k = 0; k < node->nin; k++)
+            if (node->in[k] == old)
+                node->in[k] = new_value;
+    }
+    if (outputs)
+        replace_output(g, old, new_value);
+}
+
+/* ---- order and liveness ------------------------------------------------------------------------------------------------ */
+
+/* Scratch of the walks below: one slot per value of what is known about its producer. */
+static struct arena *scratch_slots(const struct graph *g, uint8_t **mark)
+{
+    struct arena *tmp = arena_new();
+    *mark = NEWN(tmp, uint8_t, g->values.n + 1);
+    return tmp;
+}
+
+static int first_output(const struct node *n)
+{
+    for (int i = 0; i < n->nout; i++)
+        if (n->out[i])
+            return n->out[i]->id;
+    return -1;
+}
+
+struct stack { VEC(struct node *) work; struct arena *arena; uint8_t *mark; };
+
+/* Queues the producer of v once; a node is known by its first output. */
+static void reach(struct stack *s, const struct value *v)
+{
+    if (!v || !v->producer)
+        return;
+    int id = first_output(v->producer);
+    if (id < 0 || s->mark[id])
+        return;
+    s->mark[id] = 1;
+    VEC_PUSH(s->arena, &s->work, v->producer);
+}
+
+static void drop_node(struct node *n)
+{
+    for (int i = 0; i < n->nout; i++)
+        if (n->out[i] && n->out[i]->producer == n)
+            n->out[i]->producer = NULL;
+}
+
+void graph_prune(struct graph *g)
+{
+    struct stack s = {.work = {NULL, 0, 0}};
+    s.arena = scratch_slots(g, &s.mark);
+    for (int i = 0; i < g->outputs.n; i++)
+        reach(&s, g->outputs.at[i]);
+    while (s.work.n) {
+        const struct node *n = s.work.at[--s.work.n];
+        for (int i = 0; i < n->nin; i++)
+            reach(&s, n->in[i]);
+    }
+    int kept = 0;
+    for (int i = 0; i < g->nodes.n; i++) {
+        struct node *n = g->nodes.at[i];
+        int id = first_output(n);
+        if (id >= 0 && s.mark[id])
+            g->nodes.at[kept++] = n;
+        else
+            drop_node(n);
+    }
+    g->nodes.n = kept;
+    arena_free(s.arena);
+}
+
+enum { UNSEEN, OPEN, DONE };
+struct visit { struct node *node; int next; };
+struct sorter { struct graph *g; struct arena *arena; uint8_t *mark; VEC(struct visit) open; VEC(struct node *) sorted; };
+
+static void open_node(struct sorter *s, struct node *n)
+{
+    int id = first_output(n);
+    if (id < 0)
+        bug("node '%s' has no output", n->name);
+    if (s->mark[id] == DONE)
+        return;
+    if (s->mark[id] == OPEN)
+        fail("%s depends on its own output: the graph has a cycle", node_where(s->g, n));
+    s->mark[id] = OPEN;
+    struct visit v = {n, 0};
+    VEC_PUSH(s->arena, &s->open, v);
+}
+
+/* The innermost open node opens its next producer, or is done. */
+static void advance(struct sorter *s)
+{
+    struct visit *v = &s->open.at[s->open.n - 1];
+    while (v->next < v->node->nin) {
+        const struct value *in = v->node->in[v->next++];
+        if (in && in->producer) {
+            int open = s->open.n;
+            open_node(s, in->producer);
+            if (s->open.n != open)
+                return;
+        }
+    }
+    s->mark[first_output(v->node)] = DONE;
+    VEC_PUSH(s->arena, &s->sorted, v->node);
+    s->open.n--;
+}
+
+void graph_sort(struct graph *g)
+{
+    struct sorter s = {.g = g};
+    s.arena = scratch_slots(g, &s.mark);
+    int n = g->nodes.n;
+    for (int i = 0; i < n; i++) {
+        open_node(&s, g->nodes.at[i]);
+        while (s.open.n)
+            advance(&s);
+    }
+    g->nodes.n = 0;
+    for (int i = 0; i < s.sorted.n; i++)
+        VEC_PUSH(g->arena, &g->nodes, s.sorted.at[i]);
+    arena_free(s.arena);
+}
+
+void graph_name_nodes(struct graph *g)
+{
+    struct arena *tmp = arena_new();
+    struct entry *table = NULL;
+    for (int i = 0; i < g->nodes.n; i++) {
+        struct node *n = g->nodes.at[i];
+        const char *name = n->name && *n->name ? n->name : n->optype;
+        if (name != n->name || names_find(table, name))
+            n->name = arena_strdup(g->arena, names_fresh(tmp, table, name));
+        names_add(tmp, &table, n->name, NULL);
+    }
+    HASH_CLEAR(hh, table);
+    arena_free(tmp);
+}
+
+/* ---- uses -------------------------------------------------------------------------------------------------------------- */
+
+static void add_use(struct uses *u, struct node *node, int index)
+{
+    if (u->at) {
+        u->at[u->n].node = node;
+        u->at[u->n].index = index;
+    }
+    u->n++;
+}
+
+static void walk_uses(const struct graph *g, struct uses *uses)
+{
+    for (int i = 0; i < g->nodes.n; i++)
+        for (int k = 0; k < g->nodes.at[i]->nin; k++)
+            if (g->nodes.at[i]->in[k])
+                add_use(&uses[g->nodes.at[i]->in[k]->id], g->nodes.at[i], k);
+    for (int i = 0; i < g->outputs.n; i++)
+        add_use(&uses[g->outputs.at[i]->id], NULL, i);
+}
+
+struct uses *graph_uses(const struct graph *g, struct arena *arena)
+{
+    struct uses *uses = NEWN(arena, struct uses, g->values.n + 1);
+    walk_uses(g, uses);
+    int total = 0;
+    for (int i = 0; i < g->values.n; i++)
+        total += uses[i].n;
+    struct use *at = NEWN(arena, struct use, total + 1);
+    for (int i = 0; i < g->values.n; i++) {
+        uses[i].at = at;
+        at += uses[i].n;
+        uses[i].n = 0;
+    }
+    walk_uses(g, uses);
+    return uses;
+}
+
+/* ---- the rest ---------------------------------------------------------------------------------------------------------- */
+
+const char *graph_meta(const struct graph *g, const char *key)
+{
+    for (int i = 0; i < g->meta.n; i++)
+        if (!strcmp(g->meta.at[i].key, key))
+            return g->meta.at[i].text;
+    return NULL;
+}
+
+void graph_set_meta(struct graph *g, const char *key, const char *text)
+{
+    struct meta m = {arena_strdup(g->arena, key), arena_strdup(g->arena, text)};
+    for (int i = 0; i < g->meta.n; i++)
+        if (!strcmp(g->meta.at[i].key, key)) {
+            g->meta.at[i] = m;
+            return;
+        }
+    VEC_PUSH(g->arena, &g->meta, m);
+}
+
+const char *node_where(const struct graph *g, const struct node *n)
+{
+    const char *name = n->name ? n->name : "", *optype = n->optype ? n->optype : "?";
+    if (!g->path)
+        return arena_printf(g->arena, "node '%s' (%s)", name, optype);
+    return arena_printf(g->arena, "%s: node '%s' (%s)", g->path, name, optype);
+}

@@ -1,0 +1,215 @@
+/* The table of ops: struct op rows made from schemas/ops.def.
+ *
+ * The functions of a row are bound at compile time; a row whose function does not exist fails to link and names it. The strings of a row
+ * (operands, results, attributes) are parsed once, at the first look-up, into an arena that lives as long as the process. After that
+ * the table is only read, by any thread. */
+#include "op/table.h"
+#include "kern/table.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#define uthash_fatal(message) fail("out of memory: %s", message)
+#include <uthash.h>
+
+/* What a row says, as strings. */
+struct text { const char *in, *out, *attr; };
+
+static const struct text texts[] = {
+#define OP(name, domain, since, inputs, outputs, attributes, i, v, r, l, x, k, flags) {inputs, outputs, attributes},
+#include "schemas/ops.def"
+#undef OP
+};
+
+#define infer_none NULL
+#define value_none NULL
+#define rule_none NULL
+#define lower_none NULL
+#define expand_none NULL
+#define kern_none NULL
+
+/* Everything of a row but what is parsed from its texts. */
+static struct op rows[] = {
+#define OP(op_name, op_domain, op_since, inputs, outputs, attributes, i, v, r, l, x, k, op_flags) \
+    {.name = #op_name, .domain = op_domain, .since = op_since, .flags = op_flags, \
+     .infer = infer_##i, .value = value_##v, .rule = rule_##r, .lower = lower_##l, .expand = expand_##x, .kernel = kern_##k, \
+     .infer_name = #i, .value_name = #v, .rule_name = #r, .lower_name = #l, .expand_name = #x, .kernel_name = #k},
+#include "schemas/ops.def"
+#undef OP
+};
+
+enum { ROWS = sizeof rows / sizeof *rows, KEY_MAX = 256 };
+
+struct key { char text[KEY_MAX]; const struct op *op; UT_hash_handle hh; };
+
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+static struct arena *table_arena;
+static struct key *keys;
+
+/* ---- parsing of row texts ---------------------------------------------------------------------------------------------- */
+
+/* The next word of a row's text, or NULL at its end. */
+static char *next_word(const char **text)
+{
+    const char *start = *text + strspn(*text, " ");
+    size_t n = strcspn(start, " ");
+    *text = start + n;
+    return n ? arena_strndup(table_arena, start, n) : NULL;
+}
+
+static int count_words(const char *text)
+{
+    int n = 0;
+    for (text += strspn(text, " "); *text; text += strspn(text, " ")) {
+        text += strcspn(text, " ");
+        n++;
+    }
+    return n;
+}
+
+/* "name", "name?", "name*", each with "@size" behind. */
+static struct op_operand parse_operand(char *word)
+{
+    struct op_operand o = {.name = word};
+    char *at = strchr(word, '@');
+    if (at) {
+        o.size = arena_printf(table_arena, "%s", at);
+        *at = 0;
+    }
+    char *last = word + strlen(word) - 1;
+    o.optional = *last == '?';
+    o.variadic = *last == '*';
+    if (o.optional || o.variadic)
+        *last = 0;
+    return o;
+}
+
+static const struct op_operand *parse_operands(const char *text, int *n, int *min, int *max)
+{
+    *n = count_words(text);
+    *min = *max = 0;
+    struct op_operand *all = NEWN(table_arena, struct op_operand, *n);
+    for (int i = 0; i < *n; i++) {
+        all[i] = parse_operand(next_word(&text));
+        if (!all[i].optional)
+            *min = i + 1;
+        *max = all[i].variadic ? -1 : i + 1;
+    }
+    return all;
+}
+
+static enum attr_kind parse_kind(const char *kind)
+{
+    static const struct { const char *text; enum attr_kind kind; } kinds[] = {
+        {"i", ATTR_INT}, {"f", ATTR_FLOAT}, {"s", ATTR_STRING}, {"is", ATTR_INTS}, {"fs", ATTR_FLOATS}, {"ds", ATTR_DIMS}, {"t", ATTR_TENSOR}};
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
+        if (!strcmp(kinds[i].text, kind))
+            return kinds[i].kind;
+    bug("schemas/ops.def: no attribute kind '%s'", kind);
+}
+
+static void parse_default(struct attr *a, const char *text)
+{
+    char *end = NULL;
+    a->set = true;
+    switch (a->kind) {
+    case ATTR_INT: a->i = strtoll(text, &end, 10); break;
+    case ATTR_FLOAT: a->f = (double)strtof(text, &end); break;
+    case ATTR_STRING: a->s = text; return;
+    default: bug("schemas/ops.def: attribute '%s' is of a kind that takes no default", a->name);
+    }
+    if (end == text || *end)
+        bug("schemas/ops.def: attribute '%s' has default '%s'", a->name, text);
+}
+
+/* "name:kind" or "name:kind=default". */
+static struct op_attr parse_attr(char *word)
+{
+    struct op_attr a = {.name = word};
+    char *kind = strchr(word, ':');
+    if (!kind)
+        bug("schemas/ops.def: attribute '%s' has no kind", word);
+    *kind++ = 0;
+    char *value = strchr(kind, '=');
+    if (value)
+        *value++ = 0;
+    a.kind = parse_kind(kind);
+    a.has_default = value != NULL;
+    a.value.name = a.name;
+    a.value.kind = a.kind;
+    if (value)
+        parse_default(&a.value, value);
+    return a;
+}
+
+static const struct op_attr *parse_attrs(const char *text, int *n)
+{
+    *n = count_words(text);
+    struct op_attr *all = NEWN(table_arena, struct op_attr, *n);
+    for (int i = 0; i < *n; i++)
+        all[i] = parse_attr(next_word(&text));
+    return all;
+}
+
+/* ---- look-up ----------------------------------------------------------------------------------------------------------- */
+
+/* False when the two names are longer than any row's. */
+static bool make_key(char *out, const char *domain, const char *name)
+{
+    if (!strcmp(domain, "ai.onnx"))
+        domain = "";
+    int n = snprintf(out, KEY_MAX, "%s:%s", domain, name);
+    return n > 0 && n < KEY_MAX;
+}
+
+static void add_row(int i)
+{
+    struct op *op = &rows[i];
+    op->in = parse_operands(texts[i].in, &op->nin, &op->min_in, &op->max_in);
+    op->out = parse_operands(texts[i].out, &op->nout, &op->min_out, &op->max_out);
+    op->attr = parse_attrs(texts[i].attr, &op->nattr);
+    struct key *k = NEW(table_arena, struct key), *twice = NULL;
+    if (!make_key(k->text, op->domain, op->name))
+        bug("schemas/ops.def: the name of %s is too long", op->name);
+    HASH_FIND_STR(keys, k->text, twice);
+    if (twice)
+        bug("schemas/ops.def: two rows for %s", k->text);
+    k->op = op;
+    HASH_ADD_STR(keys, text, k);
+}
+
+static void build_table(void)
+{
+    table_arena = arena_new();
+    for (int i = 0; i < ROWS; i++)
+        add_row(i);
+}
+
+static void ensure_table(void)
+{
+    if (pthread_once(&once, build_table))
+        bug("pthread_once failed");
+}
+
+const struct op *op_find(const char *domain, const char *name)
+{
+    char text[KEY_MAX];
+    struct key *k = NULL;
+    ensure_table();
+    if (!make_key(text, domain ? domain : "", name))
+        return NULL;
+    HASH_FIND_STR(keys, text, k);
+    return k ? k->op : NULL;
+}
+
+int op_count(void)
+{
+    return ROWS;
+}
+
+const struct op *op_at(int index)
+{
+    ensure_table();
+    require(index >= 0 && index < ROWS);
+    return &rows[index];
+}
