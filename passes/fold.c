@@ -1,0 +1,141 @@
+/* fold: nodes all of whose operands are constants become constants, by the ops' own kernels.
+ *
+ * Requires PROP_TYPED. One walk in topological order, so chains fold at once. Not folded: a node that reads a weight of 1 KiB or more (a
+ * rank's weight must stay ranges of a source tensor), a result over 64 KiB that is larger than the operands, a node whose result is a
+ * graph output, a node whose kernel or sizes are not known. Then equal small constants are made one: single elements of any type, and
+ * integers up to 64 elements (not float vectors, so that equal norm weights of two layers do not become one). */
+#include "passes/pass.h"
+
+#include <string.h>
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+#define uthash_fatal(message) fail("out of memory: %s", message)
+#include <uthash.h>
+
+enum { WEIGHT_BYTES = 1024, RESULT_BYTES = 64 * 1024, SHARED_ELEMENTS = 64 };
+
+static bool is_weight(const struct constant *c)
+{
+    return (c->origin || c->source.path) && c->bytes >= WEIGHT_BYTES;
+}
+
+/* All operands constant and none a weight; their bytes together. */
+static bool constant_operands(const struct node *n, int64_t *bytes)
+{
+    *bytes = 0;
+    for (int i = 0; i < n->nin; i++) {
+        if (!n->in[i])
+            continue;
+        const struct constant *c = n->in[i]->constant;
+        if (!c || is_weight(c) || !add_i64(*bytes, c->bytes, bytes))
+            return false;
+    }
+    return true;
+}
+
+static bool type_bytes(const struct type *type, int64_t *bytes)
+{
+    int64_t size[MAX_RANK], n;
+    for (int d = 0; d < type->rank; d++)
+        if (!dim_is_int(type->dim[d], &size[d]))
+            return false;
+    return dtype_size(type->dtype) && sizes_product(size, type->rank, &n) && mul_i64(n, (int64_t)dtype_size(type->dtype), bytes);
+}
+
+static bool results_fit(const struct node *n, const bool *is_output, int64_t operand_bytes)
+{
+    int64_t total = 0, bytes;
+    for (int i = 0; i < n->nout; i++) {
+        const struct value *v = n->out[i];
+        if (!v)
+            continue;
+        if (is_output[v->id] || !type_bytes(&v->type, &bytes) || !add_i64(total, bytes, &total))
+            return false;
+    }
+    return total <= RESULT_BYTES || total <= operand_bytes;
+}
+
+static bool foldable(const struct node *n, const bool *is_output)
+{
+    int64_t bytes;
+    return n->op && n->op->kernel && constant_operands(n, &bytes) && results_fit(n, is_output, bytes);
+}
+
+static void fold_nodes(struct graph *g, struct arena *tmp)
+{
+    bool *is_output = NEWN(tmp, bool, g->values.n + 1);
+    for (int i = 0; i < g->outputs.n; i++)
+        is_output[g->outputs.at[i]->id] = true;
+    int kept = 0;
+    for (int i = 0; i < g->nodes.n; i++) {
+        struct node *n = g->nodes.at[i];
+        if (!foldable(n, is_output) || !op_evaluate(g, n))
+            g->nodes.at[kept++] = n;
+    }
+    g->nodes.n = kept;
+}
+
+/* ---- equal small constants --------------------------------------------------------------------------------------------- */
+
+struct shared { uint64_t hash; struct value *value; struct shared *next; UT_hash_handle hh; };
+
+static bool may_share(const struct constant *c)
+{
+    int64_t n = constant_elements(c);
+    return dtype_size(c->dtype) && (n == 1 || (n <= SHARED_ELEMENTS && !dtype_is_float(c->dtype)));
+}
+
+static bool same_type(const struct constant *a, const struct constant *b)
+{
+    return a->dtype == b->dtype && a->rank == b->rank && a->bytes == b->bytes &&
+           !memcmp(a->dim, b->dim, (size_t)a->rank * sizeof *a->dim);
+}
+
+static bool same_constant(struct value *a, struct value *b)
+{
+    return same_type(a->constant, b->constant) &&
+           !memcmp(constant_data(a->constant, a->name), constant_data(b->constant, b->name), (size_t)a->constant->bytes);
+}
+
+/* The first value that holds the same constant: v itself when it is the first. */
+static struct value *first_equal(struct arena *tmp, struct shared **table, struct value *v)
+{
+    uint64_t hash = XXH3_64bits(constant_data(v->constant, v->name), (size_t)v->constant->bytes);
+    struct shared *head = NULL;
+    HASH_FIND(hh, *table, &hash, sizeof hash, head);
+    for (struct shared *s = head; s; s = s->next)
+        if (same_constant(s->value, v))
+            return s->value;
+    struct shared *s = NEW(tmp, struct shared);
+    s->hash = hash;
+    s->value = v;
+    if (head) {
+        s->next = head->next;
+        head->next = s;
+    } else {
+        HASH_ADD(hh, *table, hash, sizeof s->hash, s);
+    }
+    return v;
+}
+
+static void share_constants(struct graph *g, struct arena *tmp)
+{
+    struct value **to = NEWN(tmp, struct value *, g->values.n + 1);
+    struct shared *table = NULL;
+    for (int i = 0; i < g->values.n; i++) {
+        struct value *v = g->values.at[i];
+        if (v->constant && may_share(v->constant))
+            to[i] = first_equal(tmp, &table, v);
+    }
+    HASH_CLEAR(hh, table);
+    graph_rewire(g, to, false);
+}
+
+void pass_fold(struct compile *c)
+{
+    struct arena *tmp = arena_new();
+    fold_nodes(c->graph, tmp);
+    share_constants(c->graph, tmp);
+    graph_prune(c->graph);
+    arena_free(tmp);
+}

@@ -1,0 +1,69 @@
+/* The pass manager: runs a stretch of the list, checks what each pass needs against what holds, and the graph after it.
+ *
+ * Properties live in graph.properties. After every pass the nodes get unique names and the verifier runs on the global graph and, once
+ * there are any, on every rank's graph. --dump-after prints the same graphs. */
+#include "passes/pass.h"
+
+#include <string.h>
+
+static const struct pass passes[] = {
+#define PASS(name, purpose, needs, gives, breaks) {#name, purpose, pass_##name, needs, gives, breaks},
+#include "passes/passes.def"
+#undef PASS
+};
+enum { PASSES = sizeof passes / sizeof *passes };
+
+const struct pass *pass_list(int *n)
+{
+    *n = PASSES;
+    return passes;
+}
+
+static int pass_index(const char *name)
+{
+    for (int i = 0; i < PASSES; i++)
+        if (!strcmp(passes[i].name, name))
+            return i;
+    fail_usage("there is no pass '%s': --list-passes shows them", name);
+}
+
+static void each_graph(struct compile *c, void (*visit)(struct graph *, const struct pass *), const struct pass *p)
+{
+    visit(c->graph, p);
+    for (int r = 0; c->rank_graphs && r < c->graph->ranks; r++)
+        visit(c->rank_graphs[r], p);
+}
+
+static void check_graph(struct graph *g, const struct pass *p)
+{
+    g->properties = (g->properties & ~p->breaks) | p->gives;
+    graph_name_nodes(g);
+    graph_verify(g, p->name);
+}
+
+static void dump_graph(struct graph *g, const struct pass *p)
+{
+    (void)p;
+    graph_print(g, stdout);
+}
+
+static void run_one(struct compile *c, const struct pass *p)
+{
+    unsigned have = c->graph ? c->graph->properties : 0;
+    if (p->needs & ~have)
+        bug("pass %s needs properties 0x%x, and only 0x%x hold", p->name, p->needs, have);
+    p->run(c);
+    if (!c->graph)
+        bug("pass %s left no graph", p->name);
+    each_graph(c, check_graph, p);
+}
+
+void pass_run(struct compile *c, const char *first, const char *last, const char *dump_after)
+{
+    int from = pass_index(first), to = pass_index(last), dump = dump_after ? pass_index(dump_after) : -1;
+    for (int i = from; i <= to; i++) {
+        run_one(c, &passes[i]);
+        if (i == dump)
+            each_graph(c, dump_graph, &passes[i]);
+    }
+}
