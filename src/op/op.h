@@ -73,6 +73,13 @@ struct choice {
  * the split; a result that lacks a split factor is P(red); a term is P. False: no legal strategy (a whole factor would be cut, two
  * dims of one operand split, a factor lost without reduction, a sum over an overlapping split, groups not uniform). */
 bool rule_project(struct graph *, const struct rule *, int ranks, const struct choice *, struct placement *in, struct placement *out);
+/* How a product of factors, as in rule_size, is split under a legal choice; NULL: whole. */
+const struct split *rule_part_split(struct graph *, const struct rule *, int ranks, const struct choice *, const struct rule_part *);
+/* Size of a part: the product of its factors' sizes; 1 for none. */
+const struct dim *rule_part_size(struct graph *, const struct rule *, const struct rule_part *);
+/* Puts dimension d of an operand that is broadcast, right-aligned, into factors of the result's dimensions (factor[rank]; -1: the
+ * result's dimension is 1). An extent of 1 against a larger result is left empty. */
+void rule_broadcast(struct graph *, const struct rule *, struct rule_operand *, const struct type *, int rank, const int *factor);
 
 /* ---- helpers of inference (infer.c), shared by the families --------------------------------------------------------------- */
 /* Type of operand i; absent or untyped is a failure naming it. */
@@ -86,6 +93,10 @@ const struct dim *op_same_dim(struct graph *, const struct node *, const struct 
 const struct dim *op_broadcast_dim(struct graph *, const struct node *, const struct dim *a, const struct dim *b, const char *what);
 /* Right-aligned broadcast of n types; dtype is that of the first. */
 struct type op_broadcast(struct graph *, const struct node *, int n, const struct type *const *type);
+/* Operands a and b must have one element type. */
+void op_same_dtype(const struct graph *, const struct node *, int a, int b);
+/* Operand i must have least to most dimensions. */
+void op_need_rank(const struct graph *, const struct node *, int i, int least, int most);
 /* An axis in [-rank, rank) as [0, rank); anything else is a failure. */
 int op_axis(const struct graph *, const struct node *, int64_t axis, int rank);
 /* Shape information of a value: its dims, or those of a small integer or boolean constant (remembered); NULL when there is none. */
@@ -96,10 +107,44 @@ const struct dim **op_set_dims(struct graph *, struct node *, int n);
  * count; -1: present but not known; -2: neither. */
 int op_size_operand(struct graph *, const struct node *, int i, const char *attr, const struct dim *const **out);
 
+/* Dimension d of output i cannot be expressed: an opaque symbol, the same one at every inference. */
+const struct dim *op_unknown_dim(struct graph *, const struct node *, int i, int d);
+/* No operand that only says sizes is left: the node is in canonical form and its rule applies. Otherwise it stays whole. */
+bool op_resolved(const struct node *);
+/* One sliced axis of a Slice: bounds counted from 0 and clamped to the dimension; for a negative step, stop may be -1. size is the
+ * resulting extent. start NULL: the bounds are not known. */
+struct slice { int axis; const struct dim *start, *stop, *size; int64_t step; };
+/* The sliced axes of a Slice node; -1 when an operand is not known. */
+int op_slices(struct graph *, const struct node *, struct slice out[MAX_RANK]);
+/* Rewrites a typed node to canonical form: size operands whose content is known go into attributes or the output type (all of them or
+ * none), axes are made nonnegative, defaults that depend on the rank are written out. */
+void op_canonical(struct graph *, struct node *);
+/* Runs the node's kernel at compile time when every operand is a constant (or shape information that is all integers): its outputs
+ * become constants and the node loses them (nout 0: the caller drops it). False, and nothing changed, when that can't be done. */
+bool op_evaluate(struct graph *, struct node *);
+/* The constant made of integer shape information; its dtype and rank are the value's. NULL when an entry is symbolic. */
+struct constant *op_dims_constant(struct graph *, const struct value *);
+
 /* ---- node-making helpers for passes and lowerings (build.c): infer the result, append to the graph's pending list -------- */
-/* A node with one output, typed by its op's inference; not inserted. */
+/* A node with one output, typed by its op's inference; not inserted. Where an attribute without default is still to be set, or the
+ * output type is to be given (Reshape, Expand), the caller does that and calls op_infer. */
 struct node *op_node(struct graph *, const char *domain, const char *op, const char *name, int nin, struct value *const *in);
 /* Runs the row's inference (and value); unknown ops keep declared output types. */
 void op_infer(struct graph *, struct node *);
+
+/* ---- dimtensor.c, expand.c: at emit, sizes become tensors again and what exists only inside becomes standard ops -------------
+ * Everything appends to g->nodes in any order; graph_sort puts it right. Rank graphs get the same nodes and names: where sizes differ
+ * from rank to rank, only a constant does. */
+/* Integers or expressions as an i64[n] tensor; each expression is computed once per graph from Shape of graph inputs. */
+struct value *dims_tensor(struct graph *, int n, const struct dim *const *);
+/* The same for one of several ranks: dims[r] are the n expressions of rank r; the result is this rank's. */
+struct value *dims_tensor_of_rank(struct graph *, int ranks, int rank, int n, const struct dim *const *const *dims);
+/* An i64[n] tensor in another dtype, or (n = 1) as a scalar. */
+struct value *dims_tensor_as(struct graph *, struct value *, enum dtype, bool scalar);
+/* Replaces nodes by their rows' expansions: nodes of ops that stay are kept. */
+void expand_nodes(struct graph *);
+/* peers[r]: the same node in the graph of rank r, in canonical form. Returns the rank's node with its size operands made again (peers
+ * themselves are not changed); the caller appends it. */
+struct node *expand_operands(struct graph *, int ranks, int rank, struct node *const *peers);
 
 #endif

@@ -1,0 +1,65 @@
+/* Making nodes, and running a row's inference on one.
+ *
+ * Inference may run many times on a node: again after a new equation, again on a rank's local graph. Each time it computes types and
+ * shape information from the operands alone, so results of the last time are forgotten first. */
+#include "op/op.h"
+
+#include <string.h>
+
+/* True when the op's inference can run on a node fresh from graph_node: nothing is left for the caller to say. */
+static bool ready_to_infer(const struct node *node)
+{
+    for (int i = 0; i < node->nattr; i++)
+        if (!node->attr[i].set && node->attr[i].kind != ATTR_FLOAT)
+            return false;
+    return op_resolved(node) && node->nin >= node->op->min_in;
+}
+
+static bool types_known(const struct node *node)
+{
+    for (int i = 0; i < node->nin; i++)
+        if (node->in[i] && node->in[i]->type.dtype == DT_NONE)
+            return false;
+    for (int i = 0; i < node->op->nin; i++)
+        if (node->op->in[i].size && strcmp(node->op->in[i].size, "@type") == 0)
+            return false;
+    return true;
+}
+
+struct node *op_node(struct graph *g, const char *domain, const char *name, const char *label, int nin, struct value *const *in)
+{
+    const struct op *op = op_find(domain, name);
+    require(op);
+    struct node *node = graph_node(g, op, label, nin, in, 1);
+    struct type untyped = {.dtype = DT_NONE};
+    node_output(g, node, 0, graph_value(g, label, &untyped));
+    if (ready_to_infer(node) && types_known(node))
+        op_infer(g, node);
+    return node;
+}
+
+void op_infer(struct graph *g, struct node *node)
+{
+    if (!node->op)
+        return;
+    for (int i = 0; i < node->nout; i++)
+        if (node->out[i] && !node->out[i]->constant)
+            node->out[i]->dims = NULL;
+    node->op->infer(g, node);
+    if (node->op->value && node->nout > 0 && node->out[0])
+        node->op->value(g, node);
+}
+
+bool op_resolved(const struct node *node)
+{
+    const struct op *op = node->op;
+    for (int i = 0; op && i < node->nin && i < op->nin; i++)
+        if (node->in[i] && op->in[i].size)
+            return false;
+    return true;
+}
+
+const struct dim *op_unknown_dim(struct graph *g, const struct node *node, int i, int d)
+{
+    return dim_sym(g->alg, arena_printf(g->arena, "%s.%d", node->out[i]->name, d), 0);
+}

@@ -1,0 +1,173 @@
+/* Canonical form of one typed node: what a size operand says moves into the node.
+ *
+ * An operand marked @name in the row becomes the DIMS attribute name, @type is already in the output type; all of a node's size
+ * operands go, or, where the content of one is not known, none: such a node keeps them as data and stays whole. Then numbers that
+ * depend on the rank or on defaults are written out, so that later passes read one form. */
+#include "op/op.h"
+
+#include <string.h>
+
+static const char *size_name(const struct node *node, int i)
+{
+    return i < node->op->nin && node->in[i] ? node->op->in[i].size : NULL;
+}
+
+static bool all_known(struct graph *g, const struct node *node)
+{
+    for (int i = 0; i < node->nin; i++)
+        if (size_name(node, i) && !op_dims(g, node->in[i]))
+            return false;
+    return true;
+}
+
+static void fold_operands(struct graph *g, struct node *node)
+{
+    for (int i = 0; i < node->nin; i++) {
+        const char *name = size_name(node, i);
+        if (!name)
+            continue;
+        const struct dims_value *dims = node->in[i]->dims;
+        if (strcmp(name, "@type") != 0)
+            attr_set_dims(g, node, name + 1, dims->n, dims->at);
+        node->in[i] = NULL;
+    }
+    while (node->nin > 0 && !node->in[node->nin - 1])
+        node->nin--;
+}
+
+/* ---- what the rows share: axes -------------------------------------------------------------------------------------------- */
+
+static bool has_attr(const struct node *node, const char *name, enum attr_kind kind)
+{
+    for (int i = 0; i < node->nattr; i++)
+        if (strcmp(node->attr[i].name, name) == 0)
+            return node->attr[i].set && node->attr[i].kind == kind;
+    return false;
+}
+
+static void nonnegative_axis(const struct graph *g, struct node *node, const char *name, int rank)
+{
+    if (has_attr(node, name, ATTR_INT) && attr_int(node, name) < 0)
+        attr_set_int(node, name, op_axis(g, node, attr_int(node, name), rank));
+}
+
+static void nonnegative_axes(struct graph *g, struct node *node, const char *name, int rank)
+{
+    const struct dim **at, *out[MAX_RANK];
+    int64_t k;
+    if (!has_attr(node, name, ATTR_DIMS))
+        return;
+    int n = attr_dims(node, name, &at);
+    if (n > rank)
+        fail("%s: %d axes are given for %d dimensions", node_where(g, node), n, rank);
+    for (int i = 0; i < n; i++) {
+        if (!dim_is_int(at[i], &k))
+            return;
+        out[i] = dim_int(g->alg, op_axis(g, node, k, rank));
+    }
+    attr_set_dims(g, node, name, n, out);
+}
+
+static bool is_op(const struct node *node, const char *name)
+{
+    return node->op->domain[0] == '\0' && strcmp(node->op->name, name) == 0;
+}
+
+/* Axes of Unsqueeze count in the result, as does the axis of Flatten beyond the last dimension; others in the operand. */
+static void write_axes(struct graph *g, struct node *node)
+{
+    const struct value *of = is_op(node, "Unsqueeze") ? node->out[0] : node->nin > 0 ? node->in[0] : NULL;
+    if (!of)
+        return;
+    nonnegative_axes(g, node, "axes", of->type.rank);
+    nonnegative_axes(g, node, "axis", of->type.rank);
+    nonnegative_axis(g, node, "axis", of->type.rank);
+}
+
+/* ---- per op: defaults written out ------------------------------------------------------------------------------------------- */
+
+/* Bounds counted from 0 and clamped. A reversed slice that runs through index 0 stops at -(n + 1), which ONNX clamps to before 0. */
+static void write_slice(struct graph *g, struct node *node)
+{
+    struct slice slice[MAX_RANK];
+    const struct dim *start[MAX_RANK], *stop[MAX_RANK], *axis[MAX_RANK], *step[MAX_RANK];
+    int n = op_slices(g, node, slice);
+    for (int i = 0; i < n; i++) {
+        const struct dim *size = node->in[0]->type.dim[slice[i].axis];
+        if (!slice[i].start)
+            return;
+        start[i] = slice[i].start;
+        stop[i] = dim_equals(slice[i].stop, -1) ? dim_sub(g->alg, dim_int(g->alg, -1), size) : slice[i].stop;
+        axis[i] = dim_int(g->alg, slice[i].axis);
+        step[i] = dim_int(g->alg, slice[i].step);
+    }
+    if (n < 0)
+        return;
+    attr_set_dims(g, node, "starts", n, start);
+    attr_set_dims(g, node, "ends", n, stop);
+    attr_set_dims(g, node, "axes", n, axis);
+    attr_set_dims(g, node, "steps", n, step);
+}
+
+static void write_split(struct graph *g, struct node *node)
+{
+    const struct dim **size = NEWN(g->arena, const struct dim *, node->nout);
+    int axis = (int)attr_int(node, "axis");
+    for (int i = 0; i < node->nout; i++) {
+        if (!node->out[i])
+            return;
+        size[i] = node->out[i]->type.dim[axis];
+    }
+    attr_set_dims(g, node, "split", node->nout, size);
+    node_attr(node, "num_outputs")->set = false;
+}
+
+static void write_perm(struct graph *g, struct node *node)
+{
+    int64_t perm[MAX_RANK];
+    const int64_t *at = NULL;
+    int rank = node->in[0]->type.rank;
+    if (attr_is_set(node, "perm"))
+        attr_ints(g, node, "perm", &at);
+    for (int d = 0; d < rank; d++)
+        perm[d] = at ? op_axis(g, node, at[d], rank) : rank - 1 - d;
+    attr_set_ints(g, node, "perm", rank, perm);
+}
+
+static void write_squeezed(struct graph *g, struct node *node)
+{
+    const struct type *data = &node->in[0]->type;
+    const struct dim *axis[MAX_RANK];
+    int n = 0;
+    if (attr_is_set(node, "axes"))
+        return;
+    for (int d = 0; d < data->rank; d++)
+        if (dim_equals(data->dim[d], 1))
+            axis[n++] = dim_int(g->alg, d);
+    attr_set_dims(g, node, "axes", n, axis);
+}
+
+void op_canonical(struct graph *g, struct node *node)
+{
+    if (!node->op || !all_known(g, node))
+        return;
+    if (is_op(node, "Slice")) {      /* before the operands go: a bound of unknown sign keeps them */
+        struct slice slice[MAX_RANK];
+        int n = op_slices(g, node, slice);
+        for (int i = 0; i < n; i++)
+            if (!slice[i].start)
+                return;
+        if (n < 0)
+            return;
+    }
+    fold_operands(g, node);
+    write_axes(g, node);
+    if (is_op(node, "Slice"))
+        write_slice(g, node);
+    else if (is_op(node, "Split"))
+        write_split(g, node);
+    else if (is_op(node, "Transpose"))
+        write_perm(g, node);
+    else if (is_op(node, "Squeeze"))
+        write_squeezed(g, node);
+}

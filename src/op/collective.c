@@ -1,0 +1,104 @@
+/* Communication: result types of AllGather, ReduceScatter, AllToAll and Redistribute.
+ *
+ * On the global graph (rank -1) types are global and a collective changes none of them. On a rank's graph the splits named by `from`
+ * and `to` say what this rank holds, and `extent` is the global size of the dimension: of the axis; for AllToAll of concat_axis, the
+ * dimension that becomes whole (two entries: split_axis first). */
+#include "op/op.h"
+#include "op/table.h"
+
+#include <string.h>
+
+static const struct split *split_attribute(const struct graph *g, const struct node *node, const char *name)
+{
+    const char *error = NULL, *text = attr_is_set(node, name) ? attr_string(node, name) : NULL;
+    if (!text)
+        fail("%s: attribute '%s' is missing", node_where(g, node), name);
+    const struct split *split = split_parse(g->alg, text, &error);
+    if (!split)
+        fail("%s: attribute '%s' is not a split: %s", node_where(g, node), name, error ? error : text);
+    if (g->rank >= 0 && split->ranks != g->ranks)
+        fail("%s: attribute '%s' is for %d ranks, the graph for %d", node_where(g, node), name, split->ranks, g->ranks);
+    return split;
+}
+
+/* The last entry of extent; NULL when its operand's content is not known. */
+static const struct dim *global_extent(struct graph *g, const struct node *node)
+{
+    const struct dim *const *at;
+    int n = op_size_operand(g, node, 1, "extent", &at);
+    if (n == -2)
+        fail("%s: the extent is missing", node_where(g, node));
+    return n > 0 ? at[n - 1] : NULL;
+}
+
+/* What this rank holds of a dimension of global size n, checked against the split. */
+static const struct dim *held(struct graph *g, const struct node *node, const struct split *split, const struct dim *n)
+{
+    if (n)
+        op_same_dim(g, node, split_size(g->alg, split), n, "the split and the extent");
+    return split_extent(g->alg, split, g->rank);
+}
+
+/* Copies x's type when types are global; true when the caller has local types to work out. */
+static bool begin(struct graph *g, struct node *node, struct type *type)
+{
+    *type = *op_operand(g, node, 0);
+    if (g->rank < 0)
+        op_result(g, node, 0, type->dtype, type->rank, type->dim);
+    return g->rank >= 0;
+}
+
+static int axis_of(const struct graph *g, const struct node *node, const char *name, const struct type *type)
+{
+    return op_axis(g, node, attr_int(node, name), type->rank);
+}
+
+void infer_allgather(struct graph *g, struct node *node)
+{
+    struct type type;
+    if (!begin(g, node, &type))
+        return;
+    int axis = axis_of(g, node, "axis", &type);
+    const struct dim *n = global_extent(g, node);
+    op_same_dim(g, node, type.dim[axis], held(g, node, split_attribute(g, node, "from"), n), "the operand and what the rank holds");
+    type.dim[axis] = n ? n : op_unknown_dim(g, node, 0, axis);
+    op_result(g, node, 0, type.dtype, type.rank, type.dim);
+}
+
+void infer_reducescatter(struct graph *g, struct node *node)
+{
+    struct type type;
+    if (!begin(g, node, &type))
+        return;
+    int axis = axis_of(g, node, "axis", &type);
+    const struct dim *n = global_extent(g, node);
+    if (n)
+        op_same_dim(g, node, type.dim[axis], n, "the operand and the extent");
+    type.dim[axis] = held(g, node, split_attribute(g, node, "to"), n);
+    op_result(g, node, 0, type.dtype, type.rank, type.dim);
+}
+
+void infer_alltoall(struct graph *g, struct node *node)
+{
+    struct type type;
+    if (!begin(g, node, &type))
+        return;
+    int cut = axis_of(g, node, "split_axis", &type), join = axis_of(g, node, "concat_axis", &type);
+    const struct dim *n = global_extent(g, node);
+    op_same_dim(g, node, type.dim[join], held(g, node, split_attribute(g, node, "from"), n), "the operand and what the rank holds");
+    type.dim[cut] = held(g, node, split_attribute(g, node, "to"), type.dim[cut]);
+    type.dim[join] = n ? n : op_unknown_dim(g, node, 0, join);
+    op_result(g, node, 0, type.dtype, type.rank, type.dim);
+}
+
+void infer_redistribute(struct graph *g, struct node *node)
+{
+    struct type type;
+    if (!begin(g, node, &type))
+        return;
+    int axis = axis_of(g, node, "axis", &type);
+    const struct dim *n = global_extent(g, node);
+    op_same_dim(g, node, type.dim[axis], held(g, node, split_attribute(g, node, "from"), n), "the operand and what the rank holds");
+    type.dim[axis] = held(g, node, split_attribute(g, node, "to"), n);
+    op_result(g, node, 0, type.dtype, type.rank, type.dim);
+}

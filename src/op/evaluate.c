@@ -1,0 +1,139 @@
+/* One node executed at compile time, by its own kernel.
+ *
+ * Used where shape arithmetic passes through floating point (Sqrt of a head size, Cast back) and by constant folding. Operands are
+ * constants, or shape information all of whose entries are integers; results become constants. */
+#include "op/op.h"
+#include "kern/kern.h"
+
+#include <string.h>
+
+static void store_int(enum dtype dtype, void *at, int64_t i, int64_t k)
+{
+    switch (dtype) {
+    case DT_I64: ((int64_t *)at)[i] = k; break;
+    case DT_I32: ((int32_t *)at)[i] = (int32_t)k; break;
+    case DT_BOOL: ((uint8_t *)at)[i] = k != 0; break;
+    default: bug("shape information of type %s", dtype_name(dtype));
+    }
+}
+
+static struct constant *new_constant(struct graph *g, const struct type *type)
+{
+    struct constant *c = NEW(g->arena, struct constant);
+    int64_t n = 1;
+    c->dtype = type->dtype;
+    c->rank = type->rank;
+    for (int d = 0; d < type->rank; d++)
+        if (!dim_is_int(type->dim[d], &c->dim[d]) || c->dim[d] < 0 || !mul_i64(n, c->dim[d], &n))
+            return NULL;
+    if (!dtype_size(type->dtype) || !mul_i64(n, (int64_t)dtype_size(type->dtype), &c->bytes))
+        return NULL;
+    return c;
+}
+
+struct constant *op_dims_constant(struct graph *g, const struct value *value)
+{
+    if (!value->dims)
+        return NULL;
+    for (int i = 0; i < value->dims->n; i++)
+        if (!dim_is_int(value->dims->at[i], NULL))
+            return NULL;
+    struct constant *c = new_constant(g, &value->type);
+    if (!c || constant_elements(c) != value->dims->n)
+        return NULL;
+    void *data = arena_alloc(g->arena, (size_t)c->bytes);
+    for (int i = 0; i < value->dims->n; i++)
+        store_int(c->dtype, data, i, value->dims->at[i]->k);
+    c->data = data;
+    return c;
+}
+
+static struct tensor constant_tensor(struct constant *c, const char *name)
+{
+    struct tensor t = {.dtype = c->dtype, .rank = c->rank, .data = NULL};
+    memcpy(t.dim, c->dim, sizeof t.dim);
+    union { const void *from; void *to; } data = {.from = constant_data(c, name)};
+    t.data = data.to;
+    return t;
+}
+
+/* Static operands as tensors; false when one is not static. */
+static bool static_operands(struct graph *g, const struct node *node, struct tensor *in)
+{
+    for (int i = 0; i < node->nin; i++) {
+        struct value *value = node->in[i];
+        if (!value)
+            continue;
+        struct constant *c = value->constant ? value->constant : op_dims_constant(g, value);
+        if (!c)
+            return false;
+        in[i] = constant_tensor(c, value->name);
+        /* Kernels read aligned data; an empty tensor still is present. */
+        void *copy = arena_alloc(g->arena, c->bytes ? (size_t)c->bytes : 1);
+        if (c->bytes)
+            memcpy(copy, in[i].data, (size_t)c->bytes);
+        in[i].data = copy;
+    }
+    return true;
+}
+
+static bool static_results(struct graph *g, const struct node *node, struct constant **made, struct tensor *out)
+{
+    for (int i = 0; i < node->nout; i++) {
+        if (!node->out[i])
+            continue;
+        made[i] = new_constant(g, &node->out[i]->type);
+        if (!made[i])
+            return false;
+        void *data = arena_alloc(g->arena, made[i]->bytes ? (size_t)made[i]->bytes : 1);
+        made[i]->data = data;
+        out[i] = (struct tensor){.dtype = made[i]->dtype, .rank = made[i]->rank, .data = data};
+        memcpy(out[i].dim, made[i]->dim, sizeof out[i].dim);
+    }
+    return true;
+}
+
+/* Attributes that say sizes must be integers too: no symbol is bound at compile time. */
+static bool static_attributes(const struct node *node)
+{
+    for (int i = 0; i < node->nattr; i++) {
+        const struct attr *a = &node->attr[i];
+        for (int k = 0; a->kind == ATTR_DIMS && a->set && k < a->n; k++)
+            if (!dim_is_int(a->dims[k], NULL))
+                return false;
+    }
+    return true;
+}
+
+static void become_constants(struct graph *g, struct node *node, struct constant **made)
+{
+    for (int i = 0; i < node->nout; i++) {
+        struct value *value = node->out[i];
+        if (!value)
+            continue;
+        value->constant = made[i];
+        value->producer = NULL;
+        value->index = 0;
+        value->dims = NULL;
+        op_dims(g, value);
+    }
+    node->nout = 0;
+}
+
+bool op_evaluate(struct graph *g, struct node *node)
+{
+    if (!node->op || !node->op->kernel || !static_attributes(node))
+        return false;
+    struct tensor *in = NEWN(g->arena, struct tensor, node->nin);
+    struct tensor *out = NEWN(g->arena, struct tensor, node->nout);
+    struct constant **made = NEWN(g->arena, struct constant *, node->nout);
+    if (!static_operands(g, node, in) || !static_results(g, node, made, out))
+        return false;
+    struct bindings none = {.list = {NULL, 0, 0}};
+    struct kenv *env = kenv_new(1);
+    struct kcall call = {.node = node, .graph = g, .nin = node->nin, .nout = node->nout, .in = in, .out = out, .bind = &none, .env = env};
+    node->op->kernel(&call);
+    kenv_free(env);
+    become_constants(g, node, made);
+    return true;
+}

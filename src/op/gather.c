@@ -1,0 +1,251 @@
+/* Gather, GatherND, ScatterND.
+ *
+ * Gather from a table split along the gathered axis (a vocabulary) is another subgraph: each rank shifts the indices to its part, looks
+ * up what it holds and puts zero elsewhere; the true result is the sum over ranks. */
+#include "op/op.h"
+#include "op/table.h"
+
+#include <string.h>
+
+/* ---- Gather ------------------------------------------------------------------------------------------------------------- */
+
+static int gather_axis(const struct graph *g, const struct node *node)
+{
+    return op_axis(g, node, attr_int(node, "axis"), op_operand(g, node, 0)->rank);
+}
+
+static void check_indices(const struct graph *g, const struct node *node, int i)
+{
+    enum dtype dtype = op_operand(g, node, i)->dtype;
+    if (dtype != DT_I64 && dtype != DT_I32)
+        fail("%s: the indices '%s' are %s, expected i32 or i64", node_where(g, node), node->in[i]->name, dtype_name(dtype));
+}
+
+void infer_gather(struct graph *g, struct node *node)
+{
+    const struct type *data = op_operand(g, node, 0), *index = op_operand(g, node, 1);
+    const struct dim *dim[2 * MAX_RANK];
+    int axis = gather_axis(g, node), rank = 0;
+    check_indices(g, node, 1);
+    for (int d = 0; d < axis; d++)
+        dim[rank++] = data->dim[d];
+    for (int d = 0; d < index->rank; d++)
+        dim[rank++] = index->dim[d];
+    for (int d = axis + 1; d < data->rank; d++)
+        dim[rank++] = data->dim[d];
+    op_result(g, node, 0, data->dtype, rank, dim);
+}
+
+void value_gather(struct graph *g, struct node *node)
+{
+    const struct dims_value *data = op_dims(g, node->in[0]), *index = op_dims(g, node->in[1]);
+    int64_t k;
+    if (!data || !index || node->in[0]->type.rank != 1)
+        return;
+    for (int i = 0; i < index->n; i++) {
+        if (!dim_is_int(index->at[i], &k))
+            return;
+        if (k < -data->n || k >= data->n)
+            fail("%s: index %lld is out of range for '%s' of %d entries", node_where(g, node), (long long)k, node->in[0]->name, data->n);
+    }
+    const struct dim **at = op_set_dims(g, node, index->n);
+    for (int i = 0; i < index->n; i++)
+        at[i] = data->at[index->at[i]->k < 0 ? index->at[i]->k + data->n : index->at[i]->k];
+}
+
+/* The gathered axis of a table of weights may be split by the lowering below; of anything else it is whole. */
+static int table_factor(struct graph *g, struct rule *rule, const struct node *node, int axis)
+{
+    const struct value *data = node->in[0];
+    const struct dim *size = data->type.dim[axis];
+    bool table = data->constant && !node->in[1]->constant && dtype_is_float(data->type.dtype) && dim_is_int(size, NULL);
+    int f = rule_factor(g, rule, "v", size, table ? FACTOR_LOWERED : FACTOR_WHOLE | FACTOR_DROPPED);
+    rule->factor[f].red = table ? RED_SUM : RED_NONE;
+    return f;
+}
+
+struct rule *rule_gather(struct graph *g, const struct node *node)
+{
+    struct rule *rule = rule_new(g, node);
+    const struct type *data = &node->in[0]->type, *index = &node->in[1]->type;
+    int axis = gather_axis(g, node), out = 0;
+    for (int d = 0; d < data->rank; d++) {
+        int f = d == axis ? table_factor(g, rule, node, axis)
+                          : rule_factor(g, rule, arena_printf(g->arena, "d%d", d), data->dim[d], 0);
+        rule_put(g, &rule->in[0], d, 0, f);
+        if (d != axis) {
+            rule_put(g, &rule->out[0], out++, 0, f);
+            continue;
+        }
+        for (int i = 0; i < index->rank; i++) {
+            int k = rule_factor(g, rule, arena_printf(g->arena, "i%d", i), index->dim[i], 0);
+            rule_put(g, &rule->in[1], i, 0, k);
+            rule_put(g, &rule->out[0], out++, 0, k);
+        }
+    }
+    rule_linear(rule, 1);
+    rule->moves = true;
+    return rule;
+}
+
+/* ---- Gather from a split table ----------------------------------------------------------------------------------------------- */
+
+struct lowering { struct graph *g; struct node *gather; int at; const char *name; };
+
+static struct value *insert_before(struct lowering *l, struct node *node)
+{
+    op_infer(l->g, node);
+    for (int i = 0; i < node->nout; i++) {
+        node->out[i]->place = placement_whole;
+        node->out[i]->placed = true;
+    }
+    graph_insert(l->g, l->at++, node);
+    return node->out[0];
+}
+
+static struct node *begin(struct lowering *l, const char *domain, const char *op, const char *part, int nin, struct value *const *in)
+{
+    return op_node(l->g, domain, op, arena_printf(l->g->arena, "%s/%s", l->name, part), nin, in);
+}
+
+/* Indices counted within this rank's part, and whether they lie in it. */
+static struct value *local_index(struct lowering *l, const struct split *split, struct value **inside)
+{
+    struct graph *g = l->g;
+    const char *name = arena_printf(g->arena, "%s/local", l->name);
+    struct type bool_type = {.dtype = DT_NONE};
+    struct node *node = graph_node(g, op_find("tpc", "LocalIndex"), name, 1, &l->gather->in[1], 2);
+    const struct dim *extent = split_size(g->alg, split);
+    node_output(g, node, 0, graph_value(g, name, &bool_type));
+    node_output(g, node, 1, graph_value(g, arena_printf(g->arena, "%s/inside", l->name), &bool_type));
+    attr_set_string(node, "to", split_str(g->arena, split));
+    attr_set_dims(g, node, "extent", 1, &extent);
+    insert_before(l, node);
+    *inside = node->out[1];
+    return node->out[0];
+}
+
+/* The mask with a dimension of size 1 for every dimension of the table behind the gathered axis. */
+static struct value *align_mask(struct lowering *l, struct value *inside, int behind)
+{
+    int64_t axis[MAX_RANK];
+    if (behind == 0)
+        return inside;
+    for (int i = 0; i < behind; i++)
+        axis[i] = inside->type.rank + i;
+    struct node *node = begin(l, "", "Unsqueeze", "mask", 1, &inside);
+    const struct dim *dims[MAX_RANK];
+    for (int i = 0; i < behind; i++)
+        dims[i] = dim_int(l->g->alg, axis[i]);
+    attr_set_dims(l->g, node, "axes", behind, dims);
+    return insert_before(l, node);
+}
+
+static bool some_rank_is_empty(struct graph *g, const struct split *split)
+{
+    for (int r = 0; r < split->ranks; r++)
+        if (dim_equals(split_extent(g->alg, split, r), 0))
+            return true;
+    return false;
+}
+
+/* A rank that holds nothing of the table still looks something up: one row of zeros is added behind. */
+static struct value *with_spare_row(struct lowering *l, struct value *table, int axis, const struct split *split)
+{
+    struct graph *g = l->g;
+    const struct split *both[2] = {split, split_whole(g->alg, split->ranks, dim_int(g->alg, 1))};
+    int64_t dim[MAX_RANK], n = 1;
+    for (int d = 0; d < table->type.rank; d++) {
+        if (d == axis)
+            dim[d] = 1;
+        else if (!dim_is_int(table->type.dim[d], &dim[d]))
+            bug("a table of weights with a symbolic dimension");
+        require(mul_i64(n, dim[d], &n));
+    }
+    void *zero = arena_array(g->arena, (size_t)n, dtype_size(table->type.dtype));
+    struct value *part[2] = {table, graph_constant(g, arena_printf(g->arena, "%s/spare", l->name), table->type.dtype, table->type.rank, dim, zero)};
+    part[1]->place = placement_whole;
+    part[1]->placed = true;
+    struct node *node = begin(l, "", "Concat", "table", 2, part);
+    attr_set_int(node, "axis", axis);
+    struct value *table_and_row = insert_before(l, node);
+    table_and_row->place = placement_split(axis, split_concat(g->alg, 2, both));
+    return table_and_row;
+}
+
+static int position(const struct graph *g, const struct node *node)
+{
+    for (int i = 0; i < g->nodes.n; i++)
+        if (g->nodes.at[i] == node)
+            return i;
+    bug("node '%s' is not in the graph", node->name);
+}
+
+/* The node keeps its result: Where(inside, Gather(table, local), 0). in[0] is placed as S(axis; split). */
+void lower_gather(struct graph *g, struct node *node)
+{
+    int axis = gather_axis(g, node), behind = node->in[0]->type.rank - 1 - axis;
+    struct placement place = node->in[0]->place;
+    require(place.kind == PLACE_S && place.dim == axis);
+    struct lowering l = {.g = g, .gather = node, .at = position(g, node), .name = node->out[0]->name};
+    struct value *inside, *result = node->out[0];
+    node->in[1] = local_index(&l, place.split, &inside);
+    if (some_rank_is_empty(g, place.split))
+        node->in[0] = with_spare_row(&l, node->in[0], axis, place.split);
+    struct value *mask = align_mask(&l, inside, behind);
+    struct value *found = graph_value(g, arena_printf(g->arena, "%s/found", l.name), &result->type);
+    found->place = placement_whole;
+    found->placed = true;
+    node_output(g, node, 0, found);
+    static const double nothing = 0;      /* zero in every type of table */
+    struct value *zero = graph_constant(g, arena_printf(g->arena, "%s/zero", l.name), result->type.dtype, 0, NULL, &nothing);
+    zero->place = placement_whole;
+    zero->placed = true;
+    struct value *choice[3] = {mask, found, zero};
+    struct node *where = graph_node(g, op_find("", "Where"), arena_printf(g->arena, "%s/where", l.name), 3, choice, 1);
+    node_output(g, where, 0, result);
+    graph_insert(g, position(g, node) + 1, where);
+}
+
+/* ---- GatherND, ScatterND -------------------------------------------------------------------------------------------------------- */
+
+/* Length of the index tuples: the last dimension of the indices. */
+static int tuple_length(const struct graph *g, const struct node *node, const struct type *index, int most)
+{
+    int64_t n;
+    if (index->rank < 1 || !dim_is_int(index->dim[index->rank - 1], &n) || n < 1 || n > most)
+        fail("%s: the last dimension of '%s' %s must be 1 to %d", node_where(g, node), node->in[1]->name,
+             type_str(g->arena, index), most);
+    return (int)n;
+}
+
+void infer_gathernd(struct graph *g, struct node *node)
+{
+    const struct type *data = op_operand(g, node, 0), *index = op_operand(g, node, 1);
+    const struct dim *dim[2 * MAX_RANK];
+    int64_t batch = attr_int(node, "batch_dims");
+    int rank = 0;
+    check_indices(g, node, 1);
+    if (batch < 0 || batch >= data->rank || batch >= index->rank)
+        fail("%s: batch_dims is %lld for operands of %d and %d dimensions", node_where(g, node), (long long)batch, data->rank, index->rank);
+    int n = tuple_length(g, node, index, data->rank - (int)batch);
+    for (int d = 0; d < index->rank - 1; d++)
+        dim[rank++] = d < batch ? op_same_dim(g, node, data->dim[d], index->dim[d], "batch dimensions") : index->dim[d];
+    for (int d = (int)batch + n; d < data->rank; d++)
+        dim[rank++] = data->dim[d];
+    op_result(g, node, 0, data->dtype, rank, dim);
+}
+
+/* updates: the indices without their last dimension, then the dimensions of data that a tuple leaves. */
+void infer_scatternd(struct graph *g, struct node *node)
+{
+    const struct type *data = op_operand(g, node, 0), *index = op_operand(g, node, 1), *update = op_operand(g, node, 2);
+    check_indices(g, node, 1);
+    int n = tuple_length(g, node, index, data->rank), lead = index->rank - 1;
+    if (update->rank != lead + data->rank - n || update->dtype != data->dtype)
+        fail("%s: updates '%s' are %s, expected %d dimensions of %s", node_where(g, node), node->in[2]->name,
+             type_str(g->arena, update), lead + data->rank - n, dtype_name(data->dtype));
+    for (int d = 0; d < update->rank; d++)
+        op_same_dim(g, node, update->dim[d], d < lead ? index->dim[d] : data->dim[d - lead + n], "dimensions of the updates");
+    op_result(g, node, 0, data->dtype, data->rank, data->dim);
+}

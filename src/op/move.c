@@ -1,0 +1,342 @@
+/* Ops that move elements: Transpose, Concat, Split, Tile, Trilu, Repeat. (Slice is in slice.c.)
+ *
+ * Concat and Split lay parts end to end: each part is a factor of its own, and the parts form one group (they split together). */
+#include "op/op.h"
+#include "op/table.h"
+
+#define MOST_PARTS 8      /* of a group; more parts than this stay whole */
+
+static int numbered(struct graph *g, struct rule *rule, const char *name, int i, const struct dim *size, unsigned flags)
+{
+    return rule_factor(g, rule, arena_printf(g->arena, "%s%d", name, i), size, flags);
+}
+
+static void moves(struct rule *rule, uint32_t operands)
+{
+    rule_linear(rule, operands);
+    rule->moves = true;
+}
+
+/* ---- Transpose ---------------------------------------------------------------------------------------------------------- */
+
+/* The permutation, reversed order by default; anything else than a permutation is a failure. */
+static void permutation(const struct graph *g, const struct node *node, int rank, int perm[MAX_RANK])
+{
+    const int64_t *at = NULL;
+    unsigned seen = 0;
+    int n = attr_is_set(node, "perm") ? attr_ints(g, node, "perm", &at) : rank;
+    if (n != rank)
+        fail("%s: perm has %d entries but the operand has %d dimensions", node_where(g, node), n, rank);
+    for (int d = 0; d < rank; d++) {
+        perm[d] = at ? op_axis(g, node, at[d], rank) : rank - 1 - d;
+        seen |= 1u << perm[d];
+    }
+    if (seen != (1u << rank) - 1u)
+        fail("%s: perm is not a permutation of %d dimensions", node_where(g, node), rank);
+}
+
+void infer_transpose(struct graph *g, struct node *node)
+{
+    const struct type *data = op_operand(g, node, 0);
+    const struct dim *dim[MAX_RANK];
+    int perm[MAX_RANK];
+    permutation(g, node, data->rank, perm);
+    for (int d = 0; d < data->rank; d++)
+        dim[d] = data->dim[perm[d]];
+    op_result(g, node, 0, data->dtype, data->rank, dim);
+}
+
+void value_transpose(struct graph *g, struct node *node)
+{
+    value_identity(g, node);
+}
+
+struct rule *rule_transpose(struct graph *g, const struct node *node)
+{
+    struct rule *rule = rule_new(g, node);
+    int perm[MAX_RANK], rank = rule->out[0].rank;
+    permutation(g, node, rank, perm);
+    for (int d = 0; d < rank; d++) {
+        int f = numbered(g, rule, "d", d, node->out[0]->type.dim[d], 0);
+        rule_put(g, &rule->in[0], perm[d], 0, f);
+        rule_put(g, &rule->out[0], d, 0, f);
+    }
+    moves(rule, 1);
+    return rule;
+}
+
+/* ---- Concat --------------------------------------------------------------------------------------------------------------- */
+
+static void join(struct graph *g, struct node *node, int axis, const struct type *t, struct type *out)
+{
+    if (t->rank != out->rank || t->dtype != out->dtype)
+        fail("%s: cannot join %s with %s", node_where(g, node), type_str(g->arena, out), type_str(g->arena, t));
+    for (int d = 0; d < t->rank; d++)
+        out->dim[d] = d == axis ? dim_add(g->alg, out->dim[d], t->dim[d])
+                                : op_same_dim(g, node, out->dim[d], t->dim[d], "dimensions beside the axis");
+}
+
+void infer_concat(struct graph *g, struct node *node)
+{
+    struct type out = *op_operand(g, node, 0);
+    int axis = op_axis(g, node, attr_int(node, "axis"), out.rank);
+    for (int i = 1; i < node->nin; i++)
+        join(g, node, axis, op_operand(g, node, i), &out);
+    op_result(g, node, 0, out.dtype, out.rank, out.dim);
+}
+
+void value_concat(struct graph *g, struct node *node)
+{
+    int n = 0, k = 0;
+    if (node->out[0]->type.rank != 1)
+        return;
+    for (int i = 0; i < node->nin; i++) {
+        const struct dims_value *part = op_dims(g, node->in[i]);
+        if (!part)
+            return;
+        n += part->n;
+    }
+    const struct dim **at = op_set_dims(g, node, n);
+    for (int i = 0; i < node->nin; i++)
+        for (int j = 0; j < node->in[i]->dims->n; j++)
+            at[k++] = node->in[i]->dims->at[j];
+}
+
+/* Parts split together only when all are lists: integers, few enough. */
+static bool parts_split(int n, struct value *const *part, int axis)
+{
+    if (n > MOST_PARTS)
+        return false;
+    for (int i = 0; i < n; i++)
+        if (!dim_is_int(part[i]->type.dim[axis], NULL))
+            return false;
+    return true;
+}
+
+/* The axis of `joined` is the parts end to end; the axis of each entry of `each` is its part. */
+static void lay_end_to_end(struct graph *g, struct rule *rule, int axis, int n, struct value *const *part, struct rule_operand *joined,
+                           struct rule_operand *each)
+{
+    unsigned flags = n == 1 || parts_split(n, part, axis) ? 0 : FACTOR_WHOLE;
+    for (int i = 0; i < n; i++) {
+        int f = numbered(g, rule, "part", i, part[i]->type.dim[axis], flags);
+        rule_put(g, joined, axis, i, f);
+        rule_put(g, &each[i], axis, 0, f);
+        if (n > 1 && n <= MOST_PARTS)
+            rule->group[rule->ngroup++] = f;
+    }
+}
+
+struct rule *rule_concat(struct graph *g, const struct node *node)
+{
+    struct rule *rule = rule_new(g, node);
+    const struct type *out = &node->out[0]->type;
+    int axis = op_axis(g, node, attr_int(node, "axis"), out->rank);
+    lay_end_to_end(g, rule, axis, node->nin, node->in, &rule->out[0], rule->in);
+    for (int d = 0; d < out->rank; d++) {
+        if (d == axis)
+            continue;
+        int f = numbered(g, rule, "d", d, out->dim[d], 0);
+        rule_put(g, &rule->out[0], d, 0, f);
+        for (int i = 0; i < node->nin; i++)
+            rule_put(g, &rule->in[i], d, 0, f);
+    }
+    if (node->nin < 32)
+        moves(rule, (1u << node->nin) - 1u);
+    return rule;
+}
+
+/* ---- Split ------------------------------------------------------------------------------------------------------------------- */
+
+static int split_count(const struct node *node)
+{
+    return attr_is_set(node, "num_outputs") ? (int)attr_int(node, "num_outputs") : node->nout;
+}
+
+/* Equal parts, the last one smaller where they do not divide. */
+static void equal_parts(struct graph *g, const struct node *node, const struct dim *n, const struct dim **size)
+{
+    int count = split_count(node);
+    if (count < 1 || count < node->nout)
+        fail("%s: num_outputs is %d but the node has %d results", node_where(g, node), count, node->nout);
+    const struct dim *k = dim_int(g->alg, count), *one = dim_int(g->alg, 1);
+    const struct dim *each = dim_div(g->alg, dim_add(g->alg, n, dim_sub(g->alg, k, one)), k);
+    const struct dim *last = dim_sub(g->alg, n, dim_mul(g->alg, each, dim_sub(g->alg, k, one)));
+    for (int i = 0; i < node->nout; i++)
+        size[i] = i == count - 1 ? last : each;
+}
+
+/* Sizes of the parts; false when the operand that says them is not known. */
+static bool part_sizes(struct graph *g, const struct node *node, const struct dim *n, const struct dim **size)
+{
+    const struct dim *const *at, *sum = dim_int(g->alg, 0);
+    int count = op_size_operand(g, node, 1, "split", &at);
+    if (count == -1)
+        return false;
+    if (count == -2) {
+        equal_parts(g, node, n, size);
+        return true;
+    }
+    if (count < node->nout)
+        fail("%s: %d sizes are given for %d results", node_where(g, node), count, node->nout);
+    for (int i = 0; i < count; i++)
+        sum = dim_add(g->alg, sum, at[i]);
+    op_same_dim(g, node, sum, n, "the sum of the parts and the split dimension");
+    for (int i = 0; i < node->nout; i++)
+        size[i] = at[i];
+    return true;
+}
+
+void infer_split(struct graph *g, struct node *node)
+{
+    struct type data = *op_operand(g, node, 0);
+    int axis = op_axis(g, node, attr_int(node, "axis"), data.rank);
+    const struct dim **size = NEWN(g->arena, const struct dim *, node->nout);
+    bool known = part_sizes(g, node, data.dim[axis], size);
+    for (int i = 0; i < node->nout; i++) {
+        if (!node->out[i])
+            continue;
+        data.dim[axis] = known ? size[i] : op_unknown_dim(g, node, i, axis);
+        op_result(g, node, i, data.dtype, data.rank, data.dim);
+    }
+}
+
+/* Result i of a split vector: entries [first, first + n). */
+static void value_part(struct graph *g, struct value *out, const struct dims_value *from, int first, int n)
+{
+    struct dims_value *dims = NEW(g->arena, struct dims_value);
+    dims->n = n;
+    dims->at = NEWN(g->arena, const struct dim *, n);
+    for (int i = 0; i < n; i++)
+        dims->at[i] = from->at[first + i];
+    out->dims = dims;
+}
+
+void value_split(struct graph *g, struct node *node)
+{
+    const struct dims_value *from = op_dims(g, node->in[0]);
+    int64_t n;
+    int first = 0;
+    if (!from || node->in[0]->type.rank != 1)
+        return;
+    for (int i = 0; i < node->nout; i++) {
+        if (!node->out[i] || !dim_is_int(node->out[i]->type.dim[0], &n) || n > from->n - first)
+            return;
+        value_part(g, node->out[i], from, first, (int)n);
+        first += (int)n;
+    }
+}
+
+/* All results present and all of the dimension used. */
+static bool split_is_complete(struct graph *g, const struct node *node, int axis)
+{
+    const struct dim *sum = dim_int(g->alg, 0);
+    for (int i = 0; i < node->nout; i++) {
+        if (!node->out[i])
+            return false;
+        sum = dim_add(g->alg, sum, node->out[i]->type.dim[axis]);
+    }
+    return sum == node->in[0]->type.dim[axis];
+}
+
+struct rule *rule_split(struct graph *g, const struct node *node)
+{
+    const struct type *data = &node->in[0]->type;
+    int axis = op_axis(g, node, attr_int(node, "axis"), data->rank);
+    if (!op_resolved(node) || !split_is_complete(g, node, axis))
+        return NULL;
+    struct rule *rule = rule_new(g, node);
+    lay_end_to_end(g, rule, axis, node->nout, node->out, &rule->in[0], rule->out);
+    for (int d = 0; d < data->rank; d++) {
+        if (d == axis)
+            continue;
+        int f = numbered(g, rule, "d", d, data->dim[d], 0);
+        rule_put(g, &rule->in[0], d, 0, f);
+        for (int i = 0; i < node->nout; i++)
+            rule_put(g, &rule->out[i], d, 0, f);
+    }
+    moves(rule, 1);
+    return rule;
+}
+
+/* ---- Tile -------------------------------------------------------------------------------------------------------------------- */
+
+void infer_tile(struct graph *g, struct node *node)
+{
+    struct type out = *op_operand(g, node, 0);
+    const struct dim *const *times;
+    int n = op_size_operand(g, node, 1, "repeats", &times);
+    if (n >= 0 && n != out.rank)
+        fail("%s: %d repeats are given for %d dimensions", node_where(g, node), n, out.rank);
+    for (int d = 0; d < out.rank; d++)
+        out.dim[d] = n < 0 ? op_unknown_dim(g, node, 0, d) : dim_mul(g->alg, out.dim[d], times[d]);
+    op_result(g, node, 0, out.dtype, out.rank, out.dim);
+}
+
+struct rule *rule_tile(struct graph *g, const struct node *node)
+{
+    const struct dim **times;
+    if (!op_resolved(node))
+        return NULL;
+    struct rule *rule = rule_new(g, node);
+    attr_dims(node, "repeats", &times);
+    for (int d = 0; d < rule->in[0].rank; d++) {
+        if (!dim_equals(times[d], 1))
+            rule_put(g, &rule->out[0], d, 0, numbered(g, rule, "copy", d, times[d], FACTOR_WHOLE));
+        int f = numbered(g, rule, "d", d, node->in[0]->type.dim[d], 0);
+        rule_put(g, &rule->in[0], d, 0, f);
+        rule_put(g, &rule->out[0], d, 0, f);
+    }
+    moves(rule, 1);
+    return rule;
+}
+
+/* ---- Trilu ------------------------------------------------------------------------------------------------------------------- */
+
+/* The last two indices are compared with each other: positions. */
+struct rule *rule_trilu(struct graph *g, const struct node *node)
+{
+    if (!op_resolved(node))
+        return NULL;
+    struct rule *rule = rule_new(g, node);
+    int rank = rule->out[0].rank;
+    for (int d = 0; d < rank; d++) {
+        int f = numbered(g, rule, "d", d, node->out[0]->type.dim[d], d >= rank - 2 ? FACTOR_POSITION : 0);
+        rule_put(g, &rule->in[0], d, 0, f);
+        rule_put(g, &rule->out[0], d, 0, f);
+    }
+    moves(rule, 1);
+    return rule;
+}
+
+/* ---- Repeat: each slice along an axis several times in a row (key and value heads under grouped queries) --------------------- */
+
+void infer_repeat(struct graph *g, struct node *node)
+{
+    struct type out = *op_operand(g, node, 0);
+    int axis = op_axis(g, node, attr_int(node, "axis"), out.rank);
+    const struct dim **index;
+    if (attr_is_set(node, "index"))
+        out.dim[axis] = dim_int(g->alg, attr_dims(node, "index", &index));
+    else
+        out.dim[axis] = dim_mul(g->alg, out.dim[axis], dim_int(g->alg, attr_int(node, "repeats")));
+    op_result(g, node, 0, out.dtype, out.rank, out.dim);
+}
+
+struct rule *rule_repeat(struct graph *g, const struct node *node)
+{
+    if (attr_is_set(node, "index"))
+        return NULL;
+    struct rule *rule = rule_new(g, node);
+    const struct type *data = &node->in[0]->type;
+    int axis = op_axis(g, node, attr_int(node, "axis"), data->rank);
+    for (int d = 0; d < data->rank; d++) {
+        int f = numbered(g, rule, "d", d, data->dim[d], d == axis ? FACTOR_HEADS : 0);
+        rule_put(g, &rule->in[0], d, 0, f);
+        rule_put(g, &rule->out[0], d, 0, f);
+    }
+    int copies = rule_factor(g, rule, "g", dim_int(g->alg, attr_int(node, "repeats")), FACTOR_HEADS);
+    rule_put(g, &rule->out[0], axis, 0, copies);
+    moves(rule, 1);
+    return rule;
+}

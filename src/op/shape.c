@@ -1,0 +1,401 @@
+/* Ops that read or make shapes: Shape, Size, Identity, Squeeze, Unsqueeze, Flatten, Expand, ConstantOfShape, Range, Dims, Constant.
+ * Reshape is in reshape.c.
+ *
+ * In canonical form the shape operand is gone: the recorded output type is the target, and inference checks what it can of it. */
+#include "op/op.h"
+#include "op/table.h"
+
+#define MOST_ENTRIES 1024    /* of a vector of shape information */
+
+/* ---- results ----------------------------------------------------------------------------------------------------------- */
+
+static bool is_count(enum dtype dtype)
+{
+    return dtype == DT_I64 || dtype == DT_I32 || dtype == DT_BOOL;
+}
+
+void infer_constant(struct graph *g, struct node *node)
+{
+    const struct constant *c = node_attr(node, "value")->tensor;
+    if (!c)
+        fail("%s: attribute 'value' is missing", node_where(g, node));
+    const struct dim *dim[MAX_RANK];
+    for (int d = 0; d < c->rank; d++)
+        dim[d] = dim_int(g->alg, c->dim[d]);
+    op_result(g, node, 0, c->dtype, c->rank, dim);
+}
+
+/* The part [first, last) of the dimensions that Shape reports. */
+static void shape_range(const struct node *node, int rank, int *first, int *last)
+{
+    int64_t start = attr_int(node, "start");
+    int64_t end = attr_is_set(node, "end") ? attr_int(node, "end") : rank;
+    start = start < 0 ? start + rank : start;
+    end = end < 0 ? end + rank : end;
+    start = start < 0 ? 0 : start > rank ? rank : start;
+    end = end < start ? start : end > rank ? rank : end;
+    *first = (int)start;
+    *last = (int)end;
+}
+
+void infer_shape(struct graph *g, struct node *node)
+{
+    int first, last;
+    shape_range(node, op_operand(g, node, 0)->rank, &first, &last);
+    const struct dim *n = dim_int(g->alg, last - first);
+    op_result(g, node, 0, DT_I64, 1, &n);
+}
+
+void value_shape(struct graph *g, struct node *node)
+{
+    const struct type *data = op_operand(g, node, 0);
+    int first, last;
+    shape_range(node, data->rank, &first, &last);
+    const struct dim **at = op_set_dims(g, node, last - first);
+    for (int d = first; d < last; d++)
+        at[d - first] = dim_rewrite(g->alg, data->dim[d]);
+}
+
+void infer_size(struct graph *g, struct node *node)
+{
+    op_operand(g, node, 0);
+    op_result(g, node, 0, DT_I64, 0, NULL);
+}
+
+void value_size(struct graph *g, struct node *node)
+{
+    op_set_dims(g, node, 1)[0] = type_elements(g->alg, op_operand(g, node, 0));
+}
+
+/* The same entries under another shape. */
+void value_identity(struct graph *g, struct node *node)
+{
+    const struct dims_value *from = op_dims(g, node->in[0]);
+    if (!from || node->out[0]->type.rank > 1)
+        return;
+    const struct dim **at = op_set_dims(g, node, from->n);
+    for (int i = 0; i < from->n; i++)
+        at[i] = from->at[i];
+}
+
+/* ---- dims taken away and added -------------------------------------------------------------------------------------------- */
+
+/* Axes of operand 1 or attribute axes as a mask over rank dims. -1: not known, -2: not given. */
+static int axes_mask(struct graph *g, const struct node *node, int rank, unsigned *mask)
+{
+    const struct dim *const *axes;
+    int n = op_size_operand(g, node, 1, "axes", &axes);
+    *mask = 0;
+    for (int i = 0; i < n; i++) {
+        int64_t axis;
+        if (!dim_is_int(axes[i], &axis))
+            return -1;
+        unsigned bit = 1u << op_axis(g, node, axis, rank);
+        if (*mask & bit)
+            fail("%s: axis %lld is given twice", node_where(g, node), (long long)axis);
+        *mask |= bit;
+    }
+    return n;
+}
+
+/* Without axes every dimension of size 1 goes; a symbolic one leaves the rank open. */
+static unsigned ones_mask(const struct graph *g, const struct node *node, const struct type *data)
+{
+    unsigned mask = 0;
+    for (int d = 0; d < data->rank; d++) {
+        if (!dim_is_int(data->dim[d], NULL))
+            fail("%s: Squeeze without axes of '%s' %s has no fixed rank; bind the symbol with --dim", node_where(g, node),
+                 node->in[0]->name, type_str(g->arena, data));
+        if (dim_equals(data->dim[d], 1))
+            mask |= 1u << d;
+    }
+    return mask;
+}
+
+void infer_squeeze(struct graph *g, struct node *node)
+{
+    const struct type *data = op_operand(g, node, 0);
+    const struct dim *dim[MAX_RANK], *one = dim_int(g->alg, 1);
+    unsigned mask;
+    int n = axes_mask(g, node, data->rank, &mask), rank = 0;
+    if (n == -1)
+        fail("%s: the axes of Squeeze are not known at compile time", node_where(g, node));
+    if (n == -2)
+        mask = ones_mask(g, node, data);
+    for (int d = 0; d < data->rank; d++)
+        if (mask >> d & 1u)
+            op_same_dim(g, node, data->dim[d], one, "a squeezed dimension and 1");
+        else
+            dim[rank++] = data->dim[d];
+    op_result(g, node, 0, data->dtype, rank, dim);
+}
+
+void infer_unsqueeze(struct graph *g, struct node *node)
+{
+    const struct type *data = op_operand(g, node, 0);
+    const struct dim *const *axes, *dim[2 * MAX_RANK];
+    int n = op_size_operand(g, node, 1, "axes", &axes), from = 0;
+    unsigned mask;
+    if (n < 0)
+        fail("%s: the axes of Unsqueeze are not known at compile time", node_where(g, node));
+    int rank = data->rank + n;
+    if (n > MAX_RANK || rank > MAX_RANK)
+        fail("%s: the result has %d dimensions, at most %d are handled", node_where(g, node), rank, MAX_RANK);
+    if (axes_mask(g, node, rank, &mask) < 0)
+        fail("%s: the axes of Unsqueeze are not known at compile time", node_where(g, node));
+    for (int d = 0; d < rank; d++)
+        dim[d] = mask >> d & 1u ? dim_int(g->alg, 1) : data->dim[from++];
+    op_result(g, node, 0, data->dtype, rank, dim);
+}
+
+void infer_flatten(struct graph *g, struct node *node)
+{
+    const struct type *data = op_operand(g, node, 0);
+    const struct dim *dim[2] = {dim_int(g->alg, 1), dim_int(g->alg, 1)};
+    int64_t axis = attr_int(node, "axis");
+    if (axis < -data->rank || axis > data->rank)
+        fail("%s: axis %lld is out of range for %d dimensions", node_where(g, node), (long long)axis, data->rank);
+    axis = axis < 0 ? axis + data->rank : axis;
+    for (int d = 0; d < data->rank; d++)
+        dim[d >= axis] = dim_mul(g->alg, dim[d >= axis], data->dim[d]);
+    op_result(g, node, 0, data->dtype, 2, dim);
+}
+
+/* ---- targets given as a vector ------------------------------------------------------------------------------------------------ */
+
+/* Rank of a tensor whose shape is read from operand i: its static length. */
+static int shape_length(const struct graph *g, const struct node *node, int i)
+{
+    const struct type *shape = op_operand(g, node, i);
+    int64_t n;
+    if (shape->rank != 1 || !dim_is_int(shape->dim[0], &n))
+        fail("%s: '%s' must be a shape of known length but is %s", node_where(g, node), node->in[i]->name, type_str(g->arena, shape));
+    if (n > MAX_RANK)
+        fail("%s: the result has %lld dimensions, at most %d are handled", node_where(g, node), (long long)n, MAX_RANK);
+    return (int)n;
+}
+
+static void unknown_result(struct graph *g, struct node *node, enum dtype dtype, int rank)
+{
+    const struct dim *dim[MAX_RANK];
+    for (int d = 0; d < rank; d++)
+        dim[d] = op_unknown_dim(g, node, 0, d);
+    op_result(g, node, 0, dtype, rank, dim);
+}
+
+static void check_nonnegative(const struct graph *g, const struct node *node, int n, const struct dim *const *at)
+{
+    int64_t k;
+    for (int i = 0; i < n; i++)
+        if (dim_is_int(at[i], &k) && k < 0)
+            fail("%s: size %d of the result is %lld, expected 0 or more", node_where(g, node), i, (long long)k);
+}
+
+void infer_expand(struct graph *g, struct node *node)
+{
+    const struct type *data = op_operand(g, node, 0);
+    struct type target = node->out[0]->type;
+    if (node->nin > 1 && node->in[1]) {
+        const struct dims_value *shape = op_dims(g, node->in[1]);
+        int n = shape_length(g, node, 1);
+        if (!shape) {
+            unknown_result(g, node, data->dtype, n > data->rank ? n : data->rank);
+            return;
+        }
+        check_nonnegative(g, node, n, shape->at);
+        target.rank = n;
+        for (int d = 0; d < n; d++)
+            target.dim[d] = shape->at[d];
+    }
+    const struct type *both[2] = {data, &target};
+    struct type out = op_broadcast(g, node, 2, both);
+    op_result(g, node, 0, data->dtype, out.rank, out.dim);
+}
+
+void value_expand(struct graph *g, struct node *node)
+{
+    const struct dims_value *from = op_dims(g, node->in[0]);
+    const struct type *out = &node->out[0]->type;
+    int64_t n = 1;
+    if (!from || out->rank > 1 || (out->rank == 1 && !dim_is_int(out->dim[0], &n)) || n > MOST_ENTRIES || from->n == 0)
+        return;
+    const struct dim **at = op_set_dims(g, node, (int)n);
+    for (int i = 0; i < n; i++)
+        at[i] = from->at[from->n == 1 ? 0 : i];
+}
+
+void infer_constantofshape(struct graph *g, struct node *node)
+{
+    const struct constant *c = node_attr(node, "value")->tensor;
+    enum dtype dtype = c ? c->dtype : DT_F32;
+    if (node->nin == 0 || !node->in[0]) {
+        struct type recorded = node->out[0]->type;
+        op_result(g, node, 0, dtype, recorded.rank, recorded.dim);
+        return;
+    }
+    const struct dims_value *shape = op_dims(g, node->in[0]);
+    int n = shape_length(g, node, 0);
+    if (!shape) {
+        unknown_result(g, node, dtype, n);
+        return;
+    }
+    check_nonnegative(g, node, n, shape->at);
+    op_result(g, node, 0, dtype, n, shape->at);
+}
+
+void value_constantofshape(struct graph *g, struct node *node)
+{
+    struct constant *c = node_attr(node, "value")->tensor;
+    const struct type *out = &node->out[0]->type;
+    int64_t n = 1;
+    if (!is_count(out->dtype) || out->rank > 1 || (out->rank == 1 && !dim_is_int(out->dim[0], &n)) || n > MOST_ENTRIES)
+        return;
+    const struct dim *fill = dim_int(g->alg, c && constant_elements(c) > 0 ? constant_int(c, "value", 0) : 0);
+    const struct dim **at = op_set_dims(g, node, (int)n);
+    for (int i = 0; i < n; i++)
+        at[i] = fill;
+}
+
+/* ---- Range ------------------------------------------------------------------------------------------------------------------ */
+
+/* start, limit, delta as expressions; false when one is not known. */
+static bool range_bounds(struct graph *g, const struct node *node, const struct dim *out[3])
+{
+    static const char *const name[3] = {"start", "limit", "delta"};
+    for (int i = 0; i < 3; i++) {
+        const struct dim *const *at;
+        if (op_size_operand(g, node, i, name[i], &at) != 1)
+            return false;
+        out[i] = at[0];
+    }
+    return true;
+}
+
+/* Number of elements: max(0, ceil((limit - start) / delta)); NULL where delta is not an integer. */
+static const struct dim *range_length(struct graph *g, const struct node *node, const struct dim *const bound[3])
+{
+    int64_t delta;
+    if (!dim_is_int(bound[2], &delta) || delta == INT64_MIN)
+        return NULL;
+    if (delta == 0)
+        fail("%s: the step of Range is 0", node_where(g, node));
+    const struct dim *zero = dim_int(g->alg, 0), *size = delta > 0 ? dim_int(g->alg, delta) : dim_int(g->alg, -delta);
+    const struct dim *way = delta > 0 ? dim_sub(g->alg, bound[1], bound[0]) : dim_sub(g->alg, bound[0], bound[1]);
+    const struct dim *up = dim_add(g->alg, way, dim_sub(g->alg, size, dim_int(g->alg, 1)));
+    return dim_max(g->alg, dim_div(g->alg, up, size), zero);
+}
+
+void infer_range(struct graph *g, struct node *node)
+{
+    const struct dim *bound[3], *n = NULL;
+    enum dtype dtype = node->nin > 0 && node->in[0] ? op_operand(g, node, 0)->dtype : node->out[0]->type.dtype;
+    if (dtype == DT_NONE)
+        fail("%s: the type of '%s' is not known", node_where(g, node), node->out[0]->name);
+    if (range_bounds(g, node, bound))
+        n = range_length(g, node, bound);
+    if (!n)
+        n = op_unknown_dim(g, node, 0, 0);
+    op_result(g, node, 0, dtype, 1, &n);
+}
+
+void value_range(struct graph *g, struct node *node)
+{
+    const struct dim *bound[3];
+    const struct type *out = &node->out[0]->type;
+    int64_t n;
+    if (!is_count(out->dtype) || !dim_is_int(out->dim[0], &n) || n > MOST_ENTRIES || !range_bounds(g, node, bound))
+        return;
+    const struct dim **at = op_set_dims(g, node, (int)n);
+    for (int i = 0; i < n; i++)
+        at[i] = dim_add(g->alg, bound[0], dim_mul(g->alg, dim_int(g->alg, i), bound[2]));
+}
+
+/* ---- Dims: expressions as a tensor ------------------------------------------------------------------------------------------ */
+
+void infer_dims(struct graph *g, struct node *node)
+{
+    const struct dim **at;
+    int n = attr_dims(node, "dims", &at);
+    const struct dim *length = dim_int(g->alg, n);
+    if (attr_int(node, "scalar") && n != 1)
+        fail("%s: a scalar has one entry, found %d", node_where(g, node), n);
+    op_result(g, node, 0, (enum dtype)attr_int(node, "to"), attr_int(node, "scalar") ? 0 : 1, &length);
+}
+
+void value_dims(struct graph *g, struct node *node)
+{
+    const struct dim **from;
+    int n = attr_dims(node, "dims", &from);
+    if (!is_count(node->out[0]->type.dtype))
+        return;
+    const struct dim **at = op_set_dims(g, node, n);
+    for (int i = 0; i < n; i++)
+        at[i] = dim_rewrite(g->alg, from[i]);
+}
+
+/* ---- rules -------------------------------------------------------------------------------------------------------------------- */
+
+static int numbered_factor(struct graph *g, struct rule *rule, int d, const struct dim *size, unsigned flags)
+{
+    return rule_factor(g, rule, arena_printf(g->arena, "d%d", d), size, flags);
+}
+
+struct rule *rule_whole(struct graph *g, const struct node *node)
+{
+    (void)g;
+    (void)node;
+    return NULL;
+}
+
+/* One operand, elements unchanged. */
+struct rule *rule_move(struct graph *g, const struct node *node)
+{
+    struct rule *rule = rule_new(g, node);
+    for (int d = 0; d < rule->out[0].rank; d++) {
+        int f = numbered_factor(g, rule, d, node->out[0]->type.dim[d], 0);
+        rule_put(g, &rule->in[0], d, 0, f);
+        rule_put(g, &rule->out[0], d, 0, f);
+    }
+    rule_linear(rule, 1);
+    rule->moves = true;
+    return rule;
+}
+
+/* Aligned right; a dimension of size 1 that grows is absent from the operand. */
+struct rule *rule_expand(struct graph *g, const struct node *node)
+{
+    if (!op_resolved(node))
+        return NULL;
+    struct rule *rule = rule_new(g, node);
+    const struct type *in = &node->in[0]->type, *out = &node->out[0]->type;
+    for (int d = 0; d < out->rank; d++) {
+        int from = d - (out->rank - in->rank);
+        int f = numbered_factor(g, rule, d, out->dim[d], 0);
+        rule_put(g, &rule->out[0], d, 0, f);
+        if (from >= 0 && in->dim[from] == out->dim[d])
+            rule_put(g, &rule->in[0], from, 0, f);
+    }
+    rule_linear(rule, 1);
+    rule->moves = true;
+    return rule;
+}
+
+static struct rule *made_from_nothing(struct graph *g, const struct node *node, unsigned flags)
+{
+    if (!op_resolved(node))
+        return NULL;
+    struct rule *rule = rule_new(g, node);
+    for (int d = 0; d < rule->out[0].rank; d++)
+        rule_put(g, &rule->out[0], d, 0, numbered_factor(g, rule, d, node->out[0]->type.dim[d], flags));
+    return rule;
+}
+
+struct rule *rule_fill(struct graph *g, const struct node *node)
+{
+    return made_from_nothing(g, node, 0);
+}
+
+struct rule *rule_position(struct graph *g, const struct node *node)
+{
+    return made_from_nothing(g, node, FACTOR_POSITION);
+}
