@@ -5,8 +5,13 @@
 #include "kern/kern.h"
 
 /* ---- comm.h part: communicators behind one struct: self, local (threads of one process), MPI (comm_mpi.c alone sees mpi.h) ------ */
+struct block { void *at; int64_t bytes; };
 struct comm {
     int rank, size;
+    int local_size;                                                  /* ranks on this machine */
+    int64_t id;                                                      /* the collective under way, set by the caller before a call: */
+    const char *name;                                                /* its number in file order and its name, for messages */
+    int64_t bytes_sent;                                              /* to other ranks, since the start */
     const char *kind;                                                /* "self", "local", "mpi" */
     void *state;
     /* Each blocks until done on this rank. id: the collective's number in file order; ranks that disagree stop with both names. */
@@ -20,14 +25,25 @@ struct comm {
     /* send: blocks for ranks 0.. of send_bytes[r]; recv likewise. */
     void (*alltoallv)(struct comm *, const void *send, const int64_t *send_bytes, void *recv, const int64_t *recv_bytes);
     void (*broadcast)(struct comm *, void *at, int64_t bytes, int root);
-    _Noreturn void (*abort)(struct comm *, int status);
+    /* What all of the above are made of: send[r] goes to rank r, recv[r] comes from it (both have an entry for the own rank). */
+    void (*exchange)(struct comm *, const struct block *send, const struct block *recv);
+    __attribute__((noreturn)) void (*abort)(struct comm *, int status);
     void (*free)(struct comm *);
+    struct buffer *scratch;                                          /* grows only */
+    struct block *send, *recv;                                       /* [size], for comm.c */
 };
 struct comm *comm_self(void);
 /* Runs body(comm, data) on size threads of this process and returns when all are done. */
 void comm_local_run(int size, void (*body)(struct comm *, void *), void *data);
 /* NULL when built without MPI. Separate singletons (size 1 under a launcher that started several) are found by the caller. */
 struct comm *comm_mpi(int *argc, char ***argv);
+/* The linked MPI library, one line; NULL when built without MPI. Needs no initialisation. */
+const char *comm_mpi_library(void);
+/* out = in[0] op in[1] op ... in this order, n elements; float32 at least for floats. out may be one of in. */
+void comm_reduce(void *out, const void *const *in, int nin, int64_t n, enum dtype, enum redop);
+/* The collectives of *c over its exchange, and scratch for them. Called by the makers of communicators. */
+void comm_setup(struct comm *, struct arena *);
+void comm_release(struct comm *);
 
 /* ---- session.c: a loaded graph, its memory plan and its weights ------------------------------------------------------------- */
 struct session;
@@ -37,6 +53,23 @@ void session_free(struct session *);
 /* inputs: global tensors by position of graph->inputs (a rank slices its part by the file's placements). outputs: allocated by the
  * session, this rank's piece, valid until the next run. Input dtype or shape that does not fit, a violated assumption: failure. */
 void session_run(struct session *, const struct tensor *inputs, struct tensor *outputs);
+/* Global type and placement of an input or output: the rank file's metadata, or the type in a plain graph. */
+const struct type *session_input_type(const struct session *, int input);
+const struct type *session_output_type(const struct session *, int output);
+/* Sizes of an input under given symbols; equations complete them. False and *missing: a symbol that has no value. */
+bool session_input_sizes(struct session *, const struct bindings *, int input, int64_t *dim, const char **missing);
+
+/* Time and traffic since session_new or the last session_reset_stats. */
+struct session_collective { const char *name, *op; int64_t calls, bytes; double seconds; };
+struct session_stats {
+    int64_t runs, slab_bytes, weight_bytes;
+    double seconds, comm_seconds;
+    int ncollective;
+    const struct session_collective *collective;
+};
+const struct session_stats *session_stats(struct session *);
+void session_reset_stats(struct session *);
+
 /* The global output: ranks' pieces put together on every rank. */
 struct tensor session_gather(struct session *, struct arena *, int output, const struct tensor *piece);
 

@@ -1,0 +1,118 @@
+/* comm_local: ranks as threads of one process. An exchange publishes where each rank's blocks lie, and every rank copies what is meant
+ * for it between two barriers. The barrier is the central sense-reversing one; it spins briefly, then yields, for ranks may be more
+ * than cores. */
+#include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "run/internal.h"
+
+enum { SPINS = 256 };
+
+struct published { int64_t id; const char *name; const struct block *send; };
+struct team {
+    int size;
+    atomic_int arrived, phase;
+    struct published *slot;          /* by rank */
+};
+struct member {
+    struct comm comm;
+    struct team *team;
+    struct arena *arena;
+    void (*body)(struct comm *, void *);
+    void *data;
+    pthread_t thread;
+};
+
+static void team_wait(struct team *t)
+{
+    int phase = atomic_load_explicit(&t->phase, memory_order_acquire);
+    if (atomic_fetch_add_explicit(&t->arrived, 1, memory_order_acq_rel) + 1 == t->size) {
+        atomic_store_explicit(&t->arrived, 0, memory_order_relaxed);
+        atomic_store_explicit(&t->phase, phase + 1, memory_order_release);
+        return;
+    }
+    for (int spin = 0; atomic_load_explicit(&t->phase, memory_order_acquire) == phase; spin++)
+        if (spin >= SPINS) sched_yield();
+}
+
+static void local_barrier(struct comm *c)
+{
+    struct member *m = c->state;
+    team_wait(m->team);
+}
+
+static void check_same(const struct comm *c, const struct published *other, int r)
+{
+    struct member *m = c->state;
+    const struct published *own = &m->team->slot[c->rank];
+    if (own->id == other->id) return;
+    fail("ranks are out of step: rank %d is at collective %lld '%s', rank %d at %lld '%s'", c->rank, (long long)own->id,
+         own->name ? own->name : "?", r, (long long)other->id, other->name ? other->name : "?");
+}
+
+static void local_exchange(struct comm *c, const struct block *send, const struct block *recv)
+{
+    struct member *m = c->state;
+    struct published *slot = m->team->slot;
+    slot[c->rank] = (struct published){c->id, c->name, send};
+    team_wait(m->team);
+    for (int i = 0; i < c->size; i++) {
+        int r = (c->rank + i) % c->size;
+        check_same(c, &slot[r], r);
+        struct block from = slot[r].send[c->rank];
+        if (from.bytes != recv[r].bytes)
+            fail("collective '%s': rank %d sends %lld bytes where rank %d expects %lld", c->name ? c->name : "?", r,
+                 (long long)from.bytes, c->rank, (long long)recv[r].bytes);
+        if (from.bytes && from.at != recv[r].at) memcpy(recv[r].at, from.at, (size_t)from.bytes);
+        if (r != c->rank) c->bytes_sent += send[r].bytes;
+    }
+    team_wait(m->team);
+}
+
+static _Noreturn void local_abort(struct comm *c, int status)
+{
+    (void)c;
+    exit(status);
+}
+
+static void local_free(struct comm *c) { (void)c; }
+
+static void *member_main(void *data)
+{
+    struct member *m = data;
+    m->body(&m->comm, m->data);
+    return NULL;
+}
+
+static void member_init(struct member *m, struct team *t, int rank, void (*body)(struct comm *, void *), void *data)
+{
+    m->team = t;
+    m->arena = arena_new();
+    m->body = body;
+    m->data = data;
+    m->comm = (struct comm){.rank = rank, .size = t->size, .local_size = t->size, .kind = "local", .state = m,
+                            .barrier = local_barrier, .exchange = local_exchange, .abort = local_abort, .free = local_free};
+    comm_setup(&m->comm, m->arena);
+}
+
+void comm_local_run(int size, void (*body)(struct comm *, void *), void *data)
+{
+    struct arena *arena = arena_new();
+    struct team *team = NEW(arena, struct team);
+    struct member *member = NEWN(arena, struct member, size);
+    team->size = size;
+    team->slot = NEWN(arena, struct published, size);
+    for (int r = 0; r < size; r++) member_init(&member[r], team, r, body, data);
+    for (int r = 1; r < size; r++)
+        if (pthread_create(&member[r].thread, NULL, member_main, &member[r])) fail("the system gave no thread for rank %d of %d", r, size);
+    member_main(&member[0]);
+    for (int r = 1; r < size; r++) pthread_join(member[r].thread, NULL);
+    for (int r = 0; r < size; r++) {
+        comm_release(&member[r].comm);
+        arena_free(member[r].arena);
+    }
+    arena_free(arena);
+}

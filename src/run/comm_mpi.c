@@ -1,0 +1,169 @@
+/* comm_mpi: ranks as MPI processes; the only file that sees mpi.h. An exchange is nonblocking point-to-point messages whose tag is the
+ * collective's number: a message that carries another number means the ranks are out of step, and stops the job with both. Messages
+ * over 1 GiB go in pieces, since MPI counts are ints. A failure anywhere ends the job by MPI_Abort. */
+#ifdef HAVE_CONFIG_H
+#include "config.h"
+#endif
+#include <stdlib.h>
+#include <string.h>
+
+#include "run/internal.h"
+
+#ifdef HAVE_MPI
+#include <mpi.h>
+
+enum { PIECE = 1 << 30, TAGS = 32768 };
+
+struct world {
+    struct comm comm;
+    struct arena *arena;
+    MPI_Comm mpi;
+    VEC(MPI_Request) requests;
+    VEC(MPI_Status) statuses;
+    VEC(int) peers;                  /* of each receive */
+};
+
+static void check(int code, const char *call)
+{
+    if (code == MPI_SUCCESS) return;
+    char text[MPI_MAX_ERROR_STRING] = "";
+    int n = 0;
+    MPI_Error_string(code, text, &n);
+    fail("%s failed: %s", call, text);
+}
+
+static void abort_job(void *data, int status)
+{
+    struct world *w = data;
+    int done = 0;
+    MPI_Finalized(&done);
+    if (!done) MPI_Abort(w->mpi, status);
+}
+
+static void mpi_barrier(struct comm *c)
+{
+    struct world *w = c->state;
+    check(MPI_Barrier(w->mpi), "MPI_Barrier");
+}
+
+static int tag_of(const struct comm *c)
+{
+    return (int)(c->id % TAGS);
+}
+
+static void post_receives(struct world *w, int r, struct block b)
+{
+    for (int64_t at = 0; at < b.bytes; at += PIECE) {
+        int n = (int)(b.bytes - at < PIECE ? b.bytes - at : PIECE);
+        MPI_Request request;
+        check(MPI_Irecv((char *)b.at + at, n, MPI_BYTE, r, MPI_ANY_TAG, w->mpi, &request), "MPI_Irecv");
+        VEC_PUSH(w->arena, &w->requests, request);
+        VEC_PUSH(w->arena, &w->peers, r);
+    }
+}
+
+static void post_sends(struct world *w, int r, struct block b)
+{
+    for (int64_t at = 0; at < b.bytes; at += PIECE) {
+        int n = (int)(b.bytes - at < PIECE ? b.bytes - at : PIECE);
+        MPI_Request request;
+        check(MPI_Isend((char *)b.at + at, n, MPI_BYTE, r, tag_of(&w->comm), w->mpi, &request), "MPI_Isend");
+        VEC_PUSH(w->arena, &w->requests, request);
+    }
+    w->comm.bytes_sent += b.bytes;
+}
+
+static void finish(struct world *w)
+{
+    while (w->statuses.n < w->requests.n) VEC_PUSH(w->arena, &w->statuses, (MPI_Status){0});
+    if (MPI_Waitall(w->requests.n, w->requests.at, w->statuses.at) != MPI_SUCCESS)
+        fail("collective %lld '%s' failed on rank %d: a message has another size than expected", (long long)w->comm.id,
+             w->comm.name ? w->comm.name : "?", w->comm.rank);
+    for (int i = 0; i < w->peers.n; i++)
+        if (w->statuses.at[i].MPI_TAG != tag_of(&w->comm))
+            fail("ranks are out of step: rank %d is at collective %lld '%s', rank %d at collective %d", w->comm.rank,
+                 (long long)w->comm.id, w->comm.name ? w->comm.name : "?", w->peers.at[i], w->statuses.at[i].MPI_TAG);
+}
+
+static void mpi_exchange(struct comm *c, const struct block *send, const struct block *recv)
+{
+    struct world *w = c->state;
+    w->requests.n = w->peers.n = 0;
+    for (int i = 1; i < c->size; i++) {
+        int r = (c->rank + c->size - i) % c->size;
+        post_receives(w, r, recv[r]);
+    }
+    for (int i = 1; i < c->size; i++) {
+        int r = (c->rank + i) % c->size;
+        post_sends(w, r, send[r]);
+    }
+    require(send[c->rank].bytes == recv[c->rank].bytes);
+    if (send[c->rank].bytes) memmove(recv[c->rank].at, send[c->rank].at, (size_t)send[c->rank].bytes);
+    finish(w);
+}
+
+static _Noreturn void mpi_abort(struct comm *c, int status)
+{
+    abort_job(c->state, status);
+    exit(status);
+}
+
+static void mpi_free(struct comm *c)
+{
+    struct world *w = c->state;
+    diag_forget(abort_job, w);
+    comm_release(c);
+    MPI_Comm_free(&w->mpi);
+    MPI_Finalize();
+    arena_free(w->arena);
+}
+
+static int ranks_here(MPI_Comm mpi)
+{
+    MPI_Comm node;
+    int n = 1;
+    check(MPI_Comm_split_type(mpi, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &node), "MPI_Comm_split_type");
+    MPI_Comm_size(node, &n);
+    MPI_Comm_free(&node);
+    return n;
+}
+
+struct comm *comm_mpi(int *argc, char ***argv)
+{
+    int level;
+    if (MPI_Init_thread(argc, argv, MPI_THREAD_FUNNELED, &level) != MPI_SUCCESS) fail("MPI_Init_thread failed");
+    struct arena *arena = arena_new();
+    struct world *w = NEW(arena, struct world);
+    w->arena = arena;
+    MPI_Comm_dup(MPI_COMM_WORLD, &w->mpi);
+    MPI_Comm_set_errhandler(w->mpi, MPI_ERRORS_RETURN);
+    diag_on_failure(abort_job, w);
+    w->comm = (struct comm){.kind = "mpi", .state = w, .barrier = mpi_barrier, .exchange = mpi_exchange, .abort = mpi_abort, .free = mpi_free};
+    MPI_Comm_rank(w->mpi, &w->comm.rank);
+    MPI_Comm_size(w->mpi, &w->comm.size);
+    w->comm.local_size = ranks_here(w->mpi);
+    comm_setup(&w->comm, arena);
+    return &w->comm;
+}
+
+const char *comm_mpi_library(void)
+{
+    static char text[MPI_MAX_LIBRARY_VERSION_STRING];
+    int n = 0;
+    MPI_Get_library_version(text, &n);
+    text[strcspn(text, "\n\t")] = '\0';
+    return text;
+}
+
+#else
+
+struct comm *comm_mpi(int *argc, char ***argv)
+{
+    (void)argc;
+    (void)argv;
+    return NULL;
+}
+
+const char *comm_mpi_library(void) { return NULL; }
+
+#endif

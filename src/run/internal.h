@@ -1,0 +1,127 @@
+/* run/internal.h: what the files of src/run share and nobody else sees: growing buffers, the binding of symbols, the memory plan,
+ * collectives over placements, and the session itself. */
+#ifndef TPC_RUN_INTERNAL_H
+#define TPC_RUN_INTERNAL_H
+
+#include "op/op.h"
+#include "run/run.h"
+
+/* ---- buffer.c: one block that only grows; growing forgets the content --------------------------------------------- */
+struct buffer { struct arena *arena; void *at; size_t bytes; };
+void *buffer_reserve(struct buffer *, size_t bytes);
+void buffer_free(struct buffer *);
+
+/* ---- bind.c: symbols from real sizes -------------------------------------------------------------------------------- */
+struct formal { const char *name; struct type type; struct placement place; };   /* a graph input or output, global */
+struct assumption { const struct dim *left, *right; const char *text; };
+struct signature {
+    const char *path;
+    int nin, nout;
+    struct formal *in, *out;
+    int nassume;
+    struct assumption *assume;
+    VEC(struct binding) lower;       /* smallest value of each symbol */
+};
+/* From the metadata of a rank file, or from the types and equations of a plain graph. */
+void signature_read(struct arena *, struct graph *, struct signature *);
+/* Checks dtypes, ranks and sizes of the inputs, binds every symbol, checks lower bounds and assumptions. Failure names sizes. */
+void signature_bind(struct arena *, const struct signature *, const struct tensor *, struct bindings *);
+/* Adds the symbols that assumptions determine. */
+void signature_complete(struct arena *, const struct signature *, struct bindings *);
+
+/* ---- memplan.c: offsets in one slab ----------------------------------------------------------------------------------- */
+struct memplan_item { int64_t bytes; int first, last; int64_t offset; };  /* lives during steps first..last, inclusive */
+/* Sets the offsets (64-byte aligned, items that live together are disjoint) and returns the size of the slab. */
+int64_t memplan_assign(struct arena *, struct memplan_item *, int n);
+
+/* ---- pieces.c: interval lists -------------------------------------------------------------------------------------------- */
+struct pieces { int n; struct interval *at; };
+int64_t pieces_extent(const struct pieces *);
+struct pieces pieces_of(struct arena *, const struct split *, int rank, bool owned, const struct bindings *);
+struct pieces pieces_range(struct arena *, int64_t lo, int64_t hi);
+/* What of a lies in b, in the order of a; and what doesn't. */
+struct pieces pieces_meet(struct arena *, const struct pieces *a, const struct pieces *b);
+struct pieces pieces_without(struct arena *, const struct pieces *a, const struct pieces *b);
+/* Positions of p (which lies within held) in the concatenation of held. */
+struct pieces pieces_local(struct arena *, const struct pieces *p, const struct pieces *held);
+
+/* A box of a dense tensor seen as [outer, extent[0], mid, extent[1], inner]: the rows named by two lists. */
+struct region { int64_t outer, extent[2], mid, inner; struct pieces list[2]; };   /* inner: bytes */
+int64_t region_bytes(const struct region *);
+void region_pack(const struct region *, const void *tensor, void *block);
+void region_unpack(const struct region *, void *tensor, const void *block);
+/* The box of a tensor of these sizes: along axis, and along axis2 (-1: none) the listed positions, elsewhere everything. */
+struct region region_of(struct arena *, const struct tensor *, int axis, const struct pieces *, int axis2, const struct pieces *);
+
+/* ---- collective.c: one collective node ------------------------------------------------------------------------------------- */
+enum collective_kind { COLL_ALLREDUCE, COLL_ALLGATHER, COLL_REDUCESCATTER, COLL_ALLTOALL, COLL_REDISTRIBUTE, COLL_BROADCAST };
+struct collective {
+    enum collective_kind kind;
+    const char *name, *op;
+    int64_t id;                      /* its number in file order */
+    int axis, axis2, root;           /* AllToAll: split axis, concatenated axis */
+    enum redop red;
+    const struct split *from, *to;
+    const struct dim *const *extent; /* global sizes stated by the file, beside the splits' own */
+    int nextent;
+};
+void collective_read(struct graph *, const struct node *, struct collective *);
+/* Where every block of one collective lies, for the sizes of this plan. */
+struct route;
+struct route *collective_route(struct arena *, const struct collective *, const struct comm *, const struct tensor *x, const struct tensor *y, const struct bindings *);
+void collective_run(const struct collective *, const struct route *, struct comm *, struct buffer *scratch, const struct tensor *x, struct tensor *y);
+/* Fails unless every rank has the same list of collectives. */
+void collective_agree(struct comm *, struct arena *, const char *path, const struct collective *, int n, uint64_t plan);
+
+/* ---- the session ------------------------------------------------------------------------------------------------------------- */
+enum step_kind { STEP_KERNEL, STEP_VIEW, STEP_COLLECTIVE };
+struct step {
+    enum step_kind kind;
+    struct node *node;
+    struct tensor *in, *out;         /* by position */
+    bool *in_constant;
+    void *cache;                     /* the kernel's slot */
+    bool late;                       /* a result's size is known only when its operands are */
+    struct collective *collective;
+    struct session_collective *count;
+    struct route *route;
+};
+struct session {
+    struct arena *arena;             /* what lives as long as the session */
+    struct arena *plan;              /* what lives as long as one set of sizes */
+    struct arena *run;               /* late results of one run; NULL: none */
+    struct graph *graph;
+    struct comm *comm;
+    struct kenv *env;
+    struct signature sig;
+    struct bindings bind, next;      /* of the plan; of the run that starts */
+    bool planned;
+    int nstep;
+    struct step *step;
+    struct tensor *tensor;           /* by value id; dtype DT_NONE: size not known yet */
+    int *root;                       /* by value id: whose memory it is */
+    int *item;                       /* by value id of a root: its item in the memory plan, -1: none */
+    int nitem;
+    struct memplan_item *items;
+    struct buffer slab, scratch;
+    VEC(const struct dim *) sizes;   /* every expression in a live type, once */
+    int64_t *size;                   /* by dim id: its value under bind; -1: not known */
+    int64_t size_ids;                /* length of size */
+    int ncollective;
+    struct collective *collective;
+    struct session_stats stats;
+    struct session_collective *count;
+};
+/* layout.c: lifetimes once; sizes and addresses whenever bindings change. */
+void layout_prepare(struct session *);
+void layout_update(struct session *);
+/* Concrete dims of a type under the session's bindings; false: a size is not known. */
+bool layout_type(const struct session *, const struct type *, const char *name, struct tensor *out);
+/* late.c: sizes of a node's results from its real operands, by its own inference; memory for them. */
+void late_results(struct session *, struct step *);
+/* ports.c: the local piece of an input, into `to`. */
+void port_slice(struct session *, int input, const struct tensor *global, struct tensor *to);
+
+double seconds_now(void);
+
+#endif

@@ -1,0 +1,72 @@
+/* late: results whose sizes follow from computed data (a shape operand that no expression describes). The node's own inference is run
+ * on the real operands: their sizes as integers, small integer operands as known values. Memory comes from an arena of the run. */
+#include <string.h>
+
+#include "run/internal.h"
+
+enum { KNOWN_VALUES = 64 };
+
+static struct constant *as_constant(struct arena *a, const struct tensor *t)
+{
+    struct constant *c = NEW(a, struct constant);
+    *c = (struct constant){.dtype = t->dtype, .rank = t->rank, .bytes = (int64_t)tensor_bytes(t), .data = t->data};
+    memcpy(c->dim, t->dim, sizeof c->dim);
+    return c;
+}
+
+static bool is_small_integer(const struct tensor *t)
+{
+    return (t->dtype == DT_I64 || t->dtype == DT_I32 || t->dtype == DT_BOOL) && t->rank <= 1 && tensor_elements(t) <= KNOWN_VALUES;
+}
+
+static struct value *as_value(struct graph *g, const struct value *v, const struct tensor *t)
+{
+    struct type type = {.dtype = t->dtype, .rank = t->rank};
+    for (int k = 0; k < t->rank; k++) type.dim[k] = dim_int(g->alg, t->dim[k]);
+    struct value *x = graph_value(g, v->name, &type);
+    if (!is_small_integer(t)) return x;
+    x->constant = as_constant(g->arena, t);
+    x->dims = NEW(g->arena, struct dims_value);
+    x->dims->n = (int)tensor_elements(t);
+    x->dims->at = NEWN(g->arena, const struct dim *, x->dims->n);
+    for (int i = 0; i < x->dims->n; i++) x->dims->at[i] = dim_int(g->alg, constant_int(x->constant, v->name, i));
+    return x;
+}
+
+static struct node *clone(struct session *s, struct graph *g, const struct step *step)
+{
+    struct node *n = NEW(g->arena, struct node);
+    *n = *step->node;
+    n->in = NEWN(g->arena, struct value *, n->nin);
+    n->out = NEWN(g->arena, struct value *, n->nout);
+    for (int k = 0; k < n->nin; k++)
+        if (step->node->in[k]) n->in[k] = as_value(g, step->node->in[k], &s->tensor[step->node->in[k]->id]);
+    for (int k = 0; k < n->nout; k++) {
+        struct type unknown = {.dtype = DT_NONE};
+        if (step->node->out[k]) node_output(g, n, k, graph_value(g, step->node->out[k]->name, &unknown));
+    }
+    return n;
+}
+
+static void take_type(struct session *s, const struct value *v, const struct value *inferred)
+{
+    struct tensor *t = &s->tensor[v->id];
+    *t = (struct tensor){.dtype = inferred->type.dtype, .rank = inferred->type.rank};
+    for (int k = 0; k < t->rank; k++)
+        if (!dim_is_int(inferred->type.dim[k], &t->dim[k]) || t->dim[k] < 0)
+            fail("%s: the size of '%s' can't be told from the operands of its node", s->sig.path, v->name);
+    t->data = arena_alloc(s->run, tensor_bytes(t) + 1);
+}
+
+void late_results(struct session *s, struct step *step)
+{
+    if (!s->run) s->run = arena_new();
+    struct alg *alg = alg_new(s->run);
+    struct graph *g = graph_new(s->run, alg, "late");
+    g->path = s->graph->path;
+    g->opset = s->graph->opset;
+    struct node *n = clone(s, g, step);
+    op_infer(g, n);
+    for (int k = 0; k < n->nout; k++)
+        if (n->out[k]) take_type(s, step->node->out[k], n->out[k]);
+}

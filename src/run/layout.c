@@ -1,0 +1,192 @@
+/* layout: which value lives in which memory. Lifetimes follow from the order of the nodes and are found once; a view shares the memory
+ * of what it views. Sizes are evaluated, and the slab planned, when the symbols change; if everything fits where the last plan
+ * put it, the plan stays. Whole inputs and constants are used where they are. */
+#include <string.h>
+
+#include "run/internal.h"
+
+static int root_of(const struct session *s, const struct value *v)
+{
+    return s->root[v->id];
+}
+
+static void find_roots(struct session *s)
+{
+    const struct graph *g = s->graph;
+    for (int i = 0; i < g->values.n; i++) s->root[i] = i;
+    for (int i = 0; i < s->nstep; i++)
+        if (s->step[i].kind == STEP_VIEW) s->root[s->step[i].node->out[0]->id] = s->root[s->step[i].node->in[0]->id];
+}
+
+static int item_new(struct session *s, const struct value *v, int step)
+{
+    s->items[s->nitem] = (struct memplan_item){.first = step, .last = step};
+    s->item[v->id] = s->nitem;
+    return s->nitem++;
+}
+
+static void extend(struct session *s, const struct value *v, int step)
+{
+    int item = s->item[root_of(s, v)];
+    if (item >= 0 && s->items[item].last < step) s->items[item].last = step;
+}
+
+static void find_lifetimes(struct session *s)
+{
+    const struct graph *g = s->graph;
+    for (int i = 0; i < g->values.n; i++) s->item[i] = -1;
+    for (int i = 0; i < g->inputs.n; i++)
+        if (s->sig.in[i].place.kind == PLACE_S) item_new(s, g->inputs.at[i], 0);
+    for (int i = 0; i < s->nstep; i++) {
+        const struct node *n = s->step[i].node;
+        for (int k = 0; k < n->nin; k++)
+            if (n->in[k]) extend(s, n->in[k], i);
+        for (int k = 0; k < n->nout && s->step[i].kind != STEP_VIEW; k++)
+            if (n->out[k]) item_new(s, n->out[k], i);
+    }
+    for (int i = 0; i < g->outputs.n; i++) extend(s, g->outputs.at[i], s->nstep);
+}
+
+static void note_sizes(struct session *s, const struct type *t)
+{
+    for (int k = 0; k < t->rank; k++) {
+        const struct dim *d = t->dim[k];
+        if (d->kind == DIM_INT || s->size[d->id] == -2) continue;
+        s->size[d->id] = -2;
+        VEC_PUSH(s->arena, &s->sizes, d);
+    }
+}
+
+static int64_t highest_id(const struct session *s)
+{
+    int64_t most = 0;
+    for (int i = 0; i < s->graph->values.n; i++) {
+        const struct type *t = &s->graph->values.at[i]->type;
+        for (int k = 0; k < t->rank; k++) most = t->dim[k]->id > most ? t->dim[k]->id : most;
+    }
+    for (int i = 0; i < s->sig.nin + s->sig.nout; i++) {
+        const struct type *t = i < s->sig.nin ? &s->sig.in[i].type : &s->sig.out[i - s->sig.nin].type;
+        for (int k = 0; k < t->rank; k++) most = t->dim[k]->id > most ? t->dim[k]->id : most;
+    }
+    return most;
+}
+
+static void find_sizes(struct session *s)
+{
+    s->size_ids = highest_id(s) + 1;
+    s->size = NEWN(s->arena, int64_t, s->size_ids);
+    for (int i = 0; i < s->graph->inputs.n; i++) note_sizes(s, &s->graph->inputs.at[i]->type);
+    for (int i = 0; i < s->sig.nin; i++) note_sizes(s, &s->sig.in[i].type);
+    for (int i = 0; i < s->sig.nout; i++) note_sizes(s, &s->sig.out[i].type);
+    for (int i = 0; i < s->nstep; i++)
+        for (int k = 0; k < s->step[i].node->nout; k++)
+            if (s->step[i].node->out[k]) note_sizes(s, &s->step[i].node->out[k]->type);
+}
+
+void layout_prepare(struct session *s)
+{
+    int n = s->graph->values.n;
+    s->root = NEWN(s->arena, int, n);
+    s->item = NEWN(s->arena, int, n);
+    s->items = NEWN(s->arena, struct memplan_item, n);
+    find_roots(s);
+    find_lifetimes(s);
+    find_sizes(s);
+}
+
+static void evaluate_sizes(struct session *s)
+{
+    for (int i = 0; i < s->sizes.n; i++) {
+        const struct dim *d = s->sizes.at[i];
+        int64_t x;
+        s->size[d->id] = dim_eval(d, &s->bind, &x) ? x : -1;
+        if (s->size[d->id] == -1 || x >= 0) continue;
+        fail("%s: size %s is %lld for these inputs", s->sig.path, dim_str(s->plan, d), (long long)x);
+    }
+}
+
+bool layout_type(const struct session *s, const struct type *t, const char *name, struct tensor *out)
+{
+    *out = (struct tensor){.dtype = t->dtype, .rank = t->rank};
+    for (int k = 0; k < t->rank; k++) {
+        const struct dim *d = t->dim[k];
+        out->dim[k] = d->kind == DIM_INT ? d->k : s->size[d->id];
+        if (out->dim[k] < 0) return false;
+    }
+    int64_t n, bytes;
+    if (!sizes_product(out->dim, out->rank, &n) || !mul_i64(n, (int64_t)dtype_size(t->dtype), &bytes))
+        fail("%s: tensor '%s' is too large for these inputs", s->sig.path, name);
+    return true;
+}
+
+static int64_t root_bytes(const struct session *s, const struct value *v)
+{
+    return s->tensor[v->id].dtype == DT_NONE ? 0 : (int64_t)tensor_bytes(&s->tensor[v->id]);
+}
+
+static void size_value(struct session *s, const struct value *v)
+{
+    if (!layout_type(s, &v->type, v->name, &s->tensor[v->id])) s->tensor[v->id].dtype = DT_NONE;
+}
+
+static void size_values(struct session *s)
+{
+    for (int i = 0; i < s->graph->inputs.n; i++) size_value(s, s->graph->inputs.at[i]);
+    for (int i = 0; i < s->nstep; i++) {
+        struct step *step = &s->step[i];
+        step->late = false;
+        for (int k = 0; k < step->node->nout; k++) {
+            const struct value *v = step->node->out[k];
+            if (!v) continue;
+            size_value(s, v);
+            if (s->tensor[v->id].dtype == DT_NONE) step->late = true;
+        }
+    }
+}
+
+/* True when some item outgrew its place. */
+static bool resize_items(struct session *s)
+{
+    bool grown = !s->planned;
+    for (int i = 0; i < s->graph->values.n; i++) {
+        if (s->item[i] < 0) continue;
+        struct memplan_item *item = &s->items[s->item[i]];
+        int64_t bytes = root_bytes(s, s->graph->values.at[i]);
+        if (bytes <= item->bytes) continue;
+        grown = true;
+        item->bytes = bytes;
+    }
+    return grown;
+}
+
+static void place_values(struct session *s)
+{
+    for (int i = 0; i < s->graph->values.n; i++)
+        if (s->item[i] >= 0) s->tensor[i].data = (char *)s->slab.at + s->items[s->item[i]].offset;
+}
+
+static void find_routes(struct session *s)
+{
+    for (int i = 0; i < s->nstep; i++) {
+        struct step *step = &s->step[i];
+        if (step->kind != STEP_COLLECTIVE) continue;
+        if (step->late) fail("collective '%s': its size follows from computed data", step->node->name);
+        step->route = collective_route(s->plan, step->collective, s->comm, &s->tensor[step->node->in[0]->id], &s->tensor[step->node->out[0]->id], &s->bind);
+    }
+}
+
+void layout_update(struct session *s)
+{
+    if (s->plan) arena_free(s->plan);
+    s->plan = arena_new();
+    evaluate_sizes(s);
+    size_values(s);
+    if (resize_items(s)) {
+        int64_t bytes = memplan_assign(s->plan, s->items, s->nitem);
+        buffer_reserve(&s->slab, (size_t)bytes);
+        if (bytes > s->stats.slab_bytes) s->stats.slab_bytes = bytes;
+    }
+    place_values(s);
+    find_routes(s);
+    s->planned = true;
+}

@@ -1,0 +1,143 @@
+/* pieces: lists of global index ranges that a rank holds, and copies between a tensor and the packed rows that such lists name.
+ * A list is in local order, which need not be ascending. */
+#include <string.h>
+
+#include "run/internal.h"
+
+int64_t pieces_extent(const struct pieces *p)
+{
+    int64_t n = 0;
+    for (int i = 0; i < p->n; i++) n += p->at[i].hi - p->at[i].lo;
+    return n;
+}
+
+struct pieces pieces_of(struct arena *a, const struct split *split, int rank, bool owned, const struct bindings *bind)
+{
+    struct pieces p;
+    p.n = split_pieces(a, split, rank, owned, bind, &p.at);
+    if (p.n < 0) fail("split '%s' has a symbol without a value", split_str(a, split));
+    return p;
+}
+
+struct pieces pieces_range(struct arena *a, int64_t lo, int64_t hi)
+{
+    struct pieces p = {hi > lo, NEW(a, struct interval)};
+    *p.at = (struct interval){lo, hi};
+    return p;
+}
+
+typedef VEC(struct interval) interval_vec;
+
+static void push(struct arena *a, interval_vec *v, int64_t lo, int64_t hi)
+{
+    if (lo >= hi) return;
+    if (v->n && v->at[v->n - 1].hi == lo) v->at[v->n - 1].hi = hi;
+    else VEC_PUSH(a, v, ((struct interval){lo, hi}));
+}
+
+/* The interval of b that holds position lo, or failing that the nearest one that starts behind it; NULL: none. */
+static const struct interval *next_in(const struct pieces *b, int64_t lo)
+{
+    const struct interval *best = NULL;
+    for (int i = 0; i < b->n; i++) {
+        const struct interval *x = &b->at[i];
+        if (x->hi <= lo) continue;
+        if (!best || x->lo < best->lo) best = x;
+    }
+    return best;
+}
+
+static struct pieces divide(struct arena *a, const struct pieces *p, const struct pieces *b, bool meet)
+{
+    interval_vec v = {0};
+    for (int i = 0; i < p->n; i++) {
+        int64_t at = p->at[i].lo, hi = p->at[i].hi;
+        while (at < hi) {
+            const struct interval *x = next_in(b, at);
+            int64_t lo = x && x->lo < hi ? (x->lo > at ? x->lo : at) : hi, end = x && x->hi < hi ? x->hi : hi;
+            if (!meet) push(a, &v, at, lo);
+            if (meet && lo < hi) push(a, &v, lo, end);
+            at = lo < hi ? end : hi;
+        }
+    }
+    return (struct pieces){v.n, v.at};
+}
+
+struct pieces pieces_meet(struct arena *a, const struct pieces *p, const struct pieces *b) { return divide(a, p, b, true); }
+struct pieces pieces_without(struct arena *a, const struct pieces *p, const struct pieces *b) { return divide(a, p, b, false); }
+
+struct pieces pieces_local(struct arena *a, const struct pieces *p, const struct pieces *held)
+{
+    interval_vec v = {0};
+    for (int i = 0; i < p->n; i++) {
+        int64_t at = p->at[i].lo;
+        while (at < p->at[i].hi) {
+            int64_t start = 0;
+            int k = 0;
+            for (; k < held->n && !(held->at[k].lo <= at && at < held->at[k].hi); k++) start += held->at[k].hi - held->at[k].lo;
+            require(k < held->n);
+            int64_t end = held->at[k].hi < p->at[i].hi ? held->at[k].hi : p->at[i].hi;
+            push(a, &v, start + at - held->at[k].lo, start + end - held->at[k].lo);
+            at = end;
+        }
+    }
+    return (struct pieces){v.n, v.at};
+}
+
+int64_t region_bytes(const struct region *r)
+{
+    int64_t rows = r->outer * r->mid, bytes;
+    if (!mul_i64(rows, pieces_extent(&r->list[0]), &bytes) || !mul_i64(bytes, pieces_extent(&r->list[1]), &bytes) || !mul_i64(bytes, r->inner, &bytes))
+        fail("a block of a collective is too large");
+    return bytes;
+}
+
+/* One row of the outermost axes: everything of list 0 x mid x list 1. Returns the block position behind it. */
+static char *copy_row(const struct region *r, char *row, char *block, bool pack)
+{
+    int64_t line = r->extent[1] * r->inner;
+    for (int i = 0; i < r->list[0].n; i++)
+        for (int64_t x = r->list[0].at[i].lo; x < r->list[0].at[i].hi; x++)
+            for (int64_t m = 0; m < r->mid; m++)
+                for (int k = 0; k < r->list[1].n; k++) {
+                    char *at = row + (x * r->mid + m) * line + r->list[1].at[k].lo * r->inner;
+                    size_t bytes = (size_t)((r->list[1].at[k].hi - r->list[1].at[k].lo) * r->inner);
+                    memcpy(pack ? block : at, pack ? at : block, bytes);
+                    block += bytes;
+                }
+    return block;
+}
+
+static void copy_region(const struct region *r, char *tensor, char *block, bool pack)
+{
+    if (region_bytes(r) == 0) return;
+    int64_t row = r->extent[0] * r->mid * r->extent[1] * r->inner;
+    for (int64_t o = 0; o < r->outer; o++) block = copy_row(r, tensor + o * row, block, pack);
+}
+
+void region_pack(const struct region *r, const void *tensor, void *block) { copy_region(r, (char *)(uintptr_t)tensor, block, true); }
+void region_unpack(const struct region *r, void *tensor, const void *block) { copy_region(r, tensor, (char *)(uintptr_t)block, false); }
+
+static int64_t product(const struct tensor *t, int from, int to)
+{
+    int64_t n;
+    if (!sizes_product(t->dim + from, to - from, &n)) fail("a tensor of a collective is too large");
+    return n;
+}
+
+struct region region_of(struct arena *a, const struct tensor *t, int axis, const struct pieces *list, int axis2, const struct pieces *list2)
+{
+    int64_t size = (int64_t)dtype_size(t->dtype);
+    if (axis2 < 0) {
+        struct region r = {.outer = product(t, 0, axis), .extent = {1, t->dim[axis]}, .mid = 1, .inner = product(t, axis + 1, t->rank) * size};
+        r.list[0] = pieces_range(a, 0, 1);
+        r.list[1] = *list;
+        return r;
+    }
+    bool swap = axis2 < axis;
+    int x = swap ? axis2 : axis, y = swap ? axis : axis2;
+    struct region r = {.outer = product(t, 0, x), .extent = {t->dim[x], t->dim[y]}, .mid = product(t, x + 1, y), .inner = product(t, y + 1, t->rank) * size};
+    r.list[0] = swap ? *list2 : *list;
+    r.list[1] = swap ? *list : *list2;
+    return r;
+}

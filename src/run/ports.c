@@ -1,0 +1,78 @@
+/* ports: between global tensors and a rank's pieces: inputs are sliced, outputs put together, by the placements in the rank file. */
+#include <string.h>
+
+#include "run/internal.h"
+
+void port_slice(struct session *s, int input, const struct tensor *global, struct tensor *to)
+{
+    const struct formal *f = &s->sig.in[input];
+    struct pieces mine = pieces_of(s->plan, f->place.split, s->comm->rank, false, &s->bind);
+    if (f->place.split->ranks != s->comm->size)
+        fail("%s: input '%s' is split for %d ranks, the run has %d", s->sig.path, f->name, f->place.split->ranks, s->comm->size);
+    if (pieces_extent(&mine) != to->dim[f->place.dim])
+        fail("%s: input '%s': its split gives rank %d %lld of dimension %d, the graph says %lld", s->sig.path, f->name, s->comm->rank,
+             (long long)pieces_extent(&mine), f->place.dim, (long long)to->dim[f->place.dim]);
+    struct region r = region_of(s->plan, global, f->place.dim, &mine, -1, NULL);
+    region_pack(&r, global->data, to->data);
+}
+
+static struct tensor tensor_new(struct arena *a, const struct tensor *like)
+{
+    struct tensor t = *like;
+    t.data = arena_alloc(a, tensor_bytes(like) + 1);
+    return t;
+}
+
+static struct tensor gather_split(struct session *s, struct arena *a, const struct formal *f, const struct tensor *piece)
+{
+    struct tensor whole;
+    if (!layout_type(s, &f->type, f->name, &whole)) fail("%s: the size of output '%s' is not known", s->sig.path, f->name);
+    whole = tensor_new(a, &whole);
+    struct collective c = {.kind = COLL_ALLGATHER, .name = f->name, .op = "AllGather", .id = s->ncollective + 1, .axis = f->place.dim, .axis2 = -1,
+                           .from = f->place.split};
+    struct route *route = collective_route(a, &c, s->comm, piece, &whole, &s->bind);
+    collective_run(&c, route, s->comm, &s->scratch, piece, &whole);
+    return whole;
+}
+
+static struct tensor gather_partial(struct session *s, struct arena *a, const struct formal *f, const struct tensor *piece)
+{
+    struct tensor whole = tensor_new(a, piece);
+    struct collective c = {.kind = COLL_ALLREDUCE, .name = f->name, .op = "AllReduce", .id = s->ncollective + 1, .axis2 = -1, .red = f->place.op};
+    struct route *route = collective_route(a, &c, s->comm, piece, &whole, &s->bind);
+    collective_run(&c, route, s->comm, &s->scratch, piece, &whole);
+    return whole;
+}
+
+struct tensor session_gather(struct session *s, struct arena *a, int output, const struct tensor *piece)
+{
+    const struct formal *f = &s->sig.out[output];
+    switch (f->place.kind) {
+    case PLACE_S: return gather_split(s, a, f, piece);
+    case PLACE_P: return gather_partial(s, a, f, piece);
+    case PLACE_R: break;
+    }
+    struct tensor whole = tensor_new(a, piece);
+    if (tensor_bytes(piece)) memcpy(whole.data, piece->data, tensor_bytes(piece));
+    return whole;
+}
+
+const struct type *session_input_type(const struct session *s, int input) { return &s->sig.in[input].type; }
+const struct type *session_output_type(const struct session *s, int output) { return &s->sig.out[output].type; }
+
+bool session_input_sizes(struct session *s, const struct bindings *given, int input, int64_t *dim, const char **missing)
+{
+    struct bindings b = {0};
+    for (int i = 0; i < given->list.n; i++) bindings_set(s->arena, &b, given->list.at[i].name, given->list.at[i].value);
+    signature_complete(s->arena, &s->sig, &b);
+    const struct type *t = &s->sig.in[input].type;
+    for (int k = 0; k < t->rank; k++) {
+        if (dim_eval(t->dim[k], &b, &dim[k])) continue;
+        const char *name[16];
+        int n = dim_symbols(t->dim[k], name, 16);
+        for (int i = 0; i < n && i < 16; i++)
+            if (!bindings_get(&b, name[i])) { *missing = name[i]; return false; }
+        fail("%s: size %s of input '%s' can't be computed", s->sig.path, dim_str(s->arena, t->dim[k]), s->sig.in[input].name);
+    }
+    return true;
+}

@@ -1,0 +1,116 @@
+/* reduce: terms of several ranks into one tensor, always in rank order, so that every rank and every run gets the same bits.
+ * Floats are summed in float32 (float64 for f64) and rounded once; integers wrap. Blocks of a few hundred elements keep the
+ * accumulators in the first-level cache. NaN wins a maximum or minimum. */
+#include <string.h>
+
+#include "run/internal.h"
+
+enum { BLOCK = 256 };
+
+static float bf16_load(uint16_t h)
+{
+    uint32_t u = (uint32_t)h << 16;
+    float f;
+    memcpy(&f, &u, sizeof f);
+    return f;
+}
+
+static uint16_t bf16_store(float f)
+{
+    uint32_t u;
+    memcpy(&u, &f, sizeof u);
+    if (f != f) return (uint16_t)((u >> 16) | 0x40u);
+    return (uint16_t)((u + 0x7fffu + ((u >> 16) & 1u)) >> 16);
+}
+
+__extension__ typedef _Float16 half;
+
+static float f16_load(uint16_t h)
+{
+    half x;
+    memcpy(&x, &h, sizeof x);
+    return (float)x;
+}
+
+static uint16_t f16_store(float f)
+{
+    half x = (half)f;
+    uint16_t h;
+    memcpy(&h, &x, sizeof h);
+    return h;
+}
+
+#define SUM_PLAIN(a, b) ((a) + (b))
+#define PROD_PLAIN(a, b) ((a) * (b))
+#define SUM_WRAP(a, b) ((int64_t)((uint64_t)(a) + (uint64_t)(b)))
+#define PROD_WRAP(a, b) ((int64_t)((uint64_t)(a) * (uint64_t)(b)))
+#define LARGER(a, b) ((b) > (a) || (b) != (b) ? (b) : (a))
+#define SMALLER(a, b) ((b) < (a) || (b) != (b) ? (b) : (a))
+
+#define COMBINE(name, T, SUM, PROD) \
+    static void combine_##name(T *acc, const T *x, int n, enum redop op) \
+    { \
+        switch (op) { \
+        case RED_SUM: for (int i = 0; i < n; i++) acc[i] = SUM(acc[i], x[i]); return; \
+        case RED_PROD: for (int i = 0; i < n; i++) acc[i] = PROD(acc[i], x[i]); return; \
+        case RED_MAX: for (int i = 0; i < n; i++) acc[i] = LARGER(acc[i], x[i]); return; \
+        case RED_MIN: for (int i = 0; i < n; i++) acc[i] = SMALLER(acc[i], x[i]); return; \
+        case RED_NONE: break; \
+        } \
+        bug("no reduction"); \
+    }
+COMBINE(f32, float, SUM_PLAIN, PROD_PLAIN)
+COMBINE(f64, double, SUM_PLAIN, PROD_PLAIN)
+COMBINE(i64, int64_t, SUM_WRAP, PROD_WRAP)
+COMBINE(u64, uint64_t, SUM_PLAIN, PROD_PLAIN)
+
+/* T: storage; A: accumulator, of combine_KIND. */
+#define REDUCE(name, T, A, KIND, LOAD, STORE) \
+    static void reduce_##name(void *out, const void *const *in, int nin, int64_t n, enum redop op) \
+    { \
+        A acc[BLOCK], next[BLOCK]; \
+        T *to = out; \
+        for (int64_t at = 0; at < n; at += BLOCK) { \
+            int m = (int)(n - at < BLOCK ? n - at : BLOCK); \
+            for (int r = 0; r < nin; r++) { \
+                const T *from = (const T *)in[r] + at; \
+                A *into = r ? next : acc; \
+                for (int i = 0; i < m; i++) into[i] = LOAD(from[i]); \
+                if (r) combine_##KIND(acc, next, m, op); \
+            } \
+            for (int i = 0; i < m; i++) to[at + i] = STORE(acc[i]); \
+        } \
+    }
+#define AS_I64(x) ((int64_t)(x))
+#define AS_U64(x) ((uint64_t)(x))
+#define SAME(x) (x)
+REDUCE(f32, float, float, f32, SAME, SAME)
+REDUCE(f64, double, double, f64, SAME, SAME)
+REDUCE(f16, uint16_t, float, f32, f16_load, f16_store)
+REDUCE(bf16, uint16_t, float, f32, bf16_load, bf16_store)
+REDUCE(i8, int8_t, int64_t, i64, AS_I64, (int8_t))
+REDUCE(u8, uint8_t, uint64_t, u64, AS_U64, (uint8_t))
+REDUCE(i16, int16_t, int64_t, i64, AS_I64, (int16_t))
+REDUCE(u16, uint16_t, uint64_t, u64, AS_U64, (uint16_t))
+REDUCE(i32, int32_t, int64_t, i64, AS_I64, (int32_t))
+REDUCE(u32, uint32_t, uint64_t, u64, AS_U64, (uint32_t))
+REDUCE(i64, int64_t, int64_t, i64, SAME, SAME)
+REDUCE(u64, uint64_t, uint64_t, u64, SAME, SAME)
+
+static void reduce_bool(void *out, const void *const *in, int nin, int64_t n, enum redop op)
+{
+    /* or and and: sum and max are or, prod and min are and */
+    reduce_u8(out, in, nin, n, op == RED_SUM || op == RED_MAX ? RED_MAX : RED_MIN);
+}
+
+void comm_reduce(void *out, const void *const *in, int nin, int64_t n, enum dtype dtype, enum redop op)
+{
+    static void (*const by_type[])(void *, const void *const *, int, int64_t, enum redop) = {
+        [DT_F32] = reduce_f32, [DT_F64] = reduce_f64, [DT_F16] = reduce_f16, [DT_BF16] = reduce_bf16,
+        [DT_I8] = reduce_i8, [DT_U8] = reduce_u8, [DT_I16] = reduce_i16, [DT_U16] = reduce_u16,
+        [DT_I32] = reduce_i32, [DT_U32] = reduce_u32, [DT_I64] = reduce_i64, [DT_U64] = reduce_u64, [DT_BOOL] = reduce_bool,
+    };
+    require((size_t)dtype < sizeof by_type / sizeof *by_type && by_type[dtype]);
+    require(nin > 0 && op != RED_NONE);
+    by_type[dtype](out, in, nin, n, op);
+}

@@ -1,0 +1,235 @@
+/* session: one graph, ready to run: its steps, weights and memory plan. A run binds the symbols from the real inputs, plans anew only
+ * when they changed, and calls the kernels in file order. */
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "run/internal.h"
+
+static char nothing[64];             /* where tensors without elements point: NULL means an absent operand */
+
+double seconds_now(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+/* ---- building ------------------------------------------------------------------------------------------------------------- */
+
+static bool runnable(const struct node *n)
+{
+    return n->op && (n->op->kernel || (n->op->flags & (OP_VIEW | OP_COLLECTIVE)));
+}
+
+static const char *op_label(struct arena *a, const struct node *n)
+{
+    return *n->domain ? arena_printf(a, "%s.%s", n->domain, n->optype) : n->optype;
+}
+
+/* One sentence with every op that can't be run. */
+static void check_kernels(struct session *s)
+{
+    const char *list = "";
+    for (int i = 0; i < s->graph->nodes.n; i++) {
+        const struct node *n = s->graph->nodes.at[i];
+        if (runnable(n)) continue;
+        const char *label = op_label(s->arena, n);
+        if (!strstr(list, arena_printf(s->arena, " %s (", label)))
+            list = arena_printf(s->arena, "%s%s %s (node '%s')", list, *list ? "," : "", label, n->name);
+    }
+    if (*list) fail("%s: no kernel for%s", s->sig.path, list);
+}
+
+static void step_new(struct session *s, struct step *step, struct node *n)
+{
+    step->node = n;
+    step->kind = n->op->flags & OP_COLLECTIVE ? STEP_COLLECTIVE : n->op->flags & OP_VIEW ? STEP_VIEW : STEP_KERNEL;
+    step->in = NEWN(s->arena, struct tensor, n->nin);
+    step->out = NEWN(s->arena, struct tensor, n->nout);
+    step->in_constant = NEWN(s->arena, bool, n->nin);
+    for (int k = 0; k < n->nin; k++) step->in_constant[k] = n->in[k] && n->in[k]->constant;
+    if (step->kind != STEP_KERNEL) require(n->nin >= 1 && n->in[0] && n->nout >= 1 && n->out[0]);
+}
+
+static void collect_collectives(struct session *s)
+{
+    int n = 0;
+    for (int i = 0; i < s->nstep; i++) n += s->step[i].kind == STEP_COLLECTIVE;
+    s->collective = NEWN(s->arena, struct collective, n);
+    s->count = NEWN(s->arena, struct session_collective, n);
+    for (int i = 0; i < s->nstep; i++) {
+        if (s->step[i].kind != STEP_COLLECTIVE) continue;
+        struct collective *c = &s->collective[s->ncollective];
+        collective_read(s->graph, s->step[i].node, c);
+        s->count[s->ncollective] = (struct session_collective){.name = c->name, .op = c->op};
+        s->step[i].collective = c;
+        s->step[i].count = &s->count[s->ncollective];
+        c->id = ++s->ncollective;
+    }
+    s->stats.ncollective = s->ncollective;
+    s->stats.collective = s->count;
+}
+
+/* Kernels read elements in place: a mapped file may hold them at an odd address. */
+static void *constant_bytes(struct session *s, struct value *v, size_t bytes)
+{
+    const void *data = constant_data(v->constant, v->name);
+    s->stats.weight_bytes += (int64_t)bytes;
+    if (!bytes || !data) return nothing;
+    if ((uintptr_t)data % dtype_size(v->constant->dtype) == 0) return (void *)(uintptr_t)data;
+    void *copy = arena_alloc(s->arena, bytes);
+    memcpy(copy, data, bytes);
+    return copy;
+}
+
+static void load_constant(struct session *s, struct value *v)
+{
+    struct tensor *t = &s->tensor[v->id];
+    if (t->data) return;
+    *t = (struct tensor){.dtype = v->constant->dtype, .rank = v->constant->rank};
+    memcpy(t->dim, v->constant->dim, sizeof t->dim);
+    t->data = constant_bytes(s, v, tensor_bytes(t));
+}
+
+static void load_constants(struct session *s)
+{
+    s->tensor = NEWN(s->arena, struct tensor, s->graph->values.n);
+    for (int i = 0; i < s->nstep; i++)
+        for (int k = 0; k < s->step[i].node->nin; k++)
+            if (s->step[i].in_constant[k]) load_constant(s, s->step[i].node->in[k]);
+    for (int i = 0; i < s->graph->outputs.n; i++)
+        if (s->graph->outputs.at[i]->constant) load_constant(s, s->graph->outputs.at[i]);
+}
+
+static uint64_t plan_hash(const struct graph *g)
+{
+    const char *text = graph_meta(g, "tpc.plan");
+    return text ? strtoull(text, NULL, 16) : 0;
+}
+
+struct session *session_new(struct graph *g, struct comm *comm, int threads)
+{
+    struct arena *arena = arena_new();
+    struct session *s = NEW(arena, struct session);
+    s->arena = arena;
+    s->graph = g;
+    s->comm = comm;
+    s->env = kenv_new(threads);
+    signature_read(arena, g, &s->sig);
+    check_kernels(s);
+    s->nstep = g->nodes.n;
+    s->step = NEWN(arena, struct step, s->nstep);
+    for (int i = 0; i < s->nstep; i++) step_new(s, &s->step[i], g->nodes.at[i]);
+    collect_collectives(s);
+    load_constants(s);
+    layout_prepare(s);
+    collective_agree(comm, arena, s->sig.path, s->collective, s->ncollective, plan_hash(g));
+    return s;
+}
+
+void session_free(struct session *s)
+{
+    kenv_free(s->env);
+    buffer_free(&s->slab);
+    buffer_free(&s->scratch);
+    if (s->plan) arena_free(s->plan);
+    if (s->run) arena_free(s->run);
+    arena_free(s->arena);
+}
+
+/* ---- running -------------------------------------------------------------------------------------------------------------- */
+
+static bool same_bindings(const struct bindings *a, const struct bindings *b)
+{
+    if (a->list.n != b->list.n) return false;
+    for (int i = 0; i < a->list.n; i++) {
+        const int64_t *x = bindings_get(b, a->list.at[i].name);
+        if (!x || *x != a->list.at[i].value) return false;
+    }
+    return true;
+}
+
+static void bind_inputs(struct session *s, const struct tensor *inputs)
+{
+    s->next.list.n = 0;
+    signature_bind(s->arena, &s->sig, inputs, &s->next);
+    if (s->planned && same_bindings(&s->bind, &s->next)) return;
+    struct bindings old = s->bind;
+    s->bind = s->next;
+    s->next = old;
+    layout_update(s);
+}
+
+static void place_inputs(struct session *s, const struct tensor *inputs)
+{
+    for (int i = 0; i < s->graph->inputs.n; i++) {
+        struct tensor *t = &s->tensor[s->graph->inputs.at[i]->id];
+        if (s->sig.in[i].place.kind == PLACE_S) port_slice(s, i, &inputs[i], t);
+        else t->data = inputs[i].data ? inputs[i].data : nothing;
+    }
+}
+
+static void gather_operands(struct session *s, struct step *step)
+{
+    const struct node *n = step->node;
+    for (int k = 0; k < n->nin; k++)
+        if (n->in[k]) step->in[k] = s->tensor[n->in[k]->id];
+    if (step->late) late_results(s, step);
+    for (int k = 0; k < n->nout; k++)
+        if (n->out[k]) step->out[k] = s->tensor[n->out[k]->id];
+}
+
+static void run_kernel(struct session *s, struct step *step)
+{
+    struct kcall call = {.node = step->node, .graph = s->graph, .nin = step->node->nin, .nout = step->node->nout, .in = step->in,
+                         .out = step->out, .in_constant = step->in_constant, .cache = &step->cache, .bind = &s->bind, .env = s->env};
+    step->node->op->kernel(&call);
+}
+
+static void run_collective(struct session *s, struct step *step)
+{
+    double start = seconds_now();
+    int64_t before = s->comm->bytes_sent;
+    collective_run(step->collective, step->route, s->comm, &s->scratch, &step->in[0], &step->out[0]);
+    double took = seconds_now() - start;
+    step->count->calls++;
+    step->count->bytes += s->comm->bytes_sent - before;
+    step->count->seconds += took;
+    s->stats.comm_seconds += took;
+}
+
+static void run_step(struct session *s, struct step *step)
+{
+    gather_operands(s, step);
+    switch (step->kind) {
+    case STEP_KERNEL: run_kernel(s, step); return;
+    case STEP_VIEW: s->tensor[step->node->out[0]->id].data = step->in[0].data; return;
+    case STEP_COLLECTIVE: run_collective(s, step); return;
+    }
+}
+
+void session_run(struct session *s, const struct tensor *inputs, struct tensor *outputs)
+{
+    double start = seconds_now();
+    bind_inputs(s, inputs);
+    if (s->run) arena_free(s->run);
+    s->run = NULL;
+    place_inputs(s, inputs);
+    for (int i = 0; i < s->nstep; i++) run_step(s, &s->step[i]);
+    for (int i = 0; i < s->graph->outputs.n; i++) outputs[i] = s->tensor[s->graph->outputs.at[i]->id];
+    s->stats.runs++;
+    s->stats.seconds += seconds_now() - start;
+}
+
+const struct session_stats *session_stats(struct session *s) { return &s->stats; }
+
+void session_reset_stats(struct session *s)
+{
+    s->stats.runs = 0;
+    s->stats.seconds = s->stats.comm_seconds = 0;
+    for (int i = 0; i < s->ncollective; i++) {
+        s->count[i].calls = s->count[i].bytes = 0;
+        s->count[i].seconds = 0;
+    }
+}
