@@ -81,6 +81,17 @@ struct value *graph_find(const struct graph *g, const char *name)
     return e ? e->value : NULL;
 }
 
+void graph_swap_names(struct graph *g, struct value *a, struct value *b)
+{
+    struct entry *ea = names_find(g->names->table, a->name), *eb = names_find(g->names->table, b->name);
+    const char *name = a->name;
+    require(ea && eb);
+    ea->value = b;
+    eb->value = a;
+    a->name = b->name;
+    b->name = name;
+}
+
 static int64_t constant_size(enum dtype dtype, int rank, const int64_t *dim)
 {
     int64_t n, bytes;

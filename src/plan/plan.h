@@ -47,16 +47,15 @@ struct plan {
     const char *sequence;            /* symbol(s) split by --sp, for the report; NULL: none */
     double seconds, unsharded_seconds, lower_bound;   /* per weighted step, predicted */
     bool proven;
+    int64_t objective;               /* what the solver minimised, picoseconds over all workloads, weight price included */
+    struct space *space;             /* what could have been chosen (space.h) */
     VEC(struct collective) collectives;   /* filled by insert, in file order */
     VEC(const char *) warnings;      /* for people */
     VEC(const char *) whole;         /* "node (Op): why it stays whole" */
 };
 
-/* cost.c: seconds on the slowest rank, one execution. */
-double cost_reshard(struct alg *, const struct machine *, int ranks, const struct type *, struct placement from, struct placement to, const struct bindings *);
-double cost_node(struct alg *, const struct machine *, const struct node *, const struct strategy *, int ranks, const struct bindings *);
-/* Bytes one rank sends for a collective node of the graph under a workload. */
-int64_t cost_payload(const struct node *, const struct bindings *, int ranks);
+/* payload.c: bytes that one rank (the one that holds most) puts into a collective node, under a workload. */
+int64_t cost_payload(struct alg *, const struct node *, const struct bindings *, int ranks);
 
 /* reshard.c: what turns one placement into another; the name of the collective, or NULL for a local step. */
 const char *reshard_name(struct placement from, struct placement to);

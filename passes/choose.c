@@ -1,0 +1,38 @@
+/* choose: a placement for both ends of every edge.
+ *
+ * Rules times splits give candidates and strategies (src/plan/space.c), costs and reshards make a problem, the solver picks the cheapest
+ * consistent assignment (src/plan/problem.c). Leaves node->strategy, value->place and the plan's predictions; changes no node. */
+#include "passes/pass.h"
+#include "plan/space.h"
+
+static const char *why_whole(const struct space *s, int i)
+{
+    if (!s->g->nodes.at[i]->op)
+        return "no rule for this op";
+    if (!s->rule[i])
+        return "its op is computed whole";
+    return NULL;
+}
+
+/* Nodes without a rule run on every rank; say so once per op. */
+static void note_whole(struct compile *c, struct space *s)
+{
+    for (int i = 0; i < s->g->nodes.n; i++) {
+        const struct node *n = s->g->nodes.at[i];
+        const char *why = why_whole(s, i);
+        if (why && !n->op)
+            VEC_PUSH(c->arena, &c->plan->whole, arena_printf(c->arena, "%s (%s): %s", n->name, n->optype, why));
+    }
+}
+
+void pass_choose(struct compile *c)
+{
+    struct graph *g = c->graph;
+    require(c->options && c->plan);
+    g->ranks = c->options->ranks;
+    c->plan->ranks = g->ranks;
+    struct space *s = space_new(c->arena, g, c->options, c->plan);
+    c->plan->space = s;
+    space_choose(s);
+    note_whole(c, s);
+}

@@ -1,0 +1,98 @@
+/* fuse: collectives that are cheaper together.
+ *
+ * AllReduce read only through one and the same local slice becomes ReduceScatter; a slice that takes back what an AllGather has just put
+ * together is the gathered value itself. Then the plan's list of collectives is taken, in file order. */
+#include "passes/pass.h"
+#include "plan/plan.h"
+
+#include <string.h>
+
+static bool is(const struct node *n, const char *op)
+{
+    return n && n->op && !strcmp(n->domain, "tpc") && !strcmp(n->optype, op);
+}
+
+static bool same_slice(const struct node *a, const struct node *b)
+{
+    return attr_int(a, "axis") == attr_int(b, "axis") && !strcmp(attr_string(a, "to"), attr_string(b, "to"));
+}
+
+/* The slice that every use of v is, or NULL. */
+static const struct node *only_slice(const struct uses *u)
+{
+    for (int i = 0; i < u->n; i++)
+        if (!is(u->at[i].node, "Shard") || !same_slice(u->at[i].node, u->at[0].node))
+            return NULL;
+    return u->n ? u->at[0].node : NULL;
+}
+
+static struct node *reduce_scatter(struct graph *g, const struct node *reduce, const struct node *slice)
+{
+    int axis = (int)attr_int(slice, "axis");
+    struct node *n = graph_node(g, op_find("tpc", "ReduceScatter"), arena_printf(g->arena, "%s/ReduceScatter", reduce->in[0]->name), 1, reduce->in, 1);
+    attr_set_int(n, "axis", axis);
+    attr_set_string(n, "op", attr_string(reduce, "op"));
+    attr_set_string(n, "to", attr_string(slice, "to"));
+    attr_set_dims(g, n, "extent", 1, &reduce->in[0]->type.dim[axis]);
+    struct value *v = graph_value(g, n->name, &slice->out[0]->type);
+    v->place = slice->out[0]->place;
+    v->placed = true;
+    node_output(g, n, 0, v);
+    return n;
+}
+
+static bool fuse_reduce(struct graph *g, const struct uses *uses, int at)
+{
+    const struct node *reduce = g->nodes.at[at];
+    const struct node *slice = is(reduce, "AllReduce") ? only_slice(&uses[reduce->out[0]->id]) : NULL;
+    if (!slice || !slice->out[0]->place.split->partition)
+        return false;
+    struct node *n = reduce_scatter(g, reduce, slice);
+    const struct uses *slices = &uses[reduce->out[0]->id];
+    g->nodes.at[at] = n;
+    for (int i = 0; i < slices->n; i++)
+        graph_replace(g, slices->at[i].node->out[0], n->out[0], true);
+    return true;
+}
+
+static void undo_gather(struct graph *g, const struct node *slice)
+{
+    const struct node *gather = is(slice, "Shard") ? slice->in[0]->producer : NULL;
+    if (is(gather, "AllGather") && attr_int(gather, "axis") == attr_int(slice, "axis") && !strcmp(attr_string(gather, "from"), attr_string(slice, "to")))
+        graph_replace(g, slice->out[0], gather->in[0], false);
+}
+
+static int collective_axis(const struct node *n)
+{
+    for (int i = 0; i < n->op->nattr; i++)
+        if (!strcmp(n->op->attr[i].name, "axis"))
+            return (int)attr_int(n, "axis");
+    return -1;
+}
+
+static void list_collectives(struct compile *c)
+{
+    for (int i = 0; i < c->graph->nodes.n; i++) {
+        const struct node *n = c->graph->nodes.at[i];
+        if (!n->op || !(n->op->flags & OP_COLLECTIVE))
+            continue;
+        struct collective k = { .op = n->optype, .value = n->in[0], .axis = collective_axis(n), .node = n };
+        k.reason = arena_printf(c->arena, "%s to %s", placement_str(c->arena, n->in[0]->place), placement_str(c->arena, n->out[0]->place));
+        VEC_PUSH(c->arena, &c->plan->collectives, k);
+    }
+}
+
+void pass_fuse(struct compile *c)
+{
+    struct graph *g = c->graph;
+    struct arena *scratch = arena_new();
+    struct uses *uses = graph_uses(g, scratch);
+    int nodes = g->nodes.n;
+    for (int i = 0; i < nodes; i++)
+        fuse_reduce(g, uses, i);
+    for (int i = 0; i < nodes; i++)
+        undo_gather(g, g->nodes.at[i]);
+    arena_free(scratch);
+    graph_prune(g);
+    list_collectives(c);
+}

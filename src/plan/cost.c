@@ -1,0 +1,165 @@
+/* Predicted time of the slowest rank, in picoseconds, summed over the weighted workloads.
+ *
+ *     node             max(flops / F, bytes / M); a share of the bytes for elementwise ops (they will be fused), nothing for views
+ *     AllGather, ReduceScatter    g + lg t a + (t-1)/t n/B        AllReduce  g + min(2 lg t a + 2 (t-1)/t n/B, lg t (a + n/B))
+ *     AllToAll, Redistribute      g + lg t a + (t-1)/t^2 n/B      holding a weight  price * bytes / M per step
+ *
+ * n: bytes of the whole value. Costs are integers so that sums do not depend on their order: the same plan on every machine. */
+#include "plan/space.h"
+
+#include <math.h>
+
+double cost_steps(const struct plan *p)
+{
+    double steps = 0;
+    for (int i = 0; i < p->workloads.n; i++)
+        steps += p->workloads.at[i].weight;
+    return steps;
+}
+
+static int64_t picoseconds(double seconds)
+{
+    double ps = seconds * 1e12;
+    return ps < 1e18 ? (int64_t)llround(ps) : COST_NEVER / 1024;
+}
+
+void cost_prepare(struct space *s)
+{
+    int w = s->plan->workloads.n;
+    s->extent = arena_array(s->arena, (size_t)(s->g->values.n * w + 1), sizeof *s->extent);
+    for (int i = 0; i < s->g->values.n; i++)
+        for (int k = 0; k < w; k++)
+            for (int d = 0; d < s->g->values.at[i]->type.rank; d++) {
+                int64_t *at = &s->extent[i * w + k][d];
+                if (!dim_eval(s->g->values.at[i]->type.dim[d], &s->plan->workloads.at[k].dims, at) || *at < 0)
+                    *at = 1;                  /* a size that only the data tells */
+            }
+}
+
+/* What part of a dimension rank r holds by a split, under workload w. */
+static double fraction(struct space *s, const struct split *q, int w, int r)
+{
+    if (q->id >= s->nfraction) {
+        double **more = NEWN(s->arena, double *, q->id + 64);
+        for (int i = 0; i < s->nfraction; i++)
+            more[i] = s->fraction[i];
+        s->fraction = more;
+        s->nfraction = q->id + 64;
+    }
+    if (!s->fraction[q->id]) {
+        double *f = NEWN(s->arena, double, s->plan->workloads.n * s->ranks + 1);
+        for (int k = 0; k < s->plan->workloads.n; k++)
+            for (int i = 0; i < s->ranks; i++) {
+                int64_t local, size;
+                const struct bindings *b = &s->plan->workloads.at[k].dims;
+                bool known = dim_eval(split_extent(s->g->alg, q, i), b, &local) && dim_eval(split_size(s->g->alg, q), b, &size) && size > 0;
+                f[k * s->ranks + i] = known ? (double)local / (double)size : 1;
+            }
+        s->fraction[q->id] = f;
+    }
+    return s->fraction[q->id][w * s->ranks + r];
+}
+
+static double elements(const struct space *s, const struct value *v, int w)
+{
+    double n = 1;
+    for (int d = 0; d < v->type.rank; d++)
+        n *= (double)s->extent[v->id * s->plan->workloads.n + w][d];
+    return n;
+}
+
+static double local_elements(struct space *s, const struct value *v, struct placement p, int w, int r)
+{
+    return elements(s, v, w) * (p.kind == PLACE_S ? fraction(s, p.split, w, r) : 1);
+}
+
+static double most_held(struct space *s, const struct value *v, struct placement p, int w)
+{
+    double most = 0;
+    for (int r = 0; r < s->ranks; r++)
+        most = fmax(most, local_elements(s, v, p, w, r));
+    return most * (double)dtype_size(v->type.dtype);
+}
+
+/* ---- communication ------------------------------------------------------------------------------------------------------- */
+
+static double reshard_seconds(struct space *s, const struct value *v, struct placement from, struct placement to, int w)
+{
+    const struct machine *m = &s->options->machine;
+    double t = s->ranks, lg = log2(t), n = elements(s, v, w) * (double)dtype_size(v->type.dtype), wire = n / m->link_bandwidth;
+    const char *name = reshard_name(from, to);
+    if (!name)
+        return to.kind == PLACE_P ? 0 : 2 * most_held(s, v, to, w) * m->elementwise_share / m->memory_bandwidth;
+    if (from.kind == PLACE_P && to.kind == PLACE_R)
+        return m->collective_overhead + fmin(2 * lg * m->hop_latency + 2 * (t - 1) / t * wire, lg * (m->hop_latency + wire));
+    if (from.kind == PLACE_P || to.kind == PLACE_R)
+        return m->collective_overhead + lg * m->hop_latency + (t - 1) / t * wire;
+    return m->collective_overhead + lg * m->hop_latency + (t - 1) / (t * t) * wire;
+}
+
+/* One picosecond more for every step, so that equal costs are broken towards fewer. */
+int64_t cost_of_reshard(struct space *s, const struct value *v, struct placement from, struct placement to)
+{
+    double seconds = 0;
+    for (int w = 0; w < s->plan->workloads.n; w++)
+        seconds += s->plan->workloads.at[w].weight * reshard_seconds(s, v, from, to, w);
+    return picoseconds(seconds) + 1;
+}
+
+/* ---- work ------------------------------------------------------------------------------------------------------------------ */
+
+static double node_flops(struct space *s, const struct node *n, const struct rule *rule, const struct strategy *st, int w, int r)
+{
+    if (!rule || !(n->op->flags & OP_PRODUCT) || !n->out[0])
+        return 0;
+    double f = (n->op->flags & OP_GROWS ? 4 : 2) * local_elements(s, n->out[0], st->out[0], w, r);
+    for (int i = 0; i < rule->nfactor; i++)
+        if (rule->factor[i].flags & FACTOR_CONTRACTED) {
+            int64_t size;
+            if (dim_eval(rule->factor[i].size, &s->plan->workloads.at[w].dims, &size))
+                f *= (double)size;
+            if (st->choice.factor && st->choice.factor[i])
+                f *= fraction(s, st->choice.factor[i], w, r);
+        }
+    return f;
+}
+
+static double node_bytes(struct space *s, const struct node *n, const struct strategy *st, int w, int r)
+{
+    double bytes = 0;
+    bool lookup = n->op && (n->op->flags & OP_SEEDS) && !(n->op->flags & OP_PRODUCT);     /* reads rows, not the table */
+    for (int i = 0; i < n->nin; i++)
+        if (n->in[i] && !(lookup && i == 0))
+            bytes += local_elements(s, n->in[i], st->in[i], w, r) * (double)dtype_size(n->in[i]->type.dtype);
+    for (int i = 0; i < n->nout; i++)
+        if (n->out[i])
+            bytes += local_elements(s, n->out[i], st->out[i], w, r) * (double)dtype_size(n->out[i]->type.dtype) * (lookup ? 2 : 1);
+    return bytes;
+}
+
+static double node_seconds(struct space *s, const struct node *n, const struct rule *rule, const struct strategy *st, int w)
+{
+    const struct machine *m = &s->options->machine;
+    double worst = 0;
+    unsigned flags = n->op ? n->op->flags : 0;
+    if (flags & OP_VIEW)
+        return 0;
+    double share = flags & OP_ELEMENTWISE ? m->elementwise_share : 1;
+    for (int r = 0; r < s->ranks; r++)
+        worst = fmax(worst, fmax(node_flops(s, n, rule, st, w, r) / m->flops, share * node_bytes(s, n, st, w, r) / m->memory_bandwidth));
+    return worst;
+}
+
+int64_t cost_of_strategy(struct space *s, const struct node *n, const struct rule *rule, const struct strategy *st)
+{
+    double seconds = 0;
+    for (int w = 0; w < s->plan->workloads.n; w++)
+        seconds += s->plan->workloads.at[w].weight * node_seconds(s, n, rule, st, w);
+    return picoseconds(seconds);
+}
+
+int64_t cost_of_holding(struct space *s, const struct value *v, struct placement p)
+{
+    const struct machine *m = &s->options->machine;
+    return picoseconds(cost_steps(s->plan) * m->weight_price * most_held(s, v, p, 0) / m->memory_bandwidth);
+}

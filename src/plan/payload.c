@@ -1,0 +1,18 @@
+/* What a collective moves, for reports. */
+#include "plan/plan.h"
+
+int64_t cost_payload(struct alg *alg, const struct node *n, const struct bindings *dims, int ranks)
+{
+    const struct value *v = n->in[0];
+    int64_t most = 0;
+    for (int r = 0; r < ranks; r++) {
+        struct type local = placement_local(alg, &v->type, v->place, r);
+        int64_t bytes = (int64_t)dtype_size(local.dtype), size;
+        for (int d = 0; d < local.rank; d++)
+            if (!dim_eval(local.dim[d], dims, &size) || !mul_i64(bytes, size, &bytes))
+                return 0;
+        if (bytes > most)
+            most = bytes;
+    }
+    return most;
+}

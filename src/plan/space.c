@@ -1,0 +1,242 @@
+/* Candidates: splits that a dimension of a value may take.
+ *
+ * Seeds are the dimensions of weights at products and lookups, and head factors. They are propagated both ways through the rules until
+ * nothing new appears; that carries a head split from the output projection through attention to a fused projection's columns and
+ * to the cache, whatever form the exporter chose. No op, name or size is special here. */
+#include "plan/space.h"
+
+#include <string.h>
+
+enum { CANDIDATES_MAX = 24 };      /* per dimension: far above what real graphs reach, a guard against hostile ones */
+
+struct value *space_value(const struct node *n, bool result, int i)
+{
+    return result ? (i < n->nout ? n->out[i] : NULL) : (i < n->nin ? n->in[i] : NULL);
+}
+
+bool space_add(struct space *s, const struct value *v, int d, const struct split *split, bool sequence)
+{
+    struct candidates *c = &s->dim[v->id][d];
+    if (!split || split->whole || c->list.n >= CANDIDATES_MAX)
+        return false;
+    for (int i = 0; i < c->list.n; i++)
+        if (c->list.at[i].split == split) {
+            bool changed = c->list.at[i].sequence && !sequence;
+            c->list.at[i].sequence &= sequence;
+            return changed;
+        }
+    VEC_PUSH(s->arena, &c->list, ((struct candidate){ split, sequence }));
+    return true;
+}
+
+int space_placements(struct space *s, const struct value *v, struct placement **out)
+{
+    int n = 1;
+    for (int d = 0; d < v->type.rank; d++)
+        n += s->dim[v->id][d].list.n;
+    *out = NEWN(s->arena, struct placement, n);
+    (*out)[0] = placement_whole;
+    n = 1;
+    for (int d = 0; d < v->type.rank; d++)
+        for (int i = 0; i < s->dim[v->id][d].list.n; i++)
+            (*out)[n++] = placement_split(d, s->dim[v->id][d].list.at[i].split);
+    return n;
+}
+
+/* ---- seeds --------------------------------------------------------------------------------------------------------------- */
+
+static void seed_weights(struct space *s, const struct node *n)
+{
+    for (int i = 0; i < n->nin; i++) {
+        struct value *v = n->in[i];
+        int64_t size;
+        for (int d = 0; v && s->weight[v->id] && d < v->type.rank; d++)
+            if (dim_is_int(v->type.dim[d], &size) && size >= 2)
+                space_add(s, v, d, split_even(s->g->alg, s->ranks, v->type.dim[d]), false);
+    }
+}
+
+static bool add_placements(struct space *s, int node, const struct strategy *st, bool sequence)
+{
+    const struct node *n = s->g->nodes.at[node];
+    bool changed = false;
+    for (int i = 0; i < n->nin; i++)
+        if (n->in[i] && st->in[i].kind == PLACE_S)
+            changed |= space_add(s, n->in[i], st->in[i].dim, st->in[i].split, sequence);
+    for (int i = 0; i < n->nout; i++)
+        if (n->out[i] && st->out[i].kind == PLACE_S)
+            changed |= space_add(s, n->out[i], st->out[i].dim, st->out[i].split, sequence);
+    return changed;
+}
+
+static void seed_choice(struct space *s, int node, const struct choice *c)
+{
+    struct strategy st;
+    if (strategy_projects(s, node, c, false, &st))
+        add_placements(s, node, &st, false);
+}
+
+static void seed_factor(struct space *s, int node, int f)
+{
+    const struct rule *r = s->rule[node];
+    struct choice c = { .factor = NEWN(s->arena, const struct split *, r->nfactor + 1) };
+    int64_t size;
+    if (!dim_is_int(r->factor[f].size, &size) || size < 2)
+        return;
+    c.factor[f] = split_even(s->g->alg, s->ranks, r->factor[f].size);
+    seed_choice(s, node, &c);
+}
+
+static void seed_product(struct space *s, int node, int outer, int inner)
+{
+    const struct rule *r = s->rule[node];
+    const struct dim *size = dim_mul(s->g->alg, r->factor[outer].size, r->factor[inner].size);
+    if (!dim_is_int(size, NULL) || dim_equals(r->factor[inner].size, 1) || dim_equals(r->factor[outer].size, 1))
+        return;
+    struct choice c = { .factor = NEWN(s->arena, const struct split *, r->nfactor + 1), .nproduct = 2, .product = { outer, inner },
+                        .product_split = split_even(s->g->alg, s->ranks, size) };
+    seed_choice(s, node, &c);
+}
+
+static void seed(struct space *s)
+{
+    for (int i = 0; i < s->g->nodes.n; i++) {
+        const struct node *n = s->g->nodes.at[i];
+        const struct rule *r = s->rule[i];
+        if (!r)
+            continue;
+        if (n->op->flags & OP_SEEDS)
+            seed_weights(s, n);
+        for (int f = 0; f < r->nfactor; f++)
+            if (r->factor[f].flags & FACTOR_HEADS)
+                seed_factor(s, i, f);
+        if (r->query_outer >= 0 && r->query_inner >= 0)
+            seed_product(s, i, r->query_outer, r->query_inner);
+    }
+}
+
+/* ---- propagation --------------------------------------------------------------------------------------------------------- */
+
+static bool propagate_from(struct space *s, int node, bool result, int i, int d)
+{
+    const struct value *v = space_value(s->g->nodes.at[node], result, i);
+    bool changed = false;
+    for (int k = 0; k < s->dim[v->id][d].list.n; k++) {
+        struct candidate from = s->dim[v->id][d].list.at[k];
+        struct choices c = choices_for(s, node, result, i, d, from.split);
+        for (int j = 0; j < c.list.n; j++) {
+            struct strategy st;
+            if (strategy_projects(s, node, &c.list.at[j], from.sequence, &st))
+                changed |= add_placements(s, node, &st, from.sequence);
+        }
+    }
+    return changed;
+}
+
+static bool propagate_node(struct space *s, int node)
+{
+    const struct node *n = s->g->nodes.at[node];
+    bool changed = false;
+    for (int side = 0; s->rule[node] && side < 2; side++)
+        for (int i = 0; i < (side ? n->nout : n->nin); i++) {
+            const struct value *v = space_value(n, side, i);
+            for (int d = 0; v && d < v->type.rank; d++)
+                changed |= propagate_from(s, node, side, i, d);
+        }
+    return changed;
+}
+
+/* How many candidates touch a node: when unchanged since its last turn there is nothing to do. */
+static int candidates_around(const struct space *s, const struct node *n)
+{
+    int count = 0;
+    for (int side = 0; side < 2; side++)
+        for (int i = 0; i < (side ? n->nout : n->nin); i++) {
+            const struct value *v = space_value(n, side, i);
+            for (int d = 0; v && d < v->type.rank; d++)
+                for (int k = 0; k < s->dim[v->id][d].list.n; k++)
+                    count += s->dim[v->id][d].list.at[k].sequence ? 1 : 2;
+        }
+    return count;
+}
+
+static void propagate(struct space *s)
+{
+    int *seen = NEWN(s->arena, int, s->g->nodes.n + 1);
+    for (bool changed = true, forward = true; changed; forward = !forward) {
+        changed = false;
+        for (int k = 0; k < s->g->nodes.n; k++) {
+            int i = forward ? k : s->g->nodes.n - 1 - k;
+            int around = candidates_around(s, s->g->nodes.at[i]);
+            if (around == seen[i])
+                continue;
+            seen[i] = around;
+            changed |= propagate_node(s, i);
+        }
+    }
+}
+
+/* ---- set-up -------------------------------------------------------------------------------------------------------------- */
+
+static void index_uses(struct space *s)
+{
+    const struct graph *g = s->g;
+    for (int i = 0; i < g->values.n; i++)
+        s->producer[i] = s->sequence[i] = -1;
+    for (int i = 0; i < g->nodes.n; i++) {
+        const struct node *n = g->nodes.at[i];
+        for (int k = 0; k < n->nout; k++)
+            if (n->out[k])
+                s->producer[n->out[k]->id] = i;
+        for (int k = 0; k < n->nin; k++)
+            if (n->in[k])
+                VEC_PUSH(s->arena, &s->uses[n->in[k]->id].list, ((struct place_use){ i, k }));
+    }
+    for (int i = 0; i < g->outputs.n; i++)
+        VEC_PUSH(s->arena, &s->uses[g->outputs.at[i]->id].list, ((struct place_use){ -1, i }));
+}
+
+/* A weight is a constant, or what a node that only moves elements makes of constants. */
+static void mark_weights(struct space *s)
+{
+    for (int i = 0; i < s->g->values.n; i++)
+        s->weight[i] = s->g->values.at[i]->constant != NULL;
+    for (int i = 0; i < s->g->nodes.n; i++) {
+        const struct node *n = s->g->nodes.at[i];
+        bool all = s->rule[i] && s->rule[i]->moves && n->nin > 0;
+        for (int k = 0; k < n->nin; k++)
+            all &= n->in[k] && s->weight[n->in[k]->id];
+        for (int k = 0; all && k < n->nout; k++)
+            if (n->out[k])
+                s->weight[n->out[k]->id] = true;
+    }
+}
+
+struct space *space_new(struct arena *a, struct graph *g, const struct options *options, struct plan *plan)
+{
+    struct space *s = NEW(a, struct space);
+    *s = (struct space){ .arena = a, .g = g, .options = options, .plan = plan, .ranks = options->ranks };
+    int nodes = g->nodes.n + 1, values = g->values.n + 1;
+    s->rule = NEWN(a, struct rule *, nodes);
+    s->strategies = NEWN(a, struct strategies, nodes);
+    s->dim = arena_array(a, (size_t)values, sizeof *s->dim);
+    s->uses = NEWN(a, struct place_uses, values);
+    s->producer = NEWN(a, int, values);
+    s->sequence = NEWN(a, int, values);
+    s->weight = NEWN(a, bool, values);
+    s->partial = NEWN(a, bool, values);
+    s->output_place = NEWN(a, struct placement, g->outputs.n + 1);
+    for (int i = 0; i < g->nodes.n; i++)
+        s->rule[i] = rule_of(g, g->nodes.at[i]);
+    index_uses(s);
+    mark_weights(s);
+    seed(s);
+    propagate(s);
+    strategies_build(s);
+    if (options->sp != SP_OFF && options->ranks > 1) {
+        sequence_seed(s);
+        propagate(s);
+        strategies_build(s);
+    }
+    return s;
+}

@@ -1,0 +1,73 @@
+/* space: everything a plan may choose from. Splits are candidates of dimensions; projected through the rules they become strategies
+ * of nodes; strategies and reshards become a problem for the solver. Internal to src/plan and the pass choose. */
+#ifndef TPC_SPACE_H
+#define TPC_SPACE_H
+
+#include "plan/plan.h"
+#include "plan/solve.h"
+
+struct candidate { const struct split *split; bool sequence; };        /* sequence: came from --sp, kept out of products */
+struct candidates { VEC(struct candidate) list; };
+struct strategies { VEC(struct strategy *) list; };
+struct place_use { int node, operand; };                               /* node: position in the graph, -1: graph output number operand */
+struct place_uses { VEC(struct place_use) list; };
+
+struct space {
+    struct arena *arena;
+    struct graph *g;
+    const struct options *options;
+    struct plan *plan;
+    int ranks;
+    struct rule **rule;                  /* by node position; NULL: no row or no rule, whole */
+    struct strategies *strategies;       /* by node position */
+    struct candidates (*dim)[MAX_RANK];  /* by value id */
+    struct place_uses *uses;             /* by value id */
+    int *producer;                       /* by value id: node position, -1 input or constant */
+    bool *weight;                        /* by value id: a constant, or a constant moved about */
+    bool *partial;                       /* by value id: can come out as terms of a sum */
+    int *sequence;                       /* by value id: the dimension that --sp splits, -1 none */
+    bool sequence_on;
+    struct placement *output_place;      /* by output number: what the graph output wants */
+    int64_t (*extent)[MAX_RANK];         /* by value id * workloads + workload */
+    double **fraction;                   /* by split id: [workload * ranks + rank], made when asked for */
+    int nfraction;
+};
+
+/* space.c: candidates to a fixpoint, strategies of every node. */
+struct space *space_new(struct arena *, struct graph *, const struct options *, struct plan *);
+/* Adds a candidate; false when it was there (or is no use: whole). */
+bool space_add(struct space *, const struct value *, int d, const struct split *, bool sequence);
+/* Operand or result i of a node: value and rule entry. */
+struct value *space_value(const struct node *, bool result, int i);
+/* All placements of S or R that a value may have (graph inputs, constants). Returns the count. */
+int space_placements(struct space *, const struct value *, struct placement **out);
+
+/* choices.c: the choices that give dimension d of an operand or result the split s. */
+struct choices { VEC(struct choice) list; };
+struct choices choices_for(struct space *, int node, bool result, int i, int d, const struct split *s);
+
+/* strategies.c */
+void strategies_build(struct space *);
+bool strategy_projects(struct space *, int node, const struct choice *, bool sequence, struct strategy *out);
+char *strategy_str(struct arena *, const struct node *, const struct strategy *);
+
+/* sequence.c: marks the dimensions that --sp splits and seeds them at the results of row-split products. */
+void sequence_seed(struct space *);
+
+/* reshard.c: how a placement is reached from another, maybe through a third. COST_NEVER where it can't be. */
+struct reshard_path { struct placement via; bool has_via; int64_t cost; };
+struct reshard_path reshard_find(struct space *, const struct value *, struct placement from, struct placement to);
+/* The cheapest way to make all of to[] available from one placement: parent[i] is -1 (from itself) or an earlier-made j. */
+int64_t reshard_tree(struct space *, const struct value *, struct placement from, int n, const struct placement *to, int *parent);
+
+/* cost.c, in picoseconds over the weighted workloads. */
+int64_t cost_of_reshard(struct space *, const struct value *, struct placement from, struct placement to);
+int64_t cost_of_strategy(struct space *, const struct node *, const struct rule *, const struct strategy *);
+int64_t cost_of_holding(struct space *, const struct value *, struct placement);
+void cost_prepare(struct space *);            /* evaluates every type under every workload */
+double cost_steps(const struct plan *);       /* sum of the workload weights */
+
+/* problem.c: the choice as a problem, and back. */
+void space_choose(struct space *);
+
+#endif

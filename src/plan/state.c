@@ -1,0 +1,133 @@
+/* State: what a decode loop carries from one step to the next, found by dataflow and not by name.
+ *
+ * A pair (past, present): a graph input that an op of flag OP_GROWS appends to, whose result is a graph output; on both sides only ops
+ * that keep every element (Identity, Cast, Transpose) may lie between. Concat grows along its axis; a fused attention op names its
+ * operands past_X and its results present_X and grows along the second last dimension.
+ *
+ * Runs before types are known: ranks and sizes come from the graph inputs. The growing dimension may be 0: the first step has no past. */
+#include "plan/plan.h"
+
+#include <string.h>
+
+static bool is_op(const struct node *node, const char *name)
+{
+    return node && node->op && node->op->domain[0] == '\0' && strcmp(node->op->name, name) == 0;
+}
+
+static bool keeps_elements(const struct node *node)
+{
+    return is_op(node, "Identity") || is_op(node, "Cast") || is_op(node, "Transpose");
+}
+
+static const int64_t *permutation(const struct graph *g, const struct node *node, int rank)
+{
+    const int64_t *perm = NULL;
+    if (!is_op(node, "Transpose") || !attr_is_set(node, "perm"))
+        return NULL;
+    return attr_ints(g, node, "perm", &perm) == rank ? perm : NULL;
+}
+
+/* Dimension d of a node's result as a dimension of its operand. */
+static int dim_before(const struct graph *g, const struct node *node, int d, int rank)
+{
+    if (!is_op(node, "Transpose"))
+        return d;
+    const int64_t *perm = permutation(g, node, rank);
+    int from = perm ? (int)perm[d] : rank - 1 - d;
+    from = from < 0 ? from + rank : from;
+    return from >= 0 && from < rank ? from : -1;
+}
+
+/* The rank of a value as far as its graph input tells; -1 when something other than moves made it. */
+static int known_rank(const struct value *v)
+{
+    while (v->producer && keeps_elements(v->producer) && v->producer->in[0])
+        v = v->producer->in[0];
+    return v->producer || v->constant ? -1 : v->type.rank;
+}
+
+/* Follows moves back from dimension d of v to a graph input; NULL when there is none. */
+static struct value *input_behind(const struct graph *g, struct value *v, int *d)
+{
+    int rank = known_rank(v);
+    if (rank < 1)
+        return NULL;
+    *d = *d < 0 ? *d + rank : *d;
+    while (v->producer && *d >= 0 && *d < rank) {
+        *d = dim_before(g, v->producer, *d, rank);
+        v = v->producer->in[0];
+    }
+    return *d >= 0 && *d < rank ? v : NULL;
+}
+
+static bool pair_known(const struct graph *g, const struct value *past, const struct value *present)
+{
+    for (int i = 0; i < g->states.n; i++)
+        if (g->states.at[i].past == past || g->states.at[i].present == present)
+            return true;
+    return false;
+}
+
+static void add_state(struct graph *g, struct value *past, struct value *present, int d)
+{
+    if (!past || pair_known(g, past, present))
+        return;
+    struct state state = {.past = past, .present = present, .dim = d};
+    VEC_PUSH(g->arena, &g->states, state);
+    const struct dim *size = past->type.dim[d];
+    if (size->kind == DIM_SYM)
+        dim_sym(g->alg, size->name, 0);
+}
+
+static void concat_state(struct graph *g, const struct node *node, struct value *present)
+{
+    for (int i = 0; i < node->nin; i++) {
+        int d = (int)attr_int(node, "axis");
+        struct value *past = node->in[i] ? input_behind(g, node->in[i], &d) : NULL;
+        if (past) {
+            add_state(g, past, present, d);
+            return;
+        }
+    }
+}
+
+static const char *behind(const char *name, const char *prefix)
+{
+    size_t n = strlen(prefix);
+    return strncmp(name, prefix, n) == 0 ? name + n : NULL;
+}
+
+/* The operand past_X for the result present_X. */
+static void fused_state(struct graph *g, const struct node *node, const struct value *result, struct value *present)
+{
+    if (result->index >= node->op->nout)
+        return;
+    const char *what = behind(node->op->out[result->index].name, "present_");
+    for (int i = 0; what && i < node->nin && i < node->op->nin; i++) {
+        const char *past = behind(node->op->in[i].name, "past_");
+        int d = -2;
+        if (past && node->in[i] && strcmp(past, what) == 0)
+            add_state(g, input_behind(g, node->in[i], &d), present, d);
+    }
+}
+
+static void find_state(struct graph *g, struct value *output)
+{
+    struct value *v = output;
+    while (v->producer && keeps_elements(v->producer) && v->producer->in[0])
+        v = v->producer->in[0];
+    const struct node *node = v->producer;
+    if (!node || !node->op || !(node->op->flags & OP_GROWS))
+        return;
+    if (is_op(node, "Concat"))
+        concat_state(g, node, output);
+    else
+        fused_state(g, node, v, output);
+}
+
+void plan_find_states(struct graph *g)
+{
+    g->states.n = 0;
+    for (int i = 0; i < g->outputs.n; i++)
+        find_state(g, g->outputs.at[i]);
+}

@@ -1,0 +1,221 @@
+/* Strategies of a node: everything whole; one choice of splits that its candidates suggest; or partial in and partial out.
+ *
+ * Partial strategies exist only downstream of a contraction (or as its partner): an operand must be able to come out as terms of a
+ * sum. What a linear op multiplies terms by must be finite and no mask: -inf times a zero term would be NaN. */
+#include "plan/space.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+static bool lowering_fits(const struct node *n, const struct choice *c, const struct rule *r)
+{
+    for (int f = 0; f < r->nfactor; f++) {
+        const struct split *q = c->factor[f];
+        if (!q || !(r->factor[f].flags & FACTOR_LOWERED))
+            continue;
+        if (!n->op->lower || q->balanced || !q->partition)
+            return false;
+        for (int k = 0; k < q->ranks; k++)
+            if (q->count[k] > 1)
+                return false;
+    }
+    return true;
+}
+
+static bool choice_lowered(const struct choice *c, const struct rule *r)
+{
+    for (int f = 0; f < r->nfactor; f++)
+        if (c->factor[f] && (r->factor[f].flags & FACTOR_LOWERED))
+            return true;
+    return false;
+}
+
+static struct strategy strategy_room(struct space *s, const struct node *n)
+{
+    return (struct strategy){ .in = NEWN(s->arena, struct placement, n->nin + 1), .out = NEWN(s->arena, struct placement, n->nout + 1) };
+}
+
+static bool splits_anything(const struct node *n, const struct strategy *st)
+{
+    for (int i = 0; i < n->nin; i++)
+        if (n->in[i] && st->in[i].kind != PLACE_R)
+            return true;
+    for (int i = 0; i < n->nout; i++)
+        if (n->out[i] && st->out[i].kind != PLACE_R)
+            return true;
+    return false;
+}
+
+bool strategy_projects(struct space *s, int node, const struct choice *c, bool sequence, struct strategy *out)
+{
+    const struct node *n = s->g->nodes.at[node];
+    const struct rule *r = s->rule[node];
+    if (sequence && (n->op->flags & (OP_PRODUCT | OP_BARRIER)))
+        return false;
+    *out = strategy_room(s, n);
+    out->choice = *c;
+    out->lowered = choice_lowered(c, r);
+    return lowering_fits(n, c, r) && rule_project(s->g, r, s->ranks, c, out->in, out->out) && splits_anything(n, out);
+}
+
+/* ---- the list ------------------------------------------------------------------------------------------------------------ */
+
+static bool same_places(const struct node *n, const struct strategy *a, const struct strategy *b)
+{
+    for (int i = 0; i < n->nin; i++)
+        if (n->in[i] && !placement_eq(a->in[i], b->in[i]))
+            return false;
+    for (int i = 0; i < n->nout; i++)
+        if (n->out[i] && !placement_eq(a->out[i], b->out[i]))
+            return false;
+    return true;
+}
+
+static void keep(struct space *s, int node, const struct strategy *st)
+{
+    const struct node *n = s->g->nodes.at[node];
+    struct strategies *list = &s->strategies[node];
+    for (int i = 0; i < list->list.n; i++)
+        if (same_places(n, list->list.at[i], st))
+            return;
+    struct strategy *own = NEW(s->arena, struct strategy);
+    *own = *st;
+    VEC_PUSH(s->arena, &list->list, own);
+}
+
+static void keep_splits(struct space *s, int node)
+{
+    const struct node *n = s->g->nodes.at[node];
+    for (int side = 0; s->rule[node] && side < 2; side++)
+        for (int i = 0; i < (side ? n->nout : n->nin); i++) {
+            const struct value *v = space_value(n, side, i);
+            for (int d = 0; v && d < v->type.rank; d++)
+                for (int k = 0; k < s->dim[v->id][d].list.n; k++) {
+                    struct candidate from = s->dim[v->id][d].list.at[k];
+                    struct choices c = choices_for(s, node, side, i, d, from.split);
+                    struct strategy st;
+                    for (int j = 0; j < c.list.n; j++)
+                        if (strategy_projects(s, node, &c.list.at[j], from.sequence, &st))
+                            keep(s, node, &st);
+                }
+        }
+}
+
+static void keep_whole(struct space *s, int node)
+{
+    struct strategy whole = strategy_room(s, s->g->nodes.at[node]);
+    if (s->rule[node])
+        whole.choice.factor = NEWN(s->arena, const struct split *, s->rule[node]->nfactor + 1);
+    keep(s, node, &whole);
+}
+
+/* ---- partial in, partial out --------------------------------------------------------------------------------------------- */
+
+static bool constant_is_tame(struct constant *c, const char *name)
+{
+    if (!dtype_is_float(c->dtype) || constant_elements(c) > 4096)
+        return dtype_is_float(c->dtype);
+    for (int64_t i = 0; i < constant_elements(c); i++)
+        if (!(fabs(constant_float(c, name, i)) < 1e30))
+            return false;
+    return true;
+}
+
+/* Marks the values that hold no mask: neither a comparison nor a huge constant among the ancestors. */
+static bool *tame_values(struct space *s)
+{
+    bool *tame = NEWN(s->arena, bool, s->g->values.n + 1);
+    for (int i = 0; i < s->g->values.n; i++) {
+        const struct value *v = s->g->values.at[i];
+        tame[i] = v->type.dtype != DT_BOOL &&
+                  (!v->constant || !dtype_is_float(v->type.dtype) || constant_is_tame(v->constant, v->name));
+    }
+    for (int i = 0; i < s->g->nodes.n; i++) {
+        const struct node *n = s->g->nodes.at[i];
+        bool all = true;
+        for (int k = 0; k < n->nin; k++)
+            all &= !n->in[k] || tame[n->in[k]->id];
+        for (int k = 0; k < n->nout; k++)
+            if (n->out[k])
+                tame[n->out[k]->id] &= all;
+    }
+    return tame;
+}
+
+static bool linear_set_fits(struct space *s, int node, uint32_t set, const bool *tame)
+{
+    const struct node *n = s->g->nodes.at[node];
+    bool reached = false;
+    for (int i = 0; i < n->nin; i++) {
+        const struct value *v = n->in[i];
+        if (!v)
+            continue;
+        if (i < 32 && (set >> i & 1)) {
+            reached |= s->partial[v->id];
+            if (!dtype_is_float(v->type.dtype) || (!s->partial[v->id] && v->constant && !tame[v->id]))
+                return false;
+        } else if (v->type.dtype != DT_BOOL && !tame[v->id]) {
+            return false;
+        }
+    }
+    return reached;
+}
+
+static void keep_partial(struct space *s, int node, const bool *tame)
+{
+    const struct node *n = s->g->nodes.at[node];
+    const struct rule *r = s->rule[node];
+    for (int k = 0; r && k < r->nlinear; k++) {
+        if (!linear_set_fits(s, node, r->linear[k], tame))
+            continue;
+        struct strategy st = strategy_room(s, n);
+        st.choice.factor = NEWN(s->arena, const struct split *, r->nfactor + 1);
+        for (int i = 0; i < n->nin; i++)
+            if (n->in[i] && (r->linear[k] >> i & 1))
+                st.in[i] = placement_partial(RED_SUM);
+        for (int i = 0; i < n->nout; i++)
+            st.out[i] = placement_partial(RED_SUM);
+        keep(s, node, &st);
+    }
+}
+
+static void mark_partial(struct space *s, int node)
+{
+    const struct node *n = s->g->nodes.at[node];
+    for (int k = 0; k < s->strategies[node].list.n; k++)
+        for (int i = 0; i < n->nout; i++)
+            if (n->out[i] && s->strategies[node].list.at[k]->out[i].kind == PLACE_P && s->strategies[node].list.at[k]->out[i].op == RED_SUM)
+                s->partial[n->out[i]->id] = true;
+}
+
+void strategies_build(struct space *s)
+{
+    const bool *tame = tame_values(s);
+    memset(s->partial, 0, sizeof *s->partial * (size_t)s->g->values.n);
+    for (int i = 0; i < s->g->nodes.n; i++) {
+        s->strategies[i] = (struct strategies){ 0 };
+        if (s->ranks > 1) {
+            keep_splits(s, i);
+            keep_partial(s, i, tame);
+        }
+        keep_whole(s, i);
+        mark_partial(s, i);
+    }
+}
+
+char *strategy_str(struct arena *a, const struct node *n, const struct strategy *st)
+{
+    char *text = NULL;
+    size_t bytes;
+    FILE *f = open_memstream(&text, &bytes);
+    for (int side = 0; side < 2; side++) {
+        fputs(side ? " ->" : "", f);
+        for (int i = 0; i < (side ? n->nout : n->nin); i++)
+            fprintf(f, "%s%s", i || side ? " " : "", !space_value(n, side, i) ? "_" : placement_str(a, side ? st->out[i] : st->in[i]));
+    }
+    fclose(f);
+    char *out = arena_strdup(a, text);
+    free(text);
+    return out;
+}
