@@ -219,10 +219,12 @@ static void eliminate(struct elimination *e, int var)
 {
     struct step s = { .var = var, .nvar = e->near[var].list.n };
     s.scope = NEWN(e->arena, int, s.nvar + 1);
-    memcpy(s.scope, e->near[var].list.at, sizeof(int) * (size_t)s.nvar);
+    if (s.nvar)
+        memcpy(s.scope, e->near[var].list.at, sizeof(int) * (size_t)s.nvar);
     int ntable = e->tables_of[var].list.n;
     int *mine = NEWN(e->arena, int, ntable + 1);
-    memcpy(mine, e->tables_of[var].list.at, sizeof(int) * (size_t)ntable);
+    if (ntable)
+        memcpy(mine, e->tables_of[var].list.at, sizeof(int) * (size_t)ntable);
     struct stride *at = NEWN(e->arena, struct stride, ntable + 1);
     for (int i = 0; i < ntable; i++)
         at[i] = strides_of(e, &e->tables.at[mine[i]], s.scope, s.nvar, var);
@@ -283,7 +285,8 @@ static void fix_locally(struct elimination *e, int var)
     fixed.best[0] = best;
     VEC_PUSH(e->arena, &e->steps, fixed);
     struct step around = { .nvar = e->near[var].list.n, .scope = NEWN(e->arena, int, e->near[var].list.n + 1) };
-    memcpy(around.scope, e->near[var].list.at, sizeof(int) * (size_t)around.nvar);
+    if (around.nvar)
+        memcpy(around.scope, e->near[var].list.at, sizeof(int) * (size_t)around.nvar);
     unlink_variable(e, var);
     reweigh_around(e, &around);
 }

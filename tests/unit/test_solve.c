@@ -1,0 +1,102 @@
+/* The solver against brute force on small random problems. */
+#include "plan/solve.h"
+
+#include <check.h>
+#include <stdlib.h>
+
+static uint64_t state;
+
+static int draw(int below)
+{
+    state = state * 6364136223846793005u + 1442695040888963407u;
+    return (int)((state >> 33) % (uint64_t)below);
+}
+
+static int64_t draw_cost(void)
+{
+    return draw(8) == 0 ? COST_NEVER : draw(50);
+}
+
+static struct problem *random_problem(struct arena *a, uint64_t seed)
+{
+    state = seed;
+    struct problem *p = problem_new(a);
+    int n = 2 + draw(6);
+    for (int v = 0; v < n; v++) {
+        int size = 1 + draw(4);
+        int64_t *unary = problem_unary(p, problem_variable(p, size));
+        for (int x = 0; x < size; x++)
+            unary[x] = draw_cost();
+    }
+    for (int k = draw(12); k > 0; k--) {
+        int u = draw(n), v = draw(n);
+        if (u == v)
+            continue;
+        int64_t *pair = problem_pair(p, u, v);
+        for (int x = 0; x < p->size.at[u] * p->size.at[v]; x++)
+            pair[x] = draw_cost();
+    }
+    return p;
+}
+
+START_TEST(exact_equals_brute_force)
+{
+    for (uint64_t seed = 1; seed <= 400; seed++) {
+        struct arena *a = arena_new();
+        struct problem *p = random_problem(a, seed);
+        struct solution exact = solve_exact(p, 1 << 20), brute = solve_brute(p);
+        ck_assert(exact.proven);
+        ck_assert_int_eq(exact.cost, brute.cost);
+        if (exact.cost < COST_NEVER)
+            ck_assert_int_eq(problem_cost(p, exact.value), exact.cost);
+        arena_free(a);
+    }
+}
+END_TEST
+
+START_TEST(a_small_cap_gives_an_assignment_that_is_not_proven)
+{
+    struct arena *a = arena_new();
+    struct problem *p = problem_new(a);
+    for (int v = 0; v < 5; v++)
+        problem_variable(p, 3);
+    for (int u = 0; u < 5; u++)
+        for (int v = 0; v < u; v++) {
+            int64_t *pair = problem_pair(p, u, v);
+            for (int x = 0; x < 9; x++)
+                pair[x] = (x * 7 + u + v) % 11;
+        }
+    struct solution capped = solve_exact(p, 4), exact = solve_exact(p, 1 << 20);
+    ck_assert(!capped.proven);
+    ck_assert(exact.proven);
+    ck_assert_int_eq(problem_cost(p, capped.value), capped.cost);
+    ck_assert_int_ge(capped.cost, exact.cost);
+    arena_free(a);
+}
+END_TEST
+
+START_TEST(the_first_that_fits_is_legal_and_no_better)
+{
+    for (uint64_t seed = 1; seed <= 100; seed++) {
+        struct arena *a = arena_new();
+        struct problem *p = random_problem(a, seed);
+        ck_assert_int_ge(solve_first(p).cost, solve_exact(p, 1 << 20).cost);
+        arena_free(a);
+    }
+}
+END_TEST
+
+int main(void)
+{
+    Suite *s = suite_create("solve");
+    TCase *c = tcase_create("solve");
+    tcase_add_test(c, exact_equals_brute_force);
+    tcase_add_test(c, a_small_cap_gives_an_assignment_that_is_not_proven);
+    tcase_add_test(c, the_first_that_fits_is_legal_and_no_better);
+    suite_add_tcase(s, c);
+    SRunner *r = srunner_create(s);
+    srunner_run_all(r, CK_NORMAL);
+    int failed = srunner_ntests_failed(r);
+    srunner_free(r);
+    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}
