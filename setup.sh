@@ -1,0 +1,33 @@
+#!/bin/sh
+# Installs what tpc needs on a Debian or Ubuntu machine (as root or by sudo) and builds it in this folder.
+#   ./setup.sh              everything          ./setup.sh packages    packages only         ./setup.sh build    build only
+set -eu
+cd "$(dirname "$0")"
+
+PACKAGES="gcc make autoconf automake pkg-config protobuf-c-compiler libprotobuf-c-dev check libjansson-dev uthash-dev libxxhash-dev
+libdnnl-dev libopenmpi-dev openmpi-bin mpich libmpich-dev jq python3"
+
+packages() {
+    missing=
+    for p in $PACKAGES; do
+        dpkg-query -W -f '${Status}' "$p" 2>/dev/null | grep -q 'install ok installed' || missing="$missing $p"
+    done
+    [ -z "$missing" ] && return
+    sudo=
+    [ "$(id -u)" = 0 ] || sudo=sudo
+    $sudo apt-get update -qq
+    DEBIAN_FRONTEND=noninteractive $sudo apt-get install -y -qq --no-install-recommends $missing
+}
+
+build() {
+    [ -x configure ] || autoreconf -i
+    [ -f Makefile ] || ./configure --quiet
+    make --quiet -j "$(nproc)"
+}
+
+case "${1:-all}" in
+    packages) packages ;;
+    build) build ;;
+    all) packages; build ;;
+    *) echo "usage: ./setup.sh [packages|build]" >&2; exit 2 ;;
+esac

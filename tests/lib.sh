@@ -1,0 +1,50 @@
+# Shared by the test scripts: where things are, TAP output, and mpirun whatever its flavour. Source it; needs $srcdir and $builddir.
+srcdir=${srcdir:-.}
+builddir=${builddir:-.}
+shard=$builddir/tpc-shard
+run=$builddir/tpc-run
+samples=$srcdir/samples
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT INT TERM
+count=0
+
+# ok NAME COMMAND...: one TAP line; on failure the command's last lines as a comment.
+ok() {
+    name=$1
+    shift
+    count=$((count + 1))
+    if "$@" >"$work/log" 2>&1; then
+        echo "ok $count - $name"
+    else
+        echo "not ok $count - $name"
+        echo "# $*"
+        tail -n 5 "$work/log" | sed 's/^/# /'
+    fi
+}
+
+plan() { echo "1..$count"; }
+
+# The folders that must work: every one with a model but those whose ops come later.
+models() {
+    for d in "$samples"/*/model.onnx; do
+        m=$(basename "$(dirname "$d")")
+        case $m in t5-* | *-int4) continue ;; esac
+        echo "$m"
+    done
+}
+
+# Models whose plan can use --sp.
+sp_flags() { echo "plain --sp"; }
+
+# mpirun_n N COMMAND...: with the settings that a small machine, root and containers need.
+mpirun_n() {
+    n=$1
+    shift
+    if ${MPIRUN:-mpirun} --version 2>&1 | grep -q 'Open MPI\|OpenRTE'; then
+        OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_rmaps_base_oversubscribe=1 \
+            PRTE_MCA_rmaps_default_mapping_policy=:oversubscribe OMPI_MCA_mpi_yield_when_idle=1 OMPI_MCA_btl_vader_single_copy_mechanism=none \
+            OMPI_MCA_hwloc_base_binding_policy=none ${MPIRUN:-mpirun} -n "$n" "$@"
+    else
+        ${MPIRUN:-mpirun} -n "$n" "$@"
+    fi
+}
