@@ -35,6 +35,22 @@ void op_result(struct graph *g, struct node *node, int i, enum dtype dtype, int 
     node->out[i]->type = type;
 }
 
+void op_same_dtype(const struct graph *g, const struct node *node, int a, int b)
+{
+    const struct type *x = op_operand(g, node, a), *y = op_operand(g, node, b);
+    if (x->dtype != y->dtype)
+        fail("%s: operands '%s' and '%s' must have one element type but have %s and %s", node_where(g, node), node->in[a]->name,
+             node->in[b]->name, dtype_name(x->dtype), dtype_name(y->dtype));
+}
+
+void op_need_rank(const struct graph *g, const struct node *node, int i, int least, int most)
+{
+    const struct type *t = op_operand(g, node, i);
+    if (t->rank < least || t->rank > most)
+        fail("%s: operand '%s' must have %d to %d dimensions but is %s", node_where(g, node), node->in[i]->name, least, most,
+             type_str(g->arena, t));
+}
+
 /* ---- dimensions that must agree ------------------------------------------------------------------------------------- */
 
 /* "A f32[B, 4], B f32[5]" of all typed operands, for messages. */

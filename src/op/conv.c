@@ -1,0 +1,143 @@
+/* Convolution over any number of spatial dimensions: (b c h..)(m c k..) +(m) -> (b m h'..).
+ *
+ * Input channels are contracted, output channels are columns. With groups both are (group, channels of a group) and the attribute `group`
+ * follows the split. Spatial dimensions overlap between ranks and stay whole, but for a 1 x 1 window, which is pointwise there. */
+#include "op/op.h"
+#include "op/table.h"
+
+#include <string.h>
+
+#define MOST_SPATIAL (MAX_RANK - 2)
+
+struct window { int n; int64_t kernel[MOST_SPATIAL], stride[MOST_SPATIAL], dilation[MOST_SPATIAL], pad[2 * MOST_SPATIAL]; };
+
+/* An attribute of n positive (least: smallest allowed) numbers, or all of them `otherwise`. */
+static void window_attr(const struct graph *g, const struct node *node, const char *name, int n, int64_t least, int64_t otherwise,
+                        int64_t *out)
+{
+    const int64_t *at = NULL;
+    int count = attr_is_set(node, name) ? attr_ints(g, node, name, &at) : 0;
+    if (count != 0 && count != n)
+        fail("%s: attribute '%s' has %d entries, expected %d", node_where(g, node), name, count, n);
+    for (int i = 0; i < n; i++) {
+        out[i] = count ? at[i] : otherwise;
+        if (out[i] < least || out[i] > INT32_MAX)
+            fail("%s: attribute '%s' has an entry %lld, which is out of range", node_where(g, node), name, (long long)out[i]);
+    }
+}
+
+static struct window window_of(const struct graph *g, const struct node *node)
+{
+    const struct type *w = op_operand(g, node, 1);
+    struct window win = {.n = w->rank - 2};
+    for (int i = 0; i < win.n; i++)
+        if (!dim_is_int(w->dim[2 + i], &win.kernel[i]) || win.kernel[i] < 1 || win.kernel[i] > INT32_MAX)
+            fail("%s: the window of weight '%s' must have known positive sizes but it is %s", node_where(g, node), node->in[1]->name,
+                 type_str(g->arena, w));
+    window_attr(g, node, "strides", win.n, 1, 1, win.stride);
+    window_attr(g, node, "dilations", win.n, 1, 1, win.dilation);
+    window_attr(g, node, "pads", 2 * win.n, 0, 0, win.pad);
+    return win;
+}
+
+static const struct dim *slid(struct graph *g, const struct node *node, const struct window *win, int i, const struct dim *extent)
+{
+    struct alg *alg = g->alg;
+    const char *mode = attr_string(node, "auto_pad");
+    const struct dim *stride = dim_int(alg, win->stride[i]), *one = dim_int(alg, 1);
+    if (strcmp(mode, "SAME_UPPER") == 0 || strcmp(mode, "SAME_LOWER") == 0)
+        return dim_div(alg, dim_add(alg, extent, dim_int(alg, win->stride[i] - 1)), stride);
+    int64_t pads = strcmp(mode, "VALID") == 0 ? 0 : win->pad[i] + win->pad[win->n + i];
+    const struct dim *room = dim_add(alg, extent, dim_int(alg, pads - (win->kernel[i] - 1) * win->dilation[i] - 1));
+    int64_t least;
+    if (dim_is_int(room, &least) && least < 0 && !dim_equals(extent, 0))
+        fail("%s: the window is larger than spatial dimension %d of '%s', %s", node_where(g, node), i, node->in[0]->name,
+             type_str(g->arena, &node->in[0]->type));
+    return dim_add(alg, dim_div(alg, room, stride), one);
+}
+
+void infer_conv(struct graph *g, struct node *node)
+{
+    op_need_rank(g, node, 0, 3, MAX_RANK);
+    const struct type *x = op_operand(g, node, 0), *w = op_operand(g, node, 1);
+    op_need_rank(g, node, 1, x->rank, x->rank);
+    op_same_dtype(g, node, 0, 1);
+    int64_t group = attr_int(node, "group");
+    if (group < 0)
+        fail("%s: attribute 'group' is %lld, expected a positive number", node_where(g, node), (long long)group);
+    op_same_dim(g, node, x->dim[1], dim_mul(g->alg, w->dim[1], dim_int(g->alg, group)), "the channels of X and W");
+    if (node->nin > 2 && node->in[2]) {
+        op_need_rank(g, node, 2, 1, 1);
+        op_same_dim(g, node, op_operand(g, node, 2)->dim[0], w->dim[0], "the channels of B and W");
+    }
+    struct window win = window_of(g, node);
+    const struct dim *out[MAX_RANK] = {x->dim[0], w->dim[0]};
+    for (int i = 0; i < win.n; i++)
+        out[2 + i] = slid(g, node, &win, i, x->dim[2 + i]);
+    op_result(g, node, 0, x->dtype, x->rank, out);
+}
+
+/* ---- rule --------------------------------------------------------------------------------------------------------------------------- */
+
+static bool pointwise_along(const struct window *win, int i)
+{
+    return win->kernel[i] == 1 && win->stride[i] == 1 && win->pad[i] == 0 && win->pad[win->n + i] == 0;
+}
+
+static void put_spatial(struct graph *g, const struct node *node, struct rule *r)
+{
+    struct window win = window_of(g, node);
+    for (int i = 0; i < win.n; i++) {
+        bool pointwise = pointwise_along(&win, i);
+        const struct dim *in = node->in[0]->type.dim[2 + i], *out = node->out[0]->type.dim[2 + i];
+        unsigned flags = pointwise ? 0 : FACTOR_WHOLE;
+        char name[12];
+        snprintf(name, sizeof name, "h%d", i);
+        int f = rule_factor(g, r, name, in, flags);
+        rule_put(g, &r->in[0], 2 + i, 0, f);
+        snprintf(name, sizeof name, "y%d", i);
+        rule_put(g, &r->out[0], 2 + i, 0, pointwise ? f : rule_factor(g, r, name, out, flags));
+        snprintf(name, sizeof name, "k%d", i);
+        rule_put(g, &r->in[1], 2 + i, 0, rule_factor(g, r, name, node->in[1]->type.dim[2 + i], FACTOR_WHOLE));
+    }
+}
+
+static void put_group(struct graph *g, struct rule *r, int group)
+{
+    rule_put(g, &r->in[0], 1, 0, group);
+    rule_put(g, &r->in[1], 0, 0, group);
+    rule_put(g, &r->out[0], 1, 0, group);
+    r->size[r->nsize++] = (struct rule_size){.attr = "group", .part = {.n = 1, .factor = {group}}};
+}
+
+struct rule *rule_conv(struct graph *g, const struct node *node)
+{
+    struct rule *r = rule_new(g, node);
+    const struct type *w = &node->in[1]->type;
+    int64_t groups = attr_int(node, "group");
+    const struct dim *columns = groups > 0 ? dim_quotient(g->alg, w->dim[0], dim_int(g->alg, groups)) : NULL;
+    if (!columns)
+        return NULL;
+    bool term = node->nin > 2 && node->in[2];
+    int b = rule_factor(g, r, "b", node->in[0]->type.dim[0], 0), group = -1;
+    rule_put(g, &r->in[0], 0, 0, b);
+    rule_put(g, &r->out[0], 0, 0, b);
+    if (groups > 1)
+        put_group(g, r, group = rule_factor(g, r, "g", dim_int(g->alg, groups), 0));
+    int c = rule_factor(g, r, "c", w->dim[1], FACTOR_CONTRACTED), m = rule_factor(g, r, "m", columns, 0);
+    r->factor[c].red = RED_SUM;
+    rule_put(g, &r->in[0], 1, 0, c);
+    rule_put(g, &r->in[1], 0, 0, m);
+    rule_put(g, &r->in[1], 1, 0, c);
+    rule_put(g, &r->out[0], 1, 0, m);
+    put_spatial(g, node, r);
+    if (term) {
+        r->in[2].term = true;
+        if (group >= 0)
+            rule_put(g, &r->in[2], 0, 0, group);
+        rule_put(g, &r->in[2], 0, 0, m);
+    }
+    rule_linear(r, term ? 1 | 4 : 1);
+    rule_linear(r, term ? 2 | 4 : 2);
+    return r;
+}

@@ -1,0 +1,121 @@
+/* Matrix products. The contracted dimension is a summed factor: split, it leaves partial sums. Rows, columns and batch dimensions are
+ * factors of their own. Gemm's C is a term: it must count once when the contraction is split. */
+#include "op/op.h"
+#include "op/table.h"
+
+/* ---- inference ------------------------------------------------------------------------------------------------------------------ */
+
+/* The batch dimensions of an operand: all but the last two. */
+static struct type batch_of(const struct type *t)
+{
+    struct type batch = *t;
+    batch.rank = t->rank > 2 ? t->rank - 2 : 0;
+    return batch;
+}
+
+void infer_matmul(struct graph *g, struct node *node)
+{
+    op_need_rank(g, node, 0, 1, MAX_RANK);
+    op_need_rank(g, node, 1, 1, MAX_RANK);
+    op_same_dtype(g, node, 0, 1);
+    const struct type *a = op_operand(g, node, 0), *b = op_operand(g, node, 1);
+    op_same_dim(g, node, a->dim[a->rank - 1], b->dim[b->rank > 1 ? b->rank - 2 : 0], "the contracted dimensions");
+    struct type batch[2] = {batch_of(a), batch_of(b)};
+    struct type out = op_broadcast(g, node, 2, (const struct type *const[]){&batch[0], &batch[1]});
+    if (a->rank > 1)
+        out.dim[out.rank++] = a->dim[a->rank - 2];
+    if (b->rank > 1)
+        out.dim[out.rank++] = b->dim[b->rank - 1];
+    op_result(g, node, 0, a->dtype, out.rank, out.dim);
+}
+
+static bool transposed(const struct node *node, const char *which)
+{
+    return attr_int(node, which) != 0;
+}
+
+void infer_gemm(struct graph *g, struct node *node)
+{
+    op_need_rank(g, node, 0, 2, 2);
+    op_need_rank(g, node, 1, 2, 2);
+    op_same_dtype(g, node, 0, 1);
+    const struct type *a = op_operand(g, node, 0), *b = op_operand(g, node, 1);
+    int ta = transposed(node, "transA"), tb = transposed(node, "transB");
+    op_same_dim(g, node, a->dim[!ta], b->dim[tb], "the contracted dimensions");
+    const struct dim *out[2] = {a->dim[ta], b->dim[!tb]};
+    if (node->nin > 2 && node->in[2]) {
+        op_need_rank(g, node, 2, 0, 2);
+        op_same_dtype(g, node, 0, 2);
+        const struct type *c = op_operand(g, node, 2);
+        for (int d = 0; d < c->rank; d++)
+            if (!dim_equals(c->dim[d], 1))
+                op_same_dim(g, node, c->dim[d], out[2 - c->rank + d], "C and the result");
+    }
+    op_result(g, node, 0, a->dtype, 2, out);
+}
+
+/* ---- rules --------------------------------------------------------------------------------------------------------------------------- */
+
+static int contracted(struct graph *g, struct rule *r, const struct dim *size)
+{
+    int k = rule_factor(g, r, "k", size, FACTOR_CONTRACTED);
+    r->factor[k].red = RED_SUM;
+    return k;
+}
+
+struct rule *rule_matmul(struct graph *g, const struct node *node)
+{
+    struct rule *r = rule_new(g, node);
+    const struct type *a = &node->in[0]->type, *b = &node->in[1]->type, *y = &node->out[0]->type;
+    bool rows = a->rank > 1, columns = b->rank > 1;
+    int batch = y->rank - rows - columns, factor[MAX_RANK];
+    for (int d = 0; d < batch; d++) {
+        char name[12];
+        snprintf(name, sizeof name, "b%d", d);
+        factor[d] = dim_equals(y->dim[d], 1) ? -1 : rule_factor(g, r, name, y->dim[d], 0);
+        if (factor[d] >= 0)
+            rule_put(g, &r->out[0], d, 0, factor[d]);
+    }
+    struct type a_batch = batch_of(a), b_batch = batch_of(b);
+    rule_broadcast(g, r, &r->in[0], &a_batch, batch, factor);
+    rule_broadcast(g, r, &r->in[1], &b_batch, batch, factor);
+    int k = contracted(g, r, a->dim[a->rank - 1]);
+    rule_put(g, &r->in[0], a->rank - 1, 0, k);
+    rule_put(g, &r->in[1], columns ? b->rank - 2 : 0, 0, k);
+    if (rows) {
+        int m = rule_factor(g, r, "m", a->dim[a->rank - 2], 0);
+        rule_put(g, &r->in[0], a->rank - 2, 0, m);
+        rule_put(g, &r->out[0], batch, 0, m);
+    }
+    if (columns) {
+        int n = rule_factor(g, r, "n", b->dim[b->rank - 1], 0);
+        rule_put(g, &r->in[1], b->rank - 1, 0, n);
+        rule_put(g, &r->out[0], batch + rows, 0, n);
+    }
+    rule_linear(r, 1);
+    rule_linear(r, 2);
+    return r;
+}
+
+struct rule *rule_gemm(struct graph *g, const struct node *node)
+{
+    struct rule *r = rule_new(g, node);
+    const struct type *y = &node->out[0]->type;
+    int ta = transposed(node, "transA"), tb = transposed(node, "transB");
+    int k = contracted(g, r, node->in[0]->type.dim[!ta]);
+    int mn[2] = {rule_factor(g, r, "m", y->dim[0], 0), rule_factor(g, r, "n", y->dim[1], 0)};
+    bool term = node->nin > 2 && node->in[2];
+    rule_put(g, &r->in[0], ta, 0, mn[0]);
+    rule_put(g, &r->in[0], !ta, 0, k);
+    rule_put(g, &r->in[1], tb, 0, k);
+    rule_put(g, &r->in[1], !tb, 0, mn[1]);
+    rule_put(g, &r->out[0], 0, 0, mn[0]);
+    rule_put(g, &r->out[0], 1, 0, mn[1]);
+    if (term) {
+        r->in[2].term = true;
+        rule_broadcast(g, r, &r->in[2], &node->in[2]->type, 2, mn);
+    }
+    rule_linear(r, term ? 1 | 4 : 1);
+    rule_linear(r, term ? 2 | 4 : 2);
+    return r;
+}

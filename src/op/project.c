@@ -1,0 +1,334 @@
+/* From a choice of split factors to placements of all operands and results: the one place that knows how a split of a factor shows in a
+ * tensor's dimension.
+ *
+ * A factor's split is scaled by the factors around it in its part; parts are laid end to end. A product of factors split as one is first
+ * reduced to a single factor where it divides ("whole groups" or "the same heads of every group"); where it does not, an operand must
+ * hold the product in full, or only its leading factors, which then take the image of the split (KV heads repeated). */
+#include "op/op.h"
+
+struct projection {
+    struct graph *g;
+    const struct rule *rule;
+    int ranks;
+    const struct split **split;         /* by factor; NULL: whole */
+    int nproduct;                       /* 0 where the product was reduced to a factor */
+    const int *product;
+    const struct split *product_split;
+};
+
+/* ---- sizes ------------------------------------------------------------------------------------------------------------ */
+
+/* Product of the sizes of factors list[from .. to). */
+static const struct dim *size_between(const struct projection *p, const int *list, int from, int to)
+{
+    const struct dim *size = dim_int(p->g->alg, 1);
+    for (int i = from; i < to; i++)
+        size = dim_mul(p->g->alg, size, p->rule->factor[list[i]].size);
+    return size;
+}
+
+static const struct split *scaled(const struct projection *p, const struct split *s, const struct rule_part *part, int from, int to)
+{
+    return split_scale(p->g->alg, s, size_between(p, part->factor, 0, from), size_between(p, part->factor, to, part->n));
+}
+
+/* ---- a part ------------------------------------------------------------------------------------------------------------ */
+
+static int part_find(const struct rule_part *part, int factor)
+{
+    for (int i = 0; i < part->n; i++)
+        if (part->factor[i] == factor)
+            return i;
+    return -1;
+}
+
+/* How many leading factors of the product stand adjoining in the part from position at. */
+static int product_prefix(const struct projection *p, const struct rule_part *part, int at)
+{
+    int n = 0;
+    while (n < p->nproduct && at + n < part->n && part->factor[at + n] == p->product[n])
+        n++;
+    return n;
+}
+
+static bool in_product(const struct projection *p, int factor)
+{
+    for (int i = 0; i < p->nproduct; i++)
+        if (p->product[i] == factor)
+            return true;
+    return false;
+}
+
+static int product_members(const struct projection *p, const struct rule_part *part)
+{
+    int n = 0;
+    for (int i = 0; i < part->n; i++)
+        n += in_product(p, part->factor[i]);
+    return n;
+}
+
+/* The product's split as seen by a part that holds members of it; false: not adjoining from the outermost. */
+static bool product_in_part(const struct projection *p, const struct rule_part *part, int members, const struct split **out)
+{
+    int at = part_find(part, p->product[0]);
+    if (at < 0 || product_prefix(p, part, at) != members)
+        return false;
+    const struct split *s = p->product_split;
+    if (members < p->nproduct) {
+        int64_t group;
+        if (!dim_is_int(size_between(p, p->product, members, p->nproduct), &group) || group < 1)
+            return false;
+        s = split_image(p->g->alg, s, group);
+    }
+    *out = s ? scaled(p, s, part, at, at + members) : NULL;
+    return s != NULL;
+}
+
+/* *out NULL: the part is whole. False: no split of the part corresponds to the choice. */
+static bool part_split(const struct projection *p, const struct rule_part *part, const struct split **out)
+{
+    *out = NULL;
+    int members = product_members(p, part), found = members > 0;
+    if (members > 0 && !product_in_part(p, part, members, out))
+        return false;
+    for (int i = 0; i < part->n; i++) {
+        const struct split *s = p->split[part->factor[i]];
+        if (!s)
+            continue;
+        if (found++)
+            return false;
+        *out = scaled(p, s, part, i, i + 1);
+        if (!*out)
+            return false;
+    }
+    return true;
+}
+
+/* ---- a dimension, an operand --------------------------------------------------------------------------------------------- */
+
+static bool dim_split(const struct projection *p, const struct rule_dim *dim, const struct split **out)
+{
+    *out = NULL;
+    if (dim->n == 1)
+        return part_split(p, &dim->part[0], out);
+    const struct split **part = NEWN(p->g->arena, const struct split *, dim->n + 1);
+    bool any = false;
+    for (int i = 0; i < dim->n; i++) {
+        if (!part_split(p, &dim->part[i], &part[i]))
+            return false;
+        any |= part[i] != NULL;
+    }
+    if (!any)
+        return true;
+    for (int i = 0; i < dim->n; i++)
+        if (!part[i])
+            part[i] = split_whole(p->g->alg, p->ranks, rule_part_size(p->g, p->rule, &dim->part[i]));
+    *out = split_concat(p->g->alg, dim->n, part);
+    return *out != NULL;
+}
+
+static bool operand_has(const struct rule_operand *operand, int factor)
+{
+    for (int d = 0; d < operand->rank; d++)
+        for (int i = 0; i < operand->dim[d].n; i++)
+            if (part_find(&operand->dim[d].part[i], factor) >= 0)
+                return true;
+    return false;
+}
+
+static bool project_operand(const struct projection *p, const struct rule_operand *operand, struct placement *out)
+{
+    *out = placement_whole;
+    if (!operand->present)
+        return true;
+    int dims = 0;
+    for (int d = 0; d < operand->rank; d++) {
+        const struct split *s;
+        if (!dim_split(p, &operand->dim[d], &s))
+            return false;
+        if (!s || s->whole)
+            continue;
+        *out = placement_split(d, s);
+        if (dims++ > 0)
+            return false;
+    }
+    return true;
+}
+
+/* ---- results: what becomes of a factor that is not in them ----------------------------------------------------------------- */
+
+static bool reduction_allows(enum redop op, const struct split *s)
+{
+    return op == RED_SUM || op == RED_PROD ? s->partition : s->cover;
+}
+
+/* Factor f, split by s, is absent from the result at *out. */
+static bool lose_factor(const struct projection *p, int f, const struct split *s, struct placement *out)
+{
+    const struct factor *factor = &p->rule->factor[f];
+    if (factor->red == RED_NONE)
+        return (factor->flags & FACTOR_DROPPED) != 0;
+    if (!reduction_allows(factor->red, s))
+        return false;
+    if (out->kind == PLACE_S || (out->kind == PLACE_P && out->op != factor->red))
+        return false;
+    *out = placement_partial(factor->red);
+    return true;
+}
+
+/* A product that no single factor explains: factors the result lacks must not matter to it. */
+static bool lose_of_product(const struct projection *p, const struct rule_operand *result)
+{
+    for (int i = 0; i < p->nproduct; i++)
+        if (!operand_has(result, p->product[i]) && !(p->rule->factor[p->product[i]].flags & FACTOR_DROPPED))
+            return false;
+    return true;
+}
+
+static bool project_result(const struct projection *p, const struct rule_operand *result, struct placement *out)
+{
+    if (!project_operand(p, result, out))
+        return false;
+    if (!result->present)
+        return true;
+    for (int f = 0; f < p->rule->nfactor; f++)
+        if (p->split[f] && !operand_has(result, f) && !lose_factor(p, f, p->split[f], out))
+            return false;
+    return lose_of_product(p, result);
+}
+
+/* A term counts once: it is partial when a summed factor it lacks is split. */
+static bool project_term(const struct projection *p, const struct rule_operand *term, struct placement *out)
+{
+    for (int f = 0; f < p->rule->nfactor; f++) {
+        if (!p->split[f] || p->rule->factor[f].red == RED_NONE || operand_has(term, f))
+            continue;
+        if (p->rule->factor[f].red == RED_PROD || out->kind == PLACE_S)
+            return false;
+        if (p->rule->factor[f].red == RED_SUM)
+            *out = placement_partial(RED_SUM);
+    }
+    return true;
+}
+
+/* ---- which choices are legal at all ------------------------------------------------------------------------------------------ */
+
+static bool may_split(const struct factor *f)
+{
+    return !(f->flags & (FACTOR_WHOLE | FACTOR_POSITION)) || (f->flags & FACTOR_LOWERED);
+}
+
+static bool take_factors(struct projection *p, const struct choice *choice)
+{
+    p->split = NEWN(p->g->arena, const struct split *, p->rule->nfactor + 1);
+    for (int f = 0; choice->factor && f < p->rule->nfactor; f++) {
+        const struct split *s = choice->factor[f];
+        if (!s || s->whole)
+            continue;
+        if (!may_split(&p->rule->factor[f]) || !s->cover || s->ranks != p->ranks)
+            return false;
+        p->split[f] = s;
+    }
+    return true;
+}
+
+/* The product's split as one of a single factor, outermost first: no image is needed then. */
+static bool reduce_product(struct projection *p, const struct choice *choice)
+{
+    for (int i = 0; i < choice->nproduct; i++) {
+        int f = choice->product[i];
+        const struct split *s = split_divide(p->g->alg, choice->product_split, size_between(p, choice->product, 0, i),
+                                             size_between(p, choice->product, i + 1, choice->nproduct));
+        if (!s || p->split[f])
+            continue;
+        p->split[f] = s->whole ? NULL : s;
+        return true;
+    }
+    return false;
+}
+
+/* Heads held in each touched group of g must be equally many, else the local op would pair heads with the wrong group. */
+static bool uniform_groups(const struct split *s, int rank, int64_t g)
+{
+    int64_t group = -1, held = 0, first = -1;
+    for (int i = 0; i < s->count[rank]; i++)
+        for (int64_t at = s->list[rank][i].lo, hi = s->list[rank][i].hi; at < hi;) {
+            int64_t end = (at / g + 1) * g < hi ? (at / g + 1) * g : hi;
+            if (at / g != group) {
+                if (group >= 0 && first >= 0 && held != first)
+                    return false;
+                first = group >= 0 ? held : first;
+                group = at / g;
+                held = 0;
+            }
+            held += end - at;
+            at = end;
+        }
+    return first < 0 || held == first;
+}
+
+static bool query_groups_fit(const struct projection *p)
+{
+    const struct rule *r = p->rule;
+    if (r->query_outer < 0 || p->nproduct != 2 || p->product[0] != r->query_outer || p->product[1] != r->query_inner)
+        return true;
+    int64_t g;
+    const struct split *s = p->product_split;
+    if (s->balanced || !dim_is_int(r->factor[r->query_inner].size, &g) || g < 1 || !dim_equals(s->outer, 1) || !dim_equals(s->inner, 1))
+        return false;
+    for (int rank = 0; rank < p->ranks; rank++)
+        if (!uniform_groups(s, rank, g))
+            return false;
+    return true;
+}
+
+static bool take_product(struct projection *p, const struct choice *choice)
+{
+    if (choice->nproduct == 0 || !choice->product_split || choice->product_split->whole)
+        return true;
+    const struct split *s = choice->product_split;
+    if (!s->cover || s->ranks != p->ranks || split_size(p->g->alg, s) != size_between(p, choice->product, 0, choice->nproduct))
+        return false;
+    for (int i = 0; i < choice->nproduct; i++)
+        if (!may_split(&p->rule->factor[choice->product[i]]))
+            return false;
+    if (reduce_product(p, choice))
+        return true;
+    p->nproduct = choice->nproduct;
+    p->product = choice->product;
+    p->product_split = s;
+    return query_groups_fit(p);
+}
+
+static bool projection_start(struct projection *p, struct graph *g, const struct rule *r, int ranks, const struct choice *choice)
+{
+    *p = (struct projection){.g = g, .rule = r, .ranks = ranks};
+    return take_factors(p, choice) && take_product(p, choice);
+}
+
+/* ---- entry points ------------------------------------------------------------------------------------------------------------- */
+
+bool rule_project(struct graph *g, const struct rule *r, int ranks, const struct choice *choice, struct placement *in,
+                  struct placement *out)
+{
+    struct projection p;
+    if (!projection_start(&p, g, r, ranks, choice))
+        return false;
+    for (int i = 0; i < r->nin; i++)
+        if (!project_operand(&p, &r->in[i], &in[i]) || (r->in[i].term && !project_term(&p, &r->in[i], &in[i])))
+            return false;
+    for (int i = 0; i < r->nout; i++)
+        if (!project_result(&p, &r->out[i], &out[i]))
+            return false;
+    return true;
+}
+
+const struct split *rule_part_split(struct graph *g, const struct rule *r, int ranks, const struct choice *choice,
+                                    const struct rule_part *part)
+{
+    struct projection p;
+    const struct split *s = NULL;
+    if (!projection_start(&p, g, r, ranks, choice) || !part_split(&p, part, &s))
+        bug("a size attribute has no extent under the choice (rule %s)", rule_str(g->arena, r));
+    return s && !s->whole ? s : NULL;
+}

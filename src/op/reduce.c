@@ -1,0 +1,142 @@
+/* Reductions and running sums. A reduced dimension is a factor that is in the operand only; ReduceSum and ReduceMax of a split one give
+ * partial values. The mean of parts is not a part of the mean, so ReduceMean keeps its axes whole. */
+#include "op/op.h"
+#include "op/table.h"
+
+/* Which axes are reduced; keeps the order of dimensions. */
+static void reduced_axes(struct graph *g, const struct node *node, int rank, bool *reduced)
+{
+    const struct dim *const *axes = NULL;
+    int n = op_size_operand(g, node, 1, "axes", &axes);
+    if (n == -1)
+        fail("%s: the axes must be known when compiling but '%s' is computed from data", node_where(g, node), node->in[1]->name);
+    bool none = n <= 0, all = none && attr_int(node, "noop_with_empty_axes") == 0;
+    for (int d = 0; d < rank; d++)
+        reduced[d] = all;
+    for (int i = 0; i < n; i++) {
+        int64_t axis;
+        if (!dim_is_int(axes[i], &axis))
+            fail("%s: axis %s is not a number", node_where(g, node), dim_str(g->arena, axes[i]));
+        reduced[op_axis(g, node, axis, rank)] = true;
+    }
+}
+
+void infer_reduce(struct graph *g, struct node *node)
+{
+    const struct type *x = op_operand(g, node, 0);
+    bool reduced[MAX_RANK], keep = attr_int(node, "keepdims") != 0;
+    const struct dim *dim[MAX_RANK];
+    int rank = 0;
+    reduced_axes(g, node, x->rank, reduced);
+    for (int d = 0; d < x->rank; d++)
+        if (!reduced[d])
+            dim[rank++] = x->dim[d];
+        else if (keep)
+            dim[rank++] = dim_int(g->alg, 1);
+    op_result(g, node, 0, x->dtype, rank, dim);
+}
+
+/* ---- shape arithmetic --------------------------------------------------------------------------------------------------------- */
+
+/* A vector reduced over its only axis; anything else stays as it is or is unknown. */
+static void value_reduce(struct graph *g, struct node *node, const struct dim *(*f)(struct alg *, const struct dim *, const struct dim *),
+                         const struct dim *start)
+{
+    const struct type *type = op_operand(g, node, 0);
+    bool whole = type->dtype == DT_I64 || type->dtype == DT_I32, reduced[MAX_RANK] = {false};
+    const struct dims_value *x = whole && type->rank == 1 ? op_dims(g, node->in[0]) : NULL;
+    if (!x || (x->n == 0 && !start))
+        return;
+    reduced_axes(g, node, 1, reduced);
+    if (!reduced[0])
+        return;
+    const struct dim *sum = x->n > 0 ? x->at[0] : start;
+    for (int i = 1; i < x->n; i++)
+        sum = f(g->alg, sum, x->at[i]);
+    op_set_dims(g, node, 1)[0] = sum;
+}
+
+void value_reducesum(struct graph *g, struct node *node)
+{
+    value_reduce(g, node, dim_add, dim_int(g->alg, 0));
+}
+
+void value_reducemax(struct graph *g, struct node *node)
+{
+    value_reduce(g, node, dim_max, NULL);
+}
+
+/* ---- rules ------------------------------------------------------------------------------------------------------------------------ */
+
+static struct rule *rule_reduce(struct graph *g, const struct node *node, unsigned flags, enum redop red)
+{
+    struct rule *r = rule_new(g, node);
+    const struct type *x = &node->in[0]->type;
+    bool reduced[MAX_RANK], keep = attr_int(node, "keepdims") != 0;
+    int at = 0;
+    reduced_axes(g, node, x->rank, reduced);
+    for (int d = 0; d < x->rank; d++) {
+        char name[12];
+        snprintf(name, sizeof name, "%c%d", reduced[d] ? 'n' : 'a', d);
+        int f = rule_factor(g, r, name, x->dim[d], reduced[d] ? flags : 0);
+        rule_put(g, &r->in[0], d, 0, f);
+        if (reduced[d])
+            r->factor[f].red = red;
+        else
+            rule_put(g, &r->out[0], at, 0, f);
+        at += !reduced[d] || keep;
+    }
+    return r;
+}
+
+struct rule *rule_reducesum(struct graph *g, const struct node *node)
+{
+    struct rule *r = rule_reduce(g, node, 0, RED_SUM);
+    if (dtype_is_float(node->in[0]->type.dtype))
+        rule_linear(r, 1);
+    return r;
+}
+
+struct rule *rule_reducemax(struct graph *g, const struct node *node)
+{
+    return rule_reduce(g, node, 0, RED_MAX);
+}
+
+struct rule *rule_reducemean(struct graph *g, const struct node *node)
+{
+    struct rule *r = rule_reduce(g, node, FACTOR_WHOLE, RED_NONE);
+    if (dtype_is_float(node->in[0]->type.dtype))
+        rule_linear(r, 1);
+    return r;
+}
+
+/* The axis the sum runs along; -1: not known. */
+static int running_axis(struct graph *g, const struct node *node, int rank)
+{
+    const struct dim *const *axis = NULL;
+    int64_t at;
+    if (op_size_operand(g, node, 1, "axis", &axis) != 1 || !dim_is_int(axis[0], &at))
+        return -1;
+    return op_axis(g, node, at, rank);
+}
+
+struct rule *rule_cumsum(struct graph *g, const struct node *node)
+{
+    struct rule *r = rule_new(g, node);
+    const struct type *x = &node->in[0]->type;
+    int axis = running_axis(g, node, x->rank);
+    for (int d = 0; d < x->rank; d++) {
+        char name[12];
+        snprintf(name, sizeof name, "a%d", d);
+        int f = rule_factor(g, r, name, x->dim[d], axis < 0 || d == axis ? FACTOR_POSITION : 0);
+        rule_put(g, &r->in[0], d, 0, f);
+        rule_put(g, &r->out[0], d, 0, f);
+    }
+    for (int i = 1; i < node->nin; i++)
+        if (node->in[i])
+            for (int d = 0; d < node->in[i]->type.rank; d++)
+                rule_put(g, &r->in[i], d, 0, rule_factor(g, r, "axis", node->in[i]->type.dim[d], FACTOR_WHOLE));
+    if (dtype_is_float(x->dtype))
+        rule_linear(r, 1);
+    return r;
+}

@@ -1,0 +1,137 @@
+/* Factor rules: building them and checking them against the types. A rule names, for every dimension of every operand and result, the
+ * factors it is made of (design.md section 4); everything that divides a tensor between ranks is derived from that by rule_project. */
+#include "op/op.h"
+
+#include <string.h>
+
+static struct rule_operand *operands_new(struct graph *g, int n, struct value *const *value)
+{
+    struct rule_operand *at = NEWN(g->arena, struct rule_operand, n > 0 ? n : 1);
+    for (int i = 0; i < n; i++) {
+        at[i].present = value[i] != NULL;
+        at[i].rank = value[i] ? value[i]->type.rank : 0;
+    }
+    return at;
+}
+
+struct rule *rule_new(struct graph *g, const struct node *node)
+{
+    struct rule *r = NEW(g->arena, struct rule);
+    r->nin = node->nin;
+    r->nout = node->nout;
+    r->in = operands_new(g, node->nin, node->in);
+    r->out = operands_new(g, node->nout, node->out);
+    r->query_outer = r->query_inner = -1;
+    return r;
+}
+
+/* Names only print, but a rule must read back: a name in use gets a number. */
+static void name_factor(const struct rule *r, struct factor *f, const char *name)
+{
+    snprintf(f->name, sizeof f->name, "%s", name);
+    for (int i = 0, n = 1; i < r->nfactor; i++)
+        if (strcmp(r->factor[i].name, f->name) == 0) {
+            snprintf(f->name, sizeof f->name, "%.4s_%d", name, n++);
+            i = -1;
+        }
+}
+
+int rule_factor(struct graph *g, struct rule *r, const char *name, const struct dim *size, unsigned flags)
+{
+    struct factor *at = NEWN(g->arena, struct factor, r->nfactor + 1);
+    if (r->nfactor > 0)
+        memcpy(at, r->factor, (size_t)r->nfactor * sizeof *at);
+    struct factor *f = &at[r->nfactor];
+    name_factor(r, f, name);
+    f->size = dim_rewrite(g->alg, size);
+    f->flags = flags;
+    r->factor = at;
+    return r->nfactor++;
+}
+
+static void grow_parts(struct graph *g, struct rule_dim *dim, int n)
+{
+    if (dim->n >= n)
+        return;
+    struct rule_part *at = NEWN(g->arena, struct rule_part, n);
+    if (dim->n > 0)
+        memcpy(at, dim->part, (size_t)dim->n * sizeof *at);
+    dim->part = at;
+    dim->n = n;
+}
+
+void rule_put(struct graph *g, struct rule_operand *operand, int d, int part, int f)
+{
+    require(d >= 0 && d < operand->rank && part >= 0);
+    grow_parts(g, &operand->dim[d], part + 1);
+    struct rule_part *p = &operand->dim[d].part[part];
+    require(p->n < MAX_RANK);
+    p->factor[p->n++] = f;
+}
+
+void rule_linear(struct rule *r, uint32_t operands)
+{
+    require(r->nlinear < (int)(sizeof r->linear / sizeof *r->linear));
+    r->linear[r->nlinear++] = operands;
+}
+
+const struct dim *rule_part_size(struct graph *g, const struct rule *r, const struct rule_part *part)
+{
+    const struct dim *size = dim_int(g->alg, 1);
+    for (int i = 0; i < part->n; i++)
+        size = dim_mul(g->alg, size, r->factor[part->factor[i]].size);
+    return size;
+}
+
+void rule_broadcast(struct graph *g, const struct rule *r, struct rule_operand *operand, const struct type *type, int rank,
+                    const int *factor)
+{
+    for (int d = 0; d < type->rank; d++) {
+        int at = rank - type->rank + d;
+        if (at < 0 || factor[at] < 0)
+            continue;
+        if (!dim_equals(type->dim[d], 1) || dim_equals(r->factor[factor[at]].size, 1))
+            rule_put(g, operand, d, 0, factor[at]);
+    }
+}
+
+/* ---- the check ---------------------------------------------------------------------------------------------------------- */
+
+static const struct dim *dim_of_parts(struct graph *g, const struct rule *r, const struct rule_dim *dim)
+{
+    if (dim->n == 0)
+        return dim_int(g->alg, 1);
+    const struct dim *sum = dim_int(g->alg, 0);
+    for (int p = 0; p < dim->n; p++)
+        sum = dim_add(g->alg, sum, rule_part_size(g, r, &dim->part[p]));
+    return sum;
+}
+
+static void check_operand(struct graph *g, const struct node *node, const struct rule *r, const struct rule_operand *operand,
+                          const struct value *value)
+{
+    if (!value)
+        return;
+    require(operand->present && operand->rank == value->type.rank);
+    for (int d = 0; d < operand->rank; d++) {
+        const struct dim *made = dim_of_parts(g, r, &operand->dim[d]), *is = dim_rewrite(g->alg, value->type.dim[d]);
+        if (made != is)
+            bug("%s: the rule %s gives dimension %d of '%s' size %s, its type is %s", node_where(g, node), rule_str(g->arena, r), d,
+                value->name, dim_str(g->arena, made), type_str(g->arena, &value->type));
+    }
+}
+
+struct rule *rule_of(struct graph *g, const struct node *node)
+{
+    if (!node->op || !node->op->rule)
+        return NULL;
+    struct rule *r = node->op->rule(g, node);
+    if (!r)
+        return NULL;
+    require(r->nin == node->nin && r->nout == node->nout);
+    for (int i = 0; i < r->nin; i++)
+        check_operand(g, node, r, &r->in[i], node->in[i]);
+    for (int i = 0; i < r->nout; i++)
+        check_operand(g, node, r, &r->out[i], node->out[i]);
+    return r;
+}
