@@ -276,7 +276,7 @@ static struct rule_dim read_dim(const struct reader *in, const char *text)
     struct rule_dim dim = {0};
     VEC(struct rule_part) parts = {0};
     do
-        VEC_PUSH(in->g->arena, parts, take_part(&r));
+        VEC_PUSH(in->g->arena, &parts, take_part(&r));
     while (take(&r, "|"));
     if (*r.at)
         misread(&r, "a dimension does not end");
