@@ -1,0 +1,86 @@
+/* cell.h: what the files of this layer share and nobody else includes: the interner, its cells, polynomials, rewrite rules.
+ *
+ * A cell is a struct dim with what the algebra remembers about it. A polynomial is the working form of an expression: a sum of
+ * terms sorted by the id of their monomial, the constant (monomial NULL) last. A monomial is an atom or a DIM_MUL of atoms
+ * without a coefficient. Polynomials live on the stack; ok is false once a coefficient overflowed or the terms ran out.
+ */
+#ifndef TPC_ALGEBRA_CELL_H
+#define TPC_ALGEBRA_CELL_H
+
+#include "algebra/algebra.h"
+
+#define uthash_malloc(bytes) arena_alloc(alg->arena, bytes)
+#define uthash_free(p, bytes) ((void)0)
+#define uthash_fatal(msg) bug("hash table: %s", msg)
+#include <uthash.h>
+
+enum { MAX_TERMS = 256, MAX_DEGREE = 32, MAX_DEPTH = 64, MAX_CHOICES = 64 };
+#define UNBOUNDED_LO INT64_MIN
+#define UNBOUNDED_HI INT64_MAX
+
+struct cell {
+    struct dim d;
+    int64_t coef;                   /* d = coef * mono for one that is no sum */
+    const struct dim *mono;         /* NULL: 1 */
+    int weight, depth;              /* number of atoms in it, nesting of atoms */
+    const struct dim *rule;         /* an atom that an equation replaces */
+    const struct dim *now;          /* d as rewritten in epoch */
+    int epoch;
+    UT_hash_handle hh;
+    const struct dim *key[];        /* of composites: the kind, then the children */
+};
+
+struct rule { int64_t coef; const struct dim *mono, *right; };  /* coef * mono -> right, for products and for coef != 1 */
+
+struct alg {
+    struct arena *arena;
+    struct cell *ints, *symbols, *composites;
+    VEC(struct cell *) all;         /* in order of creation: children before parents */
+    int epoch;                      /* counts changes of rules and facts */
+    VEC(struct rule) rules;
+    VEC(struct equation) equations;
+    VEC(const struct dim *) nonnegative;    /* expressions that equations tell to be >= 0 */
+    struct split_cell *splits;
+    int split_count;
+};
+
+/* ---- alg.c ---- */
+static inline struct cell *cell_of(const struct dim *d)
+{
+    return (struct cell *)(uintptr_t)d;     /* every dim is the first member of a cell of ours */
+}
+const struct dim *alg_composite(struct alg *, enum dim_kind, int n, const struct dim *const *arg);
+void alg_facts_changed(struct alg *);
+
+/* ---- poly.c ---- */
+struct term { int64_t coef; const struct dim *mono; };
+struct poly { int n; bool ok; struct term at[MAX_TERMS]; };
+void poly_zero(struct poly *);
+void poly_insert(struct poly *, int64_t coef, const struct dim *mono);
+void poly_add_dim(struct poly *, int64_t scale, const struct dim *);
+void poly_add_poly(struct poly *, int64_t scale, const struct poly *);
+void poly_add_product(struct alg *, struct poly *, int64_t coef, const struct dim *mono, const struct dim *by);
+void poly_mul(struct alg *, struct poly *out, const struct poly *, const struct poly *);
+bool poly_quotient(struct alg *, struct poly *out, const struct poly *, const struct poly *by);
+int64_t poly_content(const struct poly *, bool with_constant);
+const struct dim *poly_mono_content(struct alg *, const struct poly *);
+const struct dim *poly_dim(struct alg *, const struct poly *);
+int mono_atoms(const struct dim *mono, const struct dim *const **out);
+const struct dim *mono_mul(struct alg *, const struct dim *, const struct dim *);
+bool mono_div(struct alg *, const struct dim *, const struct dim *by, const struct dim **out);
+
+/* ---- bound.c ---- */
+void cell_bounds(struct alg *, struct cell *);
+int64_t poly_lower(struct alg *, const struct poly *);
+bool is_int_div(const struct dim *);
+
+/* ---- equation.c ---- */
+const struct dim *dim_fresh(struct alg *, const struct dim *);
+void poly_reduce(struct alg *, struct poly *);
+
+/* ---- dim_text.c ---- */
+/* Parses the longest expression at *at and moves *at past it; names hold letters, digits and _ . $ unless in backquotes. */
+const struct dim *dim_parse_at(struct alg *, const char **at, int64_t sym_lo, const char **error);
+char *dim_str_compact(struct arena *, const struct dim *);
+
+#endif

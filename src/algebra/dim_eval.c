@@ -1,0 +1,108 @@
+/* dim_eval.c: expressions and the values of their symbols: which symbols occur, bindings, evaluation.
+ *
+ * Evaluation is exact or refused: an unbound symbol, an overflow or a division by zero gives false, never a number.
+ */
+#include "algebra/cell.h"
+
+#include <string.h>
+
+bool dim_uses(const struct dim *d, const char *symbol)
+{
+    if (d->kind == DIM_SYM)
+        return strcmp(d->name, symbol) == 0;
+    for (int i = 0; i < d->n; i++)
+        if (dim_uses(d->arg[i], symbol))
+            return true;
+    return false;
+}
+
+static int collect(const struct dim *d, const char **out, int n, int max)
+{
+    if (d->kind == DIM_SYM) {
+        for (int i = 0; i < n; i++)
+            if (strcmp(out[i], d->name) == 0)
+                return n;
+        if (n < max)
+            out[n++] = d->name;
+    }
+    for (int i = 0; i < d->n; i++)
+        n = collect(d->arg[i], out, n, max);
+    return n;
+}
+
+int dim_symbols(const struct dim *d, const char **out, int max)
+{
+    return collect(d, out, 0, max);
+}
+
+static struct binding *binding_find(const struct bindings *b, const char *name)
+{
+    for (int i = 0; i < b->list.n; i++)
+        if (strcmp(b->list.at[i].name, name) == 0)
+            return &b->list.at[i];
+    return NULL;
+}
+
+const int64_t *bindings_get(const struct bindings *b, const char *name)
+{
+    const struct binding *found = binding_find(b, name);
+    return found ? &found->value : NULL;
+}
+
+void bindings_set(struct arena *arena, struct bindings *b, const char *name, int64_t value)
+{
+    struct binding *found = binding_find(b, name);
+    if (found)
+        found->value = value;
+    else
+        VEC_PUSH(arena, &b->list, ((struct binding){arena_strdup(arena, name), value}));
+}
+
+static bool combine(enum dim_kind kind, int64_t a, int64_t b, int64_t *out)
+{
+    switch (kind) {
+    case DIM_ADD: return add_i64(a, b, out);
+    case DIM_MUL: return mul_i64(a, b, out);
+    case DIM_MIN: *out = a < b ? a : b; return true;
+    case DIM_MAX: *out = a > b ? a : b; return true;
+    case DIM_DIV:
+        if (b == 0 || (a == INT64_MIN && b == -1))
+            return false;
+        *out = floordiv_i64(a, b);
+        return true;
+    case DIM_MOD:
+        if (b == 0)
+            return false;
+        *out = floormod_i64(a, b);
+        return true;
+    case DIM_INT:
+    case DIM_SYM:
+    default: bug("kind %d of a composite dimension", (int)kind);
+    }
+}
+
+static bool eval_symbol(const struct dim *d, const struct bindings *b, int64_t *out)
+{
+    const int64_t *value = bindings_get(b, d->name);
+    if (value)
+        *out = *value;
+    return value != NULL;
+}
+
+bool dim_eval(const struct dim *d, const struct bindings *b, int64_t *out)
+{
+    int64_t value, next;
+    if (d->kind == DIM_SYM)
+        return eval_symbol(d, b, out);
+    if (d->kind == DIM_INT) {
+        *out = d->k;
+        return true;
+    }
+    if (!dim_eval(d->arg[0], b, &value))
+        return false;
+    for (int i = 1; i < d->n; i++)
+        if (!dim_eval(d->arg[i], b, &next) || !combine(d->kind, value, next, &value))
+            return false;
+    *out = value;
+    return true;
+}

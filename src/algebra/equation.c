@@ -1,0 +1,328 @@
+/* equation.c: equations between expressions, as rewrite rules, and the rewriting itself.
+ *
+ * a = b is written a - b = 0, divided by what all terms share. A symbol that occurs once, linearly, is solved for; a symbol that
+ * stands alone on one side first, the youngest one otherwise. Else the hardest term (most atoms, then youngest) becomes a rule
+ * mono -> rest, which serves wherever the monomial divides a term; with a coefficient other than 1 the rule serves multiples of
+ * it. A right side never holds what its left side names, so that rules can't feed each other for ever; a limit guards the rest.
+ * An expression is fresh when it was made or rewritten after the last change; every constructor freshens its operands.
+ */
+#include "algebra/cell.h"
+
+enum { MAX_STEPS = 2000, MAX_ROUNDS = 16 };
+
+/* ---- rewriting ---- */
+
+static const struct dim *rebuild_list(struct alg *alg, const struct dim *d,
+                                      const struct dim *(*make)(struct alg *, const struct dim *, const struct dim *))
+{
+    const struct dim *result = dim_fresh(alg, d->arg[0]);
+    for (int i = 1; i < d->n; i++)
+        result = make(alg, result, d->arg[i]);
+    return result;
+}
+
+static const struct dim *rebuild(struct alg *alg, const struct dim *d)
+{
+    if (cell_of(d)->rule)
+        return dim_fresh(alg, cell_of(d)->rule);
+    switch (d->kind) {
+    case DIM_INT: return d;
+    case DIM_SYM: return d->lo == d->hi ? dim_int(alg, d->lo) : d;
+    case DIM_ADD: return rebuild_list(alg, d, dim_add);
+    case DIM_MUL: return rebuild_list(alg, d, dim_mul);
+    case DIM_DIV: return rebuild_list(alg, d, dim_div);
+    case DIM_MIN: return rebuild_list(alg, d, dim_min);
+    case DIM_MAX: return rebuild_list(alg, d, dim_max);
+    case DIM_MOD:
+    default: bug("kind %d of a dimension", (int)d->kind);
+    }
+}
+
+const struct dim *dim_fresh(struct alg *alg, const struct dim *d)
+{
+    struct cell *c = cell_of(d);
+    if (c->epoch == alg->epoch)
+        return c->now;
+    c->epoch = alg->epoch;
+    c->now = d;             /* what a rule that leads back here finds */
+    c->now = rebuild(alg, d);
+    return c->now;
+}
+
+const struct dim *dim_rewrite(struct alg *alg, const struct dim *d)
+{
+    return dim_fresh(alg, d);
+}
+
+static bool apply_rule(struct alg *alg, struct poly *p, int i, const struct rule *r)
+{
+    struct term t = p->at[i];
+    const struct dim *rest;
+    if (t.coef % r->coef != 0 || !mono_div(alg, t.mono, r->mono, &rest) || t.coef == INT64_MIN)
+        return false;
+    poly_insert(p, -t.coef, t.mono);
+    poly_add_product(alg, p, t.coef / r->coef, rest, dim_fresh(alg, r->right));
+    return true;
+}
+
+static bool reduce_step(struct alg *alg, struct poly *p)
+{
+    for (int i = 0; i < p->n; i++)
+        for (int j = 0; j < alg->rules.n && p->at[i].mono; j++)
+            if (apply_rule(alg, p, i, &alg->rules.at[j]))
+                return true;
+    return false;
+}
+
+void poly_reduce(struct alg *alg, struct poly *p)
+{
+    for (int step = 0; alg->rules.n > 0 && p->ok && step < MAX_STEPS; step++)
+        if (!reduce_step(alg, p))
+            return;
+}
+
+/* ---- from an equation to a rule ---- */
+
+static bool holds(const struct dim *d, const struct dim *what)
+{
+    if (d == what)
+        return true;
+    for (int i = 0; i < d->n; i++)
+        if (holds(d->arg[i], what))
+            return true;
+    return false;
+}
+
+/* Does another term hold an atom of that monomial, or the monomial's own atoms inside of others? */
+static bool occurs_elsewhere(struct alg *alg, const struct poly *p, int i, bool nested_only)
+{
+    const struct dim *const *x, *const *y, *rest;
+    int nx = mono_atoms(p->at[i].mono, &x);
+    for (int j = 0; j < p->n; j++) {
+        int ny = mono_atoms(p->at[j].mono, &y);
+        if (j != i && p->at[j].mono && mono_div(alg, p->at[j].mono, p->at[i].mono, &rest))
+            return true;
+        for (int b = 0; j != i && b < ny; b++)
+            for (int a = 0; a < nx; a++)
+                if (holds(y[b], x[a]) && !(nested_only && y[b] == x[a]))
+                    return true;
+    }
+    return false;
+}
+
+static bool unit(int64_t coef)
+{
+    return coef == 1 || coef == -1;
+}
+
+/* Term i that solves p = 0 for the symbol, or -1. */
+static int solvable_at(struct alg *alg, const struct poly *p, const struct dim *symbol)
+{
+    for (int i = 0; i < p->n; i++)
+        if (p->at[i].mono == symbol)
+            return unit(p->at[i].coef) && !occurs_elsewhere(alg, p, i, false) ? i : -1;
+    return -1;
+}
+
+static bool younger(const struct dim *a, const struct dim *b)
+{
+    return !b || a->id > b->id;
+}
+
+static int lone_symbol(struct alg *alg, const struct poly *p, const struct dim *a, const struct dim *b)
+{
+    const struct dim *side[2] = {a, b}, *best = NULL;
+    for (int i = 0; i < 2; i++)
+        if (side[i]->kind == DIM_SYM && younger(side[i], best) && solvable_at(alg, p, side[i]) >= 0)
+            best = side[i];
+    return best ? solvable_at(alg, p, best) : -1;
+}
+
+static int linear_symbol(struct alg *alg, const struct poly *p)
+{
+    const struct dim *best = NULL;
+    for (int i = 0; i < p->n; i++) {
+        const struct dim *m = p->at[i].mono;
+        if (m && m->kind == DIM_SYM && younger(m, best) && solvable_at(alg, p, m) >= 0)
+            best = m;
+    }
+    return best ? solvable_at(alg, p, best) : -1;
+}
+
+static bool harder(const struct dim *a, const struct dim *b)
+{
+    int x = cell_of(a)->weight, y = cell_of(b)->weight;
+    return x != y ? x > y : a->id > b->id;
+}
+
+/* The hardest term that can be replaced; with any coefficient if none has 1. */
+static int hardest_term(struct alg *alg, const struct poly *p, bool any_coefficient)
+{
+    int best = -1;
+    for (int i = 0; i < p->n; i++) {
+        const struct dim *m = p->at[i].mono;
+        if (!m || !(any_coefficient || unit(p->at[i].coef)) || occurs_elsewhere(alg, p, i, true))
+            continue;
+        if (best < 0 || harder(m, p->at[best].mono))
+            best = i;
+    }
+    return best;
+}
+
+static int choose_term(struct alg *alg, const struct poly *p, const struct dim *a, const struct dim *b)
+{
+    int i = lone_symbol(alg, p, a, b);
+    if (i < 0)
+        i = linear_symbol(alg, p);
+    if (i < 0)
+        i = hardest_term(alg, p, false);
+    return i < 0 ? hardest_term(alg, p, true) : i;
+}
+
+static void raise_lo(struct cell *c, int64_t lo)
+{
+    if (c->d.kind == DIM_SYM && lo > c->d.lo)
+        c->d.lo = lo;
+}
+
+static void lower_hi(struct cell *c, int64_t hi)
+{
+    if (c->d.kind == DIM_SYM && hi < c->d.hi)
+        c->d.hi = hi;
+}
+
+/* min(x, y, ..) = x tells x <= y; max(x, y, ..) = x tells x >= y. */
+static void learn_order(struct alg *alg, const struct dim *choice, const struct dim *chosen)
+{
+    if (choice->kind != DIM_MIN && choice->kind != DIM_MAX)
+        return;
+    for (int i = 0; i < choice->n; i++) {
+        bool min = choice->kind == DIM_MIN;
+        const struct dim *small = min ? chosen : choice->arg[i], *large = min ? choice->arg[i] : chosen;
+        if (small == large)
+            continue;
+        lower_hi(cell_of(small), large->hi);
+        raise_lo(cell_of(large), small->lo);
+        const struct dim *gap = dim_sub(alg, large, small);
+        if (gap->lo < 0)
+            VEC_PUSH(alg->arena, &alg->nonnegative, gap);
+    }
+}
+
+/* A symbol that takes another's place keeps both facts. */
+static void merge_facts(const struct dim *gone, const struct dim *kept)
+{
+    if (gone->kind == DIM_SYM && kept->kind == DIM_SYM) {
+        raise_lo(cell_of(kept), gone->lo);
+        lower_hi(cell_of(kept), gone->hi);
+    }
+}
+
+static void add_rule(struct alg *alg, const struct poly *p, int i)
+{
+    struct term t = p->at[i];
+    struct poly rest;
+    poly_zero(&rest);
+    poly_add_poly(&rest, t.coef < 0 ? 1 : -1, p);
+    poly_insert(&rest, t.coef < 0 ? -t.coef : t.coef, t.mono);
+    const struct dim *right = poly_dim(alg, &rest);
+    int64_t coef = t.coef < 0 ? -t.coef : t.coef;
+    if (coef == 1 && t.mono->kind != DIM_MUL) {
+        learn_order(alg, t.mono, right);
+        merge_facts(t.mono, right);
+        cell_of(t.mono)->rule = right;
+    } else
+        VEC_PUSH(alg->arena, &alg->rules, ((struct rule){coef, t.mono, right}));
+    alg_facts_changed(alg);
+}
+
+/* ---- stating ---- */
+
+/* p divided by what its terms share; false when no integers can solve p = 0. */
+static bool simplify(struct alg *alg, struct poly *p)
+{
+    const struct dim *common = poly_mono_content(alg, p), *const *x;
+    int n = mono_atoms(common, &x);
+    struct poly q;
+    poly_zero(&q);
+    int64_t g = poly_content(p, false);
+    for (int i = 0; i < p->n; i++) {
+        const struct dim *m = p->at[i].mono;
+        if (p->at[i].coef % g != 0)
+            return false;
+        for (int a = 0; a < n; a++)
+            if (x[a]->lo > 0 || x[a]->hi < 0)
+                (void)mono_div(alg, m, x[a], &m);
+        poly_insert(&q, p->at[i].coef / g, m);
+    }
+    *p = q;
+    return true;
+}
+
+static bool can_vanish(struct alg *alg, const struct poly *p)
+{
+    struct poly minus;
+    poly_zero(&minus);
+    poly_add_poly(&minus, -1, p);
+    return poly_lower(alg, p) <= 0 && poly_lower(alg, &minus) <= 0;
+}
+
+/* Makes a rule of a = b if it says something that can be put as one. */
+static enum equate learn(struct alg *alg, const struct dim *a, const struct dim *b)
+{
+    struct poly p;
+    a = dim_fresh(alg, a);
+    b = dim_fresh(alg, b);
+    const struct dim *d = dim_sub(alg, a, b);
+    if (d->kind == DIM_INT)
+        return d->k == 0 ? EQ_KNOWN : EQ_FALSE;
+    poly_zero(&p);
+    poly_add_dim(&p, 1, d);
+    if (!simplify(alg, &p) || !can_vanish(alg, &p))
+        return EQ_FALSE;
+    int i = choose_term(alg, &p, a, b);
+    if (i >= 0)
+        add_rule(alg, &p, i);
+    return EQ_ADDED;
+}
+
+/* A new rule can hide an older one's left side: what an equation still has to say becomes a rule again. */
+static enum equate settle(struct alg *alg)
+{
+    bool changed = true;
+    for (int round = 0; changed && round < MAX_ROUNDS; round++) {
+        changed = false;
+        for (int i = 0; i < alg->equations.n; i++) {
+            int before = alg->epoch;
+            if (learn(alg, alg->equations.at[i].left, alg->equations.at[i].right) == EQ_FALSE)
+                return EQ_FALSE;
+            changed = changed || alg->epoch != before;
+        }
+    }
+    return EQ_ADDED;
+}
+
+static bool stated(const struct alg *alg, const struct dim *a, const struct dim *b)
+{
+    for (int i = 0; i < alg->equations.n; i++)
+        if (alg->equations.at[i].left == a && alg->equations.at[i].right == b)
+            return true;
+    return false;
+}
+
+enum equate alg_equate(struct alg *alg, const struct dim *a, const struct dim *b, const char *why)
+{
+    if (stated(alg, a, b))
+        return EQ_KNOWN;
+    enum equate result = learn(alg, a, b);
+    if (result != EQ_ADDED)
+        return result;
+    VEC_PUSH(alg->arena, &alg->equations, ((struct equation){a, b, arena_strdup(alg->arena, why ? why : "")}));
+    return settle(alg);
+}
+
+int alg_equations(const struct alg *alg, const struct equation **out)
+{
+    *out = alg->equations.at;
+    return alg->equations.n;
+}
