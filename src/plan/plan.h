@@ -39,6 +39,9 @@ struct strategy {
     bool lowered;                    /* the choice needs the row's lowering */
 };
 
+/* Bytes of one rank: weights, state at its largest workload, activations at their peak. */
+struct rank_use { int64_t weights, state, peak; };
+
 /* ---- the plan, as reported and written to plan.json ------------------------------------------------------------------------ */
 struct collective { const char *op; const struct value *value; int axis; const char *reason; const struct node *node; };
 struct plan {
@@ -52,6 +55,8 @@ struct plan {
     VEC(struct collective) collectives;   /* filled by insert, in file order */
     VEC(const char *) warnings;      /* for people */
     VEC(const char *) whole;         /* "node (Op): why it stays whole" */
+    struct rank_use *use, unsharded; /* by rank, after the pass weights; and of the graph before sharding */
+    const char *hash;                /* hex digest of plan.json, after the pass emit */
 };
 
 /* payload.c: bytes that one rank (the one that holds most) puts into a collective node, under a workload. */
@@ -63,5 +68,26 @@ bool reshard_possible(const struct type *, struct placement from, struct placeme
 
 /* state.c: past/present pairs by dataflow; role of symbols. */
 void plan_find_states(struct graph *);
+
+/* workload.c: what is planned for. The texts of --workload, or the default: a prompt of 512 and 256 single steps at context 1024, where
+ * roles of symbols are derived from states and contracted dimensions. Every symbol of the graph gets a value; the equations hold. */
+void plan_workloads(struct graph *, const struct options *, struct plan *);
+
+/* indexmap.c: cut points and copies of index-map ops, for every rank. local[r]->nodes.at[at] is the global node at on rank r. */
+struct locality { struct graph *global; int ranks; struct graph **local; };
+void localize_index_map(struct locality *, int at);
+
+/* weight.c: a rank's part of a constant as byte ranges of the source tensor, in order, merged where they adjoin. */
+struct byte_range { int64_t offset, bytes; };
+int weight_ranges(struct arena *, const struct type *global, struct placement, int rank, const struct byte_range **out);
+int64_t weight_bytes(const struct value *);      /* of a value's type, which is static */
+
+/* memory.c: what a graph holds at once under a workload. */
+struct rank_use plan_memory(const struct graph *, const struct plan *);
+
+/* planfile.c: plan.json as text (schemas/plan.schema.json); report.c: one screen for people. source: the graph before sharding.
+ * local: rank graphs, NULL before localize. */
+char *plan_json(const struct graph *source, const struct graph *global, struct graph *const *local, const struct options *, const struct plan *);
+void plan_report(FILE *, const struct graph *global, const struct options *, const struct plan *);
 
 #endif

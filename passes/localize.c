@@ -1,0 +1,130 @@
+/* localize: the global graph, with a placement on every value, becomes one graph per rank with the same nodes, names and order.
+ *
+ * Types follow from placements alone. Attributes that a rule names as sizes get the local extent; index maps get their local cut points
+ * (src/plan/indexmap.c). Then inference runs on every node again: a result that differs from its local type means a wrong rule or a
+ * wrong placement, and is a bug here. */
+#include "passes/pass.h"
+#include "plan/plan.h"
+
+#include <string.h>
+
+/* ---- types ------------------------------------------------------------------------------------------------------------------ */
+
+static struct graph *local_graph(struct compile *c, int ranks, int rank)
+{
+    struct graph *g = graph_copy(c->arena, c->graph);
+    g->ranks = ranks;
+    g->rank = rank;
+    for (int i = 0; i < g->values.n; i++) {
+        struct value *v = g->values.at[i];
+        if (!v->placed)
+            v->place = placement_whole;
+        v->placed = true;
+        if (v->type.dtype != DT_NONE)
+            v->type = placement_local(g->alg, &v->type, v->place, rank);
+        if (v->place.kind != PLACE_R)
+            v->dims = NULL;
+    }
+    return g;
+}
+
+/* ---- sizes that the rule names -------------------------------------------------------------------------------------------------- */
+
+static bool in_product(const struct choice *choice, int factor)
+{
+    for (int i = 0; i < choice->nproduct; i++)
+        if (choice->product[i] == factor)
+            return true;
+    return false;
+}
+
+/* What a rank holds of the product's members in a part: all of them, or the leading ones, which take the image of the split. */
+static const struct dim *product_extent(struct graph *g, const struct rule *rule, const struct choice *choice, int members, int rank)
+{
+    const struct split *s = choice->product_split;
+    int64_t inner = 1, size;
+    for (int i = members; i < choice->nproduct; i++) {
+        require(dim_is_int(rule->factor[choice->product[i]].size, &size) && mul_i64(inner, size, &inner));
+    }
+    if (inner > 1)
+        s = split_image(g->alg, s, inner);
+    require(s);
+    return split_extent(g->alg, s, rank);
+}
+
+static const struct dim *part_extent(struct graph *g, const struct rule *rule, const struct choice *choice, const struct rule_part *part,
+                                     int rank)
+{
+    const struct dim *size = dim_int(g->alg, 1);
+    int members = 0;
+    for (int i = 0; i < part->n; i++) {
+        int f = part->factor[i];
+        const struct split *s = choice->factor ? choice->factor[f] : NULL;
+        if (in_product(choice, f))
+            members++;
+        else
+            size = dim_mul(g->alg, size, s ? split_extent(g->alg, s, rank) : rule->factor[f].size);
+    }
+    return members ? dim_mul(g->alg, size, product_extent(g, rule, choice, members, rank)) : size;
+}
+
+static void set_sizes(struct locality *l, int at)
+{
+    const struct node *node = l->global->nodes.at[at];
+    const struct strategy *strategy = node->strategy;
+    if (!strategy || !node->op || !node->op->rule)
+        return;
+    const struct rule *rule = rule_of(l->global, node);
+    for (int i = 0; rule && i < rule->nsize; i++)
+        for (int r = 0; r < l->ranks; r++) {
+            struct node *local = l->local[r]->nodes.at[at];
+            const struct dim *extent = part_extent(l->global, rule, &strategy->choice, &rule->size[i].part, r);
+            int64_t k;
+            if (!dim_is_int(extent, &k))
+                bug("%s: attribute %s would be %s on rank %d", node_where(l->global, node), rule->size[i].attr,
+                    dim_str(l->global->arena, extent), r);
+            if (attr_is_set(local, rule->size[i].attr))
+                attr_set_int(local, rule->size[i].attr, k);
+        }
+}
+
+/* ---- the check ----------------------------------------------------------------------------------------------------------------------- */
+
+static void check_node(struct graph *g, struct node *node, int equations)
+{
+    struct type *local = NEWN(g->arena, struct type, node->nout);
+    const struct equation *eq;
+    for (int i = 0; i < node->nout; i++)
+        if (node->out[i])
+            local[i] = node->out[i]->type;
+    op_infer(g, node);
+    if (alg_equations(g->alg, &eq) != equations)
+        bug("%s on rank %d: types agree only if %s = %s", node_where(g, node), g->rank, dim_str(g->arena, eq[equations].left),
+            dim_str(g->arena, eq[equations].right));
+    for (int i = 0; i < node->nout; i++)
+        if (node->out[i] && !type_eq(&local[i], &node->out[i]->type))
+            bug("%s on rank %d: output %d is %s by its placement %s and %s by inference", node_where(g, node), g->rank, i,
+                type_str(g->arena, &local[i]), placement_str(g->arena, node->out[i]->place), type_str(g->arena, &node->out[i]->type));
+}
+
+static void localize_node(struct locality *l, int at)
+{
+    set_sizes(l, at);
+    localize_index_map(l, at);
+}
+
+void pass_localize(struct compile *c)
+{
+    const struct equation *eq;
+    int ranks = c->graph->ranks > 0 ? c->graph->ranks : 1, equations = alg_equations(c->graph->alg, &eq);
+    struct locality l = {c->graph, ranks, NEWN(c->arena, struct graph *, ranks)};
+    c->graph->ranks = ranks;
+    for (int r = 0; r < ranks; r++)
+        l.local[r] = local_graph(c, ranks, r);
+    for (int i = 0; i < c->graph->nodes.n; i++)
+        localize_node(&l, i);
+    for (int r = 0; r < ranks; r++)
+        for (int i = 0; i < l.local[r]->nodes.n; i++)
+            check_node(l.local[r], l.local[r]->nodes.at[i], equations);
+    c->rank_graphs = l.local;
+}
