@@ -2,7 +2,7 @@
  *
  * Requires PROP_TYPED. One walk in topological order, so chains fold at once. Not folded: a node that reads a weight of 1 KiB or more (a
  * rank's weight must stay ranges of a source tensor), a result over 64 KiB that is larger than the operands, a node whose result is a
- * graph output, a node whose kernel or sizes are not known. Then equal small constants are made one: single elements of any type, and
+ * graph output, a node whose kernel or sizes are not known. Then equal small inline constants are made one: single elements of any type, and
  * integers up to 64 elements (not float vectors, so that equal norm weights of two layers do not become one). */
 #include "passes/pass.h"
 
@@ -82,7 +82,7 @@ struct shared { uint64_t hash; struct value *value; struct shared *next; UT_hash
 static bool may_share(const struct constant *c)
 {
     int64_t n = constant_elements(c);
-    return dtype_size(c->dtype) && (n == 1 || (n <= SHARED_ELEMENTS && !dtype_is_float(c->dtype)));
+    return !c->source.path && dtype_size(c->dtype) && (n == 1 || (n <= SHARED_ELEMENTS && !dtype_is_float(c->dtype)));
 }
 
 static bool same_type(const struct constant *a, const struct constant *b)

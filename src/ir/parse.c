@@ -1,0 +1,589 @@
+/* Parses the text form (grammar: text.h) by recursive descent of fixed depth. Any text is accepted or refused with file, line and column:
+ * names are defined before they are used and once, attributes and arity fit the op's row, the bytes of a constant fit its type. */
+#include "ir/text.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct parser { struct lexer lex; struct graph *g; VEC(struct equation) equations; };
+
+/* ---- expressions ------------------------------------------------------------------------------------------------------- */
+
+static const struct dim *parse_dim(struct parser *p, const char *stop)
+{
+    const char *error = NULL;
+    const struct dim *d = dim_parse(p->g->alg, lex_raw(&p->lex, stop), 1, &error);
+    if (!d)
+        lex_fail(&p->lex, "%s", error ? error : "not an expression");
+    return d;
+}
+
+struct dim_list { int n; const struct dim **at; };
+
+static struct dim_list parse_dims(struct parser *p)
+{
+    VEC(const struct dim *) list = {NULL, 0, 0};
+    lex_expect(&p->lex, "[");
+    while (!lex_accept(&p->lex, "]")) {
+        if (list.n)
+            lex_expect(&p->lex, ",");
+        VEC_PUSH(p->g->arena, &list, parse_dim(p, ",]"));
+    }
+    return (struct dim_list){list.n, list.at};
+}
+
+/* "f32[B, S]", "f32" or "?". */
+static struct type parse_type(struct parser *p)
+{
+    struct type type = {.dtype = DT_NONE};
+    const char *error = NULL;
+    if (lex_accept(&p->lex, "?"))
+        return type;
+    char *text = lex_name(&p->lex);
+    lex_space(&p->lex);
+    if (*p->lex.at == '[') {
+        p->lex.at++;
+        lex_space(&p->lex);
+        const char *inside = *p->lex.at == ']' ? "" : lex_raw(&p->lex, "]");
+        lex_expect(&p->lex, "]");
+        text = arena_printf(p->g->arena, "%s[%s]", text, inside);
+    }
+    if (!type_parse(p->g->alg, text, 1, &type, &error))
+        lex_fail(&p->lex, "'%s' is no type: %s", text, error ? error : "malformed");
+    return type;
+}
+
+static struct placement parse_placement(struct parser *p)
+{
+    struct placement place = placement_whole;
+    const char *error = NULL;
+    char *text = lex_name(&p->lex);
+    if (lex_accept(&p->lex, "(")) {
+        text = arena_printf(p->g->arena, "%s(%s)", text, lex_raw(&p->lex, ")"));
+        lex_expect(&p->lex, ")");
+    }
+    if (!placement_parse(p->g->alg, text, &place, &error))
+        lex_fail(&p->lex, "'%s' is no placement: %s", text, error ? error : "malformed");
+    return place;
+}
+
+/* ---- values ------------------------------------------------------------------------------------------------------------ */
+
+struct declaration { bool absent, placed; char *name; struct type type; struct placement place; struct dims_value *dims; };
+
+static struct declaration parse_declaration(struct parser *p)
+{
+    struct declaration d = {.place = placement_whole};
+    if (lex_accept_word(&p->lex, "_")) {
+        d.absent = true;
+        return d;
+    }
+    d.name = lex_name(&p->lex);
+    lex_expect(&p->lex, ":");
+    d.type = parse_type(p);
+    if (lex_accept(&p->lex, "@")) {
+        d.place = parse_placement(p);
+        d.placed = true;
+    }
+    if (lex_accept_word(&p->lex, "dims")) {
+        struct dim_list list = parse_dims(p);
+        d.dims = NEW(p->g->arena, struct dims_value);
+        d.dims->n = list.n;
+        d.dims->at = list.at;
+    }
+    return d;
+}
+
+static struct value *define(struct parser *p, const struct declaration *d)
+{
+    if (d->absent)
+        return NULL;
+    if (graph_find(p->g, d->name))
+        lex_fail(&p->lex, "value '%s' is defined twice", d->name);
+    struct value *v = graph_value(p->g, *d->name ? d->name : "value", &d->type);
+    if (strcmp(v->name, d->name))
+        lex_fail(&p->lex, "a value has no name");
+    v->place = d->place;
+    v->placed = d->placed;
+    v->dims = d->dims;
+    return v;
+}
+
+static struct value *parse_use(struct parser *p)
+{
+    if (lex_accept_word(&p->lex, "_"))
+        return NULL;
+    char *name = lex_name(&p->lex);
+    struct value *v = graph_find(p->g, name);
+    if (!v)
+        lex_fail(&p->lex, "value '%s' is not defined here", name);
+    return v;
+}
+
+/* ---- constants --------------------------------------------------------------------------------------------------------- */
+
+static void store_float(struct parser *p, const struct constant *c, uint8_t *to)
+{
+    char *text = lex_number(&p->lex), *end;
+    float f = strtof(text, &end);
+    double d = strtod(text, NULL);
+    if (end == text || *end)
+        lex_fail(&p->lex, "'%s' is no number", text);
+    if (c->dtype == DT_F32)
+        memcpy(to, &f, sizeof f);
+    else
+        memcpy(to, &d, sizeof d);
+}
+
+static uint64_t parse_u64(struct parser *p)
+{
+    char *text = lex_number(&p->lex), *end;
+    errno = 0;
+    unsigned long long u = strtoull(text, &end, 10);
+    if (*end || errno || *text == '-')
+        lex_fail(&p->lex, "'%s' is not an unsigned integer", text);
+    return u;
+}
+
+static void store_integer(struct parser *p, const struct constant *c, uint8_t *to)
+{
+    int64_t lo = INT64_MIN, hi = INT64_MAX;
+    switch (c->dtype) {
+    case DT_BOOL: lo = 0; hi = 1; break;
+    case DT_U8: lo = 0; hi = UINT8_MAX; break;
+    case DT_I8: lo = INT8_MIN; hi = INT8_MAX; break;
+    case DT_U16: lo = 0; hi = UINT16_MAX; break;
+    case DT_I16: lo = INT16_MIN; hi = INT16_MAX; break;
+    case DT_U32: lo = 0; hi = UINT32_MAX; break;
+    case DT_I32: lo = INT32_MIN; hi = INT32_MAX; break;
+    case DT_U64: case DT_I64: break;
+    default: lex_fail(&p->lex, "a constant of type %s is given as hex", dtype_name(c->dtype));
+    }
+    uint64_t bits = c->dtype == DT_U64 ? parse_u64(p) : (uint64_t)lex_int(&p->lex, lo, hi);
+    memcpy(to, &bits, dtype_size(c->dtype));
+}
+
+/* Grows with the text, not with what the type promises. */
+static void parse_list(struct parser *p, struct constant *c)
+{
+    size_t size = dtype_size(c->dtype);
+    VEC(uint64_t) list = {NULL, 0, 0};
+    lex_expect(&p->lex, "[");
+    while (!lex_accept(&p->lex, "]")) {
+        uint64_t element = 0;
+        if (list.n)
+            lex_expect(&p->lex, ",");
+        if (c->dtype == DT_F32 || c->dtype == DT_F64)
+            store_float(p, c, (uint8_t *)&element);
+        else
+            store_integer(p, c, (uint8_t *)&element);
+        VEC_PUSH(p->g->arena, &list, element);
+    }
+    uint8_t *data = arena_alloc(p->g->arena, (size_t)list.n * size + 1);
+    for (int i = 0; i < list.n; i++)
+        memcpy(data + (size_t)i * size, &list.at[i], size);
+    c->data = data;
+    if (constant_elements(c) != list.n)
+        lex_fail(&p->lex, "the type has %" PRId64 " elements, the list %d", constant_elements(c), list.n);
+}
+
+static void parse_bytes(struct parser *p, struct constant *c)
+{
+    if (lex_accept_word(&p->lex, "hex")) {
+        int64_t bytes;
+        c->data = lex_hex(&p->lex, &bytes);
+        if (bytes != c->bytes)
+            lex_fail(&p->lex, "the type takes %" PRId64 " bytes, the text has %" PRId64, c->bytes, bytes);
+    } else if (lex_accept_word(&p->lex, "file")) {
+        c->source.path = lex_quoted(&p->lex);
+        c->source.offset = lex_int(&p->lex, 0, INT64_MAX);
+        c->source.length = lex_int(&p->lex, 0, INT64_MAX);
+    } else {
+        parse_list(p, c);
+    }
+    if (lex_accept_word(&p->lex, "origin"))
+        c->origin = lex_name(&p->lex);
+}
+
+static struct constant *parse_constant(struct parser *p, const struct type *type)
+{
+    struct constant *c = NEW(p->g->arena, struct constant);
+    int64_t n;
+    c->dtype = type->dtype;
+    c->rank = type->rank;
+    for (int i = 0; i < type->rank; i++)
+        if (!dim_is_int(type->dim[i], &c->dim[i]))
+            lex_fail(&p->lex, "a constant has a symbolic dimension");
+    if (!dtype_size(type->dtype) || !sizes_product(c->dim, c->rank, &n) || !mul_i64(n, (int64_t)dtype_size(c->dtype), &c->bytes))
+        lex_fail(&p->lex, "a constant has an unknown type or an impossible size");
+    parse_bytes(p, c);
+    return c;
+}
+
+/* Behind "=": bytes of the declared type, or another type and its bytes. */
+static struct constant *parse_constant_of(struct parser *p, const struct type *declared)
+{
+    const char *before = p->lex.at;
+    bool bytes = lex_accept_word(&p->lex, "hex") || lex_accept_word(&p->lex, "file") || lex_accept(&p->lex, "[");
+    p->lex.at = before;
+    struct type type = bytes ? *declared : parse_type(p);
+    return parse_constant(p, &type);
+}
+
+/* ---- attributes -------------------------------------------------------------------------------------------------------- */
+
+static void parse_ints(struct parser *p, struct attr *a)
+{
+    VEC(int64_t) list = {NULL, 0, 0};
+    lex_expect(&p->lex, "[");
+    while (!lex_accept(&p->lex, "]")) {
+        if (list.n)
+            lex_expect(&p->lex, ",");
+        VEC_PUSH(p->g->arena, &list, lex_int(&p->lex, INT64_MIN, INT64_MAX));
+    }
+    a->ints = list.at;
+    a->n = list.n;
+}
+
+static double parse_single(struct parser *p)
+{
+    return (double)(float)lex_float(&p->lex);
+}
+
+static void parse_floats(struct parser *p, struct attr *a)
+{
+    VEC(double) list = {NULL, 0, 0};
+    lex_expect(&p->lex, "[");
+    while (!lex_accept(&p->lex, "]")) {
+        if (list.n)
+            lex_expect(&p->lex, ",");
+        VEC_PUSH(p->g->arena, &list, parse_single(p));
+    }
+    a->floats = list.at;
+    a->n = list.n;
+}
+
+static void parse_raw(struct parser *p, struct attr *a)
+{
+    int64_t bytes;
+    if (!lex_accept_word(&p->lex, "hex"))
+        lex_fail(&p->lex, "expected hex");
+    a->raw = lex_hex(&p->lex, &bytes);
+    if (bytes > INT_MAX)
+        lex_fail(&p->lex, "an attribute of %" PRId64 " bytes", bytes);
+    a->n = (int)bytes;
+}
+
+static void parse_attr_dims(struct parser *p, struct attr *a)
+{
+    struct dim_list list = parse_dims(p);
+    a->dims = list.at;
+    a->n = list.n;
+}
+
+static void parse_attr_value(struct parser *p, struct attr *a)
+{
+    struct type type;
+    a->set = true;
+    switch (a->kind) {
+    case ATTR_INT: a->i = lex_int(&p->lex, INT64_MIN, INT64_MAX); break;
+    case ATTR_FLOAT: a->f = parse_single(p); break;
+    case ATTR_STRING: a->s = lex_quoted(&p->lex); break;
+    case ATTR_INTS: parse_ints(p, a); break;
+    case ATTR_FLOATS: parse_floats(p, a); break;
+    case ATTR_DIMS: parse_attr_dims(p, a); break;
+    case ATTR_TENSOR:
+        type = parse_type(p);
+        a->tensor = parse_constant(p, &type);
+        break;
+    case ATTR_GRAPH: case ATTR_RAW: parse_raw(p, a); break;
+    }
+}
+
+/* The attribute of that name in the op's row. */
+static struct attr *row_attr(struct parser *p, struct node *n, const char *name)
+{
+    for (int i = 0; i < n->nattr; i++)
+        if (!strcmp(n->attr[i].name, name))
+            return &n->attr[i];
+    lex_fail(&p->lex, "%s has no attribute '%s'", n->optype, name);
+}
+
+static void parse_row_attr(struct parser *p, struct node *n)
+{
+    struct attr *a = row_attr(p, n, lex_name(&p->lex));
+    lex_expect(&p->lex, "=");
+    parse_attr_value(p, a);
+}
+
+static struct attr parse_free_attr(struct parser *p)
+{
+    struct attr a = {.name = lex_name(&p->lex)};
+    lex_expect(&p->lex, ":");
+    const char *kind = lex_name(&p->lex);
+    if (!text_kind_parse(kind, &a.kind))
+        lex_fail(&p->lex, "no attribute kind '%s'", kind);
+    lex_expect(&p->lex, "=");
+    parse_attr_value(p, &a);
+    return a;
+}
+
+static void parse_attrs(struct parser *p, struct node *n)
+{
+    VEC(struct attr) found = {NULL, 0, 0};
+    if (!lex_accept(&p->lex, "{"))
+        return;
+    for (bool first = true; !lex_accept(&p->lex, "}"); first = false) {
+        if (!first)
+            lex_expect(&p->lex, ",");
+        if (n->op)
+            parse_row_attr(p, n);
+        else
+            VEC_PUSH(p->g->arena, &found, parse_free_attr(p));
+    }
+    if (!n->op) {
+        n->attr = found.at;
+        n->nattr = found.n;
+    }
+}
+
+/* ---- nodes ------------------------------------------------------------------------------------------------------------- */
+
+struct declarations { VEC(struct declaration) list; };
+struct operands { VEC(struct value *) list; };
+
+static void parse_declarations(struct parser *p, struct declarations *out)
+{
+    do {
+        struct declaration d = parse_declaration(p);
+        VEC_PUSH(p->g->arena, &out->list, d);
+    } while (lex_accept(&p->lex, ","));
+}
+
+static void parse_operands(struct parser *p, struct operands *out)
+{
+    lex_expect(&p->lex, "(");
+    while (!lex_accept(&p->lex, ")")) {
+        if (out->list.n)
+            lex_expect(&p->lex, ",");
+        VEC_PUSH(p->g->arena, &out->list, parse_use(p));
+    }
+}
+
+static struct node *rowless_node(struct graph *g, const char *domain, const char *optype, const struct operands *in, int nout)
+{
+    struct node *n = NEW(g->arena, struct node);
+    n->optype = optype;
+    n->domain = domain;
+    n->nin = in->list.n;
+    n->in = in->list.at;
+    n->nout = nout;
+    n->out = NEWN(g->arena, struct value *, nout);
+    return n;
+}
+
+static void check_arity(struct parser *p, const struct op *op, int nin, int nout)
+{
+    if ((op->max_in >= 0 && nin > op->max_in) || (op->max_out >= 0 && nout > op->max_out) || nout < op->min_out)
+        lex_fail(&p->lex, "%s does not take %d operands and give %d results", op->name, nin, nout);
+}
+
+static struct node *make_node(struct parser *p, char *domain, char *optype, const struct operands *in, int nout)
+{
+    const struct op *op = op_find(domain, optype);
+    if (!op)
+        return rowless_node(p->g, domain, optype, in, nout);
+    check_arity(p, op, in->list.n, nout);
+    return graph_node(p->g, op, NULL, in->list.n, in->list.at, nout);
+}
+
+static void define_outputs(struct parser *p, struct node *n, const struct declarations *outs)
+{
+    for (int i = 0; i < outs->list.n; i++) {
+        struct value *v = define(p, &outs->list.at[i]);
+        if (v)
+            node_output(p->g, n, i, v);
+    }
+}
+
+static void parse_node(struct parser *p)
+{
+    struct declarations outs = {{NULL, 0, 0}};
+    struct operands in = {{NULL, 0, 0}};
+    char *name = lex_name(&p->lex);
+    lex_expect(&p->lex, ":");
+    parse_declarations(p, &outs);
+    lex_expect(&p->lex, "=");
+    char *optype = lex_name(&p->lex), *domain = arena_strdup(p->g->arena, "");
+    if (lex_accept(&p->lex, "::")) {
+        domain = optype;
+        optype = lex_name(&p->lex);
+    }
+    parse_operands(p, &in);
+    struct node *n = make_node(p, domain, optype, &in, outs.list.n);
+    n->name = name;
+    if (lex_accept_word(&p->lex, "opset"))
+        n->opset = (int)lex_int(&p->lex, 0, INT_MAX);
+    parse_attrs(p, n);
+    define_outputs(p, n, &outs);
+    graph_append(p->g, n);
+}
+
+/* ---- statements -------------------------------------------------------------------------------------------------------- */
+
+static void parse_leaf(struct parser *p, bool input)
+{
+    struct declaration d = parse_declaration(p);
+    struct value *v = define(p, &d);
+    if (!v)
+        lex_fail(&p->lex, "an absent value is no %s", input ? "input" : "constant");
+    if (input)
+        VEC_PUSH(p->g->arena, &p->g->inputs, v);
+    else
+        lex_expect(&p->lex, "=");
+    if (!input || lex_accept(&p->lex, "="))
+        v->constant = parse_constant_of(p, &v->type);
+}
+
+static void parse_input(struct parser *p)
+{
+    parse_leaf(p, true);
+}
+
+static void parse_const(struct parser *p)
+{
+    parse_leaf(p, false);
+}
+
+static void parse_output(struct parser *p)
+{
+    struct value *v = parse_use(p);
+    if (!v)
+        lex_fail(&p->lex, "an absent value is no output");
+    VEC_PUSH(p->g->arena, &p->g->outputs, v);
+}
+
+static void parse_state(struct parser *p)
+{
+    struct state s = {NULL, NULL, -1};
+    s.past = parse_use(p);
+    lex_expect(&p->lex, "->");
+    s.present = parse_use(p);
+    if (!lex_accept_word(&p->lex, "dim"))
+        lex_fail(&p->lex, "expected 'dim'");
+    s.dim = (int)lex_int(&p->lex, -1, MAX_RANK - 1);
+    VEC_PUSH(p->g->arena, &p->g->states, s);
+}
+
+/* The symbol is made with the fact, so its expression is read as text first. */
+static void parse_fact(struct parser *p)
+{
+    const char *error = NULL;
+    char *text = lex_raw(&p->lex, ">\n");
+    lex_expect(&p->lex, ">=");
+    int64_t lo = lex_int(&p->lex, INT64_MIN, INT64_MAX);
+    const struct dim *d = dim_parse(p->g->alg, text, lo, &error);
+    if (!d)
+        lex_fail(&p->lex, "'%s': %s", text, error ? error : "not a symbol");
+}
+
+/* Both sides are read before any equation holds: they are printed as met. */
+static void parse_assumption(struct parser *p)
+{
+    struct equation e = {.left = parse_dim(p, "=\n")};
+    lex_expect(&p->lex, "=");
+    e.right = parse_dim(p, "\"\n");
+    if (lex_at_quote(&p->lex))
+        e.why = lex_quoted(&p->lex);
+    VEC_PUSH(p->g->arena, &p->equations, e);
+}
+
+/* Anything but a fact or an equation follows: from here on the equations hold. */
+static void settle_equations(struct parser *p)
+{
+    for (int i = 0; i < p->equations.n; i++) {
+        const struct equation *e = &p->equations.at[i];
+        if (alg_equate(p->g->alg, e->left, e->right, e->why) == EQ_FALSE)
+            lex_fail(&p->lex, "assumption %d contradicts those before it", i + 1);
+    }
+    p->equations.n = 0;
+}
+
+static struct meta parse_meta(struct parser *p)
+{
+    struct meta m = {.key = lex_name(&p->lex)};
+    m.text = lex_quoted(&p->lex);
+    return m;
+}
+
+static void parse_meta_statement(struct parser *p)
+{
+    struct meta m = parse_meta(p);
+    VEC_PUSH(p->g->arena, &p->g->meta, m);
+}
+
+static void parse_import(struct parser *p)
+{
+    struct meta m = parse_meta(p);
+    VEC_PUSH(p->g->arena, &p->g->opsets, m);
+}
+
+static void parse_ir(struct parser *p)
+{
+    p->g->ir_version = lex_int(&p->lex, 0, INT64_MAX);
+}
+
+static void parse_opset(struct parser *p)
+{
+    p->g->opset = (int)lex_int(&p->lex, 0, INT_MAX);
+}
+
+static void parse_properties(struct parser *p)
+{
+    p->g->properties = (unsigned)lex_int(&p->lex, 0, UINT_MAX);
+}
+
+static void parse_ranks(struct parser *p)
+{
+    p->g->ranks = (int)lex_int(&p->lex, 0, INT_MAX);
+}
+
+static void parse_rank(struct parser *p)
+{
+    p->g->rank = (int)lex_int(&p->lex, 0, INT_MAX);
+}
+
+static void parse_statement(struct parser *p)
+{
+    static const struct { const char *word; void (*parse)(struct parser *); bool settles; } statements[] = {
+        {"node", parse_node, true}, {"const", parse_const, true}, {"input", parse_input, true}, {"output", parse_output, true},
+        {"state", parse_state, true}, {"dim", parse_fact, false}, {"assume", parse_assumption, false}, {"ir", parse_ir, false},
+        {"opset", parse_opset, false}, {"properties", parse_properties, false}, {"ranks", parse_ranks, false},
+        {"rank", parse_rank, false}, {"import", parse_import, false}, {"meta", parse_meta_statement, false}};
+    for (size_t i = 0; i < sizeof statements / sizeof *statements; i++)
+        if (lex_accept_word(&p->lex, statements[i].word)) {
+            if (statements[i].settles)
+                settle_equations(p);
+            statements[i].parse(p);
+            return;
+        }
+    lex_fail(&p->lex, *p->lex.at ? "expected a statement, found '%.12s'" : "expected '}', found the end%.0s", p->lex.at);
+}
+
+struct graph *graph_parse(struct arena *arena, struct alg *alg, const char *text, const char *file)
+{
+    struct parser p = {.lex = {.arena = arena, .file = file, .start = text, .at = text}};
+    lex_expect(&p.lex, "graph");
+    p.g = graph_new(arena, alg, lex_name(&p.lex));
+    p.g->path = file ? arena_strdup(arena, file) : NULL;
+    lex_expect(&p.lex, "{");
+    while (!lex_accept(&p.lex, "}"))
+        parse_statement(&p);
+    settle_equations(&p);
+    if (!lex_end(&p.lex))
+        lex_fail(&p.lex, "text behind the graph");
+    return p.g;
+}

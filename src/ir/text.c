@@ -1,0 +1,487 @@
+/* Prints a graph in the text form (grammar: text.h). What is printed is what there is: expressions under the equations of the graph, only
+ * constants that are used, attributes that differ from their default, and every byte of inline constants. */
+#include "ir/text.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#define uthash_fatal(message) fail("out of memory: %s", message)
+#include <uthash.h>
+
+enum { INLINE_ELEMENTS = 16 };       /* constants up to so many elements are printed as a list */
+
+struct symbol { const struct dim *dim; UT_hash_handle hh; };
+struct printer { const struct graph *g; FILE *to; struct arena *tmp; struct symbol *symbols; };
+
+static const char *const kinds[] = {
+    [ATTR_INT] = "i", [ATTR_FLOAT] = "f", [ATTR_STRING] = "s", [ATTR_INTS] = "is", [ATTR_FLOATS] = "fs", [ATTR_DIMS] = "ds",
+    [ATTR_TENSOR] = "t", [ATTR_GRAPH] = "graph", [ATTR_RAW] = "raw"};
+
+const char *text_kind(enum attr_kind kind)
+{
+    return kinds[kind];
+}
+
+bool text_kind_parse(const char *name, enum attr_kind *out)
+{
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
+        if (!strcmp(kinds[i], name)) {
+            *out = (enum attr_kind)i;
+            return true;
+        }
+    return false;
+}
+
+/* ---- names and strings ------------------------------------------------------------------------------------------------- */
+
+static void put_quoted(struct printer *p, const char *text)
+{
+    fputc('"', p->to);
+    for (const unsigned char *c = (const unsigned char *)text; *c; c++)
+        switch (*c) {
+        case '"': fputs("\\\"", p->to); break;
+        case '\\': fputs("\\\\", p->to); break;
+        case '\n': fputs("\\n", p->to); break;
+        case '\t': fputs("\\t", p->to); break;
+        default: fprintf(p->to, *c < 32 || *c == 127 ? "\\x%02x" : "%c", (unsigned)*c);
+        }
+    fputc('"', p->to);
+}
+
+static void put_name(struct printer *p, const char *name)
+{
+    if (text_plain(name))
+        fputs(name, p->to);
+    else
+        put_quoted(p, name);
+}
+
+static void put_value_name(struct printer *p, const struct value *v)
+{
+    if (v)
+        put_name(p, v->name);
+    else
+        fputc('_', p->to);
+}
+
+static void put_hex(struct printer *p, const void *data, int64_t bytes)
+{
+    const uint8_t *at = data;
+    fputc('"', p->to);
+    for (int64_t i = 0; i < bytes; i++)
+        fprintf(p->to, "%02x", at[i]);
+    fputc('"', p->to);
+}
+
+/* The shortest text that reads back as the same float32: what ONNX attributes are. */
+static void put_single(struct printer *p, double d)
+{
+    char text[40];
+    for (int digits = 1; digits <= 9; digits++) {
+        snprintf(text, sizeof text, "%.*g", digits, (double)(float)d);
+        if (strtof(text, NULL) == (float)d)
+            break;
+    }
+    fputs(text, p->to);
+}
+
+/* The shortest text that reads back as d. */
+static void put_double(struct printer *p, double d)
+{
+    char text[40];
+    for (int digits = 6; digits <= 17; digits++) {
+        snprintf(text, sizeof text, "%.*g", digits, d);
+        if (strtod(text, NULL) == d)
+            break;
+    }
+    fputs(text, p->to);
+}
+
+/* ---- expressions, types, placements ------------------------------------------------------------------------------------ */
+
+static void put_dim(struct printer *p, const struct dim *d)
+{
+    fputs(dim_str(p->tmp, dim_rewrite(p->g->alg, d)), p->to);
+}
+
+static void put_dims(struct printer *p, const struct dim *const *at, int n)
+{
+    fputc('[', p->to);
+    for (int i = 0; i < n; i++) {
+        fputs(i ? ", " : "", p->to);
+        put_dim(p, at[i]);
+    }
+    fputc(']', p->to);
+}
+
+static struct type rewritten(struct printer *p, struct type t)
+{
+    for (int i = 0; i < t.rank; i++)
+        t.dim[i] = dim_rewrite(p->g->alg, t.dim[i]);
+    return t;
+}
+
+static void put_type(struct printer *p, const struct type *type)
+{
+    struct type t = rewritten(p, *type);
+    fputs(t.dtype == DT_NONE ? "?" : type_str(p->tmp, &t), p->to);
+}
+
+static void put_declaration(struct printer *p, const struct value *v)
+{
+    put_name(p, v->name);
+    fputs(": ", p->to);
+    put_type(p, &v->type);
+    if (v->placed)
+        fprintf(p->to, " @%s", placement_str(p->tmp, v->place));
+    if (v->dims && !v->constant) {
+        fputs(" dims ", p->to);
+        put_dims(p, v->dims->at, v->dims->n);
+    }
+}
+
+/* ---- constants --------------------------------------------------------------------------------------------------------- */
+
+static bool lists_exactly(struct constant *c)
+{
+    switch (c->dtype) {
+    case DT_U8: case DT_I8: case DT_U16: case DT_I16: case DT_I32: case DT_I64: case DT_U32: case DT_U64: return true;
+    case DT_BOOL: case DT_F32: case DT_F64: break;
+    default: return false;
+    }
+    int64_t n = constant_elements(c);
+    for (int64_t i = 0; i < n; i++) {
+        double d = c->dtype == DT_BOOL ? 0 : constant_float(c, "", i);
+        uint8_t byte = c->dtype == DT_BOOL ? ((const uint8_t *)constant_data(c, ""))[i] : 0;
+        if (d != d || byte > 1)
+            return false;
+    }
+    return true;
+}
+
+static void put_list(struct printer *p, struct constant *c, const char *name)
+{
+    int64_t n = constant_elements(c);
+    fputc('[', p->to);
+    for (int64_t i = 0; i < n; i++) {
+        fputs(i ? ", " : "", p->to);
+        if (c->dtype == DT_U64)
+            fprintf(p->to, "%" PRIu64, (uint64_t)constant_int(c, name, i));
+        else if (c->dtype == DT_F32)
+            put_single(p, constant_float(c, name, i));
+        else if (c->dtype == DT_F64)
+            put_double(p, constant_float(c, name, i));
+        else
+            fprintf(p->to, "%" PRId64, constant_int(c, name, i));
+    }
+    fputc(']', p->to);
+}
+
+static void put_bytes(struct printer *p, struct constant *c, const char *name)
+{
+    if (c->source.path) {
+        fputs("file ", p->to);
+        put_quoted(p, c->source.path);
+        fprintf(p->to, " %" PRId64 " %" PRId64, c->source.offset, c->source.length);
+    } else if (constant_elements(c) <= INLINE_ELEMENTS && lists_exactly(c)) {
+        put_list(p, c, name);
+    } else {
+        fputs("hex ", p->to);
+        put_hex(p, constant_data(c, name), c->bytes);
+    }
+    if (c->origin) {
+        fputs(" origin ", p->to);
+        put_name(p, c->origin);
+    }
+}
+
+static struct type constant_type(struct printer *p, const struct constant *c)
+{
+    struct type t = {.dtype = c->dtype, .rank = c->rank};
+    for (int i = 0; i < c->rank; i++)
+        t.dim[i] = dim_int(p->g->alg, c->dim[i]);
+    return t;
+}
+
+static void put_constant(struct printer *p, const struct value *v)
+{
+    struct type own = constant_type(p, v->constant), shown = rewritten(p, v->type);
+    fputs(" = ", p->to);
+    if (!type_eq(&own, &shown)) {
+        put_type(p, &own);
+        fputc(' ', p->to);
+    }
+    put_bytes(p, v->constant, v->name);
+}
+
+/* ---- attributes -------------------------------------------------------------------------------------------------------- */
+
+static bool is_default(const struct node *n, int i)
+{
+    const struct attr *a = &n->attr[i];
+    if (!n->op)
+        return false;
+    const struct op_attr *row = &n->op->attr[i];
+    if (!a->set)
+        return true;
+    if (!row->has_default)
+        return false;
+    switch (a->kind) {
+    case ATTR_INT: return a->i == row->value.i;
+    case ATTR_FLOAT: return a->f >= row->value.f && a->f <= row->value.f;
+    case ATTR_STRING: return !strcmp(a->s, row->value.s);
+    default: return false;
+    }
+}
+
+static void put_numbers(struct printer *p, const struct attr *a)
+{
+    fputc('[', p->to);
+    for (int i = 0; i < a->n; i++) {
+        fputs(i ? ", " : "", p->to);
+        if (a->kind == ATTR_INTS)
+            fprintf(p->to, "%" PRId64, a->ints[i]);
+        else
+            put_single(p, a->floats[i]);
+    }
+    fputc(']', p->to);
+}
+
+static void put_tensor(struct printer *p, struct constant *c, const char *name)
+{
+    struct type own = constant_type(p, c);
+    put_type(p, &own);
+    fputc(' ', p->to);
+    put_bytes(p, c, name);
+}
+
+static void put_attr_value(struct printer *p, const struct attr *a)
+{
+    switch (a->kind) {
+    case ATTR_INT: fprintf(p->to, "%" PRId64, a->i); break;
+    case ATTR_FLOAT: put_single(p, a->f); break;
+    case ATTR_STRING: put_quoted(p, a->s); break;
+    case ATTR_INTS: case ATTR_FLOATS: put_numbers(p, a); break;
+    case ATTR_DIMS: put_dims(p, a->dims, a->n); break;
+    case ATTR_TENSOR: put_tensor(p, a->tensor, a->name); break;
+    case ATTR_GRAPH: case ATTR_RAW: fputs("hex ", p->to); put_hex(p, a->raw, a->n); break;
+    }
+}
+
+static void put_attrs(struct printer *p, const struct node *n)
+{
+    bool any = false;
+    for (int i = 0; i < n->nattr; i++) {
+        const struct attr *a = &n->attr[i];
+        if (is_default(n, i))
+            continue;
+        fputs(any ? ", " : " {", p->to);
+        put_name(p, a->name);
+        if (!n->op)
+            fprintf(p->to, ": %s", text_kind(a->kind));
+        fputs(" = ", p->to);
+        put_attr_value(p, a);
+        any = true;
+    }
+    fputs(any ? "}" : "", p->to);
+}
+
+/* ---- nodes ------------------------------------------------------------------------------------------------------------- */
+
+static void put_node(struct printer *p, const struct node *n)
+{
+    fputs("  node ", p->to);
+    put_name(p, n->name);
+    for (int i = 0; i < n->nout; i++) {
+        fputs(i ? ", " : ": ", p->to);
+        if (n->out[i])
+            put_declaration(p, n->out[i]);
+        else
+            fputc('_', p->to);
+    }
+    fputs(" = ", p->to);
+    if (*n->domain) {
+        put_name(p, n->domain);
+        fputs("::", p->to);
+    }
+    put_name(p, n->optype);
+    fputc('(', p->to);
+    for (int i = 0; i < n->nin; i++) {
+        fputs(i ? ", " : "", p->to);
+        put_value_name(p, n->in[i]);
+    }
+    fputc(')', p->to);
+    if (!n->op)
+        fprintf(p->to, " opset %d", n->opset);
+    put_attrs(p, n);
+    fputc('\n', p->to);
+}
+
+/* ---- symbols and equations --------------------------------------------------------------------------------------------- */
+
+static void note_dim(struct printer *p, const struct dim *d)
+{
+    struct symbol *s = NULL;
+    if (d->kind == DIM_INT)
+        return;
+    HASH_FIND_PTR(p->symbols, &d, s);
+    if (s)
+        return;
+    s = NEW(p->tmp, struct symbol);
+    s->dim = d;
+    HASH_ADD_PTR(p->symbols, dim, s);
+    for (int i = 0; i < d->n; i++)
+        note_dim(p, d->arg[i]);
+}
+
+static void note_shown(struct printer *p, const struct dim *d)
+{
+    note_dim(p, dim_rewrite(p->g->alg, d));
+}
+
+static void note_value(struct printer *p, const struct value *v)
+{
+    if (!v)
+        return;
+    for (int i = 0; i < v->type.rank; i++)
+        note_shown(p, v->type.dim[i]);
+    for (int i = 0; v->dims && i < v->dims->n; i++)
+        note_shown(p, v->dims->at[i]);
+    if (v->placed && v->place.kind == PLACE_S)
+        note_dim(p, split_size(p->g->alg, v->place.split));
+}
+
+static void note_node(struct printer *p, const struct node *n)
+{
+    for (int i = 0; i < n->nout; i++)
+        note_value(p, n->out[i]);
+    for (int i = 0; i < n->nattr; i++)
+        for (int k = 0; n->attr[i].set && n->attr[i].kind == ATTR_DIMS && k < n->attr[i].n; k++)
+            note_shown(p, n->attr[i].dims[k]);
+}
+
+static int by_id(const struct symbol *a, const struct symbol *b)
+{
+    return (a->dim->id > b->dim->id) - (a->dim->id < b->dim->id);
+}
+
+/* The facts of every symbol that occurs, in the order the symbols were made: canonical forms sort by it. */
+static void put_facts(struct printer *p)
+{
+    const struct equation *e;
+    int n = alg_equations(p->g->alg, &e);
+    for (int i = 0; i < p->g->inputs.n; i++)
+        note_value(p, p->g->inputs.at[i]);
+    for (int i = 0; i < n; i++) {
+        note_dim(p, e[i].left);
+        note_dim(p, e[i].right);
+    }
+    for (int i = 0; i < p->g->nodes.n; i++)
+        note_node(p, p->g->nodes.at[i]);
+    HASH_SORT(p->symbols, by_id);
+    for (const struct symbol *s = p->symbols; s; s = s->hh.next)
+        if (s->dim->kind == DIM_SYM)
+            fprintf(p->to, "  dim %s >= %" PRId64 "\n", dim_str(p->tmp, s->dim), s->dim->lo);
+    HASH_CLEAR(hh, p->symbols);
+}
+
+static void put_equations(struct printer *p)
+{
+    const struct equation *e;
+    int n = alg_equations(p->g->alg, &e);
+    for (int i = 0; i < n; i++) {
+        fprintf(p->to, "  assume %s = %s", dim_str(p->tmp, e[i].left), dim_str(p->tmp, e[i].right));
+        if (e[i].why) {
+            fputc(' ', p->to);
+            put_quoted(p, e[i].why);
+        }
+        fputc('\n', p->to);
+    }
+}
+
+/* ---- the graph --------------------------------------------------------------------------------------------------------- */
+
+static void put_metas(struct printer *p, const char *word, const struct meta *at, int n)
+{
+    for (int i = 0; i < n; i++) {
+        fprintf(p->to, "  %s ", word);
+        put_quoted(p, at[i].key);
+        fputc(' ', p->to);
+        put_quoted(p, at[i].text);
+        fputc('\n', p->to);
+    }
+}
+
+static void put_header(struct printer *p)
+{
+    const struct graph *g = p->g;
+    fprintf(p->to, "  ir %" PRId64 "  opset %d", g->ir_version, g->opset);
+    if (g->properties)
+        fprintf(p->to, "  properties %u", g->properties);
+    if (g->ranks)
+        fprintf(p->to, "  ranks %d", g->ranks);
+    if (g->rank >= 0)
+        fprintf(p->to, "  rank %d", g->rank);
+    fputc('\n', p->to);
+    put_metas(p, "import", g->opsets.at, g->opsets.n);
+    put_metas(p, "meta", g->meta.at, g->meta.n);
+}
+
+static void put_statement(struct printer *p, const char *word, const struct value *v)
+{
+    fprintf(p->to, "  %s ", word);
+    put_declaration(p, v);
+    if (v->constant)
+        put_constant(p, v);
+    fputc('\n', p->to);
+}
+
+static void put_leaves(struct printer *p)
+{
+    const struct graph *g = p->g;
+    const struct uses *uses = graph_uses(g, p->tmp);
+    bool *is_input = NEWN(p->tmp, bool, g->values.n + 1);
+    for (int i = 0; i < g->inputs.n; i++) {
+        is_input[g->inputs.at[i]->id] = true;
+        put_statement(p, "input", g->inputs.at[i]);
+    }
+    for (int i = 0; i < g->values.n; i++) {
+        const struct value *v = g->values.at[i];
+        if (v->constant && !is_input[i] && uses[i].n)
+            put_statement(p, "const", v);
+    }
+}
+
+static void put_ends(struct printer *p)
+{
+    const struct graph *g = p->g;
+    for (int i = 0; i < g->outputs.n; i++) {
+        fputs("  output ", p->to);
+        put_name(p, g->outputs.at[i]->name);
+        fputc('\n', p->to);
+    }
+    for (int i = 0; i < g->states.n; i++) {
+        fputs("  state ", p->to);
+        put_value_name(p, g->states.at[i].past);
+        fputs(" -> ", p->to);
+        put_value_name(p, g->states.at[i].present);
+        fprintf(p->to, " dim %d\n", g->states.at[i].dim);
+    }
+}
+
+void graph_print(const struct graph *g, FILE *to)
+{
+    struct printer p = {.g = g, .to = to, .tmp = arena_new()};
+    fputs("graph ", to);
+    put_name(&p, g->name);
+    fputs(" {\n", to);
+    put_header(&p);
+    put_facts(&p);
+    put_equations(&p);
+    put_leaves(&p);
+    for (int i = 0; i < g->nodes.n; i++)
+        put_node(&p, g->nodes.at[i]);
+    put_ends(&p);
+    fputs("}\n", to);
+    arena_free(p.tmp);
+}

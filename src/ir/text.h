@@ -1,0 +1,53 @@
+/* ir/text: what the printer and the parser of the text form share, and the lexer under the parser. Internal to src/ir.
+ *
+ *     graph NAME {
+ *       ir 10  opset 23  properties 3  ranks 4  rank 0          each only where it is not the default
+ *       import DOMAIN VERSION      meta KEY TEXT
+ *       dim P >= 0                 the fact of a symbol
+ *       assume min(S, 64) = S "why"
+ *       input NAME: TYPE @PLACEMENT dims [S, 64]                @, dims: where there are any
+ *       const NAME: TYPE = BYTES                                [1, 2] | hex "00ff" | file "path" offset length, then origin NAME;
+ *                                                               its own type before the bytes where it differs
+ *       node NAME: OUT: TYPE @PLACEMENT, ... = DOMAIN::OP(IN, _) opset 5 {axis = 1, dims = [S, 64]}
+ *       output NAME
+ *       state PAST -> PRESENT dim 2
+ *     }
+ *
+ * A name is bare when it is plain (text_plain), else quoted. `_` is an absent value, `?` a type that is not known. White space separates;
+ * # starts a comment. Attributes of an op without a row name their kind: alpha: f = 1, x: raw = hex "0a". */
+#ifndef TPC_IR_TEXT_H
+#define TPC_IR_TEXT_H
+
+#include "ir/ir.h"
+
+/* Letters, digits, _ . and /, not starting with a digit or a dot, and not just "_". */
+bool text_plain_start(char c);
+bool text_plain_char(char c);
+bool text_plain(const char *name);
+/* "i", "f", ... of an attribute whose op has no row. */
+const char *text_kind(enum attr_kind);
+bool text_kind_parse(const char *name, enum attr_kind *out);
+
+/* ---- lex.c ------------------------------------------------------------------------------------------------------------- */
+struct lexer { struct arena *arena; const char *file, *start, *at; };
+/* Ends with the line and column of where the lexer is. */
+_Noreturn void lex_fail(struct lexer *, const char *format, ...) __attribute__((format(printf, 2, 3)));
+void lex_space(struct lexer *);
+bool lex_end(struct lexer *);
+bool lex_accept(struct lexer *, const char *symbol);
+void lex_expect(struct lexer *, const char *symbol);
+/* The word follows, as a whole. */
+bool lex_accept_word(struct lexer *, const char *word);
+char *lex_name(struct lexer *);                      /* plain or quoted */
+char *lex_quoted(struct lexer *);
+bool lex_at_quote(struct lexer *);
+int64_t lex_int(struct lexer *, int64_t lo, int64_t hi);
+/* A C number of any kind (also nan, inf), as text. */
+char *lex_number(struct lexer *);
+double lex_float(struct lexer *);
+/* hex "00ff": the bytes. */
+uint8_t *lex_hex(struct lexer *, int64_t *bytes);
+/* Raw text up to one of the stop characters outside of brackets and backquotes; not empty. */
+char *lex_raw(struct lexer *, const char *stop);
+
+#endif
