@@ -1,13 +1,31 @@
 /* load: a model file becomes IR.
  *
  * Provides PROP_LOADED: attributes are decoded by the ops' rows, nodes follow the opset that will be emitted, functions of the model are
- * inlined, shape operands are still edges. Everything about files is in src/onnx; a dry run needs no weight data. */
+ * inlined, shape operands are still edges. Everything about files is in src/onnx; a dry run needs no weight data. A file that holds the
+ * text form of a graph is a model too. */
 #include "passes/pass.h"
 #include "onnx/onnx.h"
+#include "plan/plan.h"
+
+#include <string.h>
+
+/* The text form starts with a comment or with the word graph; no protobuf message of a model does. */
+static char *text_of(struct arena *arena, const char *path)
+{
+    struct map m = map_file(path);
+    bool text = m.bytes > 6 && (!memcmp(m.at, "graph ", 6) || m.at[0] == '#');
+    char *copy = text ? arena_strndup(arena, (const char *)m.at, m.bytes) : NULL;
+    unmap(m);
+    return copy;
+}
 
 void pass_load(struct compile *c)
 {
-    struct load_options options = {.need_data = false};
+    struct load_options options = {.need_data = c->options && !c->options->dry_run};
     require(c->model_path);
-    c->graph = onnx_load(c->arena, alg_new(c->arena), c->model_path, &options);
+    struct alg *alg = alg_new(c->arena);
+    char *text = text_of(c->arena, c->model_path);
+    c->graph = text ? graph_parse(c->arena, alg, text, c->model_path) : onnx_load(c->arena, alg, c->model_path, &options);
+    if (text)
+        c->graph->properties = 0;
 }
