@@ -1,0 +1,293 @@
+/* shapes: every value gets a type of dimension expressions; shape arithmetic disappears.
+ *
+ * State pairs are found first (a past length may be 0), then --dim and the assumptions of a rank file are stated as equations. Nodes are
+ * inferred in order; an equation met on the way rewrites what comes after it, so inference is repeated until none is new. Small nodes on
+ * static values are run by their kernel (a head size passes through Sqrt). At the end size operands are folded into their nodes; what is
+ * left of the shape arithmetic is used as data: a constant, or one Dims node per vector. */
+#include "op/op.h"
+#include "passes/pass.h"
+#include "plan/plan.h"
+
+#include <stdlib.h>
+#include <string.h>
+#define uthash_fatal(message) fail("out of memory: %s", message)
+#include <uthash.h>
+
+enum { MOST_ROUNDS = 1000, SMALL_BYTES = 1024, SMALL_ELEMENTS = 1024 };
+
+/* ---- what is given ----------------------------------------------------------------------------------------------------------- */
+
+static bool input_uses(const struct graph *g, const char *symbol)
+{
+    for (int i = 0; i < g->inputs.n; i++)
+        for (int d = 0; d < g->inputs.at[i]->type.rank; d++)
+            if (dim_uses(g->inputs.at[i]->type.dim[d], symbol))
+                return true;
+    return false;
+}
+
+static const char *file(const struct graph *g)
+{
+    return g->path ? g->path : g->name;
+}
+
+static void bind_dims(struct graph *g, const struct bindings *dims)
+{
+    for (int i = 0; i < dims->list.n; i++) {
+        const struct binding *b = &dims->list.at[i];
+        if (!input_uses(g, b->name))
+            fail("%s: --dim names '%s', but no input has a dimension of that name", file(g), b->name);
+        const struct dim *symbol = dim_sym(g->alg, b->name, INT64_MAX), *size = dim_int(g->alg, b->value);
+        if (b->value < symbol->lo || alg_equate(g->alg, symbol, size, "--dim") == EQ_FALSE)
+            fail("%s: --dim sets '%s' to %lld, expected at least %lld and no conflict with the model", file(g), b->name,
+                 (long long)b->value, (long long)symbol->lo);
+    }
+}
+
+static int64_t meta_int(const struct graph *g, const char *key, int64_t absent)
+{
+    const char *text = graph_meta(g, key);
+    char *end = NULL;
+    if (!text)
+        return absent;
+    int64_t k = strtoll(text, &end, 10);
+    if (end == text || *end || k < 0 || k > INT32_MAX)
+        fail("%s: metadata '%s' is '%s', expected a number", file(g), key, text);
+    return k;
+}
+
+/* "left == right # why", as the emitter wrote it. */
+static void state_assumption(struct graph *g, const char *text)
+{
+    char *left = arena_strdup(g->arena, text), *right = strstr(left, " == ");
+    const char *error = NULL;
+    if (!right)
+        fail("%s: the assumption '%s' is not an equation", file(g), text);
+    *right = '\0';
+    right += strlen(" == ");
+    char *why = strstr(right, " # ");
+    if (why)
+        *why = '\0';
+    const struct dim *a = dim_parse(g->alg, left, 0, &error), *b = a ? dim_parse(g->alg, right, 0, &error) : NULL;
+    if (!a || !b || alg_equate(g->alg, a, b, why ? why + strlen(" # ") : "stated by the file") == EQ_FALSE)
+        fail("%s: the assumption '%s' can't be stated: %s", file(g), text, error ? error : "it is false");
+}
+
+/* A rank file says which rank it is, the lower bounds of its symbols, and what was assumed. */
+static void read_rank_file(struct graph *g)
+{
+    int64_t ranks = meta_int(g, "tpc.ranks", 0), rank = meta_int(g, "tpc.rank", -1);
+    if (ranks < 1 || rank < 0)
+        return;
+    if (rank >= ranks)
+        fail("%s: rank %lld of %lld ranks", file(g), (long long)rank, (long long)ranks);
+    g->ranks = (int)ranks;
+    g->rank = (int)rank;
+    for (int i = 0; i < g->meta.n; i++)
+        if (strncmp(g->meta.at[i].key, "tpc.dims.", 9) == 0)
+            dim_sym(g->alg, g->meta.at[i].key + 9, meta_int(g, g->meta.at[i].key, 1));
+    for (int i = 0; i < g->meta.n; i++)
+        if (strncmp(g->meta.at[i].key, "tpc.assume.", 11) == 0)
+            state_assumption(g, g->meta.at[i].text);
+}
+
+/* ---- inference to a fixed point ------------------------------------------------------------------------------------------------ */
+
+static bool small_constant(const struct value *v)
+{
+    return v->constant && v->constant->bytes < SMALL_BYTES;
+}
+
+static bool static_dims(const struct value *v)
+{
+    for (int i = 0; v->dims && i < v->dims->n; i++)
+        if (!dim_is_int(v->dims->at[i], NULL))
+            return false;
+    return v->dims != NULL;
+}
+
+static bool small_result(struct graph *g, const struct value *v)
+{
+    int64_t n;
+    return dim_is_int(type_elements(g->alg, &v->type), &n) && n <= SMALL_ELEMENTS;
+}
+
+/* A node whose value may be wanted and that its value function does not give: static operands, a small result. */
+static bool worth_running(struct graph *g, const struct node *node, const bool *is_output)
+{
+    if (!node->op || !node->op->kernel || node->nin == 0)
+        return false;
+    for (int i = 0; i < node->nin; i++)
+        if (node->in[i] && !small_constant(node->in[i]) && !static_dims(node->in[i]))
+            return false;
+    for (int i = 0; i < node->nout; i++) {
+        const struct value *v = node->out[i];
+        if (v && (v->dims || is_output[v->id] || !small_result(g, v)))
+            return false;
+    }
+    return true;
+}
+
+static void infer_round(struct graph *g, const bool *is_output)
+{
+    int kept = 0;
+    for (int i = 0; i < g->inputs.n; i++) {
+        struct type *type = &g->inputs.at[i]->type;
+        for (int d = 0; d < type->rank; d++)
+            type->dim[d] = dim_rewrite(g->alg, type->dim[d]);
+    }
+    for (int i = 0; i < g->nodes.n; i++) {
+        struct node *node = g->nodes.at[i];
+        op_infer(g, node);
+        if (!worth_running(g, node, is_output) || !op_evaluate(g, node))
+            g->nodes.at[kept++] = node;
+    }
+    g->nodes.n = kept;
+}
+
+static bool *mark_outputs(const struct graph *g)
+{
+    bool *mark = NEWN(g->arena, bool, g->values.n + 1);
+    for (int i = 0; i < g->outputs.n; i++)
+        mark[g->outputs.at[i]->id] = true;
+    return mark;
+}
+
+static void infer_all(struct graph *g)
+{
+    const struct equation *list;
+    const bool *is_output = mark_outputs(g);
+    int before, after = alg_equations(g->alg, &list), round = 0;
+    do {
+        if (round++ == MOST_ROUNDS)
+            fail("%s: the sizes of the graph do not settle after %d equations", file(g), after);
+        before = after;
+        infer_round(g, is_output);
+        after = alg_equations(g->alg, &list);
+    } while (after != before);
+}
+
+/* ---- shape information used as data -------------------------------------------------------------------------------------------- */
+
+struct made { char *key; struct value *value; UT_hash_handle hh; };
+struct data_uses { struct graph *g; struct made *table; VEC(struct node *) nodes; bool *needed; };
+
+static char *vector_key(struct graph *g, const struct value *v)
+{
+    char *key = arena_printf(g->arena, "%d:%d", (int)v->type.dtype, v->type.rank);
+    for (int i = 0; i < v->dims->n; i++)
+        key = arena_printf(g->arena, "%s,%d", key, v->dims->at[i]->id);
+    return key;
+}
+
+static struct value *new_constant(struct graph *g, const struct value *v)
+{
+    struct constant *c = op_dims_constant(g, v);
+    require(c);
+    struct value *made = graph_value(g, v->name, &v->type);
+    made->constant = c;
+    op_dims(g, made);
+    return made;
+}
+
+static struct value *new_dims_node(struct data_uses *u, const struct value *v)
+{
+    struct graph *g = u->g;
+    struct node *node = graph_node(g, op_find("tpc", "Dims"), v->name, 0, NULL, 1);
+    attr_set_dims(g, node, "dims", v->dims->n, v->dims->at);
+    attr_set_int(node, "to", v->type.dtype);
+    attr_set_int(node, "scalar", v->type.rank == 0);
+    node_output(g, node, 0, graph_value(g, v->name, &v->type));
+    op_infer(g, node);
+    VEC_PUSH(g->arena, &u->nodes, node);
+    return node->out[0];
+}
+
+/* The value to read instead of shape information v, the same one for equal vectors. */
+static struct value *as_data(struct data_uses *u, const struct value *v)
+{
+    struct made *m = NULL;
+    char *key = vector_key(u->g, v);
+    HASH_FIND_STR(u->table, key, m);
+    if (!m) {
+        m = NEW(u->g->arena, struct made);
+        m->key = key;
+        m->value = static_dims(v) ? new_constant(u->g, v) : new_dims_node(u, v);
+        HASH_ADD_KEYPTR(hh, u->table, m->key, strlen(m->key), m);
+    }
+    return m->value;
+}
+
+static bool is_shape_arithmetic(const struct value *v)
+{
+    return v->dims && v->producer && strcmp(v->producer->optype, "Dims") != 0;
+}
+
+/* An output keeps its name and is a node of its own. */
+static void replace_outputs(struct data_uses *u)
+{
+    struct graph *g = u->g;
+    for (int i = 0; i < g->outputs.n; i++) {
+        struct value *v = g->outputs.at[i];
+        if (is_shape_arithmetic(v))
+            graph_replace(g, v, new_dims_node(u, v), true);
+    }
+}
+
+static bool is_live(const struct node *node, const bool *needed, int n)
+{
+    for (int i = 0; i < node->nout; i++)
+        if (node->out[i] && node->out[i]->id < n && needed[node->out[i]->id])
+            return true;
+    return false;
+}
+
+/* Backwards from the outputs, not through shape arithmetic: what lies behind it is dead. */
+static void replace_operands(struct data_uses *u, int nvalues)
+{
+    for (int i = u->g->nodes.n - 1; i >= 0; i--) {
+        struct node *node = u->g->nodes.at[i];
+        if (!is_live(node, u->needed, nvalues))
+            continue;
+        for (int k = 0; k < node->nin; k++) {
+            if (node->in[k] && is_shape_arithmetic(node->in[k]))
+                node->in[k] = as_data(u, node->in[k]);
+            else if (node->in[k] && node->in[k]->id < nvalues)
+                u->needed[node->in[k]->id] = true;
+        }
+    }
+}
+
+static void insert_first(struct graph *g, int n, struct node *const *nodes)
+{
+    for (int i = 0; i < n; i++)
+        VEC_PUSH(g->arena, &g->nodes, nodes[i]);
+    memmove(g->nodes.at + n, g->nodes.at, (size_t)(g->nodes.n - n) * sizeof *g->nodes.at);
+    for (int i = 0; i < n; i++)
+        g->nodes.at[i] = nodes[i];
+}
+
+static void shape_data(struct graph *g)
+{
+    struct data_uses u = {.g = g, .table = NULL, .nodes = {NULL, 0, 0}};
+    replace_outputs(&u);
+    u.needed = mark_outputs(g);
+    replace_operands(&u, g->values.n);
+    insert_first(g, u.nodes.n, u.nodes.at);
+    HASH_CLEAR(hh, u.table);
+}
+
+void pass_shapes(struct compile *c)
+{
+    struct graph *g = c->graph;
+    plan_find_states(g);
+    read_rank_file(g);
+    const struct options *options = c->options;
+    if (options)
+        bind_dims(g, &options->dims);
+    infer_all(g);
+    for (int i = 0; i < g->nodes.n; i++)
+        op_canonical(g, g->nodes.at[i]);
+    shape_data(g);
+    graph_prune(g);
+}
