@@ -147,4 +147,23 @@ void expand_nodes(struct graph *);
  * themselves are not changed); the caller appends it. */
 struct node *expand_operands(struct graph *, int ranks, int rank, struct node *const *peers);
 
+/* ---- rewrites of the canon pass (rewrite.c, idiom.c, merge.c) ----------------------------------------------------------------- */
+/* The list of nodes being written. A rewrite looks at one node; true: nodes pushed since then stand for it, the last one with its result. */
+struct rewrite { struct graph *g; VEC(struct node *) nodes; };
+void rewrite_all(struct graph *, bool (*)(struct rewrite *, struct node *));
+/* A new node with one result still to be set, named after the node it replaces. */
+struct node *rewrite_node(struct rewrite *, const char *domain, const char *op, const struct node *root, int nin, struct value *const *in);
+/* Gives it a result of its own and infers; type: for ops whose result type is given (NULL otherwise). */
+struct value *rewrite_value(struct rewrite *, struct node *, const struct type *);
+bool is_onnx(const struct node *, const char *op);       /* of domain ai.onnx */
+void remove_noops(struct graph *);
+void merge_equal_nodes(struct graph *);
+void slices_to_splits(struct graph *);
+bool merge_reshapes(struct rewrite *, struct node *);
+bool gather_to_slice(struct rewrite *, struct node *);
+bool find_repeat(struct rewrite *, struct node *);
+bool unflatten_product(struct rewrite *, struct node *);
+bool find_norm(struct rewrite *, struct node *);
+bool find_norm_bias(struct rewrite *, struct node *);
+
 #endif

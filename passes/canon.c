@@ -1,0 +1,40 @@
+/* canon: only what planning needs, so that the same computation has the same form whatever the exporter.
+ *
+ * No-op nodes go; one constant index is a slice; repeated key and value heads are Repeat; a product on a flattened operand keeps its
+ * dimensions; norms written out are one node; equal nodes are one; slices that tile an axis are a Split. Each step opens the way for
+ * others, so the steps are repeated until the number of nodes and the form no longer change. No weight is touched. */
+#include "op/op.h"
+#include "passes/pass.h"
+
+enum { MOST_ROUNDS = 8 };
+
+static void clean(struct graph *g)
+{
+    remove_noops(g);
+    merge_equal_nodes(g);
+    graph_prune(g);
+}
+
+static void rewrite_round(struct graph *g)
+{
+    static bool (*const rewrites[])(struct rewrite *, struct node *) = {
+        gather_to_slice, find_repeat, find_norm, find_norm_bias, unflatten_product, merge_reshapes
+    };
+    for (size_t i = 0; i < sizeof rewrites / sizeof *rewrites; i++) {
+        rewrite_all(g, rewrites[i]);
+        clean(g);
+    }
+    slices_to_splits(g);
+    clean(g);
+}
+
+void pass_canon(struct compile *c)
+{
+    struct graph *g = c->graph;
+    int before, rounds = 0;
+    clean(g);
+    do {
+        before = g->values.n;
+        rewrite_round(g);
+    } while (g->values.n != before && ++rounds < MOST_ROUNDS);
+}
