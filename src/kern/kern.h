@@ -31,6 +31,9 @@ struct kcall {
 /* A DIMS attribute evaluated for this call; returns the count. An unbound symbol is a bug(). */
 int call_dims(const struct kcall *, const char *attr, int64_t *out, int max);
 
+/* version.c: the version of oneDNN that is linked. */
+const char *kern_library(void);
+
 /* Each kernel is void kern_NAME(struct kcall *); schemas/ops.def declares them all (kern/table.h is made from it by macro). */
 
 #endif

@@ -27,6 +27,9 @@ struct save_options {
 /* Returns bytes of external data written. Streams: never holds more than one tensor. */
 int64_t onnx_save(const struct graph *, const char *path, const struct save_options *);
 
+/* version.c: the version of protobuf-c that is linked. */
+const char *onnx_library(void);
+
 /* ---- tensors.c: TensorProto files of ONNX's test layout, and numpy's .npy (format 1.0 to 3.0, C and Fortran order, little endian). */
 struct tensor tensor_read_pb(struct arena *, const char *path, const char **name);
 struct tensor tensor_read_npy(struct arena *, const char *path);

@@ -1,0 +1,191 @@
+/* args: command lines from a table. Long options take --name VALUE or --name=VALUE, letters -o VALUE. An unknown name is an error that
+ * names the nearest one (Levenshtein distance). */
+#ifdef HAVE_CONFIG_H
+#include "config.h"
+#endif
+#include "cli/args.h"
+
+#include <errno.h>
+#include <jansson.h>
+#include <stdlib.h>
+#include <string.h>
+#include <xxhash.h>
+
+#include "kern/kern.h"
+#include "onnx/onnx.h"
+#include "run/run.h"
+
+#ifndef PACKAGE_VERSION
+#define PACKAGE_VERSION "0"
+#endif
+
+static int smallest(int a, int b, int c)
+{
+    int ab = a < b ? a : b;
+    return ab < c ? ab : c;
+}
+
+static int distance(const char *a, const char *b)
+{
+    enum { LONGEST = 64 };
+    int row[LONGEST + 1], n = (int)strlen(b);
+    if (n > LONGEST) return LONGEST;
+    for (int k = 0; k <= n; k++) row[k] = k;
+    for (int i = 1; a[i - 1]; i++) {
+        int corner = row[0];
+        row[0] = i;
+        for (int k = 1; k <= n; k++) {
+            int above = row[k];
+            row[k] = smallest(row[k] + 1, row[k - 1] + 1, corner + (a[i - 1] != b[k - 1]));
+            corner = above;
+        }
+    }
+    return row[n];
+}
+
+static const char *nearest(const struct args *args, const char *name)
+{
+    const char *best = "help";
+    int least = distance(name, best);
+    for (int i = 0; i < args->n; i++) {
+        int d = distance(name, args->table[i].name);
+        if (d < least) {
+            least = d;
+            best = args->table[i].name;
+        }
+    }
+    return best;
+}
+
+int64_t args_int(const char *what, const char *text, int64_t lo, int64_t hi)
+{
+    char *end;
+    errno = 0;
+    long long n = strtoll(text, &end, 10);
+    if (errno || *end || end == text) fail_usage("%s is '%s', expected an integer", what, text);
+    if (n < lo || n > hi) fail_usage("%s is %lld, expected %lld to %lld", what, n, (long long)lo, (long long)hi);
+    return n;
+}
+
+static double args_real(const char *what, const char *text)
+{
+    char *end;
+    double x = strtod(text, &end);
+    if (*end || end == text || !(x >= 0)) fail_usage("%s is '%s', expected a number >= 0", what, text);
+    return x;
+}
+
+static void store(struct arena *a, const struct arg *arg, const char *text)
+{
+    const char *what = arena_printf(a, "--%s", arg->name);
+    switch (arg->kind) {
+    case ARG_FLAG: *(bool *)arg->to = true; return;
+    case ARG_TEXT: *(const char **)arg->to = text; return;
+    case ARG_INT: *(int64_t *)arg->to = args_int(what, text, 0, INT32_MAX); return;
+    case ARG_REAL: *(double *)arg->to = args_real(what, text); return;
+    case ARG_LIST: VEC_PUSH(a, &((struct arg_list *)arg->to)->text, text); return;
+    case ARG_MAYBE_INT:
+        if (text) args_int(what, text, 0, INT64_MAX);
+        /* fall through */
+    case ARG_MAYBE: *(struct arg_maybe *)arg->to = (struct arg_maybe){true, text}; return;
+    }
+    bug("no such kind of option");
+}
+
+static bool takes_value(const struct arg *arg)
+{
+    return arg->kind == ARG_TEXT || arg->kind == ARG_INT || arg->kind == ARG_REAL || arg->kind == ARG_LIST;
+}
+
+static bool all_digits(const char *text)
+{
+    return text && *text && text[strspn(text, "0123456789")] == '\0';
+}
+
+/* The value of an option given as argv[*i], which may lie behind it. */
+static const char *value_of(const struct arg *arg, const char *given, const char *inlined, int argc, char **argv, int *i)
+{
+    if (inlined && arg->kind == ARG_FLAG) fail_usage("%s takes no value", given);
+    if (inlined) return inlined;
+    const char *next = *i + 1 < argc ? argv[*i + 1] : NULL;
+    if (arg->kind == ARG_MAYBE_INT && all_digits(next)) return argv[++*i];
+    if (!takes_value(arg)) return NULL;
+    if (!next) fail_usage("%s needs a value: %s", given, arg->value);
+    return argv[++*i];
+}
+
+static void help(const struct args *args)
+{
+    printf("%s\n", args->usage);
+    for (int i = 0; i < args->n; i++) {
+        const struct arg *arg = &args->table[i];
+        char head[64], letter[8] = "   ";
+        if (arg->letter) snprintf(letter, sizeof letter, "-%c,", arg->letter);
+        const char *gap = !arg->value ? "" : arg->kind == ARG_MAYBE ? "" : " ";
+        snprintf(head, sizeof head, "%s --%s%s%s", letter, arg->name, gap, arg->value ? arg->value : "");
+        printf("  %-30s %s\n", head, arg->help);
+    }
+    printf("  %-30s %s\n", "    --help, --version", "this text; the linked libraries");
+    exit(0);
+}
+
+static void version(const struct args *args)
+{
+    unsigned x = XXH_versionNumber();
+    const char *mpi = comm_mpi_library();
+    printf("%s %s\n", args->program, PACKAGE_VERSION);
+    printf("protobuf-c %s\n", onnx_library());
+    printf("oneDNN %s\n", kern_library());
+    printf("jansson %s\n", jansson_version_str());
+    printf("xxhash %u.%u.%u\n", x / 10000, x / 100 % 100, x % 100);
+    printf("MPI: %s\n", mpi ? mpi : "none (built without: --local only)");
+    exit(0);
+}
+
+static const struct arg *find_long(const struct args *args, const char *name, size_t n)
+{
+    for (int i = 0; i < args->n; i++)
+        if (strlen(args->table[i].name) == n && !strncmp(args->table[i].name, name, n)) return &args->table[i];
+    return NULL;
+}
+
+static const struct arg *find_letter(const struct args *args, char letter)
+{
+    for (int i = 0; i < args->n; i++)
+        if (args->table[i].letter == letter) return &args->table[i];
+    return NULL;
+}
+
+static void parse_long(struct arena *a, const struct args *args, int argc, char **argv, int *i)
+{
+    const char *given = argv[*i], *name = given + 2, *equal = strchr(name, '=');
+    size_t n = equal ? (size_t)(equal - name) : strlen(name);
+    if (!strcmp(name, "help")) help(args);
+    if (!strcmp(name, "version")) version(args);
+    const struct arg *arg = find_long(args, name, n);
+    if (!arg) fail_usage("unknown option '%s', did you mean --%s?", given, nearest(args, arena_strndup(a, name, n)));
+    store(a, arg, value_of(arg, given, equal ? equal + 1 : NULL, argc, argv, i));
+}
+
+static void parse_letter(struct arena *a, const struct args *args, int argc, char **argv, int *i)
+{
+    const char *given = argv[*i];
+    if (!strcmp(given, "-h")) help(args);
+    const struct arg *arg = find_letter(args, given[1]);
+    if (!arg) fail_usage("unknown option '%s': --help lists them", given);
+    store(a, arg, value_of(arg, given, given[2] ? given + 2 : NULL, argc, argv, i));
+}
+
+struct arg_list args_parse(struct arena *a, const struct args *args, int argc, char **argv)
+{
+    struct arg_list plain = {0};
+    bool options = true;
+    for (int i = 1; i < argc; i++) {
+        const char *given = argv[i];
+        if (options && !strcmp(given, "--")) options = false;
+        else if (options && !strncmp(given, "--", 2)) parse_long(a, args, argc, argv, &i);
+        else if (options && given[0] == '-' && given[1]) parse_letter(a, args, argc, argv, &i);
+        else VEC_PUSH(a, &plain.text, given);
+    }
+    return plain;
+}

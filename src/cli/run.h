@@ -1,0 +1,41 @@
+/* cli/run.h: the parts of tpc-run. */
+#ifndef TPC_CLI_RUN_H
+#define TPC_CLI_RUN_H
+
+#include "cli/args.h"
+#include "run/run.h"
+
+struct run_options {
+    const char *path;                /* a model, or a folder of rank files */
+    int64_t local, repeat, threads;
+    struct arg_list input, dim;
+    struct arg_maybe random;
+    const char *output, *test_data, *check;
+    double rtol, atol, rel;
+    bool stats, quiet, verbose;
+    const char *launcher;            /* variable of a launcher that started several processes; NULL: none */
+};
+
+/* run_load.c: the file of this rank, checked against the others, through the front end. */
+struct graph *run_load(struct arena *, struct comm *, const struct run_options *);
+struct graph *run_load_model(struct arena *, const char *path);
+
+/* run_inputs.c: global inputs from files, test data, or made from the types. */
+struct tensor *run_inputs(struct arena *, struct session *, const struct graph *, const struct run_options *);
+
+/* run_compare.c */
+struct verdict { bool failed; int outputs; double worst; const char *name; };   /* worst difference, and in which output */
+/* |a-b| <= rtol |b| + atol max(1, max|b|), integers exact. The first difference found is printed. */
+void compare_close(struct verdict *, const char *name, const struct tensor *got, const struct tensor *want, double rtol, double atol);
+/* max|a-b| <= rel max|b|, integers exact. */
+void compare_relative(struct verdict *, const char *name, const struct tensor *got, const struct tensor *want, double rel);
+void verdict_print(const struct verdict *);
+
+/* run_report.c */
+char *dims_str(struct arena *, const struct tensor *);       /* "f32[2, 7]" */
+void report_outputs(struct arena *, const struct graph *, const struct tensor *outputs, const char *folder);
+void report_times(const double *seconds, int64_t n);
+/* Every rank calls it; rank 0 prints. */
+void report_stats(struct arena *, struct comm *, struct session *);
+
+#endif

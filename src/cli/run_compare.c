@@ -1,0 +1,113 @@
+/* run_compare: two tensors against a tolerance. Floats that are both NaN or the same infinity agree; integers and booleans must be
+ * equal. The first output and index that differ are printed, with both values. */
+#include "cli/run.h"
+
+#include <math.h>
+#include <string.h>
+
+__extension__ typedef _Float16 half;
+
+static double element(const struct tensor *t, int64_t i)
+{
+    half h;
+    float f;
+    uint32_t bits;
+    switch (t->dtype) {
+    case DT_F32: return ((const float *)t->data)[i];
+    case DT_F64: return ((const double *)t->data)[i];
+    case DT_F16: memcpy(&h, (const uint16_t *)t->data + i, sizeof h); return (double)h;
+    case DT_BF16: bits = (uint32_t)((const uint16_t *)t->data)[i] << 16; memcpy(&f, &bits, sizeof f); return f;
+    case DT_I8: return ((const int8_t *)t->data)[i];
+    case DT_U8: case DT_BOOL: return ((const uint8_t *)t->data)[i];
+    case DT_I16: return ((const int16_t *)t->data)[i];
+    case DT_U16: return ((const uint16_t *)t->data)[i];
+    case DT_I32: return ((const int32_t *)t->data)[i];
+    case DT_U32: return ((const uint32_t *)t->data)[i];
+    case DT_I64: return (double)((const int64_t *)t->data)[i];
+    case DT_U64: return (double)((const uint64_t *)t->data)[i];
+    case DT_NONE: case DT_STRING: break;
+    }
+    bug("a tensor of type %d can't be compared", (int)t->dtype);
+}
+
+static double largest(const struct tensor *t)
+{
+    double most = 0;
+    int64_t n = tensor_elements(t);
+    for (int64_t i = 0; i < n; i++) {
+        double x = fabs(element(t, i));
+        if (isfinite(x) && x > most) most = x;
+    }
+    return most;
+}
+
+/* 0 where equal, infinity where they can't be compared. */
+static double difference(double a, double b)
+{
+    if (a == b || (isnan(a) && isnan(b))) return 0;
+    return isfinite(a) && isfinite(b) ? fabs(a - b) : INFINITY;
+}
+
+static bool same_type(struct verdict *v, const char *name, const struct tensor *got, const struct tensor *want)
+{
+    struct arena *a = arena_new();
+    bool same = got->dtype == want->dtype && got->rank == want->rank && !memcmp(got->dim, want->dim, (size_t)got->rank * sizeof *got->dim);
+    if (!same && !v->failed) printf("output '%s' is %s, expected %s\n", name, dims_str(a, got), dims_str(a, want));
+    if (!same) v->failed = true;
+    if (!same) v->worst = INFINITY;
+    if (!same) v->name = name;
+    arena_free(a);
+    return same;
+}
+
+static void print_first(const char *name, const struct tensor *got, const struct tensor *want, int64_t i, double allowed)
+{
+    int64_t index[MAX_RANK], rest = i;
+    for (int k = got->rank - 1; k >= 0; k--) {
+        index[k] = rest % got->dim[k];
+        rest /= got->dim[k];
+    }
+    printf("output '%s' differs first at [", name);
+    for (int k = 0; k < got->rank; k++) printf("%s%lld", k ? ", " : "", (long long)index[k]);
+    printf("]: %.9g, expected %.9g, allowed difference %.3g\n", element(got, i), element(want, i), allowed);
+}
+
+static void compare(struct verdict *v, const char *name, const struct tensor *got, const struct tensor *want, double rtol, double base, double scale)
+{
+    bool exact = !dtype_is_float(got->dtype), differs = false;
+    int64_t n = tensor_elements(got);
+    for (int64_t i = 0; i < n; i++) {
+        double b = element(want, i), d = difference(element(got, i), b), allowed = exact ? 0 : rtol * (isfinite(b) ? fabs(b) : 0) + base;
+        if (d / scale > v->worst || !v->name) {
+            v->worst = d / scale;
+            v->name = name;
+        }
+        if (d <= allowed || differs) continue;
+        differs = true;
+        if (!v->failed) print_first(name, got, want, i, allowed);
+    }
+    if (!v->name) v->name = name;
+    if (differs) v->failed = true;
+}
+
+void compare_close(struct verdict *v, const char *name, const struct tensor *got, const struct tensor *want, double rtol, double atol)
+{
+    v->outputs++;
+    if (!same_type(v, name, got, want)) return;
+    double scale = fmax(1, largest(want));
+    compare(v, name, got, want, rtol, atol * scale, scale);
+}
+
+void compare_relative(struct verdict *v, const char *name, const struct tensor *got, const struct tensor *want, double rel)
+{
+    v->outputs++;
+    if (!same_type(v, name, got, want)) return;
+    double most = largest(want);
+    compare(v, name, got, want, 0, rel * most, most > 0 ? most : 1);
+}
+
+void verdict_print(const struct verdict *v)
+{
+    printf("%s: %d outputs, worst difference %.3g%s%s%s\n", v->failed ? "FAILED" : "PASSED", v->outputs, v->worst, v->name ? " in '" : "",
+           v->name ? v->name : "", v->name ? "'" : "");
+}

@@ -1,0 +1,184 @@
+/* run_inputs: the global inputs of a run. Files named on the command line win over test data, and what is still missing is made from
+ * the types under --random: floats are normal, integers 0 to 7 (valid as token ids, masks and positions), booleans coins. Numbers come
+ * from SplitMix64 (Steele, Lea, Flood 2014), so a seed means the same everywhere. */
+#include "cli/run.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "onnx/onnx.h"
+
+struct inputs { int n; const struct graph *graph; struct tensor *at; const char **from; };   /* from: file, NULL: not given */
+
+static int find_input(const struct graph *g, const char *name, size_t n)
+{
+    for (int i = 0; i < g->inputs.n; i++)
+        if (strlen(g->inputs.at[i]->name) == n && !strncmp(g->inputs.at[i]->name, name, n)) return i;
+    return -1;
+}
+
+static const char *input_names(struct arena *a, const struct graph *g)
+{
+    const char *list = "";
+    for (int i = 0; i < g->inputs.n; i++) list = arena_printf(a, "%s%s%s", list, i ? ", " : "", g->inputs.at[i]->name);
+    return list;
+}
+
+static bool ends_with(const char *text, const char *end)
+{
+    size_t n = strlen(text), m = strlen(end);
+    return n >= m && !strcmp(text + n - m, end);
+}
+
+static struct tensor read_tensor(struct arena *a, const char *path)
+{
+    const char *name;
+    if (ends_with(path, ".npy")) return tensor_read_npy(a, path);
+    if (ends_with(path, ".pb")) return tensor_read_pb(a, path, &name);
+    fail_usage("%s: expected a .npy or .pb file", path);
+}
+
+static void take_named(struct arena *a, struct inputs *in, const char *text)
+{
+    const char *equal = strchr(text, '=');
+    if (!equal) fail_usage("--input '%s': expected NAME=FILE", text);
+    int i = find_input(in->graph, text, (size_t)(equal - text));
+    if (i < 0) fail_usage("--input '%s': the inputs are %s", text, input_names(a, in->graph));
+    if (in->from[i]) fail_usage("--input: '%s' is given twice", in->graph->inputs.at[i]->name);
+    in->at[i] = read_tensor(a, equal + 1);
+    in->from[i] = equal + 1;
+}
+
+/* input_0.pb, input_1.pb, ...: by the name in the file, or by position when it has none of ours. */
+static void take_folder(struct arena *a, struct inputs *in, const char *folder)
+{
+    for (int k = 0;; k++) {
+        const char *path = path_join(a, folder, arena_printf(a, "input_%d.pb", k)), *name = NULL;
+        if (!path_exists(path)) {
+            if (k == 0 && in->n > 0) fail("%s: has no input_0.pb", folder);
+            return;
+        }
+        struct tensor t = tensor_read_pb(a, path, &name);
+        int i = name && *name ? find_input(in->graph, name, strlen(name)) : -1;
+        if (i < 0) i = k;
+        if (i >= in->n) fail("%s: '%s' is no input: the inputs are %s", path, name && *name ? name : "(unnamed)", input_names(a, in->graph));
+        if (in->from[i]) continue;
+        in->at[i] = t;
+        in->from[i] = path;
+    }
+}
+
+/* ---- made inputs ---------------------------------------------------------------------------------------------------------- */
+
+static uint64_t next_random(uint64_t *state)
+{
+    uint64_t z = *state += 0x9e3779b97f4a7c15u;
+    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
+    z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
+    return z ^ (z >> 31);
+}
+
+static double uniform(uint64_t *state)
+{
+    return ((double)(next_random(state) >> 11) + 0.5) / 9007199254740992.0;
+}
+
+static double normal(uint64_t *state)
+{
+    double u = uniform(state), v = uniform(state);
+    return sqrt(-2 * log(u)) * cos(6.283185307179586 * v);
+}
+
+__extension__ typedef _Float16 half;
+
+static void put_float(struct tensor *t, int64_t i, double x)
+{
+    float f = (float)x;
+    half h = (half)f;
+    uint32_t bits;
+    memcpy(&bits, &f, sizeof bits);
+    switch (t->dtype) {
+    case DT_F32: ((float *)t->data)[i] = f; return;
+    case DT_F64: ((double *)t->data)[i] = x; return;
+    case DT_F16: memcpy((uint16_t *)t->data + i, &h, sizeof h); return;
+    case DT_BF16: ((uint16_t *)t->data)[i] = (uint16_t)(bits >> 16); return;
+    default: bug("not a float type");
+    }
+}
+
+static void put_int(struct tensor *t, int64_t i, int x)
+{
+    switch (dtype_size(t->dtype)) {
+    case 1: ((uint8_t *)t->data)[i] = (uint8_t)x; return;
+    case 2: ((uint16_t *)t->data)[i] = (uint16_t)x; return;
+    case 4: ((uint32_t *)t->data)[i] = (uint32_t)x; return;
+    case 8: ((uint64_t *)t->data)[i] = (uint64_t)x; return;
+    default: bug("no such integer type");
+    }
+}
+
+static void fill(struct tensor *t, uint64_t *state)
+{
+    int64_t n = tensor_elements(t);
+    for (int64_t i = 0; i < n; i++) {
+        if (dtype_is_float(t->dtype)) put_float(t, i, normal(state));
+        else put_int(t, i, (int)(next_random(state) >> 32) & (t->dtype == DT_BOOL ? 1 : 7));
+    }
+}
+
+/* Symbols given by --dim, and those that given inputs show. */
+static struct bindings known_sizes(struct arena *a, struct session *s, const struct inputs *in, const struct run_options *o)
+{
+    struct bindings b = {0};
+    for (int i = 0; i < in->n; i++) {
+        const struct type *t = session_input_type(s, i);
+        for (int k = 0; in->from[i] && k < t->rank && k < in->at[i].rank; k++)
+            if (t->dim[k]->kind == DIM_SYM) bindings_set(a, &b, t->dim[k]->name, in->at[i].dim[k]);
+    }
+    for (int i = 0; i < o->dim.text.n; i++) {
+        const char *text = o->dim.text.at[i], *equal = strrchr(text, '=');
+        if (!equal) fail_usage("--dim '%s': expected NAME=INTEGER", text);
+        bindings_set(a, &b, arena_strndup(a, text, (size_t)(equal - text)), args_int("--dim", equal + 1, 0, INT32_MAX));
+    }
+    return b;
+}
+
+static void make_input(struct arena *a, struct session *s, struct inputs *in, int i, const struct bindings *b, uint64_t *state)
+{
+    const struct type *type = session_input_type(s, i);
+    const char *missing = NULL;
+    struct tensor t = {.dtype = type->dtype, .rank = type->rank};
+    if (!session_input_sizes(s, b, i, t.dim, &missing))
+        fail_usage("input '%s' is %s: give its size with --dim %s=N", in->graph->inputs.at[i]->name, type_str(a, type), missing);
+    int64_t n, bytes;
+    if (!sizes_product(t.dim, t.rank, &n) || !mul_i64(n, (int64_t)dtype_size(t.dtype), &bytes)) fail("input '%s': %s has no valid size here", in->graph->inputs.at[i]->name, type_str(a, type));
+    t.data = arena_alloc(a, (size_t)bytes + 1);
+    fill(&t, state);
+    in->at[i] = t;
+    in->from[i] = "--random";
+}
+
+static void make_rest(struct arena *a, struct session *s, struct inputs *in, const struct run_options *o)
+{
+    struct bindings b = known_sizes(a, s, in, o);
+    uint64_t state = o->random.text ? (uint64_t)args_int("--random", o->random.text, 0, INT64_MAX) : 0;
+    for (int i = 0; i < in->n; i++) {
+        if (in->from[i]) continue;
+        if (!o->random.given)
+            fail_usage("input '%s' (%s) is not given: --input %s=FILE, --test-data or --random", in->graph->inputs.at[i]->name,
+                       type_str(a, session_input_type(s, i)), in->graph->inputs.at[i]->name);
+        make_input(a, s, in, i, &b, &state);
+    }
+}
+
+struct tensor *run_inputs(struct arena *a, struct session *s, const struct graph *g, const struct run_options *o)
+{
+    struct inputs in = {.n = g->inputs.n, .graph = g};
+    in.at = NEWN(a, struct tensor, in.n);
+    in.from = NEWN(a, const char *, in.n);
+    for (int i = 0; i < o->input.text.n; i++) take_named(a, &in, o->input.text.at[i]);
+    if (o->test_data) take_folder(a, &in, o->test_data);
+    make_rest(a, s, &in, o);
+    return in.at;
+}

@@ -1,0 +1,111 @@
+/* run_load: which file this rank runs, and that all ranks run files of one plan. Rank 0 looks first, so that what is wrong for
+ * everybody is said once. */
+#include "cli/run.h"
+
+#include <string.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+
+#include "passes/pass.h"
+
+static pthread_mutex_t loading = PTHREAD_MUTEX_INITIALIZER;   /* rank threads load one after another */
+
+struct graph *run_load_model(struct arena *a, const char *path)
+{
+    struct compile c = {.arena = a, .model_path = path};
+    pthread_mutex_lock(&loading);
+    pass_run(&c, "load", "canon", NULL);
+    pass_run(&c, "kernels", "kernels", NULL);
+    pthread_mutex_unlock(&loading);
+    return c.graph;
+}
+
+static bool is_folder(const char *path)
+{
+    struct stat st;
+    if (stat(path, &st)) fail("%s: no such file or folder", path);
+    return S_ISDIR(st.st_mode);
+}
+
+static char *rank_file(struct arena *a, const char *folder, int rank)
+{
+    return path_join(a, folder, arena_printf(a, "rank-%d.onnx", rank));
+}
+
+static int64_t meta_int(const struct graph *g, const char *key)
+{
+    const char *text = graph_meta(g, key);
+    if (!text) fail("%s: metadata has no %s: not a rank file of tpc-shard", g->path, key);
+    char *end;
+    long long n = strtoll(text, &end, 10);
+    if (*end || end == text || n < 0 || n > INT32_MAX) fail("%s: metadata %s is '%s', expected a number of ranks", g->path, key, text);
+    return n;
+}
+
+static void check_size(const struct graph *g, const struct comm *comm, const struct run_options *o, int64_t ranks)
+{
+    const char *mpi = comm_mpi_library();
+    if (ranks == comm->size) return;
+    if (comm->size == 1 && !o->local)
+        fail("%s is for %lld ranks, and this run has one: start it as 'mpirun -n %lld tpc-run %s' (with the mpirun of the library this program is linked with: %s) or with --local %lld",
+             o->path, (long long)ranks, (long long)ranks, o->path, mpi ? mpi : "none, built without MPI", (long long)ranks);
+    fail("%s is for %lld ranks, and this run has %d: use %s %lld (%s)", o->path, (long long)ranks, comm->size, o->local ? "--local" : "mpirun -n",
+         (long long)ranks, g->path);
+}
+
+static void check_files(struct arena *a, const char *folder, int64_t ranks)
+{
+    for (int r = 0; r < ranks; r++)
+        if (!path_exists(rank_file(a, folder, r))) fail("%s: rank-%d.onnx is missing, expected rank-0.onnx to rank-%lld.onnx", folder, r, (long long)ranks - 1);
+}
+
+/* All ranks compare the hash of their plan with that of rank 0. */
+static void check_plan(struct comm *comm, const struct graph *g, int rank)
+{
+    char own[64] = "", first[64] = "";
+    const char *text = graph_meta(g, "tpc.plan");
+    if (!text) fail("%s: metadata has no tpc.plan: not a rank file of tpc-shard", g->path);
+    snprintf(own, sizeof own, "%s", text);
+    memcpy(first, own, sizeof own);
+    comm->id = 0;
+    comm->name = "comparison of plans";
+    comm->broadcast(comm, first, sizeof first, 0);
+    if (strcmp(own, first)) fail("%s belongs to plan %s, rank-0.onnx beside it to plan %s: the folder mixes two plans", g->path, own, first);
+    if (meta_int(g, "tpc.rank") != rank) fail("%s: metadata says rank %lld, expected %d", g->path, (long long)meta_int(g, "tpc.rank"), rank);
+    comm->barrier(comm);
+}
+
+static struct graph *load_folder(struct arena *a, struct comm *comm, const struct run_options *o)
+{
+    struct graph *g = NULL;
+    if (comm->rank == 0) {
+        if (!path_exists(rank_file(a, o->path, 0))) fail("%s: has no rank-0.onnx: not a folder of tpc-shard", o->path);
+        g = run_load_model(a, rank_file(a, o->path, 0));
+        int64_t ranks = meta_int(g, "tpc.ranks");
+        check_size(g, comm, o, ranks);
+        check_files(a, o->path, ranks);
+    }
+    comm->barrier(comm);
+    if (!g) g = run_load_model(a, rank_file(a, o->path, comm->rank));
+    check_size(g, comm, o, meta_int(g, "tpc.ranks"));
+    check_plan(comm, g, comm->rank);
+    return g;
+}
+
+static struct graph *load_single(struct arena *a, struct comm *comm, const struct run_options *o)
+{
+    if (comm->size > 1) {
+        if (comm->rank == 0) fail("%s is one model, and this run has %d ranks: compile it with 'tpc-shard %s --tp %d' and run the folder", o->path, comm->size, o->path, comm->size);
+        comm->barrier(comm);
+    }
+    struct graph *g = run_load_model(a, o->path);
+    if (graph_meta(g, "tpc.ranks") && meta_int(g, "tpc.ranks") != 1)
+        fail("%s is one rank's file of %lld: run the folder it lies in", o->path, (long long)meta_int(g, "tpc.ranks"));
+    return g;
+}
+
+struct graph *run_load(struct arena *a, struct comm *comm, const struct run_options *o)
+{
+    return is_folder(o->path) ? load_folder(a, comm, o) : load_single(a, comm, o);
+}

@@ -1,0 +1,104 @@
+/* run_report: what tpc-run prints: outputs (files or digests), times, and where the time and the bytes went. */
+#include "cli/run.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <errno.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <xxhash.h>
+
+#include "onnx/onnx.h"
+
+char *dims_str(struct arena *a, const struct tensor *t)
+{
+    char *text = arena_printf(a, "%s[", dtype_name(t->dtype));
+    for (int k = 0; k < t->rank; k++) text = arena_printf(a, "%s%s%lld", text, k ? ", " : "", (long long)t->dim[k]);
+    return arena_printf(a, "%s]", text);
+}
+
+/* A tensor name as a file name: '/' and control characters become '_'. */
+static char *file_name(struct arena *a, const char *name)
+{
+    char *file = arena_printf(a, "%s.npy", name);
+    for (char *c = file; *c; c++)
+        if (*c == '/' || (unsigned char)*c < 0x20) *c = '_';
+    return file;
+}
+
+void report_outputs(struct arena *a, const struct graph *g, const struct tensor *outputs, const char *folder)
+{
+    if (folder && mkdir(folder, 0777) && errno != EEXIST) fail("%s: %s", folder, strerror(errno));
+    for (int i = 0; i < g->outputs.n; i++) {
+        const struct tensor *t = &outputs[i];
+        if (folder) tensor_write_npy(path_join(a, folder, file_name(a, g->outputs.at[i]->name)), t);
+        else printf("%s %s xxh3:%016llx\n", g->outputs.at[i]->name, dims_str(a, t), (unsigned long long)XXH3_64bits(t->data, tensor_bytes(t)));
+    }
+}
+
+static int by_value(const void *x, const void *y)
+{
+    double a = *(const double *)x, b = *(const double *)y;
+    return a < b ? -1 : a > b;
+}
+
+void report_times(const double *seconds, int64_t n)
+{
+    if (n < 2) {
+        printf("time: %.3f ms\n", 1e3 * seconds[0]);
+        return;
+    }
+    struct arena *a = arena_new();
+    double *rest = NEWN(a, double, n - 1);
+    memcpy(rest, seconds + 1, (size_t)(n - 1) * sizeof *rest);
+    qsort(rest, (size_t)(n - 1), sizeof *rest, by_value);
+    printf("time: first %.3f ms, then min %.3f, median %.3f, max %.3f ms in %lld runs\n", 1e3 * seconds[0], 1e3 * rest[0], 1e3 * rest[(n - 1) / 2],
+           1e3 * rest[n - 2], (long long)n - 1);
+    arena_free(a);
+}
+
+static int64_t resident_bytes(void)
+{
+    FILE *f = fopen("/proc/self/statm", "r");
+    long long total = 0, resident = 0;
+    if (!f) return 0;
+    if (fscanf(f, "%lld %lld", &total, &resident) != 2) resident = 0;
+    fclose(f);
+    return resident * sysconf(_SC_PAGESIZE);
+}
+
+struct figures { double compute, comm; int64_t bytes, resident, slab, weights; };
+
+static void print_rank(int rank, const struct figures *f)
+{
+    printf("rank %d: compute %.3f ms, communication %.3f ms, %lld bytes sent per run; %.1f MiB resident, weights %.1f MiB, activations %.1f MiB\n", rank,
+           1e3 * f->compute, 1e3 * f->comm, (long long)f->bytes, (double)f->resident / 1048576, (double)f->weights / 1048576, (double)f->slab / 1048576);
+}
+
+static struct figures *gather_figures(struct arena *a, struct comm *comm, const struct session_stats *s)
+{
+    struct figures *all = NEWN(a, struct figures, comm->size), *own = &all[comm->rank];
+    double runs = s->runs ? (double)s->runs : 1;
+    int64_t *bytes = NEWN(a, int64_t, comm->size);
+    *own = (struct figures){(s->seconds - s->comm_seconds) / runs, s->comm_seconds / runs, 0, resident_bytes(), s->slab_bytes, s->weight_bytes};
+    for (int i = 0; i < s->ncollective; i++) own->bytes += s->collective[i].bytes;
+    own->bytes /= s->runs ? s->runs : 1;
+    for (int r = 0; r < comm->size; r++) bytes[r] = sizeof *own;
+    comm->id = 0;
+    comm->name = "statistics";
+    comm->allgatherv(comm, all, bytes);
+    return all;
+}
+
+void report_stats(struct arena *a, struct comm *comm, struct session *session)
+{
+    const struct session_stats *s = session_stats(session);
+    struct figures *all = gather_figures(a, comm, s);
+    if (comm->rank) return;
+    for (int r = 0; r < comm->size; r++) print_rank(r, &all[r]);
+    for (int i = 0; i < s->ncollective; i++) {
+        const struct session_collective *c = &s->collective[i];
+        int64_t calls = c->calls ? c->calls : 1;
+        printf("collective %d %s '%s': %lld bytes, %.3f ms\n", i + 1, c->op, c->name, (long long)(c->bytes / calls), 1e3 * c->seconds / (double)calls);
+    }
+}

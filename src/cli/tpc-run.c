@@ -1,0 +1,212 @@
+/* tpc-run: executes an ONNX model, or a folder of rank files that tpc-shard wrote: under mpirun (one process per rank), or with ranks as
+ * threads of one process (--local N). Rank 0 speaks for all.
+ *
+ * Processes started by a launcher of another MPI library believe that they are alone; that is found by the launcher's variables and
+ * refused, for each of them would run a different program than the user asked for. */
+#ifdef HAVE_CONFIG_H
+#include "config.h"
+#endif
+#include <sched.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "cli/run.h"
+#include "onnx/onnx.h"
+
+static const char usage[] =
+    "usage: mpirun -n N tpc-run DIR [options]      ranks are processes\n"
+    "       tpc-run DIR --local N [options]        ranks are threads\n"
+    "       tpc-run MODEL.onnx [options]           one rank, unsharded\n";
+
+static void read_options(struct arena *a, struct run_options *o, int argc, char **argv)
+{
+    *o = (struct run_options){.rtol = 1e-4, .atol = 1e-5, .rel = 1e-5, .repeat = 1};
+    const struct arg table[] = {
+        {"local", 0, ARG_INT, &o->local, "N", "run N ranks as threads of this process"},
+        {"input", 0, ARG_LIST, &o->input, "NAME=FILE", "an input, .npy or .pb (repeatable)"},
+        {"random", 0, ARG_MAYBE_INT, &o->random, "[SEED]", "make the inputs that are not given"},
+        {"dim", 0, ARG_LIST, &o->dim, "NAME=INT", "size of a symbolic dimension of made inputs (repeatable)"},
+        {"output", 'o', ARG_TEXT, &o->output, "DIR", "write outputs as .npy (default: a digest of each)"},
+        {"test-data", 0, ARG_TEXT, &o->test_data, "DIR", "inputs from input_*.pb, compare with output_*.pb"},
+        {"rtol", 0, ARG_REAL, &o->rtol, "X", "|a-b| <= rtol |b| + atol max(1, max|b|) (1e-4)"},
+        {"atol", 0, ARG_REAL, &o->atol, "X", "see --rtol (1e-5)"},
+        {"check", 0, ARG_TEXT, &o->check, "MODEL", "compare with the unsharded run of MODEL"},
+        {"rel", 0, ARG_REAL, &o->rel, "X", "with --check: max|a-b| <= rel max|b| per output (1e-5)"},
+        {"repeat", 0, ARG_INT, &o->repeat, "N", "run N times and show the times"},
+        {"stats", 0, ARG_FLAG, &o->stats, NULL, "time, communication and memory of every rank"},
+        {"threads", 0, ARG_INT, &o->threads, "N", "threads per rank (default: cores / ranks on this machine)"},
+        {"quiet", 'q', ARG_FLAG, &o->quiet, NULL, "no messages but errors"},
+        {"verbose", 'v', ARG_FLAG, &o->verbose, NULL, "explain"},
+    };
+    const struct args args = {"tpc-run", usage, table, (int)(sizeof table / sizeof *table)};
+    struct arg_list plain = args_parse(a, &args, argc, argv);
+    if (plain.text.n != 1) fail_usage("expected one model or folder, found %d: --help shows the usage", plain.text.n);
+    o->path = plain.text.at[0];
+    diag_setup("tpc-run", o->quiet ? -1 : o->verbose);
+    if (o->repeat < 1) fail_usage("--repeat is 0, expected at least 1");
+    if (o->local > 1024) fail_usage("--local is %lld, expected at most 1024", (long long)o->local);
+}
+
+/* ---- one rank ----------------------------------------------------------------------------------------------------------------- */
+
+static double now(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+/* Cores for one rank: those it is bound to, or its part of all. */
+static int thread_count(const struct comm *comm, const struct run_options *o)
+{
+    cpu_set_t set;
+    if (o->threads) return (int)o->threads;
+    long all = sysconf(_SC_NPROCESSORS_ONLN);
+    long mine = sched_getaffinity(0, sizeof set, &set) ? all : CPU_COUNT(&set);
+    if (!strcmp(comm->kind, "local") || mine >= all) mine /= comm->local_size;
+    return mine < 1 ? 1 : (int)mine;
+}
+
+static double *run_repeated(struct arena *a, struct comm *comm, struct session *s, const struct run_options *o, const struct tensor *in, struct tensor *out)
+{
+    double *seconds = NEWN(a, double, o->repeat);
+    for (int64_t i = 0; i < o->repeat; i++) {
+        if (i == 1) session_reset_stats(s);
+        comm->barrier(comm);
+        double start = now();
+        session_run(s, in, out);
+        comm->barrier(comm);
+        seconds[i] = now() - start;
+    }
+    return seconds;
+}
+
+static int find_output(const struct graph *g, const char *name)
+{
+    for (int i = 0; i < g->outputs.n; i++)
+        if (!strcmp(g->outputs.at[i]->name, name)) return i;
+    return -1;
+}
+
+static void compare_test_data(struct arena *a, const struct graph *g, const struct tensor *out, const struct run_options *o, struct verdict *v)
+{
+    for (int k = 0;; k++) {
+        const char *path = path_join(a, o->test_data, arena_printf(a, "output_%d.pb", k)), *name = NULL;
+        if (!path_exists(path)) break;
+        struct tensor want = tensor_read_pb(a, path, &name);
+        int i = name && *name ? find_output(g, name) : -1;
+        if (i < 0) i = k;
+        if (i >= g->outputs.n) fail("%s: the model has %d outputs", path, g->outputs.n);
+        compare_close(v, g->outputs.at[i]->name, &out[i], &want, o->rtol, o->atol);
+    }
+    if (v->outputs == 0) fail("%s: has no output_0.pb", o->test_data);
+}
+
+static void compare_unsharded(struct arena *a, const struct graph *g, const struct tensor *in, const struct tensor *out, const struct run_options *o,
+                              int threads, struct verdict *v)
+{
+    struct comm *self = comm_self();
+    struct graph *whole = run_load_model(a, o->check);
+    if (whole->inputs.n != g->inputs.n) fail("%s has %d inputs, %s has %d", o->check, whole->inputs.n, o->path, g->inputs.n);
+    struct session *s = session_new(whole, self, threads);
+    struct tensor *ordered = NEWN(a, struct tensor, whole->inputs.n), *want = NEWN(a, struct tensor, whole->outputs.n);
+    for (int i = 0; i < g->inputs.n; i++) {
+        int k = 0;
+        while (k < g->inputs.n && strcmp(g->inputs.at[k]->name, whole->inputs.at[i]->name)) k++;
+        if (k == g->inputs.n) fail("%s has an input '%s' that %s has not", o->check, whole->inputs.at[i]->name, o->path);
+        ordered[i] = in[k];
+    }
+    session_run(s, ordered, want);
+    for (int i = 0; i < whole->outputs.n; i++) {
+        int k = find_output(g, whole->outputs.at[i]->name);
+        if (k < 0) fail("%s has an output '%s' that %s has not", o->check, whole->outputs.at[i]->name, o->path);
+        compare_relative(v, g->outputs.at[k]->name, &out[k], &want[i], o->rel);
+    }
+    session_free(s);
+    self->free(self);
+}
+
+struct job { const struct run_options *options; bool failed; };
+
+/* What rank 0 says at the end. */
+static bool conclude(struct arena *a, const struct graph *g, const struct tensor *in, const struct tensor *out, const struct run_options *o, int threads,
+                     const double *seconds)
+{
+    struct verdict v = {0};
+    bool compares = o->test_data || o->check;
+    if (o->output || !compares) report_outputs(a, g, out, o->output);
+    if (o->test_data) compare_test_data(a, g, out, o, &v);
+    if (o->check) compare_unsharded(a, g, in, out, o, threads, &v);
+    if (!compares || o->repeat > 1) report_times(seconds, o->repeat);
+    if (compares) verdict_print(&v);
+    return v.failed;
+}
+
+static void rank_main(struct comm *comm, void *data)
+{
+    struct job *job = data;
+    const struct run_options *o = job->options;
+    struct arena *a = arena_new();
+    int threads = thread_count(comm, o);
+    struct graph *g = run_load(a, comm, o);
+    struct session *s = session_new(g, comm, threads);
+    struct tensor *in = run_inputs(a, s, g, o), *pieces = NEWN(a, struct tensor, g->outputs.n), *out = NEWN(a, struct tensor, g->outputs.n);
+    double *seconds = run_repeated(a, comm, s, o, in, pieces);
+    if (o->stats) report_stats(a, comm, s);
+    for (int i = 0; i < g->outputs.n; i++) out[i] = session_gather(s, a, i, &pieces[i]);
+    if (comm->rank == 0) job->failed = conclude(a, g, in, out, o, threads, seconds);
+    comm->barrier(comm);
+    session_free(s);
+    arena_free(a);
+}
+
+/* ---- start --------------------------------------------------------------------------------------------------------------------- */
+
+/* The variable by which a launcher says that it started several processes. */
+static const char *launched(void)
+{
+    static const char *const name[] = {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "MPI_LOCALNRANKS", "SLURM_STEP_NUM_TASKS", "SLURM_NTASKS"};
+    for (int i = 0; i < (int)(sizeof name / sizeof *name); i++) {
+        const char *text = getenv(name[i]);
+        if (text && atoi(text) > 1) return name[i];
+    }
+    return NULL;
+}
+
+static bool has_option(int argc, char **argv, const char *option)
+{
+    size_t n = strlen(option);
+    for (int i = 1; i < argc; i++)
+        if (!strncmp(argv[i], option, n) && (argv[i][n] == '\0' || argv[i][n] == '=')) return true;
+    return false;
+}
+
+static struct comm *start(int *argc, char ***argv)
+{
+    const char *variable = launched(), *library = comm_mpi_library();
+    if (!variable || has_option(*argc, *argv, "--local")) return comm_self();
+    struct comm *comm = comm_mpi(argc, argv);
+    if (!comm) fail("%s is %s, but this program was built without MPI: use --local", variable, getenv(variable));
+    if (comm->size > 1) return comm;
+    fail("%s is %s, but each process is alone: this program is linked with %s, and another library's launcher started it; use the mpirun of that library, or --local",
+         variable, getenv(variable), library);
+}
+
+int main(int argc, char **argv)
+{
+    struct arena *a = arena_new();
+    struct run_options o;
+    diag_setup("tpc-run", 0);
+    struct comm *comm = start(&argc, &argv);
+    if (comm->rank) comm->barrier(comm);
+    read_options(a, &o, argc, argv);       /* rank 0 first: a wrong command line is said once */
+    if (!comm->rank) comm->barrier(comm);
+    struct job job = {.options = &o};
+    if (o.local > 0) comm_local_run((int)o.local, rank_main, &job);
+    else rank_main(comm, &job);
+    comm->free(comm);
+    arena_free(a);
+    return job.failed ? 1 : 0;
+}
