@@ -79,7 +79,7 @@ void localize_index_map(struct locality *, int at);
 
 /* weight.c: a rank's part of a constant as byte ranges of the source tensor, in order, merged where they adjoin. */
 struct byte_range { int64_t offset, bytes; };
-int weight_ranges(struct arena *, const struct type *global, struct placement, int rank, const struct byte_range **out);
+int weight_ranges(struct arena *, const struct constant *, struct placement, int rank, const struct byte_range **out);
 int64_t weight_bytes(const struct value *);      /* of a value's type, which is static */
 
 /* memory.c: what a graph holds at once under a workload. */
