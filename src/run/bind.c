@@ -36,22 +36,23 @@ static struct formal formal_read(struct arena *a, struct graph *g, const char *k
     return f;
 }
 
-static const struct dim *side(struct graph *g, const char *text, const char *whole)
+/* raw: an interner without equations, under which an assumption would read "S == S". */
+static const struct dim *side(struct alg *raw, const struct graph *g, const char *text, const char *whole)
 {
     const char *error = NULL;
-    const struct dim *d = dim_parse(g->alg, text, 0, &error);
+    const struct dim *d = dim_parse(raw, text, 0, &error);
     if (!d) fail("%s: assumption '%s': %s", g->path, whole, error);
     return d;
 }
 
-static void assumption_read(struct arena *a, struct graph *g, const char *text, struct assumption *out)
+static void assumption_read(struct arena *a, struct alg *raw, const struct graph *g, const char *text, struct assumption *out)
 {
     char *copy = arena_strdup(a, text), *why = strstr(copy, " # "), *equal;
     if (why) *why = '\0';
     equal = strstr(copy, " == ");
     if (!equal) fail("%s: assumption '%s' is not of the form 'left == right'", g->path, text);
     *equal = '\0';
-    *out = (struct assumption){side(g, copy, text), side(g, equal + 4, text), text};
+    *out = (struct assumption){side(raw, g, copy, text), side(raw, g, equal + 4, text), text};
 }
 
 static void equations_read(struct arena *a, struct graph *g, struct signature *s)
@@ -67,9 +68,10 @@ static void equations_read(struct arena *a, struct graph *g, struct signature *s
 
 static void meta_read(struct arena *a, struct graph *g, struct signature *s)
 {
+    struct alg *raw = alg_new(a);
     for (int i = 0; i < g->meta.n; i++) {
         const struct meta *m = &g->meta.at[i];
-        if (!strncmp(m->key, "tpc.assume.", 11)) assumption_read(a, g, m->text, &s->assume[s->nassume++]);
+        if (!strncmp(m->key, "tpc.assume.", 11)) assumption_read(a, raw, g, m->text, &s->assume[s->nassume++]);
         if (!strncmp(m->key, "tpc.dims.", 9)) {
             char *end;
             long long lo = strtoll(m->text, &end, 10);
