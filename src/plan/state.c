@@ -106,8 +106,10 @@ static void fused_state(struct graph *g, const struct node *node, const struct v
     for (int i = 0; what && i < node->nin && i < node->op->nin; i++) {
         const char *past = behind(node->op->in[i].name, "past_");
         int d = -2;
-        if (past && node->in[i] && strcmp(past, what) == 0)
-            add_state(g, input_behind(g, node->in[i], &d), present, d);
+        if (!past || !node->in[i] || strcmp(past, what) != 0)
+            continue;
+        struct value *input = input_behind(g, node->in[i], &d);
+        add_state(g, input, present, d);
     }
 }
 
