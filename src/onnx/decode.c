@@ -1,0 +1,237 @@
+/* Attributes: decoded once by the op's row; of ops without a row kept as the bytes of their AttributeProto.
+ *
+ * Every attribute of the row is present in the node, in the row's order, at its default where the file says nothing. A name the
+ * row does not have, another type, or a missing required one is a failure. */
+#include <string.h>
+
+#include "onnx/private.h"
+
+typedef Onnx__AttributeProto proto;
+
+static const char *kind_text(int type)
+{
+    const ProtobufCEnumValue *value = protobuf_c_enum_descriptor_get_value(&onnx__attribute_proto__attribute_type__descriptor, type);
+    return value ? value->name : "an unknown type";
+}
+
+Onnx__AttributeProto *find_attribute(const Onnx__NodeProto *node, const char *name)
+{
+    for (size_t i = 0; i < node->n_attribute; i++)
+        if (!strcmp(text_or(node->attribute[i]->name, ""), name)) return node->attribute[i];
+    return NULL;
+}
+
+/* Attributes that have no default and must be given. */
+static bool is_required(const struct op *op, const char *name)
+{
+    static const char *const required[][2] = {
+        { "Cast", "to" }, { "Concat", "axis" }, { "GroupQueryAttention", "num_heads" }, { "GroupQueryAttention", "kv_num_heads" },
+        { "AllGather", "axis" }, { "AllGather", "from" }, { "ReduceScatter", "axis" }, { "ReduceScatter", "to" },
+        { "AllToAll", "split_axis" }, { "AllToAll", "concat_axis" }, { "AllToAll", "from" }, { "AllToAll", "to" },
+        { "Redistribute", "axis" }, { "Redistribute", "from" }, { "Redistribute", "to" },
+    };
+    for (size_t i = 0; i < sizeof required / sizeof *required; i++)
+        if (!strcmp(op->name, required[i][0]) && !strcmp(name, required[i][1])) return true;
+    return false;
+}
+
+static int proto_type(enum attr_kind kind)
+{
+    switch (kind) {
+    case ATTR_INT: return ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__INT;
+    case ATTR_FLOAT: return ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__FLOAT;
+    case ATTR_STRING: return ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__STRING;
+    case ATTR_INTS: return ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__INTS;
+    case ATTR_FLOATS: return ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__FLOATS;
+    case ATTR_TENSOR: return ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__TENSOR;
+    case ATTR_GRAPH: return ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__GRAPH;
+    default: bug("attribute kind %d is not read from files", (int)kind);
+    }
+}
+
+static const int64_t *copy_ints(struct arena *arena, const proto *p)
+{
+    int64_t *out = NEWN(arena, int64_t, p->n_ints + 1);
+    if (p->n_ints) memcpy(out, p->ints, p->n_ints * sizeof *out);
+    return out;
+}
+
+static const double *copy_floats(struct arena *arena, const proto *p)
+{
+    double *out = NEWN(arena, double, p->n_floats + 1);
+    for (size_t i = 0; i < p->n_floats; i++) out[i] = (double)p->floats[i];
+    return out;
+}
+
+static int count_of(const struct import *im, const char *where, const proto *p, size_t n)
+{
+    if (n > 65536) fail("%s: %s: attribute '%s' has %zu entries, at most 65536 are handled", im->path, where, p->name, n);
+    return (int)n;
+}
+
+static void read_tensor(struct import *im, const char *where, const proto *p, struct attr *out)
+{
+    if (!p->t) fail("%s: %s: attribute '%s' has no tensor", im->path, where, p->name);
+    out->tensor = tensor_constant(im, p->t, arena_printf(im->tmp, "%s: attribute '%s'", where, p->name), NULL);
+}
+
+static void read_value(struct import *im, const char *where, const proto *p, struct attr *out)
+{
+    switch (out->kind) {
+    case ATTR_INT: out->i = p->i; break;
+    case ATTR_FLOAT: out->f = (double)p->f; break;
+    case ATTR_STRING: out->s = arena_strndup(im->arena, (const char *)p->s.data, p->s.len); break;
+    case ATTR_INTS: out->n = count_of(im, where, p, p->n_ints); out->ints = copy_ints(im->arena, p); break;
+    case ATTR_FLOATS: out->n = count_of(im, where, p, p->n_floats); out->floats = copy_floats(im->arena, p); break;
+    case ATTR_TENSOR: read_tensor(im, where, p, out); break;
+    default: fail("%s: %s: attribute '%s' holds a graph, which tpc does not handle here", im->path, where, p->name);
+    }
+    out->set = true;
+}
+
+/* Old writers leave the type out; then the field that is there tells. */
+static int found_type(const proto *p)
+{
+    if (p->has_type && p->type != ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__UNDEFINED) return (int)p->type;
+    if (p->has_i) return ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__INT;
+    if (p->has_f) return ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__FLOAT;
+    if (p->has_s) return ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__STRING;
+    if (p->t) return ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__TENSOR;
+    if (p->n_ints) return ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__INTS;
+    if (p->n_floats) return ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__FLOATS;
+    return ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__UNDEFINED;
+}
+
+static void read_attribute(struct import *im, const char *where, const proto *p, struct node *node)
+{
+    for (int i = 0; i < node->op->nattr; i++) {
+        const struct op_attr *known = &node->op->attr[i];
+        if (strcmp(known->name, p->name) || known->kind == ATTR_DIMS) continue;
+        int expected = proto_type(known->kind), found = found_type(p);
+        if (found != expected) fail("%s: %s: attribute '%s' is %s, expected %s", im->path, where, p->name, kind_text(found), kind_text(expected));
+        read_value(im, where, p, &node->attr[i]);
+        return;
+    }
+    fail("%s: %s: attribute '%s' is not known for %s", im->path, where, p->name, node->op->name);
+}
+
+static void set_defaults(struct node *node)
+{
+    for (int i = 0; i < node->nattr; i++) {
+        const struct op_attr *known = &node->op->attr[i];
+        node->attr[i] = known->value;
+        node->attr[i].name = known->name;
+        node->attr[i].kind = known->kind;
+        node->attr[i].set = known->has_default;
+    }
+}
+
+static void check_name(const struct import *im, const char *where, const Onnx__NodeProto *from, size_t i)
+{
+    const char *name = from->attribute[i]->name;
+    if (!name || !*name) fail("%s: %s has an attribute without a name", im->path, where);
+    if (find_attribute(from, name) != from->attribute[i]) fail("%s: %s has attribute '%s' twice", im->path, where, name);
+}
+
+void decode_attributes(struct import *im, const Onnx__NodeProto *from, struct node *node)
+{
+    const char *where = node_label(im, from);
+    node->nattr = node->op->nattr;
+    node->attr = NEWN(im->arena, struct attr, node->nattr);
+    set_defaults(node);
+    for (size_t i = 0; i < from->n_attribute; i++) {
+        check_name(im, where, from, i);
+        read_attribute(im, where, from->attribute[i], node);
+    }
+    for (int i = 0; i < node->nattr; i++)
+        if (!node->attr[i].set && is_required(node->op, node->attr[i].name))
+            fail("%s: %s lacks its attribute '%s'", im->path, where, node->attr[i].name);
+}
+
+/* ---- ops without a row ---- */
+
+static bool in_list(size_t n, char **list, const char *name)
+{
+    for (size_t i = 0; i < n; i++)
+        if (!strcmp(list[i], name)) return true;
+    return false;
+}
+
+struct inner { const struct inner *outer; const Onnx__GraphProto *graph; const char *where; struct import *im; const struct scope *scope; };
+
+static bool graph_defines(const Onnx__GraphProto *g, const char *name)
+{
+    for (size_t i = 0; i < g->n_input; i++)
+        if (!strcmp(text_or(g->input[i]->name, ""), name)) return true;
+    for (size_t i = 0; i < g->n_initializer; i++)
+        if (!strcmp(text_or(g->initializer[i]->name, ""), name)) return true;
+    for (size_t i = 0; i < g->n_node; i++)
+        if (in_list(g->node[i]->n_output, g->node[i]->output, name)) return true;
+    return false;
+}
+
+static void check_use(const struct inner *in, const char *name)
+{
+    for (const struct inner *at = in; at; at = at->outer)
+        if (!*name || graph_defines(at->graph, name)) return;
+    fail("%s: %s has a subgraph that uses '%s' from outside, which tpc does not handle", in->im->path, in->where, name);
+}
+
+static void check_subgraph(const struct inner *);
+
+static void check_tensor(const struct inner *in, const Onnx__TensorProto *t)
+{
+    if (t->has_data_location && t->data_location == ONNX__TENSOR_PROTO__DATA_LOCATION__EXTERNAL)
+        fail("%s: %s has external data in an attribute, which is not handled for this op", in->im->path, in->where);
+}
+
+static void check_attribute(const struct inner *in, const proto *p)
+{
+    if (p->ref_attr_name && *p->ref_attr_name) fail("%s: %s has a subgraph that uses the function attribute '%s', which tpc does not handle", in->im->path, in->where, p->ref_attr_name);
+    if (p->t) check_tensor(in, p->t);
+    for (size_t i = 0; i < p->n_tensors; i++) check_tensor(in, p->tensors[i]);
+    struct inner next = *in;
+    next.outer = in->graph ? in : NULL;
+    for (size_t i = 0; i < p->n_graphs + 1; i++) {
+        next.graph = i < p->n_graphs ? p->graphs[i] : p->g;
+        if (next.graph) check_subgraph(&next);
+    }
+}
+
+static void check_inner_node(const struct inner *in, const Onnx__NodeProto *node)
+{
+    const char *domain = plain_domain(node->domain), *type = text_or(node->op_type, "");
+    if (function_find(in->im, node)) fail("%s: %s has a subgraph that calls function '%s', which tpc does not handle", in->im->path, in->where, type);
+    int opset = scope_opset(in->im, in->scope, domain, in->where);
+    int since = *domain ? 0 : form_changed(type, opset);
+    if (since) fail("%s: %s has a subgraph with %s in the form of opset %d; export the model with opset %d or later", in->im->path, in->where, type, opset, since);
+    for (size_t i = 0; i < node->n_input; i++) check_use(in, node->input[i]);
+    for (size_t i = 0; i < node->n_attribute; i++) check_attribute(in, node->attribute[i]);
+}
+
+static void check_subgraph(const struct inner *in)
+{
+    for (size_t i = 0; i < in->graph->n_initializer; i++) check_tensor(in, in->graph->initializer[i]);
+    for (size_t i = 0; i < in->graph->n_node; i++) check_inner_node(in, in->graph->node[i]);
+    for (size_t i = 0; i < in->graph->n_output; i++) check_use(in, text_or(in->graph->output[i]->name, ""));
+}
+
+static void keep_raw(struct import *im, const proto *p, struct attr *out)
+{
+    size_t bytes = onnx__attribute_proto__get_packed_size(p);
+    uint8_t *packed = arena_alloc(im->arena, bytes);
+    onnx__attribute_proto__pack(p, packed);
+    *out = (struct attr){ .name = arena_strdup(im->arena, p->name), .kind = ATTR_RAW, .set = true, .n = (int)bytes, .raw = packed };
+}
+
+void raw_attributes(struct import *im, const struct scope *scope, const Onnx__NodeProto *from, struct node *node)
+{
+    struct inner in = { NULL, NULL, node_label(im, from), im, scope };
+    node->nattr = (int)from->n_attribute;
+    node->attr = NEWN(im->arena, struct attr, node->nattr);
+    for (size_t i = 0; i < from->n_attribute; i++) {
+        check_name(im, in.where, from, i);
+        check_attribute(&in, from->attribute[i]);
+        keep_raw(im, from->attribute[i], &node->attr[i]);
+    }
+}

@@ -1,0 +1,123 @@
+/* External data: where a tensor's bytes lie, checked but not read.
+ *
+ * The location is relative, has no ".." component, and the file it names is a regular one whose real path lies under the model's
+ * folder or under the folder of the model's real path: the second covers caches in which model and data are both links to
+ * blobs elsewhere. The real path is kept, so that what was checked is what is mapped. */
+#include <errno.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "onnx/private.h"
+
+struct external_file { const char *path; bool found; int64_t bytes; };
+struct entry { const char *location, *offset, *length; };
+
+static struct entry read_entry(const Onnx__TensorProto *t)
+{
+    struct entry e = { NULL, NULL, NULL };
+    for (size_t i = 0; i < t->n_external_data; i++) {
+        const char *key = text_or(t->external_data[i]->key, ""), *value = text_or(t->external_data[i]->value, "");
+        if (!strcmp(key, "location")) e.location = value;
+        if (!strcmp(key, "offset")) e.offset = value;
+        if (!strcmp(key, "length")) e.length = value;
+    }
+    return e;
+}
+
+static int64_t read_number(const struct import *im, const char *what, const char *key, const char *text)
+{
+    char *end;
+    errno = 0;
+    long long n = strtoll(text, &end, 10);
+    if (errno || end == text || *end || n < 0) fail("%s: %s has external data with %s '%s', expected a number of bytes", im->path, what, key, text);
+    return n;
+}
+
+static bool climbs(const char *location)
+{
+    for (const char *at = location; *at; at += strcspn(at, "/"), at += *at == '/') {
+        size_t n = strcspn(at, "/");
+        if (n == 2 && at[0] == '.' && at[1] == '.') return true;
+    }
+    return false;
+}
+
+static void check_location(const struct import *im, const char *what, const char *location)
+{
+    if (!location || !*location) fail("%s: %s has external data without a location", im->path, what);
+    if (*location == '/' || *location == '#' || *location == '*')
+        fail("%s: %s has external data at '%s', expected a path relative to the model", im->path, what, location);
+    if (climbs(location)) fail("%s: %s has external data at '%s', which leaves the model's folder", im->path, what, location);
+}
+
+static char *real(struct arena *arena, const char *path)
+{
+    char buffer[PATH_MAX];
+    return realpath(path, buffer) ? arena_strdup(arena, buffer) : NULL;
+}
+
+static bool under(const char *path, const char *folder)
+{
+    if (!folder) return false;
+    size_t n = strlen(folder);
+    while (n && folder[n - 1] == '/') n--;
+    return !strncmp(path, folder, n) && path[n] == '/';
+}
+
+static void check_place(struct import *im, const char *what, const char *location, const char *path)
+{
+    const char *model = real(im->tmp, im->path);
+    const char *folder = real(im->tmp, path_dir(im->tmp, im->path));
+    if (under(path, folder) || (model && under(path, path_dir(im->tmp, model)))) return;
+    fail("%s: %s has external data at '%s', which is %s, outside the model's folder", im->path, what, location, path);
+}
+
+static void check_regular(struct import *im, const char *what, struct external_file *file)
+{
+    struct stat status;
+    if (stat(file->path, &status)) fail("%s: %s has external data in %s: %s", im->path, what, file->path, strerror(errno));
+    if (!S_ISREG(status.st_mode)) fail("%s: %s has external data in %s, which is no regular file", im->path, what, file->path);
+    file->bytes = status.st_size;
+}
+
+static const struct external_file *locate(struct import *im, const char *what, const char *location)
+{
+    const struct external_file *known = keyed_find(im->files, location);
+    if (known) return known;
+    check_location(im, what, location);
+    struct external_file *file = NEW(im->tmp, struct external_file);
+    const char *joined = path_join(im->arena, path_dir(im->tmp, im->path), location);
+    file->path = real(im->arena, joined);
+    file->found = file->path != NULL;
+    if (file->found) {
+        check_place(im, what, location, file->path);
+        check_regular(im, what, file);
+    } else {
+        if (errno != ENOENT) fail("%s: %s has external data in %s: %s", im->path, what, joined, strerror(errno));
+        file->path = joined;
+    }
+    keyed_add(im->tmp, &im->files, location, file);
+    return file;
+}
+
+static void check_range(const struct import *im, const char *what, const struct external_file *file, int64_t offset, int64_t bytes)
+{
+    if (offset <= file->bytes && bytes <= file->bytes - offset) return;
+    fail("%s: %s has external data of %lld bytes at %lld in %s, which has %lld bytes", im->path, what, (long long)bytes, (long long)offset, file->path,
+         (long long)file->bytes);
+}
+
+struct source external_source(struct import *im, const Onnx__TensorProto *t, const char *what, int64_t bytes)
+{
+    struct entry e = read_entry(t);
+    if (!e.location) check_location(im, what, NULL);
+    const struct external_file *file = locate(im, what, e.location);
+    int64_t offset = e.offset ? read_number(im, what, "offset", e.offset) : 0;
+    int64_t length = e.length ? read_number(im, what, "length", e.length) : file->found ? file->bytes - offset : bytes;
+    if (length != bytes) fail("%s: %s has %lld bytes of external data, its type and dimensions need %lld", im->path, what, (long long)length, (long long)bytes);
+    if (file->found) check_range(im, what, file, offset, bytes);
+    else if (im->need_data) fail("%s: %s has external data in %s, which does not exist", im->path, what, file->path);
+    return (struct source){ file->path, offset, bytes };
+}

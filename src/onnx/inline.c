@@ -1,0 +1,111 @@
+/* Model-local functions, replaced by their bodies.
+ *
+ * A call opens a scope in which parameters stand for the caller's values and results for the call's outputs; attribute references
+ * are resolved against the call, then the function's defaults. Functions may call functions, never themselves. An op that has a
+ * row is not replaced: the row knows it better. */
+#include <string.h>
+
+#include "onnx/private.h"
+
+#define MAX_CALLS 100
+
+static const char *key(struct arena *arena, const char *domain, const char *name, const char *overload)
+{
+    return arena_printf(arena, "%s\n%s\n%s", plain_domain(domain), text_or(name, ""), text_or(overload, ""));
+}
+
+const Onnx__FunctionProto *function_find(const struct import *im, const Onnx__NodeProto *node)
+{
+    if (!im->functions) return NULL;
+    return keyed_find(im->functions, key(im->tmp, node->domain, node->op_type, node->overload));
+}
+
+void collect_functions(struct import *im)
+{
+    for (size_t i = 0; i < im->model->n_functions; i++) {
+        const Onnx__FunctionProto *f = im->model->functions[i];
+        const char *text = key(im->tmp, f->domain, f->name, f->overload);
+        if (keyed_find(im->functions, text)) fail("%s: function '%s' of domain '%s' is defined twice", im->path, text_or(f->name, ""), text_or(f->domain, ""));
+        keyed_add(im->tmp, &im->functions, text, f);
+    }
+}
+
+static void check_depth(const struct import *im, const struct scope *caller, const Onnx__FunctionProto *f)
+{
+    int depth = 0;
+    for (const struct scope *at = caller; at; at = at->caller, depth++)
+        if (at->function == f) fail("%s: function '%s' calls itself", im->path, text_or(f->name, ""));
+    if (depth > MAX_CALLS) fail("%s: function calls are nested more than %d deep", im->path, MAX_CALLS);
+}
+
+static bool gives(const Onnx__NodeProto *call, const char *name)
+{
+    return find_attribute(call, name) != NULL;
+}
+
+/* The call's attributes, then the defaults it leaves out. */
+static void collect_arguments(struct import *im, struct scope *scope, const Onnx__NodeProto *call, const Onnx__FunctionProto *f)
+{
+    scope->argument = NEWN(im->tmp, Onnx__AttributeProto *, call->n_attribute + f->n_attribute_proto + 1);
+    for (size_t i = 0; i < call->n_attribute; i++) scope->argument[scope->nargument++] = call->attribute[i];
+    for (size_t i = 0; i < f->n_attribute_proto; i++)
+        if (!gives(call, text_or(f->attribute_proto[i]->name, ""))) scope->argument[scope->nargument++] = f->attribute_proto[i];
+}
+
+/* An absent argument: its parameter reads as absent in the body too. */
+static void drop_absent(struct import *im, const Onnx__NodeProto *call, const Onnx__FunctionProto *f, Onnx__NodeProto *node)
+{
+    char **in = NEWN(im->tmp, char *, node->n_input + 1);
+    for (size_t i = 0; i < node->n_input; i++) {
+        in[i] = node->input[i];
+        for (size_t k = 0; k < f->n_input; k++)
+            if (!strcmp(in[i], f->input[k]) && (k >= call->n_input || !*call->input[k])) in[i] = arena_strdup(im->tmp, "");
+    }
+    node->input = in;
+}
+
+static void bind_parameters(struct import *im, struct scope *caller, struct scope *scope, const Onnx__NodeProto *call, const Onnx__FunctionProto *f, const char *where)
+{
+    if (call->n_input > f->n_input || call->n_output > f->n_output)
+        fail("%s: %s has %zu operands and %zu results, its function has %zu and %zu", im->path, where, call->n_input, call->n_output, f->n_input, f->n_output);
+    for (size_t i = 0; i < call->n_input; i++)
+        if (*call->input[i]) scope_bind(im, scope, f->input[i], scope_read(im, caller, call->input[i], where));
+}
+
+/* A result that is a parameter, or one result given twice, needs a node of its own. */
+static void copy_result(struct import *im, struct scope *caller, const char *name, struct value *from, const char *where)
+{
+    const struct op *op = op_find("", "Identity");
+    struct node *node = graph_node(im->graph, op, arena_printf(im->arena, "%s_copy", name), 1, &from, 1);
+    node_output(im->graph, node, 0, scope_define(im, caller, name, where));
+    node->opset = FORM_OPSET;
+    graph_append(im->graph, node);
+}
+
+/* The body defines its result under the caller's value: the name is known to the scope, its definition is the body's. */
+static void return_results(struct import *im, struct scope *caller, struct scope *scope, const Onnx__NodeProto *call, const Onnx__FunctionProto *f, const char *where)
+{
+    for (size_t i = 0; i < call->n_output; i++) {
+        if (!*call->output[i]) continue;
+        struct value *value = scope_find(scope, f->output[i]);
+        if (!value) fail("%s: function '%s' does not produce its result '%s'", im->path, text_or(f->name, ""), f->output[i]);
+        copy_result(im, caller, call->output[i], value, where);
+    }
+}
+
+void inline_call(struct import *im, struct scope *caller, const Onnx__NodeProto *call, const Onnx__FunctionProto *f)
+{
+    const char *where = node_label(im, call);
+    check_depth(im, caller, f);
+    struct scope scope = { .prefix = arena_printf(im->tmp, "%s/", unique_node_name(im, caller, call)), .nopset = f->n_opset_import,
+                           .opset = f->opset_import, .function = f, .caller = caller };
+    collect_arguments(im, &scope, call, f);
+    bind_parameters(im, caller, &scope, call, f, where);
+    for (size_t i = 0; i < f->n_node; i++) {
+        Onnx__NodeProto node = *f->node[i];
+        drop_absent(im, call, f, &node);
+        import_node(im, &scope, &node);
+    }
+    return_results(im, caller, &scope, call, f, where);
+    scope_close(im, &scope);
+}

@@ -1,0 +1,122 @@
+/* onnx, private: what the files of this folder share. Nothing outside src/onnx includes it; it shows protobuf.
+ *
+ * A model is imported in three steps: wire.c checks the bytes and finds the big initializers, so that the message that protobuf-c
+ * unpacks holds no weights; load.c, node.c and inline.c walk the message with a scope per graph or function call, which maps
+ * names of the file to values of the IR; upgrade.c brings every node to the form its row describes before decode.c reads it. */
+#ifndef TPC_ONNX_PRIVATE_H
+#define TPC_ONNX_PRIVATE_H
+
+#include "onnx/onnx.h"
+#include "onnx/onnx.pb-c.h"
+
+/* uthash allocates from the arena that is called hash_arena where the macro is used. */
+#define uthash_malloc(size) arena_alloc(hash_arena, (size))
+#define uthash_free(at, size) ((void)(at))
+#include <uthash.h>
+
+#define OLDEST_OPSET 7
+#define FORM_OPSET 23       /* the form the rows describe */
+#define NEWEST_OPSET 28     /* later ones may change what an op means */
+#define INLINE_BYTES 1024   /* constants below stay in the message */
+
+/* ---- wire.c ------------------------------------------------------------------------------------------------------------------ */
+struct extent { int64_t tag, begin, end; };                  /* a length-delimited field: where its tag is, and its content */
+struct wire_initializer { struct extent message, raw; };     /* raw.end == 0: no raw_data */
+struct wire_index { struct extent graph; VEC(struct wire_initializer) initializers; };
+/* Checks structure, wire types, lengths and depth. Failure: "PATH: not WHAT: ... at byte N". index may be NULL. */
+void wire_check(struct arena *, const char *path, const char *what, struct map, const ProtobufCMessageDescriptor *, struct wire_index *);
+/* A copy of the model without the raw_data of initializers of INLINE_BYTES and more. */
+struct map wire_strip(struct arena *, struct map, const struct wire_index *);
+bool wire_stripped(const struct wire_initializer *);
+/* Unpacks into the arena; bytes must have passed wire_check. */
+void *wire_unpack(struct arena *, const char *path, const char *what, struct map, const ProtobufCMessageDescriptor *);
+
+/* ---- names: scope.c ------------------------------------------------------------------------------------------------------------ */
+struct import;
+struct name {                        /* one name of a scope */
+    const char *text;
+    struct value *value;
+    bool defined;                    /* produced, an input, or a constant */
+    const char *reader;              /* who used it before it was defined; for messages */
+    UT_hash_handle hh;
+};
+struct scope {
+    const char *prefix;              /* "" for the main graph, else "call/" */
+    struct name *names;
+    size_t nopset;
+    Onnx__OperatorSetIdProto **opset;
+    const Onnx__FunctionProto *function;         /* NULL: the main graph */
+    size_t nargument;
+    Onnx__AttributeProto **argument;             /* the call's attributes and the function's defaults */
+    const struct scope *caller;
+};
+struct value *scope_read(struct import *, struct scope *, const char *name, const char *reader);
+/* Twice is a failure. */
+struct value *scope_define(struct import *, struct scope *, const char *name, const char *definer);
+/* The name stands for a value that exists already. */
+void scope_bind(struct import *, struct scope *, const char *name, struct value *);
+/* The value of a defined name, or NULL. */
+struct value *scope_find(const struct scope *, const char *name);
+/* A key no file can hold, for values we make; define it later by scope_define, or now: scope_ints. */
+char *scope_fresh(struct import *, const char *display);
+char *scope_ints(struct import *, struct scope *, const char *display, size_t n, const int64_t *);
+char *scope_scalar(struct import *, struct scope *, const char *display, double);
+void scope_close(struct import *, struct scope *);           /* every name that was read is defined, else failure */
+int scope_opset(const struct import *, const struct scope *, const char *domain, const char *where);
+
+/* ---- the import as a whole: load.c ----------------------------------------------------------------------------------------------- */
+struct text_key { const char *text; const void *item; UT_hash_handle hh; };
+struct import {
+    struct arena *arena, *tmp;       /* tmp: dies with the load */
+    struct graph *graph;
+    struct alg *alg;
+    const char *path;
+    bool need_data;
+    const Onnx__ModelProto *model;
+    struct text_key *functions;      /* "domain\nname\noverload" -> FunctionProto */
+    struct text_key *declared;       /* value name -> ValueInfoProto, for outputs of ops without a row */
+    struct text_key *node_names;
+    struct text_key *files;          /* location -> struct external_file */
+    int fresh;
+};
+const void *keyed_find(const struct text_key *, const char *text);
+void keyed_add(struct arena *, struct text_key **, const char *text, const void *item);
+const char *plain_domain(const char *domain);                /* NULL and "ai.onnx" are "" */
+const char *text_or(const char *text, const char *otherwise);
+/* The type a ValueInfoProto declares; false: no tensor, or no rank. sized: absent dimensions become symbols NAME_axis. */
+const struct dim *dim_param_parse(struct alg *, const char *text);
+bool declared_type(struct import *, const Onnx__ValueInfoProto *, struct type *out);
+
+/* ---- node.c, inline.c ---------------------------------------------------------------------------------------------------------------- */
+const char *node_label(struct import *, const Onnx__NodeProto *);
+void import_node(struct import *, struct scope *, const Onnx__NodeProto *);
+/* In the form of the rows, attributes resolved: becomes a node or a constant. */
+void import_plain(struct import *, struct scope *, const Onnx__NodeProto *, int opset);
+char *unique_node_name(struct import *, const struct scope *, const Onnx__NodeProto *);
+void import_constant(struct import *, struct value *, struct constant *);
+void collect_functions(struct import *);
+const Onnx__FunctionProto *function_find(const struct import *, const Onnx__NodeProto *);
+void inline_call(struct import *, struct scope *, const Onnx__NodeProto *, const Onnx__FunctionProto *);
+/* A shallow copy whose attributes hold no reference. */
+Onnx__NodeProto *resolve_attributes(struct import *, const struct scope *, const Onnx__NodeProto *);
+
+/* ---- upgrade.c ------------------------------------------------------------------------------------------------------------------------- */
+/* Changes node in place and may import helper nodes; a form that can't be upgraded is a failure. */
+void upgrade_node(struct import *, struct scope *, Onnx__NodeProto *, int opset);
+/* The version since which op has another form than at opset, up to the form of the rows; 0: same form. */
+int form_changed(const char *op, int opset);
+
+/* ---- decode.c, tensor.c, external.c ---------------------------------------------------------------------------------------------------- */
+Onnx__AttributeProto *find_attribute(const Onnx__NodeProto *, const char *name);
+void decode_attributes(struct import *, const Onnx__NodeProto *, struct node *);
+void raw_attributes(struct import *, const struct scope *, const Onnx__NodeProto *, struct node *);
+const char *data_type_text(struct arena *, int data_type);
+/* what: "initializer 'w'"; raw: its place in the model file when it was stripped, or NULL. */
+struct constant *tensor_constant(struct import *, const Onnx__TensorProto *, const char *what, const struct extent *raw);
+/* dtype, dims and byte length; failures start with "PATH: WHAT". */
+enum dtype tensor_layout(struct arena *, const Onnx__TensorProto *, const char *path, const char *what, int64_t *dim, int64_t *bytes);
+/* The little-endian bytes of an inline tensor, into out. */
+void tensor_bytes_of(const Onnx__TensorProto *, enum dtype, int64_t bytes, const char *path, const char *what, void *out);
+struct source external_source(struct import *, const Onnx__TensorProto *, const char *what, int64_t bytes);
+
+#endif

@@ -1,0 +1,453 @@
+/* A graph to a model file, and its weights to a data file beside it.
+ *
+ * Everything is ordered by the graph, so the same graph gives the same bytes. The message holds what is small (weights are
+ * external), so it is packed in memory; weights are streamed from their mapped sources, range by range. */
+#include <errno.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "onnx/private.h"
+#include "op/op.h"
+
+#define MIN_IR 10
+#define ALIGN_SMALL 64
+#define ALIGN_BIG 4096
+#define BIG_BYTES ((int64_t)1 << 20)
+#define INLINE_INTS 65536          /* int64 constants below stay inline: shape inference reads no external data */
+
+struct save {
+    struct arena *tmp;
+    const struct graph *graph;
+    const char *path;
+    const struct save_options *options;
+    int64_t offset;                  /* where the next external weight may begin */
+    bool *used, *size;               /* by value id: read by a node or output; read as a size */
+    VEC(struct saved_weight) weights;
+};
+
+#define PROTO(s, type, lower) onnx__##lower##__new((s)->tmp)
+#define DEFINE_NEW(type, lower) \
+    static Onnx__##type *onnx__##lower##__new(struct arena *arena) \
+    { \
+        Onnx__##type *item = NEW(arena, Onnx__##type); \
+        onnx__##lower##__init(item); \
+        return item; \
+    }
+DEFINE_NEW(ModelProto, model_proto)
+DEFINE_NEW(GraphProto, graph_proto)
+DEFINE_NEW(NodeProto, node_proto)
+DEFINE_NEW(AttributeProto, attribute_proto)
+DEFINE_NEW(TensorProto, tensor_proto)
+DEFINE_NEW(ValueInfoProto, value_info_proto)
+DEFINE_NEW(TypeProto, type_proto)
+DEFINE_NEW(TypeProto__Tensor, type_proto__tensor)
+DEFINE_NEW(TensorShapeProto, tensor_shape_proto)
+DEFINE_NEW(TensorShapeProto__Dimension, tensor_shape_proto__dimension)
+DEFINE_NEW(StringStringEntryProto, string_string_entry_proto)
+DEFINE_NEW(OperatorSetIdProto, operator_set_id_proto)
+
+static char *text(struct save *s, const char *from)
+{
+    return arena_strdup(s->tmp, from);
+}
+
+static Onnx__StringStringEntryProto *entry(struct save *s, const char *key, const char *value)
+{
+    Onnx__StringStringEntryProto *e = PROTO(s, StringStringEntryProto, string_string_entry_proto);
+    e->key = text(s, key);
+    e->value = text(s, value);
+    return e;
+}
+
+/* ---- types ---- */
+
+/* A symbol is written by its name where that reads back as the same symbol. */
+static char *dim_text(struct save *s, const struct dim *d)
+{
+    if (d->kind == DIM_SYM && dim_param_parse(s->graph->alg, d->name) == d) return text(s, d->name);
+    return dim_str(s->tmp, d);
+}
+
+static Onnx__TensorShapeProto__Dimension *save_dim(struct save *s, const struct dim *d)
+{
+    Onnx__TensorShapeProto__Dimension *out = PROTO(s, TensorShapeProto__Dimension, tensor_shape_proto__dimension);
+    int64_t n;
+    if (dim_is_int(d, &n)) {
+        out->value_case = ONNX__TENSOR_SHAPE_PROTO__DIMENSION__VALUE_DIM_VALUE;
+        out->dim_value = n;
+    } else {
+        out->value_case = ONNX__TENSOR_SHAPE_PROTO__DIMENSION__VALUE_DIM_PARAM;
+        out->dim_param = dim_text(s, d);
+    }
+    return out;
+}
+
+static Onnx__TypeProto *save_type(struct save *s, const struct type *type)
+{
+    Onnx__TypeProto *out = PROTO(s, TypeProto, type_proto);
+    Onnx__TypeProto__Tensor *tensor = PROTO(s, TypeProto__Tensor, type_proto__tensor);
+    Onnx__TensorShapeProto *shape = PROTO(s, TensorShapeProto, tensor_shape_proto);
+    shape->dim = NEWN(s->tmp, Onnx__TensorShapeProto__Dimension *, type->rank + 1);
+    for (int i = 0; i < type->rank; i++) shape->dim[shape->n_dim++] = save_dim(s, type->dim[i]);
+    tensor->has_elem_type = 1;
+    tensor->elem_type = (int32_t)type->dtype;
+    tensor->shape = shape;
+    out->value_case = ONNX__TYPE_PROTO__VALUE_TENSOR_TYPE;
+    out->tensor_type = tensor;
+    return out;
+}
+
+static Onnx__ValueInfoProto *save_info(struct save *s, const struct value *value)
+{
+    Onnx__ValueInfoProto *out = PROTO(s, ValueInfoProto, value_info_proto);
+    out->name = text(s, value->name);
+    if (value->type.dtype != DT_NONE) out->type = save_type(s, &value->type);
+    return out;
+}
+
+/* ---- constants ---- */
+
+static void save_dims(struct save *s, Onnx__TensorProto *t, const struct value *value, const struct constant *c)
+{
+    bool typed = value && value->type.dtype != DT_NONE;
+    int rank = typed ? value->type.rank : c->rank;
+    t->dims = NEWN(s->tmp, int64_t, rank + 1);
+    t->n_dims = (size_t)rank;
+    for (int i = 0; i < rank; i++) {
+        t->dims[i] = c->dim[i];
+        if (typed && !dim_is_int(value->type.dim[i], &t->dims[i])) bug("constant '%s' has a symbolic dimension", value->name);
+    }
+    t->has_data_type = 1;
+    t->data_type = (int32_t)c->dtype;
+}
+
+static int64_t tensor_length(const Onnx__TensorProto *t, enum dtype dtype, const char *name)
+{
+    int64_t elements, bytes;
+    if (!sizes_product(t->dims, (int)t->n_dims, &elements) || !mul_i64(elements, (int64_t)dtype_size(dtype), &bytes)) bug("constant '%s' has a size out of range", name);
+    return bytes;
+}
+
+/* The ranges of the source's bytes that make up this constant here. */
+static struct saved_weight weight_of(struct save *s, const struct value *value, int64_t bytes)
+{
+    struct saved_weight w = { .value = value, .bytes = bytes };
+    if (s->options->ranges) w.nrange = s->options->ranges(s->options->ranges_data, value, &w.range);
+    if (!s->options->ranges || !w.range) {
+        struct range *whole = NEW(s->tmp, struct range);
+        *whole = (struct range){ 0, value->constant->bytes };
+        w.range = whole;
+        w.nrange = 1;
+    }
+    int64_t total = 0;
+    for (int i = 0; i < w.nrange; i++) {
+        const struct range *r = &w.range[i];
+        if (r->offset < 0 || r->bytes < 0 || r->offset > value->constant->bytes - r->bytes) bug("constant '%s': range outside its source", value->name);
+        if (!add_i64(total, r->bytes, &total)) bug("constant '%s': ranges overflow", value->name);
+    }
+    if (total != bytes) bug("constant '%s': ranges of %lld bytes, its type needs %lld", value->name, (long long)total, (long long)bytes);
+    return w;
+}
+
+static void put_raw(struct save *s, Onnx__TensorProto *t, const struct saved_weight *w)
+{
+    uint8_t *out = arena_alloc(s->tmp, w->bytes ? (size_t)w->bytes : 1);
+    t->has_raw_data = 1;
+    t->raw_data = (ProtobufCBinaryData){ (size_t)w->bytes, out };
+    if (!w->bytes) return;
+    const uint8_t *from = constant_data(w->value->constant, w->value->name);
+    for (int i = 0; i < w->nrange; out += w->range[i].bytes, i++) memcpy(out, from + w->range[i].offset, (size_t)w->range[i].bytes);
+}
+
+static const char *base_name(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    return slash ? slash + 1 : path;
+}
+
+static void put_external(struct save *s, Onnx__TensorProto *t, struct saved_weight *w)
+{
+    int64_t align = w->bytes >= BIG_BYTES ? ALIGN_BIG : ALIGN_SMALL;
+    w->offset = (s->offset + align - 1) / align * align;
+    s->offset = w->offset + w->bytes;
+    t->has_data_location = 1;
+    t->data_location = ONNX__TENSOR_PROTO__DATA_LOCATION__EXTERNAL;
+    t->external_data = NEWN(s->tmp, Onnx__StringStringEntryProto *, 3);
+    t->external_data[t->n_external_data++] = entry(s, "location", base_name(s->options->data_path));
+    t->external_data[t->n_external_data++] = entry(s, "offset", arena_printf(s->tmp, "%lld", (long long)w->offset));
+    t->external_data[t->n_external_data++] = entry(s, "length", arena_printf(s->tmp, "%lld", (long long)w->bytes));
+    VEC_PUSH(s->tmp, &s->weights, *w);
+}
+
+static bool stays_inline(const struct save *s, const struct value *value, int64_t bytes)
+{
+    if (!s->options->data_path || value->constant->bytes < INLINE_BYTES) return true;
+    return s->size[value->id] || (value->constant->dtype == DT_I64 && bytes < INLINE_INTS);
+}
+
+static Onnx__TensorProto *save_constant(struct save *s, const struct value *value)
+{
+    Onnx__TensorProto *t = PROTO(s, TensorProto, tensor_proto);
+    t->name = text(s, value->name);
+    save_dims(s, t, value, value->constant);
+    struct saved_weight w = weight_of(s, value, tensor_length(t, value->constant->dtype, value->name));
+    if (stays_inline(s, value, w.bytes)) put_raw(s, t, &w);
+    else put_external(s, t, &w);
+    return t;
+}
+
+static Onnx__TensorProto *save_attribute_tensor(struct save *s, struct constant *c, const char *name)
+{
+    Onnx__TensorProto *t = PROTO(s, TensorProto, tensor_proto);
+    save_dims(s, t, NULL, c);
+    uint8_t *out = arena_alloc(s->tmp, c->bytes ? (size_t)c->bytes : 1);
+    if (c->bytes) memcpy(out, constant_data(c, name), (size_t)c->bytes);
+    t->has_raw_data = 1;
+    t->raw_data = (ProtobufCBinaryData){ (size_t)c->bytes, out };
+    return t;
+}
+
+/* ---- attributes and nodes ---- */
+
+static bool is_default(const struct attr *a, const struct op_attr *known)
+{
+    const struct attr *d = &known->value;
+    if (!known->has_default) return false;
+    switch (a->kind) {
+    case ATTR_INT: return a->i == d->i;
+    case ATTR_FLOAT: return !memcmp(&(float){ (float)a->f }, &(float){ (float)d->f }, sizeof(float));
+    case ATTR_STRING: return !strcmp(a->s, d->s);
+    case ATTR_INTS: return a->n == d->n && (!a->n || !memcmp(a->ints, d->ints, (size_t)a->n * sizeof *a->ints));
+    default: return false;
+    }
+}
+
+static void set_list(struct save *s, Onnx__AttributeProto *out, const struct attr *a)
+{
+    if (a->kind == ATTR_INTS) {
+        out->ints = NEWN(s->tmp, int64_t, a->n + 1);
+        for (int i = 0; i < a->n; i++) out->ints[out->n_ints++] = a->ints[i];
+        return;
+    }
+    out->floats = NEWN(s->tmp, float, a->n + 1);
+    for (int i = 0; i < a->n; i++) out->floats[out->n_floats++] = (float)a->floats[i];
+}
+
+static Onnx__AttributeProto *save_attribute(struct save *s, const struct attr *a)
+{
+    Onnx__AttributeProto *out = PROTO(s, AttributeProto, attribute_proto);
+    out->name = text(s, a->name);
+    out->has_type = 1;
+    switch (a->kind) {
+    case ATTR_INT: out->type = ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__INT; out->has_i = 1; out->i = a->i; break;
+    case ATTR_FLOAT: out->type = ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__FLOAT; out->has_f = 1; out->f = (float)a->f; break;
+    case ATTR_STRING:
+        out->type = ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__STRING;
+        out->has_s = 1;
+        out->s = (ProtobufCBinaryData){ strlen(a->s), (uint8_t *)text(s, a->s) };
+        break;
+    case ATTR_INTS: out->type = ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__INTS; set_list(s, out, a); break;
+    case ATTR_FLOATS: out->type = ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__FLOATS; set_list(s, out, a); break;
+    case ATTR_TENSOR: out->type = ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__TENSOR; out->t = save_attribute_tensor(s, a->tensor, a->name); break;
+    default: bug("attribute '%s' of kind %d can't be written", a->name, (int)a->kind);
+    }
+    return out;
+}
+
+static Onnx__AttributeProto *save_raw(struct save *s, const struct attr *a)
+{
+    return wire_unpack(s->tmp, s->path, "writable (a raw attribute)", (struct map){ a->raw, (size_t)a->n }, &onnx__attribute_proto__descriptor);
+}
+
+static void save_attributes(struct save *s, const struct node *node, Onnx__NodeProto *out)
+{
+    out->attribute = NEWN(s->tmp, Onnx__AttributeProto *, node->nattr + 1);
+    for (int i = 0; i < node->nattr; i++) {
+        const struct attr *a = &node->attr[i];
+        if (a->kind == ATTR_DIMS || !a->set) continue;
+        if (a->kind == ATTR_RAW) out->attribute[out->n_attribute++] = save_raw(s, a);
+        else if (!node->op || !is_default(a, &node->op->attr[i])) out->attribute[out->n_attribute++] = save_attribute(s, a);
+    }
+}
+
+static char **save_names(struct save *s, int n, struct value *const *values, size_t *count)
+{
+    while (n && !values[n - 1]) n--;
+    char **out = NEWN(s->tmp, char *, n + 1);
+    for (int i = 0; i < n; i++) out[i] = text(s, values[i] ? values[i]->name : "");
+    *count = (size_t)n;
+    return out;
+}
+
+static Onnx__NodeProto *save_node(struct save *s, const struct node *node)
+{
+    Onnx__NodeProto *out = PROTO(s, NodeProto, node_proto);
+    out->op_type = text(s, node->optype);
+    if (*node->domain) out->domain = text(s, node->domain);
+    out->name = text(s, node->name);
+    out->input = save_names(s, node->nin, node->in, &out->n_input);
+    out->output = save_names(s, node->nout, node->out, &out->n_output);
+    save_attributes(s, node, out);
+    return out;
+}
+
+/* ---- the graph ---- */
+
+static void mark_uses(struct save *s)
+{
+    const struct graph *g = s->graph;
+    s->used = NEWN(s->tmp, bool, g->values.n + 1);
+    s->size = NEWN(s->tmp, bool, g->values.n + 1);
+    for (int i = 0; i < g->outputs.n; i++) s->used[g->outputs.at[i]->id] = true;
+    for (int i = 0; i < g->nodes.n; i++) {
+        const struct node *node = g->nodes.at[i];
+        for (int k = 0; k < node->nin; k++) {
+            if (!node->in[k]) continue;
+            s->used[node->in[k]->id] = true;
+            if (node->op && node->op->nin && node->op->in[k < node->op->nin ? k : node->op->nin - 1].size) s->size[node->in[k]->id] = true;
+        }
+    }
+}
+
+static void save_constants(struct save *s, Onnx__GraphProto *out)
+{
+    out->initializer = NEWN(s->tmp, Onnx__TensorProto *, s->graph->values.n + 1);
+    for (int i = 0; i < s->graph->values.n; i++) {
+        const struct value *value = s->graph->values.at[i];
+        if (value->constant && s->used[value->id]) out->initializer[out->n_initializer++] = save_constant(s, value);
+    }
+}
+
+/* Results of ops without a row have no other type than the declared one. */
+static void save_value_info(struct save *s, Onnx__GraphProto *out)
+{
+    out->value_info = NEWN(s->tmp, Onnx__ValueInfoProto *, s->graph->values.n + 1);
+    for (int i = 0; i < s->graph->nodes.n; i++) {
+        const struct node *node = s->graph->nodes.at[i];
+        for (int k = 0; !node->op && k < node->nout; k++)
+            if (node->out[k] && node->out[k]->type.dtype != DT_NONE) out->value_info[out->n_value_info++] = save_info(s, node->out[k]);
+    }
+}
+
+static Onnx__GraphProto *save_graph(struct save *s)
+{
+    const struct graph *g = s->graph;
+    Onnx__GraphProto *out = PROTO(s, GraphProto, graph_proto);
+    out->name = text(s, g->name && *g->name ? g->name : "graph");
+    mark_uses(s);
+    out->node = NEWN(s->tmp, Onnx__NodeProto *, g->nodes.n + 1);
+    for (int i = 0; i < g->nodes.n; i++) out->node[out->n_node++] = save_node(s, g->nodes.at[i]);
+    save_constants(s, out);
+    out->input = NEWN(s->tmp, Onnx__ValueInfoProto *, g->inputs.n + 1);
+    for (int i = 0; i < g->inputs.n; i++) out->input[out->n_input++] = save_info(s, g->inputs.at[i]);
+    out->output = NEWN(s->tmp, Onnx__ValueInfoProto *, g->outputs.n + 1);
+    for (int i = 0; i < g->outputs.n; i++) out->output[out->n_output++] = save_info(s, g->outputs.at[i]);
+    save_value_info(s, out);
+    return out;
+}
+
+/* ---- the model ---- */
+
+static int64_t domain_version(const struct graph *g, const char *domain)
+{
+    if (!*domain) return g->opset;
+    for (int i = 0; i < g->opsets.n; i++)
+        if (!strcmp(g->opsets.at[i].key, domain)) return strtoll(g->opsets.at[i].text, NULL, 10);
+    return 1;
+}
+
+static void import_domain(struct save *s, Onnx__ModelProto *model, const char *domain)
+{
+    for (size_t i = 0; i < model->n_opset_import; i++)
+        if (!strcmp(model->opset_import[i]->domain, domain)) return;
+    Onnx__OperatorSetIdProto *o = PROTO(s, OperatorSetIdProto, operator_set_id_proto);
+    o->domain = text(s, domain);
+    o->has_version = 1;
+    o->version = domain_version(s->graph, domain);
+    Onnx__OperatorSetIdProto **list = NEWN(s->tmp, Onnx__OperatorSetIdProto *, model->n_opset_import + 1);
+    for (size_t i = 0; i < model->n_opset_import; i++) list[i] = model->opset_import[i];
+    list[model->n_opset_import++] = o;
+    model->opset_import = list;
+}
+
+static Onnx__ModelProto *save_model(struct save *s)
+{
+    const struct graph *g = s->graph;
+    Onnx__ModelProto *model = PROTO(s, ModelProto, model_proto);
+    model->has_ir_version = 1;
+    model->ir_version = g->ir_version > MIN_IR ? g->ir_version : MIN_IR;
+    model->producer_name = text(s, s->options->producer ? s->options->producer : "tpc");
+    model->graph = save_graph(s);
+    import_domain(s, model, "");
+    for (int i = 0; i < g->nodes.n; i++) import_domain(s, model, g->nodes.at[i]->domain);
+    model->metadata_props = NEWN(s->tmp, Onnx__StringStringEntryProto *, g->meta.n + 1);
+    for (int i = 0; i < g->meta.n; i++) model->metadata_props[model->n_metadata_props++] = entry(s, g->meta.at[i].key, g->meta.at[i].text);
+    return model;
+}
+
+/* ---- writing ---- */
+
+static FILE *open_file(const char *path)
+{
+    FILE *f = fopen(path, "wb");
+    if (!f) fail("%s: can't be written: %s", path, strerror(errno));
+    return f;
+}
+
+static void put(FILE *f, const char *path, const void *from, size_t bytes)
+{
+    if (bytes && fwrite(from, 1, bytes, f) != bytes) fail("%s: can't be written: %s", path, strerror(errno));
+}
+
+static void close_file(FILE *f, const char *path)
+{
+    if (fclose(f)) fail("%s: can't be written: %s", path, strerror(errno));
+}
+
+static void pad(FILE *f, const char *path, int64_t bytes)
+{
+    static const uint8_t zeros[ALIGN_BIG];
+    while (bytes > 0) {
+        int64_t n = bytes < ALIGN_BIG ? bytes : ALIGN_BIG;
+        put(f, path, zeros, (size_t)n);
+        bytes -= n;
+    }
+}
+
+static void write_data(const struct save *s)
+{
+    const char *path = s->options->data_path;
+    FILE *f = open_file(path);
+    int64_t at = 0;
+    for (int i = 0; i < s->weights.n; i++) {
+        const struct saved_weight *w = &s->weights.at[i];
+        pad(f, path, w->offset - at);
+        const uint8_t *from = w->bytes ? constant_data(w->value->constant, w->value->name) : NULL;
+        for (int k = 0; k < w->nrange && from; k++) put(f, path, from + w->range[k].offset, (size_t)w->range[k].bytes);
+        at = w->offset + w->bytes;
+    }
+    close_file(f, path);
+}
+
+static void write_model(const struct save *s, const Onnx__ModelProto *model)
+{
+    size_t bytes = onnx__model_proto__get_packed_size(model);
+    if (bytes > INT_MAX) fail("%s: can't be written: the message would have %zu bytes, less than 2 GiB are possible", s->path, bytes);
+    uint8_t *packed = arena_alloc(s->tmp, bytes);
+    onnx__model_proto__pack(model, packed);
+    FILE *f = open_file(s->path);
+    put(f, s->path, packed, bytes);
+    close_file(f, s->path);
+}
+
+int64_t onnx_save(const struct graph *g, const char *path, const struct save_options *options)
+{
+    struct save s = { .tmp = arena_new(), .graph = g, .path = path, .options = options };
+    const Onnx__ModelProto *model = save_model(&s);
+    bool writes = options->data_path && !options->skip_data;
+    if (writes) write_data(&s);
+    write_model(&s, model);
+    arena_free(s.tmp);
+    return writes ? s.offset : 0;
+}
