@@ -33,7 +33,7 @@ const struct dim *dim_add(struct alg *, const struct dim *, const struct dim *);
 const struct dim *dim_sub(struct alg *, const struct dim *, const struct dim *);
 const struct dim *dim_neg(struct alg *, const struct dim *);
 const struct dim *dim_mul(struct alg *, const struct dim *, const struct dim *);
-/* Floor division and floor modulus. A divisor of 0 is a failure. */
+/* Floor division and floor modulus. A divisor of 0 is a failure. a mod b is made as a - b*(a/b): no DIM_MOD is ever built. */
 const struct dim *dim_div(struct alg *, const struct dim *, const struct dim *);
 const struct dim *dim_mod(struct alg *, const struct dim *, const struct dim *);
 const struct dim *dim_min(struct alg *, const struct dim *, const struct dim *);
@@ -111,7 +111,7 @@ const struct split *split_list(struct alg *, int ranks, int64_t n, const int *co
 /* Every rank holds all of n (integer or symbolic: one interval, scaled by inner = n). */
 const struct split *split_whole(struct alg *, int ranks, const struct dim *n);
 const struct dim *split_size(struct alg *, const struct split *);              /* outer * n * inner */
-/* The split of outer * size * inner that deals the middle by s. */
+/* The split of outer * size * inner that deals the middle by s. NULL when its list would have more than a million intervals. */
 const struct split *split_scale(struct alg *, const struct split *, const struct dim *outer, const struct dim *inner);
 /* The inverse: the split of size / (outer * inner), or NULL where s cuts inside inner or differs between the outer repetitions. */
 const struct split *split_divide(struct alg *, const struct split *, const struct dim *outer, const struct dim *inner);
@@ -132,7 +132,7 @@ const struct dim *split_start(struct alg *, const struct split *, int rank);
 /* Concrete pieces of rank r for given symbol values: out gets global [lo, hi) element ranges of the dimension in order. Arena
  * allocated; -1 when a symbol is unbound. owned: only indices that no lower rank holds. */
 int split_pieces(struct arena *, const struct split *, int rank, bool owned, const struct bindings *, struct interval **out);
-/* "t4 0-16/16-32/32-48/48-64", "t4 S*64: balanced(S)*64" ...: one token without spaces; parses back to the same pointer. */
+/* "t4:64:0-16/16-32/32-48/48-64", "t4:balanced(S);inner=64", "t4:whole(S)" (grammar in split_text.c): one token without spaces; parses back to the same pointer. */
 char *split_str(struct arena *, const struct split *);
 const struct split *split_parse(struct alg *, const char *text, const char **error);
 

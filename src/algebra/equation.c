@@ -209,13 +209,15 @@ static void learn_order(struct alg *alg, const struct dim *choice, const struct 
     }
 }
 
-/* A symbol that takes another's place keeps both facts. */
-static void merge_facts(const struct dim *gone, const struct dim *kept)
+/* What takes a symbol's place is bound as that was. */
+static void merge_facts(struct alg *alg, const struct dim *gone, const struct dim *kept)
 {
-    if (gone->kind == DIM_SYM && kept->kind == DIM_SYM) {
-        raise_lo(cell_of(kept), gone->lo);
-        lower_hi(cell_of(kept), gone->hi);
-    }
+    if (gone->kind != DIM_SYM || gone->lo == UNBOUNDED_LO)
+        return;
+    raise_lo(cell_of(kept), gone->lo);
+    lower_hi(cell_of(kept), gone->hi);
+    if (kept->lo < gone->lo)
+        VEC_PUSH(alg->arena, &alg->nonnegative, dim_sub(alg, kept, dim_int(alg, gone->lo)));
 }
 
 static void add_rule(struct alg *alg, const struct poly *p, int i)
@@ -229,7 +231,7 @@ static void add_rule(struct alg *alg, const struct poly *p, int i)
     int64_t coef = t.coef < 0 ? -t.coef : t.coef;
     if (coef == 1 && t.mono->kind != DIM_MUL) {
         learn_order(alg, t.mono, right);
-        merge_facts(t.mono, right);
+        merge_facts(alg, t.mono, right);
         cell_of(t.mono)->rule = right;
     } else
         VEC_PUSH(alg->arena, &alg->rules, ((struct rule){coef, t.mono, right}));

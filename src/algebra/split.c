@@ -1,0 +1,508 @@
+/* split.c: how a dimension is dealt to ranks, in one canonical and interned form, and the exact operations on that form.
+ *
+ * The invariants of a listed split: intervals are not empty, adjoining ones of a rank are joined; outer and inner have no integer
+ * factor left but 1, for it was multiplied into the pattern; a split that gives every rank everything is one interval (of the
+ * integer size, or of 1 with the symbolic size as inner). A balanced split has a symbolic n and at least two ranks.
+ * Nothing is approximated: an operation whose result is no split of this form returns NULL.
+ */
+#include "algebra/cell.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { MAX_RANKS = 1 << 16, MAX_INTERVALS = 1 << 20 };
+
+struct split_cell { struct split s; UT_hash_handle hh; int64_t key[]; };
+
+/* A pattern while it is built. */
+struct held { VEC(struct interval) list; };
+struct pattern { struct arena *arena; int ranks; int64_t n; struct held *rank; };
+
+/* ---- patterns ---- */
+
+static struct pattern pattern_new(struct alg *alg, int ranks, int64_t n)
+{
+    require(ranks >= 1 && ranks <= MAX_RANKS && n >= 0);
+    return (struct pattern){alg->arena, ranks, n, NEWN(alg->arena, struct held, ranks)};
+}
+
+/* Appends to what the rank holds, joined to the last interval where it adjoins that. */
+static void pattern_put(struct pattern *p, int rank, int64_t lo, int64_t hi)
+{
+    struct held *h = &p->rank[rank];
+    require(0 <= lo && lo <= hi && hi <= p->n);
+    if (lo == hi)
+        return;
+    if (h->list.n > 0 && h->list.at[h->list.n - 1].hi == lo)
+        h->list.at[h->list.n - 1].hi = hi;
+    else
+        VEC_PUSH(p->arena, &h->list, ((struct interval){lo, hi}));
+}
+
+static struct pattern pattern_of(struct alg *alg, const struct split *s)
+{
+    struct pattern p = pattern_new(alg, s->ranks, s->n->k);
+    for (int r = 0; r < s->ranks; r++)
+        for (int i = 0; i < s->count[r]; i++)
+            pattern_put(&p, r, s->list[r][i].lo, s->list[r][i].hi);
+    return p;
+}
+
+static int64_t pattern_intervals(const struct pattern *p)
+{
+    int64_t n = 0;
+    for (int r = 0; r < p->ranks; r++)
+        n += p->rank[r].list.n;
+    return n;
+}
+
+/* times repetitions with every index standing for scale; false when a bound overflows or the list gets too long. */
+static bool pattern_scale(struct alg *alg, struct pattern *p, int64_t times, int64_t scale)
+{
+    int64_t period, n, intervals;
+    if (!mul_i64(p->n, scale, &period) || !mul_i64(period, times, &n))
+        return false;
+    struct pattern out = pattern_new(alg, p->ranks, n);
+    bool full = true;
+    for (int r = 0; r < p->ranks; r++)
+        full = full && p->rank[r].list.n <= 1 && (p->rank[r].list.n == 0 || p->rank[r].list.at[0].hi - p->rank[r].list.at[0].lo == p->n);
+    if (full && n > 0) {
+        for (int r = 0; r < p->ranks; r++)
+            pattern_put(&out, r, 0, p->rank[r].list.n ? n : 0);
+        *p = out;
+        return true;
+    }
+    if (n > 0 && (!mul_i64(pattern_intervals(p), times, &intervals) || intervals > MAX_INTERVALS))
+        return false;
+    for (int r = 0; n > 0 && r < p->ranks; r++)
+        for (int64_t k = 0; k < times; k++)
+            for (int i = 0; i < p->rank[r].list.n; i++)
+                pattern_put(&out, r, k * period + p->rank[r].list.at[i].lo * scale, k * period + p->rank[r].list.at[i].hi * scale);
+    *p = out;
+    return true;
+}
+
+static bool pattern_eq(const struct pattern *a, const struct pattern *b)
+{
+    if (a->ranks != b->ranks || a->n != b->n)
+        return false;
+    for (int r = 0; r < a->ranks; r++) {
+        size_t bytes = (size_t)a->rank[r].list.n * sizeof(struct interval);
+        if (a->rank[r].list.n != b->rank[r].list.n || (bytes && memcmp(a->rank[r].list.at, b->rank[r].list.at, bytes) != 0))
+            return false;
+    }
+    return true;
+}
+
+static bool pattern_whole(const struct pattern *p)
+{
+    for (int r = 0; p->n > 0 && r < p->ranks; r++)
+        if (p->rank[r].list.n != 1 || p->rank[r].list.at[0].hi - p->rank[r].list.at[0].lo != p->n)
+            return false;
+    return true;
+}
+
+/* ---- interning ---- */
+
+struct key { VEC(int64_t) word; };
+
+static void key_put(struct alg *alg, struct key *key, int64_t word)
+{
+    VEC_PUSH(alg->arena, &key->word, word);
+}
+
+static struct split_cell *split_find(struct alg *alg, const struct key *key)
+{
+    struct split_cell *found;
+    HASH_FIND(hh, alg->splits, key->word.at, (size_t)key->word.n * sizeof *key->word.at, found);
+    return found;
+}
+
+static struct split_cell *split_new(struct alg *alg, const struct key *key, const struct split *s)
+{
+    size_t bytes = (size_t)key->word.n * sizeof *key->word.at;
+    struct split_cell *c = arena_alloc(alg->arena, sizeof *c + bytes);
+    memcpy(c->key, key->word.at, bytes);
+    c->s = *s;
+    c->s.id = alg->split_count++;
+    HASH_ADD_KEYPTR(hh, alg->splits, c->key, bytes, c);
+    return c;
+}
+
+static void key_start(struct alg *alg, struct key *key, const struct split *s)
+{
+    key_put(alg, key, s->ranks);
+    key_put(alg, key, s->balanced);
+    key_put(alg, key, s->outer->id);
+    key_put(alg, key, s->n->id);
+    key_put(alg, key, s->inner->id);
+}
+
+static int by_lo(const void *a, const void *b)
+{
+    int64_t x = ((const struct interval *)a)->lo, y = ((const struct interval *)b)->lo;
+    return x < y ? -1 : x > y;
+}
+
+/* The sorted intervals of all ranks: is every index in one, in exactly one? */
+static void find_coverage(struct alg *alg, const struct pattern *p, struct split *s)
+{
+    int64_t n = pattern_intervals(p), end = 0;
+    struct interval *all = NEWN(alg->arena, struct interval, n);
+    int64_t k = 0;
+    for (int r = 0; r < p->ranks; r++)
+        for (int i = 0; i < p->rank[r].list.n; i++)
+            all[k++] = p->rank[r].list.at[i];
+    qsort(all, (size_t)n, sizeof *all, by_lo);
+    s->cover = s->partition = true;
+    for (k = 0; k < n; k++) {
+        s->cover = s->cover && all[k].lo <= end;
+        s->partition = s->partition && all[k].lo == end;
+        end = all[k].hi > end ? all[k].hi : end;
+    }
+    s->cover = s->cover && end == p->n;
+    s->partition = s->partition && s->cover;
+}
+
+static const struct split *listed(struct alg *alg, const struct dim *outer, const struct pattern *p, const struct dim *inner)
+{
+    struct split s = {.ranks = p->ranks, .outer = outer, .n = dim_int(alg, p->n), .inner = inner, .whole = pattern_whole(p)};
+    struct key key = {0};
+    key_start(alg, &key, &s);
+    for (int r = 0; r < p->ranks; r++) {
+        key_put(alg, &key, p->rank[r].list.n);
+        for (int i = 0; i < p->rank[r].list.n; i++) {
+            key_put(alg, &key, p->rank[r].list.at[i].lo);
+            key_put(alg, &key, p->rank[r].list.at[i].hi);
+        }
+    }
+    struct split_cell *c = split_find(alg, &key);
+    if (c)
+        return &c->s;
+    int *count = NEWN(alg->arena, int, p->ranks);
+    const struct interval **list = NEWN(alg->arena, const struct interval *, p->ranks);
+    for (int r = 0; r < p->ranks; r++) {
+        count[r] = p->rank[r].list.n;
+        list[r] = p->rank[r].list.at;
+    }
+    s.count = count;
+    s.list = list;
+    find_coverage(alg, p, &s);
+    return &split_new(alg, &key, &s)->s;
+}
+
+/* k * rest = d with k the greatest integer factor. */
+static const struct dim *take_integer(struct alg *alg, const struct dim *d, int64_t *k)
+{
+    struct poly p;
+    d = dim_fresh(alg, d);
+    poly_zero(&p);
+    poly_add_dim(&p, 1, d);
+    *k = poly_content(&p, true);
+    return *k == 0 ? dim_int(alg, 1) : dim_quotient(alg, d, dim_int(alg, *k));
+}
+
+/* The canonical form of outer repetitions of the pattern with every index standing for inner elements. */
+static const struct split *make(struct alg *alg, const struct dim *outer, struct pattern *p, const struct dim *inner)
+{
+    int64_t times, scale;
+    const struct dim *reps = take_integer(alg, outer, &times), *unit = take_integer(alg, inner, &scale);
+    if (pattern_whole(p))
+        return split_whole(alg, p->ranks, dim_mul(alg, dim_mul(alg, outer, dim_int(alg, p->n)), inner));
+    if (!pattern_scale(alg, p, times, scale))
+        return NULL;
+    return p->n == 0 ? listed(alg, dim_int(alg, 1), p, dim_int(alg, 1)) : listed(alg, reps, p, unit);
+}
+
+static const struct split *balanced(struct alg *alg, int ranks, const struct dim *outer, const struct dim *n, const struct dim *inner)
+{
+    struct split s = {.ranks = ranks, .balanced = true, .outer = dim_fresh(alg, outer), .n = n, .inner = dim_fresh(alg, inner),
+                      .partition = true, .cover = true};
+    struct key key = {0};
+    if (dim_equals(s.outer, 0) || dim_equals(s.inner, 0))
+        return split_whole(alg, ranks, dim_int(alg, 0));
+    key_start(alg, &key, &s);
+    struct split_cell *c = split_find(alg, &key);
+    return c ? &c->s : &split_new(alg, &key, &s)->s;
+}
+
+/* ---- making splits ---- */
+
+const struct split *split_whole(struct alg *alg, int ranks, const struct dim *n)
+{
+    n = dim_fresh(alg, n);
+    bool known = n->kind == DIM_INT;
+    struct pattern p = pattern_new(alg, ranks, known ? n->k : 1);
+    for (int r = 0; r < ranks; r++)
+        pattern_put(&p, r, 0, p.n);
+    return listed(alg, dim_int(alg, 1), &p, known ? dim_int(alg, 1) : n);
+}
+
+const struct split *split_even(struct alg *alg, int ranks, const struct dim *n)
+{
+    n = dim_fresh(alg, n);
+    if (n->kind != DIM_INT)
+        return ranks == 1 ? split_whole(alg, 1, n) : balanced(alg, ranks, dim_int(alg, 1), n, dim_int(alg, 1));
+    struct pattern p = pattern_new(alg, ranks, n->k);
+    int64_t q = n->k / ranks, m = n->k % ranks, at = 0;
+    for (int r = 0; r < ranks; r++) {
+        int64_t extent = q + (r < m);
+        pattern_put(&p, r, at, at + extent);
+        at += extent;
+    }
+    return listed(alg, dim_int(alg, 1), &p, dim_int(alg, 1));
+}
+
+const struct split *split_list(struct alg *alg, int ranks, int64_t n, const int *count, const struct interval *const *list)
+{
+    struct pattern p = pattern_new(alg, ranks, n);
+    for (int r = 0; r < ranks; r++)
+        for (int i = 0; i < count[r]; i++)
+            pattern_put(&p, r, list[r][i].lo, list[r][i].hi);
+    return listed(alg, dim_int(alg, 1), &p, dim_int(alg, 1));
+}
+
+const struct dim *split_size(struct alg *alg, const struct split *s)
+{
+    return dim_mul(alg, dim_mul(alg, s->outer, s->n), s->inner);
+}
+
+/* ---- scaling ---- */
+
+const struct split *split_scale(struct alg *alg, const struct split *s, const struct dim *outer, const struct dim *inner)
+{
+    const struct dim *reps = dim_mul(alg, outer, s->outer), *unit = dim_mul(alg, s->inner, inner);
+    const struct dim *n = dim_fresh(alg, s->n);
+    if (s->balanced && n->kind != DIM_INT)
+        return balanced(alg, s->ranks, reps, n, unit);
+    struct pattern p = pattern_of(alg, s->balanced ? split_even(alg, s->ranks, n) : s);
+    return make(alg, reps, &p, unit);
+}
+
+/* Every bound over g; false where one doesn't divide. */
+static bool pattern_shrink(struct alg *alg, struct pattern *p, int64_t g)
+{
+    if (p->n % g != 0)
+        return false;
+    struct pattern out = pattern_new(alg, p->ranks, p->n / g);
+    for (int r = 0; r < p->ranks; r++)
+        for (int i = 0; i < p->rank[r].list.n; i++) {
+            struct interval v = p->rank[r].list.at[i];
+            if (v.lo % g != 0 || v.hi % g != 0)
+                return false;
+            pattern_put(&out, r, v.lo / g, v.hi / g);
+        }
+    *p = out;
+    return true;
+}
+
+static struct pattern pattern_clip(struct alg *alg, const struct pattern *p, int64_t lo, int64_t hi)
+{
+    struct pattern out = pattern_new(alg, p->ranks, hi - lo);
+    for (int r = 0; r < p->ranks; r++)
+        for (int i = 0; i < p->rank[r].list.n; i++) {
+            struct interval v = p->rank[r].list.at[i];
+            int64_t from = v.lo > lo ? v.lo : lo, to = v.hi < hi ? v.hi : hi;
+            if (from < to)
+                pattern_put(&out, r, from - lo, to - lo);
+        }
+    return out;
+}
+
+/* One of the given number of equal repetitions; false where they differ. */
+static bool pattern_period(struct alg *alg, struct pattern *p, int64_t times)
+{
+    if (times == 1)
+        return true;
+    if (p->n % times != 0)
+        return false;
+    struct pattern one = pattern_clip(alg, p, 0, p->n / times), again = one;
+    if (!pattern_scale(alg, &again, times, 1) || !pattern_eq(&again, p))
+        return false;
+    *p = one;
+    return true;
+}
+
+static const struct split *divide_whole(struct alg *alg, const struct split *s, const struct dim *outer, const struct dim *inner)
+{
+    const struct dim *size = dim_quotient(alg, split_size(alg, s), dim_mul(alg, outer, inner));
+    return size ? split_whole(alg, s->ranks, size) : NULL;
+}
+
+const struct split *split_divide(struct alg *alg, const struct split *s, const struct dim *outer, const struct dim *inner)
+{
+    int64_t times = 1, scale = 1;
+    if (dim_equals(outer, 0) || dim_equals(inner, 0))
+        return NULL;
+    if (s->whole)
+        return divide_whole(alg, s, outer, inner);
+    if (!s->balanced) {
+        outer = take_integer(alg, outer, &times);
+        inner = take_integer(alg, inner, &scale);
+    }
+    const struct dim *reps = dim_quotient(alg, s->outer, outer), *unit = dim_quotient(alg, s->inner, inner);
+    if (!reps || !unit)
+        return NULL;
+    if (s->balanced)
+        return balanced(alg, s->ranks, reps, s->n, unit);
+    struct pattern p = pattern_of(alg, s);
+    return pattern_period(alg, &p, times) && pattern_shrink(alg, &p, scale) ? make(alg, reps, &p, unit) : NULL;
+}
+
+static bool is_plain_list(const struct split *s)
+{
+    return !s->balanced && dim_equals(s->outer, 1) && dim_equals(s->inner, 1);
+}
+
+/* ---- parts ---- */
+
+const struct split *split_restrict(struct alg *alg, const struct split *s, int64_t lo, int64_t hi)
+{
+    if (lo < 0 || lo > hi)
+        return NULL;
+    if (s->whole && !is_plain_list(s))
+        return dim_ge(alg, split_size(alg, s), dim_int(alg, hi)) ? split_whole(alg, s->ranks, dim_int(alg, hi - lo)) : NULL;
+    if (!is_plain_list(s) || hi > s->n->k)
+        return NULL;
+    struct pattern p = pattern_of(alg, s), part = pattern_clip(alg, &p, lo, hi);
+    return listed(alg, s->outer, &part, s->inner);
+}
+
+static bool concat_size(int parts, const struct split *const *part, int64_t *size)
+{
+    *size = 0;
+    for (int i = 0; i < parts; i++)
+        if (!is_plain_list(part[i]) || part[i]->ranks != part[0]->ranks || !add_i64(*size, part[i]->n->k, size))
+            return false;
+    return parts > 0;
+}
+
+const struct split *split_concat(struct alg *alg, int parts, const struct split *const *part)
+{
+    int64_t size, at = 0;
+    if (!concat_size(parts, part, &size))
+        return NULL;
+    struct pattern p = pattern_new(alg, part[0]->ranks, size);
+    for (int i = 0; i < parts; i++) {
+        for (int r = 0; r < p.ranks; r++)
+            for (int k = 0; k < part[i]->count[r]; k++)
+                pattern_put(&p, r, at + part[i]->list[r][k].lo, at + part[i]->list[r][k].hi);
+        at += part[i]->n->k;
+    }
+    return listed(alg, dim_int(alg, 1), &p, dim_int(alg, 1));
+}
+
+/* ---- fractions ---- */
+
+__extension__ typedef __int128 wide;
+
+static bool rescale_bound(int64_t bound, int64_t from, int64_t to, int64_t *out)
+{
+    wide product = (wide)bound * to;
+    *out = (int64_t)(product / from);
+    return product % from == 0;
+}
+
+const struct split *split_rescale(struct alg *alg, const struct split *s, int64_t size)
+{
+    int64_t lo, hi;
+    if (size < 0)
+        return NULL;
+    if (s->whole && !dim_equals(s->n, 0))
+        return split_whole(alg, s->ranks, dim_int(alg, size));
+    if (!is_plain_list(s) || s->n->k == 0)
+        return s->n->k == 0 && size == 0 && is_plain_list(s) ? s : NULL;
+    struct pattern p = pattern_new(alg, s->ranks, size);
+    for (int r = 0; r < s->ranks; r++)
+        for (int i = 0; i < s->count[r]; i++) {
+            if (!rescale_bound(s->list[r][i].lo, s->n->k, size, &lo) || !rescale_bound(s->list[r][i].hi, s->n->k, size, &hi))
+                return NULL;
+            pattern_put(&p, r, lo, hi);
+        }
+    return listed(alg, s->outer, &p, s->inner);
+}
+
+/* Appends groups lo .. hi of an ascending list, without those already there. */
+static void put_groups(struct pattern *p, int rank, int64_t lo, int64_t hi)
+{
+    const struct held *h = &p->rank[rank];
+    int64_t end = h->list.n ? h->list.at[h->list.n - 1].hi : 0;
+    bool ascending = h->list.n == 0 || lo >= h->list.at[h->list.n - 1].lo;
+    if (ascending && lo < end)
+        lo = end < hi ? end : hi;
+    pattern_put(p, rank, lo, hi);
+}
+
+const struct split *split_image(struct alg *alg, const struct split *s, int64_t g)
+{
+    if (g < 1 || s->balanced)
+        return NULL;
+    if (s->whole)
+        return divide_whole(alg, s, dim_int(alg, 1), dim_int(alg, g));
+    if (!dim_equals(s->inner, 1) || s->n->k % g != 0)
+        return NULL;
+    struct pattern p = pattern_new(alg, s->ranks, s->n->k / g);
+    for (int r = 0; r < s->ranks; r++)
+        for (int i = 0; i < s->count[r]; i++)
+            put_groups(&p, r, s->list[r][i].lo / g, (s->list[r][i].hi - 1) / g + 1);
+    return make(alg, s->outer, &p, s->inner);
+}
+
+/* Walks v, in units of 1 / (na*nb), through the intervals of b. */
+static bool interval_within(struct interval v, int64_t na, const struct split *b, int rank)
+{
+    wide at = (wide)v.lo * b->n->k, end = (wide)v.hi * b->n->k;
+    while (at < end) {
+        wide reached = at;
+        for (int i = 0; i < b->count[rank]; i++)
+            if ((wide)b->list[rank][i].lo * na <= at && (wide)b->list[rank][i].hi * na > reached)
+                reached = (wide)b->list[rank][i].hi * na;
+        if (reached == at)
+            return false;
+        at = reached;
+    }
+    return true;
+}
+
+bool split_fraction_within(const struct split *a, const struct split *b)
+{
+    if (a->ranks != b->ranks)
+        return false;
+    if (b->whole)
+        return true;
+    if (a->outer != b->outer || a->balanced || b->balanced)
+        return a->balanced && b->balanced && a->outer == b->outer && a->n == b->n;
+    for (int r = 0; r < a->ranks; r++)
+        for (int i = 0; i < a->count[r]; i++)
+            if (!interval_within(a->list[r][i], a->n->k, b, r))
+                return false;
+    return true;
+}
+
+/* ---- what a rank holds ---- */
+
+static const struct dim *balanced_extent(struct alg *alg, const struct split *s, int rank)
+{
+    return dim_div(alg, dim_add(alg, s->n, dim_int(alg, s->ranks - 1 - rank)), dim_int(alg, s->ranks));
+}
+
+const struct dim *split_extent(struct alg *alg, const struct split *s, int rank)
+{
+    int64_t held = 0;
+    require(rank >= 0 && rank < s->ranks);
+    for (int i = 0; !s->balanced && i < s->count[rank]; i++)
+        held += s->list[rank][i].hi - s->list[rank][i].lo;
+    const struct dim *middle = s->balanced ? balanced_extent(alg, s, rank) : dim_int(alg, held);
+    return dim_mul(alg, dim_mul(alg, s->outer, middle), s->inner);
+}
+
+const struct dim *split_start(struct alg *alg, const struct split *s, int rank)
+{
+    require(rank >= 0 && rank < s->ranks);
+    if (!s->balanced)
+        return dim_int(alg, s->count[rank] ? s->list[rank][0].lo : 0);
+    const struct dim *start = dim_int(alg, 0);
+    for (int r = 0; r < rank; r++)
+        start = dim_add(alg, start, balanced_extent(alg, s, r));
+    return start;
+}

@@ -1,0 +1,196 @@
+/* split_text.c: the text form of splits, one token without white space.
+ *
+ *     t4:whole(64)                         every rank holds all of it; also whole(S)
+ *     t4:balanced(S)                       dealt at run time
+ *     t2:16:0-4,8-10/4-8,10-16             a list: the pattern's length, then the intervals of each rank; - for nothing
+ *     t2:8;outer=B;inner=S:0-4/4-8         with repetitions and an inner size (balanced(S);outer=B;inner=64 too)
+ */
+#include "algebra/cell.h"
+
+#include <ctype.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- printing ---- */
+
+static const char *scale_str(struct arena *arena, const struct split *s)
+{
+    const char *outer = "", *inner = "";
+    if (!dim_equals(s->outer, 1))
+        outer = arena_printf(arena, ";outer=%s", dim_str_compact(arena, s->outer));
+    if (!dim_equals(s->inner, 1))
+        inner = arena_printf(arena, ";inner=%s", dim_str_compact(arena, s->inner));
+    return arena_printf(arena, "%s%s", outer, inner);
+}
+
+struct line { struct arena *arena; VEC(char) s; };
+
+static void put(struct line *l, const char *s)
+{
+    for (; *s; s++)
+        VEC_PUSH(l->arena, &l->s, *s);
+}
+
+static void put_interval(struct line *l, struct interval v, bool first)
+{
+    char text[64];
+    (void)snprintf(text, sizeof text, "%s%lld-%lld", first ? "" : ",", (long long)v.lo, (long long)v.hi);
+    put(l, text);
+}
+
+static const char *list_str(struct arena *arena, const struct split *s)
+{
+    struct line l = {.arena = arena};
+    for (int r = 0; r < s->ranks; r++) {
+        put(&l, r ? "/" : "");
+        put(&l, s->count[r] ? "" : "-");
+        for (int i = 0; i < s->count[r]; i++)
+            put_interval(&l, s->list[r][i], i == 0);
+    }
+    VEC_PUSH(arena, &l.s, 0);
+    return l.s.at;
+}
+
+char *split_str(struct arena *arena, const struct split *s)
+{
+    const char *n = dim_str_compact(arena, s->n);
+    if (s->whole)
+        return arena_printf(arena, "t%d:whole(%s)", s->ranks, dim_str_compact(arena, dim_equals(s->inner, 1) ? s->n : s->inner));
+    if (s->balanced)
+        return arena_printf(arena, "t%d:balanced(%s)%s", s->ranks, n, scale_str(arena, s));
+    return arena_printf(arena, "t%d:%s%s:%s", s->ranks, n, scale_str(arena, s), list_str(arena, s));
+}
+
+/* ---- parsing ---- */
+
+enum { MOST_RANKS = 1 << 16 };
+
+struct reader { struct alg *alg; const char *at; const char *error; };
+
+static bool wrong(struct reader *r, const char *what)
+{
+    if (!r->error)
+        r->error = what;
+    return false;
+}
+
+static bool take(struct reader *r, const char *word)
+{
+    size_t n = strlen(word);
+    if (strncmp(r->at, word, n) != 0)
+        return false;
+    r->at += n;
+    return true;
+}
+
+static bool read_i64(struct reader *r, int64_t *out)
+{
+    int64_t k = 0;
+    if (!isdigit((unsigned char)*r->at))
+        return wrong(r, "a split lacks a number");
+    for (; isdigit((unsigned char)*r->at); r->at++)
+        if (!mul_i64(k, 10, &k) || !add_i64(k, *r->at - '0', &k))
+            return wrong(r, "a number in a split does not fit 64 bits");
+    *out = k;
+    return true;
+}
+
+static const struct dim *read_dim(struct reader *r)
+{
+    const struct dim *d = dim_parse_at(r->alg, &r->at, 1, &r->error);
+    if (d && d->hi < 0)
+        (void)wrong(r, "a size in a split is negative");
+    return d && d->hi >= 0 ? d : NULL;
+}
+
+/* ";outer=..", ";inner=..", each optional. */
+static bool read_scale(struct reader *r, const struct dim **outer, const struct dim **inner)
+{
+    *outer = *inner = dim_int(r->alg, 1);
+    if (take(r, ";outer="))
+        *outer = read_dim(r);
+    if (*outer && take(r, ";inner="))
+        *inner = read_dim(r);
+    return *outer && *inner;
+}
+
+struct held { VEC(struct interval) list; };
+
+static bool read_intervals(struct reader *r, int64_t n, struct held *held)
+{
+    struct interval v;
+    if (take(r, "-"))
+        return true;
+    do {
+        if (!read_i64(r, &v.lo) || !(take(r, "-") || wrong(r, "an interval lacks -")) || !read_i64(r, &v.hi))
+            return false;
+        if (v.lo >= v.hi || v.hi > n)
+            return wrong(r, "an interval is empty or ends behind the pattern");
+        VEC_PUSH(r->alg->arena, &held->list, v);
+    } while (take(r, ","));
+    return true;
+}
+
+static const struct split *read_list(struct reader *r, int ranks)
+{
+    int64_t n;
+    const struct dim *outer, *inner;
+    int *count = NEWN(r->alg->arena, int, ranks);
+    const struct interval **list = NEWN(r->alg->arena, const struct interval *, ranks);
+    if (!read_i64(r, &n) || !read_scale(r, &outer, &inner))
+        return NULL;
+    for (int i = 0; i < ranks; i++) {
+        struct held held = {0};
+        if (!take(r, i ? "/" : ":")) {
+            (void)wrong(r, "a split has too few ranks");
+            return NULL;
+        }
+        if (!read_intervals(r, n, &held))
+            return NULL;
+        count[i] = held.list.n;
+        list[i] = held.list.at;
+    }
+    return split_scale(r->alg, split_list(r->alg, ranks, n, count, list), outer, inner);
+}
+
+static const struct split *read_whole(struct reader *r, int ranks)
+{
+    const struct dim *n = read_dim(r);
+    if (!n || !take(r, ")"))
+        return NULL;
+    return split_whole(r->alg, ranks, n);
+}
+
+static const struct split *read_balanced(struct reader *r, int ranks)
+{
+    const struct dim *n = read_dim(r), *outer, *inner;
+    if (!n || !take(r, ")") || !read_scale(r, &outer, &inner))
+        return NULL;
+    return split_scale(r->alg, split_even(r->alg, ranks, n), outer, inner);
+}
+
+static const struct split *read_split(struct reader *r)
+{
+    int64_t ranks;
+    if (!take(r, "t") || !read_i64(r, &ranks) || ranks < 1 || ranks > MOST_RANKS || !take(r, ":")) {
+        (void)wrong(r, "a split does not start with its number of ranks, as t4:");
+        return NULL;
+    }
+    return take(r, "whole(") ? read_whole(r, (int)ranks)
+         : take(r, "balanced(") ? read_balanced(r, (int)ranks) : read_list(r, (int)ranks);
+}
+
+const struct split *split_parse(struct alg *alg, const char *text, const char **error)
+{
+    struct reader r = {.alg = alg, .at = text};
+    const struct split *s = read_split(&r);
+    if (!s)
+        (void)wrong(&r, "a split is not well formed");
+    else if (*r.at) {
+        (void)wrong(&r, "something follows the split");
+        s = NULL;
+    }
+    if (!s && error)
+        *error = r.error;
+    return s;
+}
