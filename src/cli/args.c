@@ -119,6 +119,7 @@ static void help(const struct args *args)
     printf("%s\n", args->usage);
     for (int i = 0; i < args->n; i++) {
         const struct arg *arg = &args->table[i];
+        if (!arg->help) continue;    /* a test hook */
         char head[64], letter[8] = "   ";
         if (arg->letter) snprintf(letter, sizeof letter, "-%c,", arg->letter);
         const char *gap = !arg->value ? "" : arg->kind == ARG_MAYBE ? "" : " ";

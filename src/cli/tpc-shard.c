@@ -1,0 +1,236 @@
+/* tpc-shard: the compiler. Reads one ONNX model, plans how to deal it to N ranks, writes one graph and one weight file per rank. Results
+ * (reports, text forms, lists) go to stdout, messages to stderr. */
+#ifdef HAVE_CONFIG_H
+#include "config.h"
+#endif
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/args.h"
+#include "onnx/onnx.h"
+#include "passes/pass.h"
+#include "plan/plan.h"
+
+struct shard_options {
+    struct options plan;
+    int64_t tp, random_seed;
+    struct arg_maybe sp;
+    struct arg_list dim, workload;
+    const char *out, *machine, *solver, *report, *dump_after, *print, *force_file;
+    bool dry_run, list_passes, list_ops, force, quiet, verbose, random_split_only;
+};
+
+static const char usage[] =
+    "usage: tpc-shard MODEL.onnx --tp N [options]     compile for N ranks into MODEL.tpN\n"
+    "       tpc-shard --print FILE.onnx               text form of a model or rank file\n";
+
+/* ---- the command line --------------------------------------------------------------------------------------------------------- */
+
+static struct arg_list parse(struct arena *a, struct shard_options *o, int argc, char **argv)
+{
+    const struct arg table[] = {
+        {"tp", 0, ARG_INT, &o->tp, "N", "number of ranks"},
+        {"sp", 0, ARG_MAYBE, &o->sp, "[=SYMBOL|auto]", "split activations along the sequence between products"},
+        {"out", 'o', ARG_TEXT, &o->out, "DIR", "folder to write (default: MODEL.tpN)"},
+        {"dim", 0, ARG_LIST, &o->dim, "NAME=INT", "bind a symbolic dimension (repeatable)"},
+        {"workload", 0, ARG_LIST, &o->workload, "DIM=INT,..[:WEIGHT]", "what to plan for (repeatable)"},
+        {"machine", 0, ARG_TEXT, &o->machine, "FILE", "machine profile (default: the reference)"},
+        {"solver", 0, ARG_TEXT, &o->solver, "exact|first", "first: the first assignment that fits"},
+        {"dry-run", 'n', ARG_FLAG, &o->dry_run, NULL, "plan and report; needs no weight data"},
+        {"report", 0, ARG_TEXT, &o->report, "text|json[=FILE]", "the report, to stdout or a file"},
+        {"dump-after", 0, ARG_TEXT, &o->dump_after, "PASS", "text form of the graph after a pass"},
+        {"list-passes", 0, ARG_FLAG, &o->list_passes, NULL, "the pipeline"},
+        {"list-ops", 0, ARG_FLAG, &o->list_ops, NULL, "ops: opset, rule, kernel"},
+        {"print", 0, ARG_TEXT, &o->print, "FILE", "text form of a model"},
+        {"force", 0, ARG_FLAG, &o->force, NULL, "replace an existing folder"},
+        {"quiet", 'q', ARG_FLAG, &o->quiet, NULL, "no report, no messages but errors"},
+        {"verbose", 'v', ARG_FLAG, &o->verbose, NULL, "explain"},
+        {"test-random", 0, ARG_INT, &o->random_seed, "SEED", NULL},
+        {"test-split-only", 0, ARG_FLAG, &o->random_split_only, NULL, NULL},
+        {"test-force", 0, ARG_TEXT, &o->force_file, "FILE", NULL},
+    };
+    const struct args args = {"tpc-shard", usage, table, (int)(sizeof table / sizeof *table)};
+    return args_parse(a, &args, argc, argv);
+}
+
+static void bind_dim(struct arena *a, struct options *plan, const char *text)
+{
+    const char *equals = strrchr(text, '=');
+    char *end;
+    if (!equals || equals == text)
+        fail_usage("--dim '%s': expected NAME=INT", text);
+    errno = 0;
+    long long k = strtoll(equals + 1, &end, 10);
+    if (end == equals + 1 || *end || errno || k < 0)
+        fail_usage("--dim '%s': expected a size, found '%s'", text, equals + 1);
+    bindings_set(a, &plan->dims, arena_strndup(a, text, (size_t)(equals - text)), k);
+}
+
+static void set_sequence(struct shard_options *o)
+{
+    if (!o->sp.given)
+        return;
+    bool is_auto = o->sp.text && strcmp(o->sp.text, "auto") == 0;
+    o->plan.sp = is_auto ? SP_AUTO : SP_ON;
+    o->plan.sp_symbol = is_auto ? NULL : o->sp.text;
+}
+
+static void set_solver(struct shard_options *o)
+{
+    if (!o->solver || strcmp(o->solver, "exact") == 0)
+        return;
+    if (strcmp(o->solver, "first") != 0)
+        fail_usage("--solver is '%s', expected exact or first", o->solver);
+    o->plan.solver_first = true;
+}
+
+static const char *default_out(struct arena *a, const char *model, int ranks)
+{
+    size_t n = strlen(model);
+    if (n > 5 && strcmp(model + n - 5, ".onnx") == 0)
+        n -= 5;
+    return arena_printf(a, "%.*s.tp%d", (int)n, model, ranks);
+}
+
+static const char *without_slash(struct arena *a, const char *dir)
+{
+    size_t n = strlen(dir);
+    while (n > 1 && dir[n - 1] == '/')
+        n--;
+    if (n == 0)
+        fail_usage("-o is empty, expected a folder");
+    return arena_strndup(a, dir, n);
+}
+
+static void set_plan_options(struct arena *a, struct shard_options *o, const char *model)
+{
+    struct options *p = &o->plan;
+    if (o->tp < 1 || o->tp > 1024)
+        fail_usage(o->tp == 0 ? "--tp is missing: how many ranks?" : "--tp is %lld, expected 1 to 1024", (long long)o->tp);
+    p->ranks = (int)o->tp;
+    p->model = model;
+    p->out = without_slash(a, o->out ? o->out : default_out(a, model, p->ranks));
+    p->machine = o->machine ? machine_read(o->machine) : machine_reference();
+    p->dry_run = o->dry_run;
+    p->force = o->force;
+    p->random_seed = (uint64_t)o->random_seed;
+    p->random_split_only = o->random_split_only;
+    p->force_file = o->force_file;
+    for (int i = 0; i < o->dim.text.n; i++)
+        bind_dim(a, p, o->dim.text.at[i]);
+    for (int i = 0; i < o->workload.text.n; i++)
+        VEC_PUSH(a, &p->workload, o->workload.text.at[i]);
+    set_sequence(o);
+    set_solver(o);
+}
+
+/* ---- the report ------------------------------------------------------------------------------------------------------------------ */
+
+static bool kind_is(const char *text, const char *kind, const char **file)
+{
+    size_t n = strlen(kind);
+    if (strncmp(text, kind, n) != 0 || (text[n] && text[n] != '='))
+        return false;
+    *file = text[n] ? text + n + 1 : NULL;
+    return true;
+}
+
+static void check_report(const char *text)
+{
+    const char *file = NULL;
+    if (text && !kind_is(text, "text", &file) && !kind_is(text, "json", &file))
+        fail_usage("--report is '%s', expected text or json, or one of them with =FILE", text);
+    if (file && !*file)
+        fail_usage("--report '%s' names no file", text);
+}
+
+static void write_report(const struct compile *c, const char *text)
+{
+    const char *file = NULL;
+    bool json = kind_is(text, "json", &file);
+    if (!json)
+        kind_is(text, "text", &file);
+    FILE *f = file ? fopen(file, "w") : stdout;
+    if (!f)
+        fail("%s: the report cannot be written: %s", file, strerror(errno));
+    if (json)
+        fputs(plan_json(c->source, c->graph, c->rank_graphs, c->options, c->plan), f);
+    else
+        plan_report(f, c->graph, c->options, c->plan);
+    bool bad = ferror(f) || fflush(f) != 0;
+    if (file && fclose(f) != 0)
+        bad = true;
+    if (bad)
+        fail("%s: the report cannot be written: %s", file ? file : "stdout", strerror(errno));
+}
+
+static void report(const struct compile *c, const struct shard_options *o)
+{
+    if (o->report)
+        write_report(c, o->report);
+    else if (!o->quiet && !o->dump_after)
+        write_report(c, "text");
+}
+
+/* ---- what the program does ----------------------------------------------------------------------------------------------------------- */
+
+static void list_passes(void)
+{
+    int n;
+    const struct pass *pass = pass_list(&n);
+    for (int i = 0; i < n; i++)
+        printf("%-10s %s\n", pass[i].name, pass[i].purpose);
+}
+
+static void list_ops(void)
+{
+    printf("%-16s %-34s %5s  %-20s %s\n", "domain", "op", "since", "rule", "kernel");
+    for (int i = 0; i < op_count(); i++) {
+        const struct op *op = op_at(i);
+        printf("%-16s %-34s %5d  %-20s %s\n", *op->domain ? op->domain : "ai.onnx", op->name, op->since, op->rule_name, op->kernel_name);
+    }
+}
+
+static void print_file(struct arena *a, const char *path)
+{
+    struct compile c = {.arena = a, .model_path = path};
+    pass_run(&c, "load", "load", "load");
+}
+
+/* The canonical graph is kept aside: it becomes model.onnx, and what memory is compared with. */
+static void compile(struct arena *a, const struct shard_options *o)
+{
+    struct plan plan = {.ranks = o->plan.ranks};
+    struct compile c = {.arena = a, .options = &o->plan, .plan = &plan, .model_path = o->plan.model};
+    pass_run(&c, "load", "canon", o->dump_after);
+    plan_workloads(c.graph, &o->plan, &plan);
+    c.source = graph_copy(a, c.graph);
+    plan.unsharded = plan_memory(c.source, &plan);
+    pass_run(&c, "choose", o->dry_run ? "weights" : "emit", o->dump_after);
+    report(&c, o);
+}
+
+int main(int argc, char **argv)
+{
+    struct arena *a = arena_new();
+    struct shard_options o = {.tp = 0};
+    diag_setup("tpc-shard", 0);
+    struct arg_list plain = parse(a, &o, argc, argv);
+    diag_setup("tpc-shard", o.quiet ? -1 : o.verbose);
+    if (o.list_passes)
+        list_passes();
+    if (o.list_ops)
+        list_ops();
+    if (o.print)
+        print_file(a, o.print);
+    if (plain.text.n == 0 && (o.list_passes || o.list_ops || o.print))
+        return 0;
+    if (plain.text.n != 1)
+        fail_usage("expected one model, found %d: --help shows the usage", plain.text.n);
+    check_report(o.report);
+    set_plan_options(a, &o, plain.text.at[0]);
+    compile(a, &o);
+    arena_free(a);
+    return 0;
+}

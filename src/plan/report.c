@@ -1,0 +1,127 @@
+/* report: the plan on one screen, for the person who decides whether N ranks are worth it. */
+#include "plan/plan.h"
+
+#include <string.h>
+
+static const char *bytes_text(struct arena *a, double bytes)
+{
+    static const char *const unit[] = {"B", "KiB", "MiB", "GiB", "TiB"};
+    int u = 0;
+    while (bytes >= 1024 && u < 4) {
+        bytes /= 1024;
+        u++;
+    }
+    return arena_printf(a, u ? "%.1f %s" : "%.0f %s", bytes, unit[u]);
+}
+
+static const char *seconds_text(struct arena *a, double s)
+{
+    return s < 1e-3 ? arena_printf(a, "%.1f us", s * 1e6) : s < 1 ? arena_printf(a, "%.2f ms", s * 1e3) : arena_printf(a, "%.2f s", s);
+}
+
+static void show_memory(FILE *f, struct arena *a, const struct graph *g, const struct plan *p)
+{
+    struct rank_use most = {0, 0, 0};
+    for (int r = 0; p->use && r < g->ranks; r++) {
+        most.weights = p->use[r].weights > most.weights ? p->use[r].weights : most.weights;
+        most.state = p->use[r].state > most.state ? p->use[r].state : most.state;
+        most.peak = p->use[r].peak > most.peak ? p->use[r].peak : most.peak;
+    }
+    fprintf(f, "%-28s %12s %12s\n", "memory (fullest rank)", "per rank", "unsharded");
+    fprintf(f, "  %-26s %12s %12s\n", "weights", bytes_text(a, (double)most.weights), bytes_text(a, (double)p->unsharded.weights));
+    if (p->unsharded.state > 0)
+        fprintf(f, "  %-26s %12s %12s\n", "state", bytes_text(a, (double)most.state), bytes_text(a, (double)p->unsharded.state));
+    fprintf(f, "  %-26s %12s %12s\n", "activations, peak", bytes_text(a, (double)most.peak), bytes_text(a, (double)p->unsharded.peak));
+}
+
+static bool seen_before(const struct plan *p, int i)
+{
+    for (int k = 0; k < i; k++)
+        if (strcmp(p->collectives.at[k].op, p->collectives.at[i].op) == 0)
+            return true;
+    return false;
+}
+
+static void show_kind(FILE *f, struct arena *a, const struct graph *g, const struct plan *p, const char *op)
+{
+    int count = 0;
+    for (int i = 0; i < p->collectives.n; i++)
+        count += strcmp(p->collectives.at[i].op, op) == 0;
+    fprintf(f, "  %4d %-16s", count, op);
+    for (int w = 0; w < p->workloads.n; w++) {
+        double bytes = 0;
+        for (int i = 0; i < p->collectives.n; i++)
+            if (strcmp(p->collectives.at[i].op, op) == 0)
+                bytes += (double)cost_payload(g->alg, p->collectives.at[i].node, &p->workloads.at[w].dims, g->ranks);
+        fprintf(f, "%14s", bytes_text(a, bytes));
+    }
+    fputc('\n', f);
+}
+
+static void show_collectives(FILE *f, struct arena *a, const struct graph *g, const struct plan *p)
+{
+    if (p->collectives.n == 0) {
+        fprintf(f, "collectives per step: none\n");
+        return;
+    }
+    fprintf(f, "%-23s", "collectives per step");
+    for (int w = 0; w < p->workloads.n; w++)
+        fprintf(f, "%14s", arena_printf(a, "workload %d", w + 1));
+    fputc('\n', f);
+    for (int i = 0; i < p->collectives.n; i++)
+        if (!seen_before(p, i))
+            show_kind(f, a, g, p, p->collectives.at[i].op);
+}
+
+static void show_workloads(FILE *f, const struct plan *p)
+{
+    for (int w = 0; w < p->workloads.n; w++)
+        fprintf(f, "workload %d: %s (weight %g)\n", w + 1, *p->workloads.at[w].text ? p->workloads.at[w].text : "static sizes",
+                p->workloads.at[w].weight);
+    if (p->sequence)
+        fprintf(f, "sequence split: %s\n", p->sequence);
+}
+
+static void show_time(FILE *f, struct arena *a, const struct graph *g, const struct plan *p)
+{
+    fprintf(f, "predicted step time: %s on 1 rank, %s on %d\n", seconds_text(a, p->unsharded_seconds), seconds_text(a, p->seconds), g->ranks);
+    if (g->ranks > 1 && p->seconds > p->unsharded_seconds)
+        fprintf(f, "%d ranks are slower than one here: communication costs more than the divided work saves.\n", g->ranks);
+}
+
+static void show_whole(FILE *f, const struct plan *p)
+{
+    enum { SHOWN = 8 };
+    if (p->whole.n == 0)
+        return;
+    fprintf(f, "left whole (%d):\n", p->whole.n);
+    for (int i = 0; i < p->whole.n && i < SHOWN; i++)
+        fprintf(f, "  %s\n", p->whole.at[i]);
+    if (p->whole.n > SHOWN)
+        fprintf(f, "  and %d more\n", p->whole.n - SHOWN);
+}
+
+static void show_proof(FILE *f, const struct plan *p)
+{
+    if (p->proven)
+        fprintf(f, "the plan is optimal under this cost model\n");
+    else if (p->lower_bound > 0)
+        fprintf(f, "not proven optimal: at most %.1f%% above the best plan\n", 100 * (p->seconds / p->lower_bound - 1));
+    else
+        fprintf(f, "not proven optimal\n");
+}
+
+void plan_report(FILE *f, const struct graph *g, const struct options *options, const struct plan *p)
+{
+    struct arena *a = arena_new();
+    fprintf(f, "%s on %d rank%s, machine %s\n", options->model, g->ranks, g->ranks == 1 ? "" : "s", options->machine.name);
+    show_workloads(f, p);
+    show_memory(f, a, g, p);
+    show_collectives(f, a, g, p);
+    show_time(f, a, g, p);
+    show_whole(f, p);
+    show_proof(f, p);
+    for (int i = 0; i < p->warnings.n; i++)
+        fprintf(f, "note: %s\n", p->warnings.at[i]);
+    arena_free(a);
+}
