@@ -73,4 +73,7 @@ void session_reset_stats(struct session *);
 /* The global output: ranks' pieces put together on every rank. */
 struct tensor session_gather(struct session *, struct arena *, int output, const struct tensor *piece);
 
+/* ---- fuse_*.c: load-time fusion, run by the pass kernels ---------------------------------------------------------------------- */
+void fuse_chains(struct graph *);
+
 #endif

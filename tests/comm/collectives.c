@@ -1,0 +1,191 @@
+/* collectives: every collective over every kind of split, on each communicator, against what the definition says. Element i of a global
+ * tensor has the value f(i), so what each rank must hold afterwards is known without communication.
+ *
+ *   collectives self | local N | mpi       exit status 77: no MPI */
+#include <stdlib.h>
+#include <string.h>
+
+#include "run/internal.h"
+
+struct fixture { struct arena *a; struct alg *alg; struct comm *comm; struct bindings bind; struct buffer scratch; int cases; };
+
+/* The splits under test of a dimension of n = 12 elements (or as many as the kind needs). */
+enum split_kind { EVEN, UNEVEN, EMPTY, SEGMENTED, PERMUTED, OVERLAP, STRIDED, BALANCED, KINDS };
+
+static const struct split *listed(struct fixture *f, int64_t n, const int *count, struct interval (*list)[2])
+{
+    const struct interval **at = NEWN(f->a, const struct interval *, f->comm->size);
+    for (int r = 0; r < f->comm->size; r++) at[r] = list[r];
+    return split_list(f->alg, f->comm->size, n, count, at);
+}
+
+static const struct split *make_split(struct fixture *f, enum split_kind kind, int64_t n)
+{
+    int t = f->comm->size;
+    struct interval(*list)[2] = arena_array(f->a, (size_t)t, sizeof *list);
+    int *count = NEWN(f->a, int, t);
+    for (int r = 0; r < t; r++) {
+        int64_t lo = n * r / t, hi = n * (r + 1) / t;
+        count[r] = 1;
+        list[r][0] = (struct interval){lo, hi};
+        if (kind == EMPTY) list[r][0] = r == t - 1 ? (struct interval){0, n} : (struct interval){0, 0}, count[r] = r == t - 1;
+        if (kind == PERMUTED) list[r][0] = (struct interval){n * (t - 1 - r) / t, n * (t - r) / t};
+        if (kind == OVERLAP) list[r][0] = (struct interval){n * (r / 2 * 2) / t, n * (r / 2 * 2 + 2 < t ? r / 2 * 2 + 2 : t) / t};
+        if (kind == UNEVEN) list[r][0] = (struct interval){r ? r + n - t : 0, r + 1 + n - t};
+        if (kind == SEGMENTED) {
+            int64_t half = n / 2;
+            list[r][0] = (struct interval){half * r / t, half * (r + 1) / t};
+            list[r][1] = (struct interval){half + (n - half) * r / t, half + (n - half) * (r + 1) / t};
+            count[r] = 2;
+        }
+    }
+    if (kind == EVEN || kind == STRIDED || kind == BALANCED) {
+        const struct dim *size = kind == BALANCED ? dim_sym(f->alg, "S", 0) : dim_int(f->alg, kind == STRIDED ? n / 2 : n);
+        const struct split *s = split_even(f->alg, t, size);
+        return kind == STRIDED ? split_scale(f->alg, s, dim_int(f->alg, 2), dim_int(f->alg, 1)) : s;
+    }
+    for (int r = 0; r < t; r++)
+        if (list[r][0].lo >= list[r][0].hi && count[r] == 1) count[r] = 0;
+    return listed(f, n, count, list);
+}
+
+static struct tensor make(struct fixture *f, enum dtype dtype, const int64_t *dim)
+{
+    struct tensor t = {.dtype = dtype, .rank = 3, .dim = {dim[0], dim[1], dim[2]}};
+    t.data = arena_alloc(f->a, tensor_bytes(&t) + 64);
+    memset(t.data, 0x5a, tensor_bytes(&t));
+    return t;
+}
+
+static int64_t value_at(const int64_t *global, const int64_t *index)
+{
+    return (index[0] * global[1] + index[1]) * global[2] + index[2] + 1;
+}
+
+static int64_t position(const struct pieces *p, int64_t local)
+{
+    for (int i = 0; i < p->n; i++) {
+        int64_t n = p->at[i].hi - p->at[i].lo;
+        if (local < n) return p->at[i].lo + local;
+        local -= n;
+    }
+    bug("position outside the pieces");
+}
+
+/* Visits every element of rank r's part of a global tensor: axis dealt by s (NULL: whole). check: compare, else write. */
+static void visit(struct fixture *f, struct tensor *t, const int64_t *global, int axis, const struct split *s, int64_t factor, bool check, const char *what)
+{
+    struct pieces p = s ? pieces_of(f->a, s, f->comm->rank, false, &f->bind) : pieces_range(f->a, 0, global[axis]);
+    int64_t *at = t->data, i[3];
+    for (i[0] = 0; i[0] < t->dim[0]; i[0]++)
+        for (i[1] = 0; i[1] < t->dim[1]; i[1]++)
+            for (i[2] = 0; i[2] < t->dim[2]; i[2]++, at++) {
+                int64_t g[3] = {i[0], i[1], i[2]};
+                g[axis] = position(&p, i[axis]);
+                int64_t want = factor * value_at(global, g);
+                if (!check) *at = want;
+                else if (*at != want)
+                    fail("%s: rank %d of %d at [%lld, %lld, %lld]: %lld, expected %lld", what, f->comm->rank, f->comm->size, (long long)i[0], (long long)i[1],
+                         (long long)i[2], (long long)*at, (long long)want);
+            }
+}
+
+static struct tensor part(struct fixture *f, const int64_t *global, int axis, const struct split *s)
+{
+    int64_t dim[3] = {global[0], global[1], global[2]};
+    if (s) {
+        struct pieces p = pieces_of(f->a, s, f->comm->rank, false, &f->bind);
+        dim[axis] = pieces_extent(&p);
+    }
+    return make(f, DT_I64, dim);
+}
+
+static void run(struct fixture *f, struct collective c, const struct tensor *x, struct tensor *y)
+{
+    c.id = ++f->cases;
+    collective_run(&c, collective_route(f->a, &c, f->comm, x, y, &f->bind), f->comm, &f->scratch, x, y);
+}
+
+static int64_t rank_sum(int size) { return (int64_t)size * (size + 1) / 2; }
+
+static void try_splits(struct fixture *f, enum split_kind k1, enum split_kind k2, int axis, int64_t n)
+{
+    int64_t global[3] = {3, 4, 2};
+    global[axis] = n;
+    bindings_set(f->a, &f->bind, "S", n);
+    const struct split *from = make_split(f, k1, n), *to = make_split(f, k2, n);
+    int other = (axis + 1) % 3;
+    char *what = arena_printf(f->a, "axis %d of %lld from %s to %s", axis, (long long)n, split_str(f->a, from), split_str(f->a, to));
+    struct tensor x = part(f, global, axis, from), whole = part(f, global, axis, NULL), y = part(f, global, axis, to), term = part(f, global, axis, NULL);
+    visit(f, &x, global, axis, from, 1, false, what);
+    run(f, (struct collective){.kind = COLL_ALLGATHER, .name = what, .op = "AllGather", .axis = axis, .axis2 = -1, .from = from}, &x, &whole);
+    visit(f, &whole, global, axis, NULL, 1, true, what);
+    run(f, (struct collective){.kind = COLL_REDISTRIBUTE, .name = what, .op = "Redistribute", .axis = axis, .axis2 = -1, .from = from, .to = to}, &x, &y);
+    visit(f, &y, global, axis, to, 1, true, what);
+    visit(f, &term, global, axis, NULL, f->comm->rank + 1, false, what);
+    run(f, (struct collective){.kind = COLL_REDUCESCATTER, .name = what, .op = "ReduceScatter", .axis = axis, .axis2 = -1, .to = to, .red = RED_SUM}, &term, &y);
+    visit(f, &y, global, axis, to, rank_sum(f->comm->size), true, what);
+    global[other] = n;
+    struct tensor wide = part(f, global, axis, from), turned = part(f, global, other, to);
+    visit(f, &wide, global, axis, from, 1, false, what);
+    run(f, (struct collective){.kind = COLL_ALLTOALL, .name = what, .op = "AllToAll", .axis = other, .axis2 = axis, .from = from, .to = to}, &wide, &turned);
+    visit(f, &turned, global, other, to, 1, true, what);
+}
+
+static void try_reduce(struct fixture *f, int64_t n, enum redop op)
+{
+    int64_t dim[3] = {n, 1, 1};
+    struct tensor x = make(f, DT_F32, dim), y = make(f, DT_F32, dim);
+    float *at = x.data, *got = y.data;
+    for (int64_t i = 0; i < n; i++) at[i] = (float)(i % 100) + (float)f->comm->rank;
+    run(f, (struct collective){.kind = COLL_ALLREDUCE, .name = "reduce", .op = "AllReduce", .axis2 = -1, .red = op}, &x, &y);
+    for (int64_t i = 0; i < n; i++) {
+        float first = (float)(i % 100), last = first + (float)(f->comm->size - 1), want = op == RED_MAX ? last : op == RED_MIN ? first : 0;
+        for (int r = 0; op == RED_SUM && r < f->comm->size; r++) want += first + (float)r;
+        if (got[i] != want) fail("AllReduce %s of %lld: element %lld is %g, expected %g", redop_name(op), (long long)n, (long long)i, (double)got[i], (double)want);
+    }
+}
+
+static void try_broadcast(struct fixture *f, int root)
+{
+    int64_t dim[3] = {5, 1, 1};
+    struct tensor x = make(f, DT_I64, dim), y = make(f, DT_I64, dim);
+    for (int i = 0; i < 5; i++) ((int64_t *)x.data)[i] = f->comm->rank * 10 + i;
+    run(f, (struct collective){.kind = COLL_BROADCAST, .name = "broadcast", .op = "Broadcast", .axis2 = -1, .root = root}, &x, &y);
+    for (int i = 0; i < 5; i++) require(((int64_t *)y.data)[i] == root * 10 + i);
+}
+
+static void all_cases(struct comm *comm, void *data)
+{
+    (void)data;
+    struct arena *a = arena_new();
+    struct fixture f = {.a = a, .alg = alg_new(a), .comm = comm};
+    for (int i = 0; i < KINDS; i++)
+        for (int k = 0; k < KINDS; k++)
+            for (int axis = 0; axis < 3; axis++) try_splits(&f, (enum split_kind)i, (enum split_kind)k, axis, 24);
+    try_splits(&f, BALANCED, BALANCED, 1, 0);
+    try_splits(&f, BALANCED, BALANCED, 1, 1);
+    try_splits(&f, BALANCED, BALANCED, 0, 7);
+    for (int64_t n = 1; n <= 100000; n *= 10)
+        for (int op = RED_SUM; op <= RED_MIN; op++) try_reduce(&f, n, (enum redop)op);
+    for (int r = 0; r < comm->size; r++) try_broadcast(&f, r);
+    comm->barrier(comm);
+    if (comm->rank == 0) printf("%s, %d ranks: %d collectives are right\n", comm->kind, comm->size, f.cases);
+    buffer_free(&f.scratch);
+    arena_free(a);
+}
+
+int main(int argc, char **argv)
+{
+    diag_setup("collectives", 0);
+    const char *kind = argc > 1 ? argv[1] : "self";
+    if (!strcmp(kind, "local")) {
+        comm_local_run(argc > 2 ? atoi(argv[2]) : 4, all_cases, NULL);
+        return 0;
+    }
+    struct comm *comm = strcmp(kind, "mpi") ? comm_self() : comm_mpi(&argc, &argv);
+    if (!comm) return 77;
+    all_cases(comm, NULL);
+    comm->free(comm);
+    return 0;
+}
