@@ -182,7 +182,7 @@ struct choices choices_for(struct space *s, int node, bool result, int i, int d,
     const struct rule *r = s->rule[node];
     const struct rule_operand *o = result ? &r->out[i] : &r->in[i];
     struct choices found = { 0 }, out = { 0 };
-    if (!o->present || d >= o->rank)
+    if (!o->present || d >= o->rank || o->dim[d].n == 0)
         return out;
     const struct rule_dim *rd = &o->dim[d];
     struct choice none = choice_new(s, r);
