@@ -119,10 +119,10 @@ static void lay_end_to_end(struct graph *g, struct rule *rule, int axis, int n, 
 {
     unsigned flags = n == 1 || parts_split(n, part, axis) ? 0 : FACTOR_WHOLE;
     for (int i = 0; i < n; i++) {
-        int f = numbered(g, rule, "part", i, part[i]->type.dim[axis], flags);
+        int f = numbered(g, rule, "part", i, part[i]->type.dim[axis], flags | FACTOR_DROPPED);
         rule_put(g, joined, axis, i, f);
         rule_put(g, &each[i], axis, 0, f);
-        if (n > 1 && n <= MOST_PARTS)
+        if (n > 1 && !flags)
             rule->group[rule->ngroup++] = f;
     }
 }
