@@ -6,9 +6,9 @@
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "onnx/private.h"
-#include "op/op.h"
 
 #define MIN_IR 10
 #define ALIGN_SMALL 64
@@ -415,9 +415,24 @@ static void pad(FILE *f, const char *path, int64_t bytes)
     }
 }
 
+/* A weight can't be written over the file it is read from. */
+static void check_sources(const struct save *s, const char *path)
+{
+    struct stat target, source;
+    const char *last = NULL;
+    if (stat(path, &target)) return;
+    for (int i = 0; i < s->weights.n; i++) {
+        const char *from = s->weights.at[i].value->constant->source.path;
+        if (!from || from == last || stat(from, &source)) continue;
+        last = from;
+        if (source.st_dev == target.st_dev && source.st_ino == target.st_ino) fail("%s: can't be written: it holds the weights that are read", path);
+    }
+}
+
 static void write_data(const struct save *s)
 {
     const char *path = s->options->data_path;
+    check_sources(s, path);
     FILE *f = open_file(path);
     int64_t at = 0;
     for (int i = 0; i < s->weights.n; i++) {
