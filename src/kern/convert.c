@@ -1,0 +1,216 @@
+/* convert: between storage types. Half precision is converted by bit arithmetic, rounding to nearest even; stores to integers saturate
+ * when they come from floating point (NaN gives 0) and wrap when they come from integers. */
+#include "kern/local.h"
+#include "kern/mathf.h"
+
+#include <string.h>
+
+bool is_small_float(enum dtype t) { return t == DT_F16 || t == DT_BF16; }
+
+static inline float half_to_f32(uint16_t h)
+{
+    uint32_t sign = (uint32_t)(h & 0x8000) << 16, rest = (uint32_t)(h & 0x7fff) << 13;
+    float scaled = bits_f32(rest) * 0x1p112f;
+    return bits_f32(sign | (rest >= 0x0f800000u ? rest | 0x7f800000u : f32_bits(scaled)));
+}
+
+static inline uint16_t f32_to_half(float f)
+{
+    uint32_t u = f32_bits(f), sign = u & 0x80000000u, a = u ^ sign;
+    uint32_t big = a > 0x7f800000u ? 0x7e00u : 0x7c00u;
+    uint32_t tiny = f32_bits(bits_f32(a) + 0.5f) - 0x3f000000u;
+    uint32_t normal = (a + 0xc8000fffu + ((a >> 13) & 1)) >> 13;
+    uint32_t h = a >= 0x47800000u ? big : a < 0x38800000u ? tiny : normal;
+    return (uint16_t)(h | sign >> 16);
+}
+
+static inline uint16_t f32_to_bf16(float f)
+{
+    uint32_t u = f32_bits(f), rounded = (u + 0x7fff + ((u >> 16) & 1)) >> 16, nan = u >> 16 | 0x40;
+    return (uint16_t)((u & 0x7fffffffu) > 0x7f800000u ? nan : rounded);
+}
+
+static SIMD void load_half(const uint16_t *s, int64_t n, float *d)
+{
+    LOOP for (int64_t i = 0; i < n; i++)
+        d[i] = half_to_f32(s[i]);
+}
+
+static SIMD void load_bf16(const uint16_t *s, int64_t n, float *d)
+{
+    LOOP for (int64_t i = 0; i < n; i++)
+        d[i] = bits_f32((uint32_t)s[i] << 16);
+}
+
+static SIMD void store_half(const float *s, int64_t n, uint16_t *d)
+{
+    LOOP for (int64_t i = 0; i < n; i++)
+        d[i] = f32_to_half(s[i]);
+}
+
+static SIMD void store_bf16(const float *s, int64_t n, uint16_t *d)
+{
+    LOOP for (int64_t i = 0; i < n; i++)
+        d[i] = f32_to_bf16(s[i]);
+}
+
+void load_f32(enum dtype t, const void *src, int64_t n, float *dst)
+{
+    if (t == DT_F32)
+        memcpy(dst, src, (size_t)n * sizeof *dst);
+    else if (t == DT_F16)
+        load_half(src, n, dst);
+    else if (t == DT_BF16)
+        load_bf16(src, n, dst);
+    else
+        bug("load_f32 of %s", dtype_name(t));
+}
+
+void store_f32(enum dtype t, const float *src, int64_t n, void *dst)
+{
+    if (t == DT_F32)
+        memcpy(dst, src, (size_t)n * sizeof *src);
+    else if (t == DT_F16)
+        store_half(src, n, dst);
+    else if (t == DT_BF16)
+        store_bf16(src, n, dst);
+    else
+        bug("store_f32 of %s", dtype_name(t));
+}
+
+/* ---- through double ---- */
+static void small_to_f64(enum dtype t, const void *src, int64_t n, double *dst)
+{
+    float part[CHUNK];
+    for (int64_t i = 0; i < n; i += CHUNK) {
+        int64_t m = n - i < CHUNK ? n - i : CHUNK;
+        load_f32(t, at_const(src, dtype_size(t), i), m, part);
+        for (int64_t j = 0; j < m; j++)
+            dst[i + j] = (double)part[j];
+    }
+}
+
+static void f64_to_small(enum dtype t, const double *src, int64_t n, void *dst)
+{
+    float part[CHUNK];
+    for (int64_t i = 0; i < n; i += CHUNK) {
+        int64_t m = n - i < CHUNK ? n - i : CHUNK;
+        for (int64_t j = 0; j < m; j++)
+            part[j] = (float)src[i + j];
+        store_f32(t, part, m, at(dst, dtype_size(t), i));
+    }
+}
+
+#define LOAD_CASE(dt, T, name) \
+    case dt: \
+        for (int64_t i = 0; i < n; i++) \
+            dst[i] = (double)((const T *)src)[i]; \
+        break;
+
+void load_f64(enum dtype t, const void *src, int64_t n, double *dst)
+{
+    switch (t) {
+        INT_TYPES(LOAD_CASE)
+        LOAD_CASE(DT_BOOL, uint8_t, bool)
+        LOAD_CASE(DT_F64, double, f64)
+        case DT_F32: case DT_F16: case DT_BF16: small_to_f64(t, src, n, dst); break;
+        default: bug("load_f64 of %s", dtype_name(t));
+    }
+}
+#undef LOAD_CASE
+
+/* The bounds of T as doubles: lo is exact, hi is one above the largest value, so x >= lo && x < hi converts without overflow. */
+#define STORE_CASE(dt, T, name) \
+    case dt: { \
+        const bool is_signed = (T)-1 < (T)1; \
+        const int bits = 8 * (int)sizeof(T) - is_signed; \
+        const double hi = ldexp(1.0, bits), lo = is_signed ? -hi : 0.0; \
+        const T top = (T)(UINT64_MAX >> (64 - bits)), bottom = is_signed ? (T)(-(int64_t)(top)-1) : 0; \
+        for (int64_t i = 0; i < n; i++) { \
+            double x = src[i]; \
+            ((T *)dst)[i] = x != x ? 0 : x <= lo ? bottom : x >= hi ? top : (T)x; \
+        } \
+        break; \
+    }
+
+void store_f64(enum dtype t, const double *src, int64_t n, void *dst)
+{
+    switch (t) {
+        INT_TYPES(STORE_CASE)
+        case DT_F64: memcpy(dst, src, (size_t)n * sizeof *src); break;
+        case DT_F32: case DT_F16: case DT_BF16: f64_to_small(t, src, n, dst); break;
+        case DT_BOOL:
+            for (int64_t i = 0; i < n; i++)
+                ((uint8_t *)dst)[i] = (src[i] < 0.0 || src[i] > 0.0 || src[i] != src[i]) ? 1 : 0;
+            break;
+        default: bug("store_f64 of %s", dtype_name(t));
+    }
+}
+#undef STORE_CASE
+
+/* ---- through int64 ---- */
+#define LOAD_CASE(dt, T, name) \
+    case dt: \
+        for (int64_t i = 0; i < n; i++) \
+            dst[i] = (int64_t)((const T *)src)[i]; \
+        break;
+
+void load_i64(enum dtype t, const void *src, int64_t n, int64_t *dst)
+{
+    switch (t) {
+        INT_TYPES(LOAD_CASE)
+        LOAD_CASE(DT_BOOL, uint8_t, bool)
+        default: bug("load_i64 of %s", dtype_name(t));
+    }
+}
+#undef LOAD_CASE
+
+static void i64_to_small(enum dtype t, const int64_t *src, int64_t n, void *dst)
+{
+    float part[CHUNK];
+    for (int64_t i = 0; i < n; i += CHUNK) {
+        int64_t m = n - i < CHUNK ? n - i : CHUNK;
+        for (int64_t j = 0; j < m; j++)
+            part[j] = (float)src[i + j];
+        store_f32(t, part, m, at(dst, dtype_size(t), i));
+    }
+}
+
+#define STORE_CASE(dt, T, name) \
+    case dt: \
+        for (int64_t i = 0; i < n; i++) \
+            ((T *)dst)[i] = (T)src[i]; \
+        break;
+
+void store_i64(enum dtype t, const int64_t *src, int64_t n, void *dst)
+{
+    switch (t) {
+        INT_TYPES(STORE_CASE)
+        STORE_CASE(DT_F64, double, f64)
+        case DT_F32: case DT_F16: case DT_BF16: i64_to_small(t, src, n, dst); break;
+        case DT_BOOL:
+            for (int64_t i = 0; i < n; i++)
+                ((uint8_t *)dst)[i] = src[i] != 0;
+            break;
+        default: bug("store_i64 of %s", dtype_name(t));
+    }
+}
+
+struct whole { const struct tensor *t; float *to; };
+
+static void convert_range(void *data, int thread, int64_t lo, int64_t hi)
+{
+    struct whole *w = data;
+    (void)thread;
+    load_f32(w->t->dtype, at_const(w->t->data, dtype_size(w->t->dtype), lo), hi - lo, w->to + lo);
+}
+
+const float *tensor_f32(struct kenv *env, const struct tensor *t, enum room room)
+{
+    if (t->dtype == DT_F32)
+        return t->data;
+    int64_t n = tensor_elements(t);
+    struct whole w = { t, kenv_room(env, room, (size_t)n * sizeof(float)) };
+    parallel_for(env, n, 1, convert_range, &w);
+    return w.to;
+}

@@ -1,0 +1,122 @@
+/* env: what one rank's kernels keep between calls: the number of threads, scratch that only grows, kept blocks, oneDNN's state.
+ *
+ * Ranks may be threads of one process, each with its own environment; nothing here is global. The only parallel region of the kernels
+ * is parallel_for: it names its number of threads, so it does not depend on settings of the calling thread. */
+#include "kern/local.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define COST_PER_THREAD 16384         /* operations that pay for waking another thread */
+
+struct room_block { void *at; size_t bytes; };
+struct kept { struct kept *next, *prev; void *at; };
+struct kenv {
+    int threads;
+    struct room_block room[ROOM_COUNT];
+    struct kept kept;                 /* ring */
+    struct dnnl_state *dnnl;
+};
+
+static void *block_new(size_t bytes)
+{
+    size_t rounded = (bytes + 63) & ~(size_t)63;
+    if (rounded < bytes)
+        fail("out of memory: a kernel asked for %zu bytes", bytes);
+    void *at = aligned_alloc(64, rounded ? rounded : 64);
+    if (!at)
+        fail("out of memory: a kernel asked for %zu bytes", bytes);
+    return at;
+}
+
+struct kenv *kenv_new(int threads)
+{
+    struct kenv *env = calloc(1, sizeof *env);
+    if (!env)
+        fail("out of memory: a kernel environment");
+    env->threads = threads > 0 ? threads : 1;
+    env->kept.next = env->kept.prev = &env->kept;
+    return env;
+}
+
+void *kenv_keep(struct kenv *env, size_t bytes)
+{
+    size_t head = 64;
+    struct kept *kept = block_new(head + bytes);
+    kept->at = (char *)kept + head;
+    memset(kept->at, 0, bytes);
+    kept->next = env->kept.next;
+    kept->prev = &env->kept;
+    kept->next->prev = kept;
+    env->kept.next = kept;
+    return kept->at;
+}
+
+void kenv_drop(struct kenv *env, void *at)
+{
+    (void)env;
+    if (!at)
+        return;
+    struct kept *kept = (struct kept *)(void *)((char *)at - 64);
+    require(kept->at == at);
+    kept->next->prev = kept->prev;
+    kept->prev->next = kept->next;
+    free(kept);
+}
+
+void kenv_free(struct kenv *env)
+{
+    if (!env)
+        return;
+    dnnl_state_free(env->dnnl);
+    while (env->kept.next != &env->kept)
+        kenv_drop(env, env->kept.next->at);
+    for (int i = 0; i < ROOM_COUNT; i++)
+        free(env->room[i].at);
+    free(env);
+}
+
+int kenv_threads(const struct kenv *env) { return env->threads; }
+
+struct dnnl_state **kenv_dnnl(struct kenv *env) { return &env->dnnl; }
+
+void *kenv_room(struct kenv *env, enum room which, size_t bytes)
+{
+    struct room_block *room = &env->room[which];
+    if (room->at && room->bytes >= bytes)
+        return room->at;
+    free(room->at);
+    room->bytes = bytes > SIZE_MAX - bytes / 4 - 64 ? bytes : bytes + bytes / 4 + 64;
+    room->at = block_new(room->bytes);
+    return room->at;
+}
+
+void *kenv_scratch(struct kenv *env, size_t bytes) { return kenv_room(env, ROOM_KERNEL, bytes); }
+
+/* Threads worth using for n items. */
+static int useful_threads(const struct kenv *env, int64_t n, int64_t cost)
+{
+    int64_t work;
+    if (!mul_i64(n, cost > 0 ? cost : 1, &work))
+        work = INT64_MAX;
+    int64_t wanted = work / COST_PER_THREAD;
+    if (wanted > n)
+        wanted = n;
+    return wanted >= env->threads ? env->threads : wanted > 1 ? (int)wanted : 1;
+}
+
+void parallel_for(struct kenv *env, int64_t n, int64_t cost, range_fn *body, void *data)
+{
+    if (n <= 0)
+        return;
+    int threads = useful_threads(env, n, cost);
+    if (threads == 1) {
+        body(data, 0, 0, n);
+        return;
+    }
+#pragma omp parallel for num_threads(threads) schedule(static, 1)
+    for (int t = 0; t < threads; t++) {
+        int64_t q = n / threads, m = n % threads, lo = t * q + (t < m ? t : m);
+        body(data, t, lo, lo + q + (t < m));
+    }
+}

@@ -1,0 +1,121 @@
+/* local: what the kernels share and nobody else sees: parallel loops, scratch, conversion of storage types, broadcasting walks, strided
+ * copies, matrix products. Kernels of reduced-precision tensors convert short stretches to float32, work there, and convert back. */
+#ifndef TPC_KERN_LOCAL_H
+#define TPC_KERN_LOCAL_H
+
+#include "kern/kern.h"
+#include "kern/table.h"
+
+/* Compiled for several instruction sets, chosen at load. Sanitizers don't survive the resolvers. */
+#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+#define SIMD __attribute__((target_clones("avx512f", "arch=haswell", "default")))
+#else
+#define SIMD
+#endif
+#define LOOP _Pragma("omp simd")
+
+#define CHUNK 512                     /* elements converted at a time */
+
+/* The integer types, by enum dtype and C type; X(dtype, type, short name). */
+#define INT_TYPES(X) \
+    X(DT_I8, int8_t, i8) X(DT_U8, uint8_t, u8) X(DT_I16, int16_t, i16) X(DT_U16, uint16_t, u16) \
+    X(DT_I32, int32_t, i32) X(DT_U32, uint32_t, u32) X(DT_I64, int64_t, i64) X(DT_U64, uint64_t, u64)
+
+/* ---- env.c ----------------------------------------------------------------------------------------------------- */
+typedef void range_fn(void *data, int thread, int64_t lo, int64_t hi);
+/* Runs body on [0, n) in one range per thread; cost: rough operations per item, so that small work stays on one thread. */
+void parallel_for(struct kenv *, int64_t n, int64_t cost, range_fn *body, void *data);
+/* Scratch by purpose, so that a kernel and what it calls don't share one. Each slot only grows. */
+enum room { ROOM_KERNEL, ROOM_THREADS, ROOM_A, ROOM_B, ROOM_C, ROOM_DNNL, ROOM_JOIN, ROOM_TURN_Q, ROOM_TURN_K, ROOM_LIMITS, ROOM_SINK,
+            ROOM_COUNT };
+void *kenv_room(struct kenv *, enum room, size_t bytes);
+/* Blocks kept until kenv_free. */
+void *kenv_keep(struct kenv *, size_t bytes);
+void kenv_drop(struct kenv *, void *kept);
+struct dnnl_state;
+struct dnnl_state **kenv_dnnl(struct kenv *);
+
+/* ---- call.c ----------------------------------------------------------------------------------------------------- */
+/* Operand i when it is there, else NULL. */
+const struct tensor *call_in(const struct kcall *, int i);
+struct tensor *call_out(const struct kcall *, int i);
+/* Sizes from operand i (int32 or int64) where present, else from the DIMS attribute; -1 when neither is given. */
+int call_sizes(const struct kcall *, int operand, const char *attr, int64_t *out, int max);
+const char *call_where(const struct kcall *);
+/* An axis of a rank, negative counted from the end; out of range is a failure. */
+int call_axis(const struct kcall *, int64_t axis, int rank);
+_Noreturn void call_bad_type(const struct kcall *, enum dtype);
+/* Element i of an int32 or int64 tensor. */
+int64_t index_at(const struct kcall *, const struct tensor *, int64_t i);
+int64_t dims_product(const int64_t *dim, int from, int to);
+/* Product of sizes that a file may have chosen, in bytes of float; overflow is a failure. */
+size_t call_bytes(const struct kcall *, int64_t count, size_t size);
+
+/* ---- convert.c -------------------------------------------------------------------------------------------------- */
+void load_f32(enum dtype, const void *src, int64_t n, float *dst);         /* floating-point storage only */
+void store_f32(enum dtype, const float *src, int64_t n, void *dst);
+/* Any numeric or boolean storage. Stores to integers saturate (from double) or wrap (from int64). */
+void load_f64(enum dtype, const void *src, int64_t n, double *dst);
+void store_f64(enum dtype, const double *src, int64_t n, void *dst);
+void load_i64(enum dtype, const void *src, int64_t n, int64_t *dst);
+void store_i64(enum dtype, const int64_t *src, int64_t n, void *dst);
+bool is_small_float(enum dtype);                                            /* f16, bf16: work in float32 */
+/* The whole tensor as float32: itself, or converted into room. */
+const float *tensor_f32(struct kenv *, const struct tensor *, enum room);
+static inline const void *at_const(const void *p, size_t size, int64_t i) { return (const char *)p + size * (size_t)i; }
+static inline void *at(void *p, size_t size, int64_t i) { return (char *)p + size * (size_t)i; }
+
+/* ---- walk.c: loops over broadcast operands ------------------------------------------------------------------------ */
+#define WALK_MAX 4
+struct walk { int rank, n; int64_t dim[MAX_RANK], stride[WALK_MAX][MAX_RANK]; };
+/* Operand 0 is the dense result; the others broadcast to it (a mismatch is a failure). Adjoining dimensions are merged. */
+void walk_broadcast(const struct kcall *, struct walk *, const struct tensor *out, int nin, const struct tensor *const *in);
+/* row(data, element offset of each operand, elements): a stretch of the innermost dimension. */
+typedef void row_fn(void *data, const int64_t *offset, int64_t n);
+void walk_run(struct kenv *, const struct walk *, int64_t cost, row_fn *, void *data);
+
+/* ---- copy.c: strided copies ------------------------------------------------------------------------------------- */
+#define COPY_RANK (2 * MAX_RANK)
+struct copy { int rank; size_t size; int64_t dim[COPY_RANK], to[COPY_RANK], from[COPY_RANK]; };    /* strides in elements */
+void copy_strided(struct kenv *, const struct copy *, void *to, const void *from);
+void copy_dense(struct kenv *, void *to, const void *from, size_t bytes);
+/* Row-major strides of dim. */
+void dense_strides(int rank, const int64_t *dim, int64_t *stride);
+
+/* ---- dnnl.c: the only file that sees oneDNN ------------------------------------------------------------------------- */
+/* c[m, n] = alpha * a[m, k] b[k, n] + beta * c, row-major with leading dimensions; callable inside parallel loops. */
+void dnnl_product(struct kenv *, bool ta, bool tb, int64_t m, int64_t n, int64_t k, float alpha, const float *a, int64_t lda,
+                  const float *b, int64_t ldb, float beta, float *c, int64_t ldc);
+/* c[m, n] = a[m, k] w[k, n] (+ bias[n]) with a constant w, [n, k] when transposed: packed once, kept in *cache. dtype f32 or bf16;
+ * false when this machine has no such primitive. */
+bool dnnl_product_packed(struct kenv *, void **cache, enum dtype, int64_t m, int64_t n, int64_t k, const void *a, const void *w,
+                         bool transposed, const float *bias, void *c);
+struct conv_shape { int spatial; int64_t batch, groups, in, out, size[3], kernel[3], result[3], stride[3], dilation[3], before[3], after[3]; };
+/* False when the shape has no such primitive. */
+bool dnnl_convolve(struct kenv *, void **cache, const struct conv_shape *, const float *x, const float *w, const float *bias, float *y);
+void dnnl_state_free(struct dnnl_state *);
+
+/* ---- attend.c: softmax(scale q k^T + bias) v for heads anywhere in memory ------------------------------------------------ */
+struct heads { const float *at; int64_t batch, head, row; };      /* steps in elements; columns are contiguous */
+struct attend {
+    int64_t batch, q_heads, kv_heads, rows, keys, size, value_size;
+    struct heads q, k, v;
+    struct tensor *y;                                               /* written at y_step: batch, head, row */
+    int64_t y_batch, y_head, y_row;
+    float scale, softcap;
+    bool causal;                                                    /* key j is seen by row i when j <= i + offset[batch] ... */
+    int64_t window;                                                 /* ... and j > i + offset - window; -1: no window */
+    const int64_t *offset, *limit;                                  /* per batch; limit: keys that exist */
+    const uint8_t *allowed;                                         /* boolean mask, or NULL */
+    const float *bias;                                              /* float mask, or NULL */
+    int64_t mask_step[4], mask_keys;                                /* batch, head, row, key; keys beyond mask_keys are masked */
+    const float *sink;                                              /* per head: a score that only adds to the denominator; NULL: none */
+    struct tensor *scores;                                          /* [batch, q_heads, rows, keys] or NULL; what: by mode */
+    int mode;                                                       /* 0 scaled product, 1 after softcap, 2 with bias, 3 probabilities */
+};
+void attend(struct kcall *, struct attend *);
+
+/* ---- rotary.c ------------------------------------------------------------------------------------------------------------ */
+/* Rotates the first 2 * half elements of a head: halves, or neighbours when interleaved. */
+void rotate_head(float *x, const float *cosine, const float *sine, int64_t half, bool interleaved);
+#endif
