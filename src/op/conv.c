@@ -126,6 +126,10 @@ struct rule *rule_conv(struct graph *g, const struct node *node)
         put_group(g, r, group = rule_factor(g, r, "g", dim_int(g->alg, groups), 0));
     int c = rule_factor(g, r, "c", w->dim[1], FACTOR_CONTRACTED), m = rule_factor(g, r, "m", columns, 0);
     r->factor[c].red = RED_SUM;
+    if (group >= 0) {                           /* output channels (g m) hold whole groups or channels of one, like query heads */
+        r->query_outer = group;
+        r->query_inner = m;
+    }
     rule_put(g, &r->in[0], 1, 0, c);
     rule_put(g, &r->in[1], 0, 0, m);
     rule_put(g, &r->in[1], 1, 0, c);

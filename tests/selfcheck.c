@@ -1,0 +1,629 @@
+/* The self-check of rules: no wrong rule can land.
+ *
+ * For every op that has a rule, on sample one-node graphs, every factor (and every product of adjoining factors) is split in every way: even,
+ * uneven, with empty ranks, segmented, strided, overlapping. The node is localized for each rank, the op's own kernel runs whole and on each
+ * rank's shard, the results are combined as the rule says and compared. Partial operands are dense random terms, never one rank's value
+ * beside zeros. Each sample runs in a process of its own, since a wrong rule may end in a bug(). At the end: what the rules do not claim
+ * although it would be right, and ops with a rule but no sample (a failure). */
+#include "kern/kern.h"
+#include "passes/pass.h"
+#include "plan/plan.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { MOST_RANKS = 16, MOST_SPLITS = 16 };
+
+struct sample { const char *op, *text; int64_t below; };      /* below: integer operands are drawn from [0, below) */
+
+#define UNARY(op) {op, "graph g { input x: f32[B, 5] node n: y: ? = " op "(x) output y }", 0}
+#define BINARY(op) \
+    {op, "graph g { input x: f32[B, 1, 5] input z: f32[S, 5] node n: y: ? = " op "(x, z) output y }", 0}, \
+    {op, "graph g { input x: f32[5] input z: f32[6, 5] node n: y: ? = " op "(x, z) output y }", 0}
+#define LOGIC(op) {op, "graph g { input x: bool[B, 1, 5] input z: bool[S, 5] node n: y: ? = " op "(x, z) output y }", 2}
+#define REDUCE(op) \
+    {op, "graph g { input x: f32[B, 6, 5] node n: y: ? = " op "(x) {axes = [1]} output y }", 0}, \
+    {op, "graph g { input x: f32[4, 6] node n: y: ? = " op "(x) {axes = [-1], keepdims = 0} output y }", 0}, \
+    {op, "graph g { input x: f32[4, S] node n: y: ? = " op "(x) output y }", 0}
+#define NORM(op) {op, "graph g { input x: f32[B, 6, 8] input s: f32[8] node n: y: ? = " op "(x, s) output y }", 0}
+#define SKIPNORM(domain) \
+    {"SkipSimplifiedLayerNormalization", "graph g { input x: f32[B, S, 8] input k: f32[B, S, 8] input s: f32[8] input c: f32[8] " \
+     "node n: y: ?, _, _, t: ? = " domain "SkipSimplifiedLayerNormalization(x, k, s, c) output y output t }", 0}
+
+static const struct sample samples[] = {
+    UNARY("Abs"), UNARY("Cos"), UNARY("Erf"), UNARY("Exp"), UNARY("Floor"), UNARY("Gelu"), UNARY("IsNaN"), UNARY("Log"), UNARY("Neg"),
+    UNARY("Reciprocal"), UNARY("Relu"), UNARY("Sigmoid"), UNARY("Sin"), UNARY("Sqrt"), UNARY("Tanh"), UNARY("Identity"),
+    {"Not", "graph g { input x: bool[B, 5] node n: y: ? = Not(x) output y }", 2},
+    {"Cast", "graph g { input x: f32[B, 5] node n: y: ? = Cast(x) {to = 11} output y }", 0},
+    {"Cast", "graph g { input x: i64[B, 5] node n: y: ? = Cast(x) {to = 1} output y }", 9},
+    BINARY("Add"), BINARY("Sub"), BINARY("Mul"), BINARY("Div"), BINARY("Pow"), BINARY("Max"), BINARY("Min"),
+    BINARY("Equal"), BINARY("Greater"), BINARY("GreaterOrEqual"), BINARY("Less"), BINARY("LessOrEqual"), LOGIC("And"), LOGIC("Or"),
+    {"Mod", "graph g { input x: f32[B, 5] input z: f32[5] node n: y: ? = Mod(x, z) {fmod = 1} output y }", 0},
+    {"Max", "graph g { input x: f32[B, 5] input z: f32[5] input w: f32[B, 1] node n: y: ? = Max(x, z, w) output y }", 0},
+    {"Where", "graph g { input c: bool[B, 5] input x: f32[5] input z: f32[B, 1] node n: y: ? = Where(c, x, z) output y }", 2},
+    {"Reshape", "graph g { input x: f32[B, 24] node n: y: f32[B, 4, 6] = Reshape(x) output y }", 0},
+    {"Reshape", "graph g { input x: f32[B, 4, 6, S] node n: y: f32[B*4, 6, S] = Reshape(x) output y }", 0},
+    {"Reshape", "graph g { input x: f32[4, 6] node n: y: f32[3, 8] = Reshape(x) output y }", 0},
+    {"Flatten", "graph g { input x: f32[B, 4, 6] node n: y: ? = Flatten(x) {axis = 2} output y }", 0},
+    {"Squeeze", "graph g { input x: f32[B, 1, 6] node n: y: ? = Squeeze(x) {axes = [1]} output y }", 0},
+    {"Unsqueeze", "graph g { input x: f32[B, 6] node n: y: ? = Unsqueeze(x) {axes = [0, 2]} output y }", 0},
+    {"Expand", "graph g { input x: f32[B, 1, 6] node n: y: f32[4, B, S, 6] = Expand(x) output y }", 0},
+    {"Transpose", "graph g { input x: f32[B, 4, 6] node n: y: ? = Transpose(x) {perm = [2, 0, 1]} output y }", 0},
+    {"Concat", "graph g { input x: f32[B, 4] input z: f32[B, 8] node n: y: ? = Concat(x, z) {axis = 1} output y }", 0},
+    {"Split", "graph g { input x: f32[B, 16] node n: y: ?, z: ?, w: ? = Split(x) {axis = 1, split = [8, 4, 4]} output y output z output w }", 0},
+    {"Slice", "graph g { input x: f32[B, 12] node n: y: ? = Slice(x) {starts = [4], ends = [8], axes = [1], steps = [1]} output y }", 0},
+    {"Tile", "graph g { input x: f32[B, 4] node n: y: ? = Tile(x) {repeats = [1, 3]} output y }", 0},
+    {"Trilu", "graph g { input x: f32[B, 5, 6] node n: y: ? = Trilu(x) {upper = 0} output y }", 0},
+    {"Repeat", "graph g { input x: f32[B, 4, 5] node n: y: ? = tpc::Repeat(x) {axis = 1, repeats = 2} output y }", 0},
+    {"Gather", "graph g { input t: f32[9, 6] input i: i64[B, S] node n: y: ? = Gather(t, i) {axis = 0} output y }", 9},
+    {"GatherND", "graph g { input t: f32[9, 6] input i: i64[B, 1] node n: y: ? = GatherND(t, i) output y }", 9},
+    {"ScatterND", "graph g { input t: f32[9, 6] input i: i64[2, 1] input u: f32[2, 6] node n: y: ? = ScatterND(t, i, u) output y }", 9},
+    {"ConstantOfShape", "graph g { node n: y: f32[4, 6] = ConstantOfShape() output y }", 0},
+    {"Range", "graph g { node n: y: i64[6] = Range() {start = [0], limit = [6], delta = [1]} output y }", 0},
+    {"Dims", "graph g { node n: y: ? = tpc::Dims() {dims = [4, 6]} output y }", 0},
+    REDUCE("ReduceMax"), REDUCE("ReduceMean"), REDUCE("ReduceSum"),
+    {"CumSum", "graph g { input x: f32[B, 6] node n: y: ? = CumSum(x) {axis = [1]} output y }", 0},
+    {"MatMul", "graph g { input a: f32[B, S, 6] input b: f32[6, 4] node n: y: ? = MatMul(a, b) output y }", 0},
+    {"MatMul", "graph g { input a: f32[B, 4, S, 6] input b: f32[1, 4, 6, T] node n: y: ? = MatMul(a, b) output y }", 0},
+    {"MatMul", "graph g { input a: f32[6] input b: f32[B, 6, 4] node n: y: ? = MatMul(a, b) output y }", 0},
+    {"MatMul", "graph g { input a: f32[4, 6] input b: f32[6] node n: y: ? = MatMul(a, b) output y }", 0},
+    {"Gemm", "graph g { input a: f32[S, 6] input b: f32[4, 6] input c: f32[4] node n: y: ? = Gemm(a, b, c) {transB = 1} output y }", 0},
+    {"Gemm", "graph g { input a: f32[6, 5] input b: f32[6, 4] input c: f32[5, 1] node n: y: ? = "
+             "Gemm(a, b, c) {transA = 1, alpha = 0.5, beta = 2} output y }", 0},
+    {"Conv", "graph g { input x: f32[B, 4, 7, 7] input w: f32[6, 4, 3, 3] input b: f32[6] node n: y: ? = Conv(x, w, b) output y }", 0},
+    {"Conv", "graph g { input x: f32[B, 8, 7] input w: f32[12, 2, 1] input b: f32[12] node n: y: ? = Conv(x, w, b) {group = 4} output y }", 0},
+    {"Softmax", "graph g { input x: f32[B, 4, 6] node n: y: ? = Softmax(x) {axis = 1} output y }", 0},
+    {"LayerNormalization", "graph g { input x: f32[B, 6, 8] input s: f32[8] input b: f32[8] node n: y: ? = "
+                           "LayerNormalization(x, s, b) output y }", 0},
+    NORM("RMSNormalization"), NORM("SimplifiedLayerNormalization"), SKIPNORM(""), SKIPNORM("com.microsoft::"),
+    {"Attention", "graph g { input q: f32[B, 8, S, 4] input k: f32[B, 4, T, 4] input v: f32[B, 4, T, 6] node n: y: ? = Attention(q, k, v) output y }", 0},
+    {"Attention", "graph g { input q: f32[B, S, 32] input k: f32[B, S, 16] input v: f32[B, S, 16] input m: f32[B, 1, S, P + S] "
+                  "input pk: f32[B, 4, P, 4] input pv: f32[B, 4, P, 4] node n: y: ?, nk: ?, nv: ? = "
+                  "Attention(q, k, v, m, pk, pv) {q_num_heads = 8, kv_num_heads = 4} output y output nk output nv }", 0},
+    {"Attention", "graph g { input q: f32[B, 6, S, 4] input k: f32[B, 1, S, 4] input v: f32[B, 1, S, 4] node n: y: ? = "
+                  "Attention(q, k, v) {is_causal = 1} output y }", 0},
+    {"RotaryEmbedding", "graph g { input x: f32[B, 4, S, 8] input c: f32[B, S, 4] input s: f32[B, S, 4] node n: y: ? = "
+                        "RotaryEmbedding(x, c, s) output y }", 0},
+    {"RotaryEmbedding", "graph g { input x: f32[B, S, 32] input c: f32[9, 4] input s: f32[9, 4] input i: i64[B, S] node n: y: ? = "
+                        "RotaryEmbedding(x, c, s, i) {num_heads = 4} output y }", 9},
+    {"GroupQueryAttention", "graph g { input q: f32[B, S, 64] input pk: f32[B, 4, P, 4] input pv: f32[B, 4, P, 4] input l: i32[B] input t: i32[] "
+                            "input c: f32[16, 2] input s: f32[16, 2] node n: y: ?, nk: ?, nv: ? = com.microsoft::GroupQueryAttention"
+                            "(q, _, _, pk, pv, l, t, c, s) {num_heads = 8, kv_num_heads = 4, do_rotary = 1} output y output nk output nv }", -1},
+    {"GroupQueryAttention", "graph g { input q: f32[B, S, 32] input k: f32[B, S, 8] input v: f32[B, S, 8] input pk: f32[B, 2, P, 4] "
+                            "input pv: f32[B, 2, P, 4] input l: i32[B] input t: i32[] node n: y: ?, nk: ?, nv: ? = "
+                            "com.microsoft::GroupQueryAttention(q, k, v, pk, pv, l, t) {num_heads = 8, kv_num_heads = 2} output y output nk output nv }", -1},
+};
+enum { SAMPLES = sizeof samples / sizeof *samples };
+
+static const struct binding sizes[] = {{"B", 3}, {"S", 5}, {"T", 7}, {"P", 2}};
+
+/* ---- one sample under way ------------------------------------------------------------------------------------------------------ */
+
+struct trial {
+    struct arena *arena;
+    const struct sample *sample;
+    struct graph *graph;
+    struct node *node;
+    struct rule *rule;
+    struct bindings bind;
+    struct kenv *env;
+    struct tensor *in, *whole;           /* global operands, results of the unsplit op */
+    int tried, legal;
+    const char *what;                    /* the choice under test, for messages */
+};
+
+static uint64_t random_state = 1;
+
+static double draw(void)
+{
+    random_state = random_state * 6364136223846793005u + 1442695040888963407u;
+    return (double)(random_state >> 11) / 9007199254740992.0 * 2 - 1;
+}
+
+/* ---- tensors ------------------------------------------------------------------------------------------------------------------------- */
+
+static struct tensor tensor_new(struct trial *t, const struct type *type)
+{
+    struct tensor out = {.dtype = type->dtype, .rank = type->rank};
+    for (int d = 0; d < type->rank; d++)
+        if (!dim_eval(type->dim[d], &t->bind, &out.dim[d]))
+            bug("%s: size %s has no value", t->sample->op, dim_str(t->arena, type->dim[d]));
+    out.data = arena_alloc(t->arena, tensor_bytes(&out) + 64);
+    return out;
+}
+
+static double get(const struct tensor *x, int64_t i)
+{
+    switch (x->dtype) {
+    case DT_F32: return (double)((const float *)x->data)[i];
+    case DT_F64: return ((const double *)x->data)[i];
+    case DT_I64: return (double)((const int64_t *)x->data)[i];
+    case DT_I32: return (double)((const int32_t *)x->data)[i];
+    case DT_BOOL: return (double)((const uint8_t *)x->data)[i];
+    default: bug("%s tensors are not compared", dtype_name(x->dtype));
+    }
+}
+
+static void set(struct tensor *x, int64_t i, double k)
+{
+    switch (x->dtype) {
+    case DT_F32: ((float *)x->data)[i] = (float)k; break;
+    case DT_F64: ((double *)x->data)[i] = k; break;
+    case DT_I64: ((int64_t *)x->data)[i] = (int64_t)k; break;
+    case DT_I32: ((int32_t *)x->data)[i] = (int32_t)k; break;
+    case DT_BOOL: ((uint8_t *)x->data)[i] = k != 0; break;
+    default: bug("%s tensors are not made", dtype_name(x->dtype));
+    }
+}
+
+/* Integer operands: indices below the sample's bound, or (-1) the length that attention states: past plus sequence (less one: per row). */
+static double draw_element(const struct trial *t, const struct tensor *x)
+{
+    if (dtype_is_float(x->dtype))
+        return draw();
+    if (t->sample->below < 0)
+        return x->rank == 0 ? 7 : 6;
+    return floor((draw() + 1) / 2 * (double)t->sample->below);
+}
+
+static void fill(const struct trial *t, struct tensor *x)
+{
+    for (int64_t i = 0; i < tensor_elements(x); i++)
+        set(x, i, draw_element(t, x));
+}
+
+/* ---- shards ------------------------------------------------------------------------------------------------------------------------------ */
+
+/* Copies between a rank's shard and the global tensor; back: from the shard, checking what is there already (seen). */
+static bool copy_shard(struct trial *t, struct placement place, int rank, const struct tensor *global, struct tensor *local, bool back,
+                       uint8_t *seen)
+{
+    struct interval *piece;
+    int n = split_pieces(t->arena, place.split, rank, false, &t->bind, &piece);
+    int64_t inner = 1, outer = 1, at = 0, size = global->dim[place.dim], held = local->dim[place.dim];
+    require(n >= 0);
+    for (int d = 0; d < global->rank; d++)
+        *(d < place.dim ? &outer : &inner) *= d == place.dim ? 1 : global->dim[d];
+    for (int k = 0; k < n; k++)
+        for (int64_t i = piece[k].lo; i < piece[k].hi; i++, at++)
+            for (int64_t o = 0; o < outer; o++)
+                for (int64_t e = 0; e < inner; e++) {
+                    int64_t g = (o * size + i) * inner + e, l = (o * held + at) * inner + e;
+                    if (!back) {
+                        set(local, l, get(global, g));
+                        continue;
+                    }
+                    double a = get(global, g), b = get(local, l);
+                    if (!(fabs(a - b) <= 1e-5 * fmax(1, fabs(a))) && !(isnan(a) && isnan(b)) && !(a == b))
+                        return false;
+                    seen[g] = 1;
+                }
+    return at == held;
+}
+
+/* The rank's operand: a shard, or a term of a reduction. terms: [ranks], made by make_terms. */
+static struct tensor shard(struct trial *t, int i, const struct type *type, struct placement place, int rank, const struct tensor *terms)
+{
+    if (place.kind == PLACE_P)
+        return terms[rank];
+    struct tensor out = tensor_new(t, type);
+    if (place.kind == PLACE_R)
+        memcpy(out.data, t->in[i].data, tensor_bytes(&out));
+    else if (!copy_shard(t, place, rank, &t->in[i], &out, false, NULL))
+        bug("%s: a shard does not fill its local type", t->sample->op);
+    return out;
+}
+
+/* Dense random terms whose reduction is x. */
+static struct tensor *make_terms(struct trial *t, const struct tensor *x, const struct type *type, enum redop op, int ranks)
+{
+    struct tensor *terms = NEWN(t->arena, struct tensor, ranks);
+    for (int r = 0; r < ranks; r++)
+        terms[r] = tensor_new(t, type);
+    for (int64_t i = 0; i < tensor_elements(x); i++) {
+        double rest = get(x, i);
+        int owner = (int)(i % ranks);
+        for (int r = 0; r < ranks; r++)
+            if (r != owner) {
+                double k = op == RED_SUM ? draw() : op == RED_MAX ? get(x, i) - 0.1 - fabs(draw()) : get(x, i) + 0.1 + fabs(draw());
+                set(&terms[r], i, k);
+                rest -= op == RED_SUM ? get(&terms[r], i) : 0;
+            }
+        set(&terms[owner], i, rest);
+    }
+    return terms;
+}
+
+/* ---- running ------------------------------------------------------------------------------------------------------------------------------- */
+
+static void run_kernel(struct trial *t, const struct graph *g, const struct node *node, const struct tensor *in, struct tensor *out)
+{
+    struct kcall call = {.node = node, .graph = g, .nin = node->nin, .nout = node->nout, .in = in, .out = out, .bind = &t->bind, .env = t->env};
+    for (int i = 0; i < node->nout; i++)
+        if (node->out[i])
+            out[i] = tensor_new(t, &node->out[i]->type);
+    node->op->kernel(&call);
+}
+
+static double reduce(enum redop op, double a, double b)
+{
+    return op == RED_SUM ? a + b : op == RED_MAX ? fmax(a, b) : op == RED_MIN ? fmin(a, b) : a * b;
+}
+
+static bool close_to(const struct tensor *a, const struct tensor *b)
+{
+    double most = 1;
+    for (int64_t i = 0; i < tensor_elements(b); i++)
+        if (fabs(get(b, i)) > most && isfinite(get(b, i)))
+            most = fabs(get(b, i));
+    for (int64_t i = 0; i < tensor_elements(b); i++) {
+        double x = get(a, i), y = get(b, i);
+        if (!(fabs(x - y) <= 2e-5 * most) && !(isnan(x) && isnan(y)) && !(x == y))
+            return false;
+    }
+    return true;
+}
+
+/* What the ranks have of one result, against the whole one. results: [rank][output]. */
+static bool result_right(struct trial *t, int i, struct placement place, int ranks, struct tensor **results)
+{
+    struct tensor *whole = &t->whole[i];
+    int64_t n = tensor_elements(whole);
+    if (place.kind == PLACE_S) {
+        uint8_t *seen = arena_alloc(t->arena, (size_t)n + 1);
+        for (int r = 0; r < ranks; r++)
+            if (!copy_shard(t, place, r, whole, &results[r][i], true, seen))
+                return false;
+        return n == 0 || !memchr(seen, 0, (size_t)n);
+    }
+    if (place.kind == PLACE_R) {
+        for (int r = 0; r < ranks; r++)
+            if (!close_to(&results[r][i], whole))
+                return false;
+        return true;
+    }
+    struct tensor sum = results[0][i];
+    for (int r = 1; r < ranks; r++)
+        for (int64_t k = 0; k < n; k++)
+            set(&sum, k, reduce(place.op, get(&sum, k), get(&results[r][i], k)));
+    return close_to(&sum, whole);
+}
+
+static void place_values(struct trial *t, const struct placement *in, const struct placement *out)
+{
+    for (int i = 0; i < t->node->nin; i++)
+        if (t->node->in[i]) {
+            t->node->in[i]->place = in[i];
+            t->node->in[i]->placed = true;
+        }
+    for (int i = 0; i < t->node->nout; i++)
+        if (t->node->out[i]) {
+            t->node->out[i]->place = out[i];
+            t->node->out[i]->placed = true;
+        }
+}
+
+static bool run_ranks(struct trial *t, int ranks, struct placement *in, struct placement *out, const struct choice *choice)
+{
+    struct strategy strategy = {.in = in, .out = out, .choice = *choice};
+    struct compile c = {.arena = t->arena, .graph = t->graph};
+    struct tensor **results = NEWN(t->arena, struct tensor *, ranks), **terms = NEWN(t->arena, struct tensor *, t->node->nin + 1);
+    t->graph->ranks = ranks;
+    t->node->strategy = &strategy;
+    place_values(t, in, out);
+    pass_localize(&c);
+    for (int i = 0; i < t->node->nin; i++)
+        if (t->node->in[i] && in[i].kind == PLACE_P)
+            terms[i] = make_terms(t, &t->in[i], &t->node->in[i]->type, in[i].op, ranks);
+    for (int r = 0; r < ranks; r++) {
+        struct node *local = c.rank_graphs[r]->nodes.at[0];
+        struct tensor *operand = NEWN(t->arena, struct tensor, local->nin + 1);
+        for (int i = 0; i < local->nin; i++)
+            if (local->in[i])
+                operand[i] = shard(t, i, &local->in[i]->type, in[i], r, terms[i]);
+        results[r] = NEWN(t->arena, struct tensor, local->nout + 1);
+        run_kernel(t, c.rank_graphs[r], local, operand, results[r]);
+    }
+    for (int i = 0; i < t->node->nout; i++)
+        if (t->node->out[i] && !result_right(t, i, out[i], ranks, results))
+            return false;
+    return true;
+}
+
+/* ---- choices ---------------------------------------------------------------------------------------------------------------------------------- */
+
+struct splits { int n; const struct split *at[MOST_SPLITS]; };
+
+static void add(struct splits *s, const struct split *split)
+{
+    require(s->n < MOST_SPLITS);
+    if (split)
+        s->at[s->n++] = split;
+}
+
+/* Ranks take indices in turn (strided), or rank 0 the outer quarters (segmented), or both the middle (overlap), or one index is alone. */
+static const struct split *dealt(struct trial *t, int64_t n, int ranks, const char *kind)
+{
+    struct interval *list[MOST_RANKS];
+    int count[MOST_RANKS] = {0};
+    for (int r = 0; r < ranks; r++)
+        list[r] = NEWN(t->arena, struct interval, n + 1);
+    for (int64_t i = 0; i < n; i++)
+        for (int r = 0; r < ranks; r++) {
+            bool mine = !strcmp(kind, "strided") ? i % ranks == r
+                      : !strcmp(kind, "segmented") ? (i < n / 4 || i >= n - n / 4) == (r == 0)
+                      : !strcmp(kind, "overlap") ? (r == 0 ? i <= n / 2 : i >= n / 2)
+                      : !strcmp(kind, "uneven") ? (i == 0) == (r == 0) : r == ranks - 1;
+            if (mine)
+                list[r][count[r]++] = (struct interval){i, i + 1};
+        }
+    return split_list(t->graph->alg, ranks, n, count, (const struct interval *const *)list);
+}
+
+static struct splits all_splits(struct trial *t, const struct dim *size)
+{
+    struct splits s = {0};
+    struct alg *alg = t->graph->alg;
+    int64_t n;
+    add(&s, split_even(alg, 2, size));
+    add(&s, split_even(alg, 3, size));
+    add(&s, split_even(alg, 4, size));
+    if (!dim_is_int(size, &n))
+        return s;
+    add(&s, n + 2 <= MOST_RANKS ? split_even(alg, (int)n + 2, size) : NULL);
+    add(&s, dealt(t, n, 2, "uneven"));
+    add(&s, dealt(t, n, 2, "strided"));
+    add(&s, dealt(t, n, 2, "segmented"));
+    add(&s, dealt(t, n, 2, "overlap"));
+    add(&s, dealt(t, n, 3, "last"));
+    return s;
+}
+
+static bool try_choice(struct trial *t, int ranks, const struct choice *choice, const char *what, const struct split *s)
+{
+    struct placement *in = NEWN(t->arena, struct placement, t->node->nin + 1), *out = NEWN(t->arena, struct placement, t->node->nout + 1);
+    t->tried++;
+    if (!rule_project(t->graph, t->rule, ranks, choice, in, out))
+        return true;
+    t->legal++;
+    if (run_ranks(t, ranks, in, out, choice))
+        return true;
+    fprintf(stderr, "wrong: %s with %s split %s\n    rule %s\n", t->sample->op, what, split_str(t->arena, s), rule_str(t->arena, t->rule));
+    return false;
+}
+
+static struct choice no_choice(struct trial *t)
+{
+    return (struct choice){.factor = NEWN(t->arena, const struct split *, t->rule->nfactor + 1)};
+}
+
+static bool try_factor(struct trial *t, int f)
+{
+    struct splits s = all_splits(t, t->rule->factor[f].size);
+    bool right = true;
+    if (dim_equals(t->rule->factor[f].size, 1) || (t->rule->factor[f].flags & FACTOR_LOWERED))
+        return true;
+    for (int i = 0; i < s.n; i++) {
+        struct choice c = no_choice(t);
+        c.factor[f] = s.at[i];
+        right &= try_choice(t, s.at[i]->ranks, &c, t->rule->factor[f].name, s.at[i]);
+    }
+    return right;
+}
+
+/* All members of a group by the same fractions. */
+static bool try_group(struct trial *t)
+{
+    bool right = true;
+    if (t->rule->ngroup == 0)
+        return true;
+    struct splits s = all_splits(t, t->rule->factor[t->rule->group[0]].size);
+    for (int i = 0; i < s.n; i++) {
+        struct choice c = no_choice(t);
+        bool fits = true;
+        for (int k = 0; k < t->rule->ngroup; k++) {
+            int64_t size;
+            int f = t->rule->group[k];
+            fits = fits && dim_is_int(t->rule->factor[f].size, &size) && !(t->rule->factor[f].flags & FACTOR_WHOLE);
+            c.factor[f] = fits ? split_rescale(t->graph->alg, s.at[i], size) : NULL;
+            fits = fits && c.factor[f];
+        }
+        if (fits)
+            right &= try_choice(t, s.at[i]->ranks, &c, "the group", s.at[i]);
+    }
+    return right;
+}
+
+static bool try_product(struct trial *t, int outer, int inner)
+{
+    const struct dim *size = dim_mul(t->graph->alg, t->rule->factor[outer].size, t->rule->factor[inner].size);
+    struct splits s = all_splits(t, size);
+    bool right = true;
+    for (int i = 0; i < s.n; i++) {
+        struct choice c = no_choice(t);
+        c.nproduct = 2;
+        c.product[0] = outer;
+        c.product[1] = inner;
+        c.product_split = s.at[i];
+        right &= try_choice(t, s.at[i]->ranks, &c, arena_printf(t->arena, "(%s %s)", t->rule->factor[outer].name, t->rule->factor[inner].name), s.at[i]);
+    }
+    return right;
+}
+
+static bool try_products(struct trial *t)
+{
+    const struct rule *r = t->rule;
+    bool right = true;
+    for (int i = 0; i < r->nin + r->nout; i++) {
+        const struct rule_operand *o = i < r->nin ? &r->in[i] : &r->out[i - r->nin];
+        for (int d = 0; o->present && d < o->rank; d++)
+            for (int p = 0; p < o->dim[d].n; p++)
+                for (int k = 0; k + 1 < o->dim[d].part[p].n; k++)
+                    right &= try_product(t, o->dim[d].part[p].factor[k], o->dim[d].part[p].factor[k + 1]);
+    }
+    return right;
+}
+
+/* Terms of a reduction through a set of operands. */
+static bool try_linear(struct trial *t, uint32_t set_of, enum redop op)
+{
+    struct choice c = no_choice(t);
+    struct placement *in = NEWN(t->arena, struct placement, t->node->nin + 1), *out = NEWN(t->arena, struct placement, t->node->nout + 1);
+    for (int i = 0; i < t->node->nin; i++)
+        in[i] = set_of >> i & 1 ? placement_partial(op) : placement_whole;
+    for (int i = 0; i < t->node->nout; i++)
+        out[i] = placement_partial(op);
+    t->legal++;
+    return run_ranks(t, 3, in, out, &c);
+}
+
+static bool try_all_linear(struct trial *t)
+{
+    static const enum redop ops[] = {RED_SUM, RED_MAX, RED_MIN};
+    bool right = true;
+    for (int k = 0; k < t->rule->nlinear; k++)
+        for (int i = 0; i < (t->rule->moves ? 3 : 1); i++) {
+            if (try_linear(t, t->rule->linear[k], ops[i]))
+                continue;
+            fprintf(stderr, "wrong: %s is not linear in operands %#x under %s\n", t->sample->op, t->rule->linear[k], redop_name(ops[i]));
+            right = false;
+        }
+    return right;
+}
+
+/* ---- a sample ------------------------------------------------------------------------------------------------------------------------------------ */
+
+static void trial_start(struct trial *t, const struct sample *sample)
+{
+    struct arena *arena = arena_new();
+    *t = (struct trial){.arena = arena, .sample = sample, .env = kenv_new(1)};
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
+        bindings_set(arena, &t->bind, sizes[i].name, sizes[i].value);
+    t->graph = graph_parse(arena, alg_new(arena), sample->text, sample->op);
+    t->node = t->graph->nodes.at[0];
+    op_infer(t->graph, t->node);
+    t->rule = rule_of(t->graph, t->node);
+    t->in = NEWN(arena, struct tensor, t->node->nin + 1);
+    t->whole = NEWN(arena, struct tensor, t->node->nout + 1);
+    for (int i = 0; i < t->node->nin; i++)
+        if (t->node->in[i]) {
+            t->in[i] = tensor_new(t, &t->node->in[i]->type);
+            fill(t, &t->in[i]);
+        }
+    run_kernel(t, t->graph, t->node, t->in, t->whole);
+}
+
+static int check_sample(const struct sample *sample, int unused)
+{
+    struct trial t;
+    (void)unused;
+    trial_start(&t, sample);
+    if (!t.rule) {
+        printf("%-36s no rule for this form\n", sample->op);
+        return 0;
+    }
+    bool right = true;
+    for (int f = 0; f < t.rule->nfactor; f++)
+        right &= try_factor(&t, f);
+    right &= try_group(&t);
+    right &= try_products(&t);
+    right &= try_all_linear(&t);
+    printf("%-36s %3d of %3d legal  %s\n", sample->op, t.legal, t.tried, rule_str(t.arena, t.rule));
+    return right ? 0 : 1;
+}
+
+/* ---- what is not claimed --------------------------------------------------------------------------------------------------------------------------- */
+
+/* 0: a whole factor could be split. */
+static int check_unclaimed_factor(const struct sample *sample, int f)
+{
+    struct trial t;
+    trial_start(&t, sample);
+    if (!t.rule || f >= t.rule->nfactor || !(t.rule->factor[f].flags & FACTOR_WHOLE) || (t.rule->factor[f].flags & FACTOR_POSITION))
+        return 1;
+    t.rule->factor[f].flags &= ~(unsigned)FACTOR_WHOLE;
+    if (!try_factor(&t, f) || t.legal == 0)
+        return 1;
+    printf("%-36s not claimed: factor %s may be split in %s\n", sample->op, t.rule->factor[f].name, rule_str(t.arena, t.rule));
+    return 0;
+}
+
+static int check_unclaimed_linear(const struct sample *sample, int i)
+{
+    struct trial t;
+    trial_start(&t, sample);
+    if (!t.rule || i >= t.node->nin || !t.node->in[i] || !dtype_is_float(t.node->in[i]->type.dtype))
+        return 1;
+    for (int k = 0; k < t.rule->nlinear; k++)
+        if (t.rule->linear[k] >> i & 1)
+            return 1;
+    for (int k = 0; k < t.node->nout; k++)
+        if (t.node->out[k] && !dtype_is_float(t.node->out[k]->type.dtype))
+            return 1;
+    if (!try_linear(&t, (uint32_t)1 << i, RED_SUM))
+        return 1;
+    printf("%-36s not claimed: linear in operand %d\n", sample->op, i);
+    return 0;
+}
+
+/* ---- processes ---------------------------------------------------------------------------------------------------------------------------------------- */
+
+/* In a process of its own; quiet: a bug() there is one of the possible answers. */
+static bool in_child(int (*check)(const struct sample *, int), const struct sample *sample, int i, bool quiet)
+{
+    int status;
+    fflush(stdout);
+    pid_t child = fork();
+    if (child == 0) {
+        if (quiet && !freopen("/dev/null", "w", stderr))
+            _exit(1);
+        int answer = check(sample, i);
+        fflush(stdout);
+        _exit(answer);
+    }
+    if (child < 0 || waitpid(child, &status, 0) < 0)
+        fail("can't run a sample in a process of its own");
+    if (WIFSIGNALED(status) && !quiet)
+        printf("%-36s ended by signal %d\n", sample->op, WTERMSIG(status));
+    return WIFEXITED(status) && WEXITSTATUS(status) == 0;
+}
+
+static bool has_sample(const char *op)
+{
+    for (int i = 0; i < SAMPLES; i++)
+        if (strcmp(samples[i].op, op) == 0)
+            return true;
+    return false;
+}
+
+static int rows_without_sample(void)
+{
+    int missing = 0;
+    for (int i = 0; i < op_count(); i++)
+        if (op_at(i)->rule && !has_sample(op_at(i)->name)) {
+            printf("%-36s has a rule but no sample\n", op_at(i)->name);
+            missing++;
+        }
+    return missing;
+}
+
+int main(int argc, char **argv)
+{
+    int wrong = 0;
+    diag_setup("selfcheck", 0);
+    for (int i = 0; i < SAMPLES; i++) {
+        if (argc > 1 && strcmp(argv[1], samples[i].op) != 0)
+            continue;
+        wrong += !in_child(check_sample, &samples[i], 0, false);
+        for (int f = 0; f < 12; f++)
+            in_child(check_unclaimed_factor, &samples[i], f, true);
+        for (int k = 0; k < 4; k++)
+            in_child(check_unclaimed_linear, &samples[i], k, true);
+    }
+    wrong += rows_without_sample();
+    printf("%d wrong\n", wrong);
+    return wrong != 0;
+}
