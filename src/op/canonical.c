@@ -94,15 +94,11 @@ static void write_slice(struct graph *g, struct node *node)
     int n = op_slices(g, node, slice);
     for (int i = 0; i < n; i++) {
         const struct dim *size = node->in[0]->type.dim[slice[i].axis];
-        if (!slice[i].start)
-            return;
         start[i] = slice[i].start;
         stop[i] = dim_equals(slice[i].stop, -1) ? dim_sub(g->alg, dim_int(g->alg, -1), size) : slice[i].stop;
         axis[i] = dim_int(g->alg, slice[i].axis);
         step[i] = dim_int(g->alg, slice[i].step);
     }
-    if (n < 0)
-        return;
     attr_set_dims(g, node, "starts", n, start);
     attr_set_dims(g, node, "ends", n, stop);
     attr_set_dims(g, node, "axes", n, axis);
@@ -147,21 +143,19 @@ static void write_squeezed(struct graph *g, struct node *node)
     attr_set_dims(g, node, "axes", n, axis);
 }
 
-void op_canonical(struct graph *g, struct node *node)
+/* A slice with a bound of unknown sign keeps its operands. */
+static bool slice_known(struct graph *g, const struct node *node)
 {
-    if (!node->op || !all_known(g, node))
-        return;
-    if (is_op(node, "Slice")) {      /* before the operands go: a bound of unknown sign keeps them */
-        struct slice slice[MAX_RANK];
-        int n = op_slices(g, node, slice);
-        for (int i = 0; i < n; i++)
-            if (!slice[i].start)
-                return;
-        if (n < 0)
-            return;
-    }
-    fold_operands(g, node);
-    write_axes(g, node);
+    struct slice slice[MAX_RANK];
+    int n = op_slices(g, node, slice);
+    for (int i = 0; i < n; i++)
+        if (!slice[i].start)
+            return false;
+    return n >= 0;
+}
+
+static void write_defaults(struct graph *g, struct node *node)
+{
     if (is_op(node, "Slice"))
         write_slice(g, node);
     else if (is_op(node, "Split"))
@@ -170,4 +164,15 @@ void op_canonical(struct graph *g, struct node *node)
         write_perm(g, node);
     else if (is_op(node, "Squeeze"))
         write_squeezed(g, node);
+    else if (is_op(node, "Reshape"))
+        attr_set_int(node, "allowzero", 0);      /* how to read an operand that is gone */
+}
+
+void op_canonical(struct graph *g, struct node *node)
+{
+    if (!node->op || !all_known(g, node) || (is_op(node, "Slice") && !slice_known(g, node)))
+        return;
+    fold_operands(g, node);
+    write_axes(g, node);
+    write_defaults(g, node);
 }
