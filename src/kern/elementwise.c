@@ -3,7 +3,6 @@
  * An op is a table of row functions by storage type, made from one expression. f16 and bf16 rows are converted to float32 in stretches,
  * integers are computed modulo 2^64 and narrowed, division by zero is refused before the loop. The walk does the broadcasting. */
 #include "kern/chain.h"
-#include "kern/chain.h"
 #include "kern/local.h"
 #include "kern/mathf.h"
 
@@ -361,18 +360,6 @@ void kern_Gelu(struct kcall *call)
         fail("%s: attribute approximate must be none or tanh, not %s", call_where(call), how);
     unary_kernel(call, tanh_form ? &gelutanh_op : &gelu_op, 10);
 }
-
-/* The float32 rows by operation, for fused chains. */
-binary_row *const chain_binary[CHAIN_COUNT] = {
-    [CHAIN_ADD] = add_row_f32, [CHAIN_SUB] = sub_row_f32, [CHAIN_MUL] = mul_row_f32, [CHAIN_DIV] = div_row_f32,
-    [CHAIN_POW] = pow_row_f32, [CHAIN_MAX] = max_row_f32, [CHAIN_MIN] = min_row_f32,
-};
-unary_row *const chain_unary[CHAIN_COUNT] = {
-    [CHAIN_ABS] = abs_row_f32, [CHAIN_NEG] = neg_row_f32, [CHAIN_RELU] = relu_row_f32, [CHAIN_SQRT] = sqrt_row_f32,
-    [CHAIN_RECIPROCAL] = reciprocal_row_f32, [CHAIN_EXP] = exp_row_f32, [CHAIN_LOG] = log_row_f32, [CHAIN_ERF] = erf_row_f32,
-    [CHAIN_TANH] = tanh_row_f32, [CHAIN_SIGMOID] = sigmoid_row_f32, [CHAIN_GELU] = gelu_row_f32, [CHAIN_GELU_TANH] = gelutanh_row_f32,
-    [CHAIN_SIN] = sin_row_f32, [CHAIN_COS] = cos_row_f32, [CHAIN_FLOOR] = floor_row_f32,
-};
 
 UNARY_ROW(, not_u8, uint8_t, uint8_t, !x)
 
