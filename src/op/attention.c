@@ -462,6 +462,8 @@ struct rule *rule_attention(struct graph *g, const struct node *node)
         put_scores(g, r, &r->out[3], &node->out[3]->type, &h, &f);
     if (h.flat)
         put_sizes(r, &f, "q_num_heads", "kv_num_heads");
+    if (!h.past && !result(node, 1) && !result(node, 2) && !result(node, 3))
+        rule_linear(r, 1u << V);                /* the weights do not depend on V; other results do not either, so they are no terms */
     return r;
 }
 

@@ -14,15 +14,25 @@
 
 /* ---- printing ---------------------------------------------------------------------------------------------------------------------- */
 
-struct printer { struct arena *arena; const struct rule *rule; const char *text; };
+/* met: factors in the order of first mention, which is the order of their notes. */
+struct printer { struct arena *arena; const struct rule *rule; const char *text; int nmet, *met; };
 
 static void say(struct printer *p, const char *piece)
 {
     p->text = arena_printf(p->arena, "%s%s", p->text, piece);
 }
 
+static void meet(struct printer *p, int f)
+{
+    for (int i = 0; i < p->nmet; i++)
+        if (p->met[i] == f)
+            return;
+    p->met[p->nmet++] = f;
+}
+
 static void say_factor(struct printer *p, int f)
 {
+    meet(p, f);
     const struct factor *factor = &p->rule->factor[f];
     say(p, factor->flags & FACTOR_WHOLE ? "!" : "");
     say(p, factor->flags & FACTOR_POSITION ? "@" : "");
@@ -120,12 +130,14 @@ static void say_names(struct printer *p, const char *what, int n, const int *f)
 
 char *rule_str(struct arena *arena, const struct rule *r)
 {
-    struct printer p = {arena, r, ""};
+    struct printer p = {.arena = arena, .rule = r, .text = "", .met = NEWN(arena, int, r->nfactor + 1)};
     say_operands(&p, r->nin, r->in);
     say(&p, " -> ");
     say_operands(&p, r->nout, r->out);
     for (int f = 0; f < r->nfactor; f++)
-        say_note(&p, f);
+        meet(&p, f);
+    for (int i = 0; i < p.nmet; i++)
+        say_note(&p, p.met[i]);
     say_linear(&p);
     if (r->moves)
         say(&p, "  moves");
