@@ -66,7 +66,7 @@ static inline const void *at_const(const void *p, size_t size, int64_t i) { retu
 static inline void *at(void *p, size_t size, int64_t i) { return (char *)p + size * (size_t)i; }
 
 /* ---- walk.c: loops over broadcast operands ------------------------------------------------------------------------ */
-#define WALK_MAX 4
+#define WALK_MAX 8                     /* result and operands: chains take up to 7 */
 struct walk { int rank, n; int64_t dim[MAX_RANK], stride[WALK_MAX][MAX_RANK]; };
 /* Operand 0 is the dense result; the others broadcast to it (a mismatch is a failure). Adjoining dimensions are merged. */
 void walk_broadcast(const struct kcall *, struct walk *, const struct tensor *out, int nin, const struct tensor *const *in);
