@@ -76,7 +76,7 @@ END_TEST
 
 START_TEST(shape_arithmetic_disappears)
 {
-    shapes("input x: f32[B, S, 64]  const one: i64 = [1]  const zero: i64[1] = [0]  const w: i64[1] = [-1]\n"
+    shapes("input x: f32[B, S, 64]  const one: i64[] = [1]  const zero: i64[1] = [0]  const w: i64[1] = [-1]\n"
            "node a: s: ? = Shape(x)  node b: n: ? = Gather(s, one)  node c: u: ? = Unsqueeze(n, zero)\n"
            "node d: t: ? = Concat(w, u) {axis = 0}  node e: f: ? = Slice(s, zero, u)\n"
            "node r: y: ? = Reshape(x, t)  output y");
@@ -87,7 +87,7 @@ END_TEST
 
 START_TEST(expand_idiom_keeps_the_target)
 {
-    shapes("input m: f32[B, 1, 1, T]  input x: f32[B, S]  const none: i64[1] = [-1]  const k: i64 = [-1]\n"
+    shapes("input m: f32[B, 1, 1, T]  input x: f32[B, S]  const none: i64[1] = [-1]  const k: i64[] = [-1]\n"
            "node a: s: ? = Shape(x)  node b: t: ? = Concat(s, none, none) {axis = 0}\n"
            "node c: n: ? = Shape(t)  node d: o: ? = ConstantOfShape(n) {value = i64[1] [1]}\n"
            "node e: q: ? = Mul(o, k)  node f: eq: ? = Equal(t, q)  node h: w: ? = Where(eq, o, t)\n"
@@ -132,7 +132,7 @@ END_TEST
 
 START_TEST(sizes_used_as_data)
 {
-    shapes("input x: i64[B, S]  const one: i64 = [1]  node a: s: ? = Shape(x)  node b: n: ? = Gather(s, one)\n"
+    shapes("input x: i64[B, S]  const one: i64[] = [1]  node a: s: ? = Shape(x)  node b: n: ? = Gather(s, one)\n"
            "node c: y: ? = Mul(x, n)  node d: z: ? = Add(x, n)  output y output z");
     ck_assert_int_eq(graph->nodes.n, 3);
     ck_assert_str_eq(graph->nodes.at[0]->optype, "Dims");
@@ -220,7 +220,7 @@ END_TEST
 
 START_TEST(rms_norm)
 {
-    canon("input x: f32[B, 4]  input w: f32[4]  const two: f32 = [2]  const eps: f32 = [0.5]  const ax: i64[1] = [-1]\n"
+    canon("input x: f32[B, 4]  input w: f32[4]  const two: f32[] = [2]  const eps: f32[] = [0.5]  const ax: i64[1] = [-1]\n"
           "node a: p: ? = Pow(x, two)  node b: m: ? = ReduceMean(p, ax)  node c: s: ? = Add(m, eps)  node d: r: ? = Sqrt(s)\n"
           "node e: q: ? = Div(x, r)  node f: y: ? = Mul(w, q)  output y");
     ck_assert_int_eq(graph->nodes.n, 1);
