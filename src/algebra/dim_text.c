@@ -263,7 +263,8 @@ static const struct dim *parse_quoted(struct parser *p)
     return dim_sym(p->alg, name, p->sym_lo);
 }
 
-static const struct dim *parse_choice(struct parser *p, const struct dim *(*make)(struct alg *, const struct dim *, const struct dim *))
+static const struct dim *parse_choice(struct parser *p,
+                                      const struct dim *(*make)(struct alg *, const struct dim *, const struct dim *))
 {
     const struct dim *d = parse_sum(p);
     while (d && take(p, ',')) {

@@ -276,49 +276,58 @@ static const struct dim *sum_dim(struct alg *alg, const struct poly *p)
     return p->n == 0 ? dim_int(alg, 0) : p->n == 1 ? arg[0] : alg_composite(alg, DIM_ADD, p->n, arg);
 }
 
-/* The remainder r of a term coef * mono with an atom floor((x + r) / c), x without a constant. */
-static bool shifted_div(const struct dim *atom, const struct dim **divisor, int64_t *shift)
+/* floor((x + first + j*step) / divisor), j = 0 .. times-1: the quotients that one of them makes a family. */
+struct family { const struct dim *x, *divisor, *rest; int64_t first, step, times; };
+
+static const struct dim *member(struct alg *alg, const struct family *f, int64_t j)
 {
-    if (!is_int_div(atom))
-        return false;
-    const struct dim *x = atom->arg[0];
-    *divisor = atom->arg[1];
-    *shift = x->kind == DIM_ADD && x->arg[x->n - 1]->kind == DIM_INT ? x->arg[x->n - 1]->k : 0;
-    return true;
+    const struct dim *arg[2] = {dim_add(alg, f->x, dim_int(alg, f->first + j * f->step)), f->divisor};
+    return mono_mul(alg, f->rest, alg_composite(alg, DIM_DIV, 2, arg));
 }
 
-/* The coefficient that all of floor((x + r) / c) * rest, r = 0 .. c-1, have in common; 0 if one is missing. */
-static int64_t common_coefficient(struct alg *alg, const struct poly *p, const struct dim *x, const struct dim *c, const struct dim *rest)
+/* The coefficient that all members have in common; 0 if one is missing. */
+static int64_t common_coefficient(struct alg *alg, const struct poly *p, const struct family *f)
 {
     int64_t common = 0;
-    for (int64_t r = 0; r < c->k; r++) {
-        const struct dim *arg[2] = {dim_add(alg, x, dim_int(alg, r)), c};
-        const struct dim *mono = mono_mul(alg, rest, alg_composite(alg, DIM_DIV, 2, arg));
+    for (int64_t j = 0; j < f->times; j++) {
+        const struct dim *mono = member(alg, f, j);
         int i = term_position(p, mono);
         if (i == p->n || p->at[i].mono != mono || (common != 0 && (common < 0) != (p->at[i].coef < 0)))
             return 0;
         if (common == 0 || (common < 0 ? p->at[i].coef > common : p->at[i].coef < common))
             common = p->at[i].coef;
     }
-    return common;
+    return common == INT64_MIN ? 0 : common;
 }
 
-/* Hermite's identity: the sum of floor((x + r) / c) over r = 0 .. c-1 is x. */
+/* Hermite's identity: the sum of floor((x + j*g) / (t*g)) over j = 0 .. t-1 is floor(x/g). */
+static bool hermite_family(struct alg *alg, struct poly *p, const struct family *f)
+{
+    int64_t k = common_coefficient(alg, p, f);
+    if (k == 0)
+        return false;
+    for (int64_t j = 0; j < f->times; j++)
+        poly_insert(p, -k, member(alg, f, j));
+    const struct dim *sum = dim_div(alg, dim_add(alg, f->x, dim_int(alg, f->first)), dim_int(alg, f->step));
+    poly_add_product(alg, p, k, f->rest, sum);
+    return true;
+}
+
 static bool hermite_at(struct alg *alg, struct poly *p, const struct dim *atom, const struct dim *rest)
 {
-    const struct dim *c, *x = atom->arg[0];
-    int64_t shift;
-    if (!shifted_div(atom, &c, &shift) || shift != 0 || c->k > p->n)
-        return false;
-    int64_t k = common_coefficient(alg, p, x, c, rest);
-    if (k == 0 || k == INT64_MIN)
-        return false;
-    for (int64_t r = 0; r < c->k; r++) {
-        const struct dim *arg[2] = {dim_add(alg, x, dim_int(alg, r)), c};
-        poly_insert(p, -k, mono_mul(alg, rest, alg_composite(alg, DIM_DIV, 2, arg)));
+    const struct dim *x = atom->arg[0];
+    int64_t c = atom->arg[1]->k;
+    struct family f = {.x = x, .divisor = atom->arg[1], .rest = rest};
+    if (x->kind == DIM_ADD && x->arg[x->n - 1]->kind == DIM_INT) {
+        f.first = x->arg[x->n - 1]->k;
+        f.x = dim_sub(alg, x, dim_int(alg, f.first));
     }
-    poly_add_product(alg, p, k, rest, x);
-    return true;
+    for (f.times = c < p->n ? c : p->n; f.times > 1; f.times--) {
+        f.step = c / f.times;
+        if (c % f.times == 0 && f.first < f.step && hermite_family(alg, p, &f))
+            return true;
+    }
+    return false;
 }
 
 static bool hermite_term(struct alg *alg, struct poly *p, const struct dim *mono)

@@ -56,6 +56,20 @@ static int64_t pattern_intervals(const struct pattern *p)
     return n;
 }
 
+static bool holds_all(const struct pattern *p, int rank)
+{
+    const struct held *h = &p->rank[rank];
+    return p->n == 0 || (h->list.n == 1 && h->list.at[0].hi - h->list.at[0].lo == p->n);
+}
+
+static bool all_or_nothing(const struct pattern *p)
+{
+    for (int r = 0; r < p->ranks; r++)
+        if (p->rank[r].list.n > 0 && !holds_all(p, r))
+            return false;
+    return true;
+}
+
 /* times repetitions with every index standing for scale; false when a bound overflows or the list gets too long. */
 static bool pattern_scale(struct alg *alg, struct pattern *p, int64_t times, int64_t scale)
 {
@@ -63,10 +77,7 @@ static bool pattern_scale(struct alg *alg, struct pattern *p, int64_t times, int
     if (!mul_i64(p->n, scale, &period) || !mul_i64(period, times, &n))
         return false;
     struct pattern out = pattern_new(alg, p->ranks, n);
-    bool full = true;
-    for (int r = 0; r < p->ranks; r++)
-        full = full && p->rank[r].list.n <= 1 && (p->rank[r].list.n == 0 || p->rank[r].list.at[0].hi - p->rank[r].list.at[0].lo == p->n);
-    if (full && n > 0) {
+    if (all_or_nothing(p)) {
         for (int r = 0; r < p->ranks; r++)
             pattern_put(&out, r, 0, p->rank[r].list.n ? n : 0);
         *p = out;
@@ -75,9 +86,9 @@ static bool pattern_scale(struct alg *alg, struct pattern *p, int64_t times, int
     if (n > 0 && (!mul_i64(pattern_intervals(p), times, &intervals) || intervals > MAX_INTERVALS))
         return false;
     for (int r = 0; n > 0 && r < p->ranks; r++)
-        for (int64_t k = 0; k < times; k++)
+        for (int64_t at = 0; at < n; at += period)
             for (int i = 0; i < p->rank[r].list.n; i++)
-                pattern_put(&out, r, k * period + p->rank[r].list.at[i].lo * scale, k * period + p->rank[r].list.at[i].hi * scale);
+                pattern_put(&out, r, at + p->rank[r].list.at[i].lo * scale, at + p->rank[r].list.at[i].hi * scale);
     *p = out;
     return true;
 }
@@ -96,8 +107,8 @@ static bool pattern_eq(const struct pattern *a, const struct pattern *b)
 
 static bool pattern_whole(const struct pattern *p)
 {
-    for (int r = 0; p->n > 0 && r < p->ranks; r++)
-        if (p->rank[r].list.n != 1 || p->rank[r].list.at[0].hi - p->rank[r].list.at[0].lo != p->n)
+    for (int r = 0; r < p->ranks; r++)
+        if (!holds_all(p, r))
             return false;
     return true;
 }
@@ -214,7 +225,8 @@ static const struct split *make(struct alg *alg, const struct dim *outer, struct
     return p->n == 0 ? listed(alg, dim_int(alg, 1), p, dim_int(alg, 1)) : listed(alg, reps, p, unit);
 }
 
-static const struct split *balanced(struct alg *alg, int ranks, const struct dim *outer, const struct dim *n, const struct dim *inner)
+static const struct split *balanced(struct alg *alg, int ranks, const struct dim *outer, const struct dim *n,
+                                    const struct dim *inner)
 {
     struct split s = {.ranks = ranks, .balanced = true, .outer = dim_fresh(alg, outer), .n = n, .inner = dim_fresh(alg, inner),
                       .partition = true, .cover = true};

@@ -1,0 +1,153 @@
+/* test_base.c: arena, checked arithmetic, files and the ways to fail. */
+#include "base/base.h"
+
+#include <check.h>
+#undef fail
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+START_TEST(arena_blocks_are_zeroed_and_aligned)
+{
+    struct arena *a = arena_new();
+    for (size_t n = 0; n < 5000; n += 37) {
+        unsigned char *p = arena_alloc(a, n);
+        ck_assert_uint_eq((uintptr_t)p % 64, 0);
+        for (size_t i = 0; i < n; i++)
+            ck_assert_uint_eq(p[i], 0);
+        memset(p, 0xff, n);
+    }
+    unsigned char *big = arena_alloc(a, (size_t)1 << 24);
+    ck_assert_uint_eq(big[(1 << 24) - 1], 0);
+    arena_free(a);
+}
+END_TEST
+
+START_TEST(arena_strings)
+{
+    struct arena *a = arena_new();
+    ck_assert_str_eq(arena_strdup(a, "abc"), "abc");
+    ck_assert_str_eq(arena_strndup(a, "abcdef", 2), "ab");
+    ck_assert_str_eq(arena_printf(a, "%s-%d", "x", 42), "x-42");
+    arena_free(a);
+}
+END_TEST
+
+START_TEST(vec_grows)
+{
+    struct arena *a = arena_new();
+    VEC(int) v = {0};
+    for (int i = 0; i < 1000; i++)
+        VEC_PUSH(a, &v, i);
+    ck_assert_int_eq(v.n, 1000);
+    for (int i = 0; i < 1000; i++)
+        ck_assert_int_eq(v.at[i], i);
+    arena_free(a);
+}
+END_TEST
+
+START_TEST(array_overflow_fails)
+{
+    (void)arena_array(arena_new(), SIZE_MAX / 2, 16);
+}
+END_TEST
+
+START_TEST(checked_arithmetic)
+{
+    int64_t r = 7;
+    ck_assert(!add_i64(INT64_MAX, 1, &r) && !sub_i64(INT64_MIN, 1, &r) && !mul_i64(INT64_MAX, 2, &r));
+    ck_assert_int_eq(r, 7);
+    ck_assert(mul_i64(-3, 5, &r));
+    ck_assert_int_eq(r, -15);
+    for (int64_t x = -20; x <= 20; x++)
+        for (int64_t y = -6; y <= 6; y++)
+            if (y != 0) {
+                int64_t q = floordiv_i64(x, y), m = floormod_i64(x, y);
+                ck_assert_int_eq(q * y + m, x);
+                ck_assert(y > 0 ? m >= 0 && m < y : m <= 0 && m > y);
+            }
+}
+END_TEST
+
+START_TEST(files)
+{
+    struct arena *a = arena_new();
+    char dir[] = "test-base-XXXXXX";
+    ck_assert_ptr_nonnull(mkdtemp(dir));
+    char *path = path_join(a, dir, "file");
+    ck_assert_str_eq(path_dir(a, path), dir);
+    ck_assert_str_eq(path_dir(a, "x"), ".");
+    ck_assert_str_eq(path_dir(a, "/x"), "/");
+    ck_assert_str_eq(path_join(a, "a/", "b"), "a/b");
+    ck_assert_str_eq(path_join(a, "a", "/b"), "/b");
+    struct map m;
+    ck_assert(!path_exists(path) && !try_map_file(path, &m) && !try_map_file(dir, &m));
+    FILE *f = fopen(path, "w");
+    ck_assert_ptr_nonnull(f);
+    ck_assert_int_eq(fputs("hello", f) < 0, 0);
+    ck_assert_int_eq(fclose(f), 0);
+    m = map_file(path);
+    ck_assert_uint_eq(m.bytes, 5);
+    ck_assert_mem_eq(m.at, "hello", 5);
+    unmap(m);
+    remove_folder(dir);
+    ck_assert(!path_exists(dir));
+    remove_folder(dir);
+    arena_free(a);
+}
+END_TEST
+
+START_TEST(missing_file_fails)
+{
+    (void)map_file("no/such/file");
+}
+END_TEST
+
+START_TEST(usage_fails_with_2)
+{
+    fail_usage("wrong");
+}
+END_TEST
+
+static void leave_with_9(void *data, int status)
+{
+    _exit(status == 1 && data == NULL ? 9 : 8);
+}
+
+static void never(void *data, int status)
+{
+    (void)data;
+    (void)status;
+    _exit(7);
+}
+
+START_TEST(hooks_run_and_can_be_forgotten)
+{
+    diag_on_failure(leave_with_9, NULL);
+    diag_on_failure(never, NULL);
+    diag_forget(never, NULL);
+    fail("expected");
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("base");
+    TCase *t = tcase_create("base");
+    tcase_add_test(t, arena_blocks_are_zeroed_and_aligned);
+    tcase_add_test(t, arena_strings);
+    tcase_add_test(t, vec_grows);
+    tcase_add_exit_test(t, array_overflow_fails, 1);
+    tcase_add_test(t, checked_arithmetic);
+    tcase_add_test(t, files);
+    tcase_add_exit_test(t, missing_file_fails, 1);
+    tcase_add_exit_test(t, usage_fails_with_2, 2);
+    tcase_add_exit_test(t, hooks_run_and_can_be_forgotten, 9);
+    suite_add_tcase(suite, t);
+    SRunner *runner = srunner_create(suite);
+    srunner_run_all(runner, CK_ENV);
+    int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}
