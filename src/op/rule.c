@@ -29,9 +29,10 @@ struct rule *rule_new(struct graph *g, const struct node *node)
 static void name_factor(const struct rule *r, struct factor *f, const char *name)
 {
     snprintf(f->name, sizeof f->name, "%s", name);
-    for (int i = 0, n = 1; i < r->nfactor; i++)
+    unsigned n = 1;
+    for (int i = 0; i < r->nfactor; i++)
         if (strcmp(r->factor[i].name, f->name) == 0) {
-            snprintf(f->name, sizeof f->name, "%.4s_%d", name, n++);
+            snprintf(f->name, sizeof f->name, "%.5s_%u", name, n++ % 10000u);
             i = -1;
         }
 }
