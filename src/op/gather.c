@@ -189,6 +189,7 @@ void lower_gather(struct graph *g, struct node *node)
     require(place.kind == PLACE_S && place.dim == axis);
     struct lowering l = {.g = g, .gather = node, .at = position(g, node), .name = node->out[0]->name};
     struct value *inside, *result = node->out[0];
+    node->strategy = NULL;                /* from here on an ordinary node on whole values, on every rank its own */
     node->in[1] = local_index(&l, place.split, &inside);
     if (some_rank_is_empty(g, place.split))
         node->in[0] = with_spare_row(&l, node->in[0], axis, place.split);
