@@ -144,8 +144,6 @@ static int ranges_of(void *data, const struct value *v, const struct range **out
     struct stream *s = data;
     const struct byte_range *from;
     struct placement place = v->place.kind == PLACE_S && !taken_whole(v) ? v->place : placement_whole;
-    arena_free(s->tmp);
-    s->tmp = arena_new();
     int n = weight_ranges(s->tmp, v->constant, place, s->rank, &from);
     struct range *to = NEWN(s->tmp, struct range, n);
     for (int i = 0; i < n; i++)
