@@ -175,6 +175,17 @@ static const char *launched(void)
     return NULL;
 }
 
+/* Which of the started processes speaks when none knows of the others. */
+static bool started_first(void)
+{
+    static const char *const name[] = {"OMPI_COMM_WORLD_RANK", "PMI_RANK", "SLURM_PROCID"};
+    for (int i = 0; i < (int)(sizeof name / sizeof *name); i++) {
+        const char *text = getenv(name[i]);
+        if (text) return atoi(text) == 0;
+    }
+    return true;
+}
+
 static bool has_option(int argc, char **argv, const char *option)
 {
     size_t n = strlen(option);
@@ -190,6 +201,8 @@ static struct comm *start(int *argc, char ***argv)
     struct comm *comm = comm_mpi(argc, argv);
     if (!comm) fail("%s is %s, but this program was built without MPI: use --local", variable, getenv(variable));
     if (comm->size > 1) return comm;
+    comm->free(comm);
+    if (!started_first()) exit(1);
     fail("%s is %s, but each process is alone: this program is linked with %s, and another library's launcher started it; use the mpirun of that library, or --local",
          variable, getenv(variable), library);
 }

@@ -129,7 +129,7 @@ static int64_t tensor_length(const Onnx__TensorProto *t, enum dtype dtype, const
     return bytes;
 }
 
-/* The ranges of the source's bytes that make up this constant here. */
+/* The ranges of the source's bytes that make up this constant here; valid until the next call. */
 static struct saved_weight weight_of(struct save *s, const struct value *value, int64_t bytes)
 {
     struct saved_weight w = { .value = value, .bytes = bytes };
@@ -429,17 +429,17 @@ static void check_sources(const struct save *s, const char *path)
     }
 }
 
-static void write_data(const struct save *s)
+static void write_data(struct save *s)
 {
     const char *path = s->options->data_path;
     check_sources(s, path);
     FILE *f = open_file(path);
     int64_t at = 0;
     for (int i = 0; i < s->weights.n; i++) {
-        const struct saved_weight *w = &s->weights.at[i];
+        const struct saved_weight *w = &s->weights.at[i], now = weight_of(s, w->value, w->bytes);
         pad(f, path, w->offset - at);
         const uint8_t *from = w->bytes ? constant_data(w->value->constant, w->value->name) : NULL;
-        for (int k = 0; k < w->nrange && from; k++) put(f, path, from + w->range[k].offset, (size_t)w->range[k].bytes);
+        for (int k = 0; k < now.nrange && from; k++) put(f, path, from + now.range[k].offset, (size_t)now.range[k].bytes);
         at = w->offset + w->bytes;
     }
     close_file(f, path);
