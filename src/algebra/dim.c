@@ -377,10 +377,17 @@ bool dim_ge(struct alg *alg, const struct dim *a, const struct dim *b)
 
 struct choices { int n; const struct dim *at[MAX_CHOICES]; };
 
+/* By age, an integer last. */
+static bool choice_before(const struct dim *a, const struct dim *b)
+{
+    bool x = a->kind == DIM_INT, y = b->kind == DIM_INT;
+    return x != y ? y : a->id < b->id;
+}
+
 static void choices_insert(struct choices *c, const struct dim *d)
 {
     int i = 0;
-    while (i < c->n && c->at[i]->id < d->id)
+    while (i < c->n && choice_before(c->at[i], d))
         i++;
     if (i < c->n && c->at[i] == d)
         return;

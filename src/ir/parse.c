@@ -478,13 +478,12 @@ static void parse_state(struct parser *p)
     VEC_PUSH(p->g->arena, &p->g->states, s);
 }
 
-/* The symbol is made with the fact, so its expression is read as text first. */
+/* The symbol is made with the fact, so its expression is read as text first. Without a fact: only makes the expression, for the order. */
 static void parse_fact(struct parser *p)
 {
     const char *error = NULL;
     char *text = lex_raw(&p->lex, ">\n");
-    lex_expect(&p->lex, ">=");
-    int64_t lo = lex_int(&p->lex, INT64_MIN, INT64_MAX);
+    int64_t lo = lex_accept(&p->lex, ">=") ? lex_int(&p->lex, INT64_MIN, INT64_MAX) : 1;
     const struct dim *d = dim_parse(p->g->alg, text, lo, &error);
     if (!d)
         lex_fail(&p->lex, "'%s': %s", text, error ? error : "not a symbol");

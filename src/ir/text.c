@@ -10,7 +10,7 @@
 
 enum { INLINE_ELEMENTS = 16 };       /* constants up to so many elements are printed as a list */
 
-struct symbol { const struct dim *dim; UT_hash_handle hh; };
+struct symbol { const struct dim *dim; bool ordered; UT_hash_handle hh; };
 struct printer { const struct graph *g; FILE *to; struct arena *tmp; struct symbol *symbols; };
 
 static const char *const kinds[] = {
@@ -319,19 +319,43 @@ static void put_node(struct printer *p, const struct node *n)
 
 /* ---- symbols and equations --------------------------------------------------------------------------------------------- */
 
-static void note_dim(struct printer *p, const struct dim *d)
+static struct symbol *note_dim(struct printer *, const struct dim *);
+
+/* The text of a sum or choice depends on which of its parts was made first, unless all are symbols. */
+static bool order_matters(const struct dim *d)
+{
+    int parts = 0, compound = 0;
+    for (int i = 0; i < d->n; i++) {
+        parts += d->arg[i]->kind != DIM_INT;
+        compound += d->arg[i]->kind != DIM_INT && d->arg[i]->kind != DIM_SYM;
+    }
+    return d->kind != DIM_DIV && d->kind != DIM_MOD && parts > 1 && compound > 0;
+}
+
+static void note_parts(struct printer *p, const struct dim *d)
+{
+    bool ordered = order_matters(d);
+    for (int i = 0; i < d->n; i++) {
+        struct symbol *s = note_dim(p, d->arg[i]);
+        if (s && ordered)
+            s->ordered = true;
+    }
+}
+
+/* NULL for an integer. */
+static struct symbol *note_dim(struct printer *p, const struct dim *d)
 {
     struct symbol *s = NULL;
     if (d->kind == DIM_INT)
-        return;
+        return NULL;
     HASH_FIND_PTR(p->symbols, &d, s);
     if (s)
-        return;
+        return s;
     s = NEW(p->tmp, struct symbol);
     s->dim = d;
     HASH_ADD_PTR(p->symbols, dim, s);
-    for (int i = 0; i < d->n; i++)
-        note_dim(p, d->arg[i]);
+    note_parts(p, d);
+    return s;
 }
 
 static void note_shown(struct printer *p, const struct dim *d)
@@ -365,6 +389,14 @@ static int by_id(const struct symbol *a, const struct symbol *b)
     return (a->dim->id > b->dim->id) - (a->dim->id < b->dim->id);
 }
 
+static void put_fact(struct printer *p, const struct symbol *s)
+{
+    if (s->dim->kind == DIM_SYM)
+        fprintf(p->to, "  dim %s >= %" PRId64 "\n", dim_str(p->tmp, s->dim), s->dim->lo);
+    else if (s->ordered)
+        fprintf(p->to, "  dim %s\n", dim_str(p->tmp, s->dim));
+}
+
 /* The facts of every symbol that occurs, in the order the symbols were made: canonical forms sort by it. */
 static void put_facts(struct printer *p)
 {
@@ -380,8 +412,7 @@ static void put_facts(struct printer *p)
         note_node(p, p->g->nodes.at[i]);
     HASH_SORT(p->symbols, by_id);
     for (const struct symbol *s = p->symbols; s; s = s->hh.next)
-        if (s->dim->kind == DIM_SYM)
-            fprintf(p->to, "  dim %s >= %" PRId64 "\n", dim_str(p->tmp, s->dim), s->dim->lo);
+        put_fact(p, s);
     HASH_CLEAR(hh, p->symbols);
 }
 

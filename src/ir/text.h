@@ -4,6 +4,7 @@
  *       ir 10  opset 23  properties 3  ranks 4  rank 0          each only where it is not the default
  *       import DOMAIN VERSION      meta KEY TEXT
  *       dim P >= 0                 the fact of a symbol
+ *       dim S/4                    made before what follows: canonical forms are sorted by age
  *       assume min(S, 64) = S "why"
  *       input NAME: TYPE @PLACEMENT dims [S, 64]                @, dims: where there are any
  *       const NAME: TYPE = BYTES                                [1, 2] | hex "00ff" | file "path" offset length, then origin NAME;

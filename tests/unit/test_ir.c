@@ -143,6 +143,20 @@ START_TEST(equations_hold_behind_them)
 }
 END_TEST
 
+/* Canonical forms are sorted by age, which the text must keep. */
+START_TEST(order_of_terms_reads_back)
+{
+    struct graph *g = graph_new(arena, alg, "g");
+    const struct dim *s = dim_sym(alg, "S", 1), *quarter = dim_div(alg, s, dim_int(alg, 4)), *p = dim_sym(alg, "P", 0);
+    const struct dim *least = dim_min(alg, dim_int(alg, 64), s), *sum = dim_add(alg, p, dim_add(alg, least, quarter));
+    struct type type = {.dtype = DT_F32, .rank = 2, .dim = {least, sum}};
+    VEC_PUSH(arena, &g->inputs, graph_value(g, "x", &type));
+    char *once = printed(g);
+    ck_assert_ptr_nonnull(strstr(once, "min(S, 64)"));
+    ck_assert_str_eq(printed(parsed(once)), once);
+}
+END_TEST
+
 START_TEST(placements_read_back)
 {
     struct type type = {.dtype = DT_F32, .rank = 2, .dim = {dim_sym(alg, "S", 1), dim_int(alg, 7)}};
@@ -177,7 +191,7 @@ static const char *const malformed[] = {
     "graph g { input x: f32[1] node n: y: f32[1] = Softmax(x) {axis = \"a\"} }",
     "graph g { input x: f32[1] node n: y: f32[1] = Softmax(x) {axis = 1 }",
     "graph g { input x: f32[1] node n: y: f32[1] = Odd(x) {axis = 1} }", "graph g { output x }", "graph g { state a -> b dim 1 }",
-    "graph g { state _ -> _ dim 99 }", "graph g { assume 4 = 5 }", "graph g { dim 4 + >= 1 }", "graph g { dim S > 1 }",
+    "graph g { state _ -> _ dim 99 }", "graph g { assume 4 = 5 }", "graph g { dim 4 + >= 1 }", "graph g { dim S > 1 }", "graph g { dim S >= }",
     "graph g { input x: f32[1, 1, 1, 1, 1, 1, 1, 1, 1] }", "graph g { input x: f32[1] @Q }", "graph g { input x: f32[1] @S(0; }",
     "graph g { input \"\": f32[1] }", "graph g { input \"\\q\": f32[1] }", "graph g { input \"\\x00\": f32[1] }",
     "graph g { input x: f32[((((1] }", "graph g { ranks -1 }", "graph g { node n: x: ? = \"\"::Relu }"};
@@ -397,6 +411,7 @@ int main(void)
     tcase_add_test(tc, absent_functions_are_null);
     tcase_add_test(tc, text_reads_back_as_itself);
     tcase_add_test(tc, equations_hold_behind_them);
+    tcase_add_test(tc, order_of_terms_reads_back);
     tcase_add_test(tc, placements_read_back);
     tcase_add_loop_exit_test(tc, malformed_text_is_refused, 1, 0, COUNT(malformed));
     tcase_add_loop_exit_test(tc, cut_text_is_refused, 1, 0, COUNT(everything) / 16);
