@@ -3,8 +3,6 @@
 #include "op/op.h"
 #include "op/table.h"
 
-#define MOST_OPERANDS 32    /* bits of a linear set; more operands are handled, but not as partial values */
-
 /* ---- inference ------------------------------------------------------------------------------------------------------------ */
 
 void infer_same(struct graph *g, struct node *node)
