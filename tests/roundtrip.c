@@ -1,0 +1,93 @@
+/* The text form on real graphs: every sample, after every pass up to localize at 2 ranks, reads back as itself. Placements, collectives,
+ * equations and each rank's graph are all in it. */
+#include "passes/pass.h"
+#include "plan/plan.h"
+
+#include <glob.h>
+#include <stdlib.h>
+#include <string.h>
+
+static char *printed(struct arena *arena, const struct graph *g)
+{
+    char *text = NULL;
+    size_t n = 0;
+    FILE *to = open_memstream(&text, &n);
+    if (!to)
+        fail("no memory for the text of a graph");
+    graph_print(g, to);
+    fclose(to);
+    char *copy = arena_strndup(arena, text, n);
+    free(text);
+    return copy;
+}
+
+/* The first line of a that b does not have at the same place. */
+static void report(const char *a, const char *b)
+{
+    while (*a && *a == *b) {
+        const char *next = strchr(a, '\n');
+        if (!next || strncmp(a, b, (size_t)(next - a) + 1) != 0)
+            break;
+        b += next + 1 - a;
+        a = next + 1;
+    }
+    printf("# printed: %.*s\n# again:   %.*s\n", (int)strcspn(a, "\n"), a, (int)strcspn(b, "\n"), b);
+}
+
+static bool reads_back(const struct graph *g, const char *what)
+{
+    struct arena *arena = arena_new();
+    const char *once = printed(arena, g);
+    struct graph *again = graph_parse(arena, alg_new(arena), once, what);
+    graph_verify(again, what);
+    const char *twice = printed(arena, again);
+    bool same = !strcmp(once, twice);
+    if (!same)
+        report(once, twice);
+    arena_free(arena);
+    return same;
+}
+
+static bool all_read_back(const struct compile *c, const char *pass)
+{
+    bool good = reads_back(c->graph, pass);
+    for (int r = 0; c->rank_graphs && r < c->graph->ranks; r++)
+        good = reads_back(c->rank_graphs[r], pass) && good;
+    return good;
+}
+
+static bool check_model(const char *path)
+{
+    struct arena *arena = arena_new();
+    struct options options = {.ranks = 2, .model = path};
+    options.machine = machine_reference();
+    struct plan plan = {.ranks = options.ranks};
+    struct compile c = {.arena = arena, .options = &options, .plan = &plan, .model_path = path};
+    int n;
+    const struct pass *list = pass_list(&n);
+    bool good = true;
+    for (int i = 0; i < n && strcmp(list[i].name, "weights") != 0; i++) {
+        pass_run(&c, list[i].name, list[i].name, NULL);
+        bool same = all_read_back(&c, list[i].name);
+        printf("%sok - %s after %s\n", same ? "" : "not ", path, list[i].name);
+        good = good && same;
+    }
+    arena_free(arena);
+    return good;
+}
+
+int main(void)
+{
+    const char *srcdir = getenv("srcdir");
+    char pattern[4096];
+    glob_t found;
+    diag_setup("roundtrip", -1);
+    snprintf(pattern, sizeof pattern, "%s/samples/*/model.onnx", srcdir ? srcdir : ".");
+    if (glob(pattern, 0, NULL, &found))
+        return 77;
+    bool good = true;
+    for (size_t i = 0; i < found.gl_pathc; i++)
+        good = check_model(found.gl_pathv[i]) && good;
+    globfree(&found);
+    return good ? 0 : 1;
+}
