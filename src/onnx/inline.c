@@ -72,24 +72,32 @@ static void bind_parameters(struct import *im, struct scope *caller, struct scop
         if (*call->input[i]) scope_bind(im, scope, f->input[i], scope_read(im, caller, call->input[i], where));
 }
 
-/* A result that is a parameter, or one result given twice, needs a node of its own. */
+/* A result stands for the caller's output, which the body then defines. Not so a parameter or a result given twice. */
+static void bind_results(struct import *im, struct scope *caller, struct scope *scope, const Onnx__NodeProto *call, const Onnx__FunctionProto *f, const char *where, bool *bound)
+{
+    for (size_t i = 0; i < call->n_output; i++) {
+        if (!*call->output[i]) continue;
+        bound[i] = !scope_knows(scope, f->output[i]);
+        if (bound[i]) scope_promise(im, scope, f->output[i], scope_define(im, caller, call->output[i], where), where);
+    }
+}
+
 static void copy_result(struct import *im, struct scope *caller, const char *name, struct value *from, const char *where)
 {
-    const struct op *op = op_find("", "Identity");
-    struct node *node = graph_node(im->graph, op, arena_printf(im->arena, "%s_copy", name), 1, &from, 1);
+    const char *label = unique_name(im, arena_printf(im->arena, "%s%s_copy", caller->prefix, name));
+    struct node *node = graph_node(im->graph, op_find("", "Identity"), label, 1, &from, 1);
     node_output(im->graph, node, 0, scope_define(im, caller, name, where));
     node->opset = FORM_OPSET;
     graph_append(im->graph, node);
 }
 
-/* The body defines its result under the caller's value: the name is known to the scope, its definition is the body's. */
-static void return_results(struct import *im, struct scope *caller, struct scope *scope, const Onnx__NodeProto *call, const Onnx__FunctionProto *f, const char *where)
+static void return_results(struct import *im, struct scope *caller, struct scope *scope, const Onnx__NodeProto *call, const Onnx__FunctionProto *f, const char *where, const bool *bound)
 {
     for (size_t i = 0; i < call->n_output; i++) {
         if (!*call->output[i]) continue;
         struct value *value = scope_find(scope, f->output[i]);
         if (!value) fail("%s: function '%s' does not produce its result '%s'", im->path, text_or(f->name, ""), f->output[i]);
-        copy_result(im, caller, call->output[i], value, where);
+        if (!bound[i]) copy_result(im, caller, call->output[i], value, where);
     }
 }
 
@@ -101,11 +109,13 @@ void inline_call(struct import *im, struct scope *caller, const Onnx__NodeProto 
                            .opset = f->opset_import, .function = f, .caller = caller };
     collect_arguments(im, &scope, call, f);
     bind_parameters(im, caller, &scope, call, f, where);
+    bool *bound = NEWN(im->tmp, bool, call->n_output + 1);
+    bind_results(im, caller, &scope, call, f, where, bound);
     for (size_t i = 0; i < f->n_node; i++) {
         Onnx__NodeProto node = *f->node[i];
         drop_absent(im, call, f, &node);
         import_node(im, &scope, &node);
     }
-    return_results(im, caller, &scope, call, f, where);
+    return_results(im, caller, &scope, call, f, where, bound);
     scope_close(im, &scope);
 }

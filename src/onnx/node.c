@@ -3,8 +3,6 @@
 
 #include "onnx/private.h"
 
-#define MAX_NODES 4000000
-
 const char *node_label(struct import *im, const Onnx__NodeProto *node)
 {
     const char *name = text_or(node->name, "");
@@ -12,16 +10,20 @@ const char *node_label(struct import *im, const Onnx__NodeProto *node)
     return arena_printf(im->tmp, "node '%s' (%s)", name, text_or(node->op_type, ""));
 }
 
-/* A name no other node has: the file's, or made of the op and its first output. */
-char *unique_node_name(struct import *im, const struct scope *scope, const Onnx__NodeProto *node)
+/* A name no other node has. */
+char *unique_name(struct import *im, char *base)
 {
-    const char *own = text_or(node->name, "");
-    char *base = *own ? arena_printf(im->arena, "%s%s", scope->prefix, own)
-                      : arena_printf(im->arena, "%s%s_%s", scope->prefix, node->op_type, node->n_output && (unsigned char)node->output[0][0] > 1 ? node->output[0] : "node");
     char *name = base;
     for (int i = 2; keyed_find(im->node_names, name); i++) name = arena_printf(im->arena, "%s_%d", base, i);
-    keyed_add(im->tmp, &im->node_names, name, node);
+    keyed_add(im->tmp, &im->node_names, name, im);
     return name;
+}
+
+/* The file's name, or one made of the op and its first output. */
+char *unique_node_name(struct import *im, const struct scope *scope, const Onnx__NodeProto *node)
+{
+    const char *own = text_or(node->name, ""), *out = node->n_output && (unsigned char)*node->output[0] > 1 ? node->output[0] : "node";
+    return unique_name(im, *own ? arena_printf(im->arena, "%s%s", scope->prefix, own) : arena_printf(im->arena, "%s%s_%s", scope->prefix, node->op_type, out));
 }
 
 /* ---- attribute references of function bodies ---- */
@@ -146,9 +148,9 @@ static void read_operands(struct import *im, struct scope *scope, const Onnx__No
 }
 
 /* What an op without a row produces is what the file declares. */
-static void declare(struct import *im, const struct scope *scope, const char *name, struct value *value)
+static void declare(struct import *im, struct value *value)
 {
-    const Onnx__ValueInfoProto *info = scope->function ? NULL : keyed_find(im->declared, name);
+    const Onnx__ValueInfoProto *info = keyed_find(im->declared, value->name);
     struct type type;
     if (info && declared_type(im, info, &type)) value->type = type;
 }
@@ -165,7 +167,7 @@ static void define_results(struct import *im, struct scope *scope, const Onnx__N
         node->out[i] = value;
         value->producer = node;
         value->index = (int)i;
-        if (!node->op) declare(im, scope, from->output[i], value);
+        if (!node->op) declare(im, value);
     }
 }
 
@@ -176,7 +178,6 @@ void import_plain(struct import *im, struct scope *scope, const Onnx__NodeProto 
         constant_node(im, scope, from);
         return;
     }
-    if (im->graph->nodes.n >= MAX_NODES) fail("%s: the graph has more than %d nodes when functions are inlined", im->path, MAX_NODES);
     struct node *node = NEW(im->arena, struct node);
     node->op = op_find(domain, from->op_type);
     node->optype = arena_strdup(im->arena, from->op_type);
@@ -190,9 +191,19 @@ void import_plain(struct import *im, struct scope *scope, const Onnx__NodeProto 
     graph_append(im->graph, node);
 }
 
+/* Names that begin with a control character are ours. */
+static void check_names(struct import *im, const Onnx__NodeProto *node, size_t n, char **list)
+{
+    for (size_t i = 0; i < n; i++)
+        if (*list[i] && (unsigned char)*list[i] < ' ') fail("%s: a node (%s) has an operand or result whose name begins with a control character", im->path, node->op_type);
+}
+
 void import_node(struct import *im, struct scope *scope, const Onnx__NodeProto *from)
 {
     if (!from->op_type || !*from->op_type) fail("%s: %s has no op_type", im->path, node_label(im, from));
+    if (scope->function && ++im->inlined > MAX_INLINED) fail("%s: its functions have more than %d nodes when inlined", im->path, MAX_INLINED);
+    check_names(im, from, from->n_input, from->input);
+    check_names(im, from, from->n_output, from->output);
     const char *domain = plain_domain(from->domain);
     const Onnx__FunctionProto *function = op_find(domain, from->op_type) ? NULL : function_find(im, from);
     Onnx__NodeProto *node = resolve_attributes(im, scope, from);

@@ -18,6 +18,7 @@
 #define FORM_OPSET 23       /* the form the rows describe */
 #define NEWEST_OPSET 28     /* later ones may change what an op means */
 #define INLINE_BYTES 1024   /* constants below stay in the message */
+#define MAX_INLINED 200000  /* nodes and calls in function bodies, all calls together: calls of calls grow without bound */
 
 /* ---- wire.c ------------------------------------------------------------------------------------------------------------------ */
 struct extent { int64_t tag, begin, end; };                  /* a length-delimited field: where its tag is, and its content */
@@ -55,6 +56,9 @@ struct value *scope_read(struct import *, struct scope *, const char *name, cons
 struct value *scope_define(struct import *, struct scope *, const char *name, const char *definer);
 /* The name stands for a value that exists already. */
 void scope_bind(struct import *, struct scope *, const char *name, struct value *);
+/* The name will be defined and stands for a value that exists already. */
+void scope_promise(struct import *, struct scope *, const char *name, struct value *, const char *reader);
+bool scope_knows(const struct scope *, const char *name);
 /* The value of a defined name, or NULL. */
 struct value *scope_find(const struct scope *, const char *name);
 /* A key no file can hold, for values we make; define it later by scope_define, or now: scope_ints. */
@@ -77,7 +81,7 @@ struct import {
     struct text_key *declared;       /* value name -> ValueInfoProto, for outputs of ops without a row */
     struct text_key *node_names;
     struct text_key *files;          /* location -> struct external_file */
-    int fresh;
+    int fresh, inlined;
 };
 const void *keyed_find(const struct text_key *, const char *text);
 void keyed_add(struct arena *, struct text_key **, const char *text, const void *item);
@@ -92,6 +96,7 @@ const char *node_label(struct import *, const Onnx__NodeProto *);
 void import_node(struct import *, struct scope *, const Onnx__NodeProto *);
 /* In the form of the rows, attributes resolved: becomes a node or a constant. */
 void import_plain(struct import *, struct scope *, const Onnx__NodeProto *, int opset);
+char *unique_name(struct import *, char *base);
 char *unique_node_name(struct import *, const struct scope *, const Onnx__NodeProto *);
 void import_constant(struct import *, struct value *, struct constant *);
 void collect_functions(struct import *);

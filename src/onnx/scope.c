@@ -28,7 +28,8 @@ static struct name *add(struct import *im, struct scope *scope, const char *text
 static struct value *new_value(struct import *im, const struct scope *scope, const char *text)
 {
     static const struct type unknown;
-    if (*text == FRESH) text = strchr(text, ':') + 1;
+    const char *colon = *text == FRESH ? strchr(text, ':') : NULL;
+    if (colon) text = colon + 1;
     return graph_value(im->graph, arena_printf(im->arena, "%s%s", scope->prefix, text), &unknown);
 }
 
@@ -62,6 +63,18 @@ void scope_bind(struct import *im, struct scope *scope, const char *text, struct
     name = add(im, scope, text);
     name->value = value;
     name->defined = true;
+}
+
+void scope_promise(struct import *im, struct scope *scope, const char *text, struct value *value, const char *reader)
+{
+    struct name *name = add(im, scope, text);
+    name->value = value;
+    name->reader = reader;
+}
+
+bool scope_knows(const struct scope *scope, const char *text)
+{
+    return find(scope, text) != NULL;
 }
 
 struct value *scope_find(const struct scope *scope, const char *text)

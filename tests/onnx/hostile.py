@@ -1,0 +1,226 @@
+#!/usr/bin/env python3
+"""Bad model files: each is refused with one sentence that names what is wrong, and none crashes the loader.
+
+hostile.py ROUNDTRIP [SEED COUNT]. Named cases, then COUNT random corruptions (default 150). Exit status 77 (skipped) where the
+onnx package is missing.
+"""
+import os
+import random
+import subprocess
+import sys
+import tempfile
+
+try:
+    import numpy as np
+    import onnx
+    from onnx import TensorProto as T, helper as h, numpy_helper
+except ImportError as error:
+    print("skipped:", error)
+    sys.exit(77)
+
+
+def model(nodes, opset=18, initializers=(), inputs=(("x", T.FLOAT, ["B", 4]),), outputs=("y",), functions=(), domains=()):
+    graph = h.make_graph(nodes, "g", [h.make_tensor_value_info(*i) for i in inputs],
+                         [h.make_tensor_value_info(o, T.FLOAT, None) for o in outputs], list(initializers))
+    imports = [h.make_opsetid("", opset)] + [h.make_opsetid(d, 1) for d in domains]
+    return h.make_model(graph, opset_imports=imports, functions=list(functions), ir_version=8)
+
+
+def node(op, inputs, outputs, **attributes):
+    return h.make_node(op, inputs, outputs, **attributes)
+
+
+def external(location, offset=None, length=None, dims=(4,), dtype=T.FLOAT):
+    t = T()
+    t.name, t.data_type, t.data_location = "w", dtype, T.EXTERNAL
+    t.dims.extend(dims)
+    for key, value in (("location", location), ("offset", offset), ("length", length)):
+        if value is not None:
+            t.external_data.add(key=key, value=str(value))
+    return model([node("Add", ["x", "w"], ["y"])], initializers=[t])
+
+
+def raw(dims, data, dtype=T.FLOAT):
+    t = T()
+    t.name, t.data_type, t.raw_data = "w", dtype, data
+    t.dims.extend(dims)
+    return model([node("Add", ["x", "w"], ["y"])], initializers=[t])
+
+
+def varint(n):
+    out = b""
+    while n >= 128:
+        out, n = out + bytes([n & 127 | 128]), n >> 7
+    return out + bytes([n])
+
+
+def training_nest(depth):
+    body = b""
+    for _ in range(depth):  # GraphProto.node.attribute.g
+        for tag in (b"\x32", b"\x2a", b"\x0a"):
+            body = tag + varint(len(body)) + body
+    body = b"\x0a" + varint(len(body)) + body
+    return model([node("Relu", ["x"], ["y"])]).SerializeToString() + b"\xa2\x01" + varint(len(body)) + body
+
+
+def function(name, nodes, inputs=("a",), outputs=("b",)):
+    return h.make_function("f", name, list(inputs), list(outputs), nodes, [h.make_opsetid("", 18), h.make_opsetid("f", 1)])
+
+
+def captured():
+    branch = h.make_graph([node("Neg", ["x"], ["z"])], "b", [], [h.make_tensor_value_info("z", T.FLOAT, None)])
+    return model([node("If", ["c"], ["y"], then_branch=branch, else_branch=branch)], inputs=(("x", T.FLOAT, [2]), ("c", T.BOOL, [])))
+
+
+def sequence_input():
+    m = model([node("Relu", ["x"], ["y"])])
+    m.graph.input[0].CopyFrom(h.make_tensor_sequence_value_info("x", T.FLOAT, [2]))
+    return m
+
+
+def bomb():
+    calls = [function(f"F{i}", [node(f"F{i - 1}", ["a"], ["t"], domain="f"), node(f"F{i - 1}", ["t"], ["b"], domain="f")]) for i in range(1, 40)]
+    return model([node("F39", ["x"], ["y"], domain="f")], functions=[function("F0", [node("Relu", ["a"], ["b"])])] + calls, domains=["f"])
+
+
+def cases(good):
+    bytes_of = good.SerializeToString()
+    relu = [node("Relu", ["x"], ["y"])]
+    yield "the file is empty", b""
+    yield "not an ONNX file", b"this is no model, only some text\n"
+    yield "cut off", bytes_of[:-7]
+    yield "holds no graph", b"\x08\x08"
+    yield "a second graph", bytes_of + b"\x3a\x00"
+    yield "nested more than", training_nest(60)
+    yield "defined already", model(relu + relu)
+    yield "defined already", model(relu, initializers=[numpy_helper.from_array(np.float32([1]), "w")] * 2)
+    yield "which nothing produces", model([node("Add", ["x", "nowhere"], ["y"])])
+    yield "graph outputs reads 'z', which nothing produces", model(relu, outputs=["y", "z"])
+    yield "attribute 'slope' is not known for Relu", model([node("Relu", ["x"], ["y"], slope=1.0)])
+    yield "attribute 'axis' is FLOAT, expected INT", model([node("Softmax", ["x"], ["y"], axis=1.0)])
+    yield "lacks its attribute 'to'", model([node("Cast", ["x"], ["y"])])
+    yield "has 1 operands, expected 2", model([node("Add", ["x"], ["y"])])
+    yield "lacks its operand 'A'", model([node("Add", ["", "x"], ["y"])])
+    yield "is of opset 6, expected 7 or later", model(relu, opset=6)
+    yield "is of opset 99, tpc knows", model(relu, opset=99)
+    yield "needs domain 'elsewhere'", model([node("Foo", ["x"], ["y"], domain="elsewhere")])
+    yield "export the model with opset 11 or later", model([node("Resize", ["x", "x"], ["y"])], opset=10)
+    yield "uses 'x' from outside", captured()
+    yield "is a sequence, expected a tensor", sequence_input()
+    yield "of size -5, expected 0 or more", model(relu, inputs=(("x", T.FLOAT, [-5]),))
+    yield "has 9 dimensions, at most 8", model(relu, inputs=(("x", T.FLOAT, [1] * 9),))
+    yield "data type STRING", model(relu, inputs=(("x", T.STRING, [1]),))
+    yield "has 12 bytes of raw data, its type and dimensions need 16", raw([4], b"\0" * 12)
+    yield "has 2000 bytes of raw data, its type and dimensions need 4000", raw([1000], b"\0" * 2000)
+    yield "product is out of range", raw([1 << 40, 1 << 40], b"")
+    yield "product is out of range", raw([1 << 62, 4], b"")
+    yield "of size -1, expected 0 or more", raw([-1], b"\0" * 4)
+    yield "has 0 elements in float_data", model(relu, initializers=[T(name="w", data_type=T.FLOAT, dims=[1 << 33])])
+    yield "data type FLOAT8E5M2", raw([4], b"\0" * 4, T.FLOAT8E5M2)
+    yield "leaves the model's folder", external("../secret")
+    yield "leaves the model's folder", external("a/../../secret")
+    yield "relative to the model", external("/etc/passwd")
+    yield "outside the model's folder", external("link")
+    yield "no regular file", external("folder")
+    yield "does not exist", external("nothing.bin", 0, 16)
+    yield "without a location", external(None)
+    yield "offset '-4', expected a number", external("data.bin", -4, 16)
+    yield "length '16x', expected a number", external("data.bin", 0, "16x")
+    yield "which has 64 bytes", external("data.bin", 56, 16)
+    yield "which has 64 bytes", external("data.bin", 1 << 62, 16)
+    yield "has 12 bytes of external data, its type and dimensions need 16", external("data.bin", 0, 12)
+    yield "calls itself", model([node("F", ["x"], ["y"], domain="f")], functions=[function("F", [node("F", ["a"], ["b"], domain="f")])], domains=["f"])
+    yield "more than 200000 nodes", bomb()
+    yield "does not produce its result", model([node("F", ["x"], ["y"], domain="f")], functions=[function("F", [])], domains=["f"])
+    yield "", model([node("Add", ["x", "b"], ["a"]), node("Relu", ["a"], ["b"]), node("Relu", ["b"], ["y"])])  # a cycle
+
+
+def accepted():
+    yield external("data.bin", 4, 16)
+    yield external("data.bin", 48)
+    yield external("sub/a..b.bin", 0, 16)
+
+
+def run(tool, path, *options, data=None):
+    done = subprocess.run([tool, *options, path, path + ".out"] + [data] * bool(data), capture_output=True, timeout=300, check=False)
+    return done.returncode, done.stderr.decode(errors="replace").strip()
+
+
+def write(path, content):
+    with open(path, "wb") as f:
+        f.write(content if isinstance(content, bytes) else content.SerializeToString())
+
+
+def prepare(folder):
+    os.mkdir(folder + "/folder")
+    os.mkdir(folder + "/sub")
+    os.symlink("/etc/passwd", folder + "/link")
+    for name in ("/data.bin", "/sub/a..b.bin"):
+        with open(folder + name, "wb") as f:
+            f.write(bytes(64))
+
+
+def corrupt(rng, data):
+    data = bytearray(data)
+    for _ in range(rng.choice((1, 1, 2, 8))):
+        at = rng.randrange(len(data))
+        kind = rng.randrange(3)
+        if kind == 0:
+            data[at] = rng.randrange(256)
+        elif kind == 1:
+            data[at] ^= 1 << rng.randrange(8)
+        else:
+            del data[at:at + rng.randrange(1, 9)]
+    return bytes(data)
+
+
+def linked(tool, folder):
+    """Model and data as links to blobs elsewhere, as download caches keep them."""
+    os.makedirs(folder + "/cache/blobs")
+    os.makedirs(folder + "/cache/snapshot")
+    write(folder + "/cache/blobs/1", external("w.bin", 0, 16))
+    write(folder + "/cache/blobs/2", bytes(16))
+    os.symlink("../blobs/1", folder + "/cache/snapshot/model.onnx")
+    os.symlink("../blobs/2", folder + "/cache/snapshot/w.bin")
+    return run(tool, folder + "/cache/snapshot/model.onnx")
+
+
+def main():
+    tool, bad, seen = sys.argv[1], [], 0
+    seed, count = (int(sys.argv[2]), int(sys.argv[3])) if len(sys.argv) > 3 else (1, 150)
+    weights = numpy_helper.from_array(np.ones((4, 400), np.float32), "w")
+    good = model([node("MatMul", ["x", "w"], ["a"]), node("Softmax", ["a"], ["b"]), node("Cast", ["b"], ["y"], to=T.FLOAT)], initializers=[weights])
+    with tempfile.TemporaryDirectory() as folder:
+        prepare(folder)
+        path = folder + "/model.onnx"
+        for want, content in cases(good):
+            write(path, content)
+            status, text = run(tool, path)
+            seen += 1
+            if status != 1 or want not in text or "\n" in text or path not in text:
+                bad.append(f"expected '{want}', status 1: {status} {text[-400:]}")
+        for content in accepted():
+            write(path, content)
+            status, text = run(tool, path)
+            seen += 1
+            if status:
+                bad.append(f"expected success: {status} {text[-400:]}")
+        write(path, external("nothing.bin", 0, 4000, [1000]))
+        status, text = run(tool, path, "-i", data=folder + "/unwritten.data")
+        if status or os.path.exists(folder + "/unwritten.data"):
+            bad.append(f"missing data without need: {status} {text}")
+        status, text = linked(tool, folder)
+        if status:
+            bad.append(f"links in a cache: {status} {text}")
+        rng, whole = random.Random(seed), good.SerializeToString()
+        for i in range(count):
+            write(path, corrupt(rng, whole))
+            status, text = run(tool, path)
+            if status not in (0, 1):
+                bad.append(f"corruption {i}: status {status} {text[-400:]}")
+    print("\n".join(bad) or f"{seen} cases and {count} corruptions")
+    return bool(bad)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
