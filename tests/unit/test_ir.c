@@ -1,6 +1,7 @@
 /* The IR: the table of ops, text round trips, refusal of malformed texts, walks over the graph, constants, the verifier. */
 #include "ir/ir.h"
 #include "op/op.h"
+#include "passes/pass.h"
 
 #include <check.h>
 #include <signal.h>
@@ -365,6 +366,59 @@ START_TEST(elements_of_every_type)
 }
 END_TEST
 
+/* ---- folding ----------------------------------------------------------------------------------------------------------- */
+
+static struct graph *folded(const char *text)
+{
+    struct compile c = {.arena = arena, .graph = parsed(text)};
+    c.graph->properties = PROP_LOADED | PROP_TYPED;
+    pass_run(&c, "fold", "fold", NULL);
+    return c.graph;
+}
+
+START_TEST(chains_of_constants_fold)
+{
+    struct graph *g = folded("graph g { opset 23 input x: f32[2] const a: f32[2] = [1, 2] const b: f32[2] = [3, 4]"
+                             " node s: s: f32[2] = Add(a, b) node n: n: f32[2] = Neg(s) node y: y: f32[2] = Mul(x, n) output y }");
+    ck_assert_int_eq(g->nodes.n, 1);
+    struct constant *c = g->nodes.at[0]->in[1]->constant;
+    double first = constant_float(c, "n", 0), second = constant_float(c, "n", 1);
+    ck_assert(first == -4 && second == -6);
+}
+END_TEST
+
+START_TEST(weights_do_not_fold)
+{
+    char *zeros = arena_alloc(arena, 2049);
+    memset(zeros, '0', 2048);
+    const char *text = "graph g { opset 23 const w: f32[8, 32] = hex \"%s\"%s node t: t: f32[32, 8] = Transpose(w) {perm = [1, 0]}"
+                       " node y: y: f32[32, 8] = Neg(t) output y }";
+    ck_assert_int_eq(folded(arena_printf(arena, text, zeros, " origin w"))->nodes.n, 2);
+    ck_assert_int_eq(folded(arena_printf(arena, text, zeros, ""))->nodes.n, 1);
+}
+END_TEST
+
+START_TEST(large_results_do_not_fold)
+{
+    struct graph *g = folded("graph g { opset 23 input x: f32[32768] node c: c: f32[32768] = ConstantOfShape() {value = f32[1] [1]}"
+                             " node d: d: f32[16] = ConstantOfShape() {value = f32[1] [1]} node y: y: f32[32768] = Mul(x, c)"
+                             " node z: z: f32[16] = Neg(d) output y output z }");
+    ck_assert_int_eq(g->nodes.n, 3);
+    ck_assert_ptr_nonnull(graph_find(g, "d")->constant);
+}
+END_TEST
+
+START_TEST(equal_small_constants_become_one)
+{
+    struct graph *g = folded("graph g { opset 23 input x: f32[2] const a: f32[] = [1] const b: f32[] = [1] const c: f32[1] = [1]"
+                             " const v: f32[2] = [1, 1] const w: f32[2] = [1, 1] node p: p: f32[2] = Mul(x, a) node q: q: f32[2] = Mul(p, b)"
+                             " node r: r: f32[2] = Mul(q, c) node s: s: f32[2] = Mul(r, v) node t: t: f32[2] = Mul(s, w) output t }");
+    ck_assert_ptr_eq(g->nodes.at[0]->in[1], g->nodes.at[1]->in[1]);
+    ck_assert_ptr_ne(g->nodes.at[0]->in[1], g->nodes.at[2]->in[1]);
+    ck_assert_ptr_ne(g->nodes.at[3]->in[1], g->nodes.at[4]->in[1]);
+}
+END_TEST
+
 /* ---- the verifier ------------------------------------------------------------------------------------------------------ */
 
 static void break_order(struct graph *g) { struct node *n = g->nodes.at[0]; g->nodes.at[0] = g->nodes.at[1]; g->nodes.at[1] = n; }
@@ -427,6 +481,10 @@ int main(void)
     tcase_add_loop_exit_test(tc, short_file_is_refused, 1, 0, 3);
     tcase_add_exit_test(tc, missing_file_is_refused, 1);
     tcase_add_test(tc, elements_of_every_type);
+    tcase_add_test(tc, chains_of_constants_fold);
+    tcase_add_test(tc, weights_do_not_fold);
+    tcase_add_test(tc, large_results_do_not_fold);
+    tcase_add_test(tc, equal_small_constants_become_one);
     tcase_add_loop_test_raise_signal(tc, broken_graph_is_noticed, SIGABRT, 0, COUNT(breaks));
     suite_add_tcase(suite, tc);
     SRunner *runner = srunner_create(suite);
