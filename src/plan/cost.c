@@ -4,7 +4,7 @@
  *     AllGather, ReduceScatter    g + lg t a + (t-1)/t n/B        AllReduce  g + min(2 lg t a + 2 (t-1)/t n/B, lg t (a + n/B))
  *     AllToAll, Redistribute      g + lg t a + (t-1)/t^2 n/B      holding a weight  price * bytes / M per step
  *
- * n: bytes of the whole value. Costs are integers so that sums do not depend on their order: the same plan on every machine. */
+ * n: bytes of the whole value; packing_seconds adds what a dimension that is not the leading one costs. Costs are integers so that sums do not depend on their order: the same plan on every machine. */
 #include "plan/space.h"
 
 #include <math.h>
@@ -83,6 +83,17 @@ static double most_held(struct space *s, const struct value *v, struct placement
 
 /* ---- communication ------------------------------------------------------------------------------------------------------- */
 
+/* Blocks of a dimension with others before it do not lie one after another: AllGather and ReduceScatter along it also move the whole value
+ * once through memory. A leading dimension (a sequence at batch 1) needs no such pass. */
+static double packing_seconds(struct space *s, const struct value *v, struct placement p, int w)
+{
+    const struct machine *m = &s->options->machine;
+    double outer = 1;
+    for (int d = 0; p.kind == PLACE_S && d < p.dim; d++)
+        outer *= (double)s->extent[v->id * s->plan->workloads.n + w][d];
+    return outer > 1 ? 2 * elements(s, v, w) * (double)dtype_size(v->type.dtype) * m->elementwise_share / m->memory_bandwidth : 0;
+}
+
 static double reshard_seconds(struct space *s, const struct value *v, struct placement from, struct placement to, int w)
 {
     const struct machine *m = &s->options->machine;
@@ -93,7 +104,7 @@ static double reshard_seconds(struct space *s, const struct value *v, struct pla
     if (from.kind == PLACE_P && to.kind == PLACE_R)
         return m->collective_overhead + fmin(2 * lg * m->hop_latency + 2 * (t - 1) / t * wire, lg * (m->hop_latency + wire));
     if (from.kind == PLACE_P || to.kind == PLACE_R)
-        return m->collective_overhead + lg * m->hop_latency + (t - 1) / t * wire;
+        return m->collective_overhead + lg * m->hop_latency + (t - 1) / t * wire + packing_seconds(s, v, from.kind == PLACE_S ? from : to, w);
     return m->collective_overhead + lg * m->hop_latency + (t - 1) / (t * t) * wire;
 }
 
