@@ -97,11 +97,14 @@ void expand_dims(struct graph *g, struct node *node)
     unary(g, "Identity", node->name, v, node->out[0]);
 }
 
+/* Each rank has its own index under one name. */
 static void repeat_by_index(struct graph *g, struct node *node, int axis)
 {
-    const struct dim **dims;
-    int n = attr_dims(node, "index", &dims);
-    gather(g, node->name, node->in[0], dims_tensor(g, n, dims), axis, node->out[0]);
+    const int64_t *index;
+    int n = attr_ints(g, node, "index", &index);
+    struct value *at = graph_ints(g, named(g, node, "index"), n, index);
+    at->placed = true;
+    gather(g, node->name, node->in[0], at, axis, node->out[0]);
 }
 
 /* [.., n, ..] -> [.., n, 1, ..] -> [.., n, repeats, ..] -> [.., n * repeats, ..] */
