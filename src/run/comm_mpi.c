@@ -151,7 +151,9 @@ const char *comm_mpi_library(void)
     static char text[MPI_MAX_LIBRARY_VERSION_STRING];
     int n = 0;
     MPI_Get_library_version(text, &n);
-    text[strcspn(text, "\n\t")] = '\0';
+    text[strcspn(text, "\n")] = '\0';
+    for (char *c = text; *c; c++)
+        if (*c == '\t') *c = ' ';
     return text;
 }
 

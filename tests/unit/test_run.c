@@ -1,0 +1,128 @@
+/* The memory plan against an overlap checker on random lifetimes; interval lists; sums in rank order; the binding of symbols. */
+#include <check.h>
+#undef fail      /* ours, of base.h, is meant below */
+#include <stdlib.h>
+#include <string.h>
+
+#include "run/internal.h"
+
+static struct arena *a;
+static void setup(void) { a = arena_new(); }
+static void teardown(void) { arena_free(a); }
+
+static bool overlap(const struct memplan_item *x, const struct memplan_item *y)
+{
+    bool time = x->first <= y->last && y->first <= x->last;
+    return time && x->bytes && y->bytes && x->offset < y->offset + y->bytes && y->offset < x->offset + x->bytes;
+}
+
+START_TEST(plan_is_disjoint)
+{
+    enum { N = 120 };
+    struct memplan_item item[N];
+    srand((unsigned)_i);
+    for (int i = 0; i < N; i++) {
+        int first = rand() % 60;
+        item[i] = (struct memplan_item){rand() % 5 ? rand() % 5000 : 0, first, first + rand() % 10, -1};
+    }
+    int64_t total = memplan_assign(a, item, N), all = 0;
+    for (int i = 0; i < N; i++) {
+        all += item[i].bytes + 63;
+        ck_assert_int_eq(item[i].offset % 64, 0);
+        ck_assert(item[i].bytes == 0 || item[i].offset + item[i].bytes <= total);
+        for (int k = 0; k < i; k++) ck_assert(!overlap(&item[i], &item[k]));
+    }
+    ck_assert(total <= all);
+}
+END_TEST
+
+START_TEST(plan_reuses_memory)
+{
+    struct memplan_item item[4] = {{640, 0, 1, 0}, {640, 1, 2, 0}, {640, 2, 3, 0}, {640, 3, 4, 0}};
+    ck_assert_int_eq(memplan_assign(a, item, 4), 1280);
+}
+END_TEST
+
+static struct pieces list(int n, struct interval *at) { return (struct pieces){n, at}; }
+
+START_TEST(pieces_divide)
+{
+    struct interval x[] = {{10, 20}, {0, 5}}, y[] = {{3, 12}, {18, 30}};
+    struct pieces p = list(2, x), q = list(2, y), meet = pieces_meet(a, &p, &q), rest = pieces_without(a, &p, &q);
+    ck_assert_int_eq(meet.n, 3);
+    ck_assert(meet.at[0].lo == 10 && meet.at[0].hi == 12 && meet.at[1].lo == 18 && meet.at[1].hi == 20 && meet.at[2].lo == 3 && meet.at[2].hi == 5);
+    ck_assert_int_eq(rest.n, 2);
+    ck_assert(rest.at[0].lo == 12 && rest.at[0].hi == 18 && rest.at[1].lo == 0 && rest.at[1].hi == 3);
+    struct pieces local = pieces_local(a, &meet, &p);
+    ck_assert(local.n == 3 && local.at[0].lo == 0 && local.at[1].lo == 8 && local.at[2].lo == 13);
+}
+END_TEST
+
+START_TEST(sums_in_order)
+{
+    float x[3] = {1e8f, 1, -0.0f}, y[3] = {-1e8f, 2, -0.0f}, z[3] = {1, 3, -0.0f}, out[3];
+    const void *in[3] = {x, y, z};
+    comm_reduce(out, in, 3, 3, DT_F32, RED_SUM);
+    ck_assert(out[0] >= 1 && out[0] <= 1 && out[1] >= 6 && out[1] <= 6);
+    uint16_t b[2] = {0x3f80, 0x7f80}, c[2] = {0x4000, 0xff80}, sum[2];       /* bf16 1, inf; 2, -inf */
+    const void *small[2] = {b, c};
+    comm_reduce(sum, small, 2, 2, DT_BF16, RED_SUM);
+    ck_assert_int_eq(sum[0], 0x4040);
+    ck_assert((sum[1] & 0x7fff) > 0x7f80);
+    int64_t i = INT64_MAX, k = 1, wrapped;
+    const void *ints[2] = {&i, &k};
+    comm_reduce(&wrapped, ints, 2, 1, DT_I64, RED_SUM);
+    ck_assert(wrapped == INT64_MIN);
+}
+END_TEST
+
+static struct signature one_input(struct alg *alg, const char *type)
+{
+    const char *error;
+    struct signature s = {.path = "test", .nin = 1, .in = NEW(a, struct formal)};
+    s.in->name = "x";
+    ck_assert(type_parse(alg, type, 0, &s.in->type, &error));
+    return s;
+}
+
+START_TEST(symbols_from_sizes)
+{
+    struct alg *alg = alg_new(a);
+    struct bindings b = {0};
+    struct signature s = one_input(alg, "f32[P + S, S, 2*Q]");
+    struct tensor t = {.dtype = DT_F32, .rank = 3, .dim = {9, 4, 6}};
+    signature_bind(a, &s, &t, &b);
+    ck_assert_int_eq(*bindings_get(&b, "S"), 4);
+    ck_assert_int_eq(*bindings_get(&b, "P"), 5);
+    ck_assert_int_eq(*bindings_get(&b, "Q"), 3);
+}
+END_TEST
+
+START_TEST(wrong_size_fails)
+{
+    struct alg *alg = alg_new(a);
+    struct bindings b = {0};
+    struct signature s = one_input(alg, "f32[2*S, S]");
+    struct tensor t = {.dtype = DT_F32, .rank = 2, .dim = {6, 4}};
+    signature_bind(a, &s, &t, &b);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("run");
+    TCase *t = tcase_create("run");
+    tcase_add_checked_fixture(t, setup, teardown);
+    tcase_add_loop_test(t, plan_is_disjoint, 0, 20);
+    tcase_add_test(t, plan_reuses_memory);
+    tcase_add_test(t, pieces_divide);
+    tcase_add_test(t, sums_in_order);
+    tcase_add_test(t, symbols_from_sizes);
+    tcase_add_exit_test(t, wrong_size_fails, 1);
+    suite_add_tcase(suite, t);
+    SRunner *runner = srunner_create(suite);
+    srunner_run_all(runner, CK_NORMAL);
+    int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed != 0;
+}
