@@ -1,18 +1,12 @@
 /* emit: rank graphs become files. Ops that exist only inside are expanded, size operands are made again, and each graph is saved with
- * its weights streamed from the source tensors. Beside them: the source graph without weight bytes, and plan.json.
- *
- * The folder appears whole or not at all: everything is written to a sibling folder, which is renamed at the end and removed on failure.
- * An existing folder is replaced only when --force says so, only if it is one of ours, and only after the new one is complete. */
+ * its weights streamed from the source tensors. Beside them: the source graph without weight bytes, and plan.json. The folder appears whole or not at all (src/plan/folder.c). */
 #include "onnx/onnx.h"
 #include "passes/pass.h"
 #include "plan/plan.h"
 
 #include <errno.h>
 #include <inttypes.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 #include <xxhash.h>
 
 /* ---- the graphs -------------------------------------------------------------------------------------------------------------- */
@@ -185,70 +179,17 @@ static void save_text(const char *path, const char *text)
         fail("%s: cannot be written: %s", path, strerror(errno));
 }
 
-/* ---- the folder ------------------------------------------------------------------------------------------------------------------------ */
-
-static void drop_folder(void *path, int status)
-{
-    (void)status;
-    remove_folder(path);
-}
-
-static bool folder_is_ours(struct arena *a, const char *dir)
-{
-    return path_exists(path_join(a, dir, "plan.json")) || rmdir(dir) == 0;
-}
-
-static void check_target(const struct compile *c)
-{
-    const char *out = c->options->out;
-    if (!path_exists(out))
-        return;
-    if (!c->options->force)
-        fail("%s exists already: name another folder with -o, or replace it with --force", out);
-    if (!folder_is_ours(c->arena, out))
-        fail("%s is not a folder that tpc-shard wrote (it has no plan.json), so --force does not replace it", out);
-}
-
-static char *new_sibling(struct arena *a, const char *out, const char *suffix)
-{
-    char *dir = arena_printf(a, "%s.%s-%ld", out, suffix, (long)getpid());
-    if (mkdir(dir, 0777) != 0)
-        fail("%s: the folder cannot be made: %s", dir, strerror(errno));
-    return dir;
-}
-
-static void move_folder(const char *from, const char *to)
-{
-    if (rename(from, to) != 0)
-        fail("%s: cannot be renamed to %s: %s", from, to, strerror(errno));
-}
-
-/* The old folder is moved aside (over an empty one) before the new one takes its name. */
-static void put_in_place(struct arena *a, const char *made, const char *out)
-{
-    char *old = NULL;
-    if (path_exists(out)) {
-        old = new_sibling(a, out, "old");
-        move_folder(out, old);
-    }
-    move_folder(made, out);
-    if (old)
-        remove_folder(old);
-}
-
 void pass_emit(struct compile *c)
 {
     require(c->options && c->plan && c->source && c->rank_graphs);
-    check_target(c);
+    folder_check(c->options->out, c->options->force);
     char *json = plan_json(c->source, c->graph, c->rank_graphs, c->options, c->plan);
     c->plan->hash = arena_printf(c->arena, "%016" PRIx64, (uint64_t)XXH3_64bits(json, strlen(json)));
     to_file_form(c->arena, c->rank_graphs, c->graph->ranks);
-    char *dir = new_sibling(c->arena, c->options->out, "part");
-    diag_on_failure(drop_folder, dir);
+    char *dir = folder_begin(c->arena, c->options->out);
     for (int r = 0; r < c->graph->ranks; r++)
         save_rank(c, c->rank_graphs[r], dir);
     save_source(c, dir);
     save_text(path_join(c->arena, dir, "plan.json"), json);
-    put_in_place(c->arena, dir, c->options->out);
-    diag_forget(drop_folder, dir);
+    folder_commit(c->arena, dir, c->options->out);
 }

@@ -4,6 +4,7 @@
 #include "config.h"
 #endif
 #include <errno.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -106,8 +107,10 @@ static const char *without_slash(struct arena *a, const char *dir)
 static void set_plan_options(struct arena *a, struct shard_options *o, const char *model)
 {
     struct options *p = &o->plan;
+    if (o->tp < 0)
+        fail_usage("--tp is missing: how many ranks?");
     if (o->tp < 1 || o->tp > 1024)
-        fail_usage(o->tp == 0 ? "--tp is missing: how many ranks?" : "--tp is %lld, expected 1 to 1024", (long long)o->tp);
+        fail_usage("--tp is %lld, expected 1 to 1024", (long long)o->tp);
     p->ranks = (int)o->tp;
     p->model = model;
     p->out = without_slash(a, o->out ? o->out : default_out(a, model, p->ranks));
@@ -202,6 +205,8 @@ static void print_file(struct arena *a, const char *path)
 static void compile(struct arena *a, const struct shard_options *o)
 {
     struct plan plan = {.ranks = o->plan.ranks};
+    if (!o->dry_run)
+        folder_check(o->plan.out, o->plan.force);
     struct compile c = {.arena = a, .options = &o->plan, .plan = &plan, .model_path = o->plan.model};
     pass_run(&c, "load", "canon", o->dump_after);
     plan_workloads(c.graph, &o->plan, &plan);
@@ -214,7 +219,8 @@ static void compile(struct arena *a, const struct shard_options *o)
 int main(int argc, char **argv)
 {
     struct arena *a = arena_new();
-    struct shard_options o = {.tp = 0};
+    struct shard_options o = {.tp = -1};
+    (void)signal(SIGXFSZ, SIG_IGN);     /* a write beyond a limit fails like any other */
     diag_setup("tpc-shard", 0);
     struct arg_list plain = parse(a, &o, argc, argv);
     diag_setup("tpc-shard", o.quiet ? -1 : o.verbose);

@@ -90,4 +90,10 @@ struct rank_use plan_memory(const struct graph *, const struct plan *);
 char *plan_json(const struct graph *source, const struct graph *global, struct graph *const *local, const struct options *, const struct plan *);
 void plan_report(FILE *, const struct graph *global, const struct options *, const struct plan *);
 
+/* folder.c: an output folder that appears whole or not at all. check: fails where out may not be written. begin: the folder to write
+ * to. commit: it takes the name out. */
+void folder_check(const char *out, bool force);
+char *folder_begin(struct arena *, const char *out);
+void folder_commit(struct arena *, char *made, const char *out);
+
 #endif
