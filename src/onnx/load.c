@@ -126,9 +126,12 @@ static void load_inputs(struct import *im, struct scope *scope)
 static void load_outputs(struct import *im, struct scope *scope)
 {
     const Onnx__GraphProto *g = im->model->graph;
+    struct text_key *seen = NULL;
     for (size_t i = 0; i < g->n_output; i++) {
         const Onnx__ValueInfoProto *info = g->output[i];
         if (!info->name || !*info->name) fail("%s: graph output %zu has no name", im->path, i);
+        if (keyed_find(seen, info->name)) fail("%s: graph output '%s' is listed twice", im->path, info->name);
+        keyed_add(im->tmp, &seen, info->name, info);
         VEC_PUSH(im->arena, &im->graph->outputs, scope_read(im, scope, info->name, "the list of graph outputs"));
     }
     if (!g->n_output) fail("%s: the graph has no outputs", im->path);

@@ -155,6 +155,14 @@ static void declare(struct import *im, struct value *value)
     if (info && declared_type(im, info, &type)) value->type = type;
 }
 
+/* A result that the op always has gets a value even where the file gives it no name. */
+static struct value *unnamed_result(struct import *im, const struct node *node, size_t i)
+{
+    static const struct type unknown;
+    if (!node->op || node->op->out[(int)i < node->op->nout ? (int)i : node->op->nout - 1].optional) return NULL;
+    return graph_value(im->graph, arena_printf(im->arena, "%s_unused%zu", node->name, i), &unknown);
+}
+
 static void define_results(struct import *im, struct scope *scope, const Onnx__NodeProto *from, struct node *node, const char *where)
 {
     size_t n = trimmed(from->n_output, from->output);
@@ -162,9 +170,9 @@ static void define_results(struct import *im, struct scope *scope, const Onnx__N
     node->nout = (int)n;
     node->out = NEWN(im->arena, struct value *, n + 1);
     for (size_t i = 0; i < n; i++) {
-        if (!*from->output[i]) continue;
-        struct value *value = scope_define(im, scope, from->output[i], where);
+        struct value *value = *from->output[i] ? scope_define(im, scope, from->output[i], where) : unnamed_result(im, node, i);
         node->out[i] = value;
+        if (!value) continue;
         value->producer = node;
         value->index = (int)i;
         if (!node->op) declare(im, value);

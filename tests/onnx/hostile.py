@@ -96,6 +96,7 @@ def cases(good):
     yield "defined already", model(relu, initializers=[numpy_helper.from_array(np.float32([1]), "w")] * 2)
     yield "which nothing produces", model([node("Add", ["x", "nowhere"], ["y"])])
     yield "graph outputs reads 'z', which nothing produces", model(relu, outputs=["y", "z"])
+    yield "graph output 'y' is listed twice", model(relu, outputs=["y", "y"])
     yield "attribute 'slope' is not known for Relu", model([node("Relu", ["x"], ["y"], slope=1.0)])
     yield "attribute 'axis' is FLOAT, expected INT", model([node("Softmax", ["x"], ["y"], axis=1.0)])
     yield "lacks its attribute 'to'", model([node("Cast", ["x"], ["y"])])
