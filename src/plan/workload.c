@@ -12,7 +12,7 @@
 
 enum { PROMPT = 512, CONTEXT = 1024, STEPS = 256, MOST_SYMBOLS = 64, LARGEST = 512, MOST_TRIES = 1 << 18 };
 
-struct symbol { const char *name; int64_t lo; bool past, sequence; };
+struct symbol { const char *name; int64_t lo; bool past, sequence; const struct dim *form; };      /* form: an equation gives it */
 struct roles { struct graph *g; VEC(struct symbol) list; };
 
 /* ---- symbols and their roles ----------------------------------------------------------------------------------------------------- */
@@ -102,12 +102,31 @@ static void mark_sequences(struct roles *roles)
         roles->list.at[i].sequence = !roles->list.at[i].past && marks.contracted[i] && marks.row[i];
 }
 
+/* A symbol that an equation was solved for takes its value from the others. */
+static void find_forms(struct roles *roles)
+{
+    for (int i = 0; i < roles->list.n; i++) {
+        const struct dim *form = dim_sym(roles->g->alg, roles->list.at[i].name, INT64_MAX);
+        if (form->kind != DIM_SYM || strcmp(form->name, roles->list.at[i].name) != 0)
+            roles->list.at[i].form = form;
+    }
+}
+
+static void apply_forms(const struct roles *roles, struct bindings *b)
+{
+    int64_t value;
+    for (int i = 0; i < roles->list.n; i++)
+        if (roles->list.at[i].form && dim_eval(roles->list.at[i].form, b, &value))
+            bindings_set(roles->g->arena, b, roles->list.at[i].name, value);
+}
+
 static struct roles roles_of(struct graph *g)
 {
     struct roles roles = {.g = g};
     add_all(&roles);
     mark_past(&roles);
     mark_sequences(&roles);
+    find_forms(&roles);
     return roles;
 }
 
@@ -149,7 +168,7 @@ static void free_symbols(struct search *s, const struct dim *d)
 {
     if (d->kind == DIM_SYM) {
         struct symbol *symbol = symbol_find(s->roles, d->name);
-        bool known = !symbol || symbol->past || symbol->sequence;
+        bool known = !symbol || symbol->past || symbol->sequence || symbol->form;
         for (int i = 0; i < s->n; i++)
             known = known || strcmp(s->free[i], d->name) == 0;
         if (!known && s->n < MOST_SYMBOLS)
@@ -177,9 +196,12 @@ static bool satisfy_all(struct roles *roles, struct bindings *b)
 {
     const struct equation *eq;
     int n = alg_equations(roles->g->alg, &eq);
-    for (int i = 0; i < n; i++)
+    apply_forms(roles, b);
+    for (int i = 0; i < n; i++) {
         if (!holds(&eq[i], b) && !satisfy(roles, &eq[i], b))
             return false;
+        apply_forms(roles, b);
+    }
     return all_hold(roles->g->alg, b);
 }
 
@@ -293,6 +315,7 @@ static void plan_text(struct roles *roles, struct plan *plan, const char *text)
     for (int i = 0; i < roles->list.n; i++)
         VEC_PUSH(roles->g->arena, &local.list, ((struct symbol){.name = roles->list.at[i].name, .lo = roles->list.at[i].lo}));
     fix_named(&local, &given);
+    find_forms(&local);
     struct bindings b = sized(&local, 0, 0);
     for (int i = 0; i < given.list.n; i++)
         bindings_set(roles->g->arena, &b, given.list.at[i].name, given.list.at[i].value);
