@@ -6,6 +6,8 @@
 #include "kern/local.h"
 #include "kern/mathf.h"
 
+#include <string.h>
+
 #define BLOCK 64                      /* query rows at a time */
 #define FEW 4                         /* rows for which sgemm does not pay */
 
@@ -109,6 +111,19 @@ static void save_scores(const struct attend *a, const struct block *k, int64_t i
     store_f32(a->scores->dtype, s, a->keys, at(a->scores->data, dtype_size(a->scores->dtype), row * a->keys));
 }
 
+/* Mode 4: with bias, and 0 for the keys that a row does not see. */
+static void save_seen(const struct attend *a, const struct block *k, int64_t i, const float *s)
+{
+    int64_t lo, hi, row = (k->b * a->q_heads + k->h) * a->rows + i;
+    if (!a->scores || a->mode != 4)
+        return;
+    enum dtype t = a->scores->dtype;
+    char *to = at(a->scores->data, dtype_size(t), row * a->keys);
+    visible(a, k->b, i, &lo, &hi);
+    memset(to, 0, (size_t)a->keys * dtype_size(t));
+    store_f32(t, s + lo, hi - lo, at(to, dtype_size(t), lo));
+}
+
 /* ---- one block ------------------------------------------------------------------------------------------------------------------ */
 static const float *head_of(const struct heads *h, int64_t b, int64_t head, int64_t row) { return h->at + b * h->batch + head * h->head + row * h->row; }
 
@@ -136,6 +151,7 @@ static void block_probabilities(const struct attend *a, const struct block *k)
         save_scores(a, k, i, s, 1);
         bool any = mask_row(a, k, i, s);
         save_scores(a, k, i, s, 2);
+        save_seen(a, k, i, s);
         if (any)
             normalise(s, k->keys, a->sink ? a->sink + k->h : NULL);
         for (int64_t j = 0; !any && j < k->keys; j++)

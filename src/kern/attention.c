@@ -355,7 +355,7 @@ static void gqa_attend(struct kcall *call, const struct gqa *g, const struct hea
     struct attend a = { .batch = g->batch, .q_heads = g->heads, .kv_heads = g->kv_heads, .rows = g->rows, .keys = k->dim[2], .size = g->size,
                         .value_size = g->size, .causal = true, .window = window, .softcap = (float)attr_float(call->node, "softcap"),
                         .offset = g->past, .limit = limit, .scores = attr_int(call->node, "qk_output") ? call_out(call, 3) : NULL,
-                        .mode = attr_int(call->node, "qk_output") == 1 ? 2 : 3 };
+                        .mode = attr_int(call->node, "qk_output") == 1 ? 4 : 3 };
     for (int64_t b = 0; b < g->batch; b++)
         limit[b] = g->past[b] + g->rows;
     attention_result(&a, &call->out[0]);

@@ -374,11 +374,21 @@ void kern_Not(struct kcall *call)
 /* ---- Where: by size of the element ------------------------------------------------------------------------------------- */
 struct where_call { const struct walk *walk; const uint8_t *condition; const struct tensor *x, *y; void *out; size_t size; };
 
+/* Both values are read before one is chosen, so that the loop has no branch. */
+#define WHERE_LOOP(T, ic, ix, iy) \
+    LOOP for (int64_t i = 0; i < n; i++) { T x = a[ix], y = b[iy]; o[i] = c[ic] ? x : y; }
 #define WHERE_ROW(T) \
     do { \
         const T *a = px, *b = py; \
         T *o = po; \
-        LOOP for (int64_t i = 0; i < n; i++) o[i] = c[i * sc] ? a[i * sx] : b[i * sy]; \
+        if (sc && sx && sy) \
+            WHERE_LOOP(T, i, i, i) \
+        else if (sc && sx) \
+            WHERE_LOOP(T, i, i, 0) \
+        else if (sc && sy) \
+            WHERE_LOOP(T, i, 0, i) \
+        else \
+            WHERE_LOOP(T, i * sc, i * sx, i * sy) \
     } while (0)
 
 static void where_row(void *data, const int64_t *offset, int64_t n)

@@ -111,7 +111,7 @@ struct attend {
     int64_t mask_step[4], mask_keys;                                /* batch, head, row, key; keys beyond mask_keys are masked */
     const float *sink;                                              /* per head: a score that only adds to the denominator; NULL: none */
     struct tensor *scores;                                          /* [batch, q_heads, rows, keys] or NULL; what: by mode */
-    int mode;                                                       /* 0 scaled product, 1 after softcap, 2 with bias, 3 probabilities */
+    int mode;                                                       /* 0 scaled product, 1 after softcap, 2 with bias, 3 probabilities, 4 as 2, unseen keys 0 */
 };
 void attend(struct kcall *, struct attend *);
 
