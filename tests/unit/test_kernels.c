@@ -1,0 +1,285 @@
+/* Kernels against literal expectations: one small case for each family, empty tensors, NaN and -inf, and the failures that name a node. */
+#include "kern/kern.h"
+#include "op/op.h"
+
+#include <check.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+static struct arena *arena;
+static struct graph *graph;
+static struct kenv *env;
+
+static void setup(void)
+{
+    arena = arena_new();
+    graph = graph_new(arena, alg_new(arena), "test");
+    env = kenv_new(2);
+}
+
+static void teardown(void)
+{
+    kenv_free(env);
+    arena_free(arena);
+}
+
+/* ---- making tensors and calling ---------------------------------------------------------------------------------------- */
+static struct tensor tensor_new(enum dtype dtype, int rank, const int64_t *dim, const void *data)
+{
+    struct tensor t = { .dtype = dtype, .rank = rank };
+    if (rank)
+        memcpy(t.dim, dim, (size_t)rank * sizeof *dim);
+    t.data = arena_alloc(arena, tensor_bytes(&t) + 64);
+    if (data && tensor_bytes(&t))
+        memcpy(t.data, data, tensor_bytes(&t));
+    return t;
+}
+#define DIMS(...) (int)(sizeof(int64_t[]){ __VA_ARGS__ } / sizeof(int64_t)), (const int64_t[]){ __VA_ARGS__ }
+#define F32(dims, ...) tensor_new(DT_F32, dims, (const float[]){ __VA_ARGS__ })
+#define I64(dims, ...) tensor_new(DT_I64, dims, (const int64_t[]){ __VA_ARGS__ })
+#define BOOL(dims, ...) tensor_new(DT_BOOL, dims, (const uint8_t[]){ __VA_ARGS__ })
+#define ABSENT (struct tensor){ .data = NULL }
+#define RESULT(dtype, dims) tensor_new(dtype, dims, NULL)
+#define IN(...) (int)(sizeof(struct tensor[]){ __VA_ARGS__ } / sizeof(struct tensor)), (const struct tensor[]){ __VA_ARGS__ }
+
+static struct node *node_new(const char *domain, const char *op)
+{
+    ck_assert(op_find(domain, op) != NULL);
+    return graph_node(graph, op_find(domain, op), op, 0, NULL, 1);
+}
+
+static void run_constant(struct node *node, int nin, const struct tensor *in, struct tensor *out, const bool *constant, void **cache)
+{
+    struct kcall call = { .node = node, .graph = graph, .nin = nin, .nout = 1, .in = in, .out = out, .env = env, .in_constant = constant,
+                          .cache = cache };
+    node->op->kernel(&call);
+}
+
+static void run(struct node *node, int nin, const struct tensor *in, struct tensor *out) { run_constant(node, nin, in, out, NULL, NULL); }
+
+static void expect(const struct tensor *t, const float *want, int n)
+{
+    ck_assert_int_eq(tensor_elements(t), n);
+    for (int i = 0; i < n; i++) {
+        float x = ((const float *)t->data)[i];
+        if (isnan(want[i]))
+            ck_assert_msg(isnan(x), "element %d is %g, not NaN", i, (double)x);
+        else
+            ck_assert_msg(x == want[i] || fabsf(x - want[i]) <= 2e-6f * (1 + fabsf(want[i])), "element %d is %.9g, not %.9g", i, (double)x,
+                          (double)want[i]);
+    }
+}
+#define EXPECT(t, ...) expect(&(t), (const float[]){ __VA_ARGS__ }, (int)(sizeof(float[]){ __VA_ARGS__ } / sizeof(float)))
+
+/* ---- families -------------------------------------------------------------------------------------------------------------- */
+START_TEST(elementwise_broadcasts)
+{
+    struct tensor y = RESULT(DT_F32, DIMS(2, 3)), z = RESULT(DT_F32, DIMS(0, 3));
+    run(node_new("", "Sub"), IN(F32(DIMS(2, 1), 10, 20), F32(DIMS(3), 1, 2, 3)), &y);
+    EXPECT(y, 9, 8, 7, 19, 18, 17);
+    run(node_new("", "Add"), IN(RESULT(DT_F32, DIMS(0, 3)), F32(DIMS(3), 1, 2, 3)), &z);
+    run(node_new("", "Where"), IN(BOOL(DIMS(3), 1, 0, 1), F32(DIMS(2, 1), 5, 6), F32(DIMS(1), 0)), &y);
+    EXPECT(y, 5, 0, 5, 6, 0, 6);
+}
+END_TEST
+
+START_TEST(functions_at_their_edges)
+{
+    struct tensor x = F32(DIMS(6), 0, 1, -1, INFINITY, -INFINITY, NAN), y = RESULT(DT_F32, DIMS(6));
+    run(node_new("", "Exp"), IN(x), &y);
+    EXPECT(y, 1, 2.71828183f, 0.36787944f, INFINITY, 0, NAN);
+    run(node_new("", "Tanh"), IN(x), &y);
+    EXPECT(y, 0, 0.76159416f, -0.76159416f, 1, -1, NAN);
+    run(node_new("", "Erf"), IN(x), &y);
+    EXPECT(y, 0, 0.84270079f, -0.84270079f, 1, -1, NAN);
+    run(node_new("", "Sigmoid"), IN(x), &y);
+    EXPECT(y, 0.5f, 0.73105858f, 0.26894142f, 1, 0, NAN);
+    run(node_new("", "Relu"), IN(x), &y);
+    EXPECT(y, 0, 1, 0, INFINITY, 0, NAN);
+}
+END_TEST
+
+START_TEST(integers)
+{
+    struct tensor y = RESULT(DT_I64, DIMS(4));
+    const int64_t *out = y.data;
+    struct tensor a = I64(DIMS(4), 7, -7, 7, -7), b = I64(DIMS(4), 3, 3, -3, -3);
+    run(node_new("", "Div"), IN(a, b), &y);
+    ck_assert(out[0] == 2 && out[1] == -2 && out[2] == -2 && out[3] == 2);
+    run(node_new("", "Mod"), IN(a, b), &y);
+    ck_assert(out[0] == 1 && out[1] == 2 && out[2] == -2 && out[3] == -1);
+    run(node_new("", "Div"), IN(I64(DIMS(1), INT64_MIN), I64(DIMS(1), -1)), &y);
+    ck_assert(out[0] == INT64_MIN);
+}
+END_TEST
+
+START_TEST(division_by_zero)
+{
+    struct tensor y = RESULT(DT_I64, DIMS(2));
+    run(node_new("", "Div"), IN(I64(DIMS(2), 1, 2), I64(DIMS(2), 1, 0)), &y);
+}
+END_TEST
+
+START_TEST(casts)
+{
+    struct tensor h = RESULT(DT_F16, DIMS(5)), y = RESULT(DT_F32, DIMS(5)), i = RESULT(DT_I8, DIMS(5));
+    struct tensor x = F32(DIMS(5), 1.0009766f, 65520, 5.9604645e-8f, NAN, -2);
+    run(node_new("", "Cast"), IN(x), &h);
+    const uint16_t want[] = { 0x3c01, 0x7c00, 0x0001, 0x7e00, 0xc000 };
+    ck_assert_mem_eq(h.data, want, sizeof want);
+    run(node_new("", "Cast"), IN(h), &y);
+    EXPECT(y, 1.0009766f, INFINITY, 5.9604645e-8f, NAN, -2);
+    run(node_new("", "Cast"), IN(F32(DIMS(5), 300, -300, 1.9f, -1.9f, NAN)), &i);
+    const int8_t small[] = { 127, -128, 1, -1, 0 };
+    ck_assert_mem_eq(i.data, small, sizeof small);
+}
+END_TEST
+
+START_TEST(moves)
+{
+    struct node *transpose = node_new("", "Transpose"), *slice = node_new("", "Slice"), *concat = node_new("", "Concat");
+    struct tensor x = F32(DIMS(2, 3), 1, 2, 3, 4, 5, 6), t = RESULT(DT_F32, DIMS(3, 2)), s = RESULT(DT_F32, DIMS(2, 2));
+    run(transpose, IN(x), &t);
+    EXPECT(t, 1, 4, 2, 5, 3, 6);
+    run(slice, IN(x, I64(DIMS(1), -1), I64(DIMS(1), -100), I64(DIMS(1), 1), I64(DIMS(1), -2)), &s);
+    EXPECT(s, 3, 1, 6, 4);
+    attr_set_int(concat, "axis", 1);
+    struct tensor c = RESULT(DT_F32, DIMS(2, 4));
+    run(concat, IN(x, RESULT(DT_F32, DIMS(2, 0)), F32(DIMS(2, 1), 7, 8)), &c);
+    EXPECT(c, 1, 2, 3, 7, 4, 5, 6, 8);
+}
+END_TEST
+
+START_TEST(repeats)
+{
+    struct node *repeat = node_new("tpc", "Repeat");
+    struct tensor x = F32(DIMS(1, 2, 2), 1, 2, 3, 4), y = RESULT(DT_F32, DIMS(1, 4, 2)), z = RESULT(DT_F32, DIMS(1, 3, 2));
+    attr_set_int(repeat, "axis", 1);
+    attr_set_int(repeat, "repeats", 2);
+    run(repeat, IN(x), &y);
+    EXPECT(y, 1, 2, 1, 2, 3, 4, 3, 4);
+    attr_set_ints(graph, repeat, "index", 3, (const int64_t[]){ 1, 0, 1 });
+    run(repeat, IN(x), &z);
+    EXPECT(z, 3, 4, 1, 2, 3, 4);
+}
+END_TEST
+
+START_TEST(gathers)
+{
+    struct tensor y = RESULT(DT_F32, DIMS(2, 2));
+    run(node_new("", "Gather"), IN(F32(DIMS(3, 2), 1, 2, 3, 4, 5, 6), I64(DIMS(2), -1, 0)), &y);
+    EXPECT(y, 5, 6, 1, 2);
+}
+END_TEST
+
+START_TEST(gather_out_of_range)
+{
+    struct tensor y = RESULT(DT_F32, DIMS(1, 2));
+    run(node_new("", "Gather"), IN(F32(DIMS(3, 2), 1, 2, 3, 4, 5, 6), I64(DIMS(1), 3)), &y);
+}
+END_TEST
+
+START_TEST(reductions)
+{
+    struct tensor x = F32(DIMS(2, 3), 1, 2, 3, 4, 5, 6), y = RESULT(DT_F32, DIMS(2, 1)), z = RESULT(DT_F32, DIMS(1, 3)), e = RESULT(DT_F32, DIMS(2, 1));
+    run(node_new("", "ReduceMean"), IN(x, I64(DIMS(1), 1)), &y);
+    EXPECT(y, 2, 5);
+    run(node_new("", "ReduceMax"), IN(x, I64(DIMS(1), 0)), &z);
+    EXPECT(z, 4, 5, 6);
+    run(node_new("", "ReduceSum"), IN(RESULT(DT_F32, DIMS(2, 0)), I64(DIMS(1), 1)), &e);
+    EXPECT(e, 0, 0);
+    struct tensor c = RESULT(DT_F32, DIMS(2, 3));
+    run(node_new("", "CumSum"), IN(x, I64(DIMS(1), 1)), &c);
+    EXPECT(c, 1, 3, 6, 4, 9, 15);
+}
+END_TEST
+
+/* A packed weight gives what an unpacked one gives, for several numbers of rows with one packed copy. */
+START_TEST(products)
+{
+    struct tensor w = F32(DIMS(2, 3), 1, 2, 3, 4, 5, 6), y = RESULT(DT_F32, DIMS(1, 3)), z = RESULT(DT_F32, DIMS(2, 3));
+    struct tensor none = F32(DIMS(1, 3), 9, 9, 9);
+    const bool constant[] = { false, true };
+    struct node *matmul = node_new("", "MatMul");
+    void *cache = NULL;
+    for (int i = 0; i < 2; i++) {
+        run_constant(matmul, IN(F32(DIMS(1, 2), 1, 10), w), &y, constant, &cache);
+        EXPECT(y, 41, 52, 63);
+        run_constant(matmul, IN(F32(DIMS(2, 2), 1, 0, 0, 1), w), &z, constant, &cache);
+        EXPECT(z, 1, 2, 3, 4, 5, 6);
+    }
+    run(matmul, IN(RESULT(DT_F32, DIMS(1, 0)), RESULT(DT_F32, DIMS(0, 3))), &none);
+    EXPECT(none, 0, 0, 0);
+}
+END_TEST
+
+START_TEST(gemm)
+{
+    struct node *node = node_new("", "Gemm");
+    struct tensor y = RESULT(DT_F32, DIMS(1, 2));
+    attr_set_int(node, "transB", 1);
+    run(node, IN(F32(DIMS(1, 2), 1, 10), F32(DIMS(2, 2), 1, 2, 3, 4), F32(DIMS(2), 100, 200)), &y);
+    EXPECT(y, 121, 243);
+}
+END_TEST
+
+START_TEST(softmax_of_masked_rows)
+{
+    struct tensor y = RESULT(DT_F32, DIMS(2, 2));
+    run(node_new("", "Softmax"), IN(F32(DIMS(2, 2), -INFINITY, -INFINITY, -INFINITY, 3)), &y);
+    EXPECT(y, NAN, NAN, 0, 1);
+}
+END_TEST
+
+START_TEST(norms)
+{
+    struct tensor x = F32(DIMS(1, 2), 3, 4), y = RESULT(DT_F32, DIMS(1, 2));
+    run(node_new("", "RMSNormalization"), IN(x, F32(DIMS(2), 1, 2)), &y);
+    EXPECT(y, 0.84852780f, 2.2627408f);
+    run(node_new("", "LayerNormalization"), IN(x, F32(DIMS(2), 1, 1), F32(DIMS(2), 0, 1)), &y);
+    EXPECT(y, -0.99998f, 1.99998f);
+}
+END_TEST
+
+START_TEST(attention_of_one_key)
+{
+    struct tensor y = RESULT(DT_F32, DIMS(1, 1, 2, 2)), q = F32(DIMS(1, 1, 2, 2), 1, 2, 3, 4), v = F32(DIMS(1, 1, 2, 2), 5, 6, 7, 8);
+    struct tensor none = RESULT(DT_F32, DIMS(1, 0, 2, 2));
+    struct node *node = node_new("", "Attention");
+    attr_set_int(node, "is_causal", 1);
+    run(node, IN(q, F32(DIMS(1, 1, 2, 2), 0, 0, 0, 0), v), &y);
+    EXPECT(y, 5, 6, 6, 7);
+    run(node, IN(q, q, v, BOOL(DIMS(2, 2), 0, 0, 1, 0)), &y);
+    EXPECT(y, 0, 0, 5, 6);
+    run(node, IN(none, none, none), &none);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("kernels");
+    TCase *tests = tcase_create("kernels");
+    tcase_add_checked_fixture(tests, setup, teardown);
+    tcase_add_test(tests, elementwise_broadcasts);
+    tcase_add_test(tests, functions_at_their_edges);
+    tcase_add_test(tests, integers);
+    tcase_add_exit_test(tests, division_by_zero, 1);
+    tcase_add_test(tests, casts);
+    tcase_add_test(tests, moves);
+    tcase_add_test(tests, repeats);
+    tcase_add_test(tests, gathers);
+    tcase_add_exit_test(tests, gather_out_of_range, 1);
+    tcase_add_test(tests, reductions);
+    tcase_add_test(tests, products);
+    tcase_add_test(tests, gemm);
+    tcase_add_test(tests, softmax_of_masked_rows);
+    tcase_add_test(tests, norms);
+    tcase_add_test(tests, attention_of_one_key);
+    suite_add_tcase(suite, tests);
+    SRunner *runner = srunner_create(suite);
+    srunner_run_all(runner, CK_NORMAL);
+    int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}
