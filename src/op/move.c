@@ -335,7 +335,8 @@ struct rule *rule_repeat(struct graph *g, const struct node *node)
         rule_put(g, &rule->in[0], d, 0, f);
         rule_put(g, &rule->out[0], d, 0, f);
     }
-    int copies = rule_factor(g, rule, "g", dim_int(g->alg, attr_int(node, "repeats")), FACTOR_HEADS);
+    unsigned heads = dim_equals(data->dim[axis], 1) ? FACTOR_HEADS : 0;       /* one KV head: its copies are the heads */
+    int copies = rule_factor(g, rule, "g", dim_int(g->alg, attr_int(node, "repeats")), heads);
     rule_put(g, &rule->out[0], axis, 0, copies);
     moves(rule, 1);
     return rule;

@@ -199,16 +199,25 @@ static int bits(unsigned x)
 
 typedef VEC(struct availability) availabilities;
 
-/* made, with every subset of the other wanted placements that it can be turned into. */
-static void subsets_from(struct encoding *e, const struct value *v, struct placement made, const struct ends *wanted, availabilities *out)
+/* made, with every subset of the other wanted placements that it can be turned into: readers need no more than one each. */
+static void subsets_from(struct encoding *e, const struct value *v, struct placement made, const struct ends *wanted, int readers, availabilities *out)
 {
     struct placement other[32];
     int n = 0;
     for (int i = 0; i < wanted->n && n < 32; i++)
-        if (!placement_eq(made, wanted->at[i]) && reshard_find(e->s, v, made, wanted->at[i]).cost < COST_NEVER)
-            other[n++] = wanted->at[i];
-    int most = n <= SUBSET_TARGETS ? n : 2;
-    e->complete &= n <= SUBSET_TARGETS;
+        if (!placement_eq(made, wanted->at[i]) && reshard_find(e->s, v, made, wanted->at[i]).cost < COST_NEVER) {
+            other[n] = wanted->at[i];
+            if (other[n].kind == PLACE_R && n > 0) {          /* first, so that the limits below never lose it */
+                other[n] = other[0];
+                other[0] = wanted->at[i];
+            }
+            n++;
+        }
+    int most = readers < SUBSET_TARGETS ? readers : SUBSET_TARGETS;
+    if (n > SUBSET_TARGETS && most > 3) {
+        most = 3;
+        e->complete = false;
+    }
     for (unsigned set = 0; set < 1u << (n < 20 ? n : 20); set++) {
         if (bits(set) > most)
             continue;
@@ -236,7 +245,7 @@ static void link_shared(struct encoding *e, const struct value *v, const struct 
     availabilities list = { 0 };
     int parent[64];
     for (int i = 0; i < made.n; i++)
-        subsets_from(e, v, made.at[i], &wanted, &list);
+        subsets_from(e, v, made.at[i], &wanted, nreader, &list);
     int var = e->value_var[v->id] = problem_variable(e->p, list.n);
     int64_t *cost = problem_unary(e->p, var);
     for (int k = 0; k < list.n; k++)

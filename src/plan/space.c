@@ -98,6 +98,15 @@ static void seed_product(struct space *s, int node, int outer, int inner)
     seed_choice(s, node, &c);
 }
 
+/* An outer product (a rotary table: frequencies times positions) sums over nothing: its constants are no weights. */
+static bool is_outer_product(const struct node *n, const struct rule *r)
+{
+    for (int f = 0; f < r->nfactor; f++)
+        if ((r->factor[f].flags & FACTOR_CONTRACTED) && !dim_equals(r->factor[f].size, 1))
+            return false;
+    return (n->op->flags & OP_PRODUCT) != 0;
+}
+
 static void seed(struct space *s)
 {
     for (int i = 0; i < s->g->nodes.n; i++) {
@@ -105,7 +114,7 @@ static void seed(struct space *s)
         const struct rule *r = s->rule[i];
         if (!r)
             continue;
-        if (n->op->flags & OP_SEEDS)
+        if ((n->op->flags & OP_SEEDS) && !is_outer_product(n, r))
             seed_weights(s, n);
         for (int f = 0; f < r->nfactor; f++)
             if (r->factor[f].flags & FACTOR_HEADS)

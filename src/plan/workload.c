@@ -319,7 +319,10 @@ static void plan_text(struct roles *roles, struct plan *plan, const char *text)
     struct bindings b = sized(&local, 0, 0);
     for (int i = 0; i < given.list.n; i++)
         bindings_set(roles->g->arena, &b, given.list.at[i].name, given.list.at[i].value);
-    if (!satisfy_all(&local, &b))
+    bool kept = satisfy_all(&local, &b);
+    for (int i = 0; i < given.list.n; i++)
+        kept = kept && *bindings_get(&b, given.list.at[i].name) == given.list.at[i].value;
+    if (!kept)
         fail("--workload '%s' contradicts what the model assumes about its sizes (-v shows the assumptions)", text);
     add(roles, plan, b, weight);
 }
