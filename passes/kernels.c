@@ -5,5 +5,6 @@
 
 void pass_kernels(struct compile *c)
 {
+    fuse_attention(c->graph);
     fuse_chains(c->graph);
 }

@@ -152,10 +152,12 @@ static void block_probabilities(const struct attend *a, const struct block *k)
         bool any = mask_row(a, k, i, s);
         save_scores(a, k, i, s, 2);
         save_seen(a, k, i, s);
-        if (any)
+        if (any || a->nan_rows)
             normalise(s, k->keys, a->sink ? a->sink + k->h : NULL);
-        for (int64_t j = 0; !any && j < k->keys; j++)
+        for (int64_t j = 0; !any && !a->nan_rows && j < k->keys; j++)
             s[j] = 0;
+        for (int64_t j = 0; a->nan_to_zero && j < k->keys; j++)
+            s[j] = s[j] != s[j] ? 0 : s[j];
         save_scores(a, k, i, s, 3);
     }
 }

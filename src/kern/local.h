@@ -109,6 +109,7 @@ struct attend {
     const uint8_t *allowed;                                         /* boolean mask, or NULL */
     const float *bias;                                              /* float mask, or NULL */
     int64_t mask_step[4], mask_keys;                                /* batch, head, row, key; keys beyond mask_keys are masked */
+    bool nan_rows, nan_to_zero;                                     /* a fully masked row is NaN, not 0; NaN probabilities become 0 */
     const float *sink;                                              /* per head: a score that only adds to the denominator; NULL: none */
     struct tensor *scores;                                          /* [batch, q_heads, rows, keys] or NULL; what: by mode */
     int mode;                                                       /* 0 scaled product, 1 after softcap, 2 with bias, 3 probabilities, 4 as 2, unseen keys 0 */

@@ -246,12 +246,13 @@ void fuse_chains(struct graph *g)
         struct node *n = g->nodes.at[i];
         if (fusable(n) && !f.taken[n->out[0]->id]) made[i] = try_fuse(&f, n);
     }
-    int kept = 0;
-    for (int i = 0; i < g->nodes.n; i++) {
+    int kept = 0, before = g->nodes.n;
+    for (int i = 0; i < before; i++) {
         struct node *n = g->nodes.at[i];
         bool gone = fusable(n) && f.taken[n->out[0]->id] && !made[i];
         if (!gone) g->nodes.at[kept++] = made[i] ? made[i] : n;
     }
     g->nodes.n = kept;
+    explain("%s: %d nodes saved by chains of elementwise operations, %d left", g->path ? g->path : g->name, before - kept, kept);
     arena_free(tmp);
 }

@@ -74,6 +74,7 @@ void session_reset_stats(struct session *);
 struct tensor session_gather(struct session *, struct arena *, int output, const struct tensor *piece);
 
 /* ---- fuse_*.c: load-time fusion, run by the pass kernels ---------------------------------------------------------------------- */
+void fuse_attention(struct graph *);
 void fuse_chains(struct graph *);
 
 #endif
