@@ -254,6 +254,7 @@ static json_t *cost_object(const struct plan *p)
     json_t *o = json_object();
     json_object_set_new(o, "seconds", json_real(p->seconds));
     json_object_set_new(o, "unsharded_seconds", json_real(p->unsharded_seconds));
+    json_object_set_new(o, "objective", json_real((double)p->objective * 1e-12));
     json_object_set_new(o, "lower_bound", json_real(p->lower_bound));
     json_object_set_new(o, "proven", json_boolean(p->proven));
     return o;

@@ -3,7 +3,7 @@
  *     R -> S  local slice        S -> R  AllGather       P -> R  AllReduce      P -> S  ReduceScatter
  *     S -> S' AllToAll (another dimension), Redistribute (another split of the same one)      R -> P(sum)  rank 0 keeps it
  *
- * Under --sp a partial value that has the sequence dimension is never all-reduced: P -> S(sequence) -> R. */
+ * Weights do not travel: what a rank does not hold of one it does not read. Under --sp a partial value that has the sequence dimension is never all-reduced: P -> S(sequence) -> R. */
 #include "plan/space.h"
 
 const char *reshard_name(struct placement from, struct placement to)
@@ -33,6 +33,8 @@ static int64_t direct(struct space *s, const struct value *v, struct placement f
 {
     if (placement_eq(from, to))
         return 0;
+    if (s->weight[v->id] && from.kind == PLACE_S)
+        return COST_NEVER;
     return reshard_possible(&v->type, from, to) ? cost_of_reshard(s, v, from, to) : COST_NEVER;
 }
 
