@@ -147,7 +147,7 @@ static void insert_output(struct inserter *in, int i)
 {
     struct value *old = in->g->outputs.at[i], *now = want(in, old, in->s->output_place[i]);
     if (now != old)
-        graph_swap_names(in->g, old, now);
+        graph_hand_name(in->g, old, now, old->place.kind == PLACE_P ? "/terms" : "/shard");
     in->g->outputs.at[i] = now;
 }
 

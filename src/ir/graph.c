@@ -81,15 +81,15 @@ struct value *graph_find(const struct graph *g, const char *name)
     return e ? e->value : NULL;
 }
 
-void graph_swap_names(struct graph *g, struct value *a, struct value *b)
+void graph_hand_name(struct graph *g, struct value *from, struct value *to, const char *suffix)
 {
-    struct entry *ea = names_find(g->names->table, a->name), *eb = names_find(g->names->table, b->name);
-    const char *name = a->name;
-    require(ea && eb);
-    ea->value = b;
-    eb->value = a;
-    a->name = b->name;
-    b->name = name;
+    struct entry *own = names_find(g->names->table, to->name), *given = names_find(g->names->table, from->name);
+    require(own && given);
+    HASH_DEL(g->names->table, own);
+    given->value = to;
+    to->name = from->name;
+    from->name = names_fresh(g->arena, g->names->table, arena_printf(g->arena, "%s%s", to->name, suffix));
+    names_add(g->arena, &g->names->table, from->name, from);
 }
 
 static int64_t constant_size(enum dtype dtype, int rank, const int64_t *dim)

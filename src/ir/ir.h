@@ -141,8 +141,8 @@ void node_output(struct graph *, struct node *, int index, struct value *);
 void graph_append(struct graph *, struct node *);
 /* Insert before position at in g->nodes. */
 void graph_insert(struct graph *, int at, struct node *);
-/* A graph output that moves to another value keeps its name this way. */
-void graph_swap_names(struct graph *, struct value *, struct value *);
+/* to takes the name of from, which is then called that with the suffix: a graph output that moves to another value keeps its name. */
+void graph_hand_name(struct graph *, struct value *from, struct value *to, const char *suffix);
 struct value *graph_find(const struct graph *, const char *name);
 /* Every use of old becomes new (also as graph output when outputs is true: new then takes over the name of the output; it stays
  * old where new is itself an input, an output or a constant, so names of the interface never change). One walk over the graph. */
