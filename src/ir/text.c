@@ -77,7 +77,7 @@ static void put_hex(struct printer *p, const void *data, int64_t bytes)
 static void put_single(struct printer *p, double d)
 {
     char text[40];
-    for (int digits = 1; digits <= 9; digits++) {
+    for (int digits = 6; digits <= 9; digits++) {
         snprintf(text, sizeof text, "%.*g", digits, (double)(float)d);
         if (strtof(text, NULL) == (float)d)
             break;
