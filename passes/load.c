@@ -26,6 +26,8 @@ void pass_load(struct compile *c)
     struct alg *alg = alg_new(c->arena);
     char *text = text_of(c->arena, c->model_path);
     c->graph = text ? graph_parse(c->arena, alg, text, c->model_path) : onnx_load(c->arena, alg, c->model_path, &options);
+    if (text && !c->graph->outputs.n)
+        fail("%s: the graph has no outputs", c->model_path);
     if (text)
         c->graph->properties = 0;
 }

@@ -2,10 +2,14 @@
  *
  * Every allocation is zeroed and 64-byte aligned. Small requests share blocks whose size doubles up to a cap; a large request gets
  * a block of its own, taken with calloc, so that big zeroed areas cost no page until they are touched. A request that cannot be
- * met, or whose size overflows, ends the program: callers never see NULL.
+ * met, or whose size overflows, ends the program: callers never see NULL. Under AddressSanitizer every allocation ends in bytes that
+ * may not be touched, as after one of malloc.
  */
 #include "base/base.h"
 
+#ifdef __SANITIZE_ADDRESS__
+#include <sanitizer/asan_interface.h>
+#endif
 #include <limits.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -85,9 +89,8 @@ static void *take(struct block *b, size_t bytes)
     return p;
 }
 
-void *arena_alloc(struct arena *a, size_t bytes)
+static void *take_new(struct arena *a, size_t need)
 {
-    size_t need = round_up(bytes ? bytes : 1);
     if (a->shared && a->shared->room >= need)
         return take(a->shared, need);
     if (need > a->next_size / 4) {
@@ -98,6 +101,18 @@ void *arena_alloc(struct arena *a, size_t bytes)
     if (a->next_size < LAST_BLOCK)
         a->next_size *= 2;
     return take(a->shared, need);
+}
+
+void *arena_alloc(struct arena *a, size_t bytes)
+{
+#ifdef __SANITIZE_ADDRESS__
+    size_t need = round_up(bytes) + ALIGN;
+    unsigned char *p = take_new(a, need);
+    ASAN_POISON_MEMORY_REGION(p + bytes, need - bytes);
+    return p;
+#else
+    return take_new(a, round_up(bytes ? bytes : 1));
+#endif
 }
 
 void *arena_array(struct arena *a, size_t count, size_t size)

@@ -6,6 +6,8 @@
 
 #include <stdlib.h>
 #include <string.h>
+#define uthash_malloc(bytes) arena_alloc(arena, bytes)
+#define uthash_free(p, bytes) ((void)0)
 #define uthash_fatal(message) fail("out of memory: %s", message)
 #include <uthash.h>
 

@@ -53,6 +53,11 @@ static struct type parse_type(struct parser *p)
     }
     if (!type_parse(p->g->alg, text, 1, &type, &error))
         lex_fail(&p->lex, "'%s' is no type: %s", text, error ? error : "malformed");
+    for (int i = 0; i < type.rank; i++) {
+        int64_t n;
+        if (dim_is_int(type.dim[i], &n) && n < 0)
+            lex_fail(&p->lex, "'%s' has dimension %d of size %" PRId64 ", expected 0 or more", text, i, n);
+    }
     return type;
 }
 
@@ -385,10 +390,20 @@ static struct node *rowless_node(struct graph *g, const char *domain, const char
     return n;
 }
 
-static void check_arity(struct parser *p, const struct op *op, int nin, int nout)
+/* Operands that only say sizes may be gone. */
+static bool operand_needed(const struct op *op, int i)
 {
+    return i >= op->nin || (!op->in[i].optional && !op->in[i].size);
+}
+
+static void check_arity(struct parser *p, const struct op *op, const struct operands *in, int nout)
+{
+    int nin = in->list.n;
     if ((op->max_in >= 0 && nin > op->max_in) || (op->max_out >= 0 && nout > op->max_out) || nout < op->min_out)
         lex_fail(&p->lex, "%s does not take %d operands and give %d results", op->name, nin, nout);
+    for (int i = 0; i < op->nin || i < nin; i++)
+        if ((i >= nin || !in->list.at[i]) && operand_needed(op, i))
+            lex_fail(&p->lex, "%s lacks operand %s", op->name, i < op->nin ? op->in[i].name : "in its list");
 }
 
 static struct node *make_node(struct parser *p, char *domain, char *optype, const struct operands *in, int nout)
@@ -396,7 +411,7 @@ static struct node *make_node(struct parser *p, char *domain, char *optype, cons
     const struct op *op = op_find(domain, optype);
     if (!op)
         return rowless_node(p->g, domain, optype, in, nout);
-    check_arity(p, op, in->list.n, nout);
+    check_arity(p, op, in, nout);
     return graph_node(p->g, op, NULL, in->list.n, in->list.at, nout);
 }
 
