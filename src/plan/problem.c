@@ -19,6 +19,7 @@ struct encoding {
     struct ends *source, *sink;          /* by value id: inputs, constants; by output number */
     int *value_var;                      /* by value id, -1 none */
     bool complete;                       /* no subset was left out */
+    bool hints;                          /* for the greedy baseline: what a reader of a shared value costs alone */
 };
 
 /* ---- variables ------------------------------------------------------------------------------------------------------------- */
@@ -259,6 +260,8 @@ static void link_shared(struct encoding *e, const struct value *v, const struct 
         for (int k = 0; k < list.n; k++)
             for (int j = 0; j < reader[r].n; j++)
                 cost[k * reader[r].n + j] = offers(&list.at[k], reader[r].at[j]) ? 0 : COST_NEVER;
+        if (e->hints)
+            link_directly(e, v, from, &reader[r]);
     }
 }
 
@@ -320,9 +323,9 @@ static void force_strategies(struct encoding *e)
 
 /* ---- encode, solve, decode ------------------------------------------------------------------------------------------------------ */
 
-static struct encoding encode(struct space *s)
+static struct encoding encode(struct space *s, bool hints)
 {
-    struct encoding e = { .s = s, .p = problem_new(s->arena), .complete = true };
+    struct encoding e = { .s = s, .p = problem_new(s->arena), .complete = true, .hints = hints };
     e.node_var = NEWN(s->arena, int, s->g->nodes.n + 1);
     e.source = NEWN(s->arena, struct ends, s->g->values.n + 1);
     e.sink = NEWN(s->arena, struct ends, s->g->outputs.n + 1);
@@ -374,20 +377,29 @@ static double predicted_whole(struct space *s)
     return (double)sum * 1e-12 / cost_steps(s->plan);
 }
 
+/* The baseline's assignment, priced like any other; the exact minimum tells its gap. */
+static struct solution first_solution(struct space *s, const struct problem *p)
+{
+    struct encoding greedy = encode(s, true);
+    struct solution first = solve_first(greedy.p);
+    first.cost = problem_cost(p, first.value);
+    return first;
+}
+
 void space_choose(struct space *s)
 {
     cost_prepare(s);
-    struct encoding e = encode(s);
-    struct solution best = s->options->solver_first ? solve_first(e.p) : solve_exact(e.p, TABLE_CAP);
+    struct encoding e = encode(s, false);
+    struct solution exact = solve_exact(e.p, TABLE_CAP), best = s->options->solver_first ? first_solution(s, e.p) : exact;
     if (best.cost >= COST_NEVER)
         fail("%s: no plan satisfies every constraint", s->g->path ? s->g->path : s->g->name);
     place_values(&e, best.value);
     for (int i = 0; i < s->g->outputs.n; i++)
         s->output_place[i] = e.sink[i].at[best.value[e.sink[i].var]];
     s->plan->objective = best.cost;
-    s->plan->proven = best.proven && e.complete && !s->options->solver_first;
+    s->plan->proven = exact.proven && e.complete && best.cost == exact.cost;
     s->plan->seconds = predicted(s, &e, best.cost, best.value);
     s->plan->unsharded_seconds = predicted_whole(s);
-    s->plan->lower_bound = s->plan->proven ? s->plan->seconds : 0;
-    explain("solver: %d variables, %d tables, largest %lld entries", e.p->size.n, e.p->tables.n, (long long)best.largest_table);
+    s->plan->lower_bound = exact.proven && e.complete ? (double)exact.cost / (double)best.cost * s->plan->seconds : 0;
+    explain("solver: %d variables, %d tables, largest %lld entries", e.p->size.n, e.p->tables.n, (long long)exact.largest_table);
 }

@@ -242,54 +242,74 @@ static void eliminate(struct elimination *e, int var)
     reweigh_around(e, &s);
 }
 
-/* Over the cap: the variable takes the value that is best when each neighbour could still be anything. */
-static void fix_locally(struct elimination *e, int var)
+/* ---- over the cap --------------------------------------------------------------------------------------------------------- */
+
+static int64_t table_entries(const struct problem *p, const struct table *t)
+{
+    int64_t n = 1;
+    for (int i = 0; i < t->nvar; i++)
+        n *= p->size.at[t->var[i]];
+    return n;
+}
+
+/* The least that table t says when var is x and the others could be anything. */
+static int64_t least_with(struct elimination *e, const struct table *t, int var, int x)
+{
+    int64_t step = strides_of(e, t, NULL, 0, var).var, least = COST_NEVER;
+    for (int64_t k = 0, n = table_entries(e->p, t); k < n; k++)
+        if (k / step % e->p->size.at[var] == x && t->cost[k] < least)
+            least = t->cost[k];
+    return least;
+}
+
+static int locally_best(struct elimination *e, int var)
 {
     int64_t best_sum = COST_NEVER;
-    int best = 0, ntable = e->tables_of[var].list.n;
+    int best = 0;
     for (int x = 0; x < e->p->size.at[var]; x++) {
         int64_t sum = 0;
-        for (int i = 0; i < ntable; i++) {
-            const struct table *t = &e->tables.at[e->tables_of[var].list.at[i]];
-            struct stride s = strides_of(e, t, NULL, 0, var);
-            int64_t entries = 1, low = COST_NEVER;
-            for (int j = 0; j < t->nvar; j++)
-                entries *= e->p->size.at[t->var[j]];
-            for (int64_t k = 0; k < entries; k++)
-                if (k / s.var % e->p->size.at[var] == x && t->cost[k] < low)
-                    low = t->cost[k];
-            sum = plus(sum, low);
-        }
+        for (int i = 0; i < e->tables_of[var].list.n; i++)
+            sum = plus(sum, least_with(e, &e->tables.at[e->tables_of[var].list.at[i]], var, x));
         if (sum < best_sum) {
             best_sum = sum;
             best = x;
         }
     }
-    for (int i = 0; i < ntable; i++) {
-        struct table *t = &e->tables.at[e->tables_of[var].list.at[i]];
-        struct stride s = strides_of(e, t, NULL, 0, var);
-        struct table cut = { .var = NEWN(e->arena, int, t->nvar + 1) };
-        int64_t entries = 1, k2 = 0;
-        for (int j = 0; j < t->nvar; j++) {
-            entries *= e->p->size.at[t->var[j]];
-            if (t->var[j] != var)
-                cut.var[cut.nvar++] = t->var[j];
-        }
-        cut.cost = NEWN(e->arena, int64_t, entries / e->p->size.at[var] + 1);
-        for (int64_t k = 0; k < entries; k++)
-            if (k / s.var % e->p->size.at[var] == best)
-                cut.cost[k2++] = t->cost[k];
-        *t = cut;
-    }
+    return best;
+}
+
+/* The table without var, which is x. */
+static struct table cut_table(struct elimination *e, const struct table *t, int var, int x)
+{
+    int64_t step = strides_of(e, t, NULL, 0, var).var, n = table_entries(e->p, t), kept = 0;
+    struct table cut = { .var = NEWN(e->arena, int, t->nvar + 1), .cost = NEWN(e->arena, int64_t, n / e->p->size.at[var] + 1) };
+    for (int i = 0; i < t->nvar; i++)
+        if (t->var[i] != var)
+            cut.var[cut.nvar++] = t->var[i];
+    for (int64_t k = 0; k < n; k++)
+        if (k / step % e->p->size.at[var] == x)
+            cut.cost[kept++] = t->cost[k];
+    return cut;
+}
+
+/* The variable takes the value that is best when each neighbour could still be anything. */
+static void fix_locally(struct elimination *e, int var)
+{
     struct step fixed = { .var = var, .best = NEWN(e->arena, int, 1) };
-    fixed.best[0] = best;
-    VEC_PUSH(e->arena, &e->steps, fixed);
     struct step around = { .nvar = e->near[var].list.n, .scope = NEWN(e->arena, int, e->near[var].list.n + 1) };
+    fixed.best[0] = locally_best(e, var);
+    for (int i = 0; i < e->tables_of[var].list.n; i++) {
+        struct table *t = &e->tables.at[e->tables_of[var].list.at[i]];
+        *t = cut_table(e, t, var, fixed.best[0]);
+    }
+    VEC_PUSH(e->arena, &e->steps, fixed);
     if (around.nvar)
         memcpy(around.scope, e->near[var].list.at, sizeof(int) * (size_t)around.nvar);
     unlink_variable(e, var);
     reweigh_around(e, &around);
 }
+
+/* ---- the whole ---------------------------------------------------------------------------------------------------------------- */
 
 static void start(struct elimination *e)
 {
