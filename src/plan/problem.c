@@ -40,17 +40,6 @@ static int64_t random_cost(const struct space *s, const char *name, int k, bool 
     return (int64_t)(h % 1000000000000u) + (whole && s->options->random_split_only ? 10000000000000 : 0);
 }
 
-static bool strategy_is_whole(const struct node *n, const struct strategy *st)
-{
-    for (int i = 0; i < n->nin; i++)
-        if (n->in[i] && st->in[i].kind != PLACE_R)
-            return false;
-    for (int i = 0; i < n->nout; i++)
-        if (n->out[i] && st->out[i].kind != PLACE_R)
-            return false;
-    return true;
-}
-
 static void node_variable(struct encoding *e, int i)
 {
     struct space *s = e->s;
@@ -59,7 +48,7 @@ static void node_variable(struct encoding *e, int i)
     e->node_var[i] = problem_variable(e->p, count);
     int64_t *cost = problem_unary(e->p, e->node_var[i]);
     for (int k = 0; k < count; k++)
-        cost[k] = s->options->random_seed ? random_cost(s, n->name, k, strategy_is_whole(n, s->strategies[i].list.at[k]))
+        cost[k] = s->options->random_seed ? random_cost(s, n->name, k, !strategy_splits(n, s->strategies[i].list.at[k]))
                                           : cost_of_strategy(s, n, s->rule[i], s->strategies[i].list.at[k]);
 }
 

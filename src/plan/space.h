@@ -49,6 +49,8 @@ struct choices choices_for(struct space *, int node, bool result, int i, int d, 
 /* strategies.c */
 void strategies_build(struct space *);
 bool strategy_projects(struct space *, int node, const struct choice *, bool sequence, struct strategy *out);
+/* Does any operand or result stand other than whole? */
+bool strategy_splits(const struct node *, const struct strategy *);
 char *strategy_str(struct arena *, const struct node *, const struct strategy *);
 
 /* sequence.c: marks the dimensions that --sp splits and seeds them at the results of row-split products. */

@@ -36,7 +36,7 @@ static struct strategy strategy_room(struct space *s, const struct node *n)
     return (struct strategy){ .in = NEWN(s->arena, struct placement, n->nin + 1), .out = NEWN(s->arena, struct placement, n->nout + 1) };
 }
 
-static bool splits_anything(const struct node *n, const struct strategy *st)
+bool strategy_splits(const struct node *n, const struct strategy *st)
 {
     for (int i = 0; i < n->nin; i++)
         if (n->in[i] && st->in[i].kind != PLACE_R)
@@ -56,7 +56,7 @@ bool strategy_projects(struct space *s, int node, const struct choice *c, bool s
     *out = strategy_room(s, n);
     out->choice = *c;
     out->lowered = choice_lowered(c, r);
-    return lowering_fits(n, c, r) && rule_project(s->g, r, s->ranks, c, out->in, out->out) && splits_anything(n, out);
+    return lowering_fits(n, c, r) && rule_project(s->g, r, s->ranks, c, out->in, out->out) && strategy_splits(n, out);
 }
 
 /* ---- the list ------------------------------------------------------------------------------------------------------------ */
