@@ -83,6 +83,7 @@ BINARY(fmod, fmodf(x, y), fmod(x, y), INTEGER(rem, x, y))
 BINARY(mod, (float)floor_mod((double)x, (double)y), floor_mod(x, y), INTEGER(mod, x, y))
 BINARY(max, x > y || x != x ? x : y, x > y || x != x ? x : y, x > y ? x : y)
 BINARY(min, x < y || x != x ? x : y, x < y || x != x ? x : y, x < y ? x : y)
+BINARY(prelu, x < 0 ? x * y : x, x < 0 ? x * y : x, x > 0 ? W(x) : W(x) * W(y))
 BINARY(pow, (float)pow((double)x, (double)y), pow(x, y), pow_wrap(W(x), (int64_t)y))
 
 /* Comparisons and logic give booleans. */
@@ -101,6 +102,7 @@ COMPARE(greaterorequal, x >= y)
 COMPARE(equal, x >= y && x <= y)
 COMPARE(and, x && y)
 COMPARE(or, x || y)
+COMPARE(xor, !x != !y)
 
 /* ---- running a binary op --------------------------------------------------------------------------------------------- */
 struct binary_call { const struct walk *walk; binary_row *row; const struct tensor *a, *b; struct tensor *out; size_t in_size, out_size; };
@@ -183,6 +185,22 @@ void kern_Max(struct kcall *call) { variadic_kernel(call, &max_op); }
 void kern_Min(struct kcall *call) { variadic_kernel(call, &min_op); }
 void kern_And(struct kcall *call) { binary_kernel(call, &and_op); }
 void kern_Or(struct kcall *call) { binary_kernel(call, &or_op); }
+void kern_Xor(struct kcall *call) { binary_kernel(call, &xor_op); }
+void kern_PRelu(struct kcall *call) { binary_kernel(call, &prelu_op); }
+void kern_Sum(struct kcall *call) { variadic_kernel(call, &add_op); }
+
+/* min(max(x, low), high): where the bounds cross, the upper one wins. */
+void kern_Clip(struct kcall *call)
+{
+    const struct tensor *x = &call->in[0], *low = call_in(call, 1), *high = call_in(call, 2);
+    struct tensor *out = &call->out[0];
+    if (low)
+        binary_run(call, &max_op, x, low, out);
+    if (high)
+        binary_run(call, &min_op, low ? out : x, high, out);
+    if (!low && !high)
+        copy_dense(call->env, out->data, x->data, tensor_bytes(out));
+}
 void kern_Equal(struct kcall *call) { binary_kernel(call, &equal_op); }
 void kern_Greater(struct kcall *call) { binary_kernel(call, &greater_op); }
 void kern_GreaterOrEqual(struct kcall *call) { binary_kernel(call, &greaterorequal_op); }
@@ -289,6 +307,18 @@ UNARY(cos, , cosf(x), cos(x))
 UNARY(sin, , sinf(x), sin(x))
 UNARY(log, , logf(x), log(x))
 UNARY(floor, , floorf(x), floor(x))
+UNARY(ceil, , ceilf(x), ceil(x))
+UNARY(round, , rintf(x), rint(x))
+UNARY(tan, , tanf(x), tan(x))
+UNARY(asin, , asinf(x), asin(x))
+UNARY(acos, , acosf(x), acos(x))
+UNARY(atan, , atanf(x), atan(x))
+UNARY(sinh, , sinhf(x), sinh(x))
+UNARY(cosh, , coshf(x), cosh(x))
+UNARY(asinh, , asinhf(x), asinh(x))
+UNARY(acosh, , acoshf(x), acosh(x))
+UNARY(atanh, , atanhf(x), atanh(x))
+UNARY_INT(sign, x > 0.0f ? 1.0f : x < 0.0f ? -1.0f : x, x > 0.0 ? 1.0 : x < 0.0 ? -1.0 : x, x > 0 ? W(1) : x ? W(0) - W(1) : W(0))
 UNARY(sqrt, SIMD, sqrtf(x), sqrt(x))
 UNARY(reciprocal, SIMD, 1.0f / x, 1.0 / x)
 UNARY(exp, SIMD, exp_f32(x), exp(x))
@@ -300,6 +330,17 @@ UNARY(gelutanh, SIMD, 0.5f * x * (1.0f + tanh_f32((float)SQRT_2_OVER_PI * (x + 0
       0.5 * x * (1.0 + tanh(SQRT_2_OVER_PI * (x + 0.044715 * x * x * x))))
 UNARY_ROW(SIMD, isnan_f32, float, uint8_t, x != x)
 UNARY_ROW(, isnan_f64, double, uint8_t, x != x)
+UNARY_ROW(, isinf_f32, float, uint8_t, isinf(x) != 0)
+UNARY_ROW(, isinf_f64, double, uint8_t, isinf(x) != 0)
+UNARY_ROW(, ispos_f32, float, uint8_t, isinf(x) && x > 0)
+UNARY_ROW(, ispos_f64, double, uint8_t, isinf(x) && x > 0)
+UNARY_ROW(, isneg_f32, float, uint8_t, isinf(x) && x < 0)
+UNARY_ROW(, isneg_f64, double, uint8_t, isinf(x) && x < 0)
+UNARY_ROW(, never_f32, float, uint8_t, ((void)x, 0))
+UNARY_ROW(, never_f64, double, uint8_t, ((void)x, 0))
+/* By detect_negative + 2 * detect_positive. */
+static const struct unary isinf_op[4] = { { .f32 = never_f32, .f64 = never_f64 }, { .f32 = isneg_f32, .f64 = isneg_f64 },
+                                          { .f32 = ispos_f32, .f64 = ispos_f64 }, { .f32 = isinf_f32, .f64 = isinf_f64 } };
 static const struct unary isnan_op = { .f32 = isnan_f32, .f64 = isnan_f64 };
 
 struct unary_call { unary_row *row; const struct tensor *x; struct tensor *y; size_t in_size, out_size; };
@@ -346,11 +387,29 @@ void kern_Exp(struct kcall *call) { unary_kernel(call, &exp_op, 4); }
 void kern_Tanh(struct kcall *call) { unary_kernel(call, &tanh_op, 8); }
 void kern_Sigmoid(struct kcall *call) { unary_kernel(call, &sigmoid_op, 6); }
 void kern_Floor(struct kcall *call) { unary_kernel(call, &floor_op, 2); }
+void kern_Ceil(struct kcall *call) { unary_kernel(call, &ceil_op, 2); }
+void kern_Round(struct kcall *call) { unary_kernel(call, &round_op, 2); }
+void kern_Sign(struct kcall *call) { unary_kernel(call, &sign_op, 1); }
+void kern_Tan(struct kcall *call) { unary_kernel(call, &tan_op, 20); }
+void kern_Asin(struct kcall *call) { unary_kernel(call, &asin_op, 20); }
+void kern_Acos(struct kcall *call) { unary_kernel(call, &acos_op, 20); }
+void kern_Atan(struct kcall *call) { unary_kernel(call, &atan_op, 20); }
+void kern_Sinh(struct kcall *call) { unary_kernel(call, &sinh_op, 20); }
+void kern_Cosh(struct kcall *call) { unary_kernel(call, &cosh_op, 20); }
+void kern_Asinh(struct kcall *call) { unary_kernel(call, &asinh_op, 20); }
+void kern_Acosh(struct kcall *call) { unary_kernel(call, &acosh_op, 20); }
+void kern_Atanh(struct kcall *call) { unary_kernel(call, &atanh_op, 20); }
 void kern_Neg(struct kcall *call) { unary_kernel(call, &neg_op, 1); }
 void kern_Relu(struct kcall *call) { unary_kernel(call, &relu_op, 1); }
 void kern_Sqrt(struct kcall *call) { unary_kernel(call, &sqrt_op, 4); }
 void kern_Reciprocal(struct kcall *call) { unary_kernel(call, &reciprocal_op, 4); }
 void kern_IsNaN(struct kcall *call) { unary_kernel(call, &isnan_op, 1); }
+
+void kern_IsInf(struct kcall *call)
+{
+    bool negative = attr_int(call->node, "detect_negative") != 0, positive = attr_int(call->node, "detect_positive") != 0;
+    unary_kernel(call, &isinf_op[negative + 2 * positive], 1);
+}
 
 void kern_Gelu(struct kcall *call)
 {
@@ -466,6 +525,8 @@ void kern_Cast(struct kcall *call)
     else
         parallel_for(call->env, tensor_elements(x), 4, cast_range, &c);
 }
+
+void kern_CastLike(struct kcall *call) { kern_Cast(call); }
 
 /* ---- rows for fused chains (kern/chain.h) ---------------------------------------------------------------------------------- */
 binary_row *const chain_binary[CHAIN_COUNT] = {

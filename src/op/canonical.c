@@ -154,6 +154,20 @@ static bool slice_known(struct graph *g, const struct node *node)
     return n >= 0;
 }
 
+/* The type is known now: a Cast to it, which no longer reads the second operand. */
+static void write_castlike(struct graph *g, struct node *node)
+{
+    const struct node *cast = graph_node(g, op_find("", "Cast"), node->name, 1, node->in, 1);
+    int64_t saturate = attr_int(node, "saturate");
+    node->op = cast->op;
+    node->optype = cast->optype;
+    node->nin = 1;
+    node->nattr = cast->nattr;
+    node->attr = cast->attr;
+    attr_set_int(node, "to", node->out[0]->type.dtype);
+    attr_set_int(node, "saturate", saturate);
+}
+
 static void write_defaults(struct graph *g, struct node *node)
 {
     if (is_op(node, "Slice"))
@@ -164,6 +178,8 @@ static void write_defaults(struct graph *g, struct node *node)
         write_perm(g, node);
     else if (is_op(node, "Squeeze"))
         write_squeezed(g, node);
+    else if (is_op(node, "CastLike"))
+        write_castlike(g, node);
     else if (is_op(node, "Reshape"))
         attr_set_int(node, "allowzero", 0);      /* how to read an operand that is gone */
 }

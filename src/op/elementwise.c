@@ -51,6 +51,35 @@ void infer_pow(struct graph *g, struct node *node)
     op_result(g, node, 0, out.dtype, out.rank, out.dim);
 }
 
+/* The bounds of Clip are scalars or absent. */
+void infer_clip(struct graph *g, struct node *node)
+{
+    for (int i = 1; i < node->nin; i++)
+        if (node->in[i]) {
+            op_same_dtype(g, node, 0, i);
+            if (!dim_equals(type_elements(g->alg, op_operand(g, node, i)), 1))
+                fail("%s: the bound '%s' must be one number but is %s", node_where(g, node), node->in[i]->name,
+                     type_str(g->arena, op_operand(g, node, i)));
+        }
+    infer_same(g, node);
+}
+
+/* The slope is broadcast to X, never X to the slope. */
+void infer_prelu(struct graph *g, struct node *node)
+{
+    op_same_dtype(g, node, 0, 1);
+    op_need_rank(g, node, 1, 0, op_operand(g, node, 0)->rank);
+    struct type out = broadcast_all(g, node);
+    op_result(g, node, 0, out.dtype, out.rank, out.dim);
+}
+
+/* Only the type of the second operand is read; the canonical form is a Cast. */
+void infer_castlike(struct graph *g, struct node *node)
+{
+    const struct type *x = op_operand(g, node, 0);
+    op_result(g, node, 0, op_operand(g, node, 1)->dtype, x->rank, x->dim);
+}
+
 void infer_compare(struct graph *g, struct node *node)
 {
     op_same_dtype(g, node, 0, 1);
@@ -249,11 +278,36 @@ static const struct dim *of_itself(struct alg *alg, const struct dim *x)
     return x;
 }
 
-void value_cast(struct graph *g, struct node *node)
+static void value_to(struct graph *g, struct node *node, enum dtype to)
 {
-    enum dtype to = (enum dtype)attr_int(node, "to");
     if (counts(to))
         value_unary(g, node, to == DT_BOOL ? of_truth : of_itself);
+}
+
+void value_cast(struct graph *g, struct node *node)
+{
+    value_to(g, node, (enum dtype)attr_int(node, "to"));
+}
+
+void value_castlike(struct graph *g, struct node *node)
+{
+    value_to(g, node, op_operand(g, node, 1)->dtype);
+}
+
+/* min(max(x, low), high), either bound being absent or known. */
+void value_clip(struct graph *g, struct node *node)
+{
+    const struct dims_value *x = known(g, node, 0), *bound[2] = {NULL, NULL};
+    for (int i = 1; i < node->nin; i++)
+        if (node->in[i] && (!(bound[i - 1] = known(g, node, i)) || bound[i - 1]->n != 1))
+            return;
+    if (!x || !node->out[0])
+        return;
+    const struct dim **at = op_set_dims(g, node, x->n);
+    for (int i = 0; i < x->n; i++) {
+        at[i] = bound[0] ? dim_max(g->alg, x->at[i], bound[0]->at[0]) : x->at[i];
+        at[i] = bound[1] ? dim_min(g->alg, at[i], bound[1]->at[0]) : at[i];
+    }
 }
 
 static const struct dim *choose_element(const struct dim *c, const struct dim *x, const struct dim *y)
@@ -326,6 +380,12 @@ struct rule *rule_cast(struct graph *g, const struct node *node)
 struct rule *rule_add(struct graph *g, const struct node *node)
 {
     return pointwise_linear(g, node, 1, (const uint32_t[]){3});
+}
+
+/* Linear in all operands together, as far as a mask can say so. */
+struct rule *rule_sum(struct graph *g, const struct node *node)
+{
+    return pointwise_linear(g, node, node->nin < 32, (const uint32_t[]){node->nin < 32 ? (UINT32_C(1) << node->nin) - 1 : 0});
 }
 
 struct rule *rule_mul(struct graph *g, const struct node *node)
