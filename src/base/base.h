@@ -42,6 +42,8 @@ void warn(const char *format, ...) __attribute__((format(printf, 1, 2)));
 void explain(const char *format, ...) __attribute__((format(printf, 1, 2)));
 /* Set once in main: the program's name for messages, -1 quiet, 0 normal, 1 verbose. */
 void diag_setup(const char *program, int verbosity);
+/* Wait before a failure is told: a process of a job lets those before it, which may fail for the same reason, tell it and end the job. */
+void diag_give_way(int milliseconds);
 /* Run before fail, fail_usage or bug ends the process (remove half-written files, MPI_Abort). Newest first. */
 void diag_on_failure(void (*hook)(void *, int status), void *data);
 void diag_forget(void (*hook)(void *, int status), void *data);

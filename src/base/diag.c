@@ -10,6 +10,7 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 enum { MAX_HOOKS = 32, MAX_LINE = 4096 };
@@ -23,11 +24,17 @@ static int hook_count;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_t failing_thread;
 static bool failing;
+static int give_way;
 
 void diag_setup(const char *program, int verbosity)
 {
     program_name = program;
     verbosity_level = verbosity;
+}
+
+void diag_give_way(int milliseconds)
+{
+    give_way = milliseconds;
 }
 
 void diag_on_failure(void (*run)(void *, int status), void *data)
@@ -86,6 +93,8 @@ static bool first_to_fail(void)
     if (!first && !again)
         for (;;)
             (void)pause();
+    if (first)
+        (void)nanosleep(&(struct timespec){give_way / 1000, give_way % 1000 * 1000000L}, NULL);
     return first;
 }
 

@@ -1,6 +1,7 @@
 /* comm_mpi: ranks as MPI processes; the only file that sees mpi.h. An exchange is nonblocking point-to-point messages whose tag is the
  * collective's number: a message that carries another number means the ranks are out of step, and stops the job with both. Messages
- * over 1 GiB go in pieces, since MPI counts are ints. A failure anywhere ends the job by MPI_Abort. */
+ * over 1 GiB go in pieces, since MPI counts are ints. A failure anywhere ends the job by MPI_Abort;
+ * ranks tell it in turn, so that what all of them find (a missing file) is told once. */
 #ifdef HAVE_CONFIG_H
 #include "config.h"
 #endif
@@ -12,7 +13,7 @@
 #ifdef HAVE_MPI
 #include <mpi.h>
 
-enum { PIECE = 1 << 30, TAGS = 32768 };
+enum { PIECE = 1 << 30, TAGS = 32768, TURN = 300, LAST_IN_TURN = 8 };   /* TURN: ms in which an abort reaches the next rank */
 
 struct world {
     struct comm comm;
@@ -141,6 +142,7 @@ struct comm *comm_mpi(int *argc, char ***argv)
     w->comm = (struct comm){.kind = "mpi", .state = w, .barrier = mpi_barrier, .exchange = mpi_exchange, .abort = mpi_abort, .free = mpi_free};
     MPI_Comm_rank(w->mpi, &w->comm.rank);
     MPI_Comm_size(w->mpi, &w->comm.size);
+    diag_give_way(w->comm.rank < LAST_IN_TURN ? w->comm.rank * TURN : LAST_IN_TURN * TURN);
     w->comm.local_size = ranks_here(w->mpi);
     comm_setup(&w->comm, arena);
     return &w->comm;
