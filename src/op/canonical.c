@@ -73,10 +73,10 @@ static bool is_op(const struct node *node, const char *name)
     return node->op->domain[0] == '\0' && strcmp(node->op->name, name) == 0;
 }
 
-/* Axes of Unsqueeze count in the result, as does the axis of Flatten beyond the last dimension; others in the operand. */
+/* Axes of Unsqueeze and OneHot count in the result, as does the axis of Flatten beyond the last dimension; others in the operand. */
 static void write_axes(struct graph *g, struct node *node)
 {
-    const struct value *of = is_op(node, "Unsqueeze") ? node->out[0] : node->nin > 0 ? node->in[0] : NULL;
+    const struct value *of = is_op(node, "Unsqueeze") || is_op(node, "OneHot") ? node->out[0] : node->nin > 0 ? node->in[0] : NULL;
     if (!of)
         return;
     nonnegative_axes(g, node, "axes", of->type.rank);

@@ -1,0 +1,81 @@
+/* Pad: a dimension that is padded or cropped stays whole, all others are free. Zeros around terms are terms of the padded sum. */
+#include "op/op.h"
+#include "op/table.h"
+
+#include <string.h>
+
+struct padding { bool padded[MAX_RANK]; const struct dim *before[MAX_RANK], *after[MAX_RANK]; };
+
+/* Every dimension's padding; false: it depends on data. */
+static bool padding_of(struct graph *g, const struct node *node, int rank, struct padding *p)
+{
+    const struct dim *const *pads = NULL, *const *axes = NULL;
+    int n = op_size_operand(g, node, 1, "pads", &pads), naxes = op_size_operand(g, node, 3, "axes", &axes);
+    int expected = naxes >= 0 ? naxes : rank;
+    if (n == -1 || naxes == -1)
+        return false;
+    if (n != 2 * expected || naxes > rank)
+        fail("%s: there are %d pads for %d dimensions, expected two each", node_where(g, node), n < 0 ? 0 : n, expected);
+    for (int d = 0; d < rank; d++)
+        p->padded[d] = false;
+    for (int i = 0; i < expected; i++) {
+        int64_t axis = i;
+        if (naxes >= 0 && !dim_is_int(axes[i], &axis))
+            return false;
+        int d = op_axis(g, node, axis, rank);
+        p->before[d] = pads[i];
+        p->after[d] = pads[expected + i];
+        p->padded[d] = !dim_equals(pads[i], 0) || !dim_equals(pads[expected + i], 0);
+    }
+    return true;
+}
+
+void infer_pad(struct graph *g, struct node *node)
+{
+    const struct type *x = op_operand(g, node, 0);
+    const struct dim *dim[MAX_RANK];
+    struct padding p;
+    bool known = padding_of(g, node, x->rank, &p);
+    for (int d = 0; d < x->rank; d++) {
+        dim[d] = known ? x->dim[d] : op_unknown_dim(g, node, 0, d);
+        if (known && p.padded[d])
+            dim[d] = dim_add(g->alg, x->dim[d], dim_add(g->alg, p.before[d], p.after[d]));
+        int64_t size;
+        if (dim_is_int(dim[d], &size) && size < 0)
+            fail("%s: dimension %d of '%s' %s is cropped below 0", node_where(g, node), d, node->in[0]->name, type_str(g->arena, x));
+    }
+    op_result(g, node, 0, x->dtype, x->rank, dim);
+}
+
+static bool pads_with_zero(const struct node *node)
+{
+    struct value *v = node->nin > 2 ? node->in[2] : NULL;
+    if (!v)
+        return true;
+    double zero = v->constant && dtype_is_float(v->type.dtype) && constant_elements(v->constant) == 1 ? constant_float(v->constant, v->name, 0) : 1;
+    return zero >= 0 && zero <= 0;
+}
+
+struct rule *rule_pad(struct graph *g, const struct node *node)
+{
+    const struct type *x = &node->in[0]->type;
+    struct padding p;
+    if (!op_resolved(node) || !padding_of(g, node, x->rank, &p))
+        return NULL;
+    struct rule *r = rule_new(g, node);
+    for (int d = 0; d < x->rank; d++) {
+        char name[12];
+        snprintf(name, sizeof name, "a%d", d);
+        int f = rule_factor(g, r, name, x->dim[d], p.padded[d] ? FACTOR_WHOLE | FACTOR_DROPPED : 0), to = f;
+        if (p.padded[d]) {
+            snprintf(name, sizeof name, "p%d", d);
+            to = rule_factor(g, r, name, node->out[0]->type.dim[d], FACTOR_WHOLE);
+        }
+        rule_put(g, &r->in[0], d, 0, f);
+        rule_put(g, &r->out[0], d, 0, to);
+    }
+    r->moves = strcmp(attr_string(node, "mode"), "constant") != 0;
+    if (dtype_is_float(x->dtype) && (r->moves || pads_with_zero(node)))
+        rule_linear(r, 1);
+    return r;
+}
