@@ -102,6 +102,7 @@ static void plan_value(struct inserter *in, const struct value *v)
         if (!placement_eq(p, v->place) && reached_find(r, p) < 0)
             VEC_PUSH(in->g->arena, &r->list, ((struct made){ .place = p }));
     }
+    require(r->list.n <= 64);
     for (int i = 0; i < r->list.n; i++)
         to[i] = r->list.at[i].place;
     if (reshard_tree(in->s, v, v->place, r->list.n, to, parent) >= COST_NEVER)

@@ -127,6 +127,21 @@ static void fill(struct tensor *t, uint64_t *state)
     }
 }
 
+/* A size of an input, or of what was assumed about sizes. */
+static bool is_symbol(struct session *s, const struct graph *g, const char *name)
+{
+    const struct equation *e;
+    int n = alg_equations(g->alg, &e);
+    for (int i = 0; i < n; i++)
+        if (dim_uses(e[i].left, name) || dim_uses(e[i].right, name)) return true;
+    for (int i = 0; i < g->inputs.n; i++) {
+        const struct type *t = session_input_type(s, i);
+        for (int d = 0; d < t->rank; d++)
+            if (dim_uses(t->dim[d], name)) return true;
+    }
+    return false;
+}
+
 /* Symbols given by --dim, and those that given inputs show. */
 static struct bindings known_sizes(struct arena *a, struct session *s, const struct inputs *in, const struct run_options *o)
 {
@@ -139,7 +154,9 @@ static struct bindings known_sizes(struct arena *a, struct session *s, const str
     for (int i = 0; i < o->dim.text.n; i++) {
         const char *text = o->dim.text.at[i], *equal = strrchr(text, '=');
         if (!equal) fail_usage("--dim '%s': expected NAME=INTEGER", text);
-        bindings_set(a, &b, arena_strndup(a, text, (size_t)(equal - text)), args_int("--dim", equal + 1, 0, INT32_MAX));
+        const char *name = arena_strndup(a, text, (size_t)(equal - text));
+        if (!is_symbol(s, in->graph, name)) fail_usage("--dim names '%s', but no input has a dimension of that name", name);
+        bindings_set(a, &b, name, args_int("--dim", equal + 1, 0, INT32_MAX));
     }
     return b;
 }

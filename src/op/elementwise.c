@@ -3,6 +3,8 @@
 #include "op/op.h"
 #include "op/table.h"
 
+#include <math.h>
+
 /* ---- inference ------------------------------------------------------------------------------------------------------------ */
 
 void infer_same(struct graph *g, struct node *node)
@@ -393,9 +395,12 @@ struct rule *rule_mul(struct graph *g, const struct node *node)
     return pointwise_linear(g, node, 2, (const uint32_t[]){1, 2});
 }
 
+/* Linear in the dividend; but terms divided by zero are infinities of both signs, so the divisor must be known. */
 struct rule *rule_div(struct graph *g, const struct node *node)
 {
-    return pointwise_linear(g, node, 1, (const uint32_t[]){1});
+    struct constant *by = node->in[1]->constant;
+    bool known = by && dtype_is_float(by->dtype) && op_constant_within(by, node->in[1]->name, 1e-30, INFINITY, false);
+    return pointwise_linear(g, node, known, (const uint32_t[]){1});
 }
 
 /* Selects elements, so terms of any reduction pass when both sides are partial. */

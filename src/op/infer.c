@@ -4,6 +4,9 @@
  * it is checked against the real inputs at every run. Only a contradiction, such as 4 = 5, is an error here. */
 #include "op/op.h"
 
+#include <math.h>
+#include <string.h>
+
 #define MOST_DIMS 4096      /* elements of a constant that may be shape information */
 
 static const char *operand_name(const struct node *node, int i)
@@ -167,4 +170,30 @@ int op_size_operand(struct graph *g, const struct node *node, int i, const char 
     int n = attr_dims(node, attr, &at);
     *out = at;
     return n;
+}
+
+/* ---- elements of constants -------------------------------------------------------------------------------------------- */
+
+static bool floats_within(const uint8_t *at, int64_t n, float lo, float hi)
+{
+    bool within = true;
+    for (int64_t i = 0; i < n; i++) {
+        float x;
+        memcpy(&x, at + (size_t)i * sizeof x, sizeof x);
+        within &= fabsf(x) > lo && fabsf(x) < hi;
+    }
+    return within;
+}
+
+bool op_constant_within(struct constant *c, const char *name, double lo, double hi, bool absent)
+{
+    if (c->source.path && !path_exists(c->source.path))
+        return absent;
+    int64_t n = constant_elements(c);
+    if (c->dtype == DT_F32)
+        return floats_within(constant_data(c, name), n, (float)lo, (float)hi);
+    bool within = true;
+    for (int64_t i = 0; within && i < n; i++)
+        within = fabs(constant_float(c, name, i)) > lo && fabs(constant_float(c, name, i)) < hi;
+    return within;
 }

@@ -106,6 +106,8 @@ const struct dim **op_set_dims(struct graph *, struct node *, int n);
 /* The expressions that say sizes: of shape operand i when the node still has it, else of the folded DIMS attribute. Returns the
  * count; -1: present but not known; -2: neither. */
 int op_size_operand(struct graph *, const struct node *, int i, const char *attr, const struct dim *const **out);
+/* Every element of a float constant has a magnitude between lo and hi; `absent` where its file is missing (a dry run needs no weights). */
+bool op_constant_within(struct constant *, const char *name, double lo, double hi, bool absent);
 
 /* Dimension d of output i cannot be expressed: an opaque symbol, the same one at every inference. */
 const struct dim *op_unknown_dim(struct graph *, const struct node *, int i, int d);

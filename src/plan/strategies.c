@@ -112,24 +112,38 @@ static void keep_whole(struct space *s, int node)
 
 /* ---- partial in, partial out --------------------------------------------------------------------------------------------- */
 
-static bool constant_is_tame(struct constant *c, const char *name)
+/* Marks the constants that do more than fill a product or a table (through nodes that only move elements): biases, scales, masks. */
+static bool *partner_constants(const struct space *s)
 {
-    if (!dtype_is_float(c->dtype) || constant_elements(c) > 4096)
+    bool *mark = NEWN(s->arena, bool, s->g->values.n + 1);
+    for (int i = s->g->nodes.n - 1; i >= 0; i--) {
+        const struct node *n = s->g->nodes.at[i];
+        const struct value *out = n->nout > 0 ? n->out[0] : NULL;
+        bool moved = out && s->weight[out->id], seeds = n->op && (n->op->flags & OP_SEEDS);
+        for (int k = 0; k < n->nin; k++)
+            if (n->in[k] && s->weight[n->in[k]->id] && (moved ? mark[out->id] : !seeds))
+                mark[n->in[k]->id] = true;
+    }
+    return mark;
+}
+
+/* Large weights of products and tables are taken to be finite: reading them all would cost more than planning. */
+static bool constant_is_tame(struct constant *c, const char *name, bool partner)
+{
+    int64_t n = constant_elements(c);
+    if (!dtype_is_float(c->dtype) || (n > 4096 && !partner))
         return dtype_is_float(c->dtype);
-    for (int64_t i = 0; i < constant_elements(c); i++)
-        if (!(fabs(constant_float(c, name, i)) < 1e30))
-            return false;
-    return true;
+    return op_constant_within(c, name, -1, 1e30, true);
 }
 
 /* Marks the values that hold no mask: neither a comparison nor a huge constant among the ancestors. */
 static bool *tame_values(struct space *s)
 {
-    bool *tame = NEWN(s->arena, bool, s->g->values.n + 1);
+    bool *tame = NEWN(s->arena, bool, s->g->values.n + 1), *partner = partner_constants(s);
     for (int i = 0; i < s->g->values.n; i++) {
         const struct value *v = s->g->values.at[i];
         tame[i] = v->type.dtype != DT_BOOL &&
-                  (!v->constant || !dtype_is_float(v->type.dtype) || constant_is_tame(v->constant, v->name));
+                  (!v->constant || !dtype_is_float(v->type.dtype) || constant_is_tame(v->constant, v->name, partner[i]));
     }
     for (int i = 0; i < s->g->nodes.n; i++) {
         const struct node *n = s->g->nodes.at[i];

@@ -290,8 +290,11 @@ static void bind_one(struct roles *roles, const char *text, char *item, struct b
     long long k = strtoll(equals + 1, &end, 10);
     if (end == equals + 1 || *end || errno || k < 0)
         fail_usage("--workload '%s': expected a size for '%s', found '%s'", text, item, equals + 1);
-    if (!symbol_find(roles, item))
+    const struct symbol *symbol = symbol_find(roles, item);
+    if (!symbol)
         fail_usage("--workload '%s': the model has no dimension '%s'", text, item);
+    if (k < symbol->lo)
+        fail_usage("--workload '%s': '%s' is %lld, expected at least %lld", text, item, k, (long long)symbol->lo);
     bindings_set(roles->g->arena, b, item, k);
 }
 
