@@ -80,7 +80,7 @@ static const struct sample samples[] = {
     {"OneHot", "graph g { input i: i64[4, 3] input v: f32[2] node n: y: ? = OneHot(i, _, v) {axis = 1, depth = [5]} output y }", 5},
     {"Pad", "graph g { input x: f32[B, 4, 5] node n: y: ? = Pad(x) {pads = [0, 1, 0, 0, 2, 0]} output y }", 0},
     {"Pad", "graph g { input x: f32[4, 5] node n: y: ? = Pad(x) {mode = \"reflect\", pads = [2, -1], axes = [1]} output y }", 0},
-    REDUCE("ReduceMax"), REDUCE("ReduceMean"), REDUCE("ReduceSum"),
+    REDUCE("ReduceMax"), REDUCE("ReduceMin"), REDUCE("ReduceProd"), REDUCE("ReduceMean"), REDUCE("ReduceSum"),
     {"CumSum", "graph g { input x: f32[B, 6] node n: y: ? = CumSum(x) {axis = [1]} output y }", 0},
     {"MatMul", "graph g { input a: f32[B, S, 6] input b: f32[6, 4] node n: y: ? = MatMul(a, b) output y }", 0},
     {"MatMul", "graph g { input a: f32[B, 4, S, 6] input b: f32[1, 4, 6, T] node n: y: ? = MatMul(a, b) output y }", 0},

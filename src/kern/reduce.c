@@ -1,14 +1,15 @@
-/* reduce: ReduceMax, ReduceMean, ReduceSum, CumSum.
+/* reduce: ReduceMax, ReduceMean, ReduceMin, ReduceProd, ReduceSum, CumSum.
  *
  * The operand is seen as kept and reduced dimensions, adjoining ones of a kind merged. Where the innermost is reduced a result is made of
  * contiguous rows; where it is kept, rows are accumulated elementwise. Accumulators are float for f32, f16 and bf16, double for f64,
- * int64 (modulo 2^64) for integers. An empty sum is 0, an empty mean NaN, an empty maximum the least value of the type. */
+ * int64 (modulo 2^64) for integers. An empty sum is 0, an empty product 1,
+ * an empty mean NaN, an empty maximum the least value of the type, an empty minimum the greatest. */
 #include "kern/local.h"
 
 #include <math.h>
 #include <string.h>
 
-enum reduction { REDUCE_SUM, REDUCE_MEAN, REDUCE_MAX };
+enum reduction { REDUCE_SUM, REDUCE_MEAN, REDUCE_MAX, REDUCE_MIN, REDUCE_PROD };
 struct shape { int rank; int64_t dim[MAX_RANK], stride[MAX_RANK]; };
 struct reduce {
     enum reduction how;
@@ -51,15 +52,69 @@ static SIMD void add_f32(float *acc, const float *x, int64_t n)
     for (int64_t i = 0; i < n; i++) \
         acc[i] = x[i] > acc[i] || x[i] != x[i] ? x[i] : acc[i];
 
+#define MIN_INTO(T) \
+    for (int64_t i = 0; i < n; i++) \
+        acc[i] = x[i] < acc[i] || x[i] != x[i] ? x[i] : acc[i];
+
 static SIMD void max_into_f32(float *acc, const float *x, int64_t n) { LOOP MAX_INTO(float) }
 static void max_into_f64(double *acc, const double *x, int64_t n) { MAX_INTO(double) }
 static void max_into_i64(int64_t *acc, const int64_t *x, int64_t n) { MAX_INTO(int64_t) }
+static SIMD void min_into_f32(float *acc, const float *x, int64_t n) { LOOP MIN_INTO(float) }
+static void min_into_f64(double *acc, const double *x, int64_t n) { MIN_INTO(double) }
+static void min_into_i64(int64_t *acc, const int64_t *x, int64_t n) { MIN_INTO(int64_t) }
+
+static SIMD void mul_into_f32(float *acc, const float *x, int64_t n)
+{
+    LOOP for (int64_t i = 0; i < n; i++)
+        acc[i] *= x[i];
+}
+
+/* One element into another where nothing is gained by doing many at once. */
+static void into_f64(enum reduction how, double *acc, double x)
+{
+    switch (how) {
+        case REDUCE_MAX: max_into_f64(acc, &x, 1); break;
+        case REDUCE_MIN: min_into_f64(acc, &x, 1); break;
+        case REDUCE_PROD: *acc *= x; break;
+        default: *acc += x; break;
+    }
+}
+
+static void into_i64(enum reduction how, int64_t *acc, int64_t x)
+{
+    switch (how) {
+        case REDUCE_MAX: max_into_i64(acc, &x, 1); break;
+        case REDUCE_MIN: min_into_i64(acc, &x, 1); break;
+        case REDUCE_PROD: *acc = (int64_t)((uint64_t)*acc * (uint64_t)x); break;
+        default: *acc = (int64_t)((uint64_t)*acc + (uint64_t)x); break;
+    }
+}
+
+static void into_f32(enum reduction how, float *acc, const float *x, int64_t n)
+{
+    switch (how) {
+        case REDUCE_MAX: max_into_f32(acc, x, n); break;
+        case REDUCE_MIN: min_into_f32(acc, x, n); break;
+        case REDUCE_PROD: mul_into_f32(acc, x, n); break;
+        default: add_f32(acc, x, n); break;
+    }
+}
+
+static void fold_f32(enum reduction how, float *acc, const float *x, int64_t n)
+{
+    if (how == REDUCE_SUM || how == REDUCE_MEAN)
+        *acc += sum_f32(x, n);
+    else if (how == REDUCE_MAX)
+        max_into_f32(acc, (float[]){ max_f32(x, n) }, 1);
+    else
+        for (int64_t i = 0; i < n; i++)
+            into_f32(how, acc, x + i, 1);
+}
 
 /* One row of n elements from p into acc: into one accumulator (run) or elementwise (inner). */
 static void accumulate_f32(const struct reduce *r, const void *p, int64_t n, bool run, float *acc)
 {
     float part[CHUNK];
-    bool sum = r->how != REDUCE_MAX;
     for (int64_t i = 0; i < n; i += CHUNK) {
         int64_t m = n - i < CHUNK ? n - i : CHUNK;
         const float *x = part;
@@ -67,25 +122,18 @@ static void accumulate_f32(const struct reduce *r, const void *p, int64_t n, boo
             x = (const float *)p + i;
         else
             load_f32(r->x->dtype, at_const(p, 2, i), m, part);
-        if (!run)
-            (sum ? add_f32 : max_into_f32)(acc + i, x, m);
-        else if (sum)
-            *acc += sum_f32(x, m);
+        if (run)
+            fold_f32(r->how, acc, x, m);
         else
-            max_into_f32(acc, (float[]){ max_f32(x, m) }, 1);
+            into_f32(r->how, acc + i, x, m);
     }
 }
 
 static void accumulate_f64(const struct reduce *r, const void *p, int64_t n, bool run, double *acc)
 {
     const double *x = p;
-    for (int64_t i = 0; i < n; i++) {
-        double *a = acc + (run ? 0 : i);
-        if (r->how == REDUCE_MAX)
-            max_into_f64(a, x + i, 1);
-        else
-            *a += x[i];
-    }
+    for (int64_t i = 0; i < n; i++)
+        into_f64(r->how, acc + (run ? 0 : i), x[i]);
 }
 
 static void accumulate_i64(const struct reduce *r, const void *p, int64_t n, bool run, int64_t *acc)
@@ -95,11 +143,7 @@ static void accumulate_i64(const struct reduce *r, const void *p, int64_t n, boo
     for (int64_t i = 0; i < n; i++) {
         if (i % CHUNK == 0)
             load_i64(r->x->dtype, at_const(p, size, i), n - i < CHUNK ? n - i : CHUNK, part);
-        int64_t *a = acc + (run ? 0 : i);
-        if (r->how == REDUCE_MAX)
-            max_into_i64(a, part + i % CHUNK, 1);
-        else
-            *a = (int64_t)((uint64_t)*a + (uint64_t)part[i % CHUNK]);
+        into_i64(r->how, acc + (run ? 0 : i), part[i % CHUNK]);
     }
 }
 
@@ -115,16 +159,40 @@ static int64_t lowest_integer(enum dtype t)
     }
 }
 
+static int64_t highest_integer(enum dtype t)
+{
+    switch (t) {
+        case DT_I8: return INT8_MAX;
+        case DT_U8: return UINT8_MAX;
+        case DT_I16: return INT16_MAX;
+        case DT_U16: return UINT16_MAX;
+        case DT_I32: return INT32_MAX;
+        case DT_U32: return UINT32_MAX;
+        default: return INT64_MAX;
+    }
+}
+
+/* The value of no elements. */
+static double real_start(enum reduction how)
+{
+    return how == REDUCE_MAX ? -INFINITY : how == REDUCE_MIN ? INFINITY : how == REDUCE_PROD ? 1.0 : 0.0;
+}
+
+static int64_t whole_start(enum reduction how, enum dtype t)
+{
+    return how == REDUCE_MAX ? lowest_integer(t) : how == REDUCE_MIN ? highest_integer(t) : how == REDUCE_PROD;
+}
+
 static void block_begin(const struct reduce *r, void *acc)
 {
     enum dtype t = r->x->dtype;
     for (int64_t i = 0; i < r->inner; i++) {
         if (t == DT_F64)
-            ((double *)acc)[i] = r->how == REDUCE_MAX ? -INFINITY : 0.0;
+            ((double *)acc)[i] = real_start(r->how);
         else if (dtype_is_float(t))
-            ((float *)acc)[i] = r->how == REDUCE_MAX ? -INFINITY : 0.0f;
+            ((float *)acc)[i] = (float)real_start(r->how);
         else
-            ((int64_t *)acc)[i] = r->how == REDUCE_MAX ? lowest_integer(t) : 0;
+            ((int64_t *)acc)[i] = whole_start(r->how, t);
     }
 }
 
@@ -246,6 +314,8 @@ static void reduce_kernel(struct kcall *call, enum reduction how)
 }
 
 void kern_ReduceMax(struct kcall *call) { reduce_kernel(call, REDUCE_MAX); }
+void kern_ReduceMin(struct kcall *call) { reduce_kernel(call, REDUCE_MIN); }
+void kern_ReduceProd(struct kcall *call) { reduce_kernel(call, REDUCE_PROD); }
 void kern_ReduceMean(struct kcall *call) { reduce_kernel(call, REDUCE_MEAN); }
 void kern_ReduceSum(struct kcall *call) { reduce_kernel(call, REDUCE_SUM); }
 

@@ -223,5 +223,6 @@ void import_node(struct import *im, struct scope *scope, const Onnx__NodeProto *
     if (!*domain && opset < OLDEST_OPSET) fail("%s: %s is of opset %d, expected %d or later", im->path, node_label(im, from), opset, OLDEST_OPSET);
     if (!*domain && opset > NEWEST_OPSET) fail("%s: %s is of opset %d, tpc knows opsets up to %d", im->path, node_label(im, from), opset, NEWEST_OPSET);
     upgrade_node(im, scope, node, opset);
+    compose_node(im, scope, node);
     import_plain(im, scope, node, opset);
 }

@@ -111,6 +111,10 @@ void upgrade_node(struct import *, struct scope *, Onnx__NodeProto *, int opset)
 /* The version since which op has another form than at opset, up to the form of the rows; 0: same form. */
 int form_changed(const char *op, int opset);
 
+/* ---- compose.c ------------------------------------------------------------------------------------------------------------------------- */
+/* Turns an op that stands for a few others into the last of them, in place, and imports those before it. */
+void compose_node(struct import *, struct scope *, Onnx__NodeProto *);
+
 /* ---- decode.c, tensor.c, external.c ---------------------------------------------------------------------------------------------------- */
 Onnx__AttributeProto *find_attribute(const Onnx__NodeProto *, const char *name);
 void decode_attributes(struct import *, const Onnx__NodeProto *, struct node *);

@@ -165,6 +165,7 @@ bool merge_reshapes(struct rewrite *, struct node *);
 bool gather_to_slice(struct rewrite *, struct node *);
 bool find_repeat(struct rewrite *, struct node *);
 bool unflatten_product(struct rewrite *, struct node *);
+bool write_einsum(struct rewrite *, struct node *);
 bool find_norm(struct rewrite *, struct node *);
 bool find_norm_bias(struct rewrite *, struct node *);
 

@@ -1,4 +1,4 @@
-/* Reductions and running sums. A reduced dimension is a factor that is in the operand only; ReduceSum and ReduceMax of a split one give
+/* Reductions and running sums. A reduced dimension is a factor that is in the operand only; all but ReduceMean of a split one give
  * partial values. The mean of parts is not a part of the mean, so ReduceMean keeps its axes whole. */
 #include "op/op.h"
 #include "op/table.h"
@@ -61,6 +61,16 @@ void value_reducesum(struct graph *g, struct node *node)
     value_reduce(g, node, dim_add, dim_int(g->alg, 0));
 }
 
+void value_reducemin(struct graph *g, struct node *node)
+{
+    value_reduce(g, node, dim_min, NULL);
+}
+
+void value_reduceprod(struct graph *g, struct node *node)
+{
+    value_reduce(g, node, dim_mul, dim_int(g->alg, 1));
+}
+
 void value_reducemax(struct graph *g, struct node *node)
 {
     value_reduce(g, node, dim_max, NULL);
@@ -100,6 +110,16 @@ struct rule *rule_reducesum(struct graph *g, const struct node *node)
 struct rule *rule_reducemax(struct graph *g, const struct node *node)
 {
     return rule_reduce(g, node, 0, RED_MAX);
+}
+
+struct rule *rule_reducemin(struct graph *g, const struct node *node)
+{
+    return rule_reduce(g, node, 0, RED_MIN);
+}
+
+struct rule *rule_reduceprod(struct graph *g, const struct node *node)
+{
+    return rule_reduce(g, node, 0, RED_PROD);
 }
 
 struct rule *rule_reducemean(struct graph *g, const struct node *node)
