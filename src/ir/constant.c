@@ -8,6 +8,8 @@
 #include <math.h>
 #include <pthread.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
 #define uthash_fatal(message) fail("out of memory: %s", message)
 #include <uthash.h>
 
@@ -66,6 +68,21 @@ const void *constant_data(struct constant *c, const char *name)
     data = c->source.path ? external_data(c, name) : (const void *)"";
     __atomic_store_n(&c->data, data, __ATOMIC_RELEASE);
     return data;
+}
+
+/* Pages of a read-only private mapping are clean: they come back from the file when touched again. */
+void constant_release(struct constant *c)
+{
+    uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
+    const void *data = __atomic_load_n(&c->data, __ATOMIC_ACQUIRE);
+    if (!data || !c->source.path || c->bytes < (int64_t)page)
+        return;
+    struct map map = locked_mapping(c->source.path);
+    if (!map.at || (const void *)(map.at + c->source.offset) != data)
+        bug("constant data from %s is not where the file is mapped", c->source.path);
+    uintptr_t from = ((uintptr_t)data + page - 1) / page * page, to = ((uintptr_t)data + (uintptr_t)c->bytes) / page * page;
+    if (from < to)
+        (void)madvise((void *)from, to - from, MADV_DONTNEED);
 }
 
 int64_t constant_elements(const struct constant *c)

@@ -26,6 +26,8 @@ const void *constant_data(struct constant *, const char *name);
 /* Element i of an integer or boolean constant. */
 int64_t constant_int(struct constant *, const char *name, int64_t i);
 double constant_float(struct constant *, const char *name, int64_t i);
+/* Its bytes will hardly be read again: gives mapped pages back to the system. They stay readable. */
+void constant_release(struct constant *);
 int64_t constant_elements(const struct constant *);
 
 /* ---- values ---------------------------------------------------------------------------------------------------------- */

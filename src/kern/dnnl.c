@@ -13,6 +13,7 @@
 #include <uthash.h>
 
 #define MOST_PRIMITIVES 1024          /* dropped all together beyond that */
+#define TYPICAL_ROWS 128              /* the prompt whose choice of a layout every later number of rows is offered */
 
 static void dims_fill(dnnl_dims_t to, const int64_t *from, int n)
 {
@@ -254,7 +255,7 @@ static void reorder(struct dnnl_state *s, const struct layout *from, const void 
 }
 
 /* ---- packed weights ------------------------------------------------------------------------------------------------------------ */
-struct packed { struct key key; struct layout layout; void *at; };       /* key: the weights' shape and type */
+struct packed { struct layout layout; void *at; size_t bytes; };
 
 /* src in the layout that p wants: kept in *cache, or made in a room when the weight may change. */
 static const void *pack(struct kenv *env, void **cache, const struct primitive *p, const struct layout *plain, const void *src)
@@ -267,16 +268,16 @@ static const void *pack(struct kenv *env, void **cache, const struct primitive *
         return src;
     if (packed && dnnl_memory_desc_equal(MD(&packed->layout), MD(wanted)))
         return packed->at;
-    if (packed)
-        kenv_drop(env, packed->at);
-    else if (cache)
+    if (!packed && cache)
         packed = *cache = kenv_keep(env, sizeof *packed);
-    void *at = packed ? kenv_keep(env, bytes) : kenv_room(env, ROOM_DNNL, bytes);
-    reorder(s, plain, src, wanted, at);
-    if (packed) {
-        layout_assign(&packed->layout, wanted);
-        packed->at = at;
+    if (packed && packed->bytes < bytes) {
+        packed->at = kenv_weights(env, bytes);
+        packed->bytes = bytes;
     }
+    void *at = packed ? packed->at : kenv_room(env, ROOM_DNNL, bytes);
+    reorder(s, plain, src, wanted, at);
+    if (packed)
+        layout_assign(&packed->layout, wanted);
     return at;
 }
 
@@ -346,27 +347,46 @@ static struct primitive *product_primitive(struct dnnl_state *s, const struct ke
     return p;
 }
 
+static struct key product_key(enum dtype dtype, int64_t m, int64_t n, int64_t k, bool bias)
+{
+    struct key key;
+    memset(&key, 0, sizeof key);
+    key.kind = PRODUCT;
+    key.dtype = dtype == DT_BF16 ? (int)dnnl_bf16 : (int)dnnl_f32;
+    key.bias = bias;
+    key.m = m;
+    key.n = n;
+    key.k = k;
+    return key;
+}
+
+static const void *pack_product(struct kenv *env, void **cache, const struct primitive *p, const void *w, bool transposed)
+{
+    struct layout plain = { .set = false };
+    layout_make(&plain, 2, (int64_t[]){ p->key.k, p->key.n }, (dnnl_data_type_t)p->key.dtype, transposed ? dnnl_ba : dnnl_ab);
+    const void *at = pack(env, cache, p, &plain, w);
+    layout_free(&plain);
+    return at;
+}
+
 bool dnnl_product_packed(struct kenv *env, void **cache, enum dtype dtype, int64_t m, int64_t n, int64_t k, const void *a, const void *w,
                          bool transposed, const float *bias, void *c)
 {
     struct dnnl_state *s = state_of(env);
-    struct key key;
-    struct layout plain = { .set = false };
-    memset(&key, 0, sizeof key);
-    key.kind = PRODUCT;
-    key.dtype = dtype == DT_BF16 ? (int)dnnl_bf16 : (int)dnnl_f32;
-    key.bias = bias != NULL;
-    key.m = m;
-    key.n = n;
-    key.k = k;
+    struct key key = product_key(dtype, m, n, k, bias != NULL);
     struct primitive *p = product_primitive(s, &key);
     if (p->missing)
         return false;
-    layout_make(&plain, 2, (int64_t[]){ k, n }, (dnnl_data_type_t)key.dtype, transposed ? dnnl_ba : dnnl_ab);
-    const void *data[OPERANDS] = { a, pack(env, cache, p, &plain, w), bias, c };
-    layout_free(&plain);
+    const void *data[OPERANDS] = { a, pack_product(env, cache, p, w, transposed), bias, c };
     execute(s, p, data);
     return true;
+}
+
+bool dnnl_pack_weight(struct kenv *env, void **cache, enum dtype dtype, int64_t n, int64_t k, const void *w, bool transposed)
+{
+    struct key key = product_key(dtype, TYPICAL_ROWS, n, k, false);
+    struct primitive *p = product_primitive(state_of(env), &key);
+    return !p->missing && pack_product(env, cache, p, w, transposed) != w;
 }
 
 void dnnl_product(struct kenv *env, bool ta, bool tb, int64_t m, int64_t n, int64_t k, float alpha, const float *a, int64_t lda,

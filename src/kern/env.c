@@ -1,4 +1,8 @@
-/* env: what one rank's kernels keep between calls: the number of threads, scratch that only grows, kept blocks, oneDNN's state.
+/* env: what one rank's kernels keep between calls: the number of threads, scratch that only grows, kept blocks, packed weights, oneDNN's
+ * state.
+ *
+ * Packed weights lie one after another in few large areas on huge pages: a decode step streams through all of them, and small pages
+ * would cost it address translation and stop the prefetcher at every page.
  *
  * Ranks may be threads of one process, each with its own environment; nothing here is global. The only parallel region of the kernels
  * is parallel_for: it names its number of threads, so it does not depend on settings of the calling thread. */
@@ -6,15 +10,19 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #define COST_PER_THREAD 16384         /* operations that pay for waking another thread */
 
 struct room_block { void *at; size_t bytes; };
 struct kept { struct kept *next, *prev; void *at; };
+enum { FIRST_AREA = 1 << 18, LAST_AREA = 1 << 25, HUGE_PAGE = 1 << 21 };
+struct area { struct area *next; char *at; size_t used, bytes; };
 struct kenv {
     int threads;
     struct room_block room[ROOM_COUNT];
     struct kept kept;                 /* ring */
+    struct area *weights;             /* the one in use first */
     struct dnnl_state *dnnl;
 };
 
@@ -64,6 +72,48 @@ void kenv_drop(struct kenv *env, void *at)
     free(kept);
 }
 
+/* The next area is twice as large, so that a small model takes little. */
+static struct area *area_new(const struct area *last, size_t bytes)
+{
+    size_t size = !last ? FIRST_AREA : last->bytes < LAST_AREA ? 2 * last->bytes : LAST_AREA;
+    if (size < bytes)
+        size = bytes;
+    struct area *area = calloc(1, sizeof *area);
+    size_t align = size >= HUGE_PAGE ? HUGE_PAGE : 64, rounded = size <= SIZE_MAX - align ? (size + align - 1) / align * align : 0;
+    area = area && rounded ? area : NULL;
+    if (!area || !(area->at = aligned_alloc(align, rounded)))
+        fail("out of memory: %zu bytes for packed weights", bytes);
+    area->bytes = rounded;
+#ifdef MADV_HUGEPAGE
+    if (align == HUGE_PAGE)
+        (void)madvise(area->at, rounded, MADV_HUGEPAGE);
+#endif
+    return area;
+}
+
+void *kenv_weights(struct kenv *env, size_t bytes)
+{
+    size_t rounded = bytes <= SIZE_MAX - 63 ? (bytes + 63) & ~(size_t)63 : SIZE_MAX;
+    struct area *area = env->weights;
+    if (!area || area->bytes - area->used < rounded) {
+        area = area_new(env->weights, rounded);
+        area->next = env->weights;
+        env->weights = area;
+    }
+    area->used += rounded;
+    return area->at + area->used - rounded;
+}
+
+static void areas_free(struct area *area)
+{
+    while (area) {
+        struct area *next = area->next;
+        free(area->at);
+        free(area);
+        area = next;
+    }
+}
+
 void kenv_free(struct kenv *env)
 {
     if (!env)
@@ -73,6 +123,7 @@ void kenv_free(struct kenv *env)
         kenv_drop(env, env->kept.next->at);
     for (int i = 0; i < ROOM_COUNT; i++)
         free(env->room[i].at);
+    areas_free(env->weights);
     free(env);
 }
 

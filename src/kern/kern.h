@@ -31,6 +31,10 @@ struct kcall {
 /* A DIMS attribute evaluated for this call; returns the count. An unbound symbol is a bug(). */
 int call_dims(const struct kcall *, const char *attr, int64_t *out, int max);
 
+/* Packs the constant operand that this call's kernel would pack at its first run; only constant operands need data. Returns that operand
+ * when the kernel will not read it any more, else -1. */
+int kern_pack(struct kcall *);
+
 /* version.c: the version of oneDNN that is linked. */
 const char *kern_library(void);
 

@@ -32,6 +32,8 @@ void *kenv_room(struct kenv *, enum room, size_t bytes);
 /* Blocks kept until kenv_free. */
 void *kenv_keep(struct kenv *, size_t bytes);
 void kenv_drop(struct kenv *, void *kept);
+/* Room for a packed weight, kept until kenv_free. */
+void *kenv_weights(struct kenv *, size_t bytes);
 struct dnnl_state;
 struct dnnl_state **kenv_dnnl(struct kenv *);
 
@@ -90,6 +92,8 @@ void dnnl_product(struct kenv *, bool ta, bool tb, int64_t m, int64_t n, int64_t
  * false when this machine has no such primitive. */
 bool dnnl_product_packed(struct kenv *, void **cache, enum dtype, int64_t m, int64_t n, int64_t k, const void *a, const void *w,
                          bool transposed, const float *bias, void *c);
+/* Packs w as a product will want it, into *cache. True when w itself will not be read any more. */
+bool dnnl_pack_weight(struct kenv *, void **cache, enum dtype, int64_t n, int64_t k, const void *w, bool transposed);
 struct conv_shape { int spatial; int64_t batch, groups, in, out, size[3], kernel[3], result[3], stride[3], dilation[3], before[3], after[3]; };
 /* False when the shape has no such primitive. */
 bool dnnl_convolve(struct kenv *, void **cache, const struct conv_shape *, const float *x, const float *w, const float *bias, float *y);

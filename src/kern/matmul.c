@@ -291,3 +291,17 @@ void kern_Gemm(struct kcall *call)
     else
         gemm_plain(call, m, n, k, ta, tb);
 }
+
+/* ---- packing at load ------------------------------------------------------------------------------------------------------------------ */
+int kern_pack(struct kcall *call)
+{
+    void (*kernel)(struct kcall *) = call->node->op->kernel;
+    bool gemm = kernel == kern_Gemm;
+    if ((kernel != kern_MatMul && !gemm) || call->nin < 2 || !packable(call, 1) || (gemm && attr_int(call->node, "transA")))
+        return -1;
+    const struct tensor *w = &call->in[1];
+    bool transposed = gemm && attr_int(call->node, "transB");
+    if (w->rank != 2 || tensor_elements(w) == 0 || !(w->dtype == DT_F32 || (w->dtype == DT_BF16 && !gemm)))
+        return -1;
+    return dnnl_pack_weight(call->env, call->cache, w->dtype, w->dim[!transposed], w->dim[transposed], w->data, transposed) ? 1 : -1;
+}

@@ -71,25 +71,15 @@ static void collect_collectives(struct session *s)
     s->stats.collective = s->count;
 }
 
-/* Kernels read elements in place: a mapped file may hold them at an odd address. */
-static void *constant_bytes(struct session *s, struct value *v, size_t bytes)
-{
-    const void *data = constant_data(v->constant, v->name);
-    s->stats.weight_bytes += (int64_t)bytes;
-    if (!bytes || !data) return nothing;
-    if ((uintptr_t)data % dtype_size(v->constant->dtype) == 0) return (void *)(uintptr_t)data;
-    void *copy = arena_alloc(s->arena, bytes);
-    memcpy(copy, data, bytes);
-    return copy;
-}
-
 static void load_constant(struct session *s, struct value *v)
 {
     struct tensor *t = &s->tensor[v->id];
     if (t->data) return;
     *t = (struct tensor){.dtype = v->constant->dtype, .rank = v->constant->rank};
     memcpy(t->dim, v->constant->dim, sizeof t->dim);
-    t->data = constant_bytes(s, v, tensor_bytes(t));
+    const void *data = constant_data(v->constant, v->name);
+    t->data = tensor_bytes(t) && data ? (void *)(uintptr_t)data : nothing;
+    s->stats.weight_bytes += (int64_t)tensor_bytes(t);
 }
 
 static void load_constants(struct session *s)
@@ -100,6 +90,42 @@ static void load_constants(struct session *s)
             if (s->step[i].in_constant[k]) load_constant(s, s->step[i].node->in[k]);
     for (int i = 0; i < s->graph->outputs.n; i++)
         if (s->graph->outputs.at[i]->constant) load_constant(s, s->graph->outputs.at[i]);
+}
+
+/* Weights that a kernel keeps packed are packed here, one after another; the pages they came from are given back. Returns the operand
+ * that the kernel will read no more; -1: none. */
+static int pack_weight(struct session *s, struct step *step)
+{
+    const struct node *n = step->node;
+    if (step->kind != STEP_KERNEL) return -1;
+    for (int k = 0; k < n->nin; k++)
+        if (step->in_constant[k]) step->in[k] = s->tensor[n->in[k]->id];
+    struct kcall call = {.node = n, .graph = s->graph, .nin = n->nin, .in = step->in, .in_constant = step->in_constant, .cache = &step->cache, .env = s->env};
+    int packed = kern_pack(&call);
+    if (packed >= 0) constant_release(n->in[packed]->constant);
+    return packed;
+}
+
+/* Kernels read elements in place, and a mapped file may hold them at an odd address. */
+static void align_constant(struct session *s, const struct value *v)
+{
+    struct tensor *t = &s->tensor[v->id];
+    if ((uintptr_t)t->data % dtype_size(t->dtype) == 0) return;
+    void *copy = arena_alloc(s->arena, tensor_bytes(t));
+    memcpy(copy, t->data, tensor_bytes(t));
+    t->data = copy;
+    constant_release(v->constant);
+}
+
+static void place_constants(struct session *s)
+{
+    for (int i = 0; i < s->nstep; i++) {
+        int packed = pack_weight(s, &s->step[i]);
+        for (int k = 0; k < s->step[i].node->nin; k++)
+            if (s->step[i].in_constant[k] && k != packed) align_constant(s, s->step[i].node->in[k]);
+    }
+    for (int i = 0; i < s->graph->outputs.n; i++)
+        if (s->graph->outputs.at[i]->constant) align_constant(s, s->graph->outputs.at[i]);
 }
 
 static uint64_t plan_hash(const struct graph *g)
@@ -124,6 +150,7 @@ struct session *session_new(struct graph *g, struct comm *comm, int threads)
     collect_collectives(s);
     load_constants(s);
     layout_prepare(s);
+    place_constants(s);
     collective_agree(comm, arena, s->sig.path, s->collective, s->ncollective, plan_hash(g));
     return s;
 }
