@@ -1,7 +1,8 @@
 /* The self-check of rules: no wrong rule can land.
  *
  * For every op that has a rule, on sample one-node graphs, every factor (and every product of adjoining factors) is split in every way: even,
- * uneven, with empty ranks, segmented, strided, overlapping. The node is localized for each rank, the op's own kernel runs whole and on each
+ * uneven, with empty ranks, segmented, strided, overlapping, from the end, inside a symbolic outer or inner size. Factors that only a
+ * lowering splits are split through it. The node is localized for each rank, the op's own kernel runs whole and on each
  * rank's shard, the results are combined as the rule says and compared. Partial operands are dense random terms, never one rank's value
  * beside zeros. Each sample runs in a process of its own, since a wrong rule may end in a bug(). At the end: what the rules do not claim
  * although it would be right, and ops with a rule but no sample (a failure). */
@@ -32,6 +33,10 @@ struct sample { const char *op, *text; int64_t below; };      /* below: integer 
 #define SKIPNORM(domain) \
     {"SkipSimplifiedLayerNormalization", "graph g { input x: f32[B, S, 8] input k: f32[B, S, 8] input s: f32[8] input c: f32[8] " \
      "node n: y: ?, _, _, t: ? = " domain "SkipSimplifiedLayerNormalization(x, k, s, c) output y output t }", 0}
+
+#define ZEROS_6 "0, 0, 0, 0, 0, 0"
+#define ZEROS_30 ZEROS_6 ", " ZEROS_6 ", " ZEROS_6 ", " ZEROS_6 ", " ZEROS_6
+#define ZEROS_54 ZEROS_30 ", " ZEROS_6 ", " ZEROS_6 ", " ZEROS_6 ", " ZEROS_6
 
 static const struct sample samples[] = {
     UNARY("Abs"), UNARY("Cos"), UNARY("Erf"), UNARY("Exp"), UNARY("Floor"), UNARY("Gelu"), UNARY("IsNaN"), UNARY("Log"), UNARY("Neg"),
@@ -66,11 +71,22 @@ static const struct sample samples[] = {
     {"Trilu", "graph g { input x: f32[B, 5, 6] node n: y: ? = Trilu(x) {upper = 0} output y }", 0},
     {"Repeat", "graph g { input x: f32[B, 4, 5] node n: y: ? = tpc::Repeat(x) {axis = 1, repeats = 2} output y }", 0},
     {"Gather", "graph g { input t: f32[9, 6] input i: i64[B, S] node n: y: ? = Gather(t, i) {axis = 0} output y }", 9},
+    {"Gather", "graph g { input i: i64[B, S] const t: f32[9, 6] = [" ZEROS_54 "] node n: y: ? = Gather(t, i) {axis = 0} output y }", 9},
+    {"Gather", "graph g { input i: i64[S] const t: f32[3, 5, 2] = [" ZEROS_30 "] node n: y: ? = Gather(t, i) {axis = 1} output y }", 5},
     {"GatherND", "graph g { input t: f32[9, 6] input i: i64[B, 1] node n: y: ? = GatherND(t, i) output y }", 9},
     {"ScatterND", "graph g { input t: f32[9, 6] input i: i64[2, 1] input u: f32[2, 6] node n: y: ? = ScatterND(t, i, u) output y }", 9},
     {"ConstantOfShape", "graph g { node n: y: f32[4, 6] = ConstantOfShape() output y }", 0},
     {"Range", "graph g { node n: y: i64[6] = Range() {start = [0], limit = [6], delta = [1]} output y }", 0},
     {"Dims", "graph g { node n: y: ? = tpc::Dims() {dims = [4, 6]} output y }", 0},
+    {"MaxPool", "graph g { input x: f32[4, 6, 5, 7] node n: y: ? = MaxPool(x) {kernel_shape = [2, 3], strides = [2, 1], pads = [1, 0, 0, 1]} output y }", 0},
+    {"AveragePool", "graph g { input x: f32[4, 6, 7] node n: y: ? = AveragePool(x) {kernel_shape = [3], strides = [2], ceil_mode = 1} output y }", 0},
+    {"GlobalMaxPool", "graph g { input x: f32[4, 6, 5] node n: y: ? = GlobalMaxPool(x) output y }", 0},
+    {"GlobalAveragePool", "graph g { input x: f32[4, 6, 5] node n: y: ? = GlobalAveragePool(x) output y }", 0},
+    {"BatchNormalization", "graph g { input x: f32[4, 6, 5] input s: f32[6] input c: f32[6] input m: f32[6] input v: f32[6] "
+     "node n: y: ? = BatchNormalization(x, s, c, m, v) {epsilon = 9} output y }", 0},
+    {"InstanceNormalization", "graph g { input x: f32[4, 6, 5] input s: f32[6] input c: f32[6] node n: y: ? = InstanceNormalization(x, s, c) output y }", 0},
+    {"GroupNormalization", "graph g { input x: f32[4, 12, 5] input s: f32[12] input c: f32[12] "
+     "node n: y: ? = GroupNormalization(x, s, c) {num_groups = 6} output y }", 0},
     {"GatherElements", "graph g { input x: f32[4, 5] input i: i64[4, 6] node n: y: ? = GatherElements(x, i) {axis = 1} output y }", 5},
     {"ScatterElements", "graph g { input x: f32[5, 4] input i: i64[5, 4] input u: f32[5, 4] node n: y: ? = ScatterElements(x, i, u) {axis = 1, "
      "reduction = \"add\"} output y }", 4},
@@ -84,6 +100,7 @@ static const struct sample samples[] = {
     {"CumSum", "graph g { input x: f32[B, 6] node n: y: ? = CumSum(x) {axis = [1]} output y }", 0},
     {"MatMul", "graph g { input a: f32[B, S, 6] input b: f32[6, 4] node n: y: ? = MatMul(a, b) output y }", 0},
     {"MatMul", "graph g { input a: f32[B, 4, S, 6] input b: f32[1, 4, 6, T] node n: y: ? = MatMul(a, b) output y }", 0},
+    {"MatMul", "graph g { input a: f32[B*4, S, 6] input b: f32[B*4, 6, T] node n: y: ? = MatMul(a, b) output y }", 0},
     {"MatMul", "graph g { input a: f32[6] input b: f32[B, 6, 4] node n: y: ? = MatMul(a, b) output y }", 0},
     {"MatMul", "graph g { input a: f32[4, 6] input b: f32[6] node n: y: ? = MatMul(a, b) output y }", 0},
     {"Gemm", "graph g { input a: f32[S, 6] input b: f32[4, 6] input c: f32[4] node n: y: ? = Gemm(a, b, c) {transB = 1} output y }", 0},
@@ -91,6 +108,7 @@ static const struct sample samples[] = {
              "Gemm(a, b, c) {transA = 1, alpha = 0.5, beta = 2} output y }", 0},
     {"Conv", "graph g { input x: f32[B, 4, 7, 7] input w: f32[6, 4, 3, 3] input b: f32[6] node n: y: ? = Conv(x, w, b) output y }", 0},
     {"Conv", "graph g { input x: f32[B, 8, 7] input w: f32[12, 2, 1] input b: f32[12] node n: y: ? = Conv(x, w, b) {group = 4} output y }", 0},
+    {"Softmax", "graph g { input x: f32[4*B, S, 6] node n: y: ? = Softmax(x) {axis = 2} output y }", 0},
     {"Softmax", "graph g { input x: f32[B, 4, 6] node n: y: ? = Softmax(x) {axis = 1} output y }", 0},
     {"LayerNormalization", "graph g { input x: f32[B, 6, 8] input s: f32[8] input b: f32[8] node n: y: ? = "
                            "LayerNormalization(x, s, b) output y }", 0},
@@ -360,7 +378,8 @@ static void add(struct splits *s, const struct split *split)
         s->at[s->n++] = split;
 }
 
-/* Ranks take indices in turn (strided), or rank 0 the outer quarters (segmented), or both the middle (overlap), or one index is alone. */
+/* Ranks take indices in turn (strided), or rank 0 the outer quarters (segmented) or the upper half (swapped), or both the middle
+ * (overlap), or one index is alone. */
 static const struct split *dealt(struct trial *t, int64_t n, int ranks, const char *kind)
 {
     struct interval *list[MOST_RANKS];
@@ -372,11 +391,24 @@ static const struct split *dealt(struct trial *t, int64_t n, int ranks, const ch
             bool mine = !strcmp(kind, "strided") ? i % ranks == r
                       : !strcmp(kind, "segmented") ? (i < n / 4 || i >= n - n / 4) == (r == 0)
                       : !strcmp(kind, "overlap") ? (r == 0 ? i <= n / 2 : i >= n / 2)
+                      : !strcmp(kind, "swapped") ? (i >= n / 2) == (r == 0)
                       : !strcmp(kind, "uneven") ? (i == 0) == (r == 0) : r == ranks - 1;
             if (mine)
                 list[r][count[r]++] = (struct interval){i, i + 1};
         }
     return split_list(t->graph->alg, ranks, n, count, (const struct interval *const *)list);
+}
+
+/* A size that is a symbolic number of fours: the fours are split, inside the symbol or around it. */
+static void add_within(struct trial *t, struct splits *s, const struct dim *size)
+{
+    struct alg *alg = t->graph->alg;
+    const struct dim *four = dim_int(alg, 4), *one = dim_int(alg, 1), *symbol = dim_quotient(alg, size, four);
+    if (!symbol)
+        return;
+    add(s, split_scale(alg, split_even(alg, 2, four), symbol, one));
+    add(s, split_scale(alg, split_even(alg, 3, four), one, symbol));
+    add(s, split_scale(alg, dealt(t, 4, 2, "strided"), symbol, one));
 }
 
 static struct splits all_splits(struct trial *t, const struct dim *size)
@@ -387,8 +419,11 @@ static struct splits all_splits(struct trial *t, const struct dim *size)
     add(&s, split_even(alg, 2, size));
     add(&s, split_even(alg, 3, size));
     add(&s, split_even(alg, 4, size));
-    if (!dim_is_int(size, &n))
+    if (!dim_is_int(size, &n)) {
+        add_within(t, &s, size);
         return s;
+    }
+    add(&s, dealt(t, n, 2, "swapped"));
     add(&s, n + 2 <= MOST_RANKS ? split_even(alg, (int)n + 2, size) : NULL);
     add(&s, dealt(t, n, 2, "uneven"));
     add(&s, dealt(t, n, 2, "strided"));
@@ -492,6 +527,7 @@ static bool try_linear(struct trial *t, uint32_t set_of, enum redop op)
         in[i] = set_of >> i & 1 ? placement_partial(op) : placement_whole;
     for (int i = 0; i < t->node->nout; i++)
         out[i] = placement_partial(op);
+    t->tried++;
     t->legal++;
     return run_ranks(t, 3, in, out, &c);
 }
@@ -532,6 +568,84 @@ static void trial_start(struct trial *t, const struct sample *sample)
     run_kernel(t, t->graph, t->node, t->in, t->whole);
 }
 
+/* ---- factors that only a lowering splits --------------------------------------------------------------------------------------------- */
+
+static struct tensor constant_tensor(const struct value *v)
+{
+    struct tensor x = {.dtype = v->constant->dtype, .rank = v->constant->rank};
+    memcpy(x.dim, v->constant->dim, (size_t)x.rank * sizeof *x.dim);
+    x.data = (void *)(uintptr_t)constant_data(v->constant, v->name);
+    return x;
+}
+
+/* Runs a rank's graph, expanded as for a file. held: by value id, given for the sample's operands. Returns the output. */
+static struct tensor run_graph(struct trial *t, struct graph *g, struct tensor *held)
+{
+    for (int i = 0; i < g->values.n; i++)
+        if (g->values.at[i]->constant && !held[i].data)
+            held[i] = constant_tensor(g->values.at[i]);
+    for (int i = 0; i < g->nodes.n; i++) {
+        const struct node *n = g->nodes.at[i];
+        struct tensor *in = NEWN(t->arena, struct tensor, n->nin + 1), *out = NEWN(t->arena, struct tensor, n->nout + 1);
+        for (int k = 0; k < n->nin; k++)
+            if (n->in[k])
+                in[k] = held[n->in[k]->id];
+        run_kernel(t, g, n, in, out);
+        for (int k = 0; k < n->nout; k++)
+            if (n->out[k])
+                held[n->out[k]->id] = out[k];
+    }
+    return held[g->outputs.at[0]->id];
+}
+
+/* The node's lowering, run on every rank, against the whole op. The sample's graph is consumed. */
+static bool lowered_right(struct trial *t, const struct split *s, struct placement *in, struct placement *out, struct choice *choice)
+{
+    struct strategy strategy = {.in = in, .out = out, .choice = *choice, .lowered = true};
+    struct compile c = {.arena = t->arena, .graph = t->graph};
+    struct node *node = t->node;
+    struct value *operand[2] = {node->in[0], node->in[1]};
+    struct tensor *results[MOST_RANKS];
+    require(node->nin == 2 && node->nout == 1 && s->ranks <= MOST_RANKS);
+    t->graph->ranks = s->ranks;
+    node->strategy = &strategy;
+    place_values(t, in, out);
+    node->op->lower(t->graph, node);
+    pass_localize(&c);
+    for (int r = 0; r < s->ranks; r++) {
+        struct graph *g = c.rank_graphs[r];
+        expand_nodes(g);
+        struct tensor *held = NEWN(t->arena, struct tensor, g->values.n + 1);
+        for (int i = 0; i < 2; i++)
+            held[operand[i]->id] = shard(t, i, &g->values.at[operand[i]->id]->type, in[i], r, NULL);
+        results[r] = NEW(t->arena, struct tensor);
+        *results[r] = run_graph(t, g, held);
+    }
+    return result_right(t, 0, out[0], s->ranks, results);
+}
+
+static bool try_lowered(const struct sample *sample, int f, int *legal)
+{
+    bool right = true, more = true;
+    for (int k = 0; more; k++) {
+        struct trial t;
+        trial_start(&t, sample);
+        struct splits s = all_splits(&t, t.rule->factor[f].size);
+        more = k + 1 < s.n;
+        struct placement in[2], out[1];
+        struct choice c = no_choice(&t);
+        c.factor[f] = s.at[k];
+        if (!rule_project(t.graph, t.rule, s.at[k]->ranks, &c, in, out))
+            continue;
+        ++*legal;
+        if (lowered_right(&t, s.at[k], in, out, &c))
+            continue;
+        fprintf(stderr, "wrong: %s with %s split %s by its lowering\n", sample->op, t.rule->factor[f].name, split_str(t.arena, s.at[k]));
+        right = false;
+    }
+    return right;
+}
+
 static int check_sample(const struct sample *sample, int unused)
 {
     struct trial t;
@@ -544,6 +658,9 @@ static int check_sample(const struct sample *sample, int unused)
     bool right = true;
     for (int f = 0; f < t.rule->nfactor; f++)
         right &= try_factor(&t, f);
+    for (int f = 0; f < t.rule->nfactor; f++)
+        if (t.rule->factor[f].flags & FACTOR_LOWERED)
+            right &= try_lowered(sample, f, &t.legal);
     right &= try_group(&t);
     right &= try_products(&t);
     right &= try_all_linear(&t);

@@ -168,6 +168,17 @@ static void write_castlike(struct graph *g, struct node *node)
     attr_set_int(node, "saturate", saturate);
 }
 
+/* The head size of a flat operand is told by the caches where no number of heads is given. */
+static void write_rotary(struct node *node)
+{
+    const struct type *x = &node->in[0]->type, *cache = &node->in[1]->type;
+    int64_t width, half;
+    if (x->rank != 3 || attr_int(node, "num_heads") != 0 || attr_int(node, "rotary_embedding_dim") != 0)
+        return;
+    if (dim_is_int(x->dim[2], &width) && dim_is_int(cache->dim[cache->rank - 1], &half) && half > 0 && half < INT32_MAX)
+        attr_set_int(node, "num_heads", width / (2 * half));
+}
+
 static void write_defaults(struct graph *g, struct node *node)
 {
     if (is_op(node, "Slice"))
@@ -178,6 +189,8 @@ static void write_defaults(struct graph *g, struct node *node)
         write_perm(g, node);
     else if (is_op(node, "Squeeze"))
         write_squeezed(g, node);
+    else if (is_op(node, "RotaryEmbedding"))
+        write_rotary(node);
     else if (is_op(node, "CastLike"))
         write_castlike(g, node);
     else if (is_op(node, "Reshape"))

@@ -5,55 +5,15 @@
 #include "op/op.h"
 #include "op/table.h"
 
-#include <string.h>
-
-#define MOST_SPATIAL (MAX_RANK - 2)
-
-struct window { int n; int64_t kernel[MOST_SPATIAL], stride[MOST_SPATIAL], dilation[MOST_SPATIAL], pad[2 * MOST_SPATIAL]; };
-
-/* An attribute of n positive (least: smallest allowed) numbers, or all of them `otherwise`. */
-static void window_attr(const struct graph *g, const struct node *node, const char *name, int n, int64_t least, int64_t otherwise,
-                        int64_t *out)
-{
-    const int64_t *at = NULL;
-    int count = attr_is_set(node, name) ? attr_ints(g, node, name, &at) : 0;
-    if (count != 0 && count != n)
-        fail("%s: attribute '%s' has %d entries, expected %d", node_where(g, node), name, count, n);
-    for (int i = 0; i < n; i++) {
-        out[i] = count ? at[i] : otherwise;
-        if (out[i] < least || out[i] > INT32_MAX)
-            fail("%s: attribute '%s' has an entry %lld, which is out of range", node_where(g, node), name, (long long)out[i]);
-    }
-}
-
 static struct window window_of(const struct graph *g, const struct node *node)
 {
     const struct type *w = op_operand(g, node, 1);
-    struct window win = {.n = w->rank - 2};
-    for (int i = 0; i < win.n; i++)
-        if (!dim_is_int(w->dim[2 + i], &win.kernel[i]) || win.kernel[i] < 1 || win.kernel[i] > INT32_MAX)
+    int64_t kernel[MOST_SPATIAL];
+    for (int i = 0; i < w->rank - 2; i++)
+        if (!dim_is_int(w->dim[2 + i], &kernel[i]))
             fail("%s: the window of weight '%s' must have known positive sizes but it is %s", node_where(g, node), node->in[1]->name,
                  type_str(g->arena, w));
-    window_attr(g, node, "strides", win.n, 1, 1, win.stride);
-    window_attr(g, node, "dilations", win.n, 1, 1, win.dilation);
-    window_attr(g, node, "pads", 2 * win.n, 0, 0, win.pad);
-    return win;
-}
-
-static const struct dim *slid(struct graph *g, const struct node *node, const struct window *win, int i, const struct dim *extent)
-{
-    struct alg *alg = g->alg;
-    const char *mode = attr_string(node, "auto_pad");
-    const struct dim *stride = dim_int(alg, win->stride[i]), *one = dim_int(alg, 1);
-    if (strcmp(mode, "SAME_UPPER") == 0 || strcmp(mode, "SAME_LOWER") == 0)
-        return dim_div(alg, dim_add(alg, extent, dim_int(alg, win->stride[i] - 1)), stride);
-    int64_t pads = strcmp(mode, "VALID") == 0 ? 0 : win->pad[i] + win->pad[win->n + i];
-    const struct dim *room = dim_add(alg, extent, dim_int(alg, pads - (win->kernel[i] - 1) * win->dilation[i] - 1));
-    int64_t least;
-    if (dim_is_int(room, &least) && least < 0 && !dim_equals(extent, 0))
-        fail("%s: the window is larger than spatial dimension %d of '%s', %s", node_where(g, node), i, node->in[0]->name,
-             type_str(g->arena, &node->in[0]->type));
-    return dim_add(alg, dim_div(alg, room, stride), one);
+    return window_read(g, node, w->rank - 2, kernel);
 }
 
 void infer_conv(struct graph *g, struct node *node)
@@ -73,7 +33,7 @@ void infer_conv(struct graph *g, struct node *node)
     struct window win = window_of(g, node);
     const struct dim *out[MAX_RANK] = {x->dim[0], w->dim[0]};
     for (int i = 0; i < win.n; i++)
-        out[2 + i] = slid(g, node, &win, i, x->dim[2 + i]);
+        out[2 + i] = window_result(g, node, &win, i, x->dim[2 + i]);
     op_result(g, node, 0, x->dtype, x->rank, out);
 }
 

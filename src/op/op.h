@@ -118,6 +118,13 @@ bool op_resolved(const struct node *);
 struct slice { int axis; const struct dim *start, *stop, *size; int64_t step; };
 /* The sliced axes of a Slice node; -1 when an operand is not known. */
 int op_slices(struct graph *, const struct node *, struct slice out[MAX_RANK]);
+/* ---- window.c: windows that slide over n spatial dimensions; partial: ceil_mode, a last place may reach over the end */
+#define MOST_SPATIAL (MAX_RANK - 2)
+struct window { int n; bool partial; int64_t kernel[MOST_SPATIAL], stride[MOST_SPATIAL], dilation[MOST_SPATIAL], pad[2 * MOST_SPATIAL]; };
+/* From attributes strides, dilations and pads; unfit ones are a failure. */
+struct window window_read(const struct graph *, const struct node *, int n, const int64_t *kernel);
+/* Places along spatial dimension i of this extent; auto_pad as the node has it. */
+const struct dim *window_result(struct graph *, const struct node *, const struct window *, int i, const struct dim *extent);
 /* Rewrites a typed node to canonical form: size operands whose content is known go into attributes or the output type (all of them or
  * none), axes are made nonnegative, defaults that depend on the rank are written out. */
 void op_canonical(struct graph *, struct node *);

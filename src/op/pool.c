@@ -1,0 +1,54 @@
+/* Pooling: (b c !h..) -> (b c !h'..); each channel on its own, spatial dimensions whole. Averages are linear. */
+#include "op/op.h"
+#include "op/table.h"
+
+void infer_pool(struct graph *g, struct node *node)
+{
+    op_need_rank(g, node, 0, 3, MAX_RANK);
+    const struct type *x = op_operand(g, node, 0);
+    const struct dim *dim[MAX_RANK] = {x->dim[0], x->dim[1]};
+    const int64_t *kernel = NULL;
+    int n = attr_is_set(node, "kernel_shape") ? attr_ints(g, node, "kernel_shape", &kernel) : 0;
+    if (n != x->rank - 2)
+        fail("%s: attribute 'kernel_shape' has %d entries, expected %d", node_where(g, node), n, x->rank - 2);
+    struct window win = window_read(g, node, n, kernel);
+    win.partial = attr_int(node, "ceil_mode") != 0;
+    for (int i = 0; i < n; i++)
+        dim[2 + i] = window_result(g, node, &win, i, x->dim[2 + i]);
+    op_result(g, node, 0, x->dtype, x->rank, dim);
+}
+
+void infer_globalpool(struct graph *g, struct node *node)
+{
+    op_need_rank(g, node, 0, 3, MAX_RANK);
+    const struct type *x = op_operand(g, node, 0);
+    const struct dim *dim[MAX_RANK];
+    for (int d = 0; d < x->rank; d++)
+        dim[d] = d < 2 ? x->dim[d] : dim_int(g->alg, 1);
+    op_result(g, node, 0, x->dtype, x->rank, dim);
+}
+
+struct rule *rule_maxpool(struct graph *g, const struct node *node)
+{
+    struct rule *r = rule_new(g, node);
+    const struct type *x = &node->in[0]->type, *y = &node->out[0]->type;
+    for (int d = 0; d < x->rank; d++) {
+        char name[12];
+        snprintf(name, sizeof name, "%c%d", d < 2 ? 'a' : 'h', d);
+        int f = rule_factor(g, r, name, x->dim[d], d < 2 ? 0 : FACTOR_WHOLE), to = f;
+        snprintf(name, sizeof name, "y%d", d);
+        if (d >= 2)
+            to = dim_equals(y->dim[d], 1) ? -1 : rule_factor(g, r, name, y->dim[d], FACTOR_WHOLE);
+        rule_put(g, &r->in[0], d, 0, f);
+        if (to >= 0)
+            rule_put(g, &r->out[0], d, 0, to);
+    }
+    return r;
+}
+
+struct rule *rule_averagepool(struct graph *g, const struct node *node)
+{
+    struct rule *r = rule_maxpool(g, node);
+    rule_linear(r, 1);
+    return r;
+}
