@@ -624,12 +624,13 @@ static bool lowered_right(struct trial *t, const struct split *s, struct placeme
     return result_right(t, 0, out[0], s->ranks, results);
 }
 
-static bool try_lowered(const struct sample *sample, int f, int *legal)
+static bool try_lowered(struct trial *count, int f)
 {
     bool right = true, more = true;
     for (int k = 0; more; k++) {
         struct trial t;
-        trial_start(&t, sample);
+        trial_start(&t, count->sample);
+        count->tried++;
         struct splits s = all_splits(&t, t.rule->factor[f].size);
         more = k + 1 < s.n;
         struct placement in[2], out[1];
@@ -637,10 +638,10 @@ static bool try_lowered(const struct sample *sample, int f, int *legal)
         c.factor[f] = s.at[k];
         if (!rule_project(t.graph, t.rule, s.at[k]->ranks, &c, in, out))
             continue;
-        ++*legal;
+        count->legal++;
         if (lowered_right(&t, s.at[k], in, out, &c))
             continue;
-        fprintf(stderr, "wrong: %s with %s split %s by its lowering\n", sample->op, t.rule->factor[f].name, split_str(t.arena, s.at[k]));
+        fprintf(stderr, "wrong: %s with %s split %s by its lowering\n", count->sample->op, t.rule->factor[f].name, split_str(t.arena, s.at[k]));
         right = false;
     }
     return right;
@@ -660,7 +661,7 @@ static int check_sample(const struct sample *sample, int unused)
         right &= try_factor(&t, f);
     for (int f = 0; f < t.rule->nfactor; f++)
         if (t.rule->factor[f].flags & FACTOR_LOWERED)
-            right &= try_lowered(sample, f, &t.legal);
+            right &= try_lowered(&t, f);
     right &= try_group(&t);
     right &= try_products(&t);
     right &= try_all_linear(&t);
