@@ -138,7 +138,12 @@ static void infer_round(struct graph *g, const bool *is_output)
     }
     for (int i = 0; i < g->nodes.n; i++) {
         struct node *node = g->nodes.at[i];
+        if (!op_is_taken(g, node->guard))
+            continue;
+        node->guard = NULL;
         op_infer(g, node);
+        if (op_resolve_if(g, node))
+            continue;
         if (!worth_running(g, node, is_output) || !op_evaluate(g, node))
             g->nodes.at[kept++] = node;
     }

@@ -274,6 +274,12 @@ static const struct dim *parse_choice(struct parser *p,
     return d && !take(p, ')') ? wrong(p, "a call is not closed by )") : d;
 }
 
+/* The name of a function, also with a capital, as sympy writes it. */
+static bool is_call(const char *start, size_t n, const char *name, const char *capital)
+{
+    return n == strlen(name) && (memcmp(start, name, n) == 0 || memcmp(start, capital, n) == 0);
+}
+
 static const struct dim *parse_name(struct parser *p)
 {
     const char *start = p->at;
@@ -283,7 +289,7 @@ static const struct dim *parse_name(struct parser *p)
     if (n == 0)
         return wrong(p, "a number, a name or ( is missing");
     if (*p->at == '(') {
-        bool min = n == 3 && memcmp(start, "min", 3) == 0, max = n == 3 && memcmp(start, "max", 3) == 0;
+        bool min = is_call(start, n, "min", "Min"), max = is_call(start, n, "max", "Max");
         if (!min && !max)
             return wrong(p, "a function is neither min nor max");
         p->at++;

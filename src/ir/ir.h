@@ -94,6 +94,9 @@ const struct op *op_find(const char *domain, const char *name);
 int op_count(void);
 const struct op *op_at(int index);
 
+/* ---- branches: a node that came from a branch of an If, until the shapes pass knows the condition and keeps or drops it ---- */
+struct guard { struct value *condition; bool when; const char *node; const struct guard *outer; };   /* node: name of the If */
+
 /* ---- nodes ------------------------------------------------------------------------------------------------------------ */
 struct node {
     const struct op *op;             /* NULL: no row; optype and domain tell */
@@ -103,6 +106,7 @@ struct node {
     struct value **in;               /* NULL where an optional input is absent; positions are kept */
     struct value **out;              /* likewise; trailing absent ones are cut */
     struct attr *attr;               /* in the order of the op's row (all present), or as found when op is NULL */
+    const struct guard *guard;       /* NULL: outside of branches, and after the shapes pass */
     int opset;                       /* opset of its domain at load (ops without a row keep it) */
     void *strategy;                  /* chosen by choose; struct strategy of plan/plan.h */
 };

@@ -88,6 +88,7 @@ static void copy_result(struct import *im, struct scope *caller, const char *nam
     struct node *node = graph_node(im->graph, op_find("", "Identity"), label, 1, &from, 1);
     node_output(im->graph, node, 0, scope_define(im, caller, name, where));
     node->opset = FORM_OPSET;
+    node->guard = im->guard;
     graph_append(im->graph, node);
 }
 

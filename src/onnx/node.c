@@ -192,6 +192,7 @@ void import_plain(struct import *im, struct scope *scope, const Onnx__NodeProto 
     node->domain = arena_strdup(im->arena, domain);
     node->name = unique_node_name(im, scope, from);
     node->opset = opset;
+    node->guard = im->guard;
     if (node->op) decode_attributes(im, from, node);
     else raw_attributes(im, scope, from, node);
     read_operands(im, scope, from, node, where);
@@ -217,6 +218,10 @@ void import_node(struct import *im, struct scope *scope, const Onnx__NodeProto *
     Onnx__NodeProto *node = resolve_attributes(im, scope, from);
     if (function) {
         inline_call(im, scope, node, function);
+        return;
+    }
+    if (!*domain && !strcmp(from->op_type, "If")) {
+        import_if(im, scope, node);
         return;
     }
     int opset = scope_opset(im, scope, domain, node_label(im, from));

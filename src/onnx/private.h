@@ -50,7 +50,10 @@ struct scope {
     size_t nargument;
     Onnx__AttributeProto **argument;             /* the call's attributes and the function's defaults */
     const struct scope *caller;
+    struct scope *outer;             /* of a branch: where names it does not define are looked up; else NULL */
 };
+/* The name will be defined by this scope. */
+void scope_announce(struct import *, struct scope *, const char *name);
 struct value *scope_read(struct import *, struct scope *, const char *name, const char *reader);
 /* Twice is a failure. */
 struct value *scope_define(struct import *, struct scope *, const char *name, const char *definer);
@@ -82,6 +85,7 @@ struct import {
     struct text_key *node_names;
     struct text_key *files;          /* location -> struct external_file */
     int fresh, inlined;
+    const struct guard *guard;       /* of the branch being imported; NULL: none */
 };
 const void *keyed_find(const struct text_key *, const char *text);
 void keyed_add(struct arena *, struct text_key **, const char *text, const void *item);
@@ -104,6 +108,9 @@ const Onnx__FunctionProto *function_find(const struct import *, const Onnx__Node
 void inline_call(struct import *, struct scope *, const Onnx__NodeProto *, const Onnx__FunctionProto *);
 /* A shallow copy whose attributes hold no reference. */
 Onnx__NodeProto *resolve_attributes(struct import *, const struct scope *, const Onnx__NodeProto *);
+
+/* ---- branch.c --------------------------------------------------------------------------------------------------------------------------- */
+void import_if(struct import *, struct scope *, const Onnx__NodeProto *);
 
 /* ---- upgrade.c ------------------------------------------------------------------------------------------------------------------------- */
 /* Changes node in place and may import helper nodes; a form that can't be upgraded is a failure. */

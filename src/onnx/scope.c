@@ -41,8 +41,14 @@ static struct name *get(struct import *im, struct scope *scope, const char *text
     return name;
 }
 
+void scope_announce(struct import *im, struct scope *scope, const char *text)
+{
+    if (!find(scope, text)) add(im, scope, text);
+}
+
 struct value *scope_read(struct import *im, struct scope *scope, const char *text, const char *reader)
 {
+    while (scope->outer && !find(scope, text)) scope = scope->outer;
     struct name *name = get(im, scope, text);
     if (!name->reader) name->reader = reader;
     return name->value;
@@ -79,6 +85,7 @@ bool scope_knows(const struct scope *scope, const char *text)
 
 struct value *scope_find(const struct scope *scope, const char *text)
 {
+    while (scope->outer && !find(scope, text)) scope = scope->outer;
     struct name *name = find(scope, text);
     return name && name->defined ? name->value : NULL;
 }

@@ -38,10 +38,20 @@ struct node *op_node(struct graph *g, const char *domain, const char *name, cons
     return node;
 }
 
+/* Declared types are all there is for a node without a row; equations hold for them too. */
+static void rewrite_declared(struct graph *g, struct node *node)
+{
+    for (int i = 0; i < node->nout; i++)
+        for (int d = 0; node->out[i] && d < node->out[i]->type.rank; d++)
+            node->out[i]->type.dim[d] = dim_rewrite(g->alg, node->out[i]->type.dim[d]);
+}
+
 void op_infer(struct graph *g, struct node *node)
 {
-    if (!node->op)
+    if (!node->op) {
+        rewrite_declared(g, node);
         return;
+    }
     for (int i = 0; i < node->nout; i++)
         if (node->out[i] && !node->out[i]->constant)
             node->out[i]->dims = NULL;

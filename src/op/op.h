@@ -134,6 +134,12 @@ bool op_evaluate(struct graph *, struct node *);
 /* The constant made of integer shape information; its dtype and rank are the value's. NULL when an entry is symbolic. */
 struct constant *op_dims_constant(struct graph *, const struct value *);
 
+/* ---- branch.c: branches of an If, until the shapes pass has chosen -------------------------------------------------------------- */
+/* Whether a node under this guard runs; a condition that is not known is a failure. Without a guard every node does. */
+bool op_is_taken(struct graph *, const struct guard *);
+/* Puts the results of the taken branch in place of those of a typed tpc::If, which the caller then drops; false: another node. */
+bool op_resolve_if(struct graph *, const struct node *);
+
 /* ---- node-making helpers for passes and lowerings (build.c): infer the result, append to the graph's pending list -------- */
 /* A node with one output, typed by its op's inference; not inserted. Where an attribute without default is still to be set, or the
  * output type is to be given (Reshape, Expand), the caller does that and calls op_infer. */
