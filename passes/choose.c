@@ -10,17 +10,17 @@ static const char *why_whole(const struct space *s, int i)
     if (!s->g->nodes.at[i]->op)
         return "no rule for this op";
     if (!s->rule[i])
-        return "its op is computed whole";
+        return "no rule for this form of the op";
     return NULL;
 }
 
-/* Nodes without a rule run on every rank; say so once per op. */
+/* Nodes without a rule run on every rank; shape information that is made as data always does. */
 static void note_whole(struct compile *c, struct space *s)
 {
     for (int i = 0; i < s->g->nodes.n; i++) {
         const struct node *n = s->g->nodes.at[i];
         const char *why = why_whole(s, i);
-        if (why && !n->op)
+        if (why && !(n->op && (n->op->flags & OP_INTERNAL)))
             VEC_PUSH(c->arena, &c->plan->whole, arena_printf(c->arena, "%s (%s): %s", n->name, n->optype, why));
     }
 }
