@@ -230,13 +230,14 @@ int main(int argc, char **argv)
         list_ops();
     if (o.print)
         print_file(a, o.print);
-    if (plain.text.n == 0 && (o.list_passes || o.list_ops || o.print))
-        return 0;
-    if (plain.text.n != 1)
+    bool asked = o.list_passes || o.list_ops || o.print;
+    if (plain.text.n != 1 && !(asked && plain.text.n == 0))
         fail_usage("expected one model, found %d: --help shows the usage", plain.text.n);
-    check_report(o.report);
-    set_plan_options(a, &o, plain.text.at[0]);
-    compile(a, &o);
+    if (plain.text.n) {
+        check_report(o.report);
+        set_plan_options(a, &o, plain.text.at[0]);
+        compile(a, &o);
+    }
     arena_free(a);
     return 0;
 }

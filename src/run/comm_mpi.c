@@ -5,6 +5,7 @@
 #ifdef HAVE_CONFIG_H
 #include "config.h"
 #endif
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -148,15 +149,23 @@ struct comm *comm_mpi(int *argc, char ***argv)
     return &w->comm;
 }
 
+static char library[MPI_MAX_LIBRARY_VERSION_STRING];
+static pthread_once_t library_asked = PTHREAD_ONCE_INIT;
+
+/* The first line of what the library says of itself. */
+static void ask_library(void)
+{
+    int n = 0;
+    MPI_Get_library_version(library, &n);
+    library[strcspn(library, "\n")] = '\0';
+    for (char *c = library; *c; c++)
+        if (*c == '\t') *c = ' ';
+}
+
 const char *comm_mpi_library(void)
 {
-    static char text[MPI_MAX_LIBRARY_VERSION_STRING];
-    int n = 0;
-    MPI_Get_library_version(text, &n);
-    text[strcspn(text, "\n")] = '\0';
-    for (char *c = text; *c; c++)
-        if (*c == '\t') *c = ' ';
-    return text;
+    pthread_once(&library_asked, ask_library);
+    return library;
 }
 
 #else

@@ -180,6 +180,7 @@ START_TEST(equation_replaces_the_composite_name)
     ck_assert_int_eq(alg_equate(alg, total, sum, "x"), EQ_ADDED);
     ck_assert_ptr_eq(D("2*total"), D("2*past + 2*seq"));
     ck_assert_ptr_eq(dim_rewrite(alg, total), sum);
+    teardown();
     setup();
     sum = D("past + seq");
     total = D("total");
@@ -303,12 +304,11 @@ static void check_tree(const struct tree *t)
 START_TEST(random_expressions)
 {
     for (int i = 0; i < 600; i++) {
+        teardown();
         setup();
         seed = (unsigned)i * 7919u + 1u;
         check_tree(grow(1 + pick(4)));
-        teardown();
     }
-    setup();
 }
 END_TEST
 
@@ -316,6 +316,7 @@ END_TEST
 START_TEST(random_equations)
 {
     for (int i = 0; i < 1500; i++) {
+        teardown();
         setup();
         seed = (unsigned)i * 104729u + 5u;
         struct tree *left = grow(1 + pick(2)), *right = grow(pick(2)), *t = grow(3);
@@ -334,9 +335,7 @@ START_TEST(random_equations)
             ck_assert_msg(found == value_of(t, &b), "case %d: %s", i, dim_str(arena, d));
             ck_assert_msg(d->lo <= found && found <= d->hi, "case %d: %s", i, dim_str(arena, d));
         }
-        teardown();
     }
-    setup();
 }
 END_TEST
 
