@@ -225,7 +225,7 @@ static struct value *as_data(struct data_uses *u, const struct value *v)
 
 static bool is_shape_arithmetic(const struct value *v)
 {
-    return v->dims && v->producer && strcmp(v->producer->optype, "Dims") != 0;
+    return v->dims && v->type.rank <= 1 && v->producer && strcmp(v->producer->optype, "Dims") != 0;
 }
 
 /* An output keeps its name and is a node of its own. */

@@ -129,7 +129,7 @@ static bool carries_dims(enum dtype dtype)
 
 const struct dims_value *op_dims(struct graph *g, struct value *value)
 {
-    if (!value)
+    if (!value || value->type.rank > 1)
         return NULL;
     if (value->dims || !value->constant)
         return value->dims;
@@ -144,6 +144,11 @@ const struct dims_value *op_dims(struct graph *g, struct value *value)
         dims->at[i] = dim_int(g->alg, constant_int(c, value->name, i));
     value->dims = dims;
     return dims;
+}
+
+const struct dims_value *op_entries(struct graph *g, struct value *value)
+{
+    return value && value->type.rank == 2 ? value->dims : op_dims(g, value);
 }
 
 const struct dim **op_set_dims(struct graph *g, struct node *node, int n)

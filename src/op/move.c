@@ -46,9 +46,23 @@ void infer_transpose(struct graph *g, struct node *node)
     op_result(g, node, 0, data->dtype, data->rank, dim);
 }
 
+/* Entries of a table, turned. */
 void value_transpose(struct graph *g, struct node *node)
 {
-    value_identity(g, node);
+    const struct dims_value *from = op_entries(g, node->in[0]);
+    const struct type *x = &node->in[0]->type;
+    int perm[MAX_RANK];
+    int64_t rows, columns;
+    permutation(g, node, x->rank, perm);
+    if (x->rank < 2 || perm[0] == 0) {
+        value_identity(g, node);
+        return;
+    }
+    if (!from || !dim_is_int(x->dim[0], &rows) || !dim_is_int(x->dim[1], &columns) || rows * columns != from->n)
+        return;
+    const struct dim **at = op_set_dims(g, node, from->n);
+    for (int64_t i = 0; i < from->n; i++)
+        at[i] = from->at[i % rows * columns + i / rows];
 }
 
 struct rule *rule_transpose(struct graph *g, const struct node *node)

@@ -101,6 +101,9 @@ void op_need_rank(const struct graph *, const struct node *, int i, int least, i
 int op_axis(const struct graph *, const struct node *, int64_t axis, int rank);
 /* Shape information of a value: its dims, or those of a small integer or boolean constant (remembered); NULL when there is none. */
 const struct dims_value *op_dims(struct graph *, struct value *);
+/* The same of a value of up to 2 dimensions, row by row: pads of one exporter are a table of pairs that is turned around. Only ops that
+ * move elements read and make such tables. */
+const struct dims_value *op_entries(struct graph *, struct value *);
 /* Gives output 0 of the node its shape information: room for n expressions, to be filled. */
 const struct dim **op_set_dims(struct graph *, struct node *, int n);
 /* The expressions that say sizes: of shape operand i when the node still has it, else of the folded DIMS attribute. Returns the

@@ -70,8 +70,8 @@ void value_size(struct graph *g, struct node *node)
 /* The same entries under another shape. */
 void value_identity(struct graph *g, struct node *node)
 {
-    const struct dims_value *from = op_dims(g, node->in[0]);
-    if (!from || node->out[0]->type.rank > 1)
+    const struct dims_value *from = op_entries(g, node->in[0]);
+    if (!from || node->out[0]->type.rank > 2)
         return;
     const struct dim **at = op_set_dims(g, node, from->n);
     for (int i = 0; i < from->n; i++)

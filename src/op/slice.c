@@ -106,23 +106,41 @@ void infer_slice(struct graph *g, struct node *node)
     op_result(g, node, 0, out.dtype, out.rank, out.dim);
 }
 
+/* Where entry i of the result comes from: bounds per dimension of a vector or table. */
+struct bounds { int64_t start[2], step[2], from[2], size[2]; };
+
+static bool read_bounds(struct graph *g, const struct node *node, struct bounds *b)
+{
+    const struct type *x = &node->in[0]->type, *y = &node->out[0]->type;
+    struct slice slice[MAX_RANK];
+    int n = op_slices(g, node, slice);
+    if (n < 0 || x->rank < 1 || x->rank > 2)
+        return false;
+    *b = (struct bounds){.step = {1, 1}, .from = {1, 1}, .size = {1, 1}};
+    for (int d = 0; d < x->rank; d++)
+        if (!dim_is_int(x->dim[d], &b->from[d + 2 - x->rank]) || !dim_is_int(y->dim[d], &b->size[d + 2 - x->rank]))
+            return false;
+    for (int i = 0; i < n; i++) {
+        int d = slice[i].axis + 2 - x->rank;
+        if (!slice[i].start || !dim_is_int(slice[i].start, &b->start[d]))
+            return false;
+        b->step[d] = slice[i].step;
+    }
+    return true;
+}
+
 void value_slice(struct graph *g, struct node *node)
 {
-    const struct dims_value *from = op_dims(g, node->in[0]);
-    struct slice slice[MAX_RANK];
-    int64_t start, size;
-    if (!from || node->out[0]->type.rank != 1)
+    const struct dims_value *from = op_entries(g, node->in[0]);
+    struct bounds b;
+    if (!from || !read_bounds(g, node, &b) || b.from[0] * b.from[1] != from->n)
         return;
-    int n = op_slices(g, node, slice);
-    if (n == 0) {
-        value_identity(g, node);
-        return;
-    }
-    if (n != 1 || !slice[0].start || !dim_is_int(slice[0].start, &start) || !dim_is_int(slice[0].size, &size))
-        return;
+    int64_t size = b.size[0] * b.size[1];
     const struct dim **at = op_set_dims(g, node, (int)size);
-    for (int64_t i = 0; i < size; i++)
-        at[i] = from->at[start + i * slice[0].step];
+    for (int64_t i = 0; i < size; i++) {
+        int64_t row = b.start[0] + i / b.size[1] * b.step[0], column = b.start[1] + i % b.size[1] * b.step[1];
+        at[i] = from->at[row * b.from[1] + column];
+    }
 }
 
 /* ---- rule: each sliced axis is [cut | kept | cut] ----------------------------------------------------------------------------- */
