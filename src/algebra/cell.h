@@ -42,6 +42,9 @@ struct alg {
     VEC(const struct dim *) nonnegative;    /* expressions that equations tell to be >= 0 */
     struct split_cell *splits;
     int split_count;
+    VEC(int64_t) split_key;         /* of the split that is looked up */
+    VEC(struct pattern_room *) rooms;       /* split.c: patterns under construction, the first rooms_used */
+    int rooms_used;
 };
 
 /* ---- alg.c ---- */

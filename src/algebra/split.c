@@ -14,16 +14,35 @@ enum { MAX_RANKS = 1 << 16, MAX_INTERVALS = 1 << 20 };
 
 struct split_cell { struct split s; UT_hash_handle hh; int64_t key[]; };
 
-/* A pattern while it is built. */
+/* A pattern while it is built. Most turn out to be known: their rooms are used again by the next split. */
 struct held { VEC(struct interval) list; };
 struct pattern { struct arena *arena; int ranks; int64_t n; struct held *rank; };
+struct pattern_room { int ranks; struct held *rank; };
 
 /* ---- patterns ---- */
+
+/* No pattern is in use any more: a split is made, or about to be. */
+static void patterns_done(struct alg *alg)
+{
+    alg->rooms_used = 0;
+}
+
+static struct pattern_room *room_take(struct alg *alg)
+{
+    if (alg->rooms_used == alg->rooms.n)
+        VEC_PUSH(alg->arena, &alg->rooms, NEW(alg->arena, struct pattern_room));
+    return alg->rooms.at[alg->rooms_used++];
+}
 
 static struct pattern pattern_new(struct alg *alg, int ranks, int64_t n)
 {
     require(ranks >= 1 && ranks <= MAX_RANKS && n >= 0);
-    return (struct pattern){alg->arena, ranks, n, NEWN(alg->arena, struct held, ranks)};
+    struct pattern_room *room = room_take(alg);
+    if (room->ranks < ranks)
+        *room = (struct pattern_room){ranks, NEWN(alg->arena, struct held, ranks)};
+    for (int r = 0; r < ranks; r++)
+        room->rank[r].list.n = 0;
+    return (struct pattern){alg->arena, ranks, n, room->rank};
 }
 
 /* Appends to what the rank holds, joined to the last interval where it adjoins that. */
@@ -115,38 +134,37 @@ static bool pattern_whole(const struct pattern *p)
 
 /* ---- interning ---- */
 
-struct key { VEC(int64_t) word; };
-
-static void key_put(struct alg *alg, struct key *key, int64_t word)
+static void key_put(struct alg *alg, int64_t word)
 {
-    VEC_PUSH(alg->arena, &key->word, word);
+    VEC_PUSH(alg->arena, &alg->split_key, word);
 }
 
-static struct split_cell *split_find(struct alg *alg, const struct key *key)
+static struct split_cell *split_find(struct alg *alg)
 {
     struct split_cell *found;
-    HASH_FIND(hh, alg->splits, key->word.at, (size_t)key->word.n * sizeof *key->word.at, found);
+    HASH_FIND(hh, alg->splits, alg->split_key.at, (size_t)alg->split_key.n * sizeof *alg->split_key.at, found);
     return found;
 }
 
-static struct split_cell *split_new(struct alg *alg, const struct key *key, const struct split *s)
+static struct split_cell *split_new(struct alg *alg, const struct split *s)
 {
-    size_t bytes = (size_t)key->word.n * sizeof *key->word.at;
+    size_t bytes = (size_t)alg->split_key.n * sizeof *alg->split_key.at;
     struct split_cell *c = arena_alloc(alg->arena, sizeof *c + bytes);
-    memcpy(c->key, key->word.at, bytes);
+    memcpy(c->key, alg->split_key.at, bytes);
     c->s = *s;
     c->s.id = alg->split_count++;
     HASH_ADD_KEYPTR(hh, alg->splits, c->key, bytes, c);
     return c;
 }
 
-static void key_start(struct alg *alg, struct key *key, const struct split *s)
+static void key_start(struct alg *alg, const struct split *s)
 {
-    key_put(alg, key, s->ranks);
-    key_put(alg, key, s->balanced);
-    key_put(alg, key, s->outer->id);
-    key_put(alg, key, s->n->id);
-    key_put(alg, key, s->inner->id);
+    alg->split_key.n = 0;
+    key_put(alg, s->ranks);
+    key_put(alg, s->balanced);
+    key_put(alg, s->outer->id);
+    key_put(alg, s->n->id);
+    key_put(alg, s->inner->id);
 }
 
 static int by_lo(const void *a, const void *b)
@@ -175,31 +193,42 @@ static void find_coverage(struct alg *alg, const struct pattern *p, struct split
     s->partition = s->partition && s->cover;
 }
 
-static const struct split *listed(struct alg *alg, const struct dim *outer, const struct pattern *p, const struct dim *inner)
+static const struct interval *intervals_copy(struct alg *alg, const struct held *h)
 {
-    struct split s = {.ranks = p->ranks, .outer = outer, .n = dim_int(alg, p->n), .inner = inner, .whole = pattern_whole(p)};
-    struct key key = {0};
-    key_start(alg, &key, &s);
-    for (int r = 0; r < p->ranks; r++) {
-        key_put(alg, &key, p->rank[r].list.n);
-        for (int i = 0; i < p->rank[r].list.n; i++) {
-            key_put(alg, &key, p->rank[r].list.at[i].lo);
-            key_put(alg, &key, p->rank[r].list.at[i].hi);
-        }
-    }
-    struct split_cell *c = split_find(alg, &key);
-    if (c)
-        return &c->s;
+    struct interval *copy = NEWN(alg->arena, struct interval, h->list.n);
+    if (h->list.n)
+        memcpy(copy, h->list.at, (size_t)h->list.n * sizeof *copy);
+    return copy;
+}
+
+static const struct split *listed_new(struct alg *alg, const struct pattern *p, struct split *s)
+{
     int *count = NEWN(alg->arena, int, p->ranks);
     const struct interval **list = NEWN(alg->arena, const struct interval *, p->ranks);
     for (int r = 0; r < p->ranks; r++) {
         count[r] = p->rank[r].list.n;
-        list[r] = p->rank[r].list.at;
+        list[r] = intervals_copy(alg, &p->rank[r]);
     }
-    s.count = count;
-    s.list = list;
-    find_coverage(alg, p, &s);
-    return &split_new(alg, &key, &s)->s;
+    s->count = count;
+    s->list = list;
+    find_coverage(alg, p, s);
+    return &split_new(alg, s)->s;
+}
+
+static const struct split *listed(struct alg *alg, const struct dim *outer, const struct pattern *p, const struct dim *inner)
+{
+    struct split s = {.ranks = p->ranks, .outer = outer, .n = dim_int(alg, p->n), .inner = inner, .whole = pattern_whole(p)};
+    key_start(alg, &s);
+    for (int r = 0; r < p->ranks; r++) {
+        key_put(alg, p->rank[r].list.n);
+        for (int i = 0; i < p->rank[r].list.n; i++) {
+            key_put(alg, p->rank[r].list.at[i].lo);
+            key_put(alg, p->rank[r].list.at[i].hi);
+        }
+    }
+    struct split_cell *c = split_find(alg);
+    patterns_done(alg);
+    return c ? &c->s : listed_new(alg, p, &s);
 }
 
 /* k * rest = d with k the greatest integer factor. */
@@ -230,12 +259,11 @@ static const struct split *balanced(struct alg *alg, int ranks, const struct dim
 {
     struct split s = {.ranks = ranks, .balanced = true, .outer = dim_fresh(alg, outer), .n = n, .inner = dim_fresh(alg, inner),
                       .partition = true, .cover = true};
-    struct key key = {0};
     if (dim_equals(s.outer, 0) || dim_equals(s.inner, 0))
         return split_whole(alg, ranks, dim_int(alg, 0));
-    key_start(alg, &key, &s);
-    struct split_cell *c = split_find(alg, &key);
-    return c ? &c->s : &split_new(alg, &key, &s)->s;
+    key_start(alg, &s);
+    struct split_cell *c = split_find(alg);
+    return c ? &c->s : &split_new(alg, &s)->s;
 }
 
 /* ---- making splits ---- */
@@ -287,6 +315,7 @@ const struct split *split_scale(struct alg *alg, const struct split *s, const st
     const struct dim *n = dim_fresh(alg, s->n);
     if (s->balanced && n->kind != DIM_INT)
         return balanced(alg, s->ranks, reps, n, unit);
+    patterns_done(alg);
     struct pattern p = pattern_of(alg, s->balanced ? split_even(alg, s->ranks, n) : s);
     return make(alg, reps, &p, unit);
 }
@@ -346,6 +375,7 @@ const struct split *split_divide(struct alg *alg, const struct split *s, const s
     int64_t times = 1, scale = 1;
     if (dim_equals(outer, 0) || dim_equals(inner, 0))
         return NULL;
+    patterns_done(alg);
     if (s->whole)
         return divide_whole(alg, s, outer, inner);
     if (!s->balanced) {
@@ -420,6 +450,7 @@ const struct split *split_rescale(struct alg *alg, const struct split *s, int64_
     int64_t lo, hi;
     if (size < 0)
         return NULL;
+    patterns_done(alg);
     if (s->whole && !dim_equals(s->n, 0))
         return split_whole(alg, s->ranks, dim_int(alg, size));
     if (!is_plain_list(s) || s->n->k == 0)

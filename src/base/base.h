@@ -7,7 +7,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
-/* ---- arena.c: memory that dies together; blocks are zeroed and 64-byte aligned ------------------------------- */
+/* ---- arena.c: memory that dies together; blocks are zeroed, and aligned to 64 bytes if as large, else to 16 ------- */
 struct arena;
 struct arena *arena_new(void);
 void arena_free(struct arena *);

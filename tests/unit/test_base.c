@@ -13,7 +13,7 @@ START_TEST(arena_blocks_are_zeroed_and_aligned)
     struct arena *a = arena_new();
     for (size_t n = 0; n < 5000; n += 37) {
         unsigned char *p = arena_alloc(a, n);
-        ck_assert_uint_eq((uintptr_t)p % 64, 0);
+        ck_assert_uint_eq((uintptr_t)p % (n < 64 ? 16 : 64), 0);
         for (size_t i = 0; i < n; i++)
             ck_assert_uint_eq(p[i], 0);
         memset(p, 0xff, n);
