@@ -7,8 +7,9 @@
 
 static const char *why_whole(const struct space *s, int i)
 {
-    if (!s->g->nodes.at[i]->op)
-        return "no rule for this op";
+    const struct node *n = s->g->nodes.at[i];
+    if (!n->op)
+        return op_find(n->domain, n->optype) ? "it reads a value of unknown type" : "no rule for this op";
     if (!s->rule[i])
         return "no rule for this form of the op";
     return NULL;

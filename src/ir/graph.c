@@ -134,6 +134,14 @@ static int default_opset(const struct graph *g, const struct op *op)
     return *op->domain ? op->since : g->opset;
 }
 
+bool operands_untyped(int nin, struct value *const *in)
+{
+    for (int i = 0; i < nin; i++)
+        if (in[i] && in[i]->type.dtype == DT_NONE && in[i]->producer && !in[i]->producer->op)
+            return true;
+    return false;
+}
+
 struct node *graph_node(struct graph *g, const struct op *op, const char *name, int nin, struct value *const *in, int nout)
 {
     require(op && nin >= 0 && nout >= 0);

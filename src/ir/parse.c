@@ -409,7 +409,7 @@ static void check_arity(struct parser *p, const struct op *op, const struct oper
 static struct node *make_node(struct parser *p, char *domain, char *optype, const struct operands *in, int nout)
 {
     const struct op *op = op_find(domain, optype);
-    if (!op)
+    if (!op || operands_untyped(in->list.n, in->list.at))
         return rowless_node(p->g, domain, optype, in, nout);
     check_arity(p, op, in, nout);
     return graph_node(p->g, op, NULL, in->list.n, in->list.at, nout);

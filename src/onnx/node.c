@@ -193,9 +193,10 @@ void import_plain(struct import *im, struct scope *scope, const Onnx__NodeProto 
     node->name = unique_node_name(im, scope, from);
     node->opset = opset;
     node->guard = im->guard;
+    read_operands(im, scope, from, node, where);
+    if (operands_untyped(node->nin, node->in)) node->op = NULL;
     if (node->op) decode_attributes(im, from, node);
     else raw_attributes(im, scope, from, node);
-    read_operands(im, scope, from, node, where);
     define_results(im, scope, from, node, where);
     graph_append(im->graph, node);
 }
