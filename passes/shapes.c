@@ -263,22 +263,13 @@ static void replace_operands(struct data_uses *u, int nvalues)
     }
 }
 
-static void insert_first(struct graph *g, int n, struct node *const *nodes)
-{
-    for (int i = 0; i < n; i++)
-        VEC_PUSH(g->arena, &g->nodes, nodes[i]);
-    memmove(g->nodes.at + n, g->nodes.at, (size_t)(g->nodes.n - n) * sizeof *g->nodes.at);
-    for (int i = 0; i < n; i++)
-        g->nodes.at[i] = nodes[i];
-}
-
 static void shape_data(struct graph *g)
 {
     struct data_uses u = {.g = g, .table = NULL, .nodes = {NULL, 0, 0}};
     replace_outputs(&u);
     u.needed = mark_outputs(g);
     replace_operands(&u, g->values.n);
-    insert_first(g, u.nodes.n, u.nodes.at);
+    graph_insert_before_use(g, u.nodes.n, u.nodes.at);
     HASH_CLEAR(hh, u.table);
 }
 

@@ -185,6 +185,29 @@ void graph_insert(struct graph *g, int at, struct node *n)
     g->nodes.at[at] = n;
 }
 
+void graph_insert_before_use(struct graph *g, int n, struct node *const *made)
+{
+    struct { struct node **at; int n, cap; } all = {NULL, 0, 0};
+    bool *waits = NEWN(g->arena, bool, g->values.n + 1);
+    for (int i = 0; i < n; i++)
+        waits[made[i]->out[0]->id] = true;
+    for (int i = 0; i < g->nodes.n; i++) {
+        struct node *node = g->nodes.at[i];
+        for (int k = 0; k < node->nin; k++)
+            if (node->in[k] && waits[node->in[k]->id]) {
+                waits[node->in[k]->id] = false;
+                VEC_PUSH(g->arena, &all, node->in[k]->producer);
+            }
+        VEC_PUSH(g->arena, &all, node);
+    }
+    for (int i = 0; i < n; i++)
+        if (waits[made[i]->out[0]->id])
+            VEC_PUSH(g->arena, &all, made[i]);
+    g->nodes.at = all.at;
+    g->nodes.n = all.n;
+    g->nodes.cap = all.cap;
+}
+
 /* ---- replacing --------------------------------------------------------------------------------------------------------- */
 
 static bool is_among(const struct value *v, struct value *const *at, int n)

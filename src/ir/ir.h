@@ -149,6 +149,8 @@ void node_output(struct graph *, struct node *, int index, struct value *);
 void graph_append(struct graph *, struct node *);
 /* Insert before position at in g->nodes. */
 void graph_insert(struct graph *, int at, struct node *);
+/* Inserts nodes with one result each before the first node that reads it, or at the end. */
+void graph_insert_before_use(struct graph *, int n, struct node *const *);
 /* to takes the name of from, which is then called that with the suffix: a graph output that moves to another value keeps its name. */
 void graph_hand_name(struct graph *, struct value *from, struct value *to, const char *suffix);
 struct value *graph_find(const struct graph *, const char *name);

@@ -197,9 +197,19 @@ static void write_defaults(struct graph *g, struct node *node)
         attr_set_int(node, "allowzero", 0);      /* how to read an operand that is gone */
 }
 
+/* A -1 that no expression stands for: only the operand and the data together tell the size. */
+static bool reshape_open(struct graph *g, const struct node *node)
+{
+    const struct type *out = &node->out[0]->type;
+    for (int d = 0; d < out->rank; d++)
+        if (out->dim[d] == op_unknown_dim(g, node, 0, d))
+            return true;
+    return false;
+}
+
 void op_canonical(struct graph *g, struct node *node)
 {
-    if (!node->op || !all_known(g, node) || (is_op(node, "Slice") && !slice_known(g, node)))
+    if (!node->op || !all_known(g, node) || (is_op(node, "Slice") && !slice_known(g, node)) || (is_op(node, "Reshape") && reshape_open(g, node)))
         return;
     fold_operands(g, node);
     write_axes(g, node);

@@ -48,6 +48,15 @@ static struct node *clone(struct session *s, struct graph *g, const struct step 
     return n;
 }
 
+/* The size may be wanted by its name later: in a shape that is made of it. */
+static void bind_size(struct session *s, const struct dim *d, int64_t size)
+{
+    if (d->kind == DIM_SYM && !bindings_get(&s->bind, d->name))
+        VEC_PUSH(s->arena, &s->bind.list, ((struct binding){d->name, size}));
+    else if (d->kind == DIM_SYM)
+        bindings_set(s->arena, &s->bind, d->name, size);
+}
+
 static void take_type(struct session *s, const struct value *v, const struct value *inferred)
 {
     struct tensor *t = &s->tensor[v->id];
@@ -55,12 +64,32 @@ static void take_type(struct session *s, const struct value *v, const struct val
     for (int k = 0; k < t->rank; k++)
         if (!dim_is_int(inferred->type.dim[k], &t->dim[k]) || t->dim[k] < 0)
             fail("%s: the size of '%s' can't be told from the operands of its node", s->sig.path, v->name);
+    for (int k = 0; k < t->rank; k++) bind_size(s, v->type.dim[k], t->dim[k]);
     t->data = arena_alloc(s->run, tensor_bytes(t) + 1);
+}
+
+/* Sizes that follow from those of earlier late results. */
+static bool follows(struct session *s, const struct value *v)
+{
+    struct tensor *t = &s->tensor[v->id];
+    *t = (struct tensor){.dtype = v->type.dtype, .rank = v->type.rank};
+    for (int k = 0; k < t->rank; k++)
+        if (!dim_eval(v->type.dim[k], &s->bind, &t->dim[k]) || t->dim[k] < 0) return false;
+    t->data = arena_alloc(s->run, tensor_bytes(t) + 1);
+    return true;
+}
+
+static bool all_follow(struct session *s, const struct node *n)
+{
+    for (int k = 0; k < n->nout; k++)
+        if (n->out[k] && !follows(s, n->out[k])) return false;
+    return true;
 }
 
 void late_results(struct session *s, struct step *step)
 {
     if (!s->run) s->run = arena_new();
+    if (op_resolved(step->node) && all_follow(s, step->node)) return;
     struct alg *alg = alg_new(s->run);
     struct graph *g = graph_new(s->run, alg, "late");
     g->path = s->graph->path;
