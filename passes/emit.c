@@ -147,16 +147,28 @@ static int ranges_of(void *data, const struct value *v, const struct range **out
     return n;
 }
 
-static void save_rank(const struct compile *c, struct graph *g, const char *dir)
+static void save_rank(const struct compile *c, struct graph *g, const char *dir, struct progress *progress)
 {
     struct stream s = {arena_new(), g->rank};
     const struct save_options options = {
         .data_path = path_join(c->arena, dir, arena_printf(c->arena, "rank-%d.data", g->rank)),
-        .ranges = ranges_of, .ranges_data = &s, .producer = "tpc"};
+        .ranges = ranges_of, .ranges_data = &s, .producer = "tpc", .progress = progress};
     note_all(c, g);
     set_versions(g);
     onnx_save(g, path_join(c->arena, dir, arena_printf(c->arena, "rank-%d.onnx", g->rank)), &options);
     arena_free(s.tmp);
+}
+
+static void save_ranks(const struct compile *c, const char *dir)
+{
+    struct progress progress;
+    int64_t total = 0;
+    for (int r = 0; r < c->graph->ranks; r++)
+        total += c->plan->use[r].weights;
+    progress_start(&progress, "writing weights", total);
+    for (int r = 0; r < c->graph->ranks; r++)
+        save_rank(c, c->rank_graphs[r], dir, &progress);
+    progress_end(&progress);
 }
 
 static void save_source(const struct compile *c, const char *dir)
@@ -187,8 +199,7 @@ void pass_emit(struct compile *c)
     c->plan->hash = arena_printf(c->arena, "%016" PRIx64, (uint64_t)XXH3_64bits(json, strlen(json)));
     to_file_form(c->arena, c->rank_graphs, c->graph->ranks);
     char *dir = folder_begin(c->arena, c->options->out);
-    for (int r = 0; r < c->graph->ranks; r++)
-        save_rank(c, c->rank_graphs[r], dir);
+    save_ranks(c, dir);
     save_source(c, dir);
     save_text(path_join(c->arena, dir, "plan.json"), json);
     folder_commit(c->arena, dir, c->options->out);

@@ -42,11 +42,18 @@ void warn(const char *format, ...) __attribute__((format(printf, 1, 2)));
 void explain(const char *format, ...) __attribute__((format(printf, 1, 2)));
 /* Set once in main: the program's name for messages, -1 quiet, 0 normal, 1 verbose. */
 void diag_setup(const char *program, int verbosity);
+bool diag_is_quiet(void);
 /* Wait before a failure is told: a process of a job lets those before it, which may fail for the same reason, tell it and end the job. */
 void diag_give_way(int milliseconds);
 /* Run before fail, fail_usage or bug ends the process (remove half-written files, MPI_Abort). Newest first. */
 void diag_on_failure(void (*hook)(void *, int status), void *data);
 void diag_forget(void (*hook)(void *, int status), void *data);
+
+/* ---- progress.c: a line on a terminal while work takes over a second ---------------------------------------------- */
+struct progress { const char *what; int64_t total, done, start, next; bool shows, shown; };
+void progress_start(struct progress *, const char *what, int64_t total_bytes);
+void progress_add(struct progress *, int64_t bytes);         /* of NULL: nothing */
+void progress_end(const struct progress *);
 
 /* ---- check.c: sizes of hostile files. All return false on overflow and leave *out alone. ----------------------- */
 bool add_i64(int64_t a, int64_t b, int64_t *out);
@@ -63,6 +70,8 @@ struct map map_file(const char *path);
 /* False and no message when the file can't be opened. */
 bool try_map_file(const char *path, struct map *out);
 void unmap(struct map);
+/* These bytes were read for the time being: their pages go back to the system, and come again from the file if need be. */
+void map_release(struct map, size_t offset, size_t bytes);
 bool path_exists(const char *path);
 char *path_join(struct arena *, const char *dir, const char *name);
 char *path_dir(struct arena *, const char *path);

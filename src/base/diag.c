@@ -32,6 +32,11 @@ void diag_setup(const char *program, int verbosity)
     verbosity_level = verbosity;
 }
 
+bool diag_is_quiet(void)
+{
+    return verbosity_level < 0;
+}
+
 void diag_give_way(int milliseconds)
 {
     give_way = milliseconds;

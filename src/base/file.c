@@ -62,6 +62,13 @@ void unmap(struct map m)
         (void)munmap((void *)(uintptr_t)m.at, m.bytes);
 }
 
+void map_release(struct map m, size_t offset, size_t bytes)
+{
+    size_t page = (size_t)sysconf(_SC_PAGESIZE), from = (offset + page - 1) / page * page, to = (offset + bytes) / page * page;
+    if (m.at && from < to)
+        (void)madvise((void *)(uintptr_t)(m.at + from), to - from, MADV_DONTNEED);
+}
+
 bool path_exists(const char *path)
 {
     struct stat st;

@@ -8,8 +8,6 @@
 #include <math.h>
 #include <pthread.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <unistd.h>
 #define uthash_fatal(message) fail("out of memory: %s", message)
 #include <uthash.h>
 
@@ -70,19 +68,15 @@ const void *constant_data(struct constant *c, const char *name)
     return data;
 }
 
-/* Pages of a read-only private mapping are clean: they come back from the file when touched again. */
 void constant_release(struct constant *c)
 {
-    uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
     const void *data = __atomic_load_n(&c->data, __ATOMIC_ACQUIRE);
-    if (!data || !c->source.path || c->bytes < (int64_t)page)
+    if (!data || !c->source.path || !c->bytes)
         return;
     struct map map = locked_mapping(c->source.path);
     if (!map.at || (const void *)(map.at + c->source.offset) != data)
         bug("constant data from %s is not where the file is mapped", c->source.path);
-    uintptr_t from = ((uintptr_t)data + page - 1) / page * page, to = ((uintptr_t)data + (uintptr_t)c->bytes) / page * page;
-    if (from < to)
-        (void)madvise((void *)from, to - from, MADV_DONTNEED);
+    map_release(map, (size_t)c->source.offset, (size_t)c->bytes);
 }
 
 int64_t constant_elements(const struct constant *c)

@@ -23,6 +23,7 @@ struct save_options {
     int (*ranges)(void *, const struct value *, const struct range **);
     void *ranges_data;
     const char *producer;
+    struct progress *progress;       /* told of the bytes written; NULL: nobody is */
 };
 /* Returns bytes of external data written. Streams: never holds more than one tensor. */
 int64_t onnx_save(const struct graph *, const char *path, const struct save_options *);

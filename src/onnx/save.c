@@ -440,6 +440,8 @@ static void write_data(struct save *s)
         pad(f, path, w->offset - at);
         const uint8_t *from = w->bytes ? constant_data(w->value->constant, w->value->name) : NULL;
         for (int k = 0; k < now.nrange && from; k++) put(f, path, from + now.range[k].offset, (size_t)now.range[k].bytes);
+        constant_release(w->value->constant);
+        progress_add(s->options->progress, w->bytes);
         at = w->offset + w->bytes;
     }
     close_file(f, path);

@@ -38,6 +38,7 @@ static void add_tensor(struct text *t, struct constant *c)
     if (!c)
         return;
     XXH128_hash_t hash = XXH3_128bits(constant_data(c, "value"), (size_t)c->bytes);
+    constant_release(c);
     add(t, &c->dtype, sizeof c->dtype);
     add(t, c->dim, (size_t)c->rank * sizeof *c->dim);
     add(t, &hash, sizeof hash);

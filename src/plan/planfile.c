@@ -29,6 +29,22 @@ static const char *base_name(const char *path)
     return slash ? slash + 1 : path;
 }
 
+/* Of a whole file, a piece at a time: a model must not stay in memory for its hash. */
+static uint64_t file_hash(struct map m)
+{
+    enum { PIECE = 1 << 24 };
+    XXH3_state_t *state = XXH3_createState();
+    require(state && XXH3_64bits_reset(state) == XXH_OK);
+    for (size_t at = 0; at < m.bytes; at += PIECE) {
+        size_t n = m.bytes - at < PIECE ? m.bytes - at : PIECE;
+        require(XXH3_64bits_update(state, m.at + at, n) == XXH_OK);
+        map_release(m, at, n);
+    }
+    uint64_t hash = XXH3_64bits_digest(state);
+    XXH3_freeState(state);
+    return hash;
+}
+
 static json_t *source_object(const struct writer *w)
 {
     struct map m = {NULL, 0};
@@ -36,7 +52,7 @@ static json_t *source_object(const struct writer *w)
     json_object_set_new(o, "file", text(base_name(w->options->model)));
     if (try_map_file(w->options->model, &m)) {
         json_object_set_new(o, "bytes", json_integer((json_int_t)m.bytes));
-        json_object_set_new(o, "xxh3", text(arena_printf(w->tmp, "%016" PRIx64, (uint64_t)XXH3_64bits(m.bytes ? (const void *)m.at : "", m.bytes))));
+        json_object_set_new(o, "xxh3", text(arena_printf(w->tmp, "%016" PRIx64, file_hash(m))));
         unmap(m);
     }
     return o;

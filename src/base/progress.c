@@ -1,0 +1,48 @@
+/* progress.c: one line about long work, on a terminal and nowhere else: bytes done, rate, time left. It appears after a second and
+ * leaves the cursor at its start, so that whatever is printed next takes its place. */
+#include "base/base.h"
+
+#include <stdio.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { FIRST_AFTER = 1000, THEN_EVERY = 200 };     /* milliseconds */
+
+static int64_t now_ms(void)
+{
+    struct timespec t;
+    (void)clock_gettime(CLOCK_MONOTONIC, &t);
+    return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
+}
+
+void progress_start(struct progress *p, const char *what, int64_t total)
+{
+    *p = (struct progress){.what = what, .total = total, .shows = !diag_is_quiet() && isatty(STDERR_FILENO), .start = now_ms()};
+    p->next = p->start + FIRST_AFTER;
+}
+
+static void show(const struct progress *p, int64_t now)
+{
+    double done = (double)p->done / 1e6, total = (double)p->total / 1e6, rate = done / ((double)(now - p->start) / 1e3);
+    double left = total > done ? (total - done) / rate : 0;
+    (void)fprintf(stderr, "%s: %.0f of %.0f MB, %.0f MB/s, %.0f s left\033[K\r", p->what, done, total, rate, left);
+}
+
+void progress_add(struct progress *p, int64_t bytes)
+{
+    if (!p)
+        return;
+    p->done += bytes;
+    int64_t now = p->shows ? now_ms() : 0;
+    if (!p->shows || now < p->next)
+        return;
+    show(p, now);
+    p->next = now + THEN_EVERY;
+    p->shown = true;
+}
+
+void progress_end(const struct progress *p)
+{
+    if (p->shown)
+        (void)fputs("\033[K", stderr);
+}
