@@ -142,6 +142,18 @@ static bool is_symbol(struct session *s, const struct graph *g, const char *name
     return false;
 }
 
+/* Sizes that contradict what was assumed, or fixed when the graph was compiled. */
+static void check_known(struct arena *a, const struct graph *g, const struct bindings *b)
+{
+    const struct equation *e;
+    int64_t left, right;
+    int n = alg_equations(g->alg, &e);
+    for (int i = 0; i < n; i++)
+        if (dim_eval(e[i].left, b, &left) && dim_eval(e[i].right, b, &right) && left != right)
+            fail("the sizes given contradict %s = %s (%s): %lld and %lld", dim_str(a, e[i].left), dim_str(a, e[i].right),
+                 e[i].why ? e[i].why : "assumed", (long long)left, (long long)right);
+}
+
 /* Symbols given by --dim, and those that given inputs show. */
 static struct bindings known_sizes(struct arena *a, struct session *s, const struct inputs *in, const struct run_options *o)
 {
@@ -179,6 +191,7 @@ static void make_input(struct arena *a, struct session *s, struct inputs *in, in
 static void make_rest(struct arena *a, struct session *s, struct inputs *in, const struct run_options *o)
 {
     struct bindings b = known_sizes(a, s, in, o);
+    if (o->random.given) check_known(a, in->graph, &b);
     uint64_t state = o->random.text ? (uint64_t)args_int("--random", o->random.text, 0, INT64_MAX) : 0;
     for (int i = 0; i < in->n; i++) {
         if (in->from[i]) continue;
