@@ -9,6 +9,8 @@
 typedef Onnx__NodeProto proto;
 struct composer { struct import *im; struct scope *scope; proto *node; const char *where; };
 
+struct sequence { struct value *of, *sizes; int64_t axis; };     /* parts of a tensor: sizes of all, or one size for each */
+
 /* ---- reading the node ---- */
 
 static bool has_input(const proto *node, size_t i)
@@ -205,6 +207,51 @@ static void mean(struct composer *c)
     become(c, "Div", 2, (char *[]){ sum, number_like(c, (double)c->node->n_input, first) });
 }
 
+/* ---- sequences: only as a detour to parts of a tensor ---- */
+
+/* Sizes or an index that the file states. */
+static struct value *stated(struct composer *c, size_t i)
+{
+    struct value *v = has_input(c->node, i) ? scope_find(c->scope, c->node->input[i]) : NULL;
+    bool whole = v && v->constant && (v->constant->dtype == DT_I64 || v->constant->dtype == DT_I32);
+    return whole && v->constant->rank <= 1 && constant_elements(v->constant) > 0 ? v : NULL;
+}
+
+/* Remembered for SequenceAt; nobody reads the node itself any more once every part has been found. */
+static void split_to_sequence(struct composer *c)
+{
+    struct value *sizes = stated(c, 1), *x = has_input(c->node, 0) ? scope_find(c->scope, c->node->input[0]) : NULL;
+    if (!sizes || !x || !has_output(c->node, 0)) return;
+    struct sequence *made = NEW(c->im->tmp, struct sequence);
+    *made = (struct sequence){ .of = x, .sizes = sizes, .axis = int_of(c->node, "axis", 0) };
+    keyed_add(c->im->tmp, &c->im->sequences, scope_read(c->im, c->scope, c->node->output[0], c->where)->name, made);
+}
+
+static int64_t size_at(const struct sequence *s, int64_t i)
+{
+    return constant_int(s->sizes->constant, s->sizes->name, s->sizes->constant->rank ? i : 0);
+}
+
+/* Part i lies behind those before it; one size for all is a chunk, the last one may be cut short. */
+static void sequence_at(struct composer *c)
+{
+    struct value *index = stated(c, 1), *value = has_input(c->node, 0) ? scope_find(c->scope, c->node->input[0]) : NULL;
+    const struct sequence *s = value ? keyed_find(c->im->sequences, value->name) : NULL;
+    if (!s || !index) return;
+    bool chunks = s->sizes->constant->rank == 0;
+    int64_t i = constant_int(index->constant, index->name, 0), n = chunks ? INT32_MAX : constant_elements(s->sizes->constant), start = 0, stop;
+    if (i < 0 && chunks) return;
+    if (i < -n || i >= n) fail("%s: %s asks for part %lld of %lld", c->im->path, c->where, (long long)i, (long long)n);
+    i = i < 0 ? i + n : i;
+    bool fits = !chunks || mul_i64(i, size_at(s, 0), &start);
+    for (int64_t k = 0; !chunks && fits && k < i; k++) fits = add_i64(start, size_at(s, k), &start);
+    if (!fits || !add_i64(start, size_at(s, i), &stop) || start < 0 || stop < start) fail("%s: %s asks for a part of no proper size", c->im->path, c->where);
+    char *x = scope_fresh(c->im, "part");
+    scope_bind(c->im, c->scope, x, s->of);
+    become(c, "Slice", 4, (char *[]){ x, scope_ints(c->im, c->scope, "starts", 1, &start), scope_ints(c->im, c->scope, "ends", 1, &stop),
+                                      scope_ints(c->im, c->scope, "axes", 1, &s->axis) });
+}
+
 /* ---- com.microsoft ---- */
 
 static char *biased(struct composer *c)
@@ -296,6 +343,8 @@ static const struct { const char *domain, *op; void (*run)(struct composer *); }
     { "", "ReduceLogSum", reduce_log_sum },
     { "", "ReduceLogSumExp", reduce_log_sum_exp },
     { "", "ReduceSumSquare", reduce_sum_square },
+    { "", "SequenceAt", sequence_at },
+    { "", "SplitToSequence", split_to_sequence },
     { "com.microsoft", "BiasGelu", exact_gelu },
     { "com.microsoft", "FastGelu", fast_gelu },
     { "com.microsoft", "FusedMatMul", fused_matmul },

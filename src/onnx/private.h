@@ -83,6 +83,7 @@ struct import {
     struct text_key *functions;      /* "domain\nname\noverload" -> FunctionProto */
     struct text_key *declared;       /* value name -> ValueInfoProto, for outputs of ops without a row */
     struct text_key *node_names;
+    struct text_key *sequences;      /* name of a sequence value -> the keys of its parts (struct sequence of compose.c) */
     struct text_key *files;          /* location -> struct external_file */
     int fresh, inlined;
     const struct guard *guard;       /* of the branch being imported; NULL: none */
