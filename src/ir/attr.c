@@ -1,4 +1,5 @@
-/* Attributes by name of the op's row. A name that the row does not have, or another kind than the row's, is our mistake. */
+/* Attributes by name of the op's row. A name that the row does not have, or another kind than the row's, is our mistake; one that is
+ * asked for without asking whether it is set is one that the op cannot do without. */
 #include "ir/ir.h"
 
 #include <string.h>
@@ -23,7 +24,7 @@ static const struct attr *attr_present(const struct node *n, const char *name, e
 {
     const struct attr *a = attr_of_kind(n, name, kind);
     if (!a->set)
-        bug("node '%s' (%s): attribute '%s' is absent and has no default", n->name, n->optype, name);
+        fail("node '%s' (%s): attribute '%s' is missing", n->name, n->optype, name);
     return a;
 }
 

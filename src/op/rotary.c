@@ -24,7 +24,9 @@ static void check_cache(struct graph *g, const struct node *node, int i, const s
         op_broadcast_dim(g, node, x->dim[0], cache->dim[0], "the batch dimensions of X and the cache");
         op_same_dim(g, node, length_of(x), cache->dim[1], "the lengths of X and the cache");
     }
-    op_same_dim(g, node, op_operand(g, node, COS)->dim[cache->rank - 1], cache->dim[cache->rank - 1], "the widths of the two caches");
+    const struct type *cosine = op_operand(g, node, COS);
+    op_need_rank(g, node, i, cosine->rank, cosine->rank);
+    op_same_dim(g, node, cosine->dim[cosine->rank - 1], cache->dim[cache->rank - 1], "the widths of the two caches");
 }
 
 void infer_rotary(struct graph *g, struct node *node)
@@ -110,7 +112,7 @@ struct rule *rule_rotary(struct graph *g, const struct node *node)
     put_caches(g, r, node, &f);
     if (has_positions(node))
         put_rows(g, r, &r->in[POSITIONS], &node->in[POSITIONS]->type, &f);
-    if (attr_int(node, "num_heads") > 0)
+    if (attr_int(node, "num_heads") > 0 && dim_is_int(heads, NULL))
         r->size[r->nsize++] = (struct rule_size){.attr = "num_heads", .part = {.n = 1, .factor = {f.h}}};
     rule_linear(r, 1);
     return r;

@@ -5,13 +5,21 @@
 
 struct life { int *last; int *root; bool *skip; };      /* by value id; root: whose bytes a view shares; skip: not an activation */
 
+#define MOST_BYTES ((int64_t)1 << 43)
+
+/* More than a machine has, and few enough for sums not to overflow: sizes in a file may be anything. */
+static int64_t possible(int64_t bytes)
+{
+    return bytes < MOST_BYTES ? bytes : MOST_BYTES;
+}
+
 static int64_t value_bytes(const struct value *v, const struct bindings *dims)
 {
     int64_t n = (int64_t)dtype_size(v->type.dtype), k;
     for (int d = 0; d < v->type.rank; d++)
         if (!dim_eval(v->type.dim[d], dims, &k) || !mul_i64(n, k, &n))
             return 0;
-    return n;
+    return possible(n);
 }
 
 static void mark_roots(const struct graph *g, struct life *life)
@@ -72,7 +80,7 @@ static int64_t weights_of(const struct graph *g, struct arena *tmp)
     int64_t total = 0;
     for (int i = 0; i < g->values.n; i++)
         if (g->values.at[i]->constant && uses[i].n > 0)
-            total += weight_bytes(g->values.at[i]);
+            total += possible(weight_bytes(g->values.at[i]));
     return total;
 }
 

@@ -133,6 +133,7 @@ static void keep(const struct input *in, int number)
 static bool survives(const struct input *in, const char *name, int number)
 {
     int status;
+    (void)fflush(stdout);
     pid_t pid = fork();
     if (pid == 0)
         child(in);
