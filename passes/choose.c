@@ -15,6 +15,13 @@ static const char *why_whole(const struct space *s, int i)
     return NULL;
 }
 
+/* What the node costs as it was chosen, per weighted step. */
+static double microseconds(struct space *s, int i)
+{
+    const struct node *n = s->g->nodes.at[i];
+    return (double)cost_of_strategy(s, n, s->rule[i], n->strategy) * 1e-6 / cost_steps(s->plan);
+}
+
 /* Nodes without a rule run on every rank; shape information that is made as data always does. */
 static void note_whole(struct compile *c, struct space *s)
 {
@@ -22,7 +29,7 @@ static void note_whole(struct compile *c, struct space *s)
         const struct node *n = s->g->nodes.at[i];
         const char *why = why_whole(s, i);
         if (why && !(n->op && (n->op->flags & OP_INTERNAL)))
-            VEC_PUSH(c->arena, &c->plan->whole, arena_printf(c->arena, "%s (%s): %s", n->name, n->optype, why));
+            VEC_PUSH(c->arena, &c->plan->whole, arena_printf(c->arena, "%s (%s): %s; %.1f us a step on every rank", n->name, n->optype, why, microseconds(s, i)));
     }
 }
 

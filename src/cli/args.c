@@ -81,7 +81,7 @@ static void store(struct arena *a, const struct arg *arg, const char *text)
     switch (arg->kind) {
     case ARG_FLAG: *(bool *)arg->to = true; return;
     case ARG_TEXT: *(const char **)arg->to = text; return;
-    case ARG_INT: *(int64_t *)arg->to = args_int(what, text, 0, INT32_MAX); return;
+    case ARG_INT: *(int64_t *)arg->to = args_int(what, text, 1, INT32_MAX); return;          /* all count something */
     case ARG_REAL: *(double *)arg->to = args_real(what, text); return;
     case ARG_LIST: VEC_PUSH(a, &((struct arg_list *)arg->to)->text, text); return;
     case ARG_MAYBE_INT:

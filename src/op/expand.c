@@ -270,16 +270,22 @@ static const struct dim *pattern_last(struct graph *g, const struct split *s, in
 }
 
 /* Indices below zero count from the end. */
-static struct value *from_zero(struct graph *g, const struct node *node, enum dtype dtype)
+static struct value *whole_size(struct graph *g, const struct node *node, enum dtype dtype)
 {
     const struct dim **extent;
     require(attr_dims(node, "extent", &extent) == 1);
-    struct value *n = dims_tensor_as(g, dims_tensor(g, 1, extent), dtype, true), *x = node->in[0];
+    return dims_tensor_as(g, dims_tensor(g, 1, extent), dtype, true);
+}
+
+static struct value *from_zero(struct graph *g, const struct node *node, enum dtype dtype)
+{
+    struct value *n = whole_size(g, node, dtype), *x = node->in[0];
     struct value *below = binary(g, "Less", named(g, node, "below"), x, zero_of(g, dtype), NULL);
     struct value *wrapped = binary(g, "Add", named(g, node, "wrapped"), x, n, NULL);
     return where(g, named(g, node, "index"), below, wrapped, x, NULL);
 }
 
+/* An index that no rank holds stays out of range on every rank, so that the lookup refuses it as the whole one would. */
 static void index_in_range(struct graph *g, const struct node *node, const struct split *s, struct value *x)
 {
     enum dtype dtype = x->type.dtype;
@@ -289,7 +295,11 @@ static void index_in_range(struct graph *g, const struct node *node, const struc
     struct value *high = binary(g, "Less", named(g, node, "high"), at, rank_scalar(g, s, dtype, pattern_count), NULL);
     binary(g, "And", named(g, node, "inside"), low, high, node->nout > 1 ? node->out[1] : NULL);
     struct value *capped = binary(g, "Min", named(g, node, "capped"), at, rank_scalar(g, s, dtype, pattern_last), NULL);
-    binary(g, "Max", node->name, capped, zero, node->out[0]);
+    struct value *clamped = binary(g, "Max", named(g, node, "clamped"), capped, zero, NULL);
+    struct value *from = binary(g, "GreaterOrEqual", named(g, node, "from"), x, zero, NULL);
+    struct value *to = binary(g, "Less", named(g, node, "to"), x, whole_size(g, node, dtype), NULL);
+    struct value *known = binary(g, "And", named(g, node, "known"), from, to, NULL);
+    where(g, node->name, known, clamped, rank_scalar(g, s, dtype, pattern_count), node->out[0]);
 }
 
 /* The local position of every global index, -1 where the rank does not hold it. */

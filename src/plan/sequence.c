@@ -93,6 +93,20 @@ static void note_contracted(struct space *s, int node, int *up, struct contracte
     }
 }
 
+/* What is laid into a contracted dimension is contracted with it: the new keys behind the past ones. */
+static void reach_parts(struct space *s, int node, int *up, struct contracted *c)
+{
+    const struct rule *r = s->rule[node];
+    const struct node *n = s->g->nodes.at[node];
+    for (int d = 0; d < r->out[0].rank && n->out[0]; d++)
+        for (int p = 0; r->out[0].dim[d].n > 1 && c->class_seen[class_of(up, n->out[0]->id * MAX_RANK + d)] && p < r->out[0].dim[d].n; p++) {
+            const struct rule_part *part = &r->out[0].dim[d].part[p];
+            for (int i = 0; part->n == 1 && i < r->nin; i++)
+                if (n->in[i] && lone_factor(&r->in[i], d) == part->factor[0])
+                    c->class_seen[class_of(up, n->in[i]->id * MAX_RANK + d)] = true;
+        }
+}
+
 static bool symbol_known(const struct contracted *c, const char *name)
 {
     for (int i = 0; i < c->symbols.n; i++)
@@ -185,6 +199,9 @@ void sequence_seed(struct space *s)
     for (int i = 0; i < s->g->nodes.n; i++)
         if (s->rule[i] && (s->g->nodes.at[i]->op->flags & OP_PRODUCT) && between_activations(s, s->g->nodes.at[i]))
             note_contracted(s, i, up, &c);
+    for (int i = s->g->nodes.n - 1; i >= 0; i--)
+        if (s->rule[i] && s->rule[i]->nout == 1)
+            reach_parts(s, i, up, &c);
     for (int i = 0; i < s->g->nodes.n; i++)
         if (s->rule[i] && (s->g->nodes.at[i]->op->flags & OP_PRODUCT) && has_weight(s, s->g->nodes.at[i]) && leaves_terms(s, i))
             found |= seed_product(s, i, &c, up, class_on);
