@@ -199,6 +199,7 @@ static struct comm *start(int *argc, char ***argv)
     const char *variable = launched(), *library = comm_mpi_library();
     if (!variable || has_option(*argc, *argv, "--local")) return comm_self();
     struct comm *comm = comm_mpi(argc, argv);
+    if (!comm && !started_first()) exit(1);
     if (!comm) fail("%s is %s, but this program was built without MPI: use --local", variable, getenv(variable));
     if (comm->size > 1) return comm;
     comm->free(comm);

@@ -69,6 +69,8 @@ int64_t problem_cost(const struct problem *p, const int *value)
 
 /* ---- elimination ----------------------------------------------------------------------------------------------------- */
 
+#define MOST_EFFORT 8e9     /* sums, over all tables: some seconds; graphs of thousands of nodes take a hundredth */
+
 struct step { int var, nvar, *scope, *best; };                 /* best[assignment of scope] */
 struct links { VEC(int) list; };                               /* tables of a variable, or its neighbours */
 struct elimination {
@@ -337,17 +339,25 @@ static void read_back(const struct elimination *e, int *value)
     }
 }
 
+/* Sums to form when var is eliminated. */
+static double effort(const struct elimination *e, int var)
+{
+    return (double)e->weight[var] * e->p->size.at[var] * (e->tables_of[var].list.n + 1);
+}
+
 struct solution solve_exact(const struct problem *p, int64_t cap)
 {
+    double spent = 0;
     struct arena *scratch = arena_new();
     struct elimination e = { .p = p, .arena = scratch };
     struct solution out = { .value = NEWN(p->arena, int, p->size.n + 1), .proven = true };
     start(&e);
     for (int v; (v = next_variable(&e)) >= 0;) {
-        if (e.weight[v] > cap) {
+        if (e.weight[v] > cap || spent + effort(&e, v) > MOST_EFFORT) {
             fix_locally(&e, v);
             out.proven = false;
         } else {
+            spent += effort(&e, v);
             eliminate(&e, v);
         }
     }
