@@ -78,10 +78,20 @@ static void part_choices(struct space *s, const struct rule *r, const struct rul
         }
 }
 
-/* A dimension of several parts: each part takes its share of the split, by the first choice that fits. */
+/* The same fractions, or one covers the other's. */
+static bool shares_agree(struct space *s, const struct split *a, const struct split *b)
+{
+    int64_t size;
+    require(dim_is_int(split_size(s->g->alg, b), &size));
+    return split_rescale(s->g->alg, a, size) == b || split_fraction_within(a, b) || split_fraction_within(b, a);
+}
+
+/* A dimension of several parts: each part takes its share of the split, by the first choice that fits. Shares of other fractions (all
+ * queries here, all keys there) are legal nonsense and multiply: they are no choice. */
 static void parts_choice(struct space *s, const struct rule *r, const struct rule_dim *rd, const struct split *split, struct choices *out)
 {
     struct choice c = choice_new(s, r);
+    const struct split *first = NULL;
     int64_t at = 0, size;
     for (int i = 0; i < rd->n; i++, at += size) {
         if (!dim_is_int(product_size(s, r, rd->part[i].factor, rd->part[i].n), &size))
@@ -91,6 +101,9 @@ static void parts_choice(struct space *s, const struct rule *r, const struct rul
             return;
         if (share->whole)
             continue;
+        if (first && !shares_agree(s, first, share))
+            return;
+        first = first ? first : share;
         struct choices one = { 0 };
         part_choices(s, r, &rd->part[i], share, &c, &one);
         if (!one.list.n)

@@ -7,57 +7,6 @@
 
 #include <string.h>
 
-/* ---- classes of dimensions that are one factor wherever they go (union-find over value * MAX_RANK + dim) ------------------ */
-
-static int class_of(int *up, int x)
-{
-    while (up[x] != x)
-        x = up[x] = up[up[x]];
-    return x;
-}
-
-static int lone_factor(const struct rule_operand *o, int d)
-{
-    return o->present && d < o->rank && o->dim[d].n == 1 && o->dim[d].part[0].n == 1 ? o->dim[d].part[0].factor[0] : -1;
-}
-
-static void join_node(const struct space *s, int node, int *up, int *first)
-{
-    const struct rule *r = s->rule[node];
-    for (int f = 0; f < r->nfactor; f++)
-        first[f] = -1;
-    for (int side = 0; side < 2; side++)
-        for (int i = 0; i < (side ? r->nout : r->nin); i++) {
-            const struct value *v = space_value(s->g->nodes.at[node], side, i);
-            for (int d = 0; v && d < v->type.rank; d++) {
-                int f = lone_factor(side ? &r->out[i] : &r->in[i], d);
-                if (f < 0)
-                    continue;
-                int at = v->id * MAX_RANK + d;
-                if (first[f] < 0)
-                    first[f] = at;
-                else
-                    up[class_of(up, at)] = class_of(up, first[f]);
-            }
-        }
-}
-
-static int *dimension_classes(struct space *s)
-{
-    int n = s->g->values.n * MAX_RANK, most = 1;
-    int *up = NEWN(s->arena, int, n + 1);
-    for (int i = 0; i < n; i++)
-        up[i] = i;
-    for (int i = 0; i < s->g->nodes.n; i++)
-        if (s->rule[i] && s->rule[i]->nfactor > most)
-            most = s->rule[i]->nfactor;
-    int *first = NEWN(s->arena, int, most + 1);
-    for (int i = 0; i < s->g->nodes.n; i++)
-        if (s->rule[i])
-            join_node(s, i, up, first);
-    return up;
-}
-
 /* ---- what is contracted between activations ------------------------------------------------------------------------------- */
 
 struct contracted { VEC(const char *) symbols; bool *class_seen; };
@@ -88,23 +37,9 @@ static void note_contracted(struct space *s, int node, int *up, struct contracte
         note_symbols(s, c, r->factor[f].size);
         for (int i = 0; i < r->nin; i++)
             for (int d = 0; n->in[i] && d < n->in[i]->type.rank; d++)
-                if (lone_factor(&r->in[i], d) == f)
+                if (class_factor(&r->in[i], d) == f)
                     c->class_seen[class_of(up, n->in[i]->id * MAX_RANK + d)] = true;
     }
-}
-
-/* What is laid into a contracted dimension is contracted with it: the new keys behind the past ones. */
-static void reach_parts(struct space *s, int node, int *up, struct contracted *c)
-{
-    const struct rule *r = s->rule[node];
-    const struct node *n = s->g->nodes.at[node];
-    for (int d = 0; d < r->out[0].rank && n->out[0]; d++)
-        for (int p = 0; r->out[0].dim[d].n > 1 && c->class_seen[class_of(up, n->out[0]->id * MAX_RANK + d)] && p < r->out[0].dim[d].n; p++) {
-            const struct rule_part *part = &r->out[0].dim[d].part[p];
-            for (int i = 0; part->n == 1 && i < r->nin; i++)
-                if (n->in[i] && lone_factor(&r->in[i], d) == part->factor[0])
-                    c->class_seen[class_of(up, n->in[i]->id * MAX_RANK + d)] = true;
-        }
 }
 
 static bool symbol_known(const struct contracted *c, const char *name)
@@ -131,11 +66,11 @@ static bool is_row(const struct space *s, int node, int d)
 {
     const struct node *n = s->g->nodes.at[node];
     const struct rule *r = s->rule[node];
-    int f = lone_factor(&r->out[0], d);
+    int f = class_factor(&r->out[0], d);
     bool activation = false;
     for (int i = 0; f >= 0 && i < r->nin; i++)
         for (int k = 0; n->in[i] && k < n->in[i]->type.rank; k++)
-            if (lone_factor(&r->in[i], k) == f) {
+            if (class_factor(&r->in[i], k) == f) {
                 if (s->weight[n->in[i]->id])
                     return false;
                 activation = true;
@@ -193,15 +128,13 @@ static void mark_values(struct space *s, int *up, const bool *class_on)
 
 void sequence_seed(struct space *s)
 {
-    int *up = dimension_classes(s), n = s->g->values.n * MAX_RANK + 1;
+    int *up = classes_new(s), n = s->g->values.n * MAX_RANK + 1;
     struct contracted c = { .class_seen = NEWN(s->arena, bool, n) };
     bool *class_on = NEWN(s->arena, bool, n), found = false;
     for (int i = 0; i < s->g->nodes.n; i++)
         if (s->rule[i] && (s->g->nodes.at[i]->op->flags & OP_PRODUCT) && between_activations(s, s->g->nodes.at[i]))
             note_contracted(s, i, up, &c);
-    for (int i = s->g->nodes.n - 1; i >= 0; i--)
-        if (s->rule[i] && s->rule[i]->nout == 1)
-            reach_parts(s, i, up, &c);
+    classes_spread(s, up, c.class_seen);          /* the new keys behind the past ones */
     for (int i = 0; i < s->g->nodes.n; i++)
         if (s->rule[i] && (s->g->nodes.at[i]->op->flags & OP_PRODUCT) && has_weight(s, s->g->nodes.at[i]) && leaves_terms(s, i))
             found |= seed_product(s, i, &c, up, class_on);

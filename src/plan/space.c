@@ -45,13 +45,14 @@ int space_placements(struct space *s, const struct value *v, struct placement **
 
 /* ---- seeds --------------------------------------------------------------------------------------------------------------- */
 
-static void seed_weights(struct space *s, const struct node *n)
+/* Head sizes are not split: rotary halves would be, and every head's product would need a sum. */
+static void seed_weights(struct space *s, const struct node *n, int *up, const bool *head_size)
 {
     for (int i = 0; i < n->nin; i++) {
         struct value *v = n->in[i];
         int64_t size;
         for (int d = 0; v && s->weight[v->id] && d < v->type.rank; d++)
-            if (dim_is_int(v->type.dim[d], &size) && size >= 2)
+            if (dim_is_int(v->type.dim[d], &size) && size >= 2 && !head_size[class_of(up, v->id * MAX_RANK + d)])
                 space_add(s, v, d, split_even(s->g->alg, s->ranks, v->type.dim[d]), false);
     }
 }
@@ -74,6 +75,22 @@ static void seed_choice(struct space *s, int node, const struct choice *c)
     struct strategy st;
     if (strategy_projects(s, node, c, false, &st))
         add_placements(s, node, &st, false);
+}
+
+/* Does the factor only take a head size apart (the pairs of an interleaved rotary)? */
+static bool within_head(struct space *s, int node, int f, int *up, const bool *head_size)
+{
+    const struct rule *r = s->rule[node];
+    for (int side = 0; side < 2; side++)
+        for (int i = 0; i < (side ? r->nout : r->nin); i++) {
+            const struct rule_operand *o = side ? &r->out[i] : &r->in[i];
+            const struct value *v = space_value(s->g->nodes.at[node], side, i);
+            for (int d = 0; v && o->present && d < o->rank; d++)
+                if (o->dim[d].n == 1 && o->dim[d].part[0].n > 1 && o->dim[d].part[0].factor[0] == f &&
+                    head_size[class_of(up, v->id * MAX_RANK + d)])
+                    return true;
+        }
+    return false;
 }
 
 static void seed_factor(struct space *s, int node, int f)
@@ -109,15 +126,17 @@ static bool is_outer_product(const struct node *n, const struct rule *r)
 
 static void seed(struct space *s)
 {
+    int *up = classes_new(s);
+    const bool *head_size = classes_head_sizes(s, up);
     for (int i = 0; i < s->g->nodes.n; i++) {
         const struct node *n = s->g->nodes.at[i];
         const struct rule *r = s->rule[i];
         if (!r)
             continue;
         if ((n->op->flags & OP_SEEDS) && !is_outer_product(n, r))
-            seed_weights(s, n);
+            seed_weights(s, n, up, head_size);
         for (int f = 0; f < r->nfactor; f++)
-            if (r->factor[f].flags & FACTOR_HEADS)
+            if ((r->factor[f].flags & FACTOR_HEADS) && !within_head(s, i, f, up, head_size))
                 seed_factor(s, i, f);
         if (r->query_outer >= 0 && r->query_inner >= 0)
             seed_product(s, i, r->query_outer, r->query_inner);

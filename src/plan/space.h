@@ -53,6 +53,16 @@ bool strategy_projects(struct space *, int node, const struct choice *, bool seq
 bool strategy_splits(const struct node *, const struct strategy *);
 char *strategy_str(struct arena *, const struct node *, const struct strategy *);
 
+/* classes.c: dimensions that are the same one. An int per value id * MAX_RANK + dimension; class_of gives the representative. */
+int *classes_new(struct space *);
+int class_of(int *up, int at);
+/* The factor that dimension d of an operand is, alone; -1: none or several. */
+int class_factor(const struct rule_operand *, int d);
+/* What is marked holds for the parts that are laid into or cut out of a marked dimension. mark: by class. */
+void classes_spread(struct space *, int *up, bool *mark);
+/* By class: the size of a head (an inner factor of a merged or split head dimension). */
+bool *classes_head_sizes(struct space *, int *up);
+
 /* sequence.c: marks the dimensions that --sp splits and seeds them at the results of row-split products. */
 void sequence_seed(struct space *);
 
