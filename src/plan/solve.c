@@ -69,7 +69,7 @@ int64_t problem_cost(const struct problem *p, const int *value)
 
 /* ---- elimination ----------------------------------------------------------------------------------------------------- */
 
-#define MOST_EFFORT 8e9     /* sums, over all tables: some seconds; graphs of thousands of nodes take a hundredth */
+#define MOST_EFFORT 1e9     /* sums, over all tables: some seconds; two layers of a transformer take a thousandth */
 
 struct step { int var, nvar, *scope, *best; };                 /* best[assignment of scope] */
 struct links { VEC(int) list; };                               /* tables of a variable, or its neighbours */
@@ -254,29 +254,29 @@ static int64_t table_entries(const struct problem *p, const struct table *t)
     return n;
 }
 
-/* The least that table t says when var is x and the others could be anything. */
-static int64_t least_with(struct elimination *e, const struct table *t, int var, int x)
+/* To the sum of each value of var, the least that table t says of it when the others could be anything. */
+static void add_least(struct elimination *e, const struct table *t, int var, int64_t *sum)
 {
-    int64_t step = strides_of(e, t, NULL, 0, var).var, least = COST_NEVER;
+    int size = e->p->size.at[var];
+    int64_t step = strides_of(e, t, NULL, 0, var).var, *least = NEWN(e->arena, int64_t, size);
+    for (int x = 0; x < size; x++)
+        least[x] = COST_NEVER;
     for (int64_t k = 0, n = table_entries(e->p, t); k < n; k++)
-        if (k / step % e->p->size.at[var] == x && t->cost[k] < least)
-            least = t->cost[k];
-    return least;
+        if (t->cost[k] < least[k / step % size])
+            least[k / step % size] = t->cost[k];
+    for (int x = 0; x < size; x++)
+        sum[x] = plus(sum[x], least[x]);
 }
 
 static int locally_best(struct elimination *e, int var)
 {
-    int64_t best_sum = COST_NEVER;
+    int64_t *sum = NEWN(e->arena, int64_t, e->p->size.at[var]);
     int best = 0;
-    for (int x = 0; x < e->p->size.at[var]; x++) {
-        int64_t sum = 0;
-        for (int i = 0; i < e->tables_of[var].list.n; i++)
-            sum = plus(sum, least_with(e, &e->tables.at[e->tables_of[var].list.at[i]], var, x));
-        if (sum < best_sum) {
-            best_sum = sum;
+    for (int i = 0; i < e->tables_of[var].list.n; i++)
+        add_least(e, &e->tables.at[e->tables_of[var].list.at[i]], var, sum);
+    for (int x = 1; x < e->p->size.at[var]; x++)
+        if (sum[x] < sum[best])
             best = x;
-        }
-    }
     return best;
 }
 
