@@ -60,7 +60,8 @@ void rule_linear(struct rule *, uint32_t operands);
 char *rule_str(struct arena *, const struct rule *);
 /* Sizes and the number of dims behind ".." come from the node's types; a text that does not fit them is a bug(). */
 struct rule *rule_parse(struct graph *, const struct node *, const char *text);
-/* The rule of a node: by its row; NULL when it has none (kept whole). Checks the rule against the types (product of sizes). */
+/* The rule of a node: by its row; NULL when it has none (kept whole), or when equations do not
+ * show its sizes to be the types'. Checks the rule against the types (product of sizes). */
 struct rule *rule_of(struct graph *, const struct node *);
 
 /* A choice: splits given to factors (split[f], over the factor's own size) or to one product of adjoining factors. */

@@ -108,18 +108,29 @@ static const struct dim *dim_of_parts(struct graph *g, const struct rule *r, con
     return sum;
 }
 
-static void check_operand(struct graph *g, const struct node *node, const struct rule *r, const struct rule_operand *operand,
+/* A size that depends on the sizes of inputs may equal another by equations that rewriting does not bring to one form. */
+static bool unsettled(const struct graph *g, const struct dim *a, const struct dim *b)
+{
+    const struct equation *list;
+    return (!dim_is_int(a, NULL) || !dim_is_int(b, NULL)) && alg_equations(g->alg, &list) > 0;
+}
+
+/* False where the sizes can't be shown to be those of the type. */
+static bool check_operand(struct graph *g, const struct node *node, const struct rule *r, const struct rule_operand *operand,
                           const struct value *value)
 {
     if (!value)
-        return;
+        return true;
     require(operand->present && operand->rank == value->type.rank);
     for (int d = 0; d < operand->rank; d++) {
         const struct dim *made = dim_of_parts(g, r, &operand->dim[d]), *is = dim_rewrite(g->alg, value->type.dim[d]);
+        if (made != is && unsettled(g, made, is))
+            return false;
         if (made != is)
             bug("%s: the rule %s gives dimension %d of '%s' size %s, its type is %s", node_where(g, node), rule_str(g->arena, r), d,
                 value->name, dim_str(g->arena, made), type_str(g->arena, &value->type));
     }
+    return true;
 }
 
 struct rule *rule_of(struct graph *g, const struct node *node)
@@ -130,9 +141,10 @@ struct rule *rule_of(struct graph *g, const struct node *node)
     if (!r)
         return NULL;
     require(r->nin == node->nin && r->nout == node->nout);
+    bool settled = true;
     for (int i = 0; i < r->nin; i++)
-        check_operand(g, node, r, &r->in[i], node->in[i]);
+        settled = check_operand(g, node, r, &r->in[i], node->in[i]) && settled;
     for (int i = 0; i < r->nout; i++)
-        check_operand(g, node, r, &r->out[i], node->out[i]);
-    return r;
+        settled = check_operand(g, node, r, &r->out[i], node->out[i]) && settled;
+    return settled ? r : NULL;
 }
