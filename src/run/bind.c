@@ -20,6 +20,16 @@ static char *formal_text(struct arena *a, struct graph *g, const char *kind, con
     return copy;
 }
 
+/* What the metadata says of the whole must be what the graph says of the piece: kernels trust the graph, callers the metadata. */
+static void check_piece(struct graph *g, const char *kind, const struct value *v, const struct formal *f, bool sizes)
+{
+    bool same = f->type.dtype == v->type.dtype && f->type.rank == v->type.rank;
+    for (int k = 0; same && sizes && k < v->type.rank; k++)
+        if (f->place.kind != PLACE_S || f->place.dim != k) same = dim_rewrite(g->alg, f->type.dim[k]) == dim_rewrite(g->alg, v->type.dim[k]);
+    if (!same)
+        fail("%s: metadata of %s '%s' says %s, the graph %s", g->path, kind, v->name, type_str(g->arena, &f->type), type_str(g->arena, &v->type));
+}
+
 static struct formal formal_read(struct arena *a, struct graph *g, const char *kind, const struct value *v)
 {
     struct formal f = {.name = v->name, .type = v->type, .place = placement_whole};
@@ -33,6 +43,7 @@ static struct formal formal_read(struct arena *a, struct graph *g, const char *k
     if (!placement_parse(g->alg, place, &f.place, &error)) fail("%s: metadata of %s '%s': %s", g->path, kind, v->name, error);
     if (f.place.kind == PLACE_S && (f.place.dim < 0 || f.place.dim >= f.type.rank))
         fail("%s: metadata of %s '%s' splits dimension %d of %d", g->path, kind, v->name, f.place.dim, f.type.rank);
+    check_piece(g, kind, v, &f, !strcmp(kind, "input"));
     return f;
 }
 
