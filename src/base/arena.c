@@ -130,9 +130,10 @@ void *arena_array(struct arena *a, size_t count, size_t size)
 
 char *arena_strndup(struct arena *a, const char *s, size_t n)
 {
-    size_t length = strnlen(s, n);
+    size_t length = n ? strnlen(s, n) : 0;
     char *copy = arena_alloc(a, length + 1);
-    memcpy(copy, s, length);
+    if (length)
+        memcpy(copy, s, length);
     return copy;
 }
 

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { PROMPT = 512, CONTEXT = 1024, STEPS = 256, MOST_SYMBOLS = 64, LARGEST = 512, MOST_TRIES = 1 << 18 };
+enum { PROMPT = 512, CONTEXT = 1024, STEPS = 256, MOST_SYMBOLS = 64, LARGEST = 512, MOST_TRIES = 1 << 16 };
 
 struct symbol { const char *name; int64_t lo; bool past, sequence; const struct dim *form; };      /* form: an equation gives it */
 struct roles { struct graph *g; VEC(struct symbol) list; };
@@ -154,8 +154,10 @@ struct search { struct roles *roles; const struct equation *eq; struct bindings 
 static bool try_from(struct search *s, int i, int64_t most, bool reached)
 {
     if (i == s->n)
-        return reached && s->tries++ < MOST_TRIES && holds(s->eq, s->b);
+        return s->tries++ < MOST_TRIES && holds(s->eq, s->b);
     int64_t lo = symbol_find(s->roles, s->free[i])->lo;
+    if (i + 1 == s->n && !reached && lo < most)
+        lo = most;
     for (int64_t k = lo; k <= most && s->tries < MOST_TRIES; k++) {
         bindings_set(s->roles->g->arena, s->b, s->free[i], k);
         if (try_from(s, i + 1, most, reached || k == most))
