@@ -119,20 +119,29 @@ int64_t cost_of_reshard(struct space *s, const struct value *v, struct placement
 
 /* ---- work ------------------------------------------------------------------------------------------------------------------ */
 
+/* Terms that one element of the result sums: the product of what is contracted; in a fused attention the sum, of new and past keys. */
+static double contracted_terms(struct space *s, const struct node *n, const struct rule *rule, const struct strategy *st, int w, int r)
+{
+    bool keys = n->op->flags & OP_GROWS;
+    double terms = keys ? 0 : 1;
+    for (int i = 0; i < rule->nfactor; i++) {
+        int64_t size;
+        if (!(rule->factor[i].flags & FACTOR_CONTRACTED) || !dim_eval(rule->factor[i].size, &s->plan->workloads.at[w].dims, &size))
+            continue;
+        double part = (double)size;
+        if (st->choice.factor && st->choice.factor[i])
+            part *= fraction(s, st->choice.factor[i], w, r);
+        terms = keys ? terms + part : terms * part;
+    }
+    return terms;
+}
+
 static double node_flops(struct space *s, const struct node *n, const struct rule *rule, const struct strategy *st, int w, int r)
 {
     if (!rule || !(n->op->flags & OP_PRODUCT) || !n->out[0])
         return 0;
-    double f = (n->op->flags & OP_GROWS ? 4 : 2) * local_elements(s, n->out[0], st->out[0], w, r);
-    for (int i = 0; i < rule->nfactor; i++)
-        if (rule->factor[i].flags & FACTOR_CONTRACTED) {
-            int64_t size;
-            if (dim_eval(rule->factor[i].size, &s->plan->workloads.at[w].dims, &size))
-                f *= (double)size;
-            if (st->choice.factor && st->choice.factor[i])
-                f *= fraction(s, st->choice.factor[i], w, r);
-        }
-    return f;
+    double each = n->op->flags & OP_GROWS ? 4 : 2;             /* attention: both of its products */
+    return each * local_elements(s, n->out[0], st->out[0], w, r) * contracted_terms(s, n, rule, st, w, r);
 }
 
 static double node_bytes(struct space *s, const struct node *n, const struct strategy *st, int w, int r)

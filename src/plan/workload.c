@@ -84,10 +84,10 @@ static bool contains(const struct rule_operand *operand, int factor)
 static void mark_product(struct roles *roles, const struct node *node, struct marks *marks)
 {
     const struct rule *rule = rule_of(roles->g, node);
-    for (int f = 0; rule && f < rule->nfactor; f++) {
+    for (int f = 0; rule && f < rule->nfactor; f++) {          /* the rows of a packed attention are its new keys as well */
         if (rule->factor[f].flags & FACTOR_CONTRACTED)
             mark(roles, marks->contracted, rule->factor[f].size);
-        else if (contains(&rule->in[0], f) && rule->nout > 0 && contains(&rule->out[0], f))
+        if (contains(&rule->in[0], f) && rule->nout > 0 && contains(&rule->out[0], f))
             mark(roles, marks->row, rule->factor[f].size);
     }
 }
