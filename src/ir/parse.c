@@ -599,5 +599,6 @@ struct graph *graph_parse(struct arena *arena, struct alg *alg, const char *text
     settle_equations(&p);
     if (!lex_end(&p.lex))
         lex_fail(&p.lex, "text behind the graph");
+    graph_name_nodes(p.g);
     return p.g;
 }

@@ -46,12 +46,25 @@ static void rewrite_declared(struct graph *g, struct node *node)
             node->out[i]->type.dim[d] = dim_rewrite(g->alg, node->out[i]->type.dim[d]);
 }
 
+/* A size that must be said and is said neither by an operand nor by the attribute it folds into. */
+static void check_sizes_said(const struct graph *g, const struct node *node)
+{
+    for (int i = 0; i < node->op->nin; i++) {
+        const struct op_operand *operand = &node->op->in[i];
+        if (operand->optional || !operand->size || strcmp(operand->size, "@type") == 0 || (i < node->nin && node->in[i]))
+            continue;
+        if (!attr_is_set(node, operand->size + 1))
+            fail("%s: operand %d, %s, is missing", node_where(g, node), i, operand->name);
+    }
+}
+
 void op_infer(struct graph *g, struct node *node)
 {
     if (!node->op) {
         rewrite_declared(g, node);
         return;
     }
+    check_sizes_said(g, node);
     for (int i = 0; i < node->nout; i++)
         if (node->out[i] && !node->out[i]->constant)
             node->out[i]->dims = NULL;
