@@ -133,18 +133,11 @@ static bool taken_whole(const struct value *v)
     return true;
 }
 
-/* Ranges live until the file is saved; none at all is not NULL. */
-static int ranges_of(void *data, const struct value *v, const struct range **out)
+static int ranges_of(void *data, const struct value *v, const struct byte_range **out)
 {
     struct stream *s = data;
-    const struct byte_range *from;
     struct placement place = v->place.kind == PLACE_S && !taken_whole(v) ? v->place : placement_whole;
-    int n = weight_ranges(s->tmp, v->constant, place, s->rank, &from);
-    struct range *to = NEWN(s->tmp, struct range, n + 1);
-    for (int i = 0; i < n; i++)
-        to[i] = (struct range){from[i].offset, from[i].bytes};
-    *out = to;
-    return n;
+    return weight_ranges(s->tmp, v->constant, place, s->rank, out);
 }
 
 static void save_rank(const struct compile *c, struct graph *g, const char *dir, struct progress *progress)

@@ -12,6 +12,7 @@ struct graph;
 
 /* ---- constants: initializers and Constant nodes, inline or external, one notion ------------------------------------ */
 struct source { const char *path; int64_t offset, length; };     /* a byte range of an external file; path NULL: inline */
+struct byte_range { int64_t offset, bytes; };                    /* of a constant's bytes */
 struct constant {
     enum dtype dtype;
     int rank;

@@ -14,13 +14,12 @@ struct graph *onnx_load(struct arena *, struct alg *, const char *path, const st
 
 /* ---- save.c: a graph whose nodes are all ONNX nodes with operands in place. Constants of 1 KiB and more, not int64 shape operands,
  * go to data_path (external, 64-byte aligned... 4096 for >= 1 MiB), others inline. data_path NULL: all inline. */
-struct range { int64_t offset, bytes; };             /* of the source constant's bytes */
-struct saved_weight { const struct value *value; int nrange; const struct range *range; int64_t bytes, offset; };
+struct saved_weight { const struct value *value; int nrange; const struct byte_range *range; int64_t bytes, offset; };
 struct save_options {
     const char *data_path;           /* file to write; its base name becomes the location */
     bool skip_data;                  /* location and length only, the bytes are not written (the source graph without weight bytes) */
-    /* Which bytes of a constant this rank holds, in order; NULL: all. The value's type says the resulting dims. */
-    int (*ranges)(void *, const struct value *, const struct range **);
+    /* Which bytes of a constant this rank holds, in order, to live until the save returns; NULL: all. The value's type says the resulting dims. */
+    int (*ranges)(void *, const struct value *, const struct byte_range **);
     void *ranges_data;
     const char *producer;
     struct progress *progress;       /* told of the bytes written; NULL: nobody is */

@@ -129,20 +129,20 @@ static int64_t tensor_length(const Onnx__TensorProto *t, enum dtype dtype, const
     return bytes;
 }
 
-/* The ranges of the source's bytes that make up this constant here; valid until the next call. */
+/* The ranges of the source's bytes that make up this constant here. */
 static struct saved_weight weight_of(struct save *s, const struct value *value, int64_t bytes)
 {
     struct saved_weight w = { .value = value, .bytes = bytes };
     if (s->options->ranges) w.nrange = s->options->ranges(s->options->ranges_data, value, &w.range);
-    if (!s->options->ranges || !w.range) {
-        struct range *whole = NEW(s->tmp, struct range);
-        *whole = (struct range){ 0, value->constant->bytes };
+    else {
+        struct byte_range *whole = NEW(s->tmp, struct byte_range);
+        *whole = (struct byte_range){ 0, value->constant->bytes };
         w.range = whole;
         w.nrange = 1;
     }
     int64_t total = 0;
     for (int i = 0; i < w.nrange; i++) {
-        const struct range *r = &w.range[i];
+        const struct byte_range *r = &w.range[i];
         if (r->offset < 0 || r->bytes < 0 || r->offset > value->constant->bytes - r->bytes) bug("constant '%s': range outside its source", value->name);
         if (!add_i64(total, r->bytes, &total)) bug("constant '%s': ranges overflow", value->name);
     }
@@ -436,10 +436,10 @@ static void write_data(struct save *s)
     FILE *f = open_file(path);
     int64_t at = 0;
     for (int i = 0; i < s->weights.n; i++) {
-        const struct saved_weight *w = &s->weights.at[i], now = weight_of(s, w->value, w->bytes);
+        const struct saved_weight *w = &s->weights.at[i];
         pad(f, path, w->offset - at);
         const uint8_t *from = w->bytes ? constant_data(w->value->constant, w->value->name) : NULL;
-        for (int k = 0; k < now.nrange && from; k++) put(f, path, from + now.range[k].offset, (size_t)now.range[k].bytes);
+        for (int k = 0; k < w->nrange && from; k++) put(f, path, from + w->range[k].offset, (size_t)w->range[k].bytes);
         constant_release(w->value->constant);
         progress_add(s->options->progress, w->bytes);
         at = w->offset + w->bytes;

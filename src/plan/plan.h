@@ -64,7 +64,6 @@ int64_t cost_payload(struct alg *, const struct node *, const struct bindings *,
 
 /* reshard.c: what turns one placement into another; the name of the collective, or NULL for a local step. */
 const char *reshard_name(struct placement from, struct placement to);
-bool reshard_possible(const struct type *, struct placement from, struct placement to);
 
 /* state.c: past/present pairs by dataflow; role of symbols. */
 void plan_find_states(struct graph *);
@@ -78,7 +77,6 @@ struct locality { struct graph *global; int ranks; struct graph **local; };
 void localize_index_map(struct locality *, int at);
 
 /* weight.c: a rank's part of a constant as byte ranges of the source tensor, in order, merged where they adjoin. */
-struct byte_range { int64_t offset, bytes; };
 int weight_ranges(struct arena *, const struct constant *, struct placement, int rank, const struct byte_range **out);
 int64_t weight_bytes(const struct value *);      /* of a value's type, which is static */
 

@@ -17,9 +17,8 @@ const char *reshard_name(struct placement from, struct placement to)
     return from.dim == to.dim ? "Redistribute" : "AllToAll";
 }
 
-bool reshard_possible(const struct type *t, struct placement from, struct placement to)
+static bool possible(struct placement from, struct placement to)
 {
-    (void)t;
     if (placement_eq(from, to))
         return true;
     if (to.kind == PLACE_P)
@@ -35,7 +34,7 @@ static int64_t direct(struct space *s, const struct value *v, struct placement f
         return 0;
     if (s->weight[v->id] && from.kind == PLACE_S)
         return COST_NEVER;
-    return reshard_possible(&v->type, from, to) ? cost_of_reshard(s, v, from, to) : COST_NEVER;
+    return possible(from, to) ? cost_of_reshard(s, v, from, to) : COST_NEVER;
 }
 
 static int64_t add(int64_t a, int64_t b)
