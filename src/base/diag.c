@@ -120,24 +120,25 @@ static _Noreturn void leave(bool first, int status)
     _Exit(status);
 }
 
-void fail(const char *format, ...)
+static _Noreturn void refuse(int status, const char *format, va_list args)
 {
     bool first = first_to_fail();
+    say("", format, args);
+    leave(first, status);
+}
+
+void fail(const char *format, ...)
+{
     va_list args;
     va_start(args, format);
-    say("", format, args);
-    va_end(args);
-    leave(first, 1);
+    refuse(1, format, args);
 }
 
 void fail_usage(const char *format, ...)
 {
-    bool first = first_to_fail();
     va_list args;
     va_start(args, format);
-    say("", format, args);
-    va_end(args);
-    leave(first, 2);
+    refuse(2, format, args);
 }
 
 void bug_at(const char *file, int line, const char *format, ...)
@@ -152,16 +153,6 @@ void bug_at(const char *file, int line, const char *format, ...)
     if (first)
         run_hooks(134);
     abort();
-}
-
-void warn(const char *format, ...)
-{
-    if (verbosity_level < 0)
-        return;
-    va_list args;
-    va_start(args, format);
-    say("warning: ", format, args);
-    va_end(args);
 }
 
 void explain(const char *format, ...)
