@@ -8,7 +8,7 @@
 
 struct made { struct placement place; struct value *value; int parent; };
 struct reached { VEC(struct made) list; };
-struct inserter { struct compile *c; struct space *s; struct graph *g; struct reached *of; VEC(struct node *) nodes; };
+struct inserter { struct space *s; struct graph *g; struct reached *of; VEC(struct node *) nodes; };
 
 /* ---- one step ------------------------------------------------------------------------------------------------------------- */
 
@@ -165,7 +165,7 @@ static void lower_nodes(struct graph *g)
 void pass_insert(struct compile *c)
 {
     struct graph *g = c->graph;
-    struct inserter in = { .c = c, .s = c->plan->space, .g = g, .of = NEWN(c->arena, struct reached, g->values.n + 1) };
+    struct inserter in = { .s = c->plan->space, .g = g, .of = NEWN(c->arena, struct reached, g->values.n + 1) };
     int values = g->values.n;
     for (int i = 0; i < values; i++)
         if (in.s->uses[i].list.n && g->values.at[i]->placed)

@@ -7,7 +7,7 @@
 
 #include <string.h>
 
-static struct choice choice_new(struct space *s, const struct rule *r)
+struct choice choice_none(struct space *s, const struct rule *r)
 {
     return (struct choice){ .factor = NEWN(s->arena, const struct split *, r->nfactor + 1) };
 }
@@ -15,7 +15,7 @@ static struct choice choice_new(struct space *s, const struct rule *r)
 static struct choice choice_copy(struct space *s, const struct rule *r, const struct choice *from)
 {
     struct choice out = *from;
-    out.factor = NEWN(s->arena, const struct split *, r->nfactor + 1);
+    out.factor = choice_none(s, r).factor;
     memcpy(out.factor, from->factor, sizeof *out.factor * (size_t)r->nfactor);
     return out;
 }
@@ -90,7 +90,7 @@ static bool shares_agree(struct space *s, const struct split *a, const struct sp
  * queries here, all keys there) are legal nonsense and multiply: they are no choice. */
 static void parts_choice(struct space *s, const struct rule *r, const struct rule_dim *rd, const struct split *split, struct choices *out)
 {
-    struct choice c = choice_new(s, r);
+    struct choice c = choice_none(s, r);
     const struct split *first = NULL;
     int64_t at = 0, size;
     for (int i = 0; i < rd->n; i++, at += size) {
@@ -198,7 +198,7 @@ struct choices choices_for(struct space *s, int node, bool result, int i, int d,
     if (!o->present || d >= o->rank || o->dim[d].n == 0)
         return out;
     const struct rule_dim *rd = &o->dim[d];
-    struct choice none = choice_new(s, r);
+    struct choice none = choice_none(s, r);
     if (rd->n == 1)
         part_choices(s, r, &rd->part[0], split, &none, &found);
     else

@@ -96,7 +96,7 @@ static bool within_head(struct space *s, int node, int f, int *up, const bool *h
 static void seed_factor(struct space *s, int node, int f)
 {
     const struct rule *r = s->rule[node];
-    struct choice c = { .factor = NEWN(s->arena, const struct split *, r->nfactor + 1) };
+    struct choice c = choice_none(s, r);
     int64_t size;
     if (!dim_is_int(r->factor[f].size, &size) || size < 2)
         return;
@@ -110,8 +110,11 @@ static void seed_product(struct space *s, int node, int outer, int inner)
     const struct dim *size = dim_mul(s->g->alg, r->factor[outer].size, r->factor[inner].size);
     if (!dim_is_int(size, NULL) || dim_equals(r->factor[inner].size, 1) || dim_equals(r->factor[outer].size, 1))
         return;
-    struct choice c = { .factor = NEWN(s->arena, const struct split *, r->nfactor + 1), .nproduct = 2, .product = { outer, inner },
-                        .product_split = split_even(s->g->alg, s->ranks, size) };
+    struct choice c = choice_none(s, r);
+    c.nproduct = 2;
+    c.product[0] = outer;
+    c.product[1] = inner;
+    c.product_split = split_even(s->g->alg, s->ranks, size);
     seed_choice(s, node, &c);
 }
 

@@ -44,6 +44,8 @@ int space_placements(struct space *, const struct value *, struct placement **ou
 
 /* choices.c: the choices that give dimension d of an operand or result the split s. */
 struct choices { VEC(struct choice) list; };
+/* No factor split. */
+struct choice choice_none(struct space *, const struct rule *);
 struct choices choices_for(struct space *, int node, bool result, int i, int d, const struct split *s);
 
 /* strategies.c */

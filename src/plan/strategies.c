@@ -106,7 +106,7 @@ static void keep_whole(struct space *s, int node)
 {
     struct strategy whole = strategy_room(s, s->g->nodes.at[node]);
     if (s->rule[node])
-        whole.choice.factor = NEWN(s->arena, const struct split *, s->rule[node]->nfactor + 1);
+        whole.choice = choice_none(s, s->rule[node]);
     keep(s, node, &whole);
 }
 
@@ -184,7 +184,7 @@ static void keep_partial(struct space *s, int node, const bool *tame)
         if (!linear_set_fits(s, node, r->linear[k], tame))
             continue;
         struct strategy st = strategy_room(s, n);
-        st.choice.factor = NEWN(s->arena, const struct split *, r->nfactor + 1);
+        st.choice = choice_none(s, r);
         for (int i = 0; i < n->nin; i++)
             if (n->in[i] && (r->linear[k] >> i & 1))
                 st.in[i] = placement_partial(RED_SUM);
