@@ -62,6 +62,9 @@ bool mul_i64(int64_t a, int64_t b, int64_t *out);
 int64_t floordiv_i64(int64_t a, int64_t b);
 int64_t floormod_i64(int64_t a, int64_t b);
 
+/* ---- nearest.c: which of n names is the most like text, the first of equals; -1 when n is 0 ---------------------- */
+int nearest_text(const char *text, int n, const char *const *names);
+
 /* ---- file.c ------------------------------------------------------------------------------------------------- */
 struct map { const uint8_t *at; size_t bytes; };
 /* Whole file, read-only; missing or unreadable is a failure naming it. An empty file gives bytes == 0. */

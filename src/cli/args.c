@@ -1,5 +1,5 @@
 /* args: command lines from a table. Long options take --name VALUE or --name=VALUE, letters -o VALUE. An unknown name is an error that
- * names the nearest one (Levenshtein distance). */
+ * names the nearest one. */
 #ifdef HAVE_CONFIG_H
 #include "config.h"
 #endif
@@ -19,42 +19,13 @@
 #define PACKAGE_VERSION "0"
 #endif
 
-static int smallest(int a, int b, int c)
+static const char *nearest(struct arena *a, const struct args *args, const char *name)
 {
-    int ab = a < b ? a : b;
-    return ab < c ? ab : c;
-}
-
-static int distance(const char *a, const char *b)
-{
-    enum { LONGEST = 64 };
-    int row[LONGEST + 1], n = (int)strlen(b);
-    if (n > LONGEST) return LONGEST;
-    for (int k = 0; k <= n; k++) row[k] = k;
-    for (int i = 1; a[i - 1]; i++) {
-        int corner = row[0];
-        row[0] = i;
-        for (int k = 1; k <= n; k++) {
-            int above = row[k];
-            row[k] = smallest(row[k] + 1, row[k - 1] + 1, corner + (a[i - 1] != b[k - 1]));
-            corner = above;
-        }
-    }
-    return row[n];
-}
-
-static const char *nearest(const struct args *args, const char *name)
-{
-    const char *best = "help";
-    int least = distance(name, best);
-    for (int i = 0; i < args->n; i++) {
-        int d = distance(name, args->table[i].name);
-        if (d < least) {
-            least = d;
-            best = args->table[i].name;
-        }
-    }
-    return best;
+    const char **names = NEWN(a, const char *, args->n + 1);
+    names[0] = "help";
+    for (int i = 0; i < args->n; i++)
+        names[i + 1] = args->table[i].name;
+    return names[nearest_text(name, args->n + 1, names)];
 }
 
 int64_t args_int(const char *what, const char *text, int64_t lo, int64_t hi)
@@ -164,7 +135,7 @@ static void parse_long(struct arena *a, const struct args *args, int argc, char 
     if (!strcmp(name, "help")) help(args);
     if (!strcmp(name, "version")) version(args);
     const struct arg *arg = find_long(args, name, n);
-    if (!arg) fail_usage("unknown option '%s', did you mean --%s?", given, nearest(args, arena_strndup(a, name, n)));
+    if (!arg) fail_usage("unknown option '%s', did you mean --%s?", given, nearest(a, args, arena_strndup(a, name, n)));
     store(a, arg, value_of(arg, given, equal ? equal + 1 : NULL, argc, argv, i));
 }
 

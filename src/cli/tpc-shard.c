@@ -18,7 +18,7 @@ struct shard_options {
     int64_t tp, random_seed;
     struct arg_maybe sp;
     struct arg_list dim, workload;
-    const char *out, *machine, *solver, *report, *dump_after, *print, *force_file;
+    const char *out, *machine, *solver, *report, *dump_after, *print, *force_file, *plan_file;
     bool dry_run, list_passes, list_ops, force, quiet, verbose, random_split_only;
 };
 
@@ -34,6 +34,7 @@ static struct arg_list parse(struct arena *a, struct shard_options *o, int argc,
         {"tp", 0, ARG_INT, &o->tp, "N", "number of ranks"},
         {"sp", 0, ARG_MAYBE, &o->sp, "[=SYMBOL|auto]", "split activations along the sequence between products"},
         {"out", 'o', ARG_TEXT, &o->out, "DIR", "folder to write (default: MODEL.tpN)"},
+        {"plan", 0, ARG_TEXT, &o->plan_file, "FILE", "constraints to plan under (JSON)"},
         {"dim", 0, ARG_LIST, &o->dim, "NAME=INT", "bind a symbolic dimension (repeatable)"},
         {"workload", 0, ARG_LIST, &o->workload, "DIM=INT,..[:WEIGHT]", "what to plan for (repeatable)"},
         {"machine", 0, ARG_TEXT, &o->machine, "FILE", "machine profile (default: the reference)"},
@@ -115,6 +116,7 @@ static void set_plan_options(struct arena *a, struct shard_options *o, const cha
     p->model = model;
     p->out = without_slash(a, o->out ? o->out : default_out(a, model, p->ranks));
     p->machine = o->machine ? machine_read(o->machine) : machine_reference();
+    p->plan_file = o->plan_file ? plan_file_read(a, o->plan_file) : NULL;
     p->dry_run = o->dry_run;
     p->force = o->force;
     p->random_seed = (uint64_t)o->random_seed;

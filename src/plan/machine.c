@@ -1,10 +1,9 @@
 /* machine: the constants of the cost model. The shipped reference profile is part of the repository, so that the same model gives the
  * same plan everywhere; a file written by tpc-run --calibrate describes a real machine. */
+#include "plan/json.h"
 #include "plan/plan.h"
 
-#include <jansson.h>
 #include <math.h>
-#include <string.h>
 
 struct machine machine_reference(void)
 {
@@ -25,19 +24,6 @@ static const struct key keys[] = {
 };
 enum { KEYS = sizeof keys / sizeof *keys };
 
-static void check_names(const char *path, json_t *root)
-{
-    const char *name;
-    json_t *value;
-    json_object_foreach(root, name, value) {
-        bool known = strcmp(name, "name") == 0 || strcmp(name, "version") == 0;
-        for (int i = 0; i < KEYS; i++)
-            known = known || strcmp(name, keys[i].name) == 0;
-        if (!known)
-            fail("%s: key '%s' is not part of a machine profile", path, name);
-    }
-}
-
 static double number(const char *path, json_t *root, const struct key *key)
 {
     json_t *v = json_object_get(root, key->name);
@@ -52,17 +38,13 @@ static double number(const char *path, json_t *root, const struct key *key)
 struct machine machine_read(const char *path)
 {
     struct machine m = {.name = path};
-    struct map file = map_file(path);
-    json_error_t error;
-    json_t *root = json_loadb(file.at ? (const char *)file.at : "", file.bytes, JSON_REJECT_DUPLICATES, &error);
-    if (!root)
-        fail("%s:%d:%d: expected JSON, found: %s", path, error.line, error.column, error.text);
-    if (!json_is_object(root))
-        fail("%s: expected a JSON object", path);
-    check_names(path, root);
+    const char *known[KEYS + 3] = {"name", "version"};
+    for (int i = 0; i < KEYS; i++)
+        known[i + 2] = keys[i].name;
+    json_t *root = json_read(path);
+    json_known_keys(path, root, known);
     for (int i = 0; i < KEYS; i++)
         *(double *)(void *)((char *)&m + keys[i].offset) = number(path, root, &keys[i]);
     json_decref(root);
-    unmap(file);
     return m;
 }

@@ -14,6 +14,12 @@ struct machine {                     /* machine.c: the shipped reference profile
     double weight_price;             /* holding a weight byte costs reading it so many times per step */
 };
 struct workload { struct bindings dims; double weight; const char *text; };
+/* userplan.c: what the file of --plan says. */
+struct state_names { const char *past, *present; };     /* globs over graph inputs and outputs; "": that end does not exist */
+struct plan_file {
+    const char *path;
+    VEC(struct state_names) states;
+};
 struct options {
     int ranks;
     enum sp_mode sp;
@@ -21,6 +27,7 @@ struct options {
     struct bindings dims;            /* --dim */
     VEC(const char *) workload;      /* --workload texts as given; empty: the default */
     struct machine machine;
+    const struct plan_file *plan_file;   /* --plan; NULL: none */
     bool solver_first, dry_run, force;
     const char *out, *model;         /* folder to write, model file */
     /* Test hook: forces strategies by a seed (random legal plans); 0: off. force_whole_never: only among non-whole ones. */
@@ -31,6 +38,8 @@ struct options {
 struct machine machine_reference(void);
 /* JSON; unknown or missing keys are failures. */
 struct machine machine_read(const char *path);
+/* JSON; a malformed file is a failure with the path of the key. */
+struct plan_file *plan_file_read(struct arena *, const char *path);
 
 /* ---- strategies ---------------------------------------------------------------------------------------------------------- */
 struct strategy {

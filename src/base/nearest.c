@@ -1,0 +1,40 @@
+/* nearest: which of some names was probably meant, by Levenshtein distance. */
+#include "base/base.h"
+
+#include <string.h>
+
+static int smallest(int a, int b, int c)
+{
+    int ab = a < b ? a : b;
+    return ab < c ? ab : c;
+}
+
+static int distance(const char *a, const char *b)
+{
+    enum { LONGEST = 256 };
+    int row[LONGEST + 1], n = (int)strnlen(b, LONGEST), m = (int)strnlen(a, LONGEST);
+    for (int k = 0; k <= n; k++) row[k] = k;
+    for (int i = 1; i <= m; i++) {
+        int corner = row[0];
+        row[0] = i;
+        for (int k = 1; k <= n; k++) {
+            int above = row[k];
+            row[k] = smallest(row[k] + 1, row[k - 1] + 1, corner + (a[i - 1] != b[k - 1]));
+            corner = above;
+        }
+    }
+    return row[n];
+}
+
+int nearest_text(const char *text, int n, const char *const *names)
+{
+    int best = -1, least = 0;
+    for (int i = 0; i < n; i++) {
+        int d = distance(text, names[i]);
+        if (best < 0 || d < least) {
+            least = d;
+            best = i;
+        }
+    }
+    return best;
+}

@@ -1,0 +1,20 @@
+/* json: reading JSON files that people write. `where` is the file and the path of a key in it ("plan.json: constraints[2]"): every failure
+ * is one sentence that begins with it. Internal to src/plan. */
+#ifndef TPC_JSON_H
+#define TPC_JSON_H
+
+#include "base/base.h"
+
+#include <jansson.h>
+
+/* A file that holds one object; the caller drops it with json_decref. */
+json_t *json_read(const char *path);
+/* An object without other keys than these; known ends in NULL. An unknown key is a failure that names the nearest one. */
+void json_known_keys(const char *where, const json_t *, const char *const *known);
+/* A member that must be a string, an array, ...: a failure where it is something else. NULL where it is absent. */
+const char *json_text(struct arena *, const char *where, const json_t *, const char *key);
+json_t *json_member(const char *where, const json_t *, const char *key, json_type);
+/* "an object", "a string", ... for messages. */
+const char *json_kind(const json_t *);
+
+#endif
