@@ -178,6 +178,11 @@ const char *node_where(const struct graph *, const struct node *);
 /* ---- copy.c: the same nodes, values, names and order; constants and strategies are shared. Value ids are kept. ------------- */
 struct graph *graph_copy(struct arena *, const struct graph *);
 
+/* ---- slab.c: offsets in one block of memory ------------------------------------------------------------------------------------ */
+struct slab_item { int64_t bytes; int first, last; int64_t offset; };     /* lives during steps first to last, inclusive */
+/* Sets the offsets (64-byte aligned; items that live at the same time are disjoint) and returns the size of the slab. */
+int64_t slab_assign(struct arena *, struct slab_item *, int n);
+
 /* ---- attr.c: by name of the op's row; a name that is not in the row is a bug() ----------------------------------------- */
 struct attr *node_attr(const struct node *, const char *name);
 bool attr_is_set(const struct node *, const char *name);

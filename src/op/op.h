@@ -138,6 +138,17 @@ bool op_evaluate(struct graph *, struct node *);
 /* The constant made of integer shape information; its dtype and rank are the value's. NULL when an entry is symbolic. */
 struct constant *op_dims_constant(struct graph *, const struct value *);
 
+/* ---- lifetime.c: what shares memory, and from which node to which it is needed ---------------------------------------------------- */
+struct lifetimes {
+    int *root;                       /* by value id: the value whose bytes a view shares; itself otherwise */
+    int *item;                       /* by value id of a root: its item in the slab; -1: it has none */
+    int nitem;
+    struct slab_item *items;         /* steps are node positions, the last one is after all nodes; bytes are the caller's to set */
+};
+/* Results of nodes have items, and inputs that are marked (copied, by input number); constants and other inputs lie elsewhere. Graph
+ * outputs live to the end. */
+struct lifetimes lifetimes_of(struct arena *, const struct graph *, const bool *copied);
+
 /* ---- branch.c: branches of an If, until the shapes pass has chosen -------------------------------------------------------------- */
 /* Whether a node under this guard runs; a condition that is not known is a failure. Without a guard every node does. */
 bool op_is_taken(struct graph *, const struct guard *);

@@ -1,4 +1,4 @@
-/* run/internal.h: what the files of src/run share and nobody else sees: growing buffers, the binding of symbols, the memory plan,
+/* run/internal.h: what the files of src/run share and nobody else sees: growing buffers, the binding of symbols,
  * collectives over placements, and the session itself. */
 #ifndef TPC_RUN_INTERNAL_H
 #define TPC_RUN_INTERNAL_H
@@ -28,11 +28,6 @@ void signature_read(struct arena *, struct graph *, struct signature *);
 void signature_bind(struct arena *, const struct signature *, const struct tensor *, struct bindings *);
 /* Adds the symbols that assumptions determine. */
 void signature_complete(struct arena *, const struct signature *, struct bindings *);
-
-/* ---- memplan.c: offsets in one slab ----------------------------------------------------------------------------------- */
-struct memplan_item { int64_t bytes; int first, last; int64_t offset; };  /* lives during steps first..last, inclusive */
-/* Sets the offsets (64-byte aligned, items that live together are disjoint) and returns the size of the slab. */
-int64_t memplan_assign(struct arena *, struct memplan_item *, int n);
 
 /* ---- pieces.c: interval lists -------------------------------------------------------------------------------------------- */
 struct pieces { int n; struct interval *at; };
@@ -99,10 +94,7 @@ struct session {
     int nstep;
     struct step *step;
     struct tensor *tensor;           /* by value id; dtype DT_NONE: size not known yet */
-    int *root;                       /* by value id: whose memory it is */
-    int *item;                       /* by value id of a root: its item in the memory plan, -1: none */
-    int nitem;
-    struct memplan_item *items;
+    struct lifetimes life;           /* what lies in the slab, and when */
     struct buffer slab, scratch;
     VEC(const struct dim *) sizes;   /* every expression in a live type, once */
     int64_t *size;                   /* by dim id: its value under bind; -1: not known */

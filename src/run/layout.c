@@ -1,50 +1,14 @@
-/* layout: which value lives in which memory. Lifetimes follow from the order of the nodes and are found once; a view shares the memory
- * of what it views. Sizes are evaluated, and the slab planned, when the symbols change; if everything fits where the last plan
+/* layout: which value lives in which memory. Lifetimes (src/op/lifetime.c) are found once. Sizes are evaluated, and the slab planned, when the symbols change; if everything fits where the last plan
  * put it, the plan stays. Whole inputs and constants are used where they are. */
 #include <string.h>
 
 #include "run/internal.h"
 
-static int root_of(const struct session *s, const struct value *v)
-{
-    return s->root[v->id];
-}
-
-static void find_roots(struct session *s)
-{
-    const struct graph *g = s->graph;
-    for (int i = 0; i < g->values.n; i++) s->root[i] = i;
-    for (int i = 0; i < s->nstep; i++)
-        if (s->step[i].kind == STEP_VIEW) s->root[s->step[i].node->out[0]->id] = s->root[s->step[i].node->in[0]->id];
-}
-
-static int item_new(struct session *s, const struct value *v, int step)
-{
-    s->items[s->nitem] = (struct memplan_item){.first = step, .last = step};
-    s->item[v->id] = s->nitem;
-    return s->nitem++;
-}
-
-static void extend(struct session *s, const struct value *v, int step)
-{
-    int item = s->item[root_of(s, v)];
-    if (item >= 0 && s->items[item].last < step) s->items[item].last = step;
-}
-
 static void find_lifetimes(struct session *s)
 {
-    const struct graph *g = s->graph;
-    for (int i = 0; i < g->values.n; i++) s->item[i] = -1;
-    for (int i = 0; i < g->inputs.n; i++)
-        if (s->sig.in[i].place.kind == PLACE_S) item_new(s, g->inputs.at[i], 0);
-    for (int i = 0; i < s->nstep; i++) {
-        const struct node *n = s->step[i].node;
-        for (int k = 0; k < n->nin; k++)
-            if (n->in[k]) extend(s, n->in[k], i);
-        for (int k = 0; k < n->nout && s->step[i].kind != STEP_VIEW; k++)
-            if (n->out[k]) item_new(s, n->out[k], i);
-    }
-    for (int i = 0; i < g->outputs.n; i++) extend(s, g->outputs.at[i], s->nstep);
+    bool *sliced = NEWN(s->arena, bool, s->graph->inputs.n);
+    for (int i = 0; i < s->graph->inputs.n; i++) sliced[i] = s->sig.in[i].place.kind == PLACE_S;
+    s->life = lifetimes_of(s->arena, s->graph, sliced);
 }
 
 static void note_sizes(struct session *s, const struct type *t)
@@ -85,11 +49,6 @@ static void find_sizes(struct session *s)
 
 void layout_prepare(struct session *s)
 {
-    int n = s->graph->values.n;
-    s->root = NEWN(s->arena, int, n);
-    s->item = NEWN(s->arena, int, n);
-    s->items = NEWN(s->arena, struct memplan_item, n);
-    find_roots(s);
     find_lifetimes(s);
     find_sizes(s);
 }
@@ -156,8 +115,8 @@ static bool resize_items(struct session *s)
 {
     bool grown = !s->planned;
     for (int i = 0; i < s->graph->values.n; i++) {
-        if (s->item[i] < 0) continue;
-        struct memplan_item *item = &s->items[s->item[i]];
+        if (s->life.item[i] < 0) continue;
+        struct slab_item *item = &s->life.items[s->life.item[i]];
         int64_t bytes = root_bytes(s, s->graph->values.at[i]);
         if (bytes <= item->bytes) continue;
         grown = true;
@@ -169,7 +128,7 @@ static bool resize_items(struct session *s)
 static void place_values(struct session *s)
 {
     for (int i = 0; i < s->graph->values.n; i++)
-        if (s->item[i] >= 0) s->tensor[i].data = (char *)s->slab.at + s->items[s->item[i]].offset;
+        if (s->life.item[i] >= 0) s->tensor[i].data = (char *)s->slab.at + s->life.items[s->life.item[i]].offset;
 }
 
 static void find_routes(struct session *s)
@@ -189,7 +148,7 @@ void layout_update(struct session *s)
     evaluate_sizes(s);
     size_values(s);
     if (resize_items(s)) {
-        int64_t bytes = memplan_assign(s->plan, s->items, s->nitem);
+        int64_t bytes = slab_assign(s->plan, s->life.items, s->life.nitem);
         buffer_reserve(&s->slab, (size_t)bytes);
         if (bytes > s->stats.slab_bytes) s->stats.slab_bytes = bytes;
     }

@@ -1,4 +1,4 @@
-/* The memory plan against an overlap checker on random lifetimes; interval lists; sums in rank order; the binding of symbols. */
+/* The slab against an overlap checker on random lifetimes; interval lists; sums in rank order; the binding of symbols. */
 #include <check.h>
 #undef fail      /* ours, of base.h, is meant below */
 #include <stdlib.h>
@@ -10,7 +10,7 @@ static struct arena *a;
 static void setup(void) { a = arena_new(); }
 static void teardown(void) { arena_free(a); }
 
-static bool overlap(const struct memplan_item *x, const struct memplan_item *y)
+static bool overlap(const struct slab_item *x, const struct slab_item *y)
 {
     bool time = x->first <= y->last && y->first <= x->last;
     return time && x->bytes && y->bytes && x->offset < y->offset + y->bytes && y->offset < x->offset + x->bytes;
@@ -19,13 +19,13 @@ static bool overlap(const struct memplan_item *x, const struct memplan_item *y)
 START_TEST(plan_is_disjoint)
 {
     enum { N = 120 };
-    struct memplan_item item[N];
+    struct slab_item item[N];
     srand((unsigned)_i);
     for (int i = 0; i < N; i++) {
         int first = rand() % 60;
-        item[i] = (struct memplan_item){rand() % 5 ? rand() % 5000 : 0, first, first + rand() % 10, -1};
+        item[i] = (struct slab_item){rand() % 5 ? rand() % 5000 : 0, first, first + rand() % 10, -1};
     }
-    int64_t total = memplan_assign(a, item, N), all = 0;
+    int64_t total = slab_assign(a, item, N), all = 0;
     for (int i = 0; i < N; i++) {
         all += item[i].bytes + 63;
         ck_assert_int_eq(item[i].offset % 64, 0);
@@ -38,8 +38,8 @@ END_TEST
 
 START_TEST(plan_reuses_memory)
 {
-    struct memplan_item item[4] = {{640, 0, 1, 0}, {640, 1, 2, 0}, {640, 2, 3, 0}, {640, 3, 4, 0}};
-    ck_assert_int_eq(memplan_assign(a, item, 4), 1280);
+    struct slab_item item[4] = {{640, 0, 1, 0}, {640, 1, 2, 0}, {640, 2, 3, 0}, {640, 3, 4, 0}};
+    ck_assert_int_eq(slab_assign(a, item, 4), 1280);
 }
 END_TEST
 
