@@ -183,6 +183,14 @@ struct slab_item { int64_t bytes; int first, last; int64_t offset; };     /* liv
 /* Sets the offsets (64-byte aligned; items that live at the same time are disjoint) and returns the size of the slab. */
 int64_t slab_assign(struct arena *, struct slab_item *, int n);
 
+/* ---- handover.c: state that passes between two graphs of a model --------------------------------------------------------- */
+struct handed { const char *name; struct type type; };           /* a state by the name of one of its ends; the global type */
+struct handover { const char *file; int n; const struct handed *at; };      /* file: for messages */
+/* match[i]: the position in from of what to[i] takes, -1 none. Two go together when element type, rank and sizes known as integers are
+ * equal, the numbers in their names are the same, and their names end in the same components (between '.', '_' and '/'); more such
+ * components win: past_key_values.0.encoder.key takes present.0.encoder.key. Two that fit equally well are a failure naming both. */
+void handover_match(const struct handover *to, const struct handover *from, int *match);
+
 /* ---- attr.c: by name of the op's row; a name that is not in the row is a bug() ----------------------------------------- */
 struct attr *node_attr(const struct node *, const char *name);
 bool attr_is_set(const struct node *, const char *name);

@@ -455,6 +455,43 @@ END_TEST
 
 #define COUNT(array) ((int)(sizeof(array) / sizeof *(array)))
 
+/* ---- state between two graphs ------------------------------------------------------------------------------------------- */
+
+static struct handover handover_of(const char *const *line, int n)        /* "name type" */
+{
+    struct handed *at = NEWN(arena, struct handed, n);
+    for (int i = 0; i < n; i++) {
+        const char *error = NULL, *space = strchr(line[i], ' ');
+        at[i].name = arena_strndup(arena, line[i], (size_t)(space - line[i]));
+        ck_assert(type_parse(alg, space + 1, 0, &at[i].type, &error));
+    }
+    return (struct handover){"file", n, at};
+}
+
+START_TEST(state_goes_by_the_ends_of_names)
+{
+    static const char *const step[] = {"past_key_values.0.decoder.key f32[B, 4, P, 8]", "past_key_values.0.encoder.key f32[B, 4, E, 8]",
+        "past_key_values.10.encoder.key f32[B, 4, E, 8]", "past_key_values.1.encoder.key f32[B, 4, E, 8]", "other/key f32[B, 4, E, 8]"};
+    static const char *const first[] = {"present.10.encoder.key f32[B, 4, 7, 8]", "present.0.encoder.key f32[B, 4, 7, 8]",
+        "present.1.encoder.key f32[B, 3, 7, 8]", "present.0.encoder.value f32[B, 4, 7, 8]", "present/0/decoder/key f32[C, 4, Q, 8]"};
+    static const int want[] = {4, 1, 0, -1, -1};
+    struct handover to = handover_of(step, 5), from = handover_of(first, 5);
+    int match[5];
+    handover_match(&to, &from, match);
+    for (int i = 0; i < 5; i++)
+        ck_assert_int_eq(match[i], want[i]);
+}
+END_TEST
+
+START_TEST(state_that_fits_twice_is_refused)
+{
+    static const char *const two[] = {"a.self.0.key f32[B, 4]", "b.cross.0.key f32[B, 4]"}, *const one[] = {"past.0.key f32[B, 4]"};
+    struct handover many = handover_of(two, 2), single = handover_of(one, 1);
+    int match[2];
+    handover_match(_i ? &many : &single, _i ? &single : &many, match);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("ir");
@@ -485,6 +522,8 @@ int main(void)
     tcase_add_test(tc, weights_do_not_fold);
     tcase_add_test(tc, large_results_do_not_fold);
     tcase_add_test(tc, equal_small_constants_become_one);
+    tcase_add_test(tc, state_goes_by_the_ends_of_names);
+    tcase_add_loop_exit_test(tc, state_that_fits_twice_is_refused, 1, 0, 2);
     tcase_add_loop_test_raise_signal(tc, broken_graph_is_noticed, SIGABRT, 0, COUNT(breaks));
     suite_add_tcase(suite, tc);
     SRunner *runner = srunner_create(suite);
