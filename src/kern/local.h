@@ -99,6 +99,22 @@ struct conv_shape { int spatial; int64_t batch, groups, in, out, size[3], kernel
 bool dnnl_convolve(struct kenv *, void **cache, const struct conv_shape *, const float *x, const float *w, const float *bias, float *y);
 void dnnl_state_free(struct dnnl_state *);
 
+/* ---- panel.c: products with a weight stored narrower than float32 --------------------------------------------------------- */
+/* A weight w[k, n] in any storage, k and n > 0. A panel is `width` columns of it in float32, counted from a multiple of width; the last
+ * one has fewer (count). */
+struct panels {
+    int64_t n, k, width;
+    enum dtype dtype;
+    const void *weight;
+    bool by_column;                                                 /* a panel is [width, k], its columns one after another; else [k, width] */
+    void (*unpack)(const struct panels *, int64_t from, int64_t count, float *panel);
+    void (*row)(const struct panels *, const float *a, int64_t from, int64_t count, float *c);    /* c[count] = a[k] panel, without making it */
+};
+/* c[m, n] = a[m, k] w. Uses ROOM_THREADS. */
+void panel_product(struct kcall *, const struct panels *, int64_t m, const float *a, float *c);
+/* A constant f16 or bf16 weight [k, n], [n, k] when transposed: packed at the first call, kept in call->cache. */
+const struct panels *panel_pack(struct kcall *, const struct tensor *weight, int64_t n, int64_t k, bool transposed);
+
 /* ---- attend.c: softmax(scale q k^T + bias) v for heads anywhere in memory ------------------------------------------------ */
 struct heads { const float *at; int64_t batch, head, row; };      /* steps in elements; columns are contiguous */
 struct attend {

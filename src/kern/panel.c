@@ -1,0 +1,133 @@
+/* panel: products with a weight stored narrower than float32. The weight is never float32 as a whole: a panel, a few columns of it, is
+ * unpacked into scratch that stays in the second-level cache and multiplied there. A few rows (a decode step) are multiplied straight
+ * from storage: such a product reads the weight once and does little else, so it takes the time of reading it.
+ *
+ * f16 and bf16 weights are first packed: [n / TILE][k][TILE], the last tile filled with zeros, so that both ways read memory in order.
+ * Sums are float32. */
+#include "kern/local.h"
+#include "kern/mathf.h"
+
+#include <string.h>
+
+enum { TILE = 32, HALF = TILE / 2, FEW_ROWS = 4 };
+
+/* ---- any storage ---------------------------------------------------------------------------------------------------------------- */
+struct panel_run { struct kenv *env; const struct panels *w; int64_t m; const float *a; float *c; char *scratch; size_t scratch_each; };
+
+static void few_rows(const struct panel_run *r, int64_t from, int64_t count)
+{
+    for (int64_t i = 0; i < r->m; i++)
+        r->w->row(r->w, r->a + i * r->w->k, from, count, r->c + i * r->w->n + from);
+}
+
+static void through_panel(const struct panel_run *r, int64_t from, int64_t count, float *panel)
+{
+    const struct panels *w = r->w;
+    w->unpack(w, from, count, panel);
+    dnnl_product(r->env, false, w->by_column, r->m, count, w->k, 1.0f, r->a, w->k, panel, w->by_column ? w->k : w->width, 0.0f, r->c + from, w->n);
+}
+
+/* Panels lo..hi. */
+static void panel_range(void *data, int thread, int64_t lo, int64_t hi)
+{
+    const struct panel_run *r = data;
+    int64_t width = r->w->width;
+    float *panel = (float *)(void *)(r->scratch + (size_t)thread * r->scratch_each);
+    for (int64_t p = lo; p < hi; p++) {
+        int64_t left = r->w->n - p * width, count = left < width ? left : width;
+        if (r->m <= FEW_ROWS)
+            few_rows(r, p * width, count);
+        else
+            through_panel(r, p * width, count, panel);
+    }
+}
+
+void panel_product(struct kcall *call, const struct panels *w, int64_t m, const float *a, float *c)
+{
+    struct panel_run r = { .env = call->env, .w = w, .m = m, .a = a, .c = c };
+    size_t panel = m <= FEW_ROWS ? 0 : call_bytes(call, w->width * w->k, sizeof(float));
+    r.scratch_each = (panel + 63) & ~(size_t)63;
+    r.scratch = kenv_room(call->env, ROOM_THREADS, call_bytes(call, kenv_threads(call->env), r.scratch_each));
+    parallel_for(call->env, (w->n + w->width - 1) / w->width, m * w->width * w->k / 8 + 1, panel_range, &r);
+}
+
+/* ---- f16 and bf16 ----------------------------------------------------------------------------------------------------------------- */
+typedef float lanes __attribute__((vector_size(4 * HALF)));
+typedef uint32_t words __attribute__((vector_size(4 * HALF)));
+typedef uint16_t halves __attribute__((vector_size(2 * HALF)));
+
+#define WIDEN(h) __builtin_convertvector(*(const halves *)(const void *)(h), words)
+
+/* HALF numbers, as convert.c does it for one. */
+#define BF16_LANES(h, out) (out) = (lanes)(WIDEN(h) << 16)
+#define F16_LANES(h, out) \
+    do { \
+        words u_ = WIDEN(h), rest_ = (u_ & 0x7fff) << 13, big_ = (words)(rest_ >= 0x0f800000u); \
+        words small_ = (words)((lanes)rest_ * 0x1p112f); \
+        (out) = (lanes)((u_ & 0x8000) << 16 | (big_ & (rest_ | 0x7f800000u)) | (~big_ & small_)); \
+    } while (0)
+
+/* One tile of one row: sum[TILE] = a[k] tile[k, TILE]. */
+#define TILE_ROW(name, LANES) \
+    static SIMD void name(const uint16_t *tile, const float *a, int64_t k, float *sum) \
+    { \
+        lanes left = { 0 }, right = { 0 }, x, y; \
+        for (int64_t l = 0; l < k; l++) { \
+            LANES(tile + l * TILE, x); \
+            LANES(tile + l * TILE + HALF, y); \
+            left += a[l] * x; \
+            right += a[l] * y; \
+        } \
+        memcpy(sum, &left, sizeof left); \
+        memcpy(sum + HALF, &right, sizeof right); \
+    }
+TILE_ROW(tile_row_f16, F16_LANES)
+TILE_ROW(tile_row_bf16, BF16_LANES)
+
+static const uint16_t *tile_at(const struct panels *w, int64_t column) { return (const uint16_t *)w->weight + column * w->k; }
+
+static void half_row(const struct panels *w, const float *a, int64_t from, int64_t count, float *c)
+{
+    float sum[TILE];
+    (w->dtype == DT_F16 ? tile_row_f16 : tile_row_bf16)(tile_at(w, from), a, w->k, sum);
+    memcpy(c, sum, (size_t)count * sizeof *sum);
+}
+
+static void half_unpack(const struct panels *w, int64_t from, int64_t count, float *panel)
+{
+    (void)count;
+    load_f32(w->dtype, tile_at(w, from), w->k * TILE, panel);
+}
+
+struct packing { const struct panels *to; const uint16_t *from; bool transposed; };
+
+/* Tiles lo..hi. */
+static void pack_range(void *data, int thread, int64_t lo, int64_t hi)
+{
+    const struct packing *p = data;
+    const struct panels *w = p->to;
+    int64_t row = p->transposed ? 1 : w->n, column = p->transposed ? w->k : 1;
+    (void)thread;
+    for (int64_t t = lo; t < hi; t++) {
+        int64_t m = w->n - t * TILE < TILE ? w->n - t * TILE : TILE;
+        uint16_t *to = (uint16_t *)(uintptr_t)tile_at(w, t * TILE);
+        memset(to, 0, (size_t)(w->k * TILE) * sizeof *to);
+        for (int64_t l = 0; l < w->k; l++)
+            for (int64_t j = 0; j < m; j++)
+                memcpy(&to[l * TILE + j], &p->from[l * row + (t * TILE + j) * column], sizeof *to);
+    }
+}
+
+const struct panels *panel_pack(struct kcall *call, const struct tensor *weight, int64_t n, int64_t k, bool transposed)
+{
+    struct panels *w = *call->cache;
+    int64_t tiles = (n + TILE - 1) / TILE;
+    if (w)
+        return w;
+    w = *call->cache = kenv_keep(call->env, sizeof *w);
+    void *room = kenv_weights(call->env, call_bytes(call, tiles * k, TILE * sizeof(uint16_t)));
+    *w = (struct panels){ .n = n, .k = k, .width = TILE, .dtype = weight->dtype, .weight = room, .unpack = half_unpack, .row = half_row };
+    struct packing p = { w, weight->data, transposed };
+    parallel_for(call->env, tiles, k * TILE, pack_range, &p);
+    return w;
+}
