@@ -121,7 +121,7 @@ static dnnl_status_t conv_desc(dnnl_primitive_desc_t *pd, dnnl_engine_t engine, 
 
 /* ---- state ------------------------------------------------------------------------------------------------------------------ */
 enum operand { SRC, WEIGHTS, BIAS, DST, OPERANDS };
-struct key { int kind, dtype, bias; int64_t m, n, k; struct conv_shape conv; };       /* zeroed before it is filled */
+struct key { int kind, bias; int64_t m, n, k; struct conv_shape conv; };       /* zeroed before it is filled */
 struct primitive {
     struct key key;
     dnnl_primitive_t run;
@@ -300,13 +300,8 @@ static bool plan_product(struct dnnl_state *s, struct primitive *p, struct favou
         }
         layout_free(&p->layout[WEIGHTS]);
     }
-    layout_make(&p->layout[WEIGHTS], 2, (int64_t[]){ p->key.k, p->key.n }, (dnnl_data_type_t)p->key.dtype, dnnl_format_tag_any);
-    if (product_desc(pd, s->engine, p->layout, p->key.bias) != dnnl_success)
-        return false;
-    if (p->key.dtype == (int)dnnl_f32 || !is_reference(*pd))
-        return true;
-    dnnl_primitive_desc_destroy(*pd);
-    return false;
+    layout_make(&p->layout[WEIGHTS], 2, (int64_t[]){ p->key.k, p->key.n }, dnnl_f32, dnnl_format_tag_any);
+    return product_desc(pd, s->engine, p->layout, p->key.bias) == dnnl_success;
 }
 
 static struct favourite *favourite_of(struct dnnl_state *s, const struct key *key)
@@ -333,10 +328,10 @@ static struct primitive *product_primitive(struct dnnl_state *s, const struct ke
         return p;
     p = new_primitive(s, key);
     struct favourite *f = favourite_of(s, key);
-    layout_make(&p->layout[SRC], 2, (int64_t[]){ key->m, key->k }, (dnnl_data_type_t)key->dtype, dnnl_ab);
+    layout_make(&p->layout[SRC], 2, (int64_t[]){ key->m, key->k }, dnnl_f32, dnnl_ab);
     if (key->bias)
         layout_make(&p->layout[BIAS], 2, (int64_t[]){ 1, key->n }, dnnl_f32, dnnl_ab);
-    layout_make(&p->layout[DST], 2, (int64_t[]){ key->m, key->n }, (dnnl_data_type_t)key->dtype, dnnl_ab);
+    layout_make(&p->layout[DST], 2, (int64_t[]){ key->m, key->n }, dnnl_f32, dnnl_ab);
     if (!plan_product(s, p, f, &pd)) {
         p->missing = true;
         return p;
@@ -347,12 +342,11 @@ static struct primitive *product_primitive(struct dnnl_state *s, const struct ke
     return p;
 }
 
-static struct key product_key(enum dtype dtype, int64_t m, int64_t n, int64_t k, bool bias)
+static struct key product_key(int64_t m, int64_t n, int64_t k, bool bias)
 {
     struct key key;
     memset(&key, 0, sizeof key);
     key.kind = PRODUCT;
-    key.dtype = dtype == DT_BF16 ? (int)dnnl_bf16 : (int)dnnl_f32;
     key.bias = bias;
     key.m = m;
     key.n = n;
@@ -363,17 +357,17 @@ static struct key product_key(enum dtype dtype, int64_t m, int64_t n, int64_t k,
 static const void *pack_product(struct kenv *env, void **cache, const struct primitive *p, const void *w, bool transposed)
 {
     struct layout plain = { .set = false };
-    layout_make(&plain, 2, (int64_t[]){ p->key.k, p->key.n }, (dnnl_data_type_t)p->key.dtype, transposed ? dnnl_ba : dnnl_ab);
+    layout_make(&plain, 2, (int64_t[]){ p->key.k, p->key.n }, dnnl_f32, transposed ? dnnl_ba : dnnl_ab);
     const void *at = pack(env, cache, p, &plain, w);
     layout_free(&plain);
     return at;
 }
 
-bool dnnl_product_packed(struct kenv *env, void **cache, enum dtype dtype, int64_t m, int64_t n, int64_t k, const void *a, const void *w,
-                         bool transposed, const float *bias, void *c)
+bool dnnl_product_packed(struct kenv *env, void **cache, int64_t m, int64_t n, int64_t k, const float *a, const float *w, bool transposed,
+                         const float *bias, float *c)
 {
     struct dnnl_state *s = state_of(env);
-    struct key key = product_key(dtype, m, n, k, bias != NULL);
+    struct key key = product_key(m, n, k, bias != NULL);
     struct primitive *p = product_primitive(s, &key);
     if (p->missing)
         return false;
@@ -382,9 +376,9 @@ bool dnnl_product_packed(struct kenv *env, void **cache, enum dtype dtype, int64
     return true;
 }
 
-bool dnnl_pack_weight(struct kenv *env, void **cache, enum dtype dtype, int64_t n, int64_t k, const void *w, bool transposed)
+bool dnnl_pack_weight(struct kenv *env, void **cache, int64_t n, int64_t k, const float *w, bool transposed)
 {
-    struct key key = product_key(dtype, TYPICAL_ROWS, n, k, false);
+    struct key key = product_key(TYPICAL_ROWS, n, k, false);
     struct primitive *p = product_primitive(state_of(env), &key);
     return !p->missing && pack_product(env, cache, p, w, transposed) != w;
 }

@@ -88,12 +88,12 @@ void dense_strides(int rank, const int64_t *dim, int64_t *stride);
 /* c[m, n] = alpha * a[m, k] b[k, n] + beta * c, row-major with leading dimensions; callable inside parallel loops. */
 void dnnl_product(struct kenv *, bool ta, bool tb, int64_t m, int64_t n, int64_t k, float alpha, const float *a, int64_t lda,
                   const float *b, int64_t ldb, float beta, float *c, int64_t ldc);
-/* c[m, n] = a[m, k] w[k, n] (+ bias[n]) with a constant w, [n, k] when transposed: packed once, kept in *cache. dtype f32 or bf16;
- * false when this machine has no such primitive. */
-bool dnnl_product_packed(struct kenv *, void **cache, enum dtype, int64_t m, int64_t n, int64_t k, const void *a, const void *w,
-                         bool transposed, const float *bias, void *c);
+/* c[m, n] = a[m, k] w[k, n] (+ bias[n]) with a constant w, [n, k] when transposed: packed once, kept in *cache. False when
+ * this machine has no such primitive. */
+bool dnnl_product_packed(struct kenv *, void **cache, int64_t m, int64_t n, int64_t k, const float *a, const float *w, bool transposed,
+                         const float *bias, float *c);
 /* Packs w as a product will want it, into *cache. True when w itself will not be read any more. */
-bool dnnl_pack_weight(struct kenv *, void **cache, enum dtype, int64_t n, int64_t k, const void *w, bool transposed);
+bool dnnl_pack_weight(struct kenv *, void **cache, int64_t n, int64_t k, const float *w, bool transposed);
 struct conv_shape { int spatial; int64_t batch, groups, in, out, size[3], kernel[3], result[3], stride[3], dilation[3], before[3], after[3]; };
 /* False when the shape has no such primitive. */
 bool dnnl_convolve(struct kenv *, void **cache, const struct conv_shape *, const float *x, const float *w, const float *bias, float *y);

@@ -1,8 +1,8 @@
 /* matmul: MatMul in all forms of numpy's, and Gemm.
  *
  * f32 goes to oneDNN: a weight as right operand is packed once per node, everything else is sgemm per batch element, in parallel over the
- * batch where there is enough of it. bf16 weights use a bf16 primitive where the machine has one; otherwise f16 and bf16 operands are
- * converted. f64 and integers are plain loops with sums in f64 and modulo 2^64. */
+ * batch where there is enough of it. f16 and bf16 are multiplied in f32 and rounded once: a weight stays as it is stored (panel.c), also
+ * where the left operand is f32; other operands are converted. f64 and integers are plain loops with sums in f64 and modulo 2^64. */
 #include "kern/local.h"
 
 #include <string.h>
@@ -77,6 +77,12 @@ static void product_batch(struct product *p, const struct tensor *a, const struc
     }
 }
 
+/* An f32 product may read a weight in the type that it is stored in (run/fuse_weights.c). */
+static bool types_fit(const struct tensor *a, const struct tensor *b)
+{
+    return a->dtype == b->dtype || (a->dtype == DT_F32 && is_small_float(b->dtype));
+}
+
 static void product_shape(struct product *p, const struct tensor *a, const struct tensor *b)
 {
     if (a->rank < 1 || b->rank < 1)
@@ -85,7 +91,7 @@ static void product_shape(struct product *p, const struct tensor *a, const struc
     p->k = a->dim[a->rank - 1];
     p->n = b->rank == 1 ? 1 : b->dim[b->rank - 1];
     int64_t kb = b->rank == 1 ? b->dim[0] : b->dim[b->rank - 2];
-    if (p->k != kb || a->dtype != b->dtype)
+    if (p->k != kb || !types_fit(a, b))
         fail("%s: cannot contract %lld of %s with %lld of %s", call_where(p->call), (long long)p->k, dtype_name(a->dtype), (long long)kb,
              dtype_name(b->dtype));
     product_batch(p, a, b);
@@ -160,15 +166,14 @@ static void result_store(const float *from, struct tensor *c)
         store_f32(c->dtype, from, tensor_elements(c), c->data);
 }
 
-/* Operand b stands for the constant that the cache packs, so its f32 copy is made only when there is no packed one: on first use. */
+/* c = a b for a constant b, from a copy that is packed at the first call. False: it can't be packed. */
 static bool packed_product(struct kcall *call, int64_t m, int64_t n, int64_t k, const struct tensor *a, const struct tensor *b, bool transposed,
-                           const float *bias, struct tensor *c)
+                           float *c)
 {
-    if (c->dtype == DT_BF16 && !bias && dnnl_product_packed(call->env, call->cache, DT_BF16, m, n, k, a->data, b->data, transposed, NULL, c->data))
-        return true;
-    if (c->dtype != DT_F32)
-        return false;
-    return dnnl_product_packed(call->env, call->cache, DT_F32, m, n, k, a->data, b->data, transposed, bias, c->data);
+    if (b->dtype == DT_F32)
+        return dnnl_product_packed(call->env, call->cache, m, n, k, a->data, b->data, transposed, NULL, c);
+    panel_product(call, panel_pack(call, b, n, k, transposed), m, tensor_f32(call->env, a, ROOM_A), c);
+    return true;
 }
 
 void kern_MatMul(struct kcall *call)
@@ -185,12 +190,12 @@ void kern_MatMul(struct kcall *call)
         plain_batches(&p, a, b, c);
         return;
     }
-    if (p.k > 0 && packable(call, p.batch) && packed_product(call, p.m, p.n, p.k, a, b, false, NULL, c))
-        return;
-    p.a = tensor_f32(call->env, a, ROOM_A);
-    p.b = tensor_f32(call->env, b, ROOM_B);
     p.c = result_f32(call, c);
-    product_batches(&p);
+    if (p.k == 0 || !packable(call, p.batch) || !packed_product(call, p.m, p.n, p.k, a, b, false, p.c)) {
+        p.a = tensor_f32(call->env, a, ROOM_A);
+        p.b = tensor_f32(call->env, b, ROOM_B);
+        product_batches(&p);
+    }
     result_store(p.c, c);
 }
 
@@ -218,24 +223,25 @@ static void gemm_add(struct kcall *call, float alpha, float beta, float *y, cons
     walk_run(call->env, &w, 2, affine_row, &f);
 }
 
+static void gemm_scale(float *y, float alpha, int64_t n)
+{
+    for (int64_t i = 0; i < n; i++)
+        y[i] *= alpha;
+}
+
 static void gemm_f32(struct kcall *call, int64_t m, int64_t n, int64_t k, bool ta, bool tb)
 {
     const struct tensor *a = &call->in[0], *b = &call->in[1], *c = call_in(call, 2);
     struct tensor *y = &call->out[0];
     float alpha = (float)attr_float(call->node, "alpha"), beta = (float)attr_float(call->node, "beta"), *out = result_f32(call, y);
-    bool unit = !(alpha < 1.0f || alpha > 1.0f);
-    if (y->dtype == DT_F32 && k > 0 && !ta && packable(call, 1) && packed_product(call, m, n, k, a, b, tb, NULL, y)) {
-        if (!c && !unit)
-            for (int64_t i = 0; i < m * n; i++)
-                out[i] *= alpha;
-        if (c)
-            gemm_add(call, alpha, beta, out, c);
-        return;
+    if (k == 0 || ta || !packable(call, 1) || !packed_product(call, m, n, k, a, b, tb, out)) {
+        const float *fa = tensor_f32(call->env, a, ROOM_A), *fb = tensor_f32(call->env, b, ROOM_B);
+        dnnl_product(call->env, ta, tb, m, n, k, 1.0f, fa, ta ? m : k, fb, tb ? k : n, 0.0f, out, n);
     }
-    const float *fa = tensor_f32(call->env, a, ROOM_A), *fb = tensor_f32(call->env, b, ROOM_B);
-    dnnl_product(call->env, ta, tb, m, n, k, alpha, fa, ta ? m : k, fb, tb ? k : n, 0.0f, out, n);
     if (c)
-        gemm_add(call, 1.0f, beta, out, c);
+        gemm_add(call, alpha, beta, out, c);
+    else if (alpha < 1.0f || alpha > 1.0f)
+        gemm_scale(out, alpha, m * n);
     result_store(out, y);
 }
 
@@ -262,7 +268,7 @@ static void gemm_plain(struct kcall *call, int64_t m, int64_t n, int64_t k, bool
 static void gemm_check(const struct kcall *call, int64_t m, int64_t n, int64_t k, int64_t kb)
 {
     const struct tensor *c = call_in(call, 2), *y = &call->out[0];
-    if (k != kb || call->in[1].dtype != call->in[0].dtype)
+    if (k != kb || !types_fit(&call->in[0], &call->in[1]))
         fail("%s: cannot contract %lld with %lld", call_where(call), (long long)k, (long long)kb);
     require(y->rank == 2 && y->dim[0] == m && y->dim[1] == n);
     if (!c)
@@ -301,7 +307,11 @@ int kern_pack(struct kcall *call)
         return -1;
     const struct tensor *w = &call->in[1];
     bool transposed = gemm && attr_int(call->node, "transB");
-    if (w->rank != 2 || tensor_elements(w) == 0 || !(w->dtype == DT_F32 || (w->dtype == DT_BF16 && !gemm)))
+    int64_t n = w->dim[!transposed], k = w->dim[transposed];
+    if (w->rank != 2 || n * k == 0 || !is_short_float(w->dtype))
         return -1;
-    return dnnl_pack_weight(call->env, call->cache, w->dtype, w->dim[!transposed], w->dim[transposed], w->data, transposed) ? 1 : -1;
+    if (w->dtype == DT_F32)
+        return dnnl_pack_weight(call->env, call->cache, n, k, w->data, transposed) ? 1 : -1;
+    panel_pack(call, w, n, k, transposed);
+    return 1;
 }

@@ -214,6 +214,60 @@ START_TEST(products)
 }
 END_TEST
 
+/* Every number of a stored type, as a weight [1, 65536] of one row (read from storage) and of five (through panels): f32 as Cast makes it. */
+static void widen_all(enum dtype type, int64_t rows)
+{
+    enum { ALL = 65536 };
+    struct tensor w = RESULT(type, DIMS(1, ALL)), wide = RESULT(DT_F32, DIMS(1, ALL)), a = RESULT(DT_F32, DIMS(rows, 1)), y = RESULT(DT_F32, DIMS(rows, ALL));
+    const bool constant[2] = { false, true };
+    void *cache = NULL;
+    for (int i = 0; i < ALL; i++)
+        ((uint16_t *)w.data)[i] = (uint16_t)i;
+    for (int64_t i = 0; i < rows; i++)
+        ((float *)a.data)[i] = 1;
+    run(node_new("", "Cast"), IN(w), &wide);
+    run_constant(node_new("", "MatMul"), IN(a, w), &y, constant, &cache);
+    for (int64_t i = 0; i < rows * ALL; i++) {
+        float got = ((float *)y.data)[i], want = ((float *)wide.data)[i % ALL];
+        ck_assert_msg(got == want || (isnan(got) && isnan(want)), "%s %#x is %g, not %g", dtype_name(type), (unsigned)(i % ALL), (double)got, (double)want);
+    }
+}
+
+START_TEST(stored_weights)
+{
+    enum { K = 19, N = 45 };
+    const bool constant[2] = { false, true };
+    for (int type = 0; type < 2; type++)
+        for (int transposed = 0; transposed < 2; transposed++) {
+            enum dtype dtype = type ? DT_BF16 : DT_F16;
+            struct tensor f = transposed ? RESULT(DT_F32, DIMS(N, K)) : RESULT(DT_F32, DIMS(K, N)), w = f;
+            struct tensor a = RESULT(DT_F32, DIMS(6, K)), y = RESULT(DT_F32, DIMS(6, N)), want = RESULT(DT_F32, DIMS(6, N));
+            struct node *node = node_new("", "Gemm");
+            void *cache = NULL;
+            attr_set_int(node, "transB", transposed);
+            w.dtype = dtype;
+            w.data = arena_alloc(arena, tensor_bytes(&w));
+            for (int i = 0; i < K * N; i++)
+                ((float *)f.data)[i] = (float)(i * 37 % 127 - 63);
+            for (int i = 0; i < 6 * K; i++)
+                ((float *)a.data)[i] = (float)(i * 31 % 61 - 30);
+            struct node *cast = node_new("", "Cast");
+            attr_set_int(cast, "to", dtype);
+            run(cast, IN(f), &w);
+            run(node, IN(a, f), &want);
+            for (int64_t rows = 1; rows <= 6; rows++) {
+                a.dim[0] = y.dim[0] = rows;
+                run_constant(node, IN(a, w), &y, constant, &cache);
+                ck_assert_mem_eq(y.data, want.data, (size_t)rows * N * sizeof(float));
+            }
+        }
+    widen_all(DT_F16, 1);
+    widen_all(DT_F16, 5);
+    widen_all(DT_BF16, 1);
+    widen_all(DT_BF16, 5);
+}
+END_TEST
+
 START_TEST(gemm)
 {
     struct node *node = node_new("", "Gemm");
@@ -272,6 +326,7 @@ int main(void)
     tcase_add_exit_test(tests, gather_out_of_range, 1);
     tcase_add_test(tests, reductions);
     tcase_add_test(tests, products);
+    tcase_add_test(tests, stored_weights);
     tcase_add_test(tests, gemm);
     tcase_add_test(tests, softmax_of_masked_rows);
     tcase_add_test(tests, norms);
