@@ -1,6 +1,6 @@
 /* weights: what each rank holds of each constant. A large weight stays a reference to the source tensor, to be streamed as byte ranges
  * when the files are written (src/plan/weight.c). Small inline constants and inline integers, which later passes and readers look
- * into, are cut here. Then the memory of every rank is known. */
+ * into, are cut here. */
 #include "passes/pass.h"
 #include "plan/plan.h"
 
@@ -55,11 +55,6 @@ static void rank_weights(struct graph *g)
 
 void pass_weights(struct compile *c)
 {
-    if (c->plan)
-        c->plan->use = NEWN(c->arena, struct rank_use, c->graph->ranks);
-    for (int r = 0; r < c->graph->ranks; r++) {
+    for (int r = 0; r < c->graph->ranks; r++)
         rank_weights(c->rank_graphs[r]);
-        if (c->plan)
-            c->plan->use[r] = plan_memory(c->rank_graphs[r], c->plan);
-    }
 }

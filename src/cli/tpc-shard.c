@@ -213,8 +213,7 @@ static void compile(struct arena *a, const struct shard_options *o)
     pass_run(&c, "load", "canon", o->dump_after);
     plan_workloads(c.graph, &o->plan, &plan);
     c.source = graph_copy(a, c.graph);
-    plan.unsharded = plan_memory(c.source, &plan);
-    pass_run(&c, "choose", o->dry_run ? "weights" : "emit", o->dump_after);
+    pass_run(&c, "choose", o->dry_run ? "memory" : "emit", o->dump_after);
     report(&c, o);
 }
 

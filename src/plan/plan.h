@@ -48,7 +48,7 @@ struct strategy {
     bool lowered;                    /* the choice needs the row's lowering */
 };
 
-/* Bytes of one rank: weights, state at its largest workload, activations at their peak. */
+/* Bytes of one rank: weights, state at its largest workload, activations (the slab without the state) at their peak. */
 struct rank_use { int64_t weights, state, peak; };
 
 /* ---- the plan, as reported and written to plan.json ------------------------------------------------------------------------ */
@@ -64,7 +64,7 @@ struct plan {
     VEC(struct collective) collectives;   /* filled by insert, in file order */
     VEC(const char *) warnings;      /* for people */
     VEC(const char *) whole;         /* "node (Op): why it stays whole" */
-    struct rank_use *use, unsharded; /* by rank, after the pass weights; and of the graph before sharding */
+    struct rank_use *use, unsharded; /* by rank, and of the graph before sharding; after the pass memory */
     const char *hash;                /* hex digest of plan.json, after the pass emit */
 };
 
@@ -89,7 +89,7 @@ void localize_index_map(struct locality *, int at);
 int weight_ranges(struct arena *, const struct constant *, struct placement, int rank, const struct byte_range **out);
 int64_t weight_bytes(const struct value *);      /* of a value's type, which is static */
 
-/* memory.c: what a graph holds at once under a workload. */
+/* memory.c: what a rank holds that runs this graph, which the pass kernels has fused. */
 struct rank_use plan_memory(const struct graph *, const struct plan *);
 
 /* planfile.c: plan.json as text (schemas/plan.schema.json); report.c: one screen for people. source: the graph before sharding.
