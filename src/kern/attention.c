@@ -13,13 +13,17 @@ struct head_view { const struct tensor *t; int64_t start, heads, rows, size, bat
 /* A tensor [batch, heads, rows, size]. */
 static struct head_view spread_source(const struct tensor *t)
 {
-    return (struct head_view){ t, 0, t->dim[1], t->dim[2], t->dim[3], t->dim[1] * t->dim[2] * t->dim[3], t->dim[2] * t->dim[3], t->dim[3] };
+    int64_t step[MAX_RANK];
+    tensor_strides(t, step);
+    return (struct head_view){ t, 0, t->dim[1], t->dim[2], t->dim[3], step[0], step[1], step[2] };
 }
 
 /* Heads of size elements from column start of a tensor [batch, rows, width]. */
 static struct head_view flat_source(const struct tensor *t, int64_t start, int64_t heads, int64_t size)
 {
-    return (struct head_view){ t, start, heads, t->dim[1], size, t->dim[1] * t->dim[2], size, t->dim[2] };
+    int64_t step[MAX_RANK];
+    tensor_strides(t, step);
+    return (struct head_view){ t, start, heads, t->dim[1], size, step[0], size, step[1] };
 }
 
 static struct heads source_heads(struct kenv *env, const struct head_view *s, enum room room)
@@ -27,16 +31,17 @@ static struct heads source_heads(struct kenv *env, const struct head_view *s, en
     return (struct heads){ tensor_f32(env, s->t, room) + s->start, s->batch_step, s->head_step, s->row_step };
 }
 
-/* Writes the rows of s into [batch, heads, all, size] from row first on. */
+/* Writes the rows of s into [batch, heads, all, size] from row first on; rows that lie there already stay. */
 static void append_rows(struct kcall *call, const struct head_view *s, struct tensor *to, int64_t batch, int64_t first, int64_t rows)
 {
-    int64_t all = to->dim[2];
-    struct copy c = { .rank = 3, .size = dtype_size(to->dtype), .dim = { s->heads, rows, s->size }, .to = { all * s->size, s->size, 1 },
+    int64_t all = to->dim[2], step[MAX_RANK];
+    tensor_strides(to, step);
+    struct copy c = { .rank = 3, .size = dtype_size(to->dtype), .dim = { s->heads, rows, s->size }, .to = { step[1], step[2], 1 },
                       .from = { s->head_step, s->row_step, 1 } };
     if (s->t->dtype != to->dtype || s->heads != to->dim[1] || s->size != to->dim[3] || first < 0 || rows > s->rows || first + rows > all)
         fail("%s: %lld rows of %lld x %lld do not fit the present tensor", call_where(call), (long long)rows, (long long)s->heads,
              (long long)s->size);
-    copy_strided(call->env, &c, at(to->data, c.size, (batch * s->heads * all + first) * s->size),
+    copy_strided(call->env, &c, at(to->data, c.size, batch * step[0] + first * step[2]),
                  at_const(s->t->data, c.size, s->start + batch * s->batch_step));
 }
 
@@ -55,7 +60,7 @@ static void read_mask(struct kcall *call, struct attend *a, const struct tensor 
         return;
     if (mask->rank < 1 || mask->rank > 4 || (mask->dtype != DT_BOOL && mask->dtype != a->y->dtype))
         fail("%s: a mask must be bool or %s and have at most 4 dimensions", call_where(call), dtype_name(a->y->dtype));
-    dense_strides(mask->rank, mask->dim, own);
+    tensor_strides(mask, own);
     a->mask_keys = mask->dim[mask->rank - 1] == 1 ? a->keys : mask->dim[mask->rank - 1];
     for (int d = 0; d < 4; d++) {
         int e = d - (4 - mask->rank);
@@ -100,7 +105,7 @@ static struct head_view joined_source(struct kcall *call, struct head_view new_r
         fail("%s: a past tensor does not fit its operand", call_where(call));
     if (new_rows.heads == 0 && past)
         new_rows.size = past->dim[3];
-    *local = (struct tensor){ new_rows.t->dtype, 4, { batch, new_rows.heads, before + new_rows.rows, new_rows.size }, NULL };
+    *local = (struct tensor){ .dtype = new_rows.t->dtype, .rank = 4, .dim = { batch, new_rows.heads, before + new_rows.rows, new_rows.size } };
     if (!present)
         local->data = kenv_room(call->env, room, call_bytes(call, tensor_elements(local), dtype_size(local->dtype)));
     struct tensor *to = present ? present : local;
@@ -283,7 +288,8 @@ static struct head_view turn(struct kcall *call, const struct gqa *g, const stru
                       .interleaved = attr_int(call->node, "rotary_interleaved") != 0 };
     turn_check(call, &t, cosine, sine);
     int64_t tokens = g->batch * s->rows, width = s->heads * s->size;
-    *to = (struct tensor){ s->t->dtype, 3, { g->batch, s->rows, width }, kenv_room(call->env, room, call_bytes(call, tokens * width, 4)) };
+    *to = (struct tensor){ .dtype = s->t->dtype, .rank = 3, .dim = { g->batch, s->rows, width } };
+    to->data = kenv_room(call->env, room, call_bytes(call, tokens * width, 4));
     t.cosine = tensor_f32(call->env, cosine, ROOM_B);
     t.sine = tensor_f32(call->env, sine, ROOM_C);
     t.scratch = kenv_scratch(call->env, call_bytes(call, kenv_threads(call->env) * s->size, sizeof(float)));
@@ -295,9 +301,10 @@ static struct head_view turn(struct kcall *call, const struct gqa *g, const stru
 static void clear_rows(struct tensor *t, int64_t b, int64_t first)
 {
     size_t size = dtype_size(t->dtype);
+    int64_t step[MAX_RANK];
+    tensor_strides(t, step);
     for (int64_t h = 0; h < t->dim[1]; h++)
-        memset(at(t->data, size, ((b * t->dim[1] + h) * t->dim[2] + first) * t->dim[3]), 0,
-               (size_t)((t->dim[2] - first) * t->dim[3]) * size);
+        memset(at(t->data, size, b * step[0] + h * step[1] + first * step[2]), 0, (size_t)((t->dim[2] - first) * t->dim[3]) * size);
 }
 
 /* Past, then the new rows, then zeros where a batch row is shorter than the longest. */
@@ -306,7 +313,7 @@ static struct tensor gqa_present(struct kcall *call, const struct gqa *g, const 
     const struct tensor *past = call_in(call, past_index);
     struct tensor *out = call_out(call, present_index);
     int64_t room_rows = past ? past->dim[2] : 0;
-    struct tensor local = { s->t->dtype, 4, { g->batch, g->kv_heads, room_rows + g->rows, g->size }, NULL };
+    struct tensor local = { .dtype = s->t->dtype, .rank = 4, .dim = { g->batch, g->kv_heads, room_rows + g->rows, g->size } };
     if (past && (past->rank != 4 || past->dim[0] != g->batch))
         fail("%s: a past tensor does not fit its operand", call_where(call));
     if (out)

@@ -12,6 +12,15 @@ int64_t dims_product(const int64_t *dim, int from, int to)
 
 int64_t tensor_elements(const struct tensor *t) { return dims_product(t->dim, 0, t->rank); }
 
+void tensor_strides(const struct tensor *t, int64_t *stride)
+{
+    int64_t n = 1;
+    for (int d = t->rank - 1; d >= 0; d--) {
+        stride[d] = n;
+        n *= t->room && d == t->axis ? t->room : t->dim[d];
+    }
+}
+
 size_t tensor_bytes(const struct tensor *t) { return (size_t)tensor_elements(t) * dtype_size(t->dtype); }
 
 const struct tensor *call_in(const struct kcall *call, int i) { return i < call->nin && call->in[i].data ? &call->in[i] : NULL; }

@@ -209,7 +209,9 @@ const float *tensor_f32(struct kenv *env, const struct tensor *t, enum room room
 {
     if (t->dtype == DT_F32)
         return t->data;
-    int64_t n = tensor_elements(t);
+    struct tensor dense = *t;
+    if (t->room) dense.dim[t->axis] = t->room;
+    int64_t n = tensor_elements(&dense);
     struct whole w = { t, kenv_room(env, room, (size_t)n * sizeof(float)) };
     parallel_for(env, n, 1, convert_range, &w);
     return w.to;

@@ -4,15 +4,16 @@
 
 static struct heads heads_of(struct kenv *env, const struct tensor *t, bool rows_first, enum room room)
 {
-    int64_t inner = t->dim[3], middle = t->dim[2] * inner;
-    return (struct heads){ tensor_f32(env, t, room), t->dim[1] * middle, rows_first ? inner : middle, rows_first ? middle : inner };
+    int64_t step[MAX_RANK];
+    tensor_strides(t, step);
+    return (struct heads){ tensor_f32(env, t, room), step[0], step[rows_first ? 2 : 1], step[rows_first ? 1 : 2] };
 }
 
 /* The mask, right-aligned with [batch, heads, rows, keys]. */
 static void take_mask(struct kcall *call, struct attend *a, const struct tensor *mask)
 {
     int64_t want[4] = { a->batch, a->q_heads, a->rows, a->keys }, own[MAX_RANK];
-    dense_strides(mask->rank, mask->dim, own);
+    tensor_strides(mask, own);
     a->mask_keys = a->keys;
     for (int d = 0; d < 4; d++) {
         int e = d - (4 - mask->rank);

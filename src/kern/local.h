@@ -62,7 +62,7 @@ void store_f64(enum dtype, const double *src, int64_t n, void *dst);
 void load_i64(enum dtype, const void *src, int64_t n, int64_t *dst);
 void store_i64(enum dtype, const int64_t *src, int64_t n, void *dst);
 bool is_small_float(enum dtype);                                            /* f16, bf16: work in float32 */
-/* The whole tensor as float32: itself, or converted into room. */
+/* The whole tensor as float32, with the same strides: itself, or converted into room. */
 const float *tensor_f32(struct kenv *, const struct tensor *, enum room);
 static inline const void *at_const(const void *p, size_t size, int64_t i) { return (const char *)p + size * (size_t)i; }
 static inline void *at(void *p, size_t size, int64_t i) { return (char *)p + size * (size_t)i; }
@@ -79,6 +79,7 @@ void walk_run(struct kenv *, const struct walk *, int64_t cost, row_fn *, void *
 /* ---- copy.c: strided copies ------------------------------------------------------------------------------------- */
 #define COPY_RANK (2 * MAX_RANK)
 struct copy { int rank; size_t size; int64_t dim[COPY_RANK], to[COPY_RANK], from[COPY_RANK]; };    /* strides in elements */
+/* Elements that are where they should be already are not touched. */
 void copy_strided(struct kenv *, const struct copy *, void *to, const void *from);
 void copy_dense(struct kenv *, void *to, const void *from, size_t bytes);
 /* Row-major strides of dim. */

@@ -16,7 +16,7 @@ void kern_Transpose(struct kcall *call)
     struct copy c = copy_of(&call->out[0]);
     int64_t stride[MAX_RANK];
     const int64_t *perm = NULL;
-    dense_strides(in->rank, in->dim, stride);
+    tensor_strides(in, stride);
     dense_strides(c.rank, c.dim, c.to);
     if (attr_is_set(call->node, "perm") && attr_ints(call->graph, call->node, "perm", &perm) != in->rank)
         fail("%s: perm must have %d entries", call_where(call), in->rank);
@@ -33,8 +33,8 @@ static void copy_part(struct kcall *call, const struct tensor *part, const struc
 {
     struct copy c = copy_of(part);
     int64_t mine[MAX_RANK], all[MAX_RANK];
-    dense_strides(part->rank, part->dim, mine);
-    dense_strides(whole->rank, whole->dim, all);
+    tensor_strides(part, mine);
+    tensor_strides(whole, all);
     require(start >= 0 && start + part->dim[axis] <= whole->dim[axis]);
     memcpy(c.to, out ? all : mine, sizeof mine);
     memcpy(c.from, out ? mine : all, sizeof mine);
@@ -85,7 +85,7 @@ void kern_Slice(struct kcall *call)
     int nsteps = call_sizes(call, 4, "steps", steps, MAX_RANK);
     if (n < 0 || (naxes >= 0 && naxes != n) || (nsteps >= 0 && nsteps != n) || n > in->rank)
         fail("%s: starts, axes and steps must have one length, at most %d", call_where(call), in->rank);
-    dense_strides(in->rank, in->dim, c.from);
+    tensor_strides(in, c.from);
     dense_strides(c.rank, c.dim, c.to);
     for (int i = 0; i < n; i++) {
         int d = call_axis(call, naxes < 0 ? i : axes[i], in->rank);

@@ -116,7 +116,7 @@ static void norm_range(void *data, int thread, int64_t lo, int64_t hi)
 static void *full_row(struct kcall *call, const struct norm *p, const struct tensor *t, int axis, void *row)
 {
     const struct tensor *x = &call->in[0];
-    struct tensor shape = { p->dtype == DT_F64 ? DT_F64 : DT_F32, x->rank - axis, { 0 }, row };
+    struct tensor shape = { .dtype = p->dtype == DT_F64 ? DT_F64 : DT_F32, .rank = x->rank - axis, .data = row };
     size_t size = dtype_size(shape.dtype), from_size = dtype_size(t->dtype);
     const struct tensor *in[1] = { t };
     struct walk w;

@@ -17,7 +17,8 @@ enum op_flag {
     OP_COLLECTIVE = 32,    /* domain tpc */
     OP_COMMUTES = 64,      /* operands 0 and 1 may be exchanged (equal nodes merge) */
     OP_SEEDS = 128,        /* its weight operands seed splits: MatMul, Gemm, Conv, Gather */
-    OP_GROWS = 256         /* a state pair may pass: output = past + new along an axis (Concat, fused attention) */
+    OP_GROWS = 256,        /* a state pair may pass: output = past + new along an axis (Concat, fused attention) */
+    OP_STEPS = 512         /* its kernel reads operands whose memory has room to grow (struct tensor) */
 };
 
 /* ---- factor rules (rule.c): design.md section 4 ------------------------------------------------------------------------
