@@ -65,7 +65,7 @@ int64_t floormod_i64(int64_t a, int64_t b);
 /* ---- nearest.c: which of n names is the most like text, the first of equals; -1 when n is 0 ---------------------- */
 int nearest_text(const char *text, int n, const char *const *names);
 
-/* ---- file.c ------------------------------------------------------------------------------------------------- */
+/* ---- file.c, datafile.c -------------------------------------------------------------------------------------- */
 struct map { const uint8_t *at; size_t bytes; };
 /* Whole file, read-only; missing or unreadable is a failure naming it. An empty file gives bytes == 0. */
 struct map map_file(const char *path);
@@ -77,6 +77,9 @@ void map_release(struct map, size_t offset, size_t bytes);
 bool path_exists(const char *path);
 char *path_join(struct arena *, const char *dir, const char *name);
 char *path_dir(struct arena *, const char *path);
+/* A file that was installed with the programs: of $TPC_DATADIR, of share/tpc beside the folder of this program, or of the configured
+ * data folder, the first that exists; NULL: none. */
+char *data_file(struct arena *, const char *name);
 /* Removes a folder of plain files and the folder itself; silent when absent. */
 void remove_folder(const char *path);
 

@@ -85,29 +85,44 @@ static const char *value_of(const struct arg *arg, const char *given, const char
     return argv[++*i];
 }
 
-static void help(const struct args *args)
+char *args_head(struct arena *a, const struct arg *arg)
 {
-    printf("%s\n", args->usage);
+    const char *value = arg->value ? arg->value : "", *gap = *value && arg->kind != ARG_MAYBE ? " " : "";
+    if (arg->letter) return arena_printf(a, "-%c, --%s%s%s", arg->letter, arg->name, gap, value);
+    return arena_printf(a, "    --%s%s%s", arg->name, gap, value);
+}
+
+static void help(struct arena *a, const struct args *args)
+{
+    const char *before = "usage:";
+    for (const struct arg_prose *u = args->usage; u->head; u++, before = "      ") printf("%s %-38s %s\n", before, u->head, u->text);
+    printf("\n");
     for (int i = 0; i < args->n; i++) {
         const struct arg *arg = &args->table[i];
         if (!arg->help) continue;    /* a test hook */
-        char head[64], letter[8] = "   ";
-        if (arg->letter) snprintf(letter, sizeof letter, "-%c,", arg->letter);
-        const char *gap = !arg->value ? "" : arg->kind == ARG_MAYBE ? "" : " ";
-        snprintf(head, sizeof head, "%s --%s%s%s", letter, arg->name, gap, arg->value ? arg->value : "");
-        printf("  %-30s %s\n", head, arg->help);
+        printf("  %-30s %s\n", args_head(a, arg), arg->help);
     }
-    printf("  %-30s %s\n", "    --help, --version", "this text; the linked libraries");
+    printf("  %-30s %s\n", "    --help[=man|bash|zsh|fish]", "this text; the man page; the completions of a shell");
+    printf("  %-30s %s\n", "    --version", "of the program and of the libraries it is linked with");
+}
+
+/* The forms of the one table: text NULL is this screen. */
+static _Noreturn void show(struct arena *a, const struct args *args, const char *form)
+{
+    if (!form) help(a, args);
+    else if (!strcmp(form, "man")) args_manual(args);
+    else if (!args_complete(args, form)) fail_usage("--help is '%s', expected man, bash, zsh or fish", form);
     exit(0);
 }
 
-static void version(const struct args *args)
+static _Noreturn void version(const struct args *args)
 {
     unsigned x = XXH_versionNumber();
     const char *mpi = comm_mpi_library();
     printf("%s %s\n", args->program, PACKAGE_VERSION);
     printf("protobuf-c %s\n", onnx_library());
     printf("oneDNN %s\n", kern_library());
+    printf("OpenMP %s\n", kern_openmp());
     printf("jansson %s\n", jansson_version_str());
     printf("xxhash %u.%u.%u\n", x / 10000, x / 100 % 100, x % 100);
     printf("MPI: %s\n", mpi ? mpi : "none (built without: --local only)");
@@ -132,7 +147,7 @@ static void parse_long(struct arena *a, const struct args *args, int argc, char 
 {
     const char *given = argv[*i], *name = given + 2, *equal = strchr(name, '=');
     size_t n = equal ? (size_t)(equal - name) : strlen(name);
-    if (!strcmp(name, "help")) help(args);
+    if (n == 4 && !strncmp(name, "help", n)) show(a, args, equal ? equal + 1 : NULL);
     if (!strcmp(name, "version")) version(args);
     const struct arg *arg = find_long(args, name, n);
     if (!arg) fail_usage("unknown option '%s', did you mean --%s?", given, nearest(a, args, arena_strndup(a, name, n)));
@@ -142,7 +157,7 @@ static void parse_long(struct arena *a, const struct args *args, int argc, char 
 static void parse_letter(struct arena *a, const struct args *args, int argc, char **argv, int *i)
 {
     const char *given = argv[*i];
-    if (!strcmp(given, "-h")) help(args);
+    if (!strcmp(given, "-h")) show(a, args, NULL);
     const struct arg *arg = find_letter(args, given[1]);
     if (!arg) fail_usage("unknown option '%s': --help lists them", given);
     store(a, arg, value_of(arg, given, given[2] ? given + 2 : NULL, argc, argv, i));

@@ -22,10 +22,27 @@ struct arg {
     void *to;
     const char *value, *help;        /* value: as --help shows it */
 };
-struct args { const char *program, *usage; const struct arg *table; int n; };
-/* --help and --version print and end the program. A wrong command line is fail_usage. Returns the positional arguments. */
+struct arg_prose { const char *head, *text; };           /* a list of these ends with head NULL */
+struct args {
+    const char *program, *summary;   /* summary: one line, no capital, no full stop */
+    const struct arg_prose *usage;   /* a command line, what it does */
+    const struct arg *table;
+    int n;
+    const struct arg_prose *description, *environment, *examples;    /* of the man page; the heads of a description are empty */
+};
+/* --help, --help=man|bash|zsh|fish and --version print and end the program. A wrong command line is fail_usage. Returns the positional
+ * arguments. */
 struct arg_list args_parse(struct arena *, const struct args *, int argc, char **argv);
 /* An integer in [lo, hi], or fail_usage naming what. */
 int64_t args_int(const char *what, const char *text, int64_t lo, int64_t hi);
+
+/* "-o, --out DIR", or of an option without letter "    --tp N"; in the arena. */
+char *args_head(struct arena *, const struct arg *);
+
+/* manual.c: the man page, in the macros of man(7). */
+void args_manual(const struct args *);
+
+/* complete.c: the completion script of a shell: bash, zsh or fish; false: another one. */
+bool args_complete(const struct args *, const char *shell);
 
 #endif

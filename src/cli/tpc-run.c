@@ -15,10 +15,29 @@
 #include "cli/run.h"
 #include "onnx/onnx.h"
 
-static const char usage[] =
-    "usage: mpirun -n N tpc-run DIR [options]      ranks are processes\n"
-    "       tpc-run DIR --local N [options]        ranks are threads\n"
-    "       tpc-run MODEL.onnx [options]           one rank, unsharded\n";
+static const struct arg_prose usage[] = {
+    {"mpirun -n N tpc-run DIR [options]", "ranks are processes"},
+    {"tpc-run DIR --local N [options]", "ranks are threads"},
+    {"tpc-run MODEL.onnx [options]", "one rank, unsharded"},
+    {NULL, NULL}
+};
+static const struct arg_prose description[] = {
+    {"", "tpc-run executes an ONNX model on CPUs, or a folder that tpc-shard wrote, whose ranks are processes started by mpirun or threads of "
+         "one process. It reads only the emitted ONNX files. Inputs and outputs are those of the whole model."},
+    {"", "The last line says PASSED or FAILED with the worst difference after --test-data or --check, or the time."},
+    {NULL, NULL}
+};
+static const struct arg_prose environment[] = {
+    {"OMPI_ALLOW_RUN_AS_ROOT, OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "Open MPI runs as root where both are 1"},
+    {"OMPI_MCA_rmaps_base_oversubscribe", "Open MPI runs more ranks than there are cores where it is 1"},
+    {NULL, NULL}
+};
+static const struct arg_prose examples[] = {
+    {"mpirun -n 4 tpc-run model.tp4 --input input_ids=ids.npy --output out", "Run four ranks on given inputs; made-up ones need --random:"},
+    {"tpc-run model.tp4 --local 4 --test-data test_data_set_0 --check model.onnx", "Compare with stored outputs and with the unsharded run:"},
+    {"tpc-run model.tp2 --local 2 --random --dim sequence_length=128 --repeat 10 --stats", "Measure with made inputs:"},
+    {NULL, NULL}
+};
 
 static void read_options(struct arena *a, struct run_options *o, int argc, char **argv)
 {
@@ -40,7 +59,8 @@ static void read_options(struct arena *a, struct run_options *o, int argc, char 
         {"quiet", 'q', ARG_FLAG, &o->quiet, NULL, "no messages but errors"},
         {"verbose", 'v', ARG_FLAG, &o->verbose, NULL, "explain"},
     };
-    const struct args args = {"tpc-run", usage, table, (int)(sizeof table / sizeof *table)};
+    const struct args args = {"tpc-run", "execute an ONNX model, or the ranks of a sharded one", usage, table, (int)(sizeof table / sizeof *table),
+                              description, environment, examples};
     struct arg_list plain = args_parse(a, &args, argc, argv);
     if (plain.text.n != 1) fail_usage("expected one model or folder, found %d: --help shows the usage", plain.text.n);
     o->path = plain.text.at[0];

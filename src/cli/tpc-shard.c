@@ -22,9 +22,29 @@ struct shard_options {
     bool dry_run, list_passes, list_ops, force, quiet, verbose, random_split_only;
 };
 
-static const char usage[] =
-    "usage: tpc-shard MODEL.onnx --tp N [options]     compile for N ranks into MODEL.tpN\n"
-    "       tpc-shard --print FILE.onnx               text form of a model or rank file\n";
+static const struct arg_prose usage[] = {
+    {"tpc-shard MODEL.onnx --tp N [options]", "compile for N ranks into MODEL.tpN"},
+    {"tpc-shard --print FILE.onnx", "text form of a model or rank file"},
+    {NULL, NULL}
+};
+static const struct arg_prose description[] = {
+    {"", "tpc-shard turns one ONNX model into N ordinary ONNX files, one per rank, that together compute what the model says, each with about an "
+         "N-th of the weights and of the state. How tensors are split is found by propagation through one rule per op, and the cheapest "
+         "consistent choice under the machine profile is taken."},
+    {"", "The folder it writes holds rank-R.onnx and rank-R.data for every rank, plan.json, and model.onnx, the graph before splitting. It "
+         "appears whole or not at all. tpc-run executes it."},
+    {NULL, NULL}
+};
+static const struct arg_prose environment[] = {
+    {"TPC_DATADIR", "folder of machines/NAME.json, where --machine NAME looks first; else share/tpc beside the program's own folder"},
+    {NULL, NULL}
+};
+static const struct arg_prose examples[] = {
+    {"tpc-shard model.onnx --tp 4 --sp", "Compile for four ranks with sequence parallelism, into model.tp4:"},
+    {"tpc-shard model.onnx --tp 8 -n", "Plan and report only; the weights may be missing:"},
+    {"tpc-shard model.onnx --tp 2 --workload batch_size=8,sequence_length=128:1", "Plan for sizes of your own:"},
+    {NULL, NULL}
+};
 
 /* ---- the command line --------------------------------------------------------------------------------------------------------- */
 
@@ -37,7 +57,7 @@ static struct arg_list parse(struct arena *a, struct shard_options *o, int argc,
         {"plan", 0, ARG_TEXT, &o->plan_file, "FILE", "constraints to plan under (JSON)"},
         {"dim", 0, ARG_LIST, &o->dim, "NAME=INT", "bind a symbolic dimension (repeatable)"},
         {"workload", 0, ARG_LIST, &o->workload, "DIM=INT,..[:WEIGHT]", "what to plan for (repeatable)"},
-        {"machine", 0, ARG_TEXT, &o->machine, "FILE", "machine profile (default: the reference)"},
+        {"machine", 0, ARG_TEXT, &o->machine, "FILE", "machine profile, or the name of an installed one (reference)"},
         {"solver", 0, ARG_TEXT, &o->solver, "exact|first", "first: the first assignment that fits"},
         {"dry-run", 'n', ARG_FLAG, &o->dry_run, NULL, "plan and report; needs no weight data"},
         {"report", 0, ARG_TEXT, &o->report, "text|json[=FILE]", "the report, to stdout or a file"},
@@ -52,7 +72,8 @@ static struct arg_list parse(struct arena *a, struct shard_options *o, int argc,
         {"test-split-only", 0, ARG_FLAG, &o->random_split_only, NULL, NULL},
         {"test-force", 0, ARG_TEXT, &o->force_file, "FILE", NULL},
     };
-    const struct args args = {"tpc-shard", usage, table, (int)(sizeof table / sizeof *table)};
+    const struct args args = {"tpc-shard", "compile an ONNX model for several ranks", usage, table, (int)(sizeof table / sizeof *table),
+                              description, environment, examples};
     return args_parse(a, &args, argc, argv);
 }
 
@@ -115,7 +136,7 @@ static void set_plan_options(struct arena *a, struct shard_options *o, const cha
     p->ranks = (int)o->tp;
     p->model = model;
     p->out = without_slash(a, o->out ? o->out : default_out(a, model, p->ranks));
-    p->machine = o->machine ? machine_read(o->machine) : machine_reference();
+    p->machine = o->machine ? machine_read(a, o->machine) : machine_reference();
     p->plan_file = o->plan_file ? plan_file_read(a, o->plan_file) : NULL;
     p->dry_run = o->dry_run;
     p->force = o->force;

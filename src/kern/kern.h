@@ -44,8 +44,9 @@ int call_dims(const struct kcall *, const char *attr, int64_t *out, int max);
  * when the kernel will not read it any more, else -1. */
 int kern_pack(struct kcall *);
 
-/* version.c: the version of oneDNN that is linked. */
+/* version.c: the version of oneDNN that is linked; the OpenMP that was compiled for and the library that serves it. */
 const char *kern_library(void);
+const char *kern_openmp(void);
 
 /* Each kernel is void kern_NAME(struct kcall *); schemas/ops.def declares them all (kern/table.h is made from it by macro). */
 

@@ -1,13 +1,30 @@
-/* The version of the kernel library, for --version. */
+/* The versions of the kernels' libraries, for --version. */
+#ifdef HAVE_CONFIG_H
+#include "config.h"
+#endif
 #include "kern/kern.h"
 
+#include <dlfcn.h>
 #include <dnnl.h>
 #include <stdio.h>
+#include <string.h>
 
 const char *kern_library(void)
 {
     static char text[32];
     const dnnl_version_t *v = dnnl_version();
     snprintf(text, sizeof text, "%d.%d.%d", v->major, v->minor, v->patch);
+    return text;
+}
+
+/* The standard has no call for this: _OPENMP is the month of the specification, and the linker knows who answers. */
+const char *kern_openmp(void)
+{
+    static char text[128];
+    Dl_info found;
+    void *call = dlsym(RTLD_DEFAULT, "omp_get_max_threads");
+    bool known = call && dladdr(call, &found) && found.dli_fname;
+    const char *slash = known ? strrchr(found.dli_fname, '/') : NULL;
+    snprintf(text, sizeof text, "%d (%s)", _OPENMP, slash ? slash + 1 : known ? found.dli_fname : "unknown library");
     return text;
 }

@@ -15,17 +15,23 @@ const char *json_kind(const json_t *v)
     return v ? kinds[json_typeof(v)] : "nothing";
 }
 
-json_t *json_read(const char *path)
+json_t *json_parse(const char *path, const char *text, size_t bytes)
 {
     json_error_t error;
-    struct map file = map_file(path);
-    if (file.bytes > LARGEST_FILE)
-        fail("%s: has %zu bytes, expected at most %d", path, file.bytes, LARGEST_FILE);
-    json_t *root = json_loadb(file.at ? (const char *)file.at : "", file.bytes, JSON_REJECT_DUPLICATES, &error);
+    json_t *root = json_loadb(text, bytes, JSON_REJECT_DUPLICATES, &error);
     if (!root)
         fail("%s:%d:%d: expected JSON, found: %s", path, error.line, error.column, error.text);
     if (!json_is_object(root))
         fail("%s: expected a JSON object, found %s", path, json_kind(root));
+    return root;
+}
+
+json_t *json_read(const char *path)
+{
+    struct map file = map_file(path);
+    if (file.bytes > LARGEST_FILE)
+        fail("%s: has %zu bytes, expected at most %d", path, file.bytes, LARGEST_FILE);
+    json_t *root = json_parse(path, file.at ? (const char *)file.at : "", file.bytes);
     unmap(file);
     return root;
 }

@@ -9,6 +9,8 @@
 
 /* A file that holds one object; the caller drops it with json_decref. */
 json_t *json_read(const char *path);
+/* Such an object as text; path: for messages. */
+json_t *json_parse(const char *path, const char *text, size_t bytes);
 /* An object without other keys than these; known ends in NULL. An unknown key is a failure that names the nearest one. */
 void json_known_keys(const char *where, const json_t *, const char *const *known);
 /* A member that must be a string, an array, ...: a failure where it is something else. NULL where it is absent. */

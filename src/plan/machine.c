@@ -1,15 +1,12 @@
-/* machine: the constants of the cost model. The shipped reference profile is part of the repository, so that the same model gives the
- * same plan everywhere; a file written by tpc-run --calibrate describes a real machine. */
+/* machine: the constants of the cost model. The reference profile, schemas/machines/reference.json, is compiled in, so that the same
+ * model gives the same plan everywhere; a file written by tpc-run --calibrate describes a real machine. */
 #include "plan/json.h"
 #include "plan/plan.h"
 
 #include <math.h>
+#include <string.h>
 
-struct machine machine_reference(void)
-{
-    return (struct machine){.name = "reference", .flops = 100e9, .memory_bandwidth = 12e9, .link_bandwidth = 4e9, .hop_latency = 1e-6,
-                            .collective_overhead = 3e-6, .elementwise_share = 1.0 / 3.0, .weight_price = 4.0};
-}
+#include "plan/reference.h"
 
 struct key { const char *name; size_t offset; bool may_be_zero; };
 
@@ -35,16 +32,32 @@ static double number(const char *path, json_t *root, const struct key *key)
     return x;
 }
 
-struct machine machine_read(const char *path)
+static struct machine decode(const char *name, json_t *root)
 {
-    struct machine m = {.name = path};
+    struct machine m = {.name = name};
     const char *known[KEYS + 3] = {"name", "version"};
     for (int i = 0; i < KEYS; i++)
         known[i + 2] = keys[i].name;
-    json_t *root = json_read(path);
-    json_known_keys(path, root, known);
+    json_known_keys(name, root, known);
     for (int i = 0; i < KEYS; i++)
-        *(double *)(void *)((char *)&m + keys[i].offset) = number(path, root, &keys[i]);
+        *(double *)(void *)((char *)&m + keys[i].offset) = number(name, root, &keys[i]);
     json_decref(root);
     return m;
+}
+
+struct machine machine_reference(void)
+{
+    return decode("reference", json_parse("reference", machine_reference_text, sizeof machine_reference_text - 1));
+}
+
+/* A file, else the name of an installed profile. */
+static const char *find(struct arena *a, const char *name)
+{
+    const char *installed = path_exists(name) || strchr(name, '/') ? NULL : data_file(a, arena_printf(a, "machines/%s.json", name));
+    return installed ? installed : name;
+}
+
+struct machine machine_read(struct arena *a, const char *name)
+{
+    return decode(name, json_read(find(a, name)));
 }

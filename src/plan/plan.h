@@ -36,8 +36,8 @@ struct options {
     const char *force_file;          /* lines "node-name-glob<TAB>strategy text": strategies forced; NULL: none */
 };
 struct machine machine_reference(void);
-/* JSON; unknown or missing keys are failures. */
-struct machine machine_read(const char *path);
+/* A JSON file, or the name of an installed profile: machines/NAME.json of the data folder. Unknown or missing keys are failures. */
+struct machine machine_read(struct arena *, const char *name);
 /* JSON; a malformed file is a failure with the path of the key. */
 struct plan_file *plan_file_read(struct arena *, const char *path);
 

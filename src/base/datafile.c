@@ -1,0 +1,34 @@
+/* datafile.c: where the files lie that were installed with the programs. A tree that was moved finds its own, for it is looked for from
+ * the running program; a program that was copied away from its tree finds those of the prefix it was configured for. */
+#ifdef HAVE_CONFIG_H
+#include "config.h"
+#endif
+#include "base/base.h"
+
+#include <limits.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#ifndef PKGDATADIR
+#define PKGDATADIR "/usr/local/share/tpc"
+#endif
+
+static const char *beside_program(struct arena *a)
+{
+    char path[PATH_MAX];
+    ssize_t n = readlink("/proc/self/exe", path, sizeof path);
+    if (n <= 0 || n == sizeof path)
+        return NULL;
+    return path_join(a, path_dir(a, arena_strndup(a, path, (size_t)n)), "../share/tpc");
+}
+
+char *data_file(struct arena *a, const char *name)
+{
+    const char *const folder[] = {getenv("TPC_DATADIR"), beside_program(a), PKGDATADIR};
+    for (size_t i = 0; i < sizeof folder / sizeof *folder; i++) {
+        char *path = folder[i] ? path_join(a, folder[i], name) : NULL;
+        if (path && path_exists(path))
+            return path;
+    }
+    return NULL;
+}

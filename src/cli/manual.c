@@ -1,0 +1,116 @@
+/* manual: the man page of a program, from its table of options and a few lines of prose. Plain man(7) macros, which groff and mandoc read. */
+#ifdef HAVE_CONFIG_H
+#include "config.h"
+#endif
+#include <ctype.h>
+#include <string.h>
+
+#include "cli/args.h"
+
+#ifndef PACKAGE_VERSION
+#define PACKAGE_VERSION "0"
+#endif
+
+/* Text of a line: a hyphen typed by the user stays one, and no line begins with a control character. */
+static void put_text(const char *text)
+{
+    if (*text == '.' || *text == '\'') fputs("\\&", stdout);
+    for (const char *c = text; *c; c++) {
+        if (*c == '-' || *c == '\\') putchar('\\');
+        putchar(*c == '\\' ? 'e' : *c);
+        if (*c == '\n' && (c[1] == '.' || c[1] == '\'')) fputs("\\&", stdout);
+    }
+}
+
+static void put_font(char font, const char *text)
+{
+    printf("\\f%c", font);
+    put_text(text);
+    fputs("\\fR", stdout);
+}
+
+static void put_name(const char *program)
+{
+    fputs(".TH ", stdout);
+    for (const char *c = program; *c; c++) putchar(toupper((unsigned char)*c));
+    printf(" 1 \"\" \"tpc %s\" \"User Commands\"\n.SH NAME\n", PACKAGE_VERSION);
+    put_text(program);
+    fputs(" \\- ", stdout);
+}
+
+static void put_usage(const struct arg_prose *usage)
+{
+    for (; usage->head; usage++) {
+        fputs(".TP\n", stdout);
+        put_font('B', usage->head);
+        putchar('\n');
+        put_text(usage->text);
+        putchar('\n');
+    }
+}
+
+/* An optional value is written as --help shows it; others stand apart. */
+static void put_option(const struct arg *arg)
+{
+    char letter[] = {'-', arg->letter, '\0'};
+    fputs(".TP\n", stdout);
+    if (arg->letter) put_font('B', letter);
+    if (arg->letter) fputs(", ", stdout);
+    fputs("\\fB\\-\\-", stdout);
+    put_text(arg->name);
+    fputs("\\fR", stdout);
+    if (arg->value && arg->kind != ARG_MAYBE) putchar(' ');
+    if (arg->value) put_font('I', arg->value);
+    putchar('\n');
+    put_text(arg->help);
+    putchar('\n');
+}
+
+static void put_options(const struct args *args)
+{
+    static const struct arg own[] = {
+        {"help", 0, ARG_MAYBE, NULL, "[=man|bash|zsh|fish]", "a summary; this page; the completions of a shell"},
+        {"version", 0, ARG_FLAG, NULL, NULL, "versions of the program and of the libraries it is linked with"},
+    };
+    puts(".SH OPTIONS");
+    for (int i = 0; i < args->n; i++)
+        if (args->table[i].help) put_option(&args->table[i]);
+    for (int i = 0; i < 2; i++) put_option(&own[i]);
+}
+
+static void put_paragraphs(const struct arg_prose *p)
+{
+    for (; p->head; p++) {
+        puts(".PP");
+        put_text(p->text);
+        putchar('\n');
+    }
+}
+
+static void put_examples(const struct arg_prose *p)
+{
+    puts(".SH EXAMPLES");
+    for (; p->head; p++) {
+        puts(".PP");
+        put_text(p->text);
+        fputs("\n.PP\n.nf\n.RS 4\n", stdout);
+        put_text(p->head);
+        puts("\n.RE\n.fi");
+    }
+}
+
+void args_manual(const struct args *args)
+{
+    put_name(args->program);
+    put_text(args->summary);
+    puts("\n.SH SYNOPSIS");
+    put_usage(args->usage);
+    puts(".SH DESCRIPTION");
+    put_paragraphs(args->description);
+    put_options(args);
+    puts(".SH \"EXIT STATUS\"\n.TP\n0\ndone\n.TP\n1\nthe input cannot be handled, or a comparison failed\n.TP\n2\nwrong usage");
+    puts(".SH ENVIRONMENT");
+    put_usage(args->environment);
+    put_examples(args->examples);
+    puts(".SH \"SEE ALSO\"\n.BR tpc\\-shard (1),\n.BR tpc\\-run (1),\n.BR mpirun (1)");
+}
