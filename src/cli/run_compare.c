@@ -5,18 +5,15 @@
 #include <math.h>
 #include <string.h>
 
-__extension__ typedef _Float16 half;
+#include "base/half.h"
 
 static double element(const struct tensor *t, int64_t i)
 {
-    half h;
-    float f;
-    uint32_t bits;
     switch (t->dtype) {
     case DT_F32: return ((const float *)t->data)[i];
     case DT_F64: return ((const double *)t->data)[i];
-    case DT_F16: memcpy(&h, (const uint16_t *)t->data + i, sizeof h); return (double)h;
-    case DT_BF16: bits = (uint32_t)((const uint16_t *)t->data)[i] << 16; memcpy(&f, &bits, sizeof f); return f;
+    case DT_F16: return (double)f16_to_f32(((const uint16_t *)t->data)[i]);
+    case DT_BF16: return (double)bf16_to_f32(((const uint16_t *)t->data)[i]);
     case DT_I8: return ((const int8_t *)t->data)[i];
     case DT_U8: case DT_BOOL: return ((const uint8_t *)t->data)[i];
     case DT_I16: return ((const int16_t *)t->data)[i];

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/half.h"
 #include "onnx/onnx.h"
 
 struct inputs { int n; const struct graph *graph; struct tensor *at; const char **from; };   /* from: file, NULL: not given */
@@ -90,19 +91,14 @@ static double normal(uint64_t *state)
     return sqrt(-2 * log(u)) * cos(6.283185307179586 * v);
 }
 
-__extension__ typedef _Float16 half;
-
 static void put_float(struct tensor *t, int64_t i, double x)
 {
     float f = (float)x;
-    half h = (half)f;
-    uint32_t bits;
-    memcpy(&bits, &f, sizeof bits);
     switch (t->dtype) {
     case DT_F32: ((float *)t->data)[i] = f; return;
     case DT_F64: ((double *)t->data)[i] = x; return;
-    case DT_F16: memcpy((uint16_t *)t->data + i, &h, sizeof h); return;
-    case DT_BF16: ((uint16_t *)t->data)[i] = (uint16_t)(bits >> 16); return;
+    case DT_F16: ((uint16_t *)t->data)[i] = f32_to_f16(f); return;
+    case DT_BF16: ((uint16_t *)t->data)[i] = f32_to_bf16(f); return;
     default: bug("not a float type");
     }
 }

@@ -2,10 +2,10 @@
  *
  * An external file is mapped whole at first use and stays mapped for the life of the process; all constants of one file share the
  * mapping. Ranks that are threads of one process may ask at the same time, hence the lock. */
+#include "base/half.h"
 #include "ir/ir.h"
 
 #include <inttypes.h>
-#include <math.h>
 #include <pthread.h>
 #include <string.h>
 #define uthash_fatal(message) fail("out of memory: %s", message)
@@ -111,31 +111,14 @@ int64_t constant_int(struct constant *c, const char *name, int64_t i)
     }
 }
 
-static double half_value(uint64_t bits)
-{
-    int exponent = (int)(bits >> 10 & 31);
-    double fraction = (double)(bits & 1023), sign = bits >> 15 ? -1.0 : 1.0;
-    if (exponent == 31)
-        return fraction > 0 ? (double)NAN : sign * (double)INFINITY;
-    return exponent ? sign * ldexp(1024 + fraction, exponent - 25) : sign * ldexp(fraction, -24);
-}
-
-static double single_value(uint64_t bits)
-{
-    uint32_t word = (uint32_t)bits;
-    float f;
-    memcpy(&f, &word, sizeof f);
-    return (double)f;
-}
-
 double constant_float(struct constant *c, const char *name, int64_t i)
 {
     uint64_t bits = element_bits(c, name, i);
     double d;
     switch (c->dtype) {
-    case DT_F32: return single_value(bits);
-    case DT_BF16: return single_value(bits << 16);
-    case DT_F16: return half_value(bits);
+    case DT_F32: return (double)bits_f32((uint32_t)bits);
+    case DT_BF16: return (double)bf16_to_f32((uint16_t)bits);
+    case DT_F16: return (double)f16_to_f32((uint16_t)bits);
     case DT_F64: memcpy(&d, &bits, sizeof d); return d;
     default: return (double)constant_int(c, name, i);
     }

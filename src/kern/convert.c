@@ -1,51 +1,29 @@
-/* convert: between storage types. Half precision is converted by bit arithmetic, rounding to nearest even; stores to integers saturate
- * when they come from floating point (NaN gives 0) and wrap when they come from integers. */
+/* convert: between storage types. Stores to integers saturate when they come from floating point (NaN gives 0) and wrap when they come
+ * from integers. */
+#include "base/half.h"
 #include "kern/local.h"
-#include "kern/mathf.h"
 
+#include <math.h>
 #include <string.h>
 
 bool is_small_float(enum dtype t) { return t == DT_F16 || t == DT_BF16; }
 
-static inline float half_to_f32(uint16_t h)
-{
-    uint32_t sign = (uint32_t)(h & 0x8000) << 16, rest = (uint32_t)(h & 0x7fff) << 13;
-    float scaled = bits_f32(rest) * 0x1p112f;
-    return bits_f32(sign | (rest >= 0x0f800000u ? rest | 0x7f800000u : f32_bits(scaled)));
-}
-
-static inline uint16_t f32_to_half(float f)
-{
-    uint32_t u = f32_bits(f), sign = u & 0x80000000u, a = u ^ sign;
-    uint32_t big = a > 0x7f800000u ? 0x7e00u : 0x7c00u;
-    uint32_t tiny = f32_bits(bits_f32(a) + 0.5f) - 0x3f000000u;
-    uint32_t normal = (a + 0xc8000fffu + ((a >> 13) & 1)) >> 13;
-    uint32_t h = a >= 0x47800000u ? big : a < 0x38800000u ? tiny : normal;
-    return (uint16_t)(h | sign >> 16);
-}
-
-static inline uint16_t f32_to_bf16(float f)
-{
-    uint32_t u = f32_bits(f), rounded = (u + 0x7fff + ((u >> 16) & 1)) >> 16, nan = u >> 16 | 0x40;
-    return (uint16_t)((u & 0x7fffffffu) > 0x7f800000u ? nan : rounded);
-}
-
-static SIMD void load_half(const uint16_t *s, int64_t n, float *d)
+static SIMD void load_f16(const uint16_t *s, int64_t n, float *d)
 {
     LOOP for (int64_t i = 0; i < n; i++)
-        d[i] = half_to_f32(s[i]);
+        d[i] = f16_to_f32(s[i]);
 }
 
 static SIMD void load_bf16(const uint16_t *s, int64_t n, float *d)
 {
     LOOP for (int64_t i = 0; i < n; i++)
-        d[i] = bits_f32((uint32_t)s[i] << 16);
+        d[i] = bf16_to_f32(s[i]);
 }
 
-static SIMD void store_half(const float *s, int64_t n, uint16_t *d)
+static SIMD void store_f16(const float *s, int64_t n, uint16_t *d)
 {
     LOOP for (int64_t i = 0; i < n; i++)
-        d[i] = f32_to_half(s[i]);
+        d[i] = f32_to_f16(s[i]);
 }
 
 static SIMD void store_bf16(const float *s, int64_t n, uint16_t *d)
@@ -59,7 +37,7 @@ void load_f32(enum dtype t, const void *src, int64_t n, float *dst)
     if (t == DT_F32)
         memcpy(dst, src, (size_t)n * sizeof *dst);
     else if (t == DT_F16)
-        load_half(src, n, dst);
+        load_f16(src, n, dst);
     else if (t == DT_BF16)
         load_bf16(src, n, dst);
     else
@@ -71,7 +49,7 @@ void store_f32(enum dtype t, const float *src, int64_t n, void *dst)
     if (t == DT_F32)
         memcpy(dst, src, (size_t)n * sizeof *src);
     else if (t == DT_F16)
-        store_half(src, n, dst);
+        store_f16(src, n, dst);
     else if (t == DT_BF16)
         store_bf16(src, n, dst);
     else

@@ -5,13 +5,9 @@
 #ifndef TPC_KERN_MATHF_H
 #define TPC_KERN_MATHF_H
 
+#include "base/half.h"
+
 #include <math.h>
-#include <stdint.h>
-
-union float_bits { float f; uint32_t u; };
-
-static inline float bits_f32(uint32_t u) { union float_bits b = { .u = u }; return b.f; }
-static inline uint32_t f32_bits(float f) { union float_bits b = { .f = f }; return b.u; }
 
 /* 2^n for n in [-126, 127]. */
 static inline float pow2_f32(int32_t n) { return bits_f32((uint32_t)(n + 127) << 23); }

@@ -5,7 +5,6 @@
  * f16 and bf16 weights are first packed: [n / TILE][k][TILE], the last tile filled with zeros, so that both ways read memory in order.
  * Sums are float32. */
 #include "kern/local.h"
-#include "kern/mathf.h"
 
 #include <string.h>
 
@@ -58,7 +57,7 @@ typedef uint16_t halves __attribute__((vector_size(2 * HALF)));
 
 #define WIDEN(h) __builtin_convertvector(*(const halves *)(const void *)(h), words)
 
-/* HALF numbers, as convert.c does it for one. */
+/* HALF numbers, as base/half.h does it for one. */
 #define BF16_LANES(h, out) (out) = (lanes)(WIDEN(h) << 16)
 #define F16_LANES(h, out) \
     do { \

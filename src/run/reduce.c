@@ -1,44 +1,10 @@
 /* reduce: terms of several ranks into one tensor, always in rank order, so that every rank and every run gets the same bits.
  * Floats are summed in float32 (float64 for f64) and rounded once; integers wrap. Blocks of a few hundred elements keep the
  * accumulators in the first-level cache. NaN wins a maximum or minimum. */
-#include <string.h>
-
+#include "base/half.h"
 #include "run/internal.h"
 
 enum { BLOCK = 256 };
-
-static float bf16_load(uint16_t h)
-{
-    uint32_t u = (uint32_t)h << 16;
-    float f;
-    memcpy(&f, &u, sizeof f);
-    return f;
-}
-
-static uint16_t bf16_store(float f)
-{
-    uint32_t u;
-    memcpy(&u, &f, sizeof u);
-    if (f != f) return (uint16_t)((u >> 16) | 0x40u);
-    return (uint16_t)((u + 0x7fffu + ((u >> 16) & 1u)) >> 16);
-}
-
-__extension__ typedef _Float16 half;
-
-static float f16_load(uint16_t h)
-{
-    half x;
-    memcpy(&x, &h, sizeof x);
-    return (float)x;
-}
-
-static uint16_t f16_store(float f)
-{
-    half x = (half)f;
-    uint16_t h;
-    memcpy(&h, &x, sizeof h);
-    return h;
-}
 
 #define SUM_PLAIN(a, b) ((a) + (b))
 #define PROD_PLAIN(a, b) ((a) * (b))
@@ -86,8 +52,8 @@ COMBINE(u64, uint64_t, SUM_PLAIN, PROD_PLAIN)
 #define SAME(x) (x)
 REDUCE(f32, float, float, f32, SAME, SAME)
 REDUCE(f64, double, double, f64, SAME, SAME)
-REDUCE(f16, uint16_t, float, f32, f16_load, f16_store)
-REDUCE(bf16, uint16_t, float, f32, bf16_load, bf16_store)
+REDUCE(f16, uint16_t, float, f32, f16_to_f32, f32_to_f16)
+REDUCE(bf16, uint16_t, float, f32, bf16_to_f32, f32_to_bf16)
 REDUCE(i8, int8_t, int64_t, i64, AS_I64, (int8_t))
 REDUCE(u8, uint8_t, uint64_t, u64, AS_U64, (uint8_t))
 REDUCE(i16, int16_t, int64_t, i64, AS_I64, (int16_t))
