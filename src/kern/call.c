@@ -42,6 +42,17 @@ size_t call_bytes(const struct kcall *call, int64_t count, size_t size)
     return (size_t)bytes;
 }
 
+float *call_result_f32(const struct kcall *call, const struct tensor *t)
+{
+    return t->dtype == DT_F32 ? t->data : kenv_room(call->env, ROOM_C, call_bytes(call, tensor_elements(t), sizeof(float)));
+}
+
+void call_result_store(const float *from, struct tensor *t)
+{
+    if (t->dtype != DT_F32)
+        store_f32(t->dtype, from, tensor_elements(t), t->data);
+}
+
 int64_t index_at(const struct kcall *call, const struct tensor *t, int64_t i)
 {
     if (t->dtype == DT_I64)

@@ -47,6 +47,9 @@ const char *call_where(const struct kcall *);
 /* An axis of a rank, negative counted from the end; out of range is a failure. */
 int call_axis(const struct kcall *, int64_t axis, int rank);
 _Noreturn void call_bad_type(const struct kcall *, enum dtype);
+/* A floating-point result in float32: the output itself, or ROOM_C, from which it is stored. */
+float *call_result_f32(const struct kcall *, const struct tensor *);
+void call_result_store(const float *from, struct tensor *);
 /* Element i of an int32 or int64 tensor. */
 int64_t index_at(const struct kcall *, const struct tensor *, int64_t i);
 int64_t dims_product(const int64_t *dim, int from, int to);

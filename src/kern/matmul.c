@@ -154,18 +154,6 @@ static bool packable(const struct kcall *call, int64_t batch) { return call->in_
 
 static bool is_short_float(enum dtype t) { return t == DT_F32 || is_small_float(t); }
 
-/* A result in float32: the output itself, or a room that is stored afterwards. */
-static float *result_f32(struct kcall *call, const struct tensor *c)
-{
-    return c->dtype == DT_F32 ? c->data : kenv_room(call->env, ROOM_C, call_bytes(call, tensor_elements(c), sizeof(float)));
-}
-
-static void result_store(const float *from, struct tensor *c)
-{
-    if (c->dtype != DT_F32)
-        store_f32(c->dtype, from, tensor_elements(c), c->data);
-}
-
 /* c = a b for a constant b, from a copy that is packed at the first call. False: it can't be packed. */
 static bool packed_product(struct kcall *call, int64_t m, int64_t n, int64_t k, const struct tensor *a, const struct tensor *b, bool transposed,
                            float *c)
@@ -190,13 +178,13 @@ void kern_MatMul(struct kcall *call)
         plain_batches(&p, a, b, c);
         return;
     }
-    p.c = result_f32(call, c);
+    p.c = call_result_f32(call, c);
     if (p.k == 0 || !packable(call, p.batch) || !packed_product(call, p.m, p.n, p.k, a, b, false, p.c)) {
         p.a = tensor_f32(call->env, a, ROOM_A);
         p.b = tensor_f32(call->env, b, ROOM_B);
         product_batches(&p);
     }
-    result_store(p.c, c);
+    call_result_store(p.c, c);
 }
 
 /* ---- Gemm ----------------------------------------------------------------------------------------------------------------------------- */
@@ -233,7 +221,7 @@ static void gemm_f32(struct kcall *call, int64_t m, int64_t n, int64_t k, bool t
 {
     const struct tensor *a = &call->in[0], *b = &call->in[1], *c = call_in(call, 2);
     struct tensor *y = &call->out[0];
-    float alpha = (float)attr_float(call->node, "alpha"), beta = (float)attr_float(call->node, "beta"), *out = result_f32(call, y);
+    float alpha = (float)attr_float(call->node, "alpha"), beta = (float)attr_float(call->node, "beta"), *out = call_result_f32(call, y);
     if (k == 0 || ta || !packable(call, 1) || !packed_product(call, m, n, k, a, b, tb, out)) {
         const float *fa = tensor_f32(call->env, a, ROOM_A), *fb = tensor_f32(call->env, b, ROOM_B);
         dnnl_product(call->env, ta, tb, m, n, k, 1.0f, fa, ta ? m : k, fb, tb ? k : n, 0.0f, out, n);
@@ -242,7 +230,7 @@ static void gemm_f32(struct kcall *call, int64_t m, int64_t n, int64_t k, bool t
         gemm_add(call, alpha, beta, out, c);
     else if (alpha < 1.0f || alpha > 1.0f)
         gemm_scale(out, alpha, m * n);
-    result_store(out, y);
+    call_result_store(out, y);
 }
 
 /* f64 and integers: the product, then one pass in double or int64 for alpha, beta and C. */

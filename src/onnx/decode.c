@@ -26,6 +26,7 @@ static bool is_required(const struct op *op, const char *name)
 {
     static const char *const required[][2] = {
         { "Cast", "to" }, { "Concat", "axis" }, { "GroupQueryAttention", "num_heads" }, { "GroupQueryAttention", "kv_num_heads" },
+        { "MatMulNBits", "K" }, { "MatMulNBits", "N" }, { "MatMulNBits", "block_size" },
         { "AllGather", "axis" }, { "AllGather", "from" }, { "ReduceScatter", "axis" }, { "ReduceScatter", "to" },
         { "AllToAll", "split_axis" }, { "AllToAll", "concat_axis" }, { "AllToAll", "from" }, { "AllToAll", "to" },
         { "Redistribute", "axis" }, { "Redistribute", "from" }, { "Redistribute", "to" },

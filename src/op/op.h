@@ -197,5 +197,6 @@ bool unflatten_product(struct rewrite *, struct node *);
 bool write_einsum(struct rewrite *, struct node *);
 bool find_norm(struct rewrite *, struct node *);
 bool find_norm_bias(struct rewrite *, struct node *);
+bool lay_scales_in_rows(struct rewrite *, struct node *);
 
 #endif

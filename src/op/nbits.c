@@ -1,0 +1,212 @@
+/* Weights of a few bits in blocks along the contracted dimension (com.microsoft): row n of B is K values in blocks of block_size, the last
+ * one padded; a block has a scale and maybe a zero point, and zero points of less than a byte share bytes along a row.
+ *
+ * Columns split anywhere. K splits where no block, and no byte of zero points, is cut: its factors are c groups of p blocks whose zero
+ * points fill a byte, and the l values of a block. Where K is no whole number of groups, or g_idx deals values to scales, K is whole. */
+#include "op/op.h"
+#include "op/table.h"
+
+enum { A, B, SCALES, ZEROS, GROUPS, BIAS };
+
+struct nbits { int64_t n, k, bits, block, blocks, zero_bytes; };
+
+static bool has(const struct node *node, int i)
+{
+    return i < node->nin && node->in[i];
+}
+
+static struct nbits nbits_read(const struct graph *g, const struct node *node)
+{
+    struct nbits b = {attr_int(node, "N"), attr_int(node, "K"), attr_int(node, "bits"), attr_int(node, "block_size"), 0, 0};
+    if (b.bits != 2 && b.bits != 4 && b.bits != 8)
+        fail("%s: bits is %lld, expected 2, 4 or 8", node_where(g, node), (long long)b.bits);
+    if (b.block < 16 || b.block > 65536 || (b.block & (b.block - 1)))
+        fail("%s: block_size is %lld, expected a power of two from 16 to 65536", node_where(g, node), (long long)b.block);
+    if (b.n < 0 || b.k < 0 || b.k > INT64_MAX / 16)
+        fail("%s: N and K are %lld and %lld, expected sizes", node_where(g, node), (long long)b.n, (long long)b.k);
+    b.blocks = (b.k + b.block - 1) / b.block;
+    b.zero_bytes = (b.blocks * b.bits + 7) / 8;
+    return b;
+}
+
+static bool packed_zeros(const struct node *node)
+{
+    return has(node, ZEROS) && node->in[ZEROS]->type.dtype == DT_U8;
+}
+
+/* ---- inference ------------------------------------------------------------------------------------------------------------------ */
+
+static bool is_shape(const struct type *t, int rank, const int64_t *size)
+{
+    for (int d = 0; t->rank == rank && d < rank; d++)
+        if (!dim_equals(t->dim[d], size[d]))
+            return false;
+    return t->rank == rank;
+}
+
+static void check_shape(const struct graph *g, const struct node *node, int i, int rank, const int64_t *size)
+{
+    const char *text = "";
+    if (is_shape(op_operand(g, node, i), rank, size))
+        return;
+    for (int d = 0; d < rank; d++)
+        text = arena_printf(g->arena, "%s%s%lld", text, d ? ", " : "", (long long)size[d]);
+    fail("%s: operand '%s' is %s, expected [%s] by the attributes N, K, bits and block_size", node_where(g, node), node->in[i]->name,
+         type_str(g->arena, &node->in[i]->type), text);
+}
+
+/* One row of `each` per column of the result; older exports lay the rows end to end. */
+static void check_rows(const struct graph *g, const struct node *node, int i, int64_t n, int64_t each)
+{
+    int64_t all;
+    if (!mul_i64(n, each, &all))
+        fail("%s: N and K are too large", node_where(g, node));
+    if (!is_shape(op_operand(g, node, i), 1, &all))
+        check_shape(g, node, i, 2, (int64_t[]){n, each});
+}
+
+static void check_dtype(const struct graph *g, const struct node *node, int i, enum dtype expected)
+{
+    enum dtype found = op_operand(g, node, i)->dtype;
+    if (found != expected)
+        fail("%s: operand '%s' is %s, expected %s", node_where(g, node), node->in[i]->name, dtype_name(found), dtype_name(expected));
+}
+
+void infer_matmulnbits(struct graph *g, struct node *node)
+{
+    struct nbits b = nbits_read(g, node);
+    op_need_rank(g, node, A, 1, MAX_RANK);
+    struct type out = *op_operand(g, node, A);
+    op_same_dim(g, node, out.dim[out.rank - 1], dim_int(g->alg, b.k), "the last dimension of A and attribute K");
+    check_dtype(g, node, B, DT_U8);
+    check_shape(g, node, B, 3, (int64_t[]){b.n, b.blocks, b.block * b.bits / 8});
+    op_same_dtype(g, node, A, SCALES);
+    check_rows(g, node, SCALES, b.n, b.blocks);
+    if (has(node, ZEROS) && !packed_zeros(node))
+        op_same_dtype(g, node, A, ZEROS);
+    if (has(node, ZEROS))
+        check_rows(g, node, ZEROS, b.n, packed_zeros(node) ? b.zero_bytes : b.blocks);
+    if (has(node, GROUPS)) {
+        check_dtype(g, node, GROUPS, DT_I32);
+        check_shape(g, node, GROUPS, 1, &b.k);
+    }
+    if (has(node, BIAS)) {
+        op_same_dtype(g, node, A, BIAS);
+        check_shape(g, node, BIAS, 1, &b.n);
+    }
+    out.dim[out.rank - 1] = dim_int(g->alg, b.n);
+    op_result(g, node, 0, out.dtype, out.rank, out.dim);
+}
+
+/* ---- the rule ---------------------------------------------------------------------------------------------------------------------- */
+
+/* Factors of K, outer to inner; those of B's blocks and of its zero points. */
+struct columns { struct rule_part k, blocks, zeros; };
+
+static int factor(struct graph *g, struct rule *r, const char *name, int64_t size, unsigned flags)
+{
+    int f = rule_factor(g, r, name, dim_int(g->alg, size), flags);
+    if (flags & FACTOR_CONTRACTED)
+        r->factor[f].red = RED_SUM;
+    return f;
+}
+
+static struct rule_part part_of(int n, const int *f)
+{
+    struct rule_part p = {.n = n};
+    for (int i = 0; i < n; i++)
+        p.factor[i] = f[i];
+    return p;
+}
+
+static struct columns whole_columns(struct graph *g, struct rule *r, const struct node *node, const struct nbits *b)
+{
+    int k = factor(g, r, "k", b->k, FACTOR_WHOLE | FACTOR_CONTRACTED), c = factor(g, r, "c", b->blocks, FACTOR_WHOLE);
+    int z = packed_zeros(node) ? factor(g, r, "z", b->zero_bytes, FACTOR_WHOLE) : c;
+    return (struct columns){part_of(1, &k), part_of(1, &c), part_of(1, &z)};
+}
+
+static struct columns column_factors(struct graph *g, struct rule *r, const struct node *node, const struct nbits *b)
+{
+    int64_t per = packed_zeros(node) ? 8 / b->bits : 1;
+    if (has(node, GROUPS) || b->k % (b->block * per))
+        return whole_columns(g, r, node, b);
+    int f[3], n = 0;
+    f[n++] = factor(g, r, "c", b->blocks / per, FACTOR_CONTRACTED);
+    if (per > 1)
+        f[n++] = factor(g, r, "p", per, FACTOR_WHOLE | FACTOR_CONTRACTED);
+    f[n] = factor(g, r, "l", b->block, FACTOR_WHOLE | FACTOR_CONTRACTED);
+    return (struct columns){part_of(n + 1, f), part_of(n, f), part_of(packed_zeros(node) ? 1 : n, f)};
+}
+
+static void put_part(struct graph *g, struct rule_operand *operand, int d, const struct rule_part *part)
+{
+    for (int i = 0; i < part->n; i++)
+        rule_put(g, operand, d, 0, part->factor[i]);
+}
+
+/* Rows n of these blocks, in two dimensions or laid end to end. */
+static void put_rows(struct graph *g, struct rule_operand *operand, int n, const struct rule_part *part)
+{
+    rule_put(g, operand, 0, 0, n);
+    put_part(g, operand, operand->rank - 1, part);
+}
+
+struct rule *rule_matmulnbits(struct graph *g, const struct node *node)
+{
+    struct nbits b = nbits_read(g, node);
+    struct rule *r = rule_new(g, node);
+    struct columns c = column_factors(g, r, node, &b);
+    int n = factor(g, r, "n", b.n, 0), last = r->in[A].rank - 1;
+    for (int d = 0; d < last; d++) {
+        int f = rule_factor(g, r, arena_printf(g->arena, "b%d", d), node->in[A]->type.dim[d], 0);
+        rule_put(g, &r->in[A], d, 0, f);
+        rule_put(g, &r->out[0], d, 0, f);
+    }
+    put_part(g, &r->in[A], last, &c.k);
+    rule_put(g, &r->out[0], last, 0, n);
+    put_rows(g, &r->in[B], n, &(struct rule_part){0});
+    put_part(g, &r->in[B], 1, &c.blocks);
+    rule_put(g, &r->in[B], 2, 0, factor(g, r, "o", b.block * b.bits / 8, FACTOR_WHOLE));
+    put_rows(g, &r->in[SCALES], n, &c.blocks);
+    if (has(node, ZEROS))
+        put_rows(g, &r->in[ZEROS], n, &c.zeros);
+    if (has(node, GROUPS))
+        put_part(g, &r->in[GROUPS], 0, &c.k);
+    if (has(node, BIAS)) {
+        rule_put(g, &r->in[BIAS], 0, 0, n);
+        r->in[BIAS].term = true;
+    }
+    rule_linear(r, 1u << A | (has(node, BIAS) ? 1u << BIAS : 0));
+    r->size[r->nsize++] = (struct rule_size){"K", c.k};
+    r->size[r->nsize++] = (struct rule_size){"N", part_of(1, &n)};
+    return r;
+}
+
+/* ---- canon ------------------------------------------------------------------------------------------------------------------------- */
+
+/* Scales or zero points that lie end to end become rows, the same bytes: split along K they are then a few intervals, not a few for
+ * every row. */
+static void lay_in_rows(struct graph *g, struct node *node, int i, int64_t n)
+{
+    struct value *flat = node->in[i];
+    if (!has(node, i) || flat->type.rank != 1 || !flat->constant || n < 1)
+        return;
+    struct constant *c = NEW(g->arena, struct constant);
+    *c = *flat->constant;
+    c->rank = 2;
+    c->dim[1] = c->dim[0] / n;
+    c->dim[0] = n;
+    struct type type = {flat->type.dtype, 2, {dim_int(g->alg, n), dim_int(g->alg, c->dim[1])}};
+    node->in[i] = graph_value(g, flat->name, &type);
+    node->in[i]->constant = c;
+}
+
+bool lay_scales_in_rows(struct rewrite *w, struct node *node)
+{
+    if (!node->op || node->op->rule != rule_matmulnbits)
+        return false;
+    lay_in_rows(w->g, node, SCALES, attr_int(node, "N"));
+    lay_in_rows(w->g, node, ZEROS, attr_int(node, "N"));
+    return false;
+}
