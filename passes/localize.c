@@ -30,42 +30,11 @@ static struct graph *local_graph(struct compile *c, int ranks, int rank)
 
 /* ---- sizes that the rule names -------------------------------------------------------------------------------------------------- */
 
-static bool in_product(const struct choice *choice, int factor)
-{
-    for (int i = 0; i < choice->nproduct; i++)
-        if (choice->product[i] == factor)
-            return true;
-    return false;
-}
-
-/* What a rank holds of the product's members in a part: all of them, or the leading ones, which take the image of the split. */
-static const struct dim *product_extent(struct graph *g, const struct rule *rule, const struct choice *choice, int members, int rank)
-{
-    const struct split *s = choice->product_split;
-    int64_t inner = 1, size;
-    for (int i = members; i < choice->nproduct; i++) {
-        require(dim_is_int(rule->factor[choice->product[i]].size, &size) && mul_i64(inner, size, &inner));
-    }
-    if (inner > 1)
-        s = split_image(g->alg, s, inner);
-    require(s);
-    return split_extent(g->alg, s, rank);
-}
-
 static const struct dim *part_extent(struct graph *g, const struct rule *rule, const struct choice *choice, const struct rule_part *part,
-                                     int rank)
+                                     int ranks, int rank)
 {
-    const struct dim *size = dim_int(g->alg, 1);
-    int members = 0;
-    for (int i = 0; i < part->n; i++) {
-        int f = part->factor[i];
-        const struct split *s = choice->factor ? choice->factor[f] : NULL;
-        if (in_product(choice, f))
-            members++;
-        else
-            size = dim_mul(g->alg, size, s ? split_extent(g->alg, s, rank) : rule->factor[f].size);
-    }
-    return members ? dim_mul(g->alg, size, product_extent(g, rule, choice, members, rank)) : size;
+    const struct split *s = rule_part_split(g, rule, ranks, choice, part);
+    return s ? split_extent(g->alg, s, rank) : rule_part_size(g, rule, part);
 }
 
 static void set_sizes(struct locality *l, int at)
@@ -78,7 +47,7 @@ static void set_sizes(struct locality *l, int at)
     for (int i = 0; rule && i < rule->nsize; i++)
         for (int r = 0; r < l->ranks; r++) {
             struct node *local = l->local[r]->nodes.at[at];
-            const struct dim *extent = part_extent(l->global, rule, &strategy->choice, &rule->size[i].part, r);
+            const struct dim *extent = part_extent(l->global, rule, &strategy->choice, &rule->size[i].part, l->ranks, r);
             int64_t k;
             if (!dim_is_int(extent, &k))
                 bug("%s: attribute %s would be %s on rank %d", node_where(l->global, node), rule->size[i].attr,

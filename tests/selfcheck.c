@@ -6,7 +6,7 @@
  * rank's shard, the results are combined as the rule says and compared. Partial operands are dense random terms, never one rank's value
  * beside zeros. Each sample runs in a process of its own, since a wrong rule may end in a bug(). At the end: what the rules do not claim
  * although it would be right, and ops with a rule but no sample (a failure). */
-#include "kern/kern.h"
+#include "kern/local.h"
 #include "passes/pass.h"
 #include "plan/plan.h"
 
@@ -108,6 +108,20 @@ static const struct sample samples[] = {
              "Gemm(a, b, c) {transA = 1, alpha = 0.5, beta = 2} output y }", 0},
     {"Conv", "graph g { input x: f32[B, 4, 7, 7] input w: f32[6, 4, 3, 3] input b: f32[6] node n: y: ? = Conv(x, w, b) output y }", 0},
     {"Conv", "graph g { input x: f32[B, 8, 7] input w: f32[12, 2, 1] input b: f32[12] node n: y: ? = Conv(x, w, b) {group = 4} output y }", 0},
+    {"MatMulNBits", "graph g { input a: f32[B, S, 96] input b: u8[6, 6, 8] input s: f32[6, 6] input z: u8[6, 3] input c: f32[6] node n: y: ? = "
+                    "com.microsoft::MatMulNBits(a, b, s, z, _, c) {K = 96, N = 6, block_size = 16} output y }", 256},
+    {"MatMulNBits", "graph g { input a: f32[B, 64] input b: u8[5, 4, 8] input s: f32[20] input z: f32[5, 4] node n: y: ? = "
+                    "com.microsoft::MatMulNBits(a, b, s, z) {K = 64, N = 5, block_size = 16} output y }", 256},
+    {"MatMulNBits", "graph g { input a: f32[7, 80] input b: u8[6, 5, 8] input s: f32[30] input z: u8[18] node n: y: ? = "
+                    "com.microsoft::MatMulNBits(a, b, s, z) {K = 80, N = 6, block_size = 16} output y }", 256},
+    {"MatMulNBits", "graph g { input a: f32[B, 72] input b: u8[6, 3, 32] input s: f32[6, 3] node n: y: ? = "
+                    "com.microsoft::MatMulNBits(a, b, s) {K = 72, N = 6, bits = 8, block_size = 32} output y }", 256},
+    {"MatMulNBits", "graph g { input a: f32[S, 128] input b: u8[4, 4, 32] input s: f32[4, 4] input z: u8[16] node n: y: ? = "
+                    "com.microsoft::MatMulNBits(a, b, s, z) {K = 128, N = 4, bits = 8, block_size = 32} output y }", 256},
+    {"MatMulNBits", "graph g { input a: f32[S, 256] input b: u8[4, 8, 8] input s: f32[4, 8] input z: u8[4, 2] node n: y: ? = "
+                    "com.microsoft::MatMulNBits(a, b, s, z) {K = 256, N = 4, bits = 2, block_size = 32} output y }", 256},
+    {"MatMulNBits", "graph g { input a: f32[B, 64] input b: u8[5, 4, 8] input s: f32[5, 4] input i: i32[64] node n: y: ? = "
+                    "com.microsoft::MatMulNBits(a, b, s, _, i) {K = 64, N = 5, block_size = 16} output y }", 4},
     {"Softmax", "graph g { input x: f32[4*B, S, 6] node n: y: ? = Softmax(x) {axis = 2} output y }", 0},
     {"Softmax", "graph g { input x: f32[B, 4, 6] node n: y: ? = Softmax(x) {axis = 1} output y }", 0},
     {"LayerNormalization", "graph g { input x: f32[B, 6, 8] input s: f32[8] input b: f32[8] node n: y: ? = "
@@ -171,26 +185,14 @@ static struct tensor tensor_new(struct trial *t, const struct type *type)
 
 static double get(const struct tensor *x, int64_t i)
 {
-    switch (x->dtype) {
-    case DT_F32: return (double)((const float *)x->data)[i];
-    case DT_F64: return ((const double *)x->data)[i];
-    case DT_I64: return (double)((const int64_t *)x->data)[i];
-    case DT_I32: return (double)((const int32_t *)x->data)[i];
-    case DT_BOOL: return (double)((const uint8_t *)x->data)[i];
-    default: bug("%s tensors are not compared", dtype_name(x->dtype));
-    }
+    double k;
+    load_f64(x->dtype, at_const(x->data, dtype_size(x->dtype), i), 1, &k);
+    return k;
 }
 
 static void set(struct tensor *x, int64_t i, double k)
 {
-    switch (x->dtype) {
-    case DT_F32: ((float *)x->data)[i] = (float)k; break;
-    case DT_F64: ((double *)x->data)[i] = k; break;
-    case DT_I64: ((int64_t *)x->data)[i] = (int64_t)k; break;
-    case DT_I32: ((int32_t *)x->data)[i] = (int32_t)k; break;
-    case DT_BOOL: ((uint8_t *)x->data)[i] = k != 0; break;
-    default: bug("%s tensors are not made", dtype_name(x->dtype));
-    }
+    store_f64(x->dtype, &k, 1, at(x->data, dtype_size(x->dtype), i));
 }
 
 /* Integer operands: indices below the sample's bound, or (-1) the length that attention states: past plus sequence (less one: per row). */
