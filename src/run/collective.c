@@ -1,6 +1,5 @@
 /* collective: one collective node between two placements. Splits say, without a message, what every rank holds for the sizes of this
- * run; a route lists for every pair of ranks the box that moves. Uneven, empty, segmented, permuted and overlapping splits are one
- * case: an index is sent by the lowest rank that holds it, and by nobody to a rank that holds it already.
+ * run; a route (route.c) lists for every pair of ranks the box that moves.
  *
  *   AllGather       own pieces to everybody
  *   ReduceScatter   to each rank the pieces it keeps, summed there in rank order
@@ -12,15 +11,6 @@
 #include <xxhash.h>
 
 #include "run/internal.h"
-
-struct route {
-    bool empty;
-    int64_t elements;                /* AllReduce, Broadcast */
-    int64_t send_total, recv_total;
-    struct region *send, *recv;      /* by rank: of x, of y */
-    int64_t *send_bytes, *recv_bytes;
-    bool direct;                     /* AllGather: the blocks lie in y in rank order */
-};
 
 static const struct split *split_attr(struct graph *g, const struct node *n, const char *name)
 {
@@ -70,171 +60,6 @@ void collective_read(struct graph *g, const struct node *n, struct collective *c
     const struct dim **extent = NULL;
     c->nextent = attr_dims(n, "extent", &extent);
     c->extent = extent;
-}
-
-/* ---- routes -------------------------------------------------------------------------------------------------------------- */
-
-static int64_t split_total(struct arena *a, const struct collective *c, const struct split *s, const struct bindings *b)
-{
-    int64_t n = 0;
-    for (int r = 0; r < s->ranks; r++) {
-        struct pieces p = pieces_of(a, s, r, true, b);
-        n += pieces_extent(&p);
-    }
-    require(n >= 0 && c->name);
-    return n;
-}
-
-static void check_extent(const struct collective *c, const struct tensor *t, int axis, int64_t size, const char *what)
-{
-    if (t->dim[axis] != size)
-        fail("collective '%s' (%s): dimension %d of its %s is %lld, its split says %lld", c->name, c->op, axis, what, (long long)t->dim[axis], (long long)size);
-}
-
-static struct route *route_new(struct arena *a, const struct comm *comm)
-{
-    struct route *route = NEW(a, struct route);
-    route->send = NEWN(a, struct region, comm->size);
-    route->recv = NEWN(a, struct region, comm->size);
-    route->send_bytes = NEWN(a, int64_t, comm->size);
-    route->recv_bytes = NEWN(a, int64_t, comm->size);
-    return route;
-}
-
-static void route_finish(struct route *route, int size)
-{
-    for (int r = 0; r < size; r++) {
-        route->send_total += route->send_bytes[r] = region_bytes(&route->send[r]);
-        route->recv_total += route->recv_bytes[r] = region_bytes(&route->recv[r]);
-    }
-}
-
-/* Every rank's pieces lie one after another in y, so blocks need no packing. */
-static bool in_rank_order(struct arena *a, const struct collective *c, const struct comm *comm, const struct tensor *y, const struct bindings *b)
-{
-    int64_t at = 0;
-    for (int k = 0; k < c->axis; k++)
-        if (y->dim[k] != 1) return false;
-    for (int r = 0; r < comm->size; r++) {
-        struct pieces p = pieces_of(a, c->from, r, true, b), held = pieces_of(a, c->from, r, false, b);
-        if (p.n == 0 && held.n == 0) continue;
-        if (p.n != 1 || held.n != 1 || p.at[0].lo != at || held.at[0].lo != at || held.at[0].hi != p.at[0].hi) return false;
-        at = p.at[0].hi;
-    }
-    return true;
-}
-
-static void route_allgather(struct arena *a, const struct collective *c, const struct comm *comm, const struct tensor *x, const struct tensor *y,
-                            const struct bindings *b, struct route *route)
-{
-    struct pieces held = pieces_of(a, c->from, comm->rank, false, b), own = pieces_of(a, c->from, comm->rank, true, b);
-    struct pieces local = pieces_local(a, &own, &held);
-    check_extent(c, x, c->axis, pieces_extent(&held), "operand");
-    check_extent(c, y, c->axis, split_total(a, c, c->from, b), "result");
-    for (int r = 0; r < comm->size; r++) {
-        struct pieces theirs = pieces_of(a, c->from, r, true, b);
-        route->send[r] = region_of(a, x, c->axis, &local, -1, NULL);
-        route->recv[r] = region_of(a, y, c->axis, &theirs, -1, NULL);
-    }
-    route->direct = in_rank_order(a, c, comm, y, b);
-}
-
-static void route_reducescatter(struct arena *a, const struct collective *c, const struct comm *comm, const struct tensor *x, const struct tensor *y,
-                                const struct bindings *b, struct route *route)
-{
-    struct pieces mine = pieces_of(a, c->to, comm->rank, false, b), all = pieces_range(a, 0, pieces_extent(&mine));
-    check_extent(c, x, c->axis, split_total(a, c, c->to, b), "operand");
-    check_extent(c, y, c->axis, pieces_extent(&mine), "result");
-    for (int r = 0; r < comm->size; r++) {
-        struct pieces theirs = pieces_of(a, c->to, r, false, b);
-        route->send[r] = region_of(a, x, c->axis, &theirs, -1, NULL);
-        route->recv[r] = region_of(a, y, c->axis, &all, -1, NULL);
-    }
-}
-
-static void route_alltoall(struct arena *a, const struct collective *c, const struct comm *comm, const struct tensor *x, const struct tensor *y,
-                           const struct bindings *b, struct route *route)
-{
-    struct pieces held = pieces_of(a, c->from, comm->rank, false, b), own = pieces_of(a, c->from, comm->rank, true, b);
-    struct pieces local = pieces_local(a, &own, &held), mine = pieces_of(a, c->to, comm->rank, false, b);
-    struct pieces all = pieces_range(a, 0, pieces_extent(&mine));
-    check_extent(c, x, c->axis2, pieces_extent(&held), "operand");
-    check_extent(c, x, c->axis, split_total(a, c, c->to, b), "operand");
-    check_extent(c, y, c->axis, pieces_extent(&mine), "result");
-    check_extent(c, y, c->axis2, split_total(a, c, c->from, b), "result");
-    for (int r = 0; r < comm->size; r++) {
-        struct pieces to = pieces_of(a, c->to, r, false, b), from = pieces_of(a, c->from, r, true, b);
-        route->send[r] = region_of(a, x, c->axis, &to, c->axis2, &local);
-        route->recv[r] = region_of(a, y, c->axis, &all, c->axis2, &from);
-    }
-}
-
-/* What rank `giver` sends to rank `taker`: to itself all it holds of what it keeps, to others what it owns and they lack. */
-static struct pieces moving(struct arena *a, const struct collective *c, int giver, int taker, const struct bindings *b)
-{
-    struct pieces want = pieces_of(a, c->to, taker, false, b), has = pieces_of(a, c->from, taker, false, b);
-    if (giver == taker) return pieces_meet(a, &want, &has);
-    struct pieces lacks = pieces_without(a, &want, &has), own = pieces_of(a, c->from, giver, true, b);
-    return pieces_meet(a, &lacks, &own);
-}
-
-static void route_redistribute(struct arena *a, const struct collective *c, const struct comm *comm, const struct tensor *x, const struct tensor *y,
-                               const struct bindings *b, struct route *route)
-{
-    struct pieces held = pieces_of(a, c->from, comm->rank, false, b), mine = pieces_of(a, c->to, comm->rank, false, b);
-    check_extent(c, x, c->axis, pieces_extent(&held), "operand");
-    check_extent(c, y, c->axis, pieces_extent(&mine), "result");
-    for (int r = 0; r < comm->size; r++) {
-        struct pieces out = moving(a, c, comm->rank, r, b), in = moving(a, c, r, comm->rank, b);
-        struct pieces from = pieces_local(a, &out, &held), to = pieces_local(a, &in, &mine);
-        route->send[r] = region_of(a, x, c->axis, &from, -1, NULL);
-        route->recv[r] = region_of(a, y, c->axis, &to, -1, NULL);
-    }
-}
-
-static int64_t elements(const struct collective *c, const struct tensor *t)
-{
-    int64_t n;
-    if (!sizes_product(t->dim, t->rank, &n)) fail("collective '%s' (%s): its tensor is too large", c->name, c->op);
-    return n;
-}
-
-static void check_ranks(const struct collective *c, const struct comm *comm)
-{
-    const struct split *s = c->from ? c->from : c->to;
-    if (s && s->ranks != comm->size) fail("collective '%s' (%s) is for %d ranks, the run has %d", c->name, c->op, s->ranks, comm->size);
-    if (c->from && c->to && c->from->ranks != c->to->ranks) fail("collective '%s' (%s) is from %d to %d ranks", c->name, c->op, c->from->ranks, c->to->ranks);
-    if (c->root < 0 || c->root >= comm->size) fail("collective '%s' (%s) has root %d, the run has %d ranks", c->name, c->op, c->root, comm->size);
-}
-
-/* The global number of elements is 0: seen alike by every rank. */
-static bool globally_empty(struct arena *a, const struct collective *c, const struct tensor *x, const struct bindings *b)
-{
-    for (int k = 0; k < x->rank; k++) {
-        int64_t size = x->dim[k];
-        if (c->kind == COLL_ALLTOALL ? k == c->axis2 : c->from && k == c->axis) size = split_total(a, c, c->from, b);
-        if (size == 0) return true;
-    }
-    return false;
-}
-
-struct route *collective_route(struct arena *a, const struct collective *c, const struct comm *comm, const struct tensor *x, const struct tensor *y,
-                               const struct bindings *b)
-{
-    struct route *route = route_new(a, comm);
-    check_ranks(c, comm);
-    route->elements = elements(c, x);
-    route->empty = globally_empty(a, c, x, b);
-    if (route->empty) return route;
-    switch (c->kind) {
-    case COLL_ALLREDUCE: case COLL_BROADCAST: return route;
-    case COLL_ALLGATHER: route_allgather(a, c, comm, x, y, b, route); break;
-    case COLL_REDUCESCATTER: route_reducescatter(a, c, comm, x, y, b, route); break;
-    case COLL_ALLTOALL: route_alltoall(a, c, comm, x, y, b, route); break;
-    case COLL_REDISTRIBUTE: route_redistribute(a, c, comm, x, y, b, route); break;
-    }
-    route_finish(route, comm->size);
-    return route;
 }
 
 /* ---- running --------------------------------------------------------------------------------------------------------------- */
@@ -288,11 +113,8 @@ static void copy_whole(const struct route *route, const struct tensor *x, struct
     if (x->data != y->data) memcpy(y->data, x->data, (size_t)route->elements * dtype_size(x->dtype));
 }
 
-void collective_run(const struct collective *c, const struct route *route, struct comm *comm, struct buffer *scratch, const struct tensor *x, struct tensor *y)
+static void run_strip(const struct collective *c, const struct route *route, struct comm *comm, struct buffer *scratch, const struct tensor *x, struct tensor *y)
 {
-    if (route->empty) return;
-    comm->id = c->id;
-    comm->name = c->name;
     switch (c->kind) {
     case COLL_ALLREDUCE:
         copy_whole(route, x, y);
@@ -307,6 +129,19 @@ void collective_run(const struct collective *c, const struct route *route, struc
     case COLL_ALLTOALL: case COLL_REDISTRIBUTE: run_exchange(route, comm, scratch, x, y); return;
     }
     bug("no such collective");
+}
+
+void collective_run(const struct collective *c, const struct route *route, struct comm *comm, struct buffer *scratch, const struct tensor *x, struct tensor *y)
+{
+    struct tensor from = *x, to = *y;
+    comm->id = c->id;
+    comm->name = c->name;
+    for (int64_t i = 0; i < route->strips; i++) {
+        run_strip(c, route, comm, scratch, &from, &to);
+        from.data = (char *)from.data + route->x_step;
+        to.data = (char *)to.data + route->y_step;
+    }
+    if (route->last) run_strip(c, route->last, comm, scratch, &from, &to);
 }
 
 /* ---- agreement at load -------------------------------------------------------------------------------------------------------- */

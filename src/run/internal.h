@@ -61,9 +61,20 @@ struct collective {
     int nextent;
 };
 void collective_read(struct graph *, const struct node *, struct collective *);
-/* Where every block of one collective lies, for the sizes of this plan. */
-struct route;
-struct route *collective_route(struct arena *, const struct collective *, const struct comm *, const struct tensor *x, const struct tensor *y, const struct bindings *);
+/* ---- route.c: where every block of one collective lies, for the sizes of this plan ------------------------------------------------ */
+struct route {
+    int64_t strips, x_step, y_step;  /* runs of this route, and bytes from one to the next; 0 strips: globally empty, skipped by all */
+    struct route *last;              /* the rest, a smaller strip; NULL: none */
+    int64_t elements;                /* AllReduce, Broadcast */
+    int64_t send_total, recv_total;
+    struct region *send, *recv;      /* by rank: of x, of y */
+    int64_t *send_bytes, *recv_bytes;
+    bool direct;                     /* AllGather: the blocks lie in y in rank order */
+};
+/* strip: bytes of the whole tensor that go at a time, where it can be cut. */
+#define STRIP_BYTES ((int64_t)4 << 20)
+struct route *collective_route(struct arena *, const struct collective *, const struct comm *, const struct tensor *x, const struct tensor *y,
+                               const struct bindings *, int64_t strip);
 void collective_run(const struct collective *, const struct route *, struct comm *, struct buffer *scratch, const struct tensor *x, struct tensor *y);
 /* Fails unless every rank has the same list of collectives. */
 void collective_agree(struct comm *, struct arena *, const char *path, const struct collective *, int n, uint64_t plan);

@@ -137,7 +137,8 @@ static void find_routes(struct session *s)
         struct step *step = &s->step[i];
         if (step->kind != STEP_COLLECTIVE) continue;
         if (step->late) fail("collective '%s': its size follows from computed data", step->node->name);
-        step->route = collective_route(s->plan, step->collective, s->comm, &s->tensor[step->node->in[0]->id], &s->tensor[step->node->out[0]->id], &s->bind);
+        step->route = collective_route(s->plan, step->collective, s->comm, &s->tensor[step->node->in[0]->id], &s->tensor[step->node->out[0]->id], &s->bind,
+                                       STRIP_BYTES);
     }
 }
 

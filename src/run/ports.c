@@ -30,7 +30,7 @@ static struct tensor gather_split(struct session *s, struct arena *a, const stru
     whole = tensor_new(a, &whole);
     struct collective c = {.kind = COLL_ALLGATHER, .name = f->name, .op = "AllGather", .id = s->ncollective + 1, .axis = f->place.dim, .axis2 = -1,
                            .from = f->place.split};
-    struct route *route = collective_route(a, &c, s->comm, piece, &whole, &s->bind);
+    struct route *route = collective_route(a, &c, s->comm, piece, &whole, &s->bind, STRIP_BYTES);
     collective_run(&c, route, s->comm, &s->scratch, piece, &whole);
     return whole;
 }
@@ -39,7 +39,7 @@ static struct tensor gather_partial(struct session *s, struct arena *a, const st
 {
     struct tensor whole = tensor_new(a, piece);
     struct collective c = {.kind = COLL_ALLREDUCE, .name = f->name, .op = "AllReduce", .id = s->ncollective + 1, .axis2 = -1, .red = f->place.op};
-    struct route *route = collective_route(a, &c, s->comm, piece, &whole, &s->bind);
+    struct route *route = collective_route(a, &c, s->comm, piece, &whole, &s->bind, STRIP_BYTES);
     collective_run(&c, route, s->comm, &s->scratch, piece, &whole);
     return whole;
 }
