@@ -50,12 +50,15 @@ static int64_t weights_of(const struct graph *g, struct arena *tmp)
     return total;
 }
 
-static int64_t state_of(const struct graph *g, const struct bindings *dims)
+/* Every state once. in_slab: without those that are used where they are. */
+static int64_t state_of(const struct graph *g, const struct bindings *dims, bool in_slab)
 {
     int64_t total = 0;
-    for (int i = 0; i < g->states.n; i++)
-        if (g->states.at[i].present)
-            total += value_bytes(g->states.at[i].present, dims);
+    for (int i = 0; i < g->states.n; i++) {
+        const struct state *s = &g->states.at[i];
+        if (s->present || !in_slab || s->past->place.kind == PLACE_S)
+            total += value_bytes(s->present ? s->present : s->past, dims);
+    }
     return total;
 }
 
@@ -66,7 +69,7 @@ struct rank_use plan_memory(const struct graph *g, const struct plan *plan)
     struct rank_use use = {.weights = weights_of(g, tmp)};
     for (int i = 0; i < plan->workloads.n; i++) {
         const struct bindings *dims = &plan->workloads.at[i].dims;
-        int64_t state = state_of(g, dims), peak = slab_of(g, &life, dims) - state;
+        int64_t state = state_of(g, dims, false), peak = slab_of(g, &life, dims) - state_of(g, dims, true);
         use.peak = peak > use.peak ? peak : use.peak;
         use.state = state > use.state ? state : use.state;
     }

@@ -74,8 +74,19 @@ int64_t cost_payload(struct alg *, const struct node *, const struct bindings *,
 /* reshard.c: what turns one placement into another; the name of the collective, or NULL for a local step. */
 const char *reshard_name(struct placement from, struct placement to);
 
-/* state.c: past/present pairs by dataflow; role of symbols. */
+/* attended.c: keys and values that attention reads in a canonical graph, as the values that they are moved, repeated or scaled from; dim
+ * is the dimension attended over there, -1 where moves hide it. */
+struct origin { struct value *value; int dim; };
+struct attended { struct origin key, value; };
+struct attended_list { VEC(struct attended) list; };
+struct attended_list plan_attended(struct graph *, struct arena *);
+/* What dimension d of v is moved, repeated or scaled from; d may be -1. */
+struct origin plan_origin(struct graph *, struct value *, int d);
+
+/* state.c: what a decode loop carries. Pairs, before types are known; then, in a canonical graph, read-only state (past only, dim -1)
+ * and born state (present only). Graphs of one rank have what their files say. */
 void plan_find_states(struct graph *);
+void plan_find_kept_states(struct graph *);
 
 /* workload.c: what is planned for. The texts of --workload, or the default: a prompt of 512 and 256 single steps at context 1024, where
  * roles of symbols are derived from states and contracted dimensions. Every symbol of the graph gets a value; the equations hold. */

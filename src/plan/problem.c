@@ -78,11 +78,11 @@ static void add_unless_there(struct ends *e, struct placement p)
     e->at[e->n++] = p;
 }
 
-/* One variable for both ends of a state; never split on its growing dimension. */
+/* One variable for both ends of a state, or for the one that it has; never split on its growing dimension. */
 static struct ends state_end(struct encoding *e, const struct state *st)
 {
     struct placement *past, *present;
-    int n = space_placements(e->s, st->past, &past), m = space_placements(e->s, st->present, &present);
+    int n = st->past ? space_placements(e->s, st->past, &past) : 0, m = st->present ? space_placements(e->s, st->present, &present) : 0;
     struct ends out = { .at = NEWN(e->s->arena, struct placement, n + m) };
     for (int i = 0; i < n + m; i++) {
         struct placement p = i < n ? past[i] : present[i - n];
@@ -105,10 +105,15 @@ static void end_variables(struct encoding *e)
 {
     struct graph *g = e->s->g;
     for (int i = 0; i < g->states.n; i++) {
-        int out = output_number(g, g->states.at[i].present);
-        if (out < 0 || e->sink[out].at)
+        const struct state *st = &g->states.at[i];
+        int out = st->present ? output_number(g, st->present) : -1;
+        if (st->present && (out < 0 || e->sink[out].at))
             continue;
-        e->source[g->states.at[i].past->id] = e->sink[out] = state_end(e, &g->states.at[i]);
+        struct ends end = state_end(e, st);
+        if (st->past)
+            e->source[st->past->id] = end;
+        if (st->present)
+            e->sink[out] = end;
     }
     for (int i = 0; i < g->inputs.n; i++)
         if (!e->source[g->inputs.at[i]->id].at)

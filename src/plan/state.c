@@ -1,10 +1,12 @@
 /* State: what a decode loop carries from one step to the next, found by dataflow and not by name.
  *
- * A pair (past, present): a graph input that an op of flag OP_GROWS appends to, whose result is a graph output; on both sides only ops
+ * Pairs are found before types are known: ranks and sizes come from the graph inputs. A pair (past, present): a graph input that an op of flag OP_GROWS appends to, whose result is a graph output; on both sides only ops
  * that keep every element (Identity, Cast, Transpose) may lie between. Concat grows along its axis; a fused attention op names its
- * operands past_X and its results present_X and grows along the second last dimension.
+ * operands past_X and its results present_X and grows along the second last dimension. The growing dimension may be 0: the first step has no past.
  *
- * Runs before types are known: ranks and sizes come from the graph inputs. The growing dimension may be 0: the first step has no past. */
+ * In a canonical graph the keys and values that attention reads tell the rest. Both of them graph inputs, in a graph that has a pair: read-only
+ * state, as the keys and values of an encoder are in its decoder's steps. Without a pair nothing says that there is a loop. Both of
+ * them made here and graph outputs: born state, which the first pass leaves to the steps. */
 #include "plan/plan.h"
 
 #include <string.h>
@@ -132,4 +134,84 @@ void plan_find_states(struct graph *g)
     g->states.n = 0;
     for (int i = 0; i < g->outputs.n; i++)
         find_state(g, g->outputs.at[i]);
+}
+
+/* ---- in a canonical graph ------------------------------------------------------------------------------------------------------- */
+
+static bool is_float_input(const struct graph *g, const struct value *v)
+{
+    for (int i = 0; i < g->inputs.n; i++)
+        if (g->inputs.at[i] == v)
+            return dtype_is_float(v->type.dtype);
+    return false;
+}
+
+/* The dimension of a graph output that is dimension at.dim of what it is moved from; -1: it is not moved from there. */
+static int output_dim(struct graph *g, struct value *output, struct origin at)
+{
+    for (int d = 0; d < output->type.rank; d++) {
+        struct origin from = plan_origin(g, output, d);
+        if (from.value != at.value)
+            return -1;
+        if (from.dim == at.dim)
+            return d;
+    }
+    return -1;
+}
+
+static bool goes_through(struct graph *g, struct value *output, const struct value *input)
+{
+    return type_eq(&output->type, &input->type) && plan_origin(g, output, -1).value == input;
+}
+
+/* An input that is handed on unchanged is no less read-only: that output is its other end. */
+static void add_read_only(struct graph *g, struct value *input)
+{
+    struct state state = {.past = input, .dim = -1};
+    for (int i = 0; i < g->outputs.n && !state.present; i++)
+        if (goes_through(g, g->outputs.at[i], input))
+            state.present = g->outputs.at[i];
+    if (!pair_known(g, input, state.present ? state.present : input))
+        VEC_PUSH(g->arena, &g->states, state);
+}
+
+static struct state born_at(struct graph *g, struct origin at)
+{
+    struct state state = {.dim = -1};
+    bool made = at.dim >= 0 && at.value->producer && dtype_is_float(at.value->type.dtype);
+    for (int i = 0; made && i < g->outputs.n && state.dim < 0; i++) {
+        state.present = g->outputs.at[i];
+        state.dim = output_dim(g, state.present, at);
+    }
+    return state;
+}
+
+static void add_born(struct graph *g, struct attended at)
+{
+    struct state key = born_at(g, at.key), value = born_at(g, at.value);
+    if (key.dim < 0 || value.dim < 0)
+        return;
+    if (!pair_known(g, key.present, key.present))
+        VEC_PUSH(g->arena, &g->states, key);
+    if (!pair_known(g, value.present, value.present))
+        VEC_PUSH(g->arena, &g->states, value);
+}
+
+void plan_find_kept_states(struct graph *g)
+{
+    if (g->ranks > 0)
+        return;
+    struct attended_list found = plan_attended(g, g->arena);
+    bool loop = g->states.n > 0;
+    for (int i = 0; i < found.list.n; i++) {
+        struct attended at = found.list.at[i];
+        if (at.key.value == at.value.value)
+            continue;
+        if (loop && is_float_input(g, at.key.value) && is_float_input(g, at.value.value)) {
+            add_read_only(g, at.key.value);
+            add_read_only(g, at.value.value);
+        } else {
+            add_born(g, at);
+        }
+    }
 }
