@@ -100,9 +100,9 @@ COMPARE(lessorequal, x <= y)
 COMPARE(greater, x > y)
 COMPARE(greaterorequal, x >= y)
 COMPARE(equal, x >= y && x <= y)
-COMPARE(and, x && y)
-COMPARE(or, x || y)
-COMPARE(xor, !x != !y)
+COMPARE(and, x != 0 && y != 0)
+COMPARE(or, x != 0 || y != 0)
+COMPARE(xor, (x != 0) != (y != 0))
 
 /* ---- running a binary op --------------------------------------------------------------------------------------------- */
 struct binary_call { const struct walk *walk; binary_row *row; const struct tensor *a, *b; struct tensor *out; size_t in_size, out_size; };

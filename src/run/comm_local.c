@@ -72,7 +72,7 @@ static void local_exchange(struct comm *c, const struct block *send, const struc
     team_wait(m->team);
 }
 
-static _Noreturn void local_abort(struct comm *c, int status)
+static __attribute__((noreturn)) void local_abort(struct comm *c, int status)
 {
     (void)c;
     exit(status);

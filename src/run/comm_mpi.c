@@ -104,7 +104,7 @@ static void mpi_exchange(struct comm *c, const struct block *send, const struct 
     finish(w);
 }
 
-static _Noreturn void mpi_abort(struct comm *c, int status)
+static __attribute__((noreturn)) void mpi_abort(struct comm *c, int status)
 {
     abort_job(c->state, status);
     exit(status);

@@ -15,7 +15,7 @@ static void self_exchange(struct comm *c, const struct block *send, const struct
     if (send[0].bytes) memmove(recv[0].at, send[0].at, (size_t)send[0].bytes);
 }
 
-static _Noreturn void self_abort(struct comm *c, int status)
+static __attribute__((noreturn)) void self_abort(struct comm *c, int status)
 {
     (void)c;
     exit(status);

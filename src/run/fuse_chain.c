@@ -33,7 +33,7 @@ static int operation(const struct node *n)
     for (int i = 0; i < (int)(sizeof operations / sizeof *operations); i++) {
         if (strcmp(n->optype, operations[i].name)) continue;
         if (operations[i].op == CHAIN_GELU && !strcmp(attr_string(n, "approximate"), "tanh")) return CHAIN_GELU_TANH;
-        return operations[i].op;
+        return (int)operations[i].op;
     }
     return -1;
 }
