@@ -29,12 +29,33 @@ static void make_operands(struct graph **graphs, int ranks, int rank, struct nod
     graph_sort(g);
 }
 
+/* Behind a weight that is stored in another type, a Cast to the one that the graph computes in. */
+static void widen_stored(struct graph *g)
+{
+    int values = g->values.n;
+    for (int i = 0; i < values; i++) {
+        struct value *v = g->values.at[i];
+        if (v->stored == DT_NONE)
+            continue;
+        struct value *wide = graph_value(g, arena_printf(g->arena, "%s/%s", v->name, dtype_name(v->type.dtype)), &v->type);
+        graph_replace(g, v, wide, false);
+        struct node *cast = graph_node(g, op_find("", "Cast"), arena_printf(g->arena, "%s/Cast", v->name), 1, &v, 1);
+        attr_set_int(cast, "to", (int64_t)v->type.dtype);
+        node_output(g, cast, 0, wide);
+        graph_insert(g, 0, cast);
+        wide->place = v->place;
+        wide->placed = v->placed;
+        v->type.dtype = v->stored;
+    }
+}
+
 /* From canonical form to the form of files, alike on all ranks. */
 static void to_file_form(struct arena *a, struct graph **graphs, int ranks)
 {
     struct node ***lists = NEWN(a, struct node **, ranks);
     int n = 0;
     for (int r = 0; r < ranks; r++) {
+        widen_stored(graphs[r]);
         expand_nodes(graphs[r]);
         lists[r] = graphs[r]->nodes.at;
         if (r > 0 && graphs[r]->nodes.n != n)

@@ -18,7 +18,7 @@ struct shard_options {
     int64_t tp, random_seed;
     struct arg_maybe sp;
     struct arg_list dim, workload;
-    const char *out, *machine, *solver, *report, *dump_after, *print, *force_file, *plan_file;
+    const char *out, *machine, *solver, *weights, *report, *dump_after, *print, *force_file, *plan_file;
     bool dry_run, list_passes, list_ops, force, quiet, verbose, random_split_only;
 };
 
@@ -57,6 +57,7 @@ static struct arg_list parse(struct arena *a, struct shard_options *o, int argc,
         {"plan", 0, ARG_TEXT, &o->plan_file, "FILE", "constraints to plan under (JSON)"},
         {"dim", 0, ARG_LIST, &o->dim, "NAME=INT", "bind a symbolic dimension (repeatable)"},
         {"workload", 0, ARG_LIST, &o->workload, "DIM=INT,..[:WEIGHT]", "what to plan for (repeatable)"},
+        {"weights", 0, ARG_TEXT, &o->weights, "f32|f16|bf16", "store large f32 weights in this type"},
         {"machine", 0, ARG_TEXT, &o->machine, "FILE", "machine profile, or the name of an installed one (reference)"},
         {"solver", 0, ARG_TEXT, &o->solver, "exact|first", "first: the first assignment that fits"},
         {"dry-run", 'n', ARG_FLAG, &o->dry_run, NULL, "plan and report; needs no weight data"},
@@ -108,6 +109,16 @@ static void set_solver(struct shard_options *o)
     o->plan.solver_first = true;
 }
 
+static void set_weights(struct shard_options *o)
+{
+    static const enum dtype type[] = {DT_F32, DT_F16, DT_BF16};
+    for (int i = 0; o->weights && i < 3; i++)
+        if (strcmp(o->weights, dtype_name(type[i])) == 0)
+            o->plan.weights = type[i];
+    if (o->weights && o->plan.weights == DT_NONE)
+        fail_usage("--weights is '%s', expected f32, f16 or bf16", o->weights);
+}
+
 static const char *default_out(struct arena *a, const char *model, int ranks)
 {
     size_t n = strlen(model);
@@ -149,6 +160,7 @@ static void set_plan_options(struct arena *a, struct shard_options *o, const cha
         VEC_PUSH(a, &p->workload, o->workload.text.at[i]);
     set_sequence(o);
     set_solver(o);
+    set_weights(o);
 }
 
 /* ---- the report ------------------------------------------------------------------------------------------------------------------ */
@@ -234,7 +246,7 @@ static void compile(struct arena *a, const struct shard_options *o)
     pass_run(&c, "load", "canon", o->dump_after);
     plan_workloads(c.graph, &o->plan, &plan);
     c.source = graph_copy(a, c.graph);
-    pass_run(&c, "choose", o->dry_run ? "memory" : "emit", o->dump_after);
+    pass_run(&c, "store", o->dry_run ? "memory" : "emit", o->dump_after);
     report(&c, o);
 }
 

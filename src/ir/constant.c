@@ -87,6 +87,8 @@ int64_t constant_elements(const struct constant *c)
     return n;
 }
 
+enum dtype value_storage(const struct value *v) { return v->stored == DT_NONE ? v->type.dtype : v->stored; }
+
 /* Element i as raw bits, zero-extended. */
 static uint64_t element_bits(struct constant *c, const char *name, int64_t i)
 {

@@ -9,6 +9,7 @@
 
 struct node;
 struct graph;
+struct value;
 
 /* ---- constants: initializers and Constant nodes, inline or external, one notion ------------------------------------ */
 struct source { const char *path; int64_t offset, length; };     /* a byte range of an external file; path NULL: inline */
@@ -30,6 +31,8 @@ double constant_float(struct constant *, const char *name, int64_t i);
 /* Its bytes will hardly be read again: gives mapped pages back to the system. They stay readable. */
 void constant_release(struct constant *);
 int64_t constant_elements(const struct constant *);
+/* The type that a value has in memory and in files: that of its elements, or the one that a constant is stored in. */
+enum dtype value_storage(const struct value *);
 
 /* ---- values ---------------------------------------------------------------------------------------------------------- */
 /* Shape information: the value of a small integer or boolean tensor as a vector of expressions, beside its type. */
@@ -39,6 +42,7 @@ struct value {
     const char *name;
     struct type type;                /* global type; after localize, this rank's */
     struct constant *constant;       /* not NULL: a constant */
+    enum dtype stored;               /* of a constant: the type that files hold it in; DT_NONE: its own */
     struct dims_value *dims;         /* not NULL: known shape information */
     struct node *producer;           /* NULL: graph input or constant */
     int index;                       /* which output of the producer */

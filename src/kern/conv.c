@@ -11,7 +11,7 @@ struct conv {
     int64_t batch, groups, in, out;
     int64_t size[MOST_SPATIAL], kernel[MOST_SPATIAL], result[MOST_SPATIAL], stride[MOST_SPATIAL], dilation[MOST_SPATIAL],
         before[MOST_SPATIAL], after[MOST_SPATIAL];
-    enum dtype dtype;
+    enum dtype dtype, stored;            /* stored: the kernel's type */
     const void *x, *w, *bias;
     void *y;
 };
@@ -62,14 +62,15 @@ static void conv_read(const struct kcall *call, struct conv *c)
     c->spatial = x->rank - 2;
     if (x->rank < 3 || w->rank != x->rank)
         fail("%s: expected tensors of one rank of 3 or more, found %d and %d", call_where(call), x->rank, w->rank);
-    *c = (struct conv){ .spatial = x->rank - 2, .batch = x->dim[0], .in = x->dim[1], .out = w->dim[0], .dtype = x->dtype, .x = x->data,
+    *c = (struct conv){ .spatial = x->rank - 2, .batch = x->dim[0], .in = x->dim[1], .out = w->dim[0], .dtype = x->dtype, .stored = w->dtype, .x = x->data,
                         .w = w->data, .y = y->data, .bias = bias ? bias->data : NULL };
     c->groups = attr_int(call->node, "group");
     bool empty = c->out == 0 || c->in == 0;
     if (!empty && (c->groups < 1 || c->in != w->dim[1] * c->groups || c->out % c->groups))
         fail("%s: %lld channels in %lld groups do not fit a kernel of %lld x %lld", call_where(call), (long long)c->in, (long long)c->groups,
              (long long)c->out, (long long)w->dim[1]);
-    if (w->dtype != x->dtype || (bias && (bias->dtype != x->dtype || tensor_elements(bias) != c->out)))
+    bool stored = x->dtype == DT_F32 && is_small_float(w->dtype);             /* run/fuse_weights.c */
+    if ((w->dtype != x->dtype && !stored) || (bias && (bias->dtype != x->dtype || tensor_elements(bias) != c->out)))
         fail("%s: the kernel and the bias must have the type %s, the bias %lld elements", call_where(call), dtype_name(x->dtype),
              (long long)c->out);
     spatial_ints(call, "strides", c->spatial, 1, c->stride);
@@ -95,7 +96,7 @@ static bool conv_fast(struct kcall *call, const struct conv *c, const float *x, 
         s.before[d] = c->before[d];
         s.after[d] = (c->result[d] - 1) * c->stride[d] + (c->kernel[d] - 1) * c->dilation[d] + 1 - c->size[d] - c->before[d];
     }
-    bool constant = call->in_constant && call->in_constant[1] && c->dtype == DT_F32;
+    bool constant = call->in_constant && call->in_constant[1] && call->in[1].dtype == DT_F32;
     return dnnl_convolve(call->env, constant ? call->cache : NULL, &s, x, w, bias, y);
 }
 
@@ -150,7 +151,7 @@ static double conv_at(const struct conv *c, int64_t n, int64_t o, int64_t place)
             if (from < 0)
                 continue;
             load_f64(c->dtype, at_const(c->x, size, (n * c->in + first + i) * pixels + from), 1, &x);
-            load_f64(c->dtype, at_const(c->w, size, (o * per_group + i) * taps + tap), 1, &w);
+            load_f64(c->stored, at_const(c->w, dtype_size(c->stored), (o * per_group + i) * taps + tap), 1, &w);
             sum += x * w;
         }
     return sum;

@@ -10,18 +10,24 @@ static int64_t checked_index(const struct kcall *call, int64_t index, int64_t n,
     return index < 0 ? index + n : index;
 }
 
-struct gather { const char *data; char *out; const int64_t *index; int64_t count, n; size_t bytes; };
+struct gather { const struct tensor *data; struct tensor *out; const int64_t *index; int64_t count, n, inner; };
 
 static void gather_range(void *data, int thread, int64_t lo, int64_t hi)
 {
     const struct gather *g = data;
+    size_t size = dtype_size(g->data->dtype), wide = dtype_size(g->out->dtype);
     (void)thread;
     for (int64_t r = lo; r < hi; r++) {
-        int64_t outer = r / g->count, i = g->index[r % g->count];
-        memcpy(g->out + (size_t)r * g->bytes, g->data + (size_t)(outer * g->n + i) * g->bytes, g->bytes);
+        const void *from = at_const(g->data->data, size, (r / g->count * g->n + g->index[r % g->count]) * g->inner);
+        void *to = at(g->out->data, wide, r * g->inner);
+        if (size == wide)
+            memcpy(to, from, (size_t)g->inner * size);
+        else
+            load_f32(g->data->dtype, from, g->inner, to);
     }
 }
 
+/* From an f16 or bf16 table also into f32 (run/fuse_weights.c). */
 void kern_Gather(struct kcall *call)
 {
     const struct tensor *data = &call->in[0], *indices = &call->in[1];
@@ -33,7 +39,7 @@ void kern_Gather(struct kcall *call)
         return;
     for (int64_t i = 0; i < count; i++)
         index[i] = checked_index(call, index_at(call, indices, i), data->dim[axis], axis);
-    struct gather g = { data->data, call->out[0].data, index, count, data->dim[axis], (size_t)inner * dtype_size(data->dtype) };
+    struct gather g = { data, &call->out[0], index, count, data->dim[axis], inner };
     parallel_for(call->env, outer * count, inner, gather_range, &g);
 }
 

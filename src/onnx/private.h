@@ -134,6 +134,10 @@ struct constant *tensor_constant(struct import *, const Onnx__TensorProto *, con
 enum dtype tensor_layout(struct arena *, const Onnx__TensorProto *, const char *path, const char *what, int64_t *dim, int64_t *bytes);
 /* The little-endian bytes of an inline tensor, into out. */
 void tensor_bytes_of(const Onnx__TensorProto *, enum dtype, int64_t bytes, const char *path, const char *what, void *out);
+/* narrow.c: up to NARROW_PIECE elements of an f32 constant, `bytes` from `offset` on, in the type that the value is stored in. Returns their
+ * number. A number that the type can't hold is a failure naming file and tensor. */
+enum { NARROW_PIECE = 4096 };
+int64_t narrow_piece(const char *path, const struct value *, int64_t offset, int64_t bytes, uint16_t *out);
 struct source external_source(struct import *, const Onnx__TensorProto *, const char *what, int64_t bytes);
 
 #endif

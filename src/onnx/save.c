@@ -119,7 +119,7 @@ static void save_dims(struct save *s, Onnx__TensorProto *t, const struct value *
         if (typed && !dim_is_int(value->type.dim[i], &t->dims[i])) bug("constant '%s' has a symbolic dimension", value->name);
     }
     t->has_data_type = 1;
-    t->data_type = (int32_t)c->dtype;
+    t->data_type = (int32_t)(value && value->stored != DT_NONE ? value->stored : c->dtype);
 }
 
 static int64_t tensor_length(const Onnx__TensorProto *t, enum dtype dtype, const char *name)
@@ -146,13 +146,15 @@ static struct saved_weight weight_of(struct save *s, const struct value *value, 
         if (r->offset < 0 || r->bytes < 0 || r->offset > value->constant->bytes - r->bytes) bug("constant '%s': range outside its source", value->name);
         if (!add_i64(total, r->bytes, &total)) bug("constant '%s': ranges overflow", value->name);
     }
-    if (total != bytes) bug("constant '%s': ranges of %lld bytes, its type needs %lld", value->name, (long long)total, (long long)bytes);
+    int64_t read = value->stored == DT_NONE ? bytes : bytes / (int64_t)dtype_size(value->stored) * (int64_t)dtype_size(value->constant->dtype);
+    if (total != read) bug("constant '%s': ranges of %lld bytes, its type needs %lld", value->name, (long long)total, (long long)read);
     return w;
 }
 
 static void put_raw(struct save *s, Onnx__TensorProto *t, const struct saved_weight *w)
 {
     uint8_t *out = arena_alloc(s->tmp, w->bytes ? (size_t)w->bytes : 1);
+    require(w->value->stored == DT_NONE);
     t->has_raw_data = 1;
     t->raw_data = (ProtobufCBinaryData){ (size_t)w->bytes, out };
     if (!w->bytes) return;
@@ -191,7 +193,7 @@ static Onnx__TensorProto *save_constant(struct save *s, const struct value *valu
     Onnx__TensorProto *t = PROTO(s, TensorProto, tensor_proto);
     t->name = text(s, value->name);
     save_dims(s, t, value, value->constant);
-    struct saved_weight w = weight_of(s, value, tensor_length(t, value->constant->dtype, value->name));
+    struct saved_weight w = weight_of(s, value, tensor_length(t, (enum dtype)t->data_type, value->name));
     if (stays_inline(s, value, w.bytes)) put_raw(s, t, &w);
     else put_external(s, t, &w);
     return t;
@@ -400,6 +402,18 @@ static void put(FILE *f, const char *path, const void *from, size_t bytes)
     if (bytes && fwrite(from, 1, bytes, f) != bytes) fail("%s: can't be written: %s", path, strerror(errno));
 }
 
+/* A range of a weight, in the type that it is stored in: a piece at a time where that is not its own. */
+static void put_range(const struct save *s, FILE *f, const struct value *value, const struct byte_range *range)
+{
+    const uint8_t *from = constant_data(value->constant, value->name);
+    uint16_t piece[NARROW_PIECE];
+    if (value->stored == DT_NONE) put(f, s->options->data_path, from + range->offset, (size_t)range->bytes);
+    for (int64_t at = 0; value->stored != DT_NONE && at < range->bytes; at += NARROW_PIECE * (int64_t)sizeof(float)) {
+        int64_t n = narrow_piece(s->graph->path, value, range->offset + at, range->bytes - at, piece);
+        put(f, s->options->data_path, piece, (size_t)n * sizeof *piece);
+    }
+}
+
 static void close_file(FILE *f, const char *path)
 {
     if (fclose(f)) fail("%s: can't be written: %s", path, strerror(errno));
@@ -438,8 +452,7 @@ static void write_data(struct save *s)
     for (int i = 0; i < s->weights.n; i++) {
         const struct saved_weight *w = &s->weights.at[i];
         pad(f, path, w->offset - at);
-        const uint8_t *from = w->bytes ? constant_data(w->value->constant, w->value->name) : NULL;
-        for (int k = 0; k < w->nrange && from; k++) put(f, path, from + w->range[k].offset, (size_t)w->range[k].bytes);
+        for (int k = 0; k < w->nrange && w->bytes; k++) put_range(s, f, w->value, &w->range[k]);
         constant_release(w->value->constant);
         progress_add(s->options->progress, w->bytes);
         at = w->offset + w->bytes;

@@ -78,7 +78,7 @@ static double most_held(struct space *s, const struct value *v, struct placement
     double most = 0;
     for (int r = 0; r < s->ranks; r++)
         most = fmax(most, local_elements(s, v, p, w, r));
-    return most * (double)dtype_size(v->type.dtype);
+    return most * (double)dtype_size(value_storage(v));
 }
 
 /* ---- communication ------------------------------------------------------------------------------------------------------- */
@@ -150,7 +150,7 @@ static double node_bytes(struct space *s, const struct node *n, const struct str
     bool lookup = n->op && (n->op->flags & OP_SEEDS) && !(n->op->flags & OP_PRODUCT);     /* reads rows, not the table */
     for (int i = 0; i < n->nin; i++)
         if (n->in[i] && !(lookup && i == 0))
-            bytes += local_elements(s, n->in[i], st->in[i], w, r) * (double)dtype_size(n->in[i]->type.dtype);
+            bytes += local_elements(s, n->in[i], st->in[i], w, r) * (double)dtype_size(value_storage(n->in[i]));
     for (int i = 0; i < n->nout; i++)
         if (n->out[i])
             bytes += local_elements(s, n->out[i], st->out[i], w, r) * (double)dtype_size(n->out[i]->type.dtype) * (lookup ? 2 : 1);

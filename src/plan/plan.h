@@ -28,6 +28,7 @@ struct options {
     VEC(const char *) workload;      /* --workload texts as given; empty: the default */
     struct machine machine;
     const struct plan_file *plan_file;   /* --plan; NULL: none */
+    enum dtype weights;              /* --weights: the type that large f32 weights are stored in; DT_NONE: their own */
     bool solver_first, dry_run, force;
     const char *out, *model;         /* folder to write, model file */
     /* Test hook: forces strategies by a seed (random legal plans); 0: off. force_whole_never: only among non-whole ones. */
@@ -98,7 +99,7 @@ void localize_index_map(struct locality *, int at);
 
 /* weight.c: a rank's part of a constant as byte ranges of the source tensor, in order, merged where they adjoin. */
 int weight_ranges(struct arena *, const struct constant *, struct placement, int rank, const struct byte_range **out);
-int64_t weight_bytes(const struct value *);      /* of a value's type, which is static */
+int64_t weight_bytes(const struct value *);      /* of a value's type, which is static, as it is stored */
 
 /* memory.c: what a rank holds that runs this graph, which the pass kernels has fused. */
 struct rank_use plan_memory(const struct graph *, const struct plan *);

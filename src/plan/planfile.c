@@ -66,6 +66,8 @@ static json_t *options_object(const struct writer *w)
     if (w->options->sp_symbol)
         json_object_set_new(o, "sp_symbol", text(w->options->sp_symbol));
     json_object_set_new(o, "solver", text(w->options->solver_first ? "first" : "exact"));
+    if (w->options->weights == DT_F16 || w->options->weights == DT_BF16)
+        json_object_set_new(o, "weights", text(dtype_name(w->options->weights)));
     for (int i = 0; i < w->options->dims.list.n; i++)
         json_object_set_new(dims, w->options->dims.list.at[i].name, json_integer(w->options->dims.list.at[i].value));
     json_object_set_new(o, "dims", dims);

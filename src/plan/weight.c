@@ -52,5 +52,6 @@ int64_t weight_bytes(const struct value *v)
     int64_t elements = constant_elements(v->constant), n = 1, k;
     for (int d = 0; d < v->type.rank; d++)
         require(dim_is_int(v->type.dim[d], &k) && mul_i64(n, k, &n));
-    return elements > 0 ? v->constant->bytes / elements * n : 0;
+    int64_t each = v->stored == DT_NONE ? v->constant->bytes / (elements > 0 ? elements : 1) : (int64_t)dtype_size(v->stored);
+    return elements > 0 ? each * n : 0;
 }

@@ -76,5 +76,6 @@ struct tensor session_gather(struct session *, struct arena *, int output, const
 /* ---- fuse_*.c: load-time fusion, run by the pass kernels ---------------------------------------------------------------------- */
 void fuse_attention(struct graph *);
 void fuse_chains(struct graph *);
+void fuse_weights(struct graph *);
 
 #endif

@@ -1,0 +1,62 @@
+/* store: the type in which each weight is stored, where --weights says so.
+ *
+ * A weight is an f32 constant of 1 KiB or more and 2 or more dimensions that only products and lookups read, as their first or second
+ * operand, also through Transpose or Reshape. The graph still computes in f32: from here on the weight counts and is written in its
+ * type, and a Cast is put behind it when the files are written. */
+#include "passes/pass.h"
+#include "plan/plan.h"
+
+#include <string.h>
+
+enum { WEIGHT_BYTES = 1024 };
+
+static bool only_products_read(const struct uses *uses, const struct value *v)
+{
+    const struct uses *u = &uses[v->id];
+    for (int i = 0; i < u->n; i++) {
+        const struct node *n = u->at[i].node;
+        bool moves = n && n->op && !*n->domain && (!strcmp(n->optype, "Transpose") || !strcmp(n->optype, "Reshape"));
+        bool product = n && n->op && n->op->flags & OP_SEEDS && u->at[i].index < 2;
+        if (!product && !(moves && only_products_read(uses, n->out[0])))
+            return false;
+    }
+    return u->n > 0;
+}
+
+static bool is_weight(const struct uses *uses, const struct value *v)
+{
+    return v->constant && dtype_is_float(v->constant->dtype) && v->constant->rank >= 2 && v->constant->bytes >= WEIGHT_BYTES && only_products_read(uses, v);
+}
+
+/* Returns how many weights are f32, and any other one. */
+static int store_all(struct graph *g, enum dtype type, const struct value **other)
+{
+    struct arena *tmp = arena_new();
+    const struct uses *uses = graph_uses(g, tmp);
+    int found = 0;
+    for (int i = 0; i < g->values.n; i++) {
+        struct value *v = g->values.at[i];
+        if (!is_weight(uses, v))
+            continue;
+        if (v->constant->dtype != DT_F32) {
+            *other = v;
+            continue;
+        }
+        v->stored = type == DT_F32 ? DT_NONE : type;
+        found++;
+    }
+    arena_free(tmp);
+    return found;
+}
+
+void pass_store(struct compile *c)
+{
+    enum dtype type = c->options ? c->options->weights : DT_NONE;
+    const struct value *other = NULL;
+    if (type == DT_NONE || store_all(c->graph, type, &other))
+        return;
+    const char *model = c->options->model, *name = dtype_name(type);
+    if (other)
+        fail("%s: --weights %s converts f32 weights, and '%s' is %s", model, name, other->name, dtype_name(other->constant->dtype));
+    fail("%s: --weights %s: no product or lookup reads an f32 weight of 1 KiB or more and 2 or more dimensions", model, name);
+}
