@@ -8,11 +8,30 @@
 
 bool is_small_float(enum dtype t) { return t == DT_F16 || t == DT_BF16; }
 
-static SIMD void load_f16(const uint16_t *s, int64_t n, float *d)
+static SIMD void load_f16_plain(const uint16_t *s, int64_t n, float *d)
 {
     LOOP for (int64_t i = 0; i < n; i++)
         d[i] = f16_to_f32(s[i]);
 }
+
+#if defined(__x86_64__) && defined(__GNUC__)
+#include <immintrin.h>
+/* By the instruction for it: a weight in f16 is read as fast as memory gives it. */
+static __attribute__((target("avx2,f16c"))) void load_f16_f16c(const uint16_t *s, int64_t n, float *d)
+{
+    int64_t i = 0;
+    for (; i + 8 <= n; i += 8)
+        _mm256_storeu_ps(d + i, _mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)(const void *)(s + i))));
+    load_f16_plain(s + i, n - i, d + i);
+}
+
+static void load_f16(const uint16_t *s, int64_t n, float *d)
+{
+    (__builtin_cpu_supports("avx2") ? load_f16_f16c : load_f16_plain)(s, n, d);
+}
+#else
+#define load_f16 load_f16_plain
+#endif
 
 static SIMD void load_bf16(const uint16_t *s, int64_t n, float *d)
 {

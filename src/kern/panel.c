@@ -8,7 +8,7 @@
 
 #include <string.h>
 
-enum { TILE = 32, HALF = TILE / 2, FEW_ROWS = 4 };
+enum { TILE = 32, FEW_ROWS = 4, AHEAD = 16 * CHUNK };
 
 /* ---- any storage ---------------------------------------------------------------------------------------------------------------- */
 struct panel_run { struct kenv *env; const struct panels *w; int64_t m; const float *a; float *c; char *scratch; size_t scratch_each; };
@@ -51,44 +51,44 @@ void panel_product(struct kcall *call, const struct panels *w, int64_t m, const 
 }
 
 /* ---- f16 and bf16 ----------------------------------------------------------------------------------------------------------------- */
-typedef float lanes __attribute__((vector_size(4 * HALF)));
-typedef uint32_t words __attribute__((vector_size(4 * HALF)));
-typedef uint16_t halves __attribute__((vector_size(2 * HALF)));
+typedef float lanes __attribute__((vector_size(2 * TILE)));
 
-#define WIDEN(h) __builtin_convertvector(*(const halves *)(const void *)(h), words)
-
-/* HALF numbers, as base/half.h does it for one. */
-#define BF16_LANES(h, out) (out) = (lanes)(WIDEN(h) << 16)
-#define F16_LANES(h, out) \
-    do { \
-        words u_ = WIDEN(h), rest_ = (u_ & 0x7fff) << 13, big_ = (words)(rest_ >= 0x0f800000u); \
-        words small_ = (words)((lanes)rest_ * 0x1p112f); \
-        (out) = (lanes)((u_ & 0x8000) << 16 | (big_ & (rest_ | 0x7f800000u)) | (~big_ & small_)); \
-    } while (0)
-
-/* One tile of one row: sum[TILE] = a[k] tile[k, TILE]. */
-#define TILE_ROW(name, LANES) \
-    static SIMD void name(const uint16_t *tile, const float *a, int64_t k, float *sum) \
-    { \
-        lanes left = { 0 }, right = { 0 }, x, y; \
-        for (int64_t l = 0; l < k; l++) { \
-            LANES(tile + l * TILE, x); \
-            LANES(tile + l * TILE + HALF, y); \
-            left += a[l] * x; \
-            right += a[l] * y; \
-        } \
-        memcpy(sum, &left, sizeof left); \
-        memcpy(sum + HALF, &right, sizeof right); \
+/* sum[TILE] += a[k] tile[k, TILE]. */
+static SIMD void tile_row(const float *tile, const float *a, int64_t k, float *sum)
+{
+    lanes left, right, x, y;
+    memcpy(&left, sum, sizeof left);
+    memcpy(&right, sum + TILE / 2, sizeof right);
+    for (int64_t l = 0; l < k; l++) {
+        memcpy(&x, tile + l * TILE, sizeof x);
+        memcpy(&y, tile + l * TILE + TILE / 2, sizeof y);
+        left += a[l] * x;
+        right += a[l] * y;
     }
-TILE_ROW(tile_row_f16, F16_LANES)
-TILE_ROW(tile_row_bf16, BF16_LANES)
+    memcpy(sum, &left, sizeof left);
+    memcpy(sum + TILE / 2, &right, sizeof right);
+}
 
 static const uint16_t *tile_at(const struct panels *w, int64_t column) { return (const uint16_t *)w->weight + column * w->k; }
 
+/* What is wanted soon is asked for now: memory works on while a stretch is multiplied. */
+static void ask_for(const uint16_t *stretch)
+{
+    for (int i = 0; i < CHUNK; i += TILE)
+        __builtin_prefetch(stretch + i);
+}
+
+/* A few rows of the tile at a time go through the first-level cache. */
 static void half_row(const struct panels *w, const float *a, int64_t from, int64_t count, float *c)
 {
-    float sum[TILE];
-    (w->dtype == DT_F16 ? tile_row_f16 : tile_row_bf16)(tile_at(w, from), a, w->k, sum);
+    float sum[TILE] = { 0 }, part[CHUNK];
+    const uint16_t *tile = tile_at(w, from);
+    for (int64_t l = 0; l < w->k; l += CHUNK / TILE) {
+        int64_t rows = w->k - l < CHUNK / TILE ? w->k - l : CHUNK / TILE;
+        ask_for(tile + l * TILE + AHEAD);
+        load_f32(w->dtype, tile + l * TILE, rows * TILE, part);
+        tile_row(part, a + l, rows, sum);
+    }
     memcpy(c, sum, (size_t)count * sizeof *sum);
 }
 
