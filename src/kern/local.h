@@ -114,7 +114,7 @@ struct panels {
     void (*unpack)(const struct panels *, int64_t from, int64_t count, float *panel);
     void (*row)(const struct panels *, const float *a, int64_t from, int64_t count, float *c);    /* c[count] = a[k] panel, without making it */
 };
-/* c[m, n] = a[m, k] w. Uses ROOM_THREADS. */
+/* c[m, n] = a[m, k] w. Uses ROOM_THREADS and ROOM_TURN_Q. */
 void panel_product(struct kcall *, const struct panels *, int64_t m, const float *a, float *c);
 /* A constant f16 or bf16 weight [k, n], [n, k] when transposed: packed at the first call, kept in call->cache. */
 const struct panels *panel_pack(struct kcall *, const struct tensor *weight, int64_t n, int64_t k, bool transposed);

@@ -1,8 +1,8 @@
 /* nbits: products with weights of 2, 4 or 8 bits in blocks that have a scale and a zero point: w = (q - zero) * scale in float32.
  *
- * A byte holds neighbours of a row, and a block of bytes unpacks best by the first number of every byte, then the second ones. Sums do
- * not depend on the order, so it is the rows of A, few against the weight, that are brought into this order, padded to whole blocks with
- * zeros. Scales and zero points are read a stretch of a row at a time. */
+ * A row of B is read as words of 32 bits, LANES at a time: their first numbers, then their second ones, and so on, each with the scale
+ * and the zero point of its word. A sum does not depend on the order: it is the rows of A, few against the weight, that are brought into
+ * that order, padded with zeros to whole groups of LANES words. */
 #include "kern/local.h"
 
 #include <string.h>
@@ -12,121 +12,158 @@ enum { LANES = 16, PANEL = 1 << 17, MOST_WIDTH = 64 };      /* a panel: numbers 
 
 struct nbits {
     struct panels panels;              /* first: columns of the product are rows of B */
-    int64_t bits, block, bytes, blocks, zero_bytes;            /* bytes: of a block; blocks, zero_bytes: of a row */
+    int64_t bits, k, blocks, words, zero_bytes;                /* k: without padding; of a row: blocks, words, bytes of zero points */
+    int log;                           /* a block has 2^log words */
     const uint8_t *q;
     const struct tensor *scales, *zeros;
-    const int32_t *group;              /* scale of each number of a row, in the order above; NULL: a block's */
+    const int32_t *group;              /* g_idx: the scale of each number of a row; NULL: its block's */
 };
 
-/* Blocks lo..hi, at most CHUNK, of row n: what their numbers are decoded by. */
-struct stretch { float scale[CHUNK], zero[CHUNK]; };
+/* What some words of a row are decoded by. Whole lanes are read at the end. */
+struct stretch { float scale[CHUNK + LANES], zero[CHUNK + LANES]; };
 
-static float packed_zero(const struct nbits *w, int64_t n, int64_t b)
-{
-    uint8_t byte = ((const uint8_t *)w->zeros->data)[n * w->zero_bytes + b * w->bits / 8];
-    return (float)(byte >> b * w->bits % 8 & ((1 << w->bits) - 1));
-}
-
-static void read_stretch(const struct nbits *w, int64_t n, int64_t lo, int64_t hi, struct stretch *s)
-{
-    load_f32(w->scales->dtype, at_const(w->scales->data, dtype_size(w->scales->dtype), n * w->blocks + lo), hi - lo, s->scale);
-    if (w->zeros && w->zeros->dtype != DT_U8) {
-        load_f32(w->zeros->dtype, at_const(w->zeros->data, dtype_size(w->zeros->dtype), n * w->blocks + lo), hi - lo, s->zero);
-        return;
-    }
-    for (int64_t b = lo; b < hi; b++)
-        s->zero[b - lo] = w->zeros ? packed_zero(w, n, b) : (float)(1 << (w->bits - 1));
-}
-
-/* ---- blocks ----------------------------------------------------------------------------------------------------------------------- */
-
-static SIMD void unpack_blocks(int bits, const uint8_t *q, int64_t blocks, int64_t bytes, const struct stretch *s, float *out)
-{
-    int mask = (1 << bits) - 1;
-    for (int64_t b = 0; b < blocks; b++, q += bytes)
-        for (int shift = 0; shift < 8; shift += bits, out += bytes) {
-            float scale = s->scale[b], zero = s->zero[b];
-            LOOP for (int64_t i = 0; i < bytes; i++)
-                out[i] = ((float)(q[i] >> shift & mask) - zero) * scale;
-        }
-}
-
+/* ---- groups of LANES words ---------------------------------------------------------------------------------------------------------- */
 typedef float lanes __attribute__((vector_size(4 * LANES)));
-typedef int32_t words __attribute__((vector_size(4 * LANES)));
-typedef uint8_t octets __attribute__((vector_size(LANES)));
+typedef uint32_t words __attribute__((vector_size(4 * LANES)));
+typedef int32_t numbers __attribute__((vector_size(4 * LANES)));
 
-/* The product of blocks with numbers of A, for blocks of LANES bytes or a multiple. */
-#define DOT_BLOCKS(BITS) \
-    static SIMD float dot_blocks_##BITS(const uint8_t *q, int64_t blocks, int64_t bytes, const struct stretch *s, const float *a) \
+static inline int64_t at_most(int64_t n, int64_t most) { return n < most ? n : most; }
+
+#define NUMBER(w, j, BITS) __builtin_convertvector((numbers)((w) >> (j) * (BITS) & ((1u << (BITS)) - 1)), lanes)
+
+/* A constant size makes it one instruction. */
+#define READ_WORDS(w, from, n) ((n) < LANES ? memcpy(&(w), from, 4 * (size_t)(n)) : memcpy(&(w), from, sizeof(w)))
+
+#define GROUPS_OF(BITS) \
+    static SIMD void unpack_##BITS(const uint8_t *q, int64_t n, const struct stretch *s, float *out) \
     { \
-        lanes sum = { 0 }, x; \
-        octets o; \
-        for (int64_t b = 0; b < blocks; b++, q += bytes, a += bytes * (8 / BITS)) { \
-            lanes part = { 0 }; \
-            for (int64_t i = 0; i < bytes; i += LANES) { \
-                memcpy(&o, q + i, sizeof o); \
-                words w = __builtin_convertvector(o, words); \
-                for (int j = 0; j < 8 / BITS; j++) { \
-                    memcpy(&x, a + j * bytes + i, sizeof x); \
-                    part += x * (__builtin_convertvector(w >> j * BITS & ((1 << BITS) - 1), lanes) - s->zero[b]); \
-                } \
+        for (int64_t i = 0; i < n; i += LANES) { \
+            words w = { 0 }; \
+            lanes scale, zero, x; \
+            READ_WORDS(w, q + 4 * i, n - i); \
+            memcpy(&scale, s->scale + i, sizeof scale); \
+            memcpy(&zero, s->zero + i, sizeof zero); \
+            for (int j = 0; j < 32 / BITS; j++, out += LANES) { \
+                x = (NUMBER(w, j, BITS) - zero) * scale; \
+                memcpy(out, &x, sizeof x); \
             } \
-            sum += part * s->scale[b]; \
         } \
+    } \
+    static SIMD float dot_##BITS(const uint8_t *q, int64_t n, const struct stretch *s, const float *a) \
+    { \
+        lanes sum = { 0 }; \
         float total = 0; \
+        for (int64_t i = 0; i < n; i += LANES) { \
+            words w = { 0 }; \
+            lanes scale, zero, x, part = { 0 }; \
+            READ_WORDS(w, q + 4 * i, n - i); \
+            memcpy(&scale, s->scale + i, sizeof scale); \
+            memcpy(&zero, s->zero + i, sizeof zero); \
+            for (int j = 0; j < 32 / BITS; j++, a += LANES) { \
+                memcpy(&x, a, sizeof x); \
+                part += x * (NUMBER(w, j, BITS) - zero); \
+            } \
+            sum += part * scale; \
+        } \
         for (int l = 0; l < LANES; l++) \
             total += sum[l]; \
         return total; \
     }
-DOT_BLOCKS(2)
-DOT_BLOCKS(4)
-DOT_BLOCKS(8)
+GROUPS_OF(2)
+GROUPS_OF(4)
+GROUPS_OF(8)
 
-/* Blocks too small for that have fewer than 8 * LANES numbers. */
-static float dot_small_blocks(int bits, const uint8_t *q, int64_t blocks, int64_t bytes, const struct stretch *s, const float *a)
+/* ---- scales and zero points ---------------------------------------------------------------------------------------------------------- */
+
+/* Zero points number lo..hi of a row that packs them. */
+static void unpack_zeros(int bits, const uint8_t *row, int64_t lo, int64_t hi, float *to)
 {
-    float w[8 * LANES], sum = 0;
-    for (int64_t b = 0; b < blocks; b++) {
-        struct stretch one = { { s->scale[b] }, { s->zero[b] } };
-        unpack_blocks(bits, q + b * bytes, 1, bytes, &one, w);
-        for (int64_t i = 0; i < bytes * (8 / bits); i++)
-            sum += *a++ * w[i];
-    }
-    return sum;
+    int mask = (1 << bits) - 1;
+    for (int64_t b = lo; b < hi; b++)
+        *to++ = (float)(row[b * bits / 8] >> (int)(b * bits % 8) & mask);
 }
 
-static float dot_blocks(const struct nbits *w, const uint8_t *q, int64_t blocks, const struct stretch *s, const float *a)
+/* Zero points of blocks lo..hi of row n. */
+static void read_zeros(const struct nbits *w, int64_t n, int64_t lo, int64_t hi, float *to)
 {
-    if (w->bytes % LANES)
-        return dot_small_blocks((int)w->bits, q, blocks, w->bytes, s, a);
-    return (w->bits == 2 ? dot_blocks_2 : w->bits == 4 ? dot_blocks_4 : dot_blocks_8)(q, blocks, w->bytes, s, a);
+    const struct tensor *t = w->zeros;
+    if (t && t->dtype == DT_U8)
+        unpack_zeros((int)w->bits, (const uint8_t *)t->data + n * w->zero_bytes, lo, hi, to);
+    else if (t)
+        load_f32(t->dtype, at_const(t->data, dtype_size(t->dtype), n * w->blocks + lo), hi - lo, to);
+    else
+        for (int64_t b = lo; b < hi; b++)
+            *to++ = (float)(1 << (w->bits - 1));
+}
+
+static void read_scales(const struct nbits *w, int64_t n, int64_t lo, int64_t hi, float *to)
+{
+    load_f32(w->scales->dtype, at_const(w->scales->data, dtype_size(w->scales->dtype), n * w->blocks + lo), hi - lo, to);
+}
+
+/* From a number per block of 2^log words to one for each of n words. Every store fills all lanes: a later one goes over what is too much. */
+static SIMD void spread(int log, const float *from, int64_t n, float *to)
+{
+    int64_t step = log < 4 ? 1 << log : LANES;
+    for (int64_t i = 0; i < n; i += step)
+        LOOP for (int l = 0; l < LANES; l++)
+            to[i + l] = from[i >> log];
+}
+
+/* For words lo..hi of row n; lo is a multiple of CHUNK, hi no more than CHUNK above. */
+static void read_stretch(const struct nbits *w, int64_t n, int64_t lo, int64_t hi, struct stretch *s)
+{
+    float each[CHUNK];
+    int64_t first = lo >> w->log, end = ((hi - 1) >> w->log) + 1;
+    read_scales(w, n, first, end, each);
+    spread(w->log, each, hi - lo, s->scale);
+    read_zeros(w, n, first, end, each);
+    spread(w->log, each, hi - lo, s->zero);
 }
 
 /* ---- columns of the product ------------------------------------------------------------------------------------------------------------ */
 
 static const struct nbits *weight_of(const struct panels *panels) { return (const struct nbits *)(const void *)panels; }
 
-static int64_t up_to(int64_t at, int64_t step, int64_t end) { return end - at < step ? end : at + step; }
+/* Where number i of a row stands in the order above. */
+static int64_t place_of(int64_t bits, int64_t i)
+{
+    int64_t per = 32 / bits, word = i / per;
+    return (word / LANES * per + i % per) * LANES + word % LANES;
+}
 
-/* Number i of row n, in the order of unpacked blocks, by the scale that g_idx names. */
+/* Number i of row n, by the scale that g_idx names. */
 static float grouped(const struct nbits *w, int64_t n, int64_t i)
 {
-    struct stretch s;
-    int64_t b = i / w->block, in_block = i % w->block, shift = in_block / w->bytes * w->bits;
-    uint8_t byte = w->q[(n * w->blocks + b) * w->bytes + in_block % w->bytes];
-    read_stretch(w, n, w->group[i], w->group[i] + 1, &s);
-    return ((float)(byte >> shift & ((1 << w->bits) - 1)) - s.zero[0]) * s.scale[0];
+    float scale, zero;
+    uint8_t byte = w->q[n * w->words * 4 + i * w->bits / 8];
+    read_scales(w, n, w->group[i], w->group[i] + 1, &scale);
+    read_zeros(w, n, w->group[i], w->group[i] + 1, &zero);
+    return ((float)(byte >> i * w->bits % 8 & ((1 << w->bits) - 1)) - zero) * scale;
+}
+
+static void unpack_grouped(const struct nbits *w, int64_t n, float *out)
+{
+    memset(out, 0, (size_t)w->panels.k * sizeof *out);
+    for (int64_t i = 0; i < w->k; i++)
+        out[place_of(w->bits, i)] = grouped(w, n, i);
+}
+
+static float dot_grouped(const struct nbits *w, int64_t n, const float *a)
+{
+    float sum = 0;
+    for (int64_t i = 0; i < w->k; i++)
+        sum += a[place_of(w->bits, i)] * grouped(w, n, i);
+    return sum;
 }
 
 static void unpack_row(const struct nbits *w, int64_t n, float *out)
 {
     struct stretch s;
-    for (int64_t i = 0; w->group && i < w->panels.k; i++)
-        out[i] = grouped(w, n, i);
-    for (int64_t lo = 0, hi; !w->group && lo < w->blocks; lo = hi) {
-        hi = up_to(lo, CHUNK, w->blocks);
+    for (int64_t lo = 0, hi; lo < w->words; lo = hi) {
+        hi = at_most(lo + CHUNK, w->words);
         read_stretch(w, n, lo, hi, &s);
-        unpack_blocks((int)w->bits, w->q + (n * w->blocks + lo) * w->bytes, hi - lo, w->bytes, &s, out + lo * w->block);
+        (w->bits == 2 ? unpack_2 : w->bits == 4 ? unpack_4 : unpack_8)(w->q + (n * w->words + lo) * 4, hi - lo, &s, out + lo * 32 / w->bits);
     }
 }
 
@@ -134,88 +171,70 @@ static float dot_row(const struct nbits *w, int64_t n, const float *a)
 {
     struct stretch s;
     float sum = 0;
-    for (int64_t i = 0; w->group && i < w->panels.k; i++)
-        sum += a[i] * grouped(w, n, i);
-    for (int64_t lo = 0, hi; !w->group && lo < w->blocks; lo = hi) {
-        hi = up_to(lo, CHUNK, w->blocks);
+    for (int64_t lo = 0, hi; lo < w->words; lo = hi) {
+        hi = at_most(lo + CHUNK, w->words);
         read_stretch(w, n, lo, hi, &s);
-        sum += dot_blocks(w, w->q + (n * w->blocks + lo) * w->bytes, hi - lo, &s, a + lo * w->block);
+        sum += (w->bits == 2 ? dot_2 : w->bits == 4 ? dot_4 : dot_8)(w->q + (n * w->words + lo) * 4, hi - lo, &s, a + lo * 32 / w->bits);
     }
     return sum;
 }
 
 static void nbits_unpack(const struct panels *panels, int64_t from, int64_t count, float *panel)
 {
+    const struct nbits *w = weight_of(panels);
     for (int64_t j = 0; j < count; j++)
-        unpack_row(weight_of(panels), from + j, panel + j * panels->k);
+        (w->group ? unpack_grouped : unpack_row)(w, from + j, panel + j * panels->k);
 }
 
 static void nbits_row(const struct panels *panels, const float *a, int64_t from, int64_t count, float *c)
 {
+    const struct nbits *w = weight_of(panels);
     for (int64_t j = 0; j < count; j++)
-        c[j] = dot_row(weight_of(panels), from + j, a);
+        c[j] = (w->group ? dot_grouped : dot_row)(w, from + j, a);
 }
 
 /* ---- the order of A ----------------------------------------------------------------------------------------------------------------------- */
 
-/* Where number i of a block stands once it is unpacked. */
-static int64_t place_in_block(const struct nbits *w, int64_t i)
-{
-    int64_t per = 8 / w->bits;
-    return i % per * w->bytes + i / per;
-}
-
-struct order { const struct nbits *w; const float *from; float *to; int64_t k; };
+struct order { const struct nbits *w; const float *from; float *to; };
 
 /* Rows lo..hi. */
 static void order_range(void *data, int thread, int64_t lo, int64_t hi)
 {
     const struct order *o = data;
-    int64_t padded = o->w->panels.k, block = o->w->block;
+    int64_t padded = o->w->panels.k, k = o->w->k;
     (void)thread;
     memset(o->to + lo * padded, 0, (size_t)((hi - lo) * padded) * sizeof *o->to);
     for (int64_t row = lo; row < hi; row++)
-        for (int64_t i = 0; i < o->k; i++)
-            o->to[row * padded + i / block * block + place_in_block(o->w, i % block)] = o->from[row * o->k + i];
+        for (int64_t i = 0; i < k; i++)
+            o->to[row * padded + place_of(o->w->bits, i)] = o->from[row * k + i];
 }
 
-static const float *ordered(struct kcall *call, const struct nbits *w, int64_t m, int64_t k)
+static const float *ordered(struct kcall *call, const struct nbits *w, int64_t m)
 {
-    struct order o = { w, tensor_f32(call->env, &call->in[A], ROOM_A), NULL, k };
-    if (w->bits == 8 && w->panels.k == k)
-        return o.from;
-    o.to = kenv_room(call->env, ROOM_B, call_bytes(call, m * w->panels.k, sizeof *o.to));
-    parallel_for(call->env, m, 4 * k, order_range, &o);
+    struct order o = { w, tensor_f32(call->env, &call->in[A], ROOM_A), kenv_room(call->env, ROOM_B, call_bytes(call, m * w->panels.k, sizeof *o.to)) };
+    parallel_for(call->env, m, 4 * w->k, order_range, &o);
     return o.to;
 }
 
-/* Numbers beyond K, which meet zeros, take the first scale. */
-static const int32_t *ordered_groups(struct kcall *call, const struct nbits *w, int64_t k)
+static void check_groups(const struct kcall *call, const struct nbits *w)
 {
-    const struct tensor *t = call_in(call, GROUPS);
-    if (!t)
-        return NULL;
-    int32_t *to = kenv_scratch(call->env, call_bytes(call, w->panels.k, sizeof *to));
-    memset(to, 0, (size_t)w->panels.k * sizeof *to);
-    for (int64_t i = 0; i < k; i++) {
-        int32_t g = ((const int32_t *)t->data)[i];
-        if (g < 0 || g >= w->blocks)
-            fail("%s: g_idx has %d at %lld, expected 0 to %lld", call_where(call), g, (long long)i, (long long)w->blocks - 1);
-        to[i / w->block * w->block + place_in_block(w, i % w->block)] = g;
-    }
-    return to;
+    for (int64_t i = 0; w->group && i < w->k; i++)
+        if (w->group[i] < 0 || w->group[i] >= w->blocks)
+            fail("%s: g_idx has %d at %lld, expected 0 to %lld", call_where(call), w->group[i], (long long)i, (long long)w->blocks - 1);
 }
 
 /* ---- MatMulNBits --------------------------------------------------------------------------------------------------------------------------- */
 
-static struct nbits nbits_of(struct kcall *call)
+static struct nbits nbits_of(const struct kcall *call)
 {
-    const struct tensor *b = &call->in[B];
-    struct nbits w = { .bits = attr_int(call->node, "bits"), .block = attr_int(call->node, "block_size"), .bytes = b->dim[2], .blocks = b->dim[1],
-                       .q = b->data, .scales = &call->in[SCALES], .zeros = call_in(call, ZEROS) };
-    int64_t k = w.blocks * w.block, width = k ? PANEL / k : MOST_WIDTH;
+    const struct tensor *a = &call->in[A], *b = &call->in[B], *groups = call_in(call, GROUPS);
+    struct nbits w = { .bits = attr_int(call->node, "bits"), .k = a->dim[a->rank - 1], .blocks = b->dim[1], .words = b->dim[1] * b->dim[2] / 4,
+                       .q = b->data, .scales = &call->in[SCALES], .zeros = call_in(call, ZEROS), .group = groups ? groups->data : NULL };
+    int64_t k = (w.words + LANES - 1) / LANES * LANES * 32 / w.bits, width = k ? PANEL / k : MOST_WIDTH;
     w.zero_bytes = (w.blocks * w.bits + 7) / 8;
-    w.panels = (struct panels){ .n = b->dim[0], .k = k, .width = width < 1 ? 1 : width > MOST_WIDTH ? MOST_WIDTH : width, .by_column = true,
+    while (4 << w.log < b->dim[2])
+        w.log++;
+    w.panels = (struct panels){ .n = b->dim[0], .k = k, .width = width < 1 ? 1 : at_most(width, MOST_WIDTH), .by_column = true,
                                 .unpack = nbits_unpack, .row = nbits_row };
     return w;
 }
@@ -233,17 +252,17 @@ void kern_MatMulNBits(struct kcall *call)
     const struct tensor *a = &call->in[A];
     struct tensor *y = &call->out[0];
     struct nbits w = nbits_of(call);
-    int64_t k = a->dim[a->rank - 1], n = w.panels.n, m = dims_product(a->dim, 0, a->rank - 1);
+    int64_t n = w.panels.n, m = dims_product(a->dim, 0, a->rank - 1);
     if (attr_int(call->node, "weight_prepacked"))
         fail("%s: its weight is packed for one machine, expected weight_prepacked = 0", call_where(call));
     if (m * n == 0)
         return;
     float *out = call_result_f32(call, y);
-    if (k == 0) {
+    if (w.k == 0) {
         memset(out, 0, call_bytes(call, m * n, sizeof *out));
     } else {
-        w.group = ordered_groups(call, &w, k);
-        panel_product(call, &w.panels, m, ordered(call, &w, m, k), out);
+        check_groups(call, &w);
+        panel_product(call, &w.panels, m, ordered(call, &w, m), out);
     }
     add_bias(call, m, n, out);
     call_result_store(out, y);
