@@ -19,15 +19,30 @@ static char *text_of(struct arena *arena, const char *path)
     return copy;
 }
 
+/* Files of a text form, whose names are as it was printed: absolute, or from where the program runs. */
+static void check_files(const struct compile *c)
+{
+    struct arena *tmp = arena_new();
+    for (int i = 0; i < c->graph->values.n; i++) {
+        const struct value *v = c->graph->values.at[i];
+        const char *real = v->constant && v->constant->source.path ? path_real(tmp, v->constant->source.path) : NULL;
+        if (real && !path_is_beside(tmp, real, c->model_path) && !path_is_allowed(tmp, real, c->external_roots))
+            fail("%s: tensor '%s' is in %s, outside the model's folder; --external-root DIR allows files of another folder", c->model_path, v->name, real);
+    }
+    arena_free(tmp);
+}
+
 void pass_load(struct compile *c)
 {
-    struct load_options options = {.need_data = c->options && !c->options->dry_run};
+    struct load_options options = {.need_data = c->options && !c->options->dry_run, .external_roots = c->external_roots};
     require(c->model_path);
     struct alg *alg = alg_new(c->arena);
     char *text = text_of(c->arena, c->model_path);
     c->graph = text ? graph_parse(c->arena, alg, text, c->model_path) : onnx_load(c->arena, alg, c->model_path, &options);
-    if (text && !c->graph->outputs.n)
+    if (!text)
+        return;
+    if (!c->graph->outputs.n)
         fail("%s: the graph has no outputs", c->model_path);
-    if (text)
-        c->graph->properties = 0;
+    c->graph->properties = 0;
+    check_files(c);
 }

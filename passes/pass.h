@@ -12,6 +12,7 @@ struct compile {
     struct graph **rank_graphs;      /* after localize: one per rank */
     struct graph *source;            /* copy of the canonical graph, taken before choose, for model.onnx; NULL in tpc-run */
     const char *model_path;
+    struct folders external_roots;   /* --external-root */
 };
 #define PASS(name, purpose, needs, gives, breaks) void pass_##name(struct compile *);
 #include "passes/passes.def"

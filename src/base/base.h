@@ -65,6 +65,15 @@ int64_t floormod_i64(int64_t a, int64_t b);
 /* ---- nearest.c: which of n names is the most like text, the first of equals; -1 when n is 0 ---------------------- */
 int nearest_text(const char *text, int n, const char *const *names);
 
+/* ---- confine.c: which files a model may name ------------------------------------------------------------------------ */
+struct folders { const char *const *at; int n; };
+/* Without links; NULL and errno when there is no such file. */
+char *path_real(struct arena *, const char *path);
+/* The real path lies in a folder that the user allowed. */
+bool path_is_allowed(struct arena *tmp, const char *real, struct folders allowed);
+/* The real path lies in the folder of the model as named, or in that of the model's real path. */
+bool path_is_beside(struct arena *tmp, const char *real, const char *model);
+
 /* ---- file.c, datafile.c -------------------------------------------------------------------------------------- */
 struct map { const uint8_t *at; size_t bytes; };
 /* Whole file, read-only; missing or unreadable is a failure naming it. An empty file gives bytes == 0. */

@@ -38,6 +38,13 @@ int64_t args_int(const char *what, const char *text, int64_t lo, int64_t hi)
     return n;
 }
 
+struct folders args_folders(const struct arg_list *list)
+{
+    for (int i = 0; i < list->text.n; i++)
+        if (!path_exists(list->text.at[i])) fail_usage("--external-root names '%s', and there is no such folder", list->text.at[i]);
+    return (struct folders){list->text.at, list->text.n};
+}
+
 static double args_real(const char *what, const char *text)
 {
     char *end;

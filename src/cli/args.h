@@ -35,6 +35,8 @@ struct args {
 struct arg_list args_parse(struct arena *, const struct args *, int argc, char **argv);
 /* An integer in [lo, hi], or fail_usage naming what. */
 int64_t args_int(const char *what, const char *text, int64_t lo, int64_t hi);
+/* The folders of --external-root, which must exist. */
+struct folders args_folders(const struct arg_list *);
 
 /* "-o, --out DIR", or of an option without letter "    --tp N"; in the arena. */
 char *args_head(struct arena *, const struct arg *);

@@ -8,7 +8,7 @@
 struct run_options {
     const char *path;                /* a model, or a folder of rank files */
     int64_t local, repeat, threads;
-    struct arg_list input, dim;
+    struct arg_list input, dim, external_root;
     struct arg_maybe random;
     const char *output, *test_data, *check;
     double rtol, atol, rel;
@@ -18,7 +18,7 @@ struct run_options {
 
 /* run_load.c: the file of this rank, checked against the others, through the front end. */
 struct graph *run_load(struct arena *, struct comm *, const struct run_options *);
-struct graph *run_load_model(struct arena *, const char *path);
+struct graph *run_load_model(struct arena *, const char *path, const struct run_options *);
 
 /* run_inputs.c: global inputs from files, test data, or made from the types. */
 struct tensor *run_inputs(struct arena *, struct session *, const struct graph *, const struct run_options *);

@@ -11,9 +11,9 @@
 
 static pthread_mutex_t loading = PTHREAD_MUTEX_INITIALIZER;   /* rank threads load one after another */
 
-struct graph *run_load_model(struct arena *a, const char *path)
+struct graph *run_load_model(struct arena *a, const char *path, const struct run_options *o)
 {
-    struct compile c = {.arena = a, .model_path = path};
+    struct compile c = {.arena = a, .model_path = path, .external_roots = args_folders(&o->external_root)};
     pthread_mutex_lock(&loading);
     pass_run(&c, "load", "canon", NULL);
     pass_run(&c, "kernels", "kernels", NULL);
@@ -81,13 +81,13 @@ static struct graph *load_folder(struct arena *a, struct comm *comm, const struc
     struct graph *g = NULL;
     if (comm->rank == 0) {
         if (!path_exists(rank_file(a, o->path, 0))) fail("%s: has no rank-0.onnx: not a folder of tpc-shard", o->path);
-        g = run_load_model(a, rank_file(a, o->path, 0));
+        g = run_load_model(a, rank_file(a, o->path, 0), o);
         int64_t ranks = meta_int(g, "tpc.ranks");
         check_size(g, comm, o, ranks);
         check_files(a, o->path, ranks);
     }
     comm->barrier(comm);
-    if (!g) g = run_load_model(a, rank_file(a, o->path, comm->rank));
+    if (!g) g = run_load_model(a, rank_file(a, o->path, comm->rank), o);
     check_size(g, comm, o, meta_int(g, "tpc.ranks"));
     check_plan(comm, g, comm->rank);
     return g;
@@ -99,7 +99,7 @@ static struct graph *load_single(struct arena *a, struct comm *comm, const struc
         if (comm->rank == 0) fail("%s is one model, and this run has %d ranks: compile it with 'tpc-shard %s --tp %d' and run the folder", o->path, comm->size, o->path, comm->size);
         comm->barrier(comm);
     }
-    struct graph *g = run_load_model(a, o->path);
+    struct graph *g = run_load_model(a, o->path, o);
     if (graph_meta(g, "tpc.ranks") && meta_int(g, "tpc.ranks") != 1)
         fail("%s is one rank's file of %lld: run the folder it lies in", o->path, (long long)meta_int(g, "tpc.ranks"));
     return g;

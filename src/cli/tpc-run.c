@@ -49,6 +49,7 @@ static void read_options(struct arena *a, struct run_options *o, int argc, char 
         {"dim", 0, ARG_LIST, &o->dim, "NAME=INT", "size of a symbolic dimension of made inputs (repeatable)"},
         {"output", 'o', ARG_TEXT, &o->output, "DIR", "write outputs as .npy (default: a digest of each)"},
         {"test-data", 0, ARG_TEXT, &o->test_data, "DIR", "inputs from input_*.pb, compare with output_*.pb"},
+        {"external-root", 0, ARG_LIST, &o->external_root, "DIR", "weights of a model may lie there too (repeatable)"},
         {"rtol", 0, ARG_REAL, &o->rtol, "X", "|a-b| <= rtol |b| + atol max(1, max|b|) (1e-4)"},
         {"atol", 0, ARG_REAL, &o->atol, "X", "see --rtol (1e-5)"},
         {"check", 0, ARG_TEXT, &o->check, "MODEL", "compare with the unsharded run of MODEL"},
@@ -128,7 +129,7 @@ static void compare_unsharded(struct arena *a, const struct graph *g, const stru
                               int threads, struct verdict *v)
 {
     struct comm *self = comm_self();
-    struct graph *whole = run_load_model(a, o->check);
+    struct graph *whole = run_load_model(a, o->check, o);
     if (whole->inputs.n != g->inputs.n) fail("%s has %d inputs, %s has %d", o->check, whole->inputs.n, o->path, g->inputs.n);
     struct session *s = session_new(whole, self, threads);
     struct tensor *ordered = NEWN(a, struct tensor, whole->inputs.n), *want = NEWN(a, struct tensor, whole->outputs.n);

@@ -17,7 +17,7 @@ struct shard_options {
     struct options plan;
     int64_t tp, random_seed;
     struct arg_maybe sp;
-    struct arg_list dim, workload;
+    struct arg_list dim, workload, external_root;
     const char *out, *machine, *solver, *weights, *report, *dump_after, *print, *force_file, *plan_file;
     bool dry_run, list_passes, list_ops, force, quiet, verbose, random_split_only;
 };
@@ -66,6 +66,7 @@ static struct arg_list parse(struct arena *a, struct shard_options *o, int argc,
         {"list-passes", 0, ARG_FLAG, &o->list_passes, NULL, "the pipeline"},
         {"list-ops", 0, ARG_FLAG, &o->list_ops, NULL, "ops: opset, rule, kernel"},
         {"print", 0, ARG_TEXT, &o->print, "FILE", "text form of a model"},
+        {"external-root", 0, ARG_LIST, &o->external_root, "DIR", "weights may lie there too (repeatable)"},
         {"force", 0, ARG_FLAG, &o->force, NULL, "replace an existing folder"},
         {"quiet", 'q', ARG_FLAG, &o->quiet, NULL, "no report, no messages but errors"},
         {"verbose", 'v', ARG_FLAG, &o->verbose, NULL, "explain"},
@@ -230,9 +231,9 @@ static void list_ops(void)
     }
 }
 
-static void print_file(struct arena *a, const char *path)
+static void print_file(struct arena *a, const struct shard_options *o)
 {
-    struct compile c = {.arena = a, .model_path = path};
+    struct compile c = {.arena = a, .model_path = o->print, .external_roots = args_folders(&o->external_root)};
     pass_run(&c, "load", "load", "load");
 }
 
@@ -242,7 +243,8 @@ static void compile(struct arena *a, const struct shard_options *o)
     struct plan plan = {.ranks = o->plan.ranks};
     if (!o->dry_run)
         folder_check(o->plan.out, o->plan.force);
-    struct compile c = {.arena = a, .options = &o->plan, .plan = &plan, .model_path = o->plan.model};
+    struct compile c = {.arena = a, .options = &o->plan, .plan = &plan, .model_path = o->plan.model,
+                        .external_roots = args_folders(&o->external_root)};
     pass_run(&c, "load", "canon", o->dump_after);
     plan_workloads(c.graph, &o->plan, &plan);
     c.source = graph_copy(a, c.graph);
@@ -263,7 +265,7 @@ int main(int argc, char **argv)
     if (o.list_ops)
         list_ops();
     if (o.print)
-        print_file(a, o.print);
+        print_file(a, &o);
     bool asked = o.list_passes || o.list_ops || o.print;
     if (plain.text.n != 1 && !(asked && plain.text.n == 0))
         fail_usage("expected one model, found %d: --help shows the usage", plain.text.n);

@@ -1,10 +1,8 @@
 /* External data: where a tensor's bytes lie, checked but not read.
  *
- * The location is relative, has no ".." component, and the file it names is a regular one whose real path lies under the model's
- * folder or under the folder of the model's real path: the second covers caches in which model and data are both links to
- * blobs elsewhere. The real path is kept, so that what was checked is what is mapped. */
+ * The location is relative, has no ".." component, and the file it names is a regular one that lies beside the model (base/confine.c);
+ * or it is any regular file in a folder that the user allowed. The real path is kept, so that what was checked is what is mapped. */
 #include <errno.h>
-#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -44,34 +42,19 @@ static bool climbs(const char *location)
     return false;
 }
 
+#define ALLOW "--external-root DIR allows files of another folder"
+
 static void check_location(const struct import *im, const char *what, const char *location)
 {
-    if (!location || !*location) fail("%s: %s has external data without a location", im->path, what);
     if (*location == '/' || *location == '#' || *location == '*')
-        fail("%s: %s has external data at '%s', expected a path relative to the model", im->path, what, location);
-    if (climbs(location)) fail("%s: %s has external data at '%s', which leaves the model's folder", im->path, what, location);
-}
-
-static char *real(struct arena *arena, const char *path)
-{
-    char buffer[PATH_MAX];
-    return realpath(path, buffer) ? arena_strdup(arena, buffer) : NULL;
-}
-
-static bool under(const char *path, const char *folder)
-{
-    if (!folder) return false;
-    size_t n = strlen(folder);
-    while (n && folder[n - 1] == '/') n--;
-    return !strncmp(path, folder, n) && path[n] == '/';
+        fail("%s: %s has external data at '%s', expected a path relative to the model; " ALLOW, im->path, what, location);
+    if (climbs(location)) fail("%s: %s has external data at '%s', which leaves the model's folder; " ALLOW, im->path, what, location);
 }
 
 static void check_place(struct import *im, const char *what, const char *location, const char *path)
 {
-    const char *model = real(im->tmp, im->path);
-    const char *folder = real(im->tmp, path_dir(im->tmp, im->path));
-    if (under(path, folder) || (model && under(path, path_dir(im->tmp, model)))) return;
-    fail("%s: %s has external data at '%s', which is %s, outside the model's folder", im->path, what, location, path);
+    if (path_is_beside(im->tmp, path, im->path)) return;
+    fail("%s: %s has external data at '%s', which is %s, outside the model's folder; " ALLOW, im->path, what, location, path);
 }
 
 static void check_regular(struct import *im, const char *what, struct external_file *file)
@@ -86,16 +69,18 @@ static const struct external_file *locate(struct import *im, const char *what, c
 {
     const struct external_file *known = keyed_find(im->files, location);
     if (known) return known;
-    check_location(im, what, location);
     struct external_file *file = NEW(im->tmp, struct external_file);
     const char *joined = path_join(im->arena, path_dir(im->tmp, im->path), location);
-    file->path = real(im->arena, joined);
+    file->path = path_real(im->arena, joined);
     file->found = file->path != NULL;
+    int why = errno;
+    bool allowed = file->found && path_is_allowed(im->tmp, file->path, im->external_roots);
+    if (!allowed) check_location(im, what, location);
     if (file->found) {
-        check_place(im, what, location, file->path);
+        if (!allowed) check_place(im, what, location, file->path);
         check_regular(im, what, file);
     } else {
-        if (errno != ENOENT) fail("%s: %s has external data in %s: %s", im->path, what, joined, strerror(errno));
+        if (why != ENOENT) fail("%s: %s has external data in %s: %s", im->path, what, joined, strerror(why));
         file->path = joined;
     }
     keyed_add(im->tmp, &im->files, location, file);
@@ -112,7 +97,7 @@ static void check_range(const struct import *im, const char *what, const struct 
 struct source external_source(struct import *im, const Onnx__TensorProto *t, const char *what, int64_t bytes)
 {
     struct entry e = read_entry(t);
-    if (!e.location) check_location(im, what, NULL);
+    if (!e.location || !*e.location) fail("%s: %s has external data without a location", im->path, what);
     const struct external_file *file = locate(im, what, e.location);
     int64_t offset = e.offset ? read_number(im, what, "offset", e.offset) : 0;
     int64_t length = e.length ? read_number(im, what, "length", e.length) : file->found ? file->bytes - offset : bytes;

@@ -203,7 +203,8 @@ struct graph *onnx_load(struct arena *arena, struct alg *alg, const char *path, 
     const Onnx__ModelProto *model = read_model(tmp, path, &index);
     struct graph *g = graph_new(arena, alg, arena_strdup(arena, text_or(model->graph->name, "graph")));
     g->path = arena_strdup(arena, path);
-    struct import im = { .arena = arena, .tmp = tmp, .graph = g, .alg = alg, .path = g->path, .need_data = options->need_data, .model = model };
+    struct import im = { .arena = arena, .tmp = tmp, .graph = g, .alg = alg, .path = g->path, .need_data = options->need_data,
+                         .external_roots = options->external_roots, .model = model };
     load_graph(&im, &index);
     arena_free(tmp);
     return g;

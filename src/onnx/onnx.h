@@ -9,6 +9,7 @@
  * bad file is a failure with one sentence. Nodes come in source form (shape operands are still edges). */
 struct load_options {
     bool need_data;                  /* false: a missing external file is no error until its bytes are asked for */
+    struct folders external_roots;   /* where external data may lie besides the model's folder */
 };
 struct graph *onnx_load(struct arena *, struct alg *, const char *path, const struct load_options *);
 

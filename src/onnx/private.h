@@ -79,6 +79,7 @@ struct import {
     struct alg *alg;
     const char *path;
     bool need_data;
+    struct folders external_roots;
     const Onnx__ModelProto *model;
     struct text_key *functions;      /* "domain\nname\noverload" -> FunctionProto */
     struct text_key *declared;       /* value name -> ValueInfoProto, for outputs of ops without a row */
