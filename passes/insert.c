@@ -91,24 +91,29 @@ static int reached_find(const struct reached *r, struct placement p)
     return -1;
 }
 
+/* A pinned value is brought to its pin first, everything else is reached from there. */
 static void plan_value(struct inserter *in, const struct value *v)
 {
     struct reached *r = &in->of[v->id];
     const struct place_uses *uses = &in->s->uses[v->id];
+    const struct placement *pin = in->s->pin[v->id];
+    bool moved = pin && !placement_eq(*pin, v->place);
     struct placement to[64];
     int parent[64];
+    if (moved)
+        VEC_PUSH(in->g->arena, &r->list, ((struct made){ .place = *pin, .parent = -1 }));
     for (int i = 0; i < uses->list.n; i++) {
         struct placement p = wanted_by(in, uses->list.at[i]);
         if (!placement_eq(p, v->place) && reached_find(r, p) < 0)
             VEC_PUSH(in->g->arena, &r->list, ((struct made){ .place = p }));
     }
     require(r->list.n <= 64);
-    for (int i = 0; i < r->list.n; i++)
-        to[i] = r->list.at[i].place;
-    if (reshard_tree(in->s, v, v->place, r->list.n, to, parent) >= COST_NEVER)
+    for (int i = moved; i < r->list.n; i++)
+        to[i - moved] = r->list.at[i].place;
+    if (reshard_tree(in->s, v, moved ? *pin : v->place, r->list.n - moved, to, parent) >= COST_NEVER)
         bug("no reshard of '%s' from %s", v->name, placement_str(in->g->arena, v->place));
-    for (int i = 0; i < r->list.n; i++)
-        r->list.at[i].parent = parent[i];
+    for (int i = moved; i < r->list.n; i++)
+        r->list.at[i].parent = parent[i - moved] + moved;
 }
 
 static struct value *reach(struct inserter *in, struct value *v, int which)

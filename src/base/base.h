@@ -65,6 +65,9 @@ int64_t floormod_i64(int64_t a, int64_t b);
 /* ---- nearest.c: which of n names is the most like text, the first of equals; -1 when n is 0 ---------------------- */
 int nearest_text(const char *text, int n, const char *const *names);
 
+/* ---- glob.c: * stands for any characters, ? for one -------------------------------------------------------------------- */
+bool glob_match(const char *glob, const char *text);
+
 /* ---- confine.c: which files a model may name ------------------------------------------------------------------------ */
 struct folders { const char *const *at; int n; };
 /* Without links; NULL and errno when there is no such file. */

@@ -18,8 +18,8 @@ struct shard_options {
     int64_t tp, random_seed;
     struct arg_maybe sp;
     struct arg_list dim, workload, external_root;
-    const char *out, *machine, *solver, *weights, *report, *dump_after, *print, *force_file, *plan_file;
-    bool dry_run, list_passes, list_ops, force, quiet, verbose, random_split_only;
+    const char *out, *machine, *solver, *weights, *report, *dump_after, *print, *plan_file;
+    bool dry_run, strict, list_passes, list_ops, force, quiet, verbose, random_split_only;
 };
 
 static const struct arg_prose usage[] = {
@@ -54,7 +54,8 @@ static struct arg_list parse(struct arena *a, struct shard_options *o, int argc,
         {"tp", 0, ARG_INT, &o->tp, "N", "number of ranks"},
         {"sp", 0, ARG_MAYBE, &o->sp, "[=SYMBOL|auto]", "split activations along the sequence between products"},
         {"out", 'o', ARG_TEXT, &o->out, "DIR", "folder to write (default: MODEL.tpN)"},
-        {"plan", 0, ARG_TEXT, &o->plan_file, "FILE", "constraints to plan under (JSON)"},
+        {"plan", 0, ARG_TEXT, &o->plan_file, "FILE", "constraints, or a plan.json to do again"},
+        {"strict", 0, ARG_FLAG, &o->strict, NULL, "no communication that --plan does not ask for"},
         {"dim", 0, ARG_LIST, &o->dim, "NAME=INT", "bind a symbolic dimension (repeatable)"},
         {"workload", 0, ARG_LIST, &o->workload, "DIM=INT,..[:WEIGHT]", "what to plan for (repeatable)"},
         {"weights", 0, ARG_TEXT, &o->weights, "f32|f16|bf16", "store large f32 weights in this type"},
@@ -72,7 +73,6 @@ static struct arg_list parse(struct arena *a, struct shard_options *o, int argc,
         {"verbose", 'v', ARG_FLAG, &o->verbose, NULL, "explain"},
         {"test-random", 0, ARG_INT, &o->random_seed, "SEED", NULL},
         {"test-split-only", 0, ARG_FLAG, &o->random_split_only, NULL, NULL},
-        {"test-force", 0, ARG_TEXT, &o->force_file, "FILE", NULL},
     };
     const struct args args = {"tpc-shard", "compile an ONNX model for several ranks", usage, table, (int)(sizeof table / sizeof *table),
                               description, environment, examples};
@@ -138,28 +138,55 @@ static const char *without_slash(struct arena *a, const char *dir)
     return arena_strndup(a, dir, n);
 }
 
+/* An emitted plan decides what these options would. */
+static void set_emitted(struct shard_options *o, const struct plan_file *file)
+{
+    const struct emitted *e = file->emitted;
+    struct options *p = &o->plan;
+    const char *given = o->machine ? "--machine" : o->solver ? "--solver" : o->weights ? "--weights" : o->dim.text.n ? "--dim" :
+                        o->workload.text.n ? "--workload" : NULL;
+    if (given)
+        fail_usage("%s: %s says that already", given, file->path);
+    if (o->tp >= 0 && o->tp != e->ranks)
+        fail("%s: is the plan of %d ranks, --tp says %lld", file->path, e->ranks, (long long)o->tp);
+    if (o->sp.given && (p->sp != e->sp || (p->sp_symbol && (!e->sp_symbol || strcmp(p->sp_symbol, e->sp_symbol) != 0))))
+        fail("%s: --sp differs from the plan's", file->path);
+    if (o->strict && !e->strict)
+        fail("%s: was not made with --strict", file->path);
+    o->tp = e->ranks;
+    p->sp = e->sp;
+    p->sp_symbol = e->sp_symbol;
+    p->solver_first = e->solver_first;
+    p->strict = e->strict;
+    p->dims = e->dims;
+    p->weights = e->weights;
+    p->machine = e->machine;
+}
+
 static void set_plan_options(struct arena *a, struct shard_options *o, const char *model)
 {
     struct options *p = &o->plan;
+    set_sequence(o);
+    p->strict = o->strict;
+    p->machine = o->machine ? machine_read(a, o->machine) : machine_reference();
+    p->plan_file = o->plan_file ? plan_file_read(a, o->plan_file) : NULL;
+    if (p->plan_file && p->plan_file->emitted)
+        set_emitted(o, p->plan_file);
     if (o->tp < 0)
         fail_usage("--tp is missing: how many ranks?");
-    if (o->tp < 1 || o->tp > 1024)
-        fail_usage("--tp is %lld, expected 1 to 1024", (long long)o->tp);
+    if (o->tp < 1 || o->tp > MOST_RANKS)
+        fail_usage("--tp is %lld, expected 1 to %d", (long long)o->tp, MOST_RANKS);
     p->ranks = (int)o->tp;
     p->model = model;
     p->out = without_slash(a, o->out ? o->out : default_out(a, model, p->ranks));
-    p->machine = o->machine ? machine_read(a, o->machine) : machine_reference();
-    p->plan_file = o->plan_file ? plan_file_read(a, o->plan_file) : NULL;
     p->dry_run = o->dry_run;
     p->force = o->force;
     p->random_seed = (uint64_t)o->random_seed;
     p->random_split_only = o->random_split_only;
-    p->force_file = o->force_file;
     for (int i = 0; i < o->dim.text.n; i++)
         bind_dim(a, p, o->dim.text.at[i]);
     for (int i = 0; i < o->workload.text.n; i++)
         VEC_PUSH(a, &p->workload, o->workload.text.at[i]);
-    set_sequence(o);
     set_solver(o);
     set_weights(o);
 }

@@ -1,6 +1,7 @@
 /* json: reading JSON files that people write (json.h). jansson bounds the depth; the size is bounded here. */
 #include "plan/json.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 enum { LARGEST_FILE = 1 << 28 };
@@ -62,4 +63,13 @@ const char *json_text(struct arena *a, const char *where, const json_t *object, 
 {
     const json_t *v = json_member(where, object, key, JSON_STRING);
     return v ? arena_strdup(a, json_string_value(v)) : NULL;
+}
+
+char *json_dump(struct arena *a, const json_t *v, size_t flags)
+{
+    char *text = json_dumps(v, flags);
+    require(text);
+    char *own = arena_printf(a, "%s%s", text, flags & JSON_COMPACT ? "" : "\n");
+    free(text);
+    return own;
 }

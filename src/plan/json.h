@@ -1,9 +1,9 @@
-/* json: reading JSON files that people write. `where` is the file and the path of a key in it ("plan.json: constraints[2]"): every failure
+/* json: reading JSON files that people write, and writing it. `where` is the file and the path of a key in it ("plan.json: constraints[2]"): every failure
  * is one sentence that begins with it. Internal to src/plan. */
 #ifndef TPC_JSON_H
 #define TPC_JSON_H
 
-#include "base/base.h"
+#include "plan/plan.h"
 
 #include <jansson.h>
 
@@ -16,7 +16,16 @@ void json_known_keys(const char *where, const json_t *, const char *const *known
 /* A member that must be a string, an array, ...: a failure where it is something else. NULL where it is absent. */
 const char *json_text(struct arena *, const char *where, const json_t *, const char *key);
 json_t *json_member(const char *where, const json_t *, const char *key, json_type);
+/* As text, by flags of jansson; a line of its own unless it is compact. */
+char *json_dump(struct arena *, const json_t *, size_t flags);
 /* "an object", "a string", ... for messages. */
 const char *json_kind(const json_t *);
+
+/* machine.c */
+struct machine machine_from(const char *where, const json_t *);
+/* userplan.c: {"constraints": [...], "state": {...}} */
+void user_plan_read(struct arena *, struct plan_file *, const char *where, const json_t *);
+/* emitted.c */
+const struct emitted *emitted_plan_read(struct arena *, struct plan_file *, const json_t *);
 
 #endif

@@ -1,7 +1,6 @@
 /* machine: the constants of the cost model. The reference profile, schemas/machines/reference.json, is compiled in, so that the same
  * model gives the same plan everywhere; a file written by tpc-run --calibrate describes a real machine. */
 #include "plan/json.h"
-#include "plan/plan.h"
 
 #include <math.h>
 #include <string.h>
@@ -21,9 +20,9 @@ static const struct key keys[] = {
 };
 enum { KEYS = sizeof keys / sizeof *keys };
 
-static double number(const char *path, json_t *root, const struct key *key)
+static double number(const char *path, const json_t *root, const struct key *key)
 {
-    json_t *v = json_object_get(root, key->name);
+    const json_t *v = json_object_get(root, key->name);
     if (!json_is_number(v))
         fail("%s: expected a number for '%s', found %s", path, key->name, v ? "something else" : "nothing");
     double x = json_number_value(v);
@@ -32,15 +31,21 @@ static double number(const char *path, json_t *root, const struct key *key)
     return x;
 }
 
-static struct machine decode(const char *name, json_t *root)
+struct machine machine_from(const char *where, const json_t *root)
 {
-    struct machine m = {.name = name};
+    struct machine m = {.name = where};
     const char *known[KEYS + 3] = {"name", "version"};
     for (int i = 0; i < KEYS; i++)
         known[i + 2] = keys[i].name;
-    json_known_keys(name, root, known);
+    json_known_keys(where, root, known);
     for (int i = 0; i < KEYS; i++)
-        *(double *)(void *)((char *)&m + keys[i].offset) = number(name, root, &keys[i]);
+        *(double *)(void *)((char *)&m + keys[i].offset) = number(where, root, &keys[i]);
+    return m;
+}
+
+static struct machine decode(const char *name, json_t *root)
+{
+    struct machine m = machine_from(name, root);
     json_decref(root);
     return m;
 }

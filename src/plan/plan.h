@@ -4,7 +4,6 @@
 
 #include "op/op.h"
 
-/* ---- options (filled by the command line) ---------------------------------------------------------------------------- */
 enum sp_mode { SP_OFF, SP_ON, SP_AUTO };
 struct machine {                     /* machine.c: the shipped reference profile, or a file from tpc-run --calibrate */
     const char *name;
@@ -14,12 +13,43 @@ struct machine {                     /* machine.c: the shipped reference profile
     double weight_price;             /* holding a weight byte costs reading it so many times per step */
 };
 struct workload { struct bindings dims; double weight; const char *text; };
-/* userplan.c: what the file of --plan says. */
+
+/* ---- the plan file (--plan) --------------------------------------------------------------------------------------------- */
+enum { PLAN_VERSION = 1, MOST_RANKS = 1024 };
+enum constraint_on { ON_NODES, ON_TENSORS, ON_WEIGHTS };
+struct constraint {
+    const char *where;               /* the file and the path of the key, for messages */
+    enum constraint_on on;
+    const char *glob;                /* over names of nodes, of values, of initializers */
+    const char *style;               /* nodes: colwise, rowwise, replicate; NULL: not said, like what follows */
+    const char *strategy;            /* nodes: a glob over the text of strategies (strategy_str) */
+    const char *input, *output;      /* nodes: placement of the first operand that is no weight, of the first result */
+    const char *placement;           /* tensors, weights: R, P, P(op), S(d), or as placement_str writes it */
+};
 struct state_names { const char *past, *present; };     /* globs over graph inputs and outputs; "": that end does not exist */
+struct named { const char *name, *text; };
+struct named_list { VEC(struct named) list; };
+struct emitted {                     /* a plan.json that tpc-shard wrote: everything is chosen */
+    int ranks;
+    enum sp_mode sp;
+    const char *sp_symbol;
+    bool solver_first, strict, proven;
+    enum dtype weights;
+    struct bindings dims;
+    VEC(struct workload) workloads;  /* without text */
+    struct machine machine;
+    double objective, lower_bound;   /* seconds, as written */
+    struct named_list nodes, inputs, outputs, weights, pinned;   /* strategies and placements, in the order of the graph */
+};
 struct plan_file {
     const char *path;
+    VEC(const struct constraint *) constraints;
     VEC(struct state_names) states;
+    const char *text;                /* what a person wrote of it, as compact JSON; NULL: nothing */
+    const struct emitted *emitted;   /* NULL: a user's plan */
 };
+
+/* ---- options (filled by the command line) ---------------------------------------------------------------------------- */
 struct options {
     int ranks;
     enum sp_mode sp;
@@ -29,12 +59,11 @@ struct options {
     struct machine machine;
     const struct plan_file *plan_file;   /* --plan; NULL: none */
     enum dtype weights;              /* --weights: the type that large f32 weights are stored in; DT_NONE: their own */
-    bool solver_first, dry_run, force;
+    bool solver_first, strict, dry_run, force;
     const char *out, *model;         /* folder to write, model file */
     /* Test hook: forces strategies by a seed (random legal plans); 0: off. force_whole_never: only among non-whole ones. */
     uint64_t random_seed;
     bool random_split_only;
-    const char *force_file;          /* lines "node-name-glob<TAB>strategy text": strategies forced; NULL: none */
 };
 struct machine machine_reference(void);
 /* A JSON file, or the name of an installed profile: machines/NAME.json of the data folder. Unknown or missing keys are failures. */
@@ -62,6 +91,7 @@ struct plan {
     bool proven;
     int64_t objective;               /* what the solver minimised, picoseconds over all workloads, weight price included */
     struct space *space;             /* what could have been chosen (space.h) */
+    struct named_list nodes, pinned; /* as chosen: strategies of nodes; placements that values are brought to before they are read */
     VEC(struct collective) collectives;   /* filled by insert, in file order */
     VEC(const char *) warnings;      /* for people */
     VEC(const char *) whole;         /* "node (Op): why it stays whole" */
@@ -106,6 +136,7 @@ struct rank_use plan_memory(const struct graph *, const struct plan *);
 
 /* planfile.c: plan.json as text (schemas/plan.schema.json); report.c: one screen for people. source: the graph before sharding.
  * local: rank graphs, NULL before localize. */
+double plan_objective(const struct plan *);      /* as written: seconds over all workloads */
 char *plan_json(const struct graph *source, const struct graph *global, struct graph *const *local, const struct options *, const struct plan *);
 void plan_report(FILE *, const struct graph *global, const struct options *, const struct plan *);
 

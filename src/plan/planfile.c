@@ -1,14 +1,10 @@
 /* planfile: plan.json, the plan for people and scripts (schemas/plan.schema.json). Never read at run time. Keys come in a fixed order and
  * nothing depends on the machine or the output folder, so the same input gives the same bytes; their digest ties rank files together. */
-#include "plan/plan.h"
+#include "plan/json.h"
 
 #include <inttypes.h>
-#include <jansson.h>
-#include <stdlib.h>
 #include <string.h>
 #include <xxhash.h>
-
-enum { VERSION = 1 };
 
 struct writer { struct arena *tmp; const struct graph *source, *global; struct graph *const *local; const struct options *options; const struct plan *plan; };
 
@@ -71,6 +67,9 @@ static json_t *options_object(const struct writer *w)
     for (int i = 0; i < w->options->dims.list.n; i++)
         json_object_set_new(dims, w->options->dims.list.at[i].name, json_integer(w->options->dims.list.at[i].value));
     json_object_set_new(o, "dims", dims);
+    json_object_set_new(o, "strict", json_boolean(w->options->strict));
+    if (w->options->plan_file && w->options->plan_file->text)
+        json_object_set_new(o, "plan", json_loads(w->options->plan_file->text, 0, NULL));
     return o;
 }
 
@@ -247,24 +246,17 @@ static json_t *state_array(const struct writer *w)
     return all;
 }
 
-/* "q -> R, S(1; ..)": what the node takes and how it leaves its results. */
-static const char *node_text(const struct writer *w, const struct node *n)
-{
-    const char *s = "";
-    for (int i = 0; i < n->nin; i++)
-        s = arena_printf(w->tmp, "%s%s%s", s, i ? ", " : "", n->in[i] ? placement_str(w->tmp, n->in[i]->place) : "-");
-    s = arena_printf(w->tmp, "%s ->", s);
-    for (int i = 0; i < n->nout; i++)
-        s = arena_printf(w->tmp, "%s%s %s", s, i ? "," : "", n->out[i] ? placement_str(w->tmp, n->out[i]->place) : "-");
-    return s;
-}
-
-static json_t *nodes_object(const struct writer *w)
+static json_t *named_object(const struct named_list *list)
 {
     json_t *all = json_object();
-    for (int i = 0; i < w->global->nodes.n; i++)
-        json_object_set_new(all, w->global->nodes.at[i]->name, text(node_text(w, w->global->nodes.at[i])));
+    for (int i = 0; i < list->list.n; i++)
+        json_object_set_new(all, list->list.at[i].name, text(list->list.at[i].text));
     return all;
+}
+
+double plan_objective(const struct plan *p)
+{
+    return (double)p->objective * 1e-12;
 }
 
 static json_t *cost_object(const struct plan *p)
@@ -272,7 +264,7 @@ static json_t *cost_object(const struct plan *p)
     json_t *o = json_object();
     json_object_set_new(o, "seconds", json_real(p->seconds));
     json_object_set_new(o, "unsharded_seconds", json_real(p->unsharded_seconds));
-    json_object_set_new(o, "objective", json_real((double)p->objective * 1e-12));
+    json_object_set_new(o, "objective", json_real(plan_objective(p)));
     json_object_set_new(o, "lower_bound", json_real(p->lower_bound));
     json_object_set_new(o, "proven", json_boolean(p->proven));
     return o;
@@ -290,7 +282,7 @@ static json_t *root_object(const struct writer *w)
 {
     const struct plan *p = w->plan;
     json_t *o = json_object();
-    json_object_set_new(o, "version", json_integer(VERSION));
+    json_object_set_new(o, "version", json_integer(PLAN_VERSION));
     json_object_set_new(o, "source", source_object(w));
     json_object_set_new(o, "tp", json_integer(w->global->ranks));
     json_object_set_new(o, "options", options_object(w));
@@ -305,7 +297,8 @@ static json_t *root_object(const struct writer *w)
     json_object_set_new(o, "inputs", ends_object(w, w->global->inputs.n, w->global->inputs.at));
     json_object_set_new(o, "outputs", ends_object(w, w->global->outputs.n, w->global->outputs.at));
     json_object_set_new(o, "state", state_array(w));
-    json_object_set_new(o, "nodes", nodes_object(w));
+    json_object_set_new(o, "nodes", named_object(&p->nodes));
+    json_object_set_new(o, "pinned", named_object(&p->pinned));
     json_object_set_new(o, "cost", cost_object(p));
     json_object_set_new(o, "warnings", texts_array(p->warnings.n, p->warnings.at));
     return o;
@@ -315,11 +308,8 @@ char *plan_json(const struct graph *source, const struct graph *global, struct g
 {
     const struct writer w = {arena_new(), source, global, local, options, plan};
     json_t *root = root_object(&w);
-    char *dumped = json_dumps(root, JSON_INDENT(1) | JSON_REAL_PRECISION(12));
-    require(dumped);
-    char *copy = arena_printf(global->arena, "%s\n", dumped);
+    char *copy = json_dump(global->arena, root, JSON_INDENT(1));
     json_decref(root);
-    free(dumped);
     arena_free(w.tmp);
     return copy;
 }

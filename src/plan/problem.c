@@ -5,7 +5,6 @@
  * own: how it is produced, and the set of placements it is made available in, so that a reshard shared by readers is paid once. */
 #include "plan/space.h"
 
-#include <fnmatch.h>
 #include <string.h>
 
 enum { SUBSET_TARGETS = 6, TABLE_CAP = 1 << 22 };
@@ -14,9 +13,11 @@ struct ends { int var; int n; struct placement *at; };          /* a variable an
 struct availability { struct placement made; int n; struct placement have[SUBSET_TARGETS]; };
 struct encoding {
     struct space *s;
+    struct arena *arena;
     struct problem *p;
     int *node_var;                       /* by node position */
     struct ends *source, *sink;          /* by value id: inputs, constants; by output number */
+    struct ends *pin;                    /* by value id: what wishes leave of where it is brought before it is read; .at NULL: no wishes */
     int *value_var;                      /* by value id, -1 none */
     bool complete;                       /* no subset was left out */
     bool hints;                          /* for the greedy baseline: what a reader of a shared value costs alone */
@@ -52,18 +53,26 @@ static void node_variable(struct encoding *e, int i)
                                           : cost_of_strategy(s, n, s->rule[i], s->strategies[i].list.at[k]);
 }
 
-static struct ends fixed_end(struct encoding *e)
+static struct ends end_at(struct encoding *e, int n, const struct placement *at)
 {
-    struct ends out = { .var = problem_variable(e->p, 1), .n = 1, .at = NEWN(e->s->arena, struct placement, 1) };
-    out.at[0] = placement_whole;
+    struct ends out = { .var = problem_variable(e->p, n), .n = n, .at = NEWN(e->arena, struct placement, n + 1) };
+    memcpy(out.at, at, sizeof *at * (size_t)n);
     return out;
+}
+
+/* Whole, or as wished. */
+static struct ends free_end(struct encoding *e, const struct value *v)
+{
+    if (!e->s->wish[v->id].list.n)
+        return end_at(e, 1, &placement_whole);
+    struct places allowed = space_allowed(e->s, v);
+    return end_at(e, allowed.list.n, allowed.list.at);
 }
 
 static struct ends constant_end(struct encoding *e, const struct value *v)
 {
-    struct ends out = { .n = 0 };
-    out.n = space_placements(e->s, v, &out.at);
-    out.var = problem_variable(e->p, out.n);
+    struct places allowed = space_allowed(e->s, v);
+    struct ends out = end_at(e, allowed.list.n, allowed.list.at);
     int64_t *cost = problem_unary(e->p, out.var);
     for (int k = 0; k < out.n; k++)
         cost[k] = cost_of_holding(e->s, v, out.at[k]);
@@ -78,19 +87,11 @@ static void add_unless_there(struct ends *e, struct placement p)
     e->at[e->n++] = p;
 }
 
-/* One variable for both ends of a state, or for the one that it has; never split on its growing dimension. */
+/* One variable for both ends of a state, or for the one that it has. */
 static struct ends state_end(struct encoding *e, const struct state *st)
 {
-    struct placement *past, *present;
-    int n = st->past ? space_placements(e->s, st->past, &past) : 0, m = st->present ? space_placements(e->s, st->present, &present) : 0;
-    struct ends out = { .at = NEWN(e->s->arena, struct placement, n + m) };
-    for (int i = 0; i < n + m; i++) {
-        struct placement p = i < n ? past[i] : present[i - n];
-        if (p.kind == PLACE_R || (p.dim != st->dim && p.split->partition + p.split->cover > 0))
-            add_unless_there(&out, p);
-    }
-    out.var = problem_variable(e->p, out.n);
-    return out;
+    struct places allowed = space_allowed(e->s, st->past ? st->past : st->present);
+    return end_at(e, allowed.list.n, allowed.list.at);
 }
 
 static int output_number(const struct graph *g, const struct value *v)
@@ -117,13 +118,16 @@ static void end_variables(struct encoding *e)
     }
     for (int i = 0; i < g->inputs.n; i++)
         if (!e->source[g->inputs.at[i]->id].at)
-            e->source[g->inputs.at[i]->id] = fixed_end(e);
+            e->source[g->inputs.at[i]->id] = free_end(e, g->inputs.at[i]);
     for (int i = 0; i < g->outputs.n; i++)
         if (!e->sink[i].at)
-            e->sink[i] = fixed_end(e);
+            e->sink[i] = free_end(e, g->outputs.at[i]);
     for (int i = 0; i < g->values.n; i++)
         if (g->values.at[i]->constant && e->s->uses[i].list.n)
             e->source[i] = constant_end(e, g->values.at[i]);
+    for (int i = 0; i < g->values.n; i++)
+        if (e->s->wish[i].list.n && e->s->producer[i] >= 0 && output_number(g, g->values.at[i]) < 0)
+            e->pin[i] = free_end(e, g->values.at[i]);
 }
 
 /* ---- the two ends of a value ----------------------------------------------------------------------------------------------- */
@@ -131,7 +135,7 @@ static void end_variables(struct encoding *e)
 static struct ends node_end(struct encoding *e, int node, bool result, int i)
 {
     const struct strategies *list = &e->s->strategies[node];
-    struct ends out = { .var = e->node_var[node], .n = list->list.n, .at = NEWN(e->s->arena, struct placement, list->list.n + 1) };
+    struct ends out = { .var = e->node_var[node], .n = list->list.n, .at = NEWN(e->arena, struct placement, list->list.n + 1) };
     for (int k = 0; k < out.n; k++)
         out.at[k] = result ? list->list.at[k]->out[i] : list->list.at[k]->in[i];
     return out;
@@ -166,7 +170,7 @@ static void link_directly(struct encoding *e, const struct value *v, const struc
 
 static struct ends distinct(struct encoding *e, const struct ends *from)
 {
-    struct ends out = { .at = NEWN(e->s->arena, struct placement, from->n + 1) };
+    struct ends out = { .at = NEWN(e->arena, struct placement, from->n + 1) };
     for (int i = 0; i < from->n; i++)
         add_unless_there(&out, from->at[i]);
     return out;
@@ -177,7 +181,7 @@ static struct ends wanted_by_all(struct encoding *e, const struct ends *reader, 
     int total = 0;
     for (int i = 0; i < n; i++)
         total += reader[i].n;
-    struct ends out = { .at = NEWN(e->s->arena, struct placement, total + 1) };
+    struct ends out = { .at = NEWN(e->arena, struct placement, total + 1) };
     for (int i = 0; i < n; i++)
         for (int k = 0; k < reader[i].n; k++)
             add_unless_there(&out, reader[i].at[k]);
@@ -194,9 +198,23 @@ static int bits(unsigned x)
 
 typedef VEC(struct availability) availabilities;
 
-/* made, with every subset of the other wanted placements that it can be turned into: readers need no more than one each. */
-static void subsets_from(struct encoding *e, const struct value *v, struct placement made, const struct ends *wanted, int readers, availabilities *out)
+/* Does a reader take nothing but p? */
+static bool only_choice(const struct ends *reader, int n, struct placement p)
 {
+    for (int i = 0; i < n; i++) {
+        bool other = false;
+        for (int k = 0; k < reader[i].n; k++)
+            other = other || !placement_eq(reader[i].at[k], p);
+        if (!other)
+            return true;
+    }
+    return false;
+}
+
+/* made, with every subset of the other wanted placements that it can be turned into: readers need no more than one each. */
+static void subsets_from(struct encoding *e, const struct value *v, struct placement made, const struct ends *wanted, const struct ends *reader, int readers, availabilities *out)
+{
+    unsigned needed = 0;
     struct placement other[32];
     int n = 0;
     for (int i = 0; i < wanted->n && n < 32; i++)
@@ -208,19 +226,21 @@ static void subsets_from(struct encoding *e, const struct value *v, struct place
             }
             n++;
         }
+    for (int i = 0; i < n; i++)
+        needed |= (unsigned)only_choice(reader, readers, other[i]) << i;
     int most = readers < SUBSET_TARGETS ? readers : SUBSET_TARGETS;
     if (n > SUBSET_TARGETS && most > 3) {
         most = 3;
         e->complete = false;
     }
     for (unsigned set = 0; set < 1u << (n < 20 ? n : 20); set++) {
-        if (bits(set) > most)
+        if (bits(set) > most || (set & needed) != needed)
             continue;
         struct availability a = { .made = made };
         for (int i = 0; i < n; i++)
             if (set >> i & 1)
                 a.have[a.n++] = other[i];
-        VEC_PUSH(e->s->arena, out, a);
+        VEC_PUSH(e->arena, out, a);
     }
 }
 
@@ -240,7 +260,7 @@ static void link_shared(struct encoding *e, const struct value *v, const struct 
     availabilities list = { 0 };
     int parent[64];
     for (int i = 0; i < made.n; i++)
-        subsets_from(e, v, made.at[i], &wanted, nreader, &list);
+        subsets_from(e, v, made.at[i], &wanted, reader, nreader, &list);
     int var = e->value_var[v->id] = problem_variable(e->p, list.n);
     int64_t *cost = problem_unary(e->p, var);
     for (int k = 0; k < list.n; k++)
@@ -263,7 +283,11 @@ static void link_value(struct encoding *e, const struct value *v)
 {
     const struct place_uses *uses = &e->s->uses[v->id];
     struct ends from = producer_end(e, v);
-    struct ends *reader = NEWN(e->s->arena, struct ends, uses->list.n + 1);
+    if (e->pin[v->id].at) {
+        link_directly(e, v, &from, &e->pin[v->id]);
+        from = e->pin[v->id];
+    }
+    struct ends *reader = NEWN(e->arena, struct ends, uses->list.n + 1);
     for (int i = 0; i < uses->list.n; i++)
         reader[i] = reader_end(e, uses->list.at[i]);
     if (uses->list.n == 1)
@@ -272,69 +296,36 @@ static void link_value(struct encoding *e, const struct value *v)
         link_shared(e, v, &from, reader, uses->list.n);
 }
 
-/* ---- the test hook that forces strategies -------------------------------------------------------------------------------------- */
-
-/* A line of the file: node-name glob, tab, glob over the strategy's text. Strategies that do not match are not allowed. */
-static void force_line(struct encoding *e, char *line, int number)
-{
-    char *tab = strchr(line, '\t');
-    int nodes = 0;
-    if (!tab)
-        fail("%s:%d: expected a node glob, a tab and a strategy glob", e->s->options->force_file, number);
-    *tab = '\0';
-    for (int i = 0; i < e->s->g->nodes.n; i++) {
-        const struct node *n = e->s->g->nodes.at[i];
-        if (fnmatch(line, n->name, 0))
-            continue;
-        int64_t *cost = problem_unary(e->p, e->node_var[i]);
-        int allowed = 0;
-        nodes++;
-        for (int k = 0; k < e->s->strategies[i].list.n; k++) {
-            bool ok = !fnmatch(tab + 1, strategy_str(e->s->arena, n, e->s->strategies[i].list.at[k]), 0);
-            cost[k] = ok ? 0 : COST_NEVER;
-            allowed += ok;
-        }
-        if (!allowed)
-            fail("%s:%d: node '%s' has no strategy like '%s'", e->s->options->force_file, number, n->name, tab + 1);
-    }
-    if (!nodes)
-        fail("%s:%d: no node is named like '%s'", e->s->options->force_file, number, line);
-}
-
-static void force_strategies(struct encoding *e)
-{
-    char line[1024];
-    FILE *f = fopen(e->s->options->force_file, "r");
-    if (!f)
-        fail("%s: can't be read", e->s->options->force_file);
-    for (int number = 1; fgets(line, sizeof line, f); number++) {
-        line[strcspn(line, "\n")] = '\0';
-        if (*line && *line != '#')
-            force_line(e, line, number);
-    }
-    fclose(f);
-}
-
 /* ---- encode, solve, decode ------------------------------------------------------------------------------------------------------ */
 
-static struct encoding encode(struct space *s, bool hints)
+static struct encoding encode(struct space *s, struct arena *a, bool hints)
 {
-    struct encoding e = { .s = s, .p = problem_new(s->arena), .complete = true, .hints = hints };
-    e.node_var = NEWN(s->arena, int, s->g->nodes.n + 1);
-    e.source = NEWN(s->arena, struct ends, s->g->values.n + 1);
-    e.sink = NEWN(s->arena, struct ends, s->g->outputs.n + 1);
-    e.value_var = NEWN(s->arena, int, s->g->values.n + 1);
+    struct encoding e = { .s = s, .arena = a, .p = problem_new(a), .complete = true, .hints = hints };
+    e.node_var = NEWN(a, int, s->g->nodes.n + 1);
+    e.source = NEWN(a, struct ends, s->g->values.n + 1);
+    e.sink = NEWN(a, struct ends, s->g->outputs.n + 1);
+    e.pin = NEWN(a, struct ends, s->g->values.n + 1);
+    e.value_var = NEWN(a, int, s->g->values.n + 1);
     for (int i = 0; i < s->g->nodes.n; i++)
         node_variable(&e, i);
     end_variables(&e);
-    if (s->options->force_file)
-        force_strategies(&e);
     for (int i = 0; i < s->g->values.n; i++) {
         const struct value *v = s->g->values.at[i];
         if (s->uses[i].list.n && (s->producer[i] >= 0 || e.source[i].at))
             link_value(&e, v);
     }
     return e;
+}
+
+static void place_pin(struct encoding *e, const struct value *v, const int *value)
+{
+    const struct ends *pin = &e->pin[v->id];
+    struct placement *at = NULL;
+    if (pin->at) {
+        at = NEW(e->s->arena, struct placement);
+        *at = pin->at[value[pin->var]];
+    }
+    e->s->pin[v->id] = at;
 }
 
 static void place_values(struct encoding *e, const int *value)
@@ -349,7 +340,10 @@ static void place_values(struct encoding *e, const int *value)
         struct ends from = producer_end(e, v);
         v->place = from.at[value[from.var]];
         v->placed = true;
+        place_pin(e, v, value);
     }
+    for (int i = 0; i < s->g->outputs.n; i++)
+        s->output_place[i] = e->sink[i].at[value[e->sink[i].var]];
 }
 
 static double predicted(struct space *s, const struct encoding *e, int64_t objective, const int *value)
@@ -374,26 +368,76 @@ static double predicted_whole(struct space *s)
 /* The baseline's assignment, priced like any other; the exact minimum tells its gap. */
 static struct solution first_solution(struct space *s, const struct problem *p)
 {
-    struct encoding greedy = encode(s, true);
+    struct encoding greedy = encode(s, s->arena, true);
     struct solution first = solve_first(greedy.p);
     first.cost = problem_cost(p, first.value);
     return first;
 }
 
+int64_t space_solve(struct space *s)
+{
+    struct arena *tmp = arena_new();
+    struct encoding e = encode(s, tmp, false);
+    struct solution best = solve_exact(e.p, TABLE_CAP);
+    if (best.cost < COST_NEVER)
+        place_values(&e, best.value);
+    arena_free(tmp);
+    return best.cost;
+}
+
+static _Noreturn void refuse(struct space *s)
+{
+    if (s->strict) {
+        s->strict = false;
+        constrain_all(s);
+        if (space_solve(s) < COST_NEVER)
+            strict_blame(s);
+    }
+    constrain_blame(s);
+    fail("%s: no plan satisfies every constraint", s->g->path ? s->g->path : s->g->name);
+}
+
+static int variables(const struct problem *p)
+{
+    int n = 0;
+    for (int i = 0; i < p->size.n; i++)
+        n += p->size.at[i] > 1;
+    return n;
+}
+
+/* What is known of the optimum. An emitted plan is not searched: it says so itself, as long as it costs what it says. */
+static void judge(struct space *s, int64_t least, bool proven)
+{
+    const struct emitted *e = s->options->plan_file ? s->options->plan_file->emitted : NULL;
+    struct plan *p = s->plan;
+    p->proven = e ? e->proven && replay_holds(s) : proven && p->objective == least;
+    p->lower_bound = e ? replay_holds(s) * e->lower_bound : proven ? (double)least / (double)p->objective * p->seconds : 0;
+}
+
+/* For plan.json: insert and fuse take the nodes apart. */
+static void note_choice(struct space *s)
+{
+    struct plan *p = s->plan;
+    for (int i = 0; i < s->g->nodes.n; i++)
+        VEC_PUSH(s->arena, &p->nodes.list, ((struct named){ s->g->nodes.at[i]->name, strategy_str(s->arena, s->g->nodes.at[i], s->g->nodes.at[i]->strategy) }));
+    for (int i = 0; i < s->g->values.n; i++)
+        if (s->pin[i])
+            VEC_PUSH(s->arena, &p->pinned.list, ((struct named){ s->g->values.at[i]->name, placement_str(s->arena, *s->pin[i]) }));
+}
+
 void space_choose(struct space *s)
 {
     cost_prepare(s);
-    struct encoding e = encode(s, false);
+    s->plan->unsharded_seconds = predicted_whole(s);
+    constrain_all(s);
+    struct encoding e = encode(s, s->arena, false);
     struct solution exact = solve_exact(e.p, TABLE_CAP), best = s->options->solver_first ? first_solution(s, e.p) : exact;
     if (best.cost >= COST_NEVER)
-        fail("%s: no plan satisfies every constraint", s->g->path ? s->g->path : s->g->name);
+        refuse(s);
     place_values(&e, best.value);
-    for (int i = 0; i < s->g->outputs.n; i++)
-        s->output_place[i] = e.sink[i].at[best.value[e.sink[i].var]];
     s->plan->objective = best.cost;
-    s->plan->proven = exact.proven && e.complete && best.cost == exact.cost;
     s->plan->seconds = predicted(s, &e, best.cost, best.value);
-    s->plan->unsharded_seconds = predicted_whole(s);
-    s->plan->lower_bound = exact.proven && e.complete ? (double)exact.cost / (double)best.cost * s->plan->seconds : 0;
-    explain("solver: %d variables, %d tables, largest %lld entries", e.p->size.n, e.p->tables.n, (long long)exact.largest_table);
+    judge(s, exact.cost, exact.proven && e.complete);
+    note_choice(s);
+    explain("solver: %d variables, %d tables, largest %lld entries", variables(e.p), e.p->tables.n, (long long)exact.largest_table);
 }

@@ -34,6 +34,8 @@ static int64_t direct(struct space *s, const struct value *v, struct placement f
         return 0;
     if (s->weight[v->id] && from.kind == PLACE_S)
         return COST_NEVER;
+    if (s->strict && !s->asked[v->id] && reshard_name(from, to))
+        return COST_NEVER;
     return possible(from, to) ? cost_of_reshard(s, v, from, to) : COST_NEVER;
 }
 

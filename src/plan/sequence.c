@@ -86,14 +86,6 @@ static bool leaves_terms(const struct space *s, int node)
     return false;
 }
 
-static bool has_weight(const struct space *s, const struct node *n)
-{
-    for (int i = 0; i < n->nin; i++)
-        if (n->in[i] && s->weight[n->in[i]->id])
-            return true;
-    return false;
-}
-
 static void note_sequence(struct space *s, const struct dim *size)
 {
     const char *text = dim_str(s->arena, size);
@@ -136,7 +128,7 @@ void sequence_seed(struct space *s)
             note_contracted(s, i, up, &c);
     classes_spread(s, up, c.class_seen);          /* the new keys behind the past ones */
     for (int i = 0; i < s->g->nodes.n; i++)
-        if (s->rule[i] && (s->g->nodes.at[i]->op->flags & OP_PRODUCT) && has_weight(s, s->g->nodes.at[i]) && leaves_terms(s, i))
+        if (s->rule[i] && (s->g->nodes.at[i]->op->flags & OP_PRODUCT) && space_has_weight(s, s->g->nodes.at[i]) && leaves_terms(s, i))
             found |= seed_product(s, i, &c, up, class_on);
     if (!found)
         fail("%s: --sp%s%s: no dimension qualifies: none is a row of a row-split product and attended over", s->g->path ? s->g->path : s->g->name,

@@ -29,6 +29,14 @@ bool space_add(struct space *s, const struct value *v, int d, const struct split
     return true;
 }
 
+bool space_has_weight(const struct space *s, const struct node *n)
+{
+    for (int i = 0; i < n->nin; i++)
+        if (n->in[i] && s->weight[n->in[i]->id])
+            return true;
+    return false;
+}
+
 int space_placements(struct space *s, const struct value *v, struct placement **out)
 {
     int n = 1;
@@ -257,6 +265,10 @@ struct space *space_new(struct arena *a, struct graph *g, const struct options *
     s->weight = NEWN(a, bool, values);
     s->partial = NEWN(a, bool, values);
     s->output_place = NEWN(a, struct placement, g->outputs.n + 1);
+    s->wish = NEWN(a, struct wishes, values);
+    s->asked = NEWN(a, bool, values);
+    s->strict = options->strict && options->ranks > 1;
+    s->pin = NEWN(a, const struct placement *, values);
     for (int i = 0; i < g->nodes.n; i++)
         s->rule[i] = rule_of(g, g->nodes.at[i]);
     index_uses(s);
@@ -269,5 +281,12 @@ struct space *space_new(struct arena *a, struct graph *g, const struct options *
         propagate(s);
         strategies_build(s);
     }
+    s->offered = s->strategies;
+    if (constrain_seed(s)) {
+        propagate(s);
+        strategies_build(s);
+    }
+    s->offered = NEWN(a, struct strategies, nodes);
+    memcpy(s->offered, s->strategies, sizeof *s->offered * (size_t)nodes);
     return s;
 }

@@ -12,6 +12,11 @@ struct strategies { VEC(struct strategy *) list; };
 struct place_use { int node, operand; };                               /* node: position in the graph, -1: graph output number operand */
 struct place_uses { VEC(struct place_use) list; };
 
+/* What the plan file wants of a value: split NULL: any; op RED_NONE: any. */
+struct wish { const char *where, *text; enum place kind; int dim; const struct split *split; enum redop op; };
+struct wishes { VEC(struct wish) list; };
+struct places { VEC(struct placement) list; };
+
 struct space {
     struct arena *arena;
     struct graph *g;
@@ -19,7 +24,8 @@ struct space {
     struct plan *plan;
     int ranks;
     struct rule **rule;                  /* by node position; NULL: no row or no rule, whole */
-    struct strategies *strategies;       /* by node position */
+    struct strategies *strategies;       /* by node position: those that may be chosen */
+    struct strategies *offered;          /* by node position: the same before constraints */
     struct candidates (*dim)[MAX_RANK];  /* by value id */
     struct place_uses *uses;             /* by value id */
     int *producer;                       /* by value id: node position, -1 input or constant */
@@ -28,6 +34,10 @@ struct space {
     int *sequence;                       /* by value id: the dimension that --sp splits, -1 none */
     bool sequence_on;
     struct placement *output_place;      /* by output number: what the graph output wants */
+    struct wishes *wish;                 /* by value id */
+    bool *asked;                         /* by value id: a constraint asks for its communication */
+    bool strict;                         /* no other communication */
+    const struct placement **pin;        /* by value id: what it is brought to before it is read; NULL: it is read as it is left */
     int64_t (*extent)[MAX_RANK];         /* by value id * workloads + workload */
     double **fraction;                   /* by split id: [workload * ranks + rank], made when asked for */
     int nfraction;
@@ -39,6 +49,8 @@ struct space *space_new(struct arena *, struct graph *, const struct options *, 
 bool space_add(struct space *, const struct value *, int d, const struct split *, bool sequence);
 /* Operand or result i of a node: value and rule entry. */
 struct value *space_value(const struct node *, bool result, int i);
+/* Does the node read a weight? */
+bool space_has_weight(const struct space *, const struct node *);
 /* All placements of S or R that a value may have (graph inputs, constants). Returns the count. */
 int space_placements(struct space *, const struct value *, struct placement **out);
 
@@ -81,7 +93,35 @@ int64_t cost_of_holding(struct space *, const struct value *, struct placement);
 void cost_prepare(struct space *);            /* evaluates every type under every workload */
 double cost_steps(const struct plan *);       /* sum of the workload weights */
 
+/* wishes.c. Adds a wish, given as text; one that can't be met (check: beside those before it, too) is a failure that names the nearest
+ * placement that can. */
+void wish_add(struct space *, const char *where, const struct value *, const char *text, bool check);
+/* Candidates for wished splits of dimensions that have none; true when there are new ones. */
+bool wishes_seed(struct space *);
+bool space_allows(const struct space *, const struct value *, struct placement);
+/* Where a value may stand at its end of the graph, or be brought to; and what wishes leave of that. */
+struct places space_legal(struct space *, const struct value *);
+struct places space_allowed(struct space *, const struct value *);
+
+/* constrain.c: the constraints of the plan file. */
+bool constrain_seed(struct space *);
+void constrain_all(struct space *);
+/* The first count constraints and nothing else, the last of them to its first targets nodes or values only; returns how many it has. */
+int constrain_apply(struct space *, int count, int targets);
+/* After no plan was found: fails naming the first constraint that cannot be met beside those before it. Returns where none is to blame. */
+void constrain_blame(struct space *);
+
+/* replay.c: leaves what an emitted plan chose; a plan of another graph is a failure that names the first difference. */
+void replay_plan(struct space *);
+/* Does the plan cost what the emitted one says? */
+bool replay_holds(const struct space *);
+
+/* strict.c: fails naming the first communication that no constraint asks for. */
+_Noreturn void strict_blame(struct space *);
+
 /* problem.c: the choice as a problem, and back. */
 void space_choose(struct space *);
+/* The cost of the best plan under what may be chosen now, and its placements; COST_NEVER and no placements where there is none. */
+int64_t space_solve(struct space *);
 
 #endif

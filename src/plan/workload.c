@@ -335,6 +335,12 @@ static void plan_text(struct roles *roles, struct plan *plan, const char *text)
 void plan_workloads(struct graph *g, const struct options *options, struct plan *plan)
 {
     struct roles roles = roles_of(g);
+    const struct emitted *emitted = options->plan_file ? options->plan_file->emitted : NULL;
+    if (emitted) {
+        for (int i = 0; i < emitted->workloads.n; i++)
+            add(&roles, plan, emitted->workloads.at[i].dims, emitted->workloads.at[i].weight);
+        return;
+    }
     for (int i = 0; i < options->workload.n; i++)
         plan_text(&roles, plan, options->workload.at[i]);
     if (options->workload.n == 0)

@@ -1,0 +1,179 @@
+/* wishes: where the plan file wants values to stand. A graph input, a graph output or a weight may only stand so at its end of the graph; any
+ * other value is brought to a wished placement before it is read (a reduction of terms, say), and read from there. */
+#include "plan/space.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static bool wish_fits(const struct wish *w, struct placement p)
+{
+    return w->kind == p.kind && (w->kind != PLACE_S || (w->dim == p.dim && (!w->split || w->split == p.split))) &&
+           (w->kind != PLACE_P || w->op == RED_NONE || w->op == p.op);
+}
+
+bool space_allows(const struct space *s, const struct value *v, struct placement p)
+{
+    const struct wishes *all = &s->wish[v->id];
+    for (int i = 0; i < all->list.n; i++)
+        if (!wish_fits(&all->list.at[i], p))
+            return false;
+    return true;
+}
+
+static const struct state *state_of(const struct graph *g, const struct value *v)
+{
+    for (int i = 0; i < g->states.n; i++)
+        if (g->states.at[i].past == v || g->states.at[i].present == v)
+            return &g->states.at[i];
+    return NULL;
+}
+
+static void add_place(struct space *s, struct places *out, struct placement p)
+{
+    for (int i = 0; i < out->list.n; i++)
+        if (placement_eq(out->list.at[i], p))
+            return;
+    VEC_PUSH(s->arena, &out->list, p);
+}
+
+static void add_splits(struct space *s, const struct value *v, struct places *out)
+{
+    struct placement *at;
+    int n = space_placements(s, v, &at);
+    for (int i = 0; i < n; i++)
+        add_place(s, out, at[i]);
+}
+
+/* A state is never split on its growing dimension. */
+static struct places state_places(struct space *s, const struct state *st)
+{
+    struct places all = { 0 }, out = { 0 };
+    if (st->past)
+        add_splits(s, st->past, &all);
+    if (st->present)
+        add_splits(s, st->present, &all);
+    for (int i = 0; i < all.list.n; i++) {
+        struct placement p = all.list.at[i];
+        if (p.kind == PLACE_R || (p.dim != st->dim && (p.split->partition || p.split->cover)))
+            VEC_PUSH(s->arena, &out.list, p);
+    }
+    return out;
+}
+
+static void add_terms(struct space *s, const struct value *v, struct places *out)
+{
+    const struct strategies *list = &s->offered[s->producer[v->id]];
+    if (s->ranks > 1 && dtype_is_float(v->type.dtype))
+        add_place(s, out, placement_partial(RED_SUM));
+    for (int k = 0; k < list->list.n; k++)
+        add_place(s, out, list->list.at[k]->out[v->index]);
+}
+
+struct places space_legal(struct space *s, const struct value *v)
+{
+    struct places out = { 0 };
+    const struct state *st = state_of(s->g, v);
+    if (st)
+        return state_places(s, st);
+    add_splits(s, v, &out);
+    if (s->producer[v->id] >= 0)
+        add_terms(s, v, &out);
+    return out;
+}
+
+struct places space_allowed(struct space *s, const struct value *v)
+{
+    struct places all = space_legal(s, v), out = { 0 };
+    for (int i = 0; i < all.list.n; i++)
+        if (space_allows(s, v, all.list.at[i]))
+            VEC_PUSH(s->arena, &out.list, all.list.at[i]);
+    return out;
+}
+
+/* "S(-1)" of a value of rank 3 as dimension 2; -1: no such text or no such dimension. */
+static int named_dim(const char *text, int rank)
+{
+    char *end;
+    if (strncmp(text, "S(", 2) != 0)
+        return -1;
+    long d = strtol(text + 2, &end, 10);
+    if (end == text + 2 || strcmp(end, ")") != 0)
+        return -1;
+    d = d < 0 ? d + rank : d;
+    return d >= 0 && d < rank ? (int)d : -1;
+}
+
+static const char *short_text(struct space *s, const char *like, struct placement p)
+{
+    return p.kind != PLACE_S || strchr(like, ';') ? placement_str(s->arena, p) : arena_printf(s->arena, "S(%d)", p.dim);
+}
+
+static _Noreturn void refuse_value(struct space *s, const char *where, const struct value *v, const char *text)
+{
+    struct places legal = space_allowed(s, v);
+    const char **names = NEWN(s->arena, const char *, legal.list.n + 1);
+    for (int i = 0; i < legal.list.n; i++)
+        names[i] = short_text(s, text, legal.list.at[i]);
+    fail("%s: '%s' (%s) can't be placed '%s'%s; the nearest legal placement is '%s'", where, v->name, type_str(s->arena, &v->type), text,
+         s->wish[v->id].list.n ? arena_printf(s->arena, " beside %s", s->wish[v->id].list.at[0].where) : "",
+         names[nearest_text(text, legal.list.n, names)]);
+}
+
+static struct wish wish_read(struct space *s, const char *where, const struct value *v, const char *text)
+{
+    struct wish w = { .where = where, .text = text, .kind = PLACE_S, .dim = named_dim(text, v->type.rank) };
+    struct placement p;
+    const char *error;
+    if (strncmp(text, "S(", 2) == 0 && !strchr(text, ';')) {
+        if (w.dim < 0)
+            refuse_value(s, where, v, text);
+    } else if (strcmp(text, "P") == 0) {
+        w.kind = PLACE_P;
+    } else if (placement_parse(s->g->alg, text, &p, &error)) {
+        w = (struct wish){ .where = where, .text = text, .kind = p.kind, .dim = p.dim, .split = p.split, .op = p.op };
+    } else {
+        fail("%s: expected a placement R, P, P(sum), S(dimension) or S(dimension; split), found '%s': %s", where, text, error);
+    }
+    return w;
+}
+
+static void wish_check(struct space *s, const struct value *v)
+{
+    struct wishes *all = &s->wish[v->id];
+    if (space_allowed(s, v).list.n > 0)
+        return;
+    struct wish last = all->list.at[--all->list.n];       /* those before it could be met */
+    refuse_value(s, last.where, v, last.text);
+}
+
+void wish_add(struct space *s, const char *where, const struct value *v, const char *text, bool check)
+{
+    const struct state *st = state_of(s->g, v);
+    const struct value *end[] = { v, st ? st->past : NULL, st ? st->present : NULL };       /* both ends of a state stand alike */
+    struct wish w = wish_read(s, where, v, text);
+    for (int i = 0; i < 3; i++)
+        if (end[i] && (i == 0 || end[i] != v))
+            VEC_PUSH(s->arena, &s->wish[end[i]->id].list, w);
+    if (check)
+        wish_check(s, v);
+}
+
+/* A dimension of run-time size is split as --sp splits it, between products and not through them. */
+static bool seed_wish(struct space *s, const struct value *v, const struct wish *w)
+{
+    const struct dim *size = v->type.dim[w->dim];
+    const struct split *split = w->split ? w->split : split_even(s->g->alg, s->ranks, size);
+    if (dim_equals(size, 1) || split->ranks != s->ranks || split_size(s->g->alg, split) != size || (!w->split && s->dim[v->id][w->dim].list.n))
+        return false;
+    return space_add(s, v, w->dim, split, !dim_is_int(size, NULL));
+}
+
+bool wishes_seed(struct space *s)
+{
+    bool changed = false;
+    for (int i = 0; i < s->g->values.n; i++)
+        for (int k = 0; k < s->wish[i].list.n; k++)
+            if (s->wish[i].list.at[k].kind == PLACE_S && s->wish[i].list.at[k].dim < s->g->values.at[i]->type.rank)
+                changed |= seed_wish(s, s->g->values.at[i], &s->wish[i].list.at[k]);
+    return changed;
+}
