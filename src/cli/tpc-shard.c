@@ -159,7 +159,7 @@ static void set_emitted(struct shard_options *o, const struct plan_file *file)
     p->solver_first = e->solver_first;
     p->strict = e->strict;
     p->dims = e->dims;
-    p->weights = e->weights;
+    p->weights = e->storage;
     p->machine = e->machine;
 }
 

@@ -59,7 +59,7 @@ static void read_options(const struct reader *r, struct emitted *e, struct plan_
     e->sp_symbol = json_text(r->a, r->path, o, "sp_symbol");
     e->solver_first = option_is(r, o, "solver", "first");
     const char *weights = json_text(r->a, r->path, o, "weights");
-    e->weights = weights ? dtype_parse(weights) : DT_NONE;
+    e->storage = weights ? dtype_parse(weights) : DT_NONE;
     e->strict = json_is_true(json_object_get(o, "strict"));
     e->dims = sizes_of(r, "options", o);
     if (user)

@@ -34,7 +34,7 @@ struct emitted {                     /* a plan.json that tpc-shard wrote: everyt
     enum sp_mode sp;
     const char *sp_symbol;
     bool solver_first, strict, proven;
-    enum dtype weights;
+    enum dtype storage;              /* options.weights */
     struct bindings dims;
     VEC(struct workload) workloads;  /* without text */
     struct machine machine;
