@@ -174,8 +174,8 @@ static void set_plan_options(struct arena *a, struct shard_options *o, const cha
         set_emitted(o, p->plan_file);
     if (o->tp < 0)
         fail_usage("--tp is missing: how many ranks?");
-    if (o->tp < 1 || o->tp > MOST_RANKS)
-        fail_usage("--tp is %lld, expected 1 to %d", (long long)o->tp, MOST_RANKS);
+    if (o->tp < 1 || o->tp > PLAN_RANKS)
+        fail_usage("--tp is %lld, expected 1 to %d", (long long)o->tp, PLAN_RANKS);
     p->ranks = (int)o->tp;
     p->model = model;
     p->out = without_slash(a, o->out ? o->out : default_out(a, model, p->ranks));

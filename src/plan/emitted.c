@@ -111,7 +111,7 @@ const struct emitted *emitted_plan_read(struct arena *a, struct plan_file *file,
     const struct reader r = {a, file->path, root};
     struct emitted *e = NEW(a, struct emitted);
     size_of(&r, "plan", "version", member(&r, "version", JSON_INTEGER), PLAN_VERSION, PLAN_VERSION);
-    e->ranks = (int)size_of(&r, "plan", "tp", member(&r, "tp", JSON_INTEGER), 1, MOST_RANKS);
+    e->ranks = (int)size_of(&r, "plan", "tp", member(&r, "tp", JSON_INTEGER), 1, PLAN_RANKS);
     read_options(&r, e, file);
     read_workloads(&r, e);
     read_cost(&r, e);

@@ -15,7 +15,7 @@ struct machine {                     /* machine.c: the shipped reference profile
 struct workload { struct bindings dims; double weight; const char *text; };
 
 /* ---- the plan file (--plan) --------------------------------------------------------------------------------------------- */
-enum { PLAN_VERSION = 1, MOST_RANKS = 1024 };
+enum { PLAN_VERSION = 1, PLAN_RANKS = 1024 };
 enum constraint_on { ON_NODES, ON_TENSORS, ON_WEIGHTS };
 struct constraint {
     const char *where;               /* the file and the path of the key, for messages */
