@@ -1,23 +1,26 @@
 /* memory: what every rank, and one that ran the whole graph, would hold. Predicted on copies that went through the pass kernels, as
- * tpc-run's graph does: fused nodes keep no values between them. */
+ * tpc-run's graph does: fused nodes keep no values between them. Before localize, where one tries many numbers of ranks, the global
+ * graph has to do; it may fuse what a rank can not, where key heads are repeated unevenly. */
 #include "passes/pass.h"
 #include "plan/plan.h"
 
-static struct rank_use use_of(const struct compile *c, const struct graph *g)
+static void predict(const struct compile *c, const struct graph *g, int ranks, struct rank_use *out)
 {
     struct arena *tmp = arena_new();
     struct compile run = {.arena = tmp, .graph = graph_copy(tmp, g)};
     pass_run(&run, "kernels", "kernels", NULL);
-    struct rank_use use = plan_memory(run.graph, c->plan);
+    plan_memory(run.graph, c->plan, ranks, out);
     arena_free(tmp);
-    return use;
 }
 
 void pass_memory(struct compile *c)
 {
-    require(c->plan && c->source && c->rank_graphs);
-    c->plan->unsharded = use_of(c, c->source);
-    c->plan->use = NEWN(c->arena, struct rank_use, c->graph->ranks);
-    for (int r = 0; r < c->graph->ranks; r++)
-        c->plan->use[r] = use_of(c, c->rank_graphs[r]);
+    int ranks = c->graph->ranks;
+    require(c->plan && c->source);
+    c->plan->use = NEWN(c->arena, struct rank_use, ranks);
+    predict(c, c->source, 1, &c->plan->unsharded);
+    if (!c->rank_graphs)
+        predict(c, c->graph, ranks, c->plan->use);
+    for (int r = 0; c->rank_graphs && r < ranks; r++)
+        predict(c, c->rank_graphs[r], 1, &c->plan->use[r]);
 }

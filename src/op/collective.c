@@ -102,3 +102,8 @@ void infer_redistribute(struct graph *g, struct node *node)
     type.dim[axis] = held(g, node, split_attribute(g, node, "to"), n);
     op_result(g, node, 0, type.dtype, type.rank, type.dim);
 }
+
+bool op_goes_in_strips(const struct node *node)
+{
+    return strcmp(node->op->name, "AllToAll") != 0 && strcmp(node->op->name, "Redistribute") != 0;
+}

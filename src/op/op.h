@@ -150,6 +150,10 @@ struct lifetimes {
  * outputs live to the end. */
 struct lifetimes lifetimes_of(struct arena *, const struct graph *, const bool *copied);
 
+/* ---- collective.c: large tensors go strip by strip where a dimension before the split one can be cut, so that blocks stay small ---- */
+#define STRIP_BYTES ((int64_t)4 << 20)                   /* of the whole tensor, at a time */
+bool op_goes_in_strips(const struct node *);
+
 /* ---- branch.c: branches of an If, until the shapes pass has chosen -------------------------------------------------------------- */
 /* Whether a node under this guard runs; a condition that is not known is a failure. Without a guard every node does. */
 bool op_is_taken(struct graph *, const struct guard *);

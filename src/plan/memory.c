@@ -1,9 +1,20 @@
-/* memory: what a rank holds while it runs: its weights, the state that a decode loop carries, and in the worst workload the slab that
- * its activations share and the blocks that collectives gather in. The graph is the one that is executed, with fused nodes, and the slab
- * is laid out as the runtime does (src/op/lifetime.c, src/ir/slab.c), so its size is exact for these sizes. */
+/* memory: what each rank holds while it runs: its weights, the state that a decode loop carries, and in the worst workload the slab that
+ * its activations share and the blocks that a collective packs. The graph is the one that is executed, with explicit reshards and fused
+ * nodes, and the slab is laid out as the runtime does (src/op/lifetime.c, src/ir/slab.c), so its size is exact for these sizes. */
 #include "plan/plan.h"
 
+#include <string.h>
+
 #define MOST_BYTES ((int64_t)1 << 43)
+
+struct holder {
+    struct arena *tmp;
+    const struct graph *g;
+    const struct plan *plan;
+    struct lifetimes life;
+    int rank;
+    int64_t *size, *before;          /* of the slab's items, by workload * items + item: of this rank, and of the one before it */
+};
 
 /* More than a machine has, and few enough for sums not to overflow: sizes in a file may be anything. */
 static int64_t possible(int64_t bytes)
@@ -11,17 +22,71 @@ static int64_t possible(int64_t bytes)
     return bytes < MOST_BYTES ? bytes : MOST_BYTES;
 }
 
-static int64_t value_bytes(const struct value *v, const struct bindings *dims)
+/* What the rank has of v. A rank's own graph says so itself. */
+static struct type held_type(const struct holder *h, const struct value *v)
 {
-    int64_t n = (int64_t)dtype_size(v->type.dtype), k;
-    for (int d = 0; d < v->type.rank; d++)
-        if (!dim_eval(v->type.dim[d], dims, &k) || k < 0 || !mul_i64(n, k, &n))
+    return h->g->rank >= 0 ? v->type : placement_local(h->g->alg, &v->type, v->place, h->rank);
+}
+
+/* 0 where only the data tells a size. */
+static int64_t held_bytes(const struct holder *h, const struct value *v, const struct bindings *dims)
+{
+    struct type local = held_type(h, v);
+    int64_t n = (int64_t)dtype_size(local.dtype), k;
+    for (int d = 0; d < local.rank; d++)
+        if (!dim_eval(local.dim[d], dims, &k) || k < 0 || !mul_i64(n, k, &n))
             return 0;
     return possible(n);
 }
 
+/* ---- weights and state -------------------------------------------------------------------------------------------------------- */
+
+static int64_t constant_bytes(const struct holder *h, const struct value *v)
+{
+    struct value local = *v;
+    local.type = held_type(h, v);
+    return possible(weight_bytes(&local));
+}
+
+/* Read by row only: its pages stay in the file until they are wanted. */
+static bool is_table(const struct uses *uses)
+{
+    for (int i = 0; i < uses->n; i++) {
+        const struct node *n = uses->at[i].node;
+        if (!n || !n->op || !(n->op->flags & OP_SEEDS) || (n->op->flags & OP_PRODUCT) || uses->at[i].index != 0)
+            return false;
+    }
+    return true;
+}
+
+static void add_weights(const struct holder *h, const struct uses *uses, struct rank_use *use)
+{
+    for (int i = 0; i < h->g->values.n; i++) {
+        const struct value *v = h->g->values.at[i];
+        if (!v->constant || uses[i].n == 0)
+            continue;
+        int64_t bytes = constant_bytes(h, v);
+        use->weights += bytes;
+        use->tables += is_table(&uses[i]) ? bytes : 0;
+    }
+}
+
+/* Every state once. in_slab: without those that are used where they are. */
+static int64_t state_of(const struct holder *h, const struct bindings *dims, bool in_slab)
+{
+    int64_t total = 0;
+    for (int i = 0; i < h->g->states.n; i++) {
+        const struct state *s = &h->g->states.at[i];
+        if (s->present || !in_slab || s->past->place.kind == PLACE_S)
+            total += held_bytes(h, s->present ? s->present : s->past, dims);
+    }
+    return total;
+}
+
+/* ---- activations -------------------------------------------------------------------------------------------------------------- */
+
 /* Split inputs are copied into the slab; whole ones are used where they are. */
-static struct lifetimes lives_of(const struct graph *g, struct arena *tmp)
+static struct lifetimes lives_of(struct arena *tmp, const struct graph *g)
 {
     bool *copied = NEWN(tmp, bool, g->inputs.n);
     for (int i = 0; i < g->inputs.n; i++)
@@ -29,50 +94,69 @@ static struct lifetimes lives_of(const struct graph *g, struct arena *tmp)
     return lifetimes_of(tmp, g, copied);
 }
 
-static int64_t slab_of(const struct graph *g, const struct lifetimes *life, const struct bindings *dims)
+static void size_items(struct holder *h)
+{
+    for (int w = 0; w < h->plan->workloads.n; w++)
+        for (int i = 0; i < h->g->values.n; i++)
+            if (h->life.item[i] >= 0)
+                h->size[w * h->life.nitem + h->life.item[i]] = held_bytes(h, h->g->values.at[i], &h->plan->workloads.at[w].dims);
+}
+
+static int64_t slab_of(const struct holder *h, int workload)
 {
     struct arena *tmp = arena_new();
-    for (int i = 0; i < g->values.n; i++)
-        if (life->item[i] >= 0)
-            life->items[life->item[i]].bytes = value_bytes(g->values.at[i], dims);
-    int64_t bytes = slab_assign(tmp, life->items, life->nitem);
+    for (int i = 0; i < h->life.nitem; i++)
+        h->life.items[i].bytes = h->size[workload * h->life.nitem + i];
+    int64_t bytes = slab_assign(tmp, h->life.items, h->life.nitem);
     arena_free(tmp);
     return bytes;
 }
 
-static int64_t weights_of(const struct graph *g, struct arena *tmp)
+/* Blocks on their way: what goes strip by strip takes a strip to send and one to reduce, the rest is packed and unpacked whole. */
+static int64_t blocks_of(const struct holder *h, const struct bindings *dims)
 {
-    struct uses *uses = graph_uses(g, tmp);
-    int64_t total = 0;
-    for (int i = 0; i < g->values.n; i++)
-        if (g->values.at[i]->constant && uses[i].n > 0)
-            total += possible(weight_bytes(g->values.at[i]));
-    return total;
-}
-
-/* Every state once. in_slab: without those that are used where they are. */
-static int64_t state_of(const struct graph *g, const struct bindings *dims, bool in_slab)
-{
-    int64_t total = 0;
-    for (int i = 0; i < g->states.n; i++) {
-        const struct state *s = &g->states.at[i];
-        if (s->present || !in_slab || s->past->place.kind == PLACE_S)
-            total += value_bytes(s->present ? s->present : s->past, dims);
+    int64_t most = 0;
+    for (int i = 0; i < h->g->nodes.n; i++) {
+        const struct node *n = h->g->nodes.at[i];
+        if (!n->op || !(n->op->flags & OP_COLLECTIVE))
+            continue;
+        int64_t from = held_bytes(h, n->in[0], dims), to = held_bytes(h, n->out[0], dims), strips = 2 * (from > to ? from : to);
+        int64_t bytes = !op_goes_in_strips(n) ? from + to : strips < 2 * STRIP_BYTES ? strips : 2 * STRIP_BYTES;
+        most = bytes > most ? bytes : most;
     }
-    return total;
+    return most;
 }
 
-struct rank_use plan_memory(const struct graph *g, const struct plan *plan)
+/* Ranks often hold the same: the slab is laid out again only where a size differs. */
+static void add_activations(struct holder *h, const struct rank_use *before, struct rank_use *use)
+{
+    int n = h->plan->workloads.n;
+    size_items(h);
+    bool same = before && !memcmp(h->size, h->before, (size_t)(n * h->life.nitem) * sizeof *h->size);
+    for (int w = 0; w < n; w++) {
+        const struct bindings *dims = &h->plan->workloads.at[w].dims;
+        int64_t state = state_of(h, dims, false), blocks = blocks_of(h, dims);
+        int64_t peak = same ? before->peak : slab_of(h, w) - state_of(h, dims, true);
+        use->state = state > use->state ? state : use->state;
+        use->blocks = blocks > use->blocks ? blocks : use->blocks;
+        use->peak = peak > use->peak ? peak : use->peak;
+    }
+    int64_t *size = h->size;
+    h->size = h->before;
+    h->before = size;
+}
+
+void plan_memory(const struct graph *g, const struct plan *plan, int ranks, struct rank_use *out)
 {
     struct arena *tmp = arena_new();
-    struct lifetimes life = lives_of(g, tmp);
-    struct rank_use use = {.weights = weights_of(g, tmp)};
-    for (int i = 0; i < plan->workloads.n; i++) {
-        const struct bindings *dims = &plan->workloads.at[i].dims;
-        int64_t state = state_of(g, dims, false), peak = slab_of(g, &life, dims) - state_of(g, dims, true);
-        use.peak = peak > use.peak ? peak : use.peak;
-        use.state = state > use.state ? state : use.state;
+    struct holder h = {.tmp = tmp, .g = g, .plan = plan, .life = lives_of(tmp, g)};
+    struct uses *uses = graph_uses(g, tmp);
+    h.size = NEWN(tmp, int64_t, plan->workloads.n * h.life.nitem + 1);
+    h.before = NEWN(tmp, int64_t, plan->workloads.n * h.life.nitem + 1);
+    for (h.rank = 0; h.rank < ranks; h.rank++) {
+        out[h.rank] = (struct rank_use){0};
+        add_weights(&h, uses, &out[h.rank]);
+        add_activations(&h, h.rank ? &out[h.rank - 1] : NULL, &out[h.rank]);
     }
     arena_free(tmp);
-    return use;
 }

@@ -78,8 +78,9 @@ struct strategy {
     bool lowered;                    /* the choice needs the row's lowering */
 };
 
-/* Bytes of one rank: weights, state at its largest workload, activations (the slab without the state) at their peak. */
-struct rank_use { int64_t weights, state, peak; };
+/* Bytes of one rank: weights, of them tables that are only looked up in (their pages stay in the file until read), state at its largest
+ * workload, activations at their peak (the slab without the state), blocks that collectives pack. */
+struct rank_use { int64_t weights, tables, state, peak, blocks; };
 
 /* ---- the plan, as reported and written to plan.json ------------------------------------------------------------------------ */
 struct collective { const char *op; const struct value *value; int axis; const char *reason; const struct node *node; };
@@ -131,8 +132,9 @@ void localize_index_map(struct locality *, int at);
 int weight_ranges(struct arena *, const struct constant *, struct placement, int rank, const struct byte_range **out);
 int64_t weight_bytes(const struct value *);      /* of a value's type, which is static, as it is stored */
 
-/* memory.c: what a rank holds that runs this graph, which the pass kernels has fused. */
-struct rank_use plan_memory(const struct graph *, const struct plan *);
+/* memory.c: what each of the ranks holds that run this graph, which the pass kernels has fused: one rank's own, or a global one with
+ * explicit reshards. */
+void plan_memory(const struct graph *, const struct plan *, int ranks, struct rank_use *out);
 
 /* planfile.c: plan.json as text (schemas/plan.schema.json); report.c: one screen for people. source: the graph before sharding.
  * local: rank graphs, NULL before localize. */

@@ -142,8 +142,10 @@ static json_t *ranks_array(const struct writer *w)
         json_object_set_new(o, "graph", text(arena_printf(w->tmp, "rank-%d.onnx", r)));
         json_object_set_new(o, "weights", text(arena_printf(w->tmp, "rank-%d.data", r)));
         json_object_set_new(o, "weight_bytes", json_integer(w->plan->use[r].weights));
+        json_object_set_new(o, "table_bytes", json_integer(w->plan->use[r].tables));
         json_object_set_new(o, "state_bytes", json_integer(w->plan->use[r].state));
         json_object_set_new(o, "peak_bytes", json_integer(w->plan->use[r].peak));
+        json_object_set_new(o, "block_bytes", json_integer(w->plan->use[r].blocks));
         json_array_append_new(a, o);
     }
     return a;

@@ -21,7 +21,7 @@ static const char *seconds_text(struct arena *a, double s)
 
 static void show_memory(FILE *f, struct arena *a, const struct graph *g, const struct plan *p)
 {
-    struct rank_use most = {0, 0, 0};
+    struct rank_use most = {0};
     for (int r = 0; p->use && r < g->ranks; r++) {
         most.weights = p->use[r].weights > most.weights ? p->use[r].weights : most.weights;
         most.state = p->use[r].state > most.state ? p->use[r].state : most.state;

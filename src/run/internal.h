@@ -72,7 +72,6 @@ struct route {
     bool direct;                     /* AllGather: the blocks lie in y in rank order */
 };
 /* strip: bytes of the whole tensor that go at a time, where it can be cut. */
-#define STRIP_BYTES ((int64_t)4 << 20)
 struct route *collective_route(struct arena *, const struct collective *, const struct comm *, const struct tensor *x, const struct tensor *y,
                                const struct bindings *, int64_t strip);
 void collective_run(const struct collective *, const struct route *, struct comm *, struct buffer *scratch, const struct tensor *x, struct tensor *y);
