@@ -15,8 +15,7 @@ static void compile(struct arena *arena, const char *path)
     pass_run(&c, "load", "canon", NULL);
     plan_workloads(c.graph, &options, &plan);
     c.source = graph_copy(arena, c.graph);
-    plan.unsharded = plan_memory(c.source, &plan);
-    pass_run(&c, "choose", "weights", NULL);
+    pass_run(&c, "choose", "memory", NULL);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
