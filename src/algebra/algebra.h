@@ -57,6 +57,7 @@ const struct dim *dim_parse(struct alg *, const char *text, int64_t sym_lo, cons
 struct binding { const char *name; int64_t value; };
 struct bindings { VEC(struct binding) list; };
 const int64_t *bindings_get(const struct bindings *, const char *name);
+/* The name is kept, not copied. */
 void bindings_set(struct arena *, struct bindings *, const char *name, int64_t value);
 /* False when a symbol is unbound, or on overflow or division by zero. */
 bool dim_eval(const struct dim *, const struct bindings *, int64_t *out);

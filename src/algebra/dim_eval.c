@@ -55,7 +55,7 @@ void bindings_set(struct arena *arena, struct bindings *b, const char *name, int
     if (found)
         found->value = value;
     else
-        VEC_PUSH(arena, &b->list, ((struct binding){arena_strdup(arena, name), value}));
+        VEC_PUSH(arena, &b->list, ((struct binding){name, value}));
 }
 
 static bool combine(enum dim_kind kind, int64_t a, int64_t b, int64_t *out)

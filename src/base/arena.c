@@ -21,6 +21,7 @@ struct block {
     struct block *next;
     unsigned char *at;      /* first free byte, aligned */
     size_t room;            /* free bytes after it */
+    size_t used;            /* bytes before it */
 };
 
 struct arena {
@@ -81,6 +82,29 @@ void arena_free(struct arena *a)
     free(a);
 }
 
+static void block_reset(struct block *b)
+{
+#ifdef __SANITIZE_ADDRESS__
+    ASAN_UNPOISON_MEMORY_REGION(b->at - b->used, b->used);
+#endif
+    b->at -= b->used;
+    b->room += b->used;
+    memset(b->at, 0, b->used);
+    b->used = 0;
+}
+
+/* The newest shared block, which is the largest, is kept. */
+void arena_reset(struct arena *a)
+{
+    blocks_free(a->own);
+    a->own = NULL;
+    if (!a->shared)
+        return;
+    blocks_free(a->shared->next);
+    a->shared->next = NULL;
+    block_reset(a->shared);
+}
+
 /* NULL when the block has not the room. */
 static void *take(struct block *b, size_t bytes)
 {
@@ -90,6 +114,7 @@ static void *take(struct block *b, size_t bytes)
     void *p = b->at + skip;
     b->at += skip + bytes;
     b->room -= skip + bytes;
+    b->used += skip + bytes;
     return p;
 }
 

@@ -6,22 +6,29 @@
 #include "run/run.h"
 
 struct run_options {
-    const char *path;                /* a model, or a folder of rank files */
-    int64_t local, repeat, threads;
-    struct arg_list input, dim, external_root;
+    struct arg_list paths;           /* models, or folders of rank files; one, but for --generate */
+    int64_t local, repeat, threads, generate;
+    struct arg_list input, dim, role, external_root;
     struct arg_maybe random;
-    const char *output, *test_data, *check;
+    const char *output, *test_data, *check, *eos;
     double rtol, atol, rel;
     bool stats, quiet, verbose;
     const char *launcher;            /* variable of a launcher that started several processes; NULL: none */
 };
 
 /* run_load.c: the file of this rank, checked against the others, through the front end. */
-struct graph *run_load(struct arena *, struct comm *, const struct run_options *);
+struct graph *run_load(struct arena *, struct comm *, const char *path, const struct run_options *);
 struct graph *run_load_model(struct arena *, const char *path, const struct run_options *);
 
 /* run_inputs.c: global inputs from files, test data, or made from the types. */
 struct tensor *run_inputs(struct arena *, struct session *, const struct graph *, const struct run_options *);
+
+struct tensor run_read_tensor(struct arena *, const char *path);
+const char *run_input_names(struct arena *, const struct graph *);
+
+/* run_element.c */
+double tensor_element(const struct tensor *, int64_t i);
+void tensor_put(struct tensor *, int64_t i, double);
 
 /* run_compare.c */
 struct verdict { bool failed; int outputs; double worst; const char *name; };   /* worst difference, and in which output */

@@ -5,34 +5,12 @@
 #include <math.h>
 #include <string.h>
 
-#include "base/half.h"
-
-static double element(const struct tensor *t, int64_t i)
-{
-    switch (t->dtype) {
-    case DT_F32: return ((const float *)t->data)[i];
-    case DT_F64: return ((const double *)t->data)[i];
-    case DT_F16: return (double)f16_to_f32(((const uint16_t *)t->data)[i]);
-    case DT_BF16: return (double)bf16_to_f32(((const uint16_t *)t->data)[i]);
-    case DT_I8: return ((const int8_t *)t->data)[i];
-    case DT_U8: case DT_BOOL: return ((const uint8_t *)t->data)[i];
-    case DT_I16: return ((const int16_t *)t->data)[i];
-    case DT_U16: return ((const uint16_t *)t->data)[i];
-    case DT_I32: return ((const int32_t *)t->data)[i];
-    case DT_U32: return ((const uint32_t *)t->data)[i];
-    case DT_I64: return (double)((const int64_t *)t->data)[i];
-    case DT_U64: return (double)((const uint64_t *)t->data)[i];
-    case DT_NONE: case DT_STRING: break;
-    }
-    bug("a tensor of type %d can't be compared", (int)t->dtype);
-}
-
 static double largest(const struct tensor *t)
 {
     double most = 0;
     int64_t n = tensor_elements(t);
     for (int64_t i = 0; i < n; i++) {
-        double x = fabs(element(t, i));
+        double x = fabs(tensor_element(t, i));
         if (isfinite(x) && x > most) most = x;
     }
     return most;
@@ -66,7 +44,7 @@ static void print_first(const char *name, const struct tensor *got, const struct
     }
     printf("output '%s' differs first at [", name);
     for (int k = 0; k < got->rank; k++) printf("%s%lld", k ? ", " : "", (long long)index[k]);
-    printf("]: %.9g, expected %.9g, allowed difference %.3g\n", element(got, i), element(want, i), allowed);
+    printf("]: %.9g, expected %.9g, allowed difference %.3g\n", tensor_element(got, i), tensor_element(want, i), allowed);
 }
 
 static void compare(struct verdict *v, const char *name, const struct tensor *got, const struct tensor *want, double rtol, double base, double scale)
@@ -74,7 +52,7 @@ static void compare(struct verdict *v, const char *name, const struct tensor *go
     bool exact = !dtype_is_float(got->dtype), differs = false;
     int64_t n = tensor_elements(got);
     for (int64_t i = 0; i < n; i++) {
-        double b = element(want, i), d = difference(element(got, i), b), allowed = exact ? 0 : rtol * (isfinite(b) ? fabs(b) : 0) + base;
+        double b = tensor_element(want, i), d = difference(tensor_element(got, i), b), allowed = exact ? 0 : rtol * (isfinite(b) ? fabs(b) : 0) + base;
         if (d / scale > v->worst || !v->name) {
             v->worst = d / scale;
             v->name = name;

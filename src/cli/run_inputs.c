@@ -7,7 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/half.h"
 #include "onnx/onnx.h"
 
 struct inputs { int n; const struct graph *graph; struct tensor *at; const char **from; };   /* from: file, NULL: not given */
@@ -19,7 +18,7 @@ static int find_input(const struct graph *g, const char *name, size_t n)
     return -1;
 }
 
-static const char *input_names(struct arena *a, const struct graph *g)
+const char *run_input_names(struct arena *a, const struct graph *g)
 {
     const char *list = "";
     for (int i = 0; i < g->inputs.n; i++) list = arena_printf(a, "%s%s%s", list, i ? ", " : "", g->inputs.at[i]->name);
@@ -32,7 +31,7 @@ static bool ends_with(const char *text, const char *end)
     return n >= m && !strcmp(text + n - m, end);
 }
 
-static struct tensor read_tensor(struct arena *a, const char *path)
+struct tensor run_read_tensor(struct arena *a, const char *path)
 {
     const char *name;
     if (ends_with(path, ".npy")) return tensor_read_npy(a, path);
@@ -45,9 +44,9 @@ static void take_named(struct arena *a, struct inputs *in, const char *text)
     const char *equal = strchr(text, '=');
     if (!equal) fail_usage("--input '%s': expected NAME=FILE", text);
     int i = find_input(in->graph, text, (size_t)(equal - text));
-    if (i < 0) fail_usage("--input '%s': the inputs are %s", text, input_names(a, in->graph));
+    if (i < 0) fail_usage("--input '%s': the inputs are %s", text, run_input_names(a, in->graph));
     if (in->from[i]) fail_usage("--input: '%s' is given twice", in->graph->inputs.at[i]->name);
-    in->at[i] = read_tensor(a, equal + 1);
+    in->at[i] = run_read_tensor(a, equal + 1);
     in->from[i] = equal + 1;
 }
 
@@ -63,7 +62,7 @@ static void take_folder(struct arena *a, struct inputs *in, const char *folder)
         struct tensor t = tensor_read_pb(a, path, &name);
         int i = name && *name ? find_input(in->graph, name, strlen(name)) : -1;
         if (i < 0) i = k;
-        if (i >= in->n) fail("%s: '%s' is no input: the inputs are %s", path, name && *name ? name : "(unnamed)", input_names(a, in->graph));
+        if (i >= in->n) fail("%s: '%s' is no input: the inputs are %s", path, name && *name ? name : "(unnamed)", run_input_names(a, in->graph));
         if (in->from[i]) continue;
         in->at[i] = t;
         in->from[i] = path;
@@ -91,35 +90,12 @@ static double normal(uint64_t *state)
     return sqrt(-2 * log(u)) * cos(6.283185307179586 * v);
 }
 
-static void put_float(struct tensor *t, int64_t i, double x)
-{
-    float f = (float)x;
-    switch (t->dtype) {
-    case DT_F32: ((float *)t->data)[i] = f; return;
-    case DT_F64: ((double *)t->data)[i] = x; return;
-    case DT_F16: ((uint16_t *)t->data)[i] = f32_to_f16(f); return;
-    case DT_BF16: ((uint16_t *)t->data)[i] = f32_to_bf16(f); return;
-    default: bug("not a float type");
-    }
-}
-
-static void put_int(struct tensor *t, int64_t i, int x)
-{
-    switch (dtype_size(t->dtype)) {
-    case 1: ((uint8_t *)t->data)[i] = (uint8_t)x; return;
-    case 2: ((uint16_t *)t->data)[i] = (uint16_t)x; return;
-    case 4: ((uint32_t *)t->data)[i] = (uint32_t)x; return;
-    case 8: ((uint64_t *)t->data)[i] = (uint64_t)x; return;
-    default: bug("no such integer type");
-    }
-}
-
 static void fill(struct tensor *t, uint64_t *state)
 {
     int64_t n = tensor_elements(t);
     for (int64_t i = 0; i < n; i++) {
-        if (dtype_is_float(t->dtype)) put_float(t, i, normal(state));
-        else put_int(t, i, (int)(next_random(state) >> 32) & (t->dtype == DT_BOOL ? 1 : 7));
+        if (dtype_is_float(t->dtype)) tensor_put(t, i, normal(state));
+        else tensor_put(t, i, (double)(next_random(state) >> 32 & (t->dtype == DT_BOOL ? 1 : 7)));
     }
 }
 

@@ -43,14 +43,14 @@ static int64_t meta_int(const struct graph *g, const char *key)
     return n;
 }
 
-static void check_size(const struct graph *g, const struct comm *comm, const struct run_options *o, int64_t ranks)
+static void check_size(const struct graph *g, const struct comm *comm, const char *path, const struct run_options *o, int64_t ranks)
 {
     const char *mpi = comm_mpi_library();
     if (ranks == comm->size) return;
     if (comm->size == 1 && !o->local)
         fail("%s is for %lld ranks, and this run has one: start it as 'mpirun -n %lld tpc-run %s' (with the mpirun of the library this program is linked with: %s) or with --local %lld",
-             o->path, (long long)ranks, (long long)ranks, o->path, mpi ? mpi : "none, built without MPI", (long long)ranks);
-    fail("%s is for %lld ranks, and this run has %d: use %s %lld (%s)", o->path, (long long)ranks, comm->size, o->local ? "--local" : "mpirun -n",
+             path, (long long)ranks, (long long)ranks, path, mpi ? mpi : "none, built without MPI", (long long)ranks);
+    fail("%s is for %lld ranks, and this run has %d: use %s %lld (%s)", path, (long long)ranks, comm->size, o->local ? "--local" : "mpirun -n",
          (long long)ranks, g->path);
 }
 
@@ -76,36 +76,36 @@ static void check_plan(struct comm *comm, const struct graph *g, int rank)
     comm->barrier(comm);
 }
 
-static struct graph *load_folder(struct arena *a, struct comm *comm, const struct run_options *o)
+static struct graph *load_folder(struct arena *a, struct comm *comm, const char *path, const struct run_options *o)
 {
     struct graph *g = NULL;
     if (comm->rank == 0) {
-        if (!path_exists(rank_file(a, o->path, 0))) fail("%s: has no rank-0.onnx: not a folder of tpc-shard", o->path);
-        g = run_load_model(a, rank_file(a, o->path, 0), o);
+        if (!path_exists(rank_file(a, path, 0))) fail("%s: has no rank-0.onnx: not a folder of tpc-shard", path);
+        g = run_load_model(a, rank_file(a, path, 0), o);
         int64_t ranks = meta_int(g, "tpc.ranks");
-        check_size(g, comm, o, ranks);
-        check_files(a, o->path, ranks);
+        check_size(g, comm, path, o, ranks);
+        check_files(a, path, ranks);
     }
     comm->barrier(comm);
-    if (!g) g = run_load_model(a, rank_file(a, o->path, comm->rank), o);
-    check_size(g, comm, o, meta_int(g, "tpc.ranks"));
+    if (!g) g = run_load_model(a, rank_file(a, path, comm->rank), o);
+    check_size(g, comm, path, o, meta_int(g, "tpc.ranks"));
     check_plan(comm, g, comm->rank);
     return g;
 }
 
-static struct graph *load_single(struct arena *a, struct comm *comm, const struct run_options *o)
+static struct graph *load_single(struct arena *a, struct comm *comm, const char *path, const struct run_options *o)
 {
     if (comm->size > 1) {
-        if (comm->rank == 0) fail("%s is one model, and this run has %d ranks: compile it with 'tpc-shard %s --tp %d' and run the folder", o->path, comm->size, o->path, comm->size);
+        if (comm->rank == 0) fail("%s is one model, and this run has %d ranks: compile it with 'tpc-shard %s --tp %d' and run the folder", path, comm->size, path, comm->size);
         comm->barrier(comm);
     }
-    struct graph *g = run_load_model(a, o->path, o);
+    struct graph *g = run_load_model(a, path, o);
     if (graph_meta(g, "tpc.ranks") && meta_int(g, "tpc.ranks") != 1)
-        fail("%s is one rank's file of %lld: run the folder it lies in", o->path, (long long)meta_int(g, "tpc.ranks"));
+        fail("%s is one rank's file of %lld: run the folder it lies in", path, (long long)meta_int(g, "tpc.ranks"));
     return g;
 }
 
-struct graph *run_load(struct arena *a, struct comm *comm, const struct run_options *o)
+struct graph *run_load(struct arena *a, struct comm *comm, const char *path, const struct run_options *o)
 {
-    return is_folder(o->path) ? load_folder(a, comm, o) : load_single(a, comm, o);
+    return is_folder(path) ? load_folder(a, comm, path, o) : load_single(a, comm, path, o);
 }

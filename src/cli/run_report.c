@@ -74,13 +74,14 @@ static int64_t peak_bytes(void)
     return getrusage(RUSAGE_SELF, &usage) ? 0 : (int64_t)usage.ru_maxrss * 1024;
 }
 
-struct figures { double compute, comm; int64_t bytes, resident, peak, slab, weights; };
+struct figures { double compute, comm; int64_t bytes, resident, peak, slab, weights, state, moved; };
 
 static void print_rank(int rank, const struct figures *f)
 {
     printf("rank %d: compute %.3f ms, communication %.3f ms, %lld bytes sent per run; %.1f MiB resident (peak %.1f), weights %.1f MiB, activations %.1f MiB\n", rank,
            1e3 * f->compute, 1e3 * f->comm, (long long)f->bytes, (double)f->resident / 1048576, (double)f->peak / 1048576,
            (double)f->weights / 1048576, (double)f->slab / 1048576);
+    if (f->state) printf("rank %d: state %.1f MiB, %lld bytes of it copied to grow\n", rank, (double)f->state / 1048576, (long long)f->moved);
 }
 
 static struct figures *gather_figures(struct arena *a, struct comm *comm, const struct session_stats *s)
@@ -88,7 +89,7 @@ static struct figures *gather_figures(struct arena *a, struct comm *comm, const 
     struct figures *all = NEWN(a, struct figures, comm->size), *own = &all[comm->rank];
     double runs = s->runs ? (double)s->runs : 1;
     int64_t *bytes = NEWN(a, int64_t, comm->size);
-    *own = (struct figures){(s->seconds - s->comm_seconds) / runs, s->comm_seconds / runs, 0, resident_bytes(), peak_bytes(), s->slab_bytes, s->weight_bytes};
+    *own = (struct figures){(s->seconds - s->comm_seconds) / runs, s->comm_seconds / runs, 0, resident_bytes(), peak_bytes(), s->slab_bytes, s->weight_bytes, s->state_bytes, s->state_moved};
     for (int i = 0; i < s->ncollective; i++) own->bytes += s->collective[i].bytes;
     own->bytes /= s->runs ? s->runs : 1;
     for (int r = 0; r < comm->size; r++) bytes[r] = sizeof *own;

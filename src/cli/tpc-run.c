@@ -9,10 +9,9 @@
 #include <sched.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
-#include "cli/run.h"
+#include "cli/generate.h"
 #include "onnx/onnx.h"
 
 static const struct arg_prose usage[] = {
@@ -36,8 +35,18 @@ static const struct arg_prose examples[] = {
     {"mpirun -n 4 tpc-run model.tp4 --input input_ids=ids.npy --output out", "Run four ranks on given inputs; made-up ones need --random:"},
     {"tpc-run model.tp4 --local 4 --test-data test_data_set_0 --check model.onnx", "Compare with stored outputs and with the unsharded run:"},
     {"tpc-run model.tp2 --local 2 --random --dim sequence_length=128 --repeat 10 --stats", "Measure with made inputs:"},
+    {"mpirun -n 2 tpc-run model.tp2 --generate 64 --input input_ids=ids.npy", "Decode 64 tokens after a prompt:"},
     {NULL, NULL}
 };
+
+static void check_options(const struct run_options *o)
+{
+    int n = o->paths.text.n;
+    bool compares = o->test_data || o->check || o->output || o->random.given || o->dim.text.n || o->repeat > 1;
+    if (n < 1 || (n > 1 && !o->generate)) fail_usage("expected one model or folder, found %d: --help shows the usage", n);
+    if (o->generate && compares) fail_usage("--generate takes none of --test-data, --check, --output, --random, --dim and --repeat");
+    if (!o->generate && (o->eos || o->role.text.n)) fail_usage("--eos and --role are for --generate");
+}
 
 static void read_options(struct arena *a, struct run_options *o, int argc, char **argv)
 {
@@ -54,6 +63,9 @@ static void read_options(struct arena *a, struct run_options *o, int argc, char 
         {"atol", 0, ARG_REAL, &o->atol, "X", "see --rtol (1e-5)"},
         {"check", 0, ARG_TEXT, &o->check, "MODEL", "compare with the unsharded run of MODEL"},
         {"rel", 0, ARG_REAL, &o->rel, "X", "with --check: max|a-b| <= rel max|b| per output (1e-5)"},
+        {"generate", 0, ARG_INT, &o->generate, "N", "decode N tokens greedily; state stays on its ranks"},
+        {"eos", 0, ARG_TEXT, &o->eos, "ID", "with --generate: the token that ends a row"},
+        {"role", 0, ARG_LIST, &o->role, "INPUT=ROLE", "with --generate: tokens, mask, positions, constant ... (repeatable)"},
         {"repeat", 0, ARG_INT, &o->repeat, "N", "run N times and show the times"},
         {"stats", 0, ARG_FLAG, &o->stats, NULL, "time, communication and memory of every rank"},
         {"threads", 0, ARG_INT, &o->threads, "N", "threads per rank (default: cores / ranks on this machine)"},
@@ -62,22 +74,14 @@ static void read_options(struct arena *a, struct run_options *o, int argc, char 
     };
     const struct args args = {"tpc-run", "execute an ONNX model, or the ranks of a sharded one", usage, table, (int)(sizeof table / sizeof *table),
                               description, environment, examples};
-    struct arg_list plain = args_parse(a, &args, argc, argv);
-    if (plain.text.n != 1) fail_usage("expected one model or folder, found %d: --help shows the usage", plain.text.n);
-    o->path = plain.text.at[0];
+    o->paths = args_parse(a, &args, argc, argv);
+    check_options(o);
     diag_setup("tpc-run", o->quiet ? -1 : o->verbose);
     if (o->repeat < 1) fail_usage("--repeat is 0, expected at least 1");
     if (o->local > 1024) fail_usage("--local is %lld, expected at most 1024", (long long)o->local);
 }
 
 /* ---- one rank ----------------------------------------------------------------------------------------------------------------- */
-
-static double now(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
 
 /* Cores for one rank: those it is bound to, or its part of all. */
 static int thread_count(const struct comm *comm, const struct run_options *o)
@@ -96,10 +100,10 @@ static double *run_repeated(struct arena *a, struct comm *comm, struct session *
     for (int64_t i = 0; i < o->repeat; i++) {
         if (i == 1) session_reset_stats(s);
         comm->barrier(comm);
-        double start = now();
+        double start = seconds_now();
         session_run(s, in, out);
         comm->barrier(comm);
-        seconds[i] = now() - start;
+        seconds[i] = seconds_now() - start;
     }
     return seconds;
 }
@@ -130,19 +134,19 @@ static void compare_unsharded(struct arena *a, const struct graph *g, const stru
 {
     struct comm *self = comm_self();
     struct graph *whole = run_load_model(a, o->check, o);
-    if (whole->inputs.n != g->inputs.n) fail("%s has %d inputs, %s has %d", o->check, whole->inputs.n, o->path, g->inputs.n);
-    struct session *s = session_new(whole, self, threads);
+    if (whole->inputs.n != g->inputs.n) fail("%s has %d inputs, %s has %d", o->check, whole->inputs.n, o->paths.text.at[0], g->inputs.n);
+    struct session *s = session_new(whole, self, threads, false);
     struct tensor *ordered = NEWN(a, struct tensor, whole->inputs.n), *want = NEWN(a, struct tensor, whole->outputs.n);
     for (int i = 0; i < g->inputs.n; i++) {
         int k = 0;
         while (k < g->inputs.n && strcmp(g->inputs.at[k]->name, whole->inputs.at[i]->name)) k++;
-        if (k == g->inputs.n) fail("%s has an input '%s' that %s has not", o->check, whole->inputs.at[i]->name, o->path);
+        if (k == g->inputs.n) fail("%s has an input '%s' that %s has not", o->check, whole->inputs.at[i]->name, o->paths.text.at[0]);
         ordered[i] = in[k];
     }
     session_run(s, ordered, want);
     for (int i = 0; i < whole->outputs.n; i++) {
         int k = find_output(g, whole->outputs.at[i]->name);
-        if (k < 0) fail("%s has an output '%s' that %s has not", o->check, whole->outputs.at[i]->name, o->path);
+        if (k < 0) fail("%s has an output '%s' that %s has not", o->check, whole->outputs.at[i]->name, o->paths.text.at[0]);
         compare_relative(v, g->outputs.at[k]->name, &out[k], &want[i], o->rel);
     }
     session_free(s);
@@ -165,21 +169,28 @@ static bool conclude(struct arena *a, const struct graph *g, const struct tensor
     return v.failed;
 }
 
-static void rank_main(struct comm *comm, void *data)
+/* True when a comparison failed; on rank 0. */
+static bool run_once(struct arena *a, struct comm *comm, const struct run_options *o, int threads)
 {
-    struct job *job = data;
-    const struct run_options *o = job->options;
-    struct arena *a = arena_new();
-    int threads = thread_count(comm, o);
-    struct graph *g = run_load(a, comm, o);
-    struct session *s = session_new(g, comm, threads);
+    struct graph *g = run_load(a, comm, o->paths.text.at[0], o);
+    struct session *s = session_new(g, comm, threads, false);
     struct tensor *in = run_inputs(a, s, g, o), *pieces = NEWN(a, struct tensor, g->outputs.n), *out = NEWN(a, struct tensor, g->outputs.n);
     double *seconds = run_repeated(a, comm, s, o, in, pieces);
     if (o->stats) report_stats(a, comm, s);
     for (int i = 0; i < g->outputs.n; i++) out[i] = session_gather(s, a, i, &pieces[i]);
-    if (comm->rank == 0) job->failed = conclude(a, g, in, out, o, threads, seconds);
+    bool failed = comm->rank == 0 && conclude(a, g, in, out, o, threads, seconds);
     comm->barrier(comm);
     session_free(s);
+    return failed;
+}
+
+static void rank_main(struct comm *comm, void *data)
+{
+    struct job *job = data;
+    struct arena *a = arena_new();
+    int threads = thread_count(comm, job->options);
+    if (job->options->generate) run_generate(a, comm, job->options, threads);
+    else if (run_once(a, comm, job->options, threads)) job->failed = true;
     arena_free(a);
 }
 

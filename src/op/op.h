@@ -154,6 +154,10 @@ struct lifetimes lifetimes_of(struct arena *, const struct graph *, const bool *
 #define STRIP_BYTES ((int64_t)4 << 20)                   /* of the whole tensor, at a time */
 bool op_goes_in_strips(const struct node *);
 
+/* ---- grow.c ---------------------------------------------------------------------------------------------------------------------- */
+/* The operand to which a node appends along *axis what becomes this result; -1: it is not of that kind, or appends in front. */
+int op_appends_to(const struct node *, int result, int *axis);
+
 /* ---- branch.c: branches of an If, until the shapes pass has chosen -------------------------------------------------------------- */
 /* Whether a node under this guard runs; a condition that is not known is a failure. Without a guard every node does. */
 bool op_is_taken(struct graph *, const struct guard *);

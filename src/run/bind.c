@@ -155,7 +155,7 @@ static bool solve_inputs(struct arena *a, const struct signature *s, const struc
     bool more = false;
     for (int i = 0; i < s->nin; i++)
         for (int k = 0; k < in[i].rank; k++)
-            if (solve(a, s->in[i].type.dim[k], in[i].dim[k], b)) more = true;
+            if (in[i].dim[k] >= 0 && solve(a, s->in[i].type.dim[k], in[i].dim[k], b)) more = true;
     return more;
 }
 
@@ -200,6 +200,7 @@ static void check_sizes(struct arena *a, const struct signature *s, const struct
     for (int k = 0; k < t->rank; k++) {
         const struct dim *d = f->type.dim[k];
         int64_t y;
+        if (t->dim[k] < 0) continue;
         if (!dim_eval(d, b, &y)) fail("%s: input '%s': size %s of dimension %d can't be computed", s->path, f->name, dim_str(a, d), k);
         if (y == t->dim[k]) continue;
         fail("%s: input '%s' has %lld in dimension %d, expected %s = %lld%s", s->path, f->name, (long long)t->dim[k], k, dim_str(a, d),

@@ -78,6 +78,30 @@ void collective_run(const struct collective *, const struct route *, struct comm
 /* Fails unless every rank has the same list of collectives. */
 void collective_agree(struct comm *, struct arena *, const char *path, const struct collective *, int n, uint64_t plan);
 
+/* ---- state.c: values that stay on their rank from run to run ----------------------------------------------------------------- */
+struct kept {
+    int past, present;               /* input, output; present -1: read only */
+    int axis;                        /* along which it grows; -1: it does not */
+    bool in_place;                   /* past and present share memory; room: its places along axis */
+    int64_t room;
+    bool filled;                     /* false: no run yet left anything */
+    struct buffer memory;
+    struct tensor whole;             /* its global type and sizes; -1: not known */
+};
+struct session;
+/* Finds what is kept and which of it grows in place; gives dense copies to nodes that can't read memory with room. */
+void state_prepare(struct session *);
+/* The sizes under which the next run starts: of given inputs (data not NULL) and of what is kept. */
+void state_sizes(struct session *, const struct tensor *given, struct tensor *sizes);
+/* Memory for what is kept, under the sizes of this plan. */
+void state_place(struct session *);
+/* A global tensor becomes the content of a kept input. */
+void state_fill(struct session *, int input, const struct tensor *global);
+void state_advance(struct session *);
+/* Copies a piece; either may have room. */
+void state_copy(struct tensor *to, const struct tensor *from);
+void state_free(struct session *);
+
 /* ---- the session ------------------------------------------------------------------------------------------------------------- */
 enum step_kind { STEP_KERNEL, STEP_VIEW, STEP_COLLECTIVE };
 struct step {
@@ -99,6 +123,9 @@ struct session {
     struct comm *comm;
     struct kenv *env;
     struct signature sig;
+    int nkept;
+    struct kept *kept, **kept_input; /* by input, NULL: not kept; kept_input NULL: the session keeps nothing */
+    struct tensor *actual;           /* sizes of all inputs of the run that starts */
     struct bindings bind, next;      /* of the plan; of the run that starts */
     bool planned;
     int nstep;
@@ -123,7 +150,5 @@ bool layout_type(const struct session *, const struct type *, const char *name, 
 void late_results(struct session *, struct step *);
 /* ports.c: the local piece of an input, into `to`. */
 void port_slice(struct session *, int input, const struct tensor *global, struct tensor *to);
-
-double seconds_now(void);
 
 #endif

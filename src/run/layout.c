@@ -7,7 +7,7 @@
 static void find_lifetimes(struct session *s)
 {
     bool *sliced = NEWN(s->arena, bool, s->graph->inputs.n);
-    for (int i = 0; i < s->graph->inputs.n; i++) sliced[i] = s->sig.in[i].place.kind == PLACE_S;
+    for (int i = 0; i < s->graph->inputs.n; i++) sliced[i] = s->sig.in[i].place.kind == PLACE_S && !session_keeps(s, i);
     s->life = lifetimes_of(s->arena, s->graph, sliced);
 }
 
@@ -80,7 +80,8 @@ bool layout_type(const struct session *s, const struct type *t, const char *name
 
 static int64_t root_bytes(const struct session *s, const struct value *v)
 {
-    return s->tensor[v->id].dtype == DT_NONE ? 0 : (int64_t)tensor_bytes(&s->tensor[v->id]);
+    const struct tensor *t = &s->tensor[v->id];
+    return t->dtype == DT_NONE || t->room ? 0 : (int64_t)tensor_bytes(t);
 }
 
 static void size_value(struct session *s, const struct value *v)
@@ -128,7 +129,7 @@ static bool resize_items(struct session *s)
 static void place_values(struct session *s)
 {
     for (int i = 0; i < s->graph->values.n; i++)
-        if (s->life.item[i] >= 0) s->tensor[i].data = (char *)s->slab.at + s->life.items[s->life.item[i]].offset;
+        if (s->life.item[i] >= 0 && !s->tensor[i].room) s->tensor[i].data = (char *)s->slab.at + s->life.items[s->life.item[i]].offset;
 }
 
 static void find_routes(struct session *s)
@@ -144,10 +145,10 @@ static void find_routes(struct session *s)
 
 void layout_update(struct session *s)
 {
-    if (s->plan) arena_free(s->plan);
-    s->plan = arena_new();
+    arena_reset(s->plan);
     evaluate_sizes(s);
     size_values(s);
+    state_place(s);
     if (resize_items(s)) {
         int64_t bytes = slab_assign(s->plan, s->life.items, s->life.nitem);
         buffer_reserve(&s->slab, (size_t)bytes);

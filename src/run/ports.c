@@ -23,6 +23,15 @@ static struct tensor tensor_new(struct arena *a, const struct tensor *like)
     return t;
 }
 
+static struct tensor dense(struct arena *a, const struct tensor *piece)
+{
+    struct tensor t = *piece;
+    t.room = 0;
+    t.data = arena_alloc(a, tensor_bytes(piece) + 1);
+    state_copy(&t, piece);
+    return t;
+}
+
 static struct tensor gather_split(struct session *s, struct arena *a, const struct formal *f, const struct tensor *piece)
 {
     struct tensor whole;
@@ -47,14 +56,13 @@ static struct tensor gather_partial(struct session *s, struct arena *a, const st
 struct tensor session_gather(struct session *s, struct arena *a, int output, const struct tensor *piece)
 {
     const struct formal *f = &s->sig.out[output];
+    struct tensor own = piece->room ? dense(a, piece) : *piece;
     switch (f->place.kind) {
-    case PLACE_S: return gather_split(s, a, f, piece);
-    case PLACE_P: return gather_partial(s, a, f, piece);
+    case PLACE_S: return gather_split(s, a, f, &own);
+    case PLACE_P: return gather_partial(s, a, f, &own);
     case PLACE_R: break;
     }
-    struct tensor whole = tensor_new(a, piece);
-    if (tensor_bytes(piece)) memcpy(whole.data, piece->data, tensor_bytes(piece));
-    return whole;
+    return dense(a, piece);
 }
 
 const struct type *session_input_type(const struct session *s, int input) { return &s->sig.in[input].type; }

@@ -47,11 +47,12 @@ void comm_release(struct comm *);
 
 /* ---- session.c: a loaded graph, its memory plan and its weights ------------------------------------------------------------- */
 struct session;
-/* graph: after the passes load..kernels. */
-struct session *session_new(struct graph *, struct comm *, int threads);
+/* graph: after the passes load..kernels. keep: state (a rank file's metadata, graph->states) stays on its rank from run to run. */
+struct session *session_new(struct graph *, struct comm *, int threads, bool keep);
 void session_free(struct session *);
 /* inputs: global tensors by position of graph->inputs (a rank slices its part by the file's placements). outputs: allocated by the
- * session, this rank's piece, valid until the next run. Input dtype or shape that does not fit, a violated assumption: failure. */
+ * session, this rank's piece, valid until the next run. Input dtype or shape that does not fit, a violated assumption: failure. A kept
+ * input whose data is NULL is what the last run left; before the first run, it has no rows along the axis along which it grows. */
 void session_run(struct session *, const struct tensor *inputs, struct tensor *outputs);
 /* Global type and placement of an input or output: the rank file's metadata, or the type in a plain graph. */
 const struct type *session_input_type(const struct session *, int input);
@@ -59,10 +60,17 @@ const struct type *session_output_type(const struct session *, int output);
 /* Sizes of an input under given symbols; equations complete them. False and *missing: a symbol that has no value. */
 bool session_input_sizes(struct session *, const struct bindings *, int input, int64_t *dim, const char **missing);
 
+bool session_keeps(const struct session *, int input);
+/* The kept input of one session takes what the last run of another left as an output, each rank its own piece. Other placements: failure. */
+void session_take(struct session *to, int input, const struct session *from, int output);
+
+/* Of a clock that only goes forward. */
+double seconds_now(void);
 /* Time and traffic since session_new or the last session_reset_stats. */
 struct session_collective { const char *name, *op; int64_t calls, bytes; double seconds; };
 struct session_stats {
-    int64_t runs, slab_bytes, weight_bytes;
+    int64_t runs, slab_bytes, weight_bytes, state_bytes;
+    int64_t state_moved;             /* bytes of kept values that were copied from one memory to another, since session_new */
     double seconds, comm_seconds;
     int ncollective;
     const struct session_collective *collective;

@@ -134,16 +134,19 @@ static uint64_t plan_hash(const struct graph *g)
     return text ? strtoull(text, NULL, 16) : 0;
 }
 
-struct session *session_new(struct graph *g, struct comm *comm, int threads)
+struct session *session_new(struct graph *g, struct comm *comm, int threads, bool keep)
 {
     struct arena *arena = arena_new();
     struct session *s = NEW(arena, struct session);
     s->arena = arena;
+    s->plan = arena_new();
     s->graph = g;
     s->comm = comm;
     s->env = kenv_new(threads);
     signature_read(arena, g, &s->sig);
     check_kernels(s);
+    s->actual = NEWN(arena, struct tensor, g->inputs.n);
+    if (keep) state_prepare(s);
     s->nstep = g->nodes.n;
     s->step = NEWN(arena, struct step, s->nstep);
     for (int i = 0; i < s->nstep; i++) step_new(s, &s->step[i], g->nodes.at[i]);
@@ -158,9 +161,10 @@ struct session *session_new(struct graph *g, struct comm *comm, int threads)
 void session_free(struct session *s)
 {
     kenv_free(s->env);
+    state_free(s);
     buffer_free(&s->slab);
     buffer_free(&s->scratch);
-    if (s->plan) arena_free(s->plan);
+    arena_free(s->plan);
     if (s->run) arena_free(s->run);
     arena_free(s->arena);
 }
@@ -180,8 +184,9 @@ static bool same_bindings(const struct bindings *a, const struct bindings *b)
 static void bind_inputs(struct session *s, const struct tensor *inputs)
 {
     s->next.list.n = 0;
-    signature_bind(s->arena, &s->sig, inputs, &s->next);
-    if (s->planned && same_bindings(&s->bind, &s->next)) return;
+    if (s->kept_input) state_sizes(s, inputs, s->actual);
+    signature_bind(s->arena, &s->sig, s->kept_input ? s->actual : inputs, &s->next);
+    if (s->planned && s->nkept == 0 && same_bindings(&s->bind, &s->next)) return;
     struct bindings old = s->bind;
     s->bind = s->next;
     s->next = old;
@@ -192,7 +197,9 @@ static void place_inputs(struct session *s, const struct tensor *inputs)
 {
     for (int i = 0; i < s->graph->inputs.n; i++) {
         struct tensor *t = &s->tensor[s->graph->inputs.at[i]->id];
-        if (s->sig.in[i].place.kind == PLACE_S) port_slice(s, i, &inputs[i], t);
+        if (session_keeps(s, i) && inputs[i].data) state_fill(s, i, &inputs[i]);
+        else if (session_keeps(s, i)) continue;
+        else if (s->sig.in[i].place.kind == PLACE_S) port_slice(s, i, &inputs[i], t);
         else t->data = inputs[i].data ? inputs[i].data : nothing;
     }
 }
@@ -245,6 +252,7 @@ void session_run(struct session *s, const struct tensor *inputs, struct tensor *
     place_inputs(s, inputs);
     for (int i = 0; i < s->nstep; i++) run_step(s, &s->step[i]);
     for (int i = 0; i < s->graph->outputs.n; i++) outputs[i] = s->tensor[s->graph->outputs.at[i]->id];
+    state_advance(s);
     s->stats.runs++;
     s->stats.seconds += seconds_now() - start;
 }

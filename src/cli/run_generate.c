@@ -1,0 +1,152 @@
+/* run_generate: greedy decoding. The prompt goes through the graphs in a row, each but the last once; then the last one runs for every
+ * token. Keys, values and other state stay on their ranks; only the tokens that rank 0 chose travel, and the logits where they are split. */
+#include "cli/generate.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+struct decoder {
+    struct comm *comm;
+    const struct run_options *options;
+    int nstage;
+    struct stage *stage;
+    struct history history;
+    int64_t fed;                     /* tokens that the state holds */
+    int64_t eos;                     /* -1: none */
+    int64_t *next;
+    int64_t made;                    /* tokens chosen for every row */
+    double first, rest;              /* seconds until the first token, and after it */
+};
+
+static void load_stage(struct arena *a, struct comm *comm, const struct run_options *o, int threads, struct stage *s)
+{
+    s->graph = run_load(a, comm, s->path, o);
+    s->session = session_new(s->graph, comm, threads, true);
+    s->role = NEWN(a, enum role, s->graph->inputs.n);
+    s->given = NEWN(a, struct tensor, s->graph->inputs.n);
+    s->in = NEWN(a, struct tensor, s->graph->inputs.n);
+    s->out = NEWN(a, struct tensor, s->graph->outputs.n);
+}
+
+/* ---- one run of one stage -------------------------------------------------------------------------------------------------------------- */
+
+static void place_given(struct arena *a, struct stage *s)
+{
+    for (int i = 0; i < s->graph->inputs.n; i++) {
+        const char *name = s->graph->inputs.at[i]->name;
+        if (s->role[i] == ROLE_CONSTANT && !s->given[i].data)
+            fail_usage("input '%s' (%s) of %s is not given: --input %s=FILE", name, type_str(a, session_input_type(s->session, i)), s->path, name);
+        if (s->role[i] == ROLE_CONSTANT || s->role[i] == ROLE_STATE) s->in[i] = s->given[i];
+    }
+}
+
+/* What was given to start with is kept from now on. */
+static void forget_given_state(struct stage *s)
+{
+    for (int i = 0; i < s->graph->inputs.n; i++)
+        if (s->role[i] == ROLE_STATE) s->in[i].data = NULL;
+}
+
+static void choose(struct decoder *d, const struct stage *s)
+{
+    struct arena *tmp = arena_new();
+    struct tensor logits = session_gather(s->session, tmp, s->logits, &s->out[s->logits]);
+    if (d->comm->rank == 0) history_choose(&d->history, s, &logits, d->next);
+    arena_free(tmp);
+    d->comm->id = 0;
+    d->comm->name = "next tokens";
+    d->comm->broadcast(d->comm, d->next, d->history.batch * (int64_t)sizeof *d->next, 0);
+}
+
+/* Rows that have ended go on with the token that ends them. True when all have. */
+static bool end_rows(struct decoder *d)
+{
+    const struct history *h = &d->history;
+    bool all = d->eos >= 0;
+    for (int64_t b = 0; d->eos >= 0 && b < h->batch; b++) {
+        if (d->made > 0 && h->token[b * h->room + h->length - 1] == d->eos) d->next[b] = d->eos;
+        all = all && d->next[b] == d->eos;
+    }
+    return all;
+}
+
+static void print_token(const struct decoder *d, const struct session_stats *before, int64_t sent, const struct session_stats *after)
+{
+    double comm = after->comm_seconds - before->comm_seconds;
+    printf("token %lld: compute %.3f ms, communication %.3f ms, %lld bytes sent\n", (long long)d->made, 1e3 * (after->seconds - before->seconds - comm), 1e3 * comm,
+           (long long)(d->comm->bytes_sent - sent));
+}
+
+/* One token for every row; true when all rows have ended. */
+static bool run_token(struct decoder *d, struct stage *s)
+{
+    struct session_stats before = *session_stats(s->session);
+    int64_t sent = d->comm->bytes_sent;
+    history_feed(&d->history, s->keeps ? d->fed : 0, s);
+    session_run(s->session, s->in, s->out);
+    forget_given_state(s);
+    d->fed = d->history.length;
+    choose(d, s);
+    bool ended = end_rows(d);
+    history_add(&d->history, d->next);
+    d->made++;
+    if (d->options->stats && d->comm->rank == 0) print_token(d, &before, sent, session_stats(s->session));
+    return ended;
+}
+
+static void start_history(struct decoder *d, struct arena *a, struct stage *s)
+{
+    if (stage_find(s, ROLE_TOKENS) < 0) fail_usage("%s: no input holds tokens: give --role INPUT=tokens", s->path);
+    d->history = history_new(a, s, d->options->generate);
+    d->next = NEWN(a, int64_t, d->history.batch);
+}
+
+/* ---- the loop ---------------------------------------------------------------------------------------------------------------------------- */
+
+static void decode(struct decoder *d, struct arena *a)
+{
+    struct stage *last = &d->stage[d->nstage - 1];
+    start_history(d, a, last);
+    place_given(a, last);
+    history_reserve(a, &d->history, last);
+    d->comm->barrier(d->comm);
+    double start = seconds_now(), first;
+    bool ended = run_token(d, last);
+    first = seconds_now();
+    while (!ended && d->made < d->options->generate) ended = run_token(d, last);
+    d->first = first - start;
+    d->rest = seconds_now() - first;
+}
+
+static void print_tokens(const struct decoder *d)
+{
+    const struct history *h = &d->history;
+    for (int64_t b = 0; b < h->batch; b++)
+        for (int64_t i = h->length - d->made; i < h->length; i++) printf("%lld%c", (long long)h->token[b * h->room + i], i + 1 < h->length ? ' ' : '\n');
+}
+
+static void print_rate(const struct decoder *d)
+{
+    int64_t steps = d->made - 1, batch = d->history.batch;
+    printf("time: first token after %.3f ms", 1e3 * d->first);
+    if (steps > 0) printf(", then %.3f ms per step, %.1f tokens/s", 1e3 * d->rest / (double)steps, (double)(steps * batch) / d->rest);
+    printf("\n");
+}
+
+void run_generate(struct arena *a, struct comm *comm, const struct run_options *o, int threads)
+{
+    struct decoder d = {.comm = comm, .options = o, .nstage = o->paths.text.n, .eos = o->eos ? args_int("--eos", o->eos, 0, INT32_MAX) : -1};
+    d.stage = NEWN(a, struct stage, d.nstage);
+    for (int k = 0; k < d.nstage; k++) {
+        d.stage[k].path = o->paths.text.at[k];
+        d.stage[k].number = k + 1;
+        load_stage(a, comm, o, threads, &d.stage[k]);
+    }
+    roles_find(a, d.stage, d.nstage, o);
+    decode(&d, a);
+    if (comm->rank == 0) print_tokens(&d);
+    if (o->stats) report_stats(a, comm, d.stage[d.nstage - 1].session);
+    if (comm->rank == 0) print_rate(&d);
+    comm->barrier(comm);
+    for (int k = 0; k < d.nstage; k++) session_free(d.stage[k].session);
+}
