@@ -5,16 +5,6 @@
 #include "passes/pass.h"
 #include "plan/space.h"
 
-static const char *why_whole(const struct space *s, int i)
-{
-    const struct node *n = s->g->nodes.at[i];
-    if (!n->op)
-        return op_find(n->domain, n->optype) ? "it reads a value of unknown type" : "no rule for this op";
-    if (!s->rule[i])
-        return "no rule for this form of the op";
-    return NULL;
-}
-
 /* What the node costs as it was chosen, per weighted step. */
 static double microseconds(struct space *s, int i)
 {
@@ -27,7 +17,7 @@ static void note_whole(struct compile *c, struct space *s)
 {
     for (int i = 0; i < s->g->nodes.n; i++) {
         const struct node *n = s->g->nodes.at[i];
-        const char *why = why_whole(s, i);
+        const char *why = strategy_missing(s, i);
         if (why && !(n->op && (n->op->flags & OP_INTERNAL)))
             VEC_PUSH(c->arena, &c->plan->whole, arena_printf(c->arena, "%s (%s): %s; %.1f us a step on every rank", n->name, n->optype, why, microseconds(s, i)));
     }

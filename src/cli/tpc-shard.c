@@ -18,7 +18,7 @@ struct shard_options {
     int64_t tp, random_seed;
     struct arg_maybe sp;
     struct arg_list dim, workload, external_root;
-    const char *out, *machine, *solver, *weights, *report, *dump_after, *print, *plan_file;
+    const char *out, *machine, *solver, *weights, *report, *dump_after, *print, *plan_file, *explain;
     bool dry_run, strict, list_passes, list_ops, force, quiet, verbose, random_split_only;
 };
 
@@ -63,6 +63,7 @@ static struct arg_list parse(struct arena *a, struct shard_options *o, int argc,
         {"solver", 0, ARG_TEXT, &o->solver, "exact|first", "first: the first assignment that fits"},
         {"dry-run", 'n', ARG_FLAG, &o->dry_run, NULL, "plan and report; needs no weight data"},
         {"report", 0, ARG_TEXT, &o->report, "text|json[=FILE]", "the report, to stdout or a file"},
+        {"explain", 0, ARG_TEXT, &o->explain, "NAME", "why a node, tensor or weight is placed so; writes nothing"},
         {"dump-after", 0, ARG_TEXT, &o->dump_after, "PASS", "text form of the graph after a pass"},
         {"list-passes", 0, ARG_FLAG, &o->list_passes, NULL, "the pipeline"},
         {"list-ops", 0, ARG_FLAG, &o->list_ops, NULL, "ops: opset, rule, kernel"},
@@ -179,7 +180,7 @@ static void set_plan_options(struct arena *a, struct shard_options *o, const cha
     p->ranks = (int)o->tp;
     p->model = model;
     p->out = without_slash(a, o->out ? o->out : default_out(a, model, p->ranks));
-    p->dry_run = o->dry_run;
+    p->dry_run = o->dry_run || o->explain;
     p->force = o->force;
     p->random_seed = (uint64_t)o->random_seed;
     p->random_split_only = o->random_split_only;
@@ -268,13 +269,18 @@ static void print_file(struct arena *a, const struct shard_options *o)
 static void compile(struct arena *a, const struct shard_options *o)
 {
     struct plan plan = {.ranks = o->plan.ranks};
-    if (!o->dry_run)
+    if (!o->plan.dry_run)
         folder_check(o->plan.out, o->plan.force);
     struct compile c = {.arena = a, .options = &o->plan, .plan = &plan, .model_path = o->plan.model,
                         .external_roots = args_folders(&o->external_root)};
     pass_run(&c, "load", "canon", o->dump_after);
     plan_workloads(c.graph, &o->plan, &plan);
     c.source = graph_copy(a, c.graph);
+    if (o->explain) {
+        pass_run(&c, "store", "choose", o->dump_after);
+        plan_explain(stdout, plan.space, o->explain);
+        return;
+    }
     pass_run(&c, "store", o->dry_run ? "memory" : "emit", o->dump_after);
     report(&c, o);
 }

@@ -139,13 +139,13 @@ static struct candidates beside(struct space *s, int node, int f, const struct s
     if (dim_is_int(s->rule[node]->factor[f].size, &size)) {
         const struct split *same = split_rescale(s->g->alg, split, size);
         if (same)
-            VEC_PUSH(s->arena, &out.list, ((struct candidate){ same, false }));
+            VEC_PUSH(s->arena, &out.list, ((struct candidate){ .split = same }));
     }
     factor_candidates(s, node, f, &all);
     for (int i = 0; i < all.list.n; i++)
         if (!all.list.at[i].split->balanced && !split->balanced && split_fraction_within(split, all.list.at[i].split))
             VEC_PUSH(s->arena, &out.list, all.list.at[i]);
-    VEC_PUSH(s->arena, &out.list, ((struct candidate){ NULL, false }));
+    VEC_PUSH(s->arena, &out.list, ((struct candidate){ .split = NULL }));
     return out;
 }
 

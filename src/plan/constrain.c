@@ -42,7 +42,7 @@ static const char *nearest_strategy(struct space *s, int node, const struct cons
     const char **texts = NEWN(s->arena, const char *, list->list.n + 1);
     int best = 0;
     for (int k = 0; k < list->list.n; k++)
-        texts[k] = strategy_str(s->arena, n, list->list.at[k]);
+        texts[k] = strategy_outline(s->arena, n, list->list.at[k]);
     if (c->strategy)
         return texts[nearest_text(c->strategy, list->list.n, texts)];
     for (int k = 1; k < list->list.n; k++)
@@ -61,8 +61,8 @@ static void restrict_node(struct space *s, int node, const struct constraint *c)
         if (meets(s, n, s->strategies[node].list.at[k], c))
             VEC_PUSH(s->arena, &kept.list, s->strategies[node].list.at[k]);
     if (!kept.list.n)
-        fail("%s: node '%s' (%s) can't be %s%s%s; the nearest legal strategy is '%s'", c->where, n->name, n->optype,
-             c->style ? c->style : "", c->style && c->strategy ? " and " : "", c->strategy ? c->strategy : "", nearest_strategy(s, node, c));
+        fail("%s: node '%s' (%s) can't be '%s%s%s'; the nearest legal strategy is '%s'", c->where, n->name, n->optype,
+             c->style ? c->style : "", c->style && c->strategy ? "' and '" : "", c->strategy ? c->strategy : "", nearest_strategy(s, node, c));
     s->strategies[node] = kept;
 }
 
@@ -205,9 +205,14 @@ int constrain_apply(struct space *s, int count, int targets)
     return met;
 }
 
-void constrain_all(struct space *s)
+void constrain_user(struct space *s)
 {
     constrain_apply(s, constraint_count(s), INT_MAX);
+}
+
+void constrain_all(struct space *s)
+{
+    constrain_user(s);
     if (s->options->plan_file && s->options->plan_file->emitted)
         replay_plan(s);
 }
@@ -258,8 +263,8 @@ void constrain_blame(struct space *s)
     int at = target(s, c, k);
     const struct node *n = c->on == ON_NODES ? s->g->nodes.at[at] : NULL;
     const struct value *v = n ? NULL : s->g->values.at[at];
-    fail("%s: %s '%s' can't be %s beside the constraints before it; the nearest legal %s is '%s'", c->where,
+    fail("%s: %s '%s' can't be '%s' beside the constraints before it; the nearest legal %s is '%s'", c->where,
          n ? "node" : c->on == ON_WEIGHTS ? "weight" : "tensor", n ? n->name : v->name,
          n ? c->style ? c->style : c->strategy ? c->strategy : c->output ? c->output : c->input : c->placement, n ? "strategy" : "placement",
-         n ? strategy_str(s->arena, n, n->strategy) : placement_str(s->arena, v->place));
+         n ? strategy_outline(s->arena, n, n->strategy) : placement_str(s->arena, v->place));
 }

@@ -142,6 +142,10 @@ double plan_objective(const struct plan *);      /* as written: seconds over all
 char *plan_json(const struct graph *source, const struct graph *global, struct graph *const *local, const struct options *, const struct plan *);
 void plan_report(FILE *, const struct graph *global, const struct options *, const struct plan *);
 
+/* explain.c: why what is called name is placed as it is, after the pass choose. Solves again for every alternative: the graph and the space
+ * are of no use afterwards. An unknown name is a failure that names the nearest one. */
+void plan_explain(FILE *, struct space *, const char *name);
+
 /* folder.c: an output folder that appears whole or not at all. check: fails where out may not be written. begin: the folder to write
  * to. commit: it takes the name out. */
 void folder_check(const char *out, bool force);

@@ -28,20 +28,18 @@ static bool possible(struct placement from, struct placement to)
     return from.kind != PLACE_P || to.kind != PLACE_S || to.split->partition;
 }
 
+static int64_t add(int64_t a, int64_t b)
+{
+    return a >= COST_NEVER || b >= COST_NEVER ? COST_NEVER : a + b;
+}
+
 static int64_t direct(struct space *s, const struct value *v, struct placement from, struct placement to)
 {
     if (placement_eq(from, to))
         return 0;
-    if (s->weight[v->id] && from.kind == PLACE_S)
+    if ((s->weight[v->id] && from.kind == PLACE_S) || !possible(from, to))
         return COST_NEVER;
-    if (s->strict && !s->asked[v->id] && reshard_name(from, to))
-        return COST_NEVER;
-    return possible(from, to) ? cost_of_reshard(s, v, from, to) : COST_NEVER;
-}
-
-static int64_t add(int64_t a, int64_t b)
-{
-    return a >= COST_NEVER || b >= COST_NEVER ? COST_NEVER : a + b;
+    return add(cost_of_reshard(s, v, from, to), !s->asked[v->id] && reshard_name(from, to) ? s->unasked : 0);
 }
 
 static void consider(struct space *s, const struct value *v, struct placement from, struct placement via, struct placement to, struct reshard_path *best)

@@ -102,7 +102,7 @@ static bool seed_product(struct space *s, int node, const struct contracted *c, 
     bool found = false;
     for (int d = 0; v && d < v->type.rank; d++)
         if (is_row(s, node, d) && dimension_qualifies(s, c, up, v, d)) {
-            space_add(s, v, d, split_even(s->g->alg, s->ranks, v->type.dim[d]), true);
+            space_add(s, v, d, (struct candidate){ split_even(s->g->alg, s->ranks, v->type.dim[d]), true, "--sp at", node });
             class_on[class_of(up, v->id * MAX_RANK + d)] = true;
             note_sequence(s, v->type.dim[d]);
             found = true;

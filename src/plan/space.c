@@ -14,18 +14,18 @@ struct value *space_value(const struct node *n, bool result, int i)
     return result ? (i < n->nout ? n->out[i] : NULL) : (i < n->nin ? n->in[i] : NULL);
 }
 
-bool space_add(struct space *s, const struct value *v, int d, const struct split *split, bool sequence)
+bool space_add(struct space *s, const struct value *v, int d, struct candidate new)
 {
     struct candidates *c = &s->dim[v->id][d];
-    if (!split || split->whole || c->list.n >= CANDIDATES_MAX)
+    if (!new.split || new.split->whole || c->list.n >= CANDIDATES_MAX)
         return false;
     for (int i = 0; i < c->list.n; i++)
-        if (c->list.at[i].split == split) {
-            bool changed = c->list.at[i].sequence && !sequence;
-            c->list.at[i].sequence &= sequence;
+        if (c->list.at[i].split == new.split) {
+            bool changed = c->list.at[i].sequence && !new.sequence;
+            c->list.at[i].sequence &= new.sequence;
             return changed;
         }
-    VEC_PUSH(s->arena, &c->list, ((struct candidate){ split, sequence }));
+    VEC_PUSH(s->arena, &c->list, new);
     return true;
 }
 
@@ -54,27 +54,28 @@ int space_placements(struct space *s, const struct value *v, struct placement **
 /* ---- seeds --------------------------------------------------------------------------------------------------------------- */
 
 /* Head sizes are not split: rotary halves would be, and every head's product would need a sum. */
-static void seed_weights(struct space *s, const struct node *n, int *up, const bool *head_size)
+static void seed_weights(struct space *s, int node, int *up, const bool *head_size)
 {
+    const struct node *n = s->g->nodes.at[node];
     for (int i = 0; i < n->nin; i++) {
         struct value *v = n->in[i];
         int64_t size;
         for (int d = 0; v && s->weight[v->id] && d < v->type.rank; d++)
             if (dim_is_int(v->type.dim[d], &size) && size >= 2 && !head_size[class_of(up, v->id * MAX_RANK + d)])
-                space_add(s, v, d, split_even(s->g->alg, s->ranks, v->type.dim[d]), false);
+                space_add(s, v, d, (struct candidate){ split_even(s->g->alg, s->ranks, v->type.dim[d]), false, "a weight of", node });
     }
 }
 
-static bool add_placements(struct space *s, int node, const struct strategy *st, bool sequence)
+static bool add_placements(struct space *s, int node, const struct strategy *st, bool sequence, const char *source)
 {
     const struct node *n = s->g->nodes.at[node];
     bool changed = false;
     for (int i = 0; i < n->nin; i++)
         if (n->in[i] && st->in[i].kind == PLACE_S)
-            changed |= space_add(s, n->in[i], st->in[i].dim, st->in[i].split, sequence);
+            changed |= space_add(s, n->in[i], st->in[i].dim, (struct candidate){ st->in[i].split, sequence, source, node });
     for (int i = 0; i < n->nout; i++)
         if (n->out[i] && st->out[i].kind == PLACE_S)
-            changed |= space_add(s, n->out[i], st->out[i].dim, st->out[i].split, sequence);
+            changed |= space_add(s, n->out[i], st->out[i].dim, (struct candidate){ st->out[i].split, sequence, source, node });
     return changed;
 }
 
@@ -82,7 +83,7 @@ static void seed_choice(struct space *s, int node, const struct choice *c)
 {
     struct strategy st;
     if (strategy_projects(s, node, c, false, &st))
-        add_placements(s, node, &st, false);
+        add_placements(s, node, &st, false, "heads of");
 }
 
 /* Does the factor only take a head size apart (the pairs of an interleaved rotary)? */
@@ -145,7 +146,7 @@ static void seed(struct space *s)
         if (!r)
             continue;
         if ((n->op->flags & OP_SEEDS) && !is_outer_product(n, r))
-            seed_weights(s, n, up, head_size);
+            seed_weights(s, i, up, head_size);
         for (int f = 0; f < r->nfactor; f++)
             if ((r->factor[f].flags & FACTOR_HEADS) && !within_head(s, i, f, up, head_size))
                 seed_factor(s, i, f);
@@ -166,7 +167,7 @@ static bool propagate_from(struct space *s, int node, bool result, int i, int d)
         for (int j = 0; j < c.list.n; j++) {
             struct strategy st;
             if (strategy_projects(s, node, &c.list.at[j], from.sequence, &st))
-                changed |= add_placements(s, node, &st, from.sequence);
+                changed |= add_placements(s, node, &st, from.sequence, "through");
         }
     }
     return changed;
@@ -267,7 +268,7 @@ struct space *space_new(struct arena *a, struct graph *g, const struct options *
     s->output_place = NEWN(a, struct placement, g->outputs.n + 1);
     s->wish = NEWN(a, struct wishes, values);
     s->asked = NEWN(a, bool, values);
-    s->strict = options->strict && options->ranks > 1;
+    s->unasked = options->strict ? COST_NEVER : 0;
     s->pin = NEWN(a, const struct placement *, values);
     for (int i = 0; i < g->nodes.n; i++)
         s->rule[i] = rule_of(g, g->nodes.at[i]);

@@ -6,7 +6,12 @@
 #include "plan/plan.h"
 #include "plan/solve.h"
 
-struct candidate { const struct split *split; bool sequence; };        /* sequence: came from --sp, kept out of products */
+struct candidate {
+    const struct split *split;
+    bool sequence;                       /* came from --sp, kept out of products */
+    const char *source;                  /* "a weight of", "through", ...: how it came, for --explain */
+    int node;                            /* from which node; -1: from none */
+};
 struct candidates { VEC(struct candidate) list; };
 struct strategies { VEC(struct strategy *) list; };
 struct place_use { int node, operand; };                               /* node: position in the graph, -1: graph output number operand */
@@ -36,7 +41,7 @@ struct space {
     struct placement *output_place;      /* by output number: what the graph output wants */
     struct wishes *wish;                 /* by value id */
     bool *asked;                         /* by value id: a constraint asks for its communication */
-    bool strict;                         /* no other communication */
+    int64_t unasked;                     /* what other communication costs more: COST_NEVER under --strict */
     const struct placement **pin;        /* by value id: what it is brought to before it is read; NULL: it is read as it is left */
     int64_t (*extent)[MAX_RANK];         /* by value id * workloads + workload */
     double **fraction;                   /* by split id: [workload * ranks + rank], made when asked for */
@@ -46,7 +51,7 @@ struct space {
 /* space.c: candidates to a fixpoint, strategies of every node. */
 struct space *space_new(struct arena *, struct graph *, const struct options *, struct plan *);
 /* Adds a candidate; false when it was there (or is no use: whole). */
-bool space_add(struct space *, const struct value *, int d, const struct split *, bool sequence);
+bool space_add(struct space *, const struct value *, int d, struct candidate);
 /* Operand or result i of a node: value and rule entry. */
 struct value *space_value(const struct node *, bool result, int i);
 /* Does the node read a weight? */
@@ -66,6 +71,10 @@ bool strategy_projects(struct space *, int node, const struct choice *, bool seq
 /* Does any operand or result stand other than whole? */
 bool strategy_splits(const struct node *, const struct strategy *);
 char *strategy_str(struct arena *, const struct node *, const struct strategy *);
+/* The same without the splits: "R S(1;*) -> S(2;*)". */
+char *strategy_outline(struct arena *, const struct node *, const struct strategy *);
+/* Why the node has no strategy but whole; NULL: it has a rule. */
+const char *strategy_missing(const struct space *, int node);
 
 /* classes.c: dimensions that are the same one. An int per value id * MAX_RANK + dimension; class_of gives the representative. */
 int *classes_new(struct space *);
@@ -106,6 +115,7 @@ struct places space_allowed(struct space *, const struct value *);
 /* constrain.c: the constraints of the plan file. */
 bool constrain_seed(struct space *);
 void constrain_all(struct space *);
+void constrain_user(struct space *);          /* but not an emitted plan */
 /* The first count constraints and nothing else, the last of them to its first targets nodes or values only; returns how many it has. */
 int constrain_apply(struct space *, int count, int targets);
 /* After no plan was found: fails naming the first constraint that cannot be met beside those before it. Returns where none is to blame. */

@@ -218,18 +218,43 @@ void strategies_build(struct space *s)
     }
 }
 
-char *strategy_str(struct arena *a, const struct node *n, const struct strategy *st)
+static const char *place_outline(struct arena *a, struct placement p)
+{
+    return p.kind == PLACE_S ? arena_printf(a, "S(%d;*)", p.dim) : placement_str(a, p);
+}
+
+static char *strategy_text(struct arena *a, const struct node *n, const struct strategy *st, bool splits)
 {
     char *text = NULL;
     size_t bytes;
     FILE *f = open_memstream(&text, &bytes);
     for (int side = 0; side < 2; side++) {
         fputs(side ? " ->" : "", f);
-        for (int i = 0; i < (side ? n->nout : n->nin); i++)
-            fprintf(f, "%s%s", i || side ? " " : "", !space_value(n, side, i) ? "_" : placement_str(a, side ? st->out[i] : st->in[i]));
+        for (int i = 0; i < (side ? n->nout : n->nin); i++) {
+            struct placement p = side ? st->out[i] : st->in[i];
+            fprintf(f, "%s%s", i || side ? " " : "", !space_value(n, side, i) ? "_" : splits ? placement_str(a, p) : place_outline(a, p));
+        }
     }
     fclose(f);
     char *out = arena_strdup(a, text);
     free(text);
     return out;
+}
+
+char *strategy_str(struct arena *a, const struct node *n, const struct strategy *st)
+{
+    return strategy_text(a, n, st, true);
+}
+
+char *strategy_outline(struct arena *a, const struct node *n, const struct strategy *st)
+{
+    return strategy_text(a, n, st, false);
+}
+
+const char *strategy_missing(const struct space *s, int node)
+{
+    const struct node *n = s->g->nodes.at[node];
+    if (!n->op)
+        return op_find(n->domain, n->optype) ? "it reads a value of unknown type" : "no rule for this op";
+    return s->rule[node] ? NULL : "no rule for this form of the op";
 }

@@ -1,4 +1,4 @@
-/* strict: the plan that would be made without --strict names the communication that nobody asked for. */
+/* strict: the plan with the least communication that nobody asked for names the first of it. */
 #include "plan/space.h"
 
 static struct placement wanted(const struct space *s, struct place_use u)
@@ -19,14 +19,21 @@ static const char *communicates(const struct space *s, const struct value *v)
     return name;
 }
 
+static void blame(const struct space *s, const struct value *v)
+{
+    const char *op = v->placed && !s->asked[v->id] ? communicates(s, v) : NULL;
+    if (op)
+        fail("%s: --strict: no constraint asks for the %s of '%s', as {\"tensor\": \"%s\", \"placement\": \"R\"} would", s->g->path ? s->g->path : s->g->name,
+             op, v->name, v->name);
+}
+
 void strict_blame(struct space *s)
 {
-    for (int i = 0; i < s->g->values.n; i++) {
-        const struct value *v = s->g->values.at[i];
-        const char *op = v->placed && !s->asked[i] ? communicates(s, v) : NULL;
-        if (op)
-            fail("%s: --strict: no constraint asks for the %s of '%s'; {\"tensor\": \"%s\", \"placement\": \"R\"} would", s->g->path ? s->g->path : s->g->name,
-                 op, v->name, v->name);
-    }
-    bug("--strict allows nothing, and nothing communicates unasked");
+    for (int i = 0; i < s->g->inputs.n; i++)
+        blame(s, s->g->inputs.at[i]);
+    for (int i = 0; i < s->g->nodes.n; i++)
+        for (int k = 0; k < s->g->nodes.at[i]->nout; k++)
+            if (s->g->nodes.at[i]->out[k])
+                blame(s, s->g->nodes.at[i]->out[k]);
+    bug("--strict allows no plan, and nothing communicates unasked");
 }

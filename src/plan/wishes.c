@@ -165,7 +165,7 @@ static bool seed_wish(struct space *s, const struct value *v, const struct wish 
     const struct split *split = w->split ? w->split : split_even(s->g->alg, s->ranks, size);
     if (dim_equals(size, 1) || split->ranks != s->ranks || split_size(s->g->alg, split) != size || (!w->split && s->dim[v->id][w->dim].list.n))
         return false;
-    return space_add(s, v, w->dim, split, !dim_is_int(size, NULL));
+    return space_add(s, v, w->dim, (struct candidate){ split, !dim_is_int(size, NULL), "wished by the plan file", -1 });
 }
 
 bool wishes_seed(struct space *s)
