@@ -148,11 +148,30 @@ enum { SAMPLES = sizeof samples / sizeof *samples };
 
 static const struct binding sizes[] = {{"B", 3}, {"S", 5}, {"T", 7}, {"P", 2}};
 
+/* The float types in which every sample is run, f32 first: the one in which samples are written. */
+static const enum dtype float_types[] = {DT_F32, DT_F16, DT_BF16};
+
+/* The difference that is allowed, in parts of the largest number (at least 1): results are rounded once, terms of a sum once each. */
+static double tolerance(enum dtype t)
+{
+    return t == DT_F16 ? 0x1p-8 : t == DT_BF16 ? 0x1p-5 : 2e-5;
+}
+
+/* The sample's text with its floats in another type. */
+static const char *retyped(struct arena *arena, const char *text, enum dtype type)
+{
+    const char *out = "", *at;
+    for (; (at = strstr(text, "f32")); text = at + 3)
+        out = arena_printf(arena, "%s%.*s%s", out, (int)(at - text), text, dtype_name(type));
+    return arena_printf(arena, "%s%s", out, text);
+}
+
 /* ---- one sample under way ------------------------------------------------------------------------------------------------------ */
 
 struct trial {
     struct arena *arena;
     const struct sample *sample;
+    enum dtype type;                     /* of the sample's floats in this trial */
     struct graph *graph;
     struct node *node;
     struct rule *rule;
@@ -233,7 +252,7 @@ static bool copy_shard(struct trial *t, struct placement place, int rank, const 
                         continue;
                     }
                     double a = get(global, g), b = get(local, l);
-                    if (!(fabs(a - b) <= 1e-5 * fmax(1, fabs(a))) && !(isnan(a) && isnan(b)) && !(a == b))
+                    if (!(fabs(a - b) <= tolerance(t->type) * fmax(1, fabs(a))) && !(isnan(a) && isnan(b)) && !(a == b))
                         return false;
                     seen[g] = 1;
                 }
@@ -289,7 +308,7 @@ static double reduce(enum redop op, double a, double b)
     return op == RED_SUM ? a + b : op == RED_MAX ? fmax(a, b) : op == RED_MIN ? fmin(a, b) : a * b;
 }
 
-static bool close_to(const struct tensor *a, const struct tensor *b)
+static bool close_to(const struct trial *t, const struct tensor *a, const struct tensor *b)
 {
     double most = 1;
     for (int64_t i = 0; i < tensor_elements(b); i++)
@@ -297,7 +316,7 @@ static bool close_to(const struct tensor *a, const struct tensor *b)
             most = fabs(get(b, i));
     for (int64_t i = 0; i < tensor_elements(b); i++) {
         double x = get(a, i), y = get(b, i);
-        if (!(fabs(x - y) <= 2e-5 * most) && !(isnan(x) && isnan(y)) && !(x == y))
+        if (!(fabs(x - y) <= tolerance(t->type) * most) && !(isnan(x) && isnan(y)) && !(x == y))
             return false;
     }
     return true;
@@ -317,7 +336,7 @@ static bool result_right(struct trial *t, int i, struct placement place, int ran
     }
     if (place.kind == PLACE_R) {
         for (int r = 0; r < ranks; r++)
-            if (!close_to(&results[r][i], whole))
+            if (!close_to(t, &results[r][i], whole))
                 return false;
         return true;
     }
@@ -325,7 +344,7 @@ static bool result_right(struct trial *t, int i, struct placement place, int ran
     for (int r = 1; r < ranks; r++)
         for (int64_t k = 0; k < n; k++)
             set(&sum, k, reduce(place.op, get(&sum, k), get(&results[r][i], k)));
-    return close_to(&sum, whole);
+    return close_to(t, &sum, whole);
 }
 
 static void place_values(struct trial *t, const struct placement *in, const struct placement *out)
@@ -550,13 +569,13 @@ static bool try_all_linear(struct trial *t)
 
 /* ---- a sample ------------------------------------------------------------------------------------------------------------------------------------ */
 
-static void trial_start(struct trial *t, const struct sample *sample)
+static void trial_start(struct trial *t, const struct sample *sample, enum dtype type)
 {
     struct arena *arena = arena_new();
-    *t = (struct trial){.arena = arena, .sample = sample, .env = kenv_new(1)};
+    *t = (struct trial){.arena = arena, .sample = sample, .type = type, .env = kenv_new(1)};
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
         bindings_set(arena, &t->bind, sizes[i].name, sizes[i].value);
-    t->graph = graph_parse(arena, alg_new(arena), sample->text, sample->op);
+    t->graph = graph_parse(arena, alg_new(arena), retyped(arena, sample->text, type), sample->op);
     t->node = t->graph->nodes.at[0];
     op_infer(t->graph, t->node);
     t->rule = rule_of(t->graph, t->node);
@@ -631,7 +650,7 @@ static bool try_lowered(struct trial *count, int f)
     bool right = true, more = true;
     for (int k = 0; more; k++) {
         struct trial t;
-        trial_start(&t, count->sample);
+        trial_start(&t, count->sample, count->type);
         count->tried++;
         struct splits s = all_splits(&t, t.rule->factor[f].size);
         more = k + 1 < s.n;
@@ -649,11 +668,10 @@ static bool try_lowered(struct trial *count, int f)
     return right;
 }
 
-static int check_sample(const struct sample *sample, int unused)
+static int check_sample(const struct sample *sample, int type)
 {
     struct trial t;
-    (void)unused;
-    trial_start(&t, sample);
+    trial_start(&t, sample, (enum dtype)type);
     if (!t.rule) {
         printf("%-36s no rule for this form\n", sample->op);
         return 0;
@@ -667,7 +685,7 @@ static int check_sample(const struct sample *sample, int unused)
     right &= try_group(&t);
     right &= try_products(&t);
     right &= try_all_linear(&t);
-    printf("%-36s %3d of %3d legal  %s\n", sample->op, t.legal, t.tried, rule_str(t.arena, t.rule));
+    printf("%-36s %-4s %3d of %3d legal  %s\n", sample->op, dtype_name(t.type), t.legal, t.tried, rule_str(t.arena, t.rule));
     return right ? 0 : 1;
 }
 
@@ -677,7 +695,7 @@ static int check_sample(const struct sample *sample, int unused)
 static int check_unclaimed_factor(const struct sample *sample, int f)
 {
     struct trial t;
-    trial_start(&t, sample);
+    trial_start(&t, sample, DT_F32);
     if (!t.rule || f >= t.rule->nfactor || !(t.rule->factor[f].flags & FACTOR_WHOLE) || (t.rule->factor[f].flags & FACTOR_POSITION))
         return 1;
     t.rule->factor[f].flags &= ~(unsigned)FACTOR_WHOLE;
@@ -690,7 +708,7 @@ static int check_unclaimed_factor(const struct sample *sample, int f)
 static int check_unclaimed_linear(const struct sample *sample, int i)
 {
     struct trial t;
-    trial_start(&t, sample);
+    trial_start(&t, sample, DT_F32);
     if (!t.rule || i >= t.node->nin || !t.node->in[i] || !dtype_is_float(t.node->in[i]->type.dtype))
         return 1;
     for (int k = 0; k < t.rule->nlinear; k++)
@@ -753,7 +771,9 @@ int main(int argc, char **argv)
     for (int i = 0; i < SAMPLES; i++) {
         if (argc > 1 && strcmp(argv[1], samples[i].op) != 0)
             continue;
-        wrong += !in_child(check_sample, &samples[i], 0, false);
+        for (size_t k = 0; k < sizeof float_types / sizeof *float_types; k++)
+            if (k == 0 || strstr(samples[i].text, "f32"))
+                wrong += !in_child(check_sample, &samples[i], (int)float_types[k], false);
         for (int f = 0; f < 12; f++)
             in_child(check_unclaimed_factor, &samples[i], f, true);
         for (int k = 0; k < 4; k++)

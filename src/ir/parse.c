@@ -1,5 +1,6 @@
 /* Parses the text form (grammar: text.h) by recursive descent of fixed depth. Any text is accepted or refused with file, line and column:
  * names are defined before they are used and once, attributes and arity fit the op's row, the bytes of a constant fit its type. */
+#include "base/half.h"
 #include "ir/text.h"
 
 #include <errno.h>
@@ -137,10 +138,13 @@ static void store_float(struct parser *p, const struct constant *c, uint8_t *to)
     double d = strtod(text, NULL);
     if (end == text || *end)
         lex_fail(&p->lex, "'%s' is no number", text);
-    if (c->dtype == DT_F32)
+    uint16_t half = c->dtype == DT_F16 ? f32_to_f16(f) : f32_to_bf16(f);
+    if (c->dtype == DT_F64)
+        memcpy(to, &d, sizeof d);
+    else if (c->dtype == DT_F32)
         memcpy(to, &f, sizeof f);
     else
-        memcpy(to, &d, sizeof d);
+        memcpy(to, &half, sizeof half);
 }
 
 static uint64_t parse_u64(struct parser *p)
@@ -181,7 +185,7 @@ static void parse_list(struct parser *p, struct constant *c)
         uint64_t element = 0;
         if (list.n)
             lex_expect(&p->lex, ",");
-        if (c->dtype == DT_F32 || c->dtype == DT_F64)
+        if (dtype_is_float(c->dtype))
             store_float(p, c, (uint8_t *)&element);
         else
             store_integer(p, c, (uint8_t *)&element);

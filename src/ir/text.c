@@ -146,7 +146,7 @@ static bool lists_exactly(struct constant *c)
 {
     switch (c->dtype) {
     case DT_U8: case DT_I8: case DT_U16: case DT_I16: case DT_I32: case DT_I64: case DT_U32: case DT_U64: return true;
-    case DT_BOOL: case DT_F32: case DT_F64: break;
+    case DT_BOOL: case DT_F16: case DT_BF16: case DT_F32: case DT_F64: break;
     default: return false;
     }
     int64_t n = constant_elements(c);
@@ -167,10 +167,10 @@ static void put_list(struct printer *p, struct constant *c, const char *name)
         fputs(i ? ", " : "", p->to);
         if (c->dtype == DT_U64)
             fprintf(p->to, "%" PRIu64, (uint64_t)constant_int(c, name, i));
-        else if (c->dtype == DT_F32)
-            put_single(p, constant_float(c, name, i));
         else if (c->dtype == DT_F64)
             put_double(p, constant_float(c, name, i));
+        else if (dtype_is_float(c->dtype))
+            put_single(p, constant_float(c, name, i));
         else
             fprintf(p->to, "%" PRId64, constant_int(c, name, i));
     }
