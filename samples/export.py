@@ -1,19 +1,22 @@
 #!/usr/bin/env python3
 """Make sample models: transformers with random weights, exported to ONNX, with inputs and the outputs ONNX Runtime computes.
 
-    python samples/export.py OUT [ARCH ...] [--size tiny|bench] [--layers N] [--exporter optimum|dynamo]
+    python samples/export.py OUT [ARCH ...] [--size tiny|bench] [--layers N] [--exporter optimum|dynamo] [--dtype f32|f16|bf16]
 
 ARCH: gpt2 llama qwen2 bert vit t5 (all by default). tiny is what samples/ holds; bench has 110 to 250 million parameters, for timing.
---layers changes the depth only, for planning time. Every model becomes OUT/ARCH/model.onnx with test_data_set_0 (a prompt) and, where it
+--layers changes the depth only, for planning time. --dtype f16 exports the model in half precision, as OUT/ARCH-f16; bf16 is the f16 graph
+with every type changed, since torch's exporter and ONNX Runtime's CPU kernels lack it: its expected outputs are those of the same graph
+in f32 with the same bf16 weights and inputs, rounded to bf16. Every model becomes OUT/ARCH/model.onnx with test_data_set_0 (a prompt) and, where it
 has a cache, test_data_set_1 (one step on a past), in the layout of ONNX's own tests.
 
-Needs from PyPI: torch transformers optimum-onnx onnx onnxruntime onnxscript.
+Needs from PyPI: ml_dtypes torch transformers optimum-onnx onnx onnxruntime onnxscript.
 """
 import argparse
 import os
 import shutil
 import tempfile
 
+import ml_dtypes
 import numpy as np
 import onnx
 import onnxruntime
@@ -65,15 +68,15 @@ def build(arch, size, layers):
     return model, task
 
 
-def export_optimum(model, task, out, arch):
+def export_optimum(model, task, out, arch, dtype):
     from optimum.exporters.onnx import main_export
 
     with tempfile.TemporaryDirectory() as saved, tempfile.TemporaryDirectory() as raw:
         model.save_pretrained(saved)
-        main_export(saved, raw, task=task, do_validation=False, no_post_process=True)
+        main_export(saved, raw, task=task, do_validation=False, no_post_process=True, dtype="fp32" if dtype == "f32" else "fp16")
         for file in sorted(f for f in os.listdir(raw) if f.endswith(".onnx")):
             part = file[:-len(".onnx")].removesuffix("_model")
-            folder = os.path.join(out, arch if part == "model" else f"{arch}-{part}")
+            folder = os.path.join(out, (arch if part == "model" else f"{arch}-{part}") + ("" if dtype == "f32" else f"-{dtype}"))
             os.makedirs(folder, exist_ok=True)
             shutil.move(os.path.join(raw, file), os.path.join(folder, "model.onnx"))
             for extra in os.listdir(raw):
@@ -99,6 +102,30 @@ def export_dynamo(model, out, arch):
     yield folder
 
 
+def with_floats(model, before, after):
+    """The model with every float tensor of one type in another."""
+    model = onnx.ModelProto.FromString(model.SerializeToString())
+    kind = {"f32": onnx.TensorProto.FLOAT, "f16": onnx.TensorProto.FLOAT16, "bf16": onnx.TensorProto.BFLOAT16}
+    numpy_type = {"f32": np.float32, "f16": np.float16, "bf16": ml_dtypes.bfloat16}[after]
+    graph = model.graph
+
+    def change(tensor):
+        if tensor.data_type == kind[before]:
+            tensor.CopyFrom(numpy_helper.from_array(numpy_helper.to_array(tensor).astype(np.float32).astype(numpy_type), tensor.name))
+
+    for tensor in graph.initializer:
+        change(tensor)
+    for info in [*graph.input, *graph.output, *graph.value_info]:
+        if info.type.tensor_type.elem_type == kind[before]:
+            info.type.tensor_type.elem_type = kind[after]
+    for node in graph.node:
+        for a in node.attribute:
+            change(a.t)
+            if node.op_type == "Cast" and a.name == "to" and a.i == kind[before]:
+                a.i = kind[after]
+    return model
+
+
 def make_input(spec, batch, new, past, vocab, rng):
     def extent(d):
         if isinstance(d, int):
@@ -122,19 +149,34 @@ def make_input(spec, batch, new, past, vocab, rng):
         return rng.integers(0, 2, shape)
     if "int64" in spec.type:
         return rng.integers(0, vocab, shape)
-    return rng.standard_normal(shape, dtype=np.float32)
+    x = rng.standard_normal(shape, dtype=np.float32)
+    return x.astype(np.float16) if "float16" in spec.type else x
 
 
-def write_cases(folder, vocab):
-    session = onnxruntime.InferenceSession(os.path.join(folder, "model.onnx"), providers=["CPUExecutionProvider"])
+def write_cases(folder, vocab, dtype):
+    path = os.path.join(folder, "model.onnx")
+    if dtype == "bf16":
+        model = with_floats(onnx.load(path), "f16", "bf16")
+        onnx.save(model, path)
+        session = onnxruntime.InferenceSession(with_floats(model, "bf16", "f32").SerializeToString(), providers=["CPUExecutionProvider"])
+    else:
+        session = onnxruntime.InferenceSession(path, providers=["CPUExecutionProvider"])
+
+    def as_stored(x):
+        return x.astype(ml_dtypes.bfloat16) if dtype == "bf16" and x.dtype == np.float32 else x
+
+    def as_run(x):
+        return x.astype(np.float32) if x.dtype == ml_dtypes.bfloat16 else x
+
     cached = any(i.name.startswith("past") for i in session.get_inputs())
     for k, (new, past) in enumerate([(7, 0), (1, 5)] if cached else [(7, 0), (5, 0)]):
         rng = np.random.default_rng(k)
-        feed = {i.name: make_input(i, 2, new, past, vocab, rng) for i in session.get_inputs()}
+        feed = {i.name: as_stored(make_input(i, 2, new, past, vocab, rng)) for i in session.get_inputs()}
         case = os.path.join(folder, f"test_data_set_{k}")
         os.makedirs(case, exist_ok=True)
         tensors = [("input", n, feed[n]) for n in feed]
-        tensors += [("output", o.name, y) for o, y in zip(session.get_outputs(), session.run(None, feed))]
+        outputs = session.run(None, {n: as_run(x) for n, x in feed.items()})
+        tensors += [("output", o.name, as_stored(y)) for o, y in zip(session.get_outputs(), outputs)]
         index = {"input": 0, "output": 0}
         for kind, name, array in tensors:
             onnx.save_tensor(numpy_helper.from_array(array, name), os.path.join(case, f"{kind}_{index[kind]}.pb"))
@@ -148,12 +190,15 @@ def main():
     parser.add_argument("--size", default="tiny", choices=["tiny", "bench"])
     parser.add_argument("--layers", type=int)
     parser.add_argument("--exporter", default="optimum", choices=["optimum", "dynamo"])
+    parser.add_argument("--dtype", default="f32", choices=["f32", "f16", "bf16"])
     args = parser.parse_args()
+    if args.exporter == "dynamo" and args.dtype != "f32":
+        parser.error("--dtype f16 and bf16 need --exporter optimum")
     for arch in args.archs or [a for a in ARCHS if args.size in ARCHS[a][4]]:
         model, task = build(arch, args.size, args.layers)
-        folders = export_optimum(model, task, args.out, arch) if args.exporter == "optimum" else export_dynamo(model, args.out, arch)
+        folders = export_optimum(model, task, args.out, arch, args.dtype) if args.exporter == "optimum" else export_dynamo(model, args.out, arch)
         for folder in folders:
-            write_cases(folder, getattr(model.config, "vocab_size", 2))
+            write_cases(folder, getattr(model.config, "vocab_size", 2), args.dtype)
             print(folder, flush=True)
 
 

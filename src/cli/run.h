@@ -11,7 +11,7 @@ struct run_options {
     struct arg_list input, dim, role, external_root;
     struct arg_maybe random;
     const char *output, *test_data, *check, *eos;
-    double rtol, atol, rel;
+    double rtol, atol, rel;          /* -1: by type */
     bool stats, quiet, verbose;
     const char *launcher;            /* variable of a launcher that started several processes; NULL: none */
 };
@@ -31,6 +31,10 @@ double tensor_element(const struct tensor *, int64_t i);
 void tensor_put(struct tensor *, int64_t i, double);
 
 /* run_compare.c */
+/* What is given; else by the narrowest float type that the graph reads or makes, stored weights included: 8 units roundoff for f16 and bf16
+ * (2^-8, 2^-5), the fixed 1e-4, 1e-5, 1e-5 for wider ones. */
+struct tolerance { double rtol, atol, rel; };
+struct tolerance tolerance_of(const struct graph *, const struct run_options *);
 struct verdict { bool failed; int outputs; double worst; const char *name; };   /* worst difference, and in which output */
 /* |a-b| <= rtol |b| + atol max(1, max|b|), integers exact. The first difference found is printed. */
 void compare_close(struct verdict *, const char *name, const struct tensor *got, const struct tensor *want, double rtol, double atol);

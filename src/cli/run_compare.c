@@ -81,6 +81,36 @@ void compare_relative(struct verdict *v, const char *name, const struct tensor *
     compare(v, name, got, want, 0, rel * most, most > 0 ? most : 1);
 }
 
+/* The larger unit roundoff of the two; 0 where that is less than bf16's and f16's. */
+static double rougher(double u, const struct value *v)
+{
+    double own = !v ? 0 : v->type.dtype == DT_BF16 ? 0x1p-8 : v->type.dtype == DT_F16 ? 0x1p-11 : 0;
+    return own > u ? own : u;
+}
+
+/* Of everything that the graph reads or makes. */
+static double unit_roundoff(const struct graph *g)
+{
+    double u = 0;
+    for (int i = 0; i < g->outputs.n; i++) u = rougher(u, g->outputs.at[i]);
+    for (int i = 0; i < g->nodes.n; i++) {
+        const struct node *n = g->nodes.at[i];
+        for (int k = 0; k < n->nin; k++) u = rougher(u, n->in[k]);
+        for (int k = 0; k < n->nout; k++) u = rougher(u, n->out[k]);
+    }
+    return u;
+}
+
+struct tolerance tolerance_of(const struct graph *g, const struct run_options *o)
+{
+    double u = unit_roundoff(g);
+    struct tolerance t = u > 0 ? (struct tolerance){8 * u, 8 * u, 8 * u} : (struct tolerance){1e-4, 1e-5, 1e-5};
+    if (o->rtol >= 0) t.rtol = o->rtol;
+    if (o->atol >= 0) t.atol = o->atol;
+    if (o->rel >= 0) t.rel = o->rel;
+    return t;
+}
+
 void verdict_print(const struct verdict *v)
 {
     printf("%s: %d outputs, worst difference %.3g%s%s%s\n", v->failed ? "FAILED" : "PASSED", v->outputs, v->worst, v->name ? " in '" : "",

@@ -50,7 +50,7 @@ static void check_options(const struct run_options *o)
 
 static void read_options(struct arena *a, struct run_options *o, int argc, char **argv)
 {
-    *o = (struct run_options){.rtol = 1e-4, .atol = 1e-5, .rel = 1e-5, .repeat = 1};
+    *o = (struct run_options){.rtol = -1, .atol = -1, .rel = -1, .repeat = 1};
     const struct arg table[] = {
         {"local", 0, ARG_INT, &o->local, "N", "run N ranks as threads of this process"},
         {"input", 0, ARG_LIST, &o->input, "NAME=FILE", "an input, .npy or .pb (repeatable)"},
@@ -59,10 +59,10 @@ static void read_options(struct arena *a, struct run_options *o, int argc, char 
         {"output", 'o', ARG_TEXT, &o->output, "DIR", "write outputs as .npy (default: a digest of each)"},
         {"test-data", 0, ARG_TEXT, &o->test_data, "DIR", "inputs from input_*.pb, compare with output_*.pb"},
         {"external-root", 0, ARG_LIST, &o->external_root, "DIR", "weights of a model may lie there too (repeatable)"},
-        {"rtol", 0, ARG_REAL, &o->rtol, "X", "|a-b| <= rtol |b| + atol max(1, max|b|) (1e-4)"},
-        {"atol", 0, ARG_REAL, &o->atol, "X", "see --rtol (1e-5)"},
+        {"rtol", 0, ARG_REAL, &o->rtol, "X", "|a-b| <= rtol |b| + atol max(1, max|b|) (default: by type)"},
+        {"atol", 0, ARG_REAL, &o->atol, "X", "see --rtol"},
         {"check", 0, ARG_TEXT, &o->check, "MODEL", "compare with the unsharded run of MODEL"},
-        {"rel", 0, ARG_REAL, &o->rel, "X", "with --check: max|a-b| <= rel max|b| per output (1e-5)"},
+        {"rel", 0, ARG_REAL, &o->rel, "X", "with --check: max|a-b| <= rel max|b| (default: by type)"},
         {"generate", 0, ARG_INT, &o->generate, "N", "decode N tokens greedily; state stays on its ranks"},
         {"eos", 0, ARG_TEXT, &o->eos, "ID", "with --generate: the token that ends a row"},
         {"role", 0, ARG_LIST, &o->role, "INPUT=ROLE", "with --generate: tokens, mask, positions, constant ... (repeatable)"},
@@ -117,6 +117,7 @@ static int find_output(const struct graph *g, const char *name)
 
 static void compare_test_data(struct arena *a, const struct graph *g, const struct tensor *out, const struct run_options *o, struct verdict *v)
 {
+    const struct tolerance t = tolerance_of(g, o);
     for (int k = 0;; k++) {
         const char *path = path_join(a, o->test_data, arena_printf(a, "output_%d.pb", k)), *name = NULL;
         if (!path_exists(path)) break;
@@ -124,7 +125,7 @@ static void compare_test_data(struct arena *a, const struct graph *g, const stru
         int i = name && *name ? find_output(g, name) : -1;
         if (i < 0) i = k;
         if (i >= g->outputs.n) fail("%s: the model has %d outputs", path, g->outputs.n);
-        compare_close(v, g->outputs.at[i]->name, &out[i], &want, o->rtol, o->atol);
+        compare_close(v, g->outputs.at[i]->name, &out[i], &want, t.rtol, t.atol);
     }
     if (v->outputs == 0) fail("%s: has no output_0.pb", o->test_data);
 }
@@ -147,7 +148,7 @@ static void compare_unsharded(struct arena *a, const struct graph *g, const stru
     for (int i = 0; i < whole->outputs.n; i++) {
         int k = find_output(g, whole->outputs.at[i]->name);
         if (k < 0) fail("%s has an output '%s' that %s has not", o->check, whole->outputs.at[i]->name, o->paths.text.at[0]);
-        compare_relative(v, g->outputs.at[k]->name, &out[k], &want[i], o->rel);
+        compare_relative(v, g->outputs.at[k]->name, &out[k], &want[i], tolerance_of(g, o).rel);
     }
     session_free(s);
     self->free(self);
