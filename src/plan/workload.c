@@ -1,8 +1,8 @@
 /* workload: the sizes that a plan is made for. One plan serves prompt and decode, and they want different ones, so both are planned for.
  *
  * Roles are derived, never read from names. A symbol of a state pair's growing dimension is past. A symbol that is a row of a product
- * and is contracted over between activations (as the key length is) is a sequence. All others are as small as their facts and the
- * equations allow. The prompt is the longest one up to 512 under which every equation can still hold (a table of 64 positions caps it);
+ * and is contracted over between activations (as the key length is) is a sequence. One that is only contracted over, in read-only state,
+ * is a context: the prompt that an encoder has read. All others are as small as their facts and the equations allow. The prompt is the longest one up to 512 under which every equation can still hold (a table of 64 positions caps it);
  * a graph without state has no decode steps. */
 #include "plan/plan.h"
 
@@ -12,7 +12,7 @@
 
 enum { PROMPT = 512, CONTEXT = 1024, STEPS = 256, MOST_SYMBOLS = 64, LARGEST = 512, MOST_TRIES = 1 << 16 };
 
-struct symbol { const char *name; int64_t lo; bool past, sequence; const struct dim *form; };      /* form: an equation gives it */
+struct symbol { const char *name; int64_t lo; bool past, sequence, context; const struct dim *form; };      /* form: an equation gives it */
 struct roles { struct graph *g; VEC(struct symbol) list; };
 
 /* ---- symbols and their roles ----------------------------------------------------------------------------------------------------- */
@@ -92,14 +92,29 @@ static void mark_product(struct roles *roles, const struct node *node, struct ma
     }
 }
 
+static bool in_read_only_state(const struct graph *g, const char *name)
+{
+    for (int i = 0; i < g->states.n; i++) {
+        const struct state *s = &g->states.at[i];
+        for (int d = 0; s->past && s->dim < 0 && d < s->past->type.rank; d++)
+            if (dim_uses(dim_rewrite(g->alg, s->past->type.dim[d]), name))
+                return true;
+    }
+    return false;
+}
+
 static void mark_sequences(struct roles *roles)
 {
     struct marks marks = {NEWN(roles->g->arena, bool, roles->list.n), NEWN(roles->g->arena, bool, roles->list.n)};
     for (int i = 0; i < roles->g->nodes.n; i++)
         if (roles->g->nodes.at[i]->op && (roles->g->nodes.at[i]->op->flags & OP_PRODUCT))
             mark_product(roles, roles->g->nodes.at[i], &marks);
-    for (int i = 0; i < roles->list.n; i++)
-        roles->list.at[i].sequence = !roles->list.at[i].past && marks.contracted[i] && marks.row[i];
+    for (int i = 0; i < roles->list.n; i++) {
+        struct symbol *s = &roles->list.at[i];
+        bool contracted = !s->past && marks.contracted[i];
+        s->sequence = contracted && marks.row[i];
+        s->context = contracted && !marks.row[i] && in_read_only_state(roles->g, s->name);
+    }
 }
 
 /* A symbol that an equation was solved for takes its value from the others. */
@@ -170,7 +185,7 @@ static void free_symbols(struct search *s, const struct dim *d)
 {
     if (d->kind == DIM_SYM) {
         struct symbol *symbol = symbol_find(s->roles, d->name);
-        bool known = !symbol || symbol->past || symbol->sequence || symbol->form;
+        bool known = !symbol || symbol->past || symbol->sequence || symbol->context || symbol->form;
         for (int i = 0; i < s->n; i++)
             known = known || strcmp(s->free[i], d->name) == 0;
         if (!known && s->n < MOST_SYMBOLS)
@@ -209,12 +224,14 @@ static bool satisfy_all(struct roles *roles, struct bindings *b)
 
 /* ---- the default ------------------------------------------------------------------------------------------------------------------- */
 
-static struct bindings sized(struct roles *roles, int64_t sequence, int64_t past)
+struct lengths { int64_t sequence, past, context; };
+
+static struct bindings sized(struct roles *roles, struct lengths at)
 {
     struct bindings b = {{NULL, 0, 0}};
     for (int i = 0; i < roles->list.n; i++) {
         const struct symbol *s = &roles->list.at[i];
-        int64_t k = s->past ? past : s->sequence ? sequence : s->lo;
+        int64_t k = s->past ? at.past : s->sequence ? at.sequence : s->context ? at.context : s->lo;
         bindings_set(roles->g->arena, &b, s->name, k < s->lo ? s->lo : k);
     }
     return b;
@@ -228,17 +245,19 @@ static bool any(struct roles *roles, bool past)
     return false;
 }
 
-/* The longest sequence up to most, or past up to most, that satisfies the equations; false: none does. */
-static bool longest(struct roles *roles, bool past, int64_t other, int64_t most, struct bindings *out)
+/* The longest past up to that of at, or else sequence, and context with it, that satisfies the equations; false: none does. */
+static bool longest(struct roles *roles, bool past, struct lengths *at, struct bindings *out)
 {
-    for (int64_t k = most; k >= (past ? 0 : 1); k--) {
-        *out = past ? sized(roles, other, k) : sized(roles, k, other);
+    struct lengths most = *at;
+    for (int64_t k = past ? most.past : most.sequence; k >= (past ? 0 : 1); k--) {
+        *at = past ? (struct lengths){most.sequence, k, most.context} : (struct lengths){k, most.past, k};
+        *out = sized(roles, *at);
         if (satisfy_all(roles, out))
             return true;
         if (!any(roles, past))
             break;
     }
-    *out = past ? sized(roles, other, most) : sized(roles, most, other);
+    *out = sized(roles, most);
     return false;
 }
 
@@ -259,10 +278,12 @@ static void add(struct roles *roles, struct plan *plan, struct bindings b, doubl
 static void plan_default(struct roles *roles, struct plan *plan)
 {
     struct bindings b;
-    bool good = longest(roles, false, 0, PROMPT, &b);
+    struct lengths at = {.sequence = PROMPT, .past = 0, .context = PROMPT};
+    bool good = longest(roles, false, &at, &b);
     add(roles, plan, b, 1);
     if (any(roles, true)) {
-        good = longest(roles, true, 1, CONTEXT - 1, &b) && good;
+        at = (struct lengths){.sequence = 1, .past = CONTEXT - 1, .context = at.context};
+        good = longest(roles, true, &at, &b) && good;
         add(roles, plan, b, STEPS);
     }
     if (!good)
@@ -321,7 +342,7 @@ static void plan_text(struct roles *roles, struct plan *plan, const char *text)
         VEC_PUSH(roles->g->arena, &local.list, ((struct symbol){.name = roles->list.at[i].name, .lo = roles->list.at[i].lo}));
     fix_named(&local, &given);
     find_forms(&local);
-    struct bindings b = sized(&local, 0, 0);
+    struct bindings b = sized(&local, (struct lengths){0, 0, 0});
     for (int i = 0; i < given.list.n; i++)
         bindings_set(roles->g->arena, &b, given.list.at[i].name, given.list.at[i].value);
     bool kept = satisfy_all(&local, &b);
