@@ -153,8 +153,7 @@ static void insert_output(struct inserter *in, int i)
 {
     struct value *old = in->g->outputs.at[i], *now = want(in, old, in->s->output_place[i]);
     if (now != old)
-        graph_hand_name(in->g, old, now, old->place.kind == PLACE_P ? "/terms" : "/shard");
-    in->g->outputs.at[i] = now;
+        graph_move_output(in->g, i, now, old->place.kind == PLACE_P ? "/terms" : "/shard");
 }
 
 static void lower_nodes(struct graph *g)

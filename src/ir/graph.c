@@ -83,7 +83,7 @@ struct value *graph_find(const struct graph *g, const char *name)
     return e ? e->value : NULL;
 }
 
-void graph_hand_name(struct graph *g, struct value *from, struct value *to, const char *suffix)
+static void hand_name(struct graph *g, struct value *from, struct value *to, const char *suffix)
 {
     struct entry *own = names_find(g->names->table, to->name), *given = names_find(g->names->table, from->name);
     require(own && given);
@@ -248,6 +248,14 @@ static void replace_output(struct graph *g, struct value *old, struct value *new
     for (int i = 0; i < g->outputs.n; i++)
         if (g->outputs.at[i] == old)
             g->outputs.at[i] = new_value;
+}
+
+void graph_move_output(struct graph *g, int output, struct value *to, const char *suffix)
+{
+    struct value *old = g->outputs.at[output];
+    hand_name(g, old, to, suffix);
+    replace_state(g, old, to);
+    g->outputs.at[output] = to;
 }
 
 static struct value *follow(struct value *const *to, int n, struct value *v)
