@@ -29,6 +29,8 @@ void pass_choose(struct compile *c)
     require(c->options && c->plan);
     g->ranks = c->options->ranks;
     c->plan->ranks = g->ranks;
+    if (c->options->state_from)
+        plan_match_states(g, c->options, c->plan);
     struct space *s = space_new(c->arena, g, c->options, c->plan);
     c->plan->space = s;
     space_choose(s);

@@ -128,7 +128,8 @@ static void note_ends(struct graph *g, const struct graph *global)
     for (int i = 0; i < global->states.n; i++) {
         const struct state *s = &global->states.at[i];
         graph_set_meta(g, arena_printf(g->arena, "tpc.state.%d", i),
-                       arena_printf(g->arena, "%s|%s|%d", s->past ? s->past->name : "", s->present ? s->present->name : "", s->dim));
+                       arena_printf(g->arena, "%s|%s|%d%s%s", s->past ? s->past->name : "", s->present ? s->present->name : "", s->dim,
+                                    s->from ? "|" : "", s->from ? s->from : ""));
     }
 }
 

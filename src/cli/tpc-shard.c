@@ -18,7 +18,7 @@ struct shard_options {
     int64_t tp, random_seed;
     struct arg_maybe sp;
     struct arg_list dim, workload, external_root;
-    const char *out, *machine, *solver, *weights, *report, *dump_after, *print, *plan_file, *explain;
+    const char *out, *state_from, *machine, *solver, *weights, *report, *dump_after, *print, *plan_file, *explain;
     bool dry_run, strict, list_passes, list_ops, force, quiet, verbose, random_split_only;
 };
 
@@ -58,6 +58,7 @@ static struct arg_list parse(struct arena *a, struct shard_options *o, int argc,
         {"strict", 0, ARG_FLAG, &o->strict, NULL, "no communication that --plan does not ask for"},
         {"dim", 0, ARG_LIST, &o->dim, "NAME=INT", "bind a symbolic dimension (repeatable)"},
         {"workload", 0, ARG_LIST, &o->workload, "DIM=INT,..[:WEIGHT]", "what to plan for (repeatable)"},
+        {"state-from", 0, ARG_TEXT, &o->state_from, "DIR", "take the placements of shared state from another plan"},
         {"weights", 0, ARG_TEXT, &o->weights, "f32|f16|bf16", "store large f32 weights in this type"},
         {"machine", 0, ARG_TEXT, &o->machine, "FILE", "machine profile, or the name of an installed one (reference)"},
         {"solver", 0, ARG_TEXT, &o->solver, "exact|first", "first: the first assignment that fits"},
@@ -180,6 +181,7 @@ static void set_plan_options(struct arena *a, struct shard_options *o, const cha
     p->ranks = (int)o->tp;
     p->model = model;
     p->out = without_slash(a, o->out ? o->out : default_out(a, model, p->ranks));
+    p->state_from = o->state_from ? state_from_read(a, o->state_from, p->ranks) : NULL;
     p->dry_run = o->dry_run || o->explain;
     p->force = o->force;
     p->random_seed = (uint64_t)o->random_seed;

@@ -54,7 +54,7 @@ static void copy_ends(struct graph *to, const struct graph *from)
         VEC_PUSH(to->arena, &to->outputs, twin(to, from->outputs.at[i]));
     for (int i = 0; i < from->states.n; i++) {
         const struct state *s = &from->states.at[i];
-        struct state copy = {twin(to, s->past), twin(to, s->present), s->dim};
+        struct state copy = {twin(to, s->past), twin(to, s->present), s->dim, s->from};
         VEC_PUSH(to->arena, &to->states, copy);
     }
 }

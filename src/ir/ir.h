@@ -116,7 +116,11 @@ struct node {
     void *strategy;                  /* chosen by choose; struct strategy of plan/plan.h */
 };
 
-struct state { struct value *past, *present; int dim; };         /* dim: the growing dimension, -1 none */
+struct state {
+    struct value *past, *present;    /* past NULL: born, present NULL: read-only */
+    int dim;                         /* the growing dimension, -1 none */
+    const char *from;                /* the output of another graph of the model that past is at first; NULL: not known */
+};
 struct meta { const char *key, *text; };
 
 struct graph {
@@ -156,8 +160,8 @@ void graph_append(struct graph *, struct node *);
 void graph_insert(struct graph *, int at, struct node *);
 /* Inserts nodes with one result each before the first node that reads it, or at the end. */
 void graph_insert_before_use(struct graph *, int n, struct node *const *);
-/* to takes the name of from, which is then called that with the suffix: a graph output that moves to another value keeps its name. */
-void graph_hand_name(struct graph *, struct value *from, struct value *to, const char *suffix);
+/* The output, and the state that it is an end of, moves to another value, which takes its name; the old one is called that with the suffix. */
+void graph_move_output(struct graph *, int output, struct value *to, const char *suffix);
 struct value *graph_find(const struct graph *, const char *name);
 /* Every use of old becomes new (also as graph output when outputs is true: new then takes over the name of the output; it stays
  * old where new is itself an input, an output or a constant, so names of the interface never change). One walk over the graph. */

@@ -487,7 +487,7 @@ static void parse_output(struct parser *p)
 
 static void parse_state(struct parser *p)
 {
-    struct state s = {NULL, NULL, -1};
+    struct state s = {.dim = -1};
     s.past = parse_use(p);
     lex_expect(&p->lex, "->");
     s.present = parse_use(p);

@@ -183,6 +183,20 @@ static void forget(struct space *s)
     }
 }
 
+/* What --state-from demands holds whatever the constraints are. */
+static void wish_states(struct space *s, bool check)
+{
+    for (int i = 0; s->plan->state_placement && s->ranks > 1 && i < s->g->states.n; i++) {
+        const struct value *end[] = { s->g->states.at[i].past, s->g->states.at[i].present };
+        if (!s->plan->state_placement[i])
+            continue;
+        wish_add(s, s->options->state_from->path, end[0] ? end[0] : end[1], s->plan->state_placement[i], check);
+        for (int k = 0; k < 2; k++)
+            if (end[k])
+                s->asked[end[k]->id] = true;
+    }
+}
+
 /* With one rank everything is whole whatever is wished. */
 static int constraint_count(const struct space *s)
 {
@@ -191,6 +205,7 @@ static int constraint_count(const struct space *s)
 
 bool constrain_seed(struct space *s)
 {
+    wish_states(s, false);
     for (int i = 0; i < constraint_count(s); i++)
         constrain(s, s->options->plan_file->constraints.at[i], INT_MAX, true);
     return wishes_seed(s);
@@ -200,6 +215,7 @@ int constrain_apply(struct space *s, int count, int targets)
 {
     int met = 0;
     forget(s);
+    wish_states(s, true);
     for (int i = 0; i < count; i++)
         met = constrain(s, s->options->plan_file->constraints.at[i], i + 1 < count ? INT_MAX : targets, false);
     return met;

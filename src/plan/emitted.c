@@ -106,6 +106,19 @@ static struct named_list texts_of(const struct reader *r, const char *key)
     return list;
 }
 
+static struct named_list read_from(const struct reader *r)
+{
+    struct named_list list = {{NULL, 0, 0}};
+    const json_t *states = member(r, "state", JSON_ARRAY);
+    for (size_t i = 0; i < json_array_size(states); i++) {
+        const char *where = arena_printf(r->a, "%s: state[%zu]", r->path, i);
+        const char *past = json_text(r->a, where, json_array_get(states, i), "past"), *from = json_text(r->a, where, json_array_get(states, i), "from");
+        if (past && from)
+            VEC_PUSH(r->a, &list.list, ((struct named){past, from}));
+    }
+    return list;
+}
+
 const struct emitted *emitted_plan_read(struct arena *a, struct plan_file *file, const json_t *root)
 {
     const struct reader r = {a, file->path, root};
@@ -123,5 +136,6 @@ const struct emitted *emitted_plan_read(struct arena *a, struct plan_file *file,
     e->outputs = texts_of(&r, "outputs");
     e->weights = texts_of(&r, "weights");
     e->pinned = texts_of(&r, "pinned");
+    e->from = read_from(&r);
     return e;
 }

@@ -40,6 +40,7 @@ struct emitted {                     /* a plan.json that tpc-shard wrote: everyt
     struct machine machine;
     double objective, lower_bound;   /* seconds, as written */
     struct named_list nodes, inputs, outputs, weights, pinned;   /* strategies and placements, in the order of the graph */
+    struct named_list from;          /* past ends of states, and the outputs of another graph that they come from */
 };
 struct plan_file {
     const char *path;
@@ -48,6 +49,10 @@ struct plan_file {
     const char *text;                /* what a person wrote of it, as compact JSON; NULL: nothing */
     const struct emitted *emitted;   /* NULL: a user's plan */
 };
+
+/* statefrom.c: the state of another plan of the model (--state-from). */
+struct other_state { struct handed end; bool made; const char *placement; };     /* made: its end is an output, which a later graph takes */
+struct other_plan { const char *path; VEC(struct other_state) states; };
 
 /* ---- options (filled by the command line) ---------------------------------------------------------------------------- */
 struct options {
@@ -58,6 +63,7 @@ struct options {
     VEC(const char *) workload;      /* --workload texts as given; empty: the default */
     struct machine machine;
     const struct plan_file *plan_file;   /* --plan; NULL: none */
+    const struct other_plan *state_from; /* --state-from; NULL: none */
     enum dtype weights;              /* --weights: the type that large f32 weights are stored in; DT_NONE: their own */
     bool solver_first, strict, dry_run, force;
     const char *out, *model;         /* folder to write, model file */
@@ -93,6 +99,7 @@ struct plan {
     int64_t objective;               /* what the solver minimised, picoseconds over all workloads, weight price included */
     struct space *space;             /* what could have been chosen (space.h) */
     struct named_list nodes, pinned; /* as chosen: strategies of nodes; placements that values are brought to before they are read */
+    const char **state_placement;    /* by state of the graph, as text: what --state-from demands; NULL: nothing */
     VEC(struct collective) collectives;   /* filled by insert, in file order */
     VEC(const char *) warnings;      /* for people */
     VEC(const char *) whole;         /* "node (Op): why it stays whole" */
@@ -119,6 +126,11 @@ struct origin plan_origin(struct graph *, struct value *, int d);
  * and born state (present only). Graphs of one rank have what their files say. */
 void plan_find_states(struct graph *);
 void plan_find_kept_states(struct graph *);
+
+/* statefrom.c: dir/plan.json, which must be for as many ranks. plan_match_states: which of its states each state of the graph is, by name
+ * (handover_match); what placement the plan demands of it; what it comes from. */
+struct other_plan *state_from_read(struct arena *, const char *dir, int ranks);
+void plan_match_states(struct graph *, const struct options *, struct plan *);
 
 /* workload.c: what is planned for. The texts of --workload, or the default: a prompt of 512 and 256 single steps at context 1024, where
  * roles of symbols are derived from states and contracted dimensions. Every symbol of the graph gets a value; the equations hold. */

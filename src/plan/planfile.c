@@ -241,6 +241,8 @@ static json_t *state_array(const struct writer *w)
             json_object_set_new(o, "past", text(s->past->name));
         if (s->present)
             json_object_set_new(o, "present", text(s->present->name));
+        if (s->from)
+            json_object_set_new(o, "from", text(s->from));
         json_object_set_new(o, "grows", json_integer(s->dim));
         json_object_set_new(o, "placement", place_text(w, any->place));
         json_array_append_new(all, o);

@@ -72,6 +72,16 @@ static void fix_named(struct space *s, const char *key, const struct named_list 
     }
 }
 
+static void name_sources(struct space *s, const struct named_list *from)
+{
+    for (int i = 0; i < s->g->states.n; i++) {
+        struct state *st = &s->g->states.at[i];
+        for (int k = 0; st->past && !st->from && k < from->list.n; k++)
+            if (strcmp(st->past->name, from->list.at[k].name) == 0)
+                st->from = from->list.at[k].text;
+    }
+}
+
 void replay_plan(struct space *s)
 {
     const struct emitted *e = s->options->plan_file->emitted;
@@ -80,6 +90,7 @@ void replay_plan(struct space *s)
     fix_ends(s, "output", &e->outputs, s->g->outputs.n, s->g->outputs.at);
     fix_named(s, "weights", &e->weights);
     fix_named(s, "pinned", &e->pinned);
+    name_sources(s, &e->from);
 }
 
 bool replay_holds(const struct space *s)
