@@ -1,23 +1,16 @@
 /* replay COUNT SEED FILE...: the main of a fuzz target where libFuzzer is not: every file as it is and COUNT mutations of it.
  *
- * An input may be refused or accepted, and nothing else: a signal, an exit status other than 0 and 1, more than LIMIT seconds or more
- * than ROOM bytes of memory is a failure, and the input is kept beside as crash-N. Since a refusal ends the process, each input has a
- * child of its own. */
+ * An input that does not survive (child.c) is kept beside as crash-N. */
 #ifdef HAVE_CONFIG_H
 #include "config.h"
 #endif
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
-#include "base/base.h"
 #include "tests/fuzz/fuzz.h"
 
-enum { LIMIT = 20, GROWTH = 256 };
-#define ROOM ((rlim_t)4 << 30)
+enum { GROWTH = 256 };
 
 static uint64_t state;
 
@@ -96,30 +89,7 @@ static void mutate(struct input *in)
         kinds[pick(sizeof kinds / sizeof *kinds)](in);
 }
 
-/* ---- one child per input --------------------------------------------------------------------------------------------------- */
-
-static _Noreturn void child(const struct input *in)
-{
-#ifndef __SANITIZE_ADDRESS__
-    (void)setrlimit(RLIMIT_AS, &(struct rlimit){ROOM, ROOM});
-#endif
-    if (!freopen("/dev/null", "w", stdout) || !freopen("fuzz.err", "w", stderr))
-        exit(99);
-    alarm(LIMIT);
-    diag_setup("fuzz", -1);
-    exit(LLVMFuzzerTestOneInput(in->at, in->n));
-}
-
-static bool ran_out(void)
-{
-    struct map m;
-    if (!try_map_file("fuzz.err", &m))
-        return false;
-    bool found = m.bytes && memmem(m.at, m.bytes, "out of memory", 13);
-    if (m.bytes)
-        unmap(m);
-    return found;
-}
+/* ---- the files ------------------------------------------------------------------------------------------------------------- */
 
 static void keep(const struct input *in, int number)
 {
@@ -132,19 +102,9 @@ static void keep(const struct input *in, int number)
 
 static bool survives(const struct input *in, const char *name, int number)
 {
-    int status;
-    (void)fflush(stdout);
-    pid_t pid = fork();
-    if (pid == 0)
-        child(in);
-    if (pid < 0 || waitpid(pid, &status, 0) != pid)
-        fail("no process for %s", name);
-    char left[64];
-    snprintf(left, sizeof left, "fuzz-%ld.onnx", (long)pid);
-    (void)unlink(left);
-    if (WIFEXITED(status) && WEXITSTATUS(status) <= 1 && !ran_out())
+    if (fuzz_survives(in->at, in->n))
         return true;
-    printf("# %s, input %d: %s %d\n", name, number, WIFSIGNALED(status) ? "signal" : "exit status", WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status));
+    printf("# %s, input %d\n", name, number);
     keep(in, number);
     return false;
 }

@@ -1,0 +1,26 @@
+/* A plan file of any bytes, and a graph planned under it; behind the word machine, a machine profile. */
+#include <string.h>
+
+#include "plan/plan.h"
+#include "tests/fuzz/fuzz.h"
+
+static const char graph[] =
+    "graph g {\n  opset 23  import \"\" \"23\"\n  input x: f32[B, 4]  input past: f32[B, 2, P, 2]\n"
+    "  const up.weight: f32[4, 4] = [1, 2, 3, 4, 5, 6, 7, 8, 9, 1, 2, 3, 4, 5, 6, 7]\n  const down.weight: f32[4, 2] = [1, 2, 3, 4, 5, 6, 7, 8]\n"
+    "  node up: h: ? = MatMul(x, up.weight)\n  node act: a: ? = Relu(h)\n  node down: y: ? = MatMul(a, down.weight)\n"
+    "  node heads: s: ? = Unsqueeze(x, axes)\n  const axes: i64[2] = [1, 2]\n  node new: n: ? = Expand(s, size)\n  const size: i64[4] = [1, 2, 1, 1]\n"
+    "  node cut: c: ? = Slice(n, zero, two, three)\n  const zero: i64[1] = [0]\n  const two: i64[1] = [2]\n  const three: i64[1] = [3]\n"
+    "  node join: present: ? = Concat(past, c) {axis = 2}\n  output y  output present\n}\n";
+
+void fuzz_one(const uint8_t *data, size_t size)
+{
+    struct arena *arena = arena_new();
+    const size_t word = strlen("machine");
+    bool machine = size > word && memcmp(data, "machine", word) == 0;
+    struct options options = {.ranks = 2, .dry_run = true};
+    options.model = fuzz_file(arena, (const uint8_t *)graph, sizeof graph - 1);
+    options.machine = machine ? machine_read(arena, fuzz_file(arena, data + word, size - word)) : machine_reference();
+    options.plan_file = machine ? NULL : plan_file_read(arena, fuzz_file(arena, data, size));
+    fuzz_compile(arena, &options);
+    arena_free(arena);
+}
