@@ -15,6 +15,8 @@
 enum { LIMIT = 20, SAID = 8192 };
 #define ROOM ((rlim_t)4 << 30)
 
+void (*fuzz_at_end)(void *, int status);
+
 /* Sanitizers end the process with status 1, which is a refusal's, unless told to abort. Their limit stands in for ROOM, where shadow memory
  * does not fit. */
 const char *__asan_default_options(void);
@@ -66,8 +68,11 @@ static _Noreturn void child(const uint8_t *data, size_t size, int said)
     if (!freopen("/dev/null", "w", stdout) || dup2(said, STDERR_FILENO) < 0)
         _exit(99);
     diag_setup("fuzz", -1);
+    if (fuzz_at_end)
+        diag_on_failure(fuzz_at_end, NULL);
     fuzz_one(data, size);
-    (void)fflush(NULL);
+    if (fuzz_at_end)
+        fuzz_at_end(NULL, 0);
     _exit(0);
 }
 

@@ -20,5 +20,7 @@ void fuzz_compile(struct arena *, const struct options *);
 /* child.c: runs the target on an input in a process of its own. An input may be refused or accepted, and nothing else: a signal, another
  * exit status, too much time or memory gives false, and why on stderr. */
 bool fuzz_survives(const uint8_t *data, size_t size);
+/* What the child does when the target has ended, refused or not; NULL: nothing. */
+extern void (*fuzz_at_end)(void *, int status);
 
 #endif

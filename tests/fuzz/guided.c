@@ -1,14 +1,11 @@
-/* The main of a fuzz target with libFuzzer (./configure --enable-fuzz): inputs are made by the branches that earlier ones took.
- *
- * The target runs in a child, and libFuzzer looks at the counters of the branches in the parent: so their pages become shared. A page
- * that holds other data as well stays private. */
+/* The main of a fuzz target with libFuzzer (./configure --enable-fuzz): inputs are made by the branches that earlier ones took. The target
+ * runs in a child and libFuzzer looks at the counters of the branches in the parent, so the child hands them over. */
 #ifdef HAVE_CONFIG_H
 #include "config.h"
 #endif
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <unistd.h>
 
 #include "tests/fuzz/fuzz.h"
 
@@ -16,13 +13,26 @@ extern uint8_t __start___sancov_cntrs[], __stop___sancov_cntrs[];
 int LLVMFuzzerInitialize(int *argc, char ***argv);
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
+static uint8_t *counters;            /* shared with the child */
+
+static size_t counter_count(void)
+{
+    return (size_t)(__stop___sancov_cntrs - __start___sancov_cntrs);
+}
+
+static void hand_over(void *data, int status)
+{
+    (void)data, (void)status;
+    memcpy(counters, __start___sancov_cntrs, counter_count());
+}
+
 int LLVMFuzzerInitialize(int *argc, char ***argv)
 {
-    size_t page = (size_t)sysconf(_SC_PAGESIZE);
-    uintptr_t from = ((uintptr_t)__start___sancov_cntrs + page - 1) / page * page, to = (uintptr_t)__stop___sancov_cntrs / page * page;
     (void)argc, (void)argv;
-    if (from < to && mmap((void *)from, to - from, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS | MAP_FIXED, -1, 0) == MAP_FAILED)
+    counters = mmap(NULL, counter_count(), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (counters == MAP_FAILED)
         fail("the counters cannot be shared");
+    fuzz_at_end = hand_over;
     return 0;
 }
 
@@ -30,5 +40,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     if (!fuzz_survives(data, size))
         abort();
+    memcpy(__start___sancov_cntrs, counters, counter_count());
     return 0;
 }
