@@ -34,15 +34,22 @@ models() {
 # Models whose plan can use --sp.
 sp_flags() { echo "plain --sp"; }
 
-# mpirun_n N COMMAND...: with the settings that a small machine, root and containers need.
+# skip NAME WHY
+skip() {
+    count=$((count + 1))
+    echo "ok $count - $1 # SKIP $2"
+}
+
+# with_mpi COMMAND...: in the settings by which Open MPI serves small machines, root and containers; MPICH needs none.
+with_mpi() {
+    OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_rmaps_base_oversubscribe=1 \
+        PRTE_MCA_rmaps_default_mapping_policy=:oversubscribe OMPI_MCA_mpi_yield_when_idle=1 OMPI_MCA_btl_vader_single_copy_mechanism=none \
+        OMPI_MCA_hwloc_base_binding_policy=none "$@"
+}
+
+# mpirun_n N COMMAND...
 mpirun_n() {
     n=$1
     shift
-    if ${MPIRUN:-mpirun} --version 2>&1 | grep -q 'Open MPI\|OpenRTE'; then
-        OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_rmaps_base_oversubscribe=1 \
-            PRTE_MCA_rmaps_default_mapping_policy=:oversubscribe OMPI_MCA_mpi_yield_when_idle=1 OMPI_MCA_btl_vader_single_copy_mechanism=none \
-            OMPI_MCA_hwloc_base_binding_policy=none ${MPIRUN:-mpirun} -n "$n" "$@"
-    else
-        ${MPIRUN:-mpirun} -n "$n" "$@"
-    fi
+    with_mpi "${MPIRUN:-mpirun}" -n "$n" "$@"
 }

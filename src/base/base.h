@@ -50,6 +50,10 @@ void diag_give_way(int milliseconds);
 void diag_on_failure(void (*hook)(void *, int status), void *data);
 void diag_forget(void (*hook)(void *, int status), void *data);
 
+/* ---- signal.c: call once in main, before other threads. A mapped file that is cut short while it is read is a failure that names it;
+ * with ending, a request to end (SIGINT, SIGTERM, SIGHUP) is a failure too, so that hooks run. ------------------------------------- */
+void signals_watch(bool ending);
+
 /* ---- progress.c: a line on a terminal while work takes over a second ---------------------------------------------- */
 struct progress { const char *what; int64_t total, done, start, next; bool shows, shown; };
 void progress_start(struct progress *, const char *what, int64_t total_bytes);
@@ -94,7 +98,7 @@ char *path_dir(struct arena *, const char *path);
 /* A file that was installed with the programs: of $TPC_DATADIR, of share/tpc beside the folder of this program, or of the configured
  * data folder, the first that exists; NULL: none. */
 char *data_file(struct arena *, const char *name);
-/* Removes a folder of plain files and the folder itself; silent when absent. */
-void remove_folder(const char *path);
+/* Removes a folder of plain files and the folder itself; true when it is gone. */
+bool remove_folder(const char *path);
 
 #endif

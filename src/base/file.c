@@ -92,14 +92,14 @@ char *path_dir(struct arena *a, const char *path)
     return slash == path ? arena_strdup(a, "/") : arena_strndup(a, path, (size_t)(slash - path));
 }
 
-void remove_folder(const char *path)
+bool remove_folder(const char *path)
 {
     DIR *dir = opendir(path);
     if (!dir)
-        return;
+        return errno == ENOENT;
     for (struct dirent *e = readdir(dir); e; e = readdir(dir))
         if (strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0)
             (void)unlinkat(dirfd(dir), e->d_name, 0);
     (void)closedir(dir);
-    (void)rmdir(path);
+    return rmdir(path) == 0;
 }

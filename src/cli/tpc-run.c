@@ -246,6 +246,7 @@ int main(int argc, char **argv)
     struct arena *a = arena_new();
     struct run_options o;
     diag_setup("tpc-run", 0);
+    signals_watch(!launched());            /* a launcher tells of its processes' ends itself */
     struct comm *comm = start(&argc, &argv);
     if (comm->rank) comm->barrier(comm);
     read_options(a, &o, argc, argv);       /* rank 0 first: a wrong command line is said once */

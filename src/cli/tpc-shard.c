@@ -293,6 +293,7 @@ int main(int argc, char **argv)
     struct shard_options o = {.tp = -1};
     (void)signal(SIGXFSZ, SIG_IGN);     /* a write beyond a limit fails like any other */
     diag_setup("tpc-shard", 0);
+    signals_watch(true);
     struct arg_list plain = parse(a, &o, argc, argv);
     diag_setup("tpc-shard", o.quiet ? -1 : o.verbose);
     if (o.list_passes)

@@ -1,13 +1,20 @@
-/* folder: the output appears whole or not at all. Everything is written to a sibling folder, which takes the name at the end and is
- * removed on failure. An existing folder is replaced only when asked for, only if tpc-shard wrote it (or it is empty), and only after
- * the new one is complete. */
+/* folder: the output appears whole or not at all. Everything is written to a folder beside it, which takes the name at the end and is
+ * removed on failure; what a killed writer left is removed by the next. An existing folder is replaced only when asked for, only if
+ * tpc-shard wrote it (or it is empty), and only after the new one is complete. */
 #include "plan/plan.h"
 
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
+
+#define BESIDE ".part-"
+#define RENAME_EXCHANGE_FLAG 2       /* <linux/fs.h>; renameat2(2) */
 
 static bool is_empty(const char *dir)
 {
@@ -39,43 +46,83 @@ void folder_check(const char *out, bool force)
         fail("%s is not a folder that tpc-shard wrote, so --force does not replace it", out);
 }
 
-static char *new_sibling(struct arena *a, const char *out, const char *suffix)
+/* ---- the folder beside ------------------------------------------------------------------------------------------------------------ */
+
+/* Who writes a folder holds a lock on it, which ends with its process. -1: someone holds it, or the file system has no locks. */
+static int lock_folder(const char *dir)
 {
-    char *dir = arena_printf(a, "%s.%s-%ld", out, suffix, (long)getpid());
-    if (mkdir(dir, 0777) != 0)
-        fail("%s: the folder cannot be made: %s", out, strerror(errno));
-    return dir;
+    int fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (fd < 0 || flock(fd, LOCK_EX | LOCK_NB) == 0)
+        return fd;
+    (void)close(fd);
+    return -1;
 }
 
+static bool is_beside(const char *name, const char *of)
+{
+    size_t n = strlen(of);
+    return strncmp(name, of, n) == 0 && strncmp(name + n, BESIDE, strlen(BESIDE)) == 0;
+}
+
+/* What writers that were killed left behind. */
+static void drop_abandoned(const char *out)
+{
+    struct arena *tmp = arena_new();
+    const char *slash = strrchr(out, '/'), *name = slash ? slash + 1 : out, *parent = path_dir(tmp, out);
+    DIR *d = opendir(parent);
+    for (struct dirent *e = d ? readdir(d) : NULL; e; e = readdir(d)) {
+        const char *path = path_join(tmp, parent, e->d_name);
+        int lock = is_beside(e->d_name, name) ? lock_folder(path) : -1;
+        if (lock < 0)
+            continue;
+        (void)remove_folder(path);
+        (void)close(lock);
+    }
+    if (d)
+        (void)closedir(d);
+    arena_free(tmp);
+}
+
+/* Again where another thread still made a file in it. */
 static void drop_folder(void *path, int status)
 {
     (void)status;
-    remove_folder(path);
+    for (int i = 0; i < 100 && !remove_folder(path); i++)
+        (void)nanosleep(&(struct timespec){0, 10000000}, NULL);
 }
 
 char *folder_begin(struct arena *a, const char *out)
 {
-    char *dir = new_sibling(a, out, "part");
+    drop_abandoned(out);
+    char *dir = arena_printf(a, "%s" BESIDE "%ld", out, (long)getpid());
+    if (mkdir(dir, 0777) != 0)
+        fail("%s: the folder cannot be made: %s", out, strerror(errno));
     diag_on_failure(drop_folder, dir);
+    (void)lock_folder(dir);          /* until the process ends */
     return dir;
 }
 
-static void move_folder(const char *from, const char *to)
+/* ---- taking the name --------------------------------------------------------------------------------------------------------------- */
+
+/* Both names at one stroke; where the file system can't, the old folder is away for a moment. */
+static bool exchange(const char *one, const char *other)
 {
-    if (rename(from, to) != 0)
-        fail("%s: cannot be renamed to %s: %s", from, to, strerror(errno));
+    return syscall(SYS_renameat2, AT_FDCWD, one, AT_FDCWD, other, RENAME_EXCHANGE_FLAG) == 0;
 }
 
-/* The old folder moves aside (over an empty one) before the new one takes its name. */
+static void replace(struct arena *a, const char *made, const char *out)
+{
+    const char *aside = arena_printf(a, "%s.old-%ld", out, (long)getpid());
+    if (exchange(made, out))
+        return;
+    if (rename(out, aside) != 0 || rename(made, out) != 0 || rename(aside, made) != 0)
+        fail("%s: cannot take the name %s: %s", made, out, strerror(errno));
+}
+
 void folder_commit(struct arena *a, char *made, const char *out)
 {
-    char *old = NULL;
-    if (path_exists(out)) {
-        old = new_sibling(a, out, "old");
-        move_folder(out, old);
-    }
-    move_folder(made, out);
+    if (rename(made, out) != 0)
+        replace(a, made, out);
     diag_forget(drop_folder, made);
-    if (old)
-        remove_folder(old);
+    (void)remove_folder(made);       /* what was replaced */
 }

@@ -3,6 +3,7 @@
 
 #include <check.h>
 #undef fail
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -91,9 +92,9 @@ START_TEST(files)
     ck_assert_uint_eq(m.bytes, 5);
     ck_assert_mem_eq(m.at, "hello", 5);
     unmap(m);
-    remove_folder(dir);
+    ck_assert(remove_folder(dir));
     ck_assert(!path_exists(dir));
-    remove_folder(dir);
+    ck_assert(remove_folder(dir));
     arena_free(a);
 }
 END_TEST
@@ -131,6 +132,30 @@ START_TEST(hooks_run_and_can_be_forgotten)
 }
 END_TEST
 
+/* Reads a page of a mapped file that is no longer there; the exit status 1 of a failure is what the suite expects. */
+START_TEST(a_mapped_file_cut_short_fails)
+{
+    char path[] = "test-base-XXXXXX";
+    int fd = mkstemp(path);
+    ck_assert(fd >= 0 && ftruncate(fd, 1 << 20) == 0);
+    signals_watch(false);
+    struct map m = map_file(path);
+    ck_assert_int_eq(ftruncate(fd, 0), 0);
+    ck_assert_int_eq(unlink(path), 0);
+    _exit(m.at[1 << 19] ? 8 : 9);
+}
+END_TEST
+
+START_TEST(a_request_to_end_fails)
+{
+    signals_watch(true);
+    diag_on_failure(leave_with_9, NULL);
+    ck_assert_int_eq(kill(getpid(), SIGTERM), 0);
+    for (;;)
+        (void)pause();
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("base");
@@ -144,6 +169,8 @@ int main(void)
     tcase_add_exit_test(t, missing_file_fails, 1);
     tcase_add_exit_test(t, usage_fails_with_2, 2);
     tcase_add_exit_test(t, hooks_run_and_can_be_forgotten, 9);
+    tcase_add_exit_test(t, a_mapped_file_cut_short_fails, 1);
+    tcase_add_exit_test(t, a_request_to_end_fails, 9);
     suite_add_tcase(suite, t);
     SRunner *runner = srunner_create(suite);
     srunner_run_all(runner, CK_ENV);
