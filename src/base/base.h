@@ -49,6 +49,9 @@ void diag_give_way(int milliseconds);
 /* Run before fail, fail_usage or bug ends the process (remove half-written files, MPI_Abort). Newest first. */
 void diag_on_failure(void (*hook)(void *, int status), void *data);
 void diag_forget(void (*hook)(void *, int status), void *data);
+/* Between these no other thread's failure begins (a request to end is one): hooks find what is done here either done or not begun. */
+void diag_hold(void);
+void diag_release(void);
 
 /* ---- signal.c: call once in main, before other threads. A mapped file that is cut short while it is read is a failure that names it;
  * with ending, a request to end (SIGINT, SIGTERM, SIGHUP) is a failure too, so that hooks run. ------------------------------------- */

@@ -64,6 +64,21 @@ void diag_forget(void (*run)(void *, int status), void *data)
     pthread_mutex_unlock(&lock);
 }
 
+void diag_hold(void)
+{
+    pthread_mutex_lock(&lock);
+    bool late = failing && !pthread_equal(failing_thread, pthread_self());
+    if (late)
+        pthread_mutex_unlock(&lock);
+    while (late)
+        (void)pause();
+}
+
+void diag_release(void)
+{
+    pthread_mutex_unlock(&lock);
+}
+
 /* One line, one write; control characters of hostile names are shown as '?'. */
 static void say(const char *level, const char *format, va_list args)
 {

@@ -105,24 +105,22 @@ char *folder_begin(struct arena *a, const char *out)
 /* ---- taking the name --------------------------------------------------------------------------------------------------------------- */
 
 /* Both names at one stroke; where the file system can't, the old folder is away for a moment. */
-static bool exchange(const char *one, const char *other)
+static bool exchange(const char *made, const char *out, const char *aside)
 {
-    return syscall(SYS_renameat2, AT_FDCWD, one, AT_FDCWD, other, RENAME_EXCHANGE_FLAG) == 0;
+    return syscall(SYS_renameat2, AT_FDCWD, made, AT_FDCWD, out, RENAME_EXCHANGE_FLAG) == 0 ||
+           (rename(out, aside) == 0 && rename(made, out) == 0 && rename(aside, made) == 0);
 }
 
-static void replace(struct arena *a, const char *made, const char *out)
-{
-    const char *aside = arena_printf(a, "%s.old-%ld", out, (long)getpid());
-    if (exchange(made, out))
-        return;
-    if (rename(out, aside) != 0 || rename(made, out) != 0 || rename(aside, made) != 0)
-        fail("%s: cannot take the name %s: %s", made, out, strerror(errno));
-}
-
+/* Whatever ends the program, the hook finds under the name `made` what has to go: the new folder before, the old one after. */
 void folder_commit(struct arena *a, char *made, const char *out)
 {
-    if (rename(made, out) != 0)
-        replace(a, made, out);
+    const char *aside = arena_printf(a, "%s.old-%ld", out, (long)getpid());
+    diag_hold();
+    bool done = rename(made, out) == 0 || exchange(made, out, aside);
+    int why = errno;
+    diag_release();
+    if (!done)
+        fail("%s: cannot take the name %s: %s", made, out, strerror(why));
+    drop_folder(made, 0);
     diag_forget(drop_folder, made);
-    (void)remove_folder(made);       /* what was replaced */
 }
