@@ -95,9 +95,13 @@ char *folder_begin(struct arena *a, const char *out)
 {
     drop_abandoned(out);
     char *dir = arena_printf(a, "%s" BESIDE "%ld", out, (long)getpid());
-    if (mkdir(dir, 0777) != 0)
-        fail("%s: the folder cannot be made: %s", out, strerror(errno));
     diag_on_failure(drop_folder, dir);
+    diag_hold();
+    bool made = mkdir(dir, 0777) == 0;
+    int why = errno;
+    diag_release();
+    if (!made)
+        fail("%s: the folder cannot be made: %s", out, strerror(why));
     (void)lock_folder(dir);          /* until the process ends */
     return dir;
 }
