@@ -28,7 +28,7 @@ static bool is_weight(const struct uses *uses, const struct value *v)
     return v->constant && dtype_is_float(v->constant->dtype) && v->constant->rank >= 2 && v->constant->bytes >= WEIGHT_BYTES && only_products_read(uses, v);
 }
 
-/* Returns how many weights are f32, and any other one. */
+/* Returns how many weights are f32, and one that is not. */
 static int store_all(struct graph *g, enum dtype type, const struct value **other)
 {
     struct arena *tmp = arena_new();
@@ -53,10 +53,11 @@ void pass_store(struct compile *c)
 {
     enum dtype type = c->options ? c->options->weights : DT_NONE;
     const struct value *other = NULL;
-    if (type == DT_NONE || store_all(c->graph, type, &other))
+    if (type == DT_NONE)
         return;
-    const char *model = c->options->model, *name = dtype_name(type);
-    if (other)
-        fail("%s: --weights %s converts f32 weights, and '%s' is %s", model, name, other->name, dtype_name(other->constant->dtype));
-    fail("%s: --weights %s: no product or lookup reads an f32 weight of 1 KiB or more and 2 or more dimensions", model, name);
+    int found = store_all(c->graph, type, &other);
+    if (type == DT_F32 && other)
+        fail("%s: --weights f32: '%s' is %s, and f32 would only be larger", c->options->model, other->name, dtype_name(other->constant->dtype));
+    if (type != DT_F32 && !found)
+        fail("%s: --weights %s: no product or lookup reads an f32 weight of 1 KiB or more and 2 or more dimensions", c->options->model, dtype_name(type));
 }

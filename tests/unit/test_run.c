@@ -69,6 +69,10 @@ START_TEST(sums_in_order)
     comm_reduce(sum, small, 2, 2, DT_BF16, RED_SUM);
     ck_assert_int_eq(sum[0], 0x4040);
     ck_assert((sum[1] & 0x7fff) > 0x7f80);
+    uint16_t large = 0x6800, one = 0x3c00, exact;                            /* f16 2048, 1: 2048 + 1 is 2048 in f16 */
+    const void *halves[3] = {&large, &one, &one};
+    comm_reduce(&exact, halves, 3, 1, DT_F16, RED_SUM);
+    ck_assert_int_eq(exact, 0x6801);
     int64_t i = INT64_MAX, k = 1, wrapped;
     const void *ints[2] = {&i, &k};
     comm_reduce(&wrapped, ints, 2, 1, DT_I64, RED_SUM);
