@@ -1,10 +1,9 @@
 /* emit: rank graphs become files. Ops that exist only inside are expanded, size operands are made again, and each graph is saved with
- * its weights streamed from the source tensors. Beside them: the source graph without weight bytes, and plan.json. The folder appears whole or not at all (src/plan/folder.c). */
+ * its weights streamed from the source tensors. Beside them: the source's file without its weights, plan.json and manifest.json. The folder appears whole or not at all (src/plan/folder.c). */
 #include "onnx/onnx.h"
 #include "passes/pass.h"
 #include "plan/plan.h"
 
-#include <errno.h>
 #include <inttypes.h>
 #include <string.h>
 #include <xxhash.h>
@@ -144,7 +143,7 @@ static void note_all(const struct compile *c, struct graph *g)
 
 /* ---- files -------------------------------------------------------------------------------------------------------------------------- */
 
-struct stream { struct arena *tmp; int rank; };
+struct stream { struct arena *tmp; int rank; struct manifest *manifest; };
 
 /* A constant that was cut already, or that is whole, is taken as it is. */
 static bool taken_whole(const struct value *v)
@@ -155,55 +154,77 @@ static bool taken_whole(const struct value *v)
     return true;
 }
 
+static struct placement held_as(const struct value *v)
+{
+    return v->place.kind == PLACE_S && !taken_whole(v) ? v->place : placement_whole;
+}
+
 static int ranges_of(void *data, const struct value *v, const struct byte_range **out)
 {
     struct stream *s = data;
-    struct placement place = v->place.kind == PLACE_S && !taken_whole(v) ? v->place : placement_whole;
-    return weight_ranges(s->tmp, v->constant, place, s->rank, out);
+    return weight_ranges(s->tmp, v->constant, held_as(v), s->rank, out);
 }
 
-static void save_rank(const struct compile *c, struct graph *g, const char *dir, struct progress *progress)
+static void stored(void *data, const struct value *v, int64_t offset)
 {
-    struct stream s = {arena_new(), g->rank};
+    struct stream *s = data;
+    manifest_stored(s->manifest, v, held_as(v), s->rank, offset);
+}
+
+static void append_rest(void *data, struct out *out)
+{
+    struct stream *s = data;
+    manifest_append_rest(s->manifest, out, onnx_data_offset);
+}
+
+static struct saved save_rank(const struct compile *c, struct graph *g, const char *dir, struct manifest *m, struct progress *progress)
+{
+    struct stream s = {arena_new(), g->rank, m};
     const struct save_options options = {
         .data_path = path_join(c->arena, dir, arena_printf(c->arena, "rank-%d.data", g->rank)),
-        .ranges = ranges_of, .ranges_data = &s, .producer = "tpc", .progress = progress};
+        .ranges = ranges_of, .stored = stored, .finish = g->rank == 0 ? append_rest : NULL, .data = &s, .producer = "tpc", .progress = progress};
     note_all(c, g);
     set_versions(g);
-    onnx_save(g, path_join(c->arena, dir, arena_printf(c->arena, "rank-%d.onnx", g->rank)), &options);
+    struct saved saved = onnx_save(g, path_join(c->arena, dir, arena_printf(c->arena, "rank-%d.onnx", g->rank)), &options);
     arena_free(s.tmp);
+    return saved;
 }
 
-static void save_ranks(const struct compile *c, const char *dir)
+/* Rank 0 comes last: it takes what the others left. */
+static void save_ranks(const struct compile *c, const char *dir, struct manifest *m)
 {
     struct progress progress;
     int64_t total = 0;
-    for (int r = 0; r < c->graph->ranks; r++)
+    int ranks = c->graph->ranks;
+    struct saved *saved = NEWN(c->arena, struct saved, ranks);
+    for (int r = 0; r < ranks; r++)
         total += c->plan->use[r].weights;
     progress_start(&progress, "writing weights", total);
-    for (int r = 0; r < c->graph->ranks; r++)
-        save_rank(c, c->rank_graphs[r], dir, &progress);
+    for (int r = ranks - 1; r >= 0; r--)
+        saved[r] = save_rank(c, c->rank_graphs[r], dir, m, &progress);
     progress_end(&progress);
+    for (int r = 0; r < ranks; r++) {
+        manifest_wrote(m, arena_printf(c->arena, "rank-%d.onnx", r), saved[r].graph);
+        manifest_wrote(m, arena_printf(c->arena, "rank-%d.data", r), saved[r].data);
+    }
 }
 
-static void save_source(const struct compile *c, const char *dir)
+/* A text stays what it is. */
+static struct written save_source(const struct compile *c, const char *to)
 {
-    struct graph *g = graph_copy(c->arena, c->source);
-    const struct save_options options = {
-        .data_path = path_join(c->arena, dir, "model.data"), .skip_data = true, .producer = "tpc"};
-    to_file_form(c->arena, &g, 1);
-    set_versions(g);
-    onnx_save(g, path_join(c->arena, dir, "model.onnx"), &options);
+    if (!c->text)
+        return onnx_save_light(c->model_path, to);
+    return write_text(to, c->text);
 }
 
-static void save_text(const char *path, const char *text)
+/* Of a text form, and of weights that are converted, nothing can be put together again. */
+static struct manifest *new_manifest(const struct compile *c)
 {
-    FILE *f = fopen(path, "w");
-    bool good = f && fputs(text, f) >= 0;
-    if (f && fclose(f) != 0)
-        good = false;
-    if (!good)
-        fail("%s: cannot be written: %s", path, strerror(errno));
+    static const struct spans none;
+    const struct folder *f = c->options->folder;
+    const struct load_options load = {.need_data = true, .external_roots = c->external_roots};
+    bool lost = c->text || weights_converted(c->options);
+    return manifest_new(c->arena, c->plan->hash, lost ? none : f ? f->spans : onnx_spans(c->arena, c->model_path, &load));
 }
 
 void pass_emit(struct compile *c)
@@ -214,8 +235,10 @@ void pass_emit(struct compile *c)
     c->plan->hash = arena_printf(c->arena, "%016" PRIx64, (uint64_t)XXH3_64bits(json, strlen(json)));
     to_file_form(c->arena, c->rank_graphs, c->graph->ranks);
     char *dir = folder_begin(c->arena, c->options->out);
-    save_ranks(c, dir);
-    save_source(c, dir);
-    save_text(path_join(c->arena, dir, "plan.json"), json);
+    struct manifest *m = new_manifest(c);
+    manifest_wrote(m, "plan.json", write_text(path_join(c->arena, dir, "plan.json"), json));
+    manifest_wrote(m, "model.onnx", save_source(c, path_join(c->arena, dir, "model.onnx")));
+    save_ranks(c, dir, m);
+    write_text(path_join(c->arena, dir, "manifest.json"), manifest_json(m));
     folder_commit(c->arena, dir, c->options->out);
 }

@@ -34,12 +34,14 @@ static void check_files(const struct compile *c)
 
 void pass_load(struct compile *c)
 {
-    struct load_options options = {.need_data = c->options && !c->options->dry_run, .external_roots = c->external_roots};
+    struct folder *folder = c->options ? c->options->folder : NULL;
+    struct load_options options = {.need_data = c->options && !c->options->dry_run, .external_roots = c->external_roots,
+                                   .find = folder ? folder_find : NULL, .find_data = folder};
     require(c->model_path);
     struct alg *alg = alg_new(c->arena);
-    char *text = text_of(c->arena, c->model_path);
-    c->graph = text ? graph_parse(c->arena, alg, text, c->model_path) : onnx_load(c->arena, alg, c->model_path, &options);
-    if (!text)
+    c->text = text_of(c->arena, c->model_path);
+    c->graph = c->text ? graph_parse(c->arena, alg, c->text, c->model_path) : onnx_load(c->arena, alg, c->model_path, &options);
+    if (!c->text)
         return;
     if (!c->graph->outputs.n)
         fail("%s: the graph has no outputs", c->model_path);

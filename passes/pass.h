@@ -10,9 +10,10 @@ struct compile {
     const struct options *options;   /* plan/plan.h: of tpc-shard; NULL in tpc-run */
     struct plan *plan;               /* plan/plan.h; NULL before choose and in tpc-run */
     struct graph **rank_graphs;      /* after localize: one per rank */
-    struct graph *source;            /* copy of the canonical graph, taken before choose, for model.onnx; NULL in tpc-run */
+    struct graph *source;            /* copy of the canonical graph, taken before choose, to compare with; NULL in tpc-run */
     const char *model_path;
     struct folders external_roots;   /* --external-root */
+    const char *text;                /* what the file holds where it is a graph in text form; NULL: ONNX */
 };
 #define PASS(name, purpose, needs, gives, breaks) void pass_##name(struct compile *);
 #include "passes/passes.def"

@@ -86,6 +86,17 @@ bool path_is_allowed(struct arena *tmp, const char *real, struct folders allowed
 /* The real path lies in the folder of the model as named, or in that of the model's real path. */
 bool path_is_beside(struct arena *tmp, const char *real, const char *model);
 
+/* ---- out.c: a file written front to back ------------------------------------------------------------------------ */
+struct out { const char *path; FILE *file; struct XXH3_state_s *digest; int64_t bytes; };
+/* Like every function here: a failure that names the file. */
+void out_open(struct out *, const char *path);
+/* The first argument is a struct out, to be handed to what gives bytes in pieces. */
+void out_put(void *out, const void *from, size_t bytes);
+void out_pad(struct out *, int64_t to);                      /* zeros up to so many bytes in all */
+struct written { int64_t bytes; uint64_t digest; };          /* XXH3, 64 bits */
+struct written out_close(struct out *);
+struct written write_text(const char *path, const char *text);
+
 /* ---- file.c, datafile.c -------------------------------------------------------------------------------------- */
 struct map { const uint8_t *at; size_t bytes; };
 /* Whole file, read-only; missing or unreadable is a failure naming it. An empty file gives bytes == 0. */
@@ -93,6 +104,7 @@ struct map map_file(const char *path);
 /* False and no message when the file can't be opened. */
 bool try_map_file(const char *path, struct map *out);
 void unmap(struct map);
+uint64_t map_digest(struct map);                             /* XXH3, 64 bits; a piece at a time, a file need not fit in memory */
 /* These bytes were read for the time being: their pages go back to the system, and come again from the file if need be. */
 void map_release(struct map, size_t offset, size_t bytes);
 bool path_exists(const char *path);

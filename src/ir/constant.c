@@ -1,59 +1,33 @@
-/* Constants: their bytes, inline or in an external file, and single elements.
- *
- * An external file is mapped whole at first use and stays mapped for the life of the process; all constants of one file share the
- * mapping. Ranks that are threads of one process may ask at the same time, hence the lock. */
+/* Constants: their bytes, inline or in files (source.c), and single elements. */
 #include "base/half.h"
 #include "ir/ir.h"
 
 #include <inttypes.h>
-#include <pthread.h>
 #include <string.h>
-#define uthash_fatal(message) fail("out of memory: %s", message)
-#include <uthash.h>
 
-struct mapped { const char *path; struct map map; UT_hash_handle hh; };
-
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static struct arena *files_arena;    /* guarded by lock, as is files */
-static struct mapped *files;
-
-/* The mapping of a file; at NULL when it can't be opened. Called with the lock held. */
-static struct map mapping(const char *path)
+static struct source source_of(const struct constant *c)
 {
-    struct mapped *m = NULL;
-    HASH_FIND_STR(files, path, m);
-    if (m)
-        return m->map;
-    struct map map;
-    if (!try_map_file(path, &map))
-        return (struct map){NULL, 0};
-    if (!files_arena)
-        files_arena = arena_new();
-    m = NEW(files_arena, struct mapped);
-    m->path = arena_strdup(files_arena, path);
-    m->map = map;
-    HASH_ADD_KEYPTR(hh, files, m->path, strlen(m->path), m);
-    return map;
+    struct source s = c->source;
+    s.length = c->bytes;
+    return s;
 }
 
-static struct map locked_mapping(const char *path)
+static void append(void *to, const void *from, size_t bytes)
 {
-    pthread_mutex_lock(&lock);
-    struct map map = mapping(path);
-    pthread_mutex_unlock(&lock);
-    return map;
+    uint8_t **at = to;
+    memcpy(*at, from, bytes);
+    *at += bytes;
 }
 
-static const void *external_data(const struct constant *c, const char *name)
+/* Put together in memory, until the constant is released. */
+static const void *whole_data(const struct source *s, const char *name)
 {
-    int64_t end;
-    struct map map = locked_mapping(c->source.path);
-    if (!map.at && !path_exists(c->source.path))
-        fail("%s: the external data of tensor '%s' is missing", c->source.path, name);
-    if (c->bytes < 0 || c->source.offset < 0 || !add_i64(c->source.offset, c->bytes, &end) || (uint64_t)end > map.bytes)
-        fail("%s: tensor '%s' needs %" PRId64 " bytes at offset %" PRId64 ", and the file has %zu", c->source.path, name, c->bytes,
-             c->source.offset, map.bytes);
-    return c->bytes ? map.at + c->source.offset : (const void *)"";
+    struct scatter *x = s->scatter;
+    if (!x->whole)
+        x->whole = arena_new();
+    uint8_t *data = arena_alloc(x->whole, s->length ? (size_t)s->length : 1), *end = data;
+    source_stream(s, name, (struct byte_range){0, s->length}, append, &end);
+    return data;
 }
 
 const void *constant_data(struct constant *c, const char *name)
@@ -63,20 +37,37 @@ const void *constant_data(struct constant *c, const char *name)
         return data;
     if (!c->source.path && c->bytes)
         bug("constant '%s' has neither bytes nor a file", name);
-    data = c->source.path ? external_data(c, name) : (const void *)"";
+    struct source s = source_of(c);
+    data = s.scatter ? whole_data(&s, name) : s.path ? source_data(&s, name) : (const void *)"";
     __atomic_store_n(&c->data, data, __ATOMIC_RELEASE);
     return data;
 }
 
 void constant_release(struct constant *c)
 {
-    const void *data = __atomic_load_n(&c->data, __ATOMIC_ACQUIRE);
-    if (!data || !c->source.path || !c->bytes)
+    struct source s = source_of(c);
+    if (!s.path || !c->bytes)
         return;
-    struct map map = locked_mapping(c->source.path);
-    if (!map.at || (const void *)(map.at + c->source.offset) != data)
-        bug("constant data from %s is not where the file is mapped", c->source.path);
-    map_release(map, (size_t)c->source.offset, (size_t)c->bytes);
+    if (s.scatter && s.scatter->whole) {
+        arena_free(s.scatter->whole);
+        s.scatter->whole = NULL;
+        c->data = NULL;
+    }
+    source_release(&s);
+}
+
+void constant_stream(struct constant *c, const char *name, struct byte_range range, byte_taker *take, void *data)
+{
+    struct source s = source_of(c);
+    if (s.path)
+        source_stream(&s, name, range, take, data);
+    else if (range.bytes)
+        take(data, (const uint8_t *)constant_data(c, name) + range.offset, (size_t)range.bytes);
+}
+
+bool constant_present(const struct constant *c)
+{
+    return !c->source.path || source_present(&c->source);
 }
 
 int64_t constant_elements(const struct constant *c)

@@ -12,7 +12,8 @@ struct graph;
 struct value;
 
 /* ---- constants: initializers and Constant nodes, inline or external, one notion ------------------------------------ */
-struct source { const char *path; int64_t offset, length; };     /* a byte range of an external file; path NULL: inline */
+/* A byte range of an external file; path NULL: inline. scatter: the bytes are in several files, as it says, not at path, which is for messages. */
+struct source { const char *path; int64_t offset, length; struct scatter *scatter; };
 struct byte_range { int64_t offset, bytes; };                    /* of a constant's bytes */
 struct constant {
     enum dtype dtype;
@@ -28,11 +29,31 @@ const void *constant_data(struct constant *, const char *name);
 /* Element i of an integer or boolean constant. */
 int64_t constant_int(struct constant *, const char *name, int64_t i);
 double constant_float(struct constant *, const char *name, int64_t i);
-/* Its bytes will hardly be read again: gives mapped pages back to the system. They stay readable. */
+/* Its bytes will hardly be read again: gives memory back to the system. What constant_data gave is void; it may be asked again. */
 void constant_release(struct constant *);
+/* Whether its bytes can be read: in a dry run the files may be missing. */
+bool constant_present(const struct constant *);
 int64_t constant_elements(const struct constant *);
 /* The type that a value has in memory and in files: that of its elements, or the one that a constant is stored in. */
 enum dtype value_storage(const struct value *);
+/* Hands out a range of the bytes in order, a piece at a time: holds no tensor, wherever its bytes are. */
+typedef void byte_taker(void *, const void *from, size_t bytes);
+void constant_stream(struct constant *, const char *name, struct byte_range, byte_taker *, void *);
+
+/* ---- source.c: files that hold constants. Mapped whole at first use, for the life of the process. -------------------------------- */
+struct source_files { int n; const char *const *path; struct map *map; };    /* map: n of them, filled at first use */
+/* A tensor dealt out along one dimension: outer times size times row bytes, row-major. A strip is the indices lo to hi of the dimension,
+ * which one file holds: (hi - lo) * row bytes at offset, the next outer ones stride behind. Strips are sorted and cover 0 to size. */
+struct strip { int64_t lo, hi; int file; int64_t offset, stride; };
+struct scatter { int64_t outer, size, row; const struct source_files *files; int n; const struct strip *at; struct arena *whole; /* holds what constant_data put together */ };
+/* What a tensor of a model refers to. file: its location; "" the model file itself. */
+struct span { const char *file; struct source source; };
+struct spans { struct span *at; int n, cap; };
+/* The bytes in one piece; not for scattered ones. */
+const void *source_data(const struct source *, const char *name);
+void source_stream(const struct source *, const char *name, struct byte_range, byte_taker *, void *);
+void source_release(const struct source *);
+bool source_present(const struct source *);
 
 /* ---- values ---------------------------------------------------------------------------------------------------------- */
 /* Shape information: the value of a small integer or boolean tensor as a vector of expressions, beside its type. */

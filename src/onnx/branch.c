@@ -11,7 +11,7 @@ static void define_initializers(struct import *im, struct scope *scope, const On
     for (size_t i = 0; i < g->n_initializer; i++) {
         const char *name = text_or(g->initializer[i]->name, "");
         struct value *value = scope_define(im, scope, name, where);
-        import_constant(im, value, tensor_constant(im, g->initializer[i], arena_printf(im->tmp, "initializer '%s'", name), NULL));
+        import_constant(im, value, tensor_constant(im, g->initializer[i], arena_printf(im->tmp, "initializer '%s'", name)));
     }
 }
 

@@ -73,7 +73,7 @@ static int count_of(const struct import *im, const char *where, const proto *p, 
 static void read_tensor(struct import *im, const char *where, const proto *p, struct attr *out)
 {
     if (!p->t) fail("%s: %s: attribute '%s' has no tensor", im->path, where, p->name);
-    out->tensor = tensor_constant(im, p->t, arena_printf(im->tmp, "%s: attribute '%s'", where, p->name), NULL);
+    out->tensor = tensor_constant(im, p->t, arena_printf(im->tmp, "%s: attribute '%s'", where, p->name));
 }
 
 static void read_value(struct import *im, const char *where, const proto *p, struct attr *out)

@@ -81,17 +81,15 @@ bool declared_type(struct import *im, const Onnx__ValueInfoProto *info, struct t
 
 /* ---- the parts of the graph ---- */
 
-static void load_initializers(struct import *im, struct scope *scope, const struct wire_index *index)
+static void load_initializers(struct import *im, struct scope *scope)
 {
     const Onnx__GraphProto *g = im->model->graph;
-    require(index->initializers.n == (int)g->n_initializer);
     for (size_t i = 0; i < g->n_initializer; i++) {
         const Onnx__TensorProto *t = g->initializer[i];
         if (!t->name || !*t->name) fail("%s: initializer %zu has no name", im->path, i);
         const char *what = arena_printf(im->tmp, "initializer '%s'", t->name);
-        const struct wire_initializer *place = &index->initializers.at[i];
         struct value *value = scope_define(im, scope, t->name, what);
-        import_constant(im, value, tensor_constant(im, t, what, wire_stripped(place) ? &place->raw : NULL));
+        import_constant(im, value, tensor_constant(im, t, what));
     }
     if (g->n_sparse_initializer) fail("%s: the graph has a sparse initializer, which tpc does not handle", im->path);
 }
@@ -167,14 +165,14 @@ static void load_metadata(struct import *im)
     }
 }
 
-static void load_graph(struct import *im, const struct wire_index *index)
+static void load_graph(struct import *im)
 {
     struct scope scope = { .prefix = "", .nopset = im->model->n_opset_import, .opset = im->model->opset_import };
     load_versions(im, &scope);
     load_metadata(im);
     collect_functions(im);
     collect_declared(im);
-    load_initializers(im, &scope, index);
+    load_initializers(im, &scope);
     load_inputs(im, &scope);
     load_outputs(im, &scope);
     for (size_t i = 0; i < im->model->graph->n_node; i++) import_node(im, &scope, im->model->graph->node[i]);
@@ -184,28 +182,27 @@ static void load_graph(struct import *im, const struct wire_index *index)
 
 /* ---- the file ---- */
 
-static const Onnx__ModelProto *read_model(struct arena *tmp, const char *path, struct wire_index *index)
+static const Onnx__ModelProto *read_model(struct arena *tmp, const char *path, bool *light)
 {
-    static const char what[] = "an ONNX file";
+    struct wire_index index = { .light = false };
     struct map file = map_file(path);
-    wire_check(tmp, path, what, file, &onnx__model_proto__descriptor, index);
-    struct map light = wire_strip(tmp, file, index);
-    const Onnx__ModelProto *model = wire_unpack(tmp, path, what, light, &onnx__model_proto__descriptor);
+    wire_check(tmp, path, MODEL_FILE, file, &onnx__model_proto__descriptor, &index);
+    const Onnx__ModelProto *model = wire_unpack(tmp, path, MODEL_FILE, light_model(tmp, file, &index), &onnx__model_proto__descriptor);
     unmap(file);
-    if (!model->graph) fail("%s: not %s: it holds no graph", path, what);
+    if (!model->graph) fail("%s: not %s: it holds no graph", path, MODEL_FILE);
+    *light = index.light;
     return model;
 }
 
 struct graph *onnx_load(struct arena *arena, struct alg *alg, const char *path, const struct load_options *options)
 {
-    struct arena *tmp = arena_new();
-    struct wire_index index = { .graph = { 0, 0, 0 } };
-    const Onnx__ModelProto *model = read_model(tmp, path, &index);
-    struct graph *g = graph_new(arena, alg, arena_strdup(arena, text_or(model->graph->name, "graph")));
+    struct import im = { .arena = arena, .tmp = arena_new(), .alg = alg, .options = options };
+    im.model = read_model(im.tmp, path, &im.light);
+    struct graph *g = graph_new(arena, alg, arena_strdup(arena, text_or(im.model->graph->name, "graph")));
     g->path = arena_strdup(arena, path);
-    struct import im = { .arena = arena, .tmp = tmp, .graph = g, .alg = alg, .path = g->path, .need_data = options->need_data,
-                         .external_roots = options->external_roots, .model = model };
-    load_graph(&im, &index);
-    arena_free(tmp);
+    im.graph = g;
+    im.path = g->path;
+    load_graph(&im);
+    arena_free(im.tmp);
     return g;
 }

@@ -87,7 +87,7 @@ static struct constant *vector_constant(struct import *im, enum dtype dtype, int
 static struct constant *read_constant(struct import *im, const char *where, const Onnx__AttributeProto *a)
 {
     const char *name = text_or(a->name, "");
-    if (!strcmp(name, "value") && a->t) return tensor_constant(im, a->t, arena_printf(im->tmp, "the value of %s", where), NULL);
+    if (!strcmp(name, "value") && a->t) return tensor_constant(im, a->t, arena_printf(im->tmp, "the value of %s", where));
     if (!strcmp(name, "value_int")) return vector_constant(im, DT_I64, 0, 1, &a->i);
     if (!strcmp(name, "value_float")) return vector_constant(im, DT_F32, 0, 1, &a->f);
     if (!strcmp(name, "value_ints")) return vector_constant(im, DT_I64, 1, a->n_ints, a->ints);

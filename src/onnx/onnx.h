@@ -10,6 +10,9 @@
 struct load_options {
     bool need_data;                  /* false: a missing external file is no error until its bytes are asked for */
     struct folders external_roots;   /* where external data may lie besides the model's folder */
+    /* Of a folder: where bytes are that were in a file of the source (its location; "" is the model itself). NULL: in that file. False: nowhere. */
+    bool (*find)(void *, const char *file, int64_t offset, int64_t bytes, struct source *out);
+    void *find_data;
 };
 struct graph *onnx_load(struct arena *, struct alg *, const char *path, const struct load_options *);
 
@@ -18,15 +21,26 @@ struct graph *onnx_load(struct arena *, struct alg *, const char *path, const st
 struct saved_weight { const struct value *value; int nrange; const struct byte_range *range; int64_t bytes, offset; };
 struct save_options {
     const char *data_path;           /* file to write; its base name becomes the location */
-    bool skip_data;                  /* location and length only, the bytes are not written (the source graph without weight bytes) */
     /* Which bytes of a constant this rank holds, in order, to live until the save returns; NULL: all. The value's type says the resulting dims. */
     int (*ranges)(void *, const struct value *, const struct byte_range **);
-    void *ranges_data;
+    void (*stored)(void *, const struct value *, int64_t offset);            /* told where in the data file; NULL: nobody is */
+    void (*finish)(void *, struct out *data);                                /* writes what else belongs there, at the end; NULL: nothing */
+    void *data;                      /* first argument of these three */
     const char *producer;
     struct progress *progress;       /* told of the bytes written; NULL: nobody is */
 };
-/* Returns bytes of external data written. Streams: never holds more than one tensor. */
-int64_t onnx_save(const struct graph *, const char *path, const struct save_options *);
+struct saved { struct written graph, data; };
+/* Streams: never holds more than one tensor. */
+struct saved onnx_save(const struct graph *, const char *path, const struct save_options *);
+int64_t onnx_data_offset(int64_t end, int64_t bytes);                        /* where a tensor may begin behind what ends there */
+
+/* ---- light.c: the model file with its weights elsewhere. */
+/* Writes the light form: the file's own bytes without big payloads. What is light already is copied. */
+struct written onnx_save_light(const char *path, const char *to);
+/* Gives the bytes of the file that the light one at path was made from; options->find tells where the payloads are. */
+void onnx_restore(const char *path, const struct load_options *options, byte_taker *, void *data);
+/* Every range of the model file and of external files that a tensor of the model refers to, in the order of the model; none whose file is missing. */
+struct spans onnx_spans(struct arena *, const char *path, const struct load_options *);
 
 /* version.c: the version of protobuf-c that is linked. */
 const char *onnx_library(void);

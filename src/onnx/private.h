@@ -14,6 +14,7 @@
 #define uthash_free(at, size) ((void)(at))
 #include <uthash.h>
 
+#define MODEL_FILE "an ONNX file"          /* for messages */
 #define OLDEST_OPSET 7
 #define FORM_OPSET 23       /* the form the rows describe */
 #define NEWEST_OPSET 28     /* later ones may change what an op means */
@@ -21,16 +22,29 @@
 #define MAX_INLINED 200000  /* nodes and calls in function bodies, all calls together: calls of calls grow without bound */
 
 /* ---- wire.c ------------------------------------------------------------------------------------------------------------------ */
+enum { MODEL_GRAPH = 7, GRAPH_INITIALIZER = 5, TENSOR_RAW_DATA = 9, TENSOR_EXTERNAL_DATA = 13, TENSOR_DATA_LOCATION = 14 };
+#define MARK_KEY "tpc.raw"                                   /* see light.c */
+#define MARK_LOCATION "rank-files"
 struct extent { int64_t tag, begin, end; };                  /* a length-delimited field: where its tag is, and its content */
-struct wire_initializer { struct extent message, raw; };     /* raw.end == 0: no raw_data */
-struct wire_index { struct extent graph; VEC(struct wire_initializer) initializers; };
+struct wire_initializer {            /* of the main graph */
+    struct extent message, raw;      /* raw.end == 0: no raw_data */
+    int64_t mark;                    /* where its mark begins; 0: none */
+    bool external;
+};
+struct wire_index {
+    struct extent graph;
+    bool light;                      /* an initializer has a mark */
+    VEC(struct wire_initializer) initializers;
+    VEC(struct extent) tensors;      /* every TensorProto, wherever it is */
+};
 /* Checks structure, wire types, lengths and depth. Failure: "PATH: not WHAT: ... at byte N". index may be NULL. */
 void wire_check(struct arena *, const char *path, const char *what, struct map, const ProtobufCMessageDescriptor *, struct wire_index *);
-/* A copy of the model without the raw_data of initializers of INLINE_BYTES and more. */
-struct map wire_strip(struct arena *, struct map, const struct wire_index *);
-bool wire_stripped(const struct wire_initializer *);
 /* Unpacks into the arena; bytes must have passed wire_check. */
 void *wire_unpack(struct arena *, const char *path, const char *what, struct map, const ProtobufCMessageDescriptor *);
+
+/* ---- light.c ------------------------------------------------------------------------------------------------------------------- */
+/* A copy of the model with marks for big payloads; the bytes themselves where they hold marks already. */
+struct map light_model(struct arena *, struct map, const struct wire_index *);
 
 /* ---- names: scope.c ------------------------------------------------------------------------------------------------------------ */
 struct import;
@@ -78,8 +92,8 @@ struct import {
     struct graph *graph;
     struct alg *alg;
     const char *path;
-    bool need_data;
-    struct folders external_roots;
+    const struct load_options *options;
+    bool light;                      /* the file has marks itself: it is a folder's model.onnx */
     const Onnx__ModelProto *model;
     struct text_key *functions;      /* "domain\nname\noverload" -> FunctionProto */
     struct text_key *declared;       /* value name -> ValueInfoProto, for outputs of ops without a row */
@@ -129,8 +143,8 @@ Onnx__AttributeProto *find_attribute(const Onnx__NodeProto *, const char *name);
 void decode_attributes(struct import *, const Onnx__NodeProto *, struct node *);
 void raw_attributes(struct import *, const struct scope *, const Onnx__NodeProto *, struct node *);
 const char *data_type_text(struct arena *, int data_type);
-/* what: "initializer 'w'"; raw: its place in the model file when it was stripped, or NULL. */
-struct constant *tensor_constant(struct import *, const Onnx__TensorProto *, const char *what, const struct extent *raw);
+bool is_external(const Onnx__TensorProto *);
+struct constant *tensor_constant(struct import *, const Onnx__TensorProto *, const char *what);          /* what: "initializer 'w'" */
 /* dtype, dims and byte length; failures start with "PATH: WHAT". */
 enum dtype tensor_layout(struct arena *, const Onnx__TensorProto *, const char *path, const char *what, int64_t *dim, int64_t *bytes);
 /* The little-endian bytes of an inline tensor, into out. */
@@ -140,5 +154,9 @@ void tensor_bytes_of(const Onnx__TensorProto *, enum dtype, int64_t bytes, const
 enum { NARROW_PIECE = 4096 };
 int64_t narrow_piece(const char *path, const struct value *, int64_t offset, int64_t bytes, uint16_t *out);
 struct source external_source(struct import *, const Onnx__TensorProto *, const char *what, int64_t bytes);
+/* Of a tensor with a mark: its payload in the model file, and where in its message that was. */
+struct source external_payload(const struct import *, const Onnx__TensorProto *, const char *what, int64_t *at);
+/* What any tensor with is_external refers to; false: the file does not exist. */
+bool external_span(struct import *, const Onnx__TensorProto *, const char *what, struct span *out);
 
 #endif

@@ -133,7 +133,7 @@ static int64_t tensor_length(const Onnx__TensorProto *t, enum dtype dtype, const
 static struct saved_weight weight_of(struct save *s, const struct value *value, int64_t bytes)
 {
     struct saved_weight w = { .value = value, .bytes = bytes };
-    if (s->options->ranges) w.nrange = s->options->ranges(s->options->ranges_data, value, &w.range);
+    if (s->options->ranges) w.nrange = s->options->ranges(s->options->data, value, &w.range);
     else {
         struct byte_range *whole = NEW(s->tmp, struct byte_range);
         *whole = (struct byte_range){ 0, value->constant->bytes };
@@ -151,15 +151,20 @@ static struct saved_weight weight_of(struct save *s, const struct value *value, 
     return w;
 }
 
+static void put_bytes(void *to, const void *from, size_t bytes)
+{
+    uint8_t **at = to;
+    memcpy(*at, from, bytes);
+    *at += bytes;
+}
+
 static void put_raw(struct save *s, Onnx__TensorProto *t, const struct saved_weight *w)
 {
     uint8_t *out = arena_alloc(s->tmp, w->bytes ? (size_t)w->bytes : 1);
     require(w->value->stored == DT_NONE);
     t->has_raw_data = 1;
     t->raw_data = (ProtobufCBinaryData){ (size_t)w->bytes, out };
-    if (!w->bytes) return;
-    const uint8_t *from = constant_data(w->value->constant, w->value->name);
-    for (int i = 0; i < w->nrange; out += w->range[i].bytes, i++) memcpy(out, from + w->range[i].offset, (size_t)w->range[i].bytes);
+    for (int i = 0; i < w->nrange; i++) constant_stream(w->value->constant, w->value->name, w->range[i], put_bytes, &out);
 }
 
 static const char *base_name(const char *path)
@@ -168,10 +173,15 @@ static const char *base_name(const char *path)
     return slash ? slash + 1 : path;
 }
 
+int64_t onnx_data_offset(int64_t end, int64_t bytes)
+{
+    int64_t align = bytes >= BIG_BYTES ? ALIGN_BIG : ALIGN_SMALL;
+    return (end + align - 1) / align * align;
+}
+
 static void put_external(struct save *s, Onnx__TensorProto *t, struct saved_weight *w)
 {
-    int64_t align = w->bytes >= BIG_BYTES ? ALIGN_BIG : ALIGN_SMALL;
-    w->offset = (s->offset + align - 1) / align * align;
+    w->offset = onnx_data_offset(s->offset, w->bytes);
     s->offset = w->offset + w->bytes;
     t->has_data_location = 1;
     t->data_location = ONNX__TENSOR_PROTO__DATA_LOCATION__EXTERNAL;
@@ -180,6 +190,7 @@ static void put_external(struct save *s, Onnx__TensorProto *t, struct saved_weig
     t->external_data[t->n_external_data++] = entry(s, "offset", arena_printf(s->tmp, "%lld", (long long)w->offset));
     t->external_data[t->n_external_data++] = entry(s, "length", arena_printf(s->tmp, "%lld", (long long)w->bytes));
     VEC_PUSH(s->tmp, &s->weights, *w);
+    if (s->options->stored) s->options->stored(s->options->data, w->value, w->offset);
 }
 
 static bool stays_inline(const struct save *s, const struct value *value, int64_t bytes)
@@ -390,42 +401,14 @@ static Onnx__ModelProto *save_model(struct save *s)
 
 /* ---- writing ---- */
 
-static FILE *open_file(const char *path)
-{
-    FILE *f = fopen(path, "wb");
-    if (!f) fail("%s: can't be written: %s", path, strerror(errno));
-    return f;
-}
-
-static void put(FILE *f, const char *path, const void *from, size_t bytes)
-{
-    if (bytes && fwrite(from, 1, bytes, f) != bytes) fail("%s: can't be written: %s", path, strerror(errno));
-}
-
 /* A range of a weight, in the type that it is stored in: a piece at a time where that is not its own. */
-static void put_range(const struct save *s, FILE *f, const struct value *value, const struct byte_range *range)
+static void put_range(const struct save *s, struct out *out, const struct value *value, struct byte_range range)
 {
-    const uint8_t *from = constant_data(value->constant, value->name);
     uint16_t piece[NARROW_PIECE];
-    if (value->stored == DT_NONE) put(f, s->options->data_path, from + range->offset, (size_t)range->bytes);
-    for (int64_t at = 0; value->stored != DT_NONE && at < range->bytes; at += NARROW_PIECE * (int64_t)sizeof(float)) {
-        int64_t n = narrow_piece(s->graph->path, value, range->offset + at, range->bytes - at, piece);
-        put(f, s->options->data_path, piece, (size_t)n * sizeof *piece);
-    }
-}
-
-static void close_file(FILE *f, const char *path)
-{
-    if (fclose(f)) fail("%s: can't be written: %s", path, strerror(errno));
-}
-
-static void pad(FILE *f, const char *path, int64_t bytes)
-{
-    static const uint8_t zeros[ALIGN_BIG];
-    while (bytes > 0) {
-        int64_t n = bytes < ALIGN_BIG ? bytes : ALIGN_BIG;
-        put(f, path, zeros, (size_t)n);
-        bytes -= n;
+    if (value->stored == DT_NONE) constant_stream(value->constant, value->name, range, out_put, out);
+    for (int64_t at = 0; value->stored != DT_NONE && at < range.bytes; at += NARROW_PIECE * (int64_t)sizeof(float)) {
+        int64_t n = narrow_piece(s->graph->path, value, range.offset + at, range.bytes - at, piece);
+        out_put(out, piece, (size_t)n * sizeof *piece);
     }
 }
 
@@ -443,41 +426,41 @@ static void check_sources(const struct save *s, const char *path)
     }
 }
 
-static void write_data(struct save *s)
+static struct written write_data(struct save *s)
 {
-    const char *path = s->options->data_path;
-    check_sources(s, path);
-    FILE *f = open_file(path);
-    int64_t at = 0;
+    struct out out;
+    check_sources(s, s->options->data_path);
+    out_open(&out, s->options->data_path);
     for (int i = 0; i < s->weights.n; i++) {
         const struct saved_weight *w = &s->weights.at[i];
-        pad(f, path, w->offset - at);
-        for (int k = 0; k < w->nrange && w->bytes; k++) put_range(s, f, w->value, &w->range[k]);
+        out_pad(&out, w->offset);
+        for (int k = 0; k < w->nrange; k++) put_range(s, &out, w->value, w->range[k]);
         constant_release(w->value->constant);
         progress_add(s->options->progress, w->bytes);
-        at = w->offset + w->bytes;
     }
-    close_file(f, path);
+    if (s->options->finish) s->options->finish(s->options->data, &out);
+    return out_close(&out);
 }
 
-static void write_model(const struct save *s, const Onnx__ModelProto *model)
+static struct written write_model(const struct save *s, const Onnx__ModelProto *model)
 {
     size_t bytes = onnx__model_proto__get_packed_size(model);
     if (bytes > INT_MAX) fail("%s: can't be written: the message would have %zu bytes, less than 2 GiB are possible", s->path, bytes);
     uint8_t *packed = arena_alloc(s->tmp, bytes);
     onnx__model_proto__pack(model, packed);
-    FILE *f = open_file(s->path);
-    put(f, s->path, packed, bytes);
-    close_file(f, s->path);
+    struct out out;
+    out_open(&out, s->path);
+    out_put(&out, packed, bytes);
+    return out_close(&out);
 }
 
-int64_t onnx_save(const struct graph *g, const char *path, const struct save_options *options)
+struct saved onnx_save(const struct graph *g, const char *path, const struct save_options *options)
 {
     struct save s = { .tmp = arena_new(), .graph = g, .path = path, .options = options };
     const Onnx__ModelProto *model = save_model(&s);
-    bool writes = options->data_path && !options->skip_data;
-    if (writes) write_data(&s);
-    write_model(&s, model);
+    struct saved saved = { .data = { 0, 0 } };
+    if (options->data_path) saved.data = write_data(&s);
+    saved.graph = write_model(&s, model);
     arena_free(s.tmp);
-    return writes ? s.offset : 0;
+    return saved;
 }

@@ -94,12 +94,6 @@ void tensor_bytes_of(const Onnx__TensorProto *t, enum dtype dtype, int64_t bytes
 
 /* ---- constants ---- */
 
-static void check_stripped(const char *path, const char *what, int64_t bytes, const struct extent *raw)
-{
-    if (raw->end - raw->begin != bytes)
-        fail("%s: %s has %lld bytes of raw data, its type and dimensions need %lld", path, what, (long long)(raw->end - raw->begin), (long long)bytes);
-}
-
 /* What is in the message is small or typed: checked against the message before the copy is allocated. */
 static void *inline_data(struct import *im, const Onnx__TensorProto *t, const struct constant *c, const char *what)
 {
@@ -109,19 +103,21 @@ static void *inline_data(struct import *im, const Onnx__TensorProto *t, const st
     return out;
 }
 
-struct constant *tensor_constant(struct import *im, const Onnx__TensorProto *t, const char *what, const struct extent *raw)
+bool is_external(const Onnx__TensorProto *t)
+{
+    return t->has_data_location && t->data_location == ONNX__TENSOR_PROTO__DATA_LOCATION__EXTERNAL;
+}
+
+struct constant *tensor_constant(struct import *im, const Onnx__TensorProto *t, const char *what)
 {
     struct constant *c = NEW(im->arena, struct constant);
     c->dtype = tensor_layout(im->tmp, t, im->path, what, c->dim, &c->bytes);
     c->rank = (int)t->n_dims;
-    if (t->has_data_location && t->data_location == ONNX__TENSOR_PROTO__DATA_LOCATION__EXTERNAL) {
-        c->source = external_source(im, t, what, c->bytes);
-        if (!c->bytes) c->data = arena_alloc(im->arena, 1);
-    } else if (raw) {
-        check_stripped(im->path, what, c->bytes, raw);
-        c->source = (struct source){ im->graph->path, raw->begin, c->bytes };
-    } else {
+    if (!is_external(t)) {
         c->data = inline_data(im, t, c, what);
+        return c;
     }
+    c->source = external_source(im, t, what, c->bytes);
+    if (!c->bytes) c->data = arena_alloc(im->arena, 1);
     return c;
 }

@@ -1,15 +1,13 @@
 /* The wire format, before protobuf-c sees it.
  *
  * protobuf-c has no depth limit and copies every bytes field. So the file is walked once by the message descriptors: every tag,
- * length and nesting is checked, and the place of each initializer of the main graph is noted. Then a copy is made that lacks their
- * big raw_data (three nested lengths are rewritten), and only that copy is unpacked: weights stay in the file, to be mapped. */
+ * length and nesting is checked, and the places of tensors are noted, for light.c. */
 #include <limits.h>
 #include <string.h>
 
 #include "onnx/private.h"
 
 #define MAX_DEPTH 100
-enum { MODEL_GRAPH = 7, GRAPH_INITIALIZER = 5, TENSOR_RAW_DATA = 9 };
 enum role { ROLE_OTHER, ROLE_MODEL, ROLE_GRAPH, ROLE_INITIALIZER };
 
 struct walk {
@@ -95,10 +93,28 @@ static struct extent extent_of(const struct field *f)
     return (struct extent){ f->tag, f->begin, f->end };
 }
 
-/* The role of a nested message, noting what wire_strip needs. */
+/* What light.c needs to know of an initializer. */
+static void note_initializer(const struct walk *w, struct wire_initializer *item, const struct field *f)
+{
+    static const uint8_t mark[] = "\012\007" MARK_KEY;
+    int64_t at = f->begin;
+    if (f->number == TENSOR_RAW_DATA) {
+        if (item->raw.end) bad(w, f->tag, "a second raw_data");
+        item->raw = extent_of(f);
+    } else if (f->number == TENSOR_DATA_LOCATION) {
+        item->external = read_varint(w, &at, f->end) != 0;
+    } else if (f->number == TENSOR_EXTERNAL_DATA && !item->mark && f->end - at >= (int64_t)sizeof mark - 1 && !memcmp(w->bytes + at, mark, sizeof mark - 1)) {
+        item->mark = f->tag;
+        w->index->light = true;
+    }
+}
+
+/* The role of a nested message, noting what light.c needs. */
 static enum role note(const struct walk *w, enum role role, const struct field *f)
 {
     if (!w->index) return ROLE_OTHER;
+    if (f->known && f->known->type == PROTOBUF_C_TYPE_MESSAGE && f->known->descriptor == (const void *)&onnx__tensor_proto__descriptor)
+        VEC_PUSH(w->arena, &w->index->tensors, extent_of(f));
     if (role == ROLE_MODEL && f->number == MODEL_GRAPH) {
         if (w->index->graph.end) bad(w, f->tag, "a second graph");
         w->index->graph = extent_of(f);
@@ -109,11 +125,7 @@ static enum role note(const struct walk *w, enum role role, const struct field *
         VEC_PUSH(w->arena, &w->index->initializers, item);
         return ROLE_INITIALIZER;
     }
-    if (role == ROLE_INITIALIZER && f->number == TENSOR_RAW_DATA) {
-        struct wire_initializer *item = &w->index->initializers.at[w->index->initializers.n - 1];
-        if (item->raw.end) bad(w, f->tag, "a second raw_data");
-        item->raw = extent_of(f);
-    }
+    if (role == ROLE_INITIALIZER) note_initializer(w, &w->index->initializers.at[w->index->initializers.n - 1], f);
     return ROLE_OTHER;
 }
 
@@ -135,87 +147,6 @@ void wire_check(struct arena *arena, const char *path, const char *what, struct 
     if (!file.bytes) fail("%s: not %s: the file is empty", path, what);
     if (file.bytes > INT_MAX) fail("%s: not %s: it has %zu bytes, a protobuf message has less than 2 GiB (weights belong in external data)", path, what, file.bytes);
     walk_message(&w, message, 0, (int64_t)file.bytes, 1, index ? ROLE_MODEL : ROLE_OTHER);
-}
-
-/* ---- stripping ---- */
-
-bool wire_stripped(const struct wire_initializer *item)
-{
-    return item->raw.end - item->raw.begin >= INLINE_BYTES;
-}
-
-static int64_t cut_length(const struct wire_initializer *item)
-{
-    return wire_stripped(item) ? item->raw.end - item->raw.tag : 0;
-}
-
-static int varint_length(int64_t n)
-{
-    int length = 1;
-    while (n >>= 7) length++;
-    return length;
-}
-
-struct writer { uint8_t *at; const uint8_t *source; };
-
-static void copy(struct writer *w, int64_t begin, int64_t end)
-{
-    if (end > begin) memcpy(w->at, w->source + begin, (size_t)(end - begin));
-    w->at += end - begin;
-}
-
-/* Tag (one byte: both field numbers are below 16) and length. */
-static void put_head(struct writer *w, int number, int64_t length)
-{
-    *w->at++ = (uint8_t)(number << 3 | 2);
-    for (; length >= 0x80; length >>= 7) *w->at++ = (uint8_t)((length & 0x7f) | 0x80);
-    *w->at++ = (uint8_t)length;
-}
-
-static int64_t stripped_graph_length(const struct wire_index *index)
-{
-    int64_t length = index->graph.end - index->graph.begin;
-    for (int i = 0; i < index->initializers.n; i++) {
-        const struct wire_initializer *item = &index->initializers.at[i];
-        int64_t body = item->message.end - item->message.begin - cut_length(item);
-        length -= item->message.end - item->message.tag;
-        length += 1 + varint_length(body) + body;
-    }
-    return length;
-}
-
-static void copy_initializer(struct writer *w, const struct wire_initializer *item)
-{
-    put_head(w, GRAPH_INITIALIZER, item->message.end - item->message.begin - cut_length(item));
-    if (!wire_stripped(item)) {
-        copy(w, item->message.begin, item->message.end);
-        return;
-    }
-    copy(w, item->message.begin, item->raw.tag);
-    copy(w, item->raw.end, item->message.end);
-}
-
-struct map wire_strip(struct arena *arena, struct map file, const struct wire_index *index)
-{
-    if (!index->graph.end) return file;
-    int64_t body = stripped_graph_length(index);
-    int64_t rest = (int64_t)file.bytes - (index->graph.end - index->graph.tag);
-    int64_t total = rest + 1 + varint_length(body) + body;
-    uint8_t *buffer = arena_alloc(arena, (size_t)total);
-    struct writer w = { buffer, file.at };
-    copy(&w, 0, index->graph.tag);
-    put_head(&w, MODEL_GRAPH, body);
-    int64_t at = index->graph.begin;
-    for (int i = 0; i < index->initializers.n; i++) {
-        const struct wire_initializer *item = &index->initializers.at[i];
-        copy(&w, at, item->message.tag);
-        copy_initializer(&w, item);
-        at = item->message.end;
-    }
-    copy(&w, at, index->graph.end);
-    copy(&w, index->graph.end, (int64_t)file.bytes);
-    require(w.at == buffer + total);
-    return (struct map){ buffer, (size_t)total };
 }
 
 /* ---- unpacking ---- */

@@ -192,7 +192,7 @@ static bool floats_within(const uint8_t *at, int64_t n, float lo, float hi)
 
 bool op_constant_within(struct constant *c, const char *name, double lo, double hi, bool absent)
 {
-    if (c->source.path && !path_exists(c->source.path))
+    if (!constant_present(c))
         return absent;
     int64_t n = constant_elements(c);
     if (c->dtype == DT_F32)

@@ -67,6 +67,7 @@ struct options {
     enum dtype weights;              /* --weights: the type that large f32 weights are stored in; DT_NONE: their own */
     bool solver_first, strict, dry_run, force;
     const char *out, *model;         /* folder to write, model file */
+    struct folder *folder;           /* the model is the source of this emitted folder; NULL: it is a file by itself */
     /* Test hook: forces strategies by a seed (random legal plans); 0: off. force_whole_never: only among non-whole ones. */
     uint64_t random_seed;
     bool random_split_only;
@@ -140,8 +141,12 @@ void plan_workloads(struct graph *, const struct options *, struct plan *);
 struct locality { struct graph *global; int ranks; struct graph **local; };
 void localize_index_map(struct locality *, int at);
 
-/* weight.c: a rank's part of a constant as byte ranges of the source tensor, in order, merged where they adjoin. */
+/* weight.c: a rank's part of a constant: outer times, the intervals of size rows of row bytes each. The same as byte ranges of the source
+ * tensor, in order, merged where they adjoin. */
+struct weight_layout { int64_t outer, size, row; int n; struct interval *interval; };
+struct weight_layout weight_layout(struct arena *, const struct constant *, struct placement, int rank);
 int weight_ranges(struct arena *, const struct constant *, struct placement, int rank, const struct byte_range **out);
+bool weights_converted(const struct options *);  /* --weights gives f32 weights another type */
 int64_t weight_bytes(const struct value *);      /* of a value's type, which is static, as it is stored */
 
 /* memory.c: what each of the ranks holds that run this graph, which the pass kernels has fused: one rank's own, or a global one with
@@ -157,6 +162,31 @@ void plan_report(FILE *, const struct graph *global, const struct options *, con
 /* explain.c: why what is called name is placed as it is, after the pass choose. Solves again for every alternative: the graph and the space
  * are of no use afterwards. An unknown name is a failure that names the nearest one. */
 void plan_explain(FILE *, struct space *, const char *name);
+
+/* manifest.c: what a folder holds of its source. Ranks are told of in descending order, rank 0 ends its data with what no rank keeps. */
+enum { MANIFEST_VERSION = 1 };
+struct manifest;
+struct manifest *manifest_new(struct arena *, const char *plan_digest, struct spans);
+/* The rank has its part of the constant, as dealt out by this placement, at offset of its data. */
+void manifest_stored(struct manifest *, const struct value *, struct placement, int rank, int64_t offset);
+/* place: where bytes may begin behind an end. */
+void manifest_append_rest(struct manifest *, struct out *data, int64_t (*place)(int64_t end, int64_t bytes));
+void manifest_wrote(struct manifest *, const char *file, struct written);
+char *manifest_json(struct manifest *);
+int manifest_order(const struct span *, const struct span *);         /* by file, offset, length */
+
+/* manifest_read.c: an emitted folder as a source. A folder that is not as it was written is a failure. need_data: the weights are checked too. */
+struct folder {
+    const char *dir;
+    int ranks;
+    const char *file, *digest;       /* the source: base name of the model file, XXH3 of it in hex */
+    int64_t bytes;
+    struct spans spans;              /* of the source's files, in order; scattered over data */
+    struct source_files data;
+};
+struct folder *folder_read(struct arena *, const char *dir, bool need_data);
+/* For load_options.find; the first argument is the folder. */
+bool folder_find(void *folder, const char *file, int64_t offset, int64_t bytes, struct source *out);
 
 /* folder.c: an output folder that appears whole or not at all. check: fails where out may not be written. begin: the folder to write
  * to. commit: it takes the name out. */

@@ -4,7 +4,6 @@
 
 #include <inttypes.h>
 #include <string.h>
-#include <xxhash.h>
 
 struct writer { struct arena *tmp; const struct graph *source, *global; struct graph *const *local; const struct options *options; const struct plan *plan; };
 
@@ -25,30 +24,15 @@ static const char *base_name(const char *path)
     return slash ? slash + 1 : path;
 }
 
-/* Of a whole file, a piece at a time: a model must not stay in memory for its hash. */
-static uint64_t file_hash(struct map m)
-{
-    enum { PIECE = 1 << 24 };
-    XXH3_state_t *state = XXH3_createState();
-    require(state && XXH3_64bits_reset(state) == XXH_OK);
-    for (size_t at = 0; at < m.bytes; at += PIECE) {
-        size_t n = m.bytes - at < PIECE ? m.bytes - at : PIECE;
-        require(XXH3_64bits_update(state, m.at + at, n) == XXH_OK);
-        map_release(m, at, n);
-    }
-    uint64_t hash = XXH3_64bits_digest(state);
-    XXH3_freeState(state);
-    return hash;
-}
-
 static json_t *source_object(const struct writer *w)
 {
+    const struct folder *f = w->options->folder;
     struct map m = {NULL, 0};
     json_t *o = json_object();
-    json_object_set_new(o, "file", text(base_name(w->options->model)));
-    if (try_map_file(w->options->model, &m)) {
-        json_object_set_new(o, "bytes", json_integer((json_int_t)m.bytes));
-        json_object_set_new(o, "xxh3", text(arena_printf(w->tmp, "%016" PRIx64, file_hash(m))));
+    json_object_set_new(o, "file", text(f ? f->file : base_name(w->options->model)));
+    if (f || try_map_file(w->options->model, &m)) {
+        json_object_set_new(o, "bytes", json_integer(f ? (json_int_t)f->bytes : (json_int_t)m.bytes));
+        json_object_set_new(o, "xxh3", text(f ? f->digest : arena_printf(w->tmp, "%016" PRIx64, map_digest(m))));
         unmap(m);
     }
     return o;
@@ -62,7 +46,7 @@ static json_t *options_object(const struct writer *w)
     if (w->options->sp_symbol)
         json_object_set_new(o, "sp_symbol", text(w->options->sp_symbol));
     json_object_set_new(o, "solver", text(w->options->solver_first ? "first" : "exact"));
-    if (w->options->weights == DT_F16 || w->options->weights == DT_BF16)
+    if (weights_converted(w->options))
         json_object_set_new(o, "weights", text(dtype_name(w->options->weights)));
     for (int i = 0; i < w->options->dims.list.n; i++)
         json_object_set_new(dims, w->options->dims.list.at[i].name, json_integer(w->options->dims.list.at[i].value));

@@ -3,6 +3,11 @@
  * first dimension is one range and a column split is one range per row. Owned or not makes no difference: every holder gets a copy. */
 #include "plan/plan.h"
 
+bool weights_converted(const struct options *o)
+{
+    return o->weights == DT_F16 || o->weights == DT_BF16;
+}
+
 struct ranges { VEC(struct byte_range) list; };
 
 static int64_t product(const struct constant *c, int from, int to)
@@ -23,26 +28,31 @@ static void add_range(struct arena *arena, struct ranges *r, int64_t offset, int
         VEC_PUSH(arena, &r->list, ((struct byte_range){offset, bytes}));
 }
 
-int weight_ranges(struct arena *arena, const struct constant *c, struct placement place, int rank, const struct byte_range **out)
+struct weight_layout weight_layout(struct arena *arena, const struct constant *c, struct placement place, int rank)
 {
     static const struct bindings none;
+    static struct interval whole = {0, 1};
+    struct weight_layout w = {.outer = 1, .size = 1, .row = c->bytes, .n = 1, .interval = &whole};
+    if (place.kind != PLACE_S)
+        return w;
+    w.n = split_pieces(arena, place.split, rank, false, &none, &w.interval);
+    require(w.n >= 0 && place.dim < c->rank);
+    w.size = c->dim[place.dim];
+    w.outer = product(c, 0, place.dim);
+    w.row = w.outer * w.size > 0 ? c->bytes / (w.outer * w.size) : 0;
+    require(w.row * w.outer * w.size == c->bytes);
+    for (int i = 0; i < w.n; i++)
+        require(w.interval[i].lo >= 0 && w.interval[i].lo <= w.interval[i].hi && w.interval[i].hi <= w.size);
+    return w;
+}
+
+int weight_ranges(struct arena *arena, const struct constant *c, struct placement place, int rank, const struct byte_range **out)
+{
     struct ranges ranges = {{NULL, 0, 0}};
-    struct interval whole = {0, 1}, *piece = &whole;
-    int n = 1;
-    int64_t outer = 1, size = 1, row = c->bytes;
-    if (place.kind == PLACE_S) {
-        n = split_pieces(arena, place.split, rank, false, &none, &piece);
-        require(n >= 0 && place.dim < c->rank);
-        size = c->dim[place.dim];
-        outer = product(c, 0, place.dim);
-        row = outer * size > 0 ? c->bytes / (outer * size) : 0;
-        require(row * outer * size == c->bytes);
-    }
-    for (int64_t o = 0; o < outer && c->bytes > 0; o++)
-        for (int i = 0; i < n; i++) {
-            require(piece[i].lo >= 0 && piece[i].lo <= piece[i].hi && piece[i].hi <= size);
-            add_range(arena, &ranges, (o * size + piece[i].lo) * row, (piece[i].hi - piece[i].lo) * row);
-        }
+    struct weight_layout w = weight_layout(arena, c, place, rank);
+    for (int64_t o = 0; o < w.outer && c->bytes > 0; o++)
+        for (int i = 0; i < w.n; i++)
+            add_range(arena, &ranges, (o * w.size + w.interval[i].lo) * w.row, (w.interval[i].hi - w.interval[i].lo) * w.row);
     *out = ranges.list.at;
     return ranges.list.n;
 }

@@ -1,4 +1,4 @@
-/* Loads a model and writes it again: roundtrip [-i] MODEL OUT.onnx [OUT.data]. -i: missing external data is no error.
+/* Loads a model and writes it again: roundtrip [-i] MODEL OUT.onnx [OUT.data]. -i: only loads it, missing external data is no error.
  * pb2npy: roundtrip --tensor IN.pb OUT.npy; npy2npy: roundtrip --npy IN.npy OUT.npy. For the tests of src/onnx. */
 #include <string.h>
 
@@ -21,8 +21,8 @@ static int copy(bool need_data, const char *in, const char *out, const char *dat
     struct alg *alg = alg_new(arena);
     struct load_options load = { .need_data = need_data };
     struct graph *g = onnx_load(arena, alg, in, &load);
-    struct save_options save = { .data_path = data, .skip_data = data && !need_data, .producer = "roundtrip" };
-    int64_t bytes = onnx_save(g, out, &save);
+    struct save_options save = { .data_path = data, .producer = "roundtrip" };
+    int64_t bytes = need_data ? onnx_save(g, out, &save).data.bytes : 0;
     printf("%d nodes, %d inputs, %d outputs, %lld bytes of data\n", g->nodes.n, g->inputs.n, g->outputs.n, (long long)bytes);
     arena_free(arena);
     return 0;

@@ -1,0 +1,134 @@
+/* Where the bytes of constants lie in files: in one range, or scattered over several files.
+ *
+ * A file is mapped whole at first use and stays mapped for the life of the process; all constants of one file share the mapping. Ranks
+ * that are threads of one process may ask at the same time, hence the lock. */
+#include "ir/ir.h"
+
+#include <inttypes.h>
+#include <pthread.h>
+#include <string.h>
+#define uthash_fatal(message) fail("out of memory: %s", message)
+#include <uthash.h>
+
+struct mapped { const char *path; struct map map; UT_hash_handle hh; };
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct arena *files_arena;    /* guarded by lock, as is files */
+static struct mapped *files;
+
+/* The mapping of a file; at NULL when it can't be opened. Called with the lock held. */
+static struct map mapping(const char *path)
+{
+    struct mapped *m = NULL;
+    HASH_FIND_STR(files, path, m);
+    if (m)
+        return m->map;
+    struct map map;
+    if (!try_map_file(path, &map))
+        return (struct map){NULL, 0};
+    if (!files_arena)
+        files_arena = arena_new();
+    m = NEW(files_arena, struct mapped);
+    m->path = arena_strdup(files_arena, path);
+    m->map = map;
+    HASH_ADD_KEYPTR(hh, files, m->path, strlen(m->path), m);
+    return map;
+}
+
+static struct map locked_mapping(const char *path)
+{
+    pthread_mutex_lock(&lock);
+    struct map map = mapping(path);
+    pthread_mutex_unlock(&lock);
+    return map;
+}
+
+static const uint8_t *bytes_at(const char *path, struct map map, const char *name, int64_t offset, int64_t bytes)
+{
+    int64_t end;
+    if (!map.at && !path_exists(path))
+        fail("%s: the data of tensor '%s' is missing", path, name);
+    if (bytes < 0 || offset < 0 || !add_i64(offset, bytes, &end) || (uint64_t)end > map.bytes)
+        fail("%s: tensor '%s' needs %" PRId64 " bytes at offset %" PRId64 ", and the file has %zu", path, name, bytes, offset, map.bytes);
+    return bytes ? map.at + offset : (const uint8_t *)"";
+}
+
+const void *source_data(const struct source *s, const char *name)
+{
+    require(!s->scatter);
+    return bytes_at(s->path, locked_mapping(s->path), name, s->offset, s->length);
+}
+
+/* ---- scattered bytes ------------------------------------------------------------------------------------------------------ */
+
+static struct map strip_map(const struct scatter *x, const struct strip *t)
+{
+    struct map *m = &x->files->map[t->file];
+    if (!m->at)
+        *m = locked_mapping(x->files->path[t->file]);
+    return *m;
+}
+
+/* The strip of a byte of the period of size * row bytes that begins anew for every outer index; at is a guess. */
+static const struct strip *strip_of(const struct scatter *x, const struct strip *at, int64_t byte)
+{
+    int64_t index = byte / x->row;
+    if (at == x->at + x->n || index < at->lo)
+        at = x->at;
+    while (index >= at->hi)
+        at++;
+    return at;
+}
+
+static void stream_strips(const struct scatter *x, const char *name, struct byte_range range, byte_taker *take, void *data)
+{
+    const struct strip *t = x->at;
+    int64_t at = range.offset, end = at + range.bytes, period = x->size * x->row;
+    while (at < end) {
+        int64_t outer = at / period, byte = at - outer * period;
+        t = strip_of(x, t, byte);
+        int64_t stop = outer * period + t->hi * x->row, bytes = (stop < end ? stop : end) - at;
+        int64_t offset = t->offset + outer * t->stride + byte - t->lo * x->row;
+        take(data, bytes_at(x->files->path[t->file], strip_map(x, t), name, offset, bytes), (size_t)bytes);
+        at += bytes;
+    }
+}
+
+static void release_strips(const struct scatter *x)
+{
+    for (int i = 0; i < x->n; i++) {
+        const struct strip *t = &x->at[i];
+        struct map m = x->files->map[t->file];
+        if (m.at)
+            map_release(m, (size_t)t->offset, (size_t)((x->outer - 1) * t->stride + (t->hi - t->lo) * x->row));
+    }
+}
+
+/* ---- both ----------------------------------------------------------------------------------------------------------------- */
+
+void source_stream(const struct source *s, const char *name, struct byte_range range, byte_taker *take, void *data)
+{
+    require(range.offset >= 0 && range.bytes >= 0 && range.offset <= s->length - range.bytes);
+    if (range.bytes == 0)
+        return;
+    if (s->scatter)
+        stream_strips(s->scatter, name, range, take, data);
+    else
+        take(data, (const uint8_t *)source_data(s, name) + range.offset, (size_t)range.bytes);
+}
+
+void source_release(const struct source *s)
+{
+    if (s->scatter)
+        release_strips(s->scatter);
+    else
+        map_release(locked_mapping(s->path), (size_t)s->offset, (size_t)s->length);
+}
+
+bool source_present(const struct source *s)
+{
+    for (int i = 0; s->scatter && i < s->scatter->n; i++)
+        if (!path_exists(s->scatter->files->path[s->scatter->at[i].file]))
+            return false;
+    return s->scatter || path_exists(s->path);
+}
