@@ -7,18 +7,6 @@
 #include "onnx/onnx.h"
 #include "plan/plan.h"
 
-#include <string.h>
-
-/* The text form starts with a comment or with the word graph; no protobuf message of a model does. */
-static char *text_of(struct arena *arena, const char *path)
-{
-    struct map m = map_file(path);
-    bool text = m.bytes > 6 && (!memcmp(m.at, "graph ", 6) || m.at[0] == '#');
-    char *copy = text ? arena_strndup(arena, (const char *)m.at, m.bytes) : NULL;
-    unmap(m);
-    return copy;
-}
-
 /* Files of a text form, whose names are as it was printed: absolute, or from where the program runs. */
 static void check_files(const struct compile *c)
 {
@@ -39,7 +27,7 @@ void pass_load(struct compile *c)
                                    .find = folder ? folder_find : NULL, .find_data = folder};
     require(c->model_path);
     struct alg *alg = alg_new(c->arena);
-    c->text = text_of(c->arena, c->model_path);
+    c->text = graph_text(c->arena, c->model_path);
     c->graph = c->text ? graph_parse(c->arena, alg, c->text, c->model_path) : onnx_load(c->arena, alg, c->model_path, &options);
     if (!c->text)
         return;

@@ -108,6 +108,7 @@ uint64_t map_digest(struct map);                             /* XXH3, 64 bits; a
 /* These bytes were read for the time being: their pages go back to the system, and come again from the file if need be. */
 void map_release(struct map, size_t offset, size_t bytes);
 bool path_exists(const char *path);
+bool is_folder(const char *path);
 char *path_join(struct arena *, const char *dir, const char *name);
 char *path_dir(struct arena *, const char *path);
 /* A file that was installed with the programs: of $TPC_DATADIR, of share/tpc beside the folder of this program, or of the configured

@@ -91,6 +91,12 @@ bool path_exists(const char *path)
     return stat(path, &st) == 0;
 }
 
+bool is_folder(const char *path)
+{
+    struct stat st;
+    return stat(path, &st) == 0 && S_ISDIR(st.st_mode);
+}
+
 /* An absolute name stands for itself; an empty folder is the current one. */
 char *path_join(struct arena *a, const char *dir, const char *name)
 {

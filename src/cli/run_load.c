@@ -5,7 +5,6 @@
 #include <string.h>
 #include <pthread.h>
 #include <stdlib.h>
-#include <sys/stat.h>
 
 #include "passes/pass.h"
 
@@ -19,13 +18,6 @@ struct graph *run_load_model(struct arena *a, const char *path, const struct run
     pass_run(&c, "kernels", "kernels", NULL);
     pthread_mutex_unlock(&loading);
     return c.graph;
-}
-
-static bool is_folder(const char *path)
-{
-    struct stat st;
-    if (stat(path, &st)) fail("%s: no such file or folder", path);
-    return S_ISDIR(st.st_mode);
 }
 
 static char *rank_file(struct arena *a, const char *folder, int rank)
@@ -107,5 +99,6 @@ static struct graph *load_single(struct arena *a, struct comm *comm, const char 
 
 struct graph *run_load(struct arena *a, struct comm *comm, const char *path, const struct run_options *o)
 {
+    if (!path_exists(path)) fail("%s: no such file or folder", path);
     return is_folder(path) ? load_folder(a, comm, path, o) : load_single(a, comm, path, o);
 }

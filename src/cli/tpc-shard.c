@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "cli/args.h"
+#include "cli/merge.h"
 #include "onnx/onnx.h"
 #include "passes/pass.h"
 #include "plan/plan.h"
@@ -18,12 +19,14 @@ struct shard_options {
     int64_t tp, random_seed;
     struct arg_maybe sp;
     struct arg_list dim, workload, external_root;
-    const char *out, *state_from, *machine, *solver, *weights, *report, *dump_after, *print, *plan_file, *explain;
+    const char *out, *state_from, *machine, *solver, *weights, *report, *dump_after, *print, *merge, *plan_file, *explain;
     bool dry_run, strict, list_passes, list_ops, force, quiet, verbose, random_split_only;
 };
 
 static const struct arg_prose usage[] = {
     {"tpc-shard MODEL.onnx --tp N [options]", "compile for N ranks into MODEL.tpN"},
+    {"tpc-shard DIR --tp M", "compile again from a folder it wrote"},
+    {"tpc-shard --merge DIR -o MODEL.onnx", "the model that DIR was made from"},
     {"tpc-shard --print FILE.onnx", "text form of a model or rank file"},
     {NULL, NULL}
 };
@@ -68,9 +71,10 @@ static struct arg_list parse(struct arena *a, struct shard_options *o, int argc,
         {"dump-after", 0, ARG_TEXT, &o->dump_after, "PASS", "text form of the graph after a pass"},
         {"list-passes", 0, ARG_FLAG, &o->list_passes, NULL, "the pipeline"},
         {"list-ops", 0, ARG_FLAG, &o->list_ops, NULL, "ops: opset, rule, kernel"},
+        {"merge", 0, ARG_TEXT, &o->merge, "DIR", "write the model that DIR was made from to -o"},
         {"print", 0, ARG_TEXT, &o->print, "FILE", "text form of a model"},
         {"external-root", 0, ARG_LIST, &o->external_root, "DIR", "weights may lie there too (repeatable)"},
-        {"force", 0, ARG_FLAG, &o->force, NULL, "replace an existing folder"},
+        {"force", 0, ARG_FLAG, &o->force, NULL, "replace what exists"},
         {"quiet", 'q', ARG_FLAG, &o->quiet, NULL, "no report, no messages but errors"},
         {"verbose", 'v', ARG_FLAG, &o->verbose, NULL, "explain"},
         {"test-random", 0, ARG_INT, &o->random_seed, "SEED", NULL},
@@ -122,10 +126,19 @@ static void set_weights(struct shard_options *o)
         fail_usage("--weights is '%s', expected f32, f16 or bf16", o->weights);
 }
 
-static const char *default_out(struct arena *a, const char *model, int ranks)
+/* How many characters stand before an ending ".tp" and digits; all where it ends otherwise. */
+static size_t stem_length(const char *dir)
 {
-    size_t n = strlen(model);
-    if (n > 5 && strcmp(model + n - 5, ".onnx") == 0)
+    size_t all = strlen(dir), n = all;
+    while (n > 0 && strchr("0123456789", dir[n - 1]))
+        n--;
+    return n < all && n > 3 && strncmp(dir + n - 3, ".tp", 3) == 0 ? n - 3 : all;
+}
+
+static const char *default_out(struct arena *a, const char *model, bool folder, int ranks)
+{
+    size_t n = folder ? stem_length(model) : strlen(model);
+    if (!folder && n > 5 && strcmp(model + n - 5, ".onnx") == 0)
         n -= 5;
     return arena_printf(a, "%.*s.tp%d", (int)n, model, ranks);
 }
@@ -136,7 +149,7 @@ static const char *without_slash(struct arena *a, const char *dir)
     while (n > 1 && dir[n - 1] == '/')
         n--;
     if (n == 0)
-        fail_usage("-o is empty, expected a folder");
+        fail_usage("an empty name, expected that of a folder");
     return arena_strndup(a, dir, n);
 }
 
@@ -165,6 +178,16 @@ static void set_emitted(struct shard_options *o, const struct plan_file *file)
     p->machine = e->machine;
 }
 
+/* A model file, or an emitted folder in its place. */
+static void set_model(struct arena *a, struct options *p, const char *model)
+{
+    p->model = model;
+    if (!is_folder(model))
+        return;
+    p->folder = folder_read(a, without_slash(a, model), !p->dry_run);
+    p->model = path_join(a, p->folder->dir, "model.onnx");
+}
+
 static void set_plan_options(struct arena *a, struct shard_options *o, const char *model)
 {
     struct options *p = &o->plan;
@@ -179,10 +202,10 @@ static void set_plan_options(struct arena *a, struct shard_options *o, const cha
     if (o->tp < 1 || o->tp > PLAN_RANKS)
         fail_usage("--tp is %lld, expected 1 to %d", (long long)o->tp, PLAN_RANKS);
     p->ranks = (int)o->tp;
-    p->model = model;
-    p->out = without_slash(a, o->out ? o->out : default_out(a, model, p->ranks));
+    p->out = without_slash(a, o->out ? o->out : default_out(a, without_slash(a, model), is_folder(model), p->ranks));
     p->state_from = o->state_from ? state_from_read(a, o->state_from, p->ranks) : NULL;
     p->dry_run = o->dry_run || o->explain;
+    set_model(a, p, model);
     p->force = o->force;
     p->random_seed = (uint64_t)o->random_seed;
     p->random_split_only = o->random_split_only;
@@ -267,7 +290,16 @@ static void print_file(struct arena *a, const struct shard_options *o)
     pass_run(&c, "load", "load", "load");
 }
 
-/* The canonical graph is kept aside: it becomes model.onnx, and what memory is compared with. */
+static void merge(struct arena *a, const struct shard_options *o)
+{
+    if (!o->out)
+        fail_usage("--merge needs -o MODEL.onnx: where to write the model");
+    if (o->tp >= 0)
+        fail_usage("--merge gives one model: --tp does not go with it");
+    merge_folder(a, without_slash(a, o->merge), o->out, o->force);
+}
+
+/* The canonical graph is kept aside: memory is compared with it. */
 static void compile(struct arena *a, const struct shard_options *o)
 {
     struct plan plan = {.ranks = o->plan.ranks};
@@ -302,7 +334,9 @@ int main(int argc, char **argv)
         list_ops();
     if (o.print)
         print_file(a, &o);
-    bool asked = o.list_passes || o.list_ops || o.print;
+    if (o.merge)
+        merge(a, &o);
+    bool asked = o.list_passes || o.list_ops || o.print || o.merge;
     if (plain.text.n != 1 && !(asked && plain.text.n == 0))
         fail_usage("expected one model, found %d: --help shows the usage", plain.text.n);
     if (plain.text.n) {

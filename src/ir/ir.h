@@ -236,6 +236,8 @@ void attr_set_ints(struct graph *, struct node *, const char *name, int n, const
 
 /* ---- text.c / parse.c: the text form. parse(print(g)) prints the same text. ---------------------------------------------- */
 void graph_print(const struct graph *, FILE *);
+/* What a file holds where that is the text form; NULL: something else. It starts with a comment or with the word graph, which no model's message does. */
+char *graph_text(struct arena *, const char *path);
 /* A malformed text is a failure with line and column. */
 struct graph *graph_parse(struct arena *, struct alg *, const char *text, const char *file);
 

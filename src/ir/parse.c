@@ -606,3 +606,12 @@ struct graph *graph_parse(struct arena *arena, struct alg *alg, const char *text
     graph_name_nodes(p.g);
     return p.g;
 }
+
+char *graph_text(struct arena *arena, const char *path)
+{
+    struct map m = map_file(path);
+    bool text = m.bytes > 6 && (!memcmp(m.at, "graph ", 6) || m.at[0] == '#');
+    char *copy = text ? arena_strndup(arena, (const char *)m.at, m.bytes) : NULL;
+    unmap(m);
+    return copy;
+}

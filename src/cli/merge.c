@@ -1,0 +1,196 @@
+/* --merge: an emitted folder gives its source back. The model file is made of model.onnx and the payloads that the rank files hold, and must have
+ * the digest that plan.json tells; weights that lay in files of their own are put there again, at the same offsets (what no tensor
+ * refers to is zero). All is written beside its place and renamed at the end. */
+#include "cli/merge.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "onnx/onnx.h"
+#include "plan/plan.h"
+
+struct target { const char *path, *part; };
+struct merge {
+    struct arena *arena;
+    struct folder *folder;
+    const char *out;
+    bool force;
+    struct progress progress;
+    VEC(struct target) targets;      /* the model is the first */
+};
+
+/* ---- where to write ---- */
+
+static void remove_parts(void *data, int status)
+{
+    (void)status;
+    const struct merge *m = data;
+    for (int i = 0; i < m->targets.n; i++)
+        (void)unlink(m->targets.at[i].part);
+}
+
+/* Without "." and empty components; a path that leaves its folder is a failure. */
+static const char *plain_location(const struct merge *m, const char *location)
+{
+    const char *plain = "";
+    if (*location == '/')
+        fail("%s: its source has weights in %s, which --merge does not write: only files beside the model", m->folder->dir, location);
+    for (const char *at = location; *at; at += strcspn(at, "/"), at += *at == '/') {
+        size_t n = strcspn(at, "/");
+        if (n == 2 && !strncmp(at, "..", n))
+            fail("%s: its source has weights in %s, which --merge does not write: only files beside the model", m->folder->dir, location);
+        if (n && !(n == 1 && *at == '.'))
+            plain = arena_printf(m->arena, "%s%s%.*s", plain, *plain ? "/" : "", (int)n, at);
+    }
+    return plain;
+}
+
+static const struct target *target_for(struct merge *m, const char *path)
+{
+    for (int i = 0; i < m->targets.n; i++)
+        if (!strcmp(m->targets.at[i].path, path))
+            return &m->targets.at[i];
+    if (path_exists(path) && (!m->force || is_folder(path)))
+        fail(is_folder(path) ? "%s is a folder, expected the name of a file" : "%s exists already: name another file with -o, or replace it with --force", path);
+    const char *part = arena_printf(m->arena, "%s.part-%ld-%d", m->out, (long)getpid(), m->targets.n);
+    VEC_PUSH(m->arena, &m->targets, ((struct target){path, part}));
+    return &m->targets.at[m->targets.n - 1];
+}
+
+static const char *path_of(struct merge *m, const struct span *s)
+{
+    return *s->file ? path_join(m->arena, path_dir(m->arena, m->out), plain_location(m, s->file)) : m->out;
+}
+
+/* Names first: nothing is written before it is known that all may be. */
+static void check_targets(struct merge *m)
+{
+    const char *dir = path_dir(m->arena, m->out), *real = path_real(m->arena, dir), *own = path_real(m->arena, m->folder->dir);
+    if (!real)
+        fail("%s: can't be written: %s", m->out, strerror(errno));
+    if (own && !strcmp(real, own))
+        fail("%s lies in the folder that is read: name another place with -o", m->out);
+    target_for(m, m->out);
+    for (int i = 0; i < m->folder->spans.n; i++) {
+        const struct span *s = &m->folder->spans.at[i];
+        if (*s->file && target_for(m, path_of(m, s)) == m->targets.at)
+            fail("%s: its source has weights in a file '%s': name the model otherwise", m->folder->dir, s->file);
+    }
+}
+
+/* ---- writing ---- */
+
+struct sink { struct merge *merge; struct out *out; };
+
+static void put_model(void *data, const void *from, size_t bytes)
+{
+    struct sink *s = data;
+    out_put(s->out, from, bytes);
+    progress_add(&s->merge->progress, (int64_t)bytes);
+}
+
+static void write_model(struct merge *m)
+{
+    const struct folder *f = m->folder;
+    const struct load_options options = {.find = folder_find, .find_data = m->folder};
+    struct out out;
+    struct sink sink = {m, &out};
+    out_open(&out, m->targets.at[0].part);
+    onnx_restore(path_join(m->arena, f->dir, "model.onnx"), &options, put_model, &sink);
+    struct written w = out_close(&out);
+    if (w.bytes != f->bytes || strcmp(arena_printf(m->arena, "%016" PRIx64, w.digest), f->digest) != 0)
+        fail("%s: does not give back %s: expected %" PRId64 " bytes with digest %s, found %" PRId64 " with %016" PRIx64, f->dir, f->file, f->bytes, f->digest,
+             w.bytes, w.digest);
+}
+
+struct file { struct merge *merge; FILE *at; const char *path; };
+
+static _Noreturn void cannot(const struct file *f)
+{
+    fail("%s: can't be written: %s", f->path, strerror(errno));
+}
+
+static void put_weights(void *data, const void *from, size_t bytes)
+{
+    struct file *f = data;
+    if (fwrite(from, 1, bytes, f->at) != bytes)
+        cannot(f);
+    progress_add(&f->merge->progress, (int64_t)bytes);
+}
+
+/* Spans come sorted by file and offset; two names of one file find what the other wrote. */
+static void write_span(struct file *f, const struct span *s)
+{
+    if (fseeko(f->at, (off_t)s->source.offset, SEEK_SET) != 0)
+        cannot(f);
+    source_stream(&s->source, s->file, (struct byte_range){0, s->source.length}, put_weights, f);
+    source_release(&s->source);
+}
+
+static int write_file(struct merge *m, int from)
+{
+    const struct folder *f = m->folder;
+    const struct span *first = &f->spans.at[from];
+    const struct target *t = target_for(m, path_of(m, first));
+    struct file file = {.merge = m, .path = t->part};
+    int to = from;
+    file.at = fopen(t->part, path_exists(t->part) ? "r+b" : "wb");
+    if (!file.at)
+        cannot(&file);
+    for (; to < f->spans.n && !strcmp(f->spans.at[to].file, first->file); to++)
+        write_span(&file, &f->spans.at[to]);
+    if (fclose(file.at) != 0)
+        cannot(&file);
+    return to;
+}
+
+/* ---- taking the names ---- */
+
+static void make_folders(const struct merge *m, const char *path)
+{
+    for (const char *slash = strchr(path + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
+        const char *dir = arena_strndup(m->arena, path, (size_t)(slash - path));
+        if (mkdir(dir, 0777) != 0 && errno != EEXIST)
+            fail("%s: the folder cannot be made: %s", dir, strerror(errno));
+    }
+}
+
+/* The model comes last: where it is, all is. */
+static void rename_all(struct merge *m)
+{
+    for (int i = m->targets.n - 1; i >= 0; i--) {
+        const struct target *t = &m->targets.at[i];
+        make_folders(m, t->path);
+        if (rename(t->part, t->path) != 0)
+            fail("%s: cannot be renamed to %s: %s", t->part, t->path, strerror(errno));
+    }
+}
+
+static int64_t total_bytes(const struct folder *f)
+{
+    int64_t total = f->bytes;
+    for (int i = 0; i < f->spans.n; i++)
+        if (*f->spans.at[i].file && !add_i64(total, f->spans.at[i].source.length, &total))
+            break;
+    return total;
+}
+
+void merge_folder(struct arena *a, const char *dir, const char *out, bool force)
+{
+    struct merge m = {.arena = a, .out = out, .force = force};
+    m.folder = folder_read(a, dir, true);
+    if (graph_text(a, path_join(a, dir, "model.onnx")))
+        fail("%s: was made from a graph in text form, which no ONNX model can be put together from", dir);
+    check_targets(&m);
+    diag_on_failure(remove_parts, &m);
+    progress_start(&m.progress, "merging", total_bytes(m.folder));
+    write_model(&m);
+    for (int i = 0; i < m.folder->spans.n;)
+        i = *m.folder->spans.at[i].file ? write_file(&m, i) : i + 1;
+    progress_end(&m.progress);
+    rename_all(&m);
+    diag_forget(remove_parts, &m);
+}
