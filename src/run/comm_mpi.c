@@ -6,6 +6,7 @@
 #include "config.h"
 #endif
 #include <pthread.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -130,9 +131,18 @@ static int ranks_here(MPI_Comm mpi)
     return n;
 }
 
+/* Crash handlers that transports install (UCX) can hang in the crashed process, and the job with it; a process that a signal ends is
+ * seen by every launcher. */
+static void die_at_once(void)
+{
+    static const int crash[] = {SIGSEGV, SIGILL, SIGFPE};
+    for (size_t i = 0; i < sizeof crash / sizeof *crash; i++) (void)signal(crash[i], SIG_DFL);
+}
+
 struct comm *comm_mpi(int *argc, char ***argv)
 {
     int level;
+    die_at_once();
     if (MPI_Init_thread(argc, argv, MPI_THREAD_FUNNELED, &level) != MPI_SUCCESS) fail("MPI_Init_thread failed");
     struct arena *arena = arena_new();
     struct world *w = NEW(arena, struct world);
