@@ -41,7 +41,7 @@ struct history {
 };
 /* The given tokens of a stage, [batch, n] or [n], with the mask and positions given beside them; room for more columns. */
 struct history history_new(struct arena *, const struct stage *, int64_t more);
-/* n equal columns of one token. */
+/* One column of one token. */
 struct history history_start(struct arena *, int64_t batch, int64_t token, int64_t more);
 void history_add(struct history *, const int64_t *next);
 /* Memory for the inputs of a stage that follow from tokens; then, before a run, their sizes and elements for tokens [fed, length). */
@@ -49,6 +49,9 @@ void history_reserve(struct arena *, const struct history *, struct stage *);
 void history_feed(const struct history *, int64_t fed, struct stage *);
 /* The largest logit of the last position of every row; logits [batch, n, vocabulary] or [batch, vocabulary]. */
 void history_choose(const struct history *, const struct stage *, const struct tensor *logits, int64_t *next);
+
+/* run_chain.c: before stage k runs, what of its state and constants is not given comes from the stages before it, which have run. */
+void chain_take(struct arena *, struct stage *, int k);
 
 /* run_generate.c: every rank calls it; rank 0 prints. */
 void run_generate(struct arena *, struct comm *, const struct run_options *, int threads);

@@ -10,7 +10,7 @@ struct run_options {
     int64_t local, repeat, threads, generate;
     struct arg_list input, dim, role, external_root;
     struct arg_maybe random;
-    const char *output, *test_data, *check, *eos;
+    const char *output, *test_data, *check, *eos, *start;
     double rtol, atol, rel;          /* -1: by type */
     bool stats, quiet, verbose;
     const char *launcher;            /* variable of a launcher that started several processes; NULL: none */

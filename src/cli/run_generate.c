@@ -94,25 +94,80 @@ static bool run_token(struct decoder *d, struct stage *s)
     return ended;
 }
 
-static void start_history(struct decoder *d, struct arena *a, struct stage *s)
+/* ---- the row of graphs -------------------------------------------------------------------------------------------------------------------- */
+
+static bool has_prompt(const struct stage *s)
 {
+    int i = stage_find(s, ROLE_TOKENS);
+    return i >= 0 && s->given[i].data;
+}
+
+/* Rows of what the first graph was given. */
+static int64_t batch_of(const struct stage *first)
+{
+    for (int i = 0; i < first->graph->inputs.n; i++)
+        if (first->in[i].data && first->in[i].rank > 0) return first->in[i].dim[0];
+    return 1;
+}
+
+/* The tokens of a decoder are given, or begin with one. */
+static void start_history(struct decoder *d, struct arena *a, int k)
+{
+    const char *start = d->options->start;
+    struct stage *s = &d->stage[k];
     if (stage_find(s, ROLE_TOKENS) < 0) fail_usage("%s: no input holds tokens: give --role INPUT=tokens", s->path);
-    d->history = history_new(a, s, d->options->generate);
+    if (has_prompt(s) || (k == 0 && !start)) d->history = history_new(a, s, d->options->generate);
+    else d->history = history_start(a, batch_of(&d->stage[0]), start ? args_int("--start", start, 0, INT32_MAX) : 0, d->options->generate);
     d->next = NEWN(a, int64_t, d->history.batch);
 }
 
-/* ---- the loop ---------------------------------------------------------------------------------------------------------------------------- */
+static void prepare(struct decoder *d, struct arena *a, int k, const struct history *h)
+{
+    struct stage *s = &d->stage[k];
+    chain_take(a, d->stage, k);
+    place_given(a, s);
+    if (h) history_reserve(a, h, s);
+}
+
+/* A graph without logits: an encoder. */
+static void encode(struct decoder *d, struct arena *a, int k)
+{
+    struct stage *s = &d->stage[k];
+    bool reads = stage_find(s, ROLE_TOKENS) >= 0;
+    struct history own = {0};
+    if (reads) own = history_new(a, s, 0);
+    prepare(d, a, k, reads ? &own : NULL);
+    if (reads) history_feed(&own, 0, s);
+    session_run(s->session, s->in, s->out);
+}
+
+static bool run_stage(struct decoder *d, struct arena *a, int k)
+{
+    if (d->stage[k].logits < 0) {
+        encode(d, a, k);
+        return false;
+    }
+    if (!d->next) start_history(d, a, k);
+    prepare(d, a, k, &d->history);
+    return run_token(d, &d->stage[k]);
+}
+
+/* What the graphs before the last one hold is not needed any more. */
+static void free_earlier(struct decoder *d)
+{
+    for (int k = 0; k < d->nstage - 1; k++) session_free(d->stage[k].session);
+}
 
 static void decode(struct decoder *d, struct arena *a)
 {
     struct stage *last = &d->stage[d->nstage - 1];
-    start_history(d, a, last);
-    place_given(a, last);
-    history_reserve(a, &d->history, last);
-    d->comm->barrier(d->comm);
-    double start = seconds_now(), first;
-    bool ended = run_token(d, last);
-    first = seconds_now();
+    double start = seconds_now(), first = 0;
+    bool ended = false;
+    for (int k = 0; k < d->nstage && !ended && d->made < d->options->generate; k++) {
+        ended = run_stage(d, a, k);
+        if (d->made == 1 && first <= 0) first = seconds_now();
+    }
+    free_earlier(d);
     while (!ended && d->made < d->options->generate) ended = run_token(d, last);
     d->first = first - start;
     d->rest = seconds_now() - first;
@@ -143,10 +198,11 @@ void run_generate(struct arena *a, struct comm *comm, const struct run_options *
         load_stage(a, comm, o, threads, &d.stage[k]);
     }
     roles_find(a, d.stage, d.nstage, o);
+    comm->barrier(comm);
     decode(&d, a);
     if (comm->rank == 0) print_tokens(&d);
     if (o->stats) report_stats(a, comm, d.stage[d.nstage - 1].session);
     if (comm->rank == 0) print_rate(&d);
     comm->barrier(comm);
-    for (int k = 0; k < d.nstage; k++) session_free(d.stage[k].session);
+    session_free(d.stage[d.nstage - 1].session);
 }

@@ -18,6 +18,7 @@ static const struct arg_prose usage[] = {
     {"mpirun -n N tpc-run DIR [options]", "ranks are processes"},
     {"tpc-run DIR --local N [options]", "ranks are threads"},
     {"tpc-run MODEL.onnx [options]", "one rank, unsharded"},
+    {"tpc-run ENCODER DECODER STEP --generate N ...", "graphs in a row, the last for every further token"},
     {NULL, NULL}
 };
 static const struct arg_prose description[] = {
@@ -45,7 +46,7 @@ static void check_options(const struct run_options *o)
     bool compares = o->test_data || o->check || o->output || o->random.given || o->dim.text.n || o->repeat > 1;
     if (n < 1 || (n > 1 && !o->generate)) fail_usage("expected one model or folder, found %d: --help shows the usage", n);
     if (o->generate && compares) fail_usage("--generate takes none of --test-data, --check, --output, --random, --dim and --repeat");
-    if (!o->generate && (o->eos || o->role.text.n)) fail_usage("--eos and --role are for --generate");
+    if (!o->generate && (o->eos || o->start || o->role.text.n)) fail_usage("--eos, --start and --role are for --generate");
 }
 
 static void read_options(struct arena *a, struct run_options *o, int argc, char **argv)
@@ -53,7 +54,7 @@ static void read_options(struct arena *a, struct run_options *o, int argc, char 
     *o = (struct run_options){.rtol = -1, .atol = -1, .rel = -1, .repeat = 1};
     const struct arg table[] = {
         {"local", 0, ARG_INT, &o->local, "N", "run N ranks as threads of this process"},
-        {"input", 0, ARG_LIST, &o->input, "NAME=FILE", "an input, .npy or .pb (repeatable)"},
+        {"input", 0, ARG_LIST, &o->input, "[K:]NAME=FILE", "an input (of graph K of a row), .npy or .pb (repeatable)"},
         {"random", 0, ARG_MAYBE_INT, &o->random, "[SEED]", "make the inputs that are not given"},
         {"dim", 0, ARG_LIST, &o->dim, "NAME=INT", "size of a symbolic dimension of made inputs (repeatable)"},
         {"output", 'o', ARG_TEXT, &o->output, "DIR", "write outputs as .npy (default: a digest of each)"},
@@ -65,6 +66,7 @@ static void read_options(struct arena *a, struct run_options *o, int argc, char 
         {"rel", 0, ARG_REAL, &o->rel, "X", "with --check: max|a-b| <= rel max|b| (default: by type)"},
         {"generate", 0, ARG_INT, &o->generate, "N", "decode N tokens greedily; state stays on its ranks"},
         {"eos", 0, ARG_TEXT, &o->eos, "ID", "with --generate: the token that ends a row"},
+        {"start", 0, ARG_TEXT, &o->start, "ID", "with --generate: the first token of a decoder behind an encoder (0)"},
         {"role", 0, ARG_LIST, &o->role, "INPUT=ROLE", "with --generate: tokens, mask, positions, constant ... (repeatable)"},
         {"repeat", 0, ARG_INT, &o->repeat, "N", "run N times and show the times"},
         {"stats", 0, ARG_FLAG, &o->stats, NULL, "time, communication and memory of every rank"},

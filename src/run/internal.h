@@ -86,6 +86,7 @@ struct kept {
     int64_t room;
     bool filled;                     /* false: no run yet left anything */
     struct buffer memory;
+    const char *from;                /* the output of another graph that it starts as; NULL: none is named */
     struct tensor whole;             /* its global type and sizes; -1: not known */
 };
 struct session;

@@ -61,6 +61,8 @@ const struct type *session_output_type(const struct session *, int output);
 bool session_input_sizes(struct session *, const struct bindings *, int input, int64_t *dim, const char **missing);
 
 bool session_keeps(const struct session *, int input);
+/* The output of another graph of the model from which it starts, where a plan names one; else NULL. */
+const char *session_keeps_from(const struct session *, int input);
 /* The kept input of one session takes what the last run of another left as an output, each rank its own piece. Other placements: failure. */
 void session_take(struct session *to, int input, const struct session *from, int output);
 

@@ -28,7 +28,7 @@ static void check_ends(const struct session *s, const struct kept *k)
         fail("%s: state '%s' is split along dimension %d, along which it grows", s->sig.path, past->name, k->axis);
 }
 
-static void keep(struct session *s, int past, int present, int axis)
+static struct kept *keep(struct session *s, int past, int present, int axis)
 {
     const struct type *t = &s->sig.in[past].type;
     struct kept *k = &s->kept[s->nkept++];
@@ -38,6 +38,7 @@ static void keep(struct session *s, int past, int present, int axis)
     for (int d = 0; d < t->rank; d++) k->whole.dim[d] = d == axis ? 0 : -1;
     check_ends(s, k);
     s->kept_input[past] = k;
+    return k;
 }
 
 /* "PAST|PRESENT|DIM[|FROM]"; no PAST: an output that only another graph takes. */
@@ -51,7 +52,7 @@ static void keep_named(struct session *s, const char *text)
     if (n < 3 || end == field[2] || *end || axis < -1 || axis >= MAX_RANK) fail("%s: state '%s' is not of the form PAST|PRESENT|DIMENSION", s->sig.path, text);
     int past = find_value(g->inputs.at, g->inputs.n, field[0]), present = find_value(g->outputs.at, g->outputs.n, field[1]);
     if ((past < 0 && *field[0]) || (present < 0 && *field[1])) fail("%s: state '%s' names no input or no output", s->sig.path, text);
-    if (past >= 0) keep(s, past, present, (int)axis);
+    if (past >= 0) keep(s, past, present, (int)axis)->from = n > 3 && *field[3] ? field[3] : NULL;
 }
 
 static void find_kept(struct session *s)
@@ -249,6 +250,8 @@ void state_advance(struct session *s)
 
 bool session_keeps(const struct session *s, int input) { return s->kept_input && s->kept_input[input]; }
 
+const char *session_keeps_from(const struct session *s, int input) { return s->kept_input[input]->from; }
+
 static bool same_pieces(struct session *to, const struct formal *a, const struct session *from, const struct formal *b)
 {
     if (a->place.kind != PLACE_S || b->place.kind != PLACE_S) return a->place.kind == PLACE_R && b->place.kind == PLACE_R;
@@ -268,6 +271,7 @@ void session_take(struct session *to, int input, const struct session *from, int
              placement_str(to->arena, out->place));
     if (!layout_type(from, &out->type, out->name, &k->whole)) fail("%s: the size of state '%s' is not known", from->sig.path, out->name);
     k->filled = true;
+    to->planned = false;
     if (k->in_place) {
         move_in(to, k, piece, piece->dim[k->axis] + 1, piece);
         return;
