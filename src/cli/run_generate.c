@@ -173,6 +173,14 @@ static void decode(struct decoder *d, struct arena *a)
     d->rest = seconds_now() - first;
 }
 
+/* Of the last run, on all ranks. */
+static void write_outputs(const struct decoder *d, struct arena *a, const struct stage *s)
+{
+    struct tensor *whole = NEWN(a, struct tensor, s->graph->outputs.n);
+    for (int i = 0; i < s->graph->outputs.n; i++) whole[i] = session_gather(s->session, a, i, &s->out[i]);
+    if (d->comm->rank == 0) report_outputs(a, s->graph, whole, d->options->output);
+}
+
 static void print_tokens(const struct decoder *d)
 {
     const struct history *h = &d->history;
@@ -197,12 +205,14 @@ void run_generate(struct arena *a, struct comm *comm, const struct run_options *
         d.stage[k].number = k + 1;
         load_stage(a, comm, o, threads, &d.stage[k]);
     }
+    struct stage *last = &d.stage[d.nstage - 1];
     roles_find(a, d.stage, d.nstage, o);
     comm->barrier(comm);
     decode(&d, a);
     if (comm->rank == 0) print_tokens(&d);
-    if (o->stats) report_stats(a, comm, d.stage[d.nstage - 1].session);
+    if (o->output) write_outputs(&d, a, last);
+    if (o->stats) report_stats(a, comm, last->session);
     if (comm->rank == 0) print_rate(&d);
     comm->barrier(comm);
-    session_free(d.stage[d.nstage - 1].session);
+    session_free(last->session);
 }

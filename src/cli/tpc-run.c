@@ -43,9 +43,9 @@ static const struct arg_prose examples[] = {
 static void check_options(const struct run_options *o)
 {
     int n = o->paths.text.n;
-    bool compares = o->test_data || o->check || o->output || o->random.given || o->dim.text.n || o->repeat > 1;
+    bool compares = o->test_data || o->check || o->random.given || o->dim.text.n || o->repeat > 1;
     if (n < 1 || (n > 1 && !o->generate)) fail_usage("expected one model or folder, found %d: --help shows the usage", n);
-    if (o->generate && compares) fail_usage("--generate takes none of --test-data, --check, --output, --random, --dim and --repeat");
+    if (o->generate && compares) fail_usage("--generate takes none of --test-data, --check, --random, --dim and --repeat");
     if (!o->generate && (o->eos || o->start || o->role.text.n)) fail_usage("--eos, --start and --role are for --generate");
 }
 
@@ -57,7 +57,7 @@ static void read_options(struct arena *a, struct run_options *o, int argc, char 
         {"input", 0, ARG_LIST, &o->input, "[K:]NAME=FILE", "an input (of graph K of a row), .npy or .pb (repeatable)"},
         {"random", 0, ARG_MAYBE_INT, &o->random, "[SEED]", "make the inputs that are not given"},
         {"dim", 0, ARG_LIST, &o->dim, "NAME=INT", "size of a symbolic dimension of made inputs (repeatable)"},
-        {"output", 'o', ARG_TEXT, &o->output, "DIR", "write outputs as .npy (default: a digest of each)"},
+        {"output", 'o', ARG_TEXT, &o->output, "DIR", "write outputs as .npy (default: a digest of each); of the last run of --generate"},
         {"test-data", 0, ARG_TEXT, &o->test_data, "DIR", "inputs from input_*.pb, compare with output_*.pb"},
         {"external-root", 0, ARG_LIST, &o->external_root, "DIR", "weights of a model may lie there too (repeatable)"},
         {"rtol", 0, ARG_REAL, &o->rtol, "X", "|a-b| <= rtol |b| + atol max(1, max|b|) (default: by type)"},

@@ -9,8 +9,7 @@ static const char *behind(const char *name, const char *prefix)
     return strncmp(name, prefix, n) == 0 ? name + n : NULL;
 }
 
-/* A fused op calls them past_X and present_X, [.., rows, size]. */
-static int fused_operand(const struct node *node, int result)
+int op_past_operand(const struct node *node, int result)
 {
     const char *what = result < node->op->nout ? behind(node->op->out[result].name, "present_") : NULL;
     for (int i = 0; what && i < node->nin && i < node->op->nin; i++) {
@@ -26,7 +25,7 @@ int op_appends_to(const struct node *node, int result, int *axis)
     if (!node->op || !(node->op->flags & OP_GROWS) || !node->out[result])
         return -1;
     bool concat = strcmp(node->op->name, "Concat") == 0;
-    int operand = concat ? 0 : fused_operand(node, result), rank = node->out[result]->type.rank;
+    int operand = concat ? 0 : op_past_operand(node, result), rank = node->out[result]->type.rank;
     *axis = concat ? (int)attr_int(node, "axis") : -2;
     *axis += *axis < 0 ? rank : 0;
     return operand >= 0 && node->in[operand] ? operand : -1;

@@ -155,6 +155,8 @@ struct lifetimes lifetimes_of(struct arena *, const struct graph *, const bool *
 bool op_goes_in_strips(const struct node *);
 
 /* ---- grow.c ---------------------------------------------------------------------------------------------------------------------- */
+/* The operand past_X of a fused op whose result is its present_X, both [.., rows, size]; -1: the result is no present. */
+int op_past_operand(const struct node *, int result);
 /* The operand to which a node appends along *axis what becomes this result; -1: it is not of that kind, or appends in front. */
 int op_appends_to(const struct node *, int result, int *axis);
 

@@ -93,26 +93,12 @@ static void concat_state(struct graph *g, const struct node *node, struct value 
     }
 }
 
-static const char *behind(const char *name, const char *prefix)
-{
-    size_t n = strlen(prefix);
-    return strncmp(name, prefix, n) == 0 ? name + n : NULL;
-}
-
 /* The operand past_X for the result present_X. */
 static void fused_state(struct graph *g, const struct node *node, const struct value *result, struct value *present)
 {
-    if (result->index >= node->op->nout)
-        return;
-    const char *what = behind(node->op->out[result->index].name, "present_");
-    for (int i = 0; what && i < node->nin && i < node->op->nin; i++) {
-        const char *past = behind(node->op->in[i].name, "past_");
-        int d = -2;
-        if (!past || !node->in[i] || strcmp(past, what) != 0)
-            continue;
-        struct value *input = input_behind(g, node->in[i], &d);
-        add_state(g, input, present, d);
-    }
+    int d = -2, operand = op_past_operand(node, result->index);
+    if (operand >= 0 && node->in[operand])
+        add_state(g, input_behind(g, node->in[operand], &d), present, d);
 }
 
 static void find_state(struct graph *g, struct value *output)
