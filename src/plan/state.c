@@ -97,8 +97,10 @@ static void concat_state(struct graph *g, const struct node *node, struct value 
 static void fused_state(struct graph *g, const struct node *node, const struct value *result, struct value *present)
 {
     int d = -2, operand = op_past_operand(node, result->index);
-    if (operand >= 0 && node->in[operand])
-        add_state(g, input_behind(g, node->in[operand], &d), present, d);
+    if (operand < 0 || !node->in[operand])
+        return;
+    struct value *input = input_behind(g, node->in[operand], &d);
+    add_state(g, input, present, d);
 }
 
 static void find_state(struct graph *g, struct value *output)
