@@ -39,7 +39,7 @@ static bool type_bytes(const struct type *type, int64_t *bytes)
     for (int d = 0; d < type->rank; d++)
         if (!dim_is_int(type->dim[d], &size[d]))
             return false;
-    return dtype_size(type->dtype) && sizes_product(size, type->rank, &n) && mul_i64(n, (int64_t)dtype_size(type->dtype), bytes);
+    return sizes_product(size, type->rank, &n) && dtype_bytes(type->dtype, n, bytes);
 }
 
 static bool results_fit(const struct node *n, const bool *is_output, int64_t operand_bytes)

@@ -108,6 +108,16 @@ static const struct sample samples[] = {
              "Gemm(a, b, c) {transA = 1, alpha = 0.5, beta = 2} output y }", 0},
     {"Conv", "graph g { input x: f32[B, 4, 7, 7] input w: f32[6, 4, 3, 3] input b: f32[6] node n: y: ? = Conv(x, w, b) output y }", 0},
     {"Conv", "graph g { input x: f32[B, 8, 7] input w: f32[12, 2, 1] input b: f32[12] node n: y: ? = Conv(x, w, b) {group = 4} output y }", 0},
+    {"QuantizeLinear", "graph g { input x: f32[B, 6] input s: f32[] input z: u8[] node n: y: ? = QuantizeLinear(x, s, z) output y }", 9},
+    {"QuantizeLinear", "graph g { input x: f32[B, 6, 5] input s: f32[6] input z: i8[6] node n: y: ? = QuantizeLinear(x, s, z) output y }", 9},
+    {"DequantizeLinear", "graph g { input x: i8[B, 6] input s: f32[] node n: y: ? = DequantizeLinear(x, s) output y }", 99},
+    {"DequantizeLinear", "graph g { input x: u8[6, 4, 5] input s: f32[4] input z: u8[4] node n: y: ? = DequantizeLinear(x, s, z) output y }", 256},
+    {"DequantizeLinear", "graph g { input x: i4[24, 5] input s: f32[6, 5] input z: i4[6, 5] node n: y: ? = "
+                         "DequantizeLinear(x, s, z) {axis = 0, block_size = 4} output y }", 16},
+    {"DequantizeLinear", "graph g { input x: u4[5, 22] input s: f32[5, 6] node n: y: ? = DequantizeLinear(x, s) {block_size = 4} output y }", 16},
+    {"DynamicQuantizeLinear", "graph g { input x: f32[B, 6] node n: y: ?, s: ?, z: ? = DynamicQuantizeLinear(x) output y output s output z }", 0},
+    {"MatMulInteger", "graph g { input a: u8[B, S, 6] input b: i8[6, 4] input z: u8[] input w: i8[4] node n: y: ? = MatMulInteger(a, b, z, w) output y }", 100},
+    {"MatMulInteger", "graph g { input a: i8[7, 600] input b: u8[600, 5] input z: i8[7] node n: y: ? = MatMulInteger(a, b, z) output y }", 100},
     {"MatMulNBits", "graph g { input a: f32[B, S, 96] input b: u8[6, 6, 8] input s: f32[6, 6] input z: u8[6, 3] input c: f32[6] node n: y: ? = "
                     "com.microsoft::MatMulNBits(a, b, s, z, _, c) {K = 96, N = 6, block_size = 16} output y }", 256},
     {"MatMulNBits", "graph g { input a: f32[B, 64] input b: u8[5, 4, 8] input s: f32[20] input z: f32[5, 4] node n: y: ? = "
@@ -205,12 +215,22 @@ static struct tensor tensor_new(struct trial *t, const struct type *type)
 static double get(const struct tensor *x, int64_t i)
 {
     double k;
+    float packed;
+    if (dtype_is_packed(x->dtype)) {
+        load_integers(x->dtype, x->data, i, 1, &packed);
+        return (double)packed;
+    }
     load_f64(x->dtype, at_const(x->data, dtype_size(x->dtype), i), 1, &k);
     return k;
 }
 
 static void set(struct tensor *x, int64_t i, double k)
 {
+    uint8_t *byte = (uint8_t *)x->data + i / 2;
+    if (dtype_is_packed(x->dtype)) {
+        *byte = (uint8_t)(i % 2 ? (*byte & 15) | ((int)k & 15) << 4 : (*byte & 240) | ((int)k & 15));
+        return;
+    }
     store_f64(x->dtype, &k, 1, at(x->data, dtype_size(x->dtype), i));
 }
 

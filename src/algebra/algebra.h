@@ -76,9 +76,13 @@ int alg_equations(const struct alg *, const struct equation **out);
 /* ---- type.c ---------------------------------------------------------------------------------------------------- */
 enum dtype {                          /* ONNX's TensorProto.DataType numbers */
     DT_NONE = 0, DT_F32 = 1, DT_U8 = 2, DT_I8 = 3, DT_U16 = 4, DT_I16 = 5, DT_I32 = 6, DT_I64 = 7, DT_STRING = 8, DT_BOOL = 9,
-    DT_F16 = 10, DT_F64 = 11, DT_U32 = 12, DT_U64 = 13, DT_BF16 = 16
+    DT_F16 = 10, DT_F64 = 11, DT_U32 = 12, DT_U64 = 13, DT_BF16 = 16, DT_U4 = 21, DT_I4 = 22
 };
-size_t dtype_size(enum dtype);        /* bytes; 0 for DT_NONE, DT_STRING and numbers we don't know */
+size_t dtype_size(enum dtype);        /* bytes; 0 for DT_NONE, DT_STRING, types whose elements share bytes and numbers we don't know */
+bool dtype_is_packed(enum dtype);     /* u4 i4: two elements in a byte, the first in the lower half; rows are not padded */
+double dtype_width(enum dtype);       /* bytes, 0.5 where two elements share one */
+/* Bytes of n elements; false on overflow and for types that have none. */
+bool dtype_bytes(enum dtype, int64_t n, int64_t *out);
 const char *dtype_name(enum dtype);   /* f32 i64 bool ... */
 enum dtype dtype_parse(const char *name);
 bool dtype_is_float(enum dtype);

@@ -25,6 +25,8 @@ static const struct dtype_row dtype_rows[] = {
     [DT_U32] = {"u32", 4, false},
     [DT_U64] = {"u64", 8, false},
     [DT_BF16] = {"bf16", 2, true},
+    [DT_U4] = {"u4", 0, false},
+    [DT_I4] = {"i4", 0, false},
 };
 
 enum { DTYPE_ROWS = (int)(sizeof dtype_rows / sizeof dtype_rows[0]) };
@@ -39,6 +41,24 @@ size_t dtype_size(enum dtype t)
 {
     const struct dtype_row *row = dtype_row(t);
     return row ? row->size : 0;
+}
+
+bool dtype_is_packed(enum dtype t)
+{
+    return t == DT_U4 || t == DT_I4;
+}
+
+double dtype_width(enum dtype t)
+{
+    return dtype_is_packed(t) ? 0.5 : (double)dtype_size(t);
+}
+
+bool dtype_bytes(enum dtype t, int64_t n, int64_t *out)
+{
+    if (!dtype_is_packed(t))
+        return dtype_size(t) && mul_i64(n, (int64_t)dtype_size(t), out);
+    *out = n / 2 + n % 2;
+    return true;
 }
 
 const char *dtype_name(enum dtype t)

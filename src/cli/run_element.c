@@ -18,7 +18,7 @@ double tensor_element(const struct tensor *t, int64_t i)
     case DT_U32: return ((const uint32_t *)t->data)[i];
     case DT_I64: return (double)((const int64_t *)t->data)[i];
     case DT_U64: return (double)((const uint64_t *)t->data)[i];
-    case DT_NONE: case DT_STRING: break;
+    case DT_NONE: case DT_STRING: case DT_U4: case DT_I4: break;          /* of no input or output */
     }
     bug("a tensor of type %d has no numbers", (int)t->dtype);
 }
@@ -35,7 +35,7 @@ void tensor_put(struct tensor *t, int64_t i, double x)
     case DT_I16: case DT_U16: ((uint16_t *)t->data)[i] = (uint16_t)(int64_t)x; return;
     case DT_I32: case DT_U32: ((uint32_t *)t->data)[i] = (uint32_t)(int64_t)x; return;
     case DT_I64: case DT_U64: ((int64_t *)t->data)[i] = (int64_t)x; return;
-    case DT_NONE: case DT_STRING: break;
+    case DT_NONE: case DT_STRING: case DT_U4: case DT_I4: break;          /* of no input or output */
     }
     bug("a tensor of type %d has no numbers", (int)t->dtype);
 }

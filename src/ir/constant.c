@@ -84,6 +84,8 @@ enum dtype value_storage(const struct value *v) { return v->stored == DT_NONE ? 
 static uint64_t element_bits(struct constant *c, const char *name, int64_t i)
 {
     size_t size = dtype_size(c->dtype);
+    if (dtype_is_packed(c->dtype) && i >= 0 && i < constant_elements(c))
+        return ((const uint8_t *)constant_data(c, name))[i / 2] >> i % 2 * 4 & 15;
     if (i < 0 || i >= constant_elements(c) || !size || size > 8)
         bug("constant '%s' (%s) has no element %" PRId64, name, dtype_name(c->dtype), i);
     uint64_t bits = 0;
@@ -95,11 +97,12 @@ int64_t constant_int(struct constant *c, const char *name, int64_t i)
 {
     uint64_t bits = element_bits(c, name, i);
     switch (c->dtype) {
+    case DT_I4: return (int64_t)(bits ^ 8) - 8;
     case DT_I8: return (int8_t)bits;
     case DT_I16: return (int16_t)bits;
     case DT_I32: return (int32_t)bits;
     case DT_BOOL: return bits != 0;
-    case DT_I64: case DT_U8: case DT_U16: case DT_U32: case DT_U64: return (int64_t)bits;
+    case DT_I64: case DT_U4: case DT_U8: case DT_U16: case DT_U32: case DT_U64: return (int64_t)bits;
     default: bug("constant '%s' holds %s, not integers", name, dtype_name(c->dtype));
     }
 }

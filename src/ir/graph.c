@@ -97,14 +97,14 @@ static void hand_name(struct graph *g, struct value *from, struct value *to, con
 static int64_t constant_size(enum dtype dtype, int rank, const int64_t *dim)
 {
     int64_t n, bytes;
-    if (!sizes_product(dim, rank, &n) || !mul_i64(n, (int64_t)dtype_size(dtype), &bytes))
+    if (!sizes_product(dim, rank, &n) || !dtype_bytes(dtype, n, &bytes))
         bug("a constant of impossible size");
     return bytes;
 }
 
 struct value *graph_constant(struct graph *g, const char *name, enum dtype dtype, int rank, const int64_t *dim, const void *data)
 {
-    require(rank >= 0 && rank <= MAX_RANK && dtype_size(dtype));
+    require(rank >= 0 && rank <= MAX_RANK);
     struct constant *c = NEW(g->arena, struct constant);
     struct type type = {.dtype = dtype, .rank = rank};
     c->dtype = dtype;

@@ -226,7 +226,7 @@ static struct constant *parse_constant(struct parser *p, const struct type *type
     for (int i = 0; i < type->rank; i++)
         if (!dim_is_int(type->dim[i], &c->dim[i]))
             lex_fail(&p->lex, "a constant has a symbolic dimension");
-    if (!dtype_size(type->dtype) || !sizes_product(c->dim, c->rank, &n) || !mul_i64(n, (int64_t)dtype_size(c->dtype), &c->bytes))
+    if (!sizes_product(c->dim, c->rank, &n) || !dtype_bytes(c->dtype, n, &c->bytes))
         lex_fail(&p->lex, "a constant has an unknown type or an impossible size");
     parse_bytes(p, c);
     return c;

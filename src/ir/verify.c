@@ -89,7 +89,7 @@ static void check_constant(struct check *c, const struct value *v)
         broken(c, "constant '%s' is also a result of node '%s'", v->name, v->producer->name);
     if (k->rank < 0 || k->rank > MAX_RANK || !sizes_product(k->dim, k->rank, &n))
         broken(c, "constant '%s' has an impossible size", v->name);
-    if (dtype_size(k->dtype) && (!mul_i64(n, (int64_t)dtype_size(k->dtype), &bytes) || bytes != k->bytes))
+    if (k->dtype != DT_STRING && (!dtype_bytes(k->dtype, n, &bytes) || bytes != k->bytes))
         broken(c, "constant '%s' of %" PRId64 " elements has %" PRId64 " bytes", v->name, n, k->bytes);
     if (c->g->rank >= 0)
         return;                      /* a rank's part of it: the weights pass says which */

@@ -21,7 +21,11 @@ void tensor_strides(const struct tensor *t, int64_t *stride)
     }
 }
 
-size_t tensor_bytes(const struct tensor *t) { return (size_t)tensor_elements(t) * dtype_size(t->dtype); }
+size_t tensor_bytes(const struct tensor *t)
+{
+    int64_t bytes;
+    return dtype_bytes(t->dtype, tensor_elements(t), &bytes) ? (size_t)bytes : 0;
+}
 
 const struct tensor *call_in(const struct kcall *call, int i) { return i < call->nin && call->in[i].data ? &call->in[i] : NULL; }
 

@@ -119,6 +119,25 @@ void panel_product(struct kcall *, const struct panels *, int64_t m, const float
 /* A constant f16 or bf16 weight [k, n], [n, k] when transposed: packed at the first call, kept in call->cache. */
 const struct panels *panel_pack(struct kcall *, const struct tensor *weight, int64_t n, int64_t k, bool transposed);
 
+/* ---- scaled.c: integers with scales and zero points, real = (q - zero) * scale --------------------------------------------------- */
+/* Rows of `inner` numbers (the last dimension). Number j of row r has scale (r / below % axis / block) * below + r % below, and so on:
+ * see scaled_at. */
+struct scaled {
+    int64_t inner;                     /* the last dimension */
+    int64_t axis, block, blocks;       /* size of the axis of the scales, indices that share one, scales along it */
+    int64_t below;                     /* rows per index of the axis; 0: the axis is the last dimension */
+    bool one, wide;                    /* one scale for all; a scale for every number along the other dimensions */
+    const float *scale, *zero;         /* zero NULL: none */
+};
+/* Of a Quantize- or DequantizeLinear: x is operand 0, the scale 1, the zero point 2. Uses ROOM_A and ROOM_B. */
+struct scaled scaled_of(struct kcall *);
+/* Scales and zero points of numbers from..from + n of a row. */
+void scaled_read(const struct scaled *, int64_t row, int64_t from, int64_t n, float *scale, float *zero);
+/* The same numbers of integers q, decoded; n <= CHUNK. */
+void scaled_decode(const struct scaled *, enum dtype, const void *q, int64_t row, int64_t from, int64_t n, float *out);
+/* n integers of any storage, from number i on. */
+void load_integers(enum dtype, const void *q, int64_t i, int64_t n, float *out);
+
 /* ---- attend.c: softmax(scale q k^T + bias) v for heads anywhere in memory ------------------------------------------------ */
 struct heads { const float *at; int64_t batch, head, row; };      /* steps in elements; columns are contiguous */
 struct attend {

@@ -125,7 +125,7 @@ static void save_dims(struct save *s, Onnx__TensorProto *t, const struct value *
 static int64_t tensor_length(const Onnx__TensorProto *t, enum dtype dtype, const char *name)
 {
     int64_t elements, bytes;
-    if (!sizes_product(t->dims, (int)t->n_dims, &elements) || !mul_i64(elements, (int64_t)dtype_size(dtype), &bytes)) bug("constant '%s' has a size out of range", name);
+    if (!sizes_product(t->dims, (int)t->n_dims, &elements) || !dtype_bytes(dtype, elements, &bytes)) bug("constant '%s' has a size out of range", name);
     return bytes;
 }
 

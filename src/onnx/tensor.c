@@ -17,8 +17,7 @@ const char *data_type_text(struct arena *arena, int data_type)
 enum dtype tensor_layout(struct arena *arena, const Onnx__TensorProto *t, const char *path, const char *what, int64_t *dim, int64_t *bytes)
 {
     enum dtype dtype = (enum dtype)t->data_type;
-    size_t size = dtype_size(dtype);
-    if (!size) fail("%s: %s has data type %s, which tpc does not handle", path, what, data_type_text(arena, t->data_type));
+    if (!dtype_size(dtype) && !dtype_is_packed(dtype)) fail("%s: %s has data type %s, which tpc does not handle", path, what, data_type_text(arena, t->data_type));
     if (t->segment) fail("%s: %s is one segment of a tensor, which tpc does not handle", path, what);
     if (t->n_dims > MAX_RANK) fail("%s: %s has %zu dimensions, at most %d are handled", path, what, t->n_dims, MAX_RANK);
     for (size_t i = 0; i < t->n_dims; i++) {
@@ -26,12 +25,18 @@ enum dtype tensor_layout(struct arena *arena, const Onnx__TensorProto *t, const 
         if (dim[i] < 0) fail("%s: %s has dimension %zu of size %lld, expected 0 or more", path, what, i, (long long)dim[i]);
     }
     int64_t elements;
-    if (!sizes_product(dim, (int)t->n_dims, &elements) || !mul_i64(elements, (int64_t)size, bytes) || *bytes > MAX_TENSOR_BYTES)
+    if (!sizes_product(dim, (int)t->n_dims, &elements) || !dtype_bytes(dtype, elements, bytes) || *bytes > MAX_TENSOR_BYTES)
         fail("%s: %s has dimensions whose product is out of range", path, what);
     return dtype;
 }
 
 /* ---- typed fields ---- */
+
+/* Bytes of an entry of a typed field: elements that share a byte also share an entry. */
+static size_t stored_size(enum dtype dtype)
+{
+    return dtype_is_packed(dtype) ? 1 : dtype_size(dtype);
+}
 
 static void narrow(const int32_t *from, size_t n, size_t size, uint8_t *out)
 {
@@ -73,7 +78,7 @@ static void convert(enum dtype dtype, struct typed data, int64_t bytes, void *ou
     case DT_F32: case DT_F64: case DT_I64: case DT_U64: memcpy(out, data.at, (size_t)bytes); break;
     case DT_U32: narrow_u64(data.at, data.n, out); break;
     case DT_BOOL: booleans(data.at, data.n, out); break;
-    default: narrow(data.at, data.n, dtype_size(dtype), out); break;
+    default: narrow(data.at, data.n, stored_size(dtype), out); break;
     }
 }
 
@@ -86,7 +91,7 @@ void tensor_bytes_of(const Onnx__TensorProto *t, enum dtype dtype, int64_t bytes
         return;
     }
     struct typed data = typed_field(t, dtype);
-    int64_t elements = bytes / (int64_t)dtype_size(dtype);
+    int64_t elements = bytes / (int64_t)stored_size(dtype);
     if ((int64_t)data.n != elements)
         fail("%s: %s has %zu elements in %s, its dimensions need %lld", path, what, data.n, data.field, (long long)elements);
     if (elements) convert(dtype, data, bytes, out);
@@ -97,7 +102,7 @@ void tensor_bytes_of(const Onnx__TensorProto *t, enum dtype dtype, int64_t bytes
 /* What is in the message is small or typed: checked against the message before the copy is allocated. */
 static void *inline_data(struct import *im, const Onnx__TensorProto *t, const struct constant *c, const char *what)
 {
-    size_t held = t->has_raw_data ? t->raw_data.len : typed_field(t, c->dtype).n * dtype_size(c->dtype);
+    size_t held = t->has_raw_data ? t->raw_data.len : typed_field(t, c->dtype).n * stored_size(c->dtype);
     void *out = arena_alloc(im->arena, (int64_t)held == c->bytes && held ? held : 1);
     tensor_bytes_of(t, c->dtype, c->bytes, im->path, what, out);
     return out;

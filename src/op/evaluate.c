@@ -26,7 +26,7 @@ static struct constant *new_constant(struct graph *g, const struct type *type)
     for (int d = 0; d < type->rank; d++)
         if (!dim_is_int(type->dim[d], &c->dim[d]) || c->dim[d] < 0 || !mul_i64(n, c->dim[d], &n))
             return NULL;
-    if (!dtype_size(type->dtype) || !mul_i64(n, (int64_t)dtype_size(type->dtype), &c->bytes))
+    if (!dtype_bytes(type->dtype, n, &c->bytes))
         return NULL;
     return c;
 }

@@ -78,7 +78,7 @@ static double most_held(struct space *s, const struct value *v, struct placement
     double most = 0;
     for (int r = 0; r < s->ranks; r++)
         most = fmax(most, local_elements(s, v, p, w, r));
-    return most * (double)dtype_size(value_storage(v));
+    return most * dtype_width(value_storage(v));
 }
 
 /* ---- communication ------------------------------------------------------------------------------------------------------- */
@@ -91,13 +91,13 @@ static double packing_seconds(struct space *s, const struct value *v, struct pla
     double outer = 1;
     for (int d = 0; p.kind == PLACE_S && d < p.dim; d++)
         outer *= (double)s->extent[v->id * s->plan->workloads.n + w][d];
-    return outer > 1 ? 2 * elements(s, v, w) * (double)dtype_size(v->type.dtype) * m->elementwise_share / m->memory_bandwidth : 0;
+    return outer > 1 ? 2 * elements(s, v, w) * dtype_width(v->type.dtype) * m->elementwise_share / m->memory_bandwidth : 0;
 }
 
 static double reshard_seconds(struct space *s, const struct value *v, struct placement from, struct placement to, int w)
 {
     const struct machine *m = &s->options->machine;
-    double t = s->ranks, lg = log2(t), n = elements(s, v, w) * (double)dtype_size(v->type.dtype), wire = n / m->link_bandwidth;
+    double t = s->ranks, lg = log2(t), n = elements(s, v, w) * dtype_width(v->type.dtype), wire = n / m->link_bandwidth;
     const char *name = reshard_name(from, to);
     if (!name)
         return to.kind == PLACE_P ? 0 : 2 * most_held(s, v, to, w) * m->elementwise_share / m->memory_bandwidth;
@@ -144,16 +144,24 @@ static double node_flops(struct space *s, const struct node *n, const struct rul
     return each * local_elements(s, n->out[0], st->out[0], w, r) * contracted_terms(s, n, rule, st, w, r);
 }
 
+/* Bytes of an element as it lies in memory: a product reads a weight as it is stored. */
+static double stored_width(const struct space *s, const struct value *v)
+{
+    const struct node *p = v->producer;
+    bool decoded = p && p->op && (p->op->flags & OP_DECODES) && s->weight[v->id];
+    return dtype_width(decoded ? p->in[0]->type.dtype : value_storage(v));
+}
+
 static double node_bytes(struct space *s, const struct node *n, const struct strategy *st, int w, int r)
 {
     double bytes = 0;
     bool lookup = n->op && (n->op->flags & OP_SEEDS) && !(n->op->flags & OP_PRODUCT);     /* reads rows, not the table */
     for (int i = 0; i < n->nin; i++)
         if (n->in[i] && !(lookup && i == 0))
-            bytes += local_elements(s, n->in[i], st->in[i], w, r) * (double)dtype_size(value_storage(n->in[i]));
+            bytes += local_elements(s, n->in[i], st->in[i], w, r) * stored_width(s, n->in[i]);
     for (int i = 0; i < n->nout; i++)
         if (n->out[i])
-            bytes += local_elements(s, n->out[i], st->out[i], w, r) * (double)dtype_size(n->out[i]->type.dtype) * (lookup ? 2 : 1);
+            bytes += local_elements(s, n->out[i], st->out[i], w, r) * dtype_width(n->out[i]->type.dtype) * (lookup ? 2 : 1);
     return bytes;
 }
 
@@ -162,7 +170,7 @@ static double node_seconds(struct space *s, const struct node *n, const struct r
     const struct machine *m = &s->options->machine;
     double worst = 0;
     unsigned flags = n->op ? n->op->flags : 0;
-    if (flags & OP_VIEW)
+    if ((flags & OP_VIEW) || ((flags & OP_DECODES) && s->weight[n->out[0]->id]))
         return 0;
     double share = flags & OP_ELEMENTWISE ? m->elementwise_share : 1;
     for (int r = 0; r < s->ranks; r++)

@@ -32,11 +32,11 @@ static struct type held_type(const struct holder *h, const struct value *v)
 static int64_t held_bytes(const struct holder *h, const struct value *v, const struct bindings *dims)
 {
     struct type local = held_type(h, v);
-    int64_t n = (int64_t)dtype_size(local.dtype), k;
+    int64_t n = 1, k, bytes;
     for (int d = 0; d < local.rank; d++)
         if (!dim_eval(local.dim[d], dims, &k) || k < 0 || !mul_i64(n, k, &n))
             return 0;
-    return possible(n);
+    return dtype_bytes(local.dtype, n, &bytes) ? possible(bytes) : 0;
 }
 
 /* ---- weights and state -------------------------------------------------------------------------------------------------------- */

@@ -147,6 +147,8 @@ struct weight_layout { int64_t outer, size, row; int n; struct interval *interva
 struct weight_layout weight_layout(struct arena *, const struct constant *, struct placement, int rank);
 int weight_ranges(struct arena *, const struct constant *, struct placement, int rank, const struct byte_range **out);
 bool weights_converted(const struct options *);  /* --weights gives f32 weights another type */
+/* False where a placement takes apart bytes that hold two elements: then it is not offered. Only constants of such types are split. */
+bool weight_divides(const struct value *, struct placement);
 int64_t weight_bytes(const struct value *);      /* of a value's type, which is static, as it is stored */
 
 /* memory.c: what each of the ranks holds that run this graph, which the pass kernels has fused: one rank's own, or a global one with

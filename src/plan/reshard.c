@@ -37,7 +37,7 @@ static int64_t direct(struct space *s, const struct value *v, struct placement f
 {
     if (placement_eq(from, to))
         return 0;
-    if ((s->weight[v->id] && from.kind == PLACE_S) || !possible(from, to))
+    if ((s->weight[v->id] && from.kind == PLACE_S) || dtype_is_packed(v->type.dtype) || !possible(from, to))
         return COST_NEVER;
     return add(cost_of_reshard(s, v, from, to), !s->asked[v->id] && reshard_name(from, to) ? s->unasked : 0);
 }

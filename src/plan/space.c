@@ -17,7 +17,7 @@ struct value *space_value(const struct node *n, bool result, int i)
 bool space_add(struct space *s, const struct value *v, int d, struct candidate new)
 {
     struct candidates *c = &s->dim[v->id][d];
-    if (!new.split || new.split->whole || c->list.n >= CANDIDATES_MAX)
+    if (!new.split || new.split->whole || c->list.n >= CANDIDATES_MAX || !weight_divides(v, placement_split(d, new.split)))
         return false;
     for (int i = 0; i < c->list.n; i++)
         if (c->list.at[i].split == new.split) {
@@ -53,6 +53,14 @@ int space_placements(struct space *s, const struct value *v, struct placement **
 
 /* ---- seeds --------------------------------------------------------------------------------------------------------------- */
 
+/* An even split that cuts no byte: of pairs where two elements share one. */
+static const struct split *even_split(struct space *s, const struct value *v, int d)
+{
+    struct alg *alg = s->g->alg;
+    const struct dim *pairs = dtype_is_packed(v->type.dtype) ? dim_quotient(alg, v->type.dim[d], dim_int(alg, 2)) : NULL;
+    return pairs ? split_scale(alg, split_even(alg, s->ranks, pairs), dim_int(alg, 1), dim_int(alg, 2)) : split_even(alg, s->ranks, v->type.dim[d]);
+}
+
 /* Head sizes are not split: rotary halves would be, and every head's product would need a sum. */
 static void seed_weights(struct space *s, int node, int *up, const bool *head_size)
 {
@@ -62,7 +70,7 @@ static void seed_weights(struct space *s, int node, int *up, const bool *head_si
         int64_t size;
         for (int d = 0; v && s->weight[v->id] && d < v->type.rank; d++)
             if (dim_is_int(v->type.dim[d], &size) && size >= 2 && !head_size[class_of(up, v->id * MAX_RANK + d)])
-                space_add(s, v, d, (struct candidate){ split_even(s->g->alg, s->ranks, v->type.dim[d]), false, "a weight of", node });
+                space_add(s, v, d, (struct candidate){ even_split(s, v, d), false, "a weight of", node });
     }
 }
 
@@ -145,7 +153,7 @@ static void seed(struct space *s)
         const struct rule *r = s->rule[i];
         if (!r)
             continue;
-        if ((n->op->flags & OP_SEEDS) && !is_outer_product(n, r))
+        if ((n->op->flags & (OP_SEEDS | OP_DECODES)) && !is_outer_product(n, r))
             seed_weights(s, i, up, head_size);
         for (int f = 0; f < r->nfactor; f++)
             if ((r->factor[f].flags & FACTOR_HEADS) && !within_head(s, i, f, up, head_size))
@@ -236,14 +244,14 @@ static void index_uses(struct space *s)
         VEC_PUSH(s->arena, &s->uses[g->outputs.at[i]->id].list, ((struct place_use){ -1, i }));
 }
 
-/* A weight is a constant, or what a node that only moves elements makes of constants. */
+/* A weight is a constant, or what a node that only moves elements, or reads them as other numbers, makes of constants. */
 static void mark_weights(struct space *s)
 {
     for (int i = 0; i < s->g->values.n; i++)
         s->weight[i] = s->g->values.at[i]->constant != NULL;
     for (int i = 0; i < s->g->nodes.n; i++) {
         const struct node *n = s->g->nodes.at[i];
-        bool all = s->rule[i] && s->rule[i]->moves && n->nin > 0;
+        bool all = s->rule[i] && (s->rule[i]->moves || (n->op->flags & OP_DECODES)) && n->nin > 0;
         for (int k = 0; k < n->nin; k++)
             all &= n->in[k] && s->weight[n->in[k]->id];
         for (int k = 0; all && k < n->nout; k++)

@@ -47,6 +47,17 @@ bool strategy_splits(const struct node *n, const struct strategy *st)
     return false;
 }
 
+static bool bytes_stay_whole(const struct node *n, const struct strategy *st)
+{
+    for (int i = 0; i < n->nin; i++)
+        if (n->in[i] && !weight_divides(n->in[i], st->in[i]))
+            return false;
+    for (int i = 0; i < n->nout; i++)
+        if (n->out[i] && !weight_divides(n->out[i], st->out[i]))
+            return false;
+    return true;
+}
+
 bool strategy_projects(struct space *s, int node, const struct choice *c, bool sequence, struct strategy *out)
 {
     const struct node *n = s->g->nodes.at[node];
@@ -56,7 +67,7 @@ bool strategy_projects(struct space *s, int node, const struct choice *c, bool s
     *out = strategy_room(s, n);
     out->choice = *c;
     out->lowered = choice_lowered(c, r);
-    return lowering_fits(n, c, r) && rule_project(s->g, r, s->ranks, c, out->in, out->out) && strategy_splits(n, out);
+    return lowering_fits(n, c, r) && rule_project(s->g, r, s->ranks, c, out->in, out->out) && strategy_splits(n, out) && bytes_stay_whole(n, out);
 }
 
 /* ---- the list ------------------------------------------------------------------------------------------------------------ */

@@ -28,6 +28,17 @@ static void add_range(struct arena *arena, struct ranges *r, int64_t offset, int
         VEC_PUSH(arena, &r->list, ((struct byte_range){offset, bytes}));
 }
 
+/* Where an odd row of elements that share bytes is not a number of bytes, two indices are one. */
+static void count_pairs(struct weight_layout *w)
+{
+    require(w->size % 2 == 0);
+    w->size /= 2;
+    for (int i = 0; i < w->n; i++) {
+        require(w->interval[i].lo % 2 == 0 && w->interval[i].hi % 2 == 0);
+        w->interval[i] = (struct interval){w->interval[i].lo / 2, w->interval[i].hi / 2};
+    }
+}
+
 struct weight_layout weight_layout(struct arena *arena, const struct constant *c, struct placement place, int rank)
 {
     static const struct bindings none;
@@ -40,9 +51,13 @@ struct weight_layout weight_layout(struct arena *arena, const struct constant *c
     w.size = c->dim[place.dim];
     w.outer = product(c, 0, place.dim);
     w.row = w.outer * w.size > 0 ? c->bytes / (w.outer * w.size) : 0;
-    require(w.row * w.outer * w.size == c->bytes);
     for (int i = 0; i < w.n; i++)
         require(w.interval[i].lo >= 0 && w.interval[i].lo <= w.interval[i].hi && w.interval[i].hi <= w.size);
+    if (dtype_is_packed(c->dtype) && product(c, place.dim + 1, c->rank) % 2) {
+        count_pairs(&w);
+        w.row = product(c, place.dim + 1, c->rank);
+    }
+    require(w.row * w.outer * w.size == c->bytes);
     return w;
 }
 
@@ -57,11 +72,26 @@ int weight_ranges(struct arena *arena, const struct constant *c, struct placemen
     return ranges.list.n;
 }
 
+bool weight_divides(const struct value *v, struct placement place)
+{
+    int64_t row;
+    if (!dtype_is_packed(v->type.dtype) || place.kind == PLACE_R)
+        return true;
+    if (place.kind == PLACE_P || !v->constant || place.split->balanced)
+        return false;
+    row = product(v->constant, place.dim + 1, v->constant->rank);
+    for (int r = 0; r < place.split->ranks && row % 2; r++)
+        for (int i = 0; i < place.split->count[r]; i++)
+            if (place.split->list[r][i].lo % 2 || place.split->list[r][i].hi % 2)
+                return false;
+    return row % 2 == 0 || v->constant->dim[place.dim] % 2 == 0;
+}
+
 int64_t weight_bytes(const struct value *v)
 {
-    int64_t elements = constant_elements(v->constant), n = 1, k;
+    int64_t n = 1, k, bytes;
     for (int d = 0; d < v->type.rank; d++)
         require(dim_is_int(v->type.dim[d], &k) && mul_i64(n, k, &n));
-    int64_t each = v->stored == DT_NONE ? v->constant->bytes / (elements > 0 ? elements : 1) : (int64_t)dtype_size(v->stored);
-    return elements > 0 ? each * n : 0;
+    require(dtype_bytes(value_storage(v), n, &bytes));
+    return bytes;
 }

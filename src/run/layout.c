@@ -73,7 +73,7 @@ bool layout_type(const struct session *s, const struct type *t, const char *name
         if (out->dim[k] < 0) return false;
     }
     int64_t n, bytes;
-    if (!sizes_product(out->dim, out->rank, &n) || !mul_i64(n, (int64_t)dtype_size(t->dtype), &bytes))
+    if (!sizes_product(out->dim, out->rank, &n) || (dtype_width(t->dtype) > 0 && !dtype_bytes(t->dtype, n, &bytes)))
         fail("%s: tensor '%s' is too large for these inputs", s->sig.path, name);
     return true;
 }

@@ -110,7 +110,7 @@ static int pack_weight(struct session *s, struct step *step)
 static void align_constant(struct session *s, const struct value *v)
 {
     struct tensor *t = &s->tensor[v->id];
-    if ((uintptr_t)t->data % dtype_size(t->dtype) == 0) return;
+    if (dtype_is_packed(t->dtype) || (uintptr_t)t->data % dtype_size(t->dtype) == 0) return;
     void *copy = arena_alloc(s->arena, tensor_bytes(t));
     memcpy(copy, t->data, tensor_bytes(t));
     t->data = copy;
