@@ -51,13 +51,13 @@ static struct limits limits_of(const struct kcall *call, enum dtype t)
     }
 }
 
-/* Stores NaN as 0. */
+/* NaN, which the standard leaves open (a mask of -inf by an infinite scale), becomes the lowest value, as in ONNX Runtime. */
 static SIMD void round_to(float *x, const float *scale, const float *zero, int64_t n, struct limits l)
 {
     LOOP for (int64_t i = 0; i < n; i++) {
         float r = rintf(x[i] / scale[i]) + zero[i];
-        r = r < l.lo ? l.lo : r > l.hi ? l.hi : r;
-        x[i] = r != r ? 0 : r;
+        r = r > l.lo ? r : l.lo;
+        x[i] = r < l.hi ? r : l.hi;
     }
 }
 

@@ -1,7 +1,7 @@
 /* State: what a decode loop carries from one step to the next, found by dataflow and not by name.
  *
  * Pairs are found before types are known: ranks and sizes come from the graph inputs. A pair (past, present): a graph input that an op of flag OP_GROWS appends to, whose result is a graph output; on both sides only ops
- * that keep every element (Identity, Cast, Transpose) may lie between. Concat grows along its axis; a fused attention op names its
+ * that keep every element (Identity, Cast, Transpose, QuantizeLinear, DequantizeLinear) may lie between. Concat grows along its axis; a fused attention op names its
  * operands past_X and its results present_X and grows along the second last dimension. The growing dimension may be 0: the first step has no past.
  *
  * In a canonical graph the keys and values that attention reads tell the rest. Both of them graph inputs, in a graph that has a pair: read-only
@@ -18,7 +18,7 @@ static bool is_op(const struct node *node, const char *name)
 
 static bool keeps_elements(const struct node *node)
 {
-    return is_op(node, "Identity") || is_op(node, "Cast") || is_op(node, "Transpose");
+    return is_op(node, "Identity") || is_op(node, "Cast") || is_op(node, "Transpose") || is_op(node, "QuantizeLinear") || is_op(node, "DequantizeLinear");
 }
 
 static const int64_t *permutation(const struct graph *g, const struct node *node, int rank)
