@@ -71,7 +71,7 @@ bool mul_i64(int64_t a, int64_t b, int64_t *out);
 int64_t floordiv_i64(int64_t a, int64_t b);
 int64_t floormod_i64(int64_t a, int64_t b);
 
-/* ---- nearest.c: which of n names is the most like text, the first of equals; -1 when n is 0 ---------------------- */
+/* ---- nearest.c: which of n names is the most like a text or glob, the first of equals; -1 when n is 0 -------------- */
 int nearest_text(const char *text, int n, const char *const *names);
 
 /* ---- glob.c: * stands for any characters, ? for one -------------------------------------------------------------------- */

@@ -1,4 +1,4 @@
-/* nearest: which of some names was probably meant, by Levenshtein distance. */
+/* nearest: which of some names was probably meant, by Levenshtein distance; * stands for any characters. */
 #include "base/base.h"
 
 #include <string.h>
@@ -15,11 +15,11 @@ static int distance(const char *a, const char *b)
     int row[LONGEST + 1], n = (int)strnlen(b, LONGEST), m = (int)strnlen(a, LONGEST);
     for (int k = 0; k <= n; k++) row[k] = k;
     for (int i = 1; i <= m; i++) {
-        int corner = row[0];
-        row[0] = i;
+        int corner = row[0], step = a[i - 1] != '*';        /* what a glob leaves open costs nothing */
+        row[0] += step;
         for (int k = 1; k <= n; k++) {
             int above = row[k];
-            row[k] = smallest(row[k] + 1, row[k - 1] + 1, corner + (a[i - 1] != b[k - 1]));
+            row[k] = smallest(row[k] + step, row[k - 1] + step, corner + (step && a[i - 1] != b[k - 1]));
             corner = above;
         }
     }

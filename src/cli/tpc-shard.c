@@ -10,6 +10,7 @@
 
 #include "cli/args.h"
 #include "cli/merge.h"
+#include "cli/shard.h"
 #include "onnx/onnx.h"
 #include "passes/pass.h"
 #include "plan/plan.h"
@@ -66,7 +67,7 @@ static struct arg_list parse(struct arena *a, struct shard_options *o, int argc,
         {"machine", 0, ARG_TEXT, &o->machine, "FILE", "machine profile, or the name of an installed one (reference)"},
         {"solver", 0, ARG_TEXT, &o->solver, "exact|first", "first: the first assignment that fits"},
         {"dry-run", 'n', ARG_FLAG, &o->dry_run, NULL, "plan and report; needs no weight data"},
-        {"report", 0, ARG_TEXT, &o->report, "text|json[=FILE]", "the report, to stdout or a file"},
+        {"report", 0, ARG_TEXT, &o->report, "text|json|html|dot[=FILE]", "the report, to stdout or a file"},
         {"explain", 0, ARG_TEXT, &o->explain, "NAME", "why a node, tensor or weight is placed so; writes nothing"},
         {"dump-after", 0, ARG_TEXT, &o->dump_after, "PASS", "text form of the graph after a pass"},
         {"list-passes", 0, ARG_FLAG, &o->list_passes, NULL, "the pipeline"},
@@ -193,10 +194,11 @@ static void set_plan_options(struct arena *a, struct shard_options *o, const cha
     struct options *p = &o->plan;
     set_sequence(o);
     p->strict = o->strict;
-    p->machine = o->machine ? machine_read(a, o->machine) : machine_reference();
     p->plan_file = o->plan_file ? plan_file_read(a, o->plan_file) : NULL;
     if (p->plan_file && p->plan_file->emitted)
         set_emitted(o, p->plan_file);
+    else
+        p->machine = o->machine ? machine_read(a, o->machine) : machine_reference();
     if (o->tp < 0)
         fail_usage("--tp is missing: how many ranks?");
     if (o->tp < 1 || o->tp > PLAN_RANKS)
@@ -219,50 +221,12 @@ static void set_plan_options(struct arena *a, struct shard_options *o, const cha
 
 /* ---- the report ------------------------------------------------------------------------------------------------------------------ */
 
-static bool kind_is(const char *text, const char *kind, const char **file)
-{
-    size_t n = strlen(kind);
-    if (strncmp(text, kind, n) != 0 || (text[n] && text[n] != '='))
-        return false;
-    *file = text[n] ? text + n + 1 : NULL;
-    return true;
-}
-
-static void check_report(const char *text)
-{
-    const char *file = NULL;
-    if (text && !kind_is(text, "text", &file) && !kind_is(text, "json", &file))
-        fail_usage("--report is '%s', expected text or json, or one of them with =FILE", text);
-    if (file && !*file)
-        fail_usage("--report '%s' names no file", text);
-}
-
-static void write_report(const struct compile *c, const char *text)
-{
-    const char *file = NULL;
-    bool json = kind_is(text, "json", &file);
-    if (!json)
-        kind_is(text, "text", &file);
-    FILE *f = file ? fopen(file, "w") : stdout;
-    if (!f)
-        fail("%s: the report cannot be written: %s", file, strerror(errno));
-    if (json)
-        fputs(plan_json(c->source, c->graph, c->rank_graphs, c->options, c->plan), f);
-    else
-        plan_report(f, c->graph, c->options, c->plan);
-    bool bad = ferror(f) || fflush(f) != 0;
-    if (file && fclose(f) != 0)
-        bad = true;
-    if (bad)
-        fail("%s: the report cannot be written: %s", file ? file : "stdout", strerror(errno));
-}
-
 static void report(const struct compile *c, const struct shard_options *o)
 {
     if (o->report)
-        write_report(c, o->report);
+        report_write(c, o->report);
     else if (!o->quiet && !o->dump_after)
-        write_report(c, "text");
+        report_write(c, "text");
 }
 
 /* ---- what the program does ----------------------------------------------------------------------------------------------------------- */
@@ -310,12 +274,14 @@ static void compile(struct arena *a, const struct shard_options *o)
     pass_run(&c, "load", "canon", o->dump_after);
     plan_workloads(c.graph, &o->plan, &plan);
     c.source = graph_copy(a, c.graph);
+    pass_run(&c, "store", "choose", o->dump_after);
     if (o->explain) {
-        pass_run(&c, "store", "choose", o->dump_after);
         plan_explain(stdout, plan.space, o->explain);
         return;
     }
-    pass_run(&c, "store", o->dry_run ? "memory" : "emit", o->dump_after);
+    if (report_is(o->report, "html"))
+        plan_price(plan.space);
+    pass_run(&c, "insert", o->dry_run ? "memory" : "emit", o->dump_after);
     report(&c, o);
 }
 
@@ -340,7 +306,7 @@ int main(int argc, char **argv)
     if (plain.text.n != 1 && !(asked && plain.text.n == 0))
         fail_usage("expected one model, found %d: --help shows the usage", plain.text.n);
     if (plain.text.n) {
-        check_report(o.report);
+        report_check(o.report);
         set_plan_options(a, &o, plain.text.at[0]);
         compile(a, &o);
     }

@@ -91,6 +91,8 @@ struct rank_use { int64_t weights, tables, state, peak, blocks; };
 
 /* ---- the plan, as reported and written to plan.json ------------------------------------------------------------------------ */
 struct collective { const char *op; const struct value *value; int axis; const char *reason; const struct node *node; };
+struct priced { const char *strategy; double seconds; bool chosen; };     /* what a node costs per step by one of its strategies */
+struct priced_node { const char *name, *op; VEC(struct priced) list; };
 struct plan {
     int ranks;
     VEC(struct workload) workloads;
@@ -101,6 +103,7 @@ struct plan {
     struct space *space;             /* what could have been chosen (space.h) */
     struct named_list nodes, pinned; /* as chosen: strategies of nodes; placements that values are brought to before they are read */
     const char **state_placement;    /* by state of the graph, as text: what --state-from demands; NULL: nothing */
+    VEC(struct priced_node) priced;  /* after plan_price */
     VEC(struct collective) collectives;   /* filled by insert, in file order */
     VEC(const char *) warnings;      /* for people */
     VEC(const char *) whole;         /* "node (Op): why it stays whole" */
@@ -160,6 +163,11 @@ void plan_memory(const struct graph *, const struct plan *, int ranks, struct ra
 double plan_objective(const struct plan *);      /* as written: seconds over all workloads */
 char *plan_json(const struct graph *source, const struct graph *global, struct graph *const *local, const struct options *, const struct plan *);
 void plan_report(FILE *, const struct graph *global, const struct options *, const struct plan *);
+/* report_html.c: one self-contained page; plan_price, between the passes choose and insert, notes what strategies cost.
+ * report_dot.c: the graph for graphviz. */
+void plan_price(struct space *);
+void plan_html(FILE *, const struct graph *global, const struct options *, const struct plan *);
+void plan_dot(FILE *, const struct graph *global);
 
 /* explain.c: why what is called name is placed as it is, after the pass choose. Solves again for every alternative: the graph and the space
  * are of no use afterwards. An unknown name is a failure that names the nearest one. */

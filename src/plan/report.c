@@ -1,9 +1,9 @@
 /* report: the plan on one screen, for the person who decides whether N ranks are worth it. */
-#include "plan/plan.h"
+#include "plan/report.h"
 
 #include <string.h>
 
-static const char *bytes_text(struct arena *a, double bytes)
+const char *bytes_text(struct arena *a, double bytes)
 {
     static const char *const unit[] = {"B", "KiB", "MiB", "GiB", "TiB"};
     int u = 0;
@@ -14,7 +14,7 @@ static const char *bytes_text(struct arena *a, double bytes)
     return arena_printf(a, u ? "%.1f %s" : "%.0f %s", bytes, unit[u]);
 }
 
-static const char *seconds_text(struct arena *a, double s)
+const char *seconds_text(struct arena *a, double s)
 {
     return s < 1e-3 ? arena_printf(a, "%.1f us", s * 1e6) : s < 1 ? arena_printf(a, "%.2f ms", s * 1e3) : arena_printf(a, "%.2f s", s);
 }

@@ -1,0 +1,71 @@
+/* shard_report: --report KIND[=FILE], to stdout or a file. */
+#include "cli/shard.h"
+
+#include <errno.h>
+#include <string.h>
+
+static void write_text(FILE *f, const struct compile *c)
+{
+    plan_report(f, c->graph, c->options, c->plan);
+}
+
+static void write_json(FILE *f, const struct compile *c)
+{
+    fputs(plan_json(c->source, c->graph, c->rank_graphs, c->options, c->plan), f);
+}
+
+static void write_html(FILE *f, const struct compile *c)
+{
+    plan_html(f, c->graph, c->options, c->plan);
+}
+
+static void write_dot(FILE *f, const struct compile *c)
+{
+    plan_dot(f, c->graph);
+}
+
+static const struct form { const char *kind; void (*write)(FILE *, const struct compile *); } forms[] = {
+    {"text", write_text}, {"json", write_json}, {"html", write_html}, {"dot", write_dot},
+};
+enum { FORMS = sizeof forms / sizeof *forms };
+
+bool report_is(const char *text, const char *kind)
+{
+    size_t n = strlen(kind);
+    return text && strncmp(text, kind, n) == 0 && (!text[n] || text[n] == '=');
+}
+
+static const struct form *form_of(const char *text)
+{
+    for (int i = 0; i < FORMS; i++)
+        if (report_is(text, forms[i].kind))
+            return &forms[i];
+    fail_usage("--report is '%s', expected text, json, html or dot, or one of them with =FILE", text);
+}
+
+static const char *file_of(const char *text)
+{
+    const char *equals = strchr(text, '=');
+    return equals ? equals + 1 : NULL;
+}
+
+void report_check(const char *text)
+{
+    const char *file = text && form_of(text) ? file_of(text) : NULL;
+    if (file && !*file)
+        fail_usage("--report '%s' names no file", text);
+}
+
+void report_write(const struct compile *c, const char *text)
+{
+    const char *file = file_of(text);
+    FILE *f = file ? fopen(file, "w") : stdout;
+    if (!f)
+        fail("%s: the report cannot be written: %s", file, strerror(errno));
+    form_of(text)->write(f, c);
+    bool bad = ferror(f) || fflush(f) != 0;
+    if (file && fclose(f) != 0)
+        bad = true;
+    if (bad)
+        fail("%s: the report cannot be written: %s", file ? file : "stdout", strerror(errno));
+}
