@@ -4,28 +4,28 @@
 #include <errno.h>
 #include <string.h>
 
-static void write_text(FILE *f, const struct compile *c)
+static void put_text(FILE *f, const struct compile *c)
 {
     plan_report(f, c->graph, c->options, c->plan);
 }
 
-static void write_json(FILE *f, const struct compile *c)
+static void put_json(FILE *f, const struct compile *c)
 {
     fputs(plan_json(c->source, c->graph, c->rank_graphs, c->options, c->plan), f);
 }
 
-static void write_html(FILE *f, const struct compile *c)
+static void put_html(FILE *f, const struct compile *c)
 {
     plan_html(f, c->graph, c->options, c->plan);
 }
 
-static void write_dot(FILE *f, const struct compile *c)
+static void put_dot(FILE *f, const struct compile *c)
 {
     plan_dot(f, c->graph);
 }
 
 static const struct form { const char *kind; void (*write)(FILE *, const struct compile *); } forms[] = {
-    {"text", write_text}, {"json", write_json}, {"html", write_html}, {"dot", write_dot},
+    {"text", put_text}, {"json", put_json}, {"html", put_html}, {"dot", put_dot},
 };
 enum { FORMS = sizeof forms / sizeof *forms };
 
