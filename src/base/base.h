@@ -87,9 +87,11 @@ bool path_is_allowed(struct arena *tmp, const char *real, struct folders allowed
 bool path_is_beside(struct arena *tmp, const char *real, const char *model);
 
 /* ---- out.c: a file written front to back ------------------------------------------------------------------------ */
-struct out { const char *path; FILE *file; struct XXH3_state_s *digest; int64_t bytes; };
+struct out { const char *path; char *beside; FILE *file; struct XXH3_state_s *digest; int64_t bytes; };
 /* Like every function here: a failure that names the file. */
 void out_open(struct out *, const char *path);
+/* The name appears, or what has it is replaced, when the file is complete: in out_close. */
+void out_open_whole(struct arena *, struct out *, const char *path);
 /* The first argument is a struct out, to be handed to what gives bytes in pieces. */
 void out_put(void *out, const void *from, size_t bytes);
 void out_pad(struct out *, int64_t to);                      /* zeros up to so many bytes in all */

@@ -1,8 +1,10 @@
-/* out.c: files that are written front to back. A write that fails names the file; the digest of what was written comes for nothing. */
+/* out.c: files that are written front to back. A write that fails names the file; the digest of what was written comes for nothing. A
+ * file that appears whole is written beside its name, which it takes when it is complete. */
 #include "base/base.h"
 
 #include <errno.h>
 #include <string.h>
+#include <unistd.h>
 #include <xxhash.h>
 
 enum { BUFFER = 1 << 20, ZEROS = 4096 };
@@ -12,12 +14,31 @@ static _Noreturn void cannot(const struct out *o)
     fail("%s: can't be written: %s", o->path, strerror(errno));
 }
 
-void out_open(struct out *o, const char *path)
+static void open_as(struct out *o, const char *path, const char *name)
 {
-    *o = (struct out){.path = path, .file = fopen(path, "wb"), .digest = XXH3_createState()};
+    *o = (struct out){.path = path, .file = fopen(name, "wb"), .digest = XXH3_createState()};
     if (!o->file || setvbuf(o->file, NULL, _IOFBF, BUFFER) != 0)
         cannot(o);
     require(o->digest && XXH3_64bits_reset(o->digest) == XXH_OK);
+}
+
+void out_open(struct out *o, const char *path)
+{
+    open_as(o, path, path);
+}
+
+static void drop_file(void *path, int status)
+{
+    (void)status;
+    (void)remove(path);
+}
+
+void out_open_whole(struct arena *a, struct out *o, const char *path)
+{
+    char *beside = arena_printf(a, "%s.part-%ld", path, (long)getpid());
+    diag_on_failure(drop_file, beside);
+    open_as(o, path, beside);
+    o->beside = beside;
 }
 
 void out_put(void *data, const void *from, size_t bytes)
@@ -43,8 +64,10 @@ struct written out_close(struct out *o)
 {
     struct written w = {o->bytes, XXH3_64bits_digest(o->digest)};
     (void)XXH3_freeState(o->digest);
-    if (fclose(o->file) != 0)
+    if (fclose(o->file) != 0 || (o->beside && rename(o->beside, o->path) != 0))
         cannot(o);
+    if (o->beside)
+        diag_forget(drop_file, o->beside);
     return w;
 }
 

@@ -16,16 +16,16 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct arena *files_arena;    /* guarded by lock, as is files */
 static struct mapped *files;
 
-/* The mapping of a file; at NULL when it can't be opened. Called with the lock held. */
+/* The mapping of a file; at NULL when there is none, or nothing in it. Called with the lock held. */
 static struct map mapping(const char *path)
 {
     struct mapped *m = NULL;
     HASH_FIND_STR(files, path, m);
     if (m)
         return m->map;
-    struct map map;
-    if (!try_map_file(path, &map))
+    if (!path_exists(path))
         return (struct map){NULL, 0};
+    struct map map = map_file(path);
     if (!files_arena)
         files_arena = arena_new();
     m = NEW(files_arena, struct mapped);

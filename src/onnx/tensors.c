@@ -208,14 +208,6 @@ static const char *descr_of(const char *path, enum dtype dtype)
     fail("%s: can't be written: .npy has no type for %s", path, dtype_name(dtype));
 }
 
-static void check(FILE *f, const char *path, bool good)
-{
-    if (good) return;
-    int error = errno;
-    fclose(f);
-    fail("%s: can't be written: %s", path, strerror(error));
-}
-
 /* Shape as a Python tuple, then the header padded so that elements begin at a multiple of 64. */
 static size_t format_header(char *out, size_t room, const char *descr, const struct tensor *t)
 {
@@ -232,10 +224,12 @@ void tensor_write_npy(const char *path, const struct tensor *t)
     char text[512];
     size_t length = format_header(text, sizeof text - 64, descr_of(path, t->dtype), t);
     uint8_t head[10] = { 0x93, 'N', 'U', 'M', 'P', 'Y', 1, 0, (uint8_t)(length & 255), (uint8_t)(length >> 8) };
-    FILE *f = fopen(path, "wb");
-    if (!f) fail("%s: can't be written: %s", path, strerror(errno));
-    size_t bytes = tensor_bytes(t);
-    check(f, path, fwrite(head, 1, sizeof head, f) == sizeof head && fwrite(text, 1, length, f) == length);
-    check(f, path, !bytes || fwrite(t->data, 1, bytes, f) == bytes);
-    if (fclose(f)) fail("%s: can't be written: %s", path, strerror(errno));
+    struct arena *tmp = arena_new();
+    struct out out;
+    out_open_whole(tmp, &out, path);
+    out_put(&out, head, sizeof head);
+    out_put(&out, text, length);
+    out_put(&out, t->data, tensor_bytes(t));
+    out_close(&out);
+    arena_free(tmp);
 }
