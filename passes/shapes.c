@@ -276,9 +276,11 @@ static void shape_data(struct graph *g)
 void pass_shapes(struct compile *c)
 {
     struct graph *g = c->graph;
-    plan_find_states(g);
-    read_rank_file(g);
     const struct options *options = c->options;
+    plan_find_states(g);
+    if (options && options->plan_file)
+        plan_name_states(g, options->plan_file);
+    read_rank_file(g);
     if (options)
         bind_dims(g, &options->dims);
     infer_all(g);

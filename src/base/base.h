@@ -76,6 +76,9 @@ int nearest_text(const char *text, int n, const char *const *names);
 
 /* ---- glob.c: * stands for any characters, ? for one -------------------------------------------------------------------- */
 bool glob_match(const char *glob, const char *text);
+int glob_stars(const char *glob);
+/* pattern with its * replaced, in order, by what those of the glob, at least as many, stand for in text; NULL: text does not match. */
+char *glob_rewrite(struct arena *, const char *glob, const char *text, const char *pattern);
 
 /* ---- confine.c: which files a model may name ------------------------------------------------------------------------ */
 struct folders { const char *const *at; int n; };

@@ -2,24 +2,68 @@
  * back, so the time is bounded by the product of the lengths. */
 #include "base/base.h"
 
-bool glob_match(const char *glob, const char *text)
+#include <string.h>
+
+struct span { const char *at, *end; };
+
+/* span: what each * stands for; NULL: not asked. */
+static bool match(const char *glob, const char *text, struct span *span)
 {
     const char *star = NULL, *mark = NULL;
+    int n = 0;
     while (*text) {
         if (*glob == '*') {
             star = ++glob;
             mark = text;
+            n++;
+            if (span)
+                span[n - 1] = (struct span){text, text};
         } else if (*glob == '?' || *glob == *text) {
             glob++;
             text++;
         } else if (star) {
             glob = star;
             text = ++mark;
+            if (span)
+                span[n - 1].end = mark;
         } else {
             return false;
         }
     }
-    while (*glob == '*')
-        glob++;
+    for (; *glob == '*'; glob++)
+        if (span)
+            span[n++] = (struct span){text, text};
     return !*glob;
+}
+
+int glob_stars(const char *glob)
+{
+    int n = 0;
+    for (; *glob; glob++)
+        n += *glob == '*';
+    return n;
+}
+
+bool glob_match(const char *glob, const char *text)
+{
+    return match(glob, text, NULL);
+}
+
+char *glob_rewrite(struct arena *a, const char *glob, const char *text, const char *pattern)
+{
+    struct span *span = NEWN(a, struct span, glob_stars(glob) + 1);
+    require(glob_stars(pattern) <= glob_stars(glob));
+    if (!match(glob, text, span))
+        return NULL;
+    char *out = arena_alloc(a, strlen(pattern) + strlen(text) + 1), *to = out;      /* each part of text is taken once */
+    for (; *pattern; pattern++) {
+        if (*pattern != '*') {
+            *to++ = *pattern;
+            continue;
+        }
+        memcpy(to, span->at, (size_t)(span->end - span->at));
+        to += span->end - span->at;
+        span++;
+    }
+    return out;
 }

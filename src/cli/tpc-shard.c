@@ -205,6 +205,8 @@ static void set_plan_options(struct arena *a, struct shard_options *o, const cha
         fail_usage("--tp is %lld, expected 1 to %d", (long long)o->tp, PLAN_RANKS);
     p->ranks = (int)o->tp;
     p->out = without_slash(a, o->out ? o->out : default_out(a, without_slash(a, model), is_folder(model), p->ranks));
+    if (p->plan_file && p->plan_file->state_from.n && !p->plan_file->emitted && !o->state_from)
+        fail_usage("%s is given without --state-from", p->plan_file->state_from.at[0].path);
     p->state_from = o->state_from ? state_from_read(a, o->state_from, p->ranks) : NULL;
     p->dry_run = o->dry_run || o->explain;
     set_model(a, p, model);

@@ -26,7 +26,9 @@ struct constraint {
     const char *input, *output;      /* nodes: placement of the first operand that is no weight, of the first result */
     const char *placement;           /* tensors, weights: R, P, P(op), S(d), or as placement_str writes it */
 };
-struct state_names { const char *past, *present; };     /* globs over graph inputs and outputs; "": that end does not exist */
+/* state: globs over graph inputs and outputs, a "" end does not exist; state_from: over ends of states here, and in the plan of --state-from.
+ * A * of the second stands for what it did in the first. */
+struct state_names { const char *path, *past, *present; };      /* path: the file and the path of the key, for messages */
 struct named { const char *name, *text; };
 struct named_list { VEC(struct named) list; };
 struct emitted {                     /* a plan.json that tpc-shard wrote: everything is chosen */
@@ -45,7 +47,7 @@ struct emitted {                     /* a plan.json that tpc-shard wrote: everyt
 struct plan_file {
     const char *path;
     VEC(const struct constraint *) constraints;
-    VEC(struct state_names) states;
+    VEC(struct state_names) states, state_from;
     const char *text;                /* what a person wrote of it, as compact JSON; NULL: nothing */
     const struct emitted *emitted;   /* NULL: a user's plan */
 };
@@ -130,6 +132,8 @@ struct origin plan_origin(struct graph *, struct value *, int d);
  * and born state (present only). Graphs of one rank have what their files say. */
 void plan_find_states(struct graph *);
 void plan_find_kept_states(struct graph *);
+/* statenames.c: state that the plan file names, instead of what plan_find_states found at these ends. */
+void plan_name_states(struct graph *, const struct plan_file *);
 
 /* statefrom.c: dir/plan.json, which must be for as many ranks. plan_match_states: which of its states each state of the graph is, by name
  * (handover_match); what placement the plan demands of it; what it comes from. */

@@ -62,17 +62,18 @@ static struct value *input_behind(const struct graph *g, struct value *v, int *d
     return *d >= 0 && *d < rank ? v : NULL;
 }
 
-static bool pair_known(const struct graph *g, const struct value *past, const struct value *present)
+/* The state that a value is an end of; NULL: none. */
+static struct state *state_at(const struct graph *g, const struct value *end)
 {
     for (int i = 0; i < g->states.n; i++)
-        if (g->states.at[i].past == past || g->states.at[i].present == present)
-            return true;
-    return false;
+        if (g->states.at[i].past == end || g->states.at[i].present == end)
+            return &g->states.at[i];
+    return NULL;
 }
 
 static void add_state(struct graph *g, struct value *past, struct value *present, int d)
 {
-    if (!past || pair_known(g, past, present))
+    if (!past || state_at(g, past) || state_at(g, present))
         return;
     struct state state = {.past = past, .present = present, .dim = d};
     VEC_PUSH(g->arena, &g->states, state);
@@ -159,14 +160,26 @@ static void add_read_only(struct graph *g, struct value *input)
     for (int i = 0; i < g->outputs.n && !state.present; i++)
         if (goes_through(g, g->outputs.at[i], input))
             state.present = g->outputs.at[i];
-    if (!pair_known(g, input, state.present ? state.present : input))
+    if (!state_at(g, input) && !(state.present && state_at(g, state.present)))
         VEC_PUSH(g->arena, &g->states, state);
 }
 
+static bool appends_to_input(struct graph *g, const struct node *n)
+{
+    bool appends = n->op && (n->op->flags & (OP_GROWS | OP_PRODUCT)) == OP_GROWS;
+    for (int i = 0; appends && i < n->nin; i++) {
+        const struct value *from = n->in[i] ? plan_origin(g, n->in[i], -1).value : NULL;
+        if (from && !from->producer && !from->constant)
+            return true;
+    }
+    return false;
+}
+
+/* A pair that the plan file denies is no born state either. */
 static struct state born_at(struct graph *g, struct origin at)
 {
     struct state state = {.dim = -1};
-    bool made = at.dim >= 0 && at.value->producer && dtype_is_float(at.value->type.dtype);
+    bool made = at.dim >= 0 && at.value->producer && !appends_to_input(g, at.value->producer) && dtype_is_float(at.value->type.dtype);
     for (int i = 0; made && i < g->outputs.n && state.dim < 0; i++) {
         state.present = g->outputs.at[i];
         state.dim = output_dim(g, state.present, at);
@@ -174,23 +187,57 @@ static struct state born_at(struct graph *g, struct origin at)
     return state;
 }
 
+/* Of a state that the plan file names, only what grows is told. */
+static void set_born(struct graph *g, struct state born)
+{
+    struct state *known = state_at(g, born.present);
+    if (!known)
+        VEC_PUSH(g->arena, &g->states, born);
+    else if (!known->past)
+        known->dim = born.dim;
+}
+
 static void add_born(struct graph *g, struct attended at)
 {
     struct state key = born_at(g, at.key), value = born_at(g, at.value);
     if (key.dim < 0 || value.dim < 0)
         return;
-    if (!pair_known(g, key.present, key.present))
-        VEC_PUSH(g->arena, &g->states, key);
-    if (!pair_known(g, value.present, value.present))
-        VEC_PUSH(g->arena, &g->states, value);
+    set_born(g, key);
+    set_born(g, value);
+}
+
+/* A pair that the plan file names grows where its ends differ. */
+static void settle_pair(const struct graph *g, struct state *s)
+{
+    const struct type *past = &s->past->type, *present = &s->present->type;
+    int differ = past->dtype != present->dtype || past->rank != present->rank ? 2 : 0;
+    for (int d = 0; differ < 2 && d < past->rank; d++)
+        if (past->dim[d] != present->dim[d]) {
+            differ++;
+            s->dim = d;
+        }
+    if (differ > 1)
+        fail("%s: state '%s' is %s before a step and '%s' is %s after it: expected one size to grow at most", g->path ? g->path : g->name,
+             s->past->name, type_str(g->arena, past), s->present->name, type_str(g->arena, present));
+}
+
+static bool has_pair(const struct graph *g)
+{
+    for (int i = 0; i < g->states.n; i++)
+        if (g->states.at[i].past && g->states.at[i].present)
+            return true;
+    return false;
 }
 
 void plan_find_kept_states(struct graph *g)
 {
     if (g->ranks > 0)
         return;
+    for (int i = 0; i < g->states.n; i++)
+        if (g->states.at[i].past && g->states.at[i].present && g->states.at[i].dim < 0)
+            settle_pair(g, &g->states.at[i]);
     struct attended_list found = plan_attended(g, g->arena);
-    bool loop = g->states.n > 0;
+    bool loop = has_pair(g);
     for (int i = 0; i < found.list.n; i++) {
         struct attended at = found.list.at[i];
         if (at.key.value == at.value.value)

@@ -53,35 +53,75 @@ struct other_plan *state_from_read(struct arena *a, const char *dir, int ranks)
 
 /* ---- which of them the states of a graph are ---------------------------------------------------------------------------------- */
 
-static struct handover ends_of(struct graph *g)
+static const struct value *end_of(const struct state *s)
 {
-    struct handed *at = NEWN(g->arena, struct handed, g->states.n + 1);
-    for (int i = 0; i < g->states.n; i++) {
-        const struct value *v = g->states.at[i].past ? g->states.at[i].past : g->states.at[i].present;
-        at[i] = (struct handed){v->name, v->type};
-    }
-    return (struct handover){g->path ? g->path : g->name, g->states.n, at};
+    return s->past ? s->past : s->present;
 }
 
-static struct handover ends_there(struct arena *a, const struct other_plan *other)
+static int find_there(const struct other_plan *other, const struct state_names *names, const char *end)
 {
-    struct handed *at = NEWN(a, struct handed, other->states.n + 1);
     for (int j = 0; j < other->states.n; j++)
-        at[j] = other->states.at[j].end;
-    return (struct handover){other->path, other->states.n, at};
+        if (strcmp(other->states.at[j].end.name, end) == 0)
+            return j;
+    fail("%s: %s has no state '%s'", names->path, other->path, end);
+}
+
+/* What the plan file says outright. */
+static void match_named(const struct graph *g, const struct plan_file *file, const struct other_plan *other, int *match)
+{
+    for (int k = 0; file && k < file->state_from.n; k++) {
+        const struct state_names *names = &file->state_from.at[k];
+        bool any = false;
+        for (int i = 0; i < g->states.n; i++) {
+            const char *there = glob_rewrite(g->arena, names->past, end_of(&g->states.at[i])->name, names->present);
+            if (there)
+                match[i] = find_there(other, names, there);
+            any = any || there;
+        }
+        if (!any)
+            fail("%s: no state of %s is named like '%s'", names->path, g->path ? g->path : g->name, names->past);
+    }
+}
+
+/* The rest goes by name. */
+static void match_rest(const struct graph *g, const struct other_plan *other, int *match)
+{
+    struct handed *here = NEWN(g->arena, struct handed, g->states.n), *there = NEWN(g->arena, struct handed, other->states.n);
+    int *at = NEWN(g->arena, int, g->states.n), *of = NEWN(g->arena, int, other->states.n), *found = NEWN(g->arena, int, g->states.n);
+    bool *taken = NEWN(g->arena, bool, other->states.n);
+    struct handover to = {g->path ? g->path : g->name, 0, here}, from = {other->path, 0, there};
+    for (int i = 0; i < g->states.n; i++) {
+        const struct value *end = end_of(&g->states.at[i]);
+        if (match[i] >= 0) {
+            taken[match[i]] = true;
+        } else {
+            at[to.n] = i;
+            here[to.n++] = (struct handed){end->name, end->type};
+        }
+    }
+    for (int j = 0; j < other->states.n; j++)
+        if (!taken[j]) {
+            of[from.n] = j;
+            there[from.n++] = other->states.at[j].end;
+        }
+    handover_match(&to, &from, found);
+    for (int i = 0; i < to.n; i++)
+        match[at[i]] = found[i] < 0 ? -1 : of[found[i]];
 }
 
 void plan_match_states(struct graph *g, const struct options *options, struct plan *plan)
 {
     const struct other_plan *other = options->state_from;
-    struct handover here = ends_of(g), there = ends_there(g->arena, other);
     int *match = NEWN(g->arena, int, g->states.n + 1), matched = 0;
-    handover_match(&here, &there, match);
+    for (int i = 0; i < g->states.n; i++)
+        match[i] = -1;
+    match_named(g, options->plan_file, other, match);
+    match_rest(g, other, match);
     plan->state_placement = NEWN(g->arena, const char *, g->states.n + 1);
     for (int i = 0; i < g->states.n; i++) {
         struct state *s = &g->states.at[i];
         if (match[i] < 0) {
-            VEC_PUSH(g->arena, &plan->warnings, arena_printf(g->arena, "state '%s' has no counterpart in %s", here.at[i].name, other->path));
+            VEC_PUSH(g->arena, &plan->warnings, arena_printf(g->arena, "state '%s' has no counterpart in %s", end_of(s)->name, other->path));
             continue;
         }
         const struct other_state *o = &other->states.at[match[i]];
@@ -90,5 +130,5 @@ void plan_match_states(struct graph *g, const struct options *options, struct pl
         matched++;
     }
     if (matched == 0)
-        fail("%s: shares no state with %s", here.file, other->path);
+        fail("%s: shares no state with %s", g->path ? g->path : g->name, other->path);
 }

@@ -1,5 +1,5 @@
 /* userplan: the plan file of --plan as a person writes it: constraints on nodes, tensors and weights, and the state of a decode loop. Only its
- * form is read here; what it means for a graph is src/plan/constrain.c, and src/plan/state.c for state. */
+ * form is read here; what it means for a graph is src/plan/constrain.c, and src/plan/statenames.c for state. */
 #include "plan/json.h"
 
 #include <string.h>
@@ -78,27 +78,41 @@ static void read_constraints(struct arena *a, struct plan_file *file, const char
 
 /* ---- state --------------------------------------------------------------------------------------------------------------- */
 
-/* {"past glob": "present glob"}; null or "" for a side that does not exist. */
-static void read_states(struct arena *a, struct plan_file *file, const char *where, const json_t *root)
+static const char *second_name(const char *where, const char *first, const json_t *v, bool may_lack)
 {
-    const char *past;
-    json_t *present, *states = json_member(where, root, "state", JSON_OBJECT);
-    json_object_foreach(states, past, present) {
-        const char *text = json_is_null(present) ? "" : json_string_value(present);
-        if (!text)
-            fail("%s: state: expected a string or null for '%s', found %s", where, past, json_kind(present));
-        if (!*past && !*text)
-            fail("%s: state: an entry names neither a past nor a present", where);
-        VEC_PUSH(a, &file->states, ((struct state_names){arena_strdup(a, past), arena_strdup(a, text)}));
+    const char *text = json_is_null(v) && may_lack ? "" : json_string_value(v);
+    if (!text)
+        fail("%s: expected a string%s for '%s', found %s", where, may_lack ? " or null" : "", first, json_kind(v));
+    if (may_lack ? !*first && !*text : !*first || !*text)
+        fail("%s: '%s' and '%s' name no state", where, first, text);
+    if (*first && glob_stars(text) > glob_stars(first))
+        fail("%s: '%s' has more * than '%s', which tells what they stand for", where, text, first);
+    return text;
+}
+
+/* {"glob": "pattern"}; state may lack an end: null or "". */
+static void read_states(struct arena *a, struct plan_file *file, const char *where, const json_t *root, const char *key)
+{
+    const char *first;
+    json_t *v, *names = json_member(where, root, key, JSON_OBJECT);
+    bool state = strcmp(key, "state") == 0;
+    where = arena_printf(a, "%s: %s", where, key);
+    json_object_foreach(names, first, v) {
+        struct state_names n = {where, arena_strdup(a, first), arena_strdup(a, second_name(where, first, v, state))};
+        if (state)
+            VEC_PUSH(a, &file->states, n);
+        else
+            VEC_PUSH(a, &file->state_from, n);
     }
 }
 
 void user_plan_read(struct arena *a, struct plan_file *file, const char *where, const json_t *root)
 {
-    static const char *const keys[] = {"constraints", "state", NULL};
+    static const char *const keys[] = {"constraints", "state", "state_from", NULL};
     json_known_keys(where, root, keys);
     read_constraints(a, file, where, root);
-    read_states(a, file, where, root);
+    read_states(a, file, where, root, "state");
+    read_states(a, file, where, root, "state_from");
     file->text = json_dump(a, root, JSON_COMPACT);
 }
 

@@ -44,7 +44,7 @@ static void add_splits(struct space *s, const struct value *v, struct places *ou
         add_place(s, out, at[i]);
 }
 
-/* A state is never split on its growing dimension. */
+/* A state is never split on its growing dimension; where that is not known, on none of run-time size. */
 static struct places state_places(struct space *s, const struct state *st)
 {
     struct places all = { 0 }, out = { 0 };
@@ -54,7 +54,7 @@ static struct places state_places(struct space *s, const struct state *st)
         add_splits(s, st->present, &all);
     for (int i = 0; i < all.list.n; i++) {
         struct placement p = all.list.at[i];
-        if (p.kind == PLACE_R || (p.dim != st->dim && (p.split->partition || p.split->cover)))
+        if (p.kind == PLACE_R || (p.dim != st->dim && (st->dim >= 0 || !p.split->balanced) && (p.split->partition || p.split->cover)))
             VEC_PUSH(s->arena, &out.list, p);
     }
     return out;

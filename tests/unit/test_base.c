@@ -156,6 +156,22 @@ START_TEST(a_request_to_end_fails)
 }
 END_TEST
 
+START_TEST(globs_rewrite_names)
+{
+    static const struct { const char *glob, *text, *pattern, *want; } cases[] = {
+        {"past.*.key", "past.0.key", "present.*.key", "present.0.key"}, {"*.a*", "x.a.ay", "<*|*>", "<x|.ay>"}, {"*a*a", "aXaYa", "*-*", "-XaY"},
+        {"past?*", "past.", "*", ""},       {"**", "ab", "*|*", "|ab"}, {"a", "a", "b", "b"},
+        {"past.*.key", "past.0.value", "*", NULL}, {"a*", "", "*", NULL},
+    };
+    struct arena *a = arena_new();
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const char *got = glob_rewrite(a, cases[i].glob, cases[i].text, cases[i].pattern);
+        ck_assert_msg(!got == !cases[i].want && (!got || strcmp(got, cases[i].want) == 0), "%s of %s: %s", cases[i].glob, cases[i].text, got ? got : "no match");
+    }
+    arena_free(a);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("base");
@@ -163,6 +179,7 @@ int main(void)
     tcase_add_test(t, arena_blocks_are_zeroed_and_aligned);
     tcase_add_test(t, arena_strings);
     tcase_add_test(t, vec_grows);
+    tcase_add_test(t, globs_rewrite_names);
     tcase_add_exit_test(t, array_overflow_fails, 1);
     tcase_add_test(t, checked_arithmetic);
     tcase_add_test(t, files);

@@ -1,0 +1,88 @@
+/* statenames: state as the plan file names it ("state": {"past_key_values.*.key": "present.*.key"}). A glob speaks of every graph input, or of
+ * every graph output for born state, that it matches. */
+#include "plan/plan.h"
+
+#include <string.h>
+
+struct ends { int n; struct value *const *at; };
+struct naming { struct graph *g; VEC(struct state) list; };
+
+static _Noreturn void refuse(struct graph *g, const struct state_names *names, const char *what, const char *name, struct ends among)
+{
+    const char **all = NEWN(g->arena, const char *, among.n + 1);
+    for (int i = 0; i < among.n; i++)
+        all[i] = among.at[i]->name;
+    int near = nearest_text(name, among.n, all);
+    fail("%s: no graph %s is named like '%s'%s%s%s", names->path, what, name, near < 0 ? "" : "; the nearest is '", near < 0 ? "" : all[near],
+         near < 0 ? "" : "'");
+}
+
+static bool shares_end(const struct state *a, const struct state *b)
+{
+    return (a->past && a->past == b->past) || (a->present && a->present == b->present);
+}
+
+static void add_named(struct naming *t, const struct state_names *names, struct state state)
+{
+    for (int i = 0; i < t->list.n; i++)
+        if (shares_end(&t->list.at[i], &state))
+            fail("%s: state '%s' is named twice", names->path, (state.past ? state.past : state.present)->name);
+    VEC_PUSH(t->g->arena, &t->list, state);
+}
+
+static struct value *present_of(struct graph *g, const struct state_names *names, const char *name)
+{
+    for (int i = 0; i < g->outputs.n; i++)
+        if (strcmp(g->outputs.at[i]->name, name) == 0)
+            return g->outputs.at[i];
+    if (*names->present)
+        refuse(g, names, "output", name, (struct ends){g->outputs.n, g->outputs.at});
+    return NULL;
+}
+
+static void name_entry(struct naming *t, const struct state_names *names)
+{
+    struct graph *g = t->g;
+    bool born = !*names->past;
+    const char *glob = born ? names->present : names->past, *end;
+    struct ends among = {born ? g->outputs.n : g->inputs.n, born ? g->outputs.at : g->inputs.at};
+    int before = t->list.n;
+    for (int i = 0; i < among.n; i++)
+        if ((end = glob_rewrite(g->arena, glob, among.at[i]->name, names->present)))
+            add_named(t, names, (struct state){.past = born ? NULL : among.at[i], .present = present_of(g, names, end), .dim = -1});
+    if (t->list.n == before)
+        refuse(g, names, born ? "output" : "input", glob, among);
+}
+
+/* The past of a first step is empty along the dimension in which the declared types differ. */
+static void may_be_empty(struct graph *g, const struct state *s)
+{
+    const struct type *past = s->past ? &s->past->type : NULL, *present = s->present ? &s->present->type : NULL;
+    for (int d = 0; past && present && past->rank == present->rank && d < past->rank; d++)
+        if (past->dim[d] != present->dim[d] && past->dim[d]->kind == DIM_SYM)
+            dim_sym(g->alg, past->dim[d]->name, 0);
+}
+
+void plan_name_states(struct graph *g, const struct plan_file *file)
+{
+    struct naming t = {.g = g};
+    for (int i = 0; i < file->states.n; i++)
+        name_entry(&t, &file->states.at[i]);
+    int found = g->states.n;
+    g->states.n = 0;
+    for (int i = 0; i < found; i++) {
+        struct state s = g->states.at[i];
+        bool named = false;
+        for (int k = 0; k < t.list.n; k++) {
+            named = named || shares_end(&t.list.at[k], &s);
+            if (t.list.at[k].past == s.past && t.list.at[k].present == s.present)
+                t.list.at[k].dim = s.dim;
+        }
+        if (!named)
+            g->states.at[g->states.n++] = s;
+    }
+    for (int k = 0; k < t.list.n; k++) {
+        VEC_PUSH(g->arena, &g->states, t.list.at[k]);
+        may_be_empty(g, &t.list.at[k]);
+    }
+}
