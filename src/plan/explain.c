@@ -149,6 +149,24 @@ static const char *reason_of(const struct explainer *x, int node)
     return "the plan with it costs least in total";
 }
 
+/* The split by which a strategy differs from others of the same outline; NULL: none has it. */
+static const struct split *telling_split(const struct space *s, int node, const struct strategy *st)
+{
+    const struct node *n = s->g->nodes.at[node];
+    const struct strategies *all = &s->offered[node];
+    const char *outline = strategy_outline(s->arena, n, st);
+    bool again = false;
+    for (int k = 0; k < all->list.n; k++)
+        again = again || (all->list.at[k] != st && strcmp(strategy_outline(s->arena, n, all->list.at[k]), outline) == 0);
+    for (int i = 0; again && i < n->nout; i++)
+        if (n->out[i] && st->out[i].kind == PLACE_S)
+            return st->out[i].split;
+    for (int i = 0; again && i < n->nin; i++)
+        if (n->in[i] && st->in[i].kind == PLACE_S)
+            return st->in[i].split;
+    return NULL;
+}
+
 /* Costs around the node are those of the plan: all are taken before the first alternative is solved for. */
 static void show_strategies(const struct explainer *x, int node)
 {
@@ -170,6 +188,9 @@ static void show_strategies(const struct explainer *x, int node)
             fprintf(x->f, "  barred by the plan file\n");
         else
             show_total(x, forced_strategy(x, node, st));
+        const struct split *split = telling_split(x->s, node, st);
+        if (split)
+            fprintf(x->f, "      by %s\n", split_str(x->s->arena, split));
     }
 }
 
@@ -194,11 +215,9 @@ static void explain_node(const struct explainer *x, int node)
 
 static int64_t forced_place(const struct explainer *x, const struct value *v, struct placement p)
 {
-    struct wishes *all = &x->s->wish[v->id];
-    int n = all->list.n;
     wish_add(x->s, "--explain", v, placement_str(x->s->arena, p), false);
     int64_t cost = space_solve(x->s);
-    all->list.n = n;
+    constrain_user(x->s);                /* as before */
     return cost;
 }
 
@@ -223,10 +242,10 @@ static void explain_value(const struct explainer *x, const struct value *v)
     if (node >= 0)
         fprintf(x->f, "  made by %s (%s): %s\n", s->g->nodes.at[node]->name, s->g->nodes.at[node]->optype, reason_of(x, node));
     show_readers(x, v);
-    fprintf(x->f, "  %-40s %12s  %s\n", v->constant ? "placements, us a step" : "brought to, us a step", v->constant ? "holding it" : "", "the plan with it");
+    fprintf(x->f, "  %-50s %12s  %s\n", v->constant ? "placements, us a step" : "brought to, us a step", v->constant ? "holding it" : "", "the plan with it");
     for (int i = 0; i < legal.list.n; i++) {
         struct placement p = legal.list.at[i];
-        fprintf(x->f, "    %-38s", placement_str(s->arena, p));
+        fprintf(x->f, "    %-48s", placement_str(s->arena, p));
         if (v->constant)
             show_time(x, cost_of_holding(s, v, p));
         else
