@@ -57,6 +57,13 @@ void call_result_store(const float *from, struct tensor *t)
         store_f32(t->dtype, from, tensor_elements(t), t->data);
 }
 
+int64_t call_index(const struct kcall *call, int64_t index, int64_t n, int axis)
+{
+    if (index < -n || index >= n)
+        fail("%s: index %lld is out of range for dimension %d of size %lld", call_where(call), (long long)index, axis, (long long)n);
+    return index < 0 ? index + n : index;
+}
+
 int64_t index_at(const struct kcall *call, const struct tensor *t, int64_t i)
 {
     if (t->dtype == DT_I64)

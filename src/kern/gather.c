@@ -3,13 +3,6 @@
 
 #include <string.h>
 
-static int64_t checked_index(const struct kcall *call, int64_t index, int64_t n, int axis)
-{
-    if (index < -n || index >= n)
-        fail("%s: index %lld is out of range for dimension %d of size %lld", call_where(call), (long long)index, axis, (long long)n);
-    return index < 0 ? index + n : index;
-}
-
 struct gather { const struct tensor *data; struct tensor *out; const int64_t *index; int64_t count, n, inner; };
 
 static void gather_range(void *data, int thread, int64_t lo, int64_t hi)
@@ -38,7 +31,7 @@ void kern_Gather(struct kcall *call)
     if (tensor_elements(&call->out[0]) == 0)
         return;
     for (int64_t i = 0; i < count; i++)
-        index[i] = checked_index(call, index_at(call, indices, i), data->dim[axis], axis);
+        index[i] = call_index(call, index_at(call, indices, i), data->dim[axis], axis);
     struct gather g = { data, &call->out[0], index, count, data->dim[axis], inner };
     parallel_for(call->env, outer * count, inner, gather_range, &g);
 }
@@ -49,7 +42,7 @@ static int64_t tuple_position(const struct kcall *call, const struct tensor *dat
     int64_t position = 0;
     for (int d = 0; d < depth; d++) {
         int64_t n = data->dim[batch + d];
-        position = position * n + checked_index(call, index_at(call, indices, i * depth + d), n, batch + d);
+        position = position * n + call_index(call, index_at(call, indices, i * depth + d), n, batch + d);
     }
     return position;
 }

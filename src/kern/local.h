@@ -50,6 +50,8 @@ _Noreturn void call_bad_type(const struct kcall *, enum dtype);
 /* A floating-point result in float32: the output itself, or ROOM_C, from which it is stored. */
 float *call_result_f32(const struct kcall *, const struct tensor *);
 void call_result_store(const float *from, struct tensor *);
+/* An index into dimension `axis` of size n, negative counted from the end; out of range is a failure. */
+int64_t call_index(const struct kcall *, int64_t index, int64_t n, int axis);
 /* Element i of an int32 or int64 tensor. */
 int64_t index_at(const struct kcall *, const struct tensor *, int64_t i);
 int64_t dims_product(const int64_t *dim, int from, int to);
@@ -114,6 +116,7 @@ struct panels {
     void (*unpack)(const struct panels *, int64_t from, int64_t count, float *panel);
     void (*row)(const struct panels *, const float *a, int64_t from, int64_t count, float *c);    /* c[count] = a[k] panel, without making it */
 };
+#define PANEL_FEW_ROWS 4              /* up to so many rows no panel is made */
 /* c[m, n] = a[m, k] w. Uses ROOM_THREADS and ROOM_TURN_Q. */
 void panel_product(struct kcall *, const struct panels *, int64_t m, const float *a, float *c);
 /* A constant f16 or bf16 weight [k, n], [n, k] when transposed: packed at the first call, kept in call->cache. */
@@ -129,8 +132,8 @@ struct scaled {
     bool one, wide;                    /* one scale for all; a scale for every number along the other dimensions */
     const float *scale, *zero;         /* zero NULL: none */
 };
-/* Of a Quantize- or DequantizeLinear: x is operand 0, the scale 1, the zero point 2. Uses ROOM_A and ROOM_B. */
-struct scaled scaled_of(struct kcall *);
+/* Of attributes as DequantizeLinear has them: x is operand `first`, then come the scale and the zero point. Uses ROOM_A and ROOM_B. */
+struct scaled scaled_of(struct kcall *, int first);
 /* Scales and zero points of numbers from..from + n of a row. */
 void scaled_read(const struct scaled *, int64_t row, int64_t from, int64_t n, float *scale, float *zero);
 /* The same numbers of integers q, decoded; n <= CHUNK. */

@@ -8,7 +8,7 @@
 
 #include <string.h>
 
-enum { TILE = 32, FEW_ROWS = 4, AHEAD = 16 * CHUNK };
+enum { TILE = 32, AHEAD = 16 * CHUNK };
 
 /* ---- any storage ---------------------------------------------------------------------------------------------------------------- */
 struct panel_run {
@@ -50,7 +50,7 @@ static void panel_range(void *data, int thread, int64_t lo, int64_t hi)
     float *panel = (float *)(void *)(r->scratch + (size_t)thread * r->scratch_each);
     for (int64_t p = lo; p < hi; p++) {
         int64_t left = r->w->n - p * width, count = left < width ? left : width;
-        if (r->m <= FEW_ROWS)
+        if (r->m <= PANEL_FEW_ROWS)
             few_rows(r, p * width, count);
         else
             through_panel(r, p * width, count, panel);
@@ -69,8 +69,8 @@ static const float *turned_rows(struct kcall *call, const float *a, int64_t m, i
 void panel_product(struct kcall *call, const struct panels *w, int64_t m, const float *a, float *c)
 {
     struct panel_run r = { .env = call->env, .w = w, .m = m, .a = a, .c = c };
-    size_t panel = m <= FEW_ROWS ? 0 : call_bytes(call, w->width * (w->k + (w->by_column ? m : 0)), sizeof(float));
-    if (m > FEW_ROWS && w->by_column)
+    size_t panel = m <= PANEL_FEW_ROWS ? 0 : call_bytes(call, w->width * (w->k + (w->by_column ? m : 0)), sizeof(float));
+    if (m > PANEL_FEW_ROWS && w->by_column)
         r.a = turned_rows(call, a, m, w->k);
     r.scratch_each = (panel + 63) & ~(size_t)63;
     r.scratch = kenv_room(call->env, ROOM_THREADS, call_bytes(call, kenv_threads(call->env), r.scratch_each));

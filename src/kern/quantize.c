@@ -29,7 +29,7 @@ static void decode_range(void *data, int thread, int64_t lo, int64_t hi)
 
 void kern_DequantizeLinear(struct kcall *call)
 {
-    struct decoding d = { scaled_of(call), &call->in[0], &call->out[0] };
+    struct decoding d = { scaled_of(call, 0), &call->in[0], &call->out[0] };
     if (d.y->dtype != DT_F32 && !is_small_float(d.y->dtype))
         call_bad_type(call, d.y->dtype);
     if (tensor_elements(d.y) > 0)
@@ -89,7 +89,7 @@ static void encode_range(void *data, int thread, int64_t lo, int64_t hi)
 
 void kern_QuantizeLinear(struct kcall *call)
 {
-    struct encoding e = { scaled_of(call), limits_of(call, call->out[0].dtype), &call->in[0], &call->out[0] };
+    struct encoding e = { scaled_of(call, 0), limits_of(call, call->out[0].dtype), &call->in[0], &call->out[0] };
     if (e.x->dtype != DT_F32 && !is_small_float(e.x->dtype))
         call_bad_type(call, e.x->dtype);
     if (tensor_elements(e.y) > 0)

@@ -1,6 +1,8 @@
 /* scaled: integers with scales and zero points. Types of 4 bits hold two numbers in a byte, the first in the lower half. */
 #include "kern/local.h"
 
+#include <string.h>
+
 /* ---- integers ------------------------------------------------------------------------------------------------------------------------ */
 
 #define LOADER(T, name) \
@@ -64,9 +66,9 @@ static void take_axis(struct scaled *s, const struct tensor *x, int axis)
     s->below = axis == x->rank - 1 ? 0 : dims_product(x->dim, axis + 1, x->rank - 1);
 }
 
-struct scaled scaled_of(struct kcall *call)
+struct scaled scaled_of(struct kcall *call, int first)
 {
-    const struct tensor *x = &call->in[0], *scale = &call->in[1], *zero = call_in(call, 2);
+    const struct tensor *x = &call->in[first], *scale = &call->in[first + 1], *zero = call_in(call, first + 2);
     int64_t block = attr_int(call->node, "block_size");
     struct scaled s = { .inner = x->rank ? x->dim[x->rank - 1] : 1, .block = block ? block : 1, .wide = block != 0,
                         .one = !block && tensor_elements(scale) == 1, .scale = tensor_f32(call->env, scale, ROOM_A),
@@ -95,15 +97,25 @@ static int64_t scaled_at(const struct scaled *s, int64_t row, int64_t j, int64_t
     return ((row / s->below / s->axis * s->blocks + block) * s->below + row % s->below) * s->inner + j;
 }
 
+/* n neighbours (step 1), or one number n times (step 0). */
+static SIMD void spread(const float *from, int64_t step, int64_t n, float *to)
+{
+    float first = *from;
+    if (step)
+        memcpy(to, from, (size_t)n * sizeof *to);
+    else
+        LOOP for (int64_t i = 0; i < n; i++)
+            to[i] = first;
+}
+
 void scaled_read(const struct scaled *s, int64_t row, int64_t from, int64_t n, float *scale, float *zero)
 {
+    static const float none = 0;
     for (int64_t j = 0, run, step; j < n; j += run) {
         int64_t at = scaled_at(s, row, from + j, &run, &step);
         run = run < n - j ? run : n - j;
-        for (int64_t i = 0; i < run; i++) {
-            scale[j + i] = s->scale[at + i * step];
-            zero[j + i] = s->zero ? s->zero[at + i * step] : 0;
-        }
+        spread(s->scale + at, step, run, scale + j);
+        spread(s->zero ? s->zero + at : &none, s->zero ? step : 0, run, zero + j);
     }
 }
 

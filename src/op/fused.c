@@ -13,3 +13,19 @@ void infer_fusedattention(struct graph *g, struct node *node)
     const struct dim *dim[4] = { q->dim[0], first[3] ? rows : heads, first[3] ? heads : rows, v->dim[3] };
     op_result(g, node, 0, q->dtype, 4, dim);
 }
+
+/* A [.., k], a matrix [k, n] ([n, k] when transposed). */
+void infer_quantmatmul(struct graph *g, struct node *node)
+{
+    struct type y = node->in[0]->type;
+    y.dim[y.rank - 1] = node->in[1]->type.dim[!attr_int(node, "transposed")];
+    op_result(g, node, 0, y.dtype, y.rank, y.dim);
+}
+
+void infer_quantgather(struct graph *g, struct node *node)
+{
+    struct type y = node->in[0]->type;
+    require(y.rank < MAX_RANK);
+    y.dim[y.rank++] = node->in[1]->type.dim[1];
+    op_result(g, node, 0, node->in[2]->type.dtype, y.rank, y.dim);
+}

@@ -87,5 +87,6 @@ struct tensor session_gather(struct session *, struct arena *, int output, const
 void fuse_attention(struct graph *);
 void fuse_chains(struct graph *);
 void fuse_weights(struct graph *);
+void fuse_quantized(struct graph *);
 
 #endif
