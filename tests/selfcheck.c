@@ -167,6 +167,12 @@ static double tolerance(enum dtype t)
     return t == DT_F16 ? 0x1p-8 : t == DT_BF16 ? 0x1p-5 : 2e-5;
 }
 
+/* It has floats, and the standard defines the op for other ones than f32, too. */
+static bool in_half(const struct sample *s)
+{
+    return strstr(s->text, "f32") && strcmp(s->op, "DynamicQuantizeLinear") != 0;
+}
+
 /* The sample's text with its floats in another type. */
 static const char *retyped(struct arena *arena, const char *text, enum dtype type)
 {
@@ -792,7 +798,7 @@ int main(int argc, char **argv)
         if (argc > 1 && strcmp(argv[1], samples[i].op) != 0)
             continue;
         for (size_t k = 0; k < sizeof float_types / sizeof *float_types; k++)
-            if (k == 0 || strstr(samples[i].text, "f32"))
+            if (k == 0 || in_half(&samples[i]))
                 wrong += !in_child(check_sample, &samples[i], (int)float_types[k], false);
         for (int f = 0; f < 12; f++)
             in_child(check_unclaimed_factor, &samples[i], f, true);
