@@ -68,9 +68,10 @@ static const char *path_of(struct merge *m, const struct span *s)
 /* Names first: nothing is written before it is known that all may be. */
 static void check_targets(struct merge *m)
 {
-    const char *dir = path_dir(m->arena, m->out), *real = path_real(m->arena, dir), *own = path_real(m->arena, m->folder->dir);
+    const char *real = path_real(m->arena, path_dir(m->arena, m->out));
     if (!real)
         fail("%s: can't be written: %s", m->out, strerror(errno));
+    const char *own = path_real(m->arena, m->folder->dir);
     if (own && !strcmp(real, own))
         fail("%s lies in the folder that is read: name another place with -o", m->out);
     target_for(m, m->out);

@@ -35,7 +35,7 @@ static const struct arg_prose description[] = {
     {"", "tpc-shard turns one ONNX model into N ordinary ONNX files, one per rank, that together compute what the model says, each with about an "
          "N-th of the weights and of the state. How tensors are split is found by propagation through one rule per op, and the cheapest "
          "consistent choice under the machine profile is taken."},
-    {"", "The folder it writes holds rank-R.onnx and rank-R.data for every rank, plan.json, and model.onnx, the graph before splitting. It "
+    {"", "The folder it writes holds rank-R.onnx and rank-R.data for every rank, plan.json, and model.onnx, the model without its weights. It "
          "appears whole or not at all. tpc-run executes it."},
     {NULL, NULL}
 };
@@ -46,6 +46,8 @@ static const struct arg_prose environment[] = {
 static const struct arg_prose examples[] = {
     {"tpc-shard model.onnx --tp 4 --sp", "Compile for four ranks with sequence parallelism, into model.tp4:"},
     {"tpc-shard model.onnx --tp 8 -n", "Plan and report only; the weights may be missing:"},
+    {"tpc-shard model.tp4 --tp 3", "Compile for three ranks what was compiled for four:"},
+    {"tpc-shard --merge model.tp4 -o model.onnx", "Put the model together again:"},
     {"tpc-shard model.onnx --tp 2 --workload batch_size=8,sequence_length=128:1", "Plan for sizes of your own:"},
     {NULL, NULL}
 };

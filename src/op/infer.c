@@ -195,10 +195,9 @@ bool op_constant_within(struct constant *c, const char *name, double lo, double 
     if (!constant_present(c))
         return absent;
     int64_t n = constant_elements(c);
-    if (c->dtype == DT_F32)
-        return floats_within(constant_data(c, name), n, (float)lo, (float)hi);
-    bool within = true;
-    for (int64_t i = 0; within && i < n; i++)
+    bool within = c->dtype != DT_F32 || floats_within(constant_data(c, name), n, (float)lo, (float)hi);
+    for (int64_t i = 0; c->dtype != DT_F32 && within && i < n; i++)
         within = fabs(constant_float(c, name, i)) > lo && fabs(constant_float(c, name, i)) < hi;
+    constant_release(c);
     return within;
 }
