@@ -9,6 +9,7 @@
 #include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <xxhash.h>
 
 #include "kern/kern.h"
@@ -51,6 +52,18 @@ static double args_real(const char *what, const char *text)
     double x = strtod(text, &end);
     if (*end || end == text || !(x >= 0)) fail_usage("%s is '%s', expected a number >= 0", what, text);
     return x;
+}
+
+int64_t args_bytes(const char *what, const char *text)
+{
+    static const char *const unit[] = {"", "K", "M", "G", "T", "B", "KB", "MB", "GB", "TB", "B", "KiB", "MiB", "GiB", "TiB"};
+    char *end;
+    double x = strtod(text, &end);
+    int i = 0;
+    while (i < 15 && strcasecmp(end, unit[i])) i++;
+    for (int k = 0; k < i % 5; k++) x *= i < 10 ? 1000 : 1024;
+    if (end == text || i == 15 || !(x >= 1) || x > 1e18) fail_usage("%s is '%s', expected a size such as 800M, 1.5GiB or 4096", what, text);
+    return (int64_t)x;
 }
 
 static void store(struct arena *a, const struct arg *arg, const char *text)

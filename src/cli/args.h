@@ -35,6 +35,8 @@ struct args {
 struct arg_list args_parse(struct arena *, const struct args *, int argc, char **argv);
 /* An integer in [lo, hi], or fail_usage naming what. */
 int64_t args_int(const char *what, const char *text, int64_t lo, int64_t hi);
+/* A size such as 800M, 1.5GiB or 4096: K, M, G and T are powers of 1000, KiB ... of 1024. At least 1, or fail_usage naming what. */
+int64_t args_bytes(const char *what, const char *text);
 /* The folders of --external-root, which must exist. */
 struct folders args_folders(const struct arg_list *);
 

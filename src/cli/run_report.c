@@ -78,7 +78,7 @@ struct figures { double compute, comm; int64_t bytes, resident, peak, slab, weig
 
 static void print_rank(int rank, const struct figures *f)
 {
-    printf("rank %d: compute %.3f ms, communication %.3f ms, %lld bytes sent per run; %.1f MiB resident (peak %.1f), weights %.1f MiB, activations %.1f MiB\n", rank,
+    printf("rank %d: compute %.3f ms, communication %.3f ms, %lld bytes sent per run; %.1f MiB resident (peak %.1f), weights %.2f MiB, activations %.2f MiB\n", rank,
            1e3 * f->compute, 1e3 * f->comm, (long long)f->bytes, (double)f->resident / 1048576, (double)f->peak / 1048576,
            (double)f->weights / 1048576, (double)f->slab / 1048576);
     if (f->state) printf("rank %d: state %.1f MiB, %lld bytes of it copied to grow\n", rank, (double)f->state / 1048576, (long long)f->moved);
@@ -99,11 +99,19 @@ static struct figures *gather_figures(struct arena *a, struct comm *comm, const 
     return all;
 }
 
+/* As --workload takes them. */
+static void print_sizes(const struct bindings *b)
+{
+    for (int i = 0; i < b->list.n; i++) printf("%s%s=%lld", i ? "," : "sizes: ", b->list.at[i].name, (long long)b->list.at[i].value);
+    if (b->list.n) printf("\n");
+}
+
 void report_stats(struct arena *a, struct comm *comm, struct session *session)
 {
     const struct session_stats *s = session_stats(session);
     struct figures *all = gather_figures(a, comm, s);
     if (comm->rank) return;
+    print_sizes(session_sizes(session));
     for (int r = 0; r < comm->size; r++) print_rank(r, &all[r]);
     for (int i = 0; i < s->ncollective; i++) {
         const struct session_collective *c = &s->collective[i];

@@ -10,4 +10,8 @@ void report_check(const char *text);
 bool report_is(const char *text, const char *kind);
 void report_write(const struct compile *, const char *text);
 
+/* shard_memory.c: sets the plan's price of a byte so that every rank holds at most options->memory bytes. After canon, with source and
+ * workloads known. Where no plan fits: a failure that tells how far off it is and how many ranks fit. */
+void shard_fit(const struct compile *);
+
 #endif

@@ -12,15 +12,13 @@
 #include "cli/merge.h"
 #include "cli/shard.h"
 #include "onnx/onnx.h"
-#include "passes/pass.h"
-#include "plan/plan.h"
 
 struct shard_options {
     struct options plan;
     int64_t tp, random_seed;
     struct arg_maybe sp;
     struct arg_list dim, workload, external_root;
-    const char *out, *state_from, *machine, *solver, *weights, *report, *dump_after, *print, *merge, *plan_file, *explain;
+    const char *out, *state_from, *machine, *solver, *memory, *weights, *report, *dump_after, *print, *merge, *plan_file, *explain;
     bool dry_run, strict, list_passes, list_ops, force, quiet, verbose, random_split_only;
 };
 
@@ -65,6 +63,7 @@ static struct arg_list parse(struct arena *a, struct shard_options *o, int argc,
         {"dim", 0, ARG_LIST, &o->dim, "NAME=INT", "bind a symbolic dimension (repeatable)"},
         {"workload", 0, ARG_LIST, &o->workload, "DIM=INT,..[:WEIGHT]", "what to plan for (repeatable)"},
         {"state-from", 0, ARG_TEXT, &o->state_from, "DIR", "take the placements of shared state from another plan"},
+        {"memory", 0, ARG_TEXT, &o->memory, "SIZE", "most that a rank may hold: 800M, 1.5GiB ..."},
         {"weights", 0, ARG_TEXT, &o->weights, "f32|f16|bf16", "store large f32 weights in this type"},
         {"machine", 0, ARG_TEXT, &o->machine, "FILE", "machine profile, or the name of an installed one (reference)"},
         {"solver", 0, ARG_TEXT, &o->solver, "exact|first", "first: the first assignment that fits"},
@@ -219,6 +218,7 @@ static void set_plan_options(struct arena *a, struct shard_options *o, const cha
         bind_dim(a, p, o->dim.text.at[i]);
     for (int i = 0; i < o->workload.text.n; i++)
         VEC_PUSH(a, &p->workload, o->workload.text.at[i]);
+    p->memory = o->memory ? args_bytes("--memory", o->memory) : 0;
     set_solver(o);
     set_weights(o);
 }
@@ -278,6 +278,8 @@ static void compile(struct arena *a, const struct shard_options *o)
     pass_run(&c, "load", "canon", o->dump_after);
     plan_workloads(c.graph, &o->plan, &plan);
     c.source = graph_copy(a, c.graph);
+    if (o->plan.memory)
+        shard_fit(&c);
     pass_run(&c, "store", "choose", o->dump_after);
     if (o->explain) {
         plan_explain(stdout, plan.space, o->explain);

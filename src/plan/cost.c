@@ -186,8 +186,25 @@ int64_t cost_of_strategy(struct space *s, const struct node *n, const struct rul
     return picoseconds(seconds);
 }
 
+double cost_held(struct space *s, const struct value *v, struct placement p)
+{
+    double most = 0;
+    for (int w = 0; w < s->plan->workloads.n; w++)
+        most = fmax(most, most_held(s, v, p, w));
+    return most;
+}
+
+static int64_t held_at(struct space *s, const struct value *v, struct placement p, double price)
+{
+    return picoseconds(cost_steps(s->plan) * price * cost_held(s, v, p) / s->options->machine.memory_bandwidth);
+}
+
 int64_t cost_of_holding(struct space *s, const struct value *v, struct placement p)
 {
-    const struct machine *m = &s->options->machine;
-    return picoseconds(cost_steps(s->plan) * m->weight_price * most_held(s, v, p, 0) / m->memory_bandwidth);
+    return v->constant ? held_at(s, v, p, s->options->machine.weight_price) : 0;
+}
+
+int64_t cost_of_memory(struct space *s, const struct value *v, struct placement p)
+{
+    return held_at(s, v, p, s->plan->byte_price);
 }

@@ -66,6 +66,8 @@ static void add_weights(const struct holder *h, const struct uses *uses, struct 
         if (!v->constant || uses[i].n == 0)
             continue;
         int64_t bytes = constant_bytes(h, v);
+        if (use->weight < 0 || bytes > constant_bytes(h, h->g->values.at[use->weight]))
+            use->weight = i;
         use->weights += bytes;
         use->tables += is_table(&uses[i]) ? bytes : 0;
     }
@@ -94,12 +96,18 @@ static struct lifetimes lives_of(struct arena *tmp, const struct graph *g)
     return lifetimes_of(tmp, g, copied);
 }
 
-static void size_items(struct holder *h)
+static void size_items(struct holder *h, struct rank_use *use)
 {
+    int64_t most = 0;
     for (int w = 0; w < h->plan->workloads.n; w++)
-        for (int i = 0; i < h->g->values.n; i++)
-            if (h->life.item[i] >= 0)
-                h->size[w * h->life.nitem + h->life.item[i]] = held_bytes(h, h->g->values.at[i], &h->plan->workloads.at[w].dims);
+        for (int i = 0; i < h->g->values.n; i++) {
+            if (h->life.item[i] < 0)
+                continue;
+            int64_t bytes = held_bytes(h, h->g->values.at[i], &h->plan->workloads.at[w].dims);
+            h->size[w * h->life.nitem + h->life.item[i]] = bytes;
+            use->value = bytes > most ? i : use->value;
+            most = bytes > most ? bytes : most;
+        }
 }
 
 static int64_t slab_of(const struct holder *h, int workload)
@@ -131,7 +139,7 @@ static int64_t blocks_of(const struct holder *h, const struct bindings *dims)
 static void add_activations(struct holder *h, const struct rank_use *before, struct rank_use *use)
 {
     int n = h->plan->workloads.n;
-    size_items(h);
+    size_items(h, use);
     bool same = before && !memcmp(h->size, h->before, (size_t)(n * h->life.nitem) * sizeof *h->size);
     for (int w = 0; w < n; w++) {
         const struct bindings *dims = &h->plan->workloads.at[w].dims;
@@ -154,9 +162,34 @@ void plan_memory(const struct graph *g, const struct plan *plan, int ranks, stru
     h.size = NEWN(tmp, int64_t, plan->workloads.n * h.life.nitem + 1);
     h.before = NEWN(tmp, int64_t, plan->workloads.n * h.life.nitem + 1);
     for (h.rank = 0; h.rank < ranks; h.rank++) {
-        out[h.rank] = (struct rank_use){0};
+        out[h.rank] = (struct rank_use){.weight = -1, .value = -1};
         add_weights(&h, uses, &out[h.rank]);
         add_activations(&h, h.rank ? &out[h.rank - 1] : NULL, &out[h.rank]);
     }
     arena_free(tmp);
+}
+
+/* ---- sums and maxima ---------------------------------------------------------------------------------------------------------- */
+
+int64_t use_total(const struct rank_use *use)
+{
+    return use->weights + use->state + use->peak + use->blocks;
+}
+
+static void raise_to(int64_t *most, int64_t bytes)
+{
+    *most = bytes > *most ? bytes : *most;
+}
+
+struct rank_use use_most(int n, const struct rank_use *use)
+{
+    struct rank_use most = use[0];
+    for (int r = 1; r < n; r++) {
+        raise_to(&most.weights, use[r].weights);
+        raise_to(&most.tables, use[r].tables);
+        raise_to(&most.state, use[r].state);
+        raise_to(&most.peak, use[r].peak);
+        raise_to(&most.blocks, use[r].blocks);
+    }
+    return most;
 }

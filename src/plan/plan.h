@@ -68,6 +68,7 @@ struct options {
     const struct other_plan *state_from; /* --state-from; NULL: none */
     enum dtype weights;              /* --weights: the type that large f32 weights are stored in; DT_NONE: their own */
     bool solver_first, strict, dry_run, force;
+    int64_t memory;                  /* --memory: most bytes that a rank may hold; 0: no limit */
     const char *out, *model;         /* folder to write, model file */
     struct folder *folder;           /* the model is the source of this emitted folder; NULL: it is a file by itself */
     /* Test hook: forces strategies by a seed (random legal plans); 0: off. force_whole_never: only among non-whole ones. */
@@ -89,7 +90,13 @@ struct strategy {
 
 /* Bytes of one rank: weights, of them tables that are only looked up in (their pages stay in the file until read), state at its largest
  * workload, activations at their peak (the slab without the state), blocks that collectives pack. */
-struct rank_use { int64_t weights, tables, state, peak, blocks; };
+struct rank_use {
+    int64_t weights, tables, state, peak, blocks;
+    int weight, value;               /* value ids of the largest weight and the largest activation; -1: none */
+};
+int64_t use_total(const struct rank_use *);
+/* The largest of every entry. */
+struct rank_use use_most(int n, const struct rank_use *);
 
 /* ---- the plan, as reported and written to plan.json ------------------------------------------------------------------------ */
 struct collective { const char *op; const struct value *value; int axis; const char *reason; const struct node *node; };
@@ -101,7 +108,7 @@ struct plan {
     const char *sequence;            /* symbol(s) split by --sp, for the report; NULL: none */
     double seconds, unsharded_seconds, lower_bound;   /* per weighted step, predicted */
     bool proven;
-    int64_t objective;               /* what the solver minimised, picoseconds over all workloads, weight price included */
+    int64_t objective;               /* what the solver minimised, picoseconds over all workloads, weight price included, byte_price not */
     struct space *space;             /* what could have been chosen (space.h) */
     struct named_list nodes, pinned; /* as chosen: strategies of nodes; placements that values are brought to before they are read */
     const char **state_placement;    /* by state of the graph, as text: what --state-from demands; NULL: nothing */
@@ -110,11 +117,17 @@ struct plan {
     VEC(const char *) warnings;      /* for people */
     VEC(const char *) whole;         /* "node (Op): why it stays whole" */
     struct rank_use *use, unsharded; /* by rank, and of the graph before sharding; after the pass memory */
+    double byte_price;               /* of --memory: holding a byte of weights or state costs reading it so many more times per step */
+    double held;                     /* bytes of weights and state that this price is paid for */
+    double memory_gap;               /* seconds per step that another plan within the limit may be better */
     const char *hash;                /* hex digest of plan.json, after the pass emit */
 };
 
 /* payload.c: bytes that one rank (the one that holds most) puts into a collective node, under a workload. */
 int64_t cost_payload(struct alg *, const struct node *, const struct bindings *, int ranks);
+
+/* cost.c: sum of the workload weights. */
+double cost_steps(const struct plan *);
 
 /* reshard.c: what turns one placement into another; the name of the collective, or NULL for a local step. */
 const char *reshard_name(struct placement from, struct placement to);

@@ -51,6 +51,8 @@ static json_t *options_object(const struct writer *w)
     for (int i = 0; i < w->options->dims.list.n; i++)
         json_object_set_new(dims, w->options->dims.list.at[i].name, json_integer(w->options->dims.list.at[i].value));
     json_object_set_new(o, "dims", dims);
+    if (w->options->memory)
+        json_object_set_new(o, "memory", json_integer(w->options->memory));
     json_object_set_new(o, "strict", json_boolean(w->options->strict));
     if (w->options->plan_file && w->options->plan_file->text)
         json_object_set_new(o, "plan", json_loads(w->options->plan_file->text, 0, NULL));
@@ -258,6 +260,21 @@ static json_t *cost_object(const struct plan *p)
     return o;
 }
 
+/* What --memory asked for, what the fullest rank holds, and the price of a byte that led there. */
+static json_t *memory_object(const struct writer *w)
+{
+    int64_t most = 0;
+    json_t *o = json_object();
+    for (int r = 0; w->plan->use && r < w->global->ranks; r++)
+        most = use_total(&w->plan->use[r]) > most ? use_total(&w->plan->use[r]) : most;
+    if (w->options->memory)
+        json_object_set_new(o, "limit", json_integer(w->options->memory));
+    json_object_set_new(o, "reached", json_integer(most));
+    json_object_set_new(o, "price", json_real(w->plan->byte_price));
+    json_object_set_new(o, "gap", json_real(w->plan->memory_gap));
+    return o;
+}
+
 static json_t *texts_array(int n, const char *const *at)
 {
     json_t *a = json_array();
@@ -279,6 +296,7 @@ static json_t *root_object(const struct writer *w)
     json_object_set_new(o, "workload", workload_array(w));
     json_object_set_new(o, "machine", machine_object(&w->options->machine));
     json_object_set_new(o, "ranks", ranks_array(w));
+    json_object_set_new(o, "memory", memory_object(w));
     json_object_set_new(o, "values", values_object(w));
     json_object_set_new(o, "weights", weights_object(w));
     json_object_set_new(o, "collectives", collectives_array(w));

@@ -75,7 +75,7 @@ static struct ends constant_end(struct encoding *e, const struct value *v)
     struct ends out = end_at(e, allowed.list.n, allowed.list.at);
     int64_t *cost = problem_unary(e->p, out.var);
     for (int k = 0; k < out.n; k++)
-        cost[k] = cost_of_holding(e->s, v, out.at[k]);
+        cost[k] = cost_of_holding(e->s, v, out.at[k]) + cost_of_memory(e->s, v, out.at[k]);
     return out;
 }
 
@@ -87,11 +87,21 @@ static void add_unless_there(struct ends *e, struct placement p)
     e->at[e->n++] = p;
 }
 
+/* What a state has grown to after a step. */
+static const struct value *state_value(const struct state *st)
+{
+    return st->present ? st->present : st->past;
+}
+
 /* One variable for both ends of a state, or for the one that it has. */
 static struct ends state_end(struct encoding *e, const struct state *st)
 {
     struct places allowed = space_allowed(e->s, st->past ? st->past : st->present);
-    return end_at(e, allowed.list.n, allowed.list.at);
+    struct ends out = end_at(e, allowed.list.n, allowed.list.at);
+    int64_t *cost = problem_unary(e->p, out.var);
+    for (int k = 0; k < out.n; k++)
+        cost[k] = cost_of_memory(e->s, state_value(st), out.at[k]);
+    return out;
 }
 
 static int output_number(const struct graph *g, const struct value *v)
@@ -346,13 +356,33 @@ static void place_values(struct encoding *e, const int *value)
         s->output_place[i] = e->sink[i].at[value[e->sink[i].var]];
 }
 
-static double predicted(struct space *s, const struct encoding *e, int64_t objective, const int *value)
+/* Weights and state at their chosen places: what holding them costs by the machine's price and by the plan's, and their bytes. */
+struct holding { int64_t weights, memory; double bytes; };
+
+static void hold(struct holding *h, struct space *s, const struct value *v, const struct ends *end, const int *value)
 {
-    int64_t holding = 0;
-    for (int i = 0; i < s->g->values.n; i++)
-        if (s->g->values.at[i]->constant && e->source[i].at)
-            holding += cost_of_holding(s, s->g->values.at[i], e->source[i].at[value[e->source[i].var]]);
-    return (double)(objective - holding) * 1e-12 / cost_steps(s->plan);
+    if (!end->at)
+        return;
+    struct placement at = end->at[value[end->var]];
+    h->weights += cost_of_holding(s, v, at);
+    h->memory += cost_of_memory(s, v, at);
+    h->bytes += cost_held(s, v, at);
+}
+
+static struct holding holding_of(struct space *s, const struct encoding *e, const int *value)
+{
+    const struct graph *g = s->g;
+    struct holding h = { 0 };
+    for (int i = 0; i < g->values.n; i++)
+        if (g->values.at[i]->constant)
+            hold(&h, s, g->values.at[i], &e->source[i], value);
+    for (int i = 0; i < g->states.n; i++) {
+        const struct state *st = &g->states.at[i];
+        int out = st->present ? output_number(g, st->present) : -1;
+        if (st->past || out >= 0)
+            hold(&h, s, state_value(st), st->past ? &e->source[st->past->id] : &e->sink[out], value);
+    }
+    return h;
 }
 
 static double predicted_whole(struct space *s)
@@ -410,8 +440,8 @@ static void judge(struct space *s, int64_t least, bool proven)
 {
     const struct emitted *e = s->options->plan_file ? s->options->plan_file->emitted : NULL;
     struct plan *p = s->plan;
-    p->proven = e ? e->proven && replay_holds(s) : proven && p->objective == least;
-    p->lower_bound = e ? replay_holds(s) * e->lower_bound : proven ? (double)least / (double)p->objective * p->seconds : 0;
+    p->proven = e ? e->proven && replay_holds(s) : proven && p->objective == least && p->memory_gap <= 0;
+    p->lower_bound = e ? replay_holds(s) * e->lower_bound : proven ? (double)least / (double)p->objective * p->seconds - p->memory_gap : 0;
 }
 
 /* For plan.json: insert and fuse take the nodes apart. */
@@ -435,9 +465,11 @@ void space_choose(struct space *s)
     if (best.cost >= COST_NEVER)
         refuse(s);
     place_values(&e, best.value);
-    s->plan->objective = best.cost;
-    s->plan->seconds = predicted(s, &e, best.cost, best.value);
-    judge(s, exact.cost, exact.proven && e.complete);
+    struct holding held = holding_of(s, &e, best.value);
+    s->plan->objective = best.cost - held.memory;
+    s->plan->held = held.bytes;
+    s->plan->seconds = (double)(s->plan->objective - held.weights) * 1e-12 / cost_steps(s->plan);
+    judge(s, exact.cost - held.memory, exact.proven && e.complete);
     note_choice(s);
     explain("solver: %d variables, %d tables, largest %lld entries", variables(e.p), e.p->tables.n, (long long)exact.largest_table);
 }

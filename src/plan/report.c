@@ -21,17 +21,23 @@ const char *seconds_text(struct arena *a, double s)
 
 static void show_memory(FILE *f, struct arena *a, const struct graph *g, const struct plan *p)
 {
-    struct rank_use most = {0};
-    for (int r = 0; p->use && r < g->ranks; r++) {
-        most.weights = p->use[r].weights > most.weights ? p->use[r].weights : most.weights;
-        most.state = p->use[r].state > most.state ? p->use[r].state : most.state;
-        most.peak = p->use[r].peak > most.peak ? p->use[r].peak : most.peak;
-    }
+    if (!p->use)
+        return;
+    struct rank_use most = use_most(g->ranks, p->use);
     fprintf(f, "%-28s %12s %12s\n", "memory (fullest rank)", "per rank", "unsharded");
     fprintf(f, "  %-26s %12s %12s\n", "weights", bytes_text(a, (double)most.weights), bytes_text(a, (double)p->unsharded.weights));
     if (p->unsharded.state > 0)
         fprintf(f, "  %-26s %12s %12s\n", "state", bytes_text(a, (double)most.state), bytes_text(a, (double)p->unsharded.state));
     fprintf(f, "  %-26s %12s %12s\n", "activations, peak", bytes_text(a, (double)most.peak), bytes_text(a, (double)p->unsharded.peak));
+}
+
+static void show_limit(FILE *f, struct arena *a, const struct graph *g, const struct options *options, const struct plan *p)
+{
+    int64_t most = 0;
+    for (int r = 0; p->use && r < g->ranks; r++)
+        most = use_total(&p->use[r]) > most ? use_total(&p->use[r]) : most;
+    if (options->memory)
+        fprintf(f, "  %-26s %12s  of at most %s\n", "all", bytes_text(a, (double)most), bytes_text(a, (double)options->memory));
 }
 
 static bool seen_before(const struct plan *p, int i)
@@ -117,6 +123,7 @@ void plan_report(FILE *f, const struct graph *g, const struct options *options, 
     fprintf(f, "%s on %d rank%s, machine %s\n", options->model, g->ranks, g->ranks == 1 ? "" : "s", options->machine.name);
     show_workloads(f, p);
     show_memory(f, a, g, p);
+    show_limit(f, a, g, options, p);
     show_collectives(f, a, g, p);
     show_time(f, a, g, p);
     show_whole(f, p);

@@ -98,9 +98,10 @@ int64_t reshard_tree(struct space *, const struct value *, struct placement from
 /* cost.c, in picoseconds over the weighted workloads. */
 int64_t cost_of_reshard(struct space *, const struct value *, struct placement from, struct placement to);
 int64_t cost_of_strategy(struct space *, const struct node *, const struct rule *, const struct strategy *);
-int64_t cost_of_holding(struct space *, const struct value *, struct placement);
+int64_t cost_of_holding(struct space *, const struct value *, struct placement);         /* of a weight, by the machine's price */
+int64_t cost_of_memory(struct space *, const struct value *, struct placement);          /* of a weight or a state, by the plan's */
+double cost_held(struct space *, const struct value *, struct placement);    /* bytes on the fullest rank in the largest workload */
 void cost_prepare(struct space *);            /* evaluates every type under every workload */
-double cost_steps(const struct plan *);       /* sum of the workload weights */
 
 /* wishes.c. Adds a wish, given as text; one that can't be met (check: beside those before it, too) is a failure that names the nearest
  * placement that can. */

@@ -79,6 +79,8 @@ struct session_stats {
 };
 const struct session_stats *session_stats(struct session *);
 void session_reset_stats(struct session *);
+/* Values of the symbols in the last run. */
+const struct bindings *session_sizes(const struct session *);
 
 /* The global output: ranks' pieces put together on every rank. */
 struct tensor session_gather(struct session *, struct arena *, int output, const struct tensor *piece);

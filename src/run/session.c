@@ -259,6 +259,8 @@ void session_run(struct session *s, const struct tensor *inputs, struct tensor *
 
 const struct session_stats *session_stats(struct session *s) { return &s->stats; }
 
+const struct bindings *session_sizes(const struct session *s) { return &s->bind; }
+
 void session_reset_stats(struct session *s)
 {
     s->stats.runs = 0;
