@@ -55,7 +55,7 @@ static void to_file_form(struct arena *a, struct graph **graphs, int ranks)
     int n = 0;
     for (int r = 0; r < ranks; r++) {
         widen_stored(graphs[r]);
-        expand_nodes(graphs[r]);
+        expand_nodes(graphs[r], 0);
         lists[r] = graphs[r]->nodes.at;
         if (r > 0 && graphs[r]->nodes.n != n)
             bug("rank %d has %d nodes, rank 0 has %d", r, graphs[r]->nodes.n, n);

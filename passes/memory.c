@@ -1,6 +1,7 @@
-/* memory: what every rank, and one that ran the whole graph, would hold. Predicted on copies that went through the pass kernels, as
- * tpc-run's graph does: fused nodes keep no values between them. Before localize, where one tries many numbers of ranks, the global
- * graph has to do; it may fuse what a rank can not, where key heads are repeated unevenly. */
+/* memory: what every rank, and one that ran the whole graph, would hold. Predicted on copies that are as tpc-run will have them: ops that
+ * are not written to files are expanded, and then the pass kernels fuses, for fused nodes keep no values between them. Before localize,
+ * where one tries many numbers of ranks, the global graph has to do; it may fuse what a rank can not, where key heads are repeated
+ * unevenly. */
 #include "passes/pass.h"
 #include "plan/plan.h"
 
@@ -8,6 +9,8 @@ static void predict(const struct compile *c, const struct graph *g, int ranks, s
 {
     struct arena *tmp = arena_new();
     struct compile run = {.arena = tmp, .graph = graph_copy(tmp, g)};
+    if (g->rank >= 0)
+        expand_nodes(run.graph, OP_INTERNAL);
     pass_run(&run, "kernels", "kernels", NULL);
     plan_memory(run.graph, c->plan, ranks, out);
     arena_free(tmp);

@@ -661,7 +661,7 @@ static bool lowered_right(struct trial *t, const struct split *s, struct placeme
     pass_localize(&c);
     for (int r = 0; r < s->ranks; r++) {
         struct graph *g = c.rank_graphs[r];
-        expand_nodes(g);
+        expand_nodes(g, 0);
         struct tensor *held = NEWN(t->arena, struct tensor, g->values.n + 1);
         for (int i = 0; i < 2; i++)
             held[operand[i]->id] = shard(t, i, &g->values.at[operand[i]->id]->type, in[i], r, NULL);

@@ -78,7 +78,7 @@ struct figures { double compute, comm; int64_t bytes, resident, peak, slab, weig
 
 static void print_rank(int rank, const struct figures *f)
 {
-    printf("rank %d: compute %.3f ms, communication %.3f ms, %lld bytes sent per run; %.1f MiB resident (peak %.1f), weights %.2f MiB, activations %.2f MiB\n", rank,
+    printf("rank %d: compute %.3f ms, communication %.3f ms, %lld bytes sent per run; %.1f MiB resident (peak %.1f), weights %.3f MiB, activations %.3f MiB\n", rank,
            1e3 * f->compute, 1e3 * f->comm, (long long)f->bytes, (double)f->resident / 1048576, (double)f->peak / 1048576,
            (double)f->weights / 1048576, (double)f->slab / 1048576);
     if (f->state) printf("rank %d: state %.1f MiB, %lld bytes of it copied to grow\n", rank, (double)f->state / 1048576, (long long)f->moved);

@@ -376,14 +376,14 @@ void expand_skipsimplified(struct graph *g, struct node *node)
     rms_norm(g, node, x, node->in[2]);
 }
 
-void expand_nodes(struct graph *g)
+void expand_nodes(struct graph *g, unsigned but)
 {
     struct node **old = g->nodes.at;
     int n = g->nodes.n;
     g->nodes.at = NULL;
     g->nodes.n = g->nodes.cap = 0;
     for (int i = 0; i < n; i++)
-        if (old[i]->op && old[i]->op->expand)
+        if (old[i]->op && old[i]->op->expand && !(old[i]->op->flags & but))
             old[i]->op->expand(g, old[i]);
         else
             graph_append(g, old[i]);

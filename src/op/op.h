@@ -183,8 +183,8 @@ struct value *dims_tensor(struct graph *, int n, const struct dim *const *);
 struct value *dims_tensor_of_rank(struct graph *, int ranks, int rank, int n, const struct dim *const *const *dims);
 /* An i64[n] tensor in another dtype, or (n = 1) as a scalar. */
 struct value *dims_tensor_as(struct graph *, struct value *, enum dtype, bool scalar);
-/* Replaces nodes by their rows' expansions: nodes of ops that stay are kept. */
-void expand_nodes(struct graph *);
+/* Replaces nodes by their rows' expansions: nodes of ops that stay are kept, and those of ops with one of the flags `but`. */
+void expand_nodes(struct graph *, unsigned but);
 /* peers[r]: the same node in the graph of rank r, in canonical form. Returns the rank's node with its size operands made again (peers
  * themselves are not changed); the caller appends it. */
 struct node *expand_operands(struct graph *, int ranks, int rank, struct node *const *peers);

@@ -5,7 +5,6 @@
 #include "plan/plan.h"
 
 /* report.c: "1.2 MiB", "313.4 us". */
-/* "1.5 MiB". */
 const char *bytes_text(struct arena *, double bytes);
 const char *seconds_text(struct arena *, double seconds);
 /* report_dot.c: of a kind of collective, "#rrggbb". */

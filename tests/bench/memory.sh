@@ -33,7 +33,8 @@ for n in $ranks; do
 done
 echo "| model | work | ranks | base, MiB | predicted, MiB | resident, MiB | ratio |"
 echo "|---|---|---|---|---|---|---|"
-for model in "$@"; do
+models=("$@")
+for model in "${models[@]}"; do
     for work_of in "$prompt 0" "1 $past"; do
         set -- $work_of
         rows=$1 before=$2 inputs=0
@@ -44,5 +45,25 @@ for model in "$@"; do
             awk -v m="$(basename "$(dirname "$model")")" -v w="$what" -v n="$n" -v b="${base[n]}" -v p="$(predicted)" -v i="$inputs" -v g="$got" \
                 'BEGIN { printf "| %s | %s | %d | %.0f | %.0f | %.0f | %.2f |\n", m, w, n, b, p + b + i, g, (p + b + i) / g }'
         done
+    done
+done
+
+# cp and tpc-shard take turns; minima of three.
+least() { awk -v a="${1:-}" -v b="$2" 'BEGIN { print (a == "" || b + 0 < a + 0) ? b : a }'; }
+took() { { /usr/bin/time -f %e "$@" >/dev/null; } 2>&1 | tail -1; }
+echo
+echo "| model | bytes, MB | cp, s | ranks | tpc-shard, s | peak, MB |"
+echo "|---|---|---|---|---|---|"
+for model in "${models[@]}"; do
+    for n in $ranks; do
+        copy='' shard=''
+        for _ in 1 2 3; do
+            copy=$(least "$copy" "$(took cp -r "$(dirname "$model")" "$work/copy")"); rm -rf "$work/copy"
+            shard=$(least "$shard" "$(took "$build/tpc-shard" "$model" --tp "$n" -q -o "$work/written")"); rm -rf "$work/written"
+        done
+        peak=$( { /usr/bin/time -f %M "$build/tpc-shard" "$model" --tp "$n" -q -o "$work/written" >/dev/null; } 2>&1 | tail -1); rm -rf "$work/written"
+        bytes=$(du -sb "$(dirname "$model")" | cut -f 1)
+        awk -v m="$(basename "$(dirname "$model")")" -v b="$bytes" -v c="$copy" -v n="$n" -v s="$shard" -v p="$peak" \
+            'BEGIN { printf "| %s | %.0f | %s | %d | %s | %.0f |\n", m, b / 1e6, c, n, s, p * 1.024e-3 }'
     done
 done
