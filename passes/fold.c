@@ -2,7 +2,8 @@
  *
  * Requires PROP_TYPED. One walk in topological order, so chains fold at once. Not folded: a node that reads a weight of 1 KiB or more (a
  * rank's weight must stay ranges of a source tensor), a result over 64 KiB that is larger than the operands, a node whose result is a
- * graph output, a node whose kernel or sizes are not known. Then equal small inline constants are made one: single elements of any type, and
+ * graph output, a node whose kernel or sizes are not known; and nothing more once all results together would take 256 MiB, for a few nodes
+ * can double a constant again and again. Then equal small inline constants are made one: single elements of any type, and
  * integers up to 64 elements (not float vectors, so that equal norm weights of two layers do not become one). */
 #include "passes/pass.h"
 
@@ -12,7 +13,7 @@
 #define uthash_fatal(message) fail("out of memory: %s", message)
 #include <uthash.h>
 
-enum { WEIGHT_BYTES = 1024, RESULT_BYTES = 64 * 1024, SHARED_ELEMENTS = 64 };
+enum { WEIGHT_BYTES = 1024, RESULT_BYTES = 64 * 1024, ALL_BYTES = 256 << 20, SHARED_ELEMENTS = 64 };
 
 static bool is_weight(const struct constant *c)
 {
@@ -42,7 +43,8 @@ static bool type_bytes(const struct type *type, int64_t *bytes)
     return sizes_product(size, type->rank, &n) && dtype_bytes(type->dtype, n, bytes);
 }
 
-static bool results_fit(const struct node *n, const bool *is_output, int64_t operand_bytes)
+/* all: of the results so far, and then of these too. */
+static bool results_fit(const struct node *n, const bool *is_output, int64_t operand_bytes, int64_t *all)
 {
     int64_t total = 0, bytes;
     for (int i = 0; i < n->nout; i++) {
@@ -52,13 +54,16 @@ static bool results_fit(const struct node *n, const bool *is_output, int64_t ope
         if (is_output[v->id] || !type_bytes(&v->type, &bytes) || !add_i64(total, bytes, &total))
             return false;
     }
-    return total <= RESULT_BYTES || total <= operand_bytes;
+    if ((total > RESULT_BYTES && total > operand_bytes) || total > ALL_BYTES - *all)
+        return false;
+    *all += total;
+    return true;
 }
 
-static bool foldable(const struct node *n, const bool *is_output)
+static bool foldable(const struct node *n, const bool *is_output, int64_t *all)
 {
     int64_t bytes;
-    return n->op && n->op->kernel && constant_operands(n, &bytes) && results_fit(n, is_output, bytes);
+    return n->op && n->op->kernel && constant_operands(n, &bytes) && results_fit(n, is_output, bytes, all);
 }
 
 static void fold_nodes(struct graph *g, struct arena *tmp)
@@ -66,10 +71,11 @@ static void fold_nodes(struct graph *g, struct arena *tmp)
     bool *is_output = NEWN(tmp, bool, g->values.n + 1);
     for (int i = 0; i < g->outputs.n; i++)
         is_output[g->outputs.at[i]->id] = true;
+    int64_t all = 0;
     int kept = 0;
     for (int i = 0; i < g->nodes.n; i++) {
         struct node *n = g->nodes.at[i];
-        if (!foldable(n, is_output) || !op_evaluate(g, n))
+        if (!foldable(n, is_output, &all) || !op_evaluate(g, n))
             g->nodes.at[kept++] = n;
     }
     g->nodes.n = kept;

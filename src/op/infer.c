@@ -7,7 +7,6 @@
 #include <math.h>
 #include <string.h>
 
-#define MOST_DIMS 4096      /* elements of a constant that may be shape information */
 
 static const char *operand_name(const struct node *node, int i)
 {
@@ -135,7 +134,7 @@ const struct dims_value *op_dims(struct graph *g, struct value *value)
         return value->dims;
     struct constant *c = value->constant;
     int64_t n = constant_elements(c);
-    if (!carries_dims(c->dtype) || c->rank > 1 || n > MOST_DIMS)
+    if (!carries_dims(c->dtype) || c->rank > 1 || n > MOST_ENTRIES)
         return NULL;
     struct dims_value *dims = NEW(g->arena, struct dims_value);
     dims->n = (int)n;

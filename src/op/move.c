@@ -106,7 +106,7 @@ void value_concat(struct graph *g, struct node *node)
         return;
     for (int i = 0; i < node->nin; i++) {
         const struct dims_value *part = op_dims(g, node->in[i]);
-        if (!part)
+        if (!part || part->n > MOST_ENTRIES - n)
             return;
         n += part->n;
     }
@@ -171,7 +171,7 @@ static int split_count(const struct node *node)
 static void equal_parts(struct graph *g, const struct node *node, const struct dim *n, const struct dim **size)
 {
     int count = split_count(node);
-    if (count < 1 || count < node->nout)
+    if (count < 1 || count != node->nout)
         fail("%s: num_outputs is %d but the node has %d results", node_where(g, node), count, node->nout);
     const struct dim *k = dim_int(g->alg, count), *one = dim_int(g->alg, 1);
     const struct dim *each = dim_div(g->alg, dim_add(g->alg, n, dim_sub(g->alg, k, one)), k);
@@ -191,7 +191,7 @@ static bool part_sizes(struct graph *g, const struct node *node, const struct di
         equal_parts(g, node, n, size);
         return true;
     }
-    if (count < node->nout)
+    if (count != node->nout)
         fail("%s: %d sizes are given for %d results", node_where(g, node), count, node->nout);
     for (int i = 0; i < count; i++)
         sum = dim_add(g->alg, sum, at[i]);

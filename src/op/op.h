@@ -102,6 +102,8 @@ void op_same_dtype(const struct graph *, const struct node *, int a, int b);
 void op_need_rank(const struct graph *, const struct node *, int i, int least, int most);
 /* An axis in [-rank, rank) as [0, rank); anything else is a failure. */
 int op_axis(const struct graph *, const struct node *, int64_t axis, int rank);
+/* Entries of a vector of shape information; longer ones are data. */
+enum { MOST_ENTRIES = 4096 };
 /* Shape information of a value: its dims, or those of a small integer or boolean constant (remembered); NULL when there is none. */
 const struct dims_value *op_dims(struct graph *, struct value *);
 /* The same of a value of up to 2 dimensions, row by row: pads of one exporter are a table of pairs that is turned around. Only ops that

@@ -5,7 +5,6 @@
 #include "op/op.h"
 #include "op/table.h"
 
-#define MOST_ENTRIES 1024    /* of a vector of shape information */
 
 /* ---- results ----------------------------------------------------------------------------------------------------------- */
 

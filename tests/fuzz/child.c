@@ -2,6 +2,7 @@
 #ifdef HAVE_CONFIG_H
 #include "config.h"
 #endif
+#include <errno.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -83,6 +84,11 @@ static void read_said(int said, char *text)
     text[n > 0 ? n : 0] = '\0';
 }
 
+static bool starts_with(const char *text, const char *head)
+{
+    return strncmp(text, head, strlen(head)) == 0;
+}
+
 bool fuzz_survives(const uint8_t *data, size_t size)
 {
     static int said = -1;
@@ -96,10 +102,12 @@ bool fuzz_survives(const uint8_t *data, size_t size)
     pid_t pid = fork();
     if (pid == 0)
         child(data, size, said);
-    if (pid < 0 || waitpid(pid, &status, 0) != pid)
+    while (pid > 0 && waitpid(pid, &status, 0) < 0 && errno == EINTR)
+        continue;                    /* libFuzzer's clock */
+    if (pid < 0)
         fail("no process for an input");
     read_said(said, text);
-    if (WIFEXITED(status) && WEXITSTATUS(status) <= 1 && !strstr(text, "out of memory"))
+    if (WIFEXITED(status) && WEXITSTATUS(status) <= 1 && !starts_with(text, "fuzz: out of memory"))
         return true;
     fprintf(stderr, "%s%s %d\n", text, WIFSIGNALED(status) ? "signal" : "exit status", WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status));
     return false;
