@@ -212,3 +212,26 @@ struct choices choices_for(struct space *s, int node, bool result, int i, int d,
     }
     return out;
 }
+
+static bool same_choice(const struct rule *r, const struct choice *a, const struct choice *b)
+{
+    if (a->nproduct != b->nproduct || a->product_split != b->product_split)
+        return false;
+    for (int i = 0; i < a->nproduct; i++)
+        if (a->product[i] != b->product[i])
+            return false;
+    for (int f = 0; f < r->nfactor; f++)
+        if (a->factor[f] != b->factor[f])
+            return false;
+    return true;
+}
+
+bool choice_is_new(struct space *s, int node, struct tried *tried, const struct choice *c, bool sequence)
+{
+    struct choices *list = &tried->by_sequence[sequence];
+    for (int i = 0; i < list->list.n; i++)
+        if (same_choice(s->rule[node], &list->list.at[i], c))
+            return false;
+    VEC_PUSH(s->arena, &list->list, *c);
+    return true;
+}

@@ -165,7 +165,7 @@ static void seed(struct space *s)
 
 /* ---- propagation --------------------------------------------------------------------------------------------------------- */
 
-static bool propagate_from(struct space *s, int node, bool result, int i, int d)
+static bool propagate_from(struct space *s, int node, bool result, int i, int d, struct tried *tried)
 {
     const struct value *v = space_value(s->g->nodes.at[node], result, i);
     bool changed = false;
@@ -174,7 +174,7 @@ static bool propagate_from(struct space *s, int node, bool result, int i, int d)
         struct choices c = choices_for(s, node, result, i, d, from.split);
         for (int j = 0; j < c.list.n; j++) {
             struct strategy st;
-            if (strategy_projects(s, node, &c.list.at[j], from.sequence, &st))
+            if (choice_is_new(s, node, tried, &c.list.at[j], from.sequence) && strategy_projects(s, node, &c.list.at[j], from.sequence, &st))
                 changed |= add_placements(s, node, &st, from.sequence, "through");
         }
     }
@@ -184,12 +184,13 @@ static bool propagate_from(struct space *s, int node, bool result, int i, int d)
 static bool propagate_node(struct space *s, int node)
 {
     const struct node *n = s->g->nodes.at[node];
+    struct tried tried = { 0 };
     bool changed = false;
     for (int side = 0; s->rule[node] && side < 2; side++)
         for (int i = 0; i < (side ? n->nout : n->nin); i++) {
             const struct value *v = space_value(n, side, i);
             for (int d = 0; v && d < v->type.rank; d++)
-                changed |= propagate_from(s, node, side, i, d);
+                changed |= propagate_from(s, node, side, i, d, &tried);
         }
     return changed;
 }

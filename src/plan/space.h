@@ -64,6 +64,9 @@ struct choices { VEC(struct choice) list; };
 /* No factor split. */
 struct choice choice_none(struct space *, const struct rule *);
 struct choices choices_for(struct space *, int node, bool result, int i, int d, const struct split *s);
+/* Choices met at one node: its operands suggest the same ones, and a node may have thousands of operands. True the first time. */
+struct tried { struct choices by_sequence[2]; };
+bool choice_is_new(struct space *, int node, struct tried *, const struct choice *, bool sequence);
 
 /* strategies.c */
 void strategies_build(struct space *);

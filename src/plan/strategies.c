@@ -98,6 +98,7 @@ static void keep(struct space *s, int node, const struct strategy *st)
 static void keep_splits(struct space *s, int node)
 {
     const struct node *n = s->g->nodes.at[node];
+    struct tried tried = { 0 };
     for (int side = 0; s->rule[node] && side < 2; side++)
         for (int i = 0; i < (side ? n->nout : n->nin); i++) {
             const struct value *v = space_value(n, side, i);
@@ -107,7 +108,7 @@ static void keep_splits(struct space *s, int node)
                     struct choices c = choices_for(s, node, side, i, d, from.split);
                     struct strategy st;
                     for (int j = 0; j < c.list.n; j++)
-                        if (strategy_projects(s, node, &c.list.at[j], from.sequence, &st))
+                        if (choice_is_new(s, node, &tried, &c.list.at[j], from.sequence) && strategy_projects(s, node, &c.list.at[j], from.sequence, &st))
                             keep(s, node, &st);
                 }
         }
