@@ -34,12 +34,12 @@ enum factor_flag {
 };
 struct factor { char name[12]; const struct dim *size; unsigned flags; enum redop red; };  /* red: absent from results, reduced by */
 struct rule_part { int n; int factor[MAX_RANK]; };                  /* a product, outer to inner; n == 0: size 1 (broadcast) */
-struct rule_dim { int n; struct rule_part *part; };                 /* parts laid end to end; n == 1 mostly */
+struct rule_dim { int n, cap; struct rule_part *part; };            /* parts laid end to end; n == 1 mostly; cap 0: no room for more */
 struct rule_operand { bool present; bool term; int rank; struct rule_dim dim[MAX_RANK]; };  /* term: + counts once: P when a sum factor is split */
 /* An attribute that states a size: localize writes the local extent of the product. */
 struct rule_size { const char *attr; struct rule_part part; };
 struct rule {
-    int nfactor;
+    int nfactor, factor_cap;
     struct factor *factor;
     int nin, nout;
     struct rule_operand *in, *out;

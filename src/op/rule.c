@@ -39,26 +39,25 @@ static void name_factor(const struct rule *r, struct factor *f, const char *name
 
 int rule_factor(struct graph *g, struct rule *r, const char *name, const struct dim *size, unsigned flags)
 {
-    struct factor *at = NEWN(g->arena, struct factor, r->nfactor + 1);
-    if (r->nfactor > 0)
-        memcpy(at, r->factor, (size_t)r->nfactor * sizeof *at);
-    struct factor *f = &at[r->nfactor];
+    if (r->nfactor == r->factor_cap)
+        r->factor = vec_grow(g->arena, r->factor, &r->factor_cap, r->nfactor, sizeof *r->factor);
+    struct factor *f = &r->factor[r->nfactor];
     name_factor(r, f, name);
     f->size = dim_rewrite(g->alg, size);
     f->flags = flags;
-    r->factor = at;
     return r->nfactor++;
 }
 
+/* Parts up to n; new ones are empty. Most dimensions have one, so room for more comes with the second. */
 static void grow_parts(struct graph *g, struct rule_dim *dim, int n)
 {
-    if (dim->n >= n)
-        return;
-    struct rule_part *at = NEWN(g->arena, struct rule_part, n);
-    if (dim->n > 0)
-        memcpy(at, dim->part, (size_t)dim->n * sizeof *at);
-    dim->part = at;
-    dim->n = n;
+    if (!dim->part && n == 1)
+        dim->part = NEW(g->arena, struct rule_part);
+    while (n > 1 && dim->cap < n) {
+        dim->cap = dim->cap < dim->n ? dim->n : dim->cap;
+        dim->part = vec_grow(g->arena, dim->part, &dim->cap, dim->n, sizeof *dim->part);
+    }
+    dim->n = dim->n < n ? n : dim->n;
 }
 
 void rule_put(struct graph *g, struct rule_operand *operand, int d, int part, int f)
