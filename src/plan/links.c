@@ -1,0 +1,173 @@
+/* A value read once links its producer and its reader directly. A value read more often has a variable of its own: how it is produced, and the
+ * set of placements it is made available in, so that a reshard shared by readers is paid once. */
+#include "plan/links.h"
+
+enum { SUBSET_TARGETS = 6 };
+
+struct availability { struct placement made; int n; struct placement have[SUBSET_TARGETS]; };
+
+/* ---- the two ends of a value ----------------------------------------------------------------------------------------------- */
+
+static struct ends node_end(struct encoding *e, int node, bool result, int i)
+{
+    const struct strategies *list = &e->s->strategies[node];
+    struct ends out = { .var = e->node_var[node], .n = list->list.n, .at = NEWN(e->arena, struct placement, list->list.n + 1) };
+    for (int k = 0; k < out.n; k++)
+        out.at[k] = result ? list->list.at[k]->out[i] : list->list.at[k]->in[i];
+    return out;
+}
+
+struct ends ends_made(struct encoding *e, const struct value *v)
+{
+    int node = e->s->producer[v->id];
+    return node >= 0 ? node_end(e, node, true, v->index) : e->source[v->id];
+}
+
+static struct ends reader_end(struct encoding *e, struct place_use u)
+{
+    return u.node >= 0 ? node_end(e, u.node, false, u.operand) : e->sink[u.operand];
+}
+
+/* ---- tables ------------------------------------------------------------------------------------------------------------------ */
+
+/* A state can pass its variable to its own output: a table needs two different ones. */
+static int64_t *pair_table(struct encoding *e, const struct ends *a, const struct ends *b)
+{
+    return a->var == b->var ? NULL : problem_pair(e->p, a->var, b->var);
+}
+
+static void link_directly(struct encoding *e, const struct value *v, const struct ends *from, const struct ends *to)
+{
+    int64_t *cost = pair_table(e, from, to);
+    for (int i = 0; cost && i < from->n; i++)
+        for (int j = 0; j < to->n; j++)
+            cost[i * to->n + j] = reshard_find(e->s, v, from->at[i], to->at[j]).cost;
+}
+
+static struct ends distinct(struct encoding *e, const struct ends *from)
+{
+    struct ends out = { .at = NEWN(e->arena, struct placement, from->n + 1) };
+    for (int i = 0; i < from->n; i++)
+        ends_add(&out, from->at[i]);
+    return out;
+}
+
+static struct ends wanted_by_all(struct encoding *e, const struct ends *reader, int n)
+{
+    int total = 0;
+    for (int i = 0; i < n; i++)
+        total += reader[i].n;
+    struct ends out = { .at = NEWN(e->arena, struct placement, total + 1) };
+    for (int i = 0; i < n; i++)
+        for (int k = 0; k < reader[i].n; k++)
+            ends_add(&out, reader[i].at[k]);
+    return out;
+}
+
+static int bits(unsigned x)
+{
+    int n = 0;
+    for (; x; x &= x - 1)
+        n++;
+    return n;
+}
+
+typedef VEC(struct availability) availabilities;
+
+/* Does a reader take nothing but p? */
+static bool only_choice(const struct ends *reader, int n, struct placement p)
+{
+    for (int i = 0; i < n; i++) {
+        bool other = false;
+        for (int k = 0; k < reader[i].n; k++)
+            other = other || !placement_eq(reader[i].at[k], p);
+        if (!other)
+            return true;
+    }
+    return false;
+}
+
+/* made, with every subset of the other wanted placements that it can be turned into: readers need no more than one each. */
+static void subsets_from(struct encoding *e, const struct value *v, struct placement made, const struct ends *wanted, const struct ends *reader, int readers, availabilities *out)
+{
+    unsigned needed = 0;
+    struct placement other[32];
+    int n = 0;
+    for (int i = 0; i < wanted->n && n < 32; i++)
+        if (!placement_eq(made, wanted->at[i]) && reshard_find(e->s, v, made, wanted->at[i]).cost < COST_NEVER) {
+            other[n] = wanted->at[i];
+            if (other[n].kind == PLACE_R && n > 0) {          /* first, so that the limits below never lose it */
+                other[n] = other[0];
+                other[0] = wanted->at[i];
+            }
+            n++;
+        }
+    for (int i = 0; i < n; i++)
+        needed |= (unsigned)only_choice(reader, readers, other[i]) << i;
+    int most = readers < SUBSET_TARGETS ? readers : SUBSET_TARGETS;
+    if (n > SUBSET_TARGETS && most > 3) {
+        most = 3;
+        e->complete = false;
+    }
+    for (unsigned set = 0; set < 1u << (n < 20 ? n : 20); set++) {
+        if (bits(set) > most || (set & needed) != needed)
+            continue;
+        struct availability a = { .made = made };
+        for (int i = 0; i < n; i++)
+            if (set >> i & 1)
+                a.have[a.n++] = other[i];
+        VEC_PUSH(e->arena, out, a);
+    }
+}
+
+static bool offers(const struct availability *a, struct placement p)
+{
+    if (placement_eq(a->made, p))
+        return true;
+    for (int i = 0; i < a->n; i++)
+        if (placement_eq(a->have[i], p))
+            return true;
+    return false;
+}
+
+static void link_shared(struct encoding *e, const struct value *v, const struct ends *from, const struct ends *reader, int nreader)
+{
+    struct ends made = distinct(e, from), wanted = wanted_by_all(e, reader, nreader);
+    availabilities list = { 0 };
+    int parent[64];
+    for (int i = 0; i < made.n; i++)
+        subsets_from(e, v, made.at[i], &wanted, reader, nreader, &list);
+    int var = e->value_var[v->id] = problem_variable(e->p, list.n);
+    int64_t *cost = problem_unary(e->p, var);
+    for (int k = 0; k < list.n; k++)
+        cost[k] = reshard_tree(e->s, v, list.at[k].made, list.at[k].n, list.at[k].have, parent);
+    cost = problem_pair(e->p, from->var, var);
+    for (int i = 0; i < from->n; i++)
+        for (int k = 0; k < list.n; k++)
+            cost[i * list.n + k] = placement_eq(from->at[i], list.at[k].made) ? 0 : COST_NEVER;
+    for (int r = 0; r < nreader; r++) {
+        cost = problem_pair(e->p, var, reader[r].var);
+        for (int k = 0; k < list.n; k++)
+            for (int j = 0; j < reader[r].n; j++)
+                cost[k * reader[r].n + j] = offers(&list.at[k], reader[r].at[j]) ? 0 : COST_NEVER;
+        if (e->hints)
+            link_directly(e, v, from, &reader[r]);
+    }
+}
+
+void links_make(struct encoding *e, const struct value *v)
+{
+    const struct place_uses *uses = &e->s->uses[v->id];
+    struct ends from = ends_made(e, v);
+    if (e->pin[v->id].at) {
+        link_directly(e, v, &from, &e->pin[v->id]);
+        from = e->pin[v->id];
+    }
+    struct ends *reader = NEWN(e->arena, struct ends, uses->list.n + 1);
+    for (int i = 0; i < uses->list.n; i++)
+        reader[i] = reader_end(e, uses->list.at[i]);
+    if (uses->list.n == 1)
+        link_directly(e, v, &from, &reader[0]);
+    else
+        link_shared(e, v, &from, reader, uses->list.n);
+}
