@@ -1,12 +1,13 @@
 /* State: what a decode loop carries from one step to the next, found by dataflow and not by name.
  *
- * Pairs are found before types are known: ranks and sizes come from the graph inputs. A pair (past, present): a graph input that an op of flag OP_GROWS appends to, whose result is a graph output; on both sides only ops
- * that keep every element (Identity, Cast, Transpose, QuantizeLinear, DequantizeLinear) may lie between. Concat grows along its axis; a fused attention op names its
- * operands past_X and its results present_X and grows along the second last dimension. The growing dimension may be 0: the first step has no past.
+ * Pairs are found before types are known: ranks and sizes come from the graph inputs. A pair (past, present): a graph input that an op of
+ * flag OP_GROWS appends to, whose result is a graph output; on both sides only ops that keep every element (Identity, Cast, Transpose,
+ * QuantizeLinear, DequantizeLinear) may lie between. Concat grows along its axis; a fused attention op names its operands past_X and its
+ * results present_X and grows along the second last dimension. The growing dimension may be 0: the first step has no past.
  *
- * In a canonical graph the keys and values that attention reads tell the rest. Both of them graph inputs, in a graph that has a pair: read-only
- * state, as the keys and values of an encoder are in its decoder's steps. Without a pair nothing says that there is a loop. Both of
- * them made here and graph outputs: born state, which the first pass leaves to the steps. */
+ * In a canonical graph the keys and values that attention reads tell the rest. Both of them graph inputs, in a graph that has a pair:
+ * read-only state, as the keys and values of an encoder are in its decoder's steps. Without a pair nothing says that there is a loop.
+ * Both of them made here and graph outputs: born state, which the first pass leaves to the steps. */
 #include "plan/plan.h"
 
 #include <string.h>
