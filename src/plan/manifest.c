@@ -197,7 +197,7 @@ void manifest_wrote(struct manifest *m, const char *file, struct written w)
     VEC_PUSH(m->arena, &m->files, ((struct listed){file, w}));
 }
 
-/* ---- the text ---- */
+/* ---- the text: first the digest of all behind it ---- */
 
 static json_t *files_array(const struct manifest *m)
 {
@@ -238,7 +238,7 @@ static json_t *source_array(const struct manifest *m)
 char *manifest_json(struct manifest *m)
 {
     json_t *root = json_pack("{s:i,s:s,s:o,s:o}", "version", MANIFEST_VERSION, "plan", m->plan, "files", files_array(m), "source", source_array(m));
-    char *text = json_dump(m->arena, root, JSON_COMPACT);
+    const char *rest = json_dump(m->arena, root, JSON_COMPACT) + 1;      /* behind the brace */
     json_decref(root);
-    return text;
+    return arena_printf(m->arena, MANIFEST_HEAD "%016" PRIx64 "\",%s\n", map_digest((struct map){(const uint8_t *)rest, strlen(rest)}), rest);
 }

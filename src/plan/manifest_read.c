@@ -171,15 +171,30 @@ static void name_data(struct reader *r)
     f->data = (struct source_files){f->ranks, paths, NEWN(r->arena, struct map, f->ranks)};
 }
 
+/* manifest.json itself: its digest stands in front. */
+static json_t *read_manifest(const struct reader *r)
+{
+    enum { HEAD = sizeof MANIFEST_HEAD - 1, DIGEST = 16, REST = HEAD + DIGEST + 2 };
+    struct map m = map_file(r->path);
+    size_t end = m.bytes && m.at[m.bytes - 1] == '\n' ? m.bytes - 1 : m.bytes;
+    bool whole = end > REST && memcmp(m.at, MANIFEST_HEAD, HEAD) == 0;
+    const char *digest = whole ? arena_printf(r->arena, "%016" PRIx64, map_digest((struct map){m.at + REST, end - REST})) : "";
+    if (!whole || memcmp(m.at + HEAD, digest, DIGEST) != 0)
+        fail("%s: is not as it was written: its digest is not the one at its beginning", r->path);
+    json_t *root = json_parse(r->path, (const char *)m.at, m.bytes);
+    unmap(m);
+    return root;
+}
+
 struct folder *folder_read(struct arena *a, const char *dir, bool need_data)
 {
-    static const char *const keys[] = {"version", "plan", "files", "source", NULL};
+    static const char *const keys[] = {"xxh3", "version", "plan", "files", "source", NULL};
     struct reader r = {.arena = a, .folder = NEW(a, struct folder)};
     r.folder->dir = dir;
     r.path = path_join(a, dir, "manifest.json");
     if (!path_exists(r.path))
         fail("%s: has no manifest.json: not a folder that tpc-shard wrote", dir);
-    json_t *root = json_read(r.path);
+    json_t *root = read_manifest(&r);
     json_known_keys(r.path, root, keys);
     if (member_number(&r, root, "version") != MANIFEST_VERSION)
         fail("%s: is of version %" PRId64 ", expected %d", r.path, member_number(&r, root, "version"), MANIFEST_VERSION);

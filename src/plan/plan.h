@@ -192,6 +192,7 @@ void plan_explain(FILE *, struct space *, const char *name);
 
 /* manifest.c: what a folder holds of its source. Ranks are told of in descending order, rank 0 ends its data with what no rank keeps. */
 enum { MANIFEST_VERSION = 1 };
+#define MANIFEST_HEAD "{\"xxh3\":\""     /* then the digest of what is behind it and the comma, without the last line end */
 struct manifest;
 struct manifest *manifest_new(struct arena *, const char *plan_digest, struct spans);
 /* The rank has its part of the constant, as dealt out by this placement, at offset of its data. */
