@@ -84,7 +84,7 @@ static const struct external_file *locate(struct import *im, const char *what, c
         if (why != ENOENT) fail("%s: %s has external data in %s: %s", im->path, what, joined, strerror(why));
         file->path = joined;
     }
-    keyed_add(im->tmp, &im->files, location, file);
+    keyed_add(im->tmp, &im->files, arena_strdup(im->tmp, location), file);
     return file;
 }
 
