@@ -1,13 +1,13 @@
 """Kills one rank of a job at a random moment, again and again, and watches how the job ends.
 
-    kill.py COUNT SEED COMMAND...      COMMAND: mpirun -n N tpc-run ..., or tpc-run ... --local N (there the whole process is killed)
+    [LIMIT=SECONDS] kill.py COUNT SEED COMMAND...      COMMAND: mpirun -n N tpc-run ..., or tpc-run ... --local N (there the whole process is killed)
 
-A job ends well if its launcher ends within 5 seconds with a status that is not 0, no rank is left, and something was said (where a signal ended the
+A job ends well if its launcher ends within LIMIT seconds (20, for a busy machine) with a status that is not 0, no rank is left, and something was said (where a signal ended the
 command itself, the shell that started it says so). A third of the kills come as soon as a rank exists, before it has joined the others. Prints one
 line per bad end and a summary; exit status 1 if any was bad. Linux only: ranks are found in /proc."""
 import glob, os, random, signal, subprocess, sys, tempfile, time
 
-LIMIT = 5.0
+LIMIT = float(os.environ.get("LIMIT", "20"))
 
 
 def ranks(mark):
@@ -27,7 +27,7 @@ def ranks(mark):
 
 
 def wait_for_ranks(mark):
-    end = time.monotonic() + LIMIT
+    end = time.monotonic() + 30
     while time.monotonic() < end:
         found = ranks(mark)
         if found:
@@ -52,7 +52,7 @@ def one(command, mark, delay, number):
         if found:
             kill(random.choice(found), number)
         try:
-            status = job.wait(3 * LIMIT)
+            status = job.wait(LIMIT + 10)
         except subprocess.TimeoutExpired:
             status = None
         took = time.monotonic() - start
