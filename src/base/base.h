@@ -90,7 +90,8 @@ bool path_is_allowed(struct arena *tmp, const char *real, struct folders allowed
 bool path_is_beside(struct arena *tmp, const char *real, const char *model);
 
 /* ---- out.c: a file written front to back ------------------------------------------------------------------------ */
-struct out { const char *path; char *beside; FILE *file; struct XXH3_state_s *digest; int64_t bytes; };
+struct out { const char *path; char *beside; FILE *file;     /* may be printed to; the digest does not see that */
+             struct XXH3_state_s *digest; int64_t bytes; };
 /* Like every function here: a failure that names the file. */
 void out_open(struct out *, const char *path);
 /* The name appears, or what has it is replaced, when the file is complete: in out_close. */

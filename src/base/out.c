@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 #include <xxhash.h>
 
@@ -33,8 +34,16 @@ static void drop_file(void *path, int status)
     (void)remove(path);
 }
 
+/* A device or a pipe is written as it is; of a link what it names is replaced. */
 void out_open_whole(struct arena *a, struct out *o, const char *path)
 {
+    const char *real = path_real(a, path);
+    struct stat st;
+    path = real ? real : path;
+    if (real && stat(real, &st) == 0 && !S_ISREG(st.st_mode)) {
+        out_open(o, path);
+        return;
+    }
     char *beside = arena_printf(a, "%s.part-%ld", path, (long)getpid());
     diag_on_failure(drop_file, beside);
     open_as(o, path, beside);
@@ -64,7 +73,7 @@ struct written out_close(struct out *o)
 {
     struct written w = {o->bytes, XXH3_64bits_digest(o->digest)};
     (void)XXH3_freeState(o->digest);
-    if (fclose(o->file) != 0 || (o->beside && rename(o->beside, o->path) != 0))
+    if (ferror(o->file) || fclose(o->file) != 0 || (o->beside && rename(o->beside, o->path) != 0))
         cannot(o);
     if (o->beside)
         diag_forget(drop_file, o->beside);

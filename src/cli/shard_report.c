@@ -56,16 +56,22 @@ void report_check(const char *text)
         fail_usage("--report '%s' names no file", text);
 }
 
+static void write_file(const struct compile *c, const struct form *form, const char *path)
+{
+    struct out out;
+    out_open_whole(c->arena, &out, path);
+    form->write(out.file, c);
+    out_close(&out);
+}
+
 void report_write(const struct compile *c, const char *text)
 {
-    const char *file = file_of(text);
-    FILE *f = file ? fopen(file, "w") : stdout;
-    if (!f)
-        fail("%s: the report cannot be written: %s", file, strerror(errno));
-    form_of(text)->write(f, c);
-    bool bad = ferror(f) || fflush(f) != 0;
-    if (file && fclose(f) != 0)
-        bad = true;
-    if (bad)
-        fail("%s: the report cannot be written: %s", file ? file : "stdout", strerror(errno));
+    const struct form *form = form_of(text);
+    if (file_of(text)) {
+        write_file(c, form, file_of(text));
+        return;
+    }
+    form->write(stdout, c);
+    if (ferror(stdout) || fflush(stdout) != 0)
+        fail("stdout: the report can't be written: %s", strerror(errno));
 }
