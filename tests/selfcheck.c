@@ -118,6 +118,14 @@ static const struct sample samples[] = {
     {"DynamicQuantizeLinear", "graph g { input x: f32[B, 6] node n: y: ?, s: ?, z: ? = DynamicQuantizeLinear(x) output y output s output z }", 0},
     {"MatMulInteger", "graph g { input a: u8[B, S, 6] input b: i8[6, 4] input z: u8[] input w: i8[4] node n: y: ? = MatMulInteger(a, b, z, w) output y }", 100},
     {"MatMulInteger", "graph g { input a: i8[7, 600] input b: u8[600, 5] input z: i8[7] node n: y: ? = MatMulInteger(a, b, z) output y }", 100},
+    {"GatherBlockQuantized", "graph g { input t: u8[9, 32] input i: i64[B, S] input s: f32[9, 4] input z: u8[9, 2] node n: y: ? = "
+                             "com.microsoft::GatherBlockQuantized(t, i, s, z) {block_size = 16} output y }", 9},
+    {"GatherBlockQuantized", "graph g { input t: i4[9, 64] input i: i64[B] input s: f32[9, 4] node n: y: ? = "
+                             "com.microsoft::GatherBlockQuantized(t, i, s) {block_size = 16} output y }", 9},
+    {"GatherBlockQuantized", "graph g { input t: u8[9, 40] input i: i64[B] input s: f32[9, 3] node n: y: ? = "
+                             "com.microsoft::GatherBlockQuantized(t, i, s) {bits = 8, block_size = 16} output y }", 9},
+    {"GatherBlockQuantized", "graph g { input i: i64[S] const t: u8[5, 12] = [" ZEROS_30 ", " ZEROS_30 "] const s: f32[5, 2] = [0, 0, 0, 0, " ZEROS_6 "] "
+                             "node n: y: ? = com.microsoft::GatherBlockQuantized(t, i, s) {block_size = 16} output y }", 5},
     {"MatMulNBits", "graph g { input a: f32[B, S, 96] input b: u8[6, 6, 8] input s: f32[6, 6] input z: u8[6, 3] input c: f32[6] node n: y: ? = "
                     "com.microsoft::MatMulNBits(a, b, s, z, _, c) {K = 96, N = 6, block_size = 16} output y }", 256},
     {"MatMulNBits", "graph g { input a: f32[B, 64] input b: u8[5, 4, 8] input s: f32[20] input z: f32[5, 4] node n: y: ? = "
@@ -651,9 +659,11 @@ static bool lowered_right(struct trial *t, const struct split *s, struct placeme
     struct strategy strategy = {.in = in, .out = out, .choice = *choice, .lowered = true};
     struct compile c = {.arena = t->arena, .graph = t->graph};
     struct node *node = t->node;
-    struct value *operand[2] = {node->in[0], node->in[1]};
+    struct value *operand[4] = {0};
     struct tensor *results[MOST_RANKS];
-    require(node->nin == 2 && node->nout == 1 && s->ranks <= MOST_RANKS);
+    require(node->nin <= 4 && node->nout == 1 && s->ranks <= MOST_RANKS);
+    for (int i = 0; i < node->nin; i++)
+        operand[i] = node->in[i];
     t->graph->ranks = s->ranks;
     node->strategy = &strategy;
     place_values(t, in, out);
@@ -663,8 +673,9 @@ static bool lowered_right(struct trial *t, const struct split *s, struct placeme
         struct graph *g = c.rank_graphs[r];
         expand_nodes(g, 0);
         struct tensor *held = NEWN(t->arena, struct tensor, g->values.n + 1);
-        for (int i = 0; i < 2; i++)
-            held[operand[i]->id] = shard(t, i, &g->values.at[operand[i]->id]->type, in[i], r, NULL);
+        for (int i = 0; i < 4; i++)
+            if (operand[i])
+                held[operand[i]->id] = shard(t, i, &g->values.at[operand[i]->id]->type, in[i], r, NULL);
         results[r] = NEW(t->arena, struct tensor);
         *results[r] = run_graph(t, g, held);
     }
@@ -680,7 +691,7 @@ static bool try_lowered(struct trial *count, int f)
         count->tried++;
         struct splits s = all_splits(&t, t.rule->factor[f].size);
         more = k + 1 < s.n;
-        struct placement in[2], out[1];
+        struct placement in[4], out[1];
         struct choice c = no_choice(&t);
         c.factor[f] = s.at[k];
         if (!rule_project(t.graph, t.rule, s.at[k]->ranks, &c, in, out))

@@ -255,8 +255,16 @@ static void refuse_changed(const struct step *s, const char *op)
             fail("%s: %s is in the form of opset %d, which defines %s; tpc knows its form up to opset %d", s->im->path, s->where, s->opset, later[i].what, later[i].since - 1);
 }
 
+/* Made before the standard had 16 and 4 bits; the meaning is the standard's. */
+static bool is_plain_quantisation(const Onnx__NodeProto *node)
+{
+    const char *op = text_or(node->op_type, "");
+    return !strcmp(plain_domain(node->domain), "com.microsoft") && (!strcmp(op, "QuantizeLinear") || !strcmp(op, "DequantizeLinear"));
+}
+
 void upgrade_node(struct import *im, struct scope *scope, Onnx__NodeProto *node, int opset)
 {
+    if (is_plain_quantisation(node)) node->domain = arena_strdup(im->tmp, "");
     if (*plain_domain(node->domain)) return;
     struct step s = { im, scope, node, opset, node_label(im, node) };
     const char *op = text_or(node->op_type, "");

@@ -11,7 +11,8 @@
 
 static int gather_axis(const struct graph *g, const struct node *node)
 {
-    return op_axis(g, node, attr_int(node, "axis"), op_operand(g, node, 0)->rank);
+    const char *attr = strcmp(node->op->name, "GatherBlockQuantized") == 0 ? "gather_axis" : "axis";
+    return op_axis(g, node, attr_int(node, attr), op_operand(g, node, 0)->rank);
 }
 
 static void check_indices(const struct graph *g, const struct node *node, int i)
@@ -53,12 +54,20 @@ void value_gather(struct graph *g, struct node *node)
         at[i] = data->at[index->at[i]->k < 0 ? index->at[i]->k + data->n : index->at[i]->k];
 }
 
-/* The gathered axis of a table of weights may be split by the lowering below; of anything else it is whole. */
-static int table_factor(struct graph *g, struct rule *rule, const struct node *node, int axis)
+/* A constant, or a view of one. */
+static bool is_stored(const struct value *v)
 {
-    const struct value *data = node->in[0];
-    const struct dim *size = data->type.dim[axis];
-    bool table = data->constant && !node->in[1]->constant && dtype_is_float(data->type.dtype) && dim_is_int(size, NULL);
+    while (v->producer && v->producer->op && (v->producer->op->flags & OP_VIEW))
+        v = v->producer->in[0];
+    return v->constant != NULL;
+}
+
+int op_table_factor(struct graph *g, struct rule *rule, const struct node *node)
+{
+    const struct dim *size = node->in[0]->type.dim[gather_axis(g, node)];
+    bool table = !node->in[1]->constant && dtype_is_float(node->out[0]->type.dtype) && dim_is_int(size, NULL);
+    for (int i = 0; i < node->nin; i++)
+        table = table && (i == 1 || !node->in[i] || (is_stored(node->in[i]) && !dtype_is_packed(node->in[i]->type.dtype)));
     int f = rule_factor(g, rule, "v", size, table ? FACTOR_LOWERED : FACTOR_WHOLE | FACTOR_DROPPED);
     rule->factor[f].red = table ? RED_SUM : RED_NONE;
     return f;
@@ -70,7 +79,7 @@ struct rule *rule_gather(struct graph *g, const struct node *node)
     const struct type *data = &node->in[0]->type, *index = &node->in[1]->type;
     int axis = gather_axis(g, node), out = 0;
     for (int d = 0; d < data->rank; d++) {
-        int f = d == axis ? table_factor(g, rule, node, axis)
+        int f = d == axis ? op_table_factor(g, rule, node)
                           : rule_factor(g, rule, arena_printf(g->arena, "d%d", d), data->dim[d], 0);
         rule_put(g, &rule->in[0], d, 0, f);
         if (d != axis) {
@@ -181,7 +190,7 @@ static int position(const struct graph *g, const struct node *node)
     bug("node '%s' is not in the graph", node->name);
 }
 
-/* The node keeps its result: Where(inside, Gather(table, local), 0). in[0] is placed as S(axis; split). */
+/* The node keeps its result: Where(inside, Gather(table, local), 0). in[0] is placed as S(axis; split), as are scales and zero points. */
 void lower_gather(struct graph *g, struct node *node)
 {
     int axis = gather_axis(g, node), behind = node->in[0]->type.rank - 1 - axis;
@@ -191,8 +200,9 @@ void lower_gather(struct graph *g, struct node *node)
     struct value *inside, *result = node->out[0];
     node->strategy = NULL;                /* from here on an ordinary node on whole values, on every rank its own */
     node->in[1] = local_index(&l, place.split, &inside);
-    if (some_rank_is_empty(g, place.split))
-        node->in[0] = with_spare_row(&l, node->in[0], axis, place.split);
+    for (int i = 0; i < node->nin && some_rank_is_empty(g, place.split); i++)
+        if (i != 1 && node->in[i])
+            node->in[i] = with_spare_row(&l, node->in[i], axis, place.split);
     struct value *mask = align_mask(&l, inside, behind);
     struct value *found = graph_value(g, arena_printf(g->arena, "%s/found", l.name), &result->type);
     found->place = placement_whole;

@@ -78,6 +78,9 @@ struct choice {
 bool rule_project(struct graph *, const struct rule *, int ranks, const struct choice *, struct placement *in, struct placement *out);
 /* How a product of factors, as in rule_size, is split under a legal choice; NULL: whole. */
 const struct split *rule_part_split(struct graph *, const struct rule *, int ranks, const struct choice *, const struct rule_part *);
+/* The gathered axis of a table (operand 0; operand 1 are indices, others belong to the table): split by the lowering of Gather where all
+ * of it is stored, else whole. */
+int op_table_factor(struct graph *, struct rule *, const struct node *);
 /* Size of a part: the product of its factors' sizes; 1 for none. */
 const struct dim *rule_part_size(struct graph *, const struct rule *, const struct rule_part *);
 /* Puts dimension d of an operand that is broadcast, right-aligned, into factors of the result's dimensions (factor[rank]; -1: the
