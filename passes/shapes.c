@@ -284,6 +284,7 @@ void pass_shapes(struct compile *c)
     if (options)
         bind_dims(g, &options->dims);
     infer_all(g);
+    op_check_interface(g);
     for (int i = 0; i < g->nodes.n; i++)
         op_canonical(g, g->nodes.at[i]);
     shape_data(g);

@@ -34,6 +34,9 @@ static inline int64_t at_most(int64_t n, int64_t most) { return n < most ? n : m
 /* A constant size makes it one instruction. */
 #define READ_WORDS(w, from, n) ((n) < LANES ? memcpy(&(w), from, 4 * (size_t)(n)) : memcpy(&(w), from, sizeof(w)))
 
+/* Shifts by constants. */
+#define UNROLL _Pragma("GCC unroll 16")
+
 #define GROUPS_OF(BITS) \
     static SIMD void unpack_##BITS(const uint8_t *q, int64_t n, const struct stretch *s, float *out) \
     { \
@@ -43,7 +46,7 @@ static inline int64_t at_most(int64_t n, int64_t most) { return n < most ? n : m
             READ_WORDS(w, q + 4 * i, n - i); \
             memcpy(&scale, s->scale + i, sizeof scale); \
             memcpy(&zero, s->zero + i, sizeof zero); \
-            for (int j = 0; j < 32 / BITS; j++, out += LANES) { \
+            UNROLL for (int j = 0; j < 32 / BITS; j++, out += LANES) { \
                 x = (NUMBER(w, j, BITS) - zero) * scale; \
                 memcpy(out, &x, sizeof x); \
             } \
@@ -59,7 +62,7 @@ static inline int64_t at_most(int64_t n, int64_t most) { return n < most ? n : m
             READ_WORDS(w, q + 4 * i, n - i); \
             memcpy(&scale, s->scale + i, sizeof scale); \
             memcpy(&zero, s->zero + i, sizeof zero); \
-            for (int j = 0; j < 32 / BITS; j++, a += LANES) { \
+            UNROLL for (int j = 0; j < 32 / BITS; j++, a += LANES) { \
                 memcpy(&x, a, sizeof x); \
                 part += x * (NUMBER(w, j, BITS) - zero); \
             } \
@@ -74,6 +77,14 @@ GROUPS_OF(4)
 GROUPS_OF(8)
 
 /* ---- scales and zero points ---------------------------------------------------------------------------------------------------------- */
+
+static SIMD void fill(float x, int64_t n, float *to)
+{
+    LOOP for (int64_t i = 0; i < n; i++)
+        to[i] = x;
+}
+
+static float default_zero(const struct nbits *w) { return (float)(1 << (w->bits - 1)); }
 
 /* Zero points number lo..hi of a row that packs them. */
 static void unpack_zeros(int bits, const uint8_t *row, int64_t lo, int64_t hi, float *to)
@@ -92,8 +103,7 @@ static void read_zeros(const struct nbits *w, int64_t n, int64_t lo, int64_t hi,
     else if (t)
         load_f32(t->dtype, at_const(t->data, dtype_size(t->dtype), n * w->blocks + lo), hi - lo, to);
     else
-        for (int64_t b = lo; b < hi; b++)
-            *to++ = (float)(1 << (w->bits - 1));
+        fill(default_zero(w), hi - lo, to);
 }
 
 static void read_scales(const struct nbits *w, int64_t n, int64_t lo, int64_t hi, float *to)
@@ -117,6 +127,10 @@ static void read_stretch(const struct nbits *w, int64_t n, int64_t lo, int64_t h
     int64_t first = lo >> w->log, end = ((hi - 1) >> w->log) + 1;
     read_scales(w, n, first, end, each);
     spread(w->log, each, hi - lo, s->scale);
+    if (!w->zeros) {
+        fill(default_zero(w), hi - lo + LANES, s->zero);
+        return;
+    }
     read_zeros(w, n, first, end, each);
     spread(w->log, each, hi - lo, s->zero);
 }

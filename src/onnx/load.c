@@ -81,14 +81,6 @@ bool declared_type(struct import *im, const Onnx__ValueInfoProto *info, struct t
 
 /* ---- the parts of the graph ---- */
 
-/* Types whose elements share bytes are those of weights. */
-static void check_interface(const struct import *im, const char *side, const Onnx__ValueInfoProto *info)
-{
-    const Onnx__TypeProto *type = info->type;
-    enum dtype dtype = type && type->value_case == ONNX__TYPE_PROTO__VALUE_TENSOR_TYPE ? (enum dtype)type->tensor_type->elem_type : DT_NONE;
-    if (dtype_is_packed(dtype)) fail("%s: graph %s '%s' is %s, which tpc handles in weights only", im->path, side, info->name, dtype_name(dtype));
-}
-
 static void load_initializers(struct import *im, struct scope *scope)
 {
     const Onnx__GraphProto *g = im->model->graph;
@@ -124,7 +116,6 @@ static void load_inputs(struct import *im, struct scope *scope)
         if (known && known->constant) continue;
         struct value *value = scope_define(im, scope, info->name, arena_printf(im->tmp, "graph input '%s'", info->name));
         if (!declared_type(im, info, &value->type)) fail("%s: graph input '%s' is %s, expected a tensor with its dimensions", im->path, info->name, kind_of(info->type));
-        check_interface(im, "input", info);
         VEC_PUSH(im->arena, &im->graph->inputs, value);
     }
 }
@@ -139,7 +130,6 @@ static void load_outputs(struct import *im, struct scope *scope)
         if (!info->name || !*info->name) fail("%s: graph output %zu has no name", im->path, i);
         if (keyed_find(seen, info->name)) fail("%s: graph output '%s' is listed twice", im->path, info->name);
         keyed_add(im->tmp, &seen, info->name, info);
-        check_interface(im, "output", info);
         VEC_PUSH(im->arena, &im->graph->outputs, scope_read(im, scope, info->name, "the list of graph outputs"));
     }
     if (!g->n_output) fail("%s: the graph has no outputs", im->path);

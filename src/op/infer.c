@@ -53,6 +53,16 @@ void op_need_rank(const struct graph *g, const struct node *node, int i, int lea
              type_str(g->arena, t));
 }
 
+void op_check_interface(const struct graph *g)
+{
+    for (int i = 0; i < g->inputs.n + g->outputs.n; i++) {
+        const struct value *v = i < g->inputs.n ? g->inputs.at[i] : g->outputs.at[i - g->inputs.n];
+        if (dtype_is_packed(v->type.dtype))
+            fail("%s: graph input or output '%s' is %s, which tpc handles in weights only", g->path ? g->path : g->name, v->name,
+                 dtype_name(v->type.dtype));
+    }
+}
+
 /* ---- dimensions that must agree ------------------------------------------------------------------------------------- */
 
 /* "A f32[B, 4], B f32[5]" of all typed operands, for messages. */

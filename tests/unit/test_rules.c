@@ -1,5 +1,6 @@
 /* Factor rules: text both ways, and the placements that splitting a factor gives every operand and result. */
 #include "op/op.h"
+#include "plan/plan.h"
 
 #include <check.h>
 #include <string.h>
@@ -307,6 +308,34 @@ START_TEST(shape_arithmetic)
 }
 END_TEST
 
+/* ---- elements that share a byte -------------------------------------------------------------------------------------------------- */
+
+static struct placement even(const struct value *v, int d, int ranks)
+{
+    return placement_split(d, split_even(graph->alg, ranks, v->type.dim[d]));
+}
+
+START_TEST(a_byte_is_not_cut)
+{
+    int64_t dim[2] = {4, 3};
+    const uint8_t data[6] = {0x10, 0x32, 0x54, 0x76, 0x98, 0xba};
+    struct value *w = graph_constant(graph, "w", DT_U4, 2, dim, data);
+    const struct byte_range *range;
+    ck_assert_int_eq(w->constant->bytes, 6);
+    ck_assert_int_eq(constant_int(w->constant, "w", 7), 7);
+    ck_assert(weight_divides(w, even(w, 0, 2)) && !weight_divides(w, even(w, 0, 4)) && !weight_divides(w, even(w, 1, 3)));
+    ck_assert(!weight_divides(w, placement_partial(RED_SUM)));
+    ck_assert_int_eq(weight_ranges(arena, w->constant, even(w, 0, 2), 1, &range), 1);
+    ck_assert_int_eq(range[0].offset, 3);
+    ck_assert_int_eq(range[0].bytes, 3);
+    dim[1] = 2;
+    struct value *signed_one = graph_constant(graph, "i", DT_I4, 2, dim, data);
+    ck_assert(weight_divides(signed_one, even(signed_one, 0, 4)) && !weight_divides(signed_one, even(signed_one, 1, 2)));
+    ck_assert_int_eq(constant_int(signed_one->constant, "i", 7), 7);
+    ck_assert_int_eq(constant_int(graph_constant(graph, "j", DT_I4, 1, &dim[1], data + 4)->constant, "j", 0), -8);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("rules");
@@ -324,6 +353,7 @@ int main(void)
     tcase_add_test(c, attention_in_four_dimensions);
     tcase_add_test(c, groups_of_a_convolution);
     tcase_add_test(c, shape_arithmetic);
+    tcase_add_test(c, a_byte_is_not_cut);
     suite_add_tcase(suite, c);
     SRunner *runner = srunner_create(suite);
     srunner_run_all(runner, CK_NORMAL);
