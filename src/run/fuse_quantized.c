@@ -1,6 +1,6 @@
 /* fuse_quantized: products and lookups read a quantised weight as it is stored, and no float copy of it is ever whole.
  *
- * DequantizeLinear(x) of a constant matrix x: MatMul and Gemm that multiply by it, and Gather of its rows, take x with its scales. Numbers
+ * DequantizeLinear(x) of a matrix x, a constant or a part of one: MatMul and Gemm that multiply by it, and Gather of its rows, take x with its scales. Numbers
  * are decoded as DequantizeLinear does it, so only the order of sums may differ. Gemm's C is added behind; other factors than 1 are
  * left alone. DequantizeLinear goes where nothing else reads it. */
 #include <string.h>
@@ -11,10 +11,7 @@
 static struct node *decoder_of(const struct node *n, int operand)
 {
     struct node *d = operand < n->nin && n->in[operand] ? n->in[operand]->producer : NULL;
-    bool fits = d && is_onnx(d, "DequantizeLinear") && d->out[0]->type.rank == 2 && d->out[0]->type.dtype == d->in[1]->type.dtype;
-    for (int i = 0; fits && i < d->nin; i++)
-        fits = d->in[i] && d->in[i]->constant;
-    return fits ? d : NULL;
+    return d && is_onnx(d, "DequantizeLinear") && d->out[0]->type.rank == 2 && d->out[0]->type.dtype == d->in[1]->type.dtype ? d : NULL;
 }
 
 static bool is_one(const struct node *n, const char *attr)
