@@ -6,8 +6,6 @@
 #include "passes/pass.h"
 #include "plan/space.h"
 
-struct made { struct placement place; struct value *value; int parent; };
-struct reached { VEC(struct made) list; };
 struct inserter { struct space *s; struct graph *g; struct reached *of; VEC(struct node *) nodes; };
 
 /* ---- one step ------------------------------------------------------------------------------------------------------------- */
@@ -75,47 +73,6 @@ static struct value *step(struct inserter *in, struct value *v, struct placement
 
 /* ---- all placements a value is wanted in ------------------------------------------------------------------------------------- */
 
-static struct placement wanted_by(const struct inserter *in, struct place_use u)
-{
-    if (u.node < 0)
-        return in->s->output_place[u.operand];
-    const struct strategy *st = in->g->nodes.at[u.node]->strategy;
-    return st->in[u.operand];
-}
-
-static int reached_find(const struct reached *r, struct placement p)
-{
-    for (int i = 0; i < r->list.n; i++)
-        if (placement_eq(r->list.at[i].place, p))
-            return i;
-    return -1;
-}
-
-/* A pinned value is brought to its pin first, everything else is reached from there. */
-static void plan_value(struct inserter *in, const struct value *v)
-{
-    struct reached *r = &in->of[v->id];
-    const struct place_uses *uses = &in->s->uses[v->id];
-    const struct placement *pin = in->s->pin[v->id];
-    bool moved = pin && !placement_eq(*pin, v->place);
-    struct placement to[64];
-    int parent[64];
-    if (moved)
-        VEC_PUSH(in->g->arena, &r->list, ((struct made){ .place = *pin, .parent = -1 }));
-    for (int i = 0; i < uses->list.n; i++) {
-        struct placement p = wanted_by(in, uses->list.at[i]);
-        if (!placement_eq(p, v->place) && reached_find(r, p) < 0)
-            VEC_PUSH(in->g->arena, &r->list, ((struct made){ .place = p }));
-    }
-    require(r->list.n <= 64);
-    for (int i = moved; i < r->list.n; i++)
-        to[i - moved] = r->list.at[i].place;
-    if (reshard_tree(in->s, v, moved ? *pin : v->place, r->list.n - moved, to, parent) >= COST_NEVER)
-        bug("no reshard of '%s' from %s", v->name, placement_str(in->g->arena, v->place));
-    for (int i = moved; i < r->list.n; i++)
-        r->list.at[i].parent = parent[i - moved] + moved;
-}
-
 static struct value *reach(struct inserter *in, struct value *v, int which)
 {
     struct made *m = &in->of[v->id].list.at[which];
@@ -173,7 +130,7 @@ void pass_insert(struct compile *c)
     int values = g->values.n;
     for (int i = 0; i < values; i++)
         if (in.s->uses[i].list.n && g->values.at[i]->placed)
-            plan_value(&in, g->values.at[i]);
+            in.of[i] = reshard_chosen(in.s, g->arena, g->values.at[i]);
     for (int i = 0; i < g->nodes.n; i++)
         insert_node(&in, g->nodes.at[i]);
     for (int i = 0; i < g->outputs.n; i++)

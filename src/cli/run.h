@@ -10,7 +10,7 @@ struct run_options {
     int64_t local, repeat, threads, generate;
     struct arg_list input, dim, role, external_root;
     struct arg_maybe random;
-    const char *output, *test_data, *check, *eos, *start;
+    const char *output, *test_data, *check, *eos, *start, *calibrate;
     double rtol, atol, rel;          /* -1: by type */
     bool stats, quiet, verbose;
     const char *launcher;            /* variable of a launcher that started several processes; NULL: none */
@@ -41,6 +41,9 @@ void compare_close(struct verdict *, const char *name, const struct tensor *got,
 /* max|a-b| <= rel max|b|, integers exact. */
 void compare_relative(struct verdict *, const char *name, const struct tensor *got, const struct tensor *want, double rel);
 void verdict_print(const struct verdict *);
+
+/* run_calibrate.c: every rank calls it; rank 0 writes the profile. */
+void run_calibrate(struct arena *, struct comm *, const struct run_options *, int threads);
 
 /* run_report.c */
 char *dims_str(struct arena *, const struct tensor *);       /* "f32[2, 7]" */

@@ -19,6 +19,7 @@ static const struct arg_prose usage[] = {
     {"tpc-run DIR --local N [options]", "ranks are threads"},
     {"tpc-run MODEL.onnx [options]", "one rank, unsharded"},
     {"tpc-run ENCODER DECODER STEP --generate N ...", "graphs in a row, the last for every further token"},
+    {"mpirun -n N tpc-run --calibrate FILE", "measures this machine, for tpc-shard --machine FILE"},
     {NULL, NULL}
 };
 static const struct arg_prose description[] = {
@@ -40,9 +41,19 @@ static const struct arg_prose examples[] = {
     {NULL, NULL}
 };
 
+static void check_calibration(const struct run_options *o)
+{
+    bool runs = o->paths.text.n || o->generate || o->test_data || o->check || o->output || o->random.given || o->dim.text.n || o->input.text.n || o->repeat > 1 || o->stats;
+    if (runs) fail_usage("--calibrate runs no model: it goes with --local, --threads, --quiet and --verbose alone");
+}
+
 static void check_options(const struct run_options *o)
 {
     int n = o->paths.text.n;
+    if (o->calibrate) {
+        check_calibration(o);
+        return;
+    }
     bool compares = o->test_data || o->check || o->random.given || o->dim.text.n || o->repeat > 1;
     if (n < 1 || (n > 1 && !o->generate)) fail_usage("expected one model or folder, found %d: --help shows the usage", n);
     if (o->generate && compares) fail_usage("--generate takes none of --test-data, --check, --random, --dim and --repeat");
@@ -69,6 +80,7 @@ static void read_options(struct arena *a, struct run_options *o, int argc, char 
         {"start", 0, ARG_TEXT, &o->start, "ID", "with --generate: the first token of a decoder behind an encoder (0)"},
         {"role", 0, ARG_LIST, &o->role, "INPUT=ROLE", "with --generate: tokens, mask, positions, constant ... (repeatable)"},
         {"repeat", 0, ARG_INT, &o->repeat, "N", "run N times and show the times"},
+        {"calibrate", 0, ARG_TEXT, &o->calibrate, "FILE", "measure this machine into a profile for tpc-shard --machine"},
         {"stats", 0, ARG_FLAG, &o->stats, NULL, "time, communication and memory of every rank"},
         {"threads", 0, ARG_INT, &o->threads, "N", "threads per rank (default: cores / ranks on this machine)"},
         {"quiet", 'q', ARG_FLAG, &o->quiet, NULL, "no messages but errors"},
@@ -192,7 +204,8 @@ static void rank_main(struct comm *comm, void *data)
     struct job *job = data;
     struct arena *a = arena_new();
     int threads = thread_count(comm, job->options);
-    if (job->options->generate) run_generate(a, comm, job->options, threads);
+    if (job->options->calibrate) run_calibrate(a, comm, job->options, threads);
+    else if (job->options->generate) run_generate(a, comm, job->options, threads);
     else if (run_once(a, comm, job->options, threads)) job->failed = true;
     arena_free(a);
 }

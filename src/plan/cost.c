@@ -1,13 +1,17 @@
 /* Predicted time of the slowest rank, in picoseconds, summed over the weighted workloads.
  *
- *     node             max(flops / F, bytes / M); a share of the bytes for elementwise ops (they will be fused), nothing for views
+ *     node             o + max(flops / F, bytes / M); a share of the bytes for elementwise ops (they will be fused), nothing for views
  *     AllGather, ReduceScatter    g + lg t a + (t-1)/t n/B        AllReduce  g + min(2 lg t a + 2 (t-1)/t n/B, lg t (a + n/B))
  *     AllToAll, Redistribute      g + lg t a + (t-1)/t^2 n/B      holding a weight  price * bytes / M per step
  *
- * n: bytes of the whole value; packing_seconds adds what a dimension that is not the leading one costs. Costs are integers so that sums do not depend on their order: the same plan on every machine. */
+ * and c for every byte of the terms that a rank sums: n in a ReduceScatter and the first form of AllReduce, t n in the second.
+ * n: bytes of the whole value; packing_seconds adds what a dimension that is not the leading one costs. Ranks of one machine share its F, and
+ * its M for weights, which come from memory; activations mostly lie in a rank's own cache. Costs are integers so that sums do not depend
+ * on their order: the same plan on every machine. */
 #include "plan/space.h"
 
 #include <math.h>
+#include <string.h>
 
 double cost_steps(const struct plan *p)
 {
@@ -94,18 +98,33 @@ static double packing_seconds(struct space *s, const struct value *v, struct pla
     return outer > 1 ? 2 * elements(s, v, w) * dtype_width(v->type.dtype) * m->elementwise_share / m->memory_bandwidth : 0;
 }
 
-static double reshard_seconds(struct space *s, const struct value *v, struct placement from, struct placement to, int w)
+struct transfer machine_transfer(const struct machine *m, const char *op, double t, double n)
+{
+    double lg = log2(t);
+    if (strcmp(op, "AllGather") == 0)
+        return (struct transfer){lg, (t - 1) / t * n, 0};
+    if (strcmp(op, "ReduceScatter") == 0)
+        return (struct transfer){lg, (t - 1) / t * n, n};
+    if (strcmp(op, "AllReduce") != 0)
+        return (struct transfer){lg, (t - 1) / (t * t) * n, 0};
+    struct transfer halves = {2 * lg, 2 * (t - 1) / t * n, n}, whole = {lg, lg * n, t * n};
+    return transfer_seconds(m, halves) < transfer_seconds(m, whole) ? halves : whole;
+}
+
+double transfer_seconds(const struct machine *m, struct transfer x)
+{
+    return m->collective_overhead + x.hops * m->hop_latency + x.bytes / m->link_bandwidth + x.summed * m->reduce_seconds;
+}
+
+double cost_reshard_seconds(struct space *s, const struct value *v, struct placement from, struct placement to, int w)
 {
     const struct machine *m = &s->options->machine;
-    double t = s->ranks, lg = log2(t), n = elements(s, v, w) * dtype_width(v->type.dtype), wire = n / m->link_bandwidth;
     const char *name = reshard_name(from, to);
     if (!name)
         return to.kind == PLACE_P ? 0 : 2 * most_held(s, v, to, w) * m->elementwise_share / m->memory_bandwidth;
-    if (from.kind == PLACE_P && to.kind == PLACE_R)
-        return m->collective_overhead + fmin(2 * lg * m->hop_latency + 2 * (t - 1) / t * wire, lg * (m->hop_latency + wire));
-    if (from.kind == PLACE_P || to.kind == PLACE_R)
-        return m->collective_overhead + lg * m->hop_latency + (t - 1) / t * wire + packing_seconds(s, v, from.kind == PLACE_S ? from : to, w);
-    return m->collective_overhead + lg * m->hop_latency + (t - 1) / (t * t) * wire;
+    double wire = transfer_seconds(m, machine_transfer(m, name, s->ranks, elements(s, v, w) * dtype_width(v->type.dtype)));
+    bool packs = (from.kind == PLACE_P) != (to.kind == PLACE_R);      /* AllGather, ReduceScatter */
+    return wire + (packs ? packing_seconds(s, v, from.kind == PLACE_S ? from : to, w) : 0);
 }
 
 /* One picosecond more for every step, so that equal costs are broken towards fewer. */
@@ -113,7 +132,7 @@ int64_t cost_of_reshard(struct space *s, const struct value *v, struct placement
 {
     double seconds = 0;
     for (int w = 0; w < s->plan->workloads.n; w++)
-        seconds += s->plan->workloads.at[w].weight * reshard_seconds(s, v, from, to, w);
+        seconds += s->plan->workloads.at[w].weight * cost_reshard_seconds(s, v, from, to, w);
     return picoseconds(seconds) + 1;
 }
 
@@ -152,37 +171,48 @@ static double stored_width(const struct space *s, const struct value *v)
     return dtype_width(decoded ? p->in[0]->type.dtype : value_storage(v));
 }
 
-static double node_bytes(struct space *s, const struct node *n, const struct strategy *st, int w, int r)
+struct traffic { double streamed, passed; };       /* bytes of weights; of all else */
+
+static struct traffic node_bytes(struct space *s, const struct node *n, const struct strategy *st, int w, int r)
 {
-    double bytes = 0;
+    struct traffic bytes = {0, 0};
     bool lookup = n->op && (n->op->flags & OP_SEEDS) && !(n->op->flags & OP_PRODUCT);     /* reads rows, not the table */
     for (int i = 0; i < n->nin; i++)
         if (n->in[i] && !(lookup && i == 0))
-            bytes += local_elements(s, n->in[i], st->in[i], w, r) * stored_width(s, n->in[i]);
+            *(s->weight[n->in[i]->id] ? &bytes.streamed : &bytes.passed) += local_elements(s, n->in[i], st->in[i], w, r) * stored_width(s, n->in[i]);
     for (int i = 0; i < n->nout; i++)
         if (n->out[i])
-            bytes += local_elements(s, n->out[i], st->out[i], w, r) * dtype_width(n->out[i]->type.dtype) * (lookup ? 2 : 1);
+            bytes.passed += local_elements(s, n->out[i], st->out[i], w, r) * dtype_width(n->out[i]->type.dtype) * (lookup ? 2 : 1);
     return bytes;
 }
 
-static double node_seconds(struct space *s, const struct node *n, const struct rule *rule, const struct strategy *st, int w)
+/* What one of so many busy ranks gets of what it would have alone. */
+static double rate(const struct machine *m, double alone, double machine, int busy)
 {
+    return fmin(alone, machine / fmin(busy, m->machine_ranks));
+}
+
+double cost_node_seconds(struct space *s, const struct node *n, const struct rule *rule, const struct strategy *st, int w, int busy)
+{
+    enum { CHAIN = 3 };              /* elementwise ops that run as one */
     const struct machine *m = &s->options->machine;
-    double worst = 0;
+    double worst = 0, flops = rate(m, m->flops, m->machine_flops, busy), streaming = rate(m, m->memory_bandwidth, m->machine_memory_bandwidth, busy);
     unsigned flags = n->op ? n->op->flags : 0;
     if ((flags & OP_VIEW) || ((flags & OP_DECODES) && s->weight[n->out[0]->id]))
         return 0;
     double share = flags & OP_ELEMENTWISE ? m->elementwise_share : 1;
-    for (int r = 0; r < s->ranks; r++)
-        worst = fmax(worst, fmax(node_flops(s, n, rule, st, w, r) / m->flops, share * node_bytes(s, n, st, w, r) / m->memory_bandwidth));
-    return worst;
+    for (int r = 0; r < s->ranks; r++) {
+        struct traffic bytes = node_bytes(s, n, st, w, r);
+        worst = fmax(worst, fmax(node_flops(s, n, rule, st, w, r) / flops, share * (bytes.streamed / streaming + bytes.passed / m->memory_bandwidth)));
+    }
+    return worst + m->node_overhead / (flags & OP_ELEMENTWISE ? CHAIN : 1);
 }
 
 int64_t cost_of_strategy(struct space *s, const struct node *n, const struct rule *rule, const struct strategy *st)
 {
     double seconds = 0;
     for (int w = 0; w < s->plan->workloads.n; w++)
-        seconds += s->plan->workloads.at[w].weight * node_seconds(s, n, rule, st, w);
+        seconds += s->plan->workloads.at[w].weight * cost_node_seconds(s, n, rule, st, w, s->ranks);
     return picoseconds(seconds);
 }
 

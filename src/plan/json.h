@@ -23,6 +23,7 @@ const char *json_kind(const json_t *);
 
 /* machine.c */
 struct machine machine_from(const char *where, const json_t *);
+void machine_put(json_t *to, const struct machine *);        /* its constants */
 /* userplan.c: {"constraints": [...], "state": {...}} */
 void user_plan_read(struct arena *, struct plan_file *, const char *where, const json_t *);
 /* emitted.c */

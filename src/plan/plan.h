@@ -7,12 +7,20 @@
 enum sp_mode { SP_OFF, SP_ON, SP_AUTO };
 struct machine {                     /* machine.c: the shipped reference profile, or a file from tpc-run --calibrate */
     const char *name;
-    double flops, memory_bandwidth, link_bandwidth;      /* per second, bytes per second */
-    double hop_latency, collective_overhead;             /* seconds */
+    double flops, memory_bandwidth;  /* of one rank while the others are idle; per second, bytes per second */
+    double machine_ranks, machine_flops, machine_memory_bandwidth;       /* ranks that share one machine, and what they do in all together */
+    double link_bandwidth;           /* bytes per second that leave a rank */
+    double hop_latency, collective_overhead, node_overhead;              /* seconds */
+    double reduce_seconds;           /* of summing one byte of a term */
     double elementwise_share;        /* part of its bytes that a fused elementwise op costs */
     double weight_price;             /* holding a weight byte costs reading it so many times per step */
 };
-struct workload { struct bindings dims; double weight; const char *text; };
+struct workload {
+    struct bindings dims;
+    double weight;
+    const char *text;
+    double seconds, unsharded_seconds;                   /* of one step, predicted by the pass choose */
+};
 
 /* ---- the plan file (--plan) --------------------------------------------------------------------------------------------- */
 enum { PLAN_VERSION = 1, PLAN_RANKS = 1024 };
@@ -76,8 +84,20 @@ struct options {
     bool random_split_only;
 };
 struct machine machine_reference(void);
+/* By what tpc-run --calibrate says beside the constants: how and when they were measured. */
+struct machine_origin { const char *date, *library, *communicator; int64_t cores, ranks, threads; double fit_error; };
+/* As machine_read wants it (schemas/machine.schema.json). */
+char *machine_json(struct arena *, const struct machine *, const struct machine_origin *);
 /* A JSON file, or the name of an installed profile: machines/NAME.json of the data folder. Unknown or missing keys are failures. */
 struct machine machine_read(struct arena *, const char *name);
+/* The model of a collective (cost.c): messages one after another and bytes on a rank's link, for a whole value of so many bytes. */
+struct transfer { double hops, bytes, summed; };              /* summed: bytes of terms that a rank adds up */
+struct transfer machine_transfer(const struct machine *, const char *op, double ranks, double bytes);
+double transfer_seconds(const struct machine *, struct transfer);
+/* fit.c: the constants of that model from measured times; op NULL: one message of next to no bytes. Returns the root mean square of the
+ * relative errors. */
+struct timed_transfer { const char *op; double bytes, seconds; };
+double machine_fit(struct machine *, int ranks, int n, const struct timed_transfer *);
 /* JSON; a malformed file is a failure with the path of the key. */
 struct plan_file *plan_file_read(struct arena *, const char *path);
 

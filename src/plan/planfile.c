@@ -110,13 +110,7 @@ static json_t *machine_object(const struct machine *m)
 {
     json_t *o = json_object();
     json_object_set_new(o, "name", text(base_name(m->name)));
-    json_object_set_new(o, "flops", json_real(m->flops));
-    json_object_set_new(o, "memory_bandwidth", json_real(m->memory_bandwidth));
-    json_object_set_new(o, "link_bandwidth", json_real(m->link_bandwidth));
-    json_object_set_new(o, "hop_latency", json_real(m->hop_latency));
-    json_object_set_new(o, "collective_overhead", json_real(m->collective_overhead));
-    json_object_set_new(o, "elementwise_share", json_real(m->elementwise_share));
-    json_object_set_new(o, "weight_price", json_real(m->weight_price));
+    machine_put(o, m);
     return o;
 }
 
@@ -251,12 +245,15 @@ double plan_objective(const struct plan *p)
 
 static json_t *cost_object(const struct plan *p)
 {
-    json_t *o = json_object();
+    json_t *o = json_object(), *each = json_array();
+    for (int w = 0; w < p->workloads.n; w++)
+        json_array_append_new(each, json_pack("{s:f, s:f}", "seconds", p->workloads.at[w].seconds, "unsharded_seconds", p->workloads.at[w].unsharded_seconds));
     json_object_set_new(o, "seconds", json_real(p->seconds));
     json_object_set_new(o, "unsharded_seconds", json_real(p->unsharded_seconds));
     json_object_set_new(o, "objective", json_real(plan_objective(p)));
     json_object_set_new(o, "lower_bound", json_real(p->lower_bound));
     json_object_set_new(o, "proven", json_boolean(p->proven));
+    json_object_set_new(o, "workloads", each);
     return o;
 }
 

@@ -175,15 +175,14 @@ static void place_values(struct encoding *e, const int *value)
         s->output_place[i] = e->sink[i].at[value[e->sink[i].var]];
 }
 
-/* Weights and state at their chosen places: what holding them costs by the machine's price and by the plan's, and their bytes. */
-struct holding { int64_t weights, memory; double bytes; };
+/* Weights and state at their chosen places: what holding them costs by the plan's price, and their bytes. */
+struct holding { int64_t memory; double bytes; };
 
 static void hold(struct holding *h, struct space *s, const struct value *v, const struct ends *end, const int *value)
 {
     if (!end->at)
         return;
     struct placement at = end->at[value[end->var]];
-    h->weights += cost_of_holding(s, v, at);
     h->memory += cost_of_memory(s, v, at);
     h->bytes += cost_held(s, v, at);
 }
@@ -202,16 +201,6 @@ static struct holding holding_of(struct space *s, const struct encoding *e, cons
             hold(&h, s, state_value(st), st->past ? &e->source[st->past->id] : &e->sink[out], value);
     }
     return h;
-}
-
-static double predicted_whole(struct space *s)
-{
-    int64_t sum = 0;
-    for (int i = 0; i < s->g->nodes.n; i++) {
-        const struct strategies *list = &s->strategies[i];
-        sum += cost_of_strategy(s, s->g->nodes.at[i], s->rule[i], list->list.at[list->list.n - 1]);
-    }
-    return (double)sum * 1e-12 / cost_steps(s->plan);
 }
 
 /* The baseline's assignment, priced like any other; the exact minimum tells its gap. */
@@ -277,7 +266,6 @@ static void note_choice(struct space *s)
 void space_choose(struct space *s)
 {
     cost_prepare(s);
-    s->plan->unsharded_seconds = predicted_whole(s);
     constrain_all(s);
     struct encoding e = encode(s, s->arena, false);
     struct solution exact = solve_exact(e.p, TABLE_CAP), best = s->options->solver_first ? first_solution(s, e.p) : exact;
@@ -287,7 +275,7 @@ void space_choose(struct space *s)
     struct holding held = holding_of(s, &e, best.value);
     s->plan->objective = best.cost - held.memory;
     s->plan->held = held.bytes;
-    s->plan->seconds = (double)(s->plan->objective - held.weights) * 1e-12 / cost_steps(s->plan);
+    plan_predict(s);
     judge(s, exact.cost - held.memory, exact.proven && e.complete);
     note_choice(s);
     explain("solver: %d variables, %d tables, largest %lld entries", variables(e.p), e.p->tables.n, (long long)exact.largest_table);

@@ -64,15 +64,20 @@ static void show_kind(FILE *f, struct arena *a, const struct graph *g, const str
     fputc('\n', f);
 }
 
+static void show_head(FILE *f, struct arena *a, const struct plan *p, const char *what)
+{
+    fprintf(f, "%-23s", what);
+    for (int w = 0; w < p->workloads.n; w++)
+        fprintf(f, "%14s", arena_printf(a, "workload %d", w + 1));
+}
+
 static void show_collectives(FILE *f, struct arena *a, const struct graph *g, const struct plan *p)
 {
     if (p->collectives.n == 0) {
         fprintf(f, "collectives per step: none\n");
         return;
     }
-    fprintf(f, "%-23s", "collectives per step");
-    for (int w = 0; w < p->workloads.n; w++)
-        fprintf(f, "%14s", arena_printf(a, "workload %d", w + 1));
+    show_head(f, a, p, "collectives per step");
     fputc('\n', f);
     for (int i = 0; i < p->collectives.n; i++)
         if (!seen_before(p, i))
@@ -88,11 +93,39 @@ static void show_workloads(FILE *f, const struct plan *p)
         fprintf(f, "sequence split: %s\n", p->sequence);
 }
 
+static void show_times(FILE *f, struct arena *a, const struct plan *p, const char *who, bool unsharded)
+{
+    fprintf(f, "  %-21s", who);
+    for (int w = 0; w < p->workloads.n; w++)
+        fprintf(f, "%14s", seconds_text(a, unsharded ? p->workloads.at[w].unsharded_seconds : p->workloads.at[w].seconds));
+    fprintf(f, "%14s\n", seconds_text(a, unsharded ? p->unsharded_seconds : p->seconds));
+}
+
+/* "workload 2", or "workloads 1 and 3"; NULL: none is slower on all ranks. */
+static const char *slower_at(struct arena *a, const struct plan *p)
+{
+    const char *list = NULL;
+    int n = 0;
+    for (int w = p->workloads.n - 1; w >= 0; w--) {
+        if (p->workloads.at[w].seconds <= p->workloads.at[w].unsharded_seconds)
+            continue;
+        list = n == 0 ? arena_printf(a, "%d", w + 1) : arena_printf(a, "%d%s%s", w + 1, n == 1 ? " and " : ", ", list);
+        n++;
+    }
+    return list ? arena_printf(a, "workload%s %s", n > 1 ? "s" : "", list) : NULL;
+}
+
 static void show_time(FILE *f, struct arena *a, const struct graph *g, const struct plan *p)
 {
-    fprintf(f, "predicted step time: %s on 1 rank, %s on %d\n", seconds_text(a, p->unsharded_seconds), seconds_text(a, p->seconds), g->ranks);
-    if (g->ranks > 1 && p->seconds > p->unsharded_seconds)
-        fprintf(f, "%d ranks are slower than one here: communication costs more than the divided work saves.\n", g->ranks);
+    const char *slower = slower_at(a, p);
+    show_head(f, a, p, "predicted step time");
+    fprintf(f, "%14s\n", "weighted");
+    show_times(f, a, p, "1 rank", true);
+    if (g->ranks == 1)
+        return;
+    show_times(f, a, p, arena_printf(a, "%d ranks", g->ranks), false);
+    if (slower)
+        fprintf(f, "%d ranks are slower than one at %s: communication costs more than the divided work saves.\n", g->ranks, slower);
 }
 
 static void show_whole(FILE *f, const struct plan *p)

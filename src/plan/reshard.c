@@ -92,3 +92,46 @@ int64_t reshard_tree(struct space *s, const struct value *v, struct placement fr
     }
     return total;
 }
+
+/* ---- of a chosen plan --------------------------------------------------------------------------------------------------------- */
+
+static struct placement wanted_by(const struct space *s, struct place_use u)
+{
+    if (u.node < 0)
+        return s->output_place[u.operand];
+    const struct strategy *st = s->g->nodes.at[u.node]->strategy;
+    return st->in[u.operand];
+}
+
+int reached_find(const struct reached *r, struct placement p)
+{
+    for (int i = 0; i < r->list.n; i++)
+        if (placement_eq(r->list.at[i].place, p))
+            return i;
+    return -1;
+}
+
+struct reached reshard_chosen(struct space *s, struct arena *a, const struct value *v)
+{
+    struct reached r = { .list = { NULL, 0, 0 } };
+    const struct place_uses *uses = &s->uses[v->id];
+    const struct placement *pin = s->pin[v->id];
+    bool moved = pin && !placement_eq(*pin, v->place);
+    struct placement to[64];
+    int parent[64];
+    if (moved)
+        VEC_PUSH(a, &r.list, ((struct made){ .place = *pin, .parent = -1 }));
+    for (int i = 0; i < uses->list.n; i++) {
+        struct placement p = wanted_by(s, uses->list.at[i]);
+        if (!placement_eq(p, v->place) && reached_find(&r, p) < 0)
+            VEC_PUSH(a, &r.list, ((struct made){ .place = p }));
+    }
+    require(r.list.n <= 64);
+    for (int i = moved; i < r.list.n; i++)
+        to[i - moved] = r.list.at[i].place;
+    if (reshard_tree(s, v, moved ? *pin : v->place, r.list.n - moved, to, parent) >= COST_NEVER)
+        bug("no reshard of '%s' from %s", v->name, placement_str(a, v->place));
+    for (int i = moved; i < r.list.n; i++)
+        r.list.at[i].parent = parent[i - moved] + moved;
+    return r;
+}

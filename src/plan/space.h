@@ -98,12 +98,25 @@ struct reshard_path reshard_find(struct space *, const struct value *, struct pl
 /* The cheapest way to make all of to[] available from one placement: parent[i] is -1 (from itself) or an earlier-made j. */
 int64_t reshard_tree(struct space *, const struct value *, struct placement from, int n, const struct placement *to, int *parent);
 
+/* Where a value of a chosen plan has to get from where its producer leaves it: the pin first, if it has one, then what its readers want,
+ * from there. parent: position in the list, -1 where it is left. value: for the pass insert. */
+struct made { struct placement place; int parent; struct value *value; };
+struct reached { VEC(struct made) list; };
+struct reached reshard_chosen(struct space *, struct arena *, const struct value *);
+int reached_find(const struct reached *, struct placement);      /* position, -1 none */
+
+/* predict.c: what a step of the chosen plan takes, whole and on all ranks, under each workload and on average. */
+void plan_predict(struct space *);
+
 /* cost.c, in picoseconds over the weighted workloads. */
 int64_t cost_of_reshard(struct space *, const struct value *, struct placement from, struct placement to);
 int64_t cost_of_strategy(struct space *, const struct node *, const struct rule *, const struct strategy *);
 int64_t cost_of_holding(struct space *, const struct value *, struct placement);         /* of a weight, by the machine's price */
 int64_t cost_of_memory(struct space *, const struct value *, struct placement);          /* of a weight or a state, by the plan's */
 double cost_held(struct space *, const struct value *, struct placement);    /* bytes on the fullest rank in the largest workload */
+/* The same in seconds under one workload; busy: ranks that work at the same time. */
+double cost_reshard_seconds(struct space *, const struct value *, struct placement from, struct placement to, int workload);
+double cost_node_seconds(struct space *, const struct node *, const struct rule *, const struct strategy *, int workload, int busy);
 void cost_prepare(struct space *);            /* evaluates every type under every workload */
 
 /* wishes.c. Adds a wish, given as text; one that can't be met (check: beside those before it, too) is a failure that names the nearest

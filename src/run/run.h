@@ -85,6 +85,19 @@ const struct bindings *session_sizes(const struct session *);
 /* The global output: ranks' pieces put together on every rank. */
 struct tensor session_gather(struct session *, struct arena *, int output, const struct tensor *piece);
 
+/* ---- measure_*.c: what this machine does. Every rank calls these; times are of the slowest rank, in seconds, the least of several. ---- */
+struct measured_collective { const char *op; int64_t bytes; double seconds; };   /* bytes: of the whole value; op NULL: a message from one rank to another */
+struct measured {
+    double flops, memory;            /* per second, of rank 0 while the others wait: products of many rows; bytes of weights in products of one row */
+    double flops_together, memory_together;          /* of each rank while all work */
+    double elementwise;              /* seconds per byte that the ops of a chain read and write if each runs alone */
+    double node;                     /* seconds of a node that has next to nothing to do */
+    int ncollective;                 /* 0: there is one rank */
+    struct measured_collective *collective;
+};
+void measure_work(struct comm *, int threads, struct measured *);
+void measure_comm(struct arena *, struct comm *, struct measured *);
+
 /* ---- fuse_*.c: load-time fusion, run by the pass kernels ---------------------------------------------------------------------- */
 void fuse_attention(struct graph *);
 void fuse_chains(struct graph *);

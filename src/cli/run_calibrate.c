@@ -1,0 +1,82 @@
+/* run_calibrate: --calibrate FILE: measures the ranks that run and writes the machine profile that tpc-shard --machine reads. */
+#include "cli/run.h"
+
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "plan/plan.h"
+
+static const char *today(struct arena *a)
+{
+    char text[32] = "";
+    time_t now = time(NULL);
+    struct tm t;
+    if (gmtime_r(&now, &t)) (void)strftime(text, sizeof text, "%Y-%m-%d", &t);
+    return arena_strdup(a, text);
+}
+
+/* The file's name without folder and ending. */
+static const char *profile_name(struct arena *a, const char *path)
+{
+    const char *slash = strrchr(path, '/'), *base = slash ? slash + 1 : path, *dot = strrchr(base, '.');
+    return dot && dot > base ? arena_strndup(a, base, (size_t)(dot - base)) : base;
+}
+
+/* What isn't measured is the reference's: the price of holding a weight, and on one rank the collectives. */
+static struct machine machine_of(struct arena *a, const char *path, const struct comm *comm, const struct measured *m, double *error)
+{
+    struct machine to = machine_reference();
+    struct timed_transfer *timed = NEWN(a, struct timed_transfer, m->ncollective);
+    to.name = profile_name(a, path);
+    to.flops = m->flops;
+    to.memory_bandwidth = m->memory;
+    to.machine_ranks = comm->local_size;
+    to.machine_flops = comm->local_size * m->flops_together;
+    to.machine_memory_bandwidth = comm->local_size * m->memory_together;
+    to.node_overhead = m->node;
+    to.elementwise_share = m->elementwise * m->memory;
+    for (int i = 0; i < m->ncollective; i++)
+        timed[i] = (struct timed_transfer){m->collective[i].op, (double)m->collective[i].bytes, m->collective[i].seconds};
+    *error = machine_fit(&to, comm->size, m->ncollective, timed);
+    return to;
+}
+
+static void show_collectives(const struct machine *to, const struct comm *comm, const struct measured *m)
+{
+    for (int i = 0; i < m->ncollective; i++) {
+        const struct measured_collective *c = &m->collective[i];
+        if (!c->op) continue;
+        double model = transfer_seconds(to, machine_transfer(to, c->op, comm->size, (double)c->bytes));
+        explain("%s of %lld bytes: %.2f us, the profile says %.2f", c->op, (long long)c->bytes, 1e6 * c->seconds, 1e6 * model);
+    }
+}
+
+static void show(const struct machine *to, const struct comm *comm, const struct measured *m, double error)
+{
+    printf("products: %.1f GF/s on one rank, %.1f on %d\n", 1e-9 * to->flops, 1e-9 * to->machine_flops, comm->local_size);
+    printf("weights from memory: %.1f GB/s on one rank, %.1f on %d\n", 1e-9 * to->memory_bandwidth, 1e-9 * to->machine_memory_bandwidth, comm->local_size);
+    printf("elementwise: %.1f GB/s; a node: %.2f us\n", 1e-9 / m->elementwise, 1e6 * to->node_overhead);
+    if (!m->ncollective) return;
+    printf("collectives: %.2f us each, %.2f us a hop, %.2f GB/s sent, %.2f GB/s summed; off by %.0f%% (root mean square)\n", 1e6 * to->collective_overhead,
+           1e6 * to->hop_latency, 1e-9 * to->link_bandwidth, 1e-9 / to->reduce_seconds, 100 * error);
+}
+
+void run_calibrate(struct arena *a, struct comm *comm, const struct run_options *o, int threads)
+{
+    struct out file;
+    struct measured m = {0};
+    double error;
+    if (comm->rank == 0) out_open_whole(a, &file, o->calibrate);
+    measure_work(comm, threads, &m);
+    measure_comm(a, comm, &m);
+    if (comm->rank) return;
+    struct machine to = machine_of(a, o->calibrate, comm, &m, &error);
+    const char *library = comm_mpi_library();
+    char *text = machine_json(a, &to, &(struct machine_origin){.date = today(a), .library = library ? library : "", .communicator = comm->kind,
+                              .cores = sysconf(_SC_NPROCESSORS_ONLN), .ranks = comm->size, .threads = threads, .fit_error = error});
+    out_put(&file, text, strlen(text));
+    (void)out_close(&file);
+    show_collectives(&to, comm, &m);
+    if (!o->quiet) show(&to, comm, &m, error);
+}

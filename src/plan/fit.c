@@ -1,0 +1,73 @@
+/* fit: the constants of the model of collectives from measured times.
+ *
+ * A time is a sum of four constants, none below zero, each so many times: overhead, latency, time per byte sent and per byte summed. Every
+ * difference is divided by the measured time, so that short messages count as much as long ones. Non-negative least squares by cyclic
+ * coordinate descent (Franc, Hlavac, Navara 2005). Which form an AllReduce takes depends on the constants: hence the repetition. */
+#include "plan/plan.h"
+
+#include <math.h>
+
+enum { OVERHEAD, LATENCY, SENT, SUMMED, UNKNOWNS };
+struct normal { double matrix[UNKNOWNS][UNKNOWNS], right[UNKNOWNS]; };
+
+static void count(const struct machine *m, int ranks, const struct timed_transfer *at, double *times)
+{
+    struct transfer x = at->op ? machine_transfer(m, at->op, ranks, at->bytes) : (struct transfer){1, at->bytes, 0};
+    times[OVERHEAD] = at->op != NULL;
+    times[LATENCY] = x.hops;
+    times[SENT] = x.bytes;
+    times[SUMMED] = x.summed;
+}
+
+static void add_row(struct normal *sums, const double *times, double seconds)
+{
+    for (int i = 0; i < UNKNOWNS; i++) {
+        for (int k = 0; k < UNKNOWNS; k++)
+            sums->matrix[i][k] += times[i] / seconds * times[k] / seconds;
+        sums->right[i] += times[i] / seconds;
+    }
+}
+
+static void solve(const struct normal *sums, double *x)
+{
+    enum { SWEEPS = 2000 };
+    for (int sweep = 0; sweep < SWEEPS; sweep++)
+        for (int i = 0; i < UNKNOWNS; i++) {
+            double rest = sums->right[i];
+            for (int k = 0; k < UNKNOWNS; k++)
+                rest -= k == i ? 0 : sums->matrix[i][k] * x[k];
+            x[i] = sums->matrix[i][i] > 0 ? fmax(0, rest / sums->matrix[i][i]) : 0;
+        }
+}
+
+static double error_of(const struct machine *m, int ranks, int n, const struct timed_transfer *at, const double *x)
+{
+    double sum = 0, times[UNKNOWNS];
+    for (int i = 0; i < n; i++) {
+        double seconds = 0;
+        count(m, ranks, &at[i], times);
+        for (int k = 0; k < UNKNOWNS; k++)
+            seconds += times[k] * x[k];
+        sum += (seconds / at[i].seconds - 1) * (seconds / at[i].seconds - 1);
+    }
+    return sqrt(sum / n);
+}
+
+double machine_fit(struct machine *m, int ranks, int n, const struct timed_transfer *at)
+{
+    enum { TIMES = 4 };
+    double x[UNKNOWNS] = {0}, times[UNKNOWNS];
+    for (int t = 0; n > 0 && t < TIMES; t++) {
+        struct normal sums = {0};
+        for (int i = 0; i < n; i++) {
+            count(m, ranks, &at[i], times);
+            add_row(&sums, times, at[i].seconds);
+        }
+        solve(&sums, x);
+        m->collective_overhead = x[OVERHEAD];
+        m->hop_latency = x[LATENCY];
+        m->link_bandwidth = 1 / fmax(x[SENT], 1e-15);
+        m->reduce_seconds = x[SUMMED];
+    }
+    return n > 0 ? error_of(m, ranks, n, at, x) : 0;
+}

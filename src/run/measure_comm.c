@@ -1,0 +1,115 @@
+/* measure_comm: what the collectives of a communicator take, by size. All are measured in turn, again and again for some seconds, and
+ * the least time of each counts. */
+#include <string.h>
+
+#include "run/run.h"
+
+enum { LEAST_BYTES = 64, MOST_BYTES = 4 << 20, GROWTH = 4, SHORT_BYTES = 1 << 16, SHORT_CALLS = 8, LONG_CALLS = 2, LEAST_ROUNDS = 3, MOST_ROUNDS = 60 };
+static const double budget = 2;      /* seconds */
+
+struct ring { struct comm *comm; char *x, *y; int64_t *count, *bytes; struct block *send, *recv; int64_t calls; };
+
+static struct ring ring_new(struct arena *a, struct comm *comm)
+{
+    int n = comm->size;
+    return (struct ring){comm, arena_alloc(a, MOST_BYTES), arena_alloc(a, MOST_BYTES), NEWN(a, int64_t, n), NEWN(a, int64_t, n), NEWN(a, struct block, n),
+                         NEWN(a, struct block, n), 0};
+}
+
+/* Elements that each rank holds of n, or of its own part of them. */
+static void deal(struct ring *r, int64_t n)
+{
+    for (int i = 0; i < r->comm->size; i++) {
+        r->count[i] = n * (i + 1) / r->comm->size - n * i / r->comm->size;
+        r->bytes[i] = r->count[i] * (int64_t)sizeof(float);
+    }
+}
+
+static void all_reduce(struct ring *r, int64_t n) { r->comm->allreduce(r->comm, r->x, n, DT_F32, RED_SUM); }
+
+static void all_gather(struct ring *r, int64_t n)
+{
+    deal(r, n);
+    r->comm->allgatherv(r->comm, r->x, r->bytes);
+}
+
+static void reduce_scatter(struct ring *r, int64_t n)
+{
+    deal(r, n);
+    r->comm->reduce_scatterv(r->comm, r->x, r->y, r->count, DT_F32, RED_SUM);
+}
+
+/* Parts of equal size, so that what goes from i to k is as large as what comes back. */
+static void all_to_all(struct ring *r, int64_t n)
+{
+    int64_t size = r->comm->size;
+    for (int i = 0; i < size; i++) r->bytes[i] = n / size / size * (int64_t)sizeof(float);
+    r->comm->alltoallv(r->comm, r->x, r->bytes, r->y, r->bytes);
+}
+
+/* From rank 0 to the last one, and in the next call back. */
+static void message(struct ring *r, int64_t n)
+{
+    struct comm *comm = r->comm;
+    int last = comm->size - 1, from = r->calls++ % 2 ? last : 0;
+    memset(r->send, 0, sizeof *r->send * (size_t)comm->size);
+    memset(r->recv, 0, sizeof *r->recv * (size_t)comm->size);
+    struct block *there = &r->send[last - from], *here = &r->recv[from];
+    if (comm->rank == from) *there = (struct block){r->x, n * (int64_t)sizeof(float)};
+    if (comm->rank == last - from) *here = (struct block){r->y, n * (int64_t)sizeof(float)};
+    comm->exchange(comm, r->send, r->recv);
+}
+
+static const struct { const char *op; void (*call)(struct ring *, int64_t elements); } kinds[] = {      /* op NULL: one message */
+    {"AllReduce", all_reduce}, {"AllGather", all_gather}, {"ReduceScatter", reduce_scatter}, {"AllToAll", all_to_all},
+    {NULL, message},
+};
+enum { KINDS = sizeof kinds / sizeof *kinds };
+
+/* Of the rank that takes longest. */
+static double slowest(struct comm *comm, double seconds)
+{
+    comm->allreduce(comm, &seconds, 1, DT_F64, RED_MAX);
+    return seconds;
+}
+
+static double timed(struct ring *r, int kind, int64_t bytes)
+{
+    r->comm->barrier(r->comm);
+    double start = seconds_now();
+    int calls = bytes <= SHORT_BYTES ? SHORT_CALLS : LONG_CALLS;
+    for (int i = 0; i < calls; i++) kinds[kind].call(r, bytes / (int64_t)sizeof(float));
+    return slowest(r->comm, (seconds_now() - start) / calls);
+}
+
+static void keep_least(double *seconds, double took)
+{
+    if (*seconds <= 0 || took < *seconds) *seconds = took;
+}
+
+static void measure_round(struct ring *r, struct measured *m)
+{
+    for (int i = 0; i < m->ncollective; i++) keep_least(&m->collective[i].seconds, timed(r, i % KINDS, m->collective[i].bytes));
+}
+
+void measure_comm(struct arena *a, struct comm *comm, struct measured *m)
+{
+    m->collective = NULL;
+    m->ncollective = 0;
+    if (comm->size == 1) return;
+    for (int64_t bytes = LEAST_BYTES; bytes <= MOST_BYTES; bytes *= GROWTH) m->ncollective += KINDS;
+    m->collective = NEWN(a, struct measured_collective, m->ncollective);
+    int64_t bytes = LEAST_BYTES;
+    for (int i = 0; i < m->ncollective; bytes *= GROWTH)
+        for (int k = 0; k < KINDS; k++) m->collective[i++] = (struct measured_collective){kinds[k].op, bytes, 0};
+    struct arena *tmp = arena_new();
+    struct ring r = ring_new(tmp, comm);
+    comm->id = 0;
+    comm->name = "calibration";
+    double start = seconds_now(), spent = 0;
+    for (int i = 0; i < LEAST_ROUNDS || (i < MOST_ROUNDS && spent < budget); i++) {
+        measure_round(&r, m);
+        spent = slowest(comm, seconds_now() - start);
+    }
+    arena_free(tmp);
+}

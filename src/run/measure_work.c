@@ -1,0 +1,123 @@
+/* measure_work: how fast one rank computes, by sessions on small graphs that stand for what models do: products of many rows with large
+ * weights (a prompt), of one row (a decode step, which streams the weights from memory), elementwise chains, and nodes with nothing to
+ * do. Minima: what other programs do to a machine only ever adds. */
+#include <string.h>
+
+#include "run/run.h"
+
+enum { SIDE = 2048, LAYERS = 8,      /* 128 MiB of weights: more than caches hold; 64 MiB for many rows */
+       MANY = 4, ROWS = 128, WIDTH = 4096, NODES = 64, ROUNDS = 24 };
+
+struct bench { struct arena *arena; struct comm *self; struct graph *graph; struct session *session; struct tensor *in, *out; };
+
+static struct graph *parse(struct arena *a, const char *text)
+{
+    return graph_parse(a, alg_new(a), text, "calibration");
+}
+
+/* Ones, so that no product ends in denormal numbers: rows of a weight add up to one. */
+static float *filled(struct arena *a, int64_t n, float x)
+{
+    float *at = NEWN(a, float, n);
+    for (int64_t i = 0; i < n; i++) at[i] = x;
+    return at;
+}
+
+/* Inputs from the second on become weights of side by side; all are read from one block, for a session packs its own. */
+static void make_weights(struct graph *g, int64_t side)
+{
+    struct constant c = {.dtype = DT_F32, .rank = 2, .dim = {side, side}, .bytes = side * side * (int64_t)sizeof(float),
+                         .data = filled(g->arena, side * side, 1 / (float)side)};
+    for (int i = 1; i < g->inputs.n; i++) {
+        struct constant *own = g->inputs.at[i]->constant = NEW(g->arena, struct constant);
+        *own = c;
+    }
+    g->inputs.n = 1;
+}
+
+/* n products in a row, with weights of side by side. */
+static struct graph *products(struct arena *a, int n, int side)
+{
+    char *text = arena_printf(a, "graph g { opset 23 dim S >= 1 input x0: f32[S, %d]", side);
+    for (int i = 0; i < n; i++) text = arena_printf(a, "%s input w%d: f32[%d, %d]", text, i, side, side);
+    for (int i = 0; i < n; i++) text = arena_printf(a, "%s node n%d: x%d: f32[S, %d] = MatMul(x%d, w%d)", text, i, i + 1, side, i, i);
+    struct graph *g = parse(a, arena_printf(a, "%s output x%d }", text, n));
+    make_weights(g, side);
+    return g;
+}
+
+static struct graph *chain(struct arena *a)
+{
+    struct graph *g = parse(a, "graph g { opset 23 dim S >= 1 input x: f32[S, 4096] node s: s: f32[S, 4096] = Sigmoid(x) node g: g: f32[S, 4096] = Mul(x, s) "
+                               "node h: h: f32[S, 4096] = Mul(g, x) node y: y: f32[S, 4096] = Add(h, x) output y }");
+    fuse_chains(g);
+    return g;
+}
+enum { CHAIN_ELEMENTS = 2 + 3 + 3 + 3 };     /* read and written per element by the four ops if each ran alone */
+
+static struct bench bench_new(struct graph *g, int threads)
+{
+    struct bench b = {.arena = g->arena, .self = comm_self(), .graph = g};
+    b.session = session_new(g, b.self, threads, false);
+    b.in = NEW(b.arena, struct tensor);
+    b.out = NEW(b.arena, struct tensor);
+    return b;
+}
+
+static void bench_rows(struct bench *b, int64_t rows, int64_t width)
+{
+    *b->in = (struct tensor){.dtype = DT_F32, .rank = 2, .dim = {rows, width}, .data = filled(b->arena, rows * width, 1)};
+}
+
+static void bench_free(struct bench *b)
+{
+    session_free(b->session);
+    b->self->free(b->self);
+}
+
+/* One run on rank 0, or on all ranks until the last is done. */
+static double timed(struct comm *comm, struct bench *b, bool alone)
+{
+    comm->barrier(comm);
+    double start = seconds_now();
+    if (!alone || comm->rank == 0) session_run(b->session, b->in, b->out);
+    comm->barrier(comm);
+    return seconds_now() - start;
+}
+
+struct times { double alone, together; };
+
+static struct times least(struct comm *comm, struct bench *b, int64_t rows, int64_t width)
+{
+    struct times t = {0, 0};
+    bench_rows(b, rows, width);
+    for (int i = -1; i < ROUNDS; i++) {                /* the first is for warmth */
+        double alone = timed(comm, b, true), together = timed(comm, b, false);
+        if (i <= 0 || alone < t.alone) t.alone = alone;
+        if (i <= 0 || together < t.together) t.together = together;
+    }
+    return t;
+}
+
+/* A graph of one float input [S, width] on so many rows. */
+static struct times measure(struct comm *comm, struct graph *g, int threads, int64_t rows, int64_t width)
+{
+    struct bench b = bench_new(g, threads);
+    struct times t = least(comm, &b, rows, width);
+    bench_free(&b);
+    return t;
+}
+
+void measure_work(struct comm *comm, int threads, struct measured *m)
+{
+    struct arena *a = arena_new();
+    const double weights = (double)SIDE * SIDE, elements = (double)ROWS * WIDTH * CHAIN_ELEMENTS;
+    struct times prompt = measure(comm, products(a, MANY, SIDE), threads, ROWS, SIDE), step = measure(comm, products(a, LAYERS, SIDE), threads, 1, SIDE);
+    m->flops = 2 * MANY * ROWS * weights / prompt.alone;
+    m->flops_together = 2 * MANY * ROWS * weights / prompt.together;
+    m->memory = LAYERS * weights * sizeof(float) / step.alone;
+    m->memory_together = LAYERS * weights * sizeof(float) / step.together;
+    m->elementwise = measure(comm, chain(a), threads, ROWS, WIDTH).alone / (elements * sizeof(float));
+    m->node = measure(comm, products(a, NODES, 8), threads, 1, 8).alone / NODES;
+    arena_free(a);
+}
