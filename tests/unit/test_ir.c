@@ -327,7 +327,7 @@ static void write_data(void)
 
 static struct constant external(int64_t offset, int64_t n)
 {
-    return (struct constant){.dtype = DT_F32, .rank = 1, .dim = {n}, .bytes = 4 * n, .source = {path, offset, 4 * n}};
+    return (struct constant){.dtype = DT_F32, .rank = 1, .dim = {n}, .bytes = 4 * n, .source = {.path = path, .offset = offset, .length = 4 * n}};
 }
 
 START_TEST(external_bytes_are_read_in_place)
