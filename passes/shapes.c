@@ -8,7 +8,6 @@
 #include "passes/pass.h"
 #include "plan/plan.h"
 
-#include <stdlib.h>
 #include <string.h>
 #define uthash_fatal(message) fail("out of memory: %s", message)
 #include <uthash.h>
@@ -47,12 +46,9 @@ static void bind_dims(struct graph *g, const struct bindings *dims)
 static int64_t meta_int(const struct graph *g, const char *key, int64_t absent)
 {
     const char *text = graph_meta(g, key);
-    char *end = NULL;
-    if (!text)
-        return absent;
-    int64_t k = strtoll(text, &end, 10);
-    if (end == text || *end || k < 0 || k > INT32_MAX)
-        fail("%s: metadata '%s' is '%s', expected a number", file(g), key, text);
+    int64_t k = absent;
+    if (text && !read_i64(text, 0, INT32_MAX, &k))
+        fail("%s: metadata '%s' is '%s', expected an integer of 0 to %d", file(g), key, text, INT32_MAX);
     return k;
 }
 

@@ -58,6 +58,15 @@ void bindings_set(struct arena *arena, struct bindings *b, const char *name, int
         VEC_PUSH(arena, &b->list, ((struct binding){name, value}));
 }
 
+bool binding_parse(struct arena *arena, const char *text, struct binding *out)
+{
+    const char *equals = strrchr(text, '=');
+    if (!equals || equals == text || !read_i64(equals + 1, 0, INT64_MAX, &out->value))
+        return false;
+    out->name = arena_strndup(arena, text, (size_t)(equals - text));
+    return true;
+}
+
 static bool combine(enum dim_kind kind, int64_t a, int64_t b, int64_t *out)
 {
     switch (kind) {

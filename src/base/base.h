@@ -70,6 +70,8 @@ bool mul_i64(int64_t a, int64_t b, int64_t *out);
 /* Mathematical floor division and modulus; b != 0. */
 int64_t floordiv_i64(int64_t a, int64_t b);
 int64_t floormod_i64(int64_t a, int64_t b);
+/* The whole text is a decimal integer of lo to hi. */
+bool read_i64(const char *text, int64_t lo, int64_t hi, int64_t *out);
 
 /* ---- nearest.c: which of n names is the most like a text or glob, the first of equals; -1 when n is 0 -------------- */
 int nearest_text(const char *text, int n, const char *const *names);
@@ -117,6 +119,7 @@ bool path_exists(const char *path);
 bool is_folder(const char *path);
 char *path_join(struct arena *, const char *dir, const char *name);
 char *path_dir(struct arena *, const char *path);
+const char *path_base(const char *path);                     /* what stands behind the last slash */
 /* A file that was installed with the programs: of $TPC_DATADIR, of share/tpc beside the folder of this program, or of the configured
  * data folder, the first that exists; NULL: none. */
 char *data_file(struct arena *, const char *name);

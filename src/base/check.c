@@ -1,8 +1,11 @@
-/* check.c: checked 64-bit arithmetic, for sizes that come from files we don't trust, and division that rounds down.
+/* check.c: checked 64-bit arithmetic and numbers in texts, for sizes that come from files we don't trust, and division that rounds down.
  *
  * Every checked function returns false on overflow and leaves its result alone, so a caller can't use half an answer.
  */
 #include "base/base.h"
+
+#include <errno.h>
+#include <stdlib.h>
 
 bool add_i64(int64_t a, int64_t b, int64_t *out)
 {
@@ -48,4 +51,15 @@ int64_t floormod_i64(int64_t a, int64_t b)
         return 0;
     int64_t r = a % b;
     return r != 0 && (r < 0) != (b < 0) ? r + b : r;
+}
+
+bool read_i64(const char *text, int64_t lo, int64_t hi, int64_t *out)
+{
+    char *end;
+    errno = 0;
+    long long n = strtoll(text, &end, 10);
+    if (end == text || *end || errno || n < lo || n > hi)
+        return false;
+    *out = n;
+    return true;
 }

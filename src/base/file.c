@@ -114,6 +114,12 @@ char *path_dir(struct arena *a, const char *path)
     return slash == path ? arena_strdup(a, "/") : arena_strndup(a, path, (size_t)(slash - path));
 }
 
+const char *path_base(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    return slash ? slash + 1 : path;
+}
+
 bool remove_folder(const char *path)
 {
     DIR *dir = opendir(path);

@@ -5,7 +5,6 @@
 #endif
 #include "cli/args.h"
 
-#include <errno.h>
 #include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
@@ -31,12 +30,16 @@ static const char *nearest(struct arena *a, const struct args *args, const char 
 
 int64_t args_int(const char *what, const char *text, int64_t lo, int64_t hi)
 {
-    char *end;
-    errno = 0;
-    long long n = strtoll(text, &end, 10);
-    if (errno || *end || end == text) fail_usage("%s is '%s', expected an integer", what, text);
-    if (n < lo || n > hi) fail_usage("%s is %lld, expected %lld to %lld", what, n, (long long)lo, (long long)hi);
+    int64_t n;
+    if (!read_i64(text, lo, hi, &n)) fail_usage("%s is '%s', expected an integer of %lld to %lld", what, text, (long long)lo, (long long)hi);
     return n;
+}
+
+struct binding args_binding(struct arena *a, const char *text)
+{
+    struct binding given;
+    if (!binding_parse(a, text, &given)) fail_usage("--dim is '%s', expected NAME=INT with an integer of 0 or more", text);
+    return given;
 }
 
 struct folders args_folders(const struct arg_list *list)

@@ -2,7 +2,7 @@
 #ifndef TPC_ARGS_H
 #define TPC_ARGS_H
 
-#include "base/base.h"
+#include "algebra/algebra.h"
 
 struct arg_list { VEC(const char *) text; };
 struct arg_maybe { bool given; const char *text; };      /* text NULL: given without a value */
@@ -35,6 +35,8 @@ struct args {
 struct arg_list args_parse(struct arena *, const struct args *, int argc, char **argv);
 /* An integer in [lo, hi], or fail_usage naming what. */
 int64_t args_int(const char *what, const char *text, int64_t lo, int64_t hi);
+/* The NAME=INT of --dim. */
+struct binding args_binding(struct arena *, const char *text);
 /* A size such as 800M, 1.5GiB or 4096: K, M, G and T are powers of 1000, KiB ... of 1024. At least 1, or fail_usage naming what. */
 int64_t args_bytes(const char *what, const char *text);
 /* The folders of --external-root, which must exist. */

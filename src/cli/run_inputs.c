@@ -4,7 +4,6 @@
 #include "cli/run.h"
 
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "onnx/onnx.h"
@@ -136,11 +135,9 @@ static struct bindings known_sizes(struct arena *a, struct session *s, const str
             if (t->dim[k]->kind == DIM_SYM) bindings_set(a, &b, t->dim[k]->name, in->at[i].dim[k]);
     }
     for (int i = 0; i < o->dim.text.n; i++) {
-        const char *text = o->dim.text.at[i], *equal = strrchr(text, '=');
-        if (!equal) fail_usage("--dim '%s': expected NAME=INTEGER", text);
-        const char *name = arena_strndup(a, text, (size_t)(equal - text));
-        if (!is_symbol(s, in->graph, name)) fail_usage("--dim names '%s', but no input has a dimension of that name", name);
-        bindings_set(a, &b, name, args_int("--dim", equal + 1, 0, INT32_MAX));
+        struct binding given = args_binding(a, o->dim.text.at[i]);
+        if (!is_symbol(s, in->graph, given.name)) fail_usage("--dim names '%s', but no input has a dimension of that name", given.name);
+        bindings_set(a, &b, given.name, given.value);
     }
     return b;
 }

@@ -4,7 +4,6 @@
 
 #include <string.h>
 #include <pthread.h>
-#include <stdlib.h>
 
 #include "passes/pass.h"
 
@@ -25,31 +24,22 @@ static char *rank_file(struct arena *a, const char *folder, int rank)
     return path_join(a, folder, arena_printf(a, "rank-%d.onnx", rank));
 }
 
-static int64_t meta_int(const struct graph *g, const char *key)
-{
-    const char *text = graph_meta(g, key);
-    if (!text) fail("%s: metadata has no %s: not a rank file of tpc-shard", g->path, key);
-    char *end;
-    long long n = strtoll(text, &end, 10);
-    if (*end || end == text || n < 0 || n > INT32_MAX) fail("%s: metadata %s is '%s', expected a number of ranks", g->path, key, text);
-    return n;
-}
-
-static void check_size(const struct graph *g, const struct comm *comm, const char *path, const struct run_options *o, int64_t ranks)
+static void check_size(const struct graph *g, const struct comm *comm, const char *path, const struct run_options *o)
 {
     const char *mpi = comm_mpi_library();
+    int ranks = g->ranks;
+    if (!ranks) fail("%s: metadata has no tpc.ranks and tpc.rank: not a rank file of tpc-shard", g->path);
     if (ranks == comm->size) return;
     if (comm->size == 1 && !o->local)
-        fail("%s is for %lld ranks, and this run has one: start it as 'mpirun -n %lld tpc-run %s' (with the mpirun of the library this program is linked with: %s) or with --local %lld",
-             path, (long long)ranks, (long long)ranks, path, mpi ? mpi : "none, built without MPI", (long long)ranks);
-    fail("%s is for %lld ranks, and this run has %d: use %s %lld (%s)", path, (long long)ranks, comm->size, o->local ? "--local" : "mpirun -n",
-         (long long)ranks, g->path);
+        fail("%s is for %d ranks, and this run has one: start it as 'mpirun -n %d tpc-run %s' (with the mpirun of the library this program is linked with: %s) or with --local %d",
+             path, ranks, ranks, path, mpi ? mpi : "none, built without MPI", ranks);
+    fail("%s is for %d ranks, and this run has %d: use %s %d (%s)", path, ranks, comm->size, o->local ? "--local" : "mpirun -n", ranks, g->path);
 }
 
-static void check_files(struct arena *a, const char *folder, int64_t ranks)
+static void check_files(struct arena *a, const char *folder, int ranks)
 {
     for (int r = 0; r < ranks; r++)
-        if (!path_exists(rank_file(a, folder, r))) fail("%s: rank-%d.onnx is missing, expected rank-0.onnx to rank-%lld.onnx", folder, r, (long long)ranks - 1);
+        if (!path_exists(rank_file(a, folder, r))) fail("%s: rank-%d.onnx is missing, expected rank-0.onnx to rank-%d.onnx", folder, r, ranks - 1);
 }
 
 /* All ranks compare the hash of their plan with that of rank 0. */
@@ -64,7 +54,7 @@ static void check_plan(struct comm *comm, const struct graph *g, int rank)
     comm->name = "comparison of plans";
     comm->broadcast(comm, first, sizeof first, 0);
     if (strcmp(own, first)) fail("%s belongs to plan %s, rank-0.onnx beside it to plan %s: the folder mixes two plans", g->path, own, first);
-    if (meta_int(g, "tpc.rank") != rank) fail("%s: metadata says rank %lld, expected %d", g->path, (long long)meta_int(g, "tpc.rank"), rank);
+    if (g->rank != rank) fail("%s: metadata says rank %d, expected %d", g->path, g->rank, rank);
     comm->barrier(comm);
 }
 
@@ -74,13 +64,12 @@ static struct graph *load_folder(struct arena *a, struct comm *comm, const char 
     if (comm->rank == 0) {
         if (!path_exists(rank_file(a, path, 0))) fail("%s: has no rank-0.onnx: not a folder of tpc-shard", path);
         g = run_load_model(a, rank_file(a, path, 0), o);
-        int64_t ranks = meta_int(g, "tpc.ranks");
-        check_size(g, comm, path, o, ranks);
-        check_files(a, path, ranks);
+        check_size(g, comm, path, o);
+        check_files(a, path, g->ranks);
     }
     comm->barrier(comm);
     if (!g) g = run_load_model(a, rank_file(a, path, comm->rank), o);
-    check_size(g, comm, path, o, meta_int(g, "tpc.ranks"));
+    check_size(g, comm, path, o);
     check_plan(comm, g, comm->rank);
     return g;
 }
@@ -92,8 +81,7 @@ static struct graph *load_single(struct arena *a, struct comm *comm, const char 
         comm->barrier(comm);
     }
     struct graph *g = run_load_model(a, path, o);
-    if (graph_meta(g, "tpc.ranks") && meta_int(g, "tpc.ranks") != 1)
-        fail("%s is one rank's file of %lld: run the folder it lies in", path, (long long)meta_int(g, "tpc.ranks"));
+    if (g->ranks > 1) fail("%s is one rank's file of %d: run the folder it lies in", path, g->ranks);
     return g;
 }
 

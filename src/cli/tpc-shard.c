@@ -3,9 +3,7 @@
 #ifdef HAVE_CONFIG_H
 #include "config.h"
 #endif
-#include <errno.h>
 #include <signal.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "cli/args.h"
@@ -89,15 +87,8 @@ static struct arg_list parse(struct arena *a, struct shard_options *o, int argc,
 
 static void bind_dim(struct arena *a, struct options *plan, const char *text)
 {
-    const char *equals = strrchr(text, '=');
-    char *end;
-    if (!equals || equals == text)
-        fail_usage("--dim '%s': expected NAME=INT", text);
-    errno = 0;
-    long long k = strtoll(equals + 1, &end, 10);
-    if (end == equals + 1 || *end || errno || k < 0)
-        fail_usage("--dim '%s': expected a size, found '%s'", text, equals + 1);
-    bindings_set(a, &plan->dims, arena_strndup(a, text, (size_t)(equals - text)), k);
+    struct binding given = args_binding(a, text);
+    bindings_set(a, &plan->dims, given.name, given.value);
 }
 
 static void set_sequence(struct shard_options *o)

@@ -24,7 +24,6 @@ const char *kern_openmp(void)
     Dl_info found;
     void *call = dlsym(RTLD_DEFAULT, "omp_get_max_threads");
     bool known = call && dladdr(call, &found) && found.dli_fname;
-    const char *slash = known ? strrchr(found.dli_fname, '/') : NULL;
-    snprintf(text, sizeof text, "%d (%s)", _OPENMP, slash ? slash + 1 : known ? found.dli_fname : "unknown library");
+    snprintf(text, sizeof text, "%d (%s)", _OPENMP, known ? path_base(found.dli_fname) : "unknown library");
     return text;
 }

@@ -3,7 +3,6 @@
  * The location is relative, has no ".." component, and the file it names is a regular one that lies beside the model (base/confine.c);
  * or it is any regular file in a folder that the user allowed. The real path is kept, so that what was checked is what is mapped. */
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -27,10 +26,8 @@ static struct entry read_entry(const Onnx__TensorProto *t)
 
 static int64_t read_number(const struct import *im, const char *what, const char *key, const char *text)
 {
-    char *end;
-    errno = 0;
-    long long n = strtoll(text, &end, 10);
-    if (errno || end == text || *end || n < 0) fail("%s: %s has external data with %s '%s', expected a number of bytes", im->path, what, key, text);
+    int64_t n;
+    if (!read_i64(text, 0, INT64_MAX, &n)) fail("%s: %s has external data with %s '%s', expected a number of bytes", im->path, what, key, text);
     return n;
 }
 

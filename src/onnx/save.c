@@ -167,12 +167,6 @@ static void put_raw(struct save *s, Onnx__TensorProto *t, const struct saved_wei
     for (int i = 0; i < w->nrange; i++) constant_stream(w->value->constant, w->value->name, w->range[i], put_bytes, &out);
 }
 
-static const char *base_name(const char *path)
-{
-    const char *slash = strrchr(path, '/');
-    return slash ? slash + 1 : path;
-}
-
 int64_t onnx_data_offset(int64_t end, int64_t bytes)
 {
     int64_t align = bytes >= BIG_BYTES ? ALIGN_BIG : ALIGN_SMALL;
@@ -186,7 +180,7 @@ static void put_external(struct save *s, Onnx__TensorProto *t, struct saved_weig
     t->has_data_location = 1;
     t->data_location = ONNX__TENSOR_PROTO__DATA_LOCATION__EXTERNAL;
     t->external_data = NEWN(s->tmp, Onnx__StringStringEntryProto *, 3);
-    t->external_data[t->n_external_data++] = entry(s, "location", base_name(s->options->data_path));
+    t->external_data[t->n_external_data++] = entry(s, "location", path_base(s->options->data_path));
     t->external_data[t->n_external_data++] = entry(s, "offset", arena_printf(s->tmp, "%lld", (long long)w->offset));
     t->external_data[t->n_external_data++] = entry(s, "length", arena_printf(s->tmp, "%lld", (long long)w->bytes));
     VEC_PUSH(s->tmp, &s->weights, *w);

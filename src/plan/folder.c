@@ -68,7 +68,7 @@ static bool is_beside(const char *name, const char *of)
 static void drop_abandoned(const char *out)
 {
     struct arena *tmp = arena_new();
-    const char *slash = strrchr(out, '/'), *name = slash ? slash + 1 : out, *parent = path_dir(tmp, out);
+    const char *name = path_base(out), *parent = path_dir(tmp, out);
     DIR *d = opendir(parent);
     for (struct dirent *e = d ? readdir(d) : NULL; e; e = readdir(d)) {
         const char *path = path_join(tmp, parent, e->d_name);

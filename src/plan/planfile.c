@@ -18,18 +18,12 @@ static json_t *place_text(const struct writer *w, struct placement p)
     return text(placement_str(w->tmp, p));
 }
 
-static const char *base_name(const char *path)
-{
-    const char *slash = strrchr(path, '/');
-    return slash ? slash + 1 : path;
-}
-
 static json_t *source_object(const struct writer *w)
 {
     const struct folder *f = w->options->folder;
     struct map m = {NULL, 0};
     json_t *o = json_object();
-    json_object_set_new(o, "file", text(f ? f->file : base_name(w->options->model)));
+    json_object_set_new(o, "file", text(f ? f->file : path_base(w->options->model)));
     if (f || try_map_file(w->options->model, &m)) {
         json_object_set_new(o, "bytes", json_integer(f ? (json_int_t)f->bytes : (json_int_t)m.bytes));
         json_object_set_new(o, "xxh3", text(f ? f->digest : arena_printf(w->tmp, "%016" PRIx64, map_digest(m))));
@@ -109,7 +103,7 @@ static json_t *workload_array(const struct writer *w)
 static json_t *machine_object(const struct machine *m)
 {
     json_t *o = json_object();
-    json_object_set_new(o, "name", text(base_name(m->name)));
+    json_object_set_new(o, "name", text(path_base(m->name)));
     machine_put(o, m);
     return o;
 }

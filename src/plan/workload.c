@@ -303,22 +303,17 @@ static double weight_of(const char *text, const char *after)
     return weight;
 }
 
-static void bind_one(struct roles *roles, const char *text, char *item, struct bindings *b)
+static void bind_one(struct roles *roles, const char *text, const char *item, struct bindings *b)
 {
-    char *equals = strrchr(item, '='), *end;
-    if (!equals)
+    struct binding given;
+    if (!binding_parse(roles->g->arena, item, &given))
         fail_usage("--workload '%s': expected DIM=INT, found '%s'", text, item);
-    *equals = '\0';
-    errno = 0;
-    long long k = strtoll(equals + 1, &end, 10);
-    if (end == equals + 1 || *end || errno || k < 0)
-        fail_usage("--workload '%s': expected a size for '%s', found '%s'", text, item, equals + 1);
-    const struct symbol *symbol = symbol_find(roles, item);
+    const struct symbol *symbol = symbol_find(roles, given.name);
     if (!symbol)
-        fail_usage("--workload '%s': the model has no dimension '%s'", text, item);
-    if (k < symbol->lo)
-        fail_usage("--workload '%s': '%s' is %lld, expected at least %lld", text, item, k, (long long)symbol->lo);
-    bindings_set(roles->g->arena, b, item, k);
+        fail_usage("--workload '%s': the model has no dimension '%s'", text, given.name);
+    if (given.value < symbol->lo)
+        fail_usage("--workload '%s': '%s' is %lld, expected at least %lld", text, given.name, (long long)given.value, (long long)symbol->lo);
+    bindings_set(roles->g->arena, b, given.name, given.value);
 }
 
 static void fix_named(struct roles *roles, const struct bindings *b)

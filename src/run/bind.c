@@ -3,7 +3,6 @@
  *
  * A dimension that is one unknown symbol binds it; an expression with one unknown symbol in which it is linear solves for it;
  * everything else is computed and compared. Solving repeats until nothing new is known, then all is checked. */
-#include <stdlib.h>
 #include <string.h>
 
 #include "run/internal.h"
@@ -84,9 +83,8 @@ static void meta_read(struct arena *a, struct graph *g, struct signature *s)
         const struct meta *m = &g->meta.at[i];
         if (!strncmp(m->key, "tpc.assume.", 11)) assumption_read(a, raw, g, m->text, &s->assume[s->nassume++]);
         if (!strncmp(m->key, "tpc.dims.", 9)) {
-            char *end;
-            long long lo = strtoll(m->text, &end, 10);
-            if (*end || end == m->text) fail("%s: metadata '%s' is '%s', expected an integer", g->path, m->key, m->text);
+            int64_t lo;
+            if (!read_i64(m->text, INT64_MIN, INT64_MAX, &lo)) fail("%s: metadata '%s' is '%s', expected an integer", g->path, m->key, m->text);
             VEC_PUSH(a, &s->lower, ((struct binding){m->key + 9, lo}));
         }
     }

@@ -3,7 +3,6 @@
  * Where the present is the past with rows appended by one op, both lie in one memory that has room to grow along that axis (struct tensor),
  * and the op writes the new rows only. When the room is used up, the content moves to a memory half as large again. Any other present is
  * copied after the run. An op that can't read memory with room is given a dense copy, made by a Transpose that turns nothing. */
-#include <stdlib.h>
 #include <string.h>
 
 #include "run/internal.h"
@@ -45,11 +44,11 @@ static struct kept *keep(struct session *s, int past, int present, int axis)
 static void keep_named(struct session *s, const char *text)
 {
     const struct graph *g = s->graph;
-    char *field[4] = {arena_strdup(s->arena, text)}, *end = NULL;
+    char *field[4] = {arena_strdup(s->arena, text)};
+    int64_t axis;
     int n = 1;
     while (n < 4 && (field[n] = strchr(field[n - 1], '|'))) *field[n++]++ = '\0';
-    long axis = n > 2 ? strtol(field[2], &end, 10) : 0;
-    if (n < 3 || end == field[2] || *end || axis < -1 || axis >= MAX_RANK) fail("%s: state '%s' is not of the form PAST|PRESENT|DIMENSION", s->sig.path, text);
+    if (n < 3 || !read_i64(field[2], -1, MAX_RANK - 1, &axis)) fail("%s: state '%s' is not of the form PAST|PRESENT|DIMENSION", s->sig.path, text);
     int past = find_value(g->inputs.at, g->inputs.n, field[0]), present = find_value(g->outputs.at, g->outputs.n, field[1]);
     if ((past < 0 && *field[0]) || (present < 0 && *field[1])) fail("%s: state '%s' names no input or no output", s->sig.path, text);
     if (past >= 0) keep(s, past, present, (int)axis)->from = n > 3 && *field[3] ? field[3] : NULL;

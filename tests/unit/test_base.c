@@ -54,6 +54,16 @@ START_TEST(array_overflow_fails)
 }
 END_TEST
 
+START_TEST(integers_in_texts)
+{
+    int64_t n = 7;
+    ck_assert(!read_i64("", 0, 9, &n) && !read_i64("5x", 0, 9, &n) && !read_i64("10", 0, 9, &n) && !read_i64("-1", 0, 9, &n));
+    ck_assert(!read_i64("9223372036854775808", INT64_MIN, INT64_MAX, &n));
+    ck_assert_int_eq(n, 7);
+    ck_assert(read_i64("-9223372036854775808", INT64_MIN, INT64_MAX, &n) && n == INT64_MIN);
+}
+END_TEST
+
 START_TEST(checked_arithmetic)
 {
     int64_t r = 7;
@@ -181,6 +191,7 @@ int main(void)
     tcase_add_test(t, vec_grows);
     tcase_add_test(t, globs_rewrite_names);
     tcase_add_exit_test(t, array_overflow_fails, 1);
+    tcase_add_test(t, integers_in_texts);
     tcase_add_test(t, checked_arithmetic);
     tcase_add_test(t, files);
     tcase_add_exit_test(t, missing_file_fails, 1);
