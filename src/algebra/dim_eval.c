@@ -61,7 +61,7 @@ void bindings_set(struct arena *arena, struct bindings *b, const char *name, int
 bool binding_parse(struct arena *arena, const char *text, struct binding *out)
 {
     const char *equals = strrchr(text, '=');
-    if (!equals || equals == text || !read_i64(equals + 1, 0, INT64_MAX, &out->value))
+    if (!equals || equals == text || !parse_i64(equals + 1, 0, INT64_MAX, &out->value))
         return false;
     out->name = arena_strndup(arena, text, (size_t)(equals - text));
     return true;

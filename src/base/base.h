@@ -71,7 +71,7 @@ bool mul_i64(int64_t a, int64_t b, int64_t *out);
 int64_t floordiv_i64(int64_t a, int64_t b);
 int64_t floormod_i64(int64_t a, int64_t b);
 /* The whole text is a decimal integer of lo to hi. */
-bool read_i64(const char *text, int64_t lo, int64_t hi, int64_t *out);
+bool parse_i64(const char *text, int64_t lo, int64_t hi, int64_t *out);
 
 /* ---- nearest.c: which of n names is the most like a text or glob, the first of equals; -1 when n is 0 -------------- */
 int nearest_text(const char *text, int n, const char *const *names);

@@ -53,7 +53,7 @@ int64_t floormod_i64(int64_t a, int64_t b)
     return r != 0 && (r < 0) != (b < 0) ? r + b : r;
 }
 
-bool read_i64(const char *text, int64_t lo, int64_t hi, int64_t *out)
+bool parse_i64(const char *text, int64_t lo, int64_t hi, int64_t *out)
 {
     char *end;
     errno = 0;

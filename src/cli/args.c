@@ -31,7 +31,7 @@ static const char *nearest(struct arena *a, const struct args *args, const char 
 int64_t args_int(const char *what, const char *text, int64_t lo, int64_t hi)
 {
     int64_t n;
-    if (!read_i64(text, lo, hi, &n)) fail_usage("%s is '%s', expected an integer of %lld to %lld", what, text, (long long)lo, (long long)hi);
+    if (!parse_i64(text, lo, hi, &n)) fail_usage("%s is '%s', expected an integer of %lld to %lld", what, text, (long long)lo, (long long)hi);
     return n;
 }
 

@@ -152,7 +152,7 @@ static void set_emitted(struct shard_options *o, const struct plan_file *file)
     const struct emitted *e = file->emitted;
     struct options *p = &o->plan;
     const char *given = o->machine ? "--machine" : o->solver ? "--solver" : o->weights ? "--weights" : o->dim.text.n ? "--dim" :
-                        o->workload.text.n ? "--workload" : NULL;
+                        o->workload.text.n ? "--workload" : o->memory && e->memory ? "--memory" : NULL;
     if (given)
         fail_usage("%s: %s says that already", given, file->path);
     if (o->tp >= 0 && o->tp != e->ranks)
@@ -168,6 +168,7 @@ static void set_emitted(struct shard_options *o, const struct plan_file *file)
     p->strict = e->strict;
     p->dims = e->dims;
     p->weights = e->storage;
+    p->memory = e->memory;
     p->machine = e->machine;
 }
 
@@ -209,7 +210,8 @@ static void set_plan_options(struct arena *a, struct shard_options *o, const cha
         bind_dim(a, p, o->dim.text.at[i]);
     for (int i = 0; i < o->workload.text.n; i++)
         VEC_PUSH(a, &p->workload, o->workload.text.at[i]);
-    p->memory = o->memory ? args_bytes("--memory", o->memory) : 0;
+    if (o->memory)
+        p->memory = args_bytes("--memory", o->memory);
     set_solver(o);
     set_weights(o);
 }
@@ -269,7 +271,7 @@ static void compile(struct arena *a, const struct shard_options *o)
     pass_run(&c, "load", "canon", o->dump_after);
     plan_workloads(c.graph, &o->plan, &plan);
     c.source = graph_copy(a, c.graph);
-    if (o->plan.memory)
+    if (o->memory)
         shard_fit(&c);
     pass_run(&c, "store", "choose", o->dump_after);
     if (o->explain) {

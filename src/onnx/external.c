@@ -27,7 +27,7 @@ static struct entry read_entry(const Onnx__TensorProto *t)
 static int64_t read_number(const struct import *im, const char *what, const char *key, const char *text)
 {
     int64_t n;
-    if (!read_i64(text, 0, INT64_MAX, &n)) fail("%s: %s has external data with %s '%s', expected a number of bytes", im->path, what, key, text);
+    if (!parse_i64(text, 0, INT64_MAX, &n)) fail("%s: %s has external data with %s '%s', expected a number of bytes", im->path, what, key, text);
     return n;
 }
 

@@ -89,6 +89,24 @@ static void read_cost(const struct reader *r, struct emitted *e)
     e->proven = json_is_true(json_object_get(o, "proven"));
 }
 
+static double least_zero(const struct reader *r, const char *where, const json_t *o, const char *name)
+{
+    double x = number_of(r, where, o, name);
+    if (x < 0)
+        fail("%s: %s: expected '%s' to be 0 or more, found %g", r->path, where, name, x);
+    return x;
+}
+
+static void read_memory(const struct reader *r, struct emitted *e)
+{
+    const json_t *o = member(r, "memory", JSON_OBJECT), *limit = json_object_get(o, "limit");
+    if (!limit)
+        return;
+    e->memory = size_of(r, "memory", "limit", limit, 1, INT64_MAX);
+    e->byte_price = least_zero(r, "memory", o, "price");
+    e->memory_gap = least_zero(r, "memory", o, "gap");
+}
+
 /* ---- what was chosen ------------------------------------------------------------------------------------------------------- */
 
 /* Members that are strings, or objects with a placement. */
@@ -128,6 +146,7 @@ const struct emitted *emitted_plan_read(struct arena *a, struct plan_file *file,
     read_options(&r, e, file);
     read_workloads(&r, e);
     read_cost(&r, e);
+    read_memory(&r, e);
     e->machine = machine_from(arena_printf(a, "%s: machine", file->path), member(&r, "machine", JSON_OBJECT));
     const char *name = json_text(a, e->machine.name, member(&r, "machine", JSON_OBJECT), "name");
     e->machine.name = name ? name : "";

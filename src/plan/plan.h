@@ -49,6 +49,8 @@ struct emitted {                     /* a plan.json that tpc-shard wrote: everyt
     VEC(struct workload) workloads;  /* without text */
     struct machine machine;
     double objective, lower_bound;   /* seconds, as written */
+    int64_t memory;                  /* the limit it keeps to; 0: none; */
+    double byte_price, memory_gap;   /* and how it was met, as in struct plan */
     struct named_list nodes, inputs, outputs, weights, pinned;   /* strategies and placements, in the order of the graph */
     struct named_list from;          /* past ends of states, and the outputs of another graph that they come from */
 };

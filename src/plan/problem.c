@@ -250,6 +250,10 @@ static void judge(struct space *s, int64_t least, bool proven)
     struct plan *p = s->plan;
     p->proven = e ? e->proven && replay_holds(s) : proven && p->objective == least && p->memory_gap <= 0;
     p->lower_bound = e ? replay_holds(s) * e->lower_bound : proven ? (double)least / (double)p->objective * p->seconds - p->memory_gap : 0;
+    if (e && e->memory) {
+        p->byte_price = e->byte_price;
+        p->memory_gap = e->memory_gap;
+    }
 }
 
 /* For plan.json: insert and fuse take the nodes apart. */

@@ -84,7 +84,7 @@ static void meta_read(struct arena *a, struct graph *g, struct signature *s)
         if (!strncmp(m->key, "tpc.assume.", 11)) assumption_read(a, raw, g, m->text, &s->assume[s->nassume++]);
         if (!strncmp(m->key, "tpc.dims.", 9)) {
             int64_t lo;
-            if (!read_i64(m->text, INT64_MIN, INT64_MAX, &lo)) fail("%s: metadata '%s' is '%s', expected an integer", g->path, m->key, m->text);
+            if (!parse_i64(m->text, INT64_MIN, INT64_MAX, &lo)) fail("%s: metadata '%s' is '%s', expected an integer", g->path, m->key, m->text);
             VEC_PUSH(a, &s->lower, ((struct binding){m->key + 9, lo}));
         }
     }

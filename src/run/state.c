@@ -48,7 +48,7 @@ static void keep_named(struct session *s, const char *text)
     int64_t axis;
     int n = 1;
     while (n < 4 && (field[n] = strchr(field[n - 1], '|'))) *field[n++]++ = '\0';
-    if (n < 3 || !read_i64(field[2], -1, MAX_RANK - 1, &axis)) fail("%s: state '%s' is not of the form PAST|PRESENT|DIMENSION", s->sig.path, text);
+    if (n < 3 || !parse_i64(field[2], -1, MAX_RANK - 1, &axis)) fail("%s: state '%s' is not of the form PAST|PRESENT|DIMENSION", s->sig.path, text);
     int past = find_value(g->inputs.at, g->inputs.n, field[0]), present = find_value(g->outputs.at, g->outputs.n, field[1]);
     if ((past < 0 && *field[0]) || (present < 0 && *field[1])) fail("%s: state '%s' names no input or no output", s->sig.path, text);
     if (past >= 0) keep(s, past, present, (int)axis)->from = n > 3 && *field[3] ? field[3] : NULL;

@@ -57,10 +57,10 @@ END_TEST
 START_TEST(integers_in_texts)
 {
     int64_t n = 7;
-    ck_assert(!read_i64("", 0, 9, &n) && !read_i64("5x", 0, 9, &n) && !read_i64("10", 0, 9, &n) && !read_i64("-1", 0, 9, &n));
-    ck_assert(!read_i64("9223372036854775808", INT64_MIN, INT64_MAX, &n));
+    ck_assert(!parse_i64("", 0, 9, &n) && !parse_i64("5x", 0, 9, &n) && !parse_i64("10", 0, 9, &n) && !parse_i64("-1", 0, 9, &n));
+    ck_assert(!parse_i64("9223372036854775808", INT64_MIN, INT64_MAX, &n));
     ck_assert_int_eq(n, 7);
-    ck_assert(read_i64("-9223372036854775808", INT64_MIN, INT64_MAX, &n) && n == INT64_MIN);
+    ck_assert(parse_i64("-9223372036854775808", INT64_MIN, INT64_MAX, &n) && n == INT64_MIN);
 }
 END_TEST
 
