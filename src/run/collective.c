@@ -64,48 +64,49 @@ void collective_read(struct graph *g, const struct node *n, struct collective *c
 
 /* ---- running --------------------------------------------------------------------------------------------------------------- */
 
-static void pack_all(const struct route *route, int size, const void *x, char *block)
+/* What goes to every rank lies in x, or is packed for the way; AllGather sends everybody the same. Returns the room behind it. */
+static char *send_blocks(const struct route *route, bool same, struct comm *comm, const void *x, char *room)
 {
-    for (int r = 0; r < size; r++) {
-        region_pack(&route->send[r], x, block);
-        block += route->send_bytes[r];
+    for (int r = 0; r < comm->size; r++) {
+        if (same && r > 0) {
+            comm->send[r] = comm->send[0];
+            continue;
+        }
+        const void *there = region_stretch(&route->send[r], x);
+        comm->send[r] = (struct block){there ? (void *)(uintptr_t)there : room, route->send_bytes[r]};
+        if (there) continue;
+        region_pack(&route->send[r], x, room);
+        room += route->send_bytes[r];
     }
+    return room;
 }
 
-static void unpack_all(const struct route *route, int size, void *y, const char *block)
+static size_t room_bytes(const struct route *route, bool same, int64_t arriving)
 {
-    for (int r = 0; r < size; r++) {
-        region_unpack(&route->recv[r], y, block);
-        block += route->recv_bytes[r];
-    }
-}
-
-static void run_allgather(const struct route *route, struct comm *comm, struct buffer *scratch, const struct tensor *x, struct tensor *y)
-{
-    char *at = route->direct ? y->data : buffer_reserve(scratch, (size_t)route->recv_total), *own = at;
-    for (int r = 0; r < comm->rank; r++) own += route->recv_bytes[r];
-    region_pack(&route->send[comm->rank], x->data, own);
-    comm->allgatherv(comm, at, route->recv_bytes);
-    if (!route->direct) unpack_all(route, comm->size, y->data, at);
+    return (size_t)((same ? route->send_bytes[0] : route->send_total) + arriving);
 }
 
 static void run_reducescatter(const struct collective *c, const struct route *route, struct comm *comm, struct buffer *scratch,
                               const struct tensor *x, struct tensor *y)
 {
-    char *block = buffer_reserve(scratch, (size_t)route->send_total + (size_t)comm->size * sizeof(int64_t) + 64);
-    int64_t *count = (int64_t *)(void *)block;
-    char *data = block + ((size_t)comm->size * sizeof(int64_t) + 63) / 64 * 64;
-    for (int r = 0; r < comm->size; r++) count[r] = route->send_bytes[r] / (int64_t)dtype_size(x->dtype);
-    pack_all(route, comm->size, x->data, data);
-    comm->reduce_scatterv(comm, data, y->data, count, x->dtype, c->red);
+    send_blocks(route, false, comm, x->data, buffer_reserve(scratch, room_bytes(route, false, 0)));
+    comm->reduce_scatter(comm, y->data, route->recv_bytes[comm->rank] / (int64_t)dtype_size(x->dtype), x->dtype, c->red);
 }
 
-static void run_exchange(const struct route *route, struct comm *comm, struct buffer *scratch, const struct tensor *x, struct tensor *y)
+/* Blocks that are one stretch of y arrive there; the others are unpacked from where they are seen. */
+static void run_moves(const struct route *route, bool same, struct comm *comm, struct buffer *scratch, const struct tensor *x, struct tensor *y)
 {
-    char *send = buffer_reserve(scratch, (size_t)(route->send_total + route->recv_total)), *recv = send + route->send_total;
-    pack_all(route, comm->size, x->data, send);
-    comm->alltoallv(comm, send, route->send_bytes, recv, route->recv_bytes);
-    unpack_all(route, comm->size, y->data, recv);
+    char *room = buffer_reserve(scratch, room_bytes(route, same, route->recv_total));
+    room = send_blocks(route, same, comm, x->data, room);
+    for (int r = 0; r < comm->size; r++) {
+        const void *there = region_stretch(&route->recv[r], y->data);
+        comm->recv[r] = (struct block){there ? (void *)(uintptr_t)there : room, route->recv_bytes[r]};
+        if (!there) room += route->recv_bytes[r];
+    }
+    comm->exchange(comm, comm->send, comm->recv, comm->seen);
+    for (int r = 0; r < comm->size; r++)
+        if (comm->seen[r] != region_stretch(&route->recv[r], y->data)) region_unpack(&route->recv[r], y->data, comm->seen[r]);
+    comm->done(comm);
 }
 
 static void copy_whole(const struct route *route, const struct tensor *x, struct tensor *y)
@@ -117,16 +118,15 @@ static void run_strip(const struct collective *c, const struct route *route, str
 {
     switch (c->kind) {
     case COLL_ALLREDUCE:
-        copy_whole(route, x, y);
-        comm->allreduce(comm, y->data, route->elements, x->dtype, c->red);
+        comm->allreduce(comm, x->data, y->data, route->elements, x->dtype, c->red);
         return;
     case COLL_BROADCAST:
         copy_whole(route, x, y);
         comm->broadcast(comm, y->data, route->elements * (int64_t)dtype_size(x->dtype), c->root);
         return;
-    case COLL_ALLGATHER: run_allgather(route, comm, scratch, x, y); return;
+    case COLL_ALLGATHER: run_moves(route, true, comm, scratch, x, y); return;
     case COLL_REDUCESCATTER: run_reducescatter(c, route, comm, scratch, x, y); return;
-    case COLL_ALLTOALL: case COLL_REDISTRIBUTE: run_exchange(route, comm, scratch, x, y); return;
+    case COLL_ALLTOALL: case COLL_REDISTRIBUTE: run_moves(route, false, comm, scratch, x, y); return;
     }
     bug("no such collective");
 }

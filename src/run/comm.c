@@ -7,11 +7,12 @@
 
 enum { SHORT_BYTES = 16 * 1024 };
 
-static void *scratch_room(struct comm *c, int64_t count, int64_t bytes)
+static void alltoall(struct comm *c)
 {
-    int64_t total;
-    if (!mul_i64(count, bytes, &total)) fail("collective '%s': %lld blocks of %lld bytes are too large", c->name ? c->name : "?", (long long)count, (long long)bytes);
-    return buffer_reserve(c->scratch, (size_t)total);
+    c->exchange(c, c->send, c->recv, c->seen);
+    for (int r = 0; r < c->size; r++)
+        if (c->recv[r].bytes && c->seen[r] != c->recv[r].at) memcpy(c->recv[r].at, c->seen[r], (size_t)c->recv[r].bytes);
+    c->done(c);
 }
 
 static void allgatherv(struct comm *c, void *at, const int64_t *bytes)
@@ -23,30 +24,25 @@ static void allgatherv(struct comm *c, void *at, const int64_t *bytes)
         offset += bytes[r];
     }
     for (int r = 0; r < c->size; r++) c->send[r] = (struct block){(char *)at + own, r == c->rank ? 0 : bytes[c->rank]};
-    c->exchange(c, c->send, c->recv);
+    alltoall(c);
 }
 
-/* Terms of all ranks lie in scratch, bytes apart: reduce them into out. */
-static void reduce_scratch(struct comm *c, void *out, int64_t bytes, int64_t n, enum dtype dtype, enum redop op)
+static void reduce_scatter(struct comm *c, void *out, int64_t n, enum dtype dtype, enum redop op)
 {
-    enum { MANY = 64 };
-    const void *few[MANY], **in = few;
-    struct arena *tmp = c->size > MANY ? arena_new() : NULL;
-    if (tmp) in = NEWN(tmp, const void *, c->size);
-    for (int r = 0; r < c->size; r++) in[r] = (char *)c->scratch->at + r * bytes;
-    comm_reduce(out, in, c->size, n, dtype, op);
-    if (tmp) arena_free(tmp);
+    int64_t bytes, total;
+    if (!mul_i64(n, (int64_t)dtype_size(dtype), &bytes) || !mul_i64(c->size, bytes, &total))
+        fail("collective '%s': %d blocks of %lld elements are too large", c->name ? c->name : "?", c->size, (long long)n);
+    char *terms = buffer_reserve(c->scratch, (size_t)total);
+    for (int r = 0; r < c->size; r++) c->recv[r] = (struct block){terms + r * bytes, bytes};
+    c->exchange(c, c->send, c->recv, c->seen);
+    comm_reduce(out, c->seen, c->size, n, dtype, op);
+    c->done(c);
 }
 
-static void allreduce_short(struct comm *c, void *at, int64_t n, int64_t bytes, enum dtype dtype, enum redop op)
+static void allreduce_short(struct comm *c, const void *x, void *y, int64_t n, int64_t bytes, enum dtype dtype, enum redop op)
 {
-    char *terms = scratch_room(c, c->size, bytes);
-    for (int r = 0; r < c->size; r++) {
-        c->send[r] = (struct block){at, bytes};
-        c->recv[r] = (struct block){terms + r * bytes, bytes};
-    }
-    c->exchange(c, c->send, c->recv);
-    reduce_scratch(c, at, bytes, n, dtype, op);
+    for (int r = 0; r < c->size; r++) c->send[r] = (struct block){(void *)(uintptr_t)x, bytes};
+    reduce_scatter(c, y, n, dtype, op);
 }
 
 /* Elements of an even deal that come before rank r. */
@@ -56,58 +52,34 @@ static int64_t deal_start(int64_t n, int size, int r)
     return q * r + (r < m ? r : m);
 }
 
-static void allreduce_long(struct comm *c, void *at, int64_t n, int64_t size, enum dtype dtype, enum redop op)
+/* Rank r's part of n elements that begin at `at`. */
+static struct block deal(const struct comm *c, const void *at, int64_t n, int64_t size, int r)
 {
-    int64_t lo = deal_start(n, c->size, c->rank), mine = deal_start(n, c->size, c->rank + 1) - lo;
-    char *terms = scratch_room(c, c->size, mine * size);
-    for (int r = 0; r < c->size; r++) {
-        int64_t from = deal_start(n, c->size, r), to = deal_start(n, c->size, r + 1);
-        c->send[r] = (struct block){(char *)at + from * size, (to - from) * size};
-        c->recv[r] = (struct block){terms + r * mine * size, mine * size};
-    }
-    c->exchange(c, c->send, c->recv);
-    reduce_scratch(c, (char *)at + lo * size, mine * size, mine, dtype, op);
-    for (int r = 0; r < c->size; r++) {
-        int64_t from = deal_start(n, c->size, r), to = deal_start(n, c->size, r + 1);
-        c->send[r] = (struct block){(char *)at + lo * size, r == c->rank ? 0 : mine * size};
-        c->recv[r] = (struct block){(char *)at + from * size, r == c->rank ? 0 : (to - from) * size};
-    }
-    c->exchange(c, c->send, c->recv);
+    int64_t lo = deal_start(n, c->size, r);
+    return (struct block){(char *)(uintptr_t)at + lo * size, (deal_start(n, c->size, r + 1) - lo) * size};
 }
 
-static void allreduce(struct comm *c, void *at, int64_t n, enum dtype dtype, enum redop op)
+static void allreduce_long(struct comm *c, const void *x, void *y, int64_t n, int64_t size, enum dtype dtype, enum redop op)
+{
+    struct block mine = deal(c, y, n, size, c->rank);
+    for (int r = 0; r < c->size; r++) c->send[r] = deal(c, x, n, size, r);
+    reduce_scatter(c, mine.at, mine.bytes / size, dtype, op);
+    for (int r = 0; r < c->size; r++) {
+        c->send[r] = mine;
+        c->recv[r] = deal(c, y, n, size, r);
+    }
+    c->send[c->rank].bytes = c->recv[c->rank].bytes = 0;
+    alltoall(c);
+}
+
+static void allreduce(struct comm *c, const void *x, void *y, int64_t n, enum dtype dtype, enum redop op)
 {
     int64_t size = (int64_t)dtype_size(dtype), bytes;
-    require(size > 0 && n >= 0);
+    require(size > 0 && n >= 0 && (x != y || n == 0));
     if (!mul_i64(n, size, &bytes)) fail("collective '%s': %lld elements are too many", c->name ? c->name : "?", (long long)n);
-    if (c->size == 1 || n == 0) return;
-    if (bytes <= SHORT_BYTES) allreduce_short(c, at, n, bytes, dtype, op);
-    else allreduce_long(c, at, n, size, dtype, op);
-}
-
-static void reduce_scatterv(struct comm *c, const void *at, void *out, const int64_t *elements, enum dtype dtype, enum redop op)
-{
-    int64_t size = (int64_t)dtype_size(dtype), mine = elements[c->rank] * size, offset = 0;
-    char *terms = scratch_room(c, c->size, mine);
-    for (int r = 0; r < c->size; r++) {
-        c->send[r] = (struct block){(char *)(uintptr_t)at + offset, elements[r] * size};
-        c->recv[r] = (struct block){terms + r * mine, mine};
-        offset += elements[r] * size;
-    }
-    c->exchange(c, c->send, c->recv);
-    reduce_scratch(c, out, mine, elements[c->rank], dtype, op);
-}
-
-static void alltoallv(struct comm *c, const void *send, const int64_t *send_bytes, void *recv, const int64_t *recv_bytes)
-{
-    int64_t out = 0, in = 0;
-    for (int r = 0; r < c->size; r++) {
-        c->send[r] = (struct block){(char *)(uintptr_t)send + out, send_bytes[r]};
-        c->recv[r] = (struct block){(char *)recv + in, recv_bytes[r]};
-        out += send_bytes[r];
-        in += recv_bytes[r];
-    }
-    c->exchange(c, c->send, c->recv);
+    if (n == 0) return;
+    if (c->size == 1 || bytes <= SHORT_BYTES) allreduce_short(c, x, y, n, bytes, dtype, op);
+    else allreduce_long(c, x, y, n, size, dtype, op);
 }
 
 static void broadcast(struct comm *c, void *at, int64_t bytes, int root)
@@ -117,19 +89,20 @@ static void broadcast(struct comm *c, void *at, int64_t bytes, int root)
         c->send[r] = (struct block){at, c->rank == root && r != root ? bytes : 0};
         c->recv[r] = (struct block){at, c->rank != root && r == root ? bytes : 0};
     }
-    c->exchange(c, c->send, c->recv);
+    alltoall(c);
 }
 
 void comm_setup(struct comm *c, struct arena *arena)
 {
     c->allgatherv = allgatherv;
     c->allreduce = allreduce;
-    c->reduce_scatterv = reduce_scatterv;
-    c->alltoallv = alltoallv;
     c->broadcast = broadcast;
+    c->reduce_scatter = reduce_scatter;
+    c->alltoall = alltoall;
     c->scratch = NEW(arena, struct buffer);
     c->send = NEWN(arena, struct block, c->size);
     c->recv = NEWN(arena, struct block, c->size);
+    c->seen = NEWN(arena, const void *, c->size);
 }
 
 void comm_release(struct comm *c)

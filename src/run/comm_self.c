@@ -1,6 +1,5 @@
 /* comm_self: one rank alone. */
 #include <stdlib.h>
-#include <string.h>
 
 #include "run/internal.h"
 
@@ -8,11 +7,11 @@ struct self { struct arena *arena; struct comm comm; };
 
 static void self_barrier(struct comm *c) { (void)c; }
 
-static void self_exchange(struct comm *c, const struct block *send, const struct block *recv)
+static void self_exchange(struct comm *c, const struct block *send, const struct block *recv, const void **seen)
 {
     (void)c;
     require(send[0].bytes == recv[0].bytes);
-    if (send[0].bytes) memmove(recv[0].at, send[0].at, (size_t)send[0].bytes);
+    seen[0] = send[0].at;
 }
 
 static __attribute__((noreturn)) void self_abort(struct comm *c, int status)
@@ -34,7 +33,7 @@ struct comm *comm_self(void)
     struct self *s = NEW(arena, struct self);
     s->arena = arena;
     s->comm = (struct comm){.size = 1, .local_size = 1, .kind = "self", .state = s, .barrier = self_barrier,
-                            .exchange = self_exchange, .abort = self_abort, .free = self_free};
+                            .exchange = self_exchange, .done = self_barrier, .abort = self_abort, .free = self_free};
     comm_setup(&s->comm, arena);
     return &s->comm;
 }

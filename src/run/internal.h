@@ -43,6 +43,8 @@ struct pieces pieces_local(struct arena *, const struct pieces *p, const struct 
 /* A box of a dense tensor seen as [outer, extent[0], mid, extent[1], inner]: the rows named by two lists. */
 struct region { int64_t outer, extent[2], mid, inner; struct pieces list[2]; };   /* inner: bytes */
 int64_t region_bytes(const struct region *);
+/* Where the region lies when it is one stretch of memory; NULL: it is not, or it is empty. */
+const void *region_stretch(const struct region *, const void *tensor);
 void region_pack(const struct region *, const void *tensor, void *block);
 void region_unpack(const struct region *, void *tensor, const void *block);
 /* The box of a tensor of these sizes: along axis, and along axis2 (-1: none) the listed positions, elsewhere everything. */
@@ -69,7 +71,6 @@ struct route {
     int64_t send_total, recv_total;
     struct region *send, *recv;      /* by rank: of x, of y */
     int64_t *send_bytes, *recv_bytes;
-    bool direct;                     /* AllGather: the blocks lie in y in rank order */
 };
 /* strip: bytes of the whole tensor that go at a time, where it can be cut. */
 struct route *collective_route(struct arena *, const struct collective *, const struct comm *, const struct tensor *x, const struct tensor *y,

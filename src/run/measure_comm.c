@@ -7,25 +7,20 @@
 enum { LEAST_BYTES = 64, MOST_BYTES = 4 << 20, GROWTH = 4, SHORT_BYTES = 1 << 16, SHORT_CALLS = 8, LONG_CALLS = 2, LEAST_ROUNDS = 3, MOST_ROUNDS = 60 };
 static const double budget = 2;      /* seconds */
 
-struct ring { struct comm *comm; char *x, *y; int64_t *count, *bytes; struct block *send, *recv; int64_t calls; };
+struct ring { struct comm *comm; char *x, *y; int64_t *bytes, calls; };
 
 static struct ring ring_new(struct arena *a, struct comm *comm)
 {
-    int n = comm->size;
-    return (struct ring){comm, arena_alloc(a, MOST_BYTES), arena_alloc(a, MOST_BYTES), NEWN(a, int64_t, n), NEWN(a, int64_t, n), NEWN(a, struct block, n),
-                         NEWN(a, struct block, n), 0};
+    return (struct ring){comm, arena_alloc(a, MOST_BYTES), arena_alloc(a, MOST_BYTES), NEWN(a, int64_t, comm->size), 0};
 }
 
-/* Elements that each rank holds of n, or of its own part of them. */
+/* Bytes that each rank holds of n elements. */
 static void deal(struct ring *r, int64_t n)
 {
-    for (int i = 0; i < r->comm->size; i++) {
-        r->count[i] = n * (i + 1) / r->comm->size - n * i / r->comm->size;
-        r->bytes[i] = r->count[i] * (int64_t)sizeof(float);
-    }
+    for (int i = 0; i < r->comm->size; i++) r->bytes[i] = (n * (i + 1) / r->comm->size - n * i / r->comm->size) * (int64_t)sizeof(float);
 }
 
-static void all_reduce(struct ring *r, int64_t n) { r->comm->allreduce(r->comm, r->x, n, DT_F32, RED_SUM); }
+static void all_reduce(struct ring *r, int64_t n) { r->comm->allreduce(r->comm, r->x, r->y, n, DT_F32, RED_SUM); }
 
 static void all_gather(struct ring *r, int64_t n)
 {
@@ -36,15 +31,21 @@ static void all_gather(struct ring *r, int64_t n)
 static void reduce_scatter(struct ring *r, int64_t n)
 {
     deal(r, n);
-    r->comm->reduce_scatterv(r->comm, r->x, r->y, r->count, DT_F32, RED_SUM);
+    char *at = r->x;
+    for (int i = 0; i < r->comm->size; at += r->bytes[i++]) r->comm->send[i] = (struct block){at, r->bytes[i]};
+    r->comm->reduce_scatter(r->comm, r->y, r->bytes[r->comm->rank] / (int64_t)sizeof(float), DT_F32, RED_SUM);
 }
 
 /* Parts of equal size, so that what goes from i to k is as large as what comes back. */
 static void all_to_all(struct ring *r, int64_t n)
 {
-    int64_t size = r->comm->size;
-    for (int i = 0; i < size; i++) r->bytes[i] = n / size / size * (int64_t)sizeof(float);
-    r->comm->alltoallv(r->comm, r->x, r->bytes, r->y, r->bytes);
+    struct comm *comm = r->comm;
+    int64_t bytes = n / comm->size / comm->size * (int64_t)sizeof(float);
+    for (int i = 0; i < comm->size; i++) {
+        comm->send[i] = (struct block){r->x + i * bytes, bytes};
+        comm->recv[i] = (struct block){r->y + i * bytes, bytes};
+    }
+    comm->alltoall(comm);
 }
 
 /* From rank 0 to the last one, and in the next call back. */
@@ -52,12 +53,12 @@ static void message(struct ring *r, int64_t n)
 {
     struct comm *comm = r->comm;
     int last = comm->size - 1, from = r->calls++ % 2 ? last : 0;
-    memset(r->send, 0, sizeof *r->send * (size_t)comm->size);
-    memset(r->recv, 0, sizeof *r->recv * (size_t)comm->size);
-    struct block *there = &r->send[last - from], *here = &r->recv[from];
+    memset(comm->send, 0, sizeof *comm->send * (size_t)comm->size);
+    memset(comm->recv, 0, sizeof *comm->recv * (size_t)comm->size);
+    struct block *there = &comm->send[last - from], *here = &comm->recv[from];
     if (comm->rank == from) *there = (struct block){r->x, n * (int64_t)sizeof(float)};
     if (comm->rank == last - from) *here = (struct block){r->y, n * (int64_t)sizeof(float)};
-    comm->exchange(comm, r->send, r->recv);
+    comm->alltoall(comm);
 }
 
 static const struct { const char *op; void (*call)(struct ring *, int64_t elements); } kinds[] = {      /* op NULL: one message */
@@ -69,8 +70,9 @@ enum { KINDS = sizeof kinds / sizeof *kinds };
 /* Of the rank that takes longest. */
 static double slowest(struct comm *comm, double seconds)
 {
-    comm->allreduce(comm, &seconds, 1, DT_F64, RED_MAX);
-    return seconds;
+    double most;
+    comm->allreduce(comm, &seconds, &most, 1, DT_F64, RED_MAX);
+    return most;
 }
 
 static double timed(struct ring *r, int kind, int64_t bytes)

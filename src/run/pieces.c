@@ -115,6 +115,16 @@ static void copy_region(const struct region *r, char *tensor, char *block, bool 
     for (int64_t o = 0; o < r->outer; o++) block = copy_row(r, tensor + o * row, block, pack);
 }
 
+const void *region_stretch(const struct region *r, const void *tensor)
+{
+    if (r->list[0].n != 1 || r->list[1].n != 1) return NULL;
+    struct interval x = r->list[0].at[0], y = r->list[1].at[0];
+    int64_t rows = r->outer * (x.hi - x.lo) * r->mid;
+    bool all_x = x.hi - x.lo == r->extent[0], all_y = y.hi - y.lo == r->extent[1];
+    if ((!all_x && r->outer != 1) || (!all_y && rows != 1) || region_bytes(r) == 0) return NULL;
+    return (const char *)tensor + (x.lo * r->mid * r->extent[1] + y.lo) * r->inner;
+}
+
 void region_pack(const struct region *r, const void *tensor, void *block) { copy_region(r, (char *)(uintptr_t)tensor, block, true); }
 void region_unpack(const struct region *r, void *tensor, const void *block) { copy_region(r, tensor, (char *)(uintptr_t)block, false); }
 

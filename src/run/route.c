@@ -40,21 +40,6 @@ static void route_finish(struct route *route, int size)
     }
 }
 
-/* Every rank's pieces lie one after another in y, so blocks need no packing. */
-static bool in_rank_order(struct arena *a, const struct collective *c, const struct comm *comm, const struct tensor *y, const struct bindings *b)
-{
-    int64_t at = 0;
-    for (int k = 0; k < c->axis; k++)
-        if (y->dim[k] != 1) return false;
-    for (int r = 0; r < comm->size; r++) {
-        struct pieces p = pieces_of(a, c->from, r, true, b), held = pieces_of(a, c->from, r, false, b);
-        if (p.n == 0 && held.n == 0) continue;
-        if (p.n != 1 || held.n != 1 || p.at[0].lo != at || held.at[0].lo != at || held.at[0].hi != p.at[0].hi) return false;
-        at = p.at[0].hi;
-    }
-    return true;
-}
-
 static void route_allgather(struct arena *a, const struct collective *c, const struct comm *comm, const struct tensor *x, const struct tensor *y,
                             const struct bindings *b, struct route *route)
 {
@@ -67,7 +52,6 @@ static void route_allgather(struct arena *a, const struct collective *c, const s
         route->send[r] = region_of(a, x, c->axis, &local, -1, NULL);
         route->recv[r] = region_of(a, y, c->axis, &theirs, -1, NULL);
     }
-    route->direct = in_rank_order(a, c, comm, y, b);
 }
 
 static void route_reducescatter(struct arena *a, const struct collective *c, const struct comm *comm, const struct tensor *x, const struct tensor *y,

@@ -18,19 +18,23 @@ struct comm {
     void (*barrier)(struct comm *);
     /* Every rank gives bytes[rank]; at: all ranks' blocks one after another, the own block already in place. */
     void (*allgatherv)(struct comm *, void *at, const int64_t *bytes);
-    /* in place sum/max/min/prod of n elements, in rank order, f32 at least. */
-    void (*allreduce)(struct comm *, void *at, int64_t n, enum dtype, enum redop);
-    /* at: all ranks' blocks (elements[r] each); own block reduced into out. */
-    void (*reduce_scatterv)(struct comm *, const void *at, void *out, const int64_t *elements, enum dtype, enum redop);
-    /* send: blocks for ranks 0.. of send_bytes[r]; recv likewise. */
-    void (*alltoallv)(struct comm *, const void *send, const int64_t *send_bytes, void *recv, const int64_t *recv_bytes);
+    /* y = sum/max/min/prod of every rank's x, n elements, in rank order, f32 at least. x and y lie apart. */
+    void (*allreduce)(struct comm *, const void *x, void *y, int64_t n, enum dtype, enum redop);
     void (*broadcast)(struct comm *, void *at, int64_t bytes, int root);
-    /* What all of the above are made of: send[r] goes to rank r, recv[r] comes from it (both have an entry for the own rank). */
-    void (*exchange)(struct comm *, const struct block *send, const struct block *recv);
+    /* send[r], set by the caller, goes to rank r; out = sum/max/min/prod of the n elements that come from every rank. */
+    void (*reduce_scatter)(struct comm *, void *out, int64_t n, enum dtype, enum redop);
+    /* send[r] goes to rank r, what comes from it to recv[r]; both set by the caller. */
+    void (*alltoall)(struct comm *);
+    /* What all collectives are made of: send[r] goes to rank r, what comes from it has recv[r].bytes (both have an entry for the own rank).
+     * seen[r] says where that lies: at recv[r].at, or in the sender's own memory. Until done, no sent block may change; after it, what was
+     * lent may not be read. */
+    void (*exchange)(struct comm *, const struct block *send, const struct block *recv, const void **seen);
+    void (*done)(struct comm *);
     __attribute__((noreturn)) void (*abort)(struct comm *, int status);
     void (*free)(struct comm *);
     struct buffer *scratch;                                          /* grows only */
-    struct block *send, *recv;                                       /* [size], for comm.c */
+    struct block *send, *recv;                                       /* [size], what the caller of an exchange fills */
+    const void **seen;
 };
 struct comm *comm_self(void);
 /* Runs body(comm, data) on size threads of this process and returns when all are done. */
