@@ -81,8 +81,19 @@ static void size_input(const struct history *h, const struct type *t, int64_t co
     if (t->rank > 0) to->dim[t->rank - 1] = columns;
 }
 
+/* A graph for a fixed number of rows takes a prompt of so many. */
+static void check_rows(const struct history *h, const struct stage *s)
+{
+    int tokens = stage_find(s, ROLE_TOKENS);
+    const struct type *t = tokens >= 0 ? session_input_type(s->session, tokens) : NULL;
+    int64_t rows;
+    if (t && t->rank == 2 && dim_is_int(t->dim[0], &rows) && rows != h->batch)
+        fail("%s: input '%s' takes %lld row%s of tokens, found %lld", s->path, s->graph->inputs.at[tokens]->name, (long long)rows, rows == 1 ? "" : "s", (long long)h->batch);
+}
+
 void history_reserve(struct arena *a, const struct history *h, struct stage *s)
 {
+    check_rows(h, s);
     for (int i = 0; i < s->graph->inputs.n; i++) {
         const struct type *t = session_input_type(s->session, i);
         int64_t n, bytes;
