@@ -143,7 +143,7 @@ static void note_all(const struct compile *c, struct graph *g)
 
 /* ---- files -------------------------------------------------------------------------------------------------------------------------- */
 
-struct stream { struct arena *tmp; int rank; struct manifest *manifest; };
+struct stream { int rank; struct manifest *manifest; };
 
 /* A constant that was cut already, or that is whole, is taken as it is. */
 static bool taken_whole(const struct value *v)
@@ -159,10 +159,10 @@ static struct placement held_as(const struct value *v)
     return v->place.kind == PLACE_S && !taken_whole(v) ? v->place : placement_whole;
 }
 
-static int ranges_of(void *data, const struct value *v, const struct byte_range **out)
+static int ranges_of(void *data, struct arena *tmp, const struct value *v, const struct byte_range **out)
 {
     struct stream *s = data;
-    return weight_ranges(s->tmp, v->constant, held_as(v), s->rank, out);
+    return weight_ranges(tmp, v->constant, held_as(v), s->rank, out);
 }
 
 static void stored(void *data, const struct value *v, int64_t offset)
@@ -177,35 +177,40 @@ static void append_rest(void *data, struct out *out)
     manifest_append_rest(s->manifest, out, onnx_data_offset);
 }
 
-static struct saved save_rank(const struct compile *c, struct graph *g, const char *dir, struct manifest *m, struct progress *progress)
+static const char *rank_file(const struct compile *c, int rank, const char *kind)
 {
-    struct stream s = {arena_new(), g->rank, m};
-    const struct save_options options = {
-        .data_path = path_join(c->arena, dir, arena_printf(c->arena, "rank-%d.data", g->rank)),
-        .ranges = ranges_of, .stored = stored, .finish = g->rank == 0 ? append_rest : NULL, .data = &s, .producer = "tpc", .progress = progress};
-    note_all(c, g);
-    set_versions(g);
-    struct saved saved = onnx_save(g, path_join(c->arena, dir, arena_printf(c->arena, "rank-%d.onnx", g->rank)), &options);
-    arena_free(s.tmp);
-    return saved;
+    return arena_printf(c->arena, "rank-%d.%s", rank, kind);
 }
 
-/* Rank 0 comes last: it takes what the others left. */
+/* From the last rank to rank 0, which takes what the others left. */
 static void save_ranks(const struct compile *c, const char *dir, struct manifest *m)
 {
     struct progress progress;
     int64_t total = 0;
     int ranks = c->graph->ranks;
+    struct graph **graphs = NEWN(c->arena, struct graph *, ranks);
+    struct stream *streams = NEWN(c->arena, struct stream, ranks);
+    struct save_options *options = NEWN(c->arena, struct save_options, ranks);
     struct saved *saved = NEWN(c->arena, struct saved, ranks);
-    for (int r = 0; r < ranks; r++)
+    const char **paths = NEWN(c->arena, const char *, ranks);
+    for (int i = 0; i < ranks; i++) {
+        int r = ranks - 1 - i;
+        graphs[i] = c->rank_graphs[r];
+        streams[i] = (struct stream){r, m};
+        options[i] = (struct save_options){
+            .data_path = path_join(c->arena, dir, rank_file(c, r, "data")), .ranges = ranges_of, .stored = stored,
+            .finish = r == 0 ? append_rest : NULL, .data = &streams[i], .producer = "tpc", .progress = &progress};
+        paths[i] = path_join(c->arena, dir, rank_file(c, r, "onnx"));
+        note_all(c, graphs[i]);
+        set_versions(graphs[i]);
         total += c->plan->use[r].weights;
+    }
     progress_start(&progress, "writing weights", total);
-    for (int r = ranks - 1; r >= 0; r--)
-        saved[r] = save_rank(c, c->rank_graphs[r], dir, m, &progress);
+    onnx_save(ranks, graphs, paths, options, saved);
     progress_end(&progress);
     for (int r = 0; r < ranks; r++) {
-        manifest_wrote(m, arena_printf(c->arena, "rank-%d.onnx", r), saved[r].graph);
-        manifest_wrote(m, arena_printf(c->arena, "rank-%d.data", r), saved[r].data);
+        manifest_wrote(m, rank_file(c, r, "onnx"), saved[ranks - 1 - r].graph);
+        manifest_wrote(m, rank_file(c, r, "data"), saved[ranks - 1 - r].data);
     }
 }
 

@@ -93,7 +93,8 @@ bool path_is_beside(struct arena *tmp, const char *real, const char *model);
 
 /* ---- out.c: a file written front to back ------------------------------------------------------------------------ */
 struct out { const char *path; char *beside; FILE *file;     /* may be printed to; the digest does not see that */
-             struct XXH3_state_s *digest; int64_t bytes; };
+             struct XXH3_state_s *digest; int64_t bytes;
+             struct arena *arena; uint8_t *piece; size_t held; };            /* not written yet: held bytes of piece */
 /* Like every function here: a failure that names the file. */
 void out_open(struct out *, const char *path);
 /* The name appears, or what has it is replaced, when the file is complete: in out_close. */

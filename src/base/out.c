@@ -8,7 +8,7 @@
 #include <unistd.h>
 #include <xxhash.h>
 
-enum { BUFFER = 1 << 20, ZEROS = 4096 };
+enum { PIECE = 1 << 18, ZEROS = 4096 };      /* bytes are written in pieces, from the cache that the digest brought them to */
 
 static _Noreturn void cannot(const struct out *o)
 {
@@ -17,10 +17,11 @@ static _Noreturn void cannot(const struct out *o)
 
 static void open_as(struct out *o, const char *path, const char *name)
 {
-    *o = (struct out){.path = path, .file = fopen(name, "wb"), .digest = XXH3_createState()};
-    if (!o->file || setvbuf(o->file, NULL, _IOFBF, BUFFER) != 0)
+    *o = (struct out){.path = path, .file = fopen(name, "wb"), .digest = XXH3_createState(), .arena = arena_new()};
+    if (!o->file)
         cannot(o);
     require(o->digest && XXH3_64bits_reset(o->digest) == XXH_OK);
+    o->piece = arena_alloc(o->arena, PIECE);
 }
 
 void out_open(struct out *o, const char *path)
@@ -50,14 +51,39 @@ void out_open_whole(struct arena *a, struct out *o, const char *path)
     o->beside = beside;
 }
 
+static void write_bytes(struct out *o, const uint8_t *from, size_t bytes)
+{
+    require(XXH3_64bits_update(o->digest, from, bytes) == XXH_OK);
+    if (bytes && fwrite(from, 1, bytes, o->file) != bytes)
+        cannot(o);
+}
+
+static void write_held(struct out *o)
+{
+    write_bytes(o, o->piece, o->held);
+    o->held = 0;
+}
+
+static size_t put_some(struct out *o, const uint8_t *from, size_t bytes)
+{
+    if (bytes >= PIECE) {
+        write_held(o);
+        write_bytes(o, from, PIECE);
+        return PIECE;
+    }
+    size_t n = bytes < PIECE - o->held ? bytes : PIECE - o->held;
+    memcpy(o->piece + o->held, from, n);
+    o->held += n;
+    if (o->held == PIECE)
+        write_held(o);
+    return n;
+}
+
 void out_put(void *data, const void *from, size_t bytes)
 {
     struct out *o = data;
-    if (bytes == 0)
-        return;
-    if (fwrite(from, 1, bytes, o->file) != bytes)
-        cannot(o);
-    require(XXH3_64bits_update(o->digest, from, bytes) == XXH_OK);
+    for (size_t at = 0; at < bytes;)
+        at += put_some(o, (const uint8_t *)from + at, bytes - at);
     o->bytes += (int64_t)bytes;
 }
 
@@ -71,12 +97,14 @@ void out_pad(struct out *o, int64_t to)
 
 struct written out_close(struct out *o)
 {
+    write_held(o);
     struct written w = {o->bytes, XXH3_64bits_digest(o->digest)};
     (void)XXH3_freeState(o->digest);
     if (ferror(o->file) || fclose(o->file) != 0 || (o->beside && rename(o->beside, o->path) != 0))
         cannot(o);
     if (o->beside)
         diag_forget(drop_file, o->beside);
+    arena_free(o->arena);
     return w;
 }
 

@@ -127,7 +127,7 @@ static void write_span(struct file *f, const struct span *s)
 {
     if (fseeko(f->at, (off_t)s->source.offset, SEEK_SET) != 0)
         cannot(f);
-    source_stream(&s->source, s->file, (struct byte_range){0, s->source.length}, put_weights, f);
+    source_stream(&s->source, s->file, 1, &(struct byte_range){0, s->source.length}, put_weights, f);
     source_release(&s->source);
 }
 

@@ -26,7 +26,7 @@ static const void *whole_data(const struct source *s, const char *name)
     if (!x->whole)
         x->whole = arena_new();
     uint8_t *data = arena_alloc(x->whole, s->length ? (size_t)s->length : 1), *end = data;
-    source_stream(s, name, (struct byte_range){0, s->length}, append, &end);
+    source_stream(s, name, 1, &(struct byte_range){0, s->length}, append, &end);
     return data;
 }
 
@@ -56,13 +56,16 @@ void constant_release(struct constant *c)
     source_release(&s);
 }
 
-void constant_stream(struct constant *c, const char *name, struct byte_range range, byte_taker *take, void *data)
+void constant_stream(struct constant *c, const char *name, int n, const struct byte_range *range, byte_taker *take, void *data)
 {
     struct source s = source_of(c);
-    if (s.path)
-        source_stream(&s, name, range, take, data);
-    else if (range.bytes)
-        take(data, (const uint8_t *)constant_data(c, name) + range.offset, (size_t)range.bytes);
+    if (s.path) {
+        source_stream(&s, name, n, range, take, data);
+        return;
+    }
+    for (int i = 0; i < n; i++)
+        if (range[i].bytes)
+            take(data, (const uint8_t *)constant_data(c, name) + range[i].offset, (size_t)range[i].bytes);
 }
 
 bool constant_present(const struct constant *c)

@@ -36,9 +36,9 @@ bool constant_present(const struct constant *);
 int64_t constant_elements(const struct constant *);
 /* The type that a value has in memory and in files: that of its elements, or the one that a constant is stored in. */
 enum dtype value_storage(const struct value *);
-/* Hands out a range of the bytes in order, a piece at a time: holds no tensor, wherever its bytes are. */
+/* Hands out n ranges of the bytes in order, a piece at a time: holds no tensor, wherever its bytes are. */
 typedef void byte_taker(void *, const void *from, size_t bytes);
-void constant_stream(struct constant *, const char *name, struct byte_range, byte_taker *, void *);
+void constant_stream(struct constant *, const char *name, int n, const struct byte_range *, byte_taker *, void *);
 
 /* ---- source.c: files that hold constants. Mapped whole at first use, for the life of the process. -------------------------------- */
 struct source_files { int n; const char *const *path; struct map *map; };    /* map: n of them, filled at first use */
@@ -51,7 +51,7 @@ struct span { const char *file; struct source source; };
 struct spans { struct span *at; int n, cap; };
 /* The bytes in one piece; not for scattered ones. */
 const void *source_data(const struct source *, const char *name);
-void source_stream(const struct source *, const char *name, struct byte_range, byte_taker *, void *);
+void source_stream(const struct source *, const char *name, int n, const struct byte_range *, byte_taker *, void *);
 void source_release(const struct source *);
 bool source_present(const struct source *);
 

@@ -106,15 +106,17 @@ static void release_strips(const struct scatter *x)
 
 /* ---- both ----------------------------------------------------------------------------------------------------------------- */
 
-void source_stream(const struct source *s, const char *name, struct byte_range range, byte_taker *take, void *data)
+void source_stream(const struct source *s, const char *name, int n, const struct byte_range *range, byte_taker *take, void *data)
 {
-    require(range.offset >= 0 && range.bytes >= 0 && range.offset <= s->length - range.bytes);
-    if (range.bytes == 0)
-        return;
-    if (s->scatter)
-        stream_strips(s->scatter, name, range, take, data);
-    else
-        take(data, (const uint8_t *)source_data(s, name) + range.offset, (size_t)range.bytes);
+    const uint8_t *at = n && !s->scatter ? source_data(s, name) : NULL;
+    for (int i = 0; i < n; i++) {
+        const struct byte_range *r = &range[i];
+        require(r->offset >= 0 && r->bytes >= 0 && r->offset <= s->length - r->bytes);
+        if (s->scatter)
+            stream_strips(s->scatter, name, *r, take, data);
+        else if (r->bytes)
+            take(data, at + r->offset, (size_t)r->bytes);
+    }
 }
 
 void source_release(const struct source *s)

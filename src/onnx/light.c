@@ -168,7 +168,7 @@ static void give(const struct pieces *model, const char *path, byte_taker *take,
             take(data, s->at, (size_t)s->bytes);
             continue;
         }
-        source_stream(s->payload, path, (struct byte_range){ 0, s->bytes }, take, data);
+        source_stream(s->payload, path, 1, &(struct byte_range){ 0, s->bytes }, take, data);
         source_release(s->payload);
     }
 }

@@ -16,22 +16,23 @@ struct load_options {
 };
 struct graph *onnx_load(struct arena *, struct alg *, const char *path, const struct load_options *);
 
-/* ---- save.c: a graph whose nodes are all ONNX nodes with operands in place. Constants of 1 KiB and more, not int64 shape operands,
- * go to data_path (external, 64-byte aligned... 4096 for >= 1 MiB), others inline. data_path NULL: all inline. */
-struct saved_weight { const struct value *value; int nrange; const struct byte_range *range; int64_t bytes, offset; };
+/* ---- save.c, stream.c: graphs whose nodes are all ONNX nodes with operands in place, each a model file and a data file. Constants of 1 KiB and
+ * more, not int64 shape operands, go to the data file (external, 64-byte aligned... 4096 for >= 1 MiB), others inline. */
 struct save_options {
     const char *data_path;           /* file to write; its base name becomes the location */
-    /* Which bytes of a constant this rank holds, in order, to live until the save returns; NULL: all. The value's type says the resulting dims. */
-    int (*ranges)(void *, const struct value *, const struct byte_range **);
-    void (*stored)(void *, const struct value *, int64_t offset);            /* told where in the data file; NULL: nobody is */
+    /* Which bytes of a constant this rank holds, in order, in an arena that lives until they are read; NULL: all. The value's type says the
+     * resulting dims. */
+    int (*ranges)(void *, struct arena *, const struct value *, const struct byte_range **);
+    void (*stored)(void *, const struct value *, int64_t offset);            /* told where in the data file, before any is written; NULL: nobody is */
     void (*finish)(void *, struct out *data);                                /* writes what else belongs there, at the end; NULL: nothing */
     void *data;                      /* first argument of these three */
     const char *producer;
     struct progress *progress;       /* told of the bytes written; NULL: nobody is */
 };
 struct saved { struct written graph, data; };
-/* Streams: never holds more than one tensor. */
-struct saved onnx_save(const struct graph *, const char *path, const struct save_options *);
+/* Saves n graphs, with paths, options and results of each. Streams: never holds more than one tensor, and reads one that several graphs
+ * hold once. */
+void onnx_save(int n, struct graph *const *, const char *const *paths, const struct save_options *, struct saved *out);
 int64_t onnx_data_offset(int64_t end, int64_t bytes);                        /* where a tensor may begin behind what ends there */
 
 /* ---- light.c: the model file with its weights elsewhere. */

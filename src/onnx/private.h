@@ -153,6 +153,17 @@ void tensor_bytes_of(const Onnx__TensorProto *, enum dtype, int64_t bytes, const
  * number. A number that the type can't hold is a failure naming file and tensor. */
 enum { NARROW_PIECE = 4096 };
 int64_t narrow_piece(const char *path, const struct value *, int64_t offset, int64_t bytes, uint16_t *out);
+/* stream.c: the weights of a graph, in the order of its data file. */
+struct saved_weight { const struct value *value; int64_t bytes, offset; };
+struct data_file {
+    const char *model;               /* where the graph comes from; for messages */
+    const struct save_options *options;
+    VEC(struct saved_weight) weights;
+    struct written written;          /* after data_write */
+};
+/* The bytes of a weight as they are stored here. */
+void weight_give(const struct data_file *, const struct saved_weight *, byte_taker *, void *);
+void data_write(int n, struct data_file *const *);
 struct source external_source(struct import *, const Onnx__TensorProto *, const char *what, int64_t bytes);
 /* Of a tensor with a mark: its payload in the model file, and where in its message that was. */
 struct source external_payload(const struct import *, const Onnx__TensorProto *, const char *what, int64_t *at);

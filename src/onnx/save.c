@@ -1,12 +1,11 @@
 /* A graph to a model file, and its weights to a data file beside it.
  *
  * Everything is ordered by the graph, so the same graph gives the same bytes. The message holds what is small (weights are
- * external), so it is packed in memory; weights are streamed from their mapped sources, range by range. */
+ * external), so it is packed in memory; weights are streamed (stream.c). */
 #include <errno.h>
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "onnx/private.h"
 
@@ -20,10 +19,9 @@ struct save {
     struct arena *tmp;
     const struct graph *graph;
     const char *path;
-    const struct save_options *options;
     int64_t offset;                  /* where the next external weight may begin */
     bool *used, *size;               /* by value id: read by a node or output; read as a size */
-    VEC(struct saved_weight) weights;
+    struct data_file data;
 };
 
 #define PROTO(s, type, lower) onnx__##lower##__new((s)->tmp)
@@ -129,28 +127,6 @@ static int64_t tensor_length(const Onnx__TensorProto *t, enum dtype dtype, const
     return bytes;
 }
 
-/* The ranges of the source's bytes that make up this constant here. */
-static struct saved_weight weight_of(struct save *s, const struct value *value, int64_t bytes)
-{
-    struct saved_weight w = { .value = value, .bytes = bytes };
-    if (s->options->ranges) w.nrange = s->options->ranges(s->options->data, value, &w.range);
-    else {
-        struct byte_range *whole = NEW(s->tmp, struct byte_range);
-        *whole = (struct byte_range){ 0, value->constant->bytes };
-        w.range = whole;
-        w.nrange = 1;
-    }
-    int64_t total = 0;
-    for (int i = 0; i < w.nrange; i++) {
-        const struct byte_range *r = &w.range[i];
-        if (r->offset < 0 || r->bytes < 0 || r->offset > value->constant->bytes - r->bytes) bug("constant '%s': range outside its source", value->name);
-        if (!add_i64(total, r->bytes, &total)) bug("constant '%s': ranges overflow", value->name);
-    }
-    int64_t read = value->stored == DT_NONE ? bytes : bytes / (int64_t)dtype_size(value->stored) * (int64_t)dtype_size(value->constant->dtype);
-    if (total != read) bug("constant '%s': ranges of %lld bytes, its type needs %lld", value->name, (long long)total, (long long)read);
-    return w;
-}
-
 static void put_bytes(void *to, const void *from, size_t bytes)
 {
     uint8_t **at = to;
@@ -164,7 +140,7 @@ static void put_raw(struct save *s, Onnx__TensorProto *t, const struct saved_wei
     require(w->value->stored == DT_NONE);
     t->has_raw_data = 1;
     t->raw_data = (ProtobufCBinaryData){ (size_t)w->bytes, out };
-    for (int i = 0; i < w->nrange; i++) constant_stream(w->value->constant, w->value->name, w->range[i], put_bytes, &out);
+    weight_give(&s->data, w, put_bytes, &out);
 }
 
 int64_t onnx_data_offset(int64_t end, int64_t bytes)
@@ -180,16 +156,16 @@ static void put_external(struct save *s, Onnx__TensorProto *t, struct saved_weig
     t->has_data_location = 1;
     t->data_location = ONNX__TENSOR_PROTO__DATA_LOCATION__EXTERNAL;
     t->external_data = NEWN(s->tmp, Onnx__StringStringEntryProto *, 3);
-    t->external_data[t->n_external_data++] = entry(s, "location", path_base(s->options->data_path));
+    t->external_data[t->n_external_data++] = entry(s, "location", path_base(s->data.options->data_path));
     t->external_data[t->n_external_data++] = entry(s, "offset", arena_printf(s->tmp, "%lld", (long long)w->offset));
     t->external_data[t->n_external_data++] = entry(s, "length", arena_printf(s->tmp, "%lld", (long long)w->bytes));
-    VEC_PUSH(s->tmp, &s->weights, *w);
-    if (s->options->stored) s->options->stored(s->options->data, w->value, w->offset);
+    VEC_PUSH(s->tmp, &s->data.weights, *w);
+    if (s->data.options->stored) s->data.options->stored(s->data.options->data, w->value, w->offset);
 }
 
 static bool stays_inline(const struct save *s, const struct value *value, int64_t bytes)
 {
-    if (!s->options->data_path || value->constant->bytes < INLINE_BYTES) return true;
+    if (!s->data.options->data_path || value->constant->bytes < INLINE_BYTES) return true;
     return s->size[value->id] || (value->constant->dtype == DT_I64 && bytes < INLINE_INTS);
 }
 
@@ -198,7 +174,7 @@ static Onnx__TensorProto *save_constant(struct save *s, const struct value *valu
     Onnx__TensorProto *t = PROTO(s, TensorProto, tensor_proto);
     t->name = text(s, value->name);
     save_dims(s, t, value, value->constant);
-    struct saved_weight w = weight_of(s, value, tensor_length(t, (enum dtype)t->data_type, value->name));
+    struct saved_weight w = { .value = value, .bytes = tensor_length(t, (enum dtype)t->data_type, value->name) };
     if (stays_inline(s, value, w.bytes)) put_raw(s, t, &w);
     else put_external(s, t, &w);
     return t;
@@ -384,7 +360,7 @@ static Onnx__ModelProto *save_model(struct save *s)
     Onnx__ModelProto *model = PROTO(s, ModelProto, model_proto);
     model->has_ir_version = 1;
     model->ir_version = g->ir_version > MIN_IR ? g->ir_version : MIN_IR;
-    model->producer_name = text(s, s->options->producer ? s->options->producer : "tpc");
+    model->producer_name = text(s, s->data.options->producer ? s->data.options->producer : "tpc");
     model->graph = save_graph(s);
     import_domain(s, model, "");
     for (int i = 0; i < g->nodes.n; i++) import_domain(s, model, g->nodes.at[i]->domain);
@@ -394,47 +370,6 @@ static Onnx__ModelProto *save_model(struct save *s)
 }
 
 /* ---- writing ---- */
-
-/* A range of a weight, in the type that it is stored in: a piece at a time where that is not its own. */
-static void put_range(const struct save *s, struct out *out, const struct value *value, struct byte_range range)
-{
-    uint16_t piece[NARROW_PIECE];
-    if (value->stored == DT_NONE) constant_stream(value->constant, value->name, range, out_put, out);
-    for (int64_t at = 0; value->stored != DT_NONE && at < range.bytes; at += NARROW_PIECE * (int64_t)sizeof(float)) {
-        int64_t n = narrow_piece(s->graph->path, value, range.offset + at, range.bytes - at, piece);
-        out_put(out, piece, (size_t)n * sizeof *piece);
-    }
-}
-
-/* A weight can't be written over the file it is read from. */
-static void check_sources(const struct save *s, const char *path)
-{
-    struct stat target, source;
-    const char *last = NULL;
-    if (stat(path, &target)) return;
-    for (int i = 0; i < s->weights.n; i++) {
-        const char *from = s->weights.at[i].value->constant->source.path;
-        if (!from || from == last || stat(from, &source)) continue;
-        last = from;
-        if (source.st_dev == target.st_dev && source.st_ino == target.st_ino) fail("%s: can't be written: it holds the weights that are read", path);
-    }
-}
-
-static struct written write_data(struct save *s)
-{
-    struct out out;
-    check_sources(s, s->options->data_path);
-    out_open(&out, s->options->data_path);
-    for (int i = 0; i < s->weights.n; i++) {
-        const struct saved_weight *w = &s->weights.at[i];
-        out_pad(&out, w->offset);
-        for (int k = 0; k < w->nrange; k++) put_range(s, &out, w->value, w->range[k]);
-        constant_release(w->value->constant);
-        progress_add(s->options->progress, w->bytes);
-    }
-    if (s->options->finish) s->options->finish(s->options->data, &out);
-    return out_close(&out);
-}
 
 static struct written write_model(const struct save *s, const Onnx__ModelProto *model)
 {
@@ -448,13 +383,22 @@ static struct written write_model(const struct save *s, const Onnx__ModelProto *
     return out_close(&out);
 }
 
-struct saved onnx_save(const struct graph *g, const char *path, const struct save_options *options)
+void onnx_save(int n, struct graph *const *graphs, const char *const *paths, const struct save_options *options, struct saved *out)
 {
-    struct save s = { .tmp = arena_new(), .graph = g, .path = path, .options = options };
-    const Onnx__ModelProto *model = save_model(&s);
-    struct saved saved = { .data = { 0, 0 } };
-    if (options->data_path) saved.data = write_data(&s);
-    saved.graph = write_model(&s, model);
-    arena_free(s.tmp);
-    return saved;
+    struct arena *tmp = arena_new();
+    struct save *s = NEWN(tmp, struct save, n);
+    struct data_file **files = NEWN(tmp, struct data_file *, n);
+    int nfile = 0;
+    Onnx__ModelProto **models = NEWN(tmp, Onnx__ModelProto *, n);
+    for (int i = 0; i < n; i++) {
+        s[i] = (struct save){ .tmp = arena_new(), .graph = graphs[i], .path = paths[i], .data = { .options = &options[i], .model = graphs[i]->path } };
+        models[i] = save_model(&s[i]);
+        if (options[i].data_path) files[nfile++] = &s[i].data;
+    }
+    data_write(nfile, files);
+    for (int i = 0; i < n; i++) {
+        out[i] = (struct saved){ write_model(&s[i], models[i]), s[i].data.written };
+        arena_free(s[i].tmp);
+    }
+    arena_free(tmp);
 }

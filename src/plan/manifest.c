@@ -187,7 +187,7 @@ void manifest_append_rest(struct manifest *m, struct out *data, int64_t (*place)
         struct strip *whole = NEW(m->arena, struct strip);
         *whole = (struct strip){0, 1, 0, data->bytes, s->source.length};
         m->kept[i] = (struct scatter){.outer = 1, .size = 1, .row = s->source.length, .n = 1, .at = whole};
-        source_stream(&s->source, s->file, (struct byte_range){0, s->source.length}, out_put, data);
+        source_stream(&s->source, s->file, 1, &(struct byte_range){0, s->source.length}, out_put, data);
         source_release(&s->source);
     }
 }

@@ -22,8 +22,9 @@ static int copy(bool need_data, const char *in, const char *out, const char *dat
     struct load_options load = { .need_data = need_data };
     struct graph *g = onnx_load(arena, alg, in, &load);
     struct save_options save = { .data_path = data, .producer = "roundtrip" };
-    int64_t bytes = need_data ? onnx_save(g, out, &save).data.bytes : 0;
-    printf("%d nodes, %d inputs, %d outputs, %lld bytes of data\n", g->nodes.n, g->inputs.n, g->outputs.n, (long long)bytes);
+    struct saved saved = { .data = { 0, 0 } };
+    if (need_data) onnx_save(1, &g, &out, &save, &saved);
+    printf("%d nodes, %d inputs, %d outputs, %lld bytes of data\n", g->nodes.n, g->inputs.n, g->outputs.n, (long long)saved.data.bytes);
     arena_free(arena);
     return 0;
 }
