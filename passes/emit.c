@@ -182,35 +182,45 @@ static const char *rank_file(const struct compile *c, int rank, const char *kind
     return arena_printf(c->arena, "rank-%d.%s", rank, kind);
 }
 
-/* From the last rank to rank 0, which takes what the others left. */
+static struct save_options rank_options(const struct compile *c, const char *dir, struct stream *s, struct progress *progress)
+{
+    return (struct save_options){
+        .data_path = path_join(c->arena, dir, rank_file(c, s->rank, "data")), .ranges = ranges_of, .stored = stored,
+        .finish = s->rank == 0 ? append_rest : NULL, .data = s, .producer = "tpc", .progress = progress};
+}
+
+static int64_t weights_of_all(const struct compile *c)
+{
+    int64_t total = 0;
+    for (int r = 0; r < c->graph->ranks; r++)
+        total += c->plan->use[r].weights;
+    return total;
+}
+
+/* Rank 0 comes last: it takes what the others left. */
 static void save_ranks(const struct compile *c, const char *dir, struct manifest *m)
 {
+    int n = c->graph->ranks;
+    struct graph **graphs = NEWN(c->arena, struct graph *, n);
+    struct save_options *options = NEWN(c->arena, struct save_options, n);
+    struct saved *saved = NEWN(c->arena, struct saved, n);
+    const char **paths = NEWN(c->arena, const char *, n);
     struct progress progress;
-    int64_t total = 0;
-    int ranks = c->graph->ranks;
-    struct graph **graphs = NEWN(c->arena, struct graph *, ranks);
-    struct stream *streams = NEWN(c->arena, struct stream, ranks);
-    struct save_options *options = NEWN(c->arena, struct save_options, ranks);
-    struct saved *saved = NEWN(c->arena, struct saved, ranks);
-    const char **paths = NEWN(c->arena, const char *, ranks);
-    for (int i = 0; i < ranks; i++) {
-        int r = ranks - 1 - i;
-        graphs[i] = c->rank_graphs[r];
-        streams[i] = (struct stream){r, m};
-        options[i] = (struct save_options){
-            .data_path = path_join(c->arena, dir, rank_file(c, r, "data")), .ranges = ranges_of, .stored = stored,
-            .finish = r == 0 ? append_rest : NULL, .data = &streams[i], .producer = "tpc", .progress = &progress};
-        paths[i] = path_join(c->arena, dir, rank_file(c, r, "onnx"));
+    for (int i = 0; i < n; i++) {
+        struct stream *s = NEW(c->arena, struct stream);
+        *s = (struct stream){n - 1 - i, m};
+        graphs[i] = c->rank_graphs[s->rank];
+        options[i] = rank_options(c, dir, s, &progress);
+        paths[i] = path_join(c->arena, dir, rank_file(c, s->rank, "onnx"));
         note_all(c, graphs[i]);
         set_versions(graphs[i]);
-        total += c->plan->use[r].weights;
     }
-    progress_start(&progress, "writing weights", total);
-    onnx_save(ranks, graphs, paths, options, saved);
+    progress_start(&progress, "writing weights", weights_of_all(c));
+    onnx_save(n, graphs, paths, options, saved);
     progress_end(&progress);
-    for (int r = 0; r < ranks; r++) {
-        manifest_wrote(m, rank_file(c, r, "onnx"), saved[ranks - 1 - r].graph);
-        manifest_wrote(m, rank_file(c, r, "data"), saved[ranks - 1 - r].data);
+    for (int r = 0; r < n; r++) {
+        manifest_wrote(m, rank_file(c, r, "onnx"), saved[n - 1 - r].graph);
+        manifest_wrote(m, rank_file(c, r, "data"), saved[n - 1 - r].data);
     }
 }
 
