@@ -58,8 +58,8 @@ static void show(const struct machine *to, const struct comm *comm, const struct
     printf("weights from memory: %.1f GB/s on one rank, %.1f on %d\n", 1e-9 * to->memory_bandwidth, 1e-9 * to->machine_memory_bandwidth, comm->local_size);
     printf("elementwise: %.1f GB/s; a node: %.2f us\n", 1e-9 / m->elementwise, 1e6 * to->node_overhead);
     if (!m->ncollective) return;
-    printf("collectives: %.2f us each, %.2f us a hop, %.2f GB/s sent, %.2f GB/s summed; off by %.0f%% (root mean square)\n", 1e6 * to->collective_overhead,
-           1e6 * to->hop_latency, 1e-9 * to->link_bandwidth, 1e-9 / to->reduce_seconds, 100 * error);
+    printf("collectives: %.2f us each, %.2f us a hop, %.2f GB/s sent, %.3f ns for each byte summed; off by %.0f%% (root mean square)\n", 1e6 * to->collective_overhead,
+           1e6 * to->hop_latency, 1e-9 * to->link_bandwidth, 1e9 * to->reduce_seconds, 100 * error);
 }
 
 void run_calibrate(struct arena *a, struct comm *comm, const struct run_options *o, int threads)
@@ -70,6 +70,7 @@ void run_calibrate(struct arena *a, struct comm *comm, const struct run_options 
     if (comm->rank == 0) out_open_whole(a, &file, o->calibrate);
     measure_work(comm, threads, &m);
     measure_comm(a, comm, &m);
+    measure_work(comm, threads, &m);           /* some seconds later: what else the machine did may be over */
     if (comm->rank) return;
     struct machine to = machine_of(a, o->calibrate, comm, &m, &error);
     const char *library = comm_mpi_library();

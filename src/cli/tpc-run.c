@@ -43,7 +43,8 @@ static const struct arg_prose examples[] = {
 
 static void check_calibration(const struct run_options *o)
 {
-    bool runs = o->paths.text.n || o->generate || o->test_data || o->check || o->output || o->random.given || o->dim.text.n || o->input.text.n || o->repeat > 1 || o->stats;
+    bool runs = o->paths.text.n || o->generate || o->test_data || o->check || o->output || o->random.given || o->dim.text.n || o->input.text.n || o->repeat > 1 ||
+                o->stats || o->eos || o->start || o->role.text.n || o->external_root.text.n || o->rtol >= 0 || o->atol >= 0 || o->rel >= 0;
     if (runs) fail_usage("--calibrate runs no model: it goes with --local, --threads, --quiet and --verbose alone");
 }
 

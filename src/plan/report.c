@@ -93,12 +93,20 @@ static void show_workloads(FILE *f, const struct plan *p)
         fprintf(f, "sequence split: %s\n", p->sequence);
 }
 
+/* The last column, the average over the workloads, where there are several. */
+static void end_with(FILE *f, const struct plan *p, const char *average)
+{
+    if (p->workloads.n > 1)
+        fprintf(f, "%14s", average);
+    fputc('\n', f);
+}
+
 static void show_times(FILE *f, struct arena *a, const struct plan *p, const char *who, bool unsharded)
 {
     fprintf(f, "  %-21s", who);
     for (int w = 0; w < p->workloads.n; w++)
         fprintf(f, "%14s", seconds_text(a, unsharded ? p->workloads.at[w].unsharded_seconds : p->workloads.at[w].seconds));
-    fprintf(f, "%14s\n", seconds_text(a, unsharded ? p->unsharded_seconds : p->seconds));
+    end_with(f, p, seconds_text(a, unsharded ? p->unsharded_seconds : p->seconds));
 }
 
 /* "workload 2", or "workloads 1 and 3"; NULL: none is slower on all ranks. */
@@ -119,7 +127,7 @@ static void show_time(FILE *f, struct arena *a, const struct graph *g, const str
 {
     const char *slower = slower_at(a, p);
     show_head(f, a, p, "predicted step time");
-    fprintf(f, "%14s\n", "weighted");
+    end_with(f, p, "weighted");
     show_times(f, a, p, "1 rank", true);
     if (g->ranks == 1)
         return;

@@ -63,6 +63,9 @@ struct collective {
     int nextent;
 };
 void collective_read(struct graph *, const struct node *, struct collective *);
+/* ---- measure_comm.c: seconds of the rank that took longest ---------------------------------------------------------------------- */
+double measure_slowest(struct comm *, double seconds);
+
 /* ---- route.c: where every block of one collective lies, for the sizes of this plan ------------------------------------------------ */
 struct route {
     int64_t strips, x_step, y_step;  /* runs of this route, and bytes from one to the next; 0 strips: globally empty, skipped by all */

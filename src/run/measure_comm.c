@@ -2,7 +2,7 @@
  * the least time of each counts. */
 #include <string.h>
 
-#include "run/run.h"
+#include "run/internal.h"
 
 enum { LEAST_BYTES = 64, MOST_BYTES = 4 << 20, GROWTH = 4, SHORT_BYTES = 1 << 16, SHORT_CALLS = 8, LONG_CALLS = 2, LEAST_ROUNDS = 3, MOST_ROUNDS = 60 };
 static const double budget = 2;      /* seconds */
@@ -67,10 +67,11 @@ static const struct { const char *op; void (*call)(struct ring *, int64_t elemen
 };
 enum { KINDS = sizeof kinds / sizeof *kinds };
 
-/* Of the rank that takes longest. */
-static double slowest(struct comm *comm, double seconds)
+double measure_slowest(struct comm *comm, double seconds)
 {
     double most;
+    comm->id = 0;
+    comm->name = "calibration";
     comm->allreduce(comm, &seconds, &most, 1, DT_F64, RED_MAX);
     return most;
 }
@@ -81,7 +82,7 @@ static double timed(struct ring *r, int kind, int64_t bytes)
     double start = seconds_now();
     int calls = bytes <= SHORT_BYTES ? SHORT_CALLS : LONG_CALLS;
     for (int i = 0; i < calls; i++) kinds[kind].call(r, bytes / (int64_t)sizeof(float));
-    return slowest(r->comm, (seconds_now() - start) / calls);
+    return measure_slowest(r->comm, (seconds_now() - start) / calls);
 }
 
 static void keep_least(double *seconds, double took)
@@ -106,12 +107,10 @@ void measure_comm(struct arena *a, struct comm *comm, struct measured *m)
         for (int k = 0; k < KINDS; k++) m->collective[i++] = (struct measured_collective){kinds[k].op, bytes, 0};
     struct arena *tmp = arena_new();
     struct ring r = ring_new(tmp, comm);
-    comm->id = 0;
-    comm->name = "calibration";
     double start = seconds_now(), spent = 0;
     for (int i = 0; i < LEAST_ROUNDS || (i < MOST_ROUNDS && spent < budget); i++) {
         measure_round(&r, m);
-        spent = slowest(comm, seconds_now() - start);
+        spent = measure_slowest(comm, seconds_now() - start);
     }
     arena_free(tmp);
 }

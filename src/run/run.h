@@ -99,7 +99,7 @@ struct measured {
     int ncollective;                 /* 0: there is one rank */
     struct measured_collective *collective;
 };
-void measure_work(struct comm *, int threads, struct measured *);
+void measure_work(struct comm *, int threads, struct measured *);        /* better figures replace those of an earlier call */
 void measure_comm(struct arena *, struct comm *, struct measured *);
 
 /* ---- fuse_*.c: load-time fusion, run by the pass kernels ---------------------------------------------------------------------- */

@@ -1,4 +1,5 @@
-/* The solver against brute force on small random problems. */
+/* The solver against brute force on small random problems; the fit of collectives. */
+#include "plan/plan.h"
 #include "plan/solve.h"
 
 #include <check.h>
@@ -86,6 +87,27 @@ START_TEST(the_first_that_fits_is_legal_and_no_better)
 }
 END_TEST
 
+/* Times made from known constants give these constants back. */
+START_TEST(collectives_fit)
+{
+    static const char *const op[] = {"AllReduce", "AllGather", "ReduceScatter", "AllToAll", NULL};
+    struct machine want = machine_reference(), got = want;
+    struct timed_transfer at[50];
+    int n = 0;
+    want.hop_latency = 2e-6, want.collective_overhead = 5e-6, want.link_bandwidth = 3e9, want.reduce_seconds = 1e-10;
+    for (double bytes = 64; bytes < 1e8; bytes *= 8)
+        for (int k = 0; k < 5; k++, n++) {
+            double seconds = op[k] ? transfer_seconds(&want, machine_transfer(&want, op[k], 4, bytes)) : want.hop_latency + bytes / want.link_bandwidth;
+            at[n] = (struct timed_transfer){op[k], bytes, seconds};
+        }
+    ck_assert_double_le(machine_fit(&got, 4, n, at), 0.01);
+    ck_assert_double_eq_tol(got.hop_latency, 2e-6, 4e-8);
+    ck_assert_double_eq_tol(got.collective_overhead, 5e-6, 1e-7);
+    ck_assert_double_eq_tol(got.link_bandwidth, 3e9, 6e7);
+    ck_assert_double_eq_tol(got.reduce_seconds, 1e-10, 2e-12);
+}
+END_TEST
+
 int main(void)
 {
     Suite *s = suite_create("solve");
@@ -93,6 +115,7 @@ int main(void)
     tcase_add_test(c, exact_equals_brute_force);
     tcase_add_test(c, a_small_cap_gives_an_assignment_that_is_not_proven);
     tcase_add_test(c, the_first_that_fits_is_legal_and_no_better);
+    tcase_add_test(c, collectives_fit);
     suite_add_tcase(s, c);
     SRunner *r = srunner_create(s);
     srunner_run_all(r, CK_NORMAL);
