@@ -31,8 +31,21 @@ models() {
     done
 }
 
-# Models whose plan can use --sp.
-sp_flags() { echo "plain --sp"; }
+# refused STATUS PATTERN COMMAND...: one line on stderr (of those that match $ours, where launchers speak, too), which matches, and nothing
+# of what left_over tells of. Extended patterns.
+left_over() { :; }
+refused() {
+    status=$1
+    pattern=$2
+    shift 2
+    "$@" >"$work/out.txt" 2>"$work/err.txt"
+    got=$?
+    cat "$work/err.txt"
+    [ "$got" = "$status" ] || { echo "exit status $got, expected $status"; return 1; }
+    [ "$(grep -c "${ours:-.}" "$work/err.txt")" = 1 ] || { echo "expected one line"; return 1; }
+    grep "${ours:-.}" "$work/err.txt" | grep -Eq -- "$pattern" || { echo "expected: $pattern"; return 1; }
+    [ -z "$(left_over)" ] || { echo "left: $(left_over)"; return 1; }
+}
 
 # skip NAME WHY
 skip() {

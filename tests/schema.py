@@ -56,11 +56,18 @@ def check(root, schema, value, path):
 
 
 def main():
-    with open(sys.argv[1]) as f:
+    _, first, *names = sys.argv
+    if not names:
+        sys.exit("no plan.json to check")
+    with open(first) as f:
         schema = json.load(f)
-    for name in sys.argv[2:]:
+    for name in names:
         with open(name) as f:
-            check(schema, schema, json.load(f), name)
+            plan = json.load(f)
+        try:
+            check(schema, schema, plan, name)
+        except ValueError as found:
+            sys.exit(str(found))
 
 
 main()
