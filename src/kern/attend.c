@@ -1,13 +1,16 @@
 /* attend: scaled dot-product attention for every form of the attention ops, on float32 heads anywhere in memory.
  *
  * Work is shared by (batch, head, block of query rows). A block's scores are computed whole (sgemm, or dot products for a few rows), masked,
- * normalised in place and multiplied with the values; keys beyond the causal edge of the block are not touched. A row whose bias is -inf for
- * every key gives 0, as the ONNX definition of Attention says. */
+ * normalised in place and multiplied with the values. Keys beyond the causal edge of the block are not touched, nor those at the end that a
+ * float mask takes from every row while it leaves each row another: their probability is 0. A row whose bias is -inf for every key gives 0,
+ * as the ONNX definition of Attention says. */
 #include "kern/local.h"
 #include "kern/mathf.h"
 
+#include <float.h>
 #include <string.h>
 
+#define MASKED -1e37f                 /* a bias not above it leaves a key nothing beside one above it */
 #define BLOCK 64                      /* query rows at a time */
 #define FEW 4                         /* rows for which sgemm does not pay */
 
@@ -61,6 +64,12 @@ static SIMD void normalise(float *x, int64_t n, const float *sink)
         x[i] *= scale;
 }
 
+static SIMD void nan_to_zero(float *x, int64_t n)
+{
+    LOOP for (int64_t i = 0; i < n; i++)
+        x[i] = x[i] != x[i] ? 0 : x[i];
+}
+
 /* ---- masks ----------------------------------------------------------------------------------------------------------------- */
 /* Keys [*lo, *hi) that row i of batch b may see by causality, window and length. */
 static void visible(const struct attend *a, int64_t b, int64_t i, int64_t *lo, int64_t *hi)
@@ -80,6 +89,39 @@ static void visible(const struct attend *a, int64_t b, int64_t i, int64_t *lo, i
         *lo = *hi;
 }
 
+/* s += bias; true when some bias is above -inf. */
+static SIMD bool add_bias(float *s, const float *bias, int64_t step, int64_t n)
+{
+    int any = 0;
+    if (step == 1) {
+        _Pragma("omp simd reduction(|:any)") for (int64_t j = 0; j < n; j++) {
+            s[j] += bias[j];
+            any |= !(bias[j] < -FLT_MAX);
+        }
+        return any;
+    }
+    for (int64_t j = 0; j < n; j++) {
+        s[j] += bias[j * step];
+        any |= !(bias[j * step] < -FLT_MAX);
+    }
+    return any;
+}
+
+/* Keys up to the last one that the bias does not mask, or a few more. */
+static SIMD int64_t unmasked_end(const float *bias, int64_t n)
+{
+    enum { STRIDE = 32 };
+    for (int64_t end = n; end > 0; end -= STRIDE) {
+        int64_t from = end > STRIDE ? end - STRIDE : 0;
+        int any = 0;
+        _Pragma("omp simd reduction(|:any)") for (int64_t j = from; j < end; j++)
+            any |= !(bias[j] <= MASKED);
+        if (any)
+            return end;
+    }
+    return 0;
+}
+
 /* Adds the masks to a row of scores; true when some key's bias is above -inf. */
 static bool mask_row(const struct attend *a, const struct block *k, int64_t i, float *s)
 {
@@ -88,6 +130,8 @@ static bool mask_row(const struct attend *a, const struct block *k, int64_t i, f
     visible(a, k->b, i, &lo, &hi);
     if (masked && hi > a->mask_keys)
         hi = a->mask_keys > lo ? a->mask_keys : lo;
+    if (hi > k->keys)
+        hi = k->keys;
     for (int64_t j = 0; j < lo; j++)
         s[j] = -INFINITY;
     for (int64_t j = hi; j < k->keys; j++)
@@ -96,10 +140,8 @@ static bool mask_row(const struct attend *a, const struct block *k, int64_t i, f
         s[j] = a->allowed[mask + j * step] ? s[j] : -INFINITY;
         any = any || a->allowed[mask + j * step];
     }
-    for (int64_t j = lo; a->bias && j < hi; j++) {
-        s[j] += a->bias[mask + j * step];
-        any = any || a->bias[mask + j * step] > -INFINITY || a->bias[mask + j * step] != a->bias[mask + j * step];
-    }
+    if (a->bias && add_bias(s + lo, a->bias + mask + lo * step, step, hi - lo))
+        any = true;
     return masked ? any : hi > lo;
 }
 
@@ -156,8 +198,8 @@ static void block_probabilities(const struct attend *a, const struct block *k)
             normalise(s, k->keys, a->sink ? a->sink + k->h : NULL);
         for (int64_t j = 0; !any && !a->nan_rows && j < k->keys; j++)
             s[j] = 0;
-        for (int64_t j = 0; a->nan_to_zero && j < k->keys; j++)
-            s[j] = s[j] != s[j] ? 0 : s[j];
+        if (a->nan_to_zero)
+            nan_to_zero(s, k->keys);
         save_scores(a, k, i, s, 3);
     }
 }
@@ -177,6 +219,19 @@ static void block_values(const struct attend *a, struct kcall *call, const struc
         store_f32(t, out + i * step, a->value_size, at(a->y->data, dtype_size(t), to + i * a->y_row));
 }
 
+/* Keys of the first n up to the last one that a float mask leaves to some row; n where it takes all of them from a row. */
+static int64_t biased_keys(const struct attend *a, const struct block *k, int64_t n)
+{
+    int64_t most = 0;
+    for (int64_t i = k->first; i < k->first + k->rows; i++) {
+        int64_t end = unmasked_end(a->bias + k->b * a->mask_step[0] + k->h * a->mask_step[1] + i * a->mask_step[2], n < a->mask_keys ? n : a->mask_keys);
+        if (end == 0)
+            return n;
+        most = end > most ? end : most;
+    }
+    return most;
+}
+
 /* Keys that some row of the block sees; all of them when scores are an output. */
 static int64_t block_keys(const struct attend *a, const struct block *k)
 {
@@ -184,7 +239,7 @@ static int64_t block_keys(const struct attend *a, const struct block *k)
     if (a->scores)
         return a->keys;
     visible(a, k->b, k->first + k->rows - 1, &lo, &hi);
-    return hi;
+    return a->bias && a->mask_step[3] == 1 && !a->causal && a->window < 0 ? biased_keys(a, k, hi) : hi;
 }
 
 static void attend_range(void *data, int thread, int64_t lo, int64_t hi)

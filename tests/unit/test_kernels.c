@@ -3,6 +3,7 @@
 #include "op/op.h"
 
 #include <check.h>
+#include <float.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -310,6 +311,33 @@ START_TEST(attention_of_one_key)
 }
 END_TEST
 
+/* Equal scores: each row's mean of the values that its mask leaves, row i those up to i / 2. Row 5 has none. */
+static void masked_rows(float masked, float of_none)
+{
+    enum { ROWS = 70, KEYS = 100 };
+    float want[ROWS];
+    struct tensor q = RESULT(DT_F32, DIMS(1, 1, ROWS, 1)), k = RESULT(DT_F32, DIMS(1, 1, KEYS, 1)), v = RESULT(DT_F32, DIMS(1, 1, KEYS, 1));
+    struct tensor mask = RESULT(DT_F32, DIMS(ROWS, KEYS)), y = RESULT(DT_F32, DIMS(1, 1, ROWS, 1));
+    struct node *node = node_new("tpc", "FusedAttention");
+    attr_set_ints(graph, node, "rows_first", 4, (const int64_t[]){ 0, 0, 0, 0 });
+    for (int j = 0; j < KEYS; j++)
+        ((float *)v.data)[j] = (float)j;
+    for (int i = 0; i < ROWS; i++) {
+        want[i] = i == 5 ? of_none : (float)(i / 2) / 2;
+        for (int j = 0; j < KEYS; j++)
+            ((float *)mask.data)[i * KEYS + j] = i == 5 || j > i / 2 ? masked : 0;
+    }
+    run(node, IN(q, k, v, mask), &y);
+    expect(&y, want, ROWS);
+}
+
+START_TEST(attention_of_masked_rows)
+{
+    masked_rows(-INFINITY, NAN);
+    masked_rows(-FLT_MAX, 49.5f);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("kernels");
@@ -331,6 +359,7 @@ int main(void)
     tcase_add_test(tests, softmax_of_masked_rows);
     tcase_add_test(tests, norms);
     tcase_add_test(tests, attention_of_one_key);
+    tcase_add_test(tests, attention_of_masked_rows);
     suite_add_tcase(suite, tests);
     SRunner *runner = srunner_create(suite);
     srunner_run_all(runner, CK_NORMAL);
