@@ -1,7 +1,7 @@
 #!/bin/bash
 # Predicted time of a step beside the measured one:  predict.sh BUILD MODEL.onnx...
 #
-# Calibrates $RANKS ranks, plans every model for them and those sizes, and runs it on one rank and on all, taking turns; the least time of
+# For every model, calibrates $RANKS ranks, plans for them and those sizes, and runs it on one rank and on all, taking turns; the least time of
 # each counts, for machines are noisy. Sizes: prompts of $PROMPTS tokens, and a step of one token on a past as long.
 #   RANKS (2), THREADS per rank (1), PROMPTS ("128 512"), ROUNDS (5), REPEAT (6), LOCAL=1: ranks are threads, MACHINE: a profile made before
 set -u
@@ -20,11 +20,8 @@ predicted() { jq -r --argjson k "$3" --arg key "$1" '.cost.workloads[$k][$key] *
 row() { awk -v n="$1" -v w="$2" -v r="$3" -v p="$4" -v m="$5" 'BEGIN { printf "| %s | %s | %d | %.4g | %.4g | %.2f |\n", n, w, r, p, m, p / m }'; }
 
 machine=${MACHINE:-$work/machine.json}
-[ -n "${MACHINE:-}" ] || together --calibrate "$machine" --threads "$threads" || exit 1
-echo
-echo "| model | work | ranks | predicted, ms | measured, ms | ratio |"
-echo "|---|---|---|---|---|---|"
 for model in "$@"; do
+    [ -n "${MACHINE:-}" ] || together --calibrate "$machine" --threads "$threads" || exit 1
     name=$(basename "$(dirname "$model")")
     sizes=() loads=()
     for n in $prompts; do sizes+=("$n 0" "1 $n"); done
@@ -37,6 +34,9 @@ for model in "$@"; do
             together "$work/$name" "${sizing[@]}" >>"$work/all.$name.$k" || exit 1
         done
     done
+    echo
+    echo "| model | work | ranks | predicted, ms | measured, ms | ratio |"
+    echo "|---|---|---|---|---|---|"
     for k in "${!sizes[@]}"; do
         label="prompt of ${sizes[k]% *}"; [ "${sizes[k]% *}" = 1 ] && label="step on ${sizes[k]#* }"
         row "$name" "$label" 1 "$(predicted unsharded_seconds "$work/$name/plan.json" "$k")" "$(least "$work/one.$name.$k")"
