@@ -52,10 +52,18 @@ static void show_collectives(const struct machine *to, const struct comm *comm, 
     }
 }
 
+/* "226.1 GF/s on one rank, 431.0 on 2" */
+static void show_rate(const char *what, const char *unit, double alone, double machine, int ranks)
+{
+    printf("%s: %.1f %s on one rank", what, 1e-9 * alone, unit);
+    if (ranks > 1) printf(", %.1f on %d", 1e-9 * machine, ranks);
+    putchar('\n');
+}
+
 static void show(const struct machine *to, const struct comm *comm, const struct measured *m, double error)
 {
-    printf("products: %.1f GF/s on one rank, %.1f on %d\n", 1e-9 * to->flops, 1e-9 * to->machine_flops, comm->local_size);
-    printf("weights from memory: %.1f GB/s on one rank, %.1f on %d\n", 1e-9 * to->memory_bandwidth, 1e-9 * to->machine_memory_bandwidth, comm->local_size);
+    show_rate("products", "GF/s", to->flops, to->machine_flops, comm->local_size);
+    show_rate("weights from memory", "GB/s", to->memory_bandwidth, to->machine_memory_bandwidth, comm->local_size);
     printf("elementwise: %.1f GB/s; a node: %.2f us\n", 1e-9 / m->elementwise, 1e6 * to->node_overhead);
     if (!m->ncollective) return;
     printf("collectives: %.2f us each, %.2f us a hop, %.2f GB/s sent, %.3f ns for each byte summed; off by %.0f%% (root mean square)\n", 1e6 * to->collective_overhead,
