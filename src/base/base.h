@@ -106,6 +106,15 @@ struct written { int64_t bytes; uint64_t digest; };          /* XXH3, 64 bits */
 struct written out_close(struct out *);
 struct written write_text(const char *path, const char *text);
 
+/* ---- digest.c: XXH3, 64 bits ------------------------------------------------------------------------------------ */
+uint64_t bytes_digest(const void *, size_t bytes);
+/* Of a file, which need not fit in memory. */
+struct file_digest;
+struct file_digest *file_digest(struct arena *, const char *path);
+void file_digest_begin(struct file_digest *);                /* on a thread of its own, while other work is done */
+/* Waits, or does the work itself if it was not begun. False: the file can't be read. */
+bool file_digest_get(struct file_digest *, struct written *);
+
 /* ---- file.c, datafile.c -------------------------------------------------------------------------------------- */
 struct map { const uint8_t *at; size_t bytes; };
 /* Whole file, read-only; missing or unreadable is a failure naming it. An empty file gives bytes == 0. */
@@ -113,7 +122,6 @@ struct map map_file(const char *path);
 /* False and no message when the file can't be opened. */
 bool try_map_file(const char *path, struct map *out);
 void unmap(struct map);
-uint64_t map_digest(struct map);                             /* XXH3, 64 bits; a piece at a time, a file need not fit in memory */
 /* These bytes were read for the time being: their pages go back to the system, and come again from the file if need be. */
 void map_release(struct map, size_t offset, size_t bytes);
 bool path_exists(const char *path);

@@ -13,7 +13,6 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
-#include <xxhash.h>
 
 /* NULL when mapped, else why not. An empty file has no pages to map. */
 static const char *map_open_file(int fd, struct map *out)
@@ -68,21 +67,6 @@ void map_release(struct map m, size_t offset, size_t bytes)
     size_t page = (size_t)sysconf(_SC_PAGESIZE), from = (offset + page - 1) / page * page, to = (offset + bytes) / page * page;
     if (m.at && from < to)
         (void)madvise((void *)(uintptr_t)(m.at + from), to - from, MADV_DONTNEED);
-}
-
-uint64_t map_digest(struct map m)
-{
-    enum { PIECE = 1 << 24 };
-    XXH3_state_t *state = XXH3_createState();
-    require(state && XXH3_64bits_reset(state) == XXH_OK);
-    for (size_t at = 0; at < m.bytes; at += PIECE) {
-        size_t n = m.bytes - at < PIECE ? m.bytes - at : PIECE;
-        require(XXH3_64bits_update(state, m.at + at, n) == XXH_OK);
-        map_release(m, at, n);
-    }
-    uint64_t digest = XXH3_64bits_digest(state);
-    (void)XXH3_freeState(state);
-    return digest;
 }
 
 bool path_exists(const char *path)

@@ -176,6 +176,7 @@ static void set_emitted(struct shard_options *o, const struct plan_file *file)
 static void set_model(struct arena *a, struct options *p, const char *model)
 {
     p->model = model;
+    p->digest = file_digest(a, model);
     if (!is_folder(model))
         return;
     p->folder = folder_read(a, without_slash(a, model), !p->dry_run);
@@ -266,6 +267,8 @@ static void compile(struct arena *a, const struct shard_options *o)
     struct plan plan = {.ranks = o->plan.ranks};
     if (!o->plan.dry_run)
         folder_check(o->plan.out, o->plan.force);
+    if (!o->plan.dry_run && !o->plan.folder)
+        file_digest_begin(o->plan.digest);
     struct compile c = {.arena = a, .options = &o->plan, .plan = &plan, .model_path = o->plan.model,
                         .external_roots = args_folders(&o->external_root)};
     pass_run(&c, "load", "canon", o->dump_after);

@@ -240,5 +240,5 @@ char *manifest_json(struct manifest *m)
     json_t *root = json_pack("{s:i,s:s,s:o,s:o}", "version", MANIFEST_VERSION, "plan", m->plan, "files", files_array(m), "source", source_array(m));
     const char *rest = json_dump(m->arena, root, JSON_COMPACT) + 1;      /* behind the brace */
     json_decref(root);
-    return arena_printf(m->arena, MANIFEST_HEAD "%016" PRIx64 "\",%s\n", map_digest((struct map){(const uint8_t *)rest, strlen(rest)}), rest);
+    return arena_printf(m->arena, MANIFEST_HEAD "%016" PRIx64 "\",%s\n", bytes_digest(rest, strlen(rest)), rest);
 }

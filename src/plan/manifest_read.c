@@ -62,15 +62,16 @@ static void read_plan(struct reader *r)
 
 /* ---- the files ---- */
 
-static void check_file(const struct reader *r, const char *file, int64_t bytes, const char *digest, bool read)
+static void check_file(const struct reader *r, const char *file, int64_t bytes, const char *digest)
 {
     const char *path = path_join(r->arena, r->folder->dir, file);
     struct map m = map_file(path);
+    struct written found;
+    unmap(m);
     if ((int64_t)m.bytes != bytes)
         fail("%s: has %zu bytes, expected %" PRId64 ": it is not the file that was written with this folder", path, m.bytes, bytes);
-    if (read && strcmp(arena_printf(r->arena, "%016" PRIx64, map_digest(m)), digest) != 0)
+    if (!file_digest_get(file_digest(r->arena, path), &found) || strcmp(arena_printf(r->arena, "%016" PRIx64, found.digest), digest) != 0)
         fail("%s: is not the file that was written with this folder: its digest is not %s", path, digest);
-    unmap(m);
 }
 
 /* plan.json, model.onnx and two per rank, in this order. */
@@ -97,7 +98,7 @@ static void check_files(struct reader *r, const json_t *files, bool need_data)
         if (data)
             r->bytes[(i - 2) / 2] = bytes;
         if (need_data || !data)
-            check_file(r, file, bytes, digest, true);
+            check_file(r, file, bytes, digest);
     }
 }
 
@@ -178,7 +179,7 @@ static json_t *read_manifest(const struct reader *r)
     struct map m = map_file(r->path);
     size_t end = m.bytes && m.at[m.bytes - 1] == '\n' ? m.bytes - 1 : m.bytes;
     bool whole = end > REST && memcmp(m.at, MANIFEST_HEAD, HEAD) == 0;
-    const char *digest = whole ? arena_printf(r->arena, "%016" PRIx64, map_digest((struct map){m.at + REST, end - REST})) : "";
+    const char *digest = whole ? arena_printf(r->arena, "%016" PRIx64, bytes_digest(m.at + REST, end - REST)) : "";
     if (!whole || memcmp(m.at + HEAD, digest, DIGEST) != 0)
         fail("%s: is not as it was written: its digest is not the one at its beginning", r->path);
     json_t *root = json_parse(r->path, (const char *)m.at, m.bytes);

@@ -80,6 +80,7 @@ struct options {
     bool solver_first, strict, dry_run, force;
     int64_t memory;                  /* --memory: most bytes that a rank may hold; 0: no limit */
     const char *out, *model;         /* folder to write, model file */
+    struct file_digest *digest;      /* of the model file, for plan_json */
     struct folder *folder;           /* the model is the source of this emitted folder; NULL: it is a file by itself */
     /* Test hook: forces strategies by a seed (random legal plans); 0: off. force_whole_never: only among non-whole ones. */
     uint64_t random_seed;

@@ -21,13 +21,12 @@ static json_t *place_text(const struct writer *w, struct placement p)
 static json_t *source_object(const struct writer *w)
 {
     const struct folder *f = w->options->folder;
-    struct map m = {NULL, 0};
+    struct written model;
     json_t *o = json_object();
     json_object_set_new(o, "file", text(f ? f->file : path_base(w->options->model)));
-    if (f || try_map_file(w->options->model, &m)) {
-        json_object_set_new(o, "bytes", json_integer(f ? (json_int_t)f->bytes : (json_int_t)m.bytes));
-        json_object_set_new(o, "xxh3", text(f ? f->digest : arena_printf(w->tmp, "%016" PRIx64, map_digest(m))));
-        unmap(m);
+    if (f || file_digest_get(w->options->digest, &model)) {
+        json_object_set_new(o, "bytes", json_integer(f ? (json_int_t)f->bytes : (json_int_t)model.bytes));
+        json_object_set_new(o, "xxh3", text(f ? f->digest : arena_printf(w->tmp, "%016" PRIx64, model.digest)));
     }
     return o;
 }
