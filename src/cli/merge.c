@@ -107,6 +107,7 @@ static void write_model(struct merge *m)
              w.bytes, w.digest);
 }
 
+enum { BUFFER = 1 << 18 };
 struct file { struct merge *merge; FILE *at; const char *path; };
 
 static _Noreturn void cannot(const struct file *f)
@@ -139,7 +140,7 @@ static int write_file(struct merge *m, int from)
     struct file file = {.merge = m, .path = t->part};
     int to = from;
     file.at = fopen(t->part, path_exists(t->part) ? "r+b" : "wb");
-    if (!file.at)
+    if (!file.at || setvbuf(file.at, arena_alloc(m->arena, BUFFER), _IOFBF, BUFFER) != 0)
         cannot(&file);
     for (; to < f->spans.n && !strcmp(f->spans.at[to].file, first->file); to++)
         write_span(&file, &f->spans.at[to]);

@@ -1,10 +1,9 @@
 #!/bin/bash
-# Predicted memory beside what is resident, and what tpc-shard itself takes:  memory.sh BUILD MODEL.onnx...
+# Predicted memory beside what is resident:  memory.sh BUILD MODEL.onnx...
 #
 # Predicted, for the fullest rank: weights without tables that are only looked up in, state, activations and blocks of collectives as
 # plan.json has them, the past as tpc-run is given it (whole, on every rank), and a base: what the program and its libraries take, which a
 # tiny model tells (samples/llama). Measured: resident bytes per process, from tpc-run --stats. One thread per rank.
-# Then tpc-shard on each model: time beside cp of the same bytes, and peak memory.
 #   RANKS ("1 2 4"), PROMPT (512), PAST (1023)
 set -u
 [ $# -ge 2 ] || { echo "usage: $0 BUILD MODEL.onnx..." >&2; exit 2; }
@@ -45,25 +44,5 @@ for model in "${models[@]}"; do
             awk -v m="$(basename "$(dirname "$model")")" -v w="$what" -v n="$n" -v b="${base[n]}" -v p="$(predicted)" -v i="$inputs" -v g="$got" \
                 'BEGIN { printf "| %s | %s | %d | %.0f | %.0f | %.0f | %.2f |\n", m, w, n, b, p + b + i, g, (p + b + i) / g }'
         done
-    done
-done
-
-# cp and tpc-shard take turns; minima of three.
-least() { awk -v a="${1:-}" -v b="$2" 'BEGIN { print (a == "" || b + 0 < a + 0) ? b : a }'; }
-took() { { /usr/bin/time -f %e "$@" >/dev/null; } 2>&1 | tail -1; }
-echo
-echo "| model | bytes, MB | cp, s | ranks | tpc-shard, s | peak, MB |"
-echo "|---|---|---|---|---|---|"
-for model in "${models[@]}"; do
-    for n in $ranks; do
-        copy='' shard=''
-        for _ in 1 2 3; do
-            copy=$(least "$copy" "$(took cp -r "$(dirname "$model")" "$work/copy")"); rm -rf "$work/copy"
-            shard=$(least "$shard" "$(took "$build/tpc-shard" "$model" --tp "$n" -q -o "$work/written")"); rm -rf "$work/written"
-        done
-        peak=$( { /usr/bin/time -f %M "$build/tpc-shard" "$model" --tp "$n" -q -o "$work/written" >/dev/null; } 2>&1 | tail -1); rm -rf "$work/written"
-        bytes=$(du -sb "$(dirname "$model")" | cut -f 1)
-        awk -v m="$(basename "$(dirname "$model")")" -v b="$bytes" -v c="$copy" -v n="$n" -v s="$shard" -v p="$peak" \
-            'BEGIN { printf "| %s | %.0f | %s | %d | %s | %.0f |\n", m, b / 1e6, c, n, s, p * 1.024e-3 }'
     done
 done
