@@ -64,5 +64,6 @@ with_mpi() {
 mpirun_n() {
     n=$1
     shift
-    with_mpi "${MPIRUN:-mpirun}" -n "$n" "$@"
+    # shellcheck disable=SC2086 # MPIRUN may be several words
+    with_mpi ${MPIRUN:-mpirun} -n "$n" "$@"
 }

@@ -57,6 +57,8 @@ def one(command, mark, delay, number):
             status = None
         took = time.monotonic() - start
         left = ranks(b"TPC_KILL=" + mark.encode())
+        while left and time.monotonic() < start + LIMIT:
+            left = ranks(b"TPC_KILL=" + mark.encode())
         for pid in left:
             kill(pid, signal.SIGKILL)
         job.kill()
