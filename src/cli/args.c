@@ -108,7 +108,8 @@ static const char *value_of(const struct arg *arg, const char *given, const char
     return argv[++*i];
 }
 
-char *args_head(struct arena *a, const struct arg *arg)
+/* "-o, --out DIR", or of an option without letter "    --tp N". */
+static char *option_head(struct arena *a, const struct arg *arg)
 {
     const char *value = arg->value ? arg->value : "", *gap = *value && arg->kind != ARG_MAYBE ? " " : "";
     if (arg->letter) return arena_printf(a, "-%c, --%s%s%s", arg->letter, arg->name, gap, value);
@@ -123,7 +124,7 @@ static void help(struct arena *a, const struct args *args)
     for (int i = 0; i < args->n; i++) {
         const struct arg *arg = &args->table[i];
         if (!arg->help) continue;    /* a test hook */
-        printf("  %-30s %s\n", args_head(a, arg), arg->help);
+        printf("  %-30s %s\n", option_head(a, arg), arg->help);
     }
     printf("  %-30s %s\n", "    --help[=man|bash|zsh|fish]", "this text; the man page; the completions of a shell");
     printf("  %-30s %s\n", "    --version", "of the program and of the libraries it is linked with");

@@ -42,8 +42,6 @@ int64_t args_bytes(const char *what, const char *text);
 /* The folders of --external-root, which must exist. */
 struct folders args_folders(const struct arg_list *);
 
-/* "-o, --out DIR", or of an option without letter "    --tp N"; in the arena. */
-char *args_head(struct arena *, const struct arg *);
 
 /* manual.c: the man page, in the macros of man(7). */
 void args_manual(const struct args *);

@@ -19,7 +19,7 @@ static const char *today(struct arena *a)
 /* The file's name without folder and ending. */
 static const char *profile_name(struct arena *a, const char *path)
 {
-    const char *slash = strrchr(path, '/'), *base = slash ? slash + 1 : path, *dot = strrchr(base, '.');
+    const char *base = path_base(path), *dot = strrchr(base, '.');
     return dot && dot > base ? arena_strndup(a, base, (size_t)(dot - base)) : base;
 }
 

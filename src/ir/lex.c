@@ -7,22 +7,22 @@
 #include <stdlib.h>
 #include <string.h>
 
-bool text_plain_start(char c)
+static bool plain_start(char c)
 {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' || c == '/';
 }
 
-bool text_plain_char(char c)
+static bool plain_char(char c)
 {
-    return text_plain_start(c) || (c >= '0' && c <= '9') || c == '.';
+    return plain_start(c) || (c >= '0' && c <= '9') || c == '.';
 }
 
 bool text_plain(const char *name)
 {
-    if (!text_plain_start(*name) || !strcmp(name, "_"))
+    if (!plain_start(*name) || !strcmp(name, "_"))
         return false;
     for (const char *c = name; *c; c++)
-        if (!text_plain_char(*c))
+        if (!plain_char(*c))
             return false;
     return true;
 }
@@ -80,8 +80,8 @@ void lex_expect(struct lexer *l, const char *symbol)
 static size_t plain_length(const char *at)
 {
     size_t n = 0;
-    if (text_plain_start(*at))
-        while (text_plain_char(at[n]))
+    if (plain_start(*at))
+        while (plain_char(at[n]))
             n++;
     return n;
 }

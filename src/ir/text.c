@@ -17,11 +17,6 @@ static const char *const kinds[] = {
     [ATTR_INT] = "i", [ATTR_FLOAT] = "f", [ATTR_STRING] = "s", [ATTR_INTS] = "is", [ATTR_FLOATS] = "fs", [ATTR_DIMS] = "ds",
     [ATTR_TENSOR] = "t", [ATTR_GRAPH] = "graph", [ATTR_RAW] = "raw"};
 
-const char *text_kind(enum attr_kind kind)
-{
-    return kinds[kind];
-}
-
 bool text_kind_parse(const char *name, enum attr_kind *out)
 {
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
@@ -278,7 +273,7 @@ static void put_attrs(struct printer *p, const struct node *n)
         fputs(any ? ", " : " {", p->to);
         put_name(p, a->name);
         if (!n->op)
-            fprintf(p->to, ": %s", text_kind(a->kind));
+            fprintf(p->to, ": %s", kinds[a->kind]);
         fputs(" = ", p->to);
         put_attr_value(p, a);
         any = true;

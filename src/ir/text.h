@@ -22,11 +22,8 @@
 #include "ir/ir.h"
 
 /* Letters, digits, _ . and /, not starting with a digit or a dot, and not just "_". */
-bool text_plain_start(char c);
-bool text_plain_char(char c);
 bool text_plain(const char *name);
 /* "i", "f", ... of an attribute whose op has no row. */
-const char *text_kind(enum attr_kind);
 bool text_kind_parse(const char *name, enum attr_kind *out);
 
 /* ---- lex.c ------------------------------------------------------------------------------------------------------------- */

@@ -60,13 +60,8 @@ void *kenv_keep(struct kenv *env, size_t bytes)
     return kept->at;
 }
 
-void kenv_drop(struct kenv *env, void *at)
+static void drop(struct kept *kept)
 {
-    (void)env;
-    if (!at)
-        return;
-    struct kept *kept = (struct kept *)(void *)((char *)at - 64);
-    require(kept->at == at);
     kept->next->prev = kept->prev;
     kept->prev->next = kept->next;
     free(kept);
@@ -120,7 +115,7 @@ void kenv_free(struct kenv *env)
         return;
     dnnl_state_free(env->dnnl);
     while (env->kept.next != &env->kept)
-        kenv_drop(env, env->kept.next->at);
+        drop(env->kept.next);
     for (int i = 0; i < ROOM_COUNT; i++)
         free(env->room[i].at);
     areas_free(env->weights);

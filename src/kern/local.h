@@ -31,7 +31,6 @@ enum room { ROOM_KERNEL, ROOM_THREADS, ROOM_A, ROOM_B, ROOM_C, ROOM_DNNL, ROOM_J
 void *kenv_room(struct kenv *, enum room, size_t bytes);
 /* Blocks kept until kenv_free. */
 void *kenv_keep(struct kenv *, size_t bytes);
-void kenv_drop(struct kenv *, void *kept);
 /* Room for a packed weight, kept until kenv_free. */
 void *kenv_weights(struct kenv *, size_t bytes);
 struct dnnl_state;

@@ -59,7 +59,8 @@ static Onnx__AttributeProto *resolve(struct import *im, const struct scope *scop
     return copy;
 }
 
-Onnx__NodeProto *resolve_attributes(struct import *im, const struct scope *scope, const Onnx__NodeProto *node)
+/* A shallow copy whose attributes hold no reference. */
+static Onnx__NodeProto *resolve_attributes(struct import *im, const struct scope *scope, const Onnx__NodeProto *node)
 {
     Onnx__NodeProto *copy = NEW(im->tmp, Onnx__NodeProto);
     *copy = *node;

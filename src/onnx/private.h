@@ -122,8 +122,6 @@ void import_constant(struct import *, struct value *, struct constant *);
 void collect_functions(struct import *);
 const Onnx__FunctionProto *function_find(const struct import *, const Onnx__NodeProto *);
 void inline_call(struct import *, struct scope *, const Onnx__NodeProto *, const Onnx__FunctionProto *);
-/* A shallow copy whose attributes hold no reference. */
-Onnx__NodeProto *resolve_attributes(struct import *, const struct scope *, const Onnx__NodeProto *);
 
 /* ---- branch.c --------------------------------------------------------------------------------------------------------------------------- */
 void import_if(struct import *, struct scope *, const Onnx__NodeProto *);

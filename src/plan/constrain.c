@@ -211,7 +211,8 @@ bool constrain_seed(struct space *s)
     return wishes_seed(s);
 }
 
-int constrain_apply(struct space *s, int count, int targets)
+/* The first count constraints and nothing else, the last of them to its first targets nodes or values only; returns how many it has. */
+static int constrain_first(struct space *s, int count, int targets)
 {
     int met = 0;
     forget(s);
@@ -223,7 +224,7 @@ int constrain_apply(struct space *s, int count, int targets)
 
 void constrain_user(struct space *s)
 {
-    constrain_apply(s, constraint_count(s), INT_MAX);
+    constrain_first(s, constraint_count(s), INT_MAX);
 }
 
 void constrain_all(struct space *s)
@@ -241,9 +242,9 @@ static int least_impossible(struct space *s, int count, int lo, int hi)
     while (lo + 1 < hi) {
         int middle = lo + (hi - lo) / 2;
         if (count)
-            constrain_apply(s, count, middle);
+            constrain_first(s, count, middle);
         else
-            constrain_apply(s, middle, INT_MAX);
+            constrain_first(s, middle, INT_MAX);
         if (space_solve(s) < COST_NEVER)
             lo = middle;
         else
@@ -268,13 +269,13 @@ static int target(const struct space *s, const struct constraint *c, int k)
 void constrain_blame(struct space *s)
 {
     int all = constraint_count(s), count, k;
-    constrain_apply(s, 0, 0);
+    constrain_first(s, 0, 0);
     if (!all || space_solve(s) >= COST_NEVER)
         return;
     count = least_impossible(s, 0, 0, all);
     const struct constraint *c = s->options->plan_file->constraints.at[count - 1];
-    k = least_impossible(s, count, 0, constrain_apply(s, count, INT_MAX));
-    constrain_apply(s, count, k - 1);
+    k = least_impossible(s, count, 0, constrain_first(s, count, INT_MAX));
+    constrain_first(s, count, k - 1);
     require(space_solve(s) < COST_NEVER);
     int at = target(s, c, k);
     const struct node *n = c->on == ON_NODES ? s->g->nodes.at[at] : NULL;

@@ -133,8 +133,6 @@ struct places space_allowed(struct space *, const struct value *);
 bool constrain_seed(struct space *);
 void constrain_all(struct space *);
 void constrain_user(struct space *);          /* but not an emitted plan */
-/* The first count constraints and nothing else, the last of them to its first targets nodes or values only; returns how many it has. */
-int constrain_apply(struct space *, int count, int targets);
 /* After no plan was found: fails naming the first constraint that cannot be met beside those before it. Returns where none is to blame. */
 void constrain_blame(struct space *);
 
