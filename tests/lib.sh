@@ -34,7 +34,7 @@ models() {
 # refused STATUS PATTERN COMMAND...: one line on stderr (of those that match $ours, where launchers speak, too), which matches, and nothing
 # of what left_over tells of. Extended patterns.
 left_over() { :; }
-hydra=$(${MPIRUN:-mpirun} --version 2>/dev/null | grep -i hydra)
+hydra=$(${MPIRUN:-mpirun} --version 2>/dev/null | grep -i hydra || :)
 refused() {
     status=$1
     pattern=$2
