@@ -1,5 +1,5 @@
 /* --merge: an emitted folder gives its source back. The model file is made of model.onnx and the payloads that the rank files hold, and must have
- * the digest that plan.json tells; weights that lay in files of their own are put there again, at the same offsets (what no tensor
+ * the digest that manifest.json tells; weights that lay in files of their own are put there again, at the same offsets (what no tensor
  * refers to is zero). All is written beside its place and renamed at the end. */
 #include "cli/merge.h"
 
