@@ -30,6 +30,11 @@ struct sample { const char *op, *text; int64_t below; };      /* below: integer 
     {op, "graph g { input x: f32[4, 6] node n: y: ? = " op "(x) {axes = [-1], keepdims = 0} output y }", 0}, \
     {op, "graph g { input x: f32[4, S] node n: y: ? = " op "(x) output y }", 0}
 #define NORM(op) {op, "graph g { input x: f32[B, 6, 8] input s: f32[8] node n: y: ? = " op "(x, s) output y }", 0}
+#define LOSS(op) \
+    {op, "graph g { input x: f32[B, 5] input i: i64[B] node n: y: ? = " op "(x, i) output y }", 5}, \
+    {op, "graph g { input x: f32[B, 5, 4] input i: i64[B, 4] input w: f32[5] node n: y: ? = " op "(x, i, w) {reduction = \"none\"} output y }", 5}, \
+    {op, "graph g { input x: f32[B, 5, 4] input i: i64[B, 4] input w: f32[5] node n: y: ? = " op "(x, i, w) {reduction = \"sum\", " \
+         "ignore_index = 3} output y }", 5}
 #define SKIPNORM(domain) \
     {"SkipSimplifiedLayerNormalization", "graph g { input x: f32[B, S, 8] input k: f32[B, S, 8] input s: f32[8] input c: f32[8] " \
      "node n: y: ?, _, _, t: ? = " domain "SkipSimplifiedLayerNormalization(x, k, s, c) output y output t }", 0}
@@ -142,6 +147,11 @@ static const struct sample samples[] = {
                     "com.microsoft::MatMulNBits(a, b, s, _, i) {K = 64, N = 5, block_size = 16} output y }", 4},
     {"Softmax", "graph g { input x: f32[4*B, S, 6] node n: y: ? = Softmax(x) {axis = 2} output y }", 0},
     {"Softmax", "graph g { input x: f32[B, 4, 6] node n: y: ? = Softmax(x) {axis = 1} output y }", 0},
+    {"LogSoftmax", "graph g { input x: f32[B, S, 6] node n: y: ? = LogSoftmax(x) output y }", 0},
+    {"Hardmax", "graph g { input x: f32[4, S, 6] node n: y: ? = Hardmax(x) {axis = 0} output y }", 0},
+    LOSS("NegativeLogLikelihoodLoss"), LOSS("SoftmaxCrossEntropyLoss"),
+    {"SoftmaxCrossEntropyLoss", "graph g { input x: f32[B, 5, 4] input i: i32[B, 4] node n: y: ?, l: ? = SoftmaxCrossEntropyLoss(x, i) "
+                                "{reduction = \"sum\", ignore_index = 2} output y output l }", 5},
     {"LayerNormalization", "graph g { input x: f32[B, 6, 8] input s: f32[8] input b: f32[8] node n: y: ? = "
                            "LayerNormalization(x, s, b) output y }", 0},
     NORM("RMSNormalization"), NORM("SimplifiedLayerNormalization"), SKIPNORM(""), SKIPNORM("com.microsoft::"),

@@ -71,6 +71,18 @@ const float *tensor_f32(struct kenv *, const struct tensor *, enum room);
 static inline const void *at_const(const void *p, size_t size, int64_t i) { return (const char *)p + size * (size_t)i; }
 static inline void *at(void *p, size_t size, int64_t i) { return (char *)p + size * (size_t)i; }
 
+/* ---- line.c: lines along one axis, each brought to float32 (f64: float64) in scratch ------------------------------------- */
+/* Work on line number `line` of n elements, in place; lines are counted in the order of the other dimensions. */
+typedef void line_f32(void *data, int64_t line, float *x, int64_t n);
+typedef void line_f64(void *data, int64_t line, double *x, int64_t n);
+struct line_op { line_f32 *f32; line_f64 *f64; int64_t cost; };             /* cost: rough operations per element */
+/* Every line of x through op into y of the same shape; y NULL: op keeps what it needs. Floating-point storage only. Uses ROOM_KERNEL. */
+void lines_run(struct kcall *, const struct line_op *, void *data, const struct tensor *x, struct tensor *y, int axis);
+
+/* ---- softmax.c: one line, in place */
+void log_softmax_f32(float *x, int64_t n);
+void log_softmax_f64(double *x, int64_t n);
+
 /* ---- walk.c: loops over broadcast operands ------------------------------------------------------------------------ */
 #define WALK_MAX 8                     /* result and operands: chains take up to 7 */
 struct walk { int rank, n; int64_t dim[MAX_RANK], stride[WALK_MAX][MAX_RANK]; };

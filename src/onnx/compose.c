@@ -191,16 +191,6 @@ static void reduce_log_sum_exp(struct composer *c)
     become(c, "Squeeze", axes ? 2 : 1, in);
 }
 
-/* d - log(sum(exp(d))) with d = x - max(x) */
-static void log_softmax(struct composer *c)
-{
-    int64_t axis = int_of(c->node, "axis", -1);
-    char *axes = scope_ints(c->im, c->scope, "axis", 1, &axis), *x = input(c, 0);
-    char *max = helper(c, "ReduceMax", x, axes), *d = helper(c, "Sub", x, max);
-    char *sum = helper(c, "ReduceSum", helper(c, "Exp", d, NULL), axes);
-    become(c, "Sub", 2, (char *[]){ d, helper(c, "Log", sum, NULL) });
-}
-
 static void mean(struct composer *c)
 {
     char *first = input(c, 0), *sum = helper_of(c, "Sum", c->node->n_input, c->node->input, 0, NULL, 1, NULL);
@@ -336,7 +326,6 @@ static void multi_head_attention(struct composer *c)
 /* ---- the table ---- */
 
 static const struct { const char *domain, *op; void (*run)(struct composer *); } composed[] = {
-    { "", "LogSoftmax", log_softmax },
     { "", "Mean", mean },
     { "", "ReduceL1", reduce_l1 },
     { "", "ReduceL2", reduce_l2 },

@@ -10,13 +10,6 @@ static int the_axis(const struct graph *g, const struct node *node, int rank)
     return op_axis(g, node, attr_int(node, "axis"), rank);
 }
 
-static void check_index_type(const struct graph *g, const struct node *node, int i)
-{
-    enum dtype dtype = op_operand(g, node, i)->dtype;
-    if (dtype != DT_I64 && dtype != DT_I32)
-        fail("%s: the indices '%s' are %s, expected i32 or i64", node_where(g, node), node->in[i]->name, dtype_name(dtype));
-}
-
 static int numbered(struct graph *g, struct rule *r, char letter, int d, const struct dim *size, unsigned flags)
 {
     char name[12];
@@ -29,7 +22,7 @@ static int numbered(struct graph *g, struct rule *r, char letter, int d, const s
 void infer_gatherelements(struct graph *g, struct node *node)
 {
     const struct type *data = op_operand(g, node, 0), *index = op_operand(g, node, 1);
-    check_index_type(g, node, 1);
+    op_index_type(g, node, 1);
     op_need_rank(g, node, 1, data->rank, data->rank);
     the_axis(g, node, data->rank);
     op_result(g, node, 0, data->dtype, index->rank, index->dim);
@@ -38,7 +31,7 @@ void infer_gatherelements(struct graph *g, struct node *node)
 void infer_scatterelements(struct graph *g, struct node *node)
 {
     const struct type *data = op_operand(g, node, 0), *index = op_operand(g, node, 1), *update = op_operand(g, node, 2);
-    check_index_type(g, node, 1);
+    op_index_type(g, node, 1);
     op_need_rank(g, node, 1, data->rank, data->rank);
     op_need_rank(g, node, 2, data->rank, data->rank);
     op_same_dtype(g, node, 0, 2);

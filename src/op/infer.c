@@ -53,6 +53,13 @@ void op_need_rank(const struct graph *g, const struct node *node, int i, int lea
              type_str(g->arena, t));
 }
 
+void op_index_type(const struct graph *g, const struct node *node, int i)
+{
+    enum dtype dtype = op_operand(g, node, i)->dtype;
+    if (dtype != DT_I64 && dtype != DT_I32)
+        fail("%s: the indices '%s' are %s, expected i32 or i64", node_where(g, node), node->in[i]->name, dtype_name(dtype));
+}
+
 void op_check_interface(const struct graph *g)
 {
     for (int i = 0; i < g->inputs.n + g->outputs.n; i++) {

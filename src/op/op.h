@@ -105,6 +105,8 @@ void op_check_interface(const struct graph *);
 void op_same_dtype(const struct graph *, const struct node *, int a, int b);
 /* Operand i must have least to most dimensions. */
 void op_need_rank(const struct graph *, const struct node *, int i, int least, int most);
+/* Operand i must hold indices: i32 or i64. */
+void op_index_type(const struct graph *, const struct node *, int i);
 /* An axis in [-rank, rank) as [0, rank); anything else is a failure. */
 int op_axis(const struct graph *, const struct node *, int64_t axis, int rank);
 /* Entries of a vector of shape information; longer ones are data. */
