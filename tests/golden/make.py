@@ -1,0 +1,232 @@
+#!/usr/bin/env python3
+"""The graphs of tests/golden.tap that are too large to write by hand, and what they must give.
+
+    make.py CASE N DIR                        DIR/model.graph, input_K.pb, and output_K.pb where the case has a reference
+    make.py data DIR TENSOR... -- TENSOR...   input_K.pb and output_K.pb; a TENSOR is 'f32[2, 3] 1 2 ...', repeated until it is full
+
+A reference is computed here, from the same weights in double precision (integers: exactly), by plain loops that know no splits.
+"""
+import math
+import os
+import random
+import re
+import struct
+import sys
+
+FORMATS = {"f32": ("f", 1), "i64": ("q", 7)}      # of struct; the type's number in a TensorProto
+
+
+def elements(dims):
+    return math.prod(dims)
+
+
+def packed(dtype, values):
+    return struct.pack("<%d%s" % (len(values), FORMATS[dtype][0]), *values)
+
+
+def varint(n):
+    return bytes([n]) if n < 128 else bytes([n & 127 | 128]) + varint(n >> 7)
+
+
+def write_tensor(path, dtype, dims, values):
+    raw = packed(dtype, values)
+    with open(path, "wb") as out:
+        out.write(b"".join(b"\x08" + varint(d) for d in dims) + b"\x10" + varint(FORMATS[dtype][1]) + b"\x4a" + varint(len(raw)) + raw)
+
+
+def write_tensors(folder, kind, tensors):
+    for k, (dtype, dims, values) in enumerate(tensors):
+        write_tensor(os.path.join(folder, f"{kind}_{k}.pb"), dtype, dims, values)
+
+
+def parse(text):
+    dtype, dims, values = re.fullmatch(r"(\w+)\[([\d, ]*)\] (.*)", text).groups()
+    dims = [int(d) for d in dims.split(",") if d.strip()]
+    given = [int(v) if dtype == "i64" else float(v) for v in values.split()]
+    n = elements(dims)
+    return dtype, dims, (given * (n // len(given) + 1))[:n]
+
+
+# ---- graphs --------------------------------------------------------------------------------------------------------------
+
+class Model:
+    """A graph in text form, its inputs and the outputs it must give. Numbers are rounded to f32 as they are made."""
+
+    def __init__(self, seed, head=""):
+        self.random = random.Random(seed)
+        self.lines, self.inputs, self.outputs = ["  opset 23", head], [], []
+
+    def numbers(self, dims, low, high, whole):
+        draw = (lambda: self.random.randint(low, high)) if whole else (lambda: self.random.uniform(low, high))
+        return list(struct.unpack("<%df" % elements(dims), packed("f32", [draw() for _ in range(elements(dims))])))
+
+    def weight(self, name, *dims, low=-1, high=1, whole=False):
+        values = self.numbers(dims, low, high, whole)      # origin: as an initializer has, which no pass folds
+        self.lines.append("  const %s: f32[%s] = hex \"%s\" origin %s"
+                          % (name, ", ".join(map(str, dims)), packed("f32", values).hex(), name))
+        return values
+
+    def ints(self, name, *values):
+        self.lines.append("  const %s: i64[%d] = [%s]" % (name, len(values), ", ".join(map(str, values))))
+
+    def input(self, name, *dims, low=-1, high=1, whole=False, dtype="f32"):
+        values = self.numbers(dims, low, high, whole)
+        self.lines.append("  input %s: %s[%s]" % (name, dtype, ", ".join(map(str, dims))))
+        self.inputs.append((dtype, dims, values if dtype == "f32" else [int(v) for v in values]))
+        return self.inputs[-1][2]
+
+    def symbolic(self, name, dtype, dims):
+        self.lines.append("  input %s: %s[%s]" % (name, dtype, dims))
+
+    def node(self, name, text):
+        self.lines.append("  node %s: %s: ? = %s" % (name, name, text))
+        return name
+
+    def output(self, name, dims=None, values=None):
+        self.lines.append("  output %s" % name)
+        if values is not None:
+            self.outputs.append(("f32", dims, values))
+
+    def write(self, folder):
+        with open(os.path.join(folder, "model.graph"), "w") as out:
+            out.write("graph golden {\n%s\n}\n" % "\n".join(filter(None, self.lines)))
+        write_tensors(folder, "input", self.inputs)
+        write_tensors(folder, "output", self.outputs)
+
+
+def product(a, b, rows, inner, columns, bias=None):
+    """a[rows, inner] b[inner, columns] + bias[columns]"""
+    bias = bias or [0] * columns
+    by_column = [b[j::columns] for j in range(columns)]
+    return [sum(x * y for x, y in zip(a[i * inner:(i + 1) * inner], by_column[j])) + bias[j] for i in range(rows) for j in range(columns)]
+
+
+def rows_of(table, width, ids):
+    return [x for i in ids for x in table[i * width:(i + 1) * width]]
+
+
+# ---- cases ---------------------------------------------------------------------------------------------------------------
+
+def linear(n, seed, batch, width_in, width_out):
+    m = Model(seed)
+    x, w, b = m.input("x", batch, width_in), m.weight("w", width_in, width_out), m.weight("b", width_out)
+    m.node("p", "MatMul(x, w)")
+    m.node("y", "Add(p, b)")
+    m.output("y", [batch, width_out], product(x, w, batch, width_in, width_out, b))
+    return m
+
+
+def stack(n):
+    """embedding(10, 12), linear(12, 16), linear(16, 8) on ids [4, 12]"""
+    m = Model(7)
+    ids = m.input("ids", 4, 12, low=0, high=9, whole=True, dtype="i64")
+    e = m.weight("e", 10, 12)
+    w1, b1, w2, b2 = m.weight("w1", 12, 16), m.weight("b1", 16), m.weight("w2", 16, 8), m.weight("b2", 8)
+    m.node("emb", "Gather(e, ids)")
+    m.node("up", "MatMul(emb, w1)")
+    m.node("h", "Add(up, b1)")
+    m.node("down", "MatMul(h, w2)")
+    m.node("y", "Add(down, b2)")
+    h = product(rows_of(e, 12, ids), w1, 48, 12, 16, b1)
+    m.output("y", [4, 12, 8], product(h, w2, 48, 16, 8, b2))
+    return m
+
+
+def embedding(n):
+    m = Model(8)
+    ids, e = m.input("ids", 17, 23, low=0, high=47, whole=True, dtype="i64"), m.weight("e", 48, 16)
+    m.node("y", "Gather(e, ids)")
+    m.output("y", [17, 23, 16], rows_of(e, 16, ids))
+    return m
+
+
+def batchnorm(n):
+    """linear(3, 5) with its weight as torch keeps it, then a norm over the 5 channels"""
+    m = Model(9)
+    x, w, b = m.input("x", 7, 3), m.weight("w", 5, 3), m.weight("b", 5)
+    scale, shift, mean, var = m.weight("scale", 5), m.weight("shift", 5), m.weight("mean", 5), m.weight("var", 5, low=0.5, high=2)
+    m.node("p", "Gemm(x, w, b) {transB = 1}")
+    m.node("y", "BatchNormalization(p, scale, shift, mean, var)")
+    turned = [w[j * 3 + k] for k in range(3) for j in range(5)]
+    p = product(x, turned, 7, 3, 5, b)
+    m.output("y", [7, 5], [(v - mean[i % 5]) / math.sqrt(var[i % 5] + 1e-5) * scale[i % 5] + shift[i % 5] for i, v in enumerate(p)])
+    return m
+
+
+def integers(n):
+    """operands in [-8, 8], 512 deep: no sum reaches 2^24, so every order gives the same bits"""
+    m = Model(10)
+    x, w = m.input("x", 7, 512, low=-8, high=8, whole=True), m.weight("w", 512, 24, low=-8, high=8, whole=True)
+    m.node("y", "MatMul(x, w)")
+    y = product(x, w, 7, 512, 24)
+    assert 512 < max(map(abs, y)) < 2 ** 24
+    m.output("y", [7, 24], y)
+    return m
+
+
+def tied_vocabulary(n):
+    """A table of 50257 rows, looked up in and multiplied with; whole numbers."""
+    m = Model(12)
+    ids, e = m.input("ids", 7, low=0, high=50256, whole=True, dtype="i64"), m.weight("e", 50257, 3, low=-8, high=8, whole=True)
+    m.inputs[0][2][:3] = ids[:3] = [0, 50256, 25129]
+    m.node("x", "Gather(e, ids)")
+    m.node("head", "Transpose(e) {perm = [1, 0]}")
+    m.node("logits", "MatMul(x, head)")
+    x = rows_of(e, 3, ids)
+    m.output("logits", [7, 50257], [sum(x[3 * i + k] * e[3 * j + k] for k in range(3)) for i in range(7) for j in range(50257)])
+    return m
+
+
+def heads(m, part, x, width, count, size):
+    m.weight(part + "w", width, count * size)
+    m.ints(part + "s", 0, 0, count, size)
+    m.node(part + "p", "MatMul(%s, %sw)" % (x, part))
+    m.node(part + "r", "Reshape(%sp, %ss)" % (part, part))
+    return m.node(part, "Transpose(%sr) {perm = [0, 2, 1, 3]}" % part)
+
+
+def layer(n, query, kv, size, width, inner):
+    """attention by heads (query heads share kv) and an MLP, each with its norm, around residuals"""
+    m = Model(13, "  dim B >= 1\n  dim S >= 1")
+    m.symbolic("x", "f32", "B, S, %d" % width)
+    for name in "g1", "g2":
+        m.weight(name, width, low=0.5, high=1.5)
+    m.node("n1", "RMSNormalization(x, g1)")
+    q, k, v = heads(m, "q", "n1", width, query, size), heads(m, "k", "n1", width, kv, size), heads(m, "v", "n1", width, kv, size)
+    m.node("a", "Attention(%s, %s, %s) {is_causal = 1}" % (q, k, v))
+    m.node("at", "Transpose(a) {perm = [0, 2, 1, 3]}")
+    m.ints("joined", 0, 0, query * size)
+    m.node("aj", "Reshape(at, joined)")
+    m.weight("ow", query * size, width)
+    m.node("o", "MatMul(aj, ow)")
+    m.node("r", "Add(x, o)")
+    m.node("n2", "RMSNormalization(r, g2)")
+    m.weight("upw", width, inner)
+    m.node("up", "MatMul(n2, upw)")
+    m.node("act", "Relu(up)")
+    m.weight("downw", inner, width)
+    m.node("down", "MatMul(act, downw)")
+    m.node("y", "Add(r, down)")
+    m.output("y")
+    return m
+
+
+CASES = {
+    "stack": stack, "embedding": embedding, "batchnorm": batchnorm, "integers": integers, "tied-vocabulary": tied_vocabulary,
+    "column": lambda n: linear(n, 1, 7, 13 * n, 17 * n), "row": lambda n: linear(n, 2, 7, 13 * n, 17 * n),
+    "few": lambda n: linear(n, 3, 5, 3, 5),
+    "heads-3": lambda n: layer(n, 3, 3, 5, 15, 37), "kv-2": lambda n: layer(n, 6, 2, 7, 42, 53), "heads-2": lambda n: layer(n, 2, 1, 3, 5, 7),
+}
+
+
+def main():
+    case, *rest = sys.argv[1:]
+    if case == "data":
+        cut = rest.index("--")
+        write_tensors(rest[0], "input", [parse(t) for t in rest[1:cut]])
+        write_tensors(rest[0], "output", [parse(t) for t in rest[cut + 1:]])
+    else:
+        CASES[case](int(rest[0])).write(rest[1])
+
+
+main()
