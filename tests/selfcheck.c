@@ -25,6 +25,7 @@ struct sample { const char *op, *text; int64_t below; };      /* below: integer 
     {op, "graph g { input x: f32[B, 1, 5] input z: f32[S, 5] node n: y: ? = " op "(x, z) output y }", 0}, \
     {op, "graph g { input x: f32[5] input z: f32[6, 5] node n: y: ? = " op "(x, z) output y }", 0}
 #define LOGIC(op) {op, "graph g { input x: bool[B, 1, 5] input z: bool[S, 5] node n: y: ? = " op "(x, z) output y }", 2}
+#define BITS(op) {op, "graph g { input x: i32[B, 1, 5] input z: i32[S, 5] node n: y: ? = " op "(x, z) output y }", 1000}
 #define REDUCE(op) \
     {op, "graph g { input x: f32[B, 6, 5] node n: y: ? = " op "(x) {axes = [1]} output y }", 0}, \
     {op, "graph g { input x: f32[4, 6] node n: y: ? = " op "(x) {axes = [-1], keepdims = 0} output y }", 0}, \
@@ -54,6 +55,9 @@ static const struct sample samples[] = {
     {"Clip", "graph g { input x: f32[B, 5] input z: f32[] node n: y: ? = Clip(x, _, z) output y }", 0},
     {"Sum", "graph g { input x: f32[B, 5] input z: f32[5] input w: f32[B, 1] node n: y: ? = Sum(x, z, w) output y }", 0},
     {"Not", "graph g { input x: bool[B, 5] node n: y: ? = Not(x) output y }", 2},
+    UNARY("Shrink"), BITS("BitwiseAnd"), BITS("BitwiseOr"), BITS("BitwiseXor"),
+    {"BitwiseNot", "graph g { input x: u8[B, 5] node n: y: ? = BitwiseNot(x) output y }", 256},
+    {"BitShift", "graph g { input x: i8[B, 5] input z: i8[B, 1] node n: y: ? = BitShift(x, z) {direction = \"RIGHT\"} output y }", 10},
     {"Cast", "graph g { input x: f32[B, 5] node n: y: ? = Cast(x) {to = 11} output y }", 0},
     {"Cast", "graph g { input x: i64[B, 5] node n: y: ? = Cast(x) {to = 1} output y }", 9},
     BINARY("Add"), BINARY("Sub"), BINARY("Mul"), BINARY("Div"), BINARY("Pow"), BINARY("Max"), BINARY("Min"),
@@ -75,6 +79,9 @@ static const struct sample samples[] = {
     {"Tile", "graph g { input x: f32[B, 4] node n: y: ? = Tile(x) {repeats = [1, 3]} output y }", 0},
     {"Trilu", "graph g { input x: f32[B, 5, 6] node n: y: ? = Trilu(x) {upper = 0} output y }", 0},
     {"Repeat", "graph g { input x: f32[B, 4, 5] node n: y: ? = tpc::Repeat(x) {axis = 1, repeats = 2} output y }", 0},
+    {"DepthToSpace", "graph g { input x: f32[B, 16, S, 3] node n: y: ? = DepthToSpace(x) {blocksize = 2} output y }", 0},
+    {"DepthToSpace", "graph g { input x: f32[B, 16, S, 3] node n: y: ? = DepthToSpace(x) {blocksize = 2, mode = \"CRD\"} output y }", 0},
+    {"SpaceToDepth", "graph g { input x: f32[2, 4, 2*S, 6] node n: y: ? = SpaceToDepth(x) {blocksize = 2} output y }", 0},
     {"Gather", "graph g { input t: f32[9, 6] input i: i64[B, S] node n: y: ? = Gather(t, i) {axis = 0} output y }", 9},
     {"Gather", "graph g { input i: i64[B, S] const t: f32[9, 6] = [" ZEROS_54 "] node n: y: ? = Gather(t, i) {axis = 0} output y }", 9},
     {"Gather", "graph g { input i: i64[S] const t: f32[3, 5, 2] = [" ZEROS_30 "] node n: y: ? = Gather(t, i) {axis = 1} output y }", 5},
@@ -85,6 +92,9 @@ static const struct sample samples[] = {
     {"Dims", "graph g { node n: y: ? = tpc::Dims() {dims = [4, 6]} output y }", 0},
     {"MaxPool", "graph g { input x: f32[4, 6, 5, 7] node n: y: ? = MaxPool(x) {kernel_shape = [2, 3], strides = [2, 1], pads = [1, 0, 0, 1]} output y }", 0},
     {"AveragePool", "graph g { input x: f32[4, 6, 7] node n: y: ? = AveragePool(x) {kernel_shape = [3], strides = [2], ceil_mode = 1} output y }", 0},
+    {"LpPool", "graph g { input x: f32[4, 6, 5, 7] node n: y: ? = LpPool(x) {kernel_shape = [2, 3], p = 3} output y }", 0},
+    {"GlobalLpPool", "graph g { input x: f32[4, 6, 5] node n: y: ? = GlobalLpPool(x) output y }", 0},
+    {"LRN", "graph g { input x: f32[B, 6, 5] node n: y: ? = LRN(x) {size = 3, alpha = 0.5} output y }", 0},
     {"GlobalMaxPool", "graph g { input x: f32[4, 6, 5] node n: y: ? = GlobalMaxPool(x) output y }", 0},
     {"GlobalAveragePool", "graph g { input x: f32[4, 6, 5] node n: y: ? = GlobalAveragePool(x) output y }", 0},
     {"BatchNormalization", "graph g { input x: f32[4, 6, 5] input s: f32[6] input c: f32[6] input m: f32[6] input v: f32[6] "

@@ -23,6 +23,7 @@ struct activation { row_f32 *f32; row_f64 *f64; };
 #define SOFTPLUS_64(x) (((x) > 0 ? (x) : 0.0) + log1p(exp(-fabs(x))))
 
 ACTIVATION(leaky_relu, SIMD, x < 0 ? a * x : x, x < 0 ? a * x : x)
+ACTIVATION(shrink, SIMD, x < -a ? x + b : x > a ? x - b : x - x, x < -a ? x + b : x > a ? x - b : x - x)
 ACTIVATION(thresholded_relu, SIMD, x <= a ? 0.0f : x, x <= a ? 0.0 : x)
 ACTIVATION(hard_sigmoid, SIMD, CLAMP_01(a * x + b), CLAMP_01(a * x + b))
 ACTIVATION(hard_swish, SIMD, x * CLAMP_01(x / 6.0f + 0.5f), x * CLAMP_01(x / 6.0 + 0.5))
@@ -70,6 +71,7 @@ static double alpha_of(const struct kcall *call) { return attr_float(call->node,
 void kern_LeakyRelu(struct kcall *call) { activation_kernel(call, &leaky_relu, alpha_of(call), 0); }
 void kern_ThresholdedRelu(struct kcall *call) { activation_kernel(call, &thresholded_relu, alpha_of(call), 0); }
 void kern_HardSigmoid(struct kcall *call) { activation_kernel(call, &hard_sigmoid, alpha_of(call), attr_float(call->node, "beta")); }
+void kern_Shrink(struct kcall *call) { activation_kernel(call, &shrink, attr_float(call->node, "lambd"), attr_float(call->node, "bias")); }
 void kern_HardSwish(struct kcall *call) { activation_kernel(call, &hard_swish, 0, 0); }
 void kern_Softsign(struct kcall *call) { activation_kernel(call, &softsign, 0, 0); }
 void kern_Swish(struct kcall *call) { activation_kernel(call, &swish, alpha_of(call), 0); }

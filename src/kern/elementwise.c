@@ -45,11 +45,11 @@ struct binary { binary_row *f32, *f64, *integer[DT_BF16 + 1]; };
     BINARY_ROW(SIMD, name##_row_f32, float, float, real32) BINARY_ROW(, name##_row_f64, double, double, real64) INT_ROWS(name, integer_expr) \
     static const struct binary name##_op = { name##_row_f32, name##_row_f64, INT_TABLE(name) };
 
-/* Python's modulus: the sign of the divisor. */
+/* Python's modulus: the sign of the divisor, of zeros too. */
 static inline double floor_mod(double x, double y)
 {
     double r = fmod(x, y);
-    return r != 0.0 && ((r < 0.0) != (y < 0.0)) ? r + y : r;
+    return r < 0.0 || r > 0.0 ? ((r < 0.0) != (y < 0.0) ? r + y : r) : copysign(r, y);
 }
 
 /* Integer division of signed and unsigned operands, y != 0; the one overflow wraps. */

@@ -48,7 +48,7 @@ void lines_run(struct kcall *call, const struct line_op *op, void *data, const s
         call_bad_type(call, x->dtype);
     if (lines == 0)
         return;
-    l.each = (call_bytes(call, l.n, 8) + 63) & ~(size_t)63;
+    l.each = (call_bytes(call, l.n, 16) + 63) & ~(size_t)63;
     l.scratch = kenv_scratch(call->env, call_bytes(call, kenv_threads(call->env), l.each));
     parallel_for(call->env, lines, l.n * op->cost + 1, lines_range, &l);
 }

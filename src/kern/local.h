@@ -72,7 +72,8 @@ static inline const void *at_const(const void *p, size_t size, int64_t i) { retu
 static inline void *at(void *p, size_t size, int64_t i) { return (char *)p + size * (size_t)i; }
 
 /* ---- line.c: lines along one axis, each brought to float32 (f64: float64) in scratch ------------------------------------- */
-/* Work on line number `line` of n elements, in place; lines are counted in the order of the other dimensions. */
+/* Work on line number `line` of n elements, in place, with room for n more behind them; lines are counted in the order of the other
+ * dimensions. */
 typedef void line_f32(void *data, int64_t line, float *x, int64_t n);
 typedef void line_f64(void *data, int64_t line, double *x, int64_t n);
 struct line_op { line_f32 *f32; line_f64 *f64; int64_t cost; };             /* cost: rough operations per element */

@@ -1,4 +1,4 @@
-/* pool: the greatest or the average element under a window, channel by channel, in any number of spatial dimensions. A global pool is one
+/* pool: the greatest or the average element under a window, or its p-norm, channel by channel, in any number of spatial dimensions. A global pool is one
  * window over everything. An average counts the elements it sees, with count_include_pad those of the padding too. */
 #include "kern/local.h"
 
@@ -7,8 +7,11 @@
 
 #define MOST_SPATIAL (MAX_RANK - 2)
 
+enum pooling { POOL_MAX, POOL_AVERAGE, POOL_NORM };
 struct pool {
-    bool average, count_padding;
+    enum pooling how;
+    bool count_padding;
+    double p;                                  /* of the norm */
     int n;
     int64_t size[MOST_SPATIAL], kernel[MOST_SPATIAL], stride[MOST_SPATIAL], dilation[MOST_SPATIAL], before[MOST_SPATIAL], after[MOST_SPATIAL],
         result[MOST_SPATIAL];
@@ -44,12 +47,12 @@ static void read_pads(const struct kcall *call, struct pool *p)
     }
 }
 
-static void pool_begin(const struct kcall *call, struct pool *p, bool average)
+static void pool_begin(const struct kcall *call, struct pool *p, enum pooling how)
 {
-    *p = (struct pool){ .average = average, .n = call->in[0].rank - 2, .x = &call->in[0], .y = &call->out[0] };
+    *p = (struct pool){ .how = how, .n = call->in[0].rank - 2, .x = &call->in[0], .y = &call->out[0] };
     if (p->n < 1 || p->y->rank != p->n + 2)
         fail("%s: expected a tensor of 3 or more dimensions, found %d", call_where(call), p->x->rank);
-    if (!dtype_size(p->x->dtype) || (average && !dtype_is_float(p->x->dtype)))
+    if (!dtype_size(p->x->dtype) || (how != POOL_MAX && !dtype_is_float(p->x->dtype)))
         call_bad_type(call, p->x->dtype);
     memcpy(p->size, p->x->dim + 2, (size_t)p->n * sizeof *p->size);
     memcpy(p->result, p->y->dim + 2, (size_t)p->n * sizeof *p->result);
@@ -93,10 +96,10 @@ static double pooled(const struct pool *p, const void *channel, int64_t place, i
         if (source < 0)
             continue;
         load_f64(p->x->dtype, at_const(channel, dtype_size(p->x->dtype), source), 1, &value);
-        sum += value;
+        sum += p->how == POOL_NORM ? pow(fabs(value), p->p) : value;
         best = value > best || value != value ? value : best;
     }
-    return p->average ? sum / (double)count : best;
+    return p->how == POOL_MAX ? best : p->how == POOL_AVERAGE ? sum / (double)count : pow(sum, 1 / p->p);
 }
 
 static void pool_range(void *data, int thread, int64_t lo, int64_t hi)
@@ -117,11 +120,12 @@ static void pool_run(struct kcall *call, struct pool *p)
     parallel_for(call->env, tensor_elements(p->y), cost, pool_range, p);
 }
 
-static void pool_kernel(struct kcall *call, bool average)
+static void pool_kernel(struct kcall *call, enum pooling how)
 {
     struct pool p;
-    pool_begin(call, &p, average);
-    p.count_padding = average && attr_int(call->node, "count_include_pad") != 0;
+    pool_begin(call, &p, how);
+    p.count_padding = how == POOL_AVERAGE && attr_int(call->node, "count_include_pad") != 0;
+    p.p = how == POOL_NORM ? (double)attr_int(call->node, "p") : 0;
     spatial(call, "kernel_shape", p.n, 1, p.kernel);
     spatial(call, "strides", p.n, 1, p.stride);
     spatial(call, "dilations", p.n, 1, p.dilation);
@@ -129,10 +133,11 @@ static void pool_kernel(struct kcall *call, bool average)
     pool_run(call, &p);
 }
 
-static void global_kernel(struct kcall *call, bool average)
+static void global_kernel(struct kcall *call, enum pooling how)
 {
     struct pool p;
-    pool_begin(call, &p, average);
+    pool_begin(call, &p, how);
+    p.p = how == POOL_NORM ? (double)attr_int(call->node, "p") : 0;
     for (int d = 0; d < p.n; d++) {
         p.kernel[d] = p.size[d];
         p.stride[d] = p.dilation[d] = 1;
@@ -140,7 +145,9 @@ static void global_kernel(struct kcall *call, bool average)
     pool_run(call, &p);
 }
 
-void kern_MaxPool(struct kcall *call) { pool_kernel(call, false); }
-void kern_AveragePool(struct kcall *call) { pool_kernel(call, true); }
-void kern_GlobalMaxPool(struct kcall *call) { global_kernel(call, false); }
-void kern_GlobalAveragePool(struct kcall *call) { global_kernel(call, true); }
+void kern_MaxPool(struct kcall *call) { pool_kernel(call, POOL_MAX); }
+void kern_AveragePool(struct kcall *call) { pool_kernel(call, POOL_AVERAGE); }
+void kern_LpPool(struct kcall *call) { pool_kernel(call, POOL_NORM); }
+void kern_GlobalMaxPool(struct kcall *call) { global_kernel(call, POOL_MAX); }
+void kern_GlobalAveragePool(struct kcall *call) { global_kernel(call, POOL_AVERAGE); }
+void kern_GlobalLpPool(struct kcall *call) { global_kernel(call, POOL_NORM); }

@@ -168,6 +168,7 @@ static int64_t highest_integer(enum dtype t)
         case DT_U16: return UINT16_MAX;
         case DT_I32: return INT32_MAX;
         case DT_U32: return UINT32_MAX;
+        case DT_BOOL: return 1;
         default: return INT64_MAX;
     }
 }
@@ -302,7 +303,7 @@ static void reduce_kernel(struct kcall *call, enum reduction how)
         copy_dense(call->env, r.y->data, r.x->data, tensor_bytes(r.y));
         return;
     }
-    if (r.x->dtype == DT_BOOL || !dtype_size(r.x->dtype))
+    if ((r.x->dtype == DT_BOOL && how != REDUCE_MAX && how != REDUCE_MIN) || !dtype_size(r.x->dtype))
         call_bad_type(call, r.x->dtype);
     reduce_shape(&r, reduced);
     int64_t blocks = dims_product(r.kept.dim, 0, r.kept.rank);

@@ -138,6 +138,12 @@ static char *number_like(struct composer *c, double number, char *x)
     return helper(c, "CastLike", scope_scalar(c->im, c->scope, "number", number), x);
 }
 
+static char *helper_cast(struct composer *c, char *x, int64_t dtype)
+{
+    Onnx__AttributeProto *to = int_attribute(c, "to", dtype);
+    return helper_of(c, "Cast", 1, &x, 1, &to, 1, NULL);
+}
+
 /* ---- reductions ---- */
 
 static char *reduced(struct composer *c, const char *op, char *x, bool keep)
@@ -195,6 +201,51 @@ static void mean(struct composer *c)
 {
     char *first = input(c, 0), *sum = helper_of(c, "Sum", c->node->n_input, c->node->input, 0, NULL, 1, NULL);
     become(c, "Div", 2, (char *[]){ sum, number_like(c, (double)c->node->n_input, first) });
+}
+
+/* x / norm, and 0 where the norm is. */
+static void lp_normalization(struct composer *c)
+{
+    int64_t axis = int_of(c->node, "axis", -1), p = int_of(c->node, "p", 2);
+    char *axes = scope_ints(c->im, c->scope, "axis", 1, &axis), *x = input(c, 0);
+    if (p != 1 && p != 2) return;
+    char *norm = helper(c, "ReduceSum", p == 1 ? helper(c, "Abs", x, NULL) : helper(c, "Mul", x, x), axes);
+    if (p == 2) norm = helper(c, "Sqrt", norm, NULL);
+    char *choice[3] = { helper_cast(c, norm, ONNX__TENSOR_PROTO__DATA_TYPE__BOOL), norm, number_like(c, 1, norm) };
+    become(c, "Div", 2, (char *[]){ x, helper_of(c, "Where", 3, choice, 0, NULL, 1, NULL) });
+}
+
+/* d / (sqrt(mean(d d)) + 1e-9) with d = x - mean(x) */
+static void mean_variance_normalization(struct composer *c)
+{
+    static const int64_t usual[3] = { 0, 2, 3 };
+    const Onnx__AttributeProto *given = find_attribute(c->node, "axes");
+    char *axes = scope_ints(c->im, c->scope, "axes", given ? given->n_ints : 3, given ? given->ints : usual), *x = input(c, 0);
+    char *d = helper(c, "Sub", x, helper(c, "ReduceMean", x, axes));
+    char *spread = helper(c, "Sqrt", helper(c, "ReduceMean", helper(c, "Mul", d, d), axes), NULL);
+    become(c, "Div", 2, (char *[]){ d, helper(c, "Add", spread, number_like(c, 1e-9, spread)) });
+}
+
+/* 0, 1, .. below the size of dimension d of x. */
+static char *counted(struct composer *c, char *x, int64_t d)
+{
+    Onnx__AttributeProto *which[2] = { int_attribute(c, "start", d), int_attribute(c, "end", d + 1) };
+    int64_t zero = 0, one = 1;
+    char *size = helper_of(c, "Shape", 1, &x, 2, which, 1, NULL), *axis = scope_ints(c->im, c->scope, "axis", 1, &zero);
+    char *start = helper(c, "Squeeze", scope_ints(c->im, c->scope, "start", 1, &zero), axis);
+    char *step = helper(c, "Squeeze", scope_ints(c->im, c->scope, "step", 1, &one), axis);
+    return helper_of(c, "Range", 3, (char *[]){ start, helper(c, "Squeeze", size, axis), step }, 0, NULL, 1, NULL);
+}
+
+/* Row + k = column, as the number 1. */
+static void eye_like(struct composer *c)
+{
+    int64_t k = int_of(c->node, "k", 0), one = 1, dtype = int_of(c->node, "dtype", 0);
+    char *x = input(c, 0), *row = helper(c, "Unsqueeze", counted(c, x, 0), scope_ints(c->im, c->scope, "axis", 1, &one));
+    char *same = helper(c, "Equal", helper(c, "Add", row, scope_ints(c->im, c->scope, "k", 1, &k)), counted(c, x, 1));
+    Onnx__AttributeProto *to = int_attribute(c, "to", dtype);
+    if (dtype) become_with(c, "Cast", 1, &same, 1, &to);
+    else become(c, "CastLike", 2, (char *[]){ same, x });
 }
 
 /* ---- sequences: only as a detour to parts of a tensor ---- */
@@ -326,7 +377,10 @@ static void multi_head_attention(struct composer *c)
 /* ---- the table ---- */
 
 static const struct { const char *domain, *op; void (*run)(struct composer *); } composed[] = {
+    { "", "EyeLike", eye_like },
+    { "", "LpNormalization", lp_normalization },
     { "", "Mean", mean },
+    { "", "MeanVarianceNormalization", mean_variance_normalization },
     { "", "ReduceL1", reduce_l1 },
     { "", "ReduceL2", reduce_l2 },
     { "", "ReduceLogSum", reduce_log_sum },

@@ -230,12 +230,6 @@ static const struct { const char *op; int since; } changed[] = {
     { "DFT", 20 }, { "GridSample", 20 }, { "GroupNormalization", 21 }, { "Resize", 11 }, { "RoiAlign", 16 }, { "Scan", 9 }, { "Upsample", 10 },
 };
 
-/* New meanings after the form of the rows. */
-static const struct { const char *op; int since; const char *what; } later[] = {
-    { "Mod", 28, "floating-point operands with fmod = 0" },
-    { "BitShift", 28, "signed operands" },
-};
-
 int form_changed(const char *op, int opset)
 {
     for (size_t i = 0; i < sizeof upgrades / sizeof *upgrades; i++)
@@ -250,9 +244,6 @@ static void refuse_changed(const struct step *s, const char *op)
     for (size_t i = 0; i < sizeof changed / sizeof *changed; i++)
         if (!strcmp(op, changed[i].op) && s->opset < changed[i].since)
             fail("%s: %s is in the form of opset %d; export the model with opset %d or later", s->im->path, s->where, s->opset, changed[i].since);
-    for (size_t i = 0; i < sizeof later / sizeof *later; i++)
-        if (!strcmp(op, later[i].op) && s->opset >= later[i].since)
-            fail("%s: %s is in the form of opset %d, which defines %s; tpc knows its form up to opset %d", s->im->path, s->where, s->opset, later[i].what, later[i].since - 1);
 }
 
 /* Made before the standard had 16 and 4 bits; the meaning is the standard's. */

@@ -1,4 +1,5 @@
-/* Pooling: (b c !h..) -> (b c !h'..); each channel on its own, spatial dimensions whole. Averages are linear. */
+/* Pooling: (b c !h..) -> (b c !h'..); each channel on its own, spatial dimensions whole. Averages are linear. LRN looks at neighbouring
+ * channels: (b !c h..) -> (b !c h..). */
 #include "op/op.h"
 #include "op/table.h"
 
@@ -28,7 +29,7 @@ void infer_globalpool(struct graph *g, struct node *node)
     op_result(g, node, 0, x->dtype, x->rank, dim);
 }
 
-struct rule *rule_maxpool(struct graph *g, const struct node *node)
+struct rule *rule_pool(struct graph *g, const struct node *node)
 {
     struct rule *r = rule_new(g, node);
     const struct type *x = &node->in[0]->type, *y = &node->out[0]->type;
@@ -48,7 +49,21 @@ struct rule *rule_maxpool(struct graph *g, const struct node *node)
 
 struct rule *rule_averagepool(struct graph *g, const struct node *node)
 {
-    struct rule *r = rule_maxpool(g, node);
+    struct rule *r = rule_pool(g, node);
     rule_linear(r, 1);
     return r;
+}
+
+void infer_lrn(struct graph *g, struct node *node)
+{
+    op_need_rank(g, node, 0, 2, MAX_RANK);
+    int64_t size = attr_is_set(node, "size") ? attr_int(node, "size") : 0;
+    if (size < 1)
+        fail("%s: attribute 'size' is %lld, expected a positive number", node_where(g, node), (long long)size);
+    infer_same(g, node);
+}
+
+struct rule *rule_lrn(struct graph *g, const struct node *node)
+{
+    return rule_parse(g, node, "(b !c h..) -> (b !c h..)");
 }
