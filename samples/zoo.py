@@ -167,6 +167,36 @@ DYNAMO = {
     "dy-bartenc-20":   ("BartModel", PAIR, 20, "sdpa", ("input_ids", "attention_mask")),
 }
 
+MOE = llm(6, 2, num_experts_per_tok=2)
+# Routed experts: loops over all experts whose rows NonZero finds, or every expert on every row. name -> as DYNAMO; opset and exporter follow.
+EXPERTS = {
+    "mixtral":         ("MixtralForCausalLM", dict(MOE, num_local_experts=4), 18, "eager", "logits"),
+    "qwen2-moe":       ("Qwen2MoeForCausalLM", dict(MOE, num_experts=4, moe_intermediate_size=38, shared_expert_intermediate_size=54), 18,
+                        "eager", "logits"),
+    "qwen3-moe":       ("Qwen3MoeForCausalLM", dict(MOE, num_experts=5, head_dim=12, moe_intermediate_size=38), 18, "sdpa", "logits"),
+    "olmoe":           ("OlmoeForCausalLM", dict(MOE, num_experts=6), 18, "sdpa", "cache"),
+    "flex-olmo":       ("FlexOlmoForCausalLM", dict(MOE, num_experts=5, **PLAIN_TEXT), 18, "sdpa", "cache"),
+    "phimoe":          ("PhimoeForCausalLM", dict(MOE, num_local_experts=5), 18, "sdpa", "cache"),
+    "gpt-oss":         ("GptOssForCausalLM", dict(MOE, num_local_experts=4, head_dim=8, sliding_window=4), 18, "eager", "logits"),
+    "deepseek-v2":     ("DeepseekV2ForCausalLM", dict(MOE, n_routed_experts=5, moe_intermediate_size=38, n_shared_experts=1, q_lora_rank=20,
+                        kv_lora_rank=16, qk_nope_head_dim=8, qk_rope_head_dim=8, v_head_dim=12, first_k_dense_replace=1), 18, "eager", "logits"),
+    "deepseek-v3":     ("DeepseekV3ForCausalLM", dict(MOE, n_routed_experts=8, n_group=4, topk_group=2, moe_intermediate_size=38,
+                        n_shared_experts=1, q_lora_rank=20, kv_lora_rank=16, qk_nope_head_dim=8, qk_rope_head_dim=8, v_head_dim=12,
+                        first_k_dense_replace=1), 18, "eager", "logits"),
+    "dbrx":            ("DbrxForCausalLM", dict(vocab_size=257, d_model=48, n_heads=6, n_layers=2, max_seq_len=64,
+                        attn_config=dict(kv_n_heads=2, clip_qkv=8.0, rope_theta=1e4),
+                        ffn_config=dict(ffn_hidden_size=70, moe_num_experts=4, moe_top_k=2, ffn_act_fn=dict(name="silu"))), 18, "eager", "logits"),
+    "switch":          ("SwitchTransformersEncoderModel", dict(vocab_size=257, d_model=48, d_kv=10, d_ff=70, num_layers=2, num_heads=5,
+                        num_experts=4, num_sparse_encoder_layers=1, expert_capacity=64), 18, "eager", ("input_ids", "attention_mask")),
+    "granitemoe":      ("GraniteMoeForCausalLM", dict(MOE, num_local_experts=4), 18, "eager", "logits"),
+    "jetmoe":          ("JetMoeForCausalLM", dict(vocab_size=257, hidden_size=48, num_hidden_layers=2, num_key_value_heads=3, kv_channels=8,
+                        intermediate_size=70, num_local_experts=4, max_position_embeddings=64), 18, "eager", "logits"),
+    "llama4":          ("Llama4ForCausalLM", dict(MOE, num_local_experts=4, head_dim=8, intermediate_size_mlp=70, interleave_moe_layer_step=1,
+                        attention_chunk_size=16, **PLAIN_TEXT), 18, "eager", "logits"),
+    "ernie-moe":       ("Ernie4_5_MoeForCausalLM", dict(MOE, moe_num_experts=4, moe_k=2, moe_intermediate_size=38), 18, "eager", "logits"),
+    "glm4-moe":        ("Glm4MoeForCausalLM", dict(MOE, n_routed_experts=4, moe_intermediate_size=38, head_dim=8, n_group=2, topk_group=1), 18, "eager", "logits"),
+}
+
 
 # ---- export --------------------------------------------------------------------------------------------------------------------------
 

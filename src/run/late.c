@@ -1,5 +1,5 @@
-/* late: results whose sizes follow from computed data (a shape operand that no expression describes). The node's own inference is run
- * on the real operands: their sizes as integers, small integer operands as known values. Memory comes from an arena of the run. */
+/* late: results whose sizes follow from computed data (a shape operand that no expression describes, NonZero). The node's own inference is
+ * run on the real operands: constants of known sizes, small integer ones with shape information. Memory comes from an arena of the run. */
 #include <string.h>
 
 #include "run/internal.h"
@@ -24,8 +24,8 @@ static struct value *as_value(struct graph *g, const struct value *v, const stru
     struct type type = {.dtype = t->dtype, .rank = t->rank};
     for (int k = 0; k < t->rank; k++) type.dim[k] = dim_int(g->alg, t->dim[k]);
     struct value *x = graph_value(g, v->name, &type);
-    if (!is_small_integer(t)) return x;
     x->constant = as_constant(g->arena, t);
+    if (!is_small_integer(t)) return x;
     x->dims = NEW(g->arena, struct dims_value);
     x->dims->n = (int)tensor_elements(t);
     x->dims->at = NEWN(g->arena, const struct dim *, x->dims->n);
