@@ -151,7 +151,7 @@ void layout_prepare(struct session *);
 void layout_update(struct session *);
 /* Concrete dims of a type under the session's bindings; false: a size is not known. */
 bool layout_type(const struct session *, const struct type *, const char *name, struct tensor *out);
-/* late.c: sizes of a node's results from its real operands, by its own inference; memory for them. */
+/* late.c: sizes of a node's results from its real operands, by its own inference; memory for them; the route of a collective. */
 void late_results(struct session *, struct step *);
 /* ports.c: the local piece of an input, into `to`. */
 void port_slice(struct session *, int input, const struct tensor *global, struct tensor *to);

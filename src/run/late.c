@@ -86,10 +86,8 @@ static bool all_follow(struct session *s, const struct node *n)
     return true;
 }
 
-void late_results(struct session *s, struct step *step)
+static void infer_results(struct session *s, struct step *step)
 {
-    if (!s->run) s->run = arena_new();
-    if (op_resolved(step->node) && all_follow(s, step->node)) return;
     struct alg *alg = alg_new(s->run);
     struct graph *g = graph_new(s->run, alg, "late");
     g->path = s->graph->path;
@@ -98,4 +96,12 @@ void late_results(struct session *s, struct step *step)
     op_infer(g, n);
     for (int k = 0; k < n->nout; k++)
         if (n->out[k]) take_type(s, step->node->out[k], n->out[k]);
+}
+
+void late_results(struct session *s, struct step *step)
+{
+    if (!s->run) s->run = arena_new();
+    if (!op_resolved(step->node) || !all_follow(s, step->node)) infer_results(s, step);
+    if (step->kind == STEP_COLLECTIVE)
+        step->route = collective_route(s->run, step->collective, s->comm, &step->in[0], &s->tensor[step->node->out[0]->id], &s->bind, STRIP_BYTES);
 }
