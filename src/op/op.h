@@ -126,6 +126,9 @@ bool op_constant_within(struct constant *, const char *name, double lo, double h
 
 /* Dimension d of output i cannot be expressed: an opaque symbol, the same one at every inference. */
 const struct dim *op_unknown_dim(struct graph *, const struct node *, int i, int d);
+/* What a plan takes an opaque dimension d of result i for: of a mask that routes rows, NonZero finds each row in one class; other results
+ * hold together as much as operand 0. */
+const struct dim *op_guess_size(struct graph *, const struct node *, int i, int d);
 /* No operand that only says sizes is left: the node is in canonical form and its rule applies. Otherwise it stays whole. */
 bool op_resolved(const struct node *);
 /* One sliced axis of a Slice: bounds counted from 0 and clamped to the dimension; for a negative step, stop may be -1. size is the

@@ -2,8 +2,9 @@
  *
  * Roles are derived, never read from names. A symbol of a state pair's growing dimension is past. A symbol that is a row of a product
  * and is contracted over between activations (as the key length is) is a sequence. One that is only contracted over, in read-only state,
- * is a context: the prompt that an encoder has read. All others are as small as their facts and the equations allow. The prompt is the longest one up to 512 under which every equation can still hold (a table of 64 positions caps it);
- * a graph without state has no decode steps. */
+ * is a context: the prompt that an encoder has read. What data decides is guessed (op_guess_size). All others are as small as their facts
+ * and the equations allow. The prompt is the longest one up to 512 under which every equation can still hold (a table of 64 positions caps
+ * it); a graph without state has no decode steps. */
 #include "plan/plan.h"
 
 #include <errno.h>
@@ -12,8 +13,13 @@
 
 enum { PROMPT = 512, CONTEXT = 1024, STEPS = 256, MOST_SYMBOLS = 64, LARGEST = 512, MOST_TRIES = 1 << 16 };
 
-struct symbol { const char *name; int64_t lo; bool past, sequence, context; const struct dim *form; };      /* form: an equation gives it */
-struct roles { struct graph *g; VEC(struct symbol) list; };
+struct symbol {
+    const char *name;
+    int64_t lo;
+    bool past, sequence, context;
+    const struct dim *form, *guess;        /* an equation gives it; what it is taken for where data decides it */
+};
+struct roles { struct graph *g; VEC(struct symbol) list; int of_inputs; };      /* the first ones are sizes of inputs */
 
 /* ---- symbols and their roles ----------------------------------------------------------------------------------------------------- */
 
@@ -39,6 +45,7 @@ static void add_all(struct roles *roles)
     for (int i = 0; i < roles->g->inputs.n; i++)
         for (int d = 0; d < roles->g->inputs.at[i]->type.rank; d++)
             add_symbols(roles, roles->g->inputs.at[i]->type.dim[d]);
+    roles->of_inputs = roles->list.n;
     for (int i = 0; i < roles->g->values.n; i++)
         for (int d = 0; d < roles->g->values.at[i]->type.rank; d++)
             add_symbols(roles, roles->g->values.at[i]->type.dim[d]);
@@ -135,6 +142,25 @@ static void apply_forms(const struct roles *roles, struct bindings *b)
             bindings_set(roles->g->arena, b, roles->list.at[i].name, value);
 }
 
+static void guess_result(struct roles *roles, const struct node *n, int i)
+{
+    for (int d = 0; d < n->out[i]->type.rank; d++) {
+        const struct dim *size = n->out[i]->type.dim[d];
+        struct symbol *s = size->kind == DIM_SYM ? symbol_find(roles, size->name) : NULL;
+        if (s && !s->guess && s >= &roles->list.at[roles->of_inputs])
+            s->guess = op_guess_size(roles->g, n, i, d);
+    }
+}
+
+/* By the first node that has it. */
+static void find_guesses(struct roles *roles)
+{
+    for (int i = 0; i < roles->g->nodes.n; i++)
+        for (int k = 0; k < roles->g->nodes.at[i]->nout; k++)
+            if (roles->g->nodes.at[i]->out[k])
+                guess_result(roles, roles->g->nodes.at[i], k);
+}
+
 static struct roles roles_of(struct graph *g)
 {
     struct roles roles = {.g = g};
@@ -142,6 +168,7 @@ static struct roles roles_of(struct graph *g)
     mark_past(&roles);
     mark_sequences(&roles);
     find_forms(&roles);
+    find_guesses(&roles);
     return roles;
 }
 
@@ -229,10 +256,16 @@ struct lengths { int64_t sequence, past, context; };
 static struct bindings sized(struct roles *roles, struct lengths at)
 {
     struct bindings b = {{NULL, 0, 0}};
+    int64_t guess;
     for (int i = 0; i < roles->list.n; i++) {
         const struct symbol *s = &roles->list.at[i];
         int64_t k = s->past ? at.past : s->sequence ? at.sequence : s->context ? at.context : s->lo;
         bindings_set(roles->g->arena, &b, s->name, k < s->lo ? s->lo : k);
+    }
+    for (int i = 0; i < roles->list.n; i++) {
+        const struct symbol *s = &roles->list.at[i];
+        if (s->guess && !s->sequence && dim_eval(s->guess, &b, &guess))
+            bindings_set(roles->g->arena, &b, s->name, guess < s->lo ? s->lo : guess);
     }
     return b;
 }
@@ -261,17 +294,20 @@ static bool longest(struct roles *roles, bool past, struct lengths *at, struct b
     return false;
 }
 
-static const char *describe(struct arena *arena, const struct bindings *b)
+static const char *describe(struct roles *roles, const struct bindings *b)
 {
     const char *text = "";
-    for (int i = 0; i < b->list.n; i++)
-        text = arena_printf(arena, "%s%s%s=%lld", text, i ? "," : "", b->list.at[i].name, (long long)b->list.at[i].value);
+    for (int i = 0; i < b->list.n; i++) {
+        const struct symbol *s = symbol_find(roles, b->list.at[i].name);
+        if (!s || !s->guess)
+            text = arena_printf(roles->g->arena, "%s%s%s=%lld", text, *text ? "," : "", b->list.at[i].name, (long long)b->list.at[i].value);
+    }
     return text;
 }
 
 static void add(struct roles *roles, struct plan *plan, struct bindings b, double weight)
 {
-    struct workload w = {.dims = b, .weight = weight, .text = describe(roles->g->arena, &b)};
+    struct workload w = {.dims = b, .weight = weight, .text = describe(roles, &b)};
     VEC_PUSH(roles->g->arena, &plan->workloads, w);
 }
 
@@ -334,7 +370,7 @@ static void plan_text(struct roles *roles, struct plan *plan, const char *text)
         bind_one(roles, text, item, &given);
     struct roles local = {.g = roles->g};
     for (int i = 0; i < roles->list.n; i++)
-        VEC_PUSH(roles->g->arena, &local.list, ((struct symbol){.name = roles->list.at[i].name, .lo = roles->list.at[i].lo}));
+        VEC_PUSH(roles->g->arena, &local.list, ((struct symbol){.name = roles->list.at[i].name, .lo = roles->list.at[i].lo, .guess = roles->list.at[i].guess}));
     fix_named(&local, &given);
     find_forms(&local);
     struct bindings b = sized(&local, (struct lengths){0, 0, 0});
