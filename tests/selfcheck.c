@@ -86,7 +86,12 @@ static const struct sample samples[] = {
     {"Gather", "graph g { input i: i64[B, S] const t: f32[9, 6] = [" ZEROS_54 "] node n: y: ? = Gather(t, i) {axis = 0} output y }", 9},
     {"Gather", "graph g { input i: i64[S] const t: f32[3, 5, 2] = [" ZEROS_30 "] node n: y: ? = Gather(t, i) {axis = 1} output y }", 5},
     {"GatherND", "graph g { input t: f32[9, 6] input i: i64[B, 1] node n: y: ? = GatherND(t, i) output y }", 9},
+    {"GatherND", "graph g { input t: f32[B, 5, 4, 6] input i: i64[B, S, 2] node n: y: ? = GatherND(t, i) {batch_dims = 1} output y }", 4},
     {"ScatterND", "graph g { input t: f32[9, 6] input i: i64[2, 1] input u: f32[2, 6] node n: y: ? = ScatterND(t, i, u) output y }", 9},
+    {"ScatterND", "graph g { input t: f32[5, 4, 6] input i: i64[S, 2] input u: f32[S, 6] node n: y: ? = ScatterND(t, i, u) {reduction = \"add\"} "
+     "output y }", 4},
+    {"ScatterND", "graph g { input t: f32[5, 6] input i: i64[S, 1] input u: f32[S, 6] node n: y: ? = ScatterND(t, i, u) {reduction = \"max\"} "
+     "output y }", 5},
     {"ConstantOfShape", "graph g { node n: y: f32[4, 6] = ConstantOfShape() output y }", 0},
     {"Range", "graph g { node n: y: i64[6] = Range() {start = [0], limit = [6], delta = [1]} output y }", 0},
     {"Dims", "graph g { node n: y: ? = tpc::Dims() {dims = [4, 6]} output y }", 0},

@@ -260,3 +260,55 @@ void infer_scatternd(struct graph *g, struct node *node)
         op_same_dim(g, node, update->dim[d], d < lead ? index->dim[d] : data->dim[d - lead + n], "dimensions of the updates");
     op_result(g, node, 0, data->dtype, data->rank, data->dim);
 }
+
+/* Tuples choose a slice: (b.. !t.. s..)(b.. i.. !n) -> (b.. i.. s..). */
+struct rule *rule_gathernd(struct graph *g, const struct node *node)
+{
+    struct rule *rule = rule_new(g, node);
+    const struct type *data = &node->in[0]->type, *index = &node->in[1]->type;
+    int batch = (int)attr_int(node, "batch_dims"), n = tuple_length(g, node, index, data->rank - batch);
+    for (int d = 0; d < index->rank - 1; d++) {
+        int f = rule_factor(g, rule, arena_printf(g->arena, "%c%d", d < batch ? 'b' : 'i', d), node->out[0]->type.dim[d], 0);
+        if (d < batch)
+            rule_put(g, &rule->in[0], d, 0, f);
+        rule_put(g, &rule->in[1], d, 0, f);
+        rule_put(g, &rule->out[0], d, 0, f);
+    }
+    rule_put(g, &rule->in[1], index->rank - 1, 0, rule_factor(g, rule, "n", dim_int(g->alg, n), FACTOR_WHOLE | FACTOR_DROPPED));
+    for (int d = batch; d < data->rank; d++) {
+        bool chosen = d < batch + n;
+        int f = rule_factor(g, rule, arena_printf(g->arena, "%c%d", chosen ? 't' : 's', d), data->dim[d], chosen ? FACTOR_WHOLE | FACTOR_DROPPED : 0);
+        rule_put(g, &rule->in[0], d, 0, f);
+        if (!chosen)
+            rule_put(g, &rule->out[0], index->rank - 1 + d - batch - n, 0, f);
+    }
+    rule_linear(rule, 1);
+    rule->moves = true;
+    return rule;
+}
+
+/* (!t.. s..)(!i.. !n)(!i.. s..) -> (!t.. s..): replaced or added slices are linear in data and updates together. */
+struct rule *rule_scatternd(struct graph *g, const struct node *node)
+{
+    struct rule *rule = rule_new(g, node);
+    const struct type *data = &node->in[0]->type, *index = &node->in[1]->type;
+    const char *reduction = attr_string(node, "reduction");
+    int lead = index->rank - 1, n = tuple_length(g, node, index, data->rank);
+    for (int d = 0; d < lead; d++) {
+        int f = rule_factor(g, rule, arena_printf(g->arena, "i%d", d), index->dim[d], FACTOR_WHOLE | FACTOR_DROPPED);
+        rule_put(g, &rule->in[1], d, 0, f);
+        rule_put(g, &rule->in[2], d, 0, f);
+    }
+    rule_put(g, &rule->in[1], lead, 0, rule_factor(g, rule, "n", dim_int(g->alg, n), FACTOR_WHOLE | FACTOR_DROPPED));
+    for (int d = 0; d < data->rank; d++) {
+        int f = rule_factor(g, rule, arena_printf(g->arena, "%c%d", d < n ? 't' : 's', d), data->dim[d], d < n ? FACTOR_WHOLE : 0);
+        rule_put(g, &rule->in[0], d, 0, f);
+        rule_put(g, &rule->out[0], d, 0, f);
+        if (d >= n)
+            rule_put(g, &rule->in[2], lead + d - n, 0, f);
+    }
+    rule->moves = strcmp(reduction, "none") == 0;
+    if (dtype_is_float(data->dtype) && (rule->moves || strcmp(reduction, "add") == 0))
+        rule_linear(rule, 1 | 4);
+    return rule;
+}

@@ -19,7 +19,8 @@ enum op_flag {
     OP_SEEDS = 128,        /* its weight operands seed splits: MatMul, Gemm, Conv, Gather */
     OP_GROWS = 256,        /* a state pair may pass: output = past + new along an axis (Concat, fused attention) */
     OP_STEPS = 512,        /* its kernel reads operands whose memory has room to grow (struct tensor) */
-    OP_DECODES = 1024      /* what it makes of a weight is the same weight (DequantizeLinear): products read it as it is stored */
+    OP_DECODES = 1024,     /* what it makes of a weight is the same weight (DequantizeLinear): products read it as it is stored */
+    OP_BOUNDED = 2048      /* its results are no larger than 1, or NaN, whatever it is given */
 };
 
 /* ---- factor rules (rule.c): design.md section 4 ------------------------------------------------------------------------

@@ -148,7 +148,18 @@ static bool constant_is_tame(struct constant *c, const char *name, bool partner)
     return op_constant_within(c, name, -1, 1e30, true);
 }
 
-/* Marks the values that hold no mask: neither a comparison nor a huge constant among the ancestors. */
+/* Where elements are only moved, indices do not matter. */
+static bool tame_operands(const struct space *s, int node, const bool *tame)
+{
+    const struct node *n = s->g->nodes.at[node];
+    bool moves = s->rule[node] && s->rule[node]->moves;
+    for (int k = 0; k < n->nin; k++)
+        if (n->in[k] && !tame[n->in[k]->id] && !(moves && k > 0 && !dtype_is_float(n->in[k]->type.dtype)))
+            return false;
+    return true;
+}
+
+/* Marks the values that hold no mask: neither a comparison nor a huge constant among the ancestors, up to what bounds its results. */
 static bool *tame_values(struct space *s)
 {
     bool *tame = NEWN(s->arena, bool, s->g->values.n + 1), *partner = partner_constants(s);
@@ -159,9 +170,7 @@ static bool *tame_values(struct space *s)
     }
     for (int i = 0; i < s->g->nodes.n; i++) {
         const struct node *n = s->g->nodes.at[i];
-        bool all = true;
-        for (int k = 0; k < n->nin; k++)
-            all &= !n->in[k] || tame[n->in[k]->id];
+        bool all = (n->op && (n->op->flags & OP_BOUNDED)) || tame_operands(s, i, tame);
         for (int k = 0; k < n->nout; k++)
             if (n->out[k])
                 tame[n->out[k]->id] &= all;
@@ -181,7 +190,7 @@ static bool linear_set_fits(struct space *s, int node, uint32_t set, const bool 
             reached |= s->partial[v->id];
             if (!dtype_is_float(v->type.dtype) || (!s->partial[v->id] && v->constant && !tame[v->id]))
                 return false;
-        } else if (v->type.dtype != DT_BOOL && !tame[v->id]) {
+        } else if (dtype_is_float(v->type.dtype) && !tame[v->id]) {
             return false;
         }
     }
@@ -268,5 +277,5 @@ const char *strategy_missing(const struct space *s, int node)
     const struct node *n = s->g->nodes.at[node];
     if (!n->op)
         return op_find(n->domain, n->optype) ? "it reads a value of unknown type" : "no rule for this op";
-    return s->rule[node] ? NULL : "no rule for this form of the op";
+    return s->rule[node] ? NULL : n->op->rule ? "no rule for this form of the op" : "no rule for this op";
 }
