@@ -65,8 +65,18 @@ struct reshard_path reshard_find(struct space *s, const struct value *v, struct 
     return best;
 }
 
-/* Greedy growth: the target that is cheapest to reach from what is there comes next. Exact for two targets, and for more where
- * costs grow along every chain, as these do. */
+/* The target to make before target i: the one on the way to it, or i itself. */
+static int on_the_way(struct space *s, const struct value *v, struct placement from, const struct placement *to, int n, const bool *have, int i)
+{
+    struct reshard_path path = reshard_find(s, v, from, to[i]);
+    for (int k = 0; path.has_via && k < n; k++)
+        if (!have[k] && placement_eq(to[k], path.via))
+            return k;
+    return i;
+}
+
+/* Greedy growth: the target that is cheapest to reach from what is there comes next, or that on the way to it, which may cost the same.
+ * Exact for two targets, and for more where costs grow along every chain, as these do. */
 int64_t reshard_tree(struct space *s, const struct value *v, struct placement from, int n, const struct placement *to, int *parent)
 {
     bool have[64] = { false };
@@ -86,9 +96,11 @@ int64_t reshard_tree(struct space *s, const struct value *v, struct placement fr
                     source = j;
                 }
             }
+        struct placement at = source < 0 ? from : to[source];
+        which = on_the_way(s, v, at, to, n, have, which);
         have[which] = true;
         parent[which] = source;
-        total = add(total, best);
+        total = add(total, reshard_find(s, v, at, to[which]).cost);
     }
     return total;
 }
