@@ -1,0 +1,197 @@
+/* Random legal plans on real exports: every model of samples/, or those that are named, at several numbers of ranks, in three modes (any strategies, only
+ * those that split, --sp), each plan compared with the whole run. In every second plan terms are dense. A line per model, number of ranks and mode says
+ * how many were right. Work is dealt to processes by model and ranks. */
+#include <errno.h>
+#include <glob.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "cli/args.h"
+#include "tests/prove/prove.h"
+
+enum mode { MODE_PLAIN, MODE_SPLIT, MODE_SP, MODES };
+static const char *const mode_name[] = {"plain", "split", "sp"};
+
+struct prove_options {
+    struct arg_list models, tp, mode;
+    int64_t plans, seed, jobs;
+    bool exact;
+};
+struct work { const struct prove_options *options; struct prove *model; const char *path; int ranks; FILE *out; };
+struct count { int plans, wrong, dense; double worst; };
+
+/* ---- the command line -------------------------------------------------------------------------------------------------------------- */
+
+static const struct arg_prose usage[] = {{"prove [options] [MODEL...]", "random plans of each model (default: samples/*/model.onnx)"}, {NULL, NULL}};
+static const struct arg_prose none[] = {{NULL, NULL}};
+
+static struct arg_list all_samples(struct arena *a)
+{
+    const char *srcdir = getenv("srcdir");
+    struct arg_list list = {0};
+    glob_t found;
+    if (glob(arena_printf(a, "%s/samples/*/model.onnx", srcdir ? srcdir : "."), 0, NULL, &found))
+        fail("no samples/*/model.onnx in %s", srcdir ? srcdir : ".");
+    for (size_t i = 0; i < found.gl_pathc; i++)
+        VEC_PUSH(a, &list.text, arena_strdup(a, found.gl_pathv[i]));
+    globfree(&found);
+    return list;
+}
+
+static int64_t from_environment(const char *name, int64_t otherwise)
+{
+    const char *text = getenv(name);
+    return text ? args_int(name, text, 1, 1000000000) : otherwise;
+}
+
+static void read_options(struct arena *a, struct prove_options *o, int argc, char **argv)
+{
+    const struct arg table[] = {
+        {"tp", 0, ARG_LIST, &o->tp, "N", "number of ranks (repeatable; default: 2 to 5)"},
+        {"mode", 0, ARG_LIST, &o->mode, "plain|split|sp", "which plans (repeatable; default: all)"},
+        {"plans", 0, ARG_INT, &o->plans, "K", "plans of each model, N and mode"},
+        {"seed", 0, ARG_INT, &o->seed, "S", "seed of the first plan; 0: the cheapest plan"},
+        {"jobs", 'j', ARG_INT, &o->jobs, "J", "processes at a time (default: cores)"},
+        {"exact", 0, ARG_FLAG, &o->exact, NULL, "outputs are equal as numbers"},
+    };
+    const struct args args = {"prove", "random plans of models, compared with the whole run", usage, table, (int)(sizeof table / sizeof *table),
+                              none, none, none};
+    *o = (struct prove_options){.plans = from_environment("PLANS", 2), .seed = 1, .jobs = sysconf(_SC_NPROCESSORS_ONLN)};
+    o->models = args_parse(a, &args, argc, argv);
+    if (o->models.text.n == 0)
+        o->models = all_samples(a);
+    static const char *const usual[] = {"2", "3", "4", "5"};
+    for (int i = 0, given = o->tp.text.n; !given && i < 4; i++)
+        VEC_PUSH(a, &o->tp.text, usual[i]);
+}
+
+static bool is_asked(const struct prove_options *o, int mode)
+{
+    bool asked = o->mode.text.n == 0;
+    for (int i = 0; i < o->mode.text.n; i++)
+        asked |= !strcmp(o->mode.text.at[i], mode_name[mode]);
+    return asked;
+}
+
+/* ---- one model, number of ranks and mode --------------------------------------------------------------------------------------------- */
+
+/* The seed says everything that a mode leaves open, so that it repeats alone. */
+static struct prove_plan plan_of(const struct work *w, int mode, int64_t seed)
+{
+    return (struct prove_plan){.ranks = w->ranks, .seed = (uint64_t)seed, .split_only = mode == MODE_SPLIT, .sp = mode == MODE_SP, .dense = seed % 2,
+                               .exact = w->options->exact, .set = (int)(seed / 2 % prove_sets(w->model))};
+}
+
+static void report_wrong(const struct work *w, int mode, int64_t seed, const struct proof *p)
+{
+    fprintf(w->out, "wrong: prove %s --tp %d --mode %s --plans 1 --seed %lld\n    %s: %s\n", w->path, w->ranks, mode_name[mode], (long long)seed,
+            proof_kind_name(p->kind), p->said);
+}
+
+/* --sp is refused where no dimension qualifies. */
+static bool has_mode(const struct work *w, int mode)
+{
+    const struct prove_plan cheapest = plan_of(w, mode, 0);
+    struct arena *tmp = arena_new();
+    struct proof p = {0};
+    if (mode == MODE_SP)
+        (void)prove_chosen(tmp, w->model, &cheapest, &p);
+    arena_free(tmp);
+    return p.kind != PROOF_REFUSED;
+}
+
+static struct count prove_mode(const struct work *w, int mode)
+{
+    struct count c = {0};
+    for (int64_t seed = w->options->seed; seed < w->options->seed + w->options->plans; seed++) {
+        const struct prove_plan plan = plan_of(w, mode, seed);
+        struct proof p = prove_try(w->model, &plan);
+        c.plans++;
+        c.dense += plan.dense && p.terms > 0;
+        if (p.kind == PROOF_EQUAL)
+            c.worst = fmax(c.worst, p.worst);
+        else if (c.wrong++ < 5)
+            report_wrong(w, mode, seed, &p);
+    }
+    return c;
+}
+
+/* Returns how many plans were wrong. */
+static int prove_modes(const struct work *w)
+{
+    int wrong = 0;
+    for (int mode = 0; mode < MODES; mode++) {
+        if (!is_asked(w->options, mode) || !has_mode(w, mode))
+            continue;
+        struct count c = prove_mode(w, mode);
+        fprintf(w->out, "%s: %s, %d ranks, %s: %d plans, %d with dense terms, %d wrong, worst difference %.3g\n", c.wrong ? "not ok" : "ok", w->path,
+                w->ranks, mode_name[mode], c.plans, c.dense, c.wrong, c.worst);
+        wrong += c.wrong;
+    }
+    return wrong;
+}
+
+/* ---- processes ------------------------------------------------------------------------------------------------------------------------- */
+
+/* What a process says comes in one piece. */
+static _Noreturn void work(const struct prove_options *o, const char *path, int ranks)
+{
+    char *text = NULL;
+    size_t n = 0;
+    struct arena *a = arena_new();
+    struct work w = {.options = o, .path = path, .ranks = ranks, .out = open_memstream(&text, &n)};
+    if (!w.out)
+        fail("no memory for a report");
+    w.model = prove_open(a, path, NULL);
+    int wrong = prove_modes(&w);
+    prove_close(w.model);
+    (void)fclose(w.out);
+    (void)fwrite(text, 1, n, stdout);
+    (void)fflush(stdout);
+    _exit(wrong ? 1 : 0);
+}
+
+/* Waits for one process; true when something was wrong there. */
+static bool reap(void)
+{
+    int status = 0;
+    while (wait(&status) < 0)
+        if (errno != EINTR)
+            fail("a process can't be waited for: %s", strerror(errno));
+    return !WIFEXITED(status) || WEXITSTATUS(status) != 0;
+}
+
+static void start(const struct prove_options *o, const char *path, int ranks)
+{
+    (void)fflush(stdout);
+    pid_t child = fork();
+    if (child < 0)
+        fail("no process for %s: %s", path, strerror(errno));
+    if (child == 0)
+        work(o, path, ranks);
+}
+
+int main(int argc, char **argv)
+{
+    struct arena *a = arena_new();
+    struct prove_options o;
+    int64_t running = 0;
+    bool wrong = false;
+    diag_setup("prove", -1);
+    read_options(a, &o, argc, argv);
+    for (int i = 0; i < o.models.text.n; i++)
+        for (int k = 0; k < o.tp.text.n; k++) {
+            if (running == o.jobs)
+                wrong |= reap();
+            else
+                running++;
+            start(&o, o.models.text.at[i], (int)args_int("--tp", o.tp.text.at[k], 2, PLAN_RANKS));
+        }
+    for (; running > 0; running--)
+        wrong |= reap();
+    arena_free(a);
+    return wrong ? 1 : 0;
+}

@@ -1,0 +1,177 @@
+/* model: what all trials of a model share: its canonical graph, sets of inputs, and the outputs of the whole run. */
+#ifdef HAVE_CONFIG_H
+#include "config.h"
+#endif
+#include <errno.h>
+#include <ftw.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "tests/prove/private.h"
+
+/* ---- temporary files ---------------------------------------------------------------------------------------------------------- */
+
+static const char *new_folder(struct arena *a)
+{
+    const char *given = getenv("TMPDIR"), *parent = access("/dev/shm", W_OK) == 0 ? "/dev/shm" : given ? given : "/tmp";
+    char *folder = arena_printf(a, "%s/tpc-prove-XXXXXX", parent);
+    if (!mkdtemp(folder))
+        fail("%s: the folder cannot be made: %s", folder, strerror(errno));
+    return folder;
+}
+
+static int drop(const char *path, const struct stat *s, int kind, struct FTW *f)
+{
+    (void)s;
+    (void)kind;
+    (void)f;
+    return remove(path);
+}
+
+static void drop_folder(void *folder, int status)
+{
+    (void)status;
+    (void)nftw(folder, drop, 8, FTW_DEPTH | FTW_PHYS);
+}
+
+/* ---- the whole run -------------------------------------------------------------------------------------------------------------- */
+
+/* Small sizes that differ for symbols that none is given for. */
+static void choose_sizes(struct arena *a, const struct graph *g, const struct bindings *given, struct arg_list *dim)
+{
+    static const int64_t size[] = {3, 5, 2, 7, 4, 6};
+    struct bindings all = {0};
+    for (int i = 0; given && i < given->list.n; i++)
+        bindings_set(a, &all, given->list.at[i].name, given->list.at[i].value);
+    for (int i = 0; i < g->inputs.n; i++)
+        for (int d = 0; d < g->inputs.at[i]->type.rank; d++) {
+            const struct dim *s = g->inputs.at[i]->type.dim[d];
+            if (s->kind != DIM_SYM)
+                continue;
+            if (!bindings_get(&all, s->name))
+                bindings_set(a, &all, s->name, size[dim->text.n % 6]);
+            VEC_PUSH(a, &dim->text, arena_printf(a, "%s=%lld", s->name, (long long)*bindings_get(&all, s->name)));
+        }
+}
+
+static void run_whole(struct prove *p, struct session *s, const struct graph *g, const struct run_options *o)
+{
+    struct arena *a = p->arena;
+    struct input_set set = {.in = run_inputs(a, s, g, o), .want = NEWN(a, struct tensor, g->outputs.n)};
+    struct tensor *pieces = NEWN(a, struct tensor, g->outputs.n);
+    session_run(s, set.in, pieces);
+    for (int i = 0; i < g->outputs.n; i++)
+        set.want[i] = session_gather(s, a, i, &pieces[i]);
+    const struct bindings *b = session_sizes(s);
+    for (int i = 0; i < b->list.n; i++)
+        bindings_set(a, &set.sizes, b->list.at[i].name, b->list.at[i].value);
+    VEC_PUSH(a, &p->sets, set);
+}
+
+static void run_sets(struct prove *p, struct session *s, const struct graph *g, const struct bindings *sizes)
+{
+    const char *beside = path_dir(p->arena, p->path);
+    for (int k = 0;; k++) {
+        struct run_options data = {.test_data = path_join(p->arena, beside, arena_printf(p->arena, "test_data_set_%d", k))};
+        if (!is_folder(data.test_data))
+            break;
+        run_whole(p, s, g, &data);
+    }
+    struct run_options made = {.random = {true, "1"}};
+    if (p->sets.n > 0)
+        return;
+    choose_sizes(p->arena, g, sizes, &made.dim);
+    run_whole(p, s, g, &made);
+}
+
+static void note_ends(struct prove *p, const struct graph *g)
+{
+    p->nin = g->inputs.n;
+    p->nout = g->outputs.n;
+    p->in_name = NEWN(p->arena, const char *, p->nin);
+    p->out_name = NEWN(p->arena, const char *, p->nout);
+    for (int i = 0; i < p->nin; i++)
+        p->in_name[i] = arena_strdup(p->arena, g->inputs.at[i]->name);
+    for (int i = 0; i < p->nout; i++)
+        p->out_name[i] = arena_strdup(p->arena, g->outputs.at[i]->name);
+}
+
+static void run_model(struct prove *p, const struct bindings *sizes)
+{
+    const struct run_options o = {.rtol = -1, .atol = -1, .rel = -1};
+    struct comm *self = comm_self();
+    struct graph *g = run_load_model(p->arena, p->path, &o);
+    struct session *s = session_new(g, self, 1, false);
+    note_ends(p, g);
+    p->rel = tolerance_of(g, &o).rel;
+    run_sets(p, s, g, sizes);
+    session_free(s);
+    self->free(self);
+}
+
+/* ---- opening ---------------------------------------------------------------------------------------------------------------------- */
+
+static void compile_front(struct prove *p)
+{
+    struct options *options = NEW(p->arena, struct options);
+    struct written ignored;
+    options->model = p->path;
+    options->machine = machine_reference();
+    p->digest = file_digest(p->arena, p->path);
+    if (!file_digest_get(p->digest, &ignored))
+        fail("%s: cannot be read", p->path);
+    p->compile = (struct compile){.arena = p->arena, .options = options, .plan = &p->plan, .model_path = p->path};
+    pass_run(&p->compile, "load", "canon", NULL);
+    plan_workloads(p->compile.graph, options, &p->plan);
+}
+
+static struct prove *open_in(struct arena *a, const char *folder, const char *path, const struct bindings *sizes)
+{
+    struct prove *p = NEW(a, struct prove);
+    p->arena = a;
+    p->folder = folder;
+    p->path = path;
+    diag_on_failure(drop_folder, (void *)(uintptr_t)folder);
+    run_model(p, sizes);
+    compile_front(p);
+    diag_forget(drop_folder, (void *)(uintptr_t)folder);      /* children end by failures, too */
+    return p;
+}
+
+struct prove *prove_open(struct arena *a, const char *path, const struct bindings *sizes)
+{
+    return open_in(a, new_folder(a), path, sizes);
+}
+
+struct prove *prove_open_text(struct arena *a, const char *text, const struct bindings *sizes)
+{
+    const char *folder = new_folder(a), *path = path_join(a, folder, "model.txt");
+    write_text(path, text);
+    return open_in(a, folder, path, sizes);
+}
+
+void prove_close(struct prove *p)
+{
+    drop_folder((void *)(uintptr_t)p->folder, 0);
+}
+
+const char *prove_path(const struct prove *p)
+{
+    return p->path;
+}
+
+int prove_sets(const struct prove *p)
+{
+    return p->sets.n;
+}
+
+const struct graph *prove_graph(const struct prove *p)
+{
+    return p->compile.graph;
+}
+
+const struct bindings *prove_sizes(const struct prove *p, int set)
+{
+    return &p->sets.at[set].sizes;
+}

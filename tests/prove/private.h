@@ -1,0 +1,32 @@
+/* prove/private.h: what the files of the library share. */
+#ifndef TPC_TESTS_PROVE_PRIVATE_H
+#define TPC_TESTS_PROVE_PRIVATE_H
+
+#include "cli/run.h"
+#include "passes/pass.h"
+#include "tests/prove/prove.h"
+
+struct input_set { struct tensor *in, *want; struct bindings sizes; };
+/* For so many ranks, with or without --sp: everything up to the choice. Copies of it choose and go on. */
+struct prepared {
+    int ranks;
+    bool sp;
+    struct proof state;              /* not equal: it could not be prepared */
+    struct options options;
+    struct plan plan;
+    struct compile compile;
+};
+struct prove {
+    struct arena *arena;
+    const char *path, *folder;       /* folder: of temporary files */
+    struct file_digest *digest;
+    struct compile compile;          /* after canon */
+    struct plan plan;                /* workloads */
+    int nin, nout;
+    const char **in_name, **out_name;
+    double rel;
+    VEC(struct input_set) sets;
+    VEC(struct prepared *) prepared;
+};
+
+#endif

@@ -1,0 +1,206 @@
+/* trial: one plan of a model, made, emitted, run and compared. */
+#include <string.h>
+
+#include "tests/prove/private.h"
+
+struct trial { struct prove *prove; struct prepared *prepared; const struct prove_plan *plan; };
+
+/* ---- what plans for so many ranks share ------------------------------------------------------------------------------------------ */
+
+/* What the pass choose does before it chooses. */
+static void make_space(struct prove *p, struct prepared *q)
+{
+    q->options = *p->compile.options;
+    q->options.ranks = q->ranks;
+    q->options.sp = q->sp ? SP_ON : SP_OFF;
+    q->options.force = true;
+    q->options.digest = p->digest;
+    q->options.out = path_join(p->arena, p->folder, "out");
+    q->plan = (struct plan){.ranks = q->ranks, .workloads = p->plan.workloads};
+    q->compile = p->compile;
+    q->compile.options = &q->options;
+    q->compile.plan = &q->plan;
+    q->compile.source = p->compile.graph;
+    q->compile.graph = graph_copy(p->arena, p->compile.graph);
+    q->compile.graph->ranks = q->ranks;
+    q->plan.space = space_new(p->arena, q->compile.graph, &q->options, &q->plan);
+}
+
+static void make_space_apart(void *data, struct proof *out)
+{
+    const struct trial *t = data;
+    (void)out;
+    make_space(t->prove, t->prepared);
+}
+
+/* First in a process of its own, which may not survive it. */
+static struct prepared *prepare(struct prove *p, int ranks, bool sp)
+{
+    for (int i = 0; i < p->prepared.n; i++)
+        if (p->prepared.at[i]->ranks == ranks && p->prepared.at[i]->sp == sp)
+            return p->prepared.at[i];
+    struct prepared *q = NEW(p->arena, struct prepared);
+    q->ranks = ranks;
+    q->sp = sp;
+    prove_apart(p->arena, make_space_apart, &(struct trial){.prove = p, .prepared = q}, &q->state);
+    if (q->state.kind == PROOF_EQUAL)
+        make_space(p, q);
+    VEC_PUSH(p->arena, &p->prepared, q);
+    return q;
+}
+
+/* ---- the choice ------------------------------------------------------------------------------------------------------------------- */
+
+static const char *find_forced(const struct named_list *forced, const char *node)
+{
+    for (int i = 0; i < forced->list.n; i++)
+        if (!strcmp(forced->list.at[i].name, node))
+            return forced->list.at[i].text;
+    return NULL;
+}
+
+/* Leaves the node the strategy of that text, or, for NULL, to be whole. */
+static void force_node(struct space *s, int i, const char *text)
+{
+    struct strategies left = {0};
+    const struct node *n = s->g->nodes.at[i];
+    for (int k = 0; k < s->strategies[i].list.n; k++) {
+        struct strategy *st = s->strategies[i].list.at[k];
+        if (text ? !strcmp(strategy_str(s->arena, n, st), text) : !strategy_splits(n, st))
+            VEC_PUSH(s->arena, &left.list, st);
+    }
+    if (left.list.n == 0)
+        fail("node '%s' has no strategy %s", n->name, text ? text : "whole");
+    s->strategies[i] = left;
+}
+
+static struct space *choose(const struct trial *t)
+{
+    struct prepared *q = t->prepared;
+    struct space *s = q->plan.space;
+    q->options.random_seed = t->plan->seed;
+    q->options.random_split_only = t->plan->split_only;
+    for (int i = 0; t->plan->forced && i < s->g->nodes.n; i++)
+        force_node(s, i, find_forced(t->plan->forced, s->g->nodes.at[i]->name));
+    space_choose(s);
+    s->g->properties |= PROP_PLACED;
+    return s;
+}
+
+static int count_split(const struct space *s)
+{
+    int n = 0;
+    for (int i = 0; i < s->g->nodes.n; i++)
+        n += strategy_splits(s->g->nodes.at[i], s->g->nodes.at[i]->strategy);
+    return n;
+}
+
+static int count_terms(const struct graph *g)
+{
+    const struct op *term = op_find("tpc", "Term");
+    int n = 0;
+    for (int i = 0; i < g->nodes.n; i++)
+        n += g->nodes.at[i]->op == term;
+    return n;
+}
+
+/* ---- running ------------------------------------------------------------------------------------------------------------------------- */
+
+struct job { const struct trial *trial; struct proof *out; };
+
+static int find_name(const char *const *names, int n, const char *name)
+{
+    for (int i = 0; i < n; i++)
+        if (!strcmp(names[i], name))
+            return i;
+    fail("the rank file has '%s', the model has not", name);
+}
+
+static void compare_outputs(const struct job *job, const struct graph *g, const struct tensor *got)
+{
+    const struct prove *p = job->trial->prove;
+    const struct input_set *set = &p->sets.at[job->trial->plan->set];
+    struct verdict v = {0};
+    if (g->outputs.n != p->nout)
+        fail("the rank files have %d outputs, the model has %d", g->outputs.n, p->nout);
+    for (int i = 0; i < g->outputs.n; i++)
+        compare_relative(&v, g->outputs.at[i]->name, &got[i], &set->want[find_name(p->out_name, p->nout, g->outputs.at[i]->name)],
+                         job->trial->plan->exact ? 0 : p->rel);
+    job->out->kind = v.failed ? PROOF_DIFFERS : PROOF_EQUAL;
+    job->out->worst = v.worst;
+    (void)snprintf(job->out->output, sizeof job->out->output, "%s", v.name ? v.name : "");
+}
+
+static void run_rank(struct comm *comm, void *data)
+{
+    const struct job *job = data;
+    const struct prove *p = job->trial->prove;
+    const struct run_options o = {.local = comm->size};
+    struct arena *a = arena_new();
+    struct graph *g = run_load(a, comm, job->trial->prepared->options.out, &o);
+    struct session *s = session_new(g, comm, 1, false);
+    struct tensor *in = NEWN(a, struct tensor, g->inputs.n), *piece = NEWN(a, struct tensor, g->outputs.n), *out = NEWN(a, struct tensor, g->outputs.n);
+    for (int i = 0; i < g->inputs.n; i++)
+        in[i] = p->sets.at[job->trial->plan->set].in[find_name(p->in_name, p->nin, g->inputs.at[i]->name)];
+    session_run(s, in, piece);
+    for (int i = 0; i < g->outputs.n; i++)
+        out[i] = session_gather(s, a, i, &piece[i]);
+    if (comm->rank == 0)
+        compare_outputs(job, g, out);
+    comm->barrier(comm);
+    session_free(s);
+    arena_free(a);
+}
+
+static void try_plan(void *data, struct proof *out)
+{
+    const struct trial *t = data;
+    struct compile *c = &t->prepared->compile;
+    out->split = count_split(choose(t));
+    pass_run(c, "insert", "weights", NULL);
+    out->terms = count_terms(c->rank_graphs[0]);
+    if (t->plan->dense)
+        prove_dense_terms(c->rank_graphs, c->graph->ranks);
+    pass_run(c, "memory", "emit", NULL);
+    comm_local_run(t->plan->ranks, run_rank, &(struct job){t, out});
+}
+
+struct proof prove_try(struct prove *p, const struct prove_plan *plan)
+{
+    struct trial t = {p, prepare(p, plan->ranks, plan->sp), plan};
+    struct proof out = t.prepared->state;
+    require(plan->set >= 0 && plan->set < p->sets.n);
+    if (out.kind != PROOF_EQUAL)
+        return out;
+    struct arena *tmp = arena_new();
+    prove_apart(tmp, try_plan, &t, &out);
+    arena_free(tmp);
+    return out;
+}
+
+/* ---- what was chosen ------------------------------------------------------------------------------------------------------------------- */
+
+static void print_chosen(void *data, struct proof *out)
+{
+    const struct space *s = choose(data);
+    (void)out;
+    for (int i = 0; i < s->g->nodes.n; i++) {
+        const struct node *n = s->g->nodes.at[i];
+        if (strategy_splits(n, n->strategy))
+            printf("%s\t%s\n", n->name, strategy_str(s->arena, n, n->strategy));
+    }
+}
+
+struct named_list prove_chosen(struct arena *a, struct prove *p, const struct prove_plan *plan, struct proof *out)
+{
+    struct trial t = {p, prepare(p, plan->ranks, plan->sp), plan};
+    struct named_list list = {0};
+    *out = t.prepared->state;
+    char *line = out->kind == PROOF_EQUAL ? prove_apart(a, print_chosen, &t, out) : NULL;
+    for (char *end; out->kind == PROOF_EQUAL && (end = strchr(line, '\n')); line = end + 1) {
+        char *tab = memchr(line, '\t', (size_t)(end - line));
+        if (tab)
+            VEC_PUSH(a, &list.list, ((struct named){arena_strndup(a, line, (size_t)(tab - line)), arena_strndup(a, tab + 1, (size_t)(end - tab - 1))}));
+    }
+    return list;
+}
