@@ -106,7 +106,7 @@ static int count_terms(const struct graph *g)
 
 /* ---- running ------------------------------------------------------------------------------------------------------------------------- */
 
-struct job { const struct trial *trial; struct proof *out; };
+struct job { const struct trial *trial; struct graph **graph; struct proof *out; };
 
 static int find_name(const char *const *names, int n, const char *name)
 {
@@ -135,9 +135,8 @@ static void run_rank(struct comm *comm, void *data)
 {
     const struct job *job = data;
     const struct prove *p = job->trial->prove;
-    const struct run_options o = {.local = comm->size};
     struct arena *a = arena_new();
-    struct graph *g = run_load(a, comm, job->trial->prepared->options.out, &o);
+    struct graph *g = job->graph[comm->rank];
     struct session *s = session_new(g, comm, 1, false);
     struct tensor *in = NEWN(a, struct tensor, g->inputs.n), *piece = NEWN(a, struct tensor, g->outputs.n), *out = NEWN(a, struct tensor, g->outputs.n);
     for (int i = 0; i < g->inputs.n; i++)
@@ -152,6 +151,17 @@ static void run_rank(struct comm *comm, void *data)
     arena_free(a);
 }
 
+/* Read one after another, before there are ranks, who would wait for each other; each into an arena of its own, for ranks are threads. */
+static struct graph **load_ranks(const struct trial *t)
+{
+    const struct run_options o = {.local = t->plan->ranks};
+    struct arena *a = t->prove->arena;
+    struct graph **g = NEWN(a, struct graph *, t->plan->ranks);
+    for (int r = 0; r < t->plan->ranks; r++)
+        g[r] = run_load_model(arena_new(), path_join(a, t->prepared->options.out, arena_printf(a, "rank-%d.onnx", r)), &o);
+    return g;
+}
+
 static void try_plan(void *data, struct proof *out)
 {
     const struct trial *t = data;
@@ -161,8 +171,9 @@ static void try_plan(void *data, struct proof *out)
     out->terms = count_terms(c->rank_graphs[0]);
     if (t->plan->dense)
         prove_dense_terms(c->rank_graphs, c->graph->ranks);
-    pass_run(c, "memory", "emit", NULL);
-    comm_local_run(t->plan->ranks, run_rank, &(struct job){t, out});
+    c->plan->use = NEWN(c->arena, struct rank_use, c->graph->ranks);      /* what the pass memory predicts changes no file but plan.json */
+    pass_run(c, "emit", "emit", NULL);
+    comm_local_run(t->plan->ranks, run_rank, &(struct job){t, load_ranks(t), out});
 }
 
 struct proof prove_try(struct prove *p, const struct prove_plan *plan)
