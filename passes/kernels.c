@@ -7,6 +7,7 @@ void pass_kernels(struct compile *c)
 {
     fuse_weights(c->graph);
     fuse_quantized(c->graph);
-    fuse_attention(c->graph);
+    if (!c->deterministic)
+        fuse_attention(c->graph);
     fuse_chains(c->graph);
 }

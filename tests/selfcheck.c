@@ -631,7 +631,7 @@ static bool try_all_linear(struct trial *t)
 static void trial_start(struct trial *t, const struct sample *sample, enum dtype type)
 {
     struct arena *arena = arena_new();
-    *t = (struct trial){.arena = arena, .sample = sample, .type = type, .env = kenv_new(1)};
+    *t = (struct trial){.arena = arena, .sample = sample, .type = type, .env = kenv_new(1, false)};
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
         bindings_set(arena, &t->bind, sizes[i].name, sizes[i].value);
     t->graph = graph_parse(arena, alg_new(arena), retyped(arena, sample->text, type), sample->op);

@@ -12,7 +12,7 @@ struct run_options {
     struct arg_maybe random;
     const char *output, *test_data, *check, *eos, *start, *calibrate;
     double rtol, atol, rel;          /* -1: by type */
-    bool stats, quiet, verbose;
+    bool deterministic, stats, quiet, verbose;
     const char *launcher;            /* variable of a launcher that started several processes; NULL: none */
 };
 

@@ -21,7 +21,7 @@ struct decoder {
 static void load_stage(struct arena *a, struct comm *comm, const struct run_options *o, int threads, struct stage *s)
 {
     s->graph = run_load(a, comm, s->path, o);
-    s->session = session_new(s->graph, comm, threads, true);
+    s->session = session_new(s->graph, comm, (struct session_options){.threads = threads, .keep = true, .deterministic = o->deterministic});
     s->role = NEWN(a, enum role, s->graph->inputs.n);
     s->given = NEWN(a, struct tensor, s->graph->inputs.n);
     s->in = NEWN(a, struct tensor, s->graph->inputs.n);

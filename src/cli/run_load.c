@@ -11,7 +11,7 @@ static pthread_mutex_t loading = PTHREAD_MUTEX_INITIALIZER;   /* rank threads lo
 
 struct graph *run_load_model(struct arena *a, const char *path, const struct run_options *o)
 {
-    struct compile c = {.arena = a, .model_path = path, .external_roots = args_folders(&o->external_root)};
+    struct compile c = {.arena = a, .model_path = path, .external_roots = args_folders(&o->external_root), .deterministic = o->deterministic};
     pthread_mutex_lock(&loading);
     pass_run(&c, "load", "canon", NULL);
     pass_run(&c, "kernels", "kernels", NULL);
@@ -71,6 +71,7 @@ static struct graph *load_folder(struct arena *a, struct comm *comm, const char 
     if (!g) g = run_load_model(a, rank_file(a, path, comm->rank), o);
     check_size(g, comm, path, o);
     check_plan(comm, g, comm->rank);
+    if (o->deterministic && comm->size > 1) fail_usage("--deterministic is for one rank, this run has %d", comm->size);
     return g;
 }
 

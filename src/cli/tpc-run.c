@@ -84,6 +84,7 @@ static void read_options(struct arena *a, struct run_options *o, int argc, char 
         {"calibrate", 0, ARG_TEXT, &o->calibrate, "FILE", "measure this machine into a profile for tpc-shard --machine"},
         {"stats", 0, ARG_FLAG, &o->stats, NULL, "time, communication and memory of every rank"},
         {"threads", 0, ARG_INT, &o->threads, "N", "threads per rank (default: cores / ranks on this machine)"},
+        {"deterministic", 0, ARG_FLAG, &o->deterministic, NULL, "f32 results of N ranks are those of one, bit for bit"},
         {"quiet", 'q', ARG_FLAG, &o->quiet, NULL, "no messages but errors"},
         {"verbose", 'v', ARG_FLAG, &o->verbose, NULL, "explain"},
     };
@@ -151,7 +152,7 @@ static void compare_unsharded(struct arena *a, const struct graph *g, const stru
     struct comm *self = comm_self();
     struct graph *whole = run_load_model(a, o->check, o);
     if (whole->inputs.n != g->inputs.n) fail("%s has %d inputs, %s has %d", o->check, whole->inputs.n, o->paths.text.at[0], g->inputs.n);
-    struct session *s = session_new(whole, self, threads, false);
+    struct session *s = session_new(whole, self, (struct session_options){.threads = threads, .deterministic = o->deterministic});
     struct tensor *ordered = NEWN(a, struct tensor, whole->inputs.n), *want = NEWN(a, struct tensor, whole->outputs.n);
     for (int i = 0; i < g->inputs.n; i++) {
         int k = 0;
@@ -189,7 +190,7 @@ static bool conclude(struct arena *a, const struct graph *g, const struct tensor
 static bool run_once(struct arena *a, struct comm *comm, const struct run_options *o, int threads)
 {
     struct graph *g = run_load(a, comm, o->paths.text.at[0], o);
-    struct session *s = session_new(g, comm, threads, false);
+    struct session *s = session_new(g, comm, (struct session_options){.threads = threads, .deterministic = o->deterministic});
     struct tensor *in = run_inputs(a, s, g, o), *pieces = NEWN(a, struct tensor, g->outputs.n), *out = NEWN(a, struct tensor, g->outputs.n);
     double *seconds = run_repeated(a, comm, s, o, in, pieces);
     if (o->stats) report_stats(a, comm, s);

@@ -4,7 +4,7 @@
  * normalised in place and multiplied with the values. Keys beyond the causal edge of the block are not touched, nor those at the end that a
  * float mask takes from every row while it leaves each row another: their probability is 0. A row whose bias is -inf for every key gives 0,
  * as the ONNX definition of Attention says. */
-#include "kern/local.h"
+#include "kern/chunk.h"
 #include "kern/mathf.h"
 
 #include <float.h>
@@ -16,7 +16,7 @@
 
 struct task { struct attend *a; struct kcall *call; int64_t blocks; char *scratch; size_t scratch_each; };
 /* One block: rows [first, first + rows) of head h in batch b, against keys [0, keys). */
-struct block { int64_t b, h, kv, first, rows, keys; float *scores, *out; };
+struct block { int64_t b, h, kv, first, rows, keys; float *scores, *out, *panel; };     /* panel: room for chunk_product_here */
 
 
 static SIMD void few_scores(const float *q, const float *k, int64_t step, int64_t keys, int64_t n, float scale, float *out)
@@ -169,13 +169,29 @@ static void save_seen(const struct attend *a, const struct block *k, int64_t i, 
 /* ---- one block ------------------------------------------------------------------------------------------------------------------ */
 static const float *head_of(const struct heads *h, int64_t b, int64_t head, int64_t row) { return h->at + b * h->batch + head * h->head + row * h->row; }
 
+/* c[m, n] = alpha * a[m, k] b, b of [n, k] when transposed. */
+static void product(struct kcall *call, const struct block *block, bool transposed, int64_t m, int64_t n, int64_t k, float alpha, const float *a,
+                    int64_t a_row, const float *b, int64_t b_row, float *c, int64_t c_row)
+{
+    struct chunks chunks = { .width = chunk_width(k), .unit = 1, .whole = true, .n = k > 0, .all = { 0, 0, k } };
+    struct right right = right_strided(b, k, transposed ? 1 : b_row, transposed ? b_row : 1);
+    if (!kenv_deterministic(call->env)) {
+        dnnl_product(call->env, false, transposed, m, n, k, alpha, a, a_row, b, b_row, 0.0f, c, c_row);
+        return;
+    }
+    chunk_product_here(&(struct chunk_product){ &chunks, m, n, a, a_row, &right, c, c_row, 0 }, block->panel);
+    for (int64_t i = 0; (alpha < 1 || alpha > 1) && i < m; i++)
+        for (int64_t j = 0; j < n; j++)
+            c[i * c_row + j] *= alpha;
+}
+
 static void block_scores(const struct attend *a, struct kcall *call, const struct block *k)
 {
     const float *q = head_of(&a->q, k->b, k->h, k->first), *key = head_of(&a->k, k->b, k->kv, 0);
     if (k->keys == 0)
         return;
     if (k->rows > FEW && a->size > 0) {
-        dnnl_product(call->env, false, true, k->rows, k->keys, a->size, a->scale, q, a->q.row, key, a->k.row, 0.0f, k->scores, k->keys);
+        product(call, k, true, k->rows, k->keys, a->size, a->scale, q, a->q.row, key, a->k.row, k->scores, k->keys);
         return;
     }
     for (int64_t i = 0; i < k->rows; i++)
@@ -211,7 +227,7 @@ static void block_values(const struct attend *a, struct kcall *call, const struc
     int64_t to = k->b * a->y_batch + k->h * a->y_head + k->first * a->y_row, step = t == DT_F32 ? a->y_row : a->value_size;
     float *out = t == DT_F32 ? (float *)a->y->data + to : k->out;
     if (k->rows > FEW)
-        dnnl_product(call->env, false, false, k->rows, a->value_size, k->keys, 1.0f, k->scores, k->keys, v, a->v.row, 0.0f, out, step);
+        product(call, k, false, k->rows, a->value_size, k->keys, 1.0f, k->scores, k->keys, v, a->v.row, out, step);
     else
         for (int64_t i = 0; i < k->rows; i++)
             few_values(k->scores + i * k->keys, v, a->v.row, k->keys, a->value_size, out + i * step);
@@ -253,6 +269,7 @@ static void attend_range(void *data, int thread, int64_t lo, int64_t hi)
         k.keys = block_keys(a, &k);
         k.scores = (float *)(void *)(t->scratch + (size_t)thread * t->scratch_each);
         k.out = k.scores + BLOCK * a->keys;
+        k.panel = k.out + BLOCK * a->value_size;
         block_scores(a, t->call, &k);
         block_probabilities(a, &k);
         block_values(a, t->call, &k);
@@ -266,7 +283,8 @@ void attend(struct kcall *call, struct attend *a)
         return;
     if (a->kv_heads < 1 || a->q_heads % a->kv_heads)
         fail("%s: %lld query heads do not share %lld key heads evenly", call_where(call), (long long)a->q_heads, (long long)a->kv_heads);
-    t.scratch_each = (call_bytes(call, BLOCK * (a->keys + a->value_size) + 16, sizeof(float)) + 63) & ~(size_t)63;
+    int64_t panel = kenv_deterministic(call->env) ? 2 * CHUNK_TILE * (a->keys > a->size ? a->keys : a->size) : 0;
+    t.scratch_each = (call_bytes(call, BLOCK * (a->keys + a->value_size) + panel + 16, sizeof(float)) + 63) & ~(size_t)63;
     t.scratch = kenv_scratch(call->env, call_bytes(call, kenv_threads(call->env), t.scratch_each));
     int64_t rows = a->rows < BLOCK ? a->rows : BLOCK;
     parallel_for(call->env, a->batch * a->q_heads * t.blocks, rows * a->keys * (a->size + 8), attend_range, &t);

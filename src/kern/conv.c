@@ -1,6 +1,9 @@
 /* conv: convolution over 1 to 3 spatial dimensions through oneDNN, f16 and bf16 converted; plain loops for other ranks, f64, empty kernels
- * and shapes without a primitive. Padding is worked out here, so both see the same numbers. */
-#include "kern/local.h"
+ * and shapes without a primitive. Padding is worked out here, so both see the same numbers.
+ *
+ * In deterministic mode a convolution is a product by chunks of channels (chunkmul.c), whose right operand, what every result sees, is put
+ * together a few columns at a time. */
+#include "kern/chunk.h"
 
 #include <string.h>
 
@@ -81,6 +84,61 @@ static void conv_read(const struct kcall *call, struct conv *c)
     conv_pads(call, c);
 }
 
+/* Where kernel position `tap` of result `place` reads x, within one channel; -1 in the padding. */
+static int64_t conv_source(const struct conv *c, int64_t place, int64_t tap)
+{
+    int64_t position = 0, step = 1;
+    for (int d = c->spatial - 1; d >= 0; d--) {
+        int64_t i = place % c->result[d] * c->stride[d] + tap % c->kernel[d] * c->dilation[d] - c->before[d];
+        place /= c->result[d];
+        tap /= c->kernel[d];
+        if (i < 0 || i >= c->size[d])
+            return -1;
+        position += i * step;
+        step *= c->size[d];
+    }
+    return position;
+}
+
+/* ---- chunk by chunk ---------------------------------------------------------------------------------------------------------------------- */
+struct patches { const struct conv *conv; const float *x; int64_t taps, pixels; };      /* x: the channels of one group of one image */
+
+/* What the results from .. from + count see: by channel and kernel position, 0 in the padding. */
+static const float *patch_panel(const struct right *r, int64_t from, int64_t count, float *room)
+{
+    const struct patches *p = r->at;
+    for (int64_t l = 0; l < r->k; l++)
+        for (int64_t j = 0; j < count; j++) {
+            int64_t source = conv_source(p->conv, from + j, l % p->taps);
+            room[l * CHUNK_TILE + j] = source < 0 ? 0 : p->x[l / p->taps * p->pixels + source];
+        }
+    return room;
+}
+
+static void add_channel_bias(const struct conv *c, const float *bias, int64_t places, float *y)
+{
+    for (int64_t i = 0; bias && i < c->batch * c->out; i++)
+        for (int64_t j = 0; j < places; j++)
+            y[i * places + j] += bias[i % c->out];
+}
+
+static bool conv_chunks(struct kcall *call, const struct conv *c, const float *x, const float *w, const float *bias, float *y)
+{
+    int64_t groups = c->groups > 0 ? c->groups : 1, in = c->in / groups, out = c->out / groups, places = dims_product(c->result, 0, c->spatial);
+    struct patches p = { c, x, dims_product(c->kernel, 0, c->spatial), dims_product(c->size, 0, c->spatial) };
+    struct chunks chunks = chunks_of(call, in * p.taps, p.taps);
+    struct right right = { .panel = patch_panel, .k = in * p.taps, .at = &p };
+    int64_t all = c->batch * c->out * places;
+    float *terms = chunk_room(call, &chunks, all, y);
+    for (int64_t i = 0; i < c->batch * groups; i++) {
+        p.x = x + i * in * p.pixels;
+        chunk_product(call, &(struct chunk_product){ &chunks, out, places, w + i % groups * out * right.k, right.k, &right, terms + i * out * places, places, all });
+    }
+    chunk_complete(call, &chunks, terms, all, y);
+    add_channel_bias(c, bias, places, y);
+    return true;
+}
+
 /* ---- through oneDNN ------------------------------------------------------------------------------------------------------------------ */
 static bool conv_fast(struct kcall *call, const struct conv *c, const float *x, const float *w, const float *bias, float *y)
 {
@@ -104,39 +162,18 @@ static bool conv_short(struct kcall *call, const struct conv *c)
 {
     const struct tensor *bias = call_in(call, 2);
     struct tensor *out = &call->out[0];
-    if (c->spatial > 3 || c->in == 0 || dims_product(c->kernel, 0, c->spatial) == 0 || c->dtype == DT_F64 || !dtype_is_float(c->dtype))
+    bool chunks = kenv_deterministic(call->env);
+    if ((c->spatial > 3 && !chunks) || (c->in == 0 && !call->share) || dims_product(c->kernel, 0, c->spatial) == 0 || c->dtype == DT_F64 || !dtype_is_float(c->dtype))
         return false;
-    float part[CHUNK], *b = part;
-    if (bias && c->dtype != DT_F32 && c->out > CHUNK)
+    const float *b = bias ? tensor_f32(call->env, bias, ROOM_TURN_K) : NULL;
+    float *y = call_result_f32(call, out);
+    if (!(chunks ? conv_chunks : conv_fast)(call, c, tensor_f32(call->env, &call->in[0], ROOM_A), tensor_f32(call->env, &call->in[1], ROOM_B), b, y))
         return false;
-    if (bias && c->dtype != DT_F32)
-        load_f32(c->dtype, c->bias, c->out, part);
-    float *y = c->dtype == DT_F32 ? out->data : kenv_room(call->env, ROOM_C, call_bytes(call, tensor_elements(out), sizeof *y));
-    if (!conv_fast(call, c, tensor_f32(call->env, &call->in[0], ROOM_A), tensor_f32(call->env, &call->in[1], ROOM_B),
-                   !bias ? NULL : c->dtype == DT_F32 ? c->bias : b, y))
-        return false;
-    if (c->dtype != DT_F32)
-        store_f32(c->dtype, y, tensor_elements(out), out->data);
+    call_result_store(y, out);
     return true;
 }
 
 /* ---- plain loops ------------------------------------------------------------------------------------------------------------------------ */
-/* Where kernel position `tap` of result `place` reads x, within one channel; -1 in the padding. */
-static int64_t conv_source(const struct conv *c, int64_t place, int64_t tap)
-{
-    int64_t position = 0, step = 1;
-    for (int d = c->spatial - 1; d >= 0; d--) {
-        int64_t i = place % c->result[d] * c->stride[d] + tap % c->kernel[d] * c->dilation[d] - c->before[d];
-        place /= c->result[d];
-        tap /= c->kernel[d];
-        if (i < 0 || i >= c->size[d])
-            return -1;
-        position += i * step;
-        step *= c->size[d];
-    }
-    return position;
-}
-
 static double conv_at(const struct conv *c, int64_t n, int64_t o, int64_t place)
 {
     int64_t taps = dims_product(c->kernel, 0, c->spatial), pixels = dims_product(c->size, 0, c->spatial), per_group = c->in / c->groups;

@@ -265,6 +265,9 @@ void kern_Pow(struct kcall *call)
     const struct tensor *x = &call->in[0], *y = &call->in[1];
     if (is_scalar_value(y, 2.0) && tensor_elements(x) == tensor_elements(&call->out[0])) {
         binary_run(call, &mul_op, x, x, &call->out[0]);
+    } else if (is_scalar_value(y, 3.0) && x->dtype == DT_F32 && tensor_elements(x) == tensor_elements(&call->out[0])) {
+        binary_run(call, &mul_op, x, x, &call->out[0]);          /* as a chain does it */
+        binary_run(call, &mul_op, &call->out[0], x, &call->out[0]);
     } else if (x->dtype == y->dtype) {
         binary_kernel(call, &pow_op);
     } else if (!dtype_is_float(x->dtype) && dtype_is_float(y->dtype)) {

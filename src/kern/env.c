@@ -20,6 +20,7 @@ enum { FIRST_AREA = 1 << 18, LAST_AREA = 1 << 25, HUGE_PAGE = 1 << 21 };
 struct area { struct area *next; char *at; size_t used, bytes; };
 struct kenv {
     int threads;
+    bool deterministic;
     struct room_block room[ROOM_COUNT];
     struct kept kept;                 /* ring */
     struct area *weights;             /* the one in use first */
@@ -37,12 +38,13 @@ static void *block_new(size_t bytes)
     return at;
 }
 
-struct kenv *kenv_new(int threads)
+struct kenv *kenv_new(int threads, bool deterministic)
 {
     struct kenv *env = calloc(1, sizeof *env);
     if (!env)
         fail("out of memory: a kernel environment");
     env->threads = threads > 0 ? threads : 1;
+    env->deterministic = deterministic;
     env->kept.next = env->kept.prev = &env->kept;
     return env;
 }
@@ -123,6 +125,8 @@ void kenv_free(struct kenv *env)
 }
 
 int kenv_threads(const struct kenv *env) { return env->threads; }
+
+bool kenv_deterministic(const struct kenv *env) { return env->deterministic; }
 
 struct dnnl_state **kenv_dnnl(struct kenv *env) { return &env->dnnl; }
 

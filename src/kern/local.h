@@ -27,7 +27,7 @@ typedef void range_fn(void *data, int thread, int64_t lo, int64_t hi);
 void parallel_for(struct kenv *, int64_t n, int64_t cost, range_fn *body, void *data);
 /* Scratch by purpose, so that a kernel and what it calls don't share one. Each slot only grows. */
 enum room { ROOM_KERNEL, ROOM_THREADS, ROOM_A, ROOM_B, ROOM_C, ROOM_DNNL, ROOM_JOIN, ROOM_TURN_Q, ROOM_TURN_K, ROOM_LIMITS, ROOM_SINK,
-            ROOM_COUNT };
+            ROOM_PANELS, ROOM_TERMS, ROOM_COUNT };
 void *kenv_room(struct kenv *, enum room, size_t bytes);
 /* Blocks kept until kenv_free. */
 void *kenv_keep(struct kenv *, size_t bytes);
@@ -129,9 +129,12 @@ struct panels {
     void (*row)(const struct panels *, const float *a, int64_t from, int64_t count, float *c);    /* c[count] = a[k] panel, without making it */
 };
 #define PANEL_FEW_ROWS 4              /* up to so many rows no panel is made */
+/* a[m, k] as [k, m], in ROOM_TURN_Q. */
+const float *turned_rows(struct kcall *, const float *a, int64_t m, int64_t k);
 /* c[m, n] = a[m, k] w. Uses ROOM_THREADS and ROOM_TURN_Q. */
 void panel_product(struct kcall *, const struct panels *, int64_t m, const float *a, float *c);
-/* A constant f16 or bf16 weight [k, n], [n, k] when transposed: packed at the first call, kept in call->cache. */
+/* A constant weight [k, n], [n, k] when transposed, of f16 or bf16, or of f32 for products by chunks (its panels lie there unpacked: unpack
+ * is NULL): packed at the first call, kept in call->cache. */
 const struct panels *panel_pack(struct kcall *, const struct tensor *weight, int64_t n, int64_t k, bool transposed);
 
 /* ---- scaled.c: integers with scales and zero points, real = (q - zero) * scale --------------------------------------------------- */

@@ -2,8 +2,9 @@
  *
  * f32 goes to oneDNN: a weight as right operand is packed once per node, everything else is sgemm per batch element, in parallel over the
  * batch where there is enough of it. f16 and bf16 are multiplied in f32 and rounded once: a weight stays as it is stored (panel.c), also
- * where the left operand is f32; other operands are converted. f64 and integers are plain loops with sums in f64 and modulo 2^64. */
-#include "kern/local.h"
+ * where the left operand is f32; other operands are converted. f64 and integers are plain loops with sums in f64 and modulo 2^64.
+ * In deterministic mode sums go chunk by chunk (chunkmul.c) instead of through oneDNN. */
+#include "kern/chunk.h"
 
 #include <string.h>
 
@@ -149,6 +150,8 @@ static void plain_batches(struct product *p, const struct tensor *a, const struc
     }
 }
 
+/* ---- chunk by chunk --------------------------------------------------------------------------------------------------------------------- */
+
 /* A constant right matrix that all rows share. */
 static bool packable(const struct kcall *call, int64_t batch) { return call->in_constant && call->in_constant[1] && call->cache && batch == 1; }
 
@@ -162,6 +165,32 @@ static bool packed_product(struct kcall *call, int64_t m, int64_t n, int64_t k, 
         return dnnl_product_packed(call->env, call->cache, m, n, k, a->data, b->data, transposed, NULL, c);
     panel_product(call, panel_pack(call, b, n, k, transposed), m, tensor_f32(call->env, a, ROOM_A), c);
     return true;
+}
+
+/* The right matrix of a product; of the first one of a batch. */
+static struct right right_of(struct kcall *call, int64_t batch, int64_t n, int64_t k, const struct tensor *b, bool transposed)
+{
+    if (packable(call, batch) && k > 0)
+        return right_weight(panel_pack(call, b, n, k, transposed));
+    return right_strided(tensor_f32(call->env, b, ROOM_B), k, transposed ? 1 : n, transposed ? k : 1);
+}
+
+static void chunk_batches(struct product *p, const struct tensor *a, const struct tensor *b, float *c)
+{
+    struct kcall *call = p->call;
+    struct chunks chunks = chunks_of(call, p->k, 1);
+    struct right right = right_of(call, p->batch, p->n, p->k, b, false);
+    int64_t each = p->m * p->n, all = p->batch * each;
+    float *terms = chunk_room(call, &chunks, all, c);
+    const float *left = tensor_f32(call->env, a, ROOM_A), *first = right.at;
+    for (int64_t i = 0; i < p->batch; i++) {
+        int64_t at_a, at_b;
+        batch_offsets(p, i, &at_a, &at_b);
+        if (p->batch > 1)
+            right.at = first + at_b * p->k * p->n;
+        chunk_product(call, &(struct chunk_product){ &chunks, p->m, p->n, left + at_a * p->m * p->k, p->k, &right, terms + i * each, p->n, all });
+    }
+    chunk_complete(call, &chunks, terms, all, c);
 }
 
 void kern_MatMul(struct kcall *call)
@@ -179,7 +208,9 @@ void kern_MatMul(struct kcall *call)
         return;
     }
     p.c = call_result_f32(call, c);
-    if (p.k == 0 || !packable(call, p.batch) || !packed_product(call, p.m, p.n, p.k, a, b, false, p.c)) {
+    if (kenv_deterministic(call->env))
+        chunk_batches(&p, a, b, p.c);
+    else if (p.k == 0 || !packable(call, p.batch) || !packed_product(call, p.m, p.n, p.k, a, b, false, p.c)) {
         p.a = tensor_f32(call->env, a, ROOM_A);
         p.b = tensor_f32(call->env, b, ROOM_B);
         product_batches(&p);
@@ -217,12 +248,24 @@ static void gemm_scale(float *y, float alpha, int64_t n)
         y[i] *= alpha;
 }
 
+static void gemm_chunks(struct kcall *call, int64_t m, int64_t n, int64_t k, bool ta, bool tb, float *y)
+{
+    struct chunks chunks = chunks_of(call, k, 1);
+    struct right right = right_of(call, 1, n, k, &call->in[1], tb);
+    float *terms = chunk_room(call, &chunks, m * n, y);
+    const float *a = tensor_f32(call->env, &call->in[0], ROOM_A);
+    chunk_product(call, &(struct chunk_product){ &chunks, m, n, ta ? turned_rows(call, a, k, m) : a, k, &right, terms, n, m * n });
+    chunk_complete(call, &chunks, terms, m * n, y);
+}
+
 static void gemm_f32(struct kcall *call, int64_t m, int64_t n, int64_t k, bool ta, bool tb)
 {
     const struct tensor *a = &call->in[0], *b = &call->in[1], *c = call_in(call, 2);
     struct tensor *y = &call->out[0];
     float alpha = (float)attr_float(call->node, "alpha"), beta = (float)attr_float(call->node, "beta"), *out = call_result_f32(call, y);
-    if (k == 0 || ta || !packable(call, 1) || !packed_product(call, m, n, k, a, b, tb, out)) {
+    if (kenv_deterministic(call->env)) {
+        gemm_chunks(call, m, n, k, ta, tb, out);
+    } else if (k == 0 || ta || !packable(call, 1) || !packed_product(call, m, n, k, a, b, tb, out)) {
         const float *fa = tensor_f32(call->env, a, ROOM_A), *fb = tensor_f32(call->env, b, ROOM_B);
         dnnl_product(call->env, ta, tb, m, n, k, 1.0f, fa, ta ? m : k, fb, tb ? k : n, 0.0f, out, n);
     }
@@ -298,7 +341,7 @@ int kern_pack(struct kcall *call)
     int64_t n = w->dim[!transposed], k = w->dim[transposed];
     if (w->rank != 2 || n * k == 0 || !is_short_float(w->dtype))
         return -1;
-    if (w->dtype == DT_F32)
+    if (w->dtype == DT_F32 && !kenv_deterministic(call->env))
         return dnnl_pack_weight(call->env, call->cache, n, k, w->data, transposed) ? 1 : -1;
     panel_pack(call, w, n, k, transposed);
     return 1;

@@ -20,7 +20,7 @@ struct nbits {
 };
 
 /* What some words of a row are decoded by. Whole lanes are read at the end. */
-struct stretch { float scale[CHUNK + LANES], zero[CHUNK + LANES]; };
+struct coding { float scale[CHUNK + LANES], zero[CHUNK + LANES]; };
 
 /* ---- groups of LANES words ---------------------------------------------------------------------------------------------------------- */
 typedef float lanes __attribute__((vector_size(4 * LANES)));
@@ -38,7 +38,7 @@ static inline int64_t at_most(int64_t n, int64_t most) { return n < most ? n : m
 #define UNROLL _Pragma("GCC unroll 16")
 
 #define GROUPS_OF(BITS) \
-    static SIMD void unpack_##BITS(const uint8_t *q, int64_t n, const struct stretch *s, float *out) \
+    static SIMD void unpack_##BITS(const uint8_t *q, int64_t n, const struct coding *s, float *out) \
     { \
         for (int64_t i = 0; i < n; i += LANES) { \
             words w = { 0 }; \
@@ -52,7 +52,7 @@ static inline int64_t at_most(int64_t n, int64_t most) { return n < most ? n : m
             } \
         } \
     } \
-    static SIMD float dot_##BITS(const uint8_t *q, int64_t n, const struct stretch *s, const float *a) \
+    static SIMD float dot_##BITS(const uint8_t *q, int64_t n, const struct coding *s, const float *a) \
     { \
         lanes sum = { 0 }; \
         float total = 0; \
@@ -121,7 +121,7 @@ static SIMD void spread(int log, const float *from, int64_t n, float *to)
 }
 
 /* For words lo..hi of row n; lo is a multiple of CHUNK, hi no more than CHUNK above. */
-static void read_stretch(const struct nbits *w, int64_t n, int64_t lo, int64_t hi, struct stretch *s)
+static void read_stretch(const struct nbits *w, int64_t n, int64_t lo, int64_t hi, struct coding *s)
 {
     float each[CHUNK];
     int64_t first = lo >> w->log, end = ((hi - 1) >> w->log) + 1;
@@ -173,7 +173,7 @@ static float dot_grouped(const struct nbits *w, int64_t n, const float *a)
 
 static void unpack_row(const struct nbits *w, int64_t n, float *out)
 {
-    struct stretch s;
+    struct coding s;
     for (int64_t lo = 0, hi; lo < w->words; lo = hi) {
         hi = at_most(lo + CHUNK, w->words);
         read_stretch(w, n, lo, hi, &s);
@@ -183,7 +183,7 @@ static void unpack_row(const struct nbits *w, int64_t n, float *out)
 
 static float dot_row(const struct nbits *w, int64_t n, const float *a)
 {
-    struct stretch s;
+    struct coding s;
     float sum = 0;
     for (int64_t lo = 0, hi; lo < w->words; lo = hi) {
         hi = at_most(lo + CHUNK, w->words);

@@ -3,12 +3,14 @@
  * from storage: such a product reads the weight once and does little else, so it takes the time of reading it.
  *
  * f16 and bf16 weights are first packed: [n / TILE][k][TILE], the last tile filled with zeros, so that both ways read memory in order.
- * Sums are float32. */
-#include "kern/local.h"
+ * Sums are float32.
+ *
+ * In deterministic mode f32 weights are packed like this, too, and all products go chunk by chunk (chunkmul.c). */
+#include "kern/chunk.h"
 
 #include <string.h>
 
-enum { TILE = 32, AHEAD = 16 * CHUNK };
+enum { TILE = CHUNK_TILE, AHEAD = 16 * CHUNK };
 
 /* ---- any storage ---------------------------------------------------------------------------------------------------------------- */
 struct panel_run {
@@ -57,8 +59,7 @@ static void panel_range(void *data, int thread, int64_t lo, int64_t hi)
     }
 }
 
-/* A product of a transposed operand takes twice the time: rows are turned once instead. */
-static const float *turned_rows(struct kcall *call, const float *a, int64_t m, int64_t k)
+const float *turned_rows(struct kcall *call, const float *a, int64_t m, int64_t k)
 {
     struct copy c = { .rank = 2, .size = sizeof *a, .dim = { k, m }, .to = { m, 1 }, .from = { 1, k } };
     float *to = kenv_room(call->env, ROOM_TURN_Q, call_bytes(call, m * k, sizeof *to));
@@ -70,11 +71,34 @@ void panel_product(struct kcall *call, const struct panels *w, int64_t m, const 
 {
     struct panel_run r = { .env = call->env, .w = w, .m = m, .a = a, .c = c };
     size_t panel = m <= PANEL_FEW_ROWS ? 0 : call_bytes(call, w->width * (w->k + (w->by_column ? m : 0)), sizeof(float));
-    if (m > PANEL_FEW_ROWS && w->by_column)
+    if (m > PANEL_FEW_ROWS && w->by_column)          /* a product of a transposed operand takes twice the time */
         r.a = turned_rows(call, a, m, w->k);
     r.scratch_each = (panel + 63) & ~(size_t)63;
     r.scratch = kenv_room(call->env, ROOM_THREADS, call_bytes(call, kenv_threads(call->env), r.scratch_each));
     parallel_for(call->env, (w->n + w->width - 1) / w->width, m * w->width * w->k / 8 + 1, panel_range, &r);
+}
+
+/* ---- chunk by chunk ------------------------------------------------------------------------------------------------------------------- */
+
+/* Columns that lie one after another are unpacked behind the room of the panel. */
+static const float *weight_panel(const struct right *r, int64_t from, int64_t count, float *room)
+{
+    const struct panels *w = r->at;
+    if (!w->unpack)
+        return (const float *)w->weight + from * w->k;
+    if (!w->by_column) {
+        w->unpack(w, from, count, room);
+        return room;
+    }
+    float *columns = room + w->k * TILE;
+    w->unpack(w, from, count, columns);
+    struct right turned = right_strided(columns, w->k, 1, w->k);
+    return turned.panel(&turned, 0, count, room);
+}
+
+struct right right_weight(const struct panels *w)
+{
+    return (struct right){ .panel = weight_panel, .k = w->k, .at = w };
 }
 
 /* ---- f16 and bf16 ----------------------------------------------------------------------------------------------------------------- */
@@ -125,23 +149,16 @@ static void half_unpack(const struct panels *w, int64_t from, int64_t count, flo
     load_f32(w->dtype, tile_at(w, from), w->k * TILE, panel);
 }
 
-struct packing { const struct panels *to; const uint16_t *from; bool transposed; };
-
-/* Tiles lo..hi. */
-static void pack_range(void *data, int thread, int64_t lo, int64_t hi)
+/* Tile t of a weight. */
+static void pack_tile(struct kenv *env, const struct panels *w, const void *from, bool transposed, int64_t t)
 {
-    const struct packing *p = data;
-    const struct panels *w = p->to;
-    int64_t row = p->transposed ? 1 : w->n, column = p->transposed ? w->k : 1;
-    (void)thread;
-    for (int64_t t = lo; t < hi; t++) {
-        int64_t m = w->n - t * TILE < TILE ? w->n - t * TILE : TILE;
-        uint16_t *to = (uint16_t *)(uintptr_t)tile_at(w, t * TILE);
-        memset(to, 0, (size_t)(w->k * TILE) * sizeof *to);
-        for (int64_t l = 0; l < w->k; l++)
-            for (int64_t j = 0; j < m; j++)
-                memcpy(&to[l * TILE + j], &p->from[l * row + (t * TILE + j) * column], sizeof *to);
-    }
+    size_t size = dtype_size(w->dtype);
+    int64_t left = w->n - t * TILE, row = transposed ? 1 : w->n, column = transposed ? w->k : 1;
+    struct copy c = { .rank = 2, .size = size, .dim = { w->k, left < TILE ? left : TILE }, .to = { TILE, 1 }, .from = { row, column } };
+    char *to = at((void *)(uintptr_t)w->weight, size, t * TILE * w->k);
+    if (left < TILE)
+        memset(to, 0, (size_t)(w->k * TILE) * size);
+    copy_strided(env, &c, to, at_const(from, size, t * TILE * column));
 }
 
 const struct panels *panel_pack(struct kcall *call, const struct tensor *weight, int64_t n, int64_t k, bool transposed)
@@ -151,9 +168,10 @@ const struct panels *panel_pack(struct kcall *call, const struct tensor *weight,
     if (w)
         return w;
     w = *call->cache = kenv_keep(call->env, sizeof *w);
-    void *room = kenv_weights(call->env, call_bytes(call, tiles * k, TILE * sizeof(uint16_t)));
-    *w = (struct panels){ .n = n, .k = k, .width = TILE, .dtype = weight->dtype, .weight = room, .unpack = half_unpack, .row = half_row };
-    struct packing p = { w, weight->data, transposed };
-    parallel_for(call->env, tiles, k * TILE, pack_range, &p);
+    size_t size = dtype_size(weight->dtype);
+    void *room = kenv_weights(call->env, call_bytes(call, tiles * k, TILE * size));
+    *w = (struct panels){ .n = n, .k = k, .width = TILE, .dtype = weight->dtype, .weight = room, .unpack = size == 2 ? half_unpack : NULL, .row = half_row };
+    for (int64_t t = 0; t < tiles; t++)
+        pack_tile(call->env, w, weight->data, transposed, t);
     return w;
 }

@@ -130,7 +130,7 @@ bool op_evaluate(struct graph *g, struct node *node)
     if (!static_operands(g, node, in) || !static_results(g, node, made, out))
         return false;
     struct bindings none = {.list = {NULL, 0, 0}};
-    struct kenv *env = kenv_new(1);
+    struct kenv *env = kenv_new(1, false);
     struct kcall call = {.node = node, .graph = g, .nin = node->nin, .nout = node->nout, .in = in, .out = out, .bind = &none, .env = env};
     node->op->kernel(&call);
     kenv_free(env);

@@ -59,7 +59,7 @@ enum { CHAIN_ELEMENTS = 2 + 3 + 3 + 3 };     /* read and written per element by 
 static struct bench bench_new(struct graph *g, int threads)
 {
     struct bench b = {.arena = g->arena, .self = comm_self(), .graph = g};
-    b.session = session_new(g, b.self, threads, false);
+    b.session = session_new(g, b.self, (struct session_options){.threads = threads});
     b.in = NEWN(b.arena, struct tensor, g->inputs.n);
     b.out = NEW(b.arena, struct tensor);
     return b;

@@ -51,8 +51,13 @@ void comm_release(struct comm *);
 
 /* ---- session.c: a loaded graph, its memory plan and its weights ------------------------------------------------------------- */
 struct session;
-/* graph: after the passes load..kernels. keep: state (a rank file's metadata, graph->states) stays on its rank from run to run. */
-struct session *session_new(struct graph *, struct comm *, int threads, bool keep);
+struct session_options {
+    int threads;
+    bool keep;                       /* state (a rank file's metadata, graph->states) stays on its rank from run to run */
+    bool deterministic;              /* results are those of one rank, bit for bit (complete.c) */
+};
+/* graph: after the passes load..kernels. */
+struct session *session_new(struct graph *, struct comm *, struct session_options);
 void session_free(struct session *);
 /* inputs: global tensors by position of graph->inputs (a rank slices its part by the file's placements). outputs: allocated by the
  * session, this rank's piece, valid until the next run. Input dtype or shape that does not fit, a violated assumption: failure. A kept

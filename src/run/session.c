@@ -134,7 +134,7 @@ static uint64_t plan_hash(const struct graph *g)
     return text ? strtoull(text, NULL, 16) : 0;
 }
 
-struct session *session_new(struct graph *g, struct comm *comm, int threads, bool keep)
+struct session *session_new(struct graph *g, struct comm *comm, struct session_options o)
 {
     struct arena *arena = arena_new();
     struct session *s = NEW(arena, struct session);
@@ -142,11 +142,11 @@ struct session *session_new(struct graph *g, struct comm *comm, int threads, boo
     s->plan = arena_new();
     s->graph = g;
     s->comm = comm;
-    s->env = kenv_new(threads);
+    s->env = kenv_new(o.threads, o.deterministic);
     signature_read(arena, g, &s->sig);
     check_kernels(s);
     s->actual = NEWN(arena, struct tensor, g->inputs.n);
-    if (keep) state_prepare(s);
+    if (o.keep) state_prepare(s);
     s->nstep = g->nodes.n;
     s->step = NEWN(arena, struct step, s->nstep);
     for (int i = 0; i < s->nstep; i++) step_new(s, &s->step[i], g->nodes.at[i]);

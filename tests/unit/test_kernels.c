@@ -16,7 +16,7 @@ static void setup(void)
 {
     arena = arena_new();
     graph = graph_new(arena, alg_new(arena), "test");
-    env = kenv_new(2);
+    env = kenv_new(2, false);
 }
 
 static void teardown(void)

@@ -16,7 +16,7 @@ static void teardown(void) { comm->free(comm); arena_free(a); }
 static struct session *session_of(const char *nodes)
 {
     const char *text = arena_printf(a, "graph g { opset 23 dim S >= 1 dim P >= 0 input new: f32[1, 2, S, 3] input past: f32[1, 2, P, 3] %s }", nodes);
-    return session_new(graph_parse(a, alg_new(a), text, "test"), comm, 1, true);
+    return session_new(graph_parse(a, alg_new(a), text, "test"), comm, (struct session_options){.threads = 1, .keep = true});
 }
 
 static const char pair[] = "output present state past -> present dim 2";

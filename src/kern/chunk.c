@@ -1,0 +1,98 @@
+/* chunk: the parts of a contracted dimension as chunks, and the way from terms to sums. */
+#include "kern/chunk.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { MOST_WIDTH = 32, LEAST_CHUNKS = 16, BLOCK = 256 };
+
+int64_t chunk_width(int64_t n)
+{
+    int64_t width = 1;
+    while (width < MOST_WIDTH && n / (2 * width) >= LEAST_CHUNKS)
+        width *= 2;
+    return width;
+}
+
+/* ---- what is held ------------------------------------------------------------------------------------------------------------------- */
+
+static int by_position(const void *a, const void *b)
+{
+    const struct stretch *x = a, *y = b;
+    return x->lo < y->lo ? -1 : x->lo > y->lo;
+}
+
+int chunk_stretches(int n, const struct interval *held, struct stretch *out)
+{
+    int made = 0;
+    int64_t from = 0;
+    for (int i = 0; i < n; i++) {
+        if (held[i].hi > held[i].lo)
+            out[made++] = (struct stretch){ from, held[i].lo, held[i].hi };
+        from += held[i].hi - held[i].lo;
+    }
+    qsort(out, (size_t)made, sizeof *out, by_position);
+    return made;
+}
+
+int chunk_terms(const struct chunks *c, struct subtree *out)
+{
+    struct chunk_walk w = { .chunks = c };
+    struct chunk_step s;
+    int n = 0;
+    while (chunk_next(&w, &s)) {
+        for (int i = 0; i < s.emit; i++, n++)
+            if (out)
+                out[n] = w.tree.at[i];
+        if (s.emit)
+            chunk_emitted(&w);
+    }
+    return n;
+}
+
+struct chunks chunks_of(const struct kcall *call, int64_t k, int64_t unit)
+{
+    const struct share *share = call->share;
+    int64_t size = share ? share->size : unit > 0 ? k / unit : 0;
+    struct chunks c = { .width = chunk_width(size) * unit, .unit = unit, .whole = !share, .n = share ? share->n : k > 0, .all = { 0, 0, size } };
+    c.at = share ? share->at : NULL;
+    return c;
+}
+
+/* ---- terms and sums ----------------------------------------------------------------------------------------------------------------- */
+
+float *chunk_room(struct kcall *call, const struct chunks *c, int64_t n, float *out)
+{
+    return c->whole ? out : kenv_room(call->env, ROOM_TERMS, call_bytes(call, n, (size_t)chunk_terms(c, NULL) * sizeof *out));
+}
+
+void chunk_complete(const struct kcall *call, const struct chunks *c, const float *terms, int64_t n, float *out)
+{
+    if (!c->whole)
+        call->share->complete(call->share, c, terms, n, out);
+}
+
+static SIMD void add_block(float *sum, const float *x, int64_t n)
+{
+    LOOP for (int64_t i = 0; i < n; i++)
+        sum[i] += x[i];
+}
+
+static void sum_block(const struct subtree *of, const float *const *in, int nin, int64_t from, int64_t n, float *out)
+{
+    float slot[TREE_DEPTH][BLOCK];
+    struct tree t = { 0 };
+    for (int k = 0; k < nin; k++) {
+        int top = t.depth, merges = tree_push(&t, of[k]) + (k == nin - 1 ? tree_join(&t) : 0);
+        memcpy(slot[top], in[k] + from, (size_t)n * sizeof **in);
+        for (int i = 0; i < merges; i++)
+            add_block(slot[top - i - 1], slot[top - i], n);
+    }
+    memcpy(out + from, slot[0], (size_t)n * sizeof *out);
+}
+
+void chunk_add(const struct subtree *of, const float *const *in, int nin, int64_t n, float *out)
+{
+    for (int64_t i = 0; i < n; i += BLOCK)
+        sum_block(of, in, nin, i, n - i < BLOCK ? n - i : BLOCK, out);
+}
