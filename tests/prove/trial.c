@@ -137,7 +137,7 @@ static void run_rank(struct comm *comm, void *data)
     const struct prove *p = job->trial->prove;
     struct arena *a = arena_new();
     struct graph *g = job->graph[comm->rank];
-    struct session *s = session_new(g, comm, 1, false);
+    struct session *s = session_new(g, comm, (struct session_options){.threads = 1});
     struct tensor *in = NEWN(a, struct tensor, g->inputs.n), *piece = NEWN(a, struct tensor, g->outputs.n), *out = NEWN(a, struct tensor, g->outputs.n);
     for (int i = 0; i < g->inputs.n; i++)
         in[i] = p->sets.at[job->trial->plan->set].in[find_name(p->in_name, p->nin, g->inputs.at[i]->name)];
