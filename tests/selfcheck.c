@@ -291,9 +291,9 @@ static void fill(const struct trial *t, struct tensor *x)
 
 /* ---- shards ------------------------------------------------------------------------------------------------------------------------------ */
 
-/* Copies between a rank's shard and the global tensor; back: from the shard, checking what is there already (seen). */
-static bool copy_shard(struct trial *t, struct placement place, int rank, const struct tensor *global, struct tensor *local, bool back,
-                       uint8_t *seen)
+/* Copies between a rank's shard and the global tensor, or compares what is there with the shard. seen: elements of the global one. */
+enum copying { TO_SHARD, COMPARE, BACK_UNCHECKED };
+static bool copy_shard(struct trial *t, struct placement place, int rank, struct tensor *global, struct tensor *local, enum copying how, uint8_t *seen)
 {
     struct interval *piece;
     int n = split_pieces(t->arena, place.split, rank, false, &t->bind, &piece);
@@ -306,10 +306,12 @@ static bool copy_shard(struct trial *t, struct placement place, int rank, const 
             for (int64_t o = 0; o < outer; o++)
                 for (int64_t e = 0; e < inner; e++) {
                     int64_t g = (o * size + i) * inner + e, l = (o * held + at) * inner + e;
-                    if (!back) {
+                    if (how == TO_SHARD) {
                         set(local, l, get(global, g));
                         continue;
                     }
+                    if (how == BACK_UNCHECKED)
+                        set(global, g, get(local, l));
                     double a = get(global, g), b = get(local, l);
                     if (!(fabs(a - b) <= tolerance(t->type) * fmax(1, fabs(a))) && !(isnan(a) && isnan(b)) && !(a == b))
                         return false;
@@ -326,7 +328,7 @@ static struct tensor shard(struct trial *t, int i, const struct type *type, stru
     struct tensor out = tensor_new(t, type);
     if (place.kind == PLACE_R)
         memcpy(out.data, t->in[i].data, tensor_bytes(&out));
-    else if (!copy_shard(t, place, rank, &t->in[i], &out, false, NULL))
+    else if (!copy_shard(t, place, rank, &t->in[i], &out, TO_SHARD, NULL))
         bug("%s: a shard does not fill its local type", t->sample->op);
     return out;
 }
@@ -389,7 +391,7 @@ static bool result_right(struct trial *t, int i, struct placement place, int ran
     if (place.kind == PLACE_S) {
         uint8_t *seen = arena_alloc(t->arena, (size_t)n + 1);
         for (int r = 0; r < ranks; r++)
-            if (!copy_shard(t, place, r, whole, &results[r][i], true, seen))
+            if (!copy_shard(t, place, r, whole, &results[r][i], COMPARE, seen))
                 return false;
         return n == 0 || !memchr(seen, 0, (size_t)n);
     }
@@ -658,24 +660,88 @@ static struct tensor constant_tensor(const struct value *v)
     return x;
 }
 
-/* Runs a rank's graph, expanded as for a file. held: by value id, given for the sample's operands. Returns the output. */
-static struct tensor run_graph(struct trial *t, struct graph *g, struct tensor *held)
+/* What all ranks hold of a value, put together. */
+static struct tensor put_together(struct trial *t, const struct value *v, int ranks, struct tensor **held)
 {
-    for (int i = 0; i < g->values.n; i++)
-        if (g->values.at[i]->constant && !held[i].data)
-            held[i] = constant_tensor(g->values.at[i]);
-    for (int i = 0; i < g->nodes.n; i++) {
-        const struct node *n = g->nodes.at[i];
-        struct tensor *in = NEWN(t->arena, struct tensor, n->nin + 1), *out = NEWN(t->arena, struct tensor, n->nout + 1);
-        for (int k = 0; k < n->nin; k++)
-            if (n->in[k])
-                in[k] = held[n->in[k]->id];
-        run_kernel(t, g, n, in, out);
-        for (int k = 0; k < n->nout; k++)
-            if (n->out[k])
-                held[n->out[k]->id] = out[k];
+    struct tensor whole = tensor_new(t, &v->type);
+    uint8_t *seen = arena_alloc(t->arena, (size_t)tensor_elements(&whole) + 1);
+    if (v->place.kind == PLACE_S) {
+        for (int r = 0; r < ranks; r++)
+            copy_shard(t, v->place, r, &whole, &held[r][v->id], BACK_UNCHECKED, seen);
+        return whole;
     }
-    return held[g->outputs.at[0]->id];
+    memcpy(whole.data, held[0][v->id].data, tensor_bytes(&whole));
+    for (int r = 1; v->place.kind == PLACE_P && r < ranks; r++)
+        for (int64_t k = 0; k < tensor_elements(&whole); k++)
+            set(&whole, k, reduce(v->place.op, get(&whole, k), get(&held[r][v->id], k)));
+    return whole;
+}
+
+/* A collective: whole, global ends of it by value id. */
+static void communicate(struct trial *t, const struct graph *whole, const struct node *n, struct graph **rank, int ranks, struct tensor **held)
+{
+    const struct value *from = whole->values.at[n->in[0]->id], *to = whole->values.at[n->out[0]->id];
+    struct tensor x = put_together(t, from, ranks, held);
+    for (int r = 0; r < ranks; r++) {
+        struct tensor y = tensor_new(t, &rank[r]->values.at[to->id]->type);
+        if (to->place.kind == PLACE_R)
+            memcpy(y.data, x.data, tensor_bytes(&y));
+        else if (to->place.kind != PLACE_S || !copy_shard(t, to->place, r, &x, &y, TO_SHARD, NULL))
+            bug("%s: %s to %s", t->sample->op, n->optype, placement_str(t->arena, to->place));
+        held[r][to->id] = y;
+    }
+}
+
+/* Shape has no kernel: tpc-run knows sizes before it runs. */
+static void run_shape(struct trial *t, const struct node *n, struct tensor *held)
+{
+    const struct tensor *x = &held[n->in[0]->id];
+    int64_t from = attr_int(n, "start"), to = attr_is_set(n, "end") ? attr_int(n, "end") : x->rank;
+    struct tensor y = {.dtype = DT_I64, .rank = 1, .dim = {to - from}};
+    y.data = arena_alloc(t->arena, tensor_bytes(&y));
+    memcpy(y.data, x->dim + from, tensor_bytes(&y));
+    held[n->out[0]->id] = y;
+}
+
+static void run_node(struct trial *t, struct graph *g, const struct node *n, struct tensor *held)
+{
+    if (!strcmp(n->optype, "Shape")) {
+        run_shape(t, n, held);
+        return;
+    }
+    struct tensor *in = NEWN(t->arena, struct tensor, n->nin + 1), *out = NEWN(t->arena, struct tensor, n->nout + 1);
+    for (int k = 0; k < n->nin; k++)
+        if (n->in[k])
+            in[k] = n->in[k]->constant && !held[n->in[k]->id].data ? constant_tensor(n->in[k]) : held[n->in[k]->id];
+    run_kernel(t, g, n, in, out);
+    for (int k = 0; k < n->nout; k++)
+        if (n->out[k])
+            held[n->out[k]->id] = out[k];
+}
+
+/* Runs the ranks' graphs, expanded as for files, in step. held: by rank and value id, given for the sample's operands. */
+static void run_in_step(struct trial *t, const struct graph *whole, struct graph **rank, int ranks, struct tensor **held)
+{
+    for (int i = 0; i < rank[0]->nodes.n; i++) {
+        const struct node *n = rank[0]->nodes.at[i];
+        if (n->op->flags & OP_COLLECTIVE) {
+            communicate(t, whole, n, rank, ranks, held);
+            continue;
+        }
+        for (int r = 0; r < ranks; r++)
+            run_node(t, rank[r], rank[r]->nodes.at[i], held[r]);
+    }
+}
+
+/* Inputs that are whole on every rank, one for each symbol: what knows global sizes in a real graph. */
+static void add_size_inputs(struct trial *t)
+{
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+        struct type type = {.dtype = DT_BOOL, .rank = 1, .dim = {dim_sym(t->graph->alg, sizes[i].name, 1)}};
+        struct value *v = graph_value(t->graph, sizes[i].name, &type);
+        v->placed = true;
+        VEC_PUSH(t->arena, &t->graph->inputs, v);
+    }
 }
 
 /* The node's lowering, run on every rank, against the whole op. The sample's graph is consumed. */
@@ -684,27 +750,38 @@ static bool lowered_right(struct trial *t, const struct split *s, struct placeme
     struct strategy strategy = {.in = in, .out = out, .choice = *choice, .lowered = true};
     struct compile c = {.arena = t->arena, .graph = t->graph};
     struct node *node = t->node;
-    struct value *operand[4] = {0};
-    struct tensor *results[MOST_RANKS];
-    require(node->nin <= 4 && node->nout == 1 && s->ranks <= MOST_RANKS);
-    for (int i = 0; i < node->nin; i++)
-        operand[i] = node->in[i];
+    struct tensor *held[MOST_RANKS], **results = NEWN(t->arena, struct tensor *, s->ranks);
+    require(s->ranks <= MOST_RANKS);
     t->graph->ranks = s->ranks;
     node->strategy = &strategy;
     place_values(t, in, out);
-    node->op->lower(t->graph, node);
+    add_size_inputs(t);
+    t->graph->nodes.n = 0;
+    lower_placed(t->graph, node);
+    graph_sort(t->graph);
     pass_localize(&c);
     for (int r = 0; r < s->ranks; r++) {
         struct graph *g = c.rank_graphs[r];
         expand_nodes(g, 0);
-        struct tensor *held = NEWN(t->arena, struct tensor, g->values.n + 1);
-        for (int i = 0; i < 4; i++)
-            if (operand[i])
-                held[operand[i]->id] = shard(t, i, &g->values.at[operand[i]->id]->type, in[i], r, NULL);
-        results[r] = NEW(t->arena, struct tensor);
-        *results[r] = run_graph(t, g, held);
+        held[r] = NEWN(t->arena, struct tensor, g->values.n + 1);
+        for (int i = 0; i < node->nin; i++)
+            if (node->in[i])
+                held[r][node->in[i]->id] = shard(t, i, &g->values.at[node->in[i]->id]->type, in[i], r, NULL);
+        for (int i = 0; i < g->inputs.n; i++)
+            if (!held[r][g->inputs.at[i]->id].data)
+                held[r][g->inputs.at[i]->id] = tensor_new(t, &g->inputs.at[i]->type);
     }
-    return result_right(t, 0, out[0], s->ranks, results);
+    run_in_step(t, t->graph, c.rank_graphs, s->ranks, held);
+    for (int r = 0; r < s->ranks; r++) {
+        results[r] = NEWN(t->arena, struct tensor, node->nout + 1);
+        for (int i = 0; i < node->nout; i++)
+            if (node->out[i])
+                results[r][i] = held[r][node->out[i]->id];
+    }
+    for (int i = 0; i < node->nout; i++)
+        if (node->out[i] && !result_right(t, i, out[i], s->ranks, results))
+            return false;
+    return true;
 }
 
 static bool try_lowered(struct trial *count, int f)
@@ -716,10 +793,10 @@ static bool try_lowered(struct trial *count, int f)
         count->tried++;
         struct splits s = all_splits(&t, t.rule->factor[f].size);
         more = k + 1 < s.n;
-        struct placement in[4], out[1];
+        struct placement *in = NEWN(t.arena, struct placement, t.node->nin + 1), *out = NEWN(t.arena, struct placement, t.node->nout + 1);
         struct choice c = no_choice(&t);
         c.factor[f] = s.at[k];
-        if (!rule_project(t.graph, t.rule, s.at[k]->ranks, &c, in, out))
+        if (!op_lowers(t.rule, f, s.at[k]) || !rule_project(t.graph, t.rule, s.at[k]->ranks, &c, in, out))
             continue;
         count->legal++;
         if (lowered_right(&t, s.at[k], in, out, &c))

@@ -91,6 +91,7 @@ struct attr {
 
 /* ---- rows: one per op, the projection of schemas/ops.def that src/op/table.c builds ------------------------------------- */
 struct rule;                         /* op/op.h */
+struct lowering;
 struct kcall;                        /* kern/kern.h */
 struct kenv;
 struct op_attr { const char *name; enum attr_kind kind; bool has_default; struct attr value; };
@@ -110,7 +111,7 @@ struct op {
     void (*infer)(struct graph *, struct node *);                        /* output types from operands; mismatch is a failure */
     void (*value)(struct graph *, struct node *);                        /* shape information, where it carries any; or NULL */
     struct rule *(*rule)(struct graph *, const struct node *);           /* NULL: only whole */
-    void (*lower)(struct graph *, struct node *);                        /* NULL: its split form is itself */
+    void (*lower)(struct lowering *);                                    /* NULL: its split form is itself */
     void (*expand)(struct graph *, struct node *);                       /* IR-only ops: standard ops at emit; NULL: none */
     void (*kernel)(struct kcall *);                                      /* NULL: none (collectives) */
     const char *infer_name, *value_name, *rule_name, *lower_name, *expand_name, *kernel_name;   /* "none" where NULL; --list-ops */
@@ -134,7 +135,7 @@ struct node {
     struct attr *attr;               /* in the order of the op's row (all present), or as found when op is NULL */
     const struct guard *guard;       /* NULL: outside of branches, and after the shapes pass */
     int opset;                       /* opset of its domain at load (ops without a row keep it) */
-    void *strategy;                  /* chosen by choose; struct strategy of plan/plan.h */
+    void *strategy;                  /* chosen by choose; struct strategy of op/op.h */
 };
 
 struct state {

@@ -68,7 +68,7 @@ int op_table_factor(struct graph *g, struct rule *rule, const struct node *node)
     bool table = !node->in[1]->constant && dtype_is_float(node->out[0]->type.dtype) && dim_is_int(size, NULL);
     for (int i = 0; i < node->nin; i++)
         table = table && (i == 1 || !node->in[i] || (is_stored(node->in[i]) && !dtype_is_packed(node->in[i]->type.dtype)));
-    int f = rule_factor(g, rule, "v", size, table ? FACTOR_LOWERED : FACTOR_WHOLE | FACTOR_DROPPED);
+    int f = rule_factor(g, rule, "v", size, table ? FACTOR_LOWERED | FACTOR_POSITION : FACTOR_WHOLE | FACTOR_DROPPED);
     rule->factor[f].red = table ? RED_SUM : RED_NONE;
     return f;
 }
@@ -99,123 +99,33 @@ struct rule *rule_gather(struct graph *g, const struct node *node)
 
 /* ---- Gather from a split table ----------------------------------------------------------------------------------------------- */
 
-struct lowering { struct graph *g; struct node *gather; int at; const char *name; };
-
-static struct value *insert_before(struct lowering *l, struct node *node)
-{
-    op_infer(l->g, node);
-    for (int i = 0; i < node->nout; i++) {
-        node->out[i]->place = placement_whole;
-        node->out[i]->placed = true;
-    }
-    graph_insert(l->g, l->at++, node);
-    return node->out[0];
-}
-
-static struct node *begin(struct lowering *l, const char *domain, const char *op, const char *part, int nin, struct value *const *in)
-{
-    return op_node(l->g, domain, op, arena_printf(l->g->arena, "%s/%s", l->name, part), nin, in);
-}
-
-/* Indices counted within this rank's part, and whether they lie in it. */
-static struct value *local_index(struct lowering *l, const struct split *split, struct value **inside)
-{
-    struct graph *g = l->g;
-    const char *name = arena_printf(g->arena, "%s/local", l->name);
-    struct type bool_type = {.dtype = DT_NONE};
-    struct node *node = graph_node(g, op_find("tpc", "LocalIndex"), name, 1, &l->gather->in[1], 2);
-    const struct dim *extent = split_size(g->alg, split);
-    node_output(g, node, 0, graph_value(g, name, &bool_type));
-    node_output(g, node, 1, graph_value(g, arena_printf(g->arena, "%s/inside", l->name), &bool_type));
-    attr_set_string(node, "to", split_str(g->arena, split));
-    attr_set_dims(g, node, "extent", 1, &extent);
-    insert_before(l, node);
-    *inside = node->out[1];
-    return node->out[0];
-}
-
 /* The mask with a dimension of size 1 for every dimension of the table behind the gathered axis. */
 static struct value *align_mask(struct lowering *l, struct value *inside, int behind)
 {
-    int64_t axis[MAX_RANK];
+    const struct dim *dims[MAX_RANK];
     if (behind == 0)
         return inside;
     for (int i = 0; i < behind; i++)
-        axis[i] = inside->type.rank + i;
-    struct node *node = begin(l, "", "Unsqueeze", "mask", 1, &inside);
-    const struct dim *dims[MAX_RANK];
-    for (int i = 0; i < behind; i++)
-        dims[i] = dim_int(l->g->alg, axis[i]);
+        dims[i] = dim_int(l->g->alg, inside->type.rank + i);
+    struct node *node = lower_node(l, "", "Unsqueeze", "mask", 1, &inside);
     attr_set_dims(l->g, node, "axes", behind, dims);
-    return insert_before(l, node);
+    op_infer(l->g, node);
+    return node->out[0];
 }
 
-static bool some_rank_is_empty(struct graph *g, const struct split *split)
+/* Where(inside, Gather(table, local), 0): every rank looks up in its part, the results are terms. Operand 0 is placed as S(axis; split), as are
+ * scales and zero points. */
+void lower_gather(struct lowering *l)
 {
-    for (int r = 0; r < split->ranks; r++)
-        if (dim_equals(split_extent(g->alg, split, r), 0))
-            return true;
-    return false;
-}
-
-/* A rank that holds nothing of the table still looks something up: one row of zeros is added behind. */
-static struct value *with_spare_row(struct lowering *l, struct value *table, int axis, const struct split *split)
-{
-    struct graph *g = l->g;
-    const struct split *both[2] = {split, split_whole(g->alg, split->ranks, dim_int(g->alg, 1))};
-    int64_t dim[MAX_RANK], n = 1;
-    for (int d = 0; d < table->type.rank; d++) {
-        if (d == axis)
-            dim[d] = 1;
-        else if (!dim_is_int(table->type.dim[d], &dim[d]))
-            bug("a table of weights with a symbolic dimension");
-        require(mul_i64(n, dim[d], &n));
-    }
-    void *zero = arena_array(g->arena, (size_t)n, dtype_size(table->type.dtype));
-    struct value *part[2] = {table, graph_constant(g, arena_printf(g->arena, "%s/spare", l->name), table->type.dtype, table->type.rank, dim, zero)};
-    part[1]->place = placement_whole;
-    part[1]->placed = true;
-    struct node *node = begin(l, "", "Concat", "table", 2, part);
-    attr_set_int(node, "axis", axis);
-    struct value *table_and_row = insert_before(l, node);
-    table_and_row->place = placement_split(axis, split_concat(g->alg, 2, both));
-    return table_and_row;
-}
-
-static int position(const struct graph *g, const struct node *node)
-{
-    for (int i = 0; i < g->nodes.n; i++)
-        if (g->nodes.at[i] == node)
-            return i;
-    bug("node '%s' is not in the graph", node->name);
-}
-
-/* The node keeps its result: Where(inside, Gather(table, local), 0). in[0] is placed as S(axis; split), as are scales and zero points. */
-void lower_gather(struct graph *g, struct node *node)
-{
-    int axis = gather_axis(g, node), behind = node->in[0]->type.rank - 1 - axis;
-    struct placement place = node->in[0]->place;
-    require(place.kind == PLACE_S && place.dim == axis);
-    struct lowering l = {.g = g, .gather = node, .at = position(g, node), .name = node->out[0]->name};
-    struct value *inside, *result = node->out[0];
-    node->strategy = NULL;                /* from here on an ordinary node on whole values, on every rank its own */
-    node->in[1] = local_index(&l, place.split, &inside);
-    for (int i = 0; i < node->nin && some_rank_is_empty(g, place.split); i++)
-        if (i != 1 && node->in[i])
-            node->in[i] = with_spare_row(&l, node->in[i], axis, place.split);
-    struct value *mask = align_mask(&l, inside, behind);
-    struct value *found = graph_value(g, arena_printf(g->arena, "%s/found", l.name), &result->type);
-    found->place = placement_whole;
-    found->placed = true;
-    node_output(g, node, 0, found);
-    static const double nothing = 0;      /* zero in every type of table */
-    struct value *zero = graph_constant(g, arena_printf(g->arena, "%s/zero", l.name), result->type.dtype, 0, NULL, &nothing);
-    zero->place = placement_whole;
-    zero->placed = true;
-    struct value *choice[3] = {mask, found, zero};
-    struct node *where = graph_node(g, op_find("", "Where"), arena_printf(g->arena, "%s/where", l.name), 3, choice, 1);
-    node_output(g, where, 0, result);
-    graph_insert(g, position(g, node) + 1, where);
+    const struct node *node = l->node;
+    int axis = gather_axis(l->g, node);
+    const struct split *split = node->in[0]->place.split;
+    struct value *inside, **in = NEWN(l->g->arena, struct value *, node->nin + 1);
+    require(node->in[0]->place.kind == PLACE_S && node->in[0]->place.dim == axis);
+    for (int i = 0; i < node->nin; i++)
+        in[i] = i == 1 ? lower_local_index(l, node->in[1], split, &inside) : node->in[i] ? lower_with_spare(l, node->in[i], axis) : NULL;
+    struct value *found = lower_again(l, "found", in);
+    lower_terms(l, align_mask(l, inside, node->in[0]->type.rank - 1 - axis), found);
 }
 
 /* ---- GatherND, ScatterND -------------------------------------------------------------------------------------------------------- */

@@ -1,4 +1,4 @@
-/* Normalisations over the trailing dimensions: (a.. !h..)(!h..)(!h..) -> (a.. !h..), statistics (a.. 1..). A residual sum may be part of
+/* Normalisations over the trailing dimensions: (a.. h..)(h..)(h..) -> (a.. h..), statistics (a.. 1..). A residual sum may be part of
  * the op (Skip...): its operands and its extra result have the factors of X. */
 #include "op/op.h"
 #include "op/table.h"
@@ -70,7 +70,7 @@ static struct rule *norm_rule(struct graph *g, const struct node *node, int axis
     for (int d = 0; d < x->rank; d++) {
         char name[12];
         snprintf(name, sizeof name, "%c%d", d < axis ? 'a' : 'h', d);
-        factor[d] = rule_factor(g, r, name, x->dim[d], d < axis ? 0 : FACTOR_WHOLE);
+        factor[d] = rule_factor(g, r, name, x->dim[d], d < axis ? 0 : FACTOR_LOWERED | FACTOR_DROPPED);
         rule_put(g, &r->in[0], d, 0, factor[d]);
     }
     for (int i = 1; i < node->nin; i++)
@@ -92,4 +92,76 @@ struct rule *rule_skiprmsnorm(struct graph *g, const struct node *node)
 {
     int factor[MAX_RANK];
     return norm_rule(g, node, node->in[0]->type.rank - 1, factor);
+}
+
+/* ---- over split dimensions: moments are summed over the ranks, in float64, so that one reduction does -------------------------- */
+
+struct norm { struct value *x, *scale, *bias; int axis; bool centred; int inverse; };     /* inverse: the result that is 1 / deviation */
+
+/* The sum and the sum of squares in one value, so that they are reduced together; *mean is left alone where it is not asked for. */
+static struct value *mean_square(struct lowering *l, const struct norm *n, struct value *wide, struct value **mean)
+{
+    int rank = wide->type.rank;
+    struct value *count = lower_extent(l, "count", &wide->type, n->axis, rank, DT_F64);
+    struct value *squares = lower_reduce(l, "ReduceSum", "squares", lower_binary(l, "Mul", "square", wide, wide), n->axis, rank);
+    if (!mean)
+        return lower_binary(l, "Div", "mean_square", squares, count);
+    struct value *both[2] = {lower_reduce(l, "ReduceSum", "sum", wide, n->axis, rank), squares}, *moment[2];
+    lower_together(l, 2, both, moment);
+    *mean = lower_binary(l, "Div", "mean", moment[0], count);
+    return lower_binary(l, "Div", "mean_square", moment[1], count);
+}
+
+static void lower_norm(struct lowering *l, const struct norm *n)
+{
+    const struct node *node = l->node;
+    struct value *x = lower_float(l, "wide", n->x), *wide = lower_cast(l, "double", x, DT_F64), *mean = NULL;
+    struct value *variance = mean_square(l, n, wide, n->centred ? &mean : NULL);
+    if (mean) {
+        struct value *square = lower_binary(l, "Mul", "square_of_mean", mean, mean);
+        variance = lower_binary(l, "Max", "variance", lower_binary(l, "Sub", "difference", variance, square), lower_scalar(l, "none", DT_F64, 0));
+        mean = lower_cast(l, "mean.narrow", mean, x->type.dtype);
+        x = lower_binary(l, "Sub", "centred", x, mean);
+    }
+    struct value *around = lower_binary(l, "Add", "guarded", variance, lower_scalar(l, "epsilon", DT_F64, attr_float(node, "epsilon")));
+    struct value *inverse = lower_unary(l, "Reciprocal", "inverse", lower_unary(l, "Sqrt", "deviation", around));
+    inverse = lower_cast(l, "inverse.narrow", inverse, x->type.dtype);
+    struct value *y = lower_binary(l, "Mul", "normal", x, inverse);
+    if (n->scale)
+        y = lower_binary(l, "Mul", "scaled", y, lower_cast(l, "scale", n->scale, x->type.dtype));
+    if (n->bias)
+        y = lower_binary(l, "Add", "biased", y, lower_cast(l, "bias", n->bias, x->type.dtype));
+    lower_result(l, 0, lower_cast(l, "narrow", y, node->out[0]->type.dtype));
+    if (n->inverse - 1 > 0 && n->inverse - 1 < node->nout && node->out[n->inverse - 1])
+        lower_result(l, n->inverse - 1, lower_cast(l, "mean.f32", mean ? mean : lower_scalar(l, "zero", DT_F32, 0), DT_F32));
+    if (n->inverse < node->nout && node->out[n->inverse])
+        lower_result(l, n->inverse, lower_cast(l, "inverse.f32", inverse, DT_F32));
+}
+
+void lower_layernorm(struct lowering *l)
+{
+    const struct node *node = l->node;
+    struct norm n = {.x = node->in[0], .scale = node->in[1], .bias = node->nin > 2 ? node->in[2] : NULL, .centred = true, .inverse = 2};
+    n.axis = norm_axis(l->g, node, n.x->type.rank);
+    lower_norm(l, &n);
+}
+
+void lower_rmsnorm(struct lowering *l)
+{
+    const struct node *node = l->node;
+    struct norm n = {.x = node->in[0], .scale = node->in[1], .inverse = 1};
+    n.axis = norm_axis(l->g, node, n.x->type.rank);
+    lower_norm(l, &n);
+}
+
+void lower_skiprmsnorm(struct lowering *l)
+{
+    const struct node *node = l->node;
+    struct value *sum = lower_binary(l, "Add", "skip", node->in[0], node->in[1]);
+    if (node->nin > 3 && node->in[3])
+        sum = lower_binary(l, "Add", "sum", sum, node->in[3]);
+    struct norm n = {.x = sum, .scale = node->in[2], .axis = sum->type.rank - 1, .inverse = 2};
+    lower_norm(l, &n);
+    if (node->nout > 3 && node->out[3])
+        lower_result(l, 3, sum);
 }

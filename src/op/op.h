@@ -53,6 +53,8 @@ struct rule {
     int query_outer, query_inner;    /* (hk g): a rank holds whole groups or heads of one group; -1: no such product */
 };
 
+/* May it be split at all, by itself or by a lowering? */
+bool factor_splits(const struct factor *);
 /* Building a rule. Factors are numbered from 0; names are for printing only. */
 struct rule *rule_new(struct graph *, const struct node *);         /* operands present as in the node, ranks set, dims empty */
 int rule_factor(struct graph *, struct rule *, const char *name, const struct dim *size, unsigned flags);
@@ -77,6 +79,13 @@ struct choice {
  * the split; a result that lacks a split factor is P(red); a term is P. False: no legal strategy (a whole factor would be cut, two
  * dims of one operand split, a factor lost without reduction, a sum over an overlapping split, groups not uniform). */
 bool rule_project(struct graph *, const struct rule *, int ranks, const struct choice *, struct placement *in, struct placement *out);
+/* How a node is to run on the ranks; node->strategy after choose. */
+struct strategy {
+    struct placement *in, *out;      /* what the node wants of each operand, how it leaves each result */
+    struct choice choice;            /* the split factors; none: whole or partial */
+    bool lowered;                    /* the choice needs the row's lowering */
+    struct space *body;              /* the lowering, made when its price is asked for (src/plan/lowered.c) */
+};
 /* How a product of factors, as in rule_size, is split under a legal choice; NULL: whole. */
 const struct split *rule_part_split(struct graph *, const struct rule *, int ranks, const struct choice *, const struct rule_part *);
 /* The gathered axis of a table (operand 0; operand 1 are indices, others belong to the table): split by the lowering of Gather where all
@@ -186,6 +195,45 @@ bool op_resolve_if(struct graph *, const struct node *);
 struct node *op_node(struct graph *, const char *domain, const char *op, const char *name, int nin, struct value *const *in);
 /* Runs the row's inference (and value); unknown ops keep declared output types. */
 void op_infer(struct graph *, struct node *);
+
+/* ---- lower.c: the split form of a node as a body of other nodes ----------------------------------------------------------------
+ * A row's lowering writes the node's results by ordinary ops, on whole values: what it computes is the same unsplit. Placements of the
+ * body follow from those of the operands by the ordinary rules (src/plan/lowered.c): reductions over the split axis come out partial,
+ * and communication appears where they are read. A node that each rank runs on what it has, against its rule, is told so: on_ranks. */
+struct lowering { struct graph *g; struct node *node; const char *name; VEC(struct node *) nodes; };
+/* One more node, named after the lowered one, with one untyped result; inferred unless something is still to be said (op_node). */
+struct node *lower_node(struct lowering *, const char *domain, const char *op, const char *part, int nin, struct value *const *in);
+/* Results of nodes of domain ai.onnx. */
+struct value *lower_unary(struct lowering *, const char *op, const char *part, struct value *);
+struct value *lower_binary(struct lowering *, const char *op, const char *part, struct value *, struct value *);
+struct value *lower_where(struct lowering *, const char *part, struct value *condition, struct value *, struct value *);
+struct value *lower_cast(struct lowering *, const char *part, struct value *, enum dtype);
+/* At least float32, to compute in. */
+struct value *lower_float(struct lowering *, const char *part, struct value *);
+/* Values with a last dimension of 1, whole, by one reduction where they are terms. */
+void lower_together(struct lowering *, int n, struct value *const *in, struct value **out);
+/* Over dimensions from to to - 1, which are kept as ones. */
+struct value *lower_reduce(struct lowering *, const char *op, const char *part, struct value *, int from, int to);
+/* A scalar; of a global size: the product of dimensions from to to - 1. */
+struct value *lower_scalar(struct lowering *, const char *part, enum dtype, double);
+struct value *lower_extent(struct lowering *, const char *part, const struct type *, int from, int to, enum dtype);
+/* Can the lowering of a factor (FACTOR_LOWERED) do with this split? Every index is held once; one that counts positions (FACTOR_POSITION,
+ * too) knows no splits inside a symbolic size. */
+bool op_lowers(const struct rule *, int factor, const struct split *);
+/* Result i of the lowered node is this value. */
+void lower_result(struct lowering *, int i, struct value *);
+/* Each rank runs the node on what it has: in, out: placements of all operands and results, with global types set. */
+void lower_on_ranks(struct lowering *, struct node *, const struct placement *in, const struct placement *out);
+
+/* lookup.c: lowerings of lookups in a split dimension. */
+/* Indices counted within what each rank holds, and whether they lie in it. */
+struct value *lower_local_index(struct lowering *, struct value *indices, const struct split *, struct value **inside);
+/* A value that is split along axis with one more element there on every rank, behind, where some rank may hold nothing: zeros. */
+struct value *lower_with_spare(struct lowering *, struct value *, int axis);
+/* Result 0 of the lowered node run again, by each rank on other operands: its own parts of those that are split. */
+struct value *lower_again(struct lowering *, const char *part, struct value *const *in);
+/* Result 0 of the lowered node is the sum of terms: what each rank has found where it is inside, else zero. */
+void lower_terms(struct lowering *, struct value *inside, struct value *found);
 
 /* ---- dimtensor.c, expand.c: at emit, sizes become tensors again and what exists only inside becomes standard ops -------------
  * Everything appends to g->nodes in any order; graph_sort puts it right. Rank graphs get the same nodes and names: where sizes differ

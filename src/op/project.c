@@ -213,11 +213,6 @@ static bool project_term(const struct projection *p, const struct rule_operand *
 
 /* ---- which choices are legal at all ------------------------------------------------------------------------------------------ */
 
-static bool may_split(const struct factor *f)
-{
-    return !(f->flags & (FACTOR_WHOLE | FACTOR_POSITION)) || (f->flags & FACTOR_LOWERED);
-}
-
 static bool take_factors(struct projection *p, const struct choice *choice)
 {
     p->split = NEWN(p->g->arena, const struct split *, p->rule->nfactor + 1);
@@ -225,7 +220,7 @@ static bool take_factors(struct projection *p, const struct choice *choice)
         const struct split *s = choice->factor[f];
         if (!s || s->whole)
             continue;
-        if (!may_split(&p->rule->factor[f]) || !s->cover || s->ranks != p->ranks)
+        if (!factor_splits(&p->rule->factor[f]) || !s->cover || s->ranks != p->ranks)
             return false;
         p->split[f] = s;
     }
@@ -290,7 +285,7 @@ static bool take_product(struct projection *p, const struct choice *choice)
     if (!s->cover || s->ranks != p->ranks || split_size(p->g->alg, s) != size_between(p, choice->product, 0, choice->nproduct))
         return false;
     for (int i = 0; i < choice->nproduct; i++)
-        if (!may_split(&p->rule->factor[choice->product[i]]))
+        if (!factor_splits(&p->rule->factor[choice->product[i]]))
             return false;
     if (reduce_product(p, choice))
         return true;

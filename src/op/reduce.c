@@ -1,5 +1,5 @@
-/* Reductions and running sums. A reduced dimension is a factor that is in the operand only; all but ReduceMean of a split one give
- * partial values. The mean of parts is not a part of the mean, so ReduceMean keeps its axes whole. */
+/* Reductions and running sums. A reduced dimension is a factor that is in the operand only; split, it leaves
+ * partial values. The mean of parts is not a part of the mean: ReduceMean is lowered to a sum. */
 #include "op/op.h"
 #include "op/table.h"
 
@@ -122,12 +122,33 @@ struct rule *rule_reduceprod(struct graph *g, const struct node *node)
     return rule_reduce(g, node, 0, RED_PROD);
 }
 
+/* Integer means are rounded: those of parts say nothing. */
 struct rule *rule_reducemean(struct graph *g, const struct node *node)
 {
-    struct rule *r = rule_reduce(g, node, FACTOR_WHOLE, RED_NONE);
-    if (dtype_is_float(node->in[0]->type.dtype))
+    bool sums = dtype_is_float(node->in[0]->type.dtype);
+    struct rule *r = rule_reduce(g, node, sums ? FACTOR_LOWERED : FACTOR_WHOLE, sums ? RED_SUM : RED_NONE);
+    if (sums)
         rule_linear(r, 1);
     return r;
+}
+
+/* The sum over the ranks of each rank's sum divided by the whole count. */
+void lower_reducemean(struct lowering *l)
+{
+    const struct node *node = l->node;
+    struct value *x = lower_float(l, "wide", node->in[0]);
+    struct type counted = {.dtype = DT_F32};
+    bool reduced[MAX_RANK];
+    reduced_axes(l->g, node, x->type.rank, reduced);
+    for (int d = 0; d < x->type.rank; d++)
+        if (reduced[d])
+            counted.dim[counted.rank++] = x->type.dim[d];
+    struct node *sum = lower_node(l, "", "ReduceSum", "sum", 1, &x);
+    *node_attr(sum, "axes") = *node_attr(node, "axes");
+    attr_set_int(sum, "keepdims", attr_int(node, "keepdims"));
+    op_infer(l->g, sum);
+    struct value *count = lower_extent(l, "count", &counted, 0, counted.rank, x->type.dtype);
+    lower_result(l, 0, lower_cast(l, "narrow", lower_binary(l, "Div", "mean", sum->out[0], count), node->out[0]->type.dtype));
 }
 
 /* The axis the sum runs along; -1: not known. */

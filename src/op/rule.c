@@ -14,6 +14,11 @@ static struct rule_operand *operands_new(struct graph *g, int n, struct value *c
     return at;
 }
 
+bool factor_splits(const struct factor *f)
+{
+    return !(f->flags & (FACTOR_WHOLE | FACTOR_POSITION)) || (f->flags & FACTOR_LOWERED);
+}
+
 struct rule *rule_new(struct graph *g, const struct node *node)
 {
     struct rule *r = NEW(g->arena, struct rule);

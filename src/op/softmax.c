@@ -1,4 +1,4 @@
-/* Softmax: every row along the axis is normalised on its own, so all other dimensions are free; the axis itself stays whole. */
+/* Softmax: every row along the axis is normalised on its own, so all other dimensions are free; the axis itself is split by a lowering. */
 #include "op/op.h"
 #include "op/table.h"
 
@@ -10,9 +10,37 @@ struct rule *rule_softmax(struct graph *g, const struct node *node)
     for (int d = 0; d < x->rank; d++) {
         char name[12];
         snprintf(name, sizeof name, "%c%d", d == axis ? 'n' : 'a', d);
-        int f = rule_factor(g, r, name, x->dim[d], d == axis ? FACTOR_WHOLE : 0);
+        int f = rule_factor(g, r, name, x->dim[d], d != axis ? 0 : node->op->lower ? FACTOR_LOWERED : FACTOR_WHOLE);
         rule_put(g, &r->in[0], d, 0, f);
         rule_put(g, &r->out[0], d, 0, f);
     }
     return r;
+}
+
+/* ---- over a split axis: the largest element and the sum of exponentials are reduced over the ranks ---------------------------- */
+
+/* x less its largest element along the axis, the exponentials of that, and their sum. */
+struct weighed { struct value *shifted, *e, *sum; };
+
+static struct weighed weigh(struct lowering *l)
+{
+    const struct node *node = l->node;
+    struct value *x = lower_float(l, "wide", node->in[0]);
+    int axis = op_axis(l->g, node, attr_int(node, "axis"), x->type.rank);
+    struct value *shifted = lower_binary(l, "Sub", "shifted", x, lower_reduce(l, "ReduceMax", "max", x, axis, axis + 1));
+    struct value *e = lower_unary(l, "Exp", "exp", shifted);
+    return (struct weighed){shifted, e, lower_reduce(l, "ReduceSum", "sum", e, axis, axis + 1)};
+}
+
+void lower_softmax(struct lowering *l)
+{
+    struct weighed w = weigh(l);
+    lower_result(l, 0, lower_cast(l, "narrow", lower_binary(l, "Div", "softmax", w.e, w.sum), l->node->out[0]->type.dtype));
+}
+
+void lower_logsoftmax(struct lowering *l)
+{
+    struct weighed w = weigh(l);
+    struct value *y = lower_binary(l, "Sub", "logsoftmax", w.shifted, lower_unary(l, "Log", "log", w.sum));
+    lower_result(l, 0, lower_cast(l, "narrow", y, l->node->out[0]->type.dtype));
 }

@@ -9,7 +9,7 @@
     void infer_##i(struct graph *, struct node *); \
     void value_##v(struct graph *, struct node *); \
     struct rule *rule_##r(struct graph *, const struct node *); \
-    void lower_##l(struct graph *, struct node *); \
+    void lower_##l(struct lowering *); \
     void expand_##x(struct graph *, struct node *);
 #include "schemas/ops.def"
 #undef OP

@@ -100,7 +100,7 @@ static void take_step(struct search *s, struct step at, struct origin value)
     if (f < 0)
         return;
     bool product = (n->op->flags & OP_PRODUCT) != 0;
-    bool weighed = at.weighed || ((n->op->flags & OP_BARRIER) && (r->factor[f].flags & FACTOR_WHOLE));
+    bool weighed = at.weighed || ((n->op->flags & OP_BARRIER) && (r->factor[f].flags & (FACTOR_WHOLE | FACTOR_LOWERED)));
     for (int i = 0; i < n->nin; i++) {
         int d = n->in[i] ? dim_with(&r->in[i], f) : -1;
         if (d >= 0 && product && weighed)

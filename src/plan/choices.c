@@ -30,7 +30,7 @@ static const struct dim *product_size(struct space *s, const struct rule *r, con
 
 static bool factor_fixed(const struct factor *f)
 {
-    return (f->flags & (FACTOR_WHOLE | FACTOR_POSITION)) || dim_equals(f->size, 1);
+    return !factor_splits(f) || dim_equals(f->size, 1);
 }
 
 /* Gives split to the run [from, to] of the part's factors. False when one of them has another split already. */

@@ -27,7 +27,7 @@ static int64_t picoseconds(double seconds)
     return ps < 1e18 ? (int64_t)llround(ps) : COST_NEVER / 1024;
 }
 
-void cost_prepare(struct space *s)
+static void evaluate_types(struct space *s)
 {
     int w = s->plan->workloads.n;
     s->extent = arena_array(s->arena, (size_t)(s->g->values.n * w + 1), sizeof *s->extent);
@@ -38,6 +38,19 @@ void cost_prepare(struct space *s)
                 if (!dim_eval(s->g->values.at[i]->type.dim[d], &s->plan->workloads.at[k].dims, at) || *at < 0)
                     *at = 1;                  /* a size that only the data tells */
             }
+}
+
+void cost_prepare(struct space *s)
+{
+    evaluate_types(s);
+    for (int i = 0; i < s->g->nodes.n; i++)
+        for (int k = 0; k < s->offered[i].list.n; k++) {
+            struct strategy *st = s->offered[i].list.at[k];
+            if (!st->lowered)
+                continue;
+            st->body = lowered_alone(s, s->g->nodes.at[i], st);
+            evaluate_types(st->body);
+        }
 }
 
 /* What part of a dimension rank r holds by a split, under workload w. */
@@ -198,6 +211,8 @@ double cost_node_seconds(struct space *s, const struct node *n, const struct rul
     const struct machine *m = &s->options->machine;
     double worst = 0, flops = rate(m, m->flops, m->machine_flops, busy), streaming = rate(m, m->memory_bandwidth, m->machine_memory_bandwidth, busy);
     unsigned flags = n->op ? n->op->flags : 0;
+    if (st->body)
+        return lowered_seconds(st->body, w, busy);
     if ((flags & OP_VIEW) || ((flags & OP_DECODES) && s->weight[n->out[0]->id]))
         return 0;
     double share = flags & OP_ELEMENTWISE ? m->elementwise_share : 1;

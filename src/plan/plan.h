@@ -104,13 +104,6 @@ double machine_fit(struct machine *, int ranks, int n, const struct timed_transf
 /* JSON; a malformed file is a failure with the path of the key. */
 struct plan_file *plan_file_read(struct arena *, const char *path);
 
-/* ---- strategies ---------------------------------------------------------------------------------------------------------- */
-struct strategy {
-    struct placement *in, *out;      /* what the node wants of each operand, how it leaves each result */
-    struct choice choice;            /* the split factors; none: whole or partial */
-    bool lowered;                    /* the choice needs the row's lowering */
-};
-
 /* Bytes of one rank: weights, of them tables that are only looked up in (their pages stay in the file until read), state at its largest
  * workload, activations at their peak (the slab without the state), blocks that collectives pack. */
 struct rank_use {
@@ -154,6 +147,10 @@ double cost_steps(const struct plan *);
 
 /* reshard.c: what turns one placement into another; the name of the collective, or NULL for a local step. */
 const char *reshard_name(struct placement from, struct placement to);
+/* step.c: that step as a node, inserted nowhere: from where the value is placed. Its result has the new placement. */
+struct node *reshard_step(struct graph *, struct value *, struct placement to);
+/* lowered.c: appends to the graph what the row's lowering makes of a node whose operands and results are placed, and not the node. */
+void lower_placed(struct graph *, struct node *);
 
 /* attended.c: keys and values that attention reads in a canonical graph, as the values that they are moved, repeated or scaled from; dim
  * is the dimension attended over there, -1 where moves hide it. */

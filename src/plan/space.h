@@ -105,6 +105,10 @@ struct reached { VEC(struct made) list; };
 struct reached reshard_chosen(struct space *, struct arena *, const struct value *);
 int reached_find(const struct reached *, struct placement);      /* position, -1 none */
 
+/* lowered.c: the lowering of a node in a graph of its own, for its price; evaluated by cost_prepare. */
+struct space *lowered_alone(struct space *, const struct node *, const struct strategy *);
+double lowered_seconds(struct space *, int workload, int busy);
+
 /* predict.c: what a step of the chosen plan takes, whole and on all ranks, under each workload and on average. */
 void plan_predict(struct space *);
 

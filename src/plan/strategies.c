@@ -10,16 +10,9 @@
 
 static bool lowering_fits(const struct node *n, const struct choice *c, const struct rule *r)
 {
-    for (int f = 0; f < r->nfactor; f++) {
-        const struct split *q = c->factor[f];
-        if (!q || !(r->factor[f].flags & FACTOR_LOWERED))
-            continue;
-        if (!n->op->lower || q->balanced || !q->partition)
+    for (int f = 0; f < r->nfactor; f++)
+        if (c->factor[f] && (r->factor[f].flags & FACTOR_LOWERED) && !(n->op->lower && op_lowers(r, f, c->factor[f])))
             return false;
-        for (int k = 0; k < q->ranks; k++)
-            if (q->count[k] > 1)
-                return false;
-    }
     return true;
 }
 
