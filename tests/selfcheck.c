@@ -119,9 +119,16 @@ static double draw_element(const struct trial *t, const struct tensor *x)
     return floor((draw() + 1) / 2 * (double)t->sample->below);
 }
 
-static void fill(const struct trial *t, struct tensor *x)
+/* A constant that says something keeps its value; one of zeros stands for any. */
+static void fill(const struct trial *t, struct tensor *x, const struct value *v)
 {
-    for (int64_t i = 0; i < tensor_elements(x); i++)
+    const char *said = v->constant ? constant_data(v->constant, v->name) : "";
+    size_t bytes = v->constant ? tensor_bytes(x) : 0, zeros = 0;
+    while (zeros < bytes && !said[zeros])
+        zeros++;
+    if (zeros < bytes)
+        memcpy(x->data, said, bytes);
+    for (int64_t i = 0; zeros == bytes && i < tensor_elements(x); i++)
         set(x, i, draw_element(t, x));
 }
 
@@ -481,7 +488,7 @@ static void trial_start(struct trial *t, const struct sample *sample, enum dtype
     for (int i = 0; i < t->node->nin; i++)
         if (t->node->in[i]) {
             t->in[i] = tensor_new(t, &t->node->in[i]->type);
-            fill(t, &t->in[i]);
+            fill(t, &t->in[i], t->node->in[i]);
         }
     run_kernel(t, t->graph, t->node, t->in, t->whole);
 }

@@ -104,3 +104,16 @@ int call_axis(const struct kcall *call, int64_t axis, int rank)
         fail("%s: axis %lld is out of range for rank %d", call_where(call), (long long)axis, rank);
     return (int)(axis < 0 ? axis + rank : axis);
 }
+
+void call_spatial(const struct kcall *call, const char *attr, int n, int64_t otherwise, int64_t *out)
+{
+    const int64_t *given = NULL;
+    int count = attr_is_set(call->node, attr) ? attr_ints(call->graph, call->node, attr, &given) : 0;
+    if (count && count != n)
+        fail("%s: %s has %d entries where %d are expected", call_where(call), attr, count, n);
+    for (int d = 0; d < n; d++) {
+        out[d] = count ? given[d] : otherwise;
+        if (out[d] < otherwise || out[d] > INT32_MAX)
+            fail("%s: %s must not be %lld", call_where(call), attr, (long long)out[d]);
+    }
+}

@@ -7,8 +7,6 @@
 
 #include <string.h>
 
-#define MOST_SPATIAL (MAX_RANK - 2)
-
 struct conv {
     int spatial;
     int64_t batch, groups, in, out;
@@ -18,20 +16,6 @@ struct conv {
     const void *x, *w, *bias;
     void *y;
 };
-
-/* An INTS attribute of one entry per spatial dimension (or two for pads); `otherwise` where it is not given. */
-static void spatial_ints(const struct kcall *call, const char *attr, int n, int64_t otherwise, int64_t *out)
-{
-    const int64_t *given = NULL;
-    int count = attr_is_set(call->node, attr) ? attr_ints(call->graph, call->node, attr, &given) : 0;
-    if (count && count != n)
-        fail("%s: %s has %d entries where %d are expected", call_where(call), attr, count, n);
-    for (int d = 0; d < n; d++) {
-        out[d] = count ? given[d] : otherwise;
-        if (out[d] < otherwise || out[d] > INT32_MAX)
-            fail("%s: %s must not be %lld", call_where(call), attr, (long long)out[d]);
-    }
-}
 
 static void same_pads(struct conv *c, bool lower)
 {
@@ -54,7 +38,7 @@ static void conv_pads(const struct kcall *call, struct conv *c)
     if (strcmp(how, "VALID") == 0)
         memset(pads, 0, sizeof pads);
     else
-        spatial_ints(call, "pads", 2 * c->spatial, 0, pads);
+        call_spatial(call, "pads", 2 * c->spatial, 0, pads);
     memcpy(c->before, pads, (size_t)c->spatial * sizeof *pads);
     memcpy(c->after, pads + c->spatial, (size_t)c->spatial * sizeof *pads);
 }
@@ -76,8 +60,8 @@ static void conv_read(const struct kcall *call, struct conv *c)
     if ((w->dtype != x->dtype && !stored) || (bias && (bias->dtype != x->dtype || tensor_elements(bias) != c->out)))
         fail("%s: the kernel and the bias must have the type %s, the bias %lld elements", call_where(call), dtype_name(x->dtype),
              (long long)c->out);
-    spatial_ints(call, "strides", c->spatial, 1, c->stride);
-    spatial_ints(call, "dilations", c->spatial, 1, c->dilation);
+    call_spatial(call, "strides", c->spatial, 1, c->stride);
+    call_spatial(call, "dilations", c->spatial, 1, c->dilation);
     memcpy(c->size, x->dim + 2, (size_t)c->spatial * sizeof *c->size);
     memcpy(c->kernel, w->dim + 2, (size_t)c->spatial * sizeof *c->kernel);
     memcpy(c->result, y->dim + 2, (size_t)c->spatial * sizeof *c->result);

@@ -14,6 +14,7 @@
 #endif
 #define LOOP _Pragma("omp simd")
 
+#define MOST_SPATIAL (MAX_RANK - 2)
 #define CHUNK 512                     /* elements converted at a time */
 
 /* The integer types, by enum dtype and C type; X(dtype, type, short name). */
@@ -49,6 +50,8 @@ _Noreturn void call_bad_type(const struct kcall *, enum dtype);
 /* A floating-point result in float32: the output itself, or ROOM_C, from which it is stored. */
 float *call_result_f32(const struct kcall *, const struct tensor *);
 void call_result_store(const float *from, struct tensor *);
+/* An INTS attribute of n entries, one per spatial dimension (or two for pads), none below `otherwise`, which stands where it is not given. */
+void call_spatial(const struct kcall *, const char *attr, int n, int64_t otherwise, int64_t *out);
 /* An index into dimension `axis` of size n, negative counted from the end; out of range is a failure. */
 int64_t call_index(const struct kcall *, int64_t index, int64_t n, int axis);
 /* Element i of an int32 or int64 tensor. */

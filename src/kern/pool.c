@@ -5,8 +5,6 @@
 #include <math.h>
 #include <string.h>
 
-#define MOST_SPATIAL (MAX_RANK - 2)
-
 enum pooling { POOL_MAX, POOL_AVERAGE, POOL_NORM };
 struct pool {
     enum pooling how;
@@ -20,16 +18,6 @@ struct pool {
 };
 
 /* ---- attributes ------------------------------------------------------------------------------------------------------------------ */
-static void spatial(const struct kcall *call, const char *attr, int n, int64_t otherwise, int64_t *out)
-{
-    const int64_t *given = NULL;
-    int count = attr_is_set(call->node, attr) ? attr_ints(call->graph, call->node, attr, &given) : 0;
-    if (count && count != n)
-        fail("%s: %s has %d entries where %d are expected", call_where(call), attr, count, n);
-    for (int d = 0; d < n; d++)
-        out[d] = count ? given[d] : otherwise;
-}
-
 static void read_pads(const struct kcall *call, struct pool *p)
 {
     const char *how = attr_string(call->node, "auto_pad");
@@ -38,7 +26,7 @@ static void read_pads(const struct kcall *call, struct pool *p)
     if (strcmp(how, "VALID") == 0)
         memset(pads, 0, sizeof pads);
     else
-        spatial(call, "pads", 2 * p->n, 0, pads);
+        call_spatial(call, "pads", 2 * p->n, 0, pads);
     for (int d = 0; d < p->n; d++) {
         int64_t total = (p->result[d] - 1) * p->stride[d] + (p->kernel[d] - 1) * p->dilation[d] + 1 - p->size[d];
         total = total < 0 ? 0 : total;
@@ -126,9 +114,9 @@ static void pool_kernel(struct kcall *call, enum pooling how)
     pool_begin(call, &p, how);
     p.count_padding = how == POOL_AVERAGE && attr_int(call->node, "count_include_pad") != 0;
     p.p = how == POOL_NORM ? (double)attr_int(call->node, "p") : 0;
-    spatial(call, "kernel_shape", p.n, 1, p.kernel);
-    spatial(call, "strides", p.n, 1, p.stride);
-    spatial(call, "dilations", p.n, 1, p.dilation);
+    call_spatial(call, "kernel_shape", p.n, 1, p.kernel);
+    call_spatial(call, "strides", p.n, 1, p.stride);
+    call_spatial(call, "dilations", p.n, 1, p.dilation);
     read_pads(call, &p);
     pool_run(call, &p);
 }

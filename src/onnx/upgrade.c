@@ -34,18 +34,33 @@ static Onnx__AttributeProto *take_ints(struct step *s, const char *name)
     return take_typed(s, name, ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__INTS);
 }
 
-static void give_int(struct step *s, const char *name, int64_t i)
+/* A new attribute of the node. */
+static Onnx__AttributeProto *give(struct step *s, const char *name, Onnx__AttributeProto__AttributeType type)
 {
     Onnx__AttributeProto *a = NEW(s->im->tmp, Onnx__AttributeProto), **list = NEWN(s->im->tmp, Onnx__AttributeProto *, s->node->n_attribute + 1);
     onnx__attribute_proto__init(a);
     a->name = arena_strdup(s->im->tmp, name);
     a->has_type = 1;
-    a->type = ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__INT;
-    a->has_i = 1;
-    a->i = i;
+    a->type = type;
     for (size_t k = 0; k < s->node->n_attribute; k++) list[k] = s->node->attribute[k];
     list[s->node->n_attribute++] = a;
     s->node->attribute = list;
+    return a;
+}
+
+static void give_int(struct step *s, const char *name, int64_t i)
+{
+    Onnx__AttributeProto *a = give(s, name, ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__INT);
+    a->has_i = 1;
+    a->i = i;
+}
+
+static void give_text(struct step *s, const char *name, const char *text)
+{
+    Onnx__AttributeProto *a = give(s, name, ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__STRING);
+    a->has_s = 1;
+    a->s.len = strlen(text);
+    a->s.data = (uint8_t *)arena_strdup(s->im->tmp, text);
 }
 
 /* Sets operand number index; absent ones before it become "". */
@@ -139,6 +154,18 @@ static void upgrade_scatter(struct step *s)
     s->node->op_type = arena_strdup(s->im->tmp, "ScatterElements");
 }
 
+/* Scales behind the operand; places were counted from the corner and rounded down. */
+static void upgrade_resize(struct step *s)
+{
+    if (s->node->n_input != 2) fail("%s: %s has %zu operands, expected 2", s->im->path, s->where, s->node->n_input);
+    char *scales = s->node->input[1];
+    s->node->op_type = arena_strdup(s->im->tmp, "Resize");
+    s->node->n_input = 1;
+    give_input(s, 2, scales);
+    give_text(s, "coordinate_transformation_mode", "asymmetric");
+    give_text(s, "nearest_mode", "floor");
+}
+
 /* A helper node with one output, imported at once. Returns the output's key. */
 static char *helper(struct step *s, const char *op, const char *suffix, size_t nin, char **in, const char *attr, int64_t value)
 {
@@ -216,6 +243,7 @@ static const struct { const char *op; int below; void (*run)(struct step *); } u
     { "ReduceProd", 18, upgrade_axes },
     { "ReduceSum", 13, upgrade_axes },
     { "ReduceSumSquare", 18, upgrade_axes },
+    { "Resize", 11, upgrade_resize },
     { "Scatter", 11, upgrade_scatter },
     { "Slice", 10, upgrade_slice },
     { "Softmax", 13, upgrade_softmax },
@@ -223,11 +251,12 @@ static const struct { const char *op; int below; void (*run)(struct step *); } u
     { "Squeeze", 13, upgrade_axes },
     { "TopK", 10, upgrade_topk },
     { "Unsqueeze", 13, upgrade_axes },
+    { "Upsample", 10, upgrade_resize },
 };
 
 /* New meanings without a rewrite: since that opset, up to the form of the rows. */
 static const struct { const char *op; int since; } changed[] = {
-    { "DFT", 20 }, { "GridSample", 20 }, { "GroupNormalization", 21 }, { "Resize", 11 }, { "RoiAlign", 16 }, { "Scan", 9 }, { "Upsample", 10 },
+    { "DFT", 20 }, { "GridSample", 20 }, { "GroupNormalization", 21 }, { "RoiAlign", 16 }, { "Scan", 9 }, { "Upsample", 9 },
 };
 
 int form_changed(const char *op, int opset)

@@ -193,6 +193,8 @@ static void write_defaults(struct graph *g, struct node *node)
         write_rotary(node);
     else if (is_op(node, "CastLike"))
         write_castlike(g, node);
+    else if (is_op(node, "Resize"))
+        op_write_resize(g, node);
     else if (is_op(node, "Reshape"))
         attr_set_int(node, "allowzero", 0);      /* how to read an operand that is gone */
 }

@@ -1,9 +1,12 @@
-/* Convolution over any number of spatial dimensions: (b c h..)(m c k..) +(m) -> (b m h'..).
+/* Convolution over any number of spatial dimensions: (b c h..)(m c k..) +(m) -> (b m h'..), and its transpose, whose weight is
+ * (c m k..).
  *
  * Input channels are contracted, output channels are columns. With groups both are (group, channels of a group) and the attribute `group`
  * follows the split. Spatial dimensions overlap between ranks and stay whole, but for a 1 x 1 window, which is pointwise there. */
 #include "op/op.h"
 #include "op/table.h"
+
+#include <string.h>
 
 static struct window window_of(const struct graph *g, const struct node *node)
 {
@@ -37,6 +40,63 @@ void infer_conv(struct graph *g, struct node *node)
     op_result(g, node, 0, x->dtype, x->rank, out);
 }
 
+/* Sizes of the transpose: what a convolution with this window would bring to X's, as far as strides leave that open. */
+static const struct dim *transposed_size(struct graph *g, const struct node *node, const struct window *win, int i, const int64_t *given,
+                                         const int64_t *more)
+{
+    struct alg *alg = g->alg;
+    const char *mode = attr_string(node, "auto_pad");
+    const struct dim *x = node->in[0]->type.dim[2 + i], *stride = dim_int(alg, win->stride[i]);
+    if (given)
+        return dim_int(alg, given[i]);
+    if (strcmp(mode, "SAME_UPPER") == 0 || strcmp(mode, "SAME_LOWER") == 0)
+        return dim_mul(alg, x, stride);
+    int64_t pads = strcmp(mode, "VALID") == 0 ? 0 : win->pad[i] + win->pad[win->n + i];
+    int64_t rest = (more ? more[i] : 0) + (win->kernel[i] - 1) * win->dilation[i] + 1 - pads;
+    return dim_add(alg, dim_mul(alg, dim_sub(alg, x, dim_int(alg, 1)), stride), dim_int(alg, rest));
+}
+
+/* An attribute of one size per spatial dimension, of none if it is not given. */
+static const int64_t *sizes_given(const struct graph *g, const struct node *node, const char *attr, int n)
+{
+    const int64_t *at = NULL;
+    int count = attr_is_set(node, attr) ? attr_ints(g, node, attr, &at) : 0;
+    if (count == 0)
+        return NULL;
+    at += count == n + 2 ? 2 : 0;                /* older exporters: batch and channels first */
+    if (count != n && count != n + 2)
+        fail("%s: attribute '%s' has %d entries, expected %d", node_where(g, node), attr, count, n);
+    for (int i = 0; i < n; i++)
+        if (at[i] < 0 || at[i] > INT32_MAX)
+            fail("%s: attribute '%s' has an entry %lld, which is out of range", node_where(g, node), attr, (long long)at[i]);
+    return at;
+}
+
+void infer_convtranspose(struct graph *g, struct node *node)
+{
+    op_need_rank(g, node, 0, 3, MAX_RANK);
+    const struct type *x = op_operand(g, node, 0), *w = op_operand(g, node, 1);
+    op_need_rank(g, node, 1, x->rank, x->rank);
+    op_same_dtype(g, node, 0, 1);
+    op_same_dim(g, node, x->dim[1], w->dim[0], "the channels of X and W");
+    int64_t group = attr_int(node, "group"), size;
+    if (group < 0)
+        fail("%s: attribute 'group' is %lld, expected a positive number", node_where(g, node), (long long)group);
+    const struct dim *out[MAX_RANK] = {x->dim[0], dim_mul(g->alg, w->dim[1], dim_int(g->alg, group))};
+    if (node->nin > 2 && node->in[2]) {
+        op_need_rank(g, node, 2, 1, 1);
+        op_same_dim(g, node, op_operand(g, node, 2)->dim[0], out[1], "the channels of B and W");
+    }
+    struct window win = window_of(g, node);
+    const int64_t *given = sizes_given(g, node, "output_shape", win.n), *more = sizes_given(g, node, "output_padding", win.n);
+    for (int i = 0; i < win.n; i++) {
+        out[2 + i] = transposed_size(g, node, &win, i, given, more);
+        if (dim_is_int(out[2 + i], &size) && size < 0)
+            fail("%s: the pads take more than spatial dimension %d has, which leaves %lld", node_where(g, node), i, (long long)size);
+    }
+    op_result(g, node, 0, x->dtype, x->rank, out);
+}
+
 /* ---- rule --------------------------------------------------------------------------------------------------------------------------- */
 
 static bool pointwise_along(const struct window *win, int i)
@@ -48,8 +108,8 @@ static void put_spatial(struct graph *g, const struct node *node, struct rule *r
 {
     struct window win = window_of(g, node);
     for (int i = 0; i < win.n; i++) {
-        bool pointwise = pointwise_along(&win, i);
         const struct dim *in = node->in[0]->type.dim[2 + i], *out = node->out[0]->type.dim[2 + i];
+        bool pointwise = pointwise_along(&win, i) && in == out;
         unsigned flags = pointwise ? 0 : FACTOR_WHOLE;
         char name[12];
         snprintf(name, sizeof name, "h%d", i);
@@ -70,29 +130,26 @@ static void put_group(struct graph *g, struct rule *r, int group)
     r->size[r->nsize++] = (struct rule_size){.attr = "group", .part = {.n = 1, .factor = {group}}};
 }
 
-struct rule *rule_conv(struct graph *g, const struct node *node)
+/* Batch b, groups g and channels c and m of a group; X is (b (g c) ..), W (first second ..) behind the groups, Y (b (g m) ..). */
+static struct rule *conv_rule(struct graph *g, const struct node *node, const struct dim *c_size, const struct dim *m_size, bool transposed)
 {
     struct rule *r = rule_new(g, node);
-    const struct type *w = &node->in[1]->type;
     int64_t groups = attr_int(node, "group");
-    const struct dim *columns = groups > 0 ? dim_quotient(g->alg, w->dim[0], dim_int(g->alg, groups)) : NULL;
-    if (!columns)
-        return NULL;
     bool term = node->nin > 2 && node->in[2];
     int b = rule_factor(g, r, "b", node->in[0]->type.dim[0], 0), group = -1;
     rule_put(g, &r->in[0], 0, 0, b);
     rule_put(g, &r->out[0], 0, 0, b);
     if (groups > 1)
         put_group(g, r, group = rule_factor(g, r, "g", dim_int(g->alg, groups), 0));
-    int c = rule_factor(g, r, "c", w->dim[1], FACTOR_CONTRACTED), m = rule_factor(g, r, "m", columns, 0);
+    int c = rule_factor(g, r, "c", c_size, FACTOR_CONTRACTED), m = rule_factor(g, r, "m", m_size, 0);
     r->factor[c].red = RED_SUM;
-    if (group >= 0) {                           /* output channels (g m) hold whole groups or channels of one, like query heads */
+    if (group >= 0 && !transposed) {            /* output channels (g m) hold whole groups or channels of one, like query heads */
         r->query_outer = group;
         r->query_inner = m;
     }
     rule_put(g, &r->in[0], 1, 0, c);
-    rule_put(g, &r->in[1], 0, 0, m);
-    rule_put(g, &r->in[1], 1, 0, c);
+    rule_put(g, &r->in[1], 0, 0, transposed ? c : m);
+    rule_put(g, &r->in[1], 1, 0, transposed ? m : c);
     rule_put(g, &r->out[0], 1, 0, m);
     put_spatial(g, node, r);
     if (term) {
@@ -104,4 +161,24 @@ struct rule *rule_conv(struct graph *g, const struct node *node)
     rule_linear(r, term ? 1 | 4 : 1);
     rule_linear(r, term ? 2 | 4 : 2);
     return r;
+}
+
+static const struct dim *of_group(struct graph *g, const struct node *node, const struct dim *channels)
+{
+    int64_t groups = attr_int(node, "group");
+    return groups > 0 ? dim_quotient(g->alg, channels, dim_int(g->alg, groups)) : NULL;
+}
+
+struct rule *rule_conv(struct graph *g, const struct node *node)
+{
+    const struct type *w = &node->in[1]->type;
+    const struct dim *columns = of_group(g, node, w->dim[0]);
+    return columns ? conv_rule(g, node, w->dim[1], columns, false) : NULL;
+}
+
+struct rule *rule_convtranspose(struct graph *g, const struct node *node)
+{
+    const struct type *w = &node->in[1]->type;
+    const struct dim *rows = of_group(g, node, w->dim[0]);
+    return rows ? conv_rule(g, node, rows, w->dim[1], true) : NULL;
 }

@@ -156,6 +156,8 @@ const struct dim *window_result(struct graph *, const struct node *, const struc
 /* Rewrites a typed node to canonical form: size operands whose content is known go into attributes or the output type (all of them or
  * none), axes are made nonnegative, defaults that depend on the rank are written out. */
 void op_canonical(struct graph *, struct node *);
+/* resize.c: the part of that for a Resize: sizes name only the dimensions that change, operands that say nothing go. */
+void op_write_resize(struct graph *, struct node *);
 /* Runs the node's kernel at compile time when every operand is a constant (or shape information that is all integers): its outputs
  * become constants and the node loses them (nout 0: the caller drops it). False, and nothing changed, when that can't be done. */
 bool op_evaluate(struct graph *, struct node *);

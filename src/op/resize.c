@@ -1,0 +1,199 @@
+/* Resize: each resized dimension is interpolated by itself and stays whole, all others are free. In canonical form `sizes` and `axes` name
+ * the resized dimensions alone, so that no size of another one is said. */
+#include "op/op.h"
+#include "op/table.h"
+
+#include <string.h>
+
+enum { X, ROI, SCALES, SIZES };
+
+/* What is asked of dimension d: nothing, a size or a factor. */
+struct target { bool named; const struct dim *size; double scale; };
+struct resize { bool known; struct target dim[MAX_RANK]; };
+
+static bool mode_is(const struct node *node, const char *attr, const char *mode)
+{
+    return strcmp(attr_string(node, attr), mode) == 0;
+}
+
+/* The axes that sizes and scales speak of: the attribute's, or all. Returns the count. */
+static int named_axes(const struct graph *g, const struct node *node, int rank, int *axis)
+{
+    const int64_t *at = NULL;
+    int n = attr_is_set(node, "axes") ? attr_ints(g, node, "axes", &at) : 0;
+    if (n > rank)
+        fail("%s: %d axes are given for %d dimensions", node_where(g, node), n, rank);
+    for (int i = 0; i < rank; i++)
+        axis[i] = i < n ? op_axis(g, node, at[i], rank) : i;
+    return n ? n : rank;
+}
+
+static bool is_given(const struct node *node, int i)
+{
+    return i < node->nin && node->in[i] && !(node->in[i]->type.rank == 1 && dim_equals(node->in[i]->type.dim[0], 0));
+}
+
+static void read_scales(const struct graph *g, const struct node *node, int n, const int *axis, struct resize *r)
+{
+    struct constant *c = node->in[SCALES]->constant;
+    r->known = c && dtype_is_float(c->dtype);
+    if (r->known && constant_elements(c) != n)
+        fail("%s: there are %lld scales for %d dimensions", node_where(g, node), (long long)constant_elements(c), n);
+    for (int i = 0; i < n; i++) {
+        double scale = r->known ? constant_float(c, node->in[SCALES]->name, i) : 1;
+        if (!(scale > 0) || !(scale <= INT32_MAX))
+            fail("%s: the scale of dimension %d is %g, expected a positive number", node_where(g, node), axis[i], scale);
+        r->dim[axis[i]] = (struct target){true, NULL, scale};
+    }
+}
+
+static void read_sizes(struct graph *g, const struct node *node, int n, const int *axis, struct resize *r)
+{
+    const struct dim *const *size = NULL;
+    int count = op_size_operand(g, node, SIZES, "sizes", &size);
+    r->known = count >= 0;
+    if (count == -2)
+        fail("%s: neither scales nor sizes are given", node_where(g, node));
+    if (r->known && count != n)
+        fail("%s: there are %d sizes for %d dimensions", node_where(g, node), count, n);
+    for (int i = 0; i < n; i++)
+        r->dim[axis[i]] = (struct target){true, r->known ? size[i] : NULL, 0};
+}
+
+static struct resize resize_of(struct graph *g, const struct node *node)
+{
+    struct resize r = {0};
+    int axis[MAX_RANK], n = named_axes(g, node, node->in[X]->type.rank, axis);
+    if (is_given(node, SCALES))
+        read_scales(g, node, n, axis, &r);
+    else
+        read_sizes(g, node, n, axis, &r);
+    return r;
+}
+
+/* ---- inference ----------------------------------------------------------------------------------------------------------------------- */
+
+/* floor(scale * size); a symbolic size needs a scale that is a fraction of small numbers. NULL: not known. */
+static const struct dim *scaled(struct alg *alg, const struct dim *size, double scale)
+{
+    int64_t n, under = 1;
+    if (dim_is_int(size, &n))
+        return dim_int(alg, (int64_t)((float)scale * (float)n));
+    while (under < 1024 && scale * (double)under > (double)(int64_t)(scale * (double)under))
+        under *= 2;
+    int64_t over = (int64_t)(scale * (double)under);
+    bool exact = scale * (double)under <= (double)over && over < INT32_MAX;
+    return exact ? dim_div(alg, dim_mul(alg, size, dim_int(alg, over)), dim_int(alg, under)) : NULL;
+}
+
+/* One scale for all named dimensions, the least or the greatest that sizes ask for; 0: not known. */
+static double common_scale(const struct type *x, const struct resize *r, bool least)
+{
+    double scale = 0;
+    for (int d = 0; d < x->rank; d++) {
+        int64_t from, to;
+        if (!r->dim[d].named)
+            continue;
+        if (!dim_is_int(x->dim[d], &from) || !dim_is_int(r->dim[d].size, &to) || from < 1)
+            return 0;
+        double own = (double)to / (double)from;
+        scale = !(scale > 0) || (least ? own < scale : own > scale) ? own : scale;
+    }
+    return scale;
+}
+
+static const struct dim *rounded(struct alg *alg, const struct dim *size, double scale)
+{
+    int64_t n;
+    return scale > 0 && dim_is_int(size, &n) ? dim_int(alg, (int64_t)((double)n * scale + 0.5)) : NULL;
+}
+
+static const struct dim *resized(struct graph *g, const struct node *node, const struct resize *r, int d)
+{
+    const struct type *x = &node->in[X]->type;
+    const struct target *t = &r->dim[d];
+    if (!t->named)
+        return x->dim[d];
+    if (!r->known)
+        return NULL;
+    if (!t->size)
+        return scaled(g->alg, x->dim[d], t->scale);
+    if (mode_is(node, "keep_aspect_ratio_policy", "stretch"))
+        return t->size;
+    return rounded(g->alg, x->dim[d], common_scale(x, r, mode_is(node, "keep_aspect_ratio_policy", "not_larger")));
+}
+
+void infer_resize(struct graph *g, struct node *node)
+{
+    op_need_rank(g, node, X, 1, MAX_RANK);
+    const struct type *x = op_operand(g, node, X);
+    struct resize r = resize_of(g, node);
+    const struct dim *dim[MAX_RANK];
+    for (int d = 0; d < x->rank; d++) {
+        dim[d] = resized(g, node, &r, d);
+        dim[d] = dim[d] ? dim[d] : op_unknown_dim(g, node, 0, d);
+    }
+    op_result(g, node, 0, x->dtype, x->rank, dim);
+}
+
+/* ---- canonical form ------------------------------------------------------------------------------------------------------------------ */
+
+/* Sizes that differ from the operand's; the last one stays, since no axes would mean all. */
+void op_write_resize(struct graph *g, struct node *node)
+{
+    const struct type *x = &node->in[X]->type;
+    struct resize r = resize_of(g, node);
+    const struct dim *size[MAX_RANK];
+    int64_t axis[MAX_RANK];
+    int n = 0;
+    bool crops = mode_is(node, "coordinate_transformation_mode", "tf_crop_and_resize");
+    if (!crops && node->nin > ROI)
+        node->in[ROI] = NULL;
+    if (is_given(node, SCALES) || crops || !mode_is(node, "keep_aspect_ratio_policy", "stretch"))
+        return;
+    for (int d = 0; d < x->rank; d++)
+        if (r.dim[d].named && (r.dim[d].size != x->dim[d] || (n == 0 && d == x->rank - 1))) {
+            axis[n] = d;
+            size[n++] = r.dim[d].size;
+        }
+    node->nin = 1;
+    attr_set_ints(g, node, "axes", n, axis);
+    attr_set_dims(g, node, "sizes", n, size);
+}
+
+/* ---- rule ---------------------------------------------------------------------------------------------------------------------------- */
+
+/* A scale of 1 says nothing of a dimension's size; a size does. */
+static bool is_free(const struct node *node, const struct target *t)
+{
+    bool crops = mode_is(node, "coordinate_transformation_mode", "tf_crop_and_resize");
+    return !t->named || (!t->size && t->scale >= 1 && t->scale <= 1 && !crops);
+}
+
+struct rule *rule_resize(struct graph *g, const struct node *node)
+{
+    if (!op_resolved(node))
+        return NULL;
+    struct resize resize = resize_of(g, node);
+    struct rule *r = rule_new(g, node);
+    const struct type *x = &node->in[X]->type;
+    for (int d = 0; d < x->rank; d++) {
+        char name[12];
+        bool free = is_free(node, &resize.dim[d]);
+        snprintf(name, sizeof name, "%c%d", free ? 'a' : 'h', d);
+        int f = rule_factor(g, r, name, x->dim[d], free ? 0 : FACTOR_WHOLE), to = f;
+        snprintf(name, sizeof name, "y%d", d);
+        if (!free)
+            to = rule_factor(g, r, name, node->out[0]->type.dim[d], FACTOR_WHOLE);
+        rule_put(g, &r->in[X], d, 0, f);
+        rule_put(g, &r->out[0], d, 0, to);
+    }
+    for (int i = ROI; i < node->nin; i++)
+        for (int d = 0; node->in[i] && d < node->in[i]->type.rank; d++)
+            rule_put(g, &r->in[i], d, 0, rule_factor(g, r, "k", node->in[i]->type.dim[d], FACTOR_WHOLE));
+    bool crops = mode_is(node, "coordinate_transformation_mode", "tf_crop_and_resize");
+    r->moves = !crops && mode_is(node, "mode", "nearest");
+    if (dtype_is_float(x->dtype) && !crops)
+        rule_linear(r, 1);
+    return r;
+}
