@@ -1,0 +1,113 @@
+/* The families: which maker makes the operands of which op. */
+#include "families.h"
+
+#include <string.h>
+
+static const struct family families[] = {
+    {make_unary, true, " Abs Neg Floor Ceil Round Sign Relu "},
+    {make_unary, false, " Cos Erf Exp Gelu IsNaN IsInf Log Reciprocal Sigmoid Sin Sqrt Tanh Acos Acosh Asin Asinh Atan Atanh Cosh Sinh Tan Celu Elu "
+                        "HardSigmoid HardSwish LeakyRelu Mish QuickGelu Selu Softplus Softsign Swish ThresholdedRelu "},
+    {make_binary, true, " Add Sub Mul "},
+    {make_compare, true, " Equal Greater GreaterOrEqual Less LessOrEqual "},
+    {make_several, true, " Max Min Sum "},
+    {make_quotient, false, " Div "},
+    {make_power, false, " Pow "},
+    {make_modulo, true, " Mod "},
+    {make_logic, true, " And Or Xor "},
+    {make_not, true, " Not "},
+    {make_where, true, " Where "},
+    {make_clip, true, " Clip "},
+    {make_cast, true, " Cast "},
+    {make_castlike, true, " CastLike "},
+    {make_prelu, true, " PRelu "},
+
+    {make_identity, true, " Identity "},
+    {make_transpose, true, " Transpose "},
+    {make_concat, true, " Concat "},
+    {make_split, true, " Split "},
+    {make_slice, true, " Slice "},
+    {make_tile, true, " Tile "},
+    {make_trilu, true, " Trilu "},
+    {make_repeat, true, " Repeat "},
+    {make_pad, true, " Pad "},
+
+    {make_reshape, true, " Reshape "},
+    {make_flatten, true, " Flatten "},
+    {make_squeeze, true, " Squeeze "},
+    {make_unsqueeze, true, " Unsqueeze "},
+    {make_expand, true, " Expand "},
+    {make_fill, true, " ConstantOfShape "},
+    {make_range, true, " Range "},
+    {make_shape, true, " Shape Size "},
+    {make_constant, true, " Constant "},
+
+    {make_gather, true, " Gather "},
+    {make_gathernd, true, " GatherND "},
+    {make_scatternd, true, " ScatterND "},
+    {make_gatherelements, true, " GatherElements "},
+    {make_scatterelements, true, " ScatterElements "},
+    {make_arg, true, " ArgMax ArgMin "},
+    {make_topk, true, " TopK "},
+    {make_onehot, true, " OneHot "},
+    {make_cumsum, true, " CumSum "},
+
+    {make_reduce, true, " ReduceMax ReduceMin ReduceSum ReduceProd "},
+    {make_reduce, false, " ReduceMean "},
+    {make_softmax, false, " Softmax "},
+    {make_norm, false, " LayerNormalization RMSNormalization SimplifiedLayerNormalization "},
+    {make_skipnorm, false, " SkipSimplifiedLayerNormalization "},
+    {make_channelnorm, false, " BatchNormalization InstanceNormalization GroupNormalization "},
+    {make_pool, true, " MaxPool "},
+    {make_pool, false, " AveragePool "},
+    {make_globalpool, true, " GlobalMaxPool "},
+    {make_globalpool, false, " GlobalAveragePool "},
+
+    {make_matmul, true, " MatMul "},
+    {make_gemm, true, " Gemm "},
+    {make_einsum, true, " Einsum "},
+    {make_conv, true, " Conv "},
+
+    {make_quantize, false, " QuantizeLinear "},
+    {make_dequantize, false, " DequantizeLinear "},
+    {make_dynamicquantize, false, " DynamicQuantizeLinear "},
+    {make_matmulinteger, true, " MatMulInteger "},
+    {make_matmulnbits, false, " MatMulNBits "},
+    {make_gatherblock, false, " GatherBlockQuantized "},
+
+    {make_attention, false, " Attention "},
+    {make_gqa, false, " GroupQueryAttention "},
+    {make_rotary, false, " RotaryEmbedding "},
+};
+
+static const struct { const char *op, *why; } reasons[] = {
+    {"Dims", "made of shape information by the shapes pass"},
+    {"Shard", "made by the plan"}, {"Term", "made by the plan"}, {"LocalIndex", "made by the plan"},
+    {"If", "only until the shapes pass has chosen a branch"},
+    {"Chain", "made by tpc-run"}, {"FusedAttention", "made by tpc-run"}, {"QuantMatMul", "made by tpc-run"}, {"QuantGather", "made by tpc-run"},
+};
+
+const struct family *family_of(const struct op *op)
+{
+    char word[64];
+    snprintf(word, sizeof word, " %s ", op->name);
+    for (size_t i = 0; i < sizeof families / sizeof *families; i++)
+        if (strstr(families[i].ops, word))
+            return &families[i];
+    return NULL;
+}
+
+bool family_is_exact(const struct op *op)
+{
+    const struct family *f = family_of(op);
+    return f && f->exact;
+}
+
+const char *family_reason(const struct op *op)
+{
+    if (op->flags & OP_COLLECTIVE)
+        return "made by the plan";
+    for (size_t i = 0; i < sizeof reasons / sizeof *reasons; i++)
+        if (!strcmp(reasons[i].op, op->name))
+            return reasons[i].why;
+    return NULL;
+}
