@@ -39,7 +39,6 @@ static const struct family families[] = {
     {make_fill, true, " ConstantOfShape "},
     {make_range, true, " Range "},
     {make_shape, true, " Shape Size "},
-    {make_constant, true, " Constant "},
 
     {make_gather, true, " Gather "},
     {make_gathernd, true, " GatherND "},
@@ -80,6 +79,7 @@ static const struct family families[] = {
 };
 
 static const struct { const char *op, *why; } reasons[] = {
+    {"Constant", "a constant as soon as a file is loaded"},
     {"Dims", "made of shape information by the shapes pass"},
     {"Shard", "made by the plan"}, {"Term", "made by the plan"}, {"LocalIndex", "made by the plan"},
     {"If", "only until the shapes pass has chosen a branch"},

@@ -22,7 +22,7 @@ struct value *make_partner(struct sketch *, const struct value *x, enum dtype, b
 /* ---- make_move.c ---- */
 make_op make_identity, make_transpose, make_concat, make_split, make_slice, make_tile, make_trilu, make_repeat, make_pad;
 /* ---- make_shape.c ---- */
-make_op make_reshape, make_flatten, make_squeeze, make_unsqueeze, make_expand, make_fill, make_range, make_shape, make_constant;
+make_op make_reshape, make_flatten, make_squeeze, make_unsqueeze, make_expand, make_fill, make_range, make_shape;
 /* ---- make_index.c ---- */
 make_op make_gather, make_gathernd, make_scatternd, make_gatherelements, make_scatterelements, make_arg, make_topk, make_onehot, make_cumsum;
 /* ---- make_reduce.c ---- */

@@ -44,12 +44,20 @@ static bool may_be_output(const struct item *it)
     return it->there && !it->infinite && (it->integral || spread(it) <= well_conditioned * fmax(-it->least, it->most));
 }
 
+static bool is_output(const struct graph *g, const struct value *v)
+{
+    for (int i = 0; i < g->outputs.n; i++)
+        if (g->outputs.at[i] == v)
+            return true;
+    return false;
+}
+
 static void draw_outputs(struct sketch *s)
 {
     for (int i = 0; i < s->items.n; i++) {
         const struct item *it = &s->items.at[i];
         struct value *v = s->g->values.at[i];
-        if (v->producer && may_be_output(it) && (it->uses == 0 || draw(s->draws, 8) == 7))
+        if (v->producer && !is_output(s->g, v) && may_be_output(it) && (it->uses == 0 || draw(s->draws, 8) == 7))
             VEC_PUSH(s->arena, &s->g->outputs, v);
     }
 }

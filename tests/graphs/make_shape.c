@@ -127,13 +127,3 @@ void make_shape(struct sketch *s, const struct op *op)
     if (y && draw(s->draws, 2))
         sketch_op2(s, "Mul", y, sketch_like(s, DT_I64, y->type.rank, y->type.dim));
 }
-
-void make_constant(struct sketch *s, const struct op *op)
-{
-    struct node *n = sketch_node(s, op, 0, NULL, 1);
-    struct value *data = sketch_ints(s, 3, (const int64_t[]){2, 0, 1});
-    struct attr *a = node_attr(n, "value");
-    a->tensor = data->constant;
-    a->set = true;
-    sketch_add(s, n, NULL);
-}

@@ -249,8 +249,6 @@ static void compute_early(struct sketch *s, struct kcall *call)
         put_dims(s, n->out[0], &call->out[0]);
     else if (strcmp(n->optype, "Einsum") == 0)
         einsum_compute(call);
-    else if (strcmp(n->optype, "Constant") == 0)
-        memcpy(call->out[0].data, node_attr(n, "value")->tensor->data, tensor_bytes(&call->out[0]));
     else
         bug("%s has no kernel", n->optype);
 }
