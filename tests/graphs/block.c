@@ -1,5 +1,5 @@
 /* Blocks of models but for attention: linear layers, feed-forward parts, norms in single ops, embeddings tied to the head, residuals. */
-#include "block.h"
+#include "tests/graphs/block.h"
 
 #include <string.h>
 

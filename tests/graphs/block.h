@@ -2,7 +2,7 @@
 #ifndef TPC_TESTS_BLOCK_H
 #define TPC_TESTS_BLOCK_H
 
-#include "sketch.h"
+#include "tests/graphs/sketch.h"
 
 /* Any of them; nothing, or a part of it, where the draws don't suit. */
 void make_block(struct sketch *);

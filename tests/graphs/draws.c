@@ -1,5 +1,5 @@
 /* Random choices, recorded and reduced. Random numbers are SplitMix64 (Steele, Lea, Flood 2014). */
-#include "draws.h"
+#include "tests/graphs/draws.h"
 
 #include <string.h>
 

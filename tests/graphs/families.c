@@ -1,12 +1,12 @@
 /* The families: which maker makes the operands of which op. */
-#include "families.h"
+#include "tests/graphs/families.h"
 
 #include <string.h>
 
 static const struct family families[] = {
     {make_unary, true, " Abs Neg Floor Ceil Round Sign Relu "},
     {make_unary, false, " Cos Erf Exp Gelu IsNaN IsInf Log Reciprocal Sigmoid Sin Sqrt Tanh Acos Acosh Asin Asinh Atan Atanh Cosh Sinh Tan Celu Elu "
-                        "HardSigmoid HardSwish LeakyRelu Mish QuickGelu Selu Softplus Softsign Swish ThresholdedRelu "},
+                        "HardSigmoid HardSwish LeakyRelu Mish QuickGelu Selu Softplus Softsign Swish ThresholdedRelu Shrink "},
     {make_binary, true, " Add Sub Mul "},
     {make_compare, true, " Equal Greater GreaterOrEqual Less LessOrEqual "},
     {make_several, true, " Max Min Sum "},
@@ -15,6 +15,9 @@ static const struct family families[] = {
     {make_modulo, true, " Mod "},
     {make_logic, true, " And Or Xor "},
     {make_not, true, " Not "},
+    {make_bitnot, true, " BitwiseNot "},
+    {make_bits, true, " BitwiseAnd BitwiseOr BitwiseXor "},
+    {make_shift, true, " BitShift "},
     {make_where, true, " Where "},
     {make_clip, true, " Clip "},
     {make_cast, true, " Cast "},
@@ -30,6 +33,7 @@ static const struct family families[] = {
     {make_trilu, true, " Trilu "},
     {make_repeat, true, " Repeat "},
     {make_pad, true, " Pad "},
+    {make_depth, true, " DepthToSpace SpaceToDepth "},
 
     {make_reshape, true, " Reshape "},
     {make_flatten, true, " Flatten "},
@@ -49,17 +53,21 @@ static const struct family families[] = {
     {make_topk, true, " TopK "},
     {make_onehot, true, " OneHot "},
     {make_cumsum, true, " CumSum "},
+    {make_nonzero, true, " NonZero "},
 
     {make_reduce, true, " ReduceMax ReduceMin ReduceSum ReduceProd "},
     {make_reduce, false, " ReduceMean "},
-    {make_softmax, false, " Softmax "},
+    {make_softmax, false, " Softmax LogSoftmax "},
+    {make_softmax, true, " Hardmax "},
     {make_norm, false, " LayerNormalization RMSNormalization SimplifiedLayerNormalization "},
     {make_skipnorm, false, " SkipSimplifiedLayerNormalization "},
     {make_channelnorm, false, " BatchNormalization InstanceNormalization GroupNormalization "},
     {make_pool, true, " MaxPool "},
-    {make_pool, false, " AveragePool "},
+    {make_pool, false, " AveragePool LpPool "},
     {make_globalpool, true, " GlobalMaxPool "},
-    {make_globalpool, false, " GlobalAveragePool "},
+    {make_globalpool, false, " GlobalAveragePool GlobalLpPool "},
+    {make_lrn, false, " LRN "},
+    {make_loss, false, " NegativeLogLikelihoodLoss SoftmaxCrossEntropyLoss "},
 
     {make_matmul, true, " MatMul "},
     {make_gemm, true, " Gemm "},

@@ -3,7 +3,7 @@
 #ifndef TPC_TESTS_FAMILIES_H
 #define TPC_TESTS_FAMILIES_H
 
-#include "sketch.h"
+#include "tests/graphs/sketch.h"
 
 /* Adds a node of this op, and maybe some that make its operands fit; nothing where the op does not take what was drawn. */
 typedef void make_op(struct sketch *, const struct op *);
@@ -15,18 +15,18 @@ bool family_is_exact(const struct op *);
 const char *family_reason(const struct op *);
 
 /* ---- make_elementwise.c ---- */
-make_op make_unary, make_binary, make_quotient, make_power, make_modulo, make_several, make_compare, make_logic, make_not, make_where, make_clip,
+make_op make_unary, make_binary, make_quotient, make_power, make_modulo, make_several, make_compare, make_logic, make_not, make_bitnot, make_bits, make_shift, make_where, make_clip,
         make_cast, make_castlike, make_prelu;
 /* A value that broadcasts to x or, if wider, takes x to more dimensions. */
 struct value *make_partner(struct sketch *, const struct value *x, enum dtype, bool wider);
 /* ---- make_move.c ---- */
-make_op make_identity, make_transpose, make_concat, make_split, make_slice, make_tile, make_trilu, make_repeat, make_pad;
+make_op make_identity, make_transpose, make_concat, make_split, make_slice, make_tile, make_trilu, make_repeat, make_pad, make_depth;
 /* ---- make_shape.c ---- */
 make_op make_reshape, make_flatten, make_squeeze, make_unsqueeze, make_expand, make_fill, make_range, make_shape;
 /* ---- make_index.c ---- */
-make_op make_gather, make_gathernd, make_scatternd, make_gatherelements, make_scatterelements, make_arg, make_topk, make_onehot, make_cumsum;
+make_op make_gather, make_gathernd, make_scatternd, make_gatherelements, make_scatterelements, make_arg, make_topk, make_onehot, make_cumsum, make_nonzero;
 /* ---- make_reduce.c ---- */
-make_op make_reduce, make_softmax, make_norm, make_skipnorm, make_channelnorm, make_pool, make_globalpool;
+make_op make_reduce, make_softmax, make_norm, make_skipnorm, make_channelnorm, make_pool, make_globalpool, make_lrn, make_loss;
 /* ---- make_product.c ---- */
 make_op make_matmul, make_gemm, make_einsum, make_conv;
 /* ---- make_quantized.c ---- */

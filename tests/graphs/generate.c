@@ -1,7 +1,7 @@
 /* Random graphs: steps until the draws say stop; what nobody reads is an output. */
-#include "generate.h"
-#include "block.h"
-#include "families.h"
+#include "tests/graphs/generate.h"
+#include "tests/graphs/block.h"
+#include "tests/graphs/families.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -83,13 +83,13 @@ static void keep_used_inputs(struct sketch *s)
     s->g->inputs.n = n;
 }
 
-/* Only inputs say what a symbol is. */
+/* Only inputs say what a symbol is, but for those that data decides: they are named after a value and a dimension of it. */
 static void add_missing_sizes(struct sketch *s)
 {
     for (int i = 0; i < s->bind.list.n; i++) {
         const char *name = s->bind.list.at[i].name;
         struct type t = {.dtype = DT_F32, .rank = 1, .dim = {dim_sym(s->g->alg, name, 1)}};
-        if (!says_symbol(s->g, name))
+        if (!strchr(name, '.') && !says_symbol(s->g, name))
             sketch_input(s, &t, (struct fill){INTEGERS, 0, 1});
     }
 }

@@ -5,7 +5,7 @@
 #ifndef TPC_TESTS_GENERATE_H
 #define TPC_TESTS_GENERATE_H
 
-#include "draws.h"
+#include "tests/graphs/draws.h"
 #include "kern/kern.h"
 
 struct generated {

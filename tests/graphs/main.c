@@ -2,6 +2,9 @@
  * them so, and equal bits. It runs whole and under some random legal plans on 2 to 5 ranks, half of them of split strategies only, half with
  * dense terms. What fails is made smaller (draws.h) and printed with its plan. Work is dealt to processes by number. At the end: ops that no
  * graph had, and those that are never generated without a reason, which is a failure, too. */
+#ifdef HAVE_CONFIG_H
+#include "config.h"
+#endif
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 /* Operands of fused attention and rotary embedding: heads and head sizes are integers, batch and lengths come from the pool. */
-#include "families.h"
+#include "tests/graphs/families.h"
 
 struct sizes { const struct dim *batch, *rows, *keys, *past; int64_t heads, groups, size; };   /* heads: of keys; groups: query heads of each */
 

@@ -1,7 +1,14 @@
 /* Operands of elementwise ops. What an op can't take (the logarithm of a negative number) is brought into its range first. */
-#include "families.h"
+#include "tests/graphs/families.h"
 
 #include <string.h>
+
+/* The one operand of an op of integers or of booleans. */
+static void make_one(struct sketch *s, const struct op *op, enum sort sort)
+{
+    struct value *x = sketch_pick(s, sort, 0, 4);
+    sketch_add(s, sketch_node(s, op, 1, &x, 1), NULL);
+}
 
 /* x; of (0, 1); of (1, 2). */
 static struct value *in_range(struct sketch *s, struct value *x, int range)
@@ -101,8 +108,29 @@ void make_logic(struct sketch *s, const struct op *op)
 
 void make_not(struct sketch *s, const struct op *op)
 {
-    struct value *x = sketch_pick(s, SORT_BOOL, 0, 4);
-    sketch_add(s, sketch_node(s, op, 1, &x, 1), NULL);
+    make_one(s, op, SORT_BOOL);
+}
+
+void make_bitnot(struct sketch *s, const struct op *op)
+{
+    make_one(s, op, SORT_INT);
+}
+
+void make_bits(struct sketch *s, const struct op *op)
+{
+    struct value *x = sketch_pick(s, SORT_INT, 0, 4);
+    add_pair(s, op, x, x ? make_partner(s, x, DT_I64, true) : NULL);
+}
+
+/* Only unsigned integers are shifted. */
+void make_shift(struct sketch *s, const struct op *op)
+{
+    struct type t = {.dtype = DT_U8, .rank = 2, .dim = {sketch_dim(s), sketch_dim(s)}};
+    struct value *x = sketch_input(s, &t, (struct fill){INTEGERS, 0, 31}), *y = x ? make_partner(s, x, DT_U8, false) : NULL;
+    struct node *n = sketch_node(s, op, 2, (struct value *[]){x, y}, 1);
+    if (n)
+        attr_set_string(n, "direction", draw(s->draws, 2) ? "RIGHT" : "LEFT");
+    sketch_add(s, n, NULL);
 }
 
 void make_where(struct sketch *s, const struct op *op)

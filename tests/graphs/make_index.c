@@ -1,5 +1,5 @@
 /* Operands of ops that look up, put and count along an axis. Indices are in range at the sizes of this run. */
-#include "families.h"
+#include "tests/graphs/families.h"
 
 #include <string.h>
 
@@ -141,5 +141,20 @@ void make_cumsum(struct sketch *s, const struct op *op)
     attr_set_int(n, "exclusive", draw(s->draws, 2));
     attr_set_int(n, "reverse", draw(s->draws, 2));
     set_sizes(s, n, "axis", 1, &axis);
+    sketch_add(s, n, NULL);
+}
+
+/* Data decides how many there are. */
+void make_nonzero(struct sketch *s, const struct op *op)
+{
+    struct value *x = sketch_pick(s, SORT_ANY, 1, 4);
+    struct node *n = sketch_node(s, op, 1, &x, 1);
+    int64_t count = 0;
+    for (int64_t i = 0; n && i < tensor_elements(&sketch_item(s, x)->lane[0]); i++) {
+        double k = sketch_get(&sketch_item(s, x)->lane[0], i);
+        count += k < 0 || k > 0;
+    }
+    if (n)
+        bindings_set(s->arena, &s->bind, arena_printf(s->arena, "%s.1", n->out[0]->name), count);
     sketch_add(s, n, NULL);
 }

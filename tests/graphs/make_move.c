@@ -1,5 +1,7 @@
 /* Operands of ops that move elements. */
-#include "families.h"
+#include "tests/graphs/families.h"
+
+#include <string.h>
 
 void make_identity(struct sketch *s, const struct op *op)
 {
@@ -146,5 +148,24 @@ void make_pad(struct sketch *s, const struct op *op)
     attr_set_string(n, "mode", mode);
     set_sizes(s, n, "pads", 2, pads);
     set_sizes(s, n, "axes", 1, &axis);
+    sketch_add(s, n, NULL);
+}
+
+/* Blocks of 2 by 2: DepthToSpace takes them from the channels, SpaceToDepth from the image. */
+void make_depth(struct sketch *s, const struct op *op)
+{
+    static const char *const modes[] = {"DCR", "CRD"};
+    bool from_channels = strcmp(op->name, "DepthToSpace") == 0;
+    const struct dim *two = dim_int(s->g->alg, 2);
+    struct type t = {.dtype = DT_F32, .rank = 4};
+    for (int d = 0; d < 4; d++)
+        t.dim[d] = from_channels == (d == 1) && d > 0 ? dim_mul(s->g->alg, two, sketch_static(s)) : sketch_dim(s);
+    t.dim[1] = from_channels ? dim_mul(s->g->alg, two, t.dim[1]) : t.dim[1];
+    struct value *x = sketch_like(s, DT_F32, 4, t.dim);
+    struct node *n = sketch_node(s, op, 1, &x, 1);
+    if (!n)
+        return;
+    attr_set_int(n, "blocksize", 2);
+    attr_set_string(n, "mode", modes[draw(s->draws, 2)]);
     sketch_add(s, n, NULL);
 }

@@ -1,5 +1,6 @@
 /* Operands of products. Weights are scaled by the contracted size, so that numbers keep their magnitude from layer to layer. */
-#include "families.h"
+#include "tests/graphs/block.h"
+#include "tests/graphs/families.h"
 
 #include <math.h>
 

@@ -1,5 +1,5 @@
 /* Operands of quantised ops: small integers with scales that bring them to about 1. */
-#include "families.h"
+#include "tests/graphs/families.h"
 
 #include <string.h>
 

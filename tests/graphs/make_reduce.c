@@ -1,5 +1,5 @@
-/* Operands of reductions, norms and pooling. The epsilon of norms is large: rows of nearly equal numbers would magnify rounding. */
-#include "families.h"
+/* Operands of reductions, norms, pooling and losses. The epsilon of norms is large: rows of nearly equal numbers would magnify rounding. */
+#include "tests/graphs/families.h"
 
 #include <string.h>
 
@@ -118,4 +118,35 @@ void make_globalpool(struct sketch *s, const struct op *op)
 {
     struct value *x = sketch_pick(s, SORT_FLOAT, 3, 4);
     sketch_add(s, sketch_node(s, op, 1, &x, 1), NULL);
+}
+
+/* Norm over neighbouring channels. */
+void make_lrn(struct sketch *s, const struct op *op)
+{
+    struct value *x = sketch_pick(s, SORT_FLOAT, 3, 4);
+    struct node *n = sketch_node(s, op, 1, &x, 1);
+    if (!n)
+        return;
+    attr_set_int(n, "size", 1 + 2 * draw(s->draws, 2));
+    set_float(n, "alpha", 0.5);
+    sketch_add(s, n, NULL);
+}
+
+/* Labels are classes, dimension 1 of the scores; with the op's logarithms where it has them. */
+void make_loss(struct sketch *s, const struct op *op)
+{
+    static const char *const reductions[] = {"none", "sum", "mean"};
+    struct value *x = sketch_pick(s, SORT_FLOAT, 2, 4);
+    if (!x || sketch_size(s, x->type.dim[1]) == 0)
+        return;
+    struct type labels = {.dtype = DT_I64, .rank = x->type.rank - 1, .dim = {x->type.dim[0]}};
+    for (int d = 1; d < labels.rank; d++)
+        labels.dim[d] = x->type.dim[d + 1];
+    struct value *in[3] = {x, sketch_input(s, &labels, (struct fill){INTEGERS, 0, (double)sketch_size(s, x->type.dim[1]) - 1})};
+    bool weighted = draw(s->draws, 2), logarithms = op->max_out == 2 && draw(s->draws, 2);
+    in[2] = weighted ? sketch_like(s, DT_F32, 1, x->type.dim + 1) : NULL;
+    struct node *n = sketch_node(s, op, weighted ? 3 : 2, in, logarithms ? 2 : 1);
+    if (n)
+        attr_set_string(n, "reduction", reductions[draw(s->draws, 3)]);
+    sketch_add(s, n, NULL);
 }

@@ -1,5 +1,5 @@
 /* Operands and result types of ops that change or tell shapes. */
-#include "families.h"
+#include "tests/graphs/families.h"
 
 /* Dimensions d and d + 1 become one. */
 static struct type merged(struct sketch *s, const struct type *x, int d)

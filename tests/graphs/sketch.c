@@ -1,6 +1,6 @@
 /* A growing graph and the data of its values: sketch.h. */
-#include "sketch.h"
-#include "families.h"
+#include "tests/graphs/sketch.h"
+#include "tests/graphs/families.h"
 #include "kern/local.h"
 
 #include <math.h>

@@ -9,7 +9,7 @@
 #ifndef TPC_TESTS_SKETCH_H
 #define TPC_TESTS_SKETCH_H
 
-#include "draws.h"
+#include "tests/graphs/draws.h"
 #include "kern/kern.h"
 #include "op/op.h"
 

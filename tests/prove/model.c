@@ -55,10 +55,10 @@ static void choose_sizes(struct arena *a, const struct graph *g, const struct bi
         }
 }
 
-static void run_whole(struct prove *p, struct session *s, const struct graph *g, const struct run_options *o)
+static void run_whole(struct prove *p, struct session *s, const struct graph *g, struct tensor *inputs)
 {
     struct arena *a = p->arena;
-    struct input_set set = {.in = run_inputs(a, s, g, o), .want = NEWN(a, struct tensor, g->outputs.n)};
+    struct input_set set = {.in = inputs, .want = NEWN(a, struct tensor, g->outputs.n)};
     struct tensor *pieces = NEWN(a, struct tensor, g->outputs.n);
     session_run(s, set.in, pieces);
     for (int i = 0; i < g->outputs.n; i++)
@@ -76,13 +76,13 @@ static void run_sets(struct prove *p, struct session *s, const struct graph *g, 
         struct run_options data = {.test_data = path_join(p->arena, beside, arena_printf(p->arena, "test_data_set_%d", k))};
         if (!is_folder(data.test_data))
             break;
-        run_whole(p, s, g, &data);
+        run_whole(p, s, g, run_inputs(p->arena, s, g, &data));
     }
     struct run_options made = {.random = {true, "1"}};
     if (p->sets.n > 0)
         return;
     choose_sizes(p->arena, g, sizes, &made.dim);
-    run_whole(p, s, g, &made);
+    run_whole(p, s, g, run_inputs(p->arena, s, g, &made));
 }
 
 static void note_ends(struct prove *p, const struct graph *g)
@@ -97,7 +97,7 @@ static void note_ends(struct prove *p, const struct graph *g)
         p->out_name[i] = arena_strdup(p->arena, g->outputs.at[i]->name);
 }
 
-static void run_model(struct prove *p, const struct bindings *sizes)
+static void run_model(struct prove *p, const struct bindings *sizes, struct tensor *inputs)
 {
     const struct run_options o = {.rtol = -1, .atol = -1, .rel = -1};
     struct comm *self = comm_self();
@@ -105,7 +105,10 @@ static void run_model(struct prove *p, const struct bindings *sizes)
     struct session *s = session_new(g, self, (struct session_options){.threads = 1});
     note_ends(p, g);
     p->rel = tolerance_of(g, &o).rel;
-    run_sets(p, s, g, sizes);
+    if (inputs)
+        run_whole(p, s, g, inputs);
+    else
+        run_sets(p, s, g, sizes);
     session_free(s);
     self->free(self);
 }
@@ -126,14 +129,14 @@ static void compile_front(struct prove *p)
     plan_workloads(p->compile.graph, options, &p->plan);
 }
 
-static struct prove *open_in(struct arena *a, const char *folder, const char *path, const struct bindings *sizes)
+static struct prove *open_in(struct arena *a, const char *folder, const char *path, const struct bindings *sizes, struct tensor *inputs)
 {
     struct prove *p = NEW(a, struct prove);
     p->arena = a;
     p->folder = folder;
     p->path = path;
     diag_on_failure(drop_folder, (void *)(uintptr_t)folder);
-    run_model(p, sizes);
+    run_model(p, sizes, inputs);
     compile_front(p);
     diag_forget(drop_folder, (void *)(uintptr_t)folder);      /* children end by failures, too */
     return p;
@@ -141,14 +144,24 @@ static struct prove *open_in(struct arena *a, const char *folder, const char *pa
 
 struct prove *prove_open(struct arena *a, const char *path, const struct bindings *sizes)
 {
-    return open_in(a, new_folder(a), path, sizes);
+    return open_in(a, new_folder(a), path, sizes, NULL);
+}
+
+static struct prove *open_text(struct arena *a, const char *text, const struct bindings *sizes, struct tensor *inputs)
+{
+    const char *folder = new_folder(a), *path = path_join(a, folder, "model.txt");
+    write_text(path, text);
+    return open_in(a, folder, path, sizes, inputs);
 }
 
 struct prove *prove_open_text(struct arena *a, const char *text, const struct bindings *sizes)
 {
-    const char *folder = new_folder(a), *path = path_join(a, folder, "model.txt");
-    write_text(path, text);
-    return open_in(a, folder, path, sizes);
+    return open_text(a, text, sizes, NULL);
+}
+
+struct prove *prove_open_given(struct arena *a, const char *text, struct tensor *inputs)
+{
+    return open_text(a, text, NULL, inputs);
 }
 
 void prove_close(struct prove *p)

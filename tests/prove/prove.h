@@ -9,6 +9,7 @@
 #ifndef TPC_TESTS_PROVE_H
 #define TPC_TESTS_PROVE_H
 
+#include "kern/kern.h"
 #include "plan/space.h"
 
 /* ---- apart.c: a verdict, and how it leaves the process that found it ----------------------------------------------------- */
@@ -40,6 +41,8 @@ struct prove;
 struct prove *prove_open(struct arena *, const char *path, const struct bindings *sizes);
 /* The same for a graph in text form that is in no file. */
 struct prove *prove_open_text(struct arena *, const char *text, const struct bindings *sizes);
+/* The same on one set of inputs, by graph input; they must live as long. */
+struct prove *prove_open_given(struct arena *, const char *text, struct tensor *inputs);
 /* Removes its folder of temporary files. */
 void prove_close(struct prove *);
 const char *prove_path(const struct prove *);
