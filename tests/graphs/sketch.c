@@ -80,7 +80,7 @@ struct sketch *sketch_new(struct arena *arena, struct draws *draws, bool exact)
     s->arena = arena;
     s->draws = draws;
     s->exact = exact;
-    s->env = kenv_new(1);
+    s->env = kenv_new(1, false);
     s->g = graph_new(arena, alg_new(arena), "random");
     s->g->opset = 24;
     s->made = NEWN(arena, int, op_count());
