@@ -140,6 +140,16 @@ void panel_product(struct kcall *, const struct panels *, int64_t m, const float
  * is NULL): packed at the first call, kept in call->cache. */
 const struct panels *panel_pack(struct kcall *, const struct tensor *weight, int64_t n, int64_t k, bool transposed);
 
+/* ---- expert.c: one matrix of every expert, [experts, n, k], in any storage -------------------------------------------------------- */
+/* Integers of `bits` bits in bytes where there are scales: per row, or per block of a row. */
+struct experts {
+    struct panels panels;              /* first: columns of the product are rows of the matrix */
+    const struct tensor *weight, *scales, *zeros, *bias;
+    int64_t bits, block, expert;
+};
+/* c[m, n] = a[m, k] w^T + bias, of the expert that is set. */
+void expert_product(struct kcall *, const struct experts *, int64_t m, const float *a, float *c);
+
 /* ---- scaled.c: integers with scales and zero points, real = (q - zero) * scale --------------------------------------------------- */
 /* Rows of `inner` numbers (the last dimension). Number j of row r has scale (r / below % axis / block) * below + r % below, and so on:
  * see scaled_at. */

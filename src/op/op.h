@@ -20,7 +20,8 @@ enum op_flag {
     OP_GROWS = 256,        /* a state pair may pass: output = past + new along an axis (Concat, fused attention) */
     OP_STEPS = 512,        /* its kernel reads operands whose memory has room to grow (struct tensor) */
     OP_DECODES = 1024,     /* what it makes of a weight is the same weight (DequantizeLinear): products read it as it is stored */
-    OP_BOUNDED = 2048      /* its results are no larger than 1, or NaN, whatever it is given */
+    OP_BOUNDED = 2048,     /* its results are no larger than 1, or NaN, whatever it is given */
+    OP_ROUTES = 4096       /* a row goes through attribute k of the experts that dimension 0 of its weights counts */
 };
 
 /* ---- factor rules (rule.c): design.md section 4 ------------------------------------------------------------------------
