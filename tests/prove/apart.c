@@ -48,17 +48,17 @@ static char *read_said(struct arena *a, int said)
     return text;
 }
 
+/* A body that ended well has said itself what is to be said, if anything. */
 static void conclude(struct proof *p, int status, const char *said)
 {
-    if (WIFSIGNALED(status))
-        p->kind = PROOF_BROKEN;
-    else if (WEXITSTATUS(status) != 0)
-        p->kind = PROOF_REFUSED;
-    if (p->kind >= PROOF_REFUSED)
-        p->worst = INFINITY;
-    if (p->kind == PROOF_EQUAL)
-        return;
     int length = (int)strcspn(said, "\n");
+    if (status != 0) {
+        p->kind = WIFSIGNALED(status) ? PROOF_BROKEN : PROOF_REFUSED;
+        p->worst = INFINITY;
+        p->said[0] = '\0';
+    }
+    if (p->kind == PROOF_EQUAL || p->said[0])
+        return;
     if (length == 0 && WIFSIGNALED(status))
         (void)snprintf(p->said, sizeof p->said, "ended by signal %d (%s)", WTERMSIG(status), strsignal(WTERMSIG(status)));
     else

@@ -16,7 +16,9 @@ enum mode { MODE_PLAIN, MODE_SPLIT, MODE_SP, MODES };
 static const char *const mode_name[] = {"plain", "split", "sp"};
 
 struct prove_options {
-    struct arg_list models, tp, mode;
+    struct arg_list models, tp, mode, dim, force;
+    struct bindings sizes;           /* of --dim */
+    struct named_list forced;        /* of --force */
     int64_t plans, seed, jobs;
     bool exact;
 };
@@ -47,14 +49,24 @@ static int64_t from_environment(const char *name, int64_t otherwise)
     return text ? args_int(name, text, 1, 1000000000) : otherwise;
 }
 
+static struct named forced_of(struct arena *a, const char *text)
+{
+    const char *equal = strrchr(text, '=');
+    if (!equal)
+        fail_usage("--force '%s': expected NODE=STRATEGY", text);
+    return (struct named){arena_strndup(a, text, (size_t)(equal - text)), equal + 1};
+}
+
 static void read_options(struct arena *a, struct prove_options *o, int argc, char **argv)
 {
     const struct arg table[] = {
         {"tp", 0, ARG_LIST, &o->tp, "N", "number of ranks (repeatable; default: 2 to 5)"},
         {"mode", 0, ARG_LIST, &o->mode, "plain|split|sp", "which plans (repeatable; default: all)"},
         {"plans", 0, ARG_INT, &o->plans, "K", "plans of each model, N and mode"},
-        {"seed", 0, ARG_INT, &o->seed, "S", "seed of the first plan; 0: the cheapest plan"},
+        {"seed", 0, ARG_INT, &o->seed, "S", "seed of the first plan; terms are dense where it is odd"},
         {"jobs", 'j', ARG_INT, &o->jobs, "J", "processes at a time (default: cores)"},
+        {"dim", 0, ARG_LIST, &o->dim, "NAME=INT", "a size of inputs that are made (repeatable)"},
+        {"force", 0, ARG_LIST, &o->force, "NODE=STRATEGY", "nodes that do not stay whole, instead of any by the seed (repeatable)"},
         {"exact", 0, ARG_FLAG, &o->exact, NULL, "outputs are equal as numbers"},
     };
     const struct args args = {"prove", "random plans of models, compared with the whole run", usage, table, (int)(sizeof table / sizeof *table),
@@ -63,6 +75,12 @@ static void read_options(struct arena *a, struct prove_options *o, int argc, cha
     o->models = args_parse(a, &args, argc, argv);
     if (o->models.text.n == 0)
         o->models = all_samples(a);
+    for (int i = 0; i < o->dim.text.n; i++) {
+        struct binding given = args_binding(a, o->dim.text.at[i]);
+        bindings_set(a, &o->sizes, given.name, given.value);
+    }
+    for (int i = 0; i < o->force.text.n; i++)
+        VEC_PUSH(a, &o->forced.list, forced_of(a, o->force.text.at[i]));
     static const char *const usual[] = {"2", "3", "4", "5"};
     for (int i = 0, given = o->tp.text.n; !given && i < 4; i++)
         VEC_PUSH(a, &o->tp.text, usual[i]);
@@ -82,13 +100,21 @@ static bool is_asked(const struct prove_options *o, int mode)
 static struct prove_plan plan_of(const struct work *w, int mode, int64_t seed)
 {
     return (struct prove_plan){.ranks = w->ranks, .seed = (uint64_t)seed, .split_only = mode == MODE_SPLIT, .sp = mode == MODE_SP, .dense = seed % 2,
-                               .exact = w->options->exact, .set = (int)(seed / 2 % prove_sets(w->model))};
+                               .exact = w->options->exact, .set = (int)(seed / 2 % prove_sets(w->model)),
+                               .forced = w->options->force.text.n > 0 ? &w->options->forced : NULL};
 }
 
-static void report_wrong(const struct work *w, int mode, int64_t seed, const struct proof *p)
+/* The first of a mode is shrunk. */
+static void report_wrong(const struct work *w, int mode, int64_t seed, const struct proof *p, bool first)
 {
-    fprintf(w->out, "wrong: prove %s --tp %d --mode %s --plans 1 --seed %lld\n    %s: %s\n", w->path, w->ranks, mode_name[mode], (long long)seed,
+    const struct prove_plan plan = plan_of(w, mode, seed);
+    struct arena *tmp = arena_new();
+    fprintf(w->out, "wrong: prove %s --tp %d --mode %s --plans 1 --seed %lld\n  %s: %s\n", w->path, w->ranks, mode_name[mode], (long long)seed,
             proof_kind_name(p->kind), p->said);
+    if (first && !plan.forced)
+        prove_shrink(w->out, w->model, &plan, p,
+                     arena_printf(tmp, "prove-%s-%d-%s-%lld.graph", path_base(path_dir(tmp, w->path)), w->ranks, mode_name[mode], (long long)seed));
+    arena_free(tmp);
 }
 
 /* --sp is refused where no dimension qualifies. */
@@ -114,7 +140,7 @@ static struct count prove_mode(const struct work *w, int mode)
         if (p.kind == PROOF_EQUAL)
             c.worst = fmax(c.worst, p.worst);
         else if (c.wrong++ < 5)
-            report_wrong(w, mode, seed, &p);
+            report_wrong(w, mode, seed, &p, c.wrong == 1);
     }
     return c;
 }
@@ -145,7 +171,7 @@ static _Noreturn void work(const struct prove_options *o, const char *path, int 
     struct work w = {.options = o, .path = path, .ranks = ranks, .out = open_memstream(&text, &n)};
     if (!w.out)
         fail("no memory for a report");
-    w.model = prove_open(a, path, NULL);
+    w.model = prove_open(a, path, &o->sizes);
     int wrong = prove_modes(&w);
     prove_close(w.model);
     (void)fclose(w.out);

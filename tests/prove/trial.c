@@ -64,14 +64,14 @@ static void force_node(struct space *s, int i, const char *text)
 {
     struct strategies left = {0};
     const struct node *n = s->g->nodes.at[i];
-    for (int k = 0; k < s->strategies[i].list.n; k++) {
-        struct strategy *st = s->strategies[i].list.at[k];
+    for (int k = 0; k < s->offered[i].list.n; k++) {
+        struct strategy *st = s->offered[i].list.at[k];
         if (text ? !strcmp(strategy_str(s->arena, n, st), text) : !strategy_splits(n, st))
             VEC_PUSH(s->arena, &left.list, st);
     }
     if (left.list.n == 0)
         fail("node '%s' has no strategy %s", n->name, text ? text : "whole");
-    s->strategies[i] = left;
+    s->offered[i] = left;
 }
 
 static struct space *choose(const struct trial *t)

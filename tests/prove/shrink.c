@@ -1,0 +1,207 @@
+/* shrink: the smallest plan and the smallest graph that still fail alike. Parts are dropped in halves, quarters and so on, down to single
+ * ones, and stay away where the failure stays (Zeller and Hildebrandt, "Simplifying and Isolating Failure-Inducing Input", 2002). */
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/prove/private.h"
+
+struct shrinker {
+    struct arena *arena;
+    struct prove *prove;
+    struct prove_plan plan;          /* forced: what of chosen is left */
+    enum proof_kind kind;
+    struct named_list chosen;
+    const struct bindings *sizes;
+    const char *text;                /* of the last graph that failed */
+};
+
+/* Leaves a true entry of kept where the failure needs it. */
+static void minimize(struct shrinker *s, int n, bool *kept, bool (*fails)(struct shrinker *, const bool *kept))
+{
+    bool *before = NEWN(s->arena, bool, n);
+    for (int size = n > 1 ? (n + 1) / 2 : n; size > 0; size /= 2)
+        for (int at = 0; at < n; at += size) {
+            int end = at + size < n ? at + size : n, left = 0;
+            memcpy(before, kept, (size_t)n);
+            for (int i = at; i < end; i++) {
+                left += kept[i];
+                kept[i] = false;
+            }
+            if (left > 0 && !fails(s, kept))
+                memcpy(kept, before, (size_t)n);
+        }
+}
+
+static bool *all(struct arena *a, int n)
+{
+    bool *kept = NEWN(a, bool, n);
+    memset(kept, 1, (size_t)n);
+    return kept;
+}
+
+/* ---- the plan ---------------------------------------------------------------------------------------------------------------- */
+
+static struct named_list chosen_of(struct shrinker *s, const bool *kept)
+{
+    struct named_list list = {0};
+    for (int i = 0; i < s->chosen.list.n; i++)
+        if (kept[i])
+            VEC_PUSH(s->arena, &list.list, s->chosen.list.at[i]);
+    return list;
+}
+
+static bool plan_fails(struct shrinker *s, const bool *kept)
+{
+    struct named_list list = chosen_of(s, kept);
+    s->plan.forced = &list;
+    return prove_try(s->prove, &s->plan).kind == s->kind;
+}
+
+/* ---- the graph --------------------------------------------------------------------------------------------------------------- */
+
+/* By value id: how many of the kept nodes read it, how many of the others or outputs, and whether a kept node makes it. */
+struct reading { int kept, others; bool made; };
+
+static struct reading *readings(struct arena *a, const struct graph *g, const bool *kept)
+{
+    struct reading *of = NEWN(a, struct reading, g->values.n);
+    for (int i = 0; i < g->nodes.n; i++) {
+        const struct node *n = g->nodes.at[i];
+        for (int k = 0; k < n->nin; k++)
+            if (n->in[k])
+                *(kept[i] ? &of[n->in[k]->id].kept : &of[n->in[k]->id].others) += 1;
+        for (int k = 0; k < n->nout; k++)
+            if (n->out[k])
+                of[n->out[k]->id].made |= kept[i];
+    }
+    for (int i = 0; i < g->outputs.n; i++)
+        of[g->outputs.at[i]->id].others++;
+    return of;
+}
+
+/* In the text itself, for the files of a model are not beside it. */
+static struct constant *inline_constant(struct arena *a, const struct value *v)
+{
+    struct constant *c = NEW(a, struct constant);
+    *c = *v->constant;
+    c->data = constant_data(v->constant, v->name);
+    c->source = (struct source){0};
+    return c;
+}
+
+/* Values that only dropped nodes make become inputs, those that they read, or that nobody reads, outputs. */
+static void set_ends(struct graph *g, const struct reading *of)
+{
+    g->inputs.n = g->outputs.n = g->states.n = 0;
+    for (int i = 0; i < g->values.n; i++) {
+        struct value *v = g->values.at[i];
+        if (v->constant && of[i].kept > 0)
+            v->constant = inline_constant(g->arena, v);
+        else if (v->constant)
+            v->constant = NULL;
+        else if (of[i].kept > 0 && !of[i].made)
+            VEC_PUSH(g->arena, &g->inputs, v);
+        if (of[i].made && (of[i].others > 0 || of[i].kept == 0))
+            VEC_PUSH(g->arena, &g->outputs, v);
+    }
+}
+
+static const char *cut(struct arena *a, const struct graph *whole, const bool *kept)
+{
+    const struct reading *of = readings(a, whole, kept);
+    struct graph *g = graph_copy(a, whole);
+    char *text = NULL;
+    size_t bytes = 0;
+    FILE *to = open_memstream(&text, &bytes);
+    int n = 0;
+    for (int i = 0; i < g->nodes.n; i++)
+        if (kept[i])
+            g->nodes.at[n++] = g->nodes.at[i];
+    g->nodes.n = n;
+    set_ends(g, of);
+    if (!to)
+        fail("no memory for the text of a graph");
+    graph_print(g, to);
+    (void)fclose(to);
+    const char *copy = arena_strdup(a, text);
+    free(text);
+    return copy;
+}
+
+struct cut_trial { struct shrinker *shrinker; const char *text; };
+
+/* What goes wrong before the trial leaves split at -1. */
+static void try_cut(void *data, struct proof *out)
+{
+    const struct cut_trial *t = data;
+    struct arena *a = arena_new();
+    out->split = -1;
+    struct prove *p = prove_open_text(a, t->text, t->shrinker->sizes);
+    struct prove_plan plan = t->shrinker->plan;
+    plan.set = 0;
+    *out = prove_try(p, &plan);
+    prove_close(p);
+}
+
+static bool graph_fails(struct shrinker *s, const bool *kept)
+{
+    struct arena *tmp = arena_new();
+    struct cut_trial t = {s, cut(tmp, prove_graph(s->prove), kept)};
+    struct proof p;
+    (void)prove_apart(tmp, try_cut, &t, &p);
+    /* the trial's own kind: the process that tried it ended well */
+    bool alike = p.split >= 0 && p.kind == s->kind;
+    if (alike)
+        s->text = arena_strdup(s->arena, t.text);
+    arena_free(tmp);
+    return alike;
+}
+
+/* ---- the report -------------------------------------------------------------------------------------------------------------- */
+
+static void print_text(FILE *to, const char *text)
+{
+    enum { WIDTH = 200 };
+    for (const char *end; (end = strchr(text, '\n')); text = end + 1)
+        fprintf(to, "    %.*s%s\n", (int)(end - text < WIDTH ? end - text : WIDTH), text, end - text > WIDTH ? "..." : "");
+}
+
+static void print_replay(FILE *to, const struct shrinker *s, const char *path)
+{
+    fprintf(to, "  prove %s --tp %d --plans 1 --mode %s --seed %d%s", path, s->plan.ranks, s->plan.sp ? "sp" : "plain", 2 - s->plan.dense, s->plan.exact ? " --exact" : "");
+    for (int i = 0; i < s->sizes->list.n; i++)
+        fprintf(to, " --dim '%s=%lld'", s->sizes->list.at[i].name, (long long)s->sizes->list.at[i].value);
+    for (int i = 0; i < s->plan.forced->list.n; i++)
+        fprintf(to, " --force '%s=%s'", s->plan.forced->list.at[i].name, s->plan.forced->list.at[i].text);
+    fputc('\n', to);
+}
+
+void prove_shrink(FILE *to, struct prove *p, const struct prove_plan *plan, const struct proof *found, const char *file)
+{
+    struct proof ignored;
+    struct shrinker s = {.arena = arena_new(), .prove = p, .plan = *plan, .kind = found->kind, .sizes = prove_sizes(p, plan->set)};
+    s.chosen = prove_chosen(s.arena, p, plan, &ignored);
+    bool *kept = all(s.arena, s.chosen.list.n);
+    if (s.chosen.list.n == 0 || !plan_fails(&s, kept)) {
+        fprintf(to, "  not shrunk: the same strategies, forced, do not fail alike\n");
+        arena_free(s.arena);
+        return;
+    }
+    minimize(&s, s.chosen.list.n, kept, plan_fails);
+    struct named_list left = chosen_of(&s, kept);
+    s.plan.forced = &left;
+    fprintf(to, "  %d nodes need not be whole:\n", left.list.n);
+    for (int i = 0; i < left.list.n; i++)
+        fprintf(to, "    %s: %s\n", left.list.at[i].name, left.list.at[i].text);
+    int n = prove_graph(p)->nodes.n;
+    kept = all(s.arena, n);
+    if (graph_fails(&s, kept)) {
+        minimize(&s, n, kept, graph_fails);
+        write_text(file, s.text);
+        print_text(to, s.text);
+        print_replay(to, &s, file);
+    } else {
+        print_replay(to, &s, prove_path(p));
+    }
+    arena_free(s.arena);
+}
