@@ -1,6 +1,7 @@
 /* comm_local: ranks as threads of one process. An exchange publishes where each rank's blocks lie, and every rank reads what is meant for
- * it there, between two barriers. The barrier is the central sense-reversing one. It spins, then yields: soon where ranks are more than
- * cores, else only after the time of a long product, for a core that is given away comes back late. */
+ * it there, between two barriers. The barrier is the central sense-reversing one. It spins, then yields, but only after the time of a long
+ * product, for a core that is given away comes back late. Where ranks are more than cores, it soon sleeps: ranks that yield in turns keep
+ * the one that is waited for from its core. */
 #include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>
@@ -13,8 +14,11 @@ enum { SPINS_CROWDED = 256, SPINS = 1 << 17 };
 
 struct published { int64_t id; const char *name; const struct block *send; };
 struct team {
-    int size, spins;
+    int size;
+    bool crowded;                    /* more ranks than cores */
     atomic_int arrived, phase;
+    pthread_mutex_t lock;            /* held while the phase changes; in crowded teams only, like the next */
+    pthread_cond_t changed;
     struct published *slot;          /* by rank */
 };
 struct member {
@@ -26,16 +30,40 @@ struct member {
     pthread_t thread;
 };
 
+static void next_phase(struct team *t, int phase)
+{
+    atomic_store_explicit(&t->arrived, 0, memory_order_relaxed);
+    if (t->crowded) pthread_mutex_lock(&t->lock);
+    atomic_store_explicit(&t->phase, phase + 1, memory_order_release);
+    if (!t->crowded) return;
+    pthread_cond_broadcast(&t->changed);
+    pthread_mutex_unlock(&t->lock);
+}
+
+static bool is_phase(struct team *t, int phase)
+{
+    return atomic_load_explicit(&t->phase, memory_order_acquire) == phase;
+}
+
+static void sleep_through(struct team *t, int phase)
+{
+    pthread_mutex_lock(&t->lock);
+    while (is_phase(t, phase)) pthread_cond_wait(&t->changed, &t->lock);
+    pthread_mutex_unlock(&t->lock);
+}
+
 static void team_wait(struct team *t)
 {
-    int phase = atomic_load_explicit(&t->phase, memory_order_acquire);
+    int phase = atomic_load_explicit(&t->phase, memory_order_acquire), spins = t->crowded ? SPINS_CROWDED : SPINS;
     if (atomic_fetch_add_explicit(&t->arrived, 1, memory_order_acq_rel) + 1 == t->size) {
-        atomic_store_explicit(&t->arrived, 0, memory_order_relaxed);
-        atomic_store_explicit(&t->phase, phase + 1, memory_order_release);
+        next_phase(t, phase);
         return;
     }
-    for (int spin = 0; atomic_load_explicit(&t->phase, memory_order_acquire) == phase; spin++)
-        if (spin >= t->spins) sched_yield();
+    for (int spin = 0; is_phase(t, phase); spin += spin < spins) {
+        if (spin < spins) continue;
+        if (t->crowded) sleep_through(t, phase);
+        else sched_yield();
+    }
 }
 
 static void local_barrier(struct comm *c)
@@ -103,7 +131,8 @@ void comm_local_run(int size, void (*body)(struct comm *, void *), void *data)
     struct team *team = NEW(arena, struct team);
     struct member *member = NEWN(arena, struct member, size);
     team->size = size;
-    team->spins = size <= sysconf(_SC_NPROCESSORS_ONLN) ? SPINS : SPINS_CROWDED;
+    team->crowded = size > sysconf(_SC_NPROCESSORS_ONLN);
+    if (pthread_mutex_init(&team->lock, NULL) || pthread_cond_init(&team->changed, NULL)) fail("the system gave no lock for %d ranks", size);
     team->slot = NEWN(arena, struct published, size);
     for (int r = 0; r < size; r++) member_init(&member[r], team, r, body, data);
     for (int r = 1; r < size; r++)
@@ -114,5 +143,7 @@ void comm_local_run(int size, void (*body)(struct comm *, void *), void *data)
         comm_release(&member[r].comm);
         arena_free(member[r].arena);
     }
+    pthread_mutex_destroy(&team->lock);
+    pthread_cond_destroy(&team->changed);
     arena_free(arena);
 }
