@@ -1,4 +1,4 @@
-/* Losses of classification: (b !c d..)(b d..)(!c) -> (b d..), or the sum of that; with SoftmaxCrossEntropyLoss also (b !c d..), the logarithms
+/* Losses of classification: (b c d..)(b d..)(c) -> (b d..), or the sum of that; with SoftmaxCrossEntropyLoss also (b c d..), the logarithms
  * of the probabilities. A mean divides by the weights of all labels, so parts of it are no parts of a sum: b and d stay whole. */
 #include "op/op.h"
 #include "op/table.h"
@@ -39,7 +39,8 @@ static struct rule *loss_rule(struct graph *g, const struct node *node)
     for (int d = 0; d < x->rank; d++) {
         char name[12];
         snprintf(name, sizeof name, "%c%d", d == 0 ? 'b' : d == 1 ? 'c' : 'd', d);
-        int f = rule_factor(g, r, name, x->dim[d], d == 1 || mean ? FACTOR_WHOLE : 0), label = d ? d - 1 : 0;
+        unsigned flags = d == 1 ? FACTOR_LOWERED | FACTOR_POSITION | FACTOR_DROPPED : mean ? FACTOR_WHOLE : 0;
+        int f = rule_factor(g, r, name, x->dim[d], flags), label = d ? d - 1 : 0;
         rule_put(g, &r->in[0], d, 0, f);
         if (node->nout > 1 && node->out[1])
             rule_put(g, &r->out[1], d, 0, f);
@@ -74,4 +75,120 @@ struct rule *rule_entropyloss(struct graph *g, const struct node *node)
     if (node->nin > 2 && !others && strcmp(attr_string(node, "reduction"), "mean") != 0)
         rule_linear(r, 4);
     return r;
+}
+
+/* ---- over split classes: the largest score is reduced, then the sum of exponentials, the label's score and its weight together --- */
+
+enum { CLASSES = 1 };
+
+struct labelled {
+    struct value *valid;             /* bool [N, D..]; NULL: no label is ignored */
+    struct value *local, *inside;    /* [N, 1, D..] */
+};
+
+/* A label that is ignored may be any number; one below zero is not counted from the end but refused, as by the whole op. */
+static struct labelled find_labels(struct lowering *l)
+{
+    const struct node *node = l->node;
+    struct value *label = lower_cast(l, "label", node->in[1], DT_I64), *zero = lower_scalar(l, "first", DT_I64, 0), *inside;
+    struct labelled found = {0};
+    if (attr_is_set(node, "ignore_index")) {
+        struct value *ignored = lower_scalar(l, "ignored", DT_I64, (double)attr_int(node, "ignore_index"));
+        found.valid = lower_unary(l, "Not", "valid", lower_binary(l, "Equal", "is_ignored", label, ignored));
+        label = lower_where(l, "kept", found.valid, label, zero);
+    }
+    struct value *classes = lower_extent(l, "classes", &node->in[0]->type, CLASSES, CLASSES + 1, DT_I64);
+    label = lower_where(l, "at", lower_binary(l, "Less", "below", label, zero), classes, label);
+    struct value *local = lower_local_index(l, label, node->in[0]->place.split, &inside);
+    found.local = lower_unsqueeze(l, "row", local, CLASSES);
+    found.inside = lower_unsqueeze(l, "mask", inside, CLASSES);
+    return found;
+}
+
+/* What each rank finds at the labels it holds, as terms. */
+static struct value *terms_at(struct lowering *l, const char *part, const struct labelled *at, struct node *found, struct value *table)
+{
+    struct placement *in = NEWN(l->g->arena, struct placement, 4), out = placement_partial(RED_SUM);
+    in[0] = table->place;
+    lower_on_ranks(l, found, in, &placement_whole);
+    struct value *zero = lower_scalar(l, arena_printf(l->g->arena, "%s.zero", part), table->type.dtype, 0);
+    struct value *terms = lower_where(l, part, at->inside, found->out[0], zero);
+    in[0] = placement_whole;
+    lower_on_ranks(l, terms->producer, in, &out);
+    return lower_float(l, arena_printf(l->g->arena, "%s.wide", part), terms);
+}
+
+static struct value *scores_at(struct lowering *l, const struct labelled *at)
+{
+    struct value *table = lower_with_spare(l, l->node->in[0], CLASSES);
+    struct node *found = lower_node(l, "", "GatherElements", "scores", 2, (struct value *[]){table, at->local});
+    attr_set_int(found, "axis", CLASSES);
+    op_infer(l->g, found);
+    return terms_at(l, "score", at, found, table);
+}
+
+static struct value *weights_at(struct lowering *l, const struct labelled *at)
+{
+    struct value *table = lower_with_spare(l, l->node->in[2], 0);
+    struct node *found = lower_node(l, "", "Gather", "weights", 2, (struct value *[]){table, at->local});
+    return terms_at(l, "weight", at, found, table);
+}
+
+/* The sum of all elements, as a scalar of float64. */
+static struct value *total(struct lowering *l, const char *part, struct value *x)
+{
+    struct value *wide = lower_cast(l, arena_printf(l->g->arena, "%s.double", part), x, DT_F64);
+    struct node *sum = lower_node(l, "", "ReduceSum", part, 1, &wide);
+    attr_set_int(sum, "keepdims", 0);
+    op_infer(l->g, sum);
+    return sum->out[0];
+}
+
+/* loss, weight: [N, 1, D..]; weight NULL: all are 1. */
+static void finish_loss(struct lowering *l, const struct labelled *at, struct value *loss, struct value *weight)
+{
+    const struct node *node = l->node;
+    bool reduced = reduces(l->g, node), mean = strcmp(attr_string(node, "reduction"), "mean") == 0;
+    struct value *one = lower_scalar(l, "one", loss->type.dtype, 1), *zero = lower_scalar(l, "none", loss->type.dtype, 0);
+    if (weight)
+        loss = lower_binary(l, "Mul", "weighted", loss, weight);
+    loss = lower_squeeze(l, "losses", loss, CLASSES);
+    weight = weight ? lower_squeeze(l, "counts", weight, CLASSES) : NULL;
+    if (at->valid) {
+        loss = lower_where(l, "counted", at->valid, loss, zero);
+        weight = lower_where(l, "weighs", at->valid, weight ? weight : one, zero);
+    }
+    if (reduced)
+        loss = total(l, "total", loss);
+    if (mean) {
+        struct value *count = weight ? total(l, "count", weight) : lower_extent(l, "count", &node->in[1]->type, 0, node->in[1]->type.rank, DT_F64);
+        loss = lower_binary(l, "Div", "mean", loss, count);
+    }
+    if (node->out[0])
+        lower_result(l, 0, lower_cast(l, "narrow", loss, node->out[0]->type.dtype));
+}
+
+void lower_likelihoodloss(struct lowering *l)
+{
+    struct labelled at = find_labels(l);
+    bool weighs = l->node->nin > 2 && l->node->in[2];
+    struct value *terms[2] = {scores_at(l, &at), weighs ? weights_at(l, &at) : NULL}, *whole[2] = {NULL};
+    lower_together(l, CLASSES, weighs ? 2 : 1, terms, whole);
+    finish_loss(l, &at, lower_unary(l, "Neg", "loss", whole[0]), whole[1]);
+}
+
+void lower_entropyloss(struct lowering *l)
+{
+    const struct node *node = l->node;
+    struct labelled at = find_labels(l);
+    bool weighs = node->nin > 2 && node->in[2];
+    struct value *x = lower_float(l, "wide", node->in[0]), *most = lower_reduce(l, "ReduceMax", "max", x, CLASSES, CLASSES + 1);
+    struct value *shifted = lower_binary(l, "Sub", "shifted", x, most);
+    struct value *sum = lower_reduce(l, "ReduceSum", "sum", lower_unary(l, "Exp", "exp", shifted), CLASSES, CLASSES + 1);
+    struct value *terms[3] = {sum, scores_at(l, &at), weighs ? weights_at(l, &at) : NULL}, *whole[3] = {NULL};
+    lower_together(l, CLASSES, weighs ? 3 : 2, terms, whole);
+    struct value *log = lower_unary(l, "Log", "log", whole[0]), *score = lower_binary(l, "Sub", "score.shifted", whole[1], most);
+    finish_loss(l, &at, lower_binary(l, "Sub", "loss", log, score), whole[2]);
+    if (node->nout > 1 && node->out[1])
+        lower_result(l, 1, lower_cast(l, "log_prob", lower_binary(l, "Sub", "logs", shifted, log), node->out[1]->type.dtype));
 }

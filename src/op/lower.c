@@ -51,17 +51,35 @@ struct value *lower_reduce(struct lowering *l, const char *op, const char *part,
     return node->out[0];
 }
 
+static struct value *axis_changed(struct lowering *l, const char *op, const char *part, struct value *x, int axis)
+{
+    struct node *node = lower_node(l, "", op, part, 1, &x);
+    const struct dim *at = dim_int(l->g->alg, axis);
+    attr_set_dims(l->g, node, "axes", 1, &at);
+    op_infer(l->g, node);
+    return node->out[0];
+}
+
+struct value *lower_unsqueeze(struct lowering *l, const char *part, struct value *x, int axis)
+{
+    return axis_changed(l, "Unsqueeze", part, x, axis);
+}
+
+struct value *lower_squeeze(struct lowering *l, const char *part, struct value *x, int axis)
+{
+    return axis_changed(l, "Squeeze", part, x, axis);
+}
+
 struct value *lower_float(struct lowering *l, const char *part, struct value *x)
 {
     return x->type.dtype == DT_F64 ? x : lower_cast(l, part, x, DT_F32);
 }
 
-void lower_together(struct lowering *l, int n, struct value *const *in, struct value **out)
+void lower_together(struct lowering *l, int axis, int n, struct value *const *in, struct value **out)
 {
     struct graph *g = l->g;
     const struct placement *whole = NEWN(g->arena, struct placement, n + 1);     /* that is what zeros say */
     struct node *concat = lower_node(l, "", "Concat", "together", n, in);
-    int64_t axis = in[0]->type.rank - 1;
     const struct dim **one = NEWN(g->arena, const struct dim *, n);
     attr_set_int(concat, "axis", axis);
     op_infer(g, concat);

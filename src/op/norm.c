@@ -107,7 +107,7 @@ static struct value *mean_square(struct lowering *l, const struct norm *n, struc
     if (!mean)
         return lower_binary(l, "Div", "mean_square", squares, count);
     struct value *both[2] = {lower_reduce(l, "ReduceSum", "sum", wide, n->axis, rank), squares}, *moment[2];
-    lower_together(l, 2, both, moment);
+    lower_together(l, rank - 1, 2, both, moment);
     *mean = lower_binary(l, "Div", "mean", moment[0], count);
     return lower_binary(l, "Div", "mean_square", moment[1], count);
 }

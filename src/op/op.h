@@ -213,8 +213,11 @@ struct value *lower_where(struct lowering *, const char *part, struct value *con
 struct value *lower_cast(struct lowering *, const char *part, struct value *, enum dtype);
 /* At least float32, to compute in. */
 struct value *lower_float(struct lowering *, const char *part, struct value *);
-/* Values with a last dimension of 1, whole, by one reduction where they are terms. */
-void lower_together(struct lowering *, int n, struct value *const *in, struct value **out);
+/* Values of one type with a size of 1 along the axis, whole, by one reduction where they are terms. */
+void lower_together(struct lowering *, int axis, int n, struct value *const *in, struct value **out);
+/* Unsqueeze at one axis; Squeeze. */
+struct value *lower_unsqueeze(struct lowering *, const char *part, struct value *, int axis);
+struct value *lower_squeeze(struct lowering *, const char *part, struct value *, int axis);
 /* Over dimensions from to to - 1, which are kept as ones. */
 struct value *lower_reduce(struct lowering *, const char *op, const char *part, struct value *, int from, int to);
 /* A scalar; of a global size: the product of dimensions from to to - 1. */
