@@ -334,7 +334,7 @@ static Onnx__GraphProto *save_graph(struct save *s)
 
 static int64_t domain_version(const struct graph *g, const char *domain)
 {
-    if (!*domain) return g->opset;
+    if (!*domain) return g->opset ? g->opset : FORM_OPSET;
     for (int i = 0; i < g->opsets.n; i++)
         if (!strcmp(g->opsets.at[i].key, domain)) return strtoll(g->opsets.at[i].text, NULL, 10);
     return 1;

@@ -6,6 +6,8 @@
 #include "op/op.h"
 #include "op/table.h"
 
+#include <math.h>
+
 struct heads {
     const struct dim *batch, *query, *key;       /* sequence lengths of Q and of the new K */
     const struct dim *past, *total;              /* past NULL: none */
@@ -441,7 +443,7 @@ struct rule *rule_attention(struct graph *g, const struct node *node)
     struct attention_factors f = {.p = -1};
     f.b = rule_factor(g, r, "b", h.batch, 0);
     head_factors(g, r, &h, &f);
-    f.s = rule_factor(g, r, "s", h.query, attr_int(node, "is_causal") ? FACTOR_POSITION : 0);
+    f.s = rule_factor(g, r, "s", h.query, attr_int(node, "is_causal") ? FACTOR_POSITION | FACTOR_LOWERED : 0);
     f.d = whole_factor(g, r, "d", h.size);
     f.e = rule_factor(g, r, "e", h.value_size, FACTOR_DROPPED);
     f.n = rule_factor(g, r, "n", h.key, FACTOR_WHOLE | FACTOR_CONTRACTED);
@@ -465,6 +467,52 @@ struct rule *rule_attention(struct graph *g, const struct node *node)
     if (!h.past && !result(node, 1) && !result(node, 2) && !result(node, 3))
         rule_linear(r, 1u << V);                /* the weights do not depend on V; other results do not either, so they are no terms */
     return r;
+}
+
+/* ---- causal attention of some of the rows: the edge of each row is its place in the whole sequence, said by a mask ----------------- */
+
+/* [S, 1], or [B, 1, S, 1] where every batch has its own length: the last key that each row may see. */
+static struct value *last_keys(struct lowering *l, const struct heads *h, const struct split *rows)
+{
+    const struct node *node = l->node;
+    struct value *last = lower_unsqueeze(l, "row", lower_positions(l, "rows", h->query, rows), 1);
+    if (operand_type(node, LENGTHS)) {
+        struct value *length = lower_cast(l, "length", node->in[LENGTHS], DT_I64);
+        for (int i = 0; i < 3; i++)
+            length = lower_unsqueeze(l, "length.wide", length, 1);
+        struct type query = {.rank = 1, .dim = {h->query}};
+        return lower_binary(l, "Add", "last", last, lower_binary(l, "Sub", "before", length, lower_extent(l, "queries", &query, 0, 1, DT_I64)));
+    }
+    struct type past = {.rank = 1, .dim = {h->past}};
+    return h->past ? lower_binary(l, "Add", "last", last, lower_extent(l, "past", &past, 0, 1, DT_I64)) : last;
+}
+
+static struct value *masked(struct lowering *l, struct value *seen, struct value *mask)
+{
+    if (!mask)
+        return seen;
+    if (mask->type.dtype == DT_BOOL)
+        return lower_binary(l, "And", "mask", seen, mask);
+    struct value *never = lower_cast(l, "never.narrow", lower_scalar(l, "never", DT_F32, -INFINITY), mask->type.dtype);
+    return lower_where(l, "mask", seen, mask, never);
+}
+
+void lower_attention(struct lowering *l)
+{
+    const struct node *node = l->node;
+    struct heads h = attention_heads(l->g, node);
+    const struct type *given = operand_type(node, MASK);
+    struct value **in = NEWN(l->g->arena, struct value *, LENGTHS + 1);
+    for (int i = 0; i < node->nin; i++)
+        in[i] = node->in[i];
+    struct value *keys = lower_count(l, "keys", given ? given->dim[given->rank - 1] : h.total);
+    struct value *seen = lower_binary(l, "LessOrEqual", "seen", keys, last_keys(l, &h, node->in[Q]->place.split));
+    in[MASK] = masked(l, seen, given ? node->in[MASK] : NULL);
+    struct node *rows = lower_copy(l, "attention", node->nin > MASK ? node->nin : MASK + 1, in);
+    attr_set_int(rows, "is_causal", 0);
+    for (int i = 0; i < node->nout; i++)
+        if (node->out[i])
+            lower_result(l, i, rows->out[i]);
 }
 
 /* Everything that every rank needs in full: lengths, rotary caches, positions, scales. */

@@ -72,15 +72,29 @@ struct value *lower_with_spare(struct lowering *l, struct value *x, int axis)
     return node->out[0];
 }
 
+struct value *lower_count(struct lowering *l, const char *part, const struct dim *n)
+{
+    struct node *range = lower_node(l, "", "Range", part, 0, NULL);
+    const struct dim *first = dim_int(l->g->alg, 0), *step = dim_int(l->g->alg, 1);
+    attr_set_dims(l->g, range, "start", 1, &first);
+    attr_set_dims(l->g, range, "limit", 1, &n);
+    attr_set_dims(l->g, range, "delta", 1, &step);
+    range->out[0]->type = (struct type){.dtype = DT_I64, .rank = 1, .dim = {n}};
+    op_infer(l->g, range);
+    return range->out[0];
+}
+
+struct value *lower_positions(struct lowering *l, const char *part, const struct dim *n, const struct split *split)
+{
+    struct value *own = lower_unary(l, "Identity", part, lower_count(l, arena_printf(l->g->arena, "%s.all", part), n));
+    struct placement place = placement_split(0, split);
+    lower_on_ranks(l, own->producer, &place, &place);
+    return own;
+}
+
 struct value *lower_again(struct lowering *l, const char *part, struct value *const *in)
 {
-    struct graph *g = l->g;
-    const char *name = arena_printf(g->arena, "%s/%s", l->name, part);
-    struct node *node = graph_node(g, l->node->op, name, l->node->nin, in, 1);
-    for (int i = 0; i < node->nattr; i++)
-        node->attr[i] = l->node->attr[i];
-    node_output(g, node, 0, graph_value(g, name, &l->node->out[0]->type));
-    VEC_PUSH(g->arena, &l->nodes, node);
+    struct node *node = lower_copy(l, part, l->node->nin, in);
     on_own(l, node, placement_whole);
     return node->out[0];
 }

@@ -15,6 +15,19 @@ struct node *lower_node(struct lowering *l, const char *domain, const char *op, 
     return node;
 }
 
+struct node *lower_copy(struct lowering *l, const char *part, int nin, struct value *const *in)
+{
+    struct graph *g = l->g;
+    const struct node *from = l->node;
+    struct node *node = graph_node(g, from->op, part_name(l, part), nin, in, from->nout);
+    memcpy(node->attr, from->attr, sizeof *node->attr * (size_t)node->nattr);
+    for (int i = 0; i < from->nout; i++)
+        if (from->out[i])
+            node_output(g, node, i, graph_value(g, part_name(l, part), &from->out[i]->type));
+    VEC_PUSH(g->arena, &l->nodes, node);
+    return node;
+}
+
 struct value *lower_unary(struct lowering *l, const char *op, const char *part, struct value *x)
 {
     return lower_node(l, "", op, part, 1, &x)->out[0];

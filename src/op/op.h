@@ -206,6 +206,8 @@ void op_infer(struct graph *, struct node *);
 struct lowering { struct graph *g; struct node *node; const char *name; VEC(struct node *) nodes; };
 /* One more node, named after the lowered one, with one untyped result; inferred unless something is still to be said (op_node). */
 struct node *lower_node(struct lowering *, const char *domain, const char *op, const char *part, int nin, struct value *const *in);
+/* The lowered node with other operands, and results of its own. */
+struct node *lower_copy(struct lowering *, const char *part, int nin, struct value *const *in);
 /* Results of nodes of domain ai.onnx. */
 struct value *lower_unary(struct lowering *, const char *op, const char *part, struct value *);
 struct value *lower_binary(struct lowering *, const char *op, const char *part, struct value *, struct value *);
@@ -236,6 +238,9 @@ void lower_on_ranks(struct lowering *, struct node *, const struct placement *in
 struct value *lower_local_index(struct lowering *, struct value *indices, const struct split *, struct value **inside);
 /* A value that is split along axis with one more element there on every rank, behind, where some rank may hold nothing: zeros. */
 struct value *lower_with_spare(struct lowering *, struct value *, int axis);
+/* Positions 0 to n - 1 of a dimension, i64[n]; each rank its own part of them. */
+struct value *lower_count(struct lowering *, const char *part, const struct dim *n);
+struct value *lower_positions(struct lowering *, const char *part, const struct dim *n, const struct split *);
 /* Result 0 of the lowered node run again, by each rank on other operands: its own parts of those that are split. */
 struct value *lower_again(struct lowering *, const char *part, struct value *const *in);
 /* Result 0 of the lowered node is the sum of terms: what each rank has found where it is inside, else zero. */

@@ -100,11 +100,10 @@ struct rule *rule_rotary(struct graph *g, const struct node *node)
         return NULL;
     struct rule *r = rule_new(g, node);
     const struct type *x = &node->in[X]->type;
-    bool by_place = !has_positions(node) && node->in[COS]->type.rank == 2;
     struct rotary_factors f = {
         .b = rule_factor(g, r, "b", x->dim[0], 0),
         .h = rule_factor(g, r, "h", heads, 0),
-        .s = rule_factor(g, r, "s", length_of(x), by_place ? FACTOR_POSITION : 0),
+        .s = rule_factor(g, r, "s", length_of(x), 0),
         .d = rule_factor(g, r, "d", size, FACTOR_WHOLE),
     };
     put_x(g, &r->in[X], &f);
