@@ -1,10 +1,23 @@
 /* kernels: fusion for speed, in tpc-run only; what it makes is never written to a file. Breaks the canonical form: rules don't know the
- * fused ops. Each fusion is a file of src/run that says what it matches and why the result is the same. */
+ * fused ops. Each fusion is a file of src/run that says what it matches and why the result is the same. Bodies are made ready for the
+ * operands of their nodes and go through the passes of a model. */
 #include "passes/pass.h"
 #include "run/run.h"
 
+static void prepare_bodies(struct compile *c, struct node *n)
+{
+    for (int k = 0; n->op && k < node_bodies(n); k++) {
+        struct compile body = {.arena = c->arena, .graph = op_ready_body(c->arena, c->graph, n, k)};
+        pass_run(&body, "shapes", "canon", NULL);
+        pass_run(&body, "kernels", "kernels", NULL);
+        node_body(n, k)->graph = body.graph;
+    }
+}
+
 void pass_kernels(struct compile *c)
 {
+    for (int i = 0; i < c->graph->nodes.n; i++)
+        prepare_bodies(c, c->graph->nodes.at[i]);
     fuse_weights(c->graph);
     fuse_quantized(c->graph);
     if (!c->deterministic)

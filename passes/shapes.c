@@ -1,9 +1,8 @@
 /* shapes: every value gets a type of dimension expressions; shape arithmetic disappears.
  *
  * State pairs are found first (a past length may be 0), then --dim and the assumptions of a rank file are stated as equations. Nodes are
- * inferred in order; an equation met on the way rewrites what comes after it, so inference is repeated until none is new. Small nodes on
- * static values are run by their kernel (a head size passes through Sqrt). At the end size operands are folded into their nodes; what is
- * left of the shape arithmetic is used as data: a constant, or one Dims node per vector. */
+ * inferred until nothing new is known (src/op/settle.c). At the end size operands are folded into their nodes; what is left of the shape
+ * arithmetic is used as data: a constant, or one Dims node per vector. */
 #include "op/op.h"
 #include "passes/pass.h"
 #include "plan/plan.h"
@@ -11,8 +10,6 @@
 #include <string.h>
 #define uthash_fatal(message) fail("out of memory: %s", message)
 #include <uthash.h>
-
-enum { MOST_ROUNDS = 1000, SMALL_BYTES = 1024, SMALL_ELEMENTS = 1024 };
 
 /* ---- what is given ----------------------------------------------------------------------------------------------------------- */
 
@@ -87,87 +84,6 @@ static void read_rank_file(struct graph *g)
             state_assumption(g, g->meta.at[i].text);
 }
 
-/* ---- inference to a fixed point ------------------------------------------------------------------------------------------------ */
-
-static bool small_constant(const struct value *v)
-{
-    return v->constant && v->constant->bytes < SMALL_BYTES;
-}
-
-static bool static_dims(const struct value *v)
-{
-    for (int i = 0; v->dims && i < v->dims->n; i++)
-        if (!dim_is_int(v->dims->at[i], NULL))
-            return false;
-    return v->dims != NULL;
-}
-
-static bool small_result(struct graph *g, const struct value *v)
-{
-    int64_t n;
-    return dim_is_int(type_elements(g->alg, &v->type), &n) && n <= SMALL_ELEMENTS;
-}
-
-/* A node whose value may be wanted and that its value function does not give: static operands, a small result. */
-static bool worth_running(struct graph *g, const struct node *node, const bool *is_output)
-{
-    if (!node->op || !node->op->kernel || node->nin == 0)
-        return false;
-    for (int i = 0; i < node->nin; i++)
-        if (node->in[i] && !small_constant(node->in[i]) && !static_dims(node->in[i]))
-            return false;
-    for (int i = 0; i < node->nout; i++) {
-        const struct value *v = node->out[i];
-        if (v && (v->dims || is_output[v->id] || !small_result(g, v)))
-            return false;
-    }
-    return true;
-}
-
-static void infer_round(struct graph *g, const bool *is_output)
-{
-    int kept = 0;
-    for (int i = 0; i < g->inputs.n; i++) {
-        struct type *type = &g->inputs.at[i]->type;
-        for (int d = 0; d < type->rank; d++)
-            type->dim[d] = dim_rewrite(g->alg, type->dim[d]);
-    }
-    for (int i = 0; i < g->nodes.n; i++) {
-        struct node *node = g->nodes.at[i];
-        if (!op_is_taken(g, node->guard))
-            continue;
-        node->guard = NULL;
-        op_infer(g, node);
-        if (op_resolve_if(g, node))
-            continue;
-        if (!worth_running(g, node, is_output) || !op_evaluate(g, node))
-            g->nodes.at[kept++] = node;
-    }
-    g->nodes.n = kept;
-}
-
-static bool *mark_outputs(const struct graph *g)
-{
-    bool *mark = NEWN(g->arena, bool, g->values.n + 1);
-    for (int i = 0; i < g->outputs.n; i++)
-        mark[g->outputs.at[i]->id] = true;
-    return mark;
-}
-
-static void infer_all(struct graph *g)
-{
-    const struct equation *list;
-    const bool *is_output = mark_outputs(g);
-    int before, after = alg_equations(g->alg, &list), round = 0;
-    do {
-        if (round++ == MOST_ROUNDS)
-            fail("%s: the sizes of the graph do not settle after %d equations", file(g), after);
-        before = after;
-        infer_round(g, is_output);
-        after = alg_equations(g->alg, &list);
-    } while (after != before);
-}
-
 /* ---- shape information used as data -------------------------------------------------------------------------------------------- */
 
 struct made { char *key; struct value *value; UT_hash_handle hh; };
@@ -213,10 +129,18 @@ static struct value *as_data(struct data_uses *u, const struct value *v)
     if (!m) {
         m = NEW(u->g->arena, struct made);
         m->key = key;
-        m->value = static_dims(v) ? new_constant(u->g, v) : new_dims_node(u, v);
+        m->value = op_dims_static(v) ? new_constant(u->g, v) : new_dims_node(u, v);
         HASH_ADD_KEYPTR(hh, u->table, m->key, strlen(m->key), m);
     }
     return m->value;
+}
+
+static bool *mark_outputs(const struct graph *g)
+{
+    bool *mark = NEWN(g->arena, bool, g->values.n + 1);
+    for (int i = 0; i < g->outputs.n; i++)
+        mark[g->outputs.at[i]->id] = true;
+    return mark;
 }
 
 static bool is_shape_arithmetic(const struct value *v)
@@ -279,7 +203,7 @@ void pass_shapes(struct compile *c)
     read_rank_file(g);
     if (options)
         bind_dims(g, &options->dims);
-    infer_all(g);
+    op_infer_all(g);
     op_check_interface(g);
     for (int i = 0; i < g->nodes.n; i++)
         op_canonical(g, g->nodes.at[i]);

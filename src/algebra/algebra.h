@@ -52,6 +52,8 @@ int dim_symbols(const struct dim *, const char **out, int max);
  * sym_lo: the fact given to symbols that are new. */
 char *dim_str(struct arena *, const struct dim *);
 const struct dim *dim_parse(struct alg *, const char *text, int64_t sym_lo, const char **error);
+/* An expression of another interner, made again in this one: symbols have their names. */
+const struct dim *dim_copy(struct alg *, const struct dim *);
 
 /* Values for symbols. */
 struct binding { const char *name; int64_t value; };

@@ -375,3 +375,16 @@ const struct dim *dim_parse(struct alg *alg, const char *text, int64_t sym_lo, c
         *error = p.error;
     return d;
 }
+
+const struct dim *dim_copy(struct alg *alg, const struct dim *d)
+{
+    const char *error = NULL;
+    if (d->kind == DIM_INT)
+        return dim_int(alg, d->k);
+    if (d->kind == DIM_SYM)
+        return dim_sym(alg, d->name, d->lo);
+    const struct dim *copy = dim_parse(alg, dim_str(alg_arena(alg), d), 1, &error);
+    if (!copy)
+        bug("a dimension does not parse back: %s", error);
+    return copy;
+}

@@ -64,6 +64,7 @@ static void copy_header(struct graph *to, const struct graph *from)
     to->path = from->path;
     to->ir_version = from->ir_version;
     to->opset = from->opset;
+    to->captures = from->captures;
     to->ranks = from->ranks;
     to->rank = from->rank;
     to->properties = from->properties;
@@ -73,9 +74,9 @@ static void copy_header(struct graph *to, const struct graph *from)
         VEC_PUSH(to->arena, &to->opsets, from->opsets.at[i]);
 }
 
-struct graph *graph_copy(struct arena *arena, const struct graph *from)
+static struct graph *copy_graph(struct arena *arena, struct alg *alg, const struct graph *from)
 {
-    struct graph *to = graph_new(arena, from->alg, from->name);
+    struct graph *to = graph_new(arena, alg, from->name);
     copy_header(to, from);
     for (int i = 0; i < from->values.n; i++)
         copy_value(to, from->values.at[i]);
@@ -83,4 +84,105 @@ struct graph *graph_copy(struct arena *arena, const struct graph *from)
         copy_node(to, from->nodes.at[i]);
     copy_ends(to, from);
     return to;
+}
+
+struct graph *graph_copy(struct arena *arena, const struct graph *from)
+{
+    return copy_graph(arena, from->alg, from);
+}
+
+/* ---- from one interner to another ---------------------------------------------------------------------------------------- */
+
+static const struct dim **dims_again(struct graph *to, int n, const struct dim *const *at)
+{
+    const struct dim **out = NEWN(to->arena, const struct dim *, n + 1);
+    for (int i = 0; i < n; i++)
+        out[i] = dim_copy(to->alg, at[i]);
+    return out;
+}
+
+static void move_value(struct graph *to, struct value *v)
+{
+    for (int d = 0; d < v->type.rank; d++)
+        v->type.dim[d] = dim_copy(to->alg, v->type.dim[d]);
+    if (!v->dims)
+        return;
+    struct dims_value *dims = NEW(to->arena, struct dims_value);
+    dims->n = v->dims->n;
+    dims->at = dims_again(to, v->dims->n, v->dims->at);
+    v->dims = dims;
+}
+
+static void move_attrs(struct graph *to, struct node *n)
+{
+    for (int i = 0; i < n->nattr; i++)
+        if (n->attr[i].kind == ATTR_DIMS && n->attr[i].set) {
+            n->attr[i].dims = dims_again(to, n->attr[i].n, n->attr[i].dims);
+            n->attr[i].ints = NULL;
+        }
+}
+
+struct graph *graph_copy_to(struct arena *arena, struct alg *alg, const struct graph *from)
+{
+    struct graph *to = copy_graph(arena, alg, from);
+    for (int i = 0; i < to->values.n; i++)
+        move_value(to, to->values.at[i]);
+    for (int i = 0; i < to->nodes.n; i++)
+        move_attrs(to, to->nodes.at[i]);
+    return to;
+}
+
+/* ---- a body into the graph around it --------------------------------------------------------------------------------------- */
+
+/* What a value of the body is there: an operand, a result of the node, or new. */
+static struct value **unfolded_values(struct graph *g, const struct node *node, int k, const char *prefix)
+{
+    const struct graph *body = node_body(node, k)->graph;
+    struct value **to = NEWN(g->arena, struct value *, body->values.n + 1);
+    int own = body->inputs.n - body->captures;
+    for (int i = 0; i < body->captures; i++)
+        to[body->inputs.at[own + i]->id] = node->in[node_captured(node, k) + i];
+    for (int i = 0; i < node->nout && i < body->outputs.n; i++)
+        to[body->outputs.at[i]->id] = node->out[i];
+    for (int i = 0; i < body->values.n; i++) {
+        const struct value *v = body->values.at[i];
+        if (to[i])
+            continue;
+        to[i] = graph_value(g, arena_printf(g->arena, "%s%s", prefix, v->name), &v->type);
+        to[i]->constant = v->constant;
+        to[i]->dims = v->dims;
+        move_value(g, to[i]);
+    }
+    return to;
+}
+
+static struct value **mapped(struct graph *g, int n, struct value *const *at, struct value *const *to)
+{
+    struct value **out = NEWN(g->arena, struct value *, n + 1);
+    for (int i = 0; i < n; i++)
+        out[i] = at[i] ? to[at[i]->id] : NULL;
+    return out;
+}
+
+void graph_unfold(struct graph *g, const struct node *node, int k, struct nodes *out)
+{
+    const struct attr *attr = node_body(node, k);
+    const char *prefix = arena_printf(g->arena, "%s/%s/", node->name, attr->name);
+    struct value **to = unfolded_values(g, node, k, prefix);
+    for (int i = 0; i < attr->graph->nodes.n; i++) {
+        const struct node *from = attr->graph->nodes.at[i];
+        struct node *copy = NEW(g->arena, struct node);
+        *copy = *from;
+        copy->name = arena_printf(g->arena, "%s%s", prefix, from->name);
+        copy->in = mapped(g, from->nin, from->in, to);
+        copy->out = mapped(g, from->nout, from->out, to);
+        copy->attr = NEWN(g->arena, struct attr, from->nattr);
+        if (from->nattr > 0)
+            memcpy(copy->attr, from->attr, (size_t)from->nattr * sizeof *from->attr);
+        move_attrs(g, copy);
+        for (int j = 0; j < copy->nout; j++)
+            if (copy->out[j])
+                node_output(g, copy, j, copy->out[j]);
+        VEC_PUSH(g->arena, &out->list, copy);
+    }
 }

@@ -86,6 +86,7 @@ struct attr {
     const double *floats;
     const struct dim **dims;         /* DIMS: expressions; all integers where the op takes plain ints */
     struct constant *tensor;
+    struct graph *graph;             /* GRAPH: a body */
     const void *raw;                 /* RAW: the AttributeProto as found (ops without a row) */
 };
 
@@ -121,9 +122,6 @@ const struct op *op_find(const char *domain, const char *name);
 int op_count(void);
 const struct op *op_at(int index);
 
-/* ---- branches: a node that came from a branch of an If, until the shapes pass knows the condition and keeps or drops it ---- */
-struct guard { struct value *condition; bool when; const char *node; const struct guard *outer; };   /* node: name of the If */
-
 /* ---- nodes ------------------------------------------------------------------------------------------------------------ */
 struct node {
     const struct op *op;             /* NULL: no row; optype and domain tell */
@@ -133,7 +131,6 @@ struct node {
     struct value **in;               /* NULL where an optional input is absent; positions are kept */
     struct value **out;              /* likewise; trailing absent ones are cut */
     struct attr *attr;               /* in the order of the op's row (all present), or as found when op is NULL */
-    const struct guard *guard;       /* NULL: outside of branches, and after the shapes pass */
     int opset;                       /* opset of its domain at load (ops without a row keep it) */
     void *strategy;                  /* chosen by choose; struct strategy of op/op.h */
 };
@@ -152,6 +149,7 @@ struct graph {
     VEC(struct node *) nodes;        /* topologically sorted */
     VEC(struct value *) values;      /* every value ever made; dead ones have no producer and no users */
     VEC(struct value *) inputs, outputs;
+    int captures;                    /* of a body: so many of its inputs, the last ones, are values from around its node */
     VEC(struct state) states;
     VEC(struct meta) meta;
     VEC(struct meta) opsets;         /* domain -> version as text, of the source */
@@ -205,8 +203,13 @@ void graph_set_meta(struct graph *, const char *key, const char *text);
 /* "model.onnx: node 'x' (MatMul)" for messages. */
 const char *node_where(const struct graph *, const struct node *);
 
-/* ---- copy.c: the same nodes, values, names and order; constants and strategies are shared. Value ids are kept. ------------- */
+/* ---- copy.c: the same nodes, values, names and order; constants, bodies and strategies are shared. Value ids are kept. ------------- */
 struct graph *graph_copy(struct arena *, const struct graph *);
+/* With dimensions of another interner; for graphs without placements. Equations are not taken over. */
+struct graph *graph_copy_to(struct arena *, struct alg *, const struct graph *);
+/* Appends to *out copies of the nodes of body k, which has no inputs but captures: they read what it captures and make the node's results. */
+struct nodes { VEC(struct node *) list; };
+void graph_unfold(struct graph *, const struct node *, int k, struct nodes *out);
 
 /* ---- slab.c: offsets in one block of memory ------------------------------------------------------------------------------------ */
 struct slab_item { int64_t bytes; int first, last; int64_t offset; };     /* lives during steps first to last, inclusive */
@@ -241,6 +244,20 @@ void graph_print(const struct graph *, FILE *);
 char *graph_text(struct arena *, const char *path);
 /* A malformed text is a failure with line and column. */
 struct graph *graph_parse(struct arena *, struct alg *, const char *text, const char *file);
+
+/* ---- body.c: the graphs that a node of control flow owns (If, Loop, Scan), its attributes of kind GRAPH ------------------------
+ * A body has an interner of its own, for what it assumes about sizes holds only where it runs. It stays as it was loaded, without types,
+ * until it is made ready for the operands of its node (op/body.c, the pass kernels). Its captures stand for the last operands of the node: those of the first body,
+ * then those of the second. Every output is the result of a node of its own. Weights are captured: a body holds small constants. */
+enum { DEEPEST_BODY = 16 };          /* bodies in bodies */
+bool op_has_bodies(const struct op *);
+int node_bodies(const struct node *);
+/* The attribute that holds body k. */
+struct attr *node_body(const struct node *, int k);
+/* The operand that is the first capture of body k; k == node_bodies: the number of operands. */
+int node_captured(const struct node *, int k);
+/* What is wrong with the bodies of a node, as the end of a sentence; NULL: nothing. */
+const char *node_bodies_fault(const struct node *);
 
 /* ---- verify.c: invariants; a violation is a bug() naming after, node and value ------------------------------------------- */
 void graph_verify(const struct graph *, const char *after);

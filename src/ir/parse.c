@@ -9,7 +9,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-struct parser { struct lexer lex; struct graph *g; VEC(struct equation) equations; };
+struct parser { struct lexer lex; struct graph *g; VEC(struct equation) equations; int depth; };
+
+static void parse_graph(struct parser *);
 
 /* ---- expressions ------------------------------------------------------------------------------------------------------- */
 
@@ -293,6 +295,18 @@ static void parse_attr_dims(struct parser *p, struct attr *a)
     a->n = list.n;
 }
 
+static struct graph *parse_body(struct parser *p)
+{
+    struct parser inner = {.lex = p->lex, .depth = p->depth + 1};
+    if (inner.depth > DEEPEST_BODY)
+        lex_fail(&p->lex, "bodies are nested more than %d deep", DEEPEST_BODY);
+    inner.g = graph_new(p->g->arena, alg_new(p->g->arena), NULL);
+    inner.g->path = p->g->path;
+    parse_graph(&inner);
+    p->lex = inner.lex;
+    return inner.g;
+}
+
 static void parse_attr_value(struct parser *p, struct attr *a)
 {
     struct type type;
@@ -308,7 +322,8 @@ static void parse_attr_value(struct parser *p, struct attr *a)
         type = parse_type(p);
         a->tensor = parse_constant(p, &type);
         break;
-    case ATTR_GRAPH: case ATTR_RAW: parse_raw(p, a); break;
+    case ATTR_GRAPH: a->graph = parse_body(p); break;
+    case ATTR_RAW: parse_raw(p, a); break;
     }
 }
 
@@ -335,6 +350,8 @@ static struct attr parse_free_attr(struct parser *p)
     const char *kind = lex_name(&p->lex);
     if (!text_kind_parse(kind, &a.kind))
         lex_fail(&p->lex, "no attribute kind '%s'", kind);
+    if (a.kind == ATTR_GRAPH)
+        lex_fail(&p->lex, "an op without a row has no body");
     lex_expect(&p->lex, "=");
     parse_attr_value(p, &a);
     return a;
@@ -413,7 +430,7 @@ static void check_arity(struct parser *p, const struct op *op, const struct oper
 static struct node *make_node(struct parser *p, char *domain, char *optype, const struct operands *in, int nout)
 {
     const struct op *op = op_find(domain, optype);
-    if (!op || operands_untyped(in->list.n, in->list.at))
+    if (!op || (!op_has_bodies(op) && operands_untyped(in->list.n, in->list.at)))
         return rowless_node(p->g, domain, optype, in, nout);
     check_arity(p, op, in, nout);
     return graph_node(p->g, op, NULL, in->list.n, in->list.at, nout);
@@ -447,6 +464,9 @@ static void parse_node(struct parser *p)
     if (lex_accept_word(&p->lex, "opset"))
         n->opset = (int)lex_int(&p->lex, 0, INT_MAX);
     parse_attrs(p, n);
+    const char *fault = node_bodies_fault(n);
+    if (fault)
+        lex_fail(&p->lex, "node '%s' (%s) %s", n->name, n->optype, fault);
     define_outputs(p, n, &outs);
     graph_append(p->g, n);
 }
@@ -574,13 +594,18 @@ static void parse_rank(struct parser *p)
     p->g->rank = (int)lex_int(&p->lex, 0, INT_MAX);
 }
 
+static void parse_captures(struct parser *p)
+{
+    p->g->captures = (int)lex_int(&p->lex, 0, INT_MAX);
+}
+
 static void parse_statement(struct parser *p)
 {
     static const struct { const char *word; void (*parse)(struct parser *); bool settles; } statements[] = {
         {"node", parse_node, true}, {"const", parse_const, true}, {"input", parse_input, true}, {"output", parse_output, true},
         {"state", parse_state, true}, {"dim", parse_fact, false}, {"assume", parse_assumption, false}, {"ir", parse_ir, false},
         {"opset", parse_opset, false}, {"properties", parse_properties, false}, {"ranks", parse_ranks, false},
-        {"rank", parse_rank, false}, {"import", parse_import, false}, {"meta", parse_meta_statement, false}};
+        {"rank", parse_rank, false}, {"captures", parse_captures, false}, {"import", parse_import, false}, {"meta", parse_meta_statement, false}};
     for (size_t i = 0; i < sizeof statements / sizeof *statements; i++)
         if (lex_accept_word(&p->lex, statements[i].word)) {
             if (statements[i].settles)
@@ -591,19 +616,25 @@ static void parse_statement(struct parser *p)
     lex_fail(&p->lex, *p->lex.at ? "expected a statement, found '%.12s'" : "expected '}', found the end%.0s", p->lex.at);
 }
 
+static void parse_graph(struct parser *p)
+{
+    lex_expect(&p->lex, "graph");
+    p->g->name = lex_name(&p->lex);
+    lex_expect(&p->lex, "{");
+    while (!lex_accept(&p->lex, "}"))
+        parse_statement(p);
+    settle_equations(p);
+    graph_name_nodes(p->g);
+}
+
 struct graph *graph_parse(struct arena *arena, struct alg *alg, const char *text, const char *file)
 {
     struct parser p = {.lex = {.arena = arena, .file = file, .start = text, .at = text}};
-    lex_expect(&p.lex, "graph");
-    p.g = graph_new(arena, alg, lex_name(&p.lex));
+    p.g = graph_new(arena, alg, NULL);
     p.g->path = file ? arena_strdup(arena, file) : NULL;
-    lex_expect(&p.lex, "{");
-    while (!lex_accept(&p.lex, "}"))
-        parse_statement(&p);
-    settle_equations(&p);
+    parse_graph(&p);
     if (!lex_end(&p.lex))
         lex_fail(&p.lex, "text behind the graph");
-    graph_name_nodes(p.g);
     return p.g;
 }
 

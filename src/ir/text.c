@@ -11,7 +11,9 @@
 enum { INLINE_ELEMENTS = 16 };       /* constants up to so many elements are printed as a list */
 
 struct symbol { const struct dim *dim; bool ordered; UT_hash_handle hh; };
-struct printer { const struct graph *g; FILE *to; struct arena *tmp; struct symbol *symbols; };
+struct printer { const struct graph *g; FILE *to; struct arena *tmp; struct symbol *symbols; int indent; };
+
+static void print_graph(const struct graph *, FILE *, int indent);
 
 static const char *const kinds[] = {
     [ATTR_INT] = "i", [ATTR_FLOAT] = "f", [ATTR_STRING] = "s", [ATTR_INTS] = "is", [ATTR_FLOATS] = "fs", [ATTR_DIMS] = "ds",
@@ -25,6 +27,11 @@ bool text_kind_parse(const char *name, enum attr_kind *out)
             return true;
         }
     return false;
+}
+
+static void start_line(struct printer *p, const char *word)
+{
+    fprintf(p->to, "%*s%s", p->indent, "", word);
 }
 
 /* ---- names and strings ------------------------------------------------------------------------------------------------- */
@@ -259,7 +266,8 @@ static void put_attr_value(struct printer *p, const struct attr *a)
     case ATTR_INTS: case ATTR_FLOATS: put_numbers(p, a); break;
     case ATTR_DIMS: put_dims(p, a->dims, a->n); break;
     case ATTR_TENSOR: put_tensor(p, a->tensor, a->name); break;
-    case ATTR_GRAPH: case ATTR_RAW: fputs("hex ", p->to); put_hex(p, a->raw, a->n); break;
+    case ATTR_GRAPH: print_graph(a->graph, p->to, p->indent + 2); break;
+    case ATTR_RAW: fputs("hex ", p->to); put_hex(p, a->raw, a->n); break;
     }
 }
 
@@ -285,7 +293,7 @@ static void put_attrs(struct printer *p, const struct node *n)
 
 static void put_node(struct printer *p, const struct node *n)
 {
-    fputs("  node ", p->to);
+    start_line(p, "node ");
     put_name(p, n->name);
     for (int i = 0; i < n->nout; i++) {
         fputs(i ? ", " : ": ", p->to);
@@ -387,9 +395,9 @@ static int by_id(const struct symbol *a, const struct symbol *b)
 static void put_fact(struct printer *p, const struct symbol *s)
 {
     if (s->dim->kind == DIM_SYM)
-        fprintf(p->to, "  dim %s >= %" PRId64 "\n", dim_str(p->tmp, s->dim), s->dim->lo);
+        fprintf(p->to, "%*sdim %s >= %" PRId64 "\n", p->indent, "", dim_str(p->tmp, s->dim), s->dim->lo);
     else if (s->ordered)
-        fprintf(p->to, "  dim %s\n", dim_str(p->tmp, s->dim));
+        fprintf(p->to, "%*sdim %s\n", p->indent, "", dim_str(p->tmp, s->dim));
 }
 
 /* The facts of every symbol that occurs, in the order the symbols were made: canonical forms sort by it. */
@@ -416,7 +424,7 @@ static void put_equations(struct printer *p)
     const struct equation *e;
     int n = alg_equations(p->g->alg, &e);
     for (int i = 0; i < n; i++) {
-        fprintf(p->to, "  assume %s = %s", dim_str(p->tmp, e[i].left), dim_str(p->tmp, e[i].right));
+        fprintf(p->to, "%*sassume %s = %s", p->indent, "", dim_str(p->tmp, e[i].left), dim_str(p->tmp, e[i].right));
         if (e[i].why) {
             fputc(' ', p->to);
             put_quoted(p, e[i].why);
@@ -430,7 +438,7 @@ static void put_equations(struct printer *p)
 static void put_metas(struct printer *p, const char *word, const struct meta *at, int n)
 {
     for (int i = 0; i < n; i++) {
-        fprintf(p->to, "  %s ", word);
+        fprintf(p->to, "%*s%s ", p->indent, "", word);
         put_quoted(p, at[i].key);
         fputc(' ', p->to);
         put_quoted(p, at[i].text);
@@ -441,13 +449,15 @@ static void put_metas(struct printer *p, const char *word, const struct meta *at
 static void put_header(struct printer *p)
 {
     const struct graph *g = p->g;
-    fprintf(p->to, "  ir %" PRId64 "  opset %d", g->ir_version, g->opset);
+    fprintf(p->to, "%*sir %" PRId64 "  opset %d", p->indent, "", g->ir_version, g->opset);
     if (g->properties)
         fprintf(p->to, "  properties %u", g->properties);
     if (g->ranks)
         fprintf(p->to, "  ranks %d", g->ranks);
     if (g->rank >= 0)
         fprintf(p->to, "  rank %d", g->rank);
+    if (g->captures)
+        fprintf(p->to, "  captures %d", g->captures);
     fputc('\n', p->to);
     put_metas(p, "import", g->opsets.at, g->opsets.n);
     put_metas(p, "meta", g->meta.at, g->meta.n);
@@ -455,7 +465,7 @@ static void put_header(struct printer *p)
 
 static void put_statement(struct printer *p, const char *word, const struct value *v)
 {
-    fprintf(p->to, "  %s ", word);
+    fprintf(p->to, "%*s%s ", p->indent, "", word);
     put_declaration(p, v);
     if (v->constant)
         put_constant(p, v);
@@ -482,12 +492,12 @@ static void put_ends(struct printer *p)
 {
     const struct graph *g = p->g;
     for (int i = 0; i < g->outputs.n; i++) {
-        fputs("  output ", p->to);
+        start_line(p, "output ");
         put_name(p, g->outputs.at[i]->name);
         fputc('\n', p->to);
     }
     for (int i = 0; i < g->states.n; i++) {
-        fputs("  state ", p->to);
+        start_line(p, "state ");
         put_value_name(p, g->states.at[i].past);
         fputs(" -> ", p->to);
         put_value_name(p, g->states.at[i].present);
@@ -495,9 +505,10 @@ static void put_ends(struct printer *p)
     }
 }
 
-void graph_print(const struct graph *g, FILE *to)
+/* indent: of its statements. */
+static void print_graph(const struct graph *g, FILE *to, int indent)
 {
-    struct printer p = {.g = g, .to = to, .tmp = arena_new()};
+    struct printer p = {.g = g, .to = to, .tmp = arena_new(), .indent = indent};
     fputs("graph ", to);
     put_name(&p, g->name);
     fputs(" {\n", to);
@@ -508,6 +519,12 @@ void graph_print(const struct graph *g, FILE *to)
     for (int i = 0; i < g->nodes.n; i++)
         put_node(&p, g->nodes.at[i]);
     put_ends(&p);
-    fputs("}\n", to);
+    fprintf(to, "%*s}", indent - 2, "");
     arena_free(p.tmp);
+}
+
+void graph_print(const struct graph *g, FILE *to)
+{
+    print_graph(g, to, 2);
+    fputc('\n', to);
 }

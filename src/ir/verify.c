@@ -120,6 +120,8 @@ static void check_attr(struct check *c, const struct node *n, int i)
     if (strcmp(a->name, row->name) || a->kind != row->kind)
         broken(c, "node '%s' (%s): attribute %d is '%s' of kind %s, not '%s'", n->name, n->optype, i, a->name,
                a->kind == row->kind ? "the row" : "another", row->name);
+    if (a->kind == ATTR_GRAPH && a->graph)
+        graph_verify(a->graph, c->after);
     if (row->has_default && !a->set)
         broken(c, "node '%s' (%s): attribute '%s' lacks its default", n->name, n->optype, a->name);
     if (a->set && a->n < 0)
@@ -190,6 +192,8 @@ static void check_node(struct check *c, const struct node *n)
         broken(c, "node '%s' (%s) has the row of %s", n->name, n->optype, n->op->name);
     if (n->op) {
         check_operands(c, n);
+        if (node_bodies_fault(n))
+            broken(c, "node '%s' (%s) %s", n->name, n->optype, node_bodies_fault(n));
         check_attrs(c, n);
     }
     check_inputs(c, n);

@@ -258,6 +258,17 @@ static struct value *stated(struct composer *c, size_t i)
     return whole && v->constant->rank <= 1 && constant_elements(v->constant) > 0 ? v : NULL;
 }
 
+/* Names are unique in their graph only. */
+static char *value_key(struct composer *c, const struct value *v)
+{
+    return arena_printf(c->im->tmp, "%p", (const void *)v);
+}
+
+static bool is_of(const struct graph *g, const struct value *v)
+{
+    return v->id < g->values.n && g->values.at[v->id] == v;
+}
+
 /* Remembered for SequenceAt; nobody reads the node itself any more once every part has been found. */
 static void split_to_sequence(struct composer *c)
 {
@@ -265,7 +276,7 @@ static void split_to_sequence(struct composer *c)
     if (!sizes || !x || !has_output(c->node, 0)) return;
     struct sequence *made = NEW(c->im->tmp, struct sequence);
     *made = (struct sequence){ .of = x, .sizes = sizes, .axis = int_of(c->node, "axis", 0) };
-    keyed_add(c->im->tmp, &c->im->sequences, scope_read(c->im, c->scope, c->node->output[0], c->where)->name, made);
+    keyed_add(c->im->tmp, &c->im->sequences, value_key(c, scope_read(c->im, c->scope, c->node->output[0], c->where)), made);
 }
 
 static int64_t size_at(const struct sequence *s, int64_t i)
@@ -277,8 +288,8 @@ static int64_t size_at(const struct sequence *s, int64_t i)
 static void sequence_at(struct composer *c)
 {
     struct value *index = stated(c, 1), *value = has_input(c->node, 0) ? scope_find(c->scope, c->node->input[0]) : NULL;
-    const struct sequence *s = value ? keyed_find(c->im->sequences, value->name) : NULL;
-    if (!s || !index) return;
+    const struct sequence *s = value ? keyed_find(c->im->sequences, value_key(c, value)) : NULL;
+    if (!s || !index || !is_of(c->im->graph, s->of)) return;
     bool chunks = s->sizes->constant->rank == 0;
     int64_t i = constant_int(index->constant, index->name, 0), n = chunks ? INT32_MAX : constant_elements(s->sizes->constant), start = 0, stop;
     if (i < 0 && chunks) return;

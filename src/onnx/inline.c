@@ -84,12 +84,7 @@ static void bind_results(struct import *im, struct scope *caller, struct scope *
 
 static void copy_result(struct import *im, struct scope *caller, const char *name, struct value *from, const char *where)
 {
-    const char *label = unique_name(im, arena_printf(im->arena, "%s%s_copy", caller->prefix, name));
-    struct node *node = graph_node(im->graph, op_find("", "Identity"), label, 1, &from, 1);
-    node_output(im->graph, node, 0, scope_define(im, caller, name, where));
-    node->opset = FORM_OPSET;
-    node->guard = im->guard;
-    graph_append(im->graph, node);
+    import_copy(im, arena_printf(im->tmp, "%s%s", caller->prefix, name), from, scope_define(im, caller, name, where));
 }
 
 static void return_results(struct import *im, struct scope *caller, struct scope *scope, const Onnx__NodeProto *call, const Onnx__FunctionProto *f, const char *where, const bool *bound)
@@ -107,7 +102,7 @@ void inline_call(struct import *im, struct scope *caller, const Onnx__NodeProto 
     const char *where = node_label(im, call);
     check_depth(im, caller, f);
     struct scope scope = { .prefix = arena_printf(im->tmp, "%s/", unique_node_name(im, caller, call)), .nopset = f->n_opset_import,
-                           .opset = f->opset_import, .function = f, .caller = caller };
+                           .opset = f->opset_import, .function = f, .caller = caller, .graph = im->graph };
     collect_arguments(im, &scope, call, f);
     bind_parameters(im, caller, &scope, call, f, where);
     bool *bound = NEWN(im->tmp, bool, call->n_output + 1);

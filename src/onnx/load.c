@@ -106,6 +106,12 @@ static const char *kind_of(const Onnx__TypeProto *type)
     }
 }
 
+void check_tensor_type(const struct import *im, const Onnx__ValueInfoProto *info, const char *where)
+{
+    int kind = info->type ? (int)info->type->value_case : 0;
+    if (kind && kind != ONNX__TYPE_PROTO__VALUE_TENSOR_TYPE) fail("%s: %s: '%s' is %s, expected a tensor", im->path, where, text_or(info->name, ""), kind_of(info->type));
+}
+
 static void load_inputs(struct import *im, struct scope *scope)
 {
     const Onnx__GraphProto *g = im->model->graph;
@@ -167,7 +173,7 @@ static void load_metadata(struct import *im)
 
 static void load_graph(struct import *im)
 {
-    struct scope scope = { .prefix = "", .nopset = im->model->n_opset_import, .opset = im->model->opset_import };
+    struct scope scope = { .prefix = "", .nopset = im->model->n_opset_import, .opset = im->model->opset_import, .graph = im->graph };
     load_versions(im, &scope);
     load_metadata(im);
     collect_functions(im);

@@ -104,6 +104,14 @@ void import_constant(struct import *im, struct value *value, struct constant *c)
     for (int i = 0; i < c->rank; i++) value->type.dim[i] = dim_int(im->alg, c->dim[i]);
 }
 
+void import_copy(struct import *im, const char *name, struct value *from, struct value *to)
+{
+    struct node *node = graph_node(im->graph, op_find("", "Identity"), unique_name(im, arena_printf(im->arena, "%s_copy", name)), 1, &from, 1);
+    node_output(im->graph, node, 0, to);
+    node->opset = FORM_OPSET;
+    graph_append(im->graph, node);
+}
+
 static void constant_node(struct import *im, struct scope *scope, const Onnx__NodeProto *node)
 {
     const char *where = node_label(im, node);
@@ -193,11 +201,12 @@ void import_plain(struct import *im, struct scope *scope, const Onnx__NodeProto 
     node->domain = arena_strdup(im->arena, domain);
     node->name = unique_node_name(im, scope, from);
     node->opset = opset;
-    node->guard = im->guard;
     read_operands(im, scope, from, node, where);
-    if (operands_untyped(node->nin, node->in)) node->op = NULL;
+    bool bodies = node->op && op_has_bodies(node->op);
+    if (!bodies && operands_untyped(node->nin, node->in)) node->op = NULL;
     if (node->op) decode_attributes(im, from, node);
     else raw_attributes(im, scope, from, node);
+    if (bodies) import_bodies(im, scope, from, node);
     define_results(im, scope, from, node, where);
     graph_append(im->graph, node);
 }
@@ -220,10 +229,6 @@ void import_node(struct import *im, struct scope *scope, const Onnx__NodeProto *
     Onnx__NodeProto *node = resolve_attributes(im, scope, from);
     if (function) {
         inline_call(im, scope, node, function);
-        return;
-    }
-    if (!*domain && !strcmp(from->op_type, "If")) {
-        import_if(im, scope, node);
         return;
     }
     int opset = scope_opset(im, scope, domain, node_label(im, from));

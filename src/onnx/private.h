@@ -64,7 +64,9 @@ struct scope {
     size_t nargument;
     Onnx__AttributeProto **argument;             /* the call's attributes and the function's defaults */
     const struct scope *caller;
-    struct scope *outer;             /* of a branch: where names it does not define are looked up; else NULL */
+    struct graph *graph;             /* where its values are */
+    struct scope *outer;             /* of a body: where names it does not define are looked up; else NULL */
+    VEC(struct value *) captured;    /* of a body: what it reads from around, in the order of its inputs */
 };
 /* The name will be defined by this scope. */
 void scope_announce(struct import *, struct scope *, const char *name);
@@ -89,8 +91,8 @@ int scope_opset(const struct import *, const struct scope *, const char *domain,
 struct text_key { const char *text; const void *item; UT_hash_handle hh; };
 struct import {
     struct arena *arena, *tmp;       /* tmp: dies with the load */
-    struct graph *graph;
-    struct alg *alg;
+    struct graph *graph;             /* being imported into: the main graph or a body */
+    struct alg *alg;                 /* of that graph */
     const char *path;
     const struct load_options *options;
     bool light;                      /* the file has marks itself: it is a folder's model.onnx */
@@ -101,7 +103,7 @@ struct import {
     struct text_key *sequences;      /* name of a sequence value -> the keys of its parts (struct sequence of compose.c) */
     struct text_key *files;          /* location -> struct external_file */
     int fresh, inlined;
-    const struct guard *guard;       /* of the branch being imported; NULL: none */
+    int depth;                       /* of bodies around what is being imported */
 };
 const void *keyed_find(const struct text_key *, const char *text);
 void keyed_add(struct arena *, struct text_key **, const char *text, const void *item);
@@ -110,6 +112,8 @@ const char *text_or(const char *text, const char *otherwise);
 /* The type a ValueInfoProto declares; false: no tensor, or no rank. sized: absent dimensions become symbols NAME_axis. */
 const struct dim *dim_param_parse(struct alg *, const char *text);
 bool declared_type(struct import *, const Onnx__ValueInfoProto *, struct type *out);
+/* Fails for what is declared to be something else than a tensor. */
+void check_tensor_type(const struct import *, const Onnx__ValueInfoProto *, const char *where);
 
 /* ---- node.c, inline.c ---------------------------------------------------------------------------------------------------------------- */
 const char *node_label(struct import *, const Onnx__NodeProto *);
@@ -119,12 +123,17 @@ void import_plain(struct import *, struct scope *, const Onnx__NodeProto *, int 
 char *unique_name(struct import *, char *base);
 char *unique_node_name(struct import *, const struct scope *, const Onnx__NodeProto *);
 void import_constant(struct import *, struct value *, struct constant *);
+/* to = Identity(from). */
+void import_copy(struct import *, const char *name, struct value *from, struct value *to);
 void collect_functions(struct import *);
 const Onnx__FunctionProto *function_find(const struct import *, const Onnx__NodeProto *);
 void inline_call(struct import *, struct scope *, const Onnx__NodeProto *, const Onnx__FunctionProto *);
 
-/* ---- branch.c --------------------------------------------------------------------------------------------------------------------------- */
-void import_if(struct import *, struct scope *, const Onnx__NodeProto *);
+/* ---- body.c ----------------------------------------------------------------------------------------------------------------------------- */
+/* The bodies of a node whose attributes are decoded; what they capture becomes its last operands. */
+void import_bodies(struct import *, struct scope *, const Onnx__NodeProto *, struct node *);
+/* The body of this scope captures a value of the graph around: what it is inside. */
+struct value *scope_capture(struct import *, struct scope *, const char *name, struct value *around);
 
 /* ---- upgrade.c ------------------------------------------------------------------------------------------------------------------------- */
 /* Changes node in place and may import helper nodes; a form that can't be upgraded is a failure. */

@@ -30,7 +30,7 @@ static struct value *new_value(struct import *im, const struct scope *scope, con
     static const struct type unknown;
     const char *colon = *text == FRESH ? strchr(text, ':') : NULL;
     if (colon) text = colon + 1;
-    return graph_value(im->graph, arena_printf(im->arena, "%s%s", scope->prefix, text), &unknown);
+    return graph_value(scope->graph, arena_printf(im->arena, "%s%s", scope->prefix, text), &unknown);
 }
 
 static struct name *get(struct import *im, struct scope *scope, const char *text)
@@ -48,8 +48,13 @@ void scope_announce(struct import *im, struct scope *scope, const char *text)
 
 struct value *scope_read(struct import *im, struct scope *scope, const char *text, const char *reader)
 {
-    while (scope->outer && !find(scope, text)) scope = scope->outer;
-    struct name *name = get(im, scope, text);
+    struct name *name = find(scope, text);
+    if (!name && scope->outer) {
+        name = add(im, scope, text);
+        name->value = scope_capture(im, scope, text, scope_read(im, scope->outer, text, reader));
+        name->defined = true;
+    }
+    name = get(im, scope, text);
     if (!name->reader) name->reader = reader;
     return name->value;
 }

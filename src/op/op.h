@@ -21,7 +21,8 @@ enum op_flag {
     OP_STEPS = 512,        /* its kernel reads operands whose memory has room to grow (struct tensor) */
     OP_DECODES = 1024,     /* what it makes of a weight is the same weight (DequantizeLinear): products read it as it is stored */
     OP_BOUNDED = 2048,     /* its results are no larger than 1, or NaN, whatever it is given */
-    OP_ROUTES = 4096       /* a row goes through attribute k of the experts that dimension 0 of its weights counts */
+    OP_ROUTES = 4096,      /* a row goes through attribute k of the experts that dimension 0 of its weights counts */
+    OP_CONTROL = 8192      /* runs its bodies */
 };
 
 /* ---- factor rules (rule.c): design.md section 4 ------------------------------------------------------------------------
@@ -186,11 +187,38 @@ int op_past_operand(const struct node *, int result);
 /* The operand to which a node appends along *axis what becomes this result; -1: it is not of that kind, or appends in front. */
 int op_appends_to(const struct node *, int result, int *axis);
 
-/* ---- branch.c: branches of an If, until the shapes pass has chosen -------------------------------------------------------------- */
-/* Whether a node under this guard runs; a condition that is not known is a failure. Without a guard every node does. */
-bool op_is_taken(struct graph *, const struct guard *);
-/* Puts the results of the taken branch in place of those of a typed tpc::If, which the caller then drops; false: another node. */
-bool op_resolve_if(struct graph *, const struct node *);
+/* ---- body.c: a body made ready for the operands of its node ----------------------------------------------------------------------- */
+/* A copy with an interner of its own, in which a size that is no integer is a symbol; it stands for a size of the graph around, or for
+ * nothing known there: the sizes of what a Loop carries may change from turn to turn. */
+struct ready {
+    struct graph *graph;             /* inputs have types; captured constants are constants */
+    struct graph *around;
+    const struct node *node;
+    VEC(const struct dim *) inside, outside;         /* by position: a symbol, and what it stands for */
+};
+struct ready ready_new(struct arena *, struct graph *around, const struct node *, int body);
+/* The size of a graph around, inside. */
+const struct dim *ready_enter(struct ready *, const struct dim *);
+/* The size of the body, in the graph around; NULL: it can't be told there. */
+const struct dim *ready_leave(const struct ready *, const struct dim *);
+/* A type of the graph around, inside. */
+struct type ready_type(struct ready *, const struct type *);
+
+/* ---- control.c ------------------------------------------------------------------------------------------------------------------------ */
+/* The body of a typed node, itself typed: sizes hold in every turn. */
+struct graph *op_ready_body(struct arena *, struct graph *, const struct node *, int body);
+/* Of a Scan: how many of its operands before the captures it scans; the axis that an attribute states, 0 by default; the direction. */
+int op_scan_inputs(const struct graph *, const struct node *);
+int op_scan_axis(const struct graph *, const struct node *, const char *attr, int i, int rank);
+bool op_scan_backwards(const struct graph *, const struct node *, const char *attr, int i);
+/* Puts the nodes of the branch that an If of known condition takes in its place: appended to *out, they make its results. False: another node, or it is not known. */
+bool op_take_branch(struct graph *, struct node *, struct nodes *out);
+
+/* ---- settle.c -------------------------------------------------------------------------------------------------------------------------- */
+/* Known shape information that is all integers. */
+bool op_dims_static(const struct value *);
+/* Infers until no new equation is met; an If whose condition is known becomes its branch, and small nodes on static values are run. */
+void op_infer_all(struct graph *);
 
 /* ---- node-making helpers for passes and lowerings (build.c): infer the result, append to the graph's pending list -------- */
 /* A node with one output, typed by its op's inference; not inserted. Where an attribute without default is still to be set, or the

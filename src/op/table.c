@@ -67,7 +67,7 @@ static int count_words(const char *text)
     return n;
 }
 
-/* "name", "name?", "name*", each with "@size" behind. */
+/* "name", "name?", "name*", "name?*", each with "@size" behind. */
 static struct op_operand parse_operand(char *word)
 {
     struct op_operand o = {.name = word};
@@ -76,11 +76,11 @@ static struct op_operand parse_operand(char *word)
         o.size = arena_printf(table_arena, "%s", at);
         *at = 0;
     }
-    char *last = word + strlen(word) - 1;
-    o.optional = *last == '?';
-    o.variadic = *last == '*';
-    if (o.optional || o.variadic)
-        *last = 0;
+    size_t n = strlen(word);
+    o.variadic = word[n - 1] == '*';
+    n -= o.variadic;
+    o.optional = word[n - 1] == '?';
+    word[n - o.optional] = 0;
     return o;
 }
 
@@ -101,7 +101,7 @@ static const struct op_operand *parse_operands(const char *text, int *n, int *mi
 static enum attr_kind parse_kind(const char *kind)
 {
     static const struct { const char *text; enum attr_kind kind; } kinds[] = {
-        {"i", ATTR_INT}, {"f", ATTR_FLOAT}, {"s", ATTR_STRING}, {"is", ATTR_INTS}, {"fs", ATTR_FLOATS}, {"ds", ATTR_DIMS}, {"t", ATTR_TENSOR}};
+        {"i", ATTR_INT}, {"f", ATTR_FLOAT}, {"s", ATTR_STRING}, {"is", ATTR_INTS}, {"fs", ATTR_FLOATS}, {"ds", ATTR_DIMS}, {"t", ATTR_TENSOR}, {"g", ATTR_GRAPH}};
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
         if (!strcmp(kinds[i].text, kind))
             return kinds[i].kind;

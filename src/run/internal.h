@@ -108,7 +108,7 @@ void state_copy(struct tensor *to, const struct tensor *from);
 void state_free(struct session *);
 
 /* ---- the session ------------------------------------------------------------------------------------------------------------- */
-enum step_kind { STEP_KERNEL, STEP_VIEW, STEP_COLLECTIVE };
+enum step_kind { STEP_KERNEL, STEP_VIEW, STEP_COLLECTIVE, STEP_CONTROL };
 struct step {
     enum step_kind kind;
     struct node *node;
@@ -119,6 +119,7 @@ struct step {
     struct collective *collective;
     struct session_collective *count;
     struct route *route;
+    struct control *control;
 };
 struct session {
     struct arena *arena;             /* what lives as long as the session */
@@ -127,6 +128,7 @@ struct session {
     struct graph *graph;
     struct comm *comm;
     struct kenv *env;
+    bool inner;                      /* runs a body: env is that of the session around */
     struct signature sig;
     int nkept;
     struct kept *kept, **kept_input; /* by input, NULL: not kept; kept_input NULL: the session keeps nothing */
@@ -153,7 +155,32 @@ void layout_update(struct session *);
 bool layout_type(const struct session *, const struct type *, const char *name, struct tensor *out);
 /* late.c: sizes of a node's results from its real operands, by its own inference; memory for them; the route of a collective. */
 void late_results(struct session *, struct step *);
+/* The symbols of a result's type get its sizes: they may be wanted by name later. */
+void late_bind(struct session *, const struct value *);
 /* ports.c: the local piece of an input, into `to`. */
 void port_slice(struct session *, int input, const struct tensor *global, struct tensor *to);
+
+/* session.c: memory of this run. */
+struct arena *session_scratch(struct session *);
+/* session.c: a session for a body, with the threads of the one around it. */
+struct session *session_inner(const struct session *around, struct graph *body);
+
+/* ---- control.c: nodes that own graphs ------------------------------------------------------------------------------------------ */
+struct inner { struct session *session; struct tensor *in, *out; };      /* session NULL: not run yet */
+struct control { struct inner *body; int nbuffer; struct buffer *buffer; };
+void control_prepare(struct session *, struct step *);
+void control_run(struct session *, struct step *);
+void control_free(struct step *);
+struct inner *control_inner(struct session *, struct step *, int body);
+/* Runs it: the caller has set what it takes beside its captures. */
+void control_run_body(struct step *, int body);
+/* The value of a condition. */
+bool control_truth(const struct session *, const struct step *, const struct tensor *);
+/* The tensor becomes result i. stays: its memory is valid until the node runs again. */
+void control_give(struct session *, struct step *, int i, const struct tensor *, bool stays);
+
+/* ---- turns.c -------------------------------------------------------------------------------------------------------------------- */
+void turns_loop(struct session *, struct step *);
+void turns_scan(struct session *, struct step *);
 
 #endif

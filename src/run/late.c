@@ -57,6 +57,12 @@ static void bind_size(struct session *s, const struct dim *d, int64_t size)
         bindings_set(s->arena, &s->bind, d->name, size);
 }
 
+void late_bind(struct session *s, const struct value *v)
+{
+    const struct tensor *t = &s->tensor[v->id];
+    for (int k = 0; k < t->rank; k++) bind_size(s, v->type.dim[k], t->dim[k]);
+}
+
 static void take_type(struct session *s, const struct value *v, const struct value *inferred)
 {
     struct tensor *t = &s->tensor[v->id];
@@ -64,8 +70,8 @@ static void take_type(struct session *s, const struct value *v, const struct val
     for (int k = 0; k < t->rank; k++)
         if (!dim_is_int(inferred->type.dim[k], &t->dim[k]) || t->dim[k] < 0)
             fail("%s: the size of '%s' can't be told from the operands of its node", s->sig.path, v->name);
-    for (int k = 0; k < t->rank; k++) bind_size(s, v->type.dim[k], t->dim[k]);
-    t->data = arena_alloc(s->run, tensor_bytes(t) + 1);
+    late_bind(s, v);
+    t->data = arena_alloc(session_scratch(s), tensor_bytes(t) + 1);
 }
 
 /* Sizes that follow from those of earlier late results. */
@@ -75,7 +81,7 @@ static bool follows(struct session *s, const struct value *v)
     *t = (struct tensor){.dtype = v->type.dtype, .rank = v->type.rank};
     for (int k = 0; k < t->rank; k++)
         if (!dim_eval(v->type.dim[k], &s->bind, &t->dim[k]) || t->dim[k] < 0) return false;
-    t->data = arena_alloc(s->run, tensor_bytes(t) + 1);
+    t->data = arena_alloc(session_scratch(s), tensor_bytes(t) + 1);
     return true;
 }
 
@@ -88,8 +94,8 @@ static bool all_follow(struct session *s, const struct node *n)
 
 static void infer_results(struct session *s, struct step *step)
 {
-    struct alg *alg = alg_new(s->run);
-    struct graph *g = graph_new(s->run, alg, "late");
+    struct alg *alg = alg_new(session_scratch(s));
+    struct graph *g = graph_new(session_scratch(s), alg, "late");
     g->path = s->graph->path;
     g->opset = s->graph->opset;
     struct node *n = clone(s, g, step);
@@ -100,8 +106,7 @@ static void infer_results(struct session *s, struct step *step)
 
 void late_results(struct session *s, struct step *step)
 {
-    if (!s->run) s->run = arena_new();
     if (!op_resolved(step->node) || !all_follow(s, step->node)) infer_results(s, step);
     if (step->kind == STEP_COLLECTIVE)
-        step->route = collective_route(s->run, step->collective, s->comm, &step->in[0], &s->tensor[step->node->out[0]->id], &s->bind, STRIP_BYTES);
+        step->route = collective_route(session_scratch(s), step->collective, s->comm, &step->in[0], &s->tensor[step->node->out[0]->id], &s->bind, STRIP_BYTES);
 }

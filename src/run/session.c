@@ -19,7 +19,7 @@ double seconds_now(void)
 
 static bool runnable(const struct node *n)
 {
-    return n->op && (n->op->kernel || (n->op->flags & (OP_VIEW | OP_COLLECTIVE)));
+    return n->op && (n->op->kernel || (n->op->flags & (OP_VIEW | OP_COLLECTIVE | OP_CONTROL)));
 }
 
 static const char *op_label(struct arena *a, const struct node *n)
@@ -27,29 +27,42 @@ static const char *op_label(struct arena *a, const struct node *n)
     return *n->domain ? arena_printf(a, "%s.%s", n->domain, n->optype) : n->optype;
 }
 
+/* What can't be run, here or in bodies, behind what is listed already. */
+static const char *list_missing(struct arena *a, const struct graph *g, const char *list)
+{
+    for (int i = 0; i < g->nodes.n; i++) {
+        const struct node *n = g->nodes.at[i];
+        for (int k = 0; n->op && k < node_bodies(n); k++) list = list_missing(a, node_body(n, k)->graph, list);
+        if (runnable(n)) continue;
+        const char *label = op_label(a, n);
+        if (!strstr(list, arena_printf(a, " %s (", label)))
+            list = arena_printf(a, "%s%s %s (node '%s')", list, *list ? "," : "", label, n->name);
+    }
+    return list;
+}
+
 /* One sentence with every op that can't be run. */
 static void check_kernels(struct session *s)
 {
-    const char *list = "";
-    for (int i = 0; i < s->graph->nodes.n; i++) {
-        const struct node *n = s->graph->nodes.at[i];
-        if (runnable(n)) continue;
-        const char *label = op_label(s->arena, n);
-        if (!strstr(list, arena_printf(s->arena, " %s (", label)))
-            list = arena_printf(s->arena, "%s%s %s (node '%s')", list, *list ? "," : "", label, n->name);
-    }
+    const char *list = list_missing(s->arena, s->graph, "");
     if (*list) fail("%s: no kernel for%s", s->sig.path, list);
+}
+
+static enum step_kind kind_of(unsigned flags)
+{
+    return flags & OP_COLLECTIVE ? STEP_COLLECTIVE : flags & OP_VIEW ? STEP_VIEW : flags & OP_CONTROL ? STEP_CONTROL : STEP_KERNEL;
 }
 
 static void step_new(struct session *s, struct step *step, struct node *n)
 {
     step->node = n;
-    step->kind = n->op->flags & OP_COLLECTIVE ? STEP_COLLECTIVE : n->op->flags & OP_VIEW ? STEP_VIEW : STEP_KERNEL;
+    step->kind = kind_of(n->op->flags);
     step->in = NEWN(s->arena, struct tensor, n->nin);
     step->out = NEWN(s->arena, struct tensor, n->nout);
     step->in_constant = NEWN(s->arena, bool, n->nin);
     for (int k = 0; k < n->nin; k++) step->in_constant[k] = n->in[k] && n->in[k]->constant;
-    if (step->kind != STEP_KERNEL) require(n->nin >= 1 && n->in[0] && n->nout >= 1 && n->out[0]);
+    if (step->kind == STEP_CONTROL) control_prepare(s, step);
+    else if (step->kind != STEP_KERNEL) require(n->nin >= 1 && n->in[0] && n->nout >= 1 && n->out[0]);
 }
 
 static void collect_collectives(struct session *s)
@@ -117,12 +130,18 @@ static void align_constant(struct session *s, const struct value *v)
     constant_release(v->constant);
 }
 
+/* A body holds it as a constant of its own. */
+static bool is_captured(const struct node *n, int operand)
+{
+    return node_bodies(n) && operand >= node_captured(n, 0);
+}
+
 static void place_constants(struct session *s)
 {
     for (int i = 0; i < s->nstep; i++) {
         int packed = pack_weight(s, &s->step[i]);
         for (int k = 0; k < s->step[i].node->nin; k++)
-            if (s->step[i].in_constant[k] && k != packed) align_constant(s, s->step[i].node->in[k]);
+            if (s->step[i].in_constant[k] && k != packed && !is_captured(s->step[i].node, k)) align_constant(s, s->step[i].node->in[k]);
     }
     for (int i = 0; i < s->graph->outputs.n; i++)
         if (s->graph->outputs.at[i]->constant) align_constant(s, s->graph->outputs.at[i]);
@@ -134,7 +153,7 @@ static uint64_t plan_hash(const struct graph *g)
     return text ? strtoull(text, NULL, 16) : 0;
 }
 
-struct session *session_new(struct graph *g, struct comm *comm, struct session_options o)
+static struct session *session_build(struct graph *g, struct comm *comm, struct kenv *env, bool keep)
 {
     struct arena *arena = arena_new();
     struct session *s = NEW(arena, struct session);
@@ -142,11 +161,11 @@ struct session *session_new(struct graph *g, struct comm *comm, struct session_o
     s->plan = arena_new();
     s->graph = g;
     s->comm = comm;
-    s->env = kenv_new(o.threads, o.deterministic);
+    s->env = env;
     signature_read(arena, g, &s->sig);
     check_kernels(s);
     s->actual = NEWN(arena, struct tensor, g->inputs.n);
-    if (o.keep) state_prepare(s);
+    if (keep) state_prepare(s);
     s->nstep = g->nodes.n;
     s->step = NEWN(arena, struct step, s->nstep);
     for (int i = 0; i < s->nstep; i++) step_new(s, &s->step[i], g->nodes.at[i]);
@@ -154,19 +173,41 @@ struct session *session_new(struct graph *g, struct comm *comm, struct session_o
     load_constants(s);
     layout_prepare(s);
     place_constants(s);
-    collective_agree(comm, arena, s->sig.path, s->collective, s->ncollective, plan_hash(g));
+    return s;
+}
+
+struct session *session_new(struct graph *g, struct comm *comm, struct session_options o)
+{
+    struct session *s = session_build(g, comm, kenv_new(o.threads, o.deterministic), o.keep);
+    collective_agree(comm, s->arena, s->sig.path, s->collective, s->ncollective, plan_hash(g));
+    return s;
+}
+
+struct session *session_inner(const struct session *around, struct graph *body)
+{
+    struct session *s = session_build(body, around->comm, around->env, false);
+    require(s->ncollective == 0);
+    s->inner = true;
     return s;
 }
 
 void session_free(struct session *s)
 {
-    kenv_free(s->env);
+    for (int i = 0; i < s->nstep; i++)
+        if (s->step[i].control) control_free(&s->step[i]);
+    if (!s->inner) kenv_free(s->env);
     state_free(s);
     buffer_free(&s->slab);
     buffer_free(&s->scratch);
     arena_free(s->plan);
     if (s->run) arena_free(s->run);
     arena_free(s->arena);
+}
+
+struct arena *session_scratch(struct session *s)
+{
+    if (!s->run) s->run = arena_new();
+    return s->run;
 }
 
 /* ---- running -------------------------------------------------------------------------------------------------------------- */
@@ -209,7 +250,7 @@ static void gather_operands(struct session *s, struct step *step)
     const struct node *n = step->node;
     for (int k = 0; k < n->nin; k++)
         if (n->in[k]) step->in[k] = s->tensor[n->in[k]->id];
-    if (step->late) late_results(s, step);
+    if (step->late && step->kind != STEP_CONTROL) late_results(s, step);
     for (int k = 0; k < n->nout; k++)
         if (n->out[k]) step->out[k] = s->tensor[n->out[k]->id];
 }
@@ -240,6 +281,7 @@ static void run_step(struct session *s, struct step *step)
     case STEP_KERNEL: run_kernel(s, step); return;
     case STEP_VIEW: s->tensor[step->node->out[0]->id].data = step->in[0].data; return;
     case STEP_COLLECTIVE: run_collective(s, step); return;
+    case STEP_CONTROL: control_run(s, step); return;
     }
 }
 

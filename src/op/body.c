@@ -1,0 +1,111 @@
+/* body: a body made ready for the operands of its node, and how sizes pass between its interner and that of the graph around.
+ *
+ * A size that is an integer stays one; any other is a symbol inside, the same one for equal sizes. What is assumed inside about such
+ * symbols is checked whenever the body runs, and holds nowhere else. */
+#include "op/op.h"
+
+static int position(const struct ready *r, const struct dim *outside)
+{
+    for (int i = 0; i < r->outside.n; i++)
+        if (r->outside.at[i] == outside)
+            return i;
+    return -1;
+}
+
+const struct dim *ready_enter(struct ready *r, const struct dim *outside)
+{
+    struct arena *a = r->graph->arena;
+    outside = dim_rewrite(r->around->alg, outside);
+    int at = position(r, outside);
+    if (outside->kind == DIM_INT)
+        return dim_int(r->graph->alg, outside->k);
+    if (at >= 0)
+        return r->inside.at[at];
+    const char *name = outside->kind == DIM_SYM ? outside->name : arena_printf(a, "(%s)", dim_str(a, outside));
+    const struct dim *inside = dim_sym(r->graph->alg, name, outside->lo < 0 ? 0 : outside->lo);
+    VEC_PUSH(a, &r->inside, inside);
+    VEC_PUSH(a, &r->outside, outside);
+    return inside;
+}
+
+static const struct dim *leave_list(const struct ready *r, const struct dim *d,
+                                    const struct dim *(*make)(struct alg *, const struct dim *, const struct dim *))
+{
+    const struct dim *out = ready_leave(r, d->arg[0]);
+    for (int i = 1; out && i < d->n; i++) {
+        const struct dim *next = ready_leave(r, d->arg[i]);
+        out = next ? make(r->around->alg, out, next) : NULL;
+    }
+    return out;
+}
+
+static const struct dim *leave_symbol(const struct ready *r, const struct dim *d)
+{
+    for (int i = 0; i < r->inside.n; i++)
+        if (r->inside.at[i] == d)
+            return r->outside.at[i];
+    return NULL;
+}
+
+const struct dim *ready_leave(const struct ready *r, const struct dim *d)
+{
+    switch (d->kind) {
+    case DIM_INT: return dim_int(r->around->alg, d->k);
+    case DIM_SYM: return leave_symbol(r, d);
+    case DIM_ADD: return leave_list(r, d, dim_add);
+    case DIM_MUL: return leave_list(r, d, dim_mul);
+    case DIM_DIV: return leave_list(r, d, dim_div);
+    case DIM_MOD: return leave_list(r, d, dim_mod);
+    case DIM_MIN: return leave_list(r, d, dim_min);
+    case DIM_MAX: return leave_list(r, d, dim_max);
+    }
+    bug("dimension expression of kind %d", (int)d->kind);
+}
+
+struct type ready_type(struct ready *r, const struct type *outside)
+{
+    struct type t = *outside;
+    for (int d = 0; d < t.rank; d++)
+        t.dim[d] = ready_enter(r, outside->dim[d]);
+    return t;
+}
+
+/* Shape information that is all integers counts as one. */
+static struct constant *captured_constant(struct graph *around, struct value *v)
+{
+    return v->constant ? v->constant : op_dims_constant(around, v);
+}
+
+/* Nodes read a constant in place of an input that is one. */
+static void enter_captures(struct ready *r, int body)
+{
+    struct graph *g = r->graph;
+    struct value **to = NEWN(g->arena, struct value *, g->inputs.n + g->values.n + 1);
+    int first = node_captured(r->node, body), own = g->inputs.n - g->captures;
+    for (int i = 0; i < g->captures; i++) {
+        struct value *inside = g->inputs.at[own + i], *outside = r->node->in[first + i];
+        struct constant *c = captured_constant(r->around, outside);
+        inside->type = ready_type(r, op_operand(r->around, r->node, first + i));
+        if (!c)
+            continue;
+        to[inside->id] = graph_value(g, inside->name, &inside->type);
+        to[inside->id]->constant = c;
+    }
+    graph_rewire(g, to, false);
+}
+
+static void check_nodes(const struct graph *g)
+{
+    for (int i = 0; i < g->nodes.n; i++)
+        if (g->nodes.at[i]->op && (g->nodes.at[i]->op->flags & OP_COLLECTIVE))
+            fail("%s: a body can't communicate", node_where(g, g->nodes.at[i]));
+}
+
+struct ready ready_new(struct arena *arena, struct graph *around, const struct node *node, int body)
+{
+    struct ready r = {.graph = graph_copy_to(arena, alg_new(arena), node_body(node, body)->graph), .around = around, .node = node};
+    r.graph->properties = PROP_LOADED;
+    check_nodes(r.graph);
+    enter_captures(&r, body);
+    return r;
+}

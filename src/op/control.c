@@ -1,0 +1,342 @@
+/* control: If, Loop, Scan. What their bodies take and give, and the types of their results.
+ *
+ * A body is inferred for the operands of its node. Branches that disagree in a size leave it open; so does a value that a Loop or a Scan
+ * carries from turn to turn where a turn gives it another size than it took. No rule: a node with bodies stays whole. */
+#include "op/op.h"
+#include "op/table.h"
+
+#include <string.h>
+
+#define ROUNDS_BY_NEED 4             /* then every size of what is carried is open */
+
+/* ---- what the bodies take and give ---------------------------------------------------------------------------------------- */
+
+/* Those before what the bodies capture; a text form may have any number. */
+static void check_operands(const struct graph *g, const struct node *node, int least)
+{
+    int n = node_captured(node, 0);
+    if (n < least || (is_onnx(node, "If") && n > 1))
+        fail("%s: has %d operands beside those that its bodies capture, expected %d", node_where(g, node), n, least);
+}
+
+static void check_inputs(const struct graph *g, const struct node *node, int body, int expected)
+{
+    const struct graph *b = node_body(node, body)->graph;
+    int n = b->inputs.n - b->captures;
+    if (n != expected)
+        fail("%s: its %s has %d inputs, expected %d", node_where(g, node), node_body(node, body)->name, n, expected);
+}
+
+static void check_outputs(const struct graph *g, const struct node *node, int body, int least)
+{
+    const struct graph *b = node_body(node, body)->graph;
+    if (b->outputs.n < least)
+        fail("%s: its %s has %d outputs, expected %d", node_where(g, node), node_body(node, body)->name, b->outputs.n, least);
+}
+
+/* What steers a node is one element; the number of turns an integer, a condition a boolean. */
+static void check_steering(struct graph *g, const struct node *node, int i, enum dtype dtype)
+{
+    const struct type *t = i < node->nin && node->in[i] ? op_operand(g, node, i) : NULL;
+    if (t && (t->dtype != dtype || t->rank > 1))
+        fail("%s: operand '%s' is %s, expected one element of type %s", node_where(g, node), node->in[i]->name, type_str(g->arena, t), dtype_name(dtype));
+    if (t && t->rank == 1)
+        op_same_dim(g, node, t->dim[0], dim_int(g->alg, 1), "the number of conditions and 1");
+}
+
+static const struct type *output_type(const struct graph *g, const struct node *node, const struct ready *r, int i)
+{
+    const struct value *v = r->graph->outputs.at[i];
+    if (v->type.dtype == DT_NONE)
+        fail("%s: the type of result '%s' of its %s is not known", node_where(g, node), v->name, r->graph->name);
+    if (!dtype_size(v->type.dtype))
+        fail("%s: result '%s' of its %s is %s, which tpc does not handle there", node_where(g, node), v->name, r->graph->name, dtype_name(v->type.dtype));
+    return &v->type;
+}
+
+/* ---- If -------------------------------------------------------------------------------------------------------------------------- */
+
+static const struct dim *agreed(struct graph *g, const struct node *node, int i, int d, const struct ready *branch)
+{
+    const struct dim *a = ready_leave(&branch[0], branch[0].graph->outputs.at[i]->type.dim[d]);
+    const struct dim *b = ready_leave(&branch[1], branch[1].graph->outputs.at[i]->type.dim[d]);
+    return a && a == b ? a : op_unknown_dim(g, node, i, d);
+}
+
+static void if_result(struct graph *g, struct node *node, int i, const struct ready *branch)
+{
+    const struct type *a = output_type(g, node, &branch[0], i), *b = output_type(g, node, &branch[1], i);
+    const struct dim *dim[MAX_RANK];
+    if (a->dtype != b->dtype || a->rank != b->rank)
+        fail("%s: result '%s' is %s by one branch and %s by the other, expected one element type and number of dimensions", node_where(g, node),
+             node->out[i]->name, type_str(g->arena, a), type_str(g->arena, b));
+    for (int d = 0; d < a->rank; d++)
+        dim[d] = agreed(g, node, i, d, branch);
+    op_result(g, node, i, a->dtype, a->rank, dim);
+}
+
+static struct ready ready_branch(struct arena *arena, struct graph *g, const struct node *node, int body)
+{
+    check_operands(g, node, 1);
+    check_inputs(g, node, body, 0);
+    check_outputs(g, node, body, node->nout);
+    struct ready r = ready_new(arena, g, node, body);
+    op_infer_all(r.graph);
+    return r;
+}
+
+void infer_if(struct graph *g, struct node *node)
+{
+    struct arena *tmp = arena_new();
+    check_steering(g, node, 0, DT_BOOL);
+    struct ready branch[2] = {ready_branch(tmp, g, node, 0), ready_branch(tmp, g, node, 1)};
+    for (int i = 0; i < node->nout; i++)
+        if (node->out[i])
+            if_result(g, node, i, branch);
+    arena_free(tmp);
+}
+
+bool op_take_branch(struct graph *g, struct node *node, struct nodes *out)
+{
+    if (!is_onnx(node, "If"))
+        return false;
+    const struct dims_value *condition = op_dims(g, node->in[0]);
+    int64_t k;
+    if (!condition || condition->n != 1 || !dim_is_int(condition->at[0], &k))
+        return false;
+    int branch = k ? 0 : 1;
+    check_operands(g, node, 1);
+    check_inputs(g, node, branch, 0);
+    check_outputs(g, node, branch, node->nout);
+    graph_unfold(g, node, branch, out);
+    return true;
+}
+
+/* ---- what is carried from turn to turn ------------------------------------------------------------------------------------------- */
+
+/* Operands first ..., inputs in ... and outputs out ... of the body, n of each. open: by number * MAX_RANK + dimension, a size that changes. */
+struct carried { int n, first, in, out; bool *open; };
+
+static void enter_carried(struct ready *r, const struct carried *c)
+{
+    for (int i = 0; i < c->n; i++) {
+        struct value *v = r->graph->inputs.at[c->in + i];
+        v->type = ready_type(r, op_operand(r->around, r->node, c->first + i));
+        for (int d = 0; d < v->type.rank; d++)
+            if (c->open[i * MAX_RANK + d])
+                v->type.dim[d] = dim_sym(r->graph->alg, arena_printf(r->graph->arena, "%s.%d", v->name, d), 0);
+    }
+}
+
+static bool opens_more(struct ready *r, const struct carried *c, int round)
+{
+    bool more = false;
+    for (int i = 0; i < c->n; i++) {
+        const struct type *in = &r->graph->inputs.at[c->in + i]->type, *out = output_type(r->around, r->node, r, c->out + i);
+        if (in->dtype != out->dtype || in->rank != out->rank)
+            fail("%s: what it carries as '%s' is %s before a turn and %s after it", node_where(r->around, r->node), r->graph->inputs.at[c->in + i]->name,
+                 type_str(r->around->arena, in), type_str(r->around->arena, out));
+        for (int d = 0; d < in->rank; d++) {
+            bool changes = dim_rewrite(r->graph->alg, in->dim[d]) != out->dim[d] || round >= ROUNDS_BY_NEED;
+            more = more || (changes && !c->open[i * MAX_RANK + d]);
+            c->open[i * MAX_RANK + d] |= changes;
+        }
+    }
+    return more;
+}
+
+/* The body under sizes that hold in every turn. enter: types the inputs that nothing carries. */
+static struct ready ready_turn(struct arena *arena, struct graph *g, const struct node *node, const struct carried *c, void (*enter)(struct ready *))
+{
+    for (int round = 0;; round++) {
+        struct ready r = ready_new(arena, g, node, 0);
+        enter(&r);
+        enter_carried(&r, c);
+        op_infer_all(r.graph);
+        if (!opens_more(&r, c, round))
+            return r;
+    }
+}
+
+static void carried_result(struct graph *g, struct node *node, const struct carried *c, int i)
+{
+    const struct type *t = op_operand(g, node, c->first + i);
+    const struct dim *dim[MAX_RANK];
+    for (int d = 0; d < t->rank; d++)
+        dim[d] = c->open[i * MAX_RANK + d] ? op_unknown_dim(g, node, i, d) : t->dim[d];
+    op_result(g, node, i, t->dtype, t->rank, dim);
+}
+
+/* One of every turn, laid along axis; turns NULL: so many are not known. */
+static void stacked_result(struct graph *g, struct node *node, const struct ready *r, int i, int output, int axis, const struct dim *turns)
+{
+    const struct type *t = output_type(g, node, r, output);
+    const struct dim *dim[MAX_RANK];
+    if (t->rank + 1 > MAX_RANK)
+        fail("%s: result '%s' has %d dimensions, at most %d are handled", node_where(g, node), node->out[i]->name, t->rank + 1, MAX_RANK);
+    for (int d = 0; d <= t->rank; d++) {
+        const struct dim *of = d == axis ? turns : ready_leave(r, t->dim[d - (d > axis)]);
+        dim[d] = of ? of : op_unknown_dim(g, node, i, d);
+    }
+    op_result(g, node, i, t->dtype, t->rank + 1, dim);
+}
+
+/* ---- Loop: operands M, cond, carried; body (turn, cond, carried) -> (cond, carried, stacked) ------------------------------------------------ */
+
+/* A scalar, or one element where the file says so. */
+static void enter_scalar(struct ready *r, int input, enum dtype dtype)
+{
+    struct type *t = &r->graph->inputs.at[input]->type;
+    bool vector = t->dtype != DT_NONE && t->rank == 1;
+    *t = (struct type){.dtype = dtype, .rank = vector};
+    if (vector)
+        t->dim[0] = dim_int(r->graph->alg, 1);
+}
+
+static void enter_loop(struct ready *r)
+{
+    enter_scalar(r, 0, DT_I64);
+    enter_scalar(r, 1, DT_BOOL);
+}
+
+static struct carried loop_carried(struct arena *arena, const struct graph *g, const struct node *node)
+{
+    struct carried c = {.n = node_captured(node, 0) - 2, .first = 2, .in = 2, .out = 1};
+    check_operands(g, node, 2);
+    check_inputs(g, node, 0, c.n + 2);
+    check_outputs(g, node, 0, 1 + (c.n > node->nout ? c.n : node->nout));
+    c.open = NEWN(arena, bool, c.n * MAX_RANK);
+    return c;
+}
+
+static struct ready ready_loop(struct arena *arena, struct graph *g, const struct node *node, int body)
+{
+    (void)body;
+    struct carried c = loop_carried(arena, g, node);
+    return ready_turn(arena, g, node, &c, enter_loop);
+}
+
+/* Nothing bounds the turns and the condition is what it was, or true: it would never end. */
+static bool never_ends(struct graph *g, const struct node *node, const struct ready *r)
+{
+    const struct dims_value *first = op_dims(g, node->in[1]);
+    struct value *v = r->graph->outputs.at[0];
+    while (v->producer && is_onnx(v->producer, "Identity"))
+        v = v->producer->in[0];
+    bool begins = !node->in[1] || (first && first->n == 1 && !dim_equals(first->at[0], 0));
+    const struct dims_value *again = op_dims(r->graph, v);
+    return !node->in[0] && begins && (v == r->graph->inputs.at[1] || (again && again->n == 1 && dim_equals(again->at[0], 1)));
+}
+
+void infer_loop(struct graph *g, struct node *node)
+{
+    struct arena *tmp = arena_new();
+    struct carried c = loop_carried(tmp, g, node);
+    check_steering(g, node, 0, DT_I64);
+    check_steering(g, node, 1, DT_BOOL);
+    struct ready r = ready_turn(tmp, g, node, &c, enter_loop);
+    const struct type *again = output_type(g, node, &r, 0);
+    if (again->dtype != DT_BOOL || again->rank > 1)
+        fail("%s: the condition that its body gives is %s, expected one boolean", node_where(g, node), type_str(tmp, again));
+    if (never_ends(g, node, &r))
+        fail("%s: never ends: it has no number of turns and a condition that stays true", node_where(g, node));
+    for (int i = 0; i < node->nout; i++)
+        if (node->out[i] && i < c.n)
+            carried_result(g, node, &c, i);
+        else if (node->out[i])
+            stacked_result(g, node, &r, i, 1 + i, 0, NULL);
+    arena_free(tmp);
+}
+
+/* ---- Scan: operands carried, scanned; body (carried, slices) -> (carried, stacked) ----------------------------------------------------------- */
+
+int op_scan_inputs(const struct graph *g, const struct node *node)
+{
+    int64_t n = attr_int(node, "num_scan_inputs");
+    if (n < 1 || n > node_captured(node, 0))
+        fail("%s: scans %lld of %d operands", node_where(g, node), (long long)n, node_captured(node, 0));
+    return (int)n;
+}
+
+int op_scan_axis(const struct graph *g, const struct node *node, const char *attr, int i, int rank)
+{
+    const int64_t *axis;
+    int n = attr_is_set(node, attr) ? attr_ints(g, node, attr, &axis) : 0;
+    return n > i ? op_axis(g, node, axis[i], rank) : 0;
+}
+
+bool op_scan_backwards(const struct graph *g, const struct node *node, const char *attr, int i)
+{
+    const int64_t *direction;
+    int n = attr_is_set(node, attr) ? attr_ints(g, node, attr, &direction) : 0;
+    return n > i && direction[i] != 0;
+}
+
+static struct carried scan_carried(struct arena *arena, const struct graph *g, const struct node *node)
+{
+    struct carried c = {.n = node_captured(node, 0) - op_scan_inputs(g, node)};
+    check_inputs(g, node, 0, node_captured(node, 0));
+    check_outputs(g, node, 0, c.n > node->nout ? c.n : node->nout);
+    c.open = NEWN(arena, bool, c.n * MAX_RANK);
+    return c;
+}
+
+static int scanned_axis(const struct graph *g, const struct node *node, int i)
+{
+    op_need_rank(g, node, node_captured(node, 0) - op_scan_inputs(g, node) + i, 1, MAX_RANK);
+    return op_scan_axis(g, node, "scan_input_axes", i, op_operand(g, node, node_captured(node, 0) - op_scan_inputs(g, node) + i)->rank);
+}
+
+static void enter_scan(struct ready *r)
+{
+    int n = op_scan_inputs(r->around, r->node), first = node_captured(r->node, 0) - n;
+    for (int i = 0; i < n; i++) {
+        struct type t = ready_type(r, op_operand(r->around, r->node, first + i));
+        int axis = scanned_axis(r->around, r->node, i);
+        t.rank--;
+        for (int d = axis; d < t.rank; d++)
+            t.dim[d] = t.dim[d + 1];
+        r->graph->inputs.at[first + i]->type = t;
+    }
+}
+
+static struct ready ready_scan(struct arena *arena, struct graph *g, const struct node *node, int body)
+{
+    (void)body;
+    struct carried c = scan_carried(arena, g, node);
+    return ready_turn(arena, g, node, &c, enter_scan);
+}
+
+static const struct dim *scan_length(struct graph *g, const struct node *node)
+{
+    int n = op_scan_inputs(g, node), first = node_captured(node, 0) - n;
+    const struct dim *length = NULL;
+    for (int i = 0; i < n; i++) {
+        const struct dim *own = op_operand(g, node, first + i)->dim[scanned_axis(g, node, i)];
+        length = length ? op_same_dim(g, node, length, own, "the lengths of what is scanned") : own;
+    }
+    return length;
+}
+
+void infer_scan(struct graph *g, struct node *node)
+{
+    struct arena *tmp = arena_new();
+    struct carried c = scan_carried(tmp, g, node);
+    const struct dim *length = scan_length(g, node);
+    struct ready r = ready_turn(tmp, g, node, &c, enter_scan);
+    for (int i = 0; i < node->nout; i++) {
+        if (node->out[i] && i < c.n)
+            carried_result(g, node, &c, i);
+        else if (node->out[i])
+            stacked_result(g, node, &r, i, i, op_scan_axis(g, node, "scan_output_axes", i - c.n, output_type(g, node, &r, i)->rank + 1), length);
+    }
+    arena_free(tmp);
+}
+
+/* ---- any of them ------------------------------------------------------------------------------------------------------------------------- */
+
+struct graph *op_ready_body(struct arena *arena, struct graph *g, const struct node *node, int body)
+{
+    bool loop = is_onnx(node, "Loop"), branch = is_onnx(node, "If");
+    return (branch ? ready_branch : loop ? ready_loop : ready_scan)(arena, g, node, body).graph;
+}

@@ -1,0 +1,94 @@
+/* settle: inference to a fixed point. Nodes are inferred in order; an equation met on the way rewrites what comes after it, so it is
+ * repeated until none is new. An If whose condition is known becomes the branch that it takes; small nodes on static values are run by their kernel
+ * (a head size passes through Sqrt). */
+#include "op/op.h"
+
+enum { MOST_ROUNDS = 1000, SMALL_BYTES = 1024, SMALL_ELEMENTS = 1024 };
+
+struct settle { struct graph *g; const bool *is_output; int marked; struct nodes left; };
+
+static bool small_constant(const struct value *v)
+{
+    return v->constant && v->constant->bytes < SMALL_BYTES;
+}
+
+bool op_dims_static(const struct value *v)
+{
+    for (int i = 0; v->dims && i < v->dims->n; i++)
+        if (!dim_is_int(v->dims->at[i], NULL))
+            return false;
+    return v->dims != NULL;
+}
+
+static bool small_result(struct graph *g, const struct value *v)
+{
+    int64_t n;
+    return dim_is_int(type_elements(g->alg, &v->type), &n) && n <= SMALL_ELEMENTS;
+}
+
+static bool is_output(const struct settle *s, const struct value *v)
+{
+    return v->id < s->marked && s->is_output[v->id];
+}
+
+/* A node whose value may be wanted and that its value function does not give: static operands, a small result. */
+static bool worth_running(const struct settle *s, const struct node *node)
+{
+    if (!node->op || !node->op->kernel || node->nin == 0)
+        return false;
+    for (int i = 0; i < node->nin; i++)
+        if (node->in[i] && !small_constant(node->in[i]) && !op_dims_static(node->in[i]))
+            return false;
+    for (int i = 0; i < node->nout; i++) {
+        const struct value *v = node->out[i];
+        if (v && (v->dims || is_output(s, v) || !small_result(s->g, v)))
+            return false;
+    }
+    return true;
+}
+
+static void settle_node(struct settle *s, struct node *node)
+{
+    struct nodes branch = {{NULL, 0, 0}};
+    if (op_take_branch(s->g, node, &branch)) {
+        for (int i = 0; i < branch.list.n; i++)
+            settle_node(s, branch.list.at[i]);
+        return;
+    }
+    op_infer(s->g, node);
+    if (!worth_running(s, node) || !op_evaluate(s->g, node))
+        VEC_PUSH(s->g->arena, &s->left.list, node);
+}
+
+static void settle_round(struct settle *s)
+{
+    struct graph *g = s->g;
+    for (int i = 0; i < g->inputs.n; i++) {
+        struct type *type = &g->inputs.at[i]->type;
+        for (int d = 0; d < type->rank; d++)
+            type->dim[d] = dim_rewrite(g->alg, type->dim[d]);
+    }
+    s->left.list.n = 0;
+    for (int i = 0; i < g->nodes.n; i++)
+        settle_node(s, g->nodes.at[i]);
+    g->nodes.n = 0;
+    for (int i = 0; i < s->left.list.n; i++)
+        VEC_PUSH(g->arena, &g->nodes, s->left.list.at[i]);
+}
+
+void op_infer_all(struct graph *g)
+{
+    const struct equation *list;
+    bool *is_output = NEWN(g->arena, bool, g->values.n + 1);
+    for (int i = 0; i < g->outputs.n; i++)
+        is_output[g->outputs.at[i]->id] = true;
+    struct settle s = {.g = g, .is_output = is_output, .marked = g->values.n};
+    int before, after = alg_equations(g->alg, &list), round = 0;
+    do {
+        if (round++ == MOST_ROUNDS)
+            fail("%s: the sizes of the graph do not settle after %d equations", g->path ? g->path : g->name, after);
+        before = after;
+        settle_round(&s);
+        after = alg_equations(g->alg, &list);
+    } while (after != before);
+}
