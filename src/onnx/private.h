@@ -160,6 +160,10 @@ void tensor_bytes_of(const Onnx__TensorProto *, enum dtype, int64_t bytes, const
  * number. A number that the type can't hold is a failure naming file and tensor. */
 enum { NARROW_PIECE = 4096 };
 int64_t narrow_piece(const char *path, const struct value *, int64_t offset, int64_t bytes, uint16_t *out);
+/* names.c: what the values of a graph, and of its bodies, are called in a file; by value id. */
+struct value_names { const char *const *at; struct text_key **taken; };
+struct value_names names_of_graph(struct arena *, const struct graph *);
+struct value_names names_of_body(struct arena *, const struct value_names *around, const struct node *, int body);
 /* stream.c: the weights of a graph, in the order of its data file. */
 struct saved_weight { const struct value *value; int64_t bytes, offset; };
 struct data_file {

@@ -21,6 +21,7 @@ struct save {
     const char *path;
     int64_t offset;                  /* where the next external weight may begin */
     bool *used, *size;               /* by value id: read by a node or output; read as a size */
+    struct value_names names;
     struct data_file data;
 };
 
@@ -44,6 +45,11 @@ DEFINE_NEW(TensorShapeProto, tensor_shape_proto)
 DEFINE_NEW(TensorShapeProto__Dimension, tensor_shape_proto__dimension)
 DEFINE_NEW(StringStringEntryProto, string_string_entry_proto)
 DEFINE_NEW(OperatorSetIdProto, operator_set_id_proto)
+
+static const char *name_of(const struct save *s, const struct value *v)
+{
+    return s->names.at[v->id];
+}
 
 static char *text(struct save *s, const char *from)
 {
@@ -99,7 +105,7 @@ static Onnx__TypeProto *save_type(struct save *s, const struct type *type)
 static Onnx__ValueInfoProto *save_info(struct save *s, const struct value *value)
 {
     Onnx__ValueInfoProto *out = PROTO(s, ValueInfoProto, value_info_proto);
-    out->name = text(s, value->name);
+    out->name = text(s, name_of(s, value));
     if (value->type.dtype != DT_NONE) out->type = save_type(s, &value->type);
     return out;
 }
@@ -172,7 +178,7 @@ static bool stays_inline(const struct save *s, const struct value *value, int64_
 static Onnx__TensorProto *save_constant(struct save *s, const struct value *value)
 {
     Onnx__TensorProto *t = PROTO(s, TensorProto, tensor_proto);
-    t->name = text(s, value->name);
+    t->name = text(s, name_of(s, value));
     save_dims(s, t, value, value->constant);
     struct saved_weight w = { .value = value, .bytes = tensor_length(t, (enum dtype)t->data_type, value->name) };
     if (stays_inline(s, value, w.bytes)) put_raw(s, t, &w);
@@ -238,6 +244,8 @@ static Onnx__AttributeProto *save_attribute(struct save *s, const struct attr *a
     return out;
 }
 
+static Onnx__AttributeProto *save_body(struct save *, const struct node *, int k);
+
 static Onnx__AttributeProto *save_raw(struct save *s, const struct attr *a)
 {
     return wire_unpack(s->tmp, s->path, "writable (a raw attribute)", (struct map){ a->raw, (size_t)a->n }, &onnx__attribute_proto__descriptor);
@@ -246,19 +254,21 @@ static Onnx__AttributeProto *save_raw(struct save *s, const struct attr *a)
 static void save_attributes(struct save *s, const struct node *node, Onnx__NodeProto *out)
 {
     out->attribute = NEWN(s->tmp, Onnx__AttributeProto *, node->nattr + 1);
-    for (int i = 0; i < node->nattr; i++) {
+    for (int i = 0, bodies = 0; i < node->nattr; i++) {
         const struct attr *a = &node->attr[i];
         if (a->kind == ATTR_DIMS || !a->set) continue;
-        if (a->kind == ATTR_RAW) out->attribute[out->n_attribute++] = save_raw(s, a);
+        if (a->kind == ATTR_GRAPH) out->attribute[out->n_attribute++] = save_body(s, node, bodies++);
+        else if (a->kind == ATTR_RAW) out->attribute[out->n_attribute++] = save_raw(s, a);
         else if (!node->op || !is_default(a, &node->op->attr[i])) out->attribute[out->n_attribute++] = save_attribute(s, a);
     }
 }
 
-static char **save_names(struct save *s, int n, struct value *const *values, size_t *count)
+/* least: absent ones at the end are left out down to so many. */
+static char **save_names(struct save *s, int n, struct value *const *values, int least, size_t *count)
 {
-    while (n && !values[n - 1]) n--;
+    while (n > least && !values[n - 1]) n--;
     char **out = NEWN(s->tmp, char *, n + 1);
-    for (int i = 0; i < n; i++) out[i] = text(s, values[i] ? values[i]->name : "");
+    for (int i = 0; i < n; i++) out[i] = text(s, values[i] ? name_of(s, values[i]) : "");
     *count = (size_t)n;
     return out;
 }
@@ -269,8 +279,9 @@ static Onnx__NodeProto *save_node(struct save *s, const struct node *node)
     out->op_type = text(s, node->optype);
     if (*node->domain) out->domain = text(s, node->domain);
     out->name = text(s, node->name);
-    out->input = save_names(s, node->nin, node->in, &out->n_input);
-    out->output = save_names(s, node->nout, node->out, &out->n_output);
+    bool bodies = node_bodies(node);
+    out->input = save_names(s, bodies ? node_captured(node, 0) : node->nin, node->in, bodies ? node->op->nin - 1 : 0, &out->n_input);
+    out->output = save_names(s, node->nout, node->out, 0, &out->n_output);
     save_attributes(s, node, out);
     return out;
 }
@@ -323,10 +334,24 @@ static Onnx__GraphProto *save_graph(struct save *s)
     for (int i = 0; i < g->nodes.n; i++) out->node[out->n_node++] = save_node(s, g->nodes.at[i]);
     save_constants(s, out);
     out->input = NEWN(s->tmp, Onnx__ValueInfoProto *, g->inputs.n + 1);
-    for (int i = 0; i < g->inputs.n; i++) out->input[out->n_input++] = save_info(s, g->inputs.at[i]);
+    for (int i = 0; i < g->inputs.n - g->captures; i++) out->input[out->n_input++] = save_info(s, g->inputs.at[i]);
     out->output = NEWN(s->tmp, Onnx__ValueInfoProto *, g->outputs.n + 1);
     for (int i = 0; i < g->outputs.n; i++) out->output[out->n_output++] = save_info(s, g->outputs.at[i]);
     save_value_info(s, out);
+    return out;
+}
+
+/* Its constants are small, and stay in it. */
+static Onnx__AttributeProto *save_body(struct save *s, const struct node *node, int k)
+{
+    static const struct save_options none;
+    Onnx__AttributeProto *out = PROTO(s, AttributeProto, attribute_proto);
+    const struct attr *a = node_body(node, k);
+    struct save body = { .tmp = s->tmp, .graph = a->graph, .path = s->path, .names = names_of_body(s->tmp, &s->names, node, k), .data = { .options = &none, .model = s->data.model } };
+    out->name = text(s, a->name);
+    out->has_type = 1;
+    out->type = ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__GRAPH;
+    out->g = save_graph(&body);
     return out;
 }
 
@@ -354,6 +379,14 @@ static void import_domain(struct save *s, Onnx__ModelProto *model, const char *d
     model->opset_import = list;
 }
 
+static void import_domains(struct save *s, Onnx__ModelProto *model, const struct graph *g)
+{
+    for (int i = 0; i < g->nodes.n; i++) {
+        import_domain(s, model, g->nodes.at[i]->domain);
+        for (int k = 0; k < node_bodies(g->nodes.at[i]); k++) import_domains(s, model, node_body(g->nodes.at[i], k)->graph);
+    }
+}
+
 static Onnx__ModelProto *save_model(struct save *s)
 {
     const struct graph *g = s->graph;
@@ -363,7 +396,7 @@ static Onnx__ModelProto *save_model(struct save *s)
     model->producer_name = text(s, s->data.options->producer ? s->data.options->producer : "tpc");
     model->graph = save_graph(s);
     import_domain(s, model, "");
-    for (int i = 0; i < g->nodes.n; i++) import_domain(s, model, g->nodes.at[i]->domain);
+    import_domains(s, model, g);
     model->metadata_props = NEWN(s->tmp, Onnx__StringStringEntryProto *, g->meta.n + 1);
     for (int i = 0; i < g->meta.n; i++) model->metadata_props[model->n_metadata_props++] = entry(s, g->meta.at[i].key, g->meta.at[i].text);
     return model;
@@ -392,6 +425,7 @@ void onnx_save(int n, struct graph *const *graphs, const char *const *paths, con
     Onnx__ModelProto **models = NEWN(tmp, Onnx__ModelProto *, n);
     for (int i = 0; i < n; i++) {
         s[i] = (struct save){ .tmp = arena_new(), .graph = graphs[i], .path = paths[i], .data = { .options = &options[i], .model = graphs[i]->path } };
+        s[i].names = names_of_graph(s[i].tmp, graphs[i]);
         models[i] = save_model(&s[i]);
         if (options[i].data_path) files[nfile++] = &s[i].data;
     }
