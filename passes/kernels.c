@@ -7,7 +7,7 @@
 static void prepare_bodies(struct compile *c, struct node *n)
 {
     for (int k = 0; n->op && k < node_bodies(n); k++) {
-        struct compile body = {.arena = c->arena, .graph = op_ready_body(c->arena, c->graph, n, k)};
+        struct compile body = {.arena = c->arena, .graph = op_ready_body(c->arena, c->graph, n, k), .deterministic = c->deterministic};
         pass_run(&body, "shapes", "canon", NULL);
         pass_run(&body, "kernels", "kernels", NULL);
         node_body(n, k)->graph = body.graph;

@@ -62,8 +62,8 @@ static void capture(struct import *im, struct scope *scope, struct value *around
 
 struct value *scope_capture(struct import *im, struct scope *scope, const char *name, struct value *around)
 {
-    static const struct type unknown;
-    struct value *inside = graph_value(scope->graph, name, &unknown);
+    struct value *inside = graph_value(scope->graph, name, &around->type);
+    for (int d = 0; d < inside->type.rank; d++) inside->type.dim[d] = dim_copy(scope->graph->alg, around->type.dim[d]);
     capture(im, scope, around, inside);
     return inside;
 }
@@ -80,7 +80,6 @@ static void move_weights(struct import *im, struct scope *scope, const char *own
         moved->constant = inside->constant;
         moved->constant->origin = moved->name;
         inside->constant = NULL;
-        inside->type = (struct type){ .dtype = DT_NONE };
         capture(im, scope, moved, inside);
     }
 }

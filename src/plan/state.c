@@ -3,7 +3,8 @@
  * Pairs are found before types are known: ranks and sizes come from the graph inputs. A pair (past, present): a graph input that an op of
  * flag OP_GROWS appends to, whose result is a graph output; on both sides only ops that keep every element (Identity, Cast, Transpose,
  * QuantizeLinear, DequantizeLinear) may lie between. Concat grows along its axis; a fused attention op names its operands past_X and its
- * results present_X and grows along the second last dimension. The growing dimension may be 0: the first step has no past.
+ * results present_X and grows along the second last dimension. The growing dimension may be 0: the first step has no past. An If makes a
+ * pair where one of its branches does.
  *
  * In a canonical graph the keys and values that attention reads tell the rest. Both of them graph inputs, in a graph that has a pair:
  * read-only state, as the keys and values of an encoder are in its decoder's steps. Without a pair nothing says that there is a loop.
@@ -74,7 +75,7 @@ static struct state *state_at(const struct graph *g, const struct value *end)
 
 static void add_state(struct graph *g, struct value *past, struct value *present, int d)
 {
-    if (!past || state_at(g, past) || state_at(g, present))
+    if (!past || d < 0 || d >= past->type.rank || state_at(g, past) || state_at(g, present))
         return;
     struct state state = {.past = past, .present = present, .dim = d};
     VEC_PUSH(g->arena, &g->states, state);
@@ -83,40 +84,58 @@ static void add_state(struct graph *g, struct value *past, struct value *present
         dim_sym(g->alg, size->name, 0);
 }
 
-static void concat_state(struct graph *g, const struct node *node, struct value *present)
+static struct value *concat_past(const struct graph *g, const struct node *node, int *d)
 {
     for (int i = 0; i < node->nin; i++) {
-        int d = (int)attr_int(node, "axis");
-        struct value *past = node->in[i] ? input_behind(g, node->in[i], &d) : NULL;
-        if (past) {
-            add_state(g, past, present, d);
-            return;
-        }
+        *d = (int)attr_int(node, "axis");
+        struct value *past = node->in[i] ? input_behind(g, node->in[i], d) : NULL;
+        if (past)
+            return past;
     }
+    return NULL;
 }
 
 /* The operand past_X for the result present_X. */
-static void fused_state(struct graph *g, const struct node *node, const struct value *result, struct value *present)
+static struct value *fused_past(const struct graph *g, const struct node *node, const struct value *result, int *d)
 {
-    int d = -2, operand = op_past_operand(node, result->index);
-    if (operand < 0 || !node->in[operand])
-        return;
-    struct value *input = input_behind(g, node->in[operand], &d);
-    add_state(g, input, present, d);
+    int operand = op_past_operand(node, result->index);
+    *d = -2;
+    return operand >= 0 && node->in[operand] ? input_behind(g, node->in[operand], d) : NULL;
+}
+
+static struct value *past_behind(const struct graph *, struct value *, int *d);
+
+/* In the first branch that appends to what it captures. */
+static struct value *branch_past(const struct graph *g, const struct node *node, const struct value *result, int *d)
+{
+    for (int k = 0; k < node_bodies(node); k++) {
+        const struct graph *body = node_body(node, k)->graph;
+        struct value *past = result->index < body->outputs.n ? past_behind(body, body->outputs.at[result->index], d) : NULL;
+        for (int i = 0; past && i < body->captures; i++)
+            if (body->inputs.at[body->inputs.n - body->captures + i] == past)
+                return input_behind(g, node->in[node_captured(node, k) + i], d);
+    }
+    return NULL;
+}
+
+/* The graph input, and its dimension, along which an op appends to it what is moved to this value; NULL: none. */
+static struct value *past_behind(const struct graph *g, struct value *v, int *d)
+{
+    while (v->producer && keeps_elements(v->producer) && v->producer->in[0])
+        v = v->producer->in[0];
+    const struct node *node = v->producer;
+    if (is_op(node, "If"))
+        return branch_past(g, node, v, d);
+    if (!node || !node->op || !(node->op->flags & OP_GROWS))
+        return NULL;
+    return is_op(node, "Concat") ? concat_past(g, node, d) : fused_past(g, node, v, d);
 }
 
 static void find_state(struct graph *g, struct value *output)
 {
-    struct value *v = output;
-    while (v->producer && keeps_elements(v->producer) && v->producer->in[0])
-        v = v->producer->in[0];
-    const struct node *node = v->producer;
-    if (!node || !node->op || !(node->op->flags & OP_GROWS))
-        return;
-    if (is_op(node, "Concat"))
-        concat_state(g, node, output);
-    else
-        fused_state(g, node, v, output);
+    int d;
+    struct value *past = past_behind(g, output, &d);
+    add_state(g, past, output, d);
 }
 
 void plan_find_states(struct graph *g)
