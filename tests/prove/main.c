@@ -62,8 +62,8 @@ static void read_options(struct arena *a, struct prove_options *o, int argc, cha
     const struct arg table[] = {
         {"tp", 0, ARG_LIST, &o->tp, "N", "number of ranks (repeatable; default: 2 to 5)"},
         {"mode", 0, ARG_LIST, &o->mode, "plain|split|sp", "which plans (repeatable; default: all)"},
-        {"plans", 0, ARG_INT, &o->plans, "K", "plans of each model, N and mode"},
-        {"seed", 0, ARG_INT, &o->seed, "S", "seed of the first plan; terms are dense where it is odd"},
+        {"plans", 0, ARG_INT, &o->plans, "K", "plans of each model, N and mode (default: $PLANS, or 1)"},
+        {"seed", 0, ARG_INT, &o->seed, "S", "seed of the first plan; terms are dense where S + N is odd"},
         {"jobs", 'j', ARG_INT, &o->jobs, "J", "processes at a time (default: cores)"},
         {"dim", 0, ARG_LIST, &o->dim, "NAME=INT", "a size of inputs that are made (repeatable)"},
         {"force", 0, ARG_LIST, &o->force, "NODE=STRATEGY", "nodes that do not stay whole, instead of any by the seed (repeatable)"},
@@ -71,7 +71,7 @@ static void read_options(struct arena *a, struct prove_options *o, int argc, cha
     };
     const struct args args = {"prove", "random plans of models, compared with the whole run", usage, table, (int)(sizeof table / sizeof *table),
                               none, none, none};
-    *o = (struct prove_options){.plans = from_environment("PLANS", 2), .seed = 1, .jobs = sysconf(_SC_NPROCESSORS_ONLN)};
+    *o = (struct prove_options){.plans = from_environment("PLANS", 1), .seed = 1, .jobs = sysconf(_SC_NPROCESSORS_ONLN)};
     o->models = args_parse(a, &args, argc, argv);
     if (o->models.text.n == 0)
         o->models = all_samples(a);
@@ -96,11 +96,11 @@ static bool is_asked(const struct prove_options *o, int mode)
 
 /* ---- one model, number of ranks and mode --------------------------------------------------------------------------------------------- */
 
-/* The seed says everything that a mode leaves open, so that it repeats alone. */
+/* The seed says everything that ranks and mode leave open, so that a plan repeats alone. */
 static struct prove_plan plan_of(const struct work *w, int mode, int64_t seed)
 {
-    return (struct prove_plan){.ranks = w->ranks, .seed = (uint64_t)seed, .split_only = mode == MODE_SPLIT, .sp = mode == MODE_SP, .dense = seed % 2,
-                               .exact = w->options->exact, .set = (int)(seed / 2 % prove_sets(w->model)),
+    return (struct prove_plan){.ranks = w->ranks, .seed = (uint64_t)seed, .split_only = mode == MODE_SPLIT, .sp = mode == MODE_SP, .dense = (seed + w->ranks) % 2,
+                               .exact = w->options->exact, .set = (int)((seed + w->ranks) / 2 % prove_sets(w->model)),
                                .forced = w->options->force.text.n > 0 ? &w->options->forced : NULL};
 }
 

@@ -168,7 +168,7 @@ static void print_text(FILE *to, const char *text)
 
 static void print_replay(FILE *to, const struct shrinker *s, const char *path)
 {
-    fprintf(to, "  prove %s --tp %d --plans 1 --mode %s --seed %d%s", path, s->plan.ranks, s->plan.sp ? "sp" : "plain", 2 - s->plan.dense, s->plan.exact ? " --exact" : "");
+    fprintf(to, "  prove %s --tp %d --plans 1 --mode %s --seed %d%s", path, s->plan.ranks, s->plan.sp ? "sp" : "plain", 2 + (s->plan.ranks + s->plan.dense) % 2, s->plan.exact ? " --exact" : "");
     for (int i = 0; i < s->sizes->list.n; i++)
         fprintf(to, " --dim '%s=%lld'", s->sizes->list.at[i].name, (long long)s->sizes->list.at[i].value);
     for (int i = 0; i < s->plan.forced->list.n; i++)
