@@ -120,7 +120,9 @@ static void read_row(const struct tensor *t, int64_t r, float *room)
 /* The k largest; a NaN is never chosen before a number. */
 static void choose(const float *value, int64_t n, int64_t k, int64_t *chosen)
 {
-    for (int64_t j = 0; j < k; j++) {
+    for (int64_t j = 0; k == n && j < k; j++)
+        chosen[j] = j;
+    for (int64_t j = 0; k < n && j < k; j++) {
         chosen[j] = -1;
         for (int64_t e = 0; e < n; e++) {
             bool taken = false;

@@ -168,10 +168,40 @@ static double contracted_terms(struct space *s, const struct node *n, const stru
     return terms;
 }
 
+/* Rows that meet k of so many experts, each as likely as the others. */
+struct routed { double rows, k, experts; };
+
+static struct routed routed_rows(struct space *s, const struct node *n, const struct strategy *st, int w, int r)
+{
+    const int64_t *x = s->extent[n->in[0]->id * s->plan->workloads.n + w], *weight = s->extent[n->in[2]->id * s->plan->workloads.n + w];
+    double experts = fmax((double)weight[0], 1);
+    return (struct routed){local_elements(s, n->in[0], st->in[0], w, r) / fmax((double)x[n->in[0]->type.rank - 1], 1),
+                           fmin((double)attr_int(n, "k"), experts), experts};
+}
+
+/* The share of experts that some row meets. */
+static double share_met(const struct routed *t)
+{
+    return 1 - pow(1 - t->k / t->experts, t->rows);
+}
+
+static double routed_flops(struct space *s, const struct node *n, const struct strategy *st, int w, int r)
+{
+    struct routed t = routed_rows(s, n, st, w, r);
+    enum dtype dtype = n->in[2]->type.dtype;
+    double numbers = 0, each = dtype_is_float(dtype) ? 1 : 8 / fmax((double)attr_int(n, "expert_weight_bits"), 1);
+    for (int i = 2; i < n->nin; i++)
+        if (n->in[i] && n->in[i]->type.rank == 3 && n->in[i]->type.dtype == dtype)
+            numbers += each * local_elements(s, n->in[i], st->in[i], w, r);
+    return 2 * t.rows * t.k / t.experts * numbers;
+}
+
 static double node_flops(struct space *s, const struct node *n, const struct rule *rule, const struct strategy *st, int w, int r)
 {
     if (!rule || !(n->op->flags & OP_PRODUCT) || !n->out[0])
         return 0;
+    if (n->op->flags & OP_ROUTES)
+        return routed_flops(s, n, st, w, r);
     double each = n->op->flags & OP_GROWS ? 4 : 2;             /* attention: both of its products */
     return each * local_elements(s, n->out[0], st->out[0], w, r) * contracted_terms(s, n, rule, st, w, r);
 }
@@ -196,6 +226,10 @@ static struct traffic node_bytes(struct space *s, const struct node *n, const st
     for (int i = 0; i < n->nout; i++)
         if (n->out[i])
             bytes.passed += local_elements(s, n->out[i], st->out[i], w, r) * dtype_width(n->out[i]->type.dtype) * (lookup ? 2 : 1);
+    if (n->op && (n->op->flags & OP_ROUTES)) {
+        struct routed t = routed_rows(s, n, st, w, r);
+        bytes.streamed *= share_met(&t);
+    }
     return bytes;
 }
 
