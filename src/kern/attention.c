@@ -335,6 +335,8 @@ static void gqa_refuse(const struct kcall *call)
     if (strcmp(attr_string(call->node, "k_quant_type"), "NONE") != 0 || strcmp(attr_string(call->node, "v_quant_type"), "NONE") != 0 ||
         attr_int(call->node, "kv_cache_bit_width") != 0)
         fail("%s: quantised key and value caches are not supported", call_where(call));
+    if (attr_int(call->node, "causal") == 0 || attr_int(call->node, "sliding_window_cache") != 0)
+        fail("%s: keys of later positions and caches that are windows are not supported", call_where(call));
     int64_t output = attr_int(call->node, "qk_output");
     if (output < 0 || output > 2)
         fail("%s: qk_output must be 0, 1 or 2, not %lld", call_where(call), (long long)output);

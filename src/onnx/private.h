@@ -100,7 +100,7 @@ struct import {
     struct text_key *functions;      /* "domain\nname\noverload" -> FunctionProto */
     struct text_key *declared;       /* value name -> ValueInfoProto, for outputs of ops without a row */
     struct text_key *node_names;
-    struct text_key *sequences;      /* name of a sequence value -> the keys of its parts (struct sequence of compose.c) */
+    struct text_key *sequences;      /* name of a sequence value -> the keys of its parts (struct sequence of compose_onnx.c) */
     struct text_key *files;          /* location -> struct external_file */
     int fresh, inlined;
     int depth;                       /* of bodies around what is being imported */
@@ -141,7 +141,7 @@ void upgrade_node(struct import *, struct scope *, Onnx__NodeProto *, int opset)
 /* The version since which op has another form than at opset, up to the form of the rows; 0: same form. */
 int form_changed(const char *op, int opset);
 
-/* ---- compose.c ------------------------------------------------------------------------------------------------------------------------- */
+/* ---- compose.c: see compose.h ------------------------------------------------------------------------------------------------------- */
 /* Turns an op that stands for a few others into the last of them, in place, and imports those before it. */
 void compose_node(struct import *, struct scope *, Onnx__NodeProto *);
 

@@ -205,7 +205,7 @@ static void upgrade_softmax(struct step *s)
     s->node->n_attribute = 0;
 }
 
-/* Inference: the identity. Kept as it is where training mode may be on or the mask is used. */
+/* Inference: the identity, where no mask is asked for (compose_onnx.c). Kept as it is where training mode may be on. */
 static void upgrade_dropout(struct step *s)
 {
     bool mask = s->node->n_output > 1 && *s->node->output[1];
@@ -215,11 +215,12 @@ static void upgrade_dropout(struct step *s)
         mode = !v || !v->constant || constant_elements(v->constant) != 1 || constant_int(v->constant, v->name, 0) != 0;
     }
     if (s->opset < 12 && mask) fail("%s: %s has its mask used, which opset %d does not define for inference", s->im->path, s->where, s->opset);
-    if (mask || mode) return;
+    if (mode) return;
     if (!s->node->n_input) fail("%s: %s lacks its operand", s->im->path, s->where);
-    s->node->op_type = arena_strdup(s->im->tmp, "Identity");
     s->node->n_attribute = 0;
     s->node->n_input = 1;
+    if (mask) return;
+    s->node->op_type = arena_strdup(s->im->tmp, "Identity");
     s->node->n_output = s->node->n_output ? 1 : 0;
 }
 

@@ -306,6 +306,7 @@ bool gather_to_slice(struct rewrite *, struct node *);
 bool find_repeat(struct rewrite *, struct node *);
 bool unflatten_product(struct rewrite *, struct node *);
 bool write_einsum(struct rewrite *, struct node *);
+bool write_microsoft_attention(struct rewrite *, struct node *);
 bool find_norm(struct rewrite *, struct node *);
 bool find_norm_bias(struct rewrite *, struct node *);
 bool lay_scales_in_rows(struct rewrite *, struct node *);

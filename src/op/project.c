@@ -262,11 +262,22 @@ static bool uniform_groups(const struct split *s, int rank, int64_t g)
     return first < 0 || held == first;
 }
 
+/* An attribute that counts only the outer factors can't say how many there are where one of them is cut. */
+static bool sizes_fit(const struct projection *p)
+{
+    for (int i = 0; i < p->rule->nsize; i++) {
+        int members = product_members(p, &p->rule->size[i].part);
+        if (members > 0 && members < p->nproduct)
+            return false;
+    }
+    return true;
+}
+
 static bool query_groups_fit(const struct projection *p)
 {
     const struct rule *r = p->rule;
     if (r->query_outer < 0 || p->nproduct != 2 || p->product[0] != r->query_outer || p->product[1] != r->query_inner)
-        return true;
+        return sizes_fit(p);
     int64_t g;
     const struct split *s = p->product_split;
     if (s->balanced || !dim_is_int(r->factor[r->query_inner].size, &g) || g < 1 || !dim_equals(s->outer, 1) || !dim_equals(s->inner, 1))

@@ -29,5 +29,6 @@ try() {
 try "$python" "$srcdir/tests/proto/compare.py" "$srcdir/schemas/onnx.proto"
 try "$python" "$srcdir/tests/onnx/forms.py" "$tool"
 try "$python" "$srcdir/tests/onnx/hostile.py" "$tool"
+try "$python" "$srcdir/tests/onnx/composed.py" "${builddir:-.}"
 [ $failed = 0 ] || exit 1
 [ $ran = 1 ] || exit 77

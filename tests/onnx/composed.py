@@ -1,0 +1,171 @@
+"""composed.py BUILD: ops that are written as a few others compute what ONNX Runtime computes, whole and on two ranks.
+
+Each case is one node. Exit status 77 (skipped) where onnx, onnxruntime or numpy is missing.
+"""
+import os
+import subprocess
+import sys
+import tempfile
+
+try:
+    import numpy as np
+    import onnx
+    import onnxruntime
+    from onnx import TensorProto as T, helper as h, numpy_helper
+except ImportError as error:
+    print("skipped:", error)
+    sys.exit(77)
+
+onnxruntime.set_default_logger_severity(4)
+RNG = np.random.default_rng(7)
+MS = "com.microsoft"
+
+
+def real(*shape):
+    return RNG.standard_normal(shape).astype(np.float32)
+
+
+def whole(low, high, *shape, dtype=np.int64):
+    return RNG.integers(low, high, shape).astype(dtype)
+
+
+def u8(*shape):
+    return whole(0, 256, *shape, dtype=np.uint8)
+
+
+def i8(*shape):
+    return whole(-127, 128, *shape, dtype=np.int8)
+
+
+def f(x):
+    return np.float32(x)
+
+
+SCALES = [f(0.02), np.uint8(120)]
+
+
+def cases():
+    """(op, operands, number of results, attributes); names with a domain are of com.microsoft."""
+    x, ids = real(2, 5, 16), whole(0, 9, 2, 5, dtype=np.int32)
+    yield "LpNormalization", [x], 1, dict(axis=1, p=1)
+    yield "LpNormalization", [x], 1, dict(p=2)
+    yield "MeanVarianceNormalization", [real(2, 3, 4, 5)], 1, dict(axes=[0, 2, 3])
+    yield "EyeLike", [real(4, 6)], 1, dict(k=-1, dtype=T.FLOAT)
+    yield "EyeLike", [whole(0, 3, 5, 4)], 1, dict(k=2)
+    for op in ("ReduceL1", "ReduceL2", "ReduceLogSumExp", "ReduceSumSquare"):
+        yield op, [x, np.array([1])], 1, dict(keepdims=0)
+    yield "QLinearMatMul", [u8(4, 8), f(0.1), np.uint8(7), i8(8, 6), f(0.05), np.int8(-3), f(1.5), np.uint8(128)], 1, {}
+    yield "QLinearConv", [u8(1, 4, 6, 6), f(0.1), np.uint8(7), i8(6, 4, 3, 3), real(6) ** 2 + f(0.01), np.zeros(6, np.int8), f(4), np.uint8(100),
+                          whole(-500, 500, 6, dtype=np.int32)], 1, dict(pads=[1, 1, 1, 1])
+    yield "ConvInteger", [u8(1, 4, 6, 6), u8(6, 4, 3, 3), np.uint8(7), np.uint8(120)], 1, {}
+    yield MS + ".DynamicQuantizeMatMul", [x, i8(16, 8), real(8) ** 2, np.zeros(8, np.int8), real(8)], 1, {}
+    yield MS + ".MatMulIntegerToFloat", [u8(3, 8), i8(8, 6), f(0.1), f(0.2), np.uint8(9), np.int8(1), real(6)], 1, {}
+    for op in ("QLinearAdd", "QLinearMul"):
+        yield MS + "." + op, [u8(4, 6), *SCALES, u8(6), f(0.03), np.uint8(3), f(0.1), np.uint8(99)], 1, {}
+    yield MS + ".QLinearLeakyRelu", [u8(4, 6), *SCALES, f(0.01), np.uint8(5)], 1, dict(alpha=0.3)
+    yield MS + ".QLinearSigmoid", [u8(4, 6), *SCALES, f(0.004), np.uint8(0)], 1, {}
+    yield MS + ".QLinearConcat", [f(0.04), np.uint8(110), u8(4, 2), *SCALES, u8(4, 3), f(0.05), np.uint8(130)], 1, dict(axis=1)
+    yield MS + ".QLinearGlobalAveragePool", [u8(1, 4, 3, 3), *SCALES, f(0.01), np.uint8(128)], 1, {}
+    yield MS + ".BiasGelu", [x, real(16)], 1, {}
+    yield MS + ".FastGelu", [x, real(16)], 1, {}
+    yield MS + ".FusedMatMul", [real(2, 8, 5), real(2, 8, 6)], 1, dict(transA=1, alpha=0.5)
+    yield MS + ".FusedGemm", [real(4, 8), real(6, 8), real(6)], 1, dict(transB=1, activation="LeakyRelu", activation_alpha=0.2)
+    yield MS + ".FusedConv", [real(1, 4, 6, 6), real(6, 4, 3, 3), real(6)], 1, dict(activation="HardSigmoid", activation_params=[0.3, 0.4])
+    yield MS + ".SkipLayerNormalization", [x, real(2, 5, 16), real(16), real(16), real(16)], (0, 3), {}
+    yield MS + ".EmbedLayerNormalization", [ids, whole(0, 2, 2, 5, dtype=np.int32), real(9, 16), real(12, 16), real(2, 16), real(16), real(16)], 2, {}
+    yield MS + ".EmbedLayerNormalization", [ids, None, real(9, 16), real(12, 16), None, real(16), real(16), whole(0, 2, 2, 5, dtype=np.int32)], 2, {}
+    yield from attention(x)
+
+
+def attention(x):
+    w, b = real(16, 48), real(48)
+    keys = np.array([[0, 1, 1, 1, 1], [1, 1, 1, 0, 1]], np.int32)
+    yield MS + ".Attention", [x, w, b], 1, dict(num_heads=4)
+    yield MS + ".Attention", [x, w, b], 1, dict(num_heads=2, unidirectional=1, scale=0.3)
+    yield MS + ".Attention", [x, w, b, keys], 1, dict(num_heads=4)
+    yield MS + ".Attention", [x, w, b, keys], 1, dict(num_heads=4, unidirectional=1)
+    yield MS + ".Attention", [x, w, b, np.array([3, 5], np.int32)], 1, dict(num_heads=4)
+    yield MS + ".Attention", [x, w, b, whole(0, 2, 2, 5, 5, dtype=np.int32) | np.eye(5, dtype=np.int32)], 1, dict(num_heads=4)
+    yield MS + ".Attention", [x, w, b, None, real(2, 2, 4, 3, 4)], 2, dict(num_heads=4, unidirectional=1)
+    yield MS + ".Attention", [x, w, b, keys, None, real(2, 4, 5, 5)], 1, dict(num_heads=4)
+    yield MS + ".Attention", [x, real(16, 40), real(40)], 1, dict(num_heads=4, qkv_hidden_sizes=[16, 16, 8])
+    q, k, v = real(2, 5, 16), real(2, 7, 16), real(2, 7, 24)
+    mask = np.array([[0, 1, 1, 1, 1, 1, 0], [1] * 7], np.int32)
+    yield MS + ".MultiHeadAttention", [q, k, v], 1, dict(num_heads=4)
+    yield MS + ".MultiHeadAttention", [q, k, v, real(56), mask], 1, dict(num_heads=4)
+    yield MS + ".MultiHeadAttention", [q, k, v, None, np.array([7, 4], np.int32), real(1, 4, 5, 7)], 1, dict(num_heads=4, scale=0.2)
+    yield MS + ".MultiHeadAttention", [q, real(2, 4, 7, 4), real(2, 4, 7, 4)], 1, dict(num_heads=4)
+    yield MS + ".MultiHeadAttention", [q, real(2, 5, 16), real(2, 5, 16), None, None, None, real(2, 4, 3, 4), real(2, 4, 3, 4)], 3, dict(
+        num_heads=4, unidirectional=1)
+
+
+def build(op, operands, results, attributes):
+    domain, _, name = op.rpartition(".")
+    names = [f"x{i}" if v is not None else "" for i, v in enumerate(operands)]
+    outputs = [f"y{i}" for i in range(results)] if isinstance(results, int) else [f"y{i}" if i in results else "" for i in range(max(results) + 1)]
+    inputs, weights = {}, []
+    for n, v in zip(names, operands):
+        if v is None:
+            continue
+        if np.ndim(v) >= 2 and n != "x1" or n == "x0":
+            inputs[n] = np.asarray(v)
+        else:
+            weights.append(numpy_helper.from_array(np.asarray(v), n))
+    given = [h.make_tensor_value_info(n, h.np_dtype_to_tensor_dtype(v.dtype), v.shape) for n, v in inputs.items()]
+    wanted = [onnx.ValueInfoProto(name=n) for n in outputs if n]
+    graph = h.make_graph([h.make_node(name, names, outputs, domain=domain, name="n", **attributes)], "g", given, wanted, weights)
+    return h.make_model(graph, opset_imports=[h.make_opsetid("", 18), h.make_opsetid(MS, 1)], ir_version=9), inputs
+
+
+def typed(model):
+    """Results need types; those of com.microsoft are told by ONNX Runtime's own inference."""
+    session = onnxruntime.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
+    kinds = {"tensor(float)": T.FLOAT, "tensor(uint8)": T.UINT8, "tensor(int8)": T.INT8, "tensor(int32)": T.INT32, "tensor(int64)": T.INT64}
+    for value, told in zip(model.graph.output, session.get_outputs()):
+        value.CopyFrom(h.make_tensor_value_info(value.name, kinds[told.type], None))
+    return session
+
+
+def write(folder, kind, arrays):
+    for i, (name, value) in enumerate(arrays):
+        with open(os.path.join(folder, f"{kind}_{i}.pb"), "wb") as file:
+            file.write(numpy_helper.from_array(np.asarray(value), name).SerializeToString())
+
+
+def check(build_folder, folder, case):
+    model, inputs = build(*case)
+    session = typed(model)
+    names = [o.name for o in model.graph.output]
+    path, data, out = (os.path.join(folder, n) for n in ("m.onnx", "data", "out"))
+    os.makedirs(data, exist_ok=True)
+    for old in os.listdir(data):
+        os.remove(os.path.join(data, old))
+    onnx.save(model, path)
+    write(data, "input", inputs.items())
+    write(data, "output", zip(names, session.run(names, inputs)))
+    run, shard = (os.path.join(build_folder, n) for n in ("tpc-run", "tpc-shard"))
+    for command in ([run, path, "--test-data", data], [shard, path, "--tp", "2", "-o", out, "--force", "-q"], [run, out, "--local", "2", "--test-data", data]):
+        done = subprocess.run(command, capture_output=True, text=True)
+        if done.returncode:
+            return (done.stdout + done.stderr).strip().splitlines()[-1]
+    return None
+
+
+def main():
+    bad = count = 0
+    with tempfile.TemporaryDirectory() as folder:
+        for case in cases():
+            count += 1
+            try:
+                error = check(sys.argv[1], folder, case)
+            except Exception as failure:  # noqa: BLE001: every case is reported
+                error = str(failure)
+            if error:
+                bad += 1
+                print(f"FAILED {case[0]} {case[3]}: {error}")
+    print(f"{count} composed ops, {bad} failed")
+    return bool(bad)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
