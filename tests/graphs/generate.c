@@ -2,6 +2,7 @@
 #include "tests/graphs/generate.h"
 #include "tests/graphs/block.h"
 #include "tests/graphs/families.h"
+#include "tests/prove/prove.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -96,24 +97,10 @@ static void add_missing_sizes(struct sketch *s)
 
 /* ---- the result -------------------------------------------------------------------------------------------------------------------------- */
 
-static char *text_of(struct arena *arena, const struct graph *g)
-{
-    char *text = NULL;
-    size_t n = 0;
-    FILE *to = open_memstream(&text, &n);
-    if (!to)
-        fail("out of memory");
-    graph_print(g, to);
-    (void)fclose(to);
-    char *copy = arena_strndup(arena, text, n);
-    free(text);
-    return copy;
-}
-
 static struct generated *result_of(struct sketch *s)
 {
     struct generated *out = NEW(s->arena, struct generated);
-    out->text = text_of(s->arena, s->g);
+    out->text = prove_text(s->arena, s->g);
     out->nodes = s->g->nodes.n;
     out->sizes = s->bind;
     out->made = s->made;

@@ -10,7 +10,10 @@
 #include <unistd.h>
 
 #include "cli/args.h"
-#include "tests/prove/prove.h"
+#include "tests/prove/integral.h"
+
+/* A model that makes nothing but zeros proves nothing. */
+static const double LEAST_NONZERO = 0.25;
 
 enum mode { MODE_PLAIN, MODE_SPLIT, MODE_SP, MODES };
 static const char *const mode_name[] = {"plain", "split", "sp"};
@@ -20,10 +23,10 @@ struct prove_options {
     struct bindings sizes;           /* of --dim */
     struct named_list forced;        /* of --force */
     int64_t plans, seed, jobs;
-    bool exact;
+    bool exact, integral;
 };
 struct work { const struct prove_options *options; struct prove *model; const char *path; int ranks; FILE *out; };
-struct count { int plans, wrong, dense; double worst; };
+struct count { int plans, wrong, dense; int64_t weights, weights_split; double worst; };
 
 /* ---- the command line -------------------------------------------------------------------------------------------------------------- */
 
@@ -59,20 +62,24 @@ static struct named forced_of(struct arena *a, const char *text)
 
 static void read_options(struct arena *a, struct prove_options *o, int argc, char **argv)
 {
+    const char *seed = NULL;
     const struct arg table[] = {
         {"tp", 0, ARG_LIST, &o->tp, "N", "number of ranks (repeatable; default: 2 to 5)"},
         {"mode", 0, ARG_LIST, &o->mode, "plain|split|sp", "which plans (repeatable; default: all)"},
         {"plans", 0, ARG_INT, &o->plans, "K", "plans of each model, N and mode (default: $PLANS, or 1)"},
-        {"seed", 0, ARG_INT, &o->seed, "S", "seed of the first plan; terms are dense where S + N is odd"},
+        {"seed", 0, ARG_TEXT, &seed, "S", "seed of the first plan; terms are dense where S + N is odd; 0: the cheapest plan"},
         {"jobs", 'j', ARG_INT, &o->jobs, "J", "processes at a time (default: cores)"},
         {"dim", 0, ARG_LIST, &o->dim, "NAME=INT", "a size of inputs that are made (repeatable)"},
         {"force", 0, ARG_LIST, &o->force, "NODE=STRATEGY", "nodes that do not stay whole, instead of any by the seed (repeatable)"},
         {"exact", 0, ARG_FLAG, &o->exact, NULL, "outputs are equal as numbers"},
+        {"integral", 0, ARG_FLAG, &o->integral, NULL, "the same, of models that compute in integers"},
     };
     const struct args args = {"prove", "random plans of models, compared with the whole run", usage, table, (int)(sizeof table / sizeof *table),
                               none, none, none};
     *o = (struct prove_options){.plans = from_environment("PLANS", 1), .seed = 1, .jobs = sysconf(_SC_NPROCESSORS_ONLN)};
     o->models = args_parse(a, &args, argc, argv);
+    if (seed)
+        o->seed = args_int("--seed", seed, 0, INT32_MAX);
     if (o->models.text.n == 0)
         o->models = all_samples(a);
     for (int i = 0; i < o->dim.text.n; i++) {
@@ -100,7 +107,7 @@ static bool is_asked(const struct prove_options *o, int mode)
 static struct prove_plan plan_of(const struct work *w, int mode, int64_t seed)
 {
     return (struct prove_plan){.ranks = w->ranks, .seed = (uint64_t)seed, .split_only = mode == MODE_SPLIT, .sp = mode == MODE_SP, .dense = (seed + w->ranks) % 2,
-                               .exact = w->options->exact, .set = (int)((seed + w->ranks) / 2 % prove_sets(w->model)),
+                               .exact = w->options->exact || w->options->integral, .set = (int)((seed + w->ranks) / 2 % prove_sets(w->model)),
                                .forced = w->options->force.text.n > 0 ? &w->options->forced : NULL};
 }
 
@@ -109,7 +116,7 @@ static void report_wrong(const struct work *w, int mode, int64_t seed, const str
 {
     const struct prove_plan plan = plan_of(w, mode, seed);
     struct arena *tmp = arena_new();
-    fprintf(w->out, "wrong: prove %s --tp %d --mode %s --plans 1 --seed %lld\n  %s: %s\n", w->path, w->ranks, mode_name[mode], (long long)seed,
+    fprintf(w->out, "wrong: prove %s%s --tp %d --mode %s --plans 1 --seed %lld\n  %s: %s\n", w->options->integral ? "--integral " : "", w->path, w->ranks, mode_name[mode], (long long)seed,
             proof_kind_name(p->kind), p->said);
     if (first && !plan.forced)
         prove_shrink(w->out, w->model, &plan, p,
@@ -137,6 +144,8 @@ static struct count prove_mode(const struct work *w, int mode)
         struct proof p = prove_try(w->model, &plan);
         c.plans++;
         c.dense += plan.dense && p.terms > 0;
+        c.weights += p.weights;
+        c.weights_split += p.weights_split;
         if (p.kind == PROOF_EQUAL)
             c.worst = fmax(c.worst, p.worst);
         else if (c.wrong++ < 5)
@@ -153,14 +162,26 @@ static int prove_modes(const struct work *w)
         if (!is_asked(w->options, mode) || !has_mode(w, mode))
             continue;
         struct count c = prove_mode(w, mode);
-        fprintf(w->out, "%s: %s, %d ranks, %s: %d plans, %d with dense terms, %d wrong, worst difference %.3g\n", c.wrong ? "not ok" : "ok", w->path,
-                w->ranks, mode_name[mode], c.plans, c.dense, c.wrong, c.worst);
+        fprintf(w->out, "%s: %s, %d ranks, %s: %d plans, %d with dense terms, %.0f %% of the reads of weights split, %d wrong, worst difference %.3g\n",
+                c.wrong ? "not ok" : "ok", w->path, w->ranks, mode_name[mode], c.plans, c.dense, 100 * (double)c.weights_split / (double)c.weights, c.wrong, c.worst);
         wrong += c.wrong;
     }
     return wrong;
 }
 
 /* ---- processes ------------------------------------------------------------------------------------------------------------------------- */
+
+static struct prove *open_integral(struct arena *a, const struct work *w)
+{
+    struct integral i;
+    struct prove *model = prove_open_integral(a, w->path, &w->options->sizes, &i);
+    double share = (double)i.nonzero / (double)i.elements;
+    fprintf(w->out, "# %s: %d nodes replaced, %d results rounded, %d operands reduced; magnitudes up to %g, %.2g of what is exact; %.0f %% of the outputs are not 0\n",
+            w->path, i.replaced, i.rounded, i.reduced, i.largest, i.room, 100 * share);
+    if (!(share > LEAST_NONZERO))
+        fail("%s: %.0f %% of the outputs are not 0, expected more than %.0f %%", w->path, 100 * share, 100 * LEAST_NONZERO);
+    return model;
+}
 
 /* What a process says comes in one piece. */
 static _Noreturn void work(const struct prove_options *o, const char *path, int ranks)
@@ -171,7 +192,7 @@ static _Noreturn void work(const struct prove_options *o, const char *path, int 
     struct work w = {.options = o, .path = path, .ranks = ranks, .out = open_memstream(&text, &n)};
     if (!w.out)
         fail("no memory for a report");
-    w.model = prove_open(a, path, &o->sizes);
+    w.model = o->integral ? open_integral(a, &w) : prove_open(a, path, &o->sizes);
     int wrong = prove_modes(&w);
     prove_close(w.model);
     (void)fclose(w.out);
@@ -214,7 +235,7 @@ int main(int argc, char **argv)
                 wrong |= reap();
             else
                 running++;
-            start(&o, o.models.text.at[i], (int)args_int("--tp", o.tp.text.at[k], 2, PLAN_RANKS));
+            start(&o, o.models.text.at[i], (int)args_int("--tp", o.tp.text.at[k], 1, PLAN_RANKS));
         }
     for (; running > 0; running--)
         wrong |= reap();

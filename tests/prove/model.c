@@ -69,10 +69,15 @@ static void run_whole(struct prove *p, struct session *s, const struct graph *g,
     VEC_PUSH(a, &p->sets, set);
 }
 
-static void run_sets(struct prove *p, struct session *s, const struct graph *g, const struct bindings *sizes)
+/* Where the sets come from: what is given, else folders beside the model, else the types. */
+struct given { const struct bindings *sizes; int nset; struct tensor *const *inputs; };
+
+static void run_sets(struct prove *p, struct session *s, const struct graph *g, const struct given *given)
 {
     const char *beside = path_dir(p->arena, p->path);
-    for (int k = 0;; k++) {
+    for (int k = 0; k < given->nset; k++)
+        run_whole(p, s, g, given->inputs[k]);
+    for (int k = 0; given->nset == 0; k++) {
         struct run_options data = {.test_data = path_join(p->arena, beside, arena_printf(p->arena, "test_data_set_%d", k))};
         if (!is_folder(data.test_data))
             break;
@@ -81,7 +86,7 @@ static void run_sets(struct prove *p, struct session *s, const struct graph *g, 
     struct run_options made = {.random = {true, "1"}};
     if (p->sets.n > 0)
         return;
-    choose_sizes(p->arena, g, sizes, &made.dim);
+    choose_sizes(p->arena, g, given->sizes, &made.dim);
     run_whole(p, s, g, run_inputs(p->arena, s, g, &made));
 }
 
@@ -97,7 +102,7 @@ static void note_ends(struct prove *p, const struct graph *g)
         p->out_name[i] = arena_strdup(p->arena, g->outputs.at[i]->name);
 }
 
-static void run_model(struct prove *p, const struct bindings *sizes, struct tensor *inputs)
+static void run_model(struct prove *p, const struct given *given)
 {
     const struct run_options o = {.rtol = -1, .atol = -1, .rel = -1};
     struct comm *self = comm_self();
@@ -105,10 +110,7 @@ static void run_model(struct prove *p, const struct bindings *sizes, struct tens
     struct session *s = session_new(g, self, (struct session_options){.threads = 1});
     note_ends(p, g);
     p->rel = tolerance_of(g, &o).rel;
-    if (inputs)
-        run_whole(p, s, g, inputs);
-    else
-        run_sets(p, s, g, sizes);
+    run_sets(p, s, g, given);
     session_free(s);
     self->free(self);
 }
@@ -129,14 +131,14 @@ static void compile_front(struct prove *p)
     plan_workloads(p->compile.graph, options, &p->plan);
 }
 
-static struct prove *open_in(struct arena *a, const char *folder, const char *path, const struct bindings *sizes, struct tensor *inputs)
+static struct prove *open_in(struct arena *a, const char *folder, const char *path, const struct given *given)
 {
     struct prove *p = NEW(a, struct prove);
     p->arena = a;
     p->folder = folder;
     p->path = path;
     diag_on_failure(drop_folder, (void *)(uintptr_t)folder);
-    run_model(p, sizes, inputs);
+    run_model(p, given);
     compile_front(p);
     diag_forget(drop_folder, (void *)(uintptr_t)folder);      /* children end by failures, too */
     return p;
@@ -144,24 +146,38 @@ static struct prove *open_in(struct arena *a, const char *folder, const char *pa
 
 struct prove *prove_open(struct arena *a, const char *path, const struct bindings *sizes)
 {
-    return open_in(a, new_folder(a), path, sizes, NULL);
+    return open_in(a, new_folder(a), path, &(struct given){.sizes = sizes});
 }
 
-static struct prove *open_text(struct arena *a, const char *text, const struct bindings *sizes, struct tensor *inputs)
+static struct prove *open_text(struct arena *a, const char *text, const struct given *given)
 {
     const char *folder = new_folder(a), *path = path_join(a, folder, "model.txt");
     write_text(path, text);
-    return open_in(a, folder, path, sizes, inputs);
+    return open_in(a, folder, path, given);
 }
 
 struct prove *prove_open_text(struct arena *a, const char *text, const struct bindings *sizes)
 {
-    return open_text(a, text, sizes, NULL);
+    return open_text(a, text, &(struct given){.sizes = sizes});
 }
 
-struct prove *prove_open_given(struct arena *a, const char *text, struct tensor *inputs)
+struct prove *prove_open_given(struct arena *a, const char *text, int nset, struct tensor *const *inputs)
 {
-    return open_text(a, text, NULL, inputs);
+    return open_text(a, text, &(struct given){.nset = nset, .inputs = inputs});
+}
+
+char *prove_text(struct arena *a, const struct graph *g)
+{
+    char *text = NULL;
+    size_t n = 0;
+    FILE *to = open_memstream(&text, &n);
+    if (!to)
+        fail("no memory for the text of a graph");
+    graph_print(g, to);
+    (void)fclose(to);
+    char *copy = arena_strndup(a, text, n);
+    free(text);
+    return copy;
 }
 
 void prove_close(struct prove *p)

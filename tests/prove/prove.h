@@ -24,6 +24,7 @@ struct proof {
     enum proof_kind kind;
     double worst;                    /* of all outputs, the largest |a-b| / max|b|; infinity: NaN, or another type or shape */
     char output[256];                /* in which; "": no output was compared */
+    int weights, weights_split;      /* nodes whose rows seed splits and that read a constant; those of them that do not stay whole */
     int split, terms;                /* nodes that do not stay whole; values that become terms of a sum on each rank (R -> P) */
     char said[1024];                 /* unless equal: the sentence of the failure, or the first element that differs */
 };
@@ -41,8 +42,10 @@ struct prove;
 struct prove *prove_open(struct arena *, const char *path, const struct bindings *sizes);
 /* The same for a graph in text form that is in no file. */
 struct prove *prove_open_text(struct arena *, const char *text, const struct bindings *sizes);
-/* The same on one set of inputs, by graph input; they must live as long. */
-struct prove *prove_open_given(struct arena *, const char *text, struct tensor *inputs);
+/* The same on these sets of inputs, each by graph input; they must live as long. */
+struct prove *prove_open_given(struct arena *, const char *text, int nset, struct tensor *const *inputs);
+/* The text form of a graph. */
+char *prove_text(struct arena *, const struct graph *);
 /* Removes its folder of temporary files. */
 void prove_close(struct prove *);
 const char *prove_path(const struct prove *);

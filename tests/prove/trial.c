@@ -87,12 +87,23 @@ static struct space *choose(const struct trial *t)
     return s;
 }
 
-static int count_split(const struct space *s)
+static bool reads_weight(const struct node *n)
 {
-    int n = 0;
-    for (int i = 0; i < s->g->nodes.n; i++)
-        n += strategy_splits(s->g->nodes.at[i], s->g->nodes.at[i]->strategy);
-    return n;
+    bool found = false;
+    for (int i = 0; n->op && (n->op->flags & OP_SEEDS) && i < n->nin; i++)
+        found |= n->in[i] && n->in[i]->constant;
+    return found;
+}
+
+static void count_split(const struct space *s, struct proof *out)
+{
+    for (int i = 0; i < s->g->nodes.n; i++) {
+        const struct node *n = s->g->nodes.at[i];
+        bool splits = strategy_splits(n, n->strategy), weight = reads_weight(n);
+        out->split += splits;
+        out->weights += weight;
+        out->weights_split += weight && splits;
+    }
 }
 
 static int count_terms(const struct graph *g)
@@ -166,7 +177,7 @@ static void try_plan(void *data, struct proof *out)
 {
     const struct trial *t = data;
     struct compile *c = &t->prepared->compile;
-    out->split = count_split(choose(t));
+    count_split(choose(t), out);
     pass_run(c, "insert", "weights", NULL);
     out->terms = count_terms(c->rank_graphs[0]);
     if (t->plan->dense)
