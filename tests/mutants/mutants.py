@@ -1,0 +1,141 @@
+#!/usr/bin/env python3
+"""Mutation check: every mutation of tests/mutants/list is made, one at a time, and the test it names must fail.
+
+usage: mutants.py [--every N] [--jobs N] [WORD...]     run in the build folder; srcdir as in the tests
+
+A mutation replaces one piece of text, which its file has once. The mutated file is compiled alone and linked in front of the library into
+the programs that the test runs; nothing else is built and no file of the source or build folder changes. --every N: each Nth mutation;
+WORD: only those whose title, file or test has it. Prints TAP. A test that fails on the sources as they are, a text that is not found, and a
+mutation that does not compile are failures, too.
+"""
+import argparse, concurrent.futures, os, re, shlex, subprocess, sys, tempfile
+
+SRC = os.environ.get("srcdir", ".")
+BUILD = os.path.abspath(os.environ.get("builddir", "."))
+LIST = os.path.join(SRC, "tests/mutants/list")
+LIMIT = 300                                            # seconds; a mutation that makes its test hang is found, too
+
+
+def read_list():
+    for block in re.split(r"\n\s*\n", open(LIST).read()):
+        lines = [line for line in block.split("\n") if line and not line.startswith("#")]
+        if not lines:
+            continue
+        if len(lines) != 5 or lines[2][:2] != "- " or lines[3][:2] not in ("+ ", "+") or not lines[4].startswith("killed by "):
+            sys.exit(f"{LIST}: expected a title, a file, '- old', '+ new' and 'killed by TEST' in\n{block}")
+        yield dict(title=lines[0], file=lines[1], old=lines[2][2:], new=lines[3][2:], test=lines[4][len("killed by "):])
+
+
+def make_variable(names):
+    rules = "include Makefile\nshow:\n" + "".join(f"\t@echo '$({name})'\n" for name in names)
+    return subprocess.run(["make", "-s", "--no-print-directory", "-f", "-", "show"], input=rules, cwd=BUILD, check=True, text=True,
+                          stdout=subprocess.PIPE).stdout.split("\n")
+
+
+# A test by its first word: the programs it runs, and its command in a folder where they lie.
+def test_of(words):
+    name = words[0]
+    if name == "selfcheck":
+        return ["tests/selfcheck"], ["tests/selfcheck"] + words[1:]
+    if name in ("prove", "graphs"):                   # a sample goes by its name
+        models = {m: os.path.join(SRC, "samples", m, "model.onnx") for m in os.listdir(os.path.join(SRC, "samples"))}
+        return [f"tests/{name}/{name}"], [f"tests/{name}/{name}"] + [models.get(word, word) for word in words[1:]]
+    if name == "collectives":
+        return ["tests/comm/collectives"], ["tests/comm/collectives"] + words[1:]
+    if name.startswith("test_"):
+        return [f"tests/unit/{name}"], [f"tests/unit/{name}"]
+    if name.endswith(".tap"):
+        return ["tpc-shard", "tpc-run"], ["sh", os.path.join(SRC, "tests", name)]
+    sys.exit(f"{LIST}: no test is called {name}")
+
+
+class Build:
+    def __init__(self, mutants):
+        programs = sorted({p for m in mutants for p in test_of(m["test"].split())[0]})
+        stems = [p.replace("/", "_").replace("-", "_") for p in programs]
+        values = make_variable(["COMPILE", "CCLD", "AM_CFLAGS", "CFLAGS", "AM_LDFLAGS", "LDFLAGS", "LIBS"]
+                               + [f"{s}_OBJECTS" for s in stems] + [f"{s}_LDADD" for s in stems])
+        self.compile = shlex.split(values[0])
+        self.link, self.libs = shlex.split(" ".join(values[1:6])), shlex.split(values[6])
+        n = len(programs)
+        self.objects = dict(zip(programs, (v.split() for v in values[7:7 + n])))
+        self.ldadd = dict(zip(programs, (shlex.split(v) for v in values[7 + n:7 + 2 * n])))
+
+    def compiled(self, mutant, folder):
+        path = os.path.join(SRC, mutant["file"])
+        text = open(path).read()
+        if text.count(mutant["old"]) != 1:
+            return None, f"{mutant['file']} has the text {text.count(mutant['old'])} times, expected once"
+        mutated = text.replace(mutant["old"], mutant["new"])
+        source = os.path.join(folder, os.path.basename(path))
+        own = []
+        if mutant["file"].endswith(".def"):                      # the table is what is made of it
+            os.makedirs(os.path.join(folder, "schemas"))
+            open(os.path.join(folder, "schemas", os.path.basename(path)), "w").write(mutated)
+            source, own = os.path.join(SRC, "src/op/table.c"), ["-I" + folder]
+        else:
+            open(source, "w").write(mutated)
+        out = os.path.join(folder, "mutant.o")
+        at = next(i for i, word in enumerate(self.compile) if word.startswith(("-I", "-D")))
+        done = subprocess.run(self.compile[:at] + own + self.compile[at:] + ["-Wno-error", "-w", "-c", "-o", out, source], cwd=BUILD,
+                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        return (out, "") if done.returncode == 0 else (None, "does not compile: " + done.stdout[-500:])
+
+    def linked(self, program, mutant, folder):
+        out = os.path.join(folder, program)
+        os.makedirs(os.path.dirname(out), exist_ok=True)
+        command = self.link + ["-o", out] + ([mutant] if mutant else []) + self.objects[program] + self.ldadd[program] + self.libs
+        done = subprocess.run(command, cwd=BUILD, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        return "" if done.returncode == 0 else "does not link: " + done.stdout[-500:]
+
+
+def passes(test, folder):
+    command = test_of(test.split())[1]
+    env = dict(os.environ, srcdir=os.path.abspath(SRC), builddir=folder, OMP_NUM_THREADS="1")
+    try:
+        done = subprocess.run(command, cwd=folder, env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=LIMIT,
+                              errors="replace")
+    except subprocess.TimeoutExpired:
+        return False
+    return done.returncode == 0 and not re.search(r"^not ok", done.stdout, re.M)
+
+
+def run(build, mutant):
+    with tempfile.TemporaryDirectory() as folder:
+        if mutant["file"]:
+            made, error = build.compiled(mutant, folder)
+            if not made:
+                return error
+        else:
+            made = None
+        for program in test_of(mutant["test"].split())[0]:
+            error = build.linked(program, made, folder)
+            if error:
+                return error
+        if passes(mutant["test"], folder) == bool(mutant["file"]):
+            return "survived" if mutant["file"] else "fails without a mutation"
+    return ""
+
+
+def main():
+    ask = argparse.ArgumentParser(description="mutation check")
+    ask.add_argument("--every", type=int, default=1)
+    ask.add_argument("--jobs", type=int, default=os.cpu_count())
+    ask.add_argument("word", nargs="*")
+    options = ask.parse_args()
+    chosen = list(read_list())[::options.every]
+    chosen = [m for m in chosen if all(w in m["title"] + m["file"] + m["test"] for w in options.word)]
+    sound = [dict(title="sound", file="", test=t) for t in sorted({m["test"] for m in chosen})]
+    build = Build(chosen)
+    work = sound + chosen
+    failed = 0
+    print(f"1..{len(work)}")
+    with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
+        for i, (mutant, error) in enumerate(zip(work, pool.map(lambda m: run(build, m), work)), 1):
+            title = f"{mutant['title']}: {mutant['test']}"
+            print(f"{'not ' if error else ''}ok {i} - {title}" + (f"\n# {mutant['file']}: {error}" if error else ""), flush=True)
+            failed += bool(error)
+    return failed > 0
+
+
+sys.exit(main())
