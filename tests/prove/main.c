@@ -9,7 +9,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "cli/args.h"
+#include "cli/run.h"
 #include "tests/prove/integral.h"
 
 /* A model that makes nothing but zeros proves nothing. */
@@ -19,8 +19,7 @@ enum mode { MODE_PLAIN, MODE_SPLIT, MODE_SP, MODES };
 static const char *const mode_name[] = {"plain", "split", "sp"};
 
 struct prove_options {
-    struct arg_list models, tp, mode, dim, force;
-    struct bindings sizes;           /* of --dim */
+    struct arg_list models, tp, mode, input, force;
     struct named_list forced;        /* of --force */
     int64_t plans, seed, jobs;
     bool exact, integral;
@@ -69,7 +68,7 @@ static void read_options(struct arena *a, struct prove_options *o, int argc, cha
         {"plans", 0, ARG_INT, &o->plans, "K", "plans of each model, N and mode (default: $PLANS, or 1)"},
         {"seed", 0, ARG_TEXT, &seed, "S", "seed of the first plan; terms are dense where S + N is odd; 0: the cheapest plan"},
         {"jobs", 'j', ARG_INT, &o->jobs, "J", "processes at a time (default: cores)"},
-        {"dim", 0, ARG_LIST, &o->dim, "NAME=INT", "a size of inputs that are made (repeatable)"},
+        {"input", 0, ARG_LIST, &o->input, "FILE", "the inputs of a graph in text form, in its order (repeatable)"},
         {"force", 0, ARG_LIST, &o->force, "NODE=STRATEGY", "nodes that do not stay whole, instead of any by the seed (repeatable)"},
         {"exact", 0, ARG_FLAG, &o->exact, NULL, "outputs are equal as numbers"},
         {"integral", 0, ARG_FLAG, &o->integral, NULL, "the same, of models that compute in integers"},
@@ -82,10 +81,6 @@ static void read_options(struct arena *a, struct prove_options *o, int argc, cha
         o->seed = args_int("--seed", seed, 0, INT32_MAX);
     if (o->models.text.n == 0)
         o->models = all_samples(a);
-    for (int i = 0; i < o->dim.text.n; i++) {
-        struct binding given = args_binding(a, o->dim.text.at[i]);
-        bindings_set(a, &o->sizes, given.name, given.value);
-    }
     for (int i = 0; i < o->force.text.n; i++)
         VEC_PUSH(a, &o->forced.list, forced_of(a, o->force.text.at[i]));
     static const char *const usual[] = {"2", "3", "4", "5"};
@@ -174,13 +169,22 @@ static int prove_modes(const struct work *w)
 static struct prove *open_integral(struct arena *a, const struct work *w)
 {
     struct integral i;
-    struct prove *model = prove_open_integral(a, w->path, &w->options->sizes, &i);
+    struct prove *model = prove_open_integral(a, w->path, NULL, &i);
     double share = (double)i.nonzero / (double)i.elements;
     fprintf(w->out, "# %s: %d nodes replaced, %d results rounded, %d operands reduced; magnitudes up to %g, %.2g of what is exact; %.0f %% of the outputs are not 0\n",
             w->path, i.replaced, i.rounded, i.reduced, i.largest, i.room, 100 * share);
     if (!(share > LEAST_NONZERO))
         fail("%s: %.0f %% of the outputs are not 0, expected more than %.0f %%", w->path, 100 * share, 100 * LEAST_NONZERO);
     return model;
+}
+
+static struct prove *open_model(struct arena *a, const struct prove_options *o, const char *path)
+{
+    struct tensor *in = NEWN(a, struct tensor, o->input.text.n);
+    const char *text = o->input.text.n > 0 ? graph_text(a, path) : NULL;
+    for (int i = 0; i < o->input.text.n; i++)
+        in[i] = run_read_tensor(a, o->input.text.at[i]);
+    return text ? prove_open_given(a, text, in) : prove_open(a, path, NULL);
 }
 
 /* What a process says comes in one piece. */
@@ -192,7 +196,7 @@ static _Noreturn void work(const struct prove_options *o, const char *path, int 
     struct work w = {.options = o, .path = path, .ranks = ranks, .out = open_memstream(&text, &n)};
     if (!w.out)
         fail("no memory for a report");
-    w.model = o->integral ? open_integral(a, &w) : prove_open(a, path, &o->sizes);
+    w.model = o->integral ? open_integral(a, &w) : open_model(a, o, path);
     int wrong = prove_modes(&w);
     prove_close(w.model);
     (void)fclose(w.out);

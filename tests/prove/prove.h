@@ -81,9 +81,9 @@ void prove_dense_terms(struct graph *const *rank_graphs, int ranks);
 
 /* ---- shrink.c -------------------------------------------------------------------------------------------------------------- */
 /* For a plan of which prove_try said found, which is not equal: looks for the fewest nodes that must not stay whole for it to fail alike (the
- * same kind), then for the fewest nodes of the graph, with inputs and outputs moved to where it is cut. Prints these strategies, the
- * graph in text form, which is also written to file, and the arguments of tests/prove/prove that try it again. Inputs of a graph that was cut
- * are made from the types, so that a failure that needs the model's own may be found in the model only. */
+ * same kind), then for the fewest nodes of the graph, with inputs and outputs moved to where it is cut, on the values that the whole graph
+ * has there. Prints these strategies, the graph in text form, and the arguments of tests/prove/prove that try it again. The graph is
+ * written to file, its inputs to file.0.npy and so on. */
 void prove_shrink(FILE *to, struct prove *, const struct prove_plan *, const struct proof *found, const char *file);
 
 #endif

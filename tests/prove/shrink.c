@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "onnx/onnx.h"
 #include "tests/prove/private.h"
 
 struct shrinker {
@@ -11,8 +12,6 @@ struct shrinker {
     struct prove_plan plan;          /* forced: what of chosen is left */
     enum proof_kind kind;
     struct named_list chosen;
-    const struct bindings *sizes;
-    const char *text;                /* of the last graph that failed */
 };
 
 /* Leaves a true entry of kept where the failure needs it. */
@@ -89,24 +88,24 @@ static struct constant *inline_constant(struct arena *a, const struct value *v)
     return c;
 }
 
-/* Values that only dropped nodes make become inputs, those that they read, or that nobody reads, outputs. */
-static void set_ends(struct graph *g, const struct reading *of)
+/* Values that only dropped nodes make become inputs, those that they read, or that nobody reads, outputs; everything: so do all others. */
+static void set_ends(struct graph *g, const struct reading *of, bool everything)
 {
     g->inputs.n = g->outputs.n = g->states.n = 0;
     for (int i = 0; i < g->values.n; i++) {
         struct value *v = g->values.at[i];
-        if (v->constant && of[i].kept > 0)
-            v->constant = inline_constant(g->arena, v);
-        else if (v->constant)
-            v->constant = NULL;
+        if (v->constant)
+            v->constant = of[i].kept > 0 ? inline_constant(g->arena, v) : NULL;
         else if (of[i].kept > 0 && !of[i].made)
             VEC_PUSH(g->arena, &g->inputs, v);
-        if (of[i].made && (of[i].others > 0 || of[i].kept == 0))
+        if (of[i].made && (everything || of[i].others > 0 || of[i].kept == 0))
             VEC_PUSH(g->arena, &g->outputs, v);
     }
 }
 
-static const char *cut(struct arena *a, const struct graph *whole, const bool *kept)
+struct part { const char *text; int nin; const char **in; };
+
+static struct part cut(struct arena *a, const struct graph *whole, const bool *kept, bool everything)
 {
     const struct reading *of = readings(a, whole, kept);
     struct graph *g = graph_copy(a, whole);
@@ -114,29 +113,67 @@ static const char *cut(struct arena *a, const struct graph *whole, const bool *k
     size_t bytes = 0;
     FILE *to = open_memstream(&text, &bytes);
     int n = 0;
+    if (!to)
+        fail("no memory for the text of a graph");
     for (int i = 0; i < g->nodes.n; i++)
         if (kept[i])
             g->nodes.at[n++] = g->nodes.at[i];
     g->nodes.n = n;
-    set_ends(g, of);
-    if (!to)
-        fail("no memory for the text of a graph");
+    set_ends(g, of, everything);
     graph_print(g, to);
     (void)fclose(to);
-    const char *copy = arena_strdup(a, text);
+    struct part p = {.text = arena_strdup(a, text), .nin = g->inputs.n, .in = NEWN(a, const char *, g->inputs.n)};
+    for (int i = 0; i < p.nin; i++)
+        p.in[i] = arena_strdup(a, g->inputs.at[i]->name);
     free(text);
-    return copy;
+    return p;
 }
 
-struct cut_trial { struct shrinker *shrinker; const char *text; };
+static int find_name(const char *const *names, int n, const char *name)
+{
+    for (int i = 0; i < n; i++)
+        if (!strcmp(names[i], name))
+            return i;
+    return -1;
+}
+
+static struct tensor *inputs_of(struct arena *a, const struct prove *p, int set, const struct part *part)
+{
+    struct tensor *in = NEWN(a, struct tensor, part->nin);
+    for (int i = 0; i < part->nin; i++) {
+        int k = find_name(p->in_name, p->nin, part->in[i]);
+        if (k < 0)
+            fail("input '%s' of a part is not an input of the whole", part->in[i]);
+        in[i] = p->sets.at[set].in[k];
+    }
+    return in;
+}
+
+/* What the whole graph has at the inputs of a part of it. Runs the whole. */
+static struct tensor *values_of(struct arena *a, struct prove *p, int set, const struct part *part)
+{
+    struct part whole = cut(a, prove_graph(p), all(a, prove_graph(p)->nodes.n), true);
+    struct prove *every = prove_open_given(a, whole.text, inputs_of(a, p, set, &whole));
+    struct tensor *in = NEWN(a, struct tensor, part->nin);
+    for (int i = 0; i < part->nin; i++) {
+        int made = find_name(every->out_name, every->nout, part->in[i]), given = find_name(p->in_name, p->nin, part->in[i]);
+        if (made < 0 && given < 0)
+            fail("'%s' has no value in the whole graph", part->in[i]);
+        in[i] = made >= 0 ? every->sets.at[0].want[made] : p->sets.at[set].in[given];
+    }
+    prove_close(every);
+    return in;
+}
+
+struct cut_trial { struct shrinker *shrinker; const struct part *part; const char *file; };
 
 /* What goes wrong before the trial leaves split at -1. */
-static void try_cut(void *data, struct proof *out)
+static void try_part(void *data, struct proof *out)
 {
     const struct cut_trial *t = data;
     struct arena *a = arena_new();
     out->split = -1;
-    struct prove *p = prove_open_text(a, t->text, t->shrinker->sizes);
+    struct prove *p = prove_open_given(a, t->part->text, values_of(a, t->shrinker->prove, t->shrinker->plan.set, t->part));
     struct prove_plan plan = t->shrinker->plan;
     plan.set = 0;
     *out = prove_try(p, &plan);
@@ -146,15 +183,21 @@ static void try_cut(void *data, struct proof *out)
 static bool graph_fails(struct shrinker *s, const bool *kept)
 {
     struct arena *tmp = arena_new();
-    struct cut_trial t = {s, cut(tmp, prove_graph(s->prove), kept)};
+    struct part part = cut(tmp, prove_graph(s->prove), kept, false);
     struct proof p;
-    (void)prove_apart(tmp, try_cut, &t, &p);
-    /* the trial's own kind: the process that tried it ended well */
-    bool alike = p.split >= 0 && p.kind == s->kind;
-    if (alike)
-        s->text = arena_strdup(s->arena, t.text);
+    (void)prove_apart(tmp, try_part, &(struct cut_trial){s, &part, NULL}, &p);
     arena_free(tmp);
-    return alike;
+    return p.split >= 0 && p.kind == s->kind;      /* the kind that the trial found: the process that tried it ended well */
+}
+
+static void save_inputs(void *data, struct proof *out)
+{
+    const struct cut_trial *t = data;
+    struct arena *a = arena_new();
+    const struct tensor *in = values_of(a, t->shrinker->prove, t->shrinker->plan.set, t->part);
+    (void)out;
+    for (int i = 0; i < t->part->nin; i++)
+        tensor_write_npy(arena_printf(a, "%s.%d.npy", t->file, i), &in[i]);
 }
 
 /* ---- the report -------------------------------------------------------------------------------------------------------------- */
@@ -166,20 +209,40 @@ static void print_text(FILE *to, const char *text)
         fprintf(to, "    %.*s%s\n", (int)(end - text < WIDTH ? end - text : WIDTH), text, end - text > WIDTH ? "..." : "");
 }
 
-static void print_replay(FILE *to, const struct shrinker *s, const char *path)
+static void print_replay(FILE *to, const struct shrinker *s, const char *path, int inputs)
 {
-    fprintf(to, "  prove %s --tp %d --plans 1 --mode %s --seed %d%s", path, s->plan.ranks, s->plan.sp ? "sp" : "plain", 2 + (s->plan.ranks + s->plan.dense) % 2, s->plan.exact ? " --exact" : "");
-    for (int i = 0; i < s->sizes->list.n; i++)
-        fprintf(to, " --dim '%s=%lld'", s->sizes->list.at[i].name, (long long)s->sizes->list.at[i].value);
+    fprintf(to, "  prove %s --tp %d --plans 1 --mode %s --seed %d%s", path, s->plan.ranks, s->plan.sp ? "sp" : "plain",
+            2 + (s->plan.ranks + s->plan.dense) % 2, s->plan.exact ? " --exact" : "");
+    for (int i = 0; i < inputs; i++)
+        fprintf(to, " --input %s.%d.npy", path, i);
     for (int i = 0; i < s->plan.forced->list.n; i++)
         fprintf(to, " --force '%s=%s'", s->plan.forced->list.at[i].name, s->plan.forced->list.at[i].text);
     fputc('\n', to);
 }
 
+static void shrink_graph(FILE *to, struct shrinker *s, const char *file)
+{
+    const struct graph *g = prove_graph(s->prove);
+    struct proof saved;
+    bool *kept = all(s->arena, g->nodes.n);
+    if (!graph_fails(s, kept)) {
+        print_replay(to, s, prove_path(s->prove), 0);
+        return;
+    }
+    minimize(s, g->nodes.n, kept, graph_fails);
+    struct part part = cut(s->arena, g, kept, false);
+    print_text(to, part.text);
+    write_text(file, part.text);
+    (void)prove_apart(s->arena, save_inputs, &(struct cut_trial){s, &part, file}, &saved);
+    if (saved.kind != PROOF_EQUAL)
+        fprintf(to, "  its inputs are not written: %s\n", saved.said);
+    print_replay(to, s, file, saved.kind == PROOF_EQUAL ? part.nin : 0);
+}
+
 void prove_shrink(FILE *to, struct prove *p, const struct prove_plan *plan, const struct proof *found, const char *file)
 {
     struct proof ignored;
-    struct shrinker s = {.arena = arena_new(), .prove = p, .plan = *plan, .kind = found->kind, .sizes = prove_sizes(p, plan->set)};
+    struct shrinker s = {.arena = arena_new(), .prove = p, .plan = *plan, .kind = found->kind};
     s.chosen = prove_chosen(s.arena, p, plan, &ignored);
     bool *kept = all(s.arena, s.chosen.list.n);
     if (s.chosen.list.n == 0 || !plan_fails(&s, kept)) {
@@ -190,18 +253,9 @@ void prove_shrink(FILE *to, struct prove *p, const struct prove_plan *plan, cons
     minimize(&s, s.chosen.list.n, kept, plan_fails);
     struct named_list left = chosen_of(&s, kept);
     s.plan.forced = &left;
-    fprintf(to, "  %d nodes need not be whole:\n", left.list.n);
+    fprintf(to, "  nodes that are not whole: %d\n", left.list.n);
     for (int i = 0; i < left.list.n; i++)
         fprintf(to, "    %s: %s\n", left.list.at[i].name, left.list.at[i].text);
-    int n = prove_graph(p)->nodes.n;
-    kept = all(s.arena, n);
-    if (graph_fails(&s, kept)) {
-        minimize(&s, n, kept, graph_fails);
-        write_text(file, s.text);
-        print_text(to, s.text);
-        print_replay(to, &s, file);
-    } else {
-        print_replay(to, &s, prove_path(p));
-    }
+    shrink_graph(to, &s, file);
     arena_free(s.arena);
 }
