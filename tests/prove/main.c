@@ -184,7 +184,7 @@ static struct prove *open_model(struct arena *a, const struct prove_options *o, 
     const char *text = o->input.text.n > 0 ? graph_text(a, path) : NULL;
     for (int i = 0; i < o->input.text.n; i++)
         in[i] = run_read_tensor(a, o->input.text.at[i]);
-    return text ? prove_open_given(a, text, in) : prove_open(a, path, NULL);
+    return text ? prove_open_given(a, text, 1, &in) : prove_open(a, path, NULL);
 }
 
 /* What a process says comes in one piece. */

@@ -1,6 +1,5 @@
 /* shrink: the smallest plan and the smallest graph that still fail alike. Parts are dropped in halves, quarters and so on, down to single
  * ones, and stay away where the failure stays (Zeller and Hildebrandt, "Simplifying and Isolating Failure-Inducing Input", 2002). */
-#include <stdlib.h>
 #include <string.h>
 
 #include "onnx/onnx.h"
@@ -109,23 +108,15 @@ static struct part cut(struct arena *a, const struct graph *whole, const bool *k
 {
     const struct reading *of = readings(a, whole, kept);
     struct graph *g = graph_copy(a, whole);
-    char *text = NULL;
-    size_t bytes = 0;
-    FILE *to = open_memstream(&text, &bytes);
     int n = 0;
-    if (!to)
-        fail("no memory for the text of a graph");
     for (int i = 0; i < g->nodes.n; i++)
         if (kept[i])
             g->nodes.at[n++] = g->nodes.at[i];
     g->nodes.n = n;
     set_ends(g, of, everything);
-    graph_print(g, to);
-    (void)fclose(to);
-    struct part p = {.text = arena_strdup(a, text), .nin = g->inputs.n, .in = NEWN(a, const char *, g->inputs.n)};
+    struct part p = {.text = prove_text(a, g), .nin = g->inputs.n, .in = NEWN(a, const char *, g->inputs.n)};
     for (int i = 0; i < p.nin; i++)
         p.in[i] = arena_strdup(a, g->inputs.at[i]->name);
-    free(text);
     return p;
 }
 
@@ -153,7 +144,8 @@ static struct tensor *inputs_of(struct arena *a, const struct prove *p, int set,
 static struct tensor *values_of(struct arena *a, struct prove *p, int set, const struct part *part)
 {
     struct part whole = cut(a, prove_graph(p), all(a, prove_graph(p)->nodes.n), true);
-    struct prove *every = prove_open_given(a, whole.text, inputs_of(a, p, set, &whole));
+    struct tensor *from = inputs_of(a, p, set, &whole);
+    struct prove *every = prove_open_given(a, whole.text, 1, &from);
     struct tensor *in = NEWN(a, struct tensor, part->nin);
     for (int i = 0; i < part->nin; i++) {
         int made = find_name(every->out_name, every->nout, part->in[i]), given = find_name(p->in_name, p->nin, part->in[i]);
@@ -173,7 +165,8 @@ static void try_part(void *data, struct proof *out)
     const struct cut_trial *t = data;
     struct arena *a = arena_new();
     out->split = -1;
-    struct prove *p = prove_open_given(a, t->part->text, values_of(a, t->shrinker->prove, t->shrinker->plan.set, t->part));
+    struct tensor *in = values_of(a, t->shrinker->prove, t->shrinker->plan.set, t->part);
+    struct prove *p = prove_open_given(a, t->part->text, 1, &in);
     struct prove_plan plan = t->shrinker->plan;
     plan.set = 0;
     *out = prove_try(p, &plan);
