@@ -1,5 +1,5 @@
 /* along: work on lines along one axis: GatherElements, ScatterElements, ArgMax, ArgMin, TopK, OneHot. Indices count from the end when
- * negative and are checked; OneHot alone ignores those out of range, as the standard says. NaN sorts above every number. */
+ * negative and are checked; OneHot alone ignores those out of range, as the standard says. TopK sorts NaN above every number. */
 #include "kern/local.h"
 
 #include <stdlib.h>
@@ -136,6 +136,13 @@ static int compare(const struct element *a, const struct element *b)
     return a->real > b->real || a->whole > b->whole;
 }
 
+/* NaN is the most extreme element in both directions, as ReduceMax and ReduceMin have it. */
+static int more_extreme(const struct element *a, const struct element *b, int sign)
+{
+    bool nan = a->real != a->real || b->real != b->real;
+    return (nan ? 1 : sign) * compare(a, b);
+}
+
 static void arg_kernel(struct kcall *call, int sign)
 {
     const struct tensor *x = &call->in[0];
@@ -151,7 +158,7 @@ static void arg_kernel(struct kcall *call, int sign)
         read_line(x, &l, line, e);
         int64_t best = 0;
         for (int64_t i = 1; i < l.n; i++) {
-            int c = sign * compare(&e[i], &e[best]);
+            int c = more_extreme(&e[i], &e[best], sign);
             if (c > 0 || (c == 0 && last))
                 best = i;
         }

@@ -1,5 +1,5 @@
-/* Ops that work along one axis, line by line: GatherElements, ScatterElements, ArgMax, ArgMin, TopK, OneHot. The axis stays whole; every other
- * dimension is free where operands agree on it. */
+/* Ops that work along one axis, line by line: GatherElements, ScatterElements, ArgMax, ArgMin, TopK, OneHot. The axis is split by lowerings
+ * (along_lower.c); every other dimension is free where operands agree on it. */
 #include "op/op.h"
 #include "op/table.h"
 
@@ -83,6 +83,9 @@ void infer_onehot(struct graph *g, struct node *node)
 
 /* ---- rules --------------------------------------------------------------------------------------------------------------------------- */
 
+/* What an index points into: split by a lowering. */
+#define POINTED (FACTOR_LOWERED | FACTOR_POSITION)
+
 /* Indices and result have the same dimensions. One that is not the axis is shared with the data where it is as long there. */
 struct rule *rule_gatherelements(struct graph *g, const struct node *node)
 {
@@ -92,7 +95,10 @@ struct rule *rule_gatherelements(struct graph *g, const struct node *node)
     for (int d = 0; d < data->rank; d++) {
         bool shared = d != axis && data->dim[d] == index->dim[d];
         int f = numbered(g, r, 'i', d, index->dim[d], shared || d == axis ? 0 : FACTOR_WHOLE);
-        rule_put(g, &r->in[0], d, 0, shared ? f : numbered(g, r, 'v', d, data->dim[d], FACTOR_WHOLE | FACTOR_DROPPED));
+        int v = shared ? f : numbered(g, r, 'v', d, data->dim[d], d == axis ? POINTED : FACTOR_WHOLE | FACTOR_DROPPED);
+        if (d == axis)
+            r->factor[v].red = RED_SUM;
+        rule_put(g, &r->in[0], d, 0, v);
         rule_put(g, &r->in[1], d, 0, f);
         rule_put(g, &r->out[0], d, 0, f);
     }
@@ -111,7 +117,7 @@ struct rule *rule_scatterelements(struct graph *g, const struct node *node)
     int axis = the_axis(g, node, data->rank);
     for (int d = 0; d < data->rank; d++) {
         bool shared = d != axis && data->dim[d] == index->dim[d];
-        int f = numbered(g, r, 'v', d, data->dim[d], shared ? 0 : FACTOR_WHOLE);
+        int f = numbered(g, r, 'v', d, data->dim[d], shared ? 0 : d == axis ? POINTED : FACTOR_WHOLE);
         int k = shared ? f : numbered(g, r, 'i', d, index->dim[d], FACTOR_WHOLE | FACTOR_DROPPED);
         rule_put(g, &r->in[0], d, 0, f);
         rule_put(g, &r->in[1], d, 0, k);
@@ -124,19 +130,32 @@ struct rule *rule_scatterelements(struct graph *g, const struct node *node)
     return r;
 }
 
+/* A rank that has no part of the extreme elements leaves a position beyond all: the first or last position is the least or largest. */
 struct rule *rule_arg(struct graph *g, const struct node *node)
 {
     struct rule *r = rule_new(g, node);
     const struct type *x = &node->in[0]->type;
     int axis = the_axis(g, node, x->rank), at = 0;
     for (int d = 0; d < x->rank; d++) {
-        int f = numbered(g, r, d == axis ? 'n' : 'a', d, x->dim[d], d == axis ? FACTOR_WHOLE : 0);
+        int f = numbered(g, r, d == axis ? 'n' : 'a', d, x->dim[d], d == axis ? POINTED : 0);
         rule_put(g, &r->in[0], d, 0, f);
-        if (d != axis)
+        if (d == axis)
+            r->factor[f].red = attr_int(node, "select_last_index") ? RED_MAX : RED_MIN;
+        else
             rule_put(g, &r->out[0], at, 0, f);
         at += d != axis || attr_int(node, "keepdims");
     }
     return r;
+}
+
+/* How many candidates each rank has must be known; they are carried with one dimension more. */
+static unsigned topk_axis(const struct node *node, int axis)
+{
+    const struct type *x = &node->in[0]->type;
+    const struct dim **k;
+    int64_t n;
+    bool counted = attr_dims(node, "k", &k) == 1 && dim_is_int(k[0], &n) && n > 0 && dim_is_int(x->dim[axis], NULL);
+    return counted && x->rank < MAX_RANK && node->in[0]->type.dtype != DT_U64 ? FACTOR_LOWERED | FACTOR_ORDERED | FACTOR_DROPPED : FACTOR_WHOLE;
 }
 
 struct rule *rule_topk(struct graph *g, const struct node *node)
@@ -147,7 +166,7 @@ struct rule *rule_topk(struct graph *g, const struct node *node)
     if (!op_resolved(node))
         return NULL;
     for (int d = 0; d < x->rank; d++) {
-        int f = numbered(g, r, d == axis ? 'n' : 'a', d, x->dim[d], d == axis ? FACTOR_WHOLE : 0), k = f;
+        int f = numbered(g, r, d == axis ? 'n' : 'a', d, x->dim[d], d == axis ? topk_axis(node, axis) : 0), k = f;
         rule_put(g, &r->in[0], d, 0, f);
         for (int i = 0; i < node->nout; i++)
             if (node->out[i]) {
@@ -170,7 +189,7 @@ struct rule *rule_onehot(struct graph *g, const struct node *node)
         rule_put(g, &r->in[0], d, 0, f);
         rule_put(g, &r->out[0], d < axis ? d : d + 1, 0, f);
     }
-    rule_put(g, &r->out[0], axis, 0, rule_factor(g, r, "depth", node->out[0]->type.dim[axis], FACTOR_WHOLE));
+    rule_put(g, &r->out[0], axis, 0, rule_factor(g, r, "depth", node->out[0]->type.dim[axis], POINTED));
     for (int d = 0; d < values->rank; d++)
         rule_put(g, &r->in[2], d, 0, numbered(g, r, 'v', d, values->dim[d], FACTOR_WHOLE | FACTOR_DROPPED));
     return r;

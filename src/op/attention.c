@@ -475,11 +475,9 @@ struct rule *rule_attention(struct graph *g, const struct node *node)
 static struct value *last_keys(struct lowering *l, const struct heads *h, const struct split *rows)
 {
     const struct node *node = l->node;
-    struct value *last = lower_unsqueeze(l, "row", lower_positions(l, "rows", h->query, rows), 1);
+    struct value *last = lower_unsqueeze(l, "row", lower_positions(l, "rows", rows), 1, 1);
     if (operand_type(node, LENGTHS)) {
-        struct value *length = lower_cast(l, "length", node->in[LENGTHS], DT_I64);
-        for (int i = 0; i < 3; i++)
-            length = lower_unsqueeze(l, "length.wide", length, 1);
+        struct value *length = lower_unsqueeze(l, "length.wide", lower_cast(l, "length", node->in[LENGTHS], DT_I64), 1, 3);
         struct type query = {.rank = 1, .dim = {h->query}};
         return lower_binary(l, "Add", "last", last, lower_binary(l, "Sub", "before", length, lower_extent(l, "queries", &query, 0, 1, DT_I64)));
     }

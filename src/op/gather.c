@@ -99,20 +99,6 @@ struct rule *rule_gather(struct graph *g, const struct node *node)
 
 /* ---- Gather from a split table ----------------------------------------------------------------------------------------------- */
 
-/* The mask with a dimension of size 1 for every dimension of the table behind the gathered axis. */
-static struct value *align_mask(struct lowering *l, struct value *inside, int behind)
-{
-    const struct dim *dims[MAX_RANK];
-    if (behind == 0)
-        return inside;
-    for (int i = 0; i < behind; i++)
-        dims[i] = dim_int(l->g->alg, inside->type.rank + i);
-    struct node *node = lower_node(l, "", "Unsqueeze", "mask", 1, &inside);
-    attr_set_dims(l->g, node, "axes", behind, dims);
-    op_infer(l->g, node);
-    return node->out[0];
-}
-
 /* Where(inside, Gather(table, local), 0): every rank looks up in its part, the results are terms. Operand 0 is placed as S(axis; split), as are
  * scales and zero points. */
 void lower_gather(struct lowering *l)
@@ -121,11 +107,10 @@ void lower_gather(struct lowering *l)
     int axis = gather_axis(l->g, node);
     const struct split *split = node->in[0]->place.split;
     struct value *inside, **in = NEWN(l->g->arena, struct value *, node->nin + 1);
-    require(node->in[0]->place.kind == PLACE_S && node->in[0]->place.dim == axis);
     for (int i = 0; i < node->nin; i++)
-        in[i] = i == 1 ? lower_local_index(l, node->in[1], split, &inside) : node->in[i] ? lower_with_spare(l, node->in[i], axis) : NULL;
+        in[i] = i == 1 ? lower_local_index(l, node->in[1], split, false, &inside) : node->in[i] ? lower_with_spare(l, node->in[i], axis, false) : NULL;
     struct value *found = lower_again(l, "found", in);
-    lower_terms(l, align_mask(l, inside, node->in[0]->type.rank - 1 - axis), found);
+    lower_terms(l, lower_unsqueeze(l, "mask", inside, inside->type.rank, node->in[0]->type.rank - 1 - axis), found);
 }
 
 /* ---- GatherND, ScatterND -------------------------------------------------------------------------------------------------------- */
@@ -171,7 +156,10 @@ void infer_scatternd(struct graph *g, struct node *node)
     op_result(g, node, 0, data->dtype, data->rank, data->dim);
 }
 
-/* Tuples choose a slice: (b.. !t.. s..)(b.. i.. !n) -> (b.. i.. s..). */
+/* A dimension that an entry of the tuples points into: split by a lowering. */
+#define POINTED (FACTOR_LOWERED | FACTOR_POSITION)
+
+/* Tuples choose a slice: (b.. @t.. s..)(b.. i.. !n) -> (b.. i.. s..). */
 struct rule *rule_gathernd(struct graph *g, const struct node *node)
 {
     struct rule *rule = rule_new(g, node);
@@ -187,9 +175,11 @@ struct rule *rule_gathernd(struct graph *g, const struct node *node)
     rule_put(g, &rule->in[1], index->rank - 1, 0, rule_factor(g, rule, "n", dim_int(g->alg, n), FACTOR_WHOLE | FACTOR_DROPPED));
     for (int d = batch; d < data->rank; d++) {
         bool chosen = d < batch + n;
-        int f = rule_factor(g, rule, arena_printf(g->arena, "%c%d", chosen ? 't' : 's', d), data->dim[d], chosen ? FACTOR_WHOLE | FACTOR_DROPPED : 0);
+        int f = rule_factor(g, rule, arena_printf(g->arena, "%c%d", chosen ? 't' : 's', d), data->dim[d], chosen ? POINTED : 0);
         rule_put(g, &rule->in[0], d, 0, f);
-        if (!chosen)
+        if (chosen)
+            rule->factor[f].red = RED_SUM;
+        else
             rule_put(g, &rule->out[0], index->rank - 1 + d - batch - n, 0, f);
     }
     rule_linear(rule, 1);
@@ -197,7 +187,7 @@ struct rule *rule_gathernd(struct graph *g, const struct node *node)
     return rule;
 }
 
-/* (!t.. s..)(!i.. !n)(!i.. s..) -> (!t.. s..): replaced or added slices are linear in data and updates together. */
+/* (@t.. s..)(!i.. !n)(!i.. s..) -> (@t.. s..): replaced or added slices are linear in data and updates together. */
 struct rule *rule_scatternd(struct graph *g, const struct node *node)
 {
     struct rule *rule = rule_new(g, node);
@@ -211,7 +201,7 @@ struct rule *rule_scatternd(struct graph *g, const struct node *node)
     }
     rule_put(g, &rule->in[1], lead, 0, rule_factor(g, rule, "n", dim_int(g->alg, n), FACTOR_WHOLE | FACTOR_DROPPED));
     for (int d = 0; d < data->rank; d++) {
-        int f = rule_factor(g, rule, arena_printf(g->arena, "%c%d", d < n ? 't' : 's', d), data->dim[d], d < n ? FACTOR_WHOLE : 0);
+        int f = rule_factor(g, rule, arena_printf(g->arena, "%c%d", d < n ? 't' : 's', d), data->dim[d], d < n ? POINTED : 0);
         rule_put(g, &rule->in[0], d, 0, f);
         rule_put(g, &rule->out[0], d, 0, f);
         if (d >= n)
@@ -221,4 +211,36 @@ struct rule *rule_scatternd(struct graph *g, const struct node *node)
     if (dtype_is_float(data->dtype) && (rule->moves || strcmp(reduction, "add") == 0))
         rule_linear(rule, 1 | 4);
     return rule;
+}
+
+/* ---- where an indexed dimension is split ------------------------------------------------------------------------------------------ */
+
+/* The tuples with the entry that points into the split dimension counted within what each rank holds. inside: for every tuple. */
+static struct value *local_tuples(struct lowering *l, int entry, bool always, struct value **inside)
+{
+    const struct node *node = l->node;
+    int64_t n;
+    int last = node->in[1]->type.rank - 1;
+    require(dim_is_int(node->in[1]->type.dim[last], &n));
+    struct node *columns = lower_apart(l, "entries", node->in[1], last, (int)n);
+    struct value **column = NEWN(l->g->arena, struct value *, n);
+    memcpy(column, columns->out, (size_t)n * sizeof *column);
+    column[entry] = lower_local_index(l, column[entry], node->in[0]->place.split, always, inside);
+    struct value *tuples = lower_concat(l, "tuples", (int)n, column, last);
+    *inside = lower_squeeze(l, "held", *inside, last);
+    return tuples;
+}
+
+void lower_gathernd(struct lowering *l)
+{
+    struct value *x = l->node->in[0], *inside, *in[2] = {lower_with_spare(l, x, x->place.dim, false), NULL};
+    in[1] = local_tuples(l, x->place.dim - (int)attr_int(l->node, "batch_dims"), false, &inside);
+    int behind = l->node->out[0]->type.rank - inside->type.rank;
+    lower_terms(l, lower_unsqueeze(l, "mask", inside, inside->type.rank, behind), lower_again(l, "found", in));
+}
+
+void lower_scatternd(struct lowering *l)
+{
+    struct value *inside;
+    lower_scattered(l, local_tuples(l, l->node->in[0]->place.dim, true, &inside));
 }

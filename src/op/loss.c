@@ -99,9 +99,9 @@ static struct labelled find_labels(struct lowering *l)
     }
     struct value *classes = lower_extent(l, "classes", &node->in[0]->type, CLASSES, CLASSES + 1, DT_I64);
     label = lower_where(l, "at", lower_binary(l, "Less", "below", label, zero), classes, label);
-    struct value *local = lower_local_index(l, label, node->in[0]->place.split, &inside);
-    found.local = lower_unsqueeze(l, "row", local, CLASSES);
-    found.inside = lower_unsqueeze(l, "mask", inside, CLASSES);
+    struct value *local = lower_local_index(l, label, node->in[0]->place.split, false, &inside);
+    found.local = lower_unsqueeze(l, "row", local, CLASSES, 1);
+    found.inside = lower_unsqueeze(l, "mask", inside, CLASSES, 1);
     return found;
 }
 
@@ -120,7 +120,7 @@ static struct value *terms_at(struct lowering *l, const char *part, const struct
 
 static struct value *scores_at(struct lowering *l, const struct labelled *at)
 {
-    struct value *table = lower_with_spare(l, l->node->in[0], CLASSES);
+    struct value *table = lower_with_spare(l, l->node->in[0], CLASSES, false);
     struct node *found = lower_node(l, "", "GatherElements", "scores", 2, (struct value *[]){table, at->local});
     attr_set_int(found, "axis", CLASSES);
     op_infer(l->g, found);
@@ -129,7 +129,7 @@ static struct value *scores_at(struct lowering *l, const struct labelled *at)
 
 static struct value *weights_at(struct lowering *l, const struct labelled *at)
 {
-    struct value *table = lower_with_spare(l, l->node->in[2], 0);
+    struct value *table = lower_with_spare(l, l->node->in[2], 0, false);
     struct node *found = lower_node(l, "", "Gather", "weights", 2, (struct value *[]){table, at->local});
     return terms_at(l, "weight", at, found, table);
 }

@@ -64,48 +64,70 @@ struct value *lower_reduce(struct lowering *l, const char *op, const char *part,
     return node->out[0];
 }
 
-static struct value *axis_changed(struct lowering *l, const char *op, const char *part, struct value *x, int axis)
-{
-    struct node *node = lower_node(l, "", op, part, 1, &x);
-    const struct dim *at = dim_int(l->g->alg, axis);
-    attr_set_dims(l->g, node, "axes", 1, &at);
-    op_infer(l->g, node);
-    return node->out[0];
-}
-
-struct value *lower_unsqueeze(struct lowering *l, const char *part, struct value *x, int axis)
-{
-    return axis_changed(l, "Unsqueeze", part, x, axis);
-}
-
-struct value *lower_squeeze(struct lowering *l, const char *part, struct value *x, int axis)
-{
-    return axis_changed(l, "Squeeze", part, x, axis);
-}
-
 struct value *lower_float(struct lowering *l, const char *part, struct value *x)
 {
     return x->type.dtype == DT_F64 ? x : lower_cast(l, part, x, DT_F32);
 }
 
-void lower_together(struct lowering *l, int axis, int n, struct value *const *in, struct value **out)
+static struct value *axes_changed(struct lowering *l, const char *op, const char *part, struct value *x, int axis, int n)
+{
+    const struct dim *axes[MAX_RANK];
+    struct node *node = lower_node(l, "", op, part, 1, &x);
+    for (int i = 0; i < n; i++)
+        axes[i] = dim_int(l->g->alg, axis + i);
+    attr_set_dims(l->g, node, "axes", n, axes);
+    op_infer(l->g, node);
+    return node->out[0];
+}
+
+struct value *lower_unsqueeze(struct lowering *l, const char *part, struct value *x, int axis, int n)
+{
+    return n > 0 ? axes_changed(l, "Unsqueeze", part, x, axis, n) : x;
+}
+
+struct value *lower_squeeze(struct lowering *l, const char *part, struct value *x, int axis)
+{
+    return axes_changed(l, "Squeeze", part, x, axis, 1);
+}
+
+struct value *lower_concat(struct lowering *l, const char *part, int n, struct value *const *in, int axis)
+{
+    struct node *node = lower_node(l, "", "Concat", part, n, in);
+    attr_set_int(node, "axis", axis);
+    op_infer(l->g, node);
+    return node->out[0];
+}
+
+struct node *lower_split(struct lowering *l, const char *part, struct value *x, int axis, int n, const struct dim *const *size)
 {
     struct graph *g = l->g;
-    const struct placement *whole = NEWN(g->arena, struct placement, n + 1);     /* that is what zeros say */
-    struct node *concat = lower_node(l, "", "Concat", "together", n, in);
-    const struct dim **one = NEWN(g->arena, const struct dim *, n);
-    attr_set_int(concat, "axis", axis);
-    op_infer(g, concat);
-    struct node *split = graph_node(g, op_find("", "Split"), part_name(l, "apart"), 1, concat->out, n);
+    struct node *node = graph_node(g, op_find("", "Split"), part_name(l, part), 1, &x, n);
+    struct type type = x->type;
     for (int i = 0; i < n; i++) {
-        one[i] = in[i]->type.dim[axis];
-        out[i] = graph_value(g, arena_printf(g->arena, "%s.whole", in[i]->name), &in[i]->type);
-        node_output(g, split, i, out[i]);
+        type.dim[axis] = size[i];
+        node_output(g, node, i, graph_value(g, arena_printf(g->arena, "%s.%d", node->name, i), &type));
     }
-    attr_set_int(split, "axis", axis);
-    attr_set_dims(g, split, "split", n, one);
-    op_infer(g, split);
-    VEC_PUSH(g->arena, &l->nodes, split);
+    attr_set_int(node, "axis", axis);
+    attr_set_dims(g, node, "split", n, size);
+    op_infer(g, node);
+    VEC_PUSH(g->arena, &l->nodes, node);
+    return node;
+}
+
+struct node *lower_apart(struct lowering *l, const char *part, struct value *x, int axis, int n)
+{
+    const struct dim **one = NEWN(l->g->arena, const struct dim *, n);
+    for (int i = 0; i < n; i++)
+        one[i] = dim_int(l->g->alg, 1);
+    return lower_split(l, part, x, axis, n, one);
+}
+
+void lower_together(struct lowering *l, int axis, int n, struct value *const *in, struct value **out)
+{
+    const struct placement *whole = NEWN(l->g->arena, struct placement, n + 1);     /* that is what zeros say */
+    struct node *split = lower_apart(l, "apart", lower_concat(l, "together", n, in, axis), axis, n);
+    for (int i = 0; i < n; i++)
+        out[i] = split->out[i];
     lower_on_ranks(l, split, whole, whole);
 }
 
@@ -134,13 +156,11 @@ struct value *lower_scalar(struct lowering *l, const char *part, enum dtype dtyp
     return v;
 }
 
-struct value *lower_extent(struct lowering *l, const char *part, const struct type *type, int from, int to, enum dtype dtype)
+struct value *lower_size(struct lowering *l, const char *part, const struct dim *size, enum dtype dtype)
 {
-    const struct dim *size = dim_int(l->g->alg, 1);
+    const int64_t most = (int64_t)1 << 53;          /* that a double holds */
     int64_t n;
-    for (int d = from; d < to; d++)
-        size = dim_mul(l->g->alg, size, type->dim[d]);
-    if (dim_is_int(size, &n))
+    if (dim_is_int(size, &n) && n <= most && n >= -most)
         return lower_scalar(l, part, dtype, (double)n);
     struct node *node = lower_node(l, "tpc", "Dims", part, 0, NULL);
     attr_set_dims(l->g, node, "dims", 1, &size);
@@ -149,10 +169,31 @@ struct value *lower_extent(struct lowering *l, const char *part, const struct ty
     return lower_cast(l, arena_printf(l->g->arena, "%s.cast", part), node->out[0], dtype);
 }
 
+struct value *lower_extent(struct lowering *l, const char *part, const struct type *type, int from, int to, enum dtype dtype)
+{
+    const struct dim *size = dim_int(l->g->alg, 1);
+    for (int d = from; d < to; d++)
+        size = dim_mul(l->g->alg, size, type->dim[d]);
+    return lower_size(l, part, size, dtype);
+}
+
+/* No rank holds more than one interval, and none what lies before that of a lower rank. */
+static bool ascends(const struct split *s)
+{
+    int64_t last = 0;
+    for (int r = 0; !s->balanced && r < s->ranks; r++) {
+        if (s->count[r] > 1 || (s->count[r] == 1 && s->list[r][0].lo < last))
+            return false;
+        last = s->count[r] == 1 ? s->list[r][0].hi : last;
+    }
+    return true;
+}
+
 bool op_lowers(const struct rule *r, int factor, const struct split *s)
 {
-    bool counts = r->factor[factor].flags & FACTOR_POSITION;
-    return s->partition && (!counts || (dim_equals(s->outer, 1) && dim_equals(s->inner, 1)));
+    unsigned flags = r->factor[factor].flags;
+    bool plain = dim_equals(s->outer, 1) && dim_equals(s->inner, 1);
+    return s->partition && (!(flags & FACTOR_POSITION) || plain) && (!(flags & FACTOR_ORDERED) || (plain && ascends(s)));
 }
 
 static bool made_here(const struct lowering *l, const struct value *v)
@@ -188,4 +229,14 @@ void lower_on_ranks(struct lowering *l, struct node *node, const struct placemen
         node->out[i]->place = out[i];
         node->out[i]->placed = true;
     }
+}
+
+void lower_on_own(struct lowering *l, struct node *node, struct placement out)
+{
+    struct placement *in = NEWN(l->g->arena, struct placement, node->nin + 1), *outs = NEWN(l->g->arena, struct placement, node->nout + 1);
+    for (int i = 0; i < node->nin; i++)
+        in[i] = node->in[i] && node->in[i]->placed ? node->in[i]->place : placement_whole;
+    for (int i = 0; i < node->nout; i++)
+        outs[i] = out;
+    lower_on_ranks(l, node, in, outs);
 }

@@ -315,12 +315,32 @@ struct rule *rule_trilu(struct graph *g, const struct node *node)
     struct rule *rule = rule_new(g, node);
     int rank = rule->out[0].rank;
     for (int d = 0; d < rank; d++) {
-        int f = numbered(g, rule, "d", d, node->out[0]->type.dim[d], d >= rank - 2 ? FACTOR_POSITION : 0);
+        int f = numbered(g, rule, "d", d, node->out[0]->type.dim[d], d >= rank - 2 ? FACTOR_LOWERED | FACTOR_POSITION : 0);
         rule_put(g, &rule->in[0], d, 0, f);
         rule_put(g, &rule->out[0], d, 0, f);
     }
     moves(rule, 1);
     return rule;
+}
+
+/* Positions of rows, or of columns (of the last two dimensions). */
+static struct value *line_positions(struct lowering *l, const char *part, int d)
+{
+    const struct value *x = l->node->in[0];
+    return lower_positions_along(l, part, &x->type, d, x->place.dim == d ? x->place.split : NULL);
+}
+
+/* Elements of columns at least (upper), or at most, k behind the row's are kept. */
+void lower_trilu(struct lowering *l)
+{
+    const struct node *node = l->node;
+    struct value *x = node->in[0];
+    const struct dim **k;
+    struct value *row = line_positions(l, "row", x->type.rank - 2), *column = line_positions(l, "column", x->type.rank - 1);
+    if (attr_is_set(node, "k") && attr_dims(node, "k", &k) == 1)
+        row = lower_binary(l, "Add", "diagonal", row, lower_size(l, "k", k[0], DT_I64));
+    struct value *kept = lower_binary(l, attr_int(node, "upper") ? "GreaterOrEqual" : "LessOrEqual", "kept", column, row);
+    lower_result(l, 0, lower_where(l, "triangle", kept, x, lower_scalar(l, "zero", x->type.dtype, 0)));
 }
 
 /* ---- Repeat: each slice along an axis several times in a row (key and value heads under grouped queries) --------------------- */

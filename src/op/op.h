@@ -33,7 +33,8 @@ enum factor_flag {
     FACTOR_CONTRACTED = 4, /* summed or attended over (also when whole): how a sequence dimension is recognised */
     FACTOR_DROPPED = 8,    /* absent from the results because it is cut away (Slice, unused part): no reduction needed */
     FACTOR_HEADS = 16,     /* seeded: outer factor of a Reshape that splits or merges, head factors of attention, Repeat's result */
-    FACTOR_LOWERED = 32    /* split only by the row's lowering; red tells what its result is (Gather from a split table: sum) */
+    FACTOR_LOWERED = 32,   /* split only by the row's lowering; red tells what its result is (Gather from a split table: sum) */
+    FACTOR_ORDERED = 64    /* beside LOWERED: only where ranks hold one interval each, in ascending order (running sums) */
 };
 struct factor { char name[12]; const struct dim *size; unsigned flags; enum redop red; };  /* red: absent from results, reduced by */
 struct rule_part { int n; int factor[MAX_RANK]; };                  /* a product, outer to inner; n == 0: size 1 (broadcast) */
@@ -243,15 +244,20 @@ struct value *lower_where(struct lowering *, const char *part, struct value *con
 struct value *lower_cast(struct lowering *, const char *part, struct value *, enum dtype);
 /* At least float32, to compute in. */
 struct value *lower_float(struct lowering *, const char *part, struct value *);
-/* Values of one type with a size of 1 along the axis, whole, by one reduction where they are terms. */
-void lower_together(struct lowering *, int axis, int n, struct value *const *in, struct value **out);
-/* Unsqueeze at one axis; Squeeze. */
-struct value *lower_unsqueeze(struct lowering *, const char *part, struct value *, int axis);
+/* n dimensions of 1 before dimension axis (n 0: as it is); without dimension axis, of 1. */
+struct value *lower_unsqueeze(struct lowering *, const char *part, struct value *, int axis, int n);
 struct value *lower_squeeze(struct lowering *, const char *part, struct value *, int axis);
+struct value *lower_concat(struct lowering *, const char *part, int n, struct value *const *in, int axis);
+/* A Split with n results of these sizes; of size 1. */
+struct node *lower_split(struct lowering *, const char *part, struct value *, int axis, int n, const struct dim *const *size);
+struct node *lower_apart(struct lowering *, const char *part, struct value *, int axis, int n);
+/* Values of one type with a size of 1 along the axis, whole, by one collective. */
+void lower_together(struct lowering *, int axis, int n, struct value *const *in, struct value **out);
 /* Over dimensions from to to - 1, which are kept as ones. */
 struct value *lower_reduce(struct lowering *, const char *op, const char *part, struct value *, int from, int to);
-/* A scalar; of a global size: the product of dimensions from to to - 1. */
+/* A scalar; of a global size; of the product of dimensions from to to - 1. */
 struct value *lower_scalar(struct lowering *, const char *part, enum dtype, double);
+struct value *lower_size(struct lowering *, const char *part, const struct dim *, enum dtype);
 struct value *lower_extent(struct lowering *, const char *part, const struct type *, int from, int to, enum dtype);
 /* Can the lowering of a factor (FACTOR_LOWERED) do with this split? Every index is held once; one that counts positions (FACTOR_POSITION,
  * too) knows no splits inside a symbolic size. */
@@ -260,21 +266,30 @@ bool op_lowers(const struct rule *, int factor, const struct split *);
 void lower_result(struct lowering *, int i, struct value *);
 /* Each rank runs the node on what it has: in, out: placements of all operands and results, with global types set. */
 void lower_on_ranks(struct lowering *, struct node *, const struct placement *in, const struct placement *out);
+/* The same on operands as they are placed (or whole); all results are left as out. */
+void lower_on_own(struct lowering *, struct node *, struct placement out);
 
 /* lookup.c: lowerings of lookups in a split dimension. */
-/* Indices counted within what each rank holds, and whether they lie in it. */
-struct value *lower_local_index(struct lowering *, struct value *indices, const struct split *, struct value **inside);
-/* A value that is split along axis with one more element there on every rank, behind, where some rank may hold nothing: zeros. */
-struct value *lower_with_spare(struct lowering *, struct value *, int axis);
-/* Positions 0 to n - 1 of a dimension, i64[n]; each rank its own part of them. */
-struct value *lower_count(struct lowering *, const char *part, const struct dim *n);
-struct value *lower_positions(struct lowering *, const char *part, const struct dim *n, const struct split *);
+/* Where some rank may hold nothing, or always, every rank has a spare element of zeros behind what it holds; a value that is split along
+ * axis with that. */
+struct value *lower_with_spare(struct lowering *, struct value *, int axis, bool always);
+/* Indices counted within what each rank holds, and whether they lie in it. Those outside point at the spare element, or else at any. */
+struct value *lower_local_index(struct lowering *, struct value *indices, const struct split *, bool always, struct value **inside);
 /* Result 0 of the lowered node run again, by each rank on other operands: its own parts of those that are split. */
 struct value *lower_again(struct lowering *, const char *part, struct value *const *in);
 /* Result 0 of the lowered node is the sum of terms: what each rank has found where it is inside, else zero. */
 void lower_terms(struct lowering *, struct value *inside, struct value *found);
+/* Result 0 of the lowered node, a scatter into operand 0, by each rank on its own part of that: what lies outside of it goes to a spare
+ * element, which is cut off. index: local ones with a spare. */
+void lower_scattered(struct lowering *, struct value *index);
 
-/* ---- dimtensor.c, expand.c: at emit, sizes become tensors again and what exists only inside becomes standard ops -------------
+/* position.c: positions 0 to n - 1 of a dimension, i64[n]; each rank its own part of them. */
+struct value *lower_count(struct lowering *, const char *part, const struct dim *n);
+struct value *lower_positions(struct lowering *, const char *part, const struct split *);
+/* Those of dimension axis of such a type, to be broadcast; split NULL: all. */
+struct value *lower_positions_along(struct lowering *, const char *part, const struct type *, int axis, const struct split *);
+
+/* ---- dimtensor.c, expand*.c: at emit, sizes become tensors again and what exists only inside becomes standard ops -------------
  * Everything appends to g->nodes in any order; graph_sort puts it right. Rank graphs get the same nodes and names: where sizes differ
  * from rank to rank, only a constant does. */
 /* Integers or expressions as an i64[n] tensor; each expression is computed once per graph from Shape of graph inputs. */

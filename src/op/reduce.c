@@ -169,7 +169,7 @@ struct rule *rule_cumsum(struct graph *g, const struct node *node)
     for (int d = 0; d < x->rank; d++) {
         char name[12];
         snprintf(name, sizeof name, "a%d", d);
-        int f = rule_factor(g, r, name, x->dim[d], axis < 0 || d == axis ? FACTOR_POSITION : 0);
+        int f = rule_factor(g, r, name, x->dim[d], d == axis ? FACTOR_LOWERED | FACTOR_ORDERED | FACTOR_POSITION : axis < 0 ? FACTOR_POSITION : 0);
         rule_put(g, &r->in[0], d, 0, f);
         rule_put(g, &r->out[0], d, 0, f);
     }
@@ -180,4 +180,45 @@ struct rule *rule_cumsum(struct graph *g, const struct node *node)
     if (dtype_is_float(x->dtype))
         rule_linear(r, 1);
     return r;
+}
+
+static struct value *running(struct lowering *l, const char *part, struct value *x, int64_t axis, bool exclusive)
+{
+    const struct dim *at = dim_int(l->g->alg, axis);
+    struct node *node = lower_node(l, "", "CumSum", part, 1, &x);
+    attr_set_dims(l->g, node, "axis", 1, &at);
+    attr_set_int(node, "exclusive", exclusive);
+    attr_set_int(node, "reverse", attr_int(l->node, "reverse"));
+    op_infer(l->g, node);
+    return node->out[0];
+}
+
+/* own + before: each rank adds its one element of what comes before to all it holds; the whole types don't show that. */
+static struct value *shifted(struct lowering *l, struct value *own, struct value *before, struct placement before_place)
+{
+    const char *name = arena_printf(l->g->arena, "%s/sum", l->name);
+    struct node *node = graph_node(l->g, op_find("", "Add"), name, 2, (struct value *[]){own, before}, 1);
+    node_output(l->g, node, 0, graph_value(l->g, name, &own->type));
+    VEC_PUSH(l->g->arena, &l->nodes, node);
+    lower_on_ranks(l, node, (struct placement[]){own->place, before_place}, &own->place);
+    return node->out[0];
+}
+
+/* Each rank sums what it holds; the totals, as a dimension of one element for each rank, tell what stands before it. */
+void lower_cumsum(struct lowering *l)
+{
+    struct graph *g = l->g;
+    const struct node *node = l->node;
+    const struct placement place = node->in[0]->place;
+    const struct dim *ranks = dim_int(g->alg, place.split->ranks);
+    const struct placement each = placement_split(place.dim, split_even(g->alg, place.split->ranks, ranks));
+    bool wide = dtype_is_float(node->in[0]->type.dtype);
+    struct value *x = wide ? lower_float(l, "wide", node->in[0]) : node->in[0];
+    struct value *own = running(l, "own", x, place.dim, attr_int(node, "exclusive") != 0);
+    lower_on_ranks(l, own->producer, &place, &place);
+    struct value *total = lower_reduce(l, "ReduceSum", "total", x, place.dim, place.dim + 1);
+    total->type.dim[place.dim] = ranks;
+    lower_on_ranks(l, total->producer, &place, &each);
+    struct value *y = shifted(l, own, running(l, "before", total, place.dim, true), each);
+    lower_result(l, 0, wide ? lower_cast(l, "narrow", y, node->out[0]->type.dtype) : y);
 }

@@ -92,7 +92,7 @@ static bool stands_alone(const struct rule *r, int f)
 }
 
 static const struct { unsigned flag; const char *name; } flag_names[] = {
-    {FACTOR_CONTRACTED, "contracted"}, {FACTOR_DROPPED, "dropped"}, {FACTOR_HEADS, "heads"}, {FACTOR_LOWERED, "lowered"},
+    {FACTOR_CONTRACTED, "contracted"}, {FACTOR_DROPPED, "dropped"}, {FACTOR_HEADS, "heads"}, {FACTOR_LOWERED, "lowered"}, {FACTOR_ORDERED, "ordered"},
 };
 enum { FLAG_NAMES = sizeof flag_names / sizeof *flag_names };
 

@@ -1,4 +1,4 @@
-/* Ops that read or make shapes: Shape, Size, Identity, Squeeze, Unsqueeze, Flatten, Expand, ConstantOfShape, Range, Dims, Constant.
+/* Ops that read or make shapes: Shape, Size, Identity, Squeeze, Unsqueeze, Flatten, Expand, ConstantOfShape, Dims, Constant.
  * Reshape is in reshape.c.
  *
  * In canonical form the shape operand is gone: the recorded output type is the target, and inference checks what it can of it. */
@@ -255,60 +255,6 @@ void value_constantofshape(struct graph *g, struct node *node)
         at[i] = fill;
 }
 
-/* ---- Range ------------------------------------------------------------------------------------------------------------------ */
-
-/* start, limit, delta as expressions; false when one is not known. */
-static bool range_bounds(struct graph *g, const struct node *node, const struct dim *out[3])
-{
-    static const char *const name[3] = {"start", "limit", "delta"};
-    for (int i = 0; i < 3; i++) {
-        const struct dim *const *at;
-        if (op_size_operand(g, node, i, name[i], &at) != 1)
-            return false;
-        out[i] = at[0];
-    }
-    return true;
-}
-
-/* Number of elements: max(0, ceil((limit - start) / delta)); NULL where delta is not an integer. */
-static const struct dim *range_length(struct graph *g, const struct node *node, const struct dim *const bound[3])
-{
-    int64_t delta;
-    if (!dim_is_int(bound[2], &delta) || delta == INT64_MIN)
-        return NULL;
-    if (delta == 0)
-        fail("%s: the step of Range is 0", node_where(g, node));
-    const struct dim *zero = dim_int(g->alg, 0), *size = delta > 0 ? dim_int(g->alg, delta) : dim_int(g->alg, -delta);
-    const struct dim *way = delta > 0 ? dim_sub(g->alg, bound[1], bound[0]) : dim_sub(g->alg, bound[0], bound[1]);
-    const struct dim *up = dim_add(g->alg, way, dim_sub(g->alg, size, dim_int(g->alg, 1)));
-    return dim_max(g->alg, dim_div(g->alg, up, size), zero);
-}
-
-void infer_range(struct graph *g, struct node *node)
-{
-    const struct dim *bound[3], *n = NULL;
-    enum dtype dtype = node->nin > 0 && node->in[0] ? op_operand(g, node, 0)->dtype : node->out[0]->type.dtype;
-    if (dtype == DT_NONE)
-        fail("%s: the type of '%s' is not known", node_where(g, node), node->out[0]->name);
-    if (range_bounds(g, node, bound))
-        n = range_length(g, node, bound);
-    if (!n)
-        n = op_unknown_dim(g, node, 0, 0);
-    op_result(g, node, 0, dtype, 1, &n);
-}
-
-void value_range(struct graph *g, struct node *node)
-{
-    const struct dim *bound[3];
-    const struct type *out = &node->out[0]->type;
-    int64_t n;
-    if (!is_count(out->dtype) || !dim_is_int(out->dim[0], &n) || n > MOST_ENTRIES || !range_bounds(g, node, bound))
-        return;
-    const struct dim **at = op_set_dims(g, node, (int)n);
-    for (int i = 0; i < n; i++)
-        at[i] = dim_add(g->alg, bound[0], dim_mul(g->alg, dim_int(g->alg, i), bound[2]));
-}
-
 /* ---- Dims: expressions as a tensor ------------------------------------------------------------------------------------------ */
 
 void infer_dims(struct graph *g, struct node *node)
@@ -379,22 +325,12 @@ struct rule *rule_expand(struct graph *g, const struct node *node)
     return rule;
 }
 
-static struct rule *made_from_nothing(struct graph *g, const struct node *node, unsigned flags)
+struct rule *rule_fill(struct graph *g, const struct node *node)
 {
     if (!op_resolved(node))
         return NULL;
     struct rule *rule = rule_new(g, node);
     for (int d = 0; d < rule->out[0].rank; d++)
-        rule_put(g, &rule->out[0], d, 0, numbered_factor(g, rule, d, node->out[0]->type.dim[d], flags));
+        rule_put(g, &rule->out[0], d, 0, numbered_factor(g, rule, d, node->out[0]->type.dim[d], 0));
     return rule;
-}
-
-struct rule *rule_fill(struct graph *g, const struct node *node)
-{
-    return made_from_nothing(g, node, 0);
-}
-
-struct rule *rule_position(struct graph *g, const struct node *node)
-{
-    return made_from_nothing(g, node, FACTOR_POSITION);
 }

@@ -90,6 +90,7 @@ static const struct { const char *op, *why; } reasons[] = {
     {"Constant", "a constant as soon as a file is loaded"},
     {"Dims", "made of shape information by the shapes pass"},
     {"Shard", "made by the plan"}, {"Term", "made by the plan"}, {"LocalIndex", "made by the plan"},
+    {"Positions", "made by the plan"}, {"LocalTopK", "made by the plan"},
     {"If", "only until the shapes pass has chosen a branch"},
     {"Chain", "made by tpc-run"}, {"FusedAttention", "made by tpc-run"}, {"QuantMatMul", "made by tpc-run"}, {"QuantGather", "made by tpc-run"},
 };

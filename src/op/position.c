@@ -1,0 +1,29 @@
+/* Positions in a whole dimension, for lowerings of ops in which the index means something. */
+#include "op/op.h"
+
+struct value *lower_count(struct lowering *l, const char *part, const struct dim *n)
+{
+    struct node *range = lower_node(l, "", "Range", part, 0, NULL);
+    const struct dim *first = dim_int(l->g->alg, 0), *step = dim_int(l->g->alg, 1);
+    attr_set_dims(l->g, range, "start", 1, &first);
+    attr_set_dims(l->g, range, "limit", 1, &n);
+    attr_set_dims(l->g, range, "delta", 1, &step);
+    range->out[0]->type = (struct type){.dtype = DT_I64, .rank = 1, .dim = {n}};
+    op_infer(l->g, range);
+    return range->out[0];
+}
+
+struct value *lower_positions(struct lowering *l, const char *part, const struct split *split)
+{
+    struct node *node = lower_node(l, "tpc", "Positions", part, 0, NULL);
+    attr_set_string(node, "to", split_str(l->g->arena, split));
+    op_infer(l->g, node);
+    lower_on_own(l, node, placement_split(0, split));
+    return node->out[0];
+}
+
+struct value *lower_positions_along(struct lowering *l, const char *part, const struct type *type, int axis, const struct split *split)
+{
+    struct value *at = split ? lower_positions(l, part, split) : lower_count(l, part, type->dim[axis]);
+    return lower_unsqueeze(l, arena_printf(l->g->arena, "%s.along", part), at, 1, type->rank - 1 - axis);
+}

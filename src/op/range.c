@@ -1,0 +1,80 @@
+/* Range: start, start + delta, ... Each element is made from its position, so any part can be made alone. */
+#include "op/op.h"
+#include "op/table.h"
+
+/* start, limit, delta as expressions; false when one is not known. */
+static bool range_bounds(struct graph *g, const struct node *node, const struct dim *out[3])
+{
+    static const char *const name[3] = {"start", "limit", "delta"};
+    for (int i = 0; i < 3; i++) {
+        const struct dim *const *at;
+        if (op_size_operand(g, node, i, name[i], &at) != 1)
+            return false;
+        out[i] = at[0];
+    }
+    return true;
+}
+
+/* Number of elements: max(0, ceil((limit - start) / delta)); NULL where delta is not an integer. */
+static const struct dim *range_length(struct graph *g, const struct node *node, const struct dim *const bound[3])
+{
+    int64_t delta;
+    if (!dim_is_int(bound[2], &delta) || delta == INT64_MIN)
+        return NULL;
+    if (delta == 0)
+        fail("%s: the step of Range is 0", node_where(g, node));
+    const struct dim *zero = dim_int(g->alg, 0), *size = delta > 0 ? dim_int(g->alg, delta) : dim_int(g->alg, -delta);
+    const struct dim *way = delta > 0 ? dim_sub(g->alg, bound[1], bound[0]) : dim_sub(g->alg, bound[0], bound[1]);
+    const struct dim *up = dim_add(g->alg, way, dim_sub(g->alg, size, dim_int(g->alg, 1)));
+    return dim_max(g->alg, dim_div(g->alg, up, size), zero);
+}
+
+void infer_range(struct graph *g, struct node *node)
+{
+    const struct dim *bound[3], *n = NULL;
+    enum dtype dtype = node->nin > 0 && node->in[0] ? op_operand(g, node, 0)->dtype : node->out[0]->type.dtype;
+    if (dtype == DT_NONE)
+        fail("%s: the type of '%s' is not known", node_where(g, node), node->out[0]->name);
+    if (range_bounds(g, node, bound))
+        n = range_length(g, node, bound);
+    if (!n)
+        n = op_unknown_dim(g, node, 0, 0);
+    op_result(g, node, 0, dtype, 1, &n);
+}
+
+void value_range(struct graph *g, struct node *node)
+{
+    const struct dim *bound[3];
+    const struct type *out = &node->out[0]->type;
+    int64_t n;
+    if ((out->dtype != DT_I64 && out->dtype != DT_I32) || !dim_is_int(out->dim[0], &n) || n > MOST_ENTRIES || !range_bounds(g, node, bound))
+        return;
+    const struct dim **at = op_set_dims(g, node, (int)n);
+    for (int i = 0; i < n; i++)
+        at[i] = dim_add(g->alg, bound[0], dim_mul(g->alg, dim_int(g->alg, i), bound[2]));
+}
+
+/* ---- the rule, and a part of it --------------------------------------------------------------------------------------------- */
+
+struct rule *rule_range(struct graph *g, const struct node *node)
+{
+    if (!op_resolved(node))
+        return NULL;
+    struct rule *rule = rule_new(g, node);
+    rule_put(g, &rule->out[0], 0, 0, rule_factor(g, rule, "n", node->out[0]->type.dim[0], FACTOR_LOWERED | FACTOR_POSITION));
+    return rule;
+}
+
+/* start + position * delta */
+void lower_range(struct lowering *l)
+{
+    const struct value *y = l->node->out[0];
+    const struct dim *bound[3];
+    require(range_bounds(l->g, l->node, bound));
+    struct value *at = lower_positions(l, "position", y->place.split);
+    if (!dim_equals(bound[2], 1))
+        at = lower_binary(l, "Mul", "steps", at, lower_size(l, "delta", bound[2], DT_I64));
+    if (!dim_equals(bound[0], 0))
+        at = lower_binary(l, "Add", "from", at, lower_size(l, "start", bound[0], DT_I64));
+    lower_result(l, 0, lower_cast(l, "typed", at, y->type.dtype));
+}
