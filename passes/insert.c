@@ -2,11 +2,12 @@
  *
  * Wherever an operand's placement differs from how its value is left, the steps between are inserted just before the first reader:
  * collectives of domain tpc, local slices, terms. A reshard that several readers share is made once; targets that are cheaper to reach
- * from one another than from the source hang in a tree, as the solver assumed. Ops whose split form is another subgraph are lowered. */
+ * from one another than from the source hang in a tree, as the solver assumed. Ops whose split form is another subgraph are lowered. What steers control flow comes
+ * from rank 0, but for what no rank computes: a rank that took another branch than the others would give other sizes. */
 #include "passes/pass.h"
 #include "plan/space.h"
 
-struct inserter { struct space *s; struct graph *g; struct reached *of; VEC(struct node *) nodes; };
+struct inserter { struct space *s; struct graph *g; struct reached *of; struct value **sent; VEC(struct node *) nodes; };   /* sent, by value id: as rank 0 has it */
 
 static struct value *step(struct inserter *in, struct value *v, struct placement to)
 {
@@ -38,12 +39,32 @@ static struct value *want(struct inserter *in, struct value *v, struct placement
 
 /* ---- the graph ----------------------------------------------------------------------------------------------------------------- */
 
+static struct value *of_first_rank(struct inserter *in, int id, struct value *v)
+{
+    bool computed = v->producer && v->producer->nin > 0;
+    if (in->s->ranks == 1 || !computed)
+        return v;
+    if (in->sent[id])
+        return in->sent[id];
+    const char *name = arena_printf(in->g->arena, "%s/Broadcast", v->name);
+    struct node *n = graph_node(in->g, op_find("tpc", "Broadcast"), name, 1, &v, 1);
+    node_output(in->g, n, 0, graph_value(in->g, name, &v->type));
+    n->out[0]->placed = true;
+    VEC_PUSH(in->g->arena, &in->nodes, n);
+    return in->sent[id] = n->out[0];
+}
+
 static void insert_node(struct inserter *in, struct node *n)
 {
     const struct strategy *st = n->strategy;
-    for (int i = 0; i < n->nin; i++)
-        if (n->in[i])
-            n->in[i] = want(in, n->in[i], st->in[i]);
+    for (int i = 0; i < n->nin; i++) {
+        if (!n->in[i])
+            continue;
+        int id = n->in[i]->id;
+        n->in[i] = want(in, n->in[i], st->in[i]);
+        if (i < op_steering(n))
+            n->in[i] = of_first_rank(in, id, n->in[i]);
+    }
     VEC_PUSH(in->g->arena, &in->nodes, n);
 }
 
@@ -75,6 +96,7 @@ void pass_insert(struct compile *c)
     struct graph *g = c->graph;
     struct inserter in = { .s = c->plan->space, .g = g, .of = NEWN(c->arena, struct reached, g->values.n + 1) };
     int values = g->values.n;
+    in.sent = NEWN(c->arena, struct value *, values + 1);
     for (int i = 0; i < values; i++)
         if (in.s->uses[i].list.n && g->values.at[i]->placed)
             in.of[i] = reshard_chosen(in.s, g->arena, g->values.at[i]);

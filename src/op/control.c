@@ -340,3 +340,29 @@ struct graph *op_ready_body(struct arena *arena, struct graph *g, const struct n
     bool loop = is_onnx(node, "Loop"), branch = is_onnx(node, "If");
     return (branch ? ready_branch : loop ? ready_loop : ready_scan)(arena, g, node, body).graph;
 }
+
+int op_steering(const struct node *node)
+{
+    return is_onnx(node, "If") ? 1 : is_onnx(node, "Loop") ? 2 : 0;
+}
+
+static const struct dim *larger_branch(struct graph *g, const struct node *node, int i, int d)
+{
+    struct arena *tmp = arena_new();
+    const struct dim *most = NULL;
+    for (int k = 0; k < 2; k++) {
+        struct ready r = ready_branch(tmp, g, node, k);
+        const struct dim *size = ready_leave(&r, r.graph->outputs.at[i]->type.dim[d]);
+        most = most && size ? dim_max(g->alg, most, size) : size ? size : most;
+    }
+    arena_free(tmp);
+    return most;
+}
+
+const struct dim *op_control_guess(struct graph *g, const struct node *node, int i, int d)
+{
+    if (is_onnx(node, "If"))
+        return larger_branch(g, node, i, d);
+    int first = is_onnx(node, "Loop") ? 2 : 0, carried = node_captured(node, 0) - first - (first ? 0 : op_scan_inputs(g, node));
+    return i < carried ? node->in[first + i]->type.dim[d] : NULL;
+}

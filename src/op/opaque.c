@@ -74,7 +74,11 @@ static const struct dim *routed(struct graph *g, const struct value *mask)
 
 const struct dim *op_guess_size(struct graph *g, const struct node *node, int i, int d)
 {
-    const struct dim *one = dim_int(g->alg, 1), *others = dim_int(g->alg, node->nout);
+    const struct dim *one = dim_int(g->alg, 1), *others = dim_int(g->alg, node->nout), *inside = NULL;
+    if (node->op && (node->op->flags & OP_CONTROL))
+        inside = op_control_guess(g, node, i, d);
+    if (inside)
+        return dim_max(g->alg, inside, one);
     if (node->nin == 0 || !node->in[0] || node->in[0]->type.dtype == DT_NONE)
         return one;
     if (node->op && node->op->infer == infer_nonzero)
