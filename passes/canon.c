@@ -40,4 +40,6 @@ void pass_canon(struct compile *c)
         rewrite_round(g);
     } while (g->values.n != before && ++rounds < MOST_ROUNDS);
     plan_find_kept_states(g);
+    if (c->fixed && c->fixed->list.n)
+        op_drop_unread(g);
 }

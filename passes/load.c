@@ -1,7 +1,7 @@
 /* load: a model file becomes IR.
  *
  * Provides PROP_LOADED: attributes are decoded by the ops' rows, nodes follow the opset that will be emitted, functions of the model are
- * inlined, shape operands are still edges. Everything about files is in src/onnx; a dry run needs no weight data. A file that holds the
+ * inlined, inputs that --bind fixes are constants, shape operands are still edges. Everything about files is in src/onnx; a dry run needs no weight data. A file that holds the
  * text form of a graph is a model too. */
 #include "passes/pass.h"
 #include "onnx/onnx.h"
@@ -29,10 +29,12 @@ void pass_load(struct compile *c)
     struct alg *alg = alg_new(c->arena);
     c->text = graph_text(c->arena, c->model_path);
     c->graph = c->text ? graph_parse(c->arena, alg, c->text, c->model_path) : onnx_load(c->arena, alg, c->model_path, &options);
-    if (!c->text)
-        return;
-    if (!c->graph->outputs.n)
+    if (c->text && !c->graph->outputs.n)
         fail("%s: the graph has no outputs", c->model_path);
-    c->graph->properties = 0;
-    check_files(c);
+    if (c->text) {
+        c->graph->properties = 0;
+        check_files(c);
+    }
+    for (int i = 0; c->fixed && i < c->fixed->list.n; i++)
+        op_fix_input(c->graph, c->fixed->list.at[i]);
 }

@@ -13,6 +13,7 @@ struct compile {
     struct graph *source;            /* copy of the canonical graph, taken before choose, to compare with; NULL in tpc-run */
     const char *model_path;
     struct folders external_roots;   /* --external-root */
+    const struct fixed *fixed;       /* --bind; NULL: nothing */
     bool deterministic;              /* of tpc-run: fusions that change no bit, and sums complete where they are made */
     const char *text;                /* what the file holds where it is a graph in text form; NULL: ONNX */
 };

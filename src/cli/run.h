@@ -3,12 +3,13 @@
 #define TPC_CLI_RUN_H
 
 #include "cli/args.h"
+#include "op/op.h"
 #include "run/run.h"
 
 struct run_options {
     struct arg_list paths;           /* models, or folders of rank files; one, but for --generate */
     int64_t local, repeat, threads, generate;
-    struct arg_list input, dim, role, external_root;
+    struct arg_list input, dim, bind, role, external_root;
     struct arg_maybe random;
     const char *output, *test_data, *check, *eos, *start, *calibrate;
     double rtol, atol, rel;          /* -1: by type */
@@ -18,7 +19,8 @@ struct run_options {
 
 /* run_load.c: the file of this rank, checked against the others, through the front end. */
 struct graph *run_load(struct arena *, struct comm *, const char *path, const struct run_options *);
-struct graph *run_load_model(struct arena *, const char *path, const struct run_options *);
+/* fixed: inputs that are constants. */
+struct graph *run_load_model(struct arena *, const char *path, const struct fixed *fixed, const struct run_options *);
 
 /* run_inputs.c: global inputs from files, test data, or made from the types. */
 struct tensor *run_inputs(struct arena *, struct session *, const struct graph *, const struct run_options *);

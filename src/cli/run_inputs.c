@@ -38,14 +38,28 @@ struct tensor run_read_tensor(struct arena *a, const char *path)
     fail_usage("%s: expected a .npy or .pb file", path);
 }
 
+/* An input that --bind fixed may still be given, with that value; one that nothing reads since is not looked at. True: it is one of these. */
+static bool is_fixed(struct arena *a, const struct graph *g, const char *name, const struct tensor *t)
+{
+    const char *values = op_fixed_value(g, name);
+    if (!values) return op_is_unread(g, name);
+    int64_t n;
+    const void *data = op_fixed_data(a, name, t->dtype, values, &n);
+    if (n != tensor_elements(t) || (n > 0 && memcmp(data, t->data, tensor_bytes(t))))
+        fail("input '%s' was fixed to %s by --bind and is given another value", name, values);
+    return true;
+}
+
 static void take_named(struct arena *a, struct inputs *in, const char *text)
 {
     const char *equal = strchr(text, '=');
     if (!equal) fail_usage("--input '%s': expected NAME=FILE", text);
     int i = find_input(in->graph, text, (size_t)(equal - text));
+    struct tensor t = run_read_tensor(a, equal + 1);
+    if (i < 0 && is_fixed(a, in->graph, arena_strndup(a, text, (size_t)(equal - text)), &t)) return;
     if (i < 0) fail_usage("--input '%s': the inputs are %s", text, run_input_names(a, in->graph));
     if (in->from[i]) fail_usage("--input: '%s' is given twice", in->graph->inputs.at[i]->name);
-    in->at[i] = run_read_tensor(a, equal + 1);
+    in->at[i] = t;
     in->from[i] = equal + 1;
 }
 
@@ -60,6 +74,7 @@ static void take_folder(struct arena *a, struct inputs *in, const char *folder)
         }
         struct tensor t = tensor_read_pb(a, path, &name);
         int i = name && *name ? find_input(in->graph, name, strlen(name)) : -1;
+        if (i < 0 && name && is_fixed(a, in->graph, name, &t)) continue;
         if (i < 0) i = k;
         if (i >= in->n) fail("%s: '%s' is no input: the inputs are %s", path, name && *name ? name : "(unnamed)", run_input_names(a, in->graph));
         if (in->from[i]) continue;

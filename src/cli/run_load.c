@@ -9,9 +9,9 @@
 
 static pthread_mutex_t loading = PTHREAD_MUTEX_INITIALIZER;   /* rank threads load one after another */
 
-struct graph *run_load_model(struct arena *a, const char *path, const struct run_options *o)
+struct graph *run_load_model(struct arena *a, const char *path, const struct fixed *fixed, const struct run_options *o)
 {
-    struct compile c = {.arena = a, .model_path = path, .external_roots = args_folders(&o->external_root), .deterministic = o->deterministic};
+    struct compile c = {.arena = a, .model_path = path, .fixed = fixed, .external_roots = args_folders(&o->external_root), .deterministic = o->deterministic};
     pthread_mutex_lock(&loading);
     pass_run(&c, "load", "canon", NULL);
     pass_run(&c, "kernels", "kernels", NULL);
@@ -63,12 +63,12 @@ static struct graph *load_folder(struct arena *a, struct comm *comm, const char 
     struct graph *g = NULL;
     if (comm->rank == 0) {
         if (!path_exists(rank_file(a, path, 0))) fail("%s: has no rank-0.onnx: not a folder of tpc-shard", path);
-        g = run_load_model(a, rank_file(a, path, 0), o);
+        g = run_load_model(a, rank_file(a, path, 0), NULL, o);
         check_size(g, comm, path, o);
         check_files(a, path, g->ranks);
     }
     comm->barrier(comm);
-    if (!g) g = run_load_model(a, rank_file(a, path, comm->rank), o);
+    if (!g) g = run_load_model(a, rank_file(a, path, comm->rank), NULL, o);
     check_size(g, comm, path, o);
     check_plan(comm, g, comm->rank);
     if (o->deterministic && comm->size > 1) fail_usage("--deterministic is for one rank, this run has %d", comm->size);
@@ -81,7 +81,9 @@ static struct graph *load_single(struct arena *a, struct comm *comm, const char 
         if (comm->rank == 0) fail("%s is one model, and this run has %d ranks: compile it with 'tpc-shard %s --tp %d' and run the folder", path, comm->size, path, comm->size);
         comm->barrier(comm);
     }
-    struct graph *g = run_load_model(a, path, o);
+    struct fixed fixed = {{NULL, 0, 0}};
+    for (int i = 0; i < o->bind.text.n; i++) VEC_PUSH(a, &fixed.list, o->bind.text.at[i]);
+    struct graph *g = run_load_model(a, path, &fixed, o);
     if (g->ranks > 1) fail("%s is one rank's file of %d: run the folder it lies in", path, g->ranks);
     return g;
 }
@@ -89,5 +91,6 @@ static struct graph *load_single(struct arena *a, struct comm *comm, const char 
 struct graph *run_load(struct arena *a, struct comm *comm, const char *path, const struct run_options *o)
 {
     if (!path_exists(path)) fail("%s: no such file or folder", path);
+    if (o->bind.text.n && is_folder(path)) fail_usage("--bind: %s is compiled: 'tpc-shard --bind %s' fixes an input of its model", path, o->bind.text.at[0]);
     return is_folder(path) ? load_folder(a, comm, path, o) : load_single(a, comm, path, o);
 }

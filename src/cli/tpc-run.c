@@ -43,7 +43,7 @@ static const struct arg_prose examples[] = {
 
 static void check_calibration(const struct run_options *o)
 {
-    bool runs = o->paths.text.n || o->generate || o->test_data || o->check || o->output || o->random.given || o->dim.text.n || o->input.text.n || o->repeat > 1 ||
+    bool runs = o->paths.text.n || o->generate || o->test_data || o->check || o->output || o->random.given || o->dim.text.n || o->bind.text.n || o->input.text.n || o->repeat > 1 ||
                 o->stats || o->eos || o->start || o->role.text.n || o->external_root.text.n || o->rtol >= 0 || o->atol >= 0 || o->rel >= 0;
     if (runs) fail_usage("--calibrate runs no model: it goes with --local, --threads, --quiet and --verbose alone");
 }
@@ -69,6 +69,7 @@ static void read_options(struct arena *a, struct run_options *o, int argc, char 
         {"input", 0, ARG_LIST, &o->input, "[K:]NAME=FILE", "an input (of graph K of a row), .npy or .pb (repeatable)"},
         {"random", 0, ARG_MAYBE_INT, &o->random, "[SEED]", "make the inputs that are not given"},
         {"dim", 0, ARG_LIST, &o->dim, "NAME=INT", "size of a symbolic dimension of made inputs (repeatable)"},
+        {"bind", 0, ARG_LIST, &o->bind, "NAME=VALUE,..", "fix an input of a model to a constant (repeatable)"},
         {"output", 'o', ARG_TEXT, &o->output, "DIR", "write outputs as .npy (default: a digest of each); of the last run of --generate"},
         {"test-data", 0, ARG_TEXT, &o->test_data, "DIR", "inputs from input_*.pb, compare with output_*.pb"},
         {"external-root", 0, ARG_LIST, &o->external_root, "DIR", "weights of a model may lie there too (repeatable)"},
@@ -150,7 +151,8 @@ static void compare_unsharded(struct arena *a, const struct graph *g, const stru
                               int threads, struct verdict *v)
 {
     struct comm *self = comm_self();
-    struct graph *whole = run_load_model(a, o->check, o);
+    const struct fixed fixed = op_fixed_inputs(g);
+    struct graph *whole = run_load_model(a, o->check, &fixed, o);
     if (whole->inputs.n != g->inputs.n) fail("%s has %d inputs, %s has %d", o->check, whole->inputs.n, o->paths.text.at[0], g->inputs.n);
     struct session *s = session_new(whole, self, (struct session_options){.threads = threads, .deterministic = o->deterministic});
     struct tensor *ordered = NEWN(a, struct tensor, whole->inputs.n), *want = NEWN(a, struct tensor, whole->outputs.n);

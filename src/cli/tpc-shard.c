@@ -15,7 +15,7 @@ struct shard_options {
     struct options plan;
     int64_t tp, random_seed;
     struct arg_maybe sp;
-    struct arg_list dim, workload, external_root;
+    struct arg_list dim, bind, workload, external_root;
     const char *out, *state_from, *machine, *solver, *memory, *weights, *report, *dump_after, *print, *merge, *plan_file, *explain;
     bool dry_run, strict, list_passes, list_ops, force, quiet, verbose, random_split_only;
 };
@@ -59,6 +59,7 @@ static struct arg_list parse(struct arena *a, struct shard_options *o, int argc,
         {"plan", 0, ARG_TEXT, &o->plan_file, "FILE", "constraints, or a plan.json to do again"},
         {"strict", 0, ARG_FLAG, &o->strict, NULL, "no communication that --plan does not ask for"},
         {"dim", 0, ARG_LIST, &o->dim, "NAME=INT", "bind a symbolic dimension (repeatable)"},
+        {"bind", 0, ARG_LIST, &o->bind, "NAME=VALUE,..", "fix a graph input to a constant (repeatable)"},
         {"workload", 0, ARG_LIST, &o->workload, "DIM=INT,..[:WEIGHT]", "what to plan for (repeatable)"},
         {"state-from", 0, ARG_TEXT, &o->state_from, "DIR", "take the placements of shared state from another plan"},
         {"memory", 0, ARG_TEXT, &o->memory, "SIZE", "most that a rank may hold: 800M, 1.5GiB ..."},
@@ -151,7 +152,7 @@ static void set_emitted(struct shard_options *o, const struct plan_file *file)
 {
     const struct emitted *e = file->emitted;
     struct options *p = &o->plan;
-    const char *given = o->machine ? "--machine" : o->solver ? "--solver" : o->weights ? "--weights" : o->dim.text.n ? "--dim" :
+    const char *given = o->machine ? "--machine" : o->solver ? "--solver" : o->weights ? "--weights" : o->dim.text.n ? "--dim" : o->bind.text.n ? "--bind" :
                         o->workload.text.n ? "--workload" : o->memory && e->memory ? "--memory" : NULL;
     if (given)
         fail_usage("%s: %s says that already", given, file->path);
@@ -167,6 +168,7 @@ static void set_emitted(struct shard_options *o, const struct plan_file *file)
     p->solver_first = e->solver_first;
     p->strict = e->strict;
     p->dims = e->dims;
+    p->fixed = e->fixed;
     p->weights = e->storage;
     p->memory = e->memory;
     p->machine = e->machine;
@@ -209,6 +211,8 @@ static void set_plan_options(struct arena *a, struct shard_options *o, const cha
     p->random_split_only = o->random_split_only;
     for (int i = 0; i < o->dim.text.n; i++)
         bind_dim(a, p, o->dim.text.at[i]);
+    for (int i = 0; i < o->bind.text.n; i++)
+        VEC_PUSH(a, &p->fixed.list, o->bind.text.at[i]);
     for (int i = 0; i < o->workload.text.n; i++)
         VEC_PUSH(a, &p->workload, o->workload.text.at[i]);
     if (o->memory)
@@ -269,7 +273,7 @@ static void compile(struct arena *a, const struct shard_options *o)
         folder_check(o->plan.out, o->plan.force);
     if (!o->plan.dry_run && !o->plan.folder)
         file_digest_begin(o->plan.digest);
-    struct compile c = {.arena = a, .options = &o->plan, .plan = &plan, .model_path = o->plan.model,
+    struct compile c = {.arena = a, .options = &o->plan, .plan = &plan, .model_path = o->plan.model, .fixed = &o->plan.fixed,
                         .external_roots = args_folders(&o->external_root)};
     pass_run(&c, "load", "canon", o->dump_after);
     plan_workloads(c.graph, &o->plan, &plan);

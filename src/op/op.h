@@ -219,6 +219,19 @@ bool op_scan_backwards(const struct graph *, const struct node *, const char *at
 /* Puts the nodes of the branch that an If of known condition takes in its place: appended to *out, they make its results. False: another node, or it is not known. */
 bool op_take_branch(struct graph *, struct node *, struct nodes *out);
 
+/* ---- fixed.c: graph inputs fixed to constants (--bind), as texts NAME=VALUE[,VALUE...] ------------------------------------------------ */
+struct fixed { VEC(const char *) list; };
+/* The input becomes a constant, and the metadata says so. Wrong names, types and counts are failures. */
+void op_fix_input(struct graph *, const char *text);
+/* Inputs that nothing reads are inputs no more; the metadata names them. */
+void op_drop_unread(struct graph *);
+/* The elements of a list of values, and their number. */
+const void *op_fixed_data(struct arena *, const char *name, enum dtype, const char *values, int64_t *n);
+/* What an input was fixed to; NULL: it was not. */
+const char *op_fixed_value(const struct graph *, const char *name);
+bool op_is_unread(const struct graph *, const char *name);
+struct fixed op_fixed_inputs(const struct graph *);
+
 /* ---- settle.c -------------------------------------------------------------------------------------------------------------------------- */
 /* Known shape information that is all integers. */
 bool op_dims_static(const struct value *);

@@ -52,6 +52,19 @@ static bool option_is(const struct reader *r, const json_t *options, const char 
     return found && strcmp(found, text) == 0;
 }
 
+static struct fixed fixed_of(const struct reader *r, const json_t *options)
+{
+    struct fixed all = {{NULL, 0, 0}};
+    const json_t *list = json_member(arena_printf(r->a, "%s: options", r->path), options, "bind", JSON_ARRAY);
+    for (size_t i = 0; i < json_array_size(list); i++) {
+        const char *text = json_string_value(json_array_get(list, i));
+        if (!text)
+            fail("%s: options: bind[%zu]: expected NAME=VALUE, found %s", r->path, i, json_kind(json_array_get(list, i)));
+        VEC_PUSH(r->a, &all.list, arena_strdup(r->a, text));
+    }
+    return all;
+}
+
 static void read_options(const struct reader *r, struct emitted *e, struct plan_file *file)
 {
     const json_t *o = member(r, "options", JSON_OBJECT), *user = json_member(r->path, o, "plan", JSON_OBJECT);
@@ -62,6 +75,7 @@ static void read_options(const struct reader *r, struct emitted *e, struct plan_
     e->storage = weights ? dtype_parse(weights) : DT_NONE;
     e->strict = json_is_true(json_object_get(o, "strict"));
     e->dims = sizes_of(r, "options", o);
+    e->fixed = fixed_of(r, o);
     if (user)
         user_plan_read(r->a, file, arena_printf(r->a, "%s: options.plan", r->path), user);
 }

@@ -46,6 +46,7 @@ struct emitted {                     /* a plan.json that tpc-shard wrote: everyt
     bool solver_first, strict, proven;
     enum dtype storage;              /* options.weights */
     struct bindings dims;
+    struct fixed fixed;
     VEC(struct workload) workloads;  /* without text */
     struct machine machine;
     double objective, lower_bound;   /* seconds, as written */
@@ -72,6 +73,7 @@ struct options {
     enum sp_mode sp;
     const char *sp_symbol;           /* restricts --sp to one dimension; NULL: every one that qualifies */
     struct bindings dims;            /* --dim */
+    struct fixed fixed;              /* --bind */
     VEC(const char *) workload;      /* --workload texts as given; empty: the default */
     struct machine machine;
     const struct plan_file *plan_file;   /* --plan; NULL: none */

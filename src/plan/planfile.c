@@ -34,7 +34,7 @@ static json_t *source_object(const struct writer *w)
 static json_t *options_object(const struct writer *w)
 {
     static const char *const sp[] = {"off", "on", "auto"};
-    json_t *o = json_object(), *dims = json_object();
+    json_t *o = json_object(), *dims = json_object(), *fixed = json_array();
     json_object_set_new(o, "sp", text(sp[w->options->sp]));
     if (w->options->sp_symbol)
         json_object_set_new(o, "sp_symbol", text(w->options->sp_symbol));
@@ -44,6 +44,11 @@ static json_t *options_object(const struct writer *w)
     for (int i = 0; i < w->options->dims.list.n; i++)
         json_object_set_new(dims, w->options->dims.list.at[i].name, json_integer(w->options->dims.list.at[i].value));
     json_object_set_new(o, "dims", dims);
+    for (int i = 0; i < w->options->fixed.list.n; i++)
+        json_array_append_new(fixed, text(w->options->fixed.list.at[i]));
+    if (json_array_size(fixed))
+        json_object_set(o, "bind", fixed);
+    json_decref(fixed);
     if (w->options->memory)
         json_object_set_new(o, "memory", json_integer(w->options->memory));
     json_object_set_new(o, "strict", json_boolean(w->options->strict));

@@ -1,0 +1,196 @@
+/* fixed: graph inputs that --bind fixes to constants. What only they need folds away; the metadata says what was an input, so that whoever
+ * still gives it is told if it differs. */
+#include "base/half.h"
+#include "op/op.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define FIXED "tpc.bind."
+#define UNREAD "tpc.unread."
+
+/* ---- values from text ---------------------------------------------------------------------------------------------------------- */
+
+static bool float_parse(enum dtype dtype, const char *text, uint8_t *to)
+{
+    char *end;
+    double d = strtod(text, &end);
+    float f = strtof(text, NULL);
+    uint16_t half = dtype == DT_F16 ? f32_to_f16(f) : f32_to_bf16(f);
+    if (dtype == DT_F64)
+        memcpy(to, &d, sizeof d);
+    else
+        memcpy(to, dtype == DT_F32 ? (const void *)&f : (const void *)&half, dtype_size(dtype));
+    return end != text && !*end;
+}
+
+static bool is_unsigned(enum dtype dtype)
+{
+    return dtype == DT_U8 || dtype == DT_U16 || dtype == DT_U32;
+}
+
+static bool integer_parse(enum dtype dtype, const char *text, uint8_t *to)
+{
+    int bits = 8 * (int)dtype_size(dtype);
+    int64_t hi = bits == 64 ? INT64_MAX : ((int64_t)1 << (bits - !is_unsigned(dtype))) - 1, lo = is_unsigned(dtype) ? 0 : -hi - 1, k;
+    bool fits = parse_i64(text, lo, hi, &k);
+    if (fits)
+        memcpy(to, &k, dtype_size(dtype));
+    return fits;
+}
+
+static bool bool_parse(const char *text, uint8_t *to)
+{
+    *to = strcmp(text, "true") == 0 || strcmp(text, "1") == 0;
+    return *to || strcmp(text, "false") == 0 || strcmp(text, "0") == 0;
+}
+
+static bool element_parse(enum dtype dtype, const char *text, uint8_t *to)
+{
+    if (dtype == DT_BOOL)
+        return bool_parse(text, to);
+    return dtype_is_float(dtype) ? float_parse(dtype, text, to) : integer_parse(dtype, text, to);
+}
+
+static int64_t count_values(const char *values)
+{
+    int64_t n = 1;
+    for (const char *c = values; *c; c++)
+        n += *c == ',';
+    return n;
+}
+
+const void *op_fixed_data(struct arena *arena, const char *name, enum dtype dtype, const char *values, int64_t *n)
+{
+    size_t size = dtype_size(dtype);
+    if (!size || dtype == DT_U64)
+        fail("--bind: input '%s' is %s, whose values can't be given as text", name, dtype_name(dtype));
+    *n = count_values(values);
+    uint8_t *data = arena_array(arena, (size_t)*n, size), *to = data;
+    for (const char *at = values;; at++, to += size) {
+        size_t length = strcspn(at, ",");
+        const char *one = arena_strndup(arena, at, length);
+        if (!element_parse(dtype, one, to))
+            fail_usage("--bind gives '%s' the value '%s', expected one of type %s", name, one, dtype_name(dtype));
+        at += length;
+        if (!*at)
+            return data;
+    }
+}
+
+/* ---- the input ------------------------------------------------------------------------------------------------------------------- */
+
+static const char *file(const struct graph *g)
+{
+    return g->path ? g->path : g->name;
+}
+
+static int find_input(const struct graph *g, const char *name)
+{
+    const char **names = NEWN(g->arena, const char *, g->inputs.n + 1);
+    for (int i = 0; i < g->inputs.n; i++) {
+        names[i] = g->inputs.at[i]->name;
+        if (strcmp(names[i], name) == 0)
+            return i;
+    }
+    if (!g->inputs.n)
+        fail("--bind names '%s', and %s has no inputs", name, file(g));
+    fail("--bind names '%s', which is no input of %s; the nearest is '%s'", name, file(g), names[nearest_text(name, g->inputs.n, names)]);
+}
+
+/* The sizes of n values: one size that the model leaves open may follow from n. */
+static void set_sizes(struct graph *g, struct value *v, int64_t n, int64_t *size)
+{
+    const struct dim *open = NULL;
+    int64_t known = 1, rest = n;
+    for (int d = 0; d < v->type.rank; d++) {
+        if (!dim_is_int(v->type.dim[d], &size[d])) {
+            size[d] = -1;
+            rest = open ? -1 : rest;
+            open = v->type.dim[d];
+        } else if (!mul_i64(known, size[d], &known)) {
+            rest = -1;
+        }
+    }
+    bool fits = rest >= 0 && (open ? known > 0 && n % known == 0 : known == n);
+    for (int d = 0; fits && d < v->type.rank; d++)
+        size[d] = size[d] < 0 ? n / known : size[d];
+    if (!fits || (open && alg_equate(g->alg, open, dim_int(g->alg, n / known), "--bind") == EQ_FALSE))
+        fail("--bind gives input '%s' of %s %lld values, expected those of %s", v->name, file(g), (long long)n, type_str(g->arena, &v->type));
+}
+
+static void become_constant(struct graph *g, struct value *v, const char *values)
+{
+    struct constant *c = NEW(g->arena, struct constant);
+    int64_t n;
+    c->dtype = v->type.dtype;
+    c->rank = v->type.rank;
+    c->data = op_fixed_data(g->arena, v->name, c->dtype, values, &n);
+    set_sizes(g, v, n, c->dim);
+    c->bytes = n * (int64_t)dtype_size(c->dtype);
+    for (int d = 0; d < c->rank; d++)
+        v->type.dim[d] = dim_int(g->alg, c->dim[d]);
+    v->constant = c;
+}
+
+static void remove_input(struct graph *g, int i)
+{
+    for (g->inputs.n--; i < g->inputs.n; i++)
+        g->inputs.at[i] = g->inputs.at[i + 1];
+}
+
+void op_fix_input(struct graph *g, const char *text)
+{
+    const char *equal = strrchr(text, '=');
+    if (!equal || equal == text || !equal[1])
+        fail_usage("--bind is '%s', expected NAME=VALUE or NAME=VALUE,VALUE...", text);
+    const char *name = arena_strndup(g->arena, text, (size_t)(equal - text));
+    if (graph_meta(g, arena_printf(g->arena, FIXED "%s", name)))
+        fail_usage("--bind names '%s' twice", name);
+    int i = find_input(g, name);
+    become_constant(g, g->inputs.at[i], equal + 1);
+    remove_input(g, i);
+    graph_set_meta(g, arena_printf(g->arena, FIXED "%s", name), equal + 1);
+}
+
+static bool is_state(const struct graph *g, const struct value *v)
+{
+    for (int i = 0; i < g->states.n; i++)
+        if (g->states.at[i].past == v)
+            return true;
+    return false;
+}
+
+void op_drop_unread(struct graph *g)
+{
+    const struct uses *uses = graph_uses(g, g->arena);
+    for (int i = g->inputs.n - 1; i >= 0; i--) {
+        const struct value *v = g->inputs.at[i];
+        if (uses[v->id].n || is_state(g, v))
+            continue;
+        graph_set_meta(g, arena_printf(g->arena, UNREAD "%s", v->name), "");
+        remove_input(g, i);
+    }
+}
+
+/* ---- what was fixed ---------------------------------------------------------------------------------------------------------------- */
+
+const char *op_fixed_value(const struct graph *g, const char *name)
+{
+    return graph_meta(g, arena_printf(g->arena, FIXED "%s", name));
+}
+
+bool op_is_unread(const struct graph *g, const char *name)
+{
+    return graph_meta(g, arena_printf(g->arena, UNREAD "%s", name)) != NULL;
+}
+
+struct fixed op_fixed_inputs(const struct graph *g)
+{
+    struct fixed all = {{NULL, 0, 0}};
+    for (int i = 0; i < g->meta.n; i++)
+        if (strncmp(g->meta.at[i].key, FIXED, strlen(FIXED)) == 0)
+            VEC_PUSH(g->arena, &all.list, arena_printf(g->arena, "%s=%s", g->meta.at[i].key + strlen(FIXED), g->meta.at[i].text));
+    return all;
+}
