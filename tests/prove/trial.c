@@ -169,7 +169,7 @@ static struct graph **load_ranks(const struct trial *t)
     struct arena *a = t->prove->arena;
     struct graph **g = NEWN(a, struct graph *, t->plan->ranks);
     for (int r = 0; r < t->plan->ranks; r++)
-        g[r] = run_load_model(arena_new(), path_join(a, t->prepared->options.out, arena_printf(a, "rank-%d.onnx", r)), &o);
+        g[r] = run_load_model(arena_new(), path_join(a, t->prepared->options.out, arena_printf(a, "rank-%d.onnx", r)), NULL, &o);
     return g;
 }
 
