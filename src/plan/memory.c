@@ -16,8 +16,7 @@ struct holder {
     int64_t *size, *before;          /* of the slab's items, by workload * items + item: of this rank, and of the one before it */
 };
 
-/* More than a machine has, and few enough for sums not to overflow: sizes in a file may be anything. */
-static int64_t possible(int64_t bytes)
+int64_t plan_possible_bytes(int64_t bytes)
 {
     return bytes < MOST_BYTES ? bytes : MOST_BYTES;
 }
@@ -36,7 +35,7 @@ static int64_t held_bytes(const struct holder *h, const struct value *v, const s
     for (int d = 0; d < local.rank; d++)
         if (!dim_eval(local.dim[d], dims, &k) || k < 0 || !mul_i64(n, k, &n))
             return 0;
-    return dtype_bytes(local.dtype, n, &bytes) ? possible(bytes) : 0;
+    return dtype_bytes(local.dtype, n, &bytes) ? plan_possible_bytes(bytes) : 0;
 }
 
 /* ---- weights and state -------------------------------------------------------------------------------------------------------- */
@@ -45,7 +44,7 @@ static int64_t constant_bytes(const struct holder *h, const struct value *v)
 {
     struct value local = *v;
     local.type = held_type(h, v);
-    return possible(weight_bytes(&local));
+    return plan_possible_bytes(weight_bytes(&local));
 }
 
 /* Read by row only: its pages stay in the file until they are wanted. */
@@ -144,7 +143,7 @@ static void add_activations(struct holder *h, const struct rank_use *before, str
     for (int w = 0; w < n; w++) {
         const struct bindings *dims = &h->plan->workloads.at[w].dims;
         int64_t state = state_of(h, dims, false), blocks = blocks_of(h, dims);
-        int64_t peak = same ? before->peak : slab_of(h, w) - state_of(h, dims, true);
+        int64_t peak = same ? before->peak : slab_of(h, w) - state_of(h, dims, true) + plan_bodies_bytes(h->tmp, h->g, dims);
         use->state = state > use->state ? state : use->state;
         use->blocks = blocks > use->blocks ? blocks : use->blocks;
         use->peak = peak > use->peak ? peak : use->peak;

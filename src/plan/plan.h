@@ -196,6 +196,10 @@ int64_t weight_bytes(const struct value *);      /* of a value's type, which is 
 /* memory.c: what each of the ranks holds that run this graph, which the pass kernels has fused: one rank's own, or a global one with
  * explicit reshards. */
 void plan_memory(const struct graph *, const struct plan *, int ranks, struct rank_use *out);
+/* What a machine may have, and few enough for sums not to overflow: sizes in a file may be anything. */
+int64_t plan_possible_bytes(int64_t bytes);
+/* bodies.c: the slabs of all bodies that are ready (pass kernels), under these sizes of the graph around them. */
+int64_t plan_bodies_bytes(struct arena *tmp, const struct graph *, const struct bindings *);
 
 /* planfile.c: plan.json as text (schemas/plan.schema.json); report.c: one screen for people. source: the graph before sharding.
  * local: rank graphs, NULL before localize. */

@@ -111,3 +111,11 @@ void control_free(struct step *step)
         if (step->control->body[k].session) session_free(step->control->body[k].session);
     for (int i = 0; i < step->control->nbuffer; i++) buffer_free(&step->control->buffer[i]);
 }
+
+int64_t control_slab(const struct step *step)
+{
+    int64_t bytes = 0;
+    for (int k = 0; k < node_bodies(step->node); k++)
+        if (step->control->body[k].session) bytes += session_slab(step->control->body[k].session);
+    return bytes;
+}

@@ -140,6 +140,7 @@ struct session {
     struct tensor *tensor;           /* by value id; dtype DT_NONE: size not known yet */
     struct lifetimes life;           /* what lies in the slab, and when */
     struct buffer slab, scratch;
+    int64_t slab_bytes;              /* the most that a plan took */
     VEC(const struct dim *) sizes;   /* every expression in a live type, once */
     int64_t *size;                   /* by dim id: its value under bind; -1: not known */
     int64_t size_ids;                /* length of size */
@@ -160,6 +161,8 @@ void late_bind(struct session *, const struct value *);
 /* ports.c: the local piece of an input, into `to`. */
 void port_slice(struct session *, int input, const struct tensor *global, struct tensor *to);
 
+/* session.c: its slab and those of the bodies that were run. */
+int64_t session_slab(const struct session *);
 /* session.c: memory of this run. */
 struct arena *session_scratch(struct session *);
 /* session.c: a session for a body, with the threads of the one around it. */
@@ -171,6 +174,8 @@ struct control { struct inner *body; int nbuffer; struct buffer *buffer; };
 void control_prepare(struct session *, struct step *);
 void control_run(struct session *, struct step *);
 void control_free(struct step *);
+/* The slabs of bodies that were run. */
+int64_t control_slab(const struct step *);
 struct inner *control_inner(struct session *, struct step *, int body);
 /* Runs it: the caller has set what it takes beside its captures. */
 void control_run_body(struct step *, int body);

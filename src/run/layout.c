@@ -151,7 +151,7 @@ void layout_update(struct session *s)
     if (resize_items(s)) {
         int64_t bytes = slab_assign(s->plan, s->life.items, s->life.nitem);
         buffer_reserve(&s->slab, (size_t)bytes);
-        if (bytes > s->stats.slab_bytes) s->stats.slab_bytes = bytes;
+        if (bytes > s->slab_bytes) s->slab_bytes = bytes;
     }
     place_values(s);
     find_routes(s);

@@ -299,7 +299,19 @@ void session_run(struct session *s, const struct tensor *inputs, struct tensor *
     s->stats.seconds += seconds_now() - start;
 }
 
-const struct session_stats *session_stats(struct session *s) { return &s->stats; }
+int64_t session_slab(const struct session *s)
+{
+    int64_t bytes = s->slab_bytes;
+    for (int i = 0; i < s->nstep; i++)
+        if (s->step[i].control) bytes += control_slab(&s->step[i]);
+    return bytes;
+}
+
+const struct session_stats *session_stats(struct session *s)
+{
+    s->stats.slab_bytes = session_slab(s);
+    return &s->stats;
+}
 
 const struct bindings *session_sizes(const struct session *s) { return &s->bind; }
 

@@ -1,0 +1,55 @@
+/* bodies: what the bodies of control flow take beside the slab of the graph around them. Each is a session of its own, whose slab stays: of an
+ * If, both branches count. Sizes inside are those of the operands; what a Loop carries counts as it is at first. */
+#include "plan/plan.h"
+
+static void bind_type(struct arena *tmp, const struct type *inside, const struct type *outside, const struct bindings *dims, struct bindings *out)
+{
+    int64_t size;
+    for (int d = 0; inside->rank == outside->rank && d < inside->rank; d++)
+        if (inside->dim[d]->kind == DIM_SYM && dim_eval(outside->dim[d], dims, &size))
+            bindings_set(tmp, out, inside->dim[d]->name, size);
+}
+
+static struct bindings sizes_inside(struct arena *tmp, const struct node *n, int k, const struct bindings *dims)
+{
+    const struct graph *body = node_body(n, k)->graph;
+    struct bindings out = {{NULL, 0, 0}};
+    int own = body->inputs.n - body->captures;
+    for (int i = 0; i < body->inputs.n; i++) {
+        const struct value *operand = i < own ? n->in[i] : n->in[node_captured(n, k) + i - own];
+        if (operand)
+            bind_type(tmp, &body->inputs.at[i]->type, &operand->type, dims, &out);
+    }
+    return out;
+}
+
+/* 0 where only the data tells a size. */
+static int64_t value_bytes(const struct value *v, const struct bindings *dims)
+{
+    int64_t size[MAX_RANK], n, bytes;
+    for (int d = 0; d < v->type.rank; d++)
+        if (!dim_eval(v->type.dim[d], dims, &size[d]))
+            return 0;
+    return sizes_product(size, v->type.rank, &n) && dtype_bytes(v->type.dtype, n, &bytes) ? plan_possible_bytes(bytes) : 0;
+}
+
+static int64_t slab_bytes(struct arena *tmp, const struct graph *g, const struct bindings *dims)
+{
+    struct lifetimes life = lifetimes_of(tmp, g, NEWN(tmp, bool, g->inputs.n + 1));
+    for (int i = 0; i < g->values.n; i++)
+        if (life.item[i] >= 0)
+            life.items[life.item[i]].bytes = value_bytes(g->values.at[i], dims);
+    return slab_assign(tmp, life.items, life.nitem);
+}
+
+int64_t plan_bodies_bytes(struct arena *tmp, const struct graph *g, const struct bindings *dims)
+{
+    int64_t total = 0;
+    for (int i = 0; i < g->nodes.n; i++)
+        for (int k = 0; g->nodes.at[i]->op && k < node_bodies(g->nodes.at[i]); k++) {
+            const struct graph *body = node_body(g->nodes.at[i], k)->graph;
+            struct bindings inside = sizes_inside(tmp, g->nodes.at[i], k, dims);
+            total = plan_possible_bytes(total + slab_bytes(tmp, body, &inside) + plan_bodies_bytes(tmp, body, &inside));
+        }
+    return total;
+}
