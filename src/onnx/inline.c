@@ -52,18 +52,6 @@ static void collect_arguments(struct import *im, struct scope *scope, const Onnx
         if (!gives(call, text_or(f->attribute_proto[i]->name, ""))) scope->argument[scope->nargument++] = f->attribute_proto[i];
 }
 
-/* An absent argument: its parameter reads as absent in the body too. */
-static void drop_absent(struct import *im, const Onnx__NodeProto *call, const Onnx__FunctionProto *f, Onnx__NodeProto *node)
-{
-    char **in = NEWN(im->tmp, char *, node->n_input + 1);
-    for (size_t i = 0; i < node->n_input; i++) {
-        in[i] = node->input[i];
-        for (size_t k = 0; k < f->n_input; k++)
-            if (!strcmp(in[i], f->input[k]) && (k >= call->n_input || !*call->input[k])) in[i] = arena_strdup(im->tmp, "");
-    }
-    node->input = in;
-}
-
 static void bind_parameters(struct import *im, struct scope *caller, struct scope *scope, const Onnx__NodeProto *call, const Onnx__FunctionProto *f, const char *where)
 {
     if (call->n_input > f->n_input || call->n_output > f->n_output)
@@ -102,16 +90,12 @@ void inline_call(struct import *im, struct scope *caller, const Onnx__NodeProto 
     const char *where = node_label(im, call);
     check_depth(im, caller, f);
     struct scope scope = { .prefix = arena_printf(im->tmp, "%s/", unique_node_name(im, caller, call)), .nopset = f->n_opset_import,
-                           .opset = f->opset_import, .function = f, .caller = caller, .graph = im->graph };
+                           .opset = f->opset_import, .function = f, .call = call, .caller = caller, .graph = im->graph };
     collect_arguments(im, &scope, call, f);
     bind_parameters(im, caller, &scope, call, f, where);
     bool *bound = NEWN(im->tmp, bool, call->n_output + 1);
     bind_results(im, caller, &scope, call, f, where, bound);
-    for (size_t i = 0; i < f->n_node; i++) {
-        Onnx__NodeProto node = *f->node[i];
-        drop_absent(im, call, f, &node);
-        import_node(im, &scope, &node);
-    }
+    for (size_t i = 0; i < f->n_node; i++) import_node(im, &scope, f->node[i]);
     return_results(im, caller, &scope, call, f, where, bound);
     scope_close(im, &scope);
 }

@@ -73,6 +73,15 @@ static Onnx__NodeProto *resolve_attributes(struct import *im, const struct scope
     return copy;
 }
 
+/* An operand for which a call gives nothing is absent in the body of its function, too. */
+static void drop_absent(struct import *im, const struct scope *scope, Onnx__NodeProto *node)
+{
+    char **in = NEWN(im->tmp, char *, node->n_input + 1);
+    for (size_t i = 0; i < node->n_input; i++)
+        in[i] = *node->input[i] && scope_lacks(scope, node->input[i]) ? arena_strdup(im->tmp, "") : node->input[i];
+    node->input = in;
+}
+
 /* ---- Constant nodes ---- */
 
 static struct constant *vector_constant(struct import *im, enum dtype dtype, int rank, size_t n, const void *data)
@@ -227,6 +236,7 @@ void import_node(struct import *im, struct scope *scope, const Onnx__NodeProto *
     const char *domain = plain_domain(from->domain);
     const Onnx__FunctionProto *function = op_find(domain, from->op_type) ? NULL : function_find(im, from);
     Onnx__NodeProto *node = resolve_attributes(im, scope, from);
+    drop_absent(im, scope, node);
     if (function) {
         inline_call(im, scope, node, function);
         return;

@@ -61,6 +61,7 @@ struct scope {
     size_t nopset;
     Onnx__OperatorSetIdProto **opset;
     const Onnx__FunctionProto *function;         /* NULL: the main graph */
+    const Onnx__NodeProto *call;                 /* of the function */
     size_t nargument;
     Onnx__AttributeProto **argument;             /* the call's attributes and the function's defaults */
     const struct scope *caller;
@@ -78,6 +79,8 @@ void scope_bind(struct import *, struct scope *, const char *name, struct value 
 /* The name will be defined and stands for a value that exists already. */
 void scope_promise(struct import *, struct scope *, const char *name, struct value *, const char *reader);
 bool scope_knows(const struct scope *, const char *name);
+/* The name is a parameter for which the call of its function gives nothing. */
+bool scope_lacks(const struct scope *, const char *name);
 /* The value of a defined name, or NULL. */
 struct value *scope_find(const struct scope *, const char *name);
 /* A key no file can hold, for values we make; define it later by scope_define, or now: scope_ints. */

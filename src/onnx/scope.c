@@ -88,6 +88,15 @@ bool scope_knows(const struct scope *scope, const char *text)
     return find(scope, text) != NULL;
 }
 
+bool scope_lacks(const struct scope *scope, const char *text)
+{
+    while (scope->outer && !find(scope, text)) scope = scope->outer;
+    const Onnx__FunctionProto *f = find(scope, text) ? NULL : scope->function;
+    for (size_t i = 0; f && i < f->n_input; i++)
+        if (!strcmp(text, f->input[i])) return true;
+    return false;
+}
+
 struct value *scope_find(const struct scope *scope, const char *text)
 {
     while (scope->outer && !find(scope, text)) scope = scope->outer;

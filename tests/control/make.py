@@ -150,13 +150,13 @@ def scan_axes():
 
 @case
 def function_if():
-    """Functions in functions; an attribute by reference reaches a node in a branch; two overloads; a parameter is read in a branch."""
+    """Functions in functions; an attribute by reference reaches a node in a branch; so does a parameter that the call leaves out."""
     lines = ("""<ir_version: 10, opset_import: ["" : 21, "f" : 1]>
-        g (float[B, 4] x, bool c) => (float[B, 4] y) { h = f.pick <slope = 0.25> (x, c)  y = f.twice (h) }
+        g (float[B, 4] x, bool c) => (float[B, 4] y) { low = Constant <value_float = -0.5> ()  h = f.pick <slope = 0.25> (x, c, low)  y = f.twice (h) }
         <domain: "f", opset_import: ["" : 21, "f" : 1]> twice (a) => (b) { t = f.scale <by = 3.0> (a)  b = Add (a, t) }
         <domain: "f", opset_import: ["" : 21]> scale <by> (a) => (b) { k = Constant <value_float: float = @by> ()  b = Mul (a, k) }
-        <domain: "f", opset_import: ["" : 21, "f" : 1]> pick <slope> (a, c) => (b) {
-            b = If (c) <then_branch = t () => (r) { r = LeakyRelu <alpha: float = @slope> (a) }, else_branch = e () => (r) { q = f.scale <by = 2.0> (a)  r = Sub (a, q) }> }""")
+        <domain: "f", opset_import: ["" : 21, "f" : 1]> pick <slope> (a, c, low, high) => (b) {
+            b = If (c) <then_branch = t () => (r2) { q2 = LeakyRelu <alpha: float = @slope> (a)  r2 = Clip (q2, low, high) }, else_branch = e () => (r) { q = f.scale <by = 2.0> (a)  r = Sub (a, q) }> }""")
     return onnx.parser.parse_model(lines), [{"x": f32(3, 4), "c": np.array(c)} for c in (True, False)]
 
 
