@@ -216,8 +216,8 @@ static struct ready ready_loop(struct arena *arena, struct graph *g, const struc
     return ready_turn(arena, g, node, &c, enter_loop);
 }
 
-/* Nothing bounds the turns and the condition is what it was, or true: it would never end. */
-static bool never_ends(struct graph *g, const struct node *node, const struct ready *r)
+/* The condition is true at first, and then is what it was, or true. */
+static bool goes_on(struct graph *g, const struct node *node, const struct ready *r)
 {
     const struct dims_value *first = op_dims(g, node->in[1]);
     struct value *v = r->graph->outputs.at[0];
@@ -225,7 +225,14 @@ static bool never_ends(struct graph *g, const struct node *node, const struct re
         v = v->producer->in[0];
     bool begins = !node->in[1] || (first && first->n == 1 && !dim_equals(first->at[0], 0));
     const struct dims_value *again = op_dims(r->graph, v);
-    return !node->in[0] && begins && (v == r->graph->inputs.at[1] || (again && again->n == 1 && dim_equals(again->at[0], 1)));
+    return begins && (v == r->graph->inputs.at[1] || (again && again->n == 1 && dim_equals(again->at[0], 1)));
+}
+
+/* NULL: not known. */
+static const struct dim *loop_turns(struct graph *g, const struct node *node, const struct ready *r)
+{
+    const struct dims_value *most = op_dims(g, node->in[0]);
+    return most && most->n == 1 && goes_on(g, node, r) ? dim_max(g->alg, most->at[0], dim_int(g->alg, 0)) : NULL;
 }
 
 void infer_loop(struct graph *g, struct node *node)
@@ -238,13 +245,13 @@ void infer_loop(struct graph *g, struct node *node)
     const struct type *again = output_type(g, node, &r, 0);
     if (again->dtype != DT_BOOL || again->rank > 1)
         fail("%s: the condition that its body gives is %s, expected one boolean", node_where(g, node), type_str(tmp, again));
-    if (never_ends(g, node, &r))
+    if (!node->in[0] && goes_on(g, node, &r))
         fail("%s: never ends: it has no number of turns and a condition that stays true", node_where(g, node));
     for (int i = 0; i < node->nout; i++)
         if (node->out[i] && i < c.n)
             carried_result(g, node, &c, i);
         else if (node->out[i])
-            stacked_result(g, node, &r, i, 1 + i, 0, NULL);
+            stacked_result(g, node, &r, i, 1 + i, 0, loop_turns(g, node, &r));
     arena_free(tmp);
 }
 

@@ -78,6 +78,32 @@ def bomb():
     return model([node("F39", ["x"], ["y"], domain="f")], functions=[function("F0", [node("Relu", ["a"], ["b"])])] + calls, domains=["f"])
 
 
+def body(nodes, outputs=("r",), inputs=(), constants=()):
+    return h.make_graph(nodes, "b", [h.make_tensor_value_info(i, T.FLOAT, None) for i in inputs], [h.make_tensor_value_info(o, T.FLOAT, None) for o in outputs], constants)
+
+
+def branches(then, other=None):
+    return model([node("If", ["c"], ["y"], then_branch=then, else_branch=other or body([node("Neg", ["x"], ["r"])]))],
+                 inputs=(("x", T.FLOAT, ["B", 4]), ("c", T.BOOL, [])))
+
+
+def nested(depth):
+    inner = body([node("Neg", ["x"], ["r"])])
+    for _ in range(depth):
+        inner = body([node("If", ["c"], ["r"], then_branch=inner, else_branch=body([node("Neg", ["x"], ["r"])]))])
+    return branches(inner)
+
+
+def loop_over_sequence():
+    turn = body([node("Identity", ["k"], ["m"]), node("Identity", ["s"], ["t"])], ["m", "t"], ["i", "k", "s"])
+    turn.input[2].CopyFrom(h.make_tensor_sequence_value_info("s", T.FLOAT, None))
+    return model([node("Loop", ["", "c", "x"], ["y"], body=turn)], inputs=(("x", T.FLOAT, ["B", 4]), ("c", T.BOOL, [])))
+
+
+def old_scan():
+    return model([node("Scan", ["", "x"], ["y"], body=body([node("Neg", ["v"], ["r"])], inputs=["v"]), num_scan_inputs=1)], opset=8)
+
+
 def cases(good):
     bytes_of = good.SerializeToString()
     relu = [node("Relu", ["x"], ["y"])]
@@ -102,6 +128,13 @@ def cases(good):
     yield "needs domain 'elsewhere'", model([node("Foo", ["x"], ["y"], domain="elsewhere")])
     yield "export the model with opset 9 or later", model([node("Upsample", ["x"], ["y"], scales=[1.0, 2.0])], opset=8)
     yield "is a sequence, expected a tensor", sequence_input()
+    yield "reads 'nowhere', which nothing produces", branches(body([node("Neg", ["nowhere"], ["r"])]))
+    yield "depends on its own output: the graph has a cycle", branches(body([node("Neg", ["y"], ["r"])]))
+    yield "depends on its own output: the graph has a cycle", branches(body([node("Add", ["x", "s"], ["r"]), node("Neg", ["r"], ["s"])]))
+    yield "bodies are nested more than 16 deep", nested(20)
+    yield "'s' is a sequence, expected a tensor", loop_over_sequence()
+    yield "is in the form of opset 8; export the model with opset 9 or later", old_scan()
+    yield "lacks its else_branch", model([node("If", ["c"], ["y"], then_branch=body([node("Neg", ["x"], ["r"])]))], inputs=(("x", T.FLOAT, [4]), ("c", T.BOOL, [])))
     yield "of size -5, expected 0 or more", model(relu, inputs=(("x", T.FLOAT, [-5]),))
     yield "has 9 dimensions, at most 8", model(relu, inputs=(("x", T.FLOAT, [1] * 9),))
     yield "data type STRING", model(relu, inputs=(("x", T.STRING, [1]),))
