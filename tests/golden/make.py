@@ -153,6 +153,20 @@ def batchnorm(n):
     return m
 
 
+def entropy(n):
+    """scores [13, 11 n, 17] in thousands"""
+    m, classes = Model(11), 11 * n
+    x, labels = m.input("x", 13, classes, 17, low=-3000, high=3000), m.input("labels", 13, 17, low=0, high=classes - 1, whole=True, dtype="i64")
+    m.node("s", "Relu(x)")
+    m.node("loss", 'SoftmaxCrossEntropyLoss(s, labels) {reduction = "none"}')
+    losses = []
+    for i, label in enumerate(labels):
+        row = [max(0, v) for v in x[i // 17 * 17 * classes + i % 17::17][:classes]]
+        losses.append(max(row) + math.log(sum(math.exp(v - max(row)) for v in row)) - row[label])
+    m.output("loss", [13, 17], losses)
+    return m
+
+
 def integers(n):
     """operands in [-8, 8], 512 deep: no sum reaches 2^24, so every order gives the same bits"""
     m = Model(10)
@@ -178,41 +192,87 @@ def tied_vocabulary(n):
 
 
 def heads(m, part, x, width, count, size):
-    m.weight(part + "w", width, count * size)
+    m.weight(part, width, count * size)
     m.ints(part + "s", 0, 0, count, size)
-    m.node(part + "p", "MatMul(%s, %sw)" % (x, part))
+    m.node(part + "p", "MatMul(%s, %s)" % (x, part))
     m.node(part + "r", "Reshape(%sp, %ss)" % (part, part))
-    return m.node(part, "Transpose(%sr) {perm = [0, 2, 1, 3]}" % part)
+    return m.node(part + "t", "Transpose(%sr) {perm = [0, 2, 1, 3]}" % part)
+
+
+def block(m, i, x, query, kv, size, width, inner):
+    """attention by heads (query heads share kv) and an MLP, each with its norm, around residuals; names end in i"""
+    for name in "g", "h":
+        m.weight(name + i, width, low=0.5, high=1.5)
+    m.node("n" + i, "RMSNormalization(%s, g%s)" % (x, i))
+    q, k, v = [heads(m, part + i, "n" + i, width, kv if part in "kv" else query, size) for part in "qkv"]
+    m.node("a" + i, "Attention(%s, %s, %s) {is_causal = 1}" % (q, k, v))
+    m.node("at" + i, "Transpose(a%s) {perm = [0, 2, 1, 3]}" % i)
+    m.ints("joined" + i, 0, 0, query * size)
+    m.node("aj" + i, "Reshape(at%s, joined%s)" % (i, i))
+    m.weight("o" + i, query * size, width)
+    m.node("ao" + i, "MatMul(aj%s, o%s)" % (i, i))
+    m.node("r" + i, "Add(%s, ao%s)" % (x, i))
+    m.node("nm" + i, "RMSNormalization(r%s, h%s)" % (i, i))
+    m.weight("up" + i, width, inner)
+    m.node("u" + i, "MatMul(nm%s, up%s)" % (i, i))
+    m.node("act" + i, "Relu(u%s)" % i)
+    m.weight("down" + i, inner, width)
+    m.node("d" + i, "MatMul(act%s, down%s)" % (i, i))
+    return m.node("y" + i, "Add(r%s, d%s)" % (i, i))
 
 
 def layer(n, query, kv, size, width, inner):
-    """attention by heads (query heads share kv) and an MLP, each with its norm, around residuals"""
     m = Model(13, "  dim B >= 1\n  dim S >= 1")
     m.symbolic("x", "f32", "B, S, %d" % width)
-    for name in "g1", "g2":
-        m.weight(name, width, low=0.5, high=1.5)
-    m.node("n1", "RMSNormalization(x, g1)")
-    q, k, v = heads(m, "q", "n1", width, query, size), heads(m, "k", "n1", width, kv, size), heads(m, "v", "n1", width, kv, size)
-    m.node("a", "Attention(%s, %s, %s) {is_causal = 1}" % (q, k, v))
-    m.node("at", "Transpose(a) {perm = [0, 2, 1, 3]}")
-    m.ints("joined", 0, 0, query * size)
-    m.node("aj", "Reshape(at, joined)")
-    m.weight("ow", query * size, width)
-    m.node("o", "MatMul(aj, ow)")
-    m.node("r", "Add(x, o)")
-    m.node("n2", "RMSNormalization(r, g2)")
-    m.weight("upw", width, inner)
-    m.node("up", "MatMul(n2, upw)")
-    m.node("act", "Relu(up)")
-    m.weight("downw", inner, width)
-    m.node("down", "MatMul(act, downw)")
-    m.node("y", "Add(r, down)")
+    m.output(block(m, "", "x", query, kv, size, width, inner))
+    return m
+
+
+def norm(n):
+    m = Model(14)
+    m.input("x", 6, 5, 12)
+    for name in "g", "b":
+        m.weight(name, 12)
+    m.node("y", "LayerNormalization(x, g, b)")
     m.output("y")
     return m
 
 
+def pairs(n):
+    """two pairs of linears, 6 to 18 to 6 each"""
+    m = Model(15)
+    x, rows = m.input("x", 5, 6), 5
+    for i in 1, 2:
+        up, down = m.weight("up%d" % i, 6, 18), m.weight("down%d" % i, 18, 6)
+        m.node("u%d" % i, "MatMul(%s, up%d)" % ("x" if i == 1 else "d1", i))
+        m.node("r%d" % i, "Relu(u%d)" % i)
+        m.node("d%d" % i, "MatMul(r%d, down%d)" % (i, i))
+        x = product([max(0, v) for v in product(x, up, rows, 6, 18)], down, rows, 18, 6)
+    m.output("d2", [5, 6], x)
+    return m
+
+
+def toy(n):
+    """torch's toy transformer: 2 layers of width 16, 4 heads, MLPs of 64, 8 tokens, learned positions, the head tied to the table; ids [8, 8]"""
+    m = Model(16)
+    m.input("ids", 8, 8, low=0, high=7, whole=True, dtype="i64")
+    m.input("positions", 8, low=0, high=7, whole=True, dtype="i64")
+    m.weight("table", 8, 16), m.weight("places", 8, 16)
+    m.node("te", "Gather(table, ids)")
+    m.node("pe", "Gather(places, positions)")
+    x = m.node("x0", "Add(te, pe)")
+    for i in "1", "2":
+        x = block(m, i, x, 4, 4, 4, 16, 64)
+    m.weight("gf", 16)
+    m.node("n", "RMSNormalization(%s, gf)" % x)
+    m.node("head", "Transpose(table) {perm = [1, 0]}")
+    m.node("logits", "MatMul(n, head)")
+    m.output("logits")
+    return m
+
+
 CASES = {
-    "stack": stack, "embedding": embedding, "batchnorm": batchnorm, "integers": integers, "tied-vocabulary": tied_vocabulary,
+    "stack": stack, "embedding": embedding, "batchnorm": batchnorm, "integers": integers, "entropy": entropy, "norm": norm, "pairs": pairs, "toy": toy, "tied-vocabulary": tied_vocabulary,
     "column": lambda n: linear(n, 1, 7, 13 * n, 17 * n), "row": lambda n: linear(n, 2, 7, 13 * n, 17 * n),
     "few": lambda n: linear(n, 3, 5, 3, 5),
     "heads-3": lambda n: layer(n, 3, 3, 5, 15, 37), "kv-2": lambda n: layer(n, 6, 2, 7, 42, 53), "heads-2": lambda n: layer(n, 2, 1, 3, 5, 7),
