@@ -225,6 +225,15 @@ static void propagate(struct space *s)
     }
 }
 
+void space_spread(struct space *s)
+{
+    size_t bytes = sizeof *s->offered * (size_t)s->g->nodes.n;
+    propagate(s);
+    strategies_build(s);
+    s->offered = arena_alloc(s->arena, bytes + 1);
+    memcpy(s->offered, s->strategies, bytes);
+}
+
 /* ---- set-up -------------------------------------------------------------------------------------------------------------- */
 
 static void index_uses(struct space *s)
@@ -284,19 +293,12 @@ struct space *space_new(struct arena *a, struct graph *g, const struct options *
     index_uses(s);
     mark_weights(s);
     seed(s);
-    propagate(s);
-    strategies_build(s);
+    space_spread(s);
     if (options->sp != SP_OFF && options->ranks > 1) {
         sequence_seed(s);
-        propagate(s);
-        strategies_build(s);
+        space_spread(s);
     }
-    s->offered = s->strategies;
-    if (constrain_seed(s)) {
-        propagate(s);
-        strategies_build(s);
-    }
-    s->offered = NEWN(a, struct strategies, nodes);
-    memcpy(s->offered, s->strategies, sizeof *s->offered * (size_t)nodes);
+    if (constrain_seed(s))
+        space_spread(s);
     return s;
 }

@@ -52,6 +52,8 @@ struct space {
 struct space *space_new(struct arena *, struct graph *, const struct options *, struct plan *);
 /* Adds a candidate; false when it was there (or is no use: whole). */
 bool space_add(struct space *, const struct value *, int d, struct candidate);
+/* Carries candidates wherever rules carry them, and makes the strategies of all nodes. */
+void space_spread(struct space *);
 /* Operand or result i of a node: value and rule entry. */
 struct value *space_value(const struct node *, bool result, int i);
 /* Does the node read a weight? */

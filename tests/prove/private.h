@@ -7,10 +7,10 @@
 #include "tests/prove/prove.h"
 
 struct input_set { struct tensor *in, *want; struct bindings sizes; };
-/* For so many ranks, with or without --sp: everything up to the choice. Copies of it choose and go on. */
+/* For so many ranks, with or without --sp, of wide choice or not: everything up to the choice. Copies of it choose and go on. */
 struct prepared {
     int ranks;
-    bool sp;
+    bool sp, wide;
     struct proof state;              /* not equal: it could not be prepared */
     struct options options;
     struct plan plan;
@@ -28,5 +28,8 @@ struct prove {
     VEC(struct input_set) sets;
     VEC(struct prepared *) prepared;
 };
+
+/* wide.c: candidates of random dimensions, and what follows from them. */
+void wide_seed(struct space *, uint64_t seed);
 
 #endif

@@ -24,6 +24,8 @@ static void make_space(struct prove *p, struct prepared *q)
     q->compile.graph = graph_copy(p->arena, p->compile.graph);
     q->compile.graph->ranks = q->ranks;
     q->plan.space = space_new(p->arena, q->compile.graph, &q->options, &q->plan);
+    if (q->wide)
+        wide_seed(q->plan.space, (uint64_t)q->ranks);
 }
 
 static void make_space_apart(void *data, struct proof *out)
@@ -34,14 +36,15 @@ static void make_space_apart(void *data, struct proof *out)
 }
 
 /* First in a process of its own, which may not survive it. */
-static struct prepared *prepare(struct prove *p, int ranks, bool sp)
+static struct prepared *prepare(struct prove *p, const struct prove_plan *plan)
 {
     for (int i = 0; i < p->prepared.n; i++)
-        if (p->prepared.at[i]->ranks == ranks && p->prepared.at[i]->sp == sp)
+        if (p->prepared.at[i]->ranks == plan->ranks && p->prepared.at[i]->sp == plan->sp && p->prepared.at[i]->wide == plan->wide)
             return p->prepared.at[i];
     struct prepared *q = NEW(p->arena, struct prepared);
-    q->ranks = ranks;
-    q->sp = sp;
+    q->ranks = plan->ranks;
+    q->sp = plan->sp;
+    q->wide = plan->wide;
     prove_apart(p->arena, make_space_apart, &(struct trial){.prove = p, .prepared = q}, &q->state);
     if (q->state.kind == PROOF_EQUAL)
         make_space(p, q);
@@ -189,7 +192,7 @@ static void try_plan(void *data, struct proof *out)
 
 struct proof prove_try(struct prove *p, const struct prove_plan *plan)
 {
-    struct trial t = {p, prepare(p, plan->ranks, plan->sp), plan};
+    struct trial t = {p, prepare(p, plan), plan};
     struct proof out = t.prepared->state;
     require(plan->set >= 0 && plan->set < p->sets.n);
     if (out.kind != PROOF_EQUAL)
@@ -215,7 +218,7 @@ static void print_chosen(void *data, struct proof *out)
 
 struct named_list prove_chosen(struct arena *a, struct prove *p, const struct prove_plan *plan, struct proof *out)
 {
-    struct trial t = {p, prepare(p, plan->ranks, plan->sp), plan};
+    struct trial t = {p, prepare(p, plan), plan};
     struct named_list list = {0};
     *out = t.prepared->state;
     char *line = out->kind == PROOF_EQUAL ? prove_apart(a, print_chosen, &t, out) : NULL;

@@ -1,0 +1,51 @@
+/* wide: splits that no seed of the planner suggests, on any dimension: uneven, with empty ranks, scattered, overlapping. Rules, reshards, the
+ * runtime and files take any split; a plan file may ask for it. */
+#include "tests/prove/private.h"
+
+enum { LONGEST = 64 };               /* of a dimension that is dealt index by index */
+
+static uint64_t bits(uint64_t *state)
+{
+    *state = (*state ^ *state >> 29) * 0x9E3779B97F4A7C15u + 77;
+    return *state >> 33;
+}
+
+/* Every index goes to one rank, by runs or one by one, and with overlap some go to another, too. */
+static const struct split *dealt(struct space *s, int64_t n, uint64_t *state)
+{
+    struct interval **list = NEWN(s->arena, struct interval *, s->ranks);
+    int *count = NEWN(s->arena, int, s->ranks);
+    bool runs = bits(state) % 2, overlap = bits(state) % 4 == 0;
+    uint64_t ranks = (uint64_t)s->ranks, owner = bits(state) % ranks;
+    for (int r = 0; r < s->ranks; r++)
+        list[r] = NEWN(s->arena, struct interval, n + 1);
+    for (int64_t i = 0; i < n; i++) {
+        if (!runs || bits(state) % 3 == 0)
+            owner = bits(state) % ranks;
+        uint64_t second = overlap && bits(state) % 3 == 0 ? bits(state) % ranks : owner;
+        for (uint64_t r = 0; r < ranks; r++)
+            if (r == owner || r == second)
+                list[r][count[r]++] = (struct interval){i, i + 1};
+    }
+    return split_list(s->g->alg, s->ranks, n, count, (const struct interval *const *)list);
+}
+
+static const struct split *any_split(struct space *s, const struct dim *size, uint64_t *state)
+{
+    int64_t n;
+    if (!dim_is_int(size, &n) || n > LONGEST || bits(state) % 3 == 0)
+        return split_even(s->g->alg, s->ranks, size);
+    return dealt(s, n, state);
+}
+
+void wide_seed(struct space *s, uint64_t seed)
+{
+    uint64_t state = seed;
+    for (int i = 0; i < s->g->values.n; i++) {
+        const struct value *v = s->g->values.at[i];
+        for (int d = 0; v->type.dtype != DT_NONE && d < v->type.rank; d++)
+            if (bits(&state) % 4 == 0 && !dim_equals(v->type.dim[d], 0) && !dim_equals(v->type.dim[d], 1))
+                space_add(s, v, d, (struct candidate){ any_split(s, v->type.dim[d], &state), false, "drawn for", -1 });
+    }
+    space_spread(s);
+}
