@@ -6,6 +6,12 @@ enum { SUBSET_TARGETS = 6 };
 
 struct availability { struct placement made; int n; struct placement have[SUBSET_TARGETS]; };
 
+int links_variable(struct encoding *e, int n, int whole)
+{
+    VEC_PUSH(e->arena, &e->whole, whole);
+    return problem_variable(e->p, n);
+}
+
 /* ---- the two ends of a value ----------------------------------------------------------------------------------------------- */
 
 static struct ends node_end(struct encoding *e, int node, bool result, int i)
@@ -106,10 +112,11 @@ static void subsets_from(struct encoding *e, const struct value *v, struct place
         needed |= (unsigned)only_choice(reader, readers, other[i]) << i;
     int most = readers < SUBSET_TARGETS ? readers : SUBSET_TARGETS;
     if (n > SUBSET_TARGETS && most > 3) {
-        most = 3;
+        most = bits(needed) > 3 ? bits(needed) : 3;
         e->complete = false;
     }
-    for (unsigned set = 0; set < 1u << (n < 20 ? n : 20); set++) {
+    for (unsigned set = 0, next; set < 1u << (n < 20 ? n : 20); set = next) {
+        next = bits(set) > most ? set + (set & -set) : set + 1;      /* up to there all have these and more */
         if (bits(set) > most || (set & needed) != needed)
             continue;
         struct availability a = { .made = made };
@@ -135,9 +142,12 @@ static void link_shared(struct encoding *e, const struct value *v, const struct 
     struct ends made = distinct(e, from), wanted = wanted_by_all(e, reader, nreader);
     availabilities list = { 0 };
     int parent[64];
-    for (int i = 0; i < made.n; i++)
+    int whole = 0;
+    for (int i = 0; i < made.n; i++) {
+        whole = made.at[i].kind == PLACE_R ? list.n : whole;     /* the first subset is empty */
         subsets_from(e, v, made.at[i], &wanted, reader, nreader, &list);
-    int var = e->value_var[v->id] = problem_variable(e->p, list.n);
+    }
+    int var = e->value_var[v->id] = links_variable(e, list.n, whole);
     int64_t *cost = problem_unary(e->p, var);
     for (int k = 0; k < list.n; k++)
         cost[k] = reshard_tree(e->s, v, list.at[k].made, list.at[k].n, list.at[k].have, parent);

@@ -13,10 +13,13 @@ struct encoding {
     struct ends *source, *sink;          /* by value id: inputs, constants; by output number */
     struct ends *pin;                    /* by value id: what wishes leave of where it is brought before it is read; .at NULL: no wishes */
     int *value_var;                      /* by value id, -1 none */
+    VEC(int) whole;                      /* by variable: its value in the plan in which every rank does everything; 0 where constraints rule it out */
     bool complete;                       /* no subset was left out */
     bool hints;                          /* for the greedy baseline: what a reader of a shared value costs alone */
 };
 
+/* A new variable of n values. */
+int links_variable(struct encoding *, int n, int whole);
 /* Adds a placement unless it is there. */
 void ends_add(struct ends *, struct placement);
 /* How the producer of a value, or its end of the graph, leaves it. */

@@ -26,12 +26,20 @@ static int64_t random_cost(const struct space *s, const char *name, int k, bool 
     return (int64_t)(h % 1000000000000u) + (whole && s->options->random_split_only ? 10000000000000 : 0);
 }
 
+static int whole_strategy(const struct space *s, int i)
+{
+    for (int k = 0; k < s->strategies[i].list.n; k++)
+        if (!strategy_splits(s->g->nodes.at[i], s->strategies[i].list.at[k]))
+            return k;
+    return 0;
+}
+
 static void node_variable(struct encoding *e, int i)
 {
     struct space *s = e->s;
     const struct node *n = s->g->nodes.at[i];
     int count = s->strategies[i].list.n;
-    e->node_var[i] = problem_variable(e->p, count);
+    e->node_var[i] = links_variable(e, count, whole_strategy(s, i));
     int64_t *cost = problem_unary(e->p, e->node_var[i]);
     for (int k = 0; k < count; k++)
         cost[k] = s->options->random_seed ? random_cost(s, n->name, k, !strategy_splits(n, s->strategies[i].list.at[k]))
@@ -40,7 +48,10 @@ static void node_variable(struct encoding *e, int i)
 
 static struct ends end_at(struct encoding *e, int n, const struct placement *at)
 {
-    struct ends out = { .var = problem_variable(e->p, n), .n = n, .at = NEWN(e->arena, struct placement, n + 1) };
+    int whole = 0;
+    while (whole < n && at[whole].kind != PLACE_R)
+        whole++;
+    struct ends out = { .var = links_variable(e, n, whole < n ? whole : 0), .n = n, .at = NEWN(e->arena, struct placement, n + 1) };
     memcpy(out.at, at, sizeof *at * (size_t)n);
     return out;
 }
@@ -216,7 +227,7 @@ int64_t space_solve(struct space *s)
 {
     struct arena *tmp = arena_new();
     struct encoding e = encode(s, tmp, false);
-    struct solution best = solve_exact(e.p, TABLE_CAP);
+    struct solution best = solve_exact(e.p, TABLE_CAP, e.whole.at);
     if (best.cost < COST_NEVER)
         place_values(&e, best.value);
     arena_free(tmp);
@@ -272,7 +283,7 @@ void space_choose(struct space *s)
     cost_prepare(s);
     constrain_all(s);
     struct encoding e = encode(s, s->arena, false);
-    struct solution exact = solve_exact(e.p, TABLE_CAP), best = s->options->solver_first ? first_solution(s, e.p) : exact;
+    struct solution exact = solve_exact(e.p, TABLE_CAP, e.whole.at), best = s->options->solver_first ? first_solution(s, e.p) : exact;
     if (best.cost >= COST_NEVER)
         refuse(s);
     place_values(&e, best.value);

@@ -294,12 +294,11 @@ static struct table cut_table(struct elimination *e, const struct table *t, int 
     return cut;
 }
 
-/* The variable takes the value that is best when each neighbour could still be anything. */
-static void fix_locally(struct elimination *e, int var)
+static void fix(struct elimination *e, int var, int value)
 {
     struct step fixed = { .var = var, .best = NEWN(e->arena, int, 1) };
     struct step around = { .nvar = e->near[var].list.n, .scope = NEWN(e->arena, int, e->near[var].list.n + 1) };
-    fixed.best[0] = locally_best(e, var);
+    fixed.best[0] = value;
     for (int i = 0; i < e->tables_of[var].list.n; i++) {
         struct table *t = &e->tables.at[e->tables_of[var].list.at[i]];
         *t = cut_table(e, t, var, fixed.best[0]);
@@ -345,7 +344,8 @@ static double effort(const struct elimination *e, int var)
     return (double)e->weight[var] * e->p->size.at[var] * (e->tables_of[var].list.n + 1);
 }
 
-struct solution solve_exact(const struct problem *p, int64_t cap)
+/* instead: what variables over the cap are fixed to; NULL: to their locally best values. */
+static struct solution solve_within(const struct problem *p, int64_t cap, const int *instead)
 {
     double spent = 0;
     struct arena *scratch = arena_new();
@@ -354,7 +354,7 @@ struct solution solve_exact(const struct problem *p, int64_t cap)
     start(&e);
     for (int v; (v = next_variable(&e)) >= 0;) {
         if (e.weight[v] > cap || spent + effort(&e, v) > MOST_EFFORT) {
-            fix_locally(&e, v);
+            fix(&e, v, instead ? instead[v] : locally_best(&e, v));
             out.proven = false;
         } else {
             spent += effort(&e, v);
@@ -366,6 +366,12 @@ struct solution solve_exact(const struct problem *p, int64_t cap)
     out.largest_table = e.largest;
     arena_free(scratch);
     return out;
+}
+
+struct solution solve_exact(const struct problem *p, int64_t cap, const int *otherwise)
+{
+    struct solution out = solve_within(p, cap, NULL);
+    return out.cost < COST_NEVER || out.proven || !otherwise ? out : solve_within(p, cap, otherwise);
 }
 
 /* ---- baselines ----------------------------------------------------------------------------------------------------------- */

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_STEPS = 16 };
+enum { MOST_STEPS = 16, MOST_NODES = 30 };    /* a block more than these */
 /* An output's difference is measured against its own largest number. */
 static const double well_conditioned = 5e-6;
 
@@ -114,7 +114,7 @@ struct generated *generate(struct arena *arena, struct draws *draws, bool exact)
 {
     struct sketch *s = sketch_new(arena, draws, exact);
     step(s);
-    for (int i = 1; i < MOST_STEPS && draw(draws, 8); i++)
+    for (int i = 1; i < MOST_STEPS && s->g->nodes.n < MOST_NODES && draw(draws, 8); i++)
         step(s);
     draw_outputs(s);
     graph_prune(s->g);

@@ -29,7 +29,8 @@ struct prove {
     VEC(struct prepared *) prepared;
 };
 
-/* wide.c: candidates of random dimensions, and what follows from them. */
+/* wide.c: candidates of random dimensions, and what follows from them; leaves each node whole and a few other strategies. */
 void wide_seed(struct space *, uint64_t seed);
+void wide_thin(struct space *, uint64_t seed);
 
 #endif

@@ -83,6 +83,8 @@ static struct space *choose(const struct trial *t)
     struct space *s = q->plan.space;
     q->options.random_seed = t->plan->seed;
     q->options.random_split_only = t->plan->split_only;
+    if (t->plan->wide && !t->plan->forced)
+        wide_thin(s, t->plan->seed);
     for (int i = 0; t->plan->forced && i < s->g->nodes.n; i++)
         force_node(s, i, find_forced(t->plan->forced, s->g->nodes.at[i]->name));
     space_choose(s);

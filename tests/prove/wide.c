@@ -38,6 +38,26 @@ static const struct split *any_split(struct space *s, const struct dim *size, ui
     return dealt(s, n, state);
 }
 
+/* Whole and about so many others, drawn: choosing among all is dear and no more random. */
+enum { LEFT = 1 };
+
+static void thin_node(struct space *s, int i, uint64_t *state)
+{
+    struct strategies *from = &s->strategies[i], left = {0};
+    int n = from->list.n;
+    for (int k = 0; k < n; k++)
+        if (!strategy_splits(s->g->nodes.at[i], from->list.at[k]) || (int)(bits(state) % (uint64_t)n) < LEFT)
+            VEC_PUSH(s->arena, &left.list, from->list.at[k]);
+    *from = left;
+}
+
+void wide_thin(struct space *s, uint64_t seed)
+{
+    uint64_t state = seed;
+    for (int i = 0; i < s->g->nodes.n; i++)
+        thin_node(s, i, &state);
+}
+
 void wide_seed(struct space *s, uint64_t seed)
 {
     uint64_t state = seed;

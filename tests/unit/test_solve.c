@@ -45,7 +45,7 @@ START_TEST(exact_equals_brute_force)
     for (uint64_t seed = 1; seed <= 400; seed++) {
         struct arena *a = arena_new();
         struct problem *p = random_problem(a, seed);
-        struct solution exact = solve_exact(p, 1 << 20), brute = solve_brute(p);
+        struct solution exact = solve_exact(p, 1 << 20, NULL), brute = solve_brute(p);
         ck_assert(exact.proven);
         ck_assert_int_eq(exact.cost, brute.cost);
         if (exact.cost < COST_NEVER)
@@ -67,7 +67,7 @@ START_TEST(a_small_cap_gives_an_assignment_that_is_not_proven)
             for (int x = 0; x < 9; x++)
                 pair[x] = (x * 7 + u + v) % 11;
         }
-    struct solution capped = solve_exact(p, 4), exact = solve_exact(p, 1 << 20);
+    struct solution capped = solve_exact(p, 4, NULL), exact = solve_exact(p, 1 << 20, NULL);
     ck_assert(!capped.proven);
     ck_assert(exact.proven);
     ck_assert_int_eq(problem_cost(p, capped.value), capped.cost);
@@ -76,12 +76,29 @@ START_TEST(a_small_cap_gives_an_assignment_that_is_not_proven)
 }
 END_TEST
 
+/* a and c each prefer what b can't go with together. */
+START_TEST(over_the_cap_an_assignment_that_is_known_is_better_than_none)
+{
+    struct arena *arena = arena_new();
+    struct problem *p = problem_new(arena);
+    int a = problem_variable(p, 2), c = problem_variable(p, 2), b = problem_variable(p, 2);
+    problem_unary(p, a)[0] = 5;
+    problem_unary(p, c)[0] = 5;
+    problem_pair(p, a, b)[1 * 2 + 0] = COST_NEVER;
+    problem_pair(p, c, b)[1 * 2 + 1] = COST_NEVER;
+    ck_assert_int_eq(solve_exact(p, 1 << 20, NULL).cost, 5);
+    ck_assert_int_ge(solve_exact(p, 0, NULL).cost, COST_NEVER);
+    ck_assert_int_eq(solve_exact(p, 0, (int[]){0, 0, 0}).cost, 10);
+    arena_free(arena);
+}
+END_TEST
+
 START_TEST(the_first_that_fits_is_legal_and_no_better)
 {
     for (uint64_t seed = 1; seed <= 100; seed++) {
         struct arena *a = arena_new();
         struct problem *p = random_problem(a, seed);
-        ck_assert_int_ge(solve_first(p).cost, solve_exact(p, 1 << 20).cost);
+        ck_assert_int_ge(solve_first(p).cost, solve_exact(p, 1 << 20, NULL).cost);
         arena_free(a);
     }
 }
@@ -114,6 +131,7 @@ int main(void)
     TCase *c = tcase_create("solve");
     tcase_add_test(c, exact_equals_brute_force);
     tcase_add_test(c, a_small_cap_gives_an_assignment_that_is_not_proven);
+    tcase_add_test(c, over_the_cap_an_assignment_that_is_known_is_better_than_none);
     tcase_add_test(c, the_first_that_fits_is_legal_and_no_better);
     tcase_add_test(c, collectives_fit);
     suite_add_tcase(s, c);
