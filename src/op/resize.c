@@ -138,7 +138,15 @@ void infer_resize(struct graph *g, struct node *node)
 
 /* ---- canonical form ------------------------------------------------------------------------------------------------------------------ */
 
-/* Sizes that differ from the operand's; the last one stays, since no axes would mean all. */
+static int named_axes(const struct resize *r, int rank)
+{
+    int n = 0;
+    for (int d = 0; d < rank; d++)
+        n += r->dim[d].named;
+    return n;
+}
+
+/* Sizes that differ from the operand's; where none does, the last one stays, since no axes would mean all. */
 void op_write_resize(struct graph *g, struct node *node)
 {
     const struct type *x = &node->in[X]->type;
@@ -151,11 +159,13 @@ void op_write_resize(struct graph *g, struct node *node)
         node->in[ROI] = NULL;
     if (is_given(node, SCALES) || crops || !mode_is(node, "keep_aspect_ratio_policy", "stretch"))
         return;
-    for (int d = 0; d < x->rank; d++)
-        if (r.dim[d].named && (r.dim[d].size != x->dim[d] || (n == 0 && d == x->rank - 1))) {
+    for (int d = 0, left = named_axes(&r, x->rank); d < x->rank; d++) {
+        left -= r.dim[d].named;
+        if (r.dim[d].named && (r.dim[d].size != x->dim[d] || n + left == 0)) {
             axis[n] = d;
             size[n++] = r.dim[d].size;
         }
+    }
     node->nin = 1;
     attr_set_ints(g, node, "axes", n, axis);
     attr_set_dims(g, node, "sizes", n, size);

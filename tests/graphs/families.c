@@ -33,6 +33,7 @@ static const struct family families[] = {
     {make_trilu, true, " Trilu "},
     {make_repeat, true, " Repeat "},
     {make_pad, true, " Pad "},
+    {make_resize, true, " Resize "},
     {make_depth, true, " DepthToSpace SpaceToDepth "},
 
     {make_reshape, true, " Reshape "},
@@ -73,6 +74,9 @@ static const struct family families[] = {
     {make_gemm, true, " Gemm "},
     {make_einsum, true, " Einsum "},
     {make_conv, true, " Conv "},
+    {make_convtranspose, true, " ConvTranspose "},
+    {make_moe, false, " MoE "},
+    {make_qmoe, false, " QMoE "},
 
     {make_quantize, false, " QuantizeLinear "},
     {make_dequantize, false, " DequantizeLinear "},
@@ -91,7 +95,7 @@ static const struct { const char *op, *why; } reasons[] = {
     {"Dims", "made of shape information by the shapes pass"},
     {"Shard", "made by the plan"}, {"Term", "made by the plan"}, {"LocalIndex", "made by the plan"},
     {"Positions", "made by the plan"}, {"LocalTopK", "made by the plan"},
-    {"If", "only until the shapes pass has chosen a branch"},
+    {"If", "has bodies, which are no part of a random graph"}, {"Loop", "has a body"}, {"Scan", "has a body"},
     {"Chain", "made by tpc-run"}, {"FusedAttention", "made by tpc-run"}, {"QuantMatMul", "made by tpc-run"}, {"QuantGather", "made by tpc-run"},
 };
 

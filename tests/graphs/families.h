@@ -20,7 +20,7 @@ make_op make_unary, make_binary, make_quotient, make_power, make_modulo, make_se
 /* A value that broadcasts to x or, if wider, takes x to more dimensions. */
 struct value *make_partner(struct sketch *, const struct value *x, enum dtype, bool wider);
 /* ---- make_move.c ---- */
-make_op make_identity, make_transpose, make_concat, make_split, make_slice, make_tile, make_trilu, make_repeat, make_pad, make_depth;
+make_op make_identity, make_transpose, make_concat, make_split, make_slice, make_tile, make_trilu, make_repeat, make_pad, make_depth, make_resize;
 /* ---- make_shape.c ---- */
 make_op make_reshape, make_flatten, make_squeeze, make_unsqueeze, make_expand, make_fill, make_range, make_shape;
 /* ---- make_index.c ---- */
@@ -28,7 +28,9 @@ make_op make_gather, make_gathernd, make_scatternd, make_gatherelements, make_sc
 /* ---- make_reduce.c ---- */
 make_op make_reduce, make_softmax, make_norm, make_skipnorm, make_channelnorm, make_pool, make_globalpool, make_lrn, make_loss;
 /* ---- make_product.c ---- */
-make_op make_matmul, make_gemm, make_einsum, make_conv;
+make_op make_matmul, make_gemm, make_einsum, make_conv, make_convtranspose;
+/* ---- make_experts.c ---- */
+make_op make_moe, make_qmoe;
 /* ---- make_quantized.c ---- */
 make_op make_quantize, make_dequantize, make_dynamicquantize, make_matmulinteger, make_matmulnbits, make_gatherblock;
 /* ---- make_attention.c ---- */

@@ -169,3 +169,17 @@ void make_depth(struct sketch *s, const struct op *op)
     attr_set_string(n, "mode", modes[draw(s->draws, 2)]);
     sketch_add(s, n, NULL);
 }
+
+/* One axis, to an integer size. */
+void make_resize(struct sketch *s, const struct op *op)
+{
+    struct value *x = sketch_pick(s, SORT_FLOAT, 2, 4);
+    struct node *n = sketch_node(s, op, 1, &x, 1);
+    int64_t axis = x ? (int64_t)draw(s->draws, (uint32_t)x->type.rank) : 0, size = 1 + (int64_t)draw(s->draws, 8);
+    if (!n || sketch_size(s, x->type.dim[axis]) == 0)
+        return;
+    attr_set_ints(s->g, n, "axes", 1, &axis);
+    set_sizes(s, n, "sizes", 1, &size);
+    attr_set_string(n, "mode", s->exact || draw(s->draws, 2) ? "nearest" : "linear");
+    sketch_add(s, n, NULL);
+}

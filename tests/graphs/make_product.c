@@ -84,6 +84,30 @@ void make_conv(struct sketch *s, const struct op *op)
     sketch_add(s, n, NULL);
 }
 
+/* The channels of X come first in W; the image grows. */
+void make_convtranspose(struct sketch *s, const struct op *op)
+{
+    struct value *x = sketch_pick(s, SORT_FLOAT, 3, 4);
+    int64_t channels, stride[2];
+    if (!x || !dim_is_int(x->type.dim[1], &channels) || channels == 0)
+        return;
+    int64_t group = draw(s->draws, 3) == 1 && channels % 2 == 0 ? 2 : 1;
+    struct type t = x->type;
+    t.dim[0] = x->type.dim[1];
+    t.dim[1] = sketch_static(s);
+    for (int d = 2; d < t.rank; d++) {
+        t.dim[d] = dim_int(s->g->alg, 1 + draw(s->draws, 2));
+        stride[d - 2] = 1 + (int64_t)draw(s->draws, 2);
+    }
+    struct value *w = sketch_const(s, &t, weight_fill(s, t.dim[0]));
+    struct node *n = sketch_node(s, op, 2, (struct value *[]){x, w}, 1);
+    if (!n)
+        return;
+    attr_set_int(n, "group", group);
+    attr_set_ints(s->g, n, "strides", t.rank - 2, stride);
+    sketch_add(s, n, NULL);
+}
+
 /* ---- Einsum ---------------------------------------------------------------------------------------------------------------------------- */
 
 /* Letters of x, of another operand that shares some, and a result of some of both, in any order. */
