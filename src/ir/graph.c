@@ -67,7 +67,7 @@ struct graph *graph_new(struct arena *arena, struct alg *alg, const char *name)
 struct value *graph_value(struct graph *g, const char *name, const struct type *type)
 {
     struct value *v = NEW(g->arena, struct value);
-    v->name = names_fresh(g->arena, g->names->table, name && *name ? name : "value");
+    v->name = v->born = names_fresh(g->arena, g->names->table, name && *name ? name : "value");
     if (type)
         v->type = *type;
     v->place = placement_whole;

@@ -61,6 +61,7 @@ struct dims_value { int n; const struct dim **at; };             /* rank 0: n ==
 
 struct value {
     const char *name;
+    const char *born;                /* its first name: what sizes that data decides are called after */
     struct type type;                /* global type; after localize, this rank's */
     struct constant *constant;       /* not NULL: a constant */
     enum dtype stored;               /* of a constant: the type that files hold it in; DT_NONE: its own */

@@ -138,7 +138,7 @@ void infer_resize(struct graph *g, struct node *node)
 
 /* ---- canonical form ------------------------------------------------------------------------------------------------------------------ */
 
-static int named_axes(const struct resize *r, int rank)
+static int named_count(const struct resize *r, int rank)
 {
     int n = 0;
     for (int d = 0; d < rank; d++)
@@ -159,7 +159,7 @@ void op_write_resize(struct graph *g, struct node *node)
         node->in[ROI] = NULL;
     if (is_given(node, SCALES) || crops || !mode_is(node, "keep_aspect_ratio_policy", "stretch"))
         return;
-    for (int d = 0, left = named_axes(&r, x->rank); d < x->rank; d++) {
+    for (int d = 0, left = named_count(&r, x->rank); d < x->rank; d++) {
         left -= r.dim[d].named;
         if (r.dim[d].named && (r.dim[d].size != x->dim[d] || n + left == 0)) {
             axis[n] = d;

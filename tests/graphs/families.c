@@ -6,7 +6,7 @@
 static const struct family families[] = {
     {make_unary, true, " Abs Neg Floor Ceil Round Sign Relu "},
     {make_unary, false, " Cos Erf Exp Gelu IsNaN IsInf Log Reciprocal Sigmoid Sin Sqrt Tanh Acos Acosh Asin Asinh Atan Atanh Cosh Sinh Tan Celu Elu "
-                        "HardSigmoid HardSwish LeakyRelu Mish QuickGelu Selu Softplus Softsign Swish ThresholdedRelu Shrink "},
+                        "HardSigmoid HardSwish LeakyRelu Mish com.microsoft::QuickGelu Selu Softplus Softsign Swish ThresholdedRelu Shrink "},
     {make_binary, true, " Add Sub Mul "},
     {make_compare, true, " Equal Greater GreaterOrEqual Less LessOrEqual "},
     {make_several, true, " Max Min Sum "},
@@ -31,7 +31,7 @@ static const struct family families[] = {
     {make_slice, true, " Slice "},
     {make_tile, true, " Tile "},
     {make_trilu, true, " Trilu "},
-    {make_repeat, true, " Repeat "},
+    {make_repeat, true, " tpc::Repeat "},
     {make_pad, true, " Pad "},
     {make_resize, true, " Resize "},
     {make_depth, true, " DepthToSpace SpaceToDepth "},
@@ -60,8 +60,8 @@ static const struct family families[] = {
     {make_reduce, false, " ReduceMean "},
     {make_softmax, false, " Softmax LogSoftmax "},
     {make_softmax, true, " Hardmax "},
-    {make_norm, false, " LayerNormalization RMSNormalization SimplifiedLayerNormalization "},
-    {make_skipnorm, false, " SkipSimplifiedLayerNormalization "},
+    {make_norm, false, " LayerNormalization RMSNormalization SimplifiedLayerNormalization com.microsoft::SimplifiedLayerNormalization "},
+    {make_skipnorm, false, " SkipSimplifiedLayerNormalization com.microsoft::SkipSimplifiedLayerNormalization "},
     {make_channelnorm, false, " BatchNormalization InstanceNormalization GroupNormalization "},
     {make_pool, true, " MaxPool "},
     {make_pool, false, " AveragePool LpPool "},
@@ -75,34 +75,30 @@ static const struct family families[] = {
     {make_einsum, true, " Einsum "},
     {make_conv, true, " Conv "},
     {make_convtranspose, true, " ConvTranspose "},
-    {make_moe, false, " MoE "},
-    {make_qmoe, false, " QMoE "},
+    {make_moe, false, " com.microsoft::MoE "},
+    {make_qmoe, false, " com.microsoft::QMoE "},
 
     {make_quantize, false, " QuantizeLinear "},
     {make_dequantize, false, " DequantizeLinear "},
     {make_dynamicquantize, false, " DynamicQuantizeLinear "},
     {make_matmulinteger, true, " MatMulInteger "},
-    {make_matmulnbits, false, " MatMulNBits "},
-    {make_gatherblock, false, " GatherBlockQuantized "},
+    {make_matmulnbits, false, " com.microsoft::MatMulNBits "},
+    {make_gatherblock, false, " com.microsoft::GatherBlockQuantized "},
 
     {make_attention, false, " Attention "},
-    {make_gqa, false, " GroupQueryAttention "},
+    {make_gqa, false, " com.microsoft::GroupQueryAttention "},
     {make_rotary, false, " RotaryEmbedding "},
 };
 
 static const struct { const char *op, *why; } reasons[] = {
     {"Constant", "a constant as soon as a file is loaded"},
-    {"Dims", "made of shape information by the shapes pass"},
-    {"Shard", "made by the plan"}, {"Term", "made by the plan"}, {"LocalIndex", "made by the plan"},
-    {"Positions", "made by the plan"}, {"LocalTopK", "made by the plan"},
     {"If", "has bodies, which are no part of a random graph"}, {"Loop", "has a body"}, {"Scan", "has a body"},
-    {"Chain", "made by tpc-run"}, {"FusedAttention", "made by tpc-run"}, {"QuantMatMul", "made by tpc-run"}, {"QuantGather", "made by tpc-run"},
 };
 
 const struct family *family_of(const struct op *op)
 {
-    char word[64];
-    snprintf(word, sizeof word, " %s ", op->name);
+    char word[96];
+    (void)snprintf(word, sizeof word, " %s%s%s ", op->domain, *op->domain ? "::" : "", op->name);
     for (size_t i = 0; i < sizeof families / sizeof *families; i++)
         if (strstr(families[i].ops, word))
             return &families[i];
@@ -117,10 +113,12 @@ bool family_is_exact(const struct op *op)
 
 const char *family_reason(const struct op *op)
 {
-    if (op->flags & OP_COLLECTIVE)
-        return "made by the plan";
+    if (strcmp(op->domain, "tpc") == 0)
+        return "made by tpc itself";
+    if (strcmp(op->domain, "com.microsoft") == 0 && !op->kernel)
+        return "written out as standard ops";
     for (size_t i = 0; i < sizeof reasons / sizeof *reasons; i++)
-        if (!strcmp(reasons[i].op, op->name))
+        if (!*op->domain && !strcmp(reasons[i].op, op->name))
             return reasons[i].why;
     return NULL;
 }

@@ -239,7 +239,7 @@ int main(int argc, char **argv)
 {
     struct arena *a = arena_new();
     struct graphs_options o;
-    diag_setup("graphs", getenv("TPC_V") ? 1 : -1);
+    diag_setup("graphs", -1);
     read_options(a, &o, argc, argv);
     require(op_count() <= (int)(sizeof((struct tally *)0)->made / sizeof(int)));
     (void)fflush(NULL);

@@ -3,9 +3,17 @@
 
 #include <string.h>
 
+/* Products of many numbers: where all of them underflow, some may overflow, and 0 times infinity is NaN. */
+static struct value *few_factors(struct sketch *s, struct value *x)
+{
+    bool many = x && tensor_elements(&sketch_item(s, x)->lane[0]) > 12;
+    return !many ? x : s->exact ? NULL : sketch_op1(s, "Tanh", x);
+}
+
 void make_reduce(struct sketch *s, const struct op *op)
 {
     struct value *x = sketch_pick(s, SORT_FLOAT, 1, 4);
+    x = strcmp(op->name, "ReduceProd") == 0 ? few_factors(s, x) : x;
     struct node *n = sketch_node(s, op, 1, &x, 1);
     int64_t axes[MAX_RANK];
     int count = 0;
