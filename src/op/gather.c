@@ -7,6 +7,9 @@
 
 #include <string.h>
 
+/* What an index points into: split by a lowering. */
+#define POINTED (FACTOR_LOWERED | FACTOR_POSITION)
+
 /* ---- Gather ------------------------------------------------------------------------------------------------------------- */
 
 static int gather_axis(const struct graph *g, const struct node *node)
@@ -54,22 +57,13 @@ void value_gather(struct graph *g, struct node *node)
         at[i] = data->at[index->at[i]->k < 0 ? index->at[i]->k + data->n : index->at[i]->k];
 }
 
-/* A constant, or a view of one. */
-static bool is_stored(const struct value *v)
-{
-    while (v->producer && v->producer->op && (v->producer->op->flags & OP_VIEW))
-        v = v->producer->in[0];
-    return v->constant != NULL;
-}
-
 int op_table_factor(struct graph *g, struct rule *rule, const struct node *node)
 {
-    const struct dim *size = node->in[0]->type.dim[gather_axis(g, node)];
-    bool table = !node->in[1]->constant && dtype_is_float(node->out[0]->type.dtype) && dim_is_int(size, NULL);
+    bool packed = false;
     for (int i = 0; i < node->nin; i++)
-        table = table && (i == 1 || !node->in[i] || (is_stored(node->in[i]) && !dtype_is_packed(node->in[i]->type.dtype)));
-    int f = rule_factor(g, rule, "v", size, table ? FACTOR_LOWERED | FACTOR_POSITION : FACTOR_WHOLE | FACTOR_DROPPED);
-    rule->factor[f].red = table ? RED_SUM : RED_NONE;
+        packed |= node->in[i] && dtype_is_packed(node->in[i]->type.dtype);
+    int f = rule_factor(g, rule, "v", node->in[0]->type.dim[gather_axis(g, node)], packed ? FACTOR_WHOLE | FACTOR_DROPPED : POINTED);
+    rule->factor[f].red = packed ? RED_NONE : RED_SUM;
     return f;
 }
 
@@ -155,9 +149,6 @@ void infer_scatternd(struct graph *g, struct node *node)
         op_same_dim(g, node, update->dim[d], d < lead ? index->dim[d] : data->dim[d - lead + n], "dimensions of the updates");
     op_result(g, node, 0, data->dtype, data->rank, data->dim);
 }
-
-/* A dimension that an entry of the tuples points into: split by a lowering. */
-#define POINTED (FACTOR_LOWERED | FACTOR_POSITION)
 
 /* Tuples choose a slice: (b.. @t.. s..)(b.. i.. !n) -> (b.. i.. s..). */
 struct rule *rule_gathernd(struct graph *g, const struct node *node)

@@ -91,8 +91,8 @@ struct strategy {
 };
 /* How a product of factors, as in rule_size, is split under a legal choice; NULL: whole. */
 const struct split *rule_part_split(struct graph *, const struct rule *, int ranks, const struct choice *, const struct rule_part *);
-/* The gathered axis of a table (operand 0; operand 1 are indices, others belong to the table): split by the lowering of Gather where all
- * of it is stored, else whole. */
+/* The gathered axis of a table (operand 0; operand 1 are indices, others belong to the table): split by the lowering of Gather, unless
+ * elements share bytes. */
 int op_table_factor(struct graph *, struct rule *, const struct node *);
 /* Size of a part: the product of its factors' sizes; 1 for none. */
 const struct dim *rule_part_size(struct graph *, const struct rule *, const struct rule_part *);
@@ -303,6 +303,8 @@ void lower_scattered(struct lowering *, struct value *index);
 /* position.c: positions 0 to n - 1 of a dimension, i64[n]; each rank its own part of them. */
 struct value *lower_count(struct lowering *, const char *part, const struct dim *n);
 struct value *lower_positions(struct lowering *, const char *part, const struct split *);
+/* start + position * step */
+struct value *lower_progression(struct lowering *, struct value *positions, const struct dim *start, const struct dim *step);
 /* Those of dimension axis of such a type, to be broadcast; split NULL: all. */
 struct value *lower_positions_along(struct lowering *, const char *part, const struct type *, int axis, const struct split *);
 

@@ -27,3 +27,10 @@ struct value *lower_positions_along(struct lowering *l, const char *part, const 
     struct value *at = split ? lower_positions(l, part, split) : lower_count(l, part, type->dim[axis]);
     return lower_unsqueeze(l, arena_printf(l->g->arena, "%s.along", part), at, 1, type->rank - 1 - axis);
 }
+
+struct value *lower_progression(struct lowering *l, struct value *at, const struct dim *start, const struct dim *step)
+{
+    if (!dim_equals(step, 1))
+        at = lower_binary(l, "Mul", "steps", at, lower_size(l, "step", step, DT_I64));
+    return dim_equals(start, 0) ? at : lower_binary(l, "Add", "from", at, lower_size(l, "start", start, DT_I64));
+}

@@ -65,16 +65,11 @@ struct rule *rule_range(struct graph *g, const struct node *node)
     return rule;
 }
 
-/* start + position * delta */
 void lower_range(struct lowering *l)
 {
     const struct value *y = l->node->out[0];
     const struct dim *bound[3];
     require(range_bounds(l->g, l->node, bound));
-    struct value *at = lower_positions(l, "position", y->place.split);
-    if (!dim_equals(bound[2], 1))
-        at = lower_binary(l, "Mul", "steps", at, lower_size(l, "delta", bound[2], DT_I64));
-    if (!dim_equals(bound[0], 0))
-        at = lower_binary(l, "Add", "from", at, lower_size(l, "start", bound[0], DT_I64));
-    lower_result(l, 0, lower_cast(l, "typed", at, y->type.dtype));
+    struct value *made = lower_progression(l, lower_positions(l, "position", y->place.split), bound[0], bound[2]);
+    lower_result(l, 0, lower_cast(l, "typed", made, y->type.dtype));
 }

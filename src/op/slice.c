@@ -163,9 +163,12 @@ static void group(struct rule *rule, int f)
         rule->group[rule->ngroup++] = f;
 }
 
-static void whole_axis(struct graph *g, struct rule *rule, const struct type *data, const struct type *out, int axis)
+/* An axis whose parts are not told apart: what is kept is looked up where the axis is split (found), the only one that is sliced. */
+static void looked_up_axis(struct graph *g, struct rule *rule, const struct type *data, const struct type *out, int axis, bool found)
 {
-    rule_put(g, &rule->in[0], axis, 0, rule_factor(g, rule, "cut", data->dim[axis], FACTOR_WHOLE | FACTOR_DROPPED));
+    int f = rule_factor(g, rule, "cut", data->dim[axis], found ? FACTOR_LOWERED | FACTOR_POSITION : FACTOR_WHOLE | FACTOR_DROPPED);
+    rule->factor[f].red = found ? RED_SUM : RED_NONE;
+    rule_put(g, &rule->in[0], axis, 0, f);
     rule_put(g, &rule->out[0], axis, 0, rule_factor(g, rule, "kept", out->dim[axis], FACTOR_WHOLE));
 }
 
@@ -200,7 +203,7 @@ static void sliced_axes(struct graph *g, const struct node *node, struct rule *r
         if (cuttable(data, &slice[i]) && !rule->ngroup)
             cut_axis(g, rule, data, &slice[i]);
         else
-            whole_axis(g, rule, data, out, axis);
+            looked_up_axis(g, rule, data, out, axis, n == 1 && slice[i].start && !dtype_is_packed(data->dtype));
         *done |= 1u << axis;
     }
 }
@@ -222,4 +225,20 @@ struct rule *rule_slice(struct graph *g, const struct node *node)
     rule_linear(rule, 1);
     rule->moves = true;
     return rule;
+}
+
+/* The rows that are kept, of those that each rank has: few of many, as the last of a sequence. */
+void lower_slice(struct lowering *l)
+{
+    struct value *x = l->node->in[0], *inside;
+    int axis = x->place.dim;
+    struct slice slice[MAX_RANK];
+    require(op_slices(l->g, l->node, slice) == 1 && slice->axis == axis);
+    struct value *at = lower_progression(l, lower_count(l, "kept", slice->size), slice->start, dim_int(l->g->alg, slice->step));
+    struct value *local = lower_local_index(l, at, x->place.split, false, &inside);
+    struct node *found = lower_node(l, "", "Gather", "found", 2, (struct value *[]){lower_with_spare(l, x, axis, false), local});
+    attr_set_int(found, "axis", axis);
+    op_infer(l->g, found);
+    lower_on_own(l, found, placement_whole);
+    lower_terms(l, lower_unsqueeze(l, "mask", inside, 1, x->type.rank - 1 - axis), found->out[0]);
 }
