@@ -9,6 +9,7 @@
 #include "kern/local.h"
 #include "passes/pass.h"
 #include "plan/plan.h"
+#include "tests/selfcheck.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -17,8 +18,6 @@
 #include <unistd.h>
 
 enum { MOST_RANKS = 16, MOST_SPLITS = 16 };
-
-struct sample { const char *op, *text; int64_t below; };      /* below: integer operands are drawn from [0, below) */
 
 static const struct sample samples[] = {
 #include "tests/selfcheck.def"
@@ -53,20 +52,6 @@ static const char *retyped(struct arena *arena, const char *text, enum dtype typ
 
 /* ---- one sample under way ------------------------------------------------------------------------------------------------------ */
 
-struct trial {
-    struct arena *arena;
-    const struct sample *sample;
-    enum dtype type;                     /* of the sample's floats in this trial */
-    struct graph *graph;
-    struct node *node;
-    struct rule *rule;
-    struct bindings bind;
-    struct kenv *env;
-    struct tensor *in, *whole;           /* global operands, results of the unsplit op */
-    int tried, legal;
-    const char *what;                    /* the choice under test, for messages */
-};
-
 static uint64_t random_state = 1;
 
 static double draw(void)
@@ -87,7 +72,7 @@ static struct tensor tensor_new(struct trial *t, const struct type *type)
     return out;
 }
 
-static double get(const struct tensor *x, int64_t i)
+double tensor_get(const struct tensor *x, int64_t i)
 {
     double k;
     float packed;
@@ -109,11 +94,20 @@ static void set(struct tensor *x, int64_t i, double k)
     store_f64(x->dtype, &k, 1, at(x->data, dtype_size(x->dtype), i));
 }
 
+/* What floats lie around. */
+static double centre(const struct trial *t)
+{
+    for (int i = 0; i < t->node->nin; i++)
+        if (t->node->in[i] && !dtype_is_float(t->node->in[i]->type.dtype))
+            return 0;
+    return (double)t->sample->below;
+}
+
 /* Integer operands: indices below the sample's bound, or (-1) the length that attention states: past plus sequence (less one: per row). */
 static double draw_element(const struct trial *t, const struct tensor *x)
 {
     if (dtype_is_float(x->dtype))
-        return draw();
+        return centre(t) + draw();
     if (t->sample->below < 0)
         return x->rank == 0 ? 7 : 6;
     return floor((draw() + 1) / 2 * (double)t->sample->below);
@@ -150,12 +144,12 @@ static bool copy_shard(struct trial *t, struct placement place, int rank, struct
                 for (int64_t e = 0; e < inner; e++) {
                     int64_t g = (o * size + i) * inner + e, l = (o * held + at) * inner + e;
                     if (how == TO_SHARD) {
-                        set(local, l, get(global, g));
+                        set(local, l, tensor_get(global, g));
                         continue;
                     }
                     if (how == BACK_UNCHECKED)
-                        set(global, g, get(local, l));
-                    double a = get(global, g), b = get(local, l);
+                        set(global, g, tensor_get(local, l));
+                    double a = tensor_get(global, g), b = tensor_get(local, l);
                     if (!(fabs(a - b) <= tolerance(t->type) * fmax(1, fabs(a))) && !(isnan(a) && isnan(b)) && !(a == b))
                         return false;
                     seen[g] = 1;
@@ -176,20 +170,20 @@ static struct tensor shard(struct trial *t, int i, const struct type *type, stru
     return out;
 }
 
-/* Dense random terms whose reduction is x. */
+/* Dense random terms whose reduction is x; those of max and min lie where x does. */
 static struct tensor *make_terms(struct trial *t, const struct tensor *x, const struct type *type, enum redop op, int ranks)
 {
     struct tensor *terms = NEWN(t->arena, struct tensor, ranks);
     for (int r = 0; r < ranks; r++)
         terms[r] = tensor_new(t, type);
     for (int64_t i = 0; i < tensor_elements(x); i++) {
-        double rest = get(x, i);
-        int owner = (int)(i % ranks);
+        double rest = tensor_get(x, i);
+        int owner = (int)(fabs(draw()) * ranks);
         for (int r = 0; r < ranks; r++)
             if (r != owner) {
-                double k = op == RED_SUM ? draw() : op == RED_MAX ? get(x, i) - 0.1 - fabs(draw()) : get(x, i) + 0.1 + fabs(draw());
-                set(&terms[r], i, k);
-                rest -= op == RED_SUM ? get(&terms[r], i) : 0;
+                double end = centre(t) + (op == RED_MAX ? -1 : 1), most = tensor_get(x, i);
+                set(&terms[r], i, op == RED_SUM ? draw() : most + (end - most) * fabs(draw()));
+                rest -= op == RED_SUM ? tensor_get(&terms[r], i) : 0;
             }
         set(&terms[owner], i, rest);
     }
@@ -216,10 +210,10 @@ static bool close_to(const struct trial *t, const struct tensor *a, const struct
 {
     double most = 1;
     for (int64_t i = 0; i < tensor_elements(b); i++)
-        if (fabs(get(b, i)) > most && isfinite(get(b, i)))
-            most = fabs(get(b, i));
+        if (fabs(tensor_get(b, i)) > most && isfinite(tensor_get(b, i)))
+            most = fabs(tensor_get(b, i));
     for (int64_t i = 0; i < tensor_elements(b); i++) {
-        double x = get(a, i), y = get(b, i);
+        double x = tensor_get(a, i), y = tensor_get(b, i);
         if (!(fabs(x - y) <= tolerance(t->type) * most) && !(isnan(x) && isnan(y)) && !(x == y))
             return false;
     }
@@ -247,7 +241,7 @@ static bool result_right(struct trial *t, int i, struct placement place, int ran
     struct tensor sum = results[0][i];
     for (int r = 1; r < ranks; r++)
         for (int64_t k = 0; k < n; k++)
-            set(&sum, k, reduce(place.op, get(&sum, k), get(&results[r][i], k)));
+            set(&sum, k, reduce(place.op, tensor_get(&sum, k), tensor_get(&results[r][i], k)));
     return close_to(t, &sum, whole);
 }
 
@@ -376,7 +370,7 @@ static struct choice no_choice(struct trial *t)
     return (struct choice){.factor = NEWN(t->arena, const struct split *, t->rule->nfactor + 1)};
 }
 
-static bool try_factor(struct trial *t, int f)
+bool trial_factor(struct trial *t, int f)
 {
     struct splits s = all_splits(t, t->rule->factor[f].size);
     bool right = true;
@@ -443,37 +437,58 @@ static bool try_products(struct trial *t)
     return right;
 }
 
-/* Terms of a reduction through a set of operands. */
-static bool try_linear(struct trial *t, uint32_t set_of, enum redop op)
+bool trial_pass(struct trial *t, const struct rule_pass *pass)
 {
     struct choice c = no_choice(t);
     struct placement *in = NEWN(t->arena, struct placement, t->node->nin + 1), *out = NEWN(t->arena, struct placement, t->node->nout + 1);
     for (int i = 0; i < t->node->nin; i++)
-        in[i] = set_of >> i & 1 ? placement_partial(op) : placement_whole;
+        in[i] = i < 32 && (pass->operands >> i & 1) ? placement_partial(pass->from) : placement_whole;
     for (int i = 0; i < t->node->nout; i++)
-        out[i] = placement_partial(op);
+        out[i] = placement_partial(pass->to);
     t->tried++;
     t->legal++;
     return run_ranks(t, 3, in, out, &c);
 }
 
-static bool try_all_linear(struct trial *t)
+/* "max to min 0+1" */
+char *pass_text(struct arena *a, const struct rule_pass *pass)
 {
-    static const enum redop ops[] = {RED_SUM, RED_MAX, RED_MIN};
-    bool right = true;
-    for (int k = 0; k < t->rule->nlinear; k++)
-        for (int i = 0; i < (t->rule->moves ? 3 : 1); i++) {
-            if (try_linear(t, t->rule->linear[k], ops[i]))
-                continue;
-            fprintf(stderr, "wrong: %s is not linear in operands %#x under %s\n", t->sample->op, t->rule->linear[k], redop_name(ops[i]));
-            right = false;
+    char *text = arena_printf(a, pass->from == pass->to ? "%s" : "%s to %s", redop_name(pass->from), redop_name(pass->to));
+    const char *joint = " ";
+    for (int i = 0; i < 32; i++)
+        if (pass->operands >> i & 1) {
+            text = arena_printf(a, "%s%s%d", text, joint, i);
+            joint = "+";
         }
+    return text;
+}
+
+/* Terms of integers do not arise in samples of one node. */
+bool terms_are_floats(const struct trial *t, uint32_t operands)
+{
+    for (int i = 0; i < t->node->nin; i++)
+        if ((operands >> i & 1) && !(t->node->in[i] && dtype_is_float(t->node->in[i]->type.dtype)))
+            return false;
+    return true;
+}
+
+static bool try_all_passes(struct trial *t)
+{
+    struct rule_pass pass[MOST_PASSES];
+    bool right = true;
+    int n = rule_passes(t->rule, pass);
+    for (int i = 0; i < n; i++) {
+        if (!terms_are_floats(t, pass[i].operands) || trial_pass(t, &pass[i]))
+            continue;
+        fprintf(stderr, "wrong: %s does not pass %s\n", t->sample->op, pass_text(t->arena, &pass[i]));
+        right = false;
+    }
     return right;
 }
 
 /* ---- a sample ------------------------------------------------------------------------------------------------------------------------------------ */
 
-static void trial_start(struct trial *t, const struct sample *sample, enum dtype type)
+void trial_start(struct trial *t, const struct sample *sample, enum dtype type)
 {
     struct arena *arena = arena_new();
     *t = (struct trial){.arena = arena, .sample = sample, .type = type, .env = kenv_new(1, false)};
@@ -516,7 +531,7 @@ static struct tensor put_together(struct trial *t, const struct value *v, int ra
     memcpy(whole.data, held[0][v->id].data, tensor_bytes(&whole));
     for (int r = 1; v->place.kind == PLACE_P && r < ranks; r++)
         for (int64_t k = 0; k < tensor_elements(&whole); k++)
-            set(&whole, k, reduce(v->place.op, get(&whole, k), get(&held[r][v->id], k)));
+            set(&whole, k, reduce(v->place.op, tensor_get(&whole, k), tensor_get(&held[r][v->id], k)));
     return whole;
 }
 
@@ -654,75 +669,36 @@ static int check_sample(const struct sample *sample, int type)
 {
     struct trial t;
     trial_start(&t, sample, (enum dtype)type);
-    if (!t.rule) {
-        printf("%-36s no rule for this form\n", sample->op);
+    if (!t.rule)
         return 0;
-    }
     bool right = true;
     for (int f = 0; f < t.rule->nfactor; f++)
-        right &= try_factor(&t, f);
+        right &= trial_factor(&t, f);
     for (int f = 0; f < t.rule->nfactor; f++)
         if (t.rule->factor[f].flags & FACTOR_LOWERED)
             right &= try_lowered(&t, f);
     right &= try_group(&t);
     right &= try_products(&t);
-    right &= try_all_linear(&t);
+    right &= try_all_passes(&t);
     printf("%-36s %-4s %3d of %3d legal  %s\n", sample->op, dtype_name(t.type), t.legal, t.tried, rule_str(t.arena, t.rule));
     return right ? 0 : 1;
 }
 
-/* ---- what is not claimed --------------------------------------------------------------------------------------------------------------------------- */
-
-/* 0: a whole factor could be split. */
-static int check_unclaimed_factor(const struct sample *sample, int f)
-{
-    struct trial t;
-    trial_start(&t, sample, DT_F32);
-    if (!t.rule || f >= t.rule->nfactor || !(t.rule->factor[f].flags & FACTOR_WHOLE) || (t.rule->factor[f].flags & FACTOR_POSITION))
-        return 1;
-    t.rule->factor[f].flags &= ~(unsigned)FACTOR_WHOLE;
-    if (!try_factor(&t, f) || t.legal == 0)
-        return 1;
-    printf("%-36s not claimed: factor %s may be split in %s\n", sample->op, t.rule->factor[f].name, rule_str(t.arena, t.rule));
-    return 0;
-}
-
-static int check_unclaimed_linear(const struct sample *sample, int i)
-{
-    struct trial t;
-    trial_start(&t, sample, DT_F32);
-    if (!t.rule || i >= t.node->nin || !t.node->in[i] || !dtype_is_float(t.node->in[i]->type.dtype))
-        return 1;
-    for (int k = 0; k < t.rule->nlinear; k++)
-        if (t.rule->linear[k] >> i & 1)
-            return 1;
-    for (int k = 0; k < t.node->nout; k++)
-        if (t.node->out[k] && !dtype_is_float(t.node->out[k]->type.dtype))
-            return 1;
-    if (!try_linear(&t, (uint32_t)1 << i, RED_SUM))
-        return 1;
-    printf("%-36s not claimed: linear in operand %d\n", sample->op, i);
-    return 0;
-}
-
 /* ---- processes ---------------------------------------------------------------------------------------------------------------------------------------- */
 
-/* In a process of its own; quiet: a bug() there is one of the possible answers. */
-static bool in_child(int (*check)(const struct sample *, int), const struct sample *sample, int i, bool quiet)
+static bool in_child(int (*check)(const struct sample *, int), const struct sample *sample, int i)
 {
     int status;
     fflush(stdout);
     pid_t child = fork();
     if (child == 0) {
-        if (quiet && !freopen("/dev/null", "w", stderr))
-            _exit(1);
         int answer = check(sample, i);
         fflush(stdout);
         _exit(answer);
     }
     if (child < 0 || waitpid(child, &status, 0) < 0)
         fail("can't run a sample in a process of its own");
-    if (WIFSIGNALED(status) && !quiet)
+    if (WIFSIGNALED(status))
         printf("%-36s ended by signal %d\n", sample->op, WTERMSIG(status));
     return WIFEXITED(status) && WEXITSTATUS(status) == 0;
 }
@@ -755,13 +731,11 @@ int main(int argc, char **argv)
             continue;
         for (size_t k = 0; k < sizeof float_types / sizeof *float_types; k++)
             if (k == 0 || in_half(&samples[i]))
-                wrong += !in_child(check_sample, &samples[i], (int)float_types[k], false);
-        for (int f = 0; f < 12; f++)
-            in_child(check_unclaimed_factor, &samples[i], f, true);
-        for (int k = 0; k < 4; k++)
-            in_child(check_unclaimed_linear, &samples[i], k, true);
+                wrong += !in_child(check_sample, &samples[i], (int)float_types[k]);
+        wrong += search_unclaimed(&samples[i]);
     }
     wrong += rows_without_sample();
+    wrong += argc > 1 ? 0 : reasons_unused();
     printf("%d wrong\n", wrong);
     return wrong != 0;
 }

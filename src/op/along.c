@@ -112,8 +112,6 @@ struct rule *rule_scatterelements(struct graph *g, const struct node *node)
 {
     struct rule *r = rule_new(g, node);
     const struct type *data = &node->in[0]->type, *index = &node->in[1]->type;
-    const char *reduction = attr_string(node, "reduction");
-    bool replaces = strcmp(reduction, "none") == 0;
     int axis = the_axis(g, node, data->rank);
     for (int d = 0; d < data->rank; d++) {
         bool shared = d != axis && data->dim[d] == index->dim[d];
@@ -124,9 +122,7 @@ struct rule *rule_scatterelements(struct graph *g, const struct node *node)
         rule_put(g, &r->in[2], d, 0, k);
         rule_put(g, &r->out[0], d, 0, f);
     }
-    if (dtype_is_float(data->dtype) && (replaces || strcmp(reduction, "add") == 0))
-        rule_linear(r, 1 | 4);
-    r->moves = replaces;
+    rule_scatter(r, node);
     return r;
 }
 
@@ -192,5 +188,8 @@ struct rule *rule_onehot(struct graph *g, const struct node *node)
     rule_put(g, &r->out[0], axis, 0, rule_factor(g, r, "depth", node->out[0]->type.dim[axis], POINTED));
     for (int d = 0; d < values->rank; d++)
         rule_put(g, &r->in[2], d, 0, numbered(g, r, 'v', d, values->dim[d], FACTOR_WHOLE | FACTOR_DROPPED));
+    if (dtype_is_float(values->dtype))
+        rule_linear(r, 4);
+    r->rises = 4;
     return r;
 }

@@ -30,7 +30,7 @@ void infer_groupnorm(struct graph *g, struct node *node)
         fail("%s: %s channels do not form %lld groups", node_where(g, node), dim_str(g->arena, channels), (long long)groups);
 }
 
-/* The channels of every operand are the factors of part (outer first). */
+/* The channels of every operand are the factors of part (outer first). Linear in scale and bias together. */
 static struct rule *channel_rule(struct graph *g, const struct node *node, struct rule *r, int n, const int *part, unsigned spatial)
 {
     const struct type *x = &node->in[0]->type;
@@ -50,12 +50,16 @@ static struct rule *channel_rule(struct graph *g, const struct node *node, struc
         rule_put(g, &r->in[0], d, 0, f);
         rule_put(g, &r->out[0], d, 0, f);
     }
+    rule_linear(r, 2 | 4);
+    r->rises = 4;
     return r;
 }
 
+/* Here also linear in X, bias and mean together. */
 struct rule *rule_batchnorm(struct graph *g, const struct node *node)
 {
     struct rule *r = rule_new(g, node);
+    rule_linear(r, 1 | 4 | 8);
     return channel_rule(g, node, r, 1, (int[]){rule_factor(g, r, "c", node->in[0]->type.dim[1], 0)}, 0);
 }
 

@@ -153,7 +153,7 @@ static struct rule *conv_rule(struct graph *g, const struct node *node, const st
     rule_put(g, &r->out[0], 1, 0, m);
     put_spatial(g, node, r);
     if (term) {
-        r->in[2].term = true;
+        rule_term(r, 2);
         if (group >= 0)
             rule_put(g, &r->in[2], 0, 0, group);
         rule_put(g, &r->in[2], 0, 0, m);

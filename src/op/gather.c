@@ -183,7 +183,6 @@ struct rule *rule_scatternd(struct graph *g, const struct node *node)
 {
     struct rule *rule = rule_new(g, node);
     const struct type *data = &node->in[0]->type, *index = &node->in[1]->type;
-    const char *reduction = attr_string(node, "reduction");
     int lead = index->rank - 1, n = tuple_length(g, node, index, data->rank);
     for (int d = 0; d < lead; d++) {
         int f = rule_factor(g, rule, arena_printf(g->arena, "i%d", d), index->dim[d], FACTOR_WHOLE | FACTOR_DROPPED);
@@ -198,9 +197,7 @@ struct rule *rule_scatternd(struct graph *g, const struct node *node)
         if (d >= n)
             rule_put(g, &rule->in[2], lead + d - n, 0, f);
     }
-    rule->moves = strcmp(reduction, "none") == 0;
-    if (dtype_is_float(data->dtype) && (rule->moves || strcmp(reduction, "add") == 0))
-        rule_linear(rule, 1 | 4);
+    rule_scatter(rule, node);
     return rule;
 }
 

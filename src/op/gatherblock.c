@@ -130,5 +130,6 @@ struct rule *rule_gatherblockquantized(struct graph *g, const struct node *node)
         rule_put(g, &r->out[0], index->rank + d - 1, 0, f);
     }
     put_width(g, r, node, &t);
+    rule_linear(r, 1u << SCALES);
     return r;
 }

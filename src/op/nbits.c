@@ -175,9 +175,11 @@ struct rule *rule_matmulnbits(struct graph *g, const struct node *node)
         put_part(g, &r->in[GROUPS], 0, &c.k);
     if (has(node, BIAS)) {
         rule_put(g, &r->in[BIAS], 0, 0, n);
-        r->in[BIAS].term = true;
+        rule_term(r, BIAS);
     }
-    rule_linear(r, 1u << A | (has(node, BIAS) ? 1u << BIAS : 0));
+    uint32_t added = has(node, BIAS) ? 1u << BIAS : 0;
+    rule_linear(r, 1u << A | added);
+    rule_linear(r, 1u << SCALES | added);
     r->size[r->nsize++] = (struct rule_size){"K", c.k};
     r->size[r->nsize++] = (struct rule_size){"N", part_of(1, &n)};
     return r;

@@ -82,10 +82,19 @@ static struct rule *norm_rule(struct graph *g, const struct node *node, int axis
     return r;
 }
 
+/* Linear in scale and bias together, which the other results do not depend on. */
 struct rule *rule_layernorm(struct graph *g, const struct node *node)
 {
-    int factor[MAX_RANK];
-    return norm_rule(g, node, norm_axis(g, node, node->in[0]->type.rank), factor);
+    int factor[MAX_RANK], results = 0;
+    struct rule *r = norm_rule(g, node, norm_axis(g, node, node->in[0]->type.rank), factor);
+    bool bias = node->nin > 2 && node->in[2];
+    for (int i = 0; i < node->nout; i++)
+        results += node->out[i] != NULL;
+    if (results == 1) {
+        rule_linear(r, bias ? 2 | 4 : 2);
+        r->rises = bias ? 4 : 0;
+    }
+    return r;
 }
 
 struct rule *rule_skiprmsnorm(struct graph *g, const struct node *node)

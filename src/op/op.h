@@ -49,7 +49,11 @@ struct rule {
     struct rule_operand *in, *out;
     int nlinear;                     /* sets of operands, as bit masks, in which the op is jointly linear while the others are whole */
     uint32_t linear[8];
-    bool moves;                      /* only moves elements: passes every reduction, not just sum */
+    bool moves;                      /* only moves elements: passes every reduction in these sets, not just sum, and max and min in each operand */
+    uint32_t rises, falls;           /* operands, one element of which makes a result, and greater (less) where it is greater: passes max and min */
+                                     /* alone, or exchanges them */
+    uint32_t joined;                 /* operands of whose elements results are the reduction `joins` (max, min): passes it in all of them */
+    enum redop joins;
     int nsize;
     struct rule_size size[4];
     int ngroup, group[8];            /* factors that split together: the parts of a |; several factors, one group per rule */
@@ -64,6 +68,15 @@ int rule_factor(struct graph *, struct rule *, const char *name, const struct di
 /* Appends factor f as the innermost of part p of dimension d (creating parts up to p). */
 void rule_put(struct graph *, struct rule_operand *, int d, int part, int f);
 void rule_linear(struct rule *, uint32_t operands);
+/* Operand i is added to the result: a term, through which max and min pass. */
+void rule_term(struct rule *, int i);
+/* For data (operand 0), indices and updates (2) with attribute reduction: what passes through both, or through data alone. */
+void rule_scatter(struct rule *, const struct node *);
+/* One way terms pass: where these operands are terms of `from` and the others whole, all results are terms of `to`. */
+struct rule_pass { uint32_t operands; enum redop from, to; };
+/* All ways of a rule, none twice, into an array of MOST_PASSES; returns their number. */
+enum { MOST_PASSES = 256 };
+int rule_passes(const struct rule *, struct rule_pass *);
 /* "(b.. m k)(k n) -> (b.. m n)  k: sum  linear 0, 1"; prints and parses (parse: for fixed rules and for tests). */
 char *rule_str(struct arena *, const struct rule *);
 /* Sizes and the number of dims behind ".." come from the node's types; a text that does not fit them is a bug(). */

@@ -74,6 +74,7 @@ struct rule *rule_pad(struct graph *g, const struct node *node)
         rule_put(g, &r->in[0], d, 0, f);
         rule_put(g, &r->out[0], d, 0, to);
     }
+    r->rises = 1 | (node->nin > 2 && node->in[2] ? 4 : 0);
     r->moves = strcmp(attr_string(node, "mode"), "constant") != 0;
     if (dtype_is_float(x->dtype) && (r->moves || pads_with_zero(node)))
         rule_linear(r, 1);

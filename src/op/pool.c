@@ -47,6 +47,14 @@ struct rule *rule_pool(struct graph *g, const struct node *node)
     return r;
 }
 
+struct rule *rule_maxpool(struct graph *g, const struct node *node)
+{
+    struct rule *r = rule_pool(g, node);
+    r->joined = 1;
+    r->joins = RED_MAX;
+    return r;
+}
+
 struct rule *rule_averagepool(struct graph *g, const struct node *node)
 {
     struct rule *r = rule_pool(g, node);

@@ -134,6 +134,13 @@ struct rule *rule_quantize(struct graph *g, const struct node *node)
     return r;
 }
 
+struct rule *rule_dequantize(struct graph *g, const struct node *node)
+{
+    struct rule *r = rule_quantize(g, node);
+    rule_linear(r, 1u << SCALE);
+    return r;
+}
+
 /* ---- MatMulInteger ------------------------------------------------------------------------------------------------------------------ */
 
 enum { A, B, A_ZERO, B_ZERO };

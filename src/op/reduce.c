@@ -107,14 +107,23 @@ struct rule *rule_reducesum(struct graph *g, const struct node *node)
     return r;
 }
 
+/* The greatest or the least: of terms of it, too. */
+static struct rule *rule_extreme(struct graph *g, const struct node *node, enum redop op)
+{
+    struct rule *r = rule_reduce(g, node, 0, op);
+    r->joined = 1;
+    r->joins = op;
+    return r;
+}
+
 struct rule *rule_reducemax(struct graph *g, const struct node *node)
 {
-    return rule_reduce(g, node, 0, RED_MAX);
+    return rule_extreme(g, node, RED_MAX);
 }
 
 struct rule *rule_reducemin(struct graph *g, const struct node *node)
 {
-    return rule_reduce(g, node, 0, RED_MIN);
+    return rule_extreme(g, node, RED_MIN);
 }
 
 struct rule *rule_reduceprod(struct graph *g, const struct node *node)

@@ -114,5 +114,7 @@ struct rule *rule_rotary(struct graph *g, const struct node *node)
     if (attr_int(node, "num_heads") > 0 && dim_is_int(heads, NULL))
         r->size[r->nsize++] = (struct rule_size){.attr = "num_heads", .part = {.n = 1, .factor = {f.h}}};
     rule_linear(r, 1);
+    if (attr_int(node, "rotary_embedding_dim") == 0)     /* else the rest of a head is not turned */
+        rule_linear(r, 2 | 4);
     return r;
 }

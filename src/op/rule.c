@@ -80,6 +80,66 @@ void rule_linear(struct rule *r, uint32_t operands)
     r->linear[r->nlinear++] = operands;
 }
 
+void rule_term(struct rule *r, int i)
+{
+    r->in[i].term = true;
+    r->rises |= UINT32_C(1) << i;
+}
+
+/* Replaced elements are moved; added, multiplied and compared ones pass what the operation does. */
+void rule_scatter(struct rule *r, const struct node *node)
+{
+    const char *how = attr_string(node, "reduction");
+    bool floats = dtype_is_float(node->in[0]->type.dtype), adds = strcmp(how, "add") == 0, most = strcmp(how, "max") == 0;
+    r->moves = strcmp(how, "none") == 0;
+    if (floats && (r->moves || adds))
+        rule_linear(r, 1 | 4);
+    else if (floats && strcmp(how, "mul") == 0)
+        rule_linear(r, 1);
+    r->rises = floats && adds ? 1 : 0;
+    if (most || strcmp(how, "min") == 0) {
+        r->rises = 1;
+        r->joined = 1 | 4;
+        r->joins = most ? RED_MAX : RED_MIN;
+    }
+}
+
+static int add_pass(struct rule_pass *list, int n, uint32_t operands, enum redop from, enum redop to)
+{
+    for (int i = 0; i < n; i++)
+        if (list[i].operands == operands && list[i].from == from && list[i].to == to)
+            return n;
+    require(n < MOST_PASSES);
+    list[n] = (struct rule_pass){operands, from, to};
+    return n + 1;
+}
+
+/* Max and min through each operand by itself. */
+static int add_single(struct rule_pass *list, int n, uint32_t operands, bool exchanged)
+{
+    for (int i = 0; i < 32; i++)
+        if (operands >> i & 1) {
+            n = add_pass(list, n, UINT32_C(1) << i, RED_MAX, exchanged ? RED_MIN : RED_MAX);
+            n = add_pass(list, n, UINT32_C(1) << i, RED_MIN, exchanged ? RED_MAX : RED_MIN);
+        }
+    return n;
+}
+
+int rule_passes(const struct rule *r, struct rule_pass *list)
+{
+    int n = 0;
+    uint32_t moved = 0;
+    for (int i = 0; i < r->nlinear; i++) {
+        n = add_pass(list, n, r->linear[i], RED_SUM, RED_SUM);
+        for (enum redop op = RED_MAX; r->moves && op <= RED_MIN; op++)
+            n = add_pass(list, n, r->linear[i], op, op);
+        moved |= r->moves ? r->linear[i] : 0;
+    }
+    n = add_single(list, n, r->rises | moved, false);
+    n = add_single(list, n, r->falls, true);
+    return r->joined ? add_pass(list, n, r->joined, r->joins, r->joins) : n;
+}
+
 const struct dim *rule_part_size(struct graph *g, const struct rule *r, const struct rule_part *part)
 {
     const struct dim *size = dim_int(g->alg, 1);

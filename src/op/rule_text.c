@@ -4,7 +4,8 @@
  *
  * An operand is its dimensions in parentheses, "-" when absent, with + before a term. A dimension is factors; a product stands in
  * parentheses, parts laid end to end are joined by |, 1 is no factor. ! marks a whole factor, @ one whose index means something. Notes
- * follow, two spaces apart: a factor's properties, linear sets (members joined by +), moves, group, query, size attributes. A factor
+ * follow, two spaces apart: a factor's properties, linear sets (members joined by +), moves, operands in
+ * which it rises or falls, those it joins, group, query, size attributes. A factor
  * whose size no dimension says alone has it in its note. Reading, "b.." stands for as many dimensions as the type leaves, aligned at the right. */
 #include "op/op.h"
 
@@ -109,16 +110,26 @@ static void say_note(struct printer *p, int f)
         say(p, arena_printf(p->arena, "  %s:%s", factor->name, note));
 }
 
-static void say_linear(struct printer *p)
+/* The members of a set of operands, `joint` between them. */
+static void say_set(struct printer *p, const char *before, uint32_t set, const char *joint)
 {
-    for (int i = 0; i < p->rule->nlinear; i++) {
-        const char *joint = i ? ", " : "  linear ";
-        for (int k = 0; k < 32; k++)
-            if (p->rule->linear[i] >> k & 1) {
-                say(p, arena_printf(p->arena, "%s%d", joint, k));
-                joint = "+";
-            }
-    }
+    for (int k = 0; k < 32; k++)
+        if (set >> k & 1) {
+            say(p, arena_printf(p->arena, "%s%d", before, k));
+            before = joint;
+        }
+}
+
+static void say_passes(struct printer *p)
+{
+    for (int i = 0; i < p->rule->nlinear; i++)
+        say_set(p, i ? ", " : "  linear ", p->rule->linear[i], "+");
+    if (p->rule->moves)
+        say(p, "  moves");
+    say_set(p, "  rises ", p->rule->rises, ", ");
+    say_set(p, "  falls ", p->rule->falls, ", ");
+    if (p->rule->joined)
+        say_set(p, arena_printf(p->arena, "  joins %s ", redop_name(p->rule->joins)), p->rule->joined, "+");
 }
 
 static void say_names(struct printer *p, const char *what, int n, const int *f)
@@ -138,9 +149,7 @@ char *rule_str(struct arena *arena, const struct rule *r)
         meet(&p, f);
     for (int i = 0; i < p.nmet; i++)
         say_note(&p, p.met[i]);
-    say_linear(&p);
-    if (r->moves)
-        say(&p, "  moves");
+    say_passes(&p);
     if (r->ngroup > 0)
         say_names(&p, "  group", r->ngroup, r->group);
     if (r->query_outer >= 0)
@@ -478,17 +487,38 @@ static void factor_note(struct reader *in, int f)
     }
 }
 
+static uint32_t take_operand_bit(struct reader *in)
+{
+    char *end;
+    skip_space(in);
+    long k = strtol(in->at, &end, 10);
+    if (end == in->at || k < 0 || k >= in->rule->nin || k > 31)
+        misread(in, "expected an operand");
+    in->at = end;
+    return UINT32_C(1) << k;
+}
+
+static uint32_t take_set(struct reader *in, const char *joint)
+{
+    uint32_t set = 0;
+    do
+        set |= take_operand_bit(in);
+    while (take(in, joint));
+    return set;
+}
+
+static void joins_note(struct reader *in)
+{
+    skip_space(in);
+    in->rule->joins = redop_parse(take_name(in));
+    in->rule->joined = take_set(in, "+");
+}
+
 static void linear_note(struct reader *in)
 {
     uint32_t set = 0;
     do {
-        char *end;
-        skip_space(in);
-        long k = strtol(in->at, &end, 10);
-        if (end == in->at || k < 0 || k >= in->rule->nin || k > 31)
-            misread(in, "expected an operand");
-        in->at = end;
-        set |= (uint32_t)1 << k;
+        set |= take_operand_bit(in);
         if (take(in, "+"))
             continue;
         rule_linear(in->rule, set);
@@ -536,6 +566,12 @@ static void take_note(struct reader *in)
         linear_note(in);
     } else if (strcmp(word, "moves") == 0) {
         in->rule->moves = true;
+    } else if (strcmp(word, "rises") == 0) {
+        in->rule->rises = take_set(in, ",");
+    } else if (strcmp(word, "falls") == 0) {
+        in->rule->falls = take_set(in, ",");
+    } else if (strcmp(word, "joins") == 0) {
+        joins_note(in);
     } else if (strcmp(word, "group") == 0) {
         names_note(in, (int)(sizeof in->rule->group / sizeof *in->rule->group), &in->rule->ngroup, in->rule->group);
     } else if (strcmp(word, "query") == 0) {

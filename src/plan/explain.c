@@ -62,7 +62,7 @@ static const char *left_text(const struct explainer *x, const struct value *v)
 static void show_value(const struct explainer *x, const char *what, const struct value *v)
 {
     fprintf(x->f, "  %s %s: %s, left as %s%s\n", what, v->name, type_str(x->s->arena, &v->type), left_text(x, v),
-            x->s->partial[v->id] ? ", can be terms of a sum" : "");
+            space_partial(x->s, v, RED_SUM) ? ", can be terms of a sum" : "");
     show_candidates(x, v);
 }
 

@@ -282,7 +282,7 @@ struct space *space_new(struct arena *a, struct graph *g, const struct options *
     s->producer = NEWN(a, int, values);
     s->sequence = NEWN(a, int, values);
     s->weight = NEWN(a, bool, values);
-    s->partial = NEWN(a, bool, values);
+    s->partial = NEWN(a, unsigned, values);
     s->output_place = NEWN(a, struct placement, g->outputs.n + 1);
     s->wish = NEWN(a, struct wishes, values);
     s->asked = NEWN(a, bool, values);

@@ -35,7 +35,7 @@ struct space {
     struct place_uses *uses;             /* by value id */
     int *producer;                       /* by value id: node position, -1 input or constant */
     bool *weight;                        /* by value id: a constant, or a constant moved about */
-    bool *partial;                       /* by value id: can come out as terms of a sum */
+    unsigned *partial;                   /* by value id: bits of the reductions as whose terms it can come out */
     int *sequence;                       /* by value id: the dimension that --sp splits, -1 none */
     bool sequence_on;
     struct placement *output_place;      /* by output number: what the graph output wants */
@@ -56,6 +56,8 @@ bool space_add(struct space *, const struct value *, int d, struct candidate);
 void space_spread(struct space *);
 /* Operand or result i of a node: value and rule entry. */
 struct value *space_value(const struct node *, bool result, int i);
+/* Can the value come out as terms of this reduction? */
+static inline bool space_partial(const struct space *s, const struct value *v, enum redop op) { return s->partial[v->id] >> op & 1; }
 /* Does the node read a weight? */
 bool space_has_weight(const struct space *, const struct node *);
 /* All placements of S or R that a value may have (graph inputs, constants). Returns the count. */

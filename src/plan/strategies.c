@@ -180,8 +180,9 @@ static bool linear_set_fits(struct space *s, int node, uint32_t set, const bool 
         if (!v)
             continue;
         if (i < 32 && (set >> i & 1)) {
-            reached |= s->partial[v->id];
-            if (!dtype_is_float(v->type.dtype) || (!s->partial[v->id] && v->constant && !tame[v->id]))
+            bool terms = space_partial(s, v, RED_SUM);
+            reached |= terms;
+            if (!dtype_is_float(v->type.dtype) || (!terms && v->constant && !tame[v->id]))
                 return false;
         } else if (dtype_is_float(v->type.dtype) && !tame[v->id]) {
             return false;
@@ -190,20 +191,32 @@ static bool linear_set_fits(struct space *s, int node, uint32_t set, const bool 
     return reached;
 }
 
+/* Only a sum has terms that are made of a whole value. */
+static bool extremes_reach(const struct space *s, int node, const struct rule_pass *pass)
+{
+    const struct node *n = s->g->nodes.at[node];
+    for (int i = 0; i < n->nin && i < 32; i++)
+        if ((pass->operands >> i & 1) && n->in[i] && !space_partial(s, n->in[i], pass->from))
+            return false;
+    return true;
+}
+
 static void keep_partial(struct space *s, int node, const bool *tame)
 {
     const struct node *n = s->g->nodes.at[node];
     const struct rule *r = s->rule[node];
-    for (int k = 0; r && k < r->nlinear; k++) {
-        if (!linear_set_fits(s, node, r->linear[k], tame))
+    struct rule_pass pass[MOST_PASSES];
+    int passes = r ? rule_passes(r, pass) : 0;
+    for (int k = 0; k < passes; k++) {
+        if (pass[k].from == RED_SUM ? !linear_set_fits(s, node, pass[k].operands, tame) : !extremes_reach(s, node, &pass[k]))
             continue;
         struct strategy st = strategy_room(s, n);
         st.choice = choice_none(s, r);
-        for (int i = 0; i < n->nin; i++)
-            if (n->in[i] && (r->linear[k] >> i & 1))
-                st.in[i] = placement_partial(RED_SUM);
+        for (int i = 0; i < n->nin && i < 32; i++)
+            if (n->in[i] && (pass[k].operands >> i & 1))
+                st.in[i] = placement_partial(pass[k].from);
         for (int i = 0; i < n->nout; i++)
-            st.out[i] = placement_partial(RED_SUM);
+            st.out[i] = placement_partial(pass[k].to);
         keep(s, node, &st);
     }
 }
@@ -213,8 +226,8 @@ static void mark_partial(struct space *s, int node)
     const struct node *n = s->g->nodes.at[node];
     for (int k = 0; k < s->strategies[node].list.n; k++)
         for (int i = 0; i < n->nout; i++)
-            if (n->out[i] && s->strategies[node].list.at[k]->out[i].kind == PLACE_P && s->strategies[node].list.at[k]->out[i].op == RED_SUM)
-                s->partial[n->out[i]->id] = true;
+            if (n->out[i] && s->strategies[node].list.at[k]->out[i].kind == PLACE_P)
+                s->partial[n->out[i]->id] |= 1u << s->strategies[node].list.at[k]->out[i].op;
 }
 
 void strategies_build(struct space *s)
