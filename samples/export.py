@@ -3,7 +3,7 @@
 
     python samples/export.py OUT [ARCH ...] [--size tiny|bench] [--layers N] [--exporter optimum|dynamo] [--dtype f32|f16|bf16]
 
-ARCH: gpt2 llama qwen2 mistral bert vit t5 (all by default). tiny is what samples/ holds; bench has 110 to 250 million parameters, for timing.
+ARCH: gpt2 llama qwen2 qwen3-moe mistral bert vit t5 (all by default). tiny is what samples/ holds; bench has 110 to 250 million parameters, for timing.
 --layers changes the depth only, for planning time. --dtype f16 exports the model in half precision, as OUT/ARCH-f16; bf16 is the f16 graph
 with every type changed, since torch's exporter and ONNX Runtime's CPU kernels lack it: its expected outputs are those of the same graph
 in f32 with the same bf16 weights and inputs, rounded to bf16. Every model becomes OUT/ARCH/model.onnx with test_data_set_0 (a prompt) and, where it
@@ -40,6 +40,10 @@ ARCHS = {
     "mistral": (hf.MistralForCausalLM, hf.MistralConfig, "text-generation-with-past", "num_hidden_layers", {
         "tiny": dict(vocab_size=211, hidden_size=48, intermediate_size=80, num_hidden_layers=2, num_attention_heads=6,
                      num_key_value_heads=2, max_position_embeddings=128, sliding_window=4, tie_word_embeddings=True)}),
+    "qwen3-moe": (hf.Qwen3MoeForCausalLM, hf.Qwen3MoeConfig, "text-generation-with-past", "num_hidden_layers", {
+        "tiny": dict(vocab_size=128, hidden_size=48, intermediate_size=70, moe_intermediate_size=36, num_experts=4, num_experts_per_tok=2,
+                     decoder_sparse_step=2, norm_topk_prob=True, num_hidden_layers=2, num_attention_heads=4, num_key_value_heads=2, head_dim=12,
+                     max_position_embeddings=64)}),
     "bert": (hf.BertForMaskedLM, hf.BertConfig, "fill-mask", "num_hidden_layers", {
         "tiny": dict(vocab_size=256, hidden_size=64, intermediate_size=128, num_hidden_layers=2, num_attention_heads=4,
                      max_position_embeddings=64),
