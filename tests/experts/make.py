@@ -49,8 +49,8 @@ def qmoe():
     weights = {"fc1": fc1, "s1": s1, "b1": normal(EXPERTS, 2 * INNER), "fc2": fc2, "s2": s2, "b2": normal(EXPERTS, HIDDEN),
                "z1": zero_points(2 * INNER, HIDDEN), "z2": zero_points(HIDDEN, INNER)}
     operands = ["x", "scores", "fc1", "s1", "b1", "fc2", "s2", "b2", "", "", "", "z1", "z2"]
-    return helper.make_node("QMoE", operands, ["y"], "experts", domain="com.microsoft", activation_type="swiglu", swiglu_fusion=1, k=2, normalize_routing_weights=1,
-                            activation_alpha=1.702, activation_beta=1.0, swiglu_limit=7.0, expert_weight_bits=4, block_size=BLOCK), weights
+    return helper.make_node("QMoE", operands, ["y"], "experts", domain="com.microsoft", activation_type="swiglu", swiglu_fusion=1, k=2,
+                            normalize_routing_weights=1, activation_alpha=1.702, activation_beta=1.0, swiglu_limit=7.0, expert_weight_bits=4, block_size=BLOCK), weights
 
 
 def write(name, experts, weights):
