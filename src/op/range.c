@@ -2,15 +2,44 @@
 #include "op/op.h"
 #include "op/table.h"
 
+#include <math.h>
+
+#define LARGEST_WHOLE 1e15
+
+static bool constant_number(const struct value *v, double *out)
+{
+    if (!v || !v->constant || !constant_present(v->constant) || constant_elements(v->constant) != 1)
+        return false;
+    *out = constant_float(v->constant, v->name, 0);
+    return true;
+}
+
+/* A bound of a real type that is a whole number: a size that was cast to it, or a constant. */
+static bool real_bound(struct graph *g, const struct node *node, int i, const struct dim **out)
+{
+    struct value *v = i < node->nin ? node->in[i] : NULL;
+    const struct node *cast = v && (v->type.dtype == DT_F32 || v->type.dtype == DT_F64) && v->producer && v->producer->op ? v->producer : NULL;
+    const struct dims_value *from = cast && cast->op->infer == infer_cast ? op_dims(g, cast->in[0]) : NULL;
+    double number;
+    if (from && from->n == 1)
+        *out = from->at[0];
+    else if (constant_number(v, &number) && number == floor(number) && fabs(number) < LARGEST_WHOLE)
+        *out = dim_int(g->alg, (int64_t)number);
+    else
+        return false;
+    return true;
+}
+
 /* start, limit, delta as expressions; false when one is not known. */
 static bool range_bounds(struct graph *g, const struct node *node, const struct dim *out[3])
 {
     static const char *const name[3] = {"start", "limit", "delta"};
     for (int i = 0; i < 3; i++) {
         const struct dim *const *at;
-        if (op_size_operand(g, node, i, name[i], &at) != 1)
+        if (op_size_operand(g, node, i, name[i], &at) == 1)
+            out[i] = at[0];
+        else if (!real_bound(g, node, i, &out[i]))
             return false;
-        out[i] = at[0];
     }
     return true;
 }
@@ -29,6 +58,19 @@ static const struct dim *range_length(struct graph *g, const struct node *node, 
     return dim_max(g->alg, dim_div(g->alg, up, size), zero);
 }
 
+/* The same of constants that are no whole numbers. */
+static const struct dim *real_length(struct graph *g, const struct node *node)
+{
+    double bound[3];
+    for (int i = 0; i < 3; i++)
+        if (i >= node->nin || !constant_number(node->in[i], &bound[i]))
+            return NULL;
+    double n = ceil((bound[1] - bound[0]) / bound[2]);
+    if (!(fabs(n) < LARGEST_WHOLE))
+        fail("%s: Range from %g to %g by %g has no length", node_where(g, node), bound[0], bound[1], bound[2]);
+    return dim_int(g->alg, n > 0 ? (int64_t)n : 0);
+}
+
 void infer_range(struct graph *g, struct node *node)
 {
     const struct dim *bound[3], *n = NULL;
@@ -37,6 +79,8 @@ void infer_range(struct graph *g, struct node *node)
         fail("%s: the type of '%s' is not known", node_where(g, node), node->out[0]->name);
     if (range_bounds(g, node, bound))
         n = range_length(g, node, bound);
+    if (!n)
+        n = real_length(g, node);
     if (!n)
         n = op_unknown_dim(g, node, 0, 0);
     op_result(g, node, 0, dtype, 1, &n);
