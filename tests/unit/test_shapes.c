@@ -65,6 +65,16 @@ static const char *rule_text(const char *name)
 
 /* ---- types ----------------------------------------------------------------------------------------------------------------- */
 
+START_TEST(range_of_real_bounds)
+{
+    shapes("dim B >= 1 input x: f32[B, 3]  const zero: f32[] = [0]  const one: f32[] = [1]  const end: f32[] = [2]  const step: f32[] = [0.75]\n"
+           "const at: i64[] = [0] node a: n: ? = Shape(x) node b: m: ? = Gather(n, at) node c: l: ? = Cast(m) {to = 1}\n"
+           "node d: y: ? = Range(zero, l, one) node e: z: ? = Range(one, end, step) output y output z");
+    ck_assert_str_eq(type_of("y"), "f32[B]");
+    ck_assert_str_eq(type_of("z"), "f32[2]");
+}
+END_TEST
+
 START_TEST(reshape_copies_and_divides)
 {
     shapes("input x: f32[B, S, 64]  const t: i64[4] = [0, 0, -1, 16]\n"
@@ -275,6 +285,7 @@ int main(void)
     Suite *suite = suite_create("shapes");
     TCase *tc = tcase_create("shapes");
     tcase_add_checked_fixture(tc, setup, teardown);
+    tcase_add_test(tc, range_of_real_bounds);
     tcase_add_test(tc, reshape_copies_and_divides);
     tcase_add_test(tc, shape_arithmetic_disappears);
     tcase_add_test(tc, expand_idiom_keeps_the_target);
