@@ -45,6 +45,12 @@ PAIR = dict(vocab_size=257, d_model=48, encoder_layers=2, decoder_layers=2, enco
             encoder_ffn_dim=70, decoder_ffn_dim=100, max_position_embeddings=64, decoder_start_token_id=2, pad_token_id=1,
             bos_token_id=0, eos_token_id=2, forced_eos_token_id=None)
 WHISPER = dict(PAIR, num_mel_bins=16, max_source_positions=1500, max_target_positions=64, begin_suppress_tokens=None, suppress_tokens=None)
+MOE = llm(6, 2, num_experts_per_tok=2)
+LATENT = dict(llm(6, 6), n_routed_experts=8, num_experts_per_tok=2, n_group=4, topk_group=2, moe_intermediate_size=38, n_shared_experts=1,
+              q_lora_rank=20, kv_lora_rank=16, qk_nope_head_dim=8, qk_rope_head_dim=8, v_head_dim=12, first_k_dense_replace=1)
+DBRX = dict(vocab_size=257, d_model=48, n_heads=6, n_layers=2, max_seq_len=64, attn_config=dict(kv_n_heads=2, clip_qkv=8.0, rope_theta=1e4),
+            ffn_config=dict(ffn_hidden_size=70, moe_num_experts=4, moe_top_k=2, ffn_act_fn=dict(name="silu")))
+SWITCH = dict(vocab_size=257, d_model=48, d_kv=10, d_ff=70, num_layers=2, num_heads=5, num_experts=4, num_sparse_encoder_layers=1, expert_capacity=64)
 PLAIN_TEXT = dict(bos_token_id=0, eos_token_id=1, pad_token_id=0)
 T5 = dict(vocab_size=257, d_model=48, d_kv=10, d_ff=70, num_layers=2, num_heads=5, decoder_start_token_id=0)
 
@@ -135,6 +141,17 @@ OPTIMUM = {
     "t5-gated":        ("T5ForConditionalGeneration", dict(T5, feed_forward_proj="gated-gelu", tie_word_embeddings=False),
                         "text2text-generation-with-past"),
     "t5-merged":       ("T5ForConditionalGeneration", T5, "text2text-generation-with-past", dict(merged=True)),
+    "qwen3-moe":       ("Qwen3MoeForCausalLM", dict(MOE, num_experts=5, head_dim=12, moe_intermediate_size=38), GEN),
+    "gpt-oss":         ("GptOssForCausalLM", dict(MOE, num_local_experts=4, head_dim=8, sliding_window=4), GEN),
+    "deepseek-v3":     ("DeepseekV3ForCausalLM", LATENT, GEN),
+    "mixtral":         ("MixtralForCausalLM", dict(MOE, num_local_experts=4), GEN, dict(like="llama")),
+    "olmoe":           ("OlmoeForCausalLM", dict(MOE, num_experts=6), GEN, dict(like="llama")),
+    "flex-olmo":       ("FlexOlmoForCausalLM", dict(MOE, num_experts=5, **PLAIN_TEXT), GEN, dict(like="llama")),
+    "phimoe":          ("PhimoeForCausalLM", dict(MOE, num_local_experts=5), GEN, dict(like="llama")),
+    "glm4-moe":        ("Glm4MoeForCausalLM", dict(MOE, n_routed_experts=4, moe_intermediate_size=38, head_dim=8, n_group=2, topk_group=1), GEN,
+                        dict(like="llama")),
+    "ernie-moe":       ("Ernie4_5_MoeForCausalLM", dict(MOE, moe_num_experts=4, moe_k=2, moe_intermediate_size=38), "text-generation", dict(like="llama")),
+    "dbrx":            ("DbrxForCausalLM", DBRX, GEN, dict(like="llama")),
 }
 
 # name -> model class, config fields, opset, attention, form (logits, cache, or keyword arguments of an encoder), options of the export
@@ -165,36 +182,12 @@ DYNAMO = {
                                                            window_size=4, num_labels=7), 20, "eager", ("pixel_values",)),
     "dy-t5enc-20":     ("T5EncoderModel", T5, 20, "eager", ("input_ids", "attention_mask")),
     "dy-bartenc-20":   ("BartModel", PAIR, 20, "sdpa", ("input_ids", "attention_mask")),
-}
-
-MOE = llm(6, 2, num_experts_per_tok=2)
-# Routed experts: loops over all experts whose rows NonZero finds, or every expert on every row. name -> as DYNAMO; opset and exporter follow.
-EXPERTS = {
-    "mixtral":         ("MixtralForCausalLM", dict(MOE, num_local_experts=4), 18, "eager", "logits"),
-    "qwen2-moe":       ("Qwen2MoeForCausalLM", dict(MOE, num_experts=4, moe_intermediate_size=38, shared_expert_intermediate_size=54), 18,
-                        "eager", "logits"),
-    "qwen3-moe":       ("Qwen3MoeForCausalLM", dict(MOE, num_experts=5, head_dim=12, moe_intermediate_size=38), 18, "sdpa", "logits"),
-    "olmoe":           ("OlmoeForCausalLM", dict(MOE, num_experts=6), 18, "sdpa", "cache"),
-    "flex-olmo":       ("FlexOlmoForCausalLM", dict(MOE, num_experts=5, **PLAIN_TEXT), 18, "sdpa", "cache"),
-    "phimoe":          ("PhimoeForCausalLM", dict(MOE, num_local_experts=5), 18, "sdpa", "cache"),
-    "gpt-oss":         ("GptOssForCausalLM", dict(MOE, num_local_experts=4, head_dim=8, sliding_window=4), 18, "eager", "logits"),
-    "deepseek-v2":     ("DeepseekV2ForCausalLM", dict(MOE, n_routed_experts=5, moe_intermediate_size=38, n_shared_experts=1, q_lora_rank=20,
-                        kv_lora_rank=16, qk_nope_head_dim=8, qk_rope_head_dim=8, v_head_dim=12, first_k_dense_replace=1), 18, "eager", "logits"),
-    "deepseek-v3":     ("DeepseekV3ForCausalLM", dict(MOE, n_routed_experts=8, n_group=4, topk_group=2, moe_intermediate_size=38,
-                        n_shared_experts=1, q_lora_rank=20, kv_lora_rank=16, qk_nope_head_dim=8, qk_rope_head_dim=8, v_head_dim=12,
-                        first_k_dense_replace=1), 18, "eager", "logits"),
-    "dbrx":            ("DbrxForCausalLM", dict(vocab_size=257, d_model=48, n_heads=6, n_layers=2, max_seq_len=64,
-                        attn_config=dict(kv_n_heads=2, clip_qkv=8.0, rope_theta=1e4),
-                        ffn_config=dict(ffn_hidden_size=70, moe_num_experts=4, moe_top_k=2, ffn_act_fn=dict(name="silu"))), 18, "eager", "logits"),
-    "switch":          ("SwitchTransformersEncoderModel", dict(vocab_size=257, d_model=48, d_kv=10, d_ff=70, num_layers=2, num_heads=5,
-                        num_experts=4, num_sparse_encoder_layers=1, expert_capacity=64), 18, "eager", ("input_ids", "attention_mask")),
-    "granitemoe":      ("GraniteMoeForCausalLM", dict(MOE, num_local_experts=4), 18, "eager", "logits"),
-    "jetmoe":          ("JetMoeForCausalLM", dict(vocab_size=257, hidden_size=48, num_hidden_layers=2, num_key_value_heads=3, kv_channels=8,
-                        intermediate_size=70, num_local_experts=4, max_position_embeddings=64), 18, "eager", "logits"),
-    "llama4":          ("Llama4ForCausalLM", dict(MOE, num_local_experts=4, head_dim=8, intermediate_size_mlp=70, interleave_moe_layer_step=1,
-                        attention_chunk_size=16, **PLAIN_TEXT), 18, "eager", "logits"),
-    "ernie-moe":       ("Ernie4_5_MoeForCausalLM", dict(MOE, moe_num_experts=4, moe_k=2, moe_intermediate_size=38), 18, "eager", "logits"),
-    "glm4-moe":        ("Glm4MoeForCausalLM", dict(MOE, n_routed_experts=4, moe_intermediate_size=38, head_dim=8, n_group=2, topk_group=1), 18, "eager", "logits"),
+    "dy-olmoe-20":     ("OlmoeForCausalLM", dict(MOE, num_experts=6), 20, "sdpa", "cache"),
+    "dy-flex-olmo-20": ("FlexOlmoForCausalLM", dict(MOE, num_experts=5, **PLAIN_TEXT), 20, "sdpa", "cache"),
+    "dy-granitemoe-20": ("GraniteMoeForCausalLM", dict(MOE, num_local_experts=4), 20, "eager", "logits"),
+    "dy-jetmoe-20":    ("JetMoeForCausalLM", dict(vocab_size=257, hidden_size=48, num_hidden_layers=2, num_key_value_heads=3, kv_channels=8,
+                                                  intermediate_size=70, num_local_experts=4, max_position_embeddings=64), 20, "eager", "logits"),
+    "ts-switch-18":    ("SwitchTransformersEncoderModel", SWITCH, 18, "eager", ("input_ids", "attention_mask"), dict(dynamo=False)),
 }
 
 
@@ -216,14 +209,26 @@ def build(class_name, fields, attention=None):
     return model.eval()
 
 
+def config_like(family, model, task):
+    """What optimum is told of a model that it does not know: to export it as one of another family."""
+    from optimum.exporters.tasks import TasksManager
+    if not family:
+        return None
+    make = TasksManager.get_exporter_config_constructor("onnx", model_type=family, task=task)
+    past = task.endswith("with-past")
+    return {"model": make(model.config, use_past=past, use_past_in_inputs=past)}
+
+
 def with_optimum(name, entry, out):
     from optimum.exporters.onnx import main_export
     class_name, fields, task, *rest = entry
     options = rest[0] if rest else {}
     merged = options.get("merged", False)
     with tempfile.TemporaryDirectory() as saved, tempfile.TemporaryDirectory() as raw:
-        build(class_name, fields).save_pretrained(saved)
-        main_export(saved, raw, task=task, do_validation=False, no_post_process=not merged, opset=options.get("opset"), device="cpu")
+        model = build(class_name, fields)
+        model.save_pretrained(saved)
+        main_export(saved, raw, task=task, do_validation=False, no_post_process=not merged, opset=options.get("opset"), device="cpu",
+                    custom_onnx_configs=config_like(options.get("like"), model, task))
         files = sorted(f for f in os.listdir(raw) if f.endswith(".onnx"))
         for file in [f for f in files if "merged" in f] if merged else files:
             part = file[:-len(".onnx")].removesuffix("_model")
@@ -284,10 +289,12 @@ def with_dynamo(name, entry, out):
     import torch
     class_name, fields, opset, attention, form, *rest = entry
     module, args, names, dynamic = wrap(build(class_name, fields, attention), form)
+    options = {**dict(dynamo=True, dynamic_shapes=dynamic, external_data=False, verbose=False), **(rest[0] if rest else {})}
+    if not options["dynamo"]:
+        options = dict(dynamo=False, dynamic_axes={name: {0: "batch", 1: "sequence"} for name in names})
     folder = os.path.join(out, name)
     os.makedirs(folder, exist_ok=True)
-    torch.onnx.export(module.eval(), args, os.path.join(folder, "model.onnx"), dynamo=True, opset_version=opset, input_names=names,
-                      dynamic_shapes=dynamic, external_data=False, verbose=False, **(rest[0] if rest else {}))
+    torch.onnx.export(module.eval(), args, os.path.join(folder, "model.onnx"), opset_version=opset, input_names=names, **options)
     yield folder
 
 
