@@ -33,19 +33,38 @@ static struct value *as_value(struct graph *g, const struct value *v, const stru
     return x;
 }
 
-static struct node *clone(struct session *s, struct graph *g, const struct step *step)
+static struct node *clone(struct graph *g, const struct node *node, const struct tensor *in)
 {
     struct node *n = NEW(g->arena, struct node);
-    *n = *step->node;
+    *n = *node;
     n->in = NEWN(g->arena, struct value *, n->nin);
     n->out = NEWN(g->arena, struct value *, n->nout);
     for (int k = 0; k < n->nin; k++)
-        if (step->node->in[k]) n->in[k] = as_value(g, step->node->in[k], &s->tensor[step->node->in[k]->id]);
+        if (node->in[k]) n->in[k] = as_value(g, node->in[k], &in[k]);
     for (int k = 0; k < n->nout; k++) {
         struct type unknown = {.dtype = DT_NONE};
-        if (step->node->out[k]) node_output(g, n, k, graph_value(g, step->node->out[k]->name, &unknown));
+        if (node->out[k]) node_output(g, n, k, graph_value(g, node->out[k]->name, &unknown));
     }
     return n;
+}
+
+void late_types(struct arena *a, const struct graph *of, const struct node *node, const struct tensor *in, struct tensor *out)
+{
+    struct graph *g = graph_new(a, alg_new(a), "late");
+    g->path = of->path;
+    g->opset = of->opset;
+    g->ranks = of->ranks;
+    g->rank = of->rank;
+    struct node *n = clone(g, node, in);
+    op_infer(g, n);
+    for (int i = 0; i < n->nout; i++) {
+        if (!n->out[i]) continue;
+        const struct type *type = &n->out[i]->type;
+        out[i] = (struct tensor){.dtype = type->dtype, .rank = type->rank};
+        for (int k = 0; k < type->rank; k++)
+            if (!dim_is_int(type->dim[k], &out[i].dim[k]) || out[i].dim[k] < 0)
+                fail("%s: the size of '%s' can't be told from the operands of its node", of->path, n->out[i]->name);
+    }
 }
 
 /* The size may be wanted by its name later: in a shape that is made of it. */
@@ -61,17 +80,6 @@ void late_bind(struct session *s, const struct value *v)
 {
     const struct tensor *t = &s->tensor[v->id];
     for (int k = 0; k < t->rank; k++) bind_size(s, v->type.dim[k], t->dim[k]);
-}
-
-static void take_type(struct session *s, const struct value *v, const struct value *inferred)
-{
-    struct tensor *t = &s->tensor[v->id];
-    *t = (struct tensor){.dtype = inferred->type.dtype, .rank = inferred->type.rank};
-    for (int k = 0; k < t->rank; k++)
-        if (!dim_is_int(inferred->type.dim[k], &t->dim[k]) || t->dim[k] < 0)
-            fail("%s: the size of '%s' can't be told from the operands of its node", s->sig.path, v->name);
-    late_bind(s, v);
-    t->data = arena_alloc(session_scratch(s), tensor_bytes(t) + 1);
 }
 
 /* Sizes that follow from those of earlier late results. */
@@ -94,14 +102,15 @@ static bool all_follow(struct session *s, const struct node *n)
 
 static void infer_results(struct session *s, struct step *step)
 {
-    struct alg *alg = alg_new(session_scratch(s));
-    struct graph *g = graph_new(session_scratch(s), alg, "late");
-    g->path = s->graph->path;
-    g->opset = s->graph->opset;
-    struct node *n = clone(s, g, step);
-    op_infer(g, n);
-    for (int k = 0; k < n->nout; k++)
-        if (n->out[k]) take_type(s, step->node->out[k], n->out[k]);
+    const struct node *n = step->node;
+    late_types(session_scratch(s), s->graph, n, step->in, step->out);
+    for (int k = 0; k < n->nout; k++) {
+        if (!n->out[k]) continue;
+        struct tensor *t = &s->tensor[n->out[k]->id];
+        *t = step->out[k];
+        late_bind(s, n->out[k]);
+        t->data = arena_alloc(session_scratch(s), tensor_bytes(t) + 1);
+    }
 }
 
 void late_results(struct session *s, struct step *step)

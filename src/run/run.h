@@ -75,6 +75,9 @@ const char *session_keeps_from(const struct session *, int input);
 /* The kept input of one session takes what the last run of another left as an output, each rank its own piece. Other placements: failure. */
 void session_take(struct session *to, int input, const struct session *from, int output);
 
+/* Types and sizes of a node's results where data decides them: by the node's own inference on its real operands. No memory for them. */
+void late_types(struct arena *, const struct graph *, const struct node *, const struct tensor *in, struct tensor *out);
+
 /* Of a clock that only goes forward. */
 double seconds_now(void);
 /* Time and traffic since session_new or the last session_reset_stats. */

@@ -42,14 +42,35 @@ static double exact_below(enum dtype t)
 
 /* ---- running a node ------------------------------------------------------------------------------------------------------------- */
 
-static struct tensor tensor_new(struct walk *w, const struct type *type)
+/* False: the data decides a size. */
+static bool sizes_known(struct walk *w, const struct type *type, struct tensor *t)
 {
-    struct tensor t = {.dtype = type->dtype, .rank = type->rank};
+    *t = (struct tensor){.dtype = type->dtype, .rank = type->rank};
     for (int d = 0; d < type->rank; d++)
-        if (!dim_eval(type->dim[d], &w->bind, &t.dim[d]))
-            fail("a size %s has no value", dim_str(w->tmp, type->dim[d]));
-    t.data = arena_alloc(w->tmp, tensor_bytes(&t) + 64);
-    return t;
+        if (!dim_eval(type->dim[d], &w->bind, &t->dim[d]))
+            return false;
+    return true;
+}
+
+static void bind_sizes(struct walk *w, const struct type *type, const struct tensor *t)
+{
+    for (int d = 0; d < type->rank; d++)
+        if (type->dim[d]->kind == DIM_SYM)
+            bindings_set(w->tmp, &w->bind, type->dim[d]->name, t->dim[d]);
+}
+
+static void results_new(struct walk *w, const struct node *n, const struct tensor *in, struct tensor *out)
+{
+    bool known = true;
+    for (int i = 0; i < n->nout; i++)
+        known = (!n->out[i] || sizes_known(w, &n->out[i]->type, &out[i])) && known;
+    if (!known)
+        late_types(w->tmp, w->g, n, in, out);
+    for (int i = 0; i < n->nout; i++)
+        if (n->out[i]) {
+            bind_sizes(w, &n->out[i]->type, &out[i]);
+            out[i].data = arena_alloc(w->tmp, tensor_bytes(&out[i]) + 64);
+        }
 }
 
 static struct tensor operand(struct walk *w, struct value *v)
@@ -65,9 +86,7 @@ static void run_kernel(struct walk *w, const struct node *n, const struct tensor
     struct kcall call = {.node = n, .graph = w->g, .nin = n->nin, .nout = n->nout, .in = in, .out = out, .bind = &w->bind, .env = w->env};
     if (!n->op || !n->op->kernel)
         fail("%s: cannot be run", node_where(w->g, n));
-    for (int i = 0; i < n->nout; i++)
-        if (n->out[i])
-            out[i] = tensor_new(w, &n->out[i]->type);
+    results_new(w, n, in, out);
     n->op->kernel(&call);
 }
 
