@@ -124,6 +124,24 @@ static void add_bias(const struct experts *w, int64_t m, float *c)
     }
 }
 
+/* What is there of the expert that is set. */
+static struct tensor of_expert(const struct experts *w, const struct tensor *t)
+{
+    struct tensor own = { .dtype = t->dtype, .rank = t->rank - 1, .dim = { t->dim[1], t->rank > 2 ? t->dim[2] : 0 } };
+    own.data = at(t->data, 1, w->expert * (int64_t)tensor_bytes(&own));
+    return own;
+}
+
+/* Whole blocks are multiplied as MatMulNBits does. */
+static void block_product(struct kcall *call, const struct experts *w, int64_t m, const float *a, float *c)
+{
+    struct tensor q = of_expert(w, w->weight), scales = of_expert(w, w->scales), zeros = w->zeros ? of_expert(w, w->zeros) : (struct tensor){ .rank = 0 };
+    q.rank = 3;
+    q.dim[1] = scales.dim[1];
+    q.dim[2] = w->block * w->bits / 8;
+    nbits_product(call, &(struct nbits_weight){ &q, &scales, w->zeros ? &zeros : NULL, NULL, w->bits }, m, w->panels.k, a, c);
+}
+
 void expert_product(struct kcall *call, const struct experts *w, int64_t m, const float *a, float *c)
 {
     enum { PANEL = 1 << 16, MOST_WIDTH = 64 };
@@ -135,7 +153,9 @@ void expert_product(struct kcall *call, const struct experts *w, int64_t m, cons
     own.panels.row = expert_row;
     if (m * own.panels.n == 0)
         return;
-    if (own.panels.k == 0)
+    if (own.block && own.panels.k % own.block == 0)
+        block_product(call, &own, m, a, c);
+    else if (own.panels.k == 0)
         memset(c, 0, call_bytes(call, m * own.panels.n, sizeof *c));
     else
         panel_product(call, &own.panels, m, a, c);

@@ -27,7 +27,7 @@ typedef void range_fn(void *data, int thread, int64_t lo, int64_t hi);
 /* Runs body on [0, n) in one range per thread; cost: rough operations per item, so that small work stays on one thread. */
 void parallel_for(struct kenv *, int64_t n, int64_t cost, range_fn *body, void *data);
 /* Scratch by purpose, so that a kernel and what it calls don't share one. Each slot only grows. */
-enum room { ROOM_KERNEL, ROOM_THREADS, ROOM_A, ROOM_B, ROOM_C, ROOM_DNNL, ROOM_JOIN, ROOM_TURN_Q, ROOM_TURN_K, ROOM_LIMITS, ROOM_SINK,
+enum room { ROOM_KERNEL, ROOM_THREADS, ROOM_A, ROOM_B, ROOM_C, ROOM_DNNL, ROOM_JOIN, ROOM_TURN_Q, ROOM_TURN_K, ROOM_LIMITS, ROOM_SINK, ROOM_ROUTES,
             ROOM_PANELS, ROOM_TERMS, ROOM_COUNT };
 void *kenv_room(struct kenv *, enum room, size_t bytes);
 /* Blocks kept until kenv_free. */
@@ -139,6 +139,12 @@ void panel_product(struct kcall *, const struct panels *, int64_t m, const float
 /* A constant weight [k, n], [n, k] when transposed, of f16 or bf16, or of f32 for products by chunks (its panels lie there unpacked: unpack
  * is NULL): packed at the first call, kept in call->cache. */
 const struct panels *panel_pack(struct kcall *, const struct tensor *weight, int64_t n, int64_t k, bool transposed);
+
+/* ---- nbits.c: a weight of 2, 4 or 8 bits in blocks ------------------------------------------------------------------------------------ */
+/* blocks: u8 [n, blocks, bytes]; scales, zeros (NULL: half of the range): of each block; groups: the scale of every number (NULL: its block's) */
+struct nbits_weight { const struct tensor *blocks, *scales, *zeros, *groups; int64_t bits; };
+/* c[m, n] = a[m, k] w^T. Uses ROOM_B and what panel_product does. */
+void nbits_product(struct kcall *, const struct nbits_weight *, int64_t m, int64_t k, const float *a, float *c);
 
 /* ---- expert.c: one matrix of every expert, [experts, n, k], in any storage -------------------------------------------------------- */
 /* Integers of `bits` bits in bytes where there are scales: per row, or per block of a row. */

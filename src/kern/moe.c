@@ -170,7 +170,7 @@ static void deal_rows(struct moe *m)
     struct kcall *call = m->call;
     int64_t n = m->rows * m->k;
     size_t starts = part(call, m->experts + 1, sizeof *m->start), routes = part(call, n, sizeof *m->route), chosen = part(call, n, sizeof(int64_t));
-    char *room = kenv_room(call->env, ROOM_B, starts + routes + chosen + part(call, n, sizeof(float)) + part(call, m->experts, sizeof(float)));
+    char *room = kenv_room(call->env, ROOM_ROUTES, starts + routes + chosen + part(call, n, sizeof(float)) + part(call, m->experts, sizeof(float)));
     int64_t *expert = (int64_t *)(void *)(room + starts + routes);
     float *weight = (float *)(void *)(room + starts + routes + chosen), *value = weight + part(call, n, sizeof(float)) / sizeof(float);
     m->start = (int64_t *)(void *)room;

@@ -223,9 +223,9 @@ static void order_range(void *data, int thread, int64_t lo, int64_t hi)
             o->to[row * padded + place_of(o->w->bits, i)] = o->from[row * k + i];
 }
 
-static const float *ordered(struct kcall *call, const struct nbits *w, int64_t m)
+static const float *ordered(struct kcall *call, const struct nbits *w, int64_t m, const float *a)
 {
-    struct order o = { w, tensor_f32(call->env, &call->in[A], ROOM_A), kenv_room(call->env, ROOM_B, call_bytes(call, m * w->panels.k, sizeof *o.to)) };
+    struct order o = { w, a, kenv_room(call->env, ROOM_B, call_bytes(call, m * w->panels.k, sizeof *o.to)) };
     parallel_for(call->env, m, 4 * w->k, order_range, &o);
     return o.to;
 }
@@ -237,21 +237,34 @@ static void check_groups(const struct kcall *call, const struct nbits *w)
             fail("%s: g_idx has %d at %lld, expected 0 to %lld", call_where(call), w->group[i], (long long)i, (long long)w->blocks - 1);
 }
 
-/* ---- MatMulNBits --------------------------------------------------------------------------------------------------------------------------- */
+/* ---- the product ------------------------------------------------------------------------------------------------------------------------- */
 
-static struct nbits nbits_of(const struct kcall *call)
+static struct nbits nbits_new(const struct nbits_weight *from, int64_t k)
 {
-    const struct tensor *a = &call->in[A], *b = &call->in[B], *groups = call_in(call, GROUPS);
-    struct nbits w = { .bits = attr_int(call->node, "bits"), .k = a->dim[a->rank - 1], .blocks = b->dim[1], .words = b->dim[1] * b->dim[2] / 4,
-                       .q = b->data, .scales = &call->in[SCALES], .zeros = call_in(call, ZEROS), .group = groups ? groups->data : NULL };
-    int64_t k = (w.words + LANES - 1) / LANES * LANES * 32 / w.bits, width = k ? PANEL / k : MOST_WIDTH;
+    const struct tensor *b = from->blocks;
+    struct nbits w = { .bits = from->bits, .k = k, .blocks = b->dim[1], .words = b->dim[1] * b->dim[2] / 4, .q = b->data,
+                       .scales = from->scales, .zeros = from->zeros, .group = from->groups ? from->groups->data : NULL };
+    int64_t padded = (w.words + LANES - 1) / LANES * LANES * 32 / w.bits, width = padded ? PANEL / padded : MOST_WIDTH;
     w.zero_bytes = (w.blocks * w.bits + 7) / 8;
     while (4 << w.log < b->dim[2])
         w.log++;
-    w.panels = (struct panels){ .n = b->dim[0], .k = k, .width = width < 1 ? 1 : at_most(width, MOST_WIDTH), .by_column = true,
+    w.panels = (struct panels){ .n = b->dim[0], .k = padded, .width = width < 1 ? 1 : at_most(width, MOST_WIDTH), .by_column = true,
                                 .unpack = nbits_unpack, .row = nbits_row };
     return w;
 }
+
+void nbits_product(struct kcall *call, const struct nbits_weight *from, int64_t m, int64_t k, const float *a, float *c)
+{
+    struct nbits w = nbits_new(from, k);
+    if (k == 0) {
+        memset(c, 0, call_bytes(call, m * w.panels.n, sizeof *c));
+        return;
+    }
+    check_groups(call, &w);
+    panel_product(call, &w.panels, m, ordered(call, &w, m, a), c);
+}
+
+/* ---- MatMulNBits --------------------------------------------------------------------------------------------------------------------------- */
 
 static void add_bias(struct kcall *call, int64_t m, int64_t n, float *y)
 {
@@ -265,19 +278,14 @@ void kern_MatMulNBits(struct kcall *call)
 {
     const struct tensor *a = &call->in[A];
     struct tensor *y = &call->out[0];
-    struct nbits w = nbits_of(call);
-    int64_t n = w.panels.n, m = dims_product(a->dim, 0, a->rank - 1);
+    struct nbits_weight w = { &call->in[B], &call->in[SCALES], call_in(call, ZEROS), call_in(call, GROUPS), attr_int(call->node, "bits") };
+    int64_t n = w.blocks->dim[0], m = dims_product(a->dim, 0, a->rank - 1);
     if (attr_int(call->node, "weight_prepacked"))
         fail("%s: its weight is packed for one machine, expected weight_prepacked = 0", call_where(call));
     if (m * n == 0)
         return;
     float *out = call_result_f32(call, y);
-    if (w.k == 0) {
-        memset(out, 0, call_bytes(call, m * n, sizeof *out));
-    } else {
-        check_groups(call, &w);
-        panel_product(call, &w.panels, m, ordered(call, &w, m), out);
-    }
+    nbits_product(call, &w, m, a->dim[a->rank - 1], tensor_f32(call->env, a, ROOM_A), out);
     add_bias(call, m, n, out);
     call_result_store(out, y);
 }
