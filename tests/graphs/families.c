@@ -56,8 +56,9 @@ static const struct family families[] = {
     {make_cumsum, true, " CumSum "},
     {make_nonzero, true, " NonZero "},
 
-    {make_reduce, true, " ReduceMax ReduceMin ReduceSum ReduceProd "},
-    {make_reduce, false, " ReduceMean "},
+    /* a product of many is exact for no integers but -1, 0 and 1: it overflows, and then meets a zero */
+    {make_reduce, true, " ReduceMax ReduceMin ReduceSum "},
+    {make_reduce, false, " ReduceMean ReduceProd "},
     {make_softmax, false, " Softmax LogSoftmax "},
     {make_softmax, true, " Hardmax "},
     {make_norm, false, " LayerNormalization RMSNormalization SimplifiedLayerNormalization com.microsoft::SimplifiedLayerNormalization "},
