@@ -1,23 +1,21 @@
 /* comm_local: ranks as threads of one process. An exchange publishes where each rank's blocks lie, and every rank reads what is meant for
- * it there, between two barriers. The barrier is the central sense-reversing one. It spins, then yields, but only after the time of a long
- * product, for a core that is given away comes back late. Where ranks are more than cores, it soon sleeps: ranks that yield in turns keep
- * the one that is waited for from its core. */
+ * it there, between two barriers. The barrier is the central sense-reversing one. It spins for longer than a sleeper takes to wake, then
+ * sleeps: ranks that yield, to each other or to other programs, get their cores back late and keep the one that is waited for from its own.
+ * Where ranks are more than cores, it soon sleeps. */
 #include <pthread.h>
-#include <sched.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <unistd.h>
 
 #include "run/internal.h"
 
-enum { SPINS_CROWDED = 256, SPINS = 1 << 17 };
+enum { SPINS_CROWDED = 256, SPINS = 1 << 20 };
 
 struct published { int64_t id; const char *name; const struct block *send; };
 struct team {
-    int size;
-    bool crowded;                    /* more ranks than cores */
+    int size, spins;
     atomic_int arrived, phase;
-    pthread_mutex_t lock;            /* held while the phase changes; in crowded teams only, like the next */
+    pthread_mutex_t lock;            /* held while the phase changes */
     pthread_cond_t changed;
     struct published *slot;          /* by rank */
 };
@@ -33,9 +31,8 @@ struct member {
 static void next_phase(struct team *t, int phase)
 {
     atomic_store_explicit(&t->arrived, 0, memory_order_relaxed);
-    if (t->crowded) pthread_mutex_lock(&t->lock);
+    pthread_mutex_lock(&t->lock);
     atomic_store_explicit(&t->phase, phase + 1, memory_order_release);
-    if (!t->crowded) return;
     pthread_cond_broadcast(&t->changed);
     pthread_mutex_unlock(&t->lock);
 }
@@ -52,18 +49,18 @@ static void sleep_through(struct team *t, int phase)
     pthread_mutex_unlock(&t->lock);
 }
 
+static void wait_through(struct team *t, int phase)
+{
+    for (int spin = 0; spin < t->spins; spin++)
+        if (!is_phase(t, phase)) return;
+    sleep_through(t, phase);
+}
+
 static void team_wait(struct team *t)
 {
-    int phase = atomic_load_explicit(&t->phase, memory_order_acquire), spins = t->crowded ? SPINS_CROWDED : SPINS;
-    if (atomic_fetch_add_explicit(&t->arrived, 1, memory_order_acq_rel) + 1 == t->size) {
-        next_phase(t, phase);
-        return;
-    }
-    for (int spin = 0; is_phase(t, phase); spin += spin < spins) {
-        if (spin < spins) continue;
-        if (t->crowded) sleep_through(t, phase);
-        else sched_yield();
-    }
+    int phase = atomic_load_explicit(&t->phase, memory_order_acquire);
+    if (atomic_fetch_add_explicit(&t->arrived, 1, memory_order_acq_rel) + 1 == t->size) next_phase(t, phase);
+    else wait_through(t, phase);
 }
 
 static void local_barrier(struct comm *c)
@@ -131,7 +128,7 @@ void comm_local_run(int size, void (*body)(struct comm *, void *), void *data)
     struct team *team = NEW(arena, struct team);
     struct member *member = NEWN(arena, struct member, size);
     team->size = size;
-    team->crowded = size > sysconf(_SC_NPROCESSORS_ONLN);
+    team->spins = size <= sysconf(_SC_NPROCESSORS_ONLN) ? SPINS : SPINS_CROWDED;
     if (pthread_mutex_init(&team->lock, NULL) || pthread_cond_init(&team->changed, NULL)) fail("the system gave no lock for %d ranks", size);
     team->slot = NEWN(arena, struct published, size);
     for (int r = 0; r < size; r++) member_init(&member[r], team, r, body, data);
