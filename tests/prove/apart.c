@@ -21,6 +21,7 @@ const char *proof_kind_name(enum proof_kind kind)
 
 static _Noreturn void run_child(void (*body)(void *, struct proof *), void *data, struct proof *shared, int said)
 {
+    (void)signal(SIGBUS, SIG_DFL);   /* the thread that would tell of it stays in the parent */
     (void)setrlimit(RLIMIT_CORE, &(struct rlimit){0, 0});
     if (dup2(said, STDOUT_FILENO) < 0 || dup2(said, STDERR_FILENO) < 0)
         _exit(1);

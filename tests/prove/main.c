@@ -4,8 +4,10 @@
 #include <errno.h>
 #include <glob.h>
 #include <math.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -193,6 +195,8 @@ static _Noreturn void work(const struct prove_options *o, const char *path, int 
     char *text = NULL;
     size_t n = 0;
     struct arena *a = arena_new();
+    (void)prctl(PR_SET_PDEATHSIG, SIGTERM);
+    signals_watch(true);             /* an end by a signal leaves no files */
     struct work w = {.options = o, .path = path, .ranks = ranks, .out = open_memstream(&text, &n)};
     if (!w.out)
         fail("no memory for a report");

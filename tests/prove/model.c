@@ -29,10 +29,18 @@ static int drop(const char *path, const struct stat *s, int kind, struct FTW *f)
     return remove(path);
 }
 
-static void drop_folder(void *folder, int status)
+static void drop_folder(const char *folder)
 {
-    (void)status;
     (void)nftw(folder, drop, 8, FTW_DEPTH | FTW_PHYS);
+}
+
+/* Children, who inherit it, may fail and leave the folder to those who come after them. */
+static void drop_own(void *data, int status)
+{
+    const struct prove *p = data;
+    (void)status;
+    if (p->owner == getpid())
+        drop_folder(p->folder);
 }
 
 /* ---- the whole run -------------------------------------------------------------------------------------------------------------- */
@@ -137,10 +145,10 @@ static struct prove *open_in(struct arena *a, const char *folder, const char *pa
     p->arena = a;
     p->folder = folder;
     p->path = path;
-    diag_on_failure(drop_folder, (void *)(uintptr_t)folder);
+    p->owner = getpid();
+    diag_on_failure(drop_own, p);
     run_model(p, given);
     compile_front(p);
-    diag_forget(drop_folder, (void *)(uintptr_t)folder);      /* children end by failures, too */
     return p;
 }
 
@@ -182,7 +190,8 @@ char *prove_text(struct arena *a, const struct graph *g)
 
 void prove_close(struct prove *p)
 {
-    drop_folder((void *)(uintptr_t)p->folder, 0);
+    diag_forget(drop_own, p);
+    drop_folder(p->folder);
 }
 
 const char *prove_path(const struct prove *p)

@@ -2,6 +2,8 @@
 #ifndef TPC_TESTS_PROVE_PRIVATE_H
 #define TPC_TESTS_PROVE_PRIVATE_H
 
+#include <sys/types.h>
+
 #include "cli/run.h"
 #include "passes/pass.h"
 #include "tests/prove/prove.h"
@@ -19,6 +21,7 @@ struct prepared {
 struct prove {
     struct arena *arena;
     const char *path, *folder;       /* folder: of temporary files */
+    pid_t owner;                     /* the process that removes it */
     struct file_digest *digest;
     struct compile compile;          /* after canon */
     struct plan plan;                /* workloads */
