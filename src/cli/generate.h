@@ -12,6 +12,7 @@ enum role {
     ROLE_MASK,                       /* which tokens so far count */
     ROLE_POSITIONS,                  /* of those tokens; in a row whose mask begins with 0, counted from the first that counts */
     ROLE_CACHE_POSITION,             /* the same, always counted from the start */
+    ROLE_CACHED,                     /* whether there is a past: which branch a merged decoder takes */
     ROLE_STATE                       /* stays with the session */
 };
 

@@ -11,9 +11,10 @@ static const struct { const char *word, *usual; enum role role; } known[] = {
     {"mask", "attention_mask", ROLE_MASK},
     {"positions", "position_ids", ROLE_POSITIONS},
     {"cache_position", "cache_position", ROLE_CACHE_POSITION},
+    {"cached", "use_cache_branch", ROLE_CACHED},
     {"constant", "encoder_attention_mask", ROLE_CONSTANT}};
 enum { KNOWN = sizeof known / sizeof *known };
-static const char words[] = "tokens, mask, positions, cache_position, constant; of an output: logits";
+static const char words[] = "tokens, mask, positions, cache_position, cached, constant; of an output: logits";
 
 /* ---- options that name an input or output: [K:]NAME=VALUE ------------------------------------------------------------------------ */
 struct named { const char *option; int number; const char *name, *value; };     /* number 0: of no graph in particular */

@@ -81,6 +81,14 @@ static void size_input(const struct history *h, const struct type *t, int64_t co
     if (t->rank > 0) to->dim[t->rank - 1] = columns;
 }
 
+/* Of a role that columns do not size: as it is declared. */
+static int64_t columns_of(const struct stage *s, int i, int64_t columns)
+{
+    const struct type *t = session_input_type(s->session, i);
+    int64_t own = 1;
+    return s->role[i] == ROLE_CACHED && t->rank > 0 && dim_is_int(t->dim[t->rank - 1], &own) ? own : columns;
+}
+
 /* A graph for a fixed number of rows takes a prompt of so many. */
 static void check_rows(const struct history *h, const struct stage *s)
 {
@@ -98,7 +106,7 @@ void history_reserve(struct arena *a, const struct history *h, struct stage *s)
         const struct type *t = session_input_type(s->session, i);
         int64_t n, bytes;
         if (!follows(s, i)) continue;
-        size_input(h, t, h->room, &s->in[i]);
+        size_input(h, t, columns_of(s, i, h->room), &s->in[i]);
         if (!sizes_product(s->in[i].dim, t->rank, &n) || !mul_i64(n, (int64_t)dtype_size(t->dtype), &bytes))
             fail("%s: input '%s' is too large for %lld rows of %lld tokens", s->path, s->graph->inputs.at[i]->name, (long long)h->batch, (long long)h->room);
         s->in[i].data = arena_alloc(a, (size_t)bytes + 1);
@@ -115,6 +123,12 @@ static void put_columns(const struct history *h, const int64_t *table, int64_t f
     }
 }
 
+static void put_same(bool value, struct tensor *to)
+{
+    int64_t n = tensor_elements(to);
+    for (int64_t i = 0; i < n; i++) tensor_put(to, i, value);
+}
+
 static const struct dim *last_size(const struct stage *s, int i)
 {
     const struct type *t = session_input_type(s->session, i);
@@ -128,8 +142,9 @@ void history_feed(const struct history *h, int64_t fed, struct stage *s)
     for (int i = 0; i < s->graph->inputs.n; i++) {
         if (!follows(s, i)) continue;
         bool all = s->role[i] == ROLE_MASK && last_size(s, i) != last_size(s, tokens);
-        size_input(h, session_input_type(s->session, i), h->length - (all ? 0 : fed), &s->in[i]);
-        put_columns(h, table[s->role[i]], all ? 0 : fed, &s->in[i]);
+        size_input(h, session_input_type(s->session, i), columns_of(s, i, h->length - (all ? 0 : fed)), &s->in[i]);
+        if (s->role[i] == ROLE_CACHED) put_same(fed > 0, &s->in[i]);
+        else put_columns(h, table[s->role[i]], all ? 0 : fed, &s->in[i]);
     }
 }
 

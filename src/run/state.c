@@ -227,6 +227,15 @@ void state_fill(struct session *s, int input, const struct tensor *global)
     s->kept_input[input]->filled = true;
 }
 
+/* Global sizes of what the last run left; some may follow from its data. */
+static struct tensor sizes_left(const struct session *s, const struct formal *f)
+{
+    struct tensor t = {.dtype = f->type.dtype, .rank = f->type.rank};
+    for (int d = 0; d < t.rank; d++)
+        if (!dim_eval(f->type.dim[d], &s->bind, &t.dim[d]) || t.dim[d] < 0) fail("%s: the size of state '%s' is not known", s->sig.path, f->name);
+    return t;
+}
+
 /* What the next run takes. */
 void state_advance(struct session *s)
 {
@@ -235,7 +244,7 @@ void state_advance(struct session *s)
         if (k->present < 0) continue;
         const struct formal *f = &s->sig.out[k->present];
         const struct tensor *present = &s->tensor[present_of(s, k)->id];
-        if (!layout_type(s, &f->type, f->name, &k->whole)) fail("%s: the size of state '%s' is not known", s->sig.path, f->name);
+        k->whole = sizes_left(s, f);
         k->filled = true;
         if (k->in_place) continue;
         void *at = reserve(s, k, tensor_bytes(present));
@@ -268,7 +277,7 @@ void session_take(struct session *to, int input, const struct session *from, int
         fail("%s: state '%s' is %s, %s, and %s leaves it as '%s', %s, %s: compile one with tpc-shard --state-from the other", to->sig.path, in->name,
              type_str(to->arena, &in->type), placement_str(to->arena, in->place), from->sig.path, out->name, type_str(to->arena, &out->type),
              placement_str(to->arena, out->place));
-    if (!layout_type(from, &out->type, out->name, &k->whole)) fail("%s: the size of state '%s' is not known", from->sig.path, out->name);
+    k->whole = sizes_left(from, out);
     k->filled = true;
     to->planned = false;
     if (k->in_place) {
