@@ -353,6 +353,14 @@ int op_steering(const struct node *node)
     return is_onnx(node, "If") ? 1 : is_onnx(node, "Loop") ? 2 : 0;
 }
 
+const struct dim *op_turns(struct graph *g, const struct node *node)
+{
+    const struct dims_value *most = is_onnx(node, "Loop") ? op_dims(g, node->in[0]) : NULL;
+    if (is_onnx(node, "Scan"))
+        return scan_length(g, node);
+    return most && most->n == 1 ? most->at[0] : NULL;
+}
+
 static const struct dim *larger_branch(struct graph *g, const struct node *node, int i, int d)
 {
     struct arena *tmp = arena_new();

@@ -223,6 +223,8 @@ struct type ready_type(struct ready *, const struct type *);
 struct graph *op_ready_body(struct arena *, struct graph *, const struct node *, int body);
 /* How many operands, the first ones, say which branch or how many turns. */
 int op_steering(const struct node *);
+/* How often a body runs; NULL: not known, or at most once. */
+const struct dim *op_turns(struct graph *, const struct node *);
 /* A size of a result that the types leave open: of an If the larger one of its branches, of what is carried its first. NULL: nothing tells. */
 const struct dim *op_control_guess(struct graph *, const struct node *, int result, int d);
 /* Of a Scan: how many of its operands before the captures it scans; the axis that an attribute states, 0 by default; the direction. */

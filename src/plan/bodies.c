@@ -10,9 +10,8 @@ static void bind_type(struct arena *tmp, const struct type *inside, const struct
             bindings_set(tmp, out, inside->dim[d]->name, size);
 }
 
-static struct bindings sizes_inside(struct arena *tmp, const struct node *n, int k, const struct bindings *dims)
+struct bindings plan_sizes_inside(struct arena *tmp, const struct node *n, int k, const struct graph *body, const struct bindings *dims)
 {
-    const struct graph *body = node_body(n, k)->graph;
     struct bindings out = {{NULL, 0, 0}};
     int own = body->inputs.n - body->captures;
     for (int i = 0; i < body->inputs.n; i++) {
@@ -48,7 +47,7 @@ int64_t plan_bodies_bytes(struct arena *tmp, const struct graph *g, const struct
     for (int i = 0; i < g->nodes.n; i++)
         for (int k = 0; g->nodes.at[i]->op && k < node_bodies(g->nodes.at[i]); k++) {
             const struct graph *body = node_body(g->nodes.at[i], k)->graph;
-            struct bindings inside = sizes_inside(tmp, g->nodes.at[i], k, dims);
+            struct bindings inside = plan_sizes_inside(tmp, g->nodes.at[i], k, body, dims);
             total = plan_possible_bytes(total + slab_bytes(tmp, body, &inside) + plan_bodies_bytes(tmp, body, &inside));
         }
     return total;

@@ -27,7 +27,7 @@ static int64_t picoseconds(double seconds)
     return ps < 1e18 ? (int64_t)llround(ps) : COST_NEVER / 1024;
 }
 
-static void evaluate_types(struct space *s)
+void cost_evaluate_types(struct space *s)
 {
     int w = s->plan->workloads.n;
     s->extent = arena_array(s->arena, (size_t)(s->g->values.n * w + 1), sizeof *s->extent);
@@ -42,14 +42,14 @@ static void evaluate_types(struct space *s)
 
 void cost_prepare(struct space *s)
 {
-    evaluate_types(s);
+    cost_evaluate_types(s);
     for (int i = 0; i < s->g->nodes.n; i++)
         for (int k = 0; k < s->offered[i].list.n; k++) {
             struct strategy *st = s->offered[i].list.at[k];
             if (!st->lowered)
                 continue;
             st->body = lowered_alone(s, s->g->nodes.at[i], st);
-            evaluate_types(st->body);
+            cost_evaluate_types(st->body);
         }
 }
 
@@ -247,6 +247,8 @@ double cost_node_seconds(struct space *s, const struct node *n, const struct rul
     unsigned flags = n->op ? n->op->flags : 0;
     if (st->body)
         return lowered_seconds(st->body, w, busy);
+    if (flags & OP_CONTROL)
+        return inside_seconds(s, n, w, busy);
     if ((flags & OP_VIEW) || ((flags & OP_DECODES) && s->weight[n->out[0]->id]))
         return 0;
     double share = flags & OP_ELEMENTWISE ? m->elementwise_share : 1;

@@ -200,6 +200,8 @@ void plan_memory(const struct graph *, const struct plan *, int ranks, struct ra
 int64_t plan_possible_bytes(int64_t bytes);
 /* bodies.c: the slabs of all bodies that are ready (pass kernels), under these sizes of the graph around them. */
 int64_t plan_bodies_bytes(struct arena *tmp, const struct graph *, const struct bindings *);
+/* The symbols of body k, made ready, under sizes of the graph around it. */
+struct bindings plan_sizes_inside(struct arena *tmp, const struct node *, int k, const struct graph *body, const struct bindings *);
 
 /* planfile.c: plan.json as text (schemas/plan.schema.json); report.c: one screen for people. source: the graph before sharding.
  * local: rank graphs, NULL before localize. */

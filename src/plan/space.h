@@ -125,7 +125,10 @@ double cost_held(struct space *, const struct value *, struct placement);    /* 
 /* The same in seconds under one workload; busy: ranks that work at the same time. */
 double cost_reshard_seconds(struct space *, const struct value *, struct placement from, struct placement to, int workload);
 double cost_node_seconds(struct space *, const struct node *, const struct rule *, const struct strategy *, int workload, int busy);
-void cost_prepare(struct space *);            /* evaluates every type under every workload */
+/* inside.c: the same of a node of control flow. */
+double inside_seconds(struct space *, const struct node *, int workload, int busy);
+void cost_evaluate_types(struct space *);     /* every type under every workload */
+void cost_prepare(struct space *);            /* the same, those of lowerings too */
 
 /* wishes.c. Adds a wish, given as text; one that can't be met (check: beside those before it, too) is a failure that names the nearest
  * placement that can. */
