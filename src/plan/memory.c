@@ -13,7 +13,8 @@ struct holder {
     const struct plan *plan;
     struct lifetimes life;
     int rank;
-    int64_t *size, *before;          /* of the slab's items, by workload * items + item: of this rank, and of the one before it */
+    int stride;                      /* items, and behind them what lies outside of the slab: results whose sizes the data decides */
+    int64_t *size, *before;          /* of these, by workload * stride + item: of this rank, and of the one before it */
 };
 
 int64_t plan_possible_bytes(int64_t bytes)
@@ -95,15 +96,36 @@ static struct lifetimes lives_of(struct arena *tmp, const struct graph *g)
     return lifetimes_of(tmp, g, copied);
 }
 
+static bool size_of_inputs(const struct graph *g, const struct dim *size)
+{
+    bool stated = size->kind != DIM_SYM;
+    for (int i = 0; i < g->inputs.n && !stated; i++)
+        for (int d = 0; d < g->inputs.at[i]->type.rank; d++)
+            stated = stated || dim_uses(g->inputs.at[i]->type.dim[d], size->name);
+    for (int i = 0; i < size->n; i++)
+        stated = stated && size_of_inputs(g, size->arg[i]);
+    return stated;
+}
+
+static bool data_decides(const struct graph *g, const struct value *v)
+{
+    for (int d = 0; d < v->type.rank; d++)
+        if (!size_of_inputs(g, v->type.dim[d]))
+            return true;
+    return false;
+}
+
 static void size_items(struct holder *h, struct rank_use *use)
 {
     int64_t most = 0;
+    memset(h->size, 0, (size_t)(h->plan->workloads.n * h->stride) * sizeof *h->size);
     for (int w = 0; w < h->plan->workloads.n; w++)
         for (int i = 0; i < h->g->values.n; i++) {
             if (h->life.item[i] < 0)
                 continue;
             int64_t bytes = held_bytes(h, h->g->values.at[i], &h->plan->workloads.at[w].dims);
-            h->size[w * h->life.nitem + h->life.item[i]] = bytes;
+            bool late = data_decides(h->g, h->g->values.at[i]);
+            h->size[w * h->stride + (late ? h->life.nitem : h->life.item[i])] += bytes;
             use->value = bytes > most ? i : use->value;
             most = bytes > most ? bytes : most;
         }
@@ -113,10 +135,10 @@ static int64_t slab_of(const struct holder *h, int workload)
 {
     struct arena *tmp = arena_new();
     for (int i = 0; i < h->life.nitem; i++)
-        h->life.items[i].bytes = h->size[workload * h->life.nitem + i];
+        h->life.items[i].bytes = h->size[workload * h->stride + i];
     int64_t bytes = slab_assign(tmp, h->life.items, h->life.nitem);
     arena_free(tmp);
-    return bytes;
+    return bytes + h->size[workload * h->stride + h->life.nitem];
 }
 
 /* Blocks on their way: what goes strip by strip takes a strip to send and one to reduce, the rest is packed and unpacked whole. */
@@ -139,7 +161,7 @@ static void add_activations(struct holder *h, const struct rank_use *before, str
 {
     int n = h->plan->workloads.n;
     size_items(h, use);
-    bool same = before && !memcmp(h->size, h->before, (size_t)(n * h->life.nitem) * sizeof *h->size);
+    bool same = before && !memcmp(h->size, h->before, (size_t)(n * h->stride) * sizeof *h->size);
     for (int w = 0; w < n; w++) {
         const struct bindings *dims = &h->plan->workloads.at[w].dims;
         int64_t state = state_of(h, dims, false), blocks = blocks_of(h, dims);
@@ -158,8 +180,9 @@ void plan_memory(const struct graph *g, const struct plan *plan, int ranks, stru
     struct arena *tmp = arena_new();
     struct holder h = {.tmp = tmp, .g = g, .plan = plan, .life = lives_of(tmp, g)};
     struct uses *uses = graph_uses(g, tmp);
-    h.size = NEWN(tmp, int64_t, plan->workloads.n * h.life.nitem + 1);
-    h.before = NEWN(tmp, int64_t, plan->workloads.n * h.life.nitem + 1);
+    h.stride = h.life.nitem + 1;
+    h.size = NEWN(tmp, int64_t, plan->workloads.n * h.stride);
+    h.before = NEWN(tmp, int64_t, plan->workloads.n * h.stride);
     for (h.rank = 0; h.rank < ranks; h.rank++) {
         out[h.rank] = (struct rank_use){.weight = -1, .value = -1};
         add_weights(&h, uses, &out[h.rank]);

@@ -141,6 +141,7 @@ struct session {
     struct lifetimes life;           /* what lies in the slab, and when */
     struct buffer slab, scratch;
     int64_t slab_bytes;              /* the most that a plan took */
+    int64_t late, late_bytes;        /* of late results of this run; the most that a run took */
     VEC(const struct dim *) sizes;   /* every expression in a live type, once */
     int64_t *size;                   /* by dim id: its value under bind; -1: not known */
     int64_t size_ids;                /* length of size */

@@ -82,21 +82,31 @@ void late_bind(struct session *s, const struct value *v)
     for (int k = 0; k < t->rank; k++) bind_size(s, v->type.dim[k], t->dim[k]);
 }
 
+/* A view has the memory of what it shows. */
+static void take_memory(struct session *s, const struct step *step, struct tensor *t)
+{
+    if (step->kind == STEP_VIEW) return;
+    t->data = arena_alloc(session_scratch(s), tensor_bytes(t) + 1);
+    s->late += (int64_t)tensor_bytes(t);
+    s->late_bytes = s->late > s->late_bytes ? s->late : s->late_bytes;
+}
+
 /* Sizes that follow from those of earlier late results. */
-static bool follows(struct session *s, const struct value *v)
+static bool follows(struct session *s, const struct step *step, const struct value *v)
 {
     struct tensor *t = &s->tensor[v->id];
     *t = (struct tensor){.dtype = v->type.dtype, .rank = v->type.rank};
     for (int k = 0; k < t->rank; k++)
         if (!dim_eval(v->type.dim[k], &s->bind, &t->dim[k]) || t->dim[k] < 0) return false;
-    t->data = arena_alloc(session_scratch(s), tensor_bytes(t) + 1);
+    take_memory(s, step, t);
     return true;
 }
 
-static bool all_follow(struct session *s, const struct node *n)
+static bool all_follow(struct session *s, const struct step *step)
 {
+    const struct node *n = step->node;
     for (int k = 0; k < n->nout; k++)
-        if (n->out[k] && !follows(s, n->out[k])) return false;
+        if (n->out[k] && !follows(s, step, n->out[k])) return false;
     return true;
 }
 
@@ -109,13 +119,13 @@ static void infer_results(struct session *s, struct step *step)
         struct tensor *t = &s->tensor[n->out[k]->id];
         *t = step->out[k];
         late_bind(s, n->out[k]);
-        t->data = arena_alloc(session_scratch(s), tensor_bytes(t) + 1);
+        take_memory(s, step, t);
     }
 }
 
 void late_results(struct session *s, struct step *step)
 {
-    if (!op_resolved(step->node) || !all_follow(s, step->node)) infer_results(s, step);
+    if (!op_resolved(step->node) || !all_follow(s, step)) infer_results(s, step);
     if (step->kind == STEP_COLLECTIVE)
         step->route = collective_route(session_scratch(s), step->collective, s->comm, &step->in[0], &s->tensor[step->node->out[0]->id], &s->bind, STRIP_BYTES);
 }

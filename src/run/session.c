@@ -291,6 +291,7 @@ void session_run(struct session *s, const struct tensor *inputs, struct tensor *
     bind_inputs(s, inputs);
     if (s->run) arena_free(s->run);
     s->run = NULL;
+    s->late = 0;
     place_inputs(s, inputs);
     for (int i = 0; i < s->nstep; i++) run_step(s, &s->step[i]);
     for (int i = 0; i < s->graph->outputs.n; i++) outputs[i] = s->tensor[s->graph->outputs.at[i]->id];
@@ -301,7 +302,7 @@ void session_run(struct session *s, const struct tensor *inputs, struct tensor *
 
 int64_t session_slab(const struct session *s)
 {
-    int64_t bytes = s->slab_bytes;
+    int64_t bytes = s->slab_bytes + s->late_bytes;
     for (int i = 0; i < s->nstep; i++)
         if (s->step[i].control) bytes += control_slab(&s->step[i]);
     return bytes;
