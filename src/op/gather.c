@@ -59,11 +59,11 @@ void value_gather(struct graph *g, struct node *node)
 
 int op_table_factor(struct graph *g, struct rule *rule, const struct node *node)
 {
-    bool packed = false;
+    bool whole = node->in[0]->type.dtype == DT_BOOL;                /* truths are not summed */
     for (int i = 0; i < node->nin; i++)
-        packed |= node->in[i] && dtype_is_packed(node->in[i]->type.dtype);
-    int f = rule_factor(g, rule, "v", node->in[0]->type.dim[gather_axis(g, node)], packed ? FACTOR_WHOLE | FACTOR_DROPPED : POINTED);
-    rule->factor[f].red = packed ? RED_NONE : RED_SUM;
+        whole |= node->in[i] && dtype_is_packed(node->in[i]->type.dtype);
+    int f = rule_factor(g, rule, "v", node->in[0]->type.dim[gather_axis(g, node)], whole ? FACTOR_WHOLE | FACTOR_DROPPED : POINTED);
+    rule->factor[f].red = whole ? RED_NONE : RED_SUM;
     return f;
 }
 
@@ -165,11 +165,12 @@ struct rule *rule_gathernd(struct graph *g, const struct node *node)
     }
     rule_put(g, &rule->in[1], index->rank - 1, 0, rule_factor(g, rule, "n", dim_int(g->alg, n), FACTOR_WHOLE | FACTOR_DROPPED));
     for (int d = batch; d < data->rank; d++) {
-        bool chosen = d < batch + n;
-        int f = rule_factor(g, rule, arena_printf(g->arena, "%c%d", chosen ? 't' : 's', d), data->dim[d], chosen ? POINTED : 0);
+        bool chosen = d < batch + n, summed = data->dtype != DT_BOOL;
+        int f = rule_factor(g, rule, arena_printf(g->arena, "%c%d", chosen ? 't' : 's', d), data->dim[d],
+                            !chosen ? 0 : summed ? POINTED : FACTOR_WHOLE | FACTOR_DROPPED);
         rule_put(g, &rule->in[0], d, 0, f);
         if (chosen)
-            rule->factor[f].red = RED_SUM;
+            rule->factor[f].red = summed ? RED_SUM : RED_NONE;
         else
             rule_put(g, &rule->out[0], index->rank - 1 + d - batch - n, 0, f);
     }
