@@ -144,17 +144,25 @@ void make_cumsum(struct sketch *s, const struct op *op)
     sketch_add(s, n, NULL);
 }
 
-/* Data decides how many there are. */
+static int64_t count_nonzero(const struct tensor *t)
+{
+    int64_t n = 0;
+    for (int64_t i = 0; i < tensor_elements(t); i++)
+        n += sketch_get(t, i) < 0 || sketch_get(t, i) > 0;
+    return n;
+}
+
+/* Data decides how many there are, and rounding must not. */
 void make_nonzero(struct sketch *s, const struct op *op)
 {
     struct value *x = sketch_pick(s, SORT_ANY, 1, 4);
     struct node *n = sketch_node(s, op, 1, &x, 1);
-    int64_t count = 0;
-    for (int64_t i = 0; n && i < tensor_elements(&sketch_item(s, x)->lane[0]); i++) {
-        double k = sketch_get(&sketch_item(s, x)->lane[0], i);
-        count += k < 0 || k > 0;
-    }
-    if (n)
-        bindings_set(s->arena, &s->bind, arena_printf(s->arena, "%s.1", n->out[0]->name), count);
+    if (!n)
+        return;
+    int64_t count = count_nonzero(&sketch_item(s, x)->lane[0]);
+    for (int k = 1; k < LANES; k++)
+        if (count_nonzero(&sketch_item(s, x)->lane[k]) != count)
+            return;
+    bindings_set(s->arena, &s->bind, arena_printf(s->arena, "%s.1", n->out[0]->born), count);
     sketch_add(s, n, NULL);
 }

@@ -58,14 +58,29 @@ void wide_thin(struct space *s, uint64_t seed)
         thin_node(s, i, &state);
 }
 
+/* By name, so that a part of the graph has the splits that the whole has. */
+static uint64_t state_of(const struct value *v, int d, uint64_t seed)
+{
+    uint64_t state = seed + (uint64_t)d;
+    for (const char *c = v->name; *c; c++) {
+        state += (unsigned char)*c;
+        (void)bits(&state);
+    }
+    return state;
+}
+
+static void seed_value(struct space *s, const struct value *v, uint64_t seed)
+{
+    for (int d = 0; v->type.dtype != DT_NONE && d < v->type.rank; d++) {
+        uint64_t state = state_of(v, d, seed);
+        if (bits(&state) % 4 == 0 && !dim_equals(v->type.dim[d], 0) && !dim_equals(v->type.dim[d], 1))
+            space_add(s, v, d, (struct candidate){ any_split(s, v->type.dim[d], &state), false, "drawn for", -1 });
+    }
+}
+
 void wide_seed(struct space *s, uint64_t seed)
 {
-    uint64_t state = seed;
-    for (int i = 0; i < s->g->values.n; i++) {
-        const struct value *v = s->g->values.at[i];
-        for (int d = 0; v->type.dtype != DT_NONE && d < v->type.rank; d++)
-            if (bits(&state) % 4 == 0 && !dim_equals(v->type.dim[d], 0) && !dim_equals(v->type.dim[d], 1))
-                space_add(s, v, d, (struct candidate){ any_split(s, v->type.dim[d], &state), false, "drawn for", -1 });
-    }
+    for (int i = 0; i < s->g->values.n; i++)
+        seed_value(s, s->g->values.at[i], seed);
     space_spread(s);
 }
