@@ -51,6 +51,15 @@ static bool bytes_stay_whole(const struct node *n, const struct strategy *st)
     return true;
 }
 
+/* Booleans don't add up: what a lookup in a split table gives of them would be a sum. */
+static bool terms_add_up(const struct node *n, const struct strategy *st)
+{
+    for (int i = 0; i < n->nout; i++)
+        if (n->out[i] && n->out[i]->type.dtype == DT_BOOL && st->out[i].kind == PLACE_P && st->out[i].op == RED_SUM)
+            return false;
+    return true;
+}
+
 bool strategy_projects(struct space *s, int node, const struct choice *c, bool sequence, struct strategy *out)
 {
     const struct node *n = s->g->nodes.at[node];
@@ -60,7 +69,8 @@ bool strategy_projects(struct space *s, int node, const struct choice *c, bool s
     *out = strategy_room(s, n);
     out->choice = *c;
     out->lowered = choice_lowered(c, r);
-    return lowering_fits(n, c, r) && rule_project(s->g, r, s->ranks, c, out->in, out->out) && strategy_splits(n, out) && bytes_stay_whole(n, out);
+    return lowering_fits(n, c, r) && rule_project(s->g, r, s->ranks, c, out->in, out->out) && strategy_splits(n, out) && bytes_stay_whole(n, out) &&
+           terms_add_up(n, out);
 }
 
 /* ---- the list ------------------------------------------------------------------------------------------------------------ */

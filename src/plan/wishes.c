@@ -44,6 +44,35 @@ static void add_splits(struct space *s, const struct value *v, struct places *ou
         add_place(s, out, at[i]);
 }
 
+/* Some graph input that is no state has the symbol as a dimension. */
+static bool is_told(const struct graph *g, const char *symbol)
+{
+    for (int i = 0; i < g->inputs.n; i++) {
+        const struct value *v = g->inputs.at[i];
+        for (int d = 0; !state_of(g, v) && d < v->type.rank; d++)
+            if (v->type.dim[d]->kind == DIM_SYM && strcmp(v->type.dim[d]->name, symbol) == 0)
+                return true;
+    }
+    return false;
+}
+
+/* A rank that holds a part of a state can't tell from it how long the whole is: other inputs must. */
+static bool size_is_told(const struct graph *g, const struct dim *size)
+{
+    const char *symbol[MAX_RANK];
+    int n = dim_symbols(size, symbol, MAX_RANK);
+    for (int i = 0; i < n; i++)
+        if (!is_told(g, symbol[i]))
+            return false;
+    return true;
+}
+
+/* A present may be the past's elements in another order of dimensions. */
+static bool ends_agree(const struct state *st, int d)
+{
+    return !st->past || !st->present || (d < st->present->type.rank && d < st->past->type.rank && st->past->type.dim[d] == st->present->type.dim[d]);
+}
+
 /* A state is never split on its growing dimension; where that is not known, on none of run-time size. */
 static struct places state_places(struct space *s, const struct state *st)
 {
@@ -54,7 +83,8 @@ static struct places state_places(struct space *s, const struct state *st)
         add_splits(s, st->present, &all);
     for (int i = 0; i < all.list.n; i++) {
         struct placement p = all.list.at[i];
-        if (p.kind == PLACE_R || (p.dim != st->dim && (st->dim >= 0 || !p.split->balanced) && (p.split->partition || p.split->cover)))
+        if (p.kind == PLACE_R || (p.dim != st->dim && (st->dim >= 0 || !p.split->balanced) && (p.split->partition || p.split->cover) &&
+                                  size_is_told(s->g, split_size(s->g->alg, p.split)) && ends_agree(st, p.dim)))
             VEC_PUSH(s->arena, &out.list, p);
     }
     return out;

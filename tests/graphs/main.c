@@ -109,7 +109,7 @@ static void explain_failure(void *data, struct proof *out)
 {
     const struct subject *s = data;
     struct arena *a = arena_new();
-    struct prove *p = prove_open_given(a, s->g->text, s->g->input);
+    struct prove *p = prove_open_given(a, s->g->text, 1, &s->g->input);
     for (int k = 0; k < s->plans && out->kind == PROOF_EQUAL; k++) {
         const struct prove_plan plan = plan_of(s, k);
         *out = prove_try(p, &plan);

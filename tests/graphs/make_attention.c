@@ -99,8 +99,8 @@ void make_gqa(struct sketch *s, const struct op *op)
     in[4] = past(s, &z);
     in[5] = says(s, 1, z.batch, total - 1);
     in[6] = says(s, 0, NULL, total);
-    in[7] = rotary ? like(s, 2, dim_int(alg, 16), dim_int(alg, z.size / 2), NULL, NULL) : NULL;
-    in[8] = rotary ? like(s, 2, dim_int(alg, 16), dim_int(alg, z.size / 2), NULL, NULL) : NULL;
+    in[7] = rotary ? like(s, 2, dim_int(alg, 32), dim_int(alg, z.size / 2), NULL, NULL) : NULL;
+    in[8] = rotary ? like(s, 2, dim_int(alg, 32), dim_int(alg, z.size / 2), NULL, NULL) : NULL;
     struct node *n = sketch_node(s, op, rotary ? 9 : 7, in, 3);
     if (!n)
         return;

@@ -120,10 +120,22 @@ void make_range(struct sketch *s, const struct op *op)
     sketch_add(s, n, &(struct type){.dtype = DT_I64});
 }
 
-/* Shape and Size; what they tell is used as data, too. */
+/* A size that data decides, as the result of NonZero has. */
+static bool is_decided(const struct type *t)
+{
+    for (int d = 0; d < t->rank; d++)
+        for (const char *c = t->dim[d]->kind == DIM_SYM ? t->dim[d]->name : ""; *c; c++)
+            if (*c == '.')
+                return true;
+    return false;
+}
+
+/* Shape and Size; what they tell is used as data, too. A size that data decides is not told: nothing else may be left that knows it. */
 void make_shape(struct sketch *s, const struct op *op)
 {
-    struct value *x = sketch_pick(s, SORT_ANY, 1, 4), *y = sketch_add(s, sketch_node(s, op, 1, &x, 1), NULL);
+    struct value *x = sketch_pick(s, SORT_ANY, 1, 4);
+    x = x && is_decided(&x->type) ? NULL : x;
+    struct value *y = sketch_add(s, sketch_node(s, op, 1, &x, 1), NULL);
     if (y && draw(s->draws, 2))
         sketch_op2(s, "Mul", y, sketch_like(s, DT_I64, y->type.rank, y->type.dim));
 }

@@ -287,13 +287,16 @@ static bool keeps_exact(const struct sketch *s, const struct node *n)
     return family_is_exact(n->op);
 }
 
+/* Two lanes for each of the lowest bits of an element's place: up where it is set, or down. Of any two among sixteen, one goes up in some
+ * lane while the other goes down. */
 static void add_rounding(struct item *it)
 {
     double off = rounding * magnitude(it);
-    for (int64_t i = 0; i < tensor_elements(&it->lane[0]); i++) {
-        put(&it->lane[1], i, sketch_get(&it->lane[1], i) + off);
-        put(&it->lane[2], i, sketch_get(&it->lane[2], i) + (i % 2 ? off : -off));
-    }
+    for (int k = 1; k < LANES; k++)
+        for (int64_t i = 0; i < tensor_elements(&it->lane[k]); i++) {
+            bool up = (i >> (k - 1) / 2 & 1) == (k - 1) % 2;
+            put(&it->lane[k], i, sketch_get(&it->lane[k], i) + (up ? off : -off));
+        }
 }
 
 static bool is_tame(const struct sketch *s, const struct item *it)

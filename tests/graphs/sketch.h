@@ -1,7 +1,7 @@
 /* sketch: a graph that grows node by node, with data in every value.
  *
- * Whatever a node is added for is computed at once, by the op's own kernel, three times: from the operands, and from operands that are off
- * by what rounding in another order may do, once up and once down. So what is legal, tame and well conditioned is measured and not derived:
+ * Whatever a node is added for is computed at once, by the op's own kernel, in nine lanes: from the operands, and from operands that are off by
+ * what rounding in another order may do, up or down by the place of an element, so that neighbours are moved apart and together. So what is legal, tame and well conditioned is measured and not derived:
  * a node whose results are not finite, are large, or depend on rounding (a comparison near a tie, an ArgMax between equals, a quotient near
  * zero) is not added, and whoever wanted it gets NULL. Two plans of the graph may then differ by no more than rounding does.
  *
@@ -13,7 +13,7 @@
 #include "kern/kern.h"
 #include "op/op.h"
 
-enum { LANES = 3, POOL = 6, SKETCH_ELEMENTS = 4096 };
+enum { LANES = 9, POOL = 6, SKETCH_ELEMENTS = 4096 };
 
 struct item {
     struct tensor lane[LANES];
