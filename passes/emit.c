@@ -139,6 +139,7 @@ static void note_all(const struct compile *c, struct graph *g)
     graph_set_meta(g, "tpc.ranks", arena_printf(g->arena, "%d", g->ranks));
     note_assumptions(g);
     note_ends(g, c->graph);
+    plan_note_sums(g, c->graph);
 }
 
 /* ---- files -------------------------------------------------------------------------------------------------------------------------- */

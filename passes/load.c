@@ -29,6 +29,7 @@ void pass_load(struct compile *c)
     struct alg *alg = alg_new(c->arena);
     c->text = graph_text(c->arena, c->model_path);
     c->graph = c->text ? graph_parse(c->arena, alg, c->text, c->model_path) : onnx_load(c->arena, alg, c->model_path, &options);
+    c->graph->keeps_sums = c->deterministic;
     if (c->text && !c->graph->outputs.n)
         fail("%s: the graph has no outputs", c->model_path);
     if (c->text) {

@@ -157,6 +157,7 @@ struct graph {
     int64_t ir_version;
     int opset;                       /* of ai.onnx that the graph's nodes follow after load: max(source, 23) */
     int ranks, rank;                 /* ranks: 0 before choose; rank: -1 for the global graph */
+    bool keeps_sums;                 /* nodes with an entry tpc.sum.NODE stay as they are (tpc-run --deterministic) */
     unsigned properties;             /* enum property, kept by the pass manager */
     struct names *names;             /* graph.c: value by name */
 };
@@ -201,6 +202,8 @@ struct uses { int n; struct use *at; };
 struct uses *graph_uses(const struct graph *, struct arena *);
 const char *graph_meta(const struct graph *, const char *key);
 void graph_set_meta(struct graph *, const char *key, const char *text);
+/* Metadata tpc.sum.NODE: how the node makes terms of a sum on each rank (src/plan/sums.c); NULL: it does not, or the graph keeps no sums. */
+const char *node_sum(const struct graph *, const struct node *);
 /* "model.onnx: node 'x' (MatMul)" for messages. */
 const char *node_where(const struct graph *, const struct node *);
 

@@ -14,6 +14,8 @@ int64_t chunk_width(int64_t n)
     return width;
 }
 
+bool subtree_before(const struct subtree *a, const struct subtree *b) { return a->index << a->level < b->index << b->level; }
+
 /* ---- what is held ------------------------------------------------------------------------------------------------------------------- */
 
 static int by_position(const void *a, const void *b)

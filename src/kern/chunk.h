@@ -64,6 +64,9 @@ float *chunk_room(struct kcall *, const struct chunks *, int64_t n, float *out);
 /* From these terms and those of other ranks to the sums. */
 void chunk_complete(const struct kcall *, const struct chunks *, const float *terms, int64_t n, float *out);
 
+/* ---- chunkreduce.c: y = sums of the call's floating-point operand over the marked axes. Uses ROOM_A, ROOM_TURN_Q, ROOM_TURN_K. ---- */
+void chunk_reduce(struct kcall *, const bool *reduced, float *y);
+
 /* ---- chunkmul.c ---- */
 enum { CHUNK_TILE = 32 };
 /* A right operand [k, n], CHUNK_TILE columns at a time. */
@@ -75,7 +78,7 @@ struct right {
     int64_t row, column;               /* steps of a matrix anywhere in memory */
 };
 struct right right_strided(const float *at, int64_t k, int64_t row, int64_t column);
-struct right right_weight(const struct panels *);                    /* panel.c: of CHUNK_TILE columns a panel */
+struct right right_weight(const struct panels *);                    /* panel.c: CHUNK_TILE wide, or by column */
 /* Terms of c[m, n] = a[m, k] right, the first at c, the next term_step behind it. */
 struct chunk_product {
     const struct chunks *chunks;
@@ -88,6 +91,8 @@ struct chunk_product {
 };
 /* All threads take part. Uses ROOM_PANELS. */
 void chunk_product(struct kcall *, const struct chunk_product *);
+/* Of a weight, up to the sums (panel.c). */
+void panel_chunks(struct kcall *, const struct chunks *, const struct panels *, int64_t m, const float *a, float *c);
 /* On this thread alone; room: for 2 * k * CHUNK_TILE numbers. */
 void chunk_product_here(const struct chunk_product *, float *room);
 

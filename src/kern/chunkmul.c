@@ -1,6 +1,14 @@
 /* chunkmul: products whose every element is summed chunk by chunk. A tile of a few rows and CHUNK_TILE columns is multiplied in registers,
  * a chunk of it at a time; the sums of chunks that wait for their neighbours lie on a stack in the first-level cache. Every element takes
- * the same multiply-adds in the same order, wherever in a tile it stands. */
+ * the same multiply-adds in the same order, wherever in a tile it stands.
+ *
+ * Elsewhere numbers are rounded as C writes it, lest vectors and what is left behind them be contracted differently; here, each product has
+ * one sum to go into. */
+#if defined(__clang__)
+#pragma clang fp contract(fast)
+#elif defined(__GNUC__)
+#pragma GCC optimize("fp-contract=fast")
+#endif
 #include "kern/chunk.h"
 
 #include <string.h>

@@ -32,6 +32,7 @@ void *kenv_scratch(struct kenv *, size_t bytes);     /* valid until the next cal
  * 2i + 1 are added, the sums of such pairs likewise, and so on; what has no neighbour goes up as it is. A rank that holds some chunks adds
  * up the largest subtrees among them, its terms; who has the terms of all ranks goes on from there, to the bits that one rank alone gets. */
 struct subtree { int level; int64_t index; };        /* chunks [index << level, (index + 1) << level) */
+bool subtree_before(const struct subtree *, const struct subtree *);
 int64_t chunk_width(int64_t n);                      /* of a dimension of n indices */
 struct stretch { int64_t from, lo, hi; };            /* indices [lo, hi), held from local index `from` on */
 /* Of held intervals in local order, by ascending lo; returns how many. out: room for n. */
@@ -45,6 +46,7 @@ int chunk_terms(const struct chunks *, struct subtree *out);
 void chunk_add(const struct subtree *, const float *const *in, int nin, int64_t n, float *out);
 /* What a rank holds of a contracted dimension of `size` indices, and what makes sums of its terms and those of the others. */
 struct share {
+    int axis;                        /* of the first operand */
     int64_t size;
     int n;
     const struct stretch *at;

@@ -134,7 +134,7 @@ struct panels {
 #define PANEL_FEW_ROWS 4              /* up to so many rows no panel is made */
 /* a[m, k] as [k, m], in ROOM_TURN_Q. */
 const float *turned_rows(struct kcall *, const float *a, int64_t m, int64_t k);
-/* c[m, n] = a[m, k] w. Uses ROOM_THREADS and ROOM_TURN_Q. */
+/* c[m, n] = a[m, k] w. Uses ROOM_THREADS and ROOM_TURN_Q. In deterministic mode a panel not by column is CHUNK_TILE wide. */
 void panel_product(struct kcall *, const struct panels *, int64_t m, const float *a, float *c);
 /* A constant weight [k, n], [n, k] when transposed, of f16 or bf16, or of f32 for products by chunks (its panels lie there unpacked: unpack
  * is NULL): packed at the first call, kept in call->cache. */

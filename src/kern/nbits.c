@@ -2,8 +2,8 @@
  *
  * A row of B is read as words of 32 bits, LANES at a time: their first numbers, then their second ones, and so on, each with the scale
  * and the zero point of its word. A sum does not depend on the order: it is the rows of A, few against the weight, that are brought into
- * that order, padded with zeros to whole groups of LANES words. */
-#include "kern/local.h"
+ * that order, padded with zeros to whole groups of LANES words. In deterministic mode it does, and numbers of B go back to where they were. */
+#include "kern/chunk.h"
 
 #include <string.h>
 
@@ -207,6 +207,44 @@ static void nbits_row(const struct panels *panels, const float *a, int64_t from,
         c[j] = (w->group ? dot_grouped : dot_row)(w, from + j, a);
 }
 
+/* ---- chunk by chunk: columns in the order of K, and no longer -------------------------------------------------------------------------------- */
+
+static void plain_row(const struct nbits *w, int64_t n, float *out)
+{
+    float part[(CHUNK + LANES) * 16];
+    struct coding s;
+    int64_t per = 32 / w->bits;
+    for (int64_t lo = 0, hi; lo < w->words; lo = hi) {
+        hi = at_most(lo + CHUNK, w->words);
+        read_stretch(w, n, lo, hi, &s);
+        (w->bits == 2 ? unpack_2 : w->bits == 4 ? unpack_4 : unpack_8)(w->q + (n * w->words + lo) * 4, hi - lo, &s, part);
+        for (int64_t i = lo * per; i < at_most(hi * per, w->k); i++)
+            out[i] = part[place_of(w->bits, i - lo * per)];
+    }
+}
+
+static void plain_unpack(const struct panels *panels, int64_t from, int64_t count, float *panel)
+{
+    const struct nbits *w = weight_of(panels);
+    for (int64_t j = 0; j < count; j++, panel += w->k) {
+        if (!w->group)
+            plain_row(w, from + j, panel);
+        for (int64_t i = 0; w->group && i < w->k; i++)
+            panel[i] = grouped(w, from + j, i);
+    }
+}
+
+/* A rank has whole blocks, as many as fill bytes of zero points. */
+static void product_by_chunks(struct kcall *call, struct nbits *w, int64_t m, const float *a, float *out)
+{
+    int64_t block = 32 / w->bits << w->log, per = w->zeros && w->zeros->dtype == DT_U8 ? 8 / w->bits : 1, unit = call->share ? block * per : 1;
+    struct chunks chunks = chunks_of(call, w->k, unit);
+    chunks.width = at_most(chunk_width(call->share ? call->share->size * unit : w->k), block);
+    w->panels.k = w->k;
+    w->panels.unpack = plain_unpack;
+    panel_chunks(call, &chunks, &w->panels, m, a, out);
+}
+
 /* ---- the order of A ----------------------------------------------------------------------------------------------------------------------- */
 
 struct order { const struct nbits *w; const float *from; float *to; };
@@ -256,6 +294,11 @@ static struct nbits nbits_new(const struct nbits_weight *from, int64_t k)
 void nbits_product(struct kcall *call, const struct nbits_weight *from, int64_t m, int64_t k, const float *a, float *c)
 {
     struct nbits w = nbits_new(from, k);
+    if (kenv_deterministic(call->env)) {
+        check_groups(call, &w);
+        product_by_chunks(call, &w, m, a, c);
+        return;
+    }
     if (k == 0) {
         memset(c, 0, call_bytes(call, m * w.panels.n, sizeof *c));
         return;

@@ -12,6 +12,38 @@
 
 enum { TILE = CHUNK_TILE, AHEAD = 16 * CHUNK };
 
+/* ---- chunk by chunk ------------------------------------------------------------------------------------------------------------------- */
+
+/* Columns that lie one after another are unpacked behind the room of the panel. */
+static const float *weight_panel(const struct right *r, int64_t from, int64_t count, float *room)
+{
+    const struct panels *w = r->at;
+    if (!w->unpack)
+        return (const float *)w->weight + from * w->k;
+    if (!w->by_column) {
+        w->unpack(w, from, count, room);
+        return room;
+    }
+    float *columns = room + w->k * TILE;
+    w->unpack(w, from, count, columns);
+    struct right turned = right_strided(columns, w->k, 1, w->k);
+    return turned.panel(&turned, 0, count, room);
+}
+
+struct right right_weight(const struct panels *w)
+{
+    return (struct right){ .panel = weight_panel, .k = w->k, .at = w };
+}
+
+void panel_chunks(struct kcall *call, const struct chunks *chunks, const struct panels *w, int64_t m, const float *a, float *c)
+{
+    struct right right = right_weight(w);
+    float *terms = chunk_room(call, chunks, m * w->n, c);
+    require(w->by_column || w->width == TILE);
+    chunk_product(call, &(struct chunk_product){ chunks, m, w->n, a, w->k, &right, terms, w->n, m * w->n });
+    chunk_complete(call, chunks, terms, m * w->n, c);
+}
+
 /* ---- any storage ---------------------------------------------------------------------------------------------------------------- */
 struct panel_run {
     struct kenv *env;
@@ -70,35 +102,17 @@ const float *turned_rows(struct kcall *call, const float *a, int64_t m, int64_t 
 void panel_product(struct kcall *call, const struct panels *w, int64_t m, const float *a, float *c)
 {
     struct panel_run r = { .env = call->env, .w = w, .m = m, .a = a, .c = c };
+    if (kenv_deterministic(call->env)) {
+        struct chunks chunks = chunks_of(call, w->k, 1);
+        panel_chunks(call, &chunks, w, m, a, c);
+        return;
+    }
     size_t panel = m <= PANEL_FEW_ROWS ? 0 : call_bytes(call, w->width * (w->k + (w->by_column ? m : 0)), sizeof(float));
     if (m > PANEL_FEW_ROWS && w->by_column)          /* a product of a transposed operand takes twice the time */
         r.a = turned_rows(call, a, m, w->k);
     r.scratch_each = (panel + 63) & ~(size_t)63;
     r.scratch = kenv_room(call->env, ROOM_THREADS, call_bytes(call, kenv_threads(call->env), r.scratch_each));
     parallel_for(call->env, (w->n + w->width - 1) / w->width, m * w->width * w->k / 8 + 1, panel_range, &r);
-}
-
-/* ---- chunk by chunk ------------------------------------------------------------------------------------------------------------------- */
-
-/* Columns that lie one after another are unpacked behind the room of the panel. */
-static const float *weight_panel(const struct right *r, int64_t from, int64_t count, float *room)
-{
-    const struct panels *w = r->at;
-    if (!w->unpack)
-        return (const float *)w->weight + from * w->k;
-    if (!w->by_column) {
-        w->unpack(w, from, count, room);
-        return room;
-    }
-    float *columns = room + w->k * TILE;
-    w->unpack(w, from, count, columns);
-    struct right turned = right_strided(columns, w->k, 1, w->k);
-    return turned.panel(&turned, 0, count, room);
-}
-
-struct right right_weight(const struct panels *w)
-{
-    return (struct right){ .panel = weight_panel, .k = w->k, .at = w };
 }
 
 /* ---- f16 and bf16 ----------------------------------------------------------------------------------------------------------------- */

@@ -1,7 +1,7 @@
 /* quantmatmul: products with a constant matrix of integers that have scales, decoded a panel at a time (panel.c).
  *
  * Rows that share their scales, all of them in most files or those of a block, are summed before they are scaled. */
-#include "kern/local.h"
+#include "kern/chunk.h"
 
 #include <string.h>
 
@@ -110,10 +110,10 @@ void kern_QuantMatMul(struct kcall *call)
     if (m * n == 0)
         return;
     w.same = !w.s.below && !w.s.wide && k > 0 ? k : w.s.below == 1 ? w.s.block : 1;
-    w.panels = (struct panels){ .n = n, .k = k, .width = width < 16 ? 16 : width, .by_column = columns, .unpack = columns ? columns_unpack : rows_unpack,
+    w.panels = (struct panels){ .n = n, .k = k, .width = kenv_deterministic(call->env) ? CHUNK_TILE : width < 16 ? 16 : width, .by_column = columns, .unpack = columns ? columns_unpack : rows_unpack,
                                 .row = columns ? columns_row : rows_row };
     float *out = call_result_f32(call, y);
-    if (k == 0)
+    if (k == 0 && !call->share)
         memset(out, 0, call_bytes(call, m * n, sizeof *out));
     else
         panel_product(call, &w.panels, m, tensor_f32(call->env, a, ROOM_TURN_K), out);

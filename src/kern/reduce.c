@@ -4,7 +4,7 @@
  * contiguous rows; where it is kept, rows are accumulated elementwise. Accumulators are float for f32, f16 and bf16, double for f64,
  * int64 (modulo 2^64) for integers. An empty sum is 0, an empty product 1,
  * an empty mean NaN, an empty maximum the least value of the type, an empty minimum the greatest. */
-#include "kern/local.h"
+#include "kern/chunk.h"
 
 #include <math.h>
 #include <string.h>
@@ -295,6 +295,17 @@ static void reduce_shape(struct reduce *r, const bool *reduced)
         *(reduced[last] ? &r->run : &r->inner) = inner->dim[--inner->rank];
 }
 
+/* In one order, whoever holds which part. */
+static void reduce_chunks(struct kcall *call, const struct reduce *r, const bool *reduced)
+{
+    int64_t n = tensor_elements(r->y);
+    float *y = call_result_f32(call, r->y);
+    chunk_reduce(call, reduced, y);
+    for (int64_t i = 0; r->how == REDUCE_MEAN && i < n; i++)
+        y[i] /= (float)r->count;
+    call_result_store(y, r->y);
+}
+
 static void reduce_kernel(struct kcall *call, enum reduction how)
 {
     struct reduce r = { .how = how, .x = &call->in[0], .y = &call->out[0] };
@@ -309,6 +320,10 @@ static void reduce_kernel(struct kcall *call, enum reduction how)
     int64_t blocks = dims_product(r.kept.dim, 0, r.kept.rank);
     if (blocks * r.inner == 0)
         return;
+    if (kenv_deterministic(call->env) && (how == REDUCE_SUM || how == REDUCE_MEAN) && (r.x->dtype == DT_F32 || is_small_float(r.x->dtype))) {
+        reduce_chunks(call, &r, reduced);
+        return;
+    }
     r.scratch_each = (call_bytes(call, r.inner, 8) + 63) & ~(size_t)63;
     r.scratch = kenv_scratch(call->env, call_bytes(call, kenv_threads(call->env), r.scratch_each));
     parallel_for(call->env, blocks, r.inner * (r.count + 1), reduce_range, &r);

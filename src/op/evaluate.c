@@ -122,7 +122,7 @@ static void become_constants(struct graph *g, struct node *node, struct constant
 
 bool op_evaluate(struct graph *g, struct node *node)
 {
-    if (!node->op || !node->op->kernel || !static_attributes(node))
+    if (!node->op || !node->op->kernel || !static_attributes(node) || node_sum(g, node))
         return false;
     struct tensor *in = NEWN(g->arena, struct tensor, node->nin);
     struct tensor *out = NEWN(g->arena, struct tensor, node->nout);
@@ -130,7 +130,7 @@ bool op_evaluate(struct graph *g, struct node *node)
     if (!static_operands(g, node, in) || !static_results(g, node, made, out))
         return false;
     struct bindings none = {.list = {NULL, 0, 0}};
-    struct kenv *env = kenv_new(1, false);
+    struct kenv *env = kenv_new(1, true);
     struct kcall call = {.node = node, .graph = g, .nin = node->nin, .nout = node->nout, .in = in, .out = out, .bind = &none, .env = env};
     node->op->kernel(&call);
     kenv_free(env);

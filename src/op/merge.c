@@ -118,7 +118,7 @@ void merge_equal_nodes(struct graph *g)
     for (int i = 0; i < g->nodes.n; i++) {
         struct node *node = g->nodes.at[i];
         struct text t = {.tmp = tmp, .at = {NULL, 0, 0}};
-        if (!node_key(&t, node, to))
+        if (node_sum(g, node) || !node_key(&t, node, to))
             continue;
         HASH_FIND(hh, table, t.at.at, (unsigned)t.at.n, s);
         if (s) {

@@ -22,7 +22,8 @@ enum op_flag {
     OP_DECODES = 1024,     /* what it makes of a weight is the same weight (DequantizeLinear): products read it as it is stored */
     OP_BOUNDED = 2048,     /* its results are no larger than 1, or NaN, whatever it is given */
     OP_ROUTES = 4096,      /* a row goes through attribute k of the experts that dimension 0 of its weights counts */
-    OP_CONTROL = 8192      /* runs its bodies */
+    OP_CONTROL = 8192,     /* runs its bodies */
+    OP_CHUNKS = 16384      /* its kernel makes the terms that struct share (kern/kern.h) tells of, where it sums floats over a dimension that is dealt out */
 };
 
 /* ---- factor rules (rule.c): design.md section 4 ------------------------------------------------------------------------
@@ -107,7 +108,8 @@ const struct split *rule_part_split(struct graph *, const struct rule *, int ran
 /* The gathered axis of a table (operand 0; operand 1 are indices, others belong to the table): split by the lowering of Gather, unless
  * elements share bytes. */
 int op_table_factor(struct graph *, struct rule *, const struct node *);
-/* Size of a part: the product of its factors' sizes; 1 for none. */
+/* Product of the sizes of factors list[from .. to); 1 for none. Of a part: of all its factors. */
+const struct dim *rule_sizes(struct graph *, const struct rule *, const int *list, int from, int to);
 const struct dim *rule_part_size(struct graph *, const struct rule *, const struct rule_part *);
 /* Puts dimension d of an operand that is broadcast, right-aligned, into factors of the result's dimensions (factor[rank]; -1: the
  * result's dimension is 1). An extent of 1 against a larger result is left empty. */

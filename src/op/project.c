@@ -16,20 +16,9 @@ struct projection {
     const struct split *product_split;
 };
 
-/* ---- sizes ------------------------------------------------------------------------------------------------------------ */
-
-/* Product of the sizes of factors list[from .. to). */
-static const struct dim *size_between(const struct projection *p, const int *list, int from, int to)
-{
-    const struct dim *size = dim_int(p->g->alg, 1);
-    for (int i = from; i < to; i++)
-        size = dim_mul(p->g->alg, size, p->rule->factor[list[i]].size);
-    return size;
-}
-
 static const struct split *scaled(const struct projection *p, const struct split *s, const struct rule_part *part, int from, int to)
 {
-    return split_scale(p->g->alg, s, size_between(p, part->factor, 0, from), size_between(p, part->factor, to, part->n));
+    return split_scale(p->g->alg, s, rule_sizes(p->g, p->rule, part->factor, 0, from), rule_sizes(p->g, p->rule, part->factor, to, part->n));
 }
 
 /* ---- a part ------------------------------------------------------------------------------------------------------------ */
@@ -76,7 +65,7 @@ static bool product_in_part(const struct projection *p, const struct rule_part *
     const struct split *s = p->product_split;
     if (members < p->nproduct) {
         int64_t group;
-        if (!dim_is_int(size_between(p, p->product, members, p->nproduct), &group) || group < 1)
+        if (!dim_is_int(rule_sizes(p->g, p->rule, p->product, members, p->nproduct), &group) || group < 1)
             return false;
         s = split_image(p->g->alg, s, group);
     }
@@ -232,8 +221,8 @@ static bool reduce_product(struct projection *p, const struct choice *choice)
 {
     for (int i = 0; i < choice->nproduct; i++) {
         int f = choice->product[i];
-        const struct split *s = split_divide(p->g->alg, choice->product_split, size_between(p, choice->product, 0, i),
-                                             size_between(p, choice->product, i + 1, choice->nproduct));
+        const struct split *s = split_divide(p->g->alg, choice->product_split, rule_sizes(p->g, p->rule, choice->product, 0, i),
+                                             rule_sizes(p->g, p->rule, choice->product, i + 1, choice->nproduct));
         if (!s || p->split[f])
             continue;
         p->split[f] = s->whole ? NULL : s;
@@ -293,7 +282,7 @@ static bool take_product(struct projection *p, const struct choice *choice)
     if (choice->nproduct == 0 || !choice->product_split || choice->product_split->whole)
         return true;
     const struct split *s = choice->product_split;
-    if (!s->cover || s->ranks != p->ranks || split_size(p->g->alg, s) != size_between(p, choice->product, 0, choice->nproduct))
+    if (!s->cover || s->ranks != p->ranks || split_size(p->g->alg, s) != rule_sizes(p->g, p->rule, choice->product, 0, choice->nproduct))
         return false;
     for (int i = 0; i < choice->nproduct; i++)
         if (!factor_splits(&p->rule->factor[choice->product[i]]))

@@ -247,7 +247,7 @@ static struct value *transposed(struct rewrite *w, const struct node *root, stru
 bool unflatten_product(struct rewrite *w, struct node *node)
 {
     bool gemm = is_onnx(node, "Gemm");
-    if (!gemm && !is_onnx(node, "MatMul"))
+    if ((!gemm && !is_onnx(node, "MatMul")) || node_sum(w->g, node))
         return false;
     struct value *data = flattened(node->in[0]), *weight = node->in[1];
     if (!data || weight->type.rank != 2 || (gemm && !plain_gemm(node)))

@@ -140,12 +140,17 @@ int rule_passes(const struct rule *r, struct rule_pass *list)
     return r->joined ? add_pass(list, n, r->joined, r->joins, r->joins) : n;
 }
 
-const struct dim *rule_part_size(struct graph *g, const struct rule *r, const struct rule_part *part)
+const struct dim *rule_sizes(struct graph *g, const struct rule *r, const int *list, int from, int to)
 {
     const struct dim *size = dim_int(g->alg, 1);
-    for (int i = 0; i < part->n; i++)
-        size = dim_mul(g->alg, size, r->factor[part->factor[i]].size);
+    for (int i = from; i < to; i++)
+        size = dim_mul(g->alg, size, r->factor[list[i]].size);
     return size;
+}
+
+const struct dim *rule_part_size(struct graph *g, const struct rule *r, const struct rule_part *part)
+{
+    return rule_sizes(g, r, part->factor, 0, part->n);
 }
 
 void rule_broadcast(struct graph *g, const struct rule *r, struct rule_operand *operand, const struct type *type, int rank,

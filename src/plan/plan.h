@@ -183,6 +183,9 @@ void plan_workloads(struct graph *, const struct options *, struct plan *);
 struct locality { struct graph *global; int ranks; struct graph **local; };
 void localize_index_map(struct locality *, int at);
 
+/* sums.c: into the metadata of a rank's file, which nodes of the global graph make terms of a sum, and of what. */
+void plan_note_sums(struct graph *to, struct graph *global);
+
 /* weight.c: a rank's part of a constant: outer times, the intervals of size rows of row bytes each. The same as byte ranges of the source
  * tensor, in order, merged where they adjoin. */
 struct weight_layout { int64_t outer, size, row; int n; struct interval *interval; };

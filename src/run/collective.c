@@ -51,6 +51,9 @@ void collective_read(struct graph *g, const struct node *n, struct collective *c
     c->axis2 = -1;
     if (c->kind == COLL_ALLREDUCE || c->kind == COLL_REDUCESCATTER) c->red = red_attr(g, n);
     if (c->kind == COLL_BROADCAST) c->root = (int)attr_int(n, "root");
+    const struct node *maker = n->in[0]->producer;
+    const char *record = c->kind == COLL_ALLREDUCE && c->red == RED_SUM && maker ? node_sum(g, maker) : NULL;
+    c->bits = record && !strcmp(record, "once");
     if (c->kind == COLL_ALLREDUCE || c->kind == COLL_BROADCAST) return;
     if (c->kind != COLL_REDUCESCATTER) c->from = split_attr(g, n, "from");
     if (c->kind != COLL_ALLGATHER) c->to = split_attr(g, n, "to");
@@ -89,6 +92,10 @@ static size_t room_bytes(const struct route *route, bool same, int64_t arriving)
 static void run_reducescatter(const struct collective *c, const struct route *route, struct comm *comm, struct buffer *scratch,
                               const struct tensor *x, struct tensor *y)
 {
+    if (c->complete) {
+        region_pack(&route->send[comm->rank], x->data, y->data);
+        return;
+    }
     send_blocks(route, false, comm, x->data, buffer_reserve(scratch, room_bytes(route, false, 0)));
     comm->reduce_scatter(comm, y->data, route->recv_bytes[comm->rank] / (int64_t)dtype_size(x->dtype), x->dtype, c->red);
 }
@@ -114,11 +121,14 @@ static void copy_whole(const struct route *route, const struct tensor *x, struct
     if (x->data != y->data) memcpy(y->data, x->data, (size_t)route->elements * dtype_size(x->dtype));
 }
 
+/* The unsigned type of as many bits. */
+static enum dtype bits_of(enum dtype t) { return dtype_size(t) == 2 ? DT_U16 : dtype_size(t) == 4 ? DT_U32 : dtype_size(t) == 8 ? DT_U64 : DT_U8; }
+
 static void run_strip(const struct collective *c, const struct route *route, struct comm *comm, struct buffer *scratch, const struct tensor *x, struct tensor *y)
 {
     switch (c->kind) {
     case COLL_ALLREDUCE:
-        comm->allreduce(comm, x->data, y->data, route->elements, x->dtype, c->red);
+        comm->allreduce(comm, x->data, y->data, route->elements, c->bits ? bits_of(x->dtype) : x->dtype, c->red);
         return;
     case COLL_BROADCAST:
         copy_whole(route, x, y);

@@ -52,24 +52,28 @@ static int64_t deal_start(int64_t n, int size, int r)
     return q * r + (r < m ? r : m);
 }
 
-/* Rank r's part of n elements that begin at `at`. */
-static struct block deal(const struct comm *c, const void *at, int64_t n, int64_t size, int r)
+struct block comm_deal(const struct comm *c, const void *at, int64_t n, int64_t size, int r)
 {
     int64_t lo = deal_start(n, c->size, r);
     return (struct block){(char *)(uintptr_t)at + lo * size, (deal_start(n, c->size, r + 1) - lo) * size};
 }
 
-static void allreduce_long(struct comm *c, const void *x, void *y, int64_t n, int64_t size, enum dtype dtype, enum redop op)
+void comm_gather_dealt(struct comm *c, void *at, int64_t n, int64_t size)
 {
-    struct block mine = deal(c, y, n, size, c->rank);
-    for (int r = 0; r < c->size; r++) c->send[r] = deal(c, x, n, size, r);
-    reduce_scatter(c, mine.at, mine.bytes / size, dtype, op);
     for (int r = 0; r < c->size; r++) {
-        c->send[r] = mine;
-        c->recv[r] = deal(c, y, n, size, r);
+        c->send[r] = comm_deal(c, at, n, size, c->rank);
+        c->recv[r] = comm_deal(c, at, n, size, r);
     }
     c->send[c->rank].bytes = c->recv[c->rank].bytes = 0;
     alltoall(c);
+}
+
+static void allreduce_long(struct comm *c, const void *x, void *y, int64_t n, int64_t size, enum dtype dtype, enum redop op)
+{
+    struct block mine = comm_deal(c, y, n, size, c->rank);
+    for (int r = 0; r < c->size; r++) c->send[r] = comm_deal(c, x, n, size, r);
+    reduce_scatter(c, mine.at, mine.bytes / size, dtype, op);
+    comm_gather_dealt(c, y, n, size);
 }
 
 static void allreduce(struct comm *c, const void *x, void *y, int64_t n, enum dtype dtype, enum redop op)

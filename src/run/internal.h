@@ -11,6 +11,12 @@ struct buffer { struct arena *arena; void *at; size_t bytes; };
 void *buffer_reserve(struct buffer *, size_t bytes);
 void buffer_free(struct buffer *);
 
+/* ---- comm.c: n elements, dealt evenly to the ranks of a communicator ------------------------------------------------------------------ */
+/* Rank r's part of what begins at `at`. */
+struct block comm_deal(const struct comm *, const void *at, int64_t n, int64_t size, int r);
+/* Every rank has its own part at its place; afterwards, all parts. */
+void comm_gather_dealt(struct comm *, void *at, int64_t n, int64_t size);
+
 /* ---- bind.c: symbols from real sizes -------------------------------------------------------------------------------- */
 struct formal { const char *name; struct type type; struct placement place; };   /* a graph input or output, global */
 struct assumption { const struct dim *left, *right; const char *text; };
@@ -58,6 +64,8 @@ struct collective {
     int64_t id;                      /* its number in file order */
     int axis, axis2, root;           /* AllToAll: split axis, concatenated axis */
     enum redop red;
+    bool bits;                       /* AllReduce: only one rank's terms are not zero: bits are added, which keeps -0 */
+    bool complete;                   /* ReduceScatter: every rank has the sum already (complete.c) */
     const struct split *from, *to;
     const struct dim *const *extent; /* global sizes stated by the file, beside the splits' own */
     int nextent;
@@ -81,6 +89,27 @@ struct route *collective_route(struct arena *, const struct collective *, const 
 void collective_run(const struct collective *, const struct route *, struct comm *, struct buffer *scratch, const struct tensor *x, struct tensor *y);
 /* Fails unless every rank has the same list of collectives. */
 void collective_agree(struct comm *, struct arena *, const char *path, const struct collective *, int n, uint64_t plan);
+
+/* ---- complete.c ------------------------------------------------------------------------------------------------------------- */
+/* The first operand's dimension over which a node of this rank's file sums, and how its factor is dealt out; NULL: it has no such entry. */
+const struct split *sum_split(struct graph *, const struct node *, int *dim);
+
+/* ---- terms.c: a node that sums over a dealt-out dimension ----------------------------------------------------------------------- */
+struct part { int n; const struct stretch *at; int nterm; struct subtree *subtree; };    /* what a rank holds, and the terms it makes */
+struct summation {
+    struct share share;              /* first: what the kernel sees */
+    struct session *session;
+    struct collective *collective;   /* from: the split of the dimension */
+    struct session_collective *count;
+    int axis;
+    struct part *part;               /* by rank, for the sizes of this plan; their terms, and what follows, from the first run on */
+    int nterm;
+    struct subtree *subtree;
+    struct term *term;
+    const float **in;
+};
+/* For the sizes of a new plan. */
+void summation_update(struct summation *);
 
 /* ---- state.c: values that stay on their rank from run to run ----------------------------------------------------------------- */
 struct kept {
@@ -120,6 +149,7 @@ struct step {
     struct session_collective *count;
     struct route *route;
     struct control *control;
+    struct summation *sum;           /* NULL: the node sums over no dimension that is dealt out */
 };
 struct session {
     struct arena *arena;             /* what lives as long as the session */
@@ -150,6 +180,10 @@ struct session {
     struct session_stats stats;
     struct session_collective *count;
 };
+/* A collective begins, and ends: messages name it, its count and the session's statistics have its time and bytes. */
+struct timed { double start; int64_t sent; };
+struct timed collective_begin(struct session *, const struct collective *);
+void collective_end(struct session *, struct session_collective *, struct timed);
 /* layout.c: lifetimes once; sizes and addresses whenever bindings change. */
 void layout_prepare(struct session *);
 void layout_update(struct session *);

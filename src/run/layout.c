@@ -136,6 +136,7 @@ static void find_routes(struct session *s)
 {
     for (int i = 0; i < s->nstep; i++) {
         struct step *step = &s->step[i];
+        if (step->sum) summation_update(step->sum);
         if (step->kind != STEP_COLLECTIVE || step->late) continue;
         step->route = collective_route(s->plan, step->collective, s->comm, &s->tensor[step->node->in[0]->id], &s->tensor[step->node->out[0]->id], &s->bind,
                                        STRIP_BYTES);

@@ -110,6 +110,9 @@ struct measured {
 void measure_work(struct comm *, int threads, struct measured *);        /* better figures replace those of an earlier call */
 void measure_comm(struct arena *, struct comm *, struct measured *);
 
+/* ---- complete.c: for --deterministic, in the canonical graph of a rank: sums are completed where they are made ------------------------ */
+void complete_sums(struct graph *);
+
 /* ---- fuse_*.c: load-time fusion, run by the pass kernels ---------------------------------------------------------------------- */
 void fuse_attention(struct graph *);
 void fuse_chains(struct graph *);

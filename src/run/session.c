@@ -65,16 +65,44 @@ static void step_new(struct session *s, struct step *step, struct node *n)
     else if (step->kind != STEP_KERNEL) require(n->nin >= 1 && n->in[0] && n->nout >= 1 && n->out[0]);
 }
 
+/* What makes terms of a sum completes it, as a collective of its own. */
+static void find_summation(struct session *s, struct step *step)
+{
+    int axis;
+    const struct split *from = step->kind == STEP_KERNEL && (step->node->op->flags & OP_CHUNKS) ? sum_split(s->graph, step->node, &axis) : NULL;
+    if (!from || !dtype_is_float(step->node->out[0]->type.dtype)) return;
+    step->sum = NEW(s->arena, struct summation);
+    step->sum->session = s;
+    step->sum->axis = axis;
+    step->sum->collective = NEW(s->arena, struct collective);
+    *step->sum->collective = (struct collective){.kind = COLL_ALLREDUCE, .name = step->node->name, .op = "AllReduce", .axis = -1, .axis2 = -1, .red = RED_SUM, .from = from};
+}
+
+static void read_collective(struct session *s, struct step *step, struct collective *c)
+{
+    if (step->sum) {
+        *c = *step->sum->collective;
+        step->sum->collective = c;
+        step->sum->count = &s->count[s->ncollective];
+        return;
+    }
+    collective_read(s->graph, step->node, c);
+    c->complete = kenv_deterministic(s->env) && c->kind == COLL_REDUCESCATTER && c->red == RED_SUM;
+}
+
 static void collect_collectives(struct session *s)
 {
     int n = 0;
-    for (int i = 0; i < s->nstep; i++) n += s->step[i].kind == STEP_COLLECTIVE;
+    for (int i = 0; i < s->nstep; i++) {
+        if (kenv_deterministic(s->env)) find_summation(s, &s->step[i]);
+        n += s->step[i].kind == STEP_COLLECTIVE || s->step[i].sum;
+    }
     s->collective = NEWN(s->arena, struct collective, n);
     s->count = NEWN(s->arena, struct session_collective, n);
     for (int i = 0; i < s->nstep; i++) {
-        if (s->step[i].kind != STEP_COLLECTIVE) continue;
+        if (s->step[i].kind != STEP_COLLECTIVE && !s->step[i].sum) continue;
         struct collective *c = &s->collective[s->ncollective];
-        collective_read(s->graph, s->step[i].node, c);
+        read_collective(s, &s->step[i], c);
         s->count[s->ncollective] = (struct session_collective){.name = c->name, .op = c->op};
         s->step[i].collective = c;
         s->step[i].count = &s->count[s->ncollective];
@@ -258,20 +286,32 @@ static void gather_operands(struct session *s, struct step *step)
 static void run_kernel(struct session *s, struct step *step)
 {
     struct kcall call = {.node = step->node, .graph = s->graph, .nin = step->node->nin, .nout = step->node->nout, .in = step->in,
-                         .out = step->out, .in_constant = step->in_constant, .cache = &step->cache, .bind = &s->bind, .env = s->env};
+                         .out = step->out, .in_constant = step->in_constant, .cache = &step->cache, .bind = &s->bind, .env = s->env,
+                         .share = step->sum ? &step->sum->share : NULL};
     step->node->op->kernel(&call);
+}
+
+struct timed collective_begin(struct session *s, const struct collective *c)
+{
+    s->comm->id = c->id;
+    s->comm->name = c->name;
+    return (struct timed){seconds_now(), s->comm->bytes_sent};
+}
+
+void collective_end(struct session *s, struct session_collective *count, struct timed t)
+{
+    double took = seconds_now() - t.start;
+    count->calls++;
+    count->bytes += s->comm->bytes_sent - t.sent;
+    count->seconds += took;
+    s->stats.comm_seconds += took;
 }
 
 static void run_collective(struct session *s, struct step *step)
 {
-    double start = seconds_now();
-    int64_t before = s->comm->bytes_sent;
+    struct timed t = collective_begin(s, step->collective);
     collective_run(step->collective, step->route, s->comm, &s->scratch, &step->in[0], &step->out[0]);
-    double took = seconds_now() - start;
-    step->count->calls++;
-    step->count->bytes += s->comm->bytes_sent - before;
-    step->count->seconds += took;
-    s->stats.comm_seconds += took;
+    collective_end(s, step->count, t);
 }
 
 static void run_step(struct session *s, struct step *step)

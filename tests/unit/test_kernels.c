@@ -137,6 +137,40 @@ START_TEST(casts)
 }
 END_TEST
 
+/* Where an element stands changes none of its bits: vectors and what is left behind them compute alike. */
+static void check_places(const struct op *op, int64_t n)
+{
+    struct tensor x = RESULT(DT_F32, DIMS(n)), y = RESULT(DT_F32, DIMS(n)), z = RESULT(DT_F32, DIMS(n)), one = RESULT(DT_F32, DIMS(1));
+    struct node *node = graph_node(graph, op, op->name, 0, NULL, 1);
+    for (int64_t i = 0; i < n; i++) {
+        ((float *)x.data)[i] = 7.0f * sinf((float)(i * i));
+        ((float *)y.data)[i] = 0.1f + fabsf(3.0f * cosf((float)i));
+    }
+    run(node, op->nin, (struct tensor[]){ x, y }, &z);
+    for (int64_t i = 0; i < n; i++) {
+        run(node, op->nin, (struct tensor[]){ tensor_new(DT_F32, DIMS(1), (float *)x.data + i), tensor_new(DT_F32, DIMS(1), (float *)y.data + i) }, &one);
+        ck_assert_msg(memcmp(one.data, (float *)z.data + i, sizeof(float)) == 0, "%s: element %d of %d alone is another number", op->name, (int)i, (int)n);
+    }
+}
+
+START_TEST(places)
+{
+    static const int64_t sizes[] = { 8, 13, 25, 40, 63, 77 };
+    int ops = 0;
+    for (int i = 0; i < op_count(); i++) {
+        const struct op *op = op_at(i);
+        bool real = strcmp(op->rule_name, "pointwise") == 0 || strcmp(op->rule_name, "add") == 0 || strcmp(op->rule_name, "mul") == 0 || strcmp(op->rule_name, "div") == 0;
+        bool same = strcmp(op->infer_name, "same") == 0 || strcmp(op->infer_name, "broadcast") == 0 || strcmp(op->infer_name, "pow") == 0;
+        if (!real || !same || op->nin > 2 || op->in[0].variadic || strcmp(op->name, "Mod") == 0 || strcmp(op->name, "Not") == 0 || strncmp(op->name, "Bit", 3) == 0)
+            continue;
+        for (size_t k = 0; k < sizeof sizes / sizeof *sizes; k++)
+            check_places(op, sizes[k]);
+        ops++;
+    }
+    ck_assert_int_gt(ops, 40);
+}
+END_TEST
+
 START_TEST(moves)
 {
     struct node *transpose = node_new("", "Transpose"), *slice = node_new("", "Slice"), *concat = node_new("", "Concat");
@@ -348,6 +382,7 @@ int main(void)
     tcase_add_test(tests, integers);
     tcase_add_exit_test(tests, division_by_zero, 1);
     tcase_add_test(tests, casts);
+    tcase_add_test(tests, places);
     tcase_add_test(tests, moves);
     tcase_add_test(tests, repeats);
     tcase_add_test(tests, gathers);

@@ -1,0 +1,53 @@
+/* sums: which nodes of a rank file make terms of a sum, and which part of the summed dimension a rank has: metadata tpc.sum.NODE, for
+ * tpc-run --deterministic, which completes a sum where it is made.
+ *
+ *   "D SPLIT"   dimension D of the first operand is summed over; SPLIT deals its factor to the ranks
+ *   "term"      a whole value that one rank keeps and the others take for zero
+ *   "once"      each element is on one rank, zero on the others (a lookup in a split table)
+ *
+ * Nodes that make terms of terms are linear: nothing is noted for them. tpc.sums counts the entries. */
+#include "plan/plan.h"
+
+#include <string.h>
+
+static bool is_sum(const struct value *v)
+{
+    return v && v->placed && v->place.kind == PLACE_P && v->place.op == RED_SUM;
+}
+
+/* Of the first operand's split dimension, the split of the factor that the node sums over; NULL: it sums over none. */
+static const struct split *summed(struct graph *g, const struct node *n)
+{
+    const struct value *x = n->nin > 0 ? n->in[0] : NULL;
+    const struct rule *r = x && x->placed && x->place.kind == PLACE_S ? rule_of(g, n) : NULL;
+    const struct rule_dim *d = r ? &r->in[0].dim[x->place.dim] : NULL;
+    for (int i = 0; d && d->n == 1 && i < d->part[0].n; i++)
+        if (r->factor[d->part[0].factor[i]].red == RED_SUM)
+            return split_divide(g->alg, x->place.split, rule_sizes(g, r, d->part[0].factor, 0, i), rule_sizes(g, r, d->part[0].factor, i + 1, d->part[0].n));
+    return NULL;
+}
+
+static const char *record(struct graph *g, const struct node *n)
+{
+    const struct split *s = summed(g, n);
+    if (s)
+        return arena_printf(g->arena, "%d %s", n->in[0]->place.dim, split_str(g->arena, s));
+    for (int i = 0; i < n->nin; i++)
+        if (is_sum(n->in[i]))
+            return NULL;
+    return strcmp(n->domain, "tpc") == 0 && strcmp(n->optype, "Term") == 0 ? "term" : "once";
+}
+
+void plan_note_sums(struct graph *to, struct graph *global)
+{
+    int count = 0;
+    for (int i = 0; i < global->nodes.n; i++) {
+        const struct node *n = global->nodes.at[i];
+        const char *text = n->nout > 0 && is_sum(n->out[0]) ? record(global, n) : NULL;
+        if (!text)
+            continue;
+        graph_set_meta(to, arena_printf(to->arena, "tpc.sum.%s", n->name), text);
+        count++;
+    }
+    graph_set_meta(to, "tpc.sums", arena_printf(to->arena, "%d", count));
+}
