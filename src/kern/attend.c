@@ -64,6 +64,19 @@ static SIMD void normalise(float *x, int64_t n, const float *sink)
         x[i] *= scale;
 }
 
+/* In one order of keys; those that give nothing at the end change nothing. */
+static SIMD void normalise_chunks(float *x, int64_t n, const float *sink)
+{
+    float max = sink ? *sink : -INFINITY;
+    _Pragma("omp simd reduction(max:max)") for (int64_t i = 0; i < n; i++)
+        max = x[i] > max ? x[i] : max;
+    LOOP for (int64_t i = 0; i < n; i++)
+        x[i] = exp_f32(x[i] - max);
+    float scale = 1.0f / (chunk_sum_f32(x, n) + (sink ? exp_f32(*sink - max) : 0));
+    LOOP for (int64_t i = 0; i < n; i++)
+        x[i] *= scale;
+}
+
 static SIMD void nan_to_zero(float *x, int64_t n)
 {
     LOOP for (int64_t i = 0; i < n; i++)
@@ -169,11 +182,11 @@ static void save_seen(const struct attend *a, const struct block *k, int64_t i, 
 /* ---- one block ------------------------------------------------------------------------------------------------------------------ */
 static const float *head_of(const struct heads *h, int64_t b, int64_t head, int64_t row) { return h->at + b * h->batch + head * h->head + row * h->row; }
 
-/* c[m, n] = alpha * a[m, k] b, b of [n, k] when transposed. */
-static void product(struct kcall *call, const struct block *block, bool transposed, int64_t m, int64_t n, int64_t k, float alpha, const float *a,
-                    int64_t a_row, const float *b, int64_t b_row, float *c, int64_t c_row)
+/* c[m, n] = alpha * a[m, k] b, b of [n, k] when transposed; size: k when nothing is left out. */
+static void product(struct kcall *call, const struct block *block, bool transposed, int64_t m, int64_t n, int64_t k, int64_t size, float alpha,
+                    const float *a, int64_t a_row, const float *b, int64_t b_row, float *c, int64_t c_row)
 {
-    struct chunks chunks = { .width = chunk_width(k), .unit = 1, .whole = true, .n = k > 0, .all = { 0, 0, k } };
+    struct chunks chunks = { .width = chunk_width(size), .unit = 1, .whole = true, .n = k > 0, .all = { 0, 0, k } };
     struct right right = right_strided(b, k, transposed ? 1 : b_row, transposed ? b_row : 1);
     if (!kenv_deterministic(call->env)) {
         dnnl_product(call->env, false, transposed, m, n, k, alpha, a, a_row, b, b_row, 0.0f, c, c_row);
@@ -190,8 +203,8 @@ static void block_scores(const struct attend *a, struct kcall *call, const struc
     const float *q = head_of(&a->q, k->b, k->h, k->first), *key = head_of(&a->k, k->b, k->kv, 0);
     if (k->keys == 0)
         return;
-    if (k->rows > FEW && a->size > 0) {
-        product(call, k, true, k->rows, k->keys, a->size, a->scale, q, a->q.row, key, a->k.row, k->scores, k->keys);
+    if ((k->rows > FEW || a->chunks) && a->size > 0) {
+        product(call, k, true, k->rows, k->keys, a->size, a->size, a->scale, q, a->q.row, key, a->k.row, k->scores, k->keys);
         return;
     }
     for (int64_t i = 0; i < k->rows; i++)
@@ -211,7 +224,7 @@ static void block_probabilities(const struct attend *a, const struct block *k)
         save_scores(a, k, i, s, 2);
         save_seen(a, k, i, s);
         if (any || a->nan_rows)
-            normalise(s, k->keys, a->sink ? a->sink + k->h : NULL);
+            (a->chunks ? normalise_chunks : normalise)(s, k->keys, a->sink ? a->sink + k->h : NULL);
         for (int64_t j = 0; !any && !a->nan_rows && j < k->keys; j++)
             s[j] = 0;
         if (a->nan_to_zero)
@@ -226,8 +239,8 @@ static void block_values(const struct attend *a, struct kcall *call, const struc
     const float *v = head_of(&a->v, k->b, k->kv, 0);
     int64_t to = k->b * a->y_batch + k->h * a->y_head + k->first * a->y_row, step = t == DT_F32 ? a->y_row : a->value_size;
     float *out = t == DT_F32 ? (float *)a->y->data + to : k->out;
-    if (k->rows > FEW)
-        product(call, k, false, k->rows, a->value_size, k->keys, 1.0f, k->scores, k->keys, v, a->v.row, out, step);
+    if (k->rows > FEW || a->chunks)
+        product(call, k, false, k->rows, a->value_size, k->keys, a->keys, 1.0f, k->scores, k->keys, v, a->v.row, out, step);
     else
         for (int64_t i = 0; i < k->rows; i++)
             few_values(k->scores + i * k->keys, v, a->v.row, k->keys, a->value_size, out + i * step);
@@ -283,7 +296,8 @@ void attend(struct kcall *call, struct attend *a)
         return;
     if (a->kv_heads < 1 || a->q_heads % a->kv_heads)
         fail("%s: %lld query heads do not share %lld key heads evenly", call_where(call), (long long)a->q_heads, (long long)a->kv_heads);
-    int64_t panel = kenv_deterministic(call->env) ? 2 * CHUNK_TILE * (a->keys > a->size ? a->keys : a->size) : 0;
+    a->chunks = kenv_deterministic(call->env);
+    int64_t panel = a->chunks ? 2 * CHUNK_TILE * (a->keys > a->size ? a->keys : a->size) : 0;
     t.scratch_each = (call_bytes(call, BLOCK * (a->keys + a->value_size) + panel + 16, sizeof(float)) + 63) & ~(size_t)63;
     t.scratch = kenv_scratch(call->env, call_bytes(call, kenv_threads(call->env), t.scratch_each));
     int64_t rows = a->rows < BLOCK ? a->rows : BLOCK;

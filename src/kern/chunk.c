@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_WIDTH = 32, LEAST_CHUNKS = 16, BLOCK = 256 };
+enum { MOST_WIDTH = 32, LEAST_CHUNKS = 16, BLOCK_LEVEL = 8, BLOCK = 1 << BLOCK_LEVEL };
 
 int64_t chunk_width(int64_t n)
 {
@@ -63,38 +63,71 @@ struct chunks chunks_of(const struct kcall *call, int64_t k, int64_t unit)
 
 /* ---- terms and sums ----------------------------------------------------------------------------------------------------------------- */
 
-float *chunk_room(struct kcall *call, const struct chunks *c, int64_t n, float *out)
+void *chunk_room(struct kcall *call, const struct chunks *c, enum dtype t, int64_t n, void *out)
 {
-    return c->whole ? out : kenv_room(call->env, ROOM_TERMS, call_bytes(call, n, (size_t)chunk_terms(c, NULL) * sizeof *out));
+    return c->whole ? out : kenv_room(call->env, ROOM_TERMS, call_bytes(call, n, (size_t)chunk_terms(c, NULL) * dtype_size(t)));
 }
 
-void chunk_complete(const struct kcall *call, const struct chunks *c, const float *terms, int64_t n, float *out)
+void chunk_complete(const struct kcall *call, const struct chunks *c, enum dtype t, const void *terms, int64_t n, void *out)
 {
     if (!c->whole)
-        call->share->complete(call->share, c, terms, n, out);
+        call->share->complete(call->share, c, t, terms, n, out);
 }
 
-static SIMD void add_block(float *sum, const float *x, int64_t n)
-{
-    LOOP for (int64_t i = 0; i < n; i++)
-        sum[i] += x[i];
-}
-
-static void sum_block(const struct subtree *of, const float *const *in, int nin, int64_t from, int64_t n, float *out)
-{
-    float slot[TREE_DEPTH][BLOCK];
-    struct tree t = { 0 };
-    for (int k = 0; k < nin; k++) {
-        int top = t.depth, merges = tree_push(&t, of[k]) + (k == nin - 1 ? tree_join(&t) : 0);
-        memcpy(slot[top], in[k] + from, (size_t)n * sizeof **in);
-        for (int i = 0; i < merges; i++)
-            add_block(slot[top - i - 1], slot[top - i], n);
+#define SUMS(T, name) \
+    static SIMD void add_##name(T *sum, const T *x, int64_t n) \
+    { \
+        LOOP for (int64_t i = 0; i < n; i++) \
+            sum[i] += x[i]; \
+    } \
+    static void sum_##name(const struct subtree *of, const void *const *in, int nin, int64_t from, int64_t n, T *out) \
+    { \
+        T slot[TREE_DEPTH][BLOCK]; \
+        struct tree t = { 0 }; \
+        for (int k = 0; k < nin; k++) { \
+            int top = t.depth, merges = tree_push(&t, of[k]) + (k == nin - 1 ? tree_join(&t) : 0); \
+            memcpy(slot[top], (const T *)in[k] + from, (size_t)n * sizeof(T)); \
+            for (int i = 0; i < merges; i++) \
+                add_##name(slot[top - i - 1], slot[top - i], n); \
+        } \
+        memcpy(out + from, slot[0], (size_t)n * sizeof(T)); \
+    } \
+    static SIMD void add_pairs_##name(T *x, int64_t n) \
+    { \
+        for (int64_t i = 0; i < n; i++) \
+            x[i] = x[2 * i] + x[2 * i + 1]; \
+    } \
+    static T subtree_##name(const T *x, int64_t n) \
+    { \
+        T part[BLOCK]; \
+        memcpy(part, x, (size_t)n * sizeof *part); \
+        for (; n > 1; n -= n / 2) { \
+            add_pairs_##name(part, n / 2); \
+            if (n % 2) \
+                part[n / 2] = part[n - 1]; \
+        } \
+        return part[0]; \
+    } \
+    T chunk_sum_##name(const T *x, int64_t n) \
+    { \
+        T slot[TREE_DEPTH] = { 0 }; \
+        struct tree t = { 0 }; \
+        for (int64_t i = 0; i < n; i += BLOCK) { \
+            bool last = n - i <= BLOCK; \
+            int top = t.depth, merges = tree_push(&t, (struct subtree){ BLOCK_LEVEL, i / BLOCK }) + (last ? tree_join(&t) : 0); \
+            slot[top] = subtree_##name(x + i, last ? n - i : BLOCK); \
+            for (int k = 0; k < merges; k++) \
+                slot[top - k - 1] += slot[top - k]; \
+        } \
+        return slot[0]; \
     }
-    memcpy(out + from, slot[0], (size_t)n * sizeof *out);
-}
+SUMS(float, f32)
+SUMS(double, f64)
 
-void chunk_add(const struct subtree *of, const float *const *in, int nin, int64_t n, float *out)
+void chunk_add(const struct subtree *of, const void *const *in, int nin, enum dtype t, int64_t n, void *out)
 {
-    for (int64_t i = 0; i < n; i += BLOCK)
-        sum_block(of, in, nin, i, n - i < BLOCK ? n - i : BLOCK, out);
+    for (int64_t i = 0; i < n; i += BLOCK) {
+        int64_t count = n - i < BLOCK ? n - i : BLOCK;
+        t == DT_F64 ? sum_f64(of, in, nin, i, count, out) : sum_f32(of, in, nin, i, count, out);
+    }
 }

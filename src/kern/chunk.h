@@ -59,13 +59,16 @@ static inline void chunk_emitted(struct chunk_walk *w) { w->tree.depth = 0; }
 /* ---- chunk.c ---- */
 /* What this call's rank holds of its contracted dimension: k numbers, `unit` of them for every index that call->share counts. */
 struct chunks chunks_of(const struct kcall *, int64_t k, int64_t unit);
-/* Room for the terms of n results each: `out` where all is held here, else ROOM_TERMS. */
-float *chunk_room(struct kcall *, const struct chunks *, int64_t n, float *out);
+/* Room for the terms of n results each, f32 or f64: `out` where all is held here, else ROOM_TERMS. */
+void *chunk_room(struct kcall *, const struct chunks *, enum dtype, int64_t n, void *out);
 /* From these terms and those of other ranks to the sums. */
-void chunk_complete(const struct kcall *, const struct chunks *, const float *terms, int64_t n, float *out);
+void chunk_complete(const struct kcall *, const struct chunks *, enum dtype, const void *terms, int64_t n, void *out);
+/* x[0] + ... + x[n - 1] as chunks of one number. */
+float chunk_sum_f32(const float *x, int64_t n);
+double chunk_sum_f64(const double *x, int64_t n);
 
-/* ---- chunkreduce.c: y = sums of the call's floating-point operand over the marked axes. Uses ROOM_A, ROOM_TURN_Q, ROOM_TURN_K. ---- */
-void chunk_reduce(struct kcall *, const bool *reduced, float *y);
+/* ---- chunkreduce.c: y = sums of the call's operand, f64 or floats made f32, over the marked axes. Uses ROOM_A, ROOM_TURN_Q, ROOM_TURN_K. ---- */
+void chunk_reduce(struct kcall *, const bool *reduced, void *y);
 
 /* ---- chunkmul.c ---- */
 enum { CHUNK_TILE = 32 };

@@ -6,41 +6,41 @@
 
 enum { BLOCK = 256 };
 
-struct along { const struct chunks *chunks; const float *x; int64_t n, inner; float *y; int64_t term_step; };
+struct along { const struct chunks *chunks; enum dtype dtype; const void *x; int64_t n, inner; void *y; int64_t results; };
 
-static SIMD void add_numbers(float *sum, const float *x, int64_t n)
-{
-    LOOP for (int64_t i = 0; i < n; i++)
-        sum[i] += x[i];
-}
-
-static void take_numbers(const float *x, const int64_t *at, int64_t n, float *to)
-{
-    for (int64_t i = 0; i < n; i++)
-        to[i] = x[at[i]];
-}
-
-static void sum_results(const struct along *a, int64_t first, int64_t count)
-{
-    float slot[TREE_DEPTH][BLOCK];
-    int64_t at[BLOCK];
-    struct chunk_walk w = { .chunks = a->chunks };
-    struct chunk_step s;
-    float *y = a->y + first;
-    for (int64_t i = 0; i < count; i++)
-        at[i] = (first + i) / a->inner * a->n * a->inner + (first + i) % a->inner;
-    if (a->chunks->whole && a->chunks->n == 0)
-        memset(y, 0, (size_t)count * sizeof *y);
-    while (chunk_next(&w, &s)) {
-        take_numbers(a->x + s.from * a->inner, at, count, slot[s.slot]);
-        for (int i = 0; i < s.merges; i++)
-            add_numbers(slot[s.slot - i - 1], slot[s.slot - i], count);
-        for (int i = 0; i < s.emit; i++, y += a->term_step)
-            memcpy(y, slot[i], (size_t)count * sizeof *y);
-        if (s.emit)
-            chunk_emitted(&w);
+#define SUM_RESULTS(T, name) \
+    static SIMD void add_##name(T *sum, const T *x, int64_t n) \
+    { \
+        LOOP for (int64_t i = 0; i < n; i++) \
+            sum[i] += x[i]; \
+    } \
+    static void take_##name(const T *x, const int64_t *at, int64_t n, T *to) \
+    { \
+        for (int64_t i = 0; i < n; i++) \
+            to[i] = x[at[i]]; \
+    } \
+    static void sum_##name(const struct along *a, int64_t first, int64_t count) \
+    { \
+        T slot[TREE_DEPTH][BLOCK], *y = (T *)a->y + first; \
+        int64_t at[BLOCK]; \
+        struct chunk_walk w = { .chunks = a->chunks }; \
+        struct chunk_step s; \
+        for (int64_t i = 0; i < count; i++) \
+            at[i] = (first + i) / a->inner * a->n * a->inner + (first + i) % a->inner; \
+        if (a->chunks->whole && a->chunks->n == 0) \
+            memset(y, 0, (size_t)count * sizeof *y); \
+        while (chunk_next(&w, &s)) { \
+            take_##name((const T *)a->x + s.from * a->inner, at, count, slot[s.slot]); \
+            for (int i = 0; i < s.merges; i++) \
+                add_##name(slot[s.slot - i - 1], slot[s.slot - i], count); \
+            for (int i = 0; i < s.emit; i++, y += a->results) \
+                memcpy(y, slot[i], (size_t)count * sizeof *y); \
+            if (s.emit) \
+                chunk_emitted(&w); \
+        } \
     }
-}
+SUM_RESULTS(float, f32)
+SUM_RESULTS(double, f64)
 
 /* Blocks lo..hi. */
 static void sum_range(void *data, int thread, int64_t lo, int64_t hi)
@@ -48,13 +48,13 @@ static void sum_range(void *data, int thread, int64_t lo, int64_t hi)
     const struct along *a = data;
     (void)thread;
     for (int64_t i = lo; i < hi; i++) {
-        int64_t left = a->term_step - i * BLOCK;
-        sum_results(a, i * BLOCK, left < BLOCK ? left : BLOCK);
+        int64_t left = a->results - i * BLOCK;
+        (a->dtype == DT_F64 ? sum_f64 : sum_f32)(a, i * BLOCK, left < BLOCK ? left : BLOCK);
     }
 }
 
 /* Sums of x[outer, n, inner] over its middle dimension, which is `axis` of the call's operand. */
-static void sum_axis(struct kcall *call, int axis, const float *x, int64_t outer, int64_t n, int64_t inner, float *y)
+static void sum_axis(struct kcall *call, int axis, enum dtype t, const void *x, int64_t outer, int64_t n, int64_t inner, void *y)
 {
     bool dealt = call->share && call->share->axis == axis;
     struct chunks chunks = { .width = 1, .unit = 1, .whole = true, .n = n > 0, .all = { 0, 0, n } };
@@ -62,15 +62,16 @@ static void sum_axis(struct kcall *call, int axis, const float *x, int64_t outer
         chunks = chunks_of(call, n, 1);
         chunks.width = 1;
     }
-    struct along a = { &chunks, x, n, inner, chunk_room(call, &chunks, outer * inner, y), outer * inner };
+    struct along a = { &chunks, t, x, n, inner, chunk_room(call, &chunks, t, outer * inner, y), outer * inner };
     parallel_for(call->env, (outer * inner + BLOCK - 1) / BLOCK, 2 * n * BLOCK, sum_range, &a);
-    chunk_complete(call, &chunks, a.y, outer * inner, y);
+    chunk_complete(call, &chunks, t, a.y, outer * inner, y);
 }
 
-void chunk_reduce(struct kcall *call, const bool *reduced, float *y)
+void chunk_reduce(struct kcall *call, const bool *reduced, void *y)
 {
     const struct tensor *x = &call->in[0];
-    const float *from = tensor_f32(call->env, x, ROOM_A);
+    enum dtype t = x->dtype == DT_F64 ? DT_F64 : DT_F32;
+    const void *from = t == DT_F64 ? x->data : tensor_f32(call->env, x, ROOM_A);
     int64_t inner = 1;
     int left = 0;
     for (int d = 0; d < x->rank; d++)
@@ -81,10 +82,10 @@ void chunk_reduce(struct kcall *call, const bool *reduced, float *y)
             inner *= x->dim[d];
             continue;
         }
-        float *to = --left ? kenv_room(call->env, left & 1 ? ROOM_TURN_Q : ROOM_TURN_K, call_bytes(call, outer * inner, sizeof *to)) : y;
-        sum_axis(call, d, from, outer, x->dim[d], inner, to);
+        void *to = --left ? kenv_room(call->env, left & 1 ? ROOM_TURN_Q : ROOM_TURN_K, call_bytes(call, outer * inner, dtype_size(t))) : y;
+        sum_axis(call, d, t, from, outer, x->dim[d], inner, to);
         from = to;
     }
     if (from != y && inner > 0)
-        memcpy(y, from, (size_t)inner * sizeof *y);
+        memcpy(y, from, (size_t)inner * dtype_size(t));
 }

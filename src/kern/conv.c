@@ -113,12 +113,12 @@ static bool conv_chunks(struct kcall *call, const struct conv *c, const float *x
     struct chunks chunks = chunks_of(call, in * p.taps, p.taps);
     struct right right = { .panel = patch_panel, .k = in * p.taps, .at = &p };
     int64_t all = c->batch * c->out * places;
-    float *terms = chunk_room(call, &chunks, all, y);
+    float *terms = chunk_room(call, &chunks, DT_F32, all, y);
     for (int64_t i = 0; i < c->batch * groups; i++) {
         p.x = x + i * in * p.pixels;
         chunk_product(call, &(struct chunk_product){ &chunks, out, places, w + i % groups * out * right.k, right.k, &right, terms + i * out * places, places, all });
     }
-    chunk_complete(call, &chunks, terms, all, y);
+    chunk_complete(call, &chunks, DT_F32, terms, all, y);
     add_channel_bias(c, bias, places, y);
     return true;
 }

@@ -42,15 +42,15 @@ int chunk_stretches(int n, const struct interval *held, struct stretch *out);
 struct chunks { int64_t width, unit; bool whole; int n; const struct stretch *at; struct stretch all; };
 /* The terms that are made of them, in order; returns how many. out NULL: only counts. */
 int chunk_terms(const struct chunks *, struct subtree *out);
-/* out = the sum of terms of n numbers each, whose subtrees are in ascending order and cover the dimension. */
-void chunk_add(const struct subtree *, const float *const *in, int nin, int64_t n, float *out);
+/* out = the sum of terms of n numbers each, f32 or f64, whose subtrees are in ascending order and cover the dimension. */
+void chunk_add(const struct subtree *, const void *const *in, int nin, enum dtype, int64_t n, void *out);
 /* What a rank holds of a contracted dimension of `size` indices, and what makes sums of its terms and those of the others. */
 struct share {
     int axis;                        /* of the first operand */
     int64_t size;
     int n;
     const struct stretch *at;
-    void (*complete)(const struct share *, const struct chunks *, const float *terms, int64_t n, float *out);
+    void (*complete)(const struct share *, const struct chunks *, enum dtype, const void *terms, int64_t n, void *out);
 };
 
 struct kcall {

@@ -192,6 +192,7 @@ struct attend {
     bool nan_rows, nan_to_zero;                                     /* a fully masked row is NaN, not 0; NaN probabilities become 0 */
     const float *sink;                                              /* per head: a score that only adds to the denominator; NULL: none */
     struct tensor *scores;                                          /* [batch, q_heads, rows, keys] or NULL; what: by mode */
+    bool chunks;                                                    /* set by attend: deterministic */
     int mode;                                                       /* 0 scaled product, 1 after softcap, 2 with bias, 3 probabilities, 4 as 2, unseen keys 0 */
 };
 void attend(struct kcall *, struct attend *);

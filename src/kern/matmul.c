@@ -181,7 +181,7 @@ static void chunk_batches(struct product *p, const struct tensor *a, const struc
     struct chunks chunks = chunks_of(call, p->k, 1);
     struct right right = right_of(call, p->batch, p->n, p->k, b, false);
     int64_t each = p->m * p->n, all = p->batch * each;
-    float *terms = chunk_room(call, &chunks, all, c);
+    float *terms = chunk_room(call, &chunks, DT_F32, all, c);
     const float *left = tensor_f32(call->env, a, ROOM_A), *first = right.at;
     for (int64_t i = 0; i < p->batch; i++) {
         int64_t at_a, at_b;
@@ -190,7 +190,7 @@ static void chunk_batches(struct product *p, const struct tensor *a, const struc
             right.at = first + at_b * p->k * p->n;
         chunk_product(call, &(struct chunk_product){ &chunks, p->m, p->n, left + at_a * p->m * p->k, p->k, &right, terms + i * each, p->n, all });
     }
-    chunk_complete(call, &chunks, terms, all, c);
+    chunk_complete(call, &chunks, DT_F32, terms, all, c);
 }
 
 void kern_MatMul(struct kcall *call)
@@ -252,10 +252,10 @@ static void gemm_chunks(struct kcall *call, int64_t m, int64_t n, int64_t k, boo
 {
     struct chunks chunks = chunks_of(call, k, 1);
     struct right right = right_of(call, 1, n, k, &call->in[1], tb);
-    float *terms = chunk_room(call, &chunks, m * n, y);
+    float *terms = chunk_room(call, &chunks, DT_F32, m * n, y);
     const float *a = tensor_f32(call->env, &call->in[0], ROOM_A);
     chunk_product(call, &(struct chunk_product){ &chunks, m, n, ta ? turned_rows(call, a, k, m) : a, k, &right, terms, n, m * n });
-    chunk_complete(call, &chunks, terms, m * n, y);
+    chunk_complete(call, &chunks, DT_F32, terms, m * n, y);
 }
 
 static void gemm_f32(struct kcall *call, int64_t m, int64_t n, int64_t k, bool ta, bool tb)

@@ -2,12 +2,15 @@
  *
  * A row is brought to float32 (float64 for f64), its mean and variance taken in two passes, then scaled. Scale and bias broadcast to the
  * normalised shape; they are brought to a full row once per call. */
-#include "kern/local.h"
+#include "kern/chunk.h"
 
 #include <math.h>
 
 struct norm {
     bool centre;                      /* subtract the mean */
+    bool chunks;                      /* deterministic: moments as op/norm.c lowers them */
+    int rank;                         /* of a row, and its sizes */
+    const int64_t *dim;
     enum dtype dtype;
     int64_t n;
     double epsilon;
@@ -54,6 +57,35 @@ struct norm {
 NORM_ROW(float, row_f32, SIMD, sqrtf)
 NORM_ROW(double, row_f64, , sqrt)
 
+/* ---- in one order ---- */
+
+/* Sums along one dimension after another, from the last; x is written over. */
+static double moment(const struct norm *p, double *x)
+{
+    for (int d = p->rank - 1; d >= 0; d--)
+        for (int64_t i = 0; i < dims_product(p->dim, 0, d); i++)
+            x[i] = chunk_sum_f64(x + i * p->dim[d], p->dim[d]);
+    return x[0] / (double)p->n;
+}
+
+/* wide: room for a row. */
+static void row_chunks(const struct norm *p, float *x, double *wide, float *mean, float *inv)
+{
+    for (int64_t i = 0; i < p->n; i++)
+        wide[i] = (double)x[i] * (double)x[i];
+    double variance = moment(p, wide), centre = 0;
+    for (int64_t i = 0; p->centre && i < p->n; i++)
+        wide[i] = (double)x[i];
+    if (p->centre) {
+        centre = moment(p, wide);
+        variance -= centre * centre;
+        variance = variance > 0 || variance != variance ? variance : 0;
+    }
+    *mean = (float)centre;
+    *inv = (float)(1.0 / sqrt(variance + p->epsilon));
+    row_f32_scale(x, *mean, *inv, p->scale, p->bias, p->n);
+}
+
 static void add_skip(const struct norm *p, float *x, int64_t row)
 {
     size_t size = dtype_size(p->dtype);
@@ -80,7 +112,10 @@ static void norm_one_f32(const struct norm *p, float *x, int64_t row)
     load_f32(p->dtype, at_const(p->x, size, row * p->n), p->n, x);
     if (p->skip)
         add_skip(p, x, row);
-    row_f32(p, x, &mean, &inv);
+    if (p->chunks)
+        row_chunks(p, x, (double *)(void *)((char *)x + p->scratch_each / 2), &mean, &inv);
+    else
+        row_f32(p, x, &mean, &inv);
     store_f32(p->dtype, x, p->n, at(p->y, size, row * p->n));
     if (p->mean)
         store_f32(p->mean->dtype, &mean, 1, at(p->mean->data, dtype_size(p->mean->dtype), row));
@@ -152,8 +187,11 @@ static void norm_kernel(struct kcall *call, struct norm *p, int64_t axis_attr, i
     p->x = x->data;
     p->y = call->out[0].data;
     p->epsilon = attr_float(call->node, "epsilon");
+    p->chunks = kenv_deterministic(call->env);
+    p->rank = x->rank - axis;
+    p->dim = x->dim + axis;
     int64_t rows = dims_product(x->dim, 0, axis);
-    p->scratch_each = (call_bytes(call, p->n, 8) + 63) & ~(size_t)63;
+    p->scratch_each = (call_bytes(call, p->n, 16) + 127) & ~(size_t)127;
     char *room = kenv_scratch(call->env, call_bytes(call, kenv_threads(call->env) + 2, p->scratch_each));
     p->scale = full_row(call, p, &call->in[scale], axis, room);
     p->bias = b ? full_row(call, p, b, axis, room + p->scratch_each) : NULL;

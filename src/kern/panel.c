@@ -38,10 +38,10 @@ struct right right_weight(const struct panels *w)
 void panel_chunks(struct kcall *call, const struct chunks *chunks, const struct panels *w, int64_t m, const float *a, float *c)
 {
     struct right right = right_weight(w);
-    float *terms = chunk_room(call, chunks, m * w->n, c);
+    float *terms = chunk_room(call, chunks, DT_F32, m * w->n, c);
     require(w->by_column || w->width == TILE);
     chunk_product(call, &(struct chunk_product){ chunks, m, w->n, a, w->k, &right, terms, w->n, m * w->n });
-    chunk_complete(call, chunks, terms, m * w->n, c);
+    chunk_complete(call, chunks, DT_F32, terms, m * w->n, c);
 }
 
 /* ---- any storage ---------------------------------------------------------------------------------------------------------------- */

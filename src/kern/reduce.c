@@ -299,11 +299,17 @@ static void reduce_shape(struct reduce *r, const bool *reduced)
 static void reduce_chunks(struct kcall *call, const struct reduce *r, const bool *reduced)
 {
     int64_t n = tensor_elements(r->y);
-    float *y = call_result_f32(call, r->y);
-    chunk_reduce(call, reduced, y);
+    bool wide = r->y->dtype == DT_F64;
+    float *y = wide ? NULL : call_result_f32(call, r->y);
+    double *z = r->y->data;
+    chunk_reduce(call, reduced, wide ? r->y->data : (void *)y);
     for (int64_t i = 0; r->how == REDUCE_MEAN && i < n; i++)
-        y[i] /= (float)r->count;
-    call_result_store(y, r->y);
+        if (wide)
+            z[i] /= (double)r->count;
+        else
+            y[i] /= (float)r->count;
+    if (!wide)
+        call_result_store(y, r->y);
 }
 
 static void reduce_kernel(struct kcall *call, enum reduction how)
@@ -320,7 +326,7 @@ static void reduce_kernel(struct kcall *call, enum reduction how)
     int64_t blocks = dims_product(r.kept.dim, 0, r.kept.rank);
     if (blocks * r.inner == 0)
         return;
-    if (kenv_deterministic(call->env) && (how == REDUCE_SUM || how == REDUCE_MEAN) && (r.x->dtype == DT_F32 || is_small_float(r.x->dtype))) {
+    if (kenv_deterministic(call->env) && (how == REDUCE_SUM || how == REDUCE_MEAN) && dtype_is_float(r.x->dtype)) {
         reduce_chunks(call, &r, reduced);
         return;
     }

@@ -1,6 +1,7 @@
 /* softmax: Softmax, LogSoftmax and Hardmax along any axis. A row of -inf gives NaN, as the formulas do. Each result of Softmax is
- * exp(x - max) times the reciprocal of the sum, each of LogSoftmax x - max less the logarithm of the sum. */
-#include "kern/local.h"
+ * exp(x - max) times the reciprocal of the sum, each of LogSoftmax x - max less the logarithm of the sum. In deterministic mode they are
+ * computed as op/softmax.c lowers them. */
+#include "kern/chunk.h"
 #include "kern/mathf.h"
 
 static SIMD void softmax_f32(void *data, int64_t line, float *x, int64_t n)
@@ -72,6 +73,52 @@ static void log_line_f64(void *data, int64_t line, double *x, int64_t n)
     log_softmax_f64(x, n);
 }
 
+/* ---- in one order ---- */
+
+static SIMD void shift_f32(float *x, int64_t n)
+{
+    float max = -INFINITY;
+    _Pragma("omp simd reduction(max:max)") for (int64_t i = 0; i < n; i++)
+        max = x[i] > max ? x[i] : max;
+    LOOP for (int64_t i = 0; i < n; i++)
+        x[i] -= max;
+}
+
+static SIMD void exp_all_f32(const float *x, int64_t n, float *e)
+{
+    LOOP for (int64_t i = 0; i < n; i++)
+        e[i] = exp_f32(x[i]);
+}
+
+static SIMD void divide_f32(float *x, int64_t n, float by)
+{
+    LOOP for (int64_t i = 0; i < n; i++)
+        x[i] /= by;
+}
+
+static void softmax_chunks(void *data, int64_t line, float *x, int64_t n)
+{
+    (void)data, (void)line;
+    shift_f32(x, n);
+    exp_all_f32(x, n, x);
+    divide_f32(x, n, chunk_sum_f32(x, n));
+}
+
+static SIMD void less_f32(float *x, int64_t n, float less)
+{
+    LOOP for (int64_t i = 0; i < n; i++)
+        x[i] -= less;
+}
+
+static void log_chunks(void *data, int64_t line, float *x, int64_t n)
+{
+    float *e = x + n;                 /* a line has room for as much again */
+    (void)data, (void)line;
+    shift_f32(x, n);
+    exp_all_f32(x, n, e);
+    less_f32(x, n, logf(chunk_sum_f32(e, n)));
+}
+
 /* 1 at the first of the greatest, 0 elsewhere. */
 #define HARDMAX(T) \
     int64_t best = 0; \
@@ -90,6 +137,14 @@ static void along(struct kcall *call, const struct line_op *op)
     lines_run(call, op, NULL, x, &call->out[0], call_axis(call, attr_int(call->node, "axis"), x->rank));
 }
 
-void kern_Softmax(struct kcall *call) { along(call, &(struct line_op){ softmax_f32, softmax_f64, 6 }); }
-void kern_LogSoftmax(struct kcall *call) { along(call, &(struct line_op){ log_line_f32, log_line_f64, 6 }); }
+void kern_Softmax(struct kcall *call)
+{
+    along(call, &(struct line_op){ kenv_deterministic(call->env) ? softmax_chunks : softmax_f32, softmax_f64, 6 });
+}
+
+void kern_LogSoftmax(struct kcall *call)
+{
+    along(call, &(struct line_op){ kenv_deterministic(call->env) ? log_chunks : log_line_f32, log_line_f64, 6 });
+}
+
 void kern_Hardmax(struct kcall *call) { along(call, &(struct line_op){ hardmax_f32, hardmax_f64, 2 }); }

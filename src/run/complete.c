@@ -132,7 +132,7 @@ static void complete_sum(struct completion *c, struct node *n)
         add_up_behind(c, n);
         return;
     }
-    if (!(n->op->flags & OP_CHUNKS) || t == DT_F64)
+    if (!(n->op->flags & OP_CHUNKS) || (t == DT_F64 && (n->op->flags & OP_PRODUCT)))
         fail("%s: it makes terms of a sum of %s, dealt out as '%s', and has no kernel that adds them in one order: --deterministic can't run this plan",
              node_where(g, n), dtype_name(t), split_str(g->arena, s));
     step = chunk_step_of(g, n, s);

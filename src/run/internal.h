@@ -106,7 +106,7 @@ struct summation {
     int nterm;
     struct subtree *subtree;
     struct term *term;
-    const float **in;
+    const void **in;
 };
 /* For the sizes of a new plan. */
 void summation_update(struct summation *);

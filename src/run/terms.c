@@ -27,7 +27,7 @@ static void find_terms(struct summation *m, const struct chunks *own)
     m->nterm = n;
     m->subtree = NEWN(s->plan, struct subtree, n);
     m->term = NEWN(s->plan, struct term, n);
-    m->in = NEWN(s->plan, const float *, n);
+    m->in = NEWN(s->plan, const void *, n);
     int *next = NEWN(s->plan, int, s->comm->size);
     for (int i = 0; i < n; i++) {
         int first = -1;
@@ -39,68 +39,68 @@ static void find_terms(struct summation *m, const struct chunks *own)
 }
 
 /* Every rank has sent n numbers of each of its terms. */
-static void add_terms(struct summation *m, int64_t n, float *out)
+static void add_terms(struct summation *m, enum dtype t, int64_t n, void *out)
 {
     struct comm *comm = m->session->comm;
-    for (int i = 0; i < m->nterm; i++) m->in[i] = (const float *)comm->seen[m->term[i].rank] + m->term[i].at * n;
-    if (n) chunk_add(m->subtree, m->in, m->nterm, n, out);
+    for (int i = 0; i < m->nterm; i++) m->in[i] = (const char *)comm->seen[m->term[i].rank] + m->term[i].at * n * (int64_t)dtype_size(t);
+    if (n) chunk_add(m->subtree, m->in, m->nterm, t, n, out);
 }
 
-static void receive(struct summation *m, int64_t n)
+static void receive(struct summation *m, int64_t bytes)
 {
     struct comm *comm = m->session->comm;
-    char *room = buffer_reserve(comm->scratch, (size_t)(m->nterm * n) * sizeof(float));
+    char *room = buffer_reserve(comm->scratch, (size_t)(m->nterm * bytes));
     for (int r = 0; r < comm->size; r++) {
-        comm->recv[r] = (struct block){room, m->part[r].nterm * n * (int64_t)sizeof(float)};
+        comm->recv[r] = (struct block){room, m->part[r].nterm * bytes};
         room += comm->recv[r].bytes;
     }
     comm->exchange(comm, comm->send, comm->recv, comm->seen);
 }
 
-static void add_short(struct summation *m, const float *terms, int64_t n, float *out)
+static void add_short(struct summation *m, enum dtype t, const void *terms, int64_t n, void *out)
 {
     struct comm *comm = m->session->comm;
-    for (int r = 0; r < comm->size; r++) comm->send[r] = (struct block){(void *)(uintptr_t)terms, m->part[comm->rank].nterm * n * (int64_t)sizeof *terms};
-    receive(m, n);
-    add_terms(m, n, out);
+    int64_t bytes = n * (int64_t)dtype_size(t);
+    for (int r = 0; r < comm->size; r++) comm->send[r] = (struct block){(void *)(uintptr_t)terms, m->part[comm->rank].nterm * bytes};
+    receive(m, bytes);
+    add_terms(m, t, n, out);
     comm->done(comm);
 }
 
 /* What goes to rank r: its part of every term, one after another. */
-static struct block pack_part(struct summation *m, const float *terms, int64_t n, int r, char **room)
+static struct block pack_part(struct summation *m, const void *terms, int64_t n, int64_t size, int r, char **room)
 {
     struct comm *comm = m->session->comm;
     int count = m->part[comm->rank].nterm;
-    struct block first = comm_deal(comm, terms, n, sizeof *terms, r), all = {count == 1 ? first.at : *room, count * first.bytes};
-    for (int t = 0; count > 1 && t < count; t++, *room += first.bytes) memcpy(*room, (char *)first.at + t * n * (int64_t)sizeof *terms, (size_t)first.bytes);
+    struct block first = comm_deal(comm, terms, n, size, r), all = {count == 1 ? first.at : *room, count * first.bytes};
+    for (int k = 0; count > 1 && k < count; k++, *room += first.bytes) memcpy(*room, (char *)first.at + k * n * size, (size_t)first.bytes);
     return all;
 }
 
-static void add_long(struct summation *m, const float *terms, int64_t n, float *out)
+static void add_long(struct summation *m, enum dtype t, const void *terms, int64_t n, void *out)
 {
     struct comm *comm = m->session->comm;
-    struct block mine = comm_deal(comm, out, n, sizeof *out, comm->rank);
-    int64_t part = mine.bytes / (int64_t)sizeof *out;
-    char *room = buffer_reserve(&m->session->scratch, (size_t)(m->part[comm->rank].nterm * n) * sizeof *terms);
-    for (int r = 0; r < comm->size; r++) comm->send[r] = pack_part(m, terms, n, r, &room);
-    receive(m, part);
-    add_terms(m, part, mine.at);
+    int64_t size = (int64_t)dtype_size(t);
+    struct block mine = comm_deal(comm, out, n, size, comm->rank);
+    char *room = buffer_reserve(&m->session->scratch, (size_t)(m->part[comm->rank].nterm * n * size));
+    for (int r = 0; r < comm->size; r++) comm->send[r] = pack_part(m, terms, n, size, r, &room);
+    receive(m, mine.bytes);
+    add_terms(m, t, mine.bytes / size, mine.at);
     comm->done(comm);
-    comm_gather_dealt(comm, out, n, sizeof *out);
+    comm_gather_dealt(comm, out, n, size);
 }
 
-static void complete(const struct share *share, const struct chunks *own, const float *terms, int64_t n, float *out)
+static void complete(const struct share *share, const struct chunks *own, enum dtype t, const void *terms, int64_t n, void *out)
 {
     struct summation *m = (struct summation *)(uintptr_t)share;
-    struct comm *comm = m->session->comm;
-    int64_t bytes;
-    struct timed t = collective_begin(m->session, m->collective);
+    int64_t bytes, size = (int64_t)dtype_size(t);
+    struct timed time = collective_begin(m->session, m->collective);
     if (!m->term) find_terms(m, own);
-    if (!mul_i64(n, m->nterm * (int64_t)sizeof *out, &bytes)) fail("sum '%s': %d terms of %lld elements are too large", m->collective->name, m->nterm, (long long)n);
-    if (m->nterm == 0) memset(out, 0, (size_t)n * sizeof *out);
-    else if (bytes <= SHORT_BYTES || comm->size == 1) add_short(m, terms, n, out);
-    else add_long(m, terms, n, out);
-    collective_end(m->session, m->count, t);
+    if (!mul_i64(n, m->nterm * size, &bytes)) fail("sum '%s': %d terms of %lld elements are too large", m->collective->name, m->nterm, (long long)n);
+    if (m->nterm == 0) memset(out, 0, (size_t)(n * size));
+    else if (bytes <= SHORT_BYTES) add_short(m, t, terms, n, out);
+    else add_long(m, t, terms, n, out);
+    collective_end(m->session, m->count, time);
 }
 
 void summation_update(struct summation *m)

@@ -171,6 +171,77 @@ START_TEST(places)
 }
 END_TEST
 
+/* Deterministic products: parts of the contracted dimension, dealt out in any way that keeps chunks whole, give the bits of the whole. */
+enum { ROWS = 7, COLUMNS = 40, DEPTH = 300, MOST_TERMS = 64 };
+struct dealt { struct share share; int n; struct subtree of[MOST_TERMS]; float *term[MOST_TERMS]; };
+
+static void take_terms(const struct share *share, const struct chunks *c, enum dtype t, const void *terms, int64_t n, void *out)
+{
+    struct dealt *d = (struct dealt *)(uintptr_t)share;
+    int count = chunk_terms(c, d->of + d->n);
+    ck_assert_int_eq(t, DT_F32);
+    for (int i = 0; i < count; i++, d->n++) {
+        d->term[d->n] = memcpy(arena_alloc(arena, (size_t)n * sizeof(float)), (const float *)terms + i * n, (size_t)n * sizeof(float));
+        for (int k = d->n; k > 0 && subtree_before(&d->of[k], &d->of[k - 1]); k--) {
+            struct subtree s = d->of[k];
+            float *term = d->term[k];
+            d->of[k] = d->of[k - 1];
+            d->term[k] = d->term[k - 1];
+            d->of[k - 1] = s;
+            d->term[k - 1] = term;
+        }
+    }
+    memset(out, 0, (size_t)n * sizeof(float));
+}
+
+/* Columns of a and rows of b that one rank holds. */
+static void run_part(struct kenv *own, const struct tensor *a, const struct tensor *b, struct tensor *y, struct share *share, int n, const struct interval *held)
+{
+    int64_t k = 0;
+    float left[ROWS * DEPTH], right[DEPTH * COLUMNS];
+    for (int i = 0; i < n; i++)
+        for (int64_t l = held[i].lo; l < held[i].hi; l++, k++)
+            memcpy(right + k * COLUMNS, (float *)b->data + l * COLUMNS, COLUMNS * sizeof(float));
+    for (int64_t row = 0, at = 0; row < ROWS; row++)
+        for (int i = 0; i < n; i++)
+            for (int64_t l = held[i].lo; l < held[i].hi; l++)
+                left[at++] = ((float *)a->data)[row * DEPTH + l];
+    struct tensor in[2] = { tensor_new(DT_F32, DIMS(ROWS, k), left), tensor_new(DT_F32, DIMS(k, COLUMNS), right) };
+    struct kcall call = { .node = node_new("", "MatMul"), .graph = graph, .nin = 2, .nout = 1, .in = in, .out = y, .env = own, .share = share };
+    call.node->op->kernel(&call);
+}
+
+START_TEST(sums_of_parts)
+{
+    static const struct { int ranks, n[3]; struct interval at[3][2]; } deals[] = {
+        { 2, { 1, 1 }, { { { 0, 160 } }, { { 160, 300 } } } },
+        { 3, { 1, 1, 1 }, { { { 0, 16 } }, { { 16, 208 } }, { { 208, 300 } } } },
+        { 3, { 2, 0, 2 }, { { { 0, 48 }, { 256, 300 } }, { { 0, 0 } }, { { 48, 64 }, { 64, 256 } } } },
+        { 2, { 2, 1 }, { { { 240, 300 }, { 0, 112 } }, { { 112, 240 } } } },
+    };
+    struct tensor a = RESULT(DT_F32, DIMS(ROWS, DEPTH)), b = RESULT(DT_F32, DIMS(DEPTH, COLUMNS)), whole = RESULT(DT_F32, DIMS(ROWS, COLUMNS)), y = RESULT(DT_F32, DIMS(ROWS, COLUMNS));
+    struct kenv *own = kenv_new(1, true);
+    for (int i = 0; i < ROWS * DEPTH; i++)
+        ((float *)a.data)[i] = sinf((float)(i * i));
+    for (int i = 0; i < DEPTH * COLUMNS; i++)
+        ((float *)b.data)[i] = cosf((float)(i * 3));
+    ck_assert_int_eq(chunk_width(DEPTH), 16);
+    run_part(own, &a, &b, &whole, NULL, 1, (const struct interval[]){ { 0, DEPTH } });
+    for (size_t k = 0; k < sizeof deals / sizeof *deals; k++) {
+        struct dealt d = { .share = { .size = DEPTH, .complete = take_terms } };
+        for (int r = 0; r < deals[k].ranks; r++) {
+            struct stretch held[2];
+            d.share.n = chunk_stretches(deals[k].n[r], deals[k].at[r], held);
+            d.share.at = held;
+            run_part(own, &a, &b, &y, &d.share, deals[k].n[r], deals[k].at[r]);
+        }
+        chunk_add(d.of, (const void *const *)d.term, d.n, DT_F32, ROWS * COLUMNS, y.data);
+        ck_assert_msg(memcmp(y.data, whole.data, tensor_bytes(&y)) == 0, "deal %d gives other bits", (int)k);
+    }
+    kenv_free(own);
+}
+END_TEST
+
 START_TEST(moves)
 {
     struct node *transpose = node_new("", "Transpose"), *slice = node_new("", "Slice"), *concat = node_new("", "Concat");
@@ -383,6 +454,7 @@ int main(void)
     tcase_add_exit_test(tests, division_by_zero, 1);
     tcase_add_test(tests, casts);
     tcase_add_test(tests, places);
+    tcase_add_test(tests, sums_of_parts);
     tcase_add_test(tests, moves);
     tcase_add_test(tests, repeats);
     tcase_add_test(tests, gathers);
