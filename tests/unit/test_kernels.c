@@ -172,7 +172,7 @@ START_TEST(places)
 END_TEST
 
 /* Deterministic products: parts of the contracted dimension, dealt out in any way that keeps chunks whole, give the bits of the whole. */
-enum { ROWS = 7, COLUMNS = 40, DEPTH = 300, MOST_TERMS = 64 };
+enum { HEIGHT = 7, WIDTH = 40, DEPTH = 300, MOST_TERMS = 64 };
 struct dealt { struct share share; int n; struct subtree of[MOST_TERMS]; float *term[MOST_TERMS]; };
 
 static void take_terms(const struct share *share, const struct chunks *c, enum dtype t, const void *terms, int64_t n, void *out)
@@ -198,15 +198,15 @@ static void take_terms(const struct share *share, const struct chunks *c, enum d
 static void run_part(struct kenv *own, const struct tensor *a, const struct tensor *b, struct tensor *y, struct share *share, int n, const struct interval *held)
 {
     int64_t k = 0;
-    float left[ROWS * DEPTH], right[DEPTH * COLUMNS];
+    float left[HEIGHT * DEPTH], right[DEPTH * WIDTH];
     for (int i = 0; i < n; i++)
         for (int64_t l = held[i].lo; l < held[i].hi; l++, k++)
-            memcpy(right + k * COLUMNS, (float *)b->data + l * COLUMNS, COLUMNS * sizeof(float));
-    for (int64_t row = 0, at = 0; row < ROWS; row++)
+            memcpy(right + k * WIDTH, (float *)b->data + l * WIDTH, WIDTH * sizeof(float));
+    for (int64_t row = 0, at = 0; row < HEIGHT; row++)
         for (int i = 0; i < n; i++)
             for (int64_t l = held[i].lo; l < held[i].hi; l++)
                 left[at++] = ((float *)a->data)[row * DEPTH + l];
-    struct tensor in[2] = { tensor_new(DT_F32, DIMS(ROWS, k), left), tensor_new(DT_F32, DIMS(k, COLUMNS), right) };
+    struct tensor in[2] = { tensor_new(DT_F32, DIMS(HEIGHT, k), left), tensor_new(DT_F32, DIMS(k, WIDTH), right) };
     struct kcall call = { .node = node_new("", "MatMul"), .graph = graph, .nin = 2, .nout = 1, .in = in, .out = y, .env = own, .share = share };
     call.node->op->kernel(&call);
 }
@@ -219,11 +219,11 @@ START_TEST(sums_of_parts)
         { 3, { 2, 0, 2 }, { { { 0, 48 }, { 256, 300 } }, { { 0, 0 } }, { { 48, 64 }, { 64, 256 } } } },
         { 2, { 2, 1 }, { { { 240, 300 }, { 0, 112 } }, { { 112, 240 } } } },
     };
-    struct tensor a = RESULT(DT_F32, DIMS(ROWS, DEPTH)), b = RESULT(DT_F32, DIMS(DEPTH, COLUMNS)), whole = RESULT(DT_F32, DIMS(ROWS, COLUMNS)), y = RESULT(DT_F32, DIMS(ROWS, COLUMNS));
+    struct tensor a = RESULT(DT_F32, DIMS(HEIGHT, DEPTH)), b = RESULT(DT_F32, DIMS(DEPTH, WIDTH)), whole = RESULT(DT_F32, DIMS(HEIGHT, WIDTH)), y = RESULT(DT_F32, DIMS(HEIGHT, WIDTH));
     struct kenv *own = kenv_new(1, true);
-    for (int i = 0; i < ROWS * DEPTH; i++)
+    for (int i = 0; i < HEIGHT * DEPTH; i++)
         ((float *)a.data)[i] = sinf((float)(i * i));
-    for (int i = 0; i < DEPTH * COLUMNS; i++)
+    for (int i = 0; i < DEPTH * WIDTH; i++)
         ((float *)b.data)[i] = cosf((float)(i * 3));
     ck_assert_int_eq(chunk_width(DEPTH), 16);
     run_part(own, &a, &b, &whole, NULL, 1, (const struct interval[]){ { 0, DEPTH } });
@@ -235,7 +235,7 @@ START_TEST(sums_of_parts)
             d.share.at = held;
             run_part(own, &a, &b, &y, &d.share, deals[k].n[r], deals[k].at[r]);
         }
-        chunk_add(d.of, (const void *const *)d.term, d.n, DT_F32, ROWS * COLUMNS, y.data);
+        chunk_add(d.of, (const void *const *)d.term, d.n, DT_F32, HEIGHT * WIDTH, y.data);
         ck_assert_msg(memcmp(y.data, whole.data, tensor_bytes(&y)) == 0, "deal %d gives other bits", (int)k);
     }
     kenv_free(own);
