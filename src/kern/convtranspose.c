@@ -1,6 +1,6 @@
 /* convtranspose: the transpose of a convolution. For every image and group one product makes what each place of X sends to the places under
  * its window, [output channels x window, places of X]; those are then added up, channel by channel. Work is in float32. */
-#include "kern/local.h"
+#include "kern/chunk.h"
 
 #include <string.h>
 
@@ -89,6 +89,21 @@ static void gather_range(void *data, int thread, int64_t lo, int64_t hi)
     }
 }
 
+/* to[columns, places] = w[in, columns]^T x[in, places]. */
+static void send(struct kcall *call, const struct transposed *t, int64_t columns, const float *w, const float *x, float *to)
+{
+    if (!kenv_deterministic(call->env)) {
+        dnnl_product(call->env, true, false, columns, t->places, t->in, 1, w, columns, x, t->places, 0, to, t->places);
+        return;
+    }
+    struct chunks chunks = chunks_of(call, t->in, 1);
+    struct right right = right_strided(x, t->in, t->places, 1);
+    int64_t all = columns * t->places;
+    float *terms = chunk_room(call, &chunks, DT_F32, all, to);
+    chunk_product(call, &(struct chunk_product){ &chunks, columns, t->places, turned_rows(call, w, t->in, columns), t->in, &right, terms, t->places, all });
+    chunk_complete(call, &chunks, DT_F32, terms, all, to);
+}
+
 void kern_ConvTranspose(struct kcall *call)
 {
     struct transposed t;
@@ -101,12 +116,11 @@ void kern_ConvTranspose(struct kcall *call)
     if (!mul_i64(columns, t.places, &sent))
         fail("%s: a window of %lld over %lld places does not fit in memory", call_where(call), (long long)t.taps, (long long)t.places);
     const float *x = tensor_f32(call->env, &call->in[0], ROOM_A), *w = tensor_f32(call->env, &call->in[1], ROOM_B);
-    const float *b = bias ? tensor_f32(call->env, bias, ROOM_TURN_Q) : NULL;
+    const float *b = bias ? tensor_f32(call->env, bias, ROOM_TURN_K) : NULL;
     float *y = call_result_f32(call, out), *room = kenv_room(call->env, ROOM_KERNEL, call_bytes(call, sent, sizeof(float)));
     for (int64_t i = 0; i < t.batch * t.groups; i++) {
         int64_t group = i % t.groups;
-        dnnl_product(call->env, true, false, columns, t.places, t.in, 1, w + group * t.in * columns, columns, x + i * t.in * t.places, t.places, 0,
-                     room, t.places);
+        send(call, &t, columns, w + group * t.in * columns, x + i * t.in * t.places, room);
         t.sent = room;
         t.bias = b ? b + group * t.out : NULL;
         t.y = y + i * t.out * t.results;
