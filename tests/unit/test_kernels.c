@@ -159,9 +159,9 @@ START_TEST(places)
     int ops = 0;
     for (int i = 0; i < op_count(); i++) {
         const struct op *op = op_at(i);
-        bool real = strcmp(op->rule_name, "pointwise") == 0 || strcmp(op->rule_name, "add") == 0 || strcmp(op->rule_name, "mul") == 0 || strcmp(op->rule_name, "div") == 0;
         bool same = strcmp(op->infer_name, "same") == 0 || strcmp(op->infer_name, "broadcast") == 0 || strcmp(op->infer_name, "pow") == 0;
-        if (!real || !same || op->nin > 2 || op->in[0].variadic || strcmp(op->name, "Mod") == 0 || strcmp(op->name, "Not") == 0 || strncmp(op->name, "Bit", 3) == 0)
+        bool whole = strcmp(op->name, "Not") == 0 || strcmp(op->name, "Mod") == 0 || strncmp(op->name, "Bit", 3) == 0;
+        if (!(op->flags & OP_ELEMENTWISE) || (op->flags & OP_INTERNAL) || !op->kernel || !same || whole || op->nin > 2 || op->in[0].variadic)
             continue;
         for (size_t k = 0; k < sizeof sizes / sizeof *sizes; k++)
             check_places(op, sizes[k]);
