@@ -14,6 +14,15 @@ static void prepare_bodies(struct compile *c, struct node *n)
     }
 }
 
+/* A chain of half-precision operations rounds once, at its end, and where it ends depends on the plan. */
+static bool has_halves(const struct graph *g)
+{
+    for (int i = 0; i < g->values.n; i++)
+        if (g->values.at[i]->type.dtype == DT_F16 || g->values.at[i]->type.dtype == DT_BF16)
+            return true;
+    return false;
+}
+
 void pass_kernels(struct compile *c)
 {
     for (int i = 0; i < c->graph->nodes.n; i++)
@@ -23,5 +32,6 @@ void pass_kernels(struct compile *c)
     fuse_quantized(c->graph);
     if (!c->deterministic)
         fuse_attention(c->graph);
-    fuse_chains(c->graph);
+    if (!c->deterministic || !has_halves(c->graph))
+        fuse_chains(c->graph);
 }
