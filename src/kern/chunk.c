@@ -55,6 +55,12 @@ int chunk_terms(const struct chunks *c, struct subtree *out)
 struct chunks chunks_of(const struct kcall *call, int64_t k, int64_t unit)
 {
     const struct share *share = call->share;
+    int64_t held = 0;
+    for (int i = 0; share && i < share->n; i++)
+        held += share->at[i].hi - share->at[i].lo;
+    if (share && (held > k || held * unit != k))
+        fail("%s: metadata tpc.sum gives this rank %lld indices of the dimension that it sums over, of %lld numbers each; its operands have %lld numbers",
+             call_where(call), (long long)held, (long long)unit, (long long)k);
     int64_t size = share ? share->size : unit > 0 ? k / unit : 0;
     struct chunks c = { .width = chunk_width(size) * unit, .unit = unit, .whole = !share, .n = share ? share->n : k > 0, .all = { 0, 0, size } };
     c.at = share ? share->at : NULL;
