@@ -103,11 +103,19 @@ static double centre(const struct trial *t)
     return (double)t->sample->below;
 }
 
-/* Integer operands: indices below the sample's bound, or (-1) the length that attention states: past plus sequence (less one: per row). */
+/* One of few floats: ties, and NaN. */
+static double draw_tie(void)
+{
+    double k = floor(draw() * 3);
+    return k < -2 ? NAN : k;
+}
+
+/* Integer operands: indices below the sample's bound, or (-1) the length that attention states: past plus sequence (less one: per row).
+ * TIES: floats are few. */
 static double draw_element(const struct trial *t, const struct tensor *x)
 {
     if (dtype_is_float(x->dtype))
-        return centre(t) + draw();
+        return t->sample->below == TIES ? draw_tie() : centre(t) + draw();
     if (t->sample->below < 0)
         return x->rank == 0 ? 7 : 6;
     return floor((draw() + 1) / 2 * (double)t->sample->below);
@@ -201,9 +209,12 @@ static void run_kernel(struct trial *t, const struct graph *g, const struct node
     node->op->kernel(&call);
 }
 
+/* NaN wins a maximum or minimum. */
 static double reduce(enum redop op, double a, double b)
 {
-    return op == RED_SUM ? a + b : op == RED_MAX ? fmax(a, b) : op == RED_MIN ? fmin(a, b) : a * b;
+    if (op == RED_MAX || op == RED_MIN)
+        return isnan(a) || (op == RED_MAX ? a > b : a < b) ? a : b;
+    return op == RED_SUM ? a + b : a * b;
 }
 
 static bool close_to(const struct trial *t, const struct tensor *a, const struct tensor *b)

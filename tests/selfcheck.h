@@ -5,7 +5,9 @@
 #include "kern/local.h"
 #include "op/op.h"
 
-/* below: integer operands are drawn from [0, below); where there are none, floats from below - 1 to below + 1. */
+/* below: integer operands are drawn from [0, below); where there are none, floats from below - 1 to below + 1; TIES: few
+ * floats, NaN among them. */
+enum { TIES = -9 };
 struct sample { const char *op, *text; int64_t below; };
 
 struct trial {

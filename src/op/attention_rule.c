@@ -219,7 +219,8 @@ static void put_packed(struct graph *g, struct rule_operand *operand, const stru
     }
 }
 
-/* A new key is a query position here: both lengths are one factor. */
+/* A new key is a query position here: both lengths are one factor. Its rows are not split (@ without a lowering): every rank appends the
+ * keys of all of them to its past. */
 static void gqa_factors(struct graph *g, struct rule *r, const struct heads *h, struct attention_factors *f)
 {
     f->b = rule_factor(g, r, "b", h->batch, FACTOR_WHOLE);

@@ -170,6 +170,7 @@ static int running_axis(struct graph *g, const struct node *node, int rank)
     return op_axis(g, node, at, rank);
 }
 
+/* The axis is lowered; one that only the run knows may be any. */
 struct rule *rule_cumsum(struct graph *g, const struct node *node)
 {
     struct rule *r = rule_new(g, node);
