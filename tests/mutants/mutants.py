@@ -10,7 +10,7 @@ mutation that does not compile are failures, too.
 """
 import argparse, concurrent.futures, os, re, shlex, subprocess, sys, tempfile
 
-SRC = os.environ.get("srcdir", ".")
+SRC = os.path.abspath(os.environ.get("srcdir", "."))
 BUILD = os.path.abspath(os.environ.get("builddir", "."))
 LIST = os.path.join(SRC, "tests/mutants/list")
 LIMIT = 300                                            # seconds; a mutation that makes its test hang is found, too
