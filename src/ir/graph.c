@@ -317,51 +317,6 @@ static int first_output(const struct node *n)
     return -1;
 }
 
-struct stack { VEC(struct node *) work; struct arena *arena; uint8_t *mark; };
-
-/* Queues the producer of v once; a node is known by its first output. */
-static void reach(struct stack *s, const struct value *v)
-{
-    if (!v || !v->producer)
-        return;
-    int id = first_output(v->producer);
-    if (id < 0 || s->mark[id])
-        return;
-    s->mark[id] = 1;
-    VEC_PUSH(s->arena, &s->work, v->producer);
-}
-
-static void drop_node(struct node *n)
-{
-    for (int i = 0; i < n->nout; i++)
-        if (n->out[i] && n->out[i]->producer == n)
-            n->out[i]->producer = NULL;
-}
-
-void graph_prune(struct graph *g)
-{
-    struct stack s = {.work = {NULL, 0, 0}};
-    s.arena = scratch_slots(g, &s.mark);
-    for (int i = 0; i < g->outputs.n; i++)
-        reach(&s, g->outputs.at[i]);
-    while (s.work.n) {
-        const struct node *n = s.work.at[--s.work.n];
-        for (int i = 0; i < n->nin; i++)
-            reach(&s, n->in[i]);
-    }
-    int kept = 0;
-    for (int i = 0; i < g->nodes.n; i++) {
-        struct node *n = g->nodes.at[i];
-        int id = first_output(n);
-        if (id >= 0 && s.mark[id])
-            g->nodes.at[kept++] = n;
-        else
-            drop_node(n);
-    }
-    g->nodes.n = kept;
-    arena_free(s.arena);
-}
-
 enum { UNSEEN, OPEN, DONE };
 struct visit { struct node *node; int next; };
 struct sorter { struct graph *g; struct arena *arena; uint8_t *mark; VEC(struct visit) open; VEC(struct node *) sorted; };

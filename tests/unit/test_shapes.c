@@ -246,6 +246,14 @@ START_TEST(equal_nodes_merge)
 }
 END_TEST
 
+START_TEST(a_size_keeps_what_decides_it)
+{
+    canon("input x: f32[4, 3]  node a: v: ? = NonZero(x)  node b: y: ? = Shape(v)  node c: z: ? = Relu(x)  node d: w: ? = NonZero(z)  output y");
+    ck_assert_int_eq(graph->nodes.n, 2);
+    ck_assert_str_eq(made_by("v"), "NonZero");
+}
+END_TEST
+
 /* ---- lowering ---------------------------------------------------------------------------------------------------------------- */
 
 static void split_table(int ranks)
@@ -301,6 +309,7 @@ int main(void)
     tcase_add_test(tc, flattened_gemm);
     tcase_add_test(tc, rms_norm);
     tcase_add_test(tc, equal_nodes_merge);
+    tcase_add_test(tc, a_size_keeps_what_decides_it);
     tcase_add_test(tc, gather_is_lowered);
     tcase_add_test(tc, empty_ranks_look_something_up);
     suite_add_tcase(suite, tc);

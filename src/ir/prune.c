@@ -1,0 +1,153 @@
+/* Nodes that nothing needs are dropped. A node is needed for its results, or for a size: where data decides how large a result is, a symbol
+ * stands for that size in types and shape information, and the node that decides it must run though nothing else reads what it makes. */
+#include "ir/ir.h"
+
+struct prune {
+    struct graph *g;
+    struct arena *arena;
+    bool *reached;                   /* by value id: all results of a needed node */
+    VEC(struct node *) work;
+};
+
+static void reach(struct prune *p, const struct value *v)
+{
+    if (!v || !v->producer || p->reached[v->id])
+        return;
+    for (int i = 0; i < v->producer->nout; i++)
+        if (v->producer->out[i])
+            p->reached[v->producer->out[i]->id] = true;
+    VEC_PUSH(p->arena, &p->work, v->producer);
+}
+
+static void follow(struct prune *p)
+{
+    while (p->work.n) {
+        const struct node *n = p->work.at[--p->work.n];
+        for (int i = 0; i < n->nin; i++)
+            reach(p, n->in[i]);
+    }
+}
+
+static bool is_needed(const struct prune *p, const struct node *n)
+{
+    for (int i = 0; i < n->nout; i++)
+        if (n->out[i] && p->reached[n->out[i]->id])
+            return true;
+    return false;
+}
+
+/* ---- sizes that data decides ------------------------------------------------------------------------------------------------------- */
+
+static bool type_uses(const struct type *t, const char *symbol)
+{
+    for (int d = 0; d < t->rank; d++)
+        if (dim_uses(t->dim[d], symbol))
+            return true;
+    return false;
+}
+
+static bool value_uses(const struct value *v, const char *symbol)
+{
+    if (!v)
+        return false;
+    for (int i = 0; v->dims && i < v->dims->n; i++)
+        if (v->dims->at[i] && dim_uses(v->dims->at[i], symbol))
+            return true;
+    return v->type.dtype != DT_NONE && type_uses(&v->type, symbol);
+}
+
+static bool node_uses(const struct node *n, const char *symbol)
+{
+    for (int i = 0; i < n->nattr; i++)
+        for (int k = 0; n->attr[i].kind == ATTR_DIMS && n->attr[i].set && k < n->attr[i].n; k++)
+            if (dim_uses(n->attr[i].dims[k], symbol))
+                return true;
+    for (int i = 0; i < n->nout; i++)
+        if (value_uses(n->out[i], symbol))
+            return true;
+    return false;
+}
+
+/* The first symbol, from *from on, that a result of the node has as a size and none of its operands knows. */
+static const char *decided(const struct node *n, int *from)
+{
+    int at = 0;
+    for (int i = 0; i < n->nout; i++)
+        for (int d = 0; n->out[i] && n->out[i]->type.dtype != DT_NONE && d < n->out[i]->type.rank; d++) {
+            const struct dim *size = n->out[i]->type.dim[d];
+            bool known = size->kind != DIM_SYM;
+            for (int k = 0; !known && k < n->nin; k++)
+                known = value_uses(n->in[k], size->name);
+            if (!known && at++ >= *from) {
+                *from = at;
+                return size->name;
+            }
+        }
+    return NULL;
+}
+
+/* Inputs and needed nodes before it may tell the size, too. */
+static bool told_before(const struct prune *p, const char *symbol, int node)
+{
+    for (int i = 0; i < p->g->inputs.n; i++)
+        if (value_uses(p->g->inputs.at[i], symbol))
+            return true;
+    for (int i = 0; i < node; i++)
+        if (is_needed(p, p->g->nodes.at[i]) && node_uses(p->g->nodes.at[i], symbol))
+            return true;
+    return false;
+}
+
+static bool decides_a_size(const struct prune *p, int node)
+{
+    const char *symbol;
+    for (int from = 0; (symbol = decided(p->g->nodes.at[node], &from));) {
+        bool used = false;
+        for (int i = node + 1; !used && i < p->g->nodes.n; i++)
+            used = is_needed(p, p->g->nodes.at[i]) && node_uses(p->g->nodes.at[i], symbol);
+        if (used && !told_before(p, symbol, node))
+            return true;
+    }
+    return false;
+}
+
+static void reach_deciders(struct prune *p)
+{
+    for (int i = p->g->nodes.n - 1; i >= 0; i--) {
+        const struct node *n = p->g->nodes.at[i];
+        if (is_needed(p, n) || !decides_a_size(p, i))
+            continue;
+        for (int k = 0; k < n->nout; k++)
+            reach(p, n->out[k]);
+        follow(p);
+    }
+}
+
+/* ---- the graph --------------------------------------------------------------------------------------------------------------------- */
+
+static void drop_node(struct node *n)
+{
+    for (int i = 0; i < n->nout; i++)
+        if (n->out[i] && n->out[i]->producer == n)
+            n->out[i]->producer = NULL;
+}
+
+void graph_prune(struct graph *g)
+{
+    struct prune p = {.g = g, .arena = arena_new()};
+    int kept = 0;
+    p.reached = NEWN(p.arena, bool, g->values.n + 1);
+    for (int i = 0; i < g->outputs.n; i++)
+        reach(&p, g->outputs.at[i]);
+    follow(&p);
+    reach_deciders(&p);
+    for (int i = 0; i < g->nodes.n; i++) {
+        struct node *n = g->nodes.at[i];
+        if (is_needed(&p, n))
+            g->nodes.at[kept++] = n;
+        else
+            drop_node(n);
+    }
+    g->nodes.n = kept;
+    arena_free(p.arena);
+}
