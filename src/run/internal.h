@@ -187,6 +187,8 @@ void collective_end(struct session *, struct session_collective *, struct timed)
 /* layout.c: lifetimes once; sizes and addresses whenever bindings change. */
 void layout_prepare(struct session *);
 void layout_update(struct session *);
+/* A tensor whose bytes no i64 counts is a failure. */
+void layout_check(const struct session *, const struct tensor *, const char *name);
 /* Concrete dims of a type under the session's bindings; false: a size is not known. */
 bool layout_type(const struct session *, const struct type *, const char *name, struct tensor *out);
 /* late.c: sizes of a node's results from its real operands, by its own inference; memory for them; the route of a collective. */

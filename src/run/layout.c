@@ -64,6 +64,13 @@ static void evaluate_sizes(struct session *s)
     }
 }
 
+void layout_check(const struct session *s, const struct tensor *t, const char *name)
+{
+    int64_t n, bytes;
+    if (!sizes_product(t->dim, t->rank, &n) || (dtype_width(t->dtype) > 0 && !dtype_bytes(t->dtype, n, &bytes)))
+        fail("%s: tensor '%s' is too large for these inputs", s->sig.path, name);
+}
+
 bool layout_type(const struct session *s, const struct type *t, const char *name, struct tensor *out)
 {
     *out = (struct tensor){.dtype = t->dtype, .rank = t->rank};
@@ -72,9 +79,7 @@ bool layout_type(const struct session *s, const struct type *t, const char *name
         out->dim[k] = d->kind == DIM_INT ? d->k : s->size[d->id];
         if (out->dim[k] < 0) return false;
     }
-    int64_t n, bytes;
-    if (!sizes_product(out->dim, out->rank, &n) || (dtype_width(t->dtype) > 0 && !dtype_bytes(t->dtype, n, &bytes)))
-        fail("%s: tensor '%s' is too large for these inputs", s->sig.path, name);
+    layout_check(s, out, name);
     return true;
 }
 

@@ -32,11 +32,19 @@ static struct tensor dense(struct arena *a, const struct tensor *piece)
     return t;
 }
 
+/* After a run sizes that data decided are bound, too. */
+static struct tensor whole_output(struct session *s, struct arena *a, const struct formal *f)
+{
+    struct tensor t = {.dtype = f->type.dtype, .rank = f->type.rank};
+    for (int k = 0; k < t.rank; k++)
+        if (!dim_eval(f->type.dim[k], &s->bind, &t.dim[k]) || t.dim[k] < 0) fail("%s: the size of output '%s' is not known", s->sig.path, f->name);
+    layout_check(s, &t, f->name);
+    return tensor_new(a, &t);
+}
+
 static struct tensor gather_split(struct session *s, struct arena *a, const struct formal *f, const struct tensor *piece)
 {
-    struct tensor whole;
-    if (!layout_type(s, &f->type, f->name, &whole)) fail("%s: the size of output '%s' is not known", s->sig.path, f->name);
-    whole = tensor_new(a, &whole);
+    struct tensor whole = whole_output(s, a, f);
     struct collective c = {.kind = COLL_ALLGATHER, .name = f->name, .op = "AllGather", .id = s->ncollective + 1, .axis = f->place.dim, .axis2 = -1,
                            .from = f->place.split};
     struct route *route = collective_route(a, &c, s->comm, piece, &whole, &s->bind, STRIP_BYTES);
