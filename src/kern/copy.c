@@ -32,9 +32,10 @@ static void copy_merge(struct copy *c, const struct copy *in)
     }
 }
 
+/* Weights that are packed at load may lie at any address. */
 #define STRIDED(T) \
     for (int64_t i = 0; i < n; i++) \
-        ((T *)(void *)to)[i * ts] = ((const T *)(const void *)from)[i * fs];
+        memcpy(to + i * ts * (int64_t)sizeof(T), from + i * fs * (int64_t)sizeof(T), sizeof(T));
 
 static void copy_row(size_t size, int64_t n, char *to, int64_t ts, const char *from, int64_t fs)
 {
