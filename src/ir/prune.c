@@ -68,22 +68,12 @@ static bool node_uses(const struct node *n, const char *symbol)
     return false;
 }
 
-/* The first symbol, from *from on, that a result of the node has as a size and none of its operands knows. */
-static const char *decided(const struct node *n, int *from)
+static bool operands_know(const struct node *n, const char *symbol)
 {
-    int at = 0;
-    for (int i = 0; i < n->nout; i++)
-        for (int d = 0; n->out[i] && n->out[i]->type.dtype != DT_NONE && d < n->out[i]->type.rank; d++) {
-            const struct dim *size = n->out[i]->type.dim[d];
-            bool known = size->kind != DIM_SYM;
-            for (int k = 0; !known && k < n->nin; k++)
-                known = value_uses(n->in[k], size->name);
-            if (!known && at++ >= *from) {
-                *from = at;
-                return size->name;
-            }
-        }
-    return NULL;
+    for (int i = 0; i < n->nin; i++)
+        if (value_uses(n->in[i], symbol))
+            return true;
+    return false;
 }
 
 /* Inputs and needed nodes before it may tell the size, too. */
@@ -98,16 +88,24 @@ static bool told_before(const struct prune *p, const char *symbol, int node)
     return false;
 }
 
+static bool used_after(const struct prune *p, const char *symbol, int node)
+{
+    for (int i = node + 1; i < p->g->nodes.n; i++)
+        if (is_needed(p, p->g->nodes.at[i]) && node_uses(p->g->nodes.at[i], symbol))
+            return true;
+    return false;
+}
+
+/* Some size of a result is a symbol that is needed and that nothing else tells. */
 static bool decides_a_size(const struct prune *p, int node)
 {
-    const char *symbol;
-    for (int from = 0; (symbol = decided(p->g->nodes.at[node], &from));) {
-        bool used = false;
-        for (int i = node + 1; !used && i < p->g->nodes.n; i++)
-            used = is_needed(p, p->g->nodes.at[i]) && node_uses(p->g->nodes.at[i], symbol);
-        if (used && !told_before(p, symbol, node))
-            return true;
-    }
+    const struct node *n = p->g->nodes.at[node];
+    for (int i = 0; i < n->nout; i++)
+        for (int d = 0; n->out[i] && n->out[i]->type.dtype != DT_NONE && d < n->out[i]->type.rank; d++) {
+            const struct dim *size = n->out[i]->type.dim[d];
+            if (size->kind == DIM_SYM && !operands_know(n, size->name) && used_after(p, size->name, node) && !told_before(p, size->name, node))
+                return true;
+        }
     return false;
 }
 

@@ -53,7 +53,8 @@ struct value *lower_cast(struct lowering *l, const char *part, struct value *x, 
     return node->out[0];
 }
 
-struct value *lower_reduce(struct lowering *l, const char *op, const char *part, struct value *x, int from, int to)
+/* A node that takes dimensions from to to - 1 as its axes. */
+static struct value *over_axes(struct lowering *l, const char *op, const char *part, struct value *x, int from, int to)
 {
     struct node *node = lower_node(l, "", op, part, 1, &x);
     const struct dim *axes[MAX_RANK];
@@ -64,30 +65,24 @@ struct value *lower_reduce(struct lowering *l, const char *op, const char *part,
     return node->out[0];
 }
 
+struct value *lower_reduce(struct lowering *l, const char *op, const char *part, struct value *x, int from, int to)
+{
+    return over_axes(l, op, part, x, from, to);
+}
+
 struct value *lower_float(struct lowering *l, const char *part, struct value *x)
 {
     return x->type.dtype == DT_F64 ? x : lower_cast(l, part, x, DT_F32);
 }
 
-static struct value *axes_changed(struct lowering *l, const char *op, const char *part, struct value *x, int axis, int n)
-{
-    const struct dim *axes[MAX_RANK];
-    struct node *node = lower_node(l, "", op, part, 1, &x);
-    for (int i = 0; i < n; i++)
-        axes[i] = dim_int(l->g->alg, axis + i);
-    attr_set_dims(l->g, node, "axes", n, axes);
-    op_infer(l->g, node);
-    return node->out[0];
-}
-
 struct value *lower_unsqueeze(struct lowering *l, const char *part, struct value *x, int axis, int n)
 {
-    return n > 0 ? axes_changed(l, "Unsqueeze", part, x, axis, n) : x;
+    return n > 0 ? over_axes(l, "Unsqueeze", part, x, axis, axis + n) : x;
 }
 
 struct value *lower_squeeze(struct lowering *l, const char *part, struct value *x, int axis)
 {
-    return axes_changed(l, "Squeeze", part, x, axis, 1);
+    return over_axes(l, "Squeeze", part, x, axis, axis + 1);
 }
 
 struct value *lower_concat(struct lowering *l, const char *part, int n, struct value *const *in, int axis)
