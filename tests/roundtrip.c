@@ -2,24 +2,11 @@
  * equations and each rank's graph are all in it. */
 #include "passes/pass.h"
 #include "plan/plan.h"
+#include "tests/printed.h"
 
 #include <glob.h>
 #include <stdlib.h>
 #include <string.h>
-
-static char *printed(struct arena *arena, const struct graph *g)
-{
-    char *text = NULL;
-    size_t n = 0;
-    FILE *to = open_memstream(&text, &n);
-    if (!to)
-        fail("no memory for the text of a graph");
-    graph_print(g, to);
-    fclose(to);
-    char *copy = arena_strndup(arena, text, n);
-    free(text);
-    return copy;
-}
 
 /* The first line of a that b does not have at the same place. */
 static void report(const char *a, const char *b)
@@ -37,10 +24,10 @@ static void report(const char *a, const char *b)
 static bool reads_back(const struct graph *g, const char *what)
 {
     struct arena *arena = arena_new();
-    const char *once = printed(arena, g);
+    const char *once = graph_printed(arena, g);
     struct graph *again = graph_parse(arena, alg_new(arena), once, what);
     graph_verify(again, what);
-    const char *twice = printed(arena, again);
+    const char *twice = graph_printed(arena, again);
     bool same = !strcmp(once, twice);
     if (!same)
         report(once, twice);

@@ -3,6 +3,7 @@
 #include "tests/graphs/block.h"
 #include "tests/graphs/families.h"
 #include "tests/prove/prove.h"
+#include "tests/printed.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -100,7 +101,7 @@ static void add_missing_sizes(struct sketch *s)
 static struct generated *result_of(struct sketch *s)
 {
     struct generated *out = NEW(s->arena, struct generated);
-    out->text = prove_text(s->arena, s->g);
+    out->text = graph_printed(s->arena, s->g);
     out->nodes = s->g->nodes.n;
     out->sizes = s->bind;
     out->made = s->made;

@@ -1,6 +1,7 @@
 /* exact: opens a model as a graph that computes in integers. */
 #include "tests/prove/integral.h"
 #include "tests/prove/private.h"
+#include "tests/printed.h"
 
 struct prove *prove_open_integral(struct arena *a, const char *path, const struct bindings *sizes, struct integral *report)
 {
@@ -11,5 +12,5 @@ struct prove *prove_open_integral(struct arena *a, const char *path, const struc
         inputs[i] = real->sets.at[i].in;
     *report = integral_rewrite(g, real->sets.n, inputs);
     prove_close(real);
-    return prove_open_given(a, prove_text(a, g), real->sets.n, inputs);
+    return prove_open_given(a, graph_printed(a, g), real->sets.n, inputs);
 }

@@ -174,20 +174,6 @@ struct prove *prove_open_given(struct arena *a, const char *text, int nset, stru
     return open_text(a, text, &(struct given){.nset = nset, .inputs = inputs});
 }
 
-char *prove_text(struct arena *a, const struct graph *g)
-{
-    char *text = NULL;
-    size_t n = 0;
-    FILE *to = open_memstream(&text, &n);
-    if (!to)
-        fail("no memory for the text of a graph");
-    graph_print(g, to);
-    (void)fclose(to);
-    char *copy = arena_strndup(a, text, n);
-    free(text);
-    return copy;
-}
-
 void prove_close(struct prove *p)
 {
     diag_forget(drop_own, p);

@@ -44,8 +44,6 @@ struct prove *prove_open(struct arena *, const char *path, const struct bindings
 struct prove *prove_open_text(struct arena *, const char *text, const struct bindings *sizes);
 /* The same on these sets of inputs, each by graph input; they must live as long. */
 struct prove *prove_open_given(struct arena *, const char *text, int nset, struct tensor *const *inputs);
-/* The text form of a graph. */
-char *prove_text(struct arena *, const struct graph *);
 /* Removes its folder of temporary files. */
 void prove_close(struct prove *);
 const char *prove_path(const struct prove *);

@@ -4,6 +4,7 @@
 
 #include "onnx/onnx.h"
 #include "tests/prove/private.h"
+#include "tests/printed.h"
 
 struct shrinker {
     struct arena *arena;
@@ -114,7 +115,7 @@ static struct part cut(struct arena *a, const struct graph *whole, const bool *k
             g->nodes.at[n++] = g->nodes.at[i];
     g->nodes.n = n;
     set_ends(g, of, everything);
-    struct part p = {.text = prove_text(a, g), .nin = g->inputs.n, .in = NEWN(a, const char *, g->inputs.n)};
+    struct part p = {.text = graph_printed(a, g), .nin = g->inputs.n, .in = NEWN(a, const char *, g->inputs.n)};
     for (int i = 0; i < p.nin; i++)
         p.in[i] = arena_strdup(a, g->inputs.at[i]->name);
     return p;

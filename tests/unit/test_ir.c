@@ -2,6 +2,7 @@
 #include "ir/ir.h"
 #include "op/op.h"
 #include "passes/pass.h"
+#include "tests/printed.h"
 
 #include <check.h>
 #include <signal.h>
@@ -20,19 +21,6 @@ static void setup(void)
 static void teardown(void)
 {
     arena_free(arena);
-}
-
-static char *printed(const struct graph *g)
-{
-    char *text = NULL;
-    size_t n = 0;
-    FILE *to = open_memstream(&text, &n);
-    ck_assert_ptr_nonnull(to);
-    graph_print(g, to);
-    ck_assert_int_eq(fclose(to), 0);
-    char *copy = arena_strndup(arena, text, n);
-    free(text);
-    return copy;
 }
 
 static struct graph *parsed(const char *text)
@@ -129,7 +117,7 @@ static const char everything[] =
 
 START_TEST(text_reads_back_as_itself)
 {
-    ck_assert_str_eq(printed(parsed(everything)), everything);
+    ck_assert_str_eq(graph_printed(arena, parsed(everything)), everything);
 }
 END_TEST
 
@@ -138,9 +126,9 @@ START_TEST(equations_hold_behind_them)
     struct graph *g = parsed("graph g { dim S >= 1 assume min(S, 64) = S \"bert's mask\" input x: f32[min(S, 64)]"
                              " node n: y: f32[S] = Relu(x) output y }");
     ck_assert_ptr_eq(g->inputs.at[0]->type.dim[0], g->outputs.at[0]->type.dim[0]);
-    char *once = printed(g);
+    char *once = graph_printed(arena, g);
     ck_assert_ptr_nonnull(strstr(once, "  assume min(S, 64) = S \"bert's mask\"\n"));
-    ck_assert_str_eq(printed(parsed(once)), once);
+    ck_assert_str_eq(graph_printed(arena, parsed(once)), once);
 }
 END_TEST
 
@@ -152,9 +140,9 @@ START_TEST(order_of_terms_reads_back)
     const struct dim *least = dim_min(alg, dim_int(alg, 64), s), *sum = dim_add(alg, p, dim_add(alg, least, quarter));
     struct type type = {.dtype = DT_F32, .rank = 2, .dim = {least, sum}};
     VEC_PUSH(arena, &g->inputs, graph_value(g, "x", &type));
-    char *once = printed(g);
+    char *once = graph_printed(arena, g);
     ck_assert_ptr_nonnull(strstr(once, "min(S, 64)"));
-    ck_assert_str_eq(printed(parsed(once)), once);
+    ck_assert_str_eq(graph_printed(arena, parsed(once)), once);
 }
 END_TEST
 
@@ -174,9 +162,9 @@ START_TEST(placements_read_back)
     y->place = placement_split(1, split_even(alg, 3, type.dim[1]));
     x->placed = y->placed = true;
     graph_verify(g, "test");
-    char *once = printed(g);
+    char *once = graph_printed(arena, g);
     struct graph *again = parsed(once);
-    ck_assert_str_eq(printed(again), once);
+    ck_assert_str_eq(graph_printed(arena, again), once);
     ck_assert(again->inputs.at[0]->placed && again->inputs.at[0]->place.kind == PLACE_S);
 }
 END_TEST
