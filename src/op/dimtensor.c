@@ -164,6 +164,17 @@ static struct value *solved_input(struct graph *g, const struct dim *symbol)
     return NULL;
 }
 
+/* A value made from an input's parts would need the whole's size to be made. */
+static void refuse_parts(const struct graph *g, const struct dim *symbol)
+{
+    for (int i = 0; i < g->inputs.n; i++) {
+        const struct value *v = g->inputs.at[i];
+        if (v->place.kind == PLACE_S && dim_uses(split_size(g->alg, v->place.split), symbol->name))
+            fail("%s: input '%s' is placed %s, and no other input tells the ranks how large '%s' is", g->path ? g->path : g->name, v->name,
+                 placement_str(g->arena, v->place), symbol->name);
+    }
+}
+
 static struct value *symbol_value(struct graph *g, const struct dim *symbol)
 {
     int d;
@@ -173,6 +184,7 @@ static struct value *symbol_value(struct graph *g, const struct dim *symbol)
     struct value *v = solved_input(g, symbol);
     if (v)
         return v;
+    refuse_parts(g, symbol);
     for (int i = 0; i < g->values.n; i++)
         if (g->values.at[i]->producer && (d = dim_at(g->values.at[i], symbol)) >= 0)
             return shape_entry(g, g->values.at[i], d);

@@ -2,7 +2,8 @@
 """The graphs of tests/golden.tap that are too large to write by hand, and what they must give.
 
     make.py CASE N DIR                        DIR/model.graph, input_K.pb, and output_K.pb where the case has a reference
-    make.py data DIR TENSOR... -- TENSOR...   input_K.pb and output_K.pb; a TENSOR is 'f32[2, 3] 1 2 ...', repeated until it is full
+    make.py data DIR TENSOR... -- TENSOR...   input_K.pb and output_K.pb; a TENSOR is 'f32[2, 3] 1 2 ...', repeated until it is full;
+                                              after '++' comes another DIR
 
 A reference is computed here, from the same weights in double precision (integers: exactly), by plain loops that know no splits.
 """
@@ -279,12 +280,20 @@ CASES = {
 }
 
 
+def write_data(folder, *tensors):
+    cut = tensors.index("--")
+    write_tensors(folder, "input", map(parse, tensors[:cut]))
+    write_tensors(folder, "output", map(parse, tensors[cut + 1:]))
+
+
 def main():
     case, *rest = sys.argv[1:]
     if case == "data":
-        cut = rest.index("--")
-        write_tensors(rest[0], "input", [parse(t) for t in rest[1:cut]])
-        write_tensors(rest[0], "output", [parse(t) for t in rest[cut + 1:]])
+        while "++" in rest:
+            cut = rest.index("++")
+            write_data(*rest[:cut])
+            rest = rest[cut + 1:]
+        write_data(*rest)
     else:
         CASES[case](int(rest[0])).write(rest[1])
 
