@@ -5,6 +5,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "run/internal.h"
@@ -13,6 +14,7 @@ enum { SPINS_CROWDED = 256, SPINS = 1 << 20 };
 
 struct published { int64_t id; const char *name; const struct block *send; };
 struct team {
+    struct arena *arena;
     int size, spins;
     atomic_int arrived, phase;
     pthread_mutex_t lock;            /* held while the phase changes */
@@ -26,7 +28,28 @@ struct member {
     void (*body)(struct comm *, void *);
     void *data;
     pthread_t thread;
+    struct comm *around;             /* it was split from; NULL: nothing */
 };
+
+static struct team *team_new(int size, int spins)
+{
+    struct arena *arena = arena_new();
+    struct team *t = NEW(arena, struct team);
+    t->arena = arena;
+    t->size = size;
+    t->spins = spins;
+    if (pthread_mutex_init(&t->lock, NULL) || pthread_cond_init(&t->changed, NULL)) fail("the system gave no lock for %d ranks", size);
+    t->slot = NEWN(arena, struct published, size);
+    return t;
+}
+
+/* When no rank is in a barrier of the team. */
+static void team_free(struct team *t)
+{
+    pthread_mutex_destroy(&t->lock);
+    pthread_cond_destroy(&t->changed);
+    arena_free(t->arena);
+}
 
 static void next_phase(struct team *t, int phase)
 {
@@ -104,6 +127,62 @@ static __attribute__((noreturn)) void local_abort(struct comm *c, int status)
 
 static void local_free(struct comm *c) { (void)c; }
 
+/* Those of one color leave the wider communicator's barrier together, so nobody is in the team's. */
+static void part_free(struct comm *c)
+{
+    struct member *m = c->state;
+    m->around->barrier(m->around);
+    if (c->rank == 0) team_free(m->team);
+    comm_release(c);
+    arena_free(m->arena);
+}
+
+static struct comm *local_split(struct comm *, int color);
+
+static void member_init(struct member *m, struct team *t, struct arena *a, int rank)
+{
+    m->team = t;
+    m->arena = a;
+    m->comm = (struct comm){.rank = rank, .size = t->size, .local_size = t->size, .kind = "local", .state = m,
+                            .barrier = local_barrier, .exchange = local_exchange, .done = local_barrier, .split = local_split, .abort = local_abort, .free = local_free};
+    comm_setup(&m->comm, a);
+}
+
+/* One of bytes each from all ranks, in their order. */
+static void *from_all(struct comm *c, struct arena *a, const void *own, size_t bytes)
+{
+    char *all = arena_array(a, (size_t)c->size, bytes);
+    int64_t *each = NEWN(a, int64_t, c->size);
+    for (int r = 0; r < c->size; r++) each[r] = (int64_t)bytes;
+    memcpy(all + (size_t)c->rank * bytes, own, bytes);
+    c->id = 0;
+    c->name = "split of the ranks";
+    c->allgatherv(c, all, each);
+    return all;
+}
+
+/* The first rank of a color makes the team. */
+static struct comm *local_split(struct comm *c, int color)
+{
+    struct member *around = c->state, *m;
+    struct arena *a = arena_new();
+    const int *colors = from_all(c, a, &color, sizeof color);
+    int rank = 0, size = 0, first = -1;
+    for (int r = 0; r < c->size; r++) {
+        if (colors[r] != color) continue;
+        if (first < 0) first = r;
+        if (r < c->rank) rank++;
+        size++;
+    }
+    struct team *made = c->rank == first ? team_new(size, around->team->spins) : NULL;
+    struct team *const *teams = from_all(c, a, &made, sizeof made);
+    m = NEW(a, struct member);
+    member_init(m, teams[first], a, rank);
+    m->around = c;
+    m->comm.free = part_free;
+    return &m->comm;
+}
+
 static void *member_main(void *data)
 {
     struct member *m = data;
@@ -111,27 +190,16 @@ static void *member_main(void *data)
     return NULL;
 }
 
-static void member_init(struct member *m, struct team *t, int rank, void (*body)(struct comm *, void *), void *data)
-{
-    m->team = t;
-    m->arena = arena_new();
-    m->body = body;
-    m->data = data;
-    m->comm = (struct comm){.rank = rank, .size = t->size, .local_size = t->size, .kind = "local", .state = m,
-                            .barrier = local_barrier, .exchange = local_exchange, .done = local_barrier, .abort = local_abort, .free = local_free};
-    comm_setup(&m->comm, m->arena);
-}
-
 void comm_local_run(int size, void (*body)(struct comm *, void *), void *data)
 {
     struct arena *arena = arena_new();
-    struct team *team = NEW(arena, struct team);
+    struct team *team = team_new(size, size <= sysconf(_SC_NPROCESSORS_ONLN) ? SPINS : SPINS_CROWDED);
     struct member *member = NEWN(arena, struct member, size);
-    team->size = size;
-    team->spins = size <= sysconf(_SC_NPROCESSORS_ONLN) ? SPINS : SPINS_CROWDED;
-    if (pthread_mutex_init(&team->lock, NULL) || pthread_cond_init(&team->changed, NULL)) fail("the system gave no lock for %d ranks", size);
-    team->slot = NEWN(arena, struct published, size);
-    for (int r = 0; r < size; r++) member_init(&member[r], team, r, body, data);
+    for (int r = 0; r < size; r++) {
+        member_init(&member[r], team, arena_new(), r);
+        member[r].body = body;
+        member[r].data = data;
+    }
     for (int r = 1; r < size; r++)
         if (pthread_create(&member[r].thread, NULL, member_main, &member[r])) fail("the system gave no thread for rank %d of %d", r, size);
     member_main(&member[0]);
@@ -140,7 +208,6 @@ void comm_local_run(int size, void (*body)(struct comm *, void *), void *data)
         comm_release(&member[r].comm);
         arena_free(member[r].arena);
     }
-    pthread_mutex_destroy(&team->lock);
-    pthread_cond_destroy(&team->changed);
+    team_free(team);
     arena_free(arena);
 }

@@ -131,16 +131,6 @@ static __attribute__((noreturn)) void mpi_abort(struct comm *c, int status)
     exit(status);
 }
 
-static void mpi_free(struct comm *c)
-{
-    struct world *w = c->state;
-    diag_forget(abort_job, w);
-    comm_release(c);
-    MPI_Comm_free(&w->mpi);
-    MPI_Finalize();
-    arena_free(w->arena);
-}
-
 static int ranks_here(MPI_Comm mpi)
 {
     MPI_Comm node;
@@ -149,6 +139,50 @@ static int ranks_here(MPI_Comm mpi)
     MPI_Comm_size(node, &n);
     MPI_Comm_free(&node);
     return n;
+}
+
+static struct comm *mpi_split(struct comm *, int color);
+
+static struct world *world_new(struct arena *arena, MPI_Comm mpi)
+{
+    struct world *w = NEW(arena, struct world);
+    w->arena = arena;
+    w->mpi = mpi;
+    MPI_Comm_set_errhandler(mpi, MPI_ERRORS_RETURN);
+    w->comm = (struct comm){.kind = "mpi", .state = w, .barrier = mpi_barrier, .exchange = mpi_exchange, .done = mpi_done, .split = mpi_split, .abort = mpi_abort};
+    MPI_Comm_rank(mpi, &w->comm.rank);
+    MPI_Comm_size(mpi, &w->comm.size);
+    w->comm.local_size = ranks_here(mpi);
+    comm_setup(&w->comm, arena);
+    return w;
+}
+
+static void part_free(struct comm *c)
+{
+    struct world *w = c->state;
+    comm_release(c);
+    MPI_Comm_free(&w->mpi);
+    arena_free(w->arena);
+}
+
+static struct comm *mpi_split(struct comm *c, int color)
+{
+    struct world *around = c->state;
+    MPI_Comm part;
+    check(MPI_Comm_split(around->mpi, color, c->rank, &part), "MPI_Comm_split");
+    struct world *w = world_new(arena_new(), part);
+    w->comm.free = part_free;
+    return &w->comm;
+}
+
+static void mpi_free(struct comm *c)
+{
+    struct world *w = c->state;
+    diag_forget(abort_job, w);
+    comm_release(c);
+    MPI_Comm_free(&w->mpi);
+    MPI_Finalize();
+    arena_free(w->arena);
 }
 
 /* Crash handlers that transports install (UCX) can hang in the crashed process, and the job with it; a process that a signal ends is
@@ -164,18 +198,12 @@ struct comm *comm_mpi(int *argc, char ***argv)
     int level;
     die_at_once();
     if (MPI_Init_thread(argc, argv, MPI_THREAD_FUNNELED, &level) != MPI_SUCCESS) fail("MPI_Init_thread failed");
-    struct arena *arena = arena_new();
-    struct world *w = NEW(arena, struct world);
-    w->arena = arena;
-    MPI_Comm_dup(MPI_COMM_WORLD, &w->mpi);
-    MPI_Comm_set_errhandler(w->mpi, MPI_ERRORS_RETURN);
+    MPI_Comm all;
+    MPI_Comm_dup(MPI_COMM_WORLD, &all);
+    struct world *w = world_new(arena_new(), all);
+    w->comm.free = mpi_free;
     diag_on_failure(abort_job, w);
-    w->comm = (struct comm){.kind = "mpi", .state = w, .barrier = mpi_barrier, .exchange = mpi_exchange, .done = mpi_done, .abort = mpi_abort, .free = mpi_free};
-    MPI_Comm_rank(w->mpi, &w->comm.rank);
-    MPI_Comm_size(w->mpi, &w->comm.size);
     diag_give_way(w->comm.rank < LAST_IN_TURN ? w->comm.rank * TURN : LAST_IN_TURN * TURN);
-    w->comm.local_size = ranks_here(w->mpi);
-    comm_setup(&w->comm, arena);
     return &w->comm;
 }
 

@@ -20,6 +20,13 @@ static __attribute__((noreturn)) void self_abort(struct comm *c, int status)
     exit(status);
 }
 
+static struct comm *self_split(struct comm *c, int color)
+{
+    (void)c;
+    (void)color;
+    return comm_self();
+}
+
 static void self_free(struct comm *c)
 {
     struct self *s = c->state;
@@ -33,7 +40,7 @@ struct comm *comm_self(void)
     struct self *s = NEW(arena, struct self);
     s->arena = arena;
     s->comm = (struct comm){.size = 1, .local_size = 1, .kind = "self", .state = s, .barrier = self_barrier,
-                            .exchange = self_exchange, .done = self_barrier, .abort = self_abort, .free = self_free};
+                            .exchange = self_exchange, .done = self_barrier, .split = self_split, .abort = self_abort, .free = self_free};
     comm_setup(&s->comm, arena);
     return &s->comm;
 }

@@ -30,6 +30,9 @@ struct comm {
      * lent may not be read. */
     void (*exchange)(struct comm *, const struct block *send, const struct block *recv, const void **seen);
     void (*done)(struct comm *);
+    /* The ranks that give the same color get a communicator of their own, numbered in the order that they have here. All ranks call it, and
+     * all free what they got before this one is freed. */
+    struct comm *(*split)(struct comm *, int color);
     __attribute__((noreturn)) void (*abort)(struct comm *, int status);
     void (*free)(struct comm *);
     struct buffer *scratch;                                          /* grows only */

@@ -174,12 +174,25 @@ static void cases_by(struct comm *comm, int64_t strip, int *cases)
     arena_free(a);
 }
 
-static void all_cases(struct comm *comm, void *data)
+/* The ranks of one color, on their own while those of the others are on theirs: numbered in order, as many as there are. */
+static void part_cases(struct comm *comm, int color, int rank, int size)
 {
     int cases = 0;
+    struct comm *part = comm->split(comm, color);
+    if (part->rank != rank || part->size != size)
+        fail("rank %d of %d is rank %d of %d of its part, expected %d of %d", comm->rank, comm->size, part->rank, part->size, rank, size);
+    cases_by(part, STRIP_BYTES, &cases);
+    part->free(part);
+}
+
+static void all_cases(struct comm *comm, void *data)
+{
+    int cases = 0, r = comm->rank, n = comm->size, odd = r % 2;
     (void)data;
     cases_by(comm, 100, &cases);
     cases_by(comm, STRIP_BYTES, &cases);
+    part_cases(comm, r / 2, r % 2, r - r % 2 + 1 < n ? 2 : 1);
+    part_cases(comm, odd, r / 2, (n + 1 - odd) / 2);
     comm->barrier(comm);
     if (comm->rank == 0) printf("%s, %d ranks: %d collectives are right\n", comm->kind, comm->size, cases);
 }
