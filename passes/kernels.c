@@ -27,6 +27,8 @@ void pass_kernels(struct compile *c)
 {
     for (int i = 0; i < c->graph->nodes.n; i++)
         prepare_bodies(c, c->graph->nodes.at[i]);
+    if (c->split_outputs)
+        ungather_outputs(c->graph);
     complete_sums(c->graph);
     fuse_weights(c->graph);
     fuse_quantized(c->graph);

@@ -15,6 +15,7 @@ struct compile {
     struct folders external_roots;   /* --external-root */
     const struct fixed *fixed;       /* --bind; NULL: nothing */
     bool deterministic;              /* of tpc-run: fusions that change no bit, and sums complete where they are made */
+    bool split_outputs;              /* of tpc-run: outputs are wanted as the ranks hold them */
     const char *text;                /* what the file holds where it is a graph in text form; NULL: ONNX */
 };
 #define PASS(name, purpose, needs, gives, breaks) void pass_##name(struct compile *);

@@ -24,6 +24,7 @@ struct stage {
     struct session *session;
     enum role *role;                 /* by input */
     int logits;                      /* output; -1: it has none, as an encoder */
+    bool chosen;                     /* that output holds tokens that the graph has chosen itself */
     bool keeps;                      /* some input is state */
     struct tensor *given;            /* by input; data NULL: not given */
     struct tensor *in, *out;         /* of the next run; of the last one, pieces */
@@ -48,8 +49,9 @@ void history_add(struct history *, const int64_t *next);
 /* Memory for the inputs of a stage that follow from tokens; then, before a run, their sizes and elements for tokens [fed, length). */
 void history_reserve(struct arena *, const struct history *, struct stage *);
 void history_feed(const struct history *, int64_t fed, struct stage *);
-/* The largest logit of the last position of every row; logits [batch, n, vocabulary] or [batch, vocabulary]. */
-void history_choose(const struct history *, const struct stage *, const struct tensor *logits, int64_t *next);
+
+/* run_choose.c: every rank calls it after a run of a stage and gets the next token of every row. What ranks exchange for it is added to *count. */
+void choose_next(struct comm *, const struct stage *, int64_t batch, int64_t *next, struct session_collective *count);
 
 /* run_chain.c: before stage k runs, what of its state and constants is not given comes from the stages before it, which have run. */
 void chain_take(struct arena *, struct stage *, int k);

@@ -51,6 +51,8 @@ void run_calibrate(struct arena *, struct comm *, const struct run_options *, in
 char *dims_str(struct arena *, const struct tensor *);       /* "f32[2, 7]" */
 void report_outputs(struct arena *, const struct graph *, const struct tensor *outputs, const char *folder);
 void report_times(const double *seconds, int64_t n);
+/* Bytes and time per call. */
+void report_collective(int number, const struct session_collective *);
 /* Every rank calls it; rank 0 prints. */
 void report_stats(struct arena *, struct comm *, struct session *);
 

@@ -1,5 +1,5 @@
 /* run_generate: greedy decoding. The prompt goes through the graphs in a row, each but the last once; then the last one runs for every
- * token. Keys, values and other state stay on their ranks; only the tokens that rank 0 chose travel, and the logits where they are split. */
+ * token. Keys, values and other state stay on their ranks, and so do scores: what the tokens are chosen by travels, one pair per rank and row. */
 #include "cli/generate.h"
 
 #include <stdlib.h>
@@ -15,6 +15,7 @@ struct decoder {
     int64_t eos;                     /* -1: none */
     int64_t *next;
     int64_t made;                    /* tokens chosen for every row */
+    struct session_collective chosen;                /* what choosing them took */
     double first, rest;              /* seconds until the first token, and after it */
 };
 
@@ -47,17 +48,6 @@ static void forget_given_state(struct stage *s)
         if (s->role[i] == ROLE_STATE) s->in[i].data = NULL;
 }
 
-static void choose(struct decoder *d, const struct stage *s)
-{
-    struct arena *tmp = arena_new();
-    struct tensor logits = session_gather(s->session, tmp, s->logits, &s->out[s->logits]);
-    if (d->comm->rank == 0) history_choose(&d->history, s, &logits, d->next);
-    arena_free(tmp);
-    d->comm->id = 0;
-    d->comm->name = "next tokens";
-    d->comm->broadcast(d->comm, d->next, d->history.batch * (int64_t)sizeof *d->next, 0);
-}
-
 /* Rows that have ended go on with the token that ends them. True when all have. */
 static bool end_rows(struct decoder *d)
 {
@@ -70,27 +60,36 @@ static bool end_rows(struct decoder *d)
     return all;
 }
 
-static void print_token(const struct decoder *d, const struct session_stats *before, int64_t sent, const struct session_stats *after)
+/* Seconds and bytes since the start. */
+struct spent { double run, comm, choose; int64_t bytes; };
+
+static struct spent spent_now(const struct decoder *d, const struct stage *s)
 {
-    double comm = after->comm_seconds - before->comm_seconds;
-    printf("token %lld: compute %.3f ms, communication %.3f ms, %lld bytes sent\n", (long long)d->made, 1e3 * (after->seconds - before->seconds - comm), 1e3 * comm,
-           (long long)(d->comm->bytes_sent - sent));
+    const struct session_stats *stats = session_stats(s->session);
+    return (struct spent){stats->seconds, stats->comm_seconds, d->chosen.seconds, d->comm->bytes_sent};
+}
+
+static void print_token(const struct decoder *d, const struct spent *before, const struct spent *after)
+{
+    double comm = after->comm - before->comm, choose = after->choose - before->choose;
+    printf("token %lld: compute %.3f ms, communication %.3f ms, %lld bytes sent\n", (long long)d->made, 1e3 * (after->run - before->run - comm),
+           1e3 * (comm + choose), (long long)(after->bytes - before->bytes));
 }
 
 /* One token for every row; true when all rows have ended. */
 static bool run_token(struct decoder *d, struct stage *s)
 {
-    struct session_stats before = *session_stats(s->session);
-    int64_t sent = d->comm->bytes_sent;
+    struct spent before = spent_now(d, s);
     history_feed(&d->history, s->keeps ? d->fed : 0, s);
     session_run(s->session, s->in, s->out);
     forget_given_state(s);
     d->fed = d->history.length;
-    choose(d, s);
+    choose_next(d->comm, s, d->history.batch, d->next, &d->chosen);
     bool ended = end_rows(d);
     history_add(&d->history, d->next);
     d->made++;
-    if (d->options->stats && d->comm->rank == 0) print_token(d, &before, sent, session_stats(s->session));
+    struct spent after = spent_now(d, s);
+    if (d->options->stats && d->comm->rank == 0) print_token(d, &before, &after);
     return ended;
 }
 
@@ -198,7 +197,8 @@ static void print_rate(const struct decoder *d)
 
 void run_generate(struct arena *a, struct comm *comm, const struct run_options *o, int threads)
 {
-    struct decoder d = {.comm = comm, .options = o, .nstage = o->paths.text.n, .eos = o->eos ? args_int("--eos", o->eos, 0, INT32_MAX) : -1};
+    struct decoder d = {.comm = comm, .options = o, .nstage = o->paths.text.n, .eos = o->eos ? args_int("--eos", o->eos, 0, INT32_MAX) : -1,
+                        .chosen = {.name = "next tokens", .op = "AllGather"}};
     d.stage = NEWN(a, struct stage, d.nstage);
     for (int k = 0; k < d.nstage; k++) {
         d.stage[k].path = o->paths.text.at[k];
@@ -212,6 +212,7 @@ void run_generate(struct arena *a, struct comm *comm, const struct run_options *
     if (comm->rank == 0) print_tokens(&d);
     if (o->output) write_outputs(&d, a, last);
     if (o->stats) report_stats(a, comm, last->session);
+    if (o->stats && comm->rank == 0) report_collective(session_stats(last->session)->ncollective + 1, &d.chosen);
     if (comm->rank == 0) print_rate(&d);
     comm->barrier(comm);
     session_free(last->session);

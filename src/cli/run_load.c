@@ -11,7 +11,8 @@ static pthread_mutex_t loading = PTHREAD_MUTEX_INITIALIZER;   /* rank threads lo
 
 struct graph *run_load_model(struct arena *a, const char *path, const struct fixed *fixed, const struct run_options *o)
 {
-    struct compile c = {.arena = a, .model_path = path, .fixed = fixed, .external_roots = args_folders(&o->external_root), .deterministic = o->deterministic};
+    struct compile c = {.arena = a, .model_path = path, .fixed = fixed, .external_roots = args_folders(&o->external_root), .deterministic = o->deterministic,
+                        .split_outputs = o->generate > 0};
     pthread_mutex_lock(&loading);
     pass_run(&c, "load", "canon", NULL);
     pass_run(&c, "kernels", "kernels", NULL);

@@ -106,6 +106,12 @@ static void print_sizes(const struct bindings *b)
     if (b->list.n) printf("\n");
 }
 
+void report_collective(int number, const struct session_collective *c)
+{
+    int64_t calls = c->calls ? c->calls : 1;
+    printf("collective %d %s '%s': %lld bytes, %.3f ms\n", number, c->op, c->name, (long long)(c->bytes / calls), 1e3 * c->seconds / (double)calls);
+}
+
 void report_stats(struct arena *a, struct comm *comm, struct session *session)
 {
     const struct session_stats *s = session_stats(session);
@@ -113,9 +119,5 @@ void report_stats(struct arena *a, struct comm *comm, struct session *session)
     if (comm->rank) return;
     print_sizes(session_sizes(session));
     for (int r = 0; r < comm->size; r++) print_rank(r, &all[r]);
-    for (int i = 0; i < s->ncollective; i++) {
-        const struct session_collective *c = &s->collective[i];
-        int64_t calls = c->calls ? c->calls : 1;
-        printf("collective %d %s '%s': %lld bytes, %.3f ms\n", i + 1, c->op, c->name, (long long)(c->bytes / calls), 1e3 * c->seconds / (double)calls);
-    }
+    for (int i = 0; i < s->ncollective; i++) report_collective(i + 1, &s->collective[i]);
 }

@@ -14,7 +14,7 @@ static const struct { const char *word, *usual; enum role role; } known[] = {
     {"cached", "use_cache_branch", ROLE_CACHED},
     {"constant", "encoder_attention_mask", ROLE_CONSTANT}};
 enum { KNOWN = sizeof known / sizeof *known };
-static const char words[] = "tokens, mask, positions, cache_position, cached, constant; of an output: logits";
+static const char words[] = "tokens, mask, positions, cache_position, cached, constant; of an output: logits, tokens";
 
 /* ---- options that name an input or output: [K:]NAME=VALUE ------------------------------------------------------------------------ */
 struct named { const char *option; int number; const char *name, *value; };     /* number 0: of no graph in particular */
@@ -64,11 +64,14 @@ static enum role role_parse(const struct named *o)
     fail_usage("%s: the roles are %s", o->option, words);
 }
 
-static bool take_logits(const struct named *o, struct stage *s)
+static bool take_output(const struct named *o, struct stage *s)
 {
-    int i = strcmp(o->value, "logits") || (o->number && o->number != s->number) ? -1 : find_value(s->graph->outputs.at, s->graph->outputs.n, o->name);
-    if (i >= 0) s->logits = i;
-    return i >= 0;
+    bool chosen = !strcmp(o->value, "tokens"), other = o->number && o->number != s->number;
+    int i = other || (!chosen && strcmp(o->value, "logits")) ? -1 : find_value(s->graph->outputs.at, s->graph->outputs.n, o->name);
+    if (i < 0) return false;
+    s->logits = i;
+    s->chosen = chosen;
+    return true;
 }
 
 static void take_role(struct arena *a, struct stage *stage, int n, const char *text)
@@ -78,7 +81,7 @@ static void take_role(struct arena *a, struct stage *stage, int n, const char *t
     for (int k = 0; k < n; k++) {
         int i = named_input(&o, &stage[k]);
         if (i >= 0) stage[k].role[i] = role_parse(&o);
-        found = take_logits(&o, &stage[k]) || i >= 0 || found;
+        found = take_output(&o, &stage[k]) || i >= 0 || found;
     }
     if (!found) fail_usage("%s: the inputs of %s are %s", o.option, stage[0].path, run_input_names(a, stage[0].graph));
 }
@@ -153,26 +156,39 @@ static bool is_state(const struct graph *g, const struct value *v)
     return false;
 }
 
+/* Scores [batch, vocabulary], those of several positions before; or tokens, [batch, positions] or [batch, positions, 1]. */
+static bool may_decide(const struct stage *s, int output)
+{
+    const struct type *t = session_output_type(s->session, output);
+    if (is_state(s->graph, s->graph->outputs.at[output])) return false;
+    if (dtype_is_float(t->dtype)) return t->rank == 2 || t->rank == 3;
+    return t->dtype != DT_BOOL && (t->rank == 2 || (t->rank == 3 && dim_equals(t->dim[2], 1)));
+}
+
 /* The output called so, or the only one that can be. */
 static int only_logits(const struct stage *s)
 {
     int found = find_value(s->graph->outputs.at, s->graph->outputs.n, "logits"), count = 0;
     if (found >= 0) return found;
-    for (int i = 0; i < s->graph->outputs.n; i++) {
-        const struct type *t = session_output_type(s->session, i);
-        if (dtype_is_float(t->dtype) && (t->rank == 2 || t->rank == 3) && !is_state(s->graph, s->graph->outputs.at[i]) && ++count) found = i;
-    }
-    if (count != 1) fail_usage("%s: %d outputs may hold the logits: give --role OUTPUT=logits", s->path, count);
+    for (int i = 0; i < s->graph->outputs.n; i++)
+        if (may_decide(s, i) && ++count) found = i;
+    if (count != 1) fail_usage("%s: %d outputs may hold the logits, or tokens: give --role OUTPUT=logits or OUTPUT=tokens", s->path, count);
     return found;
+}
+
+static void take_logits(struct stage *s, int output)
+{
+    s->logits = output;
+    s->chosen = output >= 0 && !dtype_is_float(session_output_type(s->session, output)->dtype);
 }
 
 static void find_logits(struct stage *stage, int n)
 {
     struct stage *last = &stage[n - 1];
-    if (last->logits < 0) last->logits = only_logits(last);
+    if (last->logits < 0) take_logits(last, only_logits(last));
     const char *name = last->graph->outputs.at[last->logits]->name;
     for (int k = 0; k < n - 1; k++)
-        if (stage[k].logits < 0) stage[k].logits = find_value(stage[k].graph->outputs.at, stage[k].graph->outputs.n, name);
+        if (stage[k].logits < 0) take_logits(&stage[k], find_value(stage[k].graph->outputs.at, stage[k].graph->outputs.n, name));
 }
 
 void roles_find(struct arena *a, struct stage *stage, int n, const struct run_options *o)

@@ -147,27 +147,3 @@ void history_feed(const struct history *h, int64_t fed, struct stage *s)
         else put_columns(h, table[s->role[i]], all ? 0 : fed, &s->in[i]);
     }
 }
-
-/* ---- the next tokens ------------------------------------------------------------------------------------------------------------------ */
-
-static int64_t largest(const struct tensor *t, int64_t first, int64_t n)
-{
-    int64_t best = 0;
-    double most = tensor_element(t, first);
-    for (int64_t i = 1; i < n; i++) {
-        double x = tensor_element(t, first + i);
-        if (!(x > most)) continue;
-        most = x;
-        best = i;
-    }
-    return best;
-}
-
-void history_choose(const struct history *h, const struct stage *s, const struct tensor *logits, int64_t *next)
-{
-    int rank = logits->rank;
-    bool fits = (rank == 2 || rank == 3) && logits->dim[0] == h->batch && tensor_elements(logits) > 0;
-    if (!fits) fail("%s: output '%s' is no logits [batch, positions, vocabulary]", s->path, s->graph->outputs.at[s->logits]->name);
-    int64_t n = logits->dim[rank - 1], row = tensor_elements(logits) / h->batch;
-    for (int64_t b = 0; b < h->batch; b++) next[b] = largest(logits, (b + 1) * row - n, n);
-}

@@ -3,15 +3,22 @@
 
 #include "run/internal.h"
 
+/* What this rank holds of the dimension that is dealt out. */
+static struct pieces pieces_held(const struct session *s, struct arena *a, const char *kind, const struct formal *f, const struct tensor *piece)
+{
+    if (f->place.split->ranks != s->comm->size)
+        fail("%s: %s '%s' is split for %d ranks, the run has %d", s->sig.path, kind, f->name, f->place.split->ranks, s->comm->size);
+    struct pieces mine = pieces_of(a, f->place.split, s->comm->rank, false, &s->bind);
+    if (pieces_extent(&mine) != piece->dim[f->place.dim])
+        fail("%s: %s '%s': its split gives rank %d %lld of dimension %d, the graph says %lld", s->sig.path, kind, f->name, s->comm->rank,
+             (long long)pieces_extent(&mine), f->place.dim, (long long)piece->dim[f->place.dim]);
+    return mine;
+}
+
 void port_slice(struct session *s, int input, const struct tensor *global, struct tensor *to)
 {
     const struct formal *f = &s->sig.in[input];
-    struct pieces mine = pieces_of(s->plan, f->place.split, s->comm->rank, false, &s->bind);
-    if (f->place.split->ranks != s->comm->size)
-        fail("%s: input '%s' is split for %d ranks, the run has %d", s->sig.path, f->name, f->place.split->ranks, s->comm->size);
-    if (pieces_extent(&mine) != to->dim[f->place.dim])
-        fail("%s: input '%s': its split gives rank %d %lld of dimension %d, the graph says %lld", s->sig.path, f->name, s->comm->rank,
-             (long long)pieces_extent(&mine), f->place.dim, (long long)to->dim[f->place.dim]);
+    struct pieces mine = pieces_held(s, s->plan, "input", f, to);
     struct region r = region_of(s->plan, global, f->place.dim, &mine, -1, NULL);
     region_pack(&r, global->data, to->data);
 }
@@ -59,6 +66,14 @@ static struct tensor gather_partial(struct session *s, struct arena *a, const st
     struct route *route = collective_route(a, &c, s->comm, piece, &whole, &s->bind, STRIP_BYTES);
     collective_run(&c, route, s->comm, &s->scratch, piece, &whole);
     return whole;
+}
+
+struct held session_held(struct session *s, struct arena *a, int output, const struct tensor *piece)
+{
+    const struct formal *f = &s->sig.out[output];
+    if (f->place.kind != PLACE_S) return (struct held){.dim = -1};
+    struct pieces mine = pieces_held(s, a, "output", f, piece);
+    return (struct held){f->place.dim, mine.n, mine.at};
 }
 
 struct tensor session_gather(struct session *s, struct arena *a, int output, const struct tensor *piece)

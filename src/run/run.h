@@ -97,6 +97,9 @@ void session_reset_stats(struct session *);
 /* Values of the symbols in the last run. */
 const struct bindings *session_sizes(const struct session *);
 
+/* The dimension of an output that is dealt out, -1: none is, and the global indices of it that this rank's piece has, in their order. */
+struct held { int dim, n; const struct interval *at; };
+struct held session_held(struct session *, struct arena *, int output, const struct tensor *piece);
 /* The global output: ranks' pieces put together on every rank. */
 struct tensor session_gather(struct session *, struct arena *, int output, const struct tensor *piece);
 
@@ -115,6 +118,9 @@ void measure_comm(struct arena *, struct comm *, struct measured *);
 
 /* ---- complete.c: for --deterministic, in the canonical graph of a rank: sums are completed where they are made ------------------------ */
 void complete_sums(struct graph *);
+
+/* ---- ungather.c: outputs stay as the ranks hold them: no AllGather is made for them alone ------------------------------------------------ */
+void ungather_outputs(struct graph *);
 
 /* ---- fuse_*.c: load-time fusion, run by the pass kernels ---------------------------------------------------------------------- */
 void fuse_attention(struct graph *);
