@@ -160,8 +160,6 @@ static void link_shared(struct encoding *e, const struct value *v, const struct 
         for (int k = 0; k < list.n; k++)
             for (int j = 0; j < reader[r].n; j++)
                 cost[k * reader[r].n + j] = offers(&list.at[k], reader[r].at[j]) ? 0 : COST_NEVER;
-        if (e->hints)
-            link_directly(e, v, from, &reader[r]);
     }
 }
 

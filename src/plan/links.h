@@ -15,7 +15,6 @@ struct encoding {
     int *value_var;                      /* by value id, -1 none */
     VEC(int) whole;                      /* by variable: its value in the plan in which every rank does everything; 0 where constraints rule it out */
     bool complete;                       /* no subset was left out */
-    bool hints;                          /* for the greedy baseline: what a reader of a shared value costs alone */
 };
 
 /* A new variable of n values. */

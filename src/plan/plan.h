@@ -125,6 +125,7 @@ struct plan {
     VEC(struct workload) workloads;
     const char *sequence;            /* symbol(s) split by --sp, for the report; NULL: none */
     double seconds, unsharded_seconds, lower_bound;   /* per weighted step, predicted */
+    double first_seconds;            /* the same of the first assignment that fits; 0: not looked for, or none */
     bool proven;
     int64_t objective;               /* what the solver minimised, picoseconds over all workloads, weight price included, byte_price not */
     struct space *space;             /* what could have been chosen (space.h) */

@@ -138,9 +138,9 @@ static void end_variables(struct encoding *e)
 
 /* ---- encode, solve, decode ------------------------------------------------------------------------------------------------------ */
 
-static struct encoding encode(struct space *s, struct arena *a, bool hints)
+static struct encoding encode(struct space *s, struct arena *a)
 {
-    struct encoding e = { .s = s, .arena = a, .p = problem_new(a), .complete = true, .hints = hints };
+    struct encoding e = { .s = s, .arena = a, .p = problem_new(a), .complete = true };
     e.node_var = NEWN(a, int, s->g->nodes.n + 1);
     e.source = NEWN(a, struct ends, s->g->values.n + 1);
     e.sink = NEWN(a, struct ends, s->g->outputs.n + 1);
@@ -214,19 +214,10 @@ static struct holding holding_of(struct space *s, const struct encoding *e, cons
     return h;
 }
 
-/* The baseline's assignment, priced like any other; the exact minimum tells its gap. */
-static struct solution first_solution(struct space *s, const struct problem *p)
-{
-    struct encoding greedy = encode(s, s->arena, true);
-    struct solution first = solve_first(greedy.p);
-    first.cost = problem_cost(p, first.value);
-    return first;
-}
-
 int64_t space_solve(struct space *s)
 {
     struct arena *tmp = arena_new();
-    struct encoding e = encode(s, tmp, false);
+    struct encoding e = encode(s, tmp);
     struct solution best = solve_exact(e.p, TABLE_CAP, e.whole.at);
     if (best.cost < COST_NEVER)
         place_values(&e, best.value);
@@ -278,20 +269,56 @@ static void note_choice(struct space *s)
             VEC_PUSH(s->arena, &p->pinned.list, ((struct named){ s->g->values.at[i]->name, placement_str(s->arena, *s->pin[i]) }));
 }
 
+/* Nothing that the plan file or a test's seed decides. */
+static bool is_searched(const struct options *o)
+{
+    return !(o->plan_file && o->plan_file->emitted) && !o->random_seed;
+}
+
+/* What the first assignment that fits would take per step; 0: under the constraints there is none. Leaves what may be chosen as it was. */
+static double first_seconds(struct space *s)
+{
+    size_t bytes = sizeof *s->strategies * (size_t)s->g->nodes.n;
+    struct strategies *kept = arena_alloc(s->arena, bytes + 1);
+    memcpy(kept, s->strategies, bytes);
+    first_assignment(s);
+    bool found = space_solve(s) < COST_NEVER;
+    memcpy(s->strategies, kept, bytes);
+    if (!found)
+        return 0;
+    plan_predict(s);
+    return s->plan->seconds;
+}
+
+/* The first assignment that fits instead of the best. */
+static void settle_for_first(struct space *s, struct encoding *e, struct solution *best)
+{
+    first_assignment(s);
+    *e = encode(s, s->arena);
+    *best = solve_exact(e->p, TABLE_CAP, e->whole.at);
+    if (best->cost >= COST_NEVER)
+        fail("%s: --solver first finds no plan that satisfies every constraint, --solver exact does", s->g->path ? s->g->path : s->g->name);
+}
+
 void space_choose(struct space *s)
 {
     cost_prepare(s);
     constrain_all(s);
-    struct encoding e = encode(s, s->arena, false);
-    struct solution exact = solve_exact(e.p, TABLE_CAP, e.whole.at), best = s->options->solver_first ? first_solution(s, e.p) : exact;
-    if (best.cost >= COST_NEVER)
+    struct encoding e = encode(s, s->arena);
+    struct solution exact = solve_exact(e.p, TABLE_CAP, e.whole.at), best = exact;
+    bool proven = exact.proven && e.complete, searched = is_searched(s->options) && s->ranks > 1;
+    if (exact.cost >= COST_NEVER)
         refuse(s);
+    explain("solver: %d variables, %d tables, largest %lld entries", variables(e.p), e.p->tables.n, (long long)exact.largest_table);
+    if (searched && s->options->solver_first)
+        settle_for_first(s, &e, &best);
+    else if (searched)
+        s->plan->first_seconds = first_seconds(s);
     place_values(&e, best.value);
     struct holding held = holding_of(s, &e, best.value);
     s->plan->objective = best.cost - held.memory;
     s->plan->held = held.bytes;
     plan_predict(s);
-    judge(s, exact.cost - held.memory, exact.proven && e.complete);
+    judge(s, exact.cost - held.memory, proven);
     note_choice(s);
-    explain("solver: %d variables, %d tables, largest %lld entries", variables(e.p), e.p->tables.n, (long long)exact.largest_table);
 }

@@ -374,54 +374,7 @@ struct solution solve_exact(const struct problem *p, int64_t cap, const int *oth
     return out.cost < COST_NEVER || out.proven || !otherwise ? out : solve_within(p, cap, otherwise);
 }
 
-/* ---- baselines ----------------------------------------------------------------------------------------------------------- */
-
-static bool all_set(const struct table *t, const bool *set)
-{
-    for (int i = 0; i < t->nvar; i++)
-        if (!set[t->var[i]])
-            return false;
-    return true;
-}
-
-static int64_t cost_so_far(const struct problem *p, const struct links *tables_of, int var, const int *value, const bool *set)
-{
-    int64_t sum = 0;
-    for (int i = 0; i < tables_of[var].list.n; i++) {
-        const struct table *t = &p->tables.at[tables_of[var].list.at[i]];
-        if (t->nvar > 1 && all_set(t, set))
-            sum = plus(sum, table_at(p, t, value));
-    }
-    return sum;
-}
-
-struct solution solve_first(const struct problem *p)
-{
-    struct arena *scratch = arena_new();
-    struct links *tables_of = NEWN(scratch, struct links, p->size.n + 1);
-    for (int i = 0; i < p->tables.n; i++)
-        for (int j = 0; j < p->tables.at[i].nvar; j++)
-            VEC_PUSH(scratch, &tables_of[p->tables.at[i].var[j]].list, i);
-    struct solution out = { .value = NEWN(p->arena, int, p->size.n + 1) };
-    bool *set = NEWN(scratch, bool, p->size.n + 1);
-    for (int v = 0; v < p->size.n; v++) {
-        int64_t best = COST_NEVER;
-        int chosen = 0;
-        set[v] = true;
-        for (int x = 0; x < p->size.at[v] && best > 0; x++) {
-            out.value[v] = x;
-            int64_t cost = cost_so_far(p, tables_of, v, out.value, set);
-            if (cost < best) {
-                best = cost;
-                chosen = x;
-            }
-        }
-        out.value[v] = chosen;
-    }
-    out.cost = problem_cost(p, out.value);
-    arena_free(scratch);
-    return out;
-}
+/* ---- for tests ---------------------------------------------------------------------------------------------------- */
 
 struct solution solve_brute(const struct problem *p)
 {

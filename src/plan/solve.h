@@ -24,8 +24,6 @@ int64_t *problem_pair(struct problem *, int first, int second);
  * make a table of more than cap entries is fixed to its locally best value, and the solution is not proven. Where such values don't go together,
  * the variables are fixed to those of otherwise, an assignment; NULL: there is none. cost is COST_NEVER when nothing is allowed. */
 struct solution solve_exact(const struct problem *, int64_t cap, const int *otherwise);
-/* The first assignment that fits: variables in order, each the first value that costs its earlier neighbours nothing more than need be. */
-struct solution solve_first(const struct problem *);
 /* All combinations; for tests. */
 struct solution solve_brute(const struct problem *);
 int64_t problem_cost(const struct problem *, const int *value);

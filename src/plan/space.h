@@ -155,6 +155,9 @@ bool replay_holds(const struct space *);
 /* strict.c: fails naming the first communication that no constraint asks for. */
 _Noreturn void strict_blame(struct space *);
 
+/* first.c: leaves every node one strategy, that of the first assignment that fits: a baseline. */
+void first_assignment(struct space *);
+
 /* problem.c: the choice as a problem, and back. */
 void space_choose(struct space *);
 /* The cost of the best plan under what may be chosen now, and its placements; COST_NEVER and no placements where there is none. */

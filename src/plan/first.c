@@ -1,0 +1,301 @@
+/* first: the first assignment that fits, as optimum's ParallelAxisSolverPass looks for one; no cost is asked. A baseline.
+ *
+ * Nodes, in topological order, take the first strategy that fits what their operands stand as, in a fixed order of preference:
+ *
+ *     product with a weight    columns (the result stays split), where the operand is whole or split along the sequence;
+ *                              rows, where it is split as the product sums; columns with the result gathered; whole
+ *     lookup in a weight       rows of the table (the vocabulary); whole
+ *     any other node           whole where its operands are; else a split of theirs that it passes on, whole ones being sliced to match,
+ *                              or one that ends in it (a loss over split classes)
+ *
+ * Terms of a sum are reduced where they are made: dealt out along the sequence under --sp, else whole. Weights, states and what is made of
+ * them alone are placed afterwards, as their readers want them. Where nothing fits, the search goes back to the latest choice that the
+ * node hangs on; the last resort there, a gathered result, is the reshard that optimum lacks. Choices are a list, not a recursion, and after
+ * some thousand ways back the node that does not fit is kept whole. */
+#include "plan/space.h"
+
+#include <string.h>
+
+struct stand { bool open; struct placement at; };              /* open: as its readers want it */
+struct option { struct strategy *st; bool gathered; };         /* gathered: the result stands whole, however the node leaves it */
+struct turn { VEC(struct option) options; int next; bool listed, open; struct strategy *taken; };
+struct search { struct space *s; struct stand *stand; struct turn *turn; bool *needed; };
+
+enum { MOST_WAYS_BACK = 4096 };
+
+/* ---- what values stand as ---------------------------------------------------------------------------------------------------- */
+
+static struct placement along_sequence(const struct space *s, const struct value *v)
+{
+    int d = s->sequence[v->id];
+    for (int k = 0; d >= 0 && k < s->dim[v->id][d].list.n; k++)
+        if (s->dim[v->id][d].list.at[k].sequence)
+            return placement_split(d, s->dim[v->id][d].list.at[k].split);
+    return placement_whole;
+}
+
+static bool is_along_sequence(const struct space *s, const struct value *v, struct placement p)
+{
+    return p.kind == PLACE_S && s->sequence[v->id] == p.dim;
+}
+
+static struct placement stands_as(const struct space *s, const struct value *v, struct placement left, bool gathered)
+{
+    if (gathered || left.kind == PLACE_R)
+        return placement_whole;
+    return left.kind == PLACE_P ? along_sequence(s, v) : left;
+}
+
+static void take(struct search *f, int i, struct option o)
+{
+    const struct node *n = f->s->g->nodes.at[i];
+    f->turn[i].taken = o.st;
+    for (int k = 0; k < n->nout; k++)
+        if (n->out[k])
+            f->stand[n->out[k]->id] = (struct stand){ false, stands_as(f->s, n->out[k], o.st->out[k], o.gathered) };
+}
+
+/* ---- what fits a node --------------------------------------------------------------------------------------------------------- */
+
+/* What a strategy is for the operands as they stand; NONE: it does not fit. SLICED: a whole operand is cut for rows. */
+enum kind { NONE, COLUMNS, ROWS, PASSED_ON, ENDED, SLICED, WHOLE };
+
+static bool is_layer(const struct space *s, const struct node *n)
+{
+    if (!n->op || !(n->op->flags & OP_SEEDS) || n->nout < 1 || !n->out[0])
+        return false;
+    return n->op->flags & OP_PRODUCT ? space_has_weight(s, n) : n->in[0] && s->weight[n->in[0]->id];
+}
+
+static const struct stand *stand_of(const struct search *f, const struct node *n, int k)
+{
+    return n->in[k] && !f->stand[n->in[k]->id].open ? &f->stand[n->in[k]->id] : NULL;
+}
+
+struct match { bool moved, sliced, met; };       /* some operand would have to move; is whole and cut; is split as it stands */
+
+static struct match match_operands(const struct search *f, const struct node *n, const struct strategy *st, bool layer)
+{
+    struct match m = { false, false, false };
+    for (int k = 0; k < n->nin; k++) {
+        const struct stand *at = stand_of(f, n, k);
+        bool gathers = layer && at && st->in[k].kind == PLACE_R && is_along_sequence(f->s, n->in[k], at->at);
+        m.moved |= st->in[k].kind == PLACE_P && n->in[k] && (at || !layer);      /* a layer's bias may be a term */
+        if (!at || gathers)
+            continue;
+        if (placement_eq(at->at, st->in[k]))
+            m.met |= at->at.kind == PLACE_S;
+        else if (at->at.kind == PLACE_R)
+            m.sliced = true;
+        else
+            m.moved = true;
+    }
+    return m;
+}
+
+static bool any_result(const struct node *n, const struct strategy *st, enum place kind)
+{
+    for (int k = 0; k < n->nout; k++)
+        if (n->out[k] && st->out[k].kind == kind)
+            return true;
+    return false;
+}
+
+static bool splits_weight(const struct space *s, const struct node *n, const struct strategy *st)
+{
+    for (int k = 0; k < n->nin; k++)
+        if (n->in[k] && s->weight[n->in[k]->id] && st->in[k].kind == PLACE_S)
+            return true;
+    return false;
+}
+
+static enum kind kind_in_layer(const struct search *f, const struct node *n, const struct strategy *st)
+{
+    struct match m = match_operands(f, n, st, true);
+    if (m.moved)
+        return NONE;
+    if (!strategy_splits(n, st))
+        return WHOLE;
+    if (!splits_weight(f->s, n, st))
+        return m.met && !m.sliced ? PASSED_ON : NONE;
+    if (st->out[0].kind == PLACE_P)
+        return m.sliced ? SLICED : ROWS;
+    return st->out[0].kind == PLACE_S && !m.sliced ? COLUMNS : NONE;
+}
+
+static enum kind kind_elsewhere(const struct search *f, const struct node *n, const struct strategy *st)
+{
+    struct match m = match_operands(f, n, st, false);
+    bool split = any_result(n, st, PLACE_S);
+    if (m.moved)
+        return NONE;
+    if (!strategy_splits(n, st))
+        return WHOLE;
+    if (!m.met)
+        return m.sliced ? SLICED : NONE;
+    return st->lowered ? split ? NONE : ENDED : any_result(n, st, PLACE_P) ? NONE : PASSED_ON;
+}
+
+static void offer(struct search *f, int i, bool layer, enum kind kind, bool gathered)
+{
+    const struct space *s = f->s;
+    const struct node *n = s->g->nodes.at[i];
+    for (int k = 0; k < s->strategies[i].list.n; k++) {
+        struct strategy *st = s->strategies[i].list.at[k];
+        if ((layer ? kind_in_layer(f, n, st) : kind_elsewhere(f, n, st)) == kind)
+            VEC_PUSH(s->arena, &f->turn[i].options, ((struct option){ st, gathered }));
+    }
+}
+
+static void list_options(struct search *f, int i)
+{
+    const struct node *n = f->s->g->nodes.at[i];
+    bool layer = is_layer(f->s, n), columns = layer && (n->op->flags & OP_PRODUCT);
+    if (columns)
+        offer(f, i, layer, COLUMNS, false);
+    offer(f, i, layer, ROWS, false);
+    offer(f, i, layer, ROWS, true);
+    offer(f, i, layer, PASSED_ON, false);
+    offer(f, i, layer, ENDED, true);
+    if (columns)
+        offer(f, i, layer, COLUMNS, true);
+    offer(f, i, layer, WHOLE, true);
+    if (!f->turn[i].options.n)
+        offer(f, i, layer, SLICED, false);   /* the plan file leaves nothing else */
+}
+
+/* Nothing but weights, states and what is made of them. */
+static bool is_open(const struct search *f, const struct node *n)
+{
+    for (int k = 0; k < n->nin; k++)
+        if (stand_of(f, n, k))
+            return false;
+    return !is_layer(f->s, n);
+}
+
+static void leave_open(struct search *f, int i)
+{
+    const struct node *n = f->s->g->nodes.at[i];
+    f->turn[i].open = true;
+    for (int k = 0; k < n->nout; k++)
+        if (n->out[k])
+            f->stand[n->out[k]->id].open = true;
+}
+
+/* ---- the search --------------------------------------------------------------------------------------------------------------- */
+
+static void need_operands(struct search *f, int i)
+{
+    const struct node *n = f->s->g->nodes.at[i];
+    for (int k = 0; k < n->nin; k++)
+        if (n->in[k] && f->s->producer[n->in[k]->id] >= 0)
+            f->needed[f->s->producer[n->in[k]->id]] = true;
+}
+
+/* Of the nodes that node i hangs on, the latest that has an option left; -1: none. */
+static int latest_choice(struct search *f, int i)
+{
+    memset(f->needed, 0, sizeof *f->needed * (size_t)i);
+    need_operands(f, i);
+    for (int k = i - 1; k >= 0; k--) {
+        if (!f->needed[k])
+            continue;
+        if (f->turn[k].next < f->turn[k].options.n)
+            return k;
+        need_operands(f, k);
+    }
+    return -1;
+}
+
+static struct option kept_whole(const struct space *s, int i)
+{
+    const struct strategies *all = &s->strategies[i];
+    return (struct option){ all->list.at[all->list.n - 1], true };       /* the last is whole, where the plan file lets it be */
+}
+
+static void forget(struct turn *t)
+{
+    t->options.n = t->next = 0;
+    t->listed = t->open = false;
+}
+
+static void search_all(struct search *f)
+{
+    int ways_back = 0;
+    for (int i = 0; i < f->s->g->nodes.n;) {
+        struct turn *t = &f->turn[i];
+        if (!t->listed && is_open(f, f->s->g->nodes.at[i]))
+            leave_open(f, i);
+        else if (!t->listed)
+            list_options(f, i);
+        t->listed = true;
+        int back = t->open || t->next < t->options.n || ways_back++ >= MOST_WAYS_BACK ? -1 : latest_choice(f, i);
+        if (back >= 0) {
+            for (int k = back + 1; k <= i; k++)
+                forget(&f->turn[k]);
+            i = back;
+            continue;
+        }
+        if (!t->open)
+            take(f, i, t->next < t->options.n ? t->options.at[t->next++] : kept_whole(f->s, i));
+        i++;
+    }
+}
+
+/* ---- what was left open -------------------------------------------------------------------------------------------------------- */
+
+/* As its readers want it, who agree; else whole. */
+static struct placement wanted(const struct search *f, const struct value *v)
+{
+    const struct place_uses *uses = &f->s->uses[v->id];
+    struct placement want = placement_whole;
+    for (int i = 0; i < uses->list.n; i++) {
+        struct place_use u = uses->list.at[i];
+        struct placement p = u.node >= 0 ? f->turn[u.node].taken->in[u.operand] : placement_whole;
+        if (i > 0 && !placement_eq(want, p))
+            return placement_whole;
+        want = p;
+    }
+    return want;
+}
+
+static struct strategy *strategy_for_readers(const struct search *f, int i)
+{
+    const struct node *n = f->s->g->nodes.at[i];
+    const struct strategies *all = &f->s->strategies[i];
+    for (int k = 0; k < all->list.n; k++) {
+        bool fits = true;
+        for (int j = 0; j < n->nout; j++)
+            fits &= !n->out[j] || placement_eq(all->list.at[k]->out[j], wanted(f, n->out[j]));
+        if (fits)
+            return all->list.at[k];
+    }
+    return all->list.at[all->list.n - 1];
+}
+
+/* ---- the whole ------------------------------------------------------------------------------------------------------------------ */
+
+static void open_ends(struct search *f)
+{
+    const struct graph *g = f->s->g;
+    for (int i = 0; i < g->values.n; i++)
+        f->stand[i].open = f->s->weight[i];
+    for (int i = 0; i < g->states.n; i++)
+        if (g->states.at[i].past)
+            f->stand[g->states.at[i].past->id].open = true;
+}
+
+void first_assignment(struct space *s)
+{
+    int nodes = s->g->nodes.n;
+    struct search f = { s, NEWN(s->arena, struct stand, s->g->values.n + 1), NEWN(s->arena, struct turn, nodes + 1), NEWN(s->arena, bool, nodes + 1) };
+    open_ends(&f);
+    search_all(&f);
+    for (int i = nodes - 1; i >= 0; i--)
+        if (f.turn[i].open)
+            f.turn[i].taken = strategy_for_readers(&f, i);
+    for (int i = 0; i < nodes; i++) {
+        s->strategies[i] = (struct strategies){ 0 };
+        VEC_PUSH(s->arena, &s->strategies[i].list, f.turn[i].taken);
+    }
+}
