@@ -54,11 +54,10 @@ struct reshard_path reshard_find(struct space *s, const struct value *v, struct 
     struct reshard_path best = { .cost = direct(s, v, from, to) };
     if (placement_eq(from, to))
         return best;
-    int seq = s->sequence_on && from.kind == PLACE_P && to.kind == PLACE_R ? s->sequence[v->id] : -1;
-    if (seq >= 0) {
+    if (from.kind == PLACE_P && to.kind == PLACE_R && s->sequence[v->id].kind == PLACE_S) {
         if (s->options->sp == SP_ON)
             best.cost = COST_NEVER;
-        consider(s, v, from, placement_split(seq, split_even(s->g->alg, s->ranks, v->type.dim[seq])), to, &best);
+        consider(s, v, from, s->sequence[v->id], to, &best);
     } else if (best.cost >= COST_NEVER && from.kind == PLACE_P && to.kind == PLACE_S) {
         consider(s, v, from, placement_whole, to, &best);
     }

@@ -1,8 +1,9 @@
 /* Which dimensions --sp splits, found without names.
  *
  * A sequence dimension is a row dimension of products that attention contracts over: its symbol also occurs in a contracted
- * dimension (the key length), or, where it is static, its own factor is contracted between two activations. The batch never is. It
- * is seeded at the results of row-split products: where terms of a sum appear, ReduceScatter can leave each rank its rows. */
+ * dimension (the key length), or, where its size is no symbol, its own factor is contracted between two activations. The batch never
+ * is. It is seeded at the results of row-split products: where terms of a sum appear, ReduceScatter can leave each rank its rows. Rows
+ * may be flattened: [B * S, H] holds S in repetitions of a period. */
 #include "plan/space.h"
 
 #include <string.h>
@@ -50,16 +51,90 @@ static bool symbol_known(const struct contracted *c, const char *name)
     return false;
 }
 
-/* ---- marking ---------------------------------------------------------------------------------------------------------------- */
+/* ---- which qualify -------------------------------------------------------------------------------------------------------- */
 
-static bool dimension_qualifies(struct space *s, const struct contracted *c, int *up, const struct value *v, int d)
+/* By class: how a sequence, or rows with one inside, is dealt (NULL: it is neither); whether --sp splits it. */
+struct rows { const struct split **dealt; bool *on; };
+
+/* A class of dimensions that are products of factors, one of which is the class `factor`. */
+struct flattened { int whole, factor; const struct dim *outer, *inner; };
+struct flattenings { VEC(struct flattened) list; };
+
+static bool dimension_qualifies(const struct space *s, const struct contracted *c, int *up, const struct value *v, int d)
 {
     const struct dim *size = v->type.dim[d];
     const char *only = s->options->sp_symbol;
     if (size->kind == DIM_SYM)
         return symbol_known(c, size->name) && (!only || !strcmp(only, size->name));
-    return size->kind == DIM_INT && size->k > 1 && !only && c->class_seen[class_of(up, v->id * MAX_RANK + d)];
+    return !dim_equals(size, 1) && (!only || dim_uses(size, only)) && c->class_seen[class_of(up, v->id * MAX_RANK + d)];
 }
+
+static void deal_sequences(struct space *s, const struct contracted *c, int *up, struct rows *rows)
+{
+    for (int i = 0; i < s->g->values.n; i++) {
+        const struct value *v = s->g->values.at[i];
+        for (int d = 0; d < v->type.rank; d++)
+            if (dimension_qualifies(s, c, up, v, d))
+                rows->dealt[class_of(up, i * MAX_RANK + d)] = split_even(s->g->alg, s->ranks, v->type.dim[d]);
+    }
+}
+
+/* The class of factor f: of a dimension that is the factor alone; -1: there is none. */
+static int class_of_factor(const struct space *s, int node, int f, int *up)
+{
+    const struct rule *r = s->rule[node];
+    for (int side = 0; side < 2; side++)
+        for (int i = 0; i < (side ? r->nout : r->nin); i++) {
+            const struct value *v = space_value(s->g->nodes.at[node], side, i);
+            for (int d = 0; v && d < v->type.rank; d++)
+                if (class_factor(side ? &r->out[i] : &r->in[i], d) == f)
+                    return class_of(up, v->id * MAX_RANK + d);
+        }
+    return -1;
+}
+
+static void note_flattened(struct space *s, int node, const struct rule_dim *rd, int whole, int *up, struct flattenings *out)
+{
+    const struct rule_part *p = &rd->part[0];
+    for (int k = 0; rd->n == 1 && p->n > 1 && k < p->n; k++) {
+        int factor = class_of_factor(s, node, p->factor[k], up);
+        if (factor >= 0)
+            VEC_PUSH(s->arena, &out->list, ((struct flattened){ whole, factor, rule_sizes(s->g, s->rule[node], p->factor, 0, k),
+                                                                rule_sizes(s->g, s->rule[node], p->factor, k + 1, p->n) }));
+    }
+}
+
+static struct flattenings find_flattened(struct space *s, int *up)
+{
+    struct flattenings out = { 0 };
+    for (int node = 0; node < s->g->nodes.n; node++) {
+        const struct rule *r = s->rule[node];
+        for (int side = 0; r && side < 2; side++)
+            for (int i = 0; i < (side ? r->nout : r->nin); i++) {
+                const struct value *v = space_value(s->g->nodes.at[node], side, i);
+                for (int d = 0; v && d < v->type.rank; d++)
+                    note_flattened(s, node, &(side ? &r->out[i] : &r->in[i])->dim[d], class_of(up, v->id * MAX_RANK + d), up, &out);
+            }
+    }
+    return out;
+}
+
+/* Rows with a dealt sequence inside are dealt as that is. */
+static void deal_flattened(struct space *s, const struct flattenings *all, struct rows *rows)
+{
+    for (bool changed = true; changed;) {
+        changed = false;
+        for (int i = 0; i < all->list.n; i++) {
+            const struct flattened *f = &all->list.at[i];
+            if (!rows->dealt[f->factor] || rows->dealt[f->whole])
+                continue;
+            rows->dealt[f->whole] = split_scale(s->g->alg, rows->dealt[f->factor], f->outer, f->inner);
+            changed |= rows->dealt[f->whole] != NULL;
+        }
+    }
+}
+
+/* ---- marking ---------------------------------------------------------------------------------------------------------------- */
 
 /* Is dimension d of the result a row: does it come from an activation, and from no weight? */
 static bool is_row(const struct space *s, int node, int d)
@@ -86,53 +161,81 @@ static bool leaves_terms(const struct space *s, int node)
     return false;
 }
 
-static void note_sequence(struct space *s, const struct dim *size)
+static bool seed_product(struct space *s, int node, int *up, struct rows *rows)
 {
-    const char *text = dim_str(s->arena, size);
-    if (!s->plan->sequence)
-        s->plan->sequence = text;
-    else if (!strstr(s->plan->sequence, text))
-        s->plan->sequence = arena_printf(s->arena, "%s, %s", s->plan->sequence, text);
-}
-
-static bool seed_product(struct space *s, int node, const struct contracted *c, int *up, bool *class_on)
-{
-    const struct node *n = s->g->nodes.at[node];
-    const struct value *v = n->out[0];
+    const struct value *v = s->g->nodes.at[node]->out[0];
     bool found = false;
-    for (int d = 0; v && d < v->type.rank; d++)
-        if (is_row(s, node, d) && dimension_qualifies(s, c, up, v, d)) {
-            space_add(s, v, d, (struct candidate){ split_even(s->g->alg, s->ranks, v->type.dim[d]), true, "--sp at", node });
-            class_on[class_of(up, v->id * MAX_RANK + d)] = true;
-            note_sequence(s, v->type.dim[d]);
-            found = true;
-        }
+    for (int d = 0; v && d < v->type.rank; d++) {
+        int class = class_of(up, v->id * MAX_RANK + d);
+        if (!is_row(s, node, d) || !rows->dealt[class])
+            continue;
+        space_add(s, v, d, (struct candidate){ rows->dealt[class], true, "--sp at", node });
+        found = rows->on[class] = true;
+    }
     return found;
 }
 
-static void mark_values(struct space *s, int *up, const bool *class_on)
+/* What is split inside flattened rows is split outside of them, and the other way round. */
+static void spread_on(const struct flattenings *all, struct rows *rows)
+{
+    for (bool changed = true; changed;) {
+        changed = false;
+        for (int i = 0; i < all->list.n; i++) {
+            int a = all->list.at[i].whole, b = all->list.at[i].factor;
+            if (!rows->dealt[a] || !rows->dealt[b] || rows->on[a] == rows->on[b])
+                continue;
+            changed = rows->on[a] = rows->on[b] = true;
+        }
+    }
+}
+
+static void mark_values(struct space *s, int *up, const struct rows *rows)
 {
     for (int i = 0; i < s->g->values.n; i++)
-        for (int d = 0; d < s->g->values.at[i]->type.rank; d++)
-            if (class_on[class_of(up, i * MAX_RANK + d)])
-                s->sequence[i] = d;
+        for (int d = 0; d < s->g->values.at[i]->type.rank; d++) {
+            int class = class_of(up, i * MAX_RANK + d);
+            if (rows->on[class])
+                s->sequence[i] = placement_split(d, rows->dealt[class]);
+        }
+}
+
+/* For the report: the sizes of the sequences that are split. */
+static void name_sequences(struct space *s, const struct contracted *c, int *up, const struct rows *rows)
+{
+    VEC(const struct dim *) named = { 0 };
+    for (int i = 0; i < s->g->values.n; i++)
+        for (int d = 0; d < s->g->values.at[i]->type.rank; d++) {
+            const struct value *v = s->g->values.at[i];
+            bool known = !rows->on[class_of(up, i * MAX_RANK + d)] || !dimension_qualifies(s, c, up, v, d);
+            for (int k = 0; k < named.n; k++)
+                known |= named.at[k] == v->type.dim[d];
+            if (!known)
+                VEC_PUSH(s->arena, &named, v->type.dim[d]);
+        }
+    for (int k = 0; k < named.n; k++)
+        s->plan->sequence = arena_printf(s->arena, "%s%s%s", k ? s->plan->sequence : "", k ? ", " : "", dim_str(s->arena, named.at[k]));
 }
 
 void sequence_seed(struct space *s)
 {
     int *up = classes_new(s), n = s->g->values.n * MAX_RANK + 1;
     struct contracted c = { .class_seen = NEWN(s->arena, bool, n) };
-    bool *class_on = NEWN(s->arena, bool, n), found = false;
+    struct rows rows = { NEWN(s->arena, const struct split *, n), NEWN(s->arena, bool, n) };
+    struct flattenings flattened = find_flattened(s, up);
+    bool found = false;
     for (int i = 0; i < s->g->nodes.n; i++)
         if (s->rule[i] && (s->g->nodes.at[i]->op->flags & OP_PRODUCT) && between_activations(s, s->g->nodes.at[i]))
             note_contracted(s, i, up, &c);
     classes_spread(s, up, c.class_seen);          /* the new keys behind the past ones */
+    deal_sequences(s, &c, up, &rows);
+    deal_flattened(s, &flattened, &rows);
     for (int i = 0; i < s->g->nodes.n; i++)
         if (s->rule[i] && (s->g->nodes.at[i]->op->flags & OP_PRODUCT) && space_has_weight(s, s->g->nodes.at[i]) && leaves_terms(s, i))
-            found |= seed_product(s, i, &c, up, class_on);
+            found |= seed_product(s, i, up, &rows);
     if (!found)
         fail("%s: --sp%s%s: no dimension qualifies: none is a row of a row-split product and attended over", s->g->path ? s->g->path : s->g->name,
              s->options->sp_symbol ? "=" : "", s->options->sp_symbol ? s->options->sp_symbol : "");
-    mark_values(s, up, class_on);
-    s->sequence_on = true;
+    spread_on(&flattened, &rows);
+    mark_values(s, up, &rows);
+    name_sequences(s, &c, up, &rows);
 }

@@ -240,7 +240,7 @@ static void index_uses(struct space *s)
 {
     const struct graph *g = s->g;
     for (int i = 0; i < g->values.n; i++)
-        s->producer[i] = s->sequence[i] = -1;
+        s->producer[i] = -1;
     for (int i = 0; i < g->nodes.n; i++) {
         const struct node *n = g->nodes.at[i];
         for (int k = 0; k < n->nout; k++)
@@ -280,7 +280,7 @@ struct space *space_new(struct arena *a, struct graph *g, const struct options *
     s->dim = arena_array(a, (size_t)values, sizeof *s->dim);
     s->uses = NEWN(a, struct place_uses, values);
     s->producer = NEWN(a, int, values);
-    s->sequence = NEWN(a, int, values);
+    s->sequence = NEWN(a, struct placement, values);
     s->weight = NEWN(a, bool, values);
     s->partial = NEWN(a, unsigned, values);
     s->output_place = NEWN(a, struct placement, g->outputs.n + 1);

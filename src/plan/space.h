@@ -36,8 +36,7 @@ struct space {
     int *producer;                       /* by value id: node position, -1 input or constant */
     bool *weight;                        /* by value id: a constant, or a constant moved about */
     unsigned *partial;                   /* by value id: bits of the reductions as whose terms it can come out */
-    int *sequence;                       /* by value id: the dimension that --sp splits, -1 none */
-    bool sequence_on;
+    struct placement *sequence;          /* by value id: as --sp splits it, R: it does not */
     struct placement *output_place;      /* by output number: what the graph output wants */
     struct wishes *wish;                 /* by value id */
     bool *asked;                         /* by value id: a constraint asks for its communication */
