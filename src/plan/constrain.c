@@ -127,6 +127,7 @@ static int constrain_nodes(struct space *s, const struct constraint *c, int targ
             restrict_node(s, i, c);
             ask(s, n, c);
         }
+        s->through[i] |= c->strategy || c->input || c->output;
         wish_ends(s, n, c, !seeding);
     }
     if (!named)
@@ -208,7 +209,10 @@ bool constrain_seed(struct space *s)
     wish_states(s, false);
     for (int i = 0; i < constraint_count(s); i++)
         constrain(s, s->options->plan_file->constraints.at[i], INT_MAX, true);
-    return wishes_seed(s);
+    bool through = false;
+    for (int i = 0; i < s->g->nodes.n; i++)
+        through |= s->through[i];
+    return wishes_seed(s) || through;
 }
 
 /* The first count constraints and nothing else, the last of them to its first targets nodes or values only; returns how many it has. */

@@ -20,14 +20,6 @@ static void note_symbols(struct space *s, struct contracted *c, const struct dim
         VEC_PUSH(s->arena, &c->symbols, name[i]);
 }
 
-static bool between_activations(const struct space *s, const struct node *n)
-{
-    int count = 0;
-    for (int i = 0; i < n->nin; i++)
-        count += n->in[i] && !s->weight[n->in[i]->id];
-    return count > 1 || (n->op->flags & OP_GROWS);
-}
-
 static void note_contracted(struct space *s, int node, int *up, struct contracted *c)
 {
     const struct node *n = s->g->nodes.at[node];
@@ -224,7 +216,7 @@ void sequence_seed(struct space *s)
     struct flattenings flattened = find_flattened(s, up);
     bool found = false;
     for (int i = 0; i < s->g->nodes.n; i++)
-        if (s->rule[i] && (s->g->nodes.at[i]->op->flags & OP_PRODUCT) && between_activations(s, s->g->nodes.at[i]))
+        if (s->rule[i] && space_between_activations(s, s->g->nodes.at[i]))
             note_contracted(s, i, up, &c);
     classes_spread(s, up, c.class_seen);          /* the new keys behind the past ones */
     deal_sequences(s, &c, up, &rows);
@@ -232,9 +224,11 @@ void sequence_seed(struct space *s)
     for (int i = 0; i < s->g->nodes.n; i++)
         if (s->rule[i] && (s->g->nodes.at[i]->op->flags & OP_PRODUCT) && space_has_weight(s, s->g->nodes.at[i]) && leaves_terms(s, i))
             found |= seed_product(s, i, up, &rows);
-    if (!found)
+    if (!found && s->options->sp == SP_ON)
         fail("%s: --sp%s%s: no dimension qualifies: none is a row of a row-split product and attended over", s->g->path ? s->g->path : s->g->name,
              s->options->sp_symbol ? "=" : "", s->options->sp_symbol ? s->options->sp_symbol : "");
+    for (int i = 0; i < s->g->nodes.n; i++)
+        s->through[i] = s->options->sp == SP_AUTO;
     spread_on(&flattened, &rows);
     mark_values(s, up, &rows);
     name_sequences(s, &c, up, &rows);

@@ -37,6 +37,14 @@ bool space_has_weight(const struct space *s, const struct node *n)
     return false;
 }
 
+bool space_between_activations(const struct space *s, const struct node *n)
+{
+    int count = 0;
+    for (int i = 0; i < n->nin; i++)
+        count += n->in[i] && !s->weight[n->in[i]->id];
+    return (n->op->flags & OP_PRODUCT) && (count > 1 || (n->op->flags & OP_GROWS));
+}
+
 int space_placements(struct space *s, const struct value *v, struct placement **out)
 {
     int n = 1;
@@ -281,6 +289,8 @@ struct space *space_new(struct arena *a, struct graph *g, const struct options *
     s->uses = NEWN(a, struct place_uses, values);
     s->producer = NEWN(a, int, values);
     s->sequence = NEWN(a, struct placement, values);
+    s->through = NEWN(a, bool, nodes);
+    s->attended = arena_array(a, (size_t)values, sizeof *s->attended);
     s->weight = NEWN(a, bool, values);
     s->partial = NEWN(a, unsigned, values);
     s->output_place = NEWN(a, struct placement, g->outputs.n + 1);
@@ -292,6 +302,7 @@ struct space *space_new(struct arena *a, struct graph *g, const struct options *
         s->rule[i] = rule_of(g, g->nodes.at[i]);
     index_uses(s);
     mark_weights(s);
+    sequence_mark_attended(s);
     seed(s);
     space_spread(s);
     if (options->sp != SP_OFF && options->ranks > 1) {

@@ -36,6 +36,8 @@ struct space {
     int *producer;                       /* by value id: node position, -1 input or constant */
     bool *weight;                        /* by value id: a constant, or a constant moved about */
     unsigned *partial;                   /* by value id: bits of the reductions as whose terms it can come out */
+    bool *through;                       /* by node position: a product or barrier whose rows may be split along a sequence */
+    bool (*attended)[MAX_RANK];          /* by value id: what is attended over, as keys, scores and masks have it */
     struct placement *sequence;          /* by value id: as --sp splits it, R: it does not */
     struct placement *output_place;      /* by output number: what the graph output wants */
     struct wishes *wish;                 /* by value id */
@@ -59,6 +61,8 @@ struct value *space_value(const struct node *, bool result, int i);
 static inline bool space_partial(const struct space *s, const struct value *v, enum redop op) { return s->partial[v->id] >> op & 1; }
 /* Does the node read a weight? */
 bool space_has_weight(const struct space *, const struct node *);
+/* Does the node multiply activations with one another? */
+bool space_between_activations(const struct space *, const struct node *);
 /* All placements of S or R that a value may have (graph inputs, constants). Returns the count. */
 int space_placements(struct space *, const struct value *, struct placement **out);
 
@@ -94,6 +98,9 @@ bool *classes_head_sizes(struct space *, int *up);
 
 /* sequence.c: marks the dimensions that --sp splits and seeds them at the results of row-split products. */
 void sequence_seed(struct space *);
+/* through.c: may a split along a sequence pass the node by this choice? Products and barriers only where they are `through`, and as rows. */
+bool sequence_passes(const struct space *, int node, const struct choice *);
+void sequence_mark_attended(struct space *);
 
 /* reshard.c: how a placement is reached from another, maybe through a third. COST_NEVER where it can't be. */
 struct reshard_path { struct placement via; bool has_via; int64_t cost; };

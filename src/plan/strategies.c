@@ -64,7 +64,7 @@ bool strategy_projects(struct space *s, int node, const struct choice *c, bool s
 {
     const struct node *n = s->g->nodes.at[node];
     const struct rule *r = s->rule[node];
-    if (sequence && (n->op->flags & (OP_PRODUCT | OP_BARRIER)))
+    if (sequence && !sequence_passes(s, node, c))
         return false;
     *out = strategy_room(s, n);
     out->choice = *c;
