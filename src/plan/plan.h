@@ -123,7 +123,7 @@ struct priced_node { const char *name, *op; VEC(struct priced) list; };
 struct plan {
     int ranks;
     VEC(struct workload) workloads;
-    const char *sequence;            /* symbol(s) split by --sp, for the report; NULL: none */
+    const char *sequence;            /* symbol(s) split by --sp, and where under --sp=auto, for the report; NULL: none */
     double seconds, unsharded_seconds, lower_bound;   /* per weighted step, predicted */
     double first_seconds;            /* the same of the first assignment that fits; 0: not looked for, or none */
     bool proven;

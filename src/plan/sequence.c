@@ -181,12 +181,13 @@ static void spread_on(const struct flattenings *all, struct rows *rows)
     }
 }
 
+/* Scores are marked as their queries. */
 static void mark_values(struct space *s, int *up, const struct rows *rows)
 {
     for (int i = 0; i < s->g->values.n; i++)
         for (int d = 0; d < s->g->values.at[i]->type.rank; d++) {
             int class = class_of(up, i * MAX_RANK + d);
-            if (rows->on[class])
+            if (rows->on[class] && (s->sequence[i].kind != PLACE_S || s->attended[i][s->sequence[i].dim]))
                 s->sequence[i] = placement_split(d, rows->dealt[class]);
         }
 }
@@ -232,4 +233,30 @@ void sequence_seed(struct space *s)
     spread_on(&flattened, &rows);
     mark_values(s, up, &rows);
     name_sequences(s, &c, up, &rows);
+}
+
+/* ---- what was chosen -------------------------------------------------------------------------------------------------------- */
+
+static bool has_sequence(const struct space *s, const struct node *n, const struct strategy *chosen)
+{
+    for (int side = 0; side < 2; side++)
+        for (int i = 0; i < (side ? n->nout : n->nin); i++) {
+            const struct value *v = space_value(n, side, i);
+            if (v && s->sequence[v->id].kind == PLACE_S && (!chosen || placement_eq(side ? chosen->out[i] : chosen->in[i], s->sequence[v->id])))
+                return true;
+        }
+    return false;
+}
+
+void sequence_note_choice(struct space *s)
+{
+    int all[2] = { 0 }, split[2] = { 0 };
+    for (int i = 0; s->plan->sequence && i < s->g->nodes.n; i++) {
+        const struct node *n = s->g->nodes.at[i];
+        bool product = n->op && (n->op->flags & OP_PRODUCT);
+        all[product] += has_sequence(s, n, NULL);
+        split[product] += has_sequence(s, n, n->strategy);
+    }
+    s->plan->sequence = split[0] + split[1] == 0 ? "nowhere, it does not pay"
+        : arena_printf(s->arena, "%s, at %d of %d products and %d of %d other nodes that have it", s->plan->sequence, split[1], all[1], split[0], all[0]);
 }

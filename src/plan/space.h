@@ -98,6 +98,8 @@ bool *classes_head_sizes(struct space *, int *up);
 
 /* sequence.c: marks the dimensions that --sp splits and seeds them at the results of row-split products. */
 void sequence_seed(struct space *);
+/* For the report, of a chosen plan under --sp=auto: how much of it is split along a sequence. */
+void sequence_note_choice(struct space *);
 /* through.c: may a split along a sequence pass the node by this choice? Products and barriers only where they are `through`, and as rows. */
 bool sequence_passes(const struct space *, int node, const struct choice *);
 void sequence_mark_attended(struct space *);

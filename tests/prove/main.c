@@ -1,5 +1,6 @@
-/* Random legal plans on real exports: every model of samples/, or those that are named, at several numbers of ranks, in three modes (any strategies, only
- * those that split, --sp), each plan compared with the whole run. In every second plan terms are dense. A line per model, number of ranks and mode says
+/* Random legal plans on real exports: every model of samples/, or those that are named, at several numbers of ranks, in these modes: any strategies, only
+ * those that split, --sp, and where asked for --sp=auto. Each is
+ * compared with the whole run. In every second plan terms are dense. A line per model, number of ranks and mode says
  * how many were right. Work is dealt to processes by model and ranks. */
 #include <errno.h>
 #include <glob.h>
@@ -17,8 +18,8 @@
 /* A model that makes nothing but zeros proves nothing. */
 static const double LEAST_NONZERO = 0.25;
 
-enum mode { MODE_PLAIN, MODE_SPLIT, MODE_SP, MODES };
-static const char *const mode_name[] = {"plain", "split", "sp"};
+enum mode { MODE_PLAIN, MODE_SPLIT, MODE_SP, MODE_AUTO, MODES };
+static const char *const mode_name[] = {"plain", "split", "sp", "auto"};
 
 struct prove_options {
     struct arg_list models, tp, mode, input, force;
@@ -66,7 +67,7 @@ static void read_options(struct arena *a, struct prove_options *o, int argc, cha
     const char *seed = NULL;
     const struct arg table[] = {
         {"tp", 0, ARG_LIST, &o->tp, "N", "number of ranks (repeatable; default: 2 to 5)"},
-        {"mode", 0, ARG_LIST, &o->mode, "plain|split|sp", "which plans (repeatable; default: all)"},
+        {"mode", 0, ARG_LIST, &o->mode, "plain|split|sp|auto", "which plans (repeatable; default: the first three)"},
         {"plans", 0, ARG_INT, &o->plans, "K", "plans of each model, N and mode (default: $PLANS, or 1)"},
         {"seed", 0, ARG_TEXT, &seed, "S", "seed of the first plan; terms are dense where S + N is odd; 0: the cheapest plan"},
         {"jobs", 'j', ARG_INT, &o->jobs, "J", "processes at a time (default: cores)"},
@@ -92,7 +93,7 @@ static void read_options(struct arena *a, struct prove_options *o, int argc, cha
 
 static bool is_asked(const struct prove_options *o, int mode)
 {
-    bool asked = o->mode.text.n == 0;
+    bool asked = o->mode.text.n == 0 && mode != MODE_AUTO;
     for (int i = 0; i < o->mode.text.n; i++)
         asked |= !strcmp(o->mode.text.at[i], mode_name[mode]);
     return asked;
@@ -103,7 +104,7 @@ static bool is_asked(const struct prove_options *o, int mode)
 /* The seed says everything that ranks and mode leave open, so that a plan repeats alone. */
 static struct prove_plan plan_of(const struct work *w, int mode, int64_t seed)
 {
-    return (struct prove_plan){.ranks = w->ranks, .seed = (uint64_t)seed, .split_only = mode == MODE_SPLIT, .sp = mode == MODE_SP, .dense = (seed + w->ranks) % 2,
+    return (struct prove_plan){.ranks = w->ranks, .seed = (uint64_t)seed, .split_only = mode == MODE_SPLIT, .sp = mode == MODE_SP ? SP_ON : mode == MODE_AUTO ? SP_AUTO : SP_OFF, .dense = (seed + w->ranks) % 2,
                                .exact = w->options->exact || w->options->integral, .set = (int)((seed + w->ranks) / 2 % prove_sets(w->model)),
                                .forced = w->options->force.text.n > 0 ? &w->options->forced : NULL};
 }

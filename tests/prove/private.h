@@ -9,10 +9,11 @@
 #include "tests/prove/prove.h"
 
 struct input_set { struct tensor *in, *want; struct bindings sizes; };
-/* For so many ranks, with or without --sp, of wide choice or not: everything up to the choice. Copies of it choose and go on. */
+/* For so many ranks, by --sp or not, of wide choice or not: everything up to the choice. Copies of it choose and go on. */
 struct prepared {
     int ranks;
-    bool sp, wide;
+    enum sp_mode sp;
+    bool wide;
     struct proof state;              /* not equal: it could not be prepared */
     struct options options;
     struct plan plan;

@@ -58,15 +58,15 @@ struct prove_plan {
     int ranks;
     uint64_t seed;                   /* of a random legal plan: every node takes any of its strategies; 0: the cheapest plan */
     bool split_only;                 /* with a seed: a node stays whole only where it must */
-    bool sp;                         /* as --sp */
+    enum sp_mode sp;                 /* as --sp, or --sp=auto */
     bool wide;                       /* any dimension may be split in any way (wide.c), not only as the planner would */
     bool dense;                      /* where a whole value becomes terms of a sum, every rank takes a share that is not zero (terms.c) */
     bool exact;                      /* outputs must be equal as numbers, NaN equal to NaN; else by max|a-b| <= rel max|b|, as tpc-run --check */
     int set;                         /* of inputs, from 0 */
     const struct named_list *forced; /* strategies (strategy_str) of some nodes, by name; all others are whole. NULL: as the seed says */
 };
-/* Makes the plan, runs it, compares every output. Integer and boolean outputs are always exact. With sp, a model in which no dimension
- * qualifies is PROOF_REFUSED. What it needs to make plans for these ranks, with or without sp and wide, is kept for the next trial. */
+/* Makes the plan, runs it, compares every output. Integer and boolean outputs are always exact. With SP_ON, a model in which no dimension
+ * qualifies is PROOF_REFUSED. What it needs to make plans for these ranks, by sp and wide, is kept for the next trial. */
 struct proof prove_try(struct prove *, const struct prove_plan *);
 /* The nodes that do not stay whole in this plan, with their strategies: what, as forced, makes the same plan. Nothing is run. *out is refused or
  * broken where no plan was made. */

@@ -205,7 +205,7 @@ static void print_text(FILE *to, const char *text)
 
 static void print_replay(FILE *to, const struct shrinker *s, const char *path, int inputs)
 {
-    fprintf(to, "  prove %s --tp %d --plans 1 --mode %s --seed %d%s", path, s->plan.ranks, s->plan.sp ? "sp" : "plain",
+    fprintf(to, "  prove %s --tp %d --plans 1 --mode %s --seed %d%s", path, s->plan.ranks, s->plan.sp == SP_AUTO ? "auto" : s->plan.sp ? "sp" : "plain",
             2 + (s->plan.ranks + s->plan.dense) % 2, s->plan.exact ? " --exact" : "");
     for (int i = 0; i < inputs; i++)
         fprintf(to, " --input %s.%d.npy", path, i);

@@ -12,7 +12,7 @@ static void make_space(struct prove *p, struct prepared *q)
 {
     q->options = *p->compile.options;
     q->options.ranks = q->ranks;
-    q->options.sp = q->sp ? SP_ON : SP_OFF;
+    q->options.sp = q->sp;
     q->options.force = true;
     q->options.digest = p->digest;
     q->options.out = path_join(p->arena, p->folder, "out");
