@@ -192,21 +192,33 @@ static void mark_values(struct space *s, int *up, const struct rows *rows)
         }
 }
 
-/* For the report: the sizes of the sequences that are split. */
-static void name_sequences(struct space *s, const struct contracted *c, int *up, const struct rows *rows)
+/* For the report: each size once. */
+struct sizes { VEC(const struct dim *) list; };
+
+static void add_size(struct space *s, struct sizes *sizes, const struct dim *size)
 {
-    VEC(const struct dim *) named = { 0 };
+    for (int k = 0; k < sizes->list.n; k++)
+        if (sizes->list.at[k] == size)
+            return;
+    VEC_PUSH(s->arena, &sizes->list, size);
+}
+
+static const char *sizes_text(struct space *s, const struct sizes *sizes)
+{
+    const char *text = NULL;
+    for (int k = 0; k < sizes->list.n; k++)
+        text = arena_printf(s->arena, "%s%s%s", k ? text : "", k ? ", " : "", dim_str(s->arena, sizes->list.at[k]));
+    return text;
+}
+
+static const char *name_sequences(struct space *s, const struct contracted *c, int *up, const struct rows *rows)
+{
+    struct sizes sizes = { 0 };
     for (int i = 0; i < s->g->values.n; i++)
-        for (int d = 0; d < s->g->values.at[i]->type.rank; d++) {
-            const struct value *v = s->g->values.at[i];
-            bool known = !rows->on[class_of(up, i * MAX_RANK + d)] || !dimension_qualifies(s, c, up, v, d);
-            for (int k = 0; k < named.n; k++)
-                known |= named.at[k] == v->type.dim[d];
-            if (!known)
-                VEC_PUSH(s->arena, &named, v->type.dim[d]);
-        }
-    for (int k = 0; k < named.n; k++)
-        s->plan->sequence = arena_printf(s->arena, "%s%s%s", k ? s->plan->sequence : "", k ? ", " : "", dim_str(s->arena, named.at[k]));
+        for (int d = 0; d < s->g->values.at[i]->type.rank; d++)
+            if (rows->on[class_of(up, i * MAX_RANK + d)] && dimension_qualifies(s, c, up, s->g->values.at[i], d))
+                add_size(s, &sizes, s->g->values.at[i]->type.dim[d]);
+    return sizes_text(s, &sizes);
 }
 
 void sequence_seed(struct space *s)
@@ -232,31 +244,37 @@ void sequence_seed(struct space *s)
         s->through[i] = s->options->sp == SP_AUTO;
     spread_on(&flattened, &rows);
     mark_values(s, up, &rows);
-    name_sequences(s, &c, up, &rows);
+    s->plan->sequence = name_sequences(s, &c, up, &rows);
 }
 
 /* ---- what was chosen -------------------------------------------------------------------------------------------------------- */
 
-static bool has_sequence(const struct space *s, const struct node *n, const struct strategy *chosen)
+/* A sequence of the node: with a strategy, one that it splits. NULL: there is none. */
+static const struct split *sequence_of(const struct space *s, const struct node *n, const struct strategy *st)
 {
     for (int side = 0; side < 2; side++)
         for (int i = 0; i < (side ? n->nout : n->nin); i++) {
             const struct value *v = space_value(n, side, i);
-            if (v && s->sequence[v->id].kind == PLACE_S && (!chosen || placement_eq(side ? chosen->out[i] : chosen->in[i], s->sequence[v->id])))
-                return true;
+            struct placement p = v ? s->sequence[v->id] : placement_whole;
+            if (p.kind == PLACE_S && (!st || placement_eq(side ? st->out[i] : st->in[i], p)))
+                return p.split;
         }
-    return false;
+    return NULL;
 }
 
 void sequence_note_choice(struct space *s)
 {
     int all[2] = { 0 }, split[2] = { 0 };
-    for (int i = 0; s->plan->sequence && i < s->g->nodes.n; i++) {
+    struct sizes sizes = { 0 };
+    for (int i = 0; i < s->g->nodes.n; i++) {
         const struct node *n = s->g->nodes.at[i];
         bool product = n->op && (n->op->flags & OP_PRODUCT);
-        all[product] += has_sequence(s, n, NULL);
-        split[product] += has_sequence(s, n, n->strategy);
+        const struct split *chosen = sequence_of(s, n, n->strategy);
+        all[product] += sequence_of(s, n, NULL) != NULL;
+        split[product] += chosen != NULL;
+        if (chosen)
+            add_size(s, &sizes, chosen->n);
     }
-    s->plan->sequence = split[0] + split[1] == 0 ? "nowhere, it does not pay"
-        : arena_printf(s->arena, "%s, at %d of %d products and %d of %d other nodes that have it", s->plan->sequence, split[1], all[1], split[0], all[0]);
+    s->plan->sequence = !sizes.list.n ? "nowhere, it does not pay"
+        : arena_printf(s->arena, "%s, at %d of %d products and %d of %d other nodes that have one", sizes_text(s, &sizes), split[1], all[1], split[0], all[0]);
 }
