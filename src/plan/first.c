@@ -27,16 +27,16 @@ enum { MOST_WAYS_BACK = 4096 };
 
 static struct placement along_sequence(const struct space *s, const struct value *v)
 {
-    int d = s->sequence[v->id];
-    for (int k = 0; d >= 0 && k < s->dim[v->id][d].list.n; k++)
-        if (s->dim[v->id][d].list.at[k].sequence)
-            return placement_split(d, s->dim[v->id][d].list.at[k].split);
+    struct placement p = s->sequence[v->id];
+    for (int k = 0; p.kind == PLACE_S && k < s->dim[v->id][p.dim].list.n; k++)
+        if (s->dim[v->id][p.dim].list.at[k].split == p.split)
+            return p;
     return placement_whole;
 }
 
 static bool is_along_sequence(const struct space *s, const struct value *v, struct placement p)
 {
-    return p.kind == PLACE_S && s->sequence[v->id] == p.dim;
+    return p.kind == PLACE_S && placement_eq(p, s->sequence[v->id]);
 }
 
 static struct placement stands_as(const struct space *s, const struct value *v, struct placement left, bool gathered)
