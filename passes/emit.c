@@ -132,6 +132,14 @@ static void note_ends(struct graph *g, const struct graph *global)
     }
 }
 
+/* Of the graph before sharding: each group of tpc-run --groups runs the files on rows of its own. */
+static void note_rows(struct graph *g, const struct graph *source)
+{
+    for (int i = 0; i < source->meta.n; i++)
+        if (strncmp(source->meta.at[i].key, OP_ROWS, strlen(OP_ROWS)) == 0)
+            graph_set_meta(g, source->meta.at[i].key, source->meta.at[i].text);
+}
+
 static void note_all(const struct compile *c, struct graph *g)
 {
     graph_set_meta(g, "tpc.plan", c->plan->hash);
@@ -139,6 +147,7 @@ static void note_all(const struct compile *c, struct graph *g)
     graph_set_meta(g, "tpc.ranks", arena_printf(g->arena, "%d", g->ranks));
     note_assumptions(g);
     note_ends(g, c->graph);
+    note_rows(g, c->source);
     plan_note_sums(g, c->graph);
 }
 
@@ -249,6 +258,7 @@ void pass_emit(struct compile *c)
     folder_check(c->options->out, c->options->force);
     char *json = plan_json(c->source, c->graph, c->rank_graphs, c->options, c->plan);
     c->plan->hash = arena_printf(c->arena, "%016" PRIx64, (uint64_t)XXH3_64bits(json, strlen(json)));
+    op_note_rows(c->source);
     to_file_form(c->arena, c->rank_graphs, c->graph->ranks);
     char *dir = folder_begin(c->arena, c->options->out);
     struct manifest *m = new_manifest(c);

@@ -236,6 +236,13 @@ bool op_scan_backwards(const struct graph *, const struct node *, const char *at
 /* Puts the nodes of the branch that an If of known condition takes in its place: appended to *out, they make its results. False: another node, or it is not known. */
 bool op_take_branch(struct graph *, struct node *, struct nodes *out);
 
+/* ---- rows.c: metadata OP_ROWS SYMBOL for each symbol that is a dimension of an input of a canonical graph, in the order of the inputs --- */
+/* OP_ROWS_INDEPENDENT: what is computed of a row along the symbol does not depend on other rows, nor on how many there are. Else why not:
+ * a clause that names the node, input or output. */
+#define OP_ROWS "tpc.rows."
+#define OP_ROWS_INDEPENDENT "independent"
+void op_note_rows(struct graph *);
+
 /* ---- fixed.c: graph inputs fixed to constants (--bind), as texts NAME=VALUE[,VALUE...] ------------------------------------------------ */
 struct fixed { VEC(const char *) list; };
 /* The input becomes a constant, and the metadata says so. Wrong names, types and counts are failures. */

@@ -46,7 +46,7 @@ static void allreduce_short(struct comm *c, const void *x, void *y, int64_t n, i
 }
 
 /* Elements of an even deal that come before rank r. */
-static int64_t deal_start(int64_t n, int size, int r)
+int64_t deal_start(int64_t n, int size, int r)
 {
     int64_t q = n / size, m = n % size;
     return q * r + (r < m ? r : m);

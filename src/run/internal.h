@@ -12,6 +12,8 @@ void *buffer_reserve(struct buffer *, size_t bytes);
 void buffer_free(struct buffer *);
 
 /* ---- comm.c: n elements, dealt evenly to the ranks of a communicator ------------------------------------------------------------------ */
+/* How many come before rank r. */
+int64_t deal_start(int64_t n, int size, int r);
 /* Rank r's part of what begins at `at`. */
 struct block comm_deal(const struct comm *, const void *at, int64_t n, int64_t size, int r);
 /* Every rank has its own part at its place; afterwards, all parts. */

@@ -103,6 +103,15 @@ struct held session_held(struct session *, struct arena *, int output, const str
 /* The global output: ranks' pieces put together on every rank. */
 struct tensor session_gather(struct session *, struct arena *, int output, const struct tensor *piece);
 
+/* ---- rows.c: a dimension of global tensors, dealt out evenly to groups of ranks ----------------------------------------------------- */
+struct rows { int64_t from, count; };
+struct rows rows_deal(int64_t total, int groups, int group);
+/* These places of dimension dim. */
+struct tensor rows_take(struct arena *, const struct tensor *, int dim, struct rows);
+/* The tensor of which each rank of `across` has the rows that rows_deal gives it; a rank without rows needs no tensor. Other sizes that
+ * differ are a failure that names it. */
+struct tensor rows_join(struct arena *, struct comm *across, const char *name, const struct tensor *own, int dim, int64_t total);
+
 /* ---- measure_*.c: what this machine does. Every rank calls these; times are of the slowest rank, in seconds, the least of several. ---- */
 struct measured_collective { const char *op; int64_t bytes; double seconds; };   /* bytes: of the whole value; op NULL: a message from one rank to another */
 struct measured {

@@ -1,0 +1,77 @@
+/* rows: a dimension dealt out to groups of ranks. Each group runs the same graph on its own rows; what they make is put together again. */
+#include <string.h>
+
+#include "run/internal.h"
+
+struct rows rows_deal(int64_t total, int groups, int group)
+{
+    int64_t from = deal_start(total, groups, group);
+    return (struct rows){from, deal_start(total, groups, group + 1) - from};
+}
+
+static struct tensor with_rows(struct arena *a, const struct tensor *like, int dim, int64_t count)
+{
+    struct tensor t = *like;
+    int64_t n, bytes;
+    t.dim[dim] = count;
+    if (!sizes_product(t.dim, t.rank, &n) || !mul_i64(n, (int64_t)dtype_size(t.dtype), &bytes)) fail("%lld rows of a tensor are too many", (long long)count);
+    t.data = arena_alloc(a, (size_t)bytes + 1);
+    return t;
+}
+
+struct tensor rows_take(struct arena *a, const struct tensor *from, int dim, struct rows rows)
+{
+    struct tensor t = with_rows(a, from, dim, rows.count);
+    struct pieces mine = pieces_range(a, rows.from, rows.from + rows.count);
+    struct region r = region_of(a, from, dim, &mine, -1, NULL);
+    region_pack(&r, from->data, t.data);
+    return t;
+}
+
+/* Of all ranks, in their order. */
+static const struct tensor *all_sizes(struct arena *a, struct comm *across, const struct tensor *own)
+{
+    struct tensor *all = NEWN(a, struct tensor, across->size);
+    int64_t *bytes = NEWN(a, int64_t, across->size);
+    for (int r = 0; r < across->size; r++) bytes[r] = sizeof *all;
+    all[across->rank] = *own;
+    across->allgatherv(across, all, bytes);
+    return all;
+}
+
+static void check_sizes(const char *name, const struct tensor *all, int group, int dim)
+{
+    for (int k = 0; k < all[0].rank; k++)
+        if (k != dim && all[group].dim[k] != all[0].dim[k])
+            fail("'%s' has %lld in dimension %d in group %d and %lld in group 0: their rows make no whole", name, (long long)all[group].dim[k], k, group, (long long)all[0].dim[k]);
+}
+
+static void place_rows(struct arena *a, struct tensor *whole, int dim, const struct rows *rows, const char *block)
+{
+    struct pieces p = pieces_range(a, rows->from, rows->from + rows->count);
+    struct region r = region_of(a, whole, dim, &p, -1, NULL);
+    region_unpack(&r, whole->data, block);
+}
+
+struct tensor rows_join(struct arena *a, struct comm *across, const char *name, const struct tensor *own, int dim, int64_t total)
+{
+    across->id = 0;
+    across->name = name;
+    const struct tensor *all = all_sizes(a, across, own);
+    struct tensor whole = with_rows(a, &all[0], dim, total), packed = with_rows(a, &all[0], dim, total);
+    int64_t *bytes = NEWN(a, int64_t, across->size), each = total ? (int64_t)tensor_bytes(&whole) / total : 0, at = 0;
+    for (int r = 0; r < across->size; r++) {
+        struct rows rows = rows_deal(total, across->size, r);
+        bytes[r] = rows.count * each;
+        if (rows.count) check_sizes(name, all, r, dim);
+    }
+    for (int r = 0; r < across->rank; r++) at += bytes[r];
+    if (bytes[across->rank]) memcpy((char *)packed.data + at, own->data, (size_t)bytes[across->rank]);
+    across->allgatherv(across, packed.data, bytes);
+    at = 0;
+    for (int r = 0; r < across->size; at += bytes[r++]) {
+        struct rows rows = rows_deal(total, across->size, r);
+        place_rows(a, &whole, dim, &rows, (char *)packed.data + at);
+    }
+    return whole;
+}
