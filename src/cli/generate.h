@@ -57,6 +57,6 @@ void choose_next(struct comm *, const struct stage *, int64_t batch, int64_t *ne
 void chain_take(struct arena *, struct stage *, int k);
 
 /* run_generate.c: every rank calls it; rank 0 prints. */
-void run_generate(struct arena *, struct comm *, const struct run_options *, int threads);
+void run_generate(struct arena *, const struct team *, const struct run_options *, int threads);
 
 #endif

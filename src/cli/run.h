@@ -14,8 +14,32 @@ struct run_options {
     const char *output, *test_data, *check, *eos, *start, *calibrate;
     double rtol, atol, rel;          /* -1: by type */
     bool deterministic, stats, quiet, verbose;
+    const char *grouped, *rows;      /* --groups as given; the symbol in it, NULL: none */
+    int64_t groups;                  /* from 1 */
     const char *launcher;            /* variable of a launcher that started several processes; NULL: none */
 };
+
+/* run_groups.c: the ranks of a job, in groups of the same size */
+struct team {
+    struct comm *all, *own;          /* all ranks; those of this group, which runs the model once */
+    struct comm *across;             /* the ranks of one number in all groups; NULL: there is one group */
+    int groups, group;
+    const char *symbol;              /* of --groups; NULL: none */
+};
+/* The groups that --groups asks for. */
+void groups_read(struct arena *, struct run_options *);
+/* Ranks that can't be divided so: wrong usage. All ranks form teams, and all leave them. */
+struct team team_form(struct comm *, const struct run_options *);
+void team_leave(struct team *);
+/* The rows of this group; symbol NULL: there is one group, which has all. total: of all groups, 0: no given input tells. */
+struct dealt { const char *symbol; int64_t total; struct rows rows; };
+/* in: global inputs; data NULL: not given. The symbol is that of --groups, else the first, in the order of the inputs and of their
+ * dimensions, along which rows are independent. A symbol whose rows are not, inputs of different numbers of rows: failure. */
+struct dealt team_deal(struct arena *, const struct team *, const struct graph *, const struct session *, const struct tensor *in);
+/* Leaves of the inputs the rows of this group. */
+void team_take(struct arena *, const struct dealt *, const struct graph *, const struct session *, struct tensor *in);
+/* An output of all groups, on rank 0 of each; elsewhere, and where it has no rows, what the group has of it. */
+struct tensor team_join(struct arena *, const struct team *, const struct dealt *, const struct session *, int output, const char *name, const struct tensor *own);
 
 /* run_load.c: the file of this rank, checked against the others, through the front end. */
 struct graph *run_load(struct arena *, struct comm *, const char *path, const struct run_options *);
@@ -54,6 +78,6 @@ void report_times(const double *seconds, int64_t n);
 /* Bytes and time per call. */
 void report_collective(int number, const struct session_collective *);
 /* Every rank calls it; rank 0 prints. */
-void report_stats(struct arena *, struct comm *, struct session *);
+void report_stats(struct arena *, const struct team *, const struct dealt *, struct session *);
 
 #endif

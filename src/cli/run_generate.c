@@ -6,7 +6,9 @@
 #include <string.h>
 
 struct decoder {
-    struct comm *comm;
+    const struct team *team;
+    struct comm *comm;               /* of the group: it decodes its rows by itself */
+    struct dealt dealt;
     const struct run_options *options;
     int nstage;
     struct stage *stage;
@@ -89,7 +91,7 @@ static bool run_token(struct decoder *d, struct stage *s)
     history_add(&d->history, d->next);
     d->made++;
     struct spent after = spent_now(d, s);
-    if (d->options->stats && d->comm->rank == 0) print_token(d, &before, &after);
+    if (d->options->stats && d->team->all->rank == 0) print_token(d, &before, &after);
     return ended;
 }
 
@@ -172,48 +174,119 @@ static void decode(struct decoder *d, struct arena *a)
     d->rest = seconds_now() - first;
 }
 
+/* ---- rows of groups ----------------------------------------------------------------------------------------------------------------------- */
+
+/* Tokens of one row, and what is given beside them, may lack the dimension of rows. */
+static void add_row_dim(struct tensor *given, const struct type *type)
+{
+    if (!given->data || given->rank != 1 || type->rank != 2) return;
+    given->rank = 2;
+    given->dim[1] = given->dim[0];
+    given->dim[0] = 1;
+}
+
+/* The rows of the first graph that is given any; one row where none is. All graphs have as many. */
+static void deal_rows(struct decoder *d, struct arena *a)
+{
+    int64_t total = 0;
+    for (int k = 0; k < d->nstage; k++) {
+        struct stage *s = &d->stage[k];
+        for (int i = 0; i < s->graph->inputs.n; i++) add_row_dim(&s->given[i], session_input_type(s->session, i));
+        d->dealt = team_deal(a, d->team, s->graph, s->session, s->given);
+        team_take(a, &d->dealt, s->graph, s->session, s->given);
+        if (total && d->dealt.total && d->dealt.total != total) fail("%s: %lld rows are given, and %lld to the graphs before it", s->path, (long long)d->dealt.total, (long long)total);
+        if (d->dealt.total) total = d->dealt.total;
+    }
+    if (!d->team->across) return;
+    d->dealt.total = total ? total : 1;
+    d->dealt.rows = rows_deal(d->dealt.total, d->team->groups, d->team->group);
+}
+
 /* Of the last run, on all ranks. */
 static void write_outputs(const struct decoder *d, struct arena *a, const struct stage *s)
 {
     struct tensor *whole = NEWN(a, struct tensor, s->graph->outputs.n);
-    for (int i = 0; i < s->graph->outputs.n; i++) whole[i] = session_gather(s->session, a, i, &s->out[i]);
-    if (d->comm->rank == 0) report_outputs(a, s->graph, whole, d->options->output);
+    for (int i = 0; i < s->graph->outputs.n; i++) {
+        struct tensor own = d->made ? session_gather(s->session, a, i, &s->out[i]) : (struct tensor){0};
+        whole[i] = team_join(a, d->team, &d->dealt, s->session, i, s->graph->outputs.at[i]->name, &own);
+    }
+    if (d->team->all->rank == 0) report_outputs(a, s->graph, whole, d->options->output);
 }
 
-static void print_tokens(const struct decoder *d)
+/* What was made of the rows of this group, as many columns as the longest of all groups: ended rows go on with the token that ends them. */
+static struct tensor own_tokens(const struct decoder *d, struct arena *a, int64_t columns)
 {
     const struct history *h = &d->history;
+    struct tensor t = {.dtype = DT_I64, .rank = 2, .dim = {h->batch, columns}, .data = NEWN(a, int64_t, h->batch * columns + 1)};
+    int64_t *to = t.data;
     for (int64_t b = 0; b < h->batch; b++)
-        for (int64_t i = h->length - d->made; i < h->length; i++) printf("%lld%c", (long long)h->token[b * h->room + i], i + 1 < h->length ? ' ' : '\n');
+        for (int64_t i = 0; i < columns; i++) *to++ = i < d->made ? h->token[b * h->room + h->length - d->made + i] : d->eos;
+    return t;
 }
 
-static void print_rate(const struct decoder *d)
+static void print_tokens(const struct tensor *t)
 {
-    int64_t steps = d->made - 1, batch = d->history.batch;
-    printf("time: first token after %.3f ms", 1e3 * d->first);
-    if (steps > 0) printf(", then %.3f ms per step, %.1f tokens/s", 1e3 * d->rest / (double)steps, (double)(steps * batch) / d->rest);
+    const int64_t *token = t->data;
+    for (int64_t b = 0; b < t->dim[0]; b++)
+        for (int64_t i = 0; i < t->dim[1]; i++) printf("%lld%c", (long long)*token++, i + 1 < t->dim[1] ? ' ' : '\n');
+}
+
+static void print_rate(int64_t rows, int64_t steps, const double *seconds)
+{
+    printf("time: first token after %.3f ms", 1e3 * seconds[0]);
+    if (steps > 0) printf(", then %.3f ms per step, %.1f tokens/s", 1e3 * seconds[1] / (double)steps, (double)(steps * rows) / seconds[1]);
     printf("\n");
 }
 
-void run_generate(struct arena *a, struct comm *comm, const struct run_options *o, int threads)
+/* The most of all groups. */
+static void most_of(const struct decoder *d, const void *own, void *most, int64_t n, enum dtype dtype)
 {
-    struct decoder d = {.comm = comm, .options = o, .nstage = o->paths.text.n, .eos = o->eos ? args_int("--eos", o->eos, 0, INT32_MAX) : -1,
+    struct comm *across = d->team->across;
+    across->id = 0;
+    across->name = "tokens of all groups";
+    across->allreduce(across, own, most, n, dtype, RED_MAX);
+}
+
+struct result { struct tensor tokens; double seconds[2]; };        /* tokens [rows, made]; until the first, and of the rest */
+
+/* Of all groups, on rank 0 of each. */
+static struct result join_results(const struct decoder *d, struct arena *a)
+{
+    const double own[2] = {d->first, d->rest};
+    struct result r = {.seconds = {d->first, d->rest}};
+    int64_t columns = d->made;
+    if (d->team->across) {
+        most_of(d, &d->made, &columns, 1, DT_I64);
+        most_of(d, own, r.seconds, 2, DT_F64);
+    }
+    r.tokens = own_tokens(d, a, columns);
+    if (d->team->across) r.tokens = rows_join(a, d->team->across, "tokens of all groups", &r.tokens, 0, d->dealt.total);
+    return r;
+}
+
+void run_generate(struct arena *a, const struct team *team, const struct run_options *o, int threads)
+{
+    struct decoder d = {.team = team, .comm = team->own, .options = o, .nstage = o->paths.text.n, .eos = o->eos ? args_int("--eos", o->eos, 0, INT32_MAX) : -1,
                         .chosen = {.name = "next tokens", .op = "AllGather"}};
     d.stage = NEWN(a, struct stage, d.nstage);
     for (int k = 0; k < d.nstage; k++) {
         d.stage[k].path = o->paths.text.at[k];
         d.stage[k].number = k + 1;
-        load_stage(a, comm, o, threads, &d.stage[k]);
+        load_stage(a, d.comm, o, threads, &d.stage[k]);
     }
     struct stage *last = &d.stage[d.nstage - 1];
     roles_find(a, d.stage, d.nstage, o);
-    comm->barrier(comm);
-    decode(&d, a);
-    if (comm->rank == 0) print_tokens(&d);
+    deal_rows(&d, a);
+    team->all->barrier(team->all);
+    if (d.dealt.rows.count) decode(&d, a);
+    else free_earlier(&d);
+    const struct result r = join_results(&d, a);
+    bool speaks = team->all->rank == 0;
+    if (speaks) print_tokens(&r.tokens);
     if (o->output) write_outputs(&d, a, last);
-    if (o->stats) report_stats(a, comm, last->session);
-    if (o->stats && comm->rank == 0) report_collective(session_stats(last->session)->ncollective + 1, &d.chosen);
-    if (comm->rank == 0) print_rate(&d);
-    comm->barrier(comm);
+    if (o->stats) report_stats(a, team, &d.dealt, last->session);
+    if (o->stats && speaks) report_collective(session_stats(last->session)->ncollective + 1, &d.chosen);
+    if (speaks) print_rate(r.tokens.dim[0], r.tokens.dim[1] - 1, r.seconds);
+    team->all->barrier(team->all);
     session_free(last->session);
 }

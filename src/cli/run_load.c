@@ -15,6 +15,7 @@ struct graph *run_load_model(struct arena *a, const char *path, const struct fix
                         .split_outputs = o->generate > 0};
     pthread_mutex_lock(&loading);
     pass_run(&c, "load", "canon", NULL);
+    if (o->groups > 1 && !graph_meta(c.graph, "tpc.ranks")) op_note_rows(c.graph);
     pass_run(&c, "kernels", "kernels", NULL);
     pthread_mutex_unlock(&loading);
     return c.graph;
@@ -31,6 +32,9 @@ static void check_size(const struct graph *g, const struct comm *comm, const cha
     int ranks = g->ranks;
     if (!ranks) fail("%s: metadata has no tpc.ranks and tpc.rank: not a rank file of tpc-shard", g->path);
     if (ranks == comm->size) return;
+    if (o->groups > 1)
+        fail("%s is for %d ranks, and each of the %lld groups of this run has %d: use %s %lld (%s)", path, ranks, (long long)o->groups, comm->size,
+             o->local ? "--local" : "mpirun -n", (long long)(ranks * o->groups), g->path);
     if (comm->size == 1 && !o->local)
         fail("%s is for %d ranks, and this run has one: start it as 'mpirun -n %d tpc-run %s' (with the mpirun of the library this program is linked with: %s) or with --local %d",
              path, ranks, ranks, path, mpi ? mpi : "none, built without MPI", ranks);
@@ -78,7 +82,9 @@ static struct graph *load_folder(struct arena *a, struct comm *comm, const char 
 static struct graph *load_single(struct arena *a, struct comm *comm, const char *path, const struct run_options *o)
 {
     if (comm->size > 1) {
-        if (comm->rank == 0) fail("%s is one model, and this run has %d ranks: compile it with 'tpc-shard %s --tp %d' and run the folder", path, comm->size, path, comm->size);
+        if (comm->rank == 0)
+            fail("%s is one model, and this run has %d ranks%s: compile it with 'tpc-shard %s --tp %d' and run the folder", path, comm->size,
+                 o->groups > 1 ? " in each group" : "", path, comm->size);
         comm->barrier(comm);
     }
     struct fixed fixed = {{NULL, 0, 0}};

@@ -112,12 +112,38 @@ void report_collective(int number, const struct session_collective *c)
     printf("collective %d %s '%s': %lld bytes, %.3f ms\n", number, c->op, c->name, (long long)(c->bytes / calls), 1e3 * c->seconds / (double)calls);
 }
 
-void report_stats(struct arena *a, struct comm *comm, struct session *session)
+/* Bytes of all its ranks, times of the slowest. */
+static struct figures figures_of(const struct figures *rank, int n)
+{
+    struct figures sum = {0};
+    for (int r = 0; r < n; r++) {
+        if (rank[r].compute > sum.compute) sum.compute = rank[r].compute;
+        if (rank[r].comm > sum.comm) sum.comm = rank[r].comm;
+        sum.bytes += rank[r].bytes;
+        sum.slab += rank[r].slab;
+        sum.weights += rank[r].weights;
+        sum.state += rank[r].state;
+    }
+    return sum;
+}
+
+static void print_group(const struct team *t, const struct dealt *d, int group, const struct figures *all)
+{
+    int n = t->own->size, first = group * n;
+    const struct figures f = figures_of(&all[first], n);
+    struct rows rows = rows_deal(d->total, t->groups, group);
+    printf("group %d: ranks %d to %d, %lld of %lld rows of '%s': compute %.3f ms, communication %.3f ms, %lld bytes sent per run; weights %.3f MiB, state %.1f MiB, activations %.3f MiB\n",
+           group, first, first + n - 1, (long long)rows.count, (long long)d->total, d->symbol, 1e3 * f.compute, 1e3 * f.comm, (long long)f.bytes,
+           (double)f.weights / 1048576, (double)f.state / 1048576, (double)f.slab / 1048576);
+}
+
+void report_stats(struct arena *a, const struct team *team, const struct dealt *dealt, struct session *session)
 {
     const struct session_stats *s = session_stats(session);
-    struct figures *all = gather_figures(a, comm, s);
-    if (comm->rank) return;
+    struct figures *all = gather_figures(a, team->all, s);
+    if (team->all->rank) return;
     print_sizes(session_sizes(session));
-    for (int r = 0; r < comm->size; r++) print_rank(r, &all[r]);
+    for (int r = 0; r < team->all->size; r++) print_rank(r, &all[r]);
+    for (int i = 0; team->across && i < team->groups; i++) print_group(team, dealt, i, all);
     for (int i = 0; i < s->ncollective; i++) report_collective(i + 1, &s->collective[i]);
 }

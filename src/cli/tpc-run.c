@@ -44,7 +44,7 @@ static const struct arg_prose examples[] = {
 static void check_calibration(const struct run_options *o)
 {
     bool runs = o->paths.text.n || o->generate || o->test_data || o->check || o->output || o->random.given || o->dim.text.n || o->bind.text.n || o->input.text.n || o->repeat > 1 ||
-                o->stats || o->eos || o->start || o->role.text.n || o->external_root.text.n || o->rtol >= 0 || o->atol >= 0 || o->rel >= 0;
+                o->stats || o->grouped || o->eos || o->start || o->role.text.n || o->external_root.text.n || o->rtol >= 0 || o->atol >= 0 || o->rel >= 0;
     if (runs) fail_usage("--calibrate runs no model: it goes with --local, --threads, --quiet and --verbose alone");
 }
 
@@ -66,6 +66,7 @@ static void read_options(struct arena *a, struct run_options *o, int argc, char 
     *o = (struct run_options){.rtol = -1, .atol = -1, .rel = -1, .repeat = 1};
     const struct arg table[] = {
         {"local", 0, ARG_INT, &o->local, "N", "run N ranks as threads of this process"},
+        {"groups", 0, ARG_TEXT, &o->grouped, "G[:SYMBOL]", "run G replicas, each on its part of the batch"},
         {"input", 0, ARG_LIST, &o->input, "[K:]NAME=FILE", "an input (of graph K of a row), .npy or .pb (repeatable)"},
         {"random", 0, ARG_MAYBE_INT, &o->random, "[SEED]", "make the inputs that are not given"},
         {"dim", 0, ARG_LIST, &o->dim, "NAME=INT", "size of a symbolic dimension of made inputs (repeatable)"},
@@ -93,6 +94,7 @@ static void read_options(struct arena *a, struct run_options *o, int argc, char 
                               description, environment, examples};
     o->paths = args_parse(a, &args, argc, argv);
     check_options(o);
+    groups_read(a, o);
     diag_setup("tpc-run", o->quiet ? -1 : o->verbose);
     if (o->repeat < 1) fail_usage("--repeat is 0, expected at least 1");
     if (o->local > 1024) fail_usage("--local is %lld, expected at most 1024", (long long)o->local);
@@ -111,15 +113,16 @@ static int thread_count(const struct comm *comm, const struct run_options *o)
     return mine < 1 ? 1 : (int)mine;
 }
 
-static double *run_repeated(struct arena *a, struct comm *comm, struct session *s, const struct run_options *o, const struct tensor *in, struct tensor *out)
+/* The rows of all groups take as long as those of the slowest. */
+static double *run_repeated(struct arena *a, struct comm *all, struct session *s, const struct run_options *o, bool runs, const struct tensor *in, struct tensor *out)
 {
     double *seconds = NEWN(a, double, o->repeat);
     for (int64_t i = 0; i < o->repeat; i++) {
         if (i == 1) session_reset_stats(s);
-        comm->barrier(comm);
+        all->barrier(all);
         double start = seconds_now();
-        session_run(s, in, out);
-        comm->barrier(comm);
+        if (runs) session_run(s, in, out);
+        all->barrier(all);
         seconds[i] = seconds_now() - start;
     }
     return seconds;
@@ -188,17 +191,32 @@ static bool conclude(struct arena *a, const struct graph *g, const struct tensor
     return v.failed;
 }
 
-/* True when a comparison failed; on rank 0. */
-static bool run_once(struct arena *a, struct comm *comm, const struct run_options *o, int threads)
+/* The global outputs, on rank 0 of all; runs: this group has run. */
+static struct tensor *join_outputs(struct arena *a, const struct team *t, const struct dealt *d, const struct graph *g, struct session *s, bool runs, const struct tensor *pieces)
 {
-    struct graph *g = run_load(a, comm, o->paths.text.at[0], o);
-    struct session *s = session_new(g, comm, (struct session_options){.threads = threads, .deterministic = o->deterministic});
-    struct tensor *in = run_inputs(a, s, g, o), *pieces = NEWN(a, struct tensor, g->outputs.n), *out = NEWN(a, struct tensor, g->outputs.n);
-    double *seconds = run_repeated(a, comm, s, o, in, pieces);
-    if (o->stats) report_stats(a, comm, s);
-    for (int i = 0; i < g->outputs.n; i++) out[i] = session_gather(s, a, i, &pieces[i]);
-    bool failed = comm->rank == 0 && conclude(a, g, in, out, o, threads, seconds);
-    comm->barrier(comm);
+    struct tensor *out = NEWN(a, struct tensor, g->outputs.n);
+    for (int i = 0; i < g->outputs.n; i++) {
+        struct tensor own = runs ? session_gather(s, a, i, &pieces[i]) : (struct tensor){0};
+        out[i] = team_join(a, t, d, s, i, g->outputs.at[i]->name, &own);
+    }
+    return out;
+}
+
+/* True when a comparison failed; on rank 0. Without any rows, the first group tells what is wrong. */
+static bool run_once(struct arena *a, const struct team *t, const struct run_options *o, int threads)
+{
+    struct graph *g = run_load(a, t->own, o->paths.text.at[0], o);
+    struct session *s = session_new(g, t->own, (struct session_options){.threads = threads, .deterministic = o->deterministic});
+    struct tensor *in = run_inputs(a, s, g, o), *own = NEWN(a, struct tensor, g->inputs.n), *pieces = NEWN(a, struct tensor, g->outputs.n);
+    struct dealt d = team_deal(a, t, g, s, in);
+    bool runs = d.rows.count > 0 || t->group == 0;
+    memcpy(own, in, (size_t)g->inputs.n * sizeof *in);
+    team_take(a, &d, g, s, own);
+    double *seconds = run_repeated(a, t->all, s, o, runs, own, pieces);
+    if (o->stats) report_stats(a, t, &d, s);
+    struct tensor *out = join_outputs(a, t, &d, g, s, runs, pieces);
+    bool failed = t->all->rank == 0 && conclude(a, g, in, out, o, threads, seconds);
+    t->all->barrier(t->all);
     session_free(s);
     return failed;
 }
@@ -208,9 +226,11 @@ static void rank_main(struct comm *comm, void *data)
     struct job *job = data;
     struct arena *a = arena_new();
     int threads = thread_count(comm, job->options);
+    struct team team = team_form(comm, job->options);
     if (job->options->calibrate) run_calibrate(a, comm, job->options, threads);
-    else if (job->options->generate) run_generate(a, comm, job->options, threads);
-    else if (run_once(a, comm, job->options, threads)) job->failed = true;
+    else if (job->options->generate) run_generate(a, &team, job->options, threads);
+    else if (run_once(a, &team, job->options, threads)) job->failed = true;
+    team_leave(&team);
     arena_free(a);
 }
 

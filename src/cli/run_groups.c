@@ -1,0 +1,118 @@
+/* run_groups: replicas of a model beside each other, each on rows of its own, as in data parallelism. Ranks are numbered as by Megatron-LM
+ * where tensor parallelism is the inner one: of t ranks to a group, rank r of the job is rank r % t of group r / t. Which symbol counts the rows
+ * is proven when the model is compiled (src/op/rows.c). A group that gets no row waits for the others. */
+#include "cli/run.h"
+
+#include <string.h>
+
+#include "op/op.h"
+
+enum { MOST_GROUPS = 1024 };
+
+void groups_read(struct arena *a, struct run_options *o)
+{
+    const char *colon = o->grouped ? strchr(o->grouped, ':') : NULL;
+    o->groups = 1;
+    if (!o->grouped) return;
+    o->groups = args_int("--groups", colon ? arena_strndup(a, o->grouped, (size_t)(colon - o->grouped)) : o->grouped, 1, MOST_GROUPS);
+    o->rows = colon ? colon + 1 : NULL;
+}
+
+struct team team_form(struct comm *comm, const struct run_options *o)
+{
+    struct team t = {.all = comm, .own = comm, .groups = (int)o->groups, .symbol = o->rows};
+    if (t.groups == 1) return t;
+    if (comm->rank == 0 && comm->size % t.groups)
+        fail_usage("--groups is %d, and %d rank%s can't be divided into so many groups of one size", t.groups, comm->size, comm->size == 1 ? "" : "s");
+    comm->barrier(comm);
+    int size = comm->size / t.groups;
+    t.group = comm->rank / size;
+    t.own = comm->split(comm, t.group);
+    t.across = comm->split(comm, comm->rank % size);
+    return t;
+}
+
+void team_leave(struct team *t)
+{
+    if (!t->across) return;
+    t->across->free(t->across);
+    t->own->free(t->own);
+}
+
+/* ---- rows ------------------------------------------------------------------------------------------------------------------------- */
+
+/* The dimension that is the symbol; -1: none. */
+static int row_dim(const struct type *t, const char *symbol)
+{
+    for (int d = 0; symbol && d < t->rank; d++)
+        if (t->dim[d]->kind == DIM_SYM && !strcmp(t->dim[d]->name, symbol)) return d;
+    return -1;
+}
+
+static bool is_independent(const struct meta *m) { return !strcmp(m->text, OP_ROWS_INDEPENDENT); }
+
+_Noreturn static void refuse(const struct graph *g, const struct meta *m)
+{
+    fail("%s: --groups can't deal out '%s': %s", g->path, m->key + strlen(OP_ROWS), m->text);
+}
+
+static const char *wanted_symbol(struct arena *a, const struct graph *g, const char *symbol)
+{
+    const struct meta m = {arena_printf(a, OP_ROWS "%s", symbol), graph_meta(g, arena_printf(a, OP_ROWS "%s", symbol))};
+    if (!m.text) fail_usage("--groups names '%s', and %s has no input with such a dimension", symbol, g->path);
+    if (!is_independent(&m)) refuse(g, &m);
+    return symbol;
+}
+
+static const char *first_symbol(const struct graph *g)
+{
+    const struct meta *first = NULL;
+    for (int i = 0; i < g->meta.n; i++) {
+        const struct meta *m = &g->meta.at[i];
+        if (strncmp(m->key, OP_ROWS, strlen(OP_ROWS))) continue;
+        if (is_independent(m)) return m->key + strlen(OP_ROWS);
+        if (!first) first = m;
+    }
+    if (first) refuse(g, first);
+    fail("%s: --groups can't deal out rows: no input has a dimension that is a symbol", g->path);
+}
+
+/* Of the inputs that are given; 0: none has them. */
+static int64_t count_rows(const struct graph *g, const struct session *s, const char *symbol, const struct tensor *in)
+{
+    int first = -1, first_dim = 0;
+    for (int i = 0; i < g->inputs.n; i++) {
+        int d = in[i].data ? row_dim(session_input_type(s, i), symbol) : -1;
+        if (d < 0 || d >= in[i].rank) continue;
+        if (first >= 0 && in[i].dim[d] != in[first].dim[first_dim])
+            fail("%s: input '%s' has %lld in dimension %d, expected %s = %lld as of input '%s'", g->path, g->inputs.at[i]->name, (long long)in[i].dim[d], d, symbol,
+                 (long long)in[first].dim[first_dim], g->inputs.at[first]->name);
+        first = i;
+        first_dim = d;
+    }
+    return first < 0 ? 0 : in[first].dim[first_dim];
+}
+
+struct dealt team_deal(struct arena *a, const struct team *t, const struct graph *g, const struct session *s, const struct tensor *in)
+{
+    if (!t->across) return (struct dealt){.rows = {0, 1}};
+    struct dealt d = {.symbol = t->symbol ? wanted_symbol(a, g, t->symbol) : first_symbol(g)};
+    d.total = count_rows(g, s, d.symbol, in);
+    d.rows = rows_deal(d.total, t->groups, t->group);
+    if (d.total && !d.rows.count) explain("%s: group %d has none of the %lld rows of '%s'", g->path, t->group, (long long)d.total, d.symbol);
+    return d;
+}
+
+void team_take(struct arena *a, const struct dealt *dealt, const struct graph *g, const struct session *s, struct tensor *in)
+{
+    for (int i = 0; i < g->inputs.n; i++) {
+        int d = in[i].data ? row_dim(session_input_type(s, i), dealt->symbol) : -1;
+        if (d >= 0 && d < in[i].rank) in[i] = rows_take(a, &in[i], d, dealt->rows);
+    }
+}
+
+struct tensor team_join(struct arena *a, const struct team *t, const struct dealt *dealt, const struct session *s, int output, const char *name, const struct tensor *own)
+{
+    int d = row_dim(session_output_type(s, output), dealt->symbol);
+    return d < 0 || t->own->rank ? *own : rows_join(a, t->across, name, own, d, dealt->total);
+}
