@@ -168,6 +168,26 @@ def entropy(n):
     return m
 
 
+def losses(dims):
+    """log softmax of scores [8, 16] or [8, 16, 6], none, mean and sum of it, each weighted by class and not; two labels are ignored"""
+    def case(n):
+        m = Model(18)
+        places = dims[2:] or [1]
+        x, w = m.input("x", *dims), m.weight("w", 16, low=0.1)
+        labels = m.input("labels", 8, *dims[2:], low=0, high=15, whole=True, dtype="i64")
+        labels[1] = labels[-2] = -100
+        m.node("s", "Relu(x)")
+        columns = [[max(0, v) for v in x[b * 16 * places[0] + p:(b + 1) * 16 * places[0]:places[0]]] for b in range(8) for p in range(places[0])]
+        for name, weight in ("plain", None), ("weighted", w):
+            factor = [0 if k < 0 else weight[k] if weight else 1 for k in labels]
+            loss = [f and f * (math.log(sum(map(math.exp, c))) - c[k]) for f, c, k in zip(factor, columns, labels)]
+            for how, size, value in ("none", [8] + dims[2:], loss), ("mean", [], [sum(loss) / sum(factor)]), ("sum", [], [sum(loss)]):
+                m.node(how + name, 'SoftmaxCrossEntropyLoss(s, labels%s) {reduction = "%s", ignore_index = -100}' % (", w" if weight else "", how))
+                m.output(how + name, size, value)
+        return m
+    return case
+
+
 def integers(n):
     """operands in [-8, 8], 512 deep: no sum reaches 2^24, so every order gives the same bits"""
     m = Model(10)
@@ -253,6 +273,19 @@ def pairs(n):
     return m
 
 
+def mlp(n):
+    """linear(10, 16), Relu, linear(16, 10) on [8, 10]"""
+    m = Model(19)
+    x, w1, b1, w2, b2 = m.input("x", 8, 10), m.weight("w1", 10, 16), m.weight("b1", 16), m.weight("w2", 16, 10), m.weight("b2", 10)
+    m.node("u", "MatMul(x, w1)")
+    m.node("h", "Add(u, b1)")
+    m.node("r", "Relu(h)")
+    m.node("d", "MatMul(r, w2)")
+    m.node("y", "Add(d, b2)")
+    m.output("y", [8, 10], product([max(0, v) for v in product(x, w1, 8, 10, 16, b1)], w2, 8, 16, 10, b2))
+    return m
+
+
 def toy(n):
     """torch's toy transformer: 2 layers of width 16, 4 heads, MLPs of 64, 8 tokens, learned positions, the head tied to the table; ids [8, 8]"""
     m = Model(16)
@@ -275,6 +308,8 @@ def toy(n):
 CASES = {
     "stack": stack, "embedding": embedding, "batchnorm": batchnorm, "integers": integers, "entropy": entropy, "norm": norm, "pairs": pairs, "toy": toy, "tied-vocabulary": tied_vocabulary,
     "column": lambda n: linear(n, 1, 7, 13 * n, 17 * n), "row": lambda n: linear(n, 2, 7, 13 * n, 17 * n),
+    "mlp": mlp, "losses-2": losses([8, 16]), "losses-3": losses([8, 16, 6]),
+    "narrow-column": lambda n: linear(n, 4, 5, 2, 3 * n), "narrow-row": lambda n: linear(n, 5, 5, 3 * n, 2),
     "few": lambda n: linear(n, 3, 5, 3, 5),
     "heads-3": lambda n: layer(n, 3, 3, 5, 15, 37), "kv-2": lambda n: layer(n, 6, 2, 7, 42, 53), "heads-2": lambda n: layer(n, 2, 1, 3, 5, 7),
 }

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Odd models, byte by byte: what merging must give back though no exporter writes it.
 
-odd.py FOLDER writes FOLDER/inline/model.onnx and FOLDER/external/model.onnx with the files it refers to. Standard library only.
+odd.py FOLDER writes FOLDER/inline/model.onnx, FOLDER/layers/model.onnx, and FOLDER/external/model.onnx with the files it refers to. Standard
+library only.
 """
 import os
 import random
@@ -61,15 +62,17 @@ def attribute(name, field, value, kind):
     return block(1, name) + block(field, value) + number(20, kind)
 
 
-def value_info(name, *sizes):
+def value_info(name, *sizes, dtype=1):
     shape = b"".join(block(1, block(2, n) if isinstance(n, str) else number(1, n)) for n in sizes)
-    return block(1, name) + block(2, block(1, number(1, 1) + block(2, shape)))
+    return block(1, name) + block(2, block(1, number(1, dtype) + block(2, shape)))
 
 
-def model(nodes, initializers, extra=b"", graph_extra=b"", opset=17):
-    graph = b"".join(block(1, n) for n in nodes) + block(2, "g") + b"".join(initializers)
-    graph += block(11, value_info("x", "B", 64)) + block(12, value_info("y", "B", 64)) + graph_extra
-    imports = block(8, number(2, opset)) + block(8, block(1, "own") + number(2, 1))
+X_AND_Y = block(11, value_info("x", "B", 64)) + block(12, value_info("y", "B", 64))
+
+
+def model(nodes, initializers, extra=b"", graph_extra=b"", opset=17, ends=X_AND_Y, domain="own"):
+    graph = b"".join(block(1, n) for n in nodes) + block(2, "g") + b"".join(initializers) + ends + graph_extra
+    imports = block(8, number(2, opset)) + block(8, block(1, domain) + number(2, 1))
     return number(1, 8) + block(2, "odd") + block(7, graph) + imports + extra
 
 
@@ -157,11 +160,27 @@ def external_model(folder):
     return model(nodes, initializers)
 
 
+def layers_model():
+    """embedding(10, 12), linear(12, 16), linear(16, 8) on ids [4, 12]; beside the linears gate|up in one weight and a fused product"""
+    sizes = {"e": (10, 12), "w1": (12, 16), "b1": (16,), "w2": (16, 8), "b2": (8,), "gate|up": (12, 32), "down": (8, 16), "bias": (8,)}
+    initializers = [initializer(tensor(name, size, raw(size[0] * (size + (1,))[1]))) for name, size in sizes.items()]
+    nodes = [
+        node("Gather", ["e", "ids"], ["x"]),
+        node("MatMul", ["x", "w1"], ["h0"]), node("Add", ["h0", "b1"], ["h"]), node("MatMul", ["h", "w2"], ["y0"]), node("Add", ["y0", "b2"], ["y"]),
+        node("MatMul", ["x", "gate|up"], ["both"]), node("Split", ["both"], ["gate", "up"], block(1, "axis") + number(3, 2) + number(20, 2)),
+        node("Sigmoid", ["gate"], ["open"]), node("Mul", ["open", "up"], ["m"]),
+        node("FusedMatMul", ["m", "down"], ["z0"], block(1, "transB") + number(3, 1) + number(20, 2),
+             block(1, "alpha") + varint(2 << 3 | 5) + struct.pack("<f", 0.5) + number(20, 1), domain="com.microsoft"),
+        node("Add", ["z0", "bias"], ["z"])]
+    ends = block(11, value_info("ids", 4, 12, dtype=7)) + block(12, value_info("y", 4, 12, 8)) + block(12, value_info("z", 4, 12, 8))
+    return model(nodes, initializers, ends=ends, domain="com.microsoft")
+
+
 def main():
-    for kind in ("inline", "external"):
+    for kind in ("inline", "layers", "external"):
         folder = f"{sys.argv[1]}/{kind}"
         os.makedirs(folder)
-        content = inline_model() if kind == "inline" else external_model(folder)
+        content = inline_model() if kind == "inline" else layers_model() if kind == "layers" else external_model(folder)
         with open(folder + "/model.onnx", "wb") as f:
             f.write(content)
 
