@@ -1,4 +1,4 @@
-/* elementwise: unary functions, broadcasting binary ones, comparisons, Where and Cast.
+/* elementwise: unary functions, broadcasting binary ones, comparisons.
  *
  * An op is a table of row functions by storage type, made from one expression. f16 and bf16 rows are converted to float32 in stretches,
  * integers are computed modulo 2^64 and narrowed, division by zero is refused before the loop. The walk does the broadcasting. */
@@ -432,104 +432,6 @@ void kern_Not(struct kcall *call)
         call_bad_type(call, call->in[0].dtype);
     parallel_for(call->env, tensor_elements(c.x), 1, unary_direct, &c);
 }
-
-/* ---- Where: by size of the element ------------------------------------------------------------------------------------- */
-struct where_call { const struct walk *walk; const uint8_t *condition; const struct tensor *x, *y; void *out; size_t size; };
-
-/* Both values are read before one is chosen, so that the loop has no branch. */
-#define WHERE_LOOP(T, ic, ix, iy) \
-    LOOP for (int64_t i = 0; i < n; i++) { T x = a[ix], y = b[iy]; o[i] = c[ic] ? x : y; }
-#define WHERE_ROW(T) \
-    do { \
-        const T *a = px, *b = py; \
-        T *o = po; \
-        if (sc && sx && sy) \
-            WHERE_LOOP(T, i, i, i) \
-        else if (sc && sx) \
-            WHERE_LOOP(T, i, i, 0) \
-        else if (sc && sy) \
-            WHERE_LOOP(T, i, 0, i) \
-        else \
-            WHERE_LOOP(T, i * sc, i * sx, i * sy) \
-    } while (0)
-
-static void where_row(void *data, const int64_t *offset, int64_t n)
-{
-    const struct where_call *w = data;
-    int last = w->walk->rank - 1;
-    int64_t sc = w->walk->stride[1][last], sx = w->walk->stride[2][last], sy = w->walk->stride[3][last];
-    const uint8_t *c = w->condition + offset[1];
-    const void *px = at_const(w->x->data, w->size, offset[2]), *py = at_const(w->y->data, w->size, offset[3]);
-    void *po = at(w->out, w->size, offset[0]);
-    switch (w->size) {
-        case 1: WHERE_ROW(uint8_t); break;
-        case 2: WHERE_ROW(uint16_t); break;
-        case 4: WHERE_ROW(uint32_t); break;
-        default: WHERE_ROW(uint64_t); break;
-    }
-}
-
-void kern_Where(struct kcall *call)
-{
-    const struct tensor *in[3] = { &call->in[0], &call->in[1], &call->in[2] };
-    struct walk w;
-    struct where_call c = { &w, in[0]->data, in[1], in[2], call->out[0].data, dtype_size(call->out[0].dtype) };
-    if (in[0]->dtype != DT_BOOL || in[1]->dtype != in[2]->dtype)
-        fail("%s: expected bool and two operands of one type, found %s, %s and %s", call_where(call), dtype_name(in[0]->dtype),
-             dtype_name(in[1]->dtype), dtype_name(in[2]->dtype));
-    if (c.size == 0)
-        call_bad_type(call, in[1]->dtype);
-    walk_broadcast(call, &w, &call->out[0], 3, in);
-    walk_run(call->env, &w, 2, where_row, &c);
-}
-
-/* ---- Cast ---------------------------------------------------------------------------------------------------------------- */
-struct cast_call { enum dtype from, to; const void *x; void *y; };
-
-static bool short_float(enum dtype t) { return t == DT_F32 || is_small_float(t); }
-
-static void cast_stretch(const struct cast_call *c, const void *x, void *y, int64_t n)
-{
-    union { float f[CHUNK]; double d[CHUNK]; int64_t i[CHUNK]; } part;
-    if (short_float(c->from) && short_float(c->to)) {
-        load_f32(c->from, x, n, part.f);
-        store_f32(c->to, part.f, n, y);
-    } else if (dtype_is_float(c->from)) {
-        load_f64(c->from, x, n, part.d);
-        store_f64(c->to, part.d, n, y);
-    } else if (c->from == DT_U64 && dtype_is_float(c->to)) {
-        load_f64(c->from, x, n, part.d);
-        store_f64(c->to, part.d, n, y);
-    } else {
-        load_i64(c->from, x, n, part.i);
-        store_i64(c->to, part.i, n, y);
-    }
-}
-
-static void cast_range(void *data, int thread, int64_t lo, int64_t hi)
-{
-    const struct cast_call *c = data;
-    (void)thread;
-    for (int64_t i = lo; i < hi; i += CHUNK)
-        cast_stretch(c, at_const(c->x, dtype_size(c->from), i), at(c->y, dtype_size(c->to), i), hi - i < CHUNK ? hi - i : CHUNK);
-}
-
-void kern_Cast(struct kcall *call)
-{
-    const struct tensor *x = &call->in[0];
-    struct tensor *y = &call->out[0];
-    struct cast_call c = { x->dtype, y->dtype, x->data, y->data };
-    if (!dtype_size(x->dtype))
-        call_bad_type(call, x->dtype);
-    if (!dtype_size(y->dtype))
-        call_bad_type(call, y->dtype);
-    if (x->dtype == y->dtype)
-        copy_dense(call->env, y->data, x->data, tensor_bytes(y));
-    else
-        parallel_for(call->env, tensor_elements(x), 4, cast_range, &c);
-}
-
-void kern_CastLike(struct kcall *call) { kern_Cast(call); }
 
 /* ---- rows for fused chains (kern/chain.h) ---------------------------------------------------------------------------------- */
 binary_row *const chain_binary[CHAIN_COUNT] = {
