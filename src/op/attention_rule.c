@@ -200,12 +200,14 @@ void lower_attention(struct lowering *l)
             lower_result(l, i, rows->out[i]);
 }
 
-/* Everything that every rank needs in full: lengths, rotary caches, positions, scales. */
-static void put_whole(struct graph *g, struct rule *r, const struct node *node, int i)
+/* Everything that every rank needs in full: rotary caches, scales, and lengths and positions but for their batch. */
+static void put_whole(struct graph *g, struct rule *r, const struct node *node, int i, const struct heads *h, int batch)
 {
     const struct type *t = attention_operand(node, i);
-    for (int d = 0; t && d < t->rank; d++)
-        rule_put(g, &r->in[i], d, 0, whole_factor(g, r, "x", t->dim[d]));
+    for (int d = 0; t && d < t->rank; d++) {
+        bool rows = d == 0 && (i == G_LENGTHS || i == G_POSITIONS) && dim_rewrite(g->alg, t->dim[0]) == dim_rewrite(g->alg, h->batch);
+        rule_put(g, &r->in[i], d, 0, rows ? batch : whole_factor(g, r, "x", t->dim[d]));
+    }
 }
 
 static void put_packed(struct graph *g, struct rule_operand *operand, const struct attention_factors *f)
@@ -223,7 +225,7 @@ static void put_packed(struct graph *g, struct rule_operand *operand, const stru
  * keys of all of them to its past. */
 static void gqa_factors(struct graph *g, struct rule *r, const struct heads *h, struct attention_factors *f)
 {
-    f->b = rule_factor(g, r, "b", h->batch, FACTOR_WHOLE);
+    f->b = rule_factor(g, r, "b", h->batch, 0);
     head_factors(g, r, h, f);
     f->s = rule_factor(g, r, "s", h->query, FACTOR_POSITION | FACTOR_CONTRACTED);
     f->n = dim_rewrite(g->alg, h->key) == dim_rewrite(g->alg, h->query) ? f->s
@@ -246,7 +248,7 @@ static void put_gqa_operands(struct graph *g, struct rule *r, const struct node 
     put_past(g, r, G_PAST_V, 2, f, f->d);
     for (int i = G_LENGTHS; i < node->nin; i++)
         if (i != G_BIAS && i != G_SINK)
-            put_whole(g, r, node, i);
+            put_whole(g, r, node, i, h, f->b);
     if (attention_operand(node, G_BIAS))
         put_scores(g, r, &r->in[G_BIAS], attention_operand(node, G_BIAS), h, f);
     if (attention_operand(node, G_SINK))

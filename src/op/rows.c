@@ -3,8 +3,11 @@
  * A symbol is taken as if its dimension were dealt out to two ranks that exchange nothing. By the rules of the nodes (rule.c, project.c)
  * that placement goes from the inputs to the outputs. A node that would need a whole value, leaves terms, or compares positions mixes
  * rows; one that has the symbol as a number knows how many there are. Whoever has some rows then runs the same graph on them, with
- * their number as the value of the symbol, and gets these rows of the results. */
-#include "op/op.h"
+ * their number as the value of the symbol, and gets these rows of the results.
+ *
+ * Numbers of rows (Range, and what is computed of it: affine.c) differ from those that a rank counts from 0, so nothing may come of them but
+ * a lookup of each row in its own part of what is dealt out, as exporters write masks. */
+#include "op/affine.h"
 
 #include <string.h>
 
@@ -15,6 +18,7 @@ struct walk {
     const struct dim *size;          /* the symbol */
     const struct split *split;       /* an even deal of it */
     struct placement *at;            /* by value id */
+    struct affines *affine;          /* by value id */
     const char *why;                 /* rows are not independent; NULL: no reason met */
 };
 
@@ -47,7 +51,7 @@ static void check_end(struct walk *w, const char *kind, const struct value *v)
 {
     int d;
     if (!w->why && has_symbol(w, v) && !counts_rows(w, v, &d))
-        w->why = arena_printf(w->g->arena, "%s '%s' (%s) has no dimension of its own for them", kind, v->name, type_str(w->g->arena, &v->type));
+        w->why = arena_printf(w->g->arena, "%s '%s' (%s) has no dimension that is just it", kind, v->name, type_str(w->g->arena, &v->type));
 }
 
 static void start(struct walk *w)
@@ -61,7 +65,7 @@ static void start(struct walk *w)
     }
 }
 
-/* ---- one node ---------------------------------------------------------------------------------------------------------------------- */
+/* ---- what a node sees of rows --------------------------------------------------------------------------------------------------- */
 
 /* A size that an attribute states is no dimension: a bound of a slice, a number that is data. */
 static bool states_symbol(const struct walk *w, const struct node *n)
@@ -87,6 +91,112 @@ static bool concerned(const struct walk *w, const struct node *n)
             return true;
     return false;
 }
+
+/* ---- numbers of rows ------------------------------------------------------------------------------------------------------------------- */
+
+static const struct dim *row_step(const struct walk *w, const struct value *v, int entry)
+{
+    const struct affine *a = w->affine[v->id].at[entry];
+    return a ? a->step[w->at[v->id].dim] : dim_int(w->g->alg, 0);
+}
+
+/* Has it other elements than a rank that counts its rows from 0 would find? */
+static bool is_numbered(const struct walk *w, const struct value *v)
+{
+    for (int i = 0; is_split(w, v) && i < w->affine[v->id].n; i++)
+        if (!dim_equals(row_step(w, v, i), 0))
+            return true;
+    return false;
+}
+
+static bool reads_numbers(const struct walk *w, const struct node *n)
+{
+    for (int i = 0; i < n->nin; i++)
+        if (is_numbered(w, n->in[i]))
+            return true;
+    return false;
+}
+
+/* Row b says b * k + r, where r is an index of [0, k): it stays in row b of what has k indices to a row. */
+static bool within_row(const struct walk *w, const struct value *index, int entry, const struct dim *k)
+{
+    const struct affine *a = w->affine[index->id].at[entry];
+    int d = w->at[index->id].dim;
+    return a && a->step[d] == k && affine_within(w->g, a, &index->type, d, k);
+}
+
+/* The split is one of all rows, each of which has k indices; NULL: it is not. */
+static const struct dim *indices_per_row(const struct walk *w, const struct split *s)
+{
+    return dim_equals(s->outer, 1) && s->n == w->size && s->balanced ? s->inner : NULL;
+}
+
+/* A lookup along axis. */
+static bool gathers_own(struct walk *w, const struct node *n)
+{
+    const struct value *data = n->in[0], *index = n->in[1];
+    const struct placement at = w->at[data->id];
+    int axis = op_axis(w->g, n, attr_int(n, "axis"), data->type.rank);
+    const struct dim *k = at.kind == PLACE_S && at.dim == axis ? indices_per_row(w, at.split) : NULL;
+    if (!k || w->affine[index->id].n != 1 || !within_row(w, index, 0, k))
+        return false;
+    w->at[n->out[0]->id] = placement_split(axis + w->at[index->id].dim, w->split);
+    return true;
+}
+
+/* Tuples whose entry for the dimension that is dealt out is the number of their row, and no other entry is. */
+static bool points_to_own(const struct walk *w, const struct value *data, const struct value *index)
+{
+    const struct placement at = w->at[data->id];
+    int n = w->affine[index->id].n;
+    if (at.kind != PLACE_S || at.split != w->split || at.dim >= n || !within_row(w, index, at.dim, dim_int(w->g->alg, 1)))
+        return false;
+    for (int i = 0; i < n; i++)
+        if (i != at.dim && !dim_equals(row_step(w, index, i), 0))
+            return false;
+    return true;
+}
+
+static bool gathers_own_tuples(struct walk *w, const struct node *n)
+{
+    if (attr_int(n, "batch_dims") != 0 || !points_to_own(w, n->in[0], n->in[1]))
+        return false;
+    w->at[n->out[0]->id] = w->at[n->in[1]->id];
+    return true;
+}
+
+static bool scatters_to_own(struct walk *w, const struct node *n)
+{
+    if (!points_to_own(w, n->in[0], n->in[1]) || !placement_eq(w->at[n->in[2]->id], w->at[n->in[1]->id]))
+        return false;
+    w->at[n->out[0]->id] = w->at[n->in[0]->id];
+    return true;
+}
+
+/* Row numbers are used up here: data that is numbered is not looked up in. */
+static bool uses_own(struct walk *w, const struct node *n)
+{
+    if (is_onnx(n, "Gather"))
+        return !is_numbered(w, n->in[0]) && gathers_own(w, n);
+    if (is_onnx(n, "GatherND"))
+        return !is_numbered(w, n->in[0]) && gathers_own_tuples(w, n);
+    return is_onnx(n, "ScatterND") && !is_numbered(w, n->in[0]) && !is_numbered(w, n->in[2]) && scatters_to_own(w, n);
+}
+
+/* The numbers of all rows, in order. */
+static bool numbers_rows(struct walk *w, const struct node *n)
+{
+    int d;
+    if (n->nin > 0 || n->nout != 1 || !w->affine[n->out[0]->id].n || !counts_rows(w, n->out[0], &d))
+        return false;
+    const struct affine *a = w->affine[n->out[0]->id].at[0];
+    if (dim_uses(a->base, w->size->name) || dim_uses(a->step[d], w->size->name))
+        return false;
+    w->at[n->out[0]->id] = placement_split(d, w->split);
+    return true;
+}
+
+/* ---- a node that reads no numbers of rows --------------------------------------------------------------------------------------- */
 
 /* The factor of the dimension on which the split falls gets it. */
 static bool give(const struct walk *w, const struct rule *r, const struct rule_dim *dim, const struct split *split, struct choice *c)
@@ -157,28 +267,42 @@ static bool keeps_rows(struct walk *w, const struct node *n)
     return true;
 }
 
+static bool note_affine(struct walk *w, const struct node *n)
+{
+    if (n->nout != 1 || !n->out[0])
+        return false;
+    w->affine[n->out[0]->id] = affine_of(w->g, n, w->affine);
+    return w->affine[n->out[0]->id].n > 0;
+}
+
 static void visit(struct walk *w, const struct node *n)
 {
+    bool affine = note_affine(w, n);
+    if (numbers_rows(w, n) || (!affine && reads_numbers(w, n) && uses_own(w, n)))
+        return;
     if (states_symbol(w, n))
-        w->why = arena_printf(w->g->arena, "node '%s' (%s) depends on how many there are", n->name, n->optype);
-    else if (concerned(w, n) && !keeps_rows(w, n))
-        w->why = arena_printf(w->g->arena, "node '%s' (%s) mixes them", n->name, n->optype);
+        w->why = arena_printf(w->g->arena, "node '%s' (%s) depends on how many rows there are", n->name, n->optype);
+    else if ((!affine && reads_numbers(w, n)) || (concerned(w, n) && !keeps_rows(w, n)))
+        w->why = arena_printf(w->g->arena, "node '%s' (%s) mixes its rows", n->name, n->optype);
 }
 
 /* ---- all nodes ----------------------------------------------------------------------------------------------------------------------- */
 
 static const char *mixed(struct graph *g, const struct dim *symbol)
 {
-    struct walk w = {.g = g, .size = symbol, .split = split_even(g->alg, PARTS, symbol), .at = NEWN(g->arena, struct placement, g->values.n + 1)};
+    struct walk w = {.g = g, .size = symbol, .split = split_even(g->alg, PARTS, symbol), .at = NEWN(g->arena, struct placement, g->values.n + 1),
+                     .affine = NEWN(g->arena, struct affines, g->values.n + 1)};
     bool any = false;
     start(&w);
     for (int i = 0; i < g->nodes.n && !w.why; i++)
         visit(&w, g->nodes.at[i]);
     for (int i = 0; i < g->outputs.n && !w.why; i++) {
         check_end(&w, "output", g->outputs.at[i]);
+        if (is_numbered(&w, g->outputs.at[i]))
+            w.why = arena_printf(g->arena, "output '%s' holds numbers of rows", g->outputs.at[i]->name);
         any |= has_symbol(&w, g->outputs.at[i]);
     }
-    return w.why || any ? w.why : "no output has a dimension for them";
+    return w.why || any ? w.why : "no output has it";
 }
 
 struct symbols { VEC(const struct dim *) list; };
