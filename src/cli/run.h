@@ -10,10 +10,10 @@ struct run_options {
     struct arg_list paths;           /* models, or folders of rank files; one, but for --generate */
     int64_t local, repeat, threads, generate;
     struct arg_list input, dim, bind, role, external_root;
-    struct arg_maybe random;
+    struct arg_maybe random, stats;  /* stats: the text is a file */
     const char *output, *test_data, *check, *eos, *start, *calibrate;
     double rtol, atol, rel;          /* -1: by type */
-    bool deterministic, stats, quiet, verbose;
+    bool deterministic, quiet, verbose;
     const char *grouped, *rows;      /* --groups as given; the symbol in it, NULL: none */
     int64_t groups;                  /* from 1 */
     const char *launcher;            /* variable of a launcher that started several processes; NULL: none */
@@ -75,9 +75,8 @@ void run_calibrate(struct arena *, struct comm *, const struct run_options *, in
 char *dims_str(struct arena *, const struct tensor *);       /* "f32[2, 7]" */
 void report_outputs(struct arena *, const struct graph *, const struct tensor *outputs, const char *folder);
 void report_times(const double *seconds, int64_t n);
-/* Bytes and time per call. */
-void report_collective(int number, const struct session_collective *);
-/* Every rank calls it; rank 0 prints. */
-void report_stats(struct arena *, const struct team *, const struct dealt *, struct session *);
+
+/* run_stats.c: every rank calls it; rank 0 prints, or writes JSON to path. more: a collective beside those of the graph, or NULL. */
+void report_stats(struct arena *, const struct team *, const struct dealt *, struct session *, const struct session_collective *more, const char *path);
 
 #endif

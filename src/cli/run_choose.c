@@ -75,6 +75,7 @@ static void exchange(struct arena *tmp, struct comm *comm, struct offer *all, in
     comm->allgatherv(comm, all, bytes);
     count->calls++;
     count->bytes += comm->bytes_sent - sent;
+    count->payload += bytes[comm->rank];
     count->seconds += seconds_now() - start;
 }
 

@@ -91,7 +91,7 @@ static bool run_token(struct decoder *d, struct stage *s)
     history_add(&d->history, d->next);
     d->made++;
     struct spent after = spent_now(d, s);
-    if (d->options->stats && d->team->all->rank == 0) print_token(d, &before, &after);
+    if (d->options->stats.given && !d->options->stats.text && d->team->all->rank == 0) print_token(d, &before, &after);
     return ended;
 }
 
@@ -284,8 +284,7 @@ void run_generate(struct arena *a, const struct team *team, const struct run_opt
     bool speaks = team->all->rank == 0;
     if (speaks) print_tokens(&r.tokens);
     if (o->output) write_outputs(&d, a, last);
-    if (o->stats) report_stats(a, team, &d.dealt, last->session);
-    if (o->stats && speaks) report_collective(session_stats(last->session)->ncollective + 1, &d.chosen);
+    if (o->stats.given) report_stats(a, team, &d.dealt, last->session, &d.chosen, o->stats.text);
     if (speaks) print_rate(r.tokens.dim[0], r.tokens.dim[1] - 1, r.seconds);
     team->all->barrier(team->all);
     session_free(last->session);

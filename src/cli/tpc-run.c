@@ -44,7 +44,7 @@ static const struct arg_prose examples[] = {
 static void check_calibration(const struct run_options *o)
 {
     bool runs = o->paths.text.n || o->generate || o->test_data || o->check || o->output || o->random.given || o->dim.text.n || o->bind.text.n || o->input.text.n || o->repeat > 1 ||
-                o->stats || o->grouped || o->eos || o->start || o->role.text.n || o->external_root.text.n || o->rtol >= 0 || o->atol >= 0 || o->rel >= 0;
+                o->stats.given || o->grouped || o->eos || o->start || o->role.text.n || o->external_root.text.n || o->rtol >= 0 || o->atol >= 0 || o->rel >= 0;
     if (runs) fail_usage("--calibrate runs no model: it goes with --local, --threads, --quiet and --verbose alone");
 }
 
@@ -84,7 +84,7 @@ static void read_options(struct arena *a, struct run_options *o, int argc, char 
         {"role", 0, ARG_LIST, &o->role, "INPUT=ROLE", "with --generate: tokens, mask, positions, constant ... (repeatable)"},
         {"repeat", 0, ARG_INT, &o->repeat, "N", "run N times and show the times"},
         {"calibrate", 0, ARG_TEXT, &o->calibrate, "FILE", "measure this machine into a profile for tpc-shard --machine"},
-        {"stats", 0, ARG_FLAG, &o->stats, NULL, "time, communication and memory of every rank"},
+        {"stats", 0, ARG_MAYBE, &o->stats, "[=FILE]", "time, communication and memory of every rank; FILE: as JSON"},
         {"threads", 0, ARG_INT, &o->threads, "N", "threads per rank (default: cores / ranks on this machine)"},
         {"deterministic", 0, ARG_FLAG, &o->deterministic, NULL, "f32 results of N ranks are those of one, bit for bit"},
         {"quiet", 'q', ARG_FLAG, &o->quiet, NULL, "no messages but errors"},
@@ -213,7 +213,7 @@ static bool run_once(struct arena *a, const struct team *t, const struct run_opt
     memcpy(own, in, (size_t)g->inputs.n * sizeof *in);
     team_take(a, &d, g, s, own);
     double *seconds = run_repeated(a, t->all, s, o, runs, own, pieces);
-    if (o->stats) report_stats(a, t, &d, s);
+    if (o->stats.given) report_stats(a, t, &d, s, NULL, o->stats.text);
     struct tensor *out = join_outputs(a, t, &d, g, s, runs, pieces);
     bool failed = t->all->rank == 0 && conclude(a, g, in, out, o, threads, seconds);
     t->all->barrier(t->all);

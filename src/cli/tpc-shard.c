@@ -15,7 +15,7 @@ struct shard_options {
     struct options plan;
     int64_t tp, random_seed;
     struct arg_maybe sp;
-    struct arg_list dim, bind, workload, external_root;
+    struct arg_list dim, bind, workload, external_root, compare;
     const char *out, *state_from, *machine, *solver, *memory, *weights, *report, *dump_after, *print, *merge, *plan_file, *explain;
     bool dry_run, strict, list_passes, list_ops, force, quiet, verbose, random_split_only;
 };
@@ -68,6 +68,7 @@ static struct arg_list parse(struct arena *a, struct shard_options *o, int argc,
         {"solver", 0, ARG_TEXT, &o->solver, "exact|first", "first: the first assignment that fits"},
         {"dry-run", 'n', ARG_FLAG, &o->dry_run, NULL, "plan and report; needs no weight data"},
         {"report", 0, ARG_TEXT, &o->report, "text|json|html|dot[=FILE]", "the report, to stdout or a file"},
+        {"compare", 0, ARG_LIST, &o->compare, "first|none|FILE", "in the report: what another plan would cost (repeatable)"},
         {"explain", 0, ARG_TEXT, &o->explain, "NAME", "why a node, tensor or weight is placed so; writes nothing"},
         {"dump-after", 0, ARG_TEXT, &o->dump_after, "PASS", "text form of the graph after a pass"},
         {"list-passes", 0, ARG_FLAG, &o->list_passes, NULL, "the pipeline"},
@@ -223,12 +224,10 @@ static void set_plan_options(struct arena *a, struct shard_options *o, const cha
 
 /* ---- the report ------------------------------------------------------------------------------------------------------------------ */
 
-static void report(const struct compile *c, const struct shard_options *o)
+/* NULL: there is none. */
+static const char *report_kind(const struct shard_options *o)
 {
-    if (o->report)
-        report_write(c, o->report);
-    else if (!o->quiet && !o->dump_after)
-        report_write(c, "text");
+    return o->report ? o->report : o->quiet || o->dump_after ? NULL : "text";
 }
 
 /* ---- what the program does ----------------------------------------------------------------------------------------------------------- */
@@ -280,6 +279,7 @@ static void compile(struct arena *a, const struct shard_options *o)
     c.source = graph_copy(a, c.graph);
     if (o->memory)
         shard_fit(&c);
+    struct compared_list others = shard_compare(&c, report_kind(o) ? o->compare.text.n : 0, o->compare.text.at);
     pass_run(&c, "store", "choose", o->dump_after);
     if (o->explain) {
         plan_explain(stdout, plan.space, o->explain);
@@ -288,7 +288,9 @@ static void compile(struct arena *a, const struct shard_options *o)
     if (report_is(o->report, "html"))
         plan_price(plan.space);
     pass_run(&c, "insert", o->dry_run ? "memory" : "emit", o->dump_after);
-    report(&c, o);
+    plan.compared = others;
+    if (report_kind(o))
+        report_write(&c, report_kind(o));
 }
 
 int main(int argc, char **argv)
@@ -313,6 +315,8 @@ int main(int argc, char **argv)
         fail_usage("expected one model, found %d: --help shows the usage", plain.text.n);
     if (plain.text.n) {
         report_check(o.report);
+        if (o.explain && o.compare.text.n)
+            fail_usage("--explain writes no report: --compare does not go with it");
         set_plan_options(a, &o, plain.text.at[0]);
         compile(a, &o);
     }

@@ -118,6 +118,15 @@ struct rank_use use_most(int n, const struct rank_use *);
 
 /* ---- the plan, as reported and written to plan.json ------------------------------------------------------------------------ */
 struct collective { const char *op; const struct value *value; int axis; const char *reason; const struct node *node; };
+struct kind_use { const char *op; int count; double *bytes; };        /* of a kind of collective: nodes; payload of one rank per step, by workload */
+struct kind_uses { VEC(struct kind_use) list; };
+struct compared {                    /* what a plan comes to (--compare) */
+    const char *name;                /* first, none, or the plan file */
+    double seconds, *step;           /* of a weighted step; by workload */
+    struct kind_uses kinds;
+    int64_t weights;                 /* bytes on the fullest rank */
+};
+struct compared_list { VEC(struct compared) list; };
 struct priced { const char *strategy; double seconds; bool chosen; };     /* what a node costs per step by one of its strategies */
 struct priced_node { const char *name, *op; VEC(struct priced) list; };
 struct plan {
@@ -139,11 +148,16 @@ struct plan {
     double byte_price;               /* of --memory: holding a byte of weights or state costs reading it so many more times per step */
     double held;                     /* bytes of weights and state that this price is paid for */
     double memory_gap;               /* seconds per step that another plan within the limit may be better */
+    struct compared_list compared;   /* other plans of the graph, for the report; plan.json is written before there are any */
     const char *hash;                /* hex digest of plan.json, after the pass emit */
 };
 
 /* payload.c: bytes that one rank (the one that holds most) puts into a collective node, under a workload. */
 int64_t cost_payload(struct alg *, const struct node *, const struct bindings *, int ranks);
+
+/* compare.c: the collectives of a plan by kind, after insert and fuse; what the plan comes to, after the pass memory. */
+struct kind_uses plan_kinds(struct arena *, const struct graph *, const struct plan *);
+struct compared plan_compared(struct arena *, const char *name, const struct graph *, const struct plan *);
 
 /* cost.c: sum of the workload weights. */
 double cost_steps(const struct plan *);

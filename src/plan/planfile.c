@@ -278,6 +278,44 @@ static json_t *texts_array(int n, const char *const *at)
     return a;
 }
 
+static json_t *numbers(int n, const double *at)
+{
+    json_t *all = json_array();
+    for (int i = 0; i < n; i++)
+        json_array_append_new(all, json_real(at[i]));
+    return all;
+}
+
+static json_t *kinds_object(const struct kind_uses *all, int workloads)
+{
+    json_t *o = json_object();
+    for (int i = 0; i < all->list.n; i++) {
+        const struct kind_use *k = &all->list.at[i];
+        json_t *bytes = json_array();
+        for (int w = 0; w < workloads; w++)
+            json_array_append_new(bytes, json_integer((json_int_t)k->bytes[w]));
+        json_object_set_new(o, k->op, json_pack("{s:i, s:o}", "count", k->count, "bytes", bytes));
+    }
+    return o;
+}
+
+static json_t *compared_array(const struct plan *p)
+{
+    json_t *all = json_array();
+    for (int i = 0; i < p->compared.list.n; i++) {
+        const struct compared *c = &p->compared.list.at[i];
+        json_t *o = json_object();
+        json_object_set_new(o, "plan", text(c->name));
+        json_object_set_new(o, "seconds", json_real(c->seconds));
+        json_object_set_new(o, "times", json_real(c->seconds / p->seconds));
+        json_object_set_new(o, "workloads", numbers(p->workloads.n, c->step));
+        json_object_set_new(o, "collectives", kinds_object(&c->kinds, p->workloads.n));
+        json_object_set_new(o, "weight_bytes", json_integer((json_int_t)c->weights));
+        json_array_append_new(all, o);
+    }
+    return all;
+}
+
 static json_t *root_object(const struct writer *w)
 {
     const struct plan *p = w->plan;
@@ -301,6 +339,8 @@ static json_t *root_object(const struct writer *w)
     json_object_set_new(o, "nodes", named_object(&p->nodes));
     json_object_set_new(o, "pinned", named_object(&p->pinned));
     json_object_set_new(o, "cost", cost_object(p));
+    if (p->compared.list.n)
+        json_object_set_new(o, "compared", compared_array(p));
     json_object_set_new(o, "warnings", texts_array(p->warnings.n, p->warnings.at));
     return o;
 }

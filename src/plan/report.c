@@ -40,27 +40,11 @@ static void show_limit(FILE *f, struct arena *a, const struct graph *g, const st
         fprintf(f, "  %-26s %12s  of at most %s\n", "all", bytes_text(a, (double)most), bytes_text(a, (double)options->memory));
 }
 
-static bool seen_before(const struct plan *p, int i)
+static void show_kind(FILE *f, struct arena *a, const struct kind_use *k, int workloads)
 {
-    for (int k = 0; k < i; k++)
-        if (strcmp(p->collectives.at[k].op, p->collectives.at[i].op) == 0)
-            return true;
-    return false;
-}
-
-static void show_kind(FILE *f, struct arena *a, const struct graph *g, const struct plan *p, const char *op)
-{
-    int count = 0;
-    for (int i = 0; i < p->collectives.n; i++)
-        count += strcmp(p->collectives.at[i].op, op) == 0;
-    fprintf(f, "  %4d %-16s", count, op);
-    for (int w = 0; w < p->workloads.n; w++) {
-        double bytes = 0;
-        for (int i = 0; i < p->collectives.n; i++)
-            if (strcmp(p->collectives.at[i].op, op) == 0)
-                bytes += (double)cost_payload(g->alg, p->collectives.at[i].node, &p->workloads.at[w].dims, g->ranks);
-        fprintf(f, "%14s", bytes_text(a, bytes));
-    }
+    fprintf(f, "  %4d %-16s", k->count, k->op);
+    for (int w = 0; w < workloads; w++)
+        fprintf(f, "%14s", bytes_text(a, k->bytes[w]));
     fputc('\n', f);
 }
 
@@ -79,9 +63,9 @@ static void show_collectives(FILE *f, struct arena *a, const struct graph *g, co
     }
     show_head(f, a, p, "collectives per step");
     fputc('\n', f);
-    for (int i = 0; i < p->collectives.n; i++)
-        if (!seen_before(p, i))
-            show_kind(f, a, g, p, p->collectives.at[i].op);
+    struct kind_uses kinds = plan_kinds(a, g, p);
+    for (int i = 0; i < kinds.list.n; i++)
+        show_kind(f, a, &kinds.list.at[i], p->workloads.n);
 }
 
 static void show_workloads(FILE *f, const struct plan *p)
@@ -156,6 +140,8 @@ static void show_proof(FILE *f, const struct plan *p)
         fprintf(f, "not proven optimal: at most %.1f%% above the best plan\n", 100 * (p->seconds / p->lower_bound - 1));
     else
         fprintf(f, "not proven optimal\n");
+    if (p->first_seconds > 0)
+        fprintf(f, "the first assignment that fits takes %.3f times as long\n", p->first_seconds / p->seconds);
 }
 
 void plan_report(FILE *f, const struct graph *g, const struct options *options, const struct plan *p)
@@ -167,6 +153,7 @@ void plan_report(FILE *f, const struct graph *g, const struct options *options, 
     show_limit(f, a, g, options, p);
     show_collectives(f, a, g, p);
     show_time(f, a, g, p);
+    compared_text(f, g, p);
     show_whole(f, p);
     show_proof(f, p);
     for (int i = 0; i < p->warnings.n; i++)

@@ -7,6 +7,8 @@
 /* report.c: "1.2 MiB", "313.4 us". */
 const char *bytes_text(struct arena *, double bytes);
 const char *seconds_text(struct arena *, double seconds);
+/* compare.c: a table of the plan and those it is compared with; nothing where there are none. */
+void compared_text(FILE *, const struct graph *, const struct plan *);
 /* report_dot.c: of a kind of collective, "#rrggbb". */
 const char *collective_colour(const char *op);
 

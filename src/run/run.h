@@ -84,7 +84,7 @@ void late_types(struct arena *, const struct graph *, const struct node *, const
 /* Of a clock that only goes forward. */
 double seconds_now(void);
 /* Time and traffic since session_new or the last session_reset_stats. */
-struct session_collective { const char *name, *op; int64_t calls, bytes; double seconds; };
+struct session_collective { const char *name, *op; int64_t calls, bytes, payload; double seconds; };      /* bytes: sent; payload: of the operand */
 struct session_stats {
     int64_t runs, slab_bytes, weight_bytes, state_bytes;
     int64_t state_moved;             /* bytes of kept values that were copied from one memory to another, since session_new */

@@ -310,6 +310,7 @@ void collective_end(struct session *s, struct session_collective *count, struct 
 static void run_collective(struct session *s, struct step *step)
 {
     struct timed t = collective_begin(s, step->collective);
+    step->count->payload += (int64_t)tensor_bytes(&step->in[0]);
     collective_run(step->collective, step->route, s->comm, &s->scratch, &step->in[0], &step->out[0]);
     collective_end(s, step->count, t);
 }

@@ -1,0 +1,70 @@
+/* shard_compare: --compare, other plans of the same graph, for the same workloads, machine and price of memory, planned up to what each rank
+ * holds. What a plan file says of state is left out: the graph's is settled. */
+#include "cli/shard.h"
+
+#include <string.h>
+
+/* Everything whole on every rank. */
+static const struct plan_file *whole_plan(struct arena *a)
+{
+    struct plan_file *file = NEW(a, struct plan_file);
+    struct constraint *all = NEW(a, struct constraint);
+    *all = (struct constraint){.where = "--compare none", .on = ON_NODES, .glob = "*", .style = "replicate"};
+    file->path = "none";
+    VEC_PUSH(a, &file->constraints, all);
+    return file;
+}
+
+/* The user's constraints, without what an emitted plan has chosen. */
+static const struct plan_file *open_plan(struct arena *a, const struct plan_file *given)
+{
+    struct plan_file *file = NEW(a, struct plan_file);
+    *file = given ? *given : (struct plan_file){.path = ""};
+    file->emitted = NULL;
+    return file;
+}
+
+/* Only what a plan.json chose is compared: sizes, machine and storage are ours. */
+static struct options options_of(struct arena *a, const struct options *ours, const char *what)
+{
+    struct options o = *ours;
+    o.strict = false;
+    o.solver_first = strcmp(what, "first") == 0;
+    if (o.solver_first) {
+        o.plan_file = open_plan(a, ours->plan_file);
+        return o;
+    }
+    o.plan_file = strcmp(what, "none") == 0 ? whole_plan(a) : plan_file_read(a, what);
+    const struct emitted *e = o.plan_file->emitted;
+    if (!e)
+        return o;
+    if (e->ranks != ours->ranks)
+        fail("%s: is the plan of %d ranks, it is compared with one of %d", what, e->ranks, ours->ranks);
+    o.sp = e->sp;
+    o.sp_symbol = e->sp_symbol;
+    return o;
+}
+
+static struct compared compare(const struct compile *whole, const char *what)
+{
+    struct arena *tmp = arena_new(), *a = whole->arena;
+    struct options options = options_of(a, whole->options, what);
+    struct plan plan = {.ranks = options.ranks, .workloads = whole->plan->workloads, .byte_price = whole->plan->byte_price};
+    struct compile c = *whole;
+    c.arena = tmp;
+    c.options = &options;
+    c.plan = &plan;
+    c.graph = graph_copy(tmp, whole->source);
+    pass_run(&c, "store", "memory", NULL);
+    struct compared out = plan_compared(a, what, c.graph, &plan);
+    arena_free(tmp);
+    return out;
+}
+
+struct compared_list shard_compare(const struct compile *c, int n, const char *const *what)
+{
+    struct compared_list all = {{NULL, 0, 0}};
+    for (int i = 0; i < n; i++)
+        VEC_PUSH(c->arena, &all.list, compare(c, what[i]));
+    return all;
+}
