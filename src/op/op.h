@@ -23,7 +23,8 @@ enum op_flag {
     OP_BOUNDED = 2048,     /* its results are no larger than 1, or NaN, whatever it is given */
     OP_ROUTES = 4096,      /* a row goes through attribute k of the experts that dimension 0 of its weights counts */
     OP_CONTROL = 8192,     /* runs its bodies */
-    OP_CHUNKS = 16384      /* its kernel makes the terms that struct share (kern/kern.h) tells of, where it sums floats over a dimension that is dealt out */
+    OP_CHUNKS = 16384,     /* its kernel makes the terms that struct share (kern/kern.h) tells of, where it sums floats over a dimension that is dealt out */
+    OP_SCORES = 32768      /* operand 0 are scores of classes, whose split style loss-parallel asks for */
 };
 
 /* ---- factor rules (rule.c): design.md section 4 ------------------------------------------------------------------------

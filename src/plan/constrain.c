@@ -1,185 +1,120 @@
-/* constrain: the plan file's constraints as restrictions of what may be chosen; the solver fills in the rest.
+/* constrain: the demands of the plan file (demands.c) as restrictions of what may be chosen; the solver fills in the rest.
  *
- * A constraint on nodes drops strategies, one on values is a wish (src/plan/wishes.c). A style speaks of the nodes that multiply or look up
- * a weight, and asks for communication (--strict):
- *
- *     colwise    the weight and the result are split, other operands whole        that gathers its operands
- *     rowwise    the weight is split, the result is terms of a sum                that reduces its result
- *     replicate  everything whole, of any node                                    that gathers its operands */
-#include "plan/space.h"
+ * A demand on a node drops strategies, one on a value is a wish (src/plan/wishes.c). --strict allows the communication of values that demands ask
+ * for: those that they place or read, all around a node whose strategy they give, and what a style asks for (src/plan/styles.c). */
+#include "plan/constrain.h"
 
-#include <limits.h>
 #include <string.h>
 
-/* ---- styles: how many of its demands a strategy does not meet --------------------------------------------------------------- */
+/* ---- nodes: how many of its demands a strategy does not meet ---------------------------------------------------------------- */
 
-static bool operands_are(const struct space *s, const struct node *n, const struct strategy *st, bool weights, bool all, enum place kind)
+static int unmet(struct space *s, const struct demand *d, const struct wish *read, const struct strategy *st)
 {
-    for (int i = 0; i < n->nin; i++)
-        if (n->in[i] && s->weight[n->in[i]->id] == weights && (st->in[i].kind == kind) != all)
-            return !all;
-    return all;
+    if (d->kind == DEMAND_READ)
+        return !wish_fits(read, st->in[d->operand]);
+    if (d->kind == DEMAND_STRATEGY)
+        return !glob_match(d->text, strategy_str(s->arena, s->g->nodes.at[d->node], st));
+    return style_unmet(s, d->style, d->from->dim, d->node, st);
 }
 
-static int unmet_by_style(const struct space *s, const struct node *n, const struct strategy *st, const char *style)
+static const char *choice_text(struct space *s, const struct demand *d, const struct strategy *st)
 {
-    if (strcmp(style, "replicate") == 0)
-        return strategy_splits(n, st);
-    bool column = strcmp(style, "colwise") == 0;
-    return !operands_are(s, n, st, true, false, PLACE_S) + (column && !operands_are(s, n, st, false, true, PLACE_R)) +
-           (st->out[0].kind != (column ? PLACE_S : PLACE_P));
+    return d->kind == DEMAND_READ ? placement_like(s->arena, d->text, st->in[d->operand]) : strategy_outline(s->arena, s->g->nodes.at[d->node], st);
 }
 
-static bool meets(struct space *s, const struct node *n, const struct strategy *st, const struct constraint *c)
+static const char *nearest_choice(struct space *s, const struct demand *d)
 {
-    return (!c->style || !unmet_by_style(s, n, st, c->style)) && (!c->strategy || glob_match(c->strategy, strategy_str(s->arena, n, st)));
-}
-
-static const char *nearest_strategy(struct space *s, int node, const struct constraint *c)
-{
-    const struct node *n = s->g->nodes.at[node];
-    const struct strategies *list = &s->strategies[node];
+    const struct strategies *list = &s->strategies[d->node];
     const char **texts = NEWN(s->arena, const char *, list->list.n + 1);
     int best = 0;
     for (int k = 0; k < list->list.n; k++)
-        texts[k] = strategy_outline(s->arena, n, list->list.at[k]);
-    if (c->strategy)
-        return texts[nearest_text(c->strategy, list->list.n, texts)];
+        texts[k] = choice_text(s, d, list->list.at[k]);
+    if (d->kind != DEMAND_STYLE)
+        return texts[nearest_text(d->text, list->list.n, texts)];
     for (int k = 1; k < list->list.n; k++)
-        if (unmet_by_style(s, n, list->list.at[k], c->style) < unmet_by_style(s, n, list->list.at[best], c->style))
+        if (unmet(s, d, NULL, list->list.at[k]) < unmet(s, d, NULL, list->list.at[best]))
             best = k;
     return texts[best];
 }
 
-/* ---- nodes ------------------------------------------------------------------------------------------------------------------ */
-
-static void restrict_node(struct space *s, int node, const struct constraint *c)
+/* beside: what else is demanded; nearest: what could be had. */
+static _Noreturn void refuse_demand(struct space *s, const struct demand *d, const char *beside, const char *nearest)
 {
-    const struct node *n = s->g->nodes.at[node];
-    struct strategies kept = { 0 };
-    for (int k = 0; k < s->strategies[node].list.n; k++)
-        if (meets(s, n, s->strategies[node].list.at[k], c))
-            VEC_PUSH(s->arena, &kept.list, s->strategies[node].list.at[k]);
+    const struct node *n = d->kind <= DEMAND_READ ? s->g->nodes.at[d->node] : NULL;
+    const char *want = d->kind == DEMAND_STYLE ? style_name(d->style) : d->text;
+    if (d->kind == DEMAND_READ)
+        fail("%s: node '%s' (%s) can't read '%s' as '%s'%s; the nearest legal placement is '%s'", d->from->where, n->name, n->optype, d->value->name,
+             want, beside, nearest);
+    if (n)
+        fail("%s: node '%s' (%s) can't be '%s'%s; the nearest legal strategy is '%s'", d->from->where, n->name, n->optype, want, beside, nearest);
+    fail("%s: %s '%s' can't be '%s'%s; the nearest legal placement is '%s'", d->from->where, d->value->constant ? "weight" : "tensor", d->value->name,
+         want, beside, nearest);
+}
+
+static void restrict_node(struct space *s, const struct demand *d)
+{
+    struct strategies kept = { 0 }, *all = &s->strategies[d->node];
+    struct wish read = d->kind == DEMAND_READ ? wish_read(s, d->from->where, d->value, d->text) : (struct wish){ 0 };
+    for (int k = 0; k < all->list.n; k++)
+        if (!unmet(s, d, &read, all->list.at[k]))
+            VEC_PUSH(s->arena, &kept.list, all->list.at[k]);
     if (!kept.list.n)
-        fail("%s: node '%s' (%s) can't be '%s%s%s'; the nearest legal strategy is '%s'", c->where, n->name, n->optype,
-             c->style ? c->style : "", c->style && c->strategy ? "' and '" : "", c->strategy ? c->strategy : "", nearest_strategy(s, node, c));
-    s->strategies[node] = kept;
+        refuse_demand(s, d, "", nearest_choice(s, d));
+    *all = kept;
 }
 
-static const struct value *activation(const struct space *s, const struct node *n)
+/* ---- what is asked for -------------------------------------------------------------------------------------------------------- */
+
+static void ask_all(struct space *s, int n, struct value *const *at)
 {
-    for (int i = 0; i < n->nin; i++)
-        if (n->in[i] && !s->weight[n->in[i]->id])
-            return n->in[i];
-    return NULL;
+    for (int i = 0; i < n; i++)
+        if (at[i])
+            s->asked[at[i]->id] = true;
 }
 
-static void ask(struct space *s, const struct node *n, const struct constraint *c)
+static void ask(struct space *s, const struct demand *d)
 {
-    bool row = c->style && strcmp(c->style, "rowwise") == 0;
-    for (int i = 0; i < n->nin; i++)
-        if (n->in[i])
-            s->asked[n->in[i]->id] |= c->input || c->strategy || (c->style && !row);
-    for (int i = 0; i < n->nout; i++)
-        if (n->out[i])
-            s->asked[n->out[i]->id] |= c->output || c->strategy || row;
-}
-
-static void wish_ends(struct space *s, const struct node *n, const struct constraint *c, bool check)
-{
-    const struct value *in = c->input ? activation(s, n) : NULL;
-    if (c->input && !in)
-        fail("%s: node '%s' (%s) reads nothing but weights, expected an operand for 'input'", c->where, n->name, n->optype);
-    if (in)
-        wish_add(s, c->where, in, c->input, check);
-    if (c->output && n->nout > 0 && n->out[0])
-        wish_add(s, c->where, n->out[0], c->output, check);
-}
-
-/* Do constraints of this style pass over the node? */
-static bool passed_over(const struct space *s, const struct node *n, const struct constraint *c)
-{
-    bool product = n->op && (n->op->flags & OP_SEEDS) && n->nout > 0 && n->out[0] && space_has_weight(s, n);
-    return c->style && strcmp(c->style, "replicate") != 0 && !product;
-}
-
-static _Noreturn void refuse_glob(const struct constraint *c, const char *what, int n, const char *const *names)
-{
-    int near = nearest_text(c->glob, n, names);
-    fail("%s: no %s is named like '%s'%s%s%s", c->where, what, c->glob, near < 0 ? "" : "; the nearest is '", near < 0 ? "" : names[near],
-         near < 0 ? "" : "'");
-}
-
-/* Both return how many nodes or values the constraint speaks of; it is applied to the first of them, at most targets. */
-static int constrain_nodes(struct space *s, const struct constraint *c, int targets, bool seeding)
-{
-    const char **names = NEWN(s->arena, const char *, s->g->nodes.n + 1);
-    int named = 0, met = 0;
-    for (int i = 0; i < s->g->nodes.n; i++) {
-        const struct node *n = s->g->nodes.at[i];
-        names[i] = n->name;
-        if (!glob_match(c->glob, n->name))
-            continue;
-        named++;
-        if (passed_over(s, n, c) || met++ >= targets)
-            continue;
-        if (!seeding) {
-            restrict_node(s, i, c);
-            ask(s, n, c);
-        }
-        s->through[i] |= c->strategy || c->input || c->output;
-        wish_ends(s, n, c, !seeding);
+    if (d->kind > DEMAND_STRATEGY) {
+        s->asked[d->value->id] = true;
+        return;
     }
-    if (!named)
-        refuse_glob(c, "node", s->g->nodes.n, names);
-    if (!met)
-        fail("%s: of %d nodes named like '%s' none multiplies or looks up a weight, as style %s expects", c->where, named, c->glob, c->style);
-    return met;
+    const struct node *n = s->g->nodes.at[d->node];
+    unsigned asks = d->kind == DEMAND_STRATEGY ? ASKS_OPERANDS | ASKS_RESULTS : style_asks(s, d->style, d->node);
+    if (asks & ASKS_OPERANDS)
+        ask_all(s, n->nin, n->in);
+    if (asks & ASKS_RESULTS)
+        ask_all(s, n->nout, n->out);
 }
 
-static bool is_meant(const struct space *s, const struct constraint *c, const struct value *v)
+/* ---- demands ------------------------------------------------------------------------------------------------------------------- */
+
+static void apply(struct space *s, const struct demand *d)
 {
-    bool weight = v->constant != NULL;
-    return s->uses[v->id].list.n > 0 && weight == (c->on == ON_WEIGHTS);
+    if (d->kind <= DEMAND_READ)
+        restrict_node(s, d);
+    else if (d->kind == DEMAND_BROUGHT)
+        wish_bring(s, d->from->where, d->value, d->text, true);
+    else
+        wish_add(s, d->from->where, d->value, d->text, true);
+    ask(s, d);
 }
 
-static bool is_named(const struct constraint *c, const struct value *v)
+static bool seed(struct space *s, const struct demand *d)
 {
-    return glob_match(c->glob, v->name) || (v->constant && v->constant->origin && glob_match(c->glob, v->constant->origin));
+    if (d->kind == DEMAND_STYLE)
+        return style_seed(s, d->style, d->from->dim, d->node);
+    if (d->kind == DEMAND_STRATEGY)
+        return s->through[d->node] = true;
+    struct wish w = wish_read(s, d->from->where, d->value, d->text);
+    return wish_seed(s, d->value, &w);
 }
-
-static int constrain_values(struct space *s, const struct constraint *c, int targets, bool seeding)
-{
-    const char **names = NEWN(s->arena, const char *, s->g->values.n + 1);
-    int n = 0, met = 0;
-    for (int i = 0; i < s->g->values.n; i++) {
-        const struct value *v = s->g->values.at[i];
-        if (!is_meant(s, c, v))
-            continue;
-        names[n++] = v->name;
-        if (!is_named(c, v) || met++ >= targets)
-            continue;
-        s->asked[v->id] = true;
-        wish_add(s, c->where, v, c->placement, !seeding);
-    }
-    if (!met)
-        refuse_glob(c, c->on == ON_WEIGHTS ? "weight" : "tensor", n, names);
-    return met;
-}
-
-static int constrain(struct space *s, const struct constraint *c, int targets, bool seeding)
-{
-    return c->on == ON_NODES ? constrain_nodes(s, c, targets, seeding) : constrain_values(s, c, targets, seeding);
-}
-
-/* ---- all of them -------------------------------------------------------------------------------------------------------------- */
 
 static void forget(struct space *s)
 {
     for (int i = 0; i < s->g->nodes.n; i++)
         s->strategies[i] = s->offered[i];
     for (int i = 0; i < s->g->values.n; i++) {
-        s->wish[i].list.n = 0;
+        s->wish[i].list.n = s->before[i].list.n = 0;
         s->asked[i] = false;
     }
 }
@@ -198,37 +133,27 @@ static void wish_states(struct space *s, bool check)
     }
 }
 
-/* With one rank everything is whole whatever is wished. */
-static int constraint_count(const struct space *s)
-{
-    return s->options->plan_file && s->ranks > 1 ? s->options->plan_file->constraints.n : 0;
-}
-
 bool constrain_seed(struct space *s)
 {
+    bool changed = false;
     wish_states(s, false);
-    for (int i = 0; i < constraint_count(s); i++)
-        constrain(s, s->options->plan_file->constraints.at[i], INT_MAX, true);
-    bool through = false;
-    for (int i = 0; i < s->g->nodes.n; i++)
-        through |= s->through[i];
-    return wishes_seed(s) || through;
+    demands_make(s);
+    for (int i = 0; i < s->demands.n; i++)
+        changed |= seed(s, s->demands.at[i]);
+    return wishes_seed(s) || changed;
 }
 
-/* The first count constraints and nothing else, the last of them to its first targets nodes or values only; returns how many it has. */
-static int constrain_first(struct space *s, int count, int targets)
+static void constrain_first(struct space *s, int count)
 {
-    int met = 0;
     forget(s);
     wish_states(s, true);
     for (int i = 0; i < count; i++)
-        met = constrain(s, s->options->plan_file->constraints.at[i], i + 1 < count ? INT_MAX : targets, false);
-    return met;
+        apply(s, s->demands.at[i]);
 }
 
 void constrain_user(struct space *s)
 {
-    constrain_first(s, constraint_count(s), INT_MAX);
+    constrain_first(s, s->demands.n);
 }
 
 void constrain_all(struct space *s)
@@ -240,52 +165,23 @@ void constrain_all(struct space *s)
 
 /* ---- when together they leave nothing ------------------------------------------------------------------------------------------ */
 
-/* The least k in (lo, hi] so that the constraints up to `count` (its first k targets), or the first k constraints, cannot be met. */
-static int least_impossible(struct space *s, int count, int lo, int hi)
+static bool possible(struct space *s, int count)
 {
-    while (lo + 1 < hi) {
-        int middle = lo + (hi - lo) / 2;
-        if (count)
-            constrain_first(s, count, middle);
-        else
-            constrain_first(s, middle, INT_MAX);
-        if (space_solve(s) < COST_NEVER)
-            lo = middle;
-        else
-            hi = middle;
-    }
-    return hi;
-}
-
-/* The k-th node or value, from 1, that the constraint speaks of. */
-static int target(const struct space *s, const struct constraint *c, int k)
-{
-    int all = c->on == ON_NODES ? s->g->nodes.n : s->g->values.n;
-    for (int i = 0; i < all; i++) {
-        bool meant = c->on == ON_NODES ? glob_match(c->glob, s->g->nodes.at[i]->name) && !passed_over(s, s->g->nodes.at[i], c)
-                                       : is_meant(s, c, s->g->values.at[i]) && is_named(c, s->g->values.at[i]);
-        if (meant && --k == 0)
-            return i;
-    }
-    bug("a constraint has fewer targets than it had");
+    constrain_first(s, count);
+    return space_solve(s) < COST_NEVER;
 }
 
 void constrain_blame(struct space *s)
 {
-    int all = constraint_count(s), count, k;
-    constrain_first(s, 0, 0);
-    if (!all || space_solve(s) >= COST_NEVER)
+    int lo = 0, hi = s->demands.n;
+    if (!hi || !possible(s, 0))
         return;
-    count = least_impossible(s, 0, 0, all);
-    const struct constraint *c = s->options->plan_file->constraints.at[count - 1];
-    k = least_impossible(s, count, 0, constrain_first(s, count, INT_MAX));
-    constrain_first(s, count, k - 1);
-    require(space_solve(s) < COST_NEVER);
-    int at = target(s, c, k);
-    const struct node *n = c->on == ON_NODES ? s->g->nodes.at[at] : NULL;
-    const struct value *v = n ? NULL : s->g->values.at[at];
-    fail("%s: %s '%s' can't be '%s' beside the constraints before it; the nearest legal %s is '%s'", c->where,
-         n ? "node" : c->on == ON_WEIGHTS ? "weight" : "tensor", n ? n->name : v->name,
-         n ? c->style ? c->style : c->strategy ? c->strategy : c->output ? c->output : c->input : c->placement, n ? "strategy" : "placement",
-         n ? strategy_outline(s->arena, n, n->strategy) : placement_str(s->arena, v->place));
+    while (lo + 1 < hi) {
+        int middle = lo + (hi - lo) / 2;
+        *(possible(s, middle) ? &lo : &hi) = middle;
+    }
+    require(possible(s, lo));
+    const struct demand *d = s->demands.at[lo];
+    bool of_node = d->kind <= DEMAND_READ;
+    refuse_demand(s, d, " beside the constraints before it", of_node ? choice_text(s, d, s->g->nodes.at[d->node]->strategy) : placement_str(s->arena, d->value->place));
 }

@@ -25,13 +25,23 @@ struct workload {
 /* ---- the plan file (--plan) --------------------------------------------------------------------------------------------- */
 enum { PLAN_VERSION = 1, PLAN_RANKS = 1024 };
 enum constraint_on { ON_NODES, ON_TENSORS, ON_WEIGHTS };
+/* Styles of nodes (styles.c). */
+enum style {
+    STYLE_COLWISE, STYLE_ROWWISE, STYLE_PAIRWISE, STYLE_SEQUENCE, STYLE_VOCAB, STYLE_REPLICATE, STYLE_LOSS_PARALLEL, STYLE_PREPARE_INPUT,
+    STYLE_PREPARE_OUTPUT, STYLE_PREPARE_INPUT_OUTPUT, STYLES
+};
+const char *style_name(enum style);
+/* Placements of several values: one for all, in their order, or by globs over their names. text NULL: the value is left alone. */
+enum layout_form { LAYOUT_NONE, LAYOUT_ALL, LAYOUT_ORDER, LAYOUT_NAMES };
+struct layout { enum layout_form form; const char *key; int n; const char **glob, **text; };
 struct constraint {
     const char *where;               /* the file and the path of the key, for messages */
     enum constraint_on on;
     const char *glob;                /* over names of nodes, of values, of initializers */
-    const char *style;               /* nodes: colwise, rowwise, replicate; NULL: not said, like what follows */
-    const char *strategy;            /* nodes: a glob over the text of strategies (strategy_str) */
-    const char *input, *output;      /* nodes: placement of the first operand that is no weight, of the first result */
+    unsigned styles;                 /* nodes: bits 1 << STYLE_ */
+    int dim;                         /* of style sequence */
+    const char *strategy;            /* nodes: a glob over the text of strategies (strategy_str); NULL: not said */
+    struct layout input, desired_input, output, desired_output;      /* nodes: where values are brought to, and where they are read */
     const char *placement;           /* tensors, weights: R, P, P(op), S(d), or as placement_str writes it */
 };
 /* state: globs over graph inputs and outputs, a "" end does not exist; state_from: over ends of states here, and in the plan of --state-from.

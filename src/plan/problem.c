@@ -131,9 +131,11 @@ static void end_variables(struct encoding *e)
     for (int i = 0; i < g->values.n; i++)
         if (g->values.at[i]->constant && e->s->uses[i].list.n)
             e->source[i] = constant_end(e, g->values.at[i]);
-    for (int i = 0; i < g->values.n; i++)
-        if (e->s->wish[i].list.n && e->s->producer[i] >= 0 && output_number(g, g->values.at[i]) < 0)
-            e->pin[i] = free_end(e, g->values.at[i]);
+    for (int i = 0; i < g->values.n; i++) {
+        struct places brought = space_brought(e->s, g->values.at[i]);
+        if (brought.list.n)
+            e->pin[i] = end_at(e, brought.list.n, brought.list.at);
+    }
 }
 
 /* ---- encode, solve, decode ------------------------------------------------------------------------------------------------------ */

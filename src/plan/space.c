@@ -295,6 +295,7 @@ struct space *space_new(struct arena *a, struct graph *g, const struct options *
     s->partial = NEWN(a, unsigned, values);
     s->output_place = NEWN(a, struct placement, g->outputs.n + 1);
     s->wish = NEWN(a, struct wishes, values);
+    s->before = NEWN(a, struct wishes, values);
     s->asked = NEWN(a, bool, values);
     s->unasked = options->strict ? COST_NEVER : 0;
     s->pin = NEWN(a, const struct placement *, values);

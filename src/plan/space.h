@@ -40,7 +40,9 @@ struct space {
     bool (*attended)[MAX_RANK];          /* by value id: what is attended over, as keys, scores and masks have it */
     struct placement *sequence;          /* by value id: as --sp splits it, R: it does not */
     struct placement *output_place;      /* by output number: what the graph output wants */
-    struct wishes *wish;                 /* by value id */
+    struct wishes *wish;                 /* by value id: of its end of the graph, or of where it is brought before it is read */
+    struct wishes *before;               /* by value id, of graph outputs: of where they are brought before they are read or taken */
+    VEC(const struct demand *) demands;  /* constrain.h: what the plan file's constraints demand */
     bool *asked;                         /* by value id: a constraint asks for its communication */
     int64_t unasked;                     /* what other communication costs more: COST_NEVER under --strict */
     const struct placement **pin;        /* by value id: what it is brought to before it is read; NULL: it is read as it is left */
@@ -141,12 +143,27 @@ void cost_prepare(struct space *);            /* the same, those of lowerings to
 /* wishes.c. Adds a wish, given as text; one that can't be met (check: beside those before it, too) is a failure that names the nearest
  * placement that can. */
 void wish_add(struct space *, const char *where, const struct value *, const char *text, bool check);
-/* Candidates for wished splits of dimensions that have none; true when there are new ones. */
+/* The same of where the value is brought before it is read; for graph outputs that is not where they are taken. */
+void wish_bring(struct space *, const char *where, const struct value *, const char *text, bool check);
+/* A wish as text for a value, and whether a placement is as wished. A text that is no placement, or of no dimension of it, is a failure. */
+struct wish wish_read(struct space *, const char *where, const struct value *, const char *text);
+bool wish_fits(const struct wish *, struct placement);
+/* A candidate for a wished split of a dimension that has none; true when it is new. split NULL: an even one. A dimension of run-time size
+ * is split as --sp splits it, between products and not through them; so is, with sequence, every one. */
+bool wish_seed(struct space *, const struct value *, const struct wish *);
+bool space_seed(struct space *, const struct value *, int d, const struct split *, bool sequence);
+/* Candidates for all wishes; true when there are new ones. */
 bool wishes_seed(struct space *);
 bool space_allows(const struct space *, const struct value *, struct placement);
-/* Where a value may stand at its end of the graph, or be brought to; and what wishes leave of that. */
+/* Where a value may stand at its end of the graph, or be brought to; what wishes leave of that; what wishes leave of where it is brought,
+ * none if there are no such wishes. */
 struct places space_legal(struct space *, const struct value *);
 struct places space_allowed(struct space *, const struct value *);
+struct places space_brought(struct space *, const struct value *);
+/* Is it an end of a state? */
+bool space_state(const struct space *, const struct value *);
+/* In full, or as short as the text is that it stands in for: "S(1)". */
+const char *placement_like(struct arena *, const char *like, struct placement);
 
 /* constrain.c: the constraints of the plan file. */
 bool constrain_seed(struct space *);

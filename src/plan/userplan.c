@@ -6,33 +6,99 @@
 
 /* ---- constraints --------------------------------------------------------------------------------------------------------- */
 
-static const char *const styles[] = {"colwise", "rowwise", "replicate"};
-static const char *const later[] = {"pairwise", "sequence", "vocab", "prepare-input", "prepare-output", "prepare-input-output", "loss-parallel"};
-enum { STYLES = sizeof styles / sizeof *styles, LATER = sizeof later / sizeof *later };
-
-static void check_style(const char *where, const char *style)
+static enum style style_read(const char *where, const json_t *v)
 {
+    const char *names[STYLES];
     for (int i = 0; i < STYLES; i++)
-        if (strcmp(style, styles[i]) == 0)
-            return;
-    for (int i = 0; i < LATER; i++)
-        if (strcmp(style, later[i]) == 0)
-            fail("%s: style '%s' is not supported yet, expected colwise, rowwise or replicate", where, style);
-    fail("%s: unknown style '%s', did you mean '%s'?", where, style, styles[nearest_text(style, STYLES, styles)]);
+        names[i] = style_name((enum style)i);
+    if (!json_is_string(v))
+        fail("%s: expected a string, or an array of them, for 'style', found %s", where, json_kind(v));
+    int near = nearest_text(json_string_value(v), STYLES, names);
+    if (strcmp(json_string_value(v), names[near]) != 0)
+        fail("%s: unknown style '%s', did you mean '%s'?", where, json_string_value(v), names[near]);
+    return (enum style)near;
+}
+
+static unsigned styles_read(const char *where, const json_t *v)
+{
+    unsigned styles = 0;
+    if (v && !json_is_array(v))
+        return 1u << style_read(where, v);
+    for (size_t i = 0; i < json_array_size(v); i++)
+        styles |= 1u << style_read(where, json_array_get(v, i));
+    return styles;
+}
+
+static const char *layout_text(struct arena *a, const char *where, const char *key, const json_t *v)
+{
+    if (!json_is_string(v) && !json_is_null(v))
+        fail("%s: expected a placement or null in '%s', found %s", where, key, json_kind(v));
+    return json_is_null(v) ? NULL : arena_strdup(a, json_string_value(v));
+}
+
+static struct layout layout_read(struct arena *a, const char *where, const json_t *o, const char *key)
+{
+    json_t *v = json_object_get(o, key), *item;
+    struct layout out = { .key = key };
+    const char *glob;
+    if (!v)
+        return out;
+    out.form = json_is_array(v) ? LAYOUT_ORDER : json_is_object(v) ? LAYOUT_NAMES : LAYOUT_ALL;
+    size_t n = json_is_array(v) ? json_array_size(v) : json_object_size(v), i;
+    out.glob = NEWN(a, const char *, n + 1);
+    out.text = NEWN(a, const char *, n + 1);
+    json_object_foreach(v, glob, item) {
+        out.glob[out.n] = arena_strdup(a, glob);
+        out.text[out.n++] = layout_text(a, where, key, item);
+    }
+    json_array_foreach(v, i, item)
+        out.text[out.n++] = layout_text(a, where, key, item);
+    if (out.form == LAYOUT_ALL && json_is_string(v))
+        out.text[out.n++] = layout_text(a, where, key, v);
+    if (!out.n)
+        fail("%s: expected a placement, an array or an object of them for '%s', found %s", where, key, n ? json_kind(v) : "none");
+    return out;
+}
+
+static void check_ends(const struct constraint *c)
+{
+    bool in = c->input.form || c->desired_input.form, out = c->output.form || c->desired_output.form;
+    for (enum style i = STYLE_PREPARE_INPUT; i <= STYLE_PREPARE_INPUT_OUTPUT; i++) {
+        bool prepares_in = i != STYLE_PREPARE_OUTPUT, prepares_out = i != STYLE_PREPARE_INPUT, alone = c->styles == 1u << i;
+        if (!(c->styles >> i & 1))
+            continue;
+        if ((prepares_in && !in) || (prepares_out && !out))
+            fail("%s: expected '%s' or 'desired_%s' for style '%s', found neither", c->where, prepares_in && !in ? "input" : "output",
+                 prepares_in && !in ? "input" : "output", style_name(i));
+        if (alone && ((!prepares_in && in) || (!prepares_out && out)))
+            fail("%s: style '%s' does not prepare the %s", c->where, style_name(i), prepares_in ? "output" : "input");
+    }
+    if (!c->styles && !c->strategy && !in && !out)
+        fail("%s: expected a 'style', 'strategy', 'input' or 'output' for '%s', found none", c->where, c->glob);
+}
+
+static int dim_read(const struct constraint *c, const json_t *o)
+{
+    const json_t *v = json_member(c->where, o, "dim", JSON_INTEGER);
+    if (v && !(c->styles >> STYLE_SEQUENCE & 1))
+        fail("%s: 'dim' is for style 'sequence'", c->where);
+    if (v && (json_integer_value(v) < -MAX_RANK || json_integer_value(v) >= MAX_RANK))
+        fail("%s: expected a dimension for 'dim', found %lld", c->where, (long long)json_integer_value(v));
+    return v ? (int)json_integer_value(v) : 1;
 }
 
 static void read_node_keys(struct arena *a, struct constraint *c, const json_t *o)
 {
-    static const char *const keys[] = {"match", "style", "strategy", "input", "output", NULL};
-    c->style = json_text(a, c->where, o, "style");
-    if (c->style)
-        check_style(c->where, c->style);
+    static const char *const keys[] = {"match", "style", "strategy", "dim", "input", "desired_input", "output", "desired_output", NULL};
     json_known_keys(c->where, o, keys);
+    c->styles = styles_read(c->where, json_object_get(o, "style"));
     c->strategy = json_text(a, c->where, o, "strategy");
-    c->input = json_text(a, c->where, o, "input");
-    c->output = json_text(a, c->where, o, "output");
-    if (!c->style && !c->strategy && !c->input && !c->output)
-        fail("%s: expected a 'style', 'strategy', 'input' or 'output' for '%s', found none", c->where, c->glob);
+    c->dim = dim_read(c, o);
+    c->input = layout_read(a, c->where, o, "input");
+    c->desired_input = layout_read(a, c->where, o, "desired_input");
+    c->output = layout_read(a, c->where, o, "output");
+    c->desired_output = layout_read(a, c->where, o, "desired_output");
+    check_ends(c);
 }
 
 static void read_value_keys(struct arena *a, struct constraint *c, const json_t *o, const char *kind)

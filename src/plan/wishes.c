@@ -1,23 +1,28 @@
 /* wishes: where the plan file wants values to stand. A graph input, a graph output or a weight may only stand so at its end of the graph; any
- * other value is brought to a wished placement before it is read (a reduction of terms, say), and read from there. */
+ * other value is brought to a wished placement before it is read (a reduction of terms, say), and read from there. So is a graph output, by
+ * wishes of another kind (wish_bring). */
 #include "plan/space.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-static bool wish_fits(const struct wish *w, struct placement p)
+bool wish_fits(const struct wish *w, struct placement p)
 {
     return w->kind == p.kind && (w->kind != PLACE_S || (w->dim == p.dim && (!w->split || w->split == p.split))) &&
            (w->kind != PLACE_P || w->op == RED_NONE || w->op == p.op);
 }
 
-bool space_allows(const struct space *s, const struct value *v, struct placement p)
+static bool all_fit(const struct wishes *all, struct placement p)
 {
-    const struct wishes *all = &s->wish[v->id];
     for (int i = 0; i < all->list.n; i++)
         if (!wish_fits(&all->list.at[i], p))
             return false;
     return true;
+}
+
+bool space_allows(const struct space *s, const struct value *v, struct placement p)
+{
+    return all_fit(&s->wish[v->id], p);
 }
 
 static const struct state *state_of(const struct graph *g, const struct value *v)
@@ -26,6 +31,11 @@ static const struct state *state_of(const struct graph *g, const struct value *v
         if (g->states.at[i].past == v || g->states.at[i].present == v)
             return &g->states.at[i];
     return NULL;
+}
+
+bool space_state(const struct space *s, const struct value *v)
+{
+    return state_of(s->g, v);
 }
 
 static void add_place(struct space *s, struct places *out, struct placement p)
@@ -111,13 +121,38 @@ struct places space_legal(struct space *s, const struct value *v)
     return out;
 }
 
-struct places space_allowed(struct space *s, const struct value *v)
+static struct places fitting(struct space *s, const struct value *v, const struct wishes *wishes)
 {
     struct places all = space_legal(s, v), out = { 0 };
     for (int i = 0; i < all.list.n; i++)
-        if (space_allows(s, v, all.list.at[i]))
+        if (all_fit(wishes, all.list.at[i]))
             VEC_PUSH(s->arena, &out.list, all.list.at[i]);
     return out;
+}
+
+struct places space_allowed(struct space *s, const struct value *v)
+{
+    return fitting(s, v, &s->wish[v->id]);
+}
+
+static bool is_output(const struct graph *g, const struct value *v)
+{
+    for (int i = 0; i < g->outputs.n; i++)
+        if (g->outputs.at[i] == v)
+            return true;
+    return false;
+}
+
+/* Wishes of where the value is brought before anything reads or takes it. */
+static struct wishes *wishes_before(const struct space *s, const struct value *v)
+{
+    return is_output(s->g, v) && s->producer[v->id] >= 0 ? &s->before[v->id] : &s->wish[v->id];
+}
+
+struct places space_brought(struct space *s, const struct value *v)
+{
+    const struct wishes *wishes = wishes_before(s, v);
+    return wishes->list.n && s->producer[v->id] >= 0 ? fitting(s, v, wishes) : (struct places){ 0 };
 }
 
 /* "S(-1)" of a value of rank 3 as dimension 2; -1: no such text or no such dimension. */
@@ -133,30 +168,29 @@ static int named_dim(const char *text, int rank)
     return d >= 0 && d < rank ? (int)d : -1;
 }
 
-static const char *short_text(struct space *s, const char *like, struct placement p)
+const char *placement_like(struct arena *a, const char *like, struct placement p)
 {
-    return p.kind != PLACE_S || strchr(like, ';') ? placement_str(s->arena, p) : arena_printf(s->arena, "S(%d)", p.dim);
+    return p.kind != PLACE_S || strchr(like, ';') ? placement_str(a, p) : arena_printf(a, "S(%d)", p.dim);
 }
 
-static _Noreturn void refuse_value(struct space *s, const char *where, const struct value *v, const char *text)
+static _Noreturn void refuse_value(struct space *s, const char *where, const struct value *v, const struct wishes *before, const char *text)
 {
-    struct places legal = space_allowed(s, v);
+    struct places legal = fitting(s, v, before);
     const char **names = NEWN(s->arena, const char *, legal.list.n + 1);
     for (int i = 0; i < legal.list.n; i++)
-        names[i] = short_text(s, text, legal.list.at[i]);
+        names[i] = placement_like(s->arena, text, legal.list.at[i]);
     fail("%s: '%s' (%s) can't be placed '%s'%s; the nearest legal placement is '%s'", where, v->name, type_str(s->arena, &v->type), text,
-         s->wish[v->id].list.n ? arena_printf(s->arena, " beside %s", s->wish[v->id].list.at[0].where) : "",
-         names[nearest_text(text, legal.list.n, names)]);
+         before->list.n ? arena_printf(s->arena, " beside %s", before->list.at[0].where) : "", names[nearest_text(text, legal.list.n, names)]);
 }
 
-static struct wish wish_read(struct space *s, const char *where, const struct value *v, const char *text)
+struct wish wish_read(struct space *s, const char *where, const struct value *v, const char *text)
 {
     struct wish w = { .where = where, .text = text, .kind = PLACE_S, .dim = named_dim(text, v->type.rank) };
     struct placement p;
     const char *error;
     if (strncmp(text, "S(", 2) == 0 && !strchr(text, ';')) {
         if (w.dim < 0)
-            refuse_value(s, where, v, text);
+            refuse_value(s, where, v, &s->wish[v->id], text);
     } else if (strcmp(text, "P") == 0) {
         w.kind = PLACE_P;
     } else if (placement_parse(s->g->alg, text, &p, &error)) {
@@ -167,13 +201,12 @@ static struct wish wish_read(struct space *s, const char *where, const struct va
     return w;
 }
 
-static void wish_check(struct space *s, const struct value *v)
+static void wish_check(struct space *s, const struct value *v, struct wishes *all)
 {
-    struct wishes *all = &s->wish[v->id];
-    if (space_allowed(s, v).list.n > 0)
+    if (fitting(s, v, all).list.n > 0)
         return;
     struct wish last = all->list.at[--all->list.n];       /* those before it could be met */
-    refuse_value(s, last.where, v, last.text);
+    refuse_value(s, last.where, v, all, last.text);
 }
 
 void wish_add(struct space *s, const char *where, const struct value *v, const char *text, bool check)
@@ -185,25 +218,43 @@ void wish_add(struct space *s, const char *where, const struct value *v, const c
         if (end[i] && (i == 0 || end[i] != v))
             VEC_PUSH(s->arena, &s->wish[end[i]->id].list, w);
     if (check)
-        wish_check(s, v);
+        wish_check(s, v, &s->wish[v->id]);
 }
 
-/* A dimension of run-time size is split as --sp splits it, between products and not through them. */
-static bool seed_wish(struct space *s, const struct value *v, const struct wish *w)
+void wish_bring(struct space *s, const char *where, const struct value *v, const char *text, bool check)
 {
-    const struct dim *size = v->type.dim[w->dim];
-    const struct split *split = w->split ? w->split : split_even(s->g->alg, s->ranks, size);
-    if (dim_equals(size, 1) || split->ranks != s->ranks || split_size(s->g->alg, split) != size || (!w->split && s->dim[v->id][w->dim].list.n))
+    struct wishes *all = wishes_before(s, v);
+    if (all == &s->wish[v->id]) {
+        wish_add(s, where, v, text, check);
+        return;
+    }
+    VEC_PUSH(s->arena, &all->list, wish_read(s, where, v, text));
+    if (check)
+        wish_check(s, v, all);
+}
+
+bool space_seed(struct space *s, const struct value *v, int d, const struct split *split, bool sequence)
+{
+    const struct dim *size = v->type.dim[d];
+    const struct split *even = split ? split : split_even(s->g->alg, s->ranks, size);
+    if (dim_equals(size, 1) || even->ranks != s->ranks || split_size(s->g->alg, even) != size || (!split && s->dim[v->id][d].list.n))
         return false;
-    return space_add(s, v, w->dim, (struct candidate){ split, !dim_is_int(size, NULL), "wished by the plan file", -1 });
+    return space_add(s, v, d, (struct candidate){ even, sequence || !dim_is_int(size, NULL), "wished by the plan file", -1 });
+}
+
+bool wish_seed(struct space *s, const struct value *v, const struct wish *w)
+{
+    return w->kind == PLACE_S && w->dim < v->type.rank && space_seed(s, v, w->dim, w->split, false);
 }
 
 bool wishes_seed(struct space *s)
 {
     bool changed = false;
-    for (int i = 0; i < s->g->values.n; i++)
-        for (int k = 0; k < s->wish[i].list.n; k++)
-            if (s->wish[i].list.at[k].kind == PLACE_S && s->wish[i].list.at[k].dim < s->g->values.at[i]->type.rank)
-                changed |= seed_wish(s, s->g->values.at[i], &s->wish[i].list.at[k]);
+    for (int i = 0; i < s->g->values.n; i++) {
+        const struct wishes *both[] = { &s->wish[i], &s->before[i] };
+        for (int k = 0; k < 2; k++)
+            for (int j = 0; j < both[k]->list.n; j++)
+                changed |= wish_seed(s, s->g->values.at[i], &both[k]->list.at[j]);
+    }
     return changed;
 }
