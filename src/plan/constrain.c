@@ -1,7 +1,8 @@
 /* constrain: the demands of the plan file (demands.c) as restrictions of what may be chosen; the solver fills in the rest.
  *
  * A demand on a node drops strategies, one on a value is a wish (src/plan/wishes.c). --strict allows the communication of values that demands ask
- * for: those that they place or read, all around a node whose strategy they give, and what a style asks for (src/plan/styles.c). */
+ * for: those that they place or read, all around a node whose strategy they give, and what a style asks for (src/plan/styles.c); and that of the
+ * lowerings of nodes that have a style or a strategy. */
 #include "plan/constrain.h"
 
 #include <string.h>
@@ -79,6 +80,7 @@ static void ask(struct space *s, const struct demand *d)
         return;
     }
     const struct node *n = s->g->nodes.at[d->node];
+    s->asked_within[d->node] = true;
     unsigned asks = d->kind == DEMAND_STRATEGY ? ASKS_OPERANDS | ASKS_RESULTS : style_asks(s, d->style, d->node);
     if (asks & ASKS_OPERANDS)
         ask_all(s, n->nin, n->in);
@@ -111,8 +113,10 @@ static bool seed(struct space *s, const struct demand *d)
 
 static void forget(struct space *s)
 {
-    for (int i = 0; i < s->g->nodes.n; i++)
+    for (int i = 0; i < s->g->nodes.n; i++) {
         s->strategies[i] = s->offered[i];
+        s->asked_within[i] = false;
+    }
     for (int i = 0; i < s->g->values.n; i++) {
         s->wish[i].list.n = s->before[i].list.n = 0;
         s->asked[i] = false;

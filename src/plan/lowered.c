@@ -147,6 +147,18 @@ void lower_placed(struct graph *g, struct node *node)
         graph_append(g, b.nodes.at[i]);
 }
 
+/* ---- what it sends ----------------------------------------------------------------------------------------------------------- */
+
+const char *lowered_sends(const struct strategy *st)
+{
+    for (int i = 0; st->body && i < st->body->g->nodes.n; i++) {
+        const struct node *n = st->body->g->nodes.at[i];
+        if (n->op->flags & OP_COLLECTIVE)
+            return n->optype;
+    }
+    return NULL;
+}
+
 /* ---- what it costs ----------------------------------------------------------------------------------------------------------- */
 
 static struct value *copy_of(struct graph *g, const struct value *v, struct placement place)

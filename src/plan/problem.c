@@ -34,16 +34,24 @@ static int whole_strategy(const struct space *s, int i)
     return 0;
 }
 
+/* Of the k-th strategy of node i. */
+static int64_t strategy_cost(struct space *s, int i, int k)
+{
+    const struct node *n = s->g->nodes.at[i];
+    const struct strategy *st = s->strategies[i].list.at[k];
+    int64_t unasked = s->unasked && !s->asked_within[i] && lowered_sends(st) ? s->unasked : 0;
+    if (unasked >= COST_NEVER)
+        return COST_NEVER;
+    return unasked + (s->options->random_seed ? random_cost(s, n->name, k, !strategy_splits(n, st)) : cost_of_strategy(s, n, s->rule[i], st));
+}
+
 static void node_variable(struct encoding *e, int i)
 {
-    struct space *s = e->s;
-    const struct node *n = s->g->nodes.at[i];
-    int count = s->strategies[i].list.n;
-    e->node_var[i] = links_variable(e, count, whole_strategy(s, i));
+    int count = e->s->strategies[i].list.n;
+    e->node_var[i] = links_variable(e, count, whole_strategy(e->s, i));
     int64_t *cost = problem_unary(e->p, e->node_var[i]);
     for (int k = 0; k < count; k++)
-        cost[k] = s->options->random_seed ? random_cost(s, n->name, k, !strategy_splits(n, s->strategies[i].list.at[k]))
-                                          : cost_of_strategy(s, n, s->rule[i], s->strategies[i].list.at[k]);
+        cost[k] = strategy_cost(e->s, i, k);
 }
 
 static struct ends end_at(struct encoding *e, int n, const struct placement *at)

@@ -297,6 +297,7 @@ struct space *space_new(struct arena *a, struct graph *g, const struct options *
     s->wish = NEWN(a, struct wishes, values);
     s->before = NEWN(a, struct wishes, values);
     s->asked = NEWN(a, bool, values);
+    s->asked_within = NEWN(a, bool, nodes);
     s->unasked = options->strict ? COST_NEVER : 0;
     s->pin = NEWN(a, const struct placement *, values);
     for (int i = 0; i < g->nodes.n; i++)

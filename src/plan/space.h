@@ -44,6 +44,7 @@ struct space {
     struct wishes *before;               /* by value id, of graph outputs: of where they are brought before they are read or taken */
     VEC(const struct demand *) demands;  /* constrain.h: what the plan file's constraints demand */
     bool *asked;                         /* by value id: a constraint asks for its communication */
+    bool *asked_within;                  /* by node position: a constraint asks for that of its lowering */
     int64_t unasked;                     /* what other communication costs more: COST_NEVER under --strict */
     const struct placement **pin;        /* by value id: what it is brought to before it is read; NULL: it is read as it is left */
     int64_t (*extent)[MAX_RANK];         /* by value id * workloads + workload */
@@ -122,6 +123,8 @@ int reached_find(const struct reached *, struct placement);      /* position, -1
 /* lowered.c: the lowering of a node in a graph of its own, for its price; evaluated by cost_prepare. */
 struct space *lowered_alone(struct space *, const struct node *, const struct strategy *);
 double lowered_seconds(struct space *, int workload, int busy);
+/* The first collective of the strategy's lowering; NULL: it has none, or the strategy no lowering. After cost_prepare. */
+const char *lowered_sends(const struct strategy *);
 
 /* predict.c: what a step of the chosen plan takes, whole and on all ranks, under each workload and on average. */
 void plan_predict(struct space *);

@@ -27,13 +27,24 @@ static void blame(const struct space *s, const struct value *v)
              op, v->name, v->name);
 }
 
+static void blame_lowering(const struct space *s, int i)
+{
+    const struct node *n = s->g->nodes.at[i];
+    const char *op = s->asked_within[i] ? NULL : lowered_sends(n->strategy);
+    if (op)
+        fail("%s: --strict: no constraint asks for the %s within node '%s' (%s), as {\"match\": \"%s\", \"strategy\": \"%s\"} would",
+             s->g->path ? s->g->path : s->g->name, op, n->name, n->optype, n->name, strategy_outline(s->arena, n, n->strategy));
+}
+
 void strict_blame(struct space *s)
 {
     for (int i = 0; i < s->g->inputs.n; i++)
         blame(s, s->g->inputs.at[i]);
-    for (int i = 0; i < s->g->nodes.n; i++)
+    for (int i = 0; i < s->g->nodes.n; i++) {
         for (int k = 0; k < s->g->nodes.at[i]->nout; k++)
             if (s->g->nodes.at[i]->out[k])
                 blame(s, s->g->nodes.at[i]->out[k]);
+        blame_lowering(s, i);
+    }
     bug("--strict allows no plan, and nothing communicates unasked");
 }

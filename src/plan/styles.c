@@ -8,7 +8,7 @@
  *     vocab          products and lookups of weights     a table by rows (rowwise), a head by columns (colwise)  as these
  *     sequence       what has dimension `dim`            the result split along it                               its operands
  *     replicate      everything                          whole                                                   its operands
- *     loss-parallel  losses, Softmax, LogSoftmax         scores split over classes, lowered                      its operands, its own sums
+ *     loss-parallel  losses, Softmax, LogSoftmax         scores split over classes, lowered                      its operands
  *     prepare-...    sets of nodes                       anything: only the values around it (prepare.c)         these values
  *
  * Where a result goes from there the solver decides, unless the constraint says so. A node that has no dimension `dim`, or one of size 1, as

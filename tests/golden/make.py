@@ -259,6 +259,49 @@ def norm(n):
     return m
 
 
+def module(n):
+    """two linears whose results are added, between what comes before and behind"""
+    m = Model(17)
+    for x, w in ("x", "w"), ("z", "v"):
+        m.input(x, 8, 12), m.weight(w, 12, 16)
+        m.node("before." + x, "Relu(%s)" % x)
+        m.node("m." + x, "MatMul(before.%s, %s)" % (x, w))
+    m.node("m.sum", "Add(m.x, m.z)")
+    m.node("behind", "Relu(m.sum)")
+    m.output("behind")
+    return m
+
+
+def chain(n):
+    """gate and up, down, then two more linears: three in a row with what lies between"""
+    m = Model(18)
+    m.input("x", 4, 6, 8)
+    for name, rows, columns in ("gate", 8, 24), ("up", 8, 24), ("down", 24, 8), ("third", 8, 12):
+        m.weight("w." + name, rows, columns)
+    m.node("gate", "MatMul(x, w.gate)")
+    m.node("up", "MatMul(x, w.up)")
+    m.node("open", "Sigmoid(gate)")
+    m.node("both", "Mul(open, up)")
+    m.node("down", "MatMul(both, w.down)")
+    m.node("kept", "Add(x, down)")
+    m.node("third", "MatMul(kept, w.third)")
+    m.output("third")
+    return m
+
+
+def statistics(n):
+    """what a norm may be written as: a mean and a largest element beside elementwise nodes"""
+    m = Model(19)
+    m.input("x", 6, 5, 12), m.weight("g", 12), m.ints("last", -1)
+    m.node("norm.mean", "ReduceMean(x, last)")
+    m.node("norm.most", "ReduceMax(x) {keepdims = 0}")
+    m.node("norm.less", "Sub(x, norm.mean)")
+    m.node("norm.part", "Div(norm.less, norm.most)")
+    m.node("norm.y", "Mul(norm.part, g)")
+    m.output("norm.y")
+    return m
+
+
 def pairs(n):
     """two pairs of linears, 6 to 18 to 6 each"""
     m = Model(15)
@@ -286,7 +329,7 @@ def mlp(n):
     return m
 
 
-def toy(n):
+def toy(n, loss=False):
     """torch's toy transformer: 2 layers of width 16, 4 heads, MLPs of 64, 8 tokens, learned positions, the head tied to the table; ids [8, 8]"""
     m = Model(16)
     m.input("ids", 8, 8, low=0, high=7, whole=True, dtype="i64")
@@ -301,12 +344,18 @@ def toy(n):
     m.node("n", "RMSNormalization(%s, gf)" % x)
     m.node("head", "Transpose(table) {perm = [1, 0]}")
     m.node("logits", "MatMul(n, head)")
+    if loss:
+        m.input("labels", 64, low=0, high=7, whole=True, dtype="i64")
+        m.ints("flat", 64, 8)
+        m.node("scores", "Reshape(logits, flat)")
+        m.node("loss", "SoftmaxCrossEntropyLoss(scores, labels)")
+        m.output("loss")
     m.output("logits")
     return m
 
 
 CASES = {
-    "stack": stack, "embedding": embedding, "batchnorm": batchnorm, "integers": integers, "entropy": entropy, "norm": norm, "pairs": pairs, "toy": toy, "tied-vocabulary": tied_vocabulary,
+    "stack": stack, "embedding": embedding, "batchnorm": batchnorm, "integers": integers, "entropy": entropy, "norm": norm, "module": module, "chain": chain, "statistics": statistics, "pairs": pairs, "toy": toy, "toy-loss": lambda n: toy(n, loss=True), "tied-vocabulary": tied_vocabulary,
     "column": lambda n: linear(n, 1, 7, 13 * n, 17 * n), "row": lambda n: linear(n, 2, 7, 13 * n, 17 * n),
     "mlp": mlp, "losses-2": losses([8, 16]), "losses-3": losses([8, 16, 6]),
     "narrow-column": lambda n: linear(n, 4, 5, 2, 3 * n), "narrow-row": lambda n: linear(n, 5, 5, 3 * n, 2),
