@@ -106,7 +106,7 @@ static bool seed(struct space *s, const struct demand *d)
     if (d->kind == DEMAND_STYLE)
         return style_seed(s, d->style, d->from->dim, d->node);
     if (d->kind == DEMAND_STRATEGY)
-        return s->through[d->node] = true;
+        return false;
     struct wish w = wish_read(s, d->from->where, d->value, d->text);
     return wish_seed(s, d->value, &w);
 }
@@ -139,9 +139,11 @@ static void wish_states(struct space *s, bool check)
 
 bool constrain_seed(struct space *s)
 {
-    bool changed = false;
     wish_states(s, false);
     demands_make(s);
+    bool changed = false;
+    for (int i = 0; i < s->g->nodes.n; i++)
+        changed |= s->through[i];
     for (int i = 0; i < s->demands.n; i++)
         changed |= seed(s, s->demands.at[i]);
     return wishes_seed(s) || changed;

@@ -68,6 +68,7 @@ static bool demand_of_node(struct space *s, const struct scope *x, int node)
             demand_add(s, (struct demand){ .from = x->c, .kind = DEMAND_STYLE, .node = node, .style = own_style(x, i, node) });
             met = true;
         }
+    s->through[node] |= met && (x->c->strategy || has_style(x, STYLE_SEQUENCE));
     if (met && x->c->strategy)
         demand_add(s, (struct demand){ .from = x->c, .kind = DEMAND_STRATEGY, .node = node, .text = x->c->strategy });
     return met;

@@ -118,6 +118,17 @@ static void demand_reads(struct space *s, const struct constraint *c, const stru
     }
 }
 
+/* The plan file names the nodes that read (make) the value: splits along a sequence may pass them. */
+static void let_through(struct space *s, const struct module *m, bool result, const struct value *v)
+{
+    const struct place_uses *uses = &s->uses[v->id];
+    if (result)
+        s->through[s->producer[v->id]] = true;
+    for (int i = 0; !result && i < uses->list.n; i++)
+        if (is_inside(m, uses->list.at[i].node))
+            s->through[uses->list.at[i].node] = true;
+}
+
 static void prepare_end(struct space *s, const struct constraint *c, const struct module *m, bool result)
 {
     const struct layout *stands = result ? &c->output : &c->input, *desired = result ? &c->desired_output : &c->desired_input;
@@ -127,6 +138,8 @@ static void prepare_end(struct space *s, const struct constraint *c, const struc
     for (int i = 0; i < b.list.n; i++) {
         const struct value *v = b.list.at[i];
         const char *at = layout_of(stands, i, v->name), *read = layout_of(desired, i, v->name);
+        if (at || read)
+            let_through(s, m, result, v);
         if (at)
             demand_place(s, c, result && !read ? DEMAND_PLACED : DEMAND_BROUGHT, v, at);
         if (read)
