@@ -9,7 +9,7 @@ static const struct plan_file *whole_plan(struct arena *a)
 {
     struct plan_file *file = NEW(a, struct plan_file);
     struct constraint *all = NEW(a, struct constraint);
-    *all = (struct constraint){.where = "--compare none", .on = ON_NODES, .glob = "*", .style = "replicate"};
+    *all = (struct constraint){.where = "--compare none", .on = ON_NODES, .glob = "*", .styles = 1u << STYLE_REPLICATE};
     file->path = "none";
     VEC_PUSH(a, &file->constraints, all);
     return file;
