@@ -176,6 +176,11 @@ double cost_steps(const struct plan *);
 const char *reshard_name(struct placement from, struct placement to);
 /* step.c: that step as a node, inserted nowhere: from where the value is placed. Its result has the new placement. */
 struct node *reshard_step(struct graph *, struct value *, struct placement to);
+/* merge.c: in a graph with explicit reshards, small AllReduces become one where none has to wait for another. */
+void plan_merge_reductions(struct graph *, const struct machine *, const struct plan *);
+/* takeout.c: terms of what is picked from rows x - r or x / r wait for x alone, not for the one number r of each row. after: by value id, what
+ * waits; false: v is no such terms, or x waits, too. */
+bool plan_take_out(struct graph *, struct value *v, const bool *after);
 /* lowered.c: appends to the graph what the row's lowering makes of a node whose operands and results are placed, and not the node. */
 void lower_placed(struct graph *, struct node *);
 

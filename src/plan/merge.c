@@ -1,0 +1,262 @@
+/* merge: small reductions in one message: what they reduce is laid end to end.
+ *
+ * Two that do not wait for each other become one where the later one's operand is there, too. One that waits for another may still join it: a sum of
+ * f(terms), f linear, is f of the sum of the terms. So an AllReduce behind linear nodes moves up to the terms themselves, if these do not wait: of a
+ * loss, mean(log(sum) - score), the label's score joins the sum of exponentials, and nothing is left to reduce behind the mean. */
+#include "plan/plan.h"
+
+#include <string.h>
+
+struct merger {
+    struct graph *g;
+    const struct machine *machine;
+    const struct plan *plan;
+    struct arena *tmp;               /* what follows is in it, and of the graph as it is */
+    const struct uses *uses;
+    bool *after;                     /* by value id: it waits for the reduction that others may join */
+    bool changed;                    /* the graph is another one: look again */
+};
+
+static bool is_reduction(const struct node *n)
+{
+    return n->op && !strcmp(n->domain, "tpc") && !strcmp(n->optype, "AllReduce");
+}
+
+static bool is_term(const struct node *n)
+{
+    return n->op && !strcmp(n->domain, "tpc") && !strcmp(n->optype, "Term");
+}
+
+static bool is_sum(const struct value *v)
+{
+    return v && v->placed && v->place.kind == PLACE_P && v->place.op == RED_SUM;
+}
+
+/* The fixed price of a collective is more than that of copying its bytes four times. */
+static bool is_small(const struct merger *m, const struct node *reduction)
+{
+    for (int w = 0; w < m->plan->workloads.n; w++)
+        if ((double)cost_payload(m->g->alg, reduction, &m->plan->workloads.at[w].dims, m->g->ranks) * 4 > m->machine->collective_overhead * m->machine->memory_bandwidth)
+            return false;
+    return true;
+}
+
+static bool reads(const struct merger *m, const struct node *n)
+{
+    for (int i = 0; i < n->nin; i++)
+        if (n->in[i] && m->after[n->in[i]->id])
+            return true;
+    return false;
+}
+
+/* Looks at the graph as it is, for those that may join the reduction. */
+static void look(struct merger *m, int first)
+{
+    struct graph *g = m->g;
+    arena_reset(m->tmp);
+    m->uses = graph_uses(g, m->tmp);
+    m->after = NEWN(m->tmp, bool, g->values.n);
+    m->after[g->nodes.at[first]->out[0]->id] = true;
+    for (int i = first + 1; i < g->nodes.n; i++) {
+        const struct node *n = g->nodes.at[i];
+        bool waits = reads(m, n);
+        for (int k = 0; waits && k < n->nout; k++)
+            if (n->out[k])
+                m->after[n->out[k]->id] = true;
+    }
+}
+
+/* ---- two in one ----------------------------------------------------------------------------------------------------------------- */
+
+static struct node *make(struct graph *g, const char *op, const char *name, int nin, struct value *const *in, int nout)
+{
+    const struct op *row = op_find("", op);
+    return graph_node(g, row ? row : op_find("tpc", op), name, nin, in, nout);
+}
+
+static struct value *result(struct graph *g, struct node *n, int i, enum dtype dtype, const struct dim *size, struct placement place)
+{
+    struct value *v = graph_value(g, n->name, &(struct type){ .dtype = dtype, .rank = 1, .dim = { size } });
+    v->place = place;
+    v->placed = true;
+    node_output(g, n, i, v);
+    return v;
+}
+
+/* The nodes that replace reductions a and b: both operands flat, laid end to end, reduced, taken apart again. */
+static int merged_nodes(struct graph *g, const struct node *a, const struct node *b, struct node **out)
+{
+    struct value *x[2] = { a->in[0], b->in[0] }, *flat[2];
+    const struct dim *size[2], *both;
+    enum dtype dtype = x[0]->type.dtype;
+    for (int i = 0; i < 2; i++) {
+        size[i] = type_elements(g->alg, &x[i]->type);
+        out[i] = make(g, "Reshape", arena_printf(g->arena, "%s/flat", x[i]->name), 1, &x[i], 1);
+        flat[i] = result(g, out[i], 0, dtype, size[i], x[i]->place);
+    }
+    both = dim_add(g->alg, size[0], size[1]);
+    out[2] = make(g, "Concat", arena_printf(g->arena, "%s/both", a->name), 2, flat, 1);
+    attr_set_int(out[2], "axis", 0);
+    struct value *joined = result(g, out[2], 0, dtype, both, x[0]->place);
+    out[3] = make(g, "AllReduce", arena_printf(g->arena, "%s/merged", a->name), 1, &joined, 1);
+    attr_set_string(out[3], "op", attr_string(a, "op"));
+    struct value *sum = result(g, out[3], 0, dtype, both, placement_whole);
+    out[4] = make(g, "Split", arena_printf(g->arena, "%s/apart", a->name), 1, &sum, 2);
+    attr_set_dims(g, out[4], "split", 2, size);
+    for (int i = 0; i < 2; i++) {
+        struct value *part = result(g, out[4], i, dtype, size[i], placement_whole);
+        out[5 + i] = make(g, "Reshape", (i ? b : a)->name, 1, &part, 1);
+        node_output(g, out[5 + i], 0, (i ? b : a)->out[0]);
+    }
+    return 7;
+}
+
+/* Node `second` joins node `first`, there. */
+static void merge(struct graph *g, int first, int second)
+{
+    struct node *made[7], **old = g->nodes.at;
+    int n = merged_nodes(g, old[first], old[second], made), count = g->nodes.n;
+    g->nodes.at = NULL;
+    g->nodes.n = g->nodes.cap = 0;
+    for (int i = 0; i < count; i++)
+        if (i == first)
+            for (int j = 0; j < n; j++)
+                VEC_PUSH(g->arena, &g->nodes, made[j]);
+        else if (i != second)
+            VEC_PUSH(g->arena, &g->nodes, old[i]);
+    graph_sort(g);
+}
+
+static bool alike(const struct merger *m, const struct node *a, const struct node *b)
+{
+    return !strcmp(attr_string(a, "op"), attr_string(b, "op")) && a->in[0]->type.dtype == b->in[0]->type.dtype && is_small(m, b);
+}
+
+static bool can_join(const struct merger *m, const struct node *a, const struct node *b)
+{
+    return !m->after[b->in[0]->id] && alike(m, a, b);
+}
+
+/* ---- a sum behind linear nodes ---------------------------------------------------------------------------------------------------- */
+
+/* The linear nodes, and the terms before them. */
+struct linear { VEC(struct node *) nodes; VEC(struct node *) sums; };      /* sums: of those terms, inserted nowhere */
+
+static bool reads_terms(const struct node *n)
+{
+    for (int i = 0; i < n->nin; i++)
+        if (is_sum(n->in[i]))
+            return true;
+    return false;
+}
+
+/* Terms that are made here: their sum, if it may join a. */
+static bool find_terms(struct merger *m, const struct node *a, struct value *v, struct linear *found)
+{
+    for (int i = 0; i < found->sums.n; i++)
+        if (found->sums.at[i]->in[0] == v)
+            return true;
+    struct node *sum = make(m->g, "AllReduce", arena_printf(m->g->arena, "%s/AllReduce", v->name), 1, &v, 1);
+    attr_set_string(sum, "op", attr_string(a, "op"));
+    VEC_PUSH(m->tmp, &found->sums, sum);
+    m->changed = m->after[v->id] && alike(m, a, sum) && plan_take_out(m->g, v, m->after);
+    return can_join(m, a, sum);
+}
+
+/* What terms v come from, by nodes that nothing else reads. False: not all of them may join a. */
+static bool find_linear(struct merger *m, const struct node *a, struct value *v, struct linear *found)
+{
+    struct node *n = v->producer;
+    if (!n)
+        return false;
+    if (is_term(n))
+        return true;
+    if (!reads_terms(n))
+        return find_terms(m, a, v, found);
+    if (n->nout != 1 || m->uses[v->id].n != 1)
+        return false;
+    VEC_PUSH(m->tmp, &found->nodes, n);
+    for (int i = 0; i < n->nin; i++)
+        if (is_sum(n->in[i]) && !find_linear(m, a, n->in[i], found))
+            return false;
+    return true;
+}
+
+static struct value *sum_of(const struct linear *found, struct value *v)
+{
+    for (int i = 0; i < found->sums.n; i++)
+        if (found->sums.at[i]->in[0] == v)
+            return found->sums.at[i]->out[0];
+    return is_term(v->producer) ? v->producer->in[0] : v;
+}
+
+static void append_sum(struct graph *g, struct node *sum)
+{
+    struct value *v = graph_value(g, sum->name, &sum->in[0]->type);
+    v->place = placement_whole;
+    v->placed = true;
+    node_output(g, sum, 0, v);
+    graph_append(g, sum);
+}
+
+static void move_up(struct graph *g, const struct linear *found, const struct node *late)
+{
+    for (int i = 0; i < found->sums.n; i++)
+        append_sum(g, found->sums.at[i]);
+    for (int i = 0; i < found->nodes.n; i++) {
+        struct node *n = found->nodes.at[i];
+        for (int k = 0; k < n->nin; k++)
+            if (is_sum(n->in[k]))
+                n->in[k] = sum_of(found, n->in[k]);
+    }
+    for (int i = 0; i < found->nodes.n; i++)
+        found->nodes.at[i]->out[0]->place = placement_whole;
+    graph_replace(g, late->out[0], late->in[0], true);
+    graph_sort(g);
+    graph_prune(g);
+}
+
+/* The sum, which waits for reduction a, is made of terms that do not. */
+static bool hasten(struct merger *m, const struct node *a, const struct node *late)
+{
+    struct linear found = { .nodes = { NULL, 0, 0 } };
+    bool fits = is_sum(late->in[0]) && !strcmp(attr_string(a, "op"), "sum") && m->after[late->in[0]->id];
+    m->changed = false;
+    if (!fits || !find_linear(m, a, late->in[0], &found) || !found.nodes.n)
+        return m->changed;
+    move_up(m->g, &found, late);
+    return true;
+}
+
+/* ---- all of them -------------------------------------------------------------------------------------------------------------------- */
+
+/* One of the later reductions joins the first, or moves up so that it can. */
+static bool join(struct merger *m, int first)
+{
+    struct graph *g = m->g;
+    const struct node *a = g->nodes.at[first];
+    if (!is_reduction(a) || !is_small(m, a))
+        return false;
+    look(m, first);
+    for (int k = first + 1; k < g->nodes.n; k++) {
+        const struct node *b = g->nodes.at[k];
+        if (!is_reduction(b))
+            continue;
+        if (can_join(m, a, b)) {
+            merge(g, first, k);
+            return true;
+        }
+        if (hasten(m, a, b))
+            return true;
+    }
+    return false;
+}
+
+void plan_merge_reductions(struct graph *g, const struct machine *machine, const struct plan *plan)
+{
+    struct merger m = { .g = g, .machine = machine, .plan = plan, .tmp = arena_new() };
+    for (int i = 0; i < g->nodes.n; i++)
+        if (join(&m, i))
+            i = -1;
+    arena_free(m.tmp);
+}

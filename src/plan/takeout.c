@@ -1,0 +1,93 @@
+/* takeout: what is the same in a whole row is taken out of what is picked from it. Of x - r or x / r, r one number per row, picked at indices that are
+ * dealt out with the row, the terms of (x - r)[i] are those of x[i], less a term of r, and those of (x / r)[i] are those of x[i], over r: the
+ * same operations on the same numbers. Then the terms do not wait for r. */
+#include "plan/plan.h"
+
+#include <math.h>
+#include <string.h>
+
+/* terms = Where(inside, rows[index], 0): inside on one rank; rows = x - r or x / r. */
+struct pick { struct node *terms, *found, *rows; };
+
+/* Whether an index lies in what the rank holds, seen through views. */
+static bool is_index_test(const struct value *v)
+{
+    while (v->producer && v->producer->op && (v->producer->op->flags & OP_VIEW))
+        v = v->producer->in[0];
+    const struct node *n = v->producer;
+    return n && n->op && !strcmp(n->domain, "tpc") && !strcmp(n->optype, "LocalIndex") && n->out[1] == v;
+}
+
+static bool is_zero(const struct value *v)
+{
+    return v->constant && v->type.rank == 0 && dtype_is_float(v->type.dtype) && fpclassify(constant_float(v->constant, v->name, 0)) == FP_ZERO;
+}
+
+/* The types are equal but for dimension axis. */
+static bool same_rows(const struct type *x, const struct type *y, int axis)
+{
+    bool same = x->dtype == y->dtype && x->rank == y->rank;
+    for (int d = 0; same && d < x->rank; d++)
+        same = d == axis || x->dim[d] == y->dim[d];
+    return same;
+}
+
+static bool find_pick(const struct value *v, struct pick *p)
+{
+    p->terms = v->producer;
+    if (!is_onnx(p->terms, "Where") || !is_index_test(p->terms->in[0]) || !is_zero(p->terms->in[2]))
+        return false;
+    p->found = p->terms->in[1]->producer;
+    if (!is_onnx(p->found, "GatherElements"))
+        return false;
+    p->rows = p->found->in[0]->producer;
+    if (!is_onnx(p->rows, "Sub") && !is_onnx(p->rows, "Div"))
+        return false;
+    const struct value *x = p->rows->in[0], *r = p->rows->in[1], *y = p->rows->out[0];
+    int axis = (int)attr_int(p->found, "axis");
+    bool whole = r->placed && r->place.kind == PLACE_R, split = x->placed && y->place.kind == PLACE_S && y->place.dim == axis;
+    return whole && split && placement_eq(x->place, y->place) && type_eq(&x->type, &y->type) && same_rows(&r->type, &x->type, axis) &&
+           dim_equals(r->type.dim[axis], 1) && same_rows(&v->type, &x->type, axis);
+}
+
+static struct value *result(struct graph *g, struct node *n, const struct value *like)
+{
+    struct value *v = graph_value(g, n->name, &like->type);
+    v->place = like->place;
+    v->placed = true;
+    node_output(g, n, 0, v);
+    graph_append(g, n);
+    return v;
+}
+
+/* The node on another operand. */
+static struct value *again(struct graph *g, const struct node *n, int operand, struct value *x)
+{
+    struct node *copy = graph_node(g, n->op, arena_printf(g->arena, "%s/taken", n->name), n->nin, n->in, 1);
+    for (int k = 0; k < n->nattr; k++)
+        copy->attr[k] = n->attr[k];
+    copy->strategy = n->strategy;
+    copy->in[operand] = x;
+    return result(g, copy, n->out[0]);
+}
+
+static struct value *term_of(struct graph *g, struct value *r)
+{
+    struct node *n = reshard_step(g, r, placement_partial(RED_SUM));
+    graph_append(g, n);
+    return n->out[0];
+}
+
+bool plan_take_out(struct graph *g, struct value *v, const bool *after)
+{
+    struct pick p;
+    if (!find_pick(v, &p) || after[p.rows->in[0]->id] || !after[p.rows->in[1]->id])
+        return false;
+    struct value *r = p.rows->in[1], *terms = again(g, p.terms, 1, again(g, p.found, 0, p.rows->in[0]));
+    struct value *in[2] = { terms, is_onnx(p.rows, "Sub") ? term_of(g, r) : r };
+    struct node *rest = graph_node(g, p.rows->op, arena_printf(g->arena, "%s/rest", p.terms->name), 2, in, 1);
+    graph_replace(g, v, result(g, rest, v), false);
+    graph_sort(g);
+    graph_prune(g);
+    return true;
+}
