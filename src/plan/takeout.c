@@ -7,7 +7,7 @@
 #include <string.h>
 
 /* terms = Where(inside, rows[index], 0): inside on one rank; rows = x - r or x / r. */
-struct pick { struct node *terms, *found, *rows; };
+struct pick { struct node *terms, *found, *rows; int axis; };
 
 /* Whether an index lies in what the rank holds, seen through views. */
 static bool is_index_test(const struct value *v)
@@ -38,16 +38,17 @@ static bool find_pick(const struct value *v, struct pick *p)
     if (!is_onnx(p->terms, "Where") || !is_index_test(p->terms->in[0]) || !is_zero(p->terms->in[2]))
         return false;
     p->found = p->terms->in[1]->producer;
-    if (!is_onnx(p->found, "GatherElements"))
+    if (!is_onnx(p->found, "GatherElements") && !is_onnx(p->found, "GatherND"))
         return false;
     p->rows = p->found->in[0]->producer;
     if (!is_onnx(p->rows, "Sub") && !is_onnx(p->rows, "Div"))
         return false;
     const struct value *x = p->rows->in[0], *r = p->rows->in[1], *y = p->rows->out[0];
-    int axis = (int)attr_int(p->found, "axis");
-    bool whole = r->placed && r->place.kind == PLACE_R, split = x->placed && y->place.kind == PLACE_S && y->place.dim == axis;
-    return whole && split && placement_eq(x->place, y->place) && type_eq(&x->type, &y->type) && same_rows(&r->type, &x->type, axis) &&
-           dim_equals(r->type.dim[axis], 1) && same_rows(&v->type, &x->type, axis);
+    int axis = p->axis = y->place.dim;
+    bool whole = r->placed && r->place.kind == PLACE_R, split = x->placed && y->place.kind == PLACE_S;
+    if (!whole || !split || !placement_eq(x->place, y->place) || !type_eq(&x->type, &y->type) || !same_rows(&r->type, &x->type, axis))
+        return false;
+    return dim_equals(r->type.dim[axis], 1) && (is_onnx(p->found, "GatherND") || same_rows(&v->type, &x->type, axis));
 }
 
 static struct value *result(struct graph *g, struct node *n, const struct value *like)
@@ -78,12 +79,32 @@ static struct value *term_of(struct graph *g, struct value *r)
     return n->out[0];
 }
 
+/* The number of the row that each picked element is of: GatherElements picks in rows as they lie, GatherND in those that tuples name, which count
+ * 0 along the row instead. */
+static struct value *row_number(struct graph *g, const struct pick *p)
+{
+    struct value *r = p->rows->in[1], *tuples = p->found->in[1];
+    int64_t keep[MAX_RANK], n;
+    if (is_onnx(p->found, "GatherElements"))
+        return r;
+    bool known = dim_is_int(tuples->type.dim[tuples->type.rank - 1], &n);
+    require(known && n <= MAX_RANK);
+    for (int i = 0; i < n; i++)
+        keep[i] = i != p->axis - attr_int(p->found, "batch_dims");
+    struct value *in[2] = { tuples, graph_ints(g, arena_printf(g->arena, "%s/along", p->found->name), (int)n, keep) };
+    in[1]->placed = true;
+    struct value *rows = result(g, graph_node(g, op_find("", "Mul"), arena_printf(g->arena, "%s/rows", p->found->name), 2, in, 1), tuples);
+    struct value *number = again(g, p->found, 0, r);
+    number->producer->in[1] = rows;
+    return number;
+}
+
 bool plan_take_out(struct graph *g, struct value *v, const bool *after)
 {
     struct pick p;
     if (!find_pick(v, &p) || after[p.rows->in[0]->id] || !after[p.rows->in[1]->id])
         return false;
-    struct value *r = p.rows->in[1], *terms = again(g, p.terms, 1, again(g, p.found, 0, p.rows->in[0]));
+    struct value *r = row_number(g, &p), *terms = again(g, p.terms, 1, again(g, p.found, 0, p.rows->in[0]));
     struct value *in[2] = { terms, is_onnx(p.rows, "Sub") ? term_of(g, r) : r };
     struct node *rest = graph_node(g, p.rows->op, arena_printf(g->arena, "%s/rest", p.terms->name), 2, in, 1);
     graph_replace(g, v, result(g, rest, v), false);
