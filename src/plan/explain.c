@@ -41,7 +41,7 @@ static void show_candidates(const struct explainer *x, const struct value *v)
     for (int d = 0; d < v->type.rank; d++)
         for (int k = 0; k < x->s->dim[v->id][d].list.n; k++, n++) {
             const struct candidate *c = &x->s->dim[v->id][d].list.at[k];
-            fprintf(x->f, "      S(%d)  %s  (%s%s)\n", d, split_str(x->s->arena, c->split), source_text(x, c), c->sequence ? ", kept out of products" : "");
+            fprintf(x->f, "      S(%d)  %s  (%s%s)\n", d, split_str(x->s->arena, c->split), source_text(x, c), !c->sequence ? "" : x->s->options->sp == SP_AUTO ? ", along a sequence" : ", kept out of products");
         }
     if (!n && x->s->ranks > 1)
         fprintf(x->f, "      no split reaches it\n");

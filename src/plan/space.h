@@ -8,7 +8,7 @@
 
 struct candidate {
     const struct split *split;
-    bool sequence;                       /* came from --sp, kept out of products */
+    bool sequence;                       /* along one, kept out of products that are not `through` */
     const char *source;                  /* "a weight of", "through", ...: how it came, for --explain */
     int node;                            /* from which node; -1: from none */
 };
