@@ -13,7 +13,7 @@ struct run_options {
     struct arg_maybe random, stats;  /* stats: the text is a file */
     const char *output, *test_data, *check, *eos, *start, *calibrate;
     double rtol, atol, rel;          /* -1: by type */
-    bool deterministic, quiet, verbose;
+    bool deterministic, pieces, quiet, verbose;
     const char *grouped, *rows;      /* --groups as given; the symbol in it, NULL: none */
     int64_t groups;                  /* from 1 */
     const char *launcher;            /* variable of a launcher that started several processes; NULL: none */
@@ -74,6 +74,8 @@ void run_calibrate(struct arena *, struct comm *, const struct run_options *, in
 /* run_report.c */
 char *dims_str(struct arena *, const struct tensor *);       /* "f32[2, 7]" */
 void report_outputs(struct arena *, const struct graph *, const struct tensor *outputs, const char *folder);
+/* Every rank calls it: what it holds of each output, as NAME.rank-R.npy; of a whole one, rank 0, as NAME.npy. */
+void report_pieces(struct arena *, const struct comm *, const struct graph *, const struct session *, const struct tensor *pieces, const char *folder);
 void report_times(const double *seconds, int64_t n);
 
 /* run_stats.c: every rank calls it; rank 0 prints, or writes JSON to path. more: a collective beside those of the graph, or NULL. */

@@ -50,16 +50,27 @@ static bool is_fixed(struct arena *a, const struct graph *g, const char *name, c
     return true;
 }
 
-static void take_named(struct arena *a, struct inputs *in, const char *text)
+static const char mark[] = "{rank}";
+
+/* The file of this rank, where every rank has one: a name that holds {rank}. */
+static const char *own_file(struct arena *a, const struct graph *g, const char *name)
+{
+    const char *at = strstr(name, mark);
+    if (!at) return name;
+    return arena_printf(a, "%.*s%d%s", (int)(at - name), name, g->rank < 0 ? 0 : g->rank, own_file(a, g, at + strlen(mark)));
+}
+
+static void take_named(struct arena *a, struct session *s, struct inputs *in, const char *text)
 {
     const char *equal = strchr(text, '=');
     if (!equal) fail_usage("--input '%s': expected NAME=FILE", text);
     int i = find_input(in->graph, text, (size_t)(equal - text));
-    struct tensor t = run_read_tensor(a, equal + 1);
+    const char *file = own_file(a, in->graph, equal + 1);
+    struct tensor t = run_read_tensor(a, file);
     if (i < 0 && is_fixed(a, in->graph, arena_strndup(a, text, (size_t)(equal - text)), &t)) return;
     if (i < 0) fail_usage("--input '%s': the inputs are %s", text, run_input_names(a, in->graph));
     if (in->from[i]) fail_usage("--input: '%s' is given twice", in->graph->inputs.at[i]->name);
-    in->at[i] = t;
+    in->at[i] = file == equal + 1 ? t : session_give(s, i, file, &t);
     in->from[i] = equal + 1;
 }
 
@@ -191,7 +202,7 @@ struct tensor *run_inputs(struct arena *a, struct session *s, const struct graph
     struct inputs in = {.n = g->inputs.n, .graph = g};
     in.at = NEWN(a, struct tensor, in.n);
     in.from = NEWN(a, const char *, in.n);
-    for (int i = 0; i < o->input.text.n; i++) take_named(a, &in, o->input.text.at[i]);
+    for (int i = 0; i < o->input.text.n; i++) take_named(a, s, &in, o->input.text.at[i]);
     if (o->test_data) take_folder(a, &in, o->test_data);
     make_rest(a, s, &in, o);
     return in.at;

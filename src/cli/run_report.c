@@ -16,21 +16,36 @@ char *dims_str(struct arena *a, const struct tensor *t)
     return arena_printf(a, "%s]", text);
 }
 
-/* A tensor name as a file name: '/' and control characters become '_'. */
-static char *file_name(struct arena *a, const char *name)
+/* A tensor name and what follows it as a file name: '/' and control characters become '_'. */
+static char *file_name(struct arena *a, const char *name, const char *end)
 {
-    char *file = arena_printf(a, "%s.npy", name);
+    char *file = arena_printf(a, "%s%s", name, end);
     for (char *c = file; *c; c++)
         if (*c == '/' || (unsigned char)*c < 0x20) *c = '_';
     return file;
 }
 
+static void make_folder(const char *path)
+{
+    if (mkdir(path, 0777) && errno != EEXIST) fail("%s: %s", path, strerror(errno));
+}
+
+void report_pieces(struct arena *a, const struct comm *comm, const struct graph *g, const struct session *s, const struct tensor *pieces, const char *folder)
+{
+    make_folder(folder);
+    for (int i = 0; i < g->outputs.n; i++) {
+        bool whole = session_output_place(s, i)->kind == PLACE_R;
+        const char *end = whole ? ".npy" : arena_printf(a, ".rank-%d.npy", comm->rank);
+        if (comm->rank == 0 || !whole) tensor_write_npy(path_join(a, folder, file_name(a, g->outputs.at[i]->name, end)), &pieces[i]);
+    }
+}
+
 void report_outputs(struct arena *a, const struct graph *g, const struct tensor *outputs, const char *folder)
 {
-    if (folder && mkdir(folder, 0777) && errno != EEXIST) fail("%s: %s", folder, strerror(errno));
+    if (folder) make_folder(folder);
     for (int i = 0; i < g->outputs.n; i++) {
         const struct tensor *t = &outputs[i];
-        if (folder) tensor_write_npy(path_join(a, folder, file_name(a, g->outputs.at[i]->name)), t);
+        if (folder) tensor_write_npy(path_join(a, folder, file_name(a, g->outputs.at[i]->name, ".npy")), t);
         else printf("%s %s xxh3:%016llx\n", g->outputs.at[i]->name, dims_str(a, t), (unsigned long long)XXH3_64bits(t->data, tensor_bytes(t)));
     }
 }

@@ -44,8 +44,16 @@ static const struct arg_prose examples[] = {
 static void check_calibration(const struct run_options *o)
 {
     bool runs = o->paths.text.n || o->generate || o->test_data || o->check || o->output || o->random.given || o->dim.text.n || o->bind.text.n || o->input.text.n || o->repeat > 1 ||
-                o->stats.given || o->grouped || o->eos || o->start || o->role.text.n || o->external_root.text.n || o->rtol >= 0 || o->atol >= 0 || o->rel >= 0;
+                o->stats.given || o->grouped || o->pieces || o->eos || o->start || o->role.text.n || o->external_root.text.n || o->rtol >= 0 || o->atol >= 0 || o->rel >= 0;
     if (runs) fail_usage("--calibrate runs no model: it goes with --local, --threads, --quiet and --verbose alone");
+}
+
+static void check_pieces(const struct run_options *o)
+{
+    bool pieces = o->pieces, alone = !o->generate && !o->grouped;
+    if (o->pieces && !o->output) fail_usage("--pieces says how --output writes: give that too");
+    for (int i = 0; i < o->input.text.n; i++) pieces = pieces || strstr(o->input.text.at[i], "{rank}");
+    if (pieces && !alone) fail_usage("pieces of ranks (--pieces, {rank} in --input) go with neither --groups nor --generate");
 }
 
 static void check_options(const struct run_options *o)
@@ -57,6 +65,7 @@ static void check_options(const struct run_options *o)
     }
     bool compares = o->test_data || o->check || o->random.given || o->dim.text.n || o->repeat > 1;
     if (n < 1 || (n > 1 && !o->generate)) fail_usage("expected one model or folder, found %d: --help shows the usage", n);
+    check_pieces(o);
     if (o->generate && compares) fail_usage("--generate takes none of --test-data, --check, --random, --dim and --repeat");
     if (!o->generate && (o->eos || o->start || o->role.text.n)) fail_usage("--eos, --start and --role are for --generate");
 }
@@ -67,11 +76,12 @@ static void read_options(struct arena *a, struct run_options *o, int argc, char 
     const struct arg table[] = {
         {"local", 0, ARG_INT, &o->local, "N", "run N ranks as threads of this process"},
         {"groups", 0, ARG_TEXT, &o->grouped, "G[:SYMBOL]", "run G replicas, each on its part of the batch"},
-        {"input", 0, ARG_LIST, &o->input, "[K:]NAME=FILE", "an input (of graph K of a row), .npy or .pb (repeatable)"},
+        {"input", 0, ARG_LIST, &o->input, "[K:]NAME=FILE", "an input (of graph K), .npy or .pb; each rank's own where FILE has {rank}"},
         {"random", 0, ARG_MAYBE_INT, &o->random, "[SEED]", "make the inputs that are not given"},
         {"dim", 0, ARG_LIST, &o->dim, "NAME=INT", "size of a symbolic dimension of made inputs (repeatable)"},
         {"bind", 0, ARG_LIST, &o->bind, "NAME=VALUE,..", "fix an input of a model to a constant (repeatable)"},
         {"output", 'o', ARG_TEXT, &o->output, "DIR", "write outputs as .npy (default: a digest of each); of the last run of --generate"},
+        {"pieces", 0, ARG_FLAG, &o->pieces, NULL, "with --output: what each rank holds, as NAME.rank-R.npy"},
         {"test-data", 0, ARG_TEXT, &o->test_data, "DIR", "inputs from input_*.pb, compare with output_*.pb"},
         {"external-root", 0, ARG_LIST, &o->external_root, "DIR", "weights of a model may lie there too (repeatable)"},
         {"rtol", 0, ARG_REAL, &o->rtol, "X", "|a-b| <= rtol |b| + atol max(1, max|b|) (default: by type)"},
@@ -183,7 +193,7 @@ static bool conclude(struct arena *a, const struct graph *g, const struct tensor
 {
     struct verdict v = {0};
     bool compares = o->test_data || o->check;
-    if (o->output || !compares) report_outputs(a, g, out, o->output);
+    if (!o->pieces && (o->output || !compares)) report_outputs(a, g, out, o->output);
     if (o->test_data) compare_test_data(a, g, out, o, &v);
     if (o->check) compare_unsharded(a, g, in, out, o, threads, &v);
     if (!compares || o->repeat > 1) report_times(seconds, o->repeat);
@@ -214,6 +224,8 @@ static bool run_once(struct arena *a, const struct team *t, const struct run_opt
     team_take(a, &d, g, s, own);
     double *seconds = run_repeated(a, t->all, s, o, runs, own, pieces);
     if (o->stats.given) report_stats(a, t, &d, s, NULL, o->stats.text);
+    if (o->pieces) report_pieces(a, t->own, g, s, pieces, o->output);
+    for (int i = 0; o->check && runs && i < g->inputs.n; i++) in[i] = session_gather_input(s, a, i, &in[i]);
     struct tensor *out = join_outputs(a, t, &d, g, s, runs, pieces);
     bool failed = t->all->rank == 0 && conclude(a, g, in, out, o, threads, seconds);
     t->all->barrier(t->all);

@@ -138,6 +138,11 @@ void state_advance(struct session *);
 void state_copy(struct tensor *to, const struct tensor *from);
 void state_free(struct session *);
 
+/* ---- own.c: inputs of which a rank has brought its piece ---------------------------------------------------------------------------- */
+struct own { const char *from; struct tensor piece; };              /* from NULL: it has not */
+/* Into `to`; false: the rank has not brought it. Another size than the split gives this rank: failure. */
+bool own_take(struct session *, int input, struct tensor *to);
+
 /* ---- the session ------------------------------------------------------------------------------------------------------------- */
 enum step_kind { STEP_KERNEL, STEP_VIEW, STEP_COLLECTIVE, STEP_CONTROL };
 struct step {
@@ -164,6 +169,7 @@ struct session {
     struct signature sig;
     int nkept;
     struct kept *kept, **kept_input; /* by input, NULL: not kept; kept_input NULL: the session keeps nothing */
+    struct own *own;                 /* by input; NULL: none is */
     struct tensor *actual;           /* sizes of all inputs of the run that starts */
     struct bindings bind, next;      /* of the plan; of the run that starts */
     bool planned;

@@ -19,6 +19,7 @@ void port_slice(struct session *s, int input, const struct tensor *global, struc
 {
     const struct formal *f = &s->sig.in[input];
     struct pieces mine = pieces_held(s, s->plan, "input", f, to);
+    if (own_take(s, input, to)) return;
     struct region r = region_of(s->plan, global, f->place.dim, &mine, -1, NULL);
     region_pack(&r, global->data, to->data);
 }
@@ -88,6 +89,12 @@ struct tensor session_gather(struct session *s, struct arena *a, int output, con
     return dense(a, piece);
 }
 
+struct tensor session_gather_input(struct session *s, struct arena *a, int input, const struct tensor *in)
+{
+    return s->own && s->own[input].from ? gather_split(s, a, &s->sig.in[input], &s->own[input].piece) : *in;
+}
+
+const struct placement *session_output_place(const struct session *s, int output) { return &s->sig.out[output].place; }
 const struct type *session_input_type(const struct session *s, int input) { return &s->sig.in[input].type; }
 const struct type *session_output_type(const struct session *s, int output) { return &s->sig.out[output].type; }
 

@@ -78,6 +78,14 @@ const char *session_keeps_from(const struct session *, int input);
 /* The kept input of one session takes what the last run of another left as an output, each rank its own piece. Other placements: failure. */
 void session_take(struct session *to, int input, const struct session *from, int output);
 
+/* Each rank has its own piece of an input, from a file that messages name: session_run will take that where it is given the tensor that this
+ * returns, which has the global sizes. Pieces of an input that is whole are alike. All ranks call it; pieces that are not those of one tensor: failure. */
+struct tensor session_give(struct session *, int input, const char *from, const struct tensor *piece);
+/* The global tensor: *in, or what session_give made it of, put together on every rank; after a run. */
+struct tensor session_gather_input(struct session *, struct arena *, int input, const struct tensor *in);
+/* Where an output stays after a run. */
+const struct placement *session_output_place(const struct session *, int output);
+
 /* Types and sizes of a node's results where data decides them: by the node's own inference on its real operands. No memory for them. */
 void late_types(struct arena *, const struct graph *, const struct node *, const struct tensor *in, struct tensor *out);
 
