@@ -5,6 +5,7 @@
 #   sends      the plan's collectives, counted; nothing is checked without
 #   holds      a jq filter that is true of plan.json
 #   dims       of one run, as B=2,S=7; one line for each run
+#   rel        how far from the unsharded run it may be, where not as usual
 #   refused    a pattern of the sentence by which tpc-shard refuses
 # 'random' for the content of a constant stands for whole numbers from -3 to 3 that depend on its name.
 said() { sed -n "s/^# $2: //p" "$1"; } # GRAPH KEY
@@ -35,10 +36,11 @@ planned() { # GRAPH N OPTION...
     $shard "$work/case.graph" --tp "$n" --plan "$work/case.json" -q --force -o "$work/case" $(said "$graph" options) "$@"
 }
 
-compared() { # N [DIMS]
-    n=$1
+compared() { # GRAPH N [DIMS]
+    rel=$(said "$1" rel)
     # shellcheck disable=SC2046 # so are sizes
-    $run "$work/case" --local "$n" --threads 1 -q --random 1 --check "$work/case.graph" $(echo "$2" | sed 's/\([^,]*\),*/--dim \1 /g')
+    $run "$work/case" --local "$2" --threads 1 -q --random 1 --check "$work/case.graph" ${rel:+--rel "$rel"} \
+        $(echo "$3" | sed 's/[^,]*=[^,]*/--dim &/g; s/,/ /g')
 }
 
 sends() { # COUNTED
@@ -50,8 +52,8 @@ holds_at() { # GRAPH N
     planned "$1" "$2" || return 1
     [ -z "$(said "$1" sends)" ] || sends "$(said "$1" sends)" || return 1
     [ -z "$(said "$1" holds)" ] || jq -e "$(said "$1" holds)" "$work/case/plan.json" || { jq -c '.weights, .nodes' "$work/case/plan.json"; return 1; }
-    [ -n "$(said "$1" dims)" ] || compared "$2" || return 1
-    for dims in $(said "$1" dims); do compared "$2" "$dims" || return 1; done
+    [ -n "$(said "$1" dims)" ] || compared "$@" || return 1
+    for dims in $(said "$1" dims); do compared "$@" "$dims" || return 1; done
 }
 
 case_holds() { # GRAPH

@@ -45,7 +45,7 @@ def test_of(words):
     if name.startswith("test_"):
         return [f"tests/unit/{name}"], [f"tests/unit/{name}"]
     if name.endswith(".tap"):
-        return ["tpc-shard", "tpc-run"], ["sh", os.path.join(SRC, "tests", name)]
+        return ["tpc-shard", "tpc-run"], ["sh", os.path.join(SRC, "tests", name)] + words[1:]
     sys.exit(f"{LIST}: no test is called {name}")
 
 
