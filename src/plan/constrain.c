@@ -143,7 +143,7 @@ bool constrain_seed(struct space *s)
     demands_make(s);
     bool changed = false;
     for (int i = 0; i < s->g->nodes.n; i++)
-        changed |= s->through[i];
+        changed |= s->through[i] && s->options->sp != SP_AUTO;     /* there all are, and their strategies made */
     for (int i = 0; i < s->demands.n; i++)
         changed |= seed(s, s->demands.at[i]);
     return wishes_seed(s) || changed;
