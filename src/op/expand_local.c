@@ -80,7 +80,7 @@ static struct value *cut(struct graph *g, const struct node *node, const char *n
 static struct type opened(struct graph *g, const struct type *t, int axis, const struct split *s, int *at)
 {
     struct type wide = {.dtype = t->dtype};
-    const struct dim *const middle[] = {s->outer, s->balanced ? s->n : s->n, s->inner};
+    const struct dim *const middle[] = {s->outer, s->n, s->inner};
     for (int d = 0; d < axis; d++)
         wide.dim[wide.rank++] = t->dim[d];
     for (int i = 0; i < 3; i++) {
