@@ -69,3 +69,17 @@ mpirun_n() {
     # shellcheck disable=SC2086 # MPIRUN may be several words
     with_mpi ${MPIRUN:-mpirun} -n "$n" "$@"
 }
+
+# megatron MODEL: the hand-written plan for its folder's name. Exporters name nodes alike whatever the model holds.
+megatron() {
+    case $1 in
+        llama | llama-f16 | llama-bf16 | mistral | qwen2) family=llama ;;
+        llama-dynamo*) family=llama-dynamo ;;
+        gpt2-dynamo*) family=gpt2-dynamo ;;
+        llama-genai-* | llama-int4-tied) family=llama-genai ;;
+        bert*) family=bert ;;
+        t5-decoder*) family=t5-decoder ;;
+        *) family=$1 ;;
+    esac
+    echo "$srcdir/tests/megatron/$family.json"
+}
