@@ -46,6 +46,20 @@ static struct placement stands_as(const struct space *s, const struct value *v, 
     return left.kind == PLACE_P ? along_sequence(s, v) : left;
 }
 
+static bool reaches(struct space *s, const struct value *v, struct placement from, struct placement to)
+{
+    return placement_eq(from, to) || reshard_find(s, v, from, to).cost < COST_NEVER;
+}
+
+/* Can every result come to stand so? */
+static bool stands(const struct search *f, const struct node *n, struct option o)
+{
+    for (int k = 0; k < n->nout; k++)
+        if (n->out[k] && !reaches(f->s, n->out[k], o.st->out[k], stands_as(f->s, n->out[k], o.st->out[k], o.gathered)))
+            return false;
+    return true;
+}
+
 static void take(struct search *f, int i, struct option o)
 {
     const struct node *n = f->s->g->nodes.at[i];
@@ -85,7 +99,7 @@ static struct match match_operands(const struct search *f, const struct node *n,
             continue;
         if (placement_eq(at->at, st->in[k]))
             m.met |= at->at.kind == PLACE_S;
-        else if (at->at.kind == PLACE_R)
+        else if (at->at.kind == PLACE_R && reaches(f->s, n->in[k], at->at, st->in[k]))
             m.sliced = true;
         else
             m.moved = true;
@@ -141,9 +155,9 @@ static void offer(struct search *f, int i, bool layer, enum kind kind, bool gath
     const struct space *s = f->s;
     const struct node *n = s->g->nodes.at[i];
     for (int k = 0; k < s->strategies[i].list.n; k++) {
-        struct strategy *st = s->strategies[i].list.at[k];
-        if ((layer ? kind_in_layer(f, n, st) : kind_elsewhere(f, n, st)) == kind)
-            VEC_PUSH(s->arena, &f->turn[i].options, ((struct option){ st, gathered }));
+        struct option o = { s->strategies[i].list.at[k], gathered };
+        if ((layer ? kind_in_layer(f, n, o.st) : kind_elsewhere(f, n, o.st)) == kind && stands(f, n, o))
+            VEC_PUSH(s->arena, &f->turn[i].options, o);
     }
 }
 

@@ -307,7 +307,7 @@ static void settle_for_first(struct space *s, struct encoding *e, struct solutio
     *e = encode(s, s->arena);
     *best = solve_exact(e->p, TABLE_CAP, e->whole.at);
     if (best->cost >= COST_NEVER)
-        fail("%s: --solver first finds no plan that satisfies every constraint, --solver exact does", s->g->path ? s->g->path : s->g->name);
+        fail("%s: --solver first finds no plan, --solver exact does", s->g->path ? s->g->path : s->g->name);
 }
 
 void space_choose(struct space *s)
