@@ -20,8 +20,8 @@ figures='
      bytes: [range(.workload | length) as $w | [.collectives[].bytes[$w]] | add // 0]},
     (.compared[] | {ms: (.seconds * 1e3), count: ([.collectives[].count] | add // 0), weights: .weight_bytes,
                     bytes: [range(.workloads | length) as $w | [.collectives[].bytes[$w]] | add // 0]})'
-# FORMAT FILTER: "found / first / Megatron"
-three() { jq -r "$2" "$work/figures" | awk -v f="$1" '{ printf (NR > 1 ? " / " : "") f, $1 }'; }
+# FILTER: "found / first / Megatron"
+three() { jq -r "$1" "$work/figures" | awk '{ printf (NR > 1 ? " / " : "") ($1 < 1000 ? "%.4g" : "%.0f"), $1 }'; }
 
 echo "| model | ranks | ms a step, weighted | times | collectives | KiB a prompt | KiB a step | MiB of weights |"
 echo "|---|---|---|---|---|---|---|---|"
@@ -30,9 +30,9 @@ for model in "$@"; do
     for n in ${RANKS:-2 4}; do
         "$shard" "$model" --tp "$n" $flags -n -q --report json --compare first --compare "$(megatron "$name")" >"$work/report" || exit 1
         jq -c "$figures" "$work/report" >"$work/figures"
-        step=-; [ "$(jq '.workload | length' "$work/report")" -gt 1 ] && step=$(three %.4g '.bytes[1] / 1024')
+        step=-; [ "$(jq '.workload | length' "$work/report")" -gt 1 ] && step=$(three '.bytes[1] / 1024')
         times=$(jq -r '.compared | map(.times) | @tsv' "$work/report" | awk '{ printf "%.2f / %.2f", $1, $2 }')
-        echo "| $name | $n | $(three %.4g .ms) | $times | $(three %d .count) | $(three %.4g '.bytes[0] / 1024') | $step | $(three %.4g '.weights / 1048576') |"
+        echo "| $name | $n | $(three .ms) | $times | $(three .count) | $(three '.bytes[0] / 1024') | $step | $(three '.weights / 1048576') |"
     done
 done
 [ -n "${MEASURE:-}" ] || exit 0
