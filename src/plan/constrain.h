@@ -16,7 +16,7 @@ const char *style_subject(enum style);
 int style_unmet(const struct space *, enum style, int dim, int node, const struct strategy *);
 /* For --strict: whose communication the style asks for, bits of ASKS_. */
 unsigned style_asks(const struct space *, enum style, int node);
-/* Candidates for the splits that the style needs and no weight gives; true when there are new ones. */
+/* Candidates for the splits that the style needs where there are none; true when there are new ones. */
 bool style_seed(struct space *, enum style, int dim, int node);
 
 /* ---- pairs.c: style pairwise ------------------------------------------------------------------------------------------------ */

@@ -142,12 +142,16 @@ static bool can_join(const struct merger *m, const struct node *a, const struct 
 /* The linear nodes, and the terms before them. */
 struct linear { VEC(struct node *) nodes; VEC(struct node *) sums; };      /* sums: of those terms, inserted nowhere */
 
-static bool reads_terms(const struct node *n)
+/* Terms come in and go out; a product of shards makes terms of its own, whatever its bias is. */
+static bool passes_terms(const struct node *n)
 {
-    for (int i = 0; i < n->nin; i++)
-        if (is_sum(n->in[i]))
-            return true;
-    return false;
+    bool any = false;
+    for (int i = 0; i < n->nin; i++) {
+        if (n->in[i] && n->in[i]->placed && n->in[i]->place.kind == PLACE_S)
+            return false;
+        any |= is_sum(n->in[i]);
+    }
+    return any;
 }
 
 /* Terms that are made here: their sum, if it may join a. */
@@ -171,7 +175,7 @@ static bool find_linear(struct merger *m, const struct node *a, struct value *v,
         return false;
     if (is_term(n))
         return true;
-    if (!reads_terms(n))
+    if (!passes_terms(n))
         return find_terms(m, a, v, found);
     if (n->nout != 1 || m->uses[v->id].n != 1)
         return false;

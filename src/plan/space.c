@@ -143,13 +143,13 @@ static void seed_product(struct space *s, int node, int outer, int inner)
     seed_choice(s, node, &c);
 }
 
-/* An outer product (a rotary table: frequencies times positions) sums over nothing: its constants are no weights. */
-static bool is_outer_product(const struct node *n, const struct rule *r)
+bool space_sums_nothing(const struct space *s, int node)
 {
-    for (int f = 0; f < r->nfactor; f++)
+    const struct rule *r = s->rule[node];
+    for (int f = 0; r && f < r->nfactor; f++)
         if ((r->factor[f].flags & FACTOR_CONTRACTED) && !dim_equals(r->factor[f].size, 1))
             return false;
-    return (n->op->flags & OP_PRODUCT) != 0;
+    return r && (s->g->nodes.at[node]->op->flags & OP_PRODUCT) != 0;
 }
 
 static void seed(struct space *s)
@@ -161,7 +161,7 @@ static void seed(struct space *s)
         const struct rule *r = s->rule[i];
         if (!r)
             continue;
-        if ((n->op->flags & (OP_SEEDS | OP_DECODES)) && !is_outer_product(n, r))
+        if ((n->op->flags & (OP_SEEDS | OP_DECODES)) && !space_sums_nothing(s, i))
             seed_weights(s, i, up, head_size);
         for (int f = 0; f < r->nfactor; f++)
             if ((r->factor[f].flags & FACTOR_HEADS) && !within_head(s, i, f, up, head_size))

@@ -64,6 +64,8 @@ struct value *space_value(const struct node *, bool result, int i);
 static inline bool space_partial(const struct space *s, const struct value *v, enum redop op) { return s->partial[v->id] >> op & 1; }
 /* Does the node read a weight? */
 bool space_has_weight(const struct space *, const struct node *);
+/* Is it an outer product (a rotary table: frequencies times positions)? Its constants are no weights. */
+bool space_sums_nothing(const struct space *, int node);
 /* Does the node multiply activations with one another? */
 bool space_between_activations(const struct space *, const struct node *);
 /* All placements of S or R that a value may have (graph inputs, constants). Returns the count. */

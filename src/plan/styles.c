@@ -69,7 +69,7 @@ bool style_speaks_of(const struct space *s, enum style style, int dim, int node)
     case STYLE_COLWISE:
     case STYLE_ROWWISE:
     case STYLE_VOCAB: return has_weight(s, node);
-    case STYLE_PAIRWISE: return has_weight(s, node) && is_product(n);
+    case STYLE_PAIRWISE: return has_weight(s, node) && is_product(n) && !space_sums_nothing(s, node);
     case STYLE_SEQUENCE: return has_sequence(s, dim, node);
     case STYLE_LOSS_PARALLEL: return n->op && (n->op->flags & OP_SCORES);
     case STYLE_REPLICATE: return true;
@@ -127,7 +127,7 @@ unsigned style_asks(const struct space *s, enum style style, int node)
     return row ? ASKS_RESULTS : ASKS_OPERANDS;
 }
 
-/* ---- splits that no weight suggests -------------------------------------------------------------------------------------------- */
+/* ---- splits that nothing else suggests -------------------------------------------------------------------------------------------- */
 
 /* The scores are split along what only a lowering splits. */
 static bool seed_classes(struct space *s, int node)
@@ -143,10 +143,26 @@ static bool seed_classes(struct space *s, int node)
     return changed;
 }
 
+/* The solver does not split the weights of an outer product by itself. */
+static bool seed_weights(struct space *s, int node)
+{
+    const struct node *n = node_at(s, node);
+    bool changed = false;
+    for (int i = 0; i < n->nin; i++)
+        for (int d = 0; n->in[i] && s->weight[n->in[i]->id] && d < n->in[i]->type.rank; d++)
+            changed |= space_seed(s, n->in[i], d, NULL, false);
+    return changed;
+}
+
 bool style_seed(struct space *s, enum style style, int dim, int node)
 {
     const struct node *n = node_at(s, node);
-    if (style == STYLE_SEQUENCE)
-        return space_seed(s, n->out[0], sequence_dim(n->out[0], dim), NULL, true);
-    return style == STYLE_LOSS_PARALLEL && seed_classes(s, node);
+    switch (style) {
+    case STYLE_SEQUENCE: return space_seed(s, n->out[0], sequence_dim(n->out[0], dim), NULL, true);
+    case STYLE_LOSS_PARALLEL: return seed_classes(s, node);
+    case STYLE_COLWISE:
+    case STYLE_ROWWISE:
+    case STYLE_VOCAB: return seed_weights(s, node);
+    default: return false;
+    }
 }
