@@ -382,4 +382,5 @@ def main():
         CASES[case](int(rest[0])).write(rest[1])
 
 
-main()
+if __name__ == "__main__":
+    main()
