@@ -28,7 +28,7 @@ static const struct plan_file *open_plan(struct arena *a, const struct plan_file
 static struct options options_of(struct arena *a, const struct options *ours, const char *what)
 {
     struct options o = *ours;
-    o.strict = false;
+    o.strict = STRICT_OFF;
     o.solver_first = strcmp(what, "first") == 0;
     if (o.solver_first) {
         o.plan_file = open_plan(a, ours->plan_file);

@@ -14,10 +14,10 @@
 struct shard_options {
     struct options plan;
     int64_t tp, random_seed;
-    struct arg_maybe sp;
+    struct arg_maybe sp, strict;
     struct arg_list dim, bind, workload, external_root, compare;
     const char *out, *state_from, *machine, *solver, *memory, *weights, *report, *dump_after, *print, *merge, *plan_file, *explain;
-    bool dry_run, strict, list_passes, list_ops, force, quiet, verbose, random_split_only;
+    bool dry_run, list_passes, list_ops, force, quiet, verbose, random_split_only;
 };
 
 static const struct arg_prose usage[] = {
@@ -57,7 +57,7 @@ static struct arg_list parse(struct arena *a, struct shard_options *o, int argc,
         {"sp", 0, ARG_MAYBE, &o->sp, "[=SYMBOL|auto]", "split activations along the sequence between products"},
         {"out", 'o', ARG_TEXT, &o->out, "DIR", "folder to write (default: MODEL.tpN)"},
         {"plan", 0, ARG_TEXT, &o->plan_file, "FILE", "constraints, or a plan.json to do again"},
-        {"strict", 0, ARG_FLAG, &o->strict, NULL, "no communication that --plan does not ask for"},
+        {"strict", 0, ARG_MAYBE, &o->strict, "[=warn]", "no communication that --plan does not ask for; warn: name it"},
         {"dim", 0, ARG_LIST, &o->dim, "NAME=INT", "bind a symbolic dimension (repeatable)"},
         {"bind", 0, ARG_LIST, &o->bind, "NAME=VALUE,..", "fix a graph input to a constant (repeatable)"},
         {"workload", 0, ARG_LIST, &o->workload, "DIM=INT,..[:WEIGHT]", "what to plan for (repeatable)"},
@@ -100,6 +100,13 @@ static void set_sequence(struct shard_options *o)
     bool is_auto = o->sp.text && strcmp(o->sp.text, "auto") == 0;
     o->plan.sp = is_auto ? SP_AUTO : SP_ON;
     o->plan.sp_symbol = is_auto ? NULL : o->sp.text;
+}
+
+static void set_strict(struct shard_options *o)
+{
+    if (o->strict.text && strcmp(o->strict.text, "warn") != 0)
+        fail_usage("--strict is '%s', expected nothing or warn", o->strict.text);
+    o->plan.strict = !o->strict.given ? STRICT_OFF : o->strict.text ? STRICT_WARN : STRICT_ON;
 }
 
 static void set_solver(struct shard_options *o)
@@ -161,8 +168,8 @@ static void set_emitted(struct shard_options *o, const struct plan_file *file)
         fail("%s: is the plan of %d ranks, --tp says %lld", file->path, e->ranks, (long long)o->tp);
     if (o->sp.given && (p->sp != e->sp || (p->sp_symbol && (!e->sp_symbol || strcmp(p->sp_symbol, e->sp_symbol) != 0))))
         fail("%s: --sp differs from the plan's", file->path);
-    if (o->strict && !e->strict)
-        fail("%s: was not made with --strict", file->path);
+    if (p->strict && p->strict != e->strict)
+        fail("%s: was not made with --strict%s%s", file->path, o->strict.text ? "=" : "", o->strict.text ? o->strict.text : "");
     o->tp = e->ranks;
     p->sp = e->sp;
     p->sp_symbol = e->sp_symbol;
@@ -190,7 +197,7 @@ static void set_plan_options(struct arena *a, struct shard_options *o, const cha
 {
     struct options *p = &o->plan;
     set_sequence(o);
-    p->strict = o->strict;
+    set_strict(o);
     p->plan_file = o->plan_file ? plan_file_read(a, o->plan_file) : NULL;
     if (p->plan_file && p->plan_file->emitted)
         set_emitted(o, p->plan_file);

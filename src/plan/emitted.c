@@ -73,7 +73,7 @@ static void read_options(const struct reader *r, struct emitted *e, struct plan_
     e->solver_first = option_is(r, o, "solver", "first");
     const char *weights = json_text(r->a, r->path, o, "weights");
     e->storage = weights ? dtype_parse(weights) : DT_NONE;
-    e->strict = json_is_true(json_object_get(o, "strict"));
+    e->strict = json_is_true(json_object_get(o, "strict")) ? STRICT_ON : json_is_string(json_object_get(o, "strict")) ? STRICT_WARN : STRICT_OFF;
     e->dims = sizes_of(r, "options", o);
     e->fixed = fixed_of(r, o);
     if (user)

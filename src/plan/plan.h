@@ -5,6 +5,7 @@
 #include "op/op.h"
 
 enum sp_mode { SP_OFF, SP_ON, SP_AUTO };
+enum strict { STRICT_OFF, STRICT_ON, STRICT_WARN };   /* of communication that no constraint asks for */
 struct machine {                     /* machine.c: the shipped reference profile, or a file from tpc-run --calibrate */
     const char *name;
     double flops, memory_bandwidth;  /* of one rank while the others are idle; per second, bytes per second */
@@ -53,7 +54,8 @@ struct emitted {                     /* a plan.json that tpc-shard wrote: everyt
     int ranks;
     enum sp_mode sp;
     const char *sp_symbol;
-    bool solver_first, strict, proven;
+    bool solver_first, proven;
+    enum strict strict;
     enum dtype storage;              /* options.weights */
     struct bindings dims;
     struct fixed fixed;
@@ -89,7 +91,8 @@ struct options {
     const struct plan_file *plan_file;   /* --plan; NULL: none */
     const struct other_plan *state_from; /* --state-from; NULL: none */
     enum dtype weights;              /* --weights: the type that large f32 weights are stored in; DT_NONE: their own */
-    bool solver_first, strict, dry_run, force;
+    bool solver_first, dry_run, force;
+    enum strict strict;
     int64_t memory;                  /* --memory: most bytes that a rank may hold; 0: no limit */
     const char *out, *model;         /* folder to write, model file */
     struct file_digest *digest;      /* of the model file, for plan_json */

@@ -331,6 +331,8 @@ void space_choose(struct space *s)
     plan_predict(s);
     judge(s, exact.cost - held.memory, proven);
     note_choice(s);
+    if (s->options->strict == STRICT_WARN)
+        strict_warn(s);
     if (s->options->sp == SP_AUTO)
         sequence_note_choice(s);
 }

@@ -298,7 +298,7 @@ struct space *space_new(struct arena *a, struct graph *g, const struct options *
     s->before = NEWN(a, struct wishes, values);
     s->asked = NEWN(a, bool, values);
     s->asked_within = NEWN(a, bool, nodes);
-    s->unasked = options->strict ? COST_NEVER : 0;
+    s->unasked = options->strict == STRICT_ON ? COST_NEVER : 0;
     s->pin = NEWN(a, const struct placement *, values);
     for (int i = 0; i < g->nodes.n; i++)
         s->rule[i] = rule_of(g, g->nodes.at[i]);

@@ -182,8 +182,9 @@ void replay_plan(struct space *);
 /* Does the plan cost what the emitted one says? */
 bool replay_holds(const struct space *);
 
-/* strict.c: fails naming the first communication that no constraint asks for. */
+/* strict.c: of a chosen plan, communication that no constraint asks for: fails naming the first; makes a warning of each. */
 _Noreturn void strict_blame(struct space *);
+void strict_warn(struct space *);
 
 /* first.c: leaves every node one strategy, that of the first assignment that fits: a baseline. */
 void first_assignment(struct space *);
