@@ -1,6 +1,6 @@
 /* Random graphs under random plans. Graph number S is made of the random choices of seed S; every fourth one is exact: integers only, by ops that keep
  * them so, and equal bits. It runs whole and under some random legal plans on 2 to 5 ranks, half of them of split strategies only, half with
- * dense terms, half of splits that the planner would not think of. What fails is made smaller (draws.h) and printed with its plan. Work is dealt to processes by number. At the end: ops that no
+ * dense terms, half of splits that the planner would not think of. Where rows are said to be independent it also runs in parts. What fails is made smaller (draws.h) and printed with its plan. Work is dealt to processes by number. At the end: ops that no
  * graph had, and those that are never generated without a reason, which is a failure, too. */
 #ifdef HAVE_CONFIG_H
 #include "config.h"
@@ -22,7 +22,7 @@ enum { PLANS_OF_SHRUNK = 8, SHRINK_TRIES = 150, MOST_REPORTS = 3 };
 
 struct graphs_options { int64_t graphs, seed, plans, jobs; bool exact, print; };
 /* Of all processes. */
-struct tally { int graphs, empty, nodes, plans, split, wrong, made[1024]; double worst; };
+struct tally { int graphs, empty, nodes, plans, split, rows, wrong, made[1024]; double worst; };
 
 /* ---- the command line -------------------------------------------------------------------------------------------------------------- */
 
@@ -63,6 +63,13 @@ static struct prove_plan plan_of(const struct subject *s, int k)
                                .wide = bits >> 10 & 1, .exact = s->exact};
 }
 
+static void try_rows(struct prove *p, bool exact, int *tried, struct proof *out)
+{
+    *out = prove_rows(p, 0, exact, tried);
+    if (out->kind != PROOF_EQUAL)
+        printf("rows of a symbol in two parts: %s: %s\n", proof_kind_name(out->kind), out->said);
+}
+
 /* Prints a line that names the plan where one is wrong. */
 static void try_plans(void *data, struct proof *out)
 {
@@ -81,6 +88,11 @@ static void try_plans(void *data, struct proof *out)
             printf("plan %d: %d ranks, seed %llu%s%s%s: %s: %s\n", k, plan.ranks, (unsigned long long)plan.seed, plan.split_only ? ", split only" : "",
                    plan.dense ? ", dense" : "", plan.wide ? ", wide" : "", proof_kind_name(out->kind), out->said);
     }
+    int rows = 0;
+    if (out->kind == PROOF_EQUAL)
+        try_rows(p, s->exact, &rows, out);
+    if (s->tally)
+        s->tally->rows += rows;
     prove_close(p);
 }
 
@@ -222,6 +234,7 @@ static struct tally run_all(const struct graphs_options *o)
         sum.nodes += t[j].nodes;
         sum.plans += t[j].plans;
         sum.split += t[j].split;
+        sum.rows += t[j].rows;
         sum.wrong += t[j].wrong;
         sum.worst = t[j].worst > sum.worst ? t[j].worst : sum.worst;
         for (int i = 0; i < op_count(); i++)
@@ -249,8 +262,8 @@ int main(int argc, char **argv)
     (void)fflush(NULL);
     struct tally t = run_all(&o);
     int unmet = o.print || o.graphs < 300 ? 0 : ops_not_met(&t), unexplained = never_generated(stdout);
-    printf("%s: %d graphs (%d empty) of %d nodes, %d plans, %d nodes split, %d wrong, worst difference %.3g\n",
-           t.wrong || unmet || unexplained ? "not ok" : "ok", t.graphs, t.empty, t.nodes, t.plans, t.split, t.wrong, t.worst);
+    printf("%s: %d graphs (%d empty) of %d nodes, %d plans, %d nodes split, rows of %d symbols in parts, %d wrong, worst difference %.3g\n",
+           t.wrong || unmet || unexplained ? "not ok" : "ok", t.graphs, t.empty, t.nodes, t.plans, t.split, t.rows, t.wrong, t.worst);
     arena_free(a);
     return t.wrong || unmet || unexplained;
 }

@@ -33,6 +33,10 @@ struct prove {
     VEC(struct prepared *) prepared;
 };
 
+/* trial.c: a set of inputs in the order of a graph of the model; its outputs, compared with those of the whole run. */
+struct tensor *prove_inputs(struct arena *, const struct prove *, int set, const struct graph *);
+void prove_compare(const struct prove *, int set, bool exact, const struct graph *, const struct tensor *got, struct proof *out);
+
 /* wide.c: candidates of random dimensions, and what follows from them; leaves each node whole and a few other strategies. */
 void wide_seed(struct space *, uint64_t seed);
 void wide_thin(struct space *, uint64_t seed);

@@ -72,6 +72,11 @@ struct proof prove_try(struct prove *, const struct prove_plan *);
  * broken where no plan was made. */
 struct named_list prove_chosen(struct arena *, struct prove *, const struct prove_plan *, struct proof *out);
 
+/* ---- rows.c ----------------------------------------------------------------------------------------------------------------- */
+/* For each symbol along which rows are said to be independent (op_note_rows): runs the whole model in two groups, each on its part of the rows of a
+ * set, and compares every output. Adds to *tried how many symbols there are; the first that fails is the verdict. */
+struct proof prove_rows(struct prove *, int set, bool exact, int *tried);
+
 /* ---- terms.c --------------------------------------------------------------------------------------------------------------- */
 /* Rewrites R -> P(sum) in the graphs of all ranks, after localize. The product gives the value to rank 0 and zero to the others, and f(0) = 0 may
  * hide that f is not linear. Here each rank takes the value times 1 or -1, rank 0 times what makes the sum 1: 2 and -1 on two ranks.

@@ -132,19 +132,26 @@ static int find_name(const char *const *names, int n, const char *name)
     fail("the rank file has '%s', the model has not", name);
 }
 
-static void compare_outputs(const struct job *job, const struct graph *g, const struct tensor *got)
+struct tensor *prove_inputs(struct arena *a, const struct prove *p, int set, const struct graph *g)
 {
-    const struct prove *p = job->trial->prove;
-    const struct input_set *set = &p->sets.at[job->trial->plan->set];
+    struct tensor *in = NEWN(a, struct tensor, g->inputs.n);
+    for (int i = 0; i < g->inputs.n; i++)
+        in[i] = p->sets.at[set].in[find_name(p->in_name, p->nin, g->inputs.at[i]->name)];
+    return in;
+}
+
+void prove_compare(const struct prove *p, int set, bool exact, const struct graph *g, const struct tensor *got, struct proof *out)
+{
+    const struct tensor *want = p->sets.at[set].want;
     struct verdict v = {0};
     if (g->outputs.n != p->nout)
         fail("the rank files have %d outputs, the model has %d", g->outputs.n, p->nout);
     for (int i = 0; i < g->outputs.n; i++)
-        compare_relative(&v, g->outputs.at[i]->name, &got[i], &set->want[find_name(p->out_name, p->nout, g->outputs.at[i]->name)],
-                         job->trial->plan->exact ? 0 : p->rel);
-    job->out->kind = v.failed ? PROOF_DIFFERS : PROOF_EQUAL;
-    job->out->worst = v.worst;
-    (void)snprintf(job->out->output, sizeof job->out->output, "%s", v.name ? v.name : "");
+        compare_relative(&v, g->outputs.at[i]->name, &got[i], &want[find_name(p->out_name, p->nout, g->outputs.at[i]->name)],
+                         exact ? 0 : p->rel);
+    out->kind = v.failed ? PROOF_DIFFERS : PROOF_EQUAL;
+    out->worst = v.worst;
+    (void)snprintf(out->output, sizeof out->output, "%s", v.name ? v.name : "");
 }
 
 static void run_rank(struct comm *comm, void *data)
@@ -154,14 +161,12 @@ static void run_rank(struct comm *comm, void *data)
     struct arena *a = arena_new();
     struct graph *g = job->graph[comm->rank];
     struct session *s = session_new(g, comm, (struct session_options){.threads = 1});
-    struct tensor *in = NEWN(a, struct tensor, g->inputs.n), *piece = NEWN(a, struct tensor, g->outputs.n), *out = NEWN(a, struct tensor, g->outputs.n);
-    for (int i = 0; i < g->inputs.n; i++)
-        in[i] = p->sets.at[job->trial->plan->set].in[find_name(p->in_name, p->nin, g->inputs.at[i]->name)];
+    struct tensor *in = prove_inputs(a, p, job->trial->plan->set, g), *piece = NEWN(a, struct tensor, g->outputs.n), *out = NEWN(a, struct tensor, g->outputs.n);
     session_run(s, in, piece);
     for (int i = 0; i < g->outputs.n; i++)
         out[i] = session_gather(s, a, i, &piece[i]);
     if (comm->rank == 0)
-        compare_outputs(job, g, out);
+        prove_compare(p, job->trial->plan->set, job->trial->plan->exact, g, out, job->out);
     comm->barrier(comm);
     session_free(s);
     arena_free(a);

@@ -1,0 +1,58 @@
+/* rows: what src/op/rows.c calls independent is run in parts, by what tpc-run --groups does. */
+#include <string.h>
+
+#include "op/op.h"
+#include "tests/prove/private.h"
+
+enum { GROUPS = 2 };
+
+struct job { const struct prove *prove; const char *symbol; int set; bool exact; struct proof *out; };
+
+/* Each group is one rank and reads the model by itself. */
+static void run_group(struct comm *comm, void *data)
+{
+    const struct job *job = data;
+    struct arena *a = arena_new();
+    const struct run_options o = {.groups = GROUPS, .rows = job->symbol};
+    struct team t = team_form(comm, &o);
+    struct graph *g = run_load_model(a, job->prove->path, NULL, &o);
+    struct session *s = session_new(g, t.own, (struct session_options){.threads = 1});
+    struct tensor *in = prove_inputs(a, job->prove, job->set, g), *out = NEWN(a, struct tensor, g->outputs.n);
+    struct dealt d = team_deal(a, &t, g, s, in);
+    team_take(a, &d, g, s, in);
+    if (d.rows.count)
+        session_run(s, in, out);
+    for (int i = 0; i < g->outputs.n; i++)
+        out[i] = team_join(a, &t, &d, s, i, g->outputs.at[i]->name, &out[i]);
+    if (comm->rank == 0)
+        prove_compare(job->prove, job->set, job->exact, g, out, job->out);
+    team_leave(&t);
+    session_free(s);
+    arena_free(a);
+}
+
+static void try_rows(void *data, struct proof *out)
+{
+    struct job *job = data;
+    job->out = out;
+    comm_local_run(GROUPS, run_group, job);
+}
+
+struct proof prove_rows(struct prove *p, int set, bool exact, int *tried)
+{
+    struct arena *tmp = arena_new();
+    struct proof out = {.kind = PROOF_EQUAL};
+    const struct graph *g = p->compile.graph;
+    require(set >= 0 && set < p->sets.n);
+    op_note_rows(p->compile.graph);
+    for (int i = 0; i < g->meta.n && out.kind == PROOF_EQUAL; i++) {
+        const struct meta *m = &g->meta.at[i];
+        if (strncmp(m->key, OP_ROWS, strlen(OP_ROWS)) || strcmp(m->text, OP_ROWS_INDEPENDENT))
+            continue;
+        struct job job = {.prove = p, .symbol = m->key + strlen(OP_ROWS), .set = set, .exact = exact};
+        prove_apart(tmp, try_rows, &job, &out);
+        ++*tried;
+    }
+    arena_free(tmp);
+    return out;
+}
