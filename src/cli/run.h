@@ -36,6 +36,8 @@ struct dealt { const char *symbol; int64_t total; struct rows rows; };
 /* in: global inputs; data NULL: not given. The symbol is that of --groups, else the first, in the order of the inputs and of their
  * dimensions, along which rows are independent. A symbol whose rows are not, inputs of different numbers of rows: failure. */
 struct dealt team_deal(struct arena *, const struct team *, const struct graph *, const struct session *, const struct tensor *in);
+/* It has rows to run on; the first group runs without any, too, to tell what it makes of that. */
+bool team_runs(const struct team *, const struct dealt *);
 /* Leaves of the inputs the rows of this group. */
 void team_take(struct arena *, const struct dealt *, const struct graph *, const struct session *, struct tensor *in);
 /* An output of all groups, on rank 0 of each; elsewhere, and where it has no rows, what the group has of it. */

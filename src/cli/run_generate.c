@@ -278,7 +278,7 @@ void run_generate(struct arena *a, const struct team *team, const struct run_opt
     roles_find(a, d.stage, d.nstage, o);
     deal_rows(&d, a);
     team->all->barrier(team->all);
-    if (d.dealt.rows.count) decode(&d, a);
+    if (team_runs(team, &d.dealt)) decode(&d, a);
     else free_earlier(&d);
     const struct result r = join_results(&d, a);
     bool speaks = team->all->rank == 0;

@@ -103,6 +103,8 @@ struct dealt team_deal(struct arena *a, const struct team *t, const struct graph
     return d;
 }
 
+bool team_runs(const struct team *t, const struct dealt *d) { return d->rows.count > 0 || t->group == 0; }
+
 void team_take(struct arena *a, const struct dealt *dealt, const struct graph *g, const struct session *s, struct tensor *in)
 {
     for (int i = 0; i < g->inputs.n; i++) {

@@ -212,14 +212,14 @@ static struct tensor *join_outputs(struct arena *a, const struct team *t, const 
     return out;
 }
 
-/* True when a comparison failed; on rank 0. Without any rows, the first group tells what is wrong. */
+/* True when a comparison failed; on rank 0. */
 static bool run_once(struct arena *a, const struct team *t, const struct run_options *o, int threads)
 {
     struct graph *g = run_load(a, t->own, o->paths.text.at[0], o);
     struct session *s = session_new(g, t->own, (struct session_options){.threads = threads, .deterministic = o->deterministic});
     struct tensor *in = run_inputs(a, s, g, o), *own = NEWN(a, struct tensor, g->inputs.n), *pieces = NEWN(a, struct tensor, g->outputs.n);
     struct dealt d = team_deal(a, t, g, s, in);
-    bool runs = d.rows.count > 0 || t->group == 0;
+    bool runs = team_runs(t, &d);
     memcpy(own, in, (size_t)g->inputs.n * sizeof *in);
     team_take(a, &d, g, s, own);
     double *seconds = run_repeated(a, t->all, s, o, runs, own, pieces);

@@ -20,7 +20,7 @@ static void run_group(struct comm *comm, void *data)
     struct tensor *in = prove_inputs(a, job->prove, job->set, g), *out = NEWN(a, struct tensor, g->outputs.n);
     struct dealt d = team_deal(a, &t, g, s, in);
     team_take(a, &d, g, s, in);
-    if (d.rows.count)
+    if (team_runs(&t, &d))
         session_run(s, in, out);
     for (int i = 0; i < g->outputs.n; i++)
         out[i] = team_join(a, &t, &d, s, i, g->outputs.at[i]->name, &out[i]);
