@@ -48,6 +48,14 @@ static bool begin(struct graph *g, struct node *node, struct type *type)
     return g->rank >= 0;
 }
 
+/* The extents that ranks hold of a split (extent_of) add up to its size. */
+void value_allreduce(struct graph *g, struct node *node)
+{
+    const struct type *t = &node->out[0]->type;
+    if (attr_is_set(node, "extent_of") && t->dtype == DT_I64 && t->rank == 1 && dim_equals(t->dim[0], 1))
+        op_set_dims(g, node, 1)[0] = split_size(g->alg, split_attribute(g, node, "extent_of"));
+}
+
 static int axis_of(const struct graph *g, const struct node *node, const char *name, const struct type *type)
 {
     return op_axis(g, node, attr_int(node, name), type->rank);

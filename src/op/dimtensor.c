@@ -2,7 +2,8 @@
  *
  * An expression becomes nodes over Shape of graph inputs, one per distinct expression and graph: a value already there whose shape
  * information is that expression is used again. A symbol is read where it stands alone as a dimension of a graph input, else solved
- * from a dimension in which it is linear, else (sizes known only from data) read from the first value that has it.
+ * from a dimension in which it is linear, or from the sum of the ranks' parts of one, else (sizes known only from data) read from the first
+ * value that has it.
  *
  * Rank graphs keep the same nodes: an entry that is an integer on every rank is a constant; one that is the same expression
  * everywhere is that expression; otherwise every rank computes all ranks' expressions and picks its own by a constant. */
@@ -14,9 +15,9 @@
 
 #define LONGEST_NAME 96
 
-static struct value *make(struct graph *g, const char *op, const char *name, int nin, struct value *const *in)
+static struct value *make(struct graph *g, const char *domain, const char *op, const char *name, int nin, struct value *const *in)
 {
-    struct node *node = graph_node(g, op_find("", op), name, nin, in, 1);
+    struct node *node = graph_node(g, op_find(domain, op), name, nin, in, 1);
     struct type untyped = {.dtype = DT_NONE};
     struct value *out = graph_value(g, name, &untyped);
     node_output(g, node, 0, out);
@@ -34,7 +35,7 @@ static struct value *infer(struct graph *g, struct value *v)
 
 static struct value *make_binary(struct graph *g, const char *op, const char *name, struct value *a, struct value *b)
 {
-    return infer(g, make(g, op, name, 2, (struct value *[]){a, b}));
+    return infer(g, make(g, "", op, name, 2, (struct value *[]){a, b}));
 }
 
 /* Keeps the expression beside the value: inference may know it in another form. */
@@ -85,7 +86,7 @@ static struct value *shape_entry(struct graph *g, struct value *of, int d)
     struct value *v = graph_find(g, name);
     if (v && holds(v, 1, &of->type.dim[d]))
         return v;
-    v = make(g, "Shape", name, 1, &of);
+    v = make(g, "", "Shape", name, 1, &of);
     attr_set_int(v->producer, "start", d);
     attr_set_int(v->producer, "end", d + 1);
     return remember(g, infer(g, v), of->type.dim[d]);
@@ -99,11 +100,18 @@ static int dim_at(const struct value *v, const struct dim *e)
     return -1;
 }
 
+/* What a rank sees of it is not the whole, and not alike on all ranks. */
+static bool is_part(const struct value *v, int d)
+{
+    return v->place.kind == PLACE_S && v->place.dim == d;
+}
+
 static struct value *plain_input(struct graph *g, const struct dim *symbol, int *d)
 {
     for (int i = 0; i < g->inputs.n; i++)
-        if ((*d = dim_at(g->inputs.at[i], symbol)) >= 0)
-            return g->inputs.at[i];
+        for (*d = 0; *d < g->inputs.at[i]->type.rank; ++*d)
+            if (g->inputs.at[i]->type.dim[*d] == symbol && !is_part(g->inputs.at[i], *d))
+                return g->inputs.at[i];
     return NULL;
 }
 
@@ -135,17 +143,19 @@ static bool all_plain(struct graph *g, const struct dim *e)
 
 static struct value *dim_value(struct graph *, const struct dim *);
 
-/* symbol = (input's dimension - rest) / k. */
-static struct value *solved(struct graph *g, const struct dim *symbol, struct value *input, int d)
+/* The rest of e = k * symbol + rest, which other inputs tell; NULL: e is not of this form. */
+static const struct dim *rest_of(struct graph *g, const struct dim *e, const struct dim *symbol, int64_t *k)
 {
-    const struct dim *e = input->type.dim[d];
-    int64_t k = coefficient(e, symbol);
-    if (k == 0)
+    *k = coefficient(e, symbol);
+    if (*k == 0)
         return NULL;
-    const struct dim *rest = dim_sub(g->alg, e, dim_mul(g->alg, dim_int(g->alg, k), symbol));
-    if (dim_uses(rest, symbol->name) || !all_plain(g, rest))
-        return NULL;
-    struct value *v = shape_entry(g, input, d);
+    const struct dim *rest = dim_sub(g->alg, e, dim_mul(g->alg, dim_int(g->alg, *k), symbol));
+    return dim_uses(rest, symbol->name) || !all_plain(g, rest) ? NULL : rest;
+}
+
+/* symbol = (v - rest) / k. */
+static struct value *solved(struct graph *g, const struct dim *symbol, struct value *v, int64_t k, const struct dim *rest)
+{
     if (!dim_equals(rest, 0))
         v = make_binary(g, "Sub", arena_printf(g->arena, "tpc/part/%s", symbol->name), v, dim_value(g, rest));
     if (k != 1)
@@ -153,15 +163,35 @@ static struct value *solved(struct graph *g, const struct dim *symbol, struct va
     return v->producer ? remember(g, v, symbol) : v;
 }
 
-static struct value *solved_input(struct graph *g, const struct dim *symbol)
+/* The whole of which every rank has a part, as the sum of the parts' sizes. tpc-run, which is given the whole, drops the message. */
+static struct value *summed_entry(struct graph *g, struct value *of, const struct dim *size)
 {
-    for (int i = 0; i < g->inputs.n; i++)
-        for (int d = 0; d < g->inputs.at[i]->type.rank; d++) {
-            struct value *v = solved(g, symbol, g->inputs.at[i], d);
-            if (v)
-                return v;
-        }
-    return NULL;
+    const char *name = arena_printf(g->arena, "tpc/sum/%s/%d", of->name, of->place.dim);
+    struct value *part = shape_entry(g, of, of->place.dim), *v = graph_find(g, name);
+    if (v && holds(v, 1, &size))
+        return v;
+    v = make(g, "tpc", "AllReduce", name, 1, &part);
+    attr_set_string(v->producer, "extent_of", split_str(g->arena, of->place.split));
+    return remember(g, infer(g, v), size);
+}
+
+/* parts: from what all ranks have of a split dimension; else from one that is whole. */
+static struct value *solved_entry(struct graph *g, const struct dim *symbol, struct value *v, int d, bool parts)
+{
+    int64_t k;
+    if (parts != is_part(v, d) || (parts && !v->place.split->partition))
+        return NULL;
+    const struct dim *size = parts ? split_size(g->alg, v->place.split) : v->type.dim[d], *rest = rest_of(g, size, symbol, &k);
+    return rest ? solved(g, symbol, parts ? summed_entry(g, v, size) : shape_entry(g, v, d), k, rest) : NULL;
+}
+
+static struct value *solved_input(struct graph *g, const struct dim *symbol, bool parts)
+{
+    struct value *v = NULL;
+    for (int i = 0; !v && i < g->inputs.n; i++)
+        for (int d = 0; !v && d < g->inputs.at[i]->type.rank; d++)
+            v = solved_entry(g, symbol, g->inputs.at[i], d, parts);
+    return v;
 }
 
 /* A value made from an input's parts would need the whole's size to be made. */
@@ -170,7 +200,7 @@ static void refuse_parts(const struct graph *g, const struct dim *symbol)
     for (int i = 0; i < g->inputs.n; i++) {
         const struct value *v = g->inputs.at[i];
         if (v->place.kind == PLACE_S && dim_uses(split_size(g->alg, v->place.split), symbol->name))
-            fail("%s: input '%s' is placed %s, and no other input tells the ranks how large '%s' is", g->path ? g->path : g->name, v->name,
+            fail("%s: input '%s' is placed %s, and nothing tells the ranks how large '%s' is", g->path ? g->path : g->name, v->name,
                  placement_str(g->arena, v->place), symbol->name);
     }
 }
@@ -181,7 +211,9 @@ static struct value *symbol_value(struct graph *g, const struct dim *symbol)
     struct value *input = plain_input(g, symbol, &d);
     if (input)
         return shape_entry(g, input, d);
-    struct value *v = solved_input(g, symbol);
+    struct value *v = solved_input(g, symbol, false);
+    if (!v)
+        v = solved_input(g, symbol, true);
     if (v)
         return v;
     refuse_parts(g, symbol);
@@ -285,7 +317,7 @@ static struct value *pick(struct graph *g, const struct row *row, int i)
     struct value **each = NEWN(g->arena, struct value *, row->ranks);
     for (int r = 0; r < row->ranks; r++)
         each[r] = dim_value(g, row->dims[r][i]);
-    struct value *all = make(g, "Concat", arena_printf(g->arena, "%s/all", name), row->ranks, each);
+    struct value *all = make(g, "", "Concat", arena_printf(g->arena, "%s/all", name), row->ranks, each);
     attr_set_int(all->producer, "axis", 0);
     const struct dim *rank = dim_int(g->alg, row->rank);
     struct value *index = constant_ints(g, "tpc/rank", 1, &rank);
@@ -314,7 +346,7 @@ static struct value *joined(struct graph *g, const struct row *row, int n, struc
     struct value *v = graph_find(g, name);
     if (holds(v, row->n, row->dims[row->rank]))
         return v;
-    v = make(g, "Concat", name, n, pieces);
+    v = make(g, "", "Concat", name, n, pieces);
     attr_set_int(v->producer, "axis", 0);
     infer(g, v);
     memcpy(op_set_dims(g, v->producer, row->n), row->dims[row->rank], (size_t)row->n * sizeof *row->dims[0]);
@@ -347,7 +379,7 @@ static struct value *cast_to(struct graph *g, struct value *v, enum dtype dtype)
     struct value *cast = graph_find(g, name);
     if (cast && cast->type.dtype == dtype && cast->producer && cast->producer->nin == 1 && cast->producer->in[0] == v)
         return cast;
-    cast = make(g, "Cast", name, 1, &v);
+    cast = make(g, "", "Cast", name, 1, &v);
     attr_set_int(cast->producer, "to", (int)dtype);
     return infer(g, cast);
 }
