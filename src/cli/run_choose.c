@@ -54,15 +54,15 @@ static void offer(struct arena *tmp, const struct comm *comm, const struct stage
     struct tensor *out = &s->out[s->logits];
     struct held h = session_held(s->session, tmp, s->logits, out);
     for (int64_t b = 0; b < batch; b++) own[b].token = -1;
-    if (!s->chosen && h.dim >= 0 && h.dim == out->rank - 1) {
+    if (!s->chosen && h.kind == PLACE_S && h.dim == out->rank - 1) {
         offer_scores(s, out, &h, batch, own);
         return;
     }
-    struct tensor whole = session_gather(s->session, tmp, s->logits, out);
+    struct tensor whole = h.kind == PLACE_R && !out->room ? *out : session_gather(s->session, tmp, s->logits, out);
     struct interval all = {0, whole.rank > 0 ? whole.dim[whole.rank - 1] : 0};
     if (comm->rank) return;
     if (s->chosen) offer_tokens(s, &whole, batch, own);
-    else offer_scores(s, &whole, &(struct held){whole.rank - 1, 1, &all}, batch, own);
+    else offer_scores(s, &whole, &(struct held){.n = 1, .at = &all}, batch, own);
 }
 
 static void exchange(struct arena *tmp, struct comm *comm, struct offer *all, int64_t batch, struct session_collective *count)

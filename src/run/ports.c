@@ -72,9 +72,9 @@ static struct tensor gather_partial(struct session *s, struct arena *a, const st
 struct held session_held(struct session *s, struct arena *a, int output, const struct tensor *piece)
 {
     const struct formal *f = &s->sig.out[output];
-    if (f->place.kind != PLACE_S) return (struct held){.dim = -1};
+    if (f->place.kind != PLACE_S) return (struct held){.kind = f->place.kind};
     struct pieces mine = pieces_held(s, a, "output", f, piece);
-    return (struct held){f->place.dim, mine.n, mine.at};
+    return (struct held){PLACE_S, f->place.dim, mine.n, mine.at};
 }
 
 struct tensor session_gather(struct session *s, struct arena *a, int output, const struct tensor *piece)

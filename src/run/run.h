@@ -105,8 +105,8 @@ void session_reset_stats(struct session *);
 /* Values of the symbols in the last run. */
 const struct bindings *session_sizes(const struct session *);
 
-/* The dimension of an output that is dealt out, -1: none is, and the global indices of it that this rank's piece has, in their order. */
-struct held { int dim, n; const struct interval *at; };
+/* How an output is placed; of a dimension that is dealt out, the global indices that this rank's piece has, in their order. */
+struct held { enum place kind; int dim, n; const struct interval *at; };
 struct held session_held(struct session *, struct arena *, int output, const struct tensor *piece);
 /* The global output: ranks' pieces put together on every rank. */
 struct tensor session_gather(struct session *, struct arena *, int output, const struct tensor *piece);
