@@ -86,6 +86,7 @@ void lines_run(struct kcall *, const struct line_op *, void *data, const struct 
 /* ---- softmax.c: one line, in place */
 void log_softmax_f32(float *x, int64_t n);
 void log_softmax_f64(double *x, int64_t n);
+void log_softmax_chunks(float *x, int64_t n);                               /* in one order; room for n more behind them */
 
 /* ---- walk.c: loops over broadcast operands ------------------------------------------------------------------------ */
 #define WALK_MAX 8                     /* result and operands: chains take up to 7 */

@@ -1,7 +1,8 @@
 /* loss: NegativeLogLikelihoodLoss and SoftmaxCrossEntropyLoss, of [N, C, D..] and labels [N, D..].
  *
  * Every label has a loss, -weight[label] * x[label], and counts with that weight in the mean; a label that is ignored has neither. Losses are
- * kept in float64, and added up in their order whatever the number of threads. */
+ * kept in float64, and added up in their order whatever the number of threads. In deterministic mode they are computed as op/loss.c lowers
+ * them: a weighted loss is rounded. */
 #include "kern/local.h"
 
 #include <math.h>
@@ -11,7 +12,7 @@ struct loss {
     struct kcall *call;
     const struct tensor *labels, *weight;      /* weight NULL: all are 1 */
     int64_t classes, ignored;
-    bool ignores;
+    bool ignores, rounds;
     double *value;                             /* by label */
 };
 
@@ -22,6 +23,7 @@ static struct loss loss_begin(struct kcall *call)
     struct loss loss = { .call = call, .labels = labels, .weight = call_in(call, 2), .classes = x->dim[1] };
     loss.ignores = attr_is_set(node, "ignore_index");
     loss.ignored = loss.ignores ? attr_int(node, "ignore_index") : 0;
+    loss.rounds = kenv_deterministic(call->env) && x->dtype != DT_F64;
     loss.value = kenv_room(call->env, ROOM_A, call_bytes(call, tensor_elements(labels), sizeof(double)));
     if (!dtype_is_float(x->dtype) || !dtype_size(x->dtype))
         call_bad_type(call, x->dtype);
@@ -45,6 +47,12 @@ static double weight_of(const struct loss *loss, int64_t label)
     if (label >= 0 && loss->weight)
         load_f64(loss->weight->dtype, at_const(loss->weight->data, dtype_size(loss->weight->dtype), label), 1, &w);
     return label < 0 ? 0 : w;
+}
+
+static double loss_of(const struct loss *loss, double x, int64_t label)
+{
+    double value = label < 0 ? 0 : -x * weight_of(loss, label);
+    return loss->rounds ? (double)(float)value : value;
 }
 
 static void loss_end(const struct loss *loss)
@@ -76,7 +84,7 @@ static void likelihood_range(void *data, int thread, int64_t lo, int64_t hi)
         double value = 0;
         if (label >= 0)
             load_f64(x->dtype, at_const(x->data, dtype_size(x->dtype), (i / inner * loss->classes + label) * inner + i % inner), 1, &value);
-        loss->value[i] = label < 0 ? 0 : -value * weight_of(loss, label);
+        loss->value[i] = loss_of(loss, value, label);
     }
 }
 
@@ -90,11 +98,17 @@ void kern_NegativeLogLikelihoodLoss(struct kcall *call)
 #define ENTROPY \
     const struct loss *loss = data; \
     int64_t label = class_of(loss, line); \
-    loss->value[line] = label < 0 ? 0 : -(double)x[label] * weight_of(loss, label);
+    loss->value[line] = loss_of(loss, label < 0 ? 0 : (double)x[label], label);
 
 static void entropy_f32(void *data, int64_t line, float *x, int64_t n)
 {
     log_softmax_f32(x, n);
+    ENTROPY
+}
+
+static void entropy_chunks(void *data, int64_t line, float *x, int64_t n)
+{
+    log_softmax_chunks(x, n);
     ENTROPY
 }
 
@@ -107,6 +121,7 @@ static void entropy_f64(void *data, int64_t line, double *x, int64_t n)
 void kern_SoftmaxCrossEntropyLoss(struct kcall *call)
 {
     struct loss loss = loss_begin(call);
-    lines_run(call, &(struct line_op){ entropy_f32, entropy_f64, 8 }, &loss, &call->in[0], call_out(call, 1), 1);
+    line_f32 *entropy = kenv_deterministic(call->env) ? entropy_chunks : entropy_f32;
+    lines_run(call, &(struct line_op){ entropy, entropy_f64, 8 }, &loss, &call->in[0], call_out(call, 1), 1);
     loss_end(&loss);
 }
