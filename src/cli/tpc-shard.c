@@ -16,7 +16,7 @@ struct shard_options {
     int64_t tp, random_seed;
     struct arg_maybe sp, strict;
     struct arg_list dim, bind, workload, external_root, compare;
-    const char *out, *state_from, *machine, *solver, *memory, *weights, *report, *dump_after, *print, *merge, *plan_file, *explain;
+    const char *out, *state_from, *machine, *solver, *memory, *weights, *report, *dump_after, *print, *merge, *plan_file, *explain, *configuration, *annotate;
     bool dry_run, list_passes, list_ops, force, quiet, verbose, random_split_only;
 };
 
@@ -57,6 +57,7 @@ static struct arg_list parse(struct arena *a, struct shard_options *o, int argc,
         {"sp", 0, ARG_MAYBE, &o->sp, "[=SYMBOL|auto]", "split activations along the sequence between products"},
         {"out", 'o', ARG_TEXT, &o->out, "DIR", "folder to write (default: MODEL.tpN)"},
         {"plan", 0, ARG_TEXT, &o->plan_file, "FILE", "constraints, or a plan.json to do again"},
+        {"configuration", 0, ARG_TEXT, &o->configuration, "NAME", "follow these annotations of the model ('': none)"},
         {"strict", 0, ARG_MAYBE, &o->strict, "[=warn]", "no communication that --plan does not ask for; warn: name it"},
         {"dim", 0, ARG_LIST, &o->dim, "NAME=INT", "bind a symbolic dimension (repeatable)"},
         {"bind", 0, ARG_LIST, &o->bind, "NAME=VALUE,..", "fix a graph input to a constant (repeatable)"},
@@ -66,6 +67,7 @@ static struct arg_list parse(struct arena *a, struct shard_options *o, int argc,
         {"weights", 0, ARG_TEXT, &o->weights, "f32|f16|bf16", "store large f32 weights in this type"},
         {"machine", 0, ARG_TEXT, &o->machine, "FILE", "machine profile, or the name of an installed one (reference)"},
         {"solver", 0, ARG_TEXT, &o->solver, "exact|first", "first: the first assignment that fits"},
+        {"annotate", 0, ARG_TEXT, &o->annotate, "FILE", "also write the model, annotated with the plan"},
         {"dry-run", 'n', ARG_FLAG, &o->dry_run, NULL, "plan and report; needs no weight data"},
         {"report", 0, ARG_TEXT, &o->report, "text|json|html|dot[=FILE]", "the report, to stdout or a file"},
         {"compare", 0, ARG_LIST, &o->compare, "first|none|FILE", "in the report: what another plan would cost (repeatable)"},
@@ -161,7 +163,7 @@ static void set_emitted(struct shard_options *o, const struct plan_file *file)
     const struct emitted *e = file->emitted;
     struct options *p = &o->plan;
     const char *given = o->machine ? "--machine" : o->solver ? "--solver" : o->weights ? "--weights" : o->dim.text.n ? "--dim" : o->bind.text.n ? "--bind" :
-                        o->workload.text.n ? "--workload" : o->memory && e->memory ? "--memory" : NULL;
+                        o->workload.text.n ? "--workload" : o->memory && e->memory ? "--memory" : o->configuration ? "--configuration" : NULL;
     if (given)
         fail_usage("%s: %s says that already", given, file->path);
     if (o->tp >= 0 && o->tp != e->ranks)
@@ -175,6 +177,7 @@ static void set_emitted(struct shard_options *o, const struct plan_file *file)
     p->sp_symbol = e->sp_symbol;
     p->solver_first = e->solver_first;
     p->strict = e->strict;
+    p->configuration = e->configuration;
     p->dims = e->dims;
     p->fixed = e->fixed;
     p->weights = e->storage;
@@ -198,6 +201,7 @@ static void set_plan_options(struct arena *a, struct shard_options *o, const cha
     struct options *p = &o->plan;
     set_sequence(o);
     set_strict(o);
+    p->configuration = o->configuration;
     p->plan_file = o->plan_file ? plan_file_read(a, o->plan_file) : NULL;
     if (p->plan_file && p->plan_file->emitted)
         set_emitted(o, p->plan_file);
@@ -271,10 +275,34 @@ static void merge(struct arena *a, const struct shard_options *o)
     merge_folder(a, without_slash(a, o->merge), o->out, o->force);
 }
 
+static void check_annotate(const struct shard_options *o)
+{
+    if (!o->annotate)
+        return;
+    if (o->explain)
+        fail_usage("--explain writes nothing: --annotate does not go with it");
+    if (o->plan.folder)
+        fail_usage("--annotate needs the model's own file: --merge %s gives it", o->plan.folder->dir);
+    if (path_exists(o->annotate) && (!o->force || is_folder(o->annotate)))
+        fail(is_folder(o->annotate) ? "%s is a folder, expected the name of a file" : "%s exists already: --force replaces it", o->annotate);
+}
+
+/* After the pass choose. A configuration that was followed is written again under its name. */
+static void annotate(const struct compile *c, const char *to)
+{
+    const struct configuration *followed = c->plan->configuration;
+    struct annotation what = {.name = followed ? followed->name : arena_printf(c->arena, "tp%d", c->options->ranks), .devices = c->options->ranks,
+                              .ir_version = c->graph->ir_version, .find = annotation_of, .data = c->plan->space};
+    if (c->text)
+        fail("%s: is a graph in text form, expected an ONNX model to annotate", c->model_path);
+    onnx_annotate(c->model_path, to, &what);
+}
+
 /* The canonical graph is kept aside: memory is compared with it. */
 static void compile(struct arena *a, const struct shard_options *o)
 {
     struct plan plan = {.ranks = o->plan.ranks};
+    check_annotate(o);
     if (!o->plan.dry_run)
         folder_check(o->plan.out, o->plan.force);
     if (!o->plan.dry_run && !o->plan.folder)
@@ -283,6 +311,7 @@ static void compile(struct arena *a, const struct shard_options *o)
                         .external_roots = args_folders(&o->external_root)};
     pass_run(&c, "load", "canon", o->dump_after);
     plan_workloads(c.graph, &o->plan, &plan);
+    plan_configuration(c.graph, &o->plan, &plan);
     c.source = graph_copy(a, c.graph);
     if (o->memory)
         shard_fit(&c);
@@ -292,6 +321,8 @@ static void compile(struct arena *a, const struct shard_options *o)
         plan_explain(stdout, plan.space, o->explain);
         return;
     }
+    if (o->annotate)
+        annotate(&c, o->annotate);
     if (report_is(o->report, "html"))
         plan_price(plan.space);
     pass_run(&c, "insert", o->dry_run ? "memory" : "emit", o->dump_after);

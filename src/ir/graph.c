@@ -83,6 +83,14 @@ struct value *graph_find(const struct graph *g, const char *name)
     return e ? e->value : NULL;
 }
 
+struct configuration *graph_configuration(const struct graph *g, const char *name)
+{
+    for (int i = 0; i < g->configurations.n; i++)
+        if (strcmp(g->configurations.at[i]->name, name) == 0)
+            return g->configurations.at[i];
+    return NULL;
+}
+
 static void hand_name(struct graph *g, struct value *from, struct value *to, const char *suffix)
 {
     struct entry *own = names_find(g->names->table, to->name), *given = names_find(g->names->table, from->name);

@@ -143,6 +143,22 @@ struct state {
 };
 struct meta { const char *key, *text; };
 
+/* ---- multi-device annotations (ONNX, IR version 11), as a file has them; src/plan/sharding.c says what they mean ----------- */
+struct device_group { int64_t key; int n; const int64_t *device; };      /* key: an entry of a device list that stands for these */
+struct shards { bool sized; int64_t size; const char *symbol; int64_t count; };      /* sized, or symbol not NULL: the size is said */
+struct sharded_axis { int64_t axis; int n; const struct shards *part; };             /* parts: dimensions that are merged in the axis */
+enum sharded { SHARDED_READS, SHARDED_MAKES, SHARDED_KEEPS };    /* an operand, a result, an operand that a node with specs has none for */
+struct sharding {
+    const char *node, *tensor;
+    enum sharded how;                /* KEEPS: read as it is left, and the rest is empty */
+    int ndevice, ngroup, naxis;
+    const int64_t *device;
+    const struct device_group *group;
+    const struct sharded_axis *axis;
+};
+struct pipeline_stage { const char *node; int64_t stage; };
+struct configuration { const char *name; int64_t devices; VEC(struct sharding) shardings; VEC(struct pipeline_stage) stages; };
+
 struct graph {
     struct arena *arena;
     struct alg *alg;
@@ -154,6 +170,7 @@ struct graph {
     VEC(struct state) states;
     VEC(struct meta) meta;
     VEC(struct meta) opsets;         /* domain -> version as text, of the source */
+    VEC(struct configuration *) configurations;      /* of the source; copies have none */
     int64_t ir_version;
     int opset;                       /* of ai.onnx that the graph's nodes follow after load: max(source, 23) */
     int ranks, rank;                 /* ranks: 0 before choose; rank: -1 for the global graph */
@@ -185,6 +202,7 @@ void graph_insert_before_use(struct graph *, int n, struct node *const *);
 /* The output, and the state that it is an end of, moves to another value, which takes its name; the old one is called that with the suffix. */
 void graph_move_output(struct graph *, int output, struct value *to, const char *suffix);
 struct value *graph_find(const struct graph *, const char *name);
+struct configuration *graph_configuration(const struct graph *, const char *name);       /* NULL: none is called so */
 /* Every use of old becomes new (also as graph output when outputs is true: new then takes over the name of the output; it stays
  * old where new is itself an input, an output or a constant, so names of the interface never change). One walk over the graph. */
 void graph_replace(struct graph *, struct value *old, struct value *new_value, bool outputs);

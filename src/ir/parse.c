@@ -606,11 +606,18 @@ static void parse_statement(struct parser *p)
         {"state", parse_state, true}, {"dim", parse_fact, false}, {"assume", parse_assumption, false}, {"ir", parse_ir, false},
         {"opset", parse_opset, false}, {"properties", parse_properties, false}, {"ranks", parse_ranks, false},
         {"rank", parse_rank, false}, {"captures", parse_captures, false}, {"import", parse_import, false}, {"meta", parse_meta_statement, false}};
+    static const struct { const char *word; void (*parse)(struct lexer *, struct graph *); } annotations[] = {
+        {"configuration", parse_configuration}, {"shard", parse_shard}, {"stage", parse_stage}};
     for (size_t i = 0; i < sizeof statements / sizeof *statements; i++)
         if (lex_accept_word(&p->lex, statements[i].word)) {
             if (statements[i].settles)
                 settle_equations(p);
             statements[i].parse(p);
+            return;
+        }
+    for (size_t i = 0; i < sizeof annotations / sizeof *annotations; i++)
+        if (lex_accept_word(&p->lex, annotations[i].word)) {
+            annotations[i].parse(&p->lex, p->g);
             return;
         }
     lex_fail(&p->lex, *p->lex.at ? "expected a statement, found '%.12s'" : "expected '}', found the end%.0s", p->lex.at);

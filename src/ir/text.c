@@ -36,26 +36,36 @@ static void start_line(struct printer *p, const char *word)
 
 /* ---- names and strings ------------------------------------------------------------------------------------------------- */
 
-static void put_quoted(struct printer *p, const char *text)
+static void quote(FILE *to, const char *text)
 {
-    fputc('"', p->to);
+    fputc('"', to);
     for (const unsigned char *c = (const unsigned char *)text; *c; c++)
         switch (*c) {
-        case '"': fputs("\\\"", p->to); break;
-        case '\\': fputs("\\\\", p->to); break;
-        case '\n': fputs("\\n", p->to); break;
-        case '\t': fputs("\\t", p->to); break;
-        default: fprintf(p->to, *c < 32 || *c == 127 ? "\\x%02x" : "%c", (unsigned)*c);
+        case '"': fputs("\\\"", to); break;
+        case '\\': fputs("\\\\", to); break;
+        case '\n': fputs("\\n", to); break;
+        case '\t': fputs("\\t", to); break;
+        default: fprintf(to, *c < 32 || *c == 127 ? "\\x%02x" : "%c", (unsigned)*c);
         }
-    fputc('"', p->to);
+    fputc('"', to);
+}
+
+static void put_quoted(struct printer *p, const char *text)
+{
+    quote(p->to, text);
+}
+
+void text_put_name(FILE *to, const char *name)
+{
+    if (text_plain(name))
+        fputs(name, to);
+    else
+        quote(to, name);
 }
 
 static void put_name(struct printer *p, const char *name)
 {
-    if (text_plain(name))
-        fputs(name, p->to);
-    else
-        put_quoted(p, name);
+    text_put_name(p->to, name);
 }
 
 static void put_value_name(struct printer *p, const struct value *v)
@@ -519,6 +529,7 @@ static void print_graph(const struct graph *g, FILE *to, int indent)
     for (int i = 0; i < g->nodes.n; i++)
         put_node(&p, g->nodes.at[i]);
     put_ends(&p);
+    shardings_print(g, to, indent);
     fprintf(to, "%*s}", indent - 2, "");
     arena_free(p.tmp);
 }

@@ -12,6 +12,10 @@
  *       node NAME: OUT: TYPE @PLACEMENT, ... = DOMAIN::OP(IN, _) opset 5 {axis = 1, dims = [S, 64]}
  *       output NAME
  *       state PAST -> PRESENT dim 2
+ *       configuration NAME 4                                    with as many devices; of it say the lines that follow
+ *       shard NODE reads TENSOR on [-1, 2] group -1 [0, 1] axis 1 [3:1, H:2, :1]     makes TENSOR: a result; SIZE:SHARDS
+ *       shard NODE keeps TENSOR                                 reads it as it is left
+ *       stage NODE 1
  *     }
  *
  * A body is an attribute in the same form: {then_branch = graph then { ir 0  opset 23  captures 1 ... }}. captures: so many of its inputs,
@@ -28,6 +32,9 @@
 bool text_plain(const char *name);
 /* "i", "f", ... of an attribute whose op has no row. */
 bool text_kind_parse(const char *name, enum attr_kind *out);
+
+/* Plain or quoted, as lex_name reads it. */
+void text_put_name(FILE *, const char *name);
 
 /* ---- lex.c ------------------------------------------------------------------------------------------------------------- */
 struct lexer { struct arena *arena; const char *file, *start, *at; };
@@ -50,5 +57,12 @@ double lex_float(struct lexer *);
 uint8_t *lex_hex(struct lexer *, int64_t *bytes);
 /* Raw text up to one of the stop characters outside of brackets and backquotes; not empty. */
 char *lex_raw(struct lexer *, const char *stop);
+
+/* ---- shardings.c --------------------------------------------------------------------------------------------------------- */
+void shardings_print(const struct graph *, FILE *, int indent);
+/* What stands behind the words configuration, shard and stage. */
+void parse_configuration(struct lexer *, struct graph *);
+void parse_shard(struct lexer *, struct graph *);
+void parse_stage(struct lexer *, struct graph *);
 
 #endif

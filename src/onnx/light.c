@@ -5,48 +5,9 @@
  * message and makes it a tensor with external data: entries MARK_KEY (where in the message raw_data began), location, offset and
  * length (of the payload in the model file), then data_location. All else is copied, so that putting the payloads back gives the same
  * file, byte for byte. That takes lengths in their shortest form around the payload: where they are not, it stays. */
-#include <limits.h>
 #include <string.h>
 
 #include "onnx/private.h"
-
-/* ---- bytes in pieces ---- */
-
-struct segment { const uint8_t *at; int64_t bytes; const struct source *payload; };      /* payload: the bytes are there, not at at */
-struct pieces { struct arena *arena; const uint8_t *file; int64_t total; VEC(struct segment) list; };
-
-static void add(struct pieces *p, struct segment s)
-{
-    if (!s.bytes) return;
-    VEC_PUSH(p->arena, &p->list, s);
-    if (!add_i64(p->total, s.bytes, &p->total)) fail("a message is out of range");
-}
-
-static void copy(struct pieces *p, int64_t begin, int64_t end)
-{
-    add(p, (struct segment){ .at = p->file + begin, .bytes = end - begin });
-}
-
-static void append(struct pieces *p, const struct pieces *inner)
-{
-    for (int i = 0; i < inner->list.n; i++) add(p, inner->list.at[i]);
-}
-
-/* Tag (one byte: all these field numbers are below 16) and length. */
-static void put_head(struct pieces *p, int number, int64_t length)
-{
-    uint8_t *head = arena_alloc(p->arena, 11);
-    int64_t n = 0;
-    head[n++] = (uint8_t)(number << 3 | 2);
-    for (; length >= 0x80; length >>= 7) head[n++] = (uint8_t)((length & 0x7f) | 0x80);
-    head[n++] = (uint8_t)length;
-    add(p, (struct segment){ .at = head, .bytes = n });
-}
-
-static struct pieces pieces_of(struct arena *arena, const uint8_t *file)
-{
-    return (struct pieces){ .arena = arena, .file = file };
-}
 
 /* ---- what a model is made of: initializers that change, and all else ---- */
 
@@ -56,23 +17,23 @@ typedef void rewrite(void *, struct pieces *body, const struct wire_initializer 
 static struct pieces rewritten(struct arena *arena, struct map file, const struct wire_index *index, chooser *changes,
                                rewrite *change, void *data)
 {
-    struct pieces graph = pieces_of(arena, file.at), model = graph;
+    struct pieces graph = pieces_from(arena, file.at), model = graph;
     int64_t at = index->graph.begin;
     for (int i = 0; i < index->initializers.n; i++) {
         const struct wire_initializer *item = &index->initializers.at[i];
         if (!changes(index, item)) continue;
-        struct pieces body = pieces_of(arena, file.at);
+        struct pieces body = pieces_from(arena, file.at);
         change(data, &body, item);
-        copy(&graph, at, item->message.tag);
-        put_head(&graph, GRAPH_INITIALIZER, body.total);
-        append(&graph, &body);
+        pieces_copy(&graph, at, item->message.tag);
+        pieces_put_head(&graph, GRAPH_INITIALIZER, body.total);
+        pieces_append(&graph, &body);
         at = item->message.end;
     }
-    copy(&graph, at, index->graph.end);
-    copy(&model, 0, index->graph.tag);
-    put_head(&model, MODEL_GRAPH, graph.total);
-    append(&model, &graph);
-    copy(&model, index->graph.end, (int64_t)file.bytes);
+    pieces_copy(&graph, at, index->graph.end);
+    pieces_copy(&model, 0, index->graph.tag);
+    pieces_put_head(&model, MODEL_GRAPH, graph.total);
+    pieces_append(&model, &graph);
+    pieces_copy(&model, index->graph.end, (int64_t)file.bytes);
     return model;
 }
 
@@ -116,14 +77,14 @@ static void put_mark(struct pieces *body, const struct wire_initializer *item)
     mark.has_data_location = 1;
     mark.data_location = ONNX__TENSOR_PROTO__DATA_LOCATION__EXTERNAL;
     uint8_t *packed = arena_alloc(a, onnx__tensor_proto__get_packed_size(&mark));
-    add(body, (struct segment){ .at = packed, .bytes = (int64_t)onnx__tensor_proto__pack(&mark, packed) });
+    pieces_add(body, (struct segment){ .at = packed, .bytes = (int64_t)onnx__tensor_proto__pack(&mark, packed) });
 }
 
 static void take_out(void *data, struct pieces *body, const struct wire_initializer *item)
 {
     (void)data;
-    copy(body, item->message.begin, item->raw.tag);
-    copy(body, item->raw.end, item->message.end);
+    pieces_copy(body, item->message.begin, item->raw.tag);
+    pieces_copy(body, item->raw.end, item->message.end);
     put_mark(body, item);
 }
 
@@ -154,23 +115,10 @@ static void put_back(void *data, struct pieces *body, const struct wire_initiali
     if (at > item->mark - begin) fail("%s: an initializer had its data at byte %lld of %lld", im->path, (long long)at, (long long)(item->mark - begin));
     if (!im->options->find(im->options->find_data, "", wanted.offset, wanted.length, from))
         fail("%s: an initializer has %lld bytes at %lld of the source, which no rank file holds", im->path, (long long)wanted.length, (long long)wanted.offset);
-    copy(body, begin, begin + at);
-    put_head(body, TENSOR_RAW_DATA, wanted.length);
-    add(body, (struct segment){ .bytes = wanted.length, .payload = from });
-    copy(body, begin + at, item->mark);
-}
-
-static void give(const struct pieces *model, const char *path, byte_taker *take, void *data)
-{
-    for (int i = 0; i < model->list.n; i++) {
-        const struct segment *s = &model->list.at[i];
-        if (!s->payload) {
-            take(data, s->at, (size_t)s->bytes);
-            continue;
-        }
-        source_stream(s->payload, path, 1, &(struct byte_range){ 0, s->bytes }, take, data);
-        source_release(s->payload);
-    }
+    pieces_copy(body, begin, begin + at);
+    pieces_put_head(body, TENSOR_RAW_DATA, wanted.length);
+    pieces_add(body, (struct segment){ .bytes = wanted.length, .payload = from });
+    pieces_copy(body, begin + at, item->mark);
 }
 
 /* ---- files ---- */
@@ -207,8 +155,7 @@ void onnx_restore(const char *path, const struct load_options *options, byte_tak
     struct lightened m = open_model(path);
     struct import im = { .tmp = m.tmp, .path = path, .options = options };
     struct pieces model = rewritten(m.tmp, m.file, &m.index, has_mark, put_back, &im);
-    if (model.total > INT_MAX) fail("%s: the model would have %lld bytes, a protobuf message has less than 2 GiB", path, (long long)model.total);
-    give(&model, path, take, data);
+    pieces_give(&model, path, take, data);
     close_model(&m);
 }
 

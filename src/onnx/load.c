@@ -176,6 +176,7 @@ static void load_graph(struct import *im)
     struct scope scope = { .prefix = "", .nopset = im->model->n_opset_import, .opset = im->model->opset_import, .graph = im->graph };
     load_versions(im, &scope);
     load_metadata(im);
+    import_configurations(im);
     collect_functions(im);
     collect_declared(im);
     load_initializers(im, &scope);

@@ -19,11 +19,15 @@ char *unique_name(struct import *im, char *base)
     return name;
 }
 
-/* The file's name, or one made of the op and its first output. */
+char *node_file_name(struct arena *arena, const char *own, const char *op_type, const char *out)
+{
+    return *own ? arena_strdup(arena, own) : arena_printf(arena, "%s_%s", op_type, (unsigned char)*out > 1 ? out : "node");
+}
+
 char *unique_node_name(struct import *im, const struct scope *scope, const Onnx__NodeProto *node)
 {
-    const char *own = text_or(node->name, ""), *out = node->n_output && (unsigned char)*node->output[0] > 1 ? node->output[0] : "node";
-    return unique_name(im, *own ? arena_printf(im->arena, "%s%s", scope->prefix, own) : arena_printf(im->arena, "%s%s_%s", scope->prefix, node->op_type, out));
+    const char *name = node_file_name(im->tmp, text_or(node->name, ""), node->op_type, node->n_output ? node->output[0] : "");
+    return unique_name(im, arena_printf(im->arena, "%s%s", scope->prefix, name));
 }
 
 /* ---- attribute references of function bodies ---- */
@@ -233,6 +237,7 @@ void import_node(struct import *im, struct scope *scope, const Onnx__NodeProto *
     if (scope->function && ++im->inlined > MAX_INLINED) fail("%s: its functions have more than %d nodes when inlined", im->path, MAX_INLINED);
     check_names(im, from, from->n_input, from->input);
     check_names(im, from, from->n_output, from->output);
+    if (!scope->caller && !scope->outer) import_shardings(im, from);
     const char *domain = plain_domain(from->domain);
     const Onnx__FunctionProto *function = op_find(domain, from->op_type) ? NULL : function_find(im, from);
     Onnx__NodeProto *node = resolve_attributes(im, scope, from);

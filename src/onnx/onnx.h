@@ -43,6 +43,18 @@ void onnx_restore(const char *path, const struct load_options *options, byte_tak
 /* Every range of the model file and of external files that a tensor of the model refers to, in the order of the model; none whose file is missing. */
 struct spans onnx_spans(struct arena *, const char *path, const struct load_options *);
 
+/* ---- annotate.c: the model file with a multi-device configuration. IR version 11 at least; all else as it is. The file at `to` appears
+ * whole; a model with external data must stay in its folder. */
+struct annotation {
+    const char *name;                /* of the configuration; what the file says of one of this name is replaced */
+    int devices;
+    int64_t ir_version;              /* of the model */
+    /* What a node of the main graph (by its name in the IR) says of its operand or result; false: nothing. Memory is the arena's. */
+    bool (*find)(void *, struct arena *, const char *node, const char *tensor, bool result, struct sharding *out);
+    void *data;
+};
+void onnx_annotate(const char *path, const char *to, const struct annotation *);
+
 /* version.c: the version of protobuf-c that is linked. */
 const char *onnx_library(void);
 

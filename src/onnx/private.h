@@ -22,7 +22,8 @@
 #define MAX_INLINED 200000  /* nodes and calls in function bodies, all calls together: calls of calls grow without bound */
 
 /* ---- wire.c ------------------------------------------------------------------------------------------------------------------ */
-enum { MODEL_GRAPH = 7, GRAPH_INITIALIZER = 5, TENSOR_RAW_DATA = 9, TENSOR_EXTERNAL_DATA = 13, TENSOR_DATA_LOCATION = 14 };
+enum { MODEL_IR_VERSION = 1, MODEL_GRAPH = 7, MODEL_CONFIGURATION = 26, GRAPH_NODE = 1, GRAPH_INITIALIZER = 5, TENSOR_RAW_DATA = 9, TENSOR_EXTERNAL_DATA = 13,
+       TENSOR_DATA_LOCATION = 14, NODE_INPUT = 1, NODE_OUTPUT = 2, NODE_NAME = 3, NODE_OP_TYPE = 4, NODE_DEVICE_CONFIGURATIONS = 10 };
 #define MARK_KEY "tpc.raw"                                   /* see light.c */
 #define MARK_LOCATION "rank-files"
 struct extent { int64_t tag, begin, end; };                  /* a length-delimited field: where its tag is, and its content */
@@ -39,8 +40,26 @@ struct wire_index {
 };
 /* Checks structure, wire types, lengths and depth. Failure: "PATH: not WHAT: ... at byte N". index may be NULL. */
 void wire_check(struct arena *, const char *path, const char *what, struct map, const ProtobufCMessageDescriptor *, struct wire_index *);
+/* A field: where its tag is, its content (of what has no length: its bytes), number and wire type. */
+struct wire_field { int64_t tag, begin, end; uint32_t number; int wire; const ProtobufCFieldDescriptor *known; };
+/* The field at *at of a message that ends at end, which moves behind it; bytes must have passed wire_check. */
+struct wire_field wire_next(struct map, int64_t *at, int64_t end);
 /* Unpacks into the arena; bytes must have passed wire_check. */
 void *wire_unpack(struct arena *, const char *path, const char *what, struct map, const ProtobufCMessageDescriptor *);
+
+/* ---- pieces.c: a message made of ranges of a file and new bytes, written without holding it ------------------------------------- */
+struct segment { const uint8_t *at; int64_t bytes; const struct source *payload; };      /* payload: the bytes are there, not at at */
+struct pieces { struct arena *arena; const uint8_t *file; int64_t total; VEC(struct segment) list; };
+struct pieces pieces_from(struct arena *, const uint8_t *file);
+void pieces_add(struct pieces *, struct segment);
+void pieces_copy(struct pieces *, int64_t begin, int64_t end);               /* of the file */
+void pieces_append(struct pieces *, const struct pieces *inner);
+/* The tag of a length-delimited field, and its length. */
+void pieces_put_head(struct pieces *, uint32_t number, int64_t length);
+/* The whole field. */
+void pieces_put_message(struct pieces *, uint32_t number, const ProtobufCMessage *);
+/* A message that is a model: its size is checked. path: for messages. */
+void pieces_give(const struct pieces *, const char *path, byte_taker *, void *);
 
 /* ---- light.c ------------------------------------------------------------------------------------------------------------------- */
 /* A copy of the model with marks for big payloads; the bytes themselves where they hold marks already. */
@@ -125,12 +144,18 @@ void import_node(struct import *, struct scope *, const Onnx__NodeProto *);
 void import_plain(struct import *, struct scope *, const Onnx__NodeProto *, int opset);
 char *unique_name(struct import *, char *base);
 char *unique_node_name(struct import *, const struct scope *, const Onnx__NodeProto *);
+/* The node's own name, or where that is empty one made of the op and its first output ("" where it has none). */
+char *node_file_name(struct arena *, const char *own, const char *op_type, const char *out);
 void import_constant(struct import *, struct value *, struct constant *);
 /* to = Identity(from). */
 void import_copy(struct import *, const char *name, struct value *from, struct value *to);
 void collect_functions(struct import *);
 const Onnx__FunctionProto *function_find(const struct import *, const Onnx__NodeProto *);
 void inline_call(struct import *, struct scope *, const Onnx__NodeProto *, const Onnx__FunctionProto *);
+
+/* ---- annotations.c: multi-device annotations of the main graph, as they are ----------------------------------------------------------- */
+void import_configurations(struct import *);
+void import_shardings(struct import *, const Onnx__NodeProto *);
 
 /* ---- body.c ----------------------------------------------------------------------------------------------------------------------------- */
 /* The bodies of a node whose attributes are decoded; what they capture becomes its last operands. */

@@ -16,7 +16,6 @@ struct walk {
     const uint8_t *bytes;
     struct wire_index *index;
 };
-struct field { int64_t tag, begin, end; uint32_t number; int wire; const ProtobufCFieldDescriptor *known; };
 
 static _Noreturn void bad(const struct walk *w, int64_t at, const char *why)
 {
@@ -53,7 +52,7 @@ static int wire_of(ProtobufCType type)
 }
 
 /* A known field must come in the wire type of its declaration. */
-static void check_kind(const struct walk *w, const struct field *f)
+static void check_kind(const struct walk *w, const struct wire_field *f)
 {
     if (!f->known) return;
     int wire = wire_of(f->known->type);
@@ -65,14 +64,14 @@ static void check_kind(const struct walk *w, const struct field *f)
     bad(w, f->tag, "a field of the wrong kind");
 }
 
-static struct field read_field(const struct walk *w, const ProtobufCMessageDescriptor *message, int64_t at, int64_t end)
+static struct wire_field read_field(const struct walk *w, const ProtobufCMessageDescriptor *message, int64_t at, int64_t end)
 {
-    struct field f = { .tag = at };
+    struct wire_field f = { .tag = at };
     uint64_t tag = read_varint(w, &at, end), number = tag >> 3;
     if (!number || number > 536870911) bad(w, f.tag, "a field number out of range");
     f.number = (uint32_t)number;
     f.wire = (int)(tag & 7);
-    f.known = protobuf_c_message_descriptor_get_field(message, f.number);
+    f.known = message ? protobuf_c_message_descriptor_get_field(message, f.number) : NULL;
     uint64_t length = 0;
     f.begin = at;
     switch (f.wire) {
@@ -88,13 +87,13 @@ static struct field read_field(const struct walk *w, const ProtobufCMessageDescr
     return f;
 }
 
-static struct extent extent_of(const struct field *f)
+static struct extent extent_of(const struct wire_field *f)
 {
     return (struct extent){ f->tag, f->begin, f->end };
 }
 
 /* What light.c needs to know of an initializer. */
-static void note_initializer(const struct walk *w, struct wire_initializer *item, const struct field *f)
+static void note_initializer(const struct walk *w, struct wire_initializer *item, const struct wire_field *f)
 {
     static const uint8_t mark[] = "\012\007" MARK_KEY;
     int64_t at = f->begin;
@@ -110,7 +109,7 @@ static void note_initializer(const struct walk *w, struct wire_initializer *item
 }
 
 /* The role of a nested message, noting what light.c needs. */
-static enum role note(const struct walk *w, enum role role, const struct field *f)
+static enum role note(const struct walk *w, enum role role, const struct wire_field *f)
 {
     if (!w->index) return ROLE_OTHER;
     if (f->known && f->known->type == PROTOBUF_C_TYPE_MESSAGE && f->known->descriptor == (const void *)&onnx__tensor_proto__descriptor)
@@ -133,7 +132,7 @@ static void walk_message(const struct walk *w, const ProtobufCMessageDescriptor 
 {
     if (depth > MAX_DEPTH) bad(w, at, "messages nested more than 100 deep");
     while (at < end) {
-        struct field f = read_field(w, message, at, end);
+        struct wire_field f = read_field(w, message, at, end);
         enum role inner = note(w, role, &f);
         if (f.known && f.known->type == PROTOBUF_C_TYPE_MESSAGE)
             walk_message(w, f.known->descriptor, f.begin, f.end, depth + 1, inner);
@@ -147,6 +146,14 @@ void wire_check(struct arena *arena, const char *path, const char *what, struct 
     if (!file.bytes) fail("%s: not %s: the file is empty", path, what);
     if (file.bytes > INT_MAX) fail("%s: not %s: it has %zu bytes, a protobuf message has less than 2 GiB (weights belong in external data)", path, what, file.bytes);
     walk_message(&w, message, 0, (int64_t)file.bytes, 1, index ? ROLE_MODEL : ROLE_OTHER);
+}
+
+struct wire_field wire_next(struct map file, int64_t *at, int64_t end)
+{
+    const struct walk w = { .bytes = file.at };
+    struct wire_field f = read_field(&w, NULL, *at, end);
+    *at = f.end;
+    return f;
 }
 
 /* ---- unpacking ---- */

@@ -71,6 +71,8 @@ static void read_options(const struct reader *r, struct emitted *e, struct plan_
     e->sp = option_is(r, o, "sp", "on") ? SP_ON : option_is(r, o, "sp", "auto") ? SP_AUTO : SP_OFF;
     e->sp_symbol = json_text(r->a, r->path, o, "sp_symbol");
     e->solver_first = option_is(r, o, "solver", "first");
+    const char *configuration = json_text(r->a, r->path, o, "configuration");
+    e->configuration = configuration ? configuration : "";
     const char *weights = json_text(r->a, r->path, o, "weights");
     e->storage = weights ? dtype_parse(weights) : DT_NONE;
     e->strict = json_is_true(json_object_get(o, "strict")) ? STRICT_ON : json_is_string(json_object_get(o, "strict")) ? STRICT_WARN : STRICT_OFF;

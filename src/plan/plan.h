@@ -64,6 +64,7 @@ struct emitted {                     /* a plan.json that tpc-shard wrote: everyt
     double objective, lower_bound;   /* seconds, as written */
     int64_t memory;                  /* the limit it keeps to; 0: none; */
     double byte_price, memory_gap;   /* and how it was met, as in struct plan */
+    const char *configuration;       /* whose annotations it followed; "": nobody's */
     struct named_list nodes, inputs, outputs, weights, pinned;   /* strategies and placements, in the order of the graph */
     struct named_list from;          /* past ends of states, and the outputs of another graph that they come from */
 };
@@ -90,6 +91,7 @@ struct options {
     struct machine machine;
     const struct plan_file *plan_file;   /* --plan; NULL: none */
     const struct other_plan *state_from; /* --state-from; NULL: none */
+    const char *configuration;       /* --configuration: whose annotations to follow; "": nobody's; NULL: that for as many devices, if there is one */
     enum dtype weights;              /* --weights: the type that large f32 weights are stored in; DT_NONE: their own */
     bool solver_first, dry_run, force;
     enum strict strict;
@@ -145,6 +147,7 @@ struct priced_node { const char *name, *op; VEC(struct priced) list; };
 struct plan {
     int ranks;
     VEC(struct workload) workloads;
+    const struct configuration *configuration;        /* the model's annotations that are followed; NULL: none */
     const char *sequence;            /* symbol(s) split by --sp, and where under --sp=auto, for the report; NULL: none */
     double seconds, unsharded_seconds, lower_bound;   /* per weighted step, predicted */
     double first_seconds;            /* the same of the first assignment that fits; 0: not looked for, or none */
@@ -207,6 +210,16 @@ void plan_name_states(struct graph *, const struct plan_file *);
  * (handover_match); what placement the plan demands of it; what it comes from. */
 struct other_plan *state_from_read(struct arena *, const char *dir, int ranks);
 void plan_match_states(struct graph *, const struct options *, struct plan *);
+
+/* sharding.c: what a sharding spec says of a tensor of that type. NULL, or the end of a sentence that tells what it is that tpc can't do. */
+const char *sharding_placement(struct arena *, struct alg *, const struct type *, const struct sharding *, int ranks, struct placement *out);
+/* The spec that says it, but for node and tensor; false: none does (terms of a sum, blocks of unequal sizes). */
+bool placement_sharding(struct arena *, struct alg *, const struct type *, struct placement, int ranks, struct sharding *out);
+
+/* annotations.c: plan_configuration chooses the device configuration of a model (options->configuration). annotation_of: after the pass
+ * choose, what a node of the source says of a tensor under the chosen plan (struct annotation of onnx.h); the first argument is plan->space. */
+void plan_configuration(const struct graph *, const struct options *, struct plan *);
+bool annotation_of(void *space, struct arena *, const char *node, const char *tensor, bool result, struct sharding *out);
 
 /* workload.c: what is planned for. The texts of --workload, or the default: a prompt of 512 and 256 single steps at context 1024, where
  * roles of symbols are derived from states and contracted dimensions. Every symbol of the graph gets a value; the equations hold. */

@@ -51,6 +51,8 @@ static json_t *options_object(const struct writer *w)
     json_decref(fixed);
     if (w->options->memory)
         json_object_set_new(o, "memory", json_integer(w->options->memory));
+    if (w->plan->configuration)
+        json_object_set_new(o, "configuration", text(w->plan->configuration->name));
     json_object_set_new(o, "strict", w->options->strict == STRICT_WARN ? json_string("warn") : json_boolean(w->options->strict == STRICT_ON));
     if (w->options->plan_file && w->options->plan_file->text)
         json_object_set_new(o, "plan", json_loads(w->options->plan_file->text, 0, NULL));

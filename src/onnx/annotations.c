@@ -1,0 +1,116 @@
+/* Multi-device annotations of a file (IR version 11) to the IR: configurations of the model, and what nodes of its main graph say under each. Only
+ * their form is checked here: that names are there, and that a node speaks of its own operands and results. */
+#include <string.h>
+
+#include "onnx/private.h"
+
+static void check_devices(const struct import *im, const Onnx__DeviceConfigurationProto *p, const char *name)
+{
+    if (!p->has_num_devices || p->num_devices < 1)
+        fail("%s: device configuration '%s' has %d devices, expected 1 or more", im->path, name, p->has_num_devices ? (int)p->num_devices : 0);
+    if (p->n_device && p->n_device != (size_t)p->num_devices)
+        fail("%s: device configuration '%s' names %zu devices, expected %d", im->path, name, p->n_device, (int)p->num_devices);
+    if (graph_configuration(im->graph, name)) fail("%s: device configuration '%s' is there twice", im->path, name);
+}
+
+void import_configurations(struct import *im)
+{
+    for (size_t i = 0; i < im->model->n_configuration; i++) {
+        const Onnx__DeviceConfigurationProto *p = im->model->configuration[i];
+        struct configuration *c = NEW(im->arena, struct configuration);
+        if (!p->name || !*p->name) fail("%s: device configuration %zu has no name", im->path, i);
+        check_devices(im, p, p->name);
+        *c = (struct configuration){ .name = arena_strdup(im->arena, p->name), .devices = p->num_devices };
+        VEC_PUSH(im->arena, &im->graph->configurations, c);
+    }
+}
+
+/* ---- one spec ---- */
+
+static const int64_t *numbers(struct import *im, size_t n, const int64_t *at)
+{
+    int64_t *copy = NEWN(im->arena, int64_t, n + 1);
+    if (n) memcpy(copy, at, n * sizeof *at);
+    return copy;
+}
+
+static struct shards part_of(struct import *im, const Onnx__SimpleShardedDimProto *p)
+{
+    bool named = p->dim_case == ONNX__SIMPLE_SHARDED_DIM_PROTO__DIM_DIM_PARAM, sized = p->dim_case == ONNX__SIMPLE_SHARDED_DIM_PROTO__DIM_DIM_VALUE;
+    return (struct shards){ .sized = sized, .size = sized ? p->dim_value : 0, .symbol = named ? arena_strdup(im->arena, p->dim_param) : NULL,
+                            .count = p->has_num_shards ? p->num_shards : 0 };
+}
+
+static struct sharded_axis axis_of(struct import *im, const Onnx__ShardedDimProto *p, const char *where)
+{
+    struct shards *part = NEWN(im->arena, struct shards, p->n_simple_sharding + 1);
+    if (!p->has_axis) fail("%s: has a sharded_dim without axis", where);
+    for (size_t i = 0; i < p->n_simple_sharding; i++) part[i] = part_of(im, p->simple_sharding[i]);
+    return (struct sharded_axis){ p->axis, (int)p->n_simple_sharding, part };
+}
+
+static struct sharding sharding_of(struct import *im, const Onnx__ShardingSpecProto *p, const char *where)
+{
+    struct device_group *group = NEWN(im->arena, struct device_group, p->n_index_to_device_group_map + 1);
+    struct sharded_axis *axis = NEWN(im->arena, struct sharded_axis, p->n_sharded_dim + 1);
+    for (size_t i = 0; i < p->n_index_to_device_group_map; i++) {
+        const Onnx__IntIntListEntryProto *g = p->index_to_device_group_map[i];
+        group[i] = (struct device_group){ g->has_key ? g->key : 0, (int)g->n_value, numbers(im, g->n_value, g->value) };
+    }
+    for (size_t i = 0; i < p->n_sharded_dim; i++) axis[i] = axis_of(im, p->sharded_dim[i], where);
+    return (struct sharding){ .tensor = arena_strdup(im->arena, p->tensor_name), .ndevice = (int)p->n_device, .ngroup = (int)p->n_index_to_device_group_map,
+                              .naxis = (int)p->n_sharded_dim, .device = numbers(im, p->n_device, p->device), .group = group, .axis = axis };
+}
+
+/* ---- those of a node ---- */
+
+static bool among(size_t n, char *const *list, const char *name)
+{
+    for (size_t i = 0; i < n; i++)
+        if (!strcmp(list[i], name)) return true;
+    return false;
+}
+
+static void import_sharding(struct import *im, const Onnx__NodeProto *node, size_t i, const Onnx__ShardingSpecProto *p, struct configuration *to, const char *name)
+{
+    const char *tensor = text_or(p->tensor_name, ""), *where = arena_printf(im->tmp, "%s: %s: sharding_spec[%zu]", im->path, node_label(im, node), i);
+    bool result = among(node->n_output, node->output, tensor);
+    if (!*tensor) fail("%s: has no tensor_name", where);
+    if (!result && !among(node->n_input, node->input, tensor)) fail("%s: is of '%s', expected an operand or result of the node", where, tensor);
+    struct sharding s = sharding_of(im, p, where);
+    s.node = name;
+    s.how = result ? SHARDED_MAKES : SHARDED_READS;
+    VEC_PUSH(im->arena, &to->shardings, s);
+}
+
+static bool has_spec(const Onnx__NodeDeviceConfigurationProto *p, const char *tensor)
+{
+    for (size_t i = 0; i < p->n_sharding_spec; i++)
+        if (!strcmp(text_or(p->sharding_spec[i]->tensor_name, ""), tensor)) return true;
+    return false;
+}
+
+static void import_kept(struct import *im, const Onnx__NodeProto *node, const Onnx__NodeDeviceConfigurationProto *p, struct configuration *to, const char *name)
+{
+    for (size_t i = 0; p->n_sharding_spec && i < node->n_input; i++)
+        if (*node->input[i] && !has_spec(p, node->input[i]) && !among(i, node->input, node->input[i]))
+            VEC_PUSH(im->arena, &to->shardings, ((struct sharding){ .node = name, .tensor = arena_strdup(im->arena, node->input[i]), .how = SHARDED_KEEPS }));
+}
+
+static void import_annotation(struct import *im, const Onnx__NodeProto *node, size_t k)
+{
+    const Onnx__NodeDeviceConfigurationProto *p = node->device_configurations[k];
+    const char *id = text_or(p->configuration_id, ""), *name = node_file_name(im->arena, text_or(node->name, ""), node->op_type, node->n_output ? node->output[0] : "");
+    struct configuration *c = graph_configuration(im->graph, id);
+    if (!c) fail("%s: %s speaks of device configuration '%s', which the model does not have", im->path, node_label(im, node), id);
+    for (size_t i = 0; i < k; i++)
+        if (!strcmp(text_or(node->device_configurations[i]->configuration_id, ""), id)) fail("%s: %s speaks of device configuration '%s' twice", im->path, node_label(im, node), id);
+    for (size_t i = 0; i < p->n_sharding_spec; i++) import_sharding(im, node, i, p->sharding_spec[i], c, name);
+    import_kept(im, node, p, c, name);
+    if (p->has_pipeline_stage) VEC_PUSH(im->arena, &c->stages, ((struct pipeline_stage){ name, p->pipeline_stage }));
+}
+
+void import_shardings(struct import *im, const Onnx__NodeProto *node)
+{
+    for (size_t i = 0; i < node->n_device_configurations; i++) import_annotation(im, node, i);
+}
