@@ -101,19 +101,15 @@ static struct node_texts read_node(const struct annotator *w, const struct wire_
     return t;
 }
 
-static bool is_repeated(const struct texts *t, int i)
-{
-    for (int k = 0; k < i; k++)
-        if (!strcmp(t->list.at[k], t->list.at[i])) return true;
-    return false;
-}
-
 static void add_specs(const struct annotator *w, const char *node, const struct texts *t, bool result, Onnx__NodeDeviceConfigurationProto *to)
 {
+    struct text_key *seen = NULL;
     for (int i = 0; i < t->list.n; i++) {
+        const char *tensor = t->list.at[i];
         struct sharding s;
-        if (*t->list.at[i] && !is_repeated(t, i) && w->what->find(w->what->data, w->tmp, node, t->list.at[i], result, &s))
-            to->sharding_spec[to->n_sharding_spec++] = spec_message(w->tmp, &s, t->list.at[i]);
+        if (!*tensor || keyed_find(seen, tensor)) continue;
+        keyed_add(w->tmp, &seen, tensor, w);
+        if (w->what->find(w->what->data, w->tmp, node, tensor, result, &s)) to->sharding_spec[to->n_sharding_spec++] = spec_message(w->tmp, &s, tensor);
     }
 }
 

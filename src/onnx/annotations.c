@@ -4,6 +4,8 @@
 
 #include "onnx/private.h"
 
+enum { MOST_CONFIGURATIONS = 1000 };         /* of a model, far above real ones: they are looked up one by one */
+
 static void check_devices(const struct import *im, const Onnx__DeviceConfigurationProto *p, const char *name)
 {
     if (!p->has_num_devices || p->num_devices < 1)
@@ -15,6 +17,8 @@ static void check_devices(const struct import *im, const Onnx__DeviceConfigurati
 
 void import_configurations(struct import *im)
 {
+    if (im->model->n_configuration > MOST_CONFIGURATIONS)
+        fail("%s: has %zu device configurations, at most %d are handled", im->path, im->model->n_configuration, MOST_CONFIGURATIONS);
     for (size_t i = 0; i < im->model->n_configuration; i++) {
         const Onnx__DeviceConfigurationProto *p = im->model->configuration[i];
         struct configuration *c = NEW(im->arena, struct configuration);
@@ -64,53 +68,61 @@ static struct sharding sharding_of(struct import *im, const Onnx__ShardingSpecPr
 
 /* ---- those of a node ---- */
 
-static bool among(size_t n, char *const *list, const char *name)
+/* What is imported of one node: names are looked up, for a node may have very many operands. */
+struct annotated_node { const Onnx__NodeProto *node; const char *name, *where; struct text_key *operands, *results; };
+
+static struct annotated_node annotated_node(struct import *im, const Onnx__NodeProto *node)
 {
-    for (size_t i = 0; i < n; i++)
-        if (!strcmp(list[i], name)) return true;
-    return false;
+    struct annotated_node n = { .node = node, .where = node_label(im, node) };
+    n.name = node_file_name(im->arena, text_or(node->name, ""), node->op_type, node->n_output ? node->output[0] : "");
+    for (size_t i = 0; i < node->n_input; i++)
+        if (!keyed_find(n.operands, node->input[i])) keyed_add(im->tmp, &n.operands, node->input[i], node);
+    for (size_t i = 0; i < node->n_output; i++)
+        if (!keyed_find(n.results, node->output[i])) keyed_add(im->tmp, &n.results, node->output[i], node);
+    return n;
 }
 
-static void import_sharding(struct import *im, const Onnx__NodeProto *node, size_t i, const Onnx__ShardingSpecProto *p, struct configuration *to, const char *name)
+static void import_spec(struct import *im, const struct annotated_node *n, size_t i, const Onnx__ShardingSpecProto *p, struct text_key **seen, struct configuration *to)
 {
-    const char *tensor = text_or(p->tensor_name, ""), *where = arena_printf(im->tmp, "%s: %s: sharding_spec[%zu]", im->path, node_label(im, node), i);
-    bool result = among(node->n_output, node->output, tensor);
+    const char *tensor = text_or(p->tensor_name, ""), *where = arena_printf(im->tmp, "%s: %s: sharding_spec[%zu]", im->path, n->where, i);
+    bool result = keyed_find(n->results, tensor) != NULL;
     if (!*tensor) fail("%s: has no tensor_name", where);
-    if (!result && !among(node->n_input, node->input, tensor)) fail("%s: is of '%s', expected an operand or result of the node", where, tensor);
+    if (!result && !keyed_find(n->operands, tensor)) fail("%s: is of '%s', expected an operand or result of the node", where, tensor);
+    if (keyed_find(*seen, tensor)) fail("%s: is of '%s', which has one already", where, tensor);
+    keyed_add(im->tmp, seen, tensor, p);
     struct sharding s = sharding_of(im, p, where);
-    s.node = name;
+    s.node = n->name;
     s.how = result ? SHARDED_MAKES : SHARDED_READS;
     VEC_PUSH(im->arena, &to->shardings, s);
 }
 
-static bool has_spec(const Onnx__NodeDeviceConfigurationProto *p, const char *tensor)
+static void import_kept(struct import *im, const struct annotated_node *n, struct text_key **seen, struct configuration *to)
 {
-    for (size_t i = 0; i < p->n_sharding_spec; i++)
-        if (!strcmp(text_or(p->sharding_spec[i]->tensor_name, ""), tensor)) return true;
-    return false;
+    for (size_t i = 0; i < n->node->n_input; i++) {
+        const char *tensor = n->node->input[i];
+        if (!*tensor || keyed_find(*seen, tensor)) continue;
+        keyed_add(im->tmp, seen, tensor, n->node);
+        VEC_PUSH(im->arena, &to->shardings, ((struct sharding){ .node = n->name, .tensor = arena_strdup(im->arena, tensor), .how = SHARDED_KEEPS }));
+    }
 }
 
-static void import_kept(struct import *im, const Onnx__NodeProto *node, const Onnx__NodeDeviceConfigurationProto *p, struct configuration *to, const char *name)
+static void import_annotation(struct import *im, const struct annotated_node *n, const Onnx__NodeDeviceConfigurationProto *p, struct text_key **ids)
 {
-    for (size_t i = 0; p->n_sharding_spec && i < node->n_input; i++)
-        if (*node->input[i] && !has_spec(p, node->input[i]) && !among(i, node->input, node->input[i]))
-            VEC_PUSH(im->arena, &to->shardings, ((struct sharding){ .node = name, .tensor = arena_strdup(im->arena, node->input[i]), .how = SHARDED_KEEPS }));
-}
-
-static void import_annotation(struct import *im, const Onnx__NodeProto *node, size_t k)
-{
-    const Onnx__NodeDeviceConfigurationProto *p = node->device_configurations[k];
-    const char *id = text_or(p->configuration_id, ""), *name = node_file_name(im->arena, text_or(node->name, ""), node->op_type, node->n_output ? node->output[0] : "");
+    const char *id = text_or(p->configuration_id, "");
     struct configuration *c = graph_configuration(im->graph, id);
-    if (!c) fail("%s: %s speaks of device configuration '%s', which the model does not have", im->path, node_label(im, node), id);
-    for (size_t i = 0; i < k; i++)
-        if (!strcmp(text_or(node->device_configurations[i]->configuration_id, ""), id)) fail("%s: %s speaks of device configuration '%s' twice", im->path, node_label(im, node), id);
-    for (size_t i = 0; i < p->n_sharding_spec; i++) import_sharding(im, node, i, p->sharding_spec[i], c, name);
-    import_kept(im, node, p, c, name);
-    if (p->has_pipeline_stage) VEC_PUSH(im->arena, &c->stages, ((struct pipeline_stage){ name, p->pipeline_stage }));
+    struct text_key *seen = NULL;
+    if (!c) fail("%s: %s speaks of device configuration '%s', which the model does not have", im->path, n->where, id);
+    if (keyed_find(*ids, id)) fail("%s: %s speaks of device configuration '%s' twice", im->path, n->where, id);
+    keyed_add(im->tmp, ids, id, p);
+    for (size_t i = 0; i < p->n_sharding_spec; i++) import_spec(im, n, i, p->sharding_spec[i], &seen, c);
+    if (p->n_sharding_spec) import_kept(im, n, &seen, c);
+    if (p->has_pipeline_stage) VEC_PUSH(im->arena, &c->stages, ((struct pipeline_stage){ n->name, p->pipeline_stage }));
 }
 
 void import_shardings(struct import *im, const Onnx__NodeProto *node)
 {
-    for (size_t i = 0; i < node->n_device_configurations; i++) import_annotation(im, node, i);
+    struct text_key *ids = NULL;
+    if (!node->n_device_configurations) return;
+    struct annotated_node n = annotated_node(im, node);
+    for (size_t i = 0; i < node->n_device_configurations; i++) import_annotation(im, &n, node->device_configurations[i], &ids);
 }

@@ -181,7 +181,7 @@ static bool seed(struct space *s, const struct annotated *a)
     if (a->place.kind != PLACE_S)
         return false;
     bool sequence = !product && !dim_is_int(a->value->type.dim[a->place.dim], NULL);
-    return space_add(s, a->value, a->place.dim, (struct candidate){a->place.split, sequence, "annotated in the model", a->node});
+    return space_add(s, a->value, a->place.dim, (struct candidate){a->place.split, sequence, "annotated in the model", -1});
 }
 
 bool annotations_seed(struct space *s)

@@ -13,6 +13,7 @@
 #include <string.h>
 
 /* The spec while it is read. fault: the end of a sentence. */
+enum { MOST_PARTS = 64 };            /* of an axis: far above real ones */
 struct spec {
     struct arena *arena;
     struct alg *alg;
@@ -94,7 +95,7 @@ static bool read_axis(struct spec *p, const struct sharded_axis *a)
             return wrong(p, arena_printf(p->arena, "axis %" PRId64 " is dealt to %" PRId64 " shards, expected 1 or more", a->axis, a->part[i].count));
     if (dealt == -2 || (dealt >= 0 && p->axis >= 0))
         return wrong(p, arena_printf(p->arena, "two %s are sharded, where tpc splits one", dealt == -2 ? "parts of an axis" : "axes"));
-    if (!sizes_fit(a))
+    if (a->n > MOST_PARTS || !sizes_fit(a))
         return wrong(p, arena_printf(p->arena, "the parts of axis %" PRId64 " are too large", a->axis));
     if (dealt >= 0) {
         p->axis = (int)d;
@@ -195,6 +196,8 @@ const char *sharding_placement(struct arena *a, struct alg *alg, const struct ty
 {
     struct spec p = {.arena = a, .alg = alg, .type = type, .s = s, .ranks = ranks, .axis = -1, .shards = 1};
     struct held *rank = NEWN(a, struct held, ranks);
+    if (s->ndevice > PLAN_RANKS || s->ngroup > PLAN_RANKS)
+        return arena_printf(a, "it names %d devices and %d groups, at most %d are handled", s->ndevice, s->ngroup, PLAN_RANKS);
     for (int i = 0; i < s->naxis; i++)
         if (!read_axis(&p, &s->axis[i]))
             return p.fault;
@@ -222,8 +225,8 @@ static int64_t *ranks_from(struct arena *a, int first, int n)
     return at;
 }
 
-/* Neighbouring ranks that hold the same. */
-struct shard { int64_t lo; int first, n; };
+/* Who holds a shard, which begins at lo. */
+struct shard { int64_t lo; int n; const int64_t *rank; };
 
 static bool same_list(const struct split *s, int a, int b)
 {
@@ -236,18 +239,38 @@ static int by_start(const void *pa, const void *pb)
     return (a->lo > b->lo) - (a->lo < b->lo);
 }
 
-static int shards_of(const struct split *s, struct shard *at)
+/* What a rank holds is a shard, which its neighbours may hold, too; some hold nothing. */
+static int shards_by_rank(struct arena *a, const struct split *s, struct shard *at)
 {
     int n = 0;
-    for (int r = 0; r < s->ranks; r++) {
-        if (!s->balanced && !s->count[r])
-            continue;
-        if (!s->balanced && n && same_list(s, at[n - 1].first, r))
-            at[n - 1].n++;
-        else
-            at[n++] = (struct shard){s->balanced ? r : s->list[r][0].lo, r, 1};
+    for (int r = 0, end; r < s->ranks; r = end) {
+        for (end = r + 1; !s->balanced && end < s->ranks && same_list(s, r, end);)
+            end++;
+        if (s->balanced || s->count[r])
+            at[n++] = (struct shard){s->balanced ? r : s->list[r][0].lo, end - r, ranks_from(a, r, end - r)};
     }
     qsort(at, (size_t)n, sizeof *at, by_start);
+    return n;
+}
+
+static bool holds(const struct split *s, int rank, int64_t index)
+{
+    for (int i = 0; i < s->count[rank]; i++)
+        if (s->list[rank][i].lo <= index && index < s->list[rank][i].hi)
+            return true;
+    return false;
+}
+
+/* n shards of so many indices, each held by whoever holds its first. */
+static int shards_by_index(struct arena *a, const struct split *s, int n, int64_t size, struct shard *at)
+{
+    for (int i = 0; i < n; i++) {
+        int64_t *rank = NEWN(a, int64_t, s->ranks);
+        at[i] = (struct shard){i * size, 0, rank};
+        for (int r = 0; r < s->ranks; r++)
+            if (holds(s, r, at[i].lo))
+                rank[at[i].n++] = r;
+    }
     return n;
 }
 
@@ -255,10 +278,11 @@ static void set_devices(struct arena *a, struct sharding *s, int n, const struct
 {
     int64_t *device = NEWN(a, int64_t, n + 1);
     struct device_group *group = NEWN(a, struct device_group, n + 1);
+    s->ngroup = 0;
     for (int i = 0; i < n; i++) {
-        device[i] = at[i].n == 1 ? at[i].first : -1 - s->ngroup;
-        if (at[i].n > 1)
-            group[s->ngroup++] = (struct device_group){device[i], at[i].n, ranks_from(a, at[i].first, at[i].n)};
+        device[i] = at[i].n == 1 ? at[i].rank[0] : -1 - s->ngroup;
+        if (at[i].n != 1)
+            group[s->ngroup++] = (struct device_group){device[i], at[i].n, at[i].rank};
     }
     s->ndevice = n;
     s->device = device;
@@ -312,21 +336,30 @@ static struct sharded_axis axis_of(struct arena *a, struct alg *alg, int dim, co
     return (struct sharded_axis){dim, parts.list.n, parts.list.at};
 }
 
-/* The plainest form that reads as the placement. */
+static bool reads_as(struct arena *a, struct alg *alg, const struct type *type, struct placement at, int ranks, const struct sharding *s)
+{
+    struct placement read;
+    return !sharding_placement(a, alg, type, s, ranks, &read) && placement_eq(read, at);
+}
+
+/* The plainest form that reads as the placement: by rank; as a cover, whose shards several ranks hold in other sets, by index. */
 static bool split_sharding(struct arena *a, struct alg *alg, const struct type *type, struct placement at, int ranks, struct sharding *out)
 {
     struct shard *shard = NEWN(a, struct shard, ranks);
     struct sharded_axis *axis = NEW(a, struct sharded_axis);
     struct grain most = grain_of(at.split);
-    int n = shards_of(at.split, shard);
-    set_devices(a, out, n, shard);
+    int forms = at.split->balanced || at.split->partition ? 4 : 8;
     out->naxis = 1;
     out->axis = axis;
-    for (int form = 0; n > 1 && form < 4; form++) {
+    for (int form = 0; form < forms; form++) {
         struct grain g = {form & 1 ? most.inner : 1, form & 2 ? most.outer : 1};
-        struct placement read;
+        int64_t pieces = at.split->balanced ? ranks : at.split->n->k / g.outer / g.inner;
+        if (form & 4 && pieces > ranks)
+            continue;
+        int n = form & 4 ? shards_by_index(a, at.split, (int)pieces, g.inner, shard) : shards_by_rank(a, at.split, shard);
+        set_devices(a, out, n, shard);
         *axis = axis_of(a, alg, at.dim, at.split, g, n);
-        if (!sharding_placement(a, alg, type, out, ranks, &read) && placement_eq(read, at))
+        if (n > 1 && reads_as(a, alg, type, at, ranks, out))
             return true;
     }
     return false;
@@ -334,7 +367,7 @@ static bool split_sharding(struct arena *a, struct alg *alg, const struct type *
 
 bool placement_sharding(struct arena *a, struct alg *alg, const struct type *type, struct placement at, int ranks, struct sharding *out)
 {
-    struct shard all = {0, 0, ranks};
+    struct shard all = {0, ranks, ranks_from(a, 0, ranks)};
     *out = (struct sharding){.ndevice = 0};
     if (at.kind == PLACE_S)
         return split_sharding(a, alg, type, at, ranks, out);
