@@ -2,10 +2,9 @@
  *
  * Under a configuration a node says how it reads operands and how it leaves results. What canonicalisation makes of node N is called N or N/...,
  * and a tensor keeps its name as long as it exists: a spec speaks of what still reads or makes the tensor under such a name, and is of no use
- * where nothing does. An operand drops the node's strategies that read it otherwise, a result is a wish (src/plan/wishes.c): it is brought there before
- * it is read. A node with a spec reads an operand that has none as its maker leaves it, a graph input whole, and terms of a sum as they are, where it can;
- * weights and what a decode loop carries are free. */
-#include "plan/space.h"
+ * where nothing does. A node with specs reads an operand that has none as its maker leaves it, a graph input whole, and terms of a sum as they are,
+ * where it can; weights and what a decode loop carries are free. */
+#include "plan/constrain.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -80,11 +79,6 @@ static const struct value *living(const struct space *s, const char *tensor)
     return v && s->uses[v->id].list.n ? v : NULL;
 }
 
-static void add(struct space *s, const char *where, const struct value *v, struct place_use u, struct placement at, bool implied)
-{
-    VEC_PUSH(s->arena, &s->annotated.list, ((struct annotated){where, v, u.node, u.operand, at, implied}));
-}
-
 static struct placement placement_of(const struct space *s, const char *where, const struct value *v, const struct sharding *from)
 {
     struct placement at;
@@ -94,31 +88,47 @@ static struct placement placement_of(const struct space *s, const char *where, c
     return at;
 }
 
-/* For every operand that the spec is about. */
-static void add_readers(struct space *s, const char *where, const struct value *v, const char *node, struct placement at, bool implied)
+static void demand_of_result(struct space *s, const struct constraint *from, const struct value *v, struct placement at)
+{
+    demand_add(s, (struct demand){.from = from, .kind = DEMAND_PLACED, .value = v, .text = placement_str(s->arena, at)});
+}
+
+static void demand_of_operands(struct space *s, const struct constraint *from, enum demand_kind kind, const struct value *v, struct placement at)
 {
     for (int i = 0; i < s->uses[v->id].list.n; i++) {
         struct place_use u = s->uses[v->id].list.at[i];
-        if (u.node >= 0 && comes_from(s->g->nodes.at[u.node], node))
-            add(s, where, v, u, at, implied);
+        if (u.node < 0 || !comes_from(s->g->nodes.at[u.node], from->glob))
+            continue;
+        demand_add(s, (struct demand){.from = from, .kind = kind, .node = u.node, .operand = u.operand, .value = v, .text = placement_str(s->arena, at)});
+        s->through[u.node] |= at.kind == PLACE_S && !dim_is_int(v->type.dim[at.dim], NULL);
     }
 }
 
-/* False: the spec speaks of nothing that there is. */
-static bool resolve(struct space *s, const struct sharding *from)
+static const struct constraint *constraint_of(struct space *s, const struct sharding *from)
 {
-    static const struct place_use result = {-1, 0};
+    struct constraint *c = NEW(s->arena, struct constraint);
+    *c = (struct constraint){.on = ON_NODES, .glob = from->node};
+    c->where = arena_printf(s->arena, "%s: node '%s': sharding_spec of '%s'", s->g->path ? s->g->path : s->g->name, from->node, from->tensor);
+    return c;
+}
+
+/* False: the spec speaks of nothing that there is. left, by value id: how results are left. */
+static bool demand(struct space *s, const struct sharding *from, const struct placement **left)
+{
     const struct value *v = living(s, from->tensor);
-    const char *where = arena_printf(s->arena, "%s: node '%s': sharding_spec of '%s'", s->g->path ? s->g->path : s->g->name, from->node, from->tensor);
-    int before = s->annotated.list.n;
+    const struct constraint *c = constraint_of(s, from);
+    int before = s->demands.n;
     if (!v)
         return false;
-    struct placement at = placement_of(s, where, v, from);
-    if (from->how == SHARDED_MAKES)
-        add(s, where, v, result, at, false);
-    else
-        add_readers(s, where, v, from->node, at, false);
-    return s->annotated.list.n > before;
+    struct placement *at = NEW(s->arena, struct placement);
+    *at = placement_of(s, c->where, v, from);
+    if (from->how == SHARDED_MAKES) {
+        left[v->id] = at;
+        demand_of_result(s, c, v, *at);
+    } else {
+        demand_of_operands(s, c, DEMAND_READ, v, *at);
+    }
+    return s->demands.n > before;
 }
 
 static bool is_plain_input(const struct space *s, const struct value *v)
@@ -129,133 +139,30 @@ static bool is_plain_input(const struct space *s, const struct value *v)
     return s->producer[v->id] < 0 && !v->constant;
 }
 
-/* How the maker of each value leaves it by its spec; by value id, NULL: it has none. */
-static const struct placement **left_by_makers(struct space *s)
-{
-    const struct placement **left = NEWN(s->arena, const struct placement *, s->g->values.n + 1);
-    for (int i = 0; i < s->said; i++)
-        if (s->annotated.list.at[i].node < 0) {
-            struct placement *at = NEW(s->arena, struct placement);
-            *at = s->annotated.list.at[i].place;
-            left[s->annotated.list.at[i].value->id] = at;
-        }
-    return left;
-}
-
-static void keep(struct space *s, const struct sharding *from, const struct placement *const *left)
+static void demand_kept(struct space *s, const struct sharding *from, const struct placement *const *left)
 {
     const struct value *v = living(s, from->tensor);
-    if (v && left[v->id])
-        add_readers(s, NULL, v, from->node, *left[v->id], true);
-    else if (v && is_plain_input(s, v))
-        add_readers(s, NULL, v, from->node, placement_whole, true);
+    if (v && (left[v->id] || is_plain_input(s, v)))
+        demand_of_operands(s, constraint_of(s, from), DEMAND_KEPT, v, left[v->id] ? *left[v->id] : placement_whole);
 }
 
-static void read_all(struct space *s)
+void annotations_demand(struct space *s)
 {
     const struct configuration *c = s->plan->configuration;
+    const struct placement **left = NEWN(s->arena, const struct placement *, s->g->values.n + 1);
     const struct sharding *first = NULL;
     int gone = 0;
-    for (int i = 0; i < c->shardings.n; i++)
-        if (c->shardings.at[i].how != SHARDED_KEEPS && !resolve(s, &c->shardings.at[i])) {
+    for (int i = 0; c && i < c->shardings.n; i++)
+        if (c->shardings.at[i].how != SHARDED_KEEPS && !demand(s, &c->shardings.at[i], left)) {
             first = first ? first : &c->shardings.at[i];
             gone++;
         }
     if (gone)
         explain("device configuration '%s': %d sharding specs speak of what is no more in the canonical graph, the first of '%s' at node '%s'", c->name, gone,
                 first->tensor, first->node);
-    s->said = s->annotated.list.n;
-    const struct placement **left = left_by_makers(s);
-    for (int i = 0; i < c->shardings.n; i++)
+    for (int i = 0; c && i < c->shardings.n; i++)
         if (c->shardings.at[i].how == SHARDED_KEEPS)
-            keep(s, &c->shardings.at[i], left);
-}
-
-/* ---- as constraints ------------------------------------------------------------------------------------------------------------------ */
-
-/* A dimension of run-time size is split as --sp splits it, but through a product that reads it so. */
-static bool seed(struct space *s, const struct annotated *a)
-{
-    const struct op *op = a->node >= 0 ? s->g->nodes.at[a->node]->op : NULL;
-    bool product = op && (op->flags & OP_PRODUCT);
-    if (a->place.kind != PLACE_S)
-        return false;
-    bool sequence = !product && !dim_is_int(a->value->type.dim[a->place.dim], NULL);
-    return space_add(s, a->value, a->place.dim, (struct candidate){a->place.split, sequence, "annotated in the model", -1});
-}
-
-bool annotations_seed(struct space *s)
-{
-    bool changed = false;
-    if (s->plan->configuration && s->ranks > 1 && !s->annotated.list.n)
-        read_all(s);
-    for (int i = 0; i < s->said; i++)
-        changed |= seed(s, &s->annotated.list.at[i]);
-    return changed;
-}
-
-static bool reads_so(const struct strategy *st, const struct annotated *a)
-{
-    return placement_eq(st->in[a->operand], a->place) || (a->implied && st->in[a->operand].kind == PLACE_P);
-}
-
-static _Noreturn void refuse_operand(struct space *s, const struct annotated *a)
-{
-    const struct node *n = s->g->nodes.at[a->node];
-    const struct strategies *all = &s->strategies[a->node];
-    const char **texts = NEWN(s->arena, const char *, all->list.n + 1), *text = placement_str(s->arena, a->place);
-    for (int k = 0; k < all->list.n; k++)
-        texts[k] = placement_str(s->arena, all->list.at[k]->in[a->operand]);
-    fail("%s: node '%s' (%s) can't read it '%s'; the nearest legal placement is '%s'", a->where, n->name, n->optype, text,
-         texts[nearest_text(text, all->list.n, texts)]);
-}
-
-static void restrict_operand(struct space *s, const struct annotated *a)
-{
-    struct strategies kept = {{NULL, 0, 0}}, *all = &s->strategies[a->node];
-    for (int k = 0; k < all->list.n; k++)
-        if (reads_so(all->list.at[k], a))
-            VEC_PUSH(s->arena, &kept.list, all->list.at[k]);
-    if (kept.list.n)
-        *all = kept;
-    else if (!a->implied)
-        refuse_operand(s, a);
-}
-
-static void apply(struct space *s, int first, int end)
-{
-    for (int i = first; i < end; i++) {
-        const struct annotated *a = &s->annotated.list.at[i];
-        s->asked[a->value->id] |= !a->implied;
-        if (a->node >= 0)
-            restrict_operand(s, a);
-        else
-            wish_add(s, a->where, a->value, placement_str(s->arena, a->place), true);
-    }
-}
-
-void annotations_apply(struct space *s)
-{
-    apply(s, 0, s->annotated.list.n);
-}
-
-/* The specs are not consistent with each other: which is the first that those before it rule out? */
-void annotations_blame(struct space *s)
-{
-    int lo = 0, hi = s->said + 1;
-    while (lo + 1 < hi) {
-        int middle = lo + (hi - lo) / 2;
-        constrain_none(s);
-        apply(s, 0, middle);
-        if (space_solve(s) < COST_NEVER)
-            lo = middle;
-        else
-            hi = middle;
-    }
-    if (hi > s->said)
-        return;
-    const struct annotated *a = &s->annotated.list.at[hi - 1];
-    fail("%s: '%s' can't be met beside the specs before it", a->where, placement_str(s->arena, a->place));
+            demand_kept(s, &c->shardings.at[i], left);
 }
 
 /* ---- a chosen plan as annotations ------------------------------------------------------------------------------------------------------ */

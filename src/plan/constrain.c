@@ -9,9 +9,16 @@
 
 /* ---- nodes: how many of its demands a strategy does not meet ---------------------------------------------------------------- */
 
+static bool is_of_operand(const struct demand *d)
+{
+    return d->kind == DEMAND_KEPT || d->kind == DEMAND_READ;
+}
+
 static int unmet(struct space *s, const struct demand *d, const struct wish *read, const struct strategy *st)
 {
-    if (d->kind == DEMAND_READ)
+    if (d->kind == DEMAND_KEPT && st->in[d->operand].kind == PLACE_P)
+        return 0;
+    if (is_of_operand(d))
         return !wish_fits(read, st->in[d->operand]);
     if (d->kind == DEMAND_STRATEGY)
         return !glob_match(d->text, strategy_str(s->arena, s->g->nodes.at[d->node], st));
@@ -20,7 +27,7 @@ static int unmet(struct space *s, const struct demand *d, const struct wish *rea
 
 static const char *choice_text(struct space *s, const struct demand *d, const struct strategy *st)
 {
-    return d->kind == DEMAND_READ ? placement_like(s->arena, d->text, st->in[d->operand]) : strategy_outline(s->arena, s->g->nodes.at[d->node], st);
+    return is_of_operand(d) ? placement_like(s->arena, d->text, st->in[d->operand]) : strategy_outline(s->arena, s->g->nodes.at[d->node], st);
 }
 
 static const char *nearest_choice(struct space *s, const struct demand *d)
@@ -43,7 +50,7 @@ static _Noreturn void refuse_demand(struct space *s, const struct demand *d, con
 {
     const struct node *n = d->kind <= DEMAND_READ ? s->g->nodes.at[d->node] : NULL;
     const char *want = d->kind == DEMAND_STYLE ? style_name(d->style) : d->text;
-    if (d->kind == DEMAND_READ)
+    if (is_of_operand(d))
         fail("%s: node '%s' (%s) can't read '%s' as '%s'%s; the nearest legal placement is '%s'", d->from->where, n->name, n->optype, d->value->name,
              want, beside, nearest);
     if (n)
@@ -55,10 +62,12 @@ static _Noreturn void refuse_demand(struct space *s, const struct demand *d, con
 static void restrict_node(struct space *s, const struct demand *d)
 {
     struct strategies kept = { 0 }, *all = &s->strategies[d->node];
-    struct wish read = d->kind == DEMAND_READ ? wish_read(s, d->from->where, d->value, d->text) : (struct wish){ 0 };
+    struct wish read = is_of_operand(d) ? wish_read(s, d->from->where, d->value, d->text) : (struct wish){ 0 };
     for (int k = 0; k < all->list.n; k++)
         if (!unmet(s, d, &read, all->list.at[k]))
             VEC_PUSH(s->arena, &kept.list, all->list.at[k]);
+    if (!kept.list.n && d->kind == DEMAND_KEPT)
+        return;
     if (!kept.list.n)
         refuse_demand(s, d, "", nearest_choice(s, d));
     *all = kept;
@@ -105,7 +114,7 @@ static bool seed(struct space *s, const struct demand *d)
 {
     if (d->kind == DEMAND_STYLE)
         return style_seed(s, d->style, d->from->dim, d->node);
-    if (d->kind == DEMAND_STRATEGY)
+    if (d->kind == DEMAND_STRATEGY || d->kind == DEMAND_KEPT)
         return false;
     struct wish w = wish_read(s, d->from->where, d->value, d->text);
     return wish_seed(s, d->value, &w);

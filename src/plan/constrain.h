@@ -31,6 +31,7 @@ struct pairs pairs_find(const struct space *, const bool *target);
 enum demand_kind {
     DEMAND_STYLE,        /* the node has the style */
     DEMAND_STRATEGY,     /* the text of the node's strategy matches the glob `text` */
+    DEMAND_KEPT,         /* the node reads the operand as placed `text`, or terms of a sum, where it has such a strategy */
     DEMAND_READ,         /* the node reads the operand as placed `text` */
     DEMAND_BROUGHT,      /* the value is brought there before anything reads or takes it; a graph input, or a weight, stands there */
     DEMAND_PLACED        /* the same, but a graph output is taken there */
@@ -43,7 +44,9 @@ struct demand {
     const struct value *value;
     const char *text;
 };
-/* What the constraints demand, in their order. A constraint that speaks of nothing is a failure that names what is nearest. */
+/* annotations.c: demands of the model's device configuration, if one is followed. */
+void annotations_demand(struct space *);
+/* What the annotations and the constraints demand, in their order. A constraint that speaks of nothing is a failure that names what is nearest. */
 void demands_make(struct space *);
 
 /* ---- prepare.c: the values at the boundary of nodes --------------------------------------------------------------------------- */

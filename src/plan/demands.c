@@ -141,6 +141,8 @@ static void demand_of_values(struct space *s, const struct constraint *c)
 void demands_make(struct space *s)
 {
     const struct plan_file *file = s->ranks > 1 ? s->options->plan_file : NULL;
+    if (s->ranks > 1)
+        annotations_demand(s);
     for (int i = 0; file && i < file->constraints.n; i++) {
         const struct constraint *c = file->constraints.at[i];
         if (c->on == ON_NODES)
