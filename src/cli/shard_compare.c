@@ -50,6 +50,8 @@ static struct compared compare(const struct compile *whole, const char *what)
     struct arena *tmp = arena_new(), *a = whole->arena;
     struct options options = options_of(a, whole->options, what);
     struct plan plan = {.ranks = options.ranks, .workloads = whole->plan->workloads, .byte_price = whole->plan->byte_price};
+    if (options.solver_first)
+        plan.configuration = whole->plan->configuration;
     struct compile c = *whole;
     c.arena = tmp;
     c.options = &options;

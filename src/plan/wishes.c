@@ -239,7 +239,7 @@ bool space_seed(struct space *s, const struct value *v, int d, const struct spli
     const struct split *even = split ? split : split_even(s->g->alg, s->ranks, size);
     if (dim_equals(size, 1) || even->ranks != s->ranks || split_size(s->g->alg, even) != size || (!split && s->dim[v->id][d].list.n))
         return false;
-    return space_add(s, v, d, (struct candidate){ even, sequence || !dim_is_int(size, NULL), "wished by the plan file", -1 });
+    return space_add(s, v, d, (struct candidate){ even, sequence || !dim_is_int(size, NULL), "wished by a constraint", -1 });
 }
 
 bool wish_seed(struct space *s, const struct value *v, const struct wish *w)
