@@ -99,7 +99,7 @@ struct dealt team_deal(struct arena *a, const struct team *t, const struct graph
     struct dealt d = {.symbol = t->symbol ? wanted_symbol(a, g, t->symbol) : first_symbol(g)};
     d.total = count_rows(g, s, d.symbol, in);
     d.rows = rows_deal(d.total, t->groups, t->group);
-    if (d.total && !d.rows.count) explain("%s: group %d has none of the %lld rows of '%s'", g->path, t->group, (long long)d.total, d.symbol);
+    if (d.total) explain("%s: group %d has %lld of the %lld rows of '%s'", g->path, t->group, (long long)d.rows.count, (long long)d.total, d.symbol);
     return d;
 }
 

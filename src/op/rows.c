@@ -121,8 +121,8 @@ static bool reads_numbers(const struct walk *w, const struct node *n)
 static bool within_row(const struct walk *w, const struct value *index, int entry, const struct dim *k)
 {
     const struct affine *a = w->affine[index->id].at[entry];
-    int d = w->at[index->id].dim;
-    return a && a->step[d] == k && affine_within(w->g, a, &index->type, d, k);
+    const struct placement at = w->at[index->id];
+    return a && at.split == w->split && a->step[at.dim] == k && affine_within(w->g, a, &index->type, at.dim, k);
 }
 
 /* The split is one of all rows, each of which has k indices; NULL: it is not. */
@@ -173,14 +173,13 @@ static bool scatters_to_own(struct walk *w, const struct node *n)
     return true;
 }
 
-/* Row numbers are used up here: data that is numbered is not looked up in. */
+/* Numbers of rows, as indices and nowhere else, are used up here. */
 static bool uses_own(struct walk *w, const struct node *n)
 {
-    if (is_onnx(n, "Gather"))
-        return !is_numbered(w, n->in[0]) && gathers_own(w, n);
-    if (is_onnx(n, "GatherND"))
-        return !is_numbered(w, n->in[0]) && gathers_own_tuples(w, n);
-    return is_onnx(n, "ScatterND") && !is_numbered(w, n->in[0]) && !is_numbered(w, n->in[2]) && scatters_to_own(w, n);
+    for (int i = 0; i < n->nin; i++)
+        if (i != 1 && is_numbered(w, n->in[i]))
+            return false;
+    return is_onnx(n, "Gather") ? gathers_own(w, n) : is_onnx(n, "GatherND") ? gathers_own_tuples(w, n) : is_onnx(n, "ScatterND") && scatters_to_own(w, n);
 }
 
 /* The numbers of all rows, in order. */
