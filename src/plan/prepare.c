@@ -104,6 +104,7 @@ static void demand_place(struct space *s, const struct constraint *c, enum deman
     demand_add(s, (struct demand){ .from = c, .kind = kind, .value = v, .text = text });
 }
 
+/* Of where nodes inside (outside, and who takes a graph output) read the value. */
 static void demand_reads(struct space *s, const struct constraint *c, const struct module *m, bool inside, const struct value *v, const char *text)
 {
     const struct place_uses *uses = &s->uses[v->id];
@@ -129,21 +130,35 @@ static void let_through(struct space *s, const struct module *m, bool result, co
             s->through[uses->list.at[i].node] = true;
 }
 
+static bool is_taken(const struct space *s, const struct value *v)
+{
+    const struct place_uses *uses = &s->uses[v->id];
+    return uses->list.at[uses->list.n - 1].node < 0;         /* outputs are the last uses */
+}
+
+static void prepare_value(struct space *s, const struct constraint *c, const struct module *m, bool result, const struct value *v, const char *at, const char *read)
+{
+    if (at || read)
+        let_through(s, m, result, v);
+    if (at)
+        demand_place(s, c, DEMAND_BROUGHT, v, at);
+    if (at && result && !read && is_taken(s, v))
+        demand_place(s, c, DEMAND_PLACED, v, at);
+    if (read)
+        demand_reads(s, c, m, !result, v, read);
+}
+
 static void prepare_end(struct space *s, const struct constraint *c, const struct module *m, bool result)
 {
     const struct layout *stands = result ? &c->output : &c->input, *desired = result ? &c->desired_output : &c->desired_input;
+    if (!stands->form && !desired->form)
+        return;
     struct boundary b = boundary_of(s, m, result);
     check_layout(s, c, stands, &b, m);
     check_layout(s, c, desired, &b, m);
     for (int i = 0; i < b.list.n; i++) {
-        const struct value *v = b.list.at[i];
-        const char *at = layout_of(stands, i, v->name), *read = layout_of(desired, i, v->name);
-        if (at || read)
-            let_through(s, m, result, v);
-        if (at)
-            demand_place(s, c, result && !read ? DEMAND_PLACED : DEMAND_BROUGHT, v, at);
-        if (read)
-            demand_reads(s, c, m, !result, v, read);
+        const char *name = b.list.at[i]->name;
+        prepare_value(s, c, m, result, b.list.at[i], layout_of(stands, i, name), layout_of(desired, i, name));
     }
 }
 

@@ -40,11 +40,13 @@ static struct layout layout_read(struct arena *a, const char *where, const json_
 {
     json_t *v = json_object_get(o, key), *item;
     struct layout out = { .key = key };
+    size_t n = json_is_array(v) ? json_array_size(v) : json_is_object(v) ? json_object_size(v) : 1, i;
     const char *glob;
     if (!v)
         return out;
+    if (!json_is_string(v) && !json_is_array(v) && !json_is_object(v))
+        fail("%s: expected a placement, an array or an object of them for '%s', found %s", where, key, json_kind(v));
     out.form = json_is_array(v) ? LAYOUT_ORDER : json_is_object(v) ? LAYOUT_NAMES : LAYOUT_ALL;
-    size_t n = json_is_array(v) ? json_array_size(v) : json_object_size(v), i;
     out.glob = NEWN(a, const char *, n + 1);
     out.text = NEWN(a, const char *, n + 1);
     json_object_foreach(v, glob, item) {
@@ -53,26 +55,28 @@ static struct layout layout_read(struct arena *a, const char *where, const json_
     }
     json_array_foreach(v, i, item)
         out.text[out.n++] = layout_text(a, where, key, item);
-    if (out.form == LAYOUT_ALL && json_is_string(v))
+    if (out.form == LAYOUT_ALL)
         out.text[out.n++] = layout_text(a, where, key, v);
-    if (!out.n)
-        fail("%s: expected a placement, an array or an object of them for '%s', found %s", where, key, n ? json_kind(v) : "none");
     return out;
+}
+
+/* What a style must, or alone may not, say of one end of its nodes. */
+static void check_end(const struct constraint *c, enum style style, const char *end, bool prepares, bool given)
+{
+    if (prepares && !given)
+        fail("%s: expected '%s' or 'desired_%s' for style '%s', found neither", c->where, end, end, style_name(style));
+    if (!prepares && given && c->styles == 1u << style)
+        fail("%s: style '%s' does not prepare the %s", c->where, style_name(style), end);
 }
 
 static void check_ends(const struct constraint *c)
 {
     bool in = c->input.form || c->desired_input.form, out = c->output.form || c->desired_output.form;
-    for (enum style i = STYLE_PREPARE_INPUT; i <= STYLE_PREPARE_INPUT_OUTPUT; i++) {
-        bool prepares_in = i != STYLE_PREPARE_OUTPUT, prepares_out = i != STYLE_PREPARE_INPUT, alone = c->styles == 1u << i;
-        if (!(c->styles >> i & 1))
-            continue;
-        if ((prepares_in && !in) || (prepares_out && !out))
-            fail("%s: expected '%s' or 'desired_%s' for style '%s', found neither", c->where, prepares_in && !in ? "input" : "output",
-                 prepares_in && !in ? "input" : "output", style_name(i));
-        if (alone && ((!prepares_in && in) || (!prepares_out && out)))
-            fail("%s: style '%s' does not prepare the %s", c->where, style_name(i), prepares_in ? "output" : "input");
-    }
+    for (enum style i = STYLE_PREPARE_INPUT; i <= STYLE_PREPARE_INPUT_OUTPUT; i++)
+        if (c->styles >> i & 1) {
+            check_end(c, i, "input", i != STYLE_PREPARE_OUTPUT, in);
+            check_end(c, i, "output", i != STYLE_PREPARE_INPUT, out);
+        }
     if (!c->styles && !c->strategy && !in && !out)
         fail("%s: expected a 'style', 'strategy', 'input' or 'output' for '%s', found none", c->where, c->glob);
 }

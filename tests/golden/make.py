@@ -302,6 +302,16 @@ def statistics(n):
     return m
 
 
+def uncovered(n):
+    """a linear before an operation that nothing splits along its columns"""
+    m = Model(20)
+    m.input("x", 7, 13 * n), m.weight("w", 13 * n, 17 * n)
+    m.node("p", "MatMul(x, w)")
+    m.node("y", "Hardmax(p)")
+    m.output("y")
+    return m
+
+
 def pairs(n):
     """two pairs of linears, 6 to 18 to 6 each"""
     m = Model(15)
@@ -355,7 +365,7 @@ def toy(n, loss=False):
 
 
 CASES = {
-    "stack": stack, "embedding": embedding, "batchnorm": batchnorm, "integers": integers, "entropy": entropy, "norm": norm, "module": module, "chain": chain, "statistics": statistics, "pairs": pairs, "toy": toy, "toy-loss": lambda n: toy(n, loss=True), "tied-vocabulary": tied_vocabulary,
+    "stack": stack, "embedding": embedding, "batchnorm": batchnorm, "integers": integers, "entropy": entropy, "norm": norm, "module": module, "chain": chain, "statistics": statistics, "uncovered": uncovered, "pairs": pairs, "toy": toy, "toy-loss": lambda n: toy(n, loss=True), "tied-vocabulary": tied_vocabulary,
     "column": lambda n: linear(n, 1, 7, 13 * n, 17 * n), "row": lambda n: linear(n, 2, 7, 13 * n, 17 * n),
     "mlp": mlp, "losses-2": losses([8, 16]), "losses-3": losses([8, 16, 6]),
     "narrow-column": lambda n: linear(n, 4, 5, 2, 3 * n), "narrow-row": lambda n: linear(n, 5, 5, 3 * n, 2),
