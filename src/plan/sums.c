@@ -4,6 +4,7 @@
  *   "D SPLIT"   dimension D of the first operand is summed over; SPLIT deals its factor to the ranks
  *   "term"      a whole value that one rank keeps and the others take for zero
  *   "once"      each element is on one rank, zero on the others (a lookup in a split table)
+ *   "each"      the ranks' sums of floats are no terms: they are read one by one (a running sum)
  *
  * Nodes that make terms of terms are linear: nothing is noted for them. tpc.sums counts the entries. */
 #include "plan/plan.h"
@@ -27,8 +28,18 @@ static const struct split *summed(struct graph *g, const struct node *n)
     return NULL;
 }
 
+/* A dimension of which every rank has a part becomes one of the ranks' sums: only the lowering of CumSum makes such a node. */
+static bool sums_apart(const struct node *n)
+{
+    const struct value *x = n->nin > 0 ? n->in[0] : NULL, *y = n->nout > 0 ? n->out[0] : NULL;
+    return strcmp(n->optype, "ReduceSum") == 0 && dtype_is_float(x->type.dtype) && x->place.kind == PLACE_S && y->place.kind == PLACE_S &&
+           x->place.dim == y->place.dim && x->type.dim[x->place.dim] != y->type.dim[y->place.dim];
+}
+
 static const char *record(struct graph *g, const struct node *n)
 {
+    if (n->nout == 0 || !is_sum(n->out[0]))
+        return sums_apart(n) ? "each" : NULL;
     const struct split *s = summed(g, n);
     if (s)
         return arena_printf(g->arena, "%d %s", n->in[0]->place.dim, split_str(g->arena, s));
@@ -43,7 +54,7 @@ void plan_note_sums(struct graph *to, struct graph *global)
     int count = 0;
     for (int i = 0; i < global->nodes.n; i++) {
         const struct node *n = global->nodes.at[i];
-        const char *text = n->nout > 0 && is_sum(n->out[0]) ? record(global, n) : NULL;
+        const char *text = record(global, n);
         if (!text)
             continue;
         graph_set_meta(to, arena_printf(to->arena, "tpc.sum.%s", n->name), text);

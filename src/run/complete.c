@@ -166,6 +166,8 @@ static void complete_node(struct completion *c)
     }
     if (!text) return;
     c->found++;
+    if (!strcmp(text, "each"))
+        fail("%s: a running sum over a dimension that is dealt out is added up rank by rank: --deterministic can't run this plan", node_where(c->g, n));
     if (strcmp(text, "term")) {
         complete_sum(c, n);
         return;
