@@ -89,7 +89,7 @@ struct route {
 struct route *collective_route(struct arena *, const struct collective *, const struct comm *, const struct tensor *x, const struct tensor *y,
                                const struct bindings *, int64_t strip);
 void collective_run(const struct collective *, const struct route *, struct comm *, struct buffer *scratch, const struct tensor *x, struct tensor *y);
-/* Fails unless every rank has the same list of collectives. */
+/* Fails unless every rank has the same list of collectives, and the same plan, by its hash. */
 void collective_agree(struct comm *, struct arena *, const char *path, const struct collective *, int n, uint64_t plan);
 
 /* ---- complete.c ------------------------------------------------------------------------------------------------------------- */

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <xxhash.h>
 
 #include "run/internal.h"
 
@@ -175,10 +176,16 @@ static void place_constants(struct session *s)
         if (s->graph->outputs.at[i]->constant) align_constant(s, s->graph->outputs.at[i]);
 }
 
-static uint64_t plan_hash(const struct graph *g)
+/* Of the plan's name, and of how outputs are dealt out: what ranks must agree on beside collectives. */
+static uint64_t plan_hash(const struct session *s)
 {
-    const char *text = graph_meta(g, "tpc.plan");
-    return text ? strtoull(text, NULL, 16) : 0;
+    const char *text = graph_meta(s->graph, "tpc.plan");
+    uint64_t hash = text ? strtoull(text, NULL, 16) : 0;
+    for (int i = 0; i < s->sig.nout; i++) {
+        const char *place = placement_str(s->arena, s->sig.out[i].place);
+        hash = XXH3_64bits_withSeed(place, strlen(place), hash);
+    }
+    return hash;
 }
 
 static struct session *session_build(struct graph *g, struct comm *comm, struct kenv *env, bool keep)
@@ -207,7 +214,7 @@ static struct session *session_build(struct graph *g, struct comm *comm, struct 
 struct session *session_new(struct graph *g, struct comm *comm, struct session_options o)
 {
     struct session *s = session_build(g, comm, kenv_new(o.threads, o.deterministic), o.keep);
-    collective_agree(comm, s->arena, s->sig.path, s->collective, s->ncollective, plan_hash(g));
+    collective_agree(comm, s->arena, s->sig.path, s->collective, s->ncollective, plan_hash(s));
     return s;
 }
 
