@@ -19,7 +19,7 @@ static void clean(struct graph *g)
 static void rewrite_round(struct graph *g)
 {
     static bool (*const rewrites[])(struct rewrite *, struct node *) = {
-        write_einsum, write_microsoft_attention, gather_to_slice, find_repeat, find_norm, find_norm_bias, unflatten_product, merge_reshapes,
+        write_einsum, write_microsoft_attention, gather_to_slice, tile_to_expand, find_repeat, find_norm, find_norm_bias, unflatten_product, merge_reshapes,
         lay_scales_in_rows
     };
     for (size_t i = 0; i < sizeof rewrites / sizeof *rewrites; i++) {

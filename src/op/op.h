@@ -362,6 +362,7 @@ void merge_equal_nodes(struct graph *);
 void slices_to_splits(struct graph *);
 bool merge_reshapes(struct rewrite *, struct node *);
 bool gather_to_slice(struct rewrite *, struct node *);
+bool tile_to_expand(struct rewrite *, struct node *);
 bool find_repeat(struct rewrite *, struct node *);
 bool unflatten_product(struct rewrite *, struct node *);
 bool write_einsum(struct rewrite *, struct node *);

@@ -1,4 +1,4 @@
-/* Local rewrites of canon: nodes that do nothing, views of views, scalar Gather, repeated key and value heads, flattened products.
+/* Local rewrites of canon: nodes that do nothing, views of views, scalar Gather, copies, repeated key and value heads, flattened products.
  *
  * A rewrite looks at one node and its ancestors. The nodes it makes take the node's place, the last one takes over its result, so that
  * uses and graph outputs stay as they are; ancestors that nobody reads any more are pruned by the pass. */
@@ -154,6 +154,20 @@ bool gather_to_slice(struct rewrite *w, struct node *node)
     struct node *squeeze = rewrite_node(w, "", "Squeeze", node, 1, &part);
     attr_set_dims(g, squeeze, "axes", 1, &at);
     return take_over(w, squeeze, node);
+}
+
+/* ---- copies of what has size 1: a Tile is an Expand -------------------------------------------------------------------------- */
+
+bool tile_to_expand(struct rewrite *w, struct node *node)
+{
+    const struct dim **times;
+    if (!is_onnx(node, "Tile") || !op_resolved(node))
+        return false;
+    attr_dims(node, "repeats", &times);
+    for (int d = 0; d < node->in[0]->type.rank; d++)
+        if (!dim_equals(times[d], 1) && !dim_equals(node->in[0]->type.dim[d], 1))
+            return false;
+    return take_over(w, rewrite_node(w, "", "Expand", node, 1, node->in), node);
 }
 
 /* ---- [.., h, ..] -> [.., h, 1, ..] -> [.., h, g, ..] -> [.., h*g, ..] is Repeat --------------------------------------------- */

@@ -217,6 +217,17 @@ START_TEST(repeated_heads)
 }
 END_TEST
 
+START_TEST(copies_of_one)
+{
+    canon("input x: f32[1, S, 3]  input z: f32[B, 2]  const i: i64[] = [0]  const ones: i64[2] = [1, 1]  const two: i64[3] = [1, 1, 2]\n"
+          "const ax: i64[1] = [0]  node s: s: ? = Shape(z)  node b: b: ? = Gather(s, i)  node u: u: ? = Unsqueeze(b, ax)\n"
+          "node c: n: ? = Concat(u, ones) {axis = 0}  node t: y: ? = Tile(x, n)  node v: w: ? = Tile(x, two)  output y  output w");
+    ck_assert_str_eq(made_by("y"), "Expand");
+    ck_assert_str_eq(type_of("y"), "f32[B, S, 3]");
+    ck_assert_str_eq(made_by("w"), "Tile");
+}
+END_TEST
+
 START_TEST(flattened_gemm)
 {
     canon("input x: f32[B, S, 4]  input w: f32[4, 6]  input c: f32[6]  const f: i64[2] = [-1, 4]\n"
@@ -306,6 +317,7 @@ int main(void)
     tcase_add_test(tc, reshape_factors);
     tcase_add_test(tc, slices_become_a_split);
     tcase_add_test(tc, repeated_heads);
+    tcase_add_test(tc, copies_of_one);
     tcase_add_test(tc, flattened_gemm);
     tcase_add_test(tc, rms_norm);
     tcase_add_test(tc, equal_nodes_merge);
