@@ -53,6 +53,19 @@ int *classes_new(struct space *s)
     return up;
 }
 
+int class_of_factor(const struct space *s, int node, int f, int *up)
+{
+    const struct rule *r = s->rule[node];
+    for (int side = 0; side < 2; side++)
+        for (int i = 0; i < (side ? r->nout : r->nin); i++) {
+            const struct value *v = space_value(s->g->nodes.at[node], side, i);
+            for (int d = 0; v && d < v->type.rank; d++)
+                if (class_factor(side ? &r->out[i] : &r->in[i], d) == f)
+                    return class_of(up, v->id * MAX_RANK + d);
+        }
+    return -1;
+}
+
 /* Marks the class of factor f wherever it stands alone at the node. */
 static bool mark_factor(const struct space *s, int node, int f, int *up, bool *mark)
 {
@@ -123,11 +136,46 @@ static bool head_dim(const struct space *s, int node, const struct value *v, int
     return false;
 }
 
+bool *classes_contracted(struct space *s, int *up)
+{
+    bool *mark = NEWN(s->arena, bool, s->g->values.n * MAX_RANK + 1);
+    for (int node = 0; node < s->g->nodes.n; node++)
+        for (int f = 0; s->rule[node] && space_between_activations(s, s->g->nodes.at[node]) && f < s->rule[node]->nfactor; f++)
+            if (s->rule[node]->factor[f].flags & FACTOR_CONTRACTED)
+                mark_factor(s, node, f, up, mark);
+    return mark;
+}
+
+/* What holds heads, as each half in (2 (h d)), is no head size: d is contracted. The pairs of a rotary are not. */
+static void unmark_merged(struct space *s, int node, const struct rule_dim *rd, int class, int *up, const bool *contracted, bool *mark)
+{
+    const struct rule *r = s->rule[node];
+    const struct rule_part *p = &rd->part[0];
+    int inner = rd->n == 1 && p->n > 1 ? class_of_factor(s, node, p->factor[p->n - 1], up) : -1;
+    if (inner >= 0 && contracted[inner] && (r->factor[p->factor[p->n - 2]].flags & FACTOR_HEADS))
+        mark[class] = false;
+}
+
+static void unmark_holders(struct space *s, int *up, bool *mark)
+{
+    const bool *contracted = classes_contracted(s, up);
+    for (int node = 0; node < s->g->nodes.n; node++) {
+        const struct rule *r = s->rule[node];
+        for (int side = 0; r && side < 2; side++)
+            for (int i = 0; i < (side ? r->nout : r->nin); i++) {
+                const struct value *v = space_value(s->g->nodes.at[node], side, i);
+                for (int d = 0; v && d < v->type.rank; d++)
+                    unmark_merged(s, node, &(side ? &r->out[i] : &r->in[i])->dim[d], class_of(up, v->id * MAX_RANK + d), up, contracted, mark);
+            }
+    }
+}
+
 bool *classes_head_sizes(struct space *s, int *up)
 {
     bool *mark = NEWN(s->arena, bool, s->g->values.n * MAX_RANK + 1);
     for (int node = 0; node < s->g->nodes.n; node++)
         visit_node(s, node, head_dim, up, mark);
+    unmark_holders(s, up, mark);
     classes_spread(s, up, mark);
     return mark;
 }

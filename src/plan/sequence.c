@@ -20,19 +20,12 @@ static void note_symbols(struct space *s, struct contracted *c, const struct dim
         VEC_PUSH(s->arena, &c->symbols, name[i]);
 }
 
-static void note_contracted(struct space *s, int node, int *up, struct contracted *c)
+static void note_contracted(struct space *s, int node, struct contracted *c)
 {
-    const struct node *n = s->g->nodes.at[node];
     const struct rule *r = s->rule[node];
-    for (int f = 0; f < r->nfactor; f++) {
-        if (!(r->factor[f].flags & FACTOR_CONTRACTED))
-            continue;
-        note_symbols(s, c, r->factor[f].size);
-        for (int i = 0; i < r->nin; i++)
-            for (int d = 0; n->in[i] && d < n->in[i]->type.rank; d++)
-                if (class_factor(&r->in[i], d) == f)
-                    c->class_seen[class_of(up, n->in[i]->id * MAX_RANK + d)] = true;
-    }
+    for (int f = 0; f < r->nfactor; f++)
+        if (r->factor[f].flags & FACTOR_CONTRACTED)
+            note_symbols(s, c, r->factor[f].size);
 }
 
 static bool symbol_known(const struct contracted *c, const char *name)
@@ -69,20 +62,6 @@ static void deal_sequences(struct space *s, const struct contracted *c, int *up,
             if (dimension_qualifies(s, c, up, v, d))
                 rows->dealt[class_of(up, i * MAX_RANK + d)] = split_even(s->g->alg, s->ranks, v->type.dim[d]);
     }
-}
-
-/* The class of factor f: of a dimension that is the factor alone; -1: there is none. */
-static int class_of_factor(const struct space *s, int node, int f, int *up)
-{
-    const struct rule *r = s->rule[node];
-    for (int side = 0; side < 2; side++)
-        for (int i = 0; i < (side ? r->nout : r->nin); i++) {
-            const struct value *v = space_value(s->g->nodes.at[node], side, i);
-            for (int d = 0; v && d < v->type.rank; d++)
-                if (class_factor(side ? &r->out[i] : &r->in[i], d) == f)
-                    return class_of(up, v->id * MAX_RANK + d);
-        }
-    return -1;
 }
 
 static void note_flattened(struct space *s, int node, const struct rule_dim *rd, int whole, int *up, struct flattenings *out)
@@ -223,14 +202,14 @@ static const char *name_sequences(struct space *s, const struct contracted *c, i
 
 void sequence_seed(struct space *s)
 {
-    int *up = classes_new(s), n = s->g->values.n * MAX_RANK + 1;
-    struct contracted c = { .class_seen = NEWN(s->arena, bool, n) };
+    int *up = s->class, n = s->g->values.n * MAX_RANK + 1;
+    struct contracted c = { .class_seen = classes_contracted(s, up) };
     struct rows rows = { NEWN(s->arena, const struct split *, n), NEWN(s->arena, bool, n) };
     struct flattenings flattened = find_flattened(s, up);
     bool found = false;
     for (int i = 0; i < s->g->nodes.n; i++)
         if (s->rule[i] && space_between_activations(s, s->g->nodes.at[i]))
-            note_contracted(s, i, up, &c);
+            note_contracted(s, i, &c);
     classes_spread(s, up, c.class_seen);          /* the new keys behind the past ones */
     deal_sequences(s, &c, up, &rows);
     deal_flattened(s, &flattened, &rows);

@@ -17,6 +17,8 @@ struct value *space_value(const struct node *n, bool result, int i)
 bool space_add(struct space *s, const struct value *v, int d, struct candidate new)
 {
     struct candidates *c = &s->dim[v->id][d];
+    if (new.node < 0)
+        s->head_size[class_of(s->class, v->id * MAX_RANK + d)] = false;
     if (!new.split || new.split->whole || c->list.n >= CANDIDATES_MAX || !weight_divides(v, placement_split(d, new.split)))
         return false;
     for (int i = 0; i < c->list.n; i++)
@@ -70,28 +72,35 @@ static const struct split *even_split(struct space *s, const struct value *v, in
 }
 
 /* Head sizes are not split: rotary halves would be, and every head's product would need a sum. */
-static void seed_weights(struct space *s, int node, int *up, const bool *head_size)
+static void seed_weights(struct space *s, int node)
 {
     const struct node *n = s->g->nodes.at[node];
     for (int i = 0; i < n->nin; i++) {
         struct value *v = n->in[i];
         int64_t size;
         for (int d = 0; v && s->weight[v->id] && d < v->type.rank; d++)
-            if (dim_is_int(v->type.dim[d], &size) && size >= 2 && !head_size[class_of(up, v->id * MAX_RANK + d)])
+            if (dim_is_int(v->type.dim[d], &size) && size >= 2 && !s->head_size[class_of(s->class, v->id * MAX_RANK + d)])
                 space_add(s, v, d, (struct candidate){ even_split(s, v, d), false, "a weight of", node });
     }
+}
+
+/* What reaches the size of a head (the rotary part of latent attention, which stands beside that of the keys) would need a sum for every
+ * head's product, and rotations of pairs make ever new splits of it. */
+static bool carry(struct space *s, const struct value *v, struct placement p, struct candidate c)
+{
+    c.split = p.split;
+    return p.kind == PLACE_S && !s->head_size[class_of(s->class, v->id * MAX_RANK + p.dim)] && space_add(s, v, p.dim, c);
 }
 
 static bool add_placements(struct space *s, int node, const struct strategy *st, bool sequence, const char *source)
 {
     const struct node *n = s->g->nodes.at[node];
+    const struct candidate c = { NULL, sequence, source, node };
     bool changed = false;
     for (int i = 0; i < n->nin; i++)
-        if (n->in[i] && st->in[i].kind == PLACE_S)
-            changed |= space_add(s, n->in[i], st->in[i].dim, (struct candidate){ st->in[i].split, sequence, source, node });
+        changed |= n->in[i] && carry(s, n->in[i], st->in[i], c);
     for (int i = 0; i < n->nout; i++)
-        if (n->out[i] && st->out[i].kind == PLACE_S)
-            changed |= space_add(s, n->out[i], st->out[i].dim, (struct candidate){ st->out[i].split, sequence, source, node });
+        changed |= n->out[i] && carry(s, n->out[i], st->out[i], c);
     return changed;
 }
 
@@ -103,7 +112,7 @@ static void seed_choice(struct space *s, int node, const struct choice *c)
 }
 
 /* Does the factor only take a head size apart (the pairs of an interleaved rotary)? */
-static bool within_head(struct space *s, int node, int f, int *up, const bool *head_size)
+static bool within_head(const struct space *s, int node, int f)
 {
     const struct rule *r = s->rule[node];
     for (int side = 0; side < 2; side++)
@@ -112,7 +121,7 @@ static bool within_head(struct space *s, int node, int f, int *up, const bool *h
             const struct value *v = space_value(s->g->nodes.at[node], side, i);
             for (int d = 0; v && o->present && d < o->rank; d++)
                 if (o->dim[d].n == 1 && o->dim[d].part[0].n > 1 && o->dim[d].part[0].factor[0] == f &&
-                    head_size[class_of(up, v->id * MAX_RANK + d)])
+                    s->head_size[class_of(s->class, v->id * MAX_RANK + d)])
                     return true;
         }
     return false;
@@ -154,17 +163,15 @@ bool space_sums_nothing(const struct space *s, int node)
 
 static void seed(struct space *s)
 {
-    int *up = classes_new(s);
-    const bool *head_size = classes_head_sizes(s, up);
     for (int i = 0; i < s->g->nodes.n; i++) {
         const struct node *n = s->g->nodes.at[i];
         const struct rule *r = s->rule[i];
         if (!r)
             continue;
         if ((n->op->flags & (OP_SEEDS | OP_DECODES)) && !space_sums_nothing(s, i))
-            seed_weights(s, i, up, head_size);
+            seed_weights(s, i);
         for (int f = 0; f < r->nfactor; f++)
-            if ((r->factor[f].flags & FACTOR_HEADS) && !within_head(s, i, f, up, head_size))
+            if ((r->factor[f].flags & FACTOR_HEADS) && !within_head(s, i, f))
                 seed_factor(s, i, f);
         if (r->query_outer >= 0 && r->query_inner >= 0)
             seed_product(s, i, r->query_outer, r->query_inner);
@@ -304,6 +311,8 @@ struct space *space_new(struct arena *a, struct graph *g, const struct options *
         s->rule[i] = rule_of(g, g->nodes.at[i]);
     index_uses(s);
     mark_weights(s);
+    s->class = classes_new(s);
+    s->head_size = classes_head_sizes(s, s->class);
     sequence_mark_attended(s);
     seed(s);
     space_spread(s);

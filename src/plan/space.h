@@ -35,6 +35,8 @@ struct space {
     struct place_uses *uses;             /* by value id */
     int *producer;                       /* by value id: node position, -1 input or constant */
     bool *weight;                        /* by value id: a constant, or a constant moved about */
+    int *class;                          /* classes_new */
+    bool *head_size;                     /* by class: no candidate is carried there, unless a plan file asks for one */
     unsigned *partial;                   /* by value id: bits of the reductions as whose terms it can come out */
     bool *through;                       /* by node position: a product or barrier whose rows may be split along a sequence */
     bool (*attended)[MAX_RANK];          /* by value id: what is attended over, as keys, scores and masks have it */
@@ -96,6 +98,10 @@ int *classes_new(struct space *);
 int class_of(int *up, int at);
 /* The factor that dimension d of an operand is, alone; -1: none or several. */
 int class_factor(const struct rule_operand *, int d);
+/* The class of factor f of the node's rule: of a dimension that is the factor alone; -1: there is none. */
+int class_of_factor(const struct space *, int node, int f, int *up);
+/* By class: summed or attended over by a product of activations. */
+bool *classes_contracted(struct space *, int *up);
 /* What is marked holds for the parts that are laid into or cut out of a marked dimension. mark: by class. */
 void classes_spread(struct space *, int *up, bool *mark);
 /* By class: the size of a head (an inner factor of a merged or split head dimension). */
