@@ -95,8 +95,9 @@ static int64_t count_rows(const struct graph *g, const struct session *s, const 
 
 struct dealt team_deal(struct arena *a, const struct team *t, const struct graph *g, const struct session *s, const struct tensor *in)
 {
+    const char *wanted = t->symbol ? wanted_symbol(a, g, t->symbol) : NULL;
     if (!t->across) return (struct dealt){.rows = {0, 1}};
-    struct dealt d = {.symbol = t->symbol ? wanted_symbol(a, g, t->symbol) : first_symbol(g)};
+    struct dealt d = {.symbol = wanted ? wanted : first_symbol(g)};
     d.total = count_rows(g, s, d.symbol, in);
     d.rows = rows_deal(d.total, t->groups, t->group);
     if (d.total) explain("%s: group %d has %lld of the %lld rows of '%s'", g->path, t->group, (long long)d.rows.count, (long long)d.total, d.symbol);

@@ -15,7 +15,7 @@ struct graph *run_load_model(struct arena *a, const char *path, const struct fix
                         .split_outputs = o->generate > 0};
     pthread_mutex_lock(&loading);
     pass_run(&c, "load", "canon", NULL);
-    if (o->groups > 1 && !graph_meta(c.graph, "tpc.ranks")) op_note_rows(c.graph);
+    if ((o->groups > 1 || o->rows) && !graph_meta(c.graph, "tpc.ranks")) op_note_rows(c.graph);
     pass_run(&c, "kernels", "kernels", NULL);
     pthread_mutex_unlock(&loading);
     return c.graph;
