@@ -1,15 +1,20 @@
 /* Losses of classification: (b c d..)(b d..)(c) -> (b d..), or the sum of that; with SoftmaxCrossEntropyLoss also (b c d..), the logarithms
- * of the probabilities. A mean divides by the weights of all labels, so parts of it are no parts of a sum: b and d stay whole. */
+ * of the probabilities. A mean divides by the weights of all labels: over split b or d it is lowered to a sum over a sum. */
 #include "op/op.h"
 #include "op/table.h"
 
 #include <string.h>
 
+static bool is_mean(const struct node *node)
+{
+    return strcmp(attr_string(node, "reduction"), "mean") == 0;
+}
+
 static bool reduces(const struct graph *g, const struct node *node)
 {
     const char *how = attr_string(node, "reduction");
     bool none = strcmp(how, "none") == 0;
-    if (!none && strcmp(how, "sum") != 0 && strcmp(how, "mean") != 0)
+    if (!none && strcmp(how, "sum") != 0 && !is_mean(node))
         fail("%s: attribute 'reduction' is '%s', expected none, sum or mean", node_where(g, node), how);
     return !none;
 }
@@ -35,11 +40,11 @@ static struct rule *loss_rule(struct graph *g, const struct node *node)
 {
     struct rule *r = rule_new(g, node);
     const struct type *x = &node->in[0]->type;
-    bool reduced = reduces(g, node), mean = strcmp(attr_string(node, "reduction"), "mean") == 0;
+    bool reduced = reduces(g, node), mean = is_mean(node);
     for (int d = 0; d < x->rank; d++) {
         char name[12];
         snprintf(name, sizeof name, "%c%d", d == 0 ? 'b' : d == 1 ? 'c' : 'd', d);
-        unsigned flags = d == 1 ? FACTOR_LOWERED | FACTOR_POSITION | FACTOR_DROPPED : mean ? FACTOR_WHOLE : 0;
+        unsigned lowered = FACTOR_LOWERED | FACTOR_DROPPED, flags = d == 1 ? lowered | FACTOR_POSITION : mean ? lowered : 0;
         int f = rule_factor(g, r, name, x->dim[d], flags), label = d ? d - 1 : 0;
         rule_put(g, &r->in[0], d, 0, f);
         if (node->nout > 1 && node->out[1])
@@ -63,7 +68,7 @@ struct rule *rule_likelihoodloss(struct graph *g, const struct node *node)
 {
     struct rule *r = loss_rule(g, node);
     rule_linear(r, 1);
-    if (node->nin > 2 && strcmp(attr_string(node, "reduction"), "mean") != 0)
+    if (node->nin > 2 && !is_mean(node))
         rule_linear(r, 4);
     return r;
 }
@@ -72,7 +77,7 @@ struct rule *rule_entropyloss(struct graph *g, const struct node *node)
 {
     struct rule *r = loss_rule(g, node);
     bool others = node->nout > 1 && node->out[1];
-    if (node->nin > 2 && !others && strcmp(attr_string(node, "reduction"), "mean") != 0)
+    if (node->nin > 2 && !others && !is_mean(node))
         rule_linear(r, 4);
     r->rises = node->nin > 2 && !others && strcmp(attr_string(node, "reduction"), "none") == 0 ? 4 : 0;      /* a probability is at most 1 */
     return r;
@@ -87,17 +92,23 @@ struct labelled {
     struct value *local, *inside;    /* [N, 1, D..] */
 };
 
+/* Of every label, whether it counts; NULL: all do. */
+static struct value *find_valid(struct lowering *l, struct value *label)
+{
+    if (!attr_is_set(l->node, "ignore_index"))
+        return NULL;
+    struct value *ignored = lower_scalar(l, "ignored", DT_I64, (double)attr_int(l->node, "ignore_index"));
+    return lower_unary(l, "Not", "valid", lower_binary(l, "Equal", "is_ignored", label, ignored));
+}
+
 /* A label that is ignored may be any number; one below zero is not counted from the end but refused, as by the whole op. */
 static struct labelled find_labels(struct lowering *l)
 {
     const struct node *node = l->node;
     struct value *label = lower_cast(l, "label", node->in[1], DT_I64), *zero = lower_scalar(l, "first", DT_I64, 0), *inside;
-    struct labelled found = {0};
-    if (attr_is_set(node, "ignore_index")) {
-        struct value *ignored = lower_scalar(l, "ignored", DT_I64, (double)attr_int(node, "ignore_index"));
-        found.valid = lower_unary(l, "Not", "valid", lower_binary(l, "Equal", "is_ignored", label, ignored));
+    struct labelled found = {.valid = find_valid(l, label)};
+    if (found.valid)
         label = lower_where(l, "kept", found.valid, label, zero);
-    }
     struct value *classes = lower_extent(l, "classes", &node->in[0]->type, CLASSES, CLASSES + 1, DT_I64);
     label = lower_where(l, "at", lower_binary(l, "Less", "below", label, zero), classes, label);
     struct value *local = lower_local_index(l, label, node->in[0]->place.split, false, &inside);
@@ -145,11 +156,18 @@ static struct value *total(struct lowering *l, const char *part, struct value *x
     return sum->out[0];
 }
 
+/* What the losses are divided by; weight: of the labels that count, NULL: all are 1. */
+static struct value *mean_of(struct lowering *l, struct value *loss, struct value *weight)
+{
+    const struct type *labels = &l->node->in[1]->type;
+    struct value *count = weight ? total(l, "count", weight) : lower_extent(l, "count", labels, 0, labels->rank, DT_F64);
+    return lower_binary(l, "Div", "mean", total(l, "total", loss), count);
+}
+
 /* loss, weight: [N, 1, D..]; weight NULL: all are 1. */
 static void finish_loss(struct lowering *l, const struct labelled *at, struct value *loss, struct value *weight)
 {
     const struct node *node = l->node;
-    bool reduced = reduces(l->g, node), mean = strcmp(attr_string(node, "reduction"), "mean") == 0;
     struct value *one = lower_scalar(l, "one", loss->type.dtype, 1), *zero = lower_scalar(l, "none", loss->type.dtype, 0);
     if (weight)
         loss = lower_binary(l, "Mul", "weighted", loss, weight);
@@ -159,18 +177,57 @@ static void finish_loss(struct lowering *l, const struct labelled *at, struct va
         loss = lower_where(l, "counted", at->valid, loss, zero);
         weight = lower_where(l, "weighs", at->valid, weight ? weight : one, zero);
     }
-    if (reduced)
-        loss = total(l, "total", loss);
-    if (mean) {
-        struct value *count = weight ? total(l, "count", weight) : lower_extent(l, "count", &node->in[1]->type, 0, node->in[1]->type.rank, DT_F64);
-        loss = lower_binary(l, "Div", "mean", loss, count);
-    }
+    if (reduces(l->g, node))
+        loss = is_mean(node) ? mean_of(l, loss, weight) : total(l, "total", loss);
     if (node->out[0])
         lower_result(l, 0, lower_cast(l, "narrow", loss, node->out[0]->type.dtype));
 }
 
+/* ---- a mean over split labels: each rank's losses and weights are terms ---------------------------------------------------------------- */
+
+static struct value *weights_of(struct lowering *l)
+{
+    const struct node *node = l->node;
+    struct value *label = lower_cast(l, "label", node->in[1], DT_I64), *valid = find_valid(l, label), *weight = NULL;
+    if (valid)
+        label = lower_where(l, "kept", valid, label, lower_scalar(l, "first", DT_I64, 0));
+    if (node->nin > 2 && node->in[2])
+        weight = lower_float(l, "counts", lower_node(l, "", "Gather", "weights", 2, (struct value *[]){node->in[2], label})->out[0]);
+    if (!valid)
+        return weight;
+    enum dtype dtype = weight ? weight->type.dtype : DT_F32;
+    return lower_where(l, "weighs", valid, weight ? weight : lower_scalar(l, "one", dtype, 1), lower_scalar(l, "none", dtype, 0));
+}
+
+static void lower_mean(struct lowering *l)
+{
+    const struct node *node = l->node;
+    struct value *in[3] = {lower_float(l, "wide", node->in[0]), node->in[1], NULL};
+    if (node->nin > 2 && node->in[2])
+        in[2] = lower_float(l, "weight", node->in[2]);
+    struct node *each = lower_copy(l, "each", node->nin, in);
+    attr_set_string(each, "reduction", "none");
+    for (int i = 0; i < each->nout; i++)
+        if (each->out[i])
+            each->out[i]->type.dtype = DT_NONE;
+    op_infer(l->g, each);
+    if (node->out[0])
+        lower_result(l, 0, lower_cast(l, "narrow", mean_of(l, each->out[0], weights_of(l)), node->out[0]->type.dtype));
+    if (node->nout > 1 && node->out[1])
+        lower_result(l, 1, lower_cast(l, "log_prob", each->out[1], node->out[1]->type.dtype));
+}
+
+static bool splits_labels(const struct node *node)
+{
+    return node->in[1]->place.kind == PLACE_S;
+}
+
 void lower_likelihoodloss(struct lowering *l)
 {
+    if (splits_labels(l->node)) {
+        lower_mean(l);
+        return;
+    }
     struct labelled at = find_labels(l);
     bool weighs = l->node->nin > 2 && l->node->in[2];
     struct value *terms[2] = {scores_at(l, &at), weighs ? weights_at(l, &at) : NULL}, *whole[2] = {NULL};
@@ -181,6 +238,10 @@ void lower_likelihoodloss(struct lowering *l)
 void lower_entropyloss(struct lowering *l)
 {
     const struct node *node = l->node;
+    if (splits_labels(node)) {
+        lower_mean(l);
+        return;
+    }
     struct labelled at = find_labels(l);
     bool weighs = node->nin > 2 && node->in[2];
     struct value *x = lower_float(l, "wide", node->in[0]), *most = lower_reduce(l, "ReduceMax", "max", x, CLASSES, CLASSES + 1);
