@@ -160,8 +160,9 @@ static struct value *total(struct lowering *l, const char *part, struct value *x
 static struct value *mean_of(struct lowering *l, struct value *loss, struct value *weight)
 {
     const struct type *labels = &l->node->in[1]->type;
+    struct value *sum = total(l, "total", loss);
     struct value *count = weight ? total(l, "count", weight) : lower_extent(l, "count", labels, 0, labels->rank, DT_F64);
-    return lower_binary(l, "Div", "mean", total(l, "total", loss), count);
+    return lower_binary(l, "Div", "mean", sum, count);
 }
 
 /* loss, weight: [N, 1, D..]; weight NULL: all are 1. */

@@ -15,6 +15,8 @@
  * shape arithmetic and statistics may, is left alone by style sequence. */
 #include "plan/constrain.h"
 
+#include <string.h>
+
 static const char *const names[STYLES] = {
     [STYLE_COLWISE] = "colwise", [STYLE_ROWWISE] = "rowwise", [STYLE_PAIRWISE] = "pairwise", [STYLE_SEQUENCE] = "sequence", [STYLE_VOCAB] = "vocab",
     [STYLE_REPLICATE] = "replicate", [STYLE_LOSS_PARALLEL] = "loss-parallel", [STYLE_PREPARE_INPUT] = "prepare-input",
@@ -60,6 +62,20 @@ static bool has_sequence(const struct space *s, int dim, int node)
 {
     const struct node *n = node_at(s, node);
     return n->nout > 0 && n->out[0] && !s->weight[n->out[0]->id] && sequence_dim(n->out[0], dim) >= 0;
+}
+
+/* Of scores; a loss has no axis. */
+static int class_dim(const struct graph *g, const struct node *n)
+{
+    for (int i = 0; i < n->nattr; i++)
+        if (!strcmp(n->attr[i].name, "axis"))
+            return op_axis(g, n, attr_int(n, "axis"), n->in[0]->type.rank);
+    return 1;
+}
+
+static bool splits_classes(const struct space *s, const struct node *n, const struct strategy *st)
+{
+    return st->in[0].kind == PLACE_S && st->in[0].dim == class_dim(s->g, n);
 }
 
 bool style_speaks_of(const struct space *s, enum style style, int dim, int node)
@@ -116,7 +132,7 @@ int style_unmet(const struct space *s, enum style style, int dim, int node, cons
     case STYLE_VOCAB: return unmet_by_weight(s, n, st, is_product(n));
     case STYLE_SEQUENCE: return unmet_by_sequence(n, st, dim);
     case STYLE_REPLICATE: return strategy_splits(n, st);
-    case STYLE_LOSS_PARALLEL: return !st->lowered;
+    case STYLE_LOSS_PARALLEL: return !splits_classes(s, n, st);
     default: bug("style %d is none of a node", (int)style);
     }
 }
@@ -129,18 +145,13 @@ unsigned style_asks(const struct space *s, enum style style, int node)
 
 /* ---- splits that nothing else suggests -------------------------------------------------------------------------------------------- */
 
-/* The scores are split along what only a lowering splits. */
+/* The scores are split over classes, which only a lowering splits. */
 static bool seed_classes(struct space *s, int node)
 {
-    const struct value *scores = node_at(s, node)->in[0];
+    const struct node *n = node_at(s, node);
     const struct rule *r = s->rule[node];
-    bool changed = false;
-    for (int d = 0; r && scores && d < scores->type.rank; d++) {
-        int f = class_factor(&r->in[0], d);
-        if (f >= 0 && (r->factor[f].flags & FACTOR_LOWERED))
-            changed |= space_seed(s, scores, d, NULL, false);
-    }
-    return changed;
+    int d = class_dim(s->g, n), f = r && n->in[0] ? class_factor(&r->in[0], d) : -1;
+    return f >= 0 && (r->factor[f].flags & FACTOR_LOWERED) && space_seed(s, n->in[0], d, NULL, false);
 }
 
 /* The solver does not split the weights of an outer product by itself. */
