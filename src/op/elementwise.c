@@ -277,10 +277,16 @@ static const struct dim *of_itself(struct alg *alg, const struct dim *x)
     return x;
 }
 
+/* A whole number may come from a constant of a real type. */
 static void value_to(struct graph *g, struct node *node, enum dtype to)
 {
-    if (counts(to))
-        value_unary(g, node, to == DT_BOOL ? of_truth : of_itself);
+    int64_t number;
+    if (!counts(to))
+        return;
+    value_unary(g, node, to == DT_BOOL ? of_truth : of_itself);
+    const struct type *from = op_operand(g, node, 0);
+    if (to == DT_I64 && dtype_is_float(from->dtype) && from->rank <= 1 && op_whole_constant(node->in[0], &number))
+        *op_set_dims(g, node, 1) = dim_int(g->alg, number);
 }
 
 void value_cast(struct graph *g, struct node *node)

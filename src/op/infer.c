@@ -162,6 +162,23 @@ const struct dims_value *op_dims(struct graph *g, struct value *value)
     return dims;
 }
 
+bool op_constant_number(const struct value *v, double *out)
+{
+    if (!v || !v->constant || !constant_present(v->constant) || constant_elements(v->constant) != 1)
+        return false;
+    *out = constant_float(v->constant, v->name, 0);
+    return true;
+}
+
+bool op_whole_constant(const struct value *v, int64_t *out)
+{
+    double number;
+    if (!op_constant_number(v, &number) || number != floor(number) || !(fabs(number) < OP_LARGEST_WHOLE))
+        return false;
+    *out = (int64_t)number;
+    return true;
+}
+
 const struct dims_value *op_entries(struct graph *g, struct value *value)
 {
     return value && value->type.rank == 2 ? value->dims : op_dims(g, value);

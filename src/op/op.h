@@ -150,6 +150,10 @@ const struct dim **op_set_dims(struct graph *, struct node *, int n);
 /* The expressions that say sizes: of shape operand i when the node still has it, else of the folded DIMS attribute. Returns the
  * count; -1: present but not known; -2: neither. */
 int op_size_operand(struct graph *, const struct node *, int i, const char *attr, const struct dim *const **out);
+/* The number in a constant of one element; a whole number in one, which no rounding of floats has made so. False: there is none. */
+#define OP_LARGEST_WHOLE 1e15
+bool op_constant_number(const struct value *, double *out);
+bool op_whole_constant(const struct value *, int64_t *out);
 /* Every element of a float constant has a magnitude between lo and hi; `absent` where its file is missing (a dry run needs no weights). */
 bool op_constant_within(struct constant *, const char *name, double lo, double hi, bool absent);
 

@@ -4,27 +4,17 @@
 
 #include <math.h>
 
-#define LARGEST_WHOLE 1e15
-
-static bool constant_number(const struct value *v, double *out)
-{
-    if (!v || !v->constant || !constant_present(v->constant) || constant_elements(v->constant) != 1)
-        return false;
-    *out = constant_float(v->constant, v->name, 0);
-    return true;
-}
-
 /* A bound of a real type that is a whole number: a size that was cast to it, or a constant. */
 static bool real_bound(struct graph *g, const struct node *node, int i, const struct dim **out)
 {
     struct value *v = i < node->nin ? node->in[i] : NULL;
     const struct node *cast = v && (v->type.dtype == DT_F32 || v->type.dtype == DT_F64) && v->producer && v->producer->op ? v->producer : NULL;
     const struct dims_value *from = cast && cast->op->infer == infer_cast ? op_dims(g, cast->in[0]) : NULL;
-    double number;
+    int64_t number;
     if (from && from->n == 1)
         *out = from->at[0];
-    else if (constant_number(v, &number) && number == floor(number) && fabs(number) < LARGEST_WHOLE)
-        *out = dim_int(g->alg, (int64_t)number);
+    else if (op_whole_constant(v, &number))
+        *out = dim_int(g->alg, number);
     else
         return false;
     return true;
@@ -63,10 +53,10 @@ static const struct dim *real_length(struct graph *g, const struct node *node)
 {
     double bound[3];
     for (int i = 0; i < 3; i++)
-        if (i >= node->nin || !constant_number(node->in[i], &bound[i]))
+        if (i >= node->nin || !op_constant_number(node->in[i], &bound[i]))
             return NULL;
     double n = ceil((bound[1] - bound[0]) / bound[2]);
-    if (!(fabs(n) < LARGEST_WHOLE))
+    if (!(fabs(n) < OP_LARGEST_WHOLE))
         fail("%s: Range from %g to %g by %g has no length", node_where(g, node), bound[0], bound[1], bound[2]);
     return dim_int(g->alg, n > 0 ? (int64_t)n : 0);
 }

@@ -75,6 +75,16 @@ START_TEST(range_of_real_bounds)
 }
 END_TEST
 
+/* As torch's exporter writes arange: its start and step are real numbers made whole. */
+START_TEST(range_of_cast_bounds)
+{
+    canon("input x: f32[S]  const zero: f32[] = [0]  const one: f32[] = [1]  const i: i64[] = [0]  node h: s: ? = Shape(x)  node g: n: ? = Gather(s, i)\n"
+          "node a: from: ? = CastLike(zero, n)  node b: by: ? = Cast(one) {to = 7}  node r: y: ? = Range(from, n, by)  output y");
+    ck_assert_str_eq(type_of("y"), "i64[S]");
+    ck_assert_int_eq(graph_find(graph, "y")->producer->nin, 0);
+}
+END_TEST
+
 START_TEST(reshape_copies_and_divides)
 {
     shapes("input x: f32[B, S, 64]  const t: i64[4] = [0, 0, -1, 16]\n"
@@ -305,6 +315,7 @@ int main(void)
     TCase *tc = tcase_create("shapes");
     tcase_add_checked_fixture(tc, setup, teardown);
     tcase_add_test(tc, range_of_real_bounds);
+    tcase_add_test(tc, range_of_cast_bounds);
     tcase_add_test(tc, reshape_copies_and_divides);
     tcase_add_test(tc, shape_arithmetic_disappears);
     tcase_add_test(tc, expand_idiom_keeps_the_target);
