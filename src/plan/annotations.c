@@ -1,6 +1,6 @@
 /* annotations: the multi-device configuration of a model as constraints, and a chosen plan as one.
  *
- * Under a configuration a node says how it reads operands and how it leaves results. What canonicalisation makes of node N is called N or N/...,
+ * Under a configuration a node says how it reads operands and how it leaves results. What canonicalisation makes of node N is called N, or else N/...,
  * and a tensor keeps its name as long as it exists: a spec speaks of what still reads or makes the tensor under such a name, and is of no use
  * where nothing does. A node with specs reads an operand that has none as its maker leaves it, a graph input whole, and terms of a sum as they are,
  * where it can; weights and what a decode loop carries are free. */
@@ -66,11 +66,28 @@ void plan_configuration(const struct graph *g, const struct options *o, struct p
 
 /* ---- what a spec speaks of ---------------------------------------------------------------------------------------------------------- */
 
-/* Is the node what is left of the source's? */
-static bool comes_from(const struct node *n, const char *source)
+/* The readers of a value that are left of a source's node. */
+struct readers { VEC(struct place_use) list; };
+
+static void add_readers(const struct space *s, struct arena *a, const struct value *v, const char *node, const char *behind, struct readers *out)
 {
-    size_t length = strlen(source);
-    return strncmp(n->name, source, length) == 0 && (!n->name[length] || n->name[length] == '/');
+    size_t length = strlen(node);
+    for (int i = 0; i < s->uses[v->id].list.n; i++) {
+        struct place_use u = s->uses[v->id].list.at[i];
+        const char *name = u.node < 0 ? "" : s->g->nodes.at[u.node]->name;
+        if (u.node >= 0 && strncmp(name, node, length) == 0 && (*behind ? name[length] == *behind : !name[length]))
+            VEC_PUSH(a, &out->list, u);
+    }
+}
+
+/* That of its name; else what was made of it. */
+static struct readers readers_of(const struct space *s, struct arena *a, const struct value *v, const char *node)
+{
+    struct readers out = {{NULL, 0, 0}};
+    add_readers(s, a, v, node, "", &out);
+    if (!out.list.n)
+        add_readers(s, a, v, node, "/", &out);
+    return out;
 }
 
 static const struct value *living(const struct space *s, const char *tensor)
@@ -95,10 +112,9 @@ static void demand_of_result(struct space *s, const struct constraint *from, con
 
 static void demand_of_operands(struct space *s, const struct constraint *from, enum demand_kind kind, const struct value *v, struct placement at)
 {
-    for (int i = 0; i < s->uses[v->id].list.n; i++) {
-        struct place_use u = s->uses[v->id].list.at[i];
-        if (u.node < 0 || !comes_from(s->g->nodes.at[u.node], from->glob))
-            continue;
+    struct readers readers = readers_of(s, s->arena, v, from->glob);
+    for (int i = 0; i < readers.list.n; i++) {
+        struct place_use u = readers.list.at[i];
         demand_add(s, (struct demand){.from = from, .kind = kind, .node = u.node, .operand = u.operand, .value = v, .text = placement_str(s->arena, at)});
         s->through[u.node] |= at.kind == PLACE_S && !dim_is_int(v->type.dim[at.dim], NULL);
     }
@@ -204,10 +220,6 @@ bool annotation_of(void *space, struct arena *a, const char *node, const char *t
         return false;
     if (result)
         return placement_sharding(a, s->g->alg, &v->type, result_place(s, v), s->ranks, out);
-    for (int i = 0; i < s->uses[v->id].list.n; i++) {
-        struct place_use u = s->uses[v->id].list.at[i];
-        if (u.node >= 0 && comes_from(s->g->nodes.at[u.node], node))
-            return placement_sharding(a, s->g->alg, &v->type, operand_place(s, u), s->ranks, out);
-    }
-    return false;
+    struct readers readers = readers_of(s, a, v, node);
+    return readers.list.n && placement_sharding(a, s->g->alg, &v->type, operand_place(s, readers.list.at[0]), s->ranks, out);
 }

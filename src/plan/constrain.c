@@ -84,6 +84,8 @@ static void ask_all(struct space *s, int n, struct value *const *at)
 
 static void ask(struct space *s, const struct demand *d)
 {
+    if (d->kind == DEMAND_KEPT)
+        return;
     if (d->kind > DEMAND_STRATEGY) {
         s->asked[d->value->id] = true;
         return;

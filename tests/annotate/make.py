@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
-"""A model with multi-device annotations, as bytes of ONNX's messages: make.py CASE FILE.
+"""Models with multi-device annotations, as bytes of ONNX's messages: make.py FOLDER writes FOLDER/CASE.onnx of every case.
 
-y = Relu(x w1) w2 with two configurations, `two` for 2 devices and `four`; each other case has one thing that is wrong or extreme.
+Relu and Sigmoid of y = Relu(x w1) w2 with two configurations, `two` for 2 devices and `four`; each other case has one thing that is wrong or extreme.
 """
+import os
 import struct
 import sys
 
@@ -66,7 +67,6 @@ def node(op, name, inputs, output, *annotations):
 COLUMNS = spec("w1", axis(1, part(2)))
 CONFIGURATIONS = [configuration("two", 2, "a", "b"), configuration("four", 4)]
 CASES = {      # configurations, annotations of the node `up`
-    "plain": ([], []),
     "good": (CONFIGURATIONS, [annotation("two", COLUMNS), annotation("four", spec("w1", axis(1, part(4)), devices=range(4)))]),
     "no-devices": ([configuration("two", 0)], []),
     "negative-devices": ([configuration("two", -1)], []),
@@ -100,10 +100,13 @@ CASES = {      # configurations, annotations of the node `up`
 
 def model(configurations, annotations):
     graph = [node("MatMul", "up", ["x", "w1"], "h", *annotations), node("Relu", "act", ["h"], "a"), node("MatMul", "down", ["a", "w2"], "y"),
-             text(2, "mlp"), weight("w1", 4, 80), weight("w2", 80, 4), value_info(11, "x", "B", 4), value_info(12, "y", "B", 4)]
+             node("Relu", "one", ["y"], "z1"), node("Sigmoid", "two", ["y"], "z2"),
+             text(2, "mlp"), weight("w1", 4, 80), weight("w2", 80, 4), value_info(11, "x", "B", 4), value_info(12, "z1", "B", 4),
+             value_info(12, "z2", "B", 4)]
     return number(1, 11) + message(7, *graph) + message(8, number(2, 21)) + b"".join(configurations)
 
 
 if __name__ == "__main__":
-    with open(sys.argv[2], "wb") as out:
-        out.write(model(*CASES[sys.argv[1]]))
+    for case, (configurations, annotations) in CASES.items():
+        with open(os.path.join(sys.argv[1], case + ".onnx"), "wb") as out:
+            out.write(model(configurations, annotations))
