@@ -9,19 +9,22 @@
  *                              or one that ends in it (a loss over split classes)
  *
  * Terms of a sum are reduced where they are made: dealt out along the sequence under --sp, else whole. Weights, states and what is made of
- * them alone are placed afterwards, as their readers want them. Where nothing fits, the search goes back to the latest choice that the
- * node hangs on; the last resort there, a gathered result, is the reshard that optimum lacks. Choices are a list, not a recursion, and after
- * some thousand ways back the node that does not fit is kept whole. */
+ * them alone are placed afterwards, as their readers want them. Where nothing fits, the search goes back to the latest choices that the node
+ * hangs on; the last of their options are a gathered result and whole. Where none of them helps, they stay as they were and the node is kept
+ * whole, its operands gathered: the reshard that optimum lacks. Choices are a list, not a recursion. */
 #include "plan/space.h"
 
 #include <string.h>
 
 struct stand { bool open; struct placement at; };              /* open: as its readers want it */
 struct option { struct strategy *st; bool gathered; };         /* gathered: the result stands whole, however the node leaves it */
-struct turn { VEC(struct option) options; int next; bool listed, open; struct strategy *taken; };
+struct turn { VEC(struct option) options; int next; bool listed, open, stuck; struct strategy *taken; };     /* stuck: no way back helps */
 struct search { struct space *s; struct stand *stand; struct turn *turn; bool *needed; };
 
-enum { MOST_WAYS_BACK = 4096 };
+enum {
+    LATEST_CHOICES = 3,              /* that are tried anew for one node: heads of queries, keys and values must agree */
+    MOST_VISITS = 16                 /* of a node, on average: far above what real graphs need */
+};
 
 /* ---- what values stand as ---------------------------------------------------------------------------------------------------- */
 
@@ -206,19 +209,24 @@ static void need_operands(struct search *f, int i)
             f->needed[f->s->producer[n->in[k]->id]] = true;
 }
 
-/* Of the nodes that node i hangs on, the latest that has an option left; -1: none. */
-static int latest_choice(struct search *f, int i)
+/* Of the latest choices that node i hangs on: the latest that has an option left, else the first of them; -1: there is none. */
+static int way_back(struct search *f, int i)
 {
+    int choice = -1;
     memset(f->needed, 0, sizeof *f->needed * (size_t)i);
     need_operands(f, i);
-    for (int k = i - 1; k >= 0; k--) {
+    for (int k = i - 1, seen = 0; k >= 0 && seen < LATEST_CHOICES; k--) {
         if (!f->needed[k])
             continue;
+        need_operands(f, k);
+        if (f->turn[k].options.n < 2)
+            continue;
+        choice = k;
+        seen++;
         if (f->turn[k].next < f->turn[k].options.n)
             return k;
-        need_operands(f, k);
     }
-    return -1;
+    return choice;
 }
 
 static struct option kept_whole(const struct space *s, int i)
@@ -233,25 +241,45 @@ static void forget(struct turn *t)
     t->listed = t->open = false;
 }
 
+/* Back to the choice, for node i. */
+static void go_back(struct search *f, int i, int choice)
+{
+    struct turn *c = &f->turn[choice];
+    for (int k = choice + 1; k <= i; k++)
+        forget(&f->turn[k]);
+    if (c->next < c->options.n)
+        return;
+    c->next = 0;
+    f->turn[i].stuck = true;
+}
+
+static void visit(struct search *f, int i)
+{
+    struct turn *t = &f->turn[i];
+    if (t->listed)
+        return;
+    if (is_open(f, f->s->g->nodes.at[i]))
+        leave_open(f, i);
+    else
+        list_options(f, i);
+    t->listed = true;
+}
+
 static void search_all(struct search *f)
 {
-    int ways_back = 0;
-    for (int i = 0; i < f->s->g->nodes.n;) {
+    int64_t visits = 0, most = (int64_t)MOST_VISITS * (f->s->g->nodes.n + 64);
+    for (int i = 0; i < f->s->g->nodes.n; visits++) {
         struct turn *t = &f->turn[i];
-        if (!t->listed && is_open(f, f->s->g->nodes.at[i]))
-            leave_open(f, i);
-        else if (!t->listed)
-            list_options(f, i);
-        t->listed = true;
-        int back = t->open || t->next < t->options.n || ways_back++ >= MOST_WAYS_BACK ? -1 : latest_choice(f, i);
-        if (back >= 0) {
-            for (int k = back + 1; k <= i; k++)
-                forget(&f->turn[k]);
-            i = back;
+        visit(f, i);
+        bool fits = t->open || t->next < t->options.n;
+        int choice = fits || t->stuck || visits > most ? -1 : way_back(f, i);
+        if (choice >= 0) {
+            go_back(f, i, choice);
+            i = choice;
             continue;
         }
         if (!t->open)
-            take(f, i, t->next < t->options.n ? t->options.at[t->next++] : kept_whole(f->s, i));
+            take(f, i, fits ? t->options.at[t->next++] : kept_whole(f->s, i));
         i++;
     }
 }
