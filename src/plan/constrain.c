@@ -5,8 +5,6 @@
  * lowerings of nodes that have a style or a strategy. */
 #include "plan/constrain.h"
 
-#include <string.h>
-
 /* ---- nodes: how many of its demands a strategy does not meet ---------------------------------------------------------------- */
 
 static bool is_of_operand(const struct demand *d)

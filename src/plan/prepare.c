@@ -5,8 +5,6 @@
  * scalars, which are whole anyway. */
 #include "plan/constrain.h"
 
-#include <stdlib.h>
-
 struct boundary { VEC(const struct value *) list; };
 
 static bool is_activation(const struct space *s, const struct value *v)
