@@ -254,6 +254,6 @@ void sequence_note_choice(struct space *s)
         if (chosen)
             add_size(s, &sizes, chosen->n);
     }
-    s->plan->sequence = !sizes.list.n ? "nowhere, it does not pay"
+    s->plan->sequence = !s->plan->sequence ? "nowhere, there is none" : !sizes.list.n ? "nowhere, it does not pay"
         : arena_printf(s->arena, "%s, at %d of %d products and %d of %d other nodes that have one", sizes_text(s, &sizes), split[1], all[1], split[0], all[0]);
 }
