@@ -333,6 +333,6 @@ void space_choose(struct space *s)
     note_choice(s);
     if (s->options->strict == STRICT_WARN)
         strict_warn(s);
-    if (s->options->sp == SP_AUTO)
+    if (s->options->sp == SP_AUTO && s->ranks > 1)
         sequence_note_choice(s);
 }

@@ -51,7 +51,7 @@ static bool dimension_qualifies(const struct space *s, const struct contracted *
     const char *only = s->options->sp_symbol;
     if (size->kind == DIM_SYM)
         return symbol_known(c, size->name) && (!only || !strcmp(only, size->name));
-    return !dim_equals(size, 1) && (!only || dim_uses(size, only)) && c->class_seen[class_of(up, v->id * MAX_RANK + d)];
+    return !(size->kind == DIM_INT && size->k <= 1) && (!only || dim_uses(size, only)) && c->class_seen[class_of(up, v->id * MAX_RANK + d)];
 }
 
 static void deal_sequences(struct space *s, const struct contracted *c, int *up, struct rows *rows)
