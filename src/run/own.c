@@ -4,8 +4,8 @@
 
 #include "run/internal.h"
 
-/* What ranks compare; rank and dim of the tensor first. */
-struct told { int64_t rank, dim[MAX_RANK]; uint64_t digest; };
+/* What ranks compare: the sizes of their pieces, and what is in those of a whole input. */
+struct told { int64_t dim[MAX_RANK]; uint64_t digest; };
 
 static const struct told *tell_all(struct session *s, struct arena *a, const struct formal *f, const struct tensor *own)
 {
@@ -13,7 +13,7 @@ static const struct told *tell_all(struct session *s, struct arena *a, const str
     struct told *all = NEWN(a, struct told, c->size);
     int64_t *bytes = NEWN(a, int64_t, c->size);
     for (int r = 0; r < c->size; r++) bytes[r] = sizeof *all;
-    all[c->rank] = (struct told){.rank = own->rank, .digest = f->place.kind == PLACE_R ? bytes_digest(own->data, tensor_bytes(own)) : 0};
+    all[c->rank] = (struct told){.digest = f->place.kind == PLACE_R ? bytes_digest(own->data, tensor_bytes(own)) : 0};
     memcpy(all[c->rank].dim, own->dim, sizeof own->dim);
     c->id = 0;
     c->name = f->name;
@@ -21,7 +21,7 @@ static const struct told *tell_all(struct session *s, struct arena *a, const str
     return all;
 }
 
-static void check_rank(const struct session *s, const struct formal *f, const char *from, const struct tensor *own)
+static void check_type(const struct session *s, const struct formal *f, const char *from, const struct tensor *own)
 {
     if (own->rank != f->type.rank || own->dtype != f->type.dtype)
         fail("%s: rank %d's piece of input '%s' is %s of %d dimensions, expected %s of %d", from, s->comm->rank, f->name, dtype_name(own->dtype), own->rank,
@@ -70,7 +70,7 @@ struct tensor session_give(struct session *s, int input, const char *from, const
 {
     const struct formal *f = &s->sig.in[input];
     struct arena *tmp = arena_new();
-    check_rank(s, f, from, piece);
+    check_type(s, f, from, piece);
     const struct told *all = tell_all(s, tmp, f, piece);
     check_same(s, f, from, all);
     struct tensor whole = *piece;
