@@ -27,8 +27,10 @@ def read_list():
 
 
 def make_variable(names):
+    """By a make of its own: flags of one that runs this test would have it say where it is."""
+    env = {name: value for name, value in os.environ.items() if name not in ("MAKEFLAGS", "MFLAGS", "MAKELEVEL")}
     rules = "include Makefile\nshow:\n" + "".join(f"\t@echo '$({name})'\n" for name in names)
-    return subprocess.run(["make", "-s", "--no-print-directory", "-f", "-", "show"], input=rules, cwd=BUILD, check=True, text=True,
+    return subprocess.run(["make", "-s", "--no-print-directory", "-f", "-", "show"], input=rules, cwd=BUILD, env=env, check=True, text=True,
                           stdout=subprocess.PIPE).stdout.split("\n")
 
 
