@@ -42,8 +42,10 @@ static struct trial try_plan(const struct compile *whole, int ranks, double pric
 {
     struct arena *tmp = arena_new();
     struct options options = *whole->options;
-    struct plan plan = {.ranks = ranks, .workloads = whole->plan->workloads, .configuration = whole->plan->configuration, .byte_price = price};
+    struct plan plan = {.ranks = ranks, .workloads = whole->plan->workloads, .byte_price = price};
     struct compile c = *whole;
+    if (ranks == options.ranks)
+        plan.configuration = whole->plan->configuration;
     options.ranks = ranks;
     c.arena = tmp;
     c.options = &options;

@@ -18,7 +18,7 @@ static const struct configuration *named_configuration(const struct graph *g, co
     for (int i = 0; i < g->configurations.n; i++)
         names[i] = g->configurations.at[i]->name;
     if (!c && !g->configurations.n)
-        fail("%s: has no device configurations, expected '%s'", g->path ? g->path : g->name, name);
+        fail("%s: has no device configurations, expected '%s'", g->path, name);
     if (!c)
         fail("%s: has no device configuration '%s'; the nearest is '%s'", g->path, name, names[nearest_text(name, g->configurations.n, names)]);
     return c;
@@ -44,7 +44,7 @@ static void check_stages(const struct graph *g, const struct configuration *c)
 {
     for (int i = 1; i < c->stages.n; i++)
         if (c->stages.at[i].stage != c->stages.at[0].stage)
-            fail("%s: device configuration '%s': node '%s' is in pipeline stage %" PRId64 " and node '%s' in %" PRId64 ", where tpc knows one stage", g->path, c->name,
+            fail("%s: device configuration '%s': node '%s' is in pipeline stage %" PRId64 " and node '%s' in %" PRId64 ", where tpc knows one stage: --configuration '' follows none", g->path, c->name,
                  c->stages.at[0].node, c->stages.at[0].stage, c->stages.at[i].node, c->stages.at[i].stage);
 }
 
@@ -124,7 +124,7 @@ static const struct constraint *constraint_of(struct space *s, const struct shar
 {
     struct constraint *c = NEW(s->arena, struct constraint);
     *c = (struct constraint){.on = ON_NODES, .glob = from->node};
-    c->where = arena_printf(s->arena, "%s: node '%s': sharding_spec of '%s'", s->g->path ? s->g->path : s->g->name, from->node, from->tensor);
+    c->where = arena_printf(s->arena, "%s: node '%s': sharding_spec of '%s'", s->g->path, from->node, from->tensor);
     return c;
 }
 
