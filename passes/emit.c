@@ -65,6 +65,18 @@ static void to_file_form(struct arena *a, struct graph **graphs, int ranks)
         make_operands(graphs, ranks, r, lists, n);
 }
 
+/* Sums of what ranks hold of an input's dimension, for a size that no other input tells: collectives that no placement asked for. */
+static void list_sizes(struct compile *c)
+{
+    const struct graph *g = c->rank_graphs[0];
+    for (int i = 0; i < g->nodes.n; i++) {
+        const struct node *n = g->nodes.at[i];
+        if (n->op && (n->op->flags & OP_COLLECTIVE) && !strcmp(n->optype, "AllReduce") && attr_is_set(n, "extent_of"))
+            VEC_PUSH(c->arena, &c->plan->collectives, ((struct collective){.op = n->optype, .value = n->in[0], .axis = -1, .node = n,
+                                                                           .reason = "a size that ranks hold in parts; tpc-run, which has the whole, leaves it out"}));
+    }
+}
+
 static void import_domain(struct graph *g, const char *domain, int version)
 {
     const char *text = arena_printf(g->arena, "%d", version);
@@ -256,10 +268,11 @@ void pass_emit(struct compile *c)
 {
     require(c->options && c->plan && c->source && c->rank_graphs);
     folder_check(c->options->out, c->options->force);
-    char *json = plan_json(c->source, c->graph, c->rank_graphs, c->options, c->plan);
-    c->plan->hash = arena_printf(c->arena, "%016" PRIx64, (uint64_t)XXH3_64bits(json, strlen(json)));
     op_note_rows(c->source);
     to_file_form(c->arena, c->rank_graphs, c->graph->ranks);
+    list_sizes(c);
+    char *json = plan_json(c->source, c->graph, c->options, c->plan);
+    c->plan->hash = arena_printf(c->arena, "%016" PRIx64, (uint64_t)XXH3_64bits(json, strlen(json)));
     char *dir = folder_begin(c->arena, c->options->out);
     struct manifest *m = new_manifest(c);
     manifest_wrote(m, "plan.json", write_text(path_join(c->arena, dir, "plan.json"), json));

@@ -11,7 +11,7 @@ static void put_text(FILE *f, const struct compile *c)
 
 static void put_json(FILE *f, const struct compile *c)
 {
-    fputs(plan_json(c->source, c->graph, c->rank_graphs, c->options, c->plan), f);
+    fputs(plan_json(c->source, c->graph, c->options, c->plan), f);
 }
 
 static void put_html(FILE *f, const struct compile *c)

@@ -12,9 +12,7 @@ static int the_axis(const struct graph *g, const struct node *node, int rank)
 
 static int numbered(struct graph *g, struct rule *r, char letter, int d, const struct dim *size, unsigned flags)
 {
-    char name[12];
-    snprintf(name, sizeof name, "%c%d", letter, d);
-    return rule_factor(g, r, name, size, flags);
+    return rule_factor(g, r, arena_printf(g->arena, "%c%d", letter, d), size, flags);
 }
 
 /* ---- inference ------------------------------------------------------------------------------------------------------------------- */

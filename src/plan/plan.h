@@ -252,10 +252,9 @@ int64_t plan_bodies_bytes(struct arena *tmp, const struct graph *, const struct 
 /* The symbols of body k, made ready, under sizes of the graph around it. */
 struct bindings plan_sizes_inside(struct arena *tmp, const struct node *, int k, const struct graph *body, const struct bindings *);
 
-/* planfile.c: plan.json as text (schemas/plan.schema.json); report.c: one screen for people. source: the graph before sharding.
- * local: rank graphs, NULL before localize. */
+/* planfile.c: plan.json as text (schemas/plan.schema.json); report.c: one screen for people. source: the graph before sharding. */
 double plan_objective(const struct plan *);      /* as written: seconds over all workloads */
-char *plan_json(const struct graph *source, const struct graph *global, struct graph *const *local, const struct options *, const struct plan *);
+char *plan_json(const struct graph *source, const struct graph *global, const struct options *, const struct plan *);
 void plan_report(FILE *, const struct graph *global, const struct options *, const struct plan *);
 /* report_html.c: one self-contained page; plan_price, between the passes choose and insert, notes what strategies cost.
  * report_dot.c: the graph for graphviz. */

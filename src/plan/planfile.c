@@ -5,7 +5,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-struct writer { struct arena *tmp; const struct graph *source, *global; struct graph *const *local; const struct options *options; const struct plan *plan; };
+struct writer { struct arena *tmp; const struct graph *source, *global; const struct options *options; const struct plan *plan; };
 
 static json_t *text(const char *s)
 {
@@ -347,9 +347,9 @@ static json_t *root_object(const struct writer *w)
     return o;
 }
 
-char *plan_json(const struct graph *source, const struct graph *global, struct graph *const *local, const struct options *options, const struct plan *plan)
+char *plan_json(const struct graph *source, const struct graph *global, const struct options *options, const struct plan *plan)
 {
-    const struct writer w = {arena_new(), source, global, local, options, plan};
+    const struct writer w = {arena_new(), source, global, options, plan};
     json_t *root = root_object(&w);
     char *copy = json_dump(global->arena, root, JSON_INDENT(1));
     json_decref(root);
