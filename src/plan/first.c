@@ -153,13 +153,28 @@ static enum kind kind_elsewhere(const struct search *f, const struct node *n, co
     return st->lowered ? split ? NONE : ENDED : any_result(n, st, PLACE_P) ? NONE : PASSED_ON;
 }
 
+/* The same strategy, and results that stand as they do by an option before it. */
+static bool is_offered(const struct search *f, int i, struct option o)
+{
+    const struct node *n = f->s->g->nodes.at[i];
+    for (int j = 0; j < f->turn[i].options.n; j++) {
+        const struct option *before = &f->turn[i].options.at[j];
+        bool same = before->st == o.st;
+        for (int k = 0; same && k < n->nout; k++)
+            same = !n->out[k] || placement_eq(stands_as(f->s, n->out[k], o.st->out[k], before->gathered), stands_as(f->s, n->out[k], o.st->out[k], o.gathered));
+        if (same)
+            return true;
+    }
+    return false;
+}
+
 static void offer(struct search *f, int i, bool layer, enum kind kind, bool gathered)
 {
     const struct space *s = f->s;
     const struct node *n = s->g->nodes.at[i];
     for (int k = 0; k < s->strategies[i].list.n; k++) {
         struct option o = { s->strategies[i].list.at[k], gathered };
-        if ((layer ? kind_in_layer(f, n, o.st) : kind_elsewhere(f, n, o.st)) == kind && stands(f, n, o))
+        if ((layer ? kind_in_layer(f, n, o.st) : kind_elsewhere(f, n, o.st)) == kind && stands(f, n, o) && !is_offered(f, i, o))
             VEC_PUSH(s->arena, &f->turn[i].options, o);
     }
 }
