@@ -10,9 +10,10 @@ void demand_add(struct space *s, struct demand d)
     VEC_PUSH(s->arena, &s->demands, own);
 }
 
-static _Noreturn void refuse_glob(const struct constraint *c, const char *what, int n, const char *const *names)
+/* Of a name that was left unfinished, as a module's, the nearest is one that it is part of. */
+static _Noreturn void refuse_glob(const struct space *s, const struct constraint *c, const char *what, int n, const char *const *names)
 {
-    int near = nearest_text(c->glob, n, names);
+    int near = nearest_text(arena_printf(s->arena, "*%s*", c->glob), n, names);
     fail("%s: no %s is named like '%s'%s%s%s", c->where, what, c->glob, near < 0 ? "" : "; the nearest is '", near < 0 ? "" : names[near],
          near < 0 ? "" : "'");
 }
@@ -32,7 +33,7 @@ static _Noreturn void refuse_nodes(const struct space *s, const struct constrain
     const char **names = NEWN(s->arena, const char *, s->g->nodes.n + 1);
     for (int i = 0; i < s->g->nodes.n; i++)
         names[i] = s->g->nodes.at[i]->name;
-    refuse_glob(c, "node", s->g->nodes.n, names);
+    refuse_glob(s, c, "node", s->g->nodes.n, names);
 }
 
 static void find_nodes(const struct space *s, struct scope *x)
@@ -138,7 +139,7 @@ static _Noreturn void refuse_values(const struct space *s, const struct constrai
     for (int i = 0; i < s->g->values.n; i++)
         if (is_meant(s, c, s->g->values.at[i]))
             names[n++] = s->g->values.at[i]->name;
-    refuse_glob(c, c->on == ON_WEIGHTS ? "weight" : "tensor", n, names);
+    refuse_glob(s, c, c->on == ON_WEIGHTS ? "weight" : "tensor", n, names);
 }
 
 static void demand_of_values(struct space *s, const struct constraint *c)

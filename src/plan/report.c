@@ -107,6 +107,15 @@ static const char *slower_at(struct arena *a, const struct plan *p)
     return list ? arena_printf(a, "workload%s %s", n > 1 ? "s" : "", list) : NULL;
 }
 
+/* Then every rank does what one would. */
+static bool splits_nothing(const struct plan *p)
+{
+    bool same = p->collectives.n == 0;
+    for (int w = 0; w < p->workloads.n; w++)
+        same &= p->workloads.at[w].seconds == p->workloads.at[w].unsharded_seconds;
+    return same;
+}
+
 static void show_time(FILE *f, struct arena *a, const struct graph *g, const struct plan *p)
 {
     const char *slower = slower_at(a, p);
@@ -118,6 +127,8 @@ static void show_time(FILE *f, struct arena *a, const struct graph *g, const str
     show_times(f, a, p, arena_printf(a, "%d ranks", g->ranks), false);
     if (slower)
         fprintf(f, "%d ranks are slower than one at %s: communication costs more than the divided work saves.\n", g->ranks, slower);
+    if (splits_nothing(p))
+        fprintf(f, "%d ranks are as fast as one: nothing is split at these sizes.\n", g->ranks);
 }
 
 static void show_whole(FILE *f, const struct plan *p)

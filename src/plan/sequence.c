@@ -217,7 +217,7 @@ void sequence_seed(struct space *s)
         if (s->rule[i] && (s->g->nodes.at[i]->op->flags & OP_PRODUCT) && space_has_weight(s, s->g->nodes.at[i]) && leaves_terms(s, i))
             found |= seed_product(s, i, up, &rows);
     if (!found && s->options->sp == SP_ON)
-        fail("%s: --sp%s%s: no dimension qualifies: none is a row of a row-split product and attended over", s->g->path ? s->g->path : s->g->name,
+        fail("%s: --sp%s%s: no dimension qualifies as a sequence: none is both a row of a product with a weight and attended over", s->g->path ? s->g->path : s->g->name,
              s->options->sp_symbol ? "=" : "", s->options->sp_symbol ? s->options->sp_symbol : "");
     for (int i = 0; i < s->g->nodes.n; i++)
         s->through[i] = s->options->sp == SP_AUTO;
