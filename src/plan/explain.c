@@ -284,7 +284,8 @@ static _Noreturn void refuse_name(const struct space *s, const char *name)
     for (int i = 0; i < s->g->values.n; i++)
         if (is_used(s, s->g->values.at[i]))
             names[n++] = s->g->values.at[i]->name;
-    fail("--explain: no node, tensor or weight is called '%s'%s%s%s", name, n ? ", did you mean '" : "", n ? names[nearest_text(name, n, names)] : "", n ? "'?" : "");
+    int near = nearest_text(arena_printf(s->arena, "*%s*", name), n, names);       /* a name may be unfinished */
+    fail("--explain: no node, tensor or weight is called '%s'%s%s%s", name, n ? ", did you mean '" : "", n ? names[near] : "", n ? "'?" : "");
 }
 
 void plan_explain(FILE *f, struct space *s, const char *name)

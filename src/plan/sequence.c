@@ -200,6 +200,15 @@ static const char *name_sequences(struct space *s, const struct contracted *c, i
     return sizes_text(s, &sizes);
 }
 
+static _Noreturn void refuse_sequence(const struct space *s, const struct contracted *c)
+{
+    const char *model = s->g->path ? s->g->path : s->g->name, *only = s->options->sp_symbol;
+    if (only && c->symbols.n > 0 && !symbol_known(c, only))
+        fail("%s: --sp=%s: no dimension qualifies by this name; the nearest that is attended over is '%s'", model, only,
+             c->symbols.at[nearest_text(only, c->symbols.n, c->symbols.at)]);
+    fail("%s: --sp%s%s: no dimension qualifies as a sequence: none is both a row of a product with a weight and attended over", model, only ? "=" : "", only ? only : "");
+}
+
 void sequence_seed(struct space *s)
 {
     int *up = s->class, n = s->g->values.n * MAX_RANK + 1;
@@ -217,8 +226,7 @@ void sequence_seed(struct space *s)
         if (s->rule[i] && (s->g->nodes.at[i]->op->flags & OP_PRODUCT) && space_has_weight(s, s->g->nodes.at[i]) && leaves_terms(s, i))
             found |= seed_product(s, i, up, &rows);
     if (!found && s->options->sp == SP_ON)
-        fail("%s: --sp%s%s: no dimension qualifies as a sequence: none is both a row of a product with a weight and attended over", s->g->path ? s->g->path : s->g->name,
-             s->options->sp_symbol ? "=" : "", s->options->sp_symbol ? s->options->sp_symbol : "");
+        refuse_sequence(s, &c);
     for (int i = 0; i < s->g->nodes.n; i++)
         s->through[i] = s->options->sp == SP_AUTO;
     spread_on(&flattened, &rows);
