@@ -10,11 +10,6 @@ static int the_axis(const struct graph *g, const struct node *node, int rank)
     return op_axis(g, node, attr_int(node, "axis"), rank);
 }
 
-static int numbered(struct graph *g, struct rule *r, char letter, int d, const struct dim *size, unsigned flags)
-{
-    return rule_factor(g, r, arena_printf(g->arena, "%c%d", letter, d), size, flags);
-}
-
 /* ---- inference ------------------------------------------------------------------------------------------------------------------- */
 
 void infer_gatherelements(struct graph *g, struct node *node)
@@ -92,8 +87,8 @@ struct rule *rule_gatherelements(struct graph *g, const struct node *node)
     int axis = the_axis(g, node, data->rank);
     for (int d = 0; d < data->rank; d++) {
         bool shared = d != axis && data->dim[d] == index->dim[d];
-        int f = numbered(g, r, 'i', d, index->dim[d], shared || d == axis ? 0 : FACTOR_WHOLE);
-        int v = shared ? f : numbered(g, r, 'v', d, data->dim[d], d == axis ? POINTED : FACTOR_WHOLE | FACTOR_DROPPED);
+        int f = rule_numbered(g, r, "i", d, index->dim[d], shared || d == axis ? 0 : FACTOR_WHOLE);
+        int v = shared ? f : rule_numbered(g, r, "v", d, data->dim[d], d == axis ? POINTED : FACTOR_WHOLE | FACTOR_DROPPED);
         if (d == axis)
             r->factor[v].red = RED_SUM;
         rule_put(g, &r->in[0], d, 0, v);
@@ -113,8 +108,8 @@ struct rule *rule_scatterelements(struct graph *g, const struct node *node)
     int axis = the_axis(g, node, data->rank);
     for (int d = 0; d < data->rank; d++) {
         bool shared = d != axis && data->dim[d] == index->dim[d];
-        int f = numbered(g, r, 'v', d, data->dim[d], shared ? 0 : d == axis ? POINTED : FACTOR_WHOLE);
-        int k = shared ? f : numbered(g, r, 'i', d, index->dim[d], FACTOR_WHOLE | FACTOR_DROPPED);
+        int f = rule_numbered(g, r, "v", d, data->dim[d], shared ? 0 : d == axis ? POINTED : FACTOR_WHOLE);
+        int k = shared ? f : rule_numbered(g, r, "i", d, index->dim[d], FACTOR_WHOLE | FACTOR_DROPPED);
         rule_put(g, &r->in[0], d, 0, f);
         rule_put(g, &r->in[1], d, 0, k);
         rule_put(g, &r->in[2], d, 0, k);
@@ -131,7 +126,7 @@ struct rule *rule_arg(struct graph *g, const struct node *node)
     const struct type *x = &node->in[0]->type;
     int axis = the_axis(g, node, x->rank), at = 0;
     for (int d = 0; d < x->rank; d++) {
-        int f = numbered(g, r, d == axis ? 'n' : 'a', d, x->dim[d], d == axis ? POINTED : 0);
+        int f = rule_numbered(g, r, d == axis ? "n" : "a", d, x->dim[d], d == axis ? POINTED : 0);
         rule_put(g, &r->in[0], d, 0, f);
         if (d == axis)
             r->factor[f].red = attr_int(node, "select_last_index") ? RED_MAX : RED_MIN;
@@ -160,11 +155,11 @@ struct rule *rule_topk(struct graph *g, const struct node *node)
     if (!op_resolved(node))
         return NULL;
     for (int d = 0; d < x->rank; d++) {
-        int f = numbered(g, r, d == axis ? 'n' : 'a', d, x->dim[d], d == axis ? topk_axis(node, axis) : 0), k = f;
+        int f = rule_numbered(g, r, d == axis ? "n" : "a", d, x->dim[d], d == axis ? topk_axis(node, axis) : 0), k = f;
         rule_put(g, &r->in[0], d, 0, f);
         for (int i = 0; i < node->nout; i++)
             if (node->out[i]) {
-                k = d != axis ? f : k == f ? numbered(g, r, 'k', d, node->out[i]->type.dim[d], FACTOR_WHOLE) : k;
+                k = d != axis ? f : k == f ? rule_numbered(g, r, "k", d, node->out[i]->type.dim[d], FACTOR_WHOLE) : k;
                 rule_put(g, &r->out[i], d, 0, k);
             }
     }
@@ -179,13 +174,13 @@ struct rule *rule_onehot(struct graph *g, const struct node *node)
     if (!op_resolved(node))
         return NULL;
     for (int d = 0; d < x->rank; d++) {
-        int f = numbered(g, r, 'a', d, x->dim[d], 0);
+        int f = rule_numbered(g, r, "a", d, x->dim[d], 0);
         rule_put(g, &r->in[0], d, 0, f);
         rule_put(g, &r->out[0], d < axis ? d : d + 1, 0, f);
     }
     rule_put(g, &r->out[0], axis, 0, rule_factor(g, r, "depth", node->out[0]->type.dim[axis], POINTED));
     for (int d = 0; d < values->rank; d++)
-        rule_put(g, &r->in[2], d, 0, numbered(g, r, 'v', d, values->dim[d], FACTOR_WHOLE | FACTOR_DROPPED));
+        rule_put(g, &r->in[2], d, 0, rule_numbered(g, r, "v", d, values->dim[d], FACTOR_WHOLE | FACTOR_DROPPED));
     if (dtype_is_float(values->dtype))
         rule_linear(r, 4);
     r->rises = 4;

@@ -44,9 +44,7 @@ static struct rule *channel_rule(struct graph *g, const struct node *node, struc
             rule_put(g, &r->in[i], 0, 0, part[k]);
     }
     for (int d = 2; d < x->rank; d++) {
-        char name[12];
-        snprintf(name, sizeof name, "h%d", d);
-        int f = rule_factor(g, r, name, x->dim[d], spatial);
+        int f = rule_numbered(g, r, "h", d, x->dim[d], spatial);
         rule_put(g, &r->in[0], d, 0, f);
         rule_put(g, &r->out[0], d, 0, f);
     }

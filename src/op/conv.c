@@ -111,14 +111,10 @@ static void put_spatial(struct graph *g, const struct node *node, struct rule *r
         const struct dim *in = node->in[0]->type.dim[2 + i], *out = node->out[0]->type.dim[2 + i];
         bool pointwise = pointwise_along(&win, i) && in == out;
         unsigned flags = pointwise ? 0 : FACTOR_WHOLE;
-        char name[12];
-        snprintf(name, sizeof name, "h%d", i);
-        int f = rule_factor(g, r, name, in, flags);
+        int f = rule_numbered(g, r, "h", i, in, flags);
         rule_put(g, &r->in[0], 2 + i, 0, f);
-        snprintf(name, sizeof name, "y%d", i);
-        rule_put(g, &r->out[0], 2 + i, 0, pointwise ? f : rule_factor(g, r, name, out, flags));
-        snprintf(name, sizeof name, "k%d", i);
-        rule_put(g, &r->in[1], 2 + i, 0, rule_factor(g, r, name, node->in[1]->type.dim[2 + i], FACTOR_WHOLE));
+        rule_put(g, &r->out[0], 2 + i, 0, pointwise ? f : rule_numbered(g, r, "y", i, out, flags));
+        rule_put(g, &r->in[1], 2 + i, 0, rule_numbered(g, r, "k", i, node->in[1]->type.dim[2 + i], FACTOR_WHOLE));
     }
 }
 

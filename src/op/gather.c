@@ -74,14 +74,14 @@ struct rule *rule_gather(struct graph *g, const struct node *node)
     int axis = gather_axis(g, node), out = 0;
     for (int d = 0; d < data->rank; d++) {
         int f = d == axis ? op_table_factor(g, rule, node)
-                          : rule_factor(g, rule, arena_printf(g->arena, "d%d", d), data->dim[d], 0);
+                          : rule_numbered(g, rule, "d", d, data->dim[d], 0);
         rule_put(g, &rule->in[0], d, 0, f);
         if (d != axis) {
             rule_put(g, &rule->out[0], out++, 0, f);
             continue;
         }
         for (int i = 0; i < index->rank; i++) {
-            int k = rule_factor(g, rule, arena_printf(g->arena, "i%d", i), index->dim[i], 0);
+            int k = rule_numbered(g, rule, "i", i, index->dim[i], 0);
             rule_put(g, &rule->in[1], i, 0, k);
             rule_put(g, &rule->out[0], out++, 0, k);
         }
@@ -157,7 +157,7 @@ struct rule *rule_gathernd(struct graph *g, const struct node *node)
     const struct type *data = &node->in[0]->type, *index = &node->in[1]->type;
     int batch = (int)attr_int(node, "batch_dims"), n = tuple_length(g, node, index, data->rank - batch);
     for (int d = 0; d < index->rank - 1; d++) {
-        int f = rule_factor(g, rule, arena_printf(g->arena, "%c%d", d < batch ? 'b' : 'i', d), node->out[0]->type.dim[d], 0);
+        int f = rule_numbered(g, rule, d < batch ? "b" : "i", d, node->out[0]->type.dim[d], 0);
         if (d < batch)
             rule_put(g, &rule->in[0], d, 0, f);
         rule_put(g, &rule->in[1], d, 0, f);
@@ -166,7 +166,7 @@ struct rule *rule_gathernd(struct graph *g, const struct node *node)
     rule_put(g, &rule->in[1], index->rank - 1, 0, rule_factor(g, rule, "n", dim_int(g->alg, n), FACTOR_WHOLE | FACTOR_DROPPED));
     for (int d = batch; d < data->rank; d++) {
         bool chosen = d < batch + n, summed = data->dtype != DT_BOOL;
-        int f = rule_factor(g, rule, arena_printf(g->arena, "%c%d", chosen ? 't' : 's', d), data->dim[d],
+        int f = rule_numbered(g, rule, chosen ? "t" : "s", d, data->dim[d],
                             !chosen ? 0 : summed ? POINTED : FACTOR_WHOLE | FACTOR_DROPPED);
         rule_put(g, &rule->in[0], d, 0, f);
         if (chosen)
@@ -186,13 +186,13 @@ struct rule *rule_scatternd(struct graph *g, const struct node *node)
     const struct type *data = &node->in[0]->type, *index = &node->in[1]->type;
     int lead = index->rank - 1, n = tuple_length(g, node, index, data->rank);
     for (int d = 0; d < lead; d++) {
-        int f = rule_factor(g, rule, arena_printf(g->arena, "i%d", d), index->dim[d], FACTOR_WHOLE | FACTOR_DROPPED);
+        int f = rule_numbered(g, rule, "i", d, index->dim[d], FACTOR_WHOLE | FACTOR_DROPPED);
         rule_put(g, &rule->in[1], d, 0, f);
         rule_put(g, &rule->in[2], d, 0, f);
     }
     rule_put(g, &rule->in[1], lead, 0, rule_factor(g, rule, "n", dim_int(g->alg, n), FACTOR_WHOLE | FACTOR_DROPPED));
     for (int d = 0; d < data->rank; d++) {
-        int f = rule_factor(g, rule, arena_printf(g->arena, "%c%d", d < n ? 't' : 's', d), data->dim[d], d < n ? POINTED : 0);
+        int f = rule_numbered(g, rule, d < n ? "t" : "s", d, data->dim[d], d < n ? POINTED : 0);
         rule_put(g, &rule->in[0], d, 0, f);
         rule_put(g, &rule->out[0], d, 0, f);
         if (d >= n)

@@ -120,12 +120,12 @@ struct rule *rule_gatherblockquantized(struct graph *g, const struct node *node)
     const struct type *index = &node->in[INDICES]->type;
     put_table(g, r, node, 0, op_table_factor(g, r, node));
     for (int d = 0; d < index->rank; d++) {
-        int f = rule_factor(g, r, arena_printf(g->arena, "i%d", d), index->dim[d], 0);
+        int f = rule_numbered(g, r, "i", d, index->dim[d], 0);
         rule_put(g, &r->in[INDICES], d, 0, f);
         rule_put(g, &r->out[0], d, 0, f);
     }
     for (int d = 1; d < r->in[DATA].rank - 1; d++) {
-        int f = rule_factor(g, r, arena_printf(g->arena, "d%d", d), node->in[DATA]->type.dim[d], 0);
+        int f = rule_numbered(g, r, "d", d, node->in[DATA]->type.dim[d], 0);
         put_table(g, r, node, d, f);
         rule_put(g, &r->out[0], index->rank + d - 1, 0, f);
     }

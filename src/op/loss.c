@@ -42,10 +42,8 @@ static struct rule *loss_rule(struct graph *g, const struct node *node)
     const struct type *x = &node->in[0]->type;
     bool reduced = reduces(g, node), mean = is_mean(node);
     for (int d = 0; d < x->rank; d++) {
-        char name[12];
-        snprintf(name, sizeof name, "%c%d", d == 0 ? 'b' : d == 1 ? 'c' : 'd', d);
         unsigned lowered = FACTOR_LOWERED | FACTOR_DROPPED, flags = d == 1 ? lowered | FACTOR_POSITION : mean ? lowered : 0;
-        int f = rule_factor(g, r, name, x->dim[d], flags), label = d ? d - 1 : 0;
+        int f = rule_numbered(g, r, d == 0 ? "b" : d == 1 ? "c" : "d", d, x->dim[d], flags), label = d ? d - 1 : 0;
         rule_put(g, &r->in[0], d, 0, f);
         if (node->nout > 1 && node->out[1])
             rule_put(g, &r->out[1], d, 0, f);

@@ -70,9 +70,7 @@ struct rule *rule_matmul(struct graph *g, const struct node *node)
     bool rows = a->rank > 1, columns = b->rank > 1;
     int batch = y->rank - rows - columns, factor[MAX_RANK];
     for (int d = 0; d < batch; d++) {
-        char name[12];
-        snprintf(name, sizeof name, "b%d", d);
-        factor[d] = dim_equals(y->dim[d], 1) ? -1 : rule_factor(g, r, name, y->dim[d], 0);
+        factor[d] = dim_equals(y->dim[d], 1) ? -1 : rule_numbered(g, r, "b", d, y->dim[d], 0);
         if (factor[d] >= 0)
             rule_put(g, &r->out[0], d, 0, factor[d]);
     }

@@ -6,11 +6,6 @@
 
 #define MOST_PARTS 8      /* of a group; more parts than this stay whole */
 
-static int numbered(struct graph *g, struct rule *rule, const char *name, int i, const struct dim *size, unsigned flags)
-{
-    return rule_factor(g, rule, arena_printf(g->arena, "%s%d", name, i), size, flags);
-}
-
 static void moves(struct rule *rule, uint32_t operands)
 {
     rule_linear(rule, operands);
@@ -71,7 +66,7 @@ struct rule *rule_transpose(struct graph *g, const struct node *node)
     int perm[MAX_RANK], rank = rule->out[0].rank;
     permutation(g, node, rank, perm);
     for (int d = 0; d < rank; d++) {
-        int f = numbered(g, rule, "d", d, node->out[0]->type.dim[d], 0);
+        int f = rule_numbered(g, rule, "d", d, node->out[0]->type.dim[d], 0);
         rule_put(g, &rule->in[0], perm[d], 0, f);
         rule_put(g, &rule->out[0], d, 0, f);
     }
@@ -133,7 +128,7 @@ static void lay_end_to_end(struct graph *g, struct rule *rule, int axis, int n, 
 {
     unsigned flags = n == 1 || parts_split(n, part, axis) ? 0 : FACTOR_WHOLE;
     for (int i = 0; i < n; i++) {
-        int f = numbered(g, rule, "part", i, part[i]->type.dim[axis], flags | FACTOR_DROPPED);
+        int f = rule_numbered(g, rule, "part", i, part[i]->type.dim[axis], flags | FACTOR_DROPPED);
         rule_put(g, joined, axis, i, f);
         rule_put(g, &each[i], axis, 0, f);
         if (n > 1 && !flags)
@@ -150,7 +145,7 @@ struct rule *rule_concat(struct graph *g, const struct node *node)
     for (int d = 0; d < out->rank; d++) {
         if (d == axis)
             continue;
-        int f = numbered(g, rule, "d", d, out->dim[d], 0);
+        int f = rule_numbered(g, rule, "d", d, out->dim[d], 0);
         rule_put(g, &rule->out[0], d, 0, f);
         for (int i = 0; i < node->nin; i++)
             rule_put(g, &rule->in[i], d, 0, f);
@@ -264,7 +259,7 @@ struct rule *rule_split(struct graph *g, const struct node *node)
     for (int d = 0; d < data->rank; d++) {
         if (d == axis)
             continue;
-        int f = numbered(g, rule, "d", d, data->dim[d], 0);
+        int f = rule_numbered(g, rule, "d", d, data->dim[d], 0);
         rule_put(g, &rule->in[0], d, 0, f);
         for (int i = 0; i < node->nout; i++)
             rule_put(g, &rule->out[i], d, 0, f);
@@ -296,8 +291,8 @@ struct rule *rule_tile(struct graph *g, const struct node *node)
     attr_dims(node, "repeats", &times);
     for (int d = 0; d < rule->in[0].rank; d++) {
         if (!dim_equals(times[d], 1))
-            rule_put(g, &rule->out[0], d, 0, numbered(g, rule, "copy", d, times[d], FACTOR_WHOLE));
-        int f = numbered(g, rule, "d", d, node->in[0]->type.dim[d], 0);
+            rule_put(g, &rule->out[0], d, 0, rule_numbered(g, rule, "copy", d, times[d], FACTOR_WHOLE));
+        int f = rule_numbered(g, rule, "d", d, node->in[0]->type.dim[d], 0);
         rule_put(g, &rule->in[0], d, 0, f);
         rule_put(g, &rule->out[0], d, 0, f);
     }
@@ -315,7 +310,7 @@ struct rule *rule_trilu(struct graph *g, const struct node *node)
     struct rule *rule = rule_new(g, node);
     int rank = rule->out[0].rank;
     for (int d = 0; d < rank; d++) {
-        int f = numbered(g, rule, "d", d, node->out[0]->type.dim[d], d >= rank - 2 ? FACTOR_LOWERED | FACTOR_POSITION : 0);
+        int f = rule_numbered(g, rule, "d", d, node->out[0]->type.dim[d], d >= rank - 2 ? FACTOR_LOWERED | FACTOR_POSITION : 0);
         rule_put(g, &rule->in[0], d, 0, f);
         rule_put(g, &rule->out[0], d, 0, f);
     }
@@ -365,7 +360,7 @@ struct rule *rule_repeat(struct graph *g, const struct node *node)
     const struct type *data = &node->in[0]->type;
     int axis = op_axis(g, node, attr_int(node, "axis"), data->rank);
     for (int d = 0; d < data->rank; d++) {
-        int f = numbered(g, rule, "d", d, data->dim[d], d == axis ? FACTOR_HEADS : 0);
+        int f = rule_numbered(g, rule, "d", d, data->dim[d], d == axis ? FACTOR_HEADS : 0);
         rule_put(g, &rule->in[0], d, 0, f);
         rule_put(g, &rule->out[0], d, 0, f);
     }

@@ -159,7 +159,7 @@ struct rule *rule_matmulnbits(struct graph *g, const struct node *node)
     struct columns c = column_factors(g, r, node, &b);
     int n = factor(g, r, "n", b.n, 0), last = r->in[A].rank - 1;
     for (int d = 0; d < last; d++) {
-        int f = rule_factor(g, r, arena_printf(g->arena, "b%d", d), node->in[A]->type.dim[d], 0);
+        int f = rule_numbered(g, r, "b", d, node->in[A]->type.dim[d], 0);
         rule_put(g, &r->in[A], d, 0, f);
         rule_put(g, &r->out[0], d, 0, f);
     }

@@ -68,9 +68,7 @@ static struct rule *norm_rule(struct graph *g, const struct node *node, int axis
     struct rule *r = rule_new(g, node);
     const struct type *x = &node->in[0]->type;
     for (int d = 0; d < x->rank; d++) {
-        char name[12];
-        snprintf(name, sizeof name, "%c%d", d < axis ? 'a' : 'h', d);
-        factor[d] = rule_factor(g, r, name, x->dim[d], d < axis ? 0 : FACTOR_LOWERED | FACTOR_DROPPED);
+        factor[d] = rule_numbered(g, r, d < axis ? "a" : "h", d, x->dim[d], d < axis ? 0 : FACTOR_LOWERED | FACTOR_DROPPED);
         rule_put(g, &r->in[0], d, 0, factor[d]);
     }
     for (int i = 1; i < node->nin; i++)

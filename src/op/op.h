@@ -67,6 +67,8 @@ bool factor_splits(const struct factor *);
 /* Building a rule. Factors are numbered from 0; names are for printing only. */
 struct rule *rule_new(struct graph *, const struct node *);         /* operands present as in the node, ranks set, dims empty */
 int rule_factor(struct graph *, struct rule *, const char *name, const struct dim *size, unsigned flags);
+/* The same, named by a stem and a number. */
+int rule_numbered(struct graph *, struct rule *, const char *stem, int number, const struct dim *size, unsigned flags);
 /* Appends factor f as the innermost of part p of dimension d (creating parts up to p). */
 void rule_put(struct graph *, struct rule_operand *, int d, int part, int f);
 void rule_linear(struct rule *, uint32_t operands);

@@ -64,12 +64,9 @@ struct rule *rule_pad(struct graph *g, const struct node *node)
         return NULL;
     struct rule *r = rule_new(g, node);
     for (int d = 0; d < x->rank; d++) {
-        char name[12];
-        snprintf(name, sizeof name, "a%d", d);
-        int f = rule_factor(g, r, name, x->dim[d], p.padded[d] ? FACTOR_WHOLE | FACTOR_DROPPED : 0), to = f;
+        int f = rule_numbered(g, r, "a", d, x->dim[d], p.padded[d] ? FACTOR_WHOLE | FACTOR_DROPPED : 0), to = f;
         if (p.padded[d]) {
-            snprintf(name, sizeof name, "p%d", d);
-            to = rule_factor(g, r, name, node->out[0]->type.dim[d], FACTOR_WHOLE);
+            to = rule_numbered(g, r, "p", d, node->out[0]->type.dim[d], FACTOR_WHOLE);
         }
         rule_put(g, &r->in[0], d, 0, f);
         rule_put(g, &r->out[0], d, 0, to);

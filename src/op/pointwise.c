@@ -12,9 +12,7 @@ struct rule *rule_pointwise(struct graph *g, const struct node *node)
     const struct type *out = &node->out[0]->type;
     int factor[MAX_RANK];
     for (int d = 0; d < out->rank; d++) {
-        char name[12];
-        snprintf(name, sizeof name, "a%d", d);
-        factor[d] = dim_equals(out->dim[d], 1) ? -1 : rule_factor(g, r, name, out->dim[d], 0);
+        factor[d] = dim_equals(out->dim[d], 1) ? -1 : rule_numbered(g, r, "a", d, out->dim[d], 0);
     }
     for (int i = 0; i < node->nin; i++)
         if (node->in[i])

@@ -34,12 +34,9 @@ struct rule *rule_pool(struct graph *g, const struct node *node)
     struct rule *r = rule_new(g, node);
     const struct type *x = &node->in[0]->type, *y = &node->out[0]->type;
     for (int d = 0; d < x->rank; d++) {
-        char name[12];
-        snprintf(name, sizeof name, "%c%d", d < 2 ? 'a' : 'h', d);
-        int f = rule_factor(g, r, name, x->dim[d], d < 2 ? 0 : FACTOR_WHOLE), to = f;
-        snprintf(name, sizeof name, "y%d", d);
+        int f = rule_numbered(g, r, d < 2 ? "a" : "h", d, x->dim[d], d < 2 ? 0 : FACTOR_WHOLE), to = f;
         if (d >= 2)
-            to = dim_equals(y->dim[d], 1) ? -1 : rule_factor(g, r, name, y->dim[d], FACTOR_WHOLE);
+            to = dim_equals(y->dim[d], 1) ? -1 : rule_numbered(g, r, "y", d, y->dim[d], FACTOR_WHOLE);
         rule_put(g, &r->in[0], d, 0, f);
         if (to >= 0)
             rule_put(g, &r->out[0], d, 0, to);

@@ -124,7 +124,7 @@ struct rule *rule_quantize(struct graph *g, const struct node *node)
             put_blocks(g, r, node, &grain);
             continue;
         }
-        int f = rule_factor(g, r, arena_printf(g->arena, "d%d", d), node->in[X]->type.dim[d], 0);
+        int f = rule_numbered(g, r, "d", d, node->in[X]->type.dim[d], 0);
         rule_put(g, &r->in[X], d, 0, f);
         rule_put(g, &r->out[0], d, 0, f);
         for (int i = SCALE; i < node->nin; i++)
@@ -190,7 +190,7 @@ struct rule *rule_matmulinteger(struct graph *g, const struct node *node)
     int n = rule_factor(g, r, "n", node->in[B]->type.dim[1], 0);
     r->factor[k].red = RED_SUM;
     for (int d = 0; d < last; d++) {
-        f = rule_factor(g, r, arena_printf(g->arena, "b%d", d), a->dim[d], 0);
+        f = rule_numbered(g, r, "b", d, a->dim[d], 0);
         rule_put(g, &r->in[A], d, 0, f);
         rule_put(g, &r->out[0], d, 0, f);
     }

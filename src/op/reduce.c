@@ -86,9 +86,7 @@ static struct rule *rule_reduce(struct graph *g, const struct node *node, unsign
     int at = 0;
     reduced_axes(g, node, x->rank, reduced);
     for (int d = 0; d < x->rank; d++) {
-        char name[12];
-        snprintf(name, sizeof name, "%c%d", reduced[d] ? 'n' : 'a', d);
-        int f = rule_factor(g, r, name, x->dim[d], reduced[d] ? flags : 0);
+        int f = rule_numbered(g, r, reduced[d] ? "n" : "a", d, x->dim[d], reduced[d] ? flags : 0);
         rule_put(g, &r->in[0], d, 0, f);
         if (reduced[d])
             r->factor[f].red = red;
@@ -177,9 +175,7 @@ struct rule *rule_cumsum(struct graph *g, const struct node *node)
     const struct type *x = &node->in[0]->type;
     int axis = running_axis(g, node, x->rank);
     for (int d = 0; d < x->rank; d++) {
-        char name[12];
-        snprintf(name, sizeof name, "a%d", d);
-        int f = rule_factor(g, r, name, x->dim[d], d == axis ? FACTOR_LOWERED | FACTOR_ORDERED | FACTOR_POSITION : axis < 0 ? FACTOR_POSITION : 0);
+        int f = rule_numbered(g, r, "a", d, x->dim[d], d == axis ? FACTOR_LOWERED | FACTOR_ORDERED | FACTOR_POSITION : axis < 0 ? FACTOR_POSITION : 0);
         rule_put(g, &r->in[0], d, 0, f);
         rule_put(g, &r->out[0], d, 0, f);
     }

@@ -160,7 +160,7 @@ static void advance(struct side *s)
 
 static int next_factor(struct graph *g, struct rule *rule, const struct dim *size, unsigned flags)
 {
-    return rule_factor(g, rule, arena_printf(g->arena, "f%d", rule->nfactor), size, flags);
+    return rule_numbered(g, rule, "f", rule->nfactor, size, flags);
 }
 
 /* Everything not matched yet is whole, dimension by dimension. */

@@ -188,13 +188,10 @@ struct rule *rule_resize(struct graph *g, const struct node *node)
     struct rule *r = rule_new(g, node);
     const struct type *x = &node->in[X]->type;
     for (int d = 0; d < x->rank; d++) {
-        char name[12];
         bool free = is_free(node, &resize.dim[d]);
-        snprintf(name, sizeof name, "%c%d", free ? 'a' : 'h', d);
-        int f = rule_factor(g, r, name, x->dim[d], free ? 0 : FACTOR_WHOLE), to = f;
-        snprintf(name, sizeof name, "y%d", d);
+        int f = rule_numbered(g, r, free ? "a" : "h", d, x->dim[d], free ? 0 : FACTOR_WHOLE), to = f;
         if (!free)
-            to = rule_factor(g, r, name, node->out[0]->type.dim[d], FACTOR_WHOLE);
+            to = rule_numbered(g, r, "y", d, node->out[0]->type.dim[d], FACTOR_WHOLE);
         rule_put(g, &r->in[X], d, 0, f);
         rule_put(g, &r->out[0], d, 0, to);
     }

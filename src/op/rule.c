@@ -53,6 +53,11 @@ int rule_factor(struct graph *g, struct rule *r, const char *name, const struct 
     return r->nfactor++;
 }
 
+int rule_numbered(struct graph *g, struct rule *r, const char *stem, int number, const struct dim *size, unsigned flags)
+{
+    return rule_factor(g, r, arena_printf(g->arena, "%s%d", stem, number), size, flags);
+}
+
 /* Parts up to n; new ones are empty. Most dimensions have one, so room for more comes with the second. */
 static void grow_parts(struct graph *g, struct rule_dim *dim, int n)
 {

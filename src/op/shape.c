@@ -282,7 +282,7 @@ void value_dims(struct graph *g, struct node *node)
 
 static int numbered_factor(struct graph *g, struct rule *rule, int d, const struct dim *size, unsigned flags)
 {
-    return rule_factor(g, rule, arena_printf(g->arena, "d%d", d), size, flags);
+    return rule_numbered(g, rule, "d", d, size, flags);
 }
 
 struct rule *rule_whole(struct graph *g, const struct node *node)

@@ -218,7 +218,7 @@ struct rule *rule_slice(struct graph *g, const struct node *node)
     for (int d = 0; d < rule->out[0].rank; d++) {
         if (done >> d & 1u)
             continue;
-        int f = rule_factor(g, rule, arena_printf(g->arena, "d%d", d), node->out[0]->type.dim[d], 0);
+        int f = rule_numbered(g, rule, "d", d, node->out[0]->type.dim[d], 0);
         rule_put(g, &rule->in[0], d, 0, f);
         rule_put(g, &rule->out[0], d, 0, f);
     }
