@@ -280,11 +280,6 @@ void value_dims(struct graph *g, struct node *node)
 
 /* ---- rules -------------------------------------------------------------------------------------------------------------------- */
 
-static int numbered_factor(struct graph *g, struct rule *rule, int d, const struct dim *size, unsigned flags)
-{
-    return rule_numbered(g, rule, "d", d, size, flags);
-}
-
 struct rule *rule_whole(struct graph *g, const struct node *node)
 {
     (void)g;
@@ -297,7 +292,7 @@ struct rule *rule_move(struct graph *g, const struct node *node)
 {
     struct rule *rule = rule_new(g, node);
     for (int d = 0; d < rule->out[0].rank; d++) {
-        int f = numbered_factor(g, rule, d, node->out[0]->type.dim[d], 0);
+        int f = rule_numbered(g, rule, "d", d, node->out[0]->type.dim[d], 0);
         rule_put(g, &rule->in[0], d, 0, f);
         rule_put(g, &rule->out[0], d, 0, f);
     }
@@ -315,7 +310,7 @@ struct rule *rule_expand(struct graph *g, const struct node *node)
     const struct type *in = &node->in[0]->type, *out = &node->out[0]->type;
     for (int d = 0; d < out->rank; d++) {
         int from = d - (out->rank - in->rank);
-        int f = numbered_factor(g, rule, d, out->dim[d], 0);
+        int f = rule_numbered(g, rule, "d", d, out->dim[d], 0);
         rule_put(g, &rule->out[0], d, 0, f);
         if (from >= 0 && in->dim[from] == out->dim[d])
             rule_put(g, &rule->in[0], from, 0, f);
@@ -331,6 +326,6 @@ struct rule *rule_fill(struct graph *g, const struct node *node)
         return NULL;
     struct rule *rule = rule_new(g, node);
     for (int d = 0; d < rule->out[0].rank; d++)
-        rule_put(g, &rule->out[0], d, 0, numbered_factor(g, rule, d, node->out[0]->type.dim[d], 0));
+        rule_put(g, &rule->out[0], d, 0, rule_numbered(g, rule, "d", d, node->out[0]->type.dim[d], 0));
     return rule;
 }

@@ -9,7 +9,7 @@
 #include "tests/prove/integral.h"
 #include "tests/prove/private.h"
 
-enum { NONZERO = 4 };
+#define NONZERO 4u
 static const double MASKING = 1e30;
 
 /* SplitMix64 (Steele, Lea, Flood 2014). */
