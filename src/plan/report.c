@@ -128,7 +128,7 @@ static void show_time(FILE *f, struct arena *a, const struct graph *g, const str
     if (slower)
         fprintf(f, "%d ranks are slower than one at %s: communication costs more than the divided work saves.\n", g->ranks, slower);
     if (splits_nothing(p))
-        fprintf(f, "%d ranks are as fast as one: nothing is split at these sizes.\n", g->ranks);
+        fprintf(f, "%d ranks are as fast as one: nothing is split at these sizes (--workload gives others).\n", g->ranks);
 }
 
 static void show_whole(FILE *f, const struct plan *p)
