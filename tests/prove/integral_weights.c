@@ -9,7 +9,7 @@
 #include "tests/prove/integral.h"
 #include "tests/prove/private.h"
 
-#define NONZERO 4u
+enum { NONZERO = 4 };
 static const double MASKING = 1e30;
 
 /* SplitMix64 (Steele, Lea, Flood 2014). */
@@ -52,7 +52,7 @@ static double sign(double x) { return x > 0 ? 1 : x < 0 ? -1 : 0; }
 static double sparse(uint64_t *random, uint64_t of)
 {
     uint64_t z = draw(random);
-    bool zero = of < 2 * NONZERO ? z % 2 : z % of >= NONZERO;
+    bool zero = of < 2 * NONZERO ? z % 2 != 0 : z % of >= NONZERO;
     return zero ? 0 : z >> 63 ? 1 : -1;
 }
 
