@@ -118,17 +118,9 @@ static void parts_choice(struct space *s, const struct rule *r, const struct rul
 /* The splits that are candidates of a factor: of a dimension that is the factor alone. */
 static void factor_candidates(struct space *s, int node, int f, struct candidates *out)
 {
-    const struct rule *r = s->rule[node];
-    const struct node *n = s->g->nodes.at[node];
-    for (int side = 0; side < 2; side++)
-        for (int i = 0; i < (side ? r->nout : r->nin); i++) {
-            const struct rule_operand *o = side ? &r->out[i] : &r->in[i];
-            struct value *v = space_value(n, side, i);
-            for (int d = 0; v && o->present && d < o->rank; d++)
-                if (o->dim[d].n == 1 && o->dim[d].part[0].n == 1 && o->dim[d].part[0].factor[0] == f)
-                    for (int k = 0; k < s->dim[v->id][d].list.n; k++)
-                        VEC_PUSH(s->arena, &out->list, s->dim[v->id][d].list.at[k]);
-        }
+    for (struct dim_walk w = dim_walk(node); dim_next(s, &w);)
+        for (int k = 0; class_factor_of(w.rule) == f && k < s->dim[w.value->id][w.d].list.n; k++)
+            VEC_PUSH(s->arena, &out->list, s->dim[w.value->id][w.d].list.at[k]);
 }
 
 /* What factor f of the group may take beside split, best first: the same fractions, covers of them, whole (NULL). */

@@ -11,30 +11,27 @@ int class_of(int *up, int x)
     return x;
 }
 
+int class_factor_of(const struct rule_dim *rd)
+{
+    return rd->n == 1 && rd->part[0].n == 1 ? rd->part[0].factor[0] : -1;
+}
+
 int class_factor(const struct rule_operand *o, int d)
 {
-    return o->present && d < o->rank && o->dim[d].n == 1 && o->dim[d].part[0].n == 1 ? o->dim[d].part[0].factor[0] : -1;
+    return o->present && d < o->rank ? class_factor_of(&o->dim[d]) : -1;
 }
 
 static void join_node(const struct space *s, int node, int *up, int *first)
 {
-    const struct rule *r = s->rule[node];
-    for (int f = 0; f < r->nfactor; f++)
+    for (int f = 0; f < s->rule[node]->nfactor; f++)
         first[f] = -1;
-    for (int side = 0; side < 2; side++)
-        for (int i = 0; i < (side ? r->nout : r->nin); i++) {
-            const struct value *v = space_value(s->g->nodes.at[node], side, i);
-            for (int d = 0; v && d < v->type.rank; d++) {
-                int f = class_factor(side ? &r->out[i] : &r->in[i], d);
-                if (f < 0)
-                    continue;
-                int at = v->id * MAX_RANK + d;
-                if (first[f] < 0)
-                    first[f] = at;
-                else
-                    up[class_of(up, at)] = class_of(up, first[f]);
-            }
-        }
+    for (struct dim_walk w = dim_walk(node); dim_next(s, &w);) {
+        int f = class_factor_of(w.rule);
+        if (f >= 0 && first[f] < 0)
+            first[f] = w.at;
+        else if (f >= 0)
+            up[class_of(up, w.at)] = class_of(up, first[f]);
+    }
 }
 
 int *classes_new(struct space *s)
@@ -55,57 +52,31 @@ int *classes_new(struct space *s)
 
 int class_of_factor(const struct space *s, int node, int f, int *up)
 {
-    const struct rule *r = s->rule[node];
-    for (int side = 0; side < 2; side++)
-        for (int i = 0; i < (side ? r->nout : r->nin); i++) {
-            const struct value *v = space_value(s->g->nodes.at[node], side, i);
-            for (int d = 0; v && d < v->type.rank; d++)
-                if (class_factor(side ? &r->out[i] : &r->in[i], d) == f)
-                    return class_of(up, v->id * MAX_RANK + d);
-        }
+    for (struct dim_walk w = dim_walk(node); dim_next(s, &w);)
+        if (class_factor_of(w.rule) == f)
+            return class_of(up, w.at);
     return -1;
 }
 
 /* Marks the class of factor f wherever it stands alone at the node. */
 static bool mark_factor(const struct space *s, int node, int f, int *up, bool *mark)
 {
-    const struct rule *r = s->rule[node];
     bool changed = false;
-    for (int side = 0; side < 2; side++)
-        for (int i = 0; i < (side ? r->nout : r->nin); i++) {
-            const struct value *v = space_value(s->g->nodes.at[node], side, i);
-            for (int d = 0; v && d < v->type.rank; d++)
-                if (class_factor(side ? &r->out[i] : &r->in[i], d) == f) {
-                    bool *at = &mark[class_of(up, v->id * MAX_RANK + d)];
-                    changed |= !*at;
-                    *at = true;
-                }
+    for (struct dim_walk w = dim_walk(node); dim_next(s, &w);)
+        if (class_factor_of(w.rule) == f) {
+            bool *at = &mark[class_of(up, w.at)];
+            changed |= !*at;
+            *at = true;
         }
     return changed;
 }
 
-typedef bool visit_dim(const struct space *, int node, const struct value *, int d, const struct rule_dim *, int *up, bool *mark);
-
-static bool visit_node(const struct space *s, int node, visit_dim *visit, int *up, bool *mark)
-{
-    const struct rule *r = s->rule[node];
-    bool changed = false;
-    for (int side = 0; r && side < 2; side++)
-        for (int i = 0; i < (side ? r->nout : r->nin); i++) {
-            const struct rule_operand *o = side ? &r->out[i] : &r->in[i];
-            const struct value *v = space_value(s->g->nodes.at[node], side, i);
-            for (int d = 0; v && o->present && d < o->rank; d++)
-                changed |= visit(s, node, v, d, &o->dim[d], up, mark);
-        }
-    return changed;
-}
-
-static bool spread_dim(const struct space *s, int node, const struct value *v, int d, const struct rule_dim *rd, int *up, bool *mark)
+static bool spread_dim(const struct space *s, const struct dim_walk *w, int *up, bool *mark)
 {
     bool changed = false;
-    for (int p = 0; rd->n > 1 && mark[class_of(up, v->id * MAX_RANK + d)] && p < rd->n; p++)
-        if (rd->part[p].n == 1)
-            changed |= mark_factor(s, node, rd->part[p].factor[0], up, mark);
+    for (int p = 0; w->rule->n > 1 && mark[class_of(up, w->at)] && p < w->rule->n; p++)
+        if (w->rule->part[p].n == 1)
+            changed |= mark_factor(s, w->node, w->rule->part[p].factor[0], up, mark);
     return changed;
 }
 
@@ -114,26 +85,21 @@ void classes_spread(struct space *s, int *up, bool *mark)
     for (bool changed = true; changed;) {
         changed = false;
         for (int node = s->g->nodes.n - 1; node >= 0; node--)
-            changed |= visit_node(s, node, spread_dim, up, mark);
+            for (struct dim_walk w = dim_walk(node); dim_next(s, &w);)
+                changed |= spread_dim(s, &w, up, mark);
     }
 }
 
 /* A factor inside a head factor, as d in (h d), is a head size wherever it stands alone. */
-static bool head_dim(const struct space *s, int node, const struct value *v, int d, const struct rule_dim *rd, int *up, bool *mark)
+static void mark_inside(const struct space *s, int node, const struct rule_part *p, int *up, bool *mark)
 {
-    const struct rule *r = s->rule[node];
-    (void)v;
-    (void)d;
-    for (int p = 0; p < rd->n; p++) {
-        bool inside = false;
-        for (int k = 0; k < rd->part[p].n; k++) {
-            bool head = (r->factor[rd->part[p].factor[k]].flags & FACTOR_HEADS) != 0;
-            if (inside && !head)
-                mark_factor(s, node, rd->part[p].factor[k], up, mark);
-            inside |= head;
-        }
+    bool inside = false;
+    for (int k = 0; k < p->n; k++) {
+        bool head = (s->rule[node]->factor[p->factor[k]].flags & FACTOR_HEADS) != 0;
+        if (inside && !head)
+            mark_factor(s, node, p->factor[k], up, mark);
+        inside |= head;
     }
-    return false;
 }
 
 bool *classes_contracted(struct space *s, int *up)
@@ -159,22 +125,18 @@ static void unmark_merged(struct space *s, int node, const struct rule_dim *rd, 
 static void unmark_holders(struct space *s, int *up, bool *mark)
 {
     const bool *contracted = classes_contracted(s, up);
-    for (int node = 0; node < s->g->nodes.n; node++) {
-        const struct rule *r = s->rule[node];
-        for (int side = 0; r && side < 2; side++)
-            for (int i = 0; i < (side ? r->nout : r->nin); i++) {
-                const struct value *v = space_value(s->g->nodes.at[node], side, i);
-                for (int d = 0; v && d < v->type.rank; d++)
-                    unmark_merged(s, node, &(side ? &r->out[i] : &r->in[i])->dim[d], class_of(up, v->id * MAX_RANK + d), up, contracted, mark);
-            }
-    }
+    for (int node = 0; node < s->g->nodes.n; node++)
+        for (struct dim_walk w = dim_walk(node); dim_next(s, &w);)
+            unmark_merged(s, node, w.rule, class_of(up, w.at), up, contracted, mark);
 }
 
 bool *classes_head_sizes(struct space *s, int *up)
 {
     bool *mark = NEWN(s->arena, bool, s->g->values.n * MAX_RANK + 1);
     for (int node = 0; node < s->g->nodes.n; node++)
-        visit_node(s, node, head_dim, up, mark);
+        for (struct dim_walk w = dim_walk(node); dim_next(s, &w);)
+            for (int p = 0; p < w.rule->n; p++)
+                mark_inside(s, node, &w.rule->part[p], up, mark);
     unmark_holders(s, up, mark);
     classes_spread(s, up, mark);
     return mark;

@@ -78,15 +78,9 @@ static void note_flattened(struct space *s, int node, const struct rule_dim *rd,
 static struct flattenings find_flattened(struct space *s, int *up)
 {
     struct flattenings out = { 0 };
-    for (int node = 0; node < s->g->nodes.n; node++) {
-        const struct rule *r = s->rule[node];
-        for (int side = 0; r && side < 2; side++)
-            for (int i = 0; i < (side ? r->nout : r->nin); i++) {
-                const struct value *v = space_value(s->g->nodes.at[node], side, i);
-                for (int d = 0; v && d < v->type.rank; d++)
-                    note_flattened(s, node, &(side ? &r->out[i] : &r->in[i])->dim[d], class_of(up, v->id * MAX_RANK + d), up, &out);
-            }
-    }
+    for (int node = 0; node < s->g->nodes.n; node++)
+        for (struct dim_walk w = dim_walk(node); dim_next(s, &w);)
+            note_flattened(s, node, w.rule, class_of(up, w.at), up, &out);
     return out;
 }
 

@@ -14,6 +14,22 @@ struct value *space_value(const struct node *n, bool result, int i)
     return result ? (i < n->nout ? n->out[i] : NULL) : (i < n->nin ? n->in[i] : NULL);
 }
 
+bool dim_next(const struct space *s, struct dim_walk *w)
+{
+    const struct rule *r = s->rule[w->node];
+    for (int side = w->result; r && side < 2; side++, w->i = 0)
+        for (w->result = side; w->i < (side ? r->nout : r->nin); w->i++, w->d = -1) {
+            const struct rule_operand *o = side ? &r->out[w->i] : &r->in[w->i];
+            w->value = space_value(s->g->nodes.at[w->node], side, w->i);
+            if (w->value && o->present && ++w->d < o->rank) {
+                w->rule = &o->dim[w->d];
+                w->at = w->value->id * MAX_RANK + w->d;
+                return true;
+            }
+        }
+    return false;
+}
+
 bool space_add(struct space *s, const struct value *v, int d, struct candidate new)
 {
     struct candidates *c = &s->dim[v->id][d];
@@ -114,16 +130,9 @@ static void seed_choice(struct space *s, int node, const struct choice *c)
 /* Does the factor only take a head size apart (the pairs of an interleaved rotary)? */
 static bool within_head(const struct space *s, int node, int f)
 {
-    const struct rule *r = s->rule[node];
-    for (int side = 0; side < 2; side++)
-        for (int i = 0; i < (side ? r->nout : r->nin); i++) {
-            const struct rule_operand *o = side ? &r->out[i] : &r->in[i];
-            const struct value *v = space_value(s->g->nodes.at[node], side, i);
-            for (int d = 0; v && o->present && d < o->rank; d++)
-                if (o->dim[d].n == 1 && o->dim[d].part[0].n > 1 && o->dim[d].part[0].factor[0] == f &&
-                    s->head_size[class_of(s->class, v->id * MAX_RANK + d)])
-                    return true;
-        }
+    for (struct dim_walk w = dim_walk(node); dim_next(s, &w);)
+        if (w.rule->n == 1 && w.rule->part[0].n > 1 && w.rule->part[0].factor[0] == f && s->head_size[class_of(s->class, w.at)])
+            return true;
     return false;
 }
 
@@ -180,17 +189,16 @@ static void seed(struct space *s)
 
 /* ---- propagation --------------------------------------------------------------------------------------------------------- */
 
-static bool propagate_from(struct space *s, int node, bool result, int i, int d, struct tried *tried)
+static bool propagate_from(struct space *s, const struct dim_walk *w, struct tried *tried)
 {
-    const struct value *v = space_value(s->g->nodes.at[node], result, i);
     bool changed = false;
-    for (int k = 0; k < s->dim[v->id][d].list.n; k++) {
-        struct candidate from = s->dim[v->id][d].list.at[k];
-        struct choices c = choices_for(s, node, result, i, d, from.split);
+    for (int k = 0; k < s->dim[w->value->id][w->d].list.n; k++) {
+        struct candidate from = s->dim[w->value->id][w->d].list.at[k];
+        struct choices c = choices_for(s, w->node, w->result, w->i, w->d, from.split);
         for (int j = 0; j < c.list.n; j++) {
             struct strategy st;
-            if (choice_is_new(s, node, tried, &c.list.at[j], from.sequence) && strategy_projects(s, node, &c.list.at[j], from.sequence, &st))
-                changed |= add_placements(s, node, &st, from.sequence, "through");
+            if (choice_is_new(s, w->node, tried, &c.list.at[j], from.sequence) && strategy_projects(s, w->node, &c.list.at[j], from.sequence, &st))
+                changed |= add_placements(s, w->node, &st, from.sequence, "through");
         }
     }
     return changed;
@@ -198,15 +206,10 @@ static bool propagate_from(struct space *s, int node, bool result, int i, int d,
 
 static bool propagate_node(struct space *s, int node)
 {
-    const struct node *n = s->g->nodes.at[node];
     struct tried tried = { 0 };
     bool changed = false;
-    for (int side = 0; s->rule[node] && side < 2; side++)
-        for (int i = 0; i < (side ? n->nout : n->nin); i++) {
-            const struct value *v = space_value(n, side, i);
-            for (int d = 0; v && d < v->type.rank; d++)
-                changed |= propagate_from(s, node, side, i, d, &tried);
-        }
+    for (struct dim_walk w = dim_walk(node); dim_next(s, &w);)
+        changed |= propagate_from(s, &w, &tried);
     return changed;
 }
 

@@ -62,6 +62,18 @@ bool space_add(struct space *, const struct value *, int d, struct candidate);
 void space_spread(struct space *);
 /* Operand or result i of a node: value and rule entry. */
 struct value *space_value(const struct node *, bool result, int i);
+/* The dimensions of all operands and results that the rule of a node speaks of, operands first; of a node without a rule none:
+ * for (struct dim_walk w = dim_walk(node); dim_next(s, &w);) */
+struct dim_walk {
+    int node;
+    bool result;
+    int i, d;                            /* of operand or result i dimension d */
+    const struct value *value;
+    const struct rule_dim *rule;
+    int at;                              /* value id * MAX_RANK + d: what classes are of */
+};
+static inline struct dim_walk dim_walk(int node) { return (struct dim_walk){ .node = node, .d = -1 }; }
+bool dim_next(const struct space *, struct dim_walk *);
 /* Can the value come out as terms of this reduction? */
 static inline bool space_partial(const struct space *s, const struct value *v, enum redop op) { return s->partial[v->id] >> op & 1; }
 /* Does the node read a weight? */
@@ -98,6 +110,7 @@ int *classes_new(struct space *);
 int class_of(int *up, int at);
 /* The factor that dimension d of an operand is, alone; -1: none or several. */
 int class_factor(const struct rule_operand *, int d);
+int class_factor_of(const struct rule_dim *);
 /* The class of factor f of the node's rule: of a dimension that is the factor alone; -1: there is none. */
 int class_of_factor(const struct space *, int node, int f, int *up);
 /* By class: summed or attended over by a product of activations. */

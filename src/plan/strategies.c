@@ -100,20 +100,15 @@ static void keep(struct space *s, int node, const struct strategy *st)
 
 static void keep_splits(struct space *s, int node)
 {
-    const struct node *n = s->g->nodes.at[node];
     struct tried tried = { 0 };
-    for (int side = 0; s->rule[node] && side < 2; side++)
-        for (int i = 0; i < (side ? n->nout : n->nin); i++) {
-            const struct value *v = space_value(n, side, i);
-            for (int d = 0; v && d < v->type.rank; d++)
-                for (int k = 0; k < s->dim[v->id][d].list.n; k++) {
-                    struct candidate from = s->dim[v->id][d].list.at[k];
-                    struct choices c = choices_for(s, node, side, i, d, from.split);
-                    struct strategy st;
-                    for (int j = 0; j < c.list.n; j++)
-                        if (choice_is_new(s, node, &tried, &c.list.at[j], from.sequence) && strategy_projects(s, node, &c.list.at[j], from.sequence, &st))
-                            keep(s, node, &st);
-                }
+    for (struct dim_walk w = dim_walk(node); dim_next(s, &w);)
+        for (int k = 0; k < s->dim[w.value->id][w.d].list.n; k++) {
+            struct candidate from = s->dim[w.value->id][w.d].list.at[k];
+            struct choices c = choices_for(s, node, w.result, w.i, w.d, from.split);
+            struct strategy st;
+            for (int j = 0; j < c.list.n; j++)
+                if (choice_is_new(s, node, &tried, &c.list.at[j], from.sequence) && strategy_projects(s, node, &c.list.at[j], from.sequence, &st))
+                    keep(s, node, &st);
         }
 }
 
