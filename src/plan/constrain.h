@@ -8,8 +8,8 @@
 /* ---- styles.c ------------------------------------------------------------------------------------------------------------- */
 
 enum { ASKS_OPERANDS = 1, ASKS_RESULTS = 2 };
-/* Does the style demand something of the node itself? dim: of style sequence. */
-bool style_speaks_of(const struct space *, enum style, int dim, int node);
+/* Does the style demand something of the node itself? The constraint is that of styles sequence and loss-parallel. */
+bool style_speaks_of(const struct space *, enum style, const struct constraint *, int node);
 /* Of what nodes styles speak, as "multiplies a weight". */
 const char *style_subject(enum style);
 /* How many demands of the style the strategy does not meet. */

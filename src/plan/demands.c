@@ -49,7 +49,7 @@ static void find_nodes(const struct space *s, struct scope *x)
 static void check_style(const struct space *s, const struct scope *x, enum style style)
 {
     for (int i = 0; i < x->nodes.n; i++)
-        if (style_speaks_of(s, style, x->c->dim, x->nodes.at[i]))
+        if (style_speaks_of(s, style, x->c, x->nodes.at[i]))
             return;
     fail("%s: of %d nodes named like '%s' none %s, as style %s expects", x->c->where, x->nodes.n, x->c->glob, style_subject(style), style_name(style));
 }
@@ -58,7 +58,7 @@ static struct pairs find_pairs(const struct space *s, const struct scope *x)
 {
     bool *target = NEWN(s->arena, bool, s->g->nodes.n + 1);
     for (int i = 0; i < x->nodes.n; i++)
-        target[x->nodes.at[i]] = style_speaks_of(s, STYLE_PAIRWISE, x->c->dim, x->nodes.at[i]);
+        target[x->nodes.at[i]] = style_speaks_of(s, STYLE_PAIRWISE, x->c, x->nodes.at[i]);
     return pairs_find(s, target);
 }
 
@@ -72,7 +72,7 @@ static bool demand_of_node(struct space *s, const struct scope *x, int node)
 {
     bool met = !(x->c->styles & ~(unsigned)PREPARES);
     for (enum style i = 0; i < STYLES; i++)
-        if (has_style(x, i) && style_speaks_of(s, i, x->c->dim, node)) {
+        if (has_style(x, i) && style_speaks_of(s, i, x->c, node)) {
             demand_add(s, (struct demand){ .from = x->c, .kind = DEMAND_STYLE, .node = node, .style = own_style(x, i, node) });
             met = true;
         }

@@ -8,11 +8,13 @@
  *     vocab          products and lookups of weights     a table by rows (rowwise), a head by columns (colwise)  as these
  *     sequence       what has dimension `dim`            the result split along it                               its operands
  *     replicate      everything                          whole                                                   its operands
- *     loss-parallel  losses, Softmax, LogSoftmax         scores split over classes, lowered                      its operands
+ *     loss-parallel  losses, Softmax and LogSoftmax      scores split over classes, lowered                      its operands
+ *                    over classes
  *     prepare-...    sets of nodes                       anything: only the values around it (prepare.c)         these values
  *
  * Where a result goes from there the solver decides, unless the constraint says so. A node that has no dimension `dim`, or one of size 1, as
- * shape arithmetic and statistics may, is left alone by style sequence. */
+ * shape arithmetic and statistics may, is left alone by style sequence. A softmax is over classes where no product of activations sums or attends
+ * over what it is over: attention's is not, and loss-parallel speaks of it only where a constraint gives its full name. */
 #include "plan/constrain.h"
 
 #include <string.h>
@@ -73,12 +75,17 @@ static int class_dim(const struct graph *g, const struct node *n)
     return 1;
 }
 
+static bool is_attended(const struct space *s, const struct node *n)
+{
+    return n->in[0] && s->attended[n->in[0]->id][class_dim(s->g, n)];
+}
+
 static bool splits_classes(const struct space *s, const struct node *n, const struct strategy *st)
 {
     return st->in[0].kind == PLACE_S && st->in[0].dim == class_dim(s->g, n);
 }
 
-bool style_speaks_of(const struct space *s, enum style style, int dim, int node)
+bool style_speaks_of(const struct space *s, enum style style, const struct constraint *c, int node)
 {
     const struct node *n = node_at(s, node);
     switch (style) {
@@ -86,8 +93,8 @@ bool style_speaks_of(const struct space *s, enum style style, int dim, int node)
     case STYLE_ROWWISE:
     case STYLE_VOCAB: return has_weight(s, node);
     case STYLE_PAIRWISE: return has_weight(s, node) && is_product(n) && !space_sums_nothing(s, node);
-    case STYLE_SEQUENCE: return has_sequence(s, dim, node);
-    case STYLE_LOSS_PARALLEL: return n->op && (n->op->flags & OP_SCORES);
+    case STYLE_SEQUENCE: return has_sequence(s, c->dim, node);
+    case STYLE_LOSS_PARALLEL: return n->op && (n->op->flags & OP_SCORES) && (!is_attended(s, n) || !strcmp(c->glob, n->name));
     case STYLE_REPLICATE: return true;
     default: return false;
     }
@@ -97,7 +104,7 @@ const char *style_subject(enum style style)
 {
     static const char *const subjects[STYLES] = {
         [STYLE_COLWISE] = "multiplies or looks up a weight", [STYLE_ROWWISE] = "multiplies or looks up a weight", [STYLE_PAIRWISE] = "multiplies a weight",
-        [STYLE_VOCAB] = "multiplies or looks up a weight", [STYLE_SEQUENCE] = "has a dimension 'dim' to split", [STYLE_LOSS_PARALLEL] = "is a loss or softmax",
+        [STYLE_VOCAB] = "multiplies or looks up a weight", [STYLE_SEQUENCE] = "has a dimension 'dim' to split", [STYLE_LOSS_PARALLEL] = "is a loss or a softmax over classes",
     };
     return subjects[style];
 }

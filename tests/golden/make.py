@@ -249,6 +249,22 @@ def layer(n, query, kv, size, width, inner):
     return m
 
 
+def attending(n):
+    """written-out attention of 16 rows over themselves, then probabilities of 8 classes"""
+    m = Model(18)
+    m.input("x", 16, 8)
+    m.weight("q", 8, 8), m.weight("head", 8, 8)
+    m.node("query", "MatMul(x, q)")
+    m.node("key", "Transpose(x) {perm = [1, 0]}")
+    m.node("scores", "MatMul(query, key)")
+    m.node("attention", "Softmax(scores)")
+    m.node("mix", "MatMul(attention, x)")
+    m.node("logits", "MatMul(mix, head)")
+    m.node("log", "LogSoftmax(logits)")
+    m.output("log")
+    return m
+
+
 def norm(n):
     m = Model(14)
     m.input("x", 6, 5, 12)
@@ -365,7 +381,7 @@ def toy(n, loss=False):
 
 
 CASES = {
-    "stack": stack, "embedding": embedding, "batchnorm": batchnorm, "integers": integers, "entropy": entropy, "norm": norm, "module": module, "chain": chain, "statistics": statistics, "uncovered": uncovered, "pairs": pairs, "toy": toy, "toy-loss": lambda n: toy(n, loss=True), "tied-vocabulary": tied_vocabulary,
+    "stack": stack, "embedding": embedding, "batchnorm": batchnorm, "integers": integers, "entropy": entropy, "norm": norm, "attending": attending, "module": module, "chain": chain, "statistics": statistics, "uncovered": uncovered, "pairs": pairs, "toy": toy, "toy-loss": lambda n: toy(n, loss=True), "tied-vocabulary": tied_vocabulary,
     "column": lambda n: linear(n, 1, 7, 13 * n, 17 * n), "row": lambda n: linear(n, 2, 7, 13 * n, 17 * n),
     "mlp": mlp, "losses-2": losses([8, 16]), "losses-3": losses([8, 16, 6]),
     "narrow-column": lambda n: linear(n, 4, 5, 2, 3 * n), "narrow-row": lambda n: linear(n, 5, 5, 3 * n, 2),
