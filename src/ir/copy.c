@@ -69,6 +69,7 @@ static void copy_header(struct graph *to, const struct graph *from)
     to->ranks = from->ranks;
     to->rank = from->rank;
     to->properties = from->properties;
+    to->modules = from->modules;
     for (int i = 0; i < from->meta.n; i++)
         VEC_PUSH(to->arena, &to->meta, from->meta.at[i]);
     for (int i = 0; i < from->opsets.n; i++)

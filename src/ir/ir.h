@@ -177,6 +177,7 @@ struct graph {
     bool keeps_sums;                 /* nodes with an entry tpc.sum.NODE stay as they are (tpc-run --deterministic) */
     unsigned properties;             /* enum property, kept by the pass manager */
     struct names *names;             /* graph.c: value by name */
+    struct modules *modules;         /* module.c: NULL where no node says */
 };
 /* What holds of a graph between passes. */
 enum property {
@@ -224,6 +225,16 @@ void graph_set_meta(struct graph *, const char *key, const char *text);
 const char *node_sum(const struct graph *, const struct node *);
 /* "model.onnx: node 'x' (MatMul)" for messages. */
 const char *node_where(const struct graph *, const struct node *);
+
+/* ---- module.c: the module of the network that a node was exported from, by its path "model.layers.0.mlp". Nodes that passes make are called
+ * after one of the model's, NODE/PART, and are of its module. -------------------------------------------------------------------------- */
+enum { MODULE_PATH = 512 };          /* characters of a path, at most; at least one */
+/* Of the node of the model that has the name; what is said first holds. */
+void graph_set_module(struct graph *, const char *node, const char *path);
+/* NULL: not known. */
+const char *node_module(const struct graph *, const struct node *);
+/* The glob matches the path of the module, or of one around it: what stands before a dot. */
+bool module_is_within(const char *path, const char *glob);
 
 /* ---- copy.c: the same nodes, values, names and order; constants, bodies and strategies are shared. Value ids are kept. ------------- */
 struct graph *graph_copy(struct arena *, const struct graph *);

@@ -445,6 +445,14 @@ static void define_outputs(struct parser *p, struct node *n, const struct declar
     }
 }
 
+static void parse_module(struct parser *p, const struct node *n)
+{
+    const char *path = lex_quoted(&p->lex);
+    if (!*path || strlen(path) > MODULE_PATH)
+        lex_fail(&p->lex, "expected the path of a module, of 1 to %d characters", MODULE_PATH);
+    graph_set_module(p->g, n->name, path);
+}
+
 static void parse_node(struct parser *p)
 {
     struct declarations outs = {{NULL, 0, 0}};
@@ -463,6 +471,8 @@ static void parse_node(struct parser *p)
     n->name = name;
     if (lex_accept_word(&p->lex, "opset"))
         n->opset = (int)lex_int(&p->lex, 0, INT_MAX);
+    if (lex_accept_word(&p->lex, "scope"))
+        parse_module(p, n);
     parse_attrs(p, n);
     const char *fault = node_bodies_fault(n);
     if (fault)

@@ -301,6 +301,15 @@ static void put_attrs(struct printer *p, const struct node *n)
 
 /* ---- nodes ------------------------------------------------------------------------------------------------------------- */
 
+static void put_module(struct printer *p, const struct node *n)
+{
+    const char *path = node_module(p->g, n);
+    if (!path)
+        return;
+    fputs(" scope ", p->to);
+    put_quoted(p, path);
+}
+
 static void put_node(struct printer *p, const struct node *n)
 {
     start_line(p, "node ");
@@ -326,6 +335,7 @@ static void put_node(struct printer *p, const struct node *n)
     fputc(')', p->to);
     if (!n->op)
         fprintf(p->to, " opset %d", n->opset);
+    put_module(p, n);
     put_attrs(p, n);
     fputc('\n', p->to);
 }

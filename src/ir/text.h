@@ -9,7 +9,7 @@
  *       input NAME: TYPE @PLACEMENT dims [S, 64]                @, dims: where there are any
  *       const NAME: TYPE = BYTES                                [1, 2] | hex "00ff" | file "path" offset length, then origin NAME;
  *                                                               its own type before the bytes where it differs
- *       node NAME: OUT: TYPE @PLACEMENT, ... = DOMAIN::OP(IN, _) opset 5 {axis = 1, dims = [S, 64]}
+ *       node NAME: OUT: TYPE @PLACEMENT, ... = DOMAIN::OP(IN, _) opset 5 scope "model.layers.0" {axis = 1, dims = [S, 64]}
  *       output NAME
  *       state PAST -> PRESENT dim 2
  *       configuration NAME 4                                    with as many devices; of it say the lines that follow

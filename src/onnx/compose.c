@@ -104,6 +104,8 @@ char *compose_node_of(struct composer *c, const char *op, size_t nin, char *cons
     char **out = NEWN(c->im->tmp, char *, nout + 1);
     for (size_t i = 0; i < nout; i++) out[i] = scope_fresh(c->im, arena_printf(c->im->tmp, "%s_%s", (unsigned char)*base > 1 ? base : strchr(base, ':') + 1, op));
     node->name = arena_printf(c->im->tmp, "%s_%s", text_or(c->node->name, ""), op);
+    node->n_metadata_props = c->node->n_metadata_props;
+    node->metadata_props = c->node->metadata_props;
     node->output = out;
     node->n_output = nout;
     set_inputs(c, node, nin, in);

@@ -89,7 +89,9 @@ void inline_call(struct import *im, struct scope *caller, const Onnx__NodeProto 
 {
     const char *where = node_label(im, call);
     check_depth(im, caller, f);
-    struct scope scope = { .prefix = arena_printf(im->tmp, "%s/", unique_node_name(im, caller, call)), .nopset = f->n_opset_import,
+    const char *name = unique_node_name(im, caller, call);
+    import_module(im, call, name);
+    struct scope scope = { .prefix = arena_printf(im->tmp, "%s/", name), .nopset = f->n_opset_import,
                            .opset = f->opset_import, .function = f, .call = call, .caller = caller, .graph = im->graph };
     collect_arguments(im, &scope, call, f);
     bind_parameters(im, caller, &scope, call, f, where);

@@ -213,6 +213,7 @@ void import_plain(struct import *im, struct scope *scope, const Onnx__NodeProto 
     node->optype = arena_strdup(im->arena, from->op_type);
     node->domain = arena_strdup(im->arena, domain);
     node->name = unique_node_name(im, scope, from);
+    import_module(im, from, node->name);
     node->opset = opset;
     read_operands(im, scope, from, node, where);
     bool bodies = node->op && op_has_bodies(node->op);

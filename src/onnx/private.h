@@ -140,6 +140,8 @@ void check_tensor_type(const struct import *, const Onnx__ValueInfoProto *, cons
 /* ---- node.c, inline.c ---------------------------------------------------------------------------------------------------------------- */
 const char *node_label(struct import *, const Onnx__NodeProto *);
 void import_node(struct import *, struct scope *, const Onnx__NodeProto *);
+/* module.c: the node or call of that name in the graph is of the module that its metadata say. */
+void import_module(struct import *, const Onnx__NodeProto *, const char *name);
 /* In the form of the rows, attributes resolved: becomes a node or a constant. */
 void import_plain(struct import *, struct scope *, const Onnx__NodeProto *, int opset);
 char *unique_name(struct import *, char *base);

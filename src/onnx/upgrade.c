@@ -175,6 +175,8 @@ static char *helper(struct step *s, const char *op, const char *suffix, size_t n
     outputs[0] = out;
     node->op_type = arena_strdup(s->im->tmp, op);
     node->name = arena_printf(s->im->tmp, "%s_%s", text_or(s->node->name, "") , suffix);
+    node->n_metadata_props = s->node->n_metadata_props;
+    node->metadata_props = s->node->metadata_props;
     node->n_input = nin;
     node->input = in;
     node->n_output = 1;

@@ -30,16 +30,27 @@ static bool has_style(const struct scope *x, enum style style)
 
 static _Noreturn void refuse_nodes(const struct space *s, const struct constraint *c)
 {
-    const char **names = NEWN(s->arena, const char *, s->g->nodes.n + 1);
-    for (int i = 0; i < s->g->nodes.n; i++)
-        names[i] = s->g->nodes.at[i]->name;
-    refuse_glob(s, c, "node", s->g->nodes.n, names);
+    const char **names = NEWN(s->arena, const char *, 2 * s->g->nodes.n + 1);
+    int n = 0;
+    for (int i = 0; i < s->g->nodes.n; i++) {
+        const char *module = node_module(s->g, s->g->nodes.at[i]);
+        names[n++] = s->g->nodes.at[i]->name;
+        if (module)
+            names[n++] = module;
+    }
+    refuse_glob(s, c, s->g->modules ? "node or module" : "node", n, names);
+}
+
+static bool is_named_node(const struct space *s, const struct constraint *c, const struct node *n)
+{
+    const char *module = node_module(s->g, n);
+    return glob_match(c->glob, n->name) || (module && module_is_within(module, c->glob));
 }
 
 static void find_nodes(const struct space *s, struct scope *x)
 {
     for (int i = 0; i < s->g->nodes.n; i++)
-        if (glob_match(x->c->glob, s->g->nodes.at[i]->name))
+        if (is_named_node(s, x->c, s->g->nodes.at[i]))
             VEC_PUSH(s->arena, &x->nodes, i);
     if (!x->nodes.n)
         refuse_nodes(s, x->c);

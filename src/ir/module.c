@@ -1,0 +1,67 @@
+/* module: which module of the source (a torch.nn.Module) nodes were exported from. A table by the names of the model's nodes, so that no pass
+ * has to know of it. */
+#include "ir/ir.h"
+
+#include <string.h>
+#define uthash_malloc(bytes) arena_alloc(arena, bytes)
+#define uthash_free(p, bytes) ((void)0)
+#define uthash_fatal(message) fail("out of memory: %s", message)
+#include <uthash.h>
+
+enum { NESTED = 64 };                /* parts of parts that are looked through: names of hostile files are one long row of slashes */
+
+struct member { const char *node, *path; UT_hash_handle hh; };
+struct modules { struct member *table; };
+
+static const struct member *find(const struct graph *g, const char *node, size_t length)
+{
+    struct member *m = NULL;
+    HASH_FIND(hh, g->modules->table, node, length, m);
+    return m;
+}
+
+void graph_set_module(struct graph *g, const char *node, const char *path)
+{
+    struct arena *arena = g->arena;
+    require(*path && strlen(path) <= MODULE_PATH);
+    if (!g->modules)
+        g->modules = NEW(arena, struct modules);
+    if (find(g, node, strlen(node)))
+        return;
+    struct member *m = NEW(arena, struct member);
+    m->node = arena_strdup(arena, node);
+    m->path = arena_strdup(arena, path);
+    HASH_ADD_KEYPTR(hh, g->modules->table, m->node, strlen(m->node), m);
+}
+
+/* The length of a name without its last part; 0: it has one only. */
+static size_t stem(const char *name, size_t length)
+{
+    while (length > 0 && name[length - 1] != '/')
+        length--;
+    return length > 0 ? length - 1 : 0;
+}
+
+const char *node_module(const struct graph *g, const struct node *n)
+{
+    size_t length = g->modules ? strlen(n->name) : 0;
+    for (int i = 0; i < NESTED && length > 0; i++) {
+        const struct member *m = find(g, n->name, length);
+        if (m)
+            return m->path;
+        length = stem(n->name, length);
+    }
+    return NULL;
+}
+
+bool module_is_within(const char *path, const char *glob)
+{
+    char around[MODULE_PATH + 1] = "", *dot = around;
+    strncpy(around, path, MODULE_PATH);
+    while (dot && !glob_match(glob, around)) {
+        dot = strrchr(around, '.');
+        if (dot)
+            *dot = '\0';
+    }
+    return dot;
+}
