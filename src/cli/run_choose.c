@@ -26,27 +26,43 @@ static struct offer best_of(const struct tensor *scores, int64_t at, const struc
     return best;
 }
 
+/* Has the output the rows and positions of the input of tokens the other way round, as [sequence, batch, vocabulary]? */
+static bool positions_lead(const struct stage *s)
+{
+    int i = stage_find(s, ROLE_TOKENS);
+    const struct type *in = i >= 0 ? session_input_type(s->session, i) : NULL, *out = session_output_type(s->session, s->logits);
+    return in && in->rank == 2 && out->rank > (s->chosen ? 1 : 2) && in->dim[0] != in->dim[1] && out->dim[0] == in->dim[1] && out->dim[1] == in->dim[0];
+}
+
 static void check_fit(const struct stage *s, const struct tensor *t, int64_t batch, int least, const char *what)
 {
-    if (t->rank < least || t->rank > 3 || t->dim[0] != batch)
+    if (t->rank < least || t->rank > 3 || t->dim[positions_lead(s)] != batch)
         fail("%s: output '%s' is no %s", s->path, s->graph->outputs.at[s->logits]->name, what);
 }
 
-/* Scores [batch, positions, columns] or [batch, columns]. */
+/* The element with which the last position of a row begins, of [batch, positions, width] or [positions, batch, width]. */
+static int64_t last_position(const struct stage *s, int64_t batch, int64_t positions, int64_t width, int64_t row)
+{
+    int64_t last = positions - 1;
+    return (positions_lead(s) ? last * batch + row : row * positions + last) * width;
+}
+
+/* Scores [batch, positions, columns], [positions, batch, columns] or [batch, columns]. */
 static void offer_scores(const struct stage *s, const struct tensor *scores, const struct held *h, int64_t batch, struct offer *own)
 {
     check_fit(s, scores, batch, 2, "logits [batch, positions, vocabulary]");
-    int64_t positions = scores->rank == 3 ? scores->dim[1] : 1, width = scores->dim[scores->rank - 1];
+    int64_t positions = scores->rank == 3 ? scores->dim[!positions_lead(s)] : 1, width = scores->dim[scores->rank - 1];
     for (int64_t b = 0; b < batch && positions > 0; b++)
-        own[b] = best_of(scores, ((b + 1) * positions - 1) * width, h);
+        own[b] = best_of(scores, last_position(s, batch, positions, width, b), h);
 }
 
-/* Tokens [batch], [batch, positions] or [batch, positions, best first]. */
+/* Tokens [batch], [batch, positions] or [batch, positions, best first]; these two with the positions first, too. */
 static void offer_tokens(const struct stage *s, const struct tensor *tokens, int64_t batch, struct offer *own)
 {
     check_fit(s, tokens, batch, 1, "tokens [batch, positions]");
     int64_t row = tensor_elements(tokens) / batch, width = tokens->rank == 3 ? tokens->dim[2] : 1;
-    for (int64_t b = 0; b < batch && row > 0; b++) own[b] = (struct offer){0, (int64_t)tensor_element(tokens, (b + 1) * row - width)};
+    for (int64_t b = 0; b < batch && row > 0; b++)
+        own[b] = (struct offer){0, (int64_t)tensor_element(tokens, last_position(s, batch, row / width, width, b))};
 }
 
 static void offer(struct arena *tmp, const struct comm *comm, const struct stage *s, int64_t batch, struct offer *own)
