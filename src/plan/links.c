@@ -2,9 +2,13 @@
  * set of placements it is made available in, so that a reshard shared by readers is paid once. */
 #include "plan/links.h"
 
-enum { SUBSET_TARGETS = 6 };
+/* Placements that one may be turned into; subsets of them, where these hold more than so many at once. */
+enum { TARGETS = 20, SUBSETS = 256, AT_ONCE = 3 };
 
-struct availability { struct placement made; int n; struct placement have[SUBSET_TARGETS]; };
+/* needed, by bit: some reader takes nothing else. */
+struct targets { int n; unsigned needed; struct placement at[TARGETS]; };
+/* As it is made, with a subset of what that can be turned into. */
+struct availability { struct placement made; const struct targets *targets; unsigned set; };
 
 int links_variable(struct encoding *e, int n, int whole)
 {
@@ -93,46 +97,74 @@ static bool only_choice(const struct ends *reader, int n, struct placement p)
     return false;
 }
 
-/* made, with every subset of the other wanted placements that it can be turned into: readers need no more than one each. */
-static void subsets_from(struct encoding *e, const struct value *v, struct placement made, const struct ends *wanted, const struct ends *reader, int readers, availabilities *out)
+/* What limits never lose, R and what is needed, comes first. */
+static struct targets *targets_from(struct encoding *e, const struct value *v, struct placement made, const struct ends *wanted, const struct ends *reader, int readers)
 {
-    unsigned needed = 0;
-    struct placement other[32];
-    int n = 0;
-    for (int i = 0; i < wanted->n && n < 32; i++)
-        if (!placement_eq(made, wanted->at[i]) && reshard_find(e->s, v, made, wanted->at[i]).cost < COST_NEVER) {
-            other[n] = wanted->at[i];
-            if (other[n].kind == PLACE_R && n > 0) {          /* first, so that the limits below never lose it */
-                other[n] = other[0];
-                other[0] = wanted->at[i];
+    struct targets *out = NEW(e->arena, struct targets);
+    for (int rest = 0; rest < 2; rest++)
+        for (int i = 0; i < wanted->n; i++) {
+            struct placement p = wanted->at[i];
+            bool only = only_choice(reader, readers, p);
+            if (rest == (only || p.kind == PLACE_R) || placement_eq(made, p) || reshard_find(e->s, v, made, p).cost >= COST_NEVER)
+                continue;
+            if (out->n == TARGETS) {
+                e->complete = false;
+                return out;
             }
-            n++;
+            out->needed |= (unsigned)only << out->n;
+            out->at[out->n++] = p;
         }
-    for (int i = 0; i < n; i++)
-        needed |= (unsigned)only_choice(reader, readers, other[i]) << i;
-    int most = readers < SUBSET_TARGETS ? readers : SUBSET_TARGETS;
-    if (n > SUBSET_TARGETS && most > 3) {
-        most = bits(needed) > 3 ? bits(needed) : 3;
+    return out;
+}
+
+/* How many subsets of n have no more than `most` elements. */
+static int64_t subsets_within(int n, int most)
+{
+    int64_t all = 1, of_size = 1;
+    for (int k = 1; k <= most; k++)
+        all += of_size = of_size * (n - k + 1) / k;
+    return all;
+}
+
+/* Readers need no more than one each. */
+static int most_at_once(struct encoding *e, const struct targets *t, int readers)
+{
+    int most = readers < t->n ? readers : t->n, least = bits(t->needed) > AT_ONCE ? bits(t->needed) : AT_ONCE;
+    while (most > least && subsets_within(t->n, most) > SUBSETS) {
+        most--;
         e->complete = false;
     }
-    for (unsigned set = 0, next; set < 1u << (n < 20 ? n : 20); set = next) {
+    return most;
+}
+
+/* made, with every subset of the other wanted placements that it can be turned into. */
+static void subsets_from(struct encoding *e, const struct value *v, struct placement made, const struct ends *wanted, const struct ends *reader, int readers, availabilities *out)
+{
+    const struct targets *t = targets_from(e, v, made, wanted, reader, readers);
+    int most = most_at_once(e, t, readers);
+    for (unsigned set = 0, next; set < 1u << t->n; set = next) {
         next = bits(set) > most ? set + (set & -set) : set + 1;      /* up to there all have these and more */
-        if (bits(set) > most || (set & needed) != needed)
-            continue;
-        struct availability a = { .made = made };
-        for (int i = 0; i < n; i++)
-            if (set >> i & 1)
-                a.have[a.n++] = other[i];
-        VEC_PUSH(e->arena, out, a);
+        if (bits(set) <= most && (set & t->needed) == t->needed)
+            VEC_PUSH(e->arena, out, ((struct availability){ made, t, set }));
     }
+}
+
+static int64_t availability_cost(struct encoding *e, const struct value *v, const struct availability *a)
+{
+    struct placement have[TARGETS];
+    int parent[TARGETS], n = 0;
+    for (int i = 0; i < a->targets->n; i++)
+        if (a->set >> i & 1)
+            have[n++] = a->targets->at[i];
+    return reshard_tree(e->s, v, a->made, n, have, parent);
 }
 
 static bool offers(const struct availability *a, struct placement p)
 {
     if (placement_eq(a->made, p))
         return true;
-    for (int i = 0; i < a->n; i++)
-        if (placement_eq(a->have[i], p))
+    for (int i = 0; i < a->targets->n; i++)
+        if (a->set >> i & 1 && placement_eq(a->targets->at[i], p))
             return true;
     return false;
 }
@@ -141,7 +173,6 @@ static void link_shared(struct encoding *e, const struct value *v, const struct 
 {
     struct ends made = distinct(e, from), wanted = wanted_by_all(e, reader, nreader);
     availabilities list = { 0 };
-    int parent[64];
     int whole = 0;
     for (int i = 0; i < made.n; i++) {
         whole = made.at[i].kind == PLACE_R ? list.n : whole;     /* the first subset is empty */
@@ -150,7 +181,7 @@ static void link_shared(struct encoding *e, const struct value *v, const struct 
     int var = e->value_var[v->id] = links_variable(e, list.n, whole);
     int64_t *cost = problem_unary(e->p, var);
     for (int k = 0; k < list.n; k++)
-        cost[k] = reshard_tree(e->s, v, list.at[k].made, list.at[k].n, list.at[k].have, parent);
+        cost[k] = availability_cost(e, v, &list.at[k]);
     cost = problem_pair(e->p, from->var, var);
     for (int i = 0; i < from->n; i++)
         for (int k = 0; k < list.n; k++)
