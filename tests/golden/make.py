@@ -265,6 +265,17 @@ def attending(n):
     return m
 
 
+def readers(n):
+    """one value, eight readers"""
+    m = Model(19)
+    m.input("x", *[2] * 8)
+    m.node("a", "Relu(x)")
+    for i in range(8):
+        m.node("r%d" % i, "Neg(a)")
+        m.output("r%d" % i)
+    return m
+
+
 def norm(n):
     m = Model(14)
     m.input("x", 6, 5, 12)
@@ -381,7 +392,7 @@ def toy(n, loss=False):
 
 
 CASES = {
-    "stack": stack, "embedding": embedding, "batchnorm": batchnorm, "integers": integers, "entropy": entropy, "norm": norm, "attending": attending, "module": module, "chain": chain, "statistics": statistics, "uncovered": uncovered, "pairs": pairs, "toy": toy, "toy-loss": lambda n: toy(n, loss=True), "tied-vocabulary": tied_vocabulary,
+    "stack": stack, "embedding": embedding, "batchnorm": batchnorm, "integers": integers, "entropy": entropy, "norm": norm, "attending": attending, "readers": readers, "module": module, "chain": chain, "statistics": statistics, "uncovered": uncovered, "pairs": pairs, "toy": toy, "toy-loss": lambda n: toy(n, loss=True), "tied-vocabulary": tied_vocabulary,
     "column": lambda n: linear(n, 1, 7, 13 * n, 17 * n), "row": lambda n: linear(n, 2, 7, 13 * n, 17 * n),
     "mlp": mlp, "losses-2": losses([8, 16]), "losses-3": losses([8, 16, 6]),
     "narrow-column": lambda n: linear(n, 4, 5, 2, 3 * n), "narrow-row": lambda n: linear(n, 5, 5, 3 * n, 2),
