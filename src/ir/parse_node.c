@@ -1,0 +1,243 @@
+/* parse_node: nodes of the text form: attributes, operands and results. Attributes and arity fit the op's row. */
+#include "ir/parse.h"
+
+#include <inttypes.h>
+#include <limits.h>
+#include <string.h>
+
+/* ---- attributes -------------------------------------------------------------------------------------------------------- */
+
+static void parse_ints(struct parser *p, struct attr *a)
+{
+    VEC(int64_t) list = {NULL, 0, 0};
+    lex_expect(&p->lex, "[");
+    while (!lex_accept(&p->lex, "]")) {
+        if (list.n)
+            lex_expect(&p->lex, ",");
+        VEC_PUSH(p->g->arena, &list, lex_int(&p->lex, INT64_MIN, INT64_MAX));
+    }
+    a->ints = list.at;
+    a->n = list.n;
+}
+
+static double parse_single(struct parser *p)
+{
+    return (double)(float)lex_float(&p->lex);
+}
+
+static void parse_floats(struct parser *p, struct attr *a)
+{
+    VEC(double) list = {NULL, 0, 0};
+    lex_expect(&p->lex, "[");
+    while (!lex_accept(&p->lex, "]")) {
+        if (list.n)
+            lex_expect(&p->lex, ",");
+        VEC_PUSH(p->g->arena, &list, parse_single(p));
+    }
+    a->floats = list.at;
+    a->n = list.n;
+}
+
+static void parse_raw(struct parser *p, struct attr *a)
+{
+    int64_t bytes;
+    if (!lex_accept_word(&p->lex, "hex"))
+        lex_fail(&p->lex, "expected hex");
+    a->raw = lex_hex(&p->lex, &bytes);
+    if (bytes > INT_MAX)
+        lex_fail(&p->lex, "an attribute of %" PRId64 " bytes", bytes);
+    a->n = (int)bytes;
+}
+
+static void parse_attr_dims(struct parser *p, struct attr *a)
+{
+    struct dim_list list = parse_dims(p);
+    a->dims = list.at;
+    a->n = list.n;
+}
+
+static struct graph *parse_body(struct parser *p)
+{
+    struct parser inner = {.lex = p->lex, .depth = p->depth + 1};
+    if (inner.depth > DEEPEST_BODY)
+        lex_fail(&p->lex, "bodies are nested more than %d deep", DEEPEST_BODY);
+    inner.g = graph_new(p->g->arena, alg_new(p->g->arena), NULL);
+    inner.g->path = p->g->path;
+    parse_graph(&inner);
+    p->lex = inner.lex;
+    return inner.g;
+}
+
+static void parse_attr_value(struct parser *p, struct attr *a)
+{
+    struct type type;
+    a->set = true;
+    switch (a->kind) {
+    case ATTR_INT: a->i = lex_int(&p->lex, INT64_MIN, INT64_MAX); break;
+    case ATTR_FLOAT: a->f = parse_single(p); break;
+    case ATTR_STRING: a->s = lex_quoted(&p->lex); break;
+    case ATTR_INTS: parse_ints(p, a); break;
+    case ATTR_FLOATS: parse_floats(p, a); break;
+    case ATTR_DIMS: parse_attr_dims(p, a); break;
+    case ATTR_TENSOR:
+        type = parse_type(p);
+        a->tensor = parse_constant(p, &type);
+        break;
+    case ATTR_GRAPH: a->graph = parse_body(p); break;
+    case ATTR_RAW: parse_raw(p, a); break;
+    }
+}
+
+/* The attribute of that name in the op's row. */
+static struct attr *row_attr(struct parser *p, struct node *n, const char *name)
+{
+    for (int i = 0; i < n->nattr; i++)
+        if (!strcmp(n->attr[i].name, name))
+            return &n->attr[i];
+    lex_fail(&p->lex, "%s has no attribute '%s'", n->optype, name);
+}
+
+static void parse_row_attr(struct parser *p, struct node *n)
+{
+    struct attr *a = row_attr(p, n, lex_name(&p->lex));
+    lex_expect(&p->lex, "=");
+    parse_attr_value(p, a);
+}
+
+static struct attr parse_free_attr(struct parser *p)
+{
+    struct attr a = {.name = lex_name(&p->lex)};
+    lex_expect(&p->lex, ":");
+    const char *kind = lex_name(&p->lex);
+    if (!text_kind_parse(kind, &a.kind))
+        lex_fail(&p->lex, "no attribute kind '%s'", kind);
+    if (a.kind == ATTR_GRAPH)
+        lex_fail(&p->lex, "an op without a row has no body");
+    lex_expect(&p->lex, "=");
+    parse_attr_value(p, &a);
+    return a;
+}
+
+static void parse_attrs(struct parser *p, struct node *n)
+{
+    VEC(struct attr) found = {NULL, 0, 0};
+    if (!lex_accept(&p->lex, "{"))
+        return;
+    for (bool first = true; !lex_accept(&p->lex, "}"); first = false) {
+        if (!first)
+            lex_expect(&p->lex, ",");
+        if (n->op)
+            parse_row_attr(p, n);
+        else
+            VEC_PUSH(p->g->arena, &found, parse_free_attr(p));
+    }
+    if (!n->op) {
+        n->attr = found.at;
+        n->nattr = found.n;
+    }
+}
+
+/* ---- nodes ------------------------------------------------------------------------------------------------------------- */
+
+struct declarations { VEC(struct declaration) list; };
+struct operands { VEC(struct value *) list; };
+
+static void parse_declarations(struct parser *p, struct declarations *out)
+{
+    do {
+        struct declaration d = parse_declaration(p);
+        VEC_PUSH(p->g->arena, &out->list, d);
+    } while (lex_accept(&p->lex, ","));
+}
+
+static void parse_operands(struct parser *p, struct operands *out)
+{
+    lex_expect(&p->lex, "(");
+    while (!lex_accept(&p->lex, ")")) {
+        if (out->list.n)
+            lex_expect(&p->lex, ",");
+        VEC_PUSH(p->g->arena, &out->list, parse_use(p));
+    }
+}
+
+static struct node *rowless_node(struct graph *g, const char *domain, const char *optype, const struct operands *in, int nout)
+{
+    struct node *n = NEW(g->arena, struct node);
+    n->optype = optype;
+    n->domain = domain;
+    n->nin = in->list.n;
+    n->in = in->list.at;
+    n->nout = nout;
+    n->out = NEWN(g->arena, struct value *, nout);
+    return n;
+}
+
+/* Operands that only say sizes may be gone. */
+static bool operand_needed(const struct op *op, int i)
+{
+    return i >= op->nin || (!op->in[i].optional && !op->in[i].size);
+}
+
+static void check_arity(struct parser *p, const struct op *op, const struct operands *in, int nout)
+{
+    int nin = in->list.n;
+    if ((op->max_in >= 0 && nin > op->max_in) || (op->max_out >= 0 && nout > op->max_out) || nout < op->min_out)
+        lex_fail(&p->lex, "%s does not take %d operands and give %d results", op->name, nin, nout);
+    for (int i = 0; i < op->nin || i < nin; i++)
+        if ((i >= nin || !in->list.at[i]) && operand_needed(op, i))
+            lex_fail(&p->lex, "%s lacks operand %s", op->name, i < op->nin ? op->in[i].name : "in its list");
+}
+
+static struct node *make_node(struct parser *p, char *domain, char *optype, const struct operands *in, int nout)
+{
+    const struct op *op = op_find(domain, optype);
+    if (!op || (!op_has_bodies(op) && operands_untyped(in->list.n, in->list.at)))
+        return rowless_node(p->g, domain, optype, in, nout);
+    check_arity(p, op, in, nout);
+    return graph_node(p->g, op, NULL, in->list.n, in->list.at, nout);
+}
+
+static void define_outputs(struct parser *p, struct node *n, const struct declarations *outs)
+{
+    for (int i = 0; i < outs->list.n; i++) {
+        struct value *v = parse_definition(p, &outs->list.at[i]);
+        if (v)
+            node_output(p->g, n, i, v);
+    }
+}
+
+static void parse_module(struct parser *p, const struct node *n)
+{
+    const char *path = lex_quoted(&p->lex);
+    if (!*path || strlen(path) > MODULE_PATH)
+        lex_fail(&p->lex, "expected the path of a module, of 1 to %d characters", MODULE_PATH);
+    graph_set_module(p->g, n->name, path);
+}
+
+void parse_node(struct parser *p)
+{
+    struct declarations outs = {{NULL, 0, 0}};
+    struct operands in = {{NULL, 0, 0}};
+    char *name = lex_name(&p->lex);
+    lex_expect(&p->lex, ":");
+    parse_declarations(p, &outs);
+    lex_expect(&p->lex, "=");
+    char *optype = lex_name(&p->lex), *domain = arena_strdup(p->g->arena, "");
+    if (lex_accept(&p->lex, "::")) {
+        domain = optype;
+        optype = lex_name(&p->lex);
+    }
+    parse_operands(p, &in);
+    struct node *n = make_node(p, domain, optype, &in, outs.list.n);
+    n->name = name;
+    if (lex_accept_word(&p->lex, "opset"))
+        n->opset = (int)lex_int(&p->lex, 0, INT_MAX);
+    if (lex_accept_word(&p->lex, "scope"))
+        parse_module(p, n);
+    parse_attrs(p, n);
+    const char *fault = node_bodies_fault(n);
+    if (fault)
+        lex_fail(&p->lex, "node '%s' (%s) %s", n->name, n->optype, fault);
+    define_outputs(p, n, &outs);
+    graph_append(p->g, n);
+}
