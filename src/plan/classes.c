@@ -90,6 +90,16 @@ void classes_spread(struct space *s, int *up, bool *mark)
     }
 }
 
+/* Dimensions of weights: features, not rows. */
+static bool *classes_weighted(const struct space *s, int *up)
+{
+    bool *mark = NEWN(s->arena, bool, s->g->values.n * MAX_RANK + 1);
+    for (int i = 0; i < s->g->values.n; i++)
+        for (int d = 0; s->weight[i] && d < s->g->values.at[i]->type.rank; d++)
+            mark[class_of(up, i * MAX_RANK + d)] = true;
+    return mark;
+}
+
 /* A factor inside a head factor, as d in (h d), is a head size wherever it stands alone. */
 static void mark_inside(const struct space *s, int node, const struct rule_part *p, int *up, bool *mark)
 {
@@ -130,12 +140,13 @@ static void unmark_holders(struct space *s, int *up, bool *mark)
             unmark_merged(s, node, w.rule, class_of(up, w.at), up, contracted, mark);
 }
 
+/* Rows may be merged like features: (batch head), (batch sequence). What is inside those is no head size. */
 bool *classes_head_sizes(struct space *s, int *up)
 {
-    bool *mark = NEWN(s->arena, bool, s->g->values.n * MAX_RANK + 1);
+    bool *mark = NEWN(s->arena, bool, s->g->values.n * MAX_RANK + 1), *weighted = classes_weighted(s, up);
     for (int node = 0; node < s->g->nodes.n; node++)
         for (struct dim_walk w = dim_walk(node); dim_next(s, &w);)
-            for (int p = 0; p < w.rule->n; p++)
+            for (int p = 0; weighted[class_of(up, w.at)] && p < w.rule->n; p++)
                 mark_inside(s, node, &w.rule->part[p], up, mark);
     unmark_holders(s, up, mark);
     classes_spread(s, up, mark);
