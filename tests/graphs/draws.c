@@ -110,6 +110,8 @@ static bool lower_all(struct shrink *s)
 void draws_shrink(struct arena *arena, struct draw_list *list, int tries, draws_fail *fails, void *data)
 {
     struct shrink s = {arena, list, tries, fails, data};
-    while ((drop_runs(&s) | lower_all(&s)) && s.tries > 0)
-        continue;
+    for (bool dropped = true, lowered = true; (dropped || lowered) && s.tries > 0;) {
+        dropped = drop_runs(&s);
+        lowered = lower_all(&s);
+    }
 }
