@@ -71,7 +71,7 @@ static void list_sizes(struct compile *c)
     const struct graph *g = c->rank_graphs[0];
     for (int i = 0; i < g->nodes.n; i++) {
         const struct node *n = g->nodes.at[i];
-        if (n->op && (n->op->flags & OP_COLLECTIVE) && !strcmp(n->optype, "AllReduce") && attr_is_set(n, "extent_of"))
+        if (is_tpc(n, "AllReduce") && attr_is_set(n, "extent_of"))
             VEC_PUSH(c->arena, &c->plan->collectives, ((struct collective){.op = n->optype, .value = n->in[0], .axis = -1, .node = n,
                                                                            .reason = "a size that ranks hold in parts; tpc-run, which has the whole, leaves it out"}));
     }

@@ -8,11 +8,6 @@
 
 #include <string.h>
 
-static bool is(const struct node *n, const char *op)
-{
-    return n && n->op && !strcmp(n->domain, "tpc") && !strcmp(n->optype, op);
-}
-
 static bool same_slice(const struct node *a, const struct node *b)
 {
     return attr_int(a, "axis") == attr_int(b, "axis") && !strcmp(attr_string(a, "to"), attr_string(b, "to"));
@@ -22,7 +17,7 @@ static bool same_slice(const struct node *a, const struct node *b)
 static const struct node *only_slice(const struct uses *u)
 {
     for (int i = 0; i < u->n; i++)
-        if (!is(u->at[i].node, "Shard") || !same_slice(u->at[i].node, u->at[0].node))
+        if (!is_tpc(u->at[i].node, "Shard") || !same_slice(u->at[i].node, u->at[0].node))
             return NULL;
     return u->n ? u->at[0].node : NULL;
 }
@@ -45,7 +40,7 @@ static struct node *reduce_scatter(struct graph *g, const struct node *reduce, c
 static bool fuse_reduce(struct graph *g, const struct uses *uses, int at)
 {
     const struct node *reduce = g->nodes.at[at];
-    const struct node *slice = is(reduce, "AllReduce") ? only_slice(&uses[reduce->out[0]->id]) : NULL;
+    const struct node *slice = is_tpc(reduce, "AllReduce") ? only_slice(&uses[reduce->out[0]->id]) : NULL;
     if (!slice || !slice->out[0]->place.split->partition)
         return false;
     struct node *n = reduce_scatter(g, reduce, slice);
@@ -58,8 +53,8 @@ static bool fuse_reduce(struct graph *g, const struct uses *uses, int at)
 
 static void undo_gather(struct graph *g, const struct node *slice)
 {
-    const struct node *gather = is(slice, "Shard") ? slice->in[0]->producer : NULL;
-    if (is(gather, "AllGather") && attr_int(gather, "axis") == attr_int(slice, "axis") && !strcmp(attr_string(gather, "from"), attr_string(slice, "to")))
+    const struct node *gather = is_tpc(slice, "Shard") ? slice->in[0]->producer : NULL;
+    if (is_tpc(gather, "AllGather") && attr_int(gather, "axis") == attr_int(slice, "axis") && !strcmp(attr_string(gather, "from"), attr_string(slice, "to")))
         graph_replace(g, slice->out[0], gather->in[0], false);
 }
 

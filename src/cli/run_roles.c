@@ -149,18 +149,11 @@ static void find_inputs(struct arena *a, struct stage *s)
 
 /* ---- logits ------------------------------------------------------------------------------------------------------------------------- */
 
-static bool is_state(const struct graph *g, const struct value *v)
-{
-    for (int i = 0; i < g->states.n; i++)
-        if (g->states.at[i].present == v) return true;
-    return false;
-}
-
 /* Scores [batch, vocabulary], those of several positions before; or tokens, [batch, positions] or [batch, positions, 1]. */
 static bool may_decide(const struct stage *s, int output)
 {
     const struct type *t = session_output_type(s->session, output);
-    if (is_state(s->graph, s->graph->outputs.at[output])) return false;
+    if (graph_is_present(s->graph, s->graph->outputs.at[output])) return false;
     if (dtype_is_float(t->dtype)) return t->rank == 2 || t->rank == 3;
     return t->dtype != DT_BOOL && (t->rank == 2 || (t->rank == 3 && dim_equals(t->dim[2], 1)));
 }

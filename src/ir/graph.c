@@ -258,6 +258,30 @@ static void replace_output(struct graph *g, struct value *old, struct value *new
             g->outputs.at[i] = new_value;
 }
 
+int graph_output_number(const struct graph *g, const struct value *v)
+{
+    for (int i = 0; i < g->outputs.n; i++)
+        if (g->outputs.at[i] == v)
+            return i;
+    return -1;
+}
+
+struct state *graph_state(const struct graph *g, const struct value *end)
+{
+    for (int i = 0; i < g->states.n; i++)
+        if (g->states.at[i].past == end || g->states.at[i].present == end)
+            return &g->states.at[i];
+    return NULL;
+}
+
+bool graph_is_present(const struct graph *g, const struct value *v)
+{
+    for (int i = 0; i < g->states.n; i++)
+        if (g->states.at[i].present == v)
+            return true;
+    return false;
+}
+
 void graph_move_output(struct graph *g, int output, struct value *to, const char *suffix)
 {
     struct value *old = g->outputs.at[output];

@@ -203,6 +203,12 @@ void graph_insert_before_use(struct graph *, int n, struct node *const *);
 /* The output, and the state that it is an end of, moves to another value, which takes its name; the old one is called that with the suffix. */
 void graph_move_output(struct graph *, int output, struct value *to, const char *suffix);
 struct value *graph_find(const struct graph *, const char *name);
+/* Which output the value is, -1: none. */
+int graph_output_number(const struct graph *, const struct value *);
+/* The state that the value is an end of; NULL: none. */
+struct state *graph_state(const struct graph *, const struct value *end);
+/* Is it what some state becomes? */
+bool graph_is_present(const struct graph *, const struct value *);
 struct configuration *graph_configuration(const struct graph *, const char *name);       /* NULL: none is called so */
 /* Every use of old becomes new (also as graph output when outputs is true: new then takes over the name of the output; it stays
  * old where new is itself an input, an output or a constant, so names of the interface never change). One walk over the graph. */

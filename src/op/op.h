@@ -363,6 +363,7 @@ struct node *rewrite_node(struct rewrite *, const char *domain, const char *op, 
 /* Gives it a result of its own and infers; type: for ops whose result type is given (NULL otherwise). */
 struct value *rewrite_value(struct rewrite *, struct node *, const struct type *);
 bool is_onnx(const struct node *, const char *op);       /* of domain ai.onnx */
+bool is_tpc(const struct node *, const char *op);        /* of domain tpc */
 void remove_noops(struct graph *);
 void merge_equal_nodes(struct graph *);
 void slices_to_splits(struct graph *);

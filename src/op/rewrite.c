@@ -17,9 +17,19 @@ void rewrite_all(struct graph *g, bool (*rewrite)(struct rewrite *, struct node 
         graph_append(g, w.nodes.at[i]);
 }
 
+static bool is_of(const struct node *node, const char *domain, const char *name)
+{
+    return node && node->op && strcmp(node->op->domain, domain) == 0 && strcmp(node->op->name, name) == 0;
+}
+
 bool is_onnx(const struct node *node, const char *name)
 {
-    return node && node->op && node->op->domain[0] == '\0' && strcmp(node->op->name, name) == 0;
+    return is_of(node, "", name);
+}
+
+bool is_tpc(const struct node *node, const char *name)
+{
+    return is_of(node, "tpc", name);
 }
 
 struct node *rewrite_node(struct rewrite *w, const char *domain, const char *op, const struct node *root, int nin, struct value *const *in)

@@ -183,14 +183,6 @@ void annotations_demand(struct space *s)
 
 /* ---- a chosen plan as annotations ------------------------------------------------------------------------------------------------------ */
 
-static int output_number(const struct graph *g, const struct value *v)
-{
-    for (int i = 0; i < g->outputs.n; i++)
-        if (g->outputs.at[i] == v)
-            return i;
-    return -1;
-}
-
 static struct placement operand_place(const struct space *s, struct place_use u)
 {
     const struct strategy *st = u.node >= 0 ? s->g->nodes.at[u.node]->strategy : NULL;
@@ -200,7 +192,7 @@ static struct placement operand_place(const struct space *s, struct place_use u)
 /* Where a result is left: at its end of the graph, or where it is brought to. Terms of a sum are where all readers have them. */
 static struct placement result_place(const struct space *s, const struct value *v)
 {
-    int number = output_number(s->g, v);
+    int number = graph_output_number(s->g, v);
     const struct place_uses *uses = &s->uses[v->id];
     struct placement at = number >= 0 ? s->output_place[number] : s->pin[v->id] ? *s->pin[v->id] : v->place;
     if (at.kind != PLACE_P || number >= 0)

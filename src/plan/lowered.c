@@ -13,7 +13,7 @@ struct body { struct graph *g; VEC(struct node *) nodes; };
 
 static bool is_step(const struct node *n)
 {
-    return n->op && !strcmp(n->domain, "tpc") && ((n->op->flags & OP_COLLECTIVE) || !strcmp(n->optype, "Shard") || !strcmp(n->optype, "Term"));
+    return (n->op && (n->op->flags & OP_COLLECTIVE)) || is_tpc(n, "Shard") || is_tpc(n, "Term");
 }
 
 static bool one_step(struct placement from, struct placement to)

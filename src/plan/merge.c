@@ -17,16 +17,6 @@ struct merger {
     bool changed;                    /* the graph is another one: look again */
 };
 
-static bool is_reduction(const struct node *n)
-{
-    return n->op && !strcmp(n->domain, "tpc") && !strcmp(n->optype, "AllReduce");
-}
-
-static bool is_term(const struct node *n)
-{
-    return n->op && !strcmp(n->domain, "tpc") && !strcmp(n->optype, "Term");
-}
-
 static bool is_sum(const struct value *v)
 {
     return v && v->placed && v->place.kind == PLACE_P && v->place.op == RED_SUM;
@@ -173,7 +163,7 @@ static bool find_linear(struct merger *m, const struct node *a, struct value *v,
     struct node *n = v->producer;
     if (!n)
         return false;
-    if (is_term(n))
+    if (is_tpc(n, "Term"))
         return true;
     if (!passes_terms(n))
         return find_terms(m, a, v, found);
@@ -191,7 +181,7 @@ static struct value *sum_of(const struct linear *found, struct value *v)
     for (int i = 0; i < found->sums.n; i++)
         if (found->sums.at[i]->in[0] == v)
             return found->sums.at[i]->out[0];
-    return is_term(v->producer) ? v->producer->in[0] : v;
+    return is_tpc(v->producer, "Term") ? v->producer->in[0] : v;
 }
 
 static void append_sum(struct graph *g, struct node *sum)
@@ -239,12 +229,12 @@ static bool join(struct merger *m, int first)
 {
     struct graph *g = m->g;
     const struct node *a = g->nodes.at[first];
-    if (!is_reduction(a) || !is_small(m, a))
+    if (!is_tpc(a, "AllReduce") || !is_small(m, a))
         return false;
     look(m, first);
     for (int k = first + 1; k < g->nodes.n; k++) {
         const struct node *b = g->nodes.at[k];
-        if (!is_reduction(b))
+        if (!is_tpc(b, "AllReduce"))
             continue;
         if (can_join(m, a, b)) {
             merge(g, first, k);

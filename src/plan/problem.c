@@ -108,20 +108,12 @@ static struct ends state_end(struct encoding *e, const struct state *st)
     return out;
 }
 
-static int output_number(const struct graph *g, const struct value *v)
-{
-    for (int i = 0; i < g->outputs.n; i++)
-        if (g->outputs.at[i] == v)
-            return i;
-    return -1;
-}
-
 static void end_variables(struct encoding *e)
 {
     struct graph *g = e->s->g;
     for (int i = 0; i < g->states.n; i++) {
         const struct state *st = &g->states.at[i];
-        int out = st->present ? output_number(g, st->present) : -1;
+        int out = st->present ? graph_output_number(g, st->present) : -1;
         if (st->present && (out < 0 || e->sink[out].at))
             continue;
         struct ends end = state_end(e, st);
@@ -217,7 +209,7 @@ static struct holding holding_of(struct space *s, const struct encoding *e, cons
             hold(&h, s, g->values.at[i], &e->source[i], value);
     for (int i = 0; i < g->states.n; i++) {
         const struct state *st = &g->states.at[i];
-        int out = st->present ? output_number(g, st->present) : -1;
+        int out = st->present ? graph_output_number(g, st->present) : -1;
         if (st->past || out >= 0)
             hold(&h, s, state_value(st), st->past ? &e->source[st->past->id] : &e->sink[out], value);
     }

@@ -64,18 +64,9 @@ static struct value *input_behind(const struct graph *g, struct value *v, int *d
     return *d >= 0 && *d < rank ? v : NULL;
 }
 
-/* The state that a value is an end of; NULL: none. */
-static struct state *state_at(const struct graph *g, const struct value *end)
-{
-    for (int i = 0; i < g->states.n; i++)
-        if (g->states.at[i].past == end || g->states.at[i].present == end)
-            return &g->states.at[i];
-    return NULL;
-}
-
 static void add_state(struct graph *g, struct value *past, struct value *present, int d)
 {
-    if (!past || d < 0 || d >= past->type.rank || state_at(g, past) || state_at(g, present))
+    if (!past || d < 0 || d >= past->type.rank || graph_state(g, past) || graph_state(g, present))
         return;
     struct state state = {.past = past, .present = present, .dim = d};
     VEC_PUSH(g->arena, &g->states, state);
@@ -180,7 +171,7 @@ static void add_read_only(struct graph *g, struct value *input)
     for (int i = 0; i < g->outputs.n && !state.present; i++)
         if (goes_through(g, g->outputs.at[i], input))
             state.present = g->outputs.at[i];
-    if (!state_at(g, input) && !(state.present && state_at(g, state.present)))
+    if (!graph_state(g, input) && !(state.present && graph_state(g, state.present)))
         VEC_PUSH(g->arena, &g->states, state);
 }
 
@@ -210,7 +201,7 @@ static struct state born_at(struct graph *g, struct origin at)
 /* Of a state that the plan file names, only what grows is told. */
 static void set_born(struct graph *g, struct state born)
 {
-    struct state *known = state_at(g, born.present);
+    struct state *known = graph_state(g, born.present);
     if (!known)
         VEC_PUSH(g->arena, &g->states, born);
     else if (!known->past)

@@ -46,7 +46,7 @@ static const char *record(struct graph *g, const struct node *n)
     for (int i = 0; i < n->nin; i++)
         if (is_sum(n->in[i]))
             return NULL;
-    return strcmp(n->domain, "tpc") == 0 && strcmp(n->optype, "Term") == 0 ? "term" : "once";
+    return is_tpc(n, "Term") ? "term" : "once";
 }
 
 void plan_note_sums(struct graph *to, struct graph *global)

@@ -15,7 +15,7 @@ static bool is_index_test(const struct value *v)
     while (v->producer && v->producer->op && (v->producer->op->flags & OP_VIEW))
         v = v->producer->in[0];
     const struct node *n = v->producer;
-    return n && n->op && !strcmp(n->domain, "tpc") && !strcmp(n->optype, "LocalIndex") && n->out[1] == v;
+    return is_tpc(n, "LocalIndex") && n->out[1] == v;
 }
 
 static bool is_zero(const struct value *v)

@@ -25,17 +25,9 @@ bool space_allows(const struct space *s, const struct value *v, struct placement
     return all_fit(&s->wish[v->id], p);
 }
 
-static const struct state *state_of(const struct graph *g, const struct value *v)
-{
-    for (int i = 0; i < g->states.n; i++)
-        if (g->states.at[i].past == v || g->states.at[i].present == v)
-            return &g->states.at[i];
-    return NULL;
-}
-
 bool space_state(const struct space *s, const struct value *v)
 {
-    return state_of(s->g, v);
+    return graph_state(s->g, v);
 }
 
 static void add_place(struct space *s, struct places *out, struct placement p)
@@ -59,7 +51,7 @@ static bool is_told(const struct graph *g, const char *symbol)
 {
     for (int i = 0; i < g->inputs.n; i++) {
         const struct value *v = g->inputs.at[i];
-        for (int d = 0; !state_of(g, v) && d < v->type.rank; d++)
+        for (int d = 0; !graph_state(g, v) && d < v->type.rank; d++)
             if (v->type.dim[d]->kind == DIM_SYM && strcmp(v->type.dim[d]->name, symbol) == 0)
                 return true;
     }
@@ -112,7 +104,7 @@ static void add_terms(struct space *s, const struct value *v, struct places *out
 struct places space_legal(struct space *s, const struct value *v)
 {
     struct places out = { 0 };
-    const struct state *st = state_of(s->g, v);
+    const struct state *st = graph_state(s->g, v);
     if (st)
         return state_places(s, st);
     add_splits(s, v, &out);
@@ -135,18 +127,10 @@ struct places space_allowed(struct space *s, const struct value *v)
     return fitting(s, v, &s->wish[v->id]);
 }
 
-static bool is_output(const struct graph *g, const struct value *v)
-{
-    for (int i = 0; i < g->outputs.n; i++)
-        if (g->outputs.at[i] == v)
-            return true;
-    return false;
-}
-
 /* Wishes of where the value is brought before anything reads or takes it. */
 static struct wishes *wishes_before(const struct space *s, const struct value *v)
 {
-    return is_output(s->g, v) && s->producer[v->id] >= 0 ? &s->before[v->id] : &s->wish[v->id];
+    return graph_output_number(s->g, v) >= 0 && s->producer[v->id] >= 0 ? &s->before[v->id] : &s->wish[v->id];
 }
 
 struct places space_brought(struct space *s, const struct value *v)
@@ -211,7 +195,7 @@ static void wish_check(struct space *s, const struct value *v, struct wishes *al
 
 void wish_add(struct space *s, const char *where, const struct value *v, const char *text, bool check)
 {
-    const struct state *st = state_of(s->g, v);
+    const struct state *st = graph_state(s->g, v);
     const struct value *end[] = { v, st ? st->past : NULL, st ? st->present : NULL };       /* both ends of a state stand alike */
     struct wish w = wish_read(s, where, v, text);
     for (int i = 0; i < 3; i++)

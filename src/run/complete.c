@@ -149,8 +149,8 @@ static void take_place(struct completion *c, struct node *n, struct value *x)
 
 static bool adds_up(const struct graph *g, const struct node *n)
 {
-    bool all = !strcmp(n->optype, "AllReduce"), reduces = all || !strcmp(n->optype, "ReduceScatter");
-    if (!reduces || strcmp(n->domain, "tpc")) return false;
+    bool all = is_tpc(n, "AllReduce");
+    if (!all && !is_tpc(n, "ReduceScatter")) return false;
     if (!strcmp(attr_string(n, "op"), "prod") && dtype_is_float(n->in[0]->type.dtype))
         fail("%s: a product of floats that is dealt out has no fixed order: --deterministic can't run this plan", node_where(g, n));
     return all && !strcmp(attr_string(n, "op"), "sum");

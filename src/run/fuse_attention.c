@@ -23,7 +23,7 @@ struct search { struct graph *graph; const struct uses *uses; int nvalues; };
 
 static bool is_op(const struct node *n, const char *name)
 {
-    return n && n->op && !strcmp(n->optype, name) && (!*n->domain || !strcmp(n->domain, "tpc"));
+    return is_onnx(n, name) || is_tpc(n, name);
 }
 
 static struct node *maker(const struct value *v, const char *op)

@@ -5,24 +5,12 @@
 #include "op/op.h"
 #include "run/run.h"
 
-static bool is_present(const struct graph *g, const struct value *v)
-{
-    for (int i = 0; i < g->states.n; i++)
-        if (g->states.at[i].present == v) return true;
-    return false;
-}
-
-static bool is_gather(const struct node *n)
-{
-    return n && n->op && !strcmp(n->domain, "tpc") && !strcmp(n->optype, "AllGather");
-}
-
 /* What the output is gathered from, and how that is dealt out; NULL: the output is not gathered, or something else reads it. */
 static struct value *gathered(const struct graph *g, const struct uses *uses, const struct value *v, struct placement *place)
 {
     const char *error = NULL;
     const struct node *n = v->producer;
-    if (!is_gather(n) || uses[v->id].n != 1 || is_present(g, v) || !n->in[0]->producer) return NULL;
+    if (!is_tpc(n, "AllGather") || uses[v->id].n != 1 || graph_is_present(g, v) || !n->in[0]->producer) return NULL;
     for (int i = 0; i < uses[n->in[0]->id].n; i++)
         if (!uses[n->in[0]->id].at[i].node) return NULL;
     const struct split *split = split_parse(g->alg, attr_string(n, "from"), &error);
