@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
 """Mutation check: every mutation of tests/mutants/list is made, one at a time, and the test it names must fail.
 
-usage: mutants.py [--every N] [--jobs N] [WORD...]     run in the build folder; srcdir as in the tests
+usage: mutants.py [--check] [--every N] [--jobs N] [WORD...]     run in the build folder; srcdir as in the tests
 
-A mutation replaces one piece of text, which its file has once. The mutated file is compiled alone and linked in front of the library into
-the programs that the test runs; nothing else is built and no file of the source or build folder changes. --every N: each Nth mutation;
-WORD: only those whose title, file or test has it. Prints TAP. A test that fails on the sources as they are, a text that is not found, and a
-mutation that does not compile are failures, too.
+A mutation replaces one piece of text, which its file has once; blanks and line breaks do not count, so that a formatter may move them. The
+mutated file is compiled alone and linked in front of the library into the programs that the test runs; nothing else is built and no file of
+the source or build folder changes. --every N: each Nth mutation; WORD: only those whose title, file or test has it. Prints TAP. A test that
+fails on the sources as they are, a text that is not found, and a mutation that does not compile are failures, too. --check builds and runs
+nothing: one line for each text that its file does not have exactly once and for each test that does not exist; needs no build folder.
 """
 import argparse, concurrent.futures, os, re, shlex, subprocess, sys, tempfile
 
@@ -24,6 +25,28 @@ def read_list():
         if len(lines) != 5 or lines[2][:2] != "- " or lines[3][:2] not in ("+ ", "+") or not lines[4].startswith("killed by "):
             sys.exit(f"{LIST}: expected a title, a file, '- old', '+ new' and 'killed by TEST' in\n{block}")
         yield dict(title=lines[0], file=lines[1], old=lines[2][2:], new=lines[3][2:], test=lines[4][len("killed by "):])
+
+
+def found(text, old):
+    """Where text has old: a blank must stand only between two words, any number may stand elsewhere. A macro's \\ at an end of line is one."""
+    blank = r"(?:\s|\\\n)"
+    tokens = re.findall(r"\w+|[^\w\s]", old)
+    pattern = re.escape(tokens[0])
+    for before, token in zip(tokens, tokens[1:]):
+        pattern += blank + ("+" if re.match(r"\w", before) and re.match(r"\w", token) else "*") + re.escape(token)
+    return [m.span() for m in re.finditer(pattern, text)]
+
+
+def mutated(mutant):
+    """The file's text with the mutation, and what is wrong."""
+    path = os.path.join(SRC, mutant["file"])
+    if not os.path.isfile(path):
+        return None, "there is no such file"
+    text = open(path).read()
+    places = found(text, mutant["old"])
+    if len(places) != 1:
+        return None, f"has '{mutant['old'].strip()}' {len(places)} times, expected once"
+    return text[:places[0][0]] + mutant["new"].strip() + text[places[0][1]:], ""
 
 
 def make_variable(names):
@@ -51,6 +74,26 @@ def test_of(words):
     sys.exit(f"{LIST}: no test is called {name}")
 
 
+def table_of(definition):
+    """The source file of the library that is made of a .def file: the one that includes it most."""
+    paths = [os.path.join(top, f) for root in ("src", "passes") for top, _, files in os.walk(os.path.join(SRC, root)) for f in files]
+    return max((p for p in paths if p.endswith(".c")), key=lambda p: open(p).read().count(f'#include "{definition}"'))
+
+
+def test_exists(words):
+    name = words[0]
+    files = {"selfcheck": "tests/selfcheck.c", "prove": "tests/prove/main.c", "graphs": "tests/graphs/main.c",
+             "collectives": "tests/comm/collectives.c"}
+    file = files.get(name, f"tests/{name}" if name.endswith(".tap") else f"tests/unit/{name}.c")
+    return os.path.isfile(os.path.join(SRC, file))
+
+
+def unsound(mutants):
+    """What is wrong with the list, found without building."""
+    errors = [f"{m['file']}: {error}" for m in mutants for error in [mutated(m)[1]] if error]
+    return errors + [f"{m['test']}: there is no such test" for m in mutants if not test_exists(m["test"].split())]
+
+
 class Build:
     def __init__(self, mutants):
         programs = sorted({p for m in mutants for p in test_of(m["test"].split())[0]})
@@ -64,19 +107,18 @@ class Build:
         self.ldadd = dict(zip(programs, (shlex.split(v) for v in values[7 + n:7 + 2 * n])))
 
     def compiled(self, mutant, folder):
+        text, error = mutated(mutant)
+        if error:
+            return None, f"{mutant['file']}: {error}"
         path = os.path.join(SRC, mutant["file"])
-        text = open(path).read()
-        if text.count(mutant["old"]) != 1:
-            return None, f"{mutant['file']} has the text {text.count(mutant['old'])} times, expected once"
-        mutated = text.replace(mutant["old"], mutant["new"])
         source = os.path.join(folder, os.path.basename(path))
-        own = []
+        own = ["-iquote", os.path.dirname(path)]
         if mutant["file"].endswith(".def"):                      # the table is what is made of it
             os.makedirs(os.path.join(folder, "schemas"))
-            open(os.path.join(folder, "schemas", os.path.basename(path)), "w").write(mutated)
-            source, own = os.path.join(SRC, "src/op/table.c"), ["-I" + folder]
+            open(os.path.join(folder, "schemas", os.path.basename(path)), "w").write(text)
+            source, own = table_of(mutant["file"]), ["-I" + folder]
         else:
-            open(source, "w").write(mutated)
+            open(source, "w").write(text)
         out = os.path.join(folder, "mutant.o")
         at = next(i for i, word in enumerate(self.compile) if word.startswith(("-I", "-D")))
         done = subprocess.run(self.compile[:at] + own + self.compile[at:] + ["-Wno-error", "-w", "-c", "-o", out, source], cwd=BUILD,
@@ -123,17 +165,24 @@ def main():
     ask = argparse.ArgumentParser(description="mutation check")
     ask.add_argument("--every", type=int, default=1)
     ask.add_argument("--jobs", type=int, default=os.cpu_count())
+    ask.add_argument("--check", action="store_true")
     ask.add_argument("word", nargs="*")
     options = ask.parse_args()
-    chosen = list(read_list())[::options.every]
+    every = list(read_list())
+    errors = unsound(every)
+    if options.check:
+        print("".join(error + "\n" for error in errors), end="")
+        return len(errors) > 0
+    chosen = every[::options.every]
     chosen = [m for m in chosen if all(w in m["title"] + m["file"] + m["test"] for w in options.word)]
     sound = [dict(title="sound", file="", test=t) for t in sorted({m["test"] for m in chosen})]
     build = Build(chosen)
     work = sound + chosen
-    failed = 0
-    print(f"1..{len(work)}")
+    failed = len(errors) > 0
+    print(f"1..{len(work) + 1}")
+    print(f"{'not ' if errors else ''}ok 1 - every text is found once and every test exists" + "".join("\n# " + error for error in errors))
     with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
-        for i, (mutant, error) in enumerate(zip(work, pool.map(lambda m: run(build, m), work)), 1):
+        for i, (mutant, error) in enumerate(zip(work, pool.map(lambda m: run(build, m), work)), 2):
             title = f"{mutant['title']}: {mutant['test']}"
             print(f"{'not ' if error else ''}ok {i} - {title}" + (f"\n# {mutant['file']}: {error}" if error else ""), flush=True)
             failed += bool(error)
