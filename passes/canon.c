@@ -2,7 +2,7 @@
  *
  * No-op nodes go; one constant index is a slice; repeated key and value heads are Repeat; a product on a flattened operand keeps its
  * dimensions; norms written out are one node; equal nodes are one; slices that tile an axis are a Split. Each step opens the way for
- * others, so the steps are repeated until the number of nodes and the form no longer change. No weight is touched. At the end state is found that attention tells (src/plan/state.c). */
+ * others, so the steps are repeated until the number of nodes and the form no longer change. No weight is touched. At the end state is found that attention tells (src/plan/facts/state.c). */
 #include "op/op.h"
 #include "passes/pass.h"
 #include "plan/plan.h"

@@ -1,9 +1,9 @@
 /* choose: a placement for both ends of every edge.
  *
- * Rules times splits give candidates and strategies (src/plan/space.c), costs and reshards make a problem, the solver picks the cheapest
- * consistent assignment (src/plan/problem.c). Leaves node->strategy, value->place and the plan's predictions; changes no node. */
+ * Rules times splits give candidates and strategies (src/plan/space/candidate.c), costs and reshards make a problem, the solver picks the cheapest
+ * consistent assignment (src/plan/choose.c). Leaves node->strategy, value->place and the plan's predictions; changes no node. */
 #include "passes/pass.h"
-#include "plan/space.h"
+#include "plan/space/space.h"
 
 /* What the node costs as it was chosen, per weighted step. */
 static double microseconds(struct space *s, int i)

@@ -1,5 +1,5 @@
 /* emit: rank graphs become files. Ops that exist only inside are expanded, size operands are made again, and each graph is saved with
- * its weights streamed from the source tensors. Beside them: the source's file without its weights, plan.json and manifest.json. The folder appears whole or not at all (src/plan/folder.c). */
+ * its weights streamed from the source tensors. Beside them: the source's file without its weights, plan.json and manifest.json. The folder appears whole or not at all (src/plan/folder/folder.c). */
 #include "onnx/onnx.h"
 #include "passes/pass.h"
 #include "plan/plan.h"

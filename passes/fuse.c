@@ -1,7 +1,7 @@
 /* fuse: collectives that are cheaper together.
  *
  * AllReduce read only through one and the same local slice becomes ReduceScatter; a slice that takes back what an AllGather has just put
- * together is the gathered value itself; small AllReduces become one (src/plan/merge.c). Then the plan's list of collectives is taken, in
+ * together is the gathered value itself; small AllReduces become one (src/plan/apply/merge_allreduce.c). Then the plan's list of collectives is taken, in
  * file order. */
 #include "passes/pass.h"
 #include "plan/plan.h"

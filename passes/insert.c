@@ -5,7 +5,7 @@
  * from one another than from the source hang in a tree, as the solver assumed. Ops whose split form is another subgraph are lowered. What steers control flow comes
  * from rank 0, but for what no rank computes: a rank that took another branch than the others would give other sizes. */
 #include "passes/pass.h"
-#include "plan/space.h"
+#include "plan/space/space.h"
 
 struct inserter { struct space *s; struct graph *g; struct reached *of; struct value **sent; VEC(struct node *) nodes; };   /* sent, by value id: as rank 0 has it */
 

@@ -1,7 +1,7 @@
 /* shapes: every value gets a type of dimension expressions; shape arithmetic disappears.
  *
  * State pairs are found first (a past length may be 0), then --dim and the assumptions of a rank file are stated as equations. Nodes are
- * inferred until nothing new is known (src/op/settle.c). At the end size operands are folded into their nodes; what is left of the shape
+ * inferred until nothing new is known (src/op/control/infer_fixpoint.c). At the end size operands are folded into their nodes; what is left of the shape
  * arithmetic is used as data: a constant, or one Dims node per vector. */
 #include "op/op.h"
 #include "passes/pass.h"

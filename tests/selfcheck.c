@@ -6,7 +6,7 @@
  * rank's shard, the results are combined as the rule says and compared. Partial operands are dense random terms, never one rank's value
  * beside zeros. Each sample runs in a process of its own, since a wrong rule may end in a bug(). At the end: what the rules do not claim
  * although it would be right, and ops with a rule but no sample (a failure). */
-#include "kern/local.h"
+#include "kern/core/local.h"
 #include "passes/pass.h"
 #include "plan/plan.h"
 #include "tests/selfcheck.h"

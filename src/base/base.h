@@ -63,7 +63,7 @@ void progress_start(struct progress *, const char *what, int64_t total_bytes);
 void progress_add(struct progress *, int64_t bytes);         /* of NULL: nothing */
 void progress_end(const struct progress *);
 
-/* ---- check.c: sizes of hostile files. All return false on overflow and leave *out alone. ----------------------- */
+/* ---- checked_int.c: sizes of hostile files. All return false on overflow and leave *out alone. ----------------------- */
 bool add_i64(int64_t a, int64_t b, int64_t *out);
 bool sub_i64(int64_t a, int64_t b, int64_t *out);
 bool mul_i64(int64_t a, int64_t b, int64_t *out);
@@ -73,7 +73,7 @@ int64_t floormod_i64(int64_t a, int64_t b);
 /* The whole text is a decimal integer of lo to hi. */
 bool parse_i64(const char *text, int64_t lo, int64_t hi, int64_t *out);
 
-/* ---- nearest.c: which of n names is the most like a text or glob, the first of equals; -1 when n is 0 -------------- */
+/* ---- did_you_mean.c: which of n names is the most like a text or glob, the first of equals; -1 when n is 0 -------------- */
 int nearest_text(const char *text, int n, const char *const *names);
 
 /* ---- glob.c: * stands for any characters, ? for one -------------------------------------------------------------------- */
@@ -82,7 +82,7 @@ int glob_stars(const char *glob);
 /* pattern with its * replaced, in order, by what those of the glob, at least as many, stand for in text; NULL: text does not match. */
 char *glob_rewrite(struct arena *, const char *glob, const char *text, const char *pattern);
 
-/* ---- confine.c: which files a model may name ------------------------------------------------------------------------ */
+/* ---- sandbox.c: which files a model may name ------------------------------------------------------------------------ */
 struct folders { const char *const *at; int n; };
 /* Without links; NULL and errno when there is no such file. */
 char *path_real(struct arena *, const char *path);

@@ -54,7 +54,7 @@ struct tensor *run_inputs(struct arena *, struct session *, const struct graph *
 struct tensor run_read_tensor(struct arena *, const char *path);
 const char *run_input_names(struct arena *, const struct graph *);
 
-/* run_element.c */
+/* element.c */
 double tensor_element(const struct tensor *, int64_t i);
 void tensor_put(struct tensor *, int64_t i, double);
 

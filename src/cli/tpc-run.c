@@ -11,7 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "cli/generate.h"
+#include "decode/generate.h"
 #include "onnx/onnx.h"
 
 static const struct arg_prose usage[] = {

@@ -143,7 +143,7 @@ struct state {
 };
 struct meta { const char *key, *text; };
 
-/* ---- multi-device annotations (ONNX, IR version 11), as a file has them; src/plan/sharding.c says what they mean ----------- */
+/* ---- multi-device annotations (ONNX, IR version 11), as a file has them; src/plan/constrain/sharding_spec.c says what they mean ----------- */
 struct device_group { int64_t key; int n; const int64_t *device; };      /* key: an entry of a device list that stands for these */
 struct shards { bool sized; int64_t size; const char *symbol; int64_t count; };      /* sized, or symbol not NULL: the size is said */
 struct sharded_axis { int64_t axis; int n; const struct shards *part; };             /* parts: dimensions that are merged in the axis */
@@ -227,7 +227,7 @@ struct uses { int n; struct use *at; };
 struct uses *graph_uses(const struct graph *, struct arena *);
 const char *graph_meta(const struct graph *, const char *key);
 void graph_set_meta(struct graph *, const char *key, const char *text);
-/* Metadata tpc.sum.NODE: how the node makes terms of a sum on each rank (src/plan/sums.c); NULL: it does not, or the graph keeps no sums. */
+/* Metadata tpc.sum.NODE: how the node makes terms of a sum on each rank (src/plan/apply/partial_sums.c); NULL: it does not, or the graph keeps no sums. */
 const char *node_sum(const struct graph *, const struct node *);
 /* "model.onnx: node 'x' (MatMul)" for messages. */
 const char *node_where(const struct graph *, const struct node *);
@@ -250,12 +250,12 @@ struct graph *graph_copy_to(struct arena *, struct alg *, const struct graph *);
 struct nodes { VEC(struct node *) list; };
 void graph_unfold(struct graph *, const struct node *, int k, struct nodes *out);
 
-/* ---- slab.c: offsets in one block of memory ------------------------------------------------------------------------------------ */
+/* ---- memory_slab.c: offsets in one block of memory ------------------------------------------------------------------------------------ */
 struct slab_item { int64_t bytes; int first, last; int64_t offset; };     /* lives during steps first to last, inclusive */
 /* Sets the offsets (64-byte aligned; items that live at the same time are disjoint) and returns the size of the slab. */
 int64_t slab_assign(struct arena *, struct slab_item *, int n);
 
-/* ---- handover.c: state that passes between two graphs of a model --------------------------------------------------------- */
+/* ---- state_match.c: state that passes between two graphs of a model --------------------------------------------------------- */
 struct handed { const char *name; struct type type; };           /* a state by the name of one of its ends; the global type */
 struct handover { const char *file; int n; const struct handed *at; };      /* file: for messages */
 /* match[i]: the position in from of what to[i] takes, -1 none. Two go together when element type, rank and sizes known as integers are
@@ -286,7 +286,7 @@ struct graph *graph_parse(struct arena *, struct alg *, const char *text, const 
 
 /* ---- body.c: the graphs that a node of control flow owns (If, Loop, Scan), its attributes of kind GRAPH ------------------------
  * A body has an interner of its own, for what it assumes about sizes holds only where it runs. It stays as it was loaded, without types,
- * until it is made ready for the operands of its node (op/body.c, the pass kernels). Its captures stand for the last operands of the node: those of the first body,
+ * until it is made ready for the operands of its node (op/control/subgraph.c, the pass kernels). Its captures stand for the last operands of the node: those of the first body,
  * then those of the second. Every output is the result of a node of its own. Weights are captured: a body holds small constants. */
 enum { DEEPEST_BODY = 16 };          /* bodies in bodies */
 bool op_has_bodies(const struct op *);

@@ -35,7 +35,7 @@ struct saved { struct written graph, data; };
 void onnx_save(int n, struct graph *const *, const char *const *paths, const struct save_options *, struct saved *out);
 int64_t onnx_data_offset(int64_t end, int64_t bytes);                        /* where a tensor may begin behind what ends there */
 
-/* ---- light.c: the model file with its weights elsewhere. */
+/* ---- strip_weights.c: the model file with its weights elsewhere. */
 /* Writes the light form: the file's own bytes without big payloads. What is light already is copied. */
 struct written onnx_save_light(const char *path, const char *to);
 /* Gives the bytes of the file that the light one at path was made from; options->find tells where the payloads are. */
@@ -43,7 +43,7 @@ void onnx_restore(const char *path, const struct load_options *options, byte_tak
 /* Every range of the model file and of external files that a tensor of the model refers to, in the order of the model; none whose file is missing. */
 struct spans onnx_spans(struct arena *, const char *path, const struct load_options *);
 
-/* ---- annotate.c: the model file with a multi-device configuration. IR version 11 at least; all else as it is. The file at `to` appears
+/* ---- config_write.c: the model file with a multi-device configuration. IR version 11 at least; all else as it is. The file at `to` appears
  * whole; a model with external data must stay in its folder. */
 struct annotation {
     const char *name;                /* of the configuration; what the file says of one of this name is replaced */
@@ -58,7 +58,7 @@ void onnx_annotate(const char *path, const char *to, const struct annotation *);
 /* version.c: the version of protobuf-c that is linked. */
 const char *onnx_library(void);
 
-/* ---- tensors.c: TensorProto files of ONNX's test layout, and numpy's .npy (format 1.0 to 3.0, C and Fortran order, little endian). */
+/* ---- tensor_file.c: TensorProto files of ONNX's test layout, and numpy's .npy (format 1.0 to 3.0, C and Fortran order, little endian). */
 struct tensor tensor_read_pb(struct arena *, const char *path, const char **name);
 struct tensor tensor_read_npy(struct arena *, const char *path);
 void tensor_write_npy(const char *path, const struct tensor *);

@@ -24,7 +24,7 @@
 /* ---- wire.c ------------------------------------------------------------------------------------------------------------------ */
 enum { MODEL_IR_VERSION = 1, MODEL_GRAPH = 7, MODEL_CONFIGURATION = 26, GRAPH_NODE = 1, GRAPH_INITIALIZER = 5, TENSOR_RAW_DATA = 9, TENSOR_EXTERNAL_DATA = 13,
        TENSOR_DATA_LOCATION = 14, NODE_INPUT = 1, NODE_OUTPUT = 2, NODE_NAME = 3, NODE_OP_TYPE = 4, NODE_DEVICE_CONFIGURATIONS = 10 };
-#define MARK_KEY "tpc.raw"                                   /* see light.c */
+#define MARK_KEY "tpc.raw"                                   /* see strip_weights.c */
 #define MARK_LOCATION "rank-files"
 struct extent { int64_t tag, begin, end; };                  /* a length-delimited field: where its tag is, and its content */
 struct wire_initializer {            /* of the main graph */
@@ -47,7 +47,7 @@ struct wire_field wire_next(struct map, int64_t *at, int64_t end);
 /* Unpacks into the arena; bytes must have passed wire_check. */
 void *wire_unpack(struct arena *, const char *path, const char *what, struct map, const ProtobufCMessageDescriptor *);
 
-/* ---- pieces.c: a message made of ranges of a file and new bytes, written without holding it ------------------------------------- */
+/* ---- segments.c: a message made of ranges of a file and new bytes, written without holding it ------------------------------------- */
 struct segment { const uint8_t *at; int64_t bytes; const struct source *payload; };      /* payload: the bytes are there, not at at */
 struct pieces { struct arena *arena; const uint8_t *file; int64_t total; VEC(struct segment) list; };
 struct pieces pieces_from(struct arena *, const uint8_t *file);
@@ -61,7 +61,7 @@ void pieces_put_message(struct pieces *, uint32_t number, const ProtobufCMessage
 /* A message that is a model: its size is checked. path: for messages. */
 void pieces_give(const struct pieces *, const char *path, byte_taker *, void *);
 
-/* ---- light.c ------------------------------------------------------------------------------------------------------------------- */
+/* ---- strip_weights.c ------------------------------------------------------------------------------------------------------------------- */
 /* A copy of the model with marks for big payloads; the bytes themselves where they hold marks already. */
 struct map light_model(struct arena *, struct map, const struct wire_index *);
 
@@ -155,7 +155,7 @@ void collect_functions(struct import *);
 const Onnx__FunctionProto *function_find(const struct import *, const Onnx__NodeProto *);
 void inline_call(struct import *, struct scope *, const Onnx__NodeProto *, const Onnx__FunctionProto *);
 
-/* ---- annotations.c: multi-device annotations of the main graph, as they are ----------------------------------------------------------- */
+/* ---- config_read.c: multi-device annotations of the main graph, as they are ----------------------------------------------------------- */
 void import_configurations(struct import *);
 void import_shardings(struct import *, const Onnx__NodeProto *);
 
@@ -186,7 +186,7 @@ struct constant *tensor_constant(struct import *, const Onnx__TensorProto *, con
 enum dtype tensor_layout(struct arena *, const Onnx__TensorProto *, const char *path, const char *what, int64_t *dim, int64_t *bytes);
 /* The little-endian bytes of an inline tensor, into out. */
 void tensor_bytes_of(const Onnx__TensorProto *, enum dtype, int64_t bytes, const char *path, const char *what, void *out);
-/* narrow.c: up to NARROW_PIECE elements of an f32 constant, `bytes` from `offset` on, in the type that the value is stored in. Returns their
+/* to_half.c: up to NARROW_PIECE elements of an f32 constant, `bytes` from `offset` on, in the type that the value is stored in. Returns their
  * number. A number that the type can't hold is a failure naming file and tensor. */
 enum { NARROW_PIECE = 4096 };
 int64_t narrow_piece(const char *path, const struct value *, int64_t offset, int64_t bytes, uint16_t *out);

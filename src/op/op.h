@@ -104,7 +104,7 @@ struct strategy {
     struct placement *in, *out;      /* what the node wants of each operand, how it leaves each result */
     struct choice choice;            /* the split factors; none: whole or partial */
     bool lowered;                    /* the choice needs the row's lowering */
-    struct space *body;              /* the lowering, made when its price is asked for (src/plan/lowered.c) */
+    struct space *body;              /* the lowering, made when its price is asked for (src/plan/cost/lowering.c) */
 };
 /* How a product of factors, as in rule_size, is split under a legal choice; NULL: whole. */
 const struct split *rule_part_split(struct graph *, const struct rule *, int ranks, const struct choice *, const struct rule_part *);
@@ -204,13 +204,13 @@ struct lifetimes lifetimes_of(struct arena *, const struct graph *, const bool *
 #define STRIP_BYTES ((int64_t)4 << 20)                   /* of the whole tensor, at a time */
 bool op_goes_in_strips(const struct node *);
 
-/* ---- grow.c ---------------------------------------------------------------------------------------------------------------------- */
+/* ---- append.c ---------------------------------------------------------------------------------------------------------------------- */
 /* The operand past_X of a fused op whose result is its present_X, both [.., rows, size]; -1: the result is no present. */
 int op_past_operand(const struct node *, int result);
 /* The operand to which a node appends along *axis what becomes this result; -1: it is not of that kind, or appends in front. */
 int op_appends_to(const struct node *, int result, int *axis);
 
-/* ---- body.c: a body made ready for the operands of its node ----------------------------------------------------------------------- */
+/* ---- subgraph.c: a body made ready for the operands of its node ----------------------------------------------------------------------- */
 /* A copy with an interner of its own, in which a size that is no integer is a symbol; it stands for a size of the graph around, or for
  * nothing known there: the sizes of what a Loop carries may change from turn to turn. */
 struct ready {
@@ -243,14 +243,14 @@ bool op_scan_backwards(const struct graph *, const struct node *, const char *at
 /* Puts the nodes of the branch that an If of known condition takes in its place: appended to *out, they make its results. False: another node, or it is not known. */
 bool op_take_branch(struct graph *, struct node *, struct nodes *out);
 
-/* ---- rows.c: metadata OP_ROWS SYMBOL for each symbol that is a dimension of an input of a canonical graph, in the order of the inputs --- */
+/* ---- batch_independence.c: metadata OP_ROWS SYMBOL for each symbol that is a dimension of an input of a canonical graph, in the order of the inputs --- */
 /* OP_ROWS_INDEPENDENT: what is computed of a row along the symbol does not depend on other rows, nor on how many there are. Else why not:
  * a clause that names the node, input or output. */
 #define OP_ROWS "tpc.rows."
 #define OP_ROWS_INDEPENDENT "independent"
 void op_note_rows(struct graph *);
 
-/* ---- fixed.c: graph inputs fixed to constants (--bind), as texts NAME=VALUE[,VALUE...] ------------------------------------------------ */
+/* ---- bind_input.c: graph inputs fixed to constants (--bind), as texts NAME=VALUE[,VALUE...] ------------------------------------------------ */
 struct fixed { VEC(const char *) list; };
 /* The input becomes a constant, and the metadata says so. Wrong names, types and counts are failures. */
 void op_fix_input(struct graph *, const char *text);
@@ -263,13 +263,13 @@ const char *op_fixed_value(const struct graph *, const char *name);
 bool op_is_unread(const struct graph *, const char *name);
 struct fixed op_fixed_inputs(const struct graph *);
 
-/* ---- settle.c -------------------------------------------------------------------------------------------------------------------------- */
+/* ---- infer_fixpoint.c -------------------------------------------------------------------------------------------------------------------------- */
 /* Known shape information that is all integers. */
 bool op_dims_static(const struct value *);
 /* Infers until no new equation is met; an If whose condition is known becomes its branch, and small nodes on static values are run. */
 void op_infer_all(struct graph *);
 
-/* ---- node-making helpers for passes and lowerings (build.c): infer the result, append to the graph's pending list -------- */
+/* ---- node-making helpers for passes and lowerings (make_node.c): infer the result, append to the graph's pending list -------- */
 /* A node with one output, typed by its op's inference; not inserted. Where an attribute without default is still to be set, or the
  * output type is to be given (Reshape, Expand), the caller does that and calls op_infer. */
 struct node *op_node(struct graph *, const char *domain, const char *op, const char *name, int nin, struct value *const *in);
@@ -278,7 +278,7 @@ void op_infer(struct graph *, struct node *);
 
 /* ---- lower.c: the split form of a node as a body of other nodes ----------------------------------------------------------------
  * A row's lowering writes the node's results by ordinary ops, on whole values: what it computes is the same unsplit. Placements of the
- * body follow from those of the operands by the ordinary rules (src/plan/lowered.c): reductions over the split axis come out partial,
+ * body follow from those of the operands by the ordinary rules (src/plan/cost/lowering.c): reductions over the split axis come out partial,
  * and communication appears where they are read. A node that each rank runs on what it has, against its rule, is told so: on_ranks. */
 struct lowering { struct graph *g; struct node *node; const char *name; VEC(struct node *) nodes; };
 /* One more node, named after the lowered one, with one untyped result; inferred unless something is still to be said (op_node). */
@@ -317,7 +317,7 @@ void lower_on_ranks(struct lowering *, struct node *, const struct placement *in
 /* The same on operands as they are placed (or whole); all results are left as out. */
 void lower_on_own(struct lowering *, struct node *, struct placement out);
 
-/* lookup.c: lowerings of lookups in a split dimension. */
+/* table_lookup.c: lowerings of lookups in a split dimension. */
 /* Where some rank may hold nothing, or always, every rank has a spare element of zeros behind what it holds; a value that is split along
  * axis with that. */
 struct value *lower_with_spare(struct lowering *, struct value *, int axis, bool always);
@@ -339,7 +339,7 @@ struct value *lower_progression(struct lowering *, struct value *positions, cons
 /* Those of dimension axis of such a type, to be broadcast; split NULL: all. */
 struct value *lower_positions_along(struct lowering *, const char *part, const struct type *, int axis, const struct split *);
 
-/* ---- dimtensor.c, expand*.c: at emit, sizes become tensors again and what exists only inside becomes standard ops -------------
+/* ---- shape_tensor.c, expand*.c: at emit, sizes become tensors again and what exists only inside becomes standard ops -------------
  * Everything appends to g->nodes in any order; graph_sort puts it right. Rank graphs get the same nodes and names: where sizes differ
  * from rank to rank, only a constant does. */
 /* Integers or expressions as an i64[n] tensor; each expression is computed once per graph from Shape of graph inputs. */
@@ -354,7 +354,7 @@ void expand_nodes(struct graph *, unsigned but);
  * themselves are not changed); the caller appends it. */
 struct node *expand_operands(struct graph *, int ranks, int rank, struct node *const *peers);
 
-/* ---- rewrites of the canon pass (rewrite.c, idiom.c, merge.c) ----------------------------------------------------------------- */
+/* ---- rewrites of the canon pass (rewrite.c, norm_pattern.c, equal_nodes.c) ----------------------------------------------------------------- */
 /* The list of nodes being written. A rewrite looks at one node; true: nodes pushed since then stand for it, the last one with its result. */
 struct rewrite { struct graph *g; VEC(struct node *) nodes; };
 void rewrite_all(struct graph *, bool (*)(struct rewrite *, struct node *));

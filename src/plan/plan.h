@@ -26,7 +26,7 @@ struct workload {
 /* ---- the plan file (--plan) --------------------------------------------------------------------------------------------- */
 enum { PLAN_VERSION = 1, PLAN_RANKS = 1024 };
 enum constraint_on { ON_NODES, ON_TENSORS, ON_WEIGHTS };
-/* Styles of nodes (styles.c). */
+/* Styles of nodes (style.c). */
 enum style {
     STYLE_COLWISE, STYLE_ROWWISE, STYLE_PAIRWISE, STYLE_SEQUENCE, STYLE_VOCAB, STYLE_REPLICATE, STYLE_LOSS_PARALLEL, STYLE_PREPARE_INPUT,
     STYLE_PREPARE_OUTPUT, STYLE_PREPARE_INPUT_OUTPUT, STYLES
@@ -76,7 +76,7 @@ struct plan_file {
     const struct emitted *emitted;   /* NULL: a user's plan */
 };
 
-/* statefrom.c: the state of another plan of the model (--state-from). */
+/* state_from.c: the state of another plan of the model (--state-from). */
 struct other_state { struct handed end; bool made; const char *placement; };     /* made: its end is an output, which a later graph takes */
 struct other_plan { const char *path; VEC(struct other_state) states; };
 
@@ -114,7 +114,7 @@ struct machine machine_read(struct arena *, const char *name);
 struct transfer { double hops, bytes, summed; };              /* summed: bytes of terms that a rank adds up */
 struct transfer machine_transfer(const struct machine *, const char *op, double ranks, double bytes);
 double transfer_seconds(const struct machine *, struct transfer);
-/* fit.c: the constants of that model from measured times; op NULL: one message of next to no bytes. Returns the root mean square of the
+/* calibrate.c: the constants of that model from measured times; op NULL: one message of next to no bytes. Returns the root mean square of the
  * relative errors. */
 struct timed_transfer { const char *op; double bytes, seconds; };
 double machine_fit(struct machine *, int ranks, int n, const struct timed_transfer *);
@@ -180,17 +180,17 @@ double cost_steps(const struct plan *);
 
 /* reshard.c: what turns one placement into another; the name of the collective, or NULL for a local step. */
 const char *reshard_name(struct placement from, struct placement to);
-/* step.c: that step as a node, inserted nowhere: from where the value is placed. Its result has the new placement. */
+/* reshard_node.c: that step as a node, inserted nowhere: from where the value is placed. Its result has the new placement. */
 struct node *reshard_step(struct graph *, struct value *, struct placement to);
-/* merge.c: in a graph with explicit reshards, small AllReduces become one where none has to wait for another. */
+/* merge_allreduce.c: in a graph with explicit reshards, small AllReduces become one where none has to wait for another. */
 void plan_merge_reductions(struct graph *, const struct machine *, const struct plan *);
-/* takeout.c: terms of what is picked from rows x - r or x / r wait for x alone, not for the one number r of each row. after: by value id, what
+/* hoist_row_scalar.c: terms of what is picked from rows x - r or x / r wait for x alone, not for the one number r of each row. after: by value id, what
  * waits; false: v is no such terms, or x waits, too. */
 bool plan_take_out(struct graph *, struct value *v, const bool *after);
-/* lowered.c: appends to the graph what the row's lowering makes of a node whose operands and results are placed, and not the node. */
+/* lowering.c: appends to the graph what the row's lowering makes of a node whose operands and results are placed, and not the node. */
 void lower_placed(struct graph *, struct node *);
 
-/* attended.c: keys and values that attention reads in a canonical graph, as the values that they are moved, repeated or scaled from; dim
+/* kv_origin.c: keys and values that attention reads in a canonical graph, as the values that they are moved, repeated or scaled from; dim
  * is the dimension attended over there, -1 where moves hide it. */
 struct origin { struct value *value; int dim; };
 struct attended { struct origin key, value; };
@@ -203,20 +203,20 @@ struct origin plan_origin(struct graph *, struct value *, int d);
  * and born state (present only). Graphs of one rank have what their files say. */
 void plan_find_states(struct graph *);
 void plan_find_kept_states(struct graph *);
-/* statenames.c: state that the plan file names, instead of what plan_find_states found at these ends. */
+/* state_names.c: state that the plan file names, instead of what plan_find_states found at these ends. */
 void plan_name_states(struct graph *, const struct plan_file *);
 
-/* statefrom.c: dir/plan.json, which must be for as many ranks. plan_match_states: which of its states each state of the graph is, by name
+/* state_from.c: dir/plan.json, which must be for as many ranks. plan_match_states: which of its states each state of the graph is, by name
  * (handover_match); what placement the plan demands of it; what it comes from. */
 struct other_plan *state_from_read(struct arena *, const char *dir, int ranks);
 void plan_match_states(struct graph *, const struct options *, struct plan *);
 
-/* sharding.c: what a sharding spec says of a tensor of that type. NULL, or the end of a sentence that tells what it is that tpc can't do. */
+/* sharding_spec.c: what a sharding spec says of a tensor of that type. NULL, or the end of a sentence that tells what it is that tpc can't do. */
 const char *sharding_placement(struct arena *, struct alg *, const struct type *, const struct sharding *, int ranks, struct placement *out);
 /* The spec that says it, but for node and tensor; false: none does (terms of a sum, blocks of unequal sizes). */
 bool placement_sharding(struct arena *, struct alg *, const struct type *, struct placement, int ranks, struct sharding *out);
 
-/* annotations.c: plan_configuration chooses the device configuration of a model (options->configuration). annotation_of: after the pass
+/* onnx_config.c: plan_configuration chooses the device configuration of a model (options->configuration). annotation_of: after the pass
  * choose, what a node of the source says of a tensor under the chosen plan (struct annotation of onnx.h); the first argument is plan->space. */
 void plan_configuration(const struct graph *, const struct options *, struct plan *);
 bool annotation_of(void *space, struct arena *, const char *node, const char *tensor, bool result, struct sharding *out);
@@ -225,14 +225,14 @@ bool annotation_of(void *space, struct arena *, const char *node, const char *te
  * roles of symbols are derived from states and contracted dimensions. Every symbol of the graph gets a value; the equations hold. */
 void plan_workloads(struct graph *, const struct options *, struct plan *);
 
-/* indexmap.c: cut points and copies of index-map ops, for every rank. local[r]->nodes.at[at] is the global node at on rank r. */
+/* slice_index.c: cut points and copies of index-map ops, for every rank. local[r]->nodes.at[at] is the global node at on rank r. */
 struct locality { struct graph *global; int ranks; struct graph **local; };
 void localize_index_map(struct locality *, int at);
 
-/* sums.c: into the metadata of a rank's file, which nodes of the global graph make terms of a sum, and of what. */
+/* partial_sums.c: into the metadata of a rank's file, which nodes of the global graph make terms of a sum, and of what. */
 void plan_note_sums(struct graph *to, struct graph *global);
 
-/* weight.c: a rank's part of a constant: outer times, the intervals of size rows of row bytes each. The same as byte ranges of the source
+/* weight_bytes.c: a rank's part of a constant: outer times, the intervals of size rows of row bytes each. The same as byte ranges of the source
  * tensor, in order, merged where they adjoin. */
 struct weight_layout { int64_t outer, size, row; int n; struct interval *interval; };
 struct weight_layout weight_layout(struct arena *, const struct constant *, struct placement, int rank);
@@ -247,17 +247,17 @@ int64_t weight_bytes(const struct value *);      /* of a value's type, which is 
 void plan_memory(const struct graph *, const struct plan *, int ranks, struct rank_use *out);
 /* What a machine may have, and few enough for sums not to overflow: sizes in a file may be anything. */
 int64_t plan_possible_bytes(int64_t bytes);
-/* bodies.c: the slabs of all bodies that are ready (pass kernels), under these sizes of the graph around them. */
+/* memory_bodies.c: the slabs of all bodies that are ready (pass kernels), under these sizes of the graph around them. */
 int64_t plan_bodies_bytes(struct arena *tmp, const struct graph *, const struct bindings *);
 /* The symbols of body k, made ready, under sizes of the graph around it. */
 struct bindings plan_sizes_inside(struct arena *tmp, const struct node *, int k, const struct graph *body, const struct bindings *);
 
-/* planfile.c: plan.json as text (schemas/plan.schema.json); report.c: one screen for people. source: the graph before sharding. */
+/* plan_write.c: plan.json as text (schemas/plan.schema.json); report.c: one screen for people. source: the graph before sharding. */
 double plan_objective(const struct plan *);      /* as written: seconds over all workloads */
 char *plan_json(const struct graph *source, const struct graph *global, const struct options *, const struct plan *);
 void plan_report(FILE *, const struct graph *global, const struct options *, const struct plan *);
-/* report_html.c: one self-contained page; plan_price, between the passes choose and insert, notes what strategies cost.
- * report_dot.c: the graph for graphviz. */
+/* html.c: one self-contained page; plan_price, between the passes choose and insert, notes what strategies cost.
+ * dot.c: the graph for graphviz. */
 void plan_price(struct space *);
 void plan_html(FILE *, const struct graph *global, const struct options *, const struct plan *);
 void plan_dot(FILE *, const struct graph *global);

@@ -19,7 +19,7 @@ struct block comm_deal(const struct comm *, const void *at, int64_t n, int64_t s
 /* Every rank has its own part at its place; afterwards, all parts. */
 void comm_gather_dealt(struct comm *, void *at, int64_t n, int64_t size);
 
-/* ---- bind.c: symbols from real sizes -------------------------------------------------------------------------------- */
+/* ---- signature.c: symbols from real sizes -------------------------------------------------------------------------------- */
 struct formal { const char *name; struct type type; struct placement place; };   /* a graph input or output, global */
 struct assumption { const struct dim *left, *right; const char *text; };
 struct signature {
@@ -67,7 +67,7 @@ struct collective {
     int axis, axis2, root;           /* AllToAll: split axis, concatenated axis */
     enum redop red;
     bool bits;                       /* AllReduce: only one rank's terms are not zero: bits are added, which keeps -0 */
-    bool complete;                   /* ReduceScatter: every rank has the sum already (complete.c) */
+    bool complete;                   /* ReduceScatter: every rank has the sum already (complete_sums.c) */
     const struct split *from, *to;
     const struct dim *const *extent; /* global sizes stated by the file, beside the splits' own */
     int nextent;
@@ -92,11 +92,11 @@ void collective_run(const struct collective *, const struct route *, struct comm
 /* Fails unless every rank has the same list of collectives, and the same plan, by its hash. */
 void collective_agree(struct comm *, struct arena *, const char *path, const struct collective *, int n, uint64_t plan);
 
-/* ---- complete.c ------------------------------------------------------------------------------------------------------------- */
+/* ---- complete_sums.c ------------------------------------------------------------------------------------------------------------- */
 /* The first operand's dimension over which a node of this rank's file sums, and how its factor is dealt out; NULL: it has no such entry. */
 const struct split *sum_split(struct graph *, const struct node *, int *dim);
 
-/* ---- terms.c: a node that sums over a dealt-out dimension ----------------------------------------------------------------------- */
+/* ---- ordered_sum.c: a node that sums over a dealt-out dimension ----------------------------------------------------------------------- */
 struct part { int n; const struct stretch *at; int nterm; struct subtree *subtree; };    /* what a rank holds, and the terms it makes */
 struct summation {
     struct share share;              /* first: what the kernel sees */
@@ -138,7 +138,7 @@ void state_advance(struct session *);
 void state_copy(struct tensor *to, const struct tensor *from);
 void state_free(struct session *);
 
-/* ---- own.c: inputs of which a rank has brought its piece ---------------------------------------------------------------------------- */
+/* ---- sharded_input.c: inputs of which a rank has brought its piece ---------------------------------------------------------------------------- */
 struct own { const char *from; struct tensor piece; };              /* from NULL: it has not */
 /* Into `to`; false: the rank has not brought it. Another size than the split gives this rank: failure. */
 bool own_take(struct session *, int input, struct tensor *to);
@@ -199,11 +199,11 @@ void layout_update(struct session *);
 void layout_check(const struct session *, const struct tensor *, const char *name);
 /* Concrete dims of a type under the session's bindings; false: a size is not known. */
 bool layout_type(const struct session *, const struct type *, const char *name, struct tensor *out);
-/* late.c: sizes of a node's results from its real operands, by its own inference; memory for them; the route of a collective. */
+/* dynamic_shape.c: sizes of a node's results from its real operands, by its own inference; memory for them; the route of a collective. */
 void late_results(struct session *, struct step *);
 /* The symbols of a result's type get its sizes: they may be wanted by name later. */
 void late_bind(struct session *, const struct value *);
-/* ports.c: the local piece of an input, into `to`. */
+/* scatter_io.c: the local piece of an input, into `to`. */
 void port_slice(struct session *, int input, const struct tensor *global, struct tensor *to);
 
 /* session.c: its slab and those of the bodies that were run. */
@@ -229,7 +229,7 @@ bool control_truth(const struct session *, const struct step *, const struct ten
 /* The tensor becomes result i. stays: its memory is valid until the node runs again. */
 void control_give(struct session *, struct step *, int i, const struct tensor *, bool stays);
 
-/* ---- turns.c -------------------------------------------------------------------------------------------------------------------- */
+/* ---- loop_scan.c -------------------------------------------------------------------------------------------------------------------- */
 void turns_loop(struct session *, struct step *);
 void turns_scan(struct session *, struct step *);
 

@@ -57,7 +57,7 @@ struct session;
 struct session_options {
     int threads;
     bool keep;                       /* state (a rank file's metadata, graph->states) stays on its rank from run to run */
-    bool deterministic;              /* results are those of one rank, bit for bit (complete.c) */
+    bool deterministic;              /* results are those of one rank, bit for bit (complete_sums.c) */
 };
 /* graph: after the passes load..kernels. */
 struct session *session_new(struct graph *, struct comm *, struct session_options);
@@ -111,7 +111,7 @@ struct held session_held(struct session *, struct arena *, int output, const str
 /* The global output: ranks' pieces put together on every rank. */
 struct tensor session_gather(struct session *, struct arena *, int output, const struct tensor *piece);
 
-/* ---- rows.c: a dimension of global tensors, dealt out evenly to groups of ranks ----------------------------------------------------- */
+/* ---- batch_groups.c: a dimension of global tensors, dealt out evenly to groups of ranks ----------------------------------------------------- */
 struct rows { int64_t from, count; };
 struct rows rows_deal(int64_t total, int groups, int group);
 /* These places of dimension dim. */
@@ -133,10 +133,10 @@ struct measured {
 void measure_work(struct comm *, int threads, struct measured *);        /* better figures replace those of an earlier call */
 void measure_comm(struct arena *, struct comm *, struct measured *);
 
-/* ---- complete.c: for --deterministic, in the canonical graph of a rank: sums are completed where they are made ------------------------ */
+/* ---- complete_sums.c: for --deterministic, in the canonical graph of a rank: sums are completed where they are made ------------------------ */
 void complete_sums(struct graph *);
 
-/* ---- ungather.c: outputs stay as the ranks hold them: no AllGather is made for them alone ------------------------------------------------ */
+/* ---- keep_sharded.c: outputs stay as the ranks hold them: no AllGather is made for them alone ------------------------------------------------ */
 void ungather_outputs(struct graph *);
 
 /* ---- fuse_*.c: load-time fusion, run by the pass kernels ---------------------------------------------------------------------- */

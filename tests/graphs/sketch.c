@@ -1,7 +1,7 @@
 /* A growing graph and the data of its values: sketch.h. */
 #include "tests/graphs/sketch.h"
 #include "tests/graphs/families.h"
-#include "kern/local.h"
+#include "kern/core/local.h"
 
 #include <math.h>
 #include <string.h>

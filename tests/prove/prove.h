@@ -10,7 +10,7 @@
 #define TPC_TESTS_PROVE_H
 
 #include "kern/kern.h"
-#include "plan/space.h"
+#include "plan/space/space.h"
 
 /* ---- apart.c: a verdict, and how it leaves the process that found it ----------------------------------------------------- */
 enum proof_kind {

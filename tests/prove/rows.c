@@ -1,4 +1,4 @@
-/* rows: what src/op/rows.c calls independent is run in parts, by what tpc-run --groups does. */
+/* rows: what src/op/analysis/batch_independence.c calls independent is run in parts, by what tpc-run --groups does. */
 #include <string.h>
 
 #include "op/op.h"

@@ -1,6 +1,6 @@
 /* The solver against brute force on small random problems; the fit of collectives. */
 #include "plan/plan.h"
-#include "plan/solve.h"
+#include "plan/solve/solve.h"
 
 #include <check.h>
 #include <stdlib.h>

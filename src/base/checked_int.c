@@ -1,0 +1,65 @@
+/* checked_int.c: checked 64-bit arithmetic and numbers in texts, for sizes that come from files we don't trust, and division that rounds down.
+ *
+ * Every checked function returns false on overflow and leaves its result alone, so a caller can't use half an answer.
+ */
+#include "base/base.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+bool add_i64(int64_t a, int64_t b, int64_t *out)
+{
+    int64_t r;
+    if (__builtin_add_overflow(a, b, &r))
+        return false;
+    *out = r;
+    return true;
+}
+
+bool sub_i64(int64_t a, int64_t b, int64_t *out)
+{
+    int64_t r;
+    if (__builtin_sub_overflow(a, b, &r))
+        return false;
+    *out = r;
+    return true;
+}
+
+bool mul_i64(int64_t a, int64_t b, int64_t *out)
+{
+    int64_t r;
+    if (__builtin_mul_overflow(a, b, &r))
+        return false;
+    *out = r;
+    return true;
+}
+
+/* INT64_MIN / -1 does not exist; it saturates rather than trap. */
+int64_t floordiv_i64(int64_t a, int64_t b)
+{
+    require(b != 0);
+    if (b == -1)
+        return a == INT64_MIN ? INT64_MAX : -a;
+    int64_t q = a / b;
+    return a % b != 0 && (a < 0) != (b < 0) ? q - 1 : q;
+}
+
+int64_t floormod_i64(int64_t a, int64_t b)
+{
+    require(b != 0);
+    if (b == -1)
+        return 0;
+    int64_t r = a % b;
+    return r != 0 && (r < 0) != (b < 0) ? r + b : r;
+}
+
+bool parse_i64(const char *text, int64_t lo, int64_t hi, int64_t *out)
+{
+    char *end;
+    errno = 0;
+    long long n = strtoll(text, &end, 10);
+    if (end == text || *end || errno || n < lo || n > hi)
+        return false;
+    *out = n;
+    return true;
+}

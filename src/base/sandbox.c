@@ -1,0 +1,38 @@
+/* sandbox.c: which files a model may name. A file counts by its real path, so that a link is judged by what it leads to. It must lie under the
+ * folder of the model's name or under the folder of the model's real path (download caches keep model and data as links to blobs that
+ * lie side by side), or under a folder that the user allowed. */
+#include "base/base.h"
+
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+
+char *path_real(struct arena *a, const char *path)
+{
+    char buffer[PATH_MAX];
+    return realpath(path, buffer) ? arena_strdup(a, buffer) : NULL;
+}
+
+static bool is_under(const char *real, const char *folder)
+{
+    if (!folder)
+        return false;
+    size_t n = strlen(folder);
+    while (n && folder[n - 1] == '/')
+        n--;
+    return strncmp(real, folder, n) == 0 && real[n] == '/';
+}
+
+bool path_is_allowed(struct arena *tmp, const char *real, struct folders allowed)
+{
+    for (int i = 0; i < allowed.n; i++)
+        if (is_under(real, path_real(tmp, allowed.at[i])))
+            return true;
+    return false;
+}
+
+bool path_is_beside(struct arena *tmp, const char *real, const char *model)
+{
+    const char *blob = path_real(tmp, model);
+    return is_under(real, path_real(tmp, path_dir(tmp, model))) || (blob && is_under(real, path_dir(tmp, blob)));
+}

@@ -1,0 +1,229 @@
+/* shard_memory: --memory, a limit on what a rank may hold: weights, state, activations at their peak and blocks of collectives.
+ *
+ * Holding a byte of weights or state gets a price, which is raised until the plan fits and then bisected. A plan that is optimal at a
+ * price is the best of all that hold no more (Everett, "Generalized Lagrange Multiplier Method", 1963), so what a lower price proves
+ * bounds the gap to the best plan within the limit; activations and blocks are taken to be those of the plan found. They have no price,
+ * and are measured for every plan tried. Where no price helps, more ranks are tried: doubled, then bisected. */
+#include "cli/shard.h"
+
+#include <math.h>
+
+#include "plan/report/report.h"
+
+enum {
+    EXACT_RANKS = 16,                /* beyond it, the graph before localize tells what ranks hold */
+    BISECTIONS = 5, MOST_TRIALS = 16
+};
+#define PRICE_STEP 16.0
+#define COARSE_FIRST 256.0           /* where ranks are many and a plan takes long */
+#define COARSE_STEP 4096.0
+#define MOST_PRICE 1048576.0         /* reads of a byte per step */
+#define MOST_SECONDS 1e5             /* that all bytes may cost, so that sums of costs do not overflow */
+
+struct trial { double price, held, objective; int64_t total; bool proven; struct rank_use use; const char *weight, *value; };
+struct fitter { const struct compile *compile; int ranks, trials; struct trial trial[MOST_TRIALS]; };
+
+static struct trial outcome(const struct compile *c, struct arena *keep)
+{
+    const struct plan *p = c->plan;
+    struct trial t = {.price = p->byte_price, .held = p->held, .objective = (double)p->objective, .proven = p->proven};
+    for (int r = 0; r < c->graph->ranks; r++)
+        if (use_total(&p->use[r]) > t.total) {
+            t.total = use_total(&p->use[r]);
+            t.use = p->use[r];
+        }
+    t.weight = t.use.weight >= 0 ? arena_strdup(keep, c->graph->values.at[t.use.weight]->name) : "";
+    t.value = t.use.value >= 0 ? arena_strdup(keep, c->graph->values.at[t.use.value]->name) : "";
+    return t;
+}
+
+/* Plans for so many ranks at a price, on a copy, and tells what the fullest rank holds. */
+static struct trial try_plan(const struct compile *whole, int ranks, double price, bool exact)
+{
+    struct arena *tmp = arena_new();
+    struct options options = *whole->options;
+    struct plan plan = {.ranks = ranks, .workloads = whole->plan->workloads, .byte_price = price};
+    struct compile c = *whole;
+    if (ranks == options.ranks)
+        plan.configuration = whole->plan->configuration;
+    options.ranks = ranks;
+    c.arena = tmp;
+    c.options = &options;
+    c.plan = &plan;
+    c.graph = graph_copy(tmp, whole->source);
+    pass_run(&c, "store", exact ? "weights" : "fuse", NULL);
+    pass_run(&c, "memory", "memory", NULL);
+    struct trial t = outcome(&c, whole->arena);
+    explain("%d ranks at %g reads per byte and step: %lld bytes on the fullest, %.6g s", ranks, price, (long long)t.total, plan.seconds);
+    arena_free(tmp);
+    return t;
+}
+
+static bool fits(const struct fitter *f, const struct trial *t)
+{
+    return t->total <= f->compile->options->memory;
+}
+
+/* ---- the price ------------------------------------------------------------------------------------------------------------------ */
+
+/* The ranks asked for, or few. */
+static bool is_exact(const struct fitter *f)
+{
+    return f->ranks <= EXACT_RANKS || f->ranks == f->compile->options->ranks;
+}
+
+static const struct trial *add_trial(struct fitter *f, double price)
+{
+    require(f->trials < MOST_TRIALS);
+    f->trial[f->trials] = try_plan(f->compile, f->ranks, price, is_exact(f));
+    return &f->trial[f->trials++];
+}
+
+static double most_price(const struct fitter *f, const struct trial *unpriced)
+{
+    double steps = cost_steps(f->compile->plan), each = steps * unpriced->held / f->compile->options->machine.memory_bandwidth;
+    return each * MOST_PRICE > MOST_SECONDS ? MOST_SECONDS / each : MOST_PRICE;
+}
+
+/* Everything is chosen: prices change nothing. */
+static bool is_emitted(const struct options *o)
+{
+    return o->plan_file && o->plan_file->emitted;
+}
+
+/* Raises the price until the plan fits; NULL: it never does. *below: the last price at which it did not. */
+static const struct trial *raise_price(struct fitter *f, double *below)
+{
+    const struct trial *t = add_trial(f, 0);
+    double most = most_price(f, t);
+    *below = 0;
+    bool fine = is_exact(f);
+    for (double price = fine ? 1 : COARSE_FIRST; !fits(f, t); price *= fine ? PRICE_STEP : COARSE_STEP) {
+        if (t->price >= most || is_emitted(f->compile->options))
+            return NULL;
+        *below = t->price;
+        t = add_trial(f, price < most ? price : most);
+    }
+    return t;
+}
+
+static const struct trial *bisect_price(struct fitter *f, const struct trial *best, double below)
+{
+    double above = best->price;
+    for (int i = 0; i < BISECTIONS && above > 0; i++) {
+        double middle = below > 0 ? sqrt(below * above) : above / PRICE_STEP;
+        const struct trial *t = add_trial(f, middle);
+        if (fits(f, t))
+            above = middle;
+        else
+            below = middle;
+        if (fits(f, t) && t->objective < best->objective)
+            best = t;
+    }
+    return best;
+}
+
+/* Seconds per step by which a plan within the limit may be better than best: what the trials prove of plans that hold no more weights and
+ * state than the limit leaves beside best's activations. */
+static double gap_of(const struct fitter *f, const struct trial *best)
+{
+    const struct compile *c = f->compile;
+    double steps = cost_steps(c->plan), room = best->held + (double)(c->options->memory - best->total), bound = 0;
+    for (int i = 0; i < f->trials; i++) {
+        const struct trial *t = &f->trial[i];
+        double saved = steps * t->price * (t->held - room) / c->options->machine.memory_bandwidth;
+        if (t->proven && t->objective * 1e-12 + saved > bound)
+            bound = t->objective * 1e-12 + saved;
+    }
+    double gap = (best->objective * 1e-12 - bound) / steps;
+    return gap > 1e-12 ? gap : 0;
+}
+
+static struct trial least_of(const struct fitter *f)
+{
+    const struct trial *least = &f->trial[0];
+    for (int i = 1; i < f->trials; i++)
+        if (f->trial[i].total < least->total)
+            least = &f->trial[i];
+    return *least;
+}
+
+/* ---- more ranks ------------------------------------------------------------------------------------------------------------------ */
+
+/* Does any price make a plan for so many ranks fit? *least: the trial that holds least. */
+static bool ranks_fit(const struct compile *c, int ranks, struct trial *least)
+{
+    struct fitter f = {.compile = c, .ranks = ranks};
+    double below;
+    bool fit = raise_price(&f, &below) != NULL;
+    *least = least_of(&f);
+    return fit;
+}
+
+/* 0: none up to the most ranks there may be; *least tells what the last one holds. */
+static int smallest_ranks(const struct compile *c, struct trial *least)
+{
+    int below = c->options->ranks, fit = 0;
+    while (!fit && below < PLAN_RANKS) {
+        int n = 2 * below < PLAN_RANKS ? 2 * below : PLAN_RANKS;
+        if (ranks_fit(c, n, least))
+            fit = n;
+        else
+            below = n;
+    }
+    while (fit && fit - below > 1) {
+        int n = below + (fit - below) / 2;
+        struct trial t;
+        if (ranks_fit(c, n, &t))
+            fit = n;
+        else
+            below = n;
+    }
+    return fit;
+}
+
+static const char *largest_part(struct arena *a, const struct trial *t)
+{
+    if (t->use.weights >= t->use.state && t->use.weights >= t->use.peak)
+        return arena_printf(a, "weights of %s, the largest of them '%s'", bytes_text(a, (double)t->use.weights), t->weight);
+    if (t->use.state >= t->use.peak)
+        return arena_printf(a, "state of %s", bytes_text(a, (double)t->use.state));
+    return arena_printf(a, "activations of %s, the largest of them '%s'", bytes_text(a, (double)t->use.peak), t->value);
+}
+
+/* A plan file, and state placed by another plan, may be for one number of ranks only. */
+static const char *what_fits(const struct compile *c)
+{
+    struct trial last;
+    if (c->options->plan_file || c->options->state_from)
+        return "";
+    int fit = smallest_ranks(c, &last);
+    if (fit)
+        return arena_printf(c->arena, "; %d ranks fit", fit);
+    return arena_printf(c->arena, "; no number of ranks up to %d fits: with %d, one still needs %s, most of it %s", PLAN_RANKS, PLAN_RANKS,
+                        bytes_text(c->arena, (double)last.total), largest_part(c->arena, &last));
+}
+
+static _Noreturn void refuse(const struct compile *c, const struct trial *t)
+{
+    struct arena *a = c->arena;
+    int ranks = c->options->ranks;
+    fail("%s: a limit of %s is %s too little for %d rank%s, where the fullest needs %s (weights %s, state %s, activations and blocks %s)%s",
+         c->options->model, bytes_text(a, (double)c->options->memory), bytes_text(a, (double)(t->total - c->options->memory)), ranks,
+         ranks == 1 ? "" : "s", bytes_text(a, (double)t->total), bytes_text(a, (double)t->use.weights), bytes_text(a, (double)t->use.state),
+         bytes_text(a, (double)(t->use.peak + t->use.blocks)), what_fits(c));
+}
+
+void shard_fit(const struct compile *c)
+{
+    struct fitter f = {.compile = c, .ranks = c->options->ranks};
+    double below;
+    const struct trial *best = raise_price(&f, &below);
+    if (!best) {
+        struct trial least = least_of(&f);
+        refuse(c, &least);
+    }
+    best = bisect_price(&f, best, below);
+    c->plan->byte_price = best->price;
+    c->plan->memory_gap = gap_of(&f, best);
+}

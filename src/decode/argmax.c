@@ -1,0 +1,112 @@
+/* run_choose: the next token of every row: that of the largest score of the last position, of equal ones the first; a score that is no number
+ * counts as the least. Scores are not gathered: of columns that are dealt out every rank offers the best of its own, of what every rank has
+ * whole, and of tokens that the graph itself has chosen, rank 0 does. One pair per rank and row goes to all ranks, and each takes the best. */
+#include "decode/generate.h"
+
+#include <math.h>
+
+struct offer { double score; int64_t token; };     /* token -1: none */
+
+static bool beats(struct offer x, struct offer y)
+{
+    if (x.token < 0 || y.token < 0) return y.token < 0 && x.token >= 0;
+    return x.score > y.score || (x.score == y.score && x.token < y.token);
+}
+
+/* Among the columns of a row that begins at element `at`. */
+static struct offer best_of(const struct tensor *scores, int64_t at, const struct held *h)
+{
+    struct offer best = {0, -1};
+    for (int i = 0; i < h->n; i++)
+        for (int64_t token = h->at[i].lo; token < h->at[i].hi; token++) {
+            double x = tensor_element(scores, at++);
+            struct offer o = {isnan(x) ? -INFINITY : x, token};
+            if (beats(o, best)) best = o;
+        }
+    return best;
+}
+
+/* Has the output the rows and positions of the input of tokens the other way round, as [sequence, batch, vocabulary]? */
+static bool positions_lead(const struct stage *s)
+{
+    int i = stage_find(s, ROLE_TOKENS);
+    const struct type *in = i >= 0 ? session_input_type(s->session, i) : NULL, *out = session_output_type(s->session, s->logits);
+    return in && in->rank == 2 && out->rank > (s->chosen ? 1 : 2) && in->dim[0] != in->dim[1] && out->dim[0] == in->dim[1] && out->dim[1] == in->dim[0];
+}
+
+static void check_fit(const struct stage *s, const struct tensor *t, int64_t batch, int least, const char *what)
+{
+    if (t->rank < least || t->rank > 3 || t->dim[positions_lead(s)] != batch)
+        fail("%s: output '%s' is no %s", s->path, s->graph->outputs.at[s->logits]->name, what);
+}
+
+/* The element with which the last position of a row begins, of [batch, positions, width] or [positions, batch, width]. */
+static int64_t last_position(const struct stage *s, int64_t batch, int64_t positions, int64_t width, int64_t row)
+{
+    int64_t last = positions - 1;
+    return (positions_lead(s) ? last * batch + row : row * positions + last) * width;
+}
+
+/* Scores [batch, positions, columns], [positions, batch, columns] or [batch, columns]. */
+static void offer_scores(const struct stage *s, const struct tensor *scores, const struct held *h, int64_t batch, struct offer *own)
+{
+    check_fit(s, scores, batch, 2, "logits [batch, positions, vocabulary]");
+    int64_t positions = scores->rank == 3 ? scores->dim[!positions_lead(s)] : 1, width = scores->dim[scores->rank - 1];
+    for (int64_t b = 0; b < batch && positions > 0; b++)
+        own[b] = best_of(scores, last_position(s, batch, positions, width, b), h);
+}
+
+/* Tokens [batch], [batch, positions] or [batch, positions, best first]; these two with the positions first, too. */
+static void offer_tokens(const struct stage *s, const struct tensor *tokens, int64_t batch, struct offer *own)
+{
+    check_fit(s, tokens, batch, 1, "tokens [batch, positions]");
+    int64_t row = tensor_elements(tokens) / batch, width = tokens->rank == 3 ? tokens->dim[2] : 1;
+    for (int64_t b = 0; b < batch && row > 0; b++)
+        own[b] = (struct offer){0, (int64_t)tensor_element(tokens, last_position(s, batch, row / width, width, b))};
+}
+
+static void offer(struct arena *tmp, const struct comm *comm, const struct stage *s, int64_t batch, struct offer *own)
+{
+    struct tensor *out = &s->out[s->logits];
+    struct held h = session_held(s->session, tmp, s->logits, out);
+    for (int64_t b = 0; b < batch; b++) own[b].token = -1;
+    if (!s->chosen && h.kind == PLACE_S && h.dim == out->rank - 1) {
+        offer_scores(s, out, &h, batch, own);
+        return;
+    }
+    struct tensor whole = h.kind == PLACE_R && !out->room ? *out : session_gather(s->session, tmp, s->logits, out);
+    struct interval all = {0, whole.rank > 0 ? whole.dim[whole.rank - 1] : 0};
+    if (comm->rank) return;
+    if (s->chosen) offer_tokens(s, &whole, batch, own);
+    else offer_scores(s, &whole, &(struct held){.n = 1, .at = &all}, batch, own);
+}
+
+static void exchange(struct arena *tmp, struct comm *comm, struct offer *all, int64_t batch, struct session_collective *count)
+{
+    int64_t *bytes = NEWN(tmp, int64_t, comm->size), sent = comm->bytes_sent;
+    for (int r = 0; r < comm->size; r++) bytes[r] = batch * (int64_t)sizeof *all;
+    double start = seconds_now();
+    comm->id = 0;
+    comm->name = count->name;
+    comm->allgatherv(comm, all, bytes);
+    count->calls++;
+    count->bytes += comm->bytes_sent - sent;
+    count->payload += bytes[comm->rank];
+    count->seconds += seconds_now() - start;
+}
+
+void choose_next(struct comm *comm, const struct stage *s, int64_t batch, int64_t *next, struct session_collective *count)
+{
+    struct arena *tmp = arena_new();
+    struct offer *all = NEWN(tmp, struct offer, comm->size * batch);
+    offer(tmp, comm, s, batch, all + comm->rank * batch);
+    exchange(tmp, comm, all, batch, count);
+    for (int64_t b = 0; b < batch; b++) {
+        struct offer best = all[b];
+        for (int r = 1; r < comm->size; r++)
+            if (beats(all[r * batch + b], best)) best = all[r * batch + b];
+        if (best.token < 0) fail("%s: output '%s' gives row %lld no token", s->path, s->graph->outputs.at[s->logits]->name, (long long)b);
+        next[b] = best.token;
+    }
+    arena_free(tmp);
+}

@@ -1,0 +1,392 @@
+/* attention: the operand forms of Attention and of com.microsoft GroupQueryAttention, brought to the one core in attention_core.c.
+ *
+ * Keys and values that were appended to a past are read from the present tensors (in a room where the graph doesn't ask for them). The number
+ * of heads may be 0: the head size then comes from operands that still state it, and nothing is divided by a number of heads. */
+#include "kern/core/local.h"
+
+#include <math.h>
+#include <string.h>
+
+/* Heads of one operand: where they are and how they are spaced, in its own storage type. */
+struct head_view { const struct tensor *t; int64_t start, heads, rows, size, batch_step, head_step, row_step; };
+
+/* A tensor [batch, heads, rows, size]. */
+static struct head_view spread_source(const struct tensor *t)
+{
+    int64_t step[MAX_RANK];
+    tensor_strides(t, step);
+    return (struct head_view){ t, 0, t->dim[1], t->dim[2], t->dim[3], step[0], step[1], step[2] };
+}
+
+/* Heads of size elements from column start of a tensor [batch, rows, width]. */
+static struct head_view flat_source(const struct tensor *t, int64_t start, int64_t heads, int64_t size)
+{
+    int64_t step[MAX_RANK];
+    tensor_strides(t, step);
+    return (struct head_view){ t, start, heads, t->dim[1], size, step[0], size, step[1] };
+}
+
+static struct heads source_heads(struct kenv *env, const struct head_view *s, enum room room)
+{
+    return (struct heads){ tensor_f32(env, s->t, room) + s->start, s->batch_step, s->head_step, s->row_step };
+}
+
+/* Writes the rows of s into [batch, heads, all, size] from row first on; rows that lie there already stay. */
+static void append_rows(struct kcall *call, const struct head_view *s, struct tensor *to, int64_t batch, int64_t first, int64_t rows)
+{
+    int64_t all = to->dim[2], step[MAX_RANK];
+    tensor_strides(to, step);
+    struct copy c = { .rank = 3, .size = dtype_size(to->dtype), .dim = { s->heads, rows, s->size }, .to = { step[1], step[2], 1 },
+                      .from = { s->head_step, s->row_step, 1 } };
+    if (s->t->dtype != to->dtype || s->heads != to->dim[1] || s->size != to->dim[3] || first < 0 || rows > s->rows || first + rows > all)
+        fail("%s: %lld rows of %lld x %lld do not fit the present tensor", call_where(call), (long long)rows, (long long)s->heads,
+             (long long)s->size);
+    copy_strided(call->env, &c, at(to->data, c.size, batch * step[0] + first * step[2]),
+                 at_const(s->t->data, c.size, s->start + batch * s->batch_step));
+}
+
+static void check_float(const struct kcall *call, enum dtype t)
+{
+    if (t != DT_F32 && !is_small_float(t))
+        call_bad_type(call, t);
+}
+
+/* ---- masks -------------------------------------------------------------------------------------------------------------------------- */
+/* A mask right-aligned with [batch, heads, rows, keys]; missing keys are masked. */
+static void read_mask(struct kcall *call, struct attend *a, const struct tensor *mask)
+{
+    int64_t want[4] = { a->batch, a->q_heads, a->rows, a->keys }, own[MAX_RANK];
+    if (!mask || tensor_elements(mask) == 0)
+        return;
+    if (mask->rank < 1 || mask->rank > 4 || (mask->dtype != DT_BOOL && mask->dtype != a->y->dtype))
+        fail("%s: a mask must be bool or %s and have at most 4 dimensions", call_where(call), dtype_name(a->y->dtype));
+    tensor_strides(mask, own);
+    a->mask_keys = mask->dim[mask->rank - 1] == 1 ? a->keys : mask->dim[mask->rank - 1];
+    for (int d = 0; d < 4; d++) {
+        int e = d - (4 - mask->rank);
+        bool broadcast = e < 0 || mask->dim[e] == 1, fits = broadcast || (d == 3 ? mask->dim[e] <= want[d] : mask->dim[e] == want[d]);
+        if (!fits)
+            fail("%s: the mask has size %lld where %lld is expected", call_where(call), (long long)mask->dim[e], (long long)want[d]);
+        a->mask_step[d] = broadcast ? 0 : own[e];
+    }
+    if (mask->dtype == DT_BOOL)
+        a->allowed = mask->data;
+    else
+        a->bias = tensor_f32(call->env, mask, ROOM_THREADS);
+}
+
+/* ---- Attention ----------------------------------------------------------------------------------------------------------------------- */
+enum { QUERY, KEY, VALUE, MASK, PAST_KEY, PAST_VALUE, LENGTHS };
+
+/* Heads of operand i of Attention; a width without heads has size 0. */
+static struct head_view attention_source(struct kcall *call, int i, const char *attr)
+{
+    const struct tensor *t = &call->in[i];
+    if (t->rank == 4)
+        return spread_source(t);
+    if (t->rank != 3)
+        fail("%s: Q, K and V must have 3 or 4 dimensions", call_where(call));
+    int64_t heads = attr_int(call->node, attr);
+    if (heads < 0 || (heads > 0 && t->dim[2] % heads))
+        fail("%s: a width of %lld does not hold %lld heads", call_where(call), (long long)t->dim[2], (long long)heads);
+    return flat_source(t, 0, heads, heads ? t->dim[2] / heads : 0);
+}
+
+/* The keys (or values) attended to: the operand itself, or past and operand joined in the present output or a room. */
+static struct head_view joined_source(struct kcall *call, struct head_view new_rows, int past_index, int present_index, enum room room,
+                                   struct tensor *local)
+{
+    const struct tensor *past = call_in(call, past_index);
+    struct tensor *present = call_out(call, present_index);
+    if (!past && !present)
+        return new_rows;
+    int64_t batch = new_rows.t->dim[0], before = past ? past->dim[2] : 0;
+    if (past && (past->rank != 4 || past->dtype != new_rows.t->dtype || past->dim[0] != batch))
+        fail("%s: a past tensor does not fit its operand", call_where(call));
+    if (new_rows.heads == 0 && past)
+        new_rows.size = past->dim[3];
+    *local = (struct tensor){ .dtype = new_rows.t->dtype, .rank = 4, .dim = { batch, new_rows.heads, before + new_rows.rows, new_rows.size } };
+    if (!present)
+        local->data = kenv_room(call->env, room, call_bytes(call, tensor_elements(local), dtype_size(local->dtype)));
+    struct tensor *to = present ? present : local;
+    struct head_view old = past ? spread_source(past) : new_rows;
+    for (int64_t b = 0; tensor_elements(to) && b < batch; b++) {
+        if (past)
+            append_rows(call, &old, to, b, 0, before);
+        append_rows(call, &new_rows, to, b, before, new_rows.rows);
+    }
+    return spread_source(to);
+}
+
+static void attention_result(struct attend *a, struct tensor *y)
+{
+    bool flat = y->rank == 3;
+    a->y = y;
+    a->y_batch = a->rows * a->q_heads * a->value_size;
+    a->y_head = flat ? a->value_size : a->rows * a->value_size;
+    a->y_row = flat ? a->q_heads * a->value_size : a->value_size;
+}
+
+/* Per batch: keys that exist and the causal edge, from the past or from the lengths operand. */
+static void attention_limits(struct kcall *call, struct attend *a, int64_t past, int64_t *offset, int64_t *limit)
+{
+    const struct tensor *lengths = call_in(call, LENGTHS);
+    if (lengths && tensor_elements(lengths) != a->batch)
+        fail("%s: nonpad_kv_seqlen must have %lld entries", call_where(call), (long long)a->batch);
+    for (int64_t b = 0; b < a->batch; b++) {
+        limit[b] = lengths ? index_at(call, lengths, b) : a->keys;
+        offset[b] = lengths ? limit[b] - a->rows : past;
+        if (limit[b] < 0 || limit[b] > a->keys)
+            fail("%s: a length of %lld keys where there are %lld", call_where(call), (long long)limit[b], (long long)a->keys);
+    }
+    a->offset = offset;
+    a->limit = limit;
+}
+
+static float attention_scale(const struct kcall *call, int64_t size)
+{
+    double scale = attr_is_set(call->node, "scale") ? attr_float(call->node, "scale") : 0;
+    return scale > 0 || scale < 0 || size == 0 ? (float)scale : (float)(1.0 / sqrt((double)size));
+}
+
+void kern_Attention(struct kcall *call)
+{
+    struct head_view q = attention_source(call, QUERY, "q_num_heads"), k = attention_source(call, KEY, "kv_num_heads");
+    struct head_view v = attention_source(call, VALUE, "kv_num_heads");
+    const struct tensor *past = call_in(call, PAST_KEY);
+    struct tensor keys, values;
+    check_float(call, q.t->dtype);
+    k = joined_source(call, k, PAST_KEY, 1, ROOM_DNNL, &keys);
+    v = joined_source(call, v, PAST_VALUE, 2, ROOM_JOIN, &values);
+    struct attend a = { .batch = q.t->dim[0], .q_heads = q.heads, .kv_heads = k.heads, .rows = q.rows, .keys = k.rows, .size = q.size,
+                        .value_size = v.size, .causal = attr_int(call->node, "is_causal") != 0, .window = -1,
+                        .softcap = (float)attr_float(call->node, "softcap"), .scores = call_out(call, 3),
+                        .mode = (int)attr_int(call->node, "qk_matmul_output_mode") };
+    if (tensor_elements(&call->out[0]) == 0)
+        return;
+    if (k.size != q.size || v.rows != k.rows || v.heads != k.heads || k.t->dim[0] != a.batch || v.t->dim[0] != a.batch)
+        fail("%s: Q, K and V do not fit together", call_where(call));
+    attention_result(&a, &call->out[0]);
+    a.scale = attr_is_set(call->node, "scale") ? (float)attr_float(call->node, "scale") : attention_scale(call, q.size);
+    int64_t *limits = kenv_room(call->env, ROOM_LIMITS, call_bytes(call, 2 * a.batch, sizeof *limits));
+    attention_limits(call, &a, past ? past->dim[2] : 0, limits, limits + a.batch);
+    read_mask(call, &a, call_in(call, MASK));
+    a.q = source_heads(call->env, &q, ROOM_A);
+    a.k = source_heads(call->env, &k, ROOM_B);
+    a.v = source_heads(call->env, &v, ROOM_C);
+    attend(call, &a);
+}
+
+/* ---- GroupQueryAttention ----------------------------------------------------------------------------------------------------------------- */
+enum { G_QUERY, G_KEY, G_VALUE, G_PAST_KEY, G_PAST_VALUE, G_LENGTHS, G_TOTAL, G_COS, G_SIN, G_POSITIONS, G_BIAS, G_SINK };
+
+struct gqa {
+    struct head_view q, k, v;
+    int64_t batch, rows, heads, kv_heads, size;
+    int64_t *past;                    /* per batch: rows of the past that hold something */
+    struct tensor turned_q, turned_k; /* after rotation */
+};
+
+/* Where the head size is stated: the past, the attribute, the rotary cache; else width / heads, which are then not 0 / 0. */
+static int64_t gqa_head_size(const struct kcall *call, int64_t width, int64_t heads)
+{
+    const struct tensor *past = call_in(call, G_PAST_KEY), *present = call->nout > 1 ? &call->out[1] : NULL;
+    if (attr_int(call->node, "head_size") > 0)
+        return attr_int(call->node, "head_size");
+    if (past && past->rank == 4)
+        return past->dim[3];
+    if (present && present->data && present->rank == 4)
+        return present->dim[3];
+    if (heads > 0 && width % heads == 0)
+        return width / heads;
+    fail("%s: a width of %lld does not hold %lld heads", call_where(call), (long long)width, (long long)heads);
+}
+
+static void gqa_read(struct kcall *call, struct gqa *g)
+{
+    const struct tensor *q = &call->in[G_QUERY], *k = call_in(call, G_KEY), *v = call_in(call, G_VALUE);
+    if (q->rank != 3 || (k && k->rank != 3) || (v && v->rank != 3) || !k != !v)
+        fail("%s: query, key and value must have 3 dimensions, or query hold all of them", call_where(call));
+    check_float(call, q->dtype);
+    g->batch = q->dim[0];
+    g->rows = q->dim[1];
+    g->heads = attr_int(call->node, "num_heads");
+    g->kv_heads = attr_int(call->node, "kv_num_heads");
+    g->size = gqa_head_size(call, q->dim[2], k ? g->heads : g->heads + 2 * g->kv_heads);
+    int64_t q_width = g->heads * g->size, kv_width = g->kv_heads * g->size;
+    if (g->heads < 0 || g->kv_heads < 0 || q->dim[2] != q_width + (k ? 0 : 2 * kv_width) || (k && (k->dim[2] != kv_width || v->dim[2] != kv_width)))
+        fail("%s: widths do not hold %lld and %lld heads of %lld", call_where(call), (long long)g->heads, (long long)g->kv_heads,
+             (long long)g->size);
+    g->q = flat_source(q, 0, g->heads, g->size);
+    g->k = flat_source(k ? k : q, k ? 0 : q_width, g->kv_heads, g->size);
+    g->v = flat_source(v ? v : q, v ? 0 : q_width + kv_width, g->kv_heads, g->size);
+    if (g->k.rows != g->rows || g->v.rows != g->rows || g->k.t->dim[0] != g->batch || g->v.t->dim[0] != g->batch)
+        fail("%s: query, key and value must have one batch and length", call_where(call));
+}
+
+/* seqlens_k holds, per batch row, the number of keys less one; a padded prompt has fewer than it has rows. */
+static void gqa_lengths(struct kcall *call, struct gqa *g)
+{
+    const struct tensor *lengths = &call->in[G_LENGTHS], *past = call_in(call, G_PAST_KEY);
+    int64_t room = past ? past->dim[2] : 0;
+    if (tensor_elements(lengths) != g->batch)
+        fail("%s: seqlens_k must have %lld entries", call_where(call), (long long)g->batch);
+    g->past = kenv_room(call->env, ROOM_LIMITS, call_bytes(call, 2 * g->batch, sizeof *g->past));
+    for (int64_t b = 0; b < g->batch; b++) {
+        int64_t total = index_at(call, lengths, b) + 1, before = total > g->rows ? total - g->rows : 0;
+        if (total < 0 || before > room)
+            fail("%s: seqlens_k says %lld keys where the past has room for %lld and %lld are new", call_where(call), (long long)total,
+                 (long long)room, (long long)g->rows);
+        g->past[b] = before;
+    }
+}
+
+/* ---- rotation ---- */
+struct turn { const struct gqa *g; struct kcall *call; const struct head_view *from; struct tensor *to; const float *cosine, *sine;
+              int64_t half; bool interleaved; const struct tensor *position; float *scratch; };
+
+static int64_t turn_position(const struct turn *t, int64_t b, int64_t i)
+{
+    return t->position ? index_at(t->call, t->position, b * t->g->rows + i) : t->g->past[b] + i;
+}
+
+static void turn_range(void *data, int thread, int64_t lo, int64_t hi)
+{
+    const struct turn *t = data;
+    const struct head_view *s = t->from;
+    size_t size = dtype_size(s->t->dtype);
+    float *head = t->scratch + thread * s->size;
+    for (int64_t u = lo; u < hi; u++) {
+        int64_t h = u % s->heads, i = u / s->heads % s->rows, b = u / s->heads / s->rows, line = turn_position(t, b, i);
+        load_f32(s->t->dtype, at_const(s->t->data, size, s->start + b * s->batch_step + i * s->row_step + h * s->head_step), s->size, head);
+        rotate_head(head, t->cosine + line * t->half, t->sine + line * t->half, t->half, t->interleaved);
+        store_f32(t->to->dtype, head, s->size, at(t->to->data, size, u * s->size));
+    }
+}
+
+static void turn_check(struct kcall *call, const struct turn *t, const struct tensor *cosine, const struct tensor *sine)
+{
+    const struct gqa *g = t->g;
+    if (2 * t->half > g->size || tensor_elements(sine) != tensor_elements(cosine))
+        fail("%s: caches of width %lld do not rotate heads of %lld", call_where(call), (long long)t->half, (long long)g->size);
+    if (t->position && tensor_elements(t->position) != g->batch * g->rows)
+        fail("%s: position_ids must have %lld entries", call_where(call), (long long)(g->batch * g->rows));
+    for (int64_t i = 0; i < g->batch * g->rows; i++) {
+        int64_t line = turn_position(t, i / g->rows, i % g->rows);
+        if (line < 0 || line >= cosine->dim[0])
+            fail("%s: position %lld is out of range for a cache of %lld rows", call_where(call), (long long)line, (long long)cosine->dim[0]);
+    }
+}
+
+/* The rotated heads of s, [batch, rows, heads * size]. */
+static struct head_view turn(struct kcall *call, const struct gqa *g, const struct head_view *s, struct tensor *to, enum room room)
+{
+    const struct tensor *cosine = call_in(call, G_COS), *sine = call_in(call, G_SIN);
+    if (!cosine || !sine || cosine->rank != 2 || sine->rank != 2)
+        fail("%s: do_rotary needs a cosine and a sine cache of 2 dimensions", call_where(call));
+    struct turn t = { .g = g, .call = call, .from = s, .to = to, .half = cosine->dim[1], .position = call_in(call, G_POSITIONS),
+                      .interleaved = attr_int(call->node, "rotary_interleaved") != 0 };
+    turn_check(call, &t, cosine, sine);
+    int64_t tokens = g->batch * s->rows, width = s->heads * s->size;
+    *to = (struct tensor){ .dtype = s->t->dtype, .rank = 3, .dim = { g->batch, s->rows, width } };
+    to->data = kenv_room(call->env, room, call_bytes(call, tokens * width, 4));
+    t.cosine = tensor_f32(call->env, cosine, ROOM_B);
+    t.sine = tensor_f32(call->env, sine, ROOM_C);
+    t.scratch = kenv_scratch(call->env, call_bytes(call, kenv_threads(call->env) * s->size, sizeof(float)));
+    parallel_for(call->env, tokens * s->heads, s->size * 4, turn_range, &t);
+    return flat_source(to, 0, s->heads, s->size);
+}
+
+/* ---- the present ---- */
+static void clear_rows(struct tensor *t, int64_t b, int64_t first)
+{
+    size_t size = dtype_size(t->dtype);
+    int64_t step[MAX_RANK];
+    tensor_strides(t, step);
+    for (int64_t h = 0; h < t->dim[1]; h++)
+        memset(at(t->data, size, b * step[0] + h * step[1] + first * step[2]), 0, (size_t)((t->dim[2] - first) * t->dim[3]) * size);
+}
+
+/* Past, then the new rows, then zeros where a batch row is shorter than the longest. */
+static struct tensor gqa_present(struct kcall *call, const struct gqa *g, const struct head_view *s, int past_index, int present_index, enum room room)
+{
+    const struct tensor *past = call_in(call, past_index);
+    struct tensor *out = call_out(call, present_index);
+    int64_t room_rows = past ? past->dim[2] : 0;
+    struct tensor local = { .dtype = s->t->dtype, .rank = 4, .dim = { g->batch, g->kv_heads, room_rows + g->rows, g->size } };
+    if (past && (past->rank != 4 || past->dim[0] != g->batch))
+        fail("%s: a past tensor does not fit its operand", call_where(call));
+    if (out)
+        local = *out;
+    else
+        local.data = kenv_room(call->env, room, call_bytes(call, tensor_elements(&local), dtype_size(local.dtype)));
+    struct head_view old = past ? spread_source(past) : *s;
+    for (int64_t b = 0; tensor_elements(&local) && b < g->batch; b++) {
+        if (past)
+            append_rows(call, &old, &local, b, 0, g->past[b]);
+        append_rows(call, s, &local, b, g->past[b], g->rows);
+        clear_rows(&local, b, g->past[b] + g->rows);
+    }
+    return local;
+}
+
+static void gqa_refuse(const struct kcall *call)
+{
+    if (strcmp(attr_string(call->node, "k_quant_type"), "NONE") != 0 || strcmp(attr_string(call->node, "v_quant_type"), "NONE") != 0 ||
+        attr_int(call->node, "kv_cache_bit_width") != 0)
+        fail("%s: quantised key and value caches are not supported", call_where(call));
+    if (attr_int(call->node, "causal") == 0 || attr_int(call->node, "sliding_window_cache") != 0)
+        fail("%s: keys of later positions and caches that are windows are not supported", call_where(call));
+    int64_t output = attr_int(call->node, "qk_output");
+    if (output < 0 || output > 2)
+        fail("%s: qk_output must be 0, 1 or 2, not %lld", call_where(call), (long long)output);
+}
+
+/* The additional score of each head that only enters the denominator. */
+static const float *gqa_sink(struct kcall *call, const struct gqa *g)
+{
+    const struct tensor *sink = call_in(call, G_SINK);
+    if (!sink && attr_int(call->node, "smooth_softmax") <= 0)
+        return NULL;
+    if (sink && tensor_elements(sink) != g->heads)
+        fail("%s: head_sink must have %lld entries", call_where(call), (long long)g->heads);
+    float *score = kenv_room(call->env, ROOM_SINK, call_bytes(call, g->heads, sizeof *score));
+    memset(score, 0, (size_t)g->heads * sizeof *score);
+    if (sink)
+        load_f32(sink->dtype, sink->data, g->heads, score);
+    return score;
+}
+
+static void gqa_attend(struct kcall *call, const struct gqa *g, const struct head_view *q, const struct tensor *k, const struct tensor *v)
+{
+    int64_t *limit = g->past + g->batch, window = attr_int(call->node, "local_window_size");
+    struct head_view ks = spread_source(k), vs = spread_source(v);
+    struct attend a = { .batch = g->batch, .q_heads = g->heads, .kv_heads = g->kv_heads, .rows = g->rows, .keys = k->dim[2], .size = g->size,
+                        .value_size = g->size, .causal = true, .window = window, .softcap = (float)attr_float(call->node, "softcap"),
+                        .offset = g->past, .limit = limit, .scores = attr_int(call->node, "qk_output") ? call_out(call, 3) : NULL,
+                        .mode = attr_int(call->node, "qk_output") == 1 ? 4 : 3 };
+    for (int64_t b = 0; b < g->batch; b++)
+        limit[b] = g->past[b] + g->rows;
+    attention_result(&a, &call->out[0]);
+    a.scale = attention_scale(call, g->size);
+    a.sink = gqa_sink(call, g);
+    read_mask(call, &a, call_in(call, G_BIAS));
+    a.q = source_heads(call->env, q, ROOM_A);
+    a.k = source_heads(call->env, &ks, ROOM_B);
+    a.v = source_heads(call->env, &vs, ROOM_C);
+    attend(call, &a);
+}
+
+void kern_GroupQueryAttention(struct kcall *call)
+{
+    struct gqa g;
+    bool rotate = attr_int(call->node, "do_rotary") != 0;
+    gqa_refuse(call);
+    gqa_read(call, &g);
+    gqa_lengths(call, &g);
+    struct head_view q = rotate ? turn(call, &g, &g.q, &g.turned_q, ROOM_TURN_Q) : g.q;
+    struct head_view k = rotate ? turn(call, &g, &g.k, &g.turned_k, ROOM_TURN_K) : g.k;
+    struct tensor keys = gqa_present(call, &g, &k, G_PAST_KEY, 1, ROOM_DNNL), values = gqa_present(call, &g, &g.v, G_PAST_VALUE, 2, ROOM_JOIN);
+    if (tensor_elements(&call->out[0]))
+        gqa_attend(call, &g, &q, &keys, &values);
+}

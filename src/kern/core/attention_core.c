@@ -1,0 +1,305 @@
+/* attend: scaled dot-product attention for every form of the attention ops, on float32 heads anywhere in memory.
+ *
+ * Work is shared by (batch, head, block of query rows). A block's scores are computed whole (sgemm, or dot products for a few rows), masked,
+ * normalised in place and multiplied with the values. Keys beyond the causal edge of the block are not touched, nor those at the end that a
+ * float mask takes from every row while it leaves each row another: their probability is 0. A row whose bias is -inf for every key gives 0,
+ * as the ONNX definition of Attention says. */
+#include "kern/core/chunk.h"
+#include "kern/core/mathf.h"
+
+#include <float.h>
+#include <string.h>
+
+#define MASKED -1e37f                 /* a bias not above it leaves a key nothing beside one above it */
+#define BLOCK 64                      /* query rows at a time */
+#define FEW 4                         /* rows for which sgemm does not pay */
+
+struct task { struct attend *a; struct kcall *call; int64_t blocks; char *scratch; size_t scratch_each; };
+/* One block: rows [first, first + rows) of head h in batch b, against keys [0, keys). */
+struct block { int64_t b, h, kv, first, rows, keys; float *scores, *out, *panel; };     /* panel: room for chunk_product_here */
+
+
+static SIMD void few_scores(const float *q, const float *k, int64_t step, int64_t keys, int64_t n, float scale, float *out)
+{
+    for (int64_t j = 0; j < keys; j++) {
+        const float *row = k + j * step;
+        float s = 0;
+        _Pragma("omp simd reduction(+:s)") for (int64_t i = 0; i < n; i++)
+            s += q[i] * row[i];
+        out[j] = s * scale;
+    }
+}
+
+static SIMD void few_values(const float *p, const float *v, int64_t step, int64_t keys, int64_t n, float *out)
+{
+    for (int64_t i = 0; i < n; i++)
+        out[i] = 0;
+    for (int64_t j = 0; j < keys; j++) {
+        const float *row = v + j * step;
+        float w = p[j];
+        LOOP for (int64_t i = 0; i < n; i++)
+            out[i] += w * row[i];
+    }
+}
+
+static SIMD void cap_scores(float *x, int64_t n, float cap)
+{
+    LOOP for (int64_t i = 0; i < n; i++)
+        x[i] = tanh_f32(x[i] / cap) * cap;
+}
+
+static SIMD void normalise(float *x, int64_t n, const float *sink)
+{
+    float max = sink ? *sink : -INFINITY, sum = 0;
+    _Pragma("omp simd reduction(max:max)") for (int64_t i = 0; i < n; i++)
+        max = x[i] > max ? x[i] : max;
+    _Pragma("omp simd reduction(+:sum)") for (int64_t i = 0; i < n; i++) {
+        x[i] = exp_f32(x[i] - max);
+        sum += x[i];
+    }
+    if (sink)
+        sum += exp_f32(*sink - max);
+    float scale = 1.0f / sum;
+    LOOP for (int64_t i = 0; i < n; i++)
+        x[i] *= scale;
+}
+
+/* In one order of keys; those that give nothing at the end change nothing. */
+static SIMD void normalise_chunks(float *x, int64_t n, const float *sink)
+{
+    float max = sink ? *sink : -INFINITY;
+    _Pragma("omp simd reduction(max:max)") for (int64_t i = 0; i < n; i++)
+        max = x[i] > max ? x[i] : max;
+    LOOP for (int64_t i = 0; i < n; i++)
+        x[i] = exp_f32(x[i] - max);
+    float scale = 1.0f / (chunk_sum_f32(x, n) + (sink ? exp_f32(*sink - max) : 0));
+    LOOP for (int64_t i = 0; i < n; i++)
+        x[i] *= scale;
+}
+
+static SIMD void nan_to_zero(float *x, int64_t n)
+{
+    LOOP for (int64_t i = 0; i < n; i++)
+        x[i] = x[i] != x[i] ? 0 : x[i];
+}
+
+/* ---- masks ----------------------------------------------------------------------------------------------------------------- */
+/* Keys [*lo, *hi) that row i of batch b may see by causality, window and length. */
+static void visible(const struct attend *a, int64_t b, int64_t i, int64_t *lo, int64_t *hi)
+{
+    *lo = 0;
+    *hi = a->limit ? a->limit[b] : a->keys;
+    int64_t edge = i + (a->offset ? a->offset[b] : 0) + 1;
+    if (a->causal && edge < *hi)
+        *hi = edge;
+    if (a->window >= 0 && edge - a->window > 0)
+        *lo = edge - a->window;
+    if (*hi > a->keys)
+        *hi = a->keys;
+    if (*hi < 0)
+        *hi = 0;
+    if (*lo > *hi)
+        *lo = *hi;
+}
+
+/* s += bias; true when some bias is above -inf. */
+static SIMD bool add_bias(float *s, const float *bias, int64_t step, int64_t n)
+{
+    int any = 0;
+    if (step == 1) {
+        _Pragma("omp simd reduction(|:any)") for (int64_t j = 0; j < n; j++) {
+            s[j] += bias[j];
+            any |= !(bias[j] < -FLT_MAX);
+        }
+        return any;
+    }
+    for (int64_t j = 0; j < n; j++) {
+        s[j] += bias[j * step];
+        any |= !(bias[j * step] < -FLT_MAX);
+    }
+    return any;
+}
+
+/* Keys up to the last one that the bias does not mask, or a few more. */
+static SIMD int64_t unmasked_end(const float *bias, int64_t n)
+{
+    enum { STRIDE = 32 };
+    for (int64_t end = n; end > 0; end -= STRIDE) {
+        int64_t from = end > STRIDE ? end - STRIDE : 0;
+        int any = 0;
+        _Pragma("omp simd reduction(|:any)") for (int64_t j = from; j < end; j++)
+            any |= !(bias[j] <= MASKED);
+        if (any)
+            return end;
+    }
+    return 0;
+}
+
+/* Adds the masks to a row of scores; true when some key's bias is above -inf. */
+static bool mask_row(const struct attend *a, const struct block *k, int64_t i, float *s)
+{
+    int64_t lo, hi, mask = k->b * a->mask_step[0] + k->h * a->mask_step[1] + i * a->mask_step[2], step = a->mask_step[3];
+    bool masked = a->allowed || a->bias, any = false;
+    visible(a, k->b, i, &lo, &hi);
+    if (masked && hi > a->mask_keys)
+        hi = a->mask_keys > lo ? a->mask_keys : lo;
+    if (hi > k->keys)
+        hi = k->keys;
+    for (int64_t j = 0; j < lo; j++)
+        s[j] = -INFINITY;
+    for (int64_t j = hi; j < k->keys; j++)
+        s[j] = -INFINITY;
+    for (int64_t j = lo; a->allowed && j < hi; j++) {
+        s[j] = a->allowed[mask + j * step] ? s[j] : -INFINITY;
+        any = any || a->allowed[mask + j * step];
+    }
+    if (a->bias && add_bias(s + lo, a->bias + mask + lo * step, step, hi - lo))
+        any = true;
+    return masked ? any : hi > lo;
+}
+
+static void save_scores(const struct attend *a, const struct block *k, int64_t i, const float *s, int mode)
+{
+    if (!a->scores || a->mode != mode)
+        return;
+    int64_t row = (k->b * a->q_heads + k->h) * a->rows + i;
+    store_f32(a->scores->dtype, s, a->keys, at(a->scores->data, dtype_size(a->scores->dtype), row * a->keys));
+}
+
+/* Mode 4: with bias, and 0 for the keys that a row does not see. */
+static void save_seen(const struct attend *a, const struct block *k, int64_t i, const float *s)
+{
+    int64_t lo, hi, row = (k->b * a->q_heads + k->h) * a->rows + i;
+    if (!a->scores || a->mode != 4)
+        return;
+    enum dtype t = a->scores->dtype;
+    char *to = at(a->scores->data, dtype_size(t), row * a->keys);
+    visible(a, k->b, i, &lo, &hi);
+    memset(to, 0, (size_t)a->keys * dtype_size(t));
+    store_f32(t, s + lo, hi - lo, at(to, dtype_size(t), lo));
+}
+
+/* ---- one block ------------------------------------------------------------------------------------------------------------------ */
+static const float *head_of(const struct heads *h, int64_t b, int64_t head, int64_t row) { return h->at + b * h->batch + head * h->head + row * h->row; }
+
+/* c[m, n] = alpha * a[m, k] b, b of [n, k] when transposed; size: k when nothing is left out. */
+static void product(struct kcall *call, const struct block *block, bool transposed, int64_t m, int64_t n, int64_t k, int64_t size, float alpha,
+                    const float *a, int64_t a_row, const float *b, int64_t b_row, float *c, int64_t c_row)
+{
+    struct chunks chunks = { .width = chunk_width(size), .unit = 1, .whole = true, .n = k > 0, .all = { 0, 0, k } };
+    struct right right = right_strided(b, k, transposed ? 1 : b_row, transposed ? b_row : 1);
+    if (!kenv_deterministic(call->env)) {
+        dnnl_product(call->env, false, transposed, m, n, k, alpha, a, a_row, b, b_row, 0.0f, c, c_row);
+        return;
+    }
+    chunk_product_here(&(struct chunk_product){ &chunks, m, n, a, a_row, &right, c, c_row, 0 }, block->panel);
+    for (int64_t i = 0; (alpha < 1 || alpha > 1) && i < m; i++)
+        for (int64_t j = 0; j < n; j++)
+            c[i * c_row + j] *= alpha;
+}
+
+static void block_scores(const struct attend *a, struct kcall *call, const struct block *k)
+{
+    const float *q = head_of(&a->q, k->b, k->h, k->first), *key = head_of(&a->k, k->b, k->kv, 0);
+    if (k->keys == 0)
+        return;
+    if ((k->rows > FEW || a->chunks) && a->size > 0) {
+        product(call, k, true, k->rows, k->keys, a->size, a->size, a->scale, q, a->q.row, key, a->k.row, k->scores, k->keys);
+        return;
+    }
+    for (int64_t i = 0; i < k->rows; i++)
+        few_scores(q + i * a->q.row, key, a->k.row, k->keys, a->size, a->scale, k->scores + i * k->keys);
+}
+
+static void block_probabilities(const struct attend *a, const struct block *k)
+{
+    for (int64_t r = 0; r < k->rows; r++) {
+        float *s = k->scores + r * k->keys;
+        int64_t i = k->first + r;
+        save_scores(a, k, i, s, 0);
+        if (a->softcap > 0)
+            cap_scores(s, k->keys, a->softcap);
+        save_scores(a, k, i, s, 1);
+        bool any = mask_row(a, k, i, s);
+        save_scores(a, k, i, s, 2);
+        save_seen(a, k, i, s);
+        if (any || a->nan_rows)
+            (a->chunks ? normalise_chunks : normalise)(s, k->keys, a->sink ? a->sink + k->h : NULL);
+        for (int64_t j = 0; !any && !a->nan_rows && j < k->keys; j++)
+            s[j] = 0;
+        if (a->nan_to_zero)
+            nan_to_zero(s, k->keys);
+        save_scores(a, k, i, s, 3);
+    }
+}
+
+static void block_values(const struct attend *a, struct kcall *call, const struct block *k)
+{
+    enum dtype t = a->y->dtype;
+    const float *v = head_of(&a->v, k->b, k->kv, 0);
+    int64_t to = k->b * a->y_batch + k->h * a->y_head + k->first * a->y_row, step = t == DT_F32 ? a->y_row : a->value_size;
+    float *out = t == DT_F32 ? (float *)a->y->data + to : k->out;
+    if (k->rows > FEW || a->chunks)
+        product(call, k, false, k->rows, a->value_size, k->keys, a->keys, 1.0f, k->scores, k->keys, v, a->v.row, out, step);
+    else
+        for (int64_t i = 0; i < k->rows; i++)
+            few_values(k->scores + i * k->keys, v, a->v.row, k->keys, a->value_size, out + i * step);
+    for (int64_t i = 0; t != DT_F32 && i < k->rows; i++)
+        store_f32(t, out + i * step, a->value_size, at(a->y->data, dtype_size(t), to + i * a->y_row));
+}
+
+/* Keys of the first n up to the last one that a float mask leaves to some row; n where it takes all of them from a row. */
+static int64_t biased_keys(const struct attend *a, const struct block *k, int64_t n)
+{
+    int64_t most = 0;
+    for (int64_t i = k->first; i < k->first + k->rows; i++) {
+        int64_t end = unmasked_end(a->bias + k->b * a->mask_step[0] + k->h * a->mask_step[1] + i * a->mask_step[2], n < a->mask_keys ? n : a->mask_keys);
+        if (end == 0)
+            return n;
+        most = end > most ? end : most;
+    }
+    return most;
+}
+
+/* Keys that some row of the block sees; all of them when scores are an output. */
+static int64_t block_keys(const struct attend *a, const struct block *k)
+{
+    int64_t lo, hi;
+    if (a->scores)
+        return a->keys;
+    visible(a, k->b, k->first + k->rows - 1, &lo, &hi);
+    return a->bias && a->mask_step[3] == 1 && !a->causal && a->window < 0 ? biased_keys(a, k, hi) : hi;
+}
+
+static void attend_range(void *data, int thread, int64_t lo, int64_t hi)
+{
+    const struct task *t = data;
+    const struct attend *a = t->a;
+    for (int64_t i = lo; i < hi; i++) {
+        struct block k = { .first = i % t->blocks * BLOCK, .h = i / t->blocks % a->q_heads, .b = i / t->blocks / a->q_heads };
+        k.rows = a->rows - k.first < BLOCK ? a->rows - k.first : BLOCK;
+        k.kv = k.h / (a->q_heads / a->kv_heads);
+        k.keys = block_keys(a, &k);
+        k.scores = (float *)(void *)(t->scratch + (size_t)thread * t->scratch_each);
+        k.out = k.scores + BLOCK * a->keys;
+        k.panel = k.out + BLOCK * a->value_size;
+        block_scores(a, t->call, &k);
+        block_probabilities(a, &k);
+        block_values(a, t->call, &k);
+    }
+}
+
+void attend(struct kcall *call, struct attend *a)
+{
+    struct task t = { a, call, (a->rows + BLOCK - 1) / BLOCK, NULL, 0 };
+    if (a->batch * a->q_heads * a->rows == 0)
+        return;
+    if (a->kv_heads < 1 || a->q_heads % a->kv_heads)
+        fail("%s: %lld query heads do not share %lld key heads evenly", call_where(call), (long long)a->q_heads, (long long)a->kv_heads);
+    a->chunks = kenv_deterministic(call->env);
+    int64_t panel = a->chunks ? 2 * CHUNK_TILE * (a->keys > a->size ? a->keys : a->size) : 0;
+    t.scratch_each = (call_bytes(call, BLOCK * (a->keys + a->value_size) + panel + 16, sizeof(float)) + 63) & ~(size_t)63;
+    t.scratch = kenv_scratch(call->env, call_bytes(call, kenv_threads(call->env), t.scratch_each));
+    int64_t rows = a->rows < BLOCK ? a->rows : BLOCK;
+    parallel_for(call->env, a->batch * a->q_heads * t.blocks, rows * a->keys * (a->size + 8), attend_range, &t);
+}

@@ -1,0 +1,102 @@
+/* chunk: what kernels share that sum in an order which nobody's part of the work changes (deterministic mode; see kern.h). */
+#ifndef TPC_KERN_CHUNK_H
+#define TPC_KERN_CHUNK_H
+
+#include "kern/core/local.h"
+
+/* Subtrees whose right neighbours are still to come, on a stack: levels fall from bottom to top. */
+enum { TREE_DEPTH = 64 };
+struct tree { int depth; struct subtree at[TREE_DEPTH]; };
+
+/* Puts a subtree behind those on its left; returns how many of them are added to it, from the top of the stack down. */
+static inline int tree_push(struct tree *t, struct subtree s)
+{
+    int merges = 0;
+    while (s.index & 1 && t->depth && t->at[t->depth - 1].level == s.level && t->at[t->depth - 1].index == s.index - 1) {
+        t->depth--;
+        merges++;
+        s = (struct subtree){ s.level + 1, s.index >> 1 };
+    }
+    t->at[t->depth++] = s;
+    return merges;
+}
+
+/* At the right end of the dimension nobody has a neighbour any more. Returns how many additions join what is left. */
+static inline int tree_join(struct tree *t)
+{
+    int merges = t->depth - 1;
+    t->depth = 1;
+    return merges;
+}
+
+/* Sum `count` numbers from local index `from` into slot; then, `merges` times, add the top slot to the one below it; then the lowest
+ * `emit` slots are terms, in ascending order. */
+struct chunk_step { int64_t from, count; int slot, merges, emit; };
+struct chunk_walk { const struct chunks *chunks; int stretch; int64_t next; struct tree tree; };
+
+static inline bool chunk_next(struct chunk_walk *w, struct chunk_step *s)
+{
+    const struct chunks *c = w->chunks;
+    if (w->stretch == c->n)
+        return false;
+    const struct stretch *held = c->at ? &c->at[w->stretch] : &c->all;
+    int64_t first = held->lo * c->unit, end = held->hi * c->unit, lo = w->next > first ? w->next : first;
+    int64_t hi = end - lo > c->width ? lo + c->width : end;
+    *s = (struct chunk_step){ .from = held->from * c->unit + lo - first, .count = hi - lo, .slot = w->tree.depth };
+    s->merges = tree_push(&w->tree, (struct subtree){ 0, lo / c->width });
+    w->next = hi;
+    w->stretch += hi == end;
+    if (hi == end && c->whole)
+        s->merges += tree_join(&w->tree);
+    if (hi == end || w->tree.at[0].index & 1)
+        s->emit = w->tree.depth;
+    return true;
+}
+
+/* After a step that emits, when the terms have been taken. */
+static inline void chunk_emitted(struct chunk_walk *w) { w->tree.depth = 0; }
+
+/* ---- chunk.c ---- */
+/* What this call's rank holds of its contracted dimension: k numbers, `unit` of them for every index that call->share counts. */
+struct chunks chunks_of(const struct kcall *, int64_t k, int64_t unit);
+/* Room for the terms of n results each, f32 or f64: `out` where all is held here, else ROOM_TERMS. */
+void *chunk_room(struct kcall *, const struct chunks *, enum dtype, int64_t n, void *out);
+/* From these terms and those of other ranks to the sums. */
+void chunk_complete(const struct kcall *, const struct chunks *, enum dtype, const void *terms, int64_t n, void *out);
+/* x[0] + ... + x[n - 1] as chunks of one number. */
+float chunk_sum_f32(const float *x, int64_t n);
+double chunk_sum_f64(const double *x, int64_t n);
+
+/* ---- chunk_reduce.c: y = sums of the call's operand, f64 or floats made f32, over the marked axes. Uses ROOM_A, ROOM_TURN_Q, ROOM_TURN_K. ---- */
+void chunk_reduce(struct kcall *, const bool *reduced, void *y);
+
+/* ---- chunk_gemm.c ---- */
+enum { CHUNK_TILE = 32 };
+/* A right operand [k, n], CHUNK_TILE columns at a time. */
+struct right {
+    /* Columns from .. from + count as [k, CHUNK_TILE], whatever is behind them: in room for two of these, or where they lie like that already. */
+    const float *(*panel)(const struct right *, int64_t from, int64_t count, float *room);
+    int64_t k;
+    const void *at;
+    int64_t row, column;               /* steps of a matrix anywhere in memory */
+};
+struct right right_strided(const float *at, int64_t k, int64_t row, int64_t column);
+struct right right_weight(const struct panels *);                    /* packed_gemm.c: CHUNK_TILE wide, or by column */
+/* Terms of c[m, n] = a[m, k] right, the first at c, the next term_step behind it. */
+struct chunk_product {
+    const struct chunks *chunks;
+    int64_t m, n;
+    const float *a;
+    int64_t a_row;
+    const struct right *right;
+    float *c;
+    int64_t c_row, term_step;
+};
+/* All threads take part. Uses ROOM_PANELS. */
+void chunk_product(struct kcall *, const struct chunk_product *);
+/* Of a weight, up to the sums (packed_gemm.c). */
+void panel_chunks(struct kcall *, const struct chunks *, const struct panels *, int64_t m, const float *a, float *c);
+/* On this thread alone; room: for 2 * k * CHUNK_TILE numbers. */
+void chunk_product_here(const struct chunk_product *, float *room);
+
+#endif

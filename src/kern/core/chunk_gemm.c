@@ -1,0 +1,169 @@
+/* chunkmul: products whose every element is summed chunk by chunk. A tile of a few rows and CHUNK_TILE columns is multiplied in registers,
+ * a chunk of it at a time; the sums of chunks that wait for their neighbours lie on a stack in the first-level cache. Every element takes
+ * the same multiply-adds in the same order, wherever in a tile it stands.
+ *
+ * Elsewhere numbers are rounded as C writes it, lest vectors and what is left behind them be contracted differently; here, each product has
+ * one sum to go into. */
+#if defined(__clang__)
+#pragma clang fp contract(fast)
+#elif defined(__GNUC__)
+#pragma GCC optimize("fp-contract=fast")
+#endif
+#include "kern/core/chunk.h"
+
+#include <string.h>
+
+enum { TILE = CHUNK_TILE, ROWS = 6, ROW_BLOCK = 16 * ROWS };
+typedef float lanes __attribute__((vector_size(2 * TILE)));
+
+/* ---- one tile of one chunk ------------------------------------------------------------------------------------------------------------ */
+#define EACH_1(X) X(0)
+#define EACH_2(X) EACH_1(X) X(1)
+#define EACH_3(X) EACH_2(X) X(2)
+#define EACH_4(X) EACH_3(X) X(3)
+#define EACH_5(X) EACH_4(X) X(4)
+#define EACH_6(X) EACH_5(X) X(5)
+#define START(r) lanes left##r = { 0 }, right##r = { 0 };
+#define STEP(r) left##r += a[r * step + l] * x; right##r += a[r * step + l] * y;
+#define KEEP(r) \
+    if (more) { \
+        memcpy(&x, out + r * TILE, sizeof x); \
+        memcpy(&y, out + r * TILE + TILE / 2, sizeof y); \
+        left##r = x + left##r; \
+        right##r = y + right##r; \
+    } \
+    memcpy(out + r * TILE, &left##r, sizeof x); \
+    memcpy(out + r * TILE + TILE / 2, &right##r, sizeof y);
+
+/* out[n, TILE] = a[n, k] panel[k, TILE], more: is added to. */
+#define TILE_OF(n) \
+    static SIMD void tile_##n(const float *a, int64_t step, const float *panel, int64_t k, bool more, float *out) \
+    { \
+        lanes x, y; \
+        EACH_##n(START) \
+        for (int64_t l = 0; l < k; l++) { \
+            memcpy(&x, panel + l * TILE, sizeof x); \
+            memcpy(&y, panel + l * TILE + TILE / 2, sizeof y); \
+            EACH_##n(STEP) \
+        } \
+        EACH_##n(KEEP) \
+    }
+TILE_OF(1)
+TILE_OF(2)
+TILE_OF(3)
+TILE_OF(4)
+TILE_OF(5)
+TILE_OF(6)
+
+typedef void tile_fn(const float *a, int64_t step, const float *panel, int64_t k, bool more, float *out);
+static tile_fn *const tile_of[ROWS + 1] = { NULL, tile_1, tile_2, tile_3, tile_4, tile_5, tile_6 };
+
+static SIMD void add_tile(float *sum, const float *x, int64_t n)
+{
+    LOOP for (int64_t i = 0; i < n; i++)
+        sum[i] += x[i];
+}
+
+static void store_tile(const struct chunk_product *p, const float *tile, int rows, int64_t count, float *c)
+{
+    for (int r = 0; r < rows; r++)
+        memcpy(c + r * p->c_row, tile + r * TILE, (size_t)count * sizeof *c);
+}
+
+/* ---- one tile ------------------------------------------------------------------------------------------------------------------------- */
+
+static void one_tile(const struct chunk_product *p, int64_t row, int rows, const float *panel, int64_t from, int64_t count)
+{
+    float slot[TREE_DEPTH][ROWS * TILE];
+    struct chunk_walk w = { .chunks = p->chunks };
+    struct chunk_step s;
+    const float *a = p->a + row * p->a_row;
+    float *c = p->c + row * p->c_row + from;
+    if (p->chunks->whole && p->chunks->n == 0)
+        store_tile(p, memset(slot[0], 0, sizeof slot[0]), rows, count, c);
+    while (chunk_next(&w, &s)) {
+        bool more = s.merges > 0;
+        tile_of[rows](a + s.from, p->a_row, panel + s.from * TILE, s.count, more, slot[s.slot - more]);
+        for (int i = 1; i < s.merges; i++)
+            add_tile(slot[s.slot - i - 1], slot[s.slot - i], rows * TILE);
+        for (int i = 0; i < s.emit; i++, c += p->term_step)
+            store_tile(p, slot[i], rows, count, c);
+        if (s.emit)
+            chunk_emitted(&w);
+    }
+}
+
+/* Rows lo..hi of one panel's columns. */
+static void some_rows(const struct chunk_product *p, int64_t lo, int64_t hi, const float *panel, int64_t from, int64_t count)
+{
+    for (int64_t row = lo; row < hi; row += ROWS)
+        one_tile(p, row, (int)(hi - row < ROWS ? hi - row : ROWS), panel, from, count);
+}
+
+static int64_t panel_count(const struct chunk_product *p, int64_t panel)
+{
+    int64_t left = p->n - panel * TILE;
+    return left < TILE ? left : TILE;
+}
+
+void chunk_product_here(const struct chunk_product *p, float *room)
+{
+    for (int64_t i = 0; i * TILE < p->n; i++) {
+        int64_t count = panel_count(p, i);
+        some_rows(p, 0, p->m, p->right->panel(p->right, i * TILE, count, room), i * TILE, count);
+    }
+}
+
+/* ---- shared out ------------------------------------------------------------------------------------------------------------------------ */
+struct shared { const struct chunk_product *p; int64_t blocks; char *room; size_t each; };
+
+/* Blocks of rows of panels, panel by panel. */
+static void shared_range(void *data, int thread, int64_t lo, int64_t hi)
+{
+    const struct shared *s = data;
+    const struct chunk_product *p = s->p;
+    float *room = (float *)(void *)(s->room + (size_t)thread * s->each);
+    const float *panel = NULL;
+    for (int64_t i = lo; i < hi; i++) {
+        int64_t at = i / s->blocks, from = i % s->blocks * ROW_BLOCK, count = panel_count(p, at);
+        if (i == lo || from == 0)
+            panel = p->right->panel(p->right, at * TILE, count, room);
+        some_rows(p, from, p->m - from < ROW_BLOCK ? p->m : from + ROW_BLOCK, panel, at * TILE, count);
+    }
+}
+
+void chunk_product(struct kcall *call, const struct chunk_product *p)
+{
+    struct shared s = { p, (p->m + ROW_BLOCK - 1) / ROW_BLOCK, NULL, (call_bytes(call, 2 * p->right->k * TILE, sizeof(float)) + 63) & ~(size_t)63 };
+    int64_t rows = p->m < ROW_BLOCK ? p->m : ROW_BLOCK;
+    s.room = kenv_room(call->env, ROOM_PANELS, call_bytes(call, kenv_threads(call->env), s.each));
+    parallel_for(call->env, (p->n + TILE - 1) / TILE * s.blocks, rows * TILE * p->right->k / 8 + 1, shared_range, &s);
+}
+
+/* ---- right operands --------------------------------------------------------------------------------------------------------------------- */
+
+static SIMD void turn_panel(const float *from, int64_t column, int64_t k, int64_t count, float *to)
+{
+    memset(to, 0, (size_t)(k * TILE) * sizeof *to);
+    for (int64_t j = 0; j < count; j++)
+        for (int64_t l = 0; l < k; l++)
+            to[l * TILE + j] = from[j * column + l];
+}
+
+static const float *strided_panel(const struct right *r, int64_t from, int64_t count, float *room)
+{
+    const float *at = (const float *)r->at + from * r->column;
+    if (r->row == 1) {
+        turn_panel(at, r->column, r->k, count, room);
+        return room;
+    }
+    for (int64_t l = 0; l < r->k; l++)
+        for (int64_t j = 0; j < TILE; j++)
+            room[l * TILE + j] = j < count ? at[l * r->row + j * r->column] : 0;
+    return room;
+}
+
+struct right right_strided(const float *at, int64_t k, int64_t row, int64_t column)
+{
+    return (struct right){ strided_panel, k, at, row, column };
+}

@@ -1,0 +1,215 @@
+/* convert: between storage types. Stores to integers saturate when they come from floating point (NaN gives 0) and wrap when they come
+ * from integers. */
+#include "base/half.h"
+#include "kern/core/local.h"
+
+#include <math.h>
+#include <string.h>
+
+bool is_small_float(enum dtype t) { return t == DT_F16 || t == DT_BF16; }
+
+static SIMD void load_f16_plain(const uint16_t *s, int64_t n, float *d)
+{
+    LOOP for (int64_t i = 0; i < n; i++)
+        d[i] = f16_to_f32(s[i]);
+}
+
+#if defined(__x86_64__) && defined(__GNUC__)
+#include <immintrin.h>
+/* By the instruction for it: a weight in f16 is read as fast as memory gives it. */
+static __attribute__((target("avx2,f16c"))) void load_f16_f16c(const uint16_t *s, int64_t n, float *d)
+{
+    int64_t i = 0;
+    for (; i + 8 <= n; i += 8)
+        _mm256_storeu_ps(d + i, _mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)(const void *)(s + i))));
+    load_f16_plain(s + i, n - i, d + i);
+}
+
+static void load_f16(const uint16_t *s, int64_t n, float *d)
+{
+    (__builtin_cpu_supports("avx2") ? load_f16_f16c : load_f16_plain)(s, n, d);
+}
+#else
+#define load_f16 load_f16_plain
+#endif
+
+static SIMD void load_bf16(const uint16_t *s, int64_t n, float *d)
+{
+    LOOP for (int64_t i = 0; i < n; i++)
+        d[i] = bf16_to_f32(s[i]);
+}
+
+static SIMD void store_f16(const float *s, int64_t n, uint16_t *d)
+{
+    LOOP for (int64_t i = 0; i < n; i++)
+        d[i] = f32_to_f16(s[i]);
+}
+
+static SIMD void store_bf16(const float *s, int64_t n, uint16_t *d)
+{
+    LOOP for (int64_t i = 0; i < n; i++)
+        d[i] = f32_to_bf16(s[i]);
+}
+
+void load_f32(enum dtype t, const void *src, int64_t n, float *dst)
+{
+    if (t == DT_F32)
+        memcpy(dst, src, (size_t)n * sizeof *dst);
+    else if (t == DT_F16)
+        load_f16(src, n, dst);
+    else if (t == DT_BF16)
+        load_bf16(src, n, dst);
+    else
+        bug("load_f32 of %s", dtype_name(t));
+}
+
+void store_f32(enum dtype t, const float *src, int64_t n, void *dst)
+{
+    if (t == DT_F32)
+        memcpy(dst, src, (size_t)n * sizeof *src);
+    else if (t == DT_F16)
+        store_f16(src, n, dst);
+    else if (t == DT_BF16)
+        store_bf16(src, n, dst);
+    else
+        bug("store_f32 of %s", dtype_name(t));
+}
+
+/* ---- through double ---- */
+static void small_to_f64(enum dtype t, const void *src, int64_t n, double *dst)
+{
+    float part[CHUNK];
+    for (int64_t i = 0; i < n; i += CHUNK) {
+        int64_t m = n - i < CHUNK ? n - i : CHUNK;
+        load_f32(t, at_const(src, dtype_size(t), i), m, part);
+        for (int64_t j = 0; j < m; j++)
+            dst[i + j] = (double)part[j];
+    }
+}
+
+static void f64_to_small(enum dtype t, const double *src, int64_t n, void *dst)
+{
+    float part[CHUNK];
+    for (int64_t i = 0; i < n; i += CHUNK) {
+        int64_t m = n - i < CHUNK ? n - i : CHUNK;
+        for (int64_t j = 0; j < m; j++)
+            part[j] = (float)src[i + j];
+        store_f32(t, part, m, at(dst, dtype_size(t), i));
+    }
+}
+
+#define LOAD_CASE(dt, T, name) \
+    case dt: \
+        for (int64_t i = 0; i < n; i++) \
+            dst[i] = (double)((const T *)src)[i]; \
+        break;
+
+void load_f64(enum dtype t, const void *src, int64_t n, double *dst)
+{
+    switch (t) {
+        INT_TYPES(LOAD_CASE)
+        LOAD_CASE(DT_BOOL, uint8_t, bool)
+        LOAD_CASE(DT_F64, double, f64)
+        case DT_F32: case DT_F16: case DT_BF16: small_to_f64(t, src, n, dst); break;
+        default: bug("load_f64 of %s", dtype_name(t));
+    }
+}
+#undef LOAD_CASE
+
+/* The bounds of T as doubles: lo is exact, hi is one above the largest value, so x >= lo && x < hi converts without overflow. */
+#define STORE_CASE(dt, T, name) \
+    case dt: { \
+        const bool is_signed = (T)-1 < (T)1; \
+        const int bits = 8 * (int)sizeof(T) - is_signed; \
+        const double hi = ldexp(1.0, bits), lo = is_signed ? -hi : 0.0; \
+        const T top = (T)(UINT64_MAX >> (64 - bits)), bottom = is_signed ? (T)(-(int64_t)(top)-1) : 0; \
+        for (int64_t i = 0; i < n; i++) { \
+            double x = src[i]; \
+            ((T *)dst)[i] = x != x ? 0 : x <= lo ? bottom : x >= hi ? top : (T)x; \
+        } \
+        break; \
+    }
+
+void store_f64(enum dtype t, const double *src, int64_t n, void *dst)
+{
+    switch (t) {
+        INT_TYPES(STORE_CASE)
+        case DT_F64: memcpy(dst, src, (size_t)n * sizeof *src); break;
+        case DT_F32: case DT_F16: case DT_BF16: f64_to_small(t, src, n, dst); break;
+        case DT_BOOL:
+            for (int64_t i = 0; i < n; i++)
+                ((uint8_t *)dst)[i] = (src[i] < 0.0 || src[i] > 0.0 || src[i] != src[i]) ? 1 : 0;
+            break;
+        default: bug("store_f64 of %s", dtype_name(t));
+    }
+}
+#undef STORE_CASE
+
+/* ---- through int64 ---- */
+#define LOAD_CASE(dt, T, name) \
+    case dt: \
+        for (int64_t i = 0; i < n; i++) \
+            dst[i] = (int64_t)((const T *)src)[i]; \
+        break;
+
+void load_i64(enum dtype t, const void *src, int64_t n, int64_t *dst)
+{
+    switch (t) {
+        INT_TYPES(LOAD_CASE)
+        LOAD_CASE(DT_BOOL, uint8_t, bool)
+        default: bug("load_i64 of %s", dtype_name(t));
+    }
+}
+#undef LOAD_CASE
+
+static void i64_to_small(enum dtype t, const int64_t *src, int64_t n, void *dst)
+{
+    float part[CHUNK];
+    for (int64_t i = 0; i < n; i += CHUNK) {
+        int64_t m = n - i < CHUNK ? n - i : CHUNK;
+        for (int64_t j = 0; j < m; j++)
+            part[j] = (float)src[i + j];
+        store_f32(t, part, m, at(dst, dtype_size(t), i));
+    }
+}
+
+#define STORE_CASE(dt, T, name) \
+    case dt: \
+        for (int64_t i = 0; i < n; i++) \
+            ((T *)dst)[i] = (T)src[i]; \
+        break;
+
+void store_i64(enum dtype t, const int64_t *src, int64_t n, void *dst)
+{
+    switch (t) {
+        INT_TYPES(STORE_CASE)
+        STORE_CASE(DT_F64, double, f64)
+        case DT_F32: case DT_F16: case DT_BF16: i64_to_small(t, src, n, dst); break;
+        case DT_BOOL:
+            for (int64_t i = 0; i < n; i++)
+                ((uint8_t *)dst)[i] = src[i] != 0;
+            break;
+        default: bug("store_i64 of %s", dtype_name(t));
+    }
+}
+
+struct whole { const struct tensor *t; float *to; };
+
+static void convert_range(void *data, int thread, int64_t lo, int64_t hi)
+{
+    struct whole *w = data;
+    (void)thread;
+    load_f32(w->t->dtype, at_const(w->t->data, dtype_size(w->t->dtype), lo), hi - lo, w->to + lo);
+}
+
+const float *tensor_f32(struct kenv *env, const struct tensor *t, enum room room)
+{
+    if (t->dtype == DT_F32)
+        return t->data;
+    struct tensor dense = *t;
+    if (t->room) dense.dim[t->axis] = t->room;
+    int64_t n = tensor_elements(&dense);
+    struct whole w = { t, kenv_room(env, room, (size_t)n * sizeof(float)) };
+    parallel_for(env, n, 1, convert_range, &w);
+    return w.to;
+}

@@ -1,0 +1,162 @@
+/* copy: move elements between two strided views of one shape. Everything that only moves data (Transpose, Slice, Concat, Expand, ...)
+ * is one such copy.
+ *
+ * Dimensions of size 1 are dropped, adjoining ones merged. The innermost pair is then a contiguous run (memcpy), a run with a stride,
+ * or, where the source runs along another dimension than the destination, a transposition done in square tiles. */
+#include "kern/core/local.h"
+
+#include <string.h>
+
+#define TILE 32
+
+struct job { struct copy c; char *to; const char *from; int64_t rows; int tiled; };
+
+static void copy_merge(struct copy *c, const struct copy *in)
+{
+    c->rank = 0;
+    c->size = in->size;
+    for (int e = 0; e < in->rank; e++) {
+        if (in->dim[e] == 1)
+            continue;
+        int d = c->rank - 1;
+        bool join = d >= 0 && c->to[d] == in->to[e] * in->dim[e] && c->from[d] == in->from[e] * in->dim[e];
+        if (!join)
+            d = c->rank++;
+        c->dim[d] = join ? c->dim[d] * in->dim[e] : in->dim[e];
+        c->to[d] = in->to[e];
+        c->from[d] = in->from[e];
+    }
+    if (c->rank == 0) {
+        c->rank = 1;
+        c->dim[0] = c->to[0] = c->from[0] = 1;
+    }
+}
+
+/* Weights that are packed at load may lie at any address. */
+#define STRIDED(T) \
+    for (int64_t i = 0; i < n; i++) \
+        memcpy(to + i * ts * (int64_t)sizeof(T), from + i * fs * (int64_t)sizeof(T), sizeof(T));
+
+static void copy_row(size_t size, int64_t n, char *to, int64_t ts, const char *from, int64_t fs)
+{
+    if (ts == 1 && fs == 1) {
+        memcpy(to, from, (size_t)n * size);
+        return;
+    }
+    switch (size) {
+        case 1: STRIDED(uint8_t) break;
+        case 2: STRIDED(uint16_t) break;
+        case 4: STRIDED(uint32_t) break;
+        case 8: STRIDED(uint64_t) break;
+        default: bug("copy of elements of %zu bytes", size);
+    }
+}
+
+/* One tile: rows along dimension d, the source contiguous along d, the destination along the last dimension. */
+static void copy_tile(const struct copy *c, int d, char *to, const char *from, int64_t rows, int64_t columns)
+{
+    int last = c->rank - 1;
+    for (int64_t i = 0; i < rows; i++)
+        copy_row(c->size, columns, to + i * c->to[d] * (int64_t)c->size, c->to[last], from + i * c->from[d] * (int64_t)c->size,
+                 c->from[last]);
+}
+
+static void copy_plane(const struct copy *c, int d, char *to, const char *from)
+{
+    int last = c->rank - 1;
+    int64_t size = (int64_t)c->size;
+    for (int64_t i = 0; i < c->dim[d]; i += TILE)
+        for (int64_t j = 0; j < c->dim[last]; j += TILE) {
+            int64_t rows = c->dim[d] - i < TILE ? c->dim[d] - i : TILE, columns = c->dim[last] - j < TILE ? c->dim[last] - j : TILE;
+            copy_tile(c, d, to + (i * c->to[d] + j * c->to[last]) * size, from + (i * c->from[d] + j * c->from[last]) * size, rows, columns);
+        }
+}
+
+/* Position `row` of the outer dimensions (all but the last, and but the tiled one). */
+static void outer_offsets(const struct job *job, int64_t row, int64_t *to, int64_t *from)
+{
+    const struct copy *c = &job->c;
+    *to = *from = 0;
+    for (int d = c->rank - 2; d >= 0; d--) {
+        if (d == job->tiled)
+            continue;
+        int64_t i = row % c->dim[d];
+        row /= c->dim[d];
+        *to += i * c->to[d];
+        *from += i * c->from[d];
+    }
+}
+
+static void copy_range(void *data, int thread, int64_t lo, int64_t hi)
+{
+    const struct job *job = data;
+    const struct copy *c = &job->c;
+    int last = c->rank - 1;
+    (void)thread;
+    for (int64_t row = lo; row < hi; row++) {
+        int64_t to, from;
+        outer_offsets(job, row, &to, &from);
+        char *t = job->to + to * (int64_t)c->size;
+        const char *f = job->from + from * (int64_t)c->size;
+        if (job->tiled >= 0)
+            copy_plane(c, job->tiled, t, f);
+        else
+            copy_row(c->size, c->dim[last], t, c->to[last], f, c->from[last]);
+    }
+}
+
+/* The dimension along which the source is contiguous, when it isn't the last one and tiles pay. */
+static int tiled_dimension(const struct copy *c)
+{
+    int last = c->rank - 1;
+    if (c->from[last] == 1 || c->from[last] == 0 || c->dim[last] < 4)
+        return -1;
+    for (int d = 0; d < last; d++)
+        if (c->from[d] == 1 && c->dim[d] >= 4)
+            return d;
+    return -1;
+}
+
+/* One long row: cut it so that threads can share it. */
+static void copy_cut(struct copy *c)
+{
+    const int64_t piece = 8192;
+    if (c->rank != 1 || c->dim[0] < 2 * piece || c->dim[0] % piece)
+        return;
+    c->rank = 2;
+    c->dim[1] = piece;
+    c->to[1] = c->to[0];
+    c->from[1] = c->from[0];
+    c->dim[0] /= piece;
+    c->to[0] *= piece;
+    c->from[0] *= piece;
+}
+
+void copy_strided(struct kenv *env, const struct copy *copy, void *to, const void *from)
+{
+    struct job job = { .to = to, .from = from };
+    int64_t n = dims_product(copy->dim, 0, copy->rank);
+    if (n == 0 || (to == from && !memcmp(copy->to, copy->from, (size_t)copy->rank * sizeof *copy->to)))
+        return;
+    copy_merge(&job.c, copy);
+    copy_cut(&job.c);
+    job.tiled = tiled_dimension(&job.c);
+    int64_t each = job.c.dim[job.c.rank - 1] * (job.tiled >= 0 ? job.c.dim[job.tiled] : 1);
+    parallel_for(env, n / each, each, copy_range, &job);
+}
+
+struct dense { char *to; const char *from; };
+
+static void dense_range(void *data, int thread, int64_t lo, int64_t hi)
+{
+    struct dense *d = data;
+    (void)thread;
+    memcpy(d->to + lo, d->from + lo, (size_t)(hi - lo));
+}
+
+void copy_dense(struct kenv *env, void *to, const void *from, size_t bytes)
+{
+    struct dense d = { to, from };
+    if (to != from && bytes)
+        parallel_for(env, (int64_t)bytes, 1, dense_range, &d);
+}

@@ -1,0 +1,134 @@
+/* scaled: integers with scales and zero points. Types of 4 bits hold two numbers in a byte, the first in the lower half. */
+#include "kern/core/local.h"
+
+#include <string.h>
+
+/* ---- integers ------------------------------------------------------------------------------------------------------------------------ */
+
+#define LOADER(T, name) \
+    static SIMD void load_##name(const T *q, int64_t n, float *out) \
+    { \
+        LOOP for (int64_t i = 0; i < n; i++) \
+            out[i] = (float)q[i]; \
+    }
+LOADER(uint8_t, u8)
+LOADER(int8_t, i8)
+LOADER(uint16_t, u16)
+LOADER(int16_t, i16)
+LOADER(int32_t, i32)
+
+/* flip 8 reads two's complement of 4 bits, 0 none. */
+static SIMD void load_pairs(const uint8_t *q, int64_t pairs, int flip, float *out)
+{
+    LOOP for (int64_t i = 0; i < pairs; i++) {
+        out[2 * i] = (float)(((q[i] & 15) ^ flip) - flip);
+        out[2 * i + 1] = (float)((q[i] >> 4 ^ flip) - flip);
+    }
+}
+
+static void load_packed(const uint8_t *q, int64_t i, int64_t n, int flip, float *out)
+{
+    for (; n > 0 && i % 2; i++, n--)
+        *out++ = (float)((q[i / 2] >> 4 ^ flip) - flip);
+    load_pairs(q + i / 2, n / 2, flip, out);
+    if (n % 2)
+        out[n - 1] = (float)(((q[(i + n - 1) / 2] & 15) ^ flip) - flip);
+}
+
+void load_integers(enum dtype t, const void *q, int64_t i, int64_t n, float *out)
+{
+    switch (t) {
+    case DT_U8: load_u8((const uint8_t *)q + i, n, out); break;
+    case DT_I8: load_i8((const int8_t *)q + i, n, out); break;
+    case DT_U16: load_u16((const uint16_t *)q + i, n, out); break;
+    case DT_I16: load_i16((const int16_t *)q + i, n, out); break;
+    case DT_I32: load_i32((const int32_t *)q + i, n, out); break;
+    case DT_U4: load_packed(q, i, n, 0, out); break;
+    case DT_I4: load_packed(q, i, n, 8, out); break;
+    default: bug("integers of type %s", dtype_name(t));
+    }
+}
+
+/* ---- scales --------------------------------------------------------------------------------------------------------------------------- */
+
+static const float *zeros_f32(struct kcall *call, const struct tensor *t)
+{
+    int64_t n = tensor_elements(t);
+    float *to = kenv_room(call->env, ROOM_B, call_bytes(call, n, sizeof *to));
+    load_integers(t->dtype, t->data, 0, n, to);
+    return to;
+}
+
+static void take_axis(struct scaled *s, const struct tensor *x, int axis)
+{
+    s->axis = x->dim[axis];
+    s->blocks = (s->axis + s->block - 1) / s->block;
+    s->below = axis == x->rank - 1 ? 0 : dims_product(x->dim, axis + 1, x->rank - 1);
+}
+
+struct scaled scaled_of(struct kcall *call, int first)
+{
+    const struct tensor *x = &call->in[first], *scale = &call->in[first + 1], *zero = call_in(call, first + 2);
+    int64_t block = attr_int(call->node, "block_size");
+    struct scaled s = { .inner = x->rank ? x->dim[x->rank - 1] : 1, .block = block ? block : 1, .wide = block != 0,
+                        .one = !block && tensor_elements(scale) == 1, .scale = tensor_f32(call->env, scale, ROOM_A),
+                        .zero = zero ? zeros_f32(call, zero) : NULL };
+    if (!s.one)
+        take_axis(&s, x, call_axis(call, attr_int(call->node, "axis"), x->rank));
+    return s;
+}
+
+/* Where the scale of number j of a row is; *run: of how many numbers from there on; *step: how far the next one's is. */
+static int64_t scaled_at(const struct scaled *s, int64_t row, int64_t j, int64_t *run, int64_t *step)
+{
+    *run = s->inner - j;
+    *step = 0;
+    if (s->one)
+        return 0;
+    if (s->below == 0) {
+        *step = s->block == 1;
+        *run = s->block == 1 ? *run : s->block - j % s->block;
+        return (s->wide ? row * s->blocks : 0) + j / s->block;
+    }
+    int64_t block = row / s->below % s->axis / s->block;
+    if (!s->wide)
+        return block;
+    *step = 1;
+    return ((row / s->below / s->axis * s->blocks + block) * s->below + row % s->below) * s->inner + j;
+}
+
+/* n neighbours (step 1), or one number n times (step 0). */
+static SIMD void spread(const float *from, int64_t step, int64_t n, float *to)
+{
+    float first = *from;
+    if (step)
+        memcpy(to, from, (size_t)n * sizeof *to);
+    else
+        LOOP for (int64_t i = 0; i < n; i++)
+            to[i] = first;
+}
+
+void scaled_read(const struct scaled *s, int64_t row, int64_t from, int64_t n, float *scale, float *zero)
+{
+    static const float none = 0;
+    for (int64_t j = 0, run, step; j < n; j += run) {
+        int64_t at = scaled_at(s, row, from + j, &run, &step);
+        run = run < n - j ? run : n - j;
+        spread(s->scale + at, step, run, scale + j);
+        spread(s->zero ? s->zero + at : &none, s->zero ? step : 0, run, zero + j);
+    }
+}
+
+static SIMD void apply(float *x, const float *scale, const float *zero, int64_t n)
+{
+    LOOP for (int64_t i = 0; i < n; i++)
+        x[i] = (x[i] - zero[i]) * scale[i];
+}
+
+void scaled_decode(const struct scaled *s, enum dtype t, const void *q, int64_t row, int64_t from, int64_t n, float *out)
+{
+    float scale[CHUNK], zero[CHUNK];
+    load_integers(t, q, row * s->inner + from, n, out);
+    scaled_read(s, row, from, n, scale, zero);
+    apply(out, scale, zero, n);
+}

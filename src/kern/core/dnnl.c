@@ -1,0 +1,492 @@
+/* dnnl: matrix products and convolutions through oneDNN 2.x or 3.x; no other file includes its header.
+ *
+ * Products of two computed operands use sgemm: its code does not depend on the shape, so a growing cache costs nothing. Products with a
+ * weight use a matmul primitive for the shape, the weight reordered once to the layout that the primitive asked for. The first layout
+ * chosen for a weight's shape is offered to every later number of rows, so that one packed copy serves prompt and decode. Primitives
+ * are kept by shape; the number of threads is set before each call because the setting belongs to the calling thread. */
+#include "kern/core/local.h"
+
+#include <dnnl.h>
+#include <omp.h>
+#include <stdlib.h>
+#include <string.h>
+#include <uthash.h>
+
+#define MOST_PRIMITIVES 1024          /* dropped all together beyond that */
+#define TYPICAL_ROWS 128              /* the prompt whose choice of a layout every later number of rows is offered */
+
+static void dims_fill(dnnl_dims_t to, const int64_t *from, int n)
+{
+    for (int i = 0; i < DNNL_MAX_NDIMS; i++)
+        to[i] = i < n ? from[i] : 0;
+}
+
+/* A convolution's numbers as the library takes them: strides, dilation - 1, padding before and after. */
+struct conv_dims { dnnl_dims_t stride, dilation, before, after; };
+
+static struct conv_dims conv_dims_of(const struct conv_shape *s)
+{
+    struct conv_dims c;
+    dims_fill(c.stride, s->stride, s->spatial);
+    dims_fill(c.dilation, s->dilation, s->spatial);
+    dims_fill(c.before, s->before, s->spatial);
+    dims_fill(c.after, s->after, s->spatial);
+    for (int d = 0; d < s->spatial; d++)
+        c.dilation[d]--;
+    return c;
+}
+
+/* ---- what differs between the versions: a memory descriptor is a struct in 2.x and an owned pointer in 3.x ------------------ */
+struct layout { dnnl_memory_desc_t d; bool set; };
+
+#if DNNL_VERSION_MAJOR >= 3
+#define MD(l) ((l)->d)
+static void layout_make(struct layout *l, int n, const int64_t *dim, dnnl_data_type_t type, dnnl_format_tag_t tag)
+{
+    dnnl_dims_t dims;
+    dims_fill(dims, dim, n);
+    require(dnnl_memory_desc_create_with_tag(&l->d, n, dims, type, tag) == dnnl_success);
+    l->set = true;
+}
+
+static void layout_free(struct layout *l)
+{
+    if (l->set)
+        dnnl_memory_desc_destroy(l->d);
+    l->set = false;
+}
+
+static void layout_copy(struct layout *to, const_dnnl_memory_desc_t from)
+{
+    layout_free(to);
+    require(dnnl_memory_desc_clone(&to->d, from) == dnnl_success);
+    to->set = true;
+}
+
+static void layout_query(struct layout *to, const_dnnl_primitive_desc_t pd, dnnl_query_t what)
+{
+    layout_copy(to, dnnl_primitive_desc_query_md(pd, what, 0));
+}
+
+static void layout_assign(struct layout *to, const struct layout *from) { layout_copy(to, from->d); }
+
+static dnnl_status_t product_desc(dnnl_primitive_desc_t *pd, dnnl_engine_t engine, const struct layout *l, bool bias)
+{
+    return dnnl_matmul_primitive_desc_create(pd, engine, l[0].d, l[1].d, bias ? l[2].d : NULL, l[3].d, NULL);
+}
+
+static dnnl_status_t conv_desc(dnnl_primitive_desc_t *pd, dnnl_engine_t engine, const struct layout *l, bool bias,
+                               const struct conv_dims *c)
+{
+    return dnnl_convolution_forward_primitive_desc_create(pd, engine, dnnl_forward_inference, dnnl_convolution_direct, l[0].d, l[1].d,
+                                                          bias ? l[2].d : NULL, l[3].d, c->stride, c->dilation, c->before, c->after, NULL);
+}
+#else
+#define MD(l) (&(l)->d)
+static void layout_make(struct layout *l, int n, const int64_t *dim, dnnl_data_type_t type, dnnl_format_tag_t tag)
+{
+    dnnl_dims_t dims;
+    dims_fill(dims, dim, n);
+    require(dnnl_memory_desc_init_by_tag(&l->d, n, dims, type, tag) == dnnl_success);
+    l->set = true;
+}
+
+static void layout_free(struct layout *l) { l->set = false; }
+
+static void layout_query(struct layout *to, const_dnnl_primitive_desc_t pd, dnnl_query_t what)
+{
+    to->d = *dnnl_primitive_desc_query_md(pd, what, 0);
+    to->set = true;
+}
+
+static void layout_assign(struct layout *to, const struct layout *from) { *to = *from; }
+
+static dnnl_status_t product_desc(dnnl_primitive_desc_t *pd, dnnl_engine_t engine, const struct layout *l, bool bias)
+{
+    dnnl_matmul_desc_t desc;
+    dnnl_status_t status = dnnl_matmul_desc_init(&desc, MD(&l[0]), MD(&l[1]), bias ? MD(&l[2]) : NULL, MD(&l[3]));
+    return status != dnnl_success ? status : dnnl_primitive_desc_create(pd, &desc, NULL, engine, NULL);
+}
+
+static dnnl_status_t conv_desc(dnnl_primitive_desc_t *pd, dnnl_engine_t engine, const struct layout *l, bool bias,
+                               const struct conv_dims *c)
+{
+    dnnl_convolution_desc_t desc;
+    dnnl_status_t status = dnnl_dilated_convolution_forward_desc_init(
+        &desc, dnnl_forward_inference, dnnl_convolution_direct, MD(&l[0]), MD(&l[1]), bias ? MD(&l[2]) : NULL, MD(&l[3]), c->stride, c->dilation,
+        c->before, c->after);
+    return status != dnnl_success ? status : dnnl_primitive_desc_create(pd, &desc, NULL, engine, NULL);
+}
+#endif
+
+/* ---- state ------------------------------------------------------------------------------------------------------------------ */
+enum operand { SRC, WEIGHTS, BIAS, DST, OPERANDS };
+struct key { int kind, bias; int64_t m, n, k; struct conv_shape conv; };       /* zeroed before it is filled */
+struct primitive {
+    struct key key;
+    dnnl_primitive_t run;
+    struct layout layout[OPERANDS];
+    dnnl_memory_t memory[OPERANDS];
+    bool missing;                     /* this machine has none for the key */
+    UT_hash_handle hh;
+};
+/* The layout first chosen for weights of a shape. */
+struct favourite { struct key key; struct layout layout; UT_hash_handle hh; };
+struct dnnl_state { dnnl_engine_t engine; dnnl_stream_t stream; struct primitive *primitives; struct favourite *favourites; };
+enum kind { PRODUCT = 1, CONVOLUTION };
+
+static void check(dnnl_status_t status, const char *what)
+{
+    if (status != dnnl_success)
+        bug("oneDNN: %s failed with status %d", what, (int)status);
+}
+
+static void primitive_free(struct primitive *p)
+{
+    for (int i = 0; i < OPERANDS; i++) {
+        if (p->memory[i])
+            dnnl_memory_destroy(p->memory[i]);
+        layout_free(&p->layout[i]);
+    }
+    if (p->run)
+        dnnl_primitive_destroy(p->run);
+    free(p);
+}
+
+static void drop_primitives(struct dnnl_state *s)
+{
+    struct primitive *p, *next;
+    HASH_ITER(hh, s->primitives, p, next) {
+        HASH_DEL(s->primitives, p);
+        primitive_free(p);
+    }
+}
+
+void dnnl_state_free(struct dnnl_state *s)
+{
+    struct favourite *f, *next;
+    if (!s)
+        return;
+    drop_primitives(s);
+    HASH_ITER(hh, s->favourites, f, next) {
+        HASH_DEL(s->favourites, f);
+        layout_free(&f->layout);
+        free(f);
+    }
+    dnnl_stream_destroy(s->stream);
+    dnnl_engine_destroy(s->engine);
+    free(s);
+}
+
+static void *zeroed(size_t bytes)
+{
+    void *p = calloc(1, bytes);
+    if (!p)
+        fail("out of memory: %zu bytes for a oneDNN primitive", bytes);
+    return p;
+}
+
+static struct dnnl_state *state_of(struct kenv *env)
+{
+    struct dnnl_state **slot = kenv_dnnl(env);
+    omp_set_num_threads(kenv_threads(env));
+    if (!*slot) {
+        *slot = zeroed(sizeof **slot);
+        check(dnnl_engine_create(&(*slot)->engine, dnnl_cpu, 0), "making a CPU engine");
+        check(dnnl_stream_create(&(*slot)->stream, (*slot)->engine, dnnl_stream_default_flags), "making a stream");
+    }
+    return *slot;
+}
+
+static void finish_primitive(struct dnnl_state *s, struct primitive *p, dnnl_primitive_desc_t pd)
+{
+    static const dnnl_query_t query[OPERANDS] = { dnnl_query_src_md, dnnl_query_weights_md, dnnl_query_weights_md, dnnl_query_dst_md };
+    for (int i = 0; i < OPERANDS; i++)
+        if (i != BIAS)
+            layout_query(&p->layout[i], pd, query[i]);
+    check(dnnl_primitive_create(&p->run, pd), "making a primitive");
+    for (int i = 0; i < OPERANDS; i++)
+        if (p->layout[i].set)
+            check(dnnl_memory_create(&p->memory[i], MD(&p->layout[i]), s->engine, DNNL_MEMORY_NONE), "making a memory object");
+    dnnl_primitive_desc_destroy(pd);
+}
+
+static struct primitive *new_primitive(struct dnnl_state *s, const struct key *key)
+{
+    if (HASH_COUNT(s->primitives) >= MOST_PRIMITIVES)
+        drop_primitives(s);
+    struct primitive *p = zeroed(sizeof *p);
+    p->key = *key;
+    HASH_ADD(hh, s->primitives, key, sizeof p->key, p);
+    return p;
+}
+
+static void execute(struct dnnl_state *s, struct primitive *p, const void *const *data)
+{
+    static const int name[OPERANDS] = { DNNL_ARG_SRC, DNNL_ARG_WEIGHTS, DNNL_ARG_BIAS, DNNL_ARG_DST };
+    dnnl_exec_arg_t arg[OPERANDS];
+    int n = 0;
+    for (int i = 0; i < OPERANDS; i++) {
+        if (!p->memory[i])
+            continue;
+        check(dnnl_memory_set_data_handle(p->memory[i], (void *)(uintptr_t)data[i]), "setting a memory object");
+        arg[n++] = (dnnl_exec_arg_t){ name[i], p->memory[i] };
+    }
+    check(dnnl_primitive_execute(p->run, s->stream, n, arg), "running a primitive");
+    check(dnnl_stream_wait(s->stream), "waiting");
+}
+
+static void reorder(struct dnnl_state *s, const struct layout *from, const void *src, const struct layout *to, void *dst)
+{
+    dnnl_primitive_desc_t pd;
+    dnnl_primitive_t run;
+    dnnl_memory_t in, out;
+    check(dnnl_reorder_primitive_desc_create(&pd, MD(from), s->engine, MD(to), s->engine, NULL), "planning a reorder");
+    check(dnnl_primitive_create(&run, pd), "making a reorder");
+    check(dnnl_memory_create(&in, MD(from), s->engine, (void *)(uintptr_t)src), "making a memory object");
+    check(dnnl_memory_create(&out, MD(to), s->engine, dst), "making a memory object");
+    dnnl_exec_arg_t arg[2] = { { DNNL_ARG_FROM, in }, { DNNL_ARG_TO, out } };
+    check(dnnl_primitive_execute(run, s->stream, 2, arg), "reordering");
+    check(dnnl_stream_wait(s->stream), "waiting");
+    dnnl_memory_destroy(in);
+    dnnl_memory_destroy(out);
+    dnnl_primitive_destroy(run);
+    dnnl_primitive_desc_destroy(pd);
+}
+
+/* ---- packed weights ------------------------------------------------------------------------------------------------------------ */
+struct packed { struct layout layout; void *at; size_t bytes; };
+
+/* src in the layout that p wants: kept in *cache, or made in a room when the weight may change. */
+static const void *pack(struct kenv *env, void **cache, const struct primitive *p, const struct layout *plain, const void *src)
+{
+    struct dnnl_state *s = state_of(env);
+    const struct layout *wanted = &p->layout[WEIGHTS];
+    struct packed *packed = cache ? *cache : NULL;
+    size_t bytes = dnnl_memory_desc_get_size(MD(wanted));
+    if (dnnl_memory_desc_equal(MD(plain), MD(wanted)))
+        return src;
+    if (packed && dnnl_memory_desc_equal(MD(&packed->layout), MD(wanted)))
+        return packed->at;
+    if (!packed && cache)
+        packed = *cache = kenv_keep(env, sizeof *packed);
+    if (packed && packed->bytes < bytes) {
+        packed->at = kenv_weights(env, bytes);
+        packed->bytes = bytes;
+    }
+    void *at = packed ? packed->at : kenv_room(env, ROOM_DNNL, bytes);
+    reorder(s, plain, src, wanted, at);
+    if (packed)
+        layout_assign(&packed->layout, wanted);
+    return at;
+}
+
+/* ---- products ------------------------------------------------------------------------------------------------------------------ */
+static bool is_reference(const_dnnl_primitive_desc_t pd)
+{
+    const char *name = NULL;
+    return dnnl_primitive_desc_query(pd, dnnl_query_impl_info_str, 0, &name) == dnnl_success && name && strncmp(name, "ref", 3) == 0;
+}
+
+/* Plans a product, first with the favourite layout, then with a free choice. */
+static bool plan_product(struct dnnl_state *s, struct primitive *p, struct favourite *f, dnnl_primitive_desc_t *pd)
+{
+    if (f->layout.set) {
+        layout_assign(&p->layout[WEIGHTS], &f->layout);
+        if (product_desc(pd, s->engine, p->layout, p->key.bias) == dnnl_success) {
+            if (!is_reference(*pd))
+                return true;
+            dnnl_primitive_desc_destroy(*pd);
+        }
+        layout_free(&p->layout[WEIGHTS]);
+    }
+    layout_make(&p->layout[WEIGHTS], 2, (int64_t[]){ p->key.k, p->key.n }, dnnl_f32, dnnl_format_tag_any);
+    return product_desc(pd, s->engine, p->layout, p->key.bias) == dnnl_success;
+}
+
+static struct favourite *favourite_of(struct dnnl_state *s, const struct key *key)
+{
+    struct favourite *f;
+    struct key shape = *key;
+    shape.m = 0;
+    shape.bias = 0;
+    HASH_FIND(hh, s->favourites, &shape, sizeof shape, f);
+    if (!f) {
+        f = zeroed(sizeof *f);
+        f->key = shape;
+        HASH_ADD(hh, s->favourites, key, sizeof f->key, f);
+    }
+    return f;
+}
+
+static struct primitive *product_primitive(struct dnnl_state *s, const struct key *key)
+{
+    struct primitive *p;
+    dnnl_primitive_desc_t pd;
+    HASH_FIND(hh, s->primitives, key, sizeof *key, p);
+    if (p)
+        return p;
+    p = new_primitive(s, key);
+    struct favourite *f = favourite_of(s, key);
+    layout_make(&p->layout[SRC], 2, (int64_t[]){ key->m, key->k }, dnnl_f32, dnnl_ab);
+    if (key->bias)
+        layout_make(&p->layout[BIAS], 2, (int64_t[]){ 1, key->n }, dnnl_f32, dnnl_ab);
+    layout_make(&p->layout[DST], 2, (int64_t[]){ key->m, key->n }, dnnl_f32, dnnl_ab);
+    if (!plan_product(s, p, f, &pd)) {
+        p->missing = true;
+        return p;
+    }
+    finish_primitive(s, p, pd);
+    if (!f->layout.set)
+        layout_assign(&f->layout, &p->layout[WEIGHTS]);
+    return p;
+}
+
+static struct key product_key(int64_t m, int64_t n, int64_t k, bool bias)
+{
+    struct key key;
+    memset(&key, 0, sizeof key);
+    key.kind = PRODUCT;
+    key.bias = bias;
+    key.m = m;
+    key.n = n;
+    key.k = k;
+    return key;
+}
+
+static const void *pack_product(struct kenv *env, void **cache, const struct primitive *p, const void *w, bool transposed)
+{
+    struct layout plain = { .set = false };
+    layout_make(&plain, 2, (int64_t[]){ p->key.k, p->key.n }, dnnl_f32, transposed ? dnnl_ba : dnnl_ab);
+    const void *at = pack(env, cache, p, &plain, w);
+    layout_free(&plain);
+    return at;
+}
+
+bool dnnl_product_packed(struct kenv *env, void **cache, int64_t m, int64_t n, int64_t k, const float *a, const float *w, bool transposed,
+                         const float *bias, float *c)
+{
+    struct dnnl_state *s = state_of(env);
+    struct key key = product_key(m, n, k, bias != NULL);
+    struct primitive *p = product_primitive(s, &key);
+    if (p->missing)
+        return false;
+    const void *data[OPERANDS] = { a, pack_product(env, cache, p, w, transposed), bias, c };
+    execute(s, p, data);
+    return true;
+}
+
+bool dnnl_pack_weight(struct kenv *env, void **cache, int64_t n, int64_t k, const float *w, bool transposed)
+{
+    struct key key = product_key(TYPICAL_ROWS, n, k, false);
+    struct primitive *p = product_primitive(state_of(env), &key);
+    return !p->missing && pack_product(env, cache, p, w, transposed) != w;
+}
+
+void dnnl_product(struct kenv *env, bool ta, bool tb, int64_t m, int64_t n, int64_t k, float alpha, const float *a, int64_t lda,
+                  const float *b, int64_t ldb, float beta, float *c, int64_t ldc)
+{
+    if (m == 0 || n == 0)
+        return;
+    if (k == 0) {
+        for (int64_t i = 0; i < m; i++)
+            for (int64_t j = 0; j < n; j++)
+                c[i * ldc + j] = beta > 0.0f || beta < 0.0f ? beta * c[i * ldc + j] : 0.0f;
+        return;
+    }
+    if (!omp_in_parallel())
+        omp_set_num_threads(kenv_threads(env));
+    check(dnnl_sgemm(ta ? 'T' : 'N', tb ? 'T' : 'N', m, n, k, alpha, a, lda, b, ldb, beta, c, ldc), "a matrix product");
+}
+
+/* ---- convolution ------------------------------------------------------------------------------------------------------------------- */
+static const dnnl_format_tag_t plain_tag[] = { 0, dnnl_a, dnnl_ab, dnnl_abc, dnnl_abcd, dnnl_abcde, dnnl_abcdef };
+
+static int weight_dims(const struct conv_shape *c, int64_t *dim)
+{
+    int n = 0;
+    if (c->groups > 1)
+        dim[n++] = c->groups;
+    dim[n++] = c->out / c->groups;
+    dim[n++] = c->in / c->groups;
+    for (int d = 0; d < c->spatial; d++)
+        dim[n++] = c->kernel[d];
+    return n;
+}
+
+static int image_dims(const struct conv_shape *c, bool result, int64_t *dim)
+{
+    int n = 0;
+    dim[n++] = c->batch;
+    dim[n++] = result ? c->out : c->in;
+    for (int d = 0; d < c->spatial; d++)
+        dim[n++] = result ? c->result[d] : c->size[d];
+    return n;
+}
+
+/* The layouts of a convolution: free for the library to choose, or as the tensors are. */
+static void conv_layouts(const struct key *key, struct layout *l, bool any)
+{
+    int64_t dim[6];
+    int n = image_dims(&key->conv, false, dim);
+    layout_make(&l[SRC], n, dim, dnnl_f32, any ? dnnl_format_tag_any : plain_tag[n]);
+    n = weight_dims(&key->conv, dim);
+    layout_make(&l[WEIGHTS], n, dim, dnnl_f32, any ? dnnl_format_tag_any : plain_tag[n]);
+    n = image_dims(&key->conv, true, dim);
+    layout_make(&l[DST], n, dim, dnnl_f32, any ? dnnl_format_tag_any : plain_tag[n]);
+    if (key->bias)
+        layout_make(&l[BIAS], 1, &key->conv.out, dnnl_f32, dnnl_a);
+}
+
+static struct primitive *conv_primitive(struct dnnl_state *s, const struct key *key)
+{
+    struct primitive *p;
+    dnnl_primitive_desc_t pd;
+    struct conv_dims dims = conv_dims_of(&key->conv);
+    HASH_FIND(hh, s->primitives, key, sizeof *key, p);
+    if (p)
+        return p;
+    p = new_primitive(s, key);
+    conv_layouts(key, p->layout, true);
+    if (conv_desc(&pd, s->engine, p->layout, key->bias, &dims) == dnnl_success)
+        finish_primitive(s, p, pd);
+    else
+        p->missing = true;
+    return p;
+}
+
+/* Runs p on plain tensors: what the library wants otherwise is reordered before and after. */
+static void convolve(struct kenv *env, void **cache, struct primitive *p, struct layout *plain, const void *x, const void *w, const void *bias,
+                     void *y)
+{
+    struct dnnl_state *s = state_of(env);
+    bool same_x = dnnl_memory_desc_equal(MD(&plain[SRC]), MD(&p->layout[SRC]));
+    bool same_y = dnnl_memory_desc_equal(MD(&plain[DST]), MD(&p->layout[DST]));
+    void *in = same_x ? NULL : kenv_room(env, ROOM_THREADS, dnnl_memory_desc_get_size(MD(&p->layout[SRC])));
+    void *out = same_y ? y : kenv_room(env, ROOM_KERNEL, dnnl_memory_desc_get_size(MD(&p->layout[DST])));
+    if (!same_x)
+        reorder(s, &plain[SRC], x, &p->layout[SRC], in);
+    const void *data[OPERANDS] = { same_x ? x : in, pack(env, cache, p, &plain[WEIGHTS], w), bias, out };
+    execute(s, p, data);
+    if (!same_y)
+        reorder(s, &p->layout[DST], out, &plain[DST], y);
+}
+
+bool dnnl_convolve(struct kenv *env, void **cache, const struct conv_shape *shape, const float *x, const float *w, const float *bias, float *y)
+{
+    struct dnnl_state *s = state_of(env);
+    struct key key;
+    struct layout plain[OPERANDS] = { { .set = false } };
+    memset(&key, 0, sizeof key);
+    key.kind = CONVOLUTION;
+    key.bias = bias != NULL;
+    key.conv = *shape;
+    struct primitive *p = conv_primitive(s, &key);
+    if (p->missing)
+        return false;
+    conv_layouts(&key, plain, false);
+    convolve(env, cache, p, plain, x, w, bias, y);
+    for (int i = 0; i < OPERANDS; i++)
+        layout_free(&plain[i]);
+    return true;
+}

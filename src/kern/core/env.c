@@ -1,0 +1,172 @@
+/* env: what one rank's kernels keep between calls: the number of threads, scratch that only grows, kept blocks, packed weights, oneDNN's
+ * state.
+ *
+ * Packed weights lie one after another in few large areas on huge pages: a decode step streams through all of them, and small pages
+ * would cost it address translation and stop the prefetcher at every page.
+ *
+ * Ranks may be threads of one process, each with its own environment; nothing here is global. The only parallel region of the kernels
+ * is parallel_for: it names its number of threads, so it does not depend on settings of the calling thread. */
+#include "kern/core/local.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#define COST_PER_THREAD 16384         /* operations that pay for waking another thread */
+
+struct room_block { void *at; size_t bytes; };
+struct kept { struct kept *next, *prev; void *at; };
+enum { FIRST_AREA = 1 << 18, LAST_AREA = 1 << 25, HUGE_PAGE = 1 << 21 };
+struct area { struct area *next; char *at; size_t used, bytes; };
+struct kenv {
+    int threads;
+    bool deterministic;
+    struct room_block room[ROOM_COUNT];
+    struct kept kept;                 /* ring */
+    struct area *weights;             /* the one in use first */
+    struct dnnl_state *dnnl;
+};
+
+static void *block_new(size_t bytes)
+{
+    size_t rounded = (bytes + 63) & ~(size_t)63;
+    if (rounded < bytes)
+        fail("out of memory: a kernel asked for %zu bytes", bytes);
+    void *at = aligned_alloc(64, rounded ? rounded : 64);
+    if (!at)
+        fail("out of memory: a kernel asked for %zu bytes", bytes);
+    return at;
+}
+
+struct kenv *kenv_new(int threads, bool deterministic)
+{
+    struct kenv *env = calloc(1, sizeof *env);
+    if (!env)
+        fail("out of memory: a kernel environment");
+    env->threads = threads > 0 ? threads : 1;
+    env->deterministic = deterministic;
+    env->kept.next = env->kept.prev = &env->kept;
+    return env;
+}
+
+void *kenv_keep(struct kenv *env, size_t bytes)
+{
+    size_t head = 64;
+    struct kept *kept = block_new(head + bytes);
+    kept->at = (char *)kept + head;
+    memset(kept->at, 0, bytes);
+    kept->next = env->kept.next;
+    kept->prev = &env->kept;
+    kept->next->prev = kept;
+    env->kept.next = kept;
+    return kept->at;
+}
+
+static void drop(struct kept *kept)
+{
+    kept->next->prev = kept->prev;
+    kept->prev->next = kept->next;
+    free(kept);
+}
+
+/* The next area is twice as large, so that a small model takes little. */
+static struct area *area_new(const struct area *last, size_t bytes)
+{
+    size_t size = !last ? FIRST_AREA : last->bytes < LAST_AREA ? 2 * last->bytes : LAST_AREA;
+    if (size < bytes)
+        size = bytes;
+    struct area *area = calloc(1, sizeof *area);
+    size_t align = size >= HUGE_PAGE ? HUGE_PAGE : 64, rounded = size <= SIZE_MAX - align ? (size + align - 1) / align * align : 0;
+    area = area && rounded ? area : NULL;
+    if (!area || !(area->at = aligned_alloc(align, rounded)))
+        fail("out of memory: %zu bytes for packed weights", bytes);
+    area->bytes = rounded;
+#ifdef MADV_HUGEPAGE
+    if (align == HUGE_PAGE)
+        (void)madvise(area->at, rounded, MADV_HUGEPAGE);
+#endif
+    return area;
+}
+
+void *kenv_weights(struct kenv *env, size_t bytes)
+{
+    size_t rounded = bytes <= SIZE_MAX - 63 ? (bytes + 63) & ~(size_t)63 : SIZE_MAX;
+    struct area *area = env->weights;
+    if (!area || area->bytes - area->used < rounded) {
+        area = area_new(env->weights, rounded);
+        area->next = env->weights;
+        env->weights = area;
+    }
+    area->used += rounded;
+    return area->at + area->used - rounded;
+}
+
+static void areas_free(struct area *area)
+{
+    while (area) {
+        struct area *next = area->next;
+        free(area->at);
+        free(area);
+        area = next;
+    }
+}
+
+void kenv_free(struct kenv *env)
+{
+    if (!env)
+        return;
+    dnnl_state_free(env->dnnl);
+    while (env->kept.next != &env->kept)
+        drop(env->kept.next);
+    for (int i = 0; i < ROOM_COUNT; i++)
+        free(env->room[i].at);
+    areas_free(env->weights);
+    free(env);
+}
+
+int kenv_threads(const struct kenv *env) { return env->threads; }
+
+bool kenv_deterministic(const struct kenv *env) { return env->deterministic; }
+
+struct dnnl_state **kenv_dnnl(struct kenv *env) { return &env->dnnl; }
+
+void *kenv_room(struct kenv *env, enum room which, size_t bytes)
+{
+    struct room_block *room = &env->room[which];
+    if (room->at && room->bytes >= bytes)
+        return room->at;
+    free(room->at);
+    room->bytes = bytes > SIZE_MAX - bytes / 4 - 64 ? bytes : bytes + bytes / 4 + 64;
+    room->at = block_new(room->bytes);
+    return room->at;
+}
+
+void *kenv_scratch(struct kenv *env, size_t bytes) { return kenv_room(env, ROOM_KERNEL, bytes); }
+
+/* Threads worth using for n items. */
+static int useful_threads(const struct kenv *env, int64_t n, int64_t cost)
+{
+    int64_t work;
+    if (!mul_i64(n, cost > 0 ? cost : 1, &work))
+        work = INT64_MAX;
+    int64_t wanted = work / COST_PER_THREAD;
+    if (wanted > n)
+        wanted = n;
+    return wanted >= env->threads ? env->threads : wanted > 1 ? (int)wanted : 1;
+}
+
+void parallel_for(struct kenv *env, int64_t n, int64_t cost, range_fn *body, void *data)
+{
+    if (n <= 0)
+        return;
+    int threads = useful_threads(env, n, cost);
+    if (threads == 1) {
+        body(data, 0, 0, n);
+        return;
+    }
+#pragma omp parallel for num_threads(threads) schedule(static, 1)
+    for (int t = 0; t < threads; t++) {
+        int64_t q = n / threads, m = n % threads, lo = t * q + (t < m ? t : m);
+        body(data, t, lo, lo + q + (t < m));
+    }
+}

@@ -1,0 +1,206 @@
+/* conv: convolution over 1 to 3 spatial dimensions through oneDNN, f16 and bf16 converted; plain loops for other ranks, f64, empty kernels
+ * and shapes without a primitive. Padding is worked out here, so both see the same numbers.
+ *
+ * In deterministic mode a convolution is a product by chunks of channels (chunk_gemm.c), whose right operand, what every result sees, is put
+ * together a few columns at a time. */
+#include "kern/core/chunk.h"
+
+#include <string.h>
+
+struct conv {
+    int spatial;
+    int64_t batch, groups, in, out;
+    int64_t size[MOST_SPATIAL], kernel[MOST_SPATIAL], result[MOST_SPATIAL], stride[MOST_SPATIAL], dilation[MOST_SPATIAL],
+        before[MOST_SPATIAL], after[MOST_SPATIAL];
+    enum dtype dtype, stored;            /* stored: the kernel's type */
+    const void *x, *w, *bias;
+    void *y;
+};
+
+static void same_pads(struct conv *c, bool lower)
+{
+    for (int d = 0; d < c->spatial; d++) {
+        int64_t total = (c->result[d] - 1) * c->stride[d] + (c->kernel[d] - 1) * c->dilation[d] + 1 - c->size[d];
+        total = total < 0 ? 0 : total;
+        c->before[d] = lower ? total - total / 2 : total / 2;
+        c->after[d] = total - c->before[d];
+    }
+}
+
+static void conv_pads(const struct kcall *call, struct conv *c)
+{
+    const char *how = attr_string(call->node, "auto_pad");
+    int64_t pads[2 * MOST_SPATIAL];
+    if (strcmp(how, "SAME_UPPER") == 0 || strcmp(how, "SAME_LOWER") == 0) {
+        same_pads(c, strcmp(how, "SAME_LOWER") == 0);
+        return;
+    }
+    if (strcmp(how, "VALID") == 0)
+        memset(pads, 0, sizeof pads);
+    else
+        call_spatial(call, "pads", 2 * c->spatial, 0, pads);
+    memcpy(c->before, pads, (size_t)c->spatial * sizeof *pads);
+    memcpy(c->after, pads + c->spatial, (size_t)c->spatial * sizeof *pads);
+}
+
+static void conv_read(const struct kcall *call, struct conv *c)
+{
+    const struct tensor *x = &call->in[0], *w = &call->in[1], *y = &call->out[0], *bias = call_in(call, 2);
+    c->spatial = x->rank - 2;
+    if (x->rank < 3 || w->rank != x->rank)
+        fail("%s: expected tensors of one rank of 3 or more, found %d and %d", call_where(call), x->rank, w->rank);
+    *c = (struct conv){ .spatial = x->rank - 2, .batch = x->dim[0], .in = x->dim[1], .out = w->dim[0], .dtype = x->dtype, .stored = w->dtype, .x = x->data,
+                        .w = w->data, .y = y->data, .bias = bias ? bias->data : NULL };
+    c->groups = attr_int(call->node, "group");
+    bool empty = c->out == 0 || c->in == 0;
+    if (!empty && (c->groups < 1 || c->in != w->dim[1] * c->groups || c->out % c->groups))
+        fail("%s: %lld channels in %lld groups do not fit a kernel of %lld x %lld", call_where(call), (long long)c->in, (long long)c->groups,
+             (long long)c->out, (long long)w->dim[1]);
+    bool stored = x->dtype == DT_F32 && is_small_float(w->dtype);             /* run/fuse/fuse_weights.c */
+    if ((w->dtype != x->dtype && !stored) || (bias && (bias->dtype != x->dtype || tensor_elements(bias) != c->out)))
+        fail("%s: the kernel and the bias must have the type %s, the bias %lld elements", call_where(call), dtype_name(x->dtype),
+             (long long)c->out);
+    call_spatial(call, "strides", c->spatial, 1, c->stride);
+    call_spatial(call, "dilations", c->spatial, 1, c->dilation);
+    memcpy(c->size, x->dim + 2, (size_t)c->spatial * sizeof *c->size);
+    memcpy(c->kernel, w->dim + 2, (size_t)c->spatial * sizeof *c->kernel);
+    memcpy(c->result, y->dim + 2, (size_t)c->spatial * sizeof *c->result);
+    conv_pads(call, c);
+}
+
+/* Where kernel position `tap` of result `place` reads x, within one channel; -1 in the padding. */
+static int64_t conv_source(const struct conv *c, int64_t place, int64_t tap)
+{
+    int64_t position = 0, step = 1;
+    for (int d = c->spatial - 1; d >= 0; d--) {
+        int64_t i = place % c->result[d] * c->stride[d] + tap % c->kernel[d] * c->dilation[d] - c->before[d];
+        place /= c->result[d];
+        tap /= c->kernel[d];
+        if (i < 0 || i >= c->size[d])
+            return -1;
+        position += i * step;
+        step *= c->size[d];
+    }
+    return position;
+}
+
+/* ---- chunk by chunk ---------------------------------------------------------------------------------------------------------------------- */
+struct patches { const struct conv *conv; const float *x; int64_t taps, pixels; };      /* x: the channels of one group of one image */
+
+/* What the results from .. from + count see: by channel and kernel position, 0 in the padding. */
+static const float *patch_panel(const struct right *r, int64_t from, int64_t count, float *room)
+{
+    const struct patches *p = r->at;
+    for (int64_t l = 0; l < r->k; l++)
+        for (int64_t j = 0; j < count; j++) {
+            int64_t source = conv_source(p->conv, from + j, l % p->taps);
+            room[l * CHUNK_TILE + j] = source < 0 ? 0 : p->x[l / p->taps * p->pixels + source];
+        }
+    return room;
+}
+
+static void add_channel_bias(const struct conv *c, const float *bias, int64_t places, float *y)
+{
+    for (int64_t i = 0; bias && i < c->batch * c->out; i++)
+        for (int64_t j = 0; j < places; j++)
+            y[i * places + j] += bias[i % c->out];
+}
+
+static bool conv_chunks(struct kcall *call, const struct conv *c, const float *x, const float *w, const float *bias, float *y)
+{
+    int64_t groups = c->groups > 0 ? c->groups : 1, in = c->in / groups, out = c->out / groups, places = dims_product(c->result, 0, c->spatial);
+    struct patches p = { c, x, dims_product(c->kernel, 0, c->spatial), dims_product(c->size, 0, c->spatial) };
+    struct chunks chunks = chunks_of(call, in * p.taps, p.taps);
+    struct right right = { .panel = patch_panel, .k = in * p.taps, .at = &p };
+    int64_t all = c->batch * c->out * places;
+    float *terms = chunk_room(call, &chunks, DT_F32, all, y);
+    for (int64_t i = 0; i < c->batch * groups; i++) {
+        p.x = x + i * in * p.pixels;
+        chunk_product(call, &(struct chunk_product){ &chunks, out, places, w + i % groups * out * right.k, right.k, &right, terms + i * out * places, places, all });
+    }
+    chunk_complete(call, &chunks, DT_F32, terms, all, y);
+    add_channel_bias(c, bias, places, y);
+    return true;
+}
+
+/* ---- through oneDNN ------------------------------------------------------------------------------------------------------------------ */
+static bool conv_fast(struct kcall *call, const struct conv *c, const float *x, const float *w, const float *bias, float *y)
+{
+    struct conv_shape s;
+    memset(&s, 0, sizeof s);
+    s = (struct conv_shape){ .spatial = c->spatial, .batch = c->batch, .groups = c->groups, .in = c->in, .out = c->out };
+    for (int d = 0; d < c->spatial; d++) {
+        s.size[d] = c->size[d];
+        s.kernel[d] = c->kernel[d];
+        s.result[d] = c->result[d];
+        s.stride[d] = c->stride[d];
+        s.dilation[d] = c->dilation[d];
+        s.before[d] = c->before[d];
+        s.after[d] = (c->result[d] - 1) * c->stride[d] + (c->kernel[d] - 1) * c->dilation[d] + 1 - c->size[d] - c->before[d];
+    }
+    bool constant = call->in_constant && call->in_constant[1] && call->in[1].dtype == DT_F32;
+    return dnnl_convolve(call->env, constant ? call->cache : NULL, &s, x, w, bias, y);
+}
+
+static bool conv_short(struct kcall *call, const struct conv *c)
+{
+    const struct tensor *bias = call_in(call, 2);
+    struct tensor *out = &call->out[0];
+    bool chunks = kenv_deterministic(call->env);
+    if ((c->spatial > 3 && !chunks) || (c->in == 0 && !call->share) || dims_product(c->kernel, 0, c->spatial) == 0 || c->dtype == DT_F64 || !dtype_is_float(c->dtype))
+        return false;
+    const float *b = bias ? tensor_f32(call->env, bias, ROOM_TURN_K) : NULL;
+    float *y = call_result_f32(call, out);
+    if (!(chunks ? conv_chunks : conv_fast)(call, c, tensor_f32(call->env, &call->in[0], ROOM_A), tensor_f32(call->env, &call->in[1], ROOM_B), b, y))
+        return false;
+    call_result_store(y, out);
+    return true;
+}
+
+/* ---- plain loops ------------------------------------------------------------------------------------------------------------------------ */
+static double conv_at(const struct conv *c, int64_t n, int64_t o, int64_t place)
+{
+    int64_t taps = dims_product(c->kernel, 0, c->spatial), pixels = dims_product(c->size, 0, c->spatial), per_group = c->in / c->groups;
+    int64_t first = o / (c->out / c->groups) * per_group;
+    size_t size = dtype_size(c->dtype);
+    double sum = 0, x, w;
+    if (c->bias)
+        load_f64(c->dtype, at_const(c->bias, size, o), 1, &sum);
+    for (int64_t i = 0; i < per_group; i++)
+        for (int64_t tap = 0; tap < taps; tap++) {
+            int64_t from = conv_source(c, place, tap);
+            if (from < 0)
+                continue;
+            load_f64(c->dtype, at_const(c->x, size, (n * c->in + first + i) * pixels + from), 1, &x);
+            load_f64(c->stored, at_const(c->w, dtype_size(c->stored), (o * per_group + i) * taps + tap), 1, &w);
+            sum += x * w;
+        }
+    return sum;
+}
+
+static void conv_range(void *data, int thread, int64_t lo, int64_t hi)
+{
+    const struct conv *c = data;
+    int64_t places = dims_product(c->result, 0, c->spatial);
+    size_t size = dtype_size(c->dtype);
+    (void)thread;
+    for (int64_t i = lo; i < hi; i++) {
+        double value = conv_at(c, i / places / c->out, i / places % c->out, i % places);
+        store_f64(c->dtype, &value, 1, at(c->y, size, i));
+    }
+}
+
+void kern_Conv(struct kcall *call)
+{
+    struct conv c;
+    conv_read(call, &c);
+    int64_t n = tensor_elements(&call->out[0]);
+    if (n == 0 || conv_short(call, &c))
+        return;
+    if (!dtype_is_float(c.dtype))
+        call_bad_type(call, c.dtype);
+    if (c.groups < 1)
+        c.groups = 1;
+    int64_t taps = dims_product(c.kernel, 0, c.spatial);
+    parallel_for(call->env, n, 8 * (c.in / c.groups) * taps + 1, conv_range, &c);
+}

@@ -1,0 +1,130 @@
+/* convtranspose: the transpose of a convolution. For every image and group one product makes what each place of X sends to the places under
+ * its window, [output channels x window, places of X]; those are then added up, channel by channel. Work is in float32. */
+#include "kern/core/chunk.h"
+
+#include <string.h>
+
+struct transposed {
+    int n;
+    int64_t batch, groups, in, out;              /* in, out: channels of a group */
+    int64_t size[MOST_SPATIAL], kernel[MOST_SPATIAL], result[MOST_SPATIAL], stride[MOST_SPATIAL], dilation[MOST_SPATIAL], before[MOST_SPATIAL];
+    int64_t places, taps, results;               /* products of size, kernel and result */
+    const float *sent;                           /* of one image and group */
+    const float *bias;                           /* of the group; NULL: none */
+    float *y;
+};
+
+/* Where X's place 0 under tap 0 lands before the result's start. A stated or SAME size divides what is too much. */
+static void read_before(const struct kcall *call, struct transposed *t)
+{
+    const char *mode = attr_string(call->node, "auto_pad");
+    bool upper = strcmp(mode, "SAME_UPPER") == 0, same = upper || strcmp(mode, "SAME_LOWER") == 0;
+    int64_t pads[2 * MOST_SPATIAL], more[MOST_SPATIAL];
+    const int64_t *given;
+    bool stated = attr_is_set(call->node, "output_shape") && attr_ints(call->graph, call->node, "output_shape", &given) > 0;
+    call_spatial(call, "pads", 2 * t->n, 0, pads);
+    call_spatial(call, "output_padding", t->n, 0, more);
+    for (int d = 0; d < t->n; d++) {
+        int64_t total = (t->size[d] - 1) * t->stride[d] + more[d] + (t->kernel[d] - 1) * t->dilation[d] + 1 - t->result[d];
+        total = total < 0 ? 0 : total;
+        t->before[d] = stated || same ? (upper ? total / 2 : total - total / 2) : strcmp(mode, "VALID") == 0 ? 0 : pads[d];
+    }
+}
+
+static void transposed_begin(const struct kcall *call, struct transposed *t)
+{
+    const struct tensor *x = &call->in[0], *w = &call->in[1], *y = &call->out[0], *bias = call_in(call, 2);
+    int64_t groups = attr_int(call->node, "group");
+    if (w->rank != x->rank || x->rank < 3 || w->dtype != x->dtype || (bias && bias->dtype != x->dtype))
+        fail("%s: expected operands of one type and one rank of 3 or more", call_where(call));
+    if (x->dtype != DT_F32 && !is_small_float(x->dtype))
+        call_bad_type(call, x->dtype);
+    if (groups < 1 || x->dim[1] != w->dim[0] || x->dim[1] % groups || y->dim[1] != w->dim[1] * groups || (bias && tensor_elements(bias) != y->dim[1]))
+        fail("%s: %lld channels in %lld groups do not fit a kernel of %lld x %lld", call_where(call), (long long)x->dim[1], (long long)groups,
+             (long long)w->dim[0], (long long)w->dim[1]);
+    *t = (struct transposed){ .n = x->rank - 2, .batch = x->dim[0], .groups = groups, .in = x->dim[1] / groups, .out = w->dim[1] };
+    memcpy(t->size, x->dim + 2, (size_t)t->n * sizeof *t->size);
+    memcpy(t->kernel, w->dim + 2, (size_t)t->n * sizeof *t->kernel);
+    memcpy(t->result, y->dim + 2, (size_t)t->n * sizeof *t->result);
+    t->places = dims_product(t->size, 0, t->n);
+    t->taps = dims_product(t->kernel, 0, t->n);
+    t->results = dims_product(t->result, 0, t->n);
+    call_spatial(call, "strides", t->n, 1, t->stride);
+    call_spatial(call, "dilations", t->n, 1, t->dilation);
+    read_before(call, t);
+}
+
+/* The result's place that X's place sends to through a tap; -1: padding. */
+static int64_t landing(const struct transposed *t, int64_t place, int64_t tap)
+{
+    int64_t at = 0, step = 1;
+    for (int d = t->n - 1; d >= 0; d--) {
+        int64_t i = place % t->size[d] * t->stride[d] + tap % t->kernel[d] * t->dilation[d] - t->before[d];
+        if (i < 0 || i >= t->result[d])
+            return -1;
+        at += i * step;
+        step *= t->result[d];
+        place /= t->size[d];
+        tap /= t->kernel[d];
+    }
+    return at;
+}
+
+static void gather_range(void *data, int thread, int64_t lo, int64_t hi)
+{
+    const struct transposed *t = data;
+    (void)thread;
+    for (int64_t m = lo; m < hi; m++) {
+        float *y = t->y + m * t->results;
+        for (int64_t i = 0; i < t->results; i++)
+            y[i] = t->bias ? t->bias[m] : 0;
+        for (int64_t tap = 0; tap < t->taps; tap++) {
+            const float *sent = t->sent + (m * t->taps + tap) * t->places;
+            for (int64_t p = 0; p < t->places; p++) {
+                int64_t to = landing(t, p, tap);
+                if (to >= 0)
+                    y[to] += sent[p];
+            }
+        }
+    }
+}
+
+/* to[columns, places] = w[in, columns]^T x[in, places]. */
+static void send(struct kcall *call, const struct transposed *t, int64_t columns, const float *w, const float *x, float *to)
+{
+    if (!kenv_deterministic(call->env)) {
+        dnnl_product(call->env, true, false, columns, t->places, t->in, 1, w, columns, x, t->places, 0, to, t->places);
+        return;
+    }
+    struct chunks chunks = chunks_of(call, t->in, 1);
+    struct right right = right_strided(x, t->in, t->places, 1);
+    int64_t all = columns * t->places;
+    float *terms = chunk_room(call, &chunks, DT_F32, all, to);
+    chunk_product(call, &(struct chunk_product){ &chunks, columns, t->places, turned_rows(call, w, t->in, columns), t->in, &right, terms, t->places, all });
+    chunk_complete(call, &chunks, DT_F32, terms, all, to);
+}
+
+void kern_ConvTranspose(struct kcall *call)
+{
+    struct transposed t;
+    struct tensor *out = &call->out[0];
+    const struct tensor *bias = call_in(call, 2);
+    if (tensor_elements(out) == 0)
+        return;
+    transposed_begin(call, &t);
+    int64_t columns = t.out * t.taps, sent;
+    if (!mul_i64(columns, t.places, &sent))
+        fail("%s: a window of %lld over %lld places does not fit in memory", call_where(call), (long long)t.taps, (long long)t.places);
+    const float *x = tensor_f32(call->env, &call->in[0], ROOM_A), *w = tensor_f32(call->env, &call->in[1], ROOM_B);
+    const float *b = bias ? tensor_f32(call->env, bias, ROOM_TURN_K) : NULL;
+    float *y = call_result_f32(call, out), *room = kenv_room(call->env, ROOM_KERNEL, call_bytes(call, sent, sizeof(float)));
+    for (int64_t i = 0; i < t.batch * t.groups; i++) {
+        int64_t group = i % t.groups;
+        send(call, &t, columns, w + group * t.in * columns, x + i * t.in * t.places, room);
+        t.sent = room;
+        t.bias = b ? b + group * t.out : NULL;
+        t.y = y + i * t.out * t.results;
+        parallel_for(call->env, t.out, t.taps * t.places * 4 + t.results, gather_range, &t);
+    }
+    call_result_store(y, out);
+}

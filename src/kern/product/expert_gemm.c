@@ -1,0 +1,164 @@
+/* expert: a product with one of many matrices [n, k], read as they are stored: floats, or integers with a scale and a zero point for a row or
+ * for each block of one. Short stretches of a row are decoded to float32. */
+#include "kern/core/local.h"
+
+#include <string.h>
+
+static const struct experts *experts_of(const struct panels *panels) { return (const struct experts *)(const void *)panels; }
+
+/* ---- stretches of a row -------------------------------------------------------------------------------------------------------------- */
+
+#define DECODE(BITS) \
+    static SIMD void decode_##BITS(const uint8_t *q, int64_t n, float scale, float zero, float *out) \
+    { \
+        enum { PER = 8 / BITS, MASK = (1 << BITS) - 1 }; \
+        LOOP for (int64_t i = 0; i < n / PER; i++) \
+            for (int j = 0; j < PER; j++) \
+                out[i * PER + j] = ((float)(q[i] >> j * BITS & MASK) - zero) * scale; \
+        for (int64_t i = n / PER * PER; i < n; i++) \
+            out[i] = ((float)(q[i / PER] >> i % PER * BITS & MASK) - zero) * scale; \
+    }
+DECODE(2)
+DECODE(4)
+DECODE(8)
+
+static float packed_number(const struct tensor *t, int64_t byte, int64_t i, int64_t bits)
+{
+    const uint8_t *q = (const uint8_t *)t->data + byte;
+    return (float)(q[i * bits / 8] >> i * bits % 8 & ((1 << bits) - 1));
+}
+
+/* The zero point of block b of a row: [experts, n, bytes], or packed along n, [experts, bytes]. */
+static float zero_of(const struct experts *w, int64_t row, int64_t b)
+{
+    const struct tensor *t = w->zeros;
+    if (!t)
+        return (float)(1 << (w->bits - 1));
+    if (!w->block)
+        return packed_number(t, w->expert * t->dim[1], row, w->bits);
+    return packed_number(t, (w->expert * t->dim[1] + row) * t->dim[2], b, w->bits);
+}
+
+static float scale_of(const struct experts *w, int64_t row, int64_t b)
+{
+    const struct tensor *t = w->scales;
+    int64_t at = w->expert * t->dim[1] + row;
+    float scale;
+    load_f32(t->dtype, at_const(t->data, dtype_size(t->dtype), w->block ? at * t->dim[2] + b : at), 1, &scale);
+    return scale;
+}
+
+/* Numbers from..from + n of a row; from is a multiple of CHUNK, and so of what shares a byte. */
+static void decode(const struct experts *w, int64_t row, int64_t from, int64_t n, float *out)
+{
+    const uint8_t *q = (const uint8_t *)w->weight->data + (w->expert * w->weight->dim[1] + row) * w->weight->dim[2];
+    int64_t block = w->block ? w->block : w->panels.k;
+    for (int64_t lo = from, hi; lo < from + n; lo = hi) {
+        hi = (lo / block + 1) * block < from + n ? (lo / block + 1) * block : from + n;
+        float scale = scale_of(w, row, lo / block), zero = zero_of(w, row, lo / block);
+        (w->bits == 2 ? decode_2 : w->bits == 4 ? decode_4 : decode_8)(q + lo * w->bits / 8, hi - lo, scale, zero, out + lo - from);
+    }
+}
+
+static const void *stored(const struct experts *w, int64_t row, int64_t from)
+{
+    return at_const(w->weight->data, dtype_size(w->weight->dtype), (w->expert * w->panels.n + row) * w->panels.k + from);
+}
+
+/* The numbers themselves, or decoded into room. */
+static const float *stretch(const struct experts *w, int64_t row, int64_t from, int64_t n, float *room)
+{
+    if (w->scales)
+        decode(w, row, from, n, room);
+    else if (w->weight->dtype == DT_F32)
+        return stored(w, row, from);
+    else
+        load_f32(w->weight->dtype, stored(w, row, from), n, room);
+    return room;
+}
+
+/* ---- columns of the product ------------------------------------------------------------------------------------------------------------ */
+
+static SIMD float dot(const float *a, const float *b, int64_t n)
+{
+    float sum = 0;
+    _Pragma("omp simd reduction(+:sum)") for (int64_t i = 0; i < n; i++)
+        sum += a[i] * b[i];
+    return sum;
+}
+
+static void expert_unpack(const struct panels *panels, int64_t from, int64_t count, float *panel)
+{
+    for (int64_t j = 0; j < count; j++)
+        for (int64_t lo = 0; lo < panels->k; lo += CHUNK) {
+            int64_t n = panels->k - lo < CHUNK ? panels->k - lo : CHUNK;
+            float *to = panel + j * panels->k + lo;
+            const float *at = stretch(experts_of(panels), from + j, lo, n, to);
+            if (at != to)
+                memcpy(to, at, (size_t)n * sizeof *to);
+        }
+}
+
+static void expert_row(const struct panels *panels, const float *a, int64_t from, int64_t count, float *c)
+{
+    float room[CHUNK];
+    for (int64_t j = 0; j < count; j++) {
+        c[j] = 0;
+        for (int64_t lo = 0; lo < panels->k; lo += CHUNK) {
+            int64_t n = panels->k - lo < CHUNK ? panels->k - lo : CHUNK;
+            c[j] += dot(a + lo, stretch(experts_of(panels), from + j, lo, n, room), n);
+        }
+    }
+}
+
+static void add_bias(const struct experts *w, int64_t m, float *c)
+{
+    int64_t n = w->panels.n;
+    float part[CHUNK];
+    for (int64_t lo = 0; lo < n; lo += CHUNK) {
+        int64_t count = n - lo < CHUNK ? n - lo : CHUNK;
+        load_f32(w->bias->dtype, at_const(w->bias->data, dtype_size(w->bias->dtype), w->expert * n + lo), count, part);
+        for (int64_t i = 0; i < m; i++)
+            LOOP for (int64_t j = 0; j < count; j++)
+                c[i * n + lo + j] += part[j];
+    }
+}
+
+/* What is there of the expert that is set. */
+static struct tensor of_expert(const struct experts *w, const struct tensor *t)
+{
+    struct tensor own = { .dtype = t->dtype, .rank = t->rank - 1, .dim = { t->dim[1], t->rank > 2 ? t->dim[2] : 0 } };
+    own.data = at(t->data, 1, w->expert * (int64_t)tensor_bytes(&own));
+    return own;
+}
+
+/* Whole blocks are multiplied as MatMulNBits does. */
+static void block_product(struct kcall *call, const struct experts *w, int64_t m, const float *a, float *c)
+{
+    struct tensor q = of_expert(w, w->weight), scales = of_expert(w, w->scales), zeros = w->zeros ? of_expert(w, w->zeros) : (struct tensor){ .rank = 0 };
+    q.rank = 3;
+    q.dim[1] = scales.dim[1];
+    q.dim[2] = w->block * w->bits / 8;
+    nbits_product(call, &(struct nbits_weight){ &q, &scales, w->zeros ? &zeros : NULL, NULL, w->bits }, m, w->panels.k, a, c);
+}
+
+void expert_product(struct kcall *call, const struct experts *w, int64_t m, const float *a, float *c)
+{
+    enum { PANEL = 1 << 16, MOST_WIDTH = 64 };
+    struct experts own = *w;
+    int64_t width = own.panels.k > PANEL / MOST_WIDTH ? PANEL / own.panels.k : MOST_WIDTH;
+    own.panels.width = width < 1 ? 1 : width;
+    own.panels.by_column = true;
+    own.panels.unpack = expert_unpack;
+    own.panels.row = expert_row;
+    if (m * own.panels.n == 0)
+        return;
+    if (own.block && own.panels.k % own.block == 0)
+        block_product(call, &own, m, a, c);
+    else if (own.panels.k == 0)
+        memset(c, 0, call_bytes(call, m * own.panels.n, sizeof *c));
+    else
+        panel_product(call, &own.panels, m, a, c);
+    if (own.bias)
+        add_bias(&own, m, c);
+}

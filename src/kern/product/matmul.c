@@ -1,0 +1,348 @@
+/* matmul: MatMul in all forms of numpy's, and Gemm.
+ *
+ * f32 goes to oneDNN: a weight as right operand is packed once per node, everything else is sgemm per batch element, in parallel over the
+ * batch where there is enough of it. f16 and bf16 are multiplied in f32 and rounded once: a weight stays as it is stored (packed_gemm.c), also
+ * where the left operand is f32; other operands are converted. f64 and integers are plain loops with sums in f64 and modulo 2^64.
+ * In deterministic mode sums go chunk by chunk (chunk_gemm.c) instead of through oneDNN. */
+#include "kern/core/chunk.h"
+
+#include <string.h>
+
+/* ---- one product of any type: c[m, n] = a[m, k] b[k, n], operands transposed by strides -------------------------------------- */
+struct view { const void *at; int64_t row, column; };
+struct plain { enum dtype dtype; int64_t m, n, k; struct view a, b; void *c; };
+
+#define PLAIN_ROW(T, load, store) \
+    do { \
+        T x, y, sum = 0; \
+        for (int64_t l = 0; l < p->k; l++) { \
+            load(p->dtype, at_const(p->a.at, size, i * p->a.row + l * p->a.column), 1, &x); \
+            load(p->dtype, at_const(p->b.at, size, l * p->b.row + j * p->b.column), 1, &y); \
+            sum += x * y; \
+        } \
+        store(p->dtype, &sum, 1, at(p->c, size, i * p->n + j)); \
+    } while (0)
+
+static void load_wrap(enum dtype t, const void *p, int64_t n, uint64_t *v) { load_i64(t, p, n, (int64_t *)v); }
+static void store_wrap(enum dtype t, const uint64_t *v, int64_t n, void *p) { store_i64(t, (const int64_t *)v, n, p); }
+
+static void plain_range(void *data, int thread, int64_t lo, int64_t hi)
+{
+    const struct plain *p = data;
+    size_t size = dtype_size(p->dtype);
+    (void)thread;
+    for (int64_t at_c = lo; at_c < hi; at_c++) {
+        int64_t i = at_c / p->n, j = at_c % p->n;
+        if (dtype_is_float(p->dtype))
+            PLAIN_ROW(double, load_f64, store_f64);
+        else
+            PLAIN_ROW(uint64_t, load_wrap, store_wrap);
+    }
+}
+
+static void plain_product(struct kenv *env, struct plain p) { parallel_for(env, p.m * p.n, 4 * p.k, plain_range, &p); }
+
+/* ---- MatMul --------------------------------------------------------------------------------------------------------------------- */
+struct product {
+    struct kcall *call;
+    int64_t m, n, k, batch;           /* a: m x k, b: k x n, per batch element */
+    int rank;                         /* batch dimensions, merged where both operands allow it */
+    int64_t dim[MAX_RANK], a_step[MAX_RANK], b_step[MAX_RANK];   /* in matrices */
+    const float *a, *b;
+    float *c;
+};
+
+/* Batch dimension d of t, counted in the result's batch dimensions; 1 where t lacks it. */
+static int64_t batch_dim(const struct tensor *t, int rank, int d)
+{
+    int e = d - (rank - (t->rank - 2));
+    return t->rank < 2 || e < 0 ? 1 : t->dim[e];
+}
+
+static void product_batch(struct product *p, const struct tensor *a, const struct tensor *b)
+{
+    int rank = a->rank > b->rank ? a->rank - 2 : b->rank - 2;
+    int64_t na = 1, nb = 1;
+    p->rank = rank < 0 ? 0 : rank;
+    p->batch = 1;
+    for (int d = p->rank - 1; d >= 0; d--) {
+        int64_t da = batch_dim(a, p->rank, d), db = batch_dim(b, p->rank, d);
+        if (da != db && da != 1 && db != 1)
+            fail("%s: batch sizes %lld and %lld do not broadcast", call_where(p->call), (long long)da, (long long)db);
+        p->dim[d] = da == 1 ? db : da;
+        p->a_step[d] = da == 1 ? 0 : na;
+        p->b_step[d] = db == 1 ? 0 : nb;
+        na *= da;
+        nb *= db;
+        p->batch *= p->dim[d];
+    }
+}
+
+/* An f32 product may read a weight in the type that it is stored in (run/fuse/fuse_weights.c). */
+static bool types_fit(const struct tensor *a, const struct tensor *b)
+{
+    return a->dtype == b->dtype || (a->dtype == DT_F32 && is_small_float(b->dtype));
+}
+
+static void product_shape(struct product *p, const struct tensor *a, const struct tensor *b)
+{
+    if (a->rank < 1 || b->rank < 1)
+        fail("%s: operands must have rank 1 or more", call_where(p->call));
+    p->m = a->rank == 1 ? 1 : a->dim[a->rank - 2];
+    p->k = a->dim[a->rank - 1];
+    p->n = b->rank == 1 ? 1 : b->dim[b->rank - 1];
+    int64_t kb = b->rank == 1 ? b->dim[0] : b->dim[b->rank - 2];
+    if (p->k != kb || !types_fit(a, b))
+        fail("%s: cannot contract %lld of %s with %lld of %s", call_where(p->call), (long long)p->k, dtype_name(a->dtype), (long long)kb,
+             dtype_name(b->dtype));
+    product_batch(p, a, b);
+    bool shared = true;                /* one right matrix for all: the batch of a is more rows */
+    for (int d = 0; d < p->rank; d++)
+        shared = shared && p->b_step[d] == 0;
+    int64_t rows = dims_product(a->dim, 0, a->rank > 2 ? a->rank - 2 : 0);
+    if (shared && rows == p->batch) {
+        p->m *= p->batch;
+        p->batch = 1;
+        p->rank = 0;
+    }
+}
+
+static void batch_offsets(const struct product *p, int64_t i, int64_t *a, int64_t *b)
+{
+    *a = *b = 0;
+    for (int d = p->rank - 1; d >= 0; d--) {
+        *a += i % p->dim[d] * p->a_step[d];
+        *b += i % p->dim[d] * p->b_step[d];
+        i /= p->dim[d];
+    }
+}
+
+static void product_range(void *data, int thread, int64_t lo, int64_t hi)
+{
+    const struct product *p = data;
+    (void)thread;
+    for (int64_t i = lo; i < hi; i++) {
+        int64_t a, b;
+        batch_offsets(p, i, &a, &b);
+        dnnl_product(p->call->env, false, false, p->m, p->n, p->k, 1.0f, p->a + a * p->m * p->k, p->k, p->b + b * p->k * p->n, p->n, 0.0f,
+                     p->c + i * p->m * p->n, p->n);
+    }
+}
+
+/* A batch that feeds all threads is shared out; a smaller one lets each product use them all. */
+static void product_batches(struct product *p)
+{
+    if (p->batch >= kenv_threads(p->call->env))
+        parallel_for(p->call->env, p->batch, p->m * p->n * p->k / 8 + 1, product_range, p);
+    else
+        product_range(p, 0, 0, p->batch);
+}
+
+static void plain_batches(struct product *p, const struct tensor *a, const struct tensor *b, struct tensor *c)
+{
+    size_t size = dtype_size(c->dtype);
+    for (int64_t i = 0; i < p->batch; i++) {
+        int64_t at_a, at_b;
+        batch_offsets(p, i, &at_a, &at_b);
+        struct plain q = { c->dtype, p->m, p->n, p->k, { at_const(a->data, size, at_a * p->m * p->k), p->k, 1 },
+                           { at_const(b->data, size, at_b * p->k * p->n), p->n, 1 }, at(c->data, size, i * p->m * p->n) };
+        plain_product(p->call->env, q);
+    }
+}
+
+/* ---- chunk by chunk --------------------------------------------------------------------------------------------------------------------- */
+
+/* A constant right matrix that all rows share. */
+static bool packable(const struct kcall *call, int64_t batch) { return call->in_constant && call->in_constant[1] && call->cache && batch == 1; }
+
+static bool is_short_float(enum dtype t) { return t == DT_F32 || is_small_float(t); }
+
+/* c = a b for a constant b, from a copy that is packed at the first call. False: it can't be packed. */
+static bool packed_product(struct kcall *call, int64_t m, int64_t n, int64_t k, const struct tensor *a, const struct tensor *b, bool transposed,
+                           float *c)
+{
+    if (b->dtype == DT_F32)
+        return dnnl_product_packed(call->env, call->cache, m, n, k, a->data, b->data, transposed, NULL, c);
+    panel_product(call, panel_pack(call, b, n, k, transposed), m, tensor_f32(call->env, a, ROOM_A), c);
+    return true;
+}
+
+/* The right matrix of a product; of the first one of a batch. */
+static struct right right_of(struct kcall *call, int64_t batch, int64_t n, int64_t k, const struct tensor *b, bool transposed)
+{
+    if (packable(call, batch) && k > 0)
+        return right_weight(panel_pack(call, b, n, k, transposed));
+    return right_strided(tensor_f32(call->env, b, ROOM_B), k, transposed ? 1 : n, transposed ? k : 1);
+}
+
+static void chunk_batches(struct product *p, const struct tensor *a, const struct tensor *b, float *c)
+{
+    struct kcall *call = p->call;
+    struct chunks chunks = chunks_of(call, p->k, 1);
+    struct right right = right_of(call, p->batch, p->n, p->k, b, false);
+    int64_t each = p->m * p->n, all = p->batch * each;
+    float *terms = chunk_room(call, &chunks, DT_F32, all, c);
+    const float *left = tensor_f32(call->env, a, ROOM_A), *first = right.at;
+    for (int64_t i = 0; i < p->batch; i++) {
+        int64_t at_a, at_b;
+        batch_offsets(p, i, &at_a, &at_b);
+        if (p->batch > 1)
+            right.at = first + at_b * p->k * p->n;
+        chunk_product(call, &(struct chunk_product){ &chunks, p->m, p->n, left + at_a * p->m * p->k, p->k, &right, terms + i * each, p->n, all });
+    }
+    chunk_complete(call, &chunks, DT_F32, terms, all, c);
+}
+
+void kern_MatMul(struct kcall *call)
+{
+    const struct tensor *a = &call->in[0], *b = &call->in[1];
+    struct tensor *c = &call->out[0];
+    struct product p = { .call = call };
+    product_shape(&p, a, b);
+    if (p.batch * p.m * p.n == 0)
+        return;
+    if (!dtype_size(c->dtype) || c->dtype == DT_BOOL)
+        call_bad_type(call, c->dtype);
+    if (!is_short_float(c->dtype)) {
+        plain_batches(&p, a, b, c);
+        return;
+    }
+    p.c = call_result_f32(call, c);
+    if (kenv_deterministic(call->env))
+        chunk_batches(&p, a, b, p.c);
+    else if (p.k == 0 || !packable(call, p.batch) || !packed_product(call, p.m, p.n, p.k, a, b, false, p.c)) {
+        p.a = tensor_f32(call->env, a, ROOM_A);
+        p.b = tensor_f32(call->env, b, ROOM_B);
+        product_batches(&p);
+    }
+    call_result_store(p.c, c);
+}
+
+/* ---- Gemm ----------------------------------------------------------------------------------------------------------------------------- */
+struct affine { const struct walk *walk; float alpha, beta; float *y; const float *c; };
+
+static void affine_row(void *data, const int64_t *offset, int64_t n)
+{
+    const struct affine *f = data;
+    int64_t step = f->walk->stride[1][f->walk->rank - 1];
+    float *y = f->y + offset[0];
+    const float *c = f->c + offset[1];
+    for (int64_t i = 0; i < n; i++)
+        y[i] = f->alpha * y[i] + f->beta * c[i * step];
+}
+
+/* y = alpha y + beta c, c broadcast. */
+static void gemm_add(struct kcall *call, float alpha, float beta, float *y, const struct tensor *c)
+{
+    struct tensor out = call->out[0];
+    const struct tensor *in[1] = { c };
+    struct walk w;
+    struct affine f = { &w, alpha, beta, y, tensor_f32(call->env, c, ROOM_A) };
+    walk_broadcast(call, &w, &out, 1, in);
+    walk_run(call->env, &w, 2, affine_row, &f);
+}
+
+static void gemm_scale(float *y, float alpha, int64_t n)
+{
+    for (int64_t i = 0; i < n; i++)
+        y[i] *= alpha;
+}
+
+static void gemm_chunks(struct kcall *call, int64_t m, int64_t n, int64_t k, bool ta, bool tb, float *y)
+{
+    struct chunks chunks = chunks_of(call, k, 1);
+    struct right right = right_of(call, 1, n, k, &call->in[1], tb);
+    float *terms = chunk_room(call, &chunks, DT_F32, m * n, y);
+    const float *a = tensor_f32(call->env, &call->in[0], ROOM_A);
+    chunk_product(call, &(struct chunk_product){ &chunks, m, n, ta ? turned_rows(call, a, k, m) : a, k, &right, terms, n, m * n });
+    chunk_complete(call, &chunks, DT_F32, terms, m * n, y);
+}
+
+static void gemm_f32(struct kcall *call, int64_t m, int64_t n, int64_t k, bool ta, bool tb)
+{
+    const struct tensor *a = &call->in[0], *b = &call->in[1], *c = call_in(call, 2);
+    struct tensor *y = &call->out[0];
+    float alpha = (float)attr_float(call->node, "alpha"), beta = (float)attr_float(call->node, "beta"), *out = call_result_f32(call, y);
+    if (kenv_deterministic(call->env)) {
+        gemm_chunks(call, m, n, k, ta, tb, out);
+    } else if (k == 0 || ta || !packable(call, 1) || !packed_product(call, m, n, k, a, b, tb, out)) {
+        const float *fa = tensor_f32(call->env, a, ROOM_A), *fb = tensor_f32(call->env, b, ROOM_B);
+        dnnl_product(call->env, ta, tb, m, n, k, 1.0f, fa, ta ? m : k, fb, tb ? k : n, 0.0f, out, n);
+    }
+    if (c)
+        gemm_add(call, alpha, beta, out, c);
+    else if (alpha < 1.0f || alpha > 1.0f)
+        gemm_scale(out, alpha, m * n);
+    call_result_store(out, y);
+}
+
+/* f64 and integers: the product, then one pass in double or int64 for alpha, beta and C. */
+static void gemm_plain(struct kcall *call, int64_t m, int64_t n, int64_t k, bool ta, bool tb)
+{
+    const struct tensor *a = &call->in[0], *b = &call->in[1], *c = call_in(call, 2);
+    struct tensor *y = &call->out[0];
+    double alpha = attr_float(call->node, "alpha"), beta = attr_float(call->node, "beta"), v, w;
+    size_t size = dtype_size(y->dtype);
+    struct plain p = { y->dtype, m, n, k, { a->data, ta ? 1 : k, ta ? m : 1 }, { b->data, tb ? 1 : n, tb ? k : 1 }, y->data };
+    plain_product(call->env, p);
+    int64_t row = c && c->rank == 2 && c->dim[0] != 1 ? c->dim[1] : 0, column = c && c->rank > 0 && c->dim[c->rank - 1] != 1;
+    for (int64_t i = 0; i < m * n; i++) {
+        load_f64(y->dtype, at_const(y->data, size, i), 1, &v);
+        w = 0;
+        if (c)
+            load_f64(c->dtype, at_const(c->data, size, i / n * row + i % n * column), 1, &w);
+        v = alpha * v + beta * w;
+        store_f64(y->dtype, &v, 1, at(y->data, size, i));
+    }
+}
+
+static void gemm_check(const struct kcall *call, int64_t m, int64_t n, int64_t k, int64_t kb)
+{
+    const struct tensor *c = call_in(call, 2), *y = &call->out[0];
+    if (k != kb || !types_fit(&call->in[0], &call->in[1]))
+        fail("%s: cannot contract %lld with %lld", call_where(call), (long long)k, (long long)kb);
+    require(y->rank == 2 && y->dim[0] == m && y->dim[1] == n);
+    if (!c)
+        return;
+    bool fits = c->rank <= 2 && c->dtype == y->dtype;
+    for (int d = 0; fits && d < c->rank; d++)
+        fits = c->dim[d] == 1 || c->dim[d] == y->dim[d + 2 - c->rank];
+    if (!fits)
+        fail("%s: operand C does not broadcast to [%lld, %lld]", call_where(call), (long long)m, (long long)n);
+}
+
+void kern_Gemm(struct kcall *call)
+{
+    const struct tensor *a = &call->in[0], *b = &call->in[1];
+    bool ta = attr_int(call->node, "transA") != 0, tb = attr_int(call->node, "transB") != 0;
+    if (a->rank != 2 || b->rank != 2)
+        fail("%s: operands must be matrices", call_where(call));
+    int64_t m = a->dim[ta], k = a->dim[!ta], n = b->dim[!tb];
+    gemm_check(call, m, n, k, b->dim[tb]);
+    if (m * n == 0)
+        return;
+    if (!dtype_size(a->dtype) || a->dtype == DT_BOOL)
+        call_bad_type(call, a->dtype);
+    if (is_short_float(a->dtype))
+        gemm_f32(call, m, n, k, ta, tb);
+    else
+        gemm_plain(call, m, n, k, ta, tb);
+}
+
+/* ---- packing at load ------------------------------------------------------------------------------------------------------------------ */
+int kern_pack(struct kcall *call)
+{
+    void (*kernel)(struct kcall *) = call->node->op->kernel;
+    bool gemm = kernel == kern_Gemm;
+    if ((kernel != kern_MatMul && !gemm) || call->nin < 2 || !packable(call, 1) || (gemm && attr_int(call->node, "transA")))
+        return -1;
+    const struct tensor *w = &call->in[1];
+    bool transposed = gemm && attr_int(call->node, "transB");
+    int64_t n = w->dim[!transposed], k = w->dim[transposed];
+    if (w->rank != 2 || n * k == 0 || !is_short_float(w->dtype))
+        return -1;
+    if (w->dtype == DT_F32 && !kenv_deterministic(call->env))
+        return dnnl_pack_weight(call->env, call->cache, n, k, w->data, transposed) ? 1 : -1;
+    panel_pack(call, w, n, k, transposed);
+    return 1;
+}

@@ -1,0 +1,138 @@
+/* quantmatmul: products with a constant matrix of integers that have scales, decoded a panel at a time (packed_gemm.c).
+ *
+ * Rows that share their scales, all of them in most files or those of a block, are summed before they are scaled. */
+#include "kern/core/chunk.h"
+
+#include <string.h>
+
+enum { PANEL = 1 << 17, MOST_WIDTH = 256 };                 /* a panel: numbers that stay in the second-level cache */
+
+struct coded {
+    struct panels panels;              /* first */
+    struct scaled s;
+    const struct tensor *x;
+    int64_t same;                      /* rows of x, from a multiple of that on, that have the same scales */
+};
+
+static const struct coded *coded_of(const struct panels *panels) { return (const struct coded *)(const void *)panels; }
+
+static SIMD void decode(float *x, const float *scale, const float *zero, int64_t n)
+{
+    LOOP for (int64_t i = 0; i < n; i++)
+        x[i] = (x[i] - zero[i]) * scale[i];
+}
+
+static SIMD void add_less(float *sum, float a, const float *x, const float *zero, int64_t n)
+{
+    LOOP for (int64_t i = 0; i < n; i++)
+        sum[i] += a * (x[i] - zero[i]);
+}
+
+static SIMD void add_scaled(float *sum, const float *part, const float *scale, int64_t n)
+{
+    LOOP for (int64_t i = 0; i < n; i++)
+        sum[i] += part[i] * scale[i];
+}
+
+static SIMD float dot(const float *a, const float *x, int64_t n)
+{
+    float sum = 0;
+    _Pragma("omp simd reduction(+:sum)") for (int64_t i = 0; i < n; i++)
+        sum += a[i] * x[i];
+    return sum;
+}
+
+/* ---- x [k, n] ------------------------------------------------------------------------------------------------------------------------ */
+
+static void rows_unpack(const struct panels *panels, int64_t from, int64_t count, float *panel)
+{
+    const struct coded *w = coded_of(panels);
+    float scale[MOST_WIDTH], zero[MOST_WIDTH];
+    for (int64_t l = 0; l < panels->k; l++, panel += panels->width) {
+        if (l % w->same == 0)
+            scaled_read(&w->s, l, from, count, scale, zero);
+        load_integers(w->x->dtype, w->x->data, l * panels->n + from, count, panel);
+        decode(panel, scale, zero, count);
+    }
+}
+
+static void rows_row(const struct panels *panels, const float *a, int64_t from, int64_t count, float *c)
+{
+    const struct coded *w = coded_of(panels);
+    float scale[MOST_WIDTH], zero[MOST_WIDTH], x[MOST_WIDTH], part[MOST_WIDTH];
+    memset(c, 0, (size_t)count * sizeof *c);
+    for (int64_t l = 0, end; l < panels->k; l = end) {
+        end = panels->k - l < w->same ? panels->k : l + w->same;
+        scaled_read(&w->s, l, from, count, scale, zero);
+        memset(part, 0, (size_t)count * sizeof *part);
+        for (int64_t i = l; i < end; i++) {
+            load_integers(w->x->dtype, w->x->data, i * panels->n + from, count, x);
+            add_less(part, a[i], x, zero, count);
+        }
+        add_scaled(c, part, scale, count);
+    }
+}
+
+/* ---- x [n, k] ------------------------------------------------------------------------------------------------------------------------ */
+
+static void columns_unpack(const struct panels *panels, int64_t from, int64_t count, float *panel)
+{
+    const struct coded *w = coded_of(panels);
+    for (int64_t j = 0; j < count; j++)
+        for (int64_t l = 0; l < panels->k; l += CHUNK)
+            scaled_decode(&w->s, w->x->dtype, w->x->data, from + j, l, panels->k - l < CHUNK ? panels->k - l : CHUNK, panel + j * panels->k + l);
+}
+
+static void columns_row(const struct panels *panels, const float *a, int64_t from, int64_t count, float *c)
+{
+    const struct coded *w = coded_of(panels);
+    float part[CHUNK];
+    for (int64_t j = 0; j < count; j++) {
+        c[j] = 0;
+        for (int64_t l = 0; l < panels->k; l += CHUNK) {
+            int64_t n = panels->k - l < CHUNK ? panels->k - l : CHUNK;
+            scaled_decode(&w->s, w->x->dtype, w->x->data, from + j, l, n, part);
+            c[j] += dot(a + l, part, n);
+        }
+    }
+}
+
+/* ---- the op -------------------------------------------------------------------------------------------------------------------------- */
+
+void kern_QuantMatMul(struct kcall *call)
+{
+    const struct tensor *a = &call->in[0];
+    struct tensor *y = &call->out[0];
+    struct coded w = { .s = scaled_of(call, 1), .x = &call->in[1] };
+    bool columns = attr_int(call->node, "transposed") != 0;
+    int64_t n = w.x->dim[!columns], k = w.x->dim[columns], m = dims_product(a->dim, 0, a->rank - 1);
+    int64_t width = m <= PANEL_FEW_ROWS || k == 0 || PANEL / k > MOST_WIDTH ? MOST_WIDTH : PANEL / k;
+    if (m * n == 0)
+        return;
+    w.same = !w.s.below && !w.s.wide && k > 0 ? k : w.s.below == 1 ? w.s.block : 1;
+    w.panels = (struct panels){ .n = n, .k = k, .width = kenv_deterministic(call->env) ? CHUNK_TILE : width < 16 ? 16 : width, .by_column = columns, .unpack = columns ? columns_unpack : rows_unpack,
+                                .row = columns ? columns_row : rows_row };
+    float *out = call_result_f32(call, y);
+    if (k == 0 && !call->share)
+        memset(out, 0, call_bytes(call, m * n, sizeof *out));
+    else
+        panel_product(call, &w.panels, m, tensor_f32(call->env, a, ROOM_TURN_K), out);
+    call_result_store(out, y);
+}
+
+/* Rows of a table: indices, then the table, its scale and its zero point. */
+void kern_QuantGather(struct kcall *call)
+{
+    const struct tensor *index = &call->in[0], *x = &call->in[1];
+    struct tensor *y = &call->out[0];
+    struct scaled s = scaled_of(call, 1);
+    float part[CHUNK];
+    for (int64_t i = 0; i < tensor_elements(index) && s.inner > 0; i++) {
+        int64_t row = call_index(call, index_at(call, index, i), x->dim[0], 0);
+        for (int64_t j = 0; j < s.inner; j += CHUNK) {
+            int64_t n = s.inner - j < CHUNK ? s.inner - j : CHUNK;
+            scaled_decode(&s, x->dtype, x->data, row, j, n, part);
+            store_f32(y->dtype, part, n, at(y->data, dtype_size(y->dtype), i * s.inner + j));
+        }
+    }
+}

@@ -1,0 +1,293 @@
+/* resize: one dimension at a time, which is what interpolation in several dimensions comes to. For each place along a dimension the
+ * elements it is made of and their weights are tabulated; rows are then blended in float32, or copied where the nearest one is taken. */
+#include "kern/core/local.h"
+
+#include <math.h>
+#include <string.h>
+
+enum { X, ROI, SCALES, SIZES };
+
+/* Of one dimension: from -> to places, `taps` elements each. index -1: outside, the extrapolation value. */
+struct axis { int d; int64_t from, to, taps, *index; float *weight; double scale, crop_start, crop_end; };
+struct resize {
+    struct kcall *call;
+    bool nearest, cubic, antialias, exclude, crops;
+    const char *where, *round;
+    double a;
+    struct axis axis[MAX_RANK];
+    int n;
+};
+
+/* ---- scales -------------------------------------------------------------------------------------------------------------------------- */
+
+static bool is(const struct kcall *call, const char *attr, const char *text) { return strcmp(attr_string(call->node, attr), text) == 0; }
+
+static int named_axes(const struct kcall *call, int rank, int *axis)
+{
+    const int64_t *given = NULL;
+    int n = attr_is_set(call->node, "axes") ? attr_ints(call->graph, call->node, "axes", &given) : 0;
+    for (int i = 0; i < rank; i++)
+        axis[i] = i < n ? call_axis(call, given[i], rank) : i;
+    return n ? n : rank;
+}
+
+/* Where all dimensions keep their proportions, the scale they share. */
+static double common_scale(const struct resize *r)
+{
+    int64_t size[MAX_RANK];
+    const struct tensor *x = &r->call->in[X];
+    bool least = is(r->call, "keep_aspect_ratio_policy", "not_larger");
+    double scale = 0;
+    require(call_sizes(r->call, SIZES, "sizes", size, MAX_RANK) == r->n);
+    for (int i = 0; i < r->n; i++) {
+        double own = (double)size[i] / (double)x->dim[r->axis[i].d];
+        scale = i == 0 || (least ? own < scale : own > scale) ? own : scale;
+    }
+    return scale;
+}
+
+static void read_scales(struct resize *r)
+{
+    const struct tensor *x = &r->call->in[X], *y = &r->call->out[0], *scales = call_in(r->call, SCALES), *roi = call_in(r->call, ROI);
+    bool given = scales && tensor_elements(scales) == r->n, stretch = is(r->call, "keep_aspect_ratio_policy", "stretch");
+    double common = given || stretch ? 0 : common_scale(r);
+    if (r->crops && (!roi || tensor_elements(roi) != 2 * r->n))
+        fail("%s: expected a roi of two numbers for each of %d dimensions", call_where(r->call), r->n);
+    for (int i = 0; i < r->n; i++) {
+        struct axis *a = &r->axis[i];
+        a->from = x->dim[a->d];
+        a->to = y->dim[a->d];
+        a->scale = stretch ? (double)a->to / (double)a->from : common;
+        if (given)
+            load_f64(scales->dtype, at_const(scales->data, dtype_size(scales->dtype), i), 1, &a->scale);
+        if (r->crops) {
+            load_f64(roi->dtype, at_const(roi->data, dtype_size(roi->dtype), i), 1, &a->crop_start);
+            load_f64(roi->dtype, at_const(roi->data, dtype_size(roi->dtype), r->n + i), 1, &a->crop_end);
+        }
+    }
+}
+
+/* ---- coordinates --------------------------------------------------------------------------------------------------------------------- */
+
+/* Place i of the result, in the operand. */
+static double source_of(const struct resize *r, const struct axis *a, int64_t i)
+{
+    double at = (double)i, last = (double)(a->from - 1), width = a->scale * (double)a->from, half = (at + 0.5) / a->scale - 0.5;
+    bool single = width >= 1 && width <= 1;
+    if (strcmp(r->where, "align_corners") == 0)
+        return single ? 0 : at * last / (width - 1);
+    if (strcmp(r->where, "asymmetric") == 0)
+        return at / a->scale;
+    if (r->crops && single)
+        return (a->crop_start + a->crop_end) * last / 2;
+    if (r->crops)
+        return a->crop_start * last + at * (a->crop_end - a->crop_start) * last / (width - 1);
+    if (strcmp(r->where, "pytorch_half_pixel") == 0)
+        return a->to == 1 ? -0.5 : half;
+    if (strcmp(r->where, "half_pixel_symmetric") == 0)
+        return (double)a->from / 2 * (1 - (double)a->to / width) + half;
+    if (strcmp(r->where, "half_pixel") == 0)
+        return half;
+    fail("%s: attribute coordinate_transformation_mode is '%s', which is not known", call_where(r->call), r->where);
+}
+
+static int64_t nearest_of(const struct resize *r, double at)
+{
+    if (strcmp(r->round, "round_prefer_floor") == 0)
+        return (int64_t)ceil(at - 0.5);
+    if (strcmp(r->round, "round_prefer_ceil") == 0)
+        return (int64_t)floor(at + 0.5);
+    if (strcmp(r->round, "floor") == 0)
+        return (int64_t)floor(at);
+    if (strcmp(r->round, "ceil") == 0)
+        return (int64_t)ceil(at);
+    fail("%s: attribute nearest_mode is '%s', which is not known", call_where(r->call), r->round);
+}
+
+/* The weight of an element at this distance: a triangle, or R. Keys' cubic with parameter a. */
+static double weight_at(const struct resize *r, double x)
+{
+    double a = r->a, t = fabs(x);
+    if (!r->cubic)
+        return t < 1 ? 1 - t : 0;
+    if (t <= 1)
+        return ((a + 2) * t - (a + 3)) * t * t + 1;
+    return t < 2 ? ((a * t - 5 * a) * t + 8 * a) * t - 4 * a : 0;
+}
+
+/* Shrinking without aliasing widens the filter. */
+static double filter_scale(const struct resize *r, const struct axis *a)
+{
+    return r->antialias && a->scale < 1 ? a->scale : 1;
+}
+
+static int64_t first_tap(const struct resize *r, const struct axis *a)
+{
+    return (int64_t)floor((r->cubic ? -2 : -1) / filter_scale(r, a)) + 1;
+}
+
+static int64_t clamped(int64_t i, int64_t n) { return i < 0 ? 0 : i < n ? i : n - 1; }
+
+static void tabulate_filter(const struct resize *r, const struct axis *a, double at, int64_t *index, float *weight)
+{
+    double base = ceil(at) - 1, sum = 0, scale = filter_scale(r, a);
+    int64_t first = first_tap(r, a);
+    for (int64_t k = 0; k < a->taps; k++) {
+        int64_t i = (int64_t)base + first + k;
+        double w = r->exclude && (i < 0 || i >= a->from) ? 0 : weight_at(r, scale * ((double)(first + k) - (at - base)));
+        index[k] = clamped(i, a->from);
+        weight[k] = (float)w;
+        sum += w;
+    }
+    for (int64_t k = 0; k < a->taps; k++)
+        weight[k] = (float)((double)weight[k] / sum);
+}
+
+static void tabulate(const struct resize *r, const struct axis *a)
+{
+    for (int64_t i = 0; i < a->to; i++) {
+        double at = source_of(r, a, i);
+        int64_t *index = a->index + i * a->taps;
+        if (r->crops && !(at >= 0 && at <= (double)(a->from - 1)))
+            index[0] = -1;
+        else if (r->nearest)
+            index[0] = clamped(nearest_of(r, at), a->from);
+        else
+            tabulate_filter(r, a, at, index, a->weight + i * a->taps);
+    }
+}
+
+/* ---- one dimension ------------------------------------------------------------------------------------------------------------------- */
+
+struct pass { const struct axis *axis; bool nearest; int64_t inner; size_t size; const void *x; void *y; const void *beyond; };
+
+static void fill_row(const struct pass *p, void *to)
+{
+    for (int64_t j = 0; j < p->inner; j++)
+        memcpy(at(to, p->size, j), p->beyond, p->size);
+}
+
+static void blend_row(const struct pass *p, const float *x, const int64_t *index, const float *weight, float *to)
+{
+    for (int64_t j = 0; j < p->inner; j++)
+        to[j] = 0;
+    for (int64_t k = 0; k < p->axis->taps; k++) {
+        const float *from = x + index[k] * p->inner;
+        LOOP for (int64_t j = 0; j < p->inner; j++)
+            to[j] += weight[k] * from[j];
+    }
+}
+
+static void pass_range(void *data, int thread, int64_t lo, int64_t hi)
+{
+    const struct pass *p = data;
+    const struct axis *a = p->axis;
+    (void)thread;
+    for (int64_t row = lo; row < hi; row++) {
+        const int64_t *index = a->index + row % a->to * a->taps;
+        const void *x = at_const(p->x, p->size, row / a->to * a->from * p->inner);
+        void *to = at(p->y, p->size, row * p->inner);
+        if (index[0] < 0)
+            fill_row(p, to);
+        else if (p->nearest)
+            memcpy(to, at_const(x, p->size, index[0] * p->inner), (size_t)p->inner * p->size);
+        else
+            blend_row(p, x, index, a->weight + row % a->to * a->taps, to);
+    }
+}
+
+/* ---- all of them --------------------------------------------------------------------------------------------------------------------- */
+
+static void resize_begin(struct kcall *call, struct resize *r)
+{
+    const struct tensor *x = &call->in[X];
+    int axis[MAX_RANK];
+    *r = (struct resize){ .call = call, .nearest = is(call, "mode", "nearest"), .cubic = is(call, "mode", "cubic"),
+                          .antialias = attr_int(call->node, "antialias") != 0, .exclude = attr_int(call->node, "exclude_outside") != 0,
+                          .crops = is(call, "coordinate_transformation_mode", "tf_crop_and_resize"),
+                          .where = attr_string(call->node, "coordinate_transformation_mode"), .round = attr_string(call->node, "nearest_mode"),
+                          .a = attr_float(call->node, "cubic_coeff_a"), .n = named_axes(call, x->rank, axis) };
+    if (!r->nearest && !r->cubic && !is(call, "mode", "linear"))
+        fail("%s: attribute mode is '%s', expected nearest, linear or cubic", call_where(call), attr_string(call->node, "mode"));
+    bool works = r->nearest ? dtype_size(x->dtype) != 0 : x->dtype == DT_F32 || is_small_float(x->dtype);
+    if (!works)
+        call_bad_type(call, x->dtype);
+    for (int i = 0; i < r->n; i++)
+        r->axis[i].d = axis[i];
+    read_scales(r);
+}
+
+static bool changes(const struct resize *r, const struct axis *a)
+{
+    return r->crops || a->from != a->to || a->scale < 1 || a->scale > 1;
+}
+
+/* Room for the tables of every dimension that changes, and what they say. */
+static void make_tables(struct resize *r)
+{
+    int64_t entries = 0;
+    for (int i = 0; i < r->n; i++) {
+        struct axis *a = &r->axis[i];
+        a->taps = r->nearest ? 1 : 2 - 2 * first_tap(r, a);
+        int64_t own;
+        if (a->taps < 1 || a->taps > INT32_MAX || !mul_i64(a->to, a->taps, &own) || !add_i64(entries, own, &entries))
+            fail("%s: scale %g of dimension %d is too small", call_where(r->call), a->scale, a->d);
+    }
+    char *room = kenv_scratch(r->call->env, call_bytes(r->call, entries, sizeof(int64_t) + sizeof(float)));
+    int64_t *index = (int64_t *)(void *)room;
+    float *weight = (float *)(void *)(room + (size_t)entries * sizeof *index);
+    for (int i = 0; i < r->n; i++) {
+        r->axis[i].index = index;
+        r->axis[i].weight = weight;
+        index += r->axis[i].to * r->axis[i].taps;
+        weight += r->axis[i].to * r->axis[i].taps;
+        if (changes(r, &r->axis[i]))
+            tabulate(r, &r->axis[i]);
+    }
+}
+
+/* Through rooms A and B in turn; the last pass writes to y. */
+static void run_passes(const struct resize *r, const void *x, size_t size, const void *beyond, void *y)
+{
+    int64_t dim[MAX_RANK];
+    int rank = r->call->in[X].rank, left = 0, turn = 0;
+    memcpy(dim, r->call->in[X].dim, sizeof dim);
+    for (int i = 0; i < r->n; i++)
+        left += changes(r, &r->axis[i]);
+    if (left == 0)
+        copy_dense(r->call->env, y, x, call_bytes(r->call, dims_product(dim, 0, rank), size));
+    for (int i = 0; i < r->n; i++) {
+        const struct axis *a = &r->axis[i];
+        if (!changes(r, a))
+            continue;
+        dim[a->d] = a->to;
+        struct pass p = { a, r->nearest, dims_product(dim, a->d + 1, rank), size, x, y, beyond };
+        if (--left > 0)
+            p.y = kenv_room(r->call->env, turn++ % 2 ? ROOM_A : ROOM_B, call_bytes(r->call, dims_product(dim, 0, rank), size));
+        parallel_for(r->call->env, dims_product(dim, 0, a->d + 1), p.inner * a->taps + 4, pass_range, &p);
+        x = p.y;
+    }
+}
+
+void kern_Resize(struct kcall *call)
+{
+    struct resize r;
+    struct tensor *y = &call->out[0];
+    uint64_t beyond = 0;
+    double value = attr_float(call->node, "extrapolation_value");
+    float single = (float)value;
+    if (tensor_elements(y) == 0)
+        return;
+    if (tensor_elements(&call->in[X]) == 0)
+        fail("%s: there are no elements to resize", call_where(call));
+    resize_begin(call, &r);
+    make_tables(&r);
+    store_f64(y->dtype, &value, 1, &beyond);
+    if (r.nearest) {
+        run_passes(&r, call->in[X].data, dtype_size(y->dtype), &beyond, y->data);
+        return;
+    }
+    float *to = call_result_f32(call, y);
+    run_passes(&r, tensor_f32(call->env, &call->in[X], ROOM_TURN_Q), sizeof(float), &single, to);
+    call_result_store(to, y);
+}

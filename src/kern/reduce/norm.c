@@ -1,0 +1,237 @@
+/* norm: LayerNormalization, RMSNormalization and the two simplified forms, over the trailing axes from `axis`.
+ *
+ * A row is brought to float32 (float64 for f64), its mean and variance taken in two passes, then scaled. Scale and bias broadcast to the
+ * normalised shape; they are brought to a full row once per call. */
+#include "kern/core/chunk.h"
+
+#include <math.h>
+
+struct norm {
+    bool centre;                      /* subtract the mean */
+    bool chunks;                      /* deterministic: moments as op/reduce/norm.c lowers them */
+    int rank;                         /* of a row, and its sizes */
+    const int64_t *dim;
+    enum dtype dtype;
+    int64_t n;
+    double epsilon;
+    const void *x, *skip, *skip_bias; /* skip: added first */
+    const void *scale, *bias;         /* rows of n in float or double; bias NULL: none */
+    void *y, *sum;                    /* sum: where x + skip + skip_bias goes, or NULL */
+    struct tensor *mean, *invstd;     /* per row, or NULL */
+    char *scratch;
+    size_t scratch_each;
+};
+
+/* Moments of a row and the scaled result, in T. */
+#define NORM_ROW(T, name, attribute, square_root) \
+    static attribute T name##_mean(const T *x, int64_t n) \
+    { \
+        T s = 0; \
+        _Pragma("omp simd reduction(+:s)") for (int64_t i = 0; i < n; i++) \
+            s += x[i]; \
+        return s / (T)n; \
+    } \
+    static attribute T name##_spread(const T *x, T mean, int64_t n) \
+    { \
+        T s = 0; \
+        _Pragma("omp simd reduction(+:s)") for (int64_t i = 0; i < n; i++) \
+            s += (x[i] - mean) * (x[i] - mean); \
+        return s / (T)n; \
+    } \
+    static attribute void name##_scale(T *x, T mean, T inv, const T *scale, const T *bias, int64_t n) \
+    { \
+        if (bias) { \
+            LOOP for (int64_t i = 0; i < n; i++) \
+                x[i] = (x[i] - mean) * inv * scale[i] + bias[i]; \
+        } else { \
+            LOOP for (int64_t i = 0; i < n; i++) \
+                x[i] = (x[i] - mean) * inv * scale[i]; \
+        } \
+    } \
+    static void name(const struct norm *p, T *x, T *mean, T *inv) \
+    { \
+        *mean = p->centre ? name##_mean(x, p->n) : 0; \
+        *inv = 1 / square_root(name##_spread(x, *mean, p->n) + (T)p->epsilon); \
+        name##_scale(x, *mean, *inv, p->scale, p->bias, p->n); \
+    }
+NORM_ROW(float, row_f32, SIMD, sqrtf)
+NORM_ROW(double, row_f64, , sqrt)
+
+/* ---- in one order ---- */
+
+/* Sums along one dimension after another, from the last; x is written over. */
+static double moment(const struct norm *p, double *x)
+{
+    for (int d = p->rank - 1; d >= 0; d--)
+        for (int64_t i = 0; i < dims_product(p->dim, 0, d); i++)
+            x[i] = chunk_sum_f64(x + i * p->dim[d], p->dim[d]);
+    return x[0] / (double)p->n;
+}
+
+/* wide: room for a row. */
+static void row_chunks(const struct norm *p, float *x, double *wide, float *mean, float *inv)
+{
+    for (int64_t i = 0; i < p->n; i++)
+        wide[i] = (double)x[i] * (double)x[i];
+    double variance = moment(p, wide), centre = 0;
+    for (int64_t i = 0; p->centre && i < p->n; i++)
+        wide[i] = (double)x[i];
+    if (p->centre) {
+        centre = moment(p, wide);
+        variance -= centre * centre;
+        variance = variance > 0 || variance != variance ? variance : 0;
+    }
+    *mean = (float)centre;
+    *inv = (float)(1.0 / sqrt(variance + p->epsilon));
+    row_f32_scale(x, *mean, *inv, p->scale, p->bias, p->n);
+}
+
+static void add_skip(const struct norm *p, float *x, int64_t row)
+{
+    size_t size = dtype_size(p->dtype);
+    float part[CHUNK];
+    for (int64_t i = 0; i < p->n; i += CHUNK) {
+        int64_t m = p->n - i < CHUNK ? p->n - i : CHUNK;
+        load_f32(p->dtype, at_const(p->skip, size, row * p->n + i), m, part);
+        for (int64_t j = 0; j < m; j++)
+            x[i + j] += part[j];
+        if (!p->skip_bias)
+            continue;
+        load_f32(p->dtype, at_const(p->skip_bias, size, i), m, part);
+        for (int64_t j = 0; j < m; j++)
+            x[i + j] += part[j];
+    }
+    if (p->sum)
+        store_f32(p->dtype, x, p->n, at(p->sum, size, row * p->n));
+}
+
+static void norm_one_f32(const struct norm *p, float *x, int64_t row)
+{
+    size_t size = dtype_size(p->dtype);
+    float mean, inv;
+    load_f32(p->dtype, at_const(p->x, size, row * p->n), p->n, x);
+    if (p->skip)
+        add_skip(p, x, row);
+    if (p->chunks)
+        row_chunks(p, x, (double *)(void *)((char *)x + p->scratch_each / 2), &mean, &inv);
+    else
+        row_f32(p, x, &mean, &inv);
+    store_f32(p->dtype, x, p->n, at(p->y, size, row * p->n));
+    if (p->mean)
+        store_f32(p->mean->dtype, &mean, 1, at(p->mean->data, dtype_size(p->mean->dtype), row));
+    if (p->invstd)
+        store_f32(p->invstd->dtype, &inv, 1, at(p->invstd->data, dtype_size(p->invstd->dtype), row));
+}
+
+static void norm_one_f64(const struct norm *p, double *x, int64_t row)
+{
+    double mean, inv;
+    load_f64(p->dtype, at_const(p->x, 8, row * p->n), p->n, x);
+    row_f64(p, x, &mean, &inv);
+    store_f64(p->dtype, x, p->n, at(p->y, 8, row * p->n));
+    if (p->mean)
+        store_f64(p->mean->dtype, &mean, 1, at(p->mean->data, dtype_size(p->mean->dtype), row));
+    if (p->invstd)
+        store_f64(p->invstd->dtype, &inv, 1, at(p->invstd->data, dtype_size(p->invstd->dtype), row));
+}
+
+static void norm_range(void *data, int thread, int64_t lo, int64_t hi)
+{
+    const struct norm *p = data;
+    void *x = p->scratch + (size_t)thread * p->scratch_each;
+    for (int64_t row = lo; row < hi; row++) {
+        if (p->dtype == DT_F64)
+            norm_one_f64(p, x, row);
+        else
+            norm_one_f32(p, x, row);
+    }
+}
+
+/* Scale or bias as a full row of the working type: broadcast from its own shape over the normalised one. */
+static void *full_row(struct kcall *call, const struct norm *p, const struct tensor *t, int axis, void *row)
+{
+    const struct tensor *x = &call->in[0];
+    struct tensor shape = { .dtype = p->dtype == DT_F64 ? DT_F64 : DT_F32, .rank = x->rank - axis, .data = row };
+    size_t size = dtype_size(shape.dtype), from_size = dtype_size(t->dtype);
+    const struct tensor *in[1] = { t };
+    struct walk w;
+    if (t->dtype == shape.dtype && tensor_elements(t) == p->n)
+        return t->data;
+    for (int d = axis; d < x->rank; d++)
+        shape.dim[d - axis] = x->dim[d];
+    if (t->dtype != DT_F64 && !(dtype_is_float(t->dtype) && dtype_size(t->dtype)))
+        call_bad_type(call, t->dtype);
+    walk_broadcast(call, &w, &shape, 1, in);
+    for (int64_t i = 0; i < p->n; i++) {
+        int64_t rest = i, from = 0;
+        double value;
+        for (int d = w.rank - 1; d >= 0; d--) {
+            from += rest % w.dim[d] * w.stride[1][d];
+            rest /= w.dim[d];
+        }
+        load_f64(t->dtype, at_const(t->data, from_size, from), 1, &value);
+        store_f64(shape.dtype, &value, 1, at(row, size, i));
+    }
+    return row;
+}
+
+/* Runs p over all rows; operand numbers of scale and bias, -1 none. */
+static void norm_kernel(struct kcall *call, struct norm *p, int64_t axis_attr, int scale, int bias)
+{
+    const struct tensor *x = &call->in[0], *b = bias < 0 ? NULL : call_in(call, bias);
+    int axis = call_axis(call, axis_attr, x->rank);
+    if (!dtype_is_float(x->dtype) || !dtype_size(x->dtype))
+        call_bad_type(call, x->dtype);
+    p->dtype = x->dtype;
+    p->n = dims_product(x->dim, axis, x->rank);
+    p->x = x->data;
+    p->y = call->out[0].data;
+    p->epsilon = attr_float(call->node, "epsilon");
+    p->chunks = kenv_deterministic(call->env);
+    p->rank = x->rank - axis;
+    p->dim = x->dim + axis;
+    int64_t rows = dims_product(x->dim, 0, axis);
+    p->scratch_each = (call_bytes(call, p->n, 16) + 127) & ~(size_t)127;
+    char *room = kenv_scratch(call->env, call_bytes(call, kenv_threads(call->env) + 2, p->scratch_each));
+    p->scale = full_row(call, p, &call->in[scale], axis, room);
+    p->bias = b ? full_row(call, p, b, axis, room + p->scratch_each) : NULL;
+    p->scratch = room + 2 * p->scratch_each;
+    parallel_for(call->env, rows, p->n * 4 + 1, norm_range, p);
+}
+
+void kern_LayerNormalization(struct kcall *call)
+{
+    struct norm p = { .centre = true, .mean = call_out(call, 1), .invstd = call_out(call, 2) };
+    norm_kernel(call, &p, attr_int(call->node, "axis"), 1, 2);
+}
+
+void kern_RMSNormalization(struct kcall *call)
+{
+    struct norm p = { .centre = false };
+    norm_kernel(call, &p, attr_int(call->node, "axis"), 1, -1);
+}
+
+void kern_SimplifiedLayerNormalization(struct kcall *call)
+{
+    struct norm p = { .centre = false, .invstd = call_out(call, 1) };
+    norm_kernel(call, &p, attr_int(call->node, "axis"), 1, -1);
+}
+
+void kern_SkipSimplifiedLayerNormalization(struct kcall *call)
+{
+    const struct tensor *x = &call->in[0], *skip = &call->in[1], *bias = call_in(call, 3);
+    struct tensor *sum = call_out(call, 3);
+    struct norm p = { .centre = false, .mean = NULL, .invstd = call_out(call, 2) };
+    if (call_out(call, 1))
+        fail("%s: the output mean is not computed by a norm without a mean", call_where(call));
+    if (x->dtype == DT_F64)
+        call_bad_type(call, x->dtype);
+    if (tensor_elements(skip) != tensor_elements(x) || skip->dtype != x->dtype)
+        fail("%s: operands input and skip must have one shape and type", call_where(call));
+    if (bias && (bias->dtype != x->dtype || tensor_elements(bias) != x->dim[x->rank - 1]))
+        fail("%s: the bias must have %lld elements of %s", call_where(call), (long long)x->dim[x->rank - 1], dtype_name(x->dtype));
+    p.skip = skip->data;
+    p.skip_bias = bias ? bias->data : NULL;
+    p.sum = sum ? sum->data : NULL;
+    norm_kernel(call, &p, -1, 2, -1);
+}

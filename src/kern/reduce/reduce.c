@@ -1,0 +1,392 @@
+/* reduce: ReduceMax, ReduceMean, ReduceMin, ReduceProd, ReduceSum, CumSum.
+ *
+ * The operand is seen as kept and reduced dimensions, adjoining ones of a kind merged. Where the innermost is reduced a result is made of
+ * contiguous rows; where it is kept, rows are accumulated elementwise. Accumulators are float for f32, f16 and bf16, double for f64,
+ * int64 (modulo 2^64) for integers. An empty sum is 0, an empty product 1,
+ * an empty mean NaN, an empty maximum the least value of the type, an empty minimum the greatest. */
+#include "kern/core/chunk.h"
+
+#include <math.h>
+#include <string.h>
+
+enum reduction { REDUCE_SUM, REDUCE_MEAN, REDUCE_MAX, REDUCE_MIN, REDUCE_PROD };
+struct shape { int rank; int64_t dim[MAX_RANK], stride[MAX_RANK]; };
+struct reduce {
+    enum reduction how;
+    const struct tensor *x;
+    struct tensor *y;
+    struct shape kept, reduced;       /* kept: without the innermost dimension when that is kept */
+    int64_t inner;                    /* contiguous kept elements; 1 when the innermost dimension is reduced */
+    int64_t run;                      /* contiguous reduced elements; 1 when it is kept */
+    int64_t count;                    /* elements that make one result */
+    char *scratch;
+    size_t scratch_each;
+};
+
+/* ---- accumulating a stretch ------------------------------------------------------------------------------------------- */
+static SIMD float sum_f32(const float *x, int64_t n)
+{
+    float s = 0;
+    _Pragma("omp simd reduction(+:s)") for (int64_t i = 0; i < n; i++)
+        s += x[i];
+    return s;
+}
+
+static SIMD float max_f32(const float *x, int64_t n)
+{
+    float m = -INFINITY, nan = 0;
+    _Pragma("omp simd reduction(max:m) reduction(+:nan)") for (int64_t i = 0; i < n; i++) {
+        m = x[i] > m ? x[i] : m;
+        nan += x[i] != x[i] ? 1.0f : 0.0f;
+    }
+    return nan > 0 ? NAN : m;
+}
+
+static SIMD void add_f32(float *acc, const float *x, int64_t n)
+{
+    LOOP for (int64_t i = 0; i < n; i++)
+        acc[i] += x[i];
+}
+
+#define MAX_INTO(T) \
+    for (int64_t i = 0; i < n; i++) \
+        acc[i] = x[i] > acc[i] || x[i] != x[i] ? x[i] : acc[i];
+
+#define MIN_INTO(T) \
+    for (int64_t i = 0; i < n; i++) \
+        acc[i] = x[i] < acc[i] || x[i] != x[i] ? x[i] : acc[i];
+
+static SIMD void max_into_f32(float *acc, const float *x, int64_t n) { LOOP MAX_INTO(float) }
+static void max_into_f64(double *acc, const double *x, int64_t n) { MAX_INTO(double) }
+static void max_into_i64(int64_t *acc, const int64_t *x, int64_t n) { MAX_INTO(int64_t) }
+static SIMD void min_into_f32(float *acc, const float *x, int64_t n) { LOOP MIN_INTO(float) }
+static void min_into_f64(double *acc, const double *x, int64_t n) { MIN_INTO(double) }
+static void min_into_i64(int64_t *acc, const int64_t *x, int64_t n) { MIN_INTO(int64_t) }
+
+static SIMD void mul_into_f32(float *acc, const float *x, int64_t n)
+{
+    LOOP for (int64_t i = 0; i < n; i++)
+        acc[i] *= x[i];
+}
+
+/* One element into another where nothing is gained by doing many at once. */
+static void into_f64(enum reduction how, double *acc, double x)
+{
+    switch (how) {
+        case REDUCE_MAX: max_into_f64(acc, &x, 1); break;
+        case REDUCE_MIN: min_into_f64(acc, &x, 1); break;
+        case REDUCE_PROD: *acc *= x; break;
+        default: *acc += x; break;
+    }
+}
+
+static void into_i64(enum reduction how, int64_t *acc, int64_t x)
+{
+    switch (how) {
+        case REDUCE_MAX: max_into_i64(acc, &x, 1); break;
+        case REDUCE_MIN: min_into_i64(acc, &x, 1); break;
+        case REDUCE_PROD: *acc = (int64_t)((uint64_t)*acc * (uint64_t)x); break;
+        default: *acc = (int64_t)((uint64_t)*acc + (uint64_t)x); break;
+    }
+}
+
+static void into_f32(enum reduction how, float *acc, const float *x, int64_t n)
+{
+    switch (how) {
+        case REDUCE_MAX: max_into_f32(acc, x, n); break;
+        case REDUCE_MIN: min_into_f32(acc, x, n); break;
+        case REDUCE_PROD: mul_into_f32(acc, x, n); break;
+        default: add_f32(acc, x, n); break;
+    }
+}
+
+static void fold_f32(enum reduction how, float *acc, const float *x, int64_t n)
+{
+    if (how == REDUCE_SUM || how == REDUCE_MEAN)
+        *acc += sum_f32(x, n);
+    else if (how == REDUCE_MAX)
+        max_into_f32(acc, (float[]){ max_f32(x, n) }, 1);
+    else
+        for (int64_t i = 0; i < n; i++)
+            into_f32(how, acc, x + i, 1);
+}
+
+/* One row of n elements from p into acc: into one accumulator (run) or elementwise (inner). */
+static void accumulate_f32(const struct reduce *r, const void *p, int64_t n, bool run, float *acc)
+{
+    float part[CHUNK];
+    for (int64_t i = 0; i < n; i += CHUNK) {
+        int64_t m = n - i < CHUNK ? n - i : CHUNK;
+        const float *x = part;
+        if (r->x->dtype == DT_F32)
+            x = (const float *)p + i;
+        else
+            load_f32(r->x->dtype, at_const(p, 2, i), m, part);
+        if (run)
+            fold_f32(r->how, acc, x, m);
+        else
+            into_f32(r->how, acc + i, x, m);
+    }
+}
+
+static void accumulate_f64(const struct reduce *r, const void *p, int64_t n, bool run, double *acc)
+{
+    const double *x = p;
+    for (int64_t i = 0; i < n; i++)
+        into_f64(r->how, acc + (run ? 0 : i), x[i]);
+}
+
+static void accumulate_i64(const struct reduce *r, const void *p, int64_t n, bool run, int64_t *acc)
+{
+    int64_t part[CHUNK];
+    size_t size = dtype_size(r->x->dtype);
+    for (int64_t i = 0; i < n; i++) {
+        if (i % CHUNK == 0)
+            load_i64(r->x->dtype, at_const(p, size, i), n - i < CHUNK ? n - i : CHUNK, part);
+        into_i64(r->how, acc + (run ? 0 : i), part[i % CHUNK]);
+    }
+}
+
+/* ---- one block of results ------------------------------------------------------------------------------------------------ */
+static int64_t lowest_integer(enum dtype t)
+{
+    switch (t) {
+        case DT_I8: return INT8_MIN;
+        case DT_I16: return INT16_MIN;
+        case DT_I32: return INT32_MIN;
+        case DT_I64: return INT64_MIN;
+        default: return 0;
+    }
+}
+
+static int64_t highest_integer(enum dtype t)
+{
+    switch (t) {
+        case DT_I8: return INT8_MAX;
+        case DT_U8: return UINT8_MAX;
+        case DT_I16: return INT16_MAX;
+        case DT_U16: return UINT16_MAX;
+        case DT_I32: return INT32_MAX;
+        case DT_U32: return UINT32_MAX;
+        case DT_BOOL: return 1;
+        default: return INT64_MAX;
+    }
+}
+
+/* The value of no elements. */
+static double real_start(enum reduction how)
+{
+    return how == REDUCE_MAX ? -INFINITY : how == REDUCE_MIN ? INFINITY : how == REDUCE_PROD ? 1.0 : 0.0;
+}
+
+static int64_t whole_start(enum reduction how, enum dtype t)
+{
+    return how == REDUCE_MAX ? lowest_integer(t) : how == REDUCE_MIN ? highest_integer(t) : how == REDUCE_PROD;
+}
+
+static void block_begin(const struct reduce *r, void *acc)
+{
+    enum dtype t = r->x->dtype;
+    for (int64_t i = 0; i < r->inner; i++) {
+        if (t == DT_F64)
+            ((double *)acc)[i] = real_start(r->how);
+        else if (dtype_is_float(t))
+            ((float *)acc)[i] = (float)real_start(r->how);
+        else
+            ((int64_t *)acc)[i] = whole_start(r->how, t);
+    }
+}
+
+static void block_end(const struct reduce *r, void *acc, int64_t block)
+{
+    enum dtype t = r->x->dtype;
+    bool mean = r->how == REDUCE_MEAN;
+    void *out = at(r->y->data, dtype_size(t), block * r->inner);
+    for (int64_t i = 0; mean && i < r->inner; i++) {
+        if (t == DT_F64)
+            ((double *)acc)[i] /= (double)r->count;
+        else if (dtype_is_float(t))
+            ((float *)acc)[i] /= (float)r->count;
+        else
+            ((int64_t *)acc)[i] = r->count ? ((int64_t *)acc)[i] / r->count : 0;
+    }
+    if (t == DT_F64)
+        store_f64(t, acc, r->inner, out);
+    else if (dtype_is_float(t))
+        store_f32(t, acc, r->inner, out);
+    else
+        store_i64(t, acc, r->inner, out);
+}
+
+static int64_t shape_offset(const struct shape *s, int64_t i)
+{
+    int64_t offset = 0;
+    for (int d = s->rank - 1; d >= 0; d--) {
+        offset += i % s->dim[d] * s->stride[d];
+        i /= s->dim[d];
+    }
+    return offset;
+}
+
+static void reduce_range(void *data, int thread, int64_t lo, int64_t hi)
+{
+    const struct reduce *r = data;
+    void *acc = r->scratch + (size_t)thread * r->scratch_each;
+    int64_t rows = dims_product(r->reduced.dim, 0, r->reduced.rank), n = r->inner * r->run;
+    enum dtype t = r->x->dtype;
+    for (int64_t block = lo; block < hi; block++) {
+        int64_t base = shape_offset(&r->kept, block);
+        block_begin(r, acc);
+        for (int64_t row = 0; row < rows && r->run; row++) {
+            const void *p = at_const(r->x->data, dtype_size(t), base + shape_offset(&r->reduced, row));
+            if (t == DT_F64)
+                accumulate_f64(r, p, n, r->inner == 1, acc);
+            else if (dtype_is_float(t))
+                accumulate_f32(r, p, n, r->inner == 1, acc);
+            else
+                accumulate_i64(r, p, n, r->inner == 1, acc);
+        }
+        block_end(r, acc, block);
+    }
+}
+
+/* ---- setting up ----------------------------------------------------------------------------------------------------------- */
+static void shape_add(struct shape *s, int64_t dim, int64_t stride)
+{
+    if (s->rank && s->stride[s->rank - 1] == dim * stride) {
+        s->dim[s->rank - 1] *= dim;
+        s->stride[s->rank - 1] = stride;
+        return;
+    }
+    s->dim[s->rank] = dim;
+    s->stride[s->rank++] = stride;
+}
+
+/* Which axes are reduced; false when the op leaves its operand alone. */
+static bool reduced_axes(const struct kcall *call, int rank, bool *reduced)
+{
+    int64_t axes[MAX_RANK];
+    int n = call_sizes(call, 1, "axes", axes, MAX_RANK);
+    if (n <= 0 && attr_int(call->node, "noop_with_empty_axes"))
+        return false;
+    for (int d = 0; d < rank; d++)
+        reduced[d] = n <= 0;
+    for (int i = 0; i < n; i++)
+        reduced[call_axis(call, axes[i], rank)] = true;
+    return true;
+}
+
+static void reduce_shape(struct reduce *r, const bool *reduced)
+{
+    const struct tensor *x = r->x;
+    int64_t stride[MAX_RANK];
+    dense_strides(x->rank, x->dim, stride);
+    int last = x->rank - 1;
+    while (last >= 0 && x->dim[last] == 1)
+        last--;
+    for (int d = 0; d <= last; d++)
+        if (x->dim[d] != 1)
+            shape_add(reduced[d] ? &r->reduced : &r->kept, x->dim[d], stride[d]);
+    r->inner = r->run = r->count = 1;
+    for (int d = 0; d < x->rank; d++)
+        r->count *= reduced[d] ? x->dim[d] : 1;
+    struct shape *inner = last < 0 ? NULL : reduced[last] ? &r->reduced : &r->kept;
+    if (inner)
+        *(reduced[last] ? &r->run : &r->inner) = inner->dim[--inner->rank];
+}
+
+/* In one order, whoever holds which part. */
+static void reduce_chunks(struct kcall *call, const struct reduce *r, const bool *reduced)
+{
+    int64_t n = tensor_elements(r->y);
+    bool wide = r->y->dtype == DT_F64;
+    float *y = wide ? NULL : call_result_f32(call, r->y);
+    double *z = r->y->data;
+    chunk_reduce(call, reduced, wide ? r->y->data : (void *)y);
+    for (int64_t i = 0; r->how == REDUCE_MEAN && i < n; i++)
+        if (wide)
+            z[i] /= (double)r->count;
+        else
+            y[i] /= (float)r->count;
+    if (!wide)
+        call_result_store(y, r->y);
+}
+
+static void reduce_kernel(struct kcall *call, enum reduction how)
+{
+    struct reduce r = { .how = how, .x = &call->in[0], .y = &call->out[0] };
+    bool reduced[MAX_RANK] = { false };
+    if (!reduced_axes(call, r.x->rank, reduced)) {
+        copy_dense(call->env, r.y->data, r.x->data, tensor_bytes(r.y));
+        return;
+    }
+    if ((r.x->dtype == DT_BOOL && how != REDUCE_MAX && how != REDUCE_MIN) || !dtype_size(r.x->dtype))
+        call_bad_type(call, r.x->dtype);
+    reduce_shape(&r, reduced);
+    int64_t blocks = dims_product(r.kept.dim, 0, r.kept.rank);
+    if (blocks * r.inner == 0)
+        return;
+    if (kenv_deterministic(call->env) && (how == REDUCE_SUM || how == REDUCE_MEAN) && dtype_is_float(r.x->dtype)) {
+        reduce_chunks(call, &r, reduced);
+        return;
+    }
+    r.scratch_each = (call_bytes(call, r.inner, 8) + 63) & ~(size_t)63;
+    r.scratch = kenv_scratch(call->env, call_bytes(call, kenv_threads(call->env), r.scratch_each));
+    parallel_for(call->env, blocks, r.inner * (r.count + 1), reduce_range, &r);
+}
+
+void kern_ReduceMax(struct kcall *call) { reduce_kernel(call, REDUCE_MAX); }
+void kern_ReduceMin(struct kcall *call) { reduce_kernel(call, REDUCE_MIN); }
+void kern_ReduceProd(struct kcall *call) { reduce_kernel(call, REDUCE_PROD); }
+void kern_ReduceMean(struct kcall *call) { reduce_kernel(call, REDUCE_MEAN); }
+void kern_ReduceSum(struct kcall *call) { reduce_kernel(call, REDUCE_SUM); }
+
+/* ---- CumSum -------------------------------------------------------------------------------------------------------------- */
+struct cumsum { const struct tensor *x; struct tensor *y; int64_t n, inner; bool exclusive, reverse; };
+
+#define CUMSUM(T, load, store) \
+    do { \
+        T sum = 0, value; \
+        for (int64_t i = 0; i < c->n; i++) { \
+            int64_t at_i = base + (c->reverse ? c->n - 1 - i : i) * c->inner; \
+            load(t, at_const(c->x->data, size, at_i), 1, &value); \
+            T next = (T)(sum + value); \
+            store(t, c->exclusive ? &sum : &next, 1, at(c->y->data, size, at_i)); \
+            sum = next; \
+        } \
+    } while (0)
+
+static void load_wrap(enum dtype t, const void *p, int64_t n, uint64_t *v) { load_i64(t, p, n, (int64_t *)v); }
+static void store_wrap(enum dtype t, const uint64_t *v, int64_t n, void *p) { store_i64(t, (const int64_t *)v, n, p); }
+
+static void cumsum_range(void *data, int thread, int64_t lo, int64_t hi)
+{
+    const struct cumsum *c = data;
+    enum dtype t = c->x->dtype;
+    size_t size = dtype_size(t);
+    (void)thread;
+    for (int64_t line = lo; line < hi; line++) {
+        int64_t base = line / c->inner * c->n * c->inner + line % c->inner;
+        if (t == DT_F64)
+            CUMSUM(double, load_f64, store_f64);
+        else if (dtype_is_float(t))
+            CUMSUM(float, load_f32, store_f32);
+        else
+            CUMSUM(uint64_t, load_wrap, store_wrap);
+    }
+}
+
+void kern_CumSum(struct kcall *call)
+{
+    const struct tensor *x = &call->in[0];
+    int64_t axis = 0;
+    if (call_sizes(call, 1, "axis", &axis, 1) != 1)
+        fail("%s: axis must be one number", call_where(call));
+    int a = call_axis(call, axis, x->rank);
+    if (x->dtype == DT_BOOL || !dtype_size(x->dtype))
+        call_bad_type(call, x->dtype);
+    struct cumsum c = { x, &call->out[0], x->dim[a], dims_product(x->dim, a + 1, x->rank), attr_int(call->node, "exclusive") != 0,
+                        attr_int(call->node, "reverse") != 0 };
+    if (tensor_elements(x))
+        parallel_for(call->env, tensor_elements(x) / c.n, 4 * c.n, cumsum_range, &c);
+}

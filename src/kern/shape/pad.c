@@ -1,0 +1,108 @@
+/* pad: each dimension's source coordinates are tabulated once (-1: padding), then rows are gathered. Negative pads crop. */
+#include "kern/core/local.h"
+
+#include <string.h>
+
+enum pad_mode { PAD_CONSTANT, PAD_REFLECT, PAD_EDGE, PAD_WRAP };
+struct pad { const struct tensor *x; struct tensor *y; const int64_t *source[MAX_RANK]; const void *fill; size_t size; };
+
+static enum pad_mode mode_of(const struct kcall *call)
+{
+    static const char *const name[] = { "constant", "reflect", "edge", "wrap" };
+    const char *mode = attr_string(call->node, "mode");
+    for (int i = 0; i < 4; i++)
+        if (strcmp(mode, name[i]) == 0)
+            return (enum pad_mode)i;
+    fail("%s: mode must be constant, reflect, edge or wrap, not %s", call_where(call), mode);
+}
+
+/* The source of coordinate i - before in a dimension of n > 0 elements. */
+static int64_t source_of(enum pad_mode mode, int64_t i, int64_t n)
+{
+    if (i >= 0 && i < n)
+        return i;
+    int64_t period = 2 * (n - 1);
+    switch (mode) {
+        case PAD_CONSTANT: return -1;
+        case PAD_EDGE: return i < 0 ? 0 : n - 1;
+        case PAD_WRAP: return (i % n + n) % n;
+        default: break;
+    }
+    if (period == 0)
+        return 0;
+    i = (i % period + period) % period;
+    return i < n ? i : period - i;
+}
+
+/* Pads before each dimension; the number after follows from the result's size. */
+static void pads_before(const struct kcall *call, int rank, int64_t *before)
+{
+    int64_t pads[2 * MAX_RANK], axes[MAX_RANK];
+    int n = call_sizes(call, 1, "pads", pads, 2 * MAX_RANK), naxes = call_sizes(call, 3, "axes", axes, MAX_RANK);
+    int expected = naxes >= 0 ? naxes : rank;
+    if (n != 2 * expected)
+        fail("%s: there are %d pads for %d dimensions, expected two each", call_where(call), n < 0 ? 0 : n, expected);
+    for (int d = 0; d < rank; d++)
+        before[d] = 0;
+    for (int i = 0; i < expected; i++)
+        before[naxes >= 0 ? call_axis(call, axes[i], rank) : i] = pads[i];
+}
+
+static void pad_range(void *data, int thread, int64_t lo, int64_t hi)
+{
+    const struct pad *p = data;
+    int last = p->y->rank - 1;
+    int64_t n = p->y->dim[last];
+    (void)thread;
+    for (int64_t row = lo; row < hi; row++) {
+        int64_t rest = row, from = 0, step = p->x->dim[last];
+        bool inside = true;
+        for (int d = last - 1; d >= 0; d--) {
+            int64_t at_d = p->source[d][rest % p->y->dim[d]];
+            inside = inside && at_d >= 0;
+            from += at_d * step;
+            step *= p->x->dim[d];
+            rest /= p->y->dim[d];
+        }
+        for (int64_t i = 0; i < n; i++) {
+            int64_t k = p->source[last][i];
+            memcpy(at(p->y->data, p->size, row * n + i), inside && k >= 0 ? at_const(p->x->data, p->size, from + k) : p->fill, p->size);
+        }
+    }
+}
+
+static void tabulate(const struct kcall *call, struct pad *p, int64_t *table)
+{
+    enum pad_mode mode = mode_of(call);
+    int64_t before[MAX_RANK];
+    pads_before(call, p->y->rank, before);
+    for (int d = 0; d < p->y->rank; d++) {
+        if (p->x->dim[d] == 0 && mode != PAD_CONSTANT)
+            fail("%s: dimension %d has no elements to pad with", call_where(call), d);
+        for (int64_t i = 0; i < p->y->dim[d]; i++)
+            table[i] = source_of(mode, i - before[d], p->x->dim[d]);
+        p->source[d] = table;
+        table += p->y->dim[d];
+    }
+}
+
+void kern_Pad(struct kcall *call)
+{
+    static const int64_t zero = 0;
+    const struct tensor *x = &call->in[0], *value = call_in(call, 2);
+    struct tensor *y = &call->out[0];
+    struct pad p = { .x = x, .y = y, .fill = value ? value->data : &zero, .size = dtype_size(x->dtype) };
+    int64_t entries = 0;
+    if (tensor_elements(y) == 0)
+        return;
+    if (value && (value->dtype != x->dtype || tensor_elements(value) != 1))
+        fail("%s: the padding must be one %s", call_where(call), dtype_name(x->dtype));
+    if (y->rank == 0) {
+        copy_dense(call->env, y->data, x->data, tensor_bytes(y));
+        return;
+    }
+    for (int d = 0; d < y->rank; d++)
+        entries += y->dim[d];
+    tabulate(call, &p, kenv_scratch(call->env, call_bytes(call, entries, sizeof(int64_t))));
+    parallel_for(call->env, tensor_elements(y) / y->dim[y->rank - 1], 2 * y->dim[y->rank - 1], pad_range, &p);
+}

@@ -1,0 +1,178 @@
+/* Ops that are a few other ops: rewritten at load, so that the rules and kernels of those serve them, also where an axis is split.
+ *
+ * A node becomes the last of the ops it stands for; the ones before are imported as helpers. A form that does not fit is left alone: the
+ * node then has no row and is kept whole. */
+#include <string.h>
+
+#include "onnx/read/compose.h"
+
+typedef Onnx__NodeProto proto;
+
+/* ---- reading the node ---- */
+
+bool compose_has(const proto *node, size_t i)
+{
+    return i < node->n_input && *node->input[i];
+}
+
+char *compose_input(struct composer *c, size_t i)
+{
+    if (!compose_has(c->node, i)) fail("%s: %s lacks its operand %zu", c->im->path, c->where, i);
+    return c->node->input[i];
+}
+
+char *compose_optional(struct composer *c, size_t i)
+{
+    return compose_has(c->node, i) ? c->node->input[i] : NULL;
+}
+
+bool compose_gives(const proto *node, size_t i)
+{
+    return i < node->n_output && *node->output[i];
+}
+
+int64_t compose_int_of(const proto *node, const char *name, int64_t otherwise)
+{
+    const Onnx__AttributeProto *a = find_attribute(node, name);
+    return a ? a->i : otherwise;
+}
+
+float compose_float_of(const proto *node, const char *name, float otherwise)
+{
+    const Onnx__AttributeProto *a = find_attribute(node, name);
+    return a ? a->f : otherwise;
+}
+
+/* ---- making nodes ---- */
+
+static Onnx__AttributeProto *attribute(struct composer *c, const char *name, Onnx__AttributeProto__AttributeType type)
+{
+    Onnx__AttributeProto *a = NEW(c->im->tmp, Onnx__AttributeProto);
+    onnx__attribute_proto__init(a);
+    a->name = arena_strdup(c->im->tmp, name);
+    a->has_type = 1;
+    a->type = type;
+    return a;
+}
+
+Onnx__AttributeProto *compose_int(struct composer *c, const char *name, int64_t i)
+{
+    Onnx__AttributeProto *a = attribute(c, name, ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__INT);
+    a->has_i = 1;
+    a->i = i;
+    return a;
+}
+
+Onnx__AttributeProto *compose_string(struct composer *c, const char *name, const char *text)
+{
+    Onnx__AttributeProto *a = attribute(c, name, ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__STRING);
+    a->has_s = 1;
+    a->s.len = strlen(text);
+    a->s.data = (uint8_t *)arena_strdup(c->im->tmp, text);
+    return a;
+}
+
+Onnx__AttributeProto *compose_float(struct composer *c, const char *name, float f)
+{
+    Onnx__AttributeProto *a = attribute(c, name, ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__FLOAT);
+    a->has_f = 1;
+    a->f = f;
+    return a;
+}
+
+static void set_attributes(struct composer *c, proto *node, size_t n, Onnx__AttributeProto *const *list)
+{
+    node->attribute = NEWN(c->im->tmp, Onnx__AttributeProto *, n + 1);
+    node->n_attribute = 0;
+    for (size_t i = 0; i < n; i++)
+        if (list[i]) node->attribute[node->n_attribute++] = list[i];
+}
+
+static void set_inputs(struct composer *c, proto *node, size_t n, char *const *in)
+{
+    node->input = NEWN(c->im->tmp, char *, n + 1);
+    node->n_input = 0;
+    for (size_t i = 0; i < n; i++) node->input[node->n_input++] = in[i] ? in[i] : arena_strdup(c->im->tmp, "");
+}
+
+char *compose_node_of(struct composer *c, const char *op, size_t nin, char *const *in, size_t nattr, Onnx__AttributeProto *const *attr, size_t nout, char **more)
+{
+    proto *node = NEW(c->im->tmp, proto);
+    onnx__node_proto__init(node);
+    node->op_type = arena_strdup(c->im->tmp, op);
+    const char *base = compose_gives(c->node, 0) ? c->node->output[0] : "result";
+    char **out = NEWN(c->im->tmp, char *, nout + 1);
+    for (size_t i = 0; i < nout; i++) out[i] = scope_fresh(c->im, arena_printf(c->im->tmp, "%s_%s", (unsigned char)*base > 1 ? base : strchr(base, ':') + 1, op));
+    node->name = arena_printf(c->im->tmp, "%s_%s", text_or(c->node->name, ""), op);
+    node->n_metadata_props = c->node->n_metadata_props;
+    node->metadata_props = c->node->metadata_props;
+    node->output = out;
+    node->n_output = nout;
+    set_inputs(c, node, nin, in);
+    set_attributes(c, node, nattr, attr);
+    import_plain(c->im, c->scope, node, FORM_OPSET);
+    for (size_t i = 1; i < nout; i++) more[i - 1] = out[i];
+    return out[0];
+}
+
+char *compose_op(struct composer *c, const char *op, char *a, char *b)
+{
+    return compose_node_of(c, op, b ? 2 : 1, (char *[]){ a, b }, 0, NULL, 1, NULL);
+}
+
+void compose_become(struct composer *c, const char *op, size_t nin, char *const *in)
+{
+    c->node->op_type = arena_strdup(c->im->tmp, op);
+    c->node->domain = NULL;
+    set_inputs(c, c->node, nin, in);
+    c->node->n_attribute = 0;
+}
+
+void compose_become_with(struct composer *c, const char *op, size_t nin, char *const *in, size_t nattr, Onnx__AttributeProto *const *attr)
+{
+    compose_become(c, op, nin, in);
+    set_attributes(c, c->node, nattr, attr);
+}
+
+char *compose_number_like(struct composer *c, double number, char *x)
+{
+    return compose_op(c, "CastLike", scope_scalar(c->im, c->scope, "number", number), x);
+}
+
+char *compose_cast(struct composer *c, char *x, int64_t dtype)
+{
+    Onnx__AttributeProto *to = compose_int(c, "to", dtype);
+    return compose_node_of(c, "Cast", 1, &x, 1, &to, 1, NULL);
+}
+
+void compose_also(struct composer *c, size_t result, const char *op, size_t nin, char *const *in)
+{
+    proto copy = *c->node;
+    struct composer other = { c->im, c->scope, &copy, c->where };
+    if (compose_gives(c->node, result)) {
+        compose_become(&other, op, nin, in);
+        copy.name = arena_printf(c->im->tmp, "%s_%zu", text_or(c->node->name, ""), result);
+        copy.output = c->node->output + result;
+        copy.n_output = 1;
+        import_plain(c->im, c->scope, &copy, FORM_OPSET);
+    }
+    if (c->node->n_output > result) c->node->n_output = result;
+}
+
+/* ---- the tables ---- */
+
+static void (*find_composition(const struct composition *table, const proto *node))(struct composer *)
+{
+    for (; table->op; table++)
+        if (!strcmp(plain_domain(node->domain), table->domain) && !strcmp(node->op_type, table->op)) return table->run;
+    return NULL;
+}
+
+void compose_node(struct import *im, struct scope *scope, Onnx__NodeProto *node)
+{
+    static const struct composition *const tables[] = { composed_onnx, composed_microsoft, composed_integers };
+    struct composer c = { im, scope, node, node_label(im, node) };
+    void (*run)(struct composer *) = NULL;
+    for (size_t i = 0; !run && i < sizeof tables / sizeof *tables; i++) run = find_composition(tables[i], node);
+    if (run) run(&c);
+}

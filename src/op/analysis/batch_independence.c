@@ -1,0 +1,329 @@
+/* rows: which symbols count rows that a graph treats one by one, so that any of them can be computed alone (a batch).
+ *
+ * A symbol is taken as if its dimension were dealt out to two ranks that exchange nothing. By the rules of the nodes (rule.c, rule_project.c)
+ * that placement goes from the inputs to the outputs. A node that would need a whole value, leaves terms, or compares positions mixes
+ * rows; one that has the symbol as a number knows how many there are. Whoever has some rows then runs the same graph on them, with
+ * their number as the value of the symbol, and gets these rows of the results.
+ *
+ * Numbers of rows (Range, and what is computed of it: affine.c) differ from those that a rank counts from 0, so nothing may come of them but
+ * a lookup of each row in its own part of what is dealt out, as exporters write masks. */
+#include "op/analysis/affine.h"
+
+#include <string.h>
+
+enum { PARTS = 2 };
+
+struct walk {
+    struct graph *g;
+    const struct dim *size;          /* the symbol */
+    const struct split *split;       /* an even deal of it */
+    struct placement *at;            /* by value id */
+    struct affines *affine;          /* by value id */
+    const char *why;                 /* rows are not independent; NULL: no reason met */
+};
+
+/* How many dimensions have the symbol in their size; the last of them. */
+static int dims_with(const struct walk *w, const struct value *v, int *dim)
+{
+    int n = 0;
+    for (int d = 0; v && v->type.dtype != DT_NONE && d < v->type.rank; d++) {
+        if (!dim_uses(dim_rewrite(w->g->alg, v->type.dim[d]), w->size->name))
+            continue;
+        *dim = d;
+        n++;
+    }
+    return n;
+}
+
+static bool has_symbol(const struct walk *w, const struct value *v)
+{
+    int d;
+    return dims_with(w, v, &d) > 0;
+}
+
+/* The only dimension that has the symbol is the symbol. */
+static bool counts_rows(const struct walk *w, const struct value *v, int *dim)
+{
+    return dims_with(w, v, dim) == 1 && dim_rewrite(w->g->alg, v->type.dim[*dim]) == w->size;
+}
+
+static void check_end(struct walk *w, const char *kind, const struct value *v)
+{
+    int d;
+    if (!w->why && has_symbol(w, v) && !counts_rows(w, v, &d))
+        w->why = arena_printf(w->g->arena, "%s '%s' (%s) has no dimension that is just it", kind, v->name, type_str(w->g->arena, &v->type));
+}
+
+static void start(struct walk *w)
+{
+    int d;
+    for (int i = 0; i < w->g->inputs.n; i++) {
+        const struct value *v = w->g->inputs.at[i];
+        check_end(w, "input", v);
+        if (has_symbol(w, v) && counts_rows(w, v, &d))
+            w->at[v->id] = placement_split(d, w->split);
+    }
+}
+
+/* ---- what a node sees of rows --------------------------------------------------------------------------------------------------- */
+
+/* A size that an attribute states is no dimension: a bound of a slice, a number that is data. */
+static bool states_symbol(const struct walk *w, const struct node *n)
+{
+    for (int i = 0; i < n->nattr; i++) {
+        const struct attr *a = &n->attr[i];
+        for (int k = 0; a->kind == ATTR_DIMS && a->set && k < a->n; k++)
+            if (dim_uses(dim_rewrite(w->g->alg, a->dims[k]), w->size->name))
+                return true;
+    }
+    return false;
+}
+
+static bool is_split(const struct walk *w, const struct value *v) { return v && w->at[v->id].kind == PLACE_S; }
+
+static bool concerned(const struct walk *w, const struct node *n)
+{
+    for (int i = 0; i < n->nin; i++)
+        if (is_split(w, n->in[i]))
+            return true;
+    for (int i = 0; i < n->nout; i++)
+        if (has_symbol(w, n->out[i]))
+            return true;
+    return false;
+}
+
+/* ---- numbers of rows ------------------------------------------------------------------------------------------------------------------- */
+
+static const struct dim *row_step(const struct walk *w, const struct value *v, int entry)
+{
+    const struct affine *a = w->affine[v->id].at[entry];
+    return a ? a->step[w->at[v->id].dim] : dim_int(w->g->alg, 0);
+}
+
+/* Has it other elements than a rank that counts its rows from 0 would find? */
+static bool is_numbered(const struct walk *w, const struct value *v)
+{
+    for (int i = 0; is_split(w, v) && i < w->affine[v->id].n; i++)
+        if (!dim_equals(row_step(w, v, i), 0))
+            return true;
+    return false;
+}
+
+static bool reads_numbers(const struct walk *w, const struct node *n)
+{
+    for (int i = 0; i < n->nin; i++)
+        if (is_numbered(w, n->in[i]))
+            return true;
+    return false;
+}
+
+/* Row b says b * k + r, where r is an index of [0, k): it stays in row b of what has k indices to a row. */
+static bool within_row(const struct walk *w, const struct value *index, int entry, const struct dim *k)
+{
+    const struct affine *a = w->affine[index->id].at[entry];
+    const struct placement at = w->at[index->id];
+    return a && at.split == w->split && a->step[at.dim] == k && affine_within(w->g, a, &index->type, at.dim, k);
+}
+
+/* The split is one of all rows, each of which has k indices; NULL: it is not. */
+static const struct dim *indices_per_row(const struct walk *w, const struct split *s)
+{
+    return dim_equals(s->outer, 1) && s->n == w->size && s->balanced ? s->inner : NULL;
+}
+
+/* A lookup along axis. */
+static bool gathers_own(struct walk *w, const struct node *n)
+{
+    const struct value *data = n->in[0], *index = n->in[1];
+    const struct placement at = w->at[data->id];
+    int axis = op_axis(w->g, n, attr_int(n, "axis"), data->type.rank);
+    const struct dim *k = at.kind == PLACE_S && at.dim == axis ? indices_per_row(w, at.split) : NULL;
+    if (!k || w->affine[index->id].n != 1 || !within_row(w, index, 0, k))
+        return false;
+    w->at[n->out[0]->id] = placement_split(axis + w->at[index->id].dim, w->split);
+    return true;
+}
+
+/* Tuples whose entry for the dimension that is dealt out is the number of their row, and no other entry is. */
+static bool points_to_own(const struct walk *w, const struct value *data, const struct value *index)
+{
+    const struct placement at = w->at[data->id];
+    int n = w->affine[index->id].n;
+    if (at.kind != PLACE_S || at.split != w->split || at.dim >= n || !within_row(w, index, at.dim, dim_int(w->g->alg, 1)))
+        return false;
+    for (int i = 0; i < n; i++)
+        if (i != at.dim && !dim_equals(row_step(w, index, i), 0))
+            return false;
+    return true;
+}
+
+static bool gathers_own_tuples(struct walk *w, const struct node *n)
+{
+    if (attr_int(n, "batch_dims") != 0 || !points_to_own(w, n->in[0], n->in[1]))
+        return false;
+    w->at[n->out[0]->id] = w->at[n->in[1]->id];
+    return true;
+}
+
+static bool scatters_to_own(struct walk *w, const struct node *n)
+{
+    if (!points_to_own(w, n->in[0], n->in[1]) || !placement_eq(w->at[n->in[2]->id], w->at[n->in[1]->id]))
+        return false;
+    w->at[n->out[0]->id] = w->at[n->in[0]->id];
+    return true;
+}
+
+/* Numbers of rows, as indices and nowhere else, are used up here. */
+static bool uses_own(struct walk *w, const struct node *n)
+{
+    for (int i = 0; i < n->nin; i++)
+        if (i != 1 && is_numbered(w, n->in[i]))
+            return false;
+    return is_onnx(n, "Gather") ? gathers_own(w, n) : is_onnx(n, "GatherND") ? gathers_own_tuples(w, n) : is_onnx(n, "ScatterND") && scatters_to_own(w, n);
+}
+
+/* The numbers of all rows, in order. */
+static bool numbers_rows(struct walk *w, const struct node *n)
+{
+    int d;
+    if (n->nin > 0 || n->nout != 1 || !w->affine[n->out[0]->id].n || !counts_rows(w, n->out[0], &d))
+        return false;
+    const struct affine *a = w->affine[n->out[0]->id].at[0];
+    if (dim_uses(a->base, w->size->name) || dim_uses(a->step[d], w->size->name))
+        return false;
+    w->at[n->out[0]->id] = placement_split(d, w->split);
+    return true;
+}
+
+/* ---- a node that reads no numbers of rows --------------------------------------------------------------------------------------- */
+
+/* The factor of the dimension on which the split falls gets it. */
+static bool give(const struct walk *w, const struct rule *r, const struct rule_dim *dim, const struct split *split, struct choice *c)
+{
+    for (int i = 0; dim->n == 1 && i < dim->part[0].n; i++) {
+        const int *factor = dim->part[0].factor, f = factor[i];
+        const struct split *s = split_divide(w->g->alg, split, rule_sizes(w->g, r, factor, 0, i), rule_sizes(w->g, r, factor, i + 1, dim->part[0].n));
+        if (!s || s->whole)
+            continue;
+        if ((r->factor[f].flags & (FACTOR_WHOLE | FACTOR_POSITION | FACTOR_LOWERED)) || (c->factor[f] && c->factor[f] != s))
+            return false;
+        c->factor[f] = s;
+        return true;
+    }
+    return false;
+}
+
+/* Rows that the node makes of nothing (Expand) are a factor that counts them. */
+static void give_new(const struct walk *w, const struct rule *r, struct choice *c)
+{
+    for (int f = 0; f < r->nfactor; f++)
+        if (r->factor[f].size == w->size)
+            c->factor[f] = w->split;
+}
+
+static bool choose(const struct walk *w, const struct node *n, const struct rule *r, struct choice *c)
+{
+    bool given = false;
+    for (int i = 0; i < n->nin; i++) {
+        if (!is_split(w, n->in[i]))
+            continue;
+        const struct placement at = w->at[n->in[i]->id];
+        if (!give(w, r, &r->in[i].dim[at.dim], at.split, c))
+            return false;
+        given = true;
+    }
+    if (!given)
+        give_new(w, r, c);
+    return true;
+}
+
+/* A result is dealt out along the dimension that has the symbol, or has none. */
+static bool result_fits(const struct walk *w, const struct value *v, struct placement out)
+{
+    int d = -1, n = dims_with(w, v, &d);
+    return n == 0 ? out.kind == PLACE_R : n == 1 && out.kind == PLACE_S && out.dim == d;
+}
+
+static bool keeps_rows(struct walk *w, const struct node *n)
+{
+    struct rule *r = rule_of(w->g, n);
+    if (!r)
+        return false;
+    struct choice c = {.factor = NEWN(w->g->arena, const struct split *, r->nfactor + 1)};
+    struct placement *in = NEWN(w->g->arena, struct placement, n->nin + 1), *out = NEWN(w->g->arena, struct placement, n->nout + 1);
+    if (!choose(w, n, r, &c) || !rule_project(w->g, r, PARTS, &c, in, out))
+        return false;
+    for (int i = 0; i < n->nin; i++)
+        if (n->in[i] && !placement_eq(in[i], w->at[n->in[i]->id]))
+            return false;
+    for (int i = 0; i < n->nout; i++) {
+        if (!n->out[i])
+            continue;
+        if (!result_fits(w, n->out[i], out[i]))
+            return false;
+        w->at[n->out[i]->id] = out[i];
+    }
+    return true;
+}
+
+static bool note_affine(struct walk *w, const struct node *n)
+{
+    if (n->nout != 1 || !n->out[0])
+        return false;
+    w->affine[n->out[0]->id] = affine_of(w->g, n, w->affine);
+    return w->affine[n->out[0]->id].n > 0;
+}
+
+static void visit(struct walk *w, const struct node *n)
+{
+    bool affine = note_affine(w, n);
+    if (numbers_rows(w, n) || (!affine && reads_numbers(w, n) && uses_own(w, n)))
+        return;
+    if (states_symbol(w, n))
+        w->why = arena_printf(w->g->arena, "node '%s' (%s) depends on how many rows there are", n->name, n->optype);
+    else if ((!affine && reads_numbers(w, n)) || (concerned(w, n) && !keeps_rows(w, n)))
+        w->why = arena_printf(w->g->arena, "node '%s' (%s) mixes its rows", n->name, n->optype);
+}
+
+/* ---- all nodes ----------------------------------------------------------------------------------------------------------------------- */
+
+static const char *mixed(struct graph *g, const struct dim *symbol)
+{
+    struct walk w = {.g = g, .size = symbol, .split = split_even(g->alg, PARTS, symbol), .at = NEWN(g->arena, struct placement, g->values.n + 1),
+                     .affine = NEWN(g->arena, struct affines, g->values.n + 1)};
+    bool any = false;
+    start(&w);
+    for (int i = 0; i < g->nodes.n && !w.why; i++)
+        visit(&w, g->nodes.at[i]);
+    for (int i = 0; i < g->outputs.n && !w.why; i++) {
+        check_end(&w, "output", g->outputs.at[i]);
+        if (is_numbered(&w, g->outputs.at[i]))
+            w.why = arena_printf(g->arena, "output '%s' holds numbers of rows", g->outputs.at[i]->name);
+        any |= has_symbol(&w, g->outputs.at[i]);
+    }
+    return w.why || any ? w.why : "no output has it";
+}
+
+struct symbols { VEC(const struct dim *) list; };
+
+static bool is_listed(const struct symbols *s, const struct dim *symbol)
+{
+    for (int i = 0; i < s->list.n; i++)
+        if (s->list.at[i] == symbol)
+            return true;
+    return false;
+}
+
+void op_note_rows(struct graph *g)
+{
+    struct symbols seen = {{NULL, 0, 0}};
+    for (int i = 0; i < g->inputs.n; i++)
+        for (int d = 0; d < g->inputs.at[i]->type.rank; d++) {
+            const struct dim *size = dim_rewrite(g->alg, g->inputs.at[i]->type.dim[d]);
+            if (size->kind != DIM_SYM || is_listed(&seen, size))
+                continue;
+            VEC_PUSH(g->arena, &seen.list, size);
+            const char *why = mixed(g, size);
+            graph_set_meta(g, arena_printf(g->arena, OP_ROWS "%s", size->name), why ? why : OP_ROWS_INDEPENDENT);
+        }
+}

@@ -1,0 +1,260 @@
+/* Expansions of what makes one rank's part of a whole value: slices, positions, indices and candidates are the rank's, and nodes and names
+ * are alike on every rank. */
+#include "op/emit/expand.h"
+#include "op/table.h"
+
+/* ---- Shard: a local slice ----------------------------------------------------------------------------------------------------- */
+
+static const struct split *target(struct graph *g, const struct node *node)
+{
+    const char *error;
+    const struct split *s = split_parse(g->alg, attr_string(node, "to"), &error);
+    require(s && g->rank < s->ranks);
+    return s;
+}
+
+/* No rank holds more than one interval of a period: a slice will do. */
+static bool contiguous(const struct split *s)
+{
+    for (int r = 0; !s->balanced && r < s->ranks; r++)
+        if (s->count[r] > 1)
+            return false;
+    return true;
+}
+
+static const struct dim *pattern_start(struct graph *g, const struct split *s, int rank)
+{
+    if (s->balanced)
+        return split_start(g->alg, s, rank);
+    return dim_int(g->alg, s->count[rank] > 0 ? s->list[rank][0].lo : 0);
+}
+
+/* Pattern indices that a rank holds. */
+static const struct dim *pattern_count(struct graph *g, const struct split *s, int rank)
+{
+    int64_t n = 0;
+    if (s->balanced)
+        return dim_quotient(g->alg, split_extent(g->alg, s, rank), dim_mul(g->alg, s->outer, s->inner));
+    for (int i = 0; i < s->count[rank]; i++)
+        n += s->list[rank][i].hi - s->list[rank][i].lo;
+    return dim_int(g->alg, n);
+}
+
+/* The pattern indices that a rank holds, as an i64 constant. */
+static struct value *pattern_index(struct graph *g, const char *name, const struct split *s, int rank)
+{
+    int64_t total;
+    require(dim_is_int(pattern_count(g, s, rank), &total));
+    int64_t *at = NEWN(g->arena, int64_t, total), n = 0;
+    for (int i = 0; i < s->count[rank]; i++)
+        for (int64_t k = s->list[rank][i].lo; k < s->list[rank][i].hi; k++)
+            at[n++] = k;
+    struct value *v = graph_constant(g, name, DT_I64, 1, &n, at);
+    v->placed = true;
+    return v;
+}
+
+static struct value *slice(struct graph *g, const char *name, struct value *x, int axis, const struct split *s, struct value *out)
+{
+    const struct dim *start = pattern_start(g, s, g->rank), *count = pattern_count(g, s, g->rank);
+    require(count);
+    const struct dim *end = dim_add(g->alg, start, count), *at = dim_int(g->alg, axis);
+    struct node *node = expand_append(g, "Slice", name, 1, &x, out, NULL);
+    attr_set_dims(g, node, "starts", 1, &start);
+    attr_set_dims(g, node, "ends", 1, &end);
+    attr_set_dims(g, node, "axes", 1, &at);
+    node->out[0]->type = x->type;
+    node->out[0]->type.dim[axis] = count;
+    return node->out[0];
+}
+
+static struct value *cut(struct graph *g, const struct node *node, const char *name, struct value *x, int axis, const struct split *s,
+                         struct value *out)
+{
+    if (contiguous(s))
+        return slice(g, name, x, axis, s, out);
+    return expand_gather(g, name, x, pattern_index(g, expand_name(g, node, "index"), s, g->rank), axis, out);
+}
+
+/* Dimension axis seen as outer, pattern, inner (those that are not 1). */
+static struct type opened(struct graph *g, const struct type *t, int axis, const struct split *s, int *at)
+{
+    struct type wide = {.dtype = t->dtype};
+    const struct dim *const middle[] = {s->outer, s->n, s->inner};
+    for (int d = 0; d < axis; d++)
+        wide.dim[wide.rank++] = t->dim[d];
+    for (int i = 0; i < 3; i++) {
+        if (i == 1)
+            *at = wide.rank;
+        require(wide.rank < MAX_RANK);
+        if (i == 1 || !dim_equals(middle[i], 1))
+            wide.dim[wide.rank++] = middle[i];
+    }
+    for (int d = axis + 1; d < t->rank; d++) {
+        if (wide.rank == MAX_RANK)
+            fail("%s: a tensor of %d dimensions is too large to be cut here", g->path ? g->path : g->name, t->rank);
+        wide.dim[wide.rank++] = t->dim[d];
+    }
+    return wide;
+}
+
+void expand_shard(struct graph *g, struct node *node)
+{
+    struct value *x = node->in[0], *y = node->out[0];
+    int axis = op_axis(g, node, attr_int(node, "axis"), x->type.rank), at = axis;
+    const struct split *s = target(g, node);
+    if (dim_equals(s->outer, 1) && dim_equals(s->inner, 1)) {
+        cut(g, node, node->name, x, axis, s, y);
+        return;
+    }
+    struct type local = y->type, wide = opened(g, &x->type, axis, s, &at);
+    struct value *v = expand_shaped(g, "Reshape", expand_name(g, node, "open"), x, NULL, &wide);
+    v = cut(g, node, expand_name(g, node, "cut"), v, at, s, NULL);
+    expand_shaped(g, "Reshape", node->name, v, y, &local);
+}
+
+/* ---- LocalIndex: global indices as indices of what the rank holds ------------------------------------------------------------- */
+
+static struct value *rank_scalar(struct graph *g, const struct split *s, enum dtype dtype,
+                                 const struct dim *(*of)(struct graph *, const struct split *, int))
+{
+    const struct dim **each = NEWN(g->arena, const struct dim *, s->ranks);
+    const struct dim *const **row = NEWN(g->arena, const struct dim *const *, s->ranks);
+    for (int r = 0; r < s->ranks; r++) {
+        each[r] = of(g, s, r);
+        row[r] = &each[r];
+    }
+    return dims_tensor_as(g, dims_tensor_of_rank(g, s->ranks, g->rank, 1, row), dtype, true);
+}
+
+static const struct dim *pattern_last(struct graph *g, const struct split *s, int rank)
+{
+    const struct dim *one = dim_int(g->alg, 1);
+    return dim_max(g->alg, dim_sub(g->alg, pattern_count(g, s, rank), one), dim_int(g->alg, 0));
+}
+
+/* Behind the spare element. */
+static const struct dim *pattern_behind(struct graph *g, const struct split *s, int rank)
+{
+    return dim_add(g->alg, pattern_count(g, s, rank), dim_int(g->alg, 1));
+}
+
+static struct value *whole_size(struct graph *g, const struct node *node, enum dtype dtype)
+{
+    const struct dim **extent;
+    require(attr_dims(node, "extent", &extent) == 1);
+    return dims_tensor_as(g, dims_tensor(g, 1, extent), dtype, true);
+}
+
+/* Indices below zero count from the end. */
+static struct value *from_zero(struct graph *g, const struct node *node, enum dtype dtype)
+{
+    struct value *n = whole_size(g, node, dtype), *x = node->in[0];
+    struct value *below = expand_binary(g, "Less", expand_name(g, node, "below"), x, expand_zero(g, dtype), NULL);
+    struct value *wrapped = expand_binary(g, "Add", expand_name(g, node, "wrapped"), x, n, NULL);
+    return expand_where(g, expand_name(g, node, "index"), below, wrapped, x, NULL);
+}
+
+static bool has_spare(const struct node *node)
+{
+    return attr_int(node, "spare") != 0;
+}
+
+/* What the rank does not hold: any element it holds, or the spare one behind. */
+static struct value *where_held(struct graph *g, const struct node *node, const struct split *s, struct value *at, struct value *inside)
+{
+    enum dtype dtype = at->type.dtype;
+    if (has_spare(node))
+        return expand_where(g, expand_name(g, node, "held"), inside, at, rank_scalar(g, s, dtype, pattern_count), NULL);
+    struct value *capped = expand_binary(g, "Min", expand_name(g, node, "capped"), at, rank_scalar(g, s, dtype, pattern_last), NULL);
+    return expand_binary(g, "Max", expand_name(g, node, "clamped"), capped, expand_zero(g, dtype), NULL);
+}
+
+/* An index that no rank holds stays out of range on every rank, so that the lookup refuses it as the whole one would. */
+static void index_in_range(struct graph *g, const struct node *node, const struct split *s, struct value *x)
+{
+    enum dtype dtype = x->type.dtype;
+    struct value *zero = expand_zero(g, dtype);
+    struct value *at = expand_binary(g, "Sub", expand_name(g, node, "offset"), x, rank_scalar(g, s, dtype, pattern_start), NULL);
+    struct value *low = expand_binary(g, "GreaterOrEqual", expand_name(g, node, "low"), at, zero, NULL);
+    struct value *high = expand_binary(g, "Less", expand_name(g, node, "high"), at, rank_scalar(g, s, dtype, pattern_count), NULL);
+    struct value *inside = expand_binary(g, "And", expand_name(g, node, "inside"), low, high, node->nout > 1 ? node->out[1] : NULL);
+    struct value *held = where_held(g, node, s, at, inside);
+    struct value *from = expand_binary(g, "GreaterOrEqual", expand_name(g, node, "from"), x, zero, NULL);
+    struct value *to = expand_binary(g, "Less", expand_name(g, node, "to"), x, whole_size(g, node, dtype), NULL);
+    struct value *known = expand_binary(g, "And", expand_name(g, node, "known"), from, to, NULL);
+    expand_where(g, node->name, known, held, rank_scalar(g, s, dtype, has_spare(node) ? pattern_behind : pattern_count), node->out[0]);
+}
+
+/* The local position of every global index, -1 where the rank does not hold it. */
+static struct value *position_table(struct graph *g, const struct node *node, const struct split *s)
+{
+    int64_t n, position = 0;
+    require(dim_is_int(s->n, &n));
+    int64_t *at = NEWN(g->arena, int64_t, n);
+    for (int64_t i = 0; i < n; i++)
+        at[i] = -1;
+    for (int i = 0; i < s->count[g->rank]; i++)
+        for (int64_t k = s->list[g->rank][i].lo; k < s->list[g->rank][i].hi; k++)
+            at[k] = position++;
+    struct value *v = graph_constant(g, expand_name(g, node, "table"), DT_I64, 1, &n, at);
+    v->placed = true;
+    return v;
+}
+
+static void index_by_table(struct graph *g, const struct node *node, const struct split *s, struct value *x)
+{
+    enum dtype dtype = x->type.dtype;
+    struct value *at = expand_gather(g, expand_name(g, node, "position"), position_table(g, node, s), x, 0, NULL);
+    struct value *inside = expand_binary(g, "GreaterOrEqual", expand_name(g, node, "inside"), at, expand_zero(g, DT_I64),
+                                         node->nout > 1 ? node->out[1] : NULL);
+    struct value *local = where_held(g, node, s, at, inside);
+    struct node *cast = expand_append(g, "Cast", node->name, 1, &local, node->out[0], NULL);
+    attr_set_int(cast, "to", (int)dtype);
+}
+
+void expand_localindex(struct graph *g, struct node *node)
+{
+    const struct split *s = target(g, node);
+    require(g->rank >= 0 && dim_equals(s->outer, 1) && dim_equals(s->inner, 1));
+    struct value *x = from_zero(g, node, node->in[0]->type.dtype);
+    if (contiguous(s))
+        index_in_range(g, node, s, x);
+    else
+        index_by_table(g, node, s, x);
+}
+
+/* ---- Positions, LocalTopK ----------------------------------------------------------------------------------------------------- */
+
+void expand_positions(struct graph *g, struct node *node)
+{
+    const struct split *s = target(g, node);
+    require(g->rank >= 0 && dim_equals(s->outer, 1) && dim_equals(s->inner, 1));
+    if (!contiguous(s)) {
+        expand_unary(g, "Identity", node->name, pattern_index(g, expand_name(g, node, "index"), s, g->rank), node->out[0]);
+        return;
+    }
+    const struct dim *start = pattern_start(g, s, g->rank), *limit = dim_add(g->alg, start, pattern_count(g, s, g->rank)), *one = dim_int(g->alg, 1);
+    struct node *range = expand_append(g, "Range", node->name, 0, NULL, node->out[0], NULL);
+    attr_set_dims(g, range, "start", 1, &start);
+    attr_set_dims(g, range, "limit", 1, &limit);
+    attr_set_dims(g, range, "delta", 1, &one);
+}
+
+void expand_localtopk(struct graph *g, struct node *node)
+{
+    const struct split *s = target(g, node);
+    struct value *x = node->in[0];
+    int64_t axis = op_axis(g, node, attr_int(node, "axis"), x->type.rank);
+    struct node *best = graph_node(g, op_find("", "TopK"), node->name, 1, &x, 2);
+    require(g->rank >= 0 && contiguous(s));
+    attr_set_int(best, "axis", axis);
+    attr_set_int(best, "largest", attr_int(node, "largest"));
+    attr_set_dims(g, best, "k", 1, &node->out[0]->type.dim[axis]);
+    struct value *local = graph_value(g, expand_name(g, node, "local"), &node->out[1]->type);
+    local->placed = true;
+    node_output(g, best, 0, node->out[0]);
+    node_output(g, best, 1, local);
+    graph_append(g, best);
+    expand_binary(g, "Add", expand_name(g, node, "index"), local, rank_scalar(g, s, DT_I64, pattern_start), node->out[1]);
+}

@@ -1,0 +1,135 @@
+/* GatherBlockQuantized (com.microsoft): rows of a table of few bits in blocks along its last dimension, each with a scale and maybe a zero
+ * point. Data is u4, i4, or bytes; in bytes of two numbers, the zero points of a row fill whole bytes, too.
+ *
+ * The width splits where no block, and no byte of zero points, is cut: its factors are as in MatMulNBits (matmul_nbits.c). The vocabulary is split
+ * by the lowering of Gather. */
+#include "op/op.h"
+#include "op/table.h"
+
+enum { DATA, INDICES, SCALES, ZEROS };
+
+struct table { int64_t bits, block; bool bytes; };           /* bytes: numbers are in bytes, 8 / bits to one */
+
+static bool has_zeros(const struct node *node)
+{
+    return node->nin > ZEROS && node->in[ZEROS];
+}
+
+static struct table table_of(const struct graph *g, const struct node *node)
+{
+    struct table t = {attr_int(node, "bits"), attr_int(node, "block_size"), op_operand(g, node, DATA)->dtype == DT_U8};
+    int last = op_operand(g, node, DATA)->rank - 1;
+    if (!t.bytes && !dtype_is_packed(node->in[DATA]->type.dtype))
+        fail("%s: the data '%s' is %s, expected u8, u4 or i4", node_where(g, node), node->in[DATA]->name, dtype_name(node->in[DATA]->type.dtype));
+    if ((t.bits != 4 && t.bits != 8) || (t.bits == 8 && !t.bytes))
+        fail("%s: bits is %lld for data of type %s", node_where(g, node), (long long)t.bits, dtype_name(node->in[DATA]->type.dtype));
+    if (t.block < 16 || t.block > 65536 || (t.block & (t.block - 1)))
+        fail("%s: block_size is %lld, expected a power of two from 16 to 65536", node_where(g, node), (long long)t.block);
+    if (op_axis(g, node, attr_int(node, "gather_axis"), last + 1) != 0 || op_axis(g, node, attr_int(node, "quantize_axis"), last + 1) != last)
+        fail("%s: gather_axis and quantize_axis are %lld and %lld, expected the first and the last dimension of the data", node_where(g, node),
+             (long long)attr_int(node, "gather_axis"), (long long)attr_int(node, "quantize_axis"));
+    return t;
+}
+
+static int64_t per_byte(const struct table *t)
+{
+    return t->bytes ? 8 / t->bits : 1;
+}
+
+/* n numbers in groups of `each`. */
+static const struct dim *groups(struct graph *g, const struct dim *n, int64_t each)
+{
+    return dim_div(g->alg, dim_add(g->alg, n, dim_int(g->alg, each - 1)), dim_int(g->alg, each));
+}
+
+static const struct dim *width_of(struct graph *g, const struct node *node, const struct table *t)
+{
+    const struct type *data = &node->in[DATA]->type;
+    return dim_mul(g->alg, data->dim[data->rank - 1], dim_int(g->alg, per_byte(t)));
+}
+
+/* An operand has the dimensions of the data, the last one given. */
+static void check_like_data(struct graph *g, const struct node *node, int i, const struct dim *last)
+{
+    const struct type *data = op_operand(g, node, DATA), *x = op_operand(g, node, i);
+    op_need_rank(g, node, i, data->rank, data->rank);
+    for (int d = 0; d < data->rank; d++)
+        op_same_dim(g, node, x->dim[d], d < data->rank - 1 ? data->dim[d] : last, "the scales or zero points and the data");
+}
+
+void infer_gatherblockquantized(struct graph *g, struct node *node)
+{
+    op_need_rank(g, node, DATA, 2, MAX_RANK);
+    struct table t = table_of(g, node);
+    const struct type *data = op_operand(g, node, DATA), *index = op_operand(g, node, INDICES);
+    const struct dim *dim[2 * MAX_RANK], *width = width_of(g, node, &t), *blocks = groups(g, width, t.block);
+    int rank = 0;
+    if (index->dtype != DT_I64 && index->dtype != DT_I32)
+        fail("%s: the indices '%s' are %s, expected i32 or i64", node_where(g, node), node->in[INDICES]->name, dtype_name(index->dtype));
+    check_like_data(g, node, SCALES, blocks);
+    if (has_zeros(node)) {
+        op_same_dtype(g, node, DATA, ZEROS);
+        check_like_data(g, node, ZEROS, groups(g, blocks, per_byte(&t)));
+    }
+    for (int d = 0; d < index->rank; d++)
+        dim[rank++] = index->dim[d];
+    for (int d = 1; d < data->rank - 1; d++)
+        dim[rank++] = data->dim[d];
+    dim[rank++] = width;
+    op_result(g, node, 0, op_operand(g, node, SCALES)->dtype, rank, dim);
+}
+
+/* Puts a factor into a dimension of all tables and, from: where its dimensions begin there, of the result. */
+static void put_table(struct graph *g, struct rule *r, const struct node *node, int d, int f)
+{
+    rule_put(g, &r->in[DATA], d, 0, f);
+    rule_put(g, &r->in[SCALES], d, 0, f);
+    if (has_zeros(node))
+        rule_put(g, &r->in[ZEROS], d, 0, f);
+}
+
+static void put_width(struct graph *g, struct rule *r, const struct node *node, const struct table *t)
+{
+    struct alg *alg = g->alg;
+    int64_t per = has_zeros(node) ? per_byte(t) : 1;
+    int last = r->in[DATA].rank - 1, out = r->out[0].rank - 1;
+    const struct dim *width = width_of(g, node, t), *c = dim_quotient(alg, width, dim_int(alg, t->block * per));
+    int64_t stored = t->block / per_byte(t);
+    if (!c) {
+        rule_put(g, &r->in[DATA], last, 0, rule_factor(g, r, "o", node->in[DATA]->type.dim[last], FACTOR_WHOLE));
+        for (int i = SCALES; i < node->nin; i++)
+            if (node->in[i])
+                rule_put(g, &r->in[i], last, 0, rule_factor(g, r, "c", node->in[i]->type.dim[last], FACTOR_WHOLE));
+        rule_put(g, &r->out[0], out, 0, rule_factor(g, r, "k", width, FACTOR_WHOLE));
+        return;
+    }
+    int f = rule_factor(g, r, "c", c, 0), p = rule_factor(g, r, "p", dim_int(alg, per), FACTOR_WHOLE);
+    put_table(g, r, node, last, f);
+    rule_put(g, &r->in[DATA], last, 0, p);
+    rule_put(g, &r->in[DATA], last, 0, rule_factor(g, r, "o", dim_int(alg, stored), FACTOR_WHOLE));
+    rule_put(g, &r->in[SCALES], last, 0, p);
+    rule_put(g, &r->out[0], out, 0, f);
+    rule_put(g, &r->out[0], out, 0, p);
+    rule_put(g, &r->out[0], out, 0, rule_factor(g, r, "l", dim_int(alg, t->block), FACTOR_WHOLE));
+}
+
+struct rule *rule_gatherblockquantized(struct graph *g, const struct node *node)
+{
+    struct rule *r = rule_new(g, node);
+    struct table t = table_of(g, node);
+    const struct type *index = &node->in[INDICES]->type;
+    put_table(g, r, node, 0, op_table_factor(g, r, node));
+    for (int d = 0; d < index->rank; d++) {
+        int f = rule_numbered(g, r, "i", d, index->dim[d], 0);
+        rule_put(g, &r->in[INDICES], d, 0, f);
+        rule_put(g, &r->out[0], d, 0, f);
+    }
+    for (int d = 1; d < r->in[DATA].rank - 1; d++) {
+        int f = rule_numbered(g, r, "d", d, node->in[DATA]->type.dim[d], 0);
+        put_table(g, r, node, d, f);
+        rule_put(g, &r->out[0], index->rank + d - 1, 0, f);
+    }
+    put_width(g, r, node, &t);
+    rule_linear(r, 1u << SCALES);
+    return r;
+}

@@ -1,0 +1,344 @@
+/* Elementwise ops: inference by broadcasting and shape arithmetic on dimension vectors. Their rules are in elementwise_rule.c. */
+#include "op/op.h"
+#include "op/table.h"
+
+/* ---- inference ------------------------------------------------------------------------------------------------------------ */
+
+void infer_same(struct graph *g, struct node *node)
+{
+    const struct type *x = op_operand(g, node, 0);
+    op_result(g, node, 0, x->dtype, x->rank, x->dim);
+}
+
+void infer_test(struct graph *g, struct node *node)
+{
+    const struct type *x = op_operand(g, node, 0);
+    op_result(g, node, 0, DT_BOOL, x->rank, x->dim);
+}
+
+void infer_cast(struct graph *g, struct node *node)
+{
+    const struct type *x = op_operand(g, node, 0);
+    enum dtype to = (enum dtype)attr_int(node, "to");
+    if (dtype_size(to) == 0)
+        fail("%s: attribute 'to' is %lld, which is no element type that is handled", node_where(g, node), (long long)attr_int(node, "to"));
+    op_result(g, node, 0, to, x->rank, x->dim);
+}
+
+static struct type broadcast_all(struct graph *g, struct node *node)
+{
+    if (node->nin < 1)
+        fail("%s: has no operands", node_where(g, node));
+    const struct type **type = NEWN(g->arena, const struct type *, node->nin);
+    for (int i = 0; i < node->nin; i++)
+        type[i] = op_operand(g, node, i);
+    return op_broadcast(g, node, node->nin, type);
+}
+
+void infer_broadcast(struct graph *g, struct node *node)
+{
+    for (int i = 1; i < node->nin; i++)
+        op_same_dtype(g, node, 0, i);
+    struct type out = broadcast_all(g, node);
+    op_result(g, node, 0, out.dtype, out.rank, out.dim);
+}
+
+/* The exponent may have another element type than the base. */
+void infer_pow(struct graph *g, struct node *node)
+{
+    struct type out = broadcast_all(g, node);
+    op_result(g, node, 0, out.dtype, out.rank, out.dim);
+}
+
+/* The bounds of Clip are scalars or absent. */
+void infer_clip(struct graph *g, struct node *node)
+{
+    for (int i = 1; i < node->nin; i++)
+        if (node->in[i]) {
+            op_same_dtype(g, node, 0, i);
+            if (!dim_equals(type_elements(g->alg, op_operand(g, node, i)), 1))
+                fail("%s: the bound '%s' must be one number but is %s", node_where(g, node), node->in[i]->name,
+                     type_str(g->arena, op_operand(g, node, i)));
+        }
+    infer_same(g, node);
+}
+
+/* The slope is broadcast to X, never X to the slope. */
+void infer_prelu(struct graph *g, struct node *node)
+{
+    op_same_dtype(g, node, 0, 1);
+    op_need_rank(g, node, 1, 0, op_operand(g, node, 0)->rank);
+    struct type out = broadcast_all(g, node);
+    op_result(g, node, 0, out.dtype, out.rank, out.dim);
+}
+
+/* Only the type of the second operand is read; the canonical form is a Cast. */
+void infer_castlike(struct graph *g, struct node *node)
+{
+    const struct type *x = op_operand(g, node, 0);
+    op_result(g, node, 0, op_operand(g, node, 1)->dtype, x->rank, x->dim);
+}
+
+void infer_compare(struct graph *g, struct node *node)
+{
+    op_same_dtype(g, node, 0, 1);
+    struct type out = broadcast_all(g, node);
+    op_result(g, node, 0, DT_BOOL, out.rank, out.dim);
+}
+
+void infer_where(struct graph *g, struct node *node)
+{
+    if (op_operand(g, node, 0)->dtype != DT_BOOL)
+        fail("%s: the condition must be bool but is %s", node_where(g, node), dtype_name(node->in[0]->type.dtype));
+    op_same_dtype(g, node, 1, 2);
+    struct type out = broadcast_all(g, node);
+    op_result(g, node, 0, node->in[1]->type.dtype, out.rank, out.dim);
+}
+
+/* ---- shape arithmetic ------------------------------------------------------------------------------------------------------- */
+
+static bool counts(enum dtype dtype)
+{
+    return dtype == DT_I64 || dtype == DT_I32 || dtype == DT_BOOL;
+}
+
+/* Values of operand i when the node computes on whole numbers only and they are known. */
+static const struct dims_value *known(struct graph *g, struct node *node, int i)
+{
+    const struct type *type = op_operand(g, node, i);
+    return counts(type->dtype) && type->rank <= 1 ? op_dims(g, node->in[i]) : NULL;
+}
+
+typedef const struct dim *(*unary_value)(struct alg *, const struct dim *);
+/* NULL: not provable; the whole result is then unknown. */
+typedef const struct dim *(*binary_value)(struct alg *, const struct dim *, const struct dim *);
+
+static void value_unary(struct graph *g, struct node *node, unary_value f)
+{
+    const struct dims_value *x = known(g, node, 0);
+    if (!x || !node->out[0])
+        return;
+    const struct dim **out = NEWN(g->arena, const struct dim *, x->n + 1);
+    for (int i = 0; i < x->n; i++)
+        if (!(out[i] = f(g->alg, x->at[i])))
+            return;
+    const struct dim **at = op_set_dims(g, node, x->n);
+    for (int i = 0; i < x->n; i++)
+        at[i] = out[i];
+}
+
+/* Elements of a broadcast of vectors and scalars; -1 when they don't fit. */
+static int broadcast_count(int n, const struct dims_value *const *x)
+{
+    int count = 1;
+    for (int i = 0; i < n; i++) {
+        if (x[i]->n == 1)
+            continue;
+        if (count != 1 && count != x[i]->n)
+            return -1;
+        count = x[i]->n;
+    }
+    return count;
+}
+
+static const struct dim *element(const struct dims_value *x, int i)
+{
+    return x->at[x->n == 1 ? 0 : i];
+}
+
+/* Folds f over all operands, from the left. */
+static void value_fold(struct graph *g, struct node *node, binary_value f)
+{
+    const struct dims_value **x = NEWN(g->arena, const struct dims_value *, node->nin + 1);
+    for (int i = 0; i < node->nin; i++)
+        if (!(x[i] = known(g, node, i)))
+            return;
+    int count = broadcast_count(node->nin, x);
+    if (count < 0 || !node->out[0])
+        return;
+    const struct dim **out = NEWN(g->arena, const struct dim *, count + 1);
+    for (int i = 0; i < count; i++) {
+        out[i] = element(x[0], i);
+        for (int k = 1; k < node->nin; k++)
+            if (!(out[i] = f(g->alg, out[i], element(x[k], i))))
+                return;
+    }
+    const struct dim **at = op_set_dims(g, node, count);
+    for (int i = 0; i < count; i++)
+        at[i] = out[i];
+}
+
+static const struct dim *truth(struct alg *alg, bool value)
+{
+    return dim_int(alg, value ? 1 : 0);
+}
+
+static const struct dim *of_abs(struct alg *alg, const struct dim *x)
+{
+    return dim_max(alg, x, dim_neg(alg, x));
+}
+
+static const struct dim *of_not(struct alg *alg, const struct dim *x)
+{
+    return dim_sub(alg, dim_int(alg, 1), x);
+}
+
+static bool nonnegative(struct alg *alg, const struct dim *x)
+{
+    return dim_ge(alg, x, dim_int(alg, 0));
+}
+
+/* Whole-number division truncates; that is floor division where neither side is negative. An exact quotient needs no such proof. */
+static const struct dim *of_div(struct alg *alg, const struct dim *a, const struct dim *b)
+{
+    if (dim_equals(b, 0))
+        return NULL;
+    const struct dim *exact = dim_quotient(alg, a, b);
+    if (exact)
+        return exact;
+    int64_t x, y;
+    if (dim_is_int(a, &x) && dim_is_int(b, &y))
+        return y == -1 ? dim_neg(alg, a) : dim_int(alg, x / y);
+    bool fits = nonnegative(alg, a) && dim_ge(alg, b, dim_int(alg, 1));
+    return fits ? dim_div(alg, a, b) : NULL;
+}
+
+static const struct dim *of_mod(struct alg *alg, const struct dim *a, const struct dim *b)
+{
+    return dim_ge(alg, b, dim_int(alg, 1)) ? dim_mod(alg, a, b) : NULL;
+}
+
+static const struct dim *of_equal(struct alg *alg, const struct dim *a, const struct dim *b)
+{
+    if (a == b)
+        return truth(alg, true);
+    const struct dim *one = dim_int(alg, 1);
+    bool apart = dim_ge(alg, a, dim_add(alg, b, one)) || dim_ge(alg, b, dim_add(alg, a, one));
+    return apart ? truth(alg, false) : NULL;
+}
+
+static const struct dim *of_greaterorequal(struct alg *alg, const struct dim *a, const struct dim *b)
+{
+    if (dim_ge(alg, a, b))
+        return truth(alg, true);
+    return dim_ge(alg, b, dim_add(alg, a, dim_int(alg, 1))) ? truth(alg, false) : NULL;
+}
+
+static const struct dim *of_lessorequal(struct alg *alg, const struct dim *a, const struct dim *b)
+{
+    return of_greaterorequal(alg, b, a);
+}
+
+static const struct dim *of_less(struct alg *alg, const struct dim *a, const struct dim *b)
+{
+    const struct dim *not = of_greaterorequal(alg, a, b);
+    return not ? of_not(alg, not) : NULL;
+}
+
+static const struct dim *of_greater(struct alg *alg, const struct dim *a, const struct dim *b)
+{
+    return of_less(alg, b, a);
+}
+
+void value_abs(struct graph *g, struct node *node) { value_unary(g, node, of_abs); }
+void value_neg(struct graph *g, struct node *node) { value_unary(g, node, dim_neg); }
+void value_not(struct graph *g, struct node *node) { value_unary(g, node, of_not); }
+void value_add(struct graph *g, struct node *node) { value_fold(g, node, dim_add); }
+void value_sub(struct graph *g, struct node *node) { value_fold(g, node, dim_sub); }
+void value_mul(struct graph *g, struct node *node) { value_fold(g, node, dim_mul); }
+void value_div(struct graph *g, struct node *node) { value_fold(g, node, of_div); }
+void value_max(struct graph *g, struct node *node) { value_fold(g, node, dim_max); }
+void value_min(struct graph *g, struct node *node) { value_fold(g, node, dim_min); }
+void value_and(struct graph *g, struct node *node) { value_fold(g, node, dim_min); }
+void value_or(struct graph *g, struct node *node) { value_fold(g, node, dim_max); }
+void value_equal(struct graph *g, struct node *node) { value_fold(g, node, of_equal); }
+void value_greater(struct graph *g, struct node *node) { value_fold(g, node, of_greater); }
+void value_greaterorequal(struct graph *g, struct node *node) { value_fold(g, node, of_greaterorequal); }
+void value_less(struct graph *g, struct node *node) { value_fold(g, node, of_less); }
+void value_lessorequal(struct graph *g, struct node *node) { value_fold(g, node, of_lessorequal); }
+
+/* fmod keeps the sign of the dividend; both agree on what is known here only when it is not negative, so it is left alone. */
+void value_mod(struct graph *g, struct node *node)
+{
+    if (attr_int(node, "fmod") == 0)
+        value_fold(g, node, of_mod);
+}
+
+/* Numbers keep their value between whole types; as a truth value only 0 or not 0 remains. */
+static const struct dim *of_truth(struct alg *alg, const struct dim *x)
+{
+    const struct dim *zero = of_equal(alg, x, dim_int(alg, 0));
+    return zero ? of_not(alg, zero) : NULL;
+}
+
+static const struct dim *of_itself(struct alg *alg, const struct dim *x)
+{
+    (void)alg;
+    return x;
+}
+
+/* A whole number may come from a constant of a real type. */
+static void value_to(struct graph *g, struct node *node, enum dtype to)
+{
+    int64_t number;
+    if (!counts(to))
+        return;
+    value_unary(g, node, to == DT_BOOL ? of_truth : of_itself);
+    const struct type *from = op_operand(g, node, 0);
+    if (to == DT_I64 && dtype_is_float(from->dtype) && from->rank <= 1 && op_whole_constant(node->in[0], &number))
+        *op_set_dims(g, node, 1) = dim_int(g->alg, number);
+}
+
+void value_cast(struct graph *g, struct node *node)
+{
+    value_to(g, node, (enum dtype)attr_int(node, "to"));
+}
+
+void value_castlike(struct graph *g, struct node *node)
+{
+    value_to(g, node, op_operand(g, node, 1)->dtype);
+}
+
+/* min(max(x, low), high), either bound being absent or known. */
+void value_clip(struct graph *g, struct node *node)
+{
+    const struct dims_value *x = known(g, node, 0), *bound[2] = {NULL, NULL};
+    for (int i = 1; i < node->nin; i++)
+        if (node->in[i] && (!(bound[i - 1] = known(g, node, i)) || bound[i - 1]->n != 1))
+            return;
+    if (!x || !node->out[0])
+        return;
+    const struct dim **at = op_set_dims(g, node, x->n);
+    for (int i = 0; i < x->n; i++) {
+        at[i] = bound[0] ? dim_max(g->alg, x->at[i], bound[0]->at[0]) : x->at[i];
+        at[i] = bound[1] ? dim_min(g->alg, at[i], bound[1]->at[0]) : at[i];
+    }
+}
+
+static const struct dim *choose_element(const struct dim *c, const struct dim *x, const struct dim *y)
+{
+    int64_t truth_value;
+    if (x == y)
+        return x;
+    if (!dim_is_int(c, &truth_value))
+        return NULL;
+    return truth_value ? x : y;
+}
+
+void value_where(struct graph *g, struct node *node)
+{
+    const struct dims_value *x[3];
+    for (int i = 0; i < 3; i++)
+        if (!(x[i] = known(g, node, i)))
+            return;
+    int count = broadcast_count(3, x);
+    if (count < 0 || !node->out[0])
+        return;
+    const struct dim **out = NEWN(g->arena, const struct dim *, count + 1);
+    for (int i = 0; i < count; i++)
+        if (!(out[i] = choose_element(element(x[0], i), element(x[1], i), element(x[2], i))))
+            return;
+    const struct dim **at = op_set_dims(g, node, count);
+    for (int i = 0; i < count; i++)
+        at[i] = out[i];
+}

@@ -1,0 +1,238 @@
+/* How mixtures of experts split.
+ *
+ * The inner width splits: columns of fc1 and fc3, rows of fc2, and the result is a sum. In QMoE it is i groups of u, so that no byte and no
+ * block is cut. The experts split where every row goes through all of them, with weights of its own (tpc::Experts is MoE with the operand for
+ * them that QMoE has); the lowering of other nodes makes such ones: experts that a row has not chosen have weight 0, and kernels skip them. */
+#include "op/product/moe.h"
+#include "op/table.h"
+
+/* Does every row go through every expert, with the weights given? */
+static bool takes_all(const struct node *node, const struct moe *m)
+{
+    int64_t experts;
+    return moe_has(node, mix_at(m)) && !attr_int(node, "normalize_routing_weights") && dim_is_int(m->experts, &experts) && attr_int(node, "k") >= experts;
+}
+
+/* ---- the rule ------------------------------------------------------------------------------------------------------------------------ */
+
+struct factors { struct graph *g; struct rule *r; const struct node *node; const struct moe *m; int64_t unit; int rows, row[2], e, n, c, u, gate; };
+
+static int whole(struct factors *f, const char *name, const struct dim *size)
+{
+    return rule_factor(f->g, f->r, name, size, FACTOR_WHOLE | FACTOR_DROPPED);
+}
+
+static void put(struct factors *f, int operand, int d, int factor)
+{
+    if (factor >= 0)
+        rule_put(f->g, &f->r->in[operand], d, 0, factor);
+}
+
+/* Numbers of the inner width that split together: as many as fill bytes, blocks, and bytes of zero points; 0: the width stays whole. */
+static int64_t inner_unit(const struct node *node, const struct moe *m)
+{
+    int64_t unit = 1, inner, packs = m->block * (moe_has(node, zeros_at(FC2)) ? 8 / m->bits[FC2] : 1);
+    for (int j = 0; m->quantized && j < MATRICES; j++)
+        unit = unit < 8 / m->bits[j] ? 8 / m->bits[j] : unit;
+    unit = unit < packs ? packs : unit;
+    return dim_is_int(m->inner, &inner) && inner % unit == 0 ? unit : 0;
+}
+
+static void inner_factors(struct factors *f)
+{
+    struct graph *g = f->g;
+    int64_t unit = f->unit ? f->unit : 1;
+    f->c = rule_factor(g, f->r, "i", dim_div(g->alg, f->m->inner, dim_int(g->alg, unit)), FACTOR_CONTRACTED | (f->unit ? 0 : FACTOR_WHOLE));
+    f->r->factor[f->c].red = RED_SUM;
+    f->u = unit > 1 ? whole(f, "u", dim_int(g->alg, unit)) : -1;
+    f->gate = f->m->gates > 1 ? whole(f, "gate", dim_int(g->alg, 2)) : -1;
+}
+
+/* The inner width, or what it takes of a packed one: `each` for every unit, in both gates. */
+static void put_inner(struct factors *f, int operand, int d, int j, int64_t each)
+{
+    int gate = j == FC1 ? f->gate : -1, u = each == f->unit || !f->unit ? f->u : each > 1 ? whole(f, "p", dim_int(f->g->alg, each)) : -1;
+    put(f, operand, d, f->m->interleaved ? -1 : gate);
+    put(f, operand, d, f->c);
+    put(f, operand, d, u);
+    put(f, operand, d, f->m->interleaved ? gate : -1);
+}
+
+static void put_rows(struct factors *f, int operand, int d, int j)
+{
+    if (j == FC2)
+        put(f, operand, d, f->n);
+    else
+        put_inner(f, operand, d, j, f->unit);
+}
+
+/* A dimension that no other operand has. */
+static void put_own(struct factors *f, int operand, int d)
+{
+    put(f, operand, d, whole(f, "q", f->node->in[operand]->type.dim[d]));
+}
+
+/* Along the columns of fc2 a unit takes so much of a dimension of its operands; those of others stay whole. */
+static void put_columns(struct factors *f, int operand, int j, int64_t each)
+{
+    if (j == FC2 && f->unit)
+        put_inner(f, operand, 2, j, each);
+    else
+        put_own(f, operand, 2);
+}
+
+static void put_scales(struct factors *f, int j)
+{
+    const struct moe *m = f->m;
+    int scales = scales_at(m, j), zeros = zeros_at(j);
+    put(f, scales, 0, f->e);
+    put_rows(f, scales, 1, j);
+    if (m->block)
+        put_columns(f, scales, j, f->unit / m->block);
+    if (!moe_has(f->node, zeros))
+        return;
+    put(f, zeros, 0, f->e);
+    if (m->block) {
+        put_rows(f, zeros, 1, j);
+        put_columns(f, zeros, j, f->unit / m->block * m->bits[j] / 8);
+    } else if (j == FC2 || !f->unit) {
+        put_own(f, zeros, 1);
+    } else {
+        put_inner(f, zeros, 1, j, f->unit * m->bits[j] / 8);
+    }
+}
+
+static void put_matrix(struct factors *f, int j)
+{
+    const struct moe *m = f->m;
+    int w = weight_at(m, j), bias = bias_at(m, j);
+    if (!moe_has(f->node, w))
+        return;
+    put(f, w, 0, f->e);
+    put_rows(f, w, 1, j);
+    put_columns(f, w, j, f->unit * m->bits[j] / 8);
+    if (m->quantized)
+        put_scales(f, j);
+    if (!moe_has(f->node, bias))
+        return;
+    put(f, bias, 0, f->e);
+    put_rows(f, bias, 1, j);
+    f->r->in[bias].term = j == FC2;
+}
+
+/* A number for each row and expert, of which a choice that is still to be made needs all. */
+static void put_choice(struct factors *f, int operand)
+{
+    for (int d = 0; d < f->rows; d++)
+        put(f, operand, 0, f->row[d]);
+    if (takes_all(f->node, f->m))
+        put(f, operand, 1, f->e);
+    else
+        put_own(f, operand, 1);
+}
+
+/* Rows of the result of fc2 are independent, too; but not where their zero points share bytes. */
+static unsigned result_flags(const struct node *node, const struct moe *m)
+{
+    return m->quantized && !m->block && moe_has(node, zeros_at(FC2)) ? FACTOR_WHOLE : 0;
+}
+
+struct rule *rule_moe(struct graph *g, const struct node *node)
+{
+    struct moe m = moe_read(g, node);
+    struct rule *r = rule_new(g, node);
+    struct factors f = {.g = g, .r = r, .node = node, .m = &m, .unit = inner_unit(node, &m), .rows = node->in[INPUT]->type.rank - 1};
+    for (int d = 0; d < f.rows; d++) {
+        f.row[d] = rule_factor(g, r, f.rows == 1 ? "t" : d ? "s" : "b", node->in[INPUT]->type.dim[d], 0);
+        put(&f, INPUT, d, f.row[d]);
+        rule_put(g, &r->out[0], d, 0, f.row[d]);
+    }
+    put(&f, INPUT, f.rows, rule_factor(g, r, "h", m.hidden, FACTOR_WHOLE | FACTOR_CONTRACTED));
+    f.e = rule_factor(g, r, "e", m.experts, takes_all(node, &m) ? 0 : FACTOR_LOWERED);
+    r->factor[f.e].red = RED_SUM;
+    put_choice(&f, ROUTER);
+    f.n = rule_factor(g, r, "n", m.result, result_flags(node, &m));
+    inner_factors(&f);
+    for (int j = 0; j < MATRICES; j++)
+        put_matrix(&f, j);
+    if (moe_has(node, mix_at(&m)))
+        put_choice(&f, mix_at(&m));
+    if (takes_all(node, &m))
+        r->size[r->nsize++] = (struct rule_size){"k", {.n = 1, .factor = {f.e}}};
+    rule_put(g, &r->out[0], f.rows, 0, f.n);
+    if (!m.quantized)
+        rule_linear(r, 1u << weight_at(&m, FC2) | (moe_has(node, bias_at(&m, FC2)) ? 1u << bias_at(&m, FC2) : 0));
+    return r;
+}
+
+/* ---- split by experts -------------------------------------------------------------------------------------------------------------------- */
+
+/* The values of the k largest, and 0 for the others. */
+static struct value *chosen(struct lowering *l, struct value *by, struct value *values)
+{
+    struct graph *g = l->g;
+    struct node *top = graph_node(g, op_find("", "TopK"), arena_printf(g->arena, "%s/top", l->name), 1, &by, 2);
+    const struct dim *k = dim_int(g->alg, attr_int(l->node, "k"));
+    struct type untyped = {.dtype = DT_NONE};
+    node_output(g, top, 0, graph_value(g, arena_printf(g->arena, "%s/top", l->name), &untyped));
+    node_output(g, top, 1, graph_value(g, arena_printf(g->arena, "%s/chosen", l->name), &untyped));
+    attr_set_int(top, "axis", 1);
+    attr_set_dims(g, top, "k", 1, &k);
+    op_infer(g, top);
+    VEC_PUSH(g->arena, &l->nodes, top);
+    struct node *take = lower_node(l, "", "GatherElements", "values", 2, (struct value *[]){values, top->out[1]});
+    attr_set_int(take, "axis", 1);
+    op_infer(g, take);
+    struct value *weights = take->out[0];
+    if (attr_int(l->node, "normalize_routing_weights"))
+        weights = lower_binary(l, "Div", "normal", weights, lower_reduce(l, "ReduceSum", "total", weights, 1, 2));
+    struct value *zero = lower_scalar(l, "zero", values->type.dtype, 0);
+    struct node *zeros = lower_node(l, "", "Expand", "zeros", 1, &zero);
+    zeros->out[0]->type = values->type;
+    op_infer(g, zeros);
+    struct node *put = lower_node(l, "", "ScatterElements", "weights", 3, (struct value *[]){zeros->out[0], top->out[1], weights});
+    attr_set_int(put, "axis", 1);
+    op_infer(g, put);
+    return put->out[0];
+}
+
+/* The same experts, all of them, with these weights. */
+static struct value *with_weights(struct lowering *l, const struct moe *m, struct value *weights)
+{
+    const struct node *node = l->node;
+    struct graph *g = l->g;
+    int mix = mix_at(m);
+    struct value **in = NEWN(g->arena, struct value *, mix + 1);
+    int64_t experts;
+    for (int i = 0; i < node->nin; i++)
+        in[i] = node->in[i];
+    in[ROUTER] = in[mix] = weights;
+    const char *name = arena_printf(g->arena, "%s/experts", l->name);
+    const struct op *op = m->quantized ? node->op : op_find("tpc", "Experts");
+    struct node *all = graph_node(g, op, name, mix + 1, in, 1);
+    node_output(g, all, 0, graph_value(g, name, &node->out[0]->type));
+    VEC_PUSH(g->arena, &l->nodes, all);
+    for (int i = 0; i < all->nattr; i++)
+        all->attr[i] = node->attr[i];
+    require(dim_is_int(m->experts, &experts));
+    attr_set_int(all, "k", experts);
+    attr_set_int(all, "normalize_routing_weights", 0);
+    op_infer(g, all);
+    return all->out[0];
+}
+
+void lower_moe(struct lowering *l)
+{
+    struct moe m = moe_read(l->g, l->node);
+    struct value *router = l->node->in[ROUTER], *values;
+    if (moe_has(l->node, mix_at(&m))) {
+        values = l->node->in[mix_at(&m)];
+    } else {
+        struct node *softmax = lower_node(l, "", "Softmax", "softmax", 1, (struct value *[]){lower_float(l, "router", router)});
+        attr_set_int(softmax, "axis", 1);
+        op_infer(l->g, softmax);
+        values = softmax->out[0];
+    }
+    struct value *weights = lower_cast(l, "narrow", chosen(l, router, values), l->node->in[INPUT]->type.dtype);
+    lower_result(l, 0, with_weights(l, &m, weights));
+}

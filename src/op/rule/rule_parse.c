@@ -1,0 +1,453 @@
+/* Factor rules from text (op/rule/rule_text.h). Where ".." stands for dimensions, factors are made for them; sizes come from the types. */
+#include "op/rule/rule_text.h"
+
+#include <ctype.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- reading: tokens ---------------------------------------------------------------------------------------------------------------- */
+
+struct reader { struct graph *g; const struct node *node; struct rule *rule; const char *text, *at; };
+struct tokens { bool present, term; int n; const char *dim[MAX_RANK + 1]; };     /* of one operand */
+
+static _Noreturn void misread(const struct reader *in, const char *what)
+{
+    bug("%s: rule text '%s': %s at '%s'", node_where(in->g, in->node), in->text, what, in->at);
+}
+
+static void skip_space(struct reader *in)
+{
+    while (*in->at == ' ')
+        in->at++;
+}
+
+static bool take(struct reader *in, const char *token)
+{
+    size_t n = strlen(token);
+    if (strncmp(in->at, token, n) != 0)
+        return false;
+    in->at += n;
+    return true;
+}
+
+static const char *take_name(struct reader *in)
+{
+    const char *start = in->at;
+    while (isalnum((unsigned char)*in->at) || *in->at == '_')
+        in->at++;
+    if (in->at == start)
+        misread(in, "expected a name");
+    return arena_strndup(in->g->arena, start, (size_t)(in->at - start));
+}
+
+/* One dimension up to a space outside parentheses, or the operand's end. */
+static const char *take_dim(struct reader *in)
+{
+    const char *start = in->at;
+    for (int depth = 0; *in->at; in->at++) {
+        depth += *in->at == '(';
+        if (depth == 0 && (*in->at == ' ' || *in->at == ')'))
+            break;
+        depth -= *in->at == ')';
+    }
+    return arena_strndup(in->g->arena, start, (size_t)(in->at - start));
+}
+
+static struct tokens take_operand(struct reader *in)
+{
+    struct tokens t = {.present = !take(in, "-")};
+    if (!t.present)
+        return t;
+    t.term = take(in, "+");
+    if (!take(in, "("))
+        misread(in, "expected (");
+    for (skip_space(in); !take(in, ")"); skip_space(in)) {
+        if (!*in->at || t.n > MAX_RANK)
+            misread(in, "expected )");
+        t.dim[t.n++] = take_dim(in);
+    }
+    return t;
+}
+
+static void take_operands(struct reader *in, int n, struct tokens *out)
+{
+    for (int i = 0; i < n; i++) {
+        skip_space(in);
+        out[i] = take_operand(in);
+    }
+    skip_space(in);
+}
+
+/* ---- reading: factors ----------------------------------------------------------------------------------------------------------------- */
+
+static int named(struct reader *in, const char *name, unsigned flags)
+{
+    for (int f = 0; f < in->rule->nfactor; f++)
+        if (strcmp(in->rule->factor[f].name, name) == 0) {
+            in->rule->factor[f].flags |= flags;
+            return f;
+        }
+    int f = rule_factor(in->g, in->rule, name, dim_int(in->g->alg, 0), flags);
+    in->rule->factor[f].size = NULL;
+    return f;
+}
+
+static int known_factor(struct reader *in)
+{
+    const char *name = take_name(in);
+    int before = in->rule->nfactor, f = named(in, name, 0);
+    if (f == before)
+        misread(in, "no such factor");
+    return f;
+}
+
+static unsigned take_marks(struct reader *in)
+{
+    unsigned flags = take(in, "!") ? FACTOR_WHOLE : 0;
+    return take(in, "@") ? flags | FACTOR_POSITION : flags;
+}
+
+static void take_term(struct reader *in, struct rule_part *part)
+{
+    if (take(in, "1"))
+        return;
+    unsigned flags = take_marks(in);
+    if (part->n == MAX_RANK)
+        misread(in, "too many factors");
+    part->factor[part->n++] = named(in, take_name(in), flags);
+}
+
+static struct rule_part take_part(struct reader *in)
+{
+    struct rule_part part = {0};
+    if (!take(in, "(")) {
+        take_term(in, &part);
+        return part;
+    }
+    for (skip_space(in); !take(in, ")"); skip_space(in))
+        take_term(in, &part);
+    return part;
+}
+
+/* The same reader on another piece of text; factors are shared. */
+static struct reader inner(const struct reader *in, const char *text)
+{
+    return (struct reader){in->g, in->node, in->rule, in->text, text};
+}
+
+static struct rule_dim read_dim(const struct reader *in, const char *text)
+{
+    struct reader r = inner(in, text);
+    struct rule_dim dim = {0};
+    VEC(struct rule_part) parts = {0};
+    do
+        VEC_PUSH(in->g->arena, &parts, take_part(&r));
+    while (take(&r, "|"));
+    if (*r.at)
+        misread(&r, "a dimension does not end");
+    dim.part = parts.at;
+    dim.n = parts.n;
+    return dim;
+}
+
+/* ---- reading: "b.." ------------------------------------------------------------------------------------------------------------------------ */
+
+static bool is_dotted(const char *dim)
+{
+    size_t n = strlen(dim);
+    return n > 2 && strcmp(dim + n - 2, "..") == 0;
+}
+
+static int dotted_at(const struct tokens *t)
+{
+    for (int d = 0; d < t->n; d++)
+        if (is_dotted(t->dim[d]))
+            return d;
+    return -1;
+}
+
+/* The most dimensions that a dotted name stands for in any operand. */
+static int most_dotted(const char *name, int n, const struct tokens *t, const struct rule_operand *operand)
+{
+    int most = 0;
+    for (int i = 0; i < n; i++) {
+        int at = dotted_at(&t[i]);
+        int count = operand[i].rank - (t[i].n - 1);
+        if (at >= 0 && strcmp(t[i].dim[at], name) == 0 && count > most)
+            most = count;
+    }
+    return most;
+}
+
+static struct rule_dim dotted_dim(struct reader *in, const char *name, int index, const struct dim *size)
+{
+    struct rule_dim dim = {.n = 1, .part = NEW(in->g->arena, struct rule_part)};
+    const char *stem = name;
+    unsigned flags = 0;
+    if (*stem == '!' || *stem == '@')
+        flags = *stem++ == '!' ? FACTOR_WHOLE : FACTOR_POSITION;
+    if (dim_equals(size, 1))
+        return dim;
+    const char *full = arena_printf(in->g->arena, "%.*s%d", (int)strlen(stem) - 2, stem, index);
+    dim.part->factor[dim.part->n++] = named(in, full, flags);
+    return dim;
+}
+
+static void place_operand(struct reader *in, const struct tokens *t, struct rule_operand *operand, const struct value *value, int most)
+{
+    if (t->present != operand->present)
+        misread(in, "operands present differ from the node's");
+    if (!t->present)
+        return;
+    operand->term = t->term;
+    int dotted = dotted_at(t), spread = dotted < 0 ? 0 : operand->rank - (t->n - 1), d = 0;
+    if (spread < 0 || (dotted < 0 && t->n != operand->rank))
+        misread(in, "an operand's dimensions differ from its type's");
+    for (int k = 0; k < t->n; k++) {
+        if (k != dotted) {
+            operand->dim[d++] = read_dim(in, t->dim[k]);
+            continue;
+        }
+        for (int i = 0; i < spread; i++, d++)
+            operand->dim[d] = dotted_dim(in, t->dim[k], most - spread + i, value->type.dim[d]);
+    }
+}
+
+static void place_operands(struct reader *in, int ntokens, const struct tokens *t, const struct rule_operand *all)
+{
+    struct rule *r = in->rule;
+    for (int i = 0; i < r->nin + r->nout; i++) {
+        struct rule_operand *operand = i < r->nin ? &r->in[i] : &r->out[i - r->nin];
+        const struct value *value = i < r->nin ? in->node->in[i] : in->node->out[i - r->nin];
+        int dotted = dotted_at(&t[i]);
+        int most = dotted < 0 ? 0 : most_dotted(t[i].dim[dotted], ntokens, t, all);
+        place_operand(in, &t[i], operand, value, most);
+    }
+}
+
+/* ---- reading: sizes from the types ----------------------------------------------------------------------------------------------------- */
+
+static int unsized(const struct rule *r, const struct rule_part *part, int *which)
+{
+    int n = 0;
+    for (int i = 0; i < part->n; i++)
+        if (!r->factor[part->factor[i]].size) {
+            *which = part->factor[i];
+            n++;
+        }
+    return n;
+}
+
+/* Product of the factors of the part that have sizes. */
+static const struct dim *sized(struct graph *g, const struct rule *r, const struct rule_part *part)
+{
+    const struct dim *size = dim_int(g->alg, 1);
+    for (int i = 0; i < part->n; i++)
+        if (r->factor[part->factor[i]].size)
+            size = dim_mul(g->alg, size, r->factor[part->factor[i]].size);
+    return size;
+}
+
+/* The one factor of the dimension without a size gets what the others leave; false: nothing to do here. */
+static bool size_from(struct reader *in, const struct rule_dim *dim, const struct dim *total)
+{
+    int missing = 0, which = -1, part = -1;
+    const struct dim *rest = dim_rewrite(in->g->alg, total);
+    for (int p = 0; p < dim->n; p++) {
+        int n = unsized(in->rule, &dim->part[p], &which);
+        missing += n;
+        if (n > 0)
+            part = p;
+        else
+            rest = dim_sub(in->g->alg, rest, sized(in->g, in->rule, &dim->part[p]));
+    }
+    if (missing != 1)
+        return false;
+    const struct dim *size = dim_quotient(in->g->alg, rest, sized(in->g, in->rule, &dim->part[part]));
+    in->rule->factor[which].size = size;
+    return size != NULL;
+}
+
+static bool sizes_once(struct reader *in)
+{
+    struct rule *r = in->rule;
+    bool changed = false;
+    for (int i = 0; i < r->nin + r->nout; i++) {
+        const struct rule_operand *o = i < r->nin ? &r->in[i] : &r->out[i - r->nin];
+        const struct value *value = i < r->nin ? in->node->in[i] : in->node->out[i - r->nin];
+        for (int d = 0; o->present && d < o->rank; d++)
+            changed |= size_from(in, &o->dim[d], value->type.dim[d]);
+    }
+    return changed;
+}
+
+static void find_sizes(struct reader *in)
+{
+    while (sizes_once(in))
+        continue;
+    for (int f = 0; f < in->rule->nfactor; f++)
+        if (!in->rule->factor[f].size)
+            bug("%s: rule text '%s': no type says the size of factor %s", node_where(in->g, in->node), in->text, in->rule->factor[f].name);
+}
+
+/* ---- reading: notes ----------------------------------------------------------------------------------------------------------------------- */
+
+static unsigned flag_of(const char *word)
+{
+    for (int i = 0; i < RULE_FLAGS; i++)
+        if (strcmp(rule_flag[i].name, word) == 0)
+            return rule_flag[i].flag;
+    return 0;
+}
+
+static void note_size(struct reader *in, struct factor *factor)
+{
+    const char *error, *end = strstr(in->at, "  ");
+    size_t n = end ? (size_t)(end - in->at) : strlen(in->at);
+    factor->size = dim_parse(in->g->alg, arena_strndup(in->g->arena, in->at, n), 0, &error);
+    if (!factor->size)
+        misread(in, error);
+    in->at += n;
+}
+
+static bool at_note_end(const struct reader *in)
+{
+    return !*in->at || strncmp(in->at, "  ", 2) == 0;
+}
+
+static void factor_note(struct reader *in, int f)
+{
+    while (!at_note_end(in) && take(in, " ")) {
+        struct factor *factor = &in->rule->factor[f];
+        if (take(in, "size ")) {
+            note_size(in, factor);
+            continue;
+        }
+        const char *word = take_name(in);
+        unsigned flag = flag_of(word);
+        factor->flags |= flag;
+        if (!flag && (factor->red = redop_parse(word)) == RED_NONE)
+            misread(in, "an unknown property");
+    }
+}
+
+static uint32_t take_operand_bit(struct reader *in)
+{
+    char *end;
+    skip_space(in);
+    long k = strtol(in->at, &end, 10);
+    if (end == in->at || k < 0 || k >= in->rule->nin || k > 31)
+        misread(in, "expected an operand");
+    in->at = end;
+    return UINT32_C(1) << k;
+}
+
+static uint32_t take_set(struct reader *in, const char *joint)
+{
+    uint32_t set = 0;
+    do
+        set |= take_operand_bit(in);
+    while (take(in, joint));
+    return set;
+}
+
+static void joins_note(struct reader *in)
+{
+    skip_space(in);
+    in->rule->joins = redop_parse(take_name(in));
+    in->rule->joined = take_set(in, "+");
+}
+
+static void linear_note(struct reader *in)
+{
+    uint32_t set = 0;
+    do {
+        set |= take_operand_bit(in);
+        if (take(in, "+"))
+            continue;
+        rule_linear(in->rule, set);
+        set = 0;
+        if (!take(in, ","))
+            return;
+    } while (*in->at);
+}
+
+static void names_note(struct reader *in, int most, int *n, int *out)
+{
+    for (*n = 0; !at_note_end(in) && take(in, " ") && *n < most;)
+        out[(*n)++] = known_factor(in);
+}
+
+static void size_note(struct reader *in, const char *attr)
+{
+    if (in->rule->nsize == (int)(sizeof in->rule->size / sizeof *in->rule->size))
+        misread(in, "too many size attributes");
+    in->rule->size[in->rule->nsize++] = (struct rule_size){.attr = attr, .part = take_part(in)};
+}
+
+static void query_note(struct reader *in)
+{
+    int n, product[2];
+    names_note(in, 2, &n, product);
+    if (n != 2)
+        misread(in, "expected two factors");
+    in->rule->query_outer = product[0];
+    in->rule->query_inner = product[1];
+}
+
+static void take_note(struct reader *in)
+{
+    const char *start = in->at, *word = take_name(in);
+    if (take(in, " = ")) {
+        size_note(in, word);
+    } else if (take(in, ":")) {
+        in->at = start;
+        int f = known_factor(in);
+        if (!take(in, ":"))
+            misread(in, "expected :");
+        factor_note(in, f);
+    } else if (strcmp(word, "linear") == 0) {
+        linear_note(in);
+    } else if (strcmp(word, "moves") == 0) {
+        in->rule->moves = true;
+    } else if (strcmp(word, "rises") == 0) {
+        in->rule->rises = take_set(in, ",");
+    } else if (strcmp(word, "falls") == 0) {
+        in->rule->falls = take_set(in, ",");
+    } else if (strcmp(word, "joins") == 0) {
+        joins_note(in);
+    } else if (strcmp(word, "group") == 0) {
+        names_note(in, (int)(sizeof in->rule->group / sizeof *in->rule->group), &in->rule->ngroup, in->rule->group);
+    } else if (strcmp(word, "query") == 0) {
+        query_note(in);
+    } else {
+        misread(in, "an unknown note");
+    }
+    if (!at_note_end(in))
+        misread(in, "a note does not end");
+    skip_space(in);
+}
+
+/* ---- reading ------------------------------------------------------------------------------------------------------------------------------------ */
+
+struct rule *rule_parse(struct graph *g, const struct node *node, const char *text)
+{
+    struct reader in = {g, node, rule_new(g, node), text, text};
+    struct rule *r = in.rule;
+    int n = r->nin + r->nout;
+    struct tokens *t = NEWN(g->arena, struct tokens, n + 1);
+    struct rule_operand *all = NEWN(g->arena, struct rule_operand, n + 1);
+    if (r->nin > 0)
+        memcpy(all, r->in, (size_t)r->nin * sizeof *all);
+    if (r->nout > 0)
+        memcpy(all + r->nin, r->out, (size_t)r->nout * sizeof *all);
+    take_operands(&in, r->nin, t);
+    if (!take(&in, "->"))
+        misread(&in, "expected ->");
+    take_operands(&in, r->nout, t + r->nin);
+    place_operands(&in, n, t, all);
+    while (*in.at)
+        take_note(&in);
+    find_sizes(&in);
+    return r;
+}

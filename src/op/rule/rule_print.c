@@ -1,0 +1,149 @@
+/* Factor rules as text (op/rule/rule_text.h). */
+#include "op/rule/rule_text.h"
+
+#include <stdlib.h>
+
+/* met: factors in the order of first mention, which is the order of their notes. */
+struct printer { struct arena *arena; const struct rule *rule; const char *text; int nmet, *met; };
+
+static void say(struct printer *p, const char *piece)
+{
+    p->text = arena_printf(p->arena, "%s%s", p->text, piece);
+}
+
+static void meet(struct printer *p, int f)
+{
+    for (int i = 0; i < p->nmet; i++)
+        if (p->met[i] == f)
+            return;
+    p->met[p->nmet++] = f;
+}
+
+static void say_factor(struct printer *p, int f)
+{
+    meet(p, f);
+    const struct factor *factor = &p->rule->factor[f];
+    say(p, factor->flags & FACTOR_WHOLE ? "!" : "");
+    say(p, factor->flags & FACTOR_POSITION ? "@" : "");
+    say(p, factor->name);
+}
+
+static void say_part(struct printer *p, const struct rule_part *part)
+{
+    if (part->n == 0)
+        say(p, "1");
+    if (part->n > 1)
+        say(p, "(");
+    for (int i = 0; i < part->n; i++) {
+        say(p, i ? " " : "");
+        say_factor(p, part->factor[i]);
+    }
+    if (part->n > 1)
+        say(p, ")");
+}
+
+static void say_dim(struct printer *p, const struct rule_dim *dim)
+{
+    if (dim->n == 0)
+        say(p, "1");
+    for (int i = 0; i < dim->n; i++) {
+        say(p, i ? "|" : "");
+        say_part(p, &dim->part[i]);
+    }
+}
+
+static void say_operands(struct printer *p, int n, const struct rule_operand *operand)
+{
+    for (int i = 0; i < n; i++) {
+        if (!operand[i].present) {
+            say(p, "-");
+            continue;
+        }
+        say(p, operand[i].term ? "+(" : "(");
+        for (int d = 0; d < operand[i].rank; d++) {
+            say(p, d ? " " : "");
+            say_dim(p, &operand[i].dim[d]);
+        }
+        say(p, ")");
+    }
+}
+
+/* True when some dimension is the factor alone, so that its size shows in a type. */
+static bool stands_alone(const struct rule *r, int f)
+{
+    for (int i = 0; i < r->nin + r->nout; i++) {
+        const struct rule_operand *o = i < r->nin ? &r->in[i] : &r->out[i - r->nin];
+        for (int d = 0; o->present && d < o->rank; d++)
+            if (o->dim[d].n == 1 && o->dim[d].part[0].n == 1 && o->dim[d].part[0].factor[0] == f)
+                return true;
+    }
+    return false;
+}
+
+const struct flag_name rule_flag[RULE_FLAGS] = {
+    {FACTOR_CONTRACTED, "contracted"}, {FACTOR_DROPPED, "dropped"}, {FACTOR_HEADS, "heads"}, {FACTOR_LOWERED, "lowered"}, {FACTOR_ORDERED, "ordered"},
+};
+
+static void say_note(struct printer *p, int f)
+{
+    const struct factor *factor = &p->rule->factor[f];
+    const char *note = factor->red == RED_NONE ? "" : arena_printf(p->arena, " %s", redop_name(factor->red));
+    for (int i = 0; i < RULE_FLAGS; i++)
+        if (factor->flags & rule_flag[i].flag)
+            note = arena_printf(p->arena, "%s %s", note, rule_flag[i].name);
+    if (!stands_alone(p->rule, f))
+        note = arena_printf(p->arena, "%s size %s", note, dim_str(p->arena, factor->size));
+    if (*note)
+        say(p, arena_printf(p->arena, "  %s:%s", factor->name, note));
+}
+
+/* The members of a set of operands, `joint` between them. */
+static void say_set(struct printer *p, const char *before, uint32_t set, const char *joint)
+{
+    for (int k = 0; k < 32; k++)
+        if (set >> k & 1) {
+            say(p, arena_printf(p->arena, "%s%d", before, k));
+            before = joint;
+        }
+}
+
+static void say_passes(struct printer *p)
+{
+    for (int i = 0; i < p->rule->nlinear; i++)
+        say_set(p, i ? ", " : "  linear ", p->rule->linear[i], "+");
+    if (p->rule->moves)
+        say(p, "  moves");
+    say_set(p, "  rises ", p->rule->rises, ", ");
+    say_set(p, "  falls ", p->rule->falls, ", ");
+    if (p->rule->joined)
+        say_set(p, arena_printf(p->arena, "  joins %s ", redop_name(p->rule->joins)), p->rule->joined, "+");
+}
+
+static void say_names(struct printer *p, const char *what, int n, const int *f)
+{
+    say(p, what);
+    for (int i = 0; i < n; i++)
+        say(p, arena_printf(p->arena, " %s", p->rule->factor[f[i]].name));
+}
+
+char *rule_str(struct arena *arena, const struct rule *r)
+{
+    struct printer p = {.arena = arena, .rule = r, .text = "", .met = NEWN(arena, int, r->nfactor + 1)};
+    say_operands(&p, r->nin, r->in);
+    say(&p, " -> ");
+    say_operands(&p, r->nout, r->out);
+    for (int f = 0; f < r->nfactor; f++)
+        meet(&p, f);
+    for (int i = 0; i < p.nmet; i++)
+        say_note(&p, p.met[i]);
+    say_passes(&p);
+    if (r->ngroup > 0)
+        say_names(&p, "  group", r->ngroup, r->group);
+    if (r->query_outer >= 0)
+        say_names(&p, "  query", 2, (const int[]){r->query_outer, r->query_inner});
+    for (int i = 0; i < r->nsize; i++) {
+        say(&p, arena_printf(arena, "  %s = ", r->size[i].attr));
+        say_part(&p, &r->size[i].part);
+    }
+    return arena_strdup(arena, p.text);
+}

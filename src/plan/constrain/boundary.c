@@ -1,0 +1,169 @@
+/* prepare: where values stand around a set of nodes. `input` is where a value that enters it stands before, `desired_input` where its nodes read
+ * it; `output` is where a value that leaves it is brought to, `desired_output` where nodes outside, or the taker of a graph output, read it.
+ *
+ * Values are those of activations, in the order in which nodes read (make) them, each once: no weights, no state, which is the set's own, and no
+ * scalars, which are whole anyway. */
+#include "plan/constrain/constrain.h"
+
+struct boundary { VEC(const struct value *) list; };
+
+static bool is_activation(const struct space *s, const struct value *v)
+{
+    return v && !s->weight[v->id] && v->type.rank > 0 && !space_state(s, v);
+}
+
+static bool listed(const struct boundary *b, const struct value *v)
+{
+    for (int i = 0; i < b->list.n; i++)
+        if (b->list.at[i] == v)
+            return true;
+    return false;
+}
+
+static bool is_inside(const struct module *m, int node)
+{
+    return node >= 0 && m->inside[node];
+}
+
+static bool read_outside(const struct space *s, const struct module *m, const struct value *v)
+{
+    const struct place_uses *uses = &s->uses[v->id];
+    for (int i = 0; i < uses->list.n; i++)
+        if (!is_inside(m, uses->list.at[i].node))
+            return true;
+    return false;
+}
+
+static struct boundary boundary_of(const struct space *s, const struct module *m, bool result)
+{
+    struct boundary b = { 0 };
+    for (int k = 0; k < m->n; k++) {
+        const struct node *n = s->g->nodes.at[m->node[k]];
+        for (int i = 0; i < (result ? n->nout : n->nin); i++) {
+            const struct value *v = space_value(n, result, i);
+            if (is_activation(s, v) && (result ? read_outside(s, m, v) : !is_inside(m, s->producer[v->id])) && !listed(&b, v))
+                VEC_PUSH(s->arena, &b.list, v);
+        }
+    }
+    return b;
+}
+
+/* ---- which placement is whose ------------------------------------------------------------------------------------------------ */
+
+static char *names_of(struct arena *a, const struct boundary *b)
+{
+    enum { SHOWN = 8 };
+    char *text = arena_strdup(a, "");
+    for (int i = 0; i < b->list.n && i < SHOWN; i++)
+        text = arena_printf(a, "%s%s'%s'", text, i ? ", " : "", b->list.at[i]->name);
+    return b->list.n > SHOWN ? arena_printf(a, "%s and %d more", text, b->list.n - SHOWN) : text;
+}
+
+static void check_globs(const struct space *s, const struct constraint *c, const struct layout *l, const struct boundary *b)
+{
+    const char **names = NEWN(s->arena, const char *, b->list.n);
+    for (int i = 0; i < b->list.n; i++)
+        names[i] = b->list.at[i]->name;
+    for (int k = 0; k < l->n; k++) {
+        bool found = false;
+        for (int i = 0; i < b->list.n; i++)
+            found = found || glob_match(l->glob[k], names[i]);
+        if (!found)
+            fail("%s: '%s': none of the values is named like '%s'; the nearest is '%s'", c->where, l->key, l->glob[k],
+                 names[nearest_text(l->glob[k], b->list.n, names)]);
+    }
+}
+
+static void check_layout(const struct space *s, const struct constraint *c, const struct layout *l, const struct boundary *b, const struct module *m)
+{
+    if (!l->form)
+        return;
+    if (!b->list.n)
+        fail("%s: '%s': %s has no such value but weights, state and scalars", c->where, l->key, m->what);
+    if (l->form == LAYOUT_ORDER && l->n != b->list.n)
+        fail("%s: '%s': expected %d placements for %s of %s, found %d", c->where, l->key, b->list.n, names_of(s->arena, b), m->what, l->n);
+    if (l->form == LAYOUT_NAMES)
+        check_globs(s, c, l, b);
+}
+
+/* Of the i-th value; NULL: none. */
+static const char *layout_of(const struct layout *l, int i, const char *name)
+{
+    int k = l->form == LAYOUT_ORDER ? i : 0;
+    while (l->form == LAYOUT_NAMES && k < l->n && !glob_match(l->glob[k], name))
+        k++;
+    return k < l->n ? l->text[k] : NULL;
+}
+
+/* ---- demands ------------------------------------------------------------------------------------------------------------------- */
+
+static void demand_place(struct space *s, const struct constraint *c, enum demand_kind kind, const struct value *v, const char *text)
+{
+    demand_add(s, (struct demand){ .from = c, .kind = kind, .value = v, .text = text });
+}
+
+/* Of where nodes inside (outside, and who takes a graph output) read the value. */
+static void demand_reads(struct space *s, const struct constraint *c, const struct module *m, bool inside, const struct value *v, const char *text)
+{
+    const struct place_uses *uses = &s->uses[v->id];
+    for (int i = 0; i < uses->list.n; i++) {
+        struct place_use u = uses->list.at[i];
+        if (is_inside(m, u.node) != inside)
+            continue;
+        if (u.node < 0)
+            demand_place(s, c, DEMAND_PLACED, v, text);
+        else
+            demand_add(s, (struct demand){ .from = c, .kind = DEMAND_READ, .node = u.node, .operand = u.operand, .value = v, .text = text });
+    }
+}
+
+/* The plan file names the nodes that read (make) the value: splits along a sequence may pass them. */
+static void let_through(struct space *s, const struct module *m, bool result, const struct value *v)
+{
+    const struct place_uses *uses = &s->uses[v->id];
+    if (result)
+        s->through[s->producer[v->id]] = true;
+    for (int i = 0; !result && i < uses->list.n; i++)
+        if (is_inside(m, uses->list.at[i].node))
+            s->through[uses->list.at[i].node] = true;
+}
+
+static bool is_taken(const struct space *s, const struct value *v)
+{
+    const struct place_uses *uses = &s->uses[v->id];
+    return uses->list.at[uses->list.n - 1].node < 0;         /* outputs are the last uses */
+}
+
+static void prepare_value(struct space *s, const struct constraint *c, const struct module *m, bool result, const struct value *v, const char *at, const char *read)
+{
+    if (at || read)
+        let_through(s, m, result, v);
+    if (at)
+        demand_place(s, c, DEMAND_BROUGHT, v, at);
+    if (at && result && !read && is_taken(s, v))
+        demand_place(s, c, DEMAND_PLACED, v, at);
+    if (read)
+        demand_reads(s, c, m, !result, v, read);
+}
+
+static void prepare_end(struct space *s, const struct constraint *c, const struct module *m, bool result)
+{
+    const struct layout *stands = result ? &c->output : &c->input, *desired = result ? &c->desired_output : &c->desired_input;
+    if (!stands->form && !desired->form)
+        return;
+    struct boundary b = boundary_of(s, m, result);
+    check_layout(s, c, stands, &b, m);
+    check_layout(s, c, desired, &b, m);
+    for (int i = 0; i < b.list.n; i++) {
+        const char *name = b.list.at[i]->name;
+        prepare_value(s, c, m, result, b.list.at[i], layout_of(stands, i, name), layout_of(desired, i, name));
+    }
+}
+
+void prepare_values(struct space *s, const struct constraint *c, const struct module *m)
+{
+    if (m->in)
+        prepare_end(s, c, m, false);
+    if (m->out)
+        prepare_end(s, c, m, true);
+}

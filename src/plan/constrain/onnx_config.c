@@ -1,0 +1,217 @@
+/* annotations: the multi-device configuration of a model as constraints, and a chosen plan as one.
+ *
+ * Under a configuration a node says how it reads operands and how it leaves results. What canonicalisation makes of node N is called N, or else N/...,
+ * and a tensor keeps its name as long as it exists: a spec speaks of what still reads or makes the tensor under such a name, and is of no use
+ * where nothing does. A node with specs reads an operand that has none as its maker leaves it, a graph input whole, and terms of a sum as they are,
+ * where it can; weights and what a decode loop carries are free. */
+#include "plan/constrain/constrain.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+/* ---- which configuration ---------------------------------------------------------------------------------------------------- */
+
+static const struct configuration *named_configuration(const struct graph *g, const char *name)
+{
+    const struct configuration *c = graph_configuration(g, name);
+    const char **names = NEWN(g->arena, const char *, g->configurations.n + 1);
+    for (int i = 0; i < g->configurations.n; i++)
+        names[i] = g->configurations.at[i]->name;
+    if (!c && !g->configurations.n)
+        fail("%s: has no device configurations, expected '%s'", g->path, name);
+    if (!c)
+        fail("%s: has no device configuration '%s'; the nearest is '%s'", g->path, name, names[nearest_text(name, g->configurations.n, names)]);
+    return c;
+}
+
+static const struct configuration *fitting_configuration(const struct graph *g, const struct options *o, struct plan *plan)
+{
+    const struct configuration *found = NULL;
+    for (int i = 0; i < g->configurations.n; i++) {
+        const struct configuration *c = g->configurations.at[i];
+        if (c->devices == o->ranks && found)
+            fail_usage("%s: has device configurations '%s' and '%s' for %d devices: say which with --configuration", g->path, found->name, c->name, o->ranks);
+        if (c->devices == o->ranks)
+            found = c;
+    }
+    if (g->configurations.n && !found)
+        VEC_PUSH(g->arena, &plan->warnings, arena_printf(g->arena, "device configuration '%s' is for %" PRId64 " devices: it is not followed", g->configurations.at[0]->name,
+                                                         g->configurations.at[0]->devices));
+    return found;
+}
+
+static void check_stages(const struct graph *g, const struct configuration *c)
+{
+    for (int i = 1; i < c->stages.n; i++)
+        if (c->stages.at[i].stage != c->stages.at[0].stage)
+            fail("%s: device configuration '%s': node '%s' is in pipeline stage %" PRId64 " and node '%s' in %" PRId64 ", where tpc knows one stage: --configuration '' follows none", g->path, c->name,
+                 c->stages.at[0].node, c->stages.at[0].stage, c->stages.at[i].node, c->stages.at[i].stage);
+}
+
+void plan_configuration(const struct graph *g, const struct options *o, struct plan *plan)
+{
+    const struct configuration *c = NULL;
+    if (!o->configuration)
+        c = fitting_configuration(g, o, plan);
+    else if (*o->configuration)
+        c = named_configuration(g, o->configuration);
+    if (!c)
+        return;
+    if (c->devices != o->ranks)
+        fail("%s: device configuration '%s' is for %" PRId64 " devices, --tp says %d", g->path, c->name, c->devices, o->ranks);
+    check_stages(g, c);
+    explain("device configuration '%s': %d sharding specs", c->name, c->shardings.n);
+    plan->configuration = c;
+}
+
+/* ---- what a spec speaks of ---------------------------------------------------------------------------------------------------------- */
+
+/* The readers of a value that are left of a source's node. */
+struct readers { VEC(struct place_use) list; };
+
+static void add_readers(const struct space *s, struct arena *a, const struct value *v, const char *node, const char *behind, struct readers *out)
+{
+    size_t length = strlen(node);
+    for (int i = 0; i < s->uses[v->id].list.n; i++) {
+        struct place_use u = s->uses[v->id].list.at[i];
+        const char *name = u.node < 0 ? "" : s->g->nodes.at[u.node]->name;
+        if (u.node >= 0 && strncmp(name, node, length) == 0 && (*behind ? name[length] == *behind : !name[length]))
+            VEC_PUSH(a, &out->list, u);
+    }
+}
+
+/* That of its name; else what was made of it. */
+static struct readers readers_of(const struct space *s, struct arena *a, const struct value *v, const char *node)
+{
+    struct readers out = {{NULL, 0, 0}};
+    add_readers(s, a, v, node, "", &out);
+    if (!out.list.n)
+        add_readers(s, a, v, node, "/", &out);
+    return out;
+}
+
+static const struct value *living(const struct space *s, const char *tensor)
+{
+    const struct value *v = graph_find(s->g, tensor);
+    return v && s->uses[v->id].list.n ? v : NULL;
+}
+
+static struct placement placement_of(const struct space *s, const char *where, const struct value *v, const struct sharding *from)
+{
+    struct placement at;
+    const char *fault = sharding_placement(s->arena, s->g->alg, &v->type, from, s->ranks, &at);
+    if (fault)
+        fail("%s: %s", where, fault);
+    return at;
+}
+
+static void demand_of_result(struct space *s, const struct constraint *from, const struct value *v, struct placement at)
+{
+    demand_add(s, (struct demand){.from = from, .kind = DEMAND_PLACED, .value = v, .text = placement_str(s->arena, at)});
+}
+
+static void demand_of_operands(struct space *s, const struct constraint *from, enum demand_kind kind, const struct value *v, struct placement at)
+{
+    struct readers readers = readers_of(s, s->arena, v, from->glob);
+    for (int i = 0; i < readers.list.n; i++) {
+        struct place_use u = readers.list.at[i];
+        demand_add(s, (struct demand){.from = from, .kind = kind, .node = u.node, .operand = u.operand, .value = v, .text = placement_str(s->arena, at)});
+        s->through[u.node] |= at.kind == PLACE_S && !dim_is_int(v->type.dim[at.dim], NULL);
+    }
+}
+
+static const struct constraint *constraint_of(struct space *s, const struct sharding *from)
+{
+    struct constraint *c = NEW(s->arena, struct constraint);
+    *c = (struct constraint){.on = ON_NODES, .glob = from->node};
+    c->where = arena_printf(s->arena, "%s: node '%s': sharding_spec of '%s'", s->g->path, from->node, from->tensor);
+    return c;
+}
+
+/* False: the spec speaks of nothing that there is. left, by value id: how results are left. */
+static bool demand(struct space *s, const struct sharding *from, const struct placement **left)
+{
+    const struct value *v = living(s, from->tensor);
+    const struct constraint *c = constraint_of(s, from);
+    int before = s->demands.n;
+    if (!v)
+        return false;
+    struct placement *at = NEW(s->arena, struct placement);
+    *at = placement_of(s, c->where, v, from);
+    if (from->how == SHARDED_MAKES) {
+        left[v->id] = at;
+        demand_of_result(s, c, v, *at);
+    } else {
+        demand_of_operands(s, c, DEMAND_READ, v, *at);
+    }
+    return s->demands.n > before;
+}
+
+static bool is_plain_input(const struct space *s, const struct value *v)
+{
+    for (int i = 0; i < s->g->states.n; i++)
+        if (s->g->states.at[i].past == v)
+            return false;
+    return s->producer[v->id] < 0 && !v->constant;
+}
+
+static void demand_kept(struct space *s, const struct sharding *from, const struct placement *const *left)
+{
+    const struct value *v = living(s, from->tensor);
+    if (v && (left[v->id] || is_plain_input(s, v)))
+        demand_of_operands(s, constraint_of(s, from), DEMAND_KEPT, v, left[v->id] ? *left[v->id] : placement_whole);
+}
+
+void annotations_demand(struct space *s)
+{
+    const struct configuration *c = s->plan->configuration;
+    const struct placement **left = NEWN(s->arena, const struct placement *, s->g->values.n + 1);
+    const struct sharding *first = NULL;
+    int gone = 0;
+    for (int i = 0; c && i < c->shardings.n; i++)
+        if (c->shardings.at[i].how != SHARDED_KEEPS && !demand(s, &c->shardings.at[i], left)) {
+            first = first ? first : &c->shardings.at[i];
+            gone++;
+        }
+    if (gone)
+        explain("device configuration '%s': %d sharding specs speak of what is no more in the canonical graph, the first of '%s' at node '%s'", c->name, gone,
+                first->tensor, first->node);
+    for (int i = 0; c && i < c->shardings.n; i++)
+        if (c->shardings.at[i].how == SHARDED_KEEPS)
+            demand_kept(s, &c->shardings.at[i], left);
+}
+
+/* ---- a chosen plan as annotations ------------------------------------------------------------------------------------------------------ */
+
+static struct placement operand_place(const struct space *s, struct place_use u)
+{
+    const struct strategy *st = u.node >= 0 ? s->g->nodes.at[u.node]->strategy : NULL;
+    return st ? st->in[u.operand] : s->output_place[u.operand];
+}
+
+/* Where a result is left: at its end of the graph, or where it is brought to. Terms of a sum are where all readers have them. */
+static struct placement result_place(const struct space *s, const struct value *v)
+{
+    int number = graph_output_number(s->g, v);
+    const struct place_uses *uses = &s->uses[v->id];
+    struct placement at = number >= 0 ? s->output_place[number] : s->pin[v->id] ? *s->pin[v->id] : v->place;
+    if (at.kind != PLACE_P || number >= 0)
+        return at;
+    struct placement read = operand_place(s, uses->list.at[0]);
+    for (int i = 1; i < uses->list.n; i++)
+        if (!placement_eq(read, operand_place(s, uses->list.at[i])))
+            return at;
+    return read;
+}
+
+bool annotation_of(void *space, struct arena *a, const char *node, const char *tensor, bool result, struct sharding *out)
+{
+    const struct space *s = space;
+    const struct value *v = living(s, tensor);
+    if (!v || (result && v->constant))
+        return false;
+    if (result)
+        return placement_sharding(a, s->g->alg, &v->type, result_place(s, v), s->ranks, out);
+    struct readers readers = readers_of(s, a, v, node);
+    return readers.list.n && placement_sharding(a, s->g->alg, &v->type, operand_place(s, readers.list.at[0]), s->ranks, out);
+}

@@ -1,0 +1,182 @@
+/* demands: what the constraints of the plan file speak of, node by node and value by value, in their order. */
+#include "plan/constrain/constrain.h"
+
+enum { PREPARES = 1u << STYLE_PREPARE_INPUT | 1u << STYLE_PREPARE_OUTPUT | 1u << STYLE_PREPARE_INPUT_OUTPUT };
+
+void demand_add(struct space *s, struct demand d)
+{
+    struct demand *own = NEW(s->arena, struct demand);
+    *own = d;
+    VEC_PUSH(s->arena, &s->demands, own);
+}
+
+/* Of a name that was left unfinished, as a module's, the nearest is one that it is part of. */
+static _Noreturn void refuse_glob(const struct space *s, const struct constraint *c, const char *what, int n, const char *const *names)
+{
+    int near = nearest_text(arena_printf(s->arena, "*%s*", c->glob), n, names);
+    fail("%s: no %s is named like '%s'%s%s%s", c->where, what, c->glob, near < 0 ? "" : "; the nearest is '", near < 0 ? "" : names[near],
+         near < 0 ? "" : "'");
+}
+
+/* ---- nodes ------------------------------------------------------------------------------------------------------------------ */
+
+/* The nodes that a constraint names. inside, by node: those of the module that is prepared. */
+struct scope { const struct constraint *c; VEC(int) nodes; bool *inside; struct pairs pairs; };
+
+static bool has_style(const struct scope *x, enum style style)
+{
+    return x->c->styles >> style & 1;
+}
+
+static _Noreturn void refuse_nodes(const struct space *s, const struct constraint *c)
+{
+    const char **names = NEWN(s->arena, const char *, 2 * s->g->nodes.n + 1);
+    int n = 0;
+    for (int i = 0; i < s->g->nodes.n; i++) {
+        const char *module = node_module(s->g, s->g->nodes.at[i]);
+        names[n++] = s->g->nodes.at[i]->name;
+        if (module)
+            names[n++] = module;
+    }
+    refuse_glob(s, c, s->g->modules ? "node or module" : "node", n, names);
+}
+
+static bool is_named_node(const struct space *s, const struct constraint *c, const struct node *n)
+{
+    const char *module = node_module(s->g, n);
+    return glob_match(c->glob, n->name) || (module && module_is_within(module, c->glob));
+}
+
+static void find_nodes(const struct space *s, struct scope *x)
+{
+    for (int i = 0; i < s->g->nodes.n; i++)
+        if (is_named_node(s, x->c, s->g->nodes.at[i]))
+            VEC_PUSH(s->arena, &x->nodes, i);
+    if (!x->nodes.n)
+        refuse_nodes(s, x->c);
+}
+
+/* A style that speaks of none of the nodes is a failure. */
+static void check_style(const struct space *s, const struct scope *x, enum style style)
+{
+    for (int i = 0; i < x->nodes.n; i++)
+        if (style_speaks_of(s, style, x->c, x->nodes.at[i]))
+            return;
+    fail("%s: of %d nodes named like '%s' none %s, as style %s expects", x->c->where, x->nodes.n, x->c->glob, style_subject(style), style_name(style));
+}
+
+static struct pairs find_pairs(const struct space *s, const struct scope *x)
+{
+    bool *target = NEWN(s->arena, bool, s->g->nodes.n + 1);
+    for (int i = 0; i < x->nodes.n; i++)
+        target[x->nodes.at[i]] = style_speaks_of(s, STYLE_PAIRWISE, x->c, x->nodes.at[i]);
+    return pairs_find(s, target);
+}
+
+static enum style own_style(const struct scope *x, enum style style, int node)
+{
+    return style != STYLE_PAIRWISE ? style : x->pairs.row[node] ? STYLE_ROWWISE : STYLE_COLWISE;
+}
+
+/* False where the constraint's styles pass over the node. */
+static bool demand_of_node(struct space *s, const struct scope *x, int node)
+{
+    bool met = !(x->c->styles & ~(unsigned)PREPARES);
+    for (enum style i = 0; i < STYLES; i++)
+        if (has_style(x, i) && style_speaks_of(s, i, x->c, node)) {
+            demand_add(s, (struct demand){ .from = x->c, .kind = DEMAND_STYLE, .node = node, .style = own_style(x, i, node) });
+            met = true;
+        }
+    s->through[node] |= met && (x->c->strategy || has_style(x, STYLE_SEQUENCE));      /* the plan file names it: rows may pass */
+    if (met && x->c->strategy)
+        demand_add(s, (struct demand){ .from = x->c, .kind = DEMAND_STRATEGY, .node = node, .text = x->c->strategy });
+    return met;
+}
+
+static void prepare_node(struct space *s, const struct scope *x, int node)
+{
+    const struct node *n = s->g->nodes.at[node];
+    bool pair = has_style(x, STYLE_PAIRWISE);
+    x->inside[node] = true;
+    prepare_values(s, x->c, &(struct module){ .n = 1, .node = &node, .inside = x->inside, .in = !pair || !x->pairs.row[node],
+                                              .out = !pair || x->pairs.last[node], .what = arena_printf(s->arena, "node '%s' (%s)", n->name, n->optype) });
+    x->inside[node] = false;
+}
+
+static void prepare_all(struct space *s, const struct scope *x)
+{
+    for (int i = 0; i < x->nodes.n; i++)
+        x->inside[x->nodes.at[i]] = true;
+    prepare_values(s, x->c, &(struct module){ .n = x->nodes.n, .node = x->nodes.at, .inside = x->inside, .in = true, .out = true,
+                                              .what = arena_printf(s->arena, "the %d nodes named like '%s'", x->nodes.n, x->c->glob) });
+    for (int i = 0; i < x->nodes.n; i++)
+        x->inside[x->nodes.at[i]] = false;
+}
+
+/* inside: all false, as it is left. */
+static void demand_of_nodes(struct space *s, const struct constraint *c, bool *inside)
+{
+    struct scope x = { .c = c, .inside = inside };
+    find_nodes(s, &x);
+    for (enum style i = 0; i < STYLES; i++)
+        if (has_style(&x, i) && !(1u << i & PREPARES))
+            check_style(s, &x, i);
+    if (has_style(&x, STYLE_PAIRWISE))
+        x.pairs = find_pairs(s, &x);
+    for (int i = 0; i < x.nodes.n; i++)
+        if (demand_of_node(s, &x, x.nodes.at[i]) && !(c->styles & PREPARES))
+            prepare_node(s, &x, x.nodes.at[i]);
+    if (c->styles & PREPARES)
+        prepare_all(s, &x);
+}
+
+/* ---- tensors and weights ------------------------------------------------------------------------------------------------------- */
+
+static bool is_meant(const struct space *s, const struct constraint *c, const struct value *v)
+{
+    bool weight = v->constant != NULL;
+    return s->uses[v->id].list.n > 0 && weight == (c->on == ON_WEIGHTS);
+}
+
+static bool is_named(const struct constraint *c, const struct value *v)
+{
+    return glob_match(c->glob, v->name) || (v->constant && v->constant->origin && glob_match(c->glob, v->constant->origin));
+}
+
+static _Noreturn void refuse_values(const struct space *s, const struct constraint *c)
+{
+    const char **names = NEWN(s->arena, const char *, s->g->values.n + 1);
+    int n = 0;
+    for (int i = 0; i < s->g->values.n; i++)
+        if (is_meant(s, c, s->g->values.at[i]))
+            names[n++] = s->g->values.at[i]->name;
+    refuse_glob(s, c, c->on == ON_WEIGHTS ? "weight" : "tensor", n, names);
+}
+
+static void demand_of_values(struct space *s, const struct constraint *c)
+{
+    int before = s->demands.n;
+    for (int i = 0; i < s->g->values.n; i++) {
+        const struct value *v = s->g->values.at[i];
+        if (is_meant(s, c, v) && is_named(c, v))
+            demand_add(s, (struct demand){ .from = c, .kind = DEMAND_PLACED, .value = v, .text = c->placement });
+    }
+    if (s->demands.n == before)
+        refuse_values(s, c);
+}
+
+/* With one rank everything is whole whatever is wished. */
+void demands_make(struct space *s)
+{
+    const struct plan_file *file = s->ranks > 1 ? s->options->plan_file : NULL;
+    bool *inside = NEWN(s->arena, bool, s->g->nodes.n + 1);
+    if (s->ranks > 1)
+        annotations_demand(s);
+    for (int i = 0; file && i < file->constraints.n; i++) {
+        const struct constraint *c = file->constraints.at[i];
+        if (c->on == ON_NODES)
+            demand_of_nodes(s, c, inside);
+        else
+            demand_of_values(s, c);
+    }
+}

@@ -1,0 +1,186 @@
+/* styles: what the styles of a plan file, named as those of torch.distributed.tensor.parallel, demand of a node, and what they ask for under
+ * --strict.
+ *
+ *     style          speaks of                           the node's strategy                                     asks for
+ *     colwise        products and lookups of weights     weight and result split, other operands whole           its operands
+ *     rowwise        the same                            weight split, the result terms of a sum                 its result
+ *     pairwise       products with weights               colwise and rowwise in turn (style_pairwise.c)                   as these
+ *     vocab          products and lookups of weights     a table by rows (rowwise), a head by columns (colwise)  as these
+ *     sequence       what has dimension `dim`            the result split along it                               its operands
+ *     replicate      everything                          whole                                                   its operands
+ *     loss-parallel  losses, Softmax and LogSoftmax      scores split over classes, lowered                      its operands
+ *                    over classes
+ *     prepare-...    sets of nodes                       anything: only the values around it (boundary.c)         these values
+ *
+ * Where a result goes from there the solver decides, unless the constraint says so. A node that has no dimension `dim`, or one of size 1, as
+ * shape arithmetic and statistics may, is left alone by style sequence. A softmax is over classes where no product of activations sums or attends
+ * over what it is over: attention's is not, and loss-parallel speaks of it only where a constraint gives its full name. */
+#include "plan/constrain/constrain.h"
+
+#include <string.h>
+
+static const char *const names[STYLES] = {
+    [STYLE_COLWISE] = "colwise", [STYLE_ROWWISE] = "rowwise", [STYLE_PAIRWISE] = "pairwise", [STYLE_SEQUENCE] = "sequence", [STYLE_VOCAB] = "vocab",
+    [STYLE_REPLICATE] = "replicate", [STYLE_LOSS_PARALLEL] = "loss-parallel", [STYLE_PREPARE_INPUT] = "prepare-input",
+    [STYLE_PREPARE_OUTPUT] = "prepare-output", [STYLE_PREPARE_INPUT_OUTPUT] = "prepare-input-output",
+};
+
+const char *style_name(enum style style)
+{
+    return names[style];
+}
+
+/* ---- what they speak of ------------------------------------------------------------------------------------------------------ */
+
+static const struct node *node_at(const struct space *s, int node)
+{
+    return s->g->nodes.at[node];
+}
+
+static bool is_product(const struct node *n)
+{
+    return n->op && (n->op->flags & OP_PRODUCT);
+}
+
+/* A constant index into an activation is no table. */
+static bool has_weight(const struct space *s, int node)
+{
+    const struct node *n = node_at(s, node);
+    if (!n->op || !(n->op->flags & OP_SEEDS) || n->nout == 0 || !n->out[0])
+        return false;
+    for (int i = 0; i < n->nin; i++)
+        if (n->in[i] && s->weight[n->in[i]->id] && (is_product(n) || n->in[i]->type.rank > 1))
+            return true;
+    return false;
+}
+
+static int sequence_dim(const struct value *v, int dim)
+{
+    dim = dim < 0 ? dim + v->type.rank : dim;
+    return dim < 0 || dim >= v->type.rank || dim_equals(v->type.dim[dim], 1) ? -1 : dim;
+}
+
+static bool has_sequence(const struct space *s, int dim, int node)
+{
+    const struct node *n = node_at(s, node);
+    return n->nout > 0 && n->out[0] && !s->weight[n->out[0]->id] && sequence_dim(n->out[0], dim) >= 0;
+}
+
+/* Of scores; a loss has no axis. */
+static int class_dim(const struct graph *g, const struct node *n)
+{
+    for (int i = 0; i < n->nattr; i++)
+        if (!strcmp(n->attr[i].name, "axis"))
+            return op_axis(g, n, attr_int(n, "axis"), n->in[0]->type.rank);
+    return 1;
+}
+
+static bool is_attended(const struct space *s, const struct node *n)
+{
+    return n->in[0] && s->attended[n->in[0]->id][class_dim(s->g, n)];
+}
+
+static bool splits_classes(const struct space *s, const struct node *n, const struct strategy *st)
+{
+    return st->in[0].kind == PLACE_S && st->in[0].dim == class_dim(s->g, n);
+}
+
+bool style_speaks_of(const struct space *s, enum style style, const struct constraint *c, int node)
+{
+    const struct node *n = node_at(s, node);
+    switch (style) {
+    case STYLE_COLWISE:
+    case STYLE_ROWWISE:
+    case STYLE_VOCAB: return has_weight(s, node);
+    case STYLE_PAIRWISE: return has_weight(s, node) && is_product(n) && !space_sums_nothing(s, node);
+    case STYLE_SEQUENCE: return has_sequence(s, c->dim, node);
+    case STYLE_LOSS_PARALLEL: return n->op && (n->op->flags & OP_SCORES) && (!is_attended(s, n) || !strcmp(c->glob, n->name));
+    case STYLE_REPLICATE: return true;
+    default: return false;
+    }
+}
+
+const char *style_subject(enum style style)
+{
+    static const char *const subjects[STYLES] = {
+        [STYLE_COLWISE] = "multiplies or looks up a weight", [STYLE_ROWWISE] = "multiplies or looks up a weight", [STYLE_PAIRWISE] = "multiplies a weight",
+        [STYLE_VOCAB] = "multiplies or looks up a weight", [STYLE_SEQUENCE] = "has a dimension 'dim' to split", [STYLE_LOSS_PARALLEL] = "is a loss or a softmax over classes",
+    };
+    return subjects[style];
+}
+
+/* ---- what they demand ------------------------------------------------------------------------------------------------------- */
+
+static bool operands_are(const struct space *s, const struct node *n, const struct strategy *st, bool weights, bool all, enum place kind)
+{
+    for (int i = 0; i < n->nin; i++)
+        if (n->in[i] && s->weight[n->in[i]->id] == weights && (st->in[i].kind == kind) != all)
+            return !all;
+    return all;
+}
+
+static int unmet_by_weight(const struct space *s, const struct node *n, const struct strategy *st, bool column)
+{
+    return !operands_are(s, n, st, true, false, PLACE_S) + (column && !operands_are(s, n, st, false, true, PLACE_R)) +
+           (st->out[0].kind != (column ? PLACE_S : PLACE_P));
+}
+
+static int unmet_by_sequence(const struct node *n, const struct strategy *st, int dim)
+{
+    return (st->out[0].kind != PLACE_S) + (st->out[0].kind != PLACE_S || st->out[0].dim != sequence_dim(n->out[0], dim));
+}
+
+int style_unmet(const struct space *s, enum style style, int dim, int node, const struct strategy *st)
+{
+    const struct node *n = node_at(s, node);
+    switch (style) {
+    case STYLE_COLWISE: return unmet_by_weight(s, n, st, true);
+    case STYLE_ROWWISE: return unmet_by_weight(s, n, st, false);
+    case STYLE_VOCAB: return unmet_by_weight(s, n, st, is_product(n));
+    case STYLE_SEQUENCE: return unmet_by_sequence(n, st, dim);
+    case STYLE_REPLICATE: return strategy_splits(n, st);
+    case STYLE_LOSS_PARALLEL: return !splits_classes(s, n, st);
+    default: bug("style %d is none of a node", (int)style);
+    }
+}
+
+unsigned style_asks(const struct space *s, enum style style, int node)
+{
+    bool row = style == STYLE_ROWWISE || (style == STYLE_VOCAB && !is_product(node_at(s, node)));
+    return row ? ASKS_RESULTS : ASKS_OPERANDS;
+}
+
+/* ---- splits that nothing else suggests -------------------------------------------------------------------------------------------- */
+
+/* The scores are split over classes, which only a lowering splits. */
+static bool seed_classes(struct space *s, int node)
+{
+    const struct node *n = node_at(s, node);
+    const struct rule *r = s->rule[node];
+    int d = class_dim(s->g, n), f = r && n->in[0] ? class_factor(&r->in[0], d) : -1;
+    return f >= 0 && (r->factor[f].flags & FACTOR_LOWERED) && space_seed(s, n->in[0], d, NULL, false);
+}
+
+/* The solver does not split the weights of an outer product by itself. */
+static bool seed_weights(struct space *s, int node)
+{
+    const struct node *n = node_at(s, node);
+    bool changed = false;
+    for (int i = 0; i < n->nin; i++)
+        for (int d = 0; n->in[i] && s->weight[n->in[i]->id] && d < n->in[i]->type.rank; d++)
+            changed |= space_seed(s, n->in[i], d, NULL, false);
+    return changed;
+}
+
+bool style_seed(struct space *s, enum style style, int dim, int node)
+{
+    const struct node *n = node_at(s, node);
+    switch (style) {
+    case STYLE_SEQUENCE: return space_seed(s, n->out[0], sequence_dim(n->out[0], dim), NULL, true);
+    case STYLE_LOSS_PARALLEL: return seed_classes(s, node);
+    case STYLE_COLWISE:
+    case STYLE_ROWWISE:
+    case STYLE_VOCAB: return seed_weights(s, node);
+    default: return false;
+    }
+}

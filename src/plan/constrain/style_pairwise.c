@@ -1,0 +1,57 @@
+/* pairs: products of style pairwise alternate along every chain. One that reads, through nodes that multiply no weight, the result of a column
+ * product is a row product; all others are column products, so q, k and v, or gate and up, side by side all are. */
+#include "plan/constrain/constrain.h"
+
+/* Ends a chain: what it makes is no split result of a product before it. */
+static bool is_end(const struct space *s, const bool *target, int node)
+{
+    return target[node] || style_speaks_of(s, STYLE_COLWISE, NULL, node);
+}
+
+static bool any_marked(const struct space *s, int n, struct value *const *at, const bool *mark)
+{
+    for (int i = 0; i < n; i++)
+        if (at[i] && !s->weight[at[i]->id] && mark[at[i]->id])
+            return true;
+    return false;
+}
+
+static void mark_all(int n, struct value *const *at, bool *mark)
+{
+    for (int i = 0; i < n; i++)
+        if (at[i])
+            mark[at[i]->id] = true;
+}
+
+static void find_rows(const struct space *s, const bool *target, bool *row)
+{
+    bool *column = NEWN(s->arena, bool, s->g->values.n + 1);
+    for (int i = 0; i < s->g->nodes.n; i++) {
+        const struct node *n = s->g->nodes.at[i];
+        bool reads = any_marked(s, n->nin, n->in, column);
+        row[i] = target[i] && reads;
+        if (target[i] ? !reads : reads && !is_end(s, target, i))
+            mark_all(n->nout, n->out, column);
+    }
+}
+
+/* A column product is last where no row product reads it. */
+static void find_last(const struct space *s, const bool *target, const bool *row, bool *last)
+{
+    bool *awaited = NEWN(s->arena, bool, s->g->values.n + 1);
+    for (int i = s->g->nodes.n - 1; i >= 0; i--) {
+        const struct node *n = s->g->nodes.at[i];
+        bool wanted = any_marked(s, n->nout, n->out, awaited);
+        last[i] = target[i] && (row[i] || !wanted);
+        if (row[i] || (wanted && !is_end(s, target, i)))
+            mark_all(n->nin, n->in, awaited);
+    }
+}
+
+struct pairs pairs_find(const struct space *s, const bool *target)
+{
+    struct pairs p = { .row = NEWN(s->arena, bool, s->g->nodes.n + 1), .last = NEWN(s->arena, bool, s->g->nodes.n + 1) };
+    find_rows(s, target, p.row);
+    find_last(s, target, p.row, p.last);
+    return p;
+}

@@ -1,0 +1,291 @@
+/* Predicted time of the slowest rank, in picoseconds, summed over the weighted workloads.
+ *
+ *     node             o + max(flops / F, bytes / M); a share of the bytes for elementwise ops (they will be fused), nothing for views
+ *     AllGather, ReduceScatter    g + lg t a + (t-1)/t n/B        AllReduce  g + min(2 lg t a + 2 (t-1)/t n/B, lg t (a + n/B))
+ *     AllToAll, Redistribute      g + lg t a + (t-1)/t^2 n/B      holding a weight  price * bytes / M per step
+ *
+ * and c for every byte of the terms that a rank sums: n in a ReduceScatter and the first form of AllReduce, t n in the second.
+ * n: bytes of the whole value; packing_seconds adds what a dimension that is not the leading one costs. Ranks of one machine share its F, and
+ * its M for weights, which come from memory; activations mostly lie in a rank's own cache. Costs are integers so that sums do not depend
+ * on their order: the same plan on every machine. */
+#include "plan/space/space.h"
+
+#include <math.h>
+#include <string.h>
+
+double cost_steps(const struct plan *p)
+{
+    double steps = 0;
+    for (int i = 0; i < p->workloads.n; i++)
+        steps += p->workloads.at[i].weight;
+    return steps;
+}
+
+static int64_t picoseconds(double seconds)
+{
+    double ps = seconds * 1e12;
+    return ps < 1e18 ? (int64_t)llround(ps) : COST_NEVER / 1024;
+}
+
+void cost_evaluate_types(struct space *s)
+{
+    int w = s->plan->workloads.n;
+    s->extent = arena_array(s->arena, (size_t)(s->g->values.n * w + 1), sizeof *s->extent);
+    for (int i = 0; i < s->g->values.n; i++)
+        for (int k = 0; k < w; k++)
+            for (int d = 0; d < s->g->values.at[i]->type.rank; d++) {
+                int64_t *at = &s->extent[i * w + k][d];
+                if (!dim_eval(s->g->values.at[i]->type.dim[d], &s->plan->workloads.at[k].dims, at) || *at < 0)
+                    *at = 1;                  /* a size that only the data tells */
+            }
+}
+
+void cost_prepare(struct space *s)
+{
+    cost_evaluate_types(s);
+    for (int i = 0; i < s->g->nodes.n; i++)
+        for (int k = 0; k < s->offered[i].list.n; k++) {
+            struct strategy *st = s->offered[i].list.at[k];
+            if (!st->lowered)
+                continue;
+            st->body = lowered_alone(s, s->g->nodes.at[i], st);
+            cost_evaluate_types(st->body);
+        }
+}
+
+/* What part of a dimension rank r holds by a split, under workload w. */
+static double fraction(struct space *s, const struct split *q, int w, int r)
+{
+    if (q->id >= s->nfraction) {
+        double **more = NEWN(s->arena, double *, q->id + 64);
+        for (int i = 0; i < s->nfraction; i++)
+            more[i] = s->fraction[i];
+        s->fraction = more;
+        s->nfraction = q->id + 64;
+    }
+    if (!s->fraction[q->id]) {
+        double *f = NEWN(s->arena, double, s->plan->workloads.n * s->ranks + 1);
+        for (int k = 0; k < s->plan->workloads.n; k++)
+            for (int i = 0; i < s->ranks; i++) {
+                int64_t local, size;
+                const struct bindings *b = &s->plan->workloads.at[k].dims;
+                bool known = dim_eval(split_extent(s->g->alg, q, i), b, &local) && dim_eval(split_size(s->g->alg, q), b, &size) && size > 0;
+                f[k * s->ranks + i] = known ? (double)local / (double)size : 1;
+            }
+        s->fraction[q->id] = f;
+    }
+    return s->fraction[q->id][w * s->ranks + r];
+}
+
+static double elements(const struct space *s, const struct value *v, int w)
+{
+    double n = 1;
+    for (int d = 0; d < v->type.rank; d++)
+        n *= (double)s->extent[v->id * s->plan->workloads.n + w][d];
+    return n;
+}
+
+static double local_elements(struct space *s, const struct value *v, struct placement p, int w, int r)
+{
+    return elements(s, v, w) * (p.kind == PLACE_S ? fraction(s, p.split, w, r) : 1);
+}
+
+static double most_held(struct space *s, const struct value *v, struct placement p, int w)
+{
+    double most = 0;
+    for (int r = 0; r < s->ranks; r++)
+        most = fmax(most, local_elements(s, v, p, w, r));
+    return most * dtype_width(value_storage(v));
+}
+
+/* ---- communication ------------------------------------------------------------------------------------------------------- */
+
+/* Blocks of a dimension with others before it do not lie one after another: AllGather and ReduceScatter along it also move the whole value
+ * once through memory. A leading dimension (a sequence at batch 1) needs no such pass. */
+static double packing_seconds(struct space *s, const struct value *v, struct placement p, int w)
+{
+    const struct machine *m = &s->options->machine;
+    double outer = 1;
+    for (int d = 0; p.kind == PLACE_S && d < p.dim; d++)
+        outer *= (double)s->extent[v->id * s->plan->workloads.n + w][d];
+    return outer > 1 ? 2 * elements(s, v, w) * dtype_width(v->type.dtype) * m->elementwise_share / m->memory_bandwidth : 0;
+}
+
+struct transfer machine_transfer(const struct machine *m, const char *op, double t, double n)
+{
+    double lg = log2(t);
+    if (strcmp(op, "AllGather") == 0)
+        return (struct transfer){lg, (t - 1) / t * n, 0};
+    if (strcmp(op, "ReduceScatter") == 0)
+        return (struct transfer){lg, (t - 1) / t * n, n};
+    if (strcmp(op, "AllReduce") != 0)
+        return (struct transfer){lg, (t - 1) / (t * t) * n, 0};
+    struct transfer halves = {2 * lg, 2 * (t - 1) / t * n, n}, whole = {lg, lg * n, t * n};
+    return transfer_seconds(m, halves) < transfer_seconds(m, whole) ? halves : whole;
+}
+
+double transfer_seconds(const struct machine *m, struct transfer x)
+{
+    return m->collective_overhead + x.hops * m->hop_latency + x.bytes / m->link_bandwidth + x.summed * m->reduce_seconds;
+}
+
+double cost_reshard_seconds(struct space *s, const struct value *v, struct placement from, struct placement to, int w)
+{
+    const struct machine *m = &s->options->machine;
+    const char *name = reshard_name(from, to);
+    if (!name)
+        return to.kind == PLACE_P ? 0 : 2 * most_held(s, v, to, w) * m->elementwise_share / m->memory_bandwidth;
+    double wire = transfer_seconds(m, machine_transfer(m, name, s->ranks, elements(s, v, w) * dtype_width(v->type.dtype)));
+    bool packs = (from.kind == PLACE_P) != (to.kind == PLACE_R);      /* AllGather, ReduceScatter */
+    return wire + (packs ? packing_seconds(s, v, from.kind == PLACE_S ? from : to, w) : 0);
+}
+
+/* One picosecond more for every step, so that equal costs are broken towards fewer. */
+int64_t cost_of_reshard(struct space *s, const struct value *v, struct placement from, struct placement to)
+{
+    double seconds = 0;
+    for (int w = 0; w < s->plan->workloads.n; w++)
+        seconds += s->plan->workloads.at[w].weight * cost_reshard_seconds(s, v, from, to, w);
+    return picoseconds(seconds) + 1;
+}
+
+/* ---- work ------------------------------------------------------------------------------------------------------------------ */
+
+/* Terms that one element of the result sums: the product of what is contracted; in a fused attention the sum, of new and past keys. */
+static double contracted_terms(struct space *s, const struct node *n, const struct rule *rule, const struct strategy *st, int w, int r)
+{
+    bool keys = n->op->flags & OP_GROWS;
+    double terms = keys ? 0 : 1;
+    for (int i = 0; i < rule->nfactor; i++) {
+        int64_t size;
+        if (!(rule->factor[i].flags & FACTOR_CONTRACTED) || !dim_eval(rule->factor[i].size, &s->plan->workloads.at[w].dims, &size))
+            continue;
+        double part = (double)size;
+        if (st->choice.factor && st->choice.factor[i])
+            part *= fraction(s, st->choice.factor[i], w, r);
+        terms = keys ? terms + part : terms * part;
+    }
+    return terms;
+}
+
+/* Rows that meet k of so many experts, each as likely as the others. */
+struct routed { double rows, k, experts; };
+
+static struct routed routed_rows(struct space *s, const struct node *n, const struct strategy *st, int w, int r)
+{
+    const int64_t *x = s->extent[n->in[0]->id * s->plan->workloads.n + w], *weight = s->extent[n->in[2]->id * s->plan->workloads.n + w];
+    double experts = fmax((double)weight[0], 1);
+    return (struct routed){local_elements(s, n->in[0], st->in[0], w, r) / fmax((double)x[n->in[0]->type.rank - 1], 1),
+                           fmin((double)attr_int(n, "k"), experts), experts};
+}
+
+/* The share of experts that some row meets. */
+static double share_met(const struct routed *t)
+{
+    return 1 - pow(1 - t->k / t->experts, t->rows);
+}
+
+static double routed_flops(struct space *s, const struct node *n, const struct strategy *st, int w, int r)
+{
+    struct routed t = routed_rows(s, n, st, w, r);
+    enum dtype dtype = n->in[2]->type.dtype;
+    double numbers = 0, each = dtype_is_float(dtype) ? 1 : 8 / fmax((double)attr_int(n, "expert_weight_bits"), 1);
+    for (int i = 2; i < n->nin; i++)
+        if (n->in[i] && n->in[i]->type.rank == 3 && n->in[i]->type.dtype == dtype)
+            numbers += each * local_elements(s, n->in[i], st->in[i], w, r);
+    return 2 * t.rows * t.k / t.experts * numbers;
+}
+
+static double node_flops(struct space *s, const struct node *n, const struct rule *rule, const struct strategy *st, int w, int r)
+{
+    if (!rule || !(n->op->flags & OP_PRODUCT) || !n->out[0])
+        return 0;
+    if (n->op->flags & OP_ROUTES)
+        return routed_flops(s, n, st, w, r);
+    double each = n->op->flags & OP_GROWS ? 4 : 2;             /* attention: both of its products */
+    return each * local_elements(s, n->out[0], st->out[0], w, r) * contracted_terms(s, n, rule, st, w, r);
+}
+
+/* Bytes of an element as it lies in memory: a product reads a weight as it is stored. */
+static double stored_width(const struct space *s, const struct value *v)
+{
+    const struct node *p = v->producer;
+    bool decoded = p && p->op && (p->op->flags & OP_DECODES) && s->weight[v->id];
+    return dtype_width(decoded ? p->in[0]->type.dtype : value_storage(v));
+}
+
+struct traffic { double streamed, passed; };       /* bytes of weights; of all else */
+
+static struct traffic node_bytes(struct space *s, const struct node *n, const struct strategy *st, int w, int r)
+{
+    struct traffic bytes = {0, 0};
+    bool lookup = n->op && (n->op->flags & OP_SEEDS) && !(n->op->flags & OP_PRODUCT);     /* reads rows, not the table */
+    for (int i = 0; i < n->nin; i++)
+        if (n->in[i] && !(lookup && i == 0))
+            *(s->weight[n->in[i]->id] ? &bytes.streamed : &bytes.passed) += local_elements(s, n->in[i], st->in[i], w, r) * stored_width(s, n->in[i]);
+    for (int i = 0; i < n->nout; i++)
+        if (n->out[i])
+            bytes.passed += local_elements(s, n->out[i], st->out[i], w, r) * dtype_width(n->out[i]->type.dtype) * (lookup ? 2 : 1);
+    if (n->op && (n->op->flags & OP_ROUTES)) {
+        struct routed t = routed_rows(s, n, st, w, r);
+        bytes.streamed *= share_met(&t);
+    }
+    return bytes;
+}
+
+/* What one of so many busy ranks gets of what it would have alone. */
+static double rate(const struct machine *m, double alone, double machine, int busy)
+{
+    return fmin(alone, machine / fmin(busy, m->machine_ranks));
+}
+
+double cost_node_seconds(struct space *s, const struct node *n, const struct rule *rule, const struct strategy *st, int w, int busy)
+{
+    enum { CHAIN = 3 };              /* elementwise ops that run as one */
+    const struct machine *m = &s->options->machine;
+    double worst = 0, flops = rate(m, m->flops, m->machine_flops, busy), streaming = rate(m, m->memory_bandwidth, m->machine_memory_bandwidth, busy);
+    unsigned flags = n->op ? n->op->flags : 0;
+    if (st->body)
+        return lowered_seconds(st->body, w, busy);
+    if (flags & OP_CONTROL)
+        return inside_seconds(s, n, w, busy);
+    if ((flags & OP_VIEW) || ((flags & OP_DECODES) && s->weight[n->out[0]->id]))
+        return 0;
+    double share = flags & OP_ELEMENTWISE ? m->elementwise_share : 1;
+    for (int r = 0; r < s->ranks; r++) {
+        struct traffic bytes = node_bytes(s, n, st, w, r);
+        worst = fmax(worst, fmax(node_flops(s, n, rule, st, w, r) / flops, share * (bytes.streamed / streaming + bytes.passed / m->memory_bandwidth)));
+    }
+    return worst + m->node_overhead / (flags & OP_ELEMENTWISE ? CHAIN : 1);
+}
+
+int64_t cost_of_strategy(struct space *s, const struct node *n, const struct rule *rule, const struct strategy *st)
+{
+    double seconds = 0;
+    for (int w = 0; w < s->plan->workloads.n; w++)
+        seconds += s->plan->workloads.at[w].weight * cost_node_seconds(s, n, rule, st, w, s->ranks);
+    return picoseconds(seconds);
+}
+
+double cost_held(struct space *s, const struct value *v, struct placement p)
+{
+    double most = 0;
+    for (int w = 0; w < s->plan->workloads.n; w++)
+        most = fmax(most, most_held(s, v, p, w));
+    return most;
+}
+
+static int64_t held_at(struct space *s, const struct value *v, struct placement p, double price)
+{
+    return picoseconds(cost_steps(s->plan) * price * cost_held(s, v, p) / s->options->machine.memory_bandwidth);
+}
+
+int64_t cost_of_holding(struct space *s, const struct value *v, struct placement p)
+{
+    return v->constant ? held_at(s, v, p, s->options->machine.weight_price) : 0;
+}
+
+int64_t cost_of_memory(struct space *s, const struct value *v, struct placement p)
+{
+    return held_at(s, v, p, s->plan->byte_price);
+}

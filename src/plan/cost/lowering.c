@@ -1,0 +1,225 @@
+/* A lowering with placements: the body that a row writes runs on the ranks.
+ *
+ * Node by node, from the operands on: terms stay terms through what is linear in them, splits pass where the node's own rule lets them,
+ * and all else is brought to what the rule wants by ordinary steps, each made once. Each result ends as the lowered node's strategy says.
+ * The same body, written into a graph of its own, is what the strategy costs. */
+#include "plan/space/space.h"
+
+#include <string.h>
+
+struct body { struct graph *g; VEC(struct node *) nodes; };
+
+/* ---- steps ---------------------------------------------------------------------------------------------------------------- */
+
+static bool is_step(const struct node *n)
+{
+    return (n->op && (n->op->flags & OP_COLLECTIVE)) || is_tpc(n, "Shard") || is_tpc(n, "Term");
+}
+
+static bool one_step(struct placement from, struct placement to)
+{
+    if (to.kind == PLACE_P)
+        return from.kind == PLACE_R && to.op == RED_SUM;
+    return from.kind != PLACE_P || to.kind != PLACE_S || to.split->partition;
+}
+
+static struct value *brought(struct body *b, struct value *v, struct placement to)
+{
+    if (placement_eq(v->place, to))
+        return v;
+    for (int i = 0; i < b->nodes.n; i++)
+        if (is_step(b->nodes.at[i]) && b->nodes.at[i]->in[0] == v && placement_eq(b->nodes.at[i]->out[0]->place, to))
+            return b->nodes.at[i]->out[0];
+    struct value *from = one_step(v->place, to) ? v : brought(b, v, placement_whole);
+    require(one_step(from->place, to));
+    struct node *step = reshard_step(b->g, from, to);
+    VEC_PUSH(b->g->arena, &b->nodes, step);
+    return step->out[0];
+}
+
+/* ---- a strategy from what the operands are -------------------------------------------------------------------------------- */
+
+static struct strategy *new_strategy(const struct body *b, const struct node *n, const struct rule *r)
+{
+    struct strategy *st = NEW(b->g->arena, struct strategy);
+    st->in = NEWN(b->g->arena, struct placement, n->nin + 1);
+    st->out = NEWN(b->g->arena, struct placement, n->nout + 1);
+    st->choice.factor = NEWN(b->g->arena, const struct split *, (r ? r->nfactor : 0) + 1);
+    return st;
+}
+
+/* All terms of one reduction in a set of operands, the others whole. */
+static bool takes_terms(const struct node *n, const struct rule *r, uint32_t set, struct strategy *st)
+{
+    struct placement terms = placement_whole;
+    for (int i = 0; i < n->nin; i++) {
+        if (!n->in[i])
+            continue;
+        struct placement p = n->in[i]->place;
+        if ((set >> i & 1) != (p.kind == PLACE_P) || p.kind == PLACE_S || (terms.kind == PLACE_P && p.kind == PLACE_P && p.op != terms.op))
+            return false;
+        terms = p.kind == PLACE_P ? p : terms;
+        st->in[i] = p;
+    }
+    for (int i = 0; i < n->nout; i++)
+        st->out[i] = terms;
+    return terms.kind == PLACE_P && (terms.op == RED_SUM || r->moves);
+}
+
+static bool is_lone_factor(const struct rule_dim *d)
+{
+    return d->n == 1 && d->part[0].n == 1;
+}
+
+/* Every split operand keeps its split. */
+static bool keeps_splits(const struct body *b, const struct node *n, const struct rule *r, struct strategy *st)
+{
+    bool any = false;
+    for (int i = 0; i < n->nin; i++) {
+        if (!n->in[i] || n->in[i]->place.kind != PLACE_S)
+            continue;
+        const struct rule_dim *d = &r->in[i].dim[n->in[i]->place.dim];
+        if (!is_lone_factor(d) || (r->factor[d->part[0].factor[0]].flags & FACTOR_LOWERED))
+            return false;
+        st->choice.factor[d->part[0].factor[0]] = n->in[i]->place.split;
+        any = true;
+    }
+    if (!any || !rule_project(b->g, r, b->g->ranks, &st->choice, st->in, st->out))
+        return false;
+    for (int i = 0; i < n->nin; i++)
+        if (n->in[i] && n->in[i]->place.kind == PLACE_S && !placement_eq(n->in[i]->place, st->in[i]))
+            return false;
+    return true;
+}
+
+static struct strategy *fitting(const struct body *b, const struct node *n)
+{
+    const struct rule *r = n->op->rule ? rule_of(b->g, n) : NULL;
+    for (int k = 0; r && k < r->nlinear; k++) {
+        struct strategy *st = new_strategy(b, n, r);
+        if (takes_terms(n, r, r->linear[k], st))
+            return st;
+    }
+    struct strategy *st = new_strategy(b, n, r);
+    return r && keeps_splits(b, n, r, st) ? st : new_strategy(b, n, r);
+}
+
+/* ---- the body --------------------------------------------------------------------------------------------------------------- */
+
+/* A result of the lowered node has its placement already: where the body leaves it otherwise, a step follows. */
+static void place_result(struct body *b, struct node *n, int i, struct placement left)
+{
+    struct value *result = n->out[i];
+    if (result->placed && !placement_eq(result->place, left)) {
+        struct value *own = graph_value(b->g, arena_printf(b->g->arena, "%s/left", result->name), &result->type);
+        node_output(b->g, n, i, own);
+        own->place = left;
+        own->placed = true;
+        struct value *v = brought(b, own, result->place);
+        node_output(b->g, v->producer, v->index, result);
+    }
+    n->out[i]->place = left;
+    n->out[i]->placed = true;
+}
+
+static void place_node(struct body *b, struct node *n)
+{
+    struct strategy *st = n->strategy ? n->strategy : fitting(b, n);
+    for (int i = 0; i < n->nin; i++)
+        if (n->in[i])
+            n->in[i] = brought(b, n->in[i], st->in[i]);
+    VEC_PUSH(b->g->arena, &b->nodes, n);
+    for (int i = 0; i < n->nout; i++)
+        if (n->out[i])
+            place_result(b, n, i, st->out[i]);
+    n->strategy = n->strategy ? NULL : st;           /* on its ranks' own values it is an ordinary node */
+}
+
+void lower_placed(struct graph *g, struct node *node)
+{
+    const char *name = node->name && *node->name ? node->name : node->out[0]->name;
+    struct lowering l = { .g = g, .node = node, .name = name };
+    struct body b = { .g = g };
+    node->op->lower(&l);
+    for (int i = 0; i < l.nodes.n; i++)
+        place_node(&b, l.nodes.at[i]);
+    for (int i = 0; i < b.nodes.n; i++)
+        graph_append(g, b.nodes.at[i]);
+}
+
+/* ---- what it sends ----------------------------------------------------------------------------------------------------------- */
+
+const char *lowered_sends(const struct strategy *st)
+{
+    for (int i = 0; st->body && i < st->body->g->nodes.n; i++) {
+        const struct node *n = st->body->g->nodes.at[i];
+        if (n->op->flags & OP_COLLECTIVE)
+            return n->optype;
+    }
+    return NULL;
+}
+
+/* ---- what it costs ----------------------------------------------------------------------------------------------------------- */
+
+static struct value *copy_of(struct graph *g, const struct value *v, struct placement place)
+{
+    struct value *copy = graph_value(g, v->name, &v->type);
+    copy->constant = v->constant;
+    copy->stored = v->stored;
+    copy->place = place;
+    copy->placed = true;
+    return copy;
+}
+
+static struct node *node_alone(struct graph *g, const struct node *n, const struct strategy *st)
+{
+    struct node *copy = NEW(g->arena, struct node);
+    *copy = *n;
+    copy->in = NEWN(g->arena, struct value *, n->nin + 1);
+    copy->out = NEWN(g->arena, struct value *, n->nout + 1);
+    for (int i = 0; i < n->nin; i++)
+        copy->in[i] = n->in[i] ? copy_of(g, n->in[i], st->in[i]) : NULL;
+    for (int i = 0; i < n->nout; i++)
+        if (n->out[i])
+            node_output(g, copy, i, copy_of(g, n->out[i], st->out[i]));
+    return copy;
+}
+
+struct space *lowered_alone(struct space *s, const struct node *n, const struct strategy *st)
+{
+    struct graph *g = graph_new(s->arena, s->g->alg, s->g->name);
+    struct space *alone = NEW(s->arena, struct space);
+    g->opset = s->g->opset;
+    g->ranks = s->ranks;
+    struct node *node = node_alone(g, n, st);
+    lower_placed(g, node);
+    *alone = (struct space){ .arena = s->arena, .g = g, .options = s->options, .plan = s->plan, .ranks = s->ranks };
+    alone->weight = NEWN(s->arena, bool, g->values.n + 1);
+    for (int i = 0; i < n->nin; i++)
+        if (n->in[i])
+            alone->weight[node->in[i]->id] = s->weight[n->in[i]->id];
+    return alone;
+}
+
+static struct strategy as_it_stands(struct arena *arena, const struct node *n)
+{
+    struct strategy st = { .in = NEWN(arena, struct placement, n->nin + 1), .out = NEWN(arena, struct placement, n->nout + 1) };
+    for (int i = 0; i < n->nin; i++)
+        st.in[i] = n->in[i] ? n->in[i]->place : placement_whole;
+    for (int i = 0; i < n->nout; i++)
+        st.out[i] = n->out[i] ? n->out[i]->place : placement_whole;
+    return st;
+}
+
+double lowered_seconds(struct space *alone, int workload, int busy)
+{
+    double seconds = 0;
+    for (int i = 0; i < alone->g->nodes.n; i++) {
+        const struct node *n = alone->g->nodes.at[i];
+        struct strategy st = as_it_stands(alone->arena, n);
+        const struct strategy *own = n->strategy;
+        seconds += is_step(n) ? cost_reshard_seconds(alone, n->in[0], n->in[0]->place, n->out[0]->place, workload)
+                 : cost_node_seconds(alone, n, own ? rule_of(alone->g, n) : NULL, own ? own : &st, workload, busy);
+    }
+    return seconds;
+}

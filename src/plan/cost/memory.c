@@ -1,0 +1,217 @@
+/* memory: what each rank holds while it runs: its weights, the state that a decode loop carries, and in the worst workload the slab that
+ * its activations share and the blocks that a collective packs. The graph is the one that is executed, with explicit reshards and fused
+ * nodes, and the slab is laid out as the runtime does (src/op/analysis/lifetime.c, src/ir/memory_slab.c), so its size is exact for these sizes. */
+#include "plan/plan.h"
+
+#include <string.h>
+
+#define MOST_BYTES ((int64_t)1 << 43)
+
+struct holder {
+    struct arena *tmp;
+    const struct graph *g;
+    const struct plan *plan;
+    struct lifetimes life;
+    int rank;
+    int stride;                      /* items, and behind them what lies outside of the slab: results whose sizes the data decides */
+    int64_t *size, *before;          /* of these, by workload * stride + item: of this rank, and of the one before it */
+};
+
+int64_t plan_possible_bytes(int64_t bytes)
+{
+    return bytes < MOST_BYTES ? bytes : MOST_BYTES;
+}
+
+/* What the rank has of v. A rank's own graph says so itself. */
+static struct type held_type(const struct holder *h, const struct value *v)
+{
+    return h->g->rank >= 0 ? v->type : placement_local(h->g->alg, &v->type, v->place, h->rank);
+}
+
+/* 0 where only the data tells a size. */
+static int64_t held_bytes(const struct holder *h, const struct value *v, const struct bindings *dims)
+{
+    struct type local = held_type(h, v);
+    int64_t n = 1, k, bytes;
+    for (int d = 0; d < local.rank; d++)
+        if (!dim_eval(local.dim[d], dims, &k) || k < 0 || !mul_i64(n, k, &n))
+            return 0;
+    return dtype_bytes(local.dtype, n, &bytes) ? plan_possible_bytes(bytes) : 0;
+}
+
+/* ---- weights and state -------------------------------------------------------------------------------------------------------- */
+
+static int64_t constant_bytes(const struct holder *h, const struct value *v)
+{
+    struct value local = *v;
+    local.type = held_type(h, v);
+    return plan_possible_bytes(weight_bytes(&local));
+}
+
+/* Read by row only: its pages stay in the file until they are wanted. */
+static bool is_table(const struct uses *uses)
+{
+    for (int i = 0; i < uses->n; i++) {
+        const struct node *n = uses->at[i].node;
+        if (!n || !n->op || !(n->op->flags & OP_SEEDS) || (n->op->flags & OP_PRODUCT) || uses->at[i].index != 0)
+            return false;
+    }
+    return true;
+}
+
+static void add_weights(const struct holder *h, const struct uses *uses, struct rank_use *use)
+{
+    for (int i = 0; i < h->g->values.n; i++) {
+        const struct value *v = h->g->values.at[i];
+        if (!v->constant || uses[i].n == 0)
+            continue;
+        int64_t bytes = constant_bytes(h, v);
+        if (use->weight < 0 || bytes > constant_bytes(h, h->g->values.at[use->weight]))
+            use->weight = i;
+        use->weights += bytes;
+        use->tables += is_table(&uses[i]) ? bytes : 0;
+    }
+}
+
+/* Every state once. in_slab: without those that are used where they are. */
+static int64_t state_of(const struct holder *h, const struct bindings *dims, bool in_slab)
+{
+    int64_t total = 0;
+    for (int i = 0; i < h->g->states.n; i++) {
+        const struct state *s = &h->g->states.at[i];
+        if (s->present || !in_slab || s->past->place.kind == PLACE_S)
+            total += held_bytes(h, s->present ? s->present : s->past, dims);
+    }
+    return total;
+}
+
+/* ---- activations -------------------------------------------------------------------------------------------------------------- */
+
+/* Split inputs are copied into the slab; whole ones are used where they are. */
+static struct lifetimes lives_of(struct arena *tmp, const struct graph *g)
+{
+    bool *copied = NEWN(tmp, bool, g->inputs.n);
+    for (int i = 0; i < g->inputs.n; i++)
+        copied[i] = g->inputs.at[i]->place.kind == PLACE_S;
+    return lifetimes_of(tmp, g, copied);
+}
+
+static bool size_of_inputs(const struct graph *g, const struct dim *size)
+{
+    bool stated = size->kind != DIM_SYM;
+    for (int i = 0; i < g->inputs.n && !stated; i++)
+        for (int d = 0; d < g->inputs.at[i]->type.rank; d++)
+            stated = stated || dim_uses(g->inputs.at[i]->type.dim[d], size->name);
+    for (int i = 0; i < size->n; i++)
+        stated = stated && size_of_inputs(g, size->arg[i]);
+    return stated;
+}
+
+static bool data_decides(const struct graph *g, const struct value *v)
+{
+    for (int d = 0; d < v->type.rank; d++)
+        if (!size_of_inputs(g, v->type.dim[d]))
+            return true;
+    return false;
+}
+
+static void size_items(struct holder *h, struct rank_use *use)
+{
+    int64_t most = 0;
+    memset(h->size, 0, (size_t)(h->plan->workloads.n * h->stride) * sizeof *h->size);
+    for (int w = 0; w < h->plan->workloads.n; w++)
+        for (int i = 0; i < h->g->values.n; i++) {
+            if (h->life.item[i] < 0)
+                continue;
+            int64_t bytes = held_bytes(h, h->g->values.at[i], &h->plan->workloads.at[w].dims);
+            bool late = data_decides(h->g, h->g->values.at[i]);
+            h->size[w * h->stride + (late ? h->life.nitem : h->life.item[i])] += bytes;
+            use->value = bytes > most ? i : use->value;
+            most = bytes > most ? bytes : most;
+        }
+}
+
+static int64_t slab_of(const struct holder *h, int workload)
+{
+    struct arena *tmp = arena_new();
+    for (int i = 0; i < h->life.nitem; i++)
+        h->life.items[i].bytes = h->size[workload * h->stride + i];
+    int64_t bytes = slab_assign(tmp, h->life.items, h->life.nitem);
+    arena_free(tmp);
+    return bytes + h->size[workload * h->stride + h->life.nitem];
+}
+
+/* Blocks on their way: what goes strip by strip takes a strip to send and one to reduce, the rest is packed and unpacked whole. */
+static int64_t blocks_of(const struct holder *h, const struct bindings *dims)
+{
+    int64_t most = 0;
+    for (int i = 0; i < h->g->nodes.n; i++) {
+        const struct node *n = h->g->nodes.at[i];
+        if (!n->op || !(n->op->flags & OP_COLLECTIVE))
+            continue;
+        int64_t from = held_bytes(h, n->in[0], dims), to = held_bytes(h, n->out[0], dims), strips = 2 * (from > to ? from : to);
+        int64_t bytes = !op_goes_in_strips(n) ? from + to : strips < 2 * STRIP_BYTES ? strips : 2 * STRIP_BYTES;
+        most = bytes > most ? bytes : most;
+    }
+    return most;
+}
+
+/* Ranks often hold the same: the slab is laid out again only where a size differs. */
+static void add_activations(struct holder *h, const struct rank_use *before, struct rank_use *use)
+{
+    int n = h->plan->workloads.n;
+    size_items(h, use);
+    bool same = before && !memcmp(h->size, h->before, (size_t)(n * h->stride) * sizeof *h->size);
+    for (int w = 0; w < n; w++) {
+        const struct bindings *dims = &h->plan->workloads.at[w].dims;
+        int64_t state = state_of(h, dims, false), blocks = blocks_of(h, dims);
+        int64_t peak = same ? before->peak : slab_of(h, w) - state_of(h, dims, true) + plan_bodies_bytes(h->tmp, h->g, dims);
+        use->state = state > use->state ? state : use->state;
+        use->blocks = blocks > use->blocks ? blocks : use->blocks;
+        use->peak = peak > use->peak ? peak : use->peak;
+    }
+    int64_t *size = h->size;
+    h->size = h->before;
+    h->before = size;
+}
+
+void plan_memory(const struct graph *g, const struct plan *plan, int ranks, struct rank_use *out)
+{
+    struct arena *tmp = arena_new();
+    struct holder h = {.tmp = tmp, .g = g, .plan = plan, .life = lives_of(tmp, g)};
+    struct uses *uses = graph_uses(g, tmp);
+    h.stride = h.life.nitem + 1;
+    h.size = NEWN(tmp, int64_t, plan->workloads.n * h.stride);
+    h.before = NEWN(tmp, int64_t, plan->workloads.n * h.stride);
+    for (h.rank = 0; h.rank < ranks; h.rank++) {
+        out[h.rank] = (struct rank_use){.weight = -1, .value = -1};
+        add_weights(&h, uses, &out[h.rank]);
+        add_activations(&h, h.rank ? &out[h.rank - 1] : NULL, &out[h.rank]);
+    }
+    arena_free(tmp);
+}
+
+/* ---- sums and maxima ---------------------------------------------------------------------------------------------------------- */
+
+int64_t use_total(const struct rank_use *use)
+{
+    return use->weights + use->state + use->peak + use->blocks;
+}
+
+static void raise_to(int64_t *most, int64_t bytes)
+{
+    *most = bytes > *most ? bytes : *most;
+}
+
+struct rank_use use_most(int n, const struct rank_use *use)
+{
+    struct rank_use most = use[0];
+    for (int r = 1; r < n; r++) {
+        raise_to(&most.weights, use[r].weights);
+        raise_to(&most.tables, use[r].tables);
+        raise_to(&most.state, use[r].state);
+        raise_to(&most.peak, use[r].peak);
+        raise_to(&most.blocks, use[r].blocks);
+    }
+    return most;
+}

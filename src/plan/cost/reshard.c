@@ -1,0 +1,148 @@
+/* How a value gets from the placement it has to the one that is wanted: one step, or two through a third placement.
+ *
+ *     R -> S  local slice        S -> R  AllGather       P -> R  AllReduce      P -> S  ReduceScatter
+ *     S -> S' AllToAll (another dimension), Redistribute (another split of the same one)      R -> P(sum)  rank 0 keeps it
+ *
+ * Weights do not travel: what a rank does not hold of one it does not read. Under --sp a partial value that has the sequence dimension is never all-reduced: P -> S(sequence) -> R. */
+#include "plan/space/space.h"
+
+const char *reshard_name(struct placement from, struct placement to)
+{
+    if (from.kind == PLACE_R || placement_eq(from, to))
+        return NULL;
+    if (from.kind == PLACE_P)
+        return to.kind == PLACE_R ? "AllReduce" : "ReduceScatter";
+    if (to.kind == PLACE_R)
+        return "AllGather";
+    return from.dim == to.dim ? "Redistribute" : "AllToAll";
+}
+
+static bool possible(struct placement from, struct placement to)
+{
+    if (placement_eq(from, to))
+        return true;
+    if (to.kind == PLACE_P)
+        return from.kind == PLACE_R && to.op == RED_SUM;
+    if (from.kind == PLACE_S && !from.split->cover)
+        return false;
+    return from.kind != PLACE_P || to.kind != PLACE_S || to.split->partition;
+}
+
+static int64_t add(int64_t a, int64_t b)
+{
+    return a >= COST_NEVER || b >= COST_NEVER ? COST_NEVER : a + b;
+}
+
+static int64_t direct(struct space *s, const struct value *v, struct placement from, struct placement to)
+{
+    if (placement_eq(from, to))
+        return 0;
+    if ((s->weight[v->id] && from.kind == PLACE_S) || dtype_is_packed(v->type.dtype) || !possible(from, to))
+        return COST_NEVER;
+    return add(cost_of_reshard(s, v, from, to), !s->asked[v->id] && reshard_name(from, to) ? s->unasked : 0);
+}
+
+static void consider(struct space *s, const struct value *v, struct placement from, struct placement via, struct placement to, struct reshard_path *best)
+{
+    int64_t cost = add(direct(s, v, from, via), direct(s, v, via, to));
+    if (cost < best->cost)
+        *best = (struct reshard_path){ .via = via, .has_via = true, .cost = cost };
+}
+
+struct reshard_path reshard_find(struct space *s, const struct value *v, struct placement from, struct placement to)
+{
+    struct reshard_path best = { .cost = direct(s, v, from, to) };
+    if (placement_eq(from, to))
+        return best;
+    if (from.kind == PLACE_P && to.kind == PLACE_R && s->sequence[v->id].kind == PLACE_S) {
+        if (s->options->sp == SP_ON)
+            best.cost = COST_NEVER;
+        consider(s, v, from, s->sequence[v->id], to, &best);
+    } else if (best.cost >= COST_NEVER && from.kind == PLACE_P && to.kind == PLACE_S) {
+        consider(s, v, from, placement_whole, to, &best);
+    }
+    return best;
+}
+
+/* The target to make before target i: the one on the way to it, or i itself. */
+static int on_the_way(struct space *s, const struct value *v, struct placement from, const struct placement *to, int n, const bool *have, int i)
+{
+    struct reshard_path path = reshard_find(s, v, from, to[i]);
+    for (int k = 0; path.has_via && k < n; k++)
+        if (!have[k] && placement_eq(to[k], path.via))
+            return k;
+    return i;
+}
+
+/* Greedy growth: the target that is cheapest to reach from what is there comes next, or that on the way to it, which may cost the same.
+ * Exact for two targets, and for more where costs grow along every chain, as these do. */
+int64_t reshard_tree(struct space *s, const struct value *v, struct placement from, int n, const struct placement *to, int *parent)
+{
+    bool have[64] = { false };
+    int64_t total = 0;
+    require(n <= 64);
+    for (int round = 0; round < n; round++) {
+        int64_t best = COST_NEVER + 1;
+        int which = -1, source = -1;
+        for (int i = 0; i < n; i++)
+            for (int j = -1; !have[i] && j < n; j++) {
+                if (j >= 0 && !have[j])
+                    continue;
+                int64_t cost = reshard_find(s, v, j < 0 ? from : to[j], to[i]).cost;
+                if (cost < best) {
+                    best = cost;
+                    which = i;
+                    source = j;
+                }
+            }
+        struct placement at = source < 0 ? from : to[source];
+        which = on_the_way(s, v, at, to, n, have, which);
+        have[which] = true;
+        parent[which] = source;
+        total = add(total, reshard_find(s, v, at, to[which]).cost);
+    }
+    return total;
+}
+
+/* ---- of a chosen plan --------------------------------------------------------------------------------------------------------- */
+
+static struct placement wanted_by(const struct space *s, struct place_use u)
+{
+    if (u.node < 0)
+        return s->output_place[u.operand];
+    const struct strategy *st = s->g->nodes.at[u.node]->strategy;
+    return st->in[u.operand];
+}
+
+int reached_find(const struct reached *r, struct placement p)
+{
+    for (int i = 0; i < r->list.n; i++)
+        if (placement_eq(r->list.at[i].place, p))
+            return i;
+    return -1;
+}
+
+struct reached reshard_chosen(struct space *s, struct arena *a, const struct value *v)
+{
+    struct reached r = { .list = { NULL, 0, 0 } };
+    const struct place_uses *uses = &s->uses[v->id];
+    const struct placement *pin = s->pin[v->id];
+    bool moved = pin && !placement_eq(*pin, v->place);
+    struct placement to[64];
+    int parent[64];
+    if (moved)
+        VEC_PUSH(a, &r.list, ((struct made){ .place = *pin, .parent = -1 }));
+    for (int i = 0; i < uses->list.n; i++) {
+        struct placement p = wanted_by(s, uses->list.at[i]);
+        if (!placement_eq(p, v->place) && reached_find(&r, p) < 0)
+            VEC_PUSH(a, &r.list, ((struct made){ .place = p }));
+    }
+    require(r.list.n <= 64);
+    for (int i = moved; i < r.list.n; i++)
+        to[i - moved] = r.list.at[i].place;
+    if (reshard_tree(s, v, moved ? *pin : v->place, r.list.n - moved, to, parent) >= COST_NEVER)
+        bug("no reshard of '%s' from %s", v->name, placement_str(a, v->place));
+    for (int i = moved; i < r.list.n; i++)
+        r.list.at[i].parent = parent[i - moved] + moved;
+    return r;
+}

@@ -1,0 +1,51 @@
+/* predict: what a step of the chosen plan takes. The solver's costs are sums over the workloads; here each is told apart. */
+#include "plan/space/space.h"
+
+static double move_seconds(struct space *s, const struct value *v, struct placement from, struct placement to, int w)
+{
+    struct reshard_path path = reshard_find(s, v, from, to);
+    if (!path.has_via)
+        return cost_reshard_seconds(s, v, from, to, w);
+    return cost_reshard_seconds(s, v, from, path.via, w) + cost_reshard_seconds(s, v, path.via, to, w);
+}
+
+static void add_moves(struct space *s, const struct value *v)
+{
+    struct arena *tmp = arena_new();
+    struct reached r = reshard_chosen(s, tmp, v);
+    for (int i = 0; i < r.list.n; i++) {
+        const struct made *m = &r.list.at[i];
+        for (int w = 0; w < s->plan->workloads.n; w++)
+            s->plan->workloads.at[w].seconds += move_seconds(s, v, m->parent < 0 ? v->place : r.list.at[m->parent].place, m->place, w);
+    }
+    arena_free(tmp);
+}
+
+static void add_node(struct space *s, int i)
+{
+    const struct node *n = s->g->nodes.at[i];
+    const struct strategies *all = &s->offered[i];
+    for (int w = 0; w < s->plan->workloads.n; w++) {
+        struct workload *load = &s->plan->workloads.at[w];
+        load->seconds += cost_node_seconds(s, n, s->rule[i], n->strategy, w, s->ranks);
+        load->unsharded_seconds += cost_node_seconds(s, n, s->rule[i], all->list.at[all->list.n - 1], w, 1);
+    }
+}
+
+void plan_predict(struct space *s)
+{
+    struct plan *p = s->plan;
+    p->seconds = p->unsharded_seconds = 0;
+    for (int w = 0; w < p->workloads.n; w++)
+        p->workloads.at[w].seconds = p->workloads.at[w].unsharded_seconds = 0;
+    for (int i = 0; i < s->g->nodes.n; i++)
+        add_node(s, i);
+    for (int i = 0; i < s->g->values.n; i++)
+        if (s->uses[i].list.n && s->g->values.at[i]->placed)
+            add_moves(s, s->g->values.at[i]);
+    for (int w = 0; w < p->workloads.n; w++) {
+        const struct workload *load = &p->workloads.at[w];
+        p->seconds += load->weight * load->seconds / cost_steps(p);
+        p->unsharded_seconds += load->weight * load->unsharded_seconds / cost_steps(p);
+    }
+}

@@ -1,0 +1,181 @@
+/* attended: what attention reads as keys and values, by dataflow.
+ *
+ * A fused attention op takes them as operands 1 and 2, and leaves them as results 1 and 2. Written out, attention is two products of
+ * activations with a softmax between: the weighted sum contracts a dimension of its weights and of the values. Followed back from the
+ * weights by the rules of the ops on the way, past a softmax over it, that dimension comes out of the product that made the scores, one
+ * of whose operands has it: the keys. */
+#include "plan/space/space.h"
+
+#include <string.h>
+
+struct step { const struct value *value; int dim; bool weighed; };          /* weighed: a softmax lies behind */
+struct search {
+    struct graph *g;
+    struct arena *tmp, *arena;
+    struct rule **rule;              /* by value id of the node's first result, made when asked for */
+    int *seen;                       /* by step: the last walk that met it */
+    int walk;
+    VEC(struct step) open;
+    struct attended_list *found;
+};
+
+/* ---- moves ----------------------------------------------------------------------------------------------------------------- */
+
+static bool one_element(const struct value *v)
+{
+    for (int d = 0; d < v->type.rank; d++)
+        if (!dim_equals(v->type.dim[d], 1))
+            return false;
+    return true;
+}
+
+/* The operand whose elements a node keeps, moved, repeated or scaled; -1: none. */
+static int kept_operand(const struct node *n)
+{
+    if (!n->op || n->nin < 1 || !n->in[0])
+        return -1;
+    if ((n->op->flags & OP_VIEW) || is_onnx(n, "Transpose") || is_onnx(n, "Cast") || strcmp(n->op->name, "Repeat") == 0)
+        return 0;
+    if (is_onnx(n, "Mul") || is_onnx(n, "Div"))
+        return one_element(n->in[1]) ? 0 : is_onnx(n, "Mul") && one_element(n->in[0]) ? 1 : -1;
+    return -1;
+}
+
+static int dim_with(const struct rule_operand *o, int f)
+{
+    for (int d = 0; o->present && d < o->rank; d++)
+        if (class_factor(o, d) == f)
+            return d;
+    return -1;
+}
+
+/* Dimension d of the first result as a dimension of operand i; -1: it is made of several, or of none. */
+static int dim_of_operand(const struct rule *r, int i, int d)
+{
+    int f = r && d >= 0 ? class_factor(&r->out[0], d) : -1;
+    return f < 0 ? -1 : dim_with(&r->in[i], f);
+}
+
+struct origin plan_origin(struct graph *g, struct value *v, int d)
+{
+    int i;
+    while (v->producer && (i = kept_operand(v->producer)) >= 0) {
+        d = dim_of_operand(rule_of(g, v->producer), i, d);
+        v = v->producer->in[i];
+    }
+    return (struct origin){v, d};
+}
+
+/* ---- products with a softmax between ------------------------------------------------------------------------------------------ */
+
+static const struct rule *rule_at(struct search *s, const struct node *n)
+{
+    if (!n->op || n->nout < 1 || !n->out[0])
+        return NULL;
+    struct rule **slot = &s->rule[n->out[0]->id];
+    if (!*slot)
+        *slot = rule_of(s->g, n);
+    return *slot;
+}
+
+static void push(struct search *s, const struct value *v, int d, bool weighed)
+{
+    int *seen = &s->seen[(v->id * MAX_RANK + d) * 2 + weighed];
+    if (*seen == s->walk)
+        return;
+    *seen = s->walk;
+    VEC_PUSH(s->tmp, &s->open, ((struct step){v, d, weighed}));
+}
+
+static void keep(struct search *s, struct origin key, struct origin value)
+{
+    VEC_PUSH(s->arena, &s->found->list, ((struct attended){key, value}));
+}
+
+static void take_step(struct search *s, struct step at, struct origin value)
+{
+    const struct node *n = at.value->producer;
+    const struct rule *r = n ? rule_at(s, n) : NULL;
+    int f = r ? class_factor(&r->out[at.value->index], at.dim) : -1;
+    if (f < 0)
+        return;
+    bool product = (n->op->flags & OP_PRODUCT) != 0;
+    bool weighed = at.weighed || ((n->op->flags & OP_BARRIER) && (r->factor[f].flags & (FACTOR_WHOLE | FACTOR_LOWERED)));
+    for (int i = 0; i < n->nin; i++) {
+        int d = n->in[i] ? dim_with(&r->in[i], f) : -1;
+        if (d >= 0 && product && weighed)
+            keep(s, plan_origin(s->g, n->in[i], d), value);
+        else if (d >= 0 && !product)
+            push(s, n->in[i], d, weighed);
+    }
+}
+
+/* Operand i of a product are the weights, if dimension d of them comes from scores. */
+static void follow(struct search *s, const struct node *n, int i, int d, struct origin value)
+{
+    s->walk++;
+    s->open.n = 0;
+    push(s, n->in[i], d, false);
+    while (s->open.n > 0)
+        take_step(s, s->open.at[--s->open.n], value);
+}
+
+static void weighted_sum(struct search *s, const struct node *n)
+{
+    const struct rule *r = n->nin == 2 && n->in[0] && n->in[1] && !n->in[0]->constant && !n->in[1]->constant ? rule_at(s, n) : NULL;
+    for (int f = 0; r && f < r->nfactor; f++)
+        for (int i = 0; (r->factor[f].flags & FACTOR_CONTRACTED) && i < 2; i++) {
+            int weights = dim_with(&r->in[i], f), values = dim_with(&r->in[1 - i], f);
+            if (weights >= 0 && values >= 0)
+                follow(s, n, i, weights, plan_origin(s->g, n->in[1 - i], values));
+        }
+}
+
+/* ---- fused ops ------------------------------------------------------------------------------------------------------------------ */
+
+static bool has_past(const struct node *n)
+{
+    for (int i = 0; i < n->nin && i < n->op->nin; i++)
+        if (n->in[i] && !n->in[i]->constant && strncmp(n->op->in[i].name, "past_", 5) == 0)
+            return true;
+    return false;
+}
+
+static int attended_dim(const struct rule *r, const struct rule_operand *o)
+{
+    for (int d = 0; o->present && d < o->rank; d++) {
+        int f = class_factor(o, d);
+        if (f >= 0 && (r->factor[f].flags & FACTOR_CONTRACTED))
+            return d;
+    }
+    return -1;
+}
+
+/* What is laid behind a past is no state; a pair is found elsewhere. */
+static void fused_attention(struct search *s, const struct node *n)
+{
+    const struct rule *r = has_past(n) ? NULL : rule_at(s, n);
+    if (r && n->nin > 2 && n->in[1] && n->in[2])
+        keep(s, plan_origin(s->g, n->in[1], attended_dim(r, &r->in[1])), plan_origin(s->g, n->in[2], attended_dim(r, &r->in[2])));
+    if (r && n->nout > 2 && n->out[1] && n->out[2])
+        keep(s, (struct origin){n->out[1], n->out[1]->type.rank - 2}, (struct origin){n->out[2], n->out[2]->type.rank - 2});
+}
+
+struct attended_list plan_attended(struct graph *g, struct arena *arena)
+{
+    struct attended_list found = {{NULL, 0, 0}};
+    struct arena *tmp = arena_new();
+    struct search s = {.g = g, .tmp = tmp, .arena = arena, .found = &found};
+    s.rule = NEWN(tmp, struct rule *, g->values.n + 1);
+    s.seen = arena_array(tmp, (size_t)g->values.n + 1, 2 * MAX_RANK * sizeof *s.seen);
+    for (int i = 0; i < g->nodes.n; i++) {
+        const struct node *n = g->nodes.at[i];
+        unsigned flags = n->op ? n->op->flags & (OP_PRODUCT | OP_GROWS) : 0;
+        if (flags == OP_PRODUCT)
+            weighted_sum(&s, n);
+        else if (flags == (OP_PRODUCT | OP_GROWS))
+            fused_attention(&s, n);
+    }
+    arena_free(tmp);
+    return found;
+}

@@ -1,0 +1,134 @@
+/* statefrom: --state-from: what another plan of the same model says of the state that this graph shares with it. */
+#include "plan/input/json.h"
+#include "plan/plan.h"
+
+#include <string.h>
+
+struct reader { struct arena *a; struct alg *alg; const char *path; const json_t *inputs, *outputs; };
+
+static const json_t *need(const struct reader *r, const json_t *o, const char *key, json_type type)
+{
+    const json_t *member = json_member(r->path, o, key, type);
+    if (!member)
+        fail("%s: has no '%s': expected a plan.json that tpc-shard wrote", r->path, key);
+    return member;
+}
+
+/* The state by the end that a graph after this one takes, or that all take. */
+static struct other_state read_state(const struct reader *r, const json_t *o)
+{
+    const char *present = json_text(r->a, r->path, o, "present"), *error = NULL;
+    struct other_state s = {.made = present != NULL, .placement = json_string_value(need(r, o, "placement", JSON_STRING))};
+    s.end.name = present ? present : json_string_value(need(r, o, "past", JSON_STRING));
+    const json_t *end = need(r, present ? r->outputs : r->inputs, s.end.name, JSON_OBJECT);
+    const char *type = json_string_value(need(r, end, "type", JSON_STRING));
+    if (!type_parse(r->alg, type, 0, &s.end.type, &error))
+        fail("%s: the type '%s' of state '%s': %s", r->path, type, s.end.name, error);
+    s.end.name = arena_strdup(r->a, s.end.name);
+    s.placement = arena_strdup(r->a, s.placement);
+    return s;
+}
+
+struct other_plan *state_from_read(struct arena *a, const char *dir, int ranks)
+{
+    struct other_plan *other = NEW(a, struct other_plan);
+    other->path = path_join(a, dir, "plan.json");
+    json_t *root = json_read(other->path), *states, *state;
+    struct reader r = {.a = a, .alg = alg_new(a), .path = other->path};
+    json_int_t there = json_integer_value(need(&r, root, "tp", JSON_INTEGER));
+    size_t i;
+    if (there != ranks)
+        fail("%s: is a plan for %lld ranks, --tp asks for %d", other->path, (long long)there, ranks);
+    r.inputs = need(&r, root, "inputs", JSON_OBJECT);
+    r.outputs = need(&r, root, "outputs", JSON_OBJECT);
+    need(&r, root, "state", JSON_ARRAY);
+    states = json_object_get(root, "state");
+    json_array_foreach(states, i, state)
+        VEC_PUSH(a, &other->states, read_state(&r, state));
+    json_decref(root);
+    if (other->states.n == 0)
+        fail("%s: is the plan of a graph without state", other->path);
+    return other;
+}
+
+/* ---- which of them the states of a graph are ---------------------------------------------------------------------------------- */
+
+static const struct value *end_of(const struct state *s)
+{
+    return s->past ? s->past : s->present;
+}
+
+static int find_there(const struct other_plan *other, const struct state_names *names, const char *end)
+{
+    for (int j = 0; j < other->states.n; j++)
+        if (strcmp(other->states.at[j].end.name, end) == 0)
+            return j;
+    fail("%s: %s has no state '%s'", names->path, other->path, end);
+}
+
+/* What the plan file says outright. */
+static void match_named(const struct graph *g, const struct plan_file *file, const struct other_plan *other, int *match)
+{
+    for (int k = 0; file && k < file->state_from.n; k++) {
+        const struct state_names *names = &file->state_from.at[k];
+        bool any = false;
+        for (int i = 0; i < g->states.n; i++) {
+            const char *there = glob_rewrite(g->arena, names->past, end_of(&g->states.at[i])->name, names->present);
+            if (there)
+                match[i] = find_there(other, names, there);
+            any = any || there;
+        }
+        if (!any)
+            fail("%s: no state of %s is named like '%s'", names->path, g->path ? g->path : g->name, names->past);
+    }
+}
+
+/* The rest goes by name. */
+static void match_rest(const struct graph *g, const struct other_plan *other, int *match)
+{
+    struct handed *here = NEWN(g->arena, struct handed, g->states.n), *there = NEWN(g->arena, struct handed, other->states.n);
+    int *at = NEWN(g->arena, int, g->states.n), *of = NEWN(g->arena, int, other->states.n), *found = NEWN(g->arena, int, g->states.n);
+    bool *taken = NEWN(g->arena, bool, other->states.n);
+    struct handover to = {g->path ? g->path : g->name, 0, here}, from = {other->path, 0, there};
+    for (int i = 0; i < g->states.n; i++) {
+        const struct value *end = end_of(&g->states.at[i]);
+        if (match[i] >= 0) {
+            taken[match[i]] = true;
+        } else {
+            at[to.n] = i;
+            here[to.n++] = (struct handed){end->name, end->type};
+        }
+    }
+    for (int j = 0; j < other->states.n; j++)
+        if (!taken[j]) {
+            of[from.n] = j;
+            there[from.n++] = other->states.at[j].end;
+        }
+    handover_match(&to, &from, found);
+    for (int i = 0; i < to.n; i++)
+        match[at[i]] = found[i] < 0 ? -1 : of[found[i]];
+}
+
+void plan_match_states(struct graph *g, const struct options *options, struct plan *plan)
+{
+    const struct other_plan *other = options->state_from;
+    int *match = NEWN(g->arena, int, g->states.n + 1), matched = 0;
+    for (int i = 0; i < g->states.n; i++)
+        match[i] = -1;
+    match_named(g, options->plan_file, other, match);
+    match_rest(g, other, match);
+    plan->state_placement = NEWN(g->arena, const char *, g->states.n + 1);
+    for (int i = 0; i < g->states.n; i++) {
+        struct state *s = &g->states.at[i];
+        if (match[i] < 0) {
+            VEC_PUSH(g->arena, &plan->warnings, arena_printf(g->arena, "state '%s' has no counterpart in %s", end_of(s)->name, other->path));
+            continue;
+        }
+        const struct other_state *o = &other->states.at[match[i]];
+        s->from = s->past && o->made ? o->end.name : NULL;
+        plan->state_placement[i] = o->placement;
+        matched++;
+    }
+    if (matched == 0)
+        fail("%s: shares no state with %s", g->path ? g->path : g->name, other->path);
+}

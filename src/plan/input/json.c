@@ -1,0 +1,75 @@
+/* json: reading JSON files that people write (json.h). jansson bounds the depth; the size is bounded here. */
+#include "plan/input/json.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { LARGEST_FILE = 1 << 28 };
+
+static const char *const kinds[] = {
+    [JSON_OBJECT] = "an object", [JSON_ARRAY] = "an array", [JSON_STRING] = "a string", [JSON_INTEGER] = "an integer",
+    [JSON_REAL] = "a number", [JSON_TRUE] = "true", [JSON_FALSE] = "false", [JSON_NULL] = "null",
+};
+
+const char *json_kind(const json_t *v)
+{
+    return v ? kinds[json_typeof(v)] : "nothing";
+}
+
+json_t *json_parse(const char *path, const char *text, size_t bytes)
+{
+    json_error_t error;
+    json_t *root = json_loadb(text, bytes, JSON_REJECT_DUPLICATES, &error);
+    if (!root)
+        fail("%s:%d:%d: expected JSON, found: %s", path, error.line, error.column, error.text);
+    if (!json_is_object(root))
+        fail("%s: expected a JSON object, found %s", path, json_kind(root));
+    return root;
+}
+
+json_t *json_read(const char *path)
+{
+    struct map file = map_file(path);
+    if (file.bytes > LARGEST_FILE)
+        fail("%s: has %zu bytes, expected at most %d", path, file.bytes, LARGEST_FILE);
+    json_t *root = json_parse(path, file.at ? (const char *)file.at : "", file.bytes);
+    unmap(file);
+    return root;
+}
+
+void json_known_keys(const char *where, const json_t *object, const char *const *known)
+{
+    const char *key;
+    json_t *value;
+    int n = 0;
+    while (known[n])
+        n++;
+    json_object_foreach((json_t *)(uintptr_t)object, key, value) {
+        int near = nearest_text(key, n, known);
+        if (strcmp(known[near], key) != 0)
+            fail("%s: unknown key '%s', did you mean '%s'?", where, key, known[near]);
+    }
+}
+
+json_t *json_member(const char *where, const json_t *object, const char *key, json_type type)
+{
+    json_t *v = json_object_get(object, key);
+    if (v && json_typeof(v) != type)
+        fail("%s: expected %s for '%s', found %s", where, kinds[type], key, json_kind(v));
+    return v;
+}
+
+const char *json_text(struct arena *a, const char *where, const json_t *object, const char *key)
+{
+    const json_t *v = json_member(where, object, key, JSON_STRING);
+    return v ? arena_strdup(a, json_string_value(v)) : NULL;
+}
+
+char *json_dump(struct arena *a, const json_t *v, size_t flags)
+{
+    char *text = json_dumps(v, flags);
+    require(text);
+    char *own = arena_printf(a, "%s%s", text, flags & JSON_COMPACT ? "" : "\n");
+    free(text);
+    return own;
+}

@@ -1,0 +1,101 @@
+/* machine: the constants of the cost model. The reference profile, schemas/machines/reference.json, is compiled in, so that the same
+ * model gives the same plan everywhere; a file written by tpc-run --calibrate describes a real machine. */
+#include "plan/input/json.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "plan/reference.h"
+
+struct key { const char *name; size_t offset; bool may_be_zero; };
+
+static const struct key keys[] = {
+    {"flops", offsetof(struct machine, flops), false},
+    {"memory_bandwidth", offsetof(struct machine, memory_bandwidth), false},
+    {"machine_ranks", offsetof(struct machine, machine_ranks), false},
+    {"machine_flops", offsetof(struct machine, machine_flops), false},
+    {"machine_memory_bandwidth", offsetof(struct machine, machine_memory_bandwidth), false},
+    {"link_bandwidth", offsetof(struct machine, link_bandwidth), false},
+    {"hop_latency", offsetof(struct machine, hop_latency), true},
+    {"collective_overhead", offsetof(struct machine, collective_overhead), true},
+    {"reduce_seconds", offsetof(struct machine, reduce_seconds), true},
+    {"node_overhead", offsetof(struct machine, node_overhead), true},
+    {"elementwise_share", offsetof(struct machine, elementwise_share), true},
+    {"weight_price", offsetof(struct machine, weight_price), true},
+};
+enum { KEYS = sizeof keys / sizeof *keys };
+
+/* What a profile may say of itself (struct machine_origin). */
+static const char *const remarks[] = {"name", "version", "date", "library", "communicator", "cores", "ranks", "threads", "fit_error"};
+enum { REMARKS = sizeof remarks / sizeof *remarks };
+
+static double number(const char *path, const json_t *root, const struct key *key)
+{
+    const json_t *v = json_object_get(root, key->name);
+    if (!json_is_number(v))
+        fail("%s: expected a number for '%s', found %s", path, key->name, v ? "something else" : "nothing");
+    double x = json_number_value(v);
+    if (!isfinite(x) || x < 0 || (x <= 0 && !key->may_be_zero))
+        fail("%s: expected '%s' above zero, found %g", path, key->name, x);
+    return x;
+}
+
+struct machine machine_from(const char *where, const json_t *root)
+{
+    struct machine m = {.name = where};
+    const char *known[KEYS + REMARKS + 1] = {NULL};
+    for (int i = 0; i < KEYS; i++)
+        known[i] = keys[i].name;
+    memcpy(known + KEYS, remarks, sizeof remarks);
+    json_known_keys(where, root, known);
+    for (int i = 0; i < KEYS; i++)
+        *(double *)(void *)((char *)&m + keys[i].offset) = number(where, root, &keys[i]);
+    return m;
+}
+
+static struct machine decode(const char *name, json_t *root)
+{
+    struct machine m = machine_from(name, root);
+    json_decref(root);
+    return m;
+}
+
+struct machine machine_reference(void)
+{
+    return decode("reference", json_parse("reference", machine_reference_text, sizeof machine_reference_text - 1));
+}
+
+/* A file, else the name of an installed profile. */
+static const char *find(struct arena *a, const char *name)
+{
+    const char *installed = path_exists(name) || strchr(name, '/') ? NULL : data_file(a, arena_printf(a, "machines/%s.json", name));
+    return installed ? installed : name;
+}
+
+struct machine machine_read(struct arena *a, const char *name)
+{
+    return decode(name, json_read(find(a, name)));
+}
+
+void machine_put(json_t *to, const struct machine *m)
+{
+    for (int i = 0; i < KEYS; i++)
+        json_object_set_new(to, keys[i].name, json_real(*(const double *)(const void *)((const char *)m + keys[i].offset)));
+}
+
+char *machine_json(struct arena *a, const struct machine *m, const struct machine_origin *from)
+{
+    json_t *o = json_object();
+    json_object_set_new(o, "name", json_string(m->name));
+    json_object_set_new(o, "date", json_string(from->date));
+    json_object_set_new(o, "library", json_string(from->library));
+    json_object_set_new(o, "communicator", json_string(from->communicator));
+    json_object_set_new(o, "cores", json_integer((json_int_t)from->cores));
+    json_object_set_new(o, "ranks", json_integer((json_int_t)from->ranks));
+    json_object_set_new(o, "threads", json_integer((json_int_t)from->threads));
+    json_object_set_new(o, "fit_error", json_real(from->fit_error));
+    machine_put(o, m);
+    char *text = json_dump(a, o, JSON_INDENT(2));
+    json_decref(o);
+    return text;
+}

@@ -1,0 +1,78 @@
+/* compare: what a plan comes to, beside others of the same graph: predicted times, collectives by kind, weights of the fullest rank. */
+#include "plan/report/report.h"
+
+#include <string.h>
+
+static struct kind_use *use_of(struct arena *a, struct kind_uses *all, const char *op, int workloads)
+{
+    for (int i = 0; i < all->list.n; i++)
+        if (strcmp(all->list.at[i].op, op) == 0)
+            return &all->list.at[i];
+    VEC_PUSH(a, &all->list, ((struct kind_use){arena_strdup(a, op), 0, NEWN(a, double, workloads + 1)}));
+    return &all->list.at[all->list.n - 1];
+}
+
+struct kind_uses plan_kinds(struct arena *a, const struct graph *g, const struct plan *p)
+{
+    struct kind_uses all = {{NULL, 0, 0}};
+    for (int i = 0; i < p->collectives.n; i++) {
+        struct kind_use *k = use_of(a, &all, p->collectives.at[i].op, p->workloads.n);
+        k->count++;
+        for (int w = 0; w < p->workloads.n; w++)
+            k->bytes[w] += (double)cost_payload(g->alg, p->collectives.at[i].node, &p->workloads.at[w].dims, g->ranks);
+    }
+    return all;
+}
+
+struct compared plan_compared(struct arena *a, const char *name, const struct graph *g, const struct plan *p)
+{
+    struct compared c = {.name = name, .seconds = p->seconds, .step = NEWN(a, double, p->workloads.n + 1), .kinds = plan_kinds(a, g, p)};
+    for (int w = 0; w < p->workloads.n; w++)
+        c.step[w] = p->workloads.at[w].seconds;
+    c.weights = p->use ? use_most(g->ranks, p->use).weights : 0;
+    return c;
+}
+
+static const char *kinds_text(struct arena *a, const struct kind_uses *all)
+{
+    const char *list = "no collectives";
+    for (int i = 0; i < all->list.n; i++)
+        list = arena_printf(a, "%s%s%d %s", i ? list : "", i ? ", " : "", all->list.at[i].count, all->list.at[i].op);
+    return list;
+}
+
+static double bytes_of(const struct kind_uses *all, int workload)
+{
+    double sum = 0;
+    for (int i = 0; i < all->list.n; i++)
+        sum += all->list.at[i].bytes[workload];
+    return sum;
+}
+
+static void show_plan(FILE *f, struct arena *a, const struct compared *c, int workloads, double chosen)
+{
+    fprintf(f, "  %-21s", path_base(c->name));
+    for (int w = 0; w < workloads; w++)
+        fprintf(f, "%14s", seconds_text(a, c->step[w]));
+    fprintf(f, "%14s%8.2f%14s\n", seconds_text(a, c->seconds), c->seconds / chosen, bytes_text(a, (double)c->weights));
+    fprintf(f, "    %s", kinds_text(a, &c->kinds));
+    for (int w = 0; w < workloads && c->kinds.list.n; w++)
+        fprintf(f, "%s%s", w ? ", " : ": ", bytes_text(a, bytes_of(&c->kinds, w)));
+    fputc('\n', f);
+}
+
+void compared_text(FILE *f, const struct graph *g, const struct plan *p)
+{
+    if (p->compared.list.n == 0)
+        return;
+    struct arena *a = arena_new();
+    struct compared own = plan_compared(a, "this plan", g, p);
+    fprintf(f, "%-23s", "compared, per step");
+    for (int w = 0; w < p->workloads.n; w++)
+        fprintf(f, "%14s", arena_printf(a, "workload %d", w + 1));
+    fprintf(f, "%14s%8s%14s\n", "weighted", "times", "weights");
+    show_plan(f, a, &own, p->workloads.n, own.seconds);
+    for (int i = 0; i < p->compared.list.n; i++)
+        show_plan(f, a, &p->compared.list.at[i], p->workloads.n, own.seconds);
+    arena_free(a);
+}

@@ -1,0 +1,305 @@
+/* explain: why a node, tensor or weight is placed as it is (--explain). What it may be and where that came from, what each alternative costs
+ * here and, by forcing it and solving again, in total. Under an emitted plan the rest is solved freely, under its constraints. */
+#include "plan/space/space.h"
+
+#include <string.h>
+
+struct explainer { FILE *f; struct space *s; int64_t least; };
+
+static double microseconds(const struct explainer *x, int64_t cost)
+{
+    return (double)cost * 1e-6 / cost_steps(x->s->plan);
+}
+
+static void show_time(const struct explainer *x, int64_t cost)
+{
+    if (cost >= COST_NEVER)
+        fprintf(x->f, " %12s", "never");
+    else
+        fprintf(x->f, " %12.2f", microseconds(x, cost));
+}
+
+/* The plan with one thing forced, against the plan. */
+static void show_total(const struct explainer *x, int64_t cost)
+{
+    if (cost >= COST_NEVER)
+        fprintf(x->f, "  %s\n", "no plan");
+    else
+        fprintf(x->f, "  %+.2f (%+.2f%%)\n", microseconds(x, cost - x->least), 100 * ((double)cost / (double)x->least - 1));
+}
+
+/* ---- candidates ------------------------------------------------------------------------------------------------------------- */
+
+static const char *source_text(const struct explainer *x, const struct candidate *c)
+{
+    return c->node < 0 ? c->source : arena_printf(x->s->arena, "%s %s", c->source, x->s->g->nodes.at[c->node]->name);
+}
+
+static void show_candidates(const struct explainer *x, const struct value *v)
+{
+    int n = 0;
+    for (int d = 0; d < v->type.rank; d++)
+        for (int k = 0; k < x->s->dim[v->id][d].list.n; k++, n++) {
+            const struct candidate *c = &x->s->dim[v->id][d].list.at[k];
+            fprintf(x->f, "      S(%d)  %s  (%s%s)\n", d, split_str(x->s->arena, c->split), source_text(x, c), !c->sequence ? "" : x->s->options->sp == SP_AUTO ? ", along a sequence" : ", kept out of products");
+        }
+    if (!n && x->s->ranks > 1)
+        fprintf(x->f, "      no split reaches it\n");
+}
+
+static const char *place_text(const struct explainer *x, struct placement p)
+{
+    return p.kind == PLACE_S ? arena_printf(x->s->arena, "S(%d)", p.dim) : placement_str(x->s->arena, p);
+}
+
+static const char *left_text(const struct explainer *x, const struct value *v)
+{
+    const struct placement *pin = x->s->pin[v->id];
+    const char *left = place_text(x, v->place);
+    return pin ? arena_printf(x->s->arena, "%s, brought to %s", left, place_text(x, *pin)) : left;
+}
+
+static void show_value(const struct explainer *x, const char *what, const struct value *v)
+{
+    fprintf(x->f, "  %s %s: %s, left as %s%s\n", what, v->name, type_str(x->s->arena, &v->type), left_text(x, v),
+            space_partial(x->s, v, RED_SUM) ? ", can be terms of a sum" : "");
+    show_candidates(x, v);
+}
+
+/* ---- what moves around a node ------------------------------------------------------------------------------------------------- */
+
+static struct placement place_read(const struct space *s, struct place_use u)
+{
+    return u.node < 0 ? s->output_place[u.operand] : ((const struct strategy *)s->g->nodes.at[u.node]->strategy)->in[u.operand];
+}
+
+static int64_t plus(int64_t a, int64_t b)
+{
+    return a >= COST_NEVER || b >= COST_NEVER ? COST_NEVER : a + b;
+}
+
+/* What the other readers of v, and node if it reads it, are given, when v is left as from; read: how the node reads it. */
+static int64_t cost_of_readers(const struct explainer *x, const struct value *v, struct placement from, int node, const struct strategy *st)
+{
+    struct space *s = x->s;
+    const struct place_uses *uses = &s->uses[v->id];
+    const struct placement *pin = s->pin[v->id];
+    struct placement to[64];
+    int parent[64], n = 0;
+    for (int i = 0; i < uses->list.n && n < 64; i++) {
+        struct place_use u = uses->list.at[i];
+        struct placement p = u.node == node ? st->in[u.operand] : place_read(s, u);
+        bool there = placement_eq(p, pin ? *pin : from);
+        for (int k = 0; k < n; k++)
+            there = there || placement_eq(to[k], p);
+        if (!there)
+            to[n++] = p;
+    }
+    return plus(pin ? reshard_find(s, v, from, *pin).cost : 0, reshard_tree(s, v, pin ? *pin : from, n, to, parent));
+}
+
+/* Of the values a node reads and makes, each once, while all others stay as they are. A weight is held as it is read. */
+static int64_t cost_around(const struct explainer *x, int node, const struct strategy *st)
+{
+    const struct node *n = x->s->g->nodes.at[node];
+    int64_t sum = 0;
+    for (int i = 0; i < n->nin; i++) {
+        bool again = false;
+        for (int k = 0; k < i; k++)
+            again = again || n->in[k] == n->in[i];
+        if (n->in[i] && !again && !x->s->weight[n->in[i]->id])
+            sum = plus(sum, cost_of_readers(x, n->in[i], n->in[i]->place, node, st));
+    }
+    for (int i = 0; i < n->nout; i++)
+        if (n->out[i] && x->s->uses[n->out[i]->id].list.n)
+            sum = plus(sum, cost_of_readers(x, n->out[i], st->out[i], -2, NULL));
+    return sum;
+}
+
+/* ---- nodes -------------------------------------------------------------------------------------------------------------------- */
+
+static int64_t forced_strategy(const struct explainer *x, int node, struct strategy *st)
+{
+    struct strategies kept = x->s->strategies[node], one = { 0 };
+    VEC_PUSH(x->s->arena, &one.list, st);
+    x->s->strategies[node] = one;
+    int64_t cost = space_solve(x->s);
+    x->s->strategies[node] = kept;
+    return cost;
+}
+
+static bool allowed(const struct space *s, int node, const struct strategy *st)
+{
+    for (int k = 0; k < s->strategies[node].list.n; k++)
+        if (s->strategies[node].list.at[k] == st)
+            return true;
+    return false;
+}
+
+static const char *reason_of(const struct explainer *x, int node)
+{
+    const struct strategies *open = &x->s->strategies[node], *all = &x->s->offered[node];
+    const char *missing = strategy_missing(x->s, node);
+    if (missing)
+        return arena_printf(x->s->arena, "whole: %s", missing);
+    if (all->list.n == 1)
+        return x->s->ranks == 1 ? "there is one rank" : "whole: no split reaches it that its rule can pass on, and no terms of a sum";
+    if (open->list.n == 1)
+        return "the plan file leaves nothing else";
+    return "the plan with it costs least in total";
+}
+
+/* The split by which a strategy differs from others of the same outline; NULL: none has it. */
+static const struct split *telling_split(const struct space *s, int node, const struct strategy *st)
+{
+    const struct node *n = s->g->nodes.at[node];
+    const struct strategies *all = &s->offered[node];
+    const char *outline = strategy_outline(s->arena, n, st);
+    bool again = false;
+    for (int k = 0; k < all->list.n; k++)
+        again = again || (all->list.at[k] != st && strcmp(strategy_outline(s->arena, n, all->list.at[k]), outline) == 0);
+    for (int i = 0; again && i < n->nout; i++)
+        if (n->out[i] && st->out[i].kind == PLACE_S)
+            return st->out[i].split;
+    for (int i = 0; again && i < n->nin; i++)
+        if (n->in[i] && st->in[i].kind == PLACE_S)
+            return st->in[i].split;
+    return NULL;
+}
+
+/* Costs around the node are those of the plan: all are taken before the first alternative is solved for. */
+static void show_strategies(const struct explainer *x, int node)
+{
+    const struct node *n = x->s->g->nodes.at[node];
+    const struct strategies *all = &x->s->offered[node];
+    const struct strategy *chosen = n->strategy;
+    int64_t *around = NEWN(x->s->arena, int64_t, all->list.n + 1);
+    for (int k = 0; k < all->list.n; k++)
+        around[k] = cost_around(x, node, all->list.at[k]);
+    fprintf(x->f, "  %-50s %12s %12s  %s\n", "strategies, us a step", "the node", "reshards", "the plan with it");
+    for (int k = 0; k < all->list.n; k++) {
+        struct strategy *st = all->list.at[k];
+        fprintf(x->f, "  %c %-48s", st == chosen ? '*' : ' ', strategy_outline(x->s->arena, n, st));
+        show_time(x, cost_of_strategy(x->s, n, x->s->rule[node], st));
+        show_time(x, around[k]);
+        if (st == chosen)
+            fprintf(x->f, "  chosen\n");
+        else if (!allowed(x->s, node, st))
+            fprintf(x->f, "  barred by the plan file\n");
+        else
+            show_total(x, forced_strategy(x, node, st));
+        const struct split *split = telling_split(x->s, node, st);
+        if (split)
+            fprintf(x->f, "      by %s\n", split_str(x->s->arena, split));
+    }
+}
+
+static void explain_node(const struct explainer *x, int node)
+{
+    struct space *s = x->s;
+    const struct node *n = s->g->nodes.at[node];
+    fprintf(x->f, "node %s (%s)\n", n->name, n->optype);
+    if (s->rule[node])
+        fprintf(x->f, "  rule: %s\n", rule_str(s->arena, s->rule[node]));
+    fprintf(x->f, "  chosen: %s\n  because: %s\n", strategy_str(s->arena, n, n->strategy), reason_of(x, node));
+    for (int i = 0; i < n->nin; i++)
+        if (n->in[i])
+            show_value(x, s->weight[n->in[i]->id] ? "weight" : "operand", n->in[i]);
+    for (int i = 0; i < n->nout; i++)
+        if (n->out[i])
+            show_value(x, "result", n->out[i]);
+    show_strategies(x, node);
+}
+
+/* ---- values ------------------------------------------------------------------------------------------------------------------- */
+
+static int64_t forced_place(const struct explainer *x, const struct value *v, struct placement p)
+{
+    wish_add(x->s, "--explain", v, placement_str(x->s->arena, p), false);
+    int64_t cost = space_solve(x->s);
+    constrain_user(x->s);                /* as before */
+    return cost;
+}
+
+static void show_readers(const struct explainer *x, const struct value *v)
+{
+    enum { SHOWN = 8 };
+    const struct place_uses *uses = &x->s->uses[v->id];
+    for (int i = 0; i < uses->list.n && i < SHOWN; i++) {
+        struct place_use u = uses->list.at[i];
+        fprintf(x->f, "  read as %s by %s\n", place_text(x, place_read(x->s, u)), u.node < 0 ? "whoever takes the output" : x->s->g->nodes.at[u.node]->name);
+    }
+    if (uses->list.n > SHOWN)
+        fprintf(x->f, "  and by %d more\n", uses->list.n - SHOWN);
+}
+
+static void explain_value(const struct explainer *x, const struct value *v)
+{
+    struct space *s = x->s;
+    int node = s->producer[v->id];
+    struct places legal = space_legal(s, v);
+    show_value(x, v->constant ? "weight" : node < 0 ? "graph input" : "tensor", v);
+    if (node >= 0)
+        fprintf(x->f, "  made by %s (%s): %s\n", s->g->nodes.at[node]->name, s->g->nodes.at[node]->optype, reason_of(x, node));
+    show_readers(x, v);
+    fprintf(x->f, "  %-50s %12s  %s\n", v->constant ? "placements, us a step" : "brought to, us a step", v->constant ? "holding it" : "", "the plan with it");
+    for (int i = 0; i < legal.list.n; i++) {
+        struct placement p = legal.list.at[i];
+        fprintf(x->f, "    %-48s", placement_str(s->arena, p));
+        if (v->constant)
+            show_time(x, cost_of_holding(s, v, p));
+        else
+            fprintf(x->f, " %12s", "");
+        if (space_allows(s, v, p))
+            show_total(x, forced_place(x, v, p));
+        else
+            fprintf(x->f, "  barred by the plan file\n");
+    }
+}
+
+/* ---- names ---------------------------------------------------------------------------------------------------------------------- */
+
+static bool is_used(const struct space *s, const struct value *v)
+{
+    return s->uses[v->id].list.n > 0;
+}
+
+static const struct value *find_value(const struct space *s, const char *name)
+{
+    const struct value *v = graph_find(s->g, name);
+    for (int i = 0; !v && i < s->g->values.n; i++) {
+        const struct constant *c = s->g->values.at[i]->constant;
+        if (c && c->origin && strcmp(c->origin, name) == 0)
+            v = s->g->values.at[i];
+    }
+    return v && is_used(s, v) ? v : NULL;
+}
+
+static _Noreturn void refuse_name(const struct space *s, const char *name)
+{
+    const char **names = NEWN(s->arena, const char *, s->g->nodes.n + s->g->values.n + 1);
+    int n = 0;
+    for (int i = 0; i < s->g->nodes.n; i++)
+        names[n++] = s->g->nodes.at[i]->name;
+    for (int i = 0; i < s->g->values.n; i++)
+        if (is_used(s, s->g->values.at[i]))
+            names[n++] = s->g->values.at[i]->name;
+    int near = nearest_text(arena_printf(s->arena, "*%s*", name), n, names);       /* a name may be unfinished */
+    fail("--explain: no node, tensor or weight is called '%s'%s%s%s", name, n ? ", did you mean '" : "", n ? names[near] : "", n ? "'?" : "");
+}
+
+void plan_explain(FILE *f, struct space *s, const char *name)
+{
+    struct explainer x = { .f = f, .s = s, .least = s->plan->objective };
+    const struct value *v = find_value(s, name);
+    int node = 0;
+    while (node < s->g->nodes.n && strcmp(s->g->nodes.at[node]->name, name) != 0)
+        node++;
+    constrain_user(s);
+    if (node < s->g->nodes.n)
+        explain_node(&x, node);
+    else if (v)
+        explain_value(&x, v);
+    else
+        refuse_name(s, name);
+}

@@ -1,0 +1,358 @@
+/* planfile: plan.json, the plan for people and scripts (schemas/plan.schema.json). Never read at run time. Keys come in a fixed order and
+ * nothing depends on the machine or the output folder, so the same input gives the same bytes; their digest ties rank files together. */
+#include "plan/input/json.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+struct writer { struct arena *tmp; const struct graph *source, *global; const struct options *options; const struct plan *plan; };
+
+static json_t *text(const char *s)
+{
+    json_t *t = json_string(s ? s : "");
+    return t ? t : json_string_nocheck("(not UTF-8)");
+}
+
+static json_t *place_text(const struct writer *w, struct placement p)
+{
+    return text(placement_str(w->tmp, p));
+}
+
+static json_t *source_object(const struct writer *w)
+{
+    const struct folder *f = w->options->folder;
+    struct written model;
+    json_t *o = json_object();
+    json_object_set_new(o, "file", text(f ? f->file : path_base(w->options->model)));
+    if (f || file_digest_get(w->options->digest, &model)) {
+        json_object_set_new(o, "bytes", json_integer(f ? (json_int_t)f->bytes : (json_int_t)model.bytes));
+        json_object_set_new(o, "xxh3", text(f ? f->digest : arena_printf(w->tmp, "%016" PRIx64, model.digest)));
+    }
+    return o;
+}
+
+static json_t *options_object(const struct writer *w)
+{
+    static const char *const sp[] = {"off", "on", "auto"};
+    json_t *o = json_object(), *dims = json_object(), *fixed = json_array();
+    json_object_set_new(o, "sp", text(sp[w->options->sp]));
+    if (w->options->sp_symbol)
+        json_object_set_new(o, "sp_symbol", text(w->options->sp_symbol));
+    json_object_set_new(o, "solver", text(w->options->solver_first ? "first" : "exact"));
+    if (weights_converted(w->options))
+        json_object_set_new(o, "weights", text(dtype_name(w->options->weights)));
+    for (int i = 0; i < w->options->dims.list.n; i++)
+        json_object_set_new(dims, w->options->dims.list.at[i].name, json_integer(w->options->dims.list.at[i].value));
+    json_object_set_new(o, "dims", dims);
+    for (int i = 0; i < w->options->fixed.list.n; i++)
+        json_array_append_new(fixed, text(w->options->fixed.list.at[i]));
+    if (json_array_size(fixed))
+        json_object_set(o, "bind", fixed);
+    json_decref(fixed);
+    if (w->options->memory)
+        json_object_set_new(o, "memory", json_integer(w->options->memory));
+    if (w->plan->configuration)
+        json_object_set_new(o, "configuration", text(w->plan->configuration->name));
+    json_object_set_new(o, "strict", w->options->strict == STRICT_WARN ? json_string("warn") : json_boolean(w->options->strict == STRICT_ON));
+    if (w->options->plan_file && w->options->plan_file->text)
+        json_object_set_new(o, "plan", json_loads(w->options->plan_file->text, 0, NULL));
+    return o;
+}
+
+static void note_symbols(json_t *o, const struct dim *d)
+{
+    if (d->kind == DIM_SYM && !json_object_get(o, d->name))
+        json_object_set_new(o, d->name, json_pack("{s:I}", "at_least", (json_int_t)(d->lo > 0 ? d->lo : 0)));
+    for (int i = 0; i < d->n; i++)
+        note_symbols(o, d->arg[i]);
+}
+
+static json_t *dims_object(const struct writer *w)
+{
+    json_t *o = json_object();
+    for (int i = 0; i < w->global->inputs.n; i++)
+        for (int d = 0; d < w->global->inputs.at[i]->type.rank; d++)
+            note_symbols(o, w->global->inputs.at[i]->type.dim[d]);
+    return o;
+}
+
+static json_t *assumptions_array(const struct writer *w)
+{
+    const struct equation *eq;
+    int n = alg_equations(w->global->alg, &eq);
+    json_t *a = json_array();
+    for (int i = 0; i < n; i++) {
+        json_t *o = json_object();
+        json_object_set_new(o, "left", text(dim_str(w->tmp, eq[i].left)));
+        json_object_set_new(o, "right", text(dim_str(w->tmp, eq[i].right)));
+        json_object_set_new(o, "why", text(eq[i].why));
+        json_array_append_new(a, o);
+    }
+    return a;
+}
+
+static json_t *workload_array(const struct writer *w)
+{
+    json_t *a = json_array();
+    for (int i = 0; i < w->plan->workloads.n; i++) {
+        const struct workload *load = &w->plan->workloads.at[i];
+        json_t *o = json_object(), *dims = json_object();
+        for (int k = 0; k < load->dims.list.n; k++)
+            json_object_set_new(dims, load->dims.list.at[k].name, json_integer(load->dims.list.at[k].value));
+        json_object_set_new(o, "dims", dims);
+        json_object_set_new(o, "weight", json_real(load->weight));
+        json_array_append_new(a, o);
+    }
+    return a;
+}
+
+static json_t *machine_object(const struct machine *m)
+{
+    json_t *o = json_object();
+    json_object_set_new(o, "name", text(path_base(m->name)));
+    machine_put(o, m);
+    return o;
+}
+
+static json_t *ranks_array(const struct writer *w)
+{
+    json_t *a = json_array();
+    for (int r = 0; w->plan->use && r < w->global->ranks; r++) {
+        json_t *o = json_object();
+        json_object_set_new(o, "graph", text(arena_printf(w->tmp, "rank-%d.onnx", r)));
+        json_object_set_new(o, "weights", text(arena_printf(w->tmp, "rank-%d.data", r)));
+        json_object_set_new(o, "weight_bytes", json_integer(w->plan->use[r].weights));
+        json_object_set_new(o, "table_bytes", json_integer(w->plan->use[r].tables));
+        json_object_set_new(o, "state_bytes", json_integer(w->plan->use[r].state));
+        json_object_set_new(o, "peak_bytes", json_integer(w->plan->use[r].peak));
+        json_object_set_new(o, "block_bytes", json_integer(w->plan->use[r].blocks));
+        json_array_append_new(a, o);
+    }
+    return a;
+}
+
+static json_t *values_object(const struct writer *w)
+{
+    json_t *o = json_object();
+    for (int i = 0; i < w->global->values.n; i++) {
+        const struct value *v = w->global->values.at[i];
+        bool input = false;
+        for (int k = 0; k < w->global->inputs.n; k++)
+            input = input || w->global->inputs.at[k] == v;
+        if (v->producer || input)
+            json_object_set_new(o, v->name, place_text(w, v->place));
+    }
+    return o;
+}
+
+static json_t *intervals_array(const struct writer *w, const struct value *v)
+{
+    static const struct bindings none;
+    json_t *all = json_array();
+    for (int r = 0; r < v->place.split->ranks; r++) {
+        struct interval *at;
+        json_t *one = json_array();
+        int n = split_pieces(w->tmp, v->place.split, r, false, &none, &at);
+        for (int i = 0; i < n; i++)
+            json_array_append_new(one, json_pack("[I,I]", (json_int_t)at[i].lo, (json_int_t)at[i].hi));
+        json_array_append_new(all, one);
+    }
+    return all;
+}
+
+static json_t *weights_object(const struct writer *w)
+{
+    json_t *all = json_object();
+    struct uses *uses = graph_uses(w->global, w->tmp);
+    for (int i = 0; i < w->global->values.n; i++) {
+        const struct value *v = w->global->values.at[i];
+        if (!v->constant || !uses[i].n)
+            continue;
+        json_t *o = json_object();
+        json_object_set_new(o, "placement", place_text(w, v->place));
+        if (v->constant->origin && strcmp(v->constant->origin, v->name) != 0)
+            json_object_set_new(o, "origin", text(v->constant->origin));
+        if (v->place.kind == PLACE_S)
+            json_object_set_new(o, "intervals", intervals_array(w, v));
+        json_object_set_new(all, v->name, o);
+    }
+    return all;
+}
+
+static json_t *collectives_array(const struct writer *w)
+{
+    json_t *all = json_array();
+    for (int i = 0; i < w->plan->collectives.n; i++) {
+        const struct collective *c = &w->plan->collectives.at[i];
+        json_t *o = json_object(), *bytes = json_array();
+        json_object_set_new(o, "op", text(c->op));
+        json_object_set_new(o, "node", text(c->node->name));
+        json_object_set_new(o, "value", text(c->value->name));
+        json_object_set_new(o, "axis", json_integer(c->axis));
+        for (int k = 0; k < w->plan->workloads.n; k++)
+            json_array_append_new(bytes, json_integer(cost_payload(w->global->alg, c->node, &w->plan->workloads.at[k].dims, w->global->ranks)));
+        json_object_set_new(o, "bytes", bytes);
+        json_object_set_new(o, "reason", text(c->reason));
+        json_array_append_new(all, o);
+    }
+    return all;
+}
+
+static json_t *ends_object(const struct writer *w, int n, struct value *const *at)
+{
+    json_t *all = json_object();
+    for (int i = 0; i < n; i++) {
+        json_t *o = json_object();
+        json_object_set_new(o, "type", text(type_str(w->tmp, &at[i]->type)));
+        json_object_set_new(o, "placement", place_text(w, at[i]->place));
+        json_object_set_new(all, at[i]->name, o);
+    }
+    return all;
+}
+
+static json_t *state_array(const struct writer *w)
+{
+    json_t *all = json_array();
+    for (int i = 0; i < w->global->states.n; i++) {
+        const struct state *s = &w->global->states.at[i];
+        const struct value *any = s->past ? s->past : s->present;
+        json_t *o = json_object();
+        if (s->past)
+            json_object_set_new(o, "past", text(s->past->name));
+        if (s->present)
+            json_object_set_new(o, "present", text(s->present->name));
+        if (s->from)
+            json_object_set_new(o, "from", text(s->from));
+        json_object_set_new(o, "grows", json_integer(s->dim));
+        json_object_set_new(o, "placement", place_text(w, any->place));
+        json_array_append_new(all, o);
+    }
+    return all;
+}
+
+static json_t *named_object(const struct named_list *list)
+{
+    json_t *all = json_object();
+    for (int i = 0; i < list->list.n; i++)
+        json_object_set_new(all, list->list.at[i].name, text(list->list.at[i].text));
+    return all;
+}
+
+double plan_objective(const struct plan *p)
+{
+    return (double)p->objective * 1e-12;
+}
+
+static json_t *cost_object(const struct plan *p)
+{
+    json_t *o = json_object(), *each = json_array();
+    for (int w = 0; w < p->workloads.n; w++)
+        json_array_append_new(each, json_pack("{s:f, s:f}", "seconds", p->workloads.at[w].seconds, "unsharded_seconds", p->workloads.at[w].unsharded_seconds));
+    json_object_set_new(o, "seconds", json_real(p->seconds));
+    json_object_set_new(o, "unsharded_seconds", json_real(p->unsharded_seconds));
+    json_object_set_new(o, "objective", json_real(plan_objective(p)));
+    json_object_set_new(o, "lower_bound", json_real(p->lower_bound));
+    json_object_set_new(o, "proven", json_boolean(p->proven));
+    json_object_set_new(o, "workloads", each);
+    return o;
+}
+
+/* What --memory asked for, what the fullest rank holds, and the price of a byte that led there. */
+static json_t *memory_object(const struct writer *w)
+{
+    int64_t most = 0;
+    json_t *o = json_object();
+    for (int r = 0; w->plan->use && r < w->global->ranks; r++)
+        most = use_total(&w->plan->use[r]) > most ? use_total(&w->plan->use[r]) : most;
+    if (w->options->memory)
+        json_object_set_new(o, "limit", json_integer(w->options->memory));
+    json_object_set_new(o, "reached", json_integer(most));
+    json_object_set_new(o, "price", json_real(w->plan->byte_price));
+    json_object_set_new(o, "gap", json_real(w->plan->memory_gap));
+    return o;
+}
+
+static json_t *texts_array(int n, const char *const *at)
+{
+    json_t *a = json_array();
+    for (int i = 0; i < n; i++)
+        json_array_append_new(a, text(at[i]));
+    return a;
+}
+
+static json_t *numbers(int n, const double *at)
+{
+    json_t *all = json_array();
+    for (int i = 0; i < n; i++)
+        json_array_append_new(all, json_real(at[i]));
+    return all;
+}
+
+static json_t *kinds_object(const struct kind_uses *all, int workloads)
+{
+    json_t *o = json_object();
+    for (int i = 0; i < all->list.n; i++) {
+        const struct kind_use *k = &all->list.at[i];
+        json_t *bytes = json_array();
+        for (int w = 0; w < workloads; w++)
+            json_array_append_new(bytes, json_integer((json_int_t)k->bytes[w]));
+        json_object_set_new(o, k->op, json_pack("{s:i, s:o}", "count", k->count, "bytes", bytes));
+    }
+    return o;
+}
+
+static json_t *compared_array(const struct plan *p)
+{
+    json_t *all = json_array();
+    for (int i = 0; i < p->compared.list.n; i++) {
+        const struct compared *c = &p->compared.list.at[i];
+        json_t *o = json_object();
+        json_object_set_new(o, "plan", text(c->name));
+        json_object_set_new(o, "seconds", json_real(c->seconds));
+        json_object_set_new(o, "times", json_real(c->seconds / p->seconds));
+        json_object_set_new(o, "workloads", numbers(p->workloads.n, c->step));
+        json_object_set_new(o, "collectives", kinds_object(&c->kinds, p->workloads.n));
+        json_object_set_new(o, "weight_bytes", json_integer((json_int_t)c->weights));
+        json_array_append_new(all, o);
+    }
+    return all;
+}
+
+static json_t *root_object(const struct writer *w)
+{
+    const struct plan *p = w->plan;
+    json_t *o = json_object();
+    json_object_set_new(o, "version", json_integer(PLAN_VERSION));
+    json_object_set_new(o, "source", source_object(w));
+    json_object_set_new(o, "tp", json_integer(w->global->ranks));
+    json_object_set_new(o, "options", options_object(w));
+    json_object_set_new(o, "dims", dims_object(w));
+    json_object_set_new(o, "assumptions", assumptions_array(w));
+    json_object_set_new(o, "workload", workload_array(w));
+    json_object_set_new(o, "machine", machine_object(&w->options->machine));
+    json_object_set_new(o, "ranks", ranks_array(w));
+    json_object_set_new(o, "memory", memory_object(w));
+    json_object_set_new(o, "values", values_object(w));
+    json_object_set_new(o, "weights", weights_object(w));
+    json_object_set_new(o, "collectives", collectives_array(w));
+    json_object_set_new(o, "inputs", ends_object(w, w->global->inputs.n, w->global->inputs.at));
+    json_object_set_new(o, "outputs", ends_object(w, w->global->outputs.n, w->global->outputs.at));
+    json_object_set_new(o, "state", state_array(w));
+    json_object_set_new(o, "nodes", named_object(&p->nodes));
+    json_object_set_new(o, "pinned", named_object(&p->pinned));
+    json_object_set_new(o, "cost", cost_object(p));
+    if (p->compared.list.n)
+        json_object_set_new(o, "compared", compared_array(p));
+    json_object_set_new(o, "warnings", texts_array(p->warnings.n, p->warnings.at));
+    return o;
+}
+
+char *plan_json(const struct graph *source, const struct graph *global, const struct options *options, const struct plan *plan)
+{
+    const struct writer w = {arena_new(), source, global, options, plan};
+    json_t *root = root_object(&w);
+    char *copy = json_dump(global->arena, root, JSON_INDENT(1));
+    json_decref(root);
+    arena_free(w.tmp);
+    return copy;
+}

@@ -1,0 +1,173 @@
+/* report: the plan on one screen, for the person who decides whether N ranks are worth it. */
+#include "plan/report/report.h"
+
+#include <string.h>
+
+const char *bytes_text(struct arena *a, double bytes)
+{
+    static const char *const unit[] = {"B", "KiB", "MiB", "GiB", "TiB"};
+    int u = 0;
+    while (bytes >= 1024 && u < 4) {
+        bytes /= 1024;
+        u++;
+    }
+    return arena_printf(a, u ? "%.1f %s" : "%.0f %s", bytes, unit[u]);
+}
+
+const char *seconds_text(struct arena *a, double s)
+{
+    return s < 1e-3 ? arena_printf(a, "%.1f us", s * 1e6) : s < 1 ? arena_printf(a, "%.2f ms", s * 1e3) : arena_printf(a, "%.2f s", s);
+}
+
+static void show_memory(FILE *f, struct arena *a, const struct graph *g, const struct plan *p)
+{
+    if (!p->use)
+        return;
+    struct rank_use most = use_most(g->ranks, p->use);
+    fprintf(f, "%-28s %12s %12s\n", "memory (fullest rank)", "per rank", "unsharded");
+    fprintf(f, "  %-26s %12s %12s\n", "weights", bytes_text(a, (double)most.weights), bytes_text(a, (double)p->unsharded.weights));
+    if (p->unsharded.state > 0)
+        fprintf(f, "  %-26s %12s %12s\n", "state", bytes_text(a, (double)most.state), bytes_text(a, (double)p->unsharded.state));
+    fprintf(f, "  %-26s %12s %12s\n", "activations, peak", bytes_text(a, (double)(most.peak + most.blocks)), bytes_text(a, (double)p->unsharded.peak));
+}
+
+static void show_limit(FILE *f, struct arena *a, const struct graph *g, const struct options *options, const struct plan *p)
+{
+    int64_t most = 0;
+    for (int r = 0; p->use && r < g->ranks; r++)
+        most = use_total(&p->use[r]) > most ? use_total(&p->use[r]) : most;
+    if (options->memory)
+        fprintf(f, "  %-26s %12s  of at most %s\n", "all", bytes_text(a, (double)most), bytes_text(a, (double)options->memory));
+}
+
+static void show_kind(FILE *f, struct arena *a, const struct kind_use *k, int workloads)
+{
+    fprintf(f, "  %4d %-16s", k->count, k->op);
+    for (int w = 0; w < workloads; w++)
+        fprintf(f, "%14s", bytes_text(a, k->bytes[w]));
+    fputc('\n', f);
+}
+
+static void show_head(FILE *f, struct arena *a, const struct plan *p, const char *what)
+{
+    fprintf(f, "%-23s", what);
+    for (int w = 0; w < p->workloads.n; w++)
+        fprintf(f, "%14s", arena_printf(a, "workload %d", w + 1));
+}
+
+static void show_collectives(FILE *f, struct arena *a, const struct graph *g, const struct plan *p)
+{
+    if (p->collectives.n == 0) {
+        fprintf(f, "collectives per step: none\n");
+        return;
+    }
+    show_head(f, a, p, "collectives per step");
+    fputc('\n', f);
+    struct kind_uses kinds = plan_kinds(a, g, p);
+    for (int i = 0; i < kinds.list.n; i++)
+        show_kind(f, a, &kinds.list.at[i], p->workloads.n);
+}
+
+static void show_workloads(FILE *f, const struct plan *p)
+{
+    for (int w = 0; w < p->workloads.n; w++)
+        fprintf(f, "workload %d: %s (weight %g)\n", w + 1, *p->workloads.at[w].text ? p->workloads.at[w].text : "static sizes",
+                p->workloads.at[w].weight);
+    if (p->sequence)
+        fprintf(f, "sequence split: %s\n", p->sequence);
+}
+
+/* The last column, the average over the workloads, where there are several. */
+static void end_with(FILE *f, const struct plan *p, const char *average)
+{
+    if (p->workloads.n > 1)
+        fprintf(f, "%14s", average);
+    fputc('\n', f);
+}
+
+static void show_times(FILE *f, struct arena *a, const struct plan *p, const char *who, bool unsharded)
+{
+    fprintf(f, "  %-21s", who);
+    for (int w = 0; w < p->workloads.n; w++)
+        fprintf(f, "%14s", seconds_text(a, unsharded ? p->workloads.at[w].unsharded_seconds : p->workloads.at[w].seconds));
+    end_with(f, p, seconds_text(a, unsharded ? p->unsharded_seconds : p->seconds));
+}
+
+/* "workload 2", or "workloads 1 and 3"; NULL: none is slower on all ranks. */
+static const char *slower_at(struct arena *a, const struct plan *p)
+{
+    const char *list = NULL;
+    int n = 0;
+    for (int w = p->workloads.n - 1; w >= 0; w--) {
+        if (p->workloads.at[w].seconds <= p->workloads.at[w].unsharded_seconds)
+            continue;
+        list = n == 0 ? arena_printf(a, "%d", w + 1) : arena_printf(a, "%d%s%s", w + 1, n == 1 ? " and " : ", ", list);
+        n++;
+    }
+    return list ? arena_printf(a, "workload%s %s", n > 1 ? "s" : "", list) : NULL;
+}
+
+/* Then every rank does what one would. */
+static bool splits_nothing(const struct plan *p)
+{
+    bool same = p->collectives.n == 0;
+    for (int w = 0; w < p->workloads.n; w++)
+        same &= p->workloads.at[w].seconds == p->workloads.at[w].unsharded_seconds;
+    return same;
+}
+
+static void show_time(FILE *f, struct arena *a, const struct graph *g, const struct plan *p)
+{
+    const char *slower = slower_at(a, p);
+    show_head(f, a, p, "predicted step time");
+    end_with(f, p, "weighted");
+    show_times(f, a, p, "1 rank", true);
+    if (g->ranks == 1)
+        return;
+    show_times(f, a, p, arena_printf(a, "%d ranks", g->ranks), false);
+    if (slower)
+        fprintf(f, "%d ranks are slower than one at %s: communication costs more than the divided work saves.\n", g->ranks, slower);
+    if (splits_nothing(p))
+        fprintf(f, "%d ranks are as fast as one: nothing is split at these sizes (--workload gives others).\n", g->ranks);
+}
+
+static void show_whole(FILE *f, const struct plan *p)
+{
+    enum { SHOWN = 8 };
+    if (p->whole.n == 0)
+        return;
+    fprintf(f, "left whole (%d):\n", p->whole.n);
+    for (int i = 0; i < p->whole.n && i < SHOWN; i++)
+        fprintf(f, "  %s\n", p->whole.at[i]);
+    if (p->whole.n > SHOWN)
+        fprintf(f, "  and %d more\n", p->whole.n - SHOWN);
+}
+
+static void show_proof(FILE *f, const struct plan *p)
+{
+    if (p->proven)
+        fprintf(f, "the plan is optimal under this cost model\n");
+    else if (p->lower_bound > 0)
+        fprintf(f, "not proven optimal: at most %.1f%% above the best plan\n", 100 * (p->seconds / p->lower_bound - 1));
+    else
+        fprintf(f, "not proven optimal\n");
+    if (p->first_seconds > 0)
+        fprintf(f, "the first assignment that fits takes %.3f times as long\n", p->first_seconds / p->seconds);
+}
+
+void plan_report(FILE *f, const struct graph *g, const struct options *options, const struct plan *p)
+{
+    struct arena *a = arena_new();
+    fprintf(f, "%s on %d rank%s, machine %s\n", options->model, g->ranks, g->ranks == 1 ? "" : "s", options->machine.name);
+    show_workloads(f, p);
+    show_memory(f, a, g, p);
+    show_limit(f, a, g, options, p);
+    show_collectives(f, a, g, p);
+    show_time(f, a, g, p);
+    compared_text(f, g, p);
+    show_whole(f, p);
+    show_proof(f, p);
+    for (int i = 0; i < p->warnings.n; i++)
+        fprintf(f, "note: %s\n", p->warnings.at[i]);
+    arena_free(a);
+}

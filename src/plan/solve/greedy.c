@@ -1,0 +1,358 @@
+/* first: the first assignment that fits, as optimum's ParallelAxisSolverPass looks for one; no cost is asked. A baseline.
+ *
+ * Nodes, in topological order, take the first strategy that fits what their operands stand as, in a fixed order of preference:
+ *
+ *     product with a weight    columns (the result stays split), where the operand is whole or split along the sequence;
+ *                              rows, where it is split as the product sums; columns with the result gathered; whole
+ *     lookup in a weight       rows of the table (the vocabulary); whole
+ *     any other node           whole where its operands are; else a split of theirs that it passes on, whole ones being sliced to match,
+ *                              or one that ends in it (a loss over split classes)
+ *
+ * Terms of a sum are reduced where they are made: dealt out along the sequence under --sp, else whole. Weights, states and what is made of
+ * them alone are placed afterwards, as their readers want them. Where nothing fits, the search goes back to the latest choices that the node
+ * hangs on; the last of their options are a gathered result and whole. Where none of them helps, they stay as they were and the node is kept
+ * whole, its operands gathered: the reshard that optimum lacks. Choices are a list, not a recursion. */
+#include "plan/space/space.h"
+
+#include <string.h>
+
+struct stand { bool open; struct placement at; };              /* open: as its readers want it */
+struct option { struct strategy *st; bool gathered; };         /* gathered: the result stands whole, however the node leaves it */
+struct turn { VEC(struct option) options; int next; bool listed, open, stuck; struct strategy *taken; };     /* stuck: no way back helps */
+struct search { struct space *s; struct stand *stand; struct turn *turn; bool *needed; };
+
+enum {
+    LATEST_CHOICES = 3,              /* that are tried anew for one node: heads of queries, keys and values must agree */
+    MOST_VISITS = 16                 /* of a node, on average: far above what real graphs need */
+};
+
+/* ---- what values stand as ---------------------------------------------------------------------------------------------------- */
+
+static struct placement along_sequence(const struct space *s, const struct value *v)
+{
+    struct placement p = s->sequence[v->id];
+    for (int k = 0; p.kind == PLACE_S && k < s->dim[v->id][p.dim].list.n; k++)
+        if (s->dim[v->id][p.dim].list.at[k].split == p.split)
+            return p;
+    return placement_whole;
+}
+
+static bool is_along_sequence(const struct space *s, const struct value *v, struct placement p)
+{
+    return p.kind == PLACE_S && placement_eq(p, s->sequence[v->id]);
+}
+
+static struct placement stands_as(const struct space *s, const struct value *v, struct placement left, bool gathered)
+{
+    if (gathered || left.kind == PLACE_R)
+        return placement_whole;
+    return left.kind == PLACE_P ? along_sequence(s, v) : left;
+}
+
+static bool reaches(struct space *s, const struct value *v, struct placement from, struct placement to)
+{
+    return placement_eq(from, to) || reshard_find(s, v, from, to).cost < COST_NEVER;
+}
+
+/* Can every result come to stand so? */
+static bool stands(const struct search *f, const struct node *n, struct option o)
+{
+    for (int k = 0; k < n->nout; k++)
+        if (n->out[k] && !reaches(f->s, n->out[k], o.st->out[k], stands_as(f->s, n->out[k], o.st->out[k], o.gathered)))
+            return false;
+    return true;
+}
+
+static void take(struct search *f, int i, struct option o)
+{
+    const struct node *n = f->s->g->nodes.at[i];
+    f->turn[i].taken = o.st;
+    for (int k = 0; k < n->nout; k++)
+        if (n->out[k])
+            f->stand[n->out[k]->id] = (struct stand){ false, stands_as(f->s, n->out[k], o.st->out[k], o.gathered) };
+}
+
+/* ---- what fits a node --------------------------------------------------------------------------------------------------------- */
+
+/* What a strategy is for the operands as they stand; NONE: it does not fit. SLICED: a whole operand is cut for rows. */
+enum kind { NONE, COLUMNS, ROWS, PASSED_ON, ENDED, SLICED, WHOLE };
+
+static bool is_layer(const struct space *s, const struct node *n)
+{
+    if (!n->op || !(n->op->flags & OP_SEEDS) || n->nout < 1 || !n->out[0])
+        return false;
+    return n->op->flags & OP_PRODUCT ? space_has_weight(s, n) : n->in[0] && s->weight[n->in[0]->id];
+}
+
+static const struct stand *stand_of(const struct search *f, const struct node *n, int k)
+{
+    return n->in[k] && !f->stand[n->in[k]->id].open ? &f->stand[n->in[k]->id] : NULL;
+}
+
+struct match { bool moved, sliced, met; };       /* some operand would have to move; is whole and cut; is split as it stands */
+
+static struct match match_operands(const struct search *f, const struct node *n, const struct strategy *st, bool layer)
+{
+    struct match m = { false, false, false };
+    for (int k = 0; k < n->nin; k++) {
+        const struct stand *at = stand_of(f, n, k);
+        bool gathers = layer && at && st->in[k].kind == PLACE_R && is_along_sequence(f->s, n->in[k], at->at);
+        m.moved |= st->in[k].kind == PLACE_P && n->in[k] && (at || !layer);      /* a layer's bias may be a term */
+        if (!at || gathers)
+            continue;
+        if (placement_eq(at->at, st->in[k]))
+            m.met |= at->at.kind == PLACE_S;
+        else if (at->at.kind == PLACE_R && reaches(f->s, n->in[k], at->at, st->in[k]))
+            m.sliced = true;
+        else
+            m.moved = true;
+    }
+    return m;
+}
+
+static bool any_result(const struct node *n, const struct strategy *st, enum place kind)
+{
+    for (int k = 0; k < n->nout; k++)
+        if (n->out[k] && st->out[k].kind == kind)
+            return true;
+    return false;
+}
+
+static bool splits_weight(const struct space *s, const struct node *n, const struct strategy *st)
+{
+    for (int k = 0; k < n->nin; k++)
+        if (n->in[k] && s->weight[n->in[k]->id] && st->in[k].kind == PLACE_S)
+            return true;
+    return false;
+}
+
+static enum kind kind_in_layer(const struct search *f, const struct node *n, const struct strategy *st)
+{
+    struct match m = match_operands(f, n, st, true);
+    if (m.moved)
+        return NONE;
+    if (!strategy_splits(n, st))
+        return WHOLE;
+    if (!splits_weight(f->s, n, st))
+        return m.met && !m.sliced ? PASSED_ON : NONE;
+    if (st->out[0].kind == PLACE_P)
+        return m.sliced ? SLICED : ROWS;
+    return st->out[0].kind == PLACE_S && !m.sliced ? COLUMNS : NONE;
+}
+
+static enum kind kind_elsewhere(const struct search *f, const struct node *n, const struct strategy *st)
+{
+    struct match m = match_operands(f, n, st, false);
+    bool split = any_result(n, st, PLACE_S);
+    if (m.moved)
+        return NONE;
+    if (!strategy_splits(n, st))
+        return WHOLE;
+    if (!m.met)
+        return m.sliced ? SLICED : NONE;
+    return st->lowered ? split ? NONE : ENDED : any_result(n, st, PLACE_P) ? NONE : PASSED_ON;
+}
+
+/* The same strategy, and results that stand as they do by an option before it. */
+static bool is_offered(const struct search *f, int i, struct option o)
+{
+    const struct node *n = f->s->g->nodes.at[i];
+    for (int j = 0; j < f->turn[i].options.n; j++) {
+        const struct option *before = &f->turn[i].options.at[j];
+        bool same = before->st == o.st;
+        for (int k = 0; same && k < n->nout; k++)
+            same = !n->out[k] || placement_eq(stands_as(f->s, n->out[k], o.st->out[k], before->gathered), stands_as(f->s, n->out[k], o.st->out[k], o.gathered));
+        if (same)
+            return true;
+    }
+    return false;
+}
+
+static void offer(struct search *f, int i, bool layer, enum kind kind, bool gathered)
+{
+    const struct space *s = f->s;
+    const struct node *n = s->g->nodes.at[i];
+    for (int k = 0; k < s->strategies[i].list.n; k++) {
+        struct option o = { s->strategies[i].list.at[k], gathered };
+        if ((layer ? kind_in_layer(f, n, o.st) : kind_elsewhere(f, n, o.st)) == kind && stands(f, n, o) && !is_offered(f, i, o))
+            VEC_PUSH(s->arena, &f->turn[i].options, o);
+    }
+}
+
+static void list_options(struct search *f, int i)
+{
+    const struct node *n = f->s->g->nodes.at[i];
+    bool layer = is_layer(f->s, n), columns = layer && (n->op->flags & OP_PRODUCT);
+    if (columns)
+        offer(f, i, layer, COLUMNS, false);
+    offer(f, i, layer, ROWS, false);
+    offer(f, i, layer, ROWS, true);
+    offer(f, i, layer, PASSED_ON, false);
+    offer(f, i, layer, ENDED, true);
+    if (columns)
+        offer(f, i, layer, COLUMNS, true);
+    offer(f, i, layer, WHOLE, true);
+    if (!f->turn[i].options.n)
+        offer(f, i, layer, SLICED, false);   /* the plan file leaves nothing else */
+}
+
+/* Nothing but weights, states and what is made of them. */
+static bool is_open(const struct search *f, const struct node *n)
+{
+    for (int k = 0; k < n->nin; k++)
+        if (stand_of(f, n, k))
+            return false;
+    return !is_layer(f->s, n);
+}
+
+static void leave_open(struct search *f, int i)
+{
+    const struct node *n = f->s->g->nodes.at[i];
+    f->turn[i].open = true;
+    for (int k = 0; k < n->nout; k++)
+        if (n->out[k])
+            f->stand[n->out[k]->id].open = true;
+}
+
+/* ---- the search --------------------------------------------------------------------------------------------------------------- */
+
+static void need_operands(struct search *f, int i)
+{
+    const struct node *n = f->s->g->nodes.at[i];
+    for (int k = 0; k < n->nin; k++)
+        if (n->in[k] && f->s->producer[n->in[k]->id] >= 0)
+            f->needed[f->s->producer[n->in[k]->id]] = true;
+}
+
+/* Of the latest choices that node i hangs on: the latest that has an option left, else the first of them; -1: there is none. */
+static int way_back(struct search *f, int i)
+{
+    int choice = -1;
+    memset(f->needed, 0, sizeof *f->needed * (size_t)i);
+    need_operands(f, i);
+    for (int k = i - 1, seen = 0; k >= 0 && seen < LATEST_CHOICES; k--) {
+        if (!f->needed[k])
+            continue;
+        need_operands(f, k);
+        if (f->turn[k].options.n < 2)
+            continue;
+        choice = k;
+        seen++;
+        if (f->turn[k].next < f->turn[k].options.n)
+            return k;
+    }
+    return choice;
+}
+
+static struct option kept_whole(const struct space *s, int i)
+{
+    const struct strategies *all = &s->strategies[i];
+    return (struct option){ all->list.at[all->list.n - 1], true };       /* the last is whole, where the plan file lets it be */
+}
+
+static void forget(struct turn *t)
+{
+    t->options.n = t->next = 0;
+    t->listed = t->open = false;
+}
+
+/* Back to the choice, for node i. */
+static void go_back(struct search *f, int i, int choice)
+{
+    struct turn *c = &f->turn[choice];
+    for (int k = choice + 1; k <= i; k++)
+        forget(&f->turn[k]);
+    if (c->next < c->options.n)
+        return;
+    c->next = 0;
+    f->turn[i].stuck = true;
+}
+
+static void visit(struct search *f, int i)
+{
+    struct turn *t = &f->turn[i];
+    if (t->listed)
+        return;
+    if (is_open(f, f->s->g->nodes.at[i]))
+        leave_open(f, i);
+    else
+        list_options(f, i);
+    t->listed = true;
+}
+
+static void search_all(struct search *f)
+{
+    int64_t visits = 0, most = (int64_t)MOST_VISITS * (f->s->g->nodes.n + 64);
+    for (int i = 0; i < f->s->g->nodes.n; visits++) {
+        struct turn *t = &f->turn[i];
+        visit(f, i);
+        bool fits = t->open || t->next < t->options.n;
+        int choice = fits || t->stuck || visits > most ? -1 : way_back(f, i);
+        if (choice >= 0) {
+            go_back(f, i, choice);
+            i = choice;
+            continue;
+        }
+        if (!t->open)
+            take(f, i, fits ? t->options.at[t->next++] : kept_whole(f->s, i));
+        i++;
+    }
+}
+
+/* ---- what was left open -------------------------------------------------------------------------------------------------------- */
+
+/* As its readers want it, who agree; else whole. */
+static struct placement wanted(const struct search *f, const struct value *v)
+{
+    const struct place_uses *uses = &f->s->uses[v->id];
+    struct placement want = placement_whole;
+    for (int i = 0; i < uses->list.n; i++) {
+        struct place_use u = uses->list.at[i];
+        struct placement p = u.node >= 0 ? f->turn[u.node].taken->in[u.operand] : placement_whole;
+        if (i > 0 && !placement_eq(want, p))
+            return placement_whole;
+        want = p;
+    }
+    return want;
+}
+
+static struct strategy *strategy_for_readers(const struct search *f, int i)
+{
+    const struct node *n = f->s->g->nodes.at[i];
+    const struct strategies *all = &f->s->strategies[i];
+    for (int k = 0; k < all->list.n; k++) {
+        bool fits = true;
+        for (int j = 0; j < n->nout; j++)
+            fits &= !n->out[j] || placement_eq(all->list.at[k]->out[j], wanted(f, n->out[j]));
+        if (fits)
+            return all->list.at[k];
+    }
+    return all->list.at[all->list.n - 1];
+}
+
+/* ---- the whole ------------------------------------------------------------------------------------------------------------------ */
+
+static void open_ends(struct search *f)
+{
+    const struct graph *g = f->s->g;
+    for (int i = 0; i < g->values.n; i++)
+        f->stand[i].open = f->s->weight[i];
+    for (int i = 0; i < g->states.n; i++)
+        if (g->states.at[i].past)
+            f->stand[g->states.at[i].past->id].open = true;
+}
+
+void first_assignment(struct space *s)
+{
+    int nodes = s->g->nodes.n;
+    struct search f = { s, NEWN(s->arena, struct stand, s->g->values.n + 1), NEWN(s->arena, struct turn, nodes + 1), NEWN(s->arena, bool, nodes + 1) };
+    open_ends(&f);
+    search_all(&f);
+    for (int i = nodes - 1; i >= 0; i--)
+        if (f.turn[i].open)
+            f.turn[i].taken = strategy_for_readers(&f, i);
+    for (int i = 0; i < nodes; i++) {
+        s->strategies[i] = (struct strategies){ 0 };
+        VEC_PUSH(s->arena, &s->strategies[i].list, f.turn[i].taken);
+    }
+}

@@ -1,0 +1,329 @@
+/* Candidates: splits that a dimension of a value may take.
+ *
+ * Seeds are the dimensions of weights at products and lookups, and head factors. They are propagated both ways through the rules until
+ * nothing new appears; that carries a head split from the output projection through attention to a fused projection's columns and
+ * to the cache, whatever form the exporter chose. No op, name or size is special here. */
+#include "plan/space/space.h"
+
+#include <string.h>
+
+enum { CANDIDATES_MAX = 24 };      /* per dimension: far above what real graphs reach, a guard against hostile ones */
+
+struct value *space_value(const struct node *n, bool result, int i)
+{
+    return result ? (i < n->nout ? n->out[i] : NULL) : (i < n->nin ? n->in[i] : NULL);
+}
+
+bool dim_next(const struct space *s, struct dim_walk *w)
+{
+    const struct rule *r = s->rule[w->node];
+    for (int side = w->result; r && side < 2; side++, w->i = 0)
+        for (w->result = side; w->i < (side ? r->nout : r->nin); w->i++, w->d = -1) {
+            const struct rule_operand *o = side ? &r->out[w->i] : &r->in[w->i];
+            w->value = space_value(s->g->nodes.at[w->node], side, w->i);
+            if (w->value && o->present && ++w->d < o->rank) {
+                w->rule = &o->dim[w->d];
+                w->at = w->value->id * MAX_RANK + w->d;
+                return true;
+            }
+        }
+    return false;
+}
+
+bool space_add(struct space *s, const struct value *v, int d, struct candidate new)
+{
+    struct candidates *c = &s->dim[v->id][d];
+    if (new.node < 0)
+        s->head_size[class_of(s->class, v->id * MAX_RANK + d)] = false;
+    if (!new.split || new.split->whole || c->list.n >= CANDIDATES_MAX || !weight_divides(v, placement_split(d, new.split)))
+        return false;
+    for (int i = 0; i < c->list.n; i++)
+        if (c->list.at[i].split == new.split) {
+            bool changed = c->list.at[i].sequence && !new.sequence;
+            c->list.at[i].sequence &= new.sequence;
+            return changed;
+        }
+    VEC_PUSH(s->arena, &c->list, new);
+    return true;
+}
+
+bool space_has_weight(const struct space *s, const struct node *n)
+{
+    for (int i = 0; i < n->nin; i++)
+        if (n->in[i] && s->weight[n->in[i]->id])
+            return true;
+    return false;
+}
+
+bool space_between_activations(const struct space *s, const struct node *n)
+{
+    int count = 0;
+    for (int i = 0; i < n->nin; i++)
+        count += n->in[i] && !s->weight[n->in[i]->id];
+    return (n->op->flags & OP_PRODUCT) && (count > 1 || (n->op->flags & OP_GROWS));
+}
+
+int space_placements(struct space *s, const struct value *v, struct placement **out)
+{
+    int n = 1;
+    for (int d = 0; d < v->type.rank; d++)
+        n += s->dim[v->id][d].list.n;
+    *out = NEWN(s->arena, struct placement, n);
+    (*out)[0] = placement_whole;
+    n = 1;
+    for (int d = 0; d < v->type.rank; d++)
+        for (int i = 0; i < s->dim[v->id][d].list.n; i++)
+            (*out)[n++] = placement_split(d, s->dim[v->id][d].list.at[i].split);
+    return n;
+}
+
+/* ---- seeds --------------------------------------------------------------------------------------------------------------- */
+
+/* An even split that cuts no byte: of pairs where two elements share one. */
+static const struct split *even_split(struct space *s, const struct value *v, int d)
+{
+    struct alg *alg = s->g->alg;
+    const struct dim *pairs = dtype_is_packed(v->type.dtype) ? dim_quotient(alg, v->type.dim[d], dim_int(alg, 2)) : NULL;
+    return pairs ? split_scale(alg, split_even(alg, s->ranks, pairs), dim_int(alg, 1), dim_int(alg, 2)) : split_even(alg, s->ranks, v->type.dim[d]);
+}
+
+/* Head sizes are not split: rotary halves would be, and every head's product would need a sum. */
+static void seed_weights(struct space *s, int node)
+{
+    const struct node *n = s->g->nodes.at[node];
+    for (int i = 0; i < n->nin; i++) {
+        struct value *v = n->in[i];
+        int64_t size;
+        for (int d = 0; v && s->weight[v->id] && d < v->type.rank; d++)
+            if (dim_is_int(v->type.dim[d], &size) && size >= 2 && !s->head_size[class_of(s->class, v->id * MAX_RANK + d)])
+                space_add(s, v, d, (struct candidate){ even_split(s, v, d), false, "a weight of", node });
+    }
+}
+
+/* What reaches the size of a head (the rotary part of latent attention, which stands beside that of the keys) would need a sum for every
+ * head's product, and rotations of pairs make ever new splits of it. */
+static bool carry(struct space *s, const struct value *v, struct placement p, struct candidate c)
+{
+    c.split = p.split;
+    return p.kind == PLACE_S && !s->head_size[class_of(s->class, v->id * MAX_RANK + p.dim)] && space_add(s, v, p.dim, c);
+}
+
+static bool add_placements(struct space *s, int node, const struct strategy *st, bool sequence, const char *source)
+{
+    const struct node *n = s->g->nodes.at[node];
+    const struct candidate c = { NULL, sequence, source, node };
+    bool changed = false;
+    for (int i = 0; i < n->nin; i++)
+        changed |= n->in[i] && carry(s, n->in[i], st->in[i], c);
+    for (int i = 0; i < n->nout; i++)
+        changed |= n->out[i] && carry(s, n->out[i], st->out[i], c);
+    return changed;
+}
+
+static void seed_choice(struct space *s, int node, const struct choice *c)
+{
+    struct strategy st;
+    if (strategy_projects(s, node, c, false, &st))
+        add_placements(s, node, &st, false, "heads of");
+}
+
+/* Does the factor only take a head size apart (the pairs of an interleaved rotary)? */
+static bool within_head(const struct space *s, int node, int f)
+{
+    for (struct dim_walk w = dim_walk(node); dim_next(s, &w);)
+        if (w.rule->n == 1 && w.rule->part[0].n > 1 && w.rule->part[0].factor[0] == f && s->head_size[class_of(s->class, w.at)])
+            return true;
+    return false;
+}
+
+static void seed_factor(struct space *s, int node, int f)
+{
+    const struct rule *r = s->rule[node];
+    struct choice c = choice_none(s, r);
+    int64_t size;
+    if (!dim_is_int(r->factor[f].size, &size) || size < 2)
+        return;
+    c.factor[f] = split_even(s->g->alg, s->ranks, r->factor[f].size);
+    seed_choice(s, node, &c);
+}
+
+static void seed_product(struct space *s, int node, int outer, int inner)
+{
+    const struct rule *r = s->rule[node];
+    const struct dim *size = dim_mul(s->g->alg, r->factor[outer].size, r->factor[inner].size);
+    if (!dim_is_int(size, NULL) || dim_equals(r->factor[inner].size, 1) || dim_equals(r->factor[outer].size, 1))
+        return;
+    struct choice c = choice_none(s, r);
+    c.nproduct = 2;
+    c.product[0] = outer;
+    c.product[1] = inner;
+    c.product_split = split_even(s->g->alg, s->ranks, size);
+    seed_choice(s, node, &c);
+}
+
+bool space_sums_nothing(const struct space *s, int node)
+{
+    const struct rule *r = s->rule[node];
+    for (int f = 0; r && f < r->nfactor; f++)
+        if ((r->factor[f].flags & FACTOR_CONTRACTED) && !dim_equals(r->factor[f].size, 1))
+            return false;
+    return r && (s->g->nodes.at[node]->op->flags & OP_PRODUCT) != 0;
+}
+
+static void seed(struct space *s)
+{
+    for (int i = 0; i < s->g->nodes.n; i++) {
+        const struct node *n = s->g->nodes.at[i];
+        const struct rule *r = s->rule[i];
+        if (!r)
+            continue;
+        if ((n->op->flags & (OP_SEEDS | OP_DECODES)) && !space_sums_nothing(s, i))
+            seed_weights(s, i);
+        for (int f = 0; f < r->nfactor; f++)
+            if ((r->factor[f].flags & FACTOR_HEADS) && !within_head(s, i, f))
+                seed_factor(s, i, f);
+        if (r->query_outer >= 0 && r->query_inner >= 0)
+            seed_product(s, i, r->query_outer, r->query_inner);
+    }
+}
+
+/* ---- propagation --------------------------------------------------------------------------------------------------------- */
+
+static bool propagate_from(struct space *s, const struct dim_walk *w, struct tried *tried)
+{
+    bool changed = false;
+    for (int k = 0; k < s->dim[w->value->id][w->d].list.n; k++) {
+        struct candidate from = s->dim[w->value->id][w->d].list.at[k];
+        struct choices c = choices_for(s, w->node, w->result, w->i, w->d, from.split);
+        for (int j = 0; j < c.list.n; j++) {
+            struct strategy st;
+            if (choice_is_new(s, w->node, tried, &c.list.at[j], from.sequence) && strategy_projects(s, w->node, &c.list.at[j], from.sequence, &st))
+                changed |= add_placements(s, w->node, &st, from.sequence, "through");
+        }
+    }
+    return changed;
+}
+
+static bool propagate_node(struct space *s, int node)
+{
+    struct tried tried = { 0 };
+    bool changed = false;
+    for (struct dim_walk w = dim_walk(node); dim_next(s, &w);)
+        changed |= propagate_from(s, &w, &tried);
+    return changed;
+}
+
+/* How many candidates touch a node: when unchanged since its last turn there is nothing to do. */
+static int candidates_around(const struct space *s, const struct node *n)
+{
+    int count = 0;
+    for (int side = 0; side < 2; side++)
+        for (int i = 0; i < (side ? n->nout : n->nin); i++) {
+            const struct value *v = space_value(n, side, i);
+            for (int d = 0; v && d < v->type.rank; d++)
+                for (int k = 0; k < s->dim[v->id][d].list.n; k++)
+                    count += s->dim[v->id][d].list.at[k].sequence ? 1 : 2;
+        }
+    return count;
+}
+
+static void propagate(struct space *s)
+{
+    int *seen = NEWN(s->arena, int, s->g->nodes.n + 1);
+    for (bool changed = true, forward = true; changed; forward = !forward) {
+        changed = false;
+        for (int k = 0; k < s->g->nodes.n; k++) {
+            int i = forward ? k : s->g->nodes.n - 1 - k;
+            int around = candidates_around(s, s->g->nodes.at[i]);
+            if (around == seen[i])
+                continue;
+            seen[i] = around;
+            changed |= propagate_node(s, i);
+        }
+    }
+}
+
+void space_spread(struct space *s)
+{
+    size_t bytes = sizeof *s->offered * (size_t)s->g->nodes.n;
+    propagate(s);
+    strategies_build(s);
+    s->offered = arena_alloc(s->arena, bytes + 1);
+    memcpy(s->offered, s->strategies, bytes);
+}
+
+/* ---- set-up -------------------------------------------------------------------------------------------------------------- */
+
+static void index_uses(struct space *s)
+{
+    const struct graph *g = s->g;
+    for (int i = 0; i < g->values.n; i++)
+        s->producer[i] = -1;
+    for (int i = 0; i < g->nodes.n; i++) {
+        const struct node *n = g->nodes.at[i];
+        for (int k = 0; k < n->nout; k++)
+            if (n->out[k])
+                s->producer[n->out[k]->id] = i;
+        for (int k = 0; k < n->nin; k++)
+            if (n->in[k])
+                VEC_PUSH(s->arena, &s->uses[n->in[k]->id].list, ((struct place_use){ i, k }));
+    }
+    for (int i = 0; i < g->outputs.n; i++)
+        VEC_PUSH(s->arena, &s->uses[g->outputs.at[i]->id].list, ((struct place_use){ -1, i }));
+}
+
+/* A weight is a constant, or what a node that only moves elements, or reads them as other numbers, makes of constants. */
+static void mark_weights(struct space *s)
+{
+    for (int i = 0; i < s->g->values.n; i++)
+        s->weight[i] = s->g->values.at[i]->constant != NULL;
+    for (int i = 0; i < s->g->nodes.n; i++) {
+        const struct node *n = s->g->nodes.at[i];
+        bool all = s->rule[i] && (s->rule[i]->moves || (n->op->flags & OP_DECODES)) && n->nin > 0;
+        for (int k = 0; k < n->nin; k++)
+            all &= n->in[k] && s->weight[n->in[k]->id];
+        for (int k = 0; all && k < n->nout; k++)
+            if (n->out[k])
+                s->weight[n->out[k]->id] = true;
+    }
+}
+
+struct space *space_new(struct arena *a, struct graph *g, const struct options *options, struct plan *plan)
+{
+    struct space *s = NEW(a, struct space);
+    *s = (struct space){ .arena = a, .g = g, .options = options, .plan = plan, .ranks = options->ranks };
+    int nodes = g->nodes.n + 1, values = g->values.n + 1;
+    s->rule = NEWN(a, struct rule *, nodes);
+    s->strategies = NEWN(a, struct strategies, nodes);
+    s->dim = arena_array(a, (size_t)values, sizeof *s->dim);
+    s->uses = NEWN(a, struct place_uses, values);
+    s->producer = NEWN(a, int, values);
+    s->sequence = NEWN(a, struct placement, values);
+    s->through = NEWN(a, bool, nodes);
+    s->attended = arena_array(a, (size_t)values, sizeof *s->attended);
+    s->weight = NEWN(a, bool, values);
+    s->partial = NEWN(a, unsigned, values);
+    s->output_place = NEWN(a, struct placement, g->outputs.n + 1);
+    s->wish = NEWN(a, struct wishes, values);
+    s->before = NEWN(a, struct wishes, values);
+    s->asked = NEWN(a, bool, values);
+    s->asked_within = NEWN(a, bool, nodes);
+    s->unasked = options->strict == STRICT_ON ? COST_NEVER : 0;
+    s->pin = NEWN(a, const struct placement *, values);
+    for (int i = 0; i < g->nodes.n; i++)
+        s->rule[i] = rule_of(g, g->nodes.at[i]);
+    index_uses(s);
+    mark_weights(s);
+    s->class = classes_new(s);
+    s->head_size = classes_head_sizes(s, s->class);
+    sequence_mark_attended(s);
+    seed(s);
+    space_spread(s);
+    if (options->sp != SP_OFF && options->ranks > 1) {
+        sequence_seed(s);
+        space_spread(s);
+    }
+    if (constrain_seed(s))
+        space_spread(s);
+    return s;
+}

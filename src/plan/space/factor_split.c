@@ -1,0 +1,229 @@
+/* Which splits of a node's factors give one of its dimensions a wanted split.
+ *
+ * A dimension of one part is a product of factors: the split falls on a factor, or on several adjoining factors as a whole, if it
+ * divides by what lies inside and outside. A dimension of several parts laid end to end gives each part its share. Parts of a group
+ * split together: the others take the same fractions, a cover of them that is already a candidate, or stay whole. */
+#include "plan/space/space.h"
+
+#include <string.h>
+
+struct choice choice_none(struct space *s, const struct rule *r)
+{
+    return (struct choice){ .factor = NEWN(s->arena, const struct split *, r->nfactor + 1) };
+}
+
+static struct choice choice_copy(struct space *s, const struct rule *r, const struct choice *from)
+{
+    struct choice out = *from;
+    out.factor = choice_none(s, r).factor;
+    memcpy(out.factor, from->factor, sizeof *out.factor * (size_t)r->nfactor);
+    return out;
+}
+
+static const struct dim *product_size(struct space *s, const struct rule *r, const int *factor, int n)
+{
+    const struct dim *size = dim_int(s->g->alg, 1);
+    for (int i = 0; i < n; i++)
+        size = dim_mul(s->g->alg, size, r->factor[factor[i]].size);
+    return size;
+}
+
+static bool factor_fixed(const struct factor *f)
+{
+    return !factor_splits(f) || dim_equals(f->size, 1);
+}
+
+/* Gives split to the run [from, to] of the part's factors. False when one of them has another split already. */
+static bool give(struct choice *c, const struct rule_part *p, int from, int to, const struct split *split)
+{
+    if (from == to) {
+        if (c->factor[p->factor[from]] && c->factor[p->factor[from]] != split)
+            return false;
+        c->factor[p->factor[from]] = split;
+        return true;
+    }
+    if (c->nproduct)
+        return c->nproduct == to - from + 1 && c->product_split == split &&
+               !memcmp(c->product, p->factor + from, sizeof(int) * (size_t)c->nproduct);
+    c->nproduct = to - from + 1;
+    memcpy(c->product, p->factor + from, sizeof(int) * (size_t)c->nproduct);
+    c->product_split = split;
+    return true;
+}
+
+static bool run_fixed(const struct rule *r, const struct rule_part *p, int from, int to)
+{
+    for (int i = from; i <= to; i++)
+        if (factor_fixed(&r->factor[p->factor[i]]))
+            return true;
+    return false;
+}
+
+/* The shortest runs of factors first. Appends one choice per run that divides; base is what other parts have already. */
+static void part_choices(struct space *s, const struct rule *r, const struct rule_part *p, const struct split *split, const struct choice *base, struct choices *out)
+{
+    for (int len = 1; len <= p->n; len++)
+        for (int from = 0; from + len <= p->n; from++) {
+            if (run_fixed(r, p, from, from + len - 1))
+                continue;
+            const struct split *q = split_divide(s->g->alg, split, product_size(s, r, p->factor, from),
+                                                 product_size(s, r, p->factor + from + len, p->n - from - len));
+            if (!q || q->whole)
+                continue;
+            struct choice c = choice_copy(s, r, base);
+            if (give(&c, p, from, from + len - 1, q))
+                VEC_PUSH(s->arena, &out->list, c);
+            if (len == 1)
+                return;
+        }
+}
+
+/* The same fractions, or one covers the other's. */
+static bool shares_agree(struct space *s, const struct split *a, const struct split *b)
+{
+    int64_t size;
+    require(dim_is_int(split_size(s->g->alg, b), &size));
+    return split_rescale(s->g->alg, a, size) == b || split_fraction_within(a, b) || split_fraction_within(b, a);
+}
+
+/* A dimension of several parts: each part takes its share of the split, by the first choice that fits. Shares of other fractions (all
+ * queries here, all keys there) are legal nonsense and multiply: they are no choice. */
+static void parts_choice(struct space *s, const struct rule *r, const struct rule_dim *rd, const struct split *split, struct choices *out)
+{
+    struct choice c = choice_none(s, r);
+    const struct split *first = NULL;
+    int64_t at = 0, size;
+    for (int i = 0; i < rd->n; i++, at += size) {
+        if (!dim_is_int(product_size(s, r, rd->part[i].factor, rd->part[i].n), &size))
+            return;
+        const struct split *share = split_restrict(s->g->alg, split, at, at + size);
+        if (!share)
+            return;
+        if (share->whole)
+            continue;
+        if (first && !shares_agree(s, first, share))
+            return;
+        first = first ? first : share;
+        struct choices one = { 0 };
+        part_choices(s, r, &rd->part[i], share, &c, &one);
+        if (!one.list.n)
+            return;
+        c = one.list.at[0];
+    }
+    VEC_PUSH(s->arena, &out->list, c);
+}
+
+/* ---- groups ------------------------------------------------------------------------------------------------------------ */
+
+/* The splits that are candidates of a factor: of a dimension that is the factor alone. */
+static void factor_candidates(struct space *s, int node, int f, struct candidates *out)
+{
+    for (struct dim_walk w = dim_walk(node); dim_next(s, &w);)
+        for (int k = 0; class_factor_of(w.rule) == f && k < s->dim[w.value->id][w.d].list.n; k++)
+            VEC_PUSH(s->arena, &out->list, s->dim[w.value->id][w.d].list.at[k]);
+}
+
+/* What factor f of the group may take beside split, best first: the same fractions, covers of them, whole (NULL). */
+static struct candidates beside(struct space *s, int node, int f, const struct split *split)
+{
+    struct candidates all = { 0 }, out = { 0 };
+    int64_t size;
+    if (dim_is_int(s->rule[node]->factor[f].size, &size)) {
+        const struct split *same = split_rescale(s->g->alg, split, size);
+        if (same)
+            VEC_PUSH(s->arena, &out.list, ((struct candidate){ .split = same }));
+    }
+    factor_candidates(s, node, f, &all);
+    for (int i = 0; i < all.list.n; i++)
+        if (!all.list.at[i].split->balanced && !split->balanced && split_fraction_within(split, all.list.at[i].split))
+            VEC_PUSH(s->arena, &out.list, all.list.at[i]);
+    VEC_PUSH(s->arena, &out.list, ((struct candidate){ .split = NULL }));
+    return out;
+}
+
+static bool in_group(const struct rule *r, int f)
+{
+    for (int i = 0; i < r->ngroup; i++)
+        if (r->group[i] == f)
+            return true;
+    return false;
+}
+
+/* The choice splits one factor of a group: appends choices that split the others with it, the k-th option of each. */
+static void complete_group(struct space *s, int node, const struct choice *c, int given, struct choices *out)
+{
+    const struct rule *r = s->rule[node];
+    struct candidates option[8];
+    int most = 1;
+    for (int i = 0; i < r->ngroup; i++) {
+        option[i] = (struct candidates){ 0 };
+        if (r->group[i] != given)
+            option[i] = beside(s, node, r->group[i], c->factor[given]);
+        if (option[i].list.n > most)
+            most = option[i].list.n;
+    }
+    for (int k = 0; k < most; k++) {
+        struct choice made = choice_copy(s, r, c);
+        for (int i = 0; i < r->ngroup; i++)
+            if (r->group[i] != given && !factor_fixed(&r->factor[r->group[i]]))
+                made.factor[r->group[i]] = option[i].list.at[k < option[i].list.n ? k : option[i].list.n - 1].split;
+        VEC_PUSH(s->arena, &out->list, made);
+    }
+}
+
+static int lone_group_factor(const struct rule *r, const struct choice *c)
+{
+    int found = -1, count = 0;
+    for (int f = 0; f < r->nfactor; f++)
+        if (c->factor[f] && in_group(r, f)) {
+            found = f;
+            count++;
+        }
+    return count == 1 && r->ngroup > 1 ? found : -1;
+}
+
+struct choices choices_for(struct space *s, int node, bool result, int i, int d, const struct split *split)
+{
+    const struct rule *r = s->rule[node];
+    const struct rule_operand *o = result ? &r->out[i] : &r->in[i];
+    struct choices found = { 0 }, out = { 0 };
+    if (!o->present || d >= o->rank || o->dim[d].n == 0)
+        return out;
+    const struct rule_dim *rd = &o->dim[d];
+    struct choice none = choice_none(s, r);
+    if (rd->n == 1)
+        part_choices(s, r, &rd->part[0], split, &none, &found);
+    else
+        parts_choice(s, r, rd, split, &found);
+    for (int k = 0; k < found.list.n; k++) {
+        int lone = rd->n == 1 ? lone_group_factor(r, &found.list.at[k]) : -1;
+        if (lone >= 0)
+            complete_group(s, node, &found.list.at[k], lone, &out);
+        else
+            VEC_PUSH(s->arena, &out.list, found.list.at[k]);
+    }
+    return out;
+}
+
+static bool same_choice(const struct rule *r, const struct choice *a, const struct choice *b)
+{
+    if (a->nproduct != b->nproduct || a->product_split != b->product_split)
+        return false;
+    for (int i = 0; i < a->nproduct; i++)
+        if (a->product[i] != b->product[i])
+            return false;
+    for (int f = 0; f < r->nfactor; f++)
+        if (a->factor[f] != b->factor[f])
+            return false;
+    return true;
+}
+
+bool choice_is_new(struct space *s, int node, struct tried *tried, const struct choice *c, bool sequence)
+{
+    struct choices *list = &tried->by_sequence[sequence];
+    for (int i = 0; i < list->list.n; i++)
+        if (same_choice(s->rule[node], &list->list.at[i], c))
+            return false;
+    VEC_PUSH(s->arena, &list->list, *c);
+    return true;
+}

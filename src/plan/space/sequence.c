@@ -1,0 +1,261 @@
+/* Which dimensions --sp splits, found without names.
+ *
+ * A sequence dimension is a row dimension of products that attention contracts over: its symbol also occurs in a contracted
+ * dimension (the key length), or, where its size is no symbol, its own factor is contracted between two activations. The batch never
+ * is. It is seeded at the results of row-split products: where terms of a sum appear, ReduceScatter can leave each rank its rows. Rows
+ * may be flattened: [B * S, H] holds S in repetitions of a period. */
+#include "plan/space/space.h"
+
+#include <string.h>
+
+/* ---- what is contracted between activations ------------------------------------------------------------------------------- */
+
+struct contracted { VEC(const char *) symbols; bool *class_seen; };
+
+static void note_symbols(struct space *s, struct contracted *c, const struct dim *size)
+{
+    const char *name[32];
+    int n = dim_symbols(size, name, 32);
+    for (int i = 0; i < n && i < 32; i++)
+        VEC_PUSH(s->arena, &c->symbols, name[i]);
+}
+
+static void note_contracted(struct space *s, int node, struct contracted *c)
+{
+    const struct rule *r = s->rule[node];
+    for (int f = 0; f < r->nfactor; f++)
+        if (r->factor[f].flags & FACTOR_CONTRACTED)
+            note_symbols(s, c, r->factor[f].size);
+}
+
+static bool symbol_known(const struct contracted *c, const char *name)
+{
+    for (int i = 0; i < c->symbols.n; i++)
+        if (!strcmp(c->symbols.at[i], name))
+            return true;
+    return false;
+}
+
+/* ---- which qualify -------------------------------------------------------------------------------------------------------- */
+
+/* By class: how a sequence, or rows with one inside, is dealt (NULL: it is neither); whether --sp splits it. */
+struct rows { const struct split **dealt; bool *on; };
+
+/* A class of dimensions that are products of factors, one of which is the class `factor`. */
+struct flattened { int whole, factor; const struct dim *outer, *inner; };
+struct flattenings { VEC(struct flattened) list; };
+
+static bool dimension_qualifies(const struct space *s, const struct contracted *c, int *up, const struct value *v, int d)
+{
+    const struct dim *size = v->type.dim[d];
+    const char *only = s->options->sp_symbol;
+    if (size->kind == DIM_SYM)
+        return symbol_known(c, size->name) && (!only || !strcmp(only, size->name));
+    return !(size->kind == DIM_INT && size->k <= 1) && (!only || dim_uses(size, only)) && c->class_seen[class_of(up, v->id * MAX_RANK + d)];
+}
+
+static void deal_sequences(struct space *s, const struct contracted *c, int *up, struct rows *rows)
+{
+    for (int i = 0; i < s->g->values.n; i++) {
+        const struct value *v = s->g->values.at[i];
+        for (int d = 0; d < v->type.rank; d++)
+            if (dimension_qualifies(s, c, up, v, d))
+                rows->dealt[class_of(up, i * MAX_RANK + d)] = split_even(s->g->alg, s->ranks, v->type.dim[d]);
+    }
+}
+
+static void note_flattened(struct space *s, int node, const struct rule_dim *rd, int whole, int *up, struct flattenings *out)
+{
+    const struct rule_part *p = &rd->part[0];
+    for (int k = 0; rd->n == 1 && p->n > 1 && k < p->n; k++) {
+        int factor = class_of_factor(s, node, p->factor[k], up);
+        if (factor >= 0)
+            VEC_PUSH(s->arena, &out->list, ((struct flattened){ whole, factor, rule_sizes(s->g, s->rule[node], p->factor, 0, k),
+                                                                rule_sizes(s->g, s->rule[node], p->factor, k + 1, p->n) }));
+    }
+}
+
+static struct flattenings find_flattened(struct space *s, int *up)
+{
+    struct flattenings out = { 0 };
+    for (int node = 0; node < s->g->nodes.n; node++)
+        for (struct dim_walk w = dim_walk(node); dim_next(s, &w);)
+            note_flattened(s, node, w.rule, class_of(up, w.at), up, &out);
+    return out;
+}
+
+/* Rows with a dealt sequence inside are dealt as that is. */
+static void deal_flattened(struct space *s, const struct flattenings *all, struct rows *rows)
+{
+    for (bool changed = true; changed;) {
+        changed = false;
+        for (int i = 0; i < all->list.n; i++) {
+            const struct flattened *f = &all->list.at[i];
+            if (!rows->dealt[f->factor] || rows->dealt[f->whole])
+                continue;
+            rows->dealt[f->whole] = split_scale(s->g->alg, rows->dealt[f->factor], f->outer, f->inner);
+            changed |= rows->dealt[f->whole] != NULL;
+        }
+    }
+}
+
+/* ---- marking ---------------------------------------------------------------------------------------------------------------- */
+
+/* Is dimension d of the result a row: does it come from an activation, and from no weight? */
+static bool is_row(const struct space *s, int node, int d)
+{
+    const struct node *n = s->g->nodes.at[node];
+    const struct rule *r = s->rule[node];
+    int f = class_factor(&r->out[0], d);
+    bool activation = false;
+    for (int i = 0; f >= 0 && i < r->nin; i++)
+        for (int k = 0; n->in[i] && k < n->in[i]->type.rank; k++)
+            if (class_factor(&r->in[i], k) == f) {
+                if (s->weight[n->in[i]->id])
+                    return false;
+                activation = true;
+            }
+    return activation;
+}
+
+static bool leaves_terms(const struct space *s, int node)
+{
+    for (int k = 0; k < s->strategies[node].list.n; k++)
+        if (s->strategies[node].list.at[k]->out[0].kind == PLACE_P)
+            return true;
+    return false;
+}
+
+static bool seed_product(struct space *s, int node, int *up, struct rows *rows)
+{
+    const struct value *v = s->g->nodes.at[node]->out[0];
+    bool found = false;
+    for (int d = 0; v && d < v->type.rank; d++) {
+        int class = class_of(up, v->id * MAX_RANK + d);
+        if (!is_row(s, node, d) || !rows->dealt[class])
+            continue;
+        space_add(s, v, d, (struct candidate){ rows->dealt[class], true, "--sp at", node });
+        found = rows->on[class] = true;
+    }
+    return found;
+}
+
+/* What is split inside flattened rows is split outside of them, and the other way round. */
+static void spread_on(const struct flattenings *all, struct rows *rows)
+{
+    for (bool changed = true; changed;) {
+        changed = false;
+        for (int i = 0; i < all->list.n; i++) {
+            int a = all->list.at[i].whole, b = all->list.at[i].factor;
+            if (!rows->dealt[a] || !rows->dealt[b] || rows->on[a] == rows->on[b])
+                continue;
+            changed = rows->on[a] = rows->on[b] = true;
+        }
+    }
+}
+
+/* Scores are marked as their queries. */
+static void mark_values(struct space *s, int *up, const struct rows *rows)
+{
+    for (int i = 0; i < s->g->values.n; i++)
+        for (int d = 0; d < s->g->values.at[i]->type.rank; d++) {
+            int class = class_of(up, i * MAX_RANK + d);
+            if (rows->on[class] && (s->sequence[i].kind != PLACE_S || s->attended[i][s->sequence[i].dim]))
+                s->sequence[i] = placement_split(d, rows->dealt[class]);
+        }
+}
+
+/* For the report: each size once. */
+struct sizes { VEC(const struct dim *) list; };
+
+static void add_size(struct space *s, struct sizes *sizes, const struct dim *size)
+{
+    for (int k = 0; k < sizes->list.n; k++)
+        if (sizes->list.at[k] == size)
+            return;
+    VEC_PUSH(s->arena, &sizes->list, size);
+}
+
+static const char *sizes_text(struct space *s, const struct sizes *sizes)
+{
+    const char *text = NULL;
+    for (int k = 0; k < sizes->list.n; k++)
+        text = arena_printf(s->arena, "%s%s%s", k ? text : "", k ? ", " : "", dim_str(s->arena, sizes->list.at[k]));
+    return text;
+}
+
+static const char *name_sequences(struct space *s, const struct contracted *c, int *up, const struct rows *rows)
+{
+    struct sizes sizes = { 0 };
+    for (int i = 0; i < s->g->values.n; i++)
+        for (int d = 0; d < s->g->values.at[i]->type.rank; d++)
+            if (rows->on[class_of(up, i * MAX_RANK + d)] && dimension_qualifies(s, c, up, s->g->values.at[i], d))
+                add_size(s, &sizes, s->g->values.at[i]->type.dim[d]);
+    return sizes_text(s, &sizes);
+}
+
+static _Noreturn void refuse_sequence(const struct space *s, const struct contracted *c)
+{
+    const char *model = s->g->path ? s->g->path : s->g->name, *only = s->options->sp_symbol;
+    if (only && c->symbols.n > 0 && !symbol_known(c, only))
+        fail("%s: --sp=%s: no dimension qualifies by this name; the nearest that is attended over is '%s'", model, only,
+             c->symbols.at[nearest_text(only, c->symbols.n, c->symbols.at)]);
+    fail("%s: --sp%s%s: no dimension qualifies as a sequence: none is both a row of a product with a weight and attended over", model, only ? "=" : "", only ? only : "");
+}
+
+void sequence_seed(struct space *s)
+{
+    int *up = s->class, n = s->g->values.n * MAX_RANK + 1;
+    struct contracted c = { .class_seen = classes_contracted(s, up) };
+    struct rows rows = { NEWN(s->arena, const struct split *, n), NEWN(s->arena, bool, n) };
+    struct flattenings flattened = find_flattened(s, up);
+    bool found = false;
+    for (int i = 0; i < s->g->nodes.n; i++)
+        if (s->rule[i] && space_between_activations(s, s->g->nodes.at[i]))
+            note_contracted(s, i, &c);
+    classes_spread(s, up, c.class_seen);          /* the new keys behind the past ones */
+    deal_sequences(s, &c, up, &rows);
+    deal_flattened(s, &flattened, &rows);
+    for (int i = 0; i < s->g->nodes.n; i++)
+        if (s->rule[i] && (s->g->nodes.at[i]->op->flags & OP_PRODUCT) && space_has_weight(s, s->g->nodes.at[i]) && leaves_terms(s, i))
+            found |= seed_product(s, i, up, &rows);
+    if (!found && s->options->sp == SP_ON)
+        refuse_sequence(s, &c);
+    for (int i = 0; i < s->g->nodes.n; i++)
+        s->through[i] = s->options->sp == SP_AUTO;
+    spread_on(&flattened, &rows);
+    mark_values(s, up, &rows);
+    s->plan->sequence = name_sequences(s, &c, up, &rows);
+}
+
+/* ---- what was chosen -------------------------------------------------------------------------------------------------------- */
+
+/* A sequence of the node: with a strategy, one that it splits. NULL: there is none. */
+static const struct split *sequence_of(const struct space *s, const struct node *n, const struct strategy *st)
+{
+    for (int side = 0; side < 2; side++)
+        for (int i = 0; i < (side ? n->nout : n->nin); i++) {
+            const struct value *v = space_value(n, side, i);
+            struct placement p = v ? s->sequence[v->id] : placement_whole;
+            if (p.kind == PLACE_S && (!st || placement_eq(side ? st->out[i] : st->in[i], p)))
+                return p.split;
+        }
+    return NULL;
+}
+
+void sequence_note_choice(struct space *s)
+{
+    int all[2] = { 0 }, split[2] = { 0 };
+    struct sizes sizes = { 0 };
+    for (int i = 0; i < s->g->nodes.n; i++) {
+        const struct node *n = s->g->nodes.at[i];
+        bool product = n->op && (n->op->flags & OP_PRODUCT);
+        const struct split *chosen = sequence_of(s, n, n->strategy);
+        all[product] += sequence_of(s, n, NULL) != NULL;
+        split[product] += chosen != NULL;
+        if (chosen)
+            add_size(s, &sizes, chosen->n);
+    }
+    s->plan->sequence = !s->plan->sequence ? "nowhere, there is none" : !sizes.list.n ? "nowhere, it does not pay"
+        : arena_printf(s->arena, "%s, at %d of %d products and %d of %d other nodes that have one", sizes_text(s, &sizes), split[1], all[1], split[0], all[0]);
+}

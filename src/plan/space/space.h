@@ -1,0 +1,216 @@
+/* space: everything a plan may choose from. Splits are candidates of dimensions; projected through the rules they become strategies
+ * of nodes; strategies and reshards become a problem for the solver. Internal to src/plan and the pass choose. */
+#ifndef TPC_SPACE_H
+#define TPC_SPACE_H
+
+#include "plan/plan.h"
+#include "plan/solve/solve.h"
+
+struct candidate {
+    const struct split *split;
+    bool sequence;                       /* along one, kept out of products that are not `through` */
+    const char *source;                  /* "a weight of", "through", ...: how it came, for --explain */
+    int node;                            /* from which node; -1: from none */
+};
+struct candidates { VEC(struct candidate) list; };
+struct strategies { VEC(struct strategy *) list; };
+struct place_use { int node, operand; };                               /* node: position in the graph, -1: graph output number operand */
+struct place_uses { VEC(struct place_use) list; };
+
+/* What the plan file wants of a value: split NULL: any; op RED_NONE: any. */
+struct wish { const char *where, *text; enum place kind; int dim; const struct split *split; enum redop op; };
+struct wishes { VEC(struct wish) list; };
+struct places { VEC(struct placement) list; };
+
+struct space {
+    struct arena *arena;
+    struct graph *g;
+    const struct options *options;
+    struct plan *plan;
+    int ranks;
+    struct rule **rule;                  /* by node position; NULL: no row or no rule, whole */
+    struct strategies *strategies;       /* by node position: those that may be chosen */
+    struct strategies *offered;          /* by node position: the same before constraints */
+    struct candidates (*dim)[MAX_RANK];  /* by value id */
+    struct place_uses *uses;             /* by value id */
+    int *producer;                       /* by value id: node position, -1 input or constant */
+    bool *weight;                        /* by value id: a constant, or a constant moved about */
+    int *class;                          /* classes_new */
+    bool *head_size;                     /* by class: no candidate is carried there, unless a plan file asks for one */
+    unsigned *partial;                   /* by value id: bits of the reductions as whose terms it can come out */
+    bool *through;                       /* by node position: a product or barrier whose rows may be split along a sequence */
+    bool (*attended)[MAX_RANK];          /* by value id: what is attended over, as keys, scores and masks have it */
+    struct placement *sequence;          /* by value id: as --sp splits it, R: it does not */
+    struct placement *output_place;      /* by output number: what the graph output wants */
+    struct wishes *wish;                 /* by value id: of its end of the graph, or of where it is brought before it is read */
+    struct wishes *before;               /* by value id, of graph outputs: of where they are brought before they are read or taken */
+    VEC(const struct demand *) demands;  /* constrain.h: what the plan file's constraints demand */
+    bool *asked;                         /* by value id: a constraint asks for its communication */
+    bool *asked_within;                  /* by node position: a constraint asks for that of its lowering */
+    int64_t unasked;                     /* what other communication costs more: COST_NEVER under --strict */
+    const struct placement **pin;        /* by value id: what it is brought to before it is read; NULL: it is read as it is left */
+    int64_t (*extent)[MAX_RANK];         /* by value id * workloads + workload */
+    double **fraction;                   /* by split id: [workload * ranks + rank], made when asked for */
+    int nfraction;
+};
+
+/* candidate.c: candidates to a fixpoint, strategies of every node. */
+struct space *space_new(struct arena *, struct graph *, const struct options *, struct plan *);
+/* Adds a candidate; false when it was there (or is no use: whole). */
+bool space_add(struct space *, const struct value *, int d, struct candidate);
+/* Carries candidates wherever rules carry them, and makes the strategies of all nodes. */
+void space_spread(struct space *);
+/* Operand or result i of a node: value and rule entry. */
+struct value *space_value(const struct node *, bool result, int i);
+/* The dimensions of all operands and results that the rule of a node speaks of, operands first; of a node without a rule none:
+ * for (struct dim_walk w = dim_walk(node); dim_next(s, &w);) */
+struct dim_walk {
+    int node;
+    bool result;
+    int i, d;                            /* of operand or result i dimension d */
+    const struct value *value;
+    const struct rule_dim *rule;
+    int at;                              /* value id * MAX_RANK + d: what classes are of */
+};
+static inline struct dim_walk dim_walk(int node) { return (struct dim_walk){ .node = node, .d = -1 }; }
+bool dim_next(const struct space *, struct dim_walk *);
+/* Can the value come out as terms of this reduction? */
+static inline bool space_partial(const struct space *s, const struct value *v, enum redop op) { return s->partial[v->id] >> op & 1; }
+/* Does the node read a weight? */
+bool space_has_weight(const struct space *, const struct node *);
+/* Is it an outer product (a rotary table: frequencies times positions)? Its constants are no weights. */
+bool space_sums_nothing(const struct space *, int node);
+/* Does the node multiply activations with one another? */
+bool space_between_activations(const struct space *, const struct node *);
+/* All placements of S or R that a value may have (graph inputs, constants). Returns the count. */
+int space_placements(struct space *, const struct value *, struct placement **out);
+
+/* factor_split.c: the choices that give dimension d of an operand or result the split s. */
+struct choices { VEC(struct choice) list; };
+/* No factor split. */
+struct choice choice_none(struct space *, const struct rule *);
+struct choices choices_for(struct space *, int node, bool result, int i, int d, const struct split *s);
+/* Choices met at one node: its operands suggest the same ones, and a node may have thousands of operands. True the first time. */
+struct tried { struct choices by_sequence[2]; };
+bool choice_is_new(struct space *, int node, struct tried *, const struct choice *, bool sequence);
+
+/* strategy.c */
+void strategies_build(struct space *);
+bool strategy_projects(struct space *, int node, const struct choice *, bool sequence, struct strategy *out);
+/* Does any operand or result stand other than whole? */
+bool strategy_splits(const struct node *, const struct strategy *);
+char *strategy_str(struct arena *, const struct node *, const struct strategy *);
+/* The same without the splits: "R S(1;*) -> S(2;*)". */
+char *strategy_outline(struct arena *, const struct node *, const struct strategy *);
+/* Why the node has no strategy but whole; NULL: it has a rule. */
+const char *strategy_missing(const struct space *, int node);
+
+/* dim_class.c: dimensions that are the same one. An int per value id * MAX_RANK + dimension; class_of gives the representative. */
+int *classes_new(struct space *);
+int class_of(int *up, int at);
+/* The factor that dimension d of an operand is, alone; -1: none or several. */
+int class_factor(const struct rule_operand *, int d);
+int class_factor_of(const struct rule_dim *);
+/* The class of factor f of the node's rule: of a dimension that is the factor alone; -1: there is none. */
+int class_of_factor(const struct space *, int node, int f, int *up);
+/* By class: summed or attended over by a product of activations. */
+bool *classes_contracted(struct space *, int *up);
+/* What is marked holds for the parts that are laid into or cut out of a marked dimension. mark: by class. */
+void classes_spread(struct space *, int *up, bool *mark);
+/* By class: the size of a head (an inner factor of a merged or split head dimension). */
+bool *classes_head_sizes(struct space *, int *up);
+
+/* sequence.c: marks the dimensions that --sp splits and seeds them at the results of row-split products. */
+void sequence_seed(struct space *);
+/* For the report, of a chosen plan under --sp=auto: how much of it is split along a sequence. */
+void sequence_note_choice(struct space *);
+/* sequence_pass.c: may a split along a sequence pass the node by this choice? Products and barriers only where they are `through`, and as rows. */
+bool sequence_passes(const struct space *, int node, const struct choice *);
+void sequence_mark_attended(struct space *);
+
+/* reshard.c: how a placement is reached from another, maybe through a third. COST_NEVER where it can't be. */
+struct reshard_path { struct placement via; bool has_via; int64_t cost; };
+struct reshard_path reshard_find(struct space *, const struct value *, struct placement from, struct placement to);
+/* The cheapest way to make all of to[] available from one placement: parent[i] is -1 (from itself) or an earlier-made j. */
+int64_t reshard_tree(struct space *, const struct value *, struct placement from, int n, const struct placement *to, int *parent);
+
+/* Where a value of a chosen plan has to get from where its producer leaves it: the pin first, if it has one, then what its readers want,
+ * from there. parent: position in the list, -1 where it is left. value: for the pass insert. */
+struct made { struct placement place; int parent; struct value *value; };
+struct reached { VEC(struct made) list; };
+struct reached reshard_chosen(struct space *, struct arena *, const struct value *);
+int reached_find(const struct reached *, struct placement);      /* position, -1 none */
+
+/* lowering.c: the lowering of a node in a graph of its own, for its price; evaluated by cost_prepare. */
+struct space *lowered_alone(struct space *, const struct node *, const struct strategy *);
+double lowered_seconds(struct space *, int workload, int busy);
+/* The first collective of the strategy's lowering; NULL: it has none, or the strategy no lowering. After cost_prepare. */
+const char *lowered_sends(const struct strategy *);
+
+/* step_time.c: what a step of the chosen plan takes, whole and on all ranks, under each workload and on average. */
+void plan_predict(struct space *);
+
+/* cost.c, in picoseconds over the weighted workloads. */
+int64_t cost_of_reshard(struct space *, const struct value *, struct placement from, struct placement to);
+int64_t cost_of_strategy(struct space *, const struct node *, const struct rule *, const struct strategy *);
+int64_t cost_of_holding(struct space *, const struct value *, struct placement);         /* of a weight, by the machine's price */
+int64_t cost_of_memory(struct space *, const struct value *, struct placement);          /* of a weight or a state, by the plan's */
+double cost_held(struct space *, const struct value *, struct placement);    /* bytes on the fullest rank in the largest workload */
+/* The same in seconds under one workload; busy: ranks that work at the same time. */
+double cost_reshard_seconds(struct space *, const struct value *, struct placement from, struct placement to, int workload);
+double cost_node_seconds(struct space *, const struct node *, const struct rule *, const struct strategy *, int workload, int busy);
+/* control_flow.c: the same of a node of control flow. */
+double inside_seconds(struct space *, const struct node *, int workload, int busy);
+void cost_evaluate_types(struct space *);     /* every type under every workload */
+void cost_prepare(struct space *);            /* the same, those of lowerings too */
+
+/* placement_limits.c. Adds a wish, given as text; one that can't be met (check: beside those before it, too) is a failure that names the nearest
+ * placement that can. */
+void wish_add(struct space *, const char *where, const struct value *, const char *text, bool check);
+/* The same of where the value is brought before it is read; for graph outputs that is not where they are taken. */
+void wish_bring(struct space *, const char *where, const struct value *, const char *text, bool check);
+/* A wish as text for a value, and whether a placement is as wished. A text that is no placement, or of no dimension of it, is a failure. */
+struct wish wish_read(struct space *, const char *where, const struct value *, const char *text);
+bool wish_fits(const struct wish *, struct placement);
+/* A candidate for a wished split of a dimension that has none; true when it is new. split NULL: an even one. A dimension of run-time size
+ * is split as --sp splits it, between products and not through them; so is, with sequence, every one. */
+bool wish_seed(struct space *, const struct value *, const struct wish *);
+bool space_seed(struct space *, const struct value *, int d, const struct split *, bool sequence);
+/* Candidates for all wishes; true when there are new ones. */
+bool wishes_seed(struct space *);
+bool space_allows(const struct space *, const struct value *, struct placement);
+/* Where a value may stand at its end of the graph, or be brought to; what wishes leave of that; what wishes leave of where it is brought,
+ * none if there are no such wishes. */
+struct places space_legal(struct space *, const struct value *);
+struct places space_allowed(struct space *, const struct value *);
+struct places space_brought(struct space *, const struct value *);
+/* Is it an end of a state? */
+bool space_state(const struct space *, const struct value *);
+/* In full, or as short as the text is that it stands in for: "S(1)". */
+const char *placement_like(struct arena *, const char *like, struct placement);
+
+/* constrain.c: the constraints of the plan file. */
+bool constrain_seed(struct space *);
+void constrain_all(struct space *);
+void constrain_user(struct space *);          /* but not an emitted plan */
+/* After no plan was found: fails naming the first constraint that cannot be met beside those before it. Returns where none is to blame. */
+void constrain_blame(struct space *);
+
+/* replay.c: leaves what an emitted plan chose; a plan of another graph is a failure that names the first difference. */
+void replay_plan(struct space *);
+/* Does the plan cost what the emitted one says? */
+bool replay_holds(const struct space *);
+
+/* strict.c: of a chosen plan, communication that no constraint asks for: fails naming the first; makes a warning of each. */
+_Noreturn void strict_blame(struct space *);
+void strict_warn(struct space *);
+
+/* greedy.c: leaves every node one strategy, that of the first assignment that fits: a baseline. */
+void first_assignment(struct space *);
+
+/* choose.c: the choice as a problem, and back. */
+void space_choose(struct space *);
+/* The cost of the best plan under what may be chosen now, and its placements; COST_NEVER and no placements where there is none. */
+int64_t space_solve(struct space *);
+
+#endif

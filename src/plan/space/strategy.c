@@ -1,0 +1,294 @@
+/* Strategies of a node: everything whole; one choice of splits that its candidates suggest; or partial in and partial out.
+ *
+ * Partial strategies exist only downstream of a contraction (or as its partner): an operand must be able to come out as terms of a
+ * sum. What a linear op multiplies terms by must be finite and no mask: -inf times a zero term would be NaN. */
+#include "plan/space/space.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+static bool lowering_fits(const struct node *n, const struct choice *c, const struct rule *r)
+{
+    for (int f = 0; f < r->nfactor; f++)
+        if (c->factor[f] && (r->factor[f].flags & FACTOR_LOWERED) && !(n->op->lower && op_lowers(r, f, c->factor[f])))
+            return false;
+    return true;
+}
+
+static bool choice_lowered(const struct choice *c, const struct rule *r)
+{
+    for (int f = 0; f < r->nfactor; f++)
+        if (c->factor[f] && (r->factor[f].flags & FACTOR_LOWERED))
+            return true;
+    return false;
+}
+
+static struct strategy strategy_room(struct space *s, const struct node *n)
+{
+    return (struct strategy){ .in = NEWN(s->arena, struct placement, n->nin + 1), .out = NEWN(s->arena, struct placement, n->nout + 1) };
+}
+
+bool strategy_splits(const struct node *n, const struct strategy *st)
+{
+    for (int i = 0; i < n->nin; i++)
+        if (n->in[i] && st->in[i].kind != PLACE_R)
+            return true;
+    for (int i = 0; i < n->nout; i++)
+        if (n->out[i] && st->out[i].kind != PLACE_R)
+            return true;
+    return false;
+}
+
+static bool bytes_stay_whole(const struct node *n, const struct strategy *st)
+{
+    for (int i = 0; i < n->nin; i++)
+        if (n->in[i] && !weight_divides(n->in[i], st->in[i]))
+            return false;
+    for (int i = 0; i < n->nout; i++)
+        if (n->out[i] && !weight_divides(n->out[i], st->out[i]))
+            return false;
+    return true;
+}
+
+/* Booleans don't add up: what a lookup in a split table gives of them would be a sum. */
+static bool terms_add_up(const struct node *n, const struct strategy *st)
+{
+    for (int i = 0; i < n->nout; i++)
+        if (n->out[i] && n->out[i]->type.dtype == DT_BOOL && st->out[i].kind == PLACE_P && st->out[i].op == RED_SUM)
+            return false;
+    return true;
+}
+
+bool strategy_projects(struct space *s, int node, const struct choice *c, bool sequence, struct strategy *out)
+{
+    const struct node *n = s->g->nodes.at[node];
+    const struct rule *r = s->rule[node];
+    if (sequence && !sequence_passes(s, node, c))
+        return false;
+    *out = strategy_room(s, n);
+    out->choice = *c;
+    out->lowered = choice_lowered(c, r);
+    return lowering_fits(n, c, r) && rule_project(s->g, r, s->ranks, c, out->in, out->out) && strategy_splits(n, out) && bytes_stay_whole(n, out) &&
+           terms_add_up(n, out);
+}
+
+/* ---- the list ------------------------------------------------------------------------------------------------------------ */
+
+static bool same_places(const struct node *n, const struct strategy *a, const struct strategy *b)
+{
+    for (int i = 0; i < n->nin; i++)
+        if (n->in[i] && !placement_eq(a->in[i], b->in[i]))
+            return false;
+    for (int i = 0; i < n->nout; i++)
+        if (n->out[i] && !placement_eq(a->out[i], b->out[i]))
+            return false;
+    return true;
+}
+
+static void keep(struct space *s, int node, const struct strategy *st)
+{
+    const struct node *n = s->g->nodes.at[node];
+    struct strategies *list = &s->strategies[node];
+    for (int i = 0; i < list->list.n; i++)
+        if (same_places(n, list->list.at[i], st))
+            return;
+    struct strategy *own = NEW(s->arena, struct strategy);
+    *own = *st;
+    VEC_PUSH(s->arena, &list->list, own);
+}
+
+static void keep_splits(struct space *s, int node)
+{
+    struct tried tried = { 0 };
+    for (struct dim_walk w = dim_walk(node); dim_next(s, &w);)
+        for (int k = 0; k < s->dim[w.value->id][w.d].list.n; k++) {
+            struct candidate from = s->dim[w.value->id][w.d].list.at[k];
+            struct choices c = choices_for(s, node, w.result, w.i, w.d, from.split);
+            struct strategy st;
+            for (int j = 0; j < c.list.n; j++)
+                if (choice_is_new(s, node, &tried, &c.list.at[j], from.sequence) && strategy_projects(s, node, &c.list.at[j], from.sequence, &st))
+                    keep(s, node, &st);
+        }
+}
+
+static void keep_whole(struct space *s, int node)
+{
+    struct strategy whole = strategy_room(s, s->g->nodes.at[node]);
+    if (s->rule[node])
+        whole.choice = choice_none(s, s->rule[node]);
+    keep(s, node, &whole);
+}
+
+/* ---- partial in, partial out --------------------------------------------------------------------------------------------- */
+
+/* Marks the constants that do more than fill a product or a table (through nodes that only move elements): biases, scales, masks. */
+static bool *partner_constants(const struct space *s)
+{
+    bool *mark = NEWN(s->arena, bool, s->g->values.n + 1);
+    for (int i = s->g->nodes.n - 1; i >= 0; i--) {
+        const struct node *n = s->g->nodes.at[i];
+        const struct value *out = n->nout > 0 ? n->out[0] : NULL;
+        bool moved = out && s->weight[out->id], seeds = n->op && (n->op->flags & OP_SEEDS);
+        for (int k = 0; k < n->nin; k++)
+            if (n->in[k] && s->weight[n->in[k]->id] && (moved ? mark[out->id] : !seeds))
+                mark[n->in[k]->id] = true;
+    }
+    return mark;
+}
+
+/* Large weights of products and tables are taken to be finite: reading them all would cost more than planning. */
+static bool constant_is_tame(struct constant *c, const char *name, bool partner)
+{
+    int64_t n = constant_elements(c);
+    if (!dtype_is_float(c->dtype) || (n > 4096 && !partner))
+        return dtype_is_float(c->dtype);
+    return op_constant_within(c, name, -1, 1e30, true);
+}
+
+/* Where elements are only moved, indices do not matter. */
+static bool tame_operands(const struct space *s, int node, const bool *tame)
+{
+    const struct node *n = s->g->nodes.at[node];
+    bool moves = s->rule[node] && s->rule[node]->moves;
+    for (int k = 0; k < n->nin; k++)
+        if (n->in[k] && !tame[n->in[k]->id] && !(moves && k > 0 && !dtype_is_float(n->in[k]->type.dtype)))
+            return false;
+    return true;
+}
+
+/* Marks the values that hold no mask: neither a comparison nor a huge constant among the ancestors, up to what bounds its results. */
+static bool *tame_values(struct space *s)
+{
+    bool *tame = NEWN(s->arena, bool, s->g->values.n + 1), *partner = partner_constants(s);
+    for (int i = 0; i < s->g->values.n; i++) {
+        const struct value *v = s->g->values.at[i];
+        tame[i] = v->type.dtype != DT_BOOL &&
+                  (!v->constant || !dtype_is_float(v->type.dtype) || constant_is_tame(v->constant, v->name, partner[i]));
+    }
+    for (int i = 0; i < s->g->nodes.n; i++) {
+        const struct node *n = s->g->nodes.at[i];
+        bool all = (n->op && (n->op->flags & OP_BOUNDED)) || tame_operands(s, i, tame);
+        for (int k = 0; k < n->nout; k++)
+            if (n->out[k])
+                tame[n->out[k]->id] &= all;
+    }
+    return tame;
+}
+
+static bool linear_set_fits(struct space *s, int node, uint32_t set, const bool *tame)
+{
+    const struct node *n = s->g->nodes.at[node];
+    bool reached = false;
+    for (int i = 0; i < n->nin; i++) {
+        const struct value *v = n->in[i];
+        if (!v)
+            continue;
+        if (i < 32 && (set >> i & 1)) {
+            bool terms = space_partial(s, v, RED_SUM);
+            reached |= terms;
+            if (!dtype_is_float(v->type.dtype) || (!terms && v->constant && !tame[v->id]))
+                return false;
+        } else if (dtype_is_float(v->type.dtype) && !tame[v->id]) {
+            return false;
+        }
+    }
+    return reached;
+}
+
+/* Only a sum has terms that are made of a whole value. */
+static bool extremes_reach(const struct space *s, int node, const struct rule_pass *pass)
+{
+    const struct node *n = s->g->nodes.at[node];
+    for (int i = 0; i < n->nin && i < 32; i++)
+        if ((pass->operands >> i & 1) && n->in[i] && !space_partial(s, n->in[i], pass->from))
+            return false;
+    return true;
+}
+
+static void keep_partial(struct space *s, int node, const bool *tame)
+{
+    const struct node *n = s->g->nodes.at[node];
+    const struct rule *r = s->rule[node];
+    struct rule_pass pass[MOST_PASSES];
+    int passes = r ? rule_passes(r, pass) : 0;
+    for (int k = 0; k < passes; k++) {
+        if (pass[k].from == RED_SUM ? !linear_set_fits(s, node, pass[k].operands, tame) : !extremes_reach(s, node, &pass[k]))
+            continue;
+        struct strategy st = strategy_room(s, n);
+        st.choice = choice_none(s, r);
+        for (int i = 0; i < n->nin && i < 32; i++)
+            if (n->in[i] && (pass[k].operands >> i & 1))
+                st.in[i] = placement_partial(pass[k].from);
+        for (int i = 0; i < n->nout; i++)
+            st.out[i] = placement_partial(pass[k].to);
+        keep(s, node, &st);
+    }
+}
+
+static void mark_partial(struct space *s, int node)
+{
+    const struct node *n = s->g->nodes.at[node];
+    for (int k = 0; k < s->strategies[node].list.n; k++)
+        for (int i = 0; i < n->nout; i++)
+            if (n->out[i] && s->strategies[node].list.at[k]->out[i].kind == PLACE_P)
+                s->partial[n->out[i]->id] |= 1u << s->strategies[node].list.at[k]->out[i].op;
+}
+
+void strategies_build(struct space *s)
+{
+    const bool *tame = tame_values(s);
+    memset(s->partial, 0, sizeof *s->partial * (size_t)s->g->values.n);
+    for (int i = 0; i < s->g->nodes.n; i++) {
+        s->strategies[i] = (struct strategies){ 0 };
+        if (s->ranks > 1) {
+            keep_splits(s, i);
+            keep_partial(s, i, tame);
+        }
+        keep_whole(s, i);
+        mark_partial(s, i);
+    }
+}
+
+static const char *place_outline(struct arena *a, struct placement p)
+{
+    return p.kind == PLACE_S ? arena_printf(a, "S(%d;*)", p.dim) : placement_str(a, p);
+}
+
+static char *strategy_text(struct arena *a, const struct node *n, const struct strategy *st, bool splits)
+{
+    char *text = NULL;
+    size_t bytes;
+    FILE *f = open_memstream(&text, &bytes);
+    for (int side = 0; side < 2; side++) {
+        fputs(side ? " ->" : "", f);
+        for (int i = 0; i < (side ? n->nout : n->nin); i++) {
+            struct placement p = side ? st->out[i] : st->in[i];
+            fprintf(f, "%s%s", i || side ? " " : "", !space_value(n, side, i) ? "_" : splits ? placement_str(a, p) : place_outline(a, p));
+        }
+    }
+    fclose(f);
+    char *out = arena_strdup(a, text);
+    free(text);
+    return out;
+}
+
+char *strategy_str(struct arena *a, const struct node *n, const struct strategy *st)
+{
+    return strategy_text(a, n, st, true);
+}
+
+char *strategy_outline(struct arena *a, const struct node *n, const struct strategy *st)
+{
+    return strategy_text(a, n, st, false);
+}
+
+const char *strategy_missing(const struct space *s, int node)
+{
+    const struct node *n = s->g->nodes.at[node];
+    if (!n->op)
+        return op_find(n->domain, n->optype) ? "it reads a value of unknown type" : "no rule for this op";
+    if (n->op->flags & OP_CONTROL)
+        return "its bodies run on every rank";
+    return s->rule[node] ? NULL : n->op->rule ? "no rule for this form of the op" : "no rule for this op";
+}

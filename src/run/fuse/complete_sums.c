@@ -1,0 +1,202 @@
+/* complete: sums of a rank's graph are completed where they are made, for --deterministic. In a file, terms of a sum pass linear nodes until
+ * a collective adds them up, so that additions come in an order that the plan chose. Here what made terms gives the sum, in the order of
+ * kern.h's chunks, and what followed works on whole values, as on one rank:
+ *
+ *   a node that sums over a dealt-out dimension   asks for the other ranks' terms (ordered_sum.c); bounds of parts are moved to bounds of chunks
+ *   its integer sum, a lookup in a split table    AllReduce behind it
+ *   a whole value as a term of a sum              the value
+ *   AllReduce of terms                            the value; a ReduceScatter takes its part (collective.c)
+ *
+ * Metadata tpc.sum.NODE tells which nodes these are (src/plan/apply/partial_sums.c). */
+#include <string.h>
+
+#include "run/internal.h"
+
+struct completion { struct graph *g; int at, found; };      /* at: of the node being looked at; found: entries of the metadata so far */
+
+const struct split *sum_split(struct graph *g, const struct node *n, int *dim)
+{
+    const char *text = node_sum(g, n), *space = text ? strchr(text, ' ') : NULL, *error = NULL;
+    if (!space) return NULL;
+    const struct split *s = split_parse(g->alg, space + 1, &error);
+    int64_t d;
+    if (!s) fail("%s: metadata tpc.sum is '%s': %s", node_where(g, n), text, error);
+    if (!parse_i64(arena_strndup(g->arena, text, (size_t)(space - text)), 0, n->nin && n->in[0] ? n->in[0]->type.rank - 1 : -1, &d))
+        fail("%s: metadata tpc.sum is '%s', expected a dimension of the first operand and a split", node_where(g, n), text);
+    if (s->ranks != g->ranks || !s->partition)
+        fail("%s: metadata tpc.sum deals parts out by '%s', expected each index on one of %d ranks", node_where(g, n), space + 1, g->ranks);
+    *dim = (int)d;
+    return s;
+}
+
+/* ---- bounds of chunks ------------------------------------------------------------------------------------------------------- */
+
+static int64_t nearest(int64_t bound, int64_t step, int64_t size)
+{
+    int64_t at = (bound + step / 2) / step * step;
+    return bound == size || at > size ? size : at;
+}
+
+/* The split with its bounds on multiples of step; the split itself where they are. */
+static const struct split *aligned(struct graph *g, const struct split *s, int64_t size, int64_t step)
+{
+    int *count = NEWN(g->arena, int, s->ranks);
+    const struct interval **list = NEWN(g->arena, const struct interval *, s->ranks);
+    for (int r = 0; r < s->ranks; r++) {
+        struct interval *at = NEWN(g->arena, struct interval, s->count[r]);
+        for (int i = 0; i < s->count[r]; i++) {
+            struct interval x = {nearest(s->list[r][i].lo, step, size), nearest(s->list[r][i].hi, step, size)};
+            if (x.lo < x.hi) at[count[r]++] = x;
+        }
+        list[r] = at;
+    }
+    return split_list(g->alg, s->ranks, size, count, list);
+}
+
+static int position_in(const struct rule_dim *d, int factor)
+{
+    for (int i = 0; d->n == 1 && i < d->part[0].n; i++)
+        if (d->part[0].factor[i] == factor) return i;
+    return -1;
+}
+
+static void redistribute(struct completion *c, struct node *n, const struct rule *r, int operand, int dim, int at, const struct split *from, const struct split *to)
+{
+    struct graph *g = c->g;
+    const struct rule_part *part = &r->in[operand].dim[dim].part[0];
+    const struct dim *outer = rule_sizes(g, r, part->factor, 0, at), *inner = rule_sizes(g, r, part->factor, at + 1, part->n);
+    const struct split *before = split_scale(g->alg, from, outer, inner), *after = split_scale(g->alg, to, outer, inner);
+    if (!before || !after) fail("%s: its parts of operand %d can't be moved to bounds of chunks", node_where(g, n), operand);
+    const struct dim *extent = split_size(g->alg, before);
+    struct node *move = graph_node(g, op_find("tpc", "Redistribute"), arena_printf(g->arena, "%s/chunks%d", n->name, operand), 1, &n->in[operand], 1);
+    attr_set_int(move, "axis", dim);
+    attr_set_string(move, "from", split_str(g->arena, before));
+    attr_set_string(move, "to", split_str(g->arena, after));
+    attr_set_dims(g, move, "extent", 1, &extent);
+    node_output(g, move, 0, graph_value(g, move->name, &n->in[operand]->type));
+    op_infer(g, move);
+    n->in[operand] = move->out[0];
+    graph_insert(g, c->at++, move);
+}
+
+/* Every operand that has the factor is brought to the other split of it. */
+static void move_bounds(struct completion *c, struct node *n, int dim, const struct split *from, const struct split *to)
+{
+    struct graph *g = c->g;
+    const struct rule *r = rule_of(g, n);
+    int factor = -1;
+    for (int i = 0; r && i < r->nfactor; i++)
+        if (r->factor[i].red == RED_SUM && position_in(&r->in[0].dim[dim], i) >= 0) factor = i;
+    if (factor < 0) fail("%s: metadata tpc.sum says that it sums over dimension %d of its first operand, which it does not", node_where(g, n), dim);
+    for (int i = 0; i < n->nin; i++)
+        for (int d = 0; n->in[i] && d < r->in[i].rank; d++) {
+            int at = position_in(&r->in[i].dim[d], factor);
+            if (at >= 0) redistribute(c, n, r, i, d, at, from, to);
+        }
+    graph_set_meta(g, arena_printf(g->arena, "tpc.sum.%s", n->name), arena_printf(g->arena, "%d %s", dim, split_str(g->arena, to)));
+}
+
+/* Indices in a chunk of what the node sums over; where a unit of the split has whole chunks, 1. */
+static int64_t chunk_step_of(struct graph *g, const struct node *n, const struct split *s)
+{
+    int64_t size;
+    if (!(n->op->flags & OP_PRODUCT) || *n->domain) return 1;
+    if (s->balanced || !dim_is_int(split_size(g->alg, s), &size))
+        fail("%s: it sums over a dimension of size %s, dealt out as '%s', and bounds that change with sizes don't lie on chunks: --deterministic can't run this plan",
+             node_where(g, n), dim_str(g->arena, split_size(g->alg, s)), split_str(g->arena, s));
+    return chunk_width(size);
+}
+
+/* ---- nodes ------------------------------------------------------------------------------------------------------------------------ */
+
+static void add_up_behind(struct completion *c, struct node *n)
+{
+    struct graph *g = c->g;
+    struct value *terms = n->out[0];
+    const char *name = arena_printf(g->arena, "%s/sum", n->name);
+    struct value *sum = graph_value(g, name, &terms->type);
+    graph_replace(g, terms, sum, true);
+    struct node *all = graph_node(g, op_find("tpc", "AllReduce"), name, 1, &terms, 1);
+    node_output(g, all, 0, sum);
+    graph_insert(g, ++c->at, all);
+}
+
+static void complete_sum(struct completion *c, struct node *n)
+{
+    struct graph *g = c->g;
+    int dim;
+    const struct split *s = sum_split(g, n, &dim);
+    enum dtype t = n->nout > 0 && n->out[0] ? n->out[0]->type.dtype : DT_NONE;
+    int64_t size, step;
+    if (!s || !dtype_is_float(t)) {
+        add_up_behind(c, n);
+        return;
+    }
+    if (!(n->op->flags & OP_CHUNKS) || (t == DT_F64 && (n->op->flags & OP_PRODUCT)))
+        fail("%s: it makes terms of a sum of %s, dealt out as '%s', and has no kernel that adds them in one order: --deterministic can't run this plan",
+             node_where(g, n), dtype_name(t), split_str(g->arena, s));
+    step = chunk_step_of(g, n, s);
+    const struct split *to = step > 1 && dim_is_int(split_size(g->alg, s), &size) ? aligned(g, s, size, step) : s;
+    if (to != s) move_bounds(c, n, dim, s, to);
+}
+
+static void take_place(struct completion *c, struct node *n, struct value *x)
+{
+    struct node *same = graph_node(c->g, op_find("", "Identity"), n->name, 1, &x, 1);
+    node_output(c->g, same, 0, n->out[0]);
+    c->g->nodes.at[c->at] = same;
+}
+
+static bool adds_up(const struct graph *g, const struct node *n)
+{
+    bool all = is_tpc(n, "AllReduce");
+    if (!all && !is_tpc(n, "ReduceScatter")) return false;
+    if (!strcmp(attr_string(n, "op"), "prod") && dtype_is_float(n->in[0]->type.dtype))
+        fail("%s: a product of floats that is dealt out has no fixed order: --deterministic can't run this plan", node_where(g, n));
+    return all && !strcmp(attr_string(n, "op"), "sum");
+}
+
+static void complete_node(struct completion *c)
+{
+    struct node *n = c->g->nodes.at[c->at];
+    const char *text = n->op ? node_sum(c->g, n) : NULL;
+    if (n->op && adds_up(c->g, n)) {
+        take_place(c, n, n->in[0]);
+        return;
+    }
+    if (!text) return;
+    c->found++;
+    if (!strcmp(text, "each"))
+        fail("%s: a running sum over a dimension that is dealt out is added up rank by rank: --deterministic can't run this plan", node_where(c->g, n));
+    if (strcmp(text, "term")) {
+        complete_sum(c, n);
+        return;
+    }
+    if (!is_onnx(n, "Where")) fail("%s: metadata tpc.sum calls it a term, expected a Where", node_where(c->g, n));
+    take_place(c, n, n->in[1]);
+}
+
+/* An output that ranks left in terms is whole now. */
+static void complete_outputs(struct graph *g)
+{
+    for (int i = 0; i < g->outputs.n; i++) {
+        const char *key = arena_printf(g->arena, "tpc.output.%s", g->outputs.at[i]->name), *text = graph_meta(g, key);
+        const char *bar = text ? strrchr(text, '|') : NULL;
+        if (bar && !strcmp(bar + 1, "P(sum)"))
+            graph_set_meta(g, key, arena_printf(g->arena, "%.*s|R", (int)(bar - text), text));
+    }
+}
+
+void complete_sums(struct graph *g)
+{
+    struct completion c = {.g = g};
+    const char *count = graph_meta(g, "tpc.sums");
+    int64_t want;
+    if (!g->keeps_sums || g->ranks < 2) return;
+    if (!count || !parse_i64(count, 0, INT32_MAX, &want))
+        fail("%s: metadata has no tpc.sums, which --deterministic needs: write the folder again with this tpc-shard", g->path);
+    for (; c.at < g->nodes.n; c.at++) complete_node(&c);
+    if (c.found != want) fail("%s: metadata tells of %lld nodes that make terms of sums, and %d of them are in the graph", g->path, (long long)want, c.found);
+    complete_outputs(g);
+    graph_prune(g);
+}
