@@ -2,7 +2,8 @@
  *
  * No-op nodes go; one constant index is a slice; repeated key and value heads are Repeat; a product on a flattened operand keeps its
  * dimensions; norms written out are one node; equal nodes are one; slices that tile an axis are a Split. Each step opens the way for
- * others, so the steps are repeated until the number of nodes and the form no longer change. No weight is touched. At the end state is found that attention tells (src/plan/facts/state.c). */
+ * others, so the steps are repeated until the number of nodes and the form no longer change. No weight is touched. At the end state is
+ * found that attention tells (src/plan/facts/state.c). */
 #include "op/op.h"
 #include "passes/pass.h"
 #include "plan/plan.h"
@@ -19,9 +20,8 @@ static void clean(struct graph *g)
 static void rewrite_round(struct graph *g)
 {
     static bool (*const rewrites[])(struct rewrite *, struct node *) = {
-        write_einsum, write_microsoft_attention, gather_to_slice, tile_to_expand, find_repeat, find_norm, find_norm_bias, unflatten_product, merge_reshapes,
-        lay_scales_in_rows
-    };
+        write_einsum,   write_microsoft_attention, gather_to_slice, tile_to_expand,    find_repeat, find_norm,
+        find_norm_bias, unflatten_product,         merge_reshapes,  lay_scales_in_rows};
     for (size_t i = 0; i < sizeof rewrites / sizeof *rewrites; i++) {
         rewrite_all(g, rewrites[i]);
         clean(g);

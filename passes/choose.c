@@ -1,7 +1,7 @@
 /* choose: a placement for both ends of every edge.
  *
- * Rules times splits give candidates and strategies (src/plan/space/candidate.c), costs and reshards make a problem, the solver picks the cheapest
- * consistent assignment (src/plan/choose.c). Leaves node->strategy, value->place and the plan's predictions; changes no node. */
+ * Rules times splits give candidates and strategies (src/plan/space/candidate.c), costs and reshards make a problem, the solver picks the
+ * cheapest consistent assignment (src/plan/choose.c). Leaves node->strategy, value->place and the plan's predictions; changes no node. */
 #include "passes/pass.h"
 #include "plan/space/space.h"
 
@@ -19,7 +19,8 @@ static void note_whole(struct compile *c, struct space *s)
         const struct node *n = s->g->nodes.at[i];
         const char *why = strategy_missing(s, i);
         if (why && !(n->op && (n->op->flags & OP_INTERNAL)))
-            VEC_PUSH(c->arena, &c->plan->whole, arena_printf(c->arena, "%s (%s): %s; %.1f us a step on every rank", n->name, n->optype, why, microseconds(s, i)));
+            VEC_PUSH(c->arena, &c->plan->whole,
+                     arena_printf(c->arena, "%s (%s): %s; %.1f us a step on every rank", n->name, n->optype, why, microseconds(s, i)));
     }
 }
 

@@ -1,6 +1,6 @@
 /* weights: what each rank holds of each constant. A large weight stays a reference to the source tensor, to be streamed as byte ranges
- * when the files are written (src/plan/facts/weight_bytes.c). Small inline constants and inline integers, which later passes and readers look
- * into, are cut here. */
+ * when the files are written (src/plan/facts/weight_bytes.c). Small inline constants and inline integers, which later passes and readers
+ * look into, are cut here. */
 #include "passes/pass.h"
 #include "plan/plan.h"
 

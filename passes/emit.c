@@ -1,5 +1,6 @@
 /* emit: rank graphs become files. Ops that exist only inside are expanded, size operands are made again, and each graph is saved with
- * its weights streamed from the source tensors. Beside them: the source's file without its weights, plan.json and manifest.json. The folder appears whole or not at all (src/plan/folder/folder.c). */
+ * its weights streamed from the source tensors. Beside them: the source's file without its weights, plan.json and manifest.json. The folder
+ * appears whole or not at all (src/plan/folder/folder.c). */
 #include "onnx/onnx.h"
 #include "passes/pass.h"
 #include "plan/plan.h"
@@ -72,8 +73,12 @@ static void list_sizes(struct compile *c)
     for (int i = 0; i < g->nodes.n; i++) {
         const struct node *n = g->nodes.at[i];
         if (is_tpc(n, "AllReduce") && attr_is_set(n, "extent_of"))
-            VEC_PUSH(c->arena, &c->plan->collectives, ((struct collective){.op = n->optype, .value = n->in[0], .axis = -1, .node = n,
-                                                                           .reason = "a size that ranks hold in parts; tpc-run, which has the whole, leaves it out"}));
+            VEC_PUSH(c->arena, &c->plan->collectives,
+                     ((struct collective){.op = n->optype,
+                                          .value = n->in[0],
+                                          .axis = -1,
+                                          .node = n,
+                                          .reason = "a size that ranks hold in parts; tpc-run, which has the whole, leaves it out"}));
     }
 }
 
@@ -165,7 +170,10 @@ static void note_all(const struct compile *c, struct graph *g)
 
 /* ---- files -------------------------------------------------------------------------------------------------------------------------- */
 
-struct stream { int rank; struct manifest *manifest; };
+struct stream {
+    int rank;
+    struct manifest *manifest;
+};
 
 /* A constant that was cut already, or that is whole, is taken as it is. */
 static bool taken_whole(const struct value *v)
@@ -206,9 +214,13 @@ static const char *rank_file(const struct compile *c, int rank, const char *kind
 
 static struct save_options rank_options(const struct compile *c, const char *dir, struct stream *s, struct progress *progress)
 {
-    return (struct save_options){
-        .data_path = path_join(c->arena, dir, rank_file(c, s->rank, "data")), .ranges = ranges_of, .stored = stored,
-        .finish = s->rank == 0 ? append_rest : NULL, .data = s, .producer = "tpc", .progress = progress};
+    return (struct save_options){.data_path = path_join(c->arena, dir, rank_file(c, s->rank, "data")),
+                                 .ranges = ranges_of,
+                                 .stored = stored,
+                                 .finish = s->rank == 0 ? append_rest : NULL,
+                                 .data = s,
+                                 .producer = "tpc",
+                                 .progress = progress};
 }
 
 static int64_t weights_of_all(const struct compile *c)

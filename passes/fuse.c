@@ -1,8 +1,8 @@
 /* fuse: collectives that are cheaper together.
  *
  * AllReduce read only through one and the same local slice becomes ReduceScatter; a slice that takes back what an AllGather has just put
- * together is the gathered value itself; small AllReduces become one (src/plan/apply/merge_allreduce.c). Then the plan's list of collectives is taken, in
- * file order. */
+ * together is the gathered value itself; small AllReduces become one (src/plan/apply/merge_allreduce.c). Then the plan's list of
+ * collectives is taken, in file order. */
 #include "passes/pass.h"
 #include "plan/plan.h"
 
@@ -25,7 +25,8 @@ static const struct node *only_slice(const struct uses *u)
 static struct node *reduce_scatter(struct graph *g, const struct node *reduce, const struct node *slice)
 {
     int axis = (int)attr_int(slice, "axis");
-    struct node *n = graph_node(g, op_find("tpc", "ReduceScatter"), arena_printf(g->arena, "%s/ReduceScatter", reduce->in[0]->name), 1, reduce->in, 1);
+    struct node *n = graph_node(g, op_find("tpc", "ReduceScatter"), arena_printf(g->arena, "%s/ReduceScatter", reduce->in[0]->name), 1,
+                                reduce->in, 1);
     attr_set_int(n, "axis", axis);
     attr_set_string(n, "op", attr_string(reduce, "op"));
     attr_set_string(n, "to", attr_string(slice, "to"));
@@ -54,7 +55,8 @@ static bool fuse_reduce(struct graph *g, const struct uses *uses, int at)
 static void undo_gather(struct graph *g, const struct node *slice)
 {
     const struct node *gather = is_tpc(slice, "Shard") ? slice->in[0]->producer : NULL;
-    if (is_tpc(gather, "AllGather") && attr_int(gather, "axis") == attr_int(slice, "axis") && !strcmp(attr_string(gather, "from"), attr_string(slice, "to")))
+    if (is_tpc(gather, "AllGather") && attr_int(gather, "axis") == attr_int(slice, "axis") &&
+        !strcmp(attr_string(gather, "from"), attr_string(slice, "to")))
         graph_replace(g, slice->out[0], gather->in[0], false);
 }
 
@@ -72,7 +74,7 @@ static void list_collectives(struct compile *c)
         const struct node *n = c->graph->nodes.at[i];
         if (!n->op || !(n->op->flags & OP_COLLECTIVE))
             continue;
-        struct collective k = { .op = n->optype, .value = n->in[0], .axis = collective_axis(n), .node = n };
+        struct collective k = {.op = n->optype, .value = n->in[0], .axis = collective_axis(n), .node = n};
         k.reason = arena_printf(c->arena, "%s to %s", placement_str(c->arena, n->in[0]->place), placement_str(c->arena, n->out[0]->place));
         VEC_PUSH(c->arena, &c->plan->collectives, k);
     }

@@ -2,12 +2,19 @@
  *
  * Wherever an operand's placement differs from how its value is left, the steps between are inserted just before the first reader:
  * collectives of domain tpc, local slices, terms. A reshard that several readers share is made once; targets that are cheaper to reach
- * from one another than from the source hang in a tree, as the solver assumed. Ops whose split form is another subgraph are lowered. What steers control flow comes
- * from rank 0, but for what no rank computes: a rank that took another branch than the others would give other sizes. */
+ * from one another than from the source hang in a tree, as the solver assumed. Ops whose split form is another subgraph are lowered. What
+ * steers control flow comes from rank 0, but for what no rank computes: a rank that took another branch than the others would give other
+ * sizes. */
 #include "passes/pass.h"
 #include "plan/space/space.h"
 
-struct inserter { struct space *s; struct graph *g; struct reached *of; struct value **sent; VEC(struct node *) nodes; };   /* sent, by value id: as rank 0 has it */
+struct inserter {
+    struct space *s;
+    struct graph *g;
+    struct reached *of;
+    struct value **sent;
+    VEC(struct node *) nodes;
+}; /* sent, by value id: as rank 0 has it */
 
 static struct value *step(struct inserter *in, struct value *v, struct placement to)
 {
@@ -94,7 +101,7 @@ static void lower_nodes(struct graph *g)
 void pass_insert(struct compile *c)
 {
     struct graph *g = c->graph;
-    struct inserter in = { .s = c->plan->space, .g = g, .of = NEWN(c->arena, struct reached, g->values.n + 1) };
+    struct inserter in = {.s = c->plan->space, .g = g, .of = NEWN(c->arena, struct reached, g->values.n + 1)};
     int values = g->values.n;
     in.sent = NEWN(c->arena, struct value *, values + 1);
     for (int i = 0; i < values; i++)

@@ -1,10 +1,10 @@
 /* load: a model file becomes IR.
  *
  * Provides PROP_LOADED: attributes are decoded by the ops' rows, nodes follow the opset that will be emitted, functions of the model are
- * inlined, inputs that --bind fixes are constants, shape operands are still edges. Everything about files is in src/onnx; a dry run needs no weight data. A file that holds the
- * text form of a graph is a model too. */
-#include "passes/pass.h"
+ * inlined, inputs that --bind fixes are constants, shape operands are still edges. Everything about files is in src/onnx; a dry run needs
+ * no weight data. A file that holds the text form of a graph is a model too. */
 #include "onnx/onnx.h"
+#include "passes/pass.h"
 #include "plan/plan.h"
 
 /* Files of a text form, whose names are as it was printed: absolute, or from where the program runs. */
@@ -15,7 +15,8 @@ static void check_files(const struct compile *c)
         const struct value *v = c->graph->values.at[i];
         const char *real = v->constant && v->constant->source.path ? path_real(tmp, v->constant->source.path) : NULL;
         if (real && !path_is_beside(tmp, real, c->model_path) && !path_is_allowed(tmp, real, c->external_roots))
-            fail("%s: tensor '%s' is in %s, outside the model's folder; --external-root DIR allows files of another folder", c->model_path, v->name, real);
+            fail("%s: tensor '%s' is in %s, outside the model's folder; --external-root DIR allows files of another folder", c->model_path,
+                 v->name, real);
     }
     arena_free(tmp);
 }
@@ -23,8 +24,10 @@ static void check_files(const struct compile *c)
 void pass_load(struct compile *c)
 {
     struct folder *folder = c->options ? c->options->folder : NULL;
-    struct load_options options = {.need_data = c->options && !c->options->dry_run, .external_roots = c->external_roots,
-                                   .find = folder ? folder_find : NULL, .find_data = folder};
+    struct load_options options = {.need_data = c->options && !c->options->dry_run,
+                                   .external_roots = c->external_roots,
+                                   .find = folder ? folder_find : NULL,
+                                   .find_data = folder};
     require(c->model_path);
     struct alg *alg = alg_new(c->arena);
     c->text = graph_text(c->arena, c->model_path);

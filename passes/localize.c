@@ -1,8 +1,8 @@
 /* localize: the global graph, with a placement on every value, becomes one graph per rank with the same nodes, names and order.
  *
  * Types follow from placements alone. Attributes that a rule names as sizes get the local extent; index maps get their local cut points
- * (src/plan/apply/slice_index.c). Then inference runs on every node again: a result that differs from its local type means a wrong rule or a
- * wrong placement, and is a bug here. */
+ * (src/plan/apply/slice_index.c). Then inference runs on every node again: a result that differs from its local type means a wrong rule or
+ * a wrong placement, and is a bug here. */
 #include "passes/pass.h"
 #include "plan/plan.h"
 

@@ -1,8 +1,8 @@
 /* shapes: every value gets a type of dimension expressions; shape arithmetic disappears.
  *
  * State pairs are found first (a past length may be 0), then --dim and the assumptions of a rank file are stated as equations. Nodes are
- * inferred until nothing new is known (src/op/control/infer_fixpoint.c). At the end size operands are folded into their nodes; what is left of the shape
- * arithmetic is used as data: a constant, or one Dims node per vector. */
+ * inferred until nothing new is known (src/op/control/infer_fixpoint.c). At the end size operands are folded into their nodes; what is left
+ * of the shape arithmetic is used as data: a constant, or one Dims node per vector. */
 #include "op/op.h"
 #include "passes/pass.h"
 #include "plan/plan.h"
@@ -86,8 +86,17 @@ static void read_rank_file(struct graph *g)
 
 /* ---- shape information used as data -------------------------------------------------------------------------------------------- */
 
-struct made { char *key; struct value *value; UT_hash_handle hh; };
-struct data_uses { struct graph *g; struct made *table; VEC(struct node *) nodes; bool *needed; };
+struct made {
+    char *key;
+    struct value *value;
+    UT_hash_handle hh;
+};
+struct data_uses {
+    struct graph *g;
+    struct made *table;
+    VEC(struct node *) nodes;
+    bool *needed;
+};
 
 static char *vector_key(struct graph *g, const struct value *v)
 {

@@ -25,7 +25,8 @@ static bool only_products_read(const struct uses *uses, const struct value *v)
 
 static bool is_weight(const struct uses *uses, const struct value *v)
 {
-    return v->constant && dtype_is_float(v->constant->dtype) && v->constant->rank >= 2 && v->constant->bytes >= WEIGHT_BYTES && only_products_read(uses, v);
+    return v->constant && dtype_is_float(v->constant->dtype) && v->constant->rank >= 2 && v->constant->bytes >= WEIGHT_BYTES &&
+        only_products_read(uses, v);
 }
 
 /* Returns how many weights are f32, and one that is not. */
@@ -57,7 +58,9 @@ void pass_store(struct compile *c)
         return;
     int found = store_all(c->graph, type, &other);
     if (type == DT_F32 && other)
-        fail("%s: --weights f32: '%s' is %s, and f32 would only be larger", c->options->model, other->name, dtype_name(other->constant->dtype));
+        fail("%s: --weights f32: '%s' is %s, and f32 would only be larger", c->options->model, other->name,
+             dtype_name(other->constant->dtype));
     if (type != DT_F32 && !found)
-        fail("%s: --weights %s: no product or lookup reads an f32 weight of 1 KiB or more and 2 or more dimensions", c->options->model, dtype_name(type));
+        fail("%s: --weights %s: no product or lookup reads an f32 weight of 1 KiB or more and 2 or more dimensions", c->options->model,
+             dtype_name(type));
 }

@@ -1,15 +1,16 @@
 /* The self-check of rules: no wrong rule can land.
  *
- * For every op that has a rule, on sample one-node graphs, every factor (and every product of adjoining factors) is split in every way: even,
- * uneven, with empty ranks, segmented, strided, overlapping, from the end, inside a symbolic outer or inner size. Factors that only a
+ * For every op that has a rule, on sample one-node graphs, every factor (and every product of adjoining factors) is split in every way:
+ * even, uneven, with empty ranks, segmented, strided, overlapping, from the end, inside a symbolic outer or inner size. Factors that only a
  * lowering splits are split through it. The node is localized for each rank, the op's own kernel runs whole and on each
  * rank's shard, the results are combined as the rule says and compared. Partial operands are dense random terms, never one rank's value
  * beside zeros. Each sample runs in a process of its own, since a wrong rule may end in a bug(). At the end: what the rules do not claim
  * although it would be right, and ops with a rule but no sample (a failure). */
+#include "tests/selfcheck.h"
+
 #include "kern/core/local.h"
 #include "passes/pass.h"
 #include "plan/plan.h"
-#include "tests/selfcheck.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -134,11 +135,13 @@ static void fill(const struct trial *t, struct tensor *x, const struct value *v)
         set(x, i, draw_element(t, x));
 }
 
-/* ---- shards ------------------------------------------------------------------------------------------------------------------------------ */
+/* ---- shards
+ * ------------------------------------------------------------------------------------------------------------------------------ */
 
 /* Copies between a rank's shard and the global tensor, or compares what is there with the shard. seen: elements of the global one. */
 enum copying { TO_SHARD, COMPARE, BACK_UNCHECKED };
-static bool copy_shard(struct trial *t, struct placement place, int rank, struct tensor *global, struct tensor *local, enum copying how, uint8_t *seen)
+static bool copy_shard(struct trial *t, struct placement place, int rank, struct tensor *global, struct tensor *local, enum copying how,
+                       uint8_t *seen)
 {
     struct interval *piece;
     int n = split_pieces(t->arena, place.split, rank, false, &t->bind, &piece);
@@ -198,11 +201,13 @@ static struct tensor *make_terms(struct trial *t, const struct tensor *x, const 
     return terms;
 }
 
-/* ---- running ------------------------------------------------------------------------------------------------------------------------------- */
+/* ---- running
+ * ------------------------------------------------------------------------------------------------------------------------------- */
 
 static void run_kernel(struct trial *t, const struct graph *g, const struct node *node, const struct tensor *in, struct tensor *out)
 {
-    struct kcall call = {.node = node, .graph = g, .nin = node->nin, .nout = node->nout, .in = in, .out = out, .bind = &t->bind, .env = t->env};
+    struct kcall call = {
+        .node = node, .graph = g, .nin = node->nin, .nout = node->nout, .in = in, .out = out, .bind = &t->bind, .env = t->env};
     for (int i = 0; i < node->nout; i++)
         if (node->out[i])
             out[i] = tensor_new(t, &node->out[i]->type);
@@ -297,9 +302,13 @@ static bool run_ranks(struct trial *t, int ranks, struct placement *in, struct p
     return true;
 }
 
-/* ---- choices ---------------------------------------------------------------------------------------------------------------------------------- */
+/* ---- choices
+ * ---------------------------------------------------------------------------------------------------------------------------------- */
 
-struct splits { int n; const struct split *at[MOST_SPLITS]; };
+struct splits {
+    int n;
+    const struct split *at[MOST_SPLITS];
+};
 
 static void add(struct splits *s, const struct split *split)
 {
@@ -319,10 +328,11 @@ static const struct split *dealt(struct trial *t, int64_t n, int ranks, const ch
     for (int64_t i = 0; i < n; i++)
         for (int r = 0; r < ranks; r++) {
             bool mine = !strcmp(kind, "strided") ? i % ranks == r
-                      : !strcmp(kind, "segmented") ? (i < n / 4 || i >= n - n / 4) == (r == 0)
-                      : !strcmp(kind, "overlap") ? (r == 0 ? i <= n / 2 : i >= n / 2)
-                      : !strcmp(kind, "swapped") ? (i >= n / 2) == (r == 0)
-                      : !strcmp(kind, "uneven") ? (i == 0) == (r == 0) : r == ranks - 1;
+                : !strcmp(kind, "segmented")     ? (i < n / 4 || i >= n - n / 4) == (r == 0)
+                : !strcmp(kind, "overlap")       ? (r == 0 ? i <= n / 2 : i >= n / 2)
+                : !strcmp(kind, "swapped")       ? (i >= n / 2) == (r == 0)
+                : !strcmp(kind, "uneven")        ? (i == 0) == (r == 0)
+                                                 : r == ranks - 1;
             if (mine)
                 list[r][count[r]++] = (struct interval){i, i + 1};
         }
@@ -429,7 +439,8 @@ static bool try_product(struct trial *t, int outer, int inner)
         c.product[0] = outer;
         c.product[1] = inner;
         c.product_split = s.at[i];
-        right &= try_choice(t, s.at[i]->ranks, &c, arena_printf(t->arena, "(%s %s)", t->rule->factor[outer].name, t->rule->factor[inner].name), s.at[i]);
+        right &= try_choice(t, s.at[i]->ranks, &c,
+                            arena_printf(t->arena, "(%s %s)", t->rule->factor[outer].name, t->rule->factor[inner].name), s.at[i]);
     }
     return right;
 }
@@ -497,7 +508,8 @@ static bool try_all_passes(struct trial *t)
     return right;
 }
 
-/* ---- a sample ------------------------------------------------------------------------------------------------------------------------------------ */
+/* ---- a sample
+ * ------------------------------------------------------------------------------------------------------------------------------------ */
 
 void trial_start(struct trial *t, const struct sample *sample, enum dtype type)
 {
@@ -547,7 +559,8 @@ static struct tensor put_together(struct trial *t, const struct value *v, int ra
 }
 
 /* A collective: whole, global ends of it by value id. */
-static void communicate(struct trial *t, const struct graph *whole, const struct node *n, struct graph **rank, int ranks, struct tensor **held)
+static void communicate(struct trial *t, const struct graph *whole, const struct node *n, struct graph **rank, int ranks,
+                        struct tensor **held)
 {
     const struct value *from = whole->values.at[n->in[0]->id], *to = whole->values.at[n->out[0]->id];
     struct tensor x = put_together(t, from, ranks, held);
@@ -670,7 +683,8 @@ static bool try_lowered(struct trial *count, int f)
         count->legal++;
         if (lowered_right(&t, s.at[k], in, out, &c))
             continue;
-        fprintf(stderr, "wrong: %s with %s split %s by its lowering\n", count->sample->op, t.rule->factor[f].name, split_str(t.arena, s.at[k]));
+        fprintf(stderr, "wrong: %s with %s split %s by its lowering\n", count->sample->op, t.rule->factor[f].name,
+                split_str(t.arena, s.at[k]));
         right = false;
     }
     return right;
@@ -695,7 +709,9 @@ static int check_sample(const struct sample *sample, int type)
     return right ? 0 : 1;
 }
 
-/* ---- processes ---------------------------------------------------------------------------------------------------------------------------------------- */
+/* ---- processes
+ * ----------------------------------------------------------------------------------------------------------------------------------------
+ */
 
 static bool in_child(int (*check)(const struct sample *, int), const struct sample *sample, int i)
 {

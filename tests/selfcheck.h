@@ -8,20 +8,23 @@
 /* below: integer operands are drawn from [0, below); where there are none, floats from below - 1 to below + 1; TIES: few
  * floats, NaN among them. */
 enum { TIES = -9 };
-struct sample { const char *op, *text; int64_t below; };
+struct sample {
+    const char *op, *text;
+    int64_t below;
+};
 
 struct trial {
     struct arena *arena;
     const struct sample *sample;
-    enum dtype type;                     /* of the sample's floats in this trial */
+    enum dtype type; /* of the sample's floats in this trial */
     struct graph *graph;
     struct node *node;
     struct rule *rule;
     struct bindings bind;
     struct kenv *env;
-    struct tensor *in, *whole;           /* global operands, results of the unsplit op */
+    struct tensor *in, *whole; /* global operands, results of the unsplit op */
     int tried, legal;
-    const char *what;                    /* the choice under test, for messages */
+    const char *what; /* the choice under test, for messages */
 };
 
 /* The sample with its f32 in another type; the whole op is run. */

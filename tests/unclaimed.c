@@ -1,5 +1,6 @@
-/* unclaimed: for each sample of the self-check, whole factors are split and terms of sums, maxima and minima are sent through every set of up
- * to three operands. What is right and no rule claims has a reason in tests/unclaimed.def, or is a failure, as is a reason for nothing. */
+/* unclaimed: for each sample of the self-check, whole factors are split and terms of sums, maxima and minima are sent through every set of
+ * up to three operands. What is right and no rule claims has a reason in tests/unclaimed.def, or is a failure, as is a reason for nothing.
+ */
 #include "tests/selfcheck.h"
 
 #include <math.h>
@@ -8,14 +9,19 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-static const struct { const char *op, *what, *why; } reasons[] = {
+static const struct {
+    const char *op, *what, *why;
+} reasons[] = {
 #include "tests/unclaimed.def"
 };
 static bool used[sizeof reasons / sizeof *reasons];
 enum { REASONS = sizeof reasons / sizeof *reasons, MOST_FINDINGS = 64, MOST_FINDING = 48, SEARCHED = 6 };
 
 /* Shared with the process that searches, which a bug() may end: then it goes on behind the attempt that was under way. */
-struct search { int attempt, n; char found[MOST_FINDINGS][MOST_FINDING]; };
+struct search {
+    int attempt, n;
+    char found[MOST_FINDINGS][MOST_FINDING];
+};
 
 static void report(struct search *s, const char *what)
 {
@@ -79,7 +85,7 @@ static void search_pass(struct search *s, struct trial *t, const struct rule_pas
 {
     if (members(pass->operands) > 3 || !terms_are_floats(t, pass->operands) || is_claimed(t, pass) || !tells(t, pass->from == RED_SUM))
         return;
-    for (int i = 0; i < 3; i++)                              /* other terms each time */
+    for (int i = 0; i < 3; i++) /* other terms each time */
         if (!trial_pass(t, pass))
             return;
     report(s, pass_text(t->arena, pass));
@@ -88,7 +94,8 @@ static void search_pass(struct search *s, struct trial *t, const struct rule_pas
 /* Attempts from number `from` on. */
 static void search_sample(struct search *s, const struct sample *sample, int from)
 {
-    static const enum redop way[5][2] = {{RED_SUM, RED_SUM}, {RED_MAX, RED_MAX}, {RED_MIN, RED_MIN}, {RED_MAX, RED_MIN}, {RED_MIN, RED_MAX}};
+    static const enum redop way[5][2] = {
+        {RED_SUM, RED_SUM}, {RED_MAX, RED_MAX}, {RED_MIN, RED_MIN}, {RED_MAX, RED_MIN}, {RED_MIN, RED_MAX}};
     struct trial t;
     trial_start(&t, sample, DT_F32);
     s->attempt = -1;

@@ -7,7 +7,7 @@
 
 #include "base/base.h"
 
-#define MAX_RANK 8  /* of a tensor; more is refused at load */
+#define MAX_RANK 8 /* of a tensor; more is refused at load */
 
 struct alg;
 struct alg *alg_new(struct arena *);
@@ -19,12 +19,12 @@ struct arena *alg_arena(const struct alg *);
 enum dim_kind { DIM_INT, DIM_SYM, DIM_ADD, DIM_MUL, DIM_DIV, DIM_MOD, DIM_MIN, DIM_MAX };
 struct dim {
     enum dim_kind kind;
-    int64_t k;                       /* INT: the value */
-    const char *name;                /* SYM */
-    int n;                           /* children: ADD, MUL, MIN, MAX: >= 2; DIV, MOD: 2. An integer child comes last in ADD, first in MUL */
+    int64_t k;        /* INT: the value */
+    const char *name; /* SYM */
+    int n;            /* children: ADD, MUL, MIN, MAX: >= 2; DIV, MOD: 2. An integer child comes last in ADD, first in MUL */
     const struct dim *const *arg;
-    int64_t lo, hi;                  /* inclusive; INT64_MIN / INT64_MAX: unbounded */
-    int id;                          /* order of creation: the canonical sort key */
+    int64_t lo, hi; /* inclusive; INT64_MIN / INT64_MAX: unbounded */
+    int id;         /* order of creation: the canonical sort key */
 };
 const struct dim *dim_int(struct alg *, int64_t);
 /* The symbol of that name; lo is its fact (1 for a plain input dimension, 0 for a past length), the lowest one given wins. */
@@ -40,7 +40,7 @@ const struct dim *dim_min(struct alg *, const struct dim *, const struct dim *);
 const struct dim *dim_max(struct alg *, const struct dim *, const struct dim *);
 /* The exact quotient a / b when it exists for every value of the symbols, else NULL. */
 const struct dim *dim_quotient(struct alg *, const struct dim *a, const struct dim *b);
-bool dim_is_int(const struct dim *, int64_t *out);      /* out may be NULL */
+bool dim_is_int(const struct dim *, int64_t *out); /* out may be NULL */
 bool dim_equals(const struct dim *, int64_t);
 /* Provable under the facts and equations. */
 bool dim_ge(struct alg *, const struct dim *a, const struct dim *b);
@@ -56,8 +56,13 @@ const struct dim *dim_parse(struct alg *, const char *text, int64_t sym_lo, cons
 const struct dim *dim_copy(struct alg *, const struct dim *);
 
 /* Values for symbols. */
-struct binding { const char *name; int64_t value; };
-struct bindings { VEC(struct binding) list; };
+struct binding {
+    const char *name;
+    int64_t value;
+};
+struct bindings {
+    VEC(struct binding) list;
+};
 const int64_t *bindings_get(const struct bindings *, const char *name);
 /* The name is kept, not copied. */
 void bindings_set(struct arena *, struct bindings *, const char *name, int64_t value);
@@ -67,7 +72,10 @@ bool binding_parse(struct arena *, const char *text, struct binding *out);
 bool dim_eval(const struct dim *, const struct bindings *, int64_t *out);
 
 /* ---- equations (also dim.c): assumptions met on the way, checked at every run ---------------------------------- */
-struct equation { const struct dim *left, *right; const char *why; };  /* as met, before rewriting */
+struct equation {
+    const struct dim *left, *right;
+    const char *why;
+}; /* as met, before rewriting */
 enum equate { EQ_KNOWN, EQ_ADDED, EQ_FALSE };
 /* States a = b. From then on every constructor rewrites to the simpler side: solved for a symbol when linear in it, else the
  * hardest term (min, max, quotient, product) is replaced. A composite name (total = past + sequence) is the one replaced.
@@ -78,23 +86,42 @@ const struct dim *dim_rewrite(struct alg *, const struct dim *);
 int alg_equations(const struct alg *, const struct equation **out);
 
 /* ---- type.c ---------------------------------------------------------------------------------------------------- */
-enum dtype {                          /* ONNX's TensorProto.DataType numbers */
-    DT_NONE = 0, DT_F32 = 1, DT_U8 = 2, DT_I8 = 3, DT_U16 = 4, DT_I16 = 5, DT_I32 = 6, DT_I64 = 7, DT_STRING = 8, DT_BOOL = 9,
-    DT_F16 = 10, DT_F64 = 11, DT_U32 = 12, DT_U64 = 13, DT_BF16 = 16, DT_U4 = 21, DT_I4 = 22
+enum dtype { /* ONNX's TensorProto.DataType numbers */
+             DT_NONE = 0,
+             DT_F32 = 1,
+             DT_U8 = 2,
+             DT_I8 = 3,
+             DT_U16 = 4,
+             DT_I16 = 5,
+             DT_I32 = 6,
+             DT_I64 = 7,
+             DT_STRING = 8,
+             DT_BOOL = 9,
+             DT_F16 = 10,
+             DT_F64 = 11,
+             DT_U32 = 12,
+             DT_U64 = 13,
+             DT_BF16 = 16,
+             DT_U4 = 21,
+             DT_I4 = 22
 };
-size_t dtype_size(enum dtype);        /* bytes; 0 for DT_NONE, DT_STRING, types whose elements share bytes and numbers we don't know */
-bool dtype_is_packed(enum dtype);     /* u4 i4: two elements in a byte, the first in the lower half; rows are not padded */
-double dtype_width(enum dtype);       /* bytes, 0.5 where two elements share one */
+size_t dtype_size(enum dtype);    /* bytes; 0 for DT_NONE, DT_STRING, types whose elements share bytes and numbers we don't know */
+bool dtype_is_packed(enum dtype); /* u4 i4: two elements in a byte, the first in the lower half; rows are not padded */
+double dtype_width(enum dtype);   /* bytes, 0.5 where two elements share one */
 /* Bytes of n elements; false on overflow and for types that have none. */
 bool dtype_bytes(enum dtype, int64_t n, int64_t *out);
-const char *dtype_name(enum dtype);   /* f32 i64 bool ... */
+const char *dtype_name(enum dtype); /* f32 i64 bool ... */
 enum dtype dtype_parse(const char *name);
 bool dtype_is_float(enum dtype);
 
-struct type { enum dtype dtype; int rank; const struct dim *dim[MAX_RANK]; };   /* dtype DT_NONE: not known */
+struct type {
+    enum dtype dtype;
+    int rank;
+    const struct dim *dim[MAX_RANK];
+}; /* dtype DT_NONE: not known */
 bool type_eq(const struct type *, const struct type *);
 const struct dim *type_elements(struct alg *, const struct type *);
-char *type_str(struct arena *, const struct type *);                            /* "f32[B, S, 64]" */
+char *type_str(struct arena *, const struct type *); /* "f32[B, S, 64]" */
 bool type_parse(struct alg *, const char *text, int64_t sym_lo, struct type *out, const char **error);
 /* Product of n sizes, then bytes; false on overflow or a negative size. */
 bool sizes_product(const int64_t *size, int n, int64_t *out);
@@ -104,14 +131,16 @@ bool sizes_product(const int64_t *size, int n, int64_t *out);
  * is, for each rank, the ordered list of half-open intervals of [0, n) it holds; or balanced: n = q*t + m, rank r holds q+1
  * indices if r < m, else q. Integer outer and inner are multiplied into a listed pattern, so a static dimension has one list
  * (outer = inner = 1); adjoining intervals are joined. Ranks may hold nothing; ranks may overlap (KV heads repeated). */
-struct interval { int64_t lo, hi; };
+struct interval {
+    int64_t lo, hi;
+};
 struct split {
     int ranks;
     bool balanced;
-    const struct dim *outer, *n, *inner;       /* n: length of the pattern, an integer unless balanced */
-    const int *count;                          /* listed: intervals of each rank */
-    const struct interval *const *list;        /* listed: [rank][count[rank]] */
-    bool partition, cover, whole;              /* each index held exactly once / at least once / by every rank, in order */
+    const struct dim *outer, *n, *inner; /* n: length of the pattern, an integer unless balanced */
+    const int *count;                    /* listed: intervals of each rank */
+    const struct interval *const *list;  /* listed: [rank][count[rank]] */
+    bool partition, cover, whole;        /* each index held exactly once / at least once / by every rank, in order */
     int id;
 };
 /* Even deal of n indices: a list for an integer n, balanced for a symbolic one. */
@@ -119,7 +148,7 @@ const struct split *split_even(struct alg *, int ranks, const struct dim *n);
 const struct split *split_list(struct alg *, int ranks, int64_t n, const int *count, const struct interval *const *list);
 /* Every rank holds all of n (integer or symbolic: one interval, scaled by inner = n). */
 const struct split *split_whole(struct alg *, int ranks, const struct dim *n);
-const struct dim *split_size(struct alg *, const struct split *);              /* outer * n * inner */
+const struct dim *split_size(struct alg *, const struct split *); /* outer * n * inner */
 /* The split of outer * size * inner that deals the middle by s. NULL when its list would have more than a million intervals. */
 const struct split *split_scale(struct alg *, const struct split *, const struct dim *outer, const struct dim *inner);
 /* The inverse: the split of size / (outer * inner), or NULL where s cuts inside inner or differs between the outer repetitions. */
@@ -149,12 +178,17 @@ const struct split *split_parse(struct alg *, const char *text, const char **err
 /* ---- placement.c ------------------------------------------------------------------------------------------------ */
 enum place { PLACE_R, PLACE_S, PLACE_P };
 enum redop { RED_NONE, RED_SUM, RED_MAX, RED_MIN, RED_PROD };
-struct placement { enum place kind; int dim; const struct split *split; enum redop op; };   /* dim, split: S; op: P */
-extern const struct placement placement_whole;                                                /* R */
-struct placement placement_split(int dim, const struct split *);    /* R where the split is whole */
+struct placement {
+    enum place kind;
+    int dim;
+    const struct split *split;
+    enum redop op;
+};                                                               /* dim, split: S; op: P */
+extern const struct placement placement_whole;                   /* R */
+struct placement placement_split(int dim, const struct split *); /* R where the split is whole */
 struct placement placement_partial(enum redop);
 bool placement_eq(struct placement, struct placement);
-char *placement_str(struct arena *, struct placement);              /* "R", "S(1; split)", "P(sum)" */
+char *placement_str(struct arena *, struct placement); /* "R", "S(1; split)", "P(sum)" */
 bool placement_parse(struct alg *, const char *text, struct placement *out, const char **error);
 /* The type rank r holds of a value of global type t. */
 struct type placement_local(struct alg *, const struct type *, struct placement, int rank);

@@ -7,7 +7,9 @@
  */
 #include "algebra/cell.h"
 
-struct range { int64_t lo, hi; };
+struct range {
+    int64_t lo, hi;
+};
 
 static int64_t lower_sum(int64_t a, int64_t b)
 {

@@ -20,44 +20,54 @@ enum { MAX_TERMS = 256, MAX_DEGREE = 32, MAX_DEPTH = 64, MAX_CHOICES = 64 };
 
 struct cell {
     struct dim d;
-    int64_t coef;                   /* d = coef * mono for one that is no sum */
-    const struct dim *mono;         /* NULL: 1 */
-    int weight, depth;              /* number of atoms in it, nesting of atoms */
-    const struct dim *rule;         /* an atom that an equation replaces */
-    const struct dim *now;          /* d as rewritten in epoch */
+    int64_t coef;           /* d = coef * mono for one that is no sum */
+    const struct dim *mono; /* NULL: 1 */
+    int weight, depth;      /* number of atoms in it, nesting of atoms */
+    const struct dim *rule; /* an atom that an equation replaces */
+    const struct dim *now;  /* d as rewritten in epoch */
     int epoch;
     UT_hash_handle hh;
-    const struct dim *key[];        /* of composites: the kind, then the children */
+    const struct dim *key[]; /* of composites: the kind, then the children */
 };
 
-struct rule { int64_t coef; const struct dim *mono, *right; };  /* coef * mono -> right, for products and for coef != 1 */
+struct rule {
+    int64_t coef;
+    const struct dim *mono, *right;
+}; /* coef * mono -> right, for products and for coef != 1 */
 
 struct alg {
     struct arena *arena;
     struct cell *ints, *symbols, *composites;
-    VEC(struct cell *) all;         /* in order of creation: children before parents */
-    int epoch;                      /* counts changes of rules and facts */
+    VEC(struct cell *) all; /* in order of creation: children before parents */
+    int epoch;              /* counts changes of rules and facts */
     VEC(struct rule) rules;
     VEC(struct equation) equations;
-    VEC(const struct dim *) nonnegative;    /* expressions that equations tell to be >= 0 */
+    VEC(const struct dim *) nonnegative; /* expressions that equations tell to be >= 0 */
     struct split_cell *splits;
     int split_count;
-    VEC(int64_t) split_key;         /* of the split that is looked up */
-    VEC(struct pattern_room *) rooms;       /* split.c: patterns under construction, the first rooms_used */
+    VEC(int64_t) split_key;           /* of the split that is looked up */
+    VEC(struct pattern_room *) rooms; /* split.c: patterns under construction, the first rooms_used */
     int rooms_used;
 };
 
 /* ---- alg.c ---- */
 static inline struct cell *cell_of(const struct dim *d)
 {
-    return (struct cell *)(uintptr_t)d;     /* every dim is the first member of a cell of ours */
+    return (struct cell *)(uintptr_t)d; /* every dim is the first member of a cell of ours */
 }
 const struct dim *alg_composite(struct alg *, enum dim_kind, int n, const struct dim *const *arg);
 void alg_facts_changed(struct alg *);
 
 /* ---- poly.c ---- */
-struct term { int64_t coef; const struct dim *mono; };
-struct poly { int n; bool ok; struct term at[MAX_TERMS]; };
+struct term {
+    int64_t coef;
+    const struct dim *mono;
+};
+struct poly {
+    int n;
+    bool ok;
+    struct term at[MAX_TERMS];
+};
 void poly_zero(struct poly *);
 void poly_insert(struct poly *, int64_t coef, const struct dim *mono);
 void poly_add_dim(struct poly *, int64_t scale, const struct dim *);

@@ -211,7 +211,7 @@ static int64_t common_divisor(const struct poly *a, const struct poly *b)
 /* floor(k*m*x / (k*m*y)) = floor(x/y) */
 static void cancel(struct alg *alg, struct poly *a, struct poly *b)
 {
-    const struct dim *m = poly_mono_content(alg, a), *n = poly_mono_content(alg, b), *const *x;
+    const struct dim *m = poly_mono_content(alg, a), *n = poly_mono_content(alg, b), *const * x;
     const struct dim *common = NULL;
     int nx = mono_atoms(m, &x);
     for (int i = 0; i < nx; i++) {
@@ -375,7 +375,10 @@ bool dim_ge(struct alg *alg, const struct dim *a, const struct dim *b)
 
 /* ---- min and max ---- */
 
-struct choices { int n; const struct dim *at[MAX_CHOICES]; };
+struct choices {
+    int n;
+    const struct dim *at[MAX_CHOICES];
+};
 
 /* By age, an integer last. */
 static bool choice_before(const struct dim *a, const struct dim *b)

@@ -17,7 +17,11 @@ enum { MAX_NESTING = 200, MAX_NAME = 4096 };
 
 /* ---- printing ---- */
 
-struct text { struct arena *arena; VEC(char) s; bool compact; };
+struct text {
+    struct arena *arena;
+    VEC(char) s;
+    bool compact;
+};
 
 static void put_char(struct text *t, char c)
 {
@@ -192,7 +196,14 @@ char *dim_str_compact(struct arena *arena, const struct dim *d)
 
 /* ---- parsing ---- */
 
-struct parser { struct alg *alg; const char *at; int64_t sym_lo; const char *error; bool lenient; int nesting; };
+struct parser {
+    struct alg *alg;
+    const char *at;
+    int64_t sym_lo;
+    const char *error;
+    bool lenient;
+    int nesting;
+};
 
 static const struct dim *parse_sum(struct parser *);
 
@@ -263,8 +274,7 @@ static const struct dim *parse_quoted(struct parser *p)
     return dim_sym(p->alg, name, p->sym_lo);
 }
 
-static const struct dim *parse_choice(struct parser *p,
-                                      const struct dim *(*make)(struct alg *, const struct dim *, const struct dim *))
+static const struct dim *parse_choice(struct parser *p, const struct dim *(*make)(struct alg *, const struct dim *, const struct dim *))
 {
     const struct dim *d = parse_sum(p);
     while (d && take(p, ',')) {

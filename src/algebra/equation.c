@@ -44,7 +44,7 @@ const struct dim *dim_fresh(struct alg *alg, const struct dim *d)
     if (c->epoch == alg->epoch)
         return c->now;
     c->epoch = alg->epoch;
-    c->now = d;             /* what a rule that leads back here finds */
+    c->now = d; /* what a rule that leads back here finds */
     c->now = rebuild(alg, d);
     return c->now;
 }
@@ -243,7 +243,7 @@ static void add_rule(struct alg *alg, const struct poly *p, int i)
 /* p divided by what its terms share; false when no integers can solve p = 0. */
 static bool simplify(struct alg *alg, struct poly *p)
 {
-    const struct dim *common = poly_mono_content(alg, p), *const *x;
+    const struct dim *common = poly_mono_content(alg, p), *const * x;
     int n = mono_atoms(common, &x);
     struct poly q;
     poly_zero(&q);

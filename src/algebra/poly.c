@@ -277,7 +277,10 @@ static const struct dim *sum_dim(struct alg *alg, const struct poly *p)
 }
 
 /* floor((x + first + j*step) / divisor), j = 0 .. times-1: the quotients that one of them makes a family. */
-struct family { const struct dim *x, *divisor, *rest; int64_t first, step, times; };
+struct family {
+    const struct dim *x, *divisor, *rest;
+    int64_t first, step, times;
+};
 
 static const struct dim *member(struct alg *alg, const struct family *f, int64_t j)
 {

@@ -12,12 +12,26 @@
 
 enum { MAX_RANKS = 1 << 16, MAX_INTERVALS = 1 << 20 };
 
-struct split_cell { struct split s; UT_hash_handle hh; int64_t key[]; };
+struct split_cell {
+    struct split s;
+    UT_hash_handle hh;
+    int64_t key[];
+};
 
 /* A pattern while it is built. Most turn out to be known: their rooms are used again by the next split. */
-struct held { VEC(struct interval) list; };
-struct pattern { struct arena *arena; int ranks; int64_t n; struct held *rank; };
-struct pattern_room { int ranks; struct held *rank; };
+struct held {
+    VEC(struct interval) list;
+};
+struct pattern {
+    struct arena *arena;
+    int ranks;
+    int64_t n;
+    struct held *rank;
+};
+struct pattern_room {
+    int ranks;
+    struct held *rank;
+};
 
 /* ---- patterns ---- */
 
@@ -254,11 +268,15 @@ static const struct split *make(struct alg *alg, const struct dim *outer, struct
     return p->n == 0 ? listed(alg, dim_int(alg, 1), p, dim_int(alg, 1)) : listed(alg, reps, p, unit);
 }
 
-static const struct split *balanced(struct alg *alg, int ranks, const struct dim *outer, const struct dim *n,
-                                    const struct dim *inner)
+static const struct split *balanced(struct alg *alg, int ranks, const struct dim *outer, const struct dim *n, const struct dim *inner)
 {
-    struct split s = {.ranks = ranks, .balanced = true, .outer = dim_fresh(alg, outer), .n = n, .inner = dim_fresh(alg, inner),
-                      .partition = true, .cover = true};
+    struct split s = {.ranks = ranks,
+                      .balanced = true,
+                      .outer = dim_fresh(alg, outer),
+                      .n = n,
+                      .inner = dim_fresh(alg, inner),
+                      .partition = true,
+                      .cover = true};
     if (dim_equals(s.outer, 0) || dim_equals(s.inner, 0))
         return split_whole(alg, ranks, dim_int(alg, 0));
     key_start(alg, &s);

@@ -1,7 +1,10 @@
 /* split_pieces.c: a split at run time: which elements of the dimension a rank holds once the symbols have values. */
 #include "algebra/cell.h"
 
-struct pieces { struct arena *arena; VEC(struct interval) list; };
+struct pieces {
+    struct arena *arena;
+    VEC(struct interval) list;
+};
 
 static void put(struct pieces *p, int64_t lo, int64_t hi)
 {

@@ -23,7 +23,10 @@ static const char *scale_str(struct arena *arena, const struct split *s)
     return arena_printf(arena, "%s%s", outer, inner);
 }
 
-struct line { struct arena *arena; VEC(char) s; };
+struct line {
+    struct arena *arena;
+    VEC(char) s;
+};
 
 static void put(struct line *l, const char *s)
 {
@@ -65,7 +68,11 @@ char *split_str(struct arena *arena, const struct split *s)
 
 enum { MOST_RANKS = 1 << 16 };
 
-struct reader { struct alg *alg; const char *at; const char *error; };
+struct reader {
+    struct alg *alg;
+    const char *at;
+    const char *error;
+};
 
 static bool wrong(struct reader *r, const char *what)
 {
@@ -114,7 +121,9 @@ static bool read_scale(struct reader *r, const struct dim **outer, const struct 
     return *outer && *inner;
 }
 
-struct held { VEC(struct interval) list; };
+struct held {
+    VEC(struct interval) list;
+};
 
 static bool read_intervals(struct reader *r, int64_t n, struct held *held)
 {
@@ -176,8 +185,7 @@ static const struct split *read_split(struct reader *r)
         (void)wrong(r, "a split does not start with its number of ranks, as t4:");
         return NULL;
     }
-    return take(r, "whole(") ? read_whole(r, (int)ranks)
-         : take(r, "balanced(") ? read_balanced(r, (int)ranks) : read_list(r, (int)ranks);
+    return take(r, "whole(") ? read_whole(r, (int)ranks) : take(r, "balanced(") ? read_balanced(r, (int)ranks) : read_list(r, (int)ranks);
 }
 
 const struct split *split_parse(struct alg *alg, const char *text, const char **error)

@@ -1,9 +1,9 @@
 /* arena.c: memory by lifetime. An arena is a chain of blocks; allocation moves a mark, freeing happens all at once.
  *
- * Every allocation is zeroed; one of 64 bytes or more is 64-byte aligned, a smaller one, of which a plan makes millions, 16-byte. Small requests share blocks whose size doubles up to a cap; a large request gets
- * a block of its own, taken with calloc, so that big zeroed areas cost no page until they are touched. A request that cannot be
- * met, or whose size overflows, ends the program: callers never see NULL. Under AddressSanitizer every allocation ends in bytes that
- * may not be touched, as after one of malloc.
+ * Every allocation is zeroed; one of 64 bytes or more is 64-byte aligned, a smaller one, of which a plan makes millions, 16-byte. Small
+ * requests share blocks whose size doubles up to a cap; a large request gets a block of its own, taken with calloc, so that big zeroed
+ * areas cost no page until they are touched. A request that cannot be met, or whose size overflows, ends the program: callers never see
+ * NULL. Under AddressSanitizer every allocation ends in bytes that may not be touched, as after one of malloc.
  */
 #include "base/base.h"
 
@@ -19,14 +19,14 @@ enum { ALIGN = 64, SMALL_ALIGN = 16, FIRST_BLOCK = 1 << 12, LAST_BLOCK = 1 << 20
 
 struct block {
     struct block *next;
-    unsigned char *at;      /* first free byte, aligned */
-    size_t room;            /* free bytes after it */
-    size_t used;            /* bytes before it */
+    unsigned char *at; /* first free byte, aligned */
+    size_t room;       /* free bytes after it */
+    size_t used;       /* bytes before it */
 };
 
 struct arena {
-    struct block *shared;   /* small requests come from its head */
-    struct block *own;      /* one large request each */
+    struct block *shared; /* small requests come from its head */
+    struct block *own;    /* one large request each */
     size_t next_size;
 };
 

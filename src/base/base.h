@@ -24,8 +24,12 @@ char *arena_printf(struct arena *, const char *format, ...) __attribute__((forma
 #define NEWN(arena, type, count) ((type *)arena_array((arena), (size_t)(count), sizeof(type)))
 
 /* A growable array: struct { T *at; int n, cap; }. VEC_PUSH grows it in the arena (the old block is abandoned). */
-#define VEC(type) struct { type *at; int n, cap; }
-#define VEC_PUSH(arena, v, item) \
+#define VEC(type)   \
+    struct {        \
+        type *at;   \
+        int n, cap; \
+    }
+#define VEC_PUSH(arena, v, item)                                                                                      \
     ((v)->n == (v)->cap ? (void)((v)->at = vec_grow((arena), (v)->at, &(v)->cap, (v)->n, sizeof *(v)->at)) : (void)0, \
      (void)((v)->at[(v)->n++] = (item)))
 void *vec_grow(struct arena *, void *old, int *cap, int n, size_t size);
@@ -58,9 +62,13 @@ void diag_release(void);
 void signals_watch(bool ending);
 
 /* ---- progress.c: a line on a terminal while work takes over a second ---------------------------------------------- */
-struct progress { const char *what; int64_t total, done, start, next; bool shows, shown; };
+struct progress {
+    const char *what;
+    int64_t total, done, start, next;
+    bool shows, shown;
+};
 void progress_start(struct progress *, const char *what, int64_t total_bytes);
-void progress_add(struct progress *, int64_t bytes);         /* of NULL: nothing */
+void progress_add(struct progress *, int64_t bytes); /* of NULL: nothing */
 void progress_end(const struct progress *);
 
 /* ---- checked_int.c: sizes of hostile files. All return false on overflow and leave *out alone. ----------------------- */
@@ -83,7 +91,10 @@ int glob_stars(const char *glob);
 char *glob_rewrite(struct arena *, const char *glob, const char *text, const char *pattern);
 
 /* ---- sandbox.c: which files a model may name ------------------------------------------------------------------------ */
-struct folders { const char *const *at; int n; };
+struct folders {
+    const char *const *at;
+    int n;
+};
 /* Without links; NULL and errno when there is no such file. */
 char *path_real(struct arena *, const char *path);
 /* The real path lies in a folder that the user allowed. */
@@ -92,17 +103,27 @@ bool path_is_allowed(struct arena *tmp, const char *real, struct folders allowed
 bool path_is_beside(struct arena *tmp, const char *real, const char *model);
 
 /* ---- out.c: a file written front to back ------------------------------------------------------------------------ */
-struct out { const char *path; char *beside; FILE *file;     /* may be printed to; the digest does not see that */
-             struct XXH3_state_s *digest; int64_t bytes;
-             struct arena *arena; uint8_t *piece; size_t held; };            /* not written yet: held bytes of piece */
+struct out {
+    const char *path;
+    char *beside;
+    FILE *file; /* may be printed to; the digest does not see that */
+    struct XXH3_state_s *digest;
+    int64_t bytes;
+    struct arena *arena;
+    uint8_t *piece;
+    size_t held;
+}; /* not written yet: held bytes of piece */
 /* Like every function here: a failure that names the file. */
 void out_open(struct out *, const char *path);
 /* The name appears, or what has it is replaced, when the file is complete: in out_close. */
 void out_open_whole(struct arena *, struct out *, const char *path);
 /* The first argument is a struct out, to be handed to what gives bytes in pieces. */
 void out_put(void *out, const void *from, size_t bytes);
-void out_pad(struct out *, int64_t to);                      /* zeros up to so many bytes in all */
-struct written { int64_t bytes; uint64_t digest; };          /* XXH3, 64 bits */
+void out_pad(struct out *, int64_t to); /* zeros up to so many bytes in all */
+struct written {
+    int64_t bytes;
+    uint64_t digest;
+}; /* XXH3, 64 bits */
 struct written out_close(struct out *);
 struct written write_text(const char *path, const char *text);
 
@@ -111,12 +132,15 @@ uint64_t bytes_digest(const void *, size_t bytes);
 /* Of a file, which need not fit in memory. */
 struct file_digest;
 struct file_digest *file_digest(struct arena *, const char *path);
-void file_digest_begin(struct file_digest *);                /* on a thread of its own, while other work is done */
+void file_digest_begin(struct file_digest *); /* on a thread of its own, while other work is done */
 /* Waits, or does the work itself if it was not begun. False: the file can't be read. */
 bool file_digest_get(struct file_digest *, struct written *);
 
 /* ---- file.c, datafile.c -------------------------------------------------------------------------------------- */
-struct map { const uint8_t *at; size_t bytes; };
+struct map {
+    const uint8_t *at;
+    size_t bytes;
+};
 /* Whole file, read-only; missing or unreadable is a failure naming it. An empty file gives bytes == 0. */
 struct map map_file(const char *path);
 /* False and no message when the file can't be opened. */
@@ -128,7 +152,7 @@ bool path_exists(const char *path);
 bool is_folder(const char *path);
 char *path_join(struct arena *, const char *dir, const char *name);
 char *path_dir(struct arena *, const char *path);
-const char *path_base(const char *path);                     /* what stands behind the last slash */
+const char *path_base(const char *path); /* what stands behind the last slash */
 /* A file that was installed with the programs: of $TPC_DATADIR, of share/tpc beside the folder of this program, or of the configured
  * data folder, the first that exists; NULL: none. */
 char *data_file(struct arena *, const char *name);

@@ -15,7 +15,10 @@
 
 enum { MAX_HOOKS = 32, MAX_LINE = 4096 };
 
-struct hook { void (*run)(void *, int status); void *data; };
+struct hook {
+    void (*run)(void *, int status);
+    void *data;
+};
 
 static const char *program_name = "tpc";
 static int verbosity_level;

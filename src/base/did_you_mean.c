@@ -13,9 +13,10 @@ static int distance(const char *a, const char *b)
 {
     enum { LONGEST = 256 };
     int row[LONGEST + 1], n = (int)strnlen(b, LONGEST), m = (int)strnlen(a, LONGEST);
-    for (int k = 0; k <= n; k++) row[k] = k;
+    for (int k = 0; k <= n; k++)
+        row[k] = k;
     for (int i = 1; i <= m; i++) {
-        int corner = row[0], step = a[i - 1] != '*';        /* what a glob leaves open costs nothing */
+        int corner = row[0], step = a[i - 1] != '*'; /* what a glob leaves open costs nothing */
         row[0] += step;
         for (int k = 1; k <= n; k++) {
             int above = row[k];

@@ -9,7 +9,12 @@
 
 enum { PIECE = 1 << 17 };
 
-struct file_digest { const char *path; pthread_t thread; bool begun, done, readable; struct written found; };
+struct file_digest {
+    const char *path;
+    pthread_t thread;
+    bool begun, done, readable;
+    struct written found;
+};
 
 uint64_t bytes_digest(const void *at, size_t bytes)
 {

@@ -4,7 +4,9 @@
 
 #include <string.h>
 
-struct span { const char *at, *end; };
+struct span {
+    const char *at, *end;
+};
 
 /* span: what each * stands for; NULL: not asked. */
 static bool match(const char *glob, const char *text, struct span *span)
@@ -55,7 +57,7 @@ char *glob_rewrite(struct arena *a, const char *glob, const char *text, const ch
     require(glob_stars(pattern) <= glob_stars(glob));
     if (!match(glob, text, span))
         return NULL;
-    char *out = arena_alloc(a, strlen(pattern) + strlen(text) + 1), *to = out;      /* each part of text is taken once */
+    char *out = arena_alloc(a, strlen(pattern) + strlen(text) + 1), *to = out; /* each part of text is taken once */
     for (; *pattern; pattern++) {
         if (*pattern != '*') {
             *to++ = *pattern;

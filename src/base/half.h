@@ -5,10 +5,21 @@
 
 #include <stdint.h>
 
-union float_bits { float f; uint32_t u; };
+union float_bits {
+    float f;
+    uint32_t u;
+};
 
-static inline float bits_f32(uint32_t u) { union float_bits b = { .u = u }; return b.f; }
-static inline uint32_t f32_bits(float f) { union float_bits b = { .f = f }; return b.u; }
+static inline float bits_f32(uint32_t u)
+{
+    union float_bits b = {.u = u};
+    return b.f;
+}
+static inline uint32_t f32_bits(float f)
+{
+    union float_bits b = {.f = f};
+    return b.u;
+}
 
 static inline float f16_to_f32(uint16_t h)
 {
@@ -27,7 +38,10 @@ static inline uint16_t f32_to_f16(float f)
     return (uint16_t)(h | sign >> 16);
 }
 
-static inline float bf16_to_f32(uint16_t h) { return bits_f32((uint32_t)h << 16); }
+static inline float bf16_to_f32(uint16_t h)
+{
+    return bits_f32((uint32_t)h << 16);
+}
 
 static inline uint16_t f32_to_bf16(float f)
 {

@@ -8,7 +8,7 @@
 #include <unistd.h>
 #include <xxhash.h>
 
-enum { PIECE = 1 << 18, ZEROS = 4096 };      /* bytes are written in pieces, from the cache that the digest brought them to */
+enum { PIECE = 1 << 18, ZEROS = 4096 }; /* bytes are written in pieces, from the cache that the digest brought them to */
 
 static _Noreturn void cannot(const struct out *o)
 {

@@ -6,7 +6,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { FIRST_AFTER = 1000, THEN_EVERY = 200 };     /* milliseconds */
+enum { FIRST_AFTER = 1000, THEN_EVERY = 200 }; /* milliseconds */
 
 static int64_t now_ms(void)
 {

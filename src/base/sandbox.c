@@ -1,5 +1,5 @@
-/* sandbox.c: which files a model may name. A file counts by its real path, so that a link is judged by what it leads to. It must lie under the
- * folder of the model's name or under the folder of the model's real path (download caches keep model and data as links to blobs that
+/* sandbox.c: which files a model may name. A file counts by its real path, so that a link is judged by what it leads to. It must lie under
+ * the folder of the model's name or under the folder of the model's real path (download caches keep model and data as links to blobs that
  * lie side by side), or under a folder that the user allowed. */
 #include "base/base.h"
 

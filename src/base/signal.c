@@ -13,10 +13,10 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { CUT = SIGUSR2 };              /* what the handler of SIGBUS wakes the waiting thread with */
+enum { CUT = SIGUSR2 }; /* what the handler of SIGBUS wakes the waiting thread with */
 static pthread_t waiter;
 static sigset_t waited;
-static char cut_line[4096];          /* of the list of maps: the file that was cut short */
+static char cut_line[4096]; /* of the list of maps: the file that was cut short */
 static const char *cut_path;
 
 /* ---- the file that an address was mapped from, for a signal handler -------------------------------------------------------------- */

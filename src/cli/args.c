@@ -4,16 +4,15 @@
 #include "config.h"
 #endif
 #include "cli/args.h"
+#include "kern/kern.h"
+#include "onnx/onnx.h"
+#include "run/run.h"
 
 #include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 #include <xxhash.h>
-
-#include "kern/kern.h"
-#include "onnx/onnx.h"
-#include "run/run.h"
 
 #ifndef PACKAGE_VERSION
 #define PACKAGE_VERSION "0"
@@ -31,21 +30,24 @@ static const char *nearest(struct arena *a, const struct args *args, const char 
 int64_t args_int(const char *what, const char *text, int64_t lo, int64_t hi)
 {
     int64_t n;
-    if (!parse_i64(text, lo, hi, &n)) fail_usage("%s is '%s', expected an integer of %lld to %lld", what, text, (long long)lo, (long long)hi);
+    if (!parse_i64(text, lo, hi, &n))
+        fail_usage("%s is '%s', expected an integer of %lld to %lld", what, text, (long long)lo, (long long)hi);
     return n;
 }
 
 struct binding args_binding(struct arena *a, const char *text)
 {
     struct binding given;
-    if (!binding_parse(a, text, &given)) fail_usage("--dim is '%s', expected NAME=INT with an integer of 0 or more", text);
+    if (!binding_parse(a, text, &given))
+        fail_usage("--dim is '%s', expected NAME=INT with an integer of 0 or more", text);
     return given;
 }
 
 struct folders args_folders(const struct arg_list *list)
 {
     for (int i = 0; i < list->text.n; i++)
-        if (!path_exists(list->text.at[i])) fail_usage("--external-root names '%s', and there is no such folder", list->text.at[i]);
+        if (!path_exists(list->text.at[i]))
+            fail_usage("--external-root names '%s', and there is no such folder", list->text.at[i]);
     return (struct folders){list->text.at, list->text.n};
 }
 
@@ -53,7 +55,8 @@ static double args_real(const char *what, const char *text)
 {
     char *end;
     double x = strtod(text, &end);
-    if (*end || end == text || !(x >= 0)) fail_usage("%s is '%s', expected a number >= 0", what, text);
+    if (*end || end == text || !(x >= 0))
+        fail_usage("%s is '%s', expected a number >= 0", what, text);
     return x;
 }
 
@@ -63,9 +66,12 @@ int64_t args_bytes(const char *what, const char *text)
     char *end;
     double x = strtod(text, &end);
     int i = 0;
-    while (i < 15 && strcasecmp(end, unit[i])) i++;
-    for (int k = 0; k < i % 5; k++) x *= i < 10 ? 1000 : 1024;
-    if (end == text || i == 15 || !(x >= 1) || x > 1e18) fail_usage("%s is '%s', expected a size such as 800M, 1.5GiB or 4096", what, text);
+    while (i < 15 && strcasecmp(end, unit[i]))
+        i++;
+    for (int k = 0; k < i % 5; k++)
+        x *= i < 10 ? 1000 : 1024;
+    if (end == text || i == 15 || !(x >= 1) || x > 1e18)
+        fail_usage("%s is '%s', expected a size such as 800M, 1.5GiB or 4096", what, text);
     return (int64_t)x;
 }
 
@@ -75,11 +81,12 @@ static void store(struct arena *a, const struct arg *arg, const char *text)
     switch (arg->kind) {
     case ARG_FLAG: *(bool *)arg->to = true; return;
     case ARG_TEXT: *(const char **)arg->to = text; return;
-    case ARG_INT: *(int64_t *)arg->to = args_int(what, text, 1, INT32_MAX); return;          /* all count something */
+    case ARG_INT: *(int64_t *)arg->to = args_int(what, text, 1, INT32_MAX); return; /* all count something */
     case ARG_REAL: *(double *)arg->to = args_real(what, text); return;
     case ARG_LIST: VEC_PUSH(a, &((struct arg_list *)arg->to)->text, text); return;
     case ARG_MAYBE_INT:
-        if (text) args_int(what, text, 0, INT64_MAX);
+        if (text)
+            args_int(what, text, 0, INT64_MAX);
         /* fall through */
     case ARG_MAYBE: *(struct arg_maybe *)arg->to = (struct arg_maybe){true, text}; return;
     }
@@ -99,12 +106,17 @@ static bool all_digits(const char *text)
 /* The value of an option given as argv[*i], which may lie behind it. */
 static const char *value_of(const struct arg *arg, const char *given, const char *inlined, int argc, char **argv, int *i)
 {
-    if (inlined && arg->kind == ARG_FLAG) fail_usage("%s takes no value", given);
-    if (inlined) return inlined;
+    if (inlined && arg->kind == ARG_FLAG)
+        fail_usage("%s takes no value", given);
+    if (inlined)
+        return inlined;
     const char *next = *i + 1 < argc ? argv[*i + 1] : NULL;
-    if (arg->kind == ARG_MAYBE_INT && all_digits(next)) return argv[++*i];
-    if (!takes_value(arg)) return NULL;
-    if (!next) fail_usage("%s needs a value: %s", given, arg->value);
+    if (arg->kind == ARG_MAYBE_INT && all_digits(next))
+        return argv[++*i];
+    if (!takes_value(arg))
+        return NULL;
+    if (!next)
+        fail_usage("%s needs a value: %s", given, arg->value);
     return argv[++*i];
 }
 
@@ -112,18 +124,21 @@ static const char *value_of(const struct arg *arg, const char *given, const char
 static char *option_head(struct arena *a, const struct arg *arg)
 {
     const char *value = arg->value ? arg->value : "", *gap = *value && arg->kind != ARG_MAYBE ? " " : "";
-    if (arg->letter) return arena_printf(a, "-%c, --%s%s%s", arg->letter, arg->name, gap, value);
+    if (arg->letter)
+        return arena_printf(a, "-%c, --%s%s%s", arg->letter, arg->name, gap, value);
     return arena_printf(a, "    --%s%s%s", arg->name, gap, value);
 }
 
 static void help(struct arena *a, const struct args *args)
 {
     const char *before = "usage:";
-    for (const struct arg_prose *u = args->usage; u->head; u++, before = "      ") printf("%s %-38s %s\n", before, u->head, u->text);
+    for (const struct arg_prose *u = args->usage; u->head; u++, before = "      ")
+        printf("%s %-38s %s\n", before, u->head, u->text);
     printf("\n");
     for (int i = 0; i < args->n; i++) {
         const struct arg *arg = &args->table[i];
-        if (!arg->help) continue;    /* a test hook */
+        if (!arg->help)
+            continue; /* a test hook */
         printf("  %-30s %s\n", option_head(a, arg), arg->help);
     }
     printf("  %-30s %s\n", "    --help[=man|bash|zsh|fish]", "this text; the man page; the completions of a shell");
@@ -133,9 +148,12 @@ static void help(struct arena *a, const struct args *args)
 /* The forms of the one table: text NULL is this screen. */
 static _Noreturn void show(struct arena *a, const struct args *args, const char *form)
 {
-    if (!form) help(a, args);
-    else if (!strcmp(form, "man")) args_manual(args);
-    else if (!args_complete(args, form)) fail_usage("--help is '%s', expected man, bash, zsh or fish", form);
+    if (!form)
+        help(a, args);
+    else if (!strcmp(form, "man"))
+        args_manual(args);
+    else if (!args_complete(args, form))
+        fail_usage("--help is '%s', expected man, bash, zsh or fish", form);
     exit(0);
 }
 
@@ -156,14 +174,16 @@ static _Noreturn void version(const struct args *args)
 static const struct arg *find_long(const struct args *args, const char *name, size_t n)
 {
     for (int i = 0; i < args->n; i++)
-        if (strlen(args->table[i].name) == n && !strncmp(args->table[i].name, name, n)) return &args->table[i];
+        if (strlen(args->table[i].name) == n && !strncmp(args->table[i].name, name, n))
+            return &args->table[i];
     return NULL;
 }
 
 static const struct arg *find_letter(const struct args *args, char letter)
 {
     for (int i = 0; i < args->n; i++)
-        if (args->table[i].letter == letter) return &args->table[i];
+        if (args->table[i].letter == letter)
+            return &args->table[i];
     return NULL;
 }
 
@@ -171,19 +191,24 @@ static void parse_long(struct arena *a, const struct args *args, int argc, char 
 {
     const char *given = argv[*i], *name = given + 2, *equal = strchr(name, '=');
     size_t n = equal ? (size_t)(equal - name) : strlen(name);
-    if (n == 4 && !strncmp(name, "help", n)) show(a, args, equal ? equal + 1 : NULL);
-    if (!strcmp(name, "version")) version(args);
+    if (n == 4 && !strncmp(name, "help", n))
+        show(a, args, equal ? equal + 1 : NULL);
+    if (!strcmp(name, "version"))
+        version(args);
     const struct arg *arg = find_long(args, name, n);
-    if (!arg) fail_usage("unknown option '%s', did you mean --%s?", given, nearest(a, args, arena_strndup(a, name, n)));
+    if (!arg)
+        fail_usage("unknown option '%s', did you mean --%s?", given, nearest(a, args, arena_strndup(a, name, n)));
     store(a, arg, value_of(arg, given, equal ? equal + 1 : NULL, argc, argv, i));
 }
 
 static void parse_letter(struct arena *a, const struct args *args, int argc, char **argv, int *i)
 {
     const char *given = argv[*i];
-    if (!strcmp(given, "-h")) show(a, args, NULL);
+    if (!strcmp(given, "-h"))
+        show(a, args, NULL);
     const struct arg *arg = find_letter(args, given[1]);
-    if (!arg) fail_usage("unknown option '%s': --help lists them", given);
+    if (!arg)
+        fail_usage("unknown option '%s': --help lists them", given);
     store(a, arg, value_of(arg, given, given[2] ? given + 2 : NULL, argc, argv, i));
 }
 
@@ -193,10 +218,14 @@ struct arg_list args_parse(struct arena *a, const struct args *args, int argc, c
     bool options = true;
     for (int i = 1; i < argc; i++) {
         const char *given = argv[i];
-        if (options && !strcmp(given, "--")) options = false;
-        else if (options && !strncmp(given, "--", 2)) parse_long(a, args, argc, argv, &i);
-        else if (options && given[0] == '-' && given[1]) parse_letter(a, args, argc, argv, &i);
-        else VEC_PUSH(a, &plain.text, given);
+        if (options && !strcmp(given, "--"))
+            options = false;
+        else if (options && !strncmp(given, "--", 2))
+            parse_long(a, args, argc, argv, &i);
+        else if (options && given[0] == '-' && given[1])
+            parse_letter(a, args, argc, argv, &i);
+        else
+            VEC_PUSH(a, &plain.text, given);
     }
     return plain;
 }

@@ -4,31 +4,38 @@
 
 #include "algebra/algebra.h"
 
-struct arg_list { VEC(const char *) text; };
-struct arg_maybe { bool given; const char *text; };      /* text NULL: given without a value */
+struct arg_list {
+    VEC(const char *) text;
+};
+struct arg_maybe {
+    bool given;
+    const char *text;
+}; /* text NULL: given without a value */
 enum arg_kind {
-    ARG_FLAG,                        /* bool */
-    ARG_TEXT,                        /* const char *: --name VALUE or --name=VALUE */
-    ARG_INT,                         /* int64_t */
-    ARG_REAL,                        /* double */
-    ARG_LIST,                        /* struct arg_list: repeatable */
-    ARG_MAYBE,                       /* struct arg_maybe: --name or --name=VALUE */
-    ARG_MAYBE_INT                    /* struct arg_maybe: also --name 7 */
+    ARG_FLAG,     /* bool */
+    ARG_TEXT,     /* const char *: --name VALUE or --name=VALUE */
+    ARG_INT,      /* int64_t */
+    ARG_REAL,     /* double */
+    ARG_LIST,     /* struct arg_list: repeatable */
+    ARG_MAYBE,    /* struct arg_maybe: --name or --name=VALUE */
+    ARG_MAYBE_INT /* struct arg_maybe: also --name 7 */
 };
 struct arg {
-    const char *name;                /* without dashes */
-    char letter;                     /* 0: none */
+    const char *name; /* without dashes */
+    char letter;      /* 0: none */
     enum arg_kind kind;
     void *to;
-    const char *value, *help;        /* value: as --help shows it */
+    const char *value, *help; /* value: as --help shows it */
 };
-struct arg_prose { const char *head, *text; };           /* a list of these ends with head NULL */
+struct arg_prose {
+    const char *head, *text;
+}; /* a list of these ends with head NULL */
 struct args {
-    const char *program, *summary;   /* summary: one line, no capital, no full stop */
-    const struct arg_prose *usage;   /* a command line, what it does */
+    const char *program, *summary; /* summary: one line, no capital, no full stop */
+    const struct arg_prose *usage; /* a command line, what it does */
     const struct arg *table;
     int n;
-    const struct arg_prose *description, *environment, *examples;    /* of the man page; the heads of a description are empty */
+    const struct arg_prose *description, *environment, *examples; /* of the man page; the heads of a description are empty */
 };
 /* --help, --help=man|bash|zsh|fish and --version print and end the program. A wrong command line is fail_usage. Returns the positional
  * arguments. */
@@ -41,7 +48,6 @@ struct binding args_binding(struct arena *, const char *text);
 int64_t args_bytes(const char *what, const char *text);
 /* The folders of --external-root, which must exist. */
 struct folders args_folders(const struct arg_list *);
-
 
 /* manual.c: the man page, in the macros of man(7). */
 void args_manual(const struct args *);

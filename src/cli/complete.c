@@ -2,10 +2,10 @@
  *
  * What a value may be is read off the word that stands for it in --help: DIR is a folder, lower-case words between bars are to be chosen
  * from, a word with FILE or MODEL is a file, anything else is for the user to know. */
+#include "cli/args.h"
+
 #include <ctype.h>
 #include <string.h>
-
-#include "cli/args.h"
 
 enum wants { WANTS_NOTHING, WANTS_ANYTHING, WANTS_WORD, WANTS_FILE, WANTS_FOLDER };
 
@@ -17,7 +17,8 @@ static void words_of(const char *value, char *out, size_t room)
     for (const char *at = value; value && strchr(value, '|') && *at; at += strcspn(at, "|"), at += *at == '|') {
         const char *word = at + strspn(at, "[=");
         size_t length = strcspn(word, "|[]=");
-        if (!islower((unsigned char)*word) || n + length + 2 > room) continue;
+        if (!islower((unsigned char)*word) || n + length + 2 > room)
+            continue;
         n += (size_t)snprintf(out + n, room - n, "%s%.*s", n ? " " : "", (int)length, word);
     }
 }
@@ -25,26 +26,33 @@ static void words_of(const char *value, char *out, size_t room)
 static enum wants wants_of(const struct arg *arg)
 {
     char words[128];
-    if (!arg->value) return WANTS_NOTHING;
+    if (!arg->value)
+        return WANTS_NOTHING;
     words_of(arg->value, words, sizeof words);
-    if (*words) return WANTS_WORD;
-    if (strstr(arg->value, "DIR")) return WANTS_FOLDER;
+    if (*words)
+        return WANTS_WORD;
+    if (strstr(arg->value, "DIR"))
+        return WANTS_FOLDER;
     return strstr(arg->value, "FILE") || strstr(arg->value, "MODEL") ? WANTS_FILE : WANTS_ANYTHING;
 }
 
 /* A program's name as part of a name of the shell. */
 static void put_function(const char *program)
 {
-    for (const char *c = program; *c; c++) putchar(*c == '-' ? '_' : *c);
+    for (const char *c = program; *c; c++)
+        putchar(*c == '-' ? '_' : *c);
 }
 
 /* Text inside single quotes; marked: characters that get a backslash first. */
 static void put_quoted(const char *text, const char *marked)
 {
     for (const char *c = text; *c; c++) {
-        if (strchr(marked, *c)) putchar('\\');
-        if (*c == '\'') fputs("'\\''", stdout);
-        else putchar(*c);
+        if (strchr(marked, *c))
+            putchar('\\');
+        if (*c == '\'')
+            fputs("'\\''", stdout);
+        else
+            putchar(*c);
     }
 }
 
@@ -55,14 +63,19 @@ static void bash_case(const struct arg *arg)
 {
     char words[128];
     enum wants wants = wants_of(arg);
-    if (wants == WANTS_NOTHING || wants == WANTS_FILE) return;
+    if (wants == WANTS_NOTHING || wants == WANTS_FILE)
+        return;
     words_of(arg->value, words, sizeof words);
     fputs("        ", stdout);
-    if (arg->letter) printf("-%c|", arg->letter);
-    if (arg->kind != ARG_MAYBE && arg->kind != ARG_MAYBE_INT) printf("--%s|", arg->name);
+    if (arg->letter)
+        printf("-%c|", arg->letter);
+    if (arg->kind != ARG_MAYBE && arg->kind != ARG_MAYBE_INT)
+        printf("--%s|", arg->name);
     printf("--%s=) ", arg->name);
-    if (wants == WANTS_FOLDER) puts("compopt +o default -o dirnames; return ;;");
-    else printf("COMPREPLY=($(compgen -W '%s' -- \"$cur\")); return ;;\n", words);
+    if (wants == WANTS_FOLDER)
+        puts("compopt +o default -o dirnames; return ;;");
+    else
+        printf("COMPREPLY=($(compgen -W '%s' -- \"$cur\")); return ;;\n", words);
 }
 
 static void bash(const struct args *args)
@@ -76,10 +89,12 @@ static void bash(const struct args *args)
          "    COMPREPLY=()\n"
          "    case $key in");
     for (int i = 0; i < args->n; i++)
-        if (args->table[i].help) bash_case(&args->table[i]);
+        if (args->table[i].help)
+            bash_case(&args->table[i]);
     fputs("    esac\n    case $cur in -*) COMPREPLY=($(compgen -W '", stdout);
     for (int i = 0; i < args->n; i++)
-        if (args->table[i].help) printf("--%s ", args->table[i].name);
+        if (args->table[i].help)
+            printf("--%s ", args->table[i].name);
     fputs("--help --version' -- \"$cur\")) ;; esac\n}\ncomplete -o default -F _", stdout);
     put_function(args->program);
     printf(" %s\n", args->program);
@@ -91,20 +106,25 @@ static void zsh_value(const struct arg *arg)
 {
     char words[128];
     enum wants wants = wants_of(arg);
-    if (wants == WANTS_NOTHING) return;
+    if (wants == WANTS_NOTHING)
+        return;
     words_of(arg->value, words, sizeof words);
     fputs(arg->kind == ARG_MAYBE || arg->kind == ARG_MAYBE_INT ? "::" : ":", stdout);
     put_quoted(arg->value, ":[]\\");
-    if (wants == WANTS_WORD) printf(":(%s)", words);
-    else fputs(wants == WANTS_FOLDER ? ":_files -/" : wants == WANTS_FILE ? ":_files" : ": ", stdout);
+    if (wants == WANTS_WORD)
+        printf(":(%s)", words);
+    else
+        fputs(wants == WANTS_FOLDER ? ":_files -/" : wants == WANTS_FILE ? ":_files" : ": ", stdout);
 }
 
 static void zsh_option(const struct arg *arg)
 {
     const char *sign = !arg->value ? "" : arg->kind == ARG_MAYBE ? "=-" : "=";
     fputs("  ", stdout);
-    if (arg->letter) printf("'(-%c --%s)'{-%c%s,--%s%s}'[", arg->letter, arg->name, arg->letter, arg->value ? "+" : "", arg->name, sign);
-    else printf("'%s--%s%s[", arg->kind == ARG_LIST ? "*" : "", arg->name, sign);
+    if (arg->letter)
+        printf("'(-%c --%s)'{-%c%s,--%s%s}'[", arg->letter, arg->name, arg->letter, arg->value ? "+" : "", arg->name, sign);
+    else
+        printf("'%s--%s%s[", arg->kind == ARG_LIST ? "*" : "", arg->name, sign);
     put_quoted(arg->help, "[]\\");
     putchar(']');
     zsh_value(arg);
@@ -115,7 +135,8 @@ static void zsh(const struct args *args)
 {
     printf("#compdef %s\n_arguments -s \\\n", args->program);
     for (int i = 0; i < args->n; i++)
-        if (args->table[i].help) zsh_option(&args->table[i]);
+        if (args->table[i].help)
+            zsh_option(&args->table[i]);
     puts("  '--help[the options]' '--version[versions]' \\\n  '*:model:_files'");
 }
 
@@ -127,13 +148,18 @@ static void fish_option(const char *program, const struct arg *arg)
     enum wants wants = wants_of(arg);
     words_of(arg->value, words, sizeof words);
     printf("complete -c %s -l %s", program, arg->name);
-    if (arg->letter) printf(" -s %c", arg->letter);
-    if (arg->value && arg->kind != ARG_MAYBE && arg->kind != ARG_MAYBE_INT) fputs(wants == WANTS_FILE ? " -r" : " -x", stdout);
-    if (wants == WANTS_WORD) printf(" -a '%s'", words);
-    if (wants == WANTS_FOLDER) fputs(" -a '(__fish_complete_directories)'", stdout);
+    if (arg->letter)
+        printf(" -s %c", arg->letter);
+    if (arg->value && arg->kind != ARG_MAYBE && arg->kind != ARG_MAYBE_INT)
+        fputs(wants == WANTS_FILE ? " -r" : " -x", stdout);
+    if (wants == WANTS_WORD)
+        printf(" -a '%s'", words);
+    if (wants == WANTS_FOLDER)
+        fputs(" -a '(__fish_complete_directories)'", stdout);
     fputs(" -d '", stdout);
-    for (const char *c = arg->help; *c; c++) {      /* in fish a backslash quotes a quote */
-        if (*c == '\'' || *c == '\\') putchar('\\');
+    for (const char *c = arg->help; *c; c++) { /* in fish a backslash quotes a quote */
+        if (*c == '\'' || *c == '\\')
+            putchar('\\');
         putchar(*c);
     }
     puts("'");
@@ -142,13 +168,17 @@ static void fish_option(const char *program, const struct arg *arg)
 static void fish(const struct args *args)
 {
     for (int i = 0; i < args->n; i++)
-        if (args->table[i].help) fish_option(args->program, &args->table[i]);
+        if (args->table[i].help)
+            fish_option(args->program, &args->table[i]);
     printf("complete -c %s -l help -d 'the options'\ncomplete -c %s -l version -d 'versions'\n", args->program, args->program);
 }
 
 bool args_complete(const struct args *args, const char *shell)
 {
-    static const struct { const char *name; void (*put)(const struct args *); } shells[] = {{"bash", bash}, {"zsh", zsh}, {"fish", fish}};
+    static const struct {
+        const char *name;
+        void (*put)(const struct args *);
+    } shells[] = {{"bash", bash}, {"zsh", zsh}, {"fish", fish}};
     for (size_t i = 0; i < sizeof shells / sizeof *shells; i++)
         if (!strcmp(shell, shells[i].name)) {
             shells[i].put(args);

@@ -1,11 +1,12 @@
-/* manual: the man page of a program, from its table of options and a few lines of prose. Plain man(7) macros, which groff and mandoc read. */
+/* manual: the man page of a program, from its table of options and a few lines of prose. Plain man(7) macros, which groff and mandoc read.
+ */
 #ifdef HAVE_CONFIG_H
 #include "config.h"
 #endif
+#include "cli/args.h"
+
 #include <ctype.h>
 #include <string.h>
-
-#include "cli/args.h"
 
 #ifndef PACKAGE_VERSION
 #define PACKAGE_VERSION "0"
@@ -14,11 +15,14 @@
 /* Text of a line: a hyphen typed by the user stays one, and no line begins with a control character. */
 static void put_text(const char *text)
 {
-    if (*text == '.' || *text == '\'') fputs("\\&", stdout);
+    if (*text == '.' || *text == '\'')
+        fputs("\\&", stdout);
     for (const char *c = text; *c; c++) {
-        if (*c == '-' || *c == '\\') putchar('\\');
+        if (*c == '-' || *c == '\\')
+            putchar('\\');
         putchar(*c == '\\' ? 'e' : *c);
-        if (*c == '\n' && (c[1] == '.' || c[1] == '\'')) fputs("\\&", stdout);
+        if (*c == '\n' && (c[1] == '.' || c[1] == '\''))
+            fputs("\\&", stdout);
     }
 }
 
@@ -32,7 +36,8 @@ static void put_font(char font, const char *text)
 static void put_name(const char *program)
 {
     fputs(".TH ", stdout);
-    for (const char *c = program; *c; c++) putchar(toupper((unsigned char)*c));
+    for (const char *c = program; *c; c++)
+        putchar(toupper((unsigned char)*c));
     printf(" 1 \"\" \"tpc %s\" \"User Commands\"\n.SH NAME\n", PACKAGE_VERSION);
     put_text(program);
     fputs(" \\- ", stdout);
@@ -54,13 +59,17 @@ static void put_option(const struct arg *arg)
 {
     char letter[] = {'-', arg->letter, '\0'};
     fputs(".TP\n", stdout);
-    if (arg->letter) put_font('B', letter);
-    if (arg->letter) fputs(", ", stdout);
+    if (arg->letter)
+        put_font('B', letter);
+    if (arg->letter)
+        fputs(", ", stdout);
     fputs("\\fB\\-\\-", stdout);
     put_text(arg->name);
     fputs("\\fR", stdout);
-    if (arg->value && arg->kind != ARG_MAYBE) putchar(' ');
-    if (arg->value) put_font('I', arg->value);
+    if (arg->value && arg->kind != ARG_MAYBE)
+        putchar(' ');
+    if (arg->value)
+        put_font('I', arg->value);
     putchar('\n');
     put_text(arg->help);
     putchar('\n');
@@ -74,8 +83,10 @@ static void put_options(const struct args *args)
     };
     puts(".SH OPTIONS");
     for (int i = 0; i < args->n; i++)
-        if (args->table[i].help) put_option(&args->table[i]);
-    for (int i = 0; i < 2; i++) put_option(&own[i]);
+        if (args->table[i].help)
+            put_option(&args->table[i]);
+    for (int i = 0; i < 2; i++)
+        put_option(&own[i]);
 }
 
 static void put_paragraphs(const struct arg_prose *p)

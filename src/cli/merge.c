@@ -1,7 +1,10 @@
-/* --merge: an emitted folder gives its source back. The model file is made of model.onnx and the payloads that the rank files hold, and must have
- * the digest that manifest.json tells; weights that lay in files of their own are put there again, at the same offsets (what no tensor
- * refers to is zero). All is written beside its place and renamed at the end. */
+/* --merge: an emitted folder gives its source back. The model file is made of model.onnx and the payloads that the rank files hold, and
+ * must have the digest that manifest.json tells; weights that lay in files of their own are put there again, at the same offsets (what no
+ * tensor refers to is zero). All is written beside its place and renamed at the end. */
 #include "cli/merge.h"
+
+#include "onnx/onnx.h"
+#include "plan/plan.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -9,17 +12,16 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "onnx/onnx.h"
-#include "plan/plan.h"
-
-struct target { const char *path, *part; };
+struct target {
+    const char *path, *part;
+};
 struct merge {
     struct arena *arena;
     struct folder *folder;
     const char *out;
     bool force;
     struct progress progress;
-    VEC(struct target) targets;      /* the model is the first */
+    VEC(struct target) targets; /* the model is the first */
 };
 
 /* ---- where to write ---- */
@@ -54,7 +56,9 @@ static const struct target *target_for(struct merge *m, const char *path)
         if (!strcmp(m->targets.at[i].path, path))
             return &m->targets.at[i];
     if (path_exists(path) && (!m->force || is_folder(path)))
-        fail(is_folder(path) ? "%s is a folder, expected the name of a file" : "%s exists already: name another file with -o, or replace it with --force", path);
+        fail(is_folder(path) ? "%s is a folder, expected the name of a file"
+                             : "%s exists already: name another file with -o, or replace it with --force",
+             path);
     const char *part = arena_printf(m->arena, "%s.part-%ld-%d", m->out, (long)getpid(), m->targets.n);
     VEC_PUSH(m->arena, &m->targets, ((struct target){path, part}));
     return &m->targets.at[m->targets.n - 1];
@@ -84,7 +88,10 @@ static void check_targets(struct merge *m)
 
 /* ---- writing ---- */
 
-struct sink { struct merge *merge; struct out *out; };
+struct sink {
+    struct merge *merge;
+    struct out *out;
+};
 
 static void put_model(void *data, const void *from, size_t bytes)
 {
@@ -103,12 +110,16 @@ static void write_model(struct merge *m)
     onnx_restore(path_join(m->arena, f->dir, "model.onnx"), &options, put_model, &sink);
     struct written w = out_close(&out);
     if (w.bytes != f->bytes || strcmp(arena_printf(m->arena, "%016" PRIx64, w.digest), f->digest) != 0)
-        fail("%s: does not give back %s: expected %" PRId64 " bytes with digest %s, found %" PRId64 " with %016" PRIx64, f->dir, f->file, f->bytes, f->digest,
-             w.bytes, w.digest);
+        fail("%s: does not give back %s: expected %" PRId64 " bytes with digest %s, found %" PRId64 " with %016" PRIx64, f->dir, f->file,
+             f->bytes, f->digest, w.bytes, w.digest);
 }
 
 enum { BUFFER = 1 << 18 };
-struct file { struct merge *merge; FILE *at; const char *path; };
+struct file {
+    struct merge *merge;
+    FILE *at;
+    const char *path;
+};
 
 static _Noreturn void cannot(const struct file *f)
 {

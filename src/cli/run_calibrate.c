@@ -1,18 +1,18 @@
 /* run_calibrate: --calibrate FILE: measures the ranks that run and writes the machine profile that tpc-shard --machine reads. */
 #include "cli/run.h"
+#include "plan/plan.h"
 
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
-
-#include "plan/plan.h"
 
 static const char *today(struct arena *a)
 {
     char text[32] = "";
     time_t now = time(NULL);
     struct tm t;
-    if (gmtime_r(&now, &t)) (void)strftime(text, sizeof text, "%Y-%m-%d", &t);
+    if (gmtime_r(&now, &t))
+        (void)strftime(text, sizeof text, "%Y-%m-%d", &t);
     return arena_strdup(a, text);
 }
 
@@ -46,7 +46,8 @@ static void show_collectives(const struct machine *to, const struct comm *comm, 
 {
     for (int i = 0; i < m->ncollective; i++) {
         const struct measured_collective *c = &m->collective[i];
-        if (!c->op) continue;
+        if (!c->op)
+            continue;
         double model = transfer_seconds(to, machine_transfer(to, c->op, comm->size, (double)c->bytes));
         explain("%s of %lld bytes: %.2f us, the profile says %.2f", c->op, (long long)c->bytes, 1e6 * c->seconds, 1e6 * model);
     }
@@ -56,7 +57,8 @@ static void show_collectives(const struct machine *to, const struct comm *comm, 
 static void show_rate(const char *what, const char *unit, double alone, double machine, int ranks)
 {
     printf("%s: %.1f %s on one rank", what, 1e-9 * alone, unit);
-    if (ranks > 1) printf(", %.1f on %d", 1e-9 * machine, ranks);
+    if (ranks > 1)
+        printf(", %.1f on %d", 1e-9 * machine, ranks);
     putchar('\n');
 }
 
@@ -65,9 +67,10 @@ static void show(const struct machine *to, const struct comm *comm, const struct
     show_rate("products", "GF/s", to->flops, to->machine_flops, comm->local_size);
     show_rate("weights from memory", "GB/s", to->memory_bandwidth, to->machine_memory_bandwidth, comm->local_size);
     printf("elementwise: %.1f GB/s; a node: %.2f us\n", 1e-9 / m->elementwise, 1e6 * to->node_overhead);
-    if (!m->ncollective) return;
-    printf("collectives: %.2f us each, %.2f us a hop, %.2f GB/s sent, %.3f ns for each byte summed; off by %.0f%% (root mean square)\n", 1e6 * to->collective_overhead,
-           1e6 * to->hop_latency, 1e-9 * to->link_bandwidth, 1e9 * to->reduce_seconds, 100 * error);
+    if (!m->ncollective)
+        return;
+    printf("collectives: %.2f us each, %.2f us a hop, %.2f GB/s sent, %.3f ns for each byte summed; off by %.0f%% (root mean square)\n",
+           1e6 * to->collective_overhead, 1e6 * to->hop_latency, 1e-9 * to->link_bandwidth, 1e9 * to->reduce_seconds, 100 * error);
 }
 
 void run_calibrate(struct arena *a, struct comm *comm, const struct run_options *o, int threads)
@@ -75,17 +78,26 @@ void run_calibrate(struct arena *a, struct comm *comm, const struct run_options 
     struct out file;
     struct measured m = {0};
     double error;
-    if (comm->rank == 0) out_open_whole(a, &file, o->calibrate);
+    if (comm->rank == 0)
+        out_open_whole(a, &file, o->calibrate);
     measure_work(comm, threads, &m);
     measure_comm(a, comm, &m);
-    measure_work(comm, threads, &m);           /* some seconds later: what else the machine did may be over */
-    if (comm->rank) return;
+    measure_work(comm, threads, &m); /* some seconds later: what else the machine did may be over */
+    if (comm->rank)
+        return;
     struct machine to = machine_of(a, o->calibrate, comm, &m, &error);
     const char *library = comm_mpi_library();
-    char *text = machine_json(a, &to, &(struct machine_origin){.date = today(a), .library = library ? library : "", .communicator = comm->kind,
-                              .cores = sysconf(_SC_NPROCESSORS_ONLN), .ranks = comm->size, .threads = threads, .fit_error = error});
+    char *text = machine_json(a, &to,
+                              &(struct machine_origin){.date = today(a),
+                                                       .library = library ? library : "",
+                                                       .communicator = comm->kind,
+                                                       .cores = sysconf(_SC_NPROCESSORS_ONLN),
+                                                       .ranks = comm->size,
+                                                       .threads = threads,
+                                                       .fit_error = error});
     out_put(&file, text, strlen(text));
     (void)out_close(&file);
     show_collectives(&to, comm, &m);
-    if (!o->quiet) show(&to, comm, &m, error);
+    if (!o->quiet)
+        show(&to, comm, &m, error);
 }

@@ -11,7 +11,8 @@ static double largest(const struct tensor *t)
     int64_t n = tensor_elements(t);
     for (int64_t i = 0; i < n; i++) {
         double x = fabs(tensor_element(t, i));
-        if (isfinite(x) && x > most) most = x;
+        if (isfinite(x) && x > most)
+            most = x;
     }
     return most;
 }
@@ -19,7 +20,8 @@ static double largest(const struct tensor *t)
 /* 0 where equal, infinity where they can't be compared. */
 static double difference(double a, double b)
 {
-    if (a == b || (isnan(a) && isnan(b))) return 0;
+    if (a == b || (isnan(a) && isnan(b)))
+        return 0;
     return isfinite(a) && isfinite(b) ? fabs(a - b) : INFINITY;
 }
 
@@ -27,10 +29,14 @@ static bool same_type(struct verdict *v, const char *name, const struct tensor *
 {
     struct arena *a = arena_new();
     bool same = got->dtype == want->dtype && got->rank == want->rank && !memcmp(got->dim, want->dim, (size_t)got->rank * sizeof *got->dim);
-    if (!same && !v->failed) printf("output '%s' is %s, expected %s\n", name, dims_str(a, got), dims_str(a, want));
-    if (!same) v->failed = true;
-    if (!same) v->worst = INFINITY;
-    if (!same) v->name = name;
+    if (!same && !v->failed)
+        printf("output '%s' is %s, expected %s\n", name, dims_str(a, got), dims_str(a, want));
+    if (!same)
+        v->failed = true;
+    if (!same)
+        v->worst = INFINITY;
+    if (!same)
+        v->name = name;
     arena_free(a);
     return same;
 }
@@ -43,32 +49,40 @@ static void print_first(const char *name, const struct tensor *got, const struct
         rest /= got->dim[k];
     }
     printf("output '%s' differs first at [", name);
-    for (int k = 0; k < got->rank; k++) printf("%s%lld", k ? ", " : "", (long long)index[k]);
+    for (int k = 0; k < got->rank; k++)
+        printf("%s%lld", k ? ", " : "", (long long)index[k]);
     printf("]: %.9g, expected %.9g, allowed difference %.3g\n", tensor_element(got, i), tensor_element(want, i), allowed);
 }
 
-static void compare(struct verdict *v, const char *name, const struct tensor *got, const struct tensor *want, double rtol, double base, double scale)
+static void compare(struct verdict *v, const char *name, const struct tensor *got, const struct tensor *want, double rtol, double base,
+                    double scale)
 {
     bool exact = !dtype_is_float(got->dtype), differs = false;
     int64_t n = tensor_elements(got);
     for (int64_t i = 0; i < n; i++) {
-        double b = tensor_element(want, i), d = difference(tensor_element(got, i), b), allowed = exact ? 0 : rtol * (isfinite(b) ? fabs(b) : 0) + base;
+        double b = tensor_element(want, i), d = difference(tensor_element(got, i), b),
+               allowed = exact ? 0 : rtol * (isfinite(b) ? fabs(b) : 0) + base;
         if (d / scale > v->worst || !v->name) {
             v->worst = d / scale;
             v->name = name;
         }
-        if (d <= allowed || differs) continue;
+        if (d <= allowed || differs)
+            continue;
         differs = true;
-        if (!v->failed) print_first(name, got, want, i, allowed);
+        if (!v->failed)
+            print_first(name, got, want, i, allowed);
     }
-    if (!v->name) v->name = name;
-    if (differs) v->failed = true;
+    if (!v->name)
+        v->name = name;
+    if (differs)
+        v->failed = true;
 }
 
 void compare_close(struct verdict *v, const char *name, const struct tensor *got, const struct tensor *want, double rtol, double atol)
 {
     v->outputs++;
-    if (!same_type(v, name, got, want)) return;
+    if (!same_type(v, name, got, want))
+        return;
     double scale = fmax(1, largest(want));
     compare(v, name, got, want, rtol, atol * scale, scale);
 }
@@ -76,7 +90,8 @@ void compare_close(struct verdict *v, const char *name, const struct tensor *got
 void compare_relative(struct verdict *v, const char *name, const struct tensor *got, const struct tensor *want, double rel)
 {
     v->outputs++;
-    if (!same_type(v, name, got, want)) return;
+    if (!same_type(v, name, got, want))
+        return;
     double most = largest(want);
     compare(v, name, got, want, 0, rel * most, most > 0 ? most : 1);
 }
@@ -92,11 +107,14 @@ static double rougher(double u, const struct value *v)
 static double unit_roundoff(const struct graph *g)
 {
     double u = 0;
-    for (int i = 0; i < g->outputs.n; i++) u = rougher(u, g->outputs.at[i]);
+    for (int i = 0; i < g->outputs.n; i++)
+        u = rougher(u, g->outputs.at[i]);
     for (int i = 0; i < g->nodes.n; i++) {
         const struct node *n = g->nodes.at[i];
-        for (int k = 0; k < n->nin; k++) u = rougher(u, n->in[k]);
-        for (int k = 0; k < n->nout; k++) u = rougher(u, n->out[k]);
+        for (int k = 0; k < n->nin; k++)
+            u = rougher(u, n->in[k]);
+        for (int k = 0; k < n->nout; k++)
+            u = rougher(u, n->out[k]);
     }
     return u;
 }
@@ -105,9 +123,12 @@ struct tolerance tolerance_of(const struct graph *g, const struct run_options *o
 {
     double u = unit_roundoff(g);
     struct tolerance t = u > 0 ? (struct tolerance){8 * u, 8 * u, 8 * u} : (struct tolerance){1e-4, 1e-5, 1e-5};
-    if (o->rtol >= 0) t.rtol = o->rtol;
-    if (o->atol >= 0) t.atol = o->atol;
-    if (o->rel >= 0) t.rel = o->rel;
+    if (o->rtol >= 0)
+        t.rtol = o->rtol;
+    if (o->atol >= 0)
+        t.atol = o->atol;
+    if (o->rel >= 0)
+        t.rel = o->rel;
     return t;
 }
 

@@ -1,11 +1,10 @@
 /* run_groups: replicas of a model beside each other, each on rows of its own, as in data parallelism. Ranks are numbered as by Megatron-LM
- * where tensor parallelism is the inner one: of t ranks to a group, rank r of the job is rank r % t of group r / t. Which symbol counts the rows
- * is proven when the model is compiled (src/op/analysis/batch_independence.c). A group that gets no row waits for the others. */
+ * where tensor parallelism is the inner one: of t ranks to a group, rank r of the job is rank r % t of group r / t. Which symbol counts the
+ * rows is proven when the model is compiled (src/op/analysis/batch_independence.c). A group that gets no row waits for the others. */
 #include "cli/run.h"
+#include "op/op.h"
 
 #include <string.h>
-
-#include "op/op.h"
 
 enum { MOST_GROUPS = 1024 };
 
@@ -13,7 +12,8 @@ void groups_read(struct arena *a, struct run_options *o)
 {
     const char *colon = o->grouped ? strchr(o->grouped, ':') : NULL;
     o->groups = 1;
-    if (!o->grouped) return;
+    if (!o->grouped)
+        return;
     o->groups = args_int("--groups", colon ? arena_strndup(a, o->grouped, (size_t)(colon - o->grouped)) : o->grouped, 1, MOST_GROUPS);
     o->rows = colon ? colon + 1 : NULL;
 }
@@ -21,9 +21,11 @@ void groups_read(struct arena *a, struct run_options *o)
 struct team team_form(struct comm *comm, const struct run_options *o)
 {
     struct team t = {.all = comm, .own = comm, .groups = (int)o->groups, .symbol = o->rows};
-    if (t.groups == 1) return t;
+    if (t.groups == 1)
+        return t;
     if (comm->rank == 0 && comm->size % t.groups)
-        fail_usage("--groups is %d, and %d rank%s can't be divided into so many groups of one size", t.groups, comm->size, comm->size == 1 ? "" : "s");
+        fail_usage("--groups is %d, and %d rank%s can't be divided into so many groups of one size", t.groups, comm->size,
+                   comm->size == 1 ? "" : "s");
     comm->barrier(comm);
     int size = comm->size / t.groups;
     t.group = comm->rank / size;
@@ -34,7 +36,8 @@ struct team team_form(struct comm *comm, const struct run_options *o)
 
 void team_leave(struct team *t)
 {
-    if (!t->across) return;
+    if (!t->across)
+        return;
     t->across->free(t->across);
     t->own->free(t->own);
 }
@@ -45,11 +48,15 @@ void team_leave(struct team *t)
 static int row_dim(const struct type *t, const char *symbol)
 {
     for (int d = 0; symbol && d < t->rank; d++)
-        if (t->dim[d]->kind == DIM_SYM && !strcmp(t->dim[d]->name, symbol)) return d;
+        if (t->dim[d]->kind == DIM_SYM && !strcmp(t->dim[d]->name, symbol))
+            return d;
     return -1;
 }
 
-static bool is_independent(const struct meta *m) { return !strcmp(m->text, OP_ROWS_INDEPENDENT); }
+static bool is_independent(const struct meta *m)
+{
+    return !strcmp(m->text, OP_ROWS_INDEPENDENT);
+}
 
 _Noreturn static void refuse(const struct graph *g, const struct meta *m)
 {
@@ -59,8 +66,10 @@ _Noreturn static void refuse(const struct graph *g, const struct meta *m)
 static const char *wanted_symbol(struct arena *a, const struct graph *g, const char *symbol)
 {
     const struct meta m = {arena_printf(a, OP_ROWS "%s", symbol), graph_meta(g, arena_printf(a, OP_ROWS "%s", symbol))};
-    if (!m.text) fail_usage("--groups names '%s', and %s has no input with such a dimension", symbol, g->path);
-    if (!is_independent(&m)) refuse(g, &m);
+    if (!m.text)
+        fail_usage("--groups names '%s', and %s has no input with such a dimension", symbol, g->path);
+    if (!is_independent(&m))
+        refuse(g, &m);
     return symbol;
 }
 
@@ -69,11 +78,15 @@ static const char *first_symbol(const struct graph *g)
     const struct meta *first = NULL;
     for (int i = 0; i < g->meta.n; i++) {
         const struct meta *m = &g->meta.at[i];
-        if (strncmp(m->key, OP_ROWS, strlen(OP_ROWS))) continue;
-        if (is_independent(m)) return m->key + strlen(OP_ROWS);
-        if (!first) first = m;
+        if (strncmp(m->key, OP_ROWS, strlen(OP_ROWS)))
+            continue;
+        if (is_independent(m))
+            return m->key + strlen(OP_ROWS);
+        if (!first)
+            first = m;
     }
-    if (first) refuse(g, first);
+    if (first)
+        refuse(g, first);
     fail("%s: --groups can't deal out rows: no input has a dimension that is a symbol", g->path);
 }
 
@@ -83,10 +96,11 @@ static int64_t count_rows(const struct graph *g, const struct session *s, const 
     int first = -1, first_dim = 0;
     for (int i = 0; i < g->inputs.n; i++) {
         int d = in[i].data ? row_dim(session_input_type(s, i), symbol) : -1;
-        if (d < 0 || d >= in[i].rank) continue;
+        if (d < 0 || d >= in[i].rank)
+            continue;
         if (first >= 0 && in[i].dim[d] != in[first].dim[first_dim])
-            fail("%s: input '%s' has %lld in dimension %d, expected %s = %lld as of input '%s'", g->path, g->inputs.at[i]->name, (long long)in[i].dim[d], d, symbol,
-                 (long long)in[first].dim[first_dim], g->inputs.at[first]->name);
+            fail("%s: input '%s' has %lld in dimension %d, expected %s = %lld as of input '%s'", g->path, g->inputs.at[i]->name,
+                 (long long)in[i].dim[d], d, symbol, (long long)in[first].dim[first_dim], g->inputs.at[first]->name);
         first = i;
         first_dim = d;
     }
@@ -96,25 +110,32 @@ static int64_t count_rows(const struct graph *g, const struct session *s, const 
 struct dealt team_deal(struct arena *a, const struct team *t, const struct graph *g, const struct session *s, const struct tensor *in)
 {
     const char *wanted = t->symbol ? wanted_symbol(a, g, t->symbol) : NULL;
-    if (!t->across) return (struct dealt){.rows = {0, 1}};
+    if (!t->across)
+        return (struct dealt){.rows = {0, 1}};
     struct dealt d = {.symbol = wanted ? wanted : first_symbol(g)};
     d.total = count_rows(g, s, d.symbol, in);
     d.rows = rows_deal(d.total, t->groups, t->group);
-    if (d.total) explain("%s: group %d has %lld of the %lld rows of '%s'", g->path, t->group, (long long)d.rows.count, (long long)d.total, d.symbol);
+    if (d.total)
+        explain("%s: group %d has %lld of the %lld rows of '%s'", g->path, t->group, (long long)d.rows.count, (long long)d.total, d.symbol);
     return d;
 }
 
-bool team_runs(const struct team *t, const struct dealt *d) { return d->rows.count > 0 || t->group == 0; }
+bool team_runs(const struct team *t, const struct dealt *d)
+{
+    return d->rows.count > 0 || t->group == 0;
+}
 
 void team_take(struct arena *a, const struct dealt *dealt, const struct graph *g, const struct session *s, struct tensor *in)
 {
     for (int i = 0; i < g->inputs.n; i++) {
         int d = in[i].data ? row_dim(session_input_type(s, i), dealt->symbol) : -1;
-        if (d >= 0 && d < in[i].rank) in[i] = rows_take(a, &in[i], d, dealt->rows);
+        if (d >= 0 && d < in[i].rank)
+            in[i] = rows_take(a, &in[i], d, dealt->rows);
     }
 }
 
-struct tensor team_join(struct arena *a, const struct team *t, const struct dealt *dealt, const struct session *s, int output, const char *name, const struct tensor *own)
+struct tensor team_join(struct arena *a, const struct team *t, const struct dealt *dealt, const struct session *s, int output,
+                        const char *name, const struct tensor *own)
 {
     int d = row_dim(session_output_type(s, output), dealt->symbol);
     return d < 0 || t->own->rank ? *own : rows_join(a, t->across, name, own, d, dealt->total);

@@ -2,25 +2,31 @@
  * the types under --random: floats are normal, integers 0 to 7 (valid as token ids, masks and positions), booleans coins. Numbers come
  * from SplitMix64 (Steele, Lea, Flood 2014), so a seed means the same everywhere. */
 #include "cli/run.h"
+#include "onnx/onnx.h"
 
 #include <math.h>
 #include <string.h>
 
-#include "onnx/onnx.h"
-
-struct inputs { int n; const struct graph *graph; struct tensor *at; const char **from; };   /* from: file, NULL: not given */
+struct inputs {
+    int n;
+    const struct graph *graph;
+    struct tensor *at;
+    const char **from;
+}; /* from: file, NULL: not given */
 
 static int find_input(const struct graph *g, const char *name, size_t n)
 {
     for (int i = 0; i < g->inputs.n; i++)
-        if (strlen(g->inputs.at[i]->name) == n && !strncmp(g->inputs.at[i]->name, name, n)) return i;
+        if (strlen(g->inputs.at[i]->name) == n && !strncmp(g->inputs.at[i]->name, name, n))
+            return i;
     return -1;
 }
 
 const char *run_input_names(struct arena *a, const struct graph *g)
 {
     const char *list = "";
-    for (int i = 0; i < g->inputs.n; i++) list = arena_printf(a, "%s%s%s", list, i ? ", " : "", g->inputs.at[i]->name);
+    for (int i = 0; i < g->inputs.n; i++)
+        list = arena_printf(a, "%s%s%s", list, i ? ", " : "", g->inputs.at[i]->name);
     return list;
 }
 
@@ -33,16 +39,20 @@ static bool ends_with(const char *text, const char *end)
 struct tensor run_read_tensor(struct arena *a, const char *path)
 {
     const char *name;
-    if (ends_with(path, ".npy")) return tensor_read_npy(a, path);
-    if (ends_with(path, ".pb")) return tensor_read_pb(a, path, &name);
+    if (ends_with(path, ".npy"))
+        return tensor_read_npy(a, path);
+    if (ends_with(path, ".pb"))
+        return tensor_read_pb(a, path, &name);
     fail_usage("%s: expected a .npy or .pb file", path);
 }
 
-/* An input that --bind fixed may still be given, with that value; one that nothing reads since is not looked at. True: it is one of these. */
+/* An input that --bind fixed may still be given, with that value; one that nothing reads since is not looked at. True: it is one of these.
+ */
 static bool is_fixed(struct arena *a, const struct graph *g, const char *name, const struct tensor *t)
 {
     const char *values = op_fixed_value(g, name);
-    if (!values) return op_is_unread(g, name);
+    if (!values)
+        return op_is_unread(g, name);
     int64_t n;
     const void *data = op_fixed_data(a, name, t->dtype, values, &n);
     if (n != tensor_elements(t) || (n > 0 && memcmp(data, t->data, tensor_bytes(t))))
@@ -56,20 +66,25 @@ static const char mark[] = "{rank}";
 static const char *own_file(struct arena *a, const struct graph *g, const char *name)
 {
     const char *at = strstr(name, mark);
-    if (!at) return name;
+    if (!at)
+        return name;
     return arena_printf(a, "%.*s%d%s", (int)(at - name), name, g->rank < 0 ? 0 : g->rank, own_file(a, g, at + strlen(mark)));
 }
 
 static void take_named(struct arena *a, struct session *s, struct inputs *in, const char *text)
 {
     const char *equal = strchr(text, '=');
-    if (!equal) fail_usage("--input '%s': expected NAME=FILE", text);
+    if (!equal)
+        fail_usage("--input '%s': expected NAME=FILE", text);
     int i = find_input(in->graph, text, (size_t)(equal - text));
     const char *file = own_file(a, in->graph, equal + 1);
     struct tensor t = run_read_tensor(a, file);
-    if (i < 0 && is_fixed(a, in->graph, arena_strndup(a, text, (size_t)(equal - text)), &t)) return;
-    if (i < 0) fail_usage("--input '%s': the inputs are %s", text, run_input_names(a, in->graph));
-    if (in->from[i]) fail_usage("--input: '%s' is given twice", in->graph->inputs.at[i]->name);
+    if (i < 0 && is_fixed(a, in->graph, arena_strndup(a, text, (size_t)(equal - text)), &t))
+        return;
+    if (i < 0)
+        fail_usage("--input '%s': the inputs are %s", text, run_input_names(a, in->graph));
+    if (in->from[i])
+        fail_usage("--input: '%s' is given twice", in->graph->inputs.at[i]->name);
     in->at[i] = file == equal + 1 ? t : session_give(s, i, file, &t);
     in->from[i] = equal + 1;
 }
@@ -80,15 +95,20 @@ static void take_folder(struct arena *a, struct inputs *in, const char *folder)
     for (int k = 0;; k++) {
         const char *path = path_join(a, folder, arena_printf(a, "input_%d.pb", k)), *name = NULL;
         if (!path_exists(path)) {
-            if (k == 0 && in->n > 0) fail("%s: has no input_0.pb", folder);
+            if (k == 0 && in->n > 0)
+                fail("%s: has no input_0.pb", folder);
             return;
         }
         struct tensor t = tensor_read_pb(a, path, &name);
         int i = name && *name ? find_input(in->graph, name, strlen(name)) : -1;
-        if (i < 0 && name && is_fixed(a, in->graph, name, &t)) continue;
-        if (i < 0) i = k;
-        if (i >= in->n) fail("%s: '%s' is no input: the inputs are %s", path, name && *name ? name : "(unnamed)", run_input_names(a, in->graph));
-        if (in->from[i]) continue;
+        if (i < 0 && name && is_fixed(a, in->graph, name, &t))
+            continue;
+        if (i < 0)
+            i = k;
+        if (i >= in->n)
+            fail("%s: '%s' is no input: the inputs are %s", path, name && *name ? name : "(unnamed)", run_input_names(a, in->graph));
+        if (in->from[i])
+            continue;
         in->at[i] = t;
         in->from[i] = path;
     }
@@ -119,8 +139,10 @@ static void fill(struct tensor *t, uint64_t *state)
 {
     int64_t n = tensor_elements(t);
     for (int64_t i = 0; i < n; i++) {
-        if (dtype_is_float(t->dtype)) tensor_put(t, i, normal(state));
-        else tensor_put(t, i, (double)(next_random(state) >> 32 & (t->dtype == DT_BOOL ? 1 : 7)));
+        if (dtype_is_float(t->dtype))
+            tensor_put(t, i, normal(state));
+        else
+            tensor_put(t, i, (double)(next_random(state) >> 32 & (t->dtype == DT_BOOL ? 1 : 7)));
     }
 }
 
@@ -130,11 +152,13 @@ static bool is_symbol(struct session *s, const struct graph *g, const char *name
     const struct equation *e;
     int n = alg_equations(g->alg, &e);
     for (int i = 0; i < n; i++)
-        if (dim_uses(e[i].left, name) || dim_uses(e[i].right, name)) return true;
+        if (dim_uses(e[i].left, name) || dim_uses(e[i].right, name))
+            return true;
     for (int i = 0; i < g->inputs.n; i++) {
         const struct type *t = session_input_type(s, i);
         for (int d = 0; d < t->rank; d++)
-            if (dim_uses(t->dim[d], name)) return true;
+            if (dim_uses(t->dim[d], name))
+                return true;
     }
     return false;
 }
@@ -158,11 +182,13 @@ static struct bindings known_sizes(struct arena *a, struct session *s, const str
     for (int i = 0; i < in->n; i++) {
         const struct type *t = session_input_type(s, i);
         for (int k = 0; in->from[i] && k < t->rank && k < in->at[i].rank; k++)
-            if (t->dim[k]->kind == DIM_SYM) bindings_set(a, &b, t->dim[k]->name, in->at[i].dim[k]);
+            if (t->dim[k]->kind == DIM_SYM)
+                bindings_set(a, &b, t->dim[k]->name, in->at[i].dim[k]);
     }
     for (int i = 0; i < o->dim.text.n; i++) {
         struct binding given = args_binding(a, o->dim.text.at[i]);
-        if (!is_symbol(s, in->graph, given.name)) fail_usage("--dim names '%s', but no input has a dimension of that name", given.name);
+        if (!is_symbol(s, in->graph, given.name))
+            fail_usage("--dim names '%s', but no input has a dimension of that name", given.name);
         bindings_set(a, &b, given.name, given.value);
     }
     return b;
@@ -176,7 +202,8 @@ static void make_input(struct arena *a, struct session *s, struct inputs *in, in
     if (!session_input_sizes(s, b, i, t.dim, &missing))
         fail_usage("input '%s' is %s: give its size with --dim %s=N", in->graph->inputs.at[i]->name, type_str(a, type), missing);
     int64_t n, bytes;
-    if (!sizes_product(t.dim, t.rank, &n) || !mul_i64(n, (int64_t)dtype_size(t.dtype), &bytes)) fail("input '%s': %s has no valid size here", in->graph->inputs.at[i]->name, type_str(a, type));
+    if (!sizes_product(t.dim, t.rank, &n) || !mul_i64(n, (int64_t)dtype_size(t.dtype), &bytes))
+        fail("input '%s': %s has no valid size here", in->graph->inputs.at[i]->name, type_str(a, type));
     t.data = arena_alloc(a, (size_t)bytes + 1);
     fill(&t, state);
     in->at[i] = t;
@@ -186,10 +213,12 @@ static void make_input(struct arena *a, struct session *s, struct inputs *in, in
 static void make_rest(struct arena *a, struct session *s, struct inputs *in, const struct run_options *o)
 {
     struct bindings b = known_sizes(a, s, in, o);
-    if (o->random.given) check_known(a, in->graph, &b);
+    if (o->random.given)
+        check_known(a, in->graph, &b);
     uint64_t state = o->random.text ? (uint64_t)args_int("--random", o->random.text, 0, INT64_MAX) : 0;
     for (int i = 0; i < in->n; i++) {
-        if (in->from[i]) continue;
+        if (in->from[i])
+            continue;
         if (!o->random.given)
             fail_usage("input '%s' (%s) is not given: --input %s=FILE, --test-data or --random", in->graph->inputs.at[i]->name,
                        type_str(a, session_input_type(s, i)), in->graph->inputs.at[i]->name);
@@ -202,8 +231,10 @@ struct tensor *run_inputs(struct arena *a, struct session *s, const struct graph
     struct inputs in = {.n = g->inputs.n, .graph = g};
     in.at = NEWN(a, struct tensor, in.n);
     in.from = NEWN(a, const char *, in.n);
-    for (int i = 0; i < o->input.text.n; i++) take_named(a, s, &in, o->input.text.at[i]);
-    if (o->test_data) take_folder(a, &in, o->test_data);
+    for (int i = 0; i < o->input.text.n; i++)
+        take_named(a, s, &in, o->input.text.at[i]);
+    if (o->test_data)
+        take_folder(a, &in, o->test_data);
     make_rest(a, s, &in, o);
     return in.at;
 }

@@ -1,21 +1,25 @@
 /* run_load: which file this rank runs, and that all ranks run files of one plan. Rank 0 looks first, so that what is wrong for
  * everybody is said once. */
 #include "cli/run.h"
-
-#include <string.h>
-#include <pthread.h>
-
 #include "passes/pass.h"
 
-static pthread_mutex_t loading = PTHREAD_MUTEX_INITIALIZER;   /* rank threads load one after another */
+#include <pthread.h>
+#include <string.h>
+
+static pthread_mutex_t loading = PTHREAD_MUTEX_INITIALIZER; /* rank threads load one after another */
 
 struct graph *run_load_model(struct arena *a, const char *path, const struct fixed *fixed, const struct run_options *o)
 {
-    struct compile c = {.arena = a, .model_path = path, .fixed = fixed, .external_roots = args_folders(&o->external_root), .deterministic = o->deterministic,
+    struct compile c = {.arena = a,
+                        .model_path = path,
+                        .fixed = fixed,
+                        .external_roots = args_folders(&o->external_root),
+                        .deterministic = o->deterministic,
                         .split_outputs = o->generate > 0};
     pthread_mutex_lock(&loading);
     pass_run(&c, "load", "canon", NULL);
-    if ((o->groups > 1 || o->rows) && !graph_meta(c.graph, "tpc.ranks")) op_note_rows(c.graph);
+    if ((o->groups > 1 || o->rows) && !graph_meta(c.graph, "tpc.ranks"))
+        op_note_rows(c.graph);
     pass_run(&c, "kernels", "kernels", NULL);
     pthread_mutex_unlock(&loading);
     return c.graph;
@@ -30,21 +34,26 @@ static void check_size(const struct graph *g, const struct comm *comm, const cha
 {
     const char *mpi = comm_mpi_library();
     int ranks = g->ranks;
-    if (!ranks) fail("%s: metadata has no tpc.ranks and tpc.rank: not a rank file of tpc-shard", g->path);
-    if (ranks == comm->size) return;
+    if (!ranks)
+        fail("%s: metadata has no tpc.ranks and tpc.rank: not a rank file of tpc-shard", g->path);
+    if (ranks == comm->size)
+        return;
     if (o->groups > 1)
-        fail("%s is for %d ranks, and each of the %lld groups of this run has %d: use %s %lld (%s)", path, ranks, (long long)o->groups, comm->size,
-             o->local ? "--local" : "mpirun -n", (long long)(ranks * o->groups), g->path);
+        fail("%s is for %d ranks, and each of the %lld groups of this run has %d: use %s %lld (%s)", path, ranks, (long long)o->groups,
+             comm->size, o->local ? "--local" : "mpirun -n", (long long)(ranks * o->groups), g->path);
     if (comm->size == 1 && !o->local)
-        fail("%s is for %d ranks, and this run has one: start it as 'mpirun -n %d tpc-run %s' (with the mpirun of the library this program is linked with: %s) or with --local %d",
-             path, ranks, ranks, path, mpi ? mpi : "none, built without MPI", ranks);
-    fail("%s is for %d ranks, and this run has %d: use %s %d (%s)", path, ranks, comm->size, o->local ? "--local" : "mpirun -n", ranks, g->path);
+        fail(
+            "%s is for %d ranks, and this run has one: start it as 'mpirun -n %d tpc-run %s' (with the mpirun of the library this program is linked with: %s) or with --local %d",
+            path, ranks, ranks, path, mpi ? mpi : "none, built without MPI", ranks);
+    fail("%s is for %d ranks, and this run has %d: use %s %d (%s)", path, ranks, comm->size, o->local ? "--local" : "mpirun -n", ranks,
+         g->path);
 }
 
 static void check_files(struct arena *a, const char *folder, int ranks)
 {
     for (int r = 0; r < ranks; r++)
-        if (!path_exists(rank_file(a, folder, r))) fail("%s: rank-%d.onnx is missing, expected rank-0.onnx to rank-%d.onnx", folder, r, ranks - 1);
+        if (!path_exists(rank_file(a, folder, r)))
+            fail("%s: rank-%d.onnx is missing, expected rank-0.onnx to rank-%d.onnx", folder, r, ranks - 1);
 }
 
 /* All ranks compare the hash of their plan with that of rank 0. */
@@ -52,14 +61,17 @@ static void check_plan(struct comm *comm, const struct graph *g, int rank)
 {
     char own[64] = "", first[64] = "";
     const char *text = graph_meta(g, "tpc.plan");
-    if (!text) fail("%s: metadata has no tpc.plan: not a rank file of tpc-shard", g->path);
+    if (!text)
+        fail("%s: metadata has no tpc.plan: not a rank file of tpc-shard", g->path);
     snprintf(own, sizeof own, "%s", text);
     memcpy(first, own, sizeof own);
     comm->id = 0;
     comm->name = "comparison of plans";
     comm->broadcast(comm, first, sizeof first, 0);
-    if (strcmp(own, first)) fail("%s belongs to plan %s, rank-0.onnx beside it to plan %s: the folder mixes two plans", g->path, own, first);
-    if (g->rank != rank) fail("%s: metadata says rank %d, expected %d", g->path, g->rank, rank);
+    if (strcmp(own, first))
+        fail("%s belongs to plan %s, rank-0.onnx beside it to plan %s: the folder mixes two plans", g->path, own, first);
+    if (g->rank != rank)
+        fail("%s: metadata says rank %d, expected %d", g->path, g->rank, rank);
     comm->barrier(comm);
 }
 
@@ -67,13 +79,15 @@ static struct graph *load_folder(struct arena *a, struct comm *comm, const char 
 {
     struct graph *g = NULL;
     if (comm->rank == 0) {
-        if (!path_exists(rank_file(a, path, 0))) fail("%s: has no rank-0.onnx: not a folder of tpc-shard", path);
+        if (!path_exists(rank_file(a, path, 0)))
+            fail("%s: has no rank-0.onnx: not a folder of tpc-shard", path);
         g = run_load_model(a, rank_file(a, path, 0), NULL, o);
         check_size(g, comm, path, o);
         check_files(a, path, g->ranks);
     }
     comm->barrier(comm);
-    if (!g) g = run_load_model(a, rank_file(a, path, comm->rank), NULL, o);
+    if (!g)
+        g = run_load_model(a, rank_file(a, path, comm->rank), NULL, o);
     check_size(g, comm, path, o);
     check_plan(comm, g, comm->rank);
     return g;
@@ -83,20 +97,24 @@ static struct graph *load_single(struct arena *a, struct comm *comm, const char 
 {
     if (comm->size > 1) {
         if (comm->rank == 0)
-            fail("%s is one model, and this run has %d ranks%s: compile it with 'tpc-shard %s --tp %d' and run the folder", path, comm->size,
-                 o->groups > 1 ? " in each group" : "", path, comm->size);
+            fail("%s is one model, and this run has %d ranks%s: compile it with 'tpc-shard %s --tp %d' and run the folder", path,
+                 comm->size, o->groups > 1 ? " in each group" : "", path, comm->size);
         comm->barrier(comm);
     }
     struct fixed fixed = {{NULL, 0, 0}};
-    for (int i = 0; i < o->bind.text.n; i++) VEC_PUSH(a, &fixed.list, o->bind.text.at[i]);
+    for (int i = 0; i < o->bind.text.n; i++)
+        VEC_PUSH(a, &fixed.list, o->bind.text.at[i]);
     struct graph *g = run_load_model(a, path, &fixed, o);
-    if (g->ranks > 1) fail("%s is one rank's file of %d: run the folder it lies in", path, g->ranks);
+    if (g->ranks > 1)
+        fail("%s is one rank's file of %d: run the folder it lies in", path, g->ranks);
     return g;
 }
 
 struct graph *run_load(struct arena *a, struct comm *comm, const char *path, const struct run_options *o)
 {
-    if (!path_exists(path)) fail("%s: no such file or folder", path);
-    if (o->bind.text.n && is_folder(path)) fail_usage("--bind: %s is compiled: 'tpc-shard --bind %s' fixes an input of its model", path, o->bind.text.at[0]);
+    if (!path_exists(path))
+        fail("%s: no such file or folder", path);
+    if (o->bind.text.n && is_folder(path))
+        fail_usage("--bind: %s is compiled: 'tpc-shard --bind %s' fixes an input of its model", path, o->bind.text.at[0]);
     return is_folder(path) ? load_folder(a, comm, path, o) : load_single(a, comm, path, o);
 }

@@ -6,15 +6,18 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-struct figures { double compute, comm; int64_t bytes, resident, peak, slab, weights, state, moved; };
+struct figures {
+    double compute, comm;
+    int64_t bytes, resident, peak, slab, weights, state, moved;
+};
 struct statistics {
     const struct bindings *sizes;
     const struct team *team;
     const struct dealt *dealt;
-    const struct figures *rank;                      /* of all ranks */
+    const struct figures *rank; /* of all ranks */
     int ncollective;
-    const struct session_collective *collective;     /* of this rank: sums over calls */
-    const int64_t *payload;                          /* of a call, on the fullest rank */
+    const struct session_collective *collective; /* of this rank: sums over calls */
+    const int64_t *payload;                      /* of a call, on the fullest rank */
 };
 
 /* ---- gathering -------------------------------------------------------------------------------------------------------------- */
@@ -23,8 +26,10 @@ static int64_t resident_bytes(void)
 {
     FILE *f = fopen("/proc/self/statm", "r");
     long long total = 0, resident = 0;
-    if (!f) return 0;
-    if (fscanf(f, "%lld %lld", &total, &resident) != 2) resident = 0;
+    if (!f)
+        return 0;
+    if (fscanf(f, "%lld %lld", &total, &resident) != 2)
+        resident = 0;
     fclose(f);
     return resident * sysconf(_SC_PAGESIZE);
 }
@@ -40,10 +45,20 @@ static const struct figures *gather_figures(struct arena *a, struct comm *comm, 
     struct figures *all = NEWN(a, struct figures, comm->size), *own = &all[comm->rank];
     double runs = s->runs ? (double)s->runs : 1;
     int64_t *bytes = NEWN(a, int64_t, comm->size);
-    *own = (struct figures){(s->seconds - s->comm_seconds) / runs, s->comm_seconds / runs, 0, resident_bytes(), peak_bytes(), s->slab_bytes, s->weight_bytes, s->state_bytes, s->state_moved};
-    for (int i = 0; i < s->ncollective; i++) own->bytes += s->collective[i].bytes;
+    *own = (struct figures){(s->seconds - s->comm_seconds) / runs,
+                            s->comm_seconds / runs,
+                            0,
+                            resident_bytes(),
+                            peak_bytes(),
+                            s->slab_bytes,
+                            s->weight_bytes,
+                            s->state_bytes,
+                            s->state_moved};
+    for (int i = 0; i < s->ncollective; i++)
+        own->bytes += s->collective[i].bytes;
     own->bytes /= s->runs ? s->runs : 1;
-    for (int r = 0; r < comm->size; r++) bytes[r] = sizeof *own;
+    for (int r = 0; r < comm->size; r++)
+        bytes[r] = sizeof *own;
     comm->id = 0;
     comm->name = "statistics";
     comm->allgatherv(comm, all, bytes);
@@ -58,8 +73,10 @@ static int64_t calls_of(const struct session_collective *c)
 static const int64_t *gather_payloads(struct arena *a, struct comm *comm, int n, const struct session_collective *at)
 {
     int64_t *own = NEWN(a, int64_t, n + 1), *most = NEWN(a, int64_t, n + 1);
-    for (int i = 0; i < n; i++) own[i] = at[i].payload / calls_of(&at[i]);
-    if (n > 0) comm->allreduce(comm, own, most, n, DT_I64, RED_MAX);
+    for (int i = 0; i < n; i++)
+        own[i] = at[i].payload / calls_of(&at[i]);
+    if (n > 0)
+        comm->allreduce(comm, own, most, n, DT_I64, RED_MAX);
     return most;
 }
 
@@ -67,10 +84,12 @@ static const int64_t *gather_payloads(struct arena *a, struct comm *comm, int n,
 
 static void print_rank(int rank, const struct figures *f)
 {
-    printf("rank %d: compute %.3f ms, communication %.3f ms, %lld bytes sent per run; %.1f MiB resident (peak %.1f), weights %.3f MiB, activations %.3f MiB\n", rank,
-           1e3 * f->compute, 1e3 * f->comm, (long long)f->bytes, (double)f->resident / 1048576, (double)f->peak / 1048576,
-           (double)f->weights / 1048576, (double)f->slab / 1048576);
-    if (f->state) printf("rank %d: state %.1f MiB, %lld bytes of it copied to grow\n", rank, (double)f->state / 1048576, (long long)f->moved);
+    printf(
+        "rank %d: compute %.3f ms, communication %.3f ms, %lld bytes sent per run; %.1f MiB resident (peak %.1f), weights %.3f MiB, activations %.3f MiB\n",
+        rank, 1e3 * f->compute, 1e3 * f->comm, (long long)f->bytes, (double)f->resident / 1048576, (double)f->peak / 1048576,
+        (double)f->weights / 1048576, (double)f->slab / 1048576);
+    if (f->state)
+        printf("rank %d: state %.1f MiB, %lld bytes of it copied to grow\n", rank, (double)f->state / 1048576, (long long)f->moved);
 }
 
 /* Bytes of all its ranks, times of the slowest. */
@@ -78,8 +97,10 @@ static struct figures figures_of(const struct figures *rank, int n)
 {
     struct figures sum = {0};
     for (int r = 0; r < n; r++) {
-        if (rank[r].compute > sum.compute) sum.compute = rank[r].compute;
-        if (rank[r].comm > sum.comm) sum.comm = rank[r].comm;
+        if (rank[r].compute > sum.compute)
+            sum.compute = rank[r].compute;
+        if (rank[r].comm > sum.comm)
+            sum.comm = rank[r].comm;
         sum.bytes += rank[r].bytes;
         sum.slab += rank[r].slab;
         sum.weights += rank[r].weights;
@@ -93,26 +114,32 @@ static void print_group(const struct team *t, const struct dealt *d, int group, 
     int n = t->own->size, first = group * n;
     const struct figures f = figures_of(&all[first], n);
     struct rows rows = rows_deal(d->total, t->groups, group);
-    printf("group %d: ranks %d to %d, %lld of %lld rows of '%s': compute %.3f ms, communication %.3f ms, %lld bytes sent per run; weights %.3f MiB, state %.1f MiB, activations %.3f MiB\n",
-           group, first, first + n - 1, (long long)rows.count, (long long)d->total, d->symbol, 1e3 * f.compute, 1e3 * f.comm, (long long)f.bytes,
-           (double)f.weights / 1048576, (double)f.state / 1048576, (double)f.slab / 1048576);
+    printf(
+        "group %d: ranks %d to %d, %lld of %lld rows of '%s': compute %.3f ms, communication %.3f ms, %lld bytes sent per run; weights %.3f MiB, state %.1f MiB, activations %.3f MiB\n",
+        group, first, first + n - 1, (long long)rows.count, (long long)d->total, d->symbol, 1e3 * f.compute, 1e3 * f.comm,
+        (long long)f.bytes, (double)f.weights / 1048576, (double)f.state / 1048576, (double)f.slab / 1048576);
 }
 
 /* As --workload takes them. */
 static void print_sizes(const struct bindings *b)
 {
-    for (int i = 0; i < b->list.n; i++) printf("%s%s=%lld", i ? "," : "sizes: ", b->list.at[i].name, (long long)b->list.at[i].value);
-    if (b->list.n) printf("\n");
+    for (int i = 0; i < b->list.n; i++)
+        printf("%s%s=%lld", i ? "," : "sizes: ", b->list.at[i].name, (long long)b->list.at[i].value);
+    if (b->list.n)
+        printf("\n");
 }
 
 static void print_text(const struct statistics *s)
 {
     print_sizes(s->sizes);
-    for (int r = 0; r < s->team->all->size; r++) print_rank(r, &s->rank[r]);
-    for (int i = 0; s->team->across && i < s->team->groups; i++) print_group(s->team, s->dealt, i, s->rank);
+    for (int r = 0; r < s->team->all->size; r++)
+        print_rank(r, &s->rank[r]);
+    for (int i = 0; s->team->across && i < s->team->groups; i++)
+        print_group(s->team, s->dealt, i, s->rank);
     for (int i = 0; i < s->ncollective; i++) {
         const struct session_collective *c = &s->collective[i];
-        printf("collective %d %s '%s': %lld bytes, %.3f ms\n", i + 1, c->op, c->name, (long long)(c->bytes / calls_of(c)), 1e3 * c->seconds / (double)calls_of(c));
+        printf("collective %d %s '%s': %lld bytes, %.3f ms\n", i + 1, c->op, c->name, (long long)(c->bytes / calls_of(c)),
+               1e3 * c->seconds / (double)calls_of(c));
     }
 }
 
@@ -121,16 +148,17 @@ static void print_text(const struct statistics *s)
 static json_t *sizes_object(const struct bindings *b)
 {
     json_t *o = json_object();
-    for (int i = 0; i < b->list.n; i++) json_object_set_new(o, b->list.at[i].name, json_integer(b->list.at[i].value));
+    for (int i = 0; i < b->list.n; i++)
+        json_object_set_new(o, b->list.at[i].name, json_integer(b->list.at[i].value));
     return o;
 }
 
 static json_t *rank_object(const struct figures *f)
 {
     return json_pack("{s:f, s:f, s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "compute_seconds", f->compute, "communication_seconds", f->comm,
-                     "sent_bytes", (json_int_t)f->bytes, "resident_bytes", (json_int_t)f->resident, "peak_resident_bytes", (json_int_t)f->peak,
-                     "weight_bytes", (json_int_t)f->weights, "activation_bytes", (json_int_t)f->slab, "state_bytes", (json_int_t)f->state,
-                     "state_moved_bytes", (json_int_t)f->moved);
+                     "sent_bytes", (json_int_t)f->bytes, "resident_bytes", (json_int_t)f->resident, "peak_resident_bytes",
+                     (json_int_t)f->peak, "weight_bytes", (json_int_t)f->weights, "activation_bytes", (json_int_t)f->slab, "state_bytes",
+                     (json_int_t)f->state, "state_moved_bytes", (json_int_t)f->moved);
 }
 
 static json_t *collective_object(const struct session_collective *c, int64_t payload)
@@ -149,28 +177,38 @@ static void write_json(struct arena *a, const struct statistics *s, const char *
 {
     struct out out;
     json_t *root = json_object(), *ranks = json_array(), *collectives = json_array();
-    for (int r = 0; r < s->team->all->size; r++) json_array_append_new(ranks, rank_object(&s->rank[r]));
-    for (int i = 0; i < s->ncollective; i++) json_array_append_new(collectives, collective_object(&s->collective[i], s->payload[i]));
+    for (int r = 0; r < s->team->all->size; r++)
+        json_array_append_new(ranks, rank_object(&s->rank[r]));
+    for (int i = 0; i < s->ncollective; i++)
+        json_array_append_new(collectives, collective_object(&s->collective[i], s->payload[i]));
     json_object_set_new(root, "sizes", sizes_object(s->sizes));
     json_object_set_new(root, "groups", json_integer(s->team->groups));
     json_object_set_new(root, "ranks", ranks);
     json_object_set_new(root, "collectives", collectives);
     out_open_whole(a, &out, path);
-    if (json_dumpf(root, out.file, JSON_INDENT(1)) != 0) fail("%s: the statistics can't be written", path);
+    if (json_dumpf(root, out.file, JSON_INDENT(1)) != 0)
+        fail("%s: the statistics can't be written", path);
     fputc('\n', out.file);
     (void)out_close(&out);
     json_decref(root);
 }
 
-void report_stats(struct arena *a, const struct team *team, const struct dealt *dealt, struct session *session, const struct session_collective *more, const char *path)
+void report_stats(struct arena *a, const struct team *team, const struct dealt *dealt, struct session *session,
+                  const struct session_collective *more, const char *path)
 {
     const struct session_stats *s = session_stats(session);
     int n = s->ncollective + (more != NULL);
     struct session_collective *all = NEWN(a, struct session_collective, n + 1);
-    for (int i = 0; i < s->ncollective; i++) all[i] = s->collective[i];
-    if (more) all[n - 1] = *more;
-    struct statistics out = {session_sizes(session), team, dealt, gather_figures(a, team->all, s), n, all, gather_payloads(a, team->all, n, all)};
-    if (team->all->rank) return;
-    if (path) write_json(a, &out, path);
-    else print_text(&out);
+    for (int i = 0; i < s->ncollective; i++)
+        all[i] = s->collective[i];
+    if (more)
+        all[n - 1] = *more;
+    struct statistics out = {
+        session_sizes(session), team, dealt, gather_figures(a, team->all, s), n, all, gather_payloads(a, team->all, n, all)};
+    if (team->all->rank)
+        return;
+    if (path)
+        write_json(a, &out, path);
+    else
+        print_text(&out);
 }

@@ -24,8 +24,14 @@ static void put_dot(FILE *f, const struct compile *c)
     plan_dot(f, c->graph);
 }
 
-static const struct form { const char *kind; void (*write)(FILE *, const struct compile *); } forms[] = {
-    {"text", put_text}, {"json", put_json}, {"html", put_html}, {"dot", put_dot},
+static const struct form {
+    const char *kind;
+    void (*write)(FILE *, const struct compile *);
+} forms[] = {
+    {"text", put_text},
+    {"json", put_json},
+    {"html", put_html},
+    {"dot", put_dot},
 };
 enum { FORMS = sizeof forms / sizeof *forms };
 

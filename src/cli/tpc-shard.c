@@ -3,50 +3,48 @@
 #ifdef HAVE_CONFIG_H
 #include "config.h"
 #endif
-#include <signal.h>
-#include <string.h>
-
 #include "cli/args.h"
 #include "cli/merge.h"
 #include "cli/shard.h"
 #include "onnx/onnx.h"
+
+#include <signal.h>
+#include <string.h>
 
 struct shard_options {
     struct options plan;
     int64_t tp, random_seed;
     struct arg_maybe sp, strict;
     struct arg_list dim, bind, workload, external_root, compare;
-    const char *out, *state_from, *machine, *solver, *memory, *weights, *report, *dump_after, *print, *merge, *plan_file, *explain, *configuration, *annotate;
+    const char *out, *state_from, *machine, *solver, *memory, *weights, *report, *dump_after, *print, *merge, *plan_file, *explain,
+        *configuration, *annotate;
     bool dry_run, list_passes, list_ops, force, quiet, verbose, random_split_only;
 };
 
-static const struct arg_prose usage[] = {
-    {"tpc-shard MODEL.onnx --tp N [options]", "compile for N ranks into MODEL.tpN"},
-    {"tpc-shard DIR --tp M", "compile again from a folder it wrote"},
-    {"tpc-shard --merge DIR -o MODEL.onnx", "the model that DIR was made from"},
-    {"tpc-shard --print FILE.onnx", "text form of a model or rank file"},
-    {NULL, NULL}
-};
+static const struct arg_prose usage[] = {{"tpc-shard MODEL.onnx --tp N [options]", "compile for N ranks into MODEL.tpN"},
+                                         {"tpc-shard DIR --tp M", "compile again from a folder it wrote"},
+                                         {"tpc-shard --merge DIR -o MODEL.onnx", "the model that DIR was made from"},
+                                         {"tpc-shard --print FILE.onnx", "text form of a model or rank file"},
+                                         {NULL, NULL}};
 static const struct arg_prose description[] = {
-    {"", "tpc-shard turns one ONNX model into N ordinary ONNX files, one per rank, that together compute what the model says, each with about an "
-         "N-th of the weights and of the state. How tensors are split is found by propagation through one rule per op, and the cheapest "
-         "consistent choice under the machine profile is taken."},
-    {"", "The folder it writes holds rank-R.onnx and rank-R.data for every rank, plan.json, and model.onnx, the model without its weights. It "
-         "appears whole or not at all. tpc-run executes it."},
-    {NULL, NULL}
-};
+    {"",
+     "tpc-shard turns one ONNX model into N ordinary ONNX files, one per rank, that together compute what the model says, each with about an "
+     "N-th of the weights and of the state. How tensors are split is found by propagation through one rule per op, and the cheapest "
+     "consistent choice under the machine profile is taken."},
+    {"",
+     "The folder it writes holds rank-R.onnx and rank-R.data for every rank, plan.json, and model.onnx, the model without its weights. It "
+     "appears whole or not at all. tpc-run executes it."},
+    {NULL, NULL}};
 static const struct arg_prose environment[] = {
     {"TPC_DATADIR", "folder of machines/NAME.json, where --machine NAME looks first; else share/tpc beside the program's own folder"},
-    {NULL, NULL}
-};
+    {NULL, NULL}};
 static const struct arg_prose examples[] = {
     {"tpc-shard model.onnx --tp 4 --sp", "Compile for four ranks with sequence parallelism, into model.tp4:"},
     {"tpc-shard model.onnx --tp 8 -n", "Plan and report only; the weights may be missing:"},
     {"tpc-shard model.tp4 --tp 3", "Compile for three ranks what was compiled for four:"},
     {"tpc-shard --merge model.tp4 -o model.onnx", "Put the model together again:"},
     {"tpc-shard model.onnx --tp 2 --workload batch_size=8,sequence_length=128:1", "Plan for sizes of your own:"},
-    {NULL, NULL}
-};
+    {NULL, NULL}};
 
 /* ---- the command line --------------------------------------------------------------------------------------------------------- */
 
@@ -84,8 +82,9 @@ static struct arg_list parse(struct arena *a, struct shard_options *o, int argc,
         {"test-random", 0, ARG_INT, &o->random_seed, "SEED", NULL},
         {"test-split-only", 0, ARG_FLAG, &o->random_split_only, NULL, NULL},
     };
-    const struct args args = {"tpc-shard", "compile an ONNX model for several ranks", usage, table, (int)(sizeof table / sizeof *table),
-                              description, environment, examples};
+    const struct args args = {
+        "tpc-shard", "compile an ONNX model for several ranks", usage, table, (int)(sizeof table / sizeof *table), description, environment,
+        examples};
     return args_parse(a, &args, argc, argv);
 }
 
@@ -162,8 +161,15 @@ static void set_emitted(struct shard_options *o, const struct plan_file *file)
 {
     const struct emitted *e = file->emitted;
     struct options *p = &o->plan;
-    const char *given = o->machine ? "--machine" : o->solver ? "--solver" : o->weights ? "--weights" : o->dim.text.n ? "--dim" : o->bind.text.n ? "--bind" :
-                        o->workload.text.n ? "--workload" : o->memory && e->memory ? "--memory" : o->configuration ? "--configuration" : NULL;
+    const char *given = o->machine ? "--machine"
+        : o->solver                ? "--solver"
+        : o->weights               ? "--weights"
+        : o->dim.text.n            ? "--dim"
+        : o->bind.text.n           ? "--bind"
+        : o->workload.text.n       ? "--workload"
+        : o->memory && e->memory   ? "--memory"
+        : o->configuration         ? "--configuration"
+                                   : NULL;
     if (given)
         fail_usage("%s: %s says that already", given, file->path);
     if (o->tp >= 0 && o->tp != e->ranks)
@@ -284,15 +290,19 @@ static void check_annotate(const struct shard_options *o)
     if (o->plan.folder)
         fail_usage("--annotate needs the model's own file: --merge %s gives it", o->plan.folder->dir);
     if (path_exists(o->annotate) && (!o->force || is_folder(o->annotate)))
-        fail(is_folder(o->annotate) ? "%s is a folder, expected the name of a file" : "%s exists already: --force replaces it", o->annotate);
+        fail(is_folder(o->annotate) ? "%s is a folder, expected the name of a file" : "%s exists already: --force replaces it",
+             o->annotate);
 }
 
 /* After the pass choose. A configuration that was followed is written again under its name. */
 static void annotate(const struct compile *c, const char *to)
 {
     const struct configuration *followed = c->plan->configuration;
-    struct annotation what = {.name = followed ? followed->name : arena_printf(c->arena, "tp%d", c->options->ranks), .devices = c->options->ranks,
-                              .ir_version = c->graph->ir_version, .find = annotation_of, .data = c->plan->space};
+    struct annotation what = {.name = followed ? followed->name : arena_printf(c->arena, "tp%d", c->options->ranks),
+                              .devices = c->options->ranks,
+                              .ir_version = c->graph->ir_version,
+                              .find = annotation_of,
+                              .data = c->plan->space};
     if (c->text)
         fail("%s: is a graph in text form, expected an ONNX model to annotate", c->model_path);
     onnx_annotate(c->model_path, to, &what);
@@ -307,7 +317,11 @@ static void compile(struct arena *a, const struct shard_options *o)
         folder_check(o->plan.out, o->plan.force);
     if (!o->plan.dry_run && !o->plan.folder)
         file_digest_begin(o->plan.digest);
-    struct compile c = {.arena = a, .options = &o->plan, .plan = &plan, .model_path = o->plan.model, .fixed = &o->plan.fixed,
+    struct compile c = {.arena = a,
+                        .options = &o->plan,
+                        .plan = &plan,
+                        .model_path = o->plan.model,
+                        .fixed = &o->plan.fixed,
                         .external_roots = args_folders(&o->external_root)};
     pass_run(&c, "load", "canon", o->dump_after);
     plan_workloads(c.graph, &o->plan, &plan);
@@ -335,7 +349,7 @@ int main(int argc, char **argv)
 {
     struct arena *a = arena_new();
     struct shard_options o = {.tp = -1};
-    (void)signal(SIGXFSZ, SIG_IGN);     /* a write beyond a limit fails like any other */
+    (void)signal(SIGXFSZ, SIG_IGN); /* a write beyond a limit fails like any other */
     diag_setup("tpc-shard", 0);
     signals_watch(true);
     struct arg_list plain = parse(a, &o, argc, argv);

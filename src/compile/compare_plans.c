@@ -1,5 +1,5 @@
-/* shard_compare: --compare, other plans of the same graph, for the same workloads, machine and price of memory, planned up to what each rank
- * holds. What a plan file says of state is left out: the graph's is settled. */
+/* shard_compare: --compare, other plans of the same graph, for the same workloads, machine and price of memory, planned up to what each
+ * rank holds. What a plan file says of state is left out: the graph's is settled. */
 #include "cli/shard.h"
 
 #include <string.h>

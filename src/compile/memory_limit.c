@@ -5,23 +5,33 @@
  * bounds the gap to the best plan within the limit; activations and blocks are taken to be those of the plan found. They have no price,
  * and are measured for every plan tried. Where no price helps, more ranks are tried: doubled, then bisected. */
 #include "cli/shard.h"
+#include "plan/report/report.h"
 
 #include <math.h>
 
-#include "plan/report/report.h"
-
 enum {
-    EXACT_RANKS = 16,                /* beyond it, the graph before localize tells what ranks hold */
-    BISECTIONS = 5, MOST_TRIALS = 16
+    EXACT_RANKS = 16, /* beyond it, the graph before localize tells what ranks hold */
+    BISECTIONS = 5,
+    MOST_TRIALS = 16
 };
 #define PRICE_STEP 16.0
-#define COARSE_FIRST 256.0           /* where ranks are many and a plan takes long */
+#define COARSE_FIRST 256.0 /* where ranks are many and a plan takes long */
 #define COARSE_STEP 4096.0
-#define MOST_PRICE 1048576.0         /* reads of a byte per step */
-#define MOST_SECONDS 1e5             /* that all bytes may cost, so that sums of costs do not overflow */
+#define MOST_PRICE 1048576.0 /* reads of a byte per step */
+#define MOST_SECONDS 1e5     /* that all bytes may cost, so that sums of costs do not overflow */
 
-struct trial { double price, held, objective; int64_t total; bool proven; struct rank_use use; const char *weight, *value; };
-struct fitter { const struct compile *compile; int ranks, trials; struct trial trial[MOST_TRIALS]; };
+struct trial {
+    double price, held, objective;
+    int64_t total;
+    bool proven;
+    struct rank_use use;
+    const char *weight, *value;
+};
+struct fitter {
+    const struct compile *compile;
+    int ranks, trials;
+    struct trial trial[MOST_TRIALS];
+};
 
 static struct trial outcome(const struct compile *c, struct arena *keep)
 {

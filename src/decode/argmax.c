@@ -1,15 +1,20 @@
-/* run_choose: the next token of every row: that of the largest score of the last position, of equal ones the first; a score that is no number
- * counts as the least. Scores are not gathered: of columns that are dealt out every rank offers the best of its own, of what every rank has
- * whole, and of tokens that the graph itself has chosen, rank 0 does. One pair per rank and row goes to all ranks, and each takes the best. */
+/* run_choose: the next token of every row: that of the largest score of the last position, of equal ones the first; a score that is no
+ * number counts as the least. Scores are not gathered: of columns that are dealt out every rank offers the best of its own, of what every
+ * rank has whole, and of tokens that the graph itself has chosen, rank 0 does. One pair per rank and row goes to all ranks, and each takes
+ * the best. */
 #include "decode/generate.h"
 
 #include <math.h>
 
-struct offer { double score; int64_t token; };     /* token -1: none */
+struct offer {
+    double score;
+    int64_t token;
+}; /* token -1: none */
 
 static bool beats(struct offer x, struct offer y)
 {
-    if (x.token < 0 || y.token < 0) return y.token < 0 && x.token >= 0;
+    if (x.token < 0 || y.token < 0)
+        return y.token < 0 && x.token >= 0;
     return x.score > y.score || (x.score == y.score && x.token < y.token);
 }
 
@@ -21,7 +26,8 @@ static struct offer best_of(const struct tensor *scores, int64_t at, const struc
         for (int64_t token = h->at[i].lo; token < h->at[i].hi; token++) {
             double x = tensor_element(scores, at++);
             struct offer o = {isnan(x) ? -INFINITY : x, token};
-            if (beats(o, best)) best = o;
+            if (beats(o, best))
+                best = o;
         }
     return best;
 }
@@ -31,7 +37,8 @@ static bool positions_lead(const struct stage *s)
 {
     int i = stage_find(s, ROLE_TOKENS);
     const struct type *in = i >= 0 ? session_input_type(s->session, i) : NULL, *out = session_output_type(s->session, s->logits);
-    return in && in->rank == 2 && out->rank > (s->chosen ? 1 : 2) && in->dim[0] != in->dim[1] && out->dim[0] == in->dim[1] && out->dim[1] == in->dim[0];
+    return in && in->rank == 2 && out->rank > (s->chosen ? 1 : 2) && in->dim[0] != in->dim[1] && out->dim[0] == in->dim[1] &&
+        out->dim[1] == in->dim[0];
 }
 
 static void check_fit(const struct stage *s, const struct tensor *t, int64_t batch, int least, const char *what)
@@ -69,22 +76,27 @@ static void offer(struct arena *tmp, const struct comm *comm, const struct stage
 {
     struct tensor *out = &s->out[s->logits];
     struct held h = session_held(s->session, tmp, s->logits, out);
-    for (int64_t b = 0; b < batch; b++) own[b].token = -1;
+    for (int64_t b = 0; b < batch; b++)
+        own[b].token = -1;
     if (!s->chosen && h.kind == PLACE_S && h.dim == out->rank - 1) {
         offer_scores(s, out, &h, batch, own);
         return;
     }
     struct tensor whole = h.kind == PLACE_R && !out->room ? *out : session_gather(s->session, tmp, s->logits, out);
     struct interval all = {0, whole.rank > 0 ? whole.dim[whole.rank - 1] : 0};
-    if (comm->rank) return;
-    if (s->chosen) offer_tokens(s, &whole, batch, own);
-    else offer_scores(s, &whole, &(struct held){.n = 1, .at = &all}, batch, own);
+    if (comm->rank)
+        return;
+    if (s->chosen)
+        offer_tokens(s, &whole, batch, own);
+    else
+        offer_scores(s, &whole, &(struct held){.n = 1, .at = &all}, batch, own);
 }
 
 static void exchange(struct arena *tmp, struct comm *comm, struct offer *all, int64_t batch, struct session_collective *count)
 {
     int64_t *bytes = NEWN(tmp, int64_t, comm->size), sent = comm->bytes_sent;
-    for (int r = 0; r < comm->size; r++) bytes[r] = batch * (int64_t)sizeof *all;
+    for (int r = 0; r < comm->size; r++)
+        bytes[r] = batch * (int64_t)sizeof *all;
     double start = seconds_now();
     comm->id = 0;
     comm->name = count->name;
@@ -104,8 +116,10 @@ void choose_next(struct comm *comm, const struct stage *s, int64_t batch, int64_
     for (int64_t b = 0; b < batch; b++) {
         struct offer best = all[b];
         for (int r = 1; r < comm->size; r++)
-            if (beats(all[r * batch + b], best)) best = all[r * batch + b];
-        if (best.token < 0) fail("%s: output '%s' gives row %lld no token", s->path, s->graph->outputs.at[s->logits]->name, (long long)b);
+            if (beats(all[r * batch + b], best))
+                best = all[r * batch + b];
+        if (best.token < 0)
+            fail("%s: output '%s' gives row %lld no token", s->path, s->graph->outputs.at[s->logits]->name, (long long)b);
         next[b] = best.token;
     }
     arena_free(tmp);

@@ -13,7 +13,8 @@ static struct handover open_states(struct arena *a, const struct stage *s, const
     struct handed *list = NEWN(a, struct handed, s->graph->inputs.n);
     int n = 0;
     for (int i = 0; i < s->graph->inputs.n; i++) {
-        if (s->role[i] != ROLE_STATE || s->given[i].data || taken[i]) continue;
+        if (s->role[i] != ROLE_STATE || s->given[i].data || taken[i])
+            continue;
         const char *from = session_keeps_from(s->session, i);
         at[n] = i;
         list[n++] = (struct handed){from ? from : s->graph->inputs.at[i]->name, *session_input_type(s->session, i)};
@@ -26,7 +27,8 @@ static struct handover left_states(struct arena *a, const struct stage *s, int *
     struct handed *list = NEWN(a, struct handed, s->graph->outputs.n);
     int n = 0;
     for (int i = 0; i < s->graph->outputs.n; i++) {
-        if (i == s->logits) continue;
+        if (i == s->logits)
+            continue;
         at[n] = i;
         list[n++] = (struct handed){s->graph->outputs.at[i]->name, *session_output_type(s->session, i)};
     }
@@ -45,7 +47,8 @@ static void take_states(struct stage *stage, int k)
         struct handover to = open_states(tmp, s, taken, input), from = left_states(tmp, &stage[j], output);
         handover_match(&to, &from, match);
         for (int i = 0; i < to.n; i++) {
-            if (match[i] < 0) continue;
+            if (match[i] < 0)
+                continue;
             session_take(s->session, input[i], stage[j].session, output[match[i]]);
             taken[input[i]] = true;
         }
@@ -67,7 +70,8 @@ static bool from_input(const struct stage *s, const char *name, bool whole_name,
     for (int i = 0; i < s->graph->inputs.n; i++) {
         const char *own = s->graph->inputs.at[i]->name;
         bool fits = whole_name ? !strcmp(name, own) : ends_with(name, own);
-        if (!fits || !s->in[i].data || (s->role[i] != ROLE_CONSTANT && s->logits >= 0)) continue;
+        if (!fits || !s->in[i].data || (s->role[i] != ROLE_CONSTANT && s->logits >= 0))
+            continue;
         *to = s->in[i];
         return true;
     }
@@ -84,9 +88,11 @@ static bool by_name(struct arena *a, struct stage *stage, int k, const char *nam
 {
     for (int whole = 1; whole >= 0; whole--)
         for (int j = k - 1; j >= 0; j--) {
-            if (from_input(&stage[j], name, whole, to)) return true;
+            if (from_input(&stage[j], name, whole, to))
+                return true;
             for (int i = 0; i < stage[j].graph->outputs.n; i++)
-                if (whole && !strcmp(stage[j].graph->outputs.at[i]->name, name)) return from_output(a, &stage[j], i, to);
+                if (whole && !strcmp(stage[j].graph->outputs.at[i]->name, name))
+                    return from_output(a, &stage[j], i, to);
         }
     return false;
 }
@@ -95,7 +101,8 @@ static bool same_kind(const struct type *x, const struct type *y)
 {
     int64_t m, n;
     for (int d = 0; d < x->rank && d < y->rank; d++)
-        if (dim_is_int(x->dim[d], &m) && dim_is_int(y->dim[d], &n) && m != n) return false;
+        if (dim_is_int(x->dim[d], &m) && dim_is_int(y->dim[d], &n) && m != n)
+            return false;
     return x->dtype == y->dtype && x->rank == y->rank;
 }
 
@@ -104,7 +111,8 @@ static bool by_type(struct arena *a, struct stage *stage, int k, const struct ty
     int count = 0, at = -1, output = -1;
     for (int j = 0; j < k; j++)
         for (int i = 0; i < stage[j].graph->outputs.n; i++) {
-            if (i == stage[j].logits || !same_kind(type, session_output_type(stage[j].session, i))) continue;
+            if (i == stage[j].logits || !same_kind(type, session_output_type(stage[j].session, i)))
+                continue;
             count++;
             at = j;
             output = i;
@@ -117,7 +125,9 @@ void chain_take(struct arena *a, struct stage *stage, int k)
     struct stage *s = &stage[k];
     take_states(stage, k);
     for (int i = 0; i < s->graph->inputs.n; i++) {
-        if (s->role[i] != ROLE_CONSTANT || s->given[i].data) continue;
-        if (!by_name(a, stage, k, s->graph->inputs.at[i]->name, &s->given[i])) by_type(a, stage, k, session_input_type(s->session, i), &s->given[i]);
+        if (s->role[i] != ROLE_CONSTANT || s->given[i].data)
+            continue;
+        if (!by_name(a, stage, k, s->graph->inputs.at[i]->name, &s->given[i]))
+            by_type(a, stage, k, session_input_type(s->session, i), &s->given[i]);
     }
 }

@@ -1,7 +1,6 @@
 /* run_element: single elements of tensors of any type, as doubles. */
-#include "cli/run.h"
-
 #include "base/half.h"
+#include "cli/run.h"
 
 double tensor_element(const struct tensor *t, int64_t i)
 {
@@ -11,14 +10,18 @@ double tensor_element(const struct tensor *t, int64_t i)
     case DT_F16: return (double)f16_to_f32(((const uint16_t *)t->data)[i]);
     case DT_BF16: return (double)bf16_to_f32(((const uint16_t *)t->data)[i]);
     case DT_I8: return ((const int8_t *)t->data)[i];
-    case DT_U8: case DT_BOOL: return ((const uint8_t *)t->data)[i];
+    case DT_U8:
+    case DT_BOOL: return ((const uint8_t *)t->data)[i];
     case DT_I16: return ((const int16_t *)t->data)[i];
     case DT_U16: return ((const uint16_t *)t->data)[i];
     case DT_I32: return ((const int32_t *)t->data)[i];
     case DT_U32: return ((const uint32_t *)t->data)[i];
     case DT_I64: return (double)((const int64_t *)t->data)[i];
     case DT_U64: return (double)((const uint64_t *)t->data)[i];
-    case DT_NONE: case DT_STRING: case DT_U4: case DT_I4: break;          /* of no input or output */
+    case DT_NONE:
+    case DT_STRING:
+    case DT_U4:
+    case DT_I4: break; /* of no input or output */
     }
     bug("a tensor of type %d has no numbers", (int)t->dtype);
 }
@@ -31,11 +34,19 @@ void tensor_put(struct tensor *t, int64_t i, double x)
     case DT_F64: ((double *)t->data)[i] = x; return;
     case DT_F16: ((uint16_t *)t->data)[i] = f32_to_f16(f); return;
     case DT_BF16: ((uint16_t *)t->data)[i] = f32_to_bf16(f); return;
-    case DT_I8: case DT_U8: case DT_BOOL: ((uint8_t *)t->data)[i] = (uint8_t)(int64_t)x; return;
-    case DT_I16: case DT_U16: ((uint16_t *)t->data)[i] = (uint16_t)(int64_t)x; return;
-    case DT_I32: case DT_U32: ((uint32_t *)t->data)[i] = (uint32_t)(int64_t)x; return;
-    case DT_I64: case DT_U64: ((int64_t *)t->data)[i] = (int64_t)x; return;
-    case DT_NONE: case DT_STRING: case DT_U4: case DT_I4: break;          /* of no input or output */
+    case DT_I8:
+    case DT_U8:
+    case DT_BOOL: ((uint8_t *)t->data)[i] = (uint8_t)(int64_t)x; return;
+    case DT_I16:
+    case DT_U16: ((uint16_t *)t->data)[i] = (uint16_t)(int64_t)x; return;
+    case DT_I32:
+    case DT_U32: ((uint32_t *)t->data)[i] = (uint32_t)(int64_t)x; return;
+    case DT_I64:
+    case DT_U64: ((int64_t *)t->data)[i] = (int64_t)x; return;
+    case DT_NONE:
+    case DT_STRING:
+    case DT_U4:
+    case DT_I4: break; /* of no input or output */
     }
     bug("a tensor of type %d has no numbers", (int)t->dtype);
 }

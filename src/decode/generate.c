@@ -1,5 +1,6 @@
 /* run_generate: greedy decoding. The prompt goes through the graphs in a row, each but the last once; then the last one runs for every
- * token. Keys, values and other state stay on their ranks, and so do scores: what the tokens are chosen by travels, one pair per rank and row. */
+ * token. Keys, values and other state stay on their ranks, and so do scores: what the tokens are chosen by travels, one pair per rank and
+ * row. */
 #include "decode/generate.h"
 
 #include <stdlib.h>
@@ -7,18 +8,18 @@
 
 struct decoder {
     const struct team *team;
-    struct comm *comm;               /* of the group: it decodes its rows by itself */
+    struct comm *comm; /* of the group: it decodes its rows by itself */
     struct dealt dealt;
     const struct run_options *options;
     int nstage;
     struct stage *stage;
     struct history history;
-    int64_t fed;                     /* tokens that the state holds */
-    int64_t eos;                     /* -1: none */
+    int64_t fed; /* tokens that the state holds */
+    int64_t eos; /* -1: none */
     int64_t *next;
-    int64_t made;                    /* tokens chosen for every row */
-    struct session_collective chosen;                /* what choosing them took */
-    double first, rest;              /* seconds until the first token, and after it */
+    int64_t made;                     /* tokens chosen for every row */
+    struct session_collective chosen; /* what choosing them took */
+    double first, rest;               /* seconds until the first token, and after it */
 };
 
 static void load_stage(struct arena *a, struct comm *comm, const struct run_options *o, int threads, struct stage *s)
@@ -31,15 +32,18 @@ static void load_stage(struct arena *a, struct comm *comm, const struct run_opti
     s->out = NEWN(a, struct tensor, s->graph->outputs.n);
 }
 
-/* ---- one run of one stage -------------------------------------------------------------------------------------------------------------- */
+/* ---- one run of one stage --------------------------------------------------------------------------------------------------------------
+ */
 
 static void place_given(struct arena *a, struct stage *s)
 {
     for (int i = 0; i < s->graph->inputs.n; i++) {
         const char *name = s->graph->inputs.at[i]->name;
         if (s->role[i] == ROLE_CONSTANT && !s->given[i].data)
-            fail_usage("input '%s' (%s) of %s is not given: --input %s=FILE", name, type_str(a, session_input_type(s->session, i)), s->path, name);
-        if (s->role[i] == ROLE_CONSTANT || s->role[i] == ROLE_STATE) s->in[i] = s->given[i];
+            fail_usage("input '%s' (%s) of %s is not given: --input %s=FILE", name, type_str(a, session_input_type(s->session, i)), s->path,
+                       name);
+        if (s->role[i] == ROLE_CONSTANT || s->role[i] == ROLE_STATE)
+            s->in[i] = s->given[i];
     }
 }
 
@@ -47,7 +51,8 @@ static void place_given(struct arena *a, struct stage *s)
 static void forget_given_state(struct stage *s)
 {
     for (int i = 0; i < s->graph->inputs.n; i++)
-        if (s->role[i] == ROLE_STATE) s->in[i].data = NULL;
+        if (s->role[i] == ROLE_STATE)
+            s->in[i].data = NULL;
 }
 
 /* Rows that have ended go on with the token that ends them. True when all have. */
@@ -56,14 +61,18 @@ static bool end_rows(struct decoder *d)
     const struct history *h = &d->history;
     bool all = d->eos >= 0;
     for (int64_t b = 0; d->eos >= 0 && b < h->batch; b++) {
-        if (d->made > 0 && h->token[b * h->room + h->length - 1] == d->eos) d->next[b] = d->eos;
+        if (d->made > 0 && h->token[b * h->room + h->length - 1] == d->eos)
+            d->next[b] = d->eos;
         all = all && d->next[b] == d->eos;
     }
     return all;
 }
 
 /* Seconds and bytes since the start. */
-struct spent { double run, comm, choose; int64_t bytes; };
+struct spent {
+    double run, comm, choose;
+    int64_t bytes;
+};
 
 static struct spent spent_now(const struct decoder *d, const struct stage *s)
 {
@@ -74,8 +83,8 @@ static struct spent spent_now(const struct decoder *d, const struct stage *s)
 static void print_token(const struct decoder *d, const struct spent *before, const struct spent *after)
 {
     double comm = after->comm - before->comm, choose = after->choose - before->choose;
-    printf("token %lld: compute %.3f ms, communication %.3f ms, %lld bytes sent\n", (long long)d->made, 1e3 * (after->run - before->run - comm),
-           1e3 * (comm + choose), (long long)(after->bytes - before->bytes));
+    printf("token %lld: compute %.3f ms, communication %.3f ms, %lld bytes sent\n", (long long)d->made,
+           1e3 * (after->run - before->run - comm), 1e3 * (comm + choose), (long long)(after->bytes - before->bytes));
 }
 
 /* One token for every row; true when all rows have ended. */
@@ -91,11 +100,13 @@ static bool run_token(struct decoder *d, struct stage *s)
     history_add(&d->history, d->next);
     d->made++;
     struct spent after = spent_now(d, s);
-    if (d->options->stats.given && !d->options->stats.text && d->team->all->rank == 0) print_token(d, &before, &after);
+    if (d->options->stats.given && !d->options->stats.text && d->team->all->rank == 0)
+        print_token(d, &before, &after);
     return ended;
 }
 
-/* ---- the row of graphs -------------------------------------------------------------------------------------------------------------------- */
+/* ---- the row of graphs
+ * -------------------------------------------------------------------------------------------------------------------- */
 
 static bool has_prompt(const struct stage *s)
 {
@@ -107,7 +118,8 @@ static bool has_prompt(const struct stage *s)
 static int64_t batch_of(const struct stage *first)
 {
     for (int i = 0; i < first->graph->inputs.n; i++)
-        if (first->in[i].data && first->in[i].rank > 0) return first->in[i].dim[0];
+        if (first->in[i].data && first->in[i].rank > 0)
+            return first->in[i].dim[0];
     return 1;
 }
 
@@ -116,9 +128,12 @@ static void start_history(struct decoder *d, struct arena *a, int k)
 {
     const char *start = d->options->start;
     struct stage *s = &d->stage[k];
-    if (stage_find(s, ROLE_TOKENS) < 0) fail_usage("%s: no input holds tokens: give --role INPUT=tokens", s->path);
-    if (has_prompt(s) || (k == 0 && !start)) d->history = history_new(a, s, d->options->generate);
-    else d->history = history_start(a, batch_of(&d->stage[0]), start ? args_int("--start", start, 0, INT32_MAX) : 0, d->options->generate);
+    if (stage_find(s, ROLE_TOKENS) < 0)
+        fail_usage("%s: no input holds tokens: give --role INPUT=tokens", s->path);
+    if (has_prompt(s) || (k == 0 && !start))
+        d->history = history_new(a, s, d->options->generate);
+    else
+        d->history = history_start(a, batch_of(&d->stage[0]), start ? args_int("--start", start, 0, INT32_MAX) : 0, d->options->generate);
     d->next = NEWN(a, int64_t, d->history.batch);
 }
 
@@ -127,7 +142,8 @@ static void prepare(struct decoder *d, struct arena *a, int k, const struct hist
     struct stage *s = &d->stage[k];
     chain_take(a, d->stage, k);
     place_given(a, s);
-    if (h) history_reserve(a, h, s);
+    if (h)
+        history_reserve(a, h, s);
 }
 
 /* A graph without logits: an encoder. */
@@ -136,9 +152,11 @@ static void encode(struct decoder *d, struct arena *a, int k)
     struct stage *s = &d->stage[k];
     bool reads = stage_find(s, ROLE_TOKENS) >= 0;
     struct history own = {0};
-    if (reads) own = history_new(a, s, 0);
+    if (reads)
+        own = history_new(a, s, 0);
     prepare(d, a, k, reads ? &own : NULL);
-    if (reads) history_feed(&own, 0, s);
+    if (reads)
+        history_feed(&own, 0, s);
     session_run(s->session, s->in, s->out);
 }
 
@@ -148,7 +166,8 @@ static bool run_stage(struct decoder *d, struct arena *a, int k)
         encode(d, a, k);
         return false;
     }
-    if (!d->next) start_history(d, a, k);
+    if (!d->next)
+        start_history(d, a, k);
     prepare(d, a, k, &d->history);
     return run_token(d, &d->stage[k]);
 }
@@ -156,7 +175,8 @@ static bool run_stage(struct decoder *d, struct arena *a, int k)
 /* What the graphs before the last one hold is not needed any more. */
 static void free_earlier(struct decoder *d)
 {
-    for (int k = 0; k < d->nstage - 1; k++) session_free(d->stage[k].session);
+    for (int k = 0; k < d->nstage - 1; k++)
+        session_free(d->stage[k].session);
 }
 
 static void decode(struct decoder *d, struct arena *a)
@@ -166,20 +186,24 @@ static void decode(struct decoder *d, struct arena *a)
     bool ended = false;
     for (int k = 0; k < d->nstage && !ended && d->made < d->options->generate; k++) {
         ended = run_stage(d, a, k);
-        if (d->made == 1 && first <= 0) first = seconds_now();
+        if (d->made == 1 && first <= 0)
+            first = seconds_now();
     }
     free_earlier(d);
-    while (!ended && d->made < d->options->generate) ended = run_token(d, last);
+    while (!ended && d->made < d->options->generate)
+        ended = run_token(d, last);
     d->first = first - start;
     d->rest = seconds_now() - first;
 }
 
-/* ---- rows of groups ----------------------------------------------------------------------------------------------------------------------- */
+/* ---- rows of groups
+ * ----------------------------------------------------------------------------------------------------------------------- */
 
 /* Tokens of one row, and what is given beside them, may lack the dimension of rows. */
 static void add_row_dim(struct tensor *given, const struct type *type)
 {
-    if (!given->data || given->rank != 1 || type->rank != 2) return;
+    if (!given->data || given->rank != 1 || type->rank != 2)
+        return;
     given->rank = 2;
     given->dim[1] = given->dim[0];
     given->dim[0] = 1;
@@ -191,13 +215,17 @@ static void deal_rows(struct decoder *d, struct arena *a)
     int64_t total = 0;
     for (int k = 0; k < d->nstage; k++) {
         struct stage *s = &d->stage[k];
-        for (int i = 0; i < s->graph->inputs.n; i++) add_row_dim(&s->given[i], session_input_type(s->session, i));
+        for (int i = 0; i < s->graph->inputs.n; i++)
+            add_row_dim(&s->given[i], session_input_type(s->session, i));
         d->dealt = team_deal(a, d->team, s->graph, s->session, s->given);
         team_take(a, &d->dealt, s->graph, s->session, s->given);
-        if (total && d->dealt.total && d->dealt.total != total) fail("%s: %lld rows are given, and %lld to the graphs before it", s->path, (long long)d->dealt.total, (long long)total);
-        if (d->dealt.total) total = d->dealt.total;
+        if (total && d->dealt.total && d->dealt.total != total)
+            fail("%s: %lld rows are given, and %lld to the graphs before it", s->path, (long long)d->dealt.total, (long long)total);
+        if (d->dealt.total)
+            total = d->dealt.total;
     }
-    if (!d->team->across) return;
+    if (!d->team->across)
+        return;
     d->dealt.total = total ? total : 1;
     d->dealt.rows = rows_deal(d->dealt.total, d->team->groups, d->team->group);
 }
@@ -210,7 +238,8 @@ static void write_outputs(const struct decoder *d, struct arena *a, const struct
         struct tensor own = d->made ? session_gather(s->session, a, i, &s->out[i]) : (struct tensor){0};
         whole[i] = team_join(a, d->team, &d->dealt, s->session, i, s->graph->outputs.at[i]->name, &own);
     }
-    if (d->team->all->rank == 0) report_outputs(a, s->graph, whole, d->options->output);
+    if (d->team->all->rank == 0)
+        report_outputs(a, s->graph, whole, d->options->output);
 }
 
 /* What was made of the rows of this group, as many columns as the longest of all groups: ended rows go on with the token that ends them. */
@@ -220,7 +249,8 @@ static struct tensor own_tokens(const struct decoder *d, struct arena *a, int64_
     struct tensor t = {.dtype = DT_I64, .rank = 2, .dim = {h->batch, columns}, .data = NEWN(a, int64_t, h->batch * columns + 1)};
     int64_t *to = t.data;
     for (int64_t b = 0; b < h->batch; b++)
-        for (int64_t i = 0; i < columns; i++) *to++ = i < d->made ? h->token[b * h->room + h->length - d->made + i] : d->eos;
+        for (int64_t i = 0; i < columns; i++)
+            *to++ = i < d->made ? h->token[b * h->room + h->length - d->made + i] : d->eos;
     return t;
 }
 
@@ -228,13 +258,15 @@ static void print_tokens(const struct tensor *t)
 {
     const int64_t *token = t->data;
     for (int64_t b = 0; b < t->dim[0]; b++)
-        for (int64_t i = 0; i < t->dim[1]; i++) printf("%lld%c", (long long)*token++, i + 1 < t->dim[1] ? ' ' : '\n');
+        for (int64_t i = 0; i < t->dim[1]; i++)
+            printf("%lld%c", (long long)*token++, i + 1 < t->dim[1] ? ' ' : '\n');
 }
 
 static void print_rate(int64_t rows, int64_t steps, const double *seconds)
 {
     printf("time: first token after %.3f ms", 1e3 * seconds[0]);
-    if (steps > 0) printf(", then %.3f ms per step, %.1f tokens/s", 1e3 * seconds[1] / (double)steps, (double)(steps * rows) / seconds[1]);
+    if (steps > 0)
+        printf(", then %.3f ms per step, %.1f tokens/s", 1e3 * seconds[1] / (double)steps, (double)(steps * rows) / seconds[1]);
     printf("\n");
 }
 
@@ -247,7 +279,10 @@ static void most_of(const struct decoder *d, const void *own, void *most, int64_
     across->allreduce(across, own, most, n, dtype, RED_MAX);
 }
 
-struct result { struct tensor tokens; double seconds[2]; };        /* tokens [rows, made]; until the first, and of the rest */
+struct result {
+    struct tensor tokens;
+    double seconds[2];
+}; /* tokens [rows, made]; until the first, and of the rest */
 
 /* Of all groups, on rank 0 of each. */
 static struct result join_results(const struct decoder *d, struct arena *a)
@@ -260,13 +295,18 @@ static struct result join_results(const struct decoder *d, struct arena *a)
         most_of(d, own, r.seconds, 2, DT_F64);
     }
     r.tokens = own_tokens(d, a, columns);
-    if (d->team->across) r.tokens = rows_join(a, d->team->across, "tokens of all groups", &r.tokens, 0, d->dealt.total);
+    if (d->team->across)
+        r.tokens = rows_join(a, d->team->across, "tokens of all groups", &r.tokens, 0, d->dealt.total);
     return r;
 }
 
 void run_generate(struct arena *a, const struct team *team, const struct run_options *o, int threads)
 {
-    struct decoder d = {.team = team, .comm = team->own, .options = o, .nstage = o->paths.text.n, .eos = o->eos ? args_int("--eos", o->eos, 0, INT32_MAX) : -1,
+    struct decoder d = {.team = team,
+                        .comm = team->own,
+                        .options = o,
+                        .nstage = o->paths.text.n,
+                        .eos = o->eos ? args_int("--eos", o->eos, 0, INT32_MAX) : -1,
                         .chosen = {.name = "next tokens", .op = "AllGather"}};
     d.stage = NEWN(a, struct stage, d.nstage);
     for (int k = 0; k < d.nstage; k++) {
@@ -278,14 +318,20 @@ void run_generate(struct arena *a, const struct team *team, const struct run_opt
     roles_find(a, d.stage, d.nstage, o);
     deal_rows(&d, a);
     team->all->barrier(team->all);
-    if (team_runs(team, &d.dealt)) decode(&d, a);
-    else free_earlier(&d);
+    if (team_runs(team, &d.dealt))
+        decode(&d, a);
+    else
+        free_earlier(&d);
     const struct result r = join_results(&d, a);
     bool speaks = team->all->rank == 0;
-    if (speaks) print_tokens(&r.tokens);
-    if (o->output) write_outputs(&d, a, last);
-    if (o->stats.given) report_stats(a, team, &d.dealt, last->session, &d.chosen, o->stats.text);
-    if (speaks) print_rate(r.tokens.dim[0], r.tokens.dim[1] - 1, r.seconds);
+    if (speaks)
+        print_tokens(&r.tokens);
+    if (o->output)
+        write_outputs(&d, a, last);
+    if (o->stats.given)
+        report_stats(a, team, &d.dealt, last->session, &d.chosen, o->stats.text);
+    if (speaks)
+        print_rate(r.tokens.dim[0], r.tokens.dim[1] - 1, r.seconds);
     team->all->barrier(team->all);
     session_free(last->session);
 }

@@ -7,27 +7,27 @@
 /* What an input is to a decode loop. */
 enum role {
     ROLE_UNKNOWN,
-    ROLE_CONSTANT,                   /* the same at every run: from --input, or from an earlier graph */
-    ROLE_TOKENS,                     /* the tokens that the state doesn't hold yet */
-    ROLE_MASK,                       /* which tokens so far count */
-    ROLE_POSITIONS,                  /* of those tokens; in a row whose mask begins with 0, counted from the first that counts */
-    ROLE_CACHE_POSITION,             /* the same, always counted from the start */
-    ROLE_CACHED,                     /* whether there is a past: which branch a merged decoder takes */
-    ROLE_STATE                       /* stays with the session */
+    ROLE_CONSTANT,       /* the same at every run: from --input, or from an earlier graph */
+    ROLE_TOKENS,         /* the tokens that the state doesn't hold yet */
+    ROLE_MASK,           /* which tokens so far count */
+    ROLE_POSITIONS,      /* of those tokens; in a row whose mask begins with 0, counted from the first that counts */
+    ROLE_CACHE_POSITION, /* the same, always counted from the start */
+    ROLE_CACHED,         /* whether there is a past: which branch a merged decoder takes */
+    ROLE_STATE           /* stays with the session */
 };
 
 /* One graph of the row. */
 struct stage {
     const char *path;
-    int number;                      /* from 1: K of --input K:NAME=FILE and --role K:NAME=ROLE */
+    int number; /* from 1: K of --input K:NAME=FILE and --role K:NAME=ROLE */
     struct graph *graph;
     struct session *session;
-    enum role *role;                 /* by input */
-    int logits;                      /* output; -1: it has none, as an encoder */
-    bool chosen;                     /* that output holds tokens that the graph has chosen itself */
-    bool keeps;                      /* some input is state */
-    struct tensor *given;            /* by input; data NULL: not given */
-    struct tensor *in, *out;         /* of the next run; of the last one, pieces */
+    enum role *role;         /* by input */
+    int logits;              /* output; -1: it has none, as an encoder */
+    bool chosen;             /* that output holds tokens that the graph has chosen itself */
+    bool keeps;              /* some input is state */
+    struct tensor *given;    /* by input; data NULL: not given */
+    struct tensor *in, *out; /* of the next run; of the last one, pieces */
 };
 /* The input of that role, -1: none. */
 int stage_find(const struct stage *, enum role);
@@ -38,8 +38,8 @@ void roles_find(struct arena *, struct stage *, int n, const struct run_options 
 
 /* tokens.c: all tokens of all rows, with what follows from them. */
 struct history {
-    int64_t batch, length, room;     /* room: columns that a row may have */
-    int64_t *token, *seen, *position;             /* [batch, room] */
+    int64_t batch, length, room;      /* room: columns that a row may have */
+    int64_t *token, *seen, *position; /* [batch, room] */
 };
 /* The given tokens of a stage, [batch, n] or [n], with the mask and positions given beside them; room for more columns. */
 struct history history_new(struct arena *, const struct stage *, int64_t more);
@@ -50,7 +50,8 @@ void history_add(struct history *, const int64_t *next);
 void history_reserve(struct arena *, const struct history *, struct stage *);
 void history_feed(const struct history *, int64_t fed, struct stage *);
 
-/* argmax.c: every rank calls it after a run of a stage and gets the next token of every row. What ranks exchange for it is added to *count. */
+/* argmax.c: every rank calls it after a run of a stage and gets the next token of every row. What ranks exchange for it is added to *count.
+ */
 void choose_next(struct comm *, const struct stage *, int64_t batch, int64_t *next, struct session_collective *count);
 
 /* chain.c: before stage k runs, what of its state and constants is not given comes from the stages before it, which have run. */

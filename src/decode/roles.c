@@ -6,26 +6,31 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const struct { const char *word, *usual; enum role role; } known[] = {
-    {"tokens", "input_ids", ROLE_TOKENS},
-    {"mask", "attention_mask", ROLE_MASK},
-    {"positions", "position_ids", ROLE_POSITIONS},
-    {"cache_position", "cache_position", ROLE_CACHE_POSITION},
-    {"cached", "use_cache_branch", ROLE_CACHED},
-    {"constant", "encoder_attention_mask", ROLE_CONSTANT}};
+static const struct {
+    const char *word, *usual;
+    enum role role;
+} known[] = {{"tokens", "input_ids", ROLE_TOKENS},          {"mask", "attention_mask", ROLE_MASK},
+             {"positions", "position_ids", ROLE_POSITIONS}, {"cache_position", "cache_position", ROLE_CACHE_POSITION},
+             {"cached", "use_cache_branch", ROLE_CACHED},   {"constant", "encoder_attention_mask", ROLE_CONSTANT}};
 enum { KNOWN = sizeof known / sizeof *known };
 static const char words[] = "tokens, mask, positions, cache_position, cached, constant; of an output: logits, tokens";
 
 /* ---- options that name an input or output: [K:]NAME=VALUE ------------------------------------------------------------------------ */
-struct named { const char *option; int number; const char *name, *value; };     /* number 0: of no graph in particular */
+struct named {
+    const char *option;
+    int number;
+    const char *name, *value;
+}; /* number 0: of no graph in particular */
 
 static struct named named_parse(struct arena *a, const char *option, const char *text)
 {
     const char *equal = strchr(text, '='), *name = text + strspn(text, "0123456789");
     struct named o = {.option = arena_printf(a, "%s '%s'", option, text)};
-    if (!equal) fail_usage("%s: expected NAME=VALUE", o.option);
+    if (!equal)
+        fail_usage("%s: expected NAME=VALUE", o.option);
     bool numbered = name > text && *name == ':';
-    if (numbered) o.number = (int)args_int(option, arena_strndup(a, text, (size_t)(name - text)), 1, INT32_MAX);
+    if (numbered)
+        o.number = (int)args_int(option, arena_strndup(a, text, (size_t)(name - text)), 1, INT32_MAX);
     o.name = numbered ? name + 1 : text;
     o.name = arena_strndup(a, o.name, (size_t)(equal - o.name));
     o.value = equal + 1;
@@ -35,7 +40,8 @@ static struct named named_parse(struct arena *a, const char *option, const char 
 static int find_value(struct value *const *at, int n, const char *name)
 {
     for (int i = 0; i < n; i++)
-        if (!strcmp(at[i]->name, name)) return i;
+        if (!strcmp(at[i]->name, name))
+            return i;
     return -1;
 }
 
@@ -49,8 +55,10 @@ static void take_input(struct arena *a, struct stage *stage, int n, const char *
     struct named o = named_parse(a, "--input", text);
     for (int k = 0; k < n; k++) {
         int i = named_input(&o, &stage[k]);
-        if (i < 0) continue;
-        if (stage[k].given[i].data) fail_usage("%s: '%s' is given twice", o.option, o.name);
+        if (i < 0)
+            continue;
+        if (stage[k].given[i].data)
+            fail_usage("%s: '%s' is given twice", o.option, o.name);
         stage[k].given[i] = run_read_tensor(a, o.value);
         return;
     }
@@ -60,7 +68,8 @@ static void take_input(struct arena *a, struct stage *stage, int n, const char *
 static enum role role_parse(const struct named *o)
 {
     for (int k = 0; k < KNOWN; k++)
-        if (!strcmp(o->value, known[k].word)) return known[k].role;
+        if (!strcmp(o->value, known[k].word))
+            return known[k].role;
     fail_usage("%s: the roles are %s", o->option, words);
 }
 
@@ -68,7 +77,8 @@ static bool take_output(const struct named *o, struct stage *s)
 {
     bool chosen = !strcmp(o->value, "tokens"), other = o->number && o->number != s->number;
     int i = other || (!chosen && strcmp(o->value, "logits")) ? -1 : find_value(s->graph->outputs.at, s->graph->outputs.n, o->name);
-    if (i < 0) return false;
+    if (i < 0)
+        return false;
     s->logits = i;
     s->chosen = chosen;
     return true;
@@ -80,31 +90,36 @@ static void take_role(struct arena *a, struct stage *stage, int n, const char *t
     bool found = false;
     for (int k = 0; k < n; k++) {
         int i = named_input(&o, &stage[k]);
-        if (i >= 0) stage[k].role[i] = role_parse(&o);
+        if (i >= 0)
+            stage[k].role[i] = role_parse(&o);
         found = take_output(&o, &stage[k]) || i >= 0 || found;
     }
-    if (!found) fail_usage("%s: the inputs of %s are %s", o.option, stage[0].path, run_input_names(a, stage[0].graph));
+    if (!found)
+        fail_usage("%s: the inputs of %s are %s", o.option, stage[0].path, run_input_names(a, stage[0].graph));
 }
 
 /* ---- roles by name and shape -------------------------------------------------------------------------------------------------------- */
 int stage_find(const struct stage *s, enum role role)
 {
     for (int i = 0; i < s->graph->inputs.n; i++)
-        if (s->role[i] == role) return i;
+        if (s->role[i] == role)
+            return i;
     return -1;
 }
 
 static enum role usual_role(const struct stage *s, int i)
 {
     for (int k = 0; k < KNOWN; k++)
-        if (!strcmp(s->graph->inputs.at[i]->name, known[k].usual)) return known[k].role;
+        if (!strcmp(s->graph->inputs.at[i]->name, known[k].usual))
+            return known[k].role;
     return ROLE_UNKNOWN;
 }
 
 static bool is_fixed(const struct type *t)
 {
     for (int d = 0; d < t->rank; d++)
-        if (!dim_is_int(t->dim[d], NULL)) return false;
+        if (!dim_is_int(t->dim[d], NULL))
+            return false;
     return true;
 }
 
@@ -115,7 +130,8 @@ static bool covers_past(const struct graph *g, const struct type *t)
     for (int i = 0; last && i < g->states.n; i++) {
         const struct state *s = &g->states.at[i];
         const struct dim *past = s->past && s->dim >= 0 ? s->past->type.dim[s->dim] : NULL;
-        if (past && past->kind == DIM_SYM && last != past && dim_uses(last, past->name)) return true;
+        if (past && past->kind == DIM_SYM && last != past && dim_uses(last, past->name))
+            return true;
     }
     return false;
 }
@@ -125,12 +141,17 @@ static void find_by_shape(struct stage *s)
     int candidate = -1, count = 0;
     for (int i = 0; i < s->graph->inputs.n; i++) {
         const struct type *t = session_input_type(s->session, i);
-        if (s->role[i] != ROLE_UNKNOWN) continue;
-        if (dtype_is_float(t->dtype) || is_fixed(t)) s->role[i] = ROLE_CONSTANT;
-        else if (covers_past(s->graph, &s->graph->inputs.at[i]->type)) s->role[i] = ROLE_MASK;
-        else if (t->rank == 2 && t->dtype != DT_BOOL && ++count) candidate = i;
+        if (s->role[i] != ROLE_UNKNOWN)
+            continue;
+        if (dtype_is_float(t->dtype) || is_fixed(t))
+            s->role[i] = ROLE_CONSTANT;
+        else if (covers_past(s->graph, &s->graph->inputs.at[i]->type))
+            s->role[i] = ROLE_MASK;
+        else if (t->rank == 2 && t->dtype != DT_BOOL && ++count)
+            candidate = i;
     }
-    if (count == 1 && stage_find(s, ROLE_TOKENS) < 0) s->role[candidate] = ROLE_TOKENS;
+    if (count == 1 && stage_find(s, ROLE_TOKENS) < 0)
+        s->role[candidate] = ROLE_TOKENS;
 }
 
 static void find_inputs(struct arena *a, struct stage *s)
@@ -138,13 +159,14 @@ static void find_inputs(struct arena *a, struct stage *s)
     for (int i = 0; i < s->graph->inputs.n; i++) {
         bool state = session_keeps(s->session, i);
         s->keeps = s->keeps || state;
-        if (s->role[i] == ROLE_UNKNOWN) s->role[i] = state ? ROLE_STATE : usual_role(s, i);
+        if (s->role[i] == ROLE_UNKNOWN)
+            s->role[i] = state ? ROLE_STATE : usual_role(s, i);
     }
     find_by_shape(s);
     for (int i = 0; i < s->graph->inputs.n; i++)
         if (s->role[i] == ROLE_UNKNOWN)
-            fail_usage("%s: the role of input '%s' (%s) is not clear: give --role %s=ROLE, one of %s", s->path, s->graph->inputs.at[i]->name,
-                       type_str(a, session_input_type(s->session, i)), s->graph->inputs.at[i]->name, words);
+            fail_usage("%s: the role of input '%s' (%s) is not clear: give --role %s=ROLE, one of %s", s->path,
+                       s->graph->inputs.at[i]->name, type_str(a, session_input_type(s->session, i)), s->graph->inputs.at[i]->name, words);
 }
 
 /* ---- logits ------------------------------------------------------------------------------------------------------------------------- */
@@ -153,8 +175,10 @@ static void find_inputs(struct arena *a, struct stage *s)
 static bool may_decide(const struct stage *s, int output)
 {
     const struct type *t = session_output_type(s->session, output);
-    if (graph_is_present(s->graph, s->graph->outputs.at[output])) return false;
-    if (dtype_is_float(t->dtype)) return t->rank == 2 || t->rank == 3;
+    if (graph_is_present(s->graph, s->graph->outputs.at[output]))
+        return false;
+    if (dtype_is_float(t->dtype))
+        return t->rank == 2 || t->rank == 3;
     return t->dtype != DT_BOOL && (t->rank == 2 || (t->rank == 3 && dim_equals(t->dim[2], 1)));
 }
 
@@ -162,10 +186,13 @@ static bool may_decide(const struct stage *s, int output)
 static int only_logits(const struct stage *s)
 {
     int found = find_value(s->graph->outputs.at, s->graph->outputs.n, "logits"), count = 0;
-    if (found >= 0) return found;
+    if (found >= 0)
+        return found;
     for (int i = 0; i < s->graph->outputs.n; i++)
-        if (may_decide(s, i) && ++count) found = i;
-    if (count != 1) fail_usage("%s: %d outputs may hold the logits, or tokens: give --role OUTPUT=logits or OUTPUT=tokens", s->path, count);
+        if (may_decide(s, i) && ++count)
+            found = i;
+    if (count != 1)
+        fail_usage("%s: %d outputs may hold the logits, or tokens: give --role OUTPUT=logits or OUTPUT=tokens", s->path, count);
     return found;
 }
 
@@ -178,17 +205,23 @@ static void take_logits(struct stage *s, int output)
 static void find_logits(struct stage *stage, int n)
 {
     struct stage *last = &stage[n - 1];
-    if (last->logits < 0) take_logits(last, only_logits(last));
+    if (last->logits < 0)
+        take_logits(last, only_logits(last));
     const char *name = last->graph->outputs.at[last->logits]->name;
     for (int k = 0; k < n - 1; k++)
-        if (stage[k].logits < 0) take_logits(&stage[k], find_value(stage[k].graph->outputs.at, stage[k].graph->outputs.n, name));
+        if (stage[k].logits < 0)
+            take_logits(&stage[k], find_value(stage[k].graph->outputs.at, stage[k].graph->outputs.n, name));
 }
 
 void roles_find(struct arena *a, struct stage *stage, int n, const struct run_options *o)
 {
-    for (int k = 0; k < n; k++) stage[k].logits = -1;
-    for (int i = 0; i < o->role.text.n; i++) take_role(a, stage, n, o->role.text.at[i]);
-    for (int k = 0; k < n; k++) find_inputs(a, &stage[k]);
+    for (int k = 0; k < n; k++)
+        stage[k].logits = -1;
+    for (int i = 0; i < o->role.text.n; i++)
+        take_role(a, stage, n, o->role.text.at[i]);
+    for (int k = 0; k < n; k++)
+        find_inputs(a, &stage[k]);
     find_logits(stage, n);
-    for (int i = 0; i < o->input.text.n; i++) take_input(a, stage, n, o->input.text.at[i]);
+    for (int i = 0; i < o->input.text.n; i++)
+        take_input(a, stage, n, o->input.text.at[i]);
 }

@@ -8,7 +8,8 @@ static struct history history_empty(struct arena *a, int64_t batch, int64_t room
 {
     struct history h = {.batch = batch, .room = room};
     int64_t n;
-    if (!mul_i64(batch, room, &n)) fail("%lld rows of %lld tokens are too many", (long long)batch, (long long)room);
+    if (!mul_i64(batch, room, &n))
+        fail("%lld rows of %lld tokens are too many", (long long)batch, (long long)room);
     h.token = NEWN(a, int64_t, n);
     h.seen = NEWN(a, int64_t, n);
     h.position = NEWN(a, int64_t, n);
@@ -26,14 +27,16 @@ static void put_column(struct history *h, int64_t row, int64_t token, bool seen)
 void history_add(struct history *h, const int64_t *next)
 {
     require(h->length < h->room);
-    for (int64_t b = 0; b < h->batch; b++) put_column(h, b, next[b], true);
+    for (int64_t b = 0; b < h->batch; b++)
+        put_column(h, b, next[b], true);
     h->length++;
 }
 
 struct history history_start(struct arena *a, int64_t batch, int64_t token, int64_t more)
 {
     struct history h = history_empty(a, batch, more + 1);
-    for (int64_t b = 0; b < batch; b++) put_column(&h, b, token, true);
+    for (int64_t b = 0; b < batch; b++)
+        put_column(&h, b, token, true);
     h.length = 1;
     return h;
 }
@@ -53,8 +56,10 @@ struct history history_new(struct arena *a, const struct stage *s, int64_t more)
 {
     const char *name = s->graph->inputs.at[stage_find(s, ROLE_TOKENS)]->name;
     const struct tensor *tokens = &s->given[stage_find(s, ROLE_TOKENS)];
-    if (!tokens->data) fail_usage("%s: input '%s' holds the prompt: give it with --input %s=FILE", s->path, name, name);
-    if (tokens->rank < 1 || tokens->rank > 2 || tensor_elements(tokens) == 0) fail("%s: input '%s': expected tokens [batch, sequence]", s->path, name);
+    if (!tokens->data)
+        fail_usage("%s: input '%s' holds the prompt: give it with --input %s=FILE", s->path, name, name);
+    if (tokens->rank < 1 || tokens->rank > 2 || tensor_elements(tokens) == 0)
+        fail("%s: input '%s': expected tokens [batch, sequence]", s->path, name);
     int64_t n = tokens->dim[tokens->rank - 1];
     struct history h = history_empty(a, tokens->rank == 2 ? tokens->dim[0] : 1, n + more);
     const struct tensor *mask = beside(s, ROLE_MASK, &h, n), *positions = beside(s, ROLE_POSITIONS, &h, n);
@@ -62,14 +67,18 @@ struct history history_new(struct arena *a, const struct stage *s, int64_t more)
         for (int64_t b = 0; b < h.batch; b++) {
             int64_t i = b * n + h.length;
             put_column(&h, b, (int64_t)tensor_element(tokens, i), !mask || tensor_element(mask, i) > 0);
-            if (positions) h.position[b * h.room + h.length] = (int64_t)tensor_element(positions, i);
+            if (positions)
+                h.position[b * h.room + h.length] = (int64_t)tensor_element(positions, i);
         }
     return h;
 }
 
 /* ---- inputs ------------------------------------------------------------------------------------------------------------------------- */
 
-static bool follows(const struct stage *s, int i) { return s->role[i] != ROLE_CONSTANT && s->role[i] != ROLE_STATE; }
+static bool follows(const struct stage *s, int i)
+{
+    return s->role[i] != ROLE_CONSTANT && s->role[i] != ROLE_STATE;
+}
 
 /* Rows of an input: its last dimension but one, which may be fixed at 1 for all rows. Dimensions before it are repetitions. */
 static void size_input(const struct history *h, const struct type *t, int64_t columns, struct tensor *to)
@@ -77,8 +86,10 @@ static void size_input(const struct history *h, const struct type *t, int64_t co
     to->dtype = t->dtype;
     to->rank = t->rank;
     for (int d = 0; d < t->rank; d++)
-        if (!dim_is_int(t->dim[d], &to->dim[d])) to->dim[d] = h->batch;
-    if (t->rank > 0) to->dim[t->rank - 1] = columns;
+        if (!dim_is_int(t->dim[d], &to->dim[d]))
+            to->dim[d] = h->batch;
+    if (t->rank > 0)
+        to->dim[t->rank - 1] = columns;
 }
 
 /* Of a role that columns do not size: as it is declared. */
@@ -96,7 +107,8 @@ static void check_rows(const struct history *h, const struct stage *s)
     const struct type *t = tokens >= 0 ? session_input_type(s->session, tokens) : NULL;
     int64_t rows;
     if (t && t->rank == 2 && dim_is_int(t->dim[0], &rows) && rows != h->batch)
-        fail("%s: input '%s' takes %lld row%s of tokens, found %lld", s->path, s->graph->inputs.at[tokens]->name, (long long)rows, rows == 1 ? "" : "s", (long long)h->batch);
+        fail("%s: input '%s' takes %lld row%s of tokens, found %lld", s->path, s->graph->inputs.at[tokens]->name, (long long)rows,
+             rows == 1 ? "" : "s", (long long)h->batch);
 }
 
 void history_reserve(struct arena *a, const struct history *h, struct stage *s)
@@ -105,10 +117,12 @@ void history_reserve(struct arena *a, const struct history *h, struct stage *s)
     for (int i = 0; i < s->graph->inputs.n; i++) {
         const struct type *t = session_input_type(s->session, i);
         int64_t n, bytes;
-        if (!follows(s, i)) continue;
+        if (!follows(s, i))
+            continue;
         size_input(h, t, columns_of(s, i, h->room), &s->in[i]);
         if (!sizes_product(s->in[i].dim, t->rank, &n) || !mul_i64(n, (int64_t)dtype_size(t->dtype), &bytes))
-            fail("%s: input '%s' is too large for %lld rows of %lld tokens", s->path, s->graph->inputs.at[i]->name, (long long)h->batch, (long long)h->room);
+            fail("%s: input '%s' is too large for %lld rows of %lld tokens", s->path, s->graph->inputs.at[i]->name, (long long)h->batch,
+                 (long long)h->room);
         s->in[i].data = arena_alloc(a, (size_t)bytes + 1);
     }
 }
@@ -126,7 +140,8 @@ static void put_columns(const struct history *h, const int64_t *table, int64_t f
 static void put_same(bool value, struct tensor *to)
 {
     int64_t n = tensor_elements(to);
-    for (int64_t i = 0; i < n; i++) tensor_put(to, i, value);
+    for (int64_t i = 0; i < n; i++)
+        tensor_put(to, i, value);
 }
 
 static const struct dim *last_size(const struct stage *s, int i)
@@ -137,13 +152,17 @@ static const struct dim *last_size(const struct stage *s, int i)
 
 void history_feed(const struct history *h, int64_t fed, struct stage *s)
 {
-    const int64_t *const table[] = {[ROLE_TOKENS] = h->token, [ROLE_MASK] = h->seen, [ROLE_POSITIONS] = h->position, [ROLE_CACHE_POSITION] = NULL};
+    const int64_t *const table[] = {
+        [ROLE_TOKENS] = h->token, [ROLE_MASK] = h->seen, [ROLE_POSITIONS] = h->position, [ROLE_CACHE_POSITION] = NULL};
     int tokens = stage_find(s, ROLE_TOKENS);
     for (int i = 0; i < s->graph->inputs.n; i++) {
-        if (!follows(s, i)) continue;
+        if (!follows(s, i))
+            continue;
         bool all = s->role[i] == ROLE_MASK && last_size(s, i) != last_size(s, tokens);
         size_input(h, session_input_type(s->session, i), columns_of(s, i, h->length - (all ? 0 : fed)), &s->in[i]);
-        if (s->role[i] == ROLE_CACHED) put_same(fed > 0, &s->in[i]);
-        else put_columns(h, table[s->role[i]], all ? 0 : fed, &s->in[i]);
+        if (s->role[i] == ROLE_CACHED)
+            put_same(fed > 0, &s->in[i]);
+        else
+            put_columns(h, table[s->role[i]], all ? 0 : fed, &s->in[i]);
     }
 }

@@ -81,7 +81,10 @@ int64_t constant_elements(const struct constant *c)
     return n;
 }
 
-enum dtype value_storage(const struct value *v) { return v->stored == DT_NONE ? v->type.dtype : v->stored; }
+enum dtype value_storage(const struct value *v)
+{
+    return v->stored == DT_NONE ? v->type.dtype : v->stored;
+}
 
 /* Element i as raw bits, zero-extended. */
 static uint64_t element_bits(struct constant *c, const char *name, int64_t i)
@@ -105,7 +108,12 @@ int64_t constant_int(struct constant *c, const char *name, int64_t i)
     case DT_I16: return (int16_t)bits;
     case DT_I32: return (int32_t)bits;
     case DT_BOOL: return bits != 0;
-    case DT_I64: case DT_U4: case DT_U8: case DT_U16: case DT_U32: case DT_U64: return (int64_t)bits;
+    case DT_I64:
+    case DT_U4:
+    case DT_U8:
+    case DT_U16:
+    case DT_U32:
+    case DT_U64: return (int64_t)bits;
     default: bug("constant '%s' holds %s, not integers", name, dtype_name(c->dtype));
     }
 }

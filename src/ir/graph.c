@@ -15,11 +15,13 @@
 
 struct entry {
     const char *name;
-    struct value *value;             /* of a table of values */
-    int next;                        /* suffix to try next for this name */
+    struct value *value; /* of a table of values */
+    int next;            /* suffix to try next for this name */
     UT_hash_handle hh;
 };
-struct names { struct entry *table; };
+struct names {
+    struct entry *table;
+};
 
 static struct entry *names_find(struct entry *table, const char *name)
 {
@@ -195,7 +197,10 @@ void graph_insert(struct graph *g, int at, struct node *n)
 
 void graph_insert_before_use(struct graph *g, int n, struct node *const *made)
 {
-    struct { struct node **at; int n, cap; } all = {NULL, 0, 0};
+    struct {
+        struct node **at;
+        int n, cap;
+    } all = {NULL, 0, 0};
     bool *waits = NEWN(g->arena, bool, g->values.n + 1);
     for (int i = 0; i < n; i++)
         waits[made[i]->out[0]->id] = true;
@@ -350,8 +355,17 @@ static int first_output(const struct node *n)
 }
 
 enum { UNSEEN, OPEN, DONE };
-struct visit { struct node *node; int next; };
-struct sorter { struct graph *g; struct arena *arena; uint8_t *mark; VEC(struct visit) open; VEC(struct node *) sorted; };
+struct visit {
+    struct node *node;
+    int next;
+};
+struct sorter {
+    struct graph *g;
+    struct arena *arena;
+    uint8_t *mark;
+    VEC(struct visit) open;
+    VEC(struct node *) sorted;
+};
 
 static void open_node(struct sorter *s, struct node *n)
 {

@@ -12,17 +12,24 @@ struct graph;
 struct value;
 
 /* ---- constants: initializers and Constant nodes, inline or external, one notion ------------------------------------ */
-/* A byte range of an external file; path NULL: inline. scatter: the bytes are in several files, as it says, not at path, which is for messages. */
-struct source { const char *path; int64_t offset, length; struct scatter *scatter; };
-struct byte_range { int64_t offset, bytes; };                    /* of a constant's bytes */
+/* A byte range of an external file; path NULL: inline. scatter: the bytes are in several files, as it says, not at path, which is for
+ * messages. */
+struct source {
+    const char *path;
+    int64_t offset, length;
+    struct scatter *scatter;
+};
+struct byte_range {
+    int64_t offset, bytes;
+}; /* of a constant's bytes */
 struct constant {
     enum dtype dtype;
     int rank;
     int64_t dim[MAX_RANK];
     int64_t bytes;
-    const void *data;                /* inline, or mapped on demand by constant_data; any alignment */
+    const void *data; /* inline, or mapped on demand by constant_data; any alignment */
     struct source source;
-    const char *origin;              /* name of the initializer in the source model whose bytes these are; NULL: computed by us */
+    const char *origin; /* name of the initializer in the source model whose bytes these are; NULL: computed by us */
 };
 /* The bytes. Maps an external file at first use; missing or short is a failure naming file and tensor. */
 const void *constant_data(struct constant *, const char *name);
@@ -41,14 +48,34 @@ typedef void byte_taker(void *, const void *from, size_t bytes);
 void constant_stream(struct constant *, const char *name, int n, const struct byte_range *, byte_taker *, void *);
 
 /* ---- source.c: files that hold constants. Mapped whole at first use, for the life of the process. -------------------------------- */
-struct source_files { int n; const char *const *path; struct map *map; };    /* map: n of them, filled at first use */
+struct source_files {
+    int n;
+    const char *const *path;
+    struct map *map;
+}; /* map: n of them, filled at first use */
 /* A tensor dealt out along one dimension: outer times size times row bytes, row-major. A strip is the indices lo to hi of the dimension,
  * which one file holds: (hi - lo) * row bytes at offset, the next outer ones stride behind. Strips are sorted and cover 0 to size. */
-struct strip { int64_t lo, hi; int file; int64_t offset, stride; };
-struct scatter { int64_t outer, size, row; const struct source_files *files; int n; const struct strip *at; struct arena *whole; /* holds what constant_data put together */ };
+struct strip {
+    int64_t lo, hi;
+    int file;
+    int64_t offset, stride;
+};
+struct scatter {
+    int64_t outer, size, row;
+    const struct source_files *files;
+    int n;
+    const struct strip *at;
+    struct arena *whole; /* holds what constant_data put together */
+};
 /* What a tensor of a model refers to. file: its location; "" the model file itself. */
-struct span { const char *file; struct source source; };
-struct spans { struct span *at; int n, cap; };
+struct span {
+    const char *file;
+    struct source source;
+};
+struct spans {
+    struct span *at;
+    int n, cap;
+};
 /* The bytes in one piece; not for scattered ones. */
 const void *source_data(const struct source *, const char *name);
 void source_stream(const struct source *, const char *name, int n, const struct byte_range *, byte_taker *, void *);
@@ -57,19 +84,22 @@ bool source_present(const struct source *);
 
 /* ---- values ---------------------------------------------------------------------------------------------------------- */
 /* Shape information: the value of a small integer or boolean tensor as a vector of expressions, beside its type. */
-struct dims_value { int n; const struct dim **at; };             /* rank 0: n == 1 */
+struct dims_value {
+    int n;
+    const struct dim **at;
+}; /* rank 0: n == 1 */
 
 struct value {
     const char *name;
-    const char *born;                /* its first name: what sizes that data decides are called after */
-    struct type type;                /* global type; after localize, this rank's */
-    struct constant *constant;       /* not NULL: a constant */
-    enum dtype stored;               /* of a constant: the type that files hold it in; DT_NONE: its own */
-    struct dims_value *dims;         /* not NULL: known shape information */
-    struct node *producer;           /* NULL: graph input or constant */
-    int index;                       /* which output of the producer */
-    int id;                          /* position in graph.values */
-    struct placement place;          /* where its producer leaves it (after choose) */
+    const char *born;          /* its first name: what sizes that data decides are called after */
+    struct type type;          /* global type; after localize, this rank's */
+    struct constant *constant; /* not NULL: a constant */
+    enum dtype stored;         /* of a constant: the type that files hold it in; DT_NONE: its own */
+    struct dims_value *dims;   /* not NULL: known shape information */
+    struct node *producer;     /* NULL: graph input or constant */
+    int index;                 /* which output of the producer */
+    int id;                    /* position in graph.values */
+    struct placement place;    /* where its producer leaves it (after choose) */
     bool placed;
 };
 
@@ -78,45 +108,50 @@ enum attr_kind { ATTR_INT, ATTR_FLOAT, ATTR_STRING, ATTR_INTS, ATTR_FLOATS, ATTR
 struct attr {
     const char *name;
     enum attr_kind kind;
-    bool set;                        /* false: absent and without default */
-    int64_t i;                       /* INT */
-    double f;                        /* FLOAT */
-    const char *s;                   /* STRING */
-    int n;                           /* INTS, FLOATS, DIMS: count; RAW: bytes */
+    bool set;      /* false: absent and without default */
+    int64_t i;     /* INT */
+    double f;      /* FLOAT */
+    const char *s; /* STRING */
+    int n;         /* INTS, FLOATS, DIMS: count; RAW: bytes */
     const int64_t *ints;
     const double *floats;
-    const struct dim **dims;         /* DIMS: expressions; all integers where the op takes plain ints */
+    const struct dim **dims; /* DIMS: expressions; all integers where the op takes plain ints */
     struct constant *tensor;
-    struct graph *graph;             /* GRAPH: a body */
-    const void *raw;                 /* RAW: the AttributeProto as found (ops without a row) */
+    struct graph *graph; /* GRAPH: a body */
+    const void *raw;     /* RAW: the AttributeProto as found (ops without a row) */
 };
 
 /* ---- rows: one per op, the projection of schemas/ops.def that src/op/table.c builds ------------------------------------- */
-struct rule;                         /* op/op.h */
+struct rule; /* op/op.h */
 struct lowering;
-struct kcall;                        /* kern/kern.h */
+struct kcall; /* kern/kern.h */
 struct kenv;
-struct op_attr { const char *name; enum attr_kind kind; bool has_default; struct attr value; };
+struct op_attr {
+    const char *name;
+    enum attr_kind kind;
+    bool has_default;
+    struct attr value;
+};
 struct op_operand {
     const char *name;
     bool optional, variadic;
-    const char *size;                /* NULL: data. "@name": folded into the DIMS attribute name; "@type": into the output type */
+    const char *size; /* NULL: data. "@name": folded into the DIMS attribute name; "@type": into the output type */
 };
 struct op {
     const char *name, *domain;
-    int since;                       /* first opset of the form this row describes */
-    int min_in, max_in, min_out, max_out;           /* max -1: variadic */
+    int since;                            /* first opset of the form this row describes */
+    int min_in, max_in, min_out, max_out; /* max -1: variadic */
     int nin, nout, nattr;
     const struct op_operand *in, *out;
     const struct op_attr *attr;
-    unsigned flags;                  /* op/op.h */
-    void (*infer)(struct graph *, struct node *);                        /* output types from operands; mismatch is a failure */
-    void (*value)(struct graph *, struct node *);                        /* shape information, where it carries any; or NULL */
-    struct rule *(*rule)(struct graph *, const struct node *);           /* NULL: only whole */
-    void (*lower)(struct lowering *);                                    /* NULL: its split form is itself */
-    void (*expand)(struct graph *, struct node *);                       /* IR-only ops: standard ops at emit; NULL: none */
-    void (*kernel)(struct kcall *);                                      /* NULL: none (collectives) */
-    const char *infer_name, *value_name, *rule_name, *lower_name, *expand_name, *kernel_name;   /* "none" where NULL; --list-ops */
+    unsigned flags;                                            /* op/op.h */
+    void (*infer)(struct graph *, struct node *);              /* output types from operands; mismatch is a failure */
+    void (*value)(struct graph *, struct node *);              /* shape information, where it carries any; or NULL */
+    struct rule *(*rule)(struct graph *, const struct node *); /* NULL: only whole */
+    void (*lower)(struct lowering *);                          /* NULL: its split form is itself */
+    void (*expand)(struct graph *, struct node *);             /* IR-only ops: standard ops at emit; NULL: none */
+    void (*kernel)(struct kcall *);                            /* NULL: none (collectives) */
+    const char *infer_name, *value_name, *rule_name, *lower_name, *expand_name, *kernel_name; /* "none" where NULL; --list-ops */
 };
 /* The row, or NULL. Domain "" and "ai.onnx" are one. */
 const struct op *op_find(const char *domain, const char *name);
@@ -125,63 +160,92 @@ const struct op *op_at(int index);
 
 /* ---- nodes ------------------------------------------------------------------------------------------------------------ */
 struct node {
-    const struct op *op;             /* NULL: no row; optype and domain tell */
-    const char *optype, *domain;     /* domain "" is ai.onnx */
+    const struct op *op;         /* NULL: no row; optype and domain tell */
+    const char *optype, *domain; /* domain "" is ai.onnx */
     const char *name;
     int nin, nout, nattr;
-    struct value **in;               /* NULL where an optional input is absent; positions are kept */
-    struct value **out;              /* likewise; trailing absent ones are cut */
-    struct attr *attr;               /* in the order of the op's row (all present), or as found when op is NULL */
-    int opset;                       /* opset of its domain at load (ops without a row keep it) */
-    void *strategy;                  /* chosen by choose; struct strategy of op/op.h */
+    struct value **in;  /* NULL where an optional input is absent; positions are kept */
+    struct value **out; /* likewise; trailing absent ones are cut */
+    struct attr *attr;  /* in the order of the op's row (all present), or as found when op is NULL */
+    int opset;          /* opset of its domain at load (ops without a row keep it) */
+    void *strategy;     /* chosen by choose; struct strategy of op/op.h */
 };
 
 struct state {
-    struct value *past, *present;    /* past NULL: born, present NULL: read-only */
-    int dim;                         /* the growing dimension, -1 none */
-    const char *from;                /* the output of another graph of the model that past is at first; NULL: not known */
+    struct value *past, *present; /* past NULL: born, present NULL: read-only */
+    int dim;                      /* the growing dimension, -1 none */
+    const char *from;             /* the output of another graph of the model that past is at first; NULL: not known */
 };
-struct meta { const char *key, *text; };
+struct meta {
+    const char *key, *text;
+};
 
-/* ---- multi-device annotations (ONNX, IR version 11), as a file has them; src/plan/constrain/sharding_spec.c says what they mean ----------- */
-struct device_group { int64_t key; int n; const int64_t *device; };      /* key: an entry of a device list that stands for these */
-struct shards { bool sized; int64_t size; const char *symbol; int64_t count; };      /* sized, or symbol not NULL: the size is said */
-struct sharded_axis { int64_t axis; int n; const struct shards *part; };             /* parts: dimensions that are merged in the axis */
-enum sharded { SHARDED_READS, SHARDED_MAKES, SHARDED_KEEPS };    /* an operand, a result, an operand that a node with specs has none for */
+/* ---- multi-device annotations (ONNX, IR version 11), as a file has them; src/plan/constrain/sharding_spec.c says what they mean
+ * ----------- */
+struct device_group {
+    int64_t key;
+    int n;
+    const int64_t *device;
+}; /* key: an entry of a device list that stands for these */
+struct shards {
+    bool sized;
+    int64_t size;
+    const char *symbol;
+    int64_t count;
+}; /* sized, or symbol not NULL: the size is said */
+struct sharded_axis {
+    int64_t axis;
+    int n;
+    const struct shards *part;
+};                                                            /* parts: dimensions that are merged in the axis */
+enum sharded { SHARDED_READS, SHARDED_MAKES, SHARDED_KEEPS }; /* an operand, a result, an operand that a node with specs has none for */
 struct sharding {
     const char *node, *tensor;
-    enum sharded how;                /* KEEPS: read as it is left, and the rest is empty */
+    enum sharded how; /* KEEPS: read as it is left, and the rest is empty */
     int ndevice, ngroup, naxis;
     const int64_t *device;
     const struct device_group *group;
     const struct sharded_axis *axis;
 };
-struct pipeline_stage { const char *node; int64_t stage; };
-struct configuration { const char *name; int64_t devices; VEC(struct sharding) shardings; VEC(struct pipeline_stage) stages; };
+struct pipeline_stage {
+    const char *node;
+    int64_t stage;
+};
+struct configuration {
+    const char *name;
+    int64_t devices;
+    VEC(struct sharding) shardings;
+    VEC(struct pipeline_stage) stages;
+};
 
 struct graph {
     struct arena *arena;
     struct alg *alg;
-    const char *name, *path;         /* path: the file it came from, for messages; may be NULL */
-    VEC(struct node *) nodes;        /* topologically sorted */
-    VEC(struct value *) values;      /* every value ever made; dead ones have no producer and no users */
+    const char *name, *path;    /* path: the file it came from, for messages; may be NULL */
+    VEC(struct node *) nodes;   /* topologically sorted */
+    VEC(struct value *) values; /* every value ever made; dead ones have no producer and no users */
     VEC(struct value *) inputs, outputs;
-    int captures;                    /* of a body: so many of its inputs, the last ones, are values from around its node */
+    int captures; /* of a body: so many of its inputs, the last ones, are values from around its node */
     VEC(struct state) states;
     VEC(struct meta) meta;
-    VEC(struct meta) opsets;         /* domain -> version as text, of the source */
-    VEC(struct configuration *) configurations;      /* of the source; copies have none */
+    VEC(struct meta) opsets;                    /* domain -> version as text, of the source */
+    VEC(struct configuration *) configurations; /* of the source; copies have none */
     int64_t ir_version;
-    int opset;                       /* of ai.onnx that the graph's nodes follow after load: max(source, 23) */
-    int ranks, rank;                 /* ranks: 0 before choose; rank: -1 for the global graph */
-    bool keeps_sums;                 /* nodes with an entry tpc.sum.NODE stay as they are (tpc-run --deterministic) */
-    unsigned properties;             /* enum property, kept by the pass manager */
-    struct names *names;             /* graph.c: value by name */
-    struct modules *modules;         /* module.c: NULL where no node says */
+    int opset;               /* of ai.onnx that the graph's nodes follow after load: max(source, 23) */
+    int ranks, rank;         /* ranks: 0 before choose; rank: -1 for the global graph */
+    bool keeps_sums;         /* nodes with an entry tpc.sum.NODE stay as they are (tpc-run --deterministic) */
+    unsigned properties;     /* enum property, kept by the pass manager */
+    struct names *names;     /* graph.c: value by name */
+    struct modules *modules; /* module.c: NULL where no node says */
 };
 /* What holds of a graph between passes. */
 enum property {
-    PROP_LOADED = 1, PROP_TYPED = 2, PROP_CANONICAL = 4, PROP_PLACED = 8, PROP_EXPLICIT = 16 /* reshards are nodes */, PROP_LOCAL = 32
+    PROP_LOADED = 1,
+    PROP_TYPED = 2,
+    PROP_CANONICAL = 4,
+    PROP_PLACED = 8,
+    PROP_EXPLICIT = 16 /* reshards are nodes */,
+    PROP_LOCAL = 32
 };
 
 /* ---- graph.c ------------------------------------------------------------------------------------------------------------ */
@@ -189,7 +253,7 @@ struct graph *graph_new(struct arena *, struct alg *, const char *name);
 /* A new value; a name already in use gets a suffix. */
 struct value *graph_value(struct graph *, const char *name, const struct type *);
 struct value *graph_constant(struct graph *, const char *name, enum dtype, int rank, const int64_t *dim, const void *data);
-struct value *graph_ints(struct graph *, const char *name, int n, const int64_t *at);             /* i64[n] */
+struct value *graph_ints(struct graph *, const char *name, int n, const int64_t *at); /* i64[n] */
 /* One of the operands has no type because its producer has no row: what reads it is treated as a node without a row, too. */
 bool operands_untyped(int nin, struct value *const *in);
 /* A node with attributes at their defaults, inserted nowhere. Outputs are to be set by the caller (node_output). */
@@ -200,7 +264,8 @@ void graph_append(struct graph *, struct node *);
 void graph_insert(struct graph *, int at, struct node *);
 /* Inserts nodes with one result each before the first node that reads it, or at the end. */
 void graph_insert_before_use(struct graph *, int n, struct node *const *);
-/* The output, and the state that it is an end of, moves to another value, which takes its name; the old one is called that with the suffix. */
+/* The output, and the state that it is an end of, moves to another value, which takes its name; the old one is called that with the suffix.
+ */
 void graph_move_output(struct graph *, int output, struct value *to, const char *suffix);
 struct value *graph_find(const struct graph *, const char *name);
 /* Which output the value is, -1: none. */
@@ -209,7 +274,7 @@ int graph_output_number(const struct graph *, const struct value *);
 struct state *graph_state(const struct graph *, const struct value *end);
 /* Is it what some state becomes? */
 bool graph_is_present(const struct graph *, const struct value *);
-struct configuration *graph_configuration(const struct graph *, const char *name);       /* NULL: none is called so */
+struct configuration *graph_configuration(const struct graph *, const char *name); /* NULL: none is called so */
 /* Every use of old becomes new (also as graph output when outputs is true: new then takes over the name of the output; it stays
  * old where new is itself an input, an output or a constant, so names of the interface never change). One walk over the graph. */
 void graph_replace(struct graph *, struct value *old, struct value *new_value, bool outputs);
@@ -222,19 +287,27 @@ void graph_prune(struct graph *);
 /* Sorts g->nodes topologically, stable; a cycle is a failure naming a node in it. */
 void graph_sort(struct graph *);
 /* Uses of each value, by value id; a graph output is a use with node NULL. Arena: scratch. */
-struct use { struct node *node; int index; };
-struct uses { int n; struct use *at; };
+struct use {
+    struct node *node;
+    int index;
+};
+struct uses {
+    int n;
+    struct use *at;
+};
 struct uses *graph_uses(const struct graph *, struct arena *);
 const char *graph_meta(const struct graph *, const char *key);
 void graph_set_meta(struct graph *, const char *key, const char *text);
-/* Metadata tpc.sum.NODE: how the node makes terms of a sum on each rank (src/plan/apply/partial_sums.c); NULL: it does not, or the graph keeps no sums. */
+/* Metadata tpc.sum.NODE: how the node makes terms of a sum on each rank (src/plan/apply/partial_sums.c); NULL: it does not, or the graph
+ * keeps no sums. */
 const char *node_sum(const struct graph *, const struct node *);
 /* "model.onnx: node 'x' (MatMul)" for messages. */
 const char *node_where(const struct graph *, const struct node *);
 
-/* ---- module.c: the module of the network that a node was exported from, by its path "model.layers.0.mlp". Nodes that passes make are called
- * after one of the model's, NODE/PART, and are of its module. -------------------------------------------------------------------------- */
-enum { MODULE_PATH = 512 };          /* characters of a path, at most; at least one */
+/* ---- module.c: the module of the network that a node was exported from, by its path "model.layers.0.mlp". Nodes that passes make are
+ * called after one of the model's, NODE/PART, and are of its module.
+ * -------------------------------------------------------------------------- */
+enum { MODULE_PATH = 512 }; /* characters of a path, at most; at least one */
 /* Of the node of the model that has the name; what is said first holds. */
 void graph_set_module(struct graph *, const char *node, const char *path);
 /* NULL: not known. */
@@ -246,18 +319,33 @@ bool module_is_within(const char *path, const char *glob);
 struct graph *graph_copy(struct arena *, const struct graph *);
 /* With dimensions of another interner; for graphs without placements. Equations are not taken over. */
 struct graph *graph_copy_to(struct arena *, struct alg *, const struct graph *);
-/* Appends to *out copies of the nodes of body k, which has no inputs but captures: they read what it captures and make the node's results. */
-struct nodes { VEC(struct node *) list; };
+/* Appends to *out copies of the nodes of body k, which has no inputs but captures: they read what it captures and make the node's results.
+ */
+struct nodes {
+    VEC(struct node *) list;
+};
 void graph_unfold(struct graph *, const struct node *, int k, struct nodes *out);
 
-/* ---- memory_slab.c: offsets in one block of memory ------------------------------------------------------------------------------------ */
-struct slab_item { int64_t bytes; int first, last; int64_t offset; };     /* lives during steps first to last, inclusive */
+/* ---- memory_slab.c: offsets in one block of memory ------------------------------------------------------------------------------------
+ */
+struct slab_item {
+    int64_t bytes;
+    int first, last;
+    int64_t offset;
+}; /* lives during steps first to last, inclusive */
 /* Sets the offsets (64-byte aligned; items that live at the same time are disjoint) and returns the size of the slab. */
 int64_t slab_assign(struct arena *, struct slab_item *, int n);
 
 /* ---- state_match.c: state that passes between two graphs of a model --------------------------------------------------------- */
-struct handed { const char *name; struct type type; };           /* a state by the name of one of its ends; the global type */
-struct handover { const char *file; int n; const struct handed *at; };      /* file: for messages */
+struct handed {
+    const char *name;
+    struct type type;
+}; /* a state by the name of one of its ends; the global type */
+struct handover {
+    const char *file;
+    int n;
+    const struct handed *at;
+}; /* file: for messages */
 /* match[i]: the position in from of what to[i] takes, -1 none. Two go together when element type, rank and sizes known as integers are
  * equal, the numbers in their names are the same, and their names end in the same components (between '.', '_' and '/'); more such
  * components win: past_key_values.0.encoder.key takes present.0.encoder.key. Two that fit equally well are a failure naming both. */
@@ -279,16 +367,18 @@ void attr_set_ints(struct graph *, struct node *, const char *name, int n, const
 
 /* ---- text.c / parse.c: the text form. parse(print(g)) prints the same text. ---------------------------------------------- */
 void graph_print(const struct graph *, FILE *);
-/* What a file holds where that is the text form; NULL: something else. It starts with a comment or with the word graph, which no model's message does. */
+/* What a file holds where that is the text form; NULL: something else. It starts with a comment or with the word graph, which no model's
+ * message does. */
 char *graph_text(struct arena *, const char *path);
 /* A malformed text is a failure with line and column. */
 struct graph *graph_parse(struct arena *, struct alg *, const char *text, const char *file);
 
 /* ---- body.c: the graphs that a node of control flow owns (If, Loop, Scan), its attributes of kind GRAPH ------------------------
  * A body has an interner of its own, for what it assumes about sizes holds only where it runs. It stays as it was loaded, without types,
- * until it is made ready for the operands of its node (op/control/subgraph.c, the pass kernels). Its captures stand for the last operands of the node: those of the first body,
- * then those of the second. Every output is the result of a node of its own. Weights are captured: a body holds small constants. */
-enum { DEEPEST_BODY = 16 };          /* bodies in bodies */
+ * until it is made ready for the operands of its node (op/control/subgraph.c, the pass kernels). Its captures stand for the last operands
+ * of the node: those of the first body, then those of the second. Every output is the result of a node of its own. Weights are captured: a
+ * body holds small constants. */
+enum { DEEPEST_BODY = 16 }; /* bodies in bodies */
 bool op_has_bodies(const struct op *);
 int node_bodies(const struct node *);
 /* The attribute that holds body k. */

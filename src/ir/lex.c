@@ -118,7 +118,8 @@ static char escaped(struct lexer *l)
     switch (c) {
     case 'n': return '\n';
     case 't': return '\t';
-    case '\\': case '"': return c;
+    case '\\':
+    case '"': return c;
     case 'x': break;
     default: l->at--; lex_fail(l, "unknown escape in a string");
     }

@@ -9,14 +9,16 @@ enum { ALIGN = 64 };
 static int64_t align_up(int64_t n)
 {
     int64_t sum;
-    if (!add_i64(n, ALIGN - 1, &sum)) fail("activations of %lld bytes are too large", (long long)n);
+    if (!add_i64(n, ALIGN - 1, &sum))
+        fail("activations of %lld bytes are too large", (long long)n);
     return sum / ALIGN * ALIGN;
 }
 
 static int by_size(const void *x, const void *y)
 {
     const struct slab_item *a = *(struct slab_item *const *)x, *b = *(struct slab_item *const *)y;
-    if (a->bytes != b->bytes) return a->bytes > b->bytes ? -1 : 1;
+    if (a->bytes != b->bytes)
+        return a->bytes > b->bytes ? -1 : 1;
     return a < b ? -1 : a > b;
 }
 
@@ -30,10 +32,13 @@ static int64_t lowest_gap(struct slab_item *const *placed, int n, const struct s
 {
     int64_t at = 0;
     for (int i = 0; i < n; i++) {
-        if (!together(placed[i], item)) continue;
-        if (placed[i]->offset - at >= item->bytes) break;
+        if (!together(placed[i], item))
+            continue;
+        if (placed[i]->offset - at >= item->bytes)
+            break;
         int64_t end = align_up(placed[i]->offset + placed[i]->bytes);
-        if (end > at) at = end;
+        if (end > at)
+            at = end;
     }
     return at;
 }
@@ -41,7 +46,8 @@ static int64_t lowest_gap(struct slab_item *const *placed, int n, const struct s
 static void insert_by_offset(struct slab_item **placed, int n, struct slab_item *item)
 {
     int at = n;
-    for (; at > 0 && placed[at - 1]->offset > item->offset; at--) placed[at] = placed[at - 1];
+    for (; at > 0 && placed[at - 1]->offset > item->offset; at--)
+        placed[at] = placed[at - 1];
     placed[at] = item;
 }
 
@@ -51,7 +57,8 @@ int64_t slab_assign(struct arena *tmp, struct slab_item *item, int n)
     int count = 0, done = 0;
     for (int i = 0; i < n; i++) {
         item[i].offset = 0;
-        if (item[i].bytes > 0) order[count++] = &item[i];
+        if (item[i].bytes > 0)
+            order[count++] = &item[i];
     }
     qsort(order, (size_t)count, sizeof *order, by_size);
     int64_t total = 0, end;
@@ -59,8 +66,10 @@ int64_t slab_assign(struct arena *tmp, struct slab_item *item, int n)
         struct slab_item *x = order[done];
         x->offset = lowest_gap(placed, done, x);
         insert_by_offset(placed, done, x);
-        if (!add_i64(x->offset, x->bytes, &end)) fail("activations need more than %lld bytes", (long long)INT64_MAX);
-        if (end > total) total = end;
+        if (!add_i64(x->offset, x->bytes, &end))
+            fail("activations need more than %lld bytes", (long long)INT64_MAX);
+        if (end > total)
+            total = end;
     }
     return align_up(total);
 }

@@ -1,5 +1,5 @@
-/* module: which module of the source (a torch.nn.Module) nodes were exported from. A table by the names of the model's nodes, so that no pass
- * has to know of it. */
+/* module: which module of the source (a torch.nn.Module) nodes were exported from. A table by the names of the model's nodes, so that no
+ * pass has to know of it. */
 #include "ir/ir.h"
 
 #include <string.h>
@@ -8,10 +8,15 @@
 #define uthash_fatal(message) fail("out of memory: %s", message)
 #include <uthash.h>
 
-enum { NESTED = 64 };                /* parts of parts that are looked through: names of hostile files are one long row of slashes */
+enum { NESTED = 64 }; /* parts of parts that are looked through: names of hostile files are one long row of slashes */
 
-struct member { const char *node, *path; UT_hash_handle hh; };
-struct modules { struct member *table; };
+struct member {
+    const char *node, *path;
+    UT_hash_handle hh;
+};
+struct modules {
+    struct member *table;
+};
 
 static const struct member *find(const struct graph *g, const char *node, size_t length)
 {

@@ -133,13 +133,22 @@ static void parse_captures(struct parser *p)
 
 static void parse_statement(struct parser *p)
 {
-    static const struct { const char *word; void (*parse)(struct parser *); bool settles; } statements[] = {
-        {"node", parse_node, true}, {"const", parse_const, true}, {"input", parse_input, true}, {"output", parse_output, true},
-        {"state", parse_state, true}, {"dim", parse_fact, false}, {"assume", parse_assumption, false}, {"ir", parse_ir, false},
-        {"opset", parse_opset, false}, {"properties", parse_properties, false}, {"ranks", parse_ranks, false},
-        {"rank", parse_rank, false}, {"captures", parse_captures, false}, {"import", parse_import, false}, {"meta", parse_meta_statement, false}};
-    static const struct { const char *word; void (*parse)(struct lexer *, struct graph *); } annotations[] = {
-        {"configuration", parse_configuration}, {"shard", parse_shard}, {"stage", parse_stage}};
+    static const struct {
+        const char *word;
+        void (*parse)(struct parser *);
+        bool settles;
+    } statements[] = {{"node", parse_node, true},           {"const", parse_const, true},
+                      {"input", parse_input, true},         {"output", parse_output, true},
+                      {"state", parse_state, true},         {"dim", parse_fact, false},
+                      {"assume", parse_assumption, false},  {"ir", parse_ir, false},
+                      {"opset", parse_opset, false},        {"properties", parse_properties, false},
+                      {"ranks", parse_ranks, false},        {"rank", parse_rank, false},
+                      {"captures", parse_captures, false},  {"import", parse_import, false},
+                      {"meta", parse_meta_statement, false}};
+    static const struct {
+        const char *word;
+        void (*parse)(struct lexer *, struct graph *);
+    } annotations[] = {{"configuration", parse_configuration}, {"shard", parse_shard}, {"stage", parse_stage}};
     for (size_t i = 0; i < sizeof statements / sizeof *statements; i++)
         if (lex_accept_word(&p->lex, statements[i].word)) {
             if (statements[i].settles)

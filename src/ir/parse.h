@@ -4,16 +4,30 @@
 
 #include "ir/text.h"
 
-struct parser { struct lexer lex; struct graph *g; VEC(struct equation) equations; int depth; };      /* depth: of the bodies around it */
+struct parser {
+    struct lexer lex;
+    struct graph *g;
+    VEC(struct equation) equations;
+    int depth;
+}; /* depth: of the bodies around it */
 
 /* ---- parse.c ----------------------------------------------------------------------------------------------------------- */
 /* Up to and with the closing brace, into p->g. */
 void parse_graph(struct parser *);
 
 /* ---- parse_value.c ------------------------------------------------------------------------------------------------------- */
-struct dim_list { int n; const struct dim **at; };
-struct declaration { bool absent, placed; char *name; struct type type; struct placement place; struct dims_value *dims; };
-const struct dim *parse_dim(struct parser *, const char *stop);      /* stop: the characters that may follow it */
+struct dim_list {
+    int n;
+    const struct dim **at;
+};
+struct declaration {
+    bool absent, placed;
+    char *name;
+    struct type type;
+    struct placement place;
+    struct dims_value *dims;
+};
+const struct dim *parse_dim(struct parser *, const char *stop); /* stop: the characters that may follow it */
 struct dim_list parse_dims(struct parser *);
 /* "f32[B, S]", "f32" or "?". */
 struct type parse_type(struct parser *);

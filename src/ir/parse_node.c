@@ -139,8 +139,12 @@ static void parse_attrs(struct parser *p, struct node *n)
 
 /* ---- nodes ------------------------------------------------------------------------------------------------------------- */
 
-struct declarations { VEC(struct declaration) list; };
-struct operands { VEC(struct value *) list; };
+struct declarations {
+    VEC(struct declaration) list;
+};
+struct operands {
+    VEC(struct value *) list;
+};
 
 static void parse_declarations(struct parser *p, struct declarations *out)
 {

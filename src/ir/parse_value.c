@@ -152,14 +152,36 @@ static void store_integer(struct parser *p, const struct constant *c, uint8_t *t
 {
     int64_t lo = INT64_MIN, hi = INT64_MAX;
     switch (c->dtype) {
-    case DT_BOOL: lo = 0; hi = 1; break;
-    case DT_U8: lo = 0; hi = UINT8_MAX; break;
-    case DT_I8: lo = INT8_MIN; hi = INT8_MAX; break;
-    case DT_U16: lo = 0; hi = UINT16_MAX; break;
-    case DT_I16: lo = INT16_MIN; hi = INT16_MAX; break;
-    case DT_U32: lo = 0; hi = UINT32_MAX; break;
-    case DT_I32: lo = INT32_MIN; hi = INT32_MAX; break;
-    case DT_U64: case DT_I64: break;
+    case DT_BOOL:
+        lo = 0;
+        hi = 1;
+        break;
+    case DT_U8:
+        lo = 0;
+        hi = UINT8_MAX;
+        break;
+    case DT_I8:
+        lo = INT8_MIN;
+        hi = INT8_MAX;
+        break;
+    case DT_U16:
+        lo = 0;
+        hi = UINT16_MAX;
+        break;
+    case DT_I16:
+        lo = INT16_MIN;
+        hi = INT16_MAX;
+        break;
+    case DT_U32:
+        lo = 0;
+        hi = UINT32_MAX;
+        break;
+    case DT_I32:
+        lo = INT32_MIN;
+        hi = INT32_MAX;
+        break;
+    case DT_U64:
+    case DT_I64: break;
     default: lex_fail(&p->lex, "a constant of type %s is given as hex", dtype_name(c->dtype));
     }
     uint64_t bits = c->dtype == DT_U64 ? parse_u64(p) : (uint64_t)lex_int(&p->lex, lo, hi);

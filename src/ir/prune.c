@@ -5,7 +5,7 @@
 struct prune {
     struct graph *g;
     struct arena *arena;
-    bool *reached;                   /* by value id: all results of a needed node */
+    bool *reached; /* by value id: all results of a needed node */
     VEC(struct node *) work;
 };
 
@@ -103,7 +103,8 @@ static bool decides_a_size(const struct prune *p, int node)
     for (int i = 0; i < n->nout; i++)
         for (int d = 0; n->out[i] && n->out[i]->type.dtype != DT_NONE && d < n->out[i]->type.rank; d++) {
             const struct dim *size = n->out[i]->type.dim[d];
-            if (size->kind == DIM_SYM && !operands_know(n, size->name) && used_after(p, size->name, node) && !told_before(p, size->name, node))
+            if (size->kind == DIM_SYM && !operands_know(n, size->name) && used_after(p, size->name, node) &&
+                !told_before(p, size->name, node))
                 return true;
         }
     return false;

@@ -80,7 +80,9 @@ void shardings_print(const struct graph *g, FILE *to, int indent)
 
 /* ---- parsing ----------------------------------------------------------------------------------------------------------- */
 
-struct ints { VEC(int64_t) list; };
+struct ints {
+    VEC(int64_t) list;
+};
 
 static struct ints parse_ints(struct lexer *l)
 {

@@ -10,10 +10,14 @@
 #define uthash_fatal(message) fail("out of memory: %s", message)
 #include <uthash.h>
 
-struct mapped { const char *path; struct map map; UT_hash_handle hh; };
+struct mapped {
+    const char *path;
+    struct map map;
+    UT_hash_handle hh;
+};
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static struct arena *files_arena;    /* guarded by lock, as is files */
+static struct arena *files_arena; /* guarded by lock, as is files */
 static struct mapped *files;
 
 /* The mapping of a file; at NULL when there is none, or nothing in it. Called with the lock held. */

@@ -6,7 +6,7 @@
 
 #include <string.h>
 
-enum { MOST_COMPONENTS = 32 };     /* that are compared: names of files may be of any length */
+enum { MOST_COMPONENTS = 32 }; /* that are compared: names of files may be of any length */
 
 static bool is_separator(char c)
 {
@@ -55,7 +55,10 @@ static int likeness(const struct handed *a, const struct handed *b)
     return same_kind(&a->type, &b->type) && same_numbers(a->name, b->name) ? common_components(a->name, b->name) : 0;
 }
 
-struct matching { const struct handover *to, *from; int *like, *match, *back; };    /* like: [to * from->n + from]; back: by from */
+struct matching {
+    const struct handover *to, *from;
+    int *like, *match, *back;
+}; /* like: [to * from->n + from]; back: by from */
 
 static int like(const struct matching *m, int i, int j)
 {
@@ -64,7 +67,8 @@ static int like(const struct matching *m, int i, int j)
 
 _Noreturn static void refuse(const struct handover *a, int i, const struct handover *b, int j, int k)
 {
-    fail("%s: state '%s' may be '%s' or '%s' of %s: name the state in a plan file", a->file, a->at[i].name, b->at[j].name, b->at[k].name, b->file);
+    fail("%s: state '%s' may be '%s' or '%s' of %s: name the state in a plan file", a->file, a->at[i].name, b->at[j].name, b->at[k].name,
+         b->file);
 }
 
 /* Pairs what has level components in common and has no closer partner; there must be one only. */

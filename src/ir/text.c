@@ -8,16 +8,26 @@
 #define uthash_fatal(message) fail("out of memory: %s", message)
 #include <uthash.h>
 
-enum { INLINE_ELEMENTS = 16 };       /* constants up to so many elements are printed as a list */
+enum { INLINE_ELEMENTS = 16 }; /* constants up to so many elements are printed as a list */
 
-struct symbol { const struct dim *dim; bool ordered; UT_hash_handle hh; };
-struct printer { const struct graph *g; FILE *to; struct arena *tmp; struct symbol *symbols; int indent; };
+struct symbol {
+    const struct dim *dim;
+    bool ordered;
+    UT_hash_handle hh;
+};
+struct printer {
+    const struct graph *g;
+    FILE *to;
+    struct arena *tmp;
+    struct symbol *symbols;
+    int indent;
+};
 
 static void print_graph(const struct graph *, FILE *, int indent);
 
 static const char *const kinds[] = {
-    [ATTR_INT] = "i", [ATTR_FLOAT] = "f", [ATTR_STRING] = "s", [ATTR_INTS] = "is", [ATTR_FLOATS] = "fs", [ATTR_DIMS] = "ds",
-    [ATTR_TENSOR] = "t", [ATTR_GRAPH] = "graph", [ATTR_RAW] = "raw"};
+    [ATTR_INT] = "i",   [ATTR_FLOAT] = "f",  [ATTR_STRING] = "s",    [ATTR_INTS] = "is", [ATTR_FLOATS] = "fs",
+    [ATTR_DIMS] = "ds", [ATTR_TENSOR] = "t", [ATTR_GRAPH] = "graph", [ATTR_RAW] = "raw"};
 
 bool text_kind_parse(const char *name, enum attr_kind *out)
 {
@@ -157,8 +167,19 @@ static void put_declaration(struct printer *p, const struct value *v)
 static bool lists_exactly(struct constant *c)
 {
     switch (c->dtype) {
-    case DT_U8: case DT_I8: case DT_U16: case DT_I16: case DT_I32: case DT_I64: case DT_U32: case DT_U64: return true;
-    case DT_BOOL: case DT_F16: case DT_BF16: case DT_F32: case DT_F64: break;
+    case DT_U8:
+    case DT_I8:
+    case DT_U16:
+    case DT_I16:
+    case DT_I32:
+    case DT_I64:
+    case DT_U32:
+    case DT_U64: return true;
+    case DT_BOOL:
+    case DT_F16:
+    case DT_BF16:
+    case DT_F32:
+    case DT_F64: break;
     default: return false;
     }
     int64_t n = constant_elements(c);
@@ -273,11 +294,15 @@ static void put_attr_value(struct printer *p, const struct attr *a)
     case ATTR_INT: fprintf(p->to, "%" PRId64, a->i); break;
     case ATTR_FLOAT: put_single(p, a->f); break;
     case ATTR_STRING: put_quoted(p, a->s); break;
-    case ATTR_INTS: case ATTR_FLOATS: put_numbers(p, a); break;
+    case ATTR_INTS:
+    case ATTR_FLOATS: put_numbers(p, a); break;
     case ATTR_DIMS: put_dims(p, a->dims, a->n); break;
     case ATTR_TENSOR: put_tensor(p, a->tensor, a->name); break;
     case ATTR_GRAPH: print_graph(a->graph, p->to, p->indent + 2); break;
-    case ATTR_RAW: fputs("hex ", p->to); put_hex(p, a->raw, a->n); break;
+    case ATTR_RAW:
+        fputs("hex ", p->to);
+        put_hex(p, a->raw, a->n);
+        break;
     }
 }
 

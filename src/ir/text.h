@@ -37,7 +37,10 @@ bool text_kind_parse(const char *name, enum attr_kind *out);
 void text_put_name(FILE *, const char *name);
 
 /* ---- lex.c ------------------------------------------------------------------------------------------------------------- */
-struct lexer { struct arena *arena; const char *file, *start, *at; };
+struct lexer {
+    struct arena *arena;
+    const char *file, *start, *at;
+};
 /* Ends with the line and column of where the lexer is. */
 _Noreturn void lex_fail(struct lexer *, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void lex_space(struct lexer *);
@@ -46,7 +49,7 @@ bool lex_accept(struct lexer *, const char *symbol);
 void lex_expect(struct lexer *, const char *symbol);
 /* The word follows, as a whole. */
 bool lex_accept_word(struct lexer *, const char *word);
-char *lex_name(struct lexer *);                      /* plain or quoted */
+char *lex_name(struct lexer *); /* plain or quoted */
 char *lex_quoted(struct lexer *);
 bool lex_at_quote(struct lexer *);
 int64_t lex_int(struct lexer *, int64_t lo, int64_t hi);

@@ -10,8 +10,17 @@
 #define uthash_fatal(message) fail("out of memory: %s", message)
 #include <uthash.h>
 
-struct named { const char *name; UT_hash_handle hh; };
-struct check { const struct graph *g; const char *after; struct arena *tmp; bool *defined; struct named *values, *nodes; };
+struct named {
+    const char *name;
+    UT_hash_handle hh;
+};
+struct check {
+    const struct graph *g;
+    const char *after;
+    struct arena *tmp;
+    bool *defined;
+    struct named *values, *nodes;
+};
 
 #define broken(c, format, ...) bug("after %s: " format, (c)->after, __VA_ARGS__)
 
@@ -92,7 +101,7 @@ static void check_constant(struct check *c, const struct value *v)
     if (k->dtype != DT_STRING && (!dtype_bytes(k->dtype, n, &bytes) || bytes != k->bytes))
         broken(c, "constant '%s' of %" PRId64 " elements has %" PRId64 " bytes", v->name, n, k->bytes);
     if (c->g->rank >= 0)
-        return;                      /* a rank's part of it: the weights pass says which */
+        return; /* a rank's part of it: the weights pass says which */
     bool same = k->dtype == v->type.dtype && k->rank == v->type.rank;
     for (int d = 0; same && d < k->rank; d++)
         same = dim_equals(v->type.dim[d], k->dim[d]);

@@ -4,8 +4,7 @@
 
 #include "kern/kern.h"
 
-#define OP(name, domain, since, inputs, outputs, attributes, i, v, r, l, x, k, flags) \
-    void kern_##k(struct kcall *);
+#define OP(name, domain, since, inputs, outputs, attributes, i, v, r, l, x, k, flags) void kern_##k(struct kcall *);
 #include "schemas/ops.def"
 #undef OP
 

@@ -8,47 +8,51 @@
 /* ---- load.c: a model file. Attributes decoded by row, opset upgraded, functions inlined, external data located (not read). Every
  * bad file is a failure with one sentence. Nodes come in source form (shape operands are still edges). */
 struct load_options {
-    bool need_data;                  /* false: a missing external file is no error until its bytes are asked for */
-    struct folders external_roots;   /* where external data may lie besides the model's folder */
-    /* Of a folder: where bytes are that were in a file of the source (its location; "" is the model itself). NULL: in that file. False: nowhere. */
+    bool need_data;                /* false: a missing external file is no error until its bytes are asked for */
+    struct folders external_roots; /* where external data may lie besides the model's folder */
+    /* Of a folder: where bytes are that were in a file of the source (its location; "" is the model itself). NULL: in that file. False:
+     * nowhere. */
     bool (*find)(void *, const char *file, int64_t offset, int64_t bytes, struct source *out);
     void *find_data;
 };
 struct graph *onnx_load(struct arena *, struct alg *, const char *path, const struct load_options *);
 
-/* ---- save.c, stream.c: graphs whose nodes are all ONNX nodes with operands in place, each a model file and a data file. Constants of 1 KiB and
- * more, not int64 shape operands, go to the data file (external, 64-byte aligned... 4096 for >= 1 MiB), others inline. */
+/* ---- save.c, stream.c: graphs whose nodes are all ONNX nodes with operands in place, each a model file and a data file. Constants of 1
+ * KiB and more, not int64 shape operands, go to the data file (external, 64-byte aligned... 4096 for >= 1 MiB), others inline. */
 struct save_options {
-    const char *data_path;           /* file to write; its base name becomes the location */
+    const char *data_path; /* file to write; its base name becomes the location */
     /* Which bytes of a constant this rank holds, in order, in an arena that lives until they are read; NULL: all. The value's type says the
      * resulting dims. */
     int (*ranges)(void *, struct arena *, const struct value *, const struct byte_range **);
-    void (*stored)(void *, const struct value *, int64_t offset);            /* told where in the data file, before any is written; NULL: nobody is */
-    void (*finish)(void *, struct out *data);                                /* writes what else belongs there, at the end; NULL: nothing */
-    void *data;                      /* first argument of these three */
+    void (*stored)(void *, const struct value *, int64_t offset); /* told where in the data file, before any is written; NULL: nobody is */
+    void (*finish)(void *, struct out *data);                     /* writes what else belongs there, at the end; NULL: nothing */
+    void *data;                                                   /* first argument of these three */
     const char *producer;
-    struct progress *progress;       /* told of the bytes written; NULL: nobody is */
+    struct progress *progress; /* told of the bytes written; NULL: nobody is */
 };
-struct saved { struct written graph, data; };
+struct saved {
+    struct written graph, data;
+};
 /* Saves n graphs, with paths, options and results of each. Streams: never holds more than one tensor, and reads one that several graphs
  * hold once. */
 void onnx_save(int n, struct graph *const *, const char *const *paths, const struct save_options *, struct saved *out);
-int64_t onnx_data_offset(int64_t end, int64_t bytes);                        /* where a tensor may begin behind what ends there */
+int64_t onnx_data_offset(int64_t end, int64_t bytes); /* where a tensor may begin behind what ends there */
 
 /* ---- strip_weights.c: the model file with its weights elsewhere. */
 /* Writes the light form: the file's own bytes without big payloads. What is light already is copied. */
 struct written onnx_save_light(const char *path, const char *to);
 /* Gives the bytes of the file that the light one at path was made from; options->find tells where the payloads are. */
 void onnx_restore(const char *path, const struct load_options *options, byte_taker *, void *data);
-/* Every range of the model file and of external files that a tensor of the model refers to, in the order of the model; none whose file is missing. */
+/* Every range of the model file and of external files that a tensor of the model refers to, in the order of the model; none whose file is
+ * missing. */
 struct spans onnx_spans(struct arena *, const char *path, const struct load_options *);
 
-/* ---- config_write.c: the model file with a multi-device configuration. IR version 11 at least; all else as it is. The file at `to` appears
- * whole; a model with external data must stay in its folder. */
+/* ---- config_write.c: the model file with a multi-device configuration. IR version 11 at least; all else as it is. The file at `to`
+ * appears whole; a model with external data must stay in its folder. */
 struct annotation {
-    const char *name;                /* of the configuration; what the file says of one of this name is replaced */
+    const char *name; /* of the configuration; what the file says of one of this name is replaced */
     int devices;
-    int64_t ir_version;              /* of the model */
+    int64_t ir_version; /* of the model */
     /* What a node of the main graph (by its name in the IR) says of its operand or result; false: nothing. Memory is the arena's. */
     bool (*find)(void *, struct arena *, const char *node, const char *tensor, bool result, struct sharding *out);
     void *data;

@@ -14,45 +14,74 @@
 #define uthash_free(at, size) ((void)(at))
 #include <uthash.h>
 
-#define MODEL_FILE "an ONNX file"          /* for messages */
+#define MODEL_FILE "an ONNX file" /* for messages */
 #define OLDEST_OPSET 7
-#define FORM_OPSET 23       /* the form the rows describe */
-#define NEWEST_OPSET 28     /* later ones may change what an op means */
-#define INLINE_BYTES 1024   /* constants below stay in the message */
-#define MAX_INLINED 200000  /* nodes and calls in function bodies, all calls together: calls of calls grow without bound */
+#define FORM_OPSET 23      /* the form the rows describe */
+#define NEWEST_OPSET 28    /* later ones may change what an op means */
+#define INLINE_BYTES 1024  /* constants below stay in the message */
+#define MAX_INLINED 200000 /* nodes and calls in function bodies, all calls together: calls of calls grow without bound */
 
 /* ---- wire.c ------------------------------------------------------------------------------------------------------------------ */
-enum { MODEL_IR_VERSION = 1, MODEL_GRAPH = 7, MODEL_CONFIGURATION = 26, GRAPH_NODE = 1, GRAPH_INITIALIZER = 5, TENSOR_RAW_DATA = 9, TENSOR_EXTERNAL_DATA = 13,
-       TENSOR_DATA_LOCATION = 14, NODE_INPUT = 1, NODE_OUTPUT = 2, NODE_NAME = 3, NODE_OP_TYPE = 4, NODE_DEVICE_CONFIGURATIONS = 10 };
-#define MARK_KEY "tpc.raw"                                   /* see strip_weights.c */
+enum {
+    MODEL_IR_VERSION = 1,
+    MODEL_GRAPH = 7,
+    MODEL_CONFIGURATION = 26,
+    GRAPH_NODE = 1,
+    GRAPH_INITIALIZER = 5,
+    TENSOR_RAW_DATA = 9,
+    TENSOR_EXTERNAL_DATA = 13,
+    TENSOR_DATA_LOCATION = 14,
+    NODE_INPUT = 1,
+    NODE_OUTPUT = 2,
+    NODE_NAME = 3,
+    NODE_OP_TYPE = 4,
+    NODE_DEVICE_CONFIGURATIONS = 10
+};
+#define MARK_KEY "tpc.raw" /* see strip_weights.c */
 #define MARK_LOCATION "rank-files"
-struct extent { int64_t tag, begin, end; };                  /* a length-delimited field: where its tag is, and its content */
-struct wire_initializer {            /* of the main graph */
-    struct extent message, raw;      /* raw.end == 0: no raw_data */
-    int64_t mark;                    /* where its mark begins; 0: none */
+struct extent {
+    int64_t tag, begin, end;
+};                              /* a length-delimited field: where its tag is, and its content */
+struct wire_initializer {       /* of the main graph */
+    struct extent message, raw; /* raw.end == 0: no raw_data */
+    int64_t mark;               /* where its mark begins; 0: none */
     bool external;
 };
 struct wire_index {
     struct extent graph;
-    bool light;                      /* an initializer has a mark */
+    bool light; /* an initializer has a mark */
     VEC(struct wire_initializer) initializers;
-    VEC(struct extent) tensors;      /* every TensorProto, wherever it is */
+    VEC(struct extent) tensors; /* every TensorProto, wherever it is */
 };
 /* Checks structure, wire types, lengths and depth. Failure: "PATH: not WHAT: ... at byte N". index may be NULL. */
 void wire_check(struct arena *, const char *path, const char *what, struct map, const ProtobufCMessageDescriptor *, struct wire_index *);
 /* A field: where its tag is, its content (of what has no length: its bytes), number and wire type. */
-struct wire_field { int64_t tag, begin, end; uint32_t number; int wire; const ProtobufCFieldDescriptor *known; };
+struct wire_field {
+    int64_t tag, begin, end;
+    uint32_t number;
+    int wire;
+    const ProtobufCFieldDescriptor *known;
+};
 /* The field at *at of a message that ends at end, which moves behind it; bytes must have passed wire_check. */
 struct wire_field wire_next(struct map, int64_t *at, int64_t end);
 /* Unpacks into the arena; bytes must have passed wire_check. */
 void *wire_unpack(struct arena *, const char *path, const char *what, struct map, const ProtobufCMessageDescriptor *);
 
 /* ---- segments.c: a message made of ranges of a file and new bytes, written without holding it ------------------------------------- */
-struct segment { const uint8_t *at; int64_t bytes; const struct source *payload; };      /* payload: the bytes are there, not at at */
-struct pieces { struct arena *arena; const uint8_t *file; int64_t total; VEC(struct segment) list; };
+struct segment {
+    const uint8_t *at;
+    int64_t bytes;
+    const struct source *payload;
+}; /* payload: the bytes are there, not at at */
+struct pieces {
+    struct arena *arena;
+    const uint8_t *file;
+    int64_t total;
+    VEC(struct segment) list;
+};
 struct pieces pieces_from(struct arena *, const uint8_t *file);
 void pieces_add(struct pieces *, struct segment);
-void pieces_copy(struct pieces *, int64_t begin, int64_t end);               /* of the file */
+void pieces_copy(struct pieces *, int64_t begin, int64_t end); /* of the file */
 void pieces_append(struct pieces *, const struct pieces *inner);
 /* The tag of a length-delimited field, and its length. */
 void pieces_put_head(struct pieces *, uint32_t number, int64_t length);
@@ -61,32 +90,33 @@ void pieces_put_message(struct pieces *, uint32_t number, const ProtobufCMessage
 /* A message that is a model: its size is checked. path: for messages. */
 void pieces_give(const struct pieces *, const char *path, byte_taker *, void *);
 
-/* ---- strip_weights.c ------------------------------------------------------------------------------------------------------------------- */
+/* ---- strip_weights.c -------------------------------------------------------------------------------------------------------------------
+ */
 /* A copy of the model with marks for big payloads; the bytes themselves where they hold marks already. */
 struct map light_model(struct arena *, struct map, const struct wire_index *);
 
 /* ---- names: scope.c ------------------------------------------------------------------------------------------------------------ */
 struct import;
-struct name {                        /* one name of a scope */
+struct name { /* one name of a scope */
     const char *text;
     struct value *value;
-    bool defined;                    /* produced, an input, or a constant */
-    const char *reader;              /* who used it before it was defined; for messages */
+    bool defined;       /* produced, an input, or a constant */
+    const char *reader; /* who used it before it was defined; for messages */
     UT_hash_handle hh;
 };
 struct scope {
-    const char *prefix;              /* "" for the main graph, else "call/" */
+    const char *prefix; /* "" for the main graph, else "call/" */
     struct name *names;
     size_t nopset;
     Onnx__OperatorSetIdProto **opset;
-    const Onnx__FunctionProto *function;         /* NULL: the main graph */
-    const Onnx__NodeProto *call;                 /* of the function */
+    const Onnx__FunctionProto *function; /* NULL: the main graph */
+    const Onnx__NodeProto *call;         /* of the function */
     size_t nargument;
-    Onnx__AttributeProto **argument;             /* the call's attributes and the function's defaults */
+    Onnx__AttributeProto **argument; /* the call's attributes and the function's defaults */
     const struct scope *caller;
-    struct graph *graph;             /* where its values are */
-    struct scope *outer;             /* of a body: where names it does not define are looked up; else NULL */
-    VEC(struct value *) captured;    /* of a body: what it reads from around, in the order of its inputs */
+    struct graph *graph;          /* where its values are */
+    struct scope *outer;          /* of a body: where names it does not define are looked up; else NULL */
+    VEC(struct value *) captured; /* of a body: what it reads from around, in the order of its inputs */
 };
 /* The name will be defined by this scope. */
 void scope_announce(struct import *, struct scope *, const char *name);
@@ -106,30 +136,34 @@ struct value *scope_find(const struct scope *, const char *name);
 char *scope_fresh(struct import *, const char *display);
 char *scope_ints(struct import *, struct scope *, const char *display, size_t n, const int64_t *);
 char *scope_scalar(struct import *, struct scope *, const char *display, double);
-void scope_close(struct import *, struct scope *);           /* every name that was read is defined, else failure */
+void scope_close(struct import *, struct scope *); /* every name that was read is defined, else failure */
 int scope_opset(const struct import *, const struct scope *, const char *domain, const char *where);
 
 /* ---- the import as a whole: load.c ----------------------------------------------------------------------------------------------- */
-struct text_key { const char *text; const void *item; UT_hash_handle hh; };
+struct text_key {
+    const char *text;
+    const void *item;
+    UT_hash_handle hh;
+};
 struct import {
-    struct arena *arena, *tmp;       /* tmp: dies with the load */
-    struct graph *graph;             /* being imported into: the main graph or a body */
-    struct alg *alg;                 /* of that graph */
+    struct arena *arena, *tmp; /* tmp: dies with the load */
+    struct graph *graph;       /* being imported into: the main graph or a body */
+    struct alg *alg;           /* of that graph */
     const char *path;
     const struct load_options *options;
-    bool light;                      /* the file has marks itself: it is a folder's model.onnx */
+    bool light; /* the file has marks itself: it is a folder's model.onnx */
     const Onnx__ModelProto *model;
-    struct text_key *functions;      /* "domain\nname\noverload" -> FunctionProto */
-    struct text_key *declared;       /* value name -> ValueInfoProto, for outputs of ops without a row */
+    struct text_key *functions; /* "domain\nname\noverload" -> FunctionProto */
+    struct text_key *declared;  /* value name -> ValueInfoProto, for outputs of ops without a row */
     struct text_key *node_names;
-    struct text_key *sequences;      /* name of a sequence value -> the keys of its parts (struct sequence of compose_onnx.c) */
-    struct text_key *files;          /* location -> struct external_file */
+    struct text_key *sequences; /* name of a sequence value -> the keys of its parts (struct sequence of compose_onnx.c) */
+    struct text_key *files;     /* location -> struct external_file */
     int fresh, inlined;
-    int depth;                       /* of bodies around what is being imported */
+    int depth; /* of bodies around what is being imported */
 };
 const void *keyed_find(const struct text_key *, const char *text);
 void keyed_add(struct arena *, struct text_key **, const char *text, const void *item);
-const char *plain_domain(const char *domain);                /* NULL and "ai.onnx" are "" */
+const char *plain_domain(const char *domain); /* NULL and "ai.onnx" are "" */
 const char *text_or(const char *text, const char *otherwise);
 /* The type a ValueInfoProto declares; false: no tensor, or no rank. sized: absent dimensions become symbols NAME_axis. */
 const struct dim *dim_param_parse(struct alg *, const char *text);
@@ -155,17 +189,20 @@ void collect_functions(struct import *);
 const Onnx__FunctionProto *function_find(const struct import *, const Onnx__NodeProto *);
 void inline_call(struct import *, struct scope *, const Onnx__NodeProto *, const Onnx__FunctionProto *);
 
-/* ---- config_read.c: multi-device annotations of the main graph, as they are ----------------------------------------------------------- */
+/* ---- config_read.c: multi-device annotations of the main graph, as they are -----------------------------------------------------------
+ */
 void import_configurations(struct import *);
 void import_shardings(struct import *, const Onnx__NodeProto *);
 
-/* ---- body.c ----------------------------------------------------------------------------------------------------------------------------- */
+/* ---- body.c -----------------------------------------------------------------------------------------------------------------------------
+ */
 /* The bodies of a node whose attributes are decoded; what they capture becomes its last operands. */
 void import_bodies(struct import *, struct scope *, const Onnx__NodeProto *, struct node *);
 /* The body of this scope captures a value of the graph around: what it is inside. */
 struct value *scope_capture(struct import *, struct scope *, const char *name, struct value *around);
 
-/* ---- upgrade.c ------------------------------------------------------------------------------------------------------------------------- */
+/* ---- upgrade.c -------------------------------------------------------------------------------------------------------------------------
+ */
 /* Changes node in place and may import helper nodes; a form that can't be upgraded is a failure. */
 void upgrade_node(struct import *, struct scope *, Onnx__NodeProto *, int opset);
 /* The version since which op has another form than at opset, up to the form of the rows; 0: same form. */
@@ -175,32 +212,39 @@ int form_changed(const char *op, int opset);
 /* Turns an op that stands for a few others into the last of them, in place, and imports those before it. */
 void compose_node(struct import *, struct scope *, Onnx__NodeProto *);
 
-/* ---- decode.c, tensor.c, external.c ---------------------------------------------------------------------------------------------------- */
+/* ---- decode.c, tensor.c, external.c ----------------------------------------------------------------------------------------------------
+ */
 Onnx__AttributeProto *find_attribute(const Onnx__NodeProto *, const char *name);
 void decode_attributes(struct import *, const Onnx__NodeProto *, struct node *);
 void raw_attributes(struct import *, const struct scope *, const Onnx__NodeProto *, struct node *);
 const char *data_type_text(struct arena *, int data_type);
 bool is_external(const Onnx__TensorProto *);
-struct constant *tensor_constant(struct import *, const Onnx__TensorProto *, const char *what);          /* what: "initializer 'w'" */
+struct constant *tensor_constant(struct import *, const Onnx__TensorProto *, const char *what); /* what: "initializer 'w'" */
 /* dtype, dims and byte length; failures start with "PATH: WHAT". */
 enum dtype tensor_layout(struct arena *, const Onnx__TensorProto *, const char *path, const char *what, int64_t *dim, int64_t *bytes);
 /* The little-endian bytes of an inline tensor, into out. */
 void tensor_bytes_of(const Onnx__TensorProto *, enum dtype, int64_t bytes, const char *path, const char *what, void *out);
-/* to_half.c: up to NARROW_PIECE elements of an f32 constant, `bytes` from `offset` on, in the type that the value is stored in. Returns their
- * number. A number that the type can't hold is a failure naming file and tensor. */
+/* to_half.c: up to NARROW_PIECE elements of an f32 constant, `bytes` from `offset` on, in the type that the value is stored in. Returns
+ * their number. A number that the type can't hold is a failure naming file and tensor. */
 enum { NARROW_PIECE = 4096 };
 int64_t narrow_piece(const char *path, const struct value *, int64_t offset, int64_t bytes, uint16_t *out);
 /* names.c: what the values of a graph, and of its bodies, are called in a file; by value id. */
-struct value_names { const char *const *at; struct text_key **taken; };
+struct value_names {
+    const char *const *at;
+    struct text_key **taken;
+};
 struct value_names names_of_graph(struct arena *, const struct graph *);
 struct value_names names_of_body(struct arena *, const struct value_names *around, const struct node *, int body);
 /* stream.c: the weights of a graph, in the order of its data file. */
-struct saved_weight { const struct value *value; int64_t bytes, offset; };
+struct saved_weight {
+    const struct value *value;
+    int64_t bytes, offset;
+};
 struct data_file {
-    const char *model;               /* where the graph comes from; for messages */
+    const char *model; /* where the graph comes from; for messages */
     const struct save_options *options;
     VEC(struct saved_weight) weights;
-    struct written written;          /* after data_write */
+    struct written written; /* after data_write */
 };
 /* The bytes of a weight as they are stored here. */
 void weight_give(const struct data_file *, const struct saved_weight *, byte_taker *, void *);

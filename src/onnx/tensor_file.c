@@ -2,11 +2,11 @@
  *
  * .npy: magic, version, a Python dict literal with descr, fortran_order and shape, padded to 64 bytes, then the elements. numpy has
  * no bfloat16; the ml_dtypes package stores it as '<V2', and so do we. */
+#include "onnx/private.h"
+
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include "onnx/private.h"
 
 /* ---- TensorProto ---- */
 
@@ -15,19 +15,23 @@ struct tensor tensor_read_pb(struct arena *arena, const char *path, const char *
     static const char what[] = "a TensorProto file";
     struct arena *tmp = arena_new();
     struct map file = map_file(path);
-    struct tensor out = { .dtype = DT_NONE };
+    struct tensor out = {.dtype = DT_NONE};
     const Onnx__TensorProto *t;
-    if (file.bytes) wire_check(tmp, path, what, file, &onnx__tensor_proto__descriptor, NULL);
+    if (file.bytes)
+        wire_check(tmp, path, what, file, &onnx__tensor_proto__descriptor, NULL);
     t = wire_unpack(tmp, path, what, file, &onnx__tensor_proto__descriptor);
     int64_t bytes;
     const char *label = arena_printf(tmp, "tensor '%s'", text_or(t->name, ""));
     out.dtype = tensor_layout(tmp, t, path, label, out.dim, &bytes);
     out.rank = (int)t->n_dims;
-    if (t->has_data_location && t->data_location == ONNX__TENSOR_PROTO__DATA_LOCATION__EXTERNAL) fail("%s: %s keeps its data in another file, expected it here", path, label);
-    if (bytes > 64 * (int64_t)file.bytes) fail("%s: %s has dimensions for %lld bytes, the file has %zu", path, label, (long long)bytes, file.bytes);
+    if (t->has_data_location && t->data_location == ONNX__TENSOR_PROTO__DATA_LOCATION__EXTERNAL)
+        fail("%s: %s keeps its data in another file, expected it here", path, label);
+    if (bytes > 64 * (int64_t)file.bytes)
+        fail("%s: %s has dimensions for %lld bytes, the file has %zu", path, label, (long long)bytes, file.bytes);
     out.data = arena_alloc(arena, bytes ? (size_t)bytes : 1);
     tensor_bytes_of(t, out.dtype, bytes, path, label, out.data);
-    if (name) *name = arena_strdup(arena, text_or(t->name, ""));
+    if (name)
+        *name = arena_strdup(arena, text_or(t->name, ""));
     unmap(file);
     arena_free(tmp);
     return out;
@@ -35,23 +39,32 @@ struct tensor tensor_read_pb(struct arena *arena, const char *path, const char *
 
 /* ---- .npy: types ---- */
 
-static const struct { enum dtype dtype; const char *descr; } descrs[] = {
-    { DT_F32, "<f4" }, { DT_F64, "<f8" }, { DT_F16, "<f2" }, { DT_BF16, "<V2" }, { DT_I64, "<i8" }, { DT_I32, "<i4" }, { DT_I16, "<i2" }, { DT_I8, "|i1" },
-    { DT_U64, "<u8" }, { DT_U32, "<u4" }, { DT_U16, "<u2" }, { DT_U8, "|u1" }, { DT_BOOL, "|b1" },
+static const struct {
+    enum dtype dtype;
+    const char *descr;
+} descrs[] = {
+    {DT_F32, "<f4"}, {DT_F64, "<f8"}, {DT_F16, "<f2"}, {DT_BF16, "<V2"}, {DT_I64, "<i8"}, {DT_I32, "<i4"},  {DT_I16, "<i2"},
+    {DT_I8, "|i1"},  {DT_U64, "<u8"}, {DT_U32, "<u4"}, {DT_U16, "<u2"},  {DT_U8, "|u1"},  {DT_BOOL, "|b1"},
 };
 
 static enum dtype descr_parse(const char *at, size_t n)
 {
     for (size_t i = 0; i < sizeof descrs / sizeof *descrs; i++) {
-        bool order = n == 3 && (at[0] == descrs[i].descr[0] || (at[0] == '=' && descrs[i].descr[0] == '<') || (at[0] == '|' && at[1] == 'V') || (at[0] == '<' && at[2] == '1'));
-        if (order && !memcmp(at + 1, descrs[i].descr + 1, 2)) return descrs[i].dtype;
+        bool order = n == 3 &&
+            (at[0] == descrs[i].descr[0] || (at[0] == '=' && descrs[i].descr[0] == '<') || (at[0] == '|' && at[1] == 'V') ||
+             (at[0] == '<' && at[2] == '1'));
+        if (order && !memcmp(at + 1, descrs[i].descr + 1, 2))
+            return descrs[i].dtype;
     }
     return DT_NONE;
 }
 
 /* ---- .npy: the header ---- */
 
-struct header { const char *path; const char *at, *end; };
+struct header {
+    const char *path;
+    const char *at, *end;
+};
 
 static _Noreturn void bad_header(const struct header *h, const char *why)
 {
@@ -60,29 +73,34 @@ static _Noreturn void bad_header(const struct header *h, const char *why)
 
 static void skip_space(struct header *h)
 {
-    while (h->at < h->end && strchr(" \n\t\r", *h->at) && *h->at) h->at++;
+    while (h->at < h->end && strchr(" \n\t\r", *h->at) && *h->at)
+        h->at++;
 }
 
 static bool accept(struct header *h, char c)
 {
     skip_space(h);
-    if (h->at >= h->end || *h->at != c) return false;
+    if (h->at >= h->end || *h->at != c)
+        return false;
     h->at++;
     return true;
 }
 
 static void expect(struct header *h, char c)
 {
-    if (!accept(h, c)) bad_header(h, "its header is malformed");
+    if (!accept(h, c))
+        bad_header(h, "its header is malformed");
 }
 
 static const char *quoted(struct header *h, size_t *n)
 {
     skip_space(h);
-    if (h->at >= h->end || (*h->at != '\'' && *h->at != '"')) bad_header(h, "its header is malformed");
+    if (h->at >= h->end || (*h->at != '\'' && *h->at != '"'))
+        bad_header(h, "its header is malformed");
     char quote = *h->at++;
     const char *start = h->at;
-    while (h->at < h->end && *h->at != quote) h->at++;
+    while (h->at < h->end && *h->at != quote)
+        h->at++;
     *n = (size_t)(h->at - start);
     expect(h, quote);
     return start;
@@ -92,7 +110,8 @@ static bool is_word(struct header *h, const char *word)
 {
     skip_space(h);
     size_t n = strlen(word);
-    if ((size_t)(h->end - h->at) < n || memcmp(h->at, word, n)) return false;
+    if ((size_t)(h->end - h->at) < n || memcmp(h->at, word, n))
+        return false;
     h->at += n;
     return true;
 }
@@ -101,9 +120,11 @@ static int64_t number(struct header *h)
 {
     int64_t n = 0;
     skip_space(h);
-    if (h->at >= h->end || *h->at < '0' || *h->at > '9') bad_header(h, "its shape is malformed");
+    if (h->at >= h->end || *h->at < '0' || *h->at > '9')
+        bad_header(h, "its shape is malformed");
     for (; h->at < h->end && *h->at >= '0' && *h->at <= '9'; h->at++)
-        if (!mul_i64(n, 10, &n) || !add_i64(n, *h->at - '0', &n)) bad_header(h, "its shape is out of range");
+        if (!mul_i64(n, 10, &n) || !add_i64(n, *h->at - '0', &n))
+            bad_header(h, "its shape is out of range");
     return n;
 }
 
@@ -112,7 +133,8 @@ static void read_shape(struct header *h, struct tensor *t)
     expect(h, '(');
     t->rank = 0;
     while (!accept(h, ')')) {
-        if (t->rank == MAX_RANK) bad_header(h, "it has more than 8 dimensions");
+        if (t->rank == MAX_RANK)
+            bad_header(h, "it has more than 8 dimensions");
         t->dim[t->rank++] = number(h);
         if (!accept(h, ',')) {
             expect(h, ')');
@@ -129,28 +151,35 @@ static void read_entry(struct header *h, struct tensor *t, bool *fortran, unsign
     if (n == 5 && !memcmp(key, "descr", n)) {
         const char *descr = quoted(h, &d);
         t->dtype = descr_parse(descr, d);
-        if (t->dtype == DT_NONE) fail("%s: not a .npy file that tpc can read: its elements are '%.*s'", h->path, d > 20 ? 20 : (int)d, descr);
+        if (t->dtype == DT_NONE)
+            fail("%s: not a .npy file that tpc can read: its elements are '%.*s'", h->path, d > 20 ? 20 : (int)d, descr);
         *seen |= 1;
     } else if (n == 13 && !memcmp(key, "fortran_order", n)) {
         *fortran = is_word(h, "True");
-        if (!*fortran && !is_word(h, "False")) bad_header(h, "its header is malformed");
+        if (!*fortran && !is_word(h, "False"))
+            bad_header(h, "its header is malformed");
         *seen |= 2;
     } else if (n == 5 && !memcmp(key, "shape", n)) {
         read_shape(h, t);
         *seen |= 4;
-    } else bad_header(h, "its header has an unknown key");
+    } else
+        bad_header(h, "its header has an unknown key");
 }
 
 /* Offset of the elements. */
 static size_t read_header(const char *path, struct map file, struct tensor *t, bool *fortran)
 {
-    struct header h = { .path = path };
-    if (file.bytes < 12 || memcmp(file.at, "\x93NUMPY", 6)) bad_header(&h, "it does not begin with the magic string");
+    struct header h = {.path = path};
+    if (file.bytes < 12 || memcmp(file.at, "\x93NUMPY", 6))
+        bad_header(&h, "it does not begin with the magic string");
     unsigned major = file.at[6];
-    if (major < 1 || major > 3) bad_header(&h, "its version is not 1, 2 or 3");
+    if (major < 1 || major > 3)
+        bad_header(&h, "its version is not 1, 2 or 3");
     size_t begin = major == 1 ? 10 : 12, length = file.at[8] | (size_t)file.at[9] << 8;
-    if (major > 1) length |= (size_t)file.at[10] << 16 | (size_t)file.at[11] << 24;
-    if (length > file.bytes - begin) bad_header(&h, "its header is cut off");
+    if (major > 1)
+        length |= (size_t)file.at[10] << 16 | (size_t)file.at[11] << 24;
+    if (length > file.bytes - begin)
+        bad_header(&h, "its header is cut off");
     h.at = (const char *)file.at + begin;
     h.end = h.at + length;
     unsigned seen = 0;
@@ -162,7 +191,8 @@ static size_t read_header(const char *path, struct map file, struct tensor *t, b
             break;
         }
     }
-    if (seen != 7) bad_header(&h, "its header lacks descr, fortran_order or shape");
+    if (seen != 7)
+        bad_header(&h, "its header lacks descr, fortran_order or shape");
     return begin + length;
 }
 
@@ -172,13 +202,15 @@ static size_t read_header(const char *path, struct map file, struct tensor *t, b
 static void from_fortran(const struct tensor *t, const uint8_t *from, int64_t elements, uint8_t *out)
 {
     size_t size = dtype_size(t->dtype);
-    int64_t stride[MAX_RANK] = { 0 }, index[MAX_RANK] = { 0 }, step = 1, at = 0;
-    for (int d = 0; d < t->rank; step *= t->dim[d], d++) stride[d] = step;
+    int64_t stride[MAX_RANK] = {0}, index[MAX_RANK] = {0}, step = 1, at = 0;
+    for (int d = 0; d < t->rank; step *= t->dim[d], d++)
+        stride[d] = step;
     for (int64_t i = 0; i < elements; i++) {
         memcpy(out + (size_t)i * size, from + (size_t)at * size, size);
         for (int d = t->rank - 1; d >= 0; d--) {
             at += stride[d];
-            if (++index[d] < t->dim[d]) break;
+            if (++index[d] < t->dim[d])
+                break;
             at -= stride[d] * t->dim[d];
             index[d] = 0;
         }
@@ -188,15 +220,19 @@ static void from_fortran(const struct tensor *t, const uint8_t *from, int64_t el
 struct tensor tensor_read_npy(struct arena *arena, const char *path)
 {
     struct map file = map_file(path);
-    struct tensor t = { .dtype = DT_NONE };
+    struct tensor t = {.dtype = DT_NONE};
     bool fortran = false;
     size_t begin = read_header(path, file, &t, &fortran);
     int64_t elements, bytes;
-    if (!sizes_product(t.dim, t.rank, &elements) || !mul_i64(elements, (int64_t)dtype_size(t.dtype), &bytes)) fail("%s: its shape is out of range", path);
-    if (bytes != (int64_t)(file.bytes - begin)) fail("%s: it has %zu bytes of elements, its shape needs %lld", path, file.bytes - begin, (long long)bytes);
+    if (!sizes_product(t.dim, t.rank, &elements) || !mul_i64(elements, (int64_t)dtype_size(t.dtype), &bytes))
+        fail("%s: its shape is out of range", path);
+    if (bytes != (int64_t)(file.bytes - begin))
+        fail("%s: it has %zu bytes of elements, its shape needs %lld", path, file.bytes - begin, (long long)bytes);
     t.data = arena_alloc(arena, bytes ? (size_t)bytes : 1);
-    if (bytes && fortran) from_fortran(&t, file.at + begin, elements, t.data);
-    else if (bytes) memcpy(t.data, file.at + begin, (size_t)bytes);
+    if (bytes && fortran)
+        from_fortran(&t, file.at + begin, elements, t.data);
+    else if (bytes)
+        memcpy(t.data, file.at + begin, (size_t)bytes);
     unmap(file);
     return t;
 }
@@ -204,7 +240,8 @@ struct tensor tensor_read_npy(struct arena *arena, const char *path)
 static const char *descr_of(const char *path, enum dtype dtype)
 {
     for (size_t i = 0; i < sizeof descrs / sizeof *descrs; i++)
-        if (descrs[i].dtype == dtype) return descrs[i].descr;
+        if (descrs[i].dtype == dtype)
+            return descrs[i].descr;
     fail("%s: can't be written: .npy has no type for %s", path, dtype_name(dtype));
 }
 
@@ -212,9 +249,11 @@ static const char *descr_of(const char *path, enum dtype dtype)
 static size_t format_header(char *out, size_t room, const char *descr, const struct tensor *t)
 {
     size_t n = (size_t)snprintf(out, room, "{'descr': '%s', 'fortran_order': False, 'shape': (", descr);
-    for (int i = 0; i < t->rank; i++) n += (size_t)snprintf(out + n, room - n, i || t->rank == 1 ? (t->rank == 1 ? "%lld," : ", %lld") : "%lld", (long long)t->dim[i]);
+    for (int i = 0; i < t->rank; i++)
+        n += (size_t)snprintf(out + n, room - n, i || t->rank == 1 ? (t->rank == 1 ? "%lld," : ", %lld") : "%lld", (long long)t->dim[i]);
     n += (size_t)snprintf(out + n, room - n, "), }");
-    while ((10 + n + 1) % 64) out[n++] = ' ';
+    while ((10 + n + 1) % 64)
+        out[n++] = ' ';
     out[n++] = '\n';
     return n;
 }
@@ -223,7 +262,7 @@ void tensor_write_npy(const char *path, const struct tensor *t)
 {
     char text[512];
     size_t length = format_header(text, sizeof text - 64, descr_of(path, t->dtype), t);
-    uint8_t head[10] = { 0x93, 'N', 'U', 'M', 'P', 'Y', 1, 0, (uint8_t)(length & 255), (uint8_t)(length >> 8) };
+    uint8_t head[10] = {0x93, 'N', 'U', 'M', 'P', 'Y', 1, 0, (uint8_t)(length & 255), (uint8_t)(length >> 8)};
     struct arena *tmp = arena_new();
     struct out out;
     out_open_whole(tmp, &out, path);

@@ -9,22 +9,23 @@
 #include "ir/ir.h"
 
 enum op_flag {
-    OP_PRODUCT = 1,        /* MatMul, Gemm, Conv, fused attention: sequence splits do not pass; a weight operand seeds splits */
-    OP_BARRIER = 2,        /* Softmax and the like: sequence splits do not pass */
-    OP_ELEMENTWISE = 4,    /* fusable: costed as a third of its bytes */
-    OP_VIEW = 8,           /* the output is the input's bytes: Reshape, Squeeze, Identity; no cost */
-    OP_INTERNAL = 16,      /* exists only inside; has an emit expansion */
-    OP_COLLECTIVE = 32,    /* domain tpc */
-    OP_COMMUTES = 64,      /* operands 0 and 1 may be exchanged (equal nodes merge) */
-    OP_SEEDS = 128,        /* its weight operands seed splits: MatMul, Gemm, Conv, Gather */
-    OP_GROWS = 256,        /* a state pair may pass: output = past + new along an axis (Concat, fused attention) */
-    OP_STEPS = 512,        /* its kernel reads operands whose memory has room to grow (struct tensor) */
-    OP_DECODES = 1024,     /* what it makes of a weight is the same weight (DequantizeLinear): products read it as it is stored */
-    OP_BOUNDED = 2048,     /* its results are no larger than 1, or NaN, whatever it is given */
-    OP_ROUTES = 4096,      /* a row goes through attribute k of the experts that dimension 0 of its weights counts */
-    OP_CONTROL = 8192,     /* runs its bodies */
-    OP_CHUNKS = 16384,     /* its kernel makes the terms that struct share (kern/kern.h) tells of, where it sums floats over a dimension that is dealt out */
-    OP_SCORES = 32768      /* operand 0 are scores of classes, whose split style loss-parallel asks for */
+    OP_PRODUCT = 1,     /* MatMul, Gemm, Conv, fused attention: sequence splits do not pass; a weight operand seeds splits */
+    OP_BARRIER = 2,     /* Softmax and the like: sequence splits do not pass */
+    OP_ELEMENTWISE = 4, /* fusable: costed as a third of its bytes */
+    OP_VIEW = 8,        /* the output is the input's bytes: Reshape, Squeeze, Identity; no cost */
+    OP_INTERNAL = 16,   /* exists only inside; has an emit expansion */
+    OP_COLLECTIVE = 32, /* domain tpc */
+    OP_COMMUTES = 64,   /* operands 0 and 1 may be exchanged (equal nodes merge) */
+    OP_SEEDS = 128,     /* its weight operands seed splits: MatMul, Gemm, Conv, Gather */
+    OP_GROWS = 256,     /* a state pair may pass: output = past + new along an axis (Concat, fused attention) */
+    OP_STEPS = 512,     /* its kernel reads operands whose memory has room to grow (struct tensor) */
+    OP_DECODES = 1024,  /* what it makes of a weight is the same weight (DequantizeLinear): products read it as it is stored */
+    OP_BOUNDED = 2048,  /* its results are no larger than 1, or NaN, whatever it is given */
+    OP_ROUTES = 4096,   /* a row goes through attribute k of the experts that dimension 0 of its weights counts */
+    OP_CONTROL = 8192,  /* runs its bodies */
+    OP_CHUNKS = 16384, /* its kernel makes the terms that struct share (kern/kern.h) tells of, where it sums floats over a dimension that is
+                          dealt out */
+    OP_SCORES = 32768  /* operand 0 are scores of classes, whose split style loss-parallel asks for */
 };
 
 /* ---- factor rules (rule.c): design.md section 4 ------------------------------------------------------------------------
@@ -38,34 +39,53 @@ enum factor_flag {
     FACTOR_LOWERED = 32,   /* split only by the row's lowering; red tells what its result is (Gather from a split table: sum) */
     FACTOR_ORDERED = 64    /* beside LOWERED: only where ranks hold one interval each, in ascending order (running sums) */
 };
-struct factor { char name[12]; const struct dim *size; unsigned flags; enum redop red; };  /* red: absent from results, reduced by */
-struct rule_part { int n; int factor[MAX_RANK]; };                  /* a product, outer to inner; n == 0: size 1 (broadcast) */
-struct rule_dim { int n, cap; struct rule_part *part; };            /* parts laid end to end; n == 1 mostly; cap 0: no room for more */
-struct rule_operand { bool present; bool term; int rank; struct rule_dim dim[MAX_RANK]; };  /* term: + counts once: P when a sum factor is split */
+struct factor {
+    char name[12];
+    const struct dim *size;
+    unsigned flags;
+    enum redop red;
+}; /* red: absent from results, reduced by */
+struct rule_part {
+    int n;
+    int factor[MAX_RANK];
+}; /* a product, outer to inner; n == 0: size 1 (broadcast) */
+struct rule_dim {
+    int n, cap;
+    struct rule_part *part;
+}; /* parts laid end to end; n == 1 mostly; cap 0: no room for more */
+struct rule_operand {
+    bool present;
+    bool term;
+    int rank;
+    struct rule_dim dim[MAX_RANK];
+}; /* term: + counts once: P when a sum factor is split */
 /* An attribute that states a size: localize writes the local extent of the product. */
-struct rule_size { const char *attr; struct rule_part part; };
+struct rule_size {
+    const char *attr;
+    struct rule_part part;
+};
 struct rule {
     int nfactor, factor_cap;
     struct factor *factor;
     int nin, nout;
     struct rule_operand *in, *out;
-    int nlinear;                     /* sets of operands, as bit masks, in which the op is jointly linear while the others are whole */
+    int nlinear; /* sets of operands, as bit masks, in which the op is jointly linear while the others are whole */
     uint32_t linear[8];
-    bool moves;                      /* only moves elements: passes every reduction in these sets, not just sum, and max and min in each operand */
-    uint32_t rises, falls;           /* operands, one element of which makes a result, and greater (less) where it is greater: passes max and min */
-                                     /* alone, or exchanges them */
-    uint32_t joined;                 /* operands of whose elements results are the reduction `joins` (max, min): passes it in all of them */
+    bool moves;            /* only moves elements: passes every reduction in these sets, not just sum, and max and min in each operand */
+    uint32_t rises, falls; /* operands, one element of which makes a result, and greater (less) where it is greater: passes max and min */
+                           /* alone, or exchanges them */
+    uint32_t joined;       /* operands of whose elements results are the reduction `joins` (max, min): passes it in all of them */
     enum redop joins;
     int nsize;
     struct rule_size size[4];
-    int ngroup, group[8];            /* factors that split together: the parts of a |; several factors, one group per rule */
-    int query_outer, query_inner;    /* (hk g): a rank holds whole groups or heads of one group; -1: no such product */
+    int ngroup, group[8];         /* factors that split together: the parts of a |; several factors, one group per rule */
+    int query_outer, query_inner; /* (hk g): a rank holds whole groups or heads of one group; -1: no such product */
 };
 
 /* May it be split at all, by itself or by a lowering? */
 bool factor_splits(const struct factor *);
 /* Building a rule. Factors are numbered from 0; names are for printing only. */
-struct rule *rule_new(struct graph *, const struct node *);         /* operands present as in the node, ranks set, dims empty */
+struct rule *rule_new(struct graph *, const struct node *); /* operands present as in the node, ranks set, dims empty */
 int rule_factor(struct graph *, struct rule *, const char *name, const struct dim *size, unsigned flags);
 /* The same, named by a stem and a number. */
 int rule_numbered(struct graph *, struct rule *, const char *stem, int number, const struct dim *size, unsigned flags);
@@ -77,7 +97,10 @@ void rule_term(struct rule *, int i);
 /* For data (operand 0), indices and updates (2) with attribute reduction: what passes through both, or through data alone. */
 void rule_scatter(struct rule *, const struct node *);
 /* One way terms pass: where these operands are terms of `from` and the others whole, all results are terms of `to`. */
-struct rule_pass { uint32_t operands; enum redop from, to; };
+struct rule_pass {
+    uint32_t operands;
+    enum redop from, to;
+};
 /* All ways of a rule, none twice, into an array of MOST_PASSES; returns their number. */
 enum { MOST_PASSES = 256 };
 int rule_passes(const struct rule *, struct rule_pass *);
@@ -101,10 +124,10 @@ struct choice {
 bool rule_project(struct graph *, const struct rule *, int ranks, const struct choice *, struct placement *in, struct placement *out);
 /* How a node is to run on the ranks; node->strategy after choose. */
 struct strategy {
-    struct placement *in, *out;      /* what the node wants of each operand, how it leaves each result */
-    struct choice choice;            /* the split factors; none: whole or partial */
-    bool lowered;                    /* the choice needs the row's lowering */
-    struct space *body;              /* the lowering, made when its price is asked for (src/plan/cost/lowering.c) */
+    struct placement *in, *out; /* what the node wants of each operand, how it leaves each result */
+    struct choice choice;       /* the split factors; none: whole or partial */
+    bool lowered;               /* the choice needs the row's lowering */
+    struct space *body;         /* the lowering, made when its price is asked for (src/plan/cost/lowering.c) */
 };
 /* How a product of factors, as in rule_size, is split under a legal choice; NULL: whole. */
 const struct split *rule_part_split(struct graph *, const struct rule *, int ranks, const struct choice *, const struct rule_part *);
@@ -168,12 +191,20 @@ const struct dim *op_guess_size(struct graph *, const struct node *, int i, int 
 bool op_resolved(const struct node *);
 /* One sliced axis of a Slice: bounds counted from 0 and clamped to the dimension; for a negative step, stop may be -1. size is the
  * resulting extent. start NULL: the bounds are not known. */
-struct slice { int axis; const struct dim *start, *stop, *size; int64_t step; };
+struct slice {
+    int axis;
+    const struct dim *start, *stop, *size;
+    int64_t step;
+};
 /* The sliced axes of a Slice node; -1 when an operand is not known. */
 int op_slices(struct graph *, const struct node *, struct slice out[MAX_RANK]);
 /* ---- window.c: windows that slide over n spatial dimensions; partial: ceil_mode, a last place may reach over the end */
 #define MOST_SPATIAL (MAX_RANK - 2)
-struct window { int n; bool partial; int64_t kernel[MOST_SPATIAL], stride[MOST_SPATIAL], dilation[MOST_SPATIAL], pad[2 * MOST_SPATIAL]; };
+struct window {
+    int n;
+    bool partial;
+    int64_t kernel[MOST_SPATIAL], stride[MOST_SPATIAL], dilation[MOST_SPATIAL], pad[2 * MOST_SPATIAL];
+};
 /* From attributes strides, dilations and pads; unfit ones are a failure. */
 struct window window_read(const struct graph *, const struct node *, int n, const int64_t *kernel);
 /* Places along spatial dimension i of this extent; auto_pad as the node has it. */
@@ -191,17 +222,17 @@ struct constant *op_dims_constant(struct graph *, const struct value *);
 
 /* ---- lifetime.c: what shares memory, and from which node to which it is needed ---------------------------------------------------- */
 struct lifetimes {
-    int *root;                       /* by value id: the value whose bytes a view shares; itself otherwise */
-    int *item;                       /* by value id of a root: its item in the slab; -1: it has none */
+    int *root; /* by value id: the value whose bytes a view shares; itself otherwise */
+    int *item; /* by value id of a root: its item in the slab; -1: it has none */
     int nitem;
-    struct slab_item *items;         /* steps are node positions, the last one is after all nodes; bytes are the caller's to set */
+    struct slab_item *items; /* steps are node positions, the last one is after all nodes; bytes are the caller's to set */
 };
 /* Results of nodes have items, and inputs that are marked (copied, by input number); constants and other inputs lie elsewhere. Graph
  * outputs live to the end. */
 struct lifetimes lifetimes_of(struct arena *, const struct graph *, const bool *copied);
 
 /* ---- collective.c: large tensors go strip by strip where a dimension before the split one can be cut, so that blocks stay small ---- */
-#define STRIP_BYTES ((int64_t)4 << 20)                   /* of the whole tensor, at a time */
+#define STRIP_BYTES ((int64_t)4 << 20) /* of the whole tensor, at a time */
 bool op_goes_in_strips(const struct node *);
 
 /* ---- append.c ---------------------------------------------------------------------------------------------------------------------- */
@@ -210,14 +241,15 @@ int op_past_operand(const struct node *, int result);
 /* The operand to which a node appends along *axis what becomes this result; -1: it is not of that kind, or appends in front. */
 int op_appends_to(const struct node *, int result, int *axis);
 
-/* ---- subgraph.c: a body made ready for the operands of its node ----------------------------------------------------------------------- */
+/* ---- subgraph.c: a body made ready for the operands of its node -----------------------------------------------------------------------
+ */
 /* A copy with an interner of its own, in which a size that is no integer is a symbol; it stands for a size of the graph around, or for
  * nothing known there: the sizes of what a Loop carries may change from turn to turn. */
 struct ready {
-    struct graph *graph;             /* inputs have types; captured constants are constants */
+    struct graph *graph; /* inputs have types; captured constants are constants */
     struct graph *around;
     const struct node *node;
-    VEC(const struct dim *) inside, outside;         /* by position: a symbol, and what it stands for */
+    VEC(const struct dim *) inside, outside; /* by position: a symbol, and what it stands for */
 };
 struct ready ready_new(struct arena *, struct graph *around, const struct node *, int body);
 /* The size of a graph around, inside. */
@@ -227,31 +259,38 @@ const struct dim *ready_leave(const struct ready *, const struct dim *);
 /* A type of the graph around, inside. */
 struct type ready_type(struct ready *, const struct type *);
 
-/* ---- control.c ------------------------------------------------------------------------------------------------------------------------ */
+/* ---- control.c ------------------------------------------------------------------------------------------------------------------------
+ */
 /* The body of a typed node, itself typed: sizes hold in every turn. */
 struct graph *op_ready_body(struct arena *, struct graph *, const struct node *, int body);
 /* How many operands, the first ones, say which branch or how many turns. */
 int op_steering(const struct node *);
 /* How often a body runs; NULL: not known, or at most once. */
 const struct dim *op_turns(struct graph *, const struct node *);
-/* A size of a result that the types leave open: of an If the larger one of its branches, of what is carried its first. NULL: nothing tells. */
+/* A size of a result that the types leave open: of an If the larger one of its branches, of what is carried its first. NULL: nothing tells.
+ */
 const struct dim *op_control_guess(struct graph *, const struct node *, int result, int d);
 /* Of a Scan: how many of its operands before the captures it scans; the axis that an attribute states, 0 by default; the direction. */
 int op_scan_inputs(const struct graph *, const struct node *);
 int op_scan_axis(const struct graph *, const struct node *, const char *attr, int i, int rank);
 bool op_scan_backwards(const struct graph *, const struct node *, const char *attr, int i);
-/* Puts the nodes of the branch that an If of known condition takes in its place: appended to *out, they make its results. False: another node, or it is not known. */
+/* Puts the nodes of the branch that an If of known condition takes in its place: appended to *out, they make its results. False: another
+ * node, or it is not known. */
 bool op_take_branch(struct graph *, struct node *, struct nodes *out);
 
-/* ---- batch_independence.c: metadata OP_ROWS SYMBOL for each symbol that is a dimension of an input of a canonical graph, in the order of the inputs --- */
+/* ---- batch_independence.c: metadata OP_ROWS SYMBOL for each symbol that is a dimension of an input of a canonical graph, in the order of
+ * the inputs --- */
 /* OP_ROWS_INDEPENDENT: what is computed of a row along the symbol does not depend on other rows, nor on how many there are. Else why not:
  * a clause that names the node, input or output. */
 #define OP_ROWS "tpc.rows."
 #define OP_ROWS_INDEPENDENT "independent"
 void op_note_rows(struct graph *);
 
-/* ---- bind_input.c: graph inputs fixed to constants (--bind), as texts NAME=VALUE[,VALUE...] ------------------------------------------------ */
-struct fixed { VEC(const char *) list; };
+/* ---- bind_input.c: graph inputs fixed to constants (--bind), as texts NAME=VALUE[,VALUE...]
+ * ------------------------------------------------ */
+struct fixed {
+    VEC(const char *) list;
+};
 /* The input becomes a constant, and the metadata says so. Wrong names, types and counts are failures. */
 void op_fix_input(struct graph *, const char *text);
 /* Inputs that nothing reads are inputs no more; the metadata names them. */
@@ -263,7 +302,8 @@ const char *op_fixed_value(const struct graph *, const char *name);
 bool op_is_unread(const struct graph *, const char *name);
 struct fixed op_fixed_inputs(const struct graph *);
 
-/* ---- infer_fixpoint.c -------------------------------------------------------------------------------------------------------------------------- */
+/* ---- infer_fixpoint.c
+ * -------------------------------------------------------------------------------------------------------------------------- */
 /* Known shape information that is all integers. */
 bool op_dims_static(const struct value *);
 /* Infers until no new equation is met; an If whose condition is known becomes its branch, and small nodes on static values are run. */
@@ -280,7 +320,12 @@ void op_infer(struct graph *, struct node *);
  * A row's lowering writes the node's results by ordinary ops, on whole values: what it computes is the same unsplit. Placements of the
  * body follow from those of the operands by the ordinary rules (src/plan/cost/lowering.c): reductions over the split axis come out partial,
  * and communication appears where they are read. A node that each rank runs on what it has, against its rule, is told so: on_ranks. */
-struct lowering { struct graph *g; struct node *node; const char *name; VEC(struct node *) nodes; };
+struct lowering {
+    struct graph *g;
+    struct node *node;
+    const char *name;
+    VEC(struct node *) nodes;
+};
 /* One more node, named after the lowered one, with one untyped result; inferred unless something is still to be said (op_node). */
 struct node *lower_node(struct lowering *, const char *domain, const char *op, const char *part, int nin, struct value *const *in);
 /* The lowered node with other operands, and results of its own. */
@@ -354,16 +399,21 @@ void expand_nodes(struct graph *, unsigned but);
  * themselves are not changed); the caller appends it. */
 struct node *expand_operands(struct graph *, int ranks, int rank, struct node *const *peers);
 
-/* ---- rewrites of the canon pass (rewrite.c, norm_pattern.c, equal_nodes.c) ----------------------------------------------------------------- */
-/* The list of nodes being written. A rewrite looks at one node; true: nodes pushed since then stand for it, the last one with its result. */
-struct rewrite { struct graph *g; VEC(struct node *) nodes; };
+/* ---- rewrites of the canon pass (rewrite.c, norm_pattern.c, equal_nodes.c)
+ * ----------------------------------------------------------------- */
+/* The list of nodes being written. A rewrite looks at one node; true: nodes pushed since then stand for it, the last one with its result.
+ */
+struct rewrite {
+    struct graph *g;
+    VEC(struct node *) nodes;
+};
 void rewrite_all(struct graph *, bool (*)(struct rewrite *, struct node *));
 /* A new node with one result still to be set, named after the node it replaces. */
 struct node *rewrite_node(struct rewrite *, const char *domain, const char *op, const struct node *root, int nin, struct value *const *in);
 /* Gives it a result of its own and infers; type: for ops whose result type is given (NULL otherwise). */
 struct value *rewrite_value(struct rewrite *, struct node *, const struct type *);
-bool is_onnx(const struct node *, const char *op);       /* of domain ai.onnx */
-bool is_tpc(const struct node *, const char *op);        /* of domain tpc */
+bool is_onnx(const struct node *, const char *op); /* of domain ai.onnx */
+bool is_tpc(const struct node *, const char *op);  /* of domain tpc */
 void remove_noops(struct graph *);
 void merge_equal_nodes(struct graph *);
 void slices_to_splits(struct graph *);

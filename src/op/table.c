@@ -4,6 +4,7 @@
  * (operands, results, attributes) are parsed once, at the first look-up, into an arena that lives as long as the process. After that
  * the table is only read, by any thread. */
 #include "op/table.h"
+
 #include "kern/table.h"
 
 #include <pthread.h>
@@ -13,7 +14,9 @@
 #include <uthash.h>
 
 /* What a row says, as strings. */
-struct text { const char *in, *out, *attr; };
+struct text {
+    const char *in, *out, *attr;
+};
 
 static const struct text texts[] = {
 #define OP(name, domain, since, inputs, outputs, attributes, i, v, r, l, x, k, flags) {inputs, outputs, attributes},
@@ -31,16 +34,33 @@ static const struct text texts[] = {
 /* Everything of a row but what is parsed from its texts. */
 static struct op rows[] = {
 #define OP(op_name, op_domain, op_since, inputs, outputs, attributes, i, v, r, l, x, k, op_flags) \
-    {.name = #op_name, .domain = op_domain, .since = op_since, .flags = op_flags, \
-     .infer = infer_##i, .value = value_##v, .rule = rule_##r, .lower = lower_##l, .expand = expand_##x, .kernel = kern_##k, \
-     .infer_name = #i, .value_name = #v, .rule_name = #r, .lower_name = #l, .expand_name = #x, .kernel_name = #k},
+    {.name = #op_name,                                                                            \
+     .domain = op_domain,                                                                         \
+     .since = op_since,                                                                           \
+     .flags = op_flags,                                                                           \
+     .infer = infer_##i,                                                                          \
+     .value = value_##v,                                                                          \
+     .rule = rule_##r,                                                                            \
+     .lower = lower_##l,                                                                          \
+     .expand = expand_##x,                                                                        \
+     .kernel = kern_##k,                                                                          \
+     .infer_name = #i,                                                                            \
+     .value_name = #v,                                                                            \
+     .rule_name = #r,                                                                             \
+     .lower_name = #l,                                                                            \
+     .expand_name = #x,                                                                           \
+     .kernel_name = #k},
 #include "schemas/ops.def"
 #undef OP
 };
 
 enum { ROWS = sizeof rows / sizeof *rows, KEY_MAX = 256 };
 
-struct key { char text[KEY_MAX]; const struct op *op; UT_hash_handle hh; };
+struct key {
+    char text[KEY_MAX];
+    const struct op *op;
+    UT_hash_handle hh;
+};
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static struct arena *table_arena;
@@ -100,8 +120,11 @@ static const struct op_operand *parse_operands(const char *text, int *n, int *mi
 
 static enum attr_kind parse_kind(const char *kind)
 {
-    static const struct { const char *text; enum attr_kind kind; } kinds[] = {
-        {"i", ATTR_INT}, {"f", ATTR_FLOAT}, {"s", ATTR_STRING}, {"is", ATTR_INTS}, {"fs", ATTR_FLOATS}, {"ds", ATTR_DIMS}, {"t", ATTR_TENSOR}, {"g", ATTR_GRAPH}};
+    static const struct {
+        const char *text;
+        enum attr_kind kind;
+    } kinds[] = {{"i", ATTR_INT},     {"f", ATTR_FLOAT}, {"s", ATTR_STRING}, {"is", ATTR_INTS},
+                 {"fs", ATTR_FLOATS}, {"ds", ATTR_DIMS}, {"t", ATTR_TENSOR}, {"g", ATTR_GRAPH}};
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
         if (!strcmp(kinds[i].text, kind))
             return kinds[i].kind;

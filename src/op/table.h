@@ -6,10 +6,10 @@
 #include "op/op.h"
 
 #define OP(name, domain, since, inputs, outputs, attributes, i, v, r, l, x, k, flags) \
-    void infer_##i(struct graph *, struct node *); \
-    void value_##v(struct graph *, struct node *); \
-    struct rule *rule_##r(struct graph *, const struct node *); \
-    void lower_##l(struct lowering *); \
+    void infer_##i(struct graph *, struct node *);                                    \
+    void value_##v(struct graph *, struct node *);                                    \
+    struct rule *rule_##r(struct graph *, const struct node *);                       \
+    void lower_##l(struct lowering *);                                                \
     void expand_##x(struct graph *, struct node *);
 #include "schemas/ops.def"
 #undef OP

@@ -42,7 +42,8 @@ static int64_t strategy_cost(struct space *s, int i, int k)
     int64_t unasked = s->unasked && !s->asked_within[i] && lowered_sends(st) ? s->unasked : 0;
     if (unasked >= COST_NEVER)
         return COST_NEVER;
-    return unasked + (s->options->random_seed ? random_cost(s, n->name, k, !strategy_splits(n, st)) : cost_of_strategy(s, n, s->rule[i], st));
+    return unasked +
+        (s->options->random_seed ? random_cost(s, n->name, k, !strategy_splits(n, st)) : cost_of_strategy(s, n, s->rule[i], st));
 }
 
 static void node_variable(struct encoding *e, int i)
@@ -59,7 +60,7 @@ static struct ends end_at(struct encoding *e, int n, const struct placement *at)
     int whole = 0;
     while (whole < n && at[whole].kind != PLACE_R)
         whole++;
-    struct ends out = { .var = links_variable(e, n, whole < n ? whole : 0), .n = n, .at = NEWN(e->arena, struct placement, n + 1) };
+    struct ends out = {.var = links_variable(e, n, whole < n ? whole : 0), .n = n, .at = NEWN(e->arena, struct placement, n + 1)};
     memcpy(out.at, at, sizeof *at * (size_t)n);
     return out;
 }
@@ -142,7 +143,7 @@ static void end_variables(struct encoding *e)
 
 static struct encoding encode(struct space *s, struct arena *a)
 {
-    struct encoding e = { .s = s, .arena = a, .p = problem_new(a), .complete = true };
+    struct encoding e = {.s = s, .arena = a, .p = problem_new(a), .complete = true};
     e.node_var = NEWN(a, int, s->g->nodes.n + 1);
     e.source = NEWN(a, struct ends, s->g->values.n + 1);
     e.sink = NEWN(a, struct ends, s->g->outputs.n + 1);
@@ -189,7 +190,10 @@ static void place_values(struct encoding *e, const int *value)
 }
 
 /* Weights and state at their chosen places: what holding them costs by the plan's price, and their bytes. */
-struct holding { int64_t memory; double bytes; };
+struct holding {
+    int64_t memory;
+    double bytes;
+};
 
 static void hold(struct holding *h, struct space *s, const struct value *v, const struct ends *end, const int *value)
 {
@@ -203,7 +207,7 @@ static void hold(struct holding *h, struct space *s, const struct value *v, cons
 static struct holding holding_of(struct space *s, const struct encoding *e, const int *value)
 {
     const struct graph *g = s->g;
-    struct holding h = { 0 };
+    struct holding h = {0};
     for (int i = 0; i < g->values.n; i++)
         if (g->values.at[i]->constant)
             hold(&h, s, g->values.at[i], &e->source[i], value);
@@ -229,7 +233,7 @@ int64_t space_solve(struct space *s)
 
 static _Noreturn void refuse(struct space *s)
 {
-    enum { DEAR = 1 << 30 };             /* so that the plan has no more unasked communication than it must; 2^50 is a quarter of an hour */
+    enum { DEAR = 1 << 30 }; /* so that the plan has no more unasked communication than it must; 2^50 is a quarter of an hour */
     if (s->unasked) {
         s->unasked = (int64_t)DEAR << 20;
         if (space_solve(s) < COST_NEVER)
@@ -265,10 +269,11 @@ static void note_choice(struct space *s)
 {
     struct plan *p = s->plan;
     for (int i = 0; i < s->g->nodes.n; i++)
-        VEC_PUSH(s->arena, &p->nodes.list, ((struct named){ s->g->nodes.at[i]->name, strategy_str(s->arena, s->g->nodes.at[i], s->g->nodes.at[i]->strategy) }));
+        VEC_PUSH(s->arena, &p->nodes.list,
+                 ((struct named){s->g->nodes.at[i]->name, strategy_str(s->arena, s->g->nodes.at[i], s->g->nodes.at[i]->strategy)}));
     for (int i = 0; i < s->g->values.n; i++)
         if (s->pin[i])
-            VEC_PUSH(s->arena, &p->pinned.list, ((struct named){ s->g->values.at[i]->name, placement_str(s->arena, *s->pin[i]) }));
+            VEC_PUSH(s->arena, &p->pinned.list, ((struct named){s->g->values.at[i]->name, placement_str(s->arena, *s->pin[i])}));
 }
 
 /* Nothing that the plan file or a test's seed decides. */

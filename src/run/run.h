@@ -5,14 +5,17 @@
 #include "kern/kern.h"
 
 /* ---- comm.h part: communicators behind one struct: self, local (threads of one process), MPI (comm_mpi.c alone sees mpi.h) ------ */
-struct block { void *at; int64_t bytes; };
+struct block {
+    void *at;
+    int64_t bytes;
+};
 struct comm {
     int rank, size;
-    int local_size;                                                  /* ranks on this machine */
-    int64_t id;                                                      /* the collective under way, set by the caller before a call: */
-    const char *name;                                                /* its number in file order and its name, for messages */
-    int64_t bytes_sent;                                              /* to other ranks, since the start */
-    const char *kind;                                                /* "self", "local", "mpi" */
+    int local_size;     /* ranks on this machine */
+    int64_t id;         /* the collective under way, set by the caller before a call: */
+    const char *name;   /* its number in file order and its name, for messages */
+    int64_t bytes_sent; /* to other ranks, since the start */
+    const char *kind;   /* "self", "local", "mpi" */
     void *state;
     /* Each blocks until done on this rank. id: the collective's number in file order; ranks that disagree stop with both names. */
     void (*barrier)(struct comm *);
@@ -35,8 +38,8 @@ struct comm {
     struct comm *(*split)(struct comm *, int color);
     __attribute__((noreturn)) void (*abort)(struct comm *, int status);
     void (*free)(struct comm *);
-    struct buffer *scratch;                                          /* grows only */
-    struct block *send, *recv;                                       /* [size], what the caller of an exchange fills */
+    struct buffer *scratch;    /* grows only */
+    struct block *send, *recv; /* [size], what the caller of an exchange fills */
     const void **seen;
 };
 struct comm *comm_self(void);
@@ -56,8 +59,8 @@ void comm_release(struct comm *);
 struct session;
 struct session_options {
     int threads;
-    bool keep;                       /* state (a rank file's metadata, graph->states) stays on its rank from run to run */
-    bool deterministic;              /* results are those of one rank, bit for bit (complete_sums.c) */
+    bool keep;          /* state (a rank file's metadata, graph->states) stays on its rank from run to run */
+    bool deterministic; /* results are those of one rank, bit for bit (complete_sums.c) */
 };
 /* graph: after the passes load..kernels. */
 struct session *session_new(struct graph *, struct comm *, struct session_options);
@@ -75,11 +78,13 @@ bool session_input_sizes(struct session *, const struct bindings *, int input, i
 bool session_keeps(const struct session *, int input);
 /* The output of another graph of the model from which it starts, where a plan names one; else NULL. */
 const char *session_keeps_from(const struct session *, int input);
-/* The kept input of one session takes what the last run of another left as an output, each rank its own piece. Other placements: failure. */
+/* The kept input of one session takes what the last run of another left as an output, each rank its own piece. Other placements: failure.
+ */
 void session_take(struct session *to, int input, const struct session *from, int output);
 
-/* Each rank has its own piece of an input, from a file that messages name: session_run will take that where it is given the tensor that this
- * returns, which has the global sizes. Pieces of an input that is whole are alike. All ranks call it; pieces that are not those of one tensor: failure. */
+/* Each rank has its own piece of an input, from a file that messages name: session_run will take that where it is given the tensor that
+ * this returns, which has the global sizes. Pieces of an input that is whole are alike. All ranks call it; pieces that are not those of one
+ * tensor: failure. */
 struct tensor session_give(struct session *, int input, const char *from, const struct tensor *piece);
 /* The global tensor: *in, or what session_give made it of, put together on every rank; after a run. */
 struct tensor session_gather_input(struct session *, struct arena *, int input, const struct tensor *in);
@@ -92,10 +97,14 @@ void late_types(struct arena *, const struct graph *, const struct node *, const
 /* Of a clock that only goes forward. */
 double seconds_now(void);
 /* Time and traffic since session_new or the last session_reset_stats. */
-struct session_collective { const char *name, *op; int64_t calls, bytes, payload; double seconds; };      /* bytes: sent; payload: of the operand */
+struct session_collective {
+    const char *name, *op;
+    int64_t calls, bytes, payload;
+    double seconds;
+}; /* bytes: sent; payload: of the operand */
 struct session_stats {
     int64_t runs, slab_bytes, weight_bytes, state_bytes;
-    int64_t state_moved;             /* bytes of kept values that were copied from one memory to another, since session_new */
+    int64_t state_moved; /* bytes of kept values that were copied from one memory to another, since session_new */
     double seconds, comm_seconds;
     int ncollective;
     const struct session_collective *collective;
@@ -106,13 +115,20 @@ void session_reset_stats(struct session *);
 const struct bindings *session_sizes(const struct session *);
 
 /* How an output is placed; of a dimension that is dealt out, the global indices that this rank's piece has, in their order. */
-struct held { enum place kind; int dim, n; const struct interval *at; };
+struct held {
+    enum place kind;
+    int dim, n;
+    const struct interval *at;
+};
 struct held session_held(struct session *, struct arena *, int output, const struct tensor *piece);
 /* The global output: ranks' pieces put together on every rank. */
 struct tensor session_gather(struct session *, struct arena *, int output, const struct tensor *piece);
 
-/* ---- batch_groups.c: a dimension of global tensors, dealt out evenly to groups of ranks ----------------------------------------------------- */
-struct rows { int64_t from, count; };
+/* ---- batch_groups.c: a dimension of global tensors, dealt out evenly to groups of ranks
+ * ----------------------------------------------------- */
+struct rows {
+    int64_t from, count;
+};
 struct rows rows_deal(int64_t total, int groups, int group);
 /* These places of dimension dim. */
 struct tensor rows_take(struct arena *, const struct tensor *, int dim, struct rows);
@@ -120,23 +136,30 @@ struct tensor rows_take(struct arena *, const struct tensor *, int dim, struct r
  * differ are a failure that names it. */
 struct tensor rows_join(struct arena *, struct comm *across, const char *name, const struct tensor *own, int dim, int64_t total);
 
-/* ---- measure_*.c: what this machine does. Every rank calls these; times are of the slowest rank, in seconds, the least of several. ---- */
-struct measured_collective { const char *op; int64_t bytes; double seconds; };   /* bytes: of the whole value; op NULL: a message from one rank to another */
+/* ---- measure_*.c: what this machine does. Every rank calls these; times are of the slowest rank, in seconds, the least of several. ----
+ */
+struct measured_collective {
+    const char *op;
+    int64_t bytes;
+    double seconds;
+}; /* bytes: of the whole value; op NULL: a message from one rank to another */
 struct measured {
-    double flops, memory;            /* per second, of rank 0 while the others wait: products of many rows; bytes of weights in products of one row */
-    double flops_together, memory_together;          /* of each rank while all work */
-    double elementwise;              /* seconds per byte that the ops of a chain read and write if each runs alone */
-    double node;                     /* seconds of a node that has next to nothing to do */
-    int ncollective;                 /* 0: there is one rank */
+    double flops, memory; /* per second, of rank 0 while the others wait: products of many rows; bytes of weights in products of one row */
+    double flops_together, memory_together; /* of each rank while all work */
+    double elementwise;                     /* seconds per byte that the ops of a chain read and write if each runs alone */
+    double node;                            /* seconds of a node that has next to nothing to do */
+    int ncollective;                        /* 0: there is one rank */
     struct measured_collective *collective;
 };
-void measure_work(struct comm *, int threads, struct measured *);        /* better figures replace those of an earlier call */
+void measure_work(struct comm *, int threads, struct measured *); /* better figures replace those of an earlier call */
 void measure_comm(struct arena *, struct comm *, struct measured *);
 
-/* ---- complete_sums.c: for --deterministic, in the canonical graph of a rank: sums are completed where they are made ------------------------ */
+/* ---- complete_sums.c: for --deterministic, in the canonical graph of a rank: sums are completed where they are made
+ * ------------------------ */
 void complete_sums(struct graph *);
 
-/* ---- keep_sharded.c: outputs stay as the ranks hold them: no AllGather is made for them alone ------------------------------------------------ */
+/* ---- keep_sharded.c: outputs stay as the ranks hold them: no AllGather is made for them alone
+ * ------------------------------------------------ */
 void ungather_outputs(struct graph *);
 
 /* ---- fuse_*.c: load-time fusion, run by the pass kernels ---------------------------------------------------------------------- */

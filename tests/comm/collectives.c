@@ -2,12 +2,20 @@
  * tensor has the value f(i), so what each rank must hold afterwards is known without communication.
  *
  *   collectives self | local N | mpi       exit status 77: no MPI */
+#include "run/internal.h"
+
 #include <stdlib.h>
 #include <string.h>
 
-#include "run/internal.h"
-
-struct fixture { struct arena *a; struct alg *alg; struct comm *comm; struct bindings bind; struct buffer scratch; int64_t strip; int cases; };
+struct fixture {
+    struct arena *a;
+    struct alg *alg;
+    struct comm *comm;
+    struct bindings bind;
+    struct buffer scratch;
+    int64_t strip;
+    int cases;
+};
 
 /* The splits under test of a dimension of n = 12 elements (or as many as the kind needs). */
 enum split_kind { EVEN, UNEVEN, EMPTY, SEGMENTED, PERMUTED, OVERLAP, STRIDED, BALANCED, KINDS };
@@ -15,7 +23,8 @@ enum split_kind { EVEN, UNEVEN, EMPTY, SEGMENTED, PERMUTED, OVERLAP, STRIDED, BA
 static const struct split *listed(struct fixture *f, int64_t n, const int *count, struct interval (*list)[2])
 {
     const struct interval **at = NEWN(f->a, const struct interval *, f->comm->size);
-    for (int r = 0; r < f->comm->size; r++) at[r] = list[r];
+    for (int r = 0; r < f->comm->size; r++)
+        at[r] = list[r];
     return split_list(f->alg, f->comm->size, n, count, at);
 }
 
@@ -28,10 +37,14 @@ static const struct split *make_split(struct fixture *f, enum split_kind kind, i
         int64_t lo = n * r / t, hi = n * (r + 1) / t;
         count[r] = 1;
         list[r][0] = (struct interval){lo, hi};
-        if (kind == EMPTY) list[r][0] = r == t - 1 ? (struct interval){0, n} : (struct interval){0, 0}, count[r] = r == t - 1;
-        if (kind == PERMUTED) list[r][0] = (struct interval){n * (t - 1 - r) / t, n * (t - r) / t};
-        if (kind == OVERLAP) list[r][0] = (struct interval){n * (r / 2 * 2) / t, n * (r / 2 * 2 + 2 < t ? r / 2 * 2 + 2 : t) / t};
-        if (kind == UNEVEN) list[r][0] = (struct interval){r ? r + n - t : 0, r + 1 + n - t};
+        if (kind == EMPTY)
+            list[r][0] = r == t - 1 ? (struct interval){0, n} : (struct interval){0, 0}, count[r] = r == t - 1;
+        if (kind == PERMUTED)
+            list[r][0] = (struct interval){n * (t - 1 - r) / t, n * (t - r) / t};
+        if (kind == OVERLAP)
+            list[r][0] = (struct interval){n * (r / 2 * 2) / t, n * (r / 2 * 2 + 2 < t ? r / 2 * 2 + 2 : t) / t};
+        if (kind == UNEVEN)
+            list[r][0] = (struct interval){r ? r + n - t : 0, r + 1 + n - t};
         if (kind == SEGMENTED) {
             int64_t half = n / 2;
             list[r][0] = (struct interval){half * r / t, half * (r + 1) / t};
@@ -45,7 +58,8 @@ static const struct split *make_split(struct fixture *f, enum split_kind kind, i
         return kind == STRIDED ? split_scale(f->alg, s, dim_int(f->alg, 2), dim_int(f->alg, 1)) : s;
     }
     for (int r = 0; r < t; r++)
-        if (list[r][0].lo >= list[r][0].hi && count[r] == 1) count[r] = 0;
+        if (list[r][0].lo >= list[r][0].hi && count[r] == 1)
+            count[r] = 0;
     return listed(f, n, count, list);
 }
 
@@ -66,14 +80,16 @@ static int64_t position(const struct pieces *p, int64_t local)
 {
     for (int i = 0; i < p->n; i++) {
         int64_t n = p->at[i].hi - p->at[i].lo;
-        if (local < n) return p->at[i].lo + local;
+        if (local < n)
+            return p->at[i].lo + local;
         local -= n;
     }
     bug("position outside the pieces");
 }
 
 /* Visits every element of rank r's part of a global tensor: axis dealt by s (NULL: whole). check: compare, else write. */
-static void visit(struct fixture *f, struct tensor *t, const int64_t *global, int axis, const struct split *s, int64_t factor, bool check, const char *what)
+static void visit(struct fixture *f, struct tensor *t, const int64_t *global, int axis, const struct split *s, int64_t factor, bool check,
+                  const char *what)
 {
     struct pieces p = s ? pieces_of(f->a, s, f->comm->rank, false, &f->bind) : pieces_range(f->a, 0, global[axis]);
     int64_t *at = t->data, i[3];
@@ -83,10 +99,11 @@ static void visit(struct fixture *f, struct tensor *t, const int64_t *global, in
                 int64_t g[3] = {i[0], i[1], i[2]};
                 g[axis] = position(&p, i[axis]);
                 int64_t want = factor * value_at(global, g);
-                if (!check) *at = want;
+                if (!check)
+                    *at = want;
                 else if (*at != want)
-                    fail("%s: rank %d of %d at [%lld, %lld, %lld]: %lld, expected %lld", what, f->comm->rank, f->comm->size, (long long)i[0], (long long)i[1],
-                         (long long)i[2], (long long)*at, (long long)want);
+                    fail("%s: rank %d of %d at [%lld, %lld, %lld]: %lld, expected %lld", what, f->comm->rank, f->comm->size,
+                         (long long)i[0], (long long)i[1], (long long)i[2], (long long)*at, (long long)want);
             }
 }
 
@@ -106,7 +123,10 @@ static void run(struct fixture *f, struct collective c, const struct tensor *x, 
     collective_run(&c, collective_route(f->a, &c, f->comm, x, y, &f->bind, f->strip), f->comm, &f->scratch, x, y);
 }
 
-static int64_t rank_sum(int size) { return (int64_t)size * (size + 1) / 2; }
+static int64_t rank_sum(int size)
+{
+    return (int64_t)size * (size + 1) / 2;
+}
 
 static void try_splits(struct fixture *f, enum split_kind k1, enum split_kind k2, int axis, int64_t n)
 {
@@ -116,19 +136,28 @@ static void try_splits(struct fixture *f, enum split_kind k1, enum split_kind k2
     const struct split *from = make_split(f, k1, n), *to = make_split(f, k2, n);
     int other = (axis + 1) % 3;
     char *what = arena_printf(f->a, "axis %d of %lld from %s to %s", axis, (long long)n, split_str(f->a, from), split_str(f->a, to));
-    struct tensor x = part(f, global, axis, from), whole = part(f, global, axis, NULL), y = part(f, global, axis, to), term = part(f, global, axis, NULL);
+    struct tensor x = part(f, global, axis, from), whole = part(f, global, axis, NULL), y = part(f, global, axis, to),
+                  term = part(f, global, axis, NULL);
     visit(f, &x, global, axis, from, 1, false, what);
-    run(f, (struct collective){.kind = COLL_ALLGATHER, .name = what, .op = "AllGather", .axis = axis, .axis2 = -1, .from = from}, &x, &whole);
+    run(f, (struct collective){.kind = COLL_ALLGATHER, .name = what, .op = "AllGather", .axis = axis, .axis2 = -1, .from = from}, &x,
+        &whole);
     visit(f, &whole, global, axis, NULL, 1, true, what);
-    run(f, (struct collective){.kind = COLL_REDISTRIBUTE, .name = what, .op = "Redistribute", .axis = axis, .axis2 = -1, .from = from, .to = to}, &x, &y);
+    run(f,
+        (struct collective){
+            .kind = COLL_REDISTRIBUTE, .name = what, .op = "Redistribute", .axis = axis, .axis2 = -1, .from = from, .to = to},
+        &x, &y);
     visit(f, &y, global, axis, to, 1, true, what);
     visit(f, &term, global, axis, NULL, f->comm->rank + 1, false, what);
-    run(f, (struct collective){.kind = COLL_REDUCESCATTER, .name = what, .op = "ReduceScatter", .axis = axis, .axis2 = -1, .to = to, .red = RED_SUM}, &term, &y);
+    run(f,
+        (struct collective){
+            .kind = COLL_REDUCESCATTER, .name = what, .op = "ReduceScatter", .axis = axis, .axis2 = -1, .to = to, .red = RED_SUM},
+        &term, &y);
     visit(f, &y, global, axis, to, rank_sum(f->comm->size), true, what);
     global[other] = n;
     struct tensor wide = part(f, global, axis, from), turned = part(f, global, other, to);
     visit(f, &wide, global, axis, from, 1, false, what);
-    run(f, (struct collective){.kind = COLL_ALLTOALL, .name = what, .op = "AllToAll", .axis = other, .axis2 = axis, .from = from, .to = to}, &wide, &turned);
+    run(f, (struct collective){.kind = COLL_ALLTOALL, .name = what, .op = "AllToAll", .axis = other, .axis2 = axis, .from = from, .to = to},
+        &wide, &turned);
     visit(f, &turned, global, other, to, 1, true, what);
 }
 
@@ -137,12 +166,16 @@ static void try_reduce(struct fixture *f, int64_t n, enum redop op)
     int64_t dim[3] = {n, 1, 1};
     struct tensor x = make(f, DT_F32, dim), y = make(f, DT_F32, dim);
     float *at = x.data, *got = y.data;
-    for (int64_t i = 0; i < n; i++) at[i] = (float)(i % 100) + (float)f->comm->rank;
+    for (int64_t i = 0; i < n; i++)
+        at[i] = (float)(i % 100) + (float)f->comm->rank;
     run(f, (struct collective){.kind = COLL_ALLREDUCE, .name = "reduce", .op = "AllReduce", .axis2 = -1, .red = op}, &x, &y);
     for (int64_t i = 0; i < n; i++) {
         float first = (float)(i % 100), last = first + (float)(f->comm->size - 1), want = op == RED_MAX ? last : op == RED_MIN ? first : 0;
-        for (int r = 0; op == RED_SUM && r < f->comm->size; r++) want += first + (float)r;
-        if (got[i] != want) fail("AllReduce %s of %lld: element %lld is %g, expected %g", redop_name(op), (long long)n, (long long)i, (double)got[i], (double)want);
+        for (int r = 0; op == RED_SUM && r < f->comm->size; r++)
+            want += first + (float)r;
+        if (got[i] != want)
+            fail("AllReduce %s of %lld: element %lld is %g, expected %g", redop_name(op), (long long)n, (long long)i, (double)got[i],
+                 (double)want);
     }
 }
 
@@ -150,9 +183,11 @@ static void try_broadcast(struct fixture *f, int root)
 {
     int64_t dim[3] = {5, 1, 1};
     struct tensor x = make(f, DT_I64, dim), y = make(f, DT_I64, dim);
-    for (int i = 0; i < 5; i++) ((int64_t *)x.data)[i] = f->comm->rank * 10 + i;
+    for (int i = 0; i < 5; i++)
+        ((int64_t *)x.data)[i] = f->comm->rank * 10 + i;
     run(f, (struct collective){.kind = COLL_BROADCAST, .name = "broadcast", .op = "Broadcast", .axis2 = -1, .root = root}, &x, &y);
-    for (int i = 0; i < 5; i++) require(((int64_t *)y.data)[i] == root * 10 + i);
+    for (int i = 0; i < 5; i++)
+        require(((int64_t *)y.data)[i] == root * 10 + i);
 }
 
 /* strip: of a few rows with a rest, and of everything at once. */
@@ -162,13 +197,16 @@ static void cases_by(struct comm *comm, int64_t strip, int *cases)
     struct fixture f = {.a = a, .alg = alg_new(a), .comm = comm, .strip = strip, .cases = *cases};
     for (int i = 0; i < KINDS; i++)
         for (int k = 0; k < KINDS; k++)
-            for (int axis = 0; axis < 3; axis++) try_splits(&f, (enum split_kind)i, (enum split_kind)k, axis, 24);
+            for (int axis = 0; axis < 3; axis++)
+                try_splits(&f, (enum split_kind)i, (enum split_kind)k, axis, 24);
     try_splits(&f, BALANCED, BALANCED, 1, 0);
     try_splits(&f, BALANCED, BALANCED, 1, 1);
     try_splits(&f, BALANCED, BALANCED, 0, 7);
     for (int64_t n = 1; n <= 100000; n *= 10)
-        for (int op = RED_SUM; op <= RED_MIN; op++) try_reduce(&f, n, (enum redop)op);
-    for (int r = 0; r < comm->size; r++) try_broadcast(&f, r);
+        for (int op = RED_SUM; op <= RED_MIN; op++)
+            try_reduce(&f, n, (enum redop)op);
+    for (int r = 0; r < comm->size; r++)
+        try_broadcast(&f, r);
     *cases = f.cases;
     buffer_free(&f.scratch);
     arena_free(a);
@@ -194,7 +232,8 @@ static void all_cases(struct comm *comm, void *data)
     part_cases(comm, r / 2, r % 2, r - r % 2 + 1 < n ? 2 : 1);
     part_cases(comm, odd, r / 2, (n + 1 - odd) / 2);
     comm->barrier(comm);
-    if (comm->rank == 0) printf("%s, %d ranks: %d collectives are right\n", comm->kind, comm->size, cases);
+    if (comm->rank == 0)
+        printf("%s, %d ranks: %d collectives are right\n", comm->kind, comm->size, cases);
 }
 
 int main(int argc, char **argv)
@@ -206,7 +245,8 @@ int main(int argc, char **argv)
         return 0;
     }
     struct comm *comm = strcmp(kind, "mpi") ? comm_self() : comm_mpi(&argc, &argv);
-    if (!comm) return 77;
+    if (!comm)
+        return 77;
     all_cases(comm, NULL);
     comm->free(comm);
     return 0;

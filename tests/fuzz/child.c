@@ -2,6 +2,8 @@
 #ifdef HAVE_CONFIG_H
 #include "config.h"
 #endif
+#include "tests/fuzz/fuzz.h"
+
 #include <errno.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -10,8 +12,6 @@
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
-
-#include "tests/fuzz/fuzz.h"
 
 enum { LIMIT = 20, SAID = 8192 };
 #define ROOM ((rlim_t)4 << 30)
@@ -26,7 +26,10 @@ const char *__asan_default_options(void)
 {
     return "abort_on_error=1:detect_leaks=0:allocator_may_return_null=1:max_allocation_size_mb=4096";
 }
-const char *__ubsan_default_options(void) { return "abort_on_error=1:print_stacktrace=1"; }
+const char *__ubsan_default_options(void)
+{
+    return "abort_on_error=1:print_stacktrace=1";
+}
 
 static int memory_file(void)
 {
@@ -101,16 +104,17 @@ bool fuzz_survives(const uint8_t *data, size_t size)
         fail("a file in memory cannot be emptied");
     pid_t pid = fork();
     for (int tries = 0; pid < 0 && tries < 10; tries++, pid = fork())
-        (void)sleep(1);              /* a crowded machine */
+        (void)sleep(1); /* a crowded machine */
     if (pid == 0)
         child(data, size, said);
     while (pid > 0 && waitpid(pid, &status, 0) < 0 && errno == EINTR)
-        continue;                    /* libFuzzer's clock */
+        continue; /* libFuzzer's clock */
     if (pid < 0)
         fail("no process for an input");
     read_said(said, text);
     if (WIFEXITED(status) && WEXITSTATUS(status) <= 1 && !starts_with(text, "fuzz: out of memory"))
         return true;
-    fprintf(stderr, "%s%s %d\n", text, WIFSIGNALED(status) ? "signal" : "exit status", WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status));
+    fprintf(stderr, "%s%s %d\n", text, WIFSIGNALED(status) ? "signal" : "exit status",
+            WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status));
     return false;
 }

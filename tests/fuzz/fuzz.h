@@ -2,10 +2,10 @@
 #ifndef TPC_FUZZ_H
 #define TPC_FUZZ_H
 
+#include "base/base.h"
+
 #include <stddef.h>
 #include <stdint.h>
-
-#include "base/base.h"
 
 struct options;
 

@@ -1,8 +1,8 @@
 /* A plan file of any bytes, and a graph planned under it; behind the word machine, a machine profile. */
-#include <string.h>
-
 #include "plan/plan.h"
 #include "tests/fuzz/fuzz.h"
+
+#include <string.h>
 
 static const char graph[] =
     "graph g {\n  opset 23  import \"\" \"23\"\n  input x: f32[B, 4]  input past: f32[B, 2, P, 2]\n"

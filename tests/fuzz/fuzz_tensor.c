@@ -1,8 +1,8 @@
 /* A tensor file of any bytes: .npy where it begins as one, else a TensorProto. Every byte of what was read is looked at. */
-#include <string.h>
-
 #include "onnx/onnx.h"
 #include "tests/fuzz/fuzz.h"
+
+#include <string.h>
 
 void fuzz_one(const uint8_t *data, size_t size)
 {

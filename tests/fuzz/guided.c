@@ -3,17 +3,17 @@
 #ifdef HAVE_CONFIG_H
 #include "config.h"
 #endif
+#include "tests/fuzz/fuzz.h"
+
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-
-#include "tests/fuzz/fuzz.h"
 
 extern uint8_t __start___sancov_cntrs[], __stop___sancov_cntrs[];
 int LLVMFuzzerInitialize(int *argc, char ***argv);
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-static uint8_t *counters;            /* shared with the child */
+static uint8_t *counters; /* shared with the child */
 
 static size_t counter_count(void)
 {

@@ -4,11 +4,11 @@
 #ifdef HAVE_CONFIG_H
 #include "config.h"
 #endif
+#include "tests/fuzz/fuzz.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include "tests/fuzz/fuzz.h"
 
 enum { GROWTH = 256 };
 
@@ -22,7 +22,10 @@ static size_t pick(size_t n)
 
 /* ---- mutations ----------------------------------------------------------------------------------------------------------- */
 
-struct input { uint8_t *at; size_t n, room; };
+struct input {
+    uint8_t *at;
+    size_t n, room;
+};
 
 static void flip(struct input *in)
 {

@@ -11,7 +11,8 @@ struct value *block_hidden(struct sketch *s)
         for (int i = s->items.n - 1; i >= 0; i--) {
             struct value *v = s->g->values.at[i];
             int64_t n;
-            if (sketch_item(s, v)->there && !v->constant && v->type.dtype == DT_F32 && v->type.rank == 3 && dim_is_int(v->type.dim[2], &n) && n > 0 && n % 2 == 0)
+            if (sketch_item(s, v)->there && !v->constant && v->type.dtype == DT_F32 && v->type.rank == 3 &&
+                dim_is_int(v->type.dim[2], &n) && n > 0 && n % 2 == 0)
                 return v;
         }
     t.dim[2] = dim_int(s->g->alg, widths[draw(s->draws, 7)]);
@@ -53,7 +54,8 @@ struct value *block_transpose(struct sketch *s, struct value *x, int rank, const
     return sketch_add(s, n, NULL);
 }
 
-/* ---- norms -------------------------------------------------------------------------------------------------------------------------------- */
+/* ---- norms
+ * -------------------------------------------------------------------------------------------------------------------------------- */
 
 static struct value *mean(struct sketch *s, struct value *x)
 {
@@ -86,7 +88,8 @@ struct value *block_norm(struct sketch *s, struct value *x)
     return sketch_add(s, n, NULL);
 }
 
-/* ---- feed-forward -------------------------------------------------------------------------------------------------------------------------- */
+/* ---- feed-forward
+ * -------------------------------------------------------------------------------------------------------------------------- */
 
 static struct value *activation(struct sketch *s, struct value *x)
 {
@@ -120,7 +123,8 @@ static struct value *feed_forward(struct sketch *s, struct value *x)
     return draw(s->draws, 4) ? sketch_op2(s, "Add", y, x) : y;
 }
 
-/* ---- embeddings ----------------------------------------------------------------------------------------------------------------------------- */
+/* ---- embeddings
+ * ----------------------------------------------------------------------------------------------------------------------------- */
 
 /* Tokens are looked up in a table, pass a layer or two, and are multiplied with the same table turned around. */
 static void tied_embedding(struct sketch *s)
@@ -153,7 +157,8 @@ void make_block(struct sketch *s)
     switch (draw(s->draws, 6)) {
     case 0: feed_forward(s, block_hidden(s)); break;
     case 1: block_norm(s, block_hidden(s)); break;
-    case 2: case 3: block_attention(s, block_hidden(s)); break;
+    case 2:
+    case 3: block_attention(s, block_hidden(s)); break;
     case 4: tied_embedding(s); break;
     case 5: parallel(s); break;
     }

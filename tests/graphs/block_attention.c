@@ -6,7 +6,7 @@
 
 struct layer {
     struct sketch *s;
-    const struct dim *batch, *rows, *total;          /* total: keys, those of the state included */
+    const struct dim *batch, *rows, *total; /* total: keys, those of the state included */
     int64_t heads, kv_heads, size;
 };
 
@@ -22,7 +22,8 @@ static struct value *spread(struct layer *l, struct value *x, int64_t heads)
     return block_transpose(l->s, block_reshape(l->s, x, 4, dim), 4, (const int64_t[]){0, 2, 1, 3});
 }
 
-/* ---- projections -------------------------------------------------------------------------------------------------------------------------- */
+/* ---- projections
+ * -------------------------------------------------------------------------------------------------------------------------- */
 
 static struct value *project(struct layer *l, struct value *x, int64_t heads)
 {
@@ -50,7 +51,8 @@ static void project_threes(struct layer *l, struct value *x, struct value **qkv)
 {
     struct sketch *s = l->s;
     int three = 2 + (int)draw(s->draws, 2);
-    const struct dim *dim[5] = {l->batch, l->rows, integer(l, three == 2 ? 3 : l->heads), integer(l, three == 2 ? l->heads : 3), integer(l, l->size)};
+    const struct dim *dim[5] = {l->batch, l->rows, integer(l, three == 2 ? 3 : l->heads), integer(l, three == 2 ? l->heads : 3),
+                                integer(l, l->size)};
     struct value *all = block_reshape(s, block_linear(s, x, integer(l, 3 * l->heads * l->size)), 5, dim);
     for (int i = 0; i < 3; i++) {
         struct node *n = sketch_node(s, op_find("", "Gather"), 2, (struct value *[]){all, sketch_scalar(s, DT_I64, i)}, 1);
@@ -67,9 +69,7 @@ static void project_all(struct layer *l, struct value *x, struct value **qkv)
         for (int i = 0; i < 3; i++)
             qkv[i] = project(l, x, i ? l->kv_heads : l->heads);
         break;
-    case 1:
-        project_fused(l, x, qkv);
-        break;
+    case 1: project_fused(l, x, qkv); break;
     case 2:
         l->kv_heads = l->heads;
         project_threes(l, x, qkv);
@@ -77,7 +77,8 @@ static void project_all(struct layer *l, struct value *x, struct value **qkv)
     }
 }
 
-/* ---- rotary embedding ----------------------------------------------------------------------------------------------------------------------- */
+/* ---- rotary embedding
+ * ----------------------------------------------------------------------------------------------------------------------- */
 
 /* The halves exchanged, the first one negative. */
 static struct value *half_turned(struct layer *l, struct value *x)
@@ -116,7 +117,8 @@ static void rotate(struct layer *l, struct value **qkv)
         qkv[i] = rotated(l, qkv[i], cosine, sine);
 }
 
-/* ---- state ---------------------------------------------------------------------------------------------------------------------------------- */
+/* ---- state
+ * ---------------------------------------------------------------------------------------------------------------------------------- */
 
 /* Keys or values behind those of the past: a state pair along a growing dimension. */
 static struct value *appended(struct layer *l, struct value *x, const struct dim *past)
@@ -156,7 +158,8 @@ static struct value *repeated(struct layer *l, struct value *x)
     return block_reshape(l->s, sketch_add(l->s, sketch_node(l->s, op_find("", "Expand"), 1, &y, 1), &t), 4, dim);
 }
 
-/* ---- masks ------------------------------------------------------------------------------------------------------------------------------------ */
+/* ---- masks
+ * ------------------------------------------------------------------------------------------------------------------------------------ */
 
 static struct value *positions_of(struct layer *l, const struct dim *n, int axis)
 {
@@ -225,7 +228,8 @@ static struct value *masked(struct layer *l, struct value *scores)
     return y;
 }
 
-/* ---- the layer --------------------------------------------------------------------------------------------------------------------------------- */
+/* ---- the layer
+ * --------------------------------------------------------------------------------------------------------------------------------- */
 
 /* The fused op, or products around a Softmax. */
 static struct value *attended(struct layer *l, struct value **qkv)

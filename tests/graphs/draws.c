@@ -42,7 +42,13 @@ uint32_t draw(struct draws *d, uint32_t n)
 
 /* ---- shrinking --------------------------------------------------------------------------------------------------------------------- */
 
-struct shrink { struct arena *arena; struct draw_list *best; int tries; draws_fail *fails; void *data; };
+struct shrink {
+    struct arena *arena;
+    struct draw_list *best;
+    int tries;
+    draws_fail *fails;
+    void *data;
+};
 
 static struct draw_list copy_of(struct shrink *s)
 {
@@ -102,7 +108,8 @@ static bool lower_all(struct shrink *s)
 {
     bool any = false;
     for (int at = 0; at < s->best->list.n && s->tries > 0; at++)
-        if (lower(s, at, 0) || lower(s, at, s->best->list.at[at] / 2) || (at < s->best->list.n && s->best->list.at[at] && lower(s, at, s->best->list.at[at] - 1)))
+        if (lower(s, at, 0) || lower(s, at, s->best->list.at[at] / 2) ||
+            (at < s->best->list.n && s->best->list.at[at] && lower(s, at, s->best->list.at[at] - 1)))
             any = true;
     return any;
 }

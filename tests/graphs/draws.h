@@ -6,12 +6,14 @@
 
 #include "base/base.h"
 
-struct draw_list { VEC(uint32_t) list; };
+struct draw_list {
+    VEC(uint32_t) list;
+};
 struct draws {
     struct arena *arena;
-    const struct draw_list *given;   /* NULL: chosen at random */
-    uint64_t state;                  /* of the random numbers */
-    struct draw_list made;           /* what was drawn until now */
+    const struct draw_list *given; /* NULL: chosen at random */
+    uint64_t state;                /* of the random numbers */
+    struct draw_list made;         /* what was drawn until now */
 };
 struct draws draws_random(struct arena *, uint64_t seed);
 struct draws draws_given(struct arena *, const struct draw_list *);
@@ -20,8 +22,8 @@ uint32_t draw(struct draws *, uint32_t n);
 /* Independent of the choices: numbers to fill a tensor with, from a seed. */
 uint64_t next_random(uint64_t *state);
 
-/* Makes the list smaller while `fails` says that its object still fails: runs of draws go, and single ones get smaller. Tries at most `tries`
- * lists. fails may change the list that it is given to what was really drawn. */
+/* Makes the list smaller while `fails` says that its object still fails: runs of draws go, and single ones get smaller. Tries at most
+ * `tries` lists. fails may change the list that it is given to what was really drawn. */
 typedef bool draws_fail(void *data, struct draw_list *);
 void draws_shrink(struct arena *, struct draw_list *, int tries, draws_fail *, void *data);
 

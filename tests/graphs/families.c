@@ -5,8 +5,9 @@
 
 static const struct family families[] = {
     {make_unary, true, " Abs Neg Floor Ceil Round Sign Relu "},
-    {make_unary, false, " Cos Erf Exp Gelu IsNaN IsInf Log Reciprocal Sigmoid Sin Sqrt Tanh Acos Acosh Asin Asinh Atan Atanh Cosh Sinh Tan Celu Elu "
-                        "HardSigmoid HardSwish LeakyRelu Mish com.microsoft::QuickGelu Selu Softplus Softsign Swish ThresholdedRelu Shrink "},
+    {make_unary, false,
+     " Cos Erf Exp Gelu IsNaN IsInf Log Reciprocal Sigmoid Sin Sqrt Tanh Acos Acosh Asin Asinh Atan Atanh Cosh Sinh Tan Celu Elu "
+     "HardSigmoid HardSwish LeakyRelu Mish com.microsoft::QuickGelu Selu Softplus Softsign Swish ThresholdedRelu Shrink "},
     {make_binary, true, " Add Sub Mul "},
     {make_compare, true, " Equal Greater GreaterOrEqual Less LessOrEqual "},
     {make_several, true, " Max Min Sum "},
@@ -91,9 +92,13 @@ static const struct family families[] = {
     {make_rotary, false, " RotaryEmbedding "},
 };
 
-static const struct { const char *op, *why; } reasons[] = {
+static const struct {
+    const char *op, *why;
+} reasons[] = {
     {"Constant", "a constant as soon as a file is loaded"},
-    {"If", "has bodies, which are no part of a random graph"}, {"Loop", "has a body"}, {"Scan", "has a body"},
+    {"If", "has bodies, which are no part of a random graph"},
+    {"Loop", "has a body"},
+    {"Scan", "has a body"},
 };
 
 const struct family *family_of(const struct op *op)

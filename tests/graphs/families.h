@@ -7,7 +7,11 @@
 
 /* Adds a node of this op, and maybe some that make its operands fit; nothing where the op does not take what was drawn. */
 typedef void make_op(struct sketch *, const struct op *);
-struct family { make_op *make; bool exact; const char *ops; };   /* exact: integers stay integers; ops: names between blanks */
+struct family {
+    make_op *make;
+    bool exact;
+    const char *ops;
+}; /* exact: integers stay integers; ops: names between blanks */
 /* NULL: none. */
 const struct family *family_of(const struct op *);
 bool family_is_exact(const struct op *);
@@ -15,16 +19,18 @@ bool family_is_exact(const struct op *);
 const char *family_reason(const struct op *);
 
 /* ---- make_elementwise.c ---- */
-make_op make_unary, make_binary, make_quotient, make_power, make_modulo, make_several, make_compare, make_logic, make_not, make_bitnot, make_bits, make_shift, make_where, make_clip,
-        make_cast, make_castlike, make_prelu;
+make_op make_unary, make_binary, make_quotient, make_power, make_modulo, make_several, make_compare, make_logic, make_not, make_bitnot,
+    make_bits, make_shift, make_where, make_clip, make_cast, make_castlike, make_prelu;
 /* A value that broadcasts to x or, if wider, takes x to more dimensions. */
 struct value *make_partner(struct sketch *, const struct value *x, enum dtype, bool wider);
 /* ---- make_move.c ---- */
-make_op make_identity, make_transpose, make_concat, make_split, make_slice, make_tile, make_trilu, make_repeat, make_pad, make_depth, make_resize;
+make_op make_identity, make_transpose, make_concat, make_split, make_slice, make_tile, make_trilu, make_repeat, make_pad, make_depth,
+    make_resize;
 /* ---- make_shape.c ---- */
 make_op make_reshape, make_flatten, make_squeeze, make_unsqueeze, make_expand, make_fill, make_range, make_shape;
 /* ---- make_index.c ---- */
-make_op make_gather, make_gathernd, make_scatternd, make_gatherelements, make_scatterelements, make_arg, make_topk, make_onehot, make_cumsum, make_nonzero;
+make_op make_gather, make_gathernd, make_scatternd, make_gatherelements, make_scatterelements, make_arg, make_topk, make_onehot,
+    make_cumsum, make_nonzero;
 /* ---- make_reduce.c ---- */
 make_op make_reduce, make_softmax, make_norm, make_skipnorm, make_channelnorm, make_pool, make_globalpool, make_lrn, make_loss;
 /* ---- make_product.c ---- */

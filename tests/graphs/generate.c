@@ -1,15 +1,16 @@
 /* Random graphs: steps until the draws say stop; what nobody reads is an output. */
 #include "tests/graphs/generate.h"
+
 #include "tests/graphs/block.h"
 #include "tests/graphs/families.h"
-#include "tests/prove/prove.h"
 #include "tests/printed.h"
+#include "tests/prove/prove.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_STEPS = 16, MOST_NODES = 30 };    /* a block more than these */
+enum { MOST_STEPS = 16, MOST_NODES = 30 }; /* a block more than these */
 /* An output's difference is measured against its own largest number. */
 static const double well_conditioned = 5e-6;
 
@@ -30,7 +31,8 @@ static void step(struct sketch *s)
     family_of(op)->make(s, op);
 }
 
-/* ---- outputs ----------------------------------------------------------------------------------------------------------------------------- */
+/* ---- outputs
+ * ----------------------------------------------------------------------------------------------------------------------------- */
 
 static double spread(const struct item *it)
 {
@@ -64,7 +66,8 @@ static void draw_outputs(struct sketch *s)
     }
 }
 
-/* ---- inputs ------------------------------------------------------------------------------------------------------------------------------ */
+/* ---- inputs
+ * ------------------------------------------------------------------------------------------------------------------------------ */
 
 static bool says_symbol(const struct graph *g, const char *name)
 {
@@ -96,7 +99,8 @@ static void add_missing_sizes(struct sketch *s)
     }
 }
 
-/* ---- the result -------------------------------------------------------------------------------------------------------------------------- */
+/* ---- the result
+ * -------------------------------------------------------------------------------------------------------------------------- */
 
 static struct generated *result_of(struct sketch *s)
 {

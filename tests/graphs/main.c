@@ -1,10 +1,17 @@
-/* Random graphs under random plans. Graph number S is made of the random choices of seed S; every fourth one is exact: integers only, by ops that keep
- * them so, and equal bits. It runs whole and under some random legal plans on 2 to 5 ranks, half of them of split strategies only, half with
- * dense terms, half of splits that the planner would not think of. Where rows are said to be independent it also runs in parts. What fails is made smaller (draws.h) and printed with its plan. Work is dealt to processes by number. At the end: ops that no
+/* Random graphs under random plans. Graph number S is made of the random choices of seed S; every fourth one is exact: integers only, by
+ * ops that keep them so, and equal bits. It runs whole and under some random legal plans on 2 to 5 ranks, half of them of split strategies
+ * only, half with dense terms, half of splits that the planner would not think of. Where rows are said to be independent it also runs in
+ * parts. What fails is made smaller (draws.h) and printed with its plan. Work is dealt to processes by number. At the end: ops that no
  * graph had, and those that are never generated without a reason, which is a failure, too. */
 #ifdef HAVE_CONFIG_H
 #include "config.h"
 #endif
+#include "cli/args.h"
+#include "op/op.h"
+#include "tests/graphs/families.h"
+#include "tests/graphs/generate.h"
+#include "tests/prove/prove.h"
+
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,21 +19,22 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "cli/args.h"
-#include "op/op.h"
-#include "tests/graphs/families.h"
-#include "tests/graphs/generate.h"
-#include "tests/prove/prove.h"
-
 enum { PLANS_OF_SHRUNK = 8, SHRINK_TRIES = 150, MOST_REPORTS = 3 };
 
-struct graphs_options { int64_t graphs, seed, plans, jobs; bool exact, print; };
+struct graphs_options {
+    int64_t graphs, seed, plans, jobs;
+    bool exact, print;
+};
 /* Of all processes. */
-struct tally { int graphs, empty, nodes, plans, split, rows, wrong, made[1024]; double worst; };
+struct tally {
+    int graphs, empty, nodes, plans, split, rows, wrong, made[1024];
+    double worst;
+};
 
 /* ---- the command line -------------------------------------------------------------------------------------------------------------- */
 
-static const struct arg_prose usage[] = {{"graphs [options]", "random graphs under random plans, compared with the whole run"}, {NULL, NULL}};
+static const struct arg_prose usage[] = {{"graphs [options]", "random graphs under random plans, compared with the whole run"},
+                                         {NULL, NULL}};
 static const struct arg_prose none[] = {{NULL, NULL}};
 
 static int64_t from_environment(const char *name, int64_t otherwise)
@@ -45,22 +53,34 @@ static void read_options(struct arena *a, struct graphs_options *o, int argc, ch
         {"exact", 0, ARG_FLAG, &o->exact, NULL, "exact graphs only"},
         {"print", 0, ARG_FLAG, &o->print, NULL, "only print the graphs"},
     };
-    const struct args args = {"graphs", "random graphs under random plans", usage, table, (int)(sizeof table / sizeof *table), none, none, none};
+    const struct args args = {"graphs", "random graphs under random plans", usage, table, (int)(sizeof table / sizeof *table), none, none,
+                              none};
     *o = (struct graphs_options){.graphs = from_environment("GRAPHS", 300), .seed = 1, .plans = 2, .jobs = sysconf(_SC_NPROCESSORS_ONLN)};
     if (args_parse(a, &args, argc, argv).text.n)
         fail_usage("graphs takes options only");
 }
 
-/* ---- one graph ---------------------------------------------------------------------------------------------------------------------------- */
+/* ---- one graph
+ * ---------------------------------------------------------------------------------------------------------------------------- */
 
-struct subject { const struct generated *g; uint64_t seed; int plans; bool exact; struct tally *tally; };
+struct subject {
+    const struct generated *g;
+    uint64_t seed;
+    int plans;
+    bool exact;
+    struct tally *tally;
+};
 
 /* Two ranks are as likely as any other number; the seed says everything. */
 static struct prove_plan plan_of(const struct subject *s, int k)
 {
     uint64_t state = s->seed * 1000 + (uint64_t)k, bits = next_random(&state);
-    return (struct prove_plan){.ranks = 2 + (int)(bits % 4), .seed = 1 + (bits >> 40), .split_only = bits >> 8 & 1, .dense = bits >> 9 & 1,
-                               .wide = bits >> 10 & 1, .exact = s->exact};
+    return (struct prove_plan){.ranks = 2 + (int)(bits % 4),
+                               .seed = 1 + (bits >> 40),
+                               .split_only = bits >> 8 & 1,
+                               .dense = bits >> 9 & 1,
+                               .wide = bits >> 10 & 1,
+                               .exact = s->exact};
 }
 
 static void try_rows(struct prove *p, bool exact, int *tried, struct proof *out)
@@ -85,8 +105,9 @@ static void try_plans(void *data, struct proof *out)
             s->tally->worst = out->worst > s->tally->worst ? out->worst : s->tally->worst;
         }
         if (out->kind != PROOF_EQUAL)
-            printf("plan %d: %d ranks, seed %llu%s%s%s: %s: %s\n", k, plan.ranks, (unsigned long long)plan.seed, plan.split_only ? ", split only" : "",
-                   plan.dense ? ", dense" : "", plan.wide ? ", wide" : "", proof_kind_name(out->kind), out->said);
+            printf("plan %d: %d ranks, seed %llu%s%s%s: %s: %s\n", k, plan.ranks, (unsigned long long)plan.seed,
+                   plan.split_only ? ", split only" : "", plan.dense ? ", dense" : "", plan.wide ? ", wide" : "",
+                   proof_kind_name(out->kind), out->said);
     }
     int rows = 0;
     if (out->kind == PROOF_EQUAL)
@@ -96,9 +117,13 @@ static void try_plans(void *data, struct proof *out)
     prove_close(p);
 }
 
-/* ---- shrinking ---------------------------------------------------------------------------------------------------------------------------- */
+/* ---- shrinking
+ * ---------------------------------------------------------------------------------------------------------------------------- */
 
-struct shrunk { struct subject subject; enum proof_kind kind; };
+struct shrunk {
+    struct subject subject;
+    enum proof_kind kind;
+};
 
 static bool still_fails(void *data, struct draw_list *list)
 {
@@ -152,7 +177,8 @@ static void report(struct draw_list *list, const struct subject *failed, const s
     arena_free(a);
 }
 
-/* ---- a range of graphs ---------------------------------------------------------------------------------------------------------------------- */
+/* ---- a range of graphs
+ * ---------------------------------------------------------------------------------------------------------------------- */
 
 static void count(struct tally *t, const struct generated *g)
 {
@@ -178,7 +204,8 @@ static void try_graph(const struct graphs_options *o, uint64_t seed, struct tall
         count(t, g);
         char *said = prove_apart(a, try_plans, &s, &p);
         if (p.kind != PROOF_EQUAL) {
-            printf("not ok: graphs --seed %llu --graphs 1 --plans %d%s: %s", (unsigned long long)seed, s.plans, o->exact ? " --exact" : "", said);
+            printf("not ok: graphs --seed %llu --graphs 1 --plans %d%s: %s", (unsigned long long)seed, s.plans, o->exact ? " --exact" : "",
+                   said);
             (void)fflush(stdout);
             if (t->wrong++ < MOST_REPORTS)
                 report(&draws.made, &s, &p);

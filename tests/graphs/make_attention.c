@@ -1,7 +1,10 @@
 /* Operands of fused attention and rotary embedding: heads and head sizes are integers, batch and lengths come from the pool. */
 #include "tests/graphs/families.h"
 
-struct sizes { const struct dim *batch, *rows, *keys, *past; int64_t heads, groups, size; };   /* heads: of keys; groups: query heads of each */
+struct sizes {
+    const struct dim *batch, *rows, *keys, *past;
+    int64_t heads, groups, size;
+}; /* heads: of keys; groups: query heads of each */
 
 static struct sizes draw_sizes(struct sketch *s)
 {

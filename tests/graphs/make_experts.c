@@ -1,11 +1,13 @@
-/* Operands of mixtures of experts. Experts' weights are scaled like those of other products; the router's numbers are far enough apart where the
- * choice does not hang on rounding. */
+/* Operands of mixtures of experts. Experts' weights are scaled like those of other products; the router's numbers are far enough apart
+ * where the choice does not hang on rounding. */
 #include "tests/graphs/families.h"
 
+struct sizes {
+    const struct dim *experts, *inner, *hidden;
+};
 
-struct sizes { const struct dim *experts, *inner, *hidden; };
-
-static struct value *weights(struct sketch *s, enum dtype dtype, int rank, const struct dim *a, const struct dim *b, const struct dim *c, struct fill fill)
+static struct value *weights(struct sketch *s, enum dtype dtype, int rank, const struct dim *a, const struct dim *b, const struct dim *c,
+                             struct fill fill)
 {
     struct type t = sketch_type(dtype, rank, (const struct dim *[]){a, b, c});
     return sketch_const(s, &t, fill);

@@ -124,7 +124,9 @@ void make_topk(struct sketch *s, const struct op *op)
 
 void make_onehot(struct sketch *s, const struct op *op)
 {
-    struct value *x = sketch_pick(s, SORT_INT, 0, 3), *values = sketch_const(s, &(struct type){.dtype = DT_F32, .rank = 1, .dim = {dim_int(s->g->alg, 2)}}, sketch_fill(s, DT_F32));
+    struct value *x = sketch_pick(s, SORT_INT, 0, 3),
+                 *values = sketch_const(s, &(struct type){.dtype = DT_F32, .rank = 1, .dim = {dim_int(s->g->alg, 2)}},
+                                        sketch_fill(s, DT_F32));
     struct node *n = sketch_node(s, op, 3, (struct value *[]){x, NULL, values}, 1);
     int64_t depth = 1 + (int64_t)draw(s->draws, 6);
     set_sizes(s, n, "depth", 1, &depth);

@@ -108,7 +108,8 @@ void make_convtranspose(struct sketch *s, const struct op *op)
     sketch_add(s, n, NULL);
 }
 
-/* ---- Einsum ---------------------------------------------------------------------------------------------------------------------------- */
+/* ---- Einsum ----------------------------------------------------------------------------------------------------------------------------
+ */
 
 /* Letters of x, of another operand that shares some, and a result of some of both, in any order. */
 static const char *equation(struct sketch *s, const struct value *x, struct type *other)
@@ -153,7 +154,9 @@ void make_einsum(struct sketch *s, const struct op *op)
     sketch_add(s, n, NULL);
 }
 
-struct letters { int64_t size[256], at[256]; };
+struct letters {
+    int64_t size[256], at[256];
+};
 
 static int64_t offset(const struct letters *l, const char *term, const struct tensor *t)
 {

@@ -45,7 +45,8 @@ void make_norm(struct sketch *s, const struct op *op)
         return;
     int from = x->type.rank - 1 - (x->type.rank > 1 && draw(s->draws, 4) == 1), rank = x->type.rank - from;
     bool bias = op->max_in > 2 && draw(s->draws, 2);
-    struct value *in[3] = {x, sketch_like(s, DT_F32, rank, x->type.dim + from), bias ? sketch_like(s, DT_F32, rank, x->type.dim + from) : NULL};
+    struct value *in[3] = {x, sketch_like(s, DT_F32, rank, x->type.dim + from),
+                           bias ? sketch_like(s, DT_F32, rank, x->type.dim + from) : NULL};
     struct node *n = sketch_node(s, op, bias ? 3 : 2, in, 1);
     if (!n)
         return;
@@ -72,7 +73,8 @@ void make_skipnorm(struct sketch *s, const struct op *op)
         return;
     const struct dim *const *dim = x->type.dim;
     bool bias = draw(s->draws, 2);
-    struct value *in[4] = {x, sketch_like(s, DT_F32, 3, dim), sketch_like(s, DT_F32, 1, dim + 2), bias ? sketch_like(s, DT_F32, 1, dim + 2) : NULL};
+    struct value *in[4] = {x, sketch_like(s, DT_F32, 3, dim), sketch_like(s, DT_F32, 1, dim + 2),
+                           bias ? sketch_like(s, DT_F32, 1, dim + 2) : NULL};
     struct node *n = sketch_node(s, op, bias ? 4 : 3, in, 1);
     if (!n)
         return;

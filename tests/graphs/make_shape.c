@@ -113,7 +113,8 @@ void make_fill(struct sketch *s, const struct op *op)
 void make_range(struct sketch *s, const struct op *op)
 {
     struct node *n = sketch_node(s, op, 0, NULL, 1);
-    const struct dim *start = dim_int(s->g->alg, draw(s->draws, 3)), *limit = dim_add(s->g->alg, start, sketch_dim(s)), *delta = dim_int(s->g->alg, 1);
+    const struct dim *start = dim_int(s->g->alg, draw(s->draws, 3)), *limit = dim_add(s->g->alg, start, sketch_dim(s)),
+                     *delta = dim_int(s->g->alg, 1);
     attr_set_dims(s->g, n, "start", 1, &start);
     attr_set_dims(s->g, n, "limit", 1, &limit);
     attr_set_dims(s->g, n, "delta", 1, &delta);

@@ -1,7 +1,8 @@
 /* A growing graph and the data of its values: sketch.h. */
 #include "tests/graphs/sketch.h"
-#include "tests/graphs/families.h"
+
 #include "kern/core/local.h"
+#include "tests/graphs/families.h"
 
 #include <math.h>
 #include <string.h>
@@ -45,7 +46,8 @@ int64_t sketch_size(const struct sketch *s, const struct dim *d)
     return n;
 }
 
-/* ---- the pool of dimensions ------------------------------------------------------------------------------------------------------------ */
+/* ---- the pool of dimensions ------------------------------------------------------------------------------------------------------------
+ */
 
 const struct dim *sketch_static(struct sketch *s)
 {
@@ -93,7 +95,8 @@ void sketch_free(struct sketch *s)
     kenv_free(s->env);
 }
 
-/* ---- data ------------------------------------------------------------------------------------------------------------------------------------ */
+/* ---- data
+ * ------------------------------------------------------------------------------------------------------------------------------------ */
 
 /* Room for a tensor of this type; false where it has no size here or too large a one. */
 static bool tensor_room(struct sketch *s, const struct type *type, struct tensor *out)
@@ -233,7 +236,8 @@ struct value *sketch_scalar(struct sketch *s, enum dtype dtype, double k)
     return become_constant(s, new_value(s, "k", &type, &t));
 }
 
-/* ---- computing a node ------------------------------------------------------------------------------------------------------------------------ */
+/* ---- computing a node
+ * ------------------------------------------------------------------------------------------------------------------------ */
 
 static void put_dims(struct sketch *s, const struct value *v, struct tensor *t)
 {
@@ -413,7 +417,8 @@ void set_sizes(struct sketch *s, struct node *n, const char *name, int count, co
         attr_set_dims(s->g, n, name, count, dim);
 }
 
-/* ---- choosing operands ------------------------------------------------------------------------------------------------------------------------ */
+/* ---- choosing operands
+ * ------------------------------------------------------------------------------------------------------------------------ */
 
 static bool is_sort(enum sort sort, enum dtype t)
 {
@@ -461,7 +466,8 @@ struct value *sketch_pick(struct sketch *s, enum sort sort, int least, int most)
     int n = 0;
     for (int i = 0; i < s->items.n; i++) {
         struct value *v = s->g->values.at[i];
-        if (s->items.at[i].there && !s->items.at[i].infinite && !v->constant && is_sort(sort, v->type.dtype) && v->type.rank >= least && v->type.rank <= most)
+        if (s->items.at[i].there && !s->items.at[i].infinite && !v->constant && is_sort(sort, v->type.dtype) && v->type.rank >= least &&
+            v->type.rank <= most)
             from[n++] = v;
     }
     return n == 0 || draw(s->draws, 8) == 1 ? new_operand(s, sort, least, most) : choose(s, n, from);

@@ -2,6 +2,8 @@
 #ifdef HAVE_CONFIG_H
 #include "config.h"
 #endif
+#include "tests/prove/prove.h"
+
 #include <errno.h>
 #include <math.h>
 #include <signal.h>
@@ -11,8 +13,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "tests/prove/prove.h"
-
 const char *proof_kind_name(enum proof_kind kind)
 {
     static const char *const name[] = {"equal", "differs", "refused", "broken"};
@@ -21,7 +21,7 @@ const char *proof_kind_name(enum proof_kind kind)
 
 static _Noreturn void run_child(void (*body)(void *, struct proof *), void *data, struct proof *shared, int said)
 {
-    (void)signal(SIGBUS, SIG_DFL);   /* the thread that would tell of it stays in the parent */
+    (void)signal(SIGBUS, SIG_DFL); /* the thread that would tell of it stays in the parent */
     (void)setrlimit(RLIMIT_CORE, &(struct rlimit){0, 0});
     if (dup2(said, STDOUT_FILENO) < 0 || dup2(said, STDERR_FILENO) < 0)
         _exit(1);

@@ -1,7 +1,7 @@
 /* exact: opens a model as a graph that computes in integers. */
+#include "tests/printed.h"
 #include "tests/prove/integral.h"
 #include "tests/prove/private.h"
-#include "tests/printed.h"
 
 struct prove *prove_open_integral(struct arena *a, const char *path, const struct bindings *sizes, struct integral *report)
 {

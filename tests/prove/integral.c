@@ -5,27 +5,29 @@
  *     any other                                          itself, its results rounded     fused attention, fused sums and norms
  *
  * Remainders, and not Relu alone: magnitudes are cubed by every attention and every gated MLP, and two layers of that leave 2^24 behind. A
- * remainder bounds them, and unlike a clamp it still tells neighbours apart. A fused op is never split through its softmax or its norm: a rank's
- * rows are computed as they are in the whole, and rounding makes them exact again for the sums behind.
+ * remainder bounds them, and unlike a clamp it still tells neighbours apart. A fused op is never split through its softmax or its norm: a
+ * rank's rows are computed as they are in the whole, and rounding makes them exact again for the sums behind.
  *
- * An operand that is too large for the sums behind it is replaced by its remainder, too: f16 and bf16 hold few integers, weights of 8 bits are large. */
+ * An operand that is too large for the sums behind it is replaced by its remainder, too: f16 and bf16 hold few integers, weights of 8 bits
+ * are large. */
+#include "tests/prove/integral.h"
+
+#include "op/op.h"
+#include "tests/prove/private.h"
+
 #include <math.h>
 #include <string.h>
 
-#include "op/op.h"
-#include "tests/prove/integral.h"
-#include "tests/prove/private.h"
-
 enum { MODULUS = 3 };
 enum outcome { GOOD, ROUNDS, TOO_LARGE };
-static const double MARGIN = 0.25;     /* terms of a sum may be larger than it: each rank's share, and several sums in one */
+static const double MARGIN = 0.25; /* terms of a sum may be larger than it: each rank's share, and several sums in one */
 
 struct walk {
     struct graph *g;
-    struct arena *tmp;               /* of one set */
+    struct arena *tmp; /* of one set */
     struct bindings bind;
-    VEC(struct tensor) held;         /* by value id */
-    VEC(bool) raw;                   /* by value id: it is rounded by the node behind */
+    VEC(struct tensor) held; /* by value id */
+    VEC(bool) raw;           /* by value id: it is rounded by the node behind */
     int most_replaced;
     bool changed;
     struct kenv *env;
@@ -96,7 +98,10 @@ static void note(struct integral *r, double magnitude, enum dtype type)
     r->room = fmax(r->room, magnitude / exact_below(type));
 }
 
-static int64_t floats(const struct tensor *t) { return dtype_is_float(t->dtype) ? tensor_elements(t) : 0; }
+static int64_t floats(const struct tensor *t)
+{
+    return dtype_is_float(t->dtype) ? tensor_elements(t) : 0;
+}
 
 static bool is_finite(const struct tensor *t)
 {

@@ -1,5 +1,5 @@
-/* integral: a real model that computes in integers. Every weight is -1, 0 or 1, sparse, and what would round is replaced, so that each sum in
- * the graph is exact in any order: whatever plan computes it, the outputs have the same bits, and a difference is a bug of splitting.
+/* integral: a real model that computes in integers. Every weight is -1, 0 or 1, sparse, and what would round is replaced, so that each sum
+ * in the graph is exact in any order: whatever plan computes it, the outputs have the same bits, and a difference is a bug of splitting.
  *
  * The graph keeps its products, heads, masks, caches, moves and residuals. Which nodes round is found by running them: the rewriting walks
  * the graph on given inputs, node by node, by the ops' own kernels, and looks at the results. It knows no op by its name. */
@@ -10,9 +10,10 @@
 #include "tests/prove/prove.h"
 
 struct integral {
-    double largest, room;            /* the largest magnitude of a value or of a product's sum of magnitudes, and as a part of 2^24 (f16: 2^11, bf16: 2^8) */
-    int replaced, rounded, reduced;  /* nodes that became another op; results that are rounded; operands of which a remainder is taken */
-    int64_t elements, nonzero;       /* of the float outputs of all sets */
+    double largest,
+        room; /* the largest magnitude of a value or of a product's sum of magnitudes, and as a part of 2^24 (f16: 2^11, bf16: 2^8) */
+    int replaced, rounded, reduced; /* nodes that became another op; results that are rounded; operands of which a remainder is taken */
+    int64_t elements, nonzero;      /* of the float outputs of all sets */
 };
 /* Rewrites a canonical graph. inputs[k]: tensors of set k, by position of g->inputs; their floats are rounded in place. A graph in which a
  * magnitude reaches what its type holds exactly is a failure that names the node. */

@@ -1,13 +1,13 @@
 /* integral_weights: the constants of a graph that computes in integers: -1, 0 and 1.
  *
- * A weight keeps about NONZERO elements in each row or column, whichever is shorter; a number alone keeps its sign. A tensor that masks (1e30
- * and more, infinities) becomes -1 or 1 there and 0 elsewhere: what it is added to is a softmax, which is replaced, and a mask shows
+ * A weight keeps about NONZERO elements in each row or column, whichever is shorter; a number alone keeps its sign. A tensor that masks
+ * (1e30 and more, infinities) becomes -1 or 1 there and 0 elsewhere: what it is added to is a softmax, which is replaced, and a mask shows
  * in that like any other summand. Integers that are stored stay; their scales are weights. */
-#include <math.h>
-#include <string.h>
-
 #include "tests/prove/integral.h"
 #include "tests/prove/private.h"
+
+#include <math.h>
+#include <string.h>
 
 enum { NONZERO = 4 };
 static const double MASKING = 1e30;
@@ -25,7 +25,10 @@ struct tensor integral_tensor(struct constant *c, const char *name)
 {
     struct tensor t = {.dtype = c->dtype, .rank = c->rank};
     memcpy(t.dim, c->dim, sizeof t.dim);
-    union { const void *from; void *to; } data = {.from = constant_data(c, name)};
+    union {
+        const void *from;
+        void *to;
+    } data = {.from = constant_data(c, name)};
     t.data = data.to;
     return t;
 }
@@ -47,7 +50,10 @@ static uint64_t shorter(const struct tensor *t)
     return (uint64_t)(tensor_elements(t) / most);
 }
 
-static double sign(double x) { return x > 0 ? 1 : x < 0 ? -1 : 0; }
+static double sign(double x)
+{
+    return x > 0 ? 1 : x < 0 ? -1 : 0;
+}
 
 static double sparse(uint64_t *random, uint64_t of)
 {

@@ -1,7 +1,9 @@
-/* Random legal plans on real exports: every model of samples/, or those that are named, at several numbers of ranks, in these modes: any strategies, only
- * those that split, --sp, and where asked for --sp=auto. Each is
- * compared with the whole run. In every second plan terms are dense. A line per model, number of ranks and mode says
- * how many were right. Work is dealt to processes by model and ranks. */
+/* Random legal plans on real exports: every model of samples/, or those that are named, at several numbers of ranks, in these modes: any
+ * strategies, only those that split, --sp, and where asked for --sp=auto. Each is compared with the whole run. In every second plan terms
+ * are dense. A line per model, number of ranks and mode says how many were right. Work is dealt to processes by model and ranks. */
+#include "cli/run.h"
+#include "tests/prove/integral.h"
+
 #include <errno.h>
 #include <glob.h>
 #include <math.h>
@@ -12,9 +14,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "cli/run.h"
-#include "tests/prove/integral.h"
-
 /* A model that makes nothing but zeros proves nothing. */
 static const double LEAST_NONZERO = 0.25;
 
@@ -23,16 +22,27 @@ static const char *const mode_name[] = {"plain", "split", "sp", "auto"};
 
 struct prove_options {
     struct arg_list models, tp, mode, input, force;
-    struct named_list forced;        /* of --force */
+    struct named_list forced; /* of --force */
     int64_t plans, seed, jobs;
     bool exact, integral;
 };
-struct work { const struct prove_options *options; struct prove *model; const char *path; int ranks; FILE *out; };
-struct count { int plans, wrong, dense; int64_t weights, weights_split; double worst; };
+struct work {
+    const struct prove_options *options;
+    struct prove *model;
+    const char *path;
+    int ranks;
+    FILE *out;
+};
+struct count {
+    int plans, wrong, dense;
+    int64_t weights, weights_split;
+    double worst;
+};
 
 /* ---- the command line -------------------------------------------------------------------------------------------------------------- */
 
-static const struct arg_prose usage[] = {{"prove [options] [MODEL...]", "random plans of each model (default: samples/*/model.onnx)"}, {NULL, NULL}};
+static const struct arg_prose usage[] = {{"prove [options] [MODEL...]", "random plans of each model (default: samples/*/model.onnx)"},
+                                         {NULL, NULL}};
 static const struct arg_prose none[] = {{NULL, NULL}};
 
 static struct arg_list all_samples(struct arena *a)
@@ -76,8 +86,9 @@ static void read_options(struct arena *a, struct prove_options *o, int argc, cha
         {"exact", 0, ARG_FLAG, &o->exact, NULL, "outputs are equal as numbers"},
         {"integral", 0, ARG_FLAG, &o->integral, NULL, "the same, of models that compute in integers"},
     };
-    const struct args args = {"prove", "random plans of models, compared with the whole run", usage, table, (int)(sizeof table / sizeof *table),
-                              none, none, none};
+    const struct args args = {
+        "prove", "random plans of models, compared with the whole run", usage, table, (int)(sizeof table / sizeof *table), none, none,
+        none};
     *o = (struct prove_options){.plans = from_environment("PLANS", 1), .seed = 1, .jobs = sysconf(_SC_NPROCESSORS_ONLN)};
     o->models = args_parse(a, &args, argc, argv);
     if (seed)
@@ -104,8 +115,15 @@ static bool is_asked(const struct prove_options *o, int mode)
 /* The seed says everything that ranks and mode leave open, so that a plan repeats alone. */
 static struct prove_plan plan_of(const struct work *w, int mode, int64_t seed)
 {
-    return (struct prove_plan){.ranks = w->ranks, .seed = (uint64_t)seed, .split_only = mode == MODE_SPLIT, .sp = mode == MODE_SP ? SP_ON : mode == MODE_AUTO ? SP_AUTO : SP_OFF, .dense = (seed + w->ranks) % 2,
-                               .exact = w->options->exact || w->options->integral, .set = (int)((seed + w->ranks) / 2 % prove_sets(w->model)),
+    return (struct prove_plan){.ranks = w->ranks,
+                               .seed = (uint64_t)seed,
+                               .split_only = mode == MODE_SPLIT,
+                               .sp = mode == MODE_SP   ? SP_ON
+                                   : mode == MODE_AUTO ? SP_AUTO
+                                                       : SP_OFF,
+                               .dense = (seed + w->ranks) % 2,
+                               .exact = w->options->exact || w->options->integral,
+                               .set = (int)((seed + w->ranks) / 2 % prove_sets(w->model)),
                                .forced = w->options->force.text.n > 0 ? &w->options->forced : NULL};
 }
 
@@ -114,11 +132,12 @@ static void report_wrong(const struct work *w, int mode, int64_t seed, const str
 {
     const struct prove_plan plan = plan_of(w, mode, seed);
     struct arena *tmp = arena_new();
-    fprintf(w->out, "wrong: prove %s%s --tp %d --mode %s --plans 1 --seed %lld\n  %s: %s\n", w->options->integral ? "--integral " : "", w->path, w->ranks, mode_name[mode], (long long)seed,
-            proof_kind_name(p->kind), p->said);
+    fprintf(w->out, "wrong: prove %s%s --tp %d --mode %s --plans 1 --seed %lld\n  %s: %s\n", w->options->integral ? "--integral " : "",
+            w->path, w->ranks, mode_name[mode], (long long)seed, proof_kind_name(p->kind), p->said);
     if (first && !plan.forced)
-        prove_shrink(w->out, w->model, &plan, p,
-                     arena_printf(tmp, "prove-%s-%d-%s-%lld.graph", path_base(path_dir(tmp, w->path)), w->ranks, mode_name[mode], (long long)seed));
+        prove_shrink(
+            w->out, w->model, &plan, p,
+            arena_printf(tmp, "prove-%s-%d-%s-%lld.graph", path_base(path_dir(tmp, w->path)), w->ranks, mode_name[mode], (long long)seed));
     arena_free(tmp);
 }
 
@@ -167,22 +186,28 @@ static int prove_modes(const struct work *w)
             continue;
         struct count c = prove_mode(w, mode);
         c.wrong += hardly_splits(w, mode, &c);
-        fprintf(w->out, "%s: %s, %d ranks, %s: %d plans, %d with dense terms, %.0f %% of the reads of weights split, %d wrong, worst difference %.3g\n",
-                c.wrong ? "not ok" : "ok", w->path, w->ranks, mode_name[mode], c.plans, c.dense, 100 * (double)c.weights_split / (double)c.weights, c.wrong, c.worst);
+        fprintf(
+            w->out,
+            "%s: %s, %d ranks, %s: %d plans, %d with dense terms, %.0f %% of the reads of weights split, %d wrong, worst difference %.3g\n",
+            c.wrong ? "not ok" : "ok", w->path, w->ranks, mode_name[mode], c.plans, c.dense,
+            100 * (double)c.weights_split / (double)c.weights, c.wrong, c.worst);
         wrong += c.wrong;
     }
     return wrong;
 }
 
-/* ---- processes ------------------------------------------------------------------------------------------------------------------------- */
+/* ---- processes -------------------------------------------------------------------------------------------------------------------------
+ */
 
 static struct prove *open_integral(struct arena *a, const struct work *w)
 {
     struct integral i;
     struct prove *model = prove_open_integral(a, w->path, NULL, &i);
     double share = (double)i.nonzero / (double)i.elements;
-    fprintf(w->out, "# %s: %d nodes replaced, %d results rounded, %d operands reduced; magnitudes up to %g, %.2g of what is exact; %.0f %% of the outputs are not 0\n",
-            w->path, i.replaced, i.rounded, i.reduced, i.largest, i.room, 100 * share);
+    fprintf(
+        w->out,
+        "# %s: %d nodes replaced, %d results rounded, %d operands reduced; magnitudes up to %g, %.2g of what is exact; %.0f %% of the outputs are not 0\n",
+        w->path, i.replaced, i.rounded, i.reduced, i.largest, i.room, 100 * share);
     if (!(share > LEAST_NONZERO))
         fail("%s: %.0f %% of the outputs are not 0, expected more than %.0f %%", w->path, 100 * share, 100 * LEAST_NONZERO);
     return model;
@@ -204,7 +229,7 @@ static _Noreturn void work(const struct prove_options *o, const char *path, int 
     size_t n = 0;
     struct arena *a = arena_new();
     (void)prctl(PR_SET_PDEATHSIG, SIGTERM);
-    signals_watch(true);             /* an end by a signal leaves no files */
+    signals_watch(true); /* an end by a signal leaves no files */
     struct work w = {.options = o, .path = path, .ranks = ranks, .out = open_memstream(&text, &n)};
     if (!w.out)
         fail("no memory for a report");

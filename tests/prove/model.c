@@ -2,13 +2,13 @@
 #ifdef HAVE_CONFIG_H
 #include "config.h"
 #endif
+#include "tests/prove/private.h"
+
 #include <errno.h>
 #include <ftw.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-
-#include "tests/prove/private.h"
 
 /* ---- temporary files ---------------------------------------------------------------------------------------------------------- */
 
@@ -78,7 +78,11 @@ static void run_whole(struct prove *p, struct session *s, const struct graph *g,
 }
 
 /* Where the sets come from: what is given, else folders beside the model, else the types. */
-struct given { const struct bindings *sizes; int nset; struct tensor *const *inputs; };
+struct given {
+    const struct bindings *sizes;
+    int nset;
+    struct tensor *const *inputs;
+};
 
 static void run_sets(struct prove *p, struct session *s, const struct graph *g, const struct given *given)
 {

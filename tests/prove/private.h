@@ -2,30 +2,33 @@
 #ifndef TPC_TESTS_PROVE_PRIVATE_H
 #define TPC_TESTS_PROVE_PRIVATE_H
 
-#include <sys/types.h>
-
 #include "cli/run.h"
 #include "passes/pass.h"
 #include "tests/prove/prove.h"
 
-struct input_set { struct tensor *in, *want; struct bindings sizes; };
+#include <sys/types.h>
+
+struct input_set {
+    struct tensor *in, *want;
+    struct bindings sizes;
+};
 /* For so many ranks, by --sp or not, of wide choice or not: everything up to the choice. Copies of it choose and go on. */
 struct prepared {
     int ranks;
     enum sp_mode sp;
     bool wide;
-    struct proof state;              /* not equal: it could not be prepared */
+    struct proof state; /* not equal: it could not be prepared */
     struct options options;
     struct plan plan;
     struct compile compile;
 };
 struct prove {
     struct arena *arena;
-    const char *path, *folder;       /* folder: of temporary files */
-    pid_t owner;                     /* the process that removes it */
+    const char *path, *folder; /* folder: of temporary files */
+    pid_t owner;               /* the process that removes it */
     struct file_digest *digest;
-    struct compile compile;          /* after canon */
-    struct plan plan;                /* workloads */
+    struct compile compile; /* after canon */
+    struct plan plan;       /* workloads */
     int nin, nout;
     const char **in_name, **out_name;
     double rel;

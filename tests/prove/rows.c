@@ -1,12 +1,18 @@
 /* rows: what src/op/analysis/batch_independence.c calls independent is run in parts, by what tpc-run --groups does. */
-#include <string.h>
-
 #include "op/op.h"
 #include "tests/prove/private.h"
 
+#include <string.h>
+
 enum { GROUPS = 2 };
 
-struct job { const struct prove *prove; const char *symbol; int set; bool exact; struct proof *out; };
+struct job {
+    const struct prove *prove;
+    const char *symbol;
+    int set;
+    bool exact;
+    struct proof *out;
+};
 
 /* Each group is one rank and reads the model by itself. */
 static void run_group(struct comm *comm, void *data)

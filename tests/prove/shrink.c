@@ -1,15 +1,15 @@
 /* shrink: the smallest plan and the smallest graph that still fail alike. Parts are dropped in halves, quarters and so on, down to single
  * ones, and stay away where the failure stays (Zeller and Hildebrandt, "Simplifying and Isolating Failure-Inducing Input", 2002). */
-#include <string.h>
-
 #include "onnx/onnx.h"
-#include "tests/prove/private.h"
 #include "tests/printed.h"
+#include "tests/prove/private.h"
+
+#include <string.h>
 
 struct shrinker {
     struct arena *arena;
     struct prove *prove;
-    struct prove_plan plan;          /* forced: what of chosen is left */
+    struct prove_plan plan; /* forced: what of chosen is left */
     enum proof_kind kind;
     struct named_list chosen;
 };
@@ -59,7 +59,10 @@ static bool plan_fails(struct shrinker *s, const bool *kept)
 /* ---- the graph --------------------------------------------------------------------------------------------------------------- */
 
 /* By value id: how many of the kept nodes read it, how many of the others or outputs, and whether a kept node makes it. */
-struct reading { int kept, others; bool made; };
+struct reading {
+    int kept, others;
+    bool made;
+};
 
 static struct reading *readings(struct arena *a, const struct graph *g, const bool *kept)
 {
@@ -103,7 +106,11 @@ static void set_ends(struct graph *g, const struct reading *of, bool everything)
     }
 }
 
-struct part { const char *text; int nin; const char **in; };
+struct part {
+    const char *text;
+    int nin;
+    const char **in;
+};
 
 static struct part cut(struct arena *a, const struct graph *whole, const bool *kept, bool everything)
 {
@@ -158,7 +165,11 @@ static struct tensor *values_of(struct arena *a, struct prove *p, int set, const
     return in;
 }
 
-struct cut_trial { struct shrinker *shrinker; const struct part *part; const char *file; };
+struct cut_trial {
+    struct shrinker *shrinker;
+    const struct part *part;
+    const char *file;
+};
 
 /* What goes wrong before the trial leaves split at -1. */
 static void try_part(void *data, struct proof *out)
@@ -181,7 +192,7 @@ static bool graph_fails(struct shrinker *s, const bool *kept)
     struct proof p;
     (void)prove_apart(tmp, try_part, &(struct cut_trial){s, &part, NULL}, &p);
     arena_free(tmp);
-    return p.split >= 0 && p.kind == s->kind;      /* the kind that the trial found: the process that tried it ended well */
+    return p.split >= 0 && p.kind == s->kind; /* the kind that the trial found: the process that tried it ended well */
 }
 
 static void save_inputs(void *data, struct proof *out)
@@ -205,7 +216,10 @@ static void print_text(FILE *to, const char *text)
 
 static void print_replay(FILE *to, const struct shrinker *s, const char *path, int inputs)
 {
-    fprintf(to, "  prove %s --tp %d --plans 1 --mode %s --seed %d%s", path, s->plan.ranks, s->plan.sp == SP_AUTO ? "auto" : s->plan.sp ? "sp" : "plain",
+    fprintf(to, "  prove %s --tp %d --plans 1 --mode %s --seed %d%s", path, s->plan.ranks,
+            s->plan.sp == SP_AUTO ? "auto"
+                : s->plan.sp      ? "sp"
+                                  : "plain",
             2 + (s->plan.ranks + s->plan.dense) % 2, s->plan.exact ? " --exact" : "");
     for (int i = 0; i < inputs; i++)
         fprintf(to, " --input %s.%d.npy", path, i);

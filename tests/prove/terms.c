@@ -1,12 +1,15 @@
-/* terms: dense shares for R -> P(sum). With shares of both signs, f(2x) + f(-x) = f(x) holds for no Relu, Abs, square or constant. A mask that joins
- * terms holds huge numbers or infinities, which have no shares: rank 0 keeps these, as in the product. */
+/* terms: dense shares for R -> P(sum). With shares of both signs, f(2x) + f(-x) = f(x) holds for no Relu, Abs, square or constant. A mask
+ * that joins terms holds huge numbers or infinities, which have no shares: rank 0 keeps these, as in the product. */
 #include "cli/run.h"
 #include "tests/prove/prove.h"
 
 #define HUGE_NUMBER 1e30
 #define HUGE_IN_F16 1e4
 
-struct maker { struct graph *g; const struct node *term; };
+struct maker {
+    struct graph *g;
+    const struct node *term;
+};
 
 static struct value *number(const struct maker *m, const char *what, double x)
 {

@@ -1,9 +1,13 @@
 /* trial: one plan of a model, made, emitted, run and compared. */
-#include <string.h>
-
 #include "tests/prove/private.h"
 
-struct trial { struct prove *prove; struct prepared *prepared; const struct prove_plan *plan; };
+#include <string.h>
+
+struct trial {
+    struct prove *prove;
+    struct prepared *prepared;
+    const struct prove_plan *plan;
+};
 
 /* ---- what plans for so many ranks share ------------------------------------------------------------------------------------------ */
 
@@ -122,7 +126,11 @@ static int count_terms(const struct graph *g)
 
 /* ---- running ------------------------------------------------------------------------------------------------------------------------- */
 
-struct job { const struct trial *trial; struct graph **graph; struct proof *out; };
+struct job {
+    const struct trial *trial;
+    struct graph **graph;
+    struct proof *out;
+};
 
 static int find_name(const char *const *names, int n, const char *name)
 {
@@ -161,7 +169,8 @@ static void run_rank(struct comm *comm, void *data)
     struct arena *a = arena_new();
     struct graph *g = job->graph[comm->rank];
     struct session *s = session_new(g, comm, (struct session_options){.threads = 1});
-    struct tensor *in = prove_inputs(a, p, job->trial->plan->set, g), *piece = NEWN(a, struct tensor, g->outputs.n), *out = NEWN(a, struct tensor, g->outputs.n);
+    struct tensor *in = prove_inputs(a, p, job->trial->plan->set, g), *piece = NEWN(a, struct tensor, g->outputs.n),
+                  *out = NEWN(a, struct tensor, g->outputs.n);
     session_run(s, in, piece);
     for (int i = 0; i < g->outputs.n; i++)
         out[i] = session_gather(s, a, i, &piece[i]);
@@ -192,7 +201,7 @@ static void try_plan(void *data, struct proof *out)
     out->terms = count_terms(c->rank_graphs[0]);
     if (t->plan->dense)
         prove_dense_terms(c->rank_graphs, c->graph->ranks);
-    c->plan->use = NEWN(c->arena, struct rank_use, c->graph->ranks);      /* what the pass memory predicts changes no file but plan.json */
+    c->plan->use = NEWN(c->arena, struct rank_use, c->graph->ranks); /* what the pass memory predicts changes no file but plan.json */
     pass_run(c, "emit", "emit", NULL);
     comm_local_run(t->plan->ranks, run_rank, &(struct job){t, load_ranks(t), out});
 }
@@ -210,7 +219,8 @@ struct proof prove_try(struct prove *p, const struct prove_plan *plan)
     return out;
 }
 
-/* ---- what was chosen ------------------------------------------------------------------------------------------------------------------- */
+/* ---- what was chosen -------------------------------------------------------------------------------------------------------------------
+ */
 
 static void print_chosen(void *data, struct proof *out)
 {
@@ -232,7 +242,8 @@ struct named_list prove_chosen(struct arena *a, struct prove *p, const struct pr
     for (char *end; out->kind == PROOF_EQUAL && (end = strchr(line, '\n')); line = end + 1) {
         char *tab = memchr(line, '\t', (size_t)(end - line));
         if (tab)
-            VEC_PUSH(a, &list.list, ((struct named){arena_strndup(a, line, (size_t)(tab - line)), arena_strndup(a, tab + 1, (size_t)(end - tab - 1))}));
+            VEC_PUSH(a, &list.list,
+                     ((struct named){arena_strndup(a, line, (size_t)(tab - line)), arena_strndup(a, tab + 1, (size_t)(end - tab - 1))}));
     }
     return list;
 }

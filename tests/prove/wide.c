@@ -1,8 +1,8 @@
-/* wide: splits that no seed of the planner suggests, on any dimension: uneven, with empty ranks, scattered, overlapping. Rules, reshards, the
- * runtime and files take any split; a plan file may ask for it. */
+/* wide: splits that no seed of the planner suggests, on any dimension: uneven, with empty ranks, scattered, overlapping. Rules, reshards,
+ * the runtime and files take any split; a plan file may ask for it. */
 #include "tests/prove/private.h"
 
-enum { LONGEST = 64 };               /* of a dimension that is dealt index by index */
+enum { LONGEST = 64 }; /* of a dimension that is dealt index by index */
 
 static uint64_t bits(uint64_t *state)
 {
@@ -74,7 +74,7 @@ static void seed_value(struct space *s, const struct value *v, uint64_t seed)
     for (int d = 0; v->type.dtype != DT_NONE && d < v->type.rank; d++) {
         uint64_t state = state_of(v, d, seed);
         if (bits(&state) % 4 == 0 && !dim_equals(v->type.dim[d], 0) && !dim_equals(v->type.dim[d], 1))
-            space_add(s, v, d, (struct candidate){ any_split(s, v->type.dim[d], &state), false, "drawn for", -1 });
+            space_add(s, v, d, (struct candidate){any_split(s, v->type.dim[d], &state), false, "drawn for", -1});
     }
 }
 

@@ -168,15 +168,23 @@ END_TEST
 
 START_TEST(globs_rewrite_names)
 {
-    static const struct { const char *glob, *text, *pattern, *want; } cases[] = {
-        {"past.*.key", "past.0.key", "present.*.key", "present.0.key"}, {"*.a*", "x.a.ay", "<*|*>", "<x|.ay>"}, {"*a*a", "aXaYa", "*-*", "-XaY"},
-        {"past?*", "past.", "*", ""},       {"**", "ab", "*|*", "|ab"}, {"a", "a", "b", "b"},
-        {"past.*.key", "past.0.value", "*", NULL}, {"a*", "", "*", NULL},
+    static const struct {
+        const char *glob, *text, *pattern, *want;
+    } cases[] = {
+        {"past.*.key", "past.0.key", "present.*.key", "present.0.key"},
+        {"*.a*", "x.a.ay", "<*|*>", "<x|.ay>"},
+        {"*a*a", "aXaYa", "*-*", "-XaY"},
+        {"past?*", "past.", "*", ""},
+        {"**", "ab", "*|*", "|ab"},
+        {"a", "a", "b", "b"},
+        {"past.*.key", "past.0.value", "*", NULL},
+        {"a*", "", "*", NULL},
     };
     struct arena *a = arena_new();
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         const char *got = glob_rewrite(a, cases[i].glob, cases[i].text, cases[i].pattern);
-        ck_assert_msg(!got == !cases[i].want && (!got || strcmp(got, cases[i].want) == 0), "%s of %s: %s", cases[i].glob, cases[i].text, got ? got : "no match");
+        ck_assert_msg(!got == !cases[i].want && (!got || strcmp(got, cases[i].want) == 0), "%s of %s: %s", cases[i].glob, cases[i].text,
+                      got ? got : "no match");
     }
     arena_free(a);
 }

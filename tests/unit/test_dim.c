@@ -41,14 +41,37 @@ static void same(const char *a, const char *b)
 START_TEST(identities)
 {
     static const char *const pair[][2] = {
-        {"max(S, 1)", "S"}, {"min(P + S, S)", "S"}, {"4*S/4", "S"}, {"(4*S + 3)/4", "S"}, {"(B*S*64)/(B*S)", "64"},
-        {"(7*B + P)/7", "B + P/7"}, {"(B*S + B*P)/(S + P)", "B"}, {"4*(S/4) + S%4", "S"}, {"(S*P)%P", "0"}, {"(4*S + 3)%4", "3"},
-        {"-(-S/4)", "S/4"}, {"-((-S)/4)", "(S + 3)/4"}, {"(H - 1)/2 + 1", "(H + 1)/2"}, {"((H + 1)/2 + 1)/2", "(H + 3)/4"},
-        {"min(min(S, 64), T)", "min(T, 64, S)"}, {"min(S, max(S, T))", "S"}, {"max(0, min(S, 64))", "min(64, S)"},
-        {"max(B*S - S, 0)", "B*S - S"}, {"min(S - 1, S)", "S - 1"}, {"S/2 + (S + 1)/2", "S"}, {"(S%4)/4", "0"},
-        {"B*((S+3)/4) + B*((S+2)/4) + B*((S+1)/4) + B*(S/4)", "B*S"}, {"(w + (4 - w%4)%4)%4", "0"}, {"min(S%4, 4)", "S%4"},
-        {"(w + (4 - w%4)%4)/4", "(w + 3)/4"}, {"2*(B + 1)*(S + P)", "2*B*S + 2*B*P + 2*S + 2*P"}, {"-9 - 3*S", "0 - 3*(S + 3)"},
-        {"(B*S)%S", "0"}, {"(S/4)/T", "S/(4*T)"}, {"min(2*S, S)", "S"}, {"max(min(P + S, S), P)", "max(P, S)"},
+        {"max(S, 1)", "S"},
+        {"min(P + S, S)", "S"},
+        {"4*S/4", "S"},
+        {"(4*S + 3)/4", "S"},
+        {"(B*S*64)/(B*S)", "64"},
+        {"(7*B + P)/7", "B + P/7"},
+        {"(B*S + B*P)/(S + P)", "B"},
+        {"4*(S/4) + S%4", "S"},
+        {"(S*P)%P", "0"},
+        {"(4*S + 3)%4", "3"},
+        {"-(-S/4)", "S/4"},
+        {"-((-S)/4)", "(S + 3)/4"},
+        {"(H - 1)/2 + 1", "(H + 1)/2"},
+        {"((H + 1)/2 + 1)/2", "(H + 3)/4"},
+        {"min(min(S, 64), T)", "min(T, 64, S)"},
+        {"min(S, max(S, T))", "S"},
+        {"max(0, min(S, 64))", "min(64, S)"},
+        {"max(B*S - S, 0)", "B*S - S"},
+        {"min(S - 1, S)", "S - 1"},
+        {"S/2 + (S + 1)/2", "S"},
+        {"(S%4)/4", "0"},
+        {"B*((S+3)/4) + B*((S+2)/4) + B*((S+1)/4) + B*(S/4)", "B*S"},
+        {"(w + (4 - w%4)%4)%4", "0"},
+        {"min(S%4, 4)", "S%4"},
+        {"(w + (4 - w%4)%4)/4", "(w + 3)/4"},
+        {"2*(B + 1)*(S + P)", "2*B*S + 2*B*P + 2*S + 2*P"},
+        {"-9 - 3*S", "0 - 3*(S + 3)"},
+        {"(B*S)%S", "0"},
+        {"(S/4)/T", "S/(4*T)"},
+        {"min(2*S, S)", "S"},
+        {"max(min(P + S, S), P)", "max(P, S)"},
     };
     for (size_t i = 0; i < sizeof pair / sizeof pair[0]; i++)
         same(pair[i][0], pair[i][1]);
@@ -89,8 +112,8 @@ END_TEST
 START_TEST(text_form)
 {
     static const char *const text[] = {
-        "2*B*(S + P) + 1", "-S/4", "-(S + 3)/4 - 2", "64 - S", "min(S, 64)*B", "(S/B)/7", "`a b`*2", "`x\\60y`", "`min`", "max(S - P, 0)/3",
-        "0", "-5", "seq_len.1*past$", "(S*B)/(P + 7)",
+        "2*B*(S + P) + 1", "-S/4",  "-(S + 3)/4 - 2",  "64 - S", "min(S, 64)*B", "(S/B)/7",         "`a b`*2",
+        "`x\\60y`",        "`min`", "max(S - P, 0)/3", "0",      "-5",           "seq_len.1*past$", "(S*B)/(P + 7)",
     };
     for (size_t i = 0; i < sizeof text / sizeof text[0]; i++)
         ck_assert_ptr_eq(D(dim_str(arena, D(text[i]))), D(text[i]));
@@ -222,7 +245,12 @@ END_TEST
 
 /* ---- random expressions ---- */
 
-struct tree { int op; int64_t k; const char *name; struct tree *a, *b; };
+struct tree {
+    int op;
+    int64_t k;
+    const char *name;
+    struct tree *a, *b;
+};
 
 static unsigned seed;
 
@@ -296,8 +324,8 @@ static void check_tree(const struct tree *t)
         int64_t expected = value_of(t, &b), found = 0;
         ck_assert(dim_eval(d, &b, &found));
         ck_assert_msg(found == expected, "%s is %lld, not %lld", shown, (long long)found, (long long)expected);
-        ck_assert_msg(d->lo <= found && found <= d->hi, "%s is %lld, outside %lld .. %lld", shown, (long long)found,
-                      (long long)d->lo, (long long)d->hi);
+        ck_assert_msg(d->lo <= found && found <= d->hi, "%s is %lld, outside %lld .. %lld", shown, (long long)found, (long long)d->lo,
+                      (long long)d->hi);
     }
 }
 

@@ -169,21 +169,49 @@ START_TEST(placements_read_back)
 }
 END_TEST
 
-static const char *const malformed[] = {
-    "", "graph", "graph g", "graph g {", "graph g { bogus }", "graph g { } }", "graph \"g", "graph g { input }",
-    "graph g { input x: f32[ }", "graph g { input x: f33[2] }", "graph g { input x: f32[2] input x: f32[2] }",
-    "graph g { const c: f32[2] = [1] }", "graph g { const c: f32[2] = hex \"00\" }", "graph g { const c: i8[1] = [300] }",
-    "graph g { const c: i64[1] = [99999999999999999999] }", "graph g { const c: f32[S] = [1] }", "graph g { const c: string[1] = [1] }",
-    "graph g { const c: f32[9223372036854775807, 4] = [1] }", "graph g { const c: f32[-1] = [] }", "graph g { const c: f32[1] }",
-    "graph g { node n: y: f32[1] = Relu(x) }", "graph g { node n: y: f32[1] = Relu(y) }",
-    "graph g { input x: f32[1] node n: y: f32[1] = Relu(x, x) }", "graph g { input x: f32[1] node n: y: f32[1] = Relu(x) {axis = 1} }",
-    "graph g { input x: f32[1] node n: y: f32[1] = Softmax(x) {axis = \"a\"} }",
-    "graph g { input x: f32[1] node n: y: f32[1] = Softmax(x) {axis = 1 }",
-    "graph g { input x: f32[1] node n: y: f32[1] = Odd(x) {axis = 1} }", "graph g { output x }", "graph g { state a -> b dim 1 }",
-    "graph g { state _ -> _ dim 99 }", "graph g { assume 4 = 5 }", "graph g { dim 4 + >= 1 }", "graph g { dim S > 1 }", "graph g { dim S >= }",
-    "graph g { input x: f32[1, 1, 1, 1, 1, 1, 1, 1, 1] }", "graph g { input x: f32[1] @Q }", "graph g { input x: f32[1] @S(0; }",
-    "graph g { input \"\": f32[1] }", "graph g { input \"\\q\": f32[1] }", "graph g { input \"\\x00\": f32[1] }",
-    "graph g { input x: f32[((((1] }", "graph g { ranks -1 }", "graph g { node n: x: ? = \"\"::Relu }"};
+static const char *const malformed[] = {"",
+                                        "graph",
+                                        "graph g",
+                                        "graph g {",
+                                        "graph g { bogus }",
+                                        "graph g { } }",
+                                        "graph \"g",
+                                        "graph g { input }",
+                                        "graph g { input x: f32[ }",
+                                        "graph g { input x: f33[2] }",
+                                        "graph g { input x: f32[2] input x: f32[2] }",
+                                        "graph g { const c: f32[2] = [1] }",
+                                        "graph g { const c: f32[2] = hex \"00\" }",
+                                        "graph g { const c: i8[1] = [300] }",
+                                        "graph g { const c: i64[1] = [99999999999999999999] }",
+                                        "graph g { const c: f32[S] = [1] }",
+                                        "graph g { const c: string[1] = [1] }",
+                                        "graph g { const c: f32[9223372036854775807, 4] = [1] }",
+                                        "graph g { const c: f32[-1] = [] }",
+                                        "graph g { const c: f32[1] }",
+                                        "graph g { node n: y: f32[1] = Relu(x) }",
+                                        "graph g { node n: y: f32[1] = Relu(y) }",
+                                        "graph g { input x: f32[1] node n: y: f32[1] = Relu(x, x) }",
+                                        "graph g { input x: f32[1] node n: y: f32[1] = Relu(x) {axis = 1} }",
+                                        "graph g { input x: f32[1] node n: y: f32[1] = Softmax(x) {axis = \"a\"} }",
+                                        "graph g { input x: f32[1] node n: y: f32[1] = Softmax(x) {axis = 1 }",
+                                        "graph g { input x: f32[1] node n: y: f32[1] = Odd(x) {axis = 1} }",
+                                        "graph g { output x }",
+                                        "graph g { state a -> b dim 1 }",
+                                        "graph g { state _ -> _ dim 99 }",
+                                        "graph g { assume 4 = 5 }",
+                                        "graph g { dim 4 + >= 1 }",
+                                        "graph g { dim S > 1 }",
+                                        "graph g { dim S >= }",
+                                        "graph g { input x: f32[1, 1, 1, 1, 1, 1, 1, 1, 1] }",
+                                        "graph g { input x: f32[1] @Q }",
+                                        "graph g { input x: f32[1] @S(0; }",
+                                        "graph g { input \"\": f32[1] }",
+                                        "graph g { input \"\\q\": f32[1] }",
+                                        "graph g { input \"\\x00\": f32[1] }",
+                                        "graph g { input x: f32[((((1] }",
+                                        "graph g { ranks -1 }",
+                                        "graph g { node n: x: ? = \"\"::Relu }"};
 
 START_TEST(malformed_text_is_refused)
 {
@@ -207,8 +235,9 @@ static struct node *node_named(const struct graph *g, const char *name)
     return NULL;
 }
 
-static const char chain[] = "graph g { input x: f32[2] node a: p: f32[2] = Relu(x) node b: q: f32[2] = Identity(p) node c: r: f32[2] = Neg(q)"
-                            " node dead: z: f32[2] = Neg(x) output r output q }";
+static const char chain[] =
+    "graph g { input x: f32[2] node a: p: f32[2] = Relu(x) node b: q: f32[2] = Identity(p) node c: r: f32[2] = Neg(q)"
+    " node dead: z: f32[2] = Neg(x) output r output q }";
 
 START_TEST(sort_is_stable_and_finds_the_order)
 {
@@ -315,7 +344,8 @@ static void write_data(void)
 
 static struct constant external(int64_t offset, int64_t n)
 {
-    return (struct constant){.dtype = DT_F32, .rank = 1, .dim = {n}, .bytes = 4 * n, .source = {.path = path, .offset = offset, .length = 4 * n}};
+    return (struct constant){
+        .dtype = DT_F32, .rank = 1, .dim = {n}, .bytes = 4 * n, .source = {.path = path, .offset = offset, .length = 4 * n}};
 }
 
 START_TEST(external_bytes_are_read_in_place)
@@ -398,9 +428,10 @@ END_TEST
 
 START_TEST(equal_small_constants_become_one)
 {
-    struct graph *g = folded("graph g { opset 23 input x: f32[2] const a: f32[] = [1] const b: f32[] = [1] const c: f32[1] = [1]"
-                             " const v: f32[2] = [1, 1] const w: f32[2] = [1, 1] node p: p: f32[2] = Mul(x, a) node q: q: f32[2] = Mul(p, b)"
-                             " node r: r: f32[2] = Mul(q, c) node s: s: f32[2] = Mul(r, v) node t: t: f32[2] = Mul(s, w) output t }");
+    struct graph *g = folded(
+        "graph g { opset 23 input x: f32[2] const a: f32[] = [1] const b: f32[] = [1] const c: f32[1] = [1]"
+        " const v: f32[2] = [1, 1] const w: f32[2] = [1, 1] node p: p: f32[2] = Mul(x, a) node q: q: f32[2] = Mul(p, b)"
+        " node r: r: f32[2] = Mul(q, c) node s: s: f32[2] = Mul(r, v) node t: t: f32[2] = Mul(s, w) output t }");
     ck_assert_ptr_eq(g->nodes.at[0]->in[1], g->nodes.at[1]->in[1]);
     ck_assert_ptr_ne(g->nodes.at[0]->in[1], g->nodes.at[2]->in[1]);
     ck_assert_ptr_ne(g->nodes.at[3]->in[1], g->nodes.at[4]->in[1]);
@@ -409,14 +440,42 @@ END_TEST
 
 /* ---- the verifier ------------------------------------------------------------------------------------------------------ */
 
-static void break_order(struct graph *g) { struct node *n = g->nodes.at[0]; g->nodes.at[0] = g->nodes.at[1]; g->nodes.at[1] = n; }
-static void break_link(struct graph *g) { g->nodes.at[0]->out[0]->producer = g->nodes.at[1]; }
-static void break_name(struct graph *g) { g->nodes.at[1]->name = g->nodes.at[0]->name; }
-static void break_value_name(struct graph *g) { g->nodes.at[1]->out[0]->name = g->nodes.at[0]->out[0]->name; }
-static void break_operand(struct graph *g) { g->nodes.at[1]->in[0] = NULL; }
-static void break_attrs(struct graph *g) { g->nodes.at[1]->nattr = 1; }
-static void break_output(struct graph *g) { graph_find(g, "r")->producer = NULL; g->nodes.n = 2; }
-static void break_type(struct graph *g) { g->properties |= PROP_TYPED; g->nodes.at[1]->out[0]->type.dtype = DT_NONE; }
+static void break_order(struct graph *g)
+{
+    struct node *n = g->nodes.at[0];
+    g->nodes.at[0] = g->nodes.at[1];
+    g->nodes.at[1] = n;
+}
+static void break_link(struct graph *g)
+{
+    g->nodes.at[0]->out[0]->producer = g->nodes.at[1];
+}
+static void break_name(struct graph *g)
+{
+    g->nodes.at[1]->name = g->nodes.at[0]->name;
+}
+static void break_value_name(struct graph *g)
+{
+    g->nodes.at[1]->out[0]->name = g->nodes.at[0]->out[0]->name;
+}
+static void break_operand(struct graph *g)
+{
+    g->nodes.at[1]->in[0] = NULL;
+}
+static void break_attrs(struct graph *g)
+{
+    g->nodes.at[1]->nattr = 1;
+}
+static void break_output(struct graph *g)
+{
+    graph_find(g, "r")->producer = NULL;
+    g->nodes.n = 2;
+}
+static void break_type(struct graph *g)
+{
+    g->properties |= PROP_TYPED;
+    g->nodes.at[1]->out[0]->type.dtype = DT_NONE;
+}
 static void break_split(struct graph *g)
 {
     struct value *v = g->nodes.at[1]->out[0];
@@ -430,8 +489,8 @@ static void break_partial(struct graph *g)
     v->type.dtype = DT_BOOL;
     v->place = placement_partial(RED_SUM);
 }
-static void (*const breaks[])(struct graph *) = {break_order, break_link, break_name, break_value_name, break_operand, break_attrs,
-                                                 break_output, break_type, break_split, break_partial};
+static void (*const breaks[])(struct graph *) = {break_order, break_link,   break_name, break_value_name, break_operand,
+                                                 break_attrs, break_output, break_type, break_split,      break_partial};
 
 START_TEST(broken_graph_is_noticed)
 {
@@ -445,7 +504,7 @@ END_TEST
 
 /* ---- state between two graphs ------------------------------------------------------------------------------------------- */
 
-static struct handover handover_of(const char *const *line, int n)        /* "name type" */
+static struct handover handover_of(const char *const *line, int n) /* "name type" */
 {
     struct handed *at = NEWN(arena, struct handed, n);
     for (int i = 0; i < n; i++) {
@@ -459,9 +518,11 @@ static struct handover handover_of(const char *const *line, int n)        /* "na
 START_TEST(state_goes_by_the_ends_of_names)
 {
     static const char *const step[] = {"past_key_values.0.decoder.key f32[B, 4, P, 8]", "past_key_values.0.encoder.key f32[B, 4, E, 8]",
-        "past_key_values.10.encoder.key f32[B, 4, E, 8]", "past_key_values.1.encoder.key f32[B, 4, E, 8]", "other/key f32[B, 4, E, 8]"};
+                                       "past_key_values.10.encoder.key f32[B, 4, E, 8]", "past_key_values.1.encoder.key f32[B, 4, E, 8]",
+                                       "other/key f32[B, 4, E, 8]"};
     static const char *const first[] = {"present.10.encoder.key f32[B, 4, 7, 8]", "present.0.encoder.key f32[B, 4, 7, 8]",
-        "present.1.encoder.key f32[B, 3, 7, 8]", "present.0.encoder.value f32[B, 4, 7, 8]", "present/0/decoder/key f32[C, 4, Q, 8]"};
+                                        "present.1.encoder.key f32[B, 3, 7, 8]", "present.0.encoder.value f32[B, 4, 7, 8]",
+                                        "present/0/decoder/key f32[C, 4, Q, 8]"};
     static const int want[] = {4, 1, 0, -1, -1};
     struct handover to = handover_of(step, 5), from = handover_of(first, 5);
     int match[5];

@@ -28,7 +28,7 @@ static void teardown(void)
 /* ---- making tensors and calling ---------------------------------------------------------------------------------------- */
 static struct tensor tensor_new(enum dtype dtype, int rank, const int64_t *dim, const void *data)
 {
-    struct tensor t = { .dtype = dtype, .rank = rank };
+    struct tensor t = {.dtype = dtype, .rank = rank};
     if (rank)
         memcpy(t.dim, dim, (size_t)rank * sizeof *dim);
     t.data = arena_alloc(arena, tensor_bytes(&t) + 64);
@@ -36,13 +36,25 @@ static struct tensor tensor_new(enum dtype dtype, int rank, const int64_t *dim, 
         memcpy(t.data, data, tensor_bytes(&t));
     return t;
 }
-#define DIMS(...) (int)(sizeof(int64_t[]){ __VA_ARGS__ } / sizeof(int64_t)), (const int64_t[]){ __VA_ARGS__ }
-#define F32(dims, ...) tensor_new(DT_F32, dims, (const float[]){ __VA_ARGS__ })
-#define I64(dims, ...) tensor_new(DT_I64, dims, (const int64_t[]){ __VA_ARGS__ })
-#define BOOL(dims, ...) tensor_new(DT_BOOL, dims, (const uint8_t[]){ __VA_ARGS__ })
-#define ABSENT (struct tensor){ .data = NULL }
+#define DIMS(...)                                                              \
+    (int)(sizeof(int64_t[]){__VA_ARGS__} / sizeof(int64_t)), (const int64_t[]) \
+    {                                                                          \
+        __VA_ARGS__                                                            \
+    }
+#define F32(dims, ...) tensor_new(DT_F32, dims, (const float[]){__VA_ARGS__})
+#define I64(dims, ...) tensor_new(DT_I64, dims, (const int64_t[]){__VA_ARGS__})
+#define BOOL(dims, ...) tensor_new(DT_BOOL, dims, (const uint8_t[]){__VA_ARGS__})
+#define ABSENT       \
+    (struct tensor)  \
+    {                \
+        .data = NULL \
+    }
 #define RESULT(dtype, dims) tensor_new(dtype, dims, NULL)
-#define IN(...) (int)(sizeof(struct tensor[]){ __VA_ARGS__ } / sizeof(struct tensor)), (const struct tensor[]){ __VA_ARGS__ }
+#define IN(...)                                                                                  \
+    (int)(sizeof(struct tensor[]){__VA_ARGS__} / sizeof(struct tensor)), (const struct tensor[]) \
+    {                                                                                            \
+        __VA_ARGS__                                                                              \
+    }
 
 static struct node *node_new(const char *domain, const char *op)
 {
@@ -52,12 +64,15 @@ static struct node *node_new(const char *domain, const char *op)
 
 static void run_constant(struct node *node, int nin, const struct tensor *in, struct tensor *out, const bool *constant, void **cache)
 {
-    struct kcall call = { .node = node, .graph = graph, .nin = nin, .nout = 1, .in = in, .out = out, .env = env, .in_constant = constant,
-                          .cache = cache };
+    struct kcall call = {
+        .node = node, .graph = graph, .nin = nin, .nout = 1, .in = in, .out = out, .env = env, .in_constant = constant, .cache = cache};
     node->op->kernel(&call);
 }
 
-static void run(struct node *node, int nin, const struct tensor *in, struct tensor *out) { run_constant(node, nin, in, out, NULL, NULL); }
+static void run(struct node *node, int nin, const struct tensor *in, struct tensor *out)
+{
+    run_constant(node, nin, in, out, NULL, NULL);
+}
 
 static void expect(const struct tensor *t, const float *want, int n)
 {
@@ -71,7 +86,7 @@ static void expect(const struct tensor *t, const float *want, int n)
                           (double)want[i]);
     }
 }
-#define EXPECT(t, ...) expect(&(t), (const float[]){ __VA_ARGS__ }, (int)(sizeof(float[]){ __VA_ARGS__ } / sizeof(float)))
+#define EXPECT(t, ...) expect(&(t), (const float[]){__VA_ARGS__}, (int)(sizeof(float[]){__VA_ARGS__} / sizeof(float)))
 
 /* ---- families -------------------------------------------------------------------------------------------------------------- */
 START_TEST(elementwise_broadcasts)
@@ -127,12 +142,12 @@ START_TEST(casts)
     struct tensor h = RESULT(DT_F16, DIMS(5)), y = RESULT(DT_F32, DIMS(5)), i = RESULT(DT_I8, DIMS(5));
     struct tensor x = F32(DIMS(5), 1.0009766f, 65520, 5.9604645e-8f, NAN, -2);
     run(node_new("", "Cast"), IN(x), &h);
-    const uint16_t want[] = { 0x3c01, 0x7c00, 0x0001, 0x7e00, 0xc000 };
+    const uint16_t want[] = {0x3c01, 0x7c00, 0x0001, 0x7e00, 0xc000};
     ck_assert_mem_eq(h.data, want, sizeof want);
     run(node_new("", "Cast"), IN(h), &y);
     EXPECT(y, 1.0009766f, INFINITY, 5.9604645e-8f, NAN, -2);
     run(node_new("", "Cast"), IN(F32(DIMS(5), 300, -300, 1.9f, -1.9f, NAN)), &i);
-    const int8_t small[] = { 127, -128, 1, -1, 0 };
+    const int8_t small[] = {127, -128, 1, -1, 0};
     ck_assert_mem_eq(i.data, small, sizeof small);
 }
 END_TEST
@@ -146,22 +161,25 @@ static void check_places(const struct op *op, int64_t n)
         ((float *)x.data)[i] = 7.0f * sinf((float)(i * i));
         ((float *)y.data)[i] = 0.1f + fabsf(3.0f * cosf((float)i));
     }
-    run(node, op->nin, (struct tensor[]){ x, y }, &z);
+    run(node, op->nin, (struct tensor[]){x, y}, &z);
     for (int64_t i = 0; i < n; i++) {
-        run(node, op->nin, (struct tensor[]){ tensor_new(DT_F32, DIMS(1), (float *)x.data + i), tensor_new(DT_F32, DIMS(1), (float *)y.data + i) }, &one);
-        ck_assert_msg(memcmp(one.data, (float *)z.data + i, sizeof(float)) == 0, "%s: element %d of %d alone is another number", op->name, (int)i, (int)n);
+        run(node, op->nin,
+            (struct tensor[]){tensor_new(DT_F32, DIMS(1), (float *)x.data + i), tensor_new(DT_F32, DIMS(1), (float *)y.data + i)}, &one);
+        ck_assert_msg(memcmp(one.data, (float *)z.data + i, sizeof(float)) == 0, "%s: element %d of %d alone is another number", op->name,
+                      (int)i, (int)n);
     }
 }
 
 START_TEST(places)
 {
-    static const int64_t sizes[] = { 8, 13, 25, 40, 63, 77 };
+    static const int64_t sizes[] = {8, 13, 25, 40, 63, 77};
     int ops = 0;
     for (int i = 0; i < op_count(); i++) {
         const struct op *op = op_at(i);
         bool same = strcmp(op->infer_name, "same") == 0 || strcmp(op->infer_name, "broadcast") == 0 || strcmp(op->infer_name, "pow") == 0;
         bool whole = strcmp(op->name, "Not") == 0 || strcmp(op->name, "Mod") == 0 || strncmp(op->name, "Bit", 3) == 0;
-        if (!(op->flags & OP_ELEMENTWISE) || (op->flags & OP_INTERNAL) || !op->kernel || !same || whole || op->nin > 2 || op->in[0].variadic)
+        if (!(op->flags & OP_ELEMENTWISE) || (op->flags & OP_INTERNAL) || !op->kernel || !same || whole || op->nin > 2 ||
+            op->in[0].variadic)
             continue;
         for (size_t k = 0; k < sizeof sizes / sizeof *sizes; k++)
             check_places(op, sizes[k]);
@@ -173,7 +191,12 @@ END_TEST
 
 /* Deterministic products: parts of the contracted dimension, dealt out in any way that keeps chunks whole, give the bits of the whole. */
 enum { HEIGHT = 7, WIDTH = 40, DEPTH = 300, MOST_TERMS = 64 };
-struct dealt { struct share share; int n; struct subtree of[MOST_TERMS]; float *term[MOST_TERMS]; };
+struct dealt {
+    struct share share;
+    int n;
+    struct subtree of[MOST_TERMS];
+    float *term[MOST_TERMS];
+};
 
 static void take_terms(const struct share *share, const struct chunks *c, enum dtype t, const void *terms, int64_t n, void *out)
 {
@@ -195,7 +218,8 @@ static void take_terms(const struct share *share, const struct chunks *c, enum d
 }
 
 /* Columns of a and rows of b that one rank holds. */
-static void run_part(struct kenv *own, const struct tensor *a, const struct tensor *b, struct tensor *y, struct share *share, int n, const struct interval *held)
+static void run_part(struct kenv *own, const struct tensor *a, const struct tensor *b, struct tensor *y, struct share *share, int n,
+                     const struct interval *held)
 {
     int64_t k = 0;
     float left[HEIGHT * DEPTH], right[DEPTH * WIDTH];
@@ -206,29 +230,34 @@ static void run_part(struct kenv *own, const struct tensor *a, const struct tens
         for (int i = 0; i < n; i++)
             for (int64_t l = held[i].lo; l < held[i].hi; l++)
                 left[at++] = ((float *)a->data)[row * DEPTH + l];
-    struct tensor in[2] = { tensor_new(DT_F32, DIMS(HEIGHT, k), left), tensor_new(DT_F32, DIMS(k, WIDTH), right) };
-    struct kcall call = { .node = node_new("", "MatMul"), .graph = graph, .nin = 2, .nout = 1, .in = in, .out = y, .env = own, .share = share };
+    struct tensor in[2] = {tensor_new(DT_F32, DIMS(HEIGHT, k), left), tensor_new(DT_F32, DIMS(k, WIDTH), right)};
+    struct kcall call = {
+        .node = node_new("", "MatMul"), .graph = graph, .nin = 2, .nout = 1, .in = in, .out = y, .env = own, .share = share};
     call.node->op->kernel(&call);
 }
 
 START_TEST(sums_of_parts)
 {
-    static const struct { int ranks, n[3]; struct interval at[3][2]; } deals[] = {
-        { 2, { 1, 1 }, { { { 0, 160 } }, { { 160, 300 } } } },
-        { 3, { 1, 1, 1 }, { { { 0, 16 } }, { { 16, 208 } }, { { 208, 300 } } } },
-        { 3, { 2, 0, 2 }, { { { 0, 48 }, { 256, 300 } }, { { 0, 0 } }, { { 48, 64 }, { 64, 256 } } } },
-        { 2, { 2, 1 }, { { { 240, 300 }, { 0, 112 } }, { { 112, 240 } } } },
+    static const struct {
+        int ranks, n[3];
+        struct interval at[3][2];
+    } deals[] = {
+        {2, {1, 1}, {{{0, 160}}, {{160, 300}}}},
+        {3, {1, 1, 1}, {{{0, 16}}, {{16, 208}}, {{208, 300}}}},
+        {3, {2, 0, 2}, {{{0, 48}, {256, 300}}, {{0, 0}}, {{48, 64}, {64, 256}}}},
+        {2, {2, 1}, {{{240, 300}, {0, 112}}, {{112, 240}}}},
     };
-    struct tensor a = RESULT(DT_F32, DIMS(HEIGHT, DEPTH)), b = RESULT(DT_F32, DIMS(DEPTH, WIDTH)), whole = RESULT(DT_F32, DIMS(HEIGHT, WIDTH)), y = RESULT(DT_F32, DIMS(HEIGHT, WIDTH));
+    struct tensor a = RESULT(DT_F32, DIMS(HEIGHT, DEPTH)), b = RESULT(DT_F32, DIMS(DEPTH, WIDTH)),
+                  whole = RESULT(DT_F32, DIMS(HEIGHT, WIDTH)), y = RESULT(DT_F32, DIMS(HEIGHT, WIDTH));
     struct kenv *own = kenv_new(1, true);
     for (int i = 0; i < HEIGHT * DEPTH; i++)
         ((float *)a.data)[i] = sinf((float)(i * i));
     for (int i = 0; i < DEPTH * WIDTH; i++)
         ((float *)b.data)[i] = cosf((float)(i * 3));
     ck_assert_int_eq(chunk_width(DEPTH), 16);
-    run_part(own, &a, &b, &whole, NULL, 1, (const struct interval[]){ { 0, DEPTH } });
+    run_part(own, &a, &b, &whole, NULL, 1, (const struct interval[]){{0, DEPTH}});
     for (size_t k = 0; k < sizeof deals / sizeof *deals; k++) {
-        struct dealt d = { .share = { .size = DEPTH, .complete = take_terms } };
+        struct dealt d = {.share = {.size = DEPTH, .complete = take_terms}};
         for (int r = 0; r < deals[k].ranks; r++) {
             struct stretch held[2];
             d.share.n = chunk_stretches(deals[k].n[r], deals[k].at[r], held);
@@ -265,7 +294,7 @@ START_TEST(repeats)
     attr_set_int(repeat, "repeats", 2);
     run(repeat, IN(x), &y);
     EXPECT(y, 1, 2, 1, 2, 3, 4, 3, 4);
-    attr_set_ints(graph, repeat, "index", 3, (const int64_t[]){ 1, 0, 1 });
+    attr_set_ints(graph, repeat, "index", 3, (const int64_t[]){1, 0, 1});
     run(repeat, IN(x), &z);
     EXPECT(z, 3, 4, 1, 2, 3, 4);
 }
@@ -288,7 +317,8 @@ END_TEST
 
 START_TEST(reductions)
 {
-    struct tensor x = F32(DIMS(2, 3), 1, 2, 3, 4, 5, 6), y = RESULT(DT_F32, DIMS(2, 1)), z = RESULT(DT_F32, DIMS(1, 3)), e = RESULT(DT_F32, DIMS(2, 1));
+    struct tensor x = F32(DIMS(2, 3), 1, 2, 3, 4, 5, 6), y = RESULT(DT_F32, DIMS(2, 1)), z = RESULT(DT_F32, DIMS(1, 3)),
+                  e = RESULT(DT_F32, DIMS(2, 1));
     run(node_new("", "ReduceMean"), IN(x, I64(DIMS(1), 1)), &y);
     EXPECT(y, 2, 5);
     run(node_new("", "ReduceMax"), IN(x, I64(DIMS(1), 0)), &z);
@@ -306,7 +336,7 @@ START_TEST(products)
 {
     struct tensor w = F32(DIMS(2, 3), 1, 2, 3, 4, 5, 6), y = RESULT(DT_F32, DIMS(1, 3)), z = RESULT(DT_F32, DIMS(2, 3));
     struct tensor none = F32(DIMS(1, 3), 9, 9, 9);
-    const bool constant[] = { false, true };
+    const bool constant[] = {false, true};
     struct node *matmul = node_new("", "MatMul");
     void *cache = NULL;
     for (int i = 0; i < 2; i++) {
@@ -320,12 +350,14 @@ START_TEST(products)
 }
 END_TEST
 
-/* Every number of a stored type, as a weight [1, 65536] of one row (read from storage) and of five (through panels): f32 as Cast makes it. */
+/* Every number of a stored type, as a weight [1, 65536] of one row (read from storage) and of five (through panels): f32 as Cast makes it.
+ */
 static void widen_all(enum dtype type, int64_t rows)
 {
     enum { ALL = 65536 };
-    struct tensor w = RESULT(type, DIMS(1, ALL)), wide = RESULT(DT_F32, DIMS(1, ALL)), a = RESULT(DT_F32, DIMS(rows, 1)), y = RESULT(DT_F32, DIMS(rows, ALL));
-    const bool constant[2] = { false, true };
+    struct tensor w = RESULT(type, DIMS(1, ALL)), wide = RESULT(DT_F32, DIMS(1, ALL)), a = RESULT(DT_F32, DIMS(rows, 1)),
+                  y = RESULT(DT_F32, DIMS(rows, ALL));
+    const bool constant[2] = {false, true};
     void *cache = NULL;
     for (int i = 0; i < ALL; i++)
         ((uint16_t *)w.data)[i] = (uint16_t)i;
@@ -335,14 +367,15 @@ static void widen_all(enum dtype type, int64_t rows)
     run_constant(node_new("", "MatMul"), IN(a, w), &y, constant, &cache);
     for (int64_t i = 0; i < rows * ALL; i++) {
         float got = ((float *)y.data)[i], want = ((float *)wide.data)[i % ALL];
-        ck_assert_msg(got == want || (isnan(got) && isnan(want)), "%s %#x is %g, not %g", dtype_name(type), (unsigned)(i % ALL), (double)got, (double)want);
+        ck_assert_msg(got == want || (isnan(got) && isnan(want)), "%s %#x is %g, not %g", dtype_name(type), (unsigned)(i % ALL),
+                      (double)got, (double)want);
     }
 }
 
 START_TEST(stored_weights)
 {
     enum { K = 19, N = 45 };
-    const bool constant[2] = { false, true };
+    const bool constant[2] = {false, true};
     for (int type = 0; type < 2; type++)
         for (int transposed = 0; transposed < 2; transposed++) {
             enum dtype dtype = type ? DT_BF16 : DT_F16;
@@ -424,7 +457,7 @@ static void masked_rows(float masked, float of_none)
     struct tensor q = RESULT(DT_F32, DIMS(1, 1, ROWS, 1)), k = RESULT(DT_F32, DIMS(1, 1, KEYS, 1)), v = RESULT(DT_F32, DIMS(1, 1, KEYS, 1));
     struct tensor mask = RESULT(DT_F32, DIMS(ROWS, KEYS)), y = RESULT(DT_F32, DIMS(1, 1, ROWS, 1));
     struct node *node = node_new("tpc", "FusedAttention");
-    attr_set_ints(graph, node, "rows_first", 4, (const int64_t[]){ 0, 0, 0, 0 });
+    attr_set_ints(graph, node, "rows_first", 4, (const int64_t[]){0, 0, 0, 0});
     for (int j = 0; j < KEYS; j++)
         ((float *)v.data)[j] = (float)j;
     for (int i = 0; i < ROWS; i++) {

@@ -79,7 +79,8 @@ START_TEST(rules_print_and_parse)
     check_text(inferred("Sub", 2, TYPES("f32[8]", "f32[8]")), "(a0)(a0) -> (a0)  linear 0+1  rises 0  falls 1");
     check_text(inferred("Max", 2, TYPES("f32[8]", "f32[1]")), "(a0)(1) -> (a0)  rises 0, 1  joins max 0+1");
     check_text(inferred("Softmax", 1, TYPES("f32[B, S]")), "(a0 n1) -> (a0 n1)  n1: lowered");
-    check_text(inferred("LayerNormalization", 3, TYPES("f32[B, S, 8]", "f32[8]", "f32[8]")), "(a0 a1 h2)(h2)(h2) -> (a0 a1 h2)  h2: dropped lowered  linear 1+2  rises 2");
+    check_text(inferred("LayerNormalization", 3, TYPES("f32[B, S, 8]", "f32[8]", "f32[8]")),
+               "(a0 a1 h2)(h2)(h2) -> (a0 a1 h2)  h2: dropped lowered  linear 1+2  rises 2");
     check_text(inferred("ReduceMax", 1, TYPES("f32[B, 4]")), "(n0 n1) -> (1 1)  n0: max  n1: max  joins max 0");
 }
 END_TEST
@@ -111,7 +112,10 @@ static const char *projected(const struct rule *r, int ranks, const struct choic
         return "illegal";
     const char *text = "";
     for (int i = 0; i < r->nin + r->nout; i++)
-        text = arena_printf(arena, "%s%s%s", text, i == r->nin ? " -> " : i ? ", " : "",
+        text = arena_printf(arena, "%s%s%s", text,
+                            i == r->nin ? " -> "
+                                : i     ? ", "
+                                        : "",
                             placement_str(arena, i < r->nin ? in[i] : out[i - r->nin]));
     return text;
 }
@@ -196,8 +200,8 @@ START_TEST(packed_heads_reach_columns_and_cache)
     ck_assert_str_eq(result_type(node, 0), "f32[B, S, 32]");
     struct rule *r = rule_of(graph, node);
     const char *cache = at(1, "t2:4:0-2/2-4"), *width = at(2, "t2:32:0-16/16-32");
-    ck_assert_projects(split_heads(r, 2), "%s, R, R, %s, %s, R, R -> %s, %s, %s",
-                       at(2, "t2:64:0-16,32-40,48-56/16-32,40-48,56-64"), cache, cache, width, cache, cache);
+    ck_assert_projects(split_heads(r, 2), "%s, R, R, %s, %s, R, R -> %s, %s, %s", at(2, "t2:64:0-16,32-40,48-56/16-32,40-48,56-64"), cache,
+                       cache, width, cache, cache);
     ck_assert_str_eq(split_heads(r, 2), split_evenly(r, 2, "hk"));
 }
 END_TEST

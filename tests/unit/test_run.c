@@ -1,14 +1,20 @@
 /* The slab against an overlap checker on random lifetimes; interval lists; sums in rank order; the binding of symbols. */
 #include <check.h>
-#undef fail      /* ours, of base.h, is meant below */
+#undef fail /* ours, of base.h, is meant below */
+#include "run/internal.h"
+
 #include <stdlib.h>
 #include <string.h>
 
-#include "run/internal.h"
-
 static struct arena *a;
-static void setup(void) { a = arena_new(); }
-static void teardown(void) { arena_free(a); }
+static void setup(void)
+{
+    a = arena_new();
+}
+static void teardown(void)
+{
+    arena_free(a);
+}
 
 static bool overlap(const struct slab_item *x, const struct slab_item *y)
 {
@@ -30,7 +36,8 @@ START_TEST(plan_is_disjoint)
         all += item[i].bytes + 63;
         ck_assert_int_eq(item[i].offset % 64, 0);
         ck_assert(item[i].bytes == 0 || item[i].offset + item[i].bytes <= total);
-        for (int k = 0; k < i; k++) ck_assert(!overlap(&item[i], &item[k]));
+        for (int k = 0; k < i; k++)
+            ck_assert(!overlap(&item[i], &item[k]));
     }
     ck_assert(total <= all);
 }
@@ -43,14 +50,18 @@ START_TEST(plan_reuses_memory)
 }
 END_TEST
 
-static struct pieces list(int n, struct interval *at) { return (struct pieces){n, at}; }
+static struct pieces list(int n, struct interval *at)
+{
+    return (struct pieces){n, at};
+}
 
 START_TEST(pieces_divide)
 {
     struct interval x[] = {{10, 20}, {0, 5}}, y[] = {{3, 12}, {18, 30}};
     struct pieces p = list(2, x), q = list(2, y), meet = pieces_meet(a, &p, &q), rest = pieces_without(a, &p, &q);
     ck_assert_int_eq(meet.n, 3);
-    ck_assert(meet.at[0].lo == 10 && meet.at[0].hi == 12 && meet.at[1].lo == 18 && meet.at[1].hi == 20 && meet.at[2].lo == 3 && meet.at[2].hi == 5);
+    ck_assert(meet.at[0].lo == 10 && meet.at[0].hi == 12 && meet.at[1].lo == 18 && meet.at[1].hi == 20 && meet.at[2].lo == 3 &&
+              meet.at[2].hi == 5);
     ck_assert_int_eq(rest.n, 2);
     ck_assert(rest.at[0].lo == 12 && rest.at[0].hi == 18 && rest.at[1].lo == 0 && rest.at[1].hi == 3);
     struct pieces local = pieces_local(a, &meet, &p);
@@ -64,12 +75,12 @@ START_TEST(sums_in_order)
     const void *in[3] = {x, y, z};
     comm_reduce(out, in, 3, 3, DT_F32, RED_SUM);
     ck_assert(out[0] >= 1 && out[0] <= 1 && out[1] >= 6 && out[1] <= 6);
-    uint16_t b[2] = {0x3f80, 0x7f80}, c[2] = {0x4000, 0xff80}, sum[2];       /* bf16 1, inf; 2, -inf */
+    uint16_t b[2] = {0x3f80, 0x7f80}, c[2] = {0x4000, 0xff80}, sum[2]; /* bf16 1, inf; 2, -inf */
     const void *small[2] = {b, c};
     comm_reduce(sum, small, 2, 2, DT_BF16, RED_SUM);
     ck_assert_int_eq(sum[0], 0x4040);
     ck_assert((sum[1] & 0x7fff) > 0x7f80);
-    uint16_t large = 0x6800, one = 0x3c00, exact;                            /* f16 2048, 1: 2048 + 1 is 2048 in f16 */
+    uint16_t large = 0x6800, one = 0x3c00, exact; /* f16 2048, 1: 2048 + 1 is 2048 in f16 */
     const void *halves[3] = {&large, &one, &one};
     comm_reduce(&exact, halves, 3, 1, DT_F16, RED_SUM);
     ck_assert_int_eq(exact, 0x6801);

@@ -103,7 +103,8 @@ START_TEST(collectives_fit)
     want.hop_latency = 2e-6, want.collective_overhead = 5e-6, want.link_bandwidth = 3e9, want.reduce_seconds = 1e-10;
     for (double bytes = 64; bytes < 1e8; bytes *= 8)
         for (int k = 0; k < 5; k++, n++) {
-            double seconds = op[k] ? transfer_seconds(&want, machine_transfer(&want, op[k], 4, bytes)) : want.hop_latency + bytes / want.link_bandwidth;
+            double seconds = op[k] ? transfer_seconds(&want, machine_transfer(&want, op[k], 4, bytes))
+                                   : want.hop_latency + bytes / want.link_bandwidth;
             at[n] = (struct timed_transfer){op[k], bytes, seconds};
         }
     ck_assert_double_le(machine_fit(&got, 4, n, at), 0.01);

@@ -47,7 +47,10 @@ static const struct split *parse(const char *text)
 
 /* ---- tables ---- */
 
-struct table { int n, ranks; bool held[RANKS][MOST]; };
+struct table {
+    int n, ranks;
+    bool held[RANKS][MOST];
+};
 
 static void fill(struct table *t, const struct split *s, bool owned, const struct bindings *b)
 {
@@ -107,15 +110,15 @@ static const struct split *random_list(int ranks, int n)
 static const struct split *random_split(void)
 {
     int ranks = 1 + pick(RANKS), n = pick(13);
-    const struct split *s = pick(3) == 0   ? split_even(alg, ranks, I(n))
-                            : pick(8) == 0 ? split_whole(alg, ranks, I(n))
-                                           : random_list(ranks, n);
+    const struct split *s = pick(3) == 0 ? split_even(alg, ranks, I(n))
+        : pick(8) == 0                   ? split_whole(alg, ranks, I(n))
+                                         : random_list(ranks, n);
     return pick(2) ? split_scale(alg, s, I(1 + pick(3)), I(1 + pick(4))) : s;
 }
 
 static struct table before, after;
 
-#define FOR_RANDOM_SPLITS(count, s) \
+#define FOR_RANDOM_SPLITS(count, s)                  \
     for (int round_ = 0; round_ < (count); round_++) \
         for (const struct split *s = (setup(), seed = (unsigned)round_ * 7919u + 3u, random_split()); s; s = NULL, teardown())
 
@@ -157,7 +160,8 @@ END_TEST
 START_TEST(flags_and_extents)
 {
     struct bindings none = {0};
-    FOR_RANDOM_SPLITS(500, s) {
+    FOR_RANDOM_SPLITS(500, s)
+    {
         fill(&before, s, false, &none);
         bool cover = true, partition = true, whole = true;
         for (int k = 0; k < before.n; k++) {
@@ -181,7 +185,8 @@ END_TEST
 START_TEST(owned_pieces)
 {
     struct bindings none = {0};
-    FOR_RANDOM_SPLITS(500, s) {
+    FOR_RANDOM_SPLITS(500, s)
+    {
         fill(&before, s, false, &none);
         fill(&after, s, true, &none);
         for (int k = 0; k < before.n; k++)
@@ -195,7 +200,8 @@ END_TEST
 
 START_TEST(text_form)
 {
-    FOR_RANDOM_SPLITS(500, s) {
+    FOR_RANDOM_SPLITS(500, s)
+    {
         char *shown = split_str(arena, s);
         ck_assert_ptr_null(strpbrk(shown, " \t\n"));
         ck_assert_ptr_eq(parse(shown), s);
@@ -209,7 +215,8 @@ END_TEST
 START_TEST(scale_and_divide)
 {
     struct bindings none = {0};
-    FOR_RANDOM_SPLITS(500, s) {
+    FOR_RANDOM_SPLITS(500, s)
+    {
         int outer = 1 + pick(3), inner = 1 + pick(3);
         const struct split *big = split_scale(alg, s, I(outer), I(inner));
         fill(&before, s, false, &none);
@@ -227,7 +234,8 @@ END_TEST
 START_TEST(divide_is_exact)
 {
     struct bindings none = {0};
-    FOR_RANDOM_SPLITS(800, s) {
+    FOR_RANDOM_SPLITS(800, s)
+    {
         int outer = 1 + pick(3), inner = 1 + pick(3);
         fill(&before, s, false, &none);
         const struct split *small = split_divide(alg, s, I(outer), I(inner));
@@ -246,7 +254,8 @@ END_TEST
 START_TEST(restrict_and_concat)
 {
     struct bindings none = {0};
-    FOR_RANDOM_SPLITS(500, s) {
+    FOR_RANDOM_SPLITS(500, s)
+    {
         fill(&before, s, false, &none);
         int cut = pick(before.n + 1);
         const struct split *part[2] = {split_restrict(alg, s, 0, cut), split_restrict(alg, s, cut, before.n)};
@@ -264,7 +273,8 @@ END_TEST
 START_TEST(image_covers)
 {
     struct bindings none = {0};
-    FOR_RANDOM_SPLITS(500, s) {
+    FOR_RANDOM_SPLITS(500, s)
+    {
         int g = 1 + pick(4);
         fill(&before, s, false, &none);
         const struct split *image = split_image(alg, s, g);
@@ -286,7 +296,8 @@ END_TEST
 
 START_TEST(rescale)
 {
-    FOR_RANDOM_SPLITS(300, s) {
+    FOR_RANDOM_SPLITS(300, s)
+    {
         int k = 1 + pick(4);
         const struct split *big = split_rescale(alg, s, s->n->k * k);
         ck_assert_ptr_eq(big, split_scale(alg, s, I(1), I(k)));
@@ -365,9 +376,22 @@ END_TEST
 START_TEST(bad_text)
 {
     static const char *const text[] = {
-        "", "t", "t0:4:", "t2:4:0-2", "t2:4:0-2/2-5", "t2:4:2-2/0-4", "t2:4:3-1/-", "x2:4:-/-", "t2:whole(4", "t2:whole(-4)",
+        "",
+        "t",
+        "t0:4:",
+        "t2:4:0-2",
+        "t2:4:0-2/2-5",
+        "t2:4:2-2/0-4",
+        "t2:4:3-1/-",
+        "x2:4:-/-",
+        "t2:whole(4",
+        "t2:whole(-4)",
         "t2:4:0-2/2-4/",
-        "t99999999999:4:0-4", "t2:4;outer=:0-2/2-4", "t2:balanced()", "t2:4:0-2/2-4 ", "t2:99999999999999999999:-/-",
+        "t99999999999:4:0-4",
+        "t2:4;outer=:0-2/2-4",
+        "t2:balanced()",
+        "t2:4:0-2/2-4 ",
+        "t2:99999999999999999999:-/-",
         "t2:4;outer=4611686018427387904:0-1/1-4",
     };
     for (size_t i = 0; i < sizeof text / sizeof text[0]; i++) {

@@ -1,21 +1,30 @@
 /* State of a session: that a present lies where its past does and stays there, that ops which can't read memory with room get the right
  * elements, that a present of another form is copied, and that a second graph takes what the first one left. */
 #include <check.h>
-#undef fail      /* ours, of base.h, is meant below */
-#include <string.h>
-
+#undef fail /* ours, of base.h, is meant below */
 #include "run/run.h"
+
+#include <string.h>
 
 enum { HEADS = 2, SIZE = 3, STEPS = 40 };
 static struct arena *a;
 static struct comm *comm;
-static void setup(void) { a = arena_new(); comm = comm_self(); }
-static void teardown(void) { comm->free(comm); arena_free(a); }
+static void setup(void)
+{
+    a = arena_new();
+    comm = comm_self();
+}
+static void teardown(void)
+{
+    comm->free(comm);
+    arena_free(a);
+}
 
 /* A graph with the inputs new and past, and what nodes makes of them. */
 static struct session *session_of(const char *nodes)
 {
-    const char *text = arena_printf(a, "graph g { opset 23 dim S >= 1 dim P >= 0 input new: f32[1, 2, S, 3] input past: f32[1, 2, P, 3] %s }", nodes);
+    const char *text = arena_printf(
+        a, "graph g { opset 23 dim S >= 1 dim P >= 0 input new: f32[1, 2, S, 3] input past: f32[1, 2, P, 3] %s }", nodes);
     return session_new(graph_parse(a, alg_new(a), text, "test"), comm, (struct session_options){.threads = 1, .keep = true});
 }
 
@@ -23,13 +32,17 @@ static const char pair[] = "output present state past -> present dim 2";
 static const char appended[] = "node c: present: f32[1, 2, P + S, 3] = Concat(past, new) {axis = 2}";
 
 /* Element of row r: unlike any other one. */
-static float element(int64_t head, int64_t row, int64_t i) { return (float)(1000 * row + 10 * head + i); }
+static float element(int64_t head, int64_t row, int64_t i)
+{
+    return (float)(1000 * row + 10 * head + i);
+}
 
 static struct tensor rows(int64_t first, int64_t n)
 {
     struct tensor t = {.dtype = DT_F32, .rank = 4, .dim = {1, HEADS, n, SIZE}};
     float *x = t.data = arena_alloc(a, tensor_bytes(&t));
-    for (int64_t k = 0; k < tensor_elements(&t); k++) x[k] = element(k / SIZE / n, first + k / SIZE % n, k % SIZE);
+    for (int64_t k = 0; k < tensor_elements(&t); k++)
+        x[k] = element(k / SIZE / n, first + k / SIZE % n, k % SIZE);
     return t;
 }
 
@@ -69,9 +82,12 @@ END_TEST
 /* Relu and a view need dense operands, Slice does not. */
 START_TEST(others_read_it)
 {
-    struct session *s = session_of(arena_printf(a, "%s node r: y: f32[1, 2, P + S, 3] = Relu(present) node v: w: f32[2, P + S, 3] = Reshape(present) "
-                                                   "node b: z: f32[1, 1, P + S, 3] = Slice(present) {starts = [1], ends = [2], axes = [1], steps = [1]} "
-                                                   "%s output y output w output z", appended, pair));
+    struct session *s = session_of(
+        arena_printf(a,
+                     "%s node r: y: f32[1, 2, P + S, 3] = Relu(present) node v: w: f32[2, P + S, 3] = Reshape(present) "
+                     "node b: z: f32[1, 1, P + S, 3] = Slice(present) {starts = [1], ends = [2], axes = [1], steps = [1]} "
+                     "%s output y output w output z",
+                     appended, pair));
     struct tensor out[4];
     for (int i = 0; i < 3; i++) {
         step(s, 2 * i, 2, out);
@@ -105,7 +121,8 @@ END_TEST
 
 START_TEST(taken_from_another)
 {
-    struct session *first = session_of("node r: left: f32[1, 2, S, 3] = Relu(new) output left"), *s = session_of(arena_printf(a, "%s %s", appended, pair));
+    struct session *first = session_of("node r: left: f32[1, 2, S, 3] = Relu(new) output left"),
+                   *s = session_of(arena_printf(a, "%s %s", appended, pair));
     struct tensor in[2] = {rows(0, 4), rows(0, 0)}, out[1];
     session_run(first, in, out);
     session_take(s, 1, first, 0);
@@ -134,7 +151,8 @@ END_TEST
 
 START_TEST(other_shape_fails)
 {
-    struct session *first = session_of("node r: left: f32[1, 2, S, 3] = Relu(new) node f: flat: f32[1, 2, S, 3, 1] = Reshape(left) output flat");
+    struct session *first = session_of(
+        "node r: left: f32[1, 2, S, 3] = Relu(new) node f: flat: f32[1, 2, S, 3, 1] = Reshape(left) output flat");
     struct session *s = session_of(arena_printf(a, "%s %s", appended, pair));
     struct tensor in[2] = {rows(0, 4), rows(0, 0)}, out[1];
     session_run(first, in, out);

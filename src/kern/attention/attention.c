@@ -1,21 +1,24 @@
 /* attention: the operand forms of Attention and of com.microsoft GroupQueryAttention, brought to the one core in attention_core.c.
  *
- * Keys and values that were appended to a past are read from the present tensors (in a room where the graph doesn't ask for them). The number
- * of heads may be 0: the head size then comes from operands that still state it, and nothing is divided by a number of heads. */
+ * Keys and values that were appended to a past are read from the present tensors (in a room where the graph doesn't ask for them). The
+ * number of heads may be 0: the head size then comes from operands that still state it, and nothing is divided by a number of heads. */
 #include "kern/core/local.h"
 
 #include <math.h>
 #include <string.h>
 
 /* Heads of one operand: where they are and how they are spaced, in its own storage type. */
-struct head_view { const struct tensor *t; int64_t start, heads, rows, size, batch_step, head_step, row_step; };
+struct head_view {
+    const struct tensor *t;
+    int64_t start, heads, rows, size, batch_step, head_step, row_step;
+};
 
 /* A tensor [batch, heads, rows, size]. */
 static struct head_view spread_source(const struct tensor *t)
 {
     int64_t step[MAX_RANK];
     tensor_strides(t, step);
-    return (struct head_view){ t, 0, t->dim[1], t->dim[2], t->dim[3], step[0], step[1], step[2] };
+    return (struct head_view){t, 0, t->dim[1], t->dim[2], t->dim[3], step[0], step[1], step[2]};
 }
 
 /* Heads of size elements from column start of a tensor [batch, rows, width]. */
@@ -23,12 +26,12 @@ static struct head_view flat_source(const struct tensor *t, int64_t start, int64
 {
     int64_t step[MAX_RANK];
     tensor_strides(t, step);
-    return (struct head_view){ t, start, heads, t->dim[1], size, step[0], size, step[1] };
+    return (struct head_view){t, start, heads, t->dim[1], size, step[0], size, step[1]};
 }
 
 static struct heads source_heads(struct kenv *env, const struct head_view *s, enum room room)
 {
-    return (struct heads){ tensor_f32(env, s->t, room) + s->start, s->batch_step, s->head_step, s->row_step };
+    return (struct heads){tensor_f32(env, s->t, room) + s->start, s->batch_step, s->head_step, s->row_step};
 }
 
 /* Writes the rows of s into [batch, heads, all, size] from row first on; rows that lie there already stay. */
@@ -36,8 +39,11 @@ static void append_rows(struct kcall *call, const struct head_view *s, struct te
 {
     int64_t all = to->dim[2], step[MAX_RANK];
     tensor_strides(to, step);
-    struct copy c = { .rank = 3, .size = dtype_size(to->dtype), .dim = { s->heads, rows, s->size }, .to = { step[1], step[2], 1 },
-                      .from = { s->head_step, s->row_step, 1 } };
+    struct copy c = {.rank = 3,
+                     .size = dtype_size(to->dtype),
+                     .dim = {s->heads, rows, s->size},
+                     .to = {step[1], step[2], 1},
+                     .from = {s->head_step, s->row_step, 1}};
     if (s->t->dtype != to->dtype || s->heads != to->dim[1] || s->size != to->dim[3] || first < 0 || rows > s->rows || first + rows > all)
         fail("%s: %lld rows of %lld x %lld do not fit the present tensor", call_where(call), (long long)rows, (long long)s->heads,
              (long long)s->size);
@@ -55,7 +61,7 @@ static void check_float(const struct kcall *call, enum dtype t)
 /* A mask right-aligned with [batch, heads, rows, keys]; missing keys are masked. */
 static void read_mask(struct kcall *call, struct attend *a, const struct tensor *mask)
 {
-    int64_t want[4] = { a->batch, a->q_heads, a->rows, a->keys }, own[MAX_RANK];
+    int64_t want[4] = {a->batch, a->q_heads, a->rows, a->keys}, own[MAX_RANK];
     if (!mask || tensor_elements(mask) == 0)
         return;
     if (mask->rank < 1 || mask->rank > 4 || (mask->dtype != DT_BOOL && mask->dtype != a->y->dtype))
@@ -94,7 +100,7 @@ static struct head_view attention_source(struct kcall *call, int i, const char *
 
 /* The keys (or values) attended to: the operand itself, or past and operand joined in the present output or a room. */
 static struct head_view joined_source(struct kcall *call, struct head_view new_rows, int past_index, int present_index, enum room room,
-                                   struct tensor *local)
+                                      struct tensor *local)
 {
     const struct tensor *past = call_in(call, past_index);
     struct tensor *present = call_out(call, present_index);
@@ -105,7 +111,7 @@ static struct head_view joined_source(struct kcall *call, struct head_view new_r
         fail("%s: a past tensor does not fit its operand", call_where(call));
     if (new_rows.heads == 0 && past)
         new_rows.size = past->dim[3];
-    *local = (struct tensor){ .dtype = new_rows.t->dtype, .rank = 4, .dim = { batch, new_rows.heads, before + new_rows.rows, new_rows.size } };
+    *local = (struct tensor){.dtype = new_rows.t->dtype, .rank = 4, .dim = {batch, new_rows.heads, before + new_rows.rows, new_rows.size}};
     if (!present)
         local->data = kenv_room(call->env, room, call_bytes(call, tensor_elements(local), dtype_size(local->dtype)));
     struct tensor *to = present ? present : local;
@@ -158,10 +164,18 @@ void kern_Attention(struct kcall *call)
     check_float(call, q.t->dtype);
     k = joined_source(call, k, PAST_KEY, 1, ROOM_DNNL, &keys);
     v = joined_source(call, v, PAST_VALUE, 2, ROOM_JOIN, &values);
-    struct attend a = { .batch = q.t->dim[0], .q_heads = q.heads, .kv_heads = k.heads, .rows = q.rows, .keys = k.rows, .size = q.size,
-                        .value_size = v.size, .causal = attr_int(call->node, "is_causal") != 0, .window = -1,
-                        .softcap = (float)attr_float(call->node, "softcap"), .scores = call_out(call, 3),
-                        .mode = (int)attr_int(call->node, "qk_matmul_output_mode") };
+    struct attend a = {.batch = q.t->dim[0],
+                       .q_heads = q.heads,
+                       .kv_heads = k.heads,
+                       .rows = q.rows,
+                       .keys = k.rows,
+                       .size = q.size,
+                       .value_size = v.size,
+                       .causal = attr_int(call->node, "is_causal") != 0,
+                       .window = -1,
+                       .softcap = (float)attr_float(call->node, "softcap"),
+                       .scores = call_out(call, 3),
+                       .mode = (int)attr_int(call->node, "qk_matmul_output_mode")};
     if (tensor_elements(&call->out[0]) == 0)
         return;
     if (k.size != q.size || v.rows != k.rows || v.heads != k.heads || k.t->dim[0] != a.batch || v.t->dim[0] != a.batch)
@@ -177,7 +191,8 @@ void kern_Attention(struct kcall *call)
     attend(call, &a);
 }
 
-/* ---- GroupQueryAttention ----------------------------------------------------------------------------------------------------------------- */
+/* ---- GroupQueryAttention
+ * ----------------------------------------------------------------------------------------------------------------- */
 enum { G_QUERY, G_KEY, G_VALUE, G_PAST_KEY, G_PAST_VALUE, G_LENGTHS, G_TOTAL, G_COS, G_SIN, G_POSITIONS, G_BIAS, G_SINK };
 
 struct gqa {
@@ -214,7 +229,8 @@ static void gqa_read(struct kcall *call, struct gqa *g)
     g->kv_heads = attr_int(call->node, "kv_num_heads");
     g->size = gqa_head_size(call, q->dim[2], k ? g->heads : g->heads + 2 * g->kv_heads);
     int64_t q_width = g->heads * g->size, kv_width = g->kv_heads * g->size;
-    if (g->heads < 0 || g->kv_heads < 0 || q->dim[2] != q_width + (k ? 0 : 2 * kv_width) || (k && (k->dim[2] != kv_width || v->dim[2] != kv_width)))
+    if (g->heads < 0 || g->kv_heads < 0 || q->dim[2] != q_width + (k ? 0 : 2 * kv_width) ||
+        (k && (k->dim[2] != kv_width || v->dim[2] != kv_width)))
         fail("%s: widths do not hold %lld and %lld heads of %lld", call_where(call), (long long)g->heads, (long long)g->kv_heads,
              (long long)g->size);
     g->q = flat_source(q, 0, g->heads, g->size);
@@ -242,8 +258,17 @@ static void gqa_lengths(struct kcall *call, struct gqa *g)
 }
 
 /* ---- rotation ---- */
-struct turn { const struct gqa *g; struct kcall *call; const struct head_view *from; struct tensor *to; const float *cosine, *sine;
-              int64_t half; bool interleaved; const struct tensor *position; float *scratch; };
+struct turn {
+    const struct gqa *g;
+    struct kcall *call;
+    const struct head_view *from;
+    struct tensor *to;
+    const float *cosine, *sine;
+    int64_t half;
+    bool interleaved;
+    const struct tensor *position;
+    float *scratch;
+};
 
 static int64_t turn_position(const struct turn *t, int64_t b, int64_t i)
 {
@@ -274,7 +299,8 @@ static void turn_check(struct kcall *call, const struct turn *t, const struct te
     for (int64_t i = 0; i < g->batch * g->rows; i++) {
         int64_t line = turn_position(t, i / g->rows, i % g->rows);
         if (line < 0 || line >= cosine->dim[0])
-            fail("%s: position %lld is out of range for a cache of %lld rows", call_where(call), (long long)line, (long long)cosine->dim[0]);
+            fail("%s: position %lld is out of range for a cache of %lld rows", call_where(call), (long long)line,
+                 (long long)cosine->dim[0]);
     }
 }
 
@@ -284,11 +310,16 @@ static struct head_view turn(struct kcall *call, const struct gqa *g, const stru
     const struct tensor *cosine = call_in(call, G_COS), *sine = call_in(call, G_SIN);
     if (!cosine || !sine || cosine->rank != 2 || sine->rank != 2)
         fail("%s: do_rotary needs a cosine and a sine cache of 2 dimensions", call_where(call));
-    struct turn t = { .g = g, .call = call, .from = s, .to = to, .half = cosine->dim[1], .position = call_in(call, G_POSITIONS),
-                      .interleaved = attr_int(call->node, "rotary_interleaved") != 0 };
+    struct turn t = {.g = g,
+                     .call = call,
+                     .from = s,
+                     .to = to,
+                     .half = cosine->dim[1],
+                     .position = call_in(call, G_POSITIONS),
+                     .interleaved = attr_int(call->node, "rotary_interleaved") != 0};
     turn_check(call, &t, cosine, sine);
     int64_t tokens = g->batch * s->rows, width = s->heads * s->size;
-    *to = (struct tensor){ .dtype = s->t->dtype, .rank = 3, .dim = { g->batch, s->rows, width } };
+    *to = (struct tensor){.dtype = s->t->dtype, .rank = 3, .dim = {g->batch, s->rows, width}};
     to->data = kenv_room(call->env, room, call_bytes(call, tokens * width, 4));
     t.cosine = tensor_f32(call->env, cosine, ROOM_B);
     t.sine = tensor_f32(call->env, sine, ROOM_C);
@@ -308,12 +339,13 @@ static void clear_rows(struct tensor *t, int64_t b, int64_t first)
 }
 
 /* Past, then the new rows, then zeros where a batch row is shorter than the longest. */
-static struct tensor gqa_present(struct kcall *call, const struct gqa *g, const struct head_view *s, int past_index, int present_index, enum room room)
+static struct tensor gqa_present(struct kcall *call, const struct gqa *g, const struct head_view *s, int past_index, int present_index,
+                                 enum room room)
 {
     const struct tensor *past = call_in(call, past_index);
     struct tensor *out = call_out(call, present_index);
     int64_t room_rows = past ? past->dim[2] : 0;
-    struct tensor local = { .dtype = s->t->dtype, .rank = 4, .dim = { g->batch, g->kv_heads, room_rows + g->rows, g->size } };
+    struct tensor local = {.dtype = s->t->dtype, .rank = 4, .dim = {g->batch, g->kv_heads, room_rows + g->rows, g->size}};
     if (past && (past->rank != 4 || past->dim[0] != g->batch))
         fail("%s: a past tensor does not fit its operand", call_where(call));
     if (out)
@@ -361,10 +393,20 @@ static void gqa_attend(struct kcall *call, const struct gqa *g, const struct hea
 {
     int64_t *limit = g->past + g->batch, window = attr_int(call->node, "local_window_size");
     struct head_view ks = spread_source(k), vs = spread_source(v);
-    struct attend a = { .batch = g->batch, .q_heads = g->heads, .kv_heads = g->kv_heads, .rows = g->rows, .keys = k->dim[2], .size = g->size,
-                        .value_size = g->size, .causal = true, .window = window, .softcap = (float)attr_float(call->node, "softcap"),
-                        .offset = g->past, .limit = limit, .scores = attr_int(call->node, "qk_output") ? call_out(call, 3) : NULL,
-                        .mode = attr_int(call->node, "qk_output") == 1 ? 4 : 3 };
+    struct attend a = {.batch = g->batch,
+                       .q_heads = g->heads,
+                       .kv_heads = g->kv_heads,
+                       .rows = g->rows,
+                       .keys = k->dim[2],
+                       .size = g->size,
+                       .value_size = g->size,
+                       .causal = true,
+                       .window = window,
+                       .softcap = (float)attr_float(call->node, "softcap"),
+                       .offset = g->past,
+                       .limit = limit,
+                       .scores = attr_int(call->node, "qk_output") ? call_out(call, 3) : NULL,
+                       .mode = attr_int(call->node, "qk_output") == 1 ? 4 : 3};
     for (int64_t b = 0; b < g->batch; b++)
         limit[b] = g->past[b] + g->rows;
     attention_result(&a, &call->out[0]);
@@ -386,7 +428,8 @@ void kern_GroupQueryAttention(struct kcall *call)
     gqa_lengths(call, &g);
     struct head_view q = rotate ? turn(call, &g, &g.q, &g.turned_q, ROOM_TURN_Q) : g.q;
     struct head_view k = rotate ? turn(call, &g, &g.k, &g.turned_k, ROOM_TURN_K) : g.k;
-    struct tensor keys = gqa_present(call, &g, &k, G_PAST_KEY, 1, ROOM_DNNL), values = gqa_present(call, &g, &g.v, G_PAST_VALUE, 2, ROOM_JOIN);
+    struct tensor keys = gqa_present(call, &g, &k, G_PAST_KEY, 1, ROOM_DNNL),
+                  values = gqa_present(call, &g, &g.v, G_PAST_VALUE, 2, ROOM_JOIN);
     if (tensor_elements(&call->out[0]))
         gqa_attend(call, &g, &q, &keys, &values);
 }

@@ -6,13 +6,13 @@ static struct heads heads_of(struct kenv *env, const struct tensor *t, bool rows
 {
     int64_t step[MAX_RANK];
     tensor_strides(t, step);
-    return (struct heads){ tensor_f32(env, t, room), step[0], step[rows_first ? 2 : 1], step[rows_first ? 1 : 2] };
+    return (struct heads){tensor_f32(env, t, room), step[0], step[rows_first ? 2 : 1], step[rows_first ? 1 : 2]};
 }
 
 /* The mask, right-aligned with [batch, heads, rows, keys]. */
 static void take_mask(struct kcall *call, struct attend *a, const struct tensor *mask)
 {
-    int64_t want[4] = { a->batch, a->q_heads, a->rows, a->keys }, own[MAX_RANK];
+    int64_t want[4] = {a->batch, a->q_heads, a->rows, a->keys}, own[MAX_RANK];
     tensor_strides(mask, own);
     a->mask_keys = a->keys;
     for (int d = 0; d < 4; d++) {
@@ -32,10 +32,21 @@ void kern_FusedAttention(struct kcall *call)
     const int64_t *first;
     require(attr_ints(call->graph, call->node, "rows_first", &first) == 4);
     int64_t size = y->dim[3], middle = y->dim[2] * size;
-    struct attend a = { .batch = q->dim[0], .q_heads = q->dim[first[0] ? 2 : 1], .kv_heads = k->dim[first[1] ? 2 : 1], .rows = q->dim[first[0] ? 1 : 2],
-                        .keys = k->dim[first[1] ? 1 : 2], .size = q->dim[3], .value_size = size, .y = y, .y_batch = y->dim[1] * middle,
-                        .y_head = first[3] ? size : middle, .y_row = first[3] ? middle : size, .scale = (float)attr_float(call->node, "scale"),
-                        .window = -1, .nan_rows = true, .nan_to_zero = attr_int(call->node, "guarded") != 0 };
+    struct attend a = {.batch = q->dim[0],
+                       .q_heads = q->dim[first[0] ? 2 : 1],
+                       .kv_heads = k->dim[first[1] ? 2 : 1],
+                       .rows = q->dim[first[0] ? 1 : 2],
+                       .keys = k->dim[first[1] ? 1 : 2],
+                       .size = q->dim[3],
+                       .value_size = size,
+                       .y = y,
+                       .y_batch = y->dim[1] * middle,
+                       .y_head = first[3] ? size : middle,
+                       .y_row = first[3] ? middle : size,
+                       .scale = (float)attr_float(call->node, "scale"),
+                       .window = -1,
+                       .nan_rows = true,
+                       .nan_to_zero = attr_int(call->node, "guarded") != 0};
     if (v->dim[first[2] ? 2 : 1] != a.kv_heads || v->dim[first[2] ? 1 : 2] != a.keys || k->dim[3] != a.size)
         fail("%s: keys and values do not agree", call_where(call));
     a.q = heads_of(call->env, q, first[0], ROOM_A);

@@ -18,7 +18,7 @@ struct rotary {
     const struct tensor *x;
     struct tensor *y;
     const float *cosine, *sine;
-    const int64_t *line;              /* row of the caches for token (batch, seq) */
+    const int64_t *line; /* row of the caches for token (batch, seq) */
     int64_t heads, seq, size, half;
     bool interleaved, heads_first;
     float *scratch;
@@ -39,7 +39,8 @@ static void rotary_range(void *data, int thread, int64_t lo, int64_t hi)
 }
 
 /* The caches' rows of every token: by position, or one row per token (a batch of 1 serves all). */
-static void token_lines(struct kcall *call, const struct tensor *cache, const struct tensor *position, int64_t batch, int64_t seq, int64_t *line)
+static void token_lines(struct kcall *call, const struct tensor *cache, const struct tensor *position, int64_t batch, int64_t seq,
+                        int64_t *line)
 {
     const struct tensor *shape = position ? position : cache;
     int64_t lines = dims_product(cache->dim, 0, cache->rank - 1), first = shape->rank > 1 ? shape->dim[0] : 1;
@@ -73,7 +74,7 @@ static void rotary_heads(struct kcall *call, struct rotary *r)
 void kern_RotaryEmbedding(struct kcall *call)
 {
     const struct tensor *x = &call->in[0], *cosine = &call->in[1], *sine = &call->in[2];
-    struct rotary r = { .call = call, .x = x, .y = &call->out[0], .heads_first = x->rank == 4 };
+    struct rotary r = {.call = call, .x = x, .y = &call->out[0], .heads_first = x->rank == 4};
     if (x->rank != 3 && x->rank != 4)
         fail("%s: expected a tensor of rank 3 or 4, found rank %d", call_where(call), x->rank);
     if (tensor_elements(x) == 0)

@@ -1,31 +1,38 @@
 /* attend: scaled dot-product attention for every form of the attention ops, on float32 heads anywhere in memory.
  *
- * Work is shared by (batch, head, block of query rows). A block's scores are computed whole (sgemm, or dot products for a few rows), masked,
- * normalised in place and multiplied with the values. Keys beyond the causal edge of the block are not touched, nor those at the end that a
- * float mask takes from every row while it leaves each row another: their probability is 0. A row whose bias is -inf for every key gives 0,
- * as the ONNX definition of Attention says. */
+ * Work is shared by (batch, head, block of query rows). A block's scores are computed whole (sgemm, or dot products for a few rows),
+ * masked, normalised in place and multiplied with the values. Keys beyond the causal edge of the block are not touched, nor those at the
+ * end that a float mask takes from every row while it leaves each row another: their probability is 0. A row whose bias is -inf for every
+ * key gives 0, as the ONNX definition of Attention says. */
 #include "kern/core/chunk.h"
 #include "kern/core/mathf.h"
 
 #include <float.h>
 #include <string.h>
 
-#define MASKED -1e37f                 /* a bias not above it leaves a key nothing beside one above it */
-#define BLOCK 64                      /* query rows at a time */
-#define FEW 4                         /* rows for which sgemm does not pay */
+#define MASKED -1e37f /* a bias not above it leaves a key nothing beside one above it */
+#define BLOCK 64      /* query rows at a time */
+#define FEW 4         /* rows for which sgemm does not pay */
 
-struct task { struct attend *a; struct kcall *call; int64_t blocks; char *scratch; size_t scratch_each; };
+struct task {
+    struct attend *a;
+    struct kcall *call;
+    int64_t blocks;
+    char *scratch;
+    size_t scratch_each;
+};
 /* One block: rows [first, first + rows) of head h in batch b, against keys [0, keys). */
-struct block { int64_t b, h, kv, first, rows, keys; float *scores, *out, *panel; };     /* panel: room for chunk_product_here */
-
+struct block {
+    int64_t b, h, kv, first, rows, keys;
+    float *scores, *out, *panel;
+}; /* panel: room for chunk_product_here */
 
 static SIMD void few_scores(const float *q, const float *k, int64_t step, int64_t keys, int64_t n, float scale, float *out)
 {
     for (int64_t j = 0; j < keys; j++) {
         const float *row = k + j * step;
         float s = 0;
-        _Pragma("omp simd reduction(+:s)") for (int64_t i = 0; i < n; i++)
-            s += q[i] * row[i];
+        _Pragma("omp simd reduction(+:s)") for (int64_t i = 0; i < n; i++) s += q[i] * row[i];
         out[j] = s * scale;
     }
 }
@@ -37,50 +44,43 @@ static SIMD void few_values(const float *p, const float *v, int64_t step, int64_
     for (int64_t j = 0; j < keys; j++) {
         const float *row = v + j * step;
         float w = p[j];
-        LOOP for (int64_t i = 0; i < n; i++)
-            out[i] += w * row[i];
+        LOOP for (int64_t i = 0; i < n; i++) out[i] += w * row[i];
     }
 }
 
 static SIMD void cap_scores(float *x, int64_t n, float cap)
 {
-    LOOP for (int64_t i = 0; i < n; i++)
-        x[i] = tanh_f32(x[i] / cap) * cap;
+    LOOP for (int64_t i = 0; i < n; i++) x[i] = tanh_f32(x[i] / cap) * cap;
 }
 
 static SIMD void normalise(float *x, int64_t n, const float *sink)
 {
     float max = sink ? *sink : -INFINITY, sum = 0;
-    _Pragma("omp simd reduction(max:max)") for (int64_t i = 0; i < n; i++)
-        max = x[i] > max ? x[i] : max;
-    _Pragma("omp simd reduction(+:sum)") for (int64_t i = 0; i < n; i++) {
+    _Pragma("omp simd reduction(max:max)") for (int64_t i = 0; i < n; i++) max = x[i] > max ? x[i] : max;
+    _Pragma("omp simd reduction(+:sum)") for (int64_t i = 0; i < n; i++)
+    {
         x[i] = exp_f32(x[i] - max);
         sum += x[i];
     }
     if (sink)
         sum += exp_f32(*sink - max);
     float scale = 1.0f / sum;
-    LOOP for (int64_t i = 0; i < n; i++)
-        x[i] *= scale;
+    LOOP for (int64_t i = 0; i < n; i++) x[i] *= scale;
 }
 
 /* In one order of keys; those that give nothing at the end change nothing. */
 static SIMD void normalise_chunks(float *x, int64_t n, const float *sink)
 {
     float max = sink ? *sink : -INFINITY;
-    _Pragma("omp simd reduction(max:max)") for (int64_t i = 0; i < n; i++)
-        max = x[i] > max ? x[i] : max;
-    LOOP for (int64_t i = 0; i < n; i++)
-        x[i] = exp_f32(x[i] - max);
+    _Pragma("omp simd reduction(max:max)") for (int64_t i = 0; i < n; i++) max = x[i] > max ? x[i] : max;
+    LOOP for (int64_t i = 0; i < n; i++) x[i] = exp_f32(x[i] - max);
     float scale = 1.0f / (chunk_sum_f32(x, n) + (sink ? exp_f32(*sink - max) : 0));
-    LOOP for (int64_t i = 0; i < n; i++)
-        x[i] *= scale;
+    LOOP for (int64_t i = 0; i < n; i++) x[i] *= scale;
 }
 
 static SIMD void nan_to_zero(float *x, int64_t n)
 {
-    LOOP for (int64_t i = 0; i < n; i++)
-        x[i] = x[i] != x[i] ? 0 : x[i];
+    LOOP for (int64_t i = 0; i < n; i++) x[i] = x[i] != x[i] ? 0 : x[i];
 }
 
 /* ---- masks ----------------------------------------------------------------------------------------------------------------- */
@@ -107,7 +107,8 @@ static SIMD bool add_bias(float *s, const float *bias, int64_t step, int64_t n)
 {
     int any = 0;
     if (step == 1) {
-        _Pragma("omp simd reduction(|:any)") for (int64_t j = 0; j < n; j++) {
+        _Pragma("omp simd reduction(|:any)") for (int64_t j = 0; j < n; j++)
+        {
             s[j] += bias[j];
             any |= !(bias[j] < -FLT_MAX);
         }
@@ -127,8 +128,7 @@ static SIMD int64_t unmasked_end(const float *bias, int64_t n)
     for (int64_t end = n; end > 0; end -= STRIDE) {
         int64_t from = end > STRIDE ? end - STRIDE : 0;
         int any = 0;
-        _Pragma("omp simd reduction(|:any)") for (int64_t j = from; j < end; j++)
-            any |= !(bias[j] <= MASKED);
+        _Pragma("omp simd reduction(|:any)") for (int64_t j = from; j < end; j++) any |= !(bias[j] <= MASKED);
         if (any)
             return end;
     }
@@ -180,19 +180,22 @@ static void save_seen(const struct attend *a, const struct block *k, int64_t i, 
 }
 
 /* ---- one block ------------------------------------------------------------------------------------------------------------------ */
-static const float *head_of(const struct heads *h, int64_t b, int64_t head, int64_t row) { return h->at + b * h->batch + head * h->head + row * h->row; }
+static const float *head_of(const struct heads *h, int64_t b, int64_t head, int64_t row)
+{
+    return h->at + b * h->batch + head * h->head + row * h->row;
+}
 
 /* c[m, n] = alpha * a[m, k] b, b of [n, k] when transposed; size: k when nothing is left out. */
-static void product(struct kcall *call, const struct block *block, bool transposed, int64_t m, int64_t n, int64_t k, int64_t size, float alpha,
-                    const float *a, int64_t a_row, const float *b, int64_t b_row, float *c, int64_t c_row)
+static void product(struct kcall *call, const struct block *block, bool transposed, int64_t m, int64_t n, int64_t k, int64_t size,
+                    float alpha, const float *a, int64_t a_row, const float *b, int64_t b_row, float *c, int64_t c_row)
 {
-    struct chunks chunks = { .width = chunk_width(size), .unit = 1, .whole = true, .n = k > 0, .all = { 0, 0, k } };
+    struct chunks chunks = {.width = chunk_width(size), .unit = 1, .whole = true, .n = k > 0, .all = {0, 0, k}};
     struct right right = right_strided(b, k, transposed ? 1 : b_row, transposed ? b_row : 1);
     if (!kenv_deterministic(call->env)) {
         dnnl_product(call->env, false, transposed, m, n, k, alpha, a, a_row, b, b_row, 0.0f, c, c_row);
         return;
     }
-    chunk_product_here(&(struct chunk_product){ &chunks, m, n, a, a_row, &right, c, c_row, 0 }, block->panel);
+    chunk_product_here(&(struct chunk_product){&chunks, m, n, a, a_row, &right, c, c_row, 0}, block->panel);
     for (int64_t i = 0; (alpha < 1 || alpha > 1) && i < m; i++)
         for (int64_t j = 0; j < n; j++)
             c[i * c_row + j] *= alpha;
@@ -253,7 +256,8 @@ static int64_t biased_keys(const struct attend *a, const struct block *k, int64_
 {
     int64_t most = 0;
     for (int64_t i = k->first; i < k->first + k->rows; i++) {
-        int64_t end = unmasked_end(a->bias + k->b * a->mask_step[0] + k->h * a->mask_step[1] + i * a->mask_step[2], n < a->mask_keys ? n : a->mask_keys);
+        int64_t end = unmasked_end(a->bias + k->b * a->mask_step[0] + k->h * a->mask_step[1] + i * a->mask_step[2],
+                                   n < a->mask_keys ? n : a->mask_keys);
         if (end == 0)
             return n;
         most = end > most ? end : most;
@@ -276,7 +280,7 @@ static void attend_range(void *data, int thread, int64_t lo, int64_t hi)
     const struct task *t = data;
     const struct attend *a = t->a;
     for (int64_t i = lo; i < hi; i++) {
-        struct block k = { .first = i % t->blocks * BLOCK, .h = i / t->blocks % a->q_heads, .b = i / t->blocks / a->q_heads };
+        struct block k = {.first = i % t->blocks * BLOCK, .h = i / t->blocks % a->q_heads, .b = i / t->blocks / a->q_heads};
         k.rows = a->rows - k.first < BLOCK ? a->rows - k.first : BLOCK;
         k.kv = k.h / (a->q_heads / a->kv_heads);
         k.keys = block_keys(a, &k);
@@ -291,7 +295,7 @@ static void attend_range(void *data, int thread, int64_t lo, int64_t hi)
 
 void attend(struct kcall *call, struct attend *a)
 {
-    struct task t = { a, call, (a->rows + BLOCK - 1) / BLOCK, NULL, 0 };
+    struct task t = {a, call, (a->rows + BLOCK - 1) / BLOCK, NULL, 0};
     if (a->batch * a->q_heads * a->rows == 0)
         return;
     if (a->kv_heads < 1 || a->q_heads % a->kv_heads)

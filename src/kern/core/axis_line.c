@@ -2,7 +2,15 @@
  * lines are converted in one go, others element by element. */
 #include "kern/core/local.h"
 
-struct lines { const struct line_op *op; void *data; const struct tensor *x; struct tensor *y; int64_t n, inner; char *scratch; size_t each; };
+struct lines {
+    const struct line_op *op;
+    void *data;
+    const struct tensor *x;
+    struct tensor *y;
+    int64_t n, inner;
+    char *scratch;
+    size_t each;
+};
 
 static void line_load(const struct lines *l, int64_t base, int64_t run, size_t wide, void *line)
 {
@@ -42,7 +50,7 @@ static void lines_range(void *data, int thread, int64_t lo, int64_t hi)
 
 void lines_run(struct kcall *call, const struct line_op *op, void *data, const struct tensor *x, struct tensor *y, int axis)
 {
-    struct lines l = { op, data, x, y, x->dim[axis], dims_product(x->dim, axis + 1, x->rank), NULL, 0 };
+    struct lines l = {op, data, x, y, x->dim[axis], dims_product(x->dim, axis + 1, x->rank), NULL, 0};
     int64_t lines = dims_product(x->dim, 0, axis) * l.inner;
     if (!dtype_is_float(x->dtype) || !dtype_size(x->dtype))
         call_bad_type(call, x->dtype);

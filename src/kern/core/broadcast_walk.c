@@ -68,7 +68,12 @@ void walk_broadcast(const struct kcall *call, struct walk *w, const struct tenso
     walk_merge(w, out->rank, out->dim, (const int64_t(*)[MAX_RANK])stride);
 }
 
-struct walking { const struct walk *w; int64_t parts; row_fn *row; void *data; };
+struct walking {
+    const struct walk *w;
+    int64_t parts;
+    row_fn *row;
+    void *data;
+};
 
 static void offsets_of(const struct walk *w, const int64_t *index, int64_t *offset)
 {
@@ -127,7 +132,7 @@ static void walk_range(void *data, int thread, int64_t lo, int64_t hi)
 void walk_run(struct kenv *env, const struct walk *w, int64_t cost, row_fn *row, void *data)
 {
     int64_t inner = w->dim[w->rank - 1], parts = (inner + STRETCH - 1) / STRETCH;
-    struct walking g = { w, parts, row, data };
+    struct walking g = {w, parts, row, data};
     int64_t each = inner < STRETCH ? inner : STRETCH;
     parallel_for(env, dims_product(w->dim, 0, w->rank - 1) * parts, each * cost, walk_range, &g);
 }

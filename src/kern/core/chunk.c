@@ -14,7 +14,10 @@ int64_t chunk_width(int64_t n)
     return width;
 }
 
-bool subtree_before(const struct subtree *a, const struct subtree *b) { return a->index << a->level < b->index << b->level; }
+bool subtree_before(const struct subtree *a, const struct subtree *b)
+{
+    return a->index << a->level < b->index << b->level;
+}
 
 /* ---- what is held ------------------------------------------------------------------------------------------------------------------- */
 
@@ -30,7 +33,7 @@ int chunk_stretches(int n, const struct interval *held, struct stretch *out)
     int64_t from = 0;
     for (int i = 0; i < n; i++) {
         if (held[i].hi > held[i].lo)
-            out[made++] = (struct stretch){ from, held[i].lo, held[i].hi };
+            out[made++] = (struct stretch){from, held[i].lo, held[i].hi};
         from += held[i].hi - held[i].lo;
     }
     qsort(out, (size_t)made, sizeof *out, by_position);
@@ -39,7 +42,7 @@ int chunk_stretches(int n, const struct interval *held, struct stretch *out)
 
 int chunk_terms(const struct chunks *c, struct subtree *out)
 {
-    struct chunk_walk w = { .chunks = c };
+    struct chunk_walk w = {.chunks = c};
     struct chunk_step s;
     int n = 0;
     while (chunk_next(&w, &s)) {
@@ -59,10 +62,12 @@ struct chunks chunks_of(const struct kcall *call, int64_t k, int64_t unit)
     for (int i = 0; share && i < share->n; i++)
         held += share->at[i].hi - share->at[i].lo;
     if (share && (held > k || held * unit != k))
-        fail("%s: metadata tpc.sum gives this rank %lld indices of the dimension that it sums over, of %lld numbers each; its operands have %lld numbers",
-             call_where(call), (long long)held, (long long)unit, (long long)k);
+        fail(
+            "%s: metadata tpc.sum gives this rank %lld indices of the dimension that it sums over, of %lld numbers each; its operands have %lld numbers",
+            call_where(call), (long long)held, (long long)unit, (long long)k);
     int64_t size = share ? share->size : unit > 0 ? k / unit : 0;
-    struct chunks c = { .width = chunk_width(size) * unit, .unit = unit, .whole = !share, .n = share ? share->n : k > 0, .all = { 0, 0, size } };
+    struct chunks c = {
+        .width = chunk_width(size) * unit, .unit = unit, .whole = !share, .n = share ? share->n : k > 0, .all = {0, 0, size}};
     c.at = share ? share->at : NULL;
     return c;
 }
@@ -80,52 +85,51 @@ void chunk_complete(const struct kcall *call, const struct chunks *c, enum dtype
         call->share->complete(call->share, c, t, terms, n, out);
 }
 
-#define SUMS(T, name) \
-    static SIMD void add_##name(T *sum, const T *x, int64_t n) \
-    { \
-        LOOP for (int64_t i = 0; i < n; i++) \
-            sum[i] += x[i]; \
-    } \
-    static void sum_##name(const struct subtree *of, const void *const *in, int nin, int64_t from, int64_t n, T *out) \
-    { \
-        T slot[TREE_DEPTH][BLOCK]; \
-        struct tree t = { 0 }; \
-        for (int k = 0; k < nin; k++) { \
-            int top = t.depth, merges = tree_push(&t, of[k]) + (k == nin - 1 ? tree_join(&t) : 0); \
-            memcpy(slot[top], (const T *)in[k] + from, (size_t)n * sizeof(T)); \
-            for (int i = 0; i < merges; i++) \
-                add_##name(slot[top - i - 1], slot[top - i], n); \
-        } \
-        memcpy(out + from, slot[0], (size_t)n * sizeof(T)); \
-    } \
-    static SIMD void add_pairs_##name(T *x, int64_t n) \
-    { \
-        for (int64_t i = 0; i < n; i++) \
-            x[i] = x[2 * i] + x[2 * i + 1]; \
-    } \
-    static T subtree_##name(const T *x, int64_t n) \
-    { \
-        T part[BLOCK]; \
-        memcpy(part, x, (size_t)n * sizeof *part); \
-        for (; n > 1; n -= n / 2) { \
-            add_pairs_##name(part, n / 2); \
-            if (n % 2) \
-                part[n / 2] = part[n - 1]; \
-        } \
-        return part[0]; \
-    } \
-    T chunk_sum_##name(const T *x, int64_t n) \
-    { \
-        T slot[TREE_DEPTH] = { 0 }; \
-        struct tree t = { 0 }; \
-        for (int64_t i = 0; i < n; i += BLOCK) { \
-            bool last = n - i <= BLOCK; \
-            int top = t.depth, merges = tree_push(&t, (struct subtree){ BLOCK_LEVEL, i / BLOCK }) + (last ? tree_join(&t) : 0); \
-            slot[top] = subtree_##name(x + i, last ? n - i : BLOCK); \
-            for (int k = 0; k < merges; k++) \
-                slot[top - k - 1] += slot[top - k]; \
-        } \
-        return slot[0]; \
+#define SUMS(T, name)                                                                                                         \
+    static SIMD void add_##name(T *sum, const T *x, int64_t n)                                                                \
+    {                                                                                                                         \
+        LOOP for (int64_t i = 0; i < n; i++) sum[i] += x[i];                                                                  \
+    }                                                                                                                         \
+    static void sum_##name(const struct subtree *of, const void *const *in, int nin, int64_t from, int64_t n, T *out)         \
+    {                                                                                                                         \
+        T slot[TREE_DEPTH][BLOCK];                                                                                            \
+        struct tree t = {0};                                                                                                  \
+        for (int k = 0; k < nin; k++) {                                                                                       \
+            int top = t.depth, merges = tree_push(&t, of[k]) + (k == nin - 1 ? tree_join(&t) : 0);                            \
+            memcpy(slot[top], (const T *)in[k] + from, (size_t)n * sizeof(T));                                                \
+            for (int i = 0; i < merges; i++)                                                                                  \
+                add_##name(slot[top - i - 1], slot[top - i], n);                                                              \
+        }                                                                                                                     \
+        memcpy(out + from, slot[0], (size_t)n * sizeof(T));                                                                   \
+    }                                                                                                                         \
+    static SIMD void add_pairs_##name(T *x, int64_t n)                                                                        \
+    {                                                                                                                         \
+        for (int64_t i = 0; i < n; i++)                                                                                       \
+            x[i] = x[2 * i] + x[2 * i + 1];                                                                                   \
+    }                                                                                                                         \
+    static T subtree_##name(const T *x, int64_t n)                                                                            \
+    {                                                                                                                         \
+        T part[BLOCK];                                                                                                        \
+        memcpy(part, x, (size_t)n * sizeof *part);                                                                            \
+        for (; n > 1; n -= n / 2) {                                                                                           \
+            add_pairs_##name(part, n / 2);                                                                                    \
+            if (n % 2)                                                                                                        \
+                part[n / 2] = part[n - 1];                                                                                    \
+        }                                                                                                                     \
+        return part[0];                                                                                                       \
+    }                                                                                                                         \
+    T chunk_sum_##name(const T *x, int64_t n)                                                                                 \
+    {                                                                                                                         \
+        T slot[TREE_DEPTH] = {0};                                                                                             \
+        struct tree t = {0};                                                                                                  \
+        for (int64_t i = 0; i < n; i += BLOCK) {                                                                              \
+            bool last = n - i <= BLOCK;                                                                                       \
+            int top = t.depth, merges = tree_push(&t, (struct subtree){BLOCK_LEVEL, i / BLOCK}) + (last ? tree_join(&t) : 0); \
+            slot[top] = subtree_##name(x + i, last ? n - i : BLOCK);                                                          \
+            for (int k = 0; k < merges; k++)                                                                                  \
+                slot[top - k - 1] += slot[top - k];                                                                           \
+        }                                                                                                                     \
+        return slot[0];                                                                                                       \
     }
 SUMS(float, f32)
 SUMS(double, f64)

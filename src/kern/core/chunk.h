@@ -6,7 +6,10 @@
 
 /* Subtrees whose right neighbours are still to come, on a stack: levels fall from bottom to top. */
 enum { TREE_DEPTH = 64 };
-struct tree { int depth; struct subtree at[TREE_DEPTH]; };
+struct tree {
+    int depth;
+    struct subtree at[TREE_DEPTH];
+};
 
 /* Puts a subtree behind those on its left; returns how many of them are added to it, from the top of the stack down. */
 static inline int tree_push(struct tree *t, struct subtree s)
@@ -15,7 +18,7 @@ static inline int tree_push(struct tree *t, struct subtree s)
     while (s.index & 1 && t->depth && t->at[t->depth - 1].level == s.level && t->at[t->depth - 1].index == s.index - 1) {
         t->depth--;
         merges++;
-        s = (struct subtree){ s.level + 1, s.index >> 1 };
+        s = (struct subtree){s.level + 1, s.index >> 1};
     }
     t->at[t->depth++] = s;
     return merges;
@@ -31,8 +34,16 @@ static inline int tree_join(struct tree *t)
 
 /* Sum `count` numbers from local index `from` into slot; then, `merges` times, add the top slot to the one below it; then the lowest
  * `emit` slots are terms, in ascending order. */
-struct chunk_step { int64_t from, count; int slot, merges, emit; };
-struct chunk_walk { const struct chunks *chunks; int stretch; int64_t next; struct tree tree; };
+struct chunk_step {
+    int64_t from, count;
+    int slot, merges, emit;
+};
+struct chunk_walk {
+    const struct chunks *chunks;
+    int stretch;
+    int64_t next;
+    struct tree tree;
+};
 
 static inline bool chunk_next(struct chunk_walk *w, struct chunk_step *s)
 {
@@ -42,8 +53,8 @@ static inline bool chunk_next(struct chunk_walk *w, struct chunk_step *s)
     const struct stretch *held = c->at ? &c->at[w->stretch] : &c->all;
     int64_t first = held->lo * c->unit, end = held->hi * c->unit, lo = w->next > first ? w->next : first;
     int64_t hi = end - lo > c->width ? lo + c->width : end;
-    *s = (struct chunk_step){ .from = held->from * c->unit + lo - first, .count = hi - lo, .slot = w->tree.depth };
-    s->merges = tree_push(&w->tree, (struct subtree){ 0, lo / c->width });
+    *s = (struct chunk_step){.from = held->from * c->unit + lo - first, .count = hi - lo, .slot = w->tree.depth};
+    s->merges = tree_push(&w->tree, (struct subtree){0, lo / c->width});
     w->next = hi;
     w->stretch += hi == end;
     if (hi == end && c->whole)
@@ -54,7 +65,10 @@ static inline bool chunk_next(struct chunk_walk *w, struct chunk_step *s)
 }
 
 /* After a step that emits, when the terms have been taken. */
-static inline void chunk_emitted(struct chunk_walk *w) { w->tree.depth = 0; }
+static inline void chunk_emitted(struct chunk_walk *w)
+{
+    w->tree.depth = 0;
+}
 
 /* ---- chunk.c ---- */
 /* What this call's rank holds of its contracted dimension: k numbers, `unit` of them for every index that call->share counts. */
@@ -67,21 +81,23 @@ void chunk_complete(const struct kcall *, const struct chunks *, enum dtype, con
 float chunk_sum_f32(const float *x, int64_t n);
 double chunk_sum_f64(const double *x, int64_t n);
 
-/* ---- chunk_reduce.c: y = sums of the call's operand, f64 or floats made f32, over the marked axes. Uses ROOM_A, ROOM_TURN_Q, ROOM_TURN_K. ---- */
+/* ---- chunk_reduce.c: y = sums of the call's operand, f64 or floats made f32, over the marked axes. Uses ROOM_A, ROOM_TURN_Q, ROOM_TURN_K.
+ * ---- */
 void chunk_reduce(struct kcall *, const bool *reduced, void *y);
 
 /* ---- chunk_gemm.c ---- */
 enum { CHUNK_TILE = 32 };
 /* A right operand [k, n], CHUNK_TILE columns at a time. */
 struct right {
-    /* Columns from .. from + count as [k, CHUNK_TILE], whatever is behind them: in room for two of these, or where they lie like that already. */
+    /* Columns from .. from + count as [k, CHUNK_TILE], whatever is behind them: in room for two of these, or where they lie like that
+     * already. */
     const float *(*panel)(const struct right *, int64_t from, int64_t count, float *room);
     int64_t k;
     const void *at;
-    int64_t row, column;               /* steps of a matrix anywhere in memory */
+    int64_t row, column; /* steps of a matrix anywhere in memory */
 };
 struct right right_strided(const float *at, int64_t k, int64_t row, int64_t column);
-struct right right_weight(const struct panels *);                    /* packed_gemm.c: CHUNK_TILE wide, or by column */
+struct right right_weight(const struct panels *); /* packed_gemm.c: CHUNK_TILE wide, or by column */
 /* Terms of c[m, n] = a[m, k] right, the first at c, the next term_step behind it. */
 struct chunk_product {
     const struct chunks *chunks;

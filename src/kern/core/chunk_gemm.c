@@ -16,37 +16,40 @@
 enum { TILE = CHUNK_TILE, ROWS = 6, ROW_BLOCK = 16 * ROWS };
 typedef float lanes __attribute__((vector_size(2 * TILE)));
 
-/* ---- one tile of one chunk ------------------------------------------------------------------------------------------------------------ */
+/* ---- one tile of one chunk ------------------------------------------------------------------------------------------------------------
+ */
 #define EACH_1(X) X(0)
 #define EACH_2(X) EACH_1(X) X(1)
 #define EACH_3(X) EACH_2(X) X(2)
 #define EACH_4(X) EACH_3(X) X(3)
 #define EACH_5(X) EACH_4(X) X(4)
 #define EACH_6(X) EACH_5(X) X(5)
-#define START(r) lanes left##r = { 0 }, right##r = { 0 };
-#define STEP(r) left##r += a[r * step + l] * x; right##r += a[r * step + l] * y;
-#define KEEP(r) \
-    if (more) { \
-        memcpy(&x, out + r * TILE, sizeof x); \
+#define START(r) lanes left##r = {0}, right##r = {0};
+#define STEP(r)                     \
+    left##r += a[r * step + l] * x; \
+    right##r += a[r * step + l] * y;
+#define KEEP(r)                                          \
+    if (more) {                                          \
+        memcpy(&x, out + r * TILE, sizeof x);            \
         memcpy(&y, out + r * TILE + TILE / 2, sizeof y); \
-        left##r = x + left##r; \
-        right##r = y + right##r; \
-    } \
-    memcpy(out + r * TILE, &left##r, sizeof x); \
+        left##r = x + left##r;                           \
+        right##r = y + right##r;                         \
+    }                                                    \
+    memcpy(out + r * TILE, &left##r, sizeof x);          \
     memcpy(out + r * TILE + TILE / 2, &right##r, sizeof y);
 
 /* out[n, TILE] = a[n, k] panel[k, TILE], more: is added to. */
-#define TILE_OF(n) \
+#define TILE_OF(n)                                                                                                \
     static SIMD void tile_##n(const float *a, int64_t step, const float *panel, int64_t k, bool more, float *out) \
-    { \
-        lanes x, y; \
-        EACH_##n(START) \
-        for (int64_t l = 0; l < k; l++) { \
-            memcpy(&x, panel + l * TILE, sizeof x); \
-            memcpy(&y, panel + l * TILE + TILE / 2, sizeof y); \
-            EACH_##n(STEP) \
-        } \
-        EACH_##n(KEEP) \
+    {                                                                                                             \
+        lanes x, y;                                                                                               \
+        EACH_##n(START) for (int64_t l = 0; l < k; l++)                                                           \
+        {                                                                                                         \
+            memcpy(&x, panel + l * TILE, sizeof x);                                                               \
+            memcpy(&y, panel + l * TILE + TILE / 2, sizeof y);                                                    \
+            EACH_##n(STEP)                                                                                        \
+        }                                                                                                         \
+        EACH_##n(KEEP)                                                                                            \
     }
 TILE_OF(1)
 TILE_OF(2)
@@ -56,12 +59,11 @@ TILE_OF(5)
 TILE_OF(6)
 
 typedef void tile_fn(const float *a, int64_t step, const float *panel, int64_t k, bool more, float *out);
-static tile_fn *const tile_of[ROWS + 1] = { NULL, tile_1, tile_2, tile_3, tile_4, tile_5, tile_6 };
+static tile_fn *const tile_of[ROWS + 1] = {NULL, tile_1, tile_2, tile_3, tile_4, tile_5, tile_6};
 
 static SIMD void add_tile(float *sum, const float *x, int64_t n)
 {
-    LOOP for (int64_t i = 0; i < n; i++)
-        sum[i] += x[i];
+    LOOP for (int64_t i = 0; i < n; i++) sum[i] += x[i];
 }
 
 static void store_tile(const struct chunk_product *p, const float *tile, int rows, int64_t count, float *c)
@@ -70,12 +72,13 @@ static void store_tile(const struct chunk_product *p, const float *tile, int row
         memcpy(c + r * p->c_row, tile + r * TILE, (size_t)count * sizeof *c);
 }
 
-/* ---- one tile ------------------------------------------------------------------------------------------------------------------------- */
+/* ---- one tile -------------------------------------------------------------------------------------------------------------------------
+ */
 
 static void one_tile(const struct chunk_product *p, int64_t row, int rows, const float *panel, int64_t from, int64_t count)
 {
     float slot[TREE_DEPTH][ROWS * TILE];
-    struct chunk_walk w = { .chunks = p->chunks };
+    struct chunk_walk w = {.chunks = p->chunks};
     struct chunk_step s;
     const float *a = p->a + row * p->a_row;
     float *c = p->c + row * p->c_row + from;
@@ -114,8 +117,14 @@ void chunk_product_here(const struct chunk_product *p, float *room)
     }
 }
 
-/* ---- shared out ------------------------------------------------------------------------------------------------------------------------ */
-struct shared { const struct chunk_product *p; int64_t blocks; char *room; size_t each; };
+/* ---- shared out ------------------------------------------------------------------------------------------------------------------------
+ */
+struct shared {
+    const struct chunk_product *p;
+    int64_t blocks;
+    char *room;
+    size_t each;
+};
 
 /* Blocks of rows of panels, panel by panel. */
 static void shared_range(void *data, int thread, int64_t lo, int64_t hi)
@@ -134,13 +143,15 @@ static void shared_range(void *data, int thread, int64_t lo, int64_t hi)
 
 void chunk_product(struct kcall *call, const struct chunk_product *p)
 {
-    struct shared s = { p, (p->m + ROW_BLOCK - 1) / ROW_BLOCK, NULL, (call_bytes(call, 2 * p->right->k * TILE, sizeof(float)) + 63) & ~(size_t)63 };
+    struct shared s = {p, (p->m + ROW_BLOCK - 1) / ROW_BLOCK, NULL,
+                       (call_bytes(call, 2 * p->right->k * TILE, sizeof(float)) + 63) & ~(size_t)63};
     int64_t rows = p->m < ROW_BLOCK ? p->m : ROW_BLOCK;
     s.room = kenv_room(call->env, ROOM_PANELS, call_bytes(call, kenv_threads(call->env), s.each));
     parallel_for(call->env, (p->n + TILE - 1) / TILE * s.blocks, rows * TILE * p->right->k / 8 + 1, shared_range, &s);
 }
 
-/* ---- right operands --------------------------------------------------------------------------------------------------------------------- */
+/* ---- right operands ---------------------------------------------------------------------------------------------------------------------
+ */
 
 static SIMD void turn_panel(const float *from, int64_t column, int64_t k, int64_t count, float *to)
 {
@@ -165,5 +176,5 @@ static const float *strided_panel(const struct right *r, int64_t from, int64_t c
 
 struct right right_strided(const float *at, int64_t k, int64_t row, int64_t column)
 {
-    return (struct right){ strided_panel, k, at, row, column };
+    return (struct right){strided_panel, k, at, row, column};
 }

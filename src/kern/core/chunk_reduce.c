@@ -6,38 +6,44 @@
 
 enum { BLOCK = 256 };
 
-struct along { const struct chunks *chunks; enum dtype dtype; const void *x; int64_t n, inner; void *y; int64_t results; };
+struct along {
+    const struct chunks *chunks;
+    enum dtype dtype;
+    const void *x;
+    int64_t n, inner;
+    void *y;
+    int64_t results;
+};
 
-#define SUM_RESULTS(T, name) \
-    static SIMD void add_##name(T *sum, const T *x, int64_t n) \
-    { \
-        LOOP for (int64_t i = 0; i < n; i++) \
-            sum[i] += x[i]; \
-    } \
-    static void take_##name(const T *x, const int64_t *at, int64_t n, T *to) \
-    { \
-        for (int64_t i = 0; i < n; i++) \
-            to[i] = x[at[i]]; \
-    } \
-    static void sum_##name(const struct along *a, int64_t first, int64_t count) \
-    { \
-        T slot[TREE_DEPTH][BLOCK], *y = (T *)a->y + first; \
-        int64_t at[BLOCK]; \
-        struct chunk_walk w = { .chunks = a->chunks }; \
-        struct chunk_step s; \
-        for (int64_t i = 0; i < count; i++) \
+#define SUM_RESULTS(T, name)                                                           \
+    static SIMD void add_##name(T *sum, const T *x, int64_t n)                         \
+    {                                                                                  \
+        LOOP for (int64_t i = 0; i < n; i++) sum[i] += x[i];                           \
+    }                                                                                  \
+    static void take_##name(const T *x, const int64_t *at, int64_t n, T *to)           \
+    {                                                                                  \
+        for (int64_t i = 0; i < n; i++)                                                \
+            to[i] = x[at[i]];                                                          \
+    }                                                                                  \
+    static void sum_##name(const struct along *a, int64_t first, int64_t count)        \
+    {                                                                                  \
+        T slot[TREE_DEPTH][BLOCK], *y = (T *)a->y + first;                             \
+        int64_t at[BLOCK];                                                             \
+        struct chunk_walk w = {.chunks = a->chunks};                                   \
+        struct chunk_step s;                                                           \
+        for (int64_t i = 0; i < count; i++)                                            \
             at[i] = (first + i) / a->inner * a->n * a->inner + (first + i) % a->inner; \
-        if (a->chunks->whole && a->chunks->n == 0) \
-            memset(y, 0, (size_t)count * sizeof *y); \
-        while (chunk_next(&w, &s)) { \
+        if (a->chunks->whole && a->chunks->n == 0)                                     \
+            memset(y, 0, (size_t)count * sizeof *y);                                   \
+        while (chunk_next(&w, &s)) {                                                   \
             take_##name((const T *)a->x + s.from * a->inner, at, count, slot[s.slot]); \
-            for (int i = 0; i < s.merges; i++) \
-                add_##name(slot[s.slot - i - 1], slot[s.slot - i], count); \
-            for (int i = 0; i < s.emit; i++, y += a->results) \
-                memcpy(y, slot[i], (size_t)count * sizeof *y); \
-            if (s.emit) \
-                chunk_emitted(&w); \
-        } \
+            for (int i = 0; i < s.merges; i++)                                         \
+                add_##name(slot[s.slot - i - 1], slot[s.slot - i], count);             \
+            for (int i = 0; i < s.emit; i++, y += a->results)                          \
+                memcpy(y, slot[i], (size_t)count * sizeof *y);                         \
+            if (s.emit)                                                                \
+                chunk_emitted(&w);                                                     \
+        }                                                                              \
     }
 SUM_RESULTS(float, f32)
 SUM_RESULTS(double, f64)
@@ -57,12 +63,12 @@ static void sum_range(void *data, int thread, int64_t lo, int64_t hi)
 static void sum_axis(struct kcall *call, int axis, enum dtype t, const void *x, int64_t outer, int64_t n, int64_t inner, void *y)
 {
     bool dealt = call->share && call->share->axis == axis;
-    struct chunks chunks = { .width = 1, .unit = 1, .whole = true, .n = n > 0, .all = { 0, 0, n } };
+    struct chunks chunks = {.width = 1, .unit = 1, .whole = true, .n = n > 0, .all = {0, 0, n}};
     if (dealt) {
         chunks = chunks_of(call, n, 1);
         chunks.width = 1;
     }
-    struct along a = { &chunks, t, x, n, inner, chunk_room(call, &chunks, t, outer * inner, y), outer * inner };
+    struct along a = {&chunks, t, x, n, inner, chunk_room(call, &chunks, t, outer * inner, y), outer * inner};
     parallel_for(call->env, (outer * inner + BLOCK - 1) / BLOCK, 2 * n * BLOCK, sum_range, &a);
     chunk_complete(call, &chunks, t, a.y, outer * inner, y);
 }

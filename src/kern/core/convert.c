@@ -6,12 +6,14 @@
 #include <math.h>
 #include <string.h>
 
-bool is_small_float(enum dtype t) { return t == DT_F16 || t == DT_BF16; }
+bool is_small_float(enum dtype t)
+{
+    return t == DT_F16 || t == DT_BF16;
+}
 
 static SIMD void load_f16_plain(const uint16_t *s, int64_t n, float *d)
 {
-    LOOP for (int64_t i = 0; i < n; i++)
-        d[i] = f16_to_f32(s[i]);
+    LOOP for (int64_t i = 0; i < n; i++) d[i] = f16_to_f32(s[i]);
 }
 
 #if defined(__x86_64__) && defined(__GNUC__)
@@ -35,20 +37,17 @@ static void load_f16(const uint16_t *s, int64_t n, float *d)
 
 static SIMD void load_bf16(const uint16_t *s, int64_t n, float *d)
 {
-    LOOP for (int64_t i = 0; i < n; i++)
-        d[i] = bf16_to_f32(s[i]);
+    LOOP for (int64_t i = 0; i < n; i++) d[i] = bf16_to_f32(s[i]);
 }
 
 static SIMD void store_f16(const float *s, int64_t n, uint16_t *d)
 {
-    LOOP for (int64_t i = 0; i < n; i++)
-        d[i] = f32_to_f16(s[i]);
+    LOOP for (int64_t i = 0; i < n; i++) d[i] = f32_to_f16(s[i]);
 }
 
 static SIMD void store_bf16(const float *s, int64_t n, uint16_t *d)
 {
-    LOOP for (int64_t i = 0; i < n; i++)
-        d[i] = f32_to_bf16(s[i]);
+    LOOP for (int64_t i = 0; i < n; i++) d[i] = f32_to_bf16(s[i]);
 }
 
 void load_f32(enum dtype t, const void *src, int64_t n, float *dst)
@@ -98,9 +97,9 @@ static void f64_to_small(enum dtype t, const double *src, int64_t n, void *dst)
     }
 }
 
-#define LOAD_CASE(dt, T, name) \
-    case dt: \
-        for (int64_t i = 0; i < n; i++) \
+#define LOAD_CASE(dt, T, name)                    \
+    case dt:                                      \
+        for (int64_t i = 0; i < n; i++)           \
             dst[i] = (double)((const T *)src)[i]; \
         break;
 
@@ -110,45 +109,49 @@ void load_f64(enum dtype t, const void *src, int64_t n, double *dst)
         INT_TYPES(LOAD_CASE)
         LOAD_CASE(DT_BOOL, uint8_t, bool)
         LOAD_CASE(DT_F64, double, f64)
-        case DT_F32: case DT_F16: case DT_BF16: small_to_f64(t, src, n, dst); break;
-        default: bug("load_f64 of %s", dtype_name(t));
+    case DT_F32:
+    case DT_F16:
+    case DT_BF16: small_to_f64(t, src, n, dst); break;
+    default: bug("load_f64 of %s", dtype_name(t));
     }
 }
 #undef LOAD_CASE
 
 /* The bounds of T as doubles: lo is exact, hi is one above the largest value, so x >= lo && x < hi converts without overflow. */
-#define STORE_CASE(dt, T, name) \
-    case dt: { \
-        const bool is_signed = (T)-1 < (T)1; \
-        const int bits = 8 * (int)sizeof(T) - is_signed; \
-        const double hi = ldexp(1.0, bits), lo = is_signed ? -hi : 0.0; \
+#define STORE_CASE(dt, T, name)                                                                        \
+    case dt: {                                                                                         \
+        const bool is_signed = (T)-1 < (T)1;                                                           \
+        const int bits = 8 * (int)sizeof(T) - is_signed;                                               \
+        const double hi = ldexp(1.0, bits), lo = is_signed ? -hi : 0.0;                                \
         const T top = (T)(UINT64_MAX >> (64 - bits)), bottom = is_signed ? (T)(-(int64_t)(top)-1) : 0; \
-        for (int64_t i = 0; i < n; i++) { \
-            double x = src[i]; \
-            ((T *)dst)[i] = x != x ? 0 : x <= lo ? bottom : x >= hi ? top : (T)x; \
-        } \
-        break; \
+        for (int64_t i = 0; i < n; i++) {                                                              \
+            double x = src[i];                                                                         \
+            ((T *)dst)[i] = x != x ? 0 : x <= lo ? bottom : x >= hi ? top : (T)x;                      \
+        }                                                                                              \
+        break;                                                                                         \
     }
 
 void store_f64(enum dtype t, const double *src, int64_t n, void *dst)
 {
     switch (t) {
         INT_TYPES(STORE_CASE)
-        case DT_F64: memcpy(dst, src, (size_t)n * sizeof *src); break;
-        case DT_F32: case DT_F16: case DT_BF16: f64_to_small(t, src, n, dst); break;
-        case DT_BOOL:
-            for (int64_t i = 0; i < n; i++)
-                ((uint8_t *)dst)[i] = (src[i] < 0.0 || src[i] > 0.0 || src[i] != src[i]) ? 1 : 0;
-            break;
-        default: bug("store_f64 of %s", dtype_name(t));
+    case DT_F64: memcpy(dst, src, (size_t)n * sizeof *src); break;
+    case DT_F32:
+    case DT_F16:
+    case DT_BF16: f64_to_small(t, src, n, dst); break;
+    case DT_BOOL:
+        for (int64_t i = 0; i < n; i++)
+            ((uint8_t *)dst)[i] = (src[i] < 0.0 || src[i] > 0.0 || src[i] != src[i]) ? 1 : 0;
+        break;
+    default: bug("store_f64 of %s", dtype_name(t));
     }
 }
 #undef STORE_CASE
 
 /* ---- through int64 ---- */
-#define LOAD_CASE(dt, T, name) \
-    case dt: \
-        for (int64_t i = 0; i < n; i++) \
+#define LOAD_CASE(dt, T, name)                     \
+    case dt:                                       \
+        for (int64_t i = 0; i < n; i++)            \
             dst[i] = (int64_t)((const T *)src)[i]; \
         break;
 
@@ -157,7 +160,7 @@ void load_i64(enum dtype t, const void *src, int64_t n, int64_t *dst)
     switch (t) {
         INT_TYPES(LOAD_CASE)
         LOAD_CASE(DT_BOOL, uint8_t, bool)
-        default: bug("load_i64 of %s", dtype_name(t));
+    default: bug("load_i64 of %s", dtype_name(t));
     }
 }
 #undef LOAD_CASE
@@ -173,10 +176,10 @@ static void i64_to_small(enum dtype t, const int64_t *src, int64_t n, void *dst)
     }
 }
 
-#define STORE_CASE(dt, T, name) \
-    case dt: \
+#define STORE_CASE(dt, T, name)         \
+    case dt:                            \
         for (int64_t i = 0; i < n; i++) \
-            ((T *)dst)[i] = (T)src[i]; \
+            ((T *)dst)[i] = (T)src[i];  \
         break;
 
 void store_i64(enum dtype t, const int64_t *src, int64_t n, void *dst)
@@ -184,16 +187,21 @@ void store_i64(enum dtype t, const int64_t *src, int64_t n, void *dst)
     switch (t) {
         INT_TYPES(STORE_CASE)
         STORE_CASE(DT_F64, double, f64)
-        case DT_F32: case DT_F16: case DT_BF16: i64_to_small(t, src, n, dst); break;
-        case DT_BOOL:
-            for (int64_t i = 0; i < n; i++)
-                ((uint8_t *)dst)[i] = src[i] != 0;
-            break;
-        default: bug("store_i64 of %s", dtype_name(t));
+    case DT_F32:
+    case DT_F16:
+    case DT_BF16: i64_to_small(t, src, n, dst); break;
+    case DT_BOOL:
+        for (int64_t i = 0; i < n; i++)
+            ((uint8_t *)dst)[i] = src[i] != 0;
+        break;
+    default: bug("store_i64 of %s", dtype_name(t));
     }
 }
 
-struct whole { const struct tensor *t; float *to; };
+struct whole {
+    const struct tensor *t;
+    float *to;
+};
 
 static void convert_range(void *data, int thread, int64_t lo, int64_t hi)
 {
@@ -207,9 +215,10 @@ const float *tensor_f32(struct kenv *env, const struct tensor *t, enum room room
     if (t->dtype == DT_F32)
         return t->data;
     struct tensor dense = *t;
-    if (t->room) dense.dim[t->axis] = t->room;
+    if (t->room)
+        dense.dim[t->axis] = t->room;
     int64_t n = tensor_elements(&dense);
-    struct whole w = { t, kenv_room(env, room, (size_t)n * sizeof(float)) };
+    struct whole w = {t, kenv_room(env, room, (size_t)n * sizeof(float))};
     parallel_for(env, n, 1, convert_range, &w);
     return w.to;
 }

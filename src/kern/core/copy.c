@@ -9,7 +9,13 @@
 
 #define TILE 32
 
-struct job { struct copy c; char *to; const char *from; int64_t rows; int tiled; };
+struct job {
+    struct copy c;
+    char *to;
+    const char *from;
+    int64_t rows;
+    int tiled;
+};
 
 static void copy_merge(struct copy *c, const struct copy *in)
 {
@@ -33,7 +39,7 @@ static void copy_merge(struct copy *c, const struct copy *in)
 }
 
 /* Weights that are packed at load may lie at any address. */
-#define STRIDED(T) \
+#define STRIDED(T)                  \
     for (int64_t i = 0; i < n; i++) \
         memcpy(to + i * ts * (int64_t)sizeof(T), from + i * fs * (int64_t)sizeof(T), sizeof(T));
 
@@ -44,11 +50,11 @@ static void copy_row(size_t size, int64_t n, char *to, int64_t ts, const char *f
         return;
     }
     switch (size) {
-        case 1: STRIDED(uint8_t) break;
-        case 2: STRIDED(uint16_t) break;
-        case 4: STRIDED(uint32_t) break;
-        case 8: STRIDED(uint64_t) break;
-        default: bug("copy of elements of %zu bytes", size);
+    case 1: STRIDED(uint8_t) break;
+    case 2: STRIDED(uint16_t) break;
+    case 4: STRIDED(uint32_t) break;
+    case 8: STRIDED(uint64_t) break;
+    default: bug("copy of elements of %zu bytes", size);
     }
 }
 
@@ -68,7 +74,8 @@ static void copy_plane(const struct copy *c, int d, char *to, const char *from)
     for (int64_t i = 0; i < c->dim[d]; i += TILE)
         for (int64_t j = 0; j < c->dim[last]; j += TILE) {
             int64_t rows = c->dim[d] - i < TILE ? c->dim[d] - i : TILE, columns = c->dim[last] - j < TILE ? c->dim[last] - j : TILE;
-            copy_tile(c, d, to + (i * c->to[d] + j * c->to[last]) * size, from + (i * c->from[d] + j * c->from[last]) * size, rows, columns);
+            copy_tile(c, d, to + (i * c->to[d] + j * c->to[last]) * size, from + (i * c->from[d] + j * c->from[last]) * size, rows,
+                      columns);
         }
 }
 
@@ -134,7 +141,7 @@ static void copy_cut(struct copy *c)
 
 void copy_strided(struct kenv *env, const struct copy *copy, void *to, const void *from)
 {
-    struct job job = { .to = to, .from = from };
+    struct job job = {.to = to, .from = from};
     int64_t n = dims_product(copy->dim, 0, copy->rank);
     if (n == 0 || (to == from && !memcmp(copy->to, copy->from, (size_t)copy->rank * sizeof *copy->to)))
         return;
@@ -145,7 +152,10 @@ void copy_strided(struct kenv *env, const struct copy *copy, void *to, const voi
     parallel_for(env, n / each, each, copy_range, &job);
 }
 
-struct dense { char *to; const char *from; };
+struct dense {
+    char *to;
+    const char *from;
+};
 
 static void dense_range(void *data, int thread, int64_t lo, int64_t hi)
 {
@@ -156,7 +166,7 @@ static void dense_range(void *data, int thread, int64_t lo, int64_t hi)
 
 void copy_dense(struct kenv *env, void *to, const void *from, size_t bytes)
 {
-    struct dense d = { to, from };
+    struct dense d = {to, from};
     if (to != from && bytes)
         parallel_for(env, (int64_t)bytes, 1, dense_range, &d);
 }

@@ -5,11 +5,10 @@
 
 /* ---- integers ------------------------------------------------------------------------------------------------------------------------ */
 
-#define LOADER(T, name) \
+#define LOADER(T, name)                                             \
     static SIMD void load_##name(const T *q, int64_t n, float *out) \
-    { \
-        LOOP for (int64_t i = 0; i < n; i++) \
-            out[i] = (float)q[i]; \
+    {                                                               \
+        LOOP for (int64_t i = 0; i < n; i++) out[i] = (float)q[i];  \
     }
 LOADER(uint8_t, u8)
 LOADER(int8_t, i8)
@@ -20,7 +19,8 @@ LOADER(int32_t, i32)
 /* flip 8 reads two's complement of 4 bits, 0 none. */
 static SIMD void load_pairs(const uint8_t *q, int64_t pairs, int flip, float *out)
 {
-    LOOP for (int64_t i = 0; i < pairs; i++) {
+    LOOP for (int64_t i = 0; i < pairs; i++)
+    {
         out[2 * i] = (float)(((q[i] & 15) ^ flip) - flip);
         out[2 * i + 1] = (float)((q[i] >> 4 ^ flip) - flip);
     }
@@ -49,7 +49,8 @@ void load_integers(enum dtype t, const void *q, int64_t i, int64_t n, float *out
     }
 }
 
-/* ---- scales --------------------------------------------------------------------------------------------------------------------------- */
+/* ---- scales ---------------------------------------------------------------------------------------------------------------------------
+ */
 
 static const float *zeros_f32(struct kcall *call, const struct tensor *t)
 {
@@ -70,9 +71,12 @@ struct scaled scaled_of(struct kcall *call, int first)
 {
     const struct tensor *x = &call->in[first], *scale = &call->in[first + 1], *zero = call_in(call, first + 2);
     int64_t block = attr_int(call->node, "block_size");
-    struct scaled s = { .inner = x->rank ? x->dim[x->rank - 1] : 1, .block = block ? block : 1, .wide = block != 0,
-                        .one = !block && tensor_elements(scale) == 1, .scale = tensor_f32(call->env, scale, ROOM_A),
-                        .zero = zero ? zeros_f32(call, zero) : NULL };
+    struct scaled s = {.inner = x->rank ? x->dim[x->rank - 1] : 1,
+                       .block = block ? block : 1,
+                       .wide = block != 0,
+                       .one = !block && tensor_elements(scale) == 1,
+                       .scale = tensor_f32(call->env, scale, ROOM_A),
+                       .zero = zero ? zeros_f32(call, zero) : NULL};
     if (!s.one)
         take_axis(&s, x, call_axis(call, attr_int(call->node, "axis"), x->rank));
     return s;
@@ -104,8 +108,7 @@ static SIMD void spread(const float *from, int64_t step, int64_t n, float *to)
     if (step)
         memcpy(to, from, (size_t)n * sizeof *to);
     else
-        LOOP for (int64_t i = 0; i < n; i++)
-            to[i] = first;
+        LOOP for (int64_t i = 0; i < n; i++) to[i] = first;
 }
 
 void scaled_read(const struct scaled *s, int64_t row, int64_t from, int64_t n, float *scale, float *zero)
@@ -121,8 +124,7 @@ void scaled_read(const struct scaled *s, int64_t row, int64_t from, int64_t n, f
 
 static SIMD void apply(float *x, const float *scale, const float *zero, int64_t n)
 {
-    LOOP for (int64_t i = 0; i < n; i++)
-        x[i] = (x[i] - zero[i]) * scale[i];
+    LOOP for (int64_t i = 0; i < n; i++) x[i] = (x[i] - zero[i]) * scale[i];
 }
 
 void scaled_decode(const struct scaled *s, enum dtype t, const void *q, int64_t row, int64_t from, int64_t n, float *out)

@@ -12,8 +12,8 @@
 #include <string.h>
 #include <uthash.h>
 
-#define MOST_PRIMITIVES 1024          /* dropped all together beyond that */
-#define TYPICAL_ROWS 128              /* the prompt whose choice of a layout every later number of rows is offered */
+#define MOST_PRIMITIVES 1024 /* dropped all together beyond that */
+#define TYPICAL_ROWS 128     /* the prompt whose choice of a layout every later number of rows is offered */
 
 static void dims_fill(dnnl_dims_t to, const int64_t *from, int n)
 {
@@ -22,7 +22,9 @@ static void dims_fill(dnnl_dims_t to, const int64_t *from, int n)
 }
 
 /* A convolution's numbers as the library takes them: strides, dilation - 1, padding before and after. */
-struct conv_dims { dnnl_dims_t stride, dilation, before, after; };
+struct conv_dims {
+    dnnl_dims_t stride, dilation, before, after;
+};
 
 static struct conv_dims conv_dims_of(const struct conv_shape *s)
 {
@@ -37,7 +39,10 @@ static struct conv_dims conv_dims_of(const struct conv_shape *s)
 }
 
 /* ---- what differs between the versions: a memory descriptor is a struct in 2.x and an owned pointer in 3.x ------------------ */
-struct layout { dnnl_memory_desc_t d; bool set; };
+struct layout {
+    dnnl_memory_desc_t d;
+    bool set;
+};
 
 #if DNNL_VERSION_MAJOR >= 3
 #define MD(l) ((l)->d)
@@ -68,7 +73,10 @@ static void layout_query(struct layout *to, const_dnnl_primitive_desc_t pd, dnnl
     layout_copy(to, dnnl_primitive_desc_query_md(pd, what, 0));
 }
 
-static void layout_assign(struct layout *to, const struct layout *from) { layout_copy(to, from->d); }
+static void layout_assign(struct layout *to, const struct layout *from)
+{
+    layout_copy(to, from->d);
+}
 
 static dnnl_status_t product_desc(dnnl_primitive_desc_t *pd, dnnl_engine_t engine, const struct layout *l, bool bias)
 {
@@ -91,7 +99,10 @@ static void layout_make(struct layout *l, int n, const int64_t *dim, dnnl_data_t
     l->set = true;
 }
 
-static void layout_free(struct layout *l) { l->set = false; }
+static void layout_free(struct layout *l)
+{
+    l->set = false;
+}
 
 static void layout_query(struct layout *to, const_dnnl_primitive_desc_t pd, dnnl_query_t what)
 {
@@ -99,7 +110,10 @@ static void layout_query(struct layout *to, const_dnnl_primitive_desc_t pd, dnnl
     to->set = true;
 }
 
-static void layout_assign(struct layout *to, const struct layout *from) { *to = *from; }
+static void layout_assign(struct layout *to, const struct layout *from)
+{
+    *to = *from;
+}
 
 static dnnl_status_t product_desc(dnnl_primitive_desc_t *pd, dnnl_engine_t engine, const struct layout *l, bool bias)
 {
@@ -112,27 +126,40 @@ static dnnl_status_t conv_desc(dnnl_primitive_desc_t *pd, dnnl_engine_t engine, 
                                const struct conv_dims *c)
 {
     dnnl_convolution_desc_t desc;
-    dnnl_status_t status = dnnl_dilated_convolution_forward_desc_init(
-        &desc, dnnl_forward_inference, dnnl_convolution_direct, MD(&l[0]), MD(&l[1]), bias ? MD(&l[2]) : NULL, MD(&l[3]), c->stride, c->dilation,
-        c->before, c->after);
+    dnnl_status_t status = dnnl_dilated_convolution_forward_desc_init(&desc, dnnl_forward_inference, dnnl_convolution_direct, MD(&l[0]),
+                                                                      MD(&l[1]), bias ? MD(&l[2]) : NULL, MD(&l[3]), c->stride, c->dilation,
+                                                                      c->before, c->after);
     return status != dnnl_success ? status : dnnl_primitive_desc_create(pd, &desc, NULL, engine, NULL);
 }
 #endif
 
 /* ---- state ------------------------------------------------------------------------------------------------------------------ */
 enum operand { SRC, WEIGHTS, BIAS, DST, OPERANDS };
-struct key { int kind, bias; int64_t m, n, k; struct conv_shape conv; };       /* zeroed before it is filled */
+struct key {
+    int kind, bias;
+    int64_t m, n, k;
+    struct conv_shape conv;
+}; /* zeroed before it is filled */
 struct primitive {
     struct key key;
     dnnl_primitive_t run;
     struct layout layout[OPERANDS];
     dnnl_memory_t memory[OPERANDS];
-    bool missing;                     /* this machine has none for the key */
+    bool missing; /* this machine has none for the key */
     UT_hash_handle hh;
 };
 /* The layout first chosen for weights of a shape. */
-struct favourite { struct key key; struct layout layout; UT_hash_handle hh; };
-struct dnnl_state { dnnl_engine_t engine; dnnl_stream_t stream; struct primitive *primitives; struct favourite *favourites; };
+struct favourite {
+    struct key key;
+    struct layout layout;
+    UT_hash_handle hh;
+};
+struct dnnl_state {
+    dnnl_engine_t engine;
+    dnnl_stream_t stream;
+    struct primitive *primitives;
+    struct favourite *favourites;
+};
 enum kind { PRODUCT = 1, CONVOLUTION };
 
 static void check(dnnl_status_t status, const char *what)
@@ -156,7 +183,8 @@ static void primitive_free(struct primitive *p)
 static void drop_primitives(struct dnnl_state *s)
 {
     struct primitive *p, *next;
-    HASH_ITER(hh, s->primitives, p, next) {
+    HASH_ITER(hh, s->primitives, p, next)
+    {
         HASH_DEL(s->primitives, p);
         primitive_free(p);
     }
@@ -168,7 +196,8 @@ void dnnl_state_free(struct dnnl_state *s)
     if (!s)
         return;
     drop_primitives(s);
-    HASH_ITER(hh, s->favourites, f, next) {
+    HASH_ITER(hh, s->favourites, f, next)
+    {
         HASH_DEL(s->favourites, f);
         layout_free(&f->layout);
         free(f);
@@ -200,7 +229,7 @@ static struct dnnl_state *state_of(struct kenv *env)
 
 static void finish_primitive(struct dnnl_state *s, struct primitive *p, dnnl_primitive_desc_t pd)
 {
-    static const dnnl_query_t query[OPERANDS] = { dnnl_query_src_md, dnnl_query_weights_md, dnnl_query_weights_md, dnnl_query_dst_md };
+    static const dnnl_query_t query[OPERANDS] = {dnnl_query_src_md, dnnl_query_weights_md, dnnl_query_weights_md, dnnl_query_dst_md};
     for (int i = 0; i < OPERANDS; i++)
         if (i != BIAS)
             layout_query(&p->layout[i], pd, query[i]);
@@ -223,14 +252,14 @@ static struct primitive *new_primitive(struct dnnl_state *s, const struct key *k
 
 static void execute(struct dnnl_state *s, struct primitive *p, const void *const *data)
 {
-    static const int name[OPERANDS] = { DNNL_ARG_SRC, DNNL_ARG_WEIGHTS, DNNL_ARG_BIAS, DNNL_ARG_DST };
+    static const int name[OPERANDS] = {DNNL_ARG_SRC, DNNL_ARG_WEIGHTS, DNNL_ARG_BIAS, DNNL_ARG_DST};
     dnnl_exec_arg_t arg[OPERANDS];
     int n = 0;
     for (int i = 0; i < OPERANDS; i++) {
         if (!p->memory[i])
             continue;
         check(dnnl_memory_set_data_handle(p->memory[i], (void *)(uintptr_t)data[i]), "setting a memory object");
-        arg[n++] = (dnnl_exec_arg_t){ name[i], p->memory[i] };
+        arg[n++] = (dnnl_exec_arg_t){name[i], p->memory[i]};
     }
     check(dnnl_primitive_execute(p->run, s->stream, n, arg), "running a primitive");
     check(dnnl_stream_wait(s->stream), "waiting");
@@ -245,7 +274,7 @@ static void reorder(struct dnnl_state *s, const struct layout *from, const void 
     check(dnnl_primitive_create(&run, pd), "making a reorder");
     check(dnnl_memory_create(&in, MD(from), s->engine, (void *)(uintptr_t)src), "making a memory object");
     check(dnnl_memory_create(&out, MD(to), s->engine, dst), "making a memory object");
-    dnnl_exec_arg_t arg[2] = { { DNNL_ARG_FROM, in }, { DNNL_ARG_TO, out } };
+    dnnl_exec_arg_t arg[2] = {{DNNL_ARG_FROM, in}, {DNNL_ARG_TO, out}};
     check(dnnl_primitive_execute(run, s->stream, 2, arg), "reordering");
     check(dnnl_stream_wait(s->stream), "waiting");
     dnnl_memory_destroy(in);
@@ -255,7 +284,11 @@ static void reorder(struct dnnl_state *s, const struct layout *from, const void 
 }
 
 /* ---- packed weights ------------------------------------------------------------------------------------------------------------ */
-struct packed { struct layout layout; void *at; size_t bytes; };
+struct packed {
+    struct layout layout;
+    void *at;
+    size_t bytes;
+};
 
 /* src in the layout that p wants: kept in *cache, or made in a room when the weight may change. */
 static const void *pack(struct kenv *env, void **cache, const struct primitive *p, const struct layout *plain, const void *src)
@@ -300,7 +333,7 @@ static bool plan_product(struct dnnl_state *s, struct primitive *p, struct favou
         }
         layout_free(&p->layout[WEIGHTS]);
     }
-    layout_make(&p->layout[WEIGHTS], 2, (int64_t[]){ p->key.k, p->key.n }, dnnl_f32, dnnl_format_tag_any);
+    layout_make(&p->layout[WEIGHTS], 2, (int64_t[]){p->key.k, p->key.n}, dnnl_f32, dnnl_format_tag_any);
     return product_desc(pd, s->engine, p->layout, p->key.bias) == dnnl_success;
 }
 
@@ -328,10 +361,10 @@ static struct primitive *product_primitive(struct dnnl_state *s, const struct ke
         return p;
     p = new_primitive(s, key);
     struct favourite *f = favourite_of(s, key);
-    layout_make(&p->layout[SRC], 2, (int64_t[]){ key->m, key->k }, dnnl_f32, dnnl_ab);
+    layout_make(&p->layout[SRC], 2, (int64_t[]){key->m, key->k}, dnnl_f32, dnnl_ab);
     if (key->bias)
-        layout_make(&p->layout[BIAS], 2, (int64_t[]){ 1, key->n }, dnnl_f32, dnnl_ab);
-    layout_make(&p->layout[DST], 2, (int64_t[]){ key->m, key->n }, dnnl_f32, dnnl_ab);
+        layout_make(&p->layout[BIAS], 2, (int64_t[]){1, key->n}, dnnl_f32, dnnl_ab);
+    layout_make(&p->layout[DST], 2, (int64_t[]){key->m, key->n}, dnnl_f32, dnnl_ab);
     if (!plan_product(s, p, f, &pd)) {
         p->missing = true;
         return p;
@@ -356,8 +389,8 @@ static struct key product_key(int64_t m, int64_t n, int64_t k, bool bias)
 
 static const void *pack_product(struct kenv *env, void **cache, const struct primitive *p, const void *w, bool transposed)
 {
-    struct layout plain = { .set = false };
-    layout_make(&plain, 2, (int64_t[]){ p->key.k, p->key.n }, dnnl_f32, transposed ? dnnl_ba : dnnl_ab);
+    struct layout plain = {.set = false};
+    layout_make(&plain, 2, (int64_t[]){p->key.k, p->key.n}, dnnl_f32, transposed ? dnnl_ba : dnnl_ab);
     const void *at = pack(env, cache, p, &plain, w);
     layout_free(&plain);
     return at;
@@ -371,7 +404,7 @@ bool dnnl_product_packed(struct kenv *env, void **cache, int64_t m, int64_t n, i
     struct primitive *p = product_primitive(s, &key);
     if (p->missing)
         return false;
-    const void *data[OPERANDS] = { a, pack_product(env, cache, p, w, transposed), bias, c };
+    const void *data[OPERANDS] = {a, pack_product(env, cache, p, w, transposed), bias, c};
     execute(s, p, data);
     return true;
 }
@@ -400,7 +433,7 @@ void dnnl_product(struct kenv *env, bool ta, bool tb, int64_t m, int64_t n, int6
 }
 
 /* ---- convolution ------------------------------------------------------------------------------------------------------------------- */
-static const dnnl_format_tag_t plain_tag[] = { 0, dnnl_a, dnnl_ab, dnnl_abc, dnnl_abcd, dnnl_abcde, dnnl_abcdef };
+static const dnnl_format_tag_t plain_tag[] = {0, dnnl_a, dnnl_ab, dnnl_abc, dnnl_abcd, dnnl_abcde, dnnl_abcdef};
 
 static int weight_dims(const struct conv_shape *c, int64_t *dim)
 {
@@ -456,8 +489,8 @@ static struct primitive *conv_primitive(struct dnnl_state *s, const struct key *
 }
 
 /* Runs p on plain tensors: what the library wants otherwise is reordered before and after. */
-static void convolve(struct kenv *env, void **cache, struct primitive *p, struct layout *plain, const void *x, const void *w, const void *bias,
-                     void *y)
+static void convolve(struct kenv *env, void **cache, struct primitive *p, struct layout *plain, const void *x, const void *w,
+                     const void *bias, void *y)
 {
     struct dnnl_state *s = state_of(env);
     bool same_x = dnnl_memory_desc_equal(MD(&plain[SRC]), MD(&p->layout[SRC]));
@@ -466,17 +499,18 @@ static void convolve(struct kenv *env, void **cache, struct primitive *p, struct
     void *out = same_y ? y : kenv_room(env, ROOM_KERNEL, dnnl_memory_desc_get_size(MD(&p->layout[DST])));
     if (!same_x)
         reorder(s, &plain[SRC], x, &p->layout[SRC], in);
-    const void *data[OPERANDS] = { same_x ? x : in, pack(env, cache, p, &plain[WEIGHTS], w), bias, out };
+    const void *data[OPERANDS] = {same_x ? x : in, pack(env, cache, p, &plain[WEIGHTS], w), bias, out};
     execute(s, p, data);
     if (!same_y)
         reorder(s, &p->layout[DST], out, &plain[DST], y);
 }
 
-bool dnnl_convolve(struct kenv *env, void **cache, const struct conv_shape *shape, const float *x, const float *w, const float *bias, float *y)
+bool dnnl_convolve(struct kenv *env, void **cache, const struct conv_shape *shape, const float *x, const float *w, const float *bias,
+                   float *y)
 {
     struct dnnl_state *s = state_of(env);
     struct key key;
-    struct layout plain[OPERANDS] = { { .set = false } };
+    struct layout plain[OPERANDS] = {{.set = false}};
     memset(&key, 0, sizeof key);
     key.kind = CONVOLUTION;
     key.bias = bias != NULL;

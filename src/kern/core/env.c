@@ -12,18 +12,28 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#define COST_PER_THREAD 16384         /* operations that pay for waking another thread */
+#define COST_PER_THREAD 16384 /* operations that pay for waking another thread */
 
-struct room_block { void *at; size_t bytes; };
-struct kept { struct kept *next, *prev; void *at; };
+struct room_block {
+    void *at;
+    size_t bytes;
+};
+struct kept {
+    struct kept *next, *prev;
+    void *at;
+};
 enum { FIRST_AREA = 1 << 18, LAST_AREA = 1 << 25, HUGE_PAGE = 1 << 21 };
-struct area { struct area *next; char *at; size_t used, bytes; };
+struct area {
+    struct area *next;
+    char *at;
+    size_t used, bytes;
+};
 struct kenv {
     int threads;
     bool deterministic;
     struct room_block room[ROOM_COUNT];
-    struct kept kept;                 /* ring */
-    struct area *weights;             /* the one in use first */
+    struct kept kept;     /* ring */
+    struct area *weights; /* the one in use first */
     struct dnnl_state *dnnl;
 };
 
@@ -124,11 +134,20 @@ void kenv_free(struct kenv *env)
     free(env);
 }
 
-int kenv_threads(const struct kenv *env) { return env->threads; }
+int kenv_threads(const struct kenv *env)
+{
+    return env->threads;
+}
 
-bool kenv_deterministic(const struct kenv *env) { return env->deterministic; }
+bool kenv_deterministic(const struct kenv *env)
+{
+    return env->deterministic;
+}
 
-struct dnnl_state **kenv_dnnl(struct kenv *env) { return &env->dnnl; }
+struct dnnl_state **kenv_dnnl(struct kenv *env)
+{
+    return &env->dnnl;
+}
 
 void *kenv_room(struct kenv *env, enum room which, size_t bytes)
 {
@@ -141,7 +160,10 @@ void *kenv_room(struct kenv *env, enum room which, size_t bytes)
     return room->at;
 }
 
-void *kenv_scratch(struct kenv *env, size_t bytes) { return kenv_room(env, ROOM_KERNEL, bytes); }
+void *kenv_scratch(struct kenv *env, size_t bytes)
+{
+    return kenv_room(env, ROOM_KERNEL, bytes);
+}
 
 /* Threads worth using for n items. */
 static int useful_threads(const struct kenv *env, int64_t n, int64_t cost)

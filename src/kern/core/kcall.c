@@ -10,7 +10,10 @@ int64_t dims_product(const int64_t *dim, int from, int to)
     return n;
 }
 
-int64_t tensor_elements(const struct tensor *t) { return dims_product(t->dim, 0, t->rank); }
+int64_t tensor_elements(const struct tensor *t)
+{
+    return dims_product(t->dim, 0, t->rank);
+}
 
 void tensor_strides(const struct tensor *t, int64_t *stride)
 {
@@ -27,11 +30,20 @@ size_t tensor_bytes(const struct tensor *t)
     return dtype_bytes(t->dtype, tensor_elements(t), &bytes) ? (size_t)bytes : 0;
 }
 
-const struct tensor *call_in(const struct kcall *call, int i) { return i < call->nin && call->in[i].data ? &call->in[i] : NULL; }
+const struct tensor *call_in(const struct kcall *call, int i)
+{
+    return i < call->nin && call->in[i].data ? &call->in[i] : NULL;
+}
 
-struct tensor *call_out(const struct kcall *call, int i) { return i < call->nout && call->out[i].data ? &call->out[i] : NULL; }
+struct tensor *call_out(const struct kcall *call, int i)
+{
+    return i < call->nout && call->out[i].data ? &call->out[i] : NULL;
+}
 
-const char *call_where(const struct kcall *call) { return node_where(call->graph, call->node); }
+const char *call_where(const struct kcall *call)
+{
+    return node_where(call->graph, call->node);
+}
 
 void call_bad_type(const struct kcall *call, enum dtype dtype)
 {

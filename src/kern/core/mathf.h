@@ -10,11 +10,14 @@
 #include <math.h>
 
 /* 2^n for n in [-126, 127]. */
-static inline float pow2_f32(int32_t n) { return bits_f32((uint32_t)(n + 127) << 23); }
+static inline float pow2_f32(int32_t n)
+{
+    return bits_f32((uint32_t)(n + 127) << 23);
+}
 
 static inline float exp_f32(float x)
 {
-    const float magic = 12582912.0f;                          /* 1.5 * 2^23: adding it rounds to an integer */
+    const float magic = 12582912.0f; /* 1.5 * 2^23: adding it rounds to an integer */
     float low = x < -104.0f ? -104.0f : x, c = low > 89.0f ? 89.0f : low;
     float shifted = c * 1.44269504088896341f + magic, n = shifted - magic;
     int32_t k = (int32_t)(f32_bits(shifted) - f32_bits(magic)), half = k >> 1;
@@ -29,7 +32,10 @@ static inline float exp_f32(float x)
     return p * pow2_f32(half) * pow2_f32(k - half);
 }
 
-static inline float sigmoid_f32(float x) { return 1.0f / (1.0f + exp_f32(-x)); }
+static inline float sigmoid_f32(float x)
+{
+    return 1.0f / (1.0f + exp_f32(-x));
+}
 
 static inline float tanh_f32(float x)
 {

@@ -12,7 +12,8 @@
 
 enum { TILE = CHUNK_TILE, AHEAD = 16 * CHUNK };
 
-/* ---- chunk by chunk ------------------------------------------------------------------------------------------------------------------- */
+/* ---- chunk by chunk -------------------------------------------------------------------------------------------------------------------
+ */
 
 /* Columns that lie one after another are unpacked behind the room of the panel. */
 static const float *weight_panel(const struct right *r, int64_t from, int64_t count, float *room)
@@ -32,7 +33,7 @@ static const float *weight_panel(const struct right *r, int64_t from, int64_t co
 
 struct right right_weight(const struct panels *w)
 {
-    return (struct right){ .panel = weight_panel, .k = w->k, .at = w };
+    return (struct right){.panel = weight_panel, .k = w->k, .at = w};
 }
 
 void panel_chunks(struct kcall *call, const struct chunks *chunks, const struct panels *w, int64_t m, const float *a, float *c)
@@ -40,7 +41,7 @@ void panel_chunks(struct kcall *call, const struct chunks *chunks, const struct 
     struct right right = right_weight(w);
     float *terms = chunk_room(call, chunks, DT_F32, m * w->n, c);
     require(w->by_column || w->width == TILE);
-    chunk_product(call, &(struct chunk_product){ chunks, m, w->n, a, w->k, &right, terms, w->n, m * w->n });
+    chunk_product(call, &(struct chunk_product){chunks, m, w->n, a, w->k, &right, terms, w->n, m * w->n});
     chunk_complete(call, chunks, DT_F32, terms, m * w->n, c);
 }
 
@@ -49,9 +50,9 @@ struct panel_run {
     struct kenv *env;
     const struct panels *w;
     int64_t m;
-    const float *a;                    /* [m, k]; [k, m] for panels of columns that lie one after another */
+    const float *a; /* [m, k]; [k, m] for panels of columns that lie one after another */
     float *c;
-    char *scratch;                     /* per thread: a panel, and what it gives turned round */
+    char *scratch; /* per thread: a panel, and what it gives turned round */
     size_t scratch_each;
 };
 
@@ -93,7 +94,7 @@ static void panel_range(void *data, int thread, int64_t lo, int64_t hi)
 
 const float *turned_rows(struct kcall *call, const float *a, int64_t m, int64_t k)
 {
-    struct copy c = { .rank = 2, .size = sizeof *a, .dim = { k, m }, .to = { m, 1 }, .from = { 1, k } };
+    struct copy c = {.rank = 2, .size = sizeof *a, .dim = {k, m}, .to = {m, 1}, .from = {1, k}};
     float *to = kenv_room(call->env, ROOM_TURN_Q, call_bytes(call, m * k, sizeof *to));
     copy_strided(call->env, &c, to, a);
     return to;
@@ -101,14 +102,14 @@ const float *turned_rows(struct kcall *call, const float *a, int64_t m, int64_t 
 
 void panel_product(struct kcall *call, const struct panels *w, int64_t m, const float *a, float *c)
 {
-    struct panel_run r = { .env = call->env, .w = w, .m = m, .a = a, .c = c };
+    struct panel_run r = {.env = call->env, .w = w, .m = m, .a = a, .c = c};
     if (kenv_deterministic(call->env)) {
         struct chunks chunks = chunks_of(call, w->k, 1);
         panel_chunks(call, &chunks, w, m, a, c);
         return;
     }
     size_t panel = m <= PANEL_FEW_ROWS ? 0 : call_bytes(call, w->width * (w->k + (w->by_column ? m : 0)), sizeof(float));
-    if (m > PANEL_FEW_ROWS && w->by_column)          /* a product of a transposed operand takes twice the time */
+    if (m > PANEL_FEW_ROWS && w->by_column) /* a product of a transposed operand takes twice the time */
         r.a = turned_rows(call, a, m, w->k);
     r.scratch_each = (panel + 63) & ~(size_t)63;
     r.scratch = kenv_room(call->env, ROOM_THREADS, call_bytes(call, kenv_threads(call->env), r.scratch_each));
@@ -134,7 +135,10 @@ static SIMD void tile_row(const float *tile, const float *a, int64_t k, float *s
     memcpy(sum + TILE / 2, &right, sizeof right);
 }
 
-static const uint16_t *tile_at(const struct panels *w, int64_t column) { return (const uint16_t *)w->weight + column * w->k; }
+static const uint16_t *tile_at(const struct panels *w, int64_t column)
+{
+    return (const uint16_t *)w->weight + column * w->k;
+}
 
 /* What is wanted soon is asked for now: memory works on while a stretch is multiplied. */
 static void ask_for(const uint16_t *stretch)
@@ -146,7 +150,7 @@ static void ask_for(const uint16_t *stretch)
 /* A few rows of the tile at a time go through the first-level cache. */
 static void half_row(const struct panels *w, const float *a, int64_t from, int64_t count, float *c)
 {
-    float sum[TILE] = { 0 }, part[CHUNK];
+    float sum[TILE] = {0}, part[CHUNK];
     const uint16_t *tile = tile_at(w, from);
     for (int64_t l = 0; l < w->k; l += CHUNK / TILE) {
         int64_t rows = w->k - l < CHUNK / TILE ? w->k - l : CHUNK / TILE;
@@ -168,7 +172,7 @@ static void pack_tile(struct kenv *env, const struct panels *w, const void *from
 {
     size_t size = dtype_size(w->dtype);
     int64_t left = w->n - t * TILE, row = transposed ? 1 : w->n, column = transposed ? w->k : 1;
-    struct copy c = { .rank = 2, .size = size, .dim = { w->k, left < TILE ? left : TILE }, .to = { TILE, 1 }, .from = { row, column } };
+    struct copy c = {.rank = 2, .size = size, .dim = {w->k, left < TILE ? left : TILE}, .to = {TILE, 1}, .from = {row, column}};
     char *to = at((void *)(uintptr_t)w->weight, size, t * TILE * w->k);
     if (left < TILE)
         memset(to, 0, (size_t)(w->k * TILE) * size);
@@ -184,7 +188,8 @@ const struct panels *panel_pack(struct kcall *call, const struct tensor *weight,
     w = *call->cache = kenv_keep(call->env, sizeof *w);
     size_t size = dtype_size(weight->dtype);
     void *room = kenv_weights(call->env, call_bytes(call, tiles * k, TILE * size));
-    *w = (struct panels){ .n = n, .k = k, .width = TILE, .dtype = weight->dtype, .weight = room, .unpack = size == 2 ? half_unpack : NULL, .row = half_row };
+    *w = (struct panels){
+        .n = n, .k = k, .width = TILE, .dtype = weight->dtype, .weight = room, .unpack = size == 2 ? half_unpack : NULL, .row = half_row};
     for (int64_t t = 0; t < tiles; t++)
         pack_tile(call->env, w, weight->data, transposed, t);
     return w;

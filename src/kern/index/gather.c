@@ -3,7 +3,12 @@
 
 #include <string.h>
 
-struct gather { const struct tensor *data; struct tensor *out; const int64_t *index; int64_t count, n, inner; };
+struct gather {
+    const struct tensor *data;
+    struct tensor *out;
+    const int64_t *index;
+    int64_t count, n, inner;
+};
 
 static void gather_range(void *data, int thread, int64_t lo, int64_t hi)
 {
@@ -32,12 +37,13 @@ void kern_Gather(struct kcall *call)
         return;
     for (int64_t i = 0; i < count; i++)
         index[i] = call_index(call, index_at(call, indices, i), data->dim[axis], axis);
-    struct gather g = { data, &call->out[0], index, count, data->dim[axis], inner };
+    struct gather g = {data, &call->out[0], index, count, data->dim[axis], inner};
     parallel_for(call->env, outer * count, inner, gather_range, &g);
 }
 
 /* Where the tuple of indices number i points, in slices of data, within one batch. */
-static int64_t tuple_position(const struct kcall *call, const struct tensor *data, const struct tensor *indices, int64_t i, int depth, int batch)
+static int64_t tuple_position(const struct kcall *call, const struct tensor *data, const struct tensor *indices, int64_t i, int depth,
+                              int batch)
 {
     int64_t position = 0;
     for (int d = 0; d < depth; d++) {
@@ -75,7 +81,7 @@ enum combine { SET, ADD, MUL, MAX, MIN };
 
 static enum combine combine_of(const struct kcall *call)
 {
-    static const char *const name[] = { "none", "add", "mul", "max", "min" };
+    static const char *const name[] = {"none", "add", "mul", "max", "min"};
     const char *reduction = attr_string(call->node, "reduction");
     for (int i = 0; i < 5; i++)
         if (strcmp(reduction, name[i]) == 0)
@@ -83,13 +89,16 @@ static enum combine combine_of(const struct kcall *call)
     fail("%s: reduction must be none, add, mul, max or min, not %s", call_where(call), reduction);
 }
 
-#define COMBINE(T, ADD_EXPR, MUL_EXPR) \
-    for (int64_t i = 0; i < n; i++) { \
-        T a = x[i], b = y[i]; \
+#define COMBINE(T, ADD_EXPR, MUL_EXPR)                                                                                             \
+    for (int64_t i = 0; i < n; i++) {                                                                                              \
+        T a = x[i], b = y[i];                                                                                                      \
         x[i] = how == ADD ? ADD_EXPR : how == MUL ? MUL_EXPR : how == MAX ? (a > b || a != a ? a : b) : (a < b || a != a ? a : b); \
     }
 
-static void combine_real(enum combine how, double *x, const double *y, int64_t n) { COMBINE(double, a + b, a * b) }
+static void combine_real(enum combine how, double *x, const double *y, int64_t n)
+{
+    COMBINE(double, a + b, a * b)
+}
 
 static void combine_whole(enum combine how, int64_t *x, const int64_t *y, int64_t n)
 {

@@ -5,10 +5,10 @@ enum { DATA, INDICES, SCALES, ZEROS };
 
 struct table {
     struct kcall *call;
-    enum dtype stored;                 /* of the numbers: bytes may hold two */
+    enum dtype stored; /* of the numbers: bytes may hold two */
     const struct tensor *scales, *zeros;
-    int64_t rows, width, block, blocks, zeros_each;          /* rows per index; numbers, scales and zero points of a row */
-    float zero;                        /* where there are no zero points */
+    int64_t rows, width, block, blocks, zeros_each; /* rows per index; numbers, scales and zero points of a row */
+    float zero;                                     /* where there are no zero points */
 };
 
 static float zero_at(const struct table *t, int64_t row, int64_t block)
@@ -50,9 +50,14 @@ void kern_GatherBlockQuantized(struct kcall *call)
 {
     const struct tensor *x = &call->in[DATA];
     int64_t bits = attr_int(call->node, "bits"), per = x->dtype == DT_U8 ? 8 / bits : 1;
-    struct table t = { .call = call, .stored = per == 2 ? DT_U4 : x->dtype, .scales = &call->in[SCALES], .zeros = call_in(call, ZEROS),
-                       .rows = dims_product(x->dim, 1, x->rank - 1), .width = x->dim[x->rank - 1] * per, .block = attr_int(call->node, "block_size"),
-                       .zero = x->dtype == DT_U8 ? (float)(1 << (bits - 1)) : 0 };
+    struct table t = {.call = call,
+                      .stored = per == 2 ? DT_U4 : x->dtype,
+                      .scales = &call->in[SCALES],
+                      .zeros = call_in(call, ZEROS),
+                      .rows = dims_product(x->dim, 1, x->rank - 1),
+                      .width = x->dim[x->rank - 1] * per,
+                      .block = attr_int(call->node, "block_size"),
+                      .zero = x->dtype == DT_U8 ? (float)(1 << (bits - 1)) : 0};
     t.blocks = t.scales->dim[t.scales->rank - 1];
     t.zeros_each = t.zeros ? t.zeros->dim[t.zeros->rank - 1] * per : 0;
     if (tensor_elements(&call->out[0]) > 0)

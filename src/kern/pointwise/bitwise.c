@@ -5,11 +5,25 @@
 #include <string.h>
 
 typedef int64_t bits_fn(int64_t x, int64_t y, int width);
-struct bits_call { const struct walk *walk; bits_fn *op; const struct tensor *x, *y; struct tensor *out; };
+struct bits_call {
+    const struct walk *walk;
+    bits_fn *op;
+    const struct tensor *x, *y;
+    struct tensor *out;
+};
 
-static int64_t bits_and(int64_t x, int64_t y, int width) { return (void)width, x & y; }
-static int64_t bits_or(int64_t x, int64_t y, int width) { return (void)width, x | y; }
-static int64_t bits_xor(int64_t x, int64_t y, int width) { return (void)width, x ^ y; }
+static int64_t bits_and(int64_t x, int64_t y, int width)
+{
+    return (void)width, x & y;
+}
+static int64_t bits_or(int64_t x, int64_t y, int width)
+{
+    return (void)width, x | y;
+}
+static int64_t bits_xor(int64_t x, int64_t y, int width)
+{
+    return (void)width, x ^ y;
+}
 
 static int64_t shift_left(int64_t x, int64_t y, int width)
 {
@@ -47,25 +61,34 @@ static void bits_row(void *data, const int64_t *offset, int64_t n)
 static void bits_kernel(struct kcall *call, bits_fn *op, const struct tensor *y)
 {
     struct walk w;
-    struct bits_call c = { &w, op, &call->in[0], y, &call->out[0] };
+    struct bits_call c = {&w, op, &call->in[0], y, &call->out[0]};
     enum dtype t = c.x->dtype;
     if (!dtype_size(t) || dtype_is_float(t) || t == DT_BOOL)
         call_bad_type(call, t);
     if (y->dtype != t)
         fail("%s: operands must have one type, found %s and %s", call_where(call), dtype_name(t), dtype_name(y->dtype));
-    walk_broadcast(call, &w, c.out, 2, (const struct tensor *[]){ c.x, y });
+    walk_broadcast(call, &w, c.out, 2, (const struct tensor *[]){c.x, y});
     walk_run(call->env, &w, 4, bits_row, &c);
 }
 
-void kern_BitwiseAnd(struct kcall *call) { bits_kernel(call, bits_and, &call->in[1]); }
-void kern_BitwiseOr(struct kcall *call) { bits_kernel(call, bits_or, &call->in[1]); }
-void kern_BitwiseXor(struct kcall *call) { bits_kernel(call, bits_xor, &call->in[1]); }
+void kern_BitwiseAnd(struct kcall *call)
+{
+    bits_kernel(call, bits_and, &call->in[1]);
+}
+void kern_BitwiseOr(struct kcall *call)
+{
+    bits_kernel(call, bits_or, &call->in[1]);
+}
+void kern_BitwiseXor(struct kcall *call)
+{
+    bits_kernel(call, bits_xor, &call->in[1]);
+}
 
 /* x with all bits set, exclusively. */
 void kern_BitwiseNot(struct kcall *call)
 {
     int64_t ones = -1;
-    struct tensor all = { .dtype = call->in[0].dtype, .data = &ones };
+    struct tensor all = {.dtype = call->in[0].dtype, .data = &ones};
     bits_kernel(call, bits_xor, &all);
 }
 

@@ -1,13 +1,24 @@
 /* cast: elements as another type, a stretch at a time through a type that holds both. */
 #include "kern/core/local.h"
 
-struct cast_call { enum dtype from, to; const void *x; void *y; };
+struct cast_call {
+    enum dtype from, to;
+    const void *x;
+    void *y;
+};
 
-static bool short_float(enum dtype t) { return t == DT_F32 || is_small_float(t); }
+static bool short_float(enum dtype t)
+{
+    return t == DT_F32 || is_small_float(t);
+}
 
 static void cast_stretch(const struct cast_call *c, const void *x, void *y, int64_t n)
 {
-    union { float f[CHUNK]; double d[CHUNK]; int64_t i[CHUNK]; } part;
+    union {
+        float f[CHUNK];
+        double d[CHUNK];
+        int64_t i[CHUNK];
+    } part;
     if (short_float(c->from) && short_float(c->to)) {
         load_f32(c->from, x, n, part.f);
         store_f32(c->to, part.f, n, y);
@@ -35,7 +46,7 @@ void kern_Cast(struct kcall *call)
 {
     const struct tensor *x = &call->in[0];
     struct tensor *y = &call->out[0];
-    struct cast_call c = { x->dtype, y->dtype, x->data, y->data };
+    struct cast_call c = {x->dtype, y->dtype, x->data, y->data};
     if (!dtype_size(x->dtype))
         call_bad_type(call, x->dtype);
     if (!dtype_size(y->dtype))
@@ -46,4 +57,7 @@ void kern_Cast(struct kcall *call)
         parallel_for(call->env, tensor_elements(x), 4, cast_range, &c);
 }
 
-void kern_CastLike(struct kcall *call) { kern_Cast(call); }
+void kern_CastLike(struct kcall *call)
+{
+    kern_Cast(call);
+}

@@ -1,19 +1,24 @@
-/* chain: fused elementwise operations (kern/pointwise/chain.h). A row of the broadcast walk is cut in stretches; every operation of the code runs
- * on a stretch before the next stretch is touched. Results whose last use is past give their buffer to later ones. Sums in f16 and bf16
- * chains are float32 throughout and rounded once, at the end. */
+/* chain: fused elementwise operations (kern/pointwise/chain.h). A row of the broadcast walk is cut in stretches; every operation of the
+ * code runs on a stretch before the next stretch is touched. Results whose last use is past give their buffer to later ones. Sums in f16
+ * and bf16 chains are float32 throughout and rounded once, at the end. */
 #include "kern/pointwise/chain.h"
+
 #include "kern/core/local.h"
 
 enum { STRETCH = 256, BUFFERS = CHAIN_LENGTH };
 
-struct slot { const float *at; float *buffer; int step; };      /* step: 1, or 0 for one value */
+struct slot {
+    const float *at;
+    float *buffer;
+    int step;
+}; /* step: 1, or 0 for one value */
 struct chain {
     struct kcall *call;
     struct walk walk;
     int nin, nimm, ncode;
     const int64_t *code;
     float imm[CHAIN_NUMBERS];
-    int buffer[CHAIN_LENGTH];        /* of each result: its buffer, -1: the output */
+    int buffer[CHAIN_LENGTH]; /* of each result: its buffer, -1: the output */
 };
 
 static int last_use(const struct chain *c, int reg)
@@ -27,7 +32,7 @@ static int last_use(const struct chain *c, int reg)
 
 static void assign_buffers(struct chain *c)
 {
-    int busy[BUFFERS];                /* the operation that reads the buffer last */
+    int busy[BUFFERS]; /* the operation that reads the buffer last */
     for (int b = 0; b < BUFFERS; b++)
         busy[b] = -1;
     for (int i = 0; i < c->ncode; i++) {
@@ -58,7 +63,7 @@ static void run_code(const struct chain *c, struct slot *reg, float (*room)[STRE
             for (int64_t k = 1; k < n; k++)
                 at[k] = at[0];
         }
-        *to = (struct slot){ at, at, 1 };
+        *to = (struct slot){at, at, 1};
     }
 }
 
@@ -69,9 +74,9 @@ static struct slot operand(const struct chain *c, int k, int64_t offset, int64_t
     int step = c->walk.stride[k + 1][c->walk.rank - 1] != 0;
     const void *src = at_const(t->data, dtype_size(t->dtype), offset + step * from);
     if (t->dtype == DT_F32)
-        return (struct slot){ src, NULL, step };
+        return (struct slot){src, NULL, step};
     load_f32(t->dtype, src, step ? n : 1, room);
-    return (struct slot){ room, room, step };
+    return (struct slot){room, room, step};
 }
 
 static void chain_row(void *data, const int64_t *offset, int64_t n)
@@ -81,7 +86,7 @@ static void chain_row(void *data, const int64_t *offset, int64_t n)
     float room[BUFFERS][STRETCH], in[CHAIN_INPUTS][STRETCH], result[STRETCH];
     struct slot reg[CHAIN_INPUTS + CHAIN_NUMBERS + CHAIN_LENGTH];
     for (int k = 0; k < c->nimm; k++)
-        reg[c->nin + k] = (struct slot){ &c->imm[k], NULL, 0 };
+        reg[c->nin + k] = (struct slot){&c->imm[k], NULL, 0};
     for (int64_t from = 0; from < n; from += STRETCH) {
         int64_t m = n - from < STRETCH ? n - from : STRETCH;
         for (int k = 0; k < c->nin; k++)
@@ -105,7 +110,7 @@ static void check_code(const struct chain *c)
 
 void kern_Chain(struct kcall *call)
 {
-    struct chain c = { .call = call, .nin = call->nin };
+    struct chain c = {.call = call, .nin = call->nin};
     const struct attr *imm = node_attr(call->node, "imm");
     const struct tensor *in[CHAIN_INPUTS];
     c.ncode = attr_ints(call->graph, call->node, "code", &c.code) / 3;

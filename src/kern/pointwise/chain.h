@@ -1,5 +1,5 @@
-/* kern/pointwise/chain.h: the code of a Chain node: elementwise float operations fused at load, run a stretch of elements at a time so that what
- * lies between them stays in the first-level cache. Attribute `code` holds triples (operation, operand, operand); registers are the
+/* kern/pointwise/chain.h: the code of a Chain node: elementwise float operations fused at load, run a stretch of elements at a time so that
+ * what lies between them stays in the first-level cache. Attribute `code` holds triples (operation, operand, operand); registers are the
  * node's operands, then the numbers of attribute `imm`, then one result per triple. The last result is the output. */
 #ifndef TPC_KERN_CHAIN_H
 #define TPC_KERN_CHAIN_H
@@ -7,9 +7,30 @@
 #include <stdint.h>
 
 enum chain_op {
-    CHAIN_ADD, CHAIN_SUB, CHAIN_MUL, CHAIN_DIV, CHAIN_POW, CHAIN_MAX, CHAIN_MIN, CHAIN_LAST_BINARY = CHAIN_MIN,
-    CHAIN_ABS, CHAIN_NEG, CHAIN_RELU, CHAIN_SQRT, CHAIN_RECIPROCAL, CHAIN_EXP, CHAIN_LOG, CHAIN_ERF, CHAIN_TANH, CHAIN_SIGMOID,
-    CHAIN_GELU, CHAIN_GELU_TANH, CHAIN_SIN, CHAIN_COS, CHAIN_FLOOR, CHAIN_COUNT
+    CHAIN_ADD,
+    CHAIN_SUB,
+    CHAIN_MUL,
+    CHAIN_DIV,
+    CHAIN_POW,
+    CHAIN_MAX,
+    CHAIN_MIN,
+    CHAIN_LAST_BINARY = CHAIN_MIN,
+    CHAIN_ABS,
+    CHAIN_NEG,
+    CHAIN_RELU,
+    CHAIN_SQRT,
+    CHAIN_RECIPROCAL,
+    CHAIN_EXP,
+    CHAIN_LOG,
+    CHAIN_ERF,
+    CHAIN_TANH,
+    CHAIN_SIGMOID,
+    CHAIN_GELU,
+    CHAIN_GELU_TANH,
+    CHAIN_SIN,
+    CHAIN_COS,
+    CHAIN_FLOOR,
+    CHAIN_COUNT
 };
 enum { CHAIN_INPUTS = 7, CHAIN_LENGTH = 32, CHAIN_NUMBERS = 16 };
 

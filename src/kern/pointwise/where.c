@@ -1,23 +1,33 @@
 /* where: elements of one operand or the other, by a condition; any type, by its size. */
 #include "kern/core/local.h"
 
-struct where_call { const struct walk *walk; const uint8_t *condition; const struct tensor *x, *y; void *out; size_t size; };
+struct where_call {
+    const struct walk *walk;
+    const uint8_t *condition;
+    const struct tensor *x, *y;
+    void *out;
+    size_t size;
+};
 
 /* Both values are read before one is chosen, so that the loop has no branch. */
-#define WHERE_LOOP(T, ic, ix, iy) \
-    LOOP for (int64_t i = 0; i < n; i++) { T x = a[ix], y = b[iy]; o[i] = c[ic] ? x : y; }
-#define WHERE_ROW(T) \
-    do { \
-        const T *a = px, *b = py; \
-        T *o = po; \
-        if (sc && sx && sy) \
-            WHERE_LOOP(T, i, i, i) \
-        else if (sc && sx) \
-            WHERE_LOOP(T, i, i, 0) \
-        else if (sc && sy) \
-            WHERE_LOOP(T, i, 0, i) \
-        else \
-            WHERE_LOOP(T, i * sc, i * sx, i * sy) \
+#define WHERE_LOOP(T, ic, ix, iy)        \
+    LOOP for (int64_t i = 0; i < n; i++) \
+    {                                    \
+        T x = a[ix], y = b[iy];          \
+        o[i] = c[ic] ? x : y;            \
+    }
+#define WHERE_ROW(T)                           \
+    do {                                       \
+        const T *a = px, *b = py;              \
+        T *o = po;                             \
+        if (sc && sx && sy)                    \
+            WHERE_LOOP(T, i, i, i)             \
+        else if (sc && sx)                     \
+            WHERE_LOOP(T, i, i, 0)             \
+        else if (sc && sy)                     \
+            WHERE_LOOP(T, i, 0, i)             \
+        else                                   \
+            WHERE_LOOP(T, i *sc, i *sx, i *sy) \
     } while (0)
 
 static void where_row(void *data, const int64_t *offset, int64_t n)
@@ -29,18 +39,18 @@ static void where_row(void *data, const int64_t *offset, int64_t n)
     const void *px = at_const(w->x->data, w->size, offset[2]), *py = at_const(w->y->data, w->size, offset[3]);
     void *po = at(w->out, w->size, offset[0]);
     switch (w->size) {
-        case 1: WHERE_ROW(uint8_t); break;
-        case 2: WHERE_ROW(uint16_t); break;
-        case 4: WHERE_ROW(uint32_t); break;
-        default: WHERE_ROW(uint64_t); break;
+    case 1: WHERE_ROW(uint8_t); break;
+    case 2: WHERE_ROW(uint16_t); break;
+    case 4: WHERE_ROW(uint32_t); break;
+    default: WHERE_ROW(uint64_t); break;
     }
 }
 
 void kern_Where(struct kcall *call)
 {
-    const struct tensor *in[3] = { &call->in[0], &call->in[1], &call->in[2] };
+    const struct tensor *in[3] = {&call->in[0], &call->in[1], &call->in[2]};
     struct walk w;
-    struct where_call c = { &w, in[0]->data, in[1], in[2], call->out[0].data, dtype_size(call->out[0].dtype) };
+    struct where_call c = {&w, in[0]->data, in[1], in[2], call->out[0].data, dtype_size(call->out[0].dtype)};
     if (in[0]->dtype != DT_BOOL || in[1]->dtype != in[2]->dtype)
         fail("%s: expected bool and two operands of one type, found %s, %s and %s", call_where(call), dtype_name(in[0]->dtype),
              dtype_name(in[1]->dtype), dtype_name(in[2]->dtype));

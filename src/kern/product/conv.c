@@ -1,8 +1,8 @@
 /* conv: convolution over 1 to 3 spatial dimensions through oneDNN, f16 and bf16 converted; plain loops for other ranks, f64, empty kernels
  * and shapes without a primitive. Padding is worked out here, so both see the same numbers.
  *
- * In deterministic mode a convolution is a product by chunks of channels (chunk_gemm.c), whose right operand, what every result sees, is put
- * together a few columns at a time. */
+ * In deterministic mode a convolution is a product by chunks of channels (chunk_gemm.c), whose right operand, what every result sees, is
+ * put together a few columns at a time. */
 #include "kern/core/chunk.h"
 
 #include <string.h>
@@ -12,7 +12,7 @@ struct conv {
     int64_t batch, groups, in, out;
     int64_t size[MOST_SPATIAL], kernel[MOST_SPATIAL], result[MOST_SPATIAL], stride[MOST_SPATIAL], dilation[MOST_SPATIAL],
         before[MOST_SPATIAL], after[MOST_SPATIAL];
-    enum dtype dtype, stored;            /* stored: the kernel's type */
+    enum dtype dtype, stored; /* stored: the kernel's type */
     const void *x, *w, *bias;
     void *y;
 };
@@ -49,14 +49,22 @@ static void conv_read(const struct kcall *call, struct conv *c)
     c->spatial = x->rank - 2;
     if (x->rank < 3 || w->rank != x->rank)
         fail("%s: expected tensors of one rank of 3 or more, found %d and %d", call_where(call), x->rank, w->rank);
-    *c = (struct conv){ .spatial = x->rank - 2, .batch = x->dim[0], .in = x->dim[1], .out = w->dim[0], .dtype = x->dtype, .stored = w->dtype, .x = x->data,
-                        .w = w->data, .y = y->data, .bias = bias ? bias->data : NULL };
+    *c = (struct conv){.spatial = x->rank - 2,
+                       .batch = x->dim[0],
+                       .in = x->dim[1],
+                       .out = w->dim[0],
+                       .dtype = x->dtype,
+                       .stored = w->dtype,
+                       .x = x->data,
+                       .w = w->data,
+                       .y = y->data,
+                       .bias = bias ? bias->data : NULL};
     c->groups = attr_int(call->node, "group");
     bool empty = c->out == 0 || c->in == 0;
     if (!empty && (c->groups < 1 || c->in != w->dim[1] * c->groups || c->out % c->groups))
-        fail("%s: %lld channels in %lld groups do not fit a kernel of %lld x %lld", call_where(call), (long long)c->in, (long long)c->groups,
-             (long long)c->out, (long long)w->dim[1]);
-    bool stored = x->dtype == DT_F32 && is_small_float(w->dtype);             /* run/fuse/fuse_weights.c */
+        fail("%s: %lld channels in %lld groups do not fit a kernel of %lld x %lld", call_where(call), (long long)c->in,
+             (long long)c->groups, (long long)c->out, (long long)w->dim[1]);
+    bool stored = x->dtype == DT_F32 && is_small_float(w->dtype); /* run/fuse/fuse_weights.c */
     if ((w->dtype != x->dtype && !stored) || (bias && (bias->dtype != x->dtype || tensor_elements(bias) != c->out)))
         fail("%s: the kernel and the bias must have the type %s, the bias %lld elements", call_where(call), dtype_name(x->dtype),
              (long long)c->out);
@@ -84,8 +92,13 @@ static int64_t conv_source(const struct conv *c, int64_t place, int64_t tap)
     return position;
 }
 
-/* ---- chunk by chunk ---------------------------------------------------------------------------------------------------------------------- */
-struct patches { const struct conv *conv; const float *x; int64_t taps, pixels; };      /* x: the channels of one group of one image */
+/* ---- chunk by chunk
+ * ---------------------------------------------------------------------------------------------------------------------- */
+struct patches {
+    const struct conv *conv;
+    const float *x;
+    int64_t taps, pixels;
+}; /* x: the channels of one group of one image */
 
 /* What the results from .. from + count see: by channel and kernel position, 0 in the padding. */
 static const float *patch_panel(const struct right *r, int64_t from, int64_t count, float *room)
@@ -108,15 +121,18 @@ static void add_channel_bias(const struct conv *c, const float *bias, int64_t pl
 
 static bool conv_chunks(struct kcall *call, const struct conv *c, const float *x, const float *w, const float *bias, float *y)
 {
-    int64_t groups = c->groups > 0 ? c->groups : 1, in = c->in / groups, out = c->out / groups, places = dims_product(c->result, 0, c->spatial);
-    struct patches p = { c, x, dims_product(c->kernel, 0, c->spatial), dims_product(c->size, 0, c->spatial) };
+    int64_t groups = c->groups > 0 ? c->groups : 1, in = c->in / groups, out = c->out / groups,
+            places = dims_product(c->result, 0, c->spatial);
+    struct patches p = {c, x, dims_product(c->kernel, 0, c->spatial), dims_product(c->size, 0, c->spatial)};
     struct chunks chunks = chunks_of(call, in * p.taps, p.taps);
-    struct right right = { .panel = patch_panel, .k = in * p.taps, .at = &p };
+    struct right right = {.panel = patch_panel, .k = in * p.taps, .at = &p};
     int64_t all = c->batch * c->out * places;
     float *terms = chunk_room(call, &chunks, DT_F32, all, y);
     for (int64_t i = 0; i < c->batch * groups; i++) {
         p.x = x + i * in * p.pixels;
-        chunk_product(call, &(struct chunk_product){ &chunks, out, places, w + i % groups * out * right.k, right.k, &right, terms + i * out * places, places, all });
+        chunk_product(call,
+                      &(struct chunk_product){&chunks, out, places, w + i % groups * out * right.k, right.k, &right,
+                                              terms + i * out * places, places, all});
     }
     chunk_complete(call, &chunks, DT_F32, terms, all, y);
     add_channel_bias(c, bias, places, y);
@@ -128,7 +144,7 @@ static bool conv_fast(struct kcall *call, const struct conv *c, const float *x, 
 {
     struct conv_shape s;
     memset(&s, 0, sizeof s);
-    s = (struct conv_shape){ .spatial = c->spatial, .batch = c->batch, .groups = c->groups, .in = c->in, .out = c->out };
+    s = (struct conv_shape){.spatial = c->spatial, .batch = c->batch, .groups = c->groups, .in = c->in, .out = c->out};
     for (int d = 0; d < c->spatial; d++) {
         s.size[d] = c->size[d];
         s.kernel[d] = c->kernel[d];
@@ -147,17 +163,20 @@ static bool conv_short(struct kcall *call, const struct conv *c)
     const struct tensor *bias = call_in(call, 2);
     struct tensor *out = &call->out[0];
     bool chunks = kenv_deterministic(call->env);
-    if ((c->spatial > 3 && !chunks) || (c->in == 0 && !call->share) || dims_product(c->kernel, 0, c->spatial) == 0 || c->dtype == DT_F64 || !dtype_is_float(c->dtype))
+    if ((c->spatial > 3 && !chunks) || (c->in == 0 && !call->share) || dims_product(c->kernel, 0, c->spatial) == 0 || c->dtype == DT_F64 ||
+        !dtype_is_float(c->dtype))
         return false;
     const float *b = bias ? tensor_f32(call->env, bias, ROOM_TURN_K) : NULL;
     float *y = call_result_f32(call, out);
-    if (!(chunks ? conv_chunks : conv_fast)(call, c, tensor_f32(call->env, &call->in[0], ROOM_A), tensor_f32(call->env, &call->in[1], ROOM_B), b, y))
+    if (!(chunks ? conv_chunks : conv_fast)(call, c, tensor_f32(call->env, &call->in[0], ROOM_A),
+                                            tensor_f32(call->env, &call->in[1], ROOM_B), b, y))
         return false;
     call_result_store(y, out);
     return true;
 }
 
-/* ---- plain loops ------------------------------------------------------------------------------------------------------------------------ */
+/* ---- plain loops ------------------------------------------------------------------------------------------------------------------------
+ */
 static double conv_at(const struct conv *c, int64_t n, int64_t o, int64_t place)
 {
     int64_t taps = dims_product(c->kernel, 0, c->spatial), pixels = dims_product(c->size, 0, c->spatial), per_group = c->in / c->groups;

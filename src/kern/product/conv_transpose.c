@@ -6,11 +6,12 @@
 
 struct transposed {
     int n;
-    int64_t batch, groups, in, out;              /* in, out: channels of a group */
-    int64_t size[MOST_SPATIAL], kernel[MOST_SPATIAL], result[MOST_SPATIAL], stride[MOST_SPATIAL], dilation[MOST_SPATIAL], before[MOST_SPATIAL];
-    int64_t places, taps, results;               /* products of size, kernel and result */
-    const float *sent;                           /* of one image and group */
-    const float *bias;                           /* of the group; NULL: none */
+    int64_t batch, groups, in, out; /* in, out: channels of a group */
+    int64_t size[MOST_SPATIAL], kernel[MOST_SPATIAL], result[MOST_SPATIAL], stride[MOST_SPATIAL], dilation[MOST_SPATIAL],
+        before[MOST_SPATIAL];
+    int64_t places, taps, results; /* products of size, kernel and result */
+    const float *sent;             /* of one image and group */
+    const float *bias;             /* of the group; NULL: none */
     float *y;
 };
 
@@ -39,10 +40,11 @@ static void transposed_begin(const struct kcall *call, struct transposed *t)
         fail("%s: expected operands of one type and one rank of 3 or more", call_where(call));
     if (x->dtype != DT_F32 && !is_small_float(x->dtype))
         call_bad_type(call, x->dtype);
-    if (groups < 1 || x->dim[1] != w->dim[0] || x->dim[1] % groups || y->dim[1] != w->dim[1] * groups || (bias && tensor_elements(bias) != y->dim[1]))
-        fail("%s: %lld channels in %lld groups do not fit a kernel of %lld x %lld", call_where(call), (long long)x->dim[1], (long long)groups,
-             (long long)w->dim[0], (long long)w->dim[1]);
-    *t = (struct transposed){ .n = x->rank - 2, .batch = x->dim[0], .groups = groups, .in = x->dim[1] / groups, .out = w->dim[1] };
+    if (groups < 1 || x->dim[1] != w->dim[0] || x->dim[1] % groups || y->dim[1] != w->dim[1] * groups ||
+        (bias && tensor_elements(bias) != y->dim[1]))
+        fail("%s: %lld channels in %lld groups do not fit a kernel of %lld x %lld", call_where(call), (long long)x->dim[1],
+             (long long)groups, (long long)w->dim[0], (long long)w->dim[1]);
+    *t = (struct transposed){.n = x->rank - 2, .batch = x->dim[0], .groups = groups, .in = x->dim[1] / groups, .out = w->dim[1]};
     memcpy(t->size, x->dim + 2, (size_t)t->n * sizeof *t->size);
     memcpy(t->kernel, w->dim + 2, (size_t)t->n * sizeof *t->kernel);
     memcpy(t->result, y->dim + 2, (size_t)t->n * sizeof *t->result);
@@ -100,7 +102,9 @@ static void send(struct kcall *call, const struct transposed *t, int64_t columns
     struct right right = right_strided(x, t->in, t->places, 1);
     int64_t all = columns * t->places;
     float *terms = chunk_room(call, &chunks, DT_F32, all, to);
-    chunk_product(call, &(struct chunk_product){ &chunks, columns, t->places, turned_rows(call, w, t->in, columns), t->in, &right, terms, t->places, all });
+    chunk_product(
+        call,
+        &(struct chunk_product){&chunks, columns, t->places, turned_rows(call, w, t->in, columns), t->in, &right, terms, t->places, all});
     chunk_complete(call, &chunks, DT_F32, terms, all, to);
 }
 

@@ -1,22 +1,24 @@
-/* expert: a product with one of many matrices [n, k], read as they are stored: floats, or integers with a scale and a zero point for a row or
- * for each block of one. Short stretches of a row are decoded to float32. */
+/* expert: a product with one of many matrices [n, k], read as they are stored: floats, or integers with a scale and a zero point for a row
+ * or for each block of one. Short stretches of a row are decoded to float32. */
 #include "kern/core/local.h"
 
 #include <string.h>
 
-static const struct experts *experts_of(const struct panels *panels) { return (const struct experts *)(const void *)panels; }
+static const struct experts *experts_of(const struct panels *panels)
+{
+    return (const struct experts *)(const void *)panels;
+}
 
 /* ---- stretches of a row -------------------------------------------------------------------------------------------------------------- */
 
-#define DECODE(BITS) \
+#define DECODE(BITS)                                                                                 \
     static SIMD void decode_##BITS(const uint8_t *q, int64_t n, float scale, float zero, float *out) \
-    { \
-        enum { PER = 8 / BITS, MASK = (1 << BITS) - 1 }; \
-        LOOP for (int64_t i = 0; i < n / PER; i++) \
-            for (int j = 0; j < PER; j++) \
-                out[i * PER + j] = ((float)(q[i] >> j * BITS & MASK) - zero) * scale; \
-        for (int64_t i = n / PER * PER; i < n; i++) \
-            out[i] = ((float)(q[i / PER] >> i % PER * BITS & MASK) - zero) * scale; \
+    {                                                                                                \
+        enum { PER = 8 / BITS, MASK = (1 << BITS) - 1 };                                             \
+        LOOP for (int64_t i = 0; i < n / PER; i++) for (int j = 0; j < PER; j++)                     \
+            out[i * PER + j] = ((float)(q[i] >> j * BITS & MASK) - zero) * scale;                    \
+        for (int64_t i = n / PER * PER; i < n; i++)                                                  \
+            out[i] = ((float)(q[i / PER] >> i % PER * BITS & MASK) - zero) * scale;                  \
     }
 DECODE(2)
 DECODE(4)
@@ -77,13 +79,13 @@ static const float *stretch(const struct experts *w, int64_t row, int64_t from, 
     return room;
 }
 
-/* ---- columns of the product ------------------------------------------------------------------------------------------------------------ */
+/* ---- columns of the product ------------------------------------------------------------------------------------------------------------
+ */
 
 static SIMD float dot(const float *a, const float *b, int64_t n)
 {
     float sum = 0;
-    _Pragma("omp simd reduction(+:sum)") for (int64_t i = 0; i < n; i++)
-        sum += a[i] * b[i];
+    _Pragma("omp simd reduction(+:sum)") for (int64_t i = 0; i < n; i++) sum += a[i] * b[i];
     return sum;
 }
 
@@ -119,15 +121,14 @@ static void add_bias(const struct experts *w, int64_t m, float *c)
         int64_t count = n - lo < CHUNK ? n - lo : CHUNK;
         load_f32(w->bias->dtype, at_const(w->bias->data, dtype_size(w->bias->dtype), w->expert * n + lo), count, part);
         for (int64_t i = 0; i < m; i++)
-            LOOP for (int64_t j = 0; j < count; j++)
-                c[i * n + lo + j] += part[j];
+            LOOP for (int64_t j = 0; j < count; j++) c[i * n + lo + j] += part[j];
     }
 }
 
 /* What is there of the expert that is set. */
 static struct tensor of_expert(const struct experts *w, const struct tensor *t)
 {
-    struct tensor own = { .dtype = t->dtype, .rank = t->rank - 1, .dim = { t->dim[1], t->rank > 2 ? t->dim[2] : 0 } };
+    struct tensor own = {.dtype = t->dtype, .rank = t->rank - 1, .dim = {t->dim[1], t->rank > 2 ? t->dim[2] : 0}};
     own.data = at(t->data, 1, w->expert * (int64_t)tensor_bytes(&own));
     return own;
 }
@@ -135,11 +136,12 @@ static struct tensor of_expert(const struct experts *w, const struct tensor *t)
 /* Whole blocks are multiplied as MatMulNBits does. */
 static void block_product(struct kcall *call, const struct experts *w, int64_t m, const float *a, float *c)
 {
-    struct tensor q = of_expert(w, w->weight), scales = of_expert(w, w->scales), zeros = w->zeros ? of_expert(w, w->zeros) : (struct tensor){ .rank = 0 };
+    struct tensor q = of_expert(w, w->weight), scales = of_expert(w, w->scales),
+                  zeros = w->zeros ? of_expert(w, w->zeros) : (struct tensor){.rank = 0};
     q.rank = 3;
     q.dim[1] = scales.dim[1];
     q.dim[2] = w->block * w->bits / 8;
-    nbits_product(call, &(struct nbits_weight){ &q, &scales, w->zeros ? &zeros : NULL, NULL, w->bits }, m, w->panels.k, a, c);
+    nbits_product(call, &(struct nbits_weight){&q, &scales, w->zeros ? &zeros : NULL, NULL, w->bits}, m, w->panels.k, a, c);
 }
 
 void expert_product(struct kcall *call, const struct experts *w, int64_t m, const float *a, float *c)

@@ -1,30 +1,44 @@
 /* matmul: MatMul in all forms of numpy's, and Gemm.
  *
  * f32 goes to oneDNN: a weight as right operand is packed once per node, everything else is sgemm per batch element, in parallel over the
- * batch where there is enough of it. f16 and bf16 are multiplied in f32 and rounded once: a weight stays as it is stored (packed_gemm.c), also
- * where the left operand is f32; other operands are converted. f64 and integers are plain loops with sums in f64 and modulo 2^64.
- * In deterministic mode sums go chunk by chunk (chunk_gemm.c) instead of through oneDNN. */
+ * batch where there is enough of it. f16 and bf16 are multiplied in f32 and rounded once: a weight stays as it is stored (packed_gemm.c),
+ * also where the left operand is f32; other operands are converted. f64 and integers are plain loops with sums in f64 and modulo 2^64. In
+ * deterministic mode sums go chunk by chunk (chunk_gemm.c) instead of through oneDNN. */
 #include "kern/core/chunk.h"
 
 #include <string.h>
 
 /* ---- one product of any type: c[m, n] = a[m, k] b[k, n], operands transposed by strides -------------------------------------- */
-struct view { const void *at; int64_t row, column; };
-struct plain { enum dtype dtype; int64_t m, n, k; struct view a, b; void *c; };
+struct view {
+    const void *at;
+    int64_t row, column;
+};
+struct plain {
+    enum dtype dtype;
+    int64_t m, n, k;
+    struct view a, b;
+    void *c;
+};
 
-#define PLAIN_ROW(T, load, store) \
-    do { \
-        T x, y, sum = 0; \
-        for (int64_t l = 0; l < p->k; l++) { \
+#define PLAIN_ROW(T, load, store)                                                           \
+    do {                                                                                    \
+        T x, y, sum = 0;                                                                    \
+        for (int64_t l = 0; l < p->k; l++) {                                                \
             load(p->dtype, at_const(p->a.at, size, i * p->a.row + l * p->a.column), 1, &x); \
             load(p->dtype, at_const(p->b.at, size, l * p->b.row + j * p->b.column), 1, &y); \
-            sum += x * y; \
-        } \
-        store(p->dtype, &sum, 1, at(p->c, size, i * p->n + j)); \
+            sum += x * y;                                                                   \
+        }                                                                                   \
+        store(p->dtype, &sum, 1, at(p->c, size, i * p->n + j));                             \
     } while (0)
 
-static void load_wrap(enum dtype t, const void *p, int64_t n, uint64_t *v) { load_i64(t, p, n, (int64_t *)v); }
-static void store_wrap(enum dtype t, const uint64_t *v, int64_t n, void *p) { store_i64(t, (const int64_t *)v, n, p); }
+static void load_wrap(enum dtype t, const void *p, int64_t n, uint64_t *v)
+{
+    load_i64(t, p, n, (int64_t *)v);
+}
+static void store_wrap(enum dtype t, const uint64_t *v, int64_t n, void *p)
+{
+    store_i64(t, (const int64_t *)v, n, p);
+}
 
 static void plain_range(void *data, int thread, int64_t lo, int64_t hi)
 {
@@ -40,14 +54,17 @@ static void plain_range(void *data, int thread, int64_t lo, int64_t hi)
     }
 }
 
-static void plain_product(struct kenv *env, struct plain p) { parallel_for(env, p.m * p.n, 4 * p.k, plain_range, &p); }
+static void plain_product(struct kenv *env, struct plain p)
+{
+    parallel_for(env, p.m * p.n, 4 * p.k, plain_range, &p);
+}
 
 /* ---- MatMul --------------------------------------------------------------------------------------------------------------------- */
 struct product {
     struct kcall *call;
-    int64_t m, n, k, batch;           /* a: m x k, b: k x n, per batch element */
-    int rank;                         /* batch dimensions, merged where both operands allow it */
-    int64_t dim[MAX_RANK], a_step[MAX_RANK], b_step[MAX_RANK];   /* in matrices */
+    int64_t m, n, k, batch;                                    /* a: m x k, b: k x n, per batch element */
+    int rank;                                                  /* batch dimensions, merged where both operands allow it */
+    int64_t dim[MAX_RANK], a_step[MAX_RANK], b_step[MAX_RANK]; /* in matrices */
     const float *a, *b;
     float *c;
 };
@@ -96,7 +113,7 @@ static void product_shape(struct product *p, const struct tensor *a, const struc
         fail("%s: cannot contract %lld of %s with %lld of %s", call_where(p->call), (long long)p->k, dtype_name(a->dtype), (long long)kb,
              dtype_name(b->dtype));
     product_batch(p, a, b);
-    bool shared = true;                /* one right matrix for all: the batch of a is more rows */
+    bool shared = true; /* one right matrix for all: the batch of a is more rows */
     for (int d = 0; d < p->rank; d++)
         shared = shared && p->b_step[d] == 0;
     int64_t rows = dims_product(a->dim, 0, a->rank > 2 ? a->rank - 2 : 0);
@@ -144,22 +161,34 @@ static void plain_batches(struct product *p, const struct tensor *a, const struc
     for (int64_t i = 0; i < p->batch; i++) {
         int64_t at_a, at_b;
         batch_offsets(p, i, &at_a, &at_b);
-        struct plain q = { c->dtype, p->m, p->n, p->k, { at_const(a->data, size, at_a * p->m * p->k), p->k, 1 },
-                           { at_const(b->data, size, at_b * p->k * p->n), p->n, 1 }, at(c->data, size, i * p->m * p->n) };
+        struct plain q = {c->dtype,
+                          p->m,
+                          p->n,
+                          p->k,
+                          {at_const(a->data, size, at_a * p->m * p->k), p->k, 1},
+                          {at_const(b->data, size, at_b * p->k * p->n), p->n, 1},
+                          at(c->data, size, i * p->m * p->n)};
         plain_product(p->call->env, q);
     }
 }
 
-/* ---- chunk by chunk --------------------------------------------------------------------------------------------------------------------- */
+/* ---- chunk by chunk ---------------------------------------------------------------------------------------------------------------------
+ */
 
 /* A constant right matrix that all rows share. */
-static bool packable(const struct kcall *call, int64_t batch) { return call->in_constant && call->in_constant[1] && call->cache && batch == 1; }
+static bool packable(const struct kcall *call, int64_t batch)
+{
+    return call->in_constant && call->in_constant[1] && call->cache && batch == 1;
+}
 
-static bool is_short_float(enum dtype t) { return t == DT_F32 || is_small_float(t); }
+static bool is_short_float(enum dtype t)
+{
+    return t == DT_F32 || is_small_float(t);
+}
 
 /* c = a b for a constant b, from a copy that is packed at the first call. False: it can't be packed. */
-static bool packed_product(struct kcall *call, int64_t m, int64_t n, int64_t k, const struct tensor *a, const struct tensor *b, bool transposed,
-                           float *c)
+static bool packed_product(struct kcall *call, int64_t m, int64_t n, int64_t k, const struct tensor *a, const struct tensor *b,
+                           bool transposed, float *c)
 {
     if (b->dtype == DT_F32)
         return dnnl_product_packed(call->env, call->cache, m, n, k, a->data, b->data, transposed, NULL, c);
@@ -188,7 +217,8 @@ static void chunk_batches(struct product *p, const struct tensor *a, const struc
         batch_offsets(p, i, &at_a, &at_b);
         if (p->batch > 1)
             right.at = first + at_b * p->k * p->n;
-        chunk_product(call, &(struct chunk_product){ &chunks, p->m, p->n, left + at_a * p->m * p->k, p->k, &right, terms + i * each, p->n, all });
+        chunk_product(call,
+                      &(struct chunk_product){&chunks, p->m, p->n, left + at_a * p->m * p->k, p->k, &right, terms + i * each, p->n, all});
     }
     chunk_complete(call, &chunks, DT_F32, terms, all, c);
 }
@@ -197,7 +227,7 @@ void kern_MatMul(struct kcall *call)
 {
     const struct tensor *a = &call->in[0], *b = &call->in[1];
     struct tensor *c = &call->out[0];
-    struct product p = { .call = call };
+    struct product p = {.call = call};
     product_shape(&p, a, b);
     if (p.batch * p.m * p.n == 0)
         return;
@@ -218,8 +248,14 @@ void kern_MatMul(struct kcall *call)
     call_result_store(p.c, c);
 }
 
-/* ---- Gemm ----------------------------------------------------------------------------------------------------------------------------- */
-struct affine { const struct walk *walk; float alpha, beta; float *y; const float *c; };
+/* ---- Gemm -----------------------------------------------------------------------------------------------------------------------------
+ */
+struct affine {
+    const struct walk *walk;
+    float alpha, beta;
+    float *y;
+    const float *c;
+};
 
 static void affine_row(void *data, const int64_t *offset, int64_t n)
 {
@@ -235,9 +271,9 @@ static void affine_row(void *data, const int64_t *offset, int64_t n)
 static void gemm_add(struct kcall *call, float alpha, float beta, float *y, const struct tensor *c)
 {
     struct tensor out = call->out[0];
-    const struct tensor *in[1] = { c };
+    const struct tensor *in[1] = {c};
     struct walk w;
-    struct affine f = { &w, alpha, beta, y, tensor_f32(call->env, c, ROOM_A) };
+    struct affine f = {&w, alpha, beta, y, tensor_f32(call->env, c, ROOM_A)};
     walk_broadcast(call, &w, &out, 1, in);
     walk_run(call->env, &w, 2, affine_row, &f);
 }
@@ -254,7 +290,7 @@ static void gemm_chunks(struct kcall *call, int64_t m, int64_t n, int64_t k, boo
     struct right right = right_of(call, 1, n, k, &call->in[1], tb);
     float *terms = chunk_room(call, &chunks, DT_F32, m * n, y);
     const float *a = tensor_f32(call->env, &call->in[0], ROOM_A);
-    chunk_product(call, &(struct chunk_product){ &chunks, m, n, ta ? turned_rows(call, a, k, m) : a, k, &right, terms, n, m * n });
+    chunk_product(call, &(struct chunk_product){&chunks, m, n, ta ? turned_rows(call, a, k, m) : a, k, &right, terms, n, m * n});
     chunk_complete(call, &chunks, DT_F32, terms, m * n, y);
 }
 
@@ -283,7 +319,7 @@ static void gemm_plain(struct kcall *call, int64_t m, int64_t n, int64_t k, bool
     struct tensor *y = &call->out[0];
     double alpha = attr_float(call->node, "alpha"), beta = attr_float(call->node, "beta"), v, w;
     size_t size = dtype_size(y->dtype);
-    struct plain p = { y->dtype, m, n, k, { a->data, ta ? 1 : k, ta ? m : 1 }, { b->data, tb ? 1 : n, tb ? k : 1 }, y->data };
+    struct plain p = {y->dtype, m, n, k, {a->data, ta ? 1 : k, ta ? m : 1}, {b->data, tb ? 1 : n, tb ? k : 1}, y->data};
     plain_product(call->env, p);
     int64_t row = c && c->rank == 2 && c->dim[0] != 1 ? c->dim[1] : 0, column = c && c->rank > 0 && c->dim[c->rank - 1] != 1;
     for (int64_t i = 0; i < m * n; i++) {
@@ -329,7 +365,8 @@ void kern_Gemm(struct kcall *call)
         gemm_plain(call, m, n, k, ta, tb);
 }
 
-/* ---- packing at load ------------------------------------------------------------------------------------------------------------------ */
+/* ---- packing at load ------------------------------------------------------------------------------------------------------------------
+ */
 int kern_pack(struct kcall *call)
 {
     void (*kernel)(struct kcall *) = call->node->op->kernel;

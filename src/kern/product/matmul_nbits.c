@@ -2,32 +2,38 @@
  *
  * A row of B is read as words of 32 bits, LANES at a time: their first numbers, then their second ones, and so on, each with the scale
  * and the zero point of its word. A sum does not depend on the order: it is the rows of A, few against the weight, that are brought into
- * that order, padded with zeros to whole groups of LANES words. In deterministic mode it does, and numbers of B go back to where they were. */
+ * that order, padded with zeros to whole groups of LANES words. In deterministic mode it does, and numbers of B go back to where they were.
+ */
 #include "kern/core/chunk.h"
 
 #include <string.h>
 
 enum { A, B, SCALES, ZEROS, GROUPS, BIAS };
-enum { LANES = 16, PANEL = 1 << 17, MOST_WIDTH = 64 };      /* a panel: numbers that stay in the second-level cache */
+enum { LANES = 16, PANEL = 1 << 17, MOST_WIDTH = 64 }; /* a panel: numbers that stay in the second-level cache */
 
 struct nbits {
-    struct panels panels;              /* first: columns of the product are rows of B */
-    int64_t bits, k, blocks, words, zero_bytes;                /* k: without padding; of a row: blocks, words, bytes of zero points */
-    int log;                           /* a block has 2^log words */
+    struct panels panels;                       /* first: columns of the product are rows of B */
+    int64_t bits, k, blocks, words, zero_bytes; /* k: without padding; of a row: blocks, words, bytes of zero points */
+    int log;                                    /* a block has 2^log words */
     const uint8_t *q;
     const struct tensor *scales, *zeros;
-    const int32_t *group;              /* g_idx: the scale of each number of a row; NULL: its block's */
+    const int32_t *group; /* g_idx: the scale of each number of a row; NULL: its block's */
 };
 
 /* What some words of a row are decoded by. Whole lanes are read at the end. */
-struct coding { float scale[CHUNK + LANES], zero[CHUNK + LANES]; };
+struct coding {
+    float scale[CHUNK + LANES], zero[CHUNK + LANES];
+};
 
 /* ---- groups of LANES words ---------------------------------------------------------------------------------------------------------- */
 typedef float lanes __attribute__((vector_size(4 * LANES)));
 typedef uint32_t words __attribute__((vector_size(4 * LANES)));
 typedef int32_t numbers __attribute__((vector_size(4 * LANES)));
 
-static inline int64_t at_most(int64_t n, int64_t most) { return n < most ? n : most; }
+static inline int64_t at_most(int64_t n, int64_t most)
+{
+    return n < most ? n : most;
+}
 
 #define NUMBER(w, j, BITS) __builtin_convertvector((numbers)((w) >> (j) * (BITS) & ((1u << (BITS)) - 1)), lanes)
 
@@ -37,40 +43,42 @@ static inline int64_t at_most(int64_t n, int64_t most) { return n < most ? n : m
 /* Shifts by constants. */
 #define UNROLL _Pragma("GCC unroll 16")
 
-#define GROUPS_OF(BITS) \
-    static SIMD void unpack_##BITS(const uint8_t *q, int64_t n, const struct coding *s, float *out) \
-    { \
-        for (int64_t i = 0; i < n; i += LANES) { \
-            words w = { 0 }; \
-            lanes scale, zero, x; \
-            READ_WORDS(w, q + 4 * i, n - i); \
-            memcpy(&scale, s->scale + i, sizeof scale); \
-            memcpy(&zero, s->zero + i, sizeof zero); \
-            UNROLL for (int j = 0; j < 32 / BITS; j++, out += LANES) { \
-                x = (NUMBER(w, j, BITS) - zero) * scale; \
-                memcpy(out, &x, sizeof x); \
-            } \
-        } \
-    } \
+#define GROUPS_OF(BITS)                                                                               \
+    static SIMD void unpack_##BITS(const uint8_t *q, int64_t n, const struct coding *s, float *out)   \
+    {                                                                                                 \
+        for (int64_t i = 0; i < n; i += LANES) {                                                      \
+            words w = {0};                                                                            \
+            lanes scale, zero, x;                                                                     \
+            READ_WORDS(w, q + 4 * i, n - i);                                                          \
+            memcpy(&scale, s->scale + i, sizeof scale);                                               \
+            memcpy(&zero, s->zero + i, sizeof zero);                                                  \
+            UNROLL for (int j = 0; j < 32 / BITS; j++, out += LANES)                                  \
+            {                                                                                         \
+                x = (NUMBER(w, j, BITS) - zero) * scale;                                              \
+                memcpy(out, &x, sizeof x);                                                            \
+            }                                                                                         \
+        }                                                                                             \
+    }                                                                                                 \
     static SIMD float dot_##BITS(const uint8_t *q, int64_t n, const struct coding *s, const float *a) \
-    { \
-        lanes sum = { 0 }; \
-        float total = 0; \
-        for (int64_t i = 0; i < n; i += LANES) { \
-            words w = { 0 }; \
-            lanes scale, zero, x, part = { 0 }; \
-            READ_WORDS(w, q + 4 * i, n - i); \
-            memcpy(&scale, s->scale + i, sizeof scale); \
-            memcpy(&zero, s->zero + i, sizeof zero); \
-            UNROLL for (int j = 0; j < 32 / BITS; j++, a += LANES) { \
-                memcpy(&x, a, sizeof x); \
-                part += x * (NUMBER(w, j, BITS) - zero); \
-            } \
-            sum += part * scale; \
-        } \
-        for (int l = 0; l < LANES; l++) \
-            total += sum[l]; \
-        return total; \
+    {                                                                                                 \
+        lanes sum = {0};                                                                              \
+        float total = 0;                                                                              \
+        for (int64_t i = 0; i < n; i += LANES) {                                                      \
+            words w = {0};                                                                            \
+            lanes scale, zero, x, part = {0};                                                         \
+            READ_WORDS(w, q + 4 * i, n - i);                                                          \
+            memcpy(&scale, s->scale + i, sizeof scale);                                               \
+            memcpy(&zero, s->zero + i, sizeof zero);                                                  \
+            UNROLL for (int j = 0; j < 32 / BITS; j++, a += LANES)                                    \
+            {                                                                                         \
+                memcpy(&x, a, sizeof x);                                                              \
+                part += x * (NUMBER(w, j, BITS) - zero);                                              \
+            }                                                                                         \
+            sum += part * scale;                                                                      \
+        }                                                                                             \
+        for (int l = 0; l < LANES; l++)                                                               \
+            total += sum[l];                                                                          \
+        return total;                                                                                 \
     }
 GROUPS_OF(2)
 GROUPS_OF(4)
@@ -80,11 +88,13 @@ GROUPS_OF(8)
 
 static SIMD void fill(float x, int64_t n, float *to)
 {
-    LOOP for (int64_t i = 0; i < n; i++)
-        to[i] = x;
+    LOOP for (int64_t i = 0; i < n; i++) to[i] = x;
 }
 
-static float default_zero(const struct nbits *w) { return (float)(1 << (w->bits - 1)); }
+static float default_zero(const struct nbits *w)
+{
+    return (float)(1 << (w->bits - 1));
+}
 
 /* Zero points number lo..hi of a row that packs them. */
 static void unpack_zeros(int bits, const uint8_t *row, int64_t lo, int64_t hi, float *to)
@@ -111,13 +121,13 @@ static void read_scales(const struct nbits *w, int64_t n, int64_t lo, int64_t hi
     load_f32(w->scales->dtype, at_const(w->scales->data, dtype_size(w->scales->dtype), n * w->blocks + lo), hi - lo, to);
 }
 
-/* From a number per block of 2^log words to one for each of n words. Every store fills all lanes: a later one goes over what is too much. */
+/* From a number per block of 2^log words to one for each of n words. Every store fills all lanes: a later one goes over what is too much.
+ */
 static SIMD void spread(int log, const float *from, int64_t n, float *to)
 {
     int64_t step = log < 4 ? 1 << log : LANES;
     for (int64_t i = 0; i < n; i += step)
-        LOOP for (int l = 0; l < LANES; l++)
-            to[i + l] = from[i >> log];
+        LOOP for (int l = 0; l < LANES; l++) to[i + l] = from[i >> log];
 }
 
 /* For words lo..hi of row n; lo is a multiple of CHUNK, hi no more than CHUNK above. */
@@ -135,9 +145,13 @@ static void read_stretch(const struct nbits *w, int64_t n, int64_t lo, int64_t h
     spread(w->log, each, hi - lo, s->zero);
 }
 
-/* ---- columns of the product ------------------------------------------------------------------------------------------------------------ */
+/* ---- columns of the product ------------------------------------------------------------------------------------------------------------
+ */
 
-static const struct nbits *weight_of(const struct panels *panels) { return (const struct nbits *)(const void *)panels; }
+static const struct nbits *weight_of(const struct panels *panels)
+{
+    return (const struct nbits *)(const void *)panels;
+}
 
 /* Where number i of a row stands in the order above. */
 static int64_t place_of(int64_t bits, int64_t i)
@@ -177,7 +191,9 @@ static void unpack_row(const struct nbits *w, int64_t n, float *out)
     for (int64_t lo = 0, hi; lo < w->words; lo = hi) {
         hi = at_most(lo + CHUNK, w->words);
         read_stretch(w, n, lo, hi, &s);
-        (w->bits == 2 ? unpack_2 : w->bits == 4 ? unpack_4 : unpack_8)(w->q + (n * w->words + lo) * 4, hi - lo, &s, out + lo * 32 / w->bits);
+        (w->bits == 2       ? unpack_2
+             : w->bits == 4 ? unpack_4
+                            : unpack_8)(w->q + (n * w->words + lo) * 4, hi - lo, &s, out + lo * 32 / w->bits);
     }
 }
 
@@ -207,7 +223,8 @@ static void nbits_row(const struct panels *panels, const float *a, int64_t from,
         c[j] = (w->group ? dot_grouped : dot_row)(w, from + j, a);
 }
 
-/* ---- chunk by chunk: columns in the order of K, and no longer -------------------------------------------------------------------------------- */
+/* ---- chunk by chunk: columns in the order of K, and no longer
+ * -------------------------------------------------------------------------------- */
 
 static void plain_row(const struct nbits *w, int64_t n, float *out)
 {
@@ -237,7 +254,8 @@ static void plain_unpack(const struct panels *panels, int64_t from, int64_t coun
 /* A rank has whole blocks, as many as fill bytes of zero points. */
 static void product_by_chunks(struct kcall *call, struct nbits *w, int64_t m, const float *a, float *out)
 {
-    int64_t block = 32 / w->bits << w->log, per = w->zeros && w->zeros->dtype == DT_U8 ? 8 / w->bits : 1, unit = call->share ? block * per : 1;
+    int64_t block = 32 / w->bits << w->log, per = w->zeros && w->zeros->dtype == DT_U8 ? 8 / w->bits : 1,
+            unit = call->share ? block * per : 1;
     struct chunks chunks = chunks_of(call, w->k, unit);
     chunks.width = at_most(chunk_width(call->share ? call->share->size * unit : w->k), block);
     w->panels.k = w->k;
@@ -245,9 +263,14 @@ static void product_by_chunks(struct kcall *call, struct nbits *w, int64_t m, co
     panel_chunks(call, &chunks, &w->panels, m, a, out);
 }
 
-/* ---- the order of A ----------------------------------------------------------------------------------------------------------------------- */
+/* ---- the order of A
+ * ----------------------------------------------------------------------------------------------------------------------- */
 
-struct order { const struct nbits *w; const float *from; float *to; };
+struct order {
+    const struct nbits *w;
+    const float *from;
+    float *to;
+};
 
 /* Rows lo..hi. */
 static void order_range(void *data, int thread, int64_t lo, int64_t hi)
@@ -263,7 +286,7 @@ static void order_range(void *data, int thread, int64_t lo, int64_t hi)
 
 static const float *ordered(struct kcall *call, const struct nbits *w, int64_t m, const float *a)
 {
-    struct order o = { w, a, kenv_room(call->env, ROOM_B, call_bytes(call, m * w->panels.k, sizeof *o.to)) };
+    struct order o = {w, a, kenv_room(call->env, ROOM_B, call_bytes(call, m * w->panels.k, sizeof *o.to))};
     parallel_for(call->env, m, 4 * w->k, order_range, &o);
     return o.to;
 }
@@ -275,19 +298,30 @@ static void check_groups(const struct kcall *call, const struct nbits *w)
             fail("%s: g_idx has %d at %lld, expected 0 to %lld", call_where(call), w->group[i], (long long)i, (long long)w->blocks - 1);
 }
 
-/* ---- the product ------------------------------------------------------------------------------------------------------------------------- */
+/* ---- the product
+ * ------------------------------------------------------------------------------------------------------------------------- */
 
 static struct nbits nbits_new(const struct nbits_weight *from, int64_t k)
 {
     const struct tensor *b = from->blocks;
-    struct nbits w = { .bits = from->bits, .k = k, .blocks = b->dim[1], .words = b->dim[1] * b->dim[2] / 4, .q = b->data,
-                       .scales = from->scales, .zeros = from->zeros, .group = from->groups ? from->groups->data : NULL };
+    struct nbits w = {.bits = from->bits,
+                      .k = k,
+                      .blocks = b->dim[1],
+                      .words = b->dim[1] * b->dim[2] / 4,
+                      .q = b->data,
+                      .scales = from->scales,
+                      .zeros = from->zeros,
+                      .group = from->groups ? from->groups->data : NULL};
     int64_t padded = (w.words + LANES - 1) / LANES * LANES * 32 / w.bits, width = padded ? PANEL / padded : MOST_WIDTH;
     w.zero_bytes = (w.blocks * w.bits + 7) / 8;
     while (4 << w.log < b->dim[2])
         w.log++;
-    w.panels = (struct panels){ .n = b->dim[0], .k = padded, .width = width < 1 ? 1 : at_most(width, MOST_WIDTH), .by_column = true,
-                                .unpack = nbits_unpack, .row = nbits_row };
+    w.panels = (struct panels){.n = b->dim[0],
+                               .k = padded,
+                               .width = width < 1 ? 1 : at_most(width, MOST_WIDTH),
+                               .by_column = true,
+                               .unpack = nbits_unpack,
+                               .row = nbits_row};
     return w;
 }
 
@@ -307,7 +341,8 @@ void nbits_product(struct kcall *call, const struct nbits_weight *from, int64_t 
     panel_product(call, &w.panels, m, ordered(call, &w, m, a), c);
 }
 
-/* ---- MatMulNBits --------------------------------------------------------------------------------------------------------------------------- */
+/* ---- MatMulNBits
+ * --------------------------------------------------------------------------------------------------------------------------- */
 
 static void add_bias(struct kcall *call, int64_t m, int64_t n, float *y)
 {
@@ -321,7 +356,7 @@ void kern_MatMulNBits(struct kcall *call)
 {
     const struct tensor *a = &call->in[A];
     struct tensor *y = &call->out[0];
-    struct nbits_weight w = { &call->in[B], &call->in[SCALES], call_in(call, ZEROS), call_in(call, GROUPS), attr_int(call->node, "bits") };
+    struct nbits_weight w = {&call->in[B], &call->in[SCALES], call_in(call, ZEROS), call_in(call, GROUPS), attr_int(call->node, "bits")};
     int64_t n = w.blocks->dim[0], m = dims_product(a->dim, 0, a->rank - 1);
     if (attr_int(call->node, "weight_prepacked"))
         fail("%s: its weight is packed for one machine, expected weight_prepacked = 0", call_where(call));

@@ -9,39 +9,47 @@
 enum { FC1, FC2, FC3, MATRICES };
 typedef void activation(const float *gate, const float *value, int64_t step, int64_t n, const float *param, float *out);
 
-struct route { int64_t row; float weight; };
+struct route {
+    int64_t row;
+    float weight;
+};
 struct moe {
     struct kcall *call;
-    struct experts matrix[MATRICES];   /* weight NULL: there is none */
-    const struct tensor *x, *router, *mix;     /* mix: the weights of the choice where they are not the router's */
+    struct experts matrix[MATRICES];       /* weight NULL: there is none */
+    const struct tensor *x, *router, *mix; /* mix: the weights of the choice where they are not the router's */
     int64_t rows, hidden, inner, experts, k;
     activation *activate;
-    int64_t gates, step;               /* fc1 holds gates and values (2) or not; numbers from one gate to the next */
-    float param[3];                    /* alpha, beta, limit */
-    int64_t *start;                    /* by expert: its first route; [experts] is their number */
+    int64_t gates, step; /* fc1 holds gates and values (2) or not; numbers from one gate to the next */
+    float param[3];      /* alpha, beta, limit */
+    int64_t *start;      /* by expert: its first route; [experts] is their number */
     struct route *route;
-    float *in, *first, *third, *out;   /* of the rows of one expert */
+    float *in, *first, *third, *out; /* of the rows of one expert */
 };
 
 /* ---- activations: out[n] of gates and values `step` apart; value NULL: there are none ----------------------------------------------- */
 
-#define ACTIVATION(name, G) \
+#define ACTIVATION(name, G)                                                                                               \
     static SIMD void name(const float *gate, const float *value, int64_t step, int64_t n, const float *param, float *out) \
-    { \
-        (void)param; \
-        LOOP for (int64_t i = 0; i < n; i++) { float g = gate[i * step]; out[i] = (G); } \
-        if (value) \
-            LOOP for (int64_t i = 0; i < n; i++) out[i] *= value[i * step]; \
+    {                                                                                                                     \
+        (void)param;                                                                                                      \
+        LOOP for (int64_t i = 0; i < n; i++)                                                                              \
+        {                                                                                                                 \
+            float g = gate[i * step];                                                                                     \
+            out[i] = (G);                                                                                                 \
+        }                                                                                                                 \
+        if (value)                                                                                                        \
+            LOOP for (int64_t i = 0; i < n; i++) out[i] *= value[i * step];                                               \
     }
 ACTIVATION(relu, g > 0 || g != g ? g : 0)
 ACTIVATION(gelu, 0.5f * g * (1.0f + tanh_f32(0.7978845608f * (g + 0.044715f * g * g * g))))
-ACTIVATION(silu, g * sigmoid_f32(g))
+ACTIVATION(silu, g *sigmoid_f32(g))
 ACTIVATION(identity, g)
 
 static SIMD void swiglu(const float *gate, const float *value, int64_t step, int64_t n, const float *param, float *out)
 {
     float alpha = param[0], beta = param[1], limit = param[2];
-    LOOP for (int64_t i = 0; i < n; i++) {
+    LOOP for (int64_t i = 0; i < n; i++)
+    {
         float g = gate[i * step], v = value[i * step];
         g = g > limit ? limit : g;
         v = v > limit ? limit : v < -limit ? -limit : v;
@@ -51,19 +59,22 @@ static SIMD void swiglu(const float *gate, const float *value, int64_t step, int
 
 static activation *activation_of(const struct kcall *call)
 {
-    static const struct { const char *name; activation *at; } known[] = {
-        { "relu", relu }, { "gelu", gelu }, { "silu", silu }, { "identity", identity }, { "swiglu", swiglu } };
+    static const struct {
+        const char *name;
+        activation *at;
+    } known[] = {{"relu", relu}, {"gelu", gelu}, {"silu", silu}, {"identity", identity}, {"swiglu", swiglu}};
     for (size_t i = 0; i < sizeof known / sizeof *known; i++)
         if (strcmp(attr_string(call->node, "activation_type"), known[i].name) == 0)
             return known[i].at;
     fail("%s: activation_type is '%s', which tpc does not know", call_where(call), attr_string(call->node, "activation_type"));
 }
 
-/* ---- operands ------------------------------------------------------------------------------------------------------------------------- */
+/* ---- operands -------------------------------------------------------------------------------------------------------------------------
+ */
 
 static int64_t bits_of(const struct kcall *call, int j)
 {
-    static const char *const own[MATRICES] = { "fc1_expert_weight_bits", "fc2_expert_weight_bits", "fc3_expert_weight_bits" };
+    static const char *const own[MATRICES] = {"fc1_expert_weight_bits", "fc2_expert_weight_bits", "fc3_expert_weight_bits"};
     return attr_int(call->node, attr_is_set(call->node, own[j]) ? own[j] : "expert_weight_bits");
 }
 
@@ -72,7 +83,7 @@ static struct experts matrix_of(const struct kcall *call, int j, int64_t k)
 {
     bool quantized = strcmp(call->node->op->name, "QMoE") == 0;
     int at = 2 + j * (quantized ? 3 : 2);
-    struct experts w = { .weight = call_in(call, at), .bias = call_in(call, at + (quantized ? 2 : 1)), .bits = 8 };
+    struct experts w = {.weight = call_in(call, at), .bias = call_in(call, at + (quantized ? 2 : 1)), .bits = 8};
     if (!w.weight)
         return w;
     w.panels.n = w.weight->dim[1];
@@ -89,7 +100,7 @@ static struct experts matrix_of(const struct kcall *call, int j, int64_t k)
 static struct moe moe_of(struct kcall *call)
 {
     const struct tensor *x = &call->in[0];
-    struct moe m = { .call = call, .x = x, .router = &call->in[1], .activate = activation_of(call) };
+    struct moe m = {.call = call, .x = x, .router = &call->in[1], .activate = activation_of(call)};
     bool quantized = strcmp(call->node->op->name, "QMoE") == 0;
     m.mix = call_in(call, quantized ? 14 : 8);
     m.hidden = x->dim[x->rank - 1];
@@ -109,7 +120,8 @@ static struct moe moe_of(struct kcall *call)
     return m;
 }
 
-/* ---- routing -------------------------------------------------------------------------------------------------------------------------- */
+/* ---- routing --------------------------------------------------------------------------------------------------------------------------
+ */
 
 /* Row r of a [rows, experts] tensor, in room. */
 static void read_row(const struct tensor *t, int64_t r, float *room)
@@ -162,15 +174,20 @@ static void route_row(const struct moe *m, int64_t r, float *value, int64_t *exp
 }
 
 /* Room for n of size, each part at a multiple of 64 bytes. */
-static size_t part(const struct kcall *call, int64_t n, size_t size) { return (call_bytes(call, n, size) + 63) & ~(size_t)63; }
+static size_t part(const struct kcall *call, int64_t n, size_t size)
+{
+    return (call_bytes(call, n, size) + 63) & ~(size_t)63;
+}
 
 /* Rows by expert, in their order; those of weight 0 are left out. */
 static void deal_rows(struct moe *m)
 {
     struct kcall *call = m->call;
     int64_t n = m->rows * m->k;
-    size_t starts = part(call, m->experts + 1, sizeof *m->start), routes = part(call, n, sizeof *m->route), chosen = part(call, n, sizeof(int64_t));
-    char *room = kenv_room(call->env, ROOM_ROUTES, starts + routes + chosen + part(call, n, sizeof(float)) + part(call, m->experts, sizeof(float)));
+    size_t starts = part(call, m->experts + 1, sizeof *m->start), routes = part(call, n, sizeof *m->route),
+           chosen = part(call, n, sizeof(int64_t));
+    char *room = kenv_room(call->env, ROOM_ROUTES,
+                           starts + routes + chosen + part(call, n, sizeof(float)) + part(call, m->experts, sizeof(float)));
     int64_t *expert = (int64_t *)(void *)(room + starts + routes);
     float *weight = (float *)(void *)(room + starts + routes + chosen), *value = weight + part(call, n, sizeof(float)) / sizeof(float);
     m->start = (int64_t *)(void *)room;
@@ -182,13 +199,18 @@ static void deal_rows(struct moe *m)
         m->start[e + 1] = m->start[e];
         for (int64_t i = 0; i < n; i++)
             if (expert[i] == e && (weight[i] < 0 || weight[i] > 0 || weight[i] != weight[i]))
-                m->route[m->start[e + 1]++] = (struct route){ i / m->k, weight[i] };
+                m->route[m->start[e + 1]++] = (struct route){i / m->k, weight[i]};
     }
 }
 
-/* ---- one expert ------------------------------------------------------------------------------------------------------------------------- */
+/* ---- one expert -------------------------------------------------------------------------------------------------------------------------
+ */
 
-struct rows { const struct moe *m; const struct route *route; float *y; };
+struct rows {
+    const struct moe *m;
+    const struct route *route;
+    float *y;
+};
 
 static void take_range(void *data, int thread, int64_t lo, int64_t hi)
 {
@@ -196,7 +218,8 @@ static void take_range(void *data, int thread, int64_t lo, int64_t hi)
     const struct tensor *x = t->m->x;
     (void)thread;
     for (int64_t i = lo; i < hi; i++)
-        load_f32(x->dtype, at_const(x->data, dtype_size(x->dtype), t->route[i].row * t->m->hidden), t->m->hidden, t->m->in + i * t->m->hidden);
+        load_f32(x->dtype, at_const(x->data, dtype_size(x->dtype), t->route[i].row * t->m->hidden), t->m->hidden,
+                 t->m->in + i * t->m->hidden);
 }
 
 /* Gate and value: of fc1 and fc3, in turn in fc1, or one behind the other. */
@@ -213,8 +236,7 @@ static void activate_range(void *data, int thread, int64_t lo, int64_t hi)
 
 static SIMD void add_scaled(const float *x, float weight, int64_t n, float *y)
 {
-    LOOP for (int64_t i = 0; i < n; i++)
-        y[i] += weight * x[i];
+    LOOP for (int64_t i = 0; i < n; i++) y[i] += weight * x[i];
 }
 
 static void give_range(void *data, int thread, int64_t lo, int64_t hi)
@@ -229,7 +251,7 @@ static void give_range(void *data, int thread, int64_t lo, int64_t hi)
 static void run_expert(struct moe *m, int64_t e, float *y)
 {
     int64_t n = m->start[e + 1] - m->start[e];
-    struct rows rows = { m, m->route + m->start[e], y };
+    struct rows rows = {m, m->route + m->start[e], y};
     for (int j = 0; j < MATRICES; j++)
         m->matrix[j].expert = e;
     parallel_for(m->call->env, n, m->hidden, take_range, &rows);

@@ -1,5 +1,5 @@
-/* pool: the greatest or the average element under a window, or its p-norm, channel by channel, in any number of spatial dimensions. A global pool is one
- * window over everything. An average counts the elements it sees, with count_include_pad those of the padding too. */
+/* pool: the greatest or the average element under a window, or its p-norm, channel by channel, in any number of spatial dimensions. A
+ * global pool is one window over everything. An average counts the elements it sees, with count_include_pad those of the padding too. */
 #include "kern/core/local.h"
 
 #include <math.h>
@@ -9,10 +9,10 @@ enum pooling { POOL_MAX, POOL_AVERAGE, POOL_NORM };
 struct pool {
     enum pooling how;
     bool count_padding;
-    double p;                                  /* of the norm */
+    double p; /* of the norm */
     int n;
-    int64_t size[MOST_SPATIAL], kernel[MOST_SPATIAL], stride[MOST_SPATIAL], dilation[MOST_SPATIAL], before[MOST_SPATIAL], after[MOST_SPATIAL],
-        result[MOST_SPATIAL];
+    int64_t size[MOST_SPATIAL], kernel[MOST_SPATIAL], stride[MOST_SPATIAL], dilation[MOST_SPATIAL], before[MOST_SPATIAL],
+        after[MOST_SPATIAL], result[MOST_SPATIAL];
     const struct tensor *x;
     struct tensor *y;
 };
@@ -37,7 +37,7 @@ static void read_pads(const struct kcall *call, struct pool *p)
 
 static void pool_begin(const struct kcall *call, struct pool *p, enum pooling how)
 {
-    *p = (struct pool){ .how = how, .n = call->in[0].rank - 2, .x = &call->in[0], .y = &call->out[0] };
+    *p = (struct pool){.how = how, .n = call->in[0].rank - 2, .x = &call->in[0], .y = &call->out[0]};
     if (p->n < 1 || p->y->rank != p->n + 2)
         fail("%s: expected a tensor of 3 or more dimensions, found %d", call_where(call), p->x->rank);
     if (!dtype_size(p->x->dtype) || (how != POOL_MAX && !dtype_is_float(p->x->dtype)))
@@ -133,9 +133,27 @@ static void global_kernel(struct kcall *call, enum pooling how)
     pool_run(call, &p);
 }
 
-void kern_MaxPool(struct kcall *call) { pool_kernel(call, POOL_MAX); }
-void kern_AveragePool(struct kcall *call) { pool_kernel(call, POOL_AVERAGE); }
-void kern_LpPool(struct kcall *call) { pool_kernel(call, POOL_NORM); }
-void kern_GlobalMaxPool(struct kcall *call) { global_kernel(call, POOL_MAX); }
-void kern_GlobalAveragePool(struct kcall *call) { global_kernel(call, POOL_AVERAGE); }
-void kern_GlobalLpPool(struct kcall *call) { global_kernel(call, POOL_NORM); }
+void kern_MaxPool(struct kcall *call)
+{
+    pool_kernel(call, POOL_MAX);
+}
+void kern_AveragePool(struct kcall *call)
+{
+    pool_kernel(call, POOL_AVERAGE);
+}
+void kern_LpPool(struct kcall *call)
+{
+    pool_kernel(call, POOL_NORM);
+}
+void kern_GlobalMaxPool(struct kcall *call)
+{
+    global_kernel(call, POOL_MAX);
+}
+void kern_GlobalAveragePool(struct kcall *call)
+{
+    global_kernel(call, POOL_AVERAGE);
+}
+void kern_GlobalLpPool(struct kcall *call)
+{
+    global_kernel(call, POOL_NORM);
+}

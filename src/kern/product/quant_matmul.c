@@ -5,40 +5,39 @@
 
 #include <string.h>
 
-enum { PANEL = 1 << 17, MOST_WIDTH = 256 };                 /* a panel: numbers that stay in the second-level cache */
+enum { PANEL = 1 << 17, MOST_WIDTH = 256 }; /* a panel: numbers that stay in the second-level cache */
 
 struct coded {
-    struct panels panels;              /* first */
+    struct panels panels; /* first */
     struct scaled s;
     const struct tensor *x;
-    int64_t same;                      /* rows of x, from a multiple of that on, that have the same scales */
+    int64_t same; /* rows of x, from a multiple of that on, that have the same scales */
 };
 
-static const struct coded *coded_of(const struct panels *panels) { return (const struct coded *)(const void *)panels; }
+static const struct coded *coded_of(const struct panels *panels)
+{
+    return (const struct coded *)(const void *)panels;
+}
 
 static SIMD void decode(float *x, const float *scale, const float *zero, int64_t n)
 {
-    LOOP for (int64_t i = 0; i < n; i++)
-        x[i] = (x[i] - zero[i]) * scale[i];
+    LOOP for (int64_t i = 0; i < n; i++) x[i] = (x[i] - zero[i]) * scale[i];
 }
 
 static SIMD void add_less(float *sum, float a, const float *x, const float *zero, int64_t n)
 {
-    LOOP for (int64_t i = 0; i < n; i++)
-        sum[i] += a * (x[i] - zero[i]);
+    LOOP for (int64_t i = 0; i < n; i++) sum[i] += a * (x[i] - zero[i]);
 }
 
 static SIMD void add_scaled(float *sum, const float *part, const float *scale, int64_t n)
 {
-    LOOP for (int64_t i = 0; i < n; i++)
-        sum[i] += part[i] * scale[i];
+    LOOP for (int64_t i = 0; i < n; i++) sum[i] += part[i] * scale[i];
 }
 
 static SIMD float dot(const float *a, const float *x, int64_t n)
 {
     float sum = 0;
-    _Pragma("omp simd reduction(+:sum)") for (int64_t i = 0; i < n; i++)
-        sum += a[i] * x[i];
+    _Pragma("omp simd reduction(+:sum)") for (int64_t i = 0; i < n; i++) sum += a[i] * x[i];
     return sum;
 }
 
@@ -80,7 +79,8 @@ static void columns_unpack(const struct panels *panels, int64_t from, int64_t co
     const struct coded *w = coded_of(panels);
     for (int64_t j = 0; j < count; j++)
         for (int64_t l = 0; l < panels->k; l += CHUNK)
-            scaled_decode(&w->s, w->x->dtype, w->x->data, from + j, l, panels->k - l < CHUNK ? panels->k - l : CHUNK, panel + j * panels->k + l);
+            scaled_decode(&w->s, w->x->dtype, w->x->data, from + j, l, panels->k - l < CHUNK ? panels->k - l : CHUNK,
+                          panel + j * panels->k + l);
 }
 
 static void columns_row(const struct panels *panels, const float *a, int64_t from, int64_t count, float *c)
@@ -103,15 +103,21 @@ void kern_QuantMatMul(struct kcall *call)
 {
     const struct tensor *a = &call->in[0];
     struct tensor *y = &call->out[0];
-    struct coded w = { .s = scaled_of(call, 1), .x = &call->in[1] };
+    struct coded w = {.s = scaled_of(call, 1), .x = &call->in[1]};
     bool columns = attr_int(call->node, "transposed") != 0;
     int64_t n = w.x->dim[!columns], k = w.x->dim[columns], m = dims_product(a->dim, 0, a->rank - 1);
     int64_t width = m <= PANEL_FEW_ROWS || k == 0 || PANEL / k > MOST_WIDTH ? MOST_WIDTH : PANEL / k;
     if (m * n == 0)
         return;
     w.same = !w.s.below && !w.s.wide && k > 0 ? k : w.s.below == 1 ? w.s.block : 1;
-    w.panels = (struct panels){ .n = n, .k = k, .width = kenv_deterministic(call->env) ? CHUNK_TILE : width < 16 ? 16 : width, .by_column = columns, .unpack = columns ? columns_unpack : rows_unpack,
-                                .row = columns ? columns_row : rows_row };
+    w.panels = (struct panels){.n = n,
+                               .k = k,
+                               .width = kenv_deterministic(call->env) ? CHUNK_TILE
+                                   : width < 16                       ? 16
+                                                                      : width,
+                               .by_column = columns,
+                               .unpack = columns ? columns_unpack : rows_unpack,
+                               .row = columns ? columns_row : rows_row};
     float *out = call_result_f32(call, y);
     if (k == 0 && !call->share)
         memset(out, 0, call_bytes(call, m * n, sizeof *out));

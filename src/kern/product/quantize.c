@@ -8,9 +8,14 @@
 #include <math.h>
 #include <string.h>
 
-/* ---- DequantizeLinear ----------------------------------------------------------------------------------------------------------------- */
+/* ---- DequantizeLinear -----------------------------------------------------------------------------------------------------------------
+ */
 
-struct decoding { struct scaled s; const struct tensor *x; struct tensor *y; };
+struct decoding {
+    struct scaled s;
+    const struct tensor *x;
+    struct tensor *y;
+};
 
 /* Rows lo..hi. */
 static void decode_range(void *data, int thread, int64_t lo, int64_t hi)
@@ -29,24 +34,27 @@ static void decode_range(void *data, int thread, int64_t lo, int64_t hi)
 
 void kern_DequantizeLinear(struct kcall *call)
 {
-    struct decoding d = { scaled_of(call, 0), &call->in[0], &call->out[0] };
+    struct decoding d = {scaled_of(call, 0), &call->in[0], &call->out[0]};
     if (d.y->dtype != DT_F32 && !is_small_float(d.y->dtype))
         call_bad_type(call, d.y->dtype);
     if (tensor_elements(d.y) > 0)
         parallel_for(call->env, tensor_elements(d.y) / d.s.inner, 4 * d.s.inner, decode_range, &d);
 }
 
-/* ---- QuantizeLinear ------------------------------------------------------------------------------------------------------------------- */
+/* ---- QuantizeLinear -------------------------------------------------------------------------------------------------------------------
+ */
 
-struct limits { float lo, hi; };
+struct limits {
+    float lo, hi;
+};
 
 static struct limits limits_of(const struct kcall *call, enum dtype t)
 {
     switch (t) {
-    case DT_U8: return (struct limits){ 0, 255 };
-    case DT_I8: return (struct limits){ -128, 127 };
-    case DT_U16: return (struct limits){ 0, 65535 };
-    case DT_I16: return (struct limits){ -32768, 32767 };
+    case DT_U8: return (struct limits){0, 255};
+    case DT_I8: return (struct limits){-128, 127};
+    case DT_U16: return (struct limits){0, 65535};
+    case DT_I16: return (struct limits){-32768, 32767};
     default: call_bad_type(call, t);
     }
 }
@@ -54,7 +62,8 @@ static struct limits limits_of(const struct kcall *call, enum dtype t)
 /* NaN, which the standard leaves open (a mask of -inf by an infinite scale), becomes the lowest value, as in ONNX Runtime. */
 static SIMD void round_to(float *x, const float *scale, const float *zero, int64_t n, struct limits l)
 {
-    LOOP for (int64_t i = 0; i < n; i++) {
+    LOOP for (int64_t i = 0; i < n; i++)
+    {
         float r = rintf(x[i] / scale[i]) + zero[i];
         r = r > l.lo ? r : l.lo;
         x[i] = r < l.hi ? r : l.hi;
@@ -69,7 +78,12 @@ static void store_integers(enum dtype t, const float *x, int64_t n, void *to)
     store_f64(t, wide, n, to);
 }
 
-struct encoding { struct scaled s; struct limits limits; const struct tensor *x; struct tensor *y; };
+struct encoding {
+    struct scaled s;
+    struct limits limits;
+    const struct tensor *x;
+    struct tensor *y;
+};
 
 /* Rows lo..hi. */
 static void encode_range(void *data, int thread, int64_t lo, int64_t hi)
@@ -89,28 +103,30 @@ static void encode_range(void *data, int thread, int64_t lo, int64_t hi)
 
 void kern_QuantizeLinear(struct kcall *call)
 {
-    struct encoding e = { scaled_of(call, 0), limits_of(call, call->out[0].dtype), &call->in[0], &call->out[0] };
+    struct encoding e = {scaled_of(call, 0), limits_of(call, call->out[0].dtype), &call->in[0], &call->out[0]};
     if (e.x->dtype != DT_F32 && !is_small_float(e.x->dtype))
         call_bad_type(call, e.x->dtype);
     if (tensor_elements(e.y) > 0)
         parallel_for(call->env, tensor_elements(e.y) / e.s.inner, 8 * e.s.inner, encode_range, &e);
 }
 
-/* ---- DynamicQuantizeLinear ---------------------------------------------------------------------------------------------------------------- */
+/* ---- DynamicQuantizeLinear
+ * ---------------------------------------------------------------------------------------------------------------- */
 
 static SIMD struct limits range_of(const float *x, int64_t n)
 {
     float lo = 0, hi = 0;
-    _Pragma("omp simd reduction(min:lo) reduction(max:hi)") for (int64_t i = 0; i < n; i++) {
+    _Pragma("omp simd reduction(min:lo) reduction(max:hi)") for (int64_t i = 0; i < n; i++)
+    {
         lo = x[i] < lo ? x[i] : lo;
         hi = x[i] > hi ? x[i] : hi;
     }
-    return (struct limits){ lo, hi };
+    return (struct limits){lo, hi};
 }
 
 void kern_DynamicQuantizeLinear(struct kcall *call)
 {
-    const struct limits all = { 0, 255 };
+    const struct limits all = {0, 255};
     struct tensor x = call->in[0], *y = &call->out[0], *scale = call_out(call, 1), *zero = call_out(call, 2);
     if (x.dtype != DT_F32)
         call_bad_type(call, x.dtype);
@@ -118,7 +134,7 @@ void kern_DynamicQuantizeLinear(struct kcall *call)
     float step = (found.hi - found.lo) / 255, offset;
     step = step > 0 ? step : 1;
     offset = rintf(-found.lo / step);
-    struct encoding e = { { .inner = tensor_elements(&x), .one = true, .scale = &step, .zero = &offset }, all, &x, y };
+    struct encoding e = {{.inner = tensor_elements(&x), .one = true, .scale = &step, .zero = &offset}, all, &x, y};
     if (e.s.inner > 0)
         encode_range(&e, 0, 0, 1);
     if (scale)
@@ -127,9 +143,10 @@ void kern_DynamicQuantizeLinear(struct kcall *call)
         *(uint8_t *)zero->data = (uint8_t)offset;
 }
 
-/* ---- MatMulInteger ------------------------------------------------------------------------------------------------------------------------ */
+/* ---- MatMulInteger
+ * ------------------------------------------------------------------------------------------------------------------------ */
 
-enum { DEPTH = 256, WIDTH = 128 };     /* of a panel of B; DEPTH products of 8-bit numbers are exact in float32 */
+enum { DEPTH = 256, WIDTH = 128 }; /* of a panel of B; DEPTH products of 8-bit numbers are exact in float32 */
 
 struct integers {
     struct kenv *env;
@@ -137,7 +154,7 @@ struct integers {
     const float *a;
     const struct tensor *b, *b_zero;
     int32_t *y;
-    float *room;                       /* per thread: a panel, and its products */
+    float *room; /* per thread: a panel, and its products */
 };
 
 static float zero_of(const struct tensor *t, int64_t i)
@@ -205,7 +222,7 @@ void kern_MatMulInteger(struct kcall *call)
     if (m * n == 0)
         return;
     memset(call->out[0].data, 0, tensor_bytes(&call->out[0]));
-    struct integers p = { call->env, m, n, k, rows_less_zero(call, m, k), b, call_in(call, 3), call->out[0].data, NULL };
+    struct integers p = {call->env, m, n, k, rows_less_zero(call, m, k), b, call_in(call, 3), call->out[0].data, NULL};
     p.room = kenv_room(call->env, ROOM_THREADS, call_bytes(call, kenv_threads(call->env) * (DEPTH + m), WIDTH * sizeof *p.room));
     parallel_for(call->env, panels, m * k * WIDTH / 8 + 1, integer_range, &p);
 }

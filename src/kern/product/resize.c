@@ -8,7 +8,12 @@
 enum { X, ROI, SCALES, SIZES };
 
 /* Of one dimension: from -> to places, `taps` elements each. index -1: outside, the extrapolation value. */
-struct axis { int d; int64_t from, to, taps, *index; float *weight; double scale, crop_start, crop_end; };
+struct axis {
+    int d;
+    int64_t from, to, taps, *index;
+    float *weight;
+    double scale, crop_start, crop_end;
+};
 struct resize {
     struct kcall *call;
     bool nearest, cubic, antialias, exclude, crops;
@@ -20,7 +25,10 @@ struct resize {
 
 /* ---- scales -------------------------------------------------------------------------------------------------------------------------- */
 
-static bool is(const struct kcall *call, const char *attr, const char *text) { return strcmp(attr_string(call->node, attr), text) == 0; }
+static bool is(const struct kcall *call, const char *attr, const char *text)
+{
+    return strcmp(attr_string(call->node, attr), text) == 0;
+}
 
 static int named_axes(const struct kcall *call, int rank, int *axis)
 {
@@ -126,7 +134,10 @@ static int64_t first_tap(const struct resize *r, const struct axis *a)
     return (int64_t)floor((r->cubic ? -2 : -1) / filter_scale(r, a)) + 1;
 }
 
-static int64_t clamped(int64_t i, int64_t n) { return i < 0 ? 0 : i < n ? i : n - 1; }
+static int64_t clamped(int64_t i, int64_t n)
+{
+    return i < 0 ? 0 : i < n ? i : n - 1;
+}
 
 static void tabulate_filter(const struct resize *r, const struct axis *a, double at, int64_t *index, float *weight)
 {
@@ -159,7 +170,15 @@ static void tabulate(const struct resize *r, const struct axis *a)
 
 /* ---- one dimension ------------------------------------------------------------------------------------------------------------------- */
 
-struct pass { const struct axis *axis; bool nearest; int64_t inner; size_t size; const void *x; void *y; const void *beyond; };
+struct pass {
+    const struct axis *axis;
+    bool nearest;
+    int64_t inner;
+    size_t size;
+    const void *x;
+    void *y;
+    const void *beyond;
+};
 
 static void fill_row(const struct pass *p, void *to)
 {
@@ -173,8 +192,7 @@ static void blend_row(const struct pass *p, const float *x, const int64_t *index
         to[j] = 0;
     for (int64_t k = 0; k < p->axis->taps; k++) {
         const float *from = x + index[k] * p->inner;
-        LOOP for (int64_t j = 0; j < p->inner; j++)
-            to[j] += weight[k] * from[j];
+        LOOP for (int64_t j = 0; j < p->inner; j++) to[j] += weight[k] * from[j];
     }
 }
 
@@ -202,11 +220,16 @@ static void resize_begin(struct kcall *call, struct resize *r)
 {
     const struct tensor *x = &call->in[X];
     int axis[MAX_RANK];
-    *r = (struct resize){ .call = call, .nearest = is(call, "mode", "nearest"), .cubic = is(call, "mode", "cubic"),
-                          .antialias = attr_int(call->node, "antialias") != 0, .exclude = attr_int(call->node, "exclude_outside") != 0,
-                          .crops = is(call, "coordinate_transformation_mode", "tf_crop_and_resize"),
-                          .where = attr_string(call->node, "coordinate_transformation_mode"), .round = attr_string(call->node, "nearest_mode"),
-                          .a = attr_float(call->node, "cubic_coeff_a"), .n = named_axes(call, x->rank, axis) };
+    *r = (struct resize){.call = call,
+                         .nearest = is(call, "mode", "nearest"),
+                         .cubic = is(call, "mode", "cubic"),
+                         .antialias = attr_int(call->node, "antialias") != 0,
+                         .exclude = attr_int(call->node, "exclude_outside") != 0,
+                         .crops = is(call, "coordinate_transformation_mode", "tf_crop_and_resize"),
+                         .where = attr_string(call->node, "coordinate_transformation_mode"),
+                         .round = attr_string(call->node, "nearest_mode"),
+                         .a = attr_float(call->node, "cubic_coeff_a"),
+                         .n = named_axes(call, x->rank, axis)};
     if (!r->nearest && !r->cubic && !is(call, "mode", "linear"))
         fail("%s: attribute mode is '%s', expected nearest, linear or cubic", call_where(call), attr_string(call->node, "mode"));
     bool works = r->nearest ? dtype_size(x->dtype) != 0 : x->dtype == DT_F32 || is_small_float(x->dtype);
@@ -261,7 +284,7 @@ static void run_passes(const struct resize *r, const void *x, size_t size, const
         if (!changes(r, a))
             continue;
         dim[a->d] = a->to;
-        struct pass p = { a, r->nearest, dims_product(dim, a->d + 1, rank), size, x, y, beyond };
+        struct pass p = {a, r->nearest, dims_product(dim, a->d + 1, rank), size, x, y, beyond};
         if (--left > 0)
             p.y = kenv_room(r->call->env, turn++ % 2 ? ROOM_A : ROOM_B, call_bytes(r->call, dims_product(dim, 0, rank), size));
         parallel_for(r->call->env, dims_product(dim, 0, a->d + 1), p.inner * a->taps + 4, pass_range, &p);

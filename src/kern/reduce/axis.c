@@ -99,17 +99,22 @@ void kern_ScatterElements(struct kcall *call)
 }
 
 /* ---- lines ------------------------------------------------------------------------------------------------------------------------- */
-struct lines { int64_t n, inner, count; };        /* elements of a line, their distance, number of lines */
+struct lines {
+    int64_t n, inner, count;
+}; /* elements of a line, their distance, number of lines */
 
 static struct lines lines_of(const struct tensor *x, int axis)
 {
-    struct lines l = { x->dim[axis], dims_product(x->dim, axis + 1, x->rank), dims_product(x->dim, 0, axis) };
+    struct lines l = {x->dim[axis], dims_product(x->dim, axis + 1, x->rank), dims_product(x->dim, 0, axis)};
     l.count *= l.inner;
     return l;
 }
 
 /* Integers beyond 2^53 don't fit a double: an element is compared in the type that holds it. */
-struct element { double real; int64_t whole, index; };
+struct element {
+    double real;
+    int64_t whole, index;
+};
 
 static void read_line(const struct tensor *x, const struct lines *l, int64_t line, struct element *e)
 {
@@ -117,7 +122,7 @@ static void read_line(const struct tensor *x, const struct lines *l, int64_t lin
     size_t size = dtype_size(x->dtype);
     for (int64_t i = 0; i < l->n; i++) {
         const void *from = at_const(x->data, size, base + i * l->inner);
-        e[i] = (struct element){ .index = i };
+        e[i] = (struct element){.index = i};
         if (dtype_is_float(x->dtype))
             load_f64(x->dtype, from, 1, &e[i].real);
         else
@@ -166,8 +171,14 @@ static void arg_kernel(struct kcall *call, int sign)
     }
 }
 
-void kern_ArgMax(struct kcall *call) { arg_kernel(call, 1); }
-void kern_ArgMin(struct kcall *call) { arg_kernel(call, -1); }
+void kern_ArgMax(struct kcall *call)
+{
+    arg_kernel(call, 1);
+}
+void kern_ArgMin(struct kcall *call)
+{
+    arg_kernel(call, -1);
+}
 
 /* ---- TopK: equal elements in order of index ------------------------------------------------------------------------------------------ */
 static int ascending(const void *pa, const void *pb)
@@ -208,7 +219,8 @@ void kern_TopK(struct kcall *call)
     }
 }
 
-/* ---- OneHot ---------------------------------------------------------------------------------------------------------------------------- */
+/* ---- OneHot ----------------------------------------------------------------------------------------------------------------------------
+ */
 void kern_OneHot(struct kcall *call)
 {
     const struct tensor *x = &call->in[0], *values = &call->in[2];

@@ -4,7 +4,13 @@
 
 #include <math.h>
 
-struct channel_norm { const struct tensor *x; struct tensor *y; int64_t channels, each, group; double epsilon; const double *scale, *bias, *mean, *variance; };
+struct channel_norm {
+    const struct tensor *x;
+    struct tensor *y;
+    int64_t channels, each, group;
+    double epsilon;
+    const double *scale, *bias, *mean, *variance;
+};
 
 /* Operands from `first` on, one double per channel each. */
 static void read_channels(struct kcall *call, int n, const double **out)
@@ -63,26 +69,34 @@ static void channel_range(void *data, int thread, int64_t lo, int64_t hi)
         if (!c->mean)
             moments(c, i * n, n, &mean, &variance);
         for (int64_t k = 0; k < c->group; k++)
-            write_channel(c, first + k, i * n + k * c->each, c->mean ? c->mean[first + k] : mean, c->mean ? c->variance[first + k] : variance);
+            write_channel(c, first + k, i * n + k * c->each, c->mean ? c->mean[first + k] : mean,
+                          c->mean ? c->variance[first + k] : variance);
     }
 }
 
 static void channel_kernel(struct kcall *call, int operands, int64_t group)
 {
     const struct tensor *x = &call->in[0];
-    const double *given[4] = { NULL, NULL, NULL, NULL };
+    const double *given[4] = {NULL, NULL, NULL, NULL};
     if (x->rank < 2 || !dtype_is_float(x->dtype) || !dtype_size(x->dtype))
         call_bad_type(call, x->dtype);
     if (tensor_elements(x) == 0)
         return;
     read_channels(call, operands, given);
-    struct channel_norm c = { x, &call->out[0], x->dim[1], dims_product(x->dim, 2, x->rank), group, attr_float(call->node, "epsilon"),
-                              given[0], given[1], given[2], given[3] };
+    struct channel_norm c = {
+        x,        &call->out[0], x->dim[1], dims_product(x->dim, 2, x->rank), group, attr_float(call->node, "epsilon"), given[0],
+        given[1], given[2],      given[3]};
     parallel_for(call->env, x->dim[0] * (c.channels / group), 8 * group * c.each, channel_range, &c);
 }
 
-void kern_BatchNormalization(struct kcall *call) { channel_kernel(call, 4, 1); }
-void kern_InstanceNormalization(struct kcall *call) { channel_kernel(call, 2, 1); }
+void kern_BatchNormalization(struct kcall *call)
+{
+    channel_kernel(call, 4, 1);
+}
+void kern_InstanceNormalization(struct kcall *call)
+{
+    channel_kernel(call, 2, 1);
+}
 
 void kern_GroupNormalization(struct kcall *call)
 {

@@ -1,8 +1,8 @@
 /* loss: NegativeLogLikelihoodLoss and SoftmaxCrossEntropyLoss, of [N, C, D..] and labels [N, D..].
  *
- * Every label has a loss, -weight[label] * x[label], and counts with that weight in the mean; a label that is ignored has neither. Losses are
- * kept in float64, and added up in their order whatever the number of threads. In deterministic mode they are computed as op/reduce/loss.c lowers
- * them: a weighted loss is rounded. */
+ * Every label has a loss, -weight[label] * x[label], and counts with that weight in the mean; a label that is ignored has neither. Losses
+ * are kept in float64, and added up in their order whatever the number of threads. In deterministic mode they are computed as
+ * op/reduce/loss.c lowers them: a weighted loss is rounded. */
 #include "kern/core/local.h"
 
 #include <math.h>
@@ -10,17 +10,17 @@
 
 struct loss {
     struct kcall *call;
-    const struct tensor *labels, *weight;      /* weight NULL: all are 1 */
+    const struct tensor *labels, *weight; /* weight NULL: all are 1 */
     int64_t classes, ignored;
     bool ignores, rounds;
-    double *value;                             /* by label */
+    double *value; /* by label */
 };
 
 static struct loss loss_begin(struct kcall *call)
 {
     const struct tensor *x = &call->in[0], *labels = &call->in[1];
     const struct node *node = call->node;
-    struct loss loss = { .call = call, .labels = labels, .weight = call_in(call, 2), .classes = x->dim[1] };
+    struct loss loss = {.call = call, .labels = labels, .weight = call_in(call, 2), .classes = x->dim[1]};
     loss.ignores = attr_is_set(node, "ignore_index");
     loss.ignored = loss.ignores ? attr_int(node, "ignore_index") : 0;
     loss.rounds = kenv_deterministic(call->env) && x->dtype != DT_F64;
@@ -37,7 +37,8 @@ static int64_t class_of(const struct loss *loss, int64_t i)
     if (loss->ignores && label == loss->ignored)
         return -1;
     if (label < 0 || label >= loss->classes)
-        fail("%s: label %lld is %lld, there are %lld classes", call_where(loss->call), (long long)i, (long long)label, (long long)loss->classes);
+        fail("%s: label %lld is %lld, there are %lld classes", call_where(loss->call), (long long)i, (long long)label,
+             (long long)loss->classes);
     return label;
 }
 
@@ -95,8 +96,8 @@ void kern_NegativeLogLikelihoodLoss(struct kcall *call)
     loss_end(&loss);
 }
 
-#define ENTROPY \
-    const struct loss *loss = data; \
+#define ENTROPY                           \
+    const struct loss *loss = data;       \
     int64_t label = class_of(loss, line); \
     loss->value[line] = loss_of(loss, label < 0 ? 0 : (double)x[label], label);
 
@@ -122,6 +123,6 @@ void kern_SoftmaxCrossEntropyLoss(struct kcall *call)
 {
     struct loss loss = loss_begin(call);
     line_f32 *entropy = kenv_deterministic(call->env) ? entropy_chunks : entropy_f32;
-    lines_run(call, &(struct line_op){ entropy, entropy_f64, 8 }, &loss, &call->in[0], call_out(call, 1), 1);
+    lines_run(call, &(struct line_op){entropy, entropy_f64, 8}, &loss, &call->in[0], call_out(call, 1), 1);
     loss_end(&loss);
 }

@@ -7,9 +7,9 @@
 #include <math.h>
 
 struct norm {
-    bool centre;                      /* subtract the mean */
-    bool chunks;                      /* deterministic: moments as op/reduce/norm.c lowers them */
-    int rank;                         /* of a row, and its sizes */
+    bool centre; /* subtract the mean */
+    bool chunks; /* deterministic: moments as op/reduce/norm.c lowers them */
+    int rank;    /* of a row, and its sizes */
     const int64_t *dim;
     enum dtype dtype;
     int64_t n;
@@ -23,36 +23,32 @@ struct norm {
 };
 
 /* Moments of a row and the scaled result, in T. */
-#define NORM_ROW(T, name, attribute, square_root) \
-    static attribute T name##_mean(const T *x, int64_t n) \
-    { \
-        T s = 0; \
-        _Pragma("omp simd reduction(+:s)") for (int64_t i = 0; i < n; i++) \
-            s += x[i]; \
-        return s / (T)n; \
-    } \
-    static attribute T name##_spread(const T *x, T mean, int64_t n) \
-    { \
-        T s = 0; \
-        _Pragma("omp simd reduction(+:s)") for (int64_t i = 0; i < n; i++) \
-            s += (x[i] - mean) * (x[i] - mean); \
-        return s / (T)n; \
-    } \
-    static attribute void name##_scale(T *x, T mean, T inv, const T *scale, const T *bias, int64_t n) \
-    { \
-        if (bias) { \
-            LOOP for (int64_t i = 0; i < n; i++) \
-                x[i] = (x[i] - mean) * inv * scale[i] + bias[i]; \
-        } else { \
-            LOOP for (int64_t i = 0; i < n; i++) \
-                x[i] = (x[i] - mean) * inv * scale[i]; \
-        } \
-    } \
-    static void name(const struct norm *p, T *x, T *mean, T *inv) \
-    { \
-        *mean = p->centre ? name##_mean(x, p->n) : 0; \
-        *inv = 1 / square_root(name##_spread(x, *mean, p->n) + (T)p->epsilon); \
-        name##_scale(x, *mean, *inv, p->scale, p->bias, p->n); \
+#define NORM_ROW(T, name, attribute, square_root)                                                              \
+    static attribute T name##_mean(const T *x, int64_t n)                                                      \
+    {                                                                                                          \
+        T s = 0;                                                                                               \
+        _Pragma("omp simd reduction(+:s)") for (int64_t i = 0; i < n; i++) s += x[i];                          \
+        return s / (T)n;                                                                                       \
+    }                                                                                                          \
+    static attribute T name##_spread(const T *x, T mean, int64_t n)                                            \
+    {                                                                                                          \
+        T s = 0;                                                                                               \
+        _Pragma("omp simd reduction(+:s)") for (int64_t i = 0; i < n; i++) s += (x[i] - mean) * (x[i] - mean); \
+        return s / (T)n;                                                                                       \
+    }                                                                                                          \
+    static attribute void name##_scale(T *x, T mean, T inv, const T *scale, const T *bias, int64_t n)          \
+    {                                                                                                          \
+        if (bias) {                                                                                            \
+            LOOP for (int64_t i = 0; i < n; i++) x[i] = (x[i] - mean) * inv * scale[i] + bias[i];              \
+        } else {                                                                                               \
+            LOOP for (int64_t i = 0; i < n; i++) x[i] = (x[i] - mean) * inv * scale[i];                        \
+        }                                                                                                      \
+    }                                                                                                          \
+    static void name(const struct norm *p, T *x, T *mean, T *inv)                                              \
+    {                                                                                                          \
+        *mean = p->centre ? name##_mean(x, p->n) : 0;                                                          \
+        *inv = 1 / square_root(name##_spread(x, *mean, p->n) + (T)p->epsilon);                                 \
+        name##_scale(x, *mean, *inv, p->scale, p->bias, p->n);                                                 \
     }
 NORM_ROW(float, row_f32, SIMD, sqrtf)
 NORM_ROW(double, row_f64, , sqrt)
@@ -151,9 +147,9 @@ static void norm_range(void *data, int thread, int64_t lo, int64_t hi)
 static void *full_row(struct kcall *call, const struct norm *p, const struct tensor *t, int axis, void *row)
 {
     const struct tensor *x = &call->in[0];
-    struct tensor shape = { .dtype = p->dtype == DT_F64 ? DT_F64 : DT_F32, .rank = x->rank - axis, .data = row };
+    struct tensor shape = {.dtype = p->dtype == DT_F64 ? DT_F64 : DT_F32, .rank = x->rank - axis, .data = row};
     size_t size = dtype_size(shape.dtype), from_size = dtype_size(t->dtype);
-    const struct tensor *in[1] = { t };
+    const struct tensor *in[1] = {t};
     struct walk w;
     if (t->dtype == shape.dtype && tensor_elements(t) == p->n)
         return t->data;
@@ -201,19 +197,19 @@ static void norm_kernel(struct kcall *call, struct norm *p, int64_t axis_attr, i
 
 void kern_LayerNormalization(struct kcall *call)
 {
-    struct norm p = { .centre = true, .mean = call_out(call, 1), .invstd = call_out(call, 2) };
+    struct norm p = {.centre = true, .mean = call_out(call, 1), .invstd = call_out(call, 2)};
     norm_kernel(call, &p, attr_int(call->node, "axis"), 1, 2);
 }
 
 void kern_RMSNormalization(struct kcall *call)
 {
-    struct norm p = { .centre = false };
+    struct norm p = {.centre = false};
     norm_kernel(call, &p, attr_int(call->node, "axis"), 1, -1);
 }
 
 void kern_SimplifiedLayerNormalization(struct kcall *call)
 {
-    struct norm p = { .centre = false, .invstd = call_out(call, 1) };
+    struct norm p = {.centre = false, .invstd = call_out(call, 1)};
     norm_kernel(call, &p, attr_int(call->node, "axis"), 1, -1);
 }
 
@@ -221,7 +217,7 @@ void kern_SkipSimplifiedLayerNormalization(struct kcall *call)
 {
     const struct tensor *x = &call->in[0], *skip = &call->in[1], *bias = call_in(call, 3);
     struct tensor *sum = call_out(call, 3);
-    struct norm p = { .centre = false, .mean = NULL, .invstd = call_out(call, 2) };
+    struct norm p = {.centre = false, .mean = NULL, .invstd = call_out(call, 2)};
     if (call_out(call, 1))
         fail("%s: the output mean is not computed by a norm without a mean", call_where(call));
     if (x->dtype == DT_F64)

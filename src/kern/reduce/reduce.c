@@ -10,15 +10,18 @@
 #include <string.h>
 
 enum reduction { REDUCE_SUM, REDUCE_MEAN, REDUCE_MAX, REDUCE_MIN, REDUCE_PROD };
-struct shape { int rank; int64_t dim[MAX_RANK], stride[MAX_RANK]; };
+struct shape {
+    int rank;
+    int64_t dim[MAX_RANK], stride[MAX_RANK];
+};
 struct reduce {
     enum reduction how;
     const struct tensor *x;
     struct tensor *y;
-    struct shape kept, reduced;       /* kept: without the innermost dimension when that is kept */
-    int64_t inner;                    /* contiguous kept elements; 1 when the innermost dimension is reduced */
-    int64_t run;                      /* contiguous reduced elements; 1 when it is kept */
-    int64_t count;                    /* elements that make one result */
+    struct shape kept, reduced; /* kept: without the innermost dimension when that is kept */
+    int64_t inner;              /* contiguous kept elements; 1 when the innermost dimension is reduced */
+    int64_t run;                /* contiguous reduced elements; 1 when it is kept */
+    int64_t count;              /* elements that make one result */
     char *scratch;
     size_t scratch_each;
 };
@@ -27,15 +30,15 @@ struct reduce {
 static SIMD float sum_f32(const float *x, int64_t n)
 {
     float s = 0;
-    _Pragma("omp simd reduction(+:s)") for (int64_t i = 0; i < n; i++)
-        s += x[i];
+    _Pragma("omp simd reduction(+:s)") for (int64_t i = 0; i < n; i++) s += x[i];
     return s;
 }
 
 static SIMD float max_f32(const float *x, int64_t n)
 {
     float m = -INFINITY, nan = 0;
-    _Pragma("omp simd reduction(max:m) reduction(+:nan)") for (int64_t i = 0; i < n; i++) {
+    _Pragma("omp simd reduction(max:m) reduction(+:nan)") for (int64_t i = 0; i < n; i++)
+    {
         m = x[i] > m ? x[i] : m;
         nan += x[i] != x[i] ? 1.0f : 0.0f;
     }
@@ -44,59 +47,75 @@ static SIMD float max_f32(const float *x, int64_t n)
 
 static SIMD void add_f32(float *acc, const float *x, int64_t n)
 {
-    LOOP for (int64_t i = 0; i < n; i++)
-        acc[i] += x[i];
+    LOOP for (int64_t i = 0; i < n; i++) acc[i] += x[i];
 }
 
-#define MAX_INTO(T) \
+#define MAX_INTO(T)                 \
     for (int64_t i = 0; i < n; i++) \
         acc[i] = x[i] > acc[i] || x[i] != x[i] ? x[i] : acc[i];
 
-#define MIN_INTO(T) \
+#define MIN_INTO(T)                 \
     for (int64_t i = 0; i < n; i++) \
         acc[i] = x[i] < acc[i] || x[i] != x[i] ? x[i] : acc[i];
 
-static SIMD void max_into_f32(float *acc, const float *x, int64_t n) { LOOP MAX_INTO(float) }
-static void max_into_f64(double *acc, const double *x, int64_t n) { MAX_INTO(double) }
-static void max_into_i64(int64_t *acc, const int64_t *x, int64_t n) { MAX_INTO(int64_t) }
-static SIMD void min_into_f32(float *acc, const float *x, int64_t n) { LOOP MIN_INTO(float) }
-static void min_into_f64(double *acc, const double *x, int64_t n) { MIN_INTO(double) }
-static void min_into_i64(int64_t *acc, const int64_t *x, int64_t n) { MIN_INTO(int64_t) }
+static SIMD void max_into_f32(float *acc, const float *x, int64_t n)
+{
+    LOOP MAX_INTO(float)
+}
+static void max_into_f64(double *acc, const double *x, int64_t n)
+{
+    MAX_INTO(double)
+}
+static void max_into_i64(int64_t *acc, const int64_t *x, int64_t n)
+{
+    MAX_INTO(int64_t)
+}
+static SIMD void min_into_f32(float *acc, const float *x, int64_t n)
+{
+    LOOP MIN_INTO(float)
+}
+static void min_into_f64(double *acc, const double *x, int64_t n)
+{
+    MIN_INTO(double)
+}
+static void min_into_i64(int64_t *acc, const int64_t *x, int64_t n)
+{
+    MIN_INTO(int64_t)
+}
 
 static SIMD void mul_into_f32(float *acc, const float *x, int64_t n)
 {
-    LOOP for (int64_t i = 0; i < n; i++)
-        acc[i] *= x[i];
+    LOOP for (int64_t i = 0; i < n; i++) acc[i] *= x[i];
 }
 
 /* One element into another where nothing is gained by doing many at once. */
 static void into_f64(enum reduction how, double *acc, double x)
 {
     switch (how) {
-        case REDUCE_MAX: max_into_f64(acc, &x, 1); break;
-        case REDUCE_MIN: min_into_f64(acc, &x, 1); break;
-        case REDUCE_PROD: *acc *= x; break;
-        default: *acc += x; break;
+    case REDUCE_MAX: max_into_f64(acc, &x, 1); break;
+    case REDUCE_MIN: min_into_f64(acc, &x, 1); break;
+    case REDUCE_PROD: *acc *= x; break;
+    default: *acc += x; break;
     }
 }
 
 static void into_i64(enum reduction how, int64_t *acc, int64_t x)
 {
     switch (how) {
-        case REDUCE_MAX: max_into_i64(acc, &x, 1); break;
-        case REDUCE_MIN: min_into_i64(acc, &x, 1); break;
-        case REDUCE_PROD: *acc = (int64_t)((uint64_t)*acc * (uint64_t)x); break;
-        default: *acc = (int64_t)((uint64_t)*acc + (uint64_t)x); break;
+    case REDUCE_MAX: max_into_i64(acc, &x, 1); break;
+    case REDUCE_MIN: min_into_i64(acc, &x, 1); break;
+    case REDUCE_PROD: *acc = (int64_t)((uint64_t)*acc * (uint64_t)x); break;
+    default: *acc = (int64_t)((uint64_t)*acc + (uint64_t)x); break;
     }
 }
 
 static void into_f32(enum reduction how, float *acc, const float *x, int64_t n)
 {
     switch (how) {
-        case REDUCE_MAX: max_into_f32(acc, x, n); break;
-        case REDUCE_MIN: min_into_f32(acc, x, n); break;
-        case REDUCE_PROD: mul_into_f32(acc, x, n); break;
-        default: add_f32(acc, x, n); break;
+    case REDUCE_MAX: max_into_f32(acc, x, n); break;
+    case REDUCE_MIN: min_into_f32(acc, x, n); break;
+    case REDUCE_PROD: mul_into_f32(acc, x, n); break;
+    default: add_f32(acc, x, n); break;
     }
 }
 
@@ -105,7 +124,7 @@ static void fold_f32(enum reduction how, float *acc, const float *x, int64_t n)
     if (how == REDUCE_SUM || how == REDUCE_MEAN)
         *acc += sum_f32(x, n);
     else if (how == REDUCE_MAX)
-        max_into_f32(acc, (float[]){ max_f32(x, n) }, 1);
+        max_into_f32(acc, (float[]){max_f32(x, n)}, 1);
     else
         for (int64_t i = 0; i < n; i++)
             into_f32(how, acc, x + i, 1);
@@ -151,25 +170,25 @@ static void accumulate_i64(const struct reduce *r, const void *p, int64_t n, boo
 static int64_t lowest_integer(enum dtype t)
 {
     switch (t) {
-        case DT_I8: return INT8_MIN;
-        case DT_I16: return INT16_MIN;
-        case DT_I32: return INT32_MIN;
-        case DT_I64: return INT64_MIN;
-        default: return 0;
+    case DT_I8: return INT8_MIN;
+    case DT_I16: return INT16_MIN;
+    case DT_I32: return INT32_MIN;
+    case DT_I64: return INT64_MIN;
+    default: return 0;
     }
 }
 
 static int64_t highest_integer(enum dtype t)
 {
     switch (t) {
-        case DT_I8: return INT8_MAX;
-        case DT_U8: return UINT8_MAX;
-        case DT_I16: return INT16_MAX;
-        case DT_U16: return UINT16_MAX;
-        case DT_I32: return INT32_MAX;
-        case DT_U32: return UINT32_MAX;
-        case DT_BOOL: return 1;
-        default: return INT64_MAX;
+    case DT_I8: return INT8_MAX;
+    case DT_U8: return UINT8_MAX;
+    case DT_I16: return INT16_MAX;
+    case DT_U16: return UINT16_MAX;
+    case DT_I32: return INT32_MAX;
+    case DT_U32: return UINT32_MAX;
+    case DT_BOOL: return 1;
+    default: return INT64_MAX;
     }
 }
 
@@ -314,8 +333,8 @@ static void reduce_chunks(struct kcall *call, const struct reduce *r, const bool
 
 static void reduce_kernel(struct kcall *call, enum reduction how)
 {
-    struct reduce r = { .how = how, .x = &call->in[0], .y = &call->out[0] };
-    bool reduced[MAX_RANK] = { false };
+    struct reduce r = {.how = how, .x = &call->in[0], .y = &call->out[0]};
+    bool reduced[MAX_RANK] = {false};
     if (!reduced_axes(call, r.x->rank, reduced)) {
         copy_dense(call->env, r.y->data, r.x->data, tensor_bytes(r.y));
         return;
@@ -335,29 +354,55 @@ static void reduce_kernel(struct kcall *call, enum reduction how)
     parallel_for(call->env, blocks, r.inner * (r.count + 1), reduce_range, &r);
 }
 
-void kern_ReduceMax(struct kcall *call) { reduce_kernel(call, REDUCE_MAX); }
-void kern_ReduceMin(struct kcall *call) { reduce_kernel(call, REDUCE_MIN); }
-void kern_ReduceProd(struct kcall *call) { reduce_kernel(call, REDUCE_PROD); }
-void kern_ReduceMean(struct kcall *call) { reduce_kernel(call, REDUCE_MEAN); }
-void kern_ReduceSum(struct kcall *call) { reduce_kernel(call, REDUCE_SUM); }
+void kern_ReduceMax(struct kcall *call)
+{
+    reduce_kernel(call, REDUCE_MAX);
+}
+void kern_ReduceMin(struct kcall *call)
+{
+    reduce_kernel(call, REDUCE_MIN);
+}
+void kern_ReduceProd(struct kcall *call)
+{
+    reduce_kernel(call, REDUCE_PROD);
+}
+void kern_ReduceMean(struct kcall *call)
+{
+    reduce_kernel(call, REDUCE_MEAN);
+}
+void kern_ReduceSum(struct kcall *call)
+{
+    reduce_kernel(call, REDUCE_SUM);
+}
 
 /* ---- CumSum -------------------------------------------------------------------------------------------------------------- */
-struct cumsum { const struct tensor *x; struct tensor *y; int64_t n, inner; bool exclusive, reverse; };
+struct cumsum {
+    const struct tensor *x;
+    struct tensor *y;
+    int64_t n, inner;
+    bool exclusive, reverse;
+};
 
-#define CUMSUM(T, load, store) \
-    do { \
-        T sum = 0, value; \
-        for (int64_t i = 0; i < c->n; i++) { \
-            int64_t at_i = base + (c->reverse ? c->n - 1 - i : i) * c->inner; \
-            load(t, at_const(c->x->data, size, at_i), 1, &value); \
-            T next = (T)(sum + value); \
+#define CUMSUM(T, load, store)                                                    \
+    do {                                                                          \
+        T sum = 0, value;                                                         \
+        for (int64_t i = 0; i < c->n; i++) {                                      \
+            int64_t at_i = base + (c->reverse ? c->n - 1 - i : i) * c->inner;     \
+            load(t, at_const(c->x->data, size, at_i), 1, &value);                 \
+            T next = (T)(sum + value);                                            \
             store(t, c->exclusive ? &sum : &next, 1, at(c->y->data, size, at_i)); \
-            sum = next; \
-        } \
+            sum = next;                                                           \
+        }                                                                         \
     } while (0)
 
-static void load_wrap(enum dtype t, const void *p, int64_t n, uint64_t *v) { load_i64(t, p, n, (int64_t *)v); }
-static void store_wrap(enum dtype t, const uint64_t *v, int64_t n, void *p) { store_i64(t, (const int64_t *)v, n, p); }
+static void load_wrap(enum dtype t, const void *p, int64_t n, uint64_t *v)
+{
+    load_i64(t, p, n, (int64_t *)v);
+}
+static void store_wrap(enum dtype t, const uint64_t *v, int64_t n, void *p)
+{
+    store_i64(t, (const int64_t *)v, n, p);
+}
 
 static void cumsum_range(void *data, int thread, int64_t lo, int64_t hi)
 {
@@ -385,8 +430,12 @@ void kern_CumSum(struct kcall *call)
     int a = call_axis(call, axis, x->rank);
     if (x->dtype == DT_BOOL || !dtype_size(x->dtype))
         call_bad_type(call, x->dtype);
-    struct cumsum c = { x, &call->out[0], x->dim[a], dims_product(x->dim, a + 1, x->rank), attr_int(call->node, "exclusive") != 0,
-                        attr_int(call->node, "reverse") != 0 };
+    struct cumsum c = {x,
+                       &call->out[0],
+                       x->dim[a],
+                       dims_product(x->dim, a + 1, x->rank),
+                       attr_int(call->node, "exclusive") != 0,
+                       attr_int(call->node, "reverse") != 0};
     if (tensor_elements(x))
         parallel_for(call->env, tensor_elements(x) / c.n, 4 * c.n, cumsum_range, &c);
 }

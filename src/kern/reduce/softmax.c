@@ -8,15 +8,14 @@ static SIMD void softmax_f32(void *data, int64_t line, float *x, int64_t n)
 {
     float max = -INFINITY, sum = 0;
     (void)data, (void)line;
-    _Pragma("omp simd reduction(max:max)") for (int64_t i = 0; i < n; i++)
-        max = x[i] > max ? x[i] : max;
-    _Pragma("omp simd reduction(+:sum)") for (int64_t i = 0; i < n; i++) {
+    _Pragma("omp simd reduction(max:max)") for (int64_t i = 0; i < n; i++) max = x[i] > max ? x[i] : max;
+    _Pragma("omp simd reduction(+:sum)") for (int64_t i = 0; i < n; i++)
+    {
         x[i] = exp_f32(x[i] - max);
         sum += x[i];
     }
     float scale = 1.0f / sum;
-    LOOP for (int64_t i = 0; i < n; i++)
-        x[i] *= scale;
+    LOOP for (int64_t i = 0; i < n; i++) x[i] *= scale;
 }
 
 static double max_f64(const double *x, int64_t n)
@@ -40,15 +39,14 @@ static void softmax_f64(void *data, int64_t line, double *x, int64_t n)
 SIMD void log_softmax_f32(float *x, int64_t n)
 {
     float max = -INFINITY, sum = 0;
-    _Pragma("omp simd reduction(max:max)") for (int64_t i = 0; i < n; i++)
-        max = x[i] > max ? x[i] : max;
-    _Pragma("omp simd reduction(+:sum)") for (int64_t i = 0; i < n; i++) {
+    _Pragma("omp simd reduction(max:max)") for (int64_t i = 0; i < n; i++) max = x[i] > max ? x[i] : max;
+    _Pragma("omp simd reduction(+:sum)") for (int64_t i = 0; i < n; i++)
+    {
         x[i] -= max;
         sum += exp_f32(x[i]);
     }
     float less = logf(sum);
-    LOOP for (int64_t i = 0; i < n; i++)
-        x[i] -= less;
+    LOOP for (int64_t i = 0; i < n; i++) x[i] -= less;
 }
 
 void log_softmax_f64(double *x, int64_t n)
@@ -78,22 +76,18 @@ static void log_line_f64(void *data, int64_t line, double *x, int64_t n)
 static SIMD void shift_f32(float *x, int64_t n)
 {
     float max = -INFINITY;
-    _Pragma("omp simd reduction(max:max)") for (int64_t i = 0; i < n; i++)
-        max = x[i] > max ? x[i] : max;
-    LOOP for (int64_t i = 0; i < n; i++)
-        x[i] -= max;
+    _Pragma("omp simd reduction(max:max)") for (int64_t i = 0; i < n; i++) max = x[i] > max ? x[i] : max;
+    LOOP for (int64_t i = 0; i < n; i++) x[i] -= max;
 }
 
 static SIMD void exp_all_f32(const float *x, int64_t n, float *e)
 {
-    LOOP for (int64_t i = 0; i < n; i++)
-        e[i] = exp_f32(x[i]);
+    LOOP for (int64_t i = 0; i < n; i++) e[i] = exp_f32(x[i]);
 }
 
 static SIMD void divide_f32(float *x, int64_t n, float by)
 {
-    LOOP for (int64_t i = 0; i < n; i++)
-        x[i] /= by;
+    LOOP for (int64_t i = 0; i < n; i++) x[i] /= by;
 }
 
 static void softmax_chunks(void *data, int64_t line, float *x, int64_t n)
@@ -106,8 +100,7 @@ static void softmax_chunks(void *data, int64_t line, float *x, int64_t n)
 
 static SIMD void less_f32(float *x, int64_t n, float less)
 {
-    LOOP for (int64_t i = 0; i < n; i++)
-        x[i] -= less;
+    LOOP for (int64_t i = 0; i < n; i++) x[i] -= less;
 }
 
 void log_softmax_chunks(float *x, int64_t n)
@@ -125,16 +118,22 @@ static void log_chunks(void *data, int64_t line, float *x, int64_t n)
 }
 
 /* 1 at the first of the greatest, 0 elsewhere. */
-#define HARDMAX(T) \
-    int64_t best = 0; \
-    (void)data, (void)line; \
-    for (int64_t i = 1; i < n; i++) \
+#define HARDMAX(T)                        \
+    int64_t best = 0;                     \
+    (void)data, (void)line;               \
+    for (int64_t i = 1; i < n; i++)       \
         best = x[i] > x[best] ? i : best; \
-    for (int64_t i = 0; i < n; i++) \
+    for (int64_t i = 0; i < n; i++)       \
         x[i] = i == best ? (T)1 : (T)0;
 
-static void hardmax_f32(void *data, int64_t line, float *x, int64_t n) { HARDMAX(float) }
-static void hardmax_f64(void *data, int64_t line, double *x, int64_t n) { HARDMAX(double) }
+static void hardmax_f32(void *data, int64_t line, float *x, int64_t n)
+{
+    HARDMAX(float)
+}
+static void hardmax_f64(void *data, int64_t line, double *x, int64_t n)
+{
+    HARDMAX(double)
+}
 
 static void along(struct kcall *call, const struct line_op *op)
 {
@@ -144,12 +143,15 @@ static void along(struct kcall *call, const struct line_op *op)
 
 void kern_Softmax(struct kcall *call)
 {
-    along(call, &(struct line_op){ kenv_deterministic(call->env) ? softmax_chunks : softmax_f32, softmax_f64, 6 });
+    along(call, &(struct line_op){kenv_deterministic(call->env) ? softmax_chunks : softmax_f32, softmax_f64, 6});
 }
 
 void kern_LogSoftmax(struct kcall *call)
 {
-    along(call, &(struct line_op){ kenv_deterministic(call->env) ? log_chunks : log_line_f32, log_line_f64, 6 });
+    along(call, &(struct line_op){kenv_deterministic(call->env) ? log_chunks : log_line_f32, log_line_f64, 6});
 }
 
-void kern_Hardmax(struct kcall *call) { along(call, &(struct line_op){ hardmax_f32, hardmax_f64, 2 }); }
+void kern_Hardmax(struct kcall *call)
+{
+    along(call, &(struct line_op){hardmax_f32, hardmax_f64, 2});
+}

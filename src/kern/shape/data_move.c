@@ -5,7 +5,7 @@
 
 static struct copy copy_of(const struct tensor *shape)
 {
-    struct copy c = { .rank = shape->rank, .size = dtype_size(shape->dtype) };
+    struct copy c = {.rank = shape->rank, .size = dtype_size(shape->dtype)};
     memcpy(c.dim, shape->dim, (size_t)shape->rank * sizeof *c.dim);
     return c;
 }
@@ -105,7 +105,7 @@ void kern_Slice(struct kcall *call)
 void kern_Tile(struct kcall *call)
 {
     const struct tensor *in = &call->in[0], *out = &call->out[0];
-    struct copy c = { .rank = 2 * in->rank, .size = dtype_size(in->dtype) };
+    struct copy c = {.rank = 2 * in->rank, .size = dtype_size(in->dtype)};
     int64_t from[MAX_RANK], to[MAX_RANK];
     dense_strides(in->rank, in->dim, from);
     dense_strides(out->rank, out->dim, to);
@@ -128,8 +128,8 @@ static void repeat_times(struct kcall *call, int axis, int64_t times)
     const struct tensor *in = &call->in[0], *out = &call->out[0];
     int64_t outer = dims_product(in->dim, 0, axis), inner = dims_product(in->dim, axis + 1, in->rank), n = in->dim[axis];
     require(times >= 0 && out->dim[axis] == n * times);
-    struct copy c = { .rank = 3, .size = dtype_size(in->dtype), .dim = { outer * n, times, inner }, .to = { times * inner, inner, 1 },
-                      .from = { inner, 0, 1 } };
+    struct copy c = {
+        .rank = 3, .size = dtype_size(in->dtype), .dim = {outer * n, times, inner}, .to = {times * inner, inner, 1}, .from = {inner, 0, 1}};
     copy_strided(call->env, &c, out->data, in->data);
 }
 
@@ -148,20 +148,26 @@ void kern_Repeat(struct kcall *call)
     for (int64_t i = 0; i < count; i++) {
         if (index[i] < 0 || index[i] >= in->dim[axis])
             fail("%s: index %lld is out of range for %lld elements", call_where(call), (long long)index[i], (long long)in->dim[axis]);
-        struct copy c = { .rank = 2, .size = size, .dim = { outer, inner }, .to = { count * inner, 1 }, .from = { in->dim[axis] * inner, 1 } };
+        struct copy c = {.rank = 2, .size = size, .dim = {outer, inner}, .to = {count * inner, 1}, .from = {in->dim[axis] * inner, 1}};
         copy_strided(call->env, &c, at(out->data, size, i * inner), at_const(in->data, size, index[i] * inner));
     }
 }
 
 /* ---- Trilu ------------------------------------------------------------------------------------------------------------- */
-struct trilu { const char *x; char *y; size_t size; int64_t rows, columns, k; bool upper; };
+struct trilu {
+    const char *x;
+    char *y;
+    size_t size;
+    int64_t rows, columns, k;
+    bool upper;
+};
 
 static void trilu_range(void *data, int thread, int64_t lo, int64_t hi)
 {
     const struct trilu *t = data;
     (void)thread;
     for (int64_t r = lo; r < hi; r++) {
-        int64_t i = r % t->rows, edge = i + t->k + !t->upper;     /* upper keeps columns >= i + k, lower those <= i + k */
+        int64_t i = r % t->rows, edge = i + t->k + !t->upper; /* upper keeps columns >= i + k, lower those <= i + k */
         edge = edge < 0 ? 0 : edge > t->columns ? t->columns : edge;
         int64_t from = t->upper ? edge : 0, to = t->upper ? t->columns : edge;
         size_t row = (size_t)t->columns * t->size;
@@ -180,6 +186,6 @@ void kern_Trilu(struct kcall *call)
     call_sizes(call, 1, "k", &k, 1);
     int64_t rows = in->dim[in->rank - 2], columns = in->dim[in->rank - 1], limit = rows + columns + 1;
     k = k > limit ? limit : k < -limit ? -limit : k;
-    struct trilu t = { in->data, call->out[0].data, dtype_size(in->dtype), rows, columns, k, attr_int(call->node, "upper") != 0 };
+    struct trilu t = {in->data, call->out[0].data, dtype_size(in->dtype), rows, columns, k, attr_int(call->node, "upper") != 0};
     parallel_for(call->env, dims_product(in->dim, 0, in->rank - 1), columns, trilu_range, &t);
 }

@@ -32,10 +32,10 @@ static void wide_strides(const struct tensor *t, const int64_t *dim, int64_t *st
 
 static void depth_kernel(struct kcall *call, const struct tensor *deep, const struct tensor *wide)
 {
-    struct copy c = { .rank = AXES, .size = dtype_size(deep->dtype) };
+    struct copy c = {.rank = AXES, .size = dtype_size(deep->dtype)};
     int64_t block = attr_int(call->node, "blocksize");
     bool together = strcmp(attr_string(call->node, "mode"), "CRD") == 0, widens = wide == &call->out[0];
-    memcpy(c.dim, (int64_t[AXES]){ wide->dim[0], wide->dim[1], block, block, deep->dim[2], deep->dim[3] }, AXES * sizeof *c.dim);
+    memcpy(c.dim, (int64_t[AXES]){wide->dim[0], wide->dim[1], block, block, deep->dim[2], deep->dim[3]}, AXES * sizeof *c.dim);
     if (!c.size)
         call_bad_type(call, deep->dtype);
     deep_strides(deep, c.dim, together, widens ? c.from : c.to);
@@ -43,5 +43,11 @@ static void depth_kernel(struct kcall *call, const struct tensor *deep, const st
     copy_strided(call->env, &c, call->out[0].data, call->in[0].data);
 }
 
-void kern_DepthToSpace(struct kcall *call) { depth_kernel(call, &call->in[0], &call->out[0]); }
-void kern_SpaceToDepth(struct kcall *call) { depth_kernel(call, &call->out[0], &call->in[0]); }
+void kern_DepthToSpace(struct kcall *call)
+{
+    depth_kernel(call, &call->in[0], &call->out[0]);
+}
+void kern_SpaceToDepth(struct kcall *call)
+{
+    depth_kernel(call, &call->out[0], &call->in[0]);
+}

@@ -4,11 +4,17 @@
 #include <string.h>
 
 enum pad_mode { PAD_CONSTANT, PAD_REFLECT, PAD_EDGE, PAD_WRAP };
-struct pad { const struct tensor *x; struct tensor *y; const int64_t *source[MAX_RANK]; const void *fill; size_t size; };
+struct pad {
+    const struct tensor *x;
+    struct tensor *y;
+    const int64_t *source[MAX_RANK];
+    const void *fill;
+    size_t size;
+};
 
 static enum pad_mode mode_of(const struct kcall *call)
 {
-    static const char *const name[] = { "constant", "reflect", "edge", "wrap" };
+    static const char *const name[] = {"constant", "reflect", "edge", "wrap"};
     const char *mode = attr_string(call->node, "mode");
     for (int i = 0; i < 4; i++)
         if (strcmp(mode, name[i]) == 0)
@@ -23,10 +29,10 @@ static int64_t source_of(enum pad_mode mode, int64_t i, int64_t n)
         return i;
     int64_t period = 2 * (n - 1);
     switch (mode) {
-        case PAD_CONSTANT: return -1;
-        case PAD_EDGE: return i < 0 ? 0 : n - 1;
-        case PAD_WRAP: return (i % n + n) % n;
-        default: break;
+    case PAD_CONSTANT: return -1;
+    case PAD_EDGE: return i < 0 ? 0 : n - 1;
+    case PAD_WRAP: return (i % n + n) % n;
+    default: break;
     }
     if (period == 0)
         return 0;
@@ -91,7 +97,7 @@ void kern_Pad(struct kcall *call)
     static const int64_t zero = 0;
     const struct tensor *x = &call->in[0], *value = call_in(call, 2);
     struct tensor *y = &call->out[0];
-    struct pad p = { .x = x, .y = y, .fill = value ? value->data : &zero, .size = dtype_size(x->dtype) };
+    struct pad p = {.x = x, .y = y, .fill = value ? value->data : &zero, .size = dtype_size(x->dtype)};
     int64_t entries = 0;
     if (tensor_elements(y) == 0)
         return;

@@ -11,11 +11,11 @@ void kern_Identity(struct kcall *call)
 
 void kern_Expand(struct kcall *call)
 {
-    const struct tensor *in[1] = { &call->in[0] };
+    const struct tensor *in[1] = {&call->in[0]};
     struct tensor *out = &call->out[0];
     struct walk w;
     walk_broadcast(call, &w, out, 1, in);
-    struct copy c = { .rank = w.rank, .size = dtype_size(out->dtype) };
+    struct copy c = {.rank = w.rank, .size = dtype_size(out->dtype)};
     memcpy(c.dim, w.dim, sizeof w.dim);
     memcpy(c.to, w.stride[0], sizeof w.stride[0]);
     memcpy(c.from, w.stride[1], sizeof w.stride[1]);
@@ -34,7 +34,7 @@ void kern_ConstantOfShape(struct kcall *call)
             fail("%s: attribute value must hold one %s", call_where(call), dtype_name(out->dtype));
         from = constant_data(value->tensor, call->node->name);
     }
-    struct copy c = { .rank = 1, .size = dtype_size(out->dtype), .dim = { tensor_elements(out) }, .to = { 1 }, .from = { 0 } };
+    struct copy c = {.rank = 1, .size = dtype_size(out->dtype), .dim = {tensor_elements(out)}, .to = {1}, .from = {0}};
     uint64_t aligned = 0;
     memcpy(&aligned, from, c.size);
     copy_strided(call->env, &c, out->data, &aligned);

@@ -3,4 +3,7 @@
 
 #include <protobuf-c/protobuf-c.h>
 
-const char *onnx_library(void) { return protobuf_c_version(); }
+const char *onnx_library(void)
+{
+    return protobuf_c_version();
+}

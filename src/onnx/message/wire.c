@@ -2,10 +2,10 @@
  *
  * protobuf-c has no depth limit and copies every bytes field. So the file is walked once by the message descriptors: every tag,
  * length and nesting is checked, and the places of tensors are noted, for strip_weights.c. */
+#include "onnx/private.h"
+
 #include <limits.h>
 #include <string.h>
-
-#include "onnx/private.h"
 
 #define MAX_DEPTH 100
 enum role { ROLE_OTHER, ROLE_MODEL, ROLE_GRAPH, ROLE_INITIALIZER };
@@ -27,11 +27,14 @@ static uint64_t read_varint(const struct walk *w, int64_t *at, int64_t end)
     uint64_t value = 0;
     int64_t start = *at;
     for (int shift = 0; shift < 70; shift += 7) {
-        if (*at >= end) bad(w, start, "a number that is cut off");
+        if (*at >= end)
+            bad(w, start, "a number that is cut off");
         uint8_t byte = w->bytes[(*at)++];
-        if (shift == 63 && byte > 1) bad(w, start, "a number of more than 64 bits");
+        if (shift == 63 && byte > 1)
+            bad(w, start, "a number of more than 64 bits");
         value |= (uint64_t)(byte & 0x7f) << shift;
-        if (!(byte & 0x80)) return value;
+        if (!(byte & 0x80))
+            return value;
     }
     bad(w, start, "a number of more than 64 bits");
 }
@@ -44,9 +47,15 @@ static bool packable(ProtobufCType type)
 static int wire_of(ProtobufCType type)
 {
     switch (type) {
-    case PROTOBUF_C_TYPE_SFIXED64: case PROTOBUF_C_TYPE_FIXED64: case PROTOBUF_C_TYPE_DOUBLE: return 1;
-    case PROTOBUF_C_TYPE_SFIXED32: case PROTOBUF_C_TYPE_FIXED32: case PROTOBUF_C_TYPE_FLOAT: return 5;
-    case PROTOBUF_C_TYPE_STRING: case PROTOBUF_C_TYPE_BYTES: case PROTOBUF_C_TYPE_MESSAGE: return 2;
+    case PROTOBUF_C_TYPE_SFIXED64:
+    case PROTOBUF_C_TYPE_FIXED64:
+    case PROTOBUF_C_TYPE_DOUBLE: return 1;
+    case PROTOBUF_C_TYPE_SFIXED32:
+    case PROTOBUF_C_TYPE_FIXED32:
+    case PROTOBUF_C_TYPE_FLOAT: return 5;
+    case PROTOBUF_C_TYPE_STRING:
+    case PROTOBUF_C_TYPE_BYTES:
+    case PROTOBUF_C_TYPE_MESSAGE: return 2;
     default: return 0;
     }
 }
@@ -54,11 +63,14 @@ static int wire_of(ProtobufCType type)
 /* A known field must come in the wire type of its declaration. */
 static void check_kind(const struct walk *w, const struct wire_field *f)
 {
-    if (!f->known) return;
+    if (!f->known)
+        return;
     int wire = wire_of(f->known->type);
-    if (f->wire == wire) return;
+    if (f->wire == wire)
+        return;
     if (f->wire == 2 && f->known->label == PROTOBUF_C_LABEL_REPEATED && packable(f->known->type)) {
-        if (wire && (f->end - f->begin) % (wire == 1 ? 8 : 4)) bad(w, f->tag, "a list of broken length");
+        if (wire && (f->end - f->begin) % (wire == 1 ? 8 : 4))
+            bad(w, f->tag, "a list of broken length");
         return;
     }
     bad(w, f->tag, "a field of the wrong kind");
@@ -66,22 +78,30 @@ static void check_kind(const struct walk *w, const struct wire_field *f)
 
 static struct wire_field read_field(const struct walk *w, const ProtobufCMessageDescriptor *message, int64_t at, int64_t end)
 {
-    struct wire_field f = { .tag = at };
+    struct wire_field f = {.tag = at};
     uint64_t tag = read_varint(w, &at, end), number = tag >> 3;
-    if (!number || number > 536870911) bad(w, f.tag, "a field number out of range");
+    if (!number || number > 536870911)
+        bad(w, f.tag, "a field number out of range");
     f.number = (uint32_t)number;
     f.wire = (int)(tag & 7);
     f.known = message ? protobuf_c_message_descriptor_get_field(message, f.number) : NULL;
     uint64_t length = 0;
     f.begin = at;
     switch (f.wire) {
-    case 0: read_varint(w, &at, end); length = (uint64_t)(at - f.begin); break;
+    case 0:
+        read_varint(w, &at, end);
+        length = (uint64_t)(at - f.begin);
+        break;
     case 1: length = 8; break;
-    case 2: length = read_varint(w, &at, end); f.begin = at; break;
+    case 2:
+        length = read_varint(w, &at, end);
+        f.begin = at;
+        break;
     case 5: length = 4; break;
     default: bad(w, f.tag, "an unknown kind of field");
     }
-    if (length > (uint64_t)(end - f.begin)) bad(w, f.tag, "a field that is cut off");
+    if (length > (uint64_t)(end - f.begin))
+        bad(w, f.tag, "a field that is cut off");
     f.end = f.begin + (int64_t)length;
     check_kind(w, &f);
     return f;
@@ -89,7 +109,7 @@ static struct wire_field read_field(const struct walk *w, const ProtobufCMessage
 
 static struct extent extent_of(const struct wire_field *f)
 {
-    return (struct extent){ f->tag, f->begin, f->end };
+    return (struct extent){f->tag, f->begin, f->end};
 }
 
 /* What strip_weights.c needs to know of an initializer. */
@@ -98,11 +118,13 @@ static void note_initializer(const struct walk *w, struct wire_initializer *item
     static const uint8_t mark[] = "\012\007" MARK_KEY;
     int64_t at = f->begin;
     if (f->number == TENSOR_RAW_DATA) {
-        if (item->raw.end) bad(w, f->tag, "a second raw_data");
+        if (item->raw.end)
+            bad(w, f->tag, "a second raw_data");
         item->raw = extent_of(f);
     } else if (f->number == TENSOR_DATA_LOCATION) {
         item->external = read_varint(w, &at, f->end) != 0;
-    } else if (f->number == TENSOR_EXTERNAL_DATA && !item->mark && f->end - at >= (int64_t)sizeof mark - 1 && !memcmp(w->bytes + at, mark, sizeof mark - 1)) {
+    } else if (f->number == TENSOR_EXTERNAL_DATA && !item->mark && f->end - at >= (int64_t)sizeof mark - 1 &&
+               !memcmp(w->bytes + at, mark, sizeof mark - 1)) {
         item->mark = f->tag;
         w->index->light = true;
     }
@@ -111,26 +133,31 @@ static void note_initializer(const struct walk *w, struct wire_initializer *item
 /* The role of a nested message, noting what strip_weights.c needs. */
 static enum role note(const struct walk *w, enum role role, const struct wire_field *f)
 {
-    if (!w->index) return ROLE_OTHER;
+    if (!w->index)
+        return ROLE_OTHER;
     if (f->known && f->known->type == PROTOBUF_C_TYPE_MESSAGE && f->known->descriptor == (const void *)&onnx__tensor_proto__descriptor)
         VEC_PUSH(w->arena, &w->index->tensors, extent_of(f));
     if (role == ROLE_MODEL && f->number == MODEL_GRAPH) {
-        if (w->index->graph.end) bad(w, f->tag, "a second graph");
+        if (w->index->graph.end)
+            bad(w, f->tag, "a second graph");
         w->index->graph = extent_of(f);
         return ROLE_GRAPH;
     }
     if (role == ROLE_GRAPH && f->number == GRAPH_INITIALIZER) {
-        struct wire_initializer item = { .message = extent_of(f) };
+        struct wire_initializer item = {.message = extent_of(f)};
         VEC_PUSH(w->arena, &w->index->initializers, item);
         return ROLE_INITIALIZER;
     }
-    if (role == ROLE_INITIALIZER) note_initializer(w, &w->index->initializers.at[w->index->initializers.n - 1], f);
+    if (role == ROLE_INITIALIZER)
+        note_initializer(w, &w->index->initializers.at[w->index->initializers.n - 1], f);
     return ROLE_OTHER;
 }
 
-static void walk_message(const struct walk *w, const ProtobufCMessageDescriptor *message, int64_t at, int64_t end, int depth, enum role role)
+static void walk_message(const struct walk *w, const ProtobufCMessageDescriptor *message, int64_t at, int64_t end, int depth,
+                         enum role role)
 {
-    if (depth > MAX_DEPTH) bad(w, at, "messages nested more than 100 deep");
+    if (depth > MAX_DEPTH)
+        bad(w, at, "messages nested more than 100 deep");
     while (at < end) {
         struct wire_field f = read_field(w, message, at, end);
         enum role inner = note(w, role, &f);
@@ -140,17 +167,21 @@ static void walk_message(const struct walk *w, const ProtobufCMessageDescriptor 
     }
 }
 
-void wire_check(struct arena *arena, const char *path, const char *what, struct map file, const ProtobufCMessageDescriptor *message, struct wire_index *index)
+void wire_check(struct arena *arena, const char *path, const char *what, struct map file, const ProtobufCMessageDescriptor *message,
+                struct wire_index *index)
 {
-    struct walk w = { arena, path, what, file.at, index };
-    if (!file.bytes) fail("%s: not %s: the file is empty", path, what);
-    if (file.bytes > INT_MAX) fail("%s: not %s: it has %zu bytes, a protobuf message has less than 2 GiB (weights belong in external data)", path, what, file.bytes);
+    struct walk w = {arena, path, what, file.at, index};
+    if (!file.bytes)
+        fail("%s: not %s: the file is empty", path, what);
+    if (file.bytes > INT_MAX)
+        fail("%s: not %s: it has %zu bytes, a protobuf message has less than 2 GiB (weights belong in external data)", path, what,
+             file.bytes);
     walk_message(&w, message, 0, (int64_t)file.bytes, 1, index ? ROLE_MODEL : ROLE_OTHER);
 }
 
 struct wire_field wire_next(struct map file, int64_t *at, int64_t end)
 {
-    const struct walk w = { .bytes = file.at };
+    const struct walk w = {.bytes = file.at};
     struct wire_field f = read_field(&w, NULL, *at, end);
     *at = f.end;
     return f;
@@ -171,8 +202,9 @@ static void drop(void *arena, void *at)
 
 void *wire_unpack(struct arena *arena, const char *path, const char *what, struct map bytes, const ProtobufCMessageDescriptor *message)
 {
-    ProtobufCAllocator allocator = { take, drop, arena };
+    ProtobufCAllocator allocator = {take, drop, arena};
     void *result = protobuf_c_message_unpack(message, &allocator, bytes.bytes, bytes.at);
-    if (!result) fail("%s: not %s: protobuf-c can't unpack it", path, what);
+    if (!result)
+        fail("%s: not %s: protobuf-c can't unpack it", path, what);
     return result;
 }

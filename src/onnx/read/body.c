@@ -12,7 +12,8 @@ static void define_initializers(struct import *im, struct scope *scope, const On
         struct value *value = scope_define(im, scope, name, where);
         import_constant(im, value, tensor_constant(im, g->initializer[i], arena_printf(im->tmp, "initializer '%s'", name)));
     }
-    if (g->n_sparse_initializer) fail("%s: %s has a body with a sparse initializer, which tpc does not handle", im->path, where);
+    if (g->n_sparse_initializer)
+        fail("%s: %s has a body with a sparse initializer, which tpc does not handle", im->path, where);
 }
 
 static void define_inputs(struct import *im, struct scope *scope, const Onnx__GraphProto *g, const char *where)
@@ -30,7 +31,8 @@ static void announce_results(struct import *im, struct scope *scope, const Onnx_
 {
     for (size_t i = 0; i < g->n_node; i++)
         for (size_t k = 0; k < g->node[i]->n_output; k++)
-            if (*g->node[i]->output[k]) scope_announce(im, scope, g->node[i]->output[k]);
+            if (*g->node[i]->output[k])
+                scope_announce(im, scope, g->node[i]->output[k]);
 }
 
 static struct value *copy_of(struct import *im, struct value *v)
@@ -44,7 +46,7 @@ static struct value *copy_of(struct import *im, struct value *v)
 static void read_outputs(struct import *im, struct scope *scope, const Onnx__GraphProto *g, const char *where)
 {
     struct graph *body = im->graph;
-    bool *taken = NEWN(im->tmp, bool, (size_t)body->values.n + 2 * g->n_output + 1);      /* each may add a capture and a copy */
+    bool *taken = NEWN(im->tmp, bool, (size_t)body->values.n + 2 * g->n_output + 1); /* each may add a capture and a copy */
     for (size_t i = 0; i < g->n_output; i++) {
         check_tensor_type(im, g->output[i], where);
         struct value *v = scope_read(im, scope, text_or(g->output[i]->name, ""), where);
@@ -63,7 +65,8 @@ static void capture(struct import *im, struct scope *scope, struct value *around
 struct value *scope_capture(struct import *im, struct scope *scope, const char *name, struct value *around)
 {
     struct value *inside = graph_value(scope->graph, name, &around->type);
-    for (int d = 0; d < inside->type.rank; d++) inside->type.dim[d] = dim_copy(scope->graph->alg, around->type.dim[d]);
+    for (int d = 0; d < inside->type.rank; d++)
+        inside->type.dim[d] = dim_copy(scope->graph->alg, around->type.dim[d]);
     capture(im, scope, around, inside);
     return inside;
 }
@@ -73,10 +76,12 @@ static void move_weights(struct import *im, struct scope *scope, const char *own
     struct graph *body = scope->graph, *around = scope->outer->graph;
     for (int i = 0; i < body->values.n; i++) {
         struct value *inside = body->values.at[i];
-        if (!inside->constant || inside->constant->bytes < INLINE_BYTES) continue;
+        if (!inside->constant || inside->constant->bytes < INLINE_BYTES)
+            continue;
         struct value *moved = graph_value(around, arena_printf(im->arena, "%s/%s", owner, inside->name), NULL);
-        moved->type = (struct type){ .dtype = inside->constant->dtype, .rank = inside->constant->rank };
-        for (int d = 0; d < moved->type.rank; d++) moved->type.dim[d] = dim_int(around->alg, inside->constant->dim[d]);
+        moved->type = (struct type){.dtype = inside->constant->dtype, .rank = inside->constant->rank};
+        for (int d = 0; d < moved->type.rank; d++)
+            moved->type.dim[d] = dim_int(around->alg, inside->constant->dim[d]);
         moved->constant = inside->constant;
         moved->constant->origin = moved->name;
         inside->constant = NULL;
@@ -97,7 +102,8 @@ static void import_graph(struct import *im, struct scope *scope, const Onnx__Gra
     announce_results(im, scope, g);
     define_initializers(im, scope, g, where);
     define_inputs(im, scope, g, where);
-    for (size_t i = 0; i < g->n_node; i++) import_node(im, scope, g->node[i]);
+    for (size_t i = 0; i < g->n_node; i++)
+        import_node(im, scope, g->node[i]);
     read_outputs(im, scope, g, where);
     scope_close(im, scope);
     graph_sort(im->graph);
@@ -106,7 +112,8 @@ static void import_graph(struct import *im, struct scope *scope, const Onnx__Gra
 static void append_operands(struct import *im, struct node *node, int n, struct value *const *captured)
 {
     struct value **in = NEWN(im->arena, struct value *, node->nin + n + 1);
-    for (int i = 0; i < node->nin + n; i++) in[i] = i < node->nin ? node->in[i] : captured[i - node->nin];
+    for (int i = 0; i < node->nin + n; i++)
+        in[i] = i < node->nin ? node->in[i] : captured[i - node->nin];
     node->in = in;
     node->nin += n;
 }
@@ -116,7 +123,8 @@ static void import_body(struct import *im, struct scope *outer, const Onnx__Grap
     struct graph *around = im->graph;
     struct scope scope = *outer;
     const char *where = arena_printf(im->tmp, "%s of node '%s' (%s)", attr->name, node->name, node->optype);
-    if (++im->depth > DEEPEST_BODY) fail("%s: %s: bodies are nested more than %d deep", im->path, where, DEEPEST_BODY);
+    if (++im->depth > DEEPEST_BODY)
+        fail("%s: %s: bodies are nested more than %d deep", im->path, where, DEEPEST_BODY);
     attr->graph = scope.graph = new_body(im, attr->name);
     scope.prefix = "";
     scope.names = NULL;
@@ -134,10 +142,12 @@ static void import_body(struct import *im, struct scope *outer, const Onnx__Grap
 
 void import_bodies(struct import *im, struct scope *scope, const Onnx__NodeProto *from, struct node *node)
 {
-    while (node->nin < node->op->nin - 1) append_operands(im, node, 1, &(struct value *){ NULL });
+    while (node->nin < node->op->nin - 1)
+        append_operands(im, node, 1, &(struct value *){NULL});
     for (int k = 0; k < node_bodies(node); k++) {
         const Onnx__AttributeProto *a = find_attribute(from, node_body(node, k)->name);
-        if (!a || !a->g) fail("%s: %s lacks its %s", im->path, node_label(im, from), node_body(node, k)->name);
+        if (!a || !a->g)
+            fail("%s: %s lacks its %s", im->path, node_label(im, from), node_body(node, k)->name);
         import_body(im, scope, a->g, node, node_body(node, k));
     }
 }

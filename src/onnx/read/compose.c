@@ -2,9 +2,9 @@
  *
  * A node becomes the last of the ops it stands for; the ones before are imported as helpers. A form that does not fit is left alone: the
  * node then has no row and is kept whole. */
-#include <string.h>
-
 #include "onnx/read/compose.h"
+
+#include <string.h>
 
 typedef Onnx__NodeProto proto;
 
@@ -17,7 +17,8 @@ bool compose_has(const proto *node, size_t i)
 
 char *compose_input(struct composer *c, size_t i)
 {
-    if (!compose_has(c->node, i)) fail("%s: %s lacks its operand %zu", c->im->path, c->where, i);
+    if (!compose_has(c->node, i))
+        fail("%s: %s lacks its operand %zu", c->im->path, c->where, i);
     return c->node->input[i];
 }
 
@@ -85,24 +86,28 @@ static void set_attributes(struct composer *c, proto *node, size_t n, Onnx__Attr
     node->attribute = NEWN(c->im->tmp, Onnx__AttributeProto *, n + 1);
     node->n_attribute = 0;
     for (size_t i = 0; i < n; i++)
-        if (list[i]) node->attribute[node->n_attribute++] = list[i];
+        if (list[i])
+            node->attribute[node->n_attribute++] = list[i];
 }
 
 static void set_inputs(struct composer *c, proto *node, size_t n, char *const *in)
 {
     node->input = NEWN(c->im->tmp, char *, n + 1);
     node->n_input = 0;
-    for (size_t i = 0; i < n; i++) node->input[node->n_input++] = in[i] ? in[i] : arena_strdup(c->im->tmp, "");
+    for (size_t i = 0; i < n; i++)
+        node->input[node->n_input++] = in[i] ? in[i] : arena_strdup(c->im->tmp, "");
 }
 
-char *compose_node_of(struct composer *c, const char *op, size_t nin, char *const *in, size_t nattr, Onnx__AttributeProto *const *attr, size_t nout, char **more)
+char *compose_node_of(struct composer *c, const char *op, size_t nin, char *const *in, size_t nattr, Onnx__AttributeProto *const *attr,
+                      size_t nout, char **more)
 {
     proto *node = NEW(c->im->tmp, proto);
     onnx__node_proto__init(node);
     node->op_type = arena_strdup(c->im->tmp, op);
     const char *base = compose_gives(c->node, 0) ? c->node->output[0] : "result";
     char **out = NEWN(c->im->tmp, char *, nout + 1);
-    for (size_t i = 0; i < nout; i++) out[i] = scope_fresh(c->im, arena_printf(c->im->tmp, "%s_%s", (unsigned char)*base > 1 ? base : strchr(base, ':') + 1, op));
+    for (size_t i = 0; i < nout; i++)
+        out[i] = scope_fresh(c->im, arena_printf(c->im->tmp, "%s_%s", (unsigned char)*base > 1 ? base : strchr(base, ':') + 1, op));
     node->name = arena_printf(c->im->tmp, "%s_%s", text_or(c->node->name, ""), op);
     node->n_metadata_props = c->node->n_metadata_props;
     node->metadata_props = c->node->metadata_props;
@@ -111,13 +116,14 @@ char *compose_node_of(struct composer *c, const char *op, size_t nin, char *cons
     set_inputs(c, node, nin, in);
     set_attributes(c, node, nattr, attr);
     import_plain(c->im, c->scope, node, FORM_OPSET);
-    for (size_t i = 1; i < nout; i++) more[i - 1] = out[i];
+    for (size_t i = 1; i < nout; i++)
+        more[i - 1] = out[i];
     return out[0];
 }
 
 char *compose_op(struct composer *c, const char *op, char *a, char *b)
 {
-    return compose_node_of(c, op, b ? 2 : 1, (char *[]){ a, b }, 0, NULL, 1, NULL);
+    return compose_node_of(c, op, b ? 2 : 1, (char *[]){a, b}, 0, NULL, 1, NULL);
 }
 
 void compose_become(struct composer *c, const char *op, size_t nin, char *const *in)
@@ -148,7 +154,7 @@ char *compose_cast(struct composer *c, char *x, int64_t dtype)
 void compose_also(struct composer *c, size_t result, const char *op, size_t nin, char *const *in)
 {
     proto copy = *c->node;
-    struct composer other = { c->im, c->scope, &copy, c->where };
+    struct composer other = {c->im, c->scope, &copy, c->where};
     if (compose_gives(c->node, result)) {
         compose_become(&other, op, nin, in);
         copy.name = arena_printf(c->im->tmp, "%s_%zu", text_or(c->node->name, ""), result);
@@ -156,7 +162,8 @@ void compose_also(struct composer *c, size_t result, const char *op, size_t nin,
         copy.n_output = 1;
         import_plain(c->im, c->scope, &copy, FORM_OPSET);
     }
-    if (c->node->n_output > result) c->node->n_output = result;
+    if (c->node->n_output > result)
+        c->node->n_output = result;
 }
 
 /* ---- the tables ---- */
@@ -164,15 +171,18 @@ void compose_also(struct composer *c, size_t result, const char *op, size_t nin,
 static void (*find_composition(const struct composition *table, const proto *node))(struct composer *)
 {
     for (; table->op; table++)
-        if (!strcmp(plain_domain(node->domain), table->domain) && !strcmp(node->op_type, table->op)) return table->run;
+        if (!strcmp(plain_domain(node->domain), table->domain) && !strcmp(node->op_type, table->op))
+            return table->run;
     return NULL;
 }
 
 void compose_node(struct import *im, struct scope *scope, Onnx__NodeProto *node)
 {
-    static const struct composition *const tables[] = { composed_onnx, composed_microsoft, composed_integers };
-    struct composer c = { im, scope, node, node_label(im, node) };
+    static const struct composition *const tables[] = {composed_onnx, composed_microsoft, composed_integers};
+    struct composer c = {im, scope, node, node_label(im, node)};
     void (*run)(struct composer *) = NULL;
-    for (size_t i = 0; !run && i < sizeof tables / sizeof *tables; i++) run = find_composition(tables[i], node);
-    if (run) run(&c);
+    for (size_t i = 0; !run && i < sizeof tables / sizeof *tables; i++)
+        run = find_composition(tables[i], node);
+    if (run)
+        run(&c);
 }

@@ -5,8 +5,16 @@
 
 #include "onnx/private.h"
 
-struct composer { struct import *im; struct scope *scope; Onnx__NodeProto *node; const char *where; };
-struct composition { const char *domain, *op; void (*run)(struct composer *); };
+struct composer {
+    struct import *im;
+    struct scope *scope;
+    Onnx__NodeProto *node;
+    const char *where;
+};
+struct composition {
+    const char *domain, *op;
+    void (*run)(struct composer *);
+};
 /* Ends with a row without op. */
 extern const struct composition composed_onnx[], composed_microsoft[], composed_integers[];
 
@@ -26,8 +34,8 @@ Onnx__AttributeProto *compose_float(struct composer *, const char *name, float);
 Onnx__AttributeProto *compose_string(struct composer *, const char *name, const char *);
 /* A helper; its results are new values. NULL operands are absent, NULL attributes left out. Returns the first result; more: room for
  * the others. */
-char *compose_node_of(struct composer *, const char *op, size_t nin, char *const *in, size_t nattr, Onnx__AttributeProto *const *attr, size_t nout,
-                      char **more);
+char *compose_node_of(struct composer *, const char *op, size_t nin, char *const *in, size_t nattr, Onnx__AttributeProto *const *attr,
+                      size_t nout, char **more);
 /* One of one or two operands, without attributes. */
 char *compose_op(struct composer *, const char *op, char *a, char *b);
 char *compose_cast(struct composer *, char *x, int64_t data_type);

@@ -1,20 +1,21 @@
 /* Ops on quantised integers with their scales beside them: dequantised, worked on as real numbers and quantised again; products of integers
  * stay products of integers, whose results are scaled. */
-#include <string.h>
-
 #include "onnx/read/compose.h"
+
+#include <string.h>
 
 /* Operands i, i + 1, i + 2 are integers, their scale and maybe their zero point; axis: of scales, where there are several. */
 static char *dequantized(struct composer *c, size_t i, int64_t axis)
 {
     Onnx__AttributeProto *along = compose_int(c, "axis", axis);
-    return compose_node_of(c, "DequantizeLinear", 3, (char *[]){ compose_input(c, i), compose_input(c, i + 1), compose_optional(c, i + 2) }, 1, &along, 1, NULL);
+    return compose_node_of(c, "DequantizeLinear", 3, (char *[]){compose_input(c, i), compose_input(c, i + 1), compose_optional(c, i + 2)},
+                           1, &along, 1, NULL);
 }
 
 /* The node becomes the quantisation of x by operands i and i + 1. */
 static void become_quantized(struct composer *c, char *x, size_t i)
 {
-    compose_become(c, "QuantizeLinear", 3, (char *[]){ x, compose_input(c, i), compose_optional(c, i + 1) });
+    compose_become(c, "QuantizeLinear", 3, (char *[]){x, compose_input(c, i), compose_optional(c, i + 1)});
 }
 
 static void qlinear_matmul(struct composer *c)
@@ -24,8 +25,10 @@ static void qlinear_matmul(struct composer *c)
 
 static size_t window_attributes(const struct composer *c, Onnx__AttributeProto **out)
 {
-    static const char *const kept[] = { "auto_pad", "ceil_mode", "count_include_pad", "dilations", "group", "kernel_shape", "pads", "strides" };
-    for (size_t i = 0; i < sizeof kept / sizeof *kept; i++) out[i] = find_attribute(c->node, kept[i]);
+    static const char *const kept[] = {"auto_pad", "ceil_mode", "count_include_pad", "dilations", "group", "kernel_shape",
+                                       "pads",     "strides"};
+    for (size_t i = 0; i < sizeof kept / sizeof *kept; i++)
+        out[i] = find_attribute(c->node, kept[i]);
     return sizeof kept / sizeof *kept;
 }
 
@@ -34,9 +37,9 @@ static void qlinear_conv(struct composer *c)
 {
     Onnx__AttributeProto *attr[8], *axis = compose_int(c, "axis", 0);
     size_t n = window_attributes(c, attr);
-    char *in[3] = { dequantized(c, 0, 1), dequantized(c, 3, 0), NULL };
+    char *in[3] = {dequantized(c, 0, 1), dequantized(c, 3, 0), NULL};
     if (compose_has(c->node, 8)) {
-        char *bias[2] = { compose_input(c, 8), compose_op(c, "Mul", compose_input(c, 1), compose_input(c, 4)) };
+        char *bias[2] = {compose_input(c, 8), compose_op(c, "Mul", compose_input(c, 1), compose_input(c, 4))};
         in[2] = compose_node_of(c, "DequantizeLinear", 2, bias, 1, &axis, 1, NULL);
     }
     become_quantized(c, compose_node_of(c, "Conv", 3, in, n, attr, 1, NULL), 6);
@@ -47,15 +50,16 @@ static char *centred(struct composer *c, size_t i, size_t zero, int64_t axis)
 {
     Onnx__AttributeProto *along = compose_int(c, "axis", axis);
     char *one = scope_scalar(c->im, c->scope, "one", 1), *zeros = compose_optional(c, zero);
-    if (zeros) one = compose_node_of(c, "Expand", 2, (char *[]){ one, compose_op(c, "Shape", zeros, NULL) }, 0, NULL, 1, NULL);
-    return compose_node_of(c, "DequantizeLinear", 3, (char *[]){ compose_input(c, i), one, zeros }, 1, &along, 1, NULL);
+    if (zeros)
+        one = compose_node_of(c, "Expand", 2, (char *[]){one, compose_op(c, "Shape", zeros, NULL)}, 0, NULL, 1, NULL);
+    return compose_node_of(c, "DequantizeLinear", 3, (char *[]){compose_input(c, i), one, zeros}, 1, &along, 1, NULL);
 }
 
 static void conv_integer(struct composer *c)
 {
     Onnx__AttributeProto *attr[8], *to = compose_int(c, "to", ONNX__TENSOR_PROTO__DATA_TYPE__INT32);
     size_t n = window_attributes(c, attr);
-    char *y = compose_node_of(c, "Conv", 2, (char *[]){ centred(c, 0, 2, 1), centred(c, 1, 3, 0) }, n, attr, 1, NULL);
+    char *y = compose_node_of(c, "Conv", 2, (char *[]){centred(c, 0, 2, 1), centred(c, 1, 3, 0)}, n, attr, 1, NULL);
     compose_become_with(c, "Cast", 1, &y, 1, &to);
 }
 
@@ -63,20 +67,22 @@ static void conv_integer(struct composer *c)
 static void scaled_product(struct composer *c, char *const *in, char *scale_a, char *scale_b, char *bias)
 {
     char *y = compose_cast(c, compose_node_of(c, "MatMulInteger", 4, in, 0, NULL, 1, NULL), ONNX__TENSOR_PROTO__DATA_TYPE__FLOAT);
-    char *both[2] = { y, compose_op(c, "Mul", scale_a, scale_b) };
-    if (bias) both[0] = compose_op(c, "Mul", both[0], both[1]);
-    compose_become(c, bias ? "Add" : "Mul", 2, bias ? (char *[]){ both[0], bias } : both);
+    char *both[2] = {y, compose_op(c, "Mul", scale_a, scale_b)};
+    if (bias)
+        both[0] = compose_op(c, "Mul", both[0], both[1]);
+    compose_become(c, bias ? "Add" : "Mul", 2, bias ? (char *[]){both[0], bias} : both);
 }
 
 static void dynamic_quantize_matmul(struct composer *c)
 {
     char *more[2], *a = compose_input(c, 0), *q = compose_node_of(c, "DynamicQuantizeLinear", 1, &a, 0, NULL, 3, more);
-    scaled_product(c, (char *[]){ q, compose_input(c, 1), more[1], compose_optional(c, 3) }, more[0], compose_input(c, 2), compose_optional(c, 4));
+    scaled_product(c, (char *[]){q, compose_input(c, 1), more[1], compose_optional(c, 3)}, more[0], compose_input(c, 2),
+                   compose_optional(c, 4));
 }
 
 static void matmul_integer_to_float(struct composer *c)
 {
-    char *in[4] = { compose_input(c, 0), compose_input(c, 1), compose_optional(c, 4), compose_optional(c, 5) };
+    char *in[4] = {compose_input(c, 0), compose_input(c, 1), compose_optional(c, 4), compose_optional(c, 5)};
     scaled_product(c, in, compose_input(c, 2), compose_input(c, 3), compose_optional(c, 6));
 }
 
@@ -98,7 +104,8 @@ static void qlinear_unary(struct composer *c)
     size_t n = window_attributes(c, attr);
     attr[n++] = find_attribute(c->node, "alpha");
     attr[n++] = find_attribute(c->node, "axis");
-    if (compose_int_of(c->node, "channels_last", 0) || (!strcmp(plain_op(c), "Softmax") && compose_int_of(c->node, "opset", 13) < 13)) return;
+    if (compose_int_of(c->node, "channels_last", 0) || (!strcmp(plain_op(c), "Softmax") && compose_int_of(c->node, "opset", 13) < 13))
+        return;
     char *x = dequantized(c, 0, 1);
     become_quantized(c, compose_node_of(c, plain_op(c), 1, &x, n, attr, 1, NULL), 3);
 }
@@ -109,24 +116,26 @@ static void qlinear_concat(struct composer *c)
     size_t n = c->node->n_input / 3;
     char **part = NEWN(c->im->tmp, char *, n + 1);
     Onnx__AttributeProto *axis = find_attribute(c->node, "axis");
-    if (c->node->n_input != 3 * n + 2) fail("%s: %s has %zu operands, expected three for each part and two", c->im->path, c->where, c->node->n_input);
-    for (size_t i = 0; i < n; i++) part[i] = dequantized(c, 2 + 3 * i, 1);
+    if (c->node->n_input != 3 * n + 2)
+        fail("%s: %s has %zu operands, expected three for each part and two", c->im->path, c->where, c->node->n_input);
+    for (size_t i = 0; i < n; i++)
+        part[i] = dequantized(c, 2 + 3 * i, 1);
     become_quantized(c, compose_node_of(c, "Concat", n, part, 1, &axis, 1, NULL), 0);
 }
 
 const struct composition composed_integers[] = {
-    { "", "ConvInteger", conv_integer },
-    { "", "QLinearConv", qlinear_conv },
-    { "", "QLinearMatMul", qlinear_matmul },
-    { "com.microsoft", "DynamicQuantizeMatMul", dynamic_quantize_matmul },
-    { "com.microsoft", "MatMulIntegerToFloat", matmul_integer_to_float },
-    { "com.microsoft", "QLinearAdd", qlinear_pair },
-    { "com.microsoft", "QLinearAveragePool", qlinear_unary },
-    { "com.microsoft", "QLinearConcat", qlinear_concat },
-    { "com.microsoft", "QLinearGlobalAveragePool", qlinear_unary },
-    { "com.microsoft", "QLinearLeakyRelu", qlinear_unary },
-    { "com.microsoft", "QLinearMul", qlinear_pair },
-    { "com.microsoft", "QLinearSigmoid", qlinear_unary },
-    { "com.microsoft", "QLinearSoftmax", qlinear_unary },
-    { NULL, NULL, NULL },
+    {"", "ConvInteger", conv_integer},
+    {"", "QLinearConv", qlinear_conv},
+    {"", "QLinearMatMul", qlinear_matmul},
+    {"com.microsoft", "DynamicQuantizeMatMul", dynamic_quantize_matmul},
+    {"com.microsoft", "MatMulIntegerToFloat", matmul_integer_to_float},
+    {"com.microsoft", "QLinearAdd", qlinear_pair},
+    {"com.microsoft", "QLinearAveragePool", qlinear_unary},
+    {"com.microsoft", "QLinearConcat", qlinear_concat},
+    {"com.microsoft", "QLinearGlobalAveragePool", qlinear_unary},
+    {"com.microsoft", "QLinearLeakyRelu", qlinear_unary},
+    {"com.microsoft", "QLinearMul", qlinear_pair},
+    {"com.microsoft", "QLinearSigmoid", qlinear_unary},
+    {"com.microsoft", "QLinearSoftmax", qlinear_unary},
+    {NULL, NULL, NULL},
 };

@@ -1,16 +1,20 @@
 /* Ops of the standard that are a few other ops. */
-#include <string.h>
-
 #include "onnx/read/compose.h"
 
-struct sequence { struct value *of, *sizes; int64_t axis; };     /* parts of a tensor: sizes of all, or one size for each */
+#include <string.h>
+
+struct sequence {
+    struct value *of, *sizes;
+    int64_t axis;
+}; /* parts of a tensor: sizes of all, or one size for each */
 
 /* ---- reductions ---- */
 
 static char *reduced(struct composer *c, const char *op, char *x, bool keep)
 {
-    char *in[2] = { x, compose_optional(c, 1) };
-    Onnx__AttributeProto *attr[2] = { compose_int(c, "keepdims", keep), compose_int(c, "noop_with_empty_axes", compose_int_of(c->node, "noop_with_empty_axes", 0)) };
+    char *in[2] = {x, compose_optional(c, 1)};
+    Onnx__AttributeProto *attr[2] = {compose_int(c, "keepdims", keep),
+                                     compose_int(c, "noop_with_empty_axes", compose_int_of(c->node, "noop_with_empty_axes", 0))};
     return compose_node_of(c, op, in[1] ? 2 : 1, in, 2, attr, 1, NULL);
 }
 
@@ -49,19 +53,19 @@ static void reduce_log_sum_exp(struct composer *c)
     char *x = compose_input(c, 0), *axes = compose_optional(c, 1);
     char *max = reduced(c, "ReduceMax", x, true);
     char *sum = reduced(c, "ReduceSum", compose_op(c, "Exp", compose_op(c, "Sub", x, max), NULL), true);
-    char *both[2] = { compose_op(c, "Log", sum, NULL), max };
+    char *both[2] = {compose_op(c, "Log", sum, NULL), max};
     if (keeps(c)) {
         compose_become(c, "Add", 2, both);
         return;
     }
-    char *in[2] = { compose_op(c, "Add", both[0], both[1]), axes };
+    char *in[2] = {compose_op(c, "Add", both[0], both[1]), axes};
     compose_become(c, "Squeeze", axes ? 2 : 1, in);
 }
 
 static void mean(struct composer *c)
 {
     char *first = compose_input(c, 0), *sum = compose_node_of(c, "Sum", c->node->n_input, c->node->input, 0, NULL, 1, NULL);
-    compose_become(c, "Div", 2, (char *[]){ sum, compose_number_like(c, (double)c->node->n_input, first) });
+    compose_become(c, "Div", 2, (char *[]){sum, compose_number_like(c, (double)c->node->n_input, first)});
 }
 
 /* x / norm, and 0 where the norm is. */
@@ -69,33 +73,35 @@ static void lp_normalization(struct composer *c)
 {
     int64_t axis = compose_int_of(c->node, "axis", -1), p = compose_int_of(c->node, "p", 2);
     char *axes = scope_ints(c->im, c->scope, "axis", 1, &axis), *x = compose_input(c, 0);
-    if (p != 1 && p != 2) return;
+    if (p != 1 && p != 2)
+        return;
     char *norm = compose_op(c, "ReduceSum", p == 1 ? compose_op(c, "Abs", x, NULL) : compose_op(c, "Mul", x, x), axes);
-    if (p == 2) norm = compose_op(c, "Sqrt", norm, NULL);
-    char *choice[3] = { compose_cast(c, norm, ONNX__TENSOR_PROTO__DATA_TYPE__BOOL), norm, compose_number_like(c, 1, norm) };
-    compose_become(c, "Div", 2, (char *[]){ x, compose_node_of(c, "Where", 3, choice, 0, NULL, 1, NULL) });
+    if (p == 2)
+        norm = compose_op(c, "Sqrt", norm, NULL);
+    char *choice[3] = {compose_cast(c, norm, ONNX__TENSOR_PROTO__DATA_TYPE__BOOL), norm, compose_number_like(c, 1, norm)};
+    compose_become(c, "Div", 2, (char *[]){x, compose_node_of(c, "Where", 3, choice, 0, NULL, 1, NULL)});
 }
 
 /* d / (sqrt(mean(d d)) + 1e-9) with d = x - mean(x) */
 static void mean_variance_normalization(struct composer *c)
 {
-    static const int64_t usual[3] = { 0, 2, 3 };
+    static const int64_t usual[3] = {0, 2, 3};
     const Onnx__AttributeProto *given = find_attribute(c->node, "axes");
     char *axes = scope_ints(c->im, c->scope, "axes", given ? given->n_ints : 3, given ? given->ints : usual), *x = compose_input(c, 0);
     char *d = compose_op(c, "Sub", x, compose_op(c, "ReduceMean", x, axes));
     char *spread = compose_op(c, "Sqrt", compose_op(c, "ReduceMean", compose_op(c, "Mul", d, d), axes), NULL);
-    compose_become(c, "Div", 2, (char *[]){ d, compose_op(c, "Add", spread, compose_number_like(c, 1e-9, spread)) });
+    compose_become(c, "Div", 2, (char *[]){d, compose_op(c, "Add", spread, compose_number_like(c, 1e-9, spread))});
 }
 
 /* 0, 1, .. below the size of dimension d of x. */
 static char *counted(struct composer *c, char *x, int64_t d)
 {
-    Onnx__AttributeProto *which[2] = { compose_int(c, "start", d), compose_int(c, "end", d + 1) };
+    Onnx__AttributeProto *which[2] = {compose_int(c, "start", d), compose_int(c, "end", d + 1)};
     int64_t zero = 0, one = 1;
     char *size = compose_node_of(c, "Shape", 1, &x, 2, which, 1, NULL), *axis = scope_ints(c->im, c->scope, "axis", 1, &zero);
     char *start = compose_op(c, "Squeeze", scope_ints(c->im, c->scope, "start", 1, &zero), axis);
     char *step = compose_op(c, "Squeeze", scope_ints(c->im, c->scope, "step", 1, &one), axis);
-    return compose_node_of(c, "Range", 3, (char *[]){ start, compose_op(c, "Squeeze", size, axis), step }, 0, NULL, 1, NULL);
+    return compose_node_of(c, "Range", 3, (char *[]){start, compose_op(c, "Squeeze", size, axis), step}, 0, NULL, 1, NULL);
 }
 
 /* Row + k = column, as the number 1. */
@@ -105,8 +111,10 @@ static void eye_like(struct composer *c)
     char *x = compose_input(c, 0), *row = compose_op(c, "Unsqueeze", counted(c, x, 0), scope_ints(c->im, c->scope, "axis", 1, &one));
     char *same = compose_op(c, "Equal", compose_op(c, "Add", row, scope_ints(c->im, c->scope, "k", 1, &k)), counted(c, x, 1));
     Onnx__AttributeProto *to = compose_int(c, "to", dtype);
-    if (dtype) compose_become_with(c, "Cast", 1, &same, 1, &to);
-    else compose_become(c, "CastLike", 2, (char *[]){ same, x });
+    if (dtype)
+        compose_become_with(c, "Cast", 1, &same, 1, &to);
+    else
+        compose_become(c, "CastLike", 2, (char *[]){same, x});
 }
 
 /* ---- sequences: only as a detour to parts of a tensor ---- */
@@ -134,9 +142,10 @@ static bool is_of(const struct graph *g, const struct value *v)
 static void split_to_sequence(struct composer *c)
 {
     struct value *sizes = stated(c, 1), *x = compose_has(c->node, 0) ? scope_find(c->scope, c->node->input[0]) : NULL;
-    if (!sizes || !x || !compose_gives(c->node, 0)) return;
+    if (!sizes || !x || !compose_gives(c->node, 0))
+        return;
     struct sequence *made = NEW(c->im->tmp, struct sequence);
-    *made = (struct sequence){ .of = x, .sizes = sizes, .axis = compose_int_of(c->node, "axis", 0) };
+    *made = (struct sequence){.of = x, .sizes = sizes, .axis = compose_int_of(c->node, "axis", 0)};
     keyed_add(c->im->tmp, &c->im->sequences, value_key(c, scope_read(c->im, c->scope, c->node->output[0], c->where)), made);
 }
 
@@ -150,42 +159,50 @@ static void sequence_at(struct composer *c)
 {
     struct value *index = stated(c, 1), *value = compose_has(c->node, 0) ? scope_find(c->scope, c->node->input[0]) : NULL;
     const struct sequence *s = value ? keyed_find(c->im->sequences, value_key(c, value)) : NULL;
-    if (!s || !index || !is_of(c->im->graph, s->of)) return;
+    if (!s || !index || !is_of(c->im->graph, s->of))
+        return;
     bool chunks = s->sizes->constant->rank == 0;
-    int64_t i = constant_int(index->constant, index->name, 0), n = chunks ? INT32_MAX : constant_elements(s->sizes->constant), start = 0, stop;
-    if (i < 0 && chunks) return;
-    if (i < -n || i >= n) fail("%s: %s asks for part %lld of %lld", c->im->path, c->where, (long long)i, (long long)n);
+    int64_t i = constant_int(index->constant, index->name, 0), n = chunks ? INT32_MAX : constant_elements(s->sizes->constant), start = 0,
+            stop;
+    if (i < 0 && chunks)
+        return;
+    if (i < -n || i >= n)
+        fail("%s: %s asks for part %lld of %lld", c->im->path, c->where, (long long)i, (long long)n);
     i = i < 0 ? i + n : i;
     bool fits = !chunks || mul_i64(i, size_at(s, 0), &start);
-    for (int64_t k = 0; !chunks && fits && k < i; k++) fits = add_i64(start, size_at(s, k), &start);
-    if (!fits || !add_i64(start, size_at(s, i), &stop) || start < 0 || stop < start) fail("%s: %s asks for a part of no proper size", c->im->path, c->where);
+    for (int64_t k = 0; !chunks && fits && k < i; k++)
+        fits = add_i64(start, size_at(s, k), &start);
+    if (!fits || !add_i64(start, size_at(s, i), &stop) || start < 0 || stop < start)
+        fail("%s: %s asks for a part of no proper size", c->im->path, c->where);
     char *x = scope_fresh(c->im, "part");
     scope_bind(c->im, c->scope, x, s->of);
-    compose_become(c, "Slice", 4, (char *[]){ x, scope_ints(c->im, c->scope, "starts", 1, &start), scope_ints(c->im, c->scope, "ends", 1, &stop),
-                                      scope_ints(c->im, c->scope, "axes", 1, &s->axis) });
+    compose_become(c, "Slice", 4,
+                   (char *[]){x, scope_ints(c->im, c->scope, "starts", 1, &start), scope_ints(c->im, c->scope, "ends", 1, &stop),
+                              scope_ints(c->im, c->scope, "axes", 1, &s->axis)});
 }
 
 /* The mask of an inference keeps everything. */
 static void dropout(struct composer *c)
 {
-    if (c->node->n_input != 1 || !compose_gives(c->node, 1)) return;
+    if (c->node->n_input != 1 || !compose_gives(c->node, 1))
+        return;
     char *x = compose_input(c, 0), *keep = compose_cast(c, scope_scalar(c->im, c->scope, "keep", 1), ONNX__TENSOR_PROTO__DATA_TYPE__BOOL);
-    compose_also(c, 1, "Expand", 2, (char *[]){ keep, compose_op(c, "Shape", x, NULL) });
+    compose_also(c, 1, "Expand", 2, (char *[]){keep, compose_op(c, "Shape", x, NULL)});
     compose_become(c, "Identity", 1, &x);
 }
 
 const struct composition composed_onnx[] = {
-    { "", "Dropout", dropout },
-    { "", "EyeLike", eye_like },
-    { "", "LpNormalization", lp_normalization },
-    { "", "Mean", mean },
-    { "", "MeanVarianceNormalization", mean_variance_normalization },
-    { "", "ReduceL1", reduce_l1 },
-    { "", "ReduceL2", reduce_l2 },
-    { "", "ReduceLogSum", reduce_log_sum },
-    { "", "ReduceLogSumExp", reduce_log_sum_exp },
-    { "", "ReduceSumSquare", reduce_sum_square },
-    { "", "SequenceAt", sequence_at },
-    { "", "SplitToSequence", split_to_sequence },
-    { NULL, NULL, NULL },
+    {"", "Dropout", dropout},
+    {"", "EyeLike", eye_like},
+    {"", "LpNormalization", lp_normalization},
+    {"", "Mean", mean},
+    {"", "MeanVarianceNormalization", mean_variance_normalization},
+    {"", "ReduceL1", reduce_l1},
+    {"", "ReduceL2", reduce_l2},
+    {"", "ReduceLogSum", reduce_log_sum},
+    {"", "ReduceLogSumExp", reduce_log_sum_exp},
+    {"", "ReduceSumSquare", reduce_sum_square},
+    {"", "SequenceAt", sequence_at},
+    {"", "SplitToSequence", split_to_sequence},
+    {NULL, NULL, NULL},
 };

@@ -1,18 +1,20 @@
-/* Multi-device annotations of a file (IR version 11) to the IR: configurations of the model, and what nodes of its main graph say under each. Only
- * their form is checked here: that names are there, and that a node speaks of its own operands and results. */
-#include <string.h>
-
+/* Multi-device annotations of a file (IR version 11) to the IR: configurations of the model, and what nodes of its main graph say under
+ * each. Only their form is checked here: that names are there, and that a node speaks of its own operands and results. */
 #include "onnx/private.h"
 
-enum { MOST_CONFIGURATIONS = 1000 };         /* of a model, far above real ones: they are looked up one by one */
+#include <string.h>
+
+enum { MOST_CONFIGURATIONS = 1000 }; /* of a model, far above real ones: they are looked up one by one */
 
 static void check_devices(const struct import *im, const Onnx__DeviceConfigurationProto *p, const char *name)
 {
     if (!p->has_num_devices || p->num_devices < 1)
-        fail("%s: device configuration '%s' has %d devices, expected 1 or more", im->path, name, p->has_num_devices ? (int)p->num_devices : 0);
+        fail("%s: device configuration '%s' has %d devices, expected 1 or more", im->path, name,
+             p->has_num_devices ? (int)p->num_devices : 0);
     if (p->n_device && p->n_device != (size_t)p->num_devices)
         fail("%s: device configuration '%s' names %zu devices, expected %d", im->path, name, p->n_device, (int)p->num_devices);
-    if (graph_configuration(im->graph, name)) fail("%s: device configuration '%s' is there twice", im->path, name);
+    if (graph_configuration(im->graph, name))
+        fail("%s: device configuration '%s' is there twice", im->path, name);
 }
 
 void import_configurations(struct import *im)
@@ -22,9 +24,10 @@ void import_configurations(struct import *im)
     for (size_t i = 0; i < im->model->n_configuration; i++) {
         const Onnx__DeviceConfigurationProto *p = im->model->configuration[i];
         struct configuration *c = NEW(im->arena, struct configuration);
-        if (!p->name || !*p->name) fail("%s: device configuration %zu has no name", im->path, i);
+        if (!p->name || !*p->name)
+            fail("%s: device configuration %zu has no name", im->path, i);
         check_devices(im, p, p->name);
-        *c = (struct configuration){ .name = arena_strdup(im->arena, p->name), .devices = p->num_devices };
+        *c = (struct configuration){.name = arena_strdup(im->arena, p->name), .devices = p->num_devices};
         VEC_PUSH(im->arena, &im->graph->configurations, c);
     }
 }
@@ -34,23 +37,29 @@ void import_configurations(struct import *im)
 static const int64_t *numbers(struct import *im, size_t n, const int64_t *at)
 {
     int64_t *copy = NEWN(im->arena, int64_t, n + 1);
-    if (n) memcpy(copy, at, n * sizeof *at);
+    if (n)
+        memcpy(copy, at, n * sizeof *at);
     return copy;
 }
 
 static struct shards part_of(struct import *im, const Onnx__SimpleShardedDimProto *p)
 {
-    bool named = p->dim_case == ONNX__SIMPLE_SHARDED_DIM_PROTO__DIM_DIM_PARAM, sized = p->dim_case == ONNX__SIMPLE_SHARDED_DIM_PROTO__DIM_DIM_VALUE;
-    return (struct shards){ .sized = sized, .size = sized ? p->dim_value : 0, .symbol = named ? arena_strdup(im->arena, p->dim_param) : NULL,
-                            .count = p->has_num_shards ? p->num_shards : 0 };
+    bool named = p->dim_case == ONNX__SIMPLE_SHARDED_DIM_PROTO__DIM_DIM_PARAM,
+         sized = p->dim_case == ONNX__SIMPLE_SHARDED_DIM_PROTO__DIM_DIM_VALUE;
+    return (struct shards){.sized = sized,
+                           .size = sized ? p->dim_value : 0,
+                           .symbol = named ? arena_strdup(im->arena, p->dim_param) : NULL,
+                           .count = p->has_num_shards ? p->num_shards : 0};
 }
 
 static struct sharded_axis axis_of(struct import *im, const Onnx__ShardedDimProto *p, const char *where)
 {
     struct shards *part = NEWN(im->arena, struct shards, p->n_simple_sharding + 1);
-    if (!p->has_axis) fail("%s: has a sharded_dim without axis", where);
-    for (size_t i = 0; i < p->n_simple_sharding; i++) part[i] = part_of(im, p->simple_sharding[i]);
-    return (struct sharded_axis){ p->axis, (int)p->n_simple_sharding, part };
+    if (!p->has_axis)
+        fail("%s: has a sharded_dim without axis", where);
+    for (size_t i = 0; i < p->n_simple_sharding; i++)
+        part[i] = part_of(im, p->simple_sharding[i]);
+    return (struct sharded_axis){p->axis, (int)p->n_simple_sharding, part};
 }
 
 static struct sharding sharding_of(struct import *im, const Onnx__ShardingSpecProto *p, const char *where)
@@ -59,36 +68,52 @@ static struct sharding sharding_of(struct import *im, const Onnx__ShardingSpecPr
     struct sharded_axis *axis = NEWN(im->arena, struct sharded_axis, p->n_sharded_dim + 1);
     for (size_t i = 0; i < p->n_index_to_device_group_map; i++) {
         const Onnx__IntIntListEntryProto *g = p->index_to_device_group_map[i];
-        group[i] = (struct device_group){ g->has_key ? g->key : 0, (int)g->n_value, numbers(im, g->n_value, g->value) };
+        group[i] = (struct device_group){g->has_key ? g->key : 0, (int)g->n_value, numbers(im, g->n_value, g->value)};
     }
-    for (size_t i = 0; i < p->n_sharded_dim; i++) axis[i] = axis_of(im, p->sharded_dim[i], where);
-    return (struct sharding){ .tensor = arena_strdup(im->arena, p->tensor_name), .ndevice = (int)p->n_device, .ngroup = (int)p->n_index_to_device_group_map,
-                              .naxis = (int)p->n_sharded_dim, .device = numbers(im, p->n_device, p->device), .group = group, .axis = axis };
+    for (size_t i = 0; i < p->n_sharded_dim; i++)
+        axis[i] = axis_of(im, p->sharded_dim[i], where);
+    return (struct sharding){.tensor = arena_strdup(im->arena, p->tensor_name),
+                             .ndevice = (int)p->n_device,
+                             .ngroup = (int)p->n_index_to_device_group_map,
+                             .naxis = (int)p->n_sharded_dim,
+                             .device = numbers(im, p->n_device, p->device),
+                             .group = group,
+                             .axis = axis};
 }
 
 /* ---- those of a node ---- */
 
 /* What is imported of one node: names are looked up, for a node may have very many operands. */
-struct annotated_node { const Onnx__NodeProto *node; const char *name, *where; struct text_key *operands, *results; };
+struct annotated_node {
+    const Onnx__NodeProto *node;
+    const char *name, *where;
+    struct text_key *operands, *results;
+};
 
 static struct annotated_node annotated_node(struct import *im, const Onnx__NodeProto *node)
 {
-    struct annotated_node n = { .node = node, .where = node_label(im, node) };
+    struct annotated_node n = {.node = node, .where = node_label(im, node)};
     n.name = node_file_name(im->arena, text_or(node->name, ""), node->op_type, node->n_output ? node->output[0] : "");
     for (size_t i = 0; i < node->n_input; i++)
-        if (!keyed_find(n.operands, node->input[i])) keyed_add(im->tmp, &n.operands, node->input[i], node);
+        if (!keyed_find(n.operands, node->input[i]))
+            keyed_add(im->tmp, &n.operands, node->input[i], node);
     for (size_t i = 0; i < node->n_output; i++)
-        if (!keyed_find(n.results, node->output[i])) keyed_add(im->tmp, &n.results, node->output[i], node);
+        if (!keyed_find(n.results, node->output[i]))
+            keyed_add(im->tmp, &n.results, node->output[i], node);
     return n;
 }
 
-static void import_spec(struct import *im, const struct annotated_node *n, size_t i, const Onnx__ShardingSpecProto *p, struct text_key **seen, struct configuration *to)
+static void import_spec(struct import *im, const struct annotated_node *n, size_t i, const Onnx__ShardingSpecProto *p,
+                        struct text_key **seen, struct configuration *to)
 {
     const char *tensor = text_or(p->tensor_name, ""), *where = arena_printf(im->tmp, "%s: %s: sharding_spec[%zu]", im->path, n->where, i);
     bool result = keyed_find(n->results, tensor) != NULL;
-    if (!*tensor) fail("%s: has no tensor_name", where);
-    if (!result && !keyed_find(n->operands, tensor)) fail("%s: is of '%s', expected an operand or result of the node", where, tensor);
-    if (keyed_find(*seen, tensor)) fail("%s: is of '%s', which has one already", where, tensor);
+    if (!*tensor)
+        fail("%s: has no tensor_name", where);
+    if (!result && !keyed_find(n->operands, tensor))
+        fail("%s: is of '%s', expected an operand or result of the node", where, tensor);
+    if (keyed_find(*seen, tensor))
+        fail("%s: is of '%s', which has one already", where, tensor);
     keyed_add(im->tmp, seen, tensor, p);
     struct sharding s = sharding_of(im, p, where);
     s.node = n->name;
@@ -100,29 +125,39 @@ static void import_kept(struct import *im, const struct annotated_node *n, struc
 {
     for (size_t i = 0; i < n->node->n_input; i++) {
         const char *tensor = n->node->input[i];
-        if (!*tensor || keyed_find(*seen, tensor)) continue;
+        if (!*tensor || keyed_find(*seen, tensor))
+            continue;
         keyed_add(im->tmp, seen, tensor, n->node);
-        VEC_PUSH(im->arena, &to->shardings, ((struct sharding){ .node = n->name, .tensor = arena_strdup(im->arena, tensor), .how = SHARDED_KEEPS }));
+        VEC_PUSH(im->arena, &to->shardings,
+                 ((struct sharding){.node = n->name, .tensor = arena_strdup(im->arena, tensor), .how = SHARDED_KEEPS}));
     }
 }
 
-static void import_annotation(struct import *im, const struct annotated_node *n, const Onnx__NodeDeviceConfigurationProto *p, struct text_key **ids)
+static void import_annotation(struct import *im, const struct annotated_node *n, const Onnx__NodeDeviceConfigurationProto *p,
+                              struct text_key **ids)
 {
     const char *id = text_or(p->configuration_id, "");
     struct configuration *c = graph_configuration(im->graph, id);
     struct text_key *seen = NULL;
-    if (!c) fail("%s: %s speaks of device configuration '%s', which the model does not have", im->path, n->where, id);
-    if (keyed_find(*ids, id)) fail("%s: %s speaks of device configuration '%s' twice", im->path, n->where, id);
+    if (!c)
+        fail("%s: %s speaks of device configuration '%s', which the model does not have", im->path, n->where, id);
+    if (keyed_find(*ids, id))
+        fail("%s: %s speaks of device configuration '%s' twice", im->path, n->where, id);
     keyed_add(im->tmp, ids, id, p);
-    for (size_t i = 0; i < p->n_sharding_spec; i++) import_spec(im, n, i, p->sharding_spec[i], &seen, c);
-    if (p->n_sharding_spec) import_kept(im, n, &seen, c);
-    if (p->has_pipeline_stage) VEC_PUSH(im->arena, &c->stages, ((struct pipeline_stage){ n->name, p->pipeline_stage }));
+    for (size_t i = 0; i < p->n_sharding_spec; i++)
+        import_spec(im, n, i, p->sharding_spec[i], &seen, c);
+    if (p->n_sharding_spec)
+        import_kept(im, n, &seen, c);
+    if (p->has_pipeline_stage)
+        VEC_PUSH(im->arena, &c->stages, ((struct pipeline_stage){n->name, p->pipeline_stage}));
 }
 
 void import_shardings(struct import *im, const Onnx__NodeProto *node)
 {
     struct text_key *ids = NULL;
-    if (!node->n_device_configurations) return;
+    if (!node->n_device_configurations)
+        return;
     struct annotated_node n = annotated_node(im, node);
-    for (size_t i = 0; i < node->n_device_configurations; i++) import_annotation(im, &n, node->device_configurations[i], &ids);
+    for (size_t i = 0; i < node->n_device_configurations; i++)
+        import_annotation(im, &n, node->device_configurations[i], &ids);
 }

@@ -2,9 +2,9 @@
  *
  * Every attribute of the row is present in the node, in the row's order, at its default where the file says nothing. A name the
  * row does not have, another type, or a missing required one is a failure. */
-#include <string.h>
-
 #include "onnx/private.h"
+
+#include <string.h>
 
 typedef Onnx__AttributeProto proto;
 
@@ -17,7 +17,8 @@ static const char *kind_text(int type)
 Onnx__AttributeProto *find_attribute(const Onnx__NodeProto *node, const char *name)
 {
     for (size_t i = 0; i < node->n_attribute; i++)
-        if (!strcmp(text_or(node->attribute[i]->name, ""), name)) return node->attribute[i];
+        if (!strcmp(text_or(node->attribute[i]->name, ""), name))
+            return node->attribute[i];
     return NULL;
 }
 
@@ -25,14 +26,28 @@ Onnx__AttributeProto *find_attribute(const Onnx__NodeProto *node, const char *na
 static bool is_required(const struct op *op, const char *name)
 {
     static const char *const required[][2] = {
-        { "Cast", "to" }, { "Concat", "axis" }, { "GroupQueryAttention", "num_heads" }, { "GroupQueryAttention", "kv_num_heads" },
-        { "MatMulNBits", "K" }, { "MatMulNBits", "N" }, { "MatMulNBits", "block_size" },
-        { "AllGather", "axis" }, { "AllGather", "from" }, { "ReduceScatter", "axis" }, { "ReduceScatter", "to" },
-        { "AllToAll", "split_axis" }, { "AllToAll", "concat_axis" }, { "AllToAll", "from" }, { "AllToAll", "to" },
-        { "Redistribute", "axis" }, { "Redistribute", "from" }, { "Redistribute", "to" },
+        {"Cast", "to"},
+        {"Concat", "axis"},
+        {"GroupQueryAttention", "num_heads"},
+        {"GroupQueryAttention", "kv_num_heads"},
+        {"MatMulNBits", "K"},
+        {"MatMulNBits", "N"},
+        {"MatMulNBits", "block_size"},
+        {"AllGather", "axis"},
+        {"AllGather", "from"},
+        {"ReduceScatter", "axis"},
+        {"ReduceScatter", "to"},
+        {"AllToAll", "split_axis"},
+        {"AllToAll", "concat_axis"},
+        {"AllToAll", "from"},
+        {"AllToAll", "to"},
+        {"Redistribute", "axis"},
+        {"Redistribute", "from"},
+        {"Redistribute", "to"},
     };
     for (size_t i = 0; i < sizeof required / sizeof *required; i++)
-        if (!strcmp(op->name, required[i][0]) && !strcmp(name, required[i][1])) return true;
+        if (!strcmp(op->name, required[i][0]) && !strcmp(name, required[i][1]))
+            return true;
     return false;
 }
 
@@ -53,26 +68,30 @@ static int proto_type(enum attr_kind kind)
 static const int64_t *copy_ints(struct arena *arena, const proto *p)
 {
     int64_t *out = NEWN(arena, int64_t, p->n_ints + 1);
-    if (p->n_ints) memcpy(out, p->ints, p->n_ints * sizeof *out);
+    if (p->n_ints)
+        memcpy(out, p->ints, p->n_ints * sizeof *out);
     return out;
 }
 
 static const double *copy_floats(struct arena *arena, const proto *p)
 {
     double *out = NEWN(arena, double, p->n_floats + 1);
-    for (size_t i = 0; i < p->n_floats; i++) out[i] = (double)p->floats[i];
+    for (size_t i = 0; i < p->n_floats; i++)
+        out[i] = (double)p->floats[i];
     return out;
 }
 
 static int count_of(const struct import *im, const char *where, const proto *p, size_t n)
 {
-    if (n > 65536) fail("%s: %s: attribute '%s' has %zu entries, at most 65536 are handled", im->path, where, p->name, n);
+    if (n > 65536)
+        fail("%s: %s: attribute '%s' has %zu entries, at most 65536 are handled", im->path, where, p->name, n);
     return (int)n;
 }
 
 static void read_tensor(struct import *im, const char *where, const proto *p, struct attr *out)
 {
-    if (!p->t) fail("%s: %s: attribute '%s' has no tensor", im->path, where, p->name);
+    if (!p->t)
+        fail("%s: %s: attribute '%s' has no tensor", im->path, where, p->name);
     out->tensor = tensor_constant(im, p->t, arena_printf(im->tmp, "%s: attribute '%s'", where, p->name));
 }
 
@@ -82,10 +101,16 @@ static void read_value(struct import *im, const char *where, const proto *p, str
     case ATTR_INT: out->i = p->i; break;
     case ATTR_FLOAT: out->f = (double)p->f; break;
     case ATTR_STRING: out->s = arena_strndup(im->arena, (const char *)p->s.data, p->s.len); break;
-    case ATTR_INTS: out->n = count_of(im, where, p, p->n_ints); out->ints = copy_ints(im->arena, p); break;
-    case ATTR_FLOATS: out->n = count_of(im, where, p, p->n_floats); out->floats = copy_floats(im->arena, p); break;
+    case ATTR_INTS:
+        out->n = count_of(im, where, p, p->n_ints);
+        out->ints = copy_ints(im->arena, p);
+        break;
+    case ATTR_FLOATS:
+        out->n = count_of(im, where, p, p->n_floats);
+        out->floats = copy_floats(im->arena, p);
+        break;
     case ATTR_TENSOR: read_tensor(im, where, p, out); break;
-    case ATTR_GRAPH: break;          /* import_bodies reads it */
+    case ATTR_GRAPH: break; /* import_bodies reads it */
     default: bug("attribute '%s' of kind %d is not read from files", p->name, (int)out->kind);
     }
     out->set = true;
@@ -94,14 +119,22 @@ static void read_value(struct import *im, const char *where, const proto *p, str
 /* Old writers leave the type out; then the field that is there tells. */
 static int found_type(const proto *p)
 {
-    if (p->has_type && p->type != ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__UNDEFINED) return (int)p->type;
-    if (p->has_i) return ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__INT;
-    if (p->has_f) return ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__FLOAT;
-    if (p->has_s) return ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__STRING;
-    if (p->t) return ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__TENSOR;
-    if (p->g) return ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__GRAPH;
-    if (p->n_ints) return ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__INTS;
-    if (p->n_floats) return ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__FLOATS;
+    if (p->has_type && p->type != ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__UNDEFINED)
+        return (int)p->type;
+    if (p->has_i)
+        return ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__INT;
+    if (p->has_f)
+        return ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__FLOAT;
+    if (p->has_s)
+        return ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__STRING;
+    if (p->t)
+        return ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__TENSOR;
+    if (p->g)
+        return ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__GRAPH;
+    if (p->n_ints)
+        return ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__INTS;
+    if (p->n_floats)
+        return ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__FLOATS;
     return ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__UNDEFINED;
 }
 
@@ -109,9 +142,11 @@ static void read_attribute(struct import *im, const char *where, const proto *p,
 {
     for (int i = 0; i < node->op->nattr; i++) {
         const struct op_attr *known = &node->op->attr[i];
-        if (strcmp(known->name, p->name) || known->kind == ATTR_DIMS) continue;
+        if (strcmp(known->name, p->name) || known->kind == ATTR_DIMS)
+            continue;
         int expected = proto_type(known->kind), found = found_type(p);
-        if (found != expected) fail("%s: %s: attribute '%s' is %s, expected %s", im->path, where, p->name, kind_text(found), kind_text(expected));
+        if (found != expected)
+            fail("%s: %s: attribute '%s' is %s, expected %s", im->path, where, p->name, kind_text(found), kind_text(expected));
         read_value(im, where, p, &node->attr[i]);
         return;
     }
@@ -132,8 +167,10 @@ static void set_defaults(struct node *node)
 static void check_name(const struct import *im, const char *where, const Onnx__NodeProto *from, size_t i)
 {
     const char *name = from->attribute[i]->name;
-    if (!name || !*name) fail("%s: %s has an attribute without a name", im->path, where);
-    if (find_attribute(from, name) != from->attribute[i]) fail("%s: %s has attribute '%s' twice", im->path, where, name);
+    if (!name || !*name)
+        fail("%s: %s has an attribute without a name", im->path, where);
+    if (find_attribute(from, name) != from->attribute[i])
+        fail("%s: %s has attribute '%s' twice", im->path, where, name);
 }
 
 void decode_attributes(struct import *im, const Onnx__NodeProto *from, struct node *node)
@@ -156,27 +193,38 @@ void decode_attributes(struct import *im, const Onnx__NodeProto *from, struct no
 static bool in_list(size_t n, char **list, const char *name)
 {
     for (size_t i = 0; i < n; i++)
-        if (!strcmp(list[i], name)) return true;
+        if (!strcmp(list[i], name))
+            return true;
     return false;
 }
 
-struct inner { const struct inner *outer; const Onnx__GraphProto *graph; const char *where; struct import *im; const struct scope *scope; };
+struct inner {
+    const struct inner *outer;
+    const Onnx__GraphProto *graph;
+    const char *where;
+    struct import *im;
+    const struct scope *scope;
+};
 
 static bool graph_defines(const Onnx__GraphProto *g, const char *name)
 {
     for (size_t i = 0; i < g->n_input; i++)
-        if (!strcmp(text_or(g->input[i]->name, ""), name)) return true;
+        if (!strcmp(text_or(g->input[i]->name, ""), name))
+            return true;
     for (size_t i = 0; i < g->n_initializer; i++)
-        if (!strcmp(text_or(g->initializer[i]->name, ""), name)) return true;
+        if (!strcmp(text_or(g->initializer[i]->name, ""), name))
+            return true;
     for (size_t i = 0; i < g->n_node; i++)
-        if (in_list(g->node[i]->n_output, g->node[i]->output, name)) return true;
+        if (in_list(g->node[i]->n_output, g->node[i]->output, name))
+            return true;
     return false;
 }
 
 static void check_use(const struct inner *in, const char *name)
 {
     for (const struct inner *at = in; at; at = at->outer)
-        if (!*name || graph_defines(at->graph, name)) return;
+        if (!*name || graph_defines(at->graph, name))
+            return;
     fail("%s: %s has a subgraph that uses '%s' from outside, which tpc does not handle", in->im->path, in->where, name);
 }
 
@@ -190,33 +238,46 @@ static void check_tensor(const struct inner *in, const Onnx__TensorProto *t)
 
 static void check_attribute(const struct inner *in, const proto *p)
 {
-    if (p->ref_attr_name && *p->ref_attr_name) fail("%s: %s has a subgraph that uses the function attribute '%s', which tpc does not handle", in->im->path, in->where, p->ref_attr_name);
-    if (p->t) check_tensor(in, p->t);
-    for (size_t i = 0; i < p->n_tensors; i++) check_tensor(in, p->tensors[i]);
+    if (p->ref_attr_name && *p->ref_attr_name)
+        fail("%s: %s has a subgraph that uses the function attribute '%s', which tpc does not handle", in->im->path, in->where,
+             p->ref_attr_name);
+    if (p->t)
+        check_tensor(in, p->t);
+    for (size_t i = 0; i < p->n_tensors; i++)
+        check_tensor(in, p->tensors[i]);
     struct inner next = *in;
     next.outer = in->graph ? in : NULL;
     for (size_t i = 0; i < p->n_graphs + 1; i++) {
         next.graph = i < p->n_graphs ? p->graphs[i] : p->g;
-        if (next.graph) check_subgraph(&next);
+        if (next.graph)
+            check_subgraph(&next);
     }
 }
 
 static void check_inner_node(const struct inner *in, const Onnx__NodeProto *node)
 {
     const char *domain = plain_domain(node->domain), *type = text_or(node->op_type, "");
-    if (function_find(in->im, node)) fail("%s: %s has a subgraph that calls function '%s', which tpc does not handle", in->im->path, in->where, type);
+    if (function_find(in->im, node))
+        fail("%s: %s has a subgraph that calls function '%s', which tpc does not handle", in->im->path, in->where, type);
     int opset = scope_opset(in->im, in->scope, domain, in->where);
     int since = *domain ? 0 : form_changed(type, opset);
-    if (since) fail("%s: %s has a subgraph with %s in the form of opset %d; export the model with opset %d or later", in->im->path, in->where, type, opset, since);
-    for (size_t i = 0; i < node->n_input; i++) check_use(in, node->input[i]);
-    for (size_t i = 0; i < node->n_attribute; i++) check_attribute(in, node->attribute[i]);
+    if (since)
+        fail("%s: %s has a subgraph with %s in the form of opset %d; export the model with opset %d or later", in->im->path, in->where,
+             type, opset, since);
+    for (size_t i = 0; i < node->n_input; i++)
+        check_use(in, node->input[i]);
+    for (size_t i = 0; i < node->n_attribute; i++)
+        check_attribute(in, node->attribute[i]);
 }
 
 static void check_subgraph(const struct inner *in)
 {
-    for (size_t i = 0; i < in->graph->n_initializer; i++) check_tensor(in, in->graph->initializer[i]);
-    for (size_t i = 0; i < in->graph->n_node; i++) check_inner_node(in, in->graph->node[i]);
-    for (size_t i = 0; i < in->graph->n_output; i++) check_use(in, text_or(in->graph->output[i]->name, ""));
+    for (size_t i = 0; i < in->graph->n_initializer; i++)
+        check_tensor(in, in->graph->initializer[i]);
+    for (size_t i = 0; i < in->graph->n_node; i++)
+        check_inner_node(in, in->graph->node[i]);
+    for (size_t i = 0; i < in->graph->n_output; i++)
+        check_use(in, text_or(in->graph->output[i]->name, ""));
 }
 
 static void keep_raw(struct import *im, const proto *p, struct attr *out)
@@ -224,12 +285,12 @@ static void keep_raw(struct import *im, const proto *p, struct attr *out)
     size_t bytes = onnx__attribute_proto__get_packed_size(p);
     uint8_t *packed = arena_alloc(im->arena, bytes);
     onnx__attribute_proto__pack(p, packed);
-    *out = (struct attr){ .name = arena_strdup(im->arena, p->name), .kind = ATTR_RAW, .set = true, .n = (int)bytes, .raw = packed };
+    *out = (struct attr){.name = arena_strdup(im->arena, p->name), .kind = ATTR_RAW, .set = true, .n = (int)bytes, .raw = packed};
 }
 
 void raw_attributes(struct import *im, const struct scope *scope, const Onnx__NodeProto *from, struct node *node)
 {
-    struct inner in = { NULL, NULL, node_label(im, from), im, scope };
+    struct inner in = {NULL, NULL, node_label(im, from), im, scope};
     node->nattr = (int)from->n_attribute;
     node->attr = NEWN(im->arena, struct attr, node->nattr);
     for (size_t i = 0; i < from->n_attribute; i++) {

@@ -3,9 +3,9 @@
  * A call opens a scope in which parameters stand for the caller's values and results for the call's outputs; attribute references
  * are resolved against the call, then the function's defaults. Functions may call functions, never themselves. An op that has a
  * row is not replaced: the row knows it better. */
-#include <string.h>
-
 #include "onnx/private.h"
+
+#include <string.h>
 
 #define MAX_CALLS 100
 
@@ -16,7 +16,8 @@ static const char *key(struct arena *arena, const char *domain, const char *name
 
 const Onnx__FunctionProto *function_find(const struct import *im, const Onnx__NodeProto *node)
 {
-    if (!im->functions) return NULL;
+    if (!im->functions)
+        return NULL;
     return keyed_find(im->functions, key(im->tmp, node->domain, node->op_type, node->overload));
 }
 
@@ -25,7 +26,8 @@ void collect_functions(struct import *im)
     for (size_t i = 0; i < im->model->n_functions; i++) {
         const Onnx__FunctionProto *f = im->model->functions[i];
         const char *text = key(im->tmp, f->domain, f->name, f->overload);
-        if (keyed_find(im->functions, text)) fail("%s: function '%s' of domain '%s' is defined twice", im->path, text_or(f->name, ""), text_or(f->domain, ""));
+        if (keyed_find(im->functions, text))
+            fail("%s: function '%s' of domain '%s' is defined twice", im->path, text_or(f->name, ""), text_or(f->domain, ""));
         keyed_add(im->tmp, &im->functions, text, f);
     }
 }
@@ -34,8 +36,10 @@ static void check_depth(const struct import *im, const struct scope *caller, con
 {
     int depth = 0;
     for (const struct scope *at = caller; at; at = at->caller, depth++)
-        if (at->function == f) fail("%s: function '%s' calls itself", im->path, text_or(f->name, ""));
-    if (depth > MAX_CALLS) fail("%s: function calls are nested more than %d deep", im->path, MAX_CALLS);
+        if (at->function == f)
+            fail("%s: function '%s' calls itself", im->path, text_or(f->name, ""));
+    if (depth > MAX_CALLS)
+        fail("%s: function calls are nested more than %d deep", im->path, MAX_CALLS);
 }
 
 static bool gives(const Onnx__NodeProto *call, const char *name)
@@ -47,26 +51,34 @@ static bool gives(const Onnx__NodeProto *call, const char *name)
 static void collect_arguments(struct import *im, struct scope *scope, const Onnx__NodeProto *call, const Onnx__FunctionProto *f)
 {
     scope->argument = NEWN(im->tmp, Onnx__AttributeProto *, call->n_attribute + f->n_attribute_proto + 1);
-    for (size_t i = 0; i < call->n_attribute; i++) scope->argument[scope->nargument++] = call->attribute[i];
+    for (size_t i = 0; i < call->n_attribute; i++)
+        scope->argument[scope->nargument++] = call->attribute[i];
     for (size_t i = 0; i < f->n_attribute_proto; i++)
-        if (!gives(call, text_or(f->attribute_proto[i]->name, ""))) scope->argument[scope->nargument++] = f->attribute_proto[i];
+        if (!gives(call, text_or(f->attribute_proto[i]->name, "")))
+            scope->argument[scope->nargument++] = f->attribute_proto[i];
 }
 
-static void bind_parameters(struct import *im, struct scope *caller, struct scope *scope, const Onnx__NodeProto *call, const Onnx__FunctionProto *f, const char *where)
+static void bind_parameters(struct import *im, struct scope *caller, struct scope *scope, const Onnx__NodeProto *call,
+                            const Onnx__FunctionProto *f, const char *where)
 {
     if (call->n_input > f->n_input || call->n_output > f->n_output)
-        fail("%s: %s has %zu operands and %zu results, its function has %zu and %zu", im->path, where, call->n_input, call->n_output, f->n_input, f->n_output);
+        fail("%s: %s has %zu operands and %zu results, its function has %zu and %zu", im->path, where, call->n_input, call->n_output,
+             f->n_input, f->n_output);
     for (size_t i = 0; i < call->n_input; i++)
-        if (*call->input[i]) scope_bind(im, scope, f->input[i], scope_read(im, caller, call->input[i], where));
+        if (*call->input[i])
+            scope_bind(im, scope, f->input[i], scope_read(im, caller, call->input[i], where));
 }
 
 /* A result stands for the caller's output, which the body then defines. Not so a parameter or a result given twice. */
-static void bind_results(struct import *im, struct scope *caller, struct scope *scope, const Onnx__NodeProto *call, const Onnx__FunctionProto *f, const char *where, bool *bound)
+static void bind_results(struct import *im, struct scope *caller, struct scope *scope, const Onnx__NodeProto *call,
+                         const Onnx__FunctionProto *f, const char *where, bool *bound)
 {
     for (size_t i = 0; i < call->n_output; i++) {
-        if (!*call->output[i]) continue;
+        if (!*call->output[i])
+            continue;
         bound[i] = !scope_knows(scope, f->output[i]);
-        if (bound[i]) scope_promise(im, scope, f->output[i], scope_define(im, caller, call->output[i], where), where);
+        if (bound[i])
+            scope_promise(im, scope, f->output[i], scope_define(im, caller, call->output[i], where), where);
     }
 }
 
@@ -75,13 +87,17 @@ static void copy_result(struct import *im, struct scope *caller, const char *nam
     import_copy(im, arena_printf(im->tmp, "%s%s", caller->prefix, name), from, scope_define(im, caller, name, where));
 }
 
-static void return_results(struct import *im, struct scope *caller, struct scope *scope, const Onnx__NodeProto *call, const Onnx__FunctionProto *f, const char *where, const bool *bound)
+static void return_results(struct import *im, struct scope *caller, struct scope *scope, const Onnx__NodeProto *call,
+                           const Onnx__FunctionProto *f, const char *where, const bool *bound)
 {
     for (size_t i = 0; i < call->n_output; i++) {
-        if (!*call->output[i]) continue;
+        if (!*call->output[i])
+            continue;
         struct value *value = scope_find(scope, f->output[i]);
-        if (!value) fail("%s: function '%s' does not produce its result '%s'", im->path, text_or(f->name, ""), f->output[i]);
-        if (!bound[i]) copy_result(im, caller, call->output[i], value, where);
+        if (!value)
+            fail("%s: function '%s' does not produce its result '%s'", im->path, text_or(f->name, ""), f->output[i]);
+        if (!bound[i])
+            copy_result(im, caller, call->output[i], value, where);
     }
 }
 
@@ -91,13 +107,19 @@ void inline_call(struct import *im, struct scope *caller, const Onnx__NodeProto 
     check_depth(im, caller, f);
     const char *name = unique_node_name(im, caller, call);
     import_module(im, call, name);
-    struct scope scope = { .prefix = arena_printf(im->tmp, "%s/", name), .nopset = f->n_opset_import,
-                           .opset = f->opset_import, .function = f, .call = call, .caller = caller, .graph = im->graph };
+    struct scope scope = {.prefix = arena_printf(im->tmp, "%s/", name),
+                          .nopset = f->n_opset_import,
+                          .opset = f->opset_import,
+                          .function = f,
+                          .call = call,
+                          .caller = caller,
+                          .graph = im->graph};
     collect_arguments(im, &scope, call, f);
     bind_parameters(im, caller, &scope, call, f, where);
     bool *bound = NEWN(im->tmp, bool, call->n_output + 1);
     bind_results(im, caller, &scope, call, f, where, bound);
-    for (size_t i = 0; i < f->n_node; i++) import_node(im, &scope, f->node[i]);
+    for (size_t i = 0; i < f->n_node; i++)
+        import_node(im, &scope, f->node[i]);
     return_results(im, caller, &scope, call, f, where, bound);
     scope_close(im, &scope);
 }

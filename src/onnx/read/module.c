@@ -1,23 +1,27 @@
-/* module: the module path in a node's metadata, as torch's dynamo exporter writes it: a list in Python's form of the modules around the node,
- * outermost first, then the node of the traced graph that it was made from.
+/* module: the module path in a node's metadata, as torch's dynamo exporter writes it: a list in Python's form of the modules around the
+ * node, outermost first, then the node of the traced graph that it was made from.
  *
  *     pkg.torch.onnx.name_scopes: "['', 'model', 'model.layers.0', 'model.layers.0.mlp', 'mul_1']"
  *
- * The outermost is the network, whose path is empty; what is in no module has a placeholder there. Anything else under this key is passed over, too:
- * nobody vouches for metadata. */
-#include <string.h>
-
+ * The outermost is the network, whose path is empty; what is in no module has a placeholder there. Anything else under this key is passed
+ * over, too: nobody vouches for metadata. */
 #include "onnx/private.h"
+
+#include <string.h>
 
 #define MODULES_KEY "pkg.torch.onnx.name_scopes"
 
-struct item { const char *at; size_t length; };
+struct item {
+    const char *at;
+    size_t length;
+};
 
 /* Moves behind 'ITEM'. Items with quotes or escapes are no paths. */
 static bool take_item(const char **at, struct item *out)
 {
-    if (**at != '\'') return false;
-    *out = (struct item){ *at + 1, strcspn(*at + 1, "'\\") };
+    if (**at != '\'')
+        return false;
+    *out = (struct item){*at + 1, strcspn(*at + 1, "'\\")};
     *at = out->at + out->length;
     return *(*at)++ == '\'';
 }
@@ -26,25 +30,30 @@ static bool take_item(const char **at, struct item *out)
 static struct item innermost(const char *list)
 {
     static const char network[] = "['', ";
-    struct item module = { NULL, 0 }, last = { NULL, 0 };
-    if (strncmp(list, network, strlen(network))) return module;
+    struct item module = {NULL, 0}, last = {NULL, 0};
+    if (strncmp(list, network, strlen(network)))
+        return module;
     for (const char *at = list + strlen(network); take_item(&at, &last); at += 2) {
-        if (!strcmp(at, "]")) return module;
-        if (strncmp(at, ", ", 2)) break;
+        if (!strcmp(at, "]"))
+            return module;
+        if (strncmp(at, ", ", 2))
+            break;
         module = last;
     }
-    return (struct item){ NULL, 0 };
+    return (struct item){NULL, 0};
 }
 
 static const char *metadata(const Onnx__NodeProto *node, const char *key)
 {
     for (size_t i = 0; i < node->n_metadata_props; i++)
-        if (!strcmp(text_or(node->metadata_props[i]->key, ""), key)) return text_or(node->metadata_props[i]->value, "");
+        if (!strcmp(text_or(node->metadata_props[i]->key, ""), key))
+            return text_or(node->metadata_props[i]->value, "");
     return "";
 }
 
 void import_module(struct import *im, const Onnx__NodeProto *node, const char *name)
 {
     struct item path = innermost(metadata(node, MODULES_KEY));
-    if (path.length > 0 && path.length <= MODULE_PATH) graph_set_module(im->graph, name, arena_strndup(im->tmp, path.at, path.length));
+    if (path.length > 0 && path.length <= MODULE_PATH)
+        graph_set_module(im->graph, name, arena_strndup(im->tmp, path.at, path.length));
 }

@@ -2,9 +2,9 @@
  *
  * A name may be read before it is defined (nodes need not come sorted); what is still undefined when the scope is closed is an
  * error. Values we add get keys that begin with a byte no name of a file may hold, so they can't meet a name that comes later. */
-#include <string.h>
-
 #include "onnx/private.h"
+
+#include <string.h>
 
 #define FRESH '\001'
 
@@ -29,21 +29,25 @@ static struct value *new_value(struct import *im, const struct scope *scope, con
 {
     static const struct type unknown;
     const char *colon = *text == FRESH ? strchr(text, ':') : NULL;
-    if (colon) text = colon + 1;
+    if (colon)
+        text = colon + 1;
     return graph_value(scope->graph, arena_printf(im->arena, "%s%s", scope->prefix, text), &unknown);
 }
 
 static struct name *get(struct import *im, struct scope *scope, const char *text)
 {
     struct name *name = find(scope, text);
-    if (!name) name = add(im, scope, text);
-    if (!name->value) name->value = new_value(im, scope, text);
+    if (!name)
+        name = add(im, scope, text);
+    if (!name->value)
+        name->value = new_value(im, scope, text);
     return name;
 }
 
 void scope_announce(struct import *im, struct scope *scope, const char *text)
 {
-    if (!find(scope, text)) add(im, scope, text);
+    if (!find(scope, text))
+        add(im, scope, text);
 }
 
 struct value *scope_read(struct import *im, struct scope *scope, const char *text, const char *reader)
@@ -55,14 +59,16 @@ struct value *scope_read(struct import *im, struct scope *scope, const char *tex
         name->defined = true;
     }
     name = get(im, scope, text);
-    if (!name->reader) name->reader = reader;
+    if (!name->reader)
+        name->reader = reader;
     return name->value;
 }
 
 struct value *scope_define(struct import *im, struct scope *scope, const char *text, const char *definer)
 {
     struct name *name = get(im, scope, text);
-    if (name->defined) fail("%s: %s defines '%s', which is defined already", im->path, definer, text);
+    if (name->defined)
+        fail("%s: %s defines '%s', which is defined already", im->path, definer, text);
     name->defined = true;
     return name->value;
 }
@@ -70,7 +76,8 @@ struct value *scope_define(struct import *im, struct scope *scope, const char *t
 void scope_bind(struct import *im, struct scope *scope, const char *text, struct value *value)
 {
     struct name *name = find(scope, text);
-    if (name && (name->defined || name->value)) fail("%s: function '%s' has two parameters or results named '%s'", im->path, text_or(scope->function->name, ""), text);
+    if (name && (name->defined || name->value))
+        fail("%s: function '%s' has two parameters or results named '%s'", im->path, text_or(scope->function->name, ""), text);
     name = add(im, scope, text);
     name->value = value;
     name->defined = true;
@@ -90,36 +97,43 @@ bool scope_knows(const struct scope *scope, const char *text)
 
 bool scope_lacks(const struct scope *scope, const char *text)
 {
-    while (scope->outer && !find(scope, text)) scope = scope->outer;
+    while (scope->outer && !find(scope, text))
+        scope = scope->outer;
     const Onnx__FunctionProto *f = find(scope, text) ? NULL : scope->function;
     for (size_t i = 0; f && i < f->n_input; i++)
-        if (!strcmp(text, f->input[i])) return true;
+        if (!strcmp(text, f->input[i]))
+            return true;
     return false;
 }
 
 struct value *scope_find(const struct scope *scope, const char *text)
 {
-    while (scope->outer && !find(scope, text)) scope = scope->outer;
+    while (scope->outer && !find(scope, text))
+        scope = scope->outer;
     struct name *name = find(scope, text);
     return name && name->defined ? name->value : NULL;
 }
 
 char *scope_fresh(struct import *im, const char *display)
 {
-    if (*display == FRESH) display = strchr(display, ':') + 1;
+    if (*display == FRESH)
+        display = strchr(display, ':') + 1;
     return arena_printf(im->tmp, "%c%d:%s", FRESH, im->fresh++, display);
 }
 
-static struct value *define_constant(struct import *im, struct scope *scope, const char *key, enum dtype dtype, int rank, int64_t n, const void *data, size_t bytes)
+static struct value *define_constant(struct import *im, struct scope *scope, const char *key, enum dtype dtype, int rank, int64_t n,
+                                     const void *data, size_t bytes)
 {
     struct value *value = scope_define(im, scope, key, "an upgraded node");
     struct constant *c = NEW(im->arena, struct constant);
     void *copy = arena_alloc(im->arena, bytes ? bytes : 1);
-    if (bytes) memcpy(copy, data, bytes);
-    *c = (struct constant){ .dtype = dtype, .rank = rank, .dim = { n }, .bytes = (int64_t)bytes, .data = copy };
+    if (bytes)
+        memcpy(copy, data, bytes);
+    *c = (struct constant){.dtype = dtype, .rank = rank, .dim = {n}, .bytes = (int64_t)bytes, .data = copy};
     value->constant = c;
-    value->type = (struct type){ .dtype = dtype, .rank = rank };
-    if (rank) value->type.dim[0] = dim_int(im->alg, n);
+    value->type = (struct type){.dtype = dtype, .rank = rank};
+    if (rank)
+        value->type.dim[0] = dim_int(im->alg, n);
     return value;
 }
 
@@ -141,13 +155,15 @@ char *scope_scalar(struct import *im, struct scope *scope, const char *display, 
 void scope_close(struct import *im, struct scope *scope)
 {
     for (const struct name *name = scope->names; name; name = name->hh.next)
-        if (!name->defined) fail("%s: %s reads '%s%s', which nothing produces", im->path, text_or(name->reader, "the graph"), scope->prefix, name->text);
+        if (!name->defined)
+            fail("%s: %s reads '%s%s', which nothing produces", im->path, text_or(name->reader, "the graph"), scope->prefix, name->text);
 }
 
 static const Onnx__OperatorSetIdProto *import_of(size_t n, Onnx__OperatorSetIdProto **at, const char *domain)
 {
     for (size_t i = 0; i < n; i++)
-        if (!strcmp(plain_domain(at[i]->domain), domain)) return at[i];
+        if (!strcmp(plain_domain(at[i]->domain), domain))
+            return at[i];
     return NULL;
 }
 
@@ -155,8 +171,11 @@ static const Onnx__OperatorSetIdProto *import_of(size_t n, Onnx__OperatorSetIdPr
 int scope_opset(const struct import *im, const struct scope *scope, const char *domain, const char *where)
 {
     const Onnx__OperatorSetIdProto *found = import_of(scope->nopset, scope->opset, domain);
-    if (!found) found = import_of(im->model->n_opset_import, im->model->opset_import, domain);
-    if (!found) fail("%s: %s needs domain '%s', which opset_import does not name", im->path, where, *domain ? domain : "ai.onnx");
-    if (found->version < 1 || found->version > 100000) fail("%s: opset_import gives version %lld for domain '%s'", im->path, (long long)found->version, domain);
+    if (!found)
+        found = import_of(im->model->n_opset_import, im->model->opset_import, domain);
+    if (!found)
+        fail("%s: %s needs domain '%s', which opset_import does not name", im->path, where, *domain ? domain : "ai.onnx");
+    if (found->version < 1 || found->version > 100000)
+        fail("%s: opset_import gives version %lld for domain '%s'", im->path, (long long)found->version, domain);
     return (int)found->version;
 }

@@ -2,9 +2,9 @@
  *
  * The length that the dimensions ask for is computed with overflow checks and compared with what is there before anything is
  * allocated or read. Float16 and bfloat16 travel as bit patterns in int32_data, booleans and small integers as numbers. */
-#include <string.h>
-
 #include "onnx/private.h"
+
+#include <string.h>
 
 #define MAX_TENSOR_BYTES ((int64_t)1 << 46)
 
@@ -17,12 +17,16 @@ const char *data_type_text(struct arena *arena, int data_type)
 enum dtype tensor_layout(struct arena *arena, const Onnx__TensorProto *t, const char *path, const char *what, int64_t *dim, int64_t *bytes)
 {
     enum dtype dtype = (enum dtype)t->data_type;
-    if (!dtype_size(dtype) && !dtype_is_packed(dtype)) fail("%s: %s has data type %s, which tpc does not handle", path, what, data_type_text(arena, t->data_type));
-    if (t->segment) fail("%s: %s is one segment of a tensor, which tpc does not handle", path, what);
-    if (t->n_dims > MAX_RANK) fail("%s: %s has %zu dimensions, at most %d are handled", path, what, t->n_dims, MAX_RANK);
+    if (!dtype_size(dtype) && !dtype_is_packed(dtype))
+        fail("%s: %s has data type %s, which tpc does not handle", path, what, data_type_text(arena, t->data_type));
+    if (t->segment)
+        fail("%s: %s is one segment of a tensor, which tpc does not handle", path, what);
+    if (t->n_dims > MAX_RANK)
+        fail("%s: %s has %zu dimensions, at most %d are handled", path, what, t->n_dims, MAX_RANK);
     for (size_t i = 0; i < t->n_dims; i++) {
         dim[i] = t->dims[i];
-        if (dim[i] < 0) fail("%s: %s has dimension %zu of size %lld, expected 0 or more", path, what, i, (long long)dim[i]);
+        if (dim[i] < 0)
+            fail("%s: %s has dimension %zu of size %lld, expected 0 or more", path, what, i, (long long)dim[i]);
     }
     int64_t elements;
     if (!sizes_product(dim, (int)t->n_dims, &elements) || !dtype_bytes(dtype, elements, bytes) || *bytes > MAX_TENSOR_BYTES)
@@ -42,7 +46,8 @@ static void narrow(const int32_t *from, size_t n, size_t size, uint8_t *out)
 {
     for (size_t i = 0; i < n; i++) {
         uint32_t bits = (uint32_t)from[i];
-        for (size_t k = 0; k < size; k++) *out++ = (uint8_t)(bits >> (8 * k));
+        for (size_t k = 0; k < size; k++)
+            *out++ = (uint8_t)(bits >> (8 * k));
     }
 }
 
@@ -56,26 +61,35 @@ static void narrow_u64(const uint64_t *from, size_t n, uint8_t *out)
 
 static void booleans(const int32_t *from, size_t n, uint8_t *out)
 {
-    for (size_t i = 0; i < n; i++) out[i] = from[i] != 0;
+    for (size_t i = 0; i < n; i++)
+        out[i] = from[i] != 0;
 }
 
-struct typed { const char *field; size_t n; const void *at; };
+struct typed {
+    const char *field;
+    size_t n;
+    const void *at;
+};
 
 static struct typed typed_field(const Onnx__TensorProto *t, enum dtype dtype)
 {
     switch (dtype) {
-    case DT_F32: return (struct typed){ "float_data", t->n_float_data, t->float_data };
-    case DT_F64: return (struct typed){ "double_data", t->n_double_data, t->double_data };
-    case DT_I64: return (struct typed){ "int64_data", t->n_int64_data, t->int64_data };
-    case DT_U32: case DT_U64: return (struct typed){ "uint64_data", t->n_uint64_data, t->uint64_data };
-    default: return (struct typed){ "int32_data", t->n_int32_data, t->int32_data };
+    case DT_F32: return (struct typed){"float_data", t->n_float_data, t->float_data};
+    case DT_F64: return (struct typed){"double_data", t->n_double_data, t->double_data};
+    case DT_I64: return (struct typed){"int64_data", t->n_int64_data, t->int64_data};
+    case DT_U32:
+    case DT_U64: return (struct typed){"uint64_data", t->n_uint64_data, t->uint64_data};
+    default: return (struct typed){"int32_data", t->n_int32_data, t->int32_data};
     }
 }
 
 static void convert(enum dtype dtype, struct typed data, int64_t bytes, void *out)
 {
     switch (dtype) {
-    case DT_F32: case DT_F64: case DT_I64: case DT_U64: memcpy(out, data.at, (size_t)bytes); break;
+    case DT_F32:
+    case DT_F64:
+    case DT_I64:
+    case DT_U64: memcpy(out, data.at, (size_t)bytes); break;
     case DT_U32: narrow_u64(data.at, data.n, out); break;
     case DT_BOOL: booleans(data.at, data.n, out); break;
     default: narrow(data.at, data.n, stored_size(dtype), out); break;
@@ -87,14 +101,16 @@ void tensor_bytes_of(const Onnx__TensorProto *t, enum dtype dtype, int64_t bytes
     if (t->has_raw_data) {
         if ((int64_t)t->raw_data.len != bytes)
             fail("%s: %s has %zu bytes of raw data, its type and dimensions need %lld", path, what, t->raw_data.len, (long long)bytes);
-        if (bytes) memcpy(out, t->raw_data.data, (size_t)bytes);
+        if (bytes)
+            memcpy(out, t->raw_data.data, (size_t)bytes);
         return;
     }
     struct typed data = typed_field(t, dtype);
     int64_t elements = bytes / (int64_t)stored_size(dtype);
     if ((int64_t)data.n != elements)
         fail("%s: %s has %zu elements in %s, its dimensions need %lld", path, what, data.n, data.field, (long long)elements);
-    if (elements) convert(dtype, data, bytes, out);
+    if (elements)
+        convert(dtype, data, bytes, out);
 }
 
 /* ---- constants ---- */
@@ -123,6 +139,7 @@ struct constant *tensor_constant(struct import *im, const Onnx__TensorProto *t, 
         return c;
     }
     c->source = external_source(im, t, what, c->bytes);
-    if (!c->bytes) c->data = arena_alloc(im->arena, 1);
+    if (!c->bytes)
+        c->data = arena_alloc(im->arena, 1);
     return c;
 }

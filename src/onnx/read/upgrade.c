@@ -3,12 +3,18 @@
  * Most changes are of one kind: an attribute became an operand, so a constant is made for it. Softmax and its kin had flatten
  * semantics before opset 13. The second table lists the changes of form for which there is no rewrite: such a node is refused with
  * the opset to export with. Ops in neither table only gained types and attributes whose defaults are the old meaning. */
-#include <string.h>
-
 #include "onnx/private.h"
 
+#include <string.h>
+
 typedef Onnx__NodeProto proto;
-struct step { struct import *im; struct scope *scope; proto *node; int opset; const char *where; };
+struct step {
+    struct import *im;
+    struct scope *scope;
+    proto *node;
+    int opset;
+    const char *where;
+};
 
 /* ---- editing a node ---- */
 
@@ -17,7 +23,8 @@ static Onnx__AttributeProto *take(proto *node, const char *name)
     Onnx__AttributeProto *found = find_attribute(node, name);
     size_t kept = 0;
     for (size_t i = 0; i < node->n_attribute; i++)
-        if (node->attribute[i] != found) node->attribute[kept++] = node->attribute[i];
+        if (node->attribute[i] != found)
+            node->attribute[kept++] = node->attribute[i];
     node->n_attribute = kept;
     return found;
 }
@@ -25,7 +32,8 @@ static Onnx__AttributeProto *take(proto *node, const char *name)
 static Onnx__AttributeProto *take_typed(struct step *s, const char *name, Onnx__AttributeProto__AttributeType type)
 {
     Onnx__AttributeProto *a = take(s->node, name);
-    if (a && a->has_type && a->type != type) fail("%s: %s: attribute '%s' has the wrong type", s->im->path, s->where, name);
+    if (a && a->has_type && a->type != type)
+        fail("%s: %s: attribute '%s' has the wrong type", s->im->path, s->where, name);
     return a;
 }
 
@@ -37,12 +45,14 @@ static Onnx__AttributeProto *take_ints(struct step *s, const char *name)
 /* A new attribute of the node. */
 static Onnx__AttributeProto *give(struct step *s, const char *name, Onnx__AttributeProto__AttributeType type)
 {
-    Onnx__AttributeProto *a = NEW(s->im->tmp, Onnx__AttributeProto), **list = NEWN(s->im->tmp, Onnx__AttributeProto *, s->node->n_attribute + 1);
+    Onnx__AttributeProto *a = NEW(s->im->tmp, Onnx__AttributeProto),
+                         **list = NEWN(s->im->tmp, Onnx__AttributeProto *, s->node->n_attribute + 1);
     onnx__attribute_proto__init(a);
     a->name = arena_strdup(s->im->tmp, name);
     a->has_type = 1;
     a->type = type;
-    for (size_t k = 0; k < s->node->n_attribute; k++) list[k] = s->node->attribute[k];
+    for (size_t k = 0; k < s->node->n_attribute; k++)
+        list[k] = s->node->attribute[k];
     list[s->node->n_attribute++] = a;
     s->node->attribute = list;
     return a;
@@ -68,8 +78,10 @@ static void give_input(struct step *s, size_t index, char *name)
 {
     size_t n = s->node->n_input > index + 1 ? s->node->n_input : index + 1;
     char **list = NEWN(s->im->tmp, char *, n);
-    for (size_t i = 0; i < n; i++) list[i] = i < s->node->n_input ? s->node->input[i] : arena_strdup(s->im->tmp, "");
-    if (*list[index]) fail("%s: %s has an operand that opset %d does not know", s->im->path, s->where, s->opset);
+    for (size_t i = 0; i < n; i++)
+        list[i] = i < s->node->n_input ? s->node->input[i] : arena_strdup(s->im->tmp, "");
+    if (*list[index])
+        fail("%s: %s has an operand that opset %d does not know", s->im->path, s->where, s->opset);
     list[index] = name;
     s->node->input = list;
     s->node->n_input = n;
@@ -89,7 +101,8 @@ static char *display(struct step *s, const char *what)
 static bool ints_to_input(struct step *s, const char *name, size_t index)
 {
     Onnx__AttributeProto *a = take_ints(s, name);
-    if (!a) return false;
+    if (!a)
+        return false;
     give_input(s, index, scope_ints(s->im, s->scope, display(s, name), a->n_ints, a->ints));
     return true;
 }
@@ -99,30 +112,37 @@ static bool ints_to_input(struct step *s, const char *name, size_t index)
 static void upgrade_axes(struct step *s)
 {
     Onnx__AttributeProto *axes = find_attribute(s->node, "axes");
-    if (axes && !axes->n_ints) take(s->node, "axes");
-    else ints_to_input(s, "axes", 1);
+    if (axes && !axes->n_ints)
+        take(s->node, "axes");
+    else
+        ints_to_input(s, "axes", 1);
 }
 
 static void upgrade_split(struct step *s)
 {
-    if (s->opset < 13) ints_to_input(s, "split", 1);
+    if (s->opset < 13)
+        ints_to_input(s, "split", 1);
     bool sized = s->node->n_input > 1 && *s->node->input[1];
-    if (!sized && !find_attribute(s->node, "num_outputs")) give_int(s, "num_outputs", (int64_t)s->node->n_output);
+    if (!sized && !find_attribute(s->node, "num_outputs"))
+        give_int(s, "num_outputs", (int64_t)s->node->n_output);
 }
 
 static void upgrade_slice(struct step *s)
 {
-    if (!ints_to_input(s, "starts", 1)) fail("%s: %s lacks its attribute 'starts'", s->im->path, s->where);
-    if (!ints_to_input(s, "ends", 2)) fail("%s: %s lacks its attribute 'ends'", s->im->path, s->where);
+    if (!ints_to_input(s, "starts", 1))
+        fail("%s: %s lacks its attribute 'starts'", s->im->path, s->where);
+    if (!ints_to_input(s, "ends", 2))
+        fail("%s: %s lacks its attribute 'ends'", s->im->path, s->where);
     ints_to_input(s, "axes", 3);
 }
 
 static void upgrade_clip(struct step *s)
 {
-    static const char *const name[] = { "min", "max" };
+    static const char *const name[] = {"min", "max"};
     for (size_t i = 0; i < 2; i++) {
         Onnx__AttributeProto *a = take_typed(s, name[i], ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__FLOAT);
-        if (a) give_input(s, i + 1, scope_scalar(s->im, s->scope, display(s, name[i]), (double)a->f));
+        if (a)
+            give_input(s, i + 1, scope_scalar(s->im, s->scope, display(s, name[i]), (double)a->f));
     }
 }
 
@@ -130,23 +150,28 @@ static void upgrade_pad(struct step *s)
 {
     ints_to_input(s, "pads", 1);
     Onnx__AttributeProto *value = take_typed(s, "value", ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__FLOAT);
-    if (value && !(value->f >= 0.0f && value->f <= 0.0f)) give_input(s, 2, scope_scalar(s->im, s->scope, display(s, "value"), (double)value->f));
+    if (value && !(value->f >= 0.0f && value->f <= 0.0f))
+        give_input(s, 2, scope_scalar(s->im, s->scope, display(s, "value"), (double)value->f));
 }
 
 static void upgrade_topk(struct step *s)
 {
     Onnx__AttributeProto *k = take_typed(s, "k", ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__INT);
-    if (!k) fail("%s: %s lacks its attribute 'k'", s->im->path, s->where);
+    if (!k)
+        fail("%s: %s lacks its attribute 'k'", s->im->path, s->where);
     give_input(s, 1, scope_ints(s->im, s->scope, display(s, "k"), 1, &k->i));
 }
 
 static void upgrade_batchnorm(struct step *s)
 {
     Onnx__AttributeProto *spatial = take(s->node, "spatial");
-    if (spatial && spatial->i != 1) fail("%s: %s has spatial = %lld, expected 1", s->im->path, s->where, (long long)spatial->i);
+    if (spatial && spatial->i != 1)
+        fail("%s: %s has spatial = %lld, expected 1", s->im->path, s->where, (long long)spatial->i);
     for (size_t i = 1; i < s->node->n_output; i++)
-        if (*s->node->output[i]) fail("%s: %s has training outputs, which tpc does not handle", s->im->path, s->where);
-    if (s->node->n_output > 1) s->node->n_output = 1;
+        if (*s->node->output[i])
+            fail("%s: %s has training outputs, which tpc does not handle", s->im->path, s->where);
+    if (s->node->n_output > 1)
+        s->node->n_output = 1;
 }
 
 static void upgrade_scatter(struct step *s)
@@ -157,7 +182,8 @@ static void upgrade_scatter(struct step *s)
 /* Scales behind the operand; places were counted from the corner and rounded down. */
 static void upgrade_resize(struct step *s)
 {
-    if (s->node->n_input != 2) fail("%s: %s has %zu operands, expected 2", s->im->path, s->where, s->node->n_input);
+    if (s->node->n_input != 2)
+        fail("%s: %s has %zu operands, expected 2", s->im->path, s->where, s->node->n_input);
     char *scales = s->node->input[1];
     s->node->op_type = arena_strdup(s->im->tmp, "Resize");
     s->node->n_input = 1;
@@ -174,7 +200,7 @@ static char *helper(struct step *s, const char *op, const char *suffix, size_t n
     char *out = scope_fresh(s->im, display(s, suffix)), **outputs = NEWN(s->im->tmp, char *, 1);
     outputs[0] = out;
     node->op_type = arena_strdup(s->im->tmp, op);
-    node->name = arena_printf(s->im->tmp, "%s_%s", text_or(s->node->name, "") , suffix);
+    node->name = arena_printf(s->im->tmp, "%s_%s", text_or(s->node->name, ""), suffix);
     node->n_metadata_props = s->node->n_metadata_props;
     node->metadata_props = s->node->metadata_props;
     node->n_input = nin;
@@ -183,7 +209,8 @@ static char *helper(struct step *s, const char *op, const char *suffix, size_t n
     node->output = outputs;
     struct step inner = *s;
     inner.node = node;
-    if (attr) give_int(&inner, attr, value);
+    if (attr)
+        give_int(&inner, attr, value);
     import_plain(s->im, s->scope, node, FORM_OPSET);
     return out;
 }
@@ -194,8 +221,10 @@ static void upgrade_softmax(struct step *s)
     Onnx__AttributeProto *given = take_typed(s, "axis", ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__INT);
     int64_t axis = given ? given->i : 1;
     give_int(s, "axis", -1);
-    if (axis == -1) return;
-    if (!s->node->n_input || !s->node->n_output) fail("%s: %s lacks its operand or its result", s->im->path, s->where);
+    if (axis == -1)
+        return;
+    if (!s->node->n_input || !s->node->n_output)
+        fail("%s: %s lacks its operand or its result", s->im->path, s->where);
     char **in = NEWN(s->im->tmp, char *, 1), **flat = NEWN(s->im->tmp, char *, 1), **both = NEWN(s->im->tmp, char *, 2);
     in[0] = s->node->input[0];
     flat[0] = helper(s, "Flatten", "flat", 1, in, "axis", axis);
@@ -216,12 +245,16 @@ static void upgrade_dropout(struct step *s)
         struct value *v = scope_find(s->scope, s->node->input[2]);
         mode = !v || !v->constant || constant_elements(v->constant) != 1 || constant_int(v->constant, v->name, 0) != 0;
     }
-    if (s->opset < 12 && mask) fail("%s: %s has its mask used, which opset %d does not define for inference", s->im->path, s->where, s->opset);
-    if (mode) return;
-    if (!s->node->n_input) fail("%s: %s lacks its operand", s->im->path, s->where);
+    if (s->opset < 12 && mask)
+        fail("%s: %s has its mask used, which opset %d does not define for inference", s->im->path, s->where, s->opset);
+    if (mode)
+        return;
+    if (!s->node->n_input)
+        fail("%s: %s lacks its operand", s->im->path, s->where);
     s->node->n_attribute = 0;
     s->node->n_input = 1;
-    if (mask) return;
+    if (mask)
+        return;
     s->node->op_type = arena_strdup(s->im->tmp, "Identity");
     s->node->n_output = s->node->n_output ? 1 : 0;
 }
@@ -229,45 +262,54 @@ static void upgrade_dropout(struct step *s)
 /* ---- the tables ---- */
 
 /* Applied when the node's opset is below the given one. */
-static const struct { const char *op; int below; void (*run)(struct step *); } upgrades[] = {
-    { "BatchNormalization", 14, upgrade_batchnorm },
-    { "Clip", 11, upgrade_clip },
-    { "Dropout", NEWEST_OPSET + 1, upgrade_dropout },
-    { "Hardmax", 13, upgrade_softmax },
-    { "LogSoftmax", 13, upgrade_softmax },
-    { "Pad", 11, upgrade_pad },
-    { "ReduceL1", 18, upgrade_axes },
-    { "ReduceL2", 18, upgrade_axes },
-    { "ReduceLogSum", 18, upgrade_axes },
-    { "ReduceLogSumExp", 18, upgrade_axes },
-    { "ReduceMax", 18, upgrade_axes },
-    { "ReduceMean", 18, upgrade_axes },
-    { "ReduceMin", 18, upgrade_axes },
-    { "ReduceProd", 18, upgrade_axes },
-    { "ReduceSum", 13, upgrade_axes },
-    { "ReduceSumSquare", 18, upgrade_axes },
-    { "Resize", 11, upgrade_resize },
-    { "Scatter", 11, upgrade_scatter },
-    { "Slice", 10, upgrade_slice },
-    { "Softmax", 13, upgrade_softmax },
-    { "Split", 18, upgrade_split },
-    { "Squeeze", 13, upgrade_axes },
-    { "TopK", 10, upgrade_topk },
-    { "Unsqueeze", 13, upgrade_axes },
-    { "Upsample", 10, upgrade_resize },
+static const struct {
+    const char *op;
+    int below;
+    void (*run)(struct step *);
+} upgrades[] = {
+    {"BatchNormalization", 14, upgrade_batchnorm},
+    {"Clip", 11, upgrade_clip},
+    {"Dropout", NEWEST_OPSET + 1, upgrade_dropout},
+    {"Hardmax", 13, upgrade_softmax},
+    {"LogSoftmax", 13, upgrade_softmax},
+    {"Pad", 11, upgrade_pad},
+    {"ReduceL1", 18, upgrade_axes},
+    {"ReduceL2", 18, upgrade_axes},
+    {"ReduceLogSum", 18, upgrade_axes},
+    {"ReduceLogSumExp", 18, upgrade_axes},
+    {"ReduceMax", 18, upgrade_axes},
+    {"ReduceMean", 18, upgrade_axes},
+    {"ReduceMin", 18, upgrade_axes},
+    {"ReduceProd", 18, upgrade_axes},
+    {"ReduceSum", 13, upgrade_axes},
+    {"ReduceSumSquare", 18, upgrade_axes},
+    {"Resize", 11, upgrade_resize},
+    {"Scatter", 11, upgrade_scatter},
+    {"Slice", 10, upgrade_slice},
+    {"Softmax", 13, upgrade_softmax},
+    {"Split", 18, upgrade_split},
+    {"Squeeze", 13, upgrade_axes},
+    {"TopK", 10, upgrade_topk},
+    {"Unsqueeze", 13, upgrade_axes},
+    {"Upsample", 10, upgrade_resize},
 };
 
 /* New meanings without a rewrite: since that opset, up to the form of the rows. */
-static const struct { const char *op; int since; } changed[] = {
-    { "DFT", 20 }, { "GridSample", 20 }, { "GroupNormalization", 21 }, { "RoiAlign", 16 }, { "Scan", 9 }, { "Upsample", 9 },
+static const struct {
+    const char *op;
+    int since;
+} changed[] = {
+    {"DFT", 20}, {"GridSample", 20}, {"GroupNormalization", 21}, {"RoiAlign", 16}, {"Scan", 9}, {"Upsample", 9},
 };
 
 int form_changed(const char *op, int opset)
 {
     for (size_t i = 0; i < sizeof upgrades / sizeof *upgrades; i++)
-        if (!strcmp(op, upgrades[i].op) && opset < upgrades[i].below && upgrades[i].below <= FORM_OPSET) return upgrades[i].below;
+        if (!strcmp(op, upgrades[i].op) && opset < upgrades[i].below && upgrades[i].below <= FORM_OPSET)
+            return upgrades[i].below;
     for (size_t i = 0; i < sizeof changed / sizeof *changed; i++)
-        if (!strcmp(op, changed[i].op) && opset < changed[i].since) return changed[i].since;
+        if (!strcmp(op, changed[i].op) && opset < changed[i].since)
+            return changed[i].since;
     return 0;
 }
 
@@ -275,7 +317,8 @@ static void refuse_changed(const struct step *s, const char *op)
 {
     for (size_t i = 0; i < sizeof changed / sizeof *changed; i++)
         if (!strcmp(op, changed[i].op) && s->opset < changed[i].since)
-            fail("%s: %s is in the form of opset %d; export the model with opset %d or later", s->im->path, s->where, s->opset, changed[i].since);
+            fail("%s: %s is in the form of opset %d; export the model with opset %d or later", s->im->path, s->where, s->opset,
+                 changed[i].since);
 }
 
 /* Made before the standard had 16 and 4 bits; the meaning is the standard's. */
@@ -287,9 +330,11 @@ static bool is_plain_quantisation(const Onnx__NodeProto *node)
 
 void upgrade_node(struct import *im, struct scope *scope, Onnx__NodeProto *node, int opset)
 {
-    if (is_plain_quantisation(node)) node->domain = arena_strdup(im->tmp, "");
-    if (*plain_domain(node->domain)) return;
-    struct step s = { im, scope, node, opset, node_label(im, node) };
+    if (is_plain_quantisation(node))
+        node->domain = arena_strdup(im->tmp, "");
+    if (*plain_domain(node->domain))
+        return;
+    struct step s = {im, scope, node, opset, node_label(im, node)};
     const char *op = text_or(node->op_type, "");
     refuse_changed(&s, op);
     for (size_t i = 0; i < sizeof upgrades / sizeof *upgrades; i++)

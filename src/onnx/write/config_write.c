@@ -1,14 +1,20 @@
-/* A model with a configuration of its own: the file's bytes, in which nodes of the main graph get what a plan says of their operands and results.
+/* A model with a configuration of its own: the file's bytes, in which nodes of the main graph get what a plan says of their operands and
+ * results.
  *
- * All else is copied, payloads and external data too. What the file says of a configuration of the same name is left out, so that annotating
- * twice is annotating once; other configurations stay. */
-#include <string.h>
-
+ * All else is copied, payloads and external data too. What the file says of a configuration of the same name is left out, so that
+ * annotating twice is annotating once; other configurations stay. */
 #include "onnx/private.h"
 
-enum { ANNOTATED_IR = 11 };          /* the first IR version that knows annotations */
+#include <string.h>
 
-struct annotator { struct arena *arena, *tmp; struct map file; const char *path; const struct annotation *what; };
+enum { ANNOTATED_IR = 11 }; /* the first IR version that knows annotations */
+
+struct annotator {
+    struct arena *arena, *tmp;
+    struct map file;
+    const char *path;
+    const struct annotation *what;
+};
 
 /* ---- a spec as a message ---- */
 
@@ -36,14 +42,16 @@ static Onnx__ShardedDimProto *axis_message(struct arena *a, const struct sharded
     m->axis = axis->axis;
     m->n_simple_sharding = (size_t)axis->n;
     m->simple_sharding = NEWN(a, Onnx__SimpleShardedDimProto *, axis->n + 1);
-    for (int i = 0; i < axis->n; i++) m->simple_sharding[i] = part_message(a, &axis->part[i]);
+    for (int i = 0; i < axis->n; i++)
+        m->simple_sharding[i] = part_message(a, &axis->part[i]);
     return m;
 }
 
 static int64_t *numbers(struct arena *a, int n, const int64_t *at)
 {
     int64_t *copy = NEWN(a, int64_t, n + 1);
-    if (n) memcpy(copy, at, (size_t)n * sizeof *at);
+    if (n)
+        memcpy(copy, at, (size_t)n * sizeof *at);
     return copy;
 }
 
@@ -67,17 +75,24 @@ static Onnx__ShardingSpecProto *spec_message(struct arena *a, const struct shard
     m->device = numbers(a, s->ndevice, s->device);
     m->n_index_to_device_group_map = (size_t)s->ngroup;
     m->index_to_device_group_map = NEWN(a, Onnx__IntIntListEntryProto *, s->ngroup + 1);
-    for (int i = 0; i < s->ngroup; i++) m->index_to_device_group_map[i] = group_message(a, &s->group[i]);
+    for (int i = 0; i < s->ngroup; i++)
+        m->index_to_device_group_map[i] = group_message(a, &s->group[i]);
     m->n_sharded_dim = (size_t)s->naxis;
     m->sharded_dim = NEWN(a, Onnx__ShardedDimProto *, s->naxis + 1);
-    for (int i = 0; i < s->naxis; i++) m->sharded_dim[i] = axis_message(a, &s->axis[i]);
+    for (int i = 0; i < s->naxis; i++)
+        m->sharded_dim[i] = axis_message(a, &s->axis[i]);
     return m;
 }
 
 /* ---- a node ---- */
 
-struct texts { VEC(char *) list; };
-struct node_texts { char *name, *op_type; struct texts in, out; };
+struct texts {
+    VEC(char *) list;
+};
+struct node_texts {
+    char *name, *op_type;
+    struct texts in, out;
+};
 
 static char *text_of(const struct annotator *w, const struct wire_field *f)
 {
@@ -86,7 +101,7 @@ static char *text_of(const struct annotator *w, const struct wire_field *f)
 
 static struct node_texts read_node(const struct annotator *w, const struct wire_field *node)
 {
-    struct node_texts t = { .name = arena_strdup(w->tmp, ""), .op_type = arena_strdup(w->tmp, "") };
+    struct node_texts t = {.name = arena_strdup(w->tmp, ""), .op_type = arena_strdup(w->tmp, "")};
     for (int64_t at = node->begin; at < node->end;) {
         struct wire_field f = wire_next(w->file, &at, node->end);
         switch (f.number) {
@@ -101,15 +116,18 @@ static struct node_texts read_node(const struct annotator *w, const struct wire_
     return t;
 }
 
-static void add_specs(const struct annotator *w, const char *node, const struct texts *t, bool result, Onnx__NodeDeviceConfigurationProto *to)
+static void add_specs(const struct annotator *w, const char *node, const struct texts *t, bool result,
+                      Onnx__NodeDeviceConfigurationProto *to)
 {
     struct text_key *seen = NULL;
     for (int i = 0; i < t->list.n; i++) {
         const char *tensor = t->list.at[i];
         struct sharding s;
-        if (!*tensor || keyed_find(seen, tensor)) continue;
+        if (!*tensor || keyed_find(seen, tensor))
+            continue;
         keyed_add(w->tmp, &seen, tensor, w);
-        if (w->what->find(w->what->data, w->tmp, node, tensor, result, &s)) to->sharding_spec[to->n_sharding_spec++] = spec_message(w->tmp, &s, tensor);
+        if (w->what->find(w->what->data, w->tmp, node, tensor, result, &s))
+            to->sharding_spec[to->n_sharding_spec++] = spec_message(w->tmp, &s, tensor);
     }
 }
 
@@ -121,17 +139,19 @@ static void put_annotation(const struct annotator *w, struct pieces *body, const
     m.sharding_spec = NEWN(w->tmp, Onnx__ShardingSpecProto *, t.in.list.n + t.out.list.n + 1);
     add_specs(w, t.name, &t.in, false, &m);
     add_specs(w, t.name, &t.out, true, &m);
-    if (m.n_sharding_spec) pieces_put_message(body, NODE_DEVICE_CONFIGURATIONS, &m.base);
+    if (m.n_sharding_spec)
+        pieces_put_message(body, NODE_DEVICE_CONFIGURATIONS, &m.base);
 }
 
 static void *unpack(const struct annotator *w, const struct wire_field *f, const ProtobufCMessageDescriptor *message)
 {
-    return wire_unpack(w->tmp, w->path, MODEL_FILE, (struct map){ w->file.at + f->begin, (size_t)(f->end - f->begin) }, message);
+    return wire_unpack(w->tmp, w->path, MODEL_FILE, (struct map){w->file.at + f->begin, (size_t)(f->end - f->begin)}, message);
 }
 
 static bool is_old_annotation(const struct annotator *w, const struct wire_field *f)
 {
-    if (f->number != NODE_DEVICE_CONFIGURATIONS) return false;
+    if (f->number != NODE_DEVICE_CONFIGURATIONS)
+        return false;
     const Onnx__NodeDeviceConfigurationProto *m = unpack(w, f, &onnx__node_device_configuration_proto__descriptor);
     return !strcmp(text_or(m->configuration_id, ""), w->what->name);
 }
@@ -141,7 +161,8 @@ static void put_node(const struct annotator *w, struct pieces *graph, const stru
     struct pieces body = pieces_from(w->arena, w->file.at);
     for (int64_t at = node->begin; at < node->end;) {
         struct wire_field f = wire_next(w->file, &at, node->end);
-        if (!is_old_annotation(w, &f)) pieces_copy(&body, f.tag, f.end);
+        if (!is_old_annotation(w, &f))
+            pieces_copy(&body, f.tag, f.end);
     }
     put_annotation(w, &body, node);
     arena_reset(w->tmp);
@@ -156,8 +177,10 @@ static struct pieces graph_pieces(const struct annotator *w, const struct wire_f
     struct pieces body = pieces_from(w->arena, w->file.at);
     for (int64_t at = graph->begin; at < graph->end;) {
         struct wire_field f = wire_next(w->file, &at, graph->end);
-        if (f.number == GRAPH_NODE) put_node(w, &body, &f);
-        else pieces_copy(&body, f.tag, f.end);
+        if (f.number == GRAPH_NODE)
+            put_node(w, &body, &f);
+        else
+            pieces_copy(&body, f.tag, f.end);
     }
     return body;
 }
@@ -181,7 +204,7 @@ static void put_head(const struct annotator *w, struct pieces *model, int64_t ir
     m.n_configuration = 1;
     m.configuration = &list;
     uint8_t *packed = arena_alloc(w->arena, onnx__model_proto__get_packed_size(&m));
-    pieces_add(model, (struct segment){ .at = packed, .bytes = (int64_t)onnx__model_proto__pack(&m, packed) });
+    pieces_add(model, (struct segment){.at = packed, .bytes = (int64_t)onnx__model_proto__pack(&m, packed)});
 }
 
 static struct pieces model_pieces(const struct annotator *w)
@@ -205,7 +228,8 @@ static struct pieces model_pieces(const struct annotator *w)
 static bool is_elsewhere(struct map file, const struct extent *tensor)
 {
     for (int64_t at = tensor->begin; at < tensor->end;)
-        if (wire_next(file, &at, tensor->end).number == TENSOR_DATA_LOCATION && file.at[at - 1]) return true;
+        if (wire_next(file, &at, tensor->end).number == TENSOR_DATA_LOCATION && file.at[at - 1])
+            return true;
     return false;
 }
 
@@ -213,7 +237,8 @@ static bool is_elsewhere(struct map file, const struct extent *tensor)
 static void check_place(const struct annotator *w, const struct wire_index *index, const char *to)
 {
     const char *from = path_real(w->tmp, path_dir(w->tmp, w->path)), *into = path_real(w->tmp, path_dir(w->tmp, to));
-    if (into && from && !strcmp(from, into)) return;
+    if (into && from && !strcmp(from, into))
+        return;
     for (int i = 0; i < index->tensors.n; i++)
         if (is_elsewhere(w->file, &index->tensors.at[i]))
             fail("%s: has weights in files beside it, expected a place in the same folder for the annotated model, found %s", w->path, to);
@@ -221,8 +246,8 @@ static void check_place(const struct annotator *w, const struct wire_index *inde
 
 void onnx_annotate(const char *path, const char *to, const struct annotation *what)
 {
-    struct annotator w = { arena_new(), arena_new(), map_file(path), path, what };
-    struct wire_index index = { .light = false };
+    struct annotator w = {arena_new(), arena_new(), map_file(path), path, what};
+    struct wire_index index = {.light = false};
     struct out out;
     wire_check(w.arena, path, MODEL_FILE, w.file, &onnx__model_proto__descriptor, &index);
     check_place(&w, &index, to);

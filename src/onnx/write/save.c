@@ -2,36 +2,36 @@
  *
  * Everything is ordered by the graph, so the same graph gives the same bytes. The message holds what is small (weights are
  * external), so it is packed in memory; weights are streamed (stream.c). */
+#include "onnx/private.h"
+
 #include <errno.h>
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "onnx/private.h"
-
 #define MIN_IR 10
 #define ALIGN_SMALL 64
 #define ALIGN_BIG 4096
 #define BIG_BYTES ((int64_t)1 << 20)
-#define INLINE_INTS 65536          /* int64 constants below stay inline: shape inference reads no external data */
+#define INLINE_INTS 65536 /* int64 constants below stay inline: shape inference reads no external data */
 
 struct save {
     struct arena *tmp;
     const struct graph *graph;
     const char *path;
-    int64_t offset;                  /* where the next external weight may begin */
-    bool *used, *size;               /* by value id: read by a node or output; read as a size */
+    int64_t offset;    /* where the next external weight may begin */
+    bool *used, *size; /* by value id: read by a node or output; read as a size */
     struct value_names names;
     struct data_file data;
 };
 
 #define PROTO(s, type, lower) onnx__##lower##__new((s)->tmp)
-#define DEFINE_NEW(type, lower) \
+#define DEFINE_NEW(type, lower)                                    \
     static Onnx__##type *onnx__##lower##__new(struct arena *arena) \
-    { \
-        Onnx__##type *item = NEW(arena, Onnx__##type); \
-        onnx__##lower##__init(item); \
-        return item; \
+    {                                                              \
+        Onnx__##type *item = NEW(arena, Onnx__##type);             \
+        onnx__##lower##__init(item);                               \
+        return item;                                               \
     }
 DEFINE_NEW(ModelProto, model_proto)
 DEFINE_NEW(GraphProto, graph_proto)
@@ -69,7 +69,8 @@ static Onnx__StringStringEntryProto *entry(struct save *s, const char *key, cons
 /* A symbol is written by its name where that reads back as the same symbol. */
 static char *dim_text(struct save *s, const struct dim *d)
 {
-    if (d->kind == DIM_SYM && dim_param_parse(s->graph->alg, d->name) == d) return text(s, d->name);
+    if (d->kind == DIM_SYM && dim_param_parse(s->graph->alg, d->name) == d)
+        return text(s, d->name);
     return dim_str(s->tmp, d);
 }
 
@@ -93,7 +94,8 @@ static Onnx__TypeProto *save_type(struct save *s, const struct type *type)
     Onnx__TypeProto__Tensor *tensor = PROTO(s, TypeProto__Tensor, type_proto__tensor);
     Onnx__TensorShapeProto *shape = PROTO(s, TensorShapeProto, tensor_shape_proto);
     shape->dim = NEWN(s->tmp, Onnx__TensorShapeProto__Dimension *, type->rank + 1);
-    for (int i = 0; i < type->rank; i++) shape->dim[shape->n_dim++] = save_dim(s, type->dim[i]);
+    for (int i = 0; i < type->rank; i++)
+        shape->dim[shape->n_dim++] = save_dim(s, type->dim[i]);
     tensor->has_elem_type = 1;
     tensor->elem_type = (int32_t)type->dtype;
     tensor->shape = shape;
@@ -106,7 +108,8 @@ static Onnx__ValueInfoProto *save_info(struct save *s, const struct value *value
 {
     Onnx__ValueInfoProto *out = PROTO(s, ValueInfoProto, value_info_proto);
     out->name = text(s, name_of(s, value));
-    if (value->type.dtype != DT_NONE) out->type = save_type(s, &value->type);
+    if (value->type.dtype != DT_NONE)
+        out->type = save_type(s, &value->type);
     return out;
 }
 
@@ -120,7 +123,8 @@ static void save_dims(struct save *s, Onnx__TensorProto *t, const struct value *
     t->n_dims = (size_t)rank;
     for (int i = 0; i < rank; i++) {
         t->dims[i] = c->dim[i];
-        if (typed && !dim_is_int(value->type.dim[i], &t->dims[i])) bug("constant '%s' has a symbolic dimension", value->name);
+        if (typed && !dim_is_int(value->type.dim[i], &t->dims[i]))
+            bug("constant '%s' has a symbolic dimension", value->name);
     }
     t->has_data_type = 1;
     t->data_type = (int32_t)(value && value->stored != DT_NONE ? value->stored : c->dtype);
@@ -129,7 +133,8 @@ static void save_dims(struct save *s, Onnx__TensorProto *t, const struct value *
 static int64_t tensor_length(const Onnx__TensorProto *t, enum dtype dtype, const char *name)
 {
     int64_t elements, bytes;
-    if (!sizes_product(t->dims, (int)t->n_dims, &elements) || !dtype_bytes(dtype, elements, &bytes)) bug("constant '%s' has a size out of range", name);
+    if (!sizes_product(t->dims, (int)t->n_dims, &elements) || !dtype_bytes(dtype, elements, &bytes))
+        bug("constant '%s' has a size out of range", name);
     return bytes;
 }
 
@@ -145,7 +150,7 @@ static void put_raw(struct save *s, Onnx__TensorProto *t, const struct saved_wei
     uint8_t *out = arena_alloc(s->tmp, w->bytes ? (size_t)w->bytes : 1);
     require(w->value->stored == DT_NONE);
     t->has_raw_data = 1;
-    t->raw_data = (ProtobufCBinaryData){ (size_t)w->bytes, out };
+    t->raw_data = (ProtobufCBinaryData){(size_t)w->bytes, out};
     weight_give(&s->data, w, put_bytes, &out);
 }
 
@@ -166,12 +171,14 @@ static void put_external(struct save *s, Onnx__TensorProto *t, struct saved_weig
     t->external_data[t->n_external_data++] = entry(s, "offset", arena_printf(s->tmp, "%lld", (long long)w->offset));
     t->external_data[t->n_external_data++] = entry(s, "length", arena_printf(s->tmp, "%lld", (long long)w->bytes));
     VEC_PUSH(s->tmp, &s->data.weights, *w);
-    if (s->data.options->stored) s->data.options->stored(s->data.options->data, w->value, w->offset);
+    if (s->data.options->stored)
+        s->data.options->stored(s->data.options->data, w->value, w->offset);
 }
 
 static bool stays_inline(const struct save *s, const struct value *value, int64_t bytes)
 {
-    if (!s->data.options->data_path || value->constant->bytes < INLINE_BYTES) return true;
+    if (!s->data.options->data_path || value->constant->bytes < INLINE_BYTES)
+        return true;
     return s->size[value->id] || (value->constant->dtype == DT_I64 && bytes < INLINE_INTS);
 }
 
@@ -180,9 +187,11 @@ static Onnx__TensorProto *save_constant(struct save *s, const struct value *valu
     Onnx__TensorProto *t = PROTO(s, TensorProto, tensor_proto);
     t->name = text(s, name_of(s, value));
     save_dims(s, t, value, value->constant);
-    struct saved_weight w = { .value = value, .bytes = tensor_length(t, (enum dtype)t->data_type, value->name) };
-    if (stays_inline(s, value, w.bytes)) put_raw(s, t, &w);
-    else put_external(s, t, &w);
+    struct saved_weight w = {.value = value, .bytes = tensor_length(t, (enum dtype)t->data_type, value->name)};
+    if (stays_inline(s, value, w.bytes))
+        put_raw(s, t, &w);
+    else
+        put_external(s, t, &w);
     return t;
 }
 
@@ -191,9 +200,10 @@ static Onnx__TensorProto *save_attribute_tensor(struct save *s, struct constant 
     Onnx__TensorProto *t = PROTO(s, TensorProto, tensor_proto);
     save_dims(s, t, NULL, c);
     uint8_t *out = arena_alloc(s->tmp, c->bytes ? (size_t)c->bytes : 1);
-    if (c->bytes) memcpy(out, constant_data(c, name), (size_t)c->bytes);
+    if (c->bytes)
+        memcpy(out, constant_data(c, name), (size_t)c->bytes);
     t->has_raw_data = 1;
-    t->raw_data = (ProtobufCBinaryData){ (size_t)c->bytes, out };
+    t->raw_data = (ProtobufCBinaryData){(size_t)c->bytes, out};
     return t;
 }
 
@@ -202,10 +212,11 @@ static Onnx__TensorProto *save_attribute_tensor(struct save *s, struct constant 
 static bool is_default(const struct attr *a, const struct op_attr *known)
 {
     const struct attr *d = &known->value;
-    if (!known->has_default) return false;
+    if (!known->has_default)
+        return false;
     switch (a->kind) {
     case ATTR_INT: return a->i == d->i;
-    case ATTR_FLOAT: return !memcmp(&(float){ (float)a->f }, &(float){ (float)d->f }, sizeof(float));
+    case ATTR_FLOAT: return !memcmp(&(float){(float)a->f}, &(float){(float)d->f}, sizeof(float));
     case ATTR_STRING: return !strcmp(a->s, d->s);
     case ATTR_INTS: return a->n == d->n && (!a->n || !memcmp(a->ints, d->ints, (size_t)a->n * sizeof *a->ints));
     default: return false;
@@ -216,11 +227,13 @@ static void set_list(struct save *s, Onnx__AttributeProto *out, const struct att
 {
     if (a->kind == ATTR_INTS) {
         out->ints = NEWN(s->tmp, int64_t, a->n + 1);
-        for (int i = 0; i < a->n; i++) out->ints[out->n_ints++] = a->ints[i];
+        for (int i = 0; i < a->n; i++)
+            out->ints[out->n_ints++] = a->ints[i];
         return;
     }
     out->floats = NEWN(s->tmp, float, a->n + 1);
-    for (int i = 0; i < a->n; i++) out->floats[out->n_floats++] = (float)a->floats[i];
+    for (int i = 0; i < a->n; i++)
+        out->floats[out->n_floats++] = (float)a->floats[i];
 }
 
 static Onnx__AttributeProto *save_attribute(struct save *s, const struct attr *a)
@@ -229,16 +242,33 @@ static Onnx__AttributeProto *save_attribute(struct save *s, const struct attr *a
     out->name = text(s, a->name);
     out->has_type = 1;
     switch (a->kind) {
-    case ATTR_INT: out->type = ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__INT; out->has_i = 1; out->i = a->i; break;
-    case ATTR_FLOAT: out->type = ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__FLOAT; out->has_f = 1; out->f = (float)a->f; break;
+    case ATTR_INT:
+        out->type = ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__INT;
+        out->has_i = 1;
+        out->i = a->i;
+        break;
+    case ATTR_FLOAT:
+        out->type = ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__FLOAT;
+        out->has_f = 1;
+        out->f = (float)a->f;
+        break;
     case ATTR_STRING:
         out->type = ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__STRING;
         out->has_s = 1;
-        out->s = (ProtobufCBinaryData){ strlen(a->s), (uint8_t *)text(s, a->s) };
+        out->s = (ProtobufCBinaryData){strlen(a->s), (uint8_t *)text(s, a->s)};
         break;
-    case ATTR_INTS: out->type = ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__INTS; set_list(s, out, a); break;
-    case ATTR_FLOATS: out->type = ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__FLOATS; set_list(s, out, a); break;
-    case ATTR_TENSOR: out->type = ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__TENSOR; out->t = save_attribute_tensor(s, a->tensor, a->name); break;
+    case ATTR_INTS:
+        out->type = ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__INTS;
+        set_list(s, out, a);
+        break;
+    case ATTR_FLOATS:
+        out->type = ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__FLOATS;
+        set_list(s, out, a);
+        break;
+    case ATTR_TENSOR:
+        out->type = ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__TENSOR;
+        out->t = save_attribute_tensor(s, a->tensor, a->name);
+        break;
     default: bug("attribute '%s' of kind %d can't be written", a->name, (int)a->kind);
     }
     return out;
@@ -248,7 +278,8 @@ static Onnx__AttributeProto *save_body(struct save *, const struct node *, int k
 
 static Onnx__AttributeProto *save_raw(struct save *s, const struct attr *a)
 {
-    return wire_unpack(s->tmp, s->path, "writable (a raw attribute)", (struct map){ a->raw, (size_t)a->n }, &onnx__attribute_proto__descriptor);
+    return wire_unpack(s->tmp, s->path, "writable (a raw attribute)", (struct map){a->raw, (size_t)a->n},
+                       &onnx__attribute_proto__descriptor);
 }
 
 static void save_attributes(struct save *s, const struct node *node, Onnx__NodeProto *out)
@@ -256,19 +287,25 @@ static void save_attributes(struct save *s, const struct node *node, Onnx__NodeP
     out->attribute = NEWN(s->tmp, Onnx__AttributeProto *, node->nattr + 1);
     for (int i = 0, bodies = 0; i < node->nattr; i++) {
         const struct attr *a = &node->attr[i];
-        if (a->kind == ATTR_DIMS || !a->set) continue;
-        if (a->kind == ATTR_GRAPH) out->attribute[out->n_attribute++] = save_body(s, node, bodies++);
-        else if (a->kind == ATTR_RAW) out->attribute[out->n_attribute++] = save_raw(s, a);
-        else if (!node->op || !is_default(a, &node->op->attr[i])) out->attribute[out->n_attribute++] = save_attribute(s, a);
+        if (a->kind == ATTR_DIMS || !a->set)
+            continue;
+        if (a->kind == ATTR_GRAPH)
+            out->attribute[out->n_attribute++] = save_body(s, node, bodies++);
+        else if (a->kind == ATTR_RAW)
+            out->attribute[out->n_attribute++] = save_raw(s, a);
+        else if (!node->op || !is_default(a, &node->op->attr[i]))
+            out->attribute[out->n_attribute++] = save_attribute(s, a);
     }
 }
 
 /* least: absent ones at the end are left out down to so many. */
 static char **save_names(struct save *s, int n, struct value *const *values, int least, size_t *count)
 {
-    while (n > least && !values[n - 1]) n--;
+    while (n > least && !values[n - 1])
+        n--;
     char **out = NEWN(s->tmp, char *, n + 1);
-    for (int i = 0; i < n; i++) out[i] = text(s, values[i] ? name_of(s, values[i]) : "");
+    for (int i = 0; i < n; i++)
+        out[i] = text(s, values[i] ? name_of(s, values[i]) : "");
     *count = (size_t)n;
     return out;
 }
@@ -277,7 +314,8 @@ static Onnx__NodeProto *save_node(struct save *s, const struct node *node)
 {
     Onnx__NodeProto *out = PROTO(s, NodeProto, node_proto);
     out->op_type = text(s, node->optype);
-    if (*node->domain) out->domain = text(s, node->domain);
+    if (*node->domain)
+        out->domain = text(s, node->domain);
     out->name = text(s, node->name);
     bool bodies = node_bodies(node);
     out->input = save_names(s, bodies ? node_captured(node, 0) : node->nin, node->in, bodies ? node->op->nin - 1 : 0, &out->n_input);
@@ -293,13 +331,16 @@ static void mark_uses(struct save *s)
     const struct graph *g = s->graph;
     s->used = NEWN(s->tmp, bool, g->values.n + 1);
     s->size = NEWN(s->tmp, bool, g->values.n + 1);
-    for (int i = 0; i < g->outputs.n; i++) s->used[g->outputs.at[i]->id] = true;
+    for (int i = 0; i < g->outputs.n; i++)
+        s->used[g->outputs.at[i]->id] = true;
     for (int i = 0; i < g->nodes.n; i++) {
         const struct node *node = g->nodes.at[i];
         for (int k = 0; k < node->nin; k++) {
-            if (!node->in[k]) continue;
+            if (!node->in[k])
+                continue;
             s->used[node->in[k]->id] = true;
-            if (node->op && node->op->nin && node->op->in[k < node->op->nin ? k : node->op->nin - 1].size) s->size[node->in[k]->id] = true;
+            if (node->op && node->op->nin && node->op->in[k < node->op->nin ? k : node->op->nin - 1].size)
+                s->size[node->in[k]->id] = true;
         }
     }
 }
@@ -309,7 +350,8 @@ static void save_constants(struct save *s, Onnx__GraphProto *out)
     out->initializer = NEWN(s->tmp, Onnx__TensorProto *, s->graph->values.n + 1);
     for (int i = 0; i < s->graph->values.n; i++) {
         const struct value *value = s->graph->values.at[i];
-        if (value->constant && s->used[value->id]) out->initializer[out->n_initializer++] = save_constant(s, value);
+        if (value->constant && s->used[value->id])
+            out->initializer[out->n_initializer++] = save_constant(s, value);
     }
 }
 
@@ -320,7 +362,8 @@ static void save_value_info(struct save *s, Onnx__GraphProto *out)
     for (int i = 0; i < s->graph->nodes.n; i++) {
         const struct node *node = s->graph->nodes.at[i];
         for (int k = 0; !node->op && k < node->nout; k++)
-            if (node->out[k] && node->out[k]->type.dtype != DT_NONE) out->value_info[out->n_value_info++] = save_info(s, node->out[k]);
+            if (node->out[k] && node->out[k]->type.dtype != DT_NONE)
+                out->value_info[out->n_value_info++] = save_info(s, node->out[k]);
     }
 }
 
@@ -331,12 +374,15 @@ static Onnx__GraphProto *save_graph(struct save *s)
     out->name = text(s, g->name && *g->name ? g->name : "graph");
     mark_uses(s);
     out->node = NEWN(s->tmp, Onnx__NodeProto *, g->nodes.n + 1);
-    for (int i = 0; i < g->nodes.n; i++) out->node[out->n_node++] = save_node(s, g->nodes.at[i]);
+    for (int i = 0; i < g->nodes.n; i++)
+        out->node[out->n_node++] = save_node(s, g->nodes.at[i]);
     save_constants(s, out);
     out->input = NEWN(s->tmp, Onnx__ValueInfoProto *, g->inputs.n + 1);
-    for (int i = 0; i < g->inputs.n - g->captures; i++) out->input[out->n_input++] = save_info(s, g->inputs.at[i]);
+    for (int i = 0; i < g->inputs.n - g->captures; i++)
+        out->input[out->n_input++] = save_info(s, g->inputs.at[i]);
     out->output = NEWN(s->tmp, Onnx__ValueInfoProto *, g->outputs.n + 1);
-    for (int i = 0; i < g->outputs.n; i++) out->output[out->n_output++] = save_info(s, g->outputs.at[i]);
+    for (int i = 0; i < g->outputs.n; i++)
+        out->output[out->n_output++] = save_info(s, g->outputs.at[i]);
     save_value_info(s, out);
     return out;
 }
@@ -347,7 +393,11 @@ static Onnx__AttributeProto *save_body(struct save *s, const struct node *node, 
     static const struct save_options none;
     Onnx__AttributeProto *out = PROTO(s, AttributeProto, attribute_proto);
     const struct attr *a = node_body(node, k);
-    struct save body = { .tmp = s->tmp, .graph = a->graph, .path = s->path, .names = names_of_body(s->tmp, &s->names, node, k), .data = { .options = &none, .model = s->data.model } };
+    struct save body = {.tmp = s->tmp,
+                        .graph = a->graph,
+                        .path = s->path,
+                        .names = names_of_body(s->tmp, &s->names, node, k),
+                        .data = {.options = &none, .model = s->data.model}};
     out->name = text(s, a->name);
     out->has_type = 1;
     out->type = ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__GRAPH;
@@ -359,22 +409,26 @@ static Onnx__AttributeProto *save_body(struct save *s, const struct node *node, 
 
 static int64_t domain_version(const struct graph *g, const char *domain)
 {
-    if (!*domain) return g->opset ? g->opset : FORM_OPSET;
+    if (!*domain)
+        return g->opset ? g->opset : FORM_OPSET;
     for (int i = 0; i < g->opsets.n; i++)
-        if (!strcmp(g->opsets.at[i].key, domain)) return strtoll(g->opsets.at[i].text, NULL, 10);
+        if (!strcmp(g->opsets.at[i].key, domain))
+            return strtoll(g->opsets.at[i].text, NULL, 10);
     return 1;
 }
 
 static void import_domain(struct save *s, Onnx__ModelProto *model, const char *domain)
 {
     for (size_t i = 0; i < model->n_opset_import; i++)
-        if (!strcmp(model->opset_import[i]->domain, domain)) return;
+        if (!strcmp(model->opset_import[i]->domain, domain))
+            return;
     Onnx__OperatorSetIdProto *o = PROTO(s, OperatorSetIdProto, operator_set_id_proto);
     o->domain = text(s, domain);
     o->has_version = 1;
     o->version = domain_version(s->graph, domain);
     Onnx__OperatorSetIdProto **list = NEWN(s->tmp, Onnx__OperatorSetIdProto *, model->n_opset_import + 1);
-    for (size_t i = 0; i < model->n_opset_import; i++) list[i] = model->opset_import[i];
+    for (size_t i = 0; i < model->n_opset_import; i++)
+        list[i] = model->opset_import[i];
     list[model->n_opset_import++] = o;
     model->opset_import = list;
 }
@@ -383,7 +437,8 @@ static void import_domains(struct save *s, Onnx__ModelProto *model, const struct
 {
     for (int i = 0; i < g->nodes.n; i++) {
         import_domain(s, model, g->nodes.at[i]->domain);
-        for (int k = 0; k < node_bodies(g->nodes.at[i]); k++) import_domains(s, model, node_body(g->nodes.at[i], k)->graph);
+        for (int k = 0; k < node_bodies(g->nodes.at[i]); k++)
+            import_domains(s, model, node_body(g->nodes.at[i], k)->graph);
     }
 }
 
@@ -398,7 +453,8 @@ static Onnx__ModelProto *save_model(struct save *s)
     import_domain(s, model, "");
     import_domains(s, model, g);
     model->metadata_props = NEWN(s->tmp, Onnx__StringStringEntryProto *, g->meta.n + 1);
-    for (int i = 0; i < g->meta.n; i++) model->metadata_props[model->n_metadata_props++] = entry(s, g->meta.at[i].key, g->meta.at[i].text);
+    for (int i = 0; i < g->meta.n; i++)
+        model->metadata_props[model->n_metadata_props++] = entry(s, g->meta.at[i].key, g->meta.at[i].text);
     return model;
 }
 
@@ -407,7 +463,8 @@ static Onnx__ModelProto *save_model(struct save *s)
 static struct written write_model(const struct save *s, const Onnx__ModelProto *model)
 {
     size_t bytes = onnx__model_proto__get_packed_size(model);
-    if (bytes > INT_MAX) fail("%s: can't be written: the message would have %zu bytes, less than 2 GiB are possible", s->path, bytes);
+    if (bytes > INT_MAX)
+        fail("%s: can't be written: the message would have %zu bytes, less than 2 GiB are possible", s->path, bytes);
     uint8_t *packed = arena_alloc(s->tmp, bytes);
     onnx__model_proto__pack(model, packed);
     struct out out;
@@ -424,14 +481,16 @@ void onnx_save(int n, struct graph *const *graphs, const char *const *paths, con
     int nfile = 0;
     Onnx__ModelProto **models = NEWN(tmp, Onnx__ModelProto *, n);
     for (int i = 0; i < n; i++) {
-        s[i] = (struct save){ .tmp = arena_new(), .graph = graphs[i], .path = paths[i], .data = { .options = &options[i], .model = graphs[i]->path } };
+        s[i] = (struct save){
+            .tmp = arena_new(), .graph = graphs[i], .path = paths[i], .data = {.options = &options[i], .model = graphs[i]->path}};
         s[i].names = names_of_graph(s[i].tmp, graphs[i]);
         models[i] = save_model(&s[i]);
-        if (options[i].data_path) files[nfile++] = &s[i].data;
+        if (options[i].data_path)
+            files[nfile++] = &s[i].data;
     }
     data_write(nfile, files);
     for (int i = 0; i < n; i++) {
-        out[i] = (struct saved){ write_model(&s[i], models[i]), s[i].data.written };
+        out[i] = (struct saved){write_model(&s[i], models[i]), s[i].data.written};
         arena_free(s[i].tmp);
     }
     arena_free(tmp);

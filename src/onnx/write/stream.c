@@ -2,12 +2,12 @@
  *
  * The files are written side by side: what several take of a tensor they take one after the other while it is mapped, so that sources
  * are read once and one tensor at a time is held. That needs no more than that the graphs have their weights in about the same order. */
+#include "onnx/private.h"
+
 #include <string.h>
 #include <sys/stat.h>
 
-#include "onnx/private.h"
-
-enum { FILES = 32 };        /* written side by side: each is open and has a buffer */
+enum { FILES = 32 }; /* written side by side: each is open and has a buffer */
 
 /* ---- one weight ---- */
 
@@ -16,11 +16,14 @@ static void check_ranges(const struct value *v, int n, const struct byte_range *
     int64_t total = 0;
     for (int i = 0; i < n; i++) {
         const struct byte_range *r = &range[i];
-        if (r->offset < 0 || r->bytes < 0 || r->offset > v->constant->bytes - r->bytes) bug("constant '%s': range outside its source", v->name);
-        if (!add_i64(total, r->bytes, &total)) bug("constant '%s': ranges overflow", v->name);
+        if (r->offset < 0 || r->bytes < 0 || r->offset > v->constant->bytes - r->bytes)
+            bug("constant '%s': range outside its source", v->name);
+        if (!add_i64(total, r->bytes, &total))
+            bug("constant '%s': ranges overflow", v->name);
     }
     int64_t read = v->stored == DT_NONE ? bytes : bytes / (int64_t)dtype_size(v->stored) * (int64_t)dtype_size(v->constant->dtype);
-    if (total != read) bug("constant '%s': ranges of %lld bytes, its type needs %lld", v->name, (long long)total, (long long)read);
+    if (total != read)
+        bug("constant '%s': ranges of %lld bytes, its type needs %lld", v->name, (long long)total, (long long)read);
 }
 
 /* A piece at a time, for the type that it is stored in is not its own. */
@@ -36,30 +39,39 @@ static void give_narrow(const struct data_file *f, const struct value *v, struct
 void weight_give(const struct data_file *f, const struct saved_weight *w, byte_taker *take, void *data)
 {
     struct arena *tmp = arena_new();
-    const struct byte_range whole = { 0, w->value->constant->bytes }, *range = &whole;
+    const struct byte_range whole = {0, w->value->constant->bytes}, *range = &whole;
     int n = f->options->ranges ? f->options->ranges(f->options->data, tmp, w->value, &range) : 1;
     check_ranges(w->value, n, range, w->bytes);
-    if (w->value->stored == DT_NONE) constant_stream(w->value->constant, w->value->name, n, range, take, data);
+    if (w->value->stored == DT_NONE)
+        constant_stream(w->value->constant, w->value->name, n, range, take, data);
     else
-        for (int i = 0; i < n; i++) give_narrow(f, w->value, range[i], take, data);
+        for (int i = 0; i < n; i++)
+            give_narrow(f, w->value, range[i], take, data);
     arena_free(tmp);
 }
 
 /* ---- files side by side ---- */
 
-struct writer { struct data_file *file; int next; struct out out; };
+struct writer {
+    struct data_file *file;
+    int next;
+    struct out out;
+};
 
 /* A weight can't be written over the file it is read from. */
 static void check_sources(const struct data_file *f, const char *path)
 {
     struct stat target, source;
     const char *last = NULL;
-    if (stat(path, &target)) return;
+    if (stat(path, &target))
+        return;
     for (int i = 0; i < f->weights.n; i++) {
         const char *from = f->weights.at[i].value->constant->source.path;
-        if (!from || from == last || stat(from, &source)) continue;
+        if (!from || from == last || stat(from, &source))
+            continue;
         last = from;
-        if (source.st_dev == target.st_dev && source.st_ino == target.st_ino) fail("%s: can't be written: it holds the weights that are read", path);
+        if (source.st_dev == target.st_dev && source.st_ino == target.st_ino)
+            fail("%s: can't be written: it holds the weights that are read", path);
     }
 }
 
@@ -81,17 +93,21 @@ static void write_next(struct writer *w)
 static bool write_weight(int n, struct writer *w)
 {
     struct constant *c = NULL;
-    for (int i = 0; i < n && !c; i++) c = next_constant(&w[i]);
+    for (int i = 0; i < n && !c; i++)
+        c = next_constant(&w[i]);
     for (int i = 0; c && i < n; i++)
-        if (next_constant(&w[i]) == c) write_next(&w[i]);
-    if (c) constant_release(c);
+        if (next_constant(&w[i]) == c)
+            write_next(&w[i]);
+    if (c)
+        constant_release(c);
     return c;
 }
 
 static void end_file(struct writer *w)
 {
     const struct save_options *o = w->file->options;
-    if (o->finish) o->finish(o->data, &w->out);
+    if (o->finish)
+        o->finish(o->data, &w->out);
     w->file->written = out_close(&w->out);
 }
 
@@ -99,15 +115,18 @@ static void write_files(int n, struct data_file *const *files)
 {
     struct writer writers[FILES];
     for (int i = 0; i < n; i++) {
-        writers[i] = (struct writer){ .file = files[i] };
+        writers[i] = (struct writer){.file = files[i]};
         check_sources(files[i], files[i]->options->data_path);
         out_open(&writers[i].out, files[i]->options->data_path);
     }
-    while (write_weight(n, writers)) {}
-    for (int i = 0; i < n; i++) end_file(&writers[i]);
+    while (write_weight(n, writers)) {
+    }
+    for (int i = 0; i < n; i++)
+        end_file(&writers[i]);
 }
 
 void data_write(int n, struct data_file *const *files)
 {
-    for (int i = 0; i < n; i += FILES) write_files(n - i < FILES ? n - i : FILES, files + i);
+    for (int i = 0; i < n; i += FILES)
+        write_files(n - i < FILES ? n - i : FILES, files + i);
 }

@@ -1,10 +1,10 @@
 /* narrow: f32 weights in f16 or bf16, on their way to a file. Rounding is to nearest even; a finite number that would become infinite is
  * refused. */
-#include <math.h>
-#include <string.h>
-
 #include "base/half.h"
 #include "onnx/private.h"
+
+#include <math.h>
+#include <string.h>
 
 static _Noreturn void refuse(const char *path, const struct value *v, int64_t element, float f)
 {

@@ -1,12 +1,12 @@
 /* rows: which symbols count rows that a graph treats one by one, so that any of them can be computed alone (a batch).
  *
- * A symbol is taken as if its dimension were dealt out to two ranks that exchange nothing. By the rules of the nodes (rule.c, rule_project.c)
- * that placement goes from the inputs to the outputs. A node that would need a whole value, leaves terms, or compares positions mixes
- * rows; one that has the symbol as a number knows how many there are. Whoever has some rows then runs the same graph on them, with
- * their number as the value of the symbol, and gets these rows of the results.
+ * A symbol is taken as if its dimension were dealt out to two ranks that exchange nothing. By the rules of the nodes (rule.c,
+ * rule_project.c) that placement goes from the inputs to the outputs. A node that would need a whole value, leaves terms, or compares
+ * positions mixes rows; one that has the symbol as a number knows how many there are. Whoever has some rows then runs the same graph on
+ * them, with their number as the value of the symbol, and gets these rows of the results.
  *
- * Numbers of rows (Range, and what is computed of it: affine.c) differ from those that a rank counts from 0, so nothing may come of them but
- * a lookup of each row in its own part of what is dealt out, as exporters write masks. */
+ * Numbers of rows (Range, and what is computed of it: affine.c) differ from those that a rank counts from 0, so nothing may come of them
+ * but a lookup of each row in its own part of what is dealt out, as exporters write masks. */
 #include "op/analysis/affine.h"
 
 #include <string.h>
@@ -15,11 +15,11 @@ enum { PARTS = 2 };
 
 struct walk {
     struct graph *g;
-    const struct dim *size;          /* the symbol */
-    const struct split *split;       /* an even deal of it */
-    struct placement *at;            /* by value id */
-    struct affines *affine;          /* by value id */
-    const char *why;                 /* rows are not independent; NULL: no reason met */
+    const struct dim *size;    /* the symbol */
+    const struct split *split; /* an even deal of it */
+    struct placement *at;      /* by value id */
+    struct affines *affine;    /* by value id */
+    const char *why;           /* rows are not independent; NULL: no reason met */
 };
 
 /* How many dimensions have the symbol in their size; the last of them. */
@@ -79,7 +79,10 @@ static bool states_symbol(const struct walk *w, const struct node *n)
     return false;
 }
 
-static bool is_split(const struct walk *w, const struct value *v) { return v && w->at[v->id].kind == PLACE_S; }
+static bool is_split(const struct walk *w, const struct value *v)
+{
+    return v && w->at[v->id].kind == PLACE_S;
+}
 
 static bool concerned(const struct walk *w, const struct node *n)
 {
@@ -92,7 +95,8 @@ static bool concerned(const struct walk *w, const struct node *n)
     return false;
 }
 
-/* ---- numbers of rows ------------------------------------------------------------------------------------------------------------------- */
+/* ---- numbers of rows -------------------------------------------------------------------------------------------------------------------
+ */
 
 static const struct dim *row_step(const struct walk *w, const struct value *v, int entry)
 {
@@ -179,7 +183,9 @@ static bool uses_own(struct walk *w, const struct node *n)
     for (int i = 0; i < n->nin; i++)
         if (i != 1 && is_numbered(w, n->in[i]))
             return false;
-    return is_onnx(n, "Gather") ? gathers_own(w, n) : is_onnx(n, "GatherND") ? gathers_own_tuples(w, n) : is_onnx(n, "ScatterND") && scatters_to_own(w, n);
+    return is_onnx(n, "Gather")  ? gathers_own(w, n)
+        : is_onnx(n, "GatherND") ? gathers_own_tuples(w, n)
+                                 : is_onnx(n, "ScatterND") && scatters_to_own(w, n);
 }
 
 /* The numbers of all rows, in order. */
@@ -202,7 +208,8 @@ static bool give(const struct walk *w, const struct rule *r, const struct rule_d
 {
     for (int i = 0; dim->n == 1 && i < dim->part[0].n; i++) {
         const int *factor = dim->part[0].factor, f = factor[i];
-        const struct split *s = split_divide(w->g->alg, split, rule_sizes(w->g, r, factor, 0, i), rule_sizes(w->g, r, factor, i + 1, dim->part[0].n));
+        const struct split *s = split_divide(w->g->alg, split, rule_sizes(w->g, r, factor, 0, i),
+                                             rule_sizes(w->g, r, factor, i + 1, dim->part[0].n));
         if (!s || s->whole)
             continue;
         if ((r->factor[f].flags & (FACTOR_WHOLE | FACTOR_POSITION | FACTOR_LOWERED)) || (c->factor[f] && c->factor[f] != s))
@@ -289,7 +296,10 @@ static void visit(struct walk *w, const struct node *n)
 
 static const char *mixed(struct graph *g, const struct dim *symbol)
 {
-    struct walk w = {.g = g, .size = symbol, .split = split_even(g->alg, PARTS, symbol), .at = NEWN(g->arena, struct placement, g->values.n + 1),
+    struct walk w = {.g = g,
+                     .size = symbol,
+                     .split = split_even(g->alg, PARTS, symbol),
+                     .at = NEWN(g->arena, struct placement, g->values.n + 1),
                      .affine = NEWN(g->arena, struct affines, g->values.n + 1)};
     bool any = false;
     start(&w);
@@ -304,7 +314,9 @@ static const char *mixed(struct graph *g, const struct dim *symbol)
     return w.why || any ? w.why : "no output has it";
 }
 
-struct symbols { VEC(const struct dim *) list; };
+struct symbols {
+    VEC(const struct dim *) list;
+};
 
 static bool is_listed(const struct symbols *s, const struct dim *symbol)
 {

@@ -4,6 +4,7 @@
  * Query heads are a product (hk g): group g of query heads shares key head hk. Head size comes from past, the rotary cache or the
  * attribute head_size before it is divided from a width: on a rank without heads the width says nothing. */
 #include "op/attention/attention.h"
+
 #include "op/table.h"
 
 const struct type *attention_operand(const struct node *node, int i)
@@ -55,7 +56,6 @@ static void check_groups(const struct graph *g, const struct node *node, const s
 }
 
 /* ---- Attention: 4-D operands, or 3-D with the number of heads in attributes ------------------------------------------------------- */
-
 
 static void attention_flat(struct graph *g, const struct node *node, struct heads *h)
 {
@@ -172,7 +172,7 @@ void infer_attention(struct graph *g, struct node *node)
     struct heads h = attention_heads(g, node);
     check_keys(g, node, &h, K, PAST_K, h.size);
     check_keys(g, node, &h, V, PAST_V, h.value_size);
-    h = attention_heads(g, node);               /* again: the checks may have added equations */
+    h = attention_heads(g, node); /* again: the checks may have added equations */
     check_mask(g, node, &h, MASK, true);
     if (attention_operand(node, LENGTHS)) {
         op_need_rank(g, node, LENGTHS, 1, 1);
@@ -185,7 +185,6 @@ void infer_attention(struct graph *g, struct node *node)
 }
 
 /* ---- GroupQueryAttention ------------------------------------------------------------------------------------------------------------- */
-
 
 /* Head size where the operands say it without division; NULL: they don't. */
 static const struct dim *gqa_known_size(struct graph *g, const struct node *node)
@@ -274,7 +273,8 @@ static void check_gqa_ranks(struct graph *g, const struct node *node)
     for (int i = G_COS; i <= G_SIN; i++)
         if (attention_operand(node, i))
             op_need_rank(g, node, i, 2, 2);
-    if (!attention_operand(node, K) != !attention_operand(node, V) || !attention_operand(node, G_PAST_K) != !attention_operand(node, G_PAST_V))
+    if (!attention_operand(node, K) != !attention_operand(node, V) ||
+        !attention_operand(node, G_PAST_K) != !attention_operand(node, G_PAST_V))
         fail("%s: key and value, and past key and past value, must be given together", node_where(g, node));
 }
 

@@ -5,11 +5,11 @@
 #include "op/op.h"
 
 struct heads {
-    const struct dim *batch, *query, *key;       /* sequence lengths of Q and of the new K */
-    const struct dim *past, *total;              /* past NULL: none */
+    const struct dim *batch, *query, *key; /* sequence lengths of Q and of the new K */
+    const struct dim *past, *total;        /* past NULL: none */
     const struct dim *q_heads, *kv_heads;
-    const struct dim *size, *value_size;         /* of one head of Q and K, of V; NULL: not known (no heads here) */
-    bool flat, packed;                           /* [B, S, H*D] rather than [B, H, S, D]; K and V laid behind Q in operand 0 */
+    const struct dim *size, *value_size; /* of one head of Q and K, of V; NULL: not known (no heads here) */
+    bool flat, packed;                   /* [B, S, H*D] rather than [B, H, S, D]; K and V laid behind Q in operand 0 */
 };
 /* Operands of Attention; of GroupQueryAttention. */
 enum { Q = 0, K = 1, V = 2, MASK = 3, PAST_K = 4, PAST_V = 5, LENGTHS = 6 };

@@ -5,11 +5,15 @@
 
 #include <math.h>
 
-/* ---- rules: the factors of attention --------------------------------------------------------------------------------------------------- */
+/* ---- rules: the factors of attention ---------------------------------------------------------------------------------------------------
+ */
 
-struct attention_factors { int b, hk, g, s, d, e, p, n; };       /* -1: no such factor */
+struct attention_factors {
+    int b, hk, g, s, d, e, p, n;
+}; /* -1: no such factor */
 
-/* Query heads as (hk g); the caller knows that they divide. One key head is no factor: it is whole, and so is one query head per key head. */
+/* Query heads as (hk g); the caller knows that they divide. One key head is no factor: it is whole, and so is one query head per key head.
+ */
 static void head_factors(struct graph *g, struct rule *r, const struct heads *h, struct attention_factors *f)
 {
     f->hk = f->g = -1;
@@ -152,7 +156,7 @@ struct rule *rule_attention(struct graph *g, const struct node *node)
     if (h.flat)
         put_sizes(r, &f, "q_num_heads", "kv_num_heads");
     if (!h.past && !attention_result(node, 1) && !attention_result(node, 2) && !attention_result(node, 3))
-        rule_linear(r, 1u << V);                /* the weights do not depend on V; other results do not either, so they are no terms */
+        rule_linear(r, 1u << V); /* the weights do not depend on V; other results do not either, so they are no terms */
     return r;
 }
 
@@ -166,7 +170,8 @@ static struct value *last_keys(struct lowering *l, const struct heads *h, const 
     if (attention_operand(node, LENGTHS)) {
         struct value *length = lower_unsqueeze(l, "length.wide", lower_cast(l, "length", node->in[LENGTHS], DT_I64), 1, 3);
         struct type query = {.rank = 1, .dim = {h->query}};
-        return lower_binary(l, "Add", "last", last, lower_binary(l, "Sub", "before", length, lower_extent(l, "queries", &query, 0, 1, DT_I64)));
+        return lower_binary(l, "Add", "last", last,
+                            lower_binary(l, "Sub", "before", length, lower_extent(l, "queries", &query, 0, 1, DT_I64)));
     }
     struct type past = {.rank = 1, .dim = {h->past}};
     return h->past ? lower_binary(l, "Add", "last", last, lower_extent(l, "past", &past, 0, 1, DT_I64)) : last;
@@ -229,7 +234,7 @@ static void gqa_factors(struct graph *g, struct rule *r, const struct heads *h, 
     head_factors(g, r, h, f);
     f->s = rule_factor(g, r, "s", h->query, FACTOR_POSITION | FACTOR_CONTRACTED);
     f->n = dim_rewrite(g->alg, h->key) == dim_rewrite(g->alg, h->query) ? f->s
-         : rule_factor(g, r, "n", h->key, FACTOR_WHOLE | FACTOR_CONTRACTED);
+                                                                        : rule_factor(g, r, "n", h->key, FACTOR_WHOLE | FACTOR_CONTRACTED);
     f->d = f->e = whole_factor(g, r, "d", h->size);
     f->p = h->past ? rule_factor(g, r, "p", h->past, FACTOR_WHOLE | FACTOR_CONTRACTED) : -1;
 }

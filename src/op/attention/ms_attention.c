@@ -1,12 +1,12 @@
-/* Attention and MultiHeadAttention of com.microsoft, as ONNX Runtime's optimiser writes them. Their results are told here; canon then writes
- * them as products, the standard's Attention and what brings the masks, which have several forms by rank, into its one. */
+/* Attention and MultiHeadAttention of com.microsoft, as ONNX Runtime's optimiser writes them. Their results are told here; canon then
+ * writes them as products, the standard's Attention and what brings the masks, which have several forms by rank, into its one. */
 #include "op/op.h"
 #include "op/table.h"
 
 #include <string.h>
 
-enum { INPUT, WEIGHTS, BIAS, MASK, PAST, SCORE_BIAS, PAST_LENGTH };                                       /* Attention */
-enum { QUERY, KEY, VALUE, QKV_BIAS, PADDING, SCORES, PAST_KEY, PAST_VALUE, LENGTH, INDIRECTION };         /* MultiHeadAttention */
+enum { INPUT, WEIGHTS, BIAS, MASK, PAST, SCORE_BIAS, PAST_LENGTH };                               /* Attention */
+enum { QUERY, KEY, VALUE, QKV_BIAS, PADDING, SCORES, PAST_KEY, PAST_VALUE, LENGTH, INDIRECTION }; /* MultiHeadAttention */
 
 static bool has(const struct node *node, int i)
 {
@@ -25,7 +25,8 @@ static const struct dim *head_size(struct graph *g, const struct node *node, con
 {
     const struct dim *size = dim_quotient(g->alg, width, heads_of(g, node));
     if (!size)
-        fail("%s: a width of %s does not divide into %s heads", node_where(g, node), dim_str(g->arena, width), dim_str(g->arena, heads_of(g, node)));
+        fail("%s: a width of %s does not divide into %s heads", node_where(g, node), dim_str(g->arena, width),
+             dim_str(g->arena, heads_of(g, node)));
     return size;
 }
 
@@ -64,7 +65,8 @@ void infer_msattention(struct graph *g, struct node *node)
     widths(g, node, width);
     const struct dim *total = past ? dim_add(g->alg, past->dim[3], x->dim[1]) : x->dim[1];
     op_result(g, node, 0, x->dtype, 3, (const struct dim *[]){x->dim[0], x->dim[1], width[2]});
-    op_result(g, node, 1, x->dtype, 5, (const struct dim *[]){dim_int(g->alg, 2), x->dim[0], heads_of(g, node), total, head_size(g, node, width[1])});
+    op_result(g, node, 1, x->dtype, 5,
+              (const struct dim *[]){dim_int(g->alg, 2), x->dim[0], heads_of(g, node), total, head_size(g, node, width[1])});
 }
 
 /* Keys or values are [B, T, N*H], or [B, N, T, H] where they were made before. */
@@ -77,7 +79,8 @@ void infer_multiheadattention(struct graph *g, struct node *node)
     refuse(g, node, node->nout > 3 && node->out[3], "its scores are a result");
     op_need_rank(g, node, KEY, 3, 4);
     op_need_rank(g, node, VALUE, op_operand(g, node, KEY)->rank, node->in[KEY]->type.rank);
-    const struct type *k = op_operand(g, node, KEY), *v = op_operand(g, node, VALUE), *past = has(node, PAST_KEY) ? op_operand(g, node, PAST_KEY) : NULL;
+    const struct type *k = op_operand(g, node, KEY), *v = op_operand(g, node, VALUE),
+                      *past = has(node, PAST_KEY) ? op_operand(g, node, PAST_KEY) : NULL;
     bool spread = k->rank == 4;
     const struct dim *heads = heads_of(g, node), *added = k->dim[spread ? 2 : 1];
     const struct dim *size[2] = {spread ? k->dim[3] : head_size(g, node, k->dim[2]), spread ? v->dim[3] : head_size(g, node, v->dim[2])};
@@ -91,7 +94,10 @@ void infer_multiheadattention(struct graph *g, struct node *node)
 
 /* ---- writing nodes ------------------------------------------------------------------------------------------------------------------- */
 
-struct writer { struct rewrite *w; const struct node *root; };
+struct writer {
+    struct rewrite *w;
+    const struct node *root;
+};
 
 static struct value *op(const struct writer *x, const char *name, int nin, struct value *const *in)
 {
@@ -166,7 +172,8 @@ static struct value *below_lengths(const struct writer *x, struct value *length,
 }
 
 /* What is added to scores: 0 where a key may be seen, else the attribute's number. The mask is [B] (lengths), [B, T] or [B, S, T]. */
-static struct value *mask_added(const struct writer *x, struct value *mask, enum dtype dtype, const struct dim *batch, const struct dim *total)
+static struct value *mask_added(const struct writer *x, struct value *mask, enum dtype dtype, const struct dim *batch,
+                                const struct dim *total)
 {
     struct graph *g = x->w->g;
     double filter = attr_float(x->root, "mask_filter_value");
@@ -257,8 +264,8 @@ static struct value *flat(const struct writer *x, struct value *v)
     struct node *turn = rewrite_node(x->w, "", "Transpose", x->root, 1, &v);
     attr_set_ints(g, turn, "perm", 4, (int64_t[]){0, 2, 1, 3});
     struct value *turned = rewrite_value(x->w, turn, NULL);
-    struct type type = {.dtype = v->type.dtype, .rank = 3,
-                        .dim = {v->type.dim[0], v->type.dim[2], dim_mul(g->alg, v->type.dim[1], v->type.dim[3])}};
+    struct type type = {
+        .dtype = v->type.dtype, .rank = 3, .dim = {v->type.dim[0], v->type.dim[2], dim_mul(g->alg, v->type.dim[1], v->type.dim[3])}};
     return rewrite_value(x->w, rewrite_node(x->w, "", "Reshape", x->root, 1, &turned), &type);
 }
 

@@ -47,7 +47,9 @@ void infer_rotary(struct graph *g, struct node *node)
 
 /* ---- rule -------------------------------------------------------------------------------------------------------------------------- */
 
-struct rotary_factors { int b, h, s, d; };      /* h -1: heads are not known */
+struct rotary_factors {
+    int b, h, s, d;
+}; /* h -1: heads are not known */
 
 static void put_x(struct graph *g, struct rule_operand *operand, const struct rotary_factors *f)
 {
@@ -59,7 +61,8 @@ static void put_x(struct graph *g, struct rule_operand *operand, const struct ro
 }
 
 /* Batch and sequence of a cache or of the positions, broadcast over the batch. */
-static void put_rows(struct graph *g, const struct rule *r, struct rule_operand *operand, const struct type *t, const struct rotary_factors *f)
+static void put_rows(struct graph *g, const struct rule *r, struct rule_operand *operand, const struct type *t,
+                     const struct rotary_factors *f)
 {
     if (!dim_equals(t->dim[0], 1) || dim_equals(r->factor[f->b].size, 1))
         rule_put(g, operand, 0, 0, f->b);
@@ -114,7 +117,7 @@ struct rule *rule_rotary(struct graph *g, const struct node *node)
     if (attr_int(node, "num_heads") > 0 && dim_is_int(heads, NULL))
         r->size[r->nsize++] = (struct rule_size){.attr = "num_heads", .part = {.n = 1, .factor = {f.h}}};
     rule_linear(r, 1);
-    if (attr_int(node, "rotary_embedding_dim") == 0)     /* else the rest of a head is not turned */
+    if (attr_int(node, "rotary_embedding_dim") == 0) /* else the rest of a head is not turned */
         rule_linear(r, 2 | 4);
     return r;
 }

@@ -117,7 +117,8 @@ static void set_sizes(struct graph *g, struct value *v, int64_t n, int64_t *size
     for (int d = 0; fits && d < v->type.rank; d++)
         size[d] = size[d] < 0 ? n / known : size[d];
     if (!fits || (open && alg_equate(g->alg, open, dim_int(g->alg, n / known), "--bind") == EQ_FALSE))
-        fail("--bind gives input '%s' of %s %lld values, expected those of %s", v->name, file(g), (long long)n, type_str(g->arena, &v->type));
+        fail("--bind gives input '%s' of %s %lld values, expected those of %s", v->name, file(g), (long long)n,
+             type_str(g->arena, &v->type));
 }
 
 static void become_constant(struct graph *g, struct value *v, const char *values)

@@ -196,7 +196,7 @@ static void write_defaults(struct graph *g, struct node *node)
     else if (is_op(node, "Resize"))
         op_write_resize(g, node);
     else if (is_op(node, "Reshape"))
-        attr_set_int(node, "allowzero", 0);      /* how to read an operand that is gone */
+        attr_set_int(node, "allowzero", 0); /* how to read an operand that is gone */
 }
 
 /* A -1 that no expression stands for: only the operand and the data together tell the size. */
@@ -211,7 +211,8 @@ static bool reshape_open(struct graph *g, const struct node *node)
 
 void op_canonical(struct graph *g, struct node *node)
 {
-    if (!node->op || !all_known(g, node) || (is_op(node, "Slice") && !slice_known(g, node)) || (is_op(node, "Reshape") && reshape_open(g, node)))
+    if (!node->op || !all_known(g, node) || (is_op(node, "Slice") && !slice_known(g, node)) ||
+        (is_op(node, "Reshape") && reshape_open(g, node)))
         return;
     fold_operands(g, node);
     write_axes(g, node);

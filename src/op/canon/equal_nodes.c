@@ -12,7 +12,10 @@
 #define uthash_fatal(message) fail("out of memory: %s", message)
 #include <uthash.h>
 
-struct text { struct arena *tmp; VEC(char) at; };
+struct text {
+    struct arena *tmp;
+    VEC(char) at;
+};
 
 static void add(struct text *t, const void *from, size_t n)
 {
@@ -108,7 +111,10 @@ static bool node_key(struct text *t, const struct node *node, struct value *cons
     return true;
 }
 
-struct seen { struct node *node; UT_hash_handle hh; };
+struct seen {
+    struct node *node;
+    UT_hash_handle hh;
+};
 
 void merge_equal_nodes(struct graph *g)
 {
@@ -138,7 +144,11 @@ void merge_equal_nodes(struct graph *g)
 /* ---- Slices -> Split -------------------------------------------------------------------------------------------------------- */
 
 /* A Slice of one axis at integer bounds, step 1. */
-struct cut { struct node *node; int order, axis; int64_t lo, hi; };
+struct cut {
+    struct node *node;
+    int order, axis;
+    int64_t lo, hi;
+};
 
 static bool read_cut(struct node *node, struct cut *c)
 {

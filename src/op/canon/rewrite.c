@@ -95,7 +95,8 @@ static bool does_nothing(const struct graph *g, const struct node *node)
 static struct value *viewed(struct value *v)
 {
     struct value *found = NULL;
-    for (struct value *from = v; from->producer && from->producer->op && (from->producer->op->flags & OP_VIEW) && op_resolved(from->producer);) {
+    for (struct value *from = v;
+         from->producer && from->producer->op && (from->producer->op->flags & OP_VIEW) && op_resolved(from->producer);) {
         from = from->producer->in[0];
         if (type_eq(&from->type, &v->type))
             found = from;

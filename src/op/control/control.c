@@ -7,7 +7,7 @@
 
 #include <string.h>
 
-#define ROUNDS_BY_NEED 4             /* then every size of what is carried is open */
+#define ROUNDS_BY_NEED 4 /* then every size of what is carried is open */
 
 /* ---- what the bodies take and give ---------------------------------------------------------------------------------------- */
 
@@ -39,7 +39,8 @@ static void check_steering(struct graph *g, const struct node *node, int i, enum
 {
     const struct type *t = i < node->nin && node->in[i] ? op_operand(g, node, i) : NULL;
     if (t && (t->dtype != dtype || t->rank > 1))
-        fail("%s: operand '%s' is %s, expected one element of type %s", node_where(g, node), node->in[i]->name, type_str(g->arena, t), dtype_name(dtype));
+        fail("%s: operand '%s' is %s, expected one element of type %s", node_where(g, node), node->in[i]->name, type_str(g->arena, t),
+             dtype_name(dtype));
     if (t && t->rank == 1)
         op_same_dim(g, node, t->dim[0], dim_int(g->alg, 1), "the number of conditions and 1");
 }
@@ -50,7 +51,8 @@ static const struct type *output_type(const struct graph *g, const struct node *
     if (v->type.dtype == DT_NONE)
         fail("%s: the type of result '%s' of its %s is not known", node_where(g, node), v->name, r->graph->name);
     if (!dtype_size(v->type.dtype))
-        fail("%s: result '%s' of its %s is %s, which tpc does not handle there", node_where(g, node), v->name, r->graph->name, dtype_name(v->type.dtype));
+        fail("%s: result '%s' of its %s is %s, which tpc does not handle there", node_where(g, node), v->name, r->graph->name,
+             dtype_name(v->type.dtype));
     return &v->type;
 }
 
@@ -68,8 +70,8 @@ static void if_result(struct graph *g, struct node *node, int i, const struct re
     const struct type *a = output_type(g, node, &branch[0], i), *b = output_type(g, node, &branch[1], i);
     const struct dim *dim[MAX_RANK];
     if (a->dtype != b->dtype || a->rank != b->rank)
-        fail("%s: result '%s' is %s by one branch and %s by the other, expected one element type and number of dimensions", node_where(g, node),
-             node->out[i]->name, type_str(g->arena, a), type_str(g->arena, b));
+        fail("%s: result '%s' is %s by one branch and %s by the other, expected one element type and number of dimensions",
+             node_where(g, node), node->out[i]->name, type_str(g->arena, a), type_str(g->arena, b));
     for (int d = 0; d < a->rank; d++)
         dim[d] = agreed(g, node, i, d, branch);
     op_result(g, node, i, a->dtype, a->rank, dim);
@@ -114,8 +116,12 @@ bool op_take_branch(struct graph *g, struct node *node, struct nodes *out)
 
 /* ---- what is carried from turn to turn ------------------------------------------------------------------------------------------- */
 
-/* Operands first ..., inputs in ... and outputs out ... of the body, n of each. open: by number * MAX_RANK + dimension, a size that changes. */
-struct carried { int n, first, in, out; bool *open; };
+/* Operands first ..., inputs in ... and outputs out ... of the body, n of each. open: by number * MAX_RANK + dimension, a size that
+ * changes. */
+struct carried {
+    int n, first, in, out;
+    bool *open;
+};
 
 static void enter_carried(struct ready *r, const struct carried *c)
 {
@@ -134,8 +140,8 @@ static bool opens_more(struct ready *r, const struct carried *c, int round)
     for (int i = 0; i < c->n; i++) {
         const struct type *in = &r->graph->inputs.at[c->in + i]->type, *out = output_type(r->around, r->node, r, c->out + i);
         if (in->dtype != out->dtype || in->rank != out->rank)
-            fail("%s: what it carries as '%s' is %s before a turn and %s after it", node_where(r->around, r->node), r->graph->inputs.at[c->in + i]->name,
-                 type_str(r->around->arena, in), type_str(r->around->arena, out));
+            fail("%s: what it carries as '%s' is %s before a turn and %s after it", node_where(r->around, r->node),
+                 r->graph->inputs.at[c->in + i]->name, type_str(r->around->arena, in), type_str(r->around->arena, out));
         for (int d = 0; d < in->rank; d++) {
             bool changes = dim_rewrite(r->graph->alg, in->dim[d]) != out->dim[d] || round >= ROUNDS_BY_NEED;
             more = more || (changes && !c->open[i * MAX_RANK + d]);
@@ -146,7 +152,8 @@ static bool opens_more(struct ready *r, const struct carried *c, int round)
 }
 
 /* The body under sizes that hold in every turn. enter: types the inputs that nothing carries. */
-static struct ready ready_turn(struct arena *arena, struct graph *g, const struct node *node, const struct carried *c, void (*enter)(struct ready *))
+static struct ready ready_turn(struct arena *arena, struct graph *g, const struct node *node, const struct carried *c,
+                               void (*enter)(struct ready *))
 {
     for (int round = 0;; round++) {
         struct ready r = ready_new(arena, g, node, 0);
@@ -181,7 +188,8 @@ static void stacked_result(struct graph *g, struct node *node, const struct read
     op_result(g, node, i, t->dtype, t->rank + 1, dim);
 }
 
-/* ---- Loop: operands M, cond, carried; body (turn, cond, carried) -> (cond, carried, stacked) ------------------------------------------------ */
+/* ---- Loop: operands M, cond, carried; body (turn, cond, carried) -> (cond, carried, stacked)
+ * ------------------------------------------------ */
 
 /* A scalar, or one element where the file says so. */
 static void enter_scalar(struct ready *r, int input, enum dtype dtype)
@@ -205,7 +213,7 @@ static struct carried loop_carried(struct arena *arena, const struct graph *g, c
     check_operands(g, node, 2);
     check_inputs(g, node, 0, c.n + 2);
     check_outputs(g, node, 0, 1 + (c.n > node->nout ? c.n : node->nout));
-    c.open = NEWN(arena, bool, c.n * MAX_RANK);
+    c.open = NEWN(arena, bool, c.n *MAX_RANK);
     return c;
 }
 
@@ -255,7 +263,8 @@ void infer_loop(struct graph *g, struct node *node)
     arena_free(tmp);
 }
 
-/* ---- Scan: operands carried, scanned; body (carried, slices) -> (carried, stacked) ----------------------------------------------------------- */
+/* ---- Scan: operands carried, scanned; body (carried, slices) -> (carried, stacked)
+ * ----------------------------------------------------------- */
 
 int op_scan_inputs(const struct graph *g, const struct node *node)
 {
@@ -284,7 +293,7 @@ static struct carried scan_carried(struct arena *arena, const struct graph *g, c
     struct carried c = {.n = node_captured(node, 0) - op_scan_inputs(g, node)};
     check_inputs(g, node, 0, node_captured(node, 0));
     check_outputs(g, node, 0, c.n > node->nout ? c.n : node->nout);
-    c.open = NEWN(arena, bool, c.n * MAX_RANK);
+    c.open = NEWN(arena, bool, c.n *MAX_RANK);
     return c;
 }
 
@@ -335,12 +344,14 @@ void infer_scan(struct graph *g, struct node *node)
         if (node->out[i] && i < c.n)
             carried_result(g, node, &c, i);
         else if (node->out[i])
-            stacked_result(g, node, &r, i, i, op_scan_axis(g, node, "scan_output_axes", i - c.n, output_type(g, node, &r, i)->rank + 1), length);
+            stacked_result(g, node, &r, i, i, op_scan_axis(g, node, "scan_output_axes", i - c.n, output_type(g, node, &r, i)->rank + 1),
+                           length);
     }
     arena_free(tmp);
 }
 
-/* ---- any of them ------------------------------------------------------------------------------------------------------------------------- */
+/* ---- any of them
+ * ------------------------------------------------------------------------------------------------------------------------- */
 
 struct graph *op_ready_body(struct arena *arena, struct graph *g, const struct node *node, int body)
 {

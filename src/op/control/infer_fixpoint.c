@@ -1,11 +1,16 @@
 /* settle: inference to a fixed point. Nodes are inferred in order; an equation met on the way rewrites what comes after it, so it is
- * repeated until none is new. An If whose condition is known becomes the branch that it takes; small nodes on static values are run by their kernel
- * (a head size passes through Sqrt). */
+ * repeated until none is new. An If whose condition is known becomes the branch that it takes; small nodes on static values are run by
+ * their kernel (a head size passes through Sqrt). */
 #include "op/op.h"
 
 enum { MOST_ROUNDS = 1000, SMALL_BYTES = 1024, SMALL_ELEMENTS = 1024 };
 
-struct settle { struct graph *g; const bool *is_output; int marked; struct nodes left; };
+struct settle {
+    struct graph *g;
+    const bool *is_output;
+    int marked;
+    struct nodes left;
+};
 
 static bool small_constant(const struct value *v)
 {

@@ -21,7 +21,7 @@ const struct dim *ready_enter(struct ready *r, const struct dim *outside)
         return dim_int(r->graph->alg, outside->k);
     if (at >= 0)
         return r->inside.at[at];
-    const char *name = arena_printf(a, "(%s)", dim_str(a, outside));      /* no size that data decides inside ends so */
+    const char *name = arena_printf(a, "(%s)", dim_str(a, outside)); /* no size that data decides inside ends so */
     const struct dim *inside = dim_sym(r->graph->alg, name, outside->lo < 0 ? 0 : outside->lo);
     VEC_PUSH(a, &r->inside, inside);
     VEC_PUSH(a, &r->outside, outside);

@@ -4,6 +4,7 @@
  * Whatever is decided here is decided alike on every rank, from splits and from all ranks' types, never from one rank's extents:
  * rank files differ in constants, types and size attributes only. */
 #include "op/emit/expand.h"
+
 #include "op/table.h"
 
 #include <string.h>

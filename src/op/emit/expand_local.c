@@ -234,7 +234,8 @@ void expand_positions(struct graph *g, struct node *node)
         expand_unary(g, "Identity", node->name, pattern_index(g, expand_name(g, node, "index"), s, g->rank), node->out[0]);
         return;
     }
-    const struct dim *start = pattern_start(g, s, g->rank), *limit = dim_add(g->alg, start, pattern_count(g, s, g->rank)), *one = dim_int(g->alg, 1);
+    const struct dim *start = pattern_start(g, s, g->rank), *limit = dim_add(g->alg, start, pattern_count(g, s, g->rank)),
+                     *one = dim_int(g->alg, 1);
     struct node *range = expand_append(g, "Range", node->name, 0, NULL, node->out[0], NULL);
     attr_set_dims(g, range, "start", 1, &start);
     attr_set_dims(g, range, "limit", 1, &limit);

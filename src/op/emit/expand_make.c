@@ -62,8 +62,8 @@ const char *expand_name(struct graph *g, const struct node *node, const char *pa
 struct value *expand_scalar(struct graph *g, const char *name, enum dtype dtype, const void *bytes)
 {
     struct value *v = graph_find(g, name);
-    if (v && v->constant && v->type.rank == 0 && v->type.dtype == dtype
-        && memcmp(constant_data(v->constant, name), bytes, dtype_size(dtype)) == 0)
+    if (v && v->constant && v->type.rank == 0 && v->type.dtype == dtype &&
+        memcmp(constant_data(v->constant, name), bytes, dtype_size(dtype)) == 0)
         return v;
     v = graph_constant(g, name, dtype, 0, NULL, bytes);
     v->placed = true;

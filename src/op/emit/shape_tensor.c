@@ -272,7 +272,10 @@ static struct value *dim_value(struct graph *g, const struct dim *e)
 
 /* ---- one rank's of several --------------------------------------------------------------------------------------------------- */
 
-struct row { int ranks, rank, n; const struct dim *const *const *dims; };   /* dims[rank][entry] */
+struct row {
+    int ranks, rank, n;
+    const struct dim *const *const *dims;
+}; /* dims[rank][entry] */
 
 static bool entry_static(const struct row *row, int i)
 {

@@ -7,7 +7,11 @@
 
 #include <string.h>
 
-struct peers { struct graph *g; int ranks, rank; struct node *const *node; };
+struct peers {
+    struct graph *g;
+    int ranks, rank;
+    struct node *const *node;
+};
 
 static const struct type *in_type(const struct peers *p, int r)
 {
@@ -131,8 +135,7 @@ static struct value *type_operand(const struct peers *p, struct node *copy, int 
 /* Operands that the standard wants as scalars; all others are vectors. */
 static bool wants_scalar(const char *op, const char *operand)
 {
-    static const char *const list[][2] = {
-        {"Range", "start"}, {"Range", "limit"}, {"Range", "delta"}, {"Trilu", "k"}, {"CumSum", "axis"}};
+    static const char *const list[][2] = {{"Range", "start"}, {"Range", "limit"}, {"Range", "delta"}, {"Trilu", "k"}, {"CumSum", "axis"}};
     for (size_t i = 0; i < sizeof list / sizeof list[0]; i++)
         if (strcmp(op, list[i][0]) == 0 && strcmp(operand, list[i][1]) == 0)
             return true;

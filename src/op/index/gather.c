@@ -59,7 +59,7 @@ void value_gather(struct graph *g, struct node *node)
 
 int op_table_factor(struct graph *g, struct rule *rule, const struct node *node)
 {
-    bool whole = node->in[0]->type.dtype == DT_BOOL;                /* truths are not summed */
+    bool whole = node->in[0]->type.dtype == DT_BOOL; /* truths are not summed */
     for (int i = 0; i < node->nin; i++)
         whole |= node->in[i] && dtype_is_packed(node->in[i]->type.dtype);
     int f = rule_factor(g, rule, "v", node->in[0]->type.dim[gather_axis(g, node)], whole ? FACTOR_WHOLE | FACTOR_DROPPED : POINTED);
@@ -73,8 +73,7 @@ struct rule *rule_gather(struct graph *g, const struct node *node)
     const struct type *data = &node->in[0]->type, *index = &node->in[1]->type;
     int axis = gather_axis(g, node), out = 0;
     for (int d = 0; d < data->rank; d++) {
-        int f = d == axis ? op_table_factor(g, rule, node)
-                          : rule_numbered(g, rule, "d", d, data->dim[d], 0);
+        int f = d == axis ? op_table_factor(g, rule, node) : rule_numbered(g, rule, "d", d, data->dim[d], 0);
         rule_put(g, &rule->in[0], d, 0, f);
         if (d != axis) {
             rule_put(g, &rule->out[0], out++, 0, f);
@@ -93,8 +92,8 @@ struct rule *rule_gather(struct graph *g, const struct node *node)
 
 /* ---- Gather from a split table ----------------------------------------------------------------------------------------------- */
 
-/* Where(inside, Gather(table, local), 0): every rank looks up in its part, the results are terms. Operand 0 is placed as S(axis; split), as are
- * scales and zero points. */
+/* Where(inside, Gather(table, local), 0): every rank looks up in its part, the results are terms. Operand 0 is placed as S(axis; split), as
+ * are scales and zero points. */
 void lower_gather(struct lowering *l)
 {
     const struct node *node = l->node;
@@ -102,7 +101,9 @@ void lower_gather(struct lowering *l)
     const struct split *split = node->in[0]->place.split;
     struct value *inside, **in = NEWN(l->g->arena, struct value *, node->nin + 1);
     for (int i = 0; i < node->nin; i++)
-        in[i] = i == 1 ? lower_local_index(l, node->in[1], split, false, &inside) : node->in[i] ? lower_with_spare(l, node->in[i], axis, false) : NULL;
+        in[i] = i == 1    ? lower_local_index(l, node->in[1], split, false, &inside)
+            : node->in[i] ? lower_with_spare(l, node->in[i], axis, false)
+                          : NULL;
     struct value *found = lower_again(l, "found", in);
     lower_terms(l, lower_unsqueeze(l, "mask", inside, inside->type.rank, node->in[0]->type.rank - 1 - axis), found);
 }
@@ -114,8 +115,7 @@ static int tuple_length(const struct graph *g, const struct node *node, const st
 {
     int64_t n;
     if (index->rank < 1 || !dim_is_int(index->dim[index->rank - 1], &n) || n < 1 || n > most)
-        fail("%s: the last dimension of '%s' %s must be 1 to %d", node_where(g, node), node->in[1]->name,
-             type_str(g->arena, index), most);
+        fail("%s: the last dimension of '%s' %s must be 1 to %d", node_where(g, node), node->in[1]->name, type_str(g->arena, index), most);
     return (int)n;
 }
 
@@ -143,8 +143,8 @@ void infer_scatternd(struct graph *g, struct node *node)
     check_indices(g, node, 1);
     int n = tuple_length(g, node, index, data->rank), lead = index->rank - 1;
     if (update->rank != lead + data->rank - n || update->dtype != data->dtype)
-        fail("%s: updates '%s' are %s, expected %d dimensions of %s", node_where(g, node), node->in[2]->name,
-             type_str(g->arena, update), lead + data->rank - n, dtype_name(data->dtype));
+        fail("%s: updates '%s' are %s, expected %d dimensions of %s", node_where(g, node), node->in[2]->name, type_str(g->arena, update),
+             lead + data->rank - n, dtype_name(data->dtype));
     for (int d = 0; d < update->rank; d++)
         op_same_dim(g, node, update->dim[d], d < lead ? index->dim[d] : data->dim[d - lead + n], "dimensions of the updates");
     op_result(g, node, 0, data->dtype, data->rank, data->dim);
@@ -166,8 +166,7 @@ struct rule *rule_gathernd(struct graph *g, const struct node *node)
     rule_put(g, &rule->in[1], index->rank - 1, 0, rule_factor(g, rule, "n", dim_int(g->alg, n), FACTOR_WHOLE | FACTOR_DROPPED));
     for (int d = batch; d < data->rank; d++) {
         bool chosen = d < batch + n, summed = data->dtype != DT_BOOL;
-        int f = rule_numbered(g, rule, chosen ? "t" : "s", d, data->dim[d],
-                            !chosen ? 0 : summed ? POINTED : FACTOR_WHOLE | FACTOR_DROPPED);
+        int f = rule_numbered(g, rule, chosen ? "t" : "s", d, data->dim[d], !chosen ? 0 : summed ? POINTED : FACTOR_WHOLE | FACTOR_DROPPED);
         rule_put(g, &rule->in[0], d, 0, f);
         if (chosen)
             rule->factor[f].red = summed ? RED_SUM : RED_NONE;

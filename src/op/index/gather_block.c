@@ -1,14 +1,17 @@
 /* GatherBlockQuantized (com.microsoft): rows of a table of few bits in blocks along its last dimension, each with a scale and maybe a zero
  * point. Data is u4, i4, or bytes; in bytes of two numbers, the zero points of a row fill whole bytes, too.
  *
- * The width splits where no block, and no byte of zero points, is cut: its factors are as in MatMulNBits (matmul_nbits.c). The vocabulary is split
- * by the lowering of Gather. */
+ * The width splits where no block, and no byte of zero points, is cut: its factors are as in MatMulNBits (matmul_nbits.c). The vocabulary
+ * is split by the lowering of Gather. */
 #include "op/op.h"
 #include "op/table.h"
 
 enum { DATA, INDICES, SCALES, ZEROS };
 
-struct table { int64_t bits, block; bool bytes; };           /* bytes: numbers are in bytes, 8 / bits to one */
+struct table {
+    int64_t bits, block;
+    bool bytes;
+}; /* bytes: numbers are in bytes, 8 / bits to one */
 
 static bool has_zeros(const struct node *node)
 {
@@ -20,14 +23,16 @@ static struct table table_of(const struct graph *g, const struct node *node)
     struct table t = {attr_int(node, "bits"), attr_int(node, "block_size"), op_operand(g, node, DATA)->dtype == DT_U8};
     int last = op_operand(g, node, DATA)->rank - 1;
     if (!t.bytes && !dtype_is_packed(node->in[DATA]->type.dtype))
-        fail("%s: the data '%s' is %s, expected u8, u4 or i4", node_where(g, node), node->in[DATA]->name, dtype_name(node->in[DATA]->type.dtype));
+        fail("%s: the data '%s' is %s, expected u8, u4 or i4", node_where(g, node), node->in[DATA]->name,
+             dtype_name(node->in[DATA]->type.dtype));
     if ((t.bits != 4 && t.bits != 8) || (t.bits == 8 && !t.bytes))
         fail("%s: bits is %lld for data of type %s", node_where(g, node), (long long)t.bits, dtype_name(node->in[DATA]->type.dtype));
     if (t.block < 16 || t.block > 65536 || (t.block & (t.block - 1)))
         fail("%s: block_size is %lld, expected a power of two from 16 to 65536", node_where(g, node), (long long)t.block);
-    if (op_axis(g, node, attr_int(node, "gather_axis"), last + 1) != 0 || op_axis(g, node, attr_int(node, "quantize_axis"), last + 1) != last)
-        fail("%s: gather_axis and quantize_axis are %lld and %lld, expected the first and the last dimension of the data", node_where(g, node),
-             (long long)attr_int(node, "gather_axis"), (long long)attr_int(node, "quantize_axis"));
+    if (op_axis(g, node, attr_int(node, "gather_axis"), last + 1) != 0 ||
+        op_axis(g, node, attr_int(node, "quantize_axis"), last + 1) != last)
+        fail("%s: gather_axis and quantize_axis are %lld and %lld, expected the first and the last dimension of the data",
+             node_where(g, node), (long long)attr_int(node, "gather_axis"), (long long)attr_int(node, "quantize_axis"));
     return t;
 }
 

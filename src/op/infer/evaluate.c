@@ -2,8 +2,8 @@
  *
  * Used where shape arithmetic passes through floating point (Sqrt of a head size, Cast back) and by constant folding. Operands are
  * constants, or shape information all of whose entries are integers; results become constants. */
-#include "op/op.h"
 #include "kern/kern.h"
+#include "op/op.h"
 
 #include <string.h>
 
@@ -52,7 +52,10 @@ static struct tensor constant_tensor(struct constant *c, const char *name)
 {
     struct tensor t = {.dtype = c->dtype, .rank = c->rank, .data = NULL};
     memcpy(t.dim, c->dim, sizeof t.dim);
-    union { const void *from; void *to; } data = {.from = constant_data(c, name)};
+    union {
+        const void *from;
+        void *to;
+    } data = {.from = constant_data(c, name)};
     t.data = data.to;
     return t;
 }

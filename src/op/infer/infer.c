@@ -7,7 +7,6 @@
 #include <math.h>
 #include <string.h>
 
-
 static const char *operand_name(const struct node *node, int i)
 {
     if (!node->op || !node->op->nin)
@@ -91,8 +90,8 @@ const struct dim *op_same_dim(struct graph *g, const struct node *node, const st
         return a;
     const char *why = arena_printf(g->arena, "%s of node '%s' (%s)", what, node->name ? node->name : "", node->optype);
     if (alg_equate(g->alg, a, b, why) == EQ_FALSE)
-        fail("%s: %s must agree but are %s and %s (operands %s)", node_where(g, node), what, dim_str(g->arena, a),
-             dim_str(g->arena, b), operand_types(g, node));
+        fail("%s: %s must agree but are %s and %s (operands %s)", node_where(g, node), what, dim_str(g->arena, a), dim_str(g->arena, b),
+             operand_types(g, node));
     return dim_rewrite(g->alg, a);
 }
 

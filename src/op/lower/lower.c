@@ -119,7 +119,7 @@ struct node *lower_apart(struct lowering *l, const char *part, struct value *x, 
 
 void lower_together(struct lowering *l, int axis, int n, struct value *const *in, struct value **out)
 {
-    const struct placement *whole = NEWN(l->g->arena, struct placement, n + 1);     /* that is what zeros say */
+    const struct placement *whole = NEWN(l->g->arena, struct placement, n + 1); /* that is what zeros say */
     struct node *split = lower_apart(l, "apart", lower_concat(l, "together", n, in, axis), axis, n);
     for (int i = 0; i < n; i++)
         out[i] = split->out[i];
@@ -138,7 +138,7 @@ static void *scalar_bytes(struct lowering *l, enum dtype dtype, double number)
     else if (dtype == DT_I64)
         memcpy(bytes, &whole, sizeof whole);
     else
-        require(number == 0 && dtype_size(dtype) <= sizeof number);     /* zero is zero in every type */
+        require(number == 0 && dtype_size(dtype) <= sizeof number); /* zero is zero in every type */
     return bytes;
 }
 
@@ -153,7 +153,7 @@ struct value *lower_scalar(struct lowering *l, const char *part, enum dtype dtyp
 
 struct value *lower_size(struct lowering *l, const char *part, const struct dim *size, enum dtype dtype)
 {
-    const int64_t most = (int64_t)1 << 53;          /* that a double holds */
+    const int64_t most = (int64_t)1 << 53; /* that a double holds */
     int64_t n;
     if (dim_is_int(size, &n) && n <= most && n >= -most)
         return lower_scalar(l, part, dtype, (double)n);

@@ -32,7 +32,8 @@ struct value *lower_local_index(struct lowering *l, struct value *indices, const
 static const struct split *with_one_more(struct graph *g, const struct split *split)
 {
     const struct split *both[2] = {split, split_whole(g->alg, split->ranks, dim_int(g->alg, 1))};
-    return split->balanced ? split_even(g->alg, split->ranks, dim_add(g->alg, split->n, dim_int(g->alg, split->ranks))) : split_concat(g->alg, 2, both);
+    return split->balanced ? split_even(g->alg, split->ranks, dim_add(g->alg, split->n, dim_int(g->alg, split->ranks)))
+                           : split_concat(g->alg, 2, both);
 }
 
 /* Zeros like x, but for a size of 1 along the axis. */

@@ -232,7 +232,7 @@ static const struct dim *of_lessorequal(struct alg *alg, const struct dim *a, co
 static const struct dim *of_less(struct alg *alg, const struct dim *a, const struct dim *b)
 {
     const struct dim *not = of_greaterorequal(alg, a, b);
-    return not ? of_not(alg, not) : NULL;
+    return not ? of_not(alg, not ) : NULL;
 }
 
 static const struct dim *of_greater(struct alg *alg, const struct dim *a, const struct dim *b)
@@ -240,22 +240,70 @@ static const struct dim *of_greater(struct alg *alg, const struct dim *a, const 
     return of_less(alg, b, a);
 }
 
-void value_abs(struct graph *g, struct node *node) { value_unary(g, node, of_abs); }
-void value_neg(struct graph *g, struct node *node) { value_unary(g, node, dim_neg); }
-void value_not(struct graph *g, struct node *node) { value_unary(g, node, of_not); }
-void value_add(struct graph *g, struct node *node) { value_fold(g, node, dim_add); }
-void value_sub(struct graph *g, struct node *node) { value_fold(g, node, dim_sub); }
-void value_mul(struct graph *g, struct node *node) { value_fold(g, node, dim_mul); }
-void value_div(struct graph *g, struct node *node) { value_fold(g, node, of_div); }
-void value_max(struct graph *g, struct node *node) { value_fold(g, node, dim_max); }
-void value_min(struct graph *g, struct node *node) { value_fold(g, node, dim_min); }
-void value_and(struct graph *g, struct node *node) { value_fold(g, node, dim_min); }
-void value_or(struct graph *g, struct node *node) { value_fold(g, node, dim_max); }
-void value_equal(struct graph *g, struct node *node) { value_fold(g, node, of_equal); }
-void value_greater(struct graph *g, struct node *node) { value_fold(g, node, of_greater); }
-void value_greaterorequal(struct graph *g, struct node *node) { value_fold(g, node, of_greaterorequal); }
-void value_less(struct graph *g, struct node *node) { value_fold(g, node, of_less); }
-void value_lessorequal(struct graph *g, struct node *node) { value_fold(g, node, of_lessorequal); }
+void value_abs(struct graph *g, struct node *node)
+{
+    value_unary(g, node, of_abs);
+}
+void value_neg(struct graph *g, struct node *node)
+{
+    value_unary(g, node, dim_neg);
+}
+void value_not(struct graph *g, struct node *node)
+{
+    value_unary(g, node, of_not);
+}
+void value_add(struct graph *g, struct node *node)
+{
+    value_fold(g, node, dim_add);
+}
+void value_sub(struct graph *g, struct node *node)
+{
+    value_fold(g, node, dim_sub);
+}
+void value_mul(struct graph *g, struct node *node)
+{
+    value_fold(g, node, dim_mul);
+}
+void value_div(struct graph *g, struct node *node)
+{
+    value_fold(g, node, of_div);
+}
+void value_max(struct graph *g, struct node *node)
+{
+    value_fold(g, node, dim_max);
+}
+void value_min(struct graph *g, struct node *node)
+{
+    value_fold(g, node, dim_min);
+}
+void value_and(struct graph *g, struct node *node)
+{
+    value_fold(g, node, dim_min);
+}
+void value_or(struct graph *g, struct node *node)
+{
+    value_fold(g, node, dim_max);
+}
+void value_equal(struct graph *g, struct node *node)
+{
+    value_fold(g, node, of_equal);
+}
+void value_greater(struct graph *g, struct node *node)
+{
+    value_fold(g, node, of_greater);
+}
+void value_greaterorequal(struct graph *g, struct node *node)
+{
+    value_fold(g, node, of_greaterorequal);
+}
+void value_less(struct graph *g, struct node *node)
+{
+    value_fold(g, node, of_less);
+}
+void value_lessorequal(struct graph *g, struct node *node)
+{
+    value_fold(g, node, of_lessorequal);
+}
 
 /* fmod keeps the sign of the dividend; both agree on what is known here only when it is not negative, so it is left alone. */
 void value_mod(struct graph *g, struct node *node)

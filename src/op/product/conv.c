@@ -63,7 +63,7 @@ static const int64_t *sizes_given(const struct graph *g, const struct node *node
     int count = attr_is_set(node, attr) ? attr_ints(g, node, attr, &at) : 0;
     if (count == 0)
         return NULL;
-    at += count == n + 2 ? 2 : 0;                /* older exporters: batch and channels first */
+    at += count == n + 2 ? 2 : 0; /* older exporters: batch and channels first */
     if (count != n && count != n + 2)
         fail("%s: attribute '%s' has %d entries, expected %d", node_where(g, node), attr, count, n);
     for (int i = 0; i < n; i++)
@@ -139,7 +139,7 @@ static struct rule *conv_rule(struct graph *g, const struct node *node, const st
         put_group(g, r, group = rule_factor(g, r, "g", dim_int(g->alg, groups), 0));
     int c = rule_factor(g, r, "c", c_size, FACTOR_CONTRACTED), m = rule_factor(g, r, "m", m_size, 0);
     r->factor[c].red = RED_SUM;
-    if (group >= 0 && !transposed) {            /* output channels (g m) hold whole groups or channels of one, like query heads */
+    if (group >= 0 && !transposed) { /* output channels (g m) hold whole groups or channels of one, like query heads */
         r->query_outer = group;
         r->query_inner = m;
     }

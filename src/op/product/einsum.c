@@ -9,8 +9,14 @@
 #include <string.h>
 
 enum { ELLIPSIS = 256, LABELS = ELLIPSIS + MAX_RANK };
-struct labels { int n, at[MAX_RANK]; };
-struct einsum { int nin; struct labels in[2], out; const struct dim *size[LABELS]; };
+struct labels {
+    int n, at[MAX_RANK];
+};
+struct einsum {
+    int nin;
+    struct labels in[2], out;
+    const struct dim *size[LABELS];
+};
 
 /* ---- the equation ----------------------------------------------------------------------------------------------------------------- */
 
@@ -18,7 +24,8 @@ static void add_label(const struct graph *g, const struct node *node, struct lab
 {
     for (int i = 0; i < l->n; i++)
         if (l->at[i] == label)
-            fail("%s: the equation '%s' repeats a letter in one term, which tpc does not handle", node_where(g, node), attr_string(node, "equation"));
+            fail("%s: the equation '%s' repeats a letter in one term, which tpc does not handle", node_where(g, node),
+                 attr_string(node, "equation"));
     if (l->n == MAX_RANK)
         fail("%s: a term of the equation '%s' has more than %d dimensions", node_where(g, node), attr_string(node, "equation"), MAX_RANK);
     l->at[l->n++] = label;
@@ -94,7 +101,8 @@ static void measure(struct graph *g, const struct node *node, struct einsum *e)
     }
     for (int d = 0; d < e->out.n; d++)
         if (!e->size[e->out.at[d]])
-            fail("%s: the result of the equation '%s' has a letter that no operand has", node_where(g, node), attr_string(node, "equation"));
+            fail("%s: the result of the equation '%s' has a letter that no operand has", node_where(g, node),
+                 attr_string(node, "equation"));
 }
 
 static struct einsum read_equation(struct graph *g, const struct node *node)
@@ -113,7 +121,8 @@ static struct einsum read_equation(struct graph *g, const struct node *node)
         e.in[i] = read_term(g, node, text, n, own);
         text = comma ? comma + 1 : end;
         if (!comma != (i == node->nin - 1))
-            fail("%s: the equation '%s' does not have a term for each of %d operands", node_where(g, node), attr_string(node, "equation"), node->nin);
+            fail("%s: the equation '%s' does not have a term for each of %d operands", node_where(g, node), attr_string(node, "equation"),
+                 node->nin);
     }
     if (arrow)
         e.out = read_term(g, node, arrow + 2, strlen(arrow + 2), dots);
@@ -136,7 +145,11 @@ void infer_einsum(struct graph *g, struct node *node)
 
 /* ---- written out ------------------------------------------------------------------------------------------------------------------- */
 
-struct writer { struct rewrite *w; const struct node *root; struct einsum e; };
+struct writer {
+    struct rewrite *w;
+    const struct node *root;
+    struct einsum e;
+};
 
 /* Sums over the labels that neither the other operand nor the result has. */
 static struct value *sum_own(struct writer *x, int i)

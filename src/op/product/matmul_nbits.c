@@ -8,7 +8,9 @@
 
 enum { A, B, SCALES, ZEROS, GROUPS, BIAS };
 
-struct nbits { int64_t n, k, bits, block, blocks, zero_bytes; };
+struct nbits {
+    int64_t n, k, bits, block, blocks, zero_bytes;
+};
 
 static bool has(const struct node *node, int i)
 {
@@ -101,7 +103,9 @@ void infer_matmulnbits(struct graph *g, struct node *node)
 /* ---- the rule ---------------------------------------------------------------------------------------------------------------------- */
 
 /* Factors of K, outer to inner; those of B's blocks and of its zero points. */
-struct columns { struct rule_part k, blocks, zeros; };
+struct columns {
+    struct rule_part k, blocks, zeros;
+};
 
 static int factor(struct graph *g, struct rule *r, const char *name, int64_t size, unsigned flags)
 {

@@ -1,8 +1,9 @@
 /* Mixtures of experts (com.microsoft): every row goes through the k experts that its router values choose, and their results are added with
  * the weights of the choice. An expert is y = fc2 act(fc1 x), gated by fc3 x where there is one or where fc1 holds both, in turn or one
- * behind the other. Weights are [experts, out, in]; those of QMoE integers of a few bits along the last dimension, with a scale (and maybe a
- * zero point) for a row or for each block of one. */
+ * behind the other. Weights are [experts, out, in]; those of QMoE integers of a few bits along the last dimension, with a scale (and maybe
+ * a zero point) for a row or for each block of one. */
 #include "op/product/moe.h"
+
 #include "op/table.h"
 
 #include <string.h>
@@ -28,7 +29,8 @@ static void read_gates(const struct graph *g, const struct node *node, struct mo
     m->gates = swiglu && fusion ? 2 : 1;
     m->interleaved = fusion == 1;
     if (swiglu && gated == (fusion != 0))
-        fail("%s: swiglu_fusion is %lld and there is %s fc3, expected a gate in one place", node_where(g, node), (long long)fusion, gated ? "an" : "no");
+        fail("%s: swiglu_fusion is %lld and there is %s fc3, expected a gate in one place", node_where(g, node), (long long)fusion,
+             gated ? "an" : "no");
 }
 
 static void read_bits(const struct graph *g, const struct node *node, struct moe *m)
@@ -68,7 +70,7 @@ struct moe moe_read(struct graph *g, const struct node *node)
     m.experts = fc2->dim[0];
     m.result = fc2->dim[1];
     m.inner = dim_div(g->alg, dim_mul(g->alg, fc2->dim[2], dim_int(g->alg, 8)), dim_int(g->alg, m.bits[FC2]));
-    if (attr_int(node, "k") < !moe_has(node, mix_at(&m)))       /* a rank may have none of the experts */
+    if (attr_int(node, "k") < !moe_has(node, mix_at(&m))) /* a rank may have none of the experts */
         fail("%s: k is %lld, expected at least 1", node_where(g, node), (long long)attr_int(node, "k"));
     if (attr_int(node, "use_sparse_mixer"))
         fail("%s: use_sparse_mixer is set, which tpc does not know", node_where(g, node));
@@ -91,7 +93,8 @@ static void check_shape(struct graph *g, const struct node *node, int i, int ran
 {
     op_need_rank(g, node, i, rank, rank);
     for (int d = 0; d < rank; d++)
-        op_same_dim(g, node, node->in[i]->type.dim[d], dim[d], arena_printf(g->arena, "dimension %d of '%s' and of the experts", d, node->in[i]->name));
+        op_same_dim(g, node, node->in[i]->type.dim[d], dim[d],
+                    arena_printf(g->arena, "dimension %d of '%s' and of the experts", d, node->in[i]->name));
 }
 
 static const struct dim *blocks_of(struct graph *g, const struct moe *m, int j)
@@ -110,13 +113,15 @@ static void check_scales(struct graph *g, const struct node *node, const struct 
     const struct dim *rows = rows_of(g, m, j), *blocks = m->block ? blocks_of(g, m, j) : NULL;
     int scales = scales_at(m, j), zeros = zeros_at(j);
     if (!dtype_is_float(op_operand(g, node, scales)->dtype))
-        fail("%s: the scales '%s' are %s, expected a float type", node_where(g, node), node->in[scales]->name, dtype_name(node->in[scales]->type.dtype));
+        fail("%s: the scales '%s' are %s, expected a float type", node_where(g, node), node->in[scales]->name,
+             dtype_name(node->in[scales]->type.dtype));
     check_shape(g, node, scales, m->block ? 3 : 2, (const struct dim *[]){m->experts, rows, blocks});
     if (!moe_has(node, zeros))
         return;
     check_bytes(g, node, zeros);
-    check_shape(g, node, zeros, m->block ? 3 : 2,
-                (const struct dim *[]){m->experts, m->block ? rows : packed(g, rows, m->bits[j]), m->block ? packed(g, blocks, m->bits[j]) : NULL});
+    check_shape(
+        g, node, zeros, m->block ? 3 : 2,
+        (const struct dim *[]){m->experts, m->block ? rows : packed(g, rows, m->bits[j]), m->block ? packed(g, blocks, m->bits[j]) : NULL});
 }
 
 static void check_matrix(struct graph *g, const struct node *node, const struct moe *m, int j)

@@ -8,9 +8,9 @@ enum { INPUT, ROUTER, FIRST_WEIGHT, FC1 = 0, FC2 = 1, FC3 = 2, MATRICES = 3 };
 
 struct moe {
     bool quantized;
-    int gates;                         /* 2: fc1 holds gate and value; 1: not */
-    bool interleaved;                  /* gate and value in turn */
-    int64_t bits[MATRICES], block;     /* block 0: one scale per row */
+    int gates;                     /* 2: fc1 holds gate and value; 1: not */
+    bool interleaved;              /* gate and value in turn */
+    int64_t bits[MATRICES], block; /* block 0: one scale per row */
     const struct dim *rows, *experts, *hidden, *inner, *result;
 };
 /* A node whose attributes no kernel can do is a failure. */
@@ -18,10 +18,25 @@ struct moe moe_read(struct graph *, const struct node *);
 bool moe_has(const struct node *, int operand);
 
 /* Where operands stand; matrices are in the order fc1, fc2, fc3. */
-static inline int weight_at(const struct moe *m, int j) { return FIRST_WEIGHT + j * (m->quantized ? 3 : 2); }
-static inline int scales_at(const struct moe *m, int j) { return weight_at(m, j) + 1; }
-static inline int bias_at(const struct moe *m, int j) { return weight_at(m, j) + (m->quantized ? 2 : 1); }
-static inline int zeros_at(int j) { return 11 + j; }
-static inline int mix_at(const struct moe *m) { return m->quantized ? 14 : 8; }      /* the weights of the choice, where they are given */
+static inline int weight_at(const struct moe *m, int j)
+{
+    return FIRST_WEIGHT + j * (m->quantized ? 3 : 2);
+}
+static inline int scales_at(const struct moe *m, int j)
+{
+    return weight_at(m, j) + 1;
+}
+static inline int bias_at(const struct moe *m, int j)
+{
+    return weight_at(m, j) + (m->quantized ? 2 : 1);
+}
+static inline int zeros_at(int j)
+{
+    return 11 + j;
+}
+static inline int mix_at(const struct moe *m)
+{
+    return m->quantized ? 14 : 8;
+} /* the weights of the choice, where they are given */
 
 #endif

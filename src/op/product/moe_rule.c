@@ -1,8 +1,9 @@
 /* How mixtures of experts split.
  *
  * The inner width splits: columns of fc1 and fc3, rows of fc2, and the result is a sum. In QMoE it is i groups of u, so that no byte and no
- * block is cut. The experts split where every row goes through all of them, with weights of its own (tpc::Experts is MoE with the operand for
- * them that QMoE has); the lowering of other nodes makes such ones: experts that a row has not chosen have weight 0, and kernels skip them. */
+ * block is cut. The experts split where every row goes through all of them, with weights of its own (tpc::Experts is MoE with the operand
+ * for them that QMoE has); the lowering of other nodes makes such ones: experts that a row has not chosen have weight 0, and kernels skip
+ * them. */
 #include "op/product/moe.h"
 #include "op/table.h"
 
@@ -10,12 +11,20 @@
 static bool takes_all(const struct node *node, const struct moe *m)
 {
     int64_t experts;
-    return moe_has(node, mix_at(m)) && !attr_int(node, "normalize_routing_weights") && dim_is_int(m->experts, &experts) && attr_int(node, "k") >= experts;
+    return moe_has(node, mix_at(m)) && !attr_int(node, "normalize_routing_weights") && dim_is_int(m->experts, &experts) &&
+        attr_int(node, "k") >= experts;
 }
 
 /* ---- the rule ------------------------------------------------------------------------------------------------------------------------ */
 
-struct factors { struct graph *g; struct rule *r; const struct node *node; const struct moe *m; int64_t unit; int rows, row[2], e, n, c, u, gate; };
+struct factors {
+    struct graph *g;
+    struct rule *r;
+    const struct node *node;
+    const struct moe *m;
+    int64_t unit;
+    int rows, row[2], e, n, c, u, gate;
+};
 
 static int whole(struct factors *f, const char *name, const struct dim *size)
 {
@@ -165,7 +174,8 @@ struct rule *rule_moe(struct graph *g, const struct node *node)
     return r;
 }
 
-/* ---- split by experts -------------------------------------------------------------------------------------------------------------------- */
+/* ---- split by experts
+ * -------------------------------------------------------------------------------------------------------------------- */
 
 /* The values of the k largest, and 0 for the others. */
 static struct value *chosen(struct lowering *l, struct value *by, struct value *values)

@@ -15,7 +15,10 @@ static bool has(const struct node *node, int i)
 /* ---- scales ------------------------------------------------------------------------------------------------------------------------ */
 
 /* axis -1: one scale for all; block 0: one per index of the axis. */
-struct grain { int axis; int64_t block; };
+struct grain {
+    int axis;
+    int64_t block;
+};
 
 static struct grain grain_of(const struct graph *g, const struct node *node)
 {
@@ -99,7 +102,8 @@ void infer_dynamicquantize(struct graph *g, struct node *node)
 /* Factors of the blocked axis in x and in the scale. */
 static void put_blocks(struct graph *g, struct rule *r, const struct node *node, const struct grain *grain)
 {
-    const struct dim *size = node->in[X]->type.dim[grain->axis], *block = dim_int(g->alg, grain->block), *blocks = dim_quotient(g->alg, size, block);
+    const struct dim *size = node->in[X]->type.dim[grain->axis], *block = dim_int(g->alg, grain->block),
+                     *blocks = dim_quotient(g->alg, size, block);
     int c = rule_factor(g, r, "c", blocks ? blocks : blocks_of(g, size, grain->block), blocks ? 0 : FACTOR_WHOLE), l = -1;
     if (blocks)
         l = rule_factor(g, r, "l", block, FACTOR_WHOLE);

@@ -8,8 +8,15 @@
 enum { X, ROI, SCALES, SIZES };
 
 /* What is asked of dimension d: nothing, a size or a factor. */
-struct target { bool named; const struct dim *size; double scale; };
-struct resize { bool known; struct target dim[MAX_RANK]; };
+struct target {
+    bool named;
+    const struct dim *size;
+    double scale;
+};
+struct resize {
+    bool known;
+    struct target dim[MAX_RANK];
+};
 
 static bool mode_is(const struct node *node, const char *attr, const char *mode)
 {

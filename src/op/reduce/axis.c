@@ -144,7 +144,8 @@ static unsigned topk_axis(const struct node *node, int axis)
     const struct dim **k;
     int64_t n;
     bool counted = attr_dims(node, "k", &k) == 1 && dim_is_int(k[0], &n) && n > 0 && dim_is_int(x->dim[axis], NULL);
-    return counted && x->rank < MAX_RANK && node->in[0]->type.dtype != DT_U64 ? FACTOR_LOWERED | FACTOR_ORDERED | FACTOR_DROPPED : FACTOR_WHOLE;
+    return counted && x->rank < MAX_RANK && node->in[0]->type.dtype != DT_U64 ? FACTOR_LOWERED | FACTOR_ORDERED | FACTOR_DROPPED
+                                                                              : FACTOR_WHOLE;
 }
 
 struct rule *rule_topk(struct graph *g, const struct node *node)

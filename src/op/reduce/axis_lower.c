@@ -93,7 +93,8 @@ static void gather_pairs(struct lowering *l, const struct node *best, int64_t n,
     struct value *column[2];
     int rank = best->out[0]->type.rank;
     for (int i = 0; i < 2; i++) {
-        struct value *carried = lower_cast(l, arena_printf(l->g->arena, "%s.carried", name[i]), best->out[i], carrier(best->out[0]->type.dtype, n));
+        struct value *carried = lower_cast(l, arena_printf(l->g->arena, "%s.carried", name[i]), best->out[i],
+                                           carrier(best->out[0]->type.dtype, n));
         column[i] = lower_unsqueeze(l, arena_printf(l->g->arena, "%s.column", name[i]), carried, rank, 1);
     }
     lower_together(l, rank, 2, column, column);

@@ -77,7 +77,7 @@ struct rule *rule_entropyloss(struct graph *g, const struct node *node)
     bool others = node->nout > 1 && node->out[1];
     if (node->nin > 2 && !others && !is_mean(node))
         rule_linear(r, 4);
-    r->rises = node->nin > 2 && !others && strcmp(attr_string(node, "reduction"), "none") == 0 ? 4 : 0;      /* a probability is at most 1 */
+    r->rises = node->nin > 2 && !others && strcmp(attr_string(node, "reduction"), "none") == 0 ? 4 : 0; /* a probability is at most 1 */
     return r;
 }
 
@@ -86,8 +86,8 @@ struct rule *rule_entropyloss(struct graph *g, const struct node *node)
 enum { CLASSES = 1 };
 
 struct labelled {
-    struct value *valid;             /* bool [N, D..]; NULL: no label is ignored */
-    struct value *local, *inside;    /* [N, 1, D..] */
+    struct value *valid;          /* bool [N, D..]; NULL: no label is ignored */
+    struct value *local, *inside; /* [N, 1, D..] */
 };
 
 /* Of every label, whether it counts; NULL: all do. */
@@ -182,7 +182,8 @@ static void finish_loss(struct lowering *l, const struct labelled *at, struct va
         lower_result(l, 0, lower_cast(l, "narrow", loss, node->out[0]->type.dtype));
 }
 
-/* ---- a mean over split labels: each rank's losses and weights are terms ---------------------------------------------------------------- */
+/* ---- a mean over split labels: each rank's losses and weights are terms ----------------------------------------------------------------
+ */
 
 static struct value *weights_of(struct lowering *l)
 {

@@ -103,7 +103,12 @@ struct rule *rule_skiprmsnorm(struct graph *g, const struct node *node)
 
 /* ---- over split dimensions: moments are summed over the ranks, in float64, so that one reduction does -------------------------- */
 
-struct norm { struct value *x, *scale, *bias; int axis; bool centred; int inverse; };     /* inverse: the result that is 1 / deviation */
+struct norm {
+    struct value *x, *scale, *bias;
+    int axis;
+    bool centred;
+    int inverse;
+}; /* inverse: the result that is 1 / deviation */
 
 /* The sum and the sum of squares in one value, so that they are reduced together; *mean is left alone where it is not asked for. */
 static struct value *mean_square(struct lowering *l, const struct norm *n, struct value *wide, struct value **mean)
@@ -126,7 +131,8 @@ static void lower_norm(struct lowering *l, const struct norm *n)
     struct value *variance = mean_square(l, n, wide, n->centred ? &mean : NULL);
     if (mean) {
         struct value *square = lower_binary(l, "Mul", "square_of_mean", mean, mean);
-        variance = lower_binary(l, "Max", "variance", lower_binary(l, "Sub", "difference", variance, square), lower_scalar(l, "none", DT_F64, 0));
+        variance = lower_binary(l, "Max", "variance", lower_binary(l, "Sub", "difference", variance, square),
+                                lower_scalar(l, "none", DT_F64, 0));
         mean = lower_cast(l, "mean.narrow", mean, x->type.dtype);
         x = lower_binary(l, "Sub", "centred", x, mean);
     }

@@ -175,7 +175,10 @@ struct rule *rule_cumsum(struct graph *g, const struct node *node)
     const struct type *x = &node->in[0]->type;
     int axis = running_axis(g, node, x->rank);
     for (int d = 0; d < x->rank; d++) {
-        int f = rule_numbered(g, r, "a", d, x->dim[d], d == axis ? FACTOR_LOWERED | FACTOR_ORDERED | FACTOR_POSITION : axis < 0 ? FACTOR_POSITION : 0);
+        int f = rule_numbered(g, r, "a", d, x->dim[d],
+                              d == axis      ? FACTOR_LOWERED | FACTOR_ORDERED | FACTOR_POSITION
+                                  : axis < 0 ? FACTOR_POSITION
+                                             : 0);
         rule_put(g, &r->in[0], d, 0, f);
         rule_put(g, &r->out[0], d, 0, f);
     }

@@ -18,7 +18,9 @@ struct rule *rule_softmax(struct graph *g, const struct node *node)
 /* ---- over a split axis: the largest element and the sum of exponentials are reduced over the ranks ---------------------------- */
 
 /* x less its largest element along the axis, the exponentials of that, and their sum. */
-struct weighed { struct value *shifted, *e, *sum; };
+struct weighed {
+    struct value *shifted, *e, *sum;
+};
 
 static struct weighed weigh(struct lowering *l)
 {

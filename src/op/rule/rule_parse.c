@@ -7,8 +7,17 @@
 
 /* ---- reading: tokens ---------------------------------------------------------------------------------------------------------------- */
 
-struct reader { struct graph *g; const struct node *node; struct rule *rule; const char *text, *at; };
-struct tokens { bool present, term; int n; const char *dim[MAX_RANK + 1]; };     /* of one operand */
+struct reader {
+    struct graph *g;
+    const struct node *node;
+    struct rule *rule;
+    const char *text, *at;
+};
+struct tokens {
+    bool present, term;
+    int n;
+    const char *dim[MAX_RANK + 1];
+}; /* of one operand */
 
 static _Noreturn void misread(const struct reader *in, const char *what)
 {
@@ -78,7 +87,8 @@ static void take_operands(struct reader *in, int n, struct tokens *out)
     skip_space(in);
 }
 
-/* ---- reading: factors ----------------------------------------------------------------------------------------------------------------- */
+/* ---- reading: factors -----------------------------------------------------------------------------------------------------------------
+ */
 
 static int named(struct reader *in, const char *name, unsigned flags)
 {
@@ -150,7 +160,8 @@ static struct rule_dim read_dim(const struct reader *in, const char *text)
     return dim;
 }
 
-/* ---- reading: "b.." ------------------------------------------------------------------------------------------------------------------------ */
+/* ---- reading: "b.."
+ * ------------------------------------------------------------------------------------------------------------------------ */
 
 static bool is_dotted(const char *dim)
 {
@@ -225,7 +236,8 @@ static void place_operands(struct reader *in, int ntokens, const struct tokens *
     }
 }
 
-/* ---- reading: sizes from the types ----------------------------------------------------------------------------------------------------- */
+/* ---- reading: sizes from the types -----------------------------------------------------------------------------------------------------
+ */
 
 static int unsized(const struct rule *r, const struct rule_part *part, int *which)
 {
@@ -290,7 +302,8 @@ static void find_sizes(struct reader *in)
             bug("%s: rule text '%s': no type says the size of factor %s", node_where(in->g, in->node), in->text, in->rule->factor[f].name);
 }
 
-/* ---- reading: notes ----------------------------------------------------------------------------------------------------------------------- */
+/* ---- reading: notes
+ * ----------------------------------------------------------------------------------------------------------------------- */
 
 static unsigned flag_of(const char *word)
 {
@@ -428,7 +441,8 @@ static void take_note(struct reader *in)
     skip_space(in);
 }
 
-/* ---- reading ------------------------------------------------------------------------------------------------------------------------------------ */
+/* ---- reading
+ * ------------------------------------------------------------------------------------------------------------------------------------ */
 
 struct rule *rule_parse(struct graph *g, const struct node *node, const char *text)
 {

@@ -4,7 +4,12 @@
 #include <stdlib.h>
 
 /* met: factors in the order of first mention, which is the order of their notes. */
-struct printer { struct arena *arena; const struct rule *rule; const char *text; int nmet, *met; };
+struct printer {
+    struct arena *arena;
+    const struct rule *rule;
+    const char *text;
+    int nmet, *met;
+};
 
 static void say(struct printer *p, const char *piece)
 {
@@ -81,7 +86,8 @@ static bool stands_alone(const struct rule *r, int f)
 }
 
 const struct flag_name rule_flag[RULE_FLAGS] = {
-    {FACTOR_CONTRACTED, "contracted"}, {FACTOR_DROPPED, "dropped"}, {FACTOR_HEADS, "heads"}, {FACTOR_LOWERED, "lowered"}, {FACTOR_ORDERED, "ordered"},
+    {FACTOR_CONTRACTED, "contracted"}, {FACTOR_DROPPED, "dropped"}, {FACTOR_HEADS, "heads"},
+    {FACTOR_LOWERED, "lowered"},       {FACTOR_ORDERED, "ordered"},
 };
 
 static void say_note(struct printer *p, int f)

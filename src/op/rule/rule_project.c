@@ -10,15 +10,16 @@ struct projection {
     struct graph *g;
     const struct rule *rule;
     int ranks;
-    const struct split **split;         /* by factor; NULL: whole */
-    int nproduct;                       /* 0 where the product was reduced to a factor */
+    const struct split **split; /* by factor; NULL: whole */
+    int nproduct;               /* 0 where the product was reduced to a factor */
     const int *product;
     const struct split *product_split;
 };
 
 static const struct split *scaled(const struct projection *p, const struct split *s, const struct rule_part *part, int from, int to)
 {
-    return split_scale(p->g->alg, s, rule_sizes(p->g, p->rule, part->factor, 0, from), rule_sizes(p->g, p->rule, part->factor, to, part->n));
+    return split_scale(p->g->alg, s, rule_sizes(p->g, p->rule, part->factor, 0, from),
+                       rule_sizes(p->g, p->rule, part->factor, to, part->n));
 }
 
 /* ---- a part ------------------------------------------------------------------------------------------------------------ */

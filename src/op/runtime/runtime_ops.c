@@ -10,7 +10,7 @@ void infer_fusedattention(struct graph *g, struct node *node)
     if (q->rank != 4 || v->rank != 4 || attr_ints(g, node, "rows_first", &first) != 4)
         bug("%s is not well formed", node_where(g, node));
     const struct dim *heads = q->dim[first[0] ? 2 : 1], *rows = q->dim[first[0] ? 1 : 2];
-    const struct dim *dim[4] = { q->dim[0], first[3] ? rows : heads, first[3] ? heads : rows, v->dim[3] };
+    const struct dim *dim[4] = {q->dim[0], first[3] ? rows : heads, first[3] ? heads : rows, v->dim[3]};
     op_result(g, node, 0, q->dtype, 4, dim);
 }
 

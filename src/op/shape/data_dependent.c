@@ -23,7 +23,8 @@ static const struct dim *count_nonzero(struct graph *g, const struct value *v, s
     return dim_int(g->alg, count);
 }
 
-/* n is an opaque symbol where the operand is not known. It stays one when a later pass folds the operand: others have the symbol in their types. */
+/* n is an opaque symbol where the operand is not known. It stays one when a later pass folds the operand: others have the symbol in their
+ * types. */
 void infer_nonzero(struct graph *g, struct node *node)
 {
     const struct type *x = op_operand(g, node, 0), *had = &node->out[0]->type;

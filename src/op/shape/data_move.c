@@ -4,7 +4,7 @@
 #include "op/op.h"
 #include "op/table.h"
 
-#define MOST_PARTS 8      /* of a group; more parts than this stay whole */
+#define MOST_PARTS 8 /* of a group; more parts than this stay whole */
 
 static void moves(struct rule *rule, uint32_t operands)
 {
@@ -364,7 +364,7 @@ struct rule *rule_repeat(struct graph *g, const struct node *node)
         rule_put(g, &rule->in[0], d, 0, f);
         rule_put(g, &rule->out[0], d, 0, f);
     }
-    unsigned heads = dim_equals(data->dim[axis], 1) ? FACTOR_HEADS : 0;       /* one KV head: its copies are the heads */
+    unsigned heads = dim_equals(data->dim[axis], 1) ? FACTOR_HEADS : 0; /* one KV head: its copies are the heads */
     int copies = rule_factor(g, rule, "g", dim_int(g->alg, attr_int(node, "repeats")), heads);
     rule_put(g, &rule->out[0], axis, 0, copies);
     moves(rule, 1);

@@ -38,7 +38,8 @@ void infer_depthtospace(struct graph *g, struct node *node)
     const struct type *x = op_operand(g, node, 0);
     int64_t b = block_size(g, node);
     together(g, node);
-    const struct dim *by = dim_int(g->alg, b), *dim[4] = {x->dim[0], divided(g, node, x->dim[1], b * b, "the channels and whole blocks of them")};
+    const struct dim *by = dim_int(g->alg, b),
+                     *dim[4] = {x->dim[0], divided(g, node, x->dim[1], b * b, "the channels and whole blocks of them")};
     for (int d = 2; d < 4; d++)
         dim[d] = dim_mul(g->alg, x->dim[d], by);
     op_result(g, node, 0, x->dtype, 4, dim);

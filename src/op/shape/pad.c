@@ -4,7 +4,10 @@
 
 #include <string.h>
 
-struct padding { bool padded[MAX_RANK]; const struct dim *before[MAX_RANK], *after[MAX_RANK]; };
+struct padding {
+    bool padded[MAX_RANK];
+    const struct dim *before[MAX_RANK], *after[MAX_RANK];
+};
 
 /* Every dimension's padding; false: it depends on data. */
 static bool padding_of(struct graph *g, const struct node *node, int rank, struct padding *p)
@@ -52,7 +55,9 @@ static bool pads_with_zero(const struct node *node)
     struct value *v = node->nin > 2 ? node->in[2] : NULL;
     if (!v)
         return true;
-    double zero = v->constant && dtype_is_float(v->type.dtype) && constant_elements(v->constant) == 1 ? constant_float(v->constant, v->name, 0) : 1;
+    double zero = v->constant && dtype_is_float(v->type.dtype) && constant_elements(v->constant) == 1
+        ? constant_float(v->constant, v->name, 0)
+        : 1;
     return zero >= 0 && zero <= 0;
 }
 

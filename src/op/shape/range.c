@@ -8,7 +8,8 @@
 static bool real_bound(struct graph *g, const struct node *node, int i, const struct dim **out)
 {
     struct value *v = i < node->nin ? node->in[i] : NULL;
-    const struct node *cast = v && (v->type.dtype == DT_F32 || v->type.dtype == DT_F64) && v->producer && v->producer->op ? v->producer : NULL;
+    const struct node *cast = v && (v->type.dtype == DT_F32 || v->type.dtype == DT_F64) && v->producer && v->producer->op ? v->producer
+                                                                                                                          : NULL;
     const struct dims_value *from = cast && cast->op->infer == infer_cast ? op_dims(g, cast->in[0]) : NULL;
     int64_t number;
     if (from && from->n == 1)

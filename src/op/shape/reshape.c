@@ -36,8 +36,7 @@ _Noreturn static void wrong_size(struct graph *g, const struct node *node, int n
     const char *text = "";
     for (int i = 0; i < n; i++)
         text = arena_printf(g->arena, "%s%s%s", text, i ? ", " : "", dim_str(g->arena, shape[i]));
-    fail("%s: '%s' %s cannot take the shape [%s]", node_where(g, node), node->in[0]->name,
-         type_str(g->arena, &node->in[0]->type), text);
+    fail("%s: '%s' %s cannot take the shape [%s]", node_where(g, node), node->in[0]->name, type_str(g->arena, &node->in[0]->type), text);
 }
 
 /* What is left for the entry -1, after equal dims were cancelled. */
@@ -55,7 +54,8 @@ static const struct dim *rest(struct graph *g, const struct node *node, const st
 }
 
 /* Entries 0 and -1 resolved; index of -1 is returned, or -1 when there is none. */
-static int copy_zeros(struct graph *g, const struct node *node, const struct type *data, int n, const struct dim *const *shape, const struct dim **dim)
+static int copy_zeros(struct graph *g, const struct node *node, const struct type *data, int n, const struct dim *const *shape,
+                      const struct dim **dim)
 {
     int open = -1;
     bool allowzero = attr_int(node, "allowzero") != 0;
@@ -143,7 +143,12 @@ void value_reshape(struct graph *g, struct node *node)
 /* ---- rule ------------------------------------------------------------------------------------------------------------------ */
 
 /* One of the two shapes as it is being read: the dimension at, of which `open` is not matched yet. */
-struct side { const struct type *type; struct rule_operand *operand; int at; const struct dim *open; };
+struct side {
+    const struct type *type;
+    struct rule_operand *operand;
+    int at;
+    const struct dim *open;
+};
 
 static void enter(struct side *s)
 {

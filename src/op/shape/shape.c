@@ -5,7 +5,6 @@
 #include "op/op.h"
 #include "op/table.h"
 
-
 /* ---- results ----------------------------------------------------------------------------------------------------------- */
 
 static bool is_count(enum dtype dtype)

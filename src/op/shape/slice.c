@@ -5,7 +5,7 @@
 #include "op/op.h"
 #include "op/table.h"
 
-#define FAR (INT64_MAX / 2)     /* a bound beyond this is "to the end", whatever the dimension */
+#define FAR (INT64_MAX / 2) /* a bound beyond this is "to the end", whatever the dimension */
 
 /* A bound counted from 0 and clamped to [low, high]; NULL when its sign is open. */
 static const struct dim *clamp(struct graph *g, const struct dim *x, const struct dim *n, const struct dim *low, const struct dim *high)
@@ -107,7 +107,9 @@ void infer_slice(struct graph *g, struct node *node)
 }
 
 /* Where entry i of the result comes from: bounds per dimension of a vector or table. */
-struct bounds { int64_t start[2], step[2], from[2], size[2]; };
+struct bounds {
+    int64_t start[2], step[2], from[2], size[2];
+};
 
 static bool read_bounds(struct graph *g, const struct node *node, struct bounds *b)
 {
@@ -145,7 +147,11 @@ void value_slice(struct graph *g, struct node *node)
 
 /* ---- rule: each sliced axis is [cut | kept | cut] ----------------------------------------------------------------------------- */
 
-struct parts { struct graph *g; struct rule *rule; int axis, part; };
+struct parts {
+    struct graph *g;
+    struct rule *rule;
+    int axis, part;
+};
 
 /* One part of the sliced axis of the operand; cut parts that are empty are left out. */
 static int put_part(struct parts *p, const char *name, const struct dim *size, unsigned flags)
@@ -188,7 +194,7 @@ static void cut_axis(struct graph *g, struct rule *rule, const struct type *data
 static bool cuttable(const struct type *data, const struct slice *s)
 {
     return s->start && s->step == 1 && dim_is_int(s->start, NULL) && dim_is_int(s->stop, NULL) && dim_is_int(data->dim[s->axis], NULL) &&
-           s->size->k > 0;
+        s->size->k > 0;
 }
 
 static void sliced_axes(struct graph *g, const struct node *node, struct rule *rule, unsigned *done)

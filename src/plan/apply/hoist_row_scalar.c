@@ -1,13 +1,16 @@
-/* takeout: what is the same in a whole row is taken out of what is picked from it. Of x - r or x / r, r one number per row, picked at indices that are
- * dealt out with the row, the terms of (x - r)[i] are those of x[i], less a term of r, and those of (x / r)[i] are those of x[i], over r: the
- * same operations on the same numbers. Then the terms do not wait for r. */
+/* takeout: what is the same in a whole row is taken out of what is picked from it. Of x - r or x / r, r one number per row, picked at
+ * indices that are dealt out with the row, the terms of (x - r)[i] are those of x[i], less a term of r, and those of (x / r)[i] are those
+ * of x[i], over r: the same operations on the same numbers. Then the terms do not wait for r. */
 #include "plan/plan.h"
 
 #include <math.h>
 #include <string.h>
 
 /* terms = Where(inside, rows[index], 0): inside on one rank; rows = x - r or x / r. */
-struct pick { struct node *terms, *found, *rows; int axis; };
+struct pick {
+    struct node *terms, *found, *rows;
+    int axis;
+};
 
 /* Whether an index lies in what the rank holds, seen through views. */
 static bool is_index_test(const struct value *v)
@@ -20,7 +23,8 @@ static bool is_index_test(const struct value *v)
 
 static bool is_zero(const struct value *v)
 {
-    return v->constant && v->type.rank == 0 && dtype_is_float(v->type.dtype) && fpclassify(constant_float(v->constant, v->name, 0)) == FP_ZERO;
+    return v->constant && v->type.rank == 0 && dtype_is_float(v->type.dtype) &&
+        fpclassify(constant_float(v->constant, v->name, 0)) == FP_ZERO;
 }
 
 /* The types are equal but for dimension axis. */
@@ -79,8 +83,8 @@ static struct value *term_of(struct graph *g, struct value *r)
     return n->out[0];
 }
 
-/* The number of the row that each picked element is of: GatherElements picks in rows as they lie, GatherND in those that tuples name, which count
- * 0 along the row instead. */
+/* The number of the row that each picked element is of: GatherElements picks in rows as they lie, GatherND in those that tuples name, which
+ * count 0 along the row instead. */
 static struct value *row_number(struct graph *g, const struct pick *p)
 {
     struct value *r = p->rows->in[1], *tuples = p->found->in[1];
@@ -91,7 +95,7 @@ static struct value *row_number(struct graph *g, const struct pick *p)
     require(known && n <= MAX_RANK);
     for (int i = 0; i < n; i++)
         keep[i] = i != p->axis - attr_int(p->found, "batch_dims");
-    struct value *in[2] = { tuples, graph_ints(g, arena_printf(g->arena, "%s/along", p->found->name), (int)n, keep) };
+    struct value *in[2] = {tuples, graph_ints(g, arena_printf(g->arena, "%s/along", p->found->name), (int)n, keep)};
     in[1]->placed = true;
     struct value *rows = result(g, graph_node(g, op_find("", "Mul"), arena_printf(g->arena, "%s/rows", p->found->name), 2, in, 1), tuples);
     struct value *number = again(g, p->found, 0, r);
@@ -105,7 +109,7 @@ bool plan_take_out(struct graph *g, struct value *v, const bool *after)
     if (!find_pick(v, &p) || after[p.rows->in[0]->id] || !after[p.rows->in[1]->id])
         return false;
     struct value *r = row_number(g, &p), *terms = again(g, p.terms, 1, again(g, p.found, 0, p.rows->in[0]));
-    struct value *in[2] = { terms, is_onnx(p.rows, "Sub") ? term_of(g, r) : r };
+    struct value *in[2] = {terms, is_onnx(p.rows, "Sub") ? term_of(g, r) : r};
     struct node *rest = graph_node(g, p.rows->op, arena_printf(g->arena, "%s/rest", p.terms->name), 2, in, 1);
     graph_replace(g, v, result(g, rest, v), false);
     graph_sort(g);

@@ -1,8 +1,9 @@
 /* merge: small reductions in one message: what they reduce is laid end to end.
  *
- * Two that do not wait for each other become one where the later one's operand is there, too. One that waits for another may still join it: a sum of
- * f(terms), f linear, is f of the sum of the terms. So an AllReduce behind linear nodes moves up to the terms themselves, if these do not wait: of a
- * loss, mean(log(sum) - score), the label's score joins the sum of exponentials, and nothing is left to reduce behind the mean. */
+ * Two that do not wait for each other become one where the later one's operand is there, too. One that waits for another may still join it:
+ * a sum of f(terms), f linear, is f of the sum of the terms. So an AllReduce behind linear nodes moves up to the terms themselves, if these
+ * do not wait: of a loss, mean(log(sum) - score), the label's score joins the sum of exponentials, and nothing is left to reduce behind the
+ * mean. */
 #include "plan/plan.h"
 
 #include <string.h>
@@ -11,10 +12,10 @@ struct merger {
     struct graph *g;
     const struct machine *machine;
     const struct plan *plan;
-    struct arena *tmp;               /* what follows is in it, and of the graph as it is */
+    struct arena *tmp; /* what follows is in it, and of the graph as it is */
     const struct uses *uses;
-    bool *after;                     /* by value id: it waits for the reduction that others may join */
-    bool changed;                    /* the graph is another one: look again */
+    bool *after;  /* by value id: it waits for the reduction that others may join */
+    bool changed; /* the graph is another one: look again */
 };
 
 static bool is_sum(const struct value *v)
@@ -26,7 +27,8 @@ static bool is_sum(const struct value *v)
 static bool is_small(const struct merger *m, const struct node *reduction)
 {
     for (int w = 0; w < m->plan->workloads.n; w++)
-        if ((double)cost_payload(m->g->alg, reduction, &m->plan->workloads.at[w].dims, m->g->ranks) * 4 > m->machine->collective_overhead * m->machine->memory_bandwidth)
+        if ((double)cost_payload(m->g->alg, reduction, &m->plan->workloads.at[w].dims, m->g->ranks) * 4 >
+            m->machine->collective_overhead * m->machine->memory_bandwidth)
             return false;
     return true;
 }
@@ -66,7 +68,7 @@ static struct node *make(struct graph *g, const char *op, const char *name, int 
 
 static struct value *result(struct graph *g, struct node *n, int i, enum dtype dtype, const struct dim *size, struct placement place)
 {
-    struct value *v = graph_value(g, n->name, &(struct type){ .dtype = dtype, .rank = 1, .dim = { size } });
+    struct value *v = graph_value(g, n->name, &(struct type){.dtype = dtype, .rank = 1, .dim = {size}});
     v->place = place;
     v->placed = true;
     node_output(g, n, i, v);
@@ -76,7 +78,7 @@ static struct value *result(struct graph *g, struct node *n, int i, enum dtype d
 /* The nodes that replace reductions a and b: both operands flat, laid end to end, reduced, taken apart again. */
 static int merged_nodes(struct graph *g, const struct node *a, const struct node *b, struct node **out)
 {
-    struct value *x[2] = { a->in[0], b->in[0] }, *flat[2];
+    struct value *x[2] = {a->in[0], b->in[0]}, *flat[2];
     const struct dim *size[2], *both;
     enum dtype dtype = x[0]->type.dtype;
     for (int i = 0; i < 2; i++) {
@@ -130,7 +132,10 @@ static bool can_join(const struct merger *m, const struct node *a, const struct 
 /* ---- a sum behind linear nodes ---------------------------------------------------------------------------------------------------- */
 
 /* The linear nodes, and the terms before them. */
-struct linear { VEC(struct node *) nodes; VEC(struct node *) sums; };      /* sums: of those terms, inserted nowhere */
+struct linear {
+    VEC(struct node *) nodes;
+    VEC(struct node *) sums;
+}; /* sums: of those terms, inserted nowhere */
 
 /* Terms come in and go out; a product of shards makes terms of its own, whatever its bias is. */
 static bool passes_terms(const struct node *n)
@@ -213,7 +218,7 @@ static void move_up(struct graph *g, const struct linear *found, const struct no
 /* The sum, which waits for reduction a, is made of terms that do not. */
 static bool hasten(struct merger *m, const struct node *a, const struct node *late)
 {
-    struct linear found = { .nodes = { NULL, 0, 0 } };
+    struct linear found = {.nodes = {NULL, 0, 0}};
     bool fits = is_sum(late->in[0]) && !strcmp(attr_string(a, "op"), "sum") && m->after[late->in[0]->id];
     m->changed = false;
     if (!fits || !find_linear(m, a, late->in[0], &found) || !found.nodes.n)
@@ -248,7 +253,7 @@ static bool join(struct merger *m, int first)
 
 void plan_merge_reductions(struct graph *g, const struct machine *machine, const struct plan *plan)
 {
-    struct merger m = { .g = g, .machine = machine, .plan = plan, .tmp = arena_new() };
+    struct merger m = {.g = g, .machine = machine, .plan = plan, .tmp = arena_new()};
     for (int i = 0; i < g->nodes.n; i++)
         if (join(&m, i))
             i = -1;

@@ -24,7 +24,8 @@ static const struct split *summed(struct graph *g, const struct node *n)
     const struct rule_dim *d = r ? &r->in[0].dim[x->place.dim] : NULL;
     for (int i = 0; d && d->n == 1 && i < d->part[0].n; i++)
         if (r->factor[d->part[0].factor[i]].red == RED_SUM)
-            return split_divide(g->alg, x->place.split, rule_sizes(g, r, d->part[0].factor, 0, i), rule_sizes(g, r, d->part[0].factor, i + 1, d->part[0].n));
+            return split_divide(g->alg, x->place.split, rule_sizes(g, r, d->part[0].factor, 0, i),
+                                rule_sizes(g, r, d->part[0].factor, i + 1, d->part[0].n));
     return NULL;
 }
 
@@ -33,7 +34,7 @@ static bool sums_apart(const struct node *n)
 {
     const struct value *x = n->nin > 0 ? n->in[0] : NULL, *y = n->nout > 0 ? n->out[0] : NULL;
     return strcmp(n->optype, "ReduceSum") == 0 && dtype_is_float(x->type.dtype) && x->place.kind == PLACE_S && y->place.kind == PLACE_S &&
-           x->place.dim == y->place.dim && x->type.dim[x->place.dim] != y->type.dim[y->place.dim];
+        x->place.dim == y->place.dim && x->type.dim[x->place.dim] != y->type.dim[y->place.dim];
 }
 
 static const char *record(struct graph *g, const struct node *n)

@@ -97,14 +97,18 @@ static void set_slice_bounds(struct locality *l, int at)
     for (int i = 0; i < n; i++) {
         int64_t axis = i;
         require(!axes || dim_is_int(axes[i], &axis));
-        if (is_split(node->in[0], axis_of(node, axis)) && node->in[0]->type.dim[axis_of(node, axis)] != node->out[0]->type.dim[axis_of(node, axis)])
+        if (is_split(node->in[0], axis_of(node, axis)) &&
+            node->in[0]->type.dim[axis_of(node, axis)] != node->out[0]->type.dim[axis_of(node, axis)])
             cut_axis(l, at, i, axis_of(node, axis));
     }
 }
 
 /* ---- Repeat ------------------------------------------------------------------------------------------------------------------------ */
 
-struct pieces { int n; struct interval *at; };
+struct pieces {
+    int n;
+    struct interval *at;
+};
 
 static struct pieces pieces_of(const struct locality *l, const struct value *v, int axis, int rank)
 {
@@ -160,7 +164,7 @@ static bool repeats_evenly(const struct locality *l, const struct node *node, in
     int64_t copies = attr_int(node, "repeats"), k;
     int n = repeat_index(l, node, axis, rank, &index);
     if (n < 0)
-        return true;                    /* dealt in whole multiples of a symbolic size: inference tells */
+        return true; /* dealt in whole multiples of a symbolic size: inference tells */
     for (int i = 0; i < n; i++)
         if (!dim_is_int(index[i], &k) || k != i / copies)
             return false;
@@ -185,8 +189,10 @@ static void set_repeat(struct locality *l, int at)
 
 void localize_index_map(struct locality *l, int at)
 {
-    static const struct { const char *domain, *op; void (*run)(struct locality *, int); } index_maps[] = {
-        {"", "Split", set_split_sizes}, {"", "Slice", set_slice_bounds}, {"tpc", "Repeat", set_repeat}};
+    static const struct {
+        const char *domain, *op;
+        void (*run)(struct locality *, int);
+    } index_maps[] = {{"", "Split", set_split_sizes}, {"", "Slice", set_slice_bounds}, {"tpc", "Repeat", set_repeat}};
     const struct node *node = l->global->nodes.at[at];
     for (size_t i = 0; node->op && i < sizeof index_maps / sizeof index_maps[0]; i++)
         if (strcmp(node->op->name, index_maps[i].op) == 0 && strcmp(node->op->domain, index_maps[i].domain) == 0)

@@ -1,11 +1,14 @@
-/* prepare: where values stand around a set of nodes. `input` is where a value that enters it stands before, `desired_input` where its nodes read
- * it; `output` is where a value that leaves it is brought to, `desired_output` where nodes outside, or the taker of a graph output, read it.
+/* prepare: where values stand around a set of nodes. `input` is where a value that enters it stands before, `desired_input` where its nodes
+ * read it; `output` is where a value that leaves it is brought to, `desired_output` where nodes outside, or the taker of a graph output,
+ * read it.
  *
- * Values are those of activations, in the order in which nodes read (make) them, each once: no weights, no state, which is the set's own, and no
- * scalars, which are whole anyway. */
+ * Values are those of activations, in the order in which nodes read (make) them, each once: no weights, no state, which is the set's own,
+ * and no scalars, which are whole anyway. */
 #include "plan/constrain/constrain.h"
 
-struct boundary { VEC(const struct value *) list; };
+struct boundary {
+    VEC(const struct value *) list;
+};
 
 static bool is_activation(const struct space *s, const struct value *v)
 {
@@ -36,7 +39,7 @@ static bool read_outside(const struct space *s, const struct module *m, const st
 
 static struct boundary boundary_of(const struct space *s, const struct module *m, bool result)
 {
-    struct boundary b = { 0 };
+    struct boundary b = {0};
     for (int k = 0; k < m->n; k++) {
         const struct node *n = s->g->nodes.at[m->node[k]];
         for (int i = 0; i < (result ? n->nout : n->nin); i++) {
@@ -74,7 +77,8 @@ static void check_globs(const struct space *s, const struct constraint *c, const
     }
 }
 
-static void check_layout(const struct space *s, const struct constraint *c, const struct layout *l, const struct boundary *b, const struct module *m)
+static void check_layout(const struct space *s, const struct constraint *c, const struct layout *l, const struct boundary *b,
+                         const struct module *m)
 {
     if (!l->form)
         return;
@@ -99,11 +103,12 @@ static const char *layout_of(const struct layout *l, int i, const char *name)
 
 static void demand_place(struct space *s, const struct constraint *c, enum demand_kind kind, const struct value *v, const char *text)
 {
-    demand_add(s, (struct demand){ .from = c, .kind = kind, .value = v, .text = text });
+    demand_add(s, (struct demand){.from = c, .kind = kind, .value = v, .text = text});
 }
 
 /* Of where nodes inside (outside, and who takes a graph output) read the value. */
-static void demand_reads(struct space *s, const struct constraint *c, const struct module *m, bool inside, const struct value *v, const char *text)
+static void demand_reads(struct space *s, const struct constraint *c, const struct module *m, bool inside, const struct value *v,
+                         const char *text)
 {
     const struct place_uses *uses = &s->uses[v->id];
     for (int i = 0; i < uses->list.n; i++) {
@@ -113,7 +118,7 @@ static void demand_reads(struct space *s, const struct constraint *c, const stru
         if (u.node < 0)
             demand_place(s, c, DEMAND_PLACED, v, text);
         else
-            demand_add(s, (struct demand){ .from = c, .kind = DEMAND_READ, .node = u.node, .operand = u.operand, .value = v, .text = text });
+            demand_add(s, (struct demand){.from = c, .kind = DEMAND_READ, .node = u.node, .operand = u.operand, .value = v, .text = text});
     }
 }
 
@@ -131,10 +136,11 @@ static void let_through(struct space *s, const struct module *m, bool result, co
 static bool is_taken(const struct space *s, const struct value *v)
 {
     const struct place_uses *uses = &s->uses[v->id];
-    return uses->list.at[uses->list.n - 1].node < 0;         /* outputs are the last uses */
+    return uses->list.at[uses->list.n - 1].node < 0; /* outputs are the last uses */
 }
 
-static void prepare_value(struct space *s, const struct constraint *c, const struct module *m, bool result, const struct value *v, const char *at, const char *read)
+static void prepare_value(struct space *s, const struct constraint *c, const struct module *m, bool result, const struct value *v,
+                          const char *at, const char *read)
 {
     if (at || read)
         let_through(s, m, result, v);

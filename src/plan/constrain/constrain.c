@@ -1,8 +1,8 @@
 /* constrain: the demands of the plan file (requirement.c) as restrictions of what may be chosen; the solver fills in the rest.
  *
- * A demand on a node drops strategies, one on a value is a wish (src/plan/space/placement_limits.c). --strict allows the communication of values that demands ask
- * for: those that they place or read, all around a node whose strategy they give, and what a style asks for (src/plan/constrain/style.c); and that of the
- * lowerings of nodes that have a style or a strategy. */
+ * A demand on a node drops strategies, one on a value is a wish (src/plan/space/placement_limits.c). --strict allows the communication of
+ * values that demands ask for: those that they place or read, all around a node whose strategy they give, and what a style asks for
+ * (src/plan/constrain/style.c); and that of the lowerings of nodes that have a style or a strategy. */
 #include "plan/constrain/constrain.h"
 
 /* ---- nodes: how many of its demands a strategy does not meet ---------------------------------------------------------------- */
@@ -25,7 +25,8 @@ static int unmet(struct space *s, const struct demand *d, const struct wish *rea
 
 static const char *choice_text(struct space *s, const struct demand *d, const struct strategy *st)
 {
-    return is_of_operand(d) ? placement_like(s->arena, d->text, st->in[d->operand]) : strategy_outline(s->arena, s->g->nodes.at[d->node], st);
+    return is_of_operand(d) ? placement_like(s->arena, d->text, st->in[d->operand])
+                            : strategy_outline(s->arena, s->g->nodes.at[d->node], st);
 }
 
 static const char *nearest_choice(struct space *s, const struct demand *d)
@@ -49,18 +50,19 @@ static _Noreturn void refuse_demand(struct space *s, const struct demand *d, con
     const struct node *n = d->kind <= DEMAND_READ ? s->g->nodes.at[d->node] : NULL;
     const char *want = d->kind == DEMAND_STYLE ? style_name(d->style) : d->text;
     if (is_of_operand(d))
-        fail("%s: node '%s' (%s) can't read '%s' as '%s'%s; the nearest legal placement is '%s'", d->from->where, n->name, n->optype, d->value->name,
-             want, beside, nearest);
+        fail("%s: node '%s' (%s) can't read '%s' as '%s'%s; the nearest legal placement is '%s'", d->from->where, n->name, n->optype,
+             d->value->name, want, beside, nearest);
     if (n)
-        fail("%s: node '%s' (%s) can't be '%s'%s; the nearest legal strategy is '%s'", d->from->where, n->name, n->optype, want, beside, nearest);
-    fail("%s: %s '%s' can't be '%s'%s; the nearest legal placement is '%s'", d->from->where, d->value->constant ? "weight" : "tensor", d->value->name,
-         want, beside, nearest);
+        fail("%s: node '%s' (%s) can't be '%s'%s; the nearest legal strategy is '%s'", d->from->where, n->name, n->optype, want, beside,
+             nearest);
+    fail("%s: %s '%s' can't be '%s'%s; the nearest legal placement is '%s'", d->from->where, d->value->constant ? "weight" : "tensor",
+         d->value->name, want, beside, nearest);
 }
 
 static void restrict_node(struct space *s, const struct demand *d)
 {
-    struct strategies kept = { 0 }, *all = &s->strategies[d->node];
-    struct wish read = is_of_operand(d) ? wish_read(s, d->from->where, d->value, d->text) : (struct wish){ 0 };
+    struct strategies kept = {0}, *all = &s->strategies[d->node];
+    struct wish read = is_of_operand(d) ? wish_read(s, d->from->where, d->value, d->text) : (struct wish){0};
     for (int k = 0; k < all->list.n; k++)
         if (!unmet(s, d, &read, all->list.at[k]))
             VEC_PUSH(s->arena, &kept.list, all->list.at[k]);
@@ -136,7 +138,7 @@ static void forget(struct space *s)
 static void wish_states(struct space *s, bool check)
 {
     for (int i = 0; s->plan->state_placement && s->ranks > 1 && i < s->g->states.n; i++) {
-        const struct value *end[] = { s->g->states.at[i].past, s->g->states.at[i].present };
+        const struct value *end[] = {s->g->states.at[i].past, s->g->states.at[i].present};
         if (!s->plan->state_placement[i])
             continue;
         wish_add(s, s->options->state_from->path, end[0] ? end[0] : end[1], s->plan->state_placement[i], check);
@@ -152,7 +154,7 @@ bool constrain_seed(struct space *s)
     demands_make(s);
     bool changed = false;
     for (int i = 0; i < s->g->nodes.n; i++)
-        changed |= s->through[i] && s->options->sp != SP_AUTO;     /* there all are, and their strategies made */
+        changed |= s->through[i] && s->options->sp != SP_AUTO; /* there all are, and their strategies made */
     for (int i = 0; i < s->demands.n; i++)
         changed |= seed(s, s->demands.at[i]);
     return wishes_seed(s) || changed;
@@ -198,5 +200,6 @@ void constrain_blame(struct space *s)
     require(possible(s, lo));
     const struct demand *d = s->demands.at[lo];
     bool of_node = d->kind <= DEMAND_READ;
-    refuse_demand(s, d, " beside the constraints before it", of_node ? choice_text(s, d, s->g->nodes.at[d->node]->strategy) : placement_str(s->arena, d->value->place));
+    refuse_demand(s, d, " beside the constraints before it",
+                  of_node ? choice_text(s, d, s->g->nodes.at[d->node]->strategy) : placement_str(s->arena, d->value->place));
 }

@@ -1,5 +1,5 @@
-/* constrain: the constraints of a user's plan as single demands on nodes and values. Internal to constrain.c, requirement.c, style.c, style_pairwise.c and
- * boundary.c. */
+/* constrain: the constraints of a user's plan as single demands on nodes and values. Internal to constrain.c, requirement.c, style.c,
+ * style_pairwise.c and boundary.c. */
 #ifndef TPC_CONSTRAIN_H
 #define TPC_CONSTRAIN_H
 
@@ -22,38 +22,47 @@ bool style_seed(struct space *, enum style, int dim, int node);
 /* ---- style_pairwise.c: style pairwise ------------------------------------------------------------------------------------------------ */
 
 /* By node: is it the row half of a pair; does no other product of the style follow it? */
-struct pairs { bool *row, *last; };
+struct pairs {
+    bool *row, *last;
+};
 /* target, by node: the products that alternate. */
 struct pairs pairs_find(const struct space *, const bool *target);
 
 /* ---- requirement.c -------------------------------------------------------------------------------------------------------------- */
 
 enum demand_kind {
-    DEMAND_STYLE,        /* the node has the style */
-    DEMAND_STRATEGY,     /* the text of the node's strategy matches the glob `text` */
-    DEMAND_KEPT,         /* the node reads the operand as placed `text`, or terms of a sum, where it has such a strategy */
-    DEMAND_READ,         /* the node reads the operand as placed `text` */
-    DEMAND_BROUGHT,      /* the value is brought there before anything reads or takes it; a graph input, or a weight, stands there */
-    DEMAND_PLACED        /* the same, but a graph output is taken there */
+    DEMAND_STYLE,    /* the node has the style */
+    DEMAND_STRATEGY, /* the text of the node's strategy matches the glob `text` */
+    DEMAND_KEPT,     /* the node reads the operand as placed `text`, or terms of a sum, where it has such a strategy */
+    DEMAND_READ,     /* the node reads the operand as placed `text` */
+    DEMAND_BROUGHT,  /* the value is brought there before anything reads or takes it; a graph input, or a weight, stands there */
+    DEMAND_PLACED    /* the same, but a graph output is taken there */
 };
 struct demand {
     const struct constraint *from;
     enum demand_kind kind;
-    int node, operand;               /* node: position in the graph */
+    int node, operand; /* node: position in the graph */
     enum style style;
     const struct value *value;
     const char *text;
 };
 /* onnx_config.c: demands of the model's device configuration, if one is followed. */
 void annotations_demand(struct space *);
-/* What the annotations and the constraints demand, in their order. A constraint that speaks of nothing is a failure that names what is nearest. */
+/* What the annotations and the constraints demand, in their order. A constraint that speaks of nothing is a failure that names what is
+ * nearest. */
 void demands_make(struct space *);
 
 /* ---- boundary.c: the values at the boundary of nodes --------------------------------------------------------------------------- */
 
-/* A set of nodes, by position and as a mark of each node of the graph, the values of which are prepared. in, out: those that enter, that leave;
- * what: for messages. */
-struct module { int n; const int *node; const bool *inside; bool in, out; const char *what; };
+/* A set of nodes, by position and as a mark of each node of the graph, the values of which are prepared. in, out: those that enter, that
+ * leave; what: for messages. */
+struct module {
+    int n;
+    const int *node;
+    const bool *inside;
+    bool in, out;
+    const char *what;
+};
 void prepare_values(struct space *, const struct constraint *, const struct module *);
 void demand_add(struct space *, struct demand);
 

@@ -1,9 +1,9 @@
 /* annotations: the multi-device configuration of a model as constraints, and a chosen plan as one.
  *
- * Under a configuration a node says how it reads operands and how it leaves results. What canonicalisation makes of node N is called N, or else N/...,
- * and a tensor keeps its name as long as it exists: a spec speaks of what still reads or makes the tensor under such a name, and is of no use
- * where nothing does. A node with specs reads an operand that has none as its maker leaves it, a graph input whole, and terms of a sum as they are,
- * where it can; weights and what a decode loop carries are free. */
+ * Under a configuration a node says how it reads operands and how it leaves results. What canonicalisation makes of node N is called N, or
+ * else N/..., and a tensor keeps its name as long as it exists: a spec speaks of what still reads or makes the tensor under such a name,
+ * and is of no use where nothing does. A node with specs reads an operand that has none as its maker leaves it, a graph input whole, and
+ * terms of a sum as they are, where it can; weights and what a decode loop carries are free. */
 #include "plan/constrain/constrain.h"
 
 #include <inttypes.h>
@@ -20,7 +20,8 @@ static const struct configuration *named_configuration(const struct graph *g, co
     if (!c && !g->configurations.n)
         fail("%s: has no device configurations, expected '%s'", g->path, name);
     if (!c)
-        fail("%s: has no device configuration '%s'; the nearest is '%s'", g->path, name, names[nearest_text(name, g->configurations.n, names)]);
+        fail("%s: has no device configuration '%s'; the nearest is '%s'", g->path, name,
+             names[nearest_text(name, g->configurations.n, names)]);
     return c;
 }
 
@@ -30,13 +31,15 @@ static const struct configuration *fitting_configuration(const struct graph *g, 
     for (int i = 0; i < g->configurations.n; i++) {
         const struct configuration *c = g->configurations.at[i];
         if (c->devices == o->ranks && found)
-            fail_usage("%s: has device configurations '%s' and '%s' for %d devices: say which with --configuration", g->path, found->name, c->name, o->ranks);
+            fail_usage("%s: has device configurations '%s' and '%s' for %d devices: say which with --configuration", g->path, found->name,
+                       c->name, o->ranks);
         if (c->devices == o->ranks)
             found = c;
     }
     if (g->configurations.n && !found)
-        VEC_PUSH(g->arena, &plan->warnings, arena_printf(g->arena, "device configuration '%s' is for %" PRId64 " devices: it is not followed", g->configurations.at[0]->name,
-                                                         g->configurations.at[0]->devices));
+        VEC_PUSH(g->arena, &plan->warnings,
+                 arena_printf(g->arena, "device configuration '%s' is for %" PRId64 " devices: it is not followed",
+                              g->configurations.at[0]->name, g->configurations.at[0]->devices));
     return found;
 }
 
@@ -44,8 +47,9 @@ static void check_stages(const struct graph *g, const struct configuration *c)
 {
     for (int i = 1; i < c->stages.n; i++)
         if (c->stages.at[i].stage != c->stages.at[0].stage)
-            fail("%s: device configuration '%s': node '%s' is in pipeline stage %" PRId64 " and node '%s' in %" PRId64 ", where tpc knows one stage: --configuration '' follows none", g->path, c->name,
-                 c->stages.at[0].node, c->stages.at[0].stage, c->stages.at[i].node, c->stages.at[i].stage);
+            fail("%s: device configuration '%s': node '%s' is in pipeline stage %" PRId64 " and node '%s' in %" PRId64
+                 ", where tpc knows one stage: --configuration '' follows none",
+                 g->path, c->name, c->stages.at[0].node, c->stages.at[0].stage, c->stages.at[i].node, c->stages.at[i].stage);
 }
 
 void plan_configuration(const struct graph *g, const struct options *o, struct plan *plan)
@@ -67,9 +71,12 @@ void plan_configuration(const struct graph *g, const struct options *o, struct p
 /* ---- what a spec speaks of ---------------------------------------------------------------------------------------------------------- */
 
 /* The readers of a value that are left of a source's node. */
-struct readers { VEC(struct place_use) list; };
+struct readers {
+    VEC(struct place_use) list;
+};
 
-static void add_readers(const struct space *s, struct arena *a, const struct value *v, const char *node, const char *behind, struct readers *out)
+static void add_readers(const struct space *s, struct arena *a, const struct value *v, const char *node, const char *behind,
+                        struct readers *out)
 {
     size_t length = strlen(node);
     for (int i = 0; i < s->uses[v->id].list.n; i++) {
@@ -110,12 +117,15 @@ static void demand_of_result(struct space *s, const struct constraint *from, con
     demand_add(s, (struct demand){.from = from, .kind = DEMAND_PLACED, .value = v, .text = placement_str(s->arena, at)});
 }
 
-static void demand_of_operands(struct space *s, const struct constraint *from, enum demand_kind kind, const struct value *v, struct placement at)
+static void demand_of_operands(struct space *s, const struct constraint *from, enum demand_kind kind, const struct value *v,
+                               struct placement at)
 {
     struct readers readers = readers_of(s, s->arena, v, from->glob);
     for (int i = 0; i < readers.list.n; i++) {
         struct place_use u = readers.list.at[i];
-        demand_add(s, (struct demand){.from = from, .kind = kind, .node = u.node, .operand = u.operand, .value = v, .text = placement_str(s->arena, at)});
+        demand_add(s,
+                   (struct demand){
+                       .from = from, .kind = kind, .node = u.node, .operand = u.operand, .value = v, .text = placement_str(s->arena, at)});
         s->through[u.node] |= at.kind == PLACE_S && !dim_is_int(v->type.dim[at.dim], NULL);
     }
 }
@@ -174,14 +184,16 @@ void annotations_demand(struct space *s)
             gone++;
         }
     if (gone)
-        explain("device configuration '%s': %d sharding specs speak of what is no more in the canonical graph, the first of '%s' at node '%s'", c->name, gone,
-                first->tensor, first->node);
+        explain(
+            "device configuration '%s': %d sharding specs speak of what is no more in the canonical graph, the first of '%s' at node '%s'",
+            c->name, gone, first->tensor, first->node);
     for (int i = 0; c && i < c->shardings.n; i++)
         if (c->shardings.at[i].how == SHARDED_KEEPS)
             demand_kept(s, &c->shardings.at[i], left);
 }
 
-/* ---- a chosen plan as annotations ------------------------------------------------------------------------------------------------------ */
+/* ---- a chosen plan as annotations ------------------------------------------------------------------------------------------------------
+ */
 
 static struct placement operand_place(const struct space *s, struct place_use u)
 {

@@ -8,16 +8,18 @@ static void same_name(const struct space *s, const char *what, const struct name
 {
     const char *path = s->options->plan_file->path;
     if (i >= there->list.n)
-        fail("%s: is the plan of another graph: it has %d %ss, %s has %d, the first of the others '%s'", path, there->list.n, what, s->g->path, n, name);
+        fail("%s: is the plan of another graph: it has %d %ss, %s has %d, the first of the others '%s'", path, there->list.n, what,
+             s->g->path, n, name);
     if (strcmp(there->list.at[i].name, name) != 0)
-        fail("%s: is the plan of another graph: %s %d is '%s' there and '%s' in %s", path, what, i + 1, there->list.at[i].name, name, s->g->path);
+        fail("%s: is the plan of another graph: %s %d is '%s' there and '%s' in %s", path, what, i + 1, there->list.at[i].name, name,
+             s->g->path);
 }
 
 static void same_count(const struct space *s, const char *what, const struct named_list *there, int n)
 {
     if (there->list.n > n)
-        fail("%s: is the plan of another graph: it has %d %ss, %s has %d: '%s' is missing", s->options->plan_file->path, there->list.n, what,
-             s->g->path, n, there->list.at[n].name);
+        fail("%s: is the plan of another graph: it has %d %ss, %s has %d: '%s' is missing", s->options->plan_file->path, there->list.n,
+             what, s->g->path, n, there->list.at[n].name);
 }
 
 static void fix_node(struct space *s, int i, const char *text)
@@ -30,13 +32,13 @@ static void fix_node(struct space *s, int i, const char *text)
         texts[k] = strategy_str(s->arena, n, st);
         if (strcmp(texts[k], text) != 0)
             continue;
-        struct strategies one = { 0 };
+        struct strategies one = {0};
         VEC_PUSH(s->arena, &one.list, st);
         s->strategies[i] = one;
         return;
     }
-    fail("%s: nodes: node '%s' (%s) has no strategy '%s'; the nearest legal one is '%s'", s->options->plan_file->path, n->name, n->optype, text,
-         texts[nearest_text(text, all->list.n, texts)]);
+    fail("%s: nodes: node '%s' (%s) has no strategy '%s'; the nearest legal one is '%s'", s->options->plan_file->path, n->name, n->optype,
+         text, texts[nearest_text(text, all->list.n, texts)]);
 }
 
 static void fix_nodes(struct space *s, const struct named_list *nodes)

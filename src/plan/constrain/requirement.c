@@ -21,7 +21,12 @@ static _Noreturn void refuse_glob(const struct space *s, const struct constraint
 /* ---- nodes ------------------------------------------------------------------------------------------------------------------ */
 
 /* The nodes that a constraint names. inside, by node: those of the module that is prepared. */
-struct scope { const struct constraint *c; VEC(int) nodes; bool *inside; struct pairs pairs; };
+struct scope {
+    const struct constraint *c;
+    VEC(int) nodes;
+    bool *inside;
+    struct pairs pairs;
+};
 
 static bool has_style(const struct scope *x, enum style style)
 {
@@ -62,7 +67,8 @@ static void check_style(const struct space *s, const struct scope *x, enum style
     for (int i = 0; i < x->nodes.n; i++)
         if (style_speaks_of(s, style, x->c, x->nodes.at[i]))
             return;
-    fail("%s: of %d nodes named like '%s' none %s, as style %s expects", x->c->where, x->nodes.n, x->c->glob, style_subject(style), style_name(style));
+    fail("%s: of %d nodes named like '%s' none %s, as style %s expects", x->c->where, x->nodes.n, x->c->glob, style_subject(style),
+         style_name(style));
 }
 
 static struct pairs find_pairs(const struct space *s, const struct scope *x)
@@ -84,12 +90,12 @@ static bool demand_of_node(struct space *s, const struct scope *x, int node)
     bool met = !(x->c->styles & ~(unsigned)PREPARES);
     for (enum style i = 0; i < STYLES; i++)
         if (has_style(x, i) && style_speaks_of(s, i, x->c, node)) {
-            demand_add(s, (struct demand){ .from = x->c, .kind = DEMAND_STYLE, .node = node, .style = own_style(x, i, node) });
+            demand_add(s, (struct demand){.from = x->c, .kind = DEMAND_STYLE, .node = node, .style = own_style(x, i, node)});
             met = true;
         }
-    s->through[node] |= met && (x->c->strategy || has_style(x, STYLE_SEQUENCE));      /* the plan file names it: rows may pass */
+    s->through[node] |= met && (x->c->strategy || has_style(x, STYLE_SEQUENCE)); /* the plan file names it: rows may pass */
     if (met && x->c->strategy)
-        demand_add(s, (struct demand){ .from = x->c, .kind = DEMAND_STRATEGY, .node = node, .text = x->c->strategy });
+        demand_add(s, (struct demand){.from = x->c, .kind = DEMAND_STRATEGY, .node = node, .text = x->c->strategy});
     return met;
 }
 
@@ -98,8 +104,13 @@ static void prepare_node(struct space *s, const struct scope *x, int node)
     const struct node *n = s->g->nodes.at[node];
     bool pair = has_style(x, STYLE_PAIRWISE);
     x->inside[node] = true;
-    prepare_values(s, x->c, &(struct module){ .n = 1, .node = &node, .inside = x->inside, .in = !pair || !x->pairs.row[node],
-                                              .out = !pair || x->pairs.last[node], .what = arena_printf(s->arena, "node '%s' (%s)", n->name, n->optype) });
+    prepare_values(s, x->c,
+                   &(struct module){.n = 1,
+                                    .node = &node,
+                                    .inside = x->inside,
+                                    .in = !pair || !x->pairs.row[node],
+                                    .out = !pair || x->pairs.last[node],
+                                    .what = arena_printf(s->arena, "node '%s' (%s)", n->name, n->optype)});
     x->inside[node] = false;
 }
 
@@ -107,8 +118,13 @@ static void prepare_all(struct space *s, const struct scope *x)
 {
     for (int i = 0; i < x->nodes.n; i++)
         x->inside[x->nodes.at[i]] = true;
-    prepare_values(s, x->c, &(struct module){ .n = x->nodes.n, .node = x->nodes.at, .inside = x->inside, .in = true, .out = true,
-                                              .what = arena_printf(s->arena, "the %d nodes named like '%s'", x->nodes.n, x->c->glob) });
+    prepare_values(s, x->c,
+                   &(struct module){.n = x->nodes.n,
+                                    .node = x->nodes.at,
+                                    .inside = x->inside,
+                                    .in = true,
+                                    .out = true,
+                                    .what = arena_printf(s->arena, "the %d nodes named like '%s'", x->nodes.n, x->c->glob)});
     for (int i = 0; i < x->nodes.n; i++)
         x->inside[x->nodes.at[i]] = false;
 }
@@ -116,7 +132,7 @@ static void prepare_all(struct space *s, const struct scope *x)
 /* inside: all false, as it is left. */
 static void demand_of_nodes(struct space *s, const struct constraint *c, bool *inside)
 {
-    struct scope x = { .c = c, .inside = inside };
+    struct scope x = {.c = c, .inside = inside};
     find_nodes(s, &x);
     for (enum style i = 0; i < STYLES; i++)
         if (has_style(&x, i) && !(1u << i & PREPARES))
@@ -159,7 +175,7 @@ static void demand_of_values(struct space *s, const struct constraint *c)
     for (int i = 0; i < s->g->values.n; i++) {
         const struct value *v = s->g->values.at[i];
         if (is_meant(s, c, v) && is_named(c, v))
-            demand_add(s, (struct demand){ .from = c, .kind = DEMAND_PLACED, .value = v, .text = c->placement });
+            demand_add(s, (struct demand){.from = c, .kind = DEMAND_PLACED, .value = v, .text = c->placement});
     }
     if (s->demands.n == before)
         refuse_values(s, c);

@@ -1,9 +1,10 @@
 /* sharding: what a sharding spec of ONNX's multi-device annotations says of a tensor, as a placement, and back.
  *
- * Of the axis that is sharded one part is dealt out evenly (the first shards hold one index more), parts before it repeat that, parts behind it
- * stay together: [3:1, 64:2] is three blocks of 64, each in halves, as a fused Q, K, V is split by heads. Device i is rank i. Entry i of the device
- * list holds shard i; one that is a key of the group map stands for several devices, which all hold it. No sharded axis, and one entry for all
- * devices: whole. (onnx.proto; the proposals on multi-device execution and on its sharding formalism say what shapes and operators allow.)
+ * Of the axis that is sharded one part is dealt out evenly (the first shards hold one index more), parts before it repeat that, parts
+ * behind it stay together: [3:1, 64:2] is three blocks of 64, each in halves, as a fused Q, K, V is split by heads. Device i is rank i.
+ * Entry i of the device list holds shard i; one that is a key of the group map stands for several devices, which all hold it. No sharded
+ * axis, and one entry for all devices: whole. (onnx.proto; the proposals on multi-device execution and on its sharding formalism say what
+ * shapes and operators allow.)
  *
  * There are no terms of a sum, no two axes at once and no blocks of unequal sizes in both. */
 #include "plan/plan.h"
@@ -13,14 +14,14 @@
 #include <string.h>
 
 /* The spec while it is read. fault: the end of a sentence. */
-enum { MOST_PARTS = 64 };            /* of an axis: far above real ones */
+enum { MOST_PARTS = 64 }; /* of an axis: far above real ones */
 struct spec {
     struct arena *arena;
     struct alg *alg;
     const struct type *type;
     const struct sharding *s;
-    int ranks, axis;                     /* -1: none is sharded */
-    const struct dim *outer, *size, *inner;          /* of the axis: what is dealt out is size */
+    int ranks, axis;                        /* -1: none is sharded */
+    const struct dim *outer, *size, *inner; /* of the axis: what is dealt out is size */
     int64_t shards;
     const char *fault;
 };
@@ -75,7 +76,9 @@ static bool read_parts(struct spec *p, const struct sharded_axis *a, int dealt, 
         size = i == dealt ? d : size;
     }
     if (all != whole)
-        return wrong(p, arena_printf(p->arena, "axis %" PRId64 " has size %s, its parts %s", a->axis, dim_str(p->arena, whole), dim_str(p->arena, all)));
+        return wrong(p,
+                     arena_printf(p->arena, "axis %" PRId64 " has size %s, its parts %s", a->axis, dim_str(p->arena, whole),
+                                  dim_str(p->arena, all)));
     if (dealt >= 0) {
         p->outer = outer;
         p->size = size;
@@ -92,7 +95,9 @@ static bool read_axis(struct spec *p, const struct sharded_axis *a)
         return wrong(p, arena_printf(p->arena, "axis %" PRId64 " is not one of %d", a->axis, p->type->rank));
     for (int i = 0; i < a->n; i++)
         if (a->part[i].count < 1)
-            return wrong(p, arena_printf(p->arena, "axis %" PRId64 " is dealt to %" PRId64 " shards, expected 1 or more", a->axis, a->part[i].count));
+            return wrong(
+                p,
+                arena_printf(p->arena, "axis %" PRId64 " is dealt to %" PRId64 " shards, expected 1 or more", a->axis, a->part[i].count));
     if (dealt == -2 || (dealt >= 0 && p->axis >= 0))
         return wrong(p, arena_printf(p->arena, "two %s are sharded, where tpc splits one", dealt == -2 ? "parts of an axis" : "axes"));
     if (a->n > MOST_PARTS || !sizes_fit(a))
@@ -119,7 +124,9 @@ static int entry_devices(const struct sharding *s, int i, const int64_t **out)
 }
 
 /* Shards of each rank, ascending. */
-struct held { VEC(int64_t) shard; };
+struct held {
+    VEC(int64_t) shard;
+};
 
 static bool read_devices(struct spec *p, struct held *rank)
 {
@@ -169,7 +176,9 @@ static const struct split *read_split(struct spec *p, const struct held *rank)
 {
     bool ordered = p->s->ndevice == 0 ? p->shards == p->ranks : in_order(p, rank);
     if (!ordered && !dim_is_int(p->size, NULL)) {
-        wrong(p, arena_printf(p->arena, "axis %d has a size of the run, which can only be dealt to all %d devices in order", p->axis, p->ranks));
+        wrong(
+            p,
+            arena_printf(p->arena, "axis %d has a size of the run, which can only be dealt to all %d devices in order", p->axis, p->ranks));
         return NULL;
     }
     const struct split *one = ordered ? split_even(p->alg, p->ranks, p->size) : split_out_of_order(p, rank);
@@ -192,7 +201,8 @@ static bool is_whole(struct spec *p, const struct held *rank)
     return true;
 }
 
-const char *sharding_placement(struct arena *a, struct alg *alg, const struct type *type, const struct sharding *s, int ranks, struct placement *out)
+const char *sharding_placement(struct arena *a, struct alg *alg, const struct type *type, const struct sharding *s, int ranks,
+                               struct placement *out)
 {
     struct spec p = {.arena = a, .alg = alg, .type = type, .s = s, .ranks = ranks, .axis = -1, .shards = 1};
     struct held *rank = NEWN(a, struct held, ranks);
@@ -208,7 +218,8 @@ const char *sharding_placement(struct arena *a, struct alg *alg, const struct ty
         return is_whole(&p, rank) ? NULL : p.fault;
     }
     if (s->ndevice ? p.shards != s->ndevice : p.shards != ranks)
-        return arena_printf(a, "axis %d is dealt to %" PRId64 " shards, the devices are %d", p.axis, p.shards, s->ndevice ? s->ndevice : ranks);
+        return arena_printf(a, "axis %d is dealt to %" PRId64 " shards, the devices are %d", p.axis, p.shards,
+                            s->ndevice ? s->ndevice : ranks);
     const struct split *split = read_split(&p, rank);
     if (split)
         *out = placement_split(p.axis, split);
@@ -226,7 +237,11 @@ static int64_t *ranks_from(struct arena *a, int first, int n)
 }
 
 /* Who holds a shard, which begins at lo. */
-struct shard { int64_t lo; int n; const int64_t *rank; };
+struct shard {
+    int64_t lo;
+    int n;
+    const int64_t *rank;
+};
 
 static bool same_list(const struct split *s, int a, int b)
 {
@@ -295,7 +310,9 @@ static int64_t common_divisor(int64_t a, int64_t b)
 }
 
 /* Of a listed split: how many indices always stay together, and how often a rank's part comes again at most. */
-struct grain { int64_t inner, outer; };
+struct grain {
+    int64_t inner, outer;
+};
 
 static struct grain grain_of(const struct split *s)
 {
@@ -311,7 +328,9 @@ static struct grain grain_of(const struct split *s)
     return g;
 }
 
-struct part_list { VEC(struct shards) list; };
+struct part_list {
+    VEC(struct shards) list;
+};
 
 static void add_part(struct arena *a, struct part_list *to, const struct dim *size, int64_t count)
 {

@@ -23,20 +23,25 @@ static const char *communicates(const struct space *s, const struct value *v)
 static const char *unasked_of(const struct space *s, const struct value *v)
 {
     const char *op = v->placed && !s->asked[v->id] ? communicates(s, v) : NULL;
-    return op ? arena_printf(s->arena, "no constraint asks for the %s of '%s', as {\"tensor\": \"%s\", \"placement\": \"R\"} would", op, v->name, v->name) : NULL;
+    return op ? arena_printf(s->arena, "no constraint asks for the %s of '%s', as {\"tensor\": \"%s\", \"placement\": \"R\"} would", op,
+                             v->name, v->name)
+              : NULL;
 }
 
 static const char *unasked_within(const struct space *s, int i)
 {
     const struct node *n = s->g->nodes.at[i];
     const char *op = s->asked_within[i] ? NULL : lowered_sends(n->strategy);
-    return op ? arena_printf(s->arena, "no constraint asks for the %s within node '%s' (%s), as {\"match\": \"%s\", \"strategy\": \"%s\"} would", op, n->name,
-                             n->optype, n->name, strategy_outline(s->arena, n, n->strategy))
-              : NULL;
+    return op
+        ? arena_printf(s->arena, "no constraint asks for the %s within node '%s' (%s), as {\"match\": \"%s\", \"strategy\": \"%s\"} would",
+                       op, n->name, n->optype, n->name, strategy_outline(s->arena, n, n->strategy))
+        : NULL;
 }
 
 /* In the order of the graph. */
-struct sentences { VEC(const char *) list; };
+struct sentences {
+    VEC(const char *) list;
+};
 
 static void note(const struct space *s, struct sentences *out, const char *sentence)
 {
@@ -46,7 +51,7 @@ static void note(const struct space *s, struct sentences *out, const char *sente
 
 static struct sentences unasked(const struct space *s)
 {
-    struct sentences out = { 0 };
+    struct sentences out = {0};
     for (int i = 0; i < s->g->inputs.n; i++)
         note(s, &out, unasked_of(s, s->g->inputs.at[i]));
     for (int i = 0; i < s->g->nodes.n; i++) {

@@ -1,4 +1,5 @@
-/* styles: what the styles of a plan file, named as those of torch.distributed.tensor.parallel, demand of a node, and what they ask for under
+/* styles: what the styles of a plan file, named as those of torch.distributed.tensor.parallel, demand of a node, and what they ask for
+ * under
  * --strict.
  *
  *     style          speaks of                           the node's strategy                                     asks for
@@ -12,17 +13,24 @@
  *                    over classes
  *     prepare-...    sets of nodes                       anything: only the values around it (boundary.c)         these values
  *
- * Where a result goes from there the solver decides, unless the constraint says so. A node that has no dimension `dim`, or one of size 1, as
- * shape arithmetic and statistics may, is left alone by style sequence. A softmax is over classes where no product of activations sums or attends
- * over what it is over: attention's is not, and loss-parallel speaks of it only where a constraint gives its full name. */
+ * Where a result goes from there the solver decides, unless the constraint says so. A node that has no dimension `dim`, or one of size 1,
+ * as shape arithmetic and statistics may, is left alone by style sequence. A softmax is over classes where no product of activations sums
+ * or attends over what it is over: attention's is not, and loss-parallel speaks of it only where a constraint gives its full name. */
 #include "plan/constrain/constrain.h"
 
 #include <string.h>
 
 static const char *const names[STYLES] = {
-    [STYLE_COLWISE] = "colwise", [STYLE_ROWWISE] = "rowwise", [STYLE_PAIRWISE] = "pairwise", [STYLE_SEQUENCE] = "sequence", [STYLE_VOCAB] = "vocab",
-    [STYLE_REPLICATE] = "replicate", [STYLE_LOSS_PARALLEL] = "loss-parallel", [STYLE_PREPARE_INPUT] = "prepare-input",
-    [STYLE_PREPARE_OUTPUT] = "prepare-output", [STYLE_PREPARE_INPUT_OUTPUT] = "prepare-input-output",
+    [STYLE_COLWISE] = "colwise",
+    [STYLE_ROWWISE] = "rowwise",
+    [STYLE_PAIRWISE] = "pairwise",
+    [STYLE_SEQUENCE] = "sequence",
+    [STYLE_VOCAB] = "vocab",
+    [STYLE_REPLICATE] = "replicate",
+    [STYLE_LOSS_PARALLEL] = "loss-parallel",
+    [STYLE_PREPARE_INPUT] = "prepare-input",
+    [STYLE_PREPARE_OUTPUT] = "prepare-output",
+    [STYLE_PREPARE_INPUT_OUTPUT] = "prepare-input-output",
 };
 
 const char *style_name(enum style style)
@@ -103,8 +111,12 @@ bool style_speaks_of(const struct space *s, enum style style, const struct const
 const char *style_subject(enum style style)
 {
     static const char *const subjects[STYLES] = {
-        [STYLE_COLWISE] = "multiplies or looks up a weight", [STYLE_ROWWISE] = "multiplies or looks up a weight", [STYLE_PAIRWISE] = "multiplies a weight",
-        [STYLE_VOCAB] = "multiplies or looks up a weight", [STYLE_SEQUENCE] = "has a dimension 'dim' to split", [STYLE_LOSS_PARALLEL] = "is a loss or a softmax over classes",
+        [STYLE_COLWISE] = "multiplies or looks up a weight",
+        [STYLE_ROWWISE] = "multiplies or looks up a weight",
+        [STYLE_PAIRWISE] = "multiplies a weight",
+        [STYLE_VOCAB] = "multiplies or looks up a weight",
+        [STYLE_SEQUENCE] = "has a dimension 'dim' to split",
+        [STYLE_LOSS_PARALLEL] = "is a loss or a softmax over classes",
     };
     return subjects[style];
 }
@@ -122,7 +134,7 @@ static bool operands_are(const struct space *s, const struct node *n, const stru
 static int unmet_by_weight(const struct space *s, const struct node *n, const struct strategy *st, bool column)
 {
     return !operands_are(s, n, st, true, false, PLACE_S) + (column && !operands_are(s, n, st, false, true, PLACE_R)) +
-           (st->out[0].kind != (column ? PLACE_S : PLACE_P));
+        (st->out[0].kind != (column ? PLACE_S : PLACE_P));
 }
 
 static int unmet_by_sequence(const struct node *n, const struct strategy *st, int dim)

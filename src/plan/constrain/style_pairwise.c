@@ -1,5 +1,5 @@
-/* pairs: products of style pairwise alternate along every chain. One that reads, through nodes that multiply no weight, the result of a column
- * product is a row product; all others are column products, so q, k and v, or gate and up, side by side all are. */
+/* pairs: products of style pairwise alternate along every chain. One that reads, through nodes that multiply no weight, the result of a
+ * column product is a row product; all others are column products, so q, k and v, or gate and up, side by side all are. */
 #include "plan/constrain/constrain.h"
 
 /* Ends a chain: what it makes is no split result of a product before it. */
@@ -50,7 +50,7 @@ static void find_last(const struct space *s, const bool *target, const bool *row
 
 struct pairs pairs_find(const struct space *s, const bool *target)
 {
-    struct pairs p = { .row = NEWN(s->arena, bool, s->g->nodes.n + 1), .last = NEWN(s->arena, bool, s->g->nodes.n + 1) };
+    struct pairs p = {.row = NEWN(s->arena, bool, s->g->nodes.n + 1), .last = NEWN(s->arena, bool, s->g->nodes.n + 1)};
     find_rows(s, target, p.row);
     find_last(s, target, p.row, p.last);
     return p;

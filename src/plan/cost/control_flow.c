@@ -10,7 +10,8 @@ static struct space inside(struct arena *tmp, struct space *s, const struct node
     struct graph *body = op_ready_body(tmp, s->g, n, k);
     struct plan *plan = NEW(tmp, struct plan);
     struct workload load = {.dims = plan_sizes_inside(tmp, n, k, body, &s->plan->workloads.at[w].dims), .weight = 1};
-    struct space in = {.arena = tmp, .g = body, .options = s->options, .plan = plan, .ranks = 1, .weight = NEWN(tmp, bool, body->values.n + 1)};
+    struct space in = {
+        .arena = tmp, .g = body, .options = s->options, .plan = plan, .ranks = 1, .weight = NEWN(tmp, bool, body->values.n + 1)};
     VEC_PUSH(tmp, &plan->workloads, load);
     for (int i = 0; i < body->nodes.n; i++)
         op_canonical(body, body->nodes.at[i]);
@@ -33,7 +34,8 @@ static double body_seconds(struct space *s, const struct node *n, int k, int w, 
     double seconds = 0;
     for (int i = 0; i < in.g->nodes.n; i++) {
         const struct node *each = in.g->nodes.at[i];
-        const struct strategy whole = {.in = NEWN(tmp, struct placement, each->nin + 1), .out = NEWN(tmp, struct placement, each->nout + 1)};
+        const struct strategy whole = {.in = NEWN(tmp, struct placement, each->nin + 1),
+                                       .out = NEWN(tmp, struct placement, each->nout + 1)};
         bool product = each->op && (each->op->flags & OP_PRODUCT);
         if (!only_says_sizes(each))
             seconds += cost_node_seconds(&in, each, product ? rule_of(in.g, each) : NULL, &whole, 0, busy);

@@ -5,9 +5,9 @@
  *     AllToAll, Redistribute      g + lg t a + (t-1)/t^2 n/B      holding a weight  price * bytes / M per step
  *
  * and c for every byte of the terms that a rank sums: n in a ReduceScatter and the first form of AllReduce, t n in the second.
- * n: bytes of the whole value; packing_seconds adds what a dimension that is not the leading one costs. Ranks of one machine share its F, and
- * its M for weights, which come from memory; activations mostly lie in a rank's own cache. Costs are integers so that sums do not depend
- * on their order: the same plan on every machine. */
+ * n: bytes of the whole value; packing_seconds adds what a dimension that is not the leading one costs. Ranks of one machine share its F,
+ * and its M for weights, which come from memory; activations mostly lie in a rank's own cache. Costs are integers so that sums do not
+ * depend on their order: the same plan on every machine. */
 #include "plan/space/space.h"
 
 #include <math.h>
@@ -36,7 +36,7 @@ void cost_evaluate_types(struct space *s)
             for (int d = 0; d < s->g->values.at[i]->type.rank; d++) {
                 int64_t *at = &s->extent[i * w + k][d];
                 if (!dim_eval(s->g->values.at[i]->type.dim[d], &s->plan->workloads.at[k].dims, at) || *at < 0)
-                    *at = 1;                  /* a size that only the data tells */
+                    *at = 1; /* a size that only the data tells */
             }
 }
 
@@ -136,7 +136,7 @@ double cost_reshard_seconds(struct space *s, const struct value *v, struct place
     if (!name)
         return to.kind == PLACE_P ? 0 : 2 * most_held(s, v, to, w) * m->elementwise_share / m->memory_bandwidth;
     double wire = transfer_seconds(m, machine_transfer(m, name, s->ranks, elements(s, v, w) * dtype_width(v->type.dtype)));
-    bool packs = (from.kind == PLACE_P) != (to.kind == PLACE_R);      /* AllGather, ReduceScatter */
+    bool packs = (from.kind == PLACE_P) != (to.kind == PLACE_R); /* AllGather, ReduceScatter */
     return wire + (packs ? packing_seconds(s, v, from.kind == PLACE_S ? from : to, w) : 0);
 }
 
@@ -169,7 +169,9 @@ static double contracted_terms(struct space *s, const struct node *n, const stru
 }
 
 /* Rows that meet k of so many experts, each as likely as the others. */
-struct routed { double rows, k, experts; };
+struct routed {
+    double rows, k, experts;
+};
 
 static struct routed routed_rows(struct space *s, const struct node *n, const struct strategy *st, int w, int r)
 {
@@ -202,7 +204,7 @@ static double node_flops(struct space *s, const struct node *n, const struct rul
         return 0;
     if (n->op->flags & OP_ROUTES)
         return routed_flops(s, n, st, w, r);
-    double each = n->op->flags & OP_GROWS ? 4 : 2;             /* attention: both of its products */
+    double each = n->op->flags & OP_GROWS ? 4 : 2; /* attention: both of its products */
     return each * local_elements(s, n->out[0], st->out[0], w, r) * contracted_terms(s, n, rule, st, w, r);
 }
 
@@ -214,15 +216,18 @@ static double stored_width(const struct space *s, const struct value *v)
     return dtype_width(decoded ? p->in[0]->type.dtype : value_storage(v));
 }
 
-struct traffic { double streamed, passed; };       /* bytes of weights; of all else */
+struct traffic {
+    double streamed, passed;
+}; /* bytes of weights; of all else */
 
 static struct traffic node_bytes(struct space *s, const struct node *n, const struct strategy *st, int w, int r)
 {
     struct traffic bytes = {0, 0};
-    bool lookup = n->op && (n->op->flags & OP_SEEDS) && !(n->op->flags & OP_PRODUCT);     /* reads rows, not the table */
+    bool lookup = n->op && (n->op->flags & OP_SEEDS) && !(n->op->flags & OP_PRODUCT); /* reads rows, not the table */
     for (int i = 0; i < n->nin; i++)
         if (n->in[i] && !(lookup && i == 0))
-            *(s->weight[n->in[i]->id] ? &bytes.streamed : &bytes.passed) += local_elements(s, n->in[i], st->in[i], w, r) * stored_width(s, n->in[i]);
+            *(s->weight[n->in[i]->id] ? &bytes.streamed : &bytes.passed) += local_elements(s, n->in[i], st->in[i], w, r) *
+                stored_width(s, n->in[i]);
     for (int i = 0; i < n->nout; i++)
         if (n->out[i])
             bytes.passed += local_elements(s, n->out[i], st->out[i], w, r) * dtype_width(n->out[i]->type.dtype) * (lookup ? 2 : 1);
@@ -241,9 +246,10 @@ static double rate(const struct machine *m, double alone, double machine, int bu
 
 double cost_node_seconds(struct space *s, const struct node *n, const struct rule *rule, const struct strategy *st, int w, int busy)
 {
-    enum { CHAIN = 3 };              /* elementwise ops that run as one */
+    enum { CHAIN = 3 }; /* elementwise ops that run as one */
     const struct machine *m = &s->options->machine;
-    double worst = 0, flops = rate(m, m->flops, m->machine_flops, busy), streaming = rate(m, m->memory_bandwidth, m->machine_memory_bandwidth, busy);
+    double worst = 0, flops = rate(m, m->flops, m->machine_flops, busy),
+           streaming = rate(m, m->memory_bandwidth, m->machine_memory_bandwidth, busy);
     unsigned flags = n->op ? n->op->flags : 0;
     if (st->body)
         return lowered_seconds(st->body, w, busy);
@@ -254,7 +260,9 @@ double cost_node_seconds(struct space *s, const struct node *n, const struct rul
     double share = flags & OP_ELEMENTWISE ? m->elementwise_share : 1;
     for (int r = 0; r < s->ranks; r++) {
         struct traffic bytes = node_bytes(s, n, st, w, r);
-        worst = fmax(worst, fmax(node_flops(s, n, rule, st, w, r) / flops, share * (bytes.streamed / streaming + bytes.passed / m->memory_bandwidth)));
+        worst = fmax(
+            worst,
+            fmax(node_flops(s, n, rule, st, w, r) / flops, share * (bytes.streamed / streaming + bytes.passed / m->memory_bandwidth)));
     }
     return worst + m->node_overhead / (flags & OP_ELEMENTWISE ? CHAIN : 1);
 }

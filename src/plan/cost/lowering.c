@@ -7,7 +7,10 @@
 
 #include <string.h>
 
-struct body { struct graph *g; VEC(struct node *) nodes; };
+struct body {
+    struct graph *g;
+    VEC(struct node *) nodes;
+};
 
 /* ---- steps ---------------------------------------------------------------------------------------------------------------- */
 
@@ -132,14 +135,14 @@ static void place_node(struct body *b, struct node *n)
     for (int i = 0; i < n->nout; i++)
         if (n->out[i])
             place_result(b, n, i, st->out[i]);
-    n->strategy = n->strategy ? NULL : st;           /* on its ranks' own values it is an ordinary node */
+    n->strategy = n->strategy ? NULL : st; /* on its ranks' own values it is an ordinary node */
 }
 
 void lower_placed(struct graph *g, struct node *node)
 {
     const char *name = node->name && *node->name ? node->name : node->out[0]->name;
-    struct lowering l = { .g = g, .node = node, .name = name };
-    struct body b = { .g = g };
+    struct lowering l = {.g = g, .node = node, .name = name};
+    struct body b = {.g = g};
     node->op->lower(&l);
     for (int i = 0; i < l.nodes.n; i++)
         place_node(&b, l.nodes.at[i]);
@@ -193,7 +196,7 @@ struct space *lowered_alone(struct space *s, const struct node *n, const struct 
     g->ranks = s->ranks;
     struct node *node = node_alone(g, n, st);
     lower_placed(g, node);
-    *alone = (struct space){ .arena = s->arena, .g = g, .options = s->options, .plan = s->plan, .ranks = s->ranks };
+    *alone = (struct space){.arena = s->arena, .g = g, .options = s->options, .plan = s->plan, .ranks = s->ranks};
     alone->weight = NEWN(s->arena, bool, g->values.n + 1);
     for (int i = 0; i < n->nin; i++)
         if (n->in[i])
@@ -203,7 +206,7 @@ struct space *lowered_alone(struct space *s, const struct node *n, const struct 
 
 static struct strategy as_it_stands(struct arena *arena, const struct node *n)
 {
-    struct strategy st = { .in = NEWN(arena, struct placement, n->nin + 1), .out = NEWN(arena, struct placement, n->nout + 1) };
+    struct strategy st = {.in = NEWN(arena, struct placement, n->nin + 1), .out = NEWN(arena, struct placement, n->nout + 1)};
     for (int i = 0; i < n->nin; i++)
         st.in[i] = n->in[i] ? n->in[i]->place : placement_whole;
     for (int i = 0; i < n->nout; i++)
@@ -219,7 +222,7 @@ double lowered_seconds(struct space *alone, int workload, int busy)
         struct strategy st = as_it_stands(alone->arena, n);
         const struct strategy *own = n->strategy;
         seconds += is_step(n) ? cost_reshard_seconds(alone, n->in[0], n->in[0]->place, n->out[0]->place, workload)
-                 : cost_node_seconds(alone, n, own ? rule_of(alone->g, n) : NULL, own ? own : &st, workload, busy);
+                              : cost_node_seconds(alone, n, own ? rule_of(alone->g, n) : NULL, own ? own : &st, workload, busy);
     }
     return seconds;
 }

@@ -1,6 +1,7 @@
 /* memory: what each rank holds while it runs: its weights, the state that a decode loop carries, and in the worst workload the slab that
  * its activations share and the blocks that a collective packs. The graph is the one that is executed, with explicit reshards and fused
- * nodes, and the slab is laid out as the runtime does (src/op/analysis/lifetime.c, src/ir/memory_slab.c), so its size is exact for these sizes. */
+ * nodes, and the slab is laid out as the runtime does (src/op/analysis/lifetime.c, src/ir/memory_slab.c), so its size is exact for these
+ * sizes. */
 #include "plan/plan.h"
 
 #include <string.h>
@@ -13,8 +14,8 @@ struct holder {
     const struct plan *plan;
     struct lifetimes life;
     int rank;
-    int stride;                      /* items, and behind them what lies outside of the slab: results whose sizes the data decides */
-    int64_t *size, *before;          /* of these, by workload * stride + item: of this rank, and of the one before it */
+    int stride;             /* items, and behind them what lies outside of the slab: results whose sizes the data decides */
+    int64_t *size, *before; /* of these, by workload * stride + item: of this rank, and of the one before it */
 };
 
 int64_t plan_possible_bytes(int64_t bytes)

@@ -1,8 +1,9 @@
-/* bodies: what the bodies of control flow take beside the slab of the graph around them. Each is a session of its own, whose slab stays: of an
- * If, both branches count. Sizes inside are those of the operands; what a Loop carries counts as it is at first. */
+/* bodies: what the bodies of control flow take beside the slab of the graph around them. Each is a session of its own, whose slab stays: of
+ * an If, both branches count. Sizes inside are those of the operands; what a Loop carries counts as it is at first. */
 #include "plan/plan.h"
 
-static void bind_type(struct arena *tmp, const struct type *inside, const struct type *outside, const struct bindings *dims, struct bindings *out)
+static void bind_type(struct arena *tmp, const struct type *inside, const struct type *outside, const struct bindings *dims,
+                      struct bindings *out)
 {
     int64_t size;
     for (int d = 0; inside->rank == outside->rank && d < inside->rank; d++)

@@ -3,7 +3,8 @@
  *     R -> S  local slice        S -> R  AllGather       P -> R  AllReduce      P -> S  ReduceScatter
  *     S -> S' AllToAll (another dimension), Redistribute (another split of the same one)      R -> P(sum)  rank 0 keeps it
  *
- * Weights do not travel: what a rank does not hold of one it does not read. Under --sp a partial value that has the sequence dimension is never all-reduced: P -> S(sequence) -> R. */
+ * Weights do not travel: what a rank does not hold of one it does not read. Under --sp a partial value that has the sequence dimension is
+ * never all-reduced: P -> S(sequence) -> R. */
 #include "plan/space/space.h"
 
 const char *reshard_name(struct placement from, struct placement to)
@@ -42,16 +43,17 @@ static int64_t direct(struct space *s, const struct value *v, struct placement f
     return add(cost_of_reshard(s, v, from, to), !s->asked[v->id] && reshard_name(from, to) ? s->unasked : 0);
 }
 
-static void consider(struct space *s, const struct value *v, struct placement from, struct placement via, struct placement to, struct reshard_path *best)
+static void consider(struct space *s, const struct value *v, struct placement from, struct placement via, struct placement to,
+                     struct reshard_path *best)
 {
     int64_t cost = add(direct(s, v, from, via), direct(s, v, via, to));
     if (cost < best->cost)
-        *best = (struct reshard_path){ .via = via, .has_via = true, .cost = cost };
+        *best = (struct reshard_path){.via = via, .has_via = true, .cost = cost};
 }
 
 struct reshard_path reshard_find(struct space *s, const struct value *v, struct placement from, struct placement to)
 {
-    struct reshard_path best = { .cost = direct(s, v, from, to) };
+    struct reshard_path best = {.cost = direct(s, v, from, to)};
     if (placement_eq(from, to))
         return best;
     if (from.kind == PLACE_P && to.kind == PLACE_R && s->sequence[v->id].kind == PLACE_S) {
@@ -65,7 +67,8 @@ struct reshard_path reshard_find(struct space *s, const struct value *v, struct 
 }
 
 /* The target to make before target i: the one on the way to it, or i itself. */
-static int on_the_way(struct space *s, const struct value *v, struct placement from, const struct placement *to, int n, const bool *have, int i)
+static int on_the_way(struct space *s, const struct value *v, struct placement from, const struct placement *to, int n, const bool *have,
+                      int i)
 {
     struct reshard_path path = reshard_find(s, v, from, to[i]);
     for (int k = 0; path.has_via && k < n; k++)
@@ -78,7 +81,7 @@ static int on_the_way(struct space *s, const struct value *v, struct placement f
  * Exact for two targets, and for more where costs grow along every chain, as these do. */
 int64_t reshard_tree(struct space *s, const struct value *v, struct placement from, int n, const struct placement *to, int *parent)
 {
-    bool have[64] = { false };
+    bool have[64] = {false};
     int64_t total = 0;
     require(n <= 64);
     for (int round = 0; round < n; round++) {
@@ -124,18 +127,18 @@ int reached_find(const struct reached *r, struct placement p)
 
 struct reached reshard_chosen(struct space *s, struct arena *a, const struct value *v)
 {
-    struct reached r = { .list = { NULL, 0, 0 } };
+    struct reached r = {.list = {NULL, 0, 0}};
     const struct place_uses *uses = &s->uses[v->id];
     const struct placement *pin = s->pin[v->id];
     bool moved = pin && !placement_eq(*pin, v->place);
     struct placement to[64];
     int parent[64];
     if (moved)
-        VEC_PUSH(a, &r.list, ((struct made){ .place = *pin, .parent = -1 }));
+        VEC_PUSH(a, &r.list, ((struct made){.place = *pin, .parent = -1}));
     for (int i = 0; i < uses->list.n; i++) {
         struct placement p = wanted_by(s, uses->list.at[i]);
         if (!placement_eq(p, v->place) && reached_find(&r, p) < 0)
-            VEC_PUSH(a, &r.list, ((struct made){ .place = p }));
+            VEC_PUSH(a, &r.list, ((struct made){.place = p}));
     }
     require(r.list.n <= 64);
     for (int i = moved; i < r.list.n; i++)

@@ -24,11 +24,11 @@ static void describe(struct graph *g, struct node *n, const struct value *v, str
     if (from.kind == PLACE_S && to.kind == PLACE_S && split != joined) {
         attr_set_int(n, "split_axis", split);
         attr_set_int(n, "concat_axis", joined);
-        set_extent(g, n, v, 2, (int[]){ split, joined });
+        set_extent(g, n, v, 2, (int[]){split, joined});
     } else {
         attr_set_int(n, "axis", split >= 0 ? split : joined);
         if (from.kind != PLACE_R)
-            set_extent(g, n, v, 1, (int[]){ split >= 0 ? split : joined });
+            set_extent(g, n, v, 1, (int[]){split >= 0 ? split : joined});
     }
     if (to.kind == PLACE_S)
         set_split(g, n, "to", to);

@@ -8,12 +8,16 @@
 
 #include <string.h>
 
-struct step { const struct value *value; int dim; bool weighed; };          /* weighed: a softmax lies behind */
+struct step {
+    const struct value *value;
+    int dim;
+    bool weighed;
+}; /* weighed: a softmax lies behind */
 struct search {
     struct graph *g;
     struct arena *tmp, *arena;
-    struct rule **rule;              /* by value id of the node's first result, made when asked for */
-    int *seen;                       /* by step: the last walk that met it */
+    struct rule **rule; /* by value id of the node's first result, made when asked for */
+    int *seen;          /* by step: the last walk that met it */
     int walk;
     VEC(struct step) open;
     struct attended_list *found;

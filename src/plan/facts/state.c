@@ -20,7 +20,8 @@ static bool is_op(const struct node *node, const char *name)
 
 static bool keeps_elements(const struct node *node)
 {
-    return is_op(node, "Identity") || is_op(node, "Cast") || is_op(node, "Transpose") || is_op(node, "QuantizeLinear") || is_op(node, "DequantizeLinear");
+    return is_op(node, "Identity") || is_op(node, "Cast") || is_op(node, "Transpose") || is_op(node, "QuantizeLinear") ||
+        is_op(node, "DequantizeLinear");
 }
 
 static const int64_t *permutation(const struct graph *g, const struct node *node, int rank)

@@ -4,7 +4,12 @@
 
 #include <string.h>
 
-struct reader { struct arena *a; struct alg *alg; const char *path; const json_t *inputs, *outputs; };
+struct reader {
+    struct arena *a;
+    struct alg *alg;
+    const char *path;
+    const json_t *inputs, *outputs;
+};
 
 static const json_t *need(const struct reader *r, const json_t *o, const char *key, json_type type)
 {
@@ -43,8 +48,7 @@ struct other_plan *state_from_read(struct arena *a, const char *dir, int ranks)
     r.outputs = need(&r, root, "outputs", JSON_OBJECT);
     need(&r, root, "state", JSON_ARRAY);
     states = json_object_get(root, "state");
-    json_array_foreach(states, i, state)
-        VEC_PUSH(a, &other->states, read_state(&r, state));
+    json_array_foreach(states, i, state) VEC_PUSH(a, &other->states, read_state(&r, state));
     json_decref(root);
     if (other->states.n == 0)
         fail("%s: is the plan of a graph without state", other->path);
@@ -121,7 +125,8 @@ void plan_match_states(struct graph *g, const struct options *options, struct pl
     for (int i = 0; i < g->states.n; i++) {
         struct state *s = &g->states.at[i];
         if (match[i] < 0) {
-            VEC_PUSH(g->arena, &plan->warnings, arena_printf(g->arena, "state '%s' has no counterpart in %s", end_of(s)->name, other->path));
+            VEC_PUSH(g->arena, &plan->warnings,
+                     arena_printf(g->arena, "state '%s' has no counterpart in %s", end_of(s)->name, other->path));
             continue;
         }
         const struct other_state *o = &other->states.at[match[i]];

@@ -8,7 +8,9 @@ bool weights_converted(const struct options *o)
     return o->weights == DT_F16 || o->weights == DT_BF16;
 }
 
-struct ranges { VEC(struct byte_range) list; };
+struct ranges {
+    VEC(struct byte_range) list;
+};
 
 static int64_t product(const struct constant *c, int from, int to)
 {

@@ -17,9 +17,13 @@ struct symbol {
     const char *name;
     int64_t lo;
     bool past, sequence, context;
-    const struct dim *form, *guess;        /* an equation gives it; what it is taken for where data decides it */
+    const struct dim *form, *guess; /* an equation gives it; what it is taken for where data decides it */
 };
-struct roles { struct graph *g; VEC(struct symbol) list; int of_inputs; };      /* the first ones are sizes of inputs */
+struct roles {
+    struct graph *g;
+    VEC(struct symbol) list;
+    int of_inputs;
+}; /* the first ones are sizes of inputs */
 
 /* ---- symbols and their roles ----------------------------------------------------------------------------------------------------- */
 
@@ -69,7 +73,9 @@ static void mark_past(struct roles *roles)
     }
 }
 
-struct marks { bool *contracted, *row; };          /* by symbol */
+struct marks {
+    bool *contracted, *row;
+}; /* by symbol */
 
 static void mark(struct roles *roles, bool *at, const struct dim *size)
 {
@@ -91,7 +97,7 @@ static bool contains(const struct rule_operand *operand, int factor)
 static void mark_product(struct roles *roles, const struct node *node, struct marks *marks)
 {
     const struct rule *rule = rule_of(roles->g, node);
-    for (int f = 0; rule && f < rule->nfactor; f++) {          /* the rows of a packed attention are its new keys as well */
+    for (int f = 0; rule && f < rule->nfactor; f++) { /* the rows of a packed attention are its new keys as well */
         if (rule->factor[f].flags & FACTOR_CONTRACTED)
             mark(roles, marks->contracted, rule->factor[f].size);
         if (contains(&rule->in[0], f) && rule->nout > 0 && contains(&rule->out[0], f))
@@ -190,7 +196,13 @@ static bool all_hold(const struct alg *alg, const struct bindings *b)
     return true;
 }
 
-struct search { struct roles *roles; const struct equation *eq; struct bindings *b; const char *free[MOST_SYMBOLS]; int n, tries; };
+struct search {
+    struct roles *roles;
+    const struct equation *eq;
+    struct bindings *b;
+    const char *free[MOST_SYMBOLS];
+    int n, tries;
+};
 
 /* Tries all values of the free symbols from number i on up to most, at least one of them equal to it. */
 static bool try_from(struct search *s, int i, int64_t most, bool reached)
@@ -251,7 +263,9 @@ static bool satisfy_all(struct roles *roles, struct bindings *b)
 
 /* ---- the default ------------------------------------------------------------------------------------------------------------------- */
 
-struct lengths { int64_t sequence, past, context; };
+struct lengths {
+    int64_t sequence, past, context;
+};
 
 static struct bindings sized(struct roles *roles, struct lengths at)
 {
@@ -327,7 +341,8 @@ static void plan_default(struct roles *roles, struct plan *plan)
                  "no small sizes satisfy all assumptions of the model: state sizes to plan for with --workload");
 }
 
-/* ---- --workload DIM=INT,...[:WEIGHT] --------------------------------------------------------------------------------------------------- */
+/* ---- --workload DIM=INT,...[:WEIGHT] ---------------------------------------------------------------------------------------------------
+ */
 
 static double weight_of(const char *text, const char *after)
 {
@@ -348,7 +363,8 @@ static void bind_one(struct roles *roles, const char *text, const char *item, st
     if (!symbol)
         fail_usage("--workload '%s': the model has no dimension '%s'", text, given.name);
     if (given.value < symbol->lo)
-        fail_usage("--workload '%s': '%s' is %lld, expected at least %lld", text, given.name, (long long)given.value, (long long)symbol->lo);
+        fail_usage("--workload '%s': '%s' is %lld, expected at least %lld", text, given.name, (long long)given.value,
+                   (long long)symbol->lo);
     bindings_set(roles->g->arena, b, given.name, given.value);
 }
 
@@ -370,7 +386,8 @@ static void plan_text(struct roles *roles, struct plan *plan, const char *text)
         bind_one(roles, text, item, &given);
     struct roles local = {.g = roles->g};
     for (int i = 0; i < roles->list.n; i++)
-        VEC_PUSH(roles->g->arena, &local.list, ((struct symbol){.name = roles->list.at[i].name, .lo = roles->list.at[i].lo, .guess = roles->list.at[i].guess}));
+        VEC_PUSH(roles->g->arena, &local.list,
+                 ((struct symbol){.name = roles->list.at[i].name, .lo = roles->list.at[i].lo, .guess = roles->list.at[i].guess}));
     fix_named(&local, &given);
     find_forms(&local);
     struct bindings b = sized(&local, (struct lengths){0, 0, 0});

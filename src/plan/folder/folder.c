@@ -14,7 +14,7 @@
 #include <unistd.h>
 
 #define BESIDE ".part-"
-#define RENAME_EXCHANGE_FLAG 2       /* <linux/fs.h>; renameat2(2) */
+#define RENAME_EXCHANGE_FLAG 2 /* <linux/fs.h>; renameat2(2) */
 
 static bool is_empty(const char *dir)
 {
@@ -102,7 +102,7 @@ char *folder_begin(struct arena *a, const char *out)
     diag_release();
     if (!made)
         fail("%s: the folder cannot be made: %s", out, strerror(why));
-    (void)lock_folder(dir);          /* until the process ends */
+    (void)lock_folder(dir); /* until the process ends */
     return dir;
 }
 
@@ -112,7 +112,7 @@ char *folder_begin(struct arena *a, const char *out)
 static bool exchange(const char *made, const char *out, const char *aside)
 {
     return syscall(SYS_renameat2, AT_FDCWD, made, AT_FDCWD, out, RENAME_EXCHANGE_FLAG) == 0 ||
-           (rename(out, aside) == 0 && rename(made, out) == 0 && rename(aside, made) == 0);
+        (rename(out, aside) == 0 && rename(made, out) == 0 && rename(aside, made) == 0);
 }
 
 /* Whatever ends the program, the hook finds under the name `made` what has to go: the new folder before, the old one after. */

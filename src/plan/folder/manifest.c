@@ -12,16 +12,24 @@
 #include <string.h>
 
 /* One value's way of keeping a span. */
-struct keeper { const char *value; int span; struct scatter scatter; VEC(struct strip) strips; };
-struct listed { const char *file; struct written written; };
+struct keeper {
+    const char *value;
+    int span;
+    struct scatter scatter;
+    VEC(struct strip) strips;
+};
+struct listed {
+    const char *file;
+    struct written written;
+};
 struct manifest {
     struct arena *arena;
     const char *plan;
-    struct spans spans;              /* sorted, each once */
-    struct scatter *kept;            /* by span; at NULL: nobody keeps it */
+    struct spans spans;   /* sorted, each once */
+    struct scatter *kept; /* by span; at NULL: nobody keeps it */
     VEC(struct keeper) keepers;
     VEC(struct listed) files;
-    int next;                        /* the keeper after the one told last: every rank has them in about the same order */
+    int next; /* the keeper after the one told last: every rank has them in about the same order */
 };
 
 /* ---- spans ---- */
@@ -215,7 +223,8 @@ static json_t *strips_array(const struct scatter *x)
     json_t *all = json_array();
     for (int i = 0; i < x->n; i++) {
         const struct strip *s = &x->at[i];
-        json_array_append_new(all, json_pack("[I,I,i,I,I]", (json_int_t)s->lo, (json_int_t)s->hi, s->file, (json_int_t)s->offset, (json_int_t)s->stride));
+        json_array_append_new(
+            all, json_pack("[I,I,i,I,I]", (json_int_t)s->lo, (json_int_t)s->hi, s->file, (json_int_t)s->offset, (json_int_t)s->stride));
     }
     return all;
 }
@@ -226,8 +235,9 @@ static json_t *source_array(const struct manifest *m)
     for (int i = 0; i < m->spans.n; i++) {
         const struct span *s = &m->spans.at[i];
         const struct scatter *x = &m->kept[i];
-        json_t *o = json_pack("{s:s,s:I,s:I,s:I,s:I,s:o}", "file", s->file, "offset", (json_int_t)s->source.offset, "bytes", (json_int_t)s->source.length,
-                              "outer", (json_int_t)x->outer, "size", (json_int_t)x->size, "strips", strips_array(x));
+        json_t *o = json_pack("{s:s,s:I,s:I,s:I,s:I,s:o}", "file", s->file, "offset", (json_int_t)s->source.offset, "bytes",
+                              (json_int_t)s->source.length, "outer", (json_int_t)x->outer, "size", (json_int_t)x->size, "strips",
+                              strips_array(x));
         if (!o)
             fail("%s: the folder can't record the location of external data '%s', which is not UTF-8", s->source.path, s->file);
         json_array_append_new(all, o);
@@ -237,8 +247,9 @@ static json_t *source_array(const struct manifest *m)
 
 char *manifest_json(struct manifest *m)
 {
-    json_t *root = json_pack("{s:i,s:s,s:o,s:o}", "version", MANIFEST_VERSION, "plan", m->plan, "files", files_array(m), "source", source_array(m));
-    const char *rest = json_dump(m->arena, root, JSON_COMPACT) + 1;      /* behind the brace */
+    json_t *root = json_pack("{s:i,s:s,s:o,s:o}", "version", MANIFEST_VERSION, "plan", m->plan, "files", files_array(m), "source",
+                             source_array(m));
+    const char *rest = json_dump(m->arena, root, JSON_COMPACT) + 1; /* behind the brace */
     json_decref(root);
     return arena_printf(m->arena, MANIFEST_HEAD "%016" PRIx64 "\",%s\n", bytes_digest(rest, strlen(rest)), rest);
 }

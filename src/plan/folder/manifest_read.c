@@ -9,7 +9,12 @@
 
 enum { MOST_RANKS = 1024, STRIP_NUMBERS = 5 };
 
-struct reader { struct arena *arena; struct folder *folder; const char *path; int64_t *bytes; /* of each rank's data */ };
+struct reader {
+    struct arena *arena;
+    struct folder *folder;
+    const char *path;
+    int64_t *bytes; /* of each rank's data */
+};
 
 static int64_t number(const struct reader *r, const char *where, const json_t *v)
 {
@@ -107,7 +112,8 @@ static void check_files(struct reader *r, const json_t *files, bool need_data)
 static bool strip_end(const struct scatter *x, const struct strip *s, int64_t *end)
 {
     int64_t before, last;
-    return mul_i64(x->outer - 1, s->stride, &before) && mul_i64(s->hi - s->lo, x->row, &last) && add_i64(before, last, end) && add_i64(*end, s->offset, end);
+    return mul_i64(x->outer - 1, s->stride, &before) && mul_i64(s->hi - s->lo, x->row, &last) && add_i64(before, last, end) &&
+        add_i64(*end, s->offset, end);
 }
 
 static struct strip read_strip(const struct reader *r, const json_t *list, const struct scatter *x, int64_t from)
@@ -132,7 +138,10 @@ static struct scatter *read_scatter(const struct reader *r, const json_t *o, int
     struct scatter *x = NEW(r->arena, struct scatter);
     const json_t *list = member_array(r, o, "strips");
     int64_t rows, at = 0;
-    *x = (struct scatter){.outer = member_number(r, o, "outer"), .size = member_number(r, o, "size"), .n = (int)json_array_size(list), .files = &r->folder->data};
+    *x = (struct scatter){.outer = member_number(r, o, "outer"),
+                          .size = member_number(r, o, "size"),
+                          .n = (int)json_array_size(list),
+                          .files = &r->folder->data};
     if (bytes == 0 && x->n == 0)
         return x;
     if (!mul_i64(x->outer, x->size, &rows) || rows == 0 || bytes % rows || bytes == 0)
@@ -154,7 +163,8 @@ static void read_source(struct reader *r, const json_t *list)
     struct folder *f = r->folder;
     for (size_t i = 0; i < json_array_size(list); i++) {
         const json_t *o = json_array_get(list, i);
-        struct span span = {.file = member_text(r, r->path, o, "file"), .source = {.offset = member_number(r, o, "offset"), .length = member_number(r, o, "bytes")}};
+        struct span span = {.file = member_text(r, r->path, o, "file"),
+                            .source = {.offset = member_number(r, o, "offset"), .length = member_number(r, o, "bytes")}};
         span.source.path = path_join(r->arena, f->dir, *span.file ? arena_printf(r->arena, "./%s", span.file) : "model.onnx");
         span.source.scatter = read_scatter(r, o, span.source.length);
         if (f->spans.n && manifest_order(&f->spans.at[f->spans.n - 1], &span) >= 0)

@@ -8,7 +8,9 @@
 #include <math.h>
 
 enum { OVERHEAD, LATENCY, SENT, SUMMED, UNKNOWNS };
-struct normal { double matrix[UNKNOWNS][UNKNOWNS], right[UNKNOWNS]; };
+struct normal {
+    double matrix[UNKNOWNS][UNKNOWNS], right[UNKNOWNS];
+};
 
 static void count(const struct machine *m, int ranks, const struct timed_transfer *at, double *times)
 {

@@ -8,7 +8,7 @@ enum { LARGEST_FILE = 1 << 28 };
 
 static const char *const kinds[] = {
     [JSON_OBJECT] = "an object", [JSON_ARRAY] = "an array", [JSON_STRING] = "a string", [JSON_INTEGER] = "an integer",
-    [JSON_REAL] = "a number", [JSON_TRUE] = "true", [JSON_FALSE] = "false", [JSON_NULL] = "null",
+    [JSON_REAL] = "a number",    [JSON_TRUE] = "true",      [JSON_FALSE] = "false",     [JSON_NULL] = "null",
 };
 
 const char *json_kind(const json_t *v)
@@ -44,7 +44,8 @@ void json_known_keys(const char *where, const json_t *object, const char *const 
     int n = 0;
     while (known[n])
         n++;
-    json_object_foreach((json_t *)(uintptr_t)object, key, value) {
+    json_object_foreach((json_t *)(uintptr_t)object, key, value)
+    {
         int near = nearest_text(key, n, known);
         if (strcmp(known[near], key) != 0)
             fail("%s: unknown key '%s', did you mean '%s'?", where, key, known[near]);

@@ -1,5 +1,5 @@
-/* json: reading JSON files that people write, and writing it. `where` is the file and the path of a key in it ("plan.json: constraints[2]"): every failure
- * is one sentence that begins with it. Internal to src/plan. */
+/* json: reading JSON files that people write, and writing it. `where` is the file and the path of a key in it ("plan.json:
+ * constraints[2]"): every failure is one sentence that begins with it. Internal to src/plan. */
 #ifndef TPC_JSON_H
 #define TPC_JSON_H
 
@@ -23,7 +23,7 @@ const char *json_kind(const json_t *);
 
 /* machine.c */
 struct machine machine_from(const char *where, const json_t *);
-void machine_put(json_t *to, const struct machine *);        /* its constants */
+void machine_put(json_t *to, const struct machine *); /* its constants */
 /* plan_parse.c: {"constraints": [...], "state": {...}} */
 void user_plan_read(struct arena *, struct plan_file *, const char *where, const json_t *);
 /* plan_read.c */

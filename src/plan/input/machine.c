@@ -1,13 +1,16 @@
 /* machine: the constants of the cost model. The reference profile, schemas/machines/reference.json, is compiled in, so that the same
  * model gives the same plan everywhere; a file written by tpc-run --calibrate describes a real machine. */
 #include "plan/input/json.h"
+#include "plan/reference.h"
 
 #include <math.h>
 #include <string.h>
 
-#include "plan/reference.h"
-
-struct key { const char *name; size_t offset; bool may_be_zero; };
+struct key {
+    const char *name;
+    size_t offset;
+    bool may_be_zero;
+};
 
 static const struct key keys[] = {
     {"flops", offsetof(struct machine, flops), false},

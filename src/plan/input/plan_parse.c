@@ -1,5 +1,5 @@
-/* userplan: the plan file of --plan as a person writes it: constraints on nodes, tensors and weights, and the state of a decode loop. Only its
- * form is read here; what it means for a graph is src/plan/constrain/constrain.c, and src/plan/input/state_names.c for state. */
+/* userplan: the plan file of --plan as a person writes it: constraints on nodes, tensors and weights, and the state of a decode loop. Only
+ * its form is read here; what it means for a graph is src/plan/constrain/constrain.c, and src/plan/input/state_names.c for state. */
 #include "plan/input/json.h"
 
 #include <string.h>
@@ -39,7 +39,7 @@ static const char *layout_text(struct arena *a, const char *where, const char *k
 static struct layout layout_read(struct arena *a, const char *where, const json_t *o, const char *key)
 {
     json_t *v = json_object_get(o, key), *item;
-    struct layout out = { .key = key };
+    struct layout out = {.key = key};
     size_t n = json_is_array(v) ? json_array_size(v) : json_is_object(v) ? json_object_size(v) : 1, i;
     const char *glob;
     if (!v)
@@ -49,12 +49,12 @@ static struct layout layout_read(struct arena *a, const char *where, const json_
     out.form = json_is_array(v) ? LAYOUT_ORDER : json_is_object(v) ? LAYOUT_NAMES : LAYOUT_ALL;
     out.glob = NEWN(a, const char *, n + 1);
     out.text = NEWN(a, const char *, n + 1);
-    json_object_foreach(v, glob, item) {
+    json_object_foreach(v, glob, item)
+    {
         out.glob[out.n] = arena_strdup(a, glob);
         out.text[out.n++] = layout_text(a, where, key, item);
     }
-    json_array_foreach(v, i, item)
-        out.text[out.n++] = layout_text(a, where, key, item);
+    json_array_foreach(v, i, item) out.text[out.n++] = layout_text(a, where, key, item);
     if (out.form == LAYOUT_ALL)
         out.text[out.n++] = layout_text(a, where, key, v);
     return out;
@@ -167,7 +167,8 @@ static void read_states(struct arena *a, struct plan_file *file, const char *whe
     json_t *v, *names = json_member(where, root, key, JSON_OBJECT);
     bool state = strcmp(key, "state") == 0;
     where = arena_printf(a, "%s: %s", where, key);
-    json_object_foreach(names, first, v) {
+    json_object_foreach(names, first, v)
+    {
         struct state_names n = {where, arena_strdup(a, first), arena_strdup(a, second_name(where, first, v, state))};
         if (state)
             VEC_PUSH(a, &file->states, n);

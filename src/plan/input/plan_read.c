@@ -1,13 +1,17 @@
-/* emitted: a plan.json that tpc-shard wrote, read back: what it chose (src/plan/constrain/replay.c gives it to a graph again) and all that its choice,
- * its costs and its report depend on. */
+/* emitted: a plan.json that tpc-shard wrote, read back: what it chose (src/plan/constrain/replay.c gives it to a graph again) and all that
+ * its choice, its costs and its report depend on. */
 #include "plan/input/json.h"
 
 #include <math.h>
 #include <string.h>
 
-enum { MOST_DIMS = 4096 };         /* of a graph, far above real ones */
+enum { MOST_DIMS = 4096 }; /* of a graph, far above real ones */
 
-struct reader { struct arena *a; const char *path; const json_t *root; };
+struct reader {
+    struct arena *a;
+    const char *path;
+    const json_t *root;
+};
 
 static const json_t *member(const struct reader *r, const char *key, json_type type)
 {
@@ -39,8 +43,7 @@ static struct bindings sizes_of(const struct reader *r, const char *where, const
     json_t *v, *dims = json_member(arena_printf(r->a, "%s: %s", r->path, where), o, "dims", JSON_OBJECT);
     if (json_object_size(dims) > MOST_DIMS)
         fail("%s: %s: has %zu dims, expected at most %d", r->path, where, json_object_size(dims), MOST_DIMS);
-    json_object_foreach(dims, name, v)
-        bindings_set(r->a, &b, arena_strdup(r->a, name), size_of(r, where, name, v, 0, INT64_MAX));
+    json_object_foreach(dims, name, v) bindings_set(r->a, &b, arena_strdup(r->a, name), size_of(r, where, name, v, 0, INT64_MAX));
     return b;
 }
 
@@ -75,7 +78,9 @@ static void read_options(const struct reader *r, struct emitted *e, struct plan_
     e->configuration = configuration ? configuration : "";
     const char *weights = json_text(r->a, r->path, o, "weights");
     e->storage = weights ? dtype_parse(weights) : DT_NONE;
-    e->strict = json_is_true(json_object_get(o, "strict")) ? STRICT_ON : json_is_string(json_object_get(o, "strict")) ? STRICT_WARN : STRICT_OFF;
+    e->strict = json_is_true(json_object_get(o, "strict")) ? STRICT_ON
+        : json_is_string(json_object_get(o, "strict"))     ? STRICT_WARN
+                                                           : STRICT_OFF;
     e->dims = sizes_of(r, "options", o);
     e->fixed = fixed_of(r, o);
     if (user)
@@ -131,7 +136,8 @@ static struct named_list texts_of(const struct reader *r, const char *key)
     struct named_list list = {{NULL, 0, 0}};
     const char *name;
     json_t *v, *all = (json_t *)(uintptr_t)member(r, key, JSON_OBJECT);
-    json_object_foreach(all, name, v) {
+    json_object_foreach(all, name, v)
+    {
         const char *text = json_string_value(json_is_object(v) ? json_object_get(v, "placement") : v);
         if (!text)
             fail("%s: %s: expected a placement for '%s', found %s", r->path, key, name, json_kind(v));
@@ -146,7 +152,8 @@ static struct named_list read_from(const struct reader *r)
     const json_t *states = member(r, "state", JSON_ARRAY);
     for (size_t i = 0; i < json_array_size(states); i++) {
         const char *where = arena_printf(r->a, "%s: state[%zu]", r->path, i);
-        const char *past = json_text(r->a, where, json_array_get(states, i), "past"), *from = json_text(r->a, where, json_array_get(states, i), "from");
+        const char *past = json_text(r->a, where, json_array_get(states, i), "past"),
+                   *from = json_text(r->a, where, json_array_get(states, i), "from");
         if (past && from)
             VEC_PUSH(r->a, &list.list, ((struct named){past, from}));
     }

@@ -1,11 +1,17 @@
-/* statenames: state as the plan file names it ("state": {"past_key_values.*.key": "present.*.key"}). A glob speaks of every graph input, or of
- * every graph output for born state, that it matches. */
+/* statenames: state as the plan file names it ("state": {"past_key_values.*.key": "present.*.key"}). A glob speaks of every graph input, or
+ * of every graph output for born state, that it matches. */
 #include "plan/plan.h"
 
 #include <string.h>
 
-struct ends { int n; struct value *const *at; };
-struct naming { struct graph *g; VEC(struct state) list; };
+struct ends {
+    int n;
+    struct value *const *at;
+};
+struct naming {
+    struct graph *g;
+    VEC(struct state) list;
+};
 
 static _Noreturn void refuse(struct graph *g, const struct state_names *names, const char *what, const char *name, struct ends among)
 {
@@ -13,8 +19,8 @@ static _Noreturn void refuse(struct graph *g, const struct state_names *names, c
     for (int i = 0; i < among.n; i++)
         all[i] = among.at[i]->name;
     int near = nearest_text(name, among.n, all);
-    fail("%s: no graph %s is named like '%s'%s%s%s", names->path, what, name, near < 0 ? "" : "; the nearest is '", near < 0 ? "" : all[near],
-         near < 0 ? "" : "'");
+    fail("%s: no graph %s is named like '%s'%s%s%s", names->path, what, name, near < 0 ? "" : "; the nearest is '",
+         near < 0 ? "" : all[near], near < 0 ? "" : "'");
 }
 
 static bool shares_end(const struct state *a, const struct state *b)

@@ -1,13 +1,16 @@
-/* report_dot: the planned graph for graphviz: placements on the edges, collectives coloured by kind, weights inside the nodes that read them. */
+/* report_dot: the planned graph for graphviz: placements on the edges, collectives coloured by kind, weights inside the nodes that read
+ * them. */
 #include "plan/report/report.h"
 
 #include <string.h>
 
 const char *collective_colour(const char *op)
 {
-    static const struct { const char *op, *colour; } colours[] = {
-        {"AllReduce", "#e8a09a"}, {"AllGather", "#a9cbe8"}, {"ReduceScatter", "#f2cf8d"},
-        {"AllToAll", "#c9b3e0"}, {"Redistribute", "#b5dcb0"}, {"Broadcast", "#d9d9d9"},
+    static const struct {
+        const char *op, *colour;
+    } colours[] = {
+        {"AllReduce", "#e8a09a"}, {"AllGather", "#a9cbe8"},    {"ReduceScatter", "#f2cf8d"},
+        {"AllToAll", "#c9b3e0"},  {"Redistribute", "#b5dcb0"}, {"Broadcast", "#d9d9d9"},
     };
     for (size_t i = 0; i < sizeof colours / sizeof *colours; i++)
         if (strcmp(op, colours[i].op) == 0)
@@ -72,7 +75,7 @@ static void show_edge(FILE *f, struct arena *a, const int *made, const struct va
 void plan_dot(FILE *f, const struct graph *g)
 {
     struct arena *a = arena_new();
-    int *made = NEWN(a, int, g->values.n + 1);         /* the node that makes a value; graph input i: -1 - i */
+    int *made = NEWN(a, int, g->values.n + 1); /* the node that makes a value; graph input i: -1 - i */
     fputs("digraph plan {\n  node [shape=box, fontname=\"sans-serif\", fontsize=10];\n  edge [fontname=\"sans-serif\", fontsize=9];\n", f);
     for (int i = 0; i < g->inputs.n; i++) {
         made[g->inputs.at[i]->id] = -1 - i;

@@ -1,10 +1,14 @@
-/* explain: why a node, tensor or weight is placed as it is (--explain). What it may be and where that came from, what each alternative costs
- * here and, by forcing it and solving again, in total. Under an emitted plan the rest is solved freely, under its constraints. */
+/* explain: why a node, tensor or weight is placed as it is (--explain). What it may be and where that came from, what each alternative
+ * costs here and, by forcing it and solving again, in total. Under an emitted plan the rest is solved freely, under its constraints. */
 #include "plan/space/space.h"
 
 #include <string.h>
 
-struct explainer { FILE *f; struct space *s; int64_t least; };
+struct explainer {
+    FILE *f;
+    struct space *s;
+    int64_t least;
+};
 
 static double microseconds(const struct explainer *x, int64_t cost)
 {
@@ -41,7 +45,10 @@ static void show_candidates(const struct explainer *x, const struct value *v)
     for (int d = 0; d < v->type.rank; d++)
         for (int k = 0; k < x->s->dim[v->id][d].list.n; k++, n++) {
             const struct candidate *c = &x->s->dim[v->id][d].list.at[k];
-            fprintf(x->f, "      S(%d)  %s  (%s%s)\n", d, split_str(x->s->arena, c->split), source_text(x, c), !c->sequence ? "" : x->s->options->sp == SP_AUTO ? ", along a sequence" : ", kept out of products");
+            fprintf(x->f, "      S(%d)  %s  (%s%s)\n", d, split_str(x->s->arena, c->split), source_text(x, c),
+                    !c->sequence                       ? ""
+                        : x->s->options->sp == SP_AUTO ? ", along a sequence"
+                                                       : ", kept out of products");
         }
     if (!n && x->s->ranks > 1)
         fprintf(x->f, "      no split reaches it\n");
@@ -120,7 +127,7 @@ static int64_t cost_around(const struct explainer *x, int node, const struct str
 
 static int64_t forced_strategy(const struct explainer *x, int node, struct strategy *st)
 {
-    struct strategies kept = x->s->strategies[node], one = { 0 };
+    struct strategies kept = x->s->strategies[node], one = {0};
     VEC_PUSH(x->s->arena, &one.list, st);
     x->s->strategies[node] = one;
     int64_t cost = space_solve(x->s);
@@ -217,7 +224,7 @@ static int64_t forced_place(const struct explainer *x, const struct value *v, st
 {
     wish_add(x->s, "--explain", v, placement_str(x->s->arena, p), false);
     int64_t cost = space_solve(x->s);
-    constrain_user(x->s);                /* as before */
+    constrain_user(x->s); /* as before */
     return cost;
 }
 
@@ -227,7 +234,8 @@ static void show_readers(const struct explainer *x, const struct value *v)
     const struct place_uses *uses = &x->s->uses[v->id];
     for (int i = 0; i < uses->list.n && i < SHOWN; i++) {
         struct place_use u = uses->list.at[i];
-        fprintf(x->f, "  read as %s by %s\n", place_text(x, place_read(x->s, u)), u.node < 0 ? "whoever takes the output" : x->s->g->nodes.at[u.node]->name);
+        fprintf(x->f, "  read as %s by %s\n", place_text(x, place_read(x->s, u)),
+                u.node < 0 ? "whoever takes the output" : x->s->g->nodes.at[u.node]->name);
     }
     if (uses->list.n > SHOWN)
         fprintf(x->f, "  and by %d more\n", uses->list.n - SHOWN);
@@ -242,7 +250,8 @@ static void explain_value(const struct explainer *x, const struct value *v)
     if (node >= 0)
         fprintf(x->f, "  made by %s (%s): %s\n", s->g->nodes.at[node]->name, s->g->nodes.at[node]->optype, reason_of(x, node));
     show_readers(x, v);
-    fprintf(x->f, "  %-50s %12s  %s\n", v->constant ? "placements, us a step" : "brought to, us a step", v->constant ? "holding it" : "", "the plan with it");
+    fprintf(x->f, "  %-50s %12s  %s\n", v->constant ? "placements, us a step" : "brought to, us a step", v->constant ? "holding it" : "",
+            "the plan with it");
     for (int i = 0; i < legal.list.n; i++) {
         struct placement p = legal.list.at[i];
         fprintf(x->f, "    %-48s", placement_str(s->arena, p));
@@ -284,13 +293,14 @@ static _Noreturn void refuse_name(const struct space *s, const char *name)
     for (int i = 0; i < s->g->values.n; i++)
         if (is_used(s, s->g->values.at[i]))
             names[n++] = s->g->values.at[i]->name;
-    int near = nearest_text(arena_printf(s->arena, "*%s*", name), n, names);       /* a name may be unfinished */
-    fail("--explain: no node, tensor or weight is called '%s'%s%s%s", name, n ? ", did you mean '" : "", n ? names[near] : "", n ? "'?" : "");
+    int near = nearest_text(arena_printf(s->arena, "*%s*", name), n, names); /* a name may be unfinished */
+    fail("--explain: no node, tensor or weight is called '%s'%s%s%s", name, n ? ", did you mean '" : "", n ? names[near] : "",
+         n ? "'?" : "");
 }
 
 void plan_explain(FILE *f, struct space *s, const char *name)
 {
-    struct explainer x = { .f = f, .s = s, .least = s->plan->objective };
+    struct explainer x = {.f = f, .s = s, .least = s->plan->objective};
     const struct value *v = find_value(s, name);
     int node = 0;
     while (node < s->g->nodes.n && strcmp(s->g->nodes.at[node]->name, name) != 0)

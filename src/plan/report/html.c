@@ -1,5 +1,5 @@
-/* report_html: one page that needs nothing else: the report, collectives with their bytes, weights by rank, and every node with its strategies
- * and what they cost. Whatever a model says is escaped. */
+/* report_html: one page that needs nothing else: the report, collectives with their bytes, weights by rank, and every node with its
+ * strategies and what they cost. Whatever a model says is escaped. */
 #include "plan/report/report.h"
 #include "plan/space/space.h"
 
@@ -16,7 +16,8 @@ void plan_price(struct space *s)
         struct priced_node p = {.name = n->name, .op = n->optype};
         for (int k = 0; k < all->list.n; k++) {
             double seconds = (double)cost_of_strategy(s, n, s->rule[i], all->list.at[k]) * 1e-12 / cost_steps(s->plan);
-            VEC_PUSH(s->arena, &p.list, ((struct priced){strategy_str(s->arena, n, all->list.at[k]), seconds, all->list.at[k] == n->strategy}));
+            VEC_PUSH(s->arena, &p.list,
+                     ((struct priced){strategy_str(s->arena, n, all->list.at[k]), seconds, all->list.at[k] == n->strategy}));
         }
         VEC_PUSH(s->arena, &s->plan->priced, p);
     }
@@ -54,10 +55,11 @@ static void begin(FILE *f, const char *title)
 {
     fputs("<!DOCTYPE html>\n<html lang=\"en\">\n<meta charset=\"utf-8\">\n<title>", f);
     put_text(f, title);
-    fputs("</title>\n<style>\nbody { font: 14px sans-serif; margin: 2em; } pre { background: #f4f4f4; padding: 1em; overflow-x: auto; }\n"
-          "table { border-collapse: collapse; } td, th { border: 1px solid #ccc; padding: 2px 8px; text-align: left; vertical-align: top; }\n"
-          ".n { text-align: right; white-space: nowrap; } .chosen { font-weight: bold; }\n</style>\n<h1>",
-          f);
+    fputs(
+        "</title>\n<style>\nbody { font: 14px sans-serif; margin: 2em; } pre { background: #f4f4f4; padding: 1em; overflow-x: auto; }\n"
+        "table { border-collapse: collapse; } td, th { border: 1px solid #ccc; padding: 2px 8px; text-align: left; vertical-align: top; }\n"
+        ".n { text-align: right; white-space: nowrap; } .chosen { font-weight: bold; }\n</style>\n<h1>",
+        f);
     put_text(f, title);
     fputs("</h1>\n", f);
 }
@@ -128,8 +130,10 @@ static void show_weights(FILE *f, struct arena *a, const struct graph *g)
 
 static void show_nodes(FILE *f, struct arena *a, const struct plan *p)
 {
-    fputs("<h2>Nodes</h2>\n<p>What each strategy takes of the operands and leaves of the results, and what the node then costs per step; the chosen one is bold.</p>\n"
-          "<table>\n<tr><th>node<th>op<th>strategies</tr>\n", f);
+    fputs(
+        "<h2>Nodes</h2>\n<p>What each strategy takes of the operands and leaves of the results, and what the node then costs per step; the chosen one is bold.</p>\n"
+        "<table>\n<tr><th>node<th>op<th>strategies</tr>\n",
+        f);
     for (int i = 0; i < p->priced.n; i++) {
         const struct priced_node *n = &p->priced.at[i];
         fputs("<tr>", f);

@@ -5,7 +5,12 @@
 #include <inttypes.h>
 #include <string.h>
 
-struct writer { struct arena *tmp; const struct graph *source, *global; const struct options *options; const struct plan *plan; };
+struct writer {
+    struct arena *tmp;
+    const struct graph *source, *global;
+    const struct options *options;
+    const struct plan *plan;
+};
 
 static json_t *text(const char *s)
 {
@@ -53,7 +58,8 @@ static json_t *options_object(const struct writer *w)
         json_object_set_new(o, "memory", json_integer(w->options->memory));
     if (w->plan->configuration)
         json_object_set_new(o, "configuration", text(w->plan->configuration->name));
-    json_object_set_new(o, "strict", w->options->strict == STRICT_WARN ? json_string("warn") : json_boolean(w->options->strict == STRICT_ON));
+    json_object_set_new(o, "strict",
+                        w->options->strict == STRICT_WARN ? json_string("warn") : json_boolean(w->options->strict == STRICT_ON));
     if (w->options->plan_file && w->options->plan_file->text)
         json_object_set_new(o, "plan", json_loads(w->options->plan_file->text, 0, NULL));
     return o;
@@ -190,7 +196,8 @@ static json_t *collectives_array(const struct writer *w)
         json_object_set_new(o, "value", text(c->value->name));
         json_object_set_new(o, "axis", json_integer(c->axis));
         for (int k = 0; k < w->plan->workloads.n; k++)
-            json_array_append_new(bytes, json_integer(cost_payload(w->global->alg, c->node, &w->plan->workloads.at[k].dims, w->global->ranks)));
+            json_array_append_new(bytes,
+                                  json_integer(cost_payload(w->global->alg, c->node, &w->plan->workloads.at[k].dims, w->global->ranks)));
         json_object_set_new(o, "bytes", bytes);
         json_object_set_new(o, "reason", text(c->reason));
         json_array_append_new(all, o);
@@ -247,7 +254,9 @@ static json_t *cost_object(const struct plan *p)
 {
     json_t *o = json_object(), *each = json_array();
     for (int w = 0; w < p->workloads.n; w++)
-        json_array_append_new(each, json_pack("{s:f, s:f}", "seconds", p->workloads.at[w].seconds, "unsharded_seconds", p->workloads.at[w].unsharded_seconds));
+        json_array_append_new(
+            each,
+            json_pack("{s:f, s:f}", "seconds", p->workloads.at[w].seconds, "unsharded_seconds", p->workloads.at[w].unsharded_seconds));
     json_object_set_new(o, "seconds", json_real(p->seconds));
     json_object_set_new(o, "unsharded_seconds", json_real(p->unsharded_seconds));
     json_object_set_new(o, "objective", json_real(plan_objective(p)));

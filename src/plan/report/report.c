@@ -28,7 +28,8 @@ static void show_memory(FILE *f, struct arena *a, const struct graph *g, const s
     fprintf(f, "  %-26s %12s %12s\n", "weights", bytes_text(a, (double)most.weights), bytes_text(a, (double)p->unsharded.weights));
     if (p->unsharded.state > 0)
         fprintf(f, "  %-26s %12s %12s\n", "state", bytes_text(a, (double)most.state), bytes_text(a, (double)p->unsharded.state));
-    fprintf(f, "  %-26s %12s %12s\n", "activations, peak", bytes_text(a, (double)(most.peak + most.blocks)), bytes_text(a, (double)p->unsharded.peak));
+    fprintf(f, "  %-26s %12s %12s\n", "activations, peak", bytes_text(a, (double)(most.peak + most.blocks)),
+            bytes_text(a, (double)p->unsharded.peak));
 }
 
 static void show_limit(FILE *f, struct arena *a, const struct graph *g, const struct options *options, const struct plan *p)

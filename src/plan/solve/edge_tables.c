@@ -1,14 +1,22 @@
-/* A value read once links its producer and its reader directly. A value read more often has a variable of its own: how it is produced, and the
- * set of placements it is made available in, so that a reshard shared by readers is paid once. */
+/* A value read once links its producer and its reader directly. A value read more often has a variable of its own: how it is produced, and
+ * the set of placements it is made available in, so that a reshard shared by readers is paid once. */
 #include "plan/solve/links.h"
 
 /* Placements that one may be turned into; subsets of them, where these hold more than so many at once. */
 enum { TARGETS = 20, SUBSETS = 256, AT_ONCE = 3 };
 
 /* needed, by bit: some reader takes nothing else. */
-struct targets { int n; unsigned needed; struct placement at[TARGETS]; };
+struct targets {
+    int n;
+    unsigned needed;
+    struct placement at[TARGETS];
+};
 /* As it is made, with a subset of what that can be turned into. */
-struct availability { struct placement made; const struct targets *targets; unsigned set; };
+struct availability {
+    struct placement made;
+    const struct targets *targets;
+    unsigned set;
+};
 
 int links_variable(struct encoding *e, int n, int whole)
 {
@@ -21,7 +29,7 @@ int links_variable(struct encoding *e, int n, int whole)
 static struct ends node_end(struct encoding *e, int node, bool result, int i)
 {
     const struct strategies *list = &e->s->strategies[node];
-    struct ends out = { .var = e->node_var[node], .n = list->list.n, .at = NEWN(e->arena, struct placement, list->list.n + 1) };
+    struct ends out = {.var = e->node_var[node], .n = list->list.n, .at = NEWN(e->arena, struct placement, list->list.n + 1)};
     for (int k = 0; k < out.n; k++)
         out.at[k] = result ? list->list.at[k]->out[i] : list->list.at[k]->in[i];
     return out;
@@ -56,7 +64,7 @@ static void link_directly(struct encoding *e, const struct value *v, const struc
 
 static struct ends distinct(struct encoding *e, const struct ends *from)
 {
-    struct ends out = { .at = NEWN(e->arena, struct placement, from->n + 1) };
+    struct ends out = {.at = NEWN(e->arena, struct placement, from->n + 1)};
     for (int i = 0; i < from->n; i++)
         ends_add(&out, from->at[i]);
     return out;
@@ -67,7 +75,7 @@ static struct ends wanted_by_all(struct encoding *e, const struct ends *reader, 
     int total = 0;
     for (int i = 0; i < n; i++)
         total += reader[i].n;
-    struct ends out = { .at = NEWN(e->arena, struct placement, total + 1) };
+    struct ends out = {.at = NEWN(e->arena, struct placement, total + 1)};
     for (int i = 0; i < n; i++)
         for (int k = 0; k < reader[i].n; k++)
             ends_add(&out, reader[i].at[k]);
@@ -98,7 +106,8 @@ static bool only_choice(const struct ends *reader, int n, struct placement p)
 }
 
 /* What limits never lose, R and what is needed, comes first. */
-static struct targets *targets_from(struct encoding *e, const struct value *v, struct placement made, const struct ends *wanted, const struct ends *reader, int readers)
+static struct targets *targets_from(struct encoding *e, const struct value *v, struct placement made, const struct ends *wanted,
+                                    const struct ends *reader, int readers)
 {
     struct targets *out = NEW(e->arena, struct targets);
     for (int rest = 0; rest < 2; rest++)
@@ -138,14 +147,15 @@ static int most_at_once(struct encoding *e, const struct targets *t, int readers
 }
 
 /* made, with every subset of the other wanted placements that it can be turned into. */
-static void subsets_from(struct encoding *e, const struct value *v, struct placement made, const struct ends *wanted, const struct ends *reader, int readers, availabilities *out)
+static void subsets_from(struct encoding *e, const struct value *v, struct placement made, const struct ends *wanted,
+                         const struct ends *reader, int readers, availabilities *out)
 {
     const struct targets *t = targets_from(e, v, made, wanted, reader, readers);
     int most = most_at_once(e, t, readers);
     for (unsigned set = 0, next; set < 1u << t->n; set = next) {
-        next = bits(set) > most ? set + (set & -set) : set + 1;      /* up to there all have these and more */
+        next = bits(set) > most ? set + (set & -set) : set + 1; /* up to there all have these and more */
         if (bits(set) <= most && (set & t->needed) == t->needed)
-            VEC_PUSH(e->arena, out, ((struct availability){ made, t, set }));
+            VEC_PUSH(e->arena, out, ((struct availability){made, t, set}));
     }
 }
 
@@ -172,10 +182,10 @@ static bool offers(const struct availability *a, struct placement p)
 static void link_shared(struct encoding *e, const struct value *v, const struct ends *from, const struct ends *reader, int nreader)
 {
     struct ends made = distinct(e, from), wanted = wanted_by_all(e, reader, nreader);
-    availabilities list = { 0 };
+    availabilities list = {0};
     int whole = 0;
     for (int i = 0; i < made.n; i++) {
-        whole = made.at[i].kind == PLACE_R ? list.n : whole;     /* the first subset is empty */
+        whole = made.at[i].kind == PLACE_R ? list.n : whole; /* the first subset is empty */
         subsets_from(e, v, made.at[i], &wanted, reader, nreader, &list);
     }
     int var = e->value_var[v->id] = links_variable(e, list.n, whole);

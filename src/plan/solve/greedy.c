@@ -9,21 +9,37 @@
  *                              or one that ends in it (a loss over split classes)
  *
  * Terms of a sum are reduced where they are made: dealt out along the sequence under --sp, else whole. Weights, states and what is made of
- * them alone are placed afterwards, as their readers want them. Where nothing fits, the search goes back to the latest choices that the node
- * hangs on; the last of their options are a gathered result and whole. Where none of them helps, they stay as they were and the node is kept
- * whole, its operands gathered: the reshard that optimum lacks. Choices are a list, not a recursion. */
+ * them alone are placed afterwards, as their readers want them. Where nothing fits, the search goes back to the latest choices that the
+ * node hangs on; the last of their options are a gathered result and whole. Where none of them helps, they stay as they were and the node
+ * is kept whole, its operands gathered: the reshard that optimum lacks. Choices are a list, not a recursion. */
 #include "plan/space/space.h"
 
 #include <string.h>
 
-struct stand { bool open; struct placement at; };              /* open: as its readers want it */
-struct option { struct strategy *st; bool gathered; };         /* gathered: the result stands whole, however the node leaves it */
-struct turn { VEC(struct option) options; int next; bool listed, open, stuck; struct strategy *taken; };     /* stuck: no way back helps */
-struct search { struct space *s; struct stand *stand; struct turn *turn; bool *needed; };
+struct stand {
+    bool open;
+    struct placement at;
+}; /* open: as its readers want it */
+struct option {
+    struct strategy *st;
+    bool gathered;
+}; /* gathered: the result stands whole, however the node leaves it */
+struct turn {
+    VEC(struct option) options;
+    int next;
+    bool listed, open, stuck;
+    struct strategy *taken;
+}; /* stuck: no way back helps */
+struct search {
+    struct space *s;
+    struct stand *stand;
+    struct turn *turn;
+    bool *needed;
+};
 
 enum {
-    LATEST_CHOICES = 3,              /* that are tried anew for one node: heads of queries, keys and values must agree */
-    MOST_VISITS = 16                 /* of a node, on average: far above what real graphs need */
+    LATEST_CHOICES = 3, /* that are tried anew for one node: heads of queries, keys and values must agree */
+    MOST_VISITS = 16    /* of a node, on average: far above what real graphs need */
 };
 
 /* ---- what values stand as ---------------------------------------------------------------------------------------------------- */
@@ -69,7 +85,7 @@ static void take(struct search *f, int i, struct option o)
     f->turn[i].taken = o.st;
     for (int k = 0; k < n->nout; k++)
         if (n->out[k])
-            f->stand[n->out[k]->id] = (struct stand){ false, stands_as(f->s, n->out[k], o.st->out[k], o.gathered) };
+            f->stand[n->out[k]->id] = (struct stand){false, stands_as(f->s, n->out[k], o.st->out[k], o.gathered)};
 }
 
 /* ---- what fits a node --------------------------------------------------------------------------------------------------------- */
@@ -89,15 +105,17 @@ static const struct stand *stand_of(const struct search *f, const struct node *n
     return n->in[k] && !f->stand[n->in[k]->id].open ? &f->stand[n->in[k]->id] : NULL;
 }
 
-struct match { bool moved, sliced, met; };       /* some operand would have to move; is whole and cut; is split as it stands */
+struct match {
+    bool moved, sliced, met;
+}; /* some operand would have to move; is whole and cut; is split as it stands */
 
 static struct match match_operands(const struct search *f, const struct node *n, const struct strategy *st, bool layer)
 {
-    struct match m = { false, false, false };
+    struct match m = {false, false, false};
     for (int k = 0; k < n->nin; k++) {
         const struct stand *at = stand_of(f, n, k);
         bool gathers = layer && at && st->in[k].kind == PLACE_R && is_along_sequence(f->s, n->in[k], at->at);
-        m.moved |= st->in[k].kind == PLACE_P && n->in[k] && (at || !layer);      /* a layer's bias may be a term */
+        m.moved |= st->in[k].kind == PLACE_P && n->in[k] && (at || !layer); /* a layer's bias may be a term */
         if (!at || gathers)
             continue;
         if (placement_eq(at->at, st->in[k]))
@@ -161,7 +179,9 @@ static bool is_offered(const struct search *f, int i, struct option o)
         const struct option *before = &f->turn[i].options.at[j];
         bool same = before->st == o.st;
         for (int k = 0; same && k < n->nout; k++)
-            same = !n->out[k] || placement_eq(stands_as(f->s, n->out[k], o.st->out[k], before->gathered), stands_as(f->s, n->out[k], o.st->out[k], o.gathered));
+            same = !n->out[k] ||
+                placement_eq(stands_as(f->s, n->out[k], o.st->out[k], before->gathered),
+                             stands_as(f->s, n->out[k], o.st->out[k], o.gathered));
         if (same)
             return true;
     }
@@ -173,7 +193,7 @@ static void offer(struct search *f, int i, bool layer, enum kind kind, bool gath
     const struct space *s = f->s;
     const struct node *n = s->g->nodes.at[i];
     for (int k = 0; k < s->strategies[i].list.n; k++) {
-        struct option o = { s->strategies[i].list.at[k], gathered };
+        struct option o = {s->strategies[i].list.at[k], gathered};
         if ((layer ? kind_in_layer(f, n, o.st) : kind_elsewhere(f, n, o.st)) == kind && stands(f, n, o) && !is_offered(f, i, o))
             VEC_PUSH(s->arena, &f->turn[i].options, o);
     }
@@ -193,7 +213,7 @@ static void list_options(struct search *f, int i)
         offer(f, i, layer, COLUMNS, true);
     offer(f, i, layer, WHOLE, true);
     if (!f->turn[i].options.n)
-        offer(f, i, layer, SLICED, false);   /* the plan file leaves nothing else */
+        offer(f, i, layer, SLICED, false); /* the plan file leaves nothing else */
 }
 
 /* Nothing but weights, states and what is made of them. */
@@ -247,7 +267,7 @@ static int way_back(struct search *f, int i)
 static struct option kept_whole(const struct space *s, int i)
 {
     const struct strategies *all = &s->strategies[i];
-    return (struct option){ all->list.at[all->list.n - 1], true };       /* the last is whole, where the plan file lets it be */
+    return (struct option){all->list.at[all->list.n - 1], true}; /* the last is whole, where the plan file lets it be */
 }
 
 static void forget(struct turn *t)
@@ -345,14 +365,15 @@ static void open_ends(struct search *f)
 void first_assignment(struct space *s)
 {
     int nodes = s->g->nodes.n;
-    struct search f = { s, NEWN(s->arena, struct stand, s->g->values.n + 1), NEWN(s->arena, struct turn, nodes + 1), NEWN(s->arena, bool, nodes + 1) };
+    struct search f = {s, NEWN(s->arena, struct stand, s->g->values.n + 1), NEWN(s->arena, struct turn, nodes + 1),
+                       NEWN(s->arena, bool, nodes + 1)};
     open_ends(&f);
     search_all(&f);
     for (int i = nodes - 1; i >= 0; i--)
         if (f.turn[i].open)
             f.turn[i].taken = strategy_for_readers(&f, i);
     for (int i = 0; i < nodes; i++) {
-        s->strategies[i] = (struct strategies){ 0 };
+        s->strategies[i] = (struct strategies){0};
         VEC_PUSH(s->arena, &s->strategies[i].list, f.turn[i].taken);
     }
 }

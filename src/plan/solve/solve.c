@@ -24,7 +24,7 @@ int problem_variable(struct problem *p, int size)
 
 static int64_t *add_table(struct problem *p, int nvar, const int *var)
 {
-    struct table t = { .nvar = nvar, .var = NEWN(p->arena, int, nvar) };
+    struct table t = {.nvar = nvar, .var = NEWN(p->arena, int, nvar)};
     size_t entries = 1;
     for (int i = 0; i < nvar; i++) {
         t.var[i] = var[i];
@@ -43,7 +43,7 @@ int64_t *problem_unary(struct problem *p, int var)
 int64_t *problem_pair(struct problem *p, int first, int second)
 {
     require(first != second);
-    return add_table(p, 2, (int[]){ first, second });
+    return add_table(p, 2, (int[]){first, second});
 }
 
 static int64_t plus(int64_t a, int64_t b)
@@ -69,16 +69,20 @@ int64_t problem_cost(const struct problem *p, const int *value)
 
 /* ---- elimination ----------------------------------------------------------------------------------------------------- */
 
-#define MOST_EFFORT 1e9     /* sums, over all tables: some seconds; two layers of a transformer take a thousandth */
+#define MOST_EFFORT 1e9 /* sums, over all tables: some seconds; two layers of a transformer take a thousandth */
 
-struct step { int var, nvar, *scope, *best; };                 /* best[assignment of scope] */
-struct links { VEC(int) list; };                               /* tables of a variable, or its neighbours */
+struct step {
+    int var, nvar, *scope, *best;
+}; /* best[assignment of scope] */
+struct links {
+    VEC(int) list;
+}; /* tables of a variable, or its neighbours */
 struct elimination {
     const struct problem *p;
     struct arena *arena;
     VEC(struct table) tables;
-    struct links *tables_of, *near;                            /* by variable */
-    int64_t *weight;                                           /* entries of the table its elimination makes */
+    struct links *tables_of, *near; /* by variable */
+    int64_t *weight;                /* entries of the table its elimination makes */
     bool *done;
     VEC(struct step) steps;
     int64_t largest;
@@ -123,7 +127,7 @@ static void take_table(struct elimination *e, struct table t)
 /* The same table without the variables that have one value. */
 static struct table narrow(struct elimination *e, const struct table *t)
 {
-    struct table out = { .var = NEWN(e->arena, int, t->nvar + 1), .cost = t->cost };
+    struct table out = {.var = NEWN(e->arena, int, t->nvar + 1), .cost = t->cost};
     for (int i = 0; i < t->nvar; i++)
         if (e->p->size.at[t->var[i]] > 1)
             out.var[out.nvar++] = t->var[i];
@@ -148,11 +152,14 @@ static int next_variable(const struct elimination *e)
 }
 
 /* Where an assignment of the scope stands in a table, step by step: strides of the scope's variables and of var in it. */
-struct stride { const int64_t *cost; int64_t *scope, var; };
+struct stride {
+    const int64_t *cost;
+    int64_t *scope, var;
+};
 
 static struct stride strides_of(struct elimination *e, const struct table *t, const int *scope, int n, int var)
 {
-    struct stride s = { .cost = t->cost, .scope = NEWN(e->arena, int64_t, n + 1) };
+    struct stride s = {.cost = t->cost, .scope = NEWN(e->arena, int64_t, n + 1)};
     int64_t step = 1;
     for (int i = t->nvar - 1; i >= 0; i--) {
         if (t->var[i] == var)
@@ -186,7 +193,7 @@ static void fill(struct elimination *e, struct step *s, const struct stride *at,
     int64_t *base = NEWN(e->arena, int64_t, ntable + 1);
     for (int64_t k = 0; k < entries; k++) {
         minimise(e->p, at, ntable, base, s->var, &cost[k], &s->best[k]);
-        for (int j = s->nvar - 1; j >= 0; j--) {               /* the next assignment, odometer-wise */
+        for (int j = s->nvar - 1; j >= 0; j--) { /* the next assignment, odometer-wise */
             bool carry = ++digit[j] == e->p->size.at[s->scope[j]];
             for (int i = 0; i < ntable; i++)
                 base[i] += carry ? -(int64_t)(digit[j] - 1) * at[i].scope[j] : at[i].scope[j];
@@ -219,7 +226,7 @@ static void reweigh_around(struct elimination *e, const struct step *s)
 
 static void eliminate(struct elimination *e, int var)
 {
-    struct step s = { .var = var, .nvar = e->near[var].list.n };
+    struct step s = {.var = var, .nvar = e->near[var].list.n};
     s.scope = NEWN(e->arena, int, s.nvar + 1);
     if (s.nvar)
         memcpy(s.scope, e->near[var].list.at, sizeof(int) * (size_t)s.nvar);
@@ -232,7 +239,7 @@ static void eliminate(struct elimination *e, int var)
         at[i] = strides_of(e, &e->tables.at[mine[i]], s.scope, s.nvar, var);
     int64_t entries = e->weight[var];
     s.best = NEWN(e->arena, int, entries);
-    struct table made = { .nvar = s.nvar, .var = s.scope, .cost = NEWN(e->arena, int64_t, entries) };
+    struct table made = {.nvar = s.nvar, .var = s.scope, .cost = NEWN(e->arena, int64_t, entries)};
     fill(e, &s, at, ntable, entries, made.cost);
     if (entries > e->largest)
         e->largest = entries;
@@ -284,7 +291,7 @@ static int locally_best(struct elimination *e, int var)
 static struct table cut_table(struct elimination *e, const struct table *t, int var, int x)
 {
     int64_t step = strides_of(e, t, NULL, 0, var).var, n = table_entries(e->p, t), kept = 0;
-    struct table cut = { .var = NEWN(e->arena, int, t->nvar + 1), .cost = NEWN(e->arena, int64_t, n / e->p->size.at[var] + 1) };
+    struct table cut = {.var = NEWN(e->arena, int, t->nvar + 1), .cost = NEWN(e->arena, int64_t, n / e->p->size.at[var] + 1)};
     for (int i = 0; i < t->nvar; i++)
         if (t->var[i] != var)
             cut.var[cut.nvar++] = t->var[i];
@@ -296,8 +303,8 @@ static struct table cut_table(struct elimination *e, const struct table *t, int 
 
 static void fix(struct elimination *e, int var, int value)
 {
-    struct step fixed = { .var = var, .best = NEWN(e->arena, int, 1) };
-    struct step around = { .nvar = e->near[var].list.n, .scope = NEWN(e->arena, int, e->near[var].list.n + 1) };
+    struct step fixed = {.var = var, .best = NEWN(e->arena, int, 1)};
+    struct step around = {.nvar = e->near[var].list.n, .scope = NEWN(e->arena, int, e->near[var].list.n + 1)};
     fixed.best[0] = value;
     for (int i = 0; i < e->tables_of[var].list.n; i++) {
         struct table *t = &e->tables.at[e->tables_of[var].list.at[i]];
@@ -349,8 +356,8 @@ static struct solution solve_within(const struct problem *p, int64_t cap, const 
 {
     double spent = 0;
     struct arena *scratch = arena_new();
-    struct elimination e = { .p = p, .arena = scratch };
-    struct solution out = { .value = NEWN(p->arena, int, p->size.n + 1), .proven = true };
+    struct elimination e = {.p = p, .arena = scratch};
+    struct solution out = {.value = NEWN(p->arena, int, p->size.n + 1), .proven = true};
     start(&e);
     for (int v; (v = next_variable(&e)) >= 0;) {
         if (e.weight[v] > cap || spent + effort(&e, v) > MOST_EFFORT) {
@@ -378,7 +385,7 @@ struct solution solve_exact(const struct problem *p, int64_t cap, const int *oth
 
 struct solution solve_brute(const struct problem *p)
 {
-    struct solution out = { .value = NEWN(p->arena, int, p->size.n + 1), .cost = COST_NEVER, .proven = true };
+    struct solution out = {.value = NEWN(p->arena, int, p->size.n + 1), .cost = COST_NEVER, .proven = true};
     int *value = NEWN(p->arena, int, p->size.n + 1);
     for (;;) {
         int64_t cost = problem_cost(p, value);

@@ -7,7 +7,7 @@
 
 #include <string.h>
 
-enum { CANDIDATES_MAX = 24 };      /* per dimension: far above what real graphs reach, a guard against hostile ones */
+enum { CANDIDATES_MAX = 24 }; /* per dimension: far above what real graphs reach, a guard against hostile ones */
 
 struct value *space_value(const struct node *n, bool result, int i)
 {
@@ -84,7 +84,8 @@ static const struct split *even_split(struct space *s, const struct value *v, in
 {
     struct alg *alg = s->g->alg;
     const struct dim *pairs = dtype_is_packed(v->type.dtype) ? dim_quotient(alg, v->type.dim[d], dim_int(alg, 2)) : NULL;
-    return pairs ? split_scale(alg, split_even(alg, s->ranks, pairs), dim_int(alg, 1), dim_int(alg, 2)) : split_even(alg, s->ranks, v->type.dim[d]);
+    return pairs ? split_scale(alg, split_even(alg, s->ranks, pairs), dim_int(alg, 1), dim_int(alg, 2))
+                 : split_even(alg, s->ranks, v->type.dim[d]);
 }
 
 /* Head sizes are not split: rotary halves would be, and every head's product would need a sum. */
@@ -96,7 +97,7 @@ static void seed_weights(struct space *s, int node)
         int64_t size;
         for (int d = 0; v && s->weight[v->id] && d < v->type.rank; d++)
             if (dim_is_int(v->type.dim[d], &size) && size >= 2 && !s->head_size[class_of(s->class, v->id * MAX_RANK + d)])
-                space_add(s, v, d, (struct candidate){ even_split(s, v, d), false, "a weight of", node });
+                space_add(s, v, d, (struct candidate){even_split(s, v, d), false, "a weight of", node});
     }
 }
 
@@ -111,7 +112,7 @@ static bool carry(struct space *s, const struct value *v, struct placement p, st
 static bool add_placements(struct space *s, int node, const struct strategy *st, bool sequence, const char *source)
 {
     const struct node *n = s->g->nodes.at[node];
-    const struct candidate c = { NULL, sequence, source, node };
+    const struct candidate c = {NULL, sequence, source, node};
     bool changed = false;
     for (int i = 0; i < n->nin; i++)
         changed |= n->in[i] && carry(s, n->in[i], st->in[i], c);
@@ -197,7 +198,8 @@ static bool propagate_from(struct space *s, const struct dim_walk *w, struct tri
         struct choices c = choices_for(s, w->node, w->result, w->i, w->d, from.split);
         for (int j = 0; j < c.list.n; j++) {
             struct strategy st;
-            if (choice_is_new(s, w->node, tried, &c.list.at[j], from.sequence) && strategy_projects(s, w->node, &c.list.at[j], from.sequence, &st))
+            if (choice_is_new(s, w->node, tried, &c.list.at[j], from.sequence) &&
+                strategy_projects(s, w->node, &c.list.at[j], from.sequence, &st))
                 changed |= add_placements(s, w->node, &st, from.sequence, "through");
         }
     }
@@ -206,7 +208,7 @@ static bool propagate_from(struct space *s, const struct dim_walk *w, struct tri
 
 static bool propagate_node(struct space *s, int node)
 {
-    struct tried tried = { 0 };
+    struct tried tried = {0};
     bool changed = false;
     for (struct dim_walk w = dim_walk(node); dim_next(s, &w);)
         changed |= propagate_from(s, &w, &tried);
@@ -266,10 +268,10 @@ static void index_uses(struct space *s)
                 s->producer[n->out[k]->id] = i;
         for (int k = 0; k < n->nin; k++)
             if (n->in[k])
-                VEC_PUSH(s->arena, &s->uses[n->in[k]->id].list, ((struct place_use){ i, k }));
+                VEC_PUSH(s->arena, &s->uses[n->in[k]->id].list, ((struct place_use){i, k}));
     }
     for (int i = 0; i < g->outputs.n; i++)
-        VEC_PUSH(s->arena, &s->uses[g->outputs.at[i]->id].list, ((struct place_use){ -1, i }));
+        VEC_PUSH(s->arena, &s->uses[g->outputs.at[i]->id].list, ((struct place_use){-1, i}));
 }
 
 /* A weight is a constant, or what a node that only moves elements, or reads them as other numbers, makes of constants. */
@@ -291,7 +293,7 @@ static void mark_weights(struct space *s)
 struct space *space_new(struct arena *a, struct graph *g, const struct options *options, struct plan *plan)
 {
     struct space *s = NEW(a, struct space);
-    *s = (struct space){ .arena = a, .g = g, .options = options, .plan = plan, .ranks = options->ranks };
+    *s = (struct space){.arena = a, .g = g, .options = options, .plan = plan, .ranks = options->ranks};
     int nodes = g->nodes.n + 1, values = g->values.n + 1;
     s->rule = NEWN(a, struct rule *, nodes);
     s->strategies = NEWN(a, struct strategies, nodes);

@@ -93,7 +93,7 @@ void classes_spread(struct space *s, int *up, bool *mark)
 /* Dimensions of weights: features, not rows. */
 static bool *classes_weighted(const struct space *s, int *up)
 {
-    bool *mark = NEWN(s->arena, bool, s->g->values.n * MAX_RANK + 1);
+    bool *mark = NEWN(s->arena, bool, s->g->values.n *MAX_RANK + 1);
     for (int i = 0; i < s->g->values.n; i++)
         for (int d = 0; s->weight[i] && d < s->g->values.at[i]->type.rank; d++)
             mark[class_of(up, i * MAX_RANK + d)] = true;
@@ -114,7 +114,7 @@ static void mark_inside(const struct space *s, int node, const struct rule_part 
 
 bool *classes_contracted(struct space *s, int *up)
 {
-    bool *mark = NEWN(s->arena, bool, s->g->values.n * MAX_RANK + 1);
+    bool *mark = NEWN(s->arena, bool, s->g->values.n *MAX_RANK + 1);
     for (int node = 0; node < s->g->nodes.n; node++)
         for (int f = 0; s->rule[node] && space_between_activations(s, s->g->nodes.at[node]) && f < s->rule[node]->nfactor; f++)
             if (s->rule[node]->factor[f].flags & FACTOR_CONTRACTED)
@@ -143,7 +143,7 @@ static void unmark_holders(struct space *s, int *up, bool *mark)
 /* Rows may be merged like features: (batch head), (batch sequence). What is inside those is no head size. */
 bool *classes_head_sizes(struct space *s, int *up)
 {
-    bool *mark = NEWN(s->arena, bool, s->g->values.n * MAX_RANK + 1), *weighted = classes_weighted(s, up);
+    bool *mark = NEWN(s->arena, bool, s->g->values.n *MAX_RANK + 1), *weighted = classes_weighted(s, up);
     for (int node = 0; node < s->g->nodes.n; node++)
         for (struct dim_walk w = dim_walk(node); dim_next(s, &w);)
             for (int p = 0; weighted[class_of(up, w.at)] && p < w.rule->n; p++)

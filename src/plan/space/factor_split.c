@@ -9,7 +9,7 @@
 
 struct choice choice_none(struct space *s, const struct rule *r)
 {
-    return (struct choice){ .factor = NEWN(s->arena, const struct split *, r->nfactor + 1) };
+    return (struct choice){.factor = NEWN(s->arena, const struct split *, r->nfactor + 1)};
 }
 
 static struct choice choice_copy(struct space *s, const struct rule *r, const struct choice *from)
@@ -44,7 +44,7 @@ static bool give(struct choice *c, const struct rule_part *p, int from, int to, 
     }
     if (c->nproduct)
         return c->nproduct == to - from + 1 && c->product_split == split &&
-               !memcmp(c->product, p->factor + from, sizeof(int) * (size_t)c->nproduct);
+            !memcmp(c->product, p->factor + from, sizeof(int) * (size_t)c->nproduct);
     c->nproduct = to - from + 1;
     memcpy(c->product, p->factor + from, sizeof(int) * (size_t)c->nproduct);
     c->product_split = split;
@@ -60,7 +60,8 @@ static bool run_fixed(const struct rule *r, const struct rule_part *p, int from,
 }
 
 /* The shortest runs of factors first. Appends one choice per run that divides; base is what other parts have already. */
-static void part_choices(struct space *s, const struct rule *r, const struct rule_part *p, const struct split *split, const struct choice *base, struct choices *out)
+static void part_choices(struct space *s, const struct rule *r, const struct rule_part *p, const struct split *split,
+                         const struct choice *base, struct choices *out)
 {
     for (int len = 1; len <= p->n; len++)
         for (int from = 0; from + len <= p->n; from++) {
@@ -104,7 +105,7 @@ static void parts_choice(struct space *s, const struct rule *r, const struct rul
         if (first && !shares_agree(s, first, share))
             return;
         first = first ? first : share;
-        struct choices one = { 0 };
+        struct choices one = {0};
         part_choices(s, r, &rd->part[i], share, &c, &one);
         if (!one.list.n)
             return;
@@ -126,18 +127,18 @@ static void factor_candidates(struct space *s, int node, int f, struct candidate
 /* What factor f of the group may take beside split, best first: the same fractions, covers of them, whole (NULL). */
 static struct candidates beside(struct space *s, int node, int f, const struct split *split)
 {
-    struct candidates all = { 0 }, out = { 0 };
+    struct candidates all = {0}, out = {0};
     int64_t size;
     if (dim_is_int(s->rule[node]->factor[f].size, &size)) {
         const struct split *same = split_rescale(s->g->alg, split, size);
         if (same)
-            VEC_PUSH(s->arena, &out.list, ((struct candidate){ .split = same }));
+            VEC_PUSH(s->arena, &out.list, ((struct candidate){.split = same}));
     }
     factor_candidates(s, node, f, &all);
     for (int i = 0; i < all.list.n; i++)
         if (!all.list.at[i].split->balanced && !split->balanced && split_fraction_within(split, all.list.at[i].split))
             VEC_PUSH(s->arena, &out.list, all.list.at[i]);
-    VEC_PUSH(s->arena, &out.list, ((struct candidate){ .split = NULL }));
+    VEC_PUSH(s->arena, &out.list, ((struct candidate){.split = NULL}));
     return out;
 }
 
@@ -156,7 +157,7 @@ static void complete_group(struct space *s, int node, const struct choice *c, in
     struct candidates option[8];
     int most = 1;
     for (int i = 0; i < r->ngroup; i++) {
-        option[i] = (struct candidates){ 0 };
+        option[i] = (struct candidates){0};
         if (r->group[i] != given)
             option[i] = beside(s, node, r->group[i], c->factor[given]);
         if (option[i].list.n > most)
@@ -186,7 +187,7 @@ struct choices choices_for(struct space *s, int node, bool result, int i, int d,
 {
     const struct rule *r = s->rule[node];
     const struct rule_operand *o = result ? &r->out[i] : &r->in[i];
-    struct choices found = { 0 }, out = { 0 };
+    struct choices found = {0}, out = {0};
     if (!o->present || d >= o->rank || o->dim[d].n == 0)
         return out;
     const struct rule_dim *rd = &o->dim[d];

@@ -1,6 +1,6 @@
-/* wishes: where the plan file wants values to stand. A graph input, a graph output or a weight may only stand so at its end of the graph; any
- * other value is brought to a wished placement before it is read (a reduction of terms, say), and read from there. So is a graph output, by
- * wishes of another kind (wish_bring). */
+/* wishes: where the plan file wants values to stand. A graph input, a graph output or a weight may only stand so at its end of the graph;
+ * any other value is brought to a wished placement before it is read (a reduction of terms, say), and read from there. So is a graph
+ * output, by wishes of another kind (wish_bring). */
 #include "plan/space/space.h"
 
 #include <stdlib.h>
@@ -9,7 +9,7 @@
 bool wish_fits(const struct wish *w, struct placement p)
 {
     return w->kind == p.kind && (w->kind != PLACE_S || (w->dim == p.dim && (!w->split || w->split == p.split))) &&
-           (w->kind != PLACE_P || w->op == RED_NONE || w->op == p.op);
+        (w->kind != PLACE_P || w->op == RED_NONE || w->op == p.op);
 }
 
 static bool all_fit(const struct wishes *all, struct placement p)
@@ -72,21 +72,23 @@ static bool size_is_told(const struct graph *g, const struct dim *size)
 /* A present may be the past's elements in another order of dimensions. */
 static bool ends_agree(const struct state *st, int d)
 {
-    return !st->past || !st->present || (d < st->present->type.rank && d < st->past->type.rank && st->past->type.dim[d] == st->present->type.dim[d]);
+    return !st->past || !st->present ||
+        (d < st->present->type.rank && d < st->past->type.rank && st->past->type.dim[d] == st->present->type.dim[d]);
 }
 
 /* A state is never split on its growing dimension; where that is not known, on none of run-time size. */
 static struct places state_places(struct space *s, const struct state *st)
 {
-    struct places all = { 0 }, out = { 0 };
+    struct places all = {0}, out = {0};
     if (st->past)
         add_splits(s, st->past, &all);
     if (st->present)
         add_splits(s, st->present, &all);
     for (int i = 0; i < all.list.n; i++) {
         struct placement p = all.list.at[i];
-        if (p.kind == PLACE_R || (p.dim != st->dim && (st->dim >= 0 || !p.split->balanced) && (p.split->partition || p.split->cover) &&
-                                  size_is_told(s->g, split_size(s->g->alg, p.split)) && ends_agree(st, p.dim)))
+        if (p.kind == PLACE_R ||
+            (p.dim != st->dim && (st->dim >= 0 || !p.split->balanced) && (p.split->partition || p.split->cover) &&
+             size_is_told(s->g, split_size(s->g->alg, p.split)) && ends_agree(st, p.dim)))
             VEC_PUSH(s->arena, &out.list, p);
     }
     return out;
@@ -103,7 +105,7 @@ static void add_terms(struct space *s, const struct value *v, struct places *out
 
 struct places space_legal(struct space *s, const struct value *v)
 {
-    struct places out = { 0 };
+    struct places out = {0};
     const struct state *st = graph_state(s->g, v);
     if (st)
         return state_places(s, st);
@@ -115,7 +117,7 @@ struct places space_legal(struct space *s, const struct value *v)
 
 static struct places fitting(struct space *s, const struct value *v, const struct wishes *wishes)
 {
-    struct places all = space_legal(s, v), out = { 0 };
+    struct places all = space_legal(s, v), out = {0};
     for (int i = 0; i < all.list.n; i++)
         if (all_fit(wishes, all.list.at[i]))
             VEC_PUSH(s->arena, &out.list, all.list.at[i]);
@@ -136,7 +138,7 @@ static struct wishes *wishes_before(const struct space *s, const struct value *v
 struct places space_brought(struct space *s, const struct value *v)
 {
     const struct wishes *wishes = wishes_before(s, v);
-    return wishes->list.n && s->producer[v->id] >= 0 ? fitting(s, v, wishes) : (struct places){ 0 };
+    return wishes->list.n && s->producer[v->id] >= 0 ? fitting(s, v, wishes) : (struct places){0};
 }
 
 /* "S(-1)" of a value of rank 3 as dimension 2; -1: no such text or no such dimension. */
@@ -164,12 +166,13 @@ static _Noreturn void refuse_value(struct space *s, const char *where, const str
     for (int i = 0; i < legal.list.n; i++)
         names[i] = placement_like(s->arena, text, legal.list.at[i]);
     fail("%s: '%s' (%s) can't be placed '%s'%s; the nearest legal placement is '%s'", where, v->name, type_str(s->arena, &v->type), text,
-         before->list.n ? arena_printf(s->arena, " beside %s", before->list.at[0].where) : "", names[nearest_text(text, legal.list.n, names)]);
+         before->list.n ? arena_printf(s->arena, " beside %s", before->list.at[0].where) : "",
+         names[nearest_text(text, legal.list.n, names)]);
 }
 
 struct wish wish_read(struct space *s, const char *where, const struct value *v, const char *text)
 {
-    struct wish w = { .where = where, .text = text, .kind = PLACE_S, .dim = named_dim(text, v->type.rank) };
+    struct wish w = {.where = where, .text = text, .kind = PLACE_S, .dim = named_dim(text, v->type.rank)};
     struct placement p;
     const char *error;
     if (strncmp(text, "S(", 2) == 0 && !strchr(text, ';')) {
@@ -178,7 +181,7 @@ struct wish wish_read(struct space *s, const char *where, const struct value *v,
     } else if (strcmp(text, "P") == 0) {
         w.kind = PLACE_P;
     } else if (placement_parse(s->g->alg, text, &p, &error)) {
-        w = (struct wish){ .where = where, .text = text, .kind = p.kind, .dim = p.dim, .split = p.split, .op = p.op };
+        w = (struct wish){.where = where, .text = text, .kind = p.kind, .dim = p.dim, .split = p.split, .op = p.op};
     } else {
         fail("%s: expected a placement R, P, P(sum), S(dimension) or S(dimension; split), found '%s': %s", where, text, error);
     }
@@ -189,14 +192,14 @@ static void wish_check(struct space *s, const struct value *v, struct wishes *al
 {
     if (fitting(s, v, all).list.n > 0)
         return;
-    struct wish last = all->list.at[--all->list.n];       /* those before it could be met */
+    struct wish last = all->list.at[--all->list.n]; /* those before it could be met */
     refuse_value(s, last.where, v, all, last.text);
 }
 
 void wish_add(struct space *s, const char *where, const struct value *v, const char *text, bool check)
 {
     const struct state *st = graph_state(s->g, v);
-    const struct value *end[] = { v, st ? st->past : NULL, st ? st->present : NULL };       /* both ends of a state stand alike */
+    const struct value *end[] = {v, st ? st->past : NULL, st ? st->present : NULL}; /* both ends of a state stand alike */
     struct wish w = wish_read(s, where, v, text);
     for (int i = 0; i < 3; i++)
         if (end[i] && (i == 0 || end[i] != v))
@@ -223,7 +226,7 @@ bool space_seed(struct space *s, const struct value *v, int d, const struct spli
     const struct split *even = split ? split : split_even(s->g->alg, s->ranks, size);
     if (dim_equals(size, 1) || even->ranks != s->ranks || split_size(s->g->alg, even) != size || (!split && s->dim[v->id][d].list.n))
         return false;
-    return space_add(s, v, d, (struct candidate){ even, sequence || !dim_is_int(size, NULL), "wished by a constraint", -1 });
+    return space_add(s, v, d, (struct candidate){even, sequence || !dim_is_int(size, NULL), "wished by a constraint", -1});
 }
 
 bool wish_seed(struct space *s, const struct value *v, const struct wish *w)
@@ -235,7 +238,7 @@ bool wishes_seed(struct space *s)
 {
     bool changed = false;
     for (int i = 0; i < s->g->values.n; i++) {
-        const struct wishes *both[] = { &s->wish[i], &s->before[i] };
+        const struct wishes *both[] = {&s->wish[i], &s->before[i]};
         for (int k = 0; k < 2; k++)
             for (int j = 0; j < both[k]->list.n; j++)
                 changed |= wish_seed(s, s->g->values.at[i], &both[k]->list.at[j]);

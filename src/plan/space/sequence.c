@@ -10,7 +10,10 @@
 
 /* ---- what is contracted between activations ------------------------------------------------------------------------------- */
 
-struct contracted { VEC(const char *) symbols; bool *class_seen; };
+struct contracted {
+    VEC(const char *) symbols;
+    bool *class_seen;
+};
 
 static void note_symbols(struct space *s, struct contracted *c, const struct dim *size)
 {
@@ -39,11 +42,19 @@ static bool symbol_known(const struct contracted *c, const char *name)
 /* ---- which qualify -------------------------------------------------------------------------------------------------------- */
 
 /* By class: how a sequence, or rows with one inside, is dealt (NULL: it is neither); whether --sp splits it. */
-struct rows { const struct split **dealt; bool *on; };
+struct rows {
+    const struct split **dealt;
+    bool *on;
+};
 
 /* A class of dimensions that are products of factors, one of which is the class `factor`. */
-struct flattened { int whole, factor; const struct dim *outer, *inner; };
-struct flattenings { VEC(struct flattened) list; };
+struct flattened {
+    int whole, factor;
+    const struct dim *outer, *inner;
+};
+struct flattenings {
+    VEC(struct flattened) list;
+};
 
 static bool dimension_qualifies(const struct space *s, const struct contracted *c, int *up, const struct value *v, int d)
 {
@@ -70,14 +81,15 @@ static void note_flattened(struct space *s, int node, const struct rule_dim *rd,
     for (int k = 0; rd->n == 1 && p->n > 1 && k < p->n; k++) {
         int factor = class_of_factor(s, node, p->factor[k], up);
         if (factor >= 0)
-            VEC_PUSH(s->arena, &out->list, ((struct flattened){ whole, factor, rule_sizes(s->g, s->rule[node], p->factor, 0, k),
-                                                                rule_sizes(s->g, s->rule[node], p->factor, k + 1, p->n) }));
+            VEC_PUSH(s->arena, &out->list,
+                     ((struct flattened){whole, factor, rule_sizes(s->g, s->rule[node], p->factor, 0, k),
+                                         rule_sizes(s->g, s->rule[node], p->factor, k + 1, p->n)}));
     }
 }
 
 static struct flattenings find_flattened(struct space *s, int *up)
 {
-    struct flattenings out = { 0 };
+    struct flattenings out = {0};
     for (int node = 0; node < s->g->nodes.n; node++)
         for (struct dim_walk w = dim_walk(node); dim_next(s, &w);)
             note_flattened(s, node, w.rule, class_of(up, w.at), up, &out);
@@ -134,7 +146,7 @@ static bool seed_product(struct space *s, int node, int *up, struct rows *rows)
         int class = class_of(up, v->id * MAX_RANK + d);
         if (!is_row(s, node, d) || !rows->dealt[class])
             continue;
-        space_add(s, v, d, (struct candidate){ rows->dealt[class], true, "--sp at", node });
+        space_add(s, v, d, (struct candidate){rows->dealt[class], true, "--sp at", node});
         found = rows->on[class] = true;
     }
     return found;
@@ -166,7 +178,9 @@ static void mark_values(struct space *s, int *up, const struct rows *rows)
 }
 
 /* For the report: each size once. */
-struct sizes { VEC(const struct dim *) list; };
+struct sizes {
+    VEC(const struct dim *) list;
+};
 
 static void add_size(struct space *s, struct sizes *sizes, const struct dim *size)
 {
@@ -186,7 +200,7 @@ static const char *sizes_text(struct space *s, const struct sizes *sizes)
 
 static const char *name_sequences(struct space *s, const struct contracted *c, int *up, const struct rows *rows)
 {
-    struct sizes sizes = { 0 };
+    struct sizes sizes = {0};
     for (int i = 0; i < s->g->values.n; i++)
         for (int d = 0; d < s->g->values.at[i]->type.rank; d++)
             if (rows->on[class_of(up, i * MAX_RANK + d)] && dimension_qualifies(s, c, up, s->g->values.at[i], d))
@@ -200,20 +214,21 @@ static _Noreturn void refuse_sequence(const struct space *s, const struct contra
     if (only && c->symbols.n > 0 && !symbol_known(c, only))
         fail("%s: --sp=%s: no dimension qualifies by this name; the nearest that is attended over is '%s'", model, only,
              c->symbols.at[nearest_text(only, c->symbols.n, c->symbols.at)]);
-    fail("%s: --sp%s%s: no dimension qualifies as a sequence: none is both a row of a product with a weight and attended over", model, only ? "=" : "", only ? only : "");
+    fail("%s: --sp%s%s: no dimension qualifies as a sequence: none is both a row of a product with a weight and attended over", model,
+         only ? "=" : "", only ? only : "");
 }
 
 void sequence_seed(struct space *s)
 {
     int *up = s->class, n = s->g->values.n * MAX_RANK + 1;
-    struct contracted c = { .class_seen = classes_contracted(s, up) };
-    struct rows rows = { NEWN(s->arena, const struct split *, n), NEWN(s->arena, bool, n) };
+    struct contracted c = {.class_seen = classes_contracted(s, up)};
+    struct rows rows = {NEWN(s->arena, const struct split *, n), NEWN(s->arena, bool, n)};
     struct flattenings flattened = find_flattened(s, up);
     bool found = false;
     for (int i = 0; i < s->g->nodes.n; i++)
         if (s->rule[i] && space_between_activations(s, s->g->nodes.at[i]))
             note_contracted(s, i, &c);
-    classes_spread(s, up, c.class_seen);          /* the new keys behind the past ones */
+    classes_spread(s, up, c.class_seen); /* the new keys behind the past ones */
     deal_sequences(s, &c, up, &rows);
     deal_flattened(s, &flattened, &rows);
     for (int i = 0; i < s->g->nodes.n; i++)
@@ -245,8 +260,8 @@ static const struct split *sequence_of(const struct space *s, const struct node 
 
 void sequence_note_choice(struct space *s)
 {
-    int all[2] = { 0 }, split[2] = { 0 };
-    struct sizes sizes = { 0 };
+    int all[2] = {0}, split[2] = {0};
+    struct sizes sizes = {0};
     for (int i = 0; i < s->g->nodes.n; i++) {
         const struct node *n = s->g->nodes.at[i];
         bool product = n->op && (n->op->flags & OP_PRODUCT);
@@ -256,6 +271,8 @@ void sequence_note_choice(struct space *s)
         if (chosen)
             add_size(s, &sizes, chosen->n);
     }
-    s->plan->sequence = !s->plan->sequence ? "nowhere, there is none" : !sizes.list.n ? "nowhere, it does not pay"
-        : arena_printf(s->arena, "%s, at %d of %d products and %d of %d other nodes that have one", sizes_text(s, &sizes), split[1], all[1], split[0], all[0]);
+    s->plan->sequence = !s->plan->sequence ? "nowhere, there is none"
+        : !sizes.list.n                    ? "nowhere, it does not pay"
+                        : arena_printf(s->arena, "%s, at %d of %d products and %d of %d other nodes that have one", sizes_text(s, &sizes),
+                                       split[1], all[1], split[0], all[0]);
 }

@@ -8,19 +8,37 @@
 
 struct candidate {
     const struct split *split;
-    bool sequence;                       /* along one, kept out of products that are not `through` */
-    const char *source;                  /* "a weight of", "through", ...: how it came, for --explain */
-    int node;                            /* from which node; -1: from none */
+    bool sequence;      /* along one, kept out of products that are not `through` */
+    const char *source; /* "a weight of", "through", ...: how it came, for --explain */
+    int node;           /* from which node; -1: from none */
 };
-struct candidates { VEC(struct candidate) list; };
-struct strategies { VEC(struct strategy *) list; };
-struct place_use { int node, operand; };                               /* node: position in the graph, -1: graph output number operand */
-struct place_uses { VEC(struct place_use) list; };
+struct candidates {
+    VEC(struct candidate) list;
+};
+struct strategies {
+    VEC(struct strategy *) list;
+};
+struct place_use {
+    int node, operand;
+}; /* node: position in the graph, -1: graph output number operand */
+struct place_uses {
+    VEC(struct place_use) list;
+};
 
 /* What the plan file wants of a value: split NULL: any; op RED_NONE: any. */
-struct wish { const char *where, *text; enum place kind; int dim; const struct split *split; enum redop op; };
-struct wishes { VEC(struct wish) list; };
-struct places { VEC(struct placement) list; };
+struct wish {
+    const char *where, *text;
+    enum place kind;
+    int dim;
+    const struct split *split;
+    enum redop op;
+};
+struct wishes {
+    VEC(struct wish) list;
+};
+struct places {
+    VEC(struct placement) list;
+};
 
 struct space {
     struct arena *arena;
@@ -28,29 +46,29 @@ struct space {
     const struct options *options;
     struct plan *plan;
     int ranks;
-    struct rule **rule;                  /* by node position; NULL: no row or no rule, whole */
-    struct strategies *strategies;       /* by node position: those that may be chosen */
-    struct strategies *offered;          /* by node position: the same before constraints */
-    struct candidates (*dim)[MAX_RANK];  /* by value id */
-    struct place_uses *uses;             /* by value id */
-    int *producer;                       /* by value id: node position, -1 input or constant */
-    bool *weight;                        /* by value id: a constant, or a constant moved about */
-    int *class;                          /* classes_new */
-    bool *head_size;                     /* by class: no candidate is carried there, unless a plan file asks for one */
-    unsigned *partial;                   /* by value id: bits of the reductions as whose terms it can come out */
-    bool *through;                       /* by node position: a product or barrier whose rows may be split along a sequence */
-    bool (*attended)[MAX_RANK];          /* by value id: what is attended over, as keys, scores and masks have it */
-    struct placement *sequence;          /* by value id: as --sp splits it, R: it does not */
-    struct placement *output_place;      /* by output number: what the graph output wants */
-    struct wishes *wish;                 /* by value id: of its end of the graph, or of where it is brought before it is read */
-    struct wishes *before;               /* by value id, of graph outputs: of where they are brought before they are read or taken */
-    VEC(const struct demand *) demands;  /* constrain.h: what the plan file's constraints demand */
-    bool *asked;                         /* by value id: a constraint asks for its communication */
-    bool *asked_within;                  /* by node position: a constraint asks for that of its lowering */
-    int64_t unasked;                     /* what other communication costs more: COST_NEVER under --strict */
-    const struct placement **pin;        /* by value id: what it is brought to before it is read; NULL: it is read as it is left */
-    int64_t (*extent)[MAX_RANK];         /* by value id * workloads + workload */
-    double **fraction;                   /* by split id: [workload * ranks + rank], made when asked for */
+    struct rule **rule;                 /* by node position; NULL: no row or no rule, whole */
+    struct strategies *strategies;      /* by node position: those that may be chosen */
+    struct strategies *offered;         /* by node position: the same before constraints */
+    struct candidates (*dim)[MAX_RANK]; /* by value id */
+    struct place_uses *uses;            /* by value id */
+    int *producer;                      /* by value id: node position, -1 input or constant */
+    bool *weight;                       /* by value id: a constant, or a constant moved about */
+    int *class;                         /* classes_new */
+    bool *head_size;                    /* by class: no candidate is carried there, unless a plan file asks for one */
+    unsigned *partial;                  /* by value id: bits of the reductions as whose terms it can come out */
+    bool *through;                      /* by node position: a product or barrier whose rows may be split along a sequence */
+    bool (*attended)[MAX_RANK];         /* by value id: what is attended over, as keys, scores and masks have it */
+    struct placement *sequence;         /* by value id: as --sp splits it, R: it does not */
+    struct placement *output_place;     /* by output number: what the graph output wants */
+    struct wishes *wish;                /* by value id: of its end of the graph, or of where it is brought before it is read */
+    struct wishes *before;              /* by value id, of graph outputs: of where they are brought before they are read or taken */
+    VEC(const struct demand *) demands; /* constrain.h: what the plan file's constraints demand */
+    bool *asked;                        /* by value id: a constraint asks for its communication */
+    bool *asked_within;                 /* by node position: a constraint asks for that of its lowering */
+    int64_t unasked;                    /* what other communication costs more: COST_NEVER under --strict */
+    const struct placement **pin;       /* by value id: what it is brought to before it is read; NULL: it is read as it is left */
+    int64_t (*extent)[MAX_RANK];        /* by value id * workloads + workload */
+    double **fraction;                  /* by split id: [workload * ranks + rank], made when asked for */
     int nfraction;
 };
 
@@ -67,15 +85,21 @@ struct value *space_value(const struct node *, bool result, int i);
 struct dim_walk {
     int node;
     bool result;
-    int i, d;                            /* of operand or result i dimension d */
+    int i, d; /* of operand or result i dimension d */
     const struct value *value;
     const struct rule_dim *rule;
-    int at;                              /* value id * MAX_RANK + d: what classes are of */
+    int at; /* value id * MAX_RANK + d: what classes are of */
 };
-static inline struct dim_walk dim_walk(int node) { return (struct dim_walk){ .node = node, .d = -1 }; }
+static inline struct dim_walk dim_walk(int node)
+{
+    return (struct dim_walk){.node = node, .d = -1};
+}
 bool dim_next(const struct space *, struct dim_walk *);
 /* Can the value come out as terms of this reduction? */
-static inline bool space_partial(const struct space *s, const struct value *v, enum redop op) { return s->partial[v->id] >> op & 1; }
+static inline bool space_partial(const struct space *s, const struct value *v, enum redop op)
+{
+    return s->partial[v->id] >> op & 1;
+}
 /* Does the node read a weight? */
 bool space_has_weight(const struct space *, const struct node *);
 /* Is it an outer product (a rotary table: frequencies times positions)? Its constants are no weights. */
@@ -86,12 +110,16 @@ bool space_between_activations(const struct space *, const struct node *);
 int space_placements(struct space *, const struct value *, struct placement **out);
 
 /* factor_split.c: the choices that give dimension d of an operand or result the split s. */
-struct choices { VEC(struct choice) list; };
+struct choices {
+    VEC(struct choice) list;
+};
 /* No factor split. */
 struct choice choice_none(struct space *, const struct rule *);
 struct choices choices_for(struct space *, int node, bool result, int i, int d, const struct split *s);
 /* Choices met at one node: its operands suggest the same ones, and a node may have thousands of operands. True the first time. */
-struct tried { struct choices by_sequence[2]; };
+struct tried {
+    struct choices by_sequence[2];
+};
 bool choice_is_new(struct space *, int node, struct tried *, const struct choice *, bool sequence);
 
 /* strategy.c */
@@ -124,22 +152,33 @@ bool *classes_head_sizes(struct space *, int *up);
 void sequence_seed(struct space *);
 /* For the report, of a chosen plan under --sp=auto: how much of it is split along a sequence. */
 void sequence_note_choice(struct space *);
-/* sequence_pass.c: may a split along a sequence pass the node by this choice? Products and barriers only where they are `through`, and as rows. */
+/* sequence_pass.c: may a split along a sequence pass the node by this choice? Products and barriers only where they are `through`, and as
+ * rows. */
 bool sequence_passes(const struct space *, int node, const struct choice *);
 void sequence_mark_attended(struct space *);
 
 /* reshard.c: how a placement is reached from another, maybe through a third. COST_NEVER where it can't be. */
-struct reshard_path { struct placement via; bool has_via; int64_t cost; };
+struct reshard_path {
+    struct placement via;
+    bool has_via;
+    int64_t cost;
+};
 struct reshard_path reshard_find(struct space *, const struct value *, struct placement from, struct placement to);
 /* The cheapest way to make all of to[] available from one placement: parent[i] is -1 (from itself) or an earlier-made j. */
 int64_t reshard_tree(struct space *, const struct value *, struct placement from, int n, const struct placement *to, int *parent);
 
 /* Where a value of a chosen plan has to get from where its producer leaves it: the pin first, if it has one, then what its readers want,
  * from there. parent: position in the list, -1 where it is left. value: for the pass insert. */
-struct made { struct placement place; int parent; struct value *value; };
-struct reached { VEC(struct made) list; };
+struct made {
+    struct placement place;
+    int parent;
+    struct value *value;
+};
+struct reached {
+    VEC(struct made) list;
+};
 struct reached reshard_chosen(struct space *, struct arena *, const struct value *);
-int reached_find(const struct reached *, struct placement);      /* position, -1 none */
+int reached_find(const struct reached *, struct placement); /* position, -1 none */
 
 /* lowering.c: the lowering of a node in a graph of its own, for its price; evaluated by cost_prepare. */
 struct space *lowered_alone(struct space *, const struct node *, const struct strategy *);
@@ -153,19 +192,19 @@ void plan_predict(struct space *);
 /* cost.c, in picoseconds over the weighted workloads. */
 int64_t cost_of_reshard(struct space *, const struct value *, struct placement from, struct placement to);
 int64_t cost_of_strategy(struct space *, const struct node *, const struct rule *, const struct strategy *);
-int64_t cost_of_holding(struct space *, const struct value *, struct placement);         /* of a weight, by the machine's price */
-int64_t cost_of_memory(struct space *, const struct value *, struct placement);          /* of a weight or a state, by the plan's */
-double cost_held(struct space *, const struct value *, struct placement);    /* bytes on the fullest rank in the largest workload */
+int64_t cost_of_holding(struct space *, const struct value *, struct placement); /* of a weight, by the machine's price */
+int64_t cost_of_memory(struct space *, const struct value *, struct placement);  /* of a weight or a state, by the plan's */
+double cost_held(struct space *, const struct value *, struct placement);        /* bytes on the fullest rank in the largest workload */
 /* The same in seconds under one workload; busy: ranks that work at the same time. */
 double cost_reshard_seconds(struct space *, const struct value *, struct placement from, struct placement to, int workload);
 double cost_node_seconds(struct space *, const struct node *, const struct rule *, const struct strategy *, int workload, int busy);
 /* control_flow.c: the same of a node of control flow. */
 double inside_seconds(struct space *, const struct node *, int workload, int busy);
-void cost_evaluate_types(struct space *);     /* every type under every workload */
-void cost_prepare(struct space *);            /* the same, those of lowerings too */
+void cost_evaluate_types(struct space *); /* every type under every workload */
+void cost_prepare(struct space *);        /* the same, those of lowerings too */
 
-/* placement_limits.c. Adds a wish, given as text; one that can't be met (check: beside those before it, too) is a failure that names the nearest
- * placement that can. */
+/* placement_limits.c. Adds a wish, given as text; one that can't be met (check: beside those before it, too) is a failure that names the
+ * nearest placement that can. */
 void wish_add(struct space *, const char *where, const struct value *, const char *text, bool check);
 /* The same of where the value is brought before it is read; for graph outputs that is not where they are taken. */
 void wish_bring(struct space *, const char *where, const struct value *, const char *text, bool check);
@@ -192,7 +231,7 @@ const char *placement_like(struct arena *, const char *like, struct placement);
 /* constrain.c: the constraints of the plan file. */
 bool constrain_seed(struct space *);
 void constrain_all(struct space *);
-void constrain_user(struct space *);          /* but not an emitted plan */
+void constrain_user(struct space *); /* but not an emitted plan */
 /* After no plan was found: fails naming the first constraint that cannot be met beside those before it. Returns where none is to blame. */
 void constrain_blame(struct space *);
 

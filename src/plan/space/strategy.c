@@ -26,7 +26,7 @@ static bool choice_lowered(const struct choice *c, const struct rule *r)
 
 static struct strategy strategy_room(struct space *s, const struct node *n)
 {
-    return (struct strategy){ .in = NEWN(s->arena, struct placement, n->nin + 1), .out = NEWN(s->arena, struct placement, n->nout + 1) };
+    return (struct strategy){.in = NEWN(s->arena, struct placement, n->nin + 1), .out = NEWN(s->arena, struct placement, n->nout + 1)};
 }
 
 bool strategy_splits(const struct node *n, const struct strategy *st)
@@ -69,8 +69,8 @@ bool strategy_projects(struct space *s, int node, const struct choice *c, bool s
     *out = strategy_room(s, n);
     out->choice = *c;
     out->lowered = choice_lowered(c, r);
-    return lowering_fits(n, c, r) && rule_project(s->g, r, s->ranks, c, out->in, out->out) && strategy_splits(n, out) && bytes_stay_whole(n, out) &&
-           terms_add_up(n, out);
+    return lowering_fits(n, c, r) && rule_project(s->g, r, s->ranks, c, out->in, out->out) && strategy_splits(n, out) &&
+        bytes_stay_whole(n, out) && terms_add_up(n, out);
 }
 
 /* ---- the list ------------------------------------------------------------------------------------------------------------ */
@@ -100,14 +100,15 @@ static void keep(struct space *s, int node, const struct strategy *st)
 
 static void keep_splits(struct space *s, int node)
 {
-    struct tried tried = { 0 };
+    struct tried tried = {0};
     for (struct dim_walk w = dim_walk(node); dim_next(s, &w);)
         for (int k = 0; k < s->dim[w.value->id][w.d].list.n; k++) {
             struct candidate from = s->dim[w.value->id][w.d].list.at[k];
             struct choices c = choices_for(s, node, w.result, w.i, w.d, from.split);
             struct strategy st;
             for (int j = 0; j < c.list.n; j++)
-                if (choice_is_new(s, node, &tried, &c.list.at[j], from.sequence) && strategy_projects(s, node, &c.list.at[j], from.sequence, &st))
+                if (choice_is_new(s, node, &tried, &c.list.at[j], from.sequence) &&
+                    strategy_projects(s, node, &c.list.at[j], from.sequence, &st))
                     keep(s, node, &st);
         }
 }
@@ -164,7 +165,7 @@ static bool *tame_values(struct space *s)
     for (int i = 0; i < s->g->values.n; i++) {
         const struct value *v = s->g->values.at[i];
         tame[i] = v->type.dtype != DT_BOOL &&
-                  (!v->constant || !dtype_is_float(v->type.dtype) || constant_is_tame(v->constant, v->name, partner[i]));
+            (!v->constant || !dtype_is_float(v->type.dtype) || constant_is_tame(v->constant, v->name, partner[i]));
     }
     for (int i = 0; i < s->g->nodes.n; i++) {
         const struct node *n = s->g->nodes.at[i];
@@ -240,7 +241,7 @@ void strategies_build(struct space *s)
     const bool *tame = tame_values(s);
     memset(s->partial, 0, sizeof *s->partial * (size_t)s->g->values.n);
     for (int i = 0; i < s->g->nodes.n; i++) {
-        s->strategies[i] = (struct strategies){ 0 };
+        s->strategies[i] = (struct strategies){0};
         if (s->ranks > 1) {
             keep_splits(s, i);
             keep_partial(s, i, tame);

@@ -7,16 +7,17 @@
  *   Redistribute    what the receiver keeps and does not hold, from its owner
  *
  * A collective is skipped only when its global size is 0, which every rank sees alike. */
+#include "run/internal.h"
+
 #include <string.h>
 #include <xxhash.h>
-
-#include "run/internal.h"
 
 static const struct split *split_attr(struct graph *g, const struct node *n, const char *name)
 {
     const char *error = NULL;
     const struct split *s = split_parse(g->alg, attr_string(n, name), &error);
-    if (!s) fail("%s: attribute %s: %s", node_where(g, n), name, error);
+    if (!s)
+        fail("%s: attribute %s: %s", node_where(g, n), name, error);
     return s;
 }
 
@@ -24,7 +25,8 @@ static int axis_attr(const struct graph *g, const struct node *n, const char *na
 {
     int rank = n->in[0]->type.rank;
     int64_t axis = attr_int(n, name);
-    if (axis < -rank || axis >= rank) fail("%s: %s is %lld for a tensor of %d dimensions", node_where(g, n), name, (long long)axis, rank);
+    if (axis < -rank || axis >= rank)
+        fail("%s: %s is %lld for a tensor of %d dimensions", node_where(g, n), name, (long long)axis, rank);
     return (int)(axis < 0 ? axis + rank : axis);
 }
 
@@ -32,14 +34,16 @@ static enum collective_kind kind_of(const struct graph *g, const struct node *n)
 {
     static const char *const name[] = {"AllReduce", "AllGather", "ReduceScatter", "AllToAll", "Redistribute", "Broadcast"};
     for (int i = 0; i < 6; i++)
-        if (!strcmp(n->op->name, name[i])) return (enum collective_kind)i;
+        if (!strcmp(n->op->name, name[i]))
+            return (enum collective_kind)i;
     fail("%s: this program does not know the collective %s", node_where(g, n), n->op->name);
 }
 
 static enum redop red_attr(const struct graph *g, const struct node *n)
 {
     enum redop red = redop_parse(attr_string(n, "op"));
-    if (red == RED_NONE) fail("%s: op is '%s', expected sum, max, min or prod", node_where(g, n), attr_string(n, "op"));
+    if (red == RED_NONE)
+        fail("%s: op is '%s', expected sum, max, min or prod", node_where(g, n), attr_string(n, "op"));
     return red;
 }
 
@@ -49,17 +53,24 @@ void collective_read(struct graph *g, const struct node *n, struct collective *c
     c->name = n->name;
     c->op = n->op->name;
     c->axis2 = -1;
-    if (c->kind == COLL_ALLREDUCE || c->kind == COLL_REDUCESCATTER) c->red = red_attr(g, n);
-    if (c->kind == COLL_BROADCAST) c->root = (int)attr_int(n, "root");
+    if (c->kind == COLL_ALLREDUCE || c->kind == COLL_REDUCESCATTER)
+        c->red = red_attr(g, n);
+    if (c->kind == COLL_BROADCAST)
+        c->root = (int)attr_int(n, "root");
     const struct node *maker = n->in[0]->producer;
     const char *record = c->kind == COLL_ALLREDUCE && c->red == RED_SUM && maker ? node_sum(g, maker) : NULL;
     c->bits = record && !strcmp(record, "once");
-    if (c->kind == COLL_ALLREDUCE || c->kind == COLL_BROADCAST) return;
-    if (c->kind != COLL_REDUCESCATTER) c->from = split_attr(g, n, "from");
-    if (c->kind != COLL_ALLGATHER) c->to = split_attr(g, n, "to");
+    if (c->kind == COLL_ALLREDUCE || c->kind == COLL_BROADCAST)
+        return;
+    if (c->kind != COLL_REDUCESCATTER)
+        c->from = split_attr(g, n, "from");
+    if (c->kind != COLL_ALLGATHER)
+        c->to = split_attr(g, n, "to");
     c->axis = axis_attr(g, n, c->kind == COLL_ALLTOALL ? "split_axis" : "axis");
-    if (c->kind == COLL_ALLTOALL) c->axis2 = axis_attr(g, n, "concat_axis");
-    if (c->axis == c->axis2) fail("%s: split_axis and concat_axis are both %d", node_where(g, n), c->axis);
+    if (c->kind == COLL_ALLTOALL)
+        c->axis2 = axis_attr(g, n, "concat_axis");
+    if (c->axis == c->axis2)
+        fail("%s: split_axis and concat_axis are both %d", node_where(g, n), c->axis);
     const struct dim **extent = NULL;
     c->nextent = attr_dims(n, "extent", &extent);
     c->extent = extent;
@@ -77,7 +88,8 @@ static char *send_blocks(const struct route *route, bool same, struct comm *comm
         }
         const void *there = region_stretch(&route->send[r], x);
         comm->send[r] = (struct block){there ? (void *)(uintptr_t)there : room, route->send_bytes[r]};
-        if (there) continue;
+        if (there)
+            continue;
         region_pack(&route->send[r], x, room);
         room += route->send_bytes[r];
     }
@@ -101,47 +113,55 @@ static void run_reducescatter(const struct collective *c, const struct route *ro
 }
 
 /* Blocks that are one stretch of y arrive there; the others are unpacked from where they are seen. */
-static void run_moves(const struct route *route, bool same, struct comm *comm, struct buffer *scratch, const struct tensor *x, struct tensor *y)
+static void run_moves(const struct route *route, bool same, struct comm *comm, struct buffer *scratch, const struct tensor *x,
+                      struct tensor *y)
 {
     char *room = buffer_reserve(scratch, room_bytes(route, same, route->recv_total));
     room = send_blocks(route, same, comm, x->data, room);
     for (int r = 0; r < comm->size; r++) {
         const void *there = region_stretch(&route->recv[r], y->data);
         comm->recv[r] = (struct block){there ? (void *)(uintptr_t)there : room, route->recv_bytes[r]};
-        if (!there) room += route->recv_bytes[r];
+        if (!there)
+            room += route->recv_bytes[r];
     }
     comm->exchange(comm, comm->send, comm->recv, comm->seen);
     for (int r = 0; r < comm->size; r++)
-        if (comm->seen[r] != region_stretch(&route->recv[r], y->data)) region_unpack(&route->recv[r], y->data, comm->seen[r]);
+        if (comm->seen[r] != region_stretch(&route->recv[r], y->data))
+            region_unpack(&route->recv[r], y->data, comm->seen[r]);
     comm->done(comm);
 }
 
 static void copy_whole(const struct route *route, const struct tensor *x, struct tensor *y)
 {
-    if (x->data != y->data) memcpy(y->data, x->data, (size_t)route->elements * dtype_size(x->dtype));
+    if (x->data != y->data)
+        memcpy(y->data, x->data, (size_t)route->elements * dtype_size(x->dtype));
 }
 
 /* The unsigned type of as many bits. */
-static enum dtype bits_of(enum dtype t) { return dtype_size(t) == 2 ? DT_U16 : dtype_size(t) == 4 ? DT_U32 : dtype_size(t) == 8 ? DT_U64 : DT_U8; }
+static enum dtype bits_of(enum dtype t)
+{
+    return dtype_size(t) == 2 ? DT_U16 : dtype_size(t) == 4 ? DT_U32 : dtype_size(t) == 8 ? DT_U64 : DT_U8;
+}
 
-static void run_strip(const struct collective *c, const struct route *route, struct comm *comm, struct buffer *scratch, const struct tensor *x, struct tensor *y)
+static void run_strip(const struct collective *c, const struct route *route, struct comm *comm, struct buffer *scratch,
+                      const struct tensor *x, struct tensor *y)
 {
     switch (c->kind) {
-    case COLL_ALLREDUCE:
-        comm->allreduce(comm, x->data, y->data, route->elements, c->bits ? bits_of(x->dtype) : x->dtype, c->red);
-        return;
+    case COLL_ALLREDUCE: comm->allreduce(comm, x->data, y->data, route->elements, c->bits ? bits_of(x->dtype) : x->dtype, c->red); return;
     case COLL_BROADCAST:
         copy_whole(route, x, y);
         comm->broadcast(comm, y->data, route->elements * (int64_t)dtype_size(x->dtype), c->root);
         return;
     case COLL_ALLGATHER: run_moves(route, true, comm, scratch, x, y); return;
     case COLL_REDUCESCATTER: run_reducescatter(c, route, comm, scratch, x, y); return;
-    case COLL_ALLTOALL: case COLL_REDISTRIBUTE: run_moves(route, false, comm, scratch, x, y); return;
+    case COLL_ALLTOALL:
+    case COLL_REDISTRIBUTE: run_moves(route, false, comm, scratch, x, y); return;
     }
     bug("no such collective");
 }
 
-void collective_run(const struct collective *c, const struct route *route, struct comm *comm, struct buffer *scratch, const struct tensor *x, struct tensor *y)
+void collective_run(const struct collective *c, const struct route *route, struct comm *comm, struct buffer *scratch,
+                    const struct tensor *x, struct tensor *y)
 {
     struct tensor from = *x, to = *y;
     comm->id = c->id;
@@ -151,7 +171,8 @@ void collective_run(const struct collective *c, const struct route *route, struc
         from.data = (char *)from.data + route->x_step;
         to.data = (char *)to.data + route->y_step;
     }
-    if (route->last) run_strip(c, route->last, comm, scratch, &from, &to);
+    if (route->last)
+        run_strip(c, route->last, comm, scratch, &from, &to);
 }
 
 /* ---- agreement at load -------------------------------------------------------------------------------------------------------- */
@@ -166,7 +187,8 @@ static uint64_t *all_ranks(struct comm *comm, struct arena *a, uint64_t own)
 {
     uint64_t *all = NEWN(a, uint64_t, comm->size);
     int64_t *bytes = NEWN(a, int64_t, comm->size);
-    for (int r = 0; r < comm->size; r++) bytes[r] = sizeof own;
+    for (int r = 0; r < comm->size; r++)
+        bytes[r] = sizeof own;
     all[comm->rank] = own;
     comm->allgatherv(comm, all, bytes);
     return all;
@@ -177,10 +199,12 @@ static _Noreturn void first_difference(struct comm *comm, struct arena *a, const
 {
     const uint64_t *count = all_ranks(comm, a, (uint64_t)n);
     int most = 0;
-    for (int r = 0; r < comm->size; r++) most = (int)count[r] > most ? (int)count[r] : most;
+    for (int r = 0; r < comm->size; r++)
+        most = (int)count[r] > most ? (int)count[r] : most;
     for (int i = 0; i < most; i++) {
         char theirs[256] = "nothing";
-        if (i < n && comm->rank == 0) snprintf(theirs, sizeof theirs, "%s", line[i]);
+        if (i < n && comm->rank == 0)
+            snprintf(theirs, sizeof theirs, "%s", line[i]);
         comm->broadcast(comm, theirs, sizeof theirs, 0);
         const char *mine = i < n ? line[i] : "nothing";
         if (comm->rank && strncmp(theirs, mine, sizeof theirs - 1))
@@ -202,5 +226,6 @@ void collective_agree(struct comm *comm, struct arena *a, const char *path, cons
     comm->name = "comparison of the ranks' lists of collectives";
     const uint64_t *all = all_ranks(comm, a, hash);
     for (int r = 1; r < comm->size; r++)
-        if (all[r] != all[0]) first_difference(comm, a, path, line, n);
+        if (all[r] != all[0])
+            first_difference(comm, a, path, line, n);
 }

@@ -1,13 +1,14 @@
 /* pieces: lists of global index ranges that a rank holds, and copies between a tensor and the packed rows that such lists name.
  * A list is in local order, which need not be ascending. */
-#include <string.h>
-
 #include "run/internal.h"
+
+#include <string.h>
 
 int64_t pieces_extent(const struct pieces *p)
 {
     int64_t n = 0;
-    for (int i = 0; i < p->n; i++) n += p->at[i].hi - p->at[i].lo;
+    for (int i = 0; i < p->n; i++)
+        n += p->at[i].hi - p->at[i].lo;
     return n;
 }
 
@@ -15,7 +16,8 @@ struct pieces pieces_of(struct arena *a, const struct split *split, int rank, bo
 {
     struct pieces p;
     p.n = split_pieces(a, split, rank, owned, bind, &p.at);
-    if (p.n < 0) fail("split '%s' has a symbol without a value", split_str(a, split));
+    if (p.n < 0)
+        fail("split '%s' has a symbol without a value", split_str(a, split));
     return p;
 }
 
@@ -30,9 +32,12 @@ typedef VEC(struct interval) interval_vec;
 
 static void push(struct arena *a, interval_vec *v, int64_t lo, int64_t hi)
 {
-    if (lo >= hi) return;
-    if (v->n && v->at[v->n - 1].hi == lo) v->at[v->n - 1].hi = hi;
-    else VEC_PUSH(a, v, ((struct interval){lo, hi}));
+    if (lo >= hi)
+        return;
+    if (v->n && v->at[v->n - 1].hi == lo)
+        v->at[v->n - 1].hi = hi;
+    else
+        VEC_PUSH(a, v, ((struct interval){lo, hi}));
 }
 
 /* The interval of b that holds position lo, or failing that the nearest one that starts behind it; NULL: none. */
@@ -41,8 +46,10 @@ static const struct interval *next_in(const struct pieces *b, int64_t lo)
     const struct interval *best = NULL;
     for (int i = 0; i < b->n; i++) {
         const struct interval *x = &b->at[i];
-        if (x->hi <= lo) continue;
-        if (!best || x->lo < best->lo) best = x;
+        if (x->hi <= lo)
+            continue;
+        if (!best || x->lo < best->lo)
+            best = x;
     }
     return best;
 }
@@ -55,16 +62,24 @@ static struct pieces divide(struct arena *a, const struct pieces *p, const struc
         while (at < hi) {
             const struct interval *x = next_in(b, at);
             int64_t lo = x && x->lo < hi ? (x->lo > at ? x->lo : at) : hi, end = x && x->hi < hi ? x->hi : hi;
-            if (!meet) push(a, &v, at, lo);
-            if (meet && lo < hi) push(a, &v, lo, end);
+            if (!meet)
+                push(a, &v, at, lo);
+            if (meet && lo < hi)
+                push(a, &v, lo, end);
             at = lo < hi ? end : hi;
         }
     }
     return (struct pieces){v.n, v.at};
 }
 
-struct pieces pieces_meet(struct arena *a, const struct pieces *p, const struct pieces *b) { return divide(a, p, b, true); }
-struct pieces pieces_without(struct arena *a, const struct pieces *p, const struct pieces *b) { return divide(a, p, b, false); }
+struct pieces pieces_meet(struct arena *a, const struct pieces *p, const struct pieces *b)
+{
+    return divide(a, p, b, true);
+}
+struct pieces pieces_without(struct arena *a, const struct pieces *p, const struct pieces *b)
+{
+    return divide(a, p, b, false);
+}
 
 struct pieces pieces_local(struct arena *a, const struct pieces *p, const struct pieces *held)
 {
@@ -74,7 +89,8 @@ struct pieces pieces_local(struct arena *a, const struct pieces *p, const struct
         while (at < p->at[i].hi) {
             int64_t start = 0;
             int k = 0;
-            for (; k < held->n && !(held->at[k].lo <= at && at < held->at[k].hi); k++) start += held->at[k].hi - held->at[k].lo;
+            for (; k < held->n && !(held->at[k].lo <= at && at < held->at[k].hi); k++)
+                start += held->at[k].hi - held->at[k].lo;
             require(k < held->n);
             int64_t end = held->at[k].hi < p->at[i].hi ? held->at[k].hi : p->at[i].hi;
             push(a, &v, start + at - held->at[k].lo, start + end - held->at[k].lo);
@@ -87,7 +103,8 @@ struct pieces pieces_local(struct arena *a, const struct pieces *p, const struct
 int64_t region_bytes(const struct region *r)
 {
     int64_t rows = r->outer * r->mid, bytes;
-    if (!mul_i64(rows, pieces_extent(&r->list[0]), &bytes) || !mul_i64(bytes, pieces_extent(&r->list[1]), &bytes) || !mul_i64(bytes, r->inner, &bytes))
+    if (!mul_i64(rows, pieces_extent(&r->list[0]), &bytes) || !mul_i64(bytes, pieces_extent(&r->list[1]), &bytes) ||
+        !mul_i64(bytes, r->inner, &bytes))
         fail("a block of a collective is too large");
     return bytes;
 }
@@ -110,28 +127,39 @@ static char *copy_row(const struct region *r, char *row, char *block, bool pack)
 
 static void copy_region(const struct region *r, char *tensor, char *block, bool pack)
 {
-    if (region_bytes(r) == 0) return;
+    if (region_bytes(r) == 0)
+        return;
     int64_t row = r->extent[0] * r->mid * r->extent[1] * r->inner;
-    for (int64_t o = 0; o < r->outer; o++) block = copy_row(r, tensor + o * row, block, pack);
+    for (int64_t o = 0; o < r->outer; o++)
+        block = copy_row(r, tensor + o * row, block, pack);
 }
 
 const void *region_stretch(const struct region *r, const void *tensor)
 {
-    if (r->list[0].n != 1 || r->list[1].n != 1) return NULL;
+    if (r->list[0].n != 1 || r->list[1].n != 1)
+        return NULL;
     struct interval x = r->list[0].at[0], y = r->list[1].at[0];
     int64_t rows = r->outer * (x.hi - x.lo) * r->mid;
     bool all_x = x.hi - x.lo == r->extent[0], all_y = y.hi - y.lo == r->extent[1];
-    if ((!all_x && r->outer != 1) || (!all_y && rows != 1) || region_bytes(r) == 0) return NULL;
+    if ((!all_x && r->outer != 1) || (!all_y && rows != 1) || region_bytes(r) == 0)
+        return NULL;
     return (const char *)tensor + (x.lo * r->mid * r->extent[1] + y.lo) * r->inner;
 }
 
-void region_pack(const struct region *r, const void *tensor, void *block) { copy_region(r, (char *)(uintptr_t)tensor, block, true); }
-void region_unpack(const struct region *r, void *tensor, const void *block) { copy_region(r, tensor, (char *)(uintptr_t)block, false); }
+void region_pack(const struct region *r, const void *tensor, void *block)
+{
+    copy_region(r, (char *)(uintptr_t)tensor, block, true);
+}
+void region_unpack(const struct region *r, void *tensor, const void *block)
+{
+    copy_region(r, tensor, (char *)(uintptr_t)block, false);
+}
 
 static int64_t product(const struct tensor *t, int from, int to)
 {
     int64_t n;
-    if (!sizes_product(t->dim + from, to - from, &n)) fail("a tensor of a collective is too large");
+    if (!sizes_product(t->dim + from, to - from, &n))
+        fail("a tensor of a collective is too large");
     return n;
 }
 
@@ -139,14 +167,18 @@ struct region region_of(struct arena *a, const struct tensor *t, int axis, const
 {
     int64_t size = (int64_t)dtype_size(t->dtype);
     if (axis2 < 0) {
-        struct region r = {.outer = product(t, 0, axis), .extent = {1, t->dim[axis]}, .mid = 1, .inner = product(t, axis + 1, t->rank) * size};
+        struct region r = {
+            .outer = product(t, 0, axis), .extent = {1, t->dim[axis]}, .mid = 1, .inner = product(t, axis + 1, t->rank) * size};
         r.list[0] = pieces_range(a, 0, 1);
         r.list[1] = *list;
         return r;
     }
     bool swap = axis2 < axis;
     int x = swap ? axis2 : axis, y = swap ? axis : axis2;
-    struct region r = {.outer = product(t, 0, x), .extent = {t->dim[x], t->dim[y]}, .mid = product(t, x + 1, y), .inner = product(t, y + 1, t->rank) * size};
+    struct region r = {.outer = product(t, 0, x),
+                       .extent = {t->dim[x], t->dim[y]},
+                       .mid = product(t, x + 1, y),
+                       .inner = product(t, y + 1, t->rank) * size};
     r.list[0] = swap ? *list2 : *list;
     r.list[1] = swap ? *list : *list2;
     return r;

@@ -19,7 +19,8 @@ static int64_t split_total(struct arena *a, const struct collective *c, const st
 static void check_extent(const struct collective *c, const struct tensor *t, int axis, int64_t size, const char *what)
 {
     if (t->dim[axis] != size)
-        fail("collective '%s' (%s): dimension %d of its %s is %lld, its split says %lld", c->name, c->op, axis, what, (long long)t->dim[axis], (long long)size);
+        fail("collective '%s' (%s): dimension %d of its %s is %lld, its split says %lld", c->name, c->op, axis, what,
+             (long long)t->dim[axis], (long long)size);
 }
 
 static struct route *route_new(struct arena *a, const struct comm *comm)
@@ -40,8 +41,8 @@ static void route_finish(struct route *route, int size)
     }
 }
 
-static void route_allgather(struct arena *a, const struct collective *c, const struct comm *comm, const struct tensor *x, const struct tensor *y,
-                            const struct bindings *b, struct route *route)
+static void route_allgather(struct arena *a, const struct collective *c, const struct comm *comm, const struct tensor *x,
+                            const struct tensor *y, const struct bindings *b, struct route *route)
 {
     struct pieces held = pieces_of(a, c->from, comm->rank, false, b), own = pieces_of(a, c->from, comm->rank, true, b);
     struct pieces local = pieces_local(a, &own, &held);
@@ -54,8 +55,8 @@ static void route_allgather(struct arena *a, const struct collective *c, const s
     }
 }
 
-static void route_reducescatter(struct arena *a, const struct collective *c, const struct comm *comm, const struct tensor *x, const struct tensor *y,
-                                const struct bindings *b, struct route *route)
+static void route_reducescatter(struct arena *a, const struct collective *c, const struct comm *comm, const struct tensor *x,
+                                const struct tensor *y, const struct bindings *b, struct route *route)
 {
     struct pieces mine = pieces_of(a, c->to, comm->rank, false, b), all = pieces_range(a, 0, pieces_extent(&mine));
     check_extent(c, x, c->axis, split_total(a, c, c->to, b), "operand");
@@ -67,8 +68,8 @@ static void route_reducescatter(struct arena *a, const struct collective *c, con
     }
 }
 
-static void route_alltoall(struct arena *a, const struct collective *c, const struct comm *comm, const struct tensor *x, const struct tensor *y,
-                           const struct bindings *b, struct route *route)
+static void route_alltoall(struct arena *a, const struct collective *c, const struct comm *comm, const struct tensor *x,
+                           const struct tensor *y, const struct bindings *b, struct route *route)
 {
     struct pieces held = pieces_of(a, c->from, comm->rank, false, b), own = pieces_of(a, c->from, comm->rank, true, b);
     struct pieces local = pieces_local(a, &own, &held), mine = pieces_of(a, c->to, comm->rank, false, b);
@@ -88,13 +89,14 @@ static void route_alltoall(struct arena *a, const struct collective *c, const st
 static struct pieces moving(struct arena *a, const struct collective *c, int giver, int taker, const struct bindings *b)
 {
     struct pieces want = pieces_of(a, c->to, taker, false, b), has = pieces_of(a, c->from, taker, false, b);
-    if (giver == taker) return pieces_meet(a, &want, &has);
+    if (giver == taker)
+        return pieces_meet(a, &want, &has);
     struct pieces lacks = pieces_without(a, &want, &has), own = pieces_of(a, c->from, giver, true, b);
     return pieces_meet(a, &lacks, &own);
 }
 
-static void route_redistribute(struct arena *a, const struct collective *c, const struct comm *comm, const struct tensor *x, const struct tensor *y,
-                               const struct bindings *b, struct route *route)
+static void route_redistribute(struct arena *a, const struct collective *c, const struct comm *comm, const struct tensor *x,
+                               const struct tensor *y, const struct bindings *b, struct route *route)
 {
     struct pieces held = pieces_of(a, c->from, comm->rank, false, b), mine = pieces_of(a, c->to, comm->rank, false, b);
     check_extent(c, x, c->axis, pieces_extent(&held), "operand");
@@ -110,16 +112,20 @@ static void route_redistribute(struct arena *a, const struct collective *c, cons
 static int64_t elements(const struct collective *c, const struct tensor *t)
 {
     int64_t n;
-    if (!sizes_product(t->dim, t->rank, &n)) fail("collective '%s' (%s): its tensor is too large", c->name, c->op);
+    if (!sizes_product(t->dim, t->rank, &n))
+        fail("collective '%s' (%s): its tensor is too large", c->name, c->op);
     return n;
 }
 
 static void check_ranks(const struct collective *c, const struct comm *comm)
 {
     const struct split *s = c->from ? c->from : c->to;
-    if (s && s->ranks != comm->size) fail("collective '%s' (%s) is for %d ranks, the run has %d", c->name, c->op, s->ranks, comm->size);
-    if (c->from && c->to && c->from->ranks != c->to->ranks) fail("collective '%s' (%s) is from %d to %d ranks", c->name, c->op, c->from->ranks, c->to->ranks);
-    if (c->root < 0 || c->root >= comm->size) fail("collective '%s' (%s) has root %d, the run has %d ranks", c->name, c->op, c->root, comm->size);
+    if (s && s->ranks != comm->size)
+        fail("collective '%s' (%s) is for %d ranks, the run has %d", c->name, c->op, s->ranks, comm->size);
+    if (c->from && c->to && c->from->ranks != c->to->ranks)
+        fail("collective '%s' (%s) is from %d to %d ranks", c->name, c->op, c->from->ranks, c->to->ranks);
+    if (c->root < 0 || c->root >= comm->size)
+        fail("collective '%s' (%s) has root %d, the run has %d ranks", c->name, c->op, c->root, comm->size);
 }
 
 /* The global number of elements is 0: seen alike by every rank. */
@@ -127,20 +133,23 @@ static bool globally_empty(struct arena *a, const struct collective *c, const st
 {
     for (int k = 0; k < x->rank; k++) {
         int64_t size = x->dim[k];
-        if (c->kind == COLL_ALLTOALL ? k == c->axis2 : c->from && k == c->axis) size = split_total(a, c, c->from, b);
-        if (size == 0) return true;
+        if (c->kind == COLL_ALLTOALL ? k == c->axis2 : c->from && k == c->axis)
+            size = split_total(a, c, c->from, b);
+        if (size == 0)
+            return true;
     }
     return false;
 }
 
-static struct route *route_of(struct arena *a, const struct collective *c, const struct comm *comm, const struct tensor *x, const struct tensor *y,
-                              const struct bindings *b)
+static struct route *route_of(struct arena *a, const struct collective *c, const struct comm *comm, const struct tensor *x,
+                              const struct tensor *y, const struct bindings *b)
 {
     struct route *route = route_new(a, comm);
     route->elements = elements(c, x);
     route->strips = 1;
     switch (c->kind) {
-    case COLL_ALLREDUCE: case COLL_BROADCAST: return route;
+    case COLL_ALLREDUCE:
+    case COLL_BROADCAST: return route;
     case COLL_ALLGATHER: route_allgather(a, c, comm, x, y, b, route); break;
     case COLL_REDUCESCATTER: route_reducescatter(a, c, comm, x, y, b, route); break;
     case COLL_ALLTOALL: route_alltoall(a, c, comm, x, y, b, route); break;
@@ -157,9 +166,12 @@ static struct route *route_of(struct arena *a, const struct collective *c, const
 static int leading(const struct collective *c, const struct tensor *x)
 {
     switch (c->kind) {
-    case COLL_ALLREDUCE: case COLL_BROADCAST: return x->rank;
-    case COLL_ALLGATHER: case COLL_REDUCESCATTER: return c->axis;
-    case COLL_ALLTOALL: case COLL_REDISTRIBUTE: break;
+    case COLL_ALLREDUCE:
+    case COLL_BROADCAST: return x->rank;
+    case COLL_ALLGATHER:
+    case COLL_REDUCESCATTER: return c->axis;
+    case COLL_ALLTOALL:
+    case COLL_REDISTRIBUTE: break;
     }
     return 0;
 }
@@ -182,30 +194,34 @@ static int64_t strip_rows(int64_t rows, const struct tensor *x, const struct ten
 static struct tensor strip_of(const struct tensor *t, int axes, int64_t rows)
 {
     struct tensor s = {.dtype = t->dtype, .rank = 1 + t->rank - axes, .dim = {rows}, .data = t->data};
-    for (int k = axes; k < t->rank; k++) s.dim[1 + k - axes] = t->dim[k];
+    for (int k = axes; k < t->rank; k++)
+        s.dim[1 + k - axes] = t->dim[k];
     return s;
 }
 
-static struct route *route_strip(struct arena *a, struct collective c, const struct comm *comm, const struct tensor *x, const struct tensor *y,
-                                 const struct bindings *b, int axes, int64_t rows)
+static struct route *route_strip(struct arena *a, struct collective c, const struct comm *comm, const struct tensor *x,
+                                 const struct tensor *y, const struct bindings *b, int axes, int64_t rows)
 {
     struct tensor xs = strip_of(x, axes, rows), ys = strip_of(y, axes, rows);
     c.axis = 1;
     return route_of(a, &c, comm, &xs, &ys, b);
 }
 
-struct route *collective_route(struct arena *a, const struct collective *c, const struct comm *comm, const struct tensor *x, const struct tensor *y,
-                               const struct bindings *b, int64_t strip)
+struct route *collective_route(struct arena *a, const struct collective *c, const struct comm *comm, const struct tensor *x,
+                               const struct tensor *y, const struct bindings *b, int64_t strip)
 {
     check_ranks(c, comm);
-    if (globally_empty(a, c, x, b)) return NEW(a, struct route);
+    if (globally_empty(a, c, x, b))
+        return NEW(a, struct route);
     int axes = leading(c, x);
     int64_t rows = rows_of(x, axes), each = strip_rows(rows, x, y, strip);
-    if (axes == 0 || each >= rows) return route_of(a, c, comm, x, y, b);
+    if (axes == 0 || each >= rows)
+        return route_of(a, c, comm, x, y, b);
     struct route *route = route_strip(a, *c, comm, x, y, b, axes, each);
     route->strips = rows / each;
     route->x_step = each * ((int64_t)tensor_bytes(x) / rows);
     route->y_step = each * ((int64_t)tensor_bytes(y) / rows);
-    if (rows % each) route->last = route_strip(a, *c, comm, x, y, b, axes, rows % each);
+    if (rows % each)
+        route->last = route_strip(a, *c, comm, x, y, b, axes, rows % each);
     return route;
 }

@@ -3,8 +3,10 @@
 
 void *buffer_reserve(struct buffer *b, size_t bytes)
 {
-    if (b->at && bytes <= b->bytes) return b->at;
-    if (b->arena) arena_free(b->arena);
+    if (b->at && bytes <= b->bytes)
+        return b->at;
+    if (b->arena)
+        arena_free(b->arena);
     b->arena = arena_new();
     b->bytes = bytes < 64 ? 64 : bytes;
     b->at = arena_alloc(b->arena, b->bytes);
@@ -13,6 +15,7 @@ void *buffer_reserve(struct buffer *b, size_t bytes)
 
 void buffer_free(struct buffer *b)
 {
-    if (b->arena) arena_free(b->arena);
+    if (b->arena)
+        arena_free(b->arena);
     *b = (struct buffer){0};
 }

@@ -1,9 +1,9 @@
 /* comm: the collectives, written once over a communicator's exchange of blocks. Sums are made in rank order by the rank that owns the
  * piece (Thakur, Rabenseifner, Gropp 2005: reduce-scatter then allgather for long vectors; for short ones everybody gets everything,
  * which costs one message time instead of two). */
-#include <string.h>
-
 #include "run/internal.h"
+
+#include <string.h>
 
 enum { SHORT_BYTES = 16 * 1024 };
 
@@ -11,7 +11,8 @@ static void alltoall(struct comm *c)
 {
     c->exchange(c, c->send, c->recv, c->seen);
     for (int r = 0; r < c->size; r++)
-        if (c->recv[r].bytes && c->seen[r] != c->recv[r].at) memcpy(c->recv[r].at, c->seen[r], (size_t)c->recv[r].bytes);
+        if (c->recv[r].bytes && c->seen[r] != c->recv[r].at)
+            memcpy(c->recv[r].at, c->seen[r], (size_t)c->recv[r].bytes);
     c->done(c);
 }
 
@@ -20,10 +21,12 @@ static void allgatherv(struct comm *c, void *at, const int64_t *bytes)
     int64_t offset = 0, own = 0;
     for (int r = 0; r < c->size; r++) {
         c->recv[r] = (struct block){(char *)at + offset, r == c->rank ? 0 : bytes[r]};
-        if (r == c->rank) own = offset;
+        if (r == c->rank)
+            own = offset;
         offset += bytes[r];
     }
-    for (int r = 0; r < c->size; r++) c->send[r] = (struct block){(char *)at + own, r == c->rank ? 0 : bytes[c->rank]};
+    for (int r = 0; r < c->size; r++)
+        c->send[r] = (struct block){(char *)at + own, r == c->rank ? 0 : bytes[c->rank]};
     alltoall(c);
 }
 
@@ -33,7 +36,8 @@ static void reduce_scatter(struct comm *c, void *out, int64_t n, enum dtype dtyp
     if (!mul_i64(n, (int64_t)dtype_size(dtype), &bytes) || !mul_i64(c->size, bytes, &total))
         fail("collective '%s': %d blocks of %lld elements are too large", c->name ? c->name : "?", c->size, (long long)n);
     char *terms = buffer_reserve(c->scratch, (size_t)total);
-    for (int r = 0; r < c->size; r++) c->recv[r] = (struct block){terms + r * bytes, bytes};
+    for (int r = 0; r < c->size; r++)
+        c->recv[r] = (struct block){terms + r * bytes, bytes};
     c->exchange(c, c->send, c->recv, c->seen);
     comm_reduce(out, c->seen, c->size, n, dtype, op);
     c->done(c);
@@ -41,7 +45,8 @@ static void reduce_scatter(struct comm *c, void *out, int64_t n, enum dtype dtyp
 
 static void allreduce_short(struct comm *c, const void *x, void *y, int64_t n, int64_t bytes, enum dtype dtype, enum redop op)
 {
-    for (int r = 0; r < c->size; r++) c->send[r] = (struct block){(void *)(uintptr_t)x, bytes};
+    for (int r = 0; r < c->size; r++)
+        c->send[r] = (struct block){(void *)(uintptr_t)x, bytes};
     reduce_scatter(c, y, n, dtype, op);
 }
 
@@ -71,7 +76,8 @@ void comm_gather_dealt(struct comm *c, void *at, int64_t n, int64_t size)
 static void allreduce_long(struct comm *c, const void *x, void *y, int64_t n, int64_t size, enum dtype dtype, enum redop op)
 {
     struct block mine = comm_deal(c, y, n, size, c->rank);
-    for (int r = 0; r < c->size; r++) c->send[r] = comm_deal(c, x, n, size, r);
+    for (int r = 0; r < c->size; r++)
+        c->send[r] = comm_deal(c, x, n, size, r);
     reduce_scatter(c, mine.at, mine.bytes / size, dtype, op);
     comm_gather_dealt(c, y, n, size);
 }
@@ -80,10 +86,14 @@ static void allreduce(struct comm *c, const void *x, void *y, int64_t n, enum dt
 {
     int64_t size = (int64_t)dtype_size(dtype), bytes;
     require(size > 0 && n >= 0 && (x != y || n == 0));
-    if (!mul_i64(n, size, &bytes)) fail("collective '%s': %lld elements are too many", c->name ? c->name : "?", (long long)n);
-    if (n == 0) return;
-    if (c->size == 1 || bytes <= SHORT_BYTES) allreduce_short(c, x, y, n, bytes, dtype, op);
-    else allreduce_long(c, x, y, n, size, dtype, op);
+    if (!mul_i64(n, size, &bytes))
+        fail("collective '%s': %lld elements are too many", c->name ? c->name : "?", (long long)n);
+    if (n == 0)
+        return;
+    if (c->size == 1 || bytes <= SHORT_BYTES)
+        allreduce_short(c, x, y, n, bytes, dtype, op);
+    else
+        allreduce_long(c, x, y, n, size, dtype, op);
 }
 
 static void broadcast(struct comm *c, void *at, int64_t bytes, int root)

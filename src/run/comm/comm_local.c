@@ -2,24 +2,28 @@
  * it there, between two barriers. The barrier is the central sense-reversing one. It spins for longer than a sleeper takes to wake, then
  * sleeps: ranks that yield, to each other or to other programs, get their cores back late and keep the one that is waited for from its own.
  * Where ranks are more than cores, it soon sleeps. */
+#include "run/internal.h"
+
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "run/internal.h"
-
 enum { SPINS_CROWDED = 256, SPINS = 1 << 20 };
 
-struct published { int64_t id; const char *name; const struct block *send; };
+struct published {
+    int64_t id;
+    const char *name;
+    const struct block *send;
+};
 struct team {
     struct arena *arena;
     int size, spins;
     atomic_int arrived, phase;
-    pthread_mutex_t lock;            /* held while the phase changes */
+    pthread_mutex_t lock; /* held while the phase changes */
     pthread_cond_t changed;
-    struct published *slot;          /* by rank */
+    struct published *slot; /* by rank */
 };
 struct member {
     struct comm comm;
@@ -28,7 +32,7 @@ struct member {
     void (*body)(struct comm *, void *);
     void *data;
     pthread_t thread;
-    struct comm *around;             /* it was split from; NULL: nothing */
+    struct comm *around; /* it was split from; NULL: nothing */
 };
 
 static struct team *team_new(int size, int spins)
@@ -38,7 +42,8 @@ static struct team *team_new(int size, int spins)
     t->arena = arena;
     t->size = size;
     t->spins = spins;
-    if (pthread_mutex_init(&t->lock, NULL) || pthread_cond_init(&t->changed, NULL)) fail("the system gave no lock for %d ranks", size);
+    if (pthread_mutex_init(&t->lock, NULL) || pthread_cond_init(&t->changed, NULL))
+        fail("the system gave no lock for %d ranks", size);
     t->slot = NEWN(arena, struct published, size);
     return t;
 }
@@ -68,22 +73,26 @@ static bool is_phase(struct team *t, int phase)
 static void sleep_through(struct team *t, int phase)
 {
     pthread_mutex_lock(&t->lock);
-    while (is_phase(t, phase)) pthread_cond_wait(&t->changed, &t->lock);
+    while (is_phase(t, phase))
+        pthread_cond_wait(&t->changed, &t->lock);
     pthread_mutex_unlock(&t->lock);
 }
 
 static void wait_through(struct team *t, int phase)
 {
     for (int spin = 0; spin < t->spins; spin++)
-        if (!is_phase(t, phase)) return;
+        if (!is_phase(t, phase))
+            return;
     sleep_through(t, phase);
 }
 
 static void team_wait(struct team *t)
 {
     int phase = atomic_load_explicit(&t->phase, memory_order_acquire);
-    if (atomic_fetch_add_explicit(&t->arrived, 1, memory_order_acq_rel) + 1 == t->size) next_phase(t, phase);
-    else wait_through(t, phase);
+    if (atomic_fetch_add_explicit(&t->arrived, 1, memory_order_acq_rel) + 1 == t->size)
+        next_phase(t, phase);
+    else
+        wait_through(t, phase);
 }
 
 static void local_barrier(struct comm *c)
@@ -96,7 +105,8 @@ static void check_same(const struct comm *c, const struct published *other, int 
 {
     struct member *m = c->state;
     const struct published *own = &m->team->slot[c->rank];
-    if (own->id == other->id) return;
+    if (own->id == other->id)
+        return;
     fail("ranks are out of step: rank %d is at collective %lld '%s', rank %d at %lld '%s'", c->rank, (long long)own->id,
          own->name ? own->name : "?", r, (long long)other->id, other->name ? other->name : "?");
 }
@@ -112,10 +122,11 @@ static void local_exchange(struct comm *c, const struct block *send, const struc
         check_same(c, &slot[r], r);
         struct block from = slot[r].send[c->rank];
         if (from.bytes != recv[r].bytes)
-            fail("collective '%s': rank %d sends %lld bytes where rank %d expects %lld", c->name ? c->name : "?", r,
-                 (long long)from.bytes, c->rank, (long long)recv[r].bytes);
+            fail("collective '%s': rank %d sends %lld bytes where rank %d expects %lld", c->name ? c->name : "?", r, (long long)from.bytes,
+                 c->rank, (long long)recv[r].bytes);
         seen[r] = from.at;
-        if (r != c->rank) c->bytes_sent += send[r].bytes;
+        if (r != c->rank)
+            c->bytes_sent += send[r].bytes;
     }
 }
 
@@ -125,14 +136,18 @@ static __attribute__((noreturn)) void local_abort(struct comm *c, int status)
     exit(status);
 }
 
-static void local_free(struct comm *c) { (void)c; }
+static void local_free(struct comm *c)
+{
+    (void)c;
+}
 
 /* Those of one color leave the wider communicator's barrier together, so nobody is in the team's. */
 static void part_free(struct comm *c)
 {
     struct member *m = c->state;
     m->around->barrier(m->around);
-    if (c->rank == 0) team_free(m->team);
+    if (c->rank == 0)
+        team_free(m->team);
     comm_release(c);
     arena_free(m->arena);
 }
@@ -143,8 +158,17 @@ static void member_init(struct member *m, struct team *t, struct arena *a, int r
 {
     m->team = t;
     m->arena = a;
-    m->comm = (struct comm){.rank = rank, .size = t->size, .local_size = t->size, .kind = "local", .state = m,
-                            .barrier = local_barrier, .exchange = local_exchange, .done = local_barrier, .split = local_split, .abort = local_abort, .free = local_free};
+    m->comm = (struct comm){.rank = rank,
+                            .size = t->size,
+                            .local_size = t->size,
+                            .kind = "local",
+                            .state = m,
+                            .barrier = local_barrier,
+                            .exchange = local_exchange,
+                            .done = local_barrier,
+                            .split = local_split,
+                            .abort = local_abort,
+                            .free = local_free};
     comm_setup(&m->comm, a);
 }
 
@@ -153,7 +177,8 @@ static void *from_all(struct comm *c, struct arena *a, const void *own, size_t b
 {
     char *all = arena_array(a, (size_t)c->size, bytes);
     int64_t *each = NEWN(a, int64_t, c->size);
-    for (int r = 0; r < c->size; r++) each[r] = (int64_t)bytes;
+    for (int r = 0; r < c->size; r++)
+        each[r] = (int64_t)bytes;
     memcpy(all + (size_t)c->rank * bytes, own, bytes);
     c->id = 0;
     c->name = "split of the ranks";
@@ -169,9 +194,12 @@ static struct comm *local_split(struct comm *c, int color)
     const int *colors = from_all(c, a, &color, sizeof color);
     int rank = 0, size = 0, first = -1;
     for (int r = 0; r < c->size; r++) {
-        if (colors[r] != color) continue;
-        if (first < 0) first = r;
-        if (r < c->rank) rank++;
+        if (colors[r] != color)
+            continue;
+        if (first < 0)
+            first = r;
+        if (r < c->rank)
+            rank++;
         size++;
     }
     struct team *made = c->rank == first ? team_new(size, around->team->spins) : NULL;
@@ -201,9 +229,11 @@ void comm_local_run(int size, void (*body)(struct comm *, void *), void *data)
         member[r].data = data;
     }
     for (int r = 1; r < size; r++)
-        if (pthread_create(&member[r].thread, NULL, member_main, &member[r])) fail("the system gave no thread for rank %d of %d", r, size);
+        if (pthread_create(&member[r].thread, NULL, member_main, &member[r]))
+            fail("the system gave no thread for rank %d of %d", r, size);
     member_main(&member[0]);
-    for (int r = 1; r < size; r++) pthread_join(member[r].thread, NULL);
+    for (int r = 1; r < size; r++)
+        pthread_join(member[r].thread, NULL);
     for (int r = 0; r < size; r++) {
         comm_release(&member[r].comm);
         arena_free(member[r].arena);

@@ -5,6 +5,8 @@
 #ifdef HAVE_CONFIG_H
 #include "config.h"
 #endif
+#include "run/internal.h"
+
 #include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -12,13 +14,11 @@
 #include <sys/time.h>
 #include <unistd.h>
 
-#include "run/internal.h"
-
 #ifdef HAVE_MPI
 #include <mpi.h>
 
-enum { PIECE = 1 << 30, TAGS = 32768, TURN = 300, LAST_IN_TURN = 8 };   /* TURN: ms in which an abort reaches the next rank */
-enum { ABORT_WITHIN = 150000 };      /* us */
+enum { PIECE = 1 << 30, TAGS = 32768, TURN = 300, LAST_IN_TURN = 8 }; /* TURN: ms in which an abort reaches the next rank */
+enum { ABORT_WITHIN = 150000 };                                       /* us */
 
 struct world {
     struct comm comm;
@@ -26,12 +26,13 @@ struct world {
     MPI_Comm mpi;
     VEC(MPI_Request) requests;
     VEC(MPI_Status) statuses;
-    VEC(int) peers;                  /* of each receive */
+    VEC(int) peers; /* of each receive */
 };
 
 static void check(int code, const char *call)
 {
-    if (code == MPI_SUCCESS) return;
+    if (code == MPI_SUCCESS)
+        return;
     char text[MPI_MAX_ERROR_STRING] = "";
     int n = 0;
     MPI_Error_string(code, text, &n);
@@ -52,7 +53,8 @@ static void abort_job(void *data, int status)
     struct world *w = data;
     int done = 0;
     MPI_Finalized(&done);
-    if (done) return;
+    if (done)
+        return;
     abort_status = status;
     (void)signal(SIGALRM, leave_now);
     (void)setitimer(ITIMER_REAL, &(struct itimerval){.it_value = {0, ABORT_WITHIN}}, NULL);
@@ -94,14 +96,15 @@ static void post_sends(struct world *w, int r, struct block b)
 
 static void finish(struct world *w)
 {
-    while (w->statuses.n < w->requests.n) VEC_PUSH(w->arena, &w->statuses, (MPI_Status){0});
+    while (w->statuses.n < w->requests.n)
+        VEC_PUSH(w->arena, &w->statuses, (MPI_Status){0});
     if (MPI_Waitall(w->requests.n, w->requests.at, w->statuses.at) != MPI_SUCCESS)
         fail("collective %lld '%s' failed on rank %d: a message has another size than expected", (long long)w->comm.id,
              w->comm.name ? w->comm.name : "?", w->comm.rank);
     for (int i = 0; i < w->peers.n; i++)
         if (w->statuses.at[i].MPI_TAG != tag_of(&w->comm))
-            fail("ranks are out of step: rank %d is at collective %lld '%s', rank %d at collective %d", w->comm.rank,
-                 (long long)w->comm.id, w->comm.name ? w->comm.name : "?", w->peers.at[i], w->statuses.at[i].MPI_TAG);
+            fail("ranks are out of step: rank %d is at collective %lld '%s', rank %d at collective %d", w->comm.rank, (long long)w->comm.id,
+                 w->comm.name ? w->comm.name : "?", w->peers.at[i], w->statuses.at[i].MPI_TAG);
 }
 
 static void mpi_exchange(struct comm *c, const struct block *send, const struct block *recv, const void **seen)
@@ -123,7 +126,10 @@ static void mpi_exchange(struct comm *c, const struct block *send, const struct 
 }
 
 /* Blocks were copied on the way. */
-static void mpi_done(struct comm *c) { (void)c; }
+static void mpi_done(struct comm *c)
+{
+    (void)c;
+}
 
 static __attribute__((noreturn)) void mpi_abort(struct comm *c, int status)
 {
@@ -149,7 +155,13 @@ static struct world *world_new(struct arena *arena, MPI_Comm mpi)
     w->arena = arena;
     w->mpi = mpi;
     MPI_Comm_set_errhandler(mpi, MPI_ERRORS_RETURN);
-    w->comm = (struct comm){.kind = "mpi", .state = w, .barrier = mpi_barrier, .exchange = mpi_exchange, .done = mpi_done, .split = mpi_split, .abort = mpi_abort};
+    w->comm = (struct comm){.kind = "mpi",
+                            .state = w,
+                            .barrier = mpi_barrier,
+                            .exchange = mpi_exchange,
+                            .done = mpi_done,
+                            .split = mpi_split,
+                            .abort = mpi_abort};
     MPI_Comm_rank(mpi, &w->comm.rank);
     MPI_Comm_size(mpi, &w->comm.size);
     w->comm.local_size = ranks_here(mpi);
@@ -190,14 +202,16 @@ static void mpi_free(struct comm *c)
 static void die_at_once(void)
 {
     static const int crash[] = {SIGSEGV, SIGILL, SIGFPE};
-    for (size_t i = 0; i < sizeof crash / sizeof *crash; i++) (void)signal(crash[i], SIG_DFL);
+    for (size_t i = 0; i < sizeof crash / sizeof *crash; i++)
+        (void)signal(crash[i], SIG_DFL);
 }
 
 struct comm *comm_mpi(int *argc, char ***argv)
 {
     int level;
     die_at_once();
-    if (MPI_Init_thread(argc, argv, MPI_THREAD_FUNNELED, &level) != MPI_SUCCESS) fail("MPI_Init_thread failed");
+    if (MPI_Init_thread(argc, argv, MPI_THREAD_FUNNELED, &level) != MPI_SUCCESS)
+        fail("MPI_Init_thread failed");
     MPI_Comm all;
     MPI_Comm_dup(MPI_COMM_WORLD, &all);
     struct world *w = world_new(arena_new(), all);
@@ -217,7 +231,8 @@ static void ask_library(void)
     MPI_Get_library_version(library, &n);
     library[strcspn(library, "\n")] = '\0';
     for (char *c = library; *c; c++)
-        if (*c == '\t') *c = ' ';
+        if (*c == '\t')
+            *c = ' ';
 }
 
 const char *comm_mpi_library(void)
@@ -235,6 +250,9 @@ struct comm *comm_mpi(int *argc, char ***argv)
     return NULL;
 }
 
-const char *comm_mpi_library(void) { return NULL; }
+const char *comm_mpi_library(void)
+{
+    return NULL;
+}
 
 #endif

@@ -1,11 +1,17 @@
 /* comm_self: one rank alone. */
-#include <stdlib.h>
-
 #include "run/internal.h"
 
-struct self { struct arena *arena; struct comm comm; };
+#include <stdlib.h>
 
-static void self_barrier(struct comm *c) { (void)c; }
+struct self {
+    struct arena *arena;
+    struct comm comm;
+};
+
+static void self_barrier(struct comm *c)
+{
+    (void)c;
+}
 
 static void self_exchange(struct comm *c, const struct block *send, const struct block *recv, const void **seen)
 {
@@ -39,8 +45,16 @@ struct comm *comm_self(void)
     struct arena *arena = arena_new();
     struct self *s = NEW(arena, struct self);
     s->arena = arena;
-    s->comm = (struct comm){.size = 1, .local_size = 1, .kind = "self", .state = s, .barrier = self_barrier,
-                            .exchange = self_exchange, .done = self_barrier, .split = self_split, .abort = self_abort, .free = self_free};
+    s->comm = (struct comm){.size = 1,
+                            .local_size = 1,
+                            .kind = "self",
+                            .state = s,
+                            .barrier = self_barrier,
+                            .exchange = self_exchange,
+                            .done = self_barrier,
+                            .split = self_split,
+                            .abort = self_abort,
+                            .free = self_free};
     comm_setup(&s->comm, arena);
     return &s->comm;
 }

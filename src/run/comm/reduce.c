@@ -14,17 +14,17 @@ enum { BLOCK = 256 };
 #define LARGER(a, b) ((b) > (a) || (b) != (b) ? (b) : (a))
 #define SMALLER(a, b) ((b) < (a) || (b) != (b) ? (b) : (a))
 
-#define COMBINE(name, T, SUM, PROD) \
-    static void combine_##name(T *acc, const T *x, int n, enum redop op) \
-    { \
-        switch (op) { \
-        case RED_SUM: LOOP (int i = 0; i < n; i++) acc[i] = SUM(acc[i], x[i]); return; \
-        case RED_PROD: LOOP (int i = 0; i < n; i++) acc[i] = PROD(acc[i], x[i]); return; \
-        case RED_MAX: LOOP (int i = 0; i < n; i++) acc[i] = LARGER(acc[i], x[i]); return; \
-        case RED_MIN: LOOP (int i = 0; i < n; i++) acc[i] = SMALLER(acc[i], x[i]); return; \
-        case RED_NONE: break; \
-        } \
-        bug("no reduction"); \
+#define COMBINE(name, T, SUM, PROD)                                                       \
+    static void combine_##name(T *acc, const T *x, int n, enum redop op)                  \
+    {                                                                                     \
+        switch (op) {                                                                     \
+        case RED_SUM: LOOP(int i = 0; i < n; i++) acc[i] = SUM(acc[i], x[i]); return;     \
+        case RED_PROD: LOOP(int i = 0; i < n; i++) acc[i] = PROD(acc[i], x[i]); return;   \
+        case RED_MAX: LOOP(int i = 0; i < n; i++) acc[i] = LARGER(acc[i], x[i]); return;  \
+        case RED_MIN: LOOP(int i = 0; i < n; i++) acc[i] = SMALLER(acc[i], x[i]); return; \
+        case RED_NONE: break;                                                             \
+        }                                                                                 \
+        bug("no reduction");                                                              \
     }
 COMBINE(f32, float, SUM_PLAIN, PROD_PLAIN)
 COMBINE(f64, double, SUM_PLAIN, PROD_PLAIN)
@@ -32,21 +32,22 @@ COMBINE(i64, int64_t, SUM_WRAP, PROD_WRAP)
 COMBINE(u64, uint64_t, SUM_PLAIN, PROD_PLAIN)
 
 /* T: storage; A: accumulator, of combine_KIND. */
-#define REDUCE(name, T, A, KIND, LOAD, STORE) \
+#define REDUCE(name, T, A, KIND, LOAD, STORE)                                                      \
     static void reduce_##name(void *out, const void *const *in, int nin, int64_t n, enum redop op) \
-    { \
-        A acc[BLOCK], next[BLOCK]; \
-        T *to = out; \
-        for (int64_t at = 0; at < n; at += BLOCK) { \
-            int m = (int)(n - at < BLOCK ? n - at : BLOCK); \
-            for (int r = 0; r < nin; r++) { \
-                const T *from = (const T *)in[r] + at; \
-                A *into = r ? next : acc; \
-                LOOP (int i = 0; i < m; i++) into[i] = LOAD(from[i]); \
-                if (r) combine_##KIND(acc, next, m, op); \
-            } \
-            LOOP (int i = 0; i < m; i++) to[at + i] = STORE(acc[i]); \
-        } \
+    {                                                                                              \
+        A acc[BLOCK], next[BLOCK];                                                                 \
+        T *to = out;                                                                               \
+        for (int64_t at = 0; at < n; at += BLOCK) {                                                \
+            int m = (int)(n - at < BLOCK ? n - at : BLOCK);                                        \
+            for (int r = 0; r < nin; r++) {                                                        \
+                const T *from = (const T *)in[r] + at;                                             \
+                A *into = r ? next : acc;                                                          \
+                LOOP(int i = 0; i < m; i++) into[i] = LOAD(from[i]);                               \
+                if (r)                                                                             \
+                    combine_##KIND(acc, next, m, op);                                              \
+            }                                                                                      \
+            LOOP(int i = 0; i < m; i++) to[at + i] = STORE(acc[i]);                                \
+        }                                                                                          \
     }
 #define AS_I64(x) ((int64_t)(x))
 #define AS_U64(x) ((uint64_t)(x))
@@ -73,9 +74,9 @@ static void reduce_bool(void *out, const void *const *in, int nin, int64_t n, en
 void comm_reduce(void *out, const void *const *in, int nin, int64_t n, enum dtype dtype, enum redop op)
 {
     static void (*const by_type[])(void *, const void *const *, int, int64_t, enum redop) = {
-        [DT_F32] = reduce_f32, [DT_F64] = reduce_f64, [DT_F16] = reduce_f16, [DT_BF16] = reduce_bf16,
-        [DT_I8] = reduce_i8, [DT_U8] = reduce_u8, [DT_I16] = reduce_i16, [DT_U16] = reduce_u16,
-        [DT_I32] = reduce_i32, [DT_U32] = reduce_u32, [DT_I64] = reduce_i64, [DT_U64] = reduce_u64, [DT_BOOL] = reduce_bool,
+        [DT_F32] = reduce_f32, [DT_F64] = reduce_f64, [DT_F16] = reduce_f16,   [DT_BF16] = reduce_bf16, [DT_I8] = reduce_i8,
+        [DT_U8] = reduce_u8,   [DT_I16] = reduce_i16, [DT_U16] = reduce_u16,   [DT_I32] = reduce_i32,   [DT_U32] = reduce_u32,
+        [DT_I64] = reduce_i64, [DT_U64] = reduce_u64, [DT_BOOL] = reduce_bool,
     };
     require((size_t)dtype < sizeof by_type / sizeof *by_type && by_type[dtype]);
     require(nin > 0 && op != RED_NONE);

@@ -1,26 +1,30 @@
-/* complete: sums of a rank's graph are completed where they are made, for --deterministic. In a file, terms of a sum pass linear nodes until
- * a collective adds them up, so that additions come in an order that the plan chose. Here what made terms gives the sum, in the order of
- * kern.h's chunks, and what followed works on whole values, as on one rank:
+/* complete: sums of a rank's graph are completed where they are made, for --deterministic. In a file, terms of a sum pass linear nodes
+ * until a collective adds them up, so that additions come in an order that the plan chose. Here what made terms gives the sum, in the order
+ * of kern.h's chunks, and what followed works on whole values, as on one rank:
  *
- *   a node that sums over a dealt-out dimension   asks for the other ranks' terms (ordered_sum.c); bounds of parts are moved to bounds of chunks
- *   its integer sum, a lookup in a split table    AllReduce behind it
- *   a whole value as a term of a sum              the value
+ *   a node that sums over a dealt-out dimension   asks for the other ranks' terms (ordered_sum.c); bounds of parts are moved to bounds of
+ * chunks its integer sum, a lookup in a split table    AllReduce behind it a whole value as a term of a sum              the value
  *   AllReduce of terms                            the value; a ReduceScatter takes its part (collective.c)
  *
  * Metadata tpc.sum.NODE tells which nodes these are (src/plan/apply/partial_sums.c). */
-#include <string.h>
-
 #include "run/internal.h"
 
-struct completion { struct graph *g; int at, found; };      /* at: of the node being looked at; found: entries of the metadata so far */
+#include <string.h>
+
+struct completion {
+    struct graph *g;
+    int at, found;
+}; /* at: of the node being looked at; found: entries of the metadata so far */
 
 const struct split *sum_split(struct graph *g, const struct node *n, int *dim)
 {
     const char *text = node_sum(g, n), *space = text ? strchr(text, ' ') : NULL, *error = NULL;
-    if (!space) return NULL;
+    if (!space)
+        return NULL;
     const struct split *s = split_parse(g->alg, space + 1, &error);
     int64_t d;
-    if (!s) fail("%s: metadata tpc.sum is '%s': %s", node_where(g, n), text, error);
+    if (!s)
+        fail("%s: metadata tpc.sum is '%s': %s", node_where(g, n), text, error);
     if (!parse_i64(arena_strndup(g->arena, text, (size_t)(space - text)), 0, n->nin && n->in[0] ? n->in[0]->type.rank - 1 : -1, &d))
         fail("%s: metadata tpc.sum is '%s', expected a dimension of the first operand and a split", node_where(g, n), text);
     if (s->ranks != g->ranks || !s->partition)
@@ -46,7 +50,8 @@ static const struct split *aligned(struct graph *g, const struct split *s, int64
         struct interval *at = NEWN(g->arena, struct interval, s->count[r]);
         for (int i = 0; i < s->count[r]; i++) {
             struct interval x = {nearest(s->list[r][i].lo, step, size), nearest(s->list[r][i].hi, step, size)};
-            if (x.lo < x.hi) at[count[r]++] = x;
+            if (x.lo < x.hi)
+                at[count[r]++] = x;
         }
         list[r] = at;
     }
@@ -56,19 +61,23 @@ static const struct split *aligned(struct graph *g, const struct split *s, int64
 static int position_in(const struct rule_dim *d, int factor)
 {
     for (int i = 0; d->n == 1 && i < d->part[0].n; i++)
-        if (d->part[0].factor[i] == factor) return i;
+        if (d->part[0].factor[i] == factor)
+            return i;
     return -1;
 }
 
-static void redistribute(struct completion *c, struct node *n, const struct rule *r, int operand, int dim, int at, const struct split *from, const struct split *to)
+static void redistribute(struct completion *c, struct node *n, const struct rule *r, int operand, int dim, int at, const struct split *from,
+                         const struct split *to)
 {
     struct graph *g = c->g;
     const struct rule_part *part = &r->in[operand].dim[dim].part[0];
     const struct dim *outer = rule_sizes(g, r, part->factor, 0, at), *inner = rule_sizes(g, r, part->factor, at + 1, part->n);
     const struct split *before = split_scale(g->alg, from, outer, inner), *after = split_scale(g->alg, to, outer, inner);
-    if (!before || !after) fail("%s: its parts of operand %d can't be moved to bounds of chunks", node_where(g, n), operand);
+    if (!before || !after)
+        fail("%s: its parts of operand %d can't be moved to bounds of chunks", node_where(g, n), operand);
     const struct dim *extent = split_size(g->alg, before);
-    struct node *move = graph_node(g, op_find("tpc", "Redistribute"), arena_printf(g->arena, "%s/chunks%d", n->name, operand), 1, &n->in[operand], 1);
+    struct node *move = graph_node(g, op_find("tpc", "Redistribute"), arena_printf(g->arena, "%s/chunks%d", n->name, operand), 1,
+                                   &n->in[operand], 1);
     attr_set_int(move, "axis", dim);
     attr_set_string(move, "from", split_str(g->arena, before));
     attr_set_string(move, "to", split_str(g->arena, after));
@@ -86,12 +95,15 @@ static void move_bounds(struct completion *c, struct node *n, int dim, const str
     const struct rule *r = rule_of(g, n);
     int factor = -1;
     for (int i = 0; r && i < r->nfactor; i++)
-        if (r->factor[i].red == RED_SUM && position_in(&r->in[0].dim[dim], i) >= 0) factor = i;
-    if (factor < 0) fail("%s: metadata tpc.sum says that it sums over dimension %d of its first operand, which it does not", node_where(g, n), dim);
+        if (r->factor[i].red == RED_SUM && position_in(&r->in[0].dim[dim], i) >= 0)
+            factor = i;
+    if (factor < 0)
+        fail("%s: metadata tpc.sum says that it sums over dimension %d of its first operand, which it does not", node_where(g, n), dim);
     for (int i = 0; i < n->nin; i++)
         for (int d = 0; n->in[i] && d < r->in[i].rank; d++) {
             int at = position_in(&r->in[i].dim[d], factor);
-            if (at >= 0) redistribute(c, n, r, i, d, at, from, to);
+            if (at >= 0)
+                redistribute(c, n, r, i, d, at, from, to);
         }
     graph_set_meta(g, arena_printf(g->arena, "tpc.sum.%s", n->name), arena_printf(g->arena, "%d %s", dim, split_str(g->arena, to)));
 }
@@ -100,10 +112,12 @@ static void move_bounds(struct completion *c, struct node *n, int dim, const str
 static int64_t chunk_step_of(struct graph *g, const struct node *n, const struct split *s)
 {
     int64_t size;
-    if (!(n->op->flags & OP_PRODUCT) || *n->domain) return 1;
+    if (!(n->op->flags & OP_PRODUCT) || *n->domain)
+        return 1;
     if (s->balanced || !dim_is_int(split_size(g->alg, s), &size))
-        fail("%s: it sums over a dimension of size %s, dealt out as '%s', and bounds that change with sizes don't lie on chunks: --deterministic can't run this plan",
-             node_where(g, n), dim_str(g->arena, split_size(g->alg, s)), split_str(g->arena, s));
+        fail(
+            "%s: it sums over a dimension of size %s, dealt out as '%s', and bounds that change with sizes don't lie on chunks: --deterministic can't run this plan",
+            node_where(g, n), dim_str(g->arena, split_size(g->alg, s)), split_str(g->arena, s));
     return chunk_width(size);
 }
 
@@ -133,11 +147,13 @@ static void complete_sum(struct completion *c, struct node *n)
         return;
     }
     if (!(n->op->flags & OP_CHUNKS) || (t == DT_F64 && (n->op->flags & OP_PRODUCT)))
-        fail("%s: it makes terms of a sum of %s, dealt out as '%s', and has no kernel that adds them in one order: --deterministic can't run this plan",
-             node_where(g, n), dtype_name(t), split_str(g->arena, s));
+        fail(
+            "%s: it makes terms of a sum of %s, dealt out as '%s', and has no kernel that adds them in one order: --deterministic can't run this plan",
+            node_where(g, n), dtype_name(t), split_str(g->arena, s));
     step = chunk_step_of(g, n, s);
     const struct split *to = step > 1 && dim_is_int(split_size(g->alg, s), &size) ? aligned(g, s, size, step) : s;
-    if (to != s) move_bounds(c, n, dim, s, to);
+    if (to != s)
+        move_bounds(c, n, dim, s, to);
 }
 
 static void take_place(struct completion *c, struct node *n, struct value *x)
@@ -150,7 +166,8 @@ static void take_place(struct completion *c, struct node *n, struct value *x)
 static bool adds_up(const struct graph *g, const struct node *n)
 {
     bool all = is_tpc(n, "AllReduce");
-    if (!all && !is_tpc(n, "ReduceScatter")) return false;
+    if (!all && !is_tpc(n, "ReduceScatter"))
+        return false;
     if (!strcmp(attr_string(n, "op"), "prod") && dtype_is_float(n->in[0]->type.dtype))
         fail("%s: a product of floats that is dealt out has no fixed order: --deterministic can't run this plan", node_where(g, n));
     return all && !strcmp(attr_string(n, "op"), "sum");
@@ -164,15 +181,18 @@ static void complete_node(struct completion *c)
         take_place(c, n, n->in[0]);
         return;
     }
-    if (!text) return;
+    if (!text)
+        return;
     c->found++;
     if (!strcmp(text, "each"))
-        fail("%s: a running sum over a dimension that is dealt out is added up rank by rank: --deterministic can't run this plan", node_where(c->g, n));
+        fail("%s: a running sum over a dimension that is dealt out is added up rank by rank: --deterministic can't run this plan",
+             node_where(c->g, n));
     if (strcmp(text, "term")) {
         complete_sum(c, n);
         return;
     }
-    if (!is_onnx(n, "Where")) fail("%s: metadata tpc.sum calls it a term, expected a Where", node_where(c->g, n));
+    if (!is_onnx(n, "Where"))
+        fail("%s: metadata tpc.sum calls it a term, expected a Where", node_where(c->g, n));
     take_place(c, n, n->in[1]);
 }
 
@@ -192,11 +212,15 @@ void complete_sums(struct graph *g)
     struct completion c = {.g = g};
     const char *count = graph_meta(g, "tpc.sums");
     int64_t want;
-    if (!g->keeps_sums || g->ranks < 2) return;
+    if (!g->keeps_sums || g->ranks < 2)
+        return;
     if (!count || !parse_i64(count, 0, INT32_MAX, &want))
         fail("%s: metadata has no tpc.sums, which --deterministic needs: write the folder again with this tpc-shard", g->path);
-    for (; c.at < g->nodes.n; c.at++) complete_node(&c);
-    if (c.found != want) fail("%s: metadata tells of %lld nodes that make terms of sums, and %d of them are in the graph", g->path, (long long)want, c.found);
+    for (; c.at < g->nodes.n; c.at++)
+        complete_node(&c);
+    if (c.found != want)
+        fail("%s: metadata tells of %lld nodes that make terms of sums, and %d of them are in the graph", g->path, (long long)want,
+             c.found);
     complete_outputs(g);
     graph_prune(g);
 }

@@ -6,20 +6,24 @@
  * side, that does not widen the scores. guard: Where(IsNaN(p), 0, p), kept as an attribute: without it a fully masked row is NaN, as in
  * the written form. K^T: a Transpose of the last two axes, of [batch, rows, heads, size], or of a [batch * heads, rows, size] view.
  * Repeated heads (Repeat) are read in place, and so are transposes from and to [batch, rows, heads, size]. */
-#include <string.h>
-
 #include "op/op.h"
 #include "run/run.h"
+
+#include <string.h>
 
 enum { Q, K, V, MASK, Y };
 struct match {
     struct value *in[4];
-    bool rows_first[5];              /* Q, K, V, -, Y: [batch, rows, heads, size] */
+    bool rows_first[5]; /* Q, K, V, -, Y: [batch, rows, heads, size] */
     double scale;
     bool guarded;
-    struct node *last;               /* whose output the fused node takes over */
+    struct node *last; /* whose output the fused node takes over */
 };
-struct search { struct graph *graph; const struct uses *uses; int nvalues; };
+struct search {
+    struct graph *graph;
+    const struct uses *uses;
+    int nvalues;
+};
 
 static bool is_op(const struct node *n, const char *name)
 {
@@ -38,7 +42,8 @@ static bool is_single(const struct search *s, const struct value *v)
 
 static bool number(const struct value *v, double *x)
 {
-    if (!v->constant || constant_elements(v->constant) != 1 || !dtype_is_float(v->constant->dtype) || v->constant->rank > 4) return false;
+    if (!v->constant || constant_elements(v->constant) != 1 || !dtype_is_float(v->constant->dtype) || v->constant->rank > 4)
+        return false;
     *x = constant_float(v->constant, v->name, 0);
     return true;
 }
@@ -54,10 +59,14 @@ static struct value *unscale(struct value *v, double *scale)
 {
     for (double x;;) {
         struct node *mul = maker(v, "Mul"), *div = maker(v, "Div");
-        if (mul && number(mul->in[1], &x) && type_eq(&mul->in[0]->type, &v->type)) v = mul->in[0];
-        else if (mul && number(mul->in[0], &x) && type_eq(&mul->in[1]->type, &v->type)) v = mul->in[1];
-        else if (div && number(div->in[1], &x) && type_eq(&div->in[0]->type, &v->type)) v = div->in[0], x = 1 / x;
-        else return v;
+        if (mul && number(mul->in[1], &x) && type_eq(&mul->in[0]->type, &v->type))
+            v = mul->in[0];
+        else if (mul && number(mul->in[0], &x) && type_eq(&mul->in[1]->type, &v->type))
+            v = mul->in[1];
+        else if (div && number(div->in[1], &x) && type_eq(&div->in[0]->type, &v->type))
+            v = div->in[0], x = 1 / x;
+        else
+            return v;
         *scale *= x;
     }
 }
@@ -68,19 +77,23 @@ static struct value *through_views(const struct graph *g, struct value *v)
     const int64_t want[3] = {0, 2, 1}, *perm;
     struct node *outer = maker(v, "Reshape"), *turn = outer ? maker(outer->in[0], "Transpose") : NULL;
     struct node *inner = turn ? maker(turn->in[0], "Reshape") : NULL;
-    if (!inner || attr_ints(g, turn, "perm", &perm) != 3 || memcmp(perm, want, sizeof want)) return NULL;
+    if (!inner || attr_ints(g, turn, "perm", &perm) != 3 || memcmp(perm, want, sizeof want))
+        return NULL;
     const struct type *k = &inner->in[0]->type, *flat = &turn->in[0]->type, *t = &v->type;
-    bool same = k->rank == 4 && flat->rank == 3 && t->rank == 4 && k->dim[0] == t->dim[0] && k->dim[1] == t->dim[1] && k->dim[2] == t->dim[3] &&
-                k->dim[3] == t->dim[2] && flat->dim[1] == k->dim[2] && flat->dim[2] == k->dim[3];
+    bool same = k->rank == 4 && flat->rank == 3 && t->rank == 4 && k->dim[0] == t->dim[0] && k->dim[1] == t->dim[1] &&
+        k->dim[2] == t->dim[3] && k->dim[3] == t->dim[2] && flat->dim[1] == k->dim[2] && flat->dim[2] == k->dim[3];
     return same ? inner->in[0] : NULL;
 }
 
 static bool match_key(const struct graph *g, struct value *v, struct match *m)
 {
     struct node *turn = maker(v, "Transpose");
-    if (has_perm(g, turn, 0, 1, 3, 2)) m->in[K] = turn->in[0];
-    else if (has_perm(g, turn, 0, 2, 3, 1)) m->in[K] = turn->in[0], m->rows_first[K] = true;
-    else m->in[K] = through_views(g, v);
+    if (has_perm(g, turn, 0, 1, 3, 2))
+        m->in[K] = turn->in[0];
+    else if (has_perm(g, turn, 0, 2, 3, 1))
+        m->in[K] = turn->in[0], m->rows_first[K] = true;
+    else
+        m->in[K] = through_views(g, v);
     return m->in[K] != NULL;
 }
 
@@ -94,7 +107,8 @@ static struct value *unrepeat(struct value *v)
 static void share_heads(struct match *m)
 {
     struct value *k = m->rows_first[K] ? NULL : unrepeat(m->in[K]), *v = unrepeat(m->in[V]);
-    if (!k || !v || k->type.dim[1] != v->type.dim[1]) return;
+    if (!k || !v || k->type.dim[1] != v->type.dim[1])
+        return;
     m->in[K] = k;
     m->in[V] = v;
 }
@@ -102,7 +116,8 @@ static void share_heads(struct match *m)
 static void read_in_place(const struct graph *g, struct match *m, int i)
 {
     struct node *turn = m->rows_first[i] ? NULL : maker(m->in[i], "Transpose");
-    if (!has_perm(g, turn, 0, 2, 1, 3)) return;
+    if (!has_perm(g, turn, 0, 2, 1, 3))
+        return;
     m->in[i] = turn->in[0];
     m->rows_first[i] = true;
 }
@@ -114,13 +129,16 @@ static bool match_scores(const struct search *s, struct value *v, struct match *
     for (int side = 0; side < 2 && add && !product; side++) {
         double scale = 1;
         struct value *scores = unscale(add->in[side], &scale);
-        if (!type_eq(&scores->type, &v->type) || !maker(scores, "MatMul") || !is_single(s, add->in[side])) continue;
+        if (!type_eq(&scores->type, &v->type) || !maker(scores, "MatMul") || !is_single(s, add->in[side]))
+            continue;
         product = maker(scores, "MatMul");
         m->in[MASK] = add->in[1 - side];
         m->scale = scale;
     }
-    if (!add) product = maker(unscale(v, &m->scale), "MatMul");
-    if (!product || !is_single(s, product->out[0])) return false;
+    if (!add)
+        product = maker(unscale(v, &m->scale), "MatMul");
+    if (!product || !is_single(s, product->out[0]))
+        return false;
     m->in[Q] = unscale(product->in[0], &m->scale);
     return match_key(s->graph, unscale(product->in[1], &m->scale), m);
 }
@@ -130,8 +148,10 @@ static struct value *unguard(const struct search *s, struct value *v, struct mat
 {
     struct node *where = maker(v, "Where"), *test = where ? maker(where->in[0], "IsNaN") : NULL;
     double x;
-    if (!test || test->in[0] != where->in[2] || !number(where->in[1], &x) || x < 0 || x > 0) return v;
-    if (!is_single(s, where->in[0]) || s->uses[test->in[0]->id].n != 2) return v;
+    if (!test || test->in[0] != where->in[2] || !number(where->in[1], &x) || x < 0 || x > 0)
+        return v;
+    if (!is_single(s, where->in[0]) || s->uses[test->in[0]->id].n != 2)
+        return v;
     m->guarded = true;
     return test->in[0];
 }
@@ -144,26 +164,34 @@ static bool known_type(const struct value *v)
 static bool check_types(const struct match *m)
 {
     for (int i = Q; i <= V; i++)
-        if (!known_type(m->in[i]) || m->in[i]->type.dtype != m->in[Q]->type.dtype) return false;
+        if (!known_type(m->in[i]) || m->in[i]->type.dtype != m->in[Q]->type.dtype)
+            return false;
     const struct value *mask = m->in[MASK];
-    if (mask && (mask->type.dtype != m->in[Q]->type.dtype || mask->type.rank > 4)) return false;
+    if (mask && (mask->type.dtype != m->in[Q]->type.dtype || mask->type.rank > 4))
+        return false;
     const struct type *q = &m->in[Q]->type, *k = &m->in[K]->type, *v = &m->in[V]->type;
     int kv_heads = m->rows_first[K] ? 2 : 1, rows = m->rows_first[K] ? 1 : 2;
-    return q->dim[0] == k->dim[0] && k->dim[0] == v->dim[0] && q->dim[3] == k->dim[3] && k->dim[kv_heads] == v->dim[1] && k->dim[rows] == v->dim[2];
+    return q->dim[0] == k->dim[0] && k->dim[0] == v->dim[0] && q->dim[3] == k->dim[3] && k->dim[kv_heads] == v->dim[1] &&
+        k->dim[rows] == v->dim[2];
 }
 
 static bool match(const struct search *s, struct node *n, struct match *m)
 {
     *m = (struct match){.scale = 1, .last = n};
-    if (!is_op(n, "MatMul") || !known_type(n->out[0]) || !is_single(s, n->in[0])) return false;
+    if (!is_op(n, "MatMul") || !known_type(n->out[0]) || !is_single(s, n->in[0]))
+        return false;
     struct node *softmax = maker(unguard(s, n->in[0], m), "Softmax");
-    if (!softmax || (!m->guarded && !is_single(s, softmax->out[0])) || !is_single(s, softmax->in[0])) return false;
+    if (!softmax || (!m->guarded && !is_single(s, softmax->out[0])) || !is_single(s, softmax->in[0]))
+        return false;
     int64_t axis = attr_int(softmax, "axis");
     m->in[V] = n->in[1];
-    if ((axis != -1 && axis != 3) || softmax->in[0]->type.rank != 4 || !match_scores(s, softmax->in[0], m)) return false;
+    if ((axis != -1 && axis != 3) || softmax->in[0]->type.rank != 4 || !match_scores(s, softmax->in[0], m))
+        return false;
     share_heads(m);
-    if (!check_types(m)) return false;
-    for (int i = Q; i <= V; i++) read_in_place(s->graph, m, i);
+    if (!check_types(m))
+        return false;
+    for (int i = Q; i <= V; i++)
+        read_in_place(s->graph, m, i);
     return true;
 }
 
@@ -196,13 +224,15 @@ void fuse_attention(struct graph *g)
     int made = 0;
     for (int i = 0; i < g->nodes.n; i++) {
         struct match m;
-        if (!match(&s, g->nodes.at[i], &m)) continue;
+        if (!match(&s, g->nodes.at[i], &m))
+            continue;
         struct node *turn = turned_result(&s, g->nodes.at[i]);
         int at = i;
         if (turn) {
             m.last = turn;
             m.rows_first[Y] = true;
-            for (at = i; g->nodes.at[at] != turn;) at++;
+            for (at = i; g->nodes.at[at] != turn;)
+                at++;
         }
         g->nodes.at[at] = fused(&s, &m);
         made++;

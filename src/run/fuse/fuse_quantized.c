@@ -1,12 +1,12 @@
 /* fuse_quantized: products and lookups read a quantised weight as it is stored, and no float copy of it is ever whole.
  *
- * DequantizeLinear(x) of a matrix x, a constant or a part of one: MatMul and Gemm that multiply by it, and Gather of its rows, take x with its scales. Numbers
- * are decoded as DequantizeLinear does it, so only the order of sums may differ. Gemm's C is added behind; other factors than 1 are
- * left alone. DequantizeLinear goes where nothing else reads it. */
-#include <string.h>
-
+ * DequantizeLinear(x) of a matrix x, a constant or a part of one: MatMul and Gemm that multiply by it, and Gather of its rows, take x with
+ * its scales. Numbers are decoded as DequantizeLinear does it, so only the order of sums may differ. Gemm's C is added behind; other
+ * factors than 1 are left alone. DequantizeLinear goes where nothing else reads it. */
 #include "op/op.h"
 #include "run/run.h"
+
+#include <string.h>
 
 static struct node *decoder_of(const struct node *n, int operand)
 {
@@ -47,7 +47,8 @@ static struct node *with_codes(struct graph *g, const char *op, const struct nod
 static void add_behind(struct graph *g, int at, struct value *c)
 {
     struct node *product = g->nodes.at[at];
-    struct value *result = product->out[0], *sum[2] = {graph_value(g, arena_printf(g->arena, "%s/product", result->name), &result->type), c};
+    struct value *result = product->out[0],
+                 *sum[2] = {graph_value(g, arena_printf(g->arena, "%s/product", result->name), &result->type), c};
     struct node *add = graph_node(g, op_find("", "Add"), arena_printf(g->arena, "%s/add", product->name), 2, sum, 1);
     node_output(g, product, 0, sum[0]);
     node_output(g, add, 0, result);

@@ -1,12 +1,12 @@
 /* fuse_weights: products and lookups read a weight in the type that it is stored in.
  *
- * Cast(w) to f32 of a constant w in f16 or bf16: MatMul, Gemm and Conv that read it as their weight, and Gather that reads it as its table, take w
- * itself. Their kernels widen what they read of it: each number exactly as Cast does, so the result is the same. The Cast goes where
+ * Cast(w) to f32 of a constant w in f16 or bf16: MatMul, Gemm and Conv that read it as their weight, and Gather that reads it as its table,
+ * take w itself. Their kernels widen what they read of it: each number exactly as Cast does, so the result is the same. The Cast goes where
  * nothing else reads it. */
-#include <string.h>
-
 #include "op/op.h"
 #include "run/run.h"
+
+#include <string.h>
 
 static struct value *stored(const struct node *n)
 {
@@ -17,9 +17,13 @@ static struct value *stored(const struct node *n)
 
 static bool widens(const struct use *u)
 {
-    static const struct { const char *name; int operand; } readers[] = {{"MatMul", 1}, {"Gemm", 1}, {"Conv", 1}, {"Gather", 0}};
+    static const struct {
+        const char *name;
+        int operand;
+    } readers[] = {{"MatMul", 1}, {"Gemm", 1}, {"Conv", 1}, {"Gather", 0}};
     for (size_t i = 0; u->node && u->node->op && !*u->node->domain && i < sizeof readers / sizeof *readers; i++)
-        if (!strcmp(u->node->optype, readers[i].name) && u->index == readers[i].operand) return true;
+        if (!strcmp(u->node->optype, readers[i].name) && u->index == readers[i].operand)
+            return true;
     return false;
 }
 
@@ -31,7 +35,8 @@ void fuse_weights(struct graph *g)
         struct value *w = stored(g->nodes.at[i]);
         const struct uses *u = w ? &uses[g->nodes.at[i]->out[0]->id] : NULL;
         for (int k = 0; u && k < u->n; k++)
-            if (widens(&u->at[k])) u->at[k].node->in[u->at[k].index] = w;
+            if (widens(&u->at[k]))
+                u->at[k].node->in[u->at[k].index] = w;
     }
     arena_free(tmp);
     graph_prune(g);

@@ -1,21 +1,25 @@
-/* ungather: the outputs of a rank's graph stay as the ranks hold them. An AllGather that does nothing but make an output goes, and the metadata says
- * from then on how the output is dealt out, as it does where a plan leaves one so: session_gather puts it together for who wants it whole. */
-#include <string.h>
-
+/* ungather: the outputs of a rank's graph stay as the ranks hold them. An AllGather that does nothing but make an output goes, and the
+ * metadata says from then on how the output is dealt out, as it does where a plan leaves one so: session_gather puts it together for who
+ * wants it whole. */
 #include "op/op.h"
 #include "run/run.h"
+
+#include <string.h>
 
 /* What the output is gathered from, and how that is dealt out; NULL: the output is not gathered, or something else reads it. */
 static struct value *gathered(const struct graph *g, const struct uses *uses, const struct value *v, struct placement *place)
 {
     const char *error = NULL;
     const struct node *n = v->producer;
-    if (!is_tpc(n, "AllGather") || uses[v->id].n != 1 || graph_is_present(g, v) || !n->in[0]->producer) return NULL;
+    if (!is_tpc(n, "AllGather") || uses[v->id].n != 1 || graph_is_present(g, v) || !n->in[0]->producer)
+        return NULL;
     for (int i = 0; i < uses[n->in[0]->id].n; i++)
-        if (!uses[n->in[0]->id].at[i].node) return NULL;
+        if (!uses[n->in[0]->id].at[i].node)
+            return NULL;
     const struct split *split = split_parse(g->alg, attr_string(n, "from"), &error);
     int64_t axis = attr_int(n, "axis"), rank = v->type.rank;
-    if (!split || axis < -rank || axis >= rank) return NULL;
+    if (!split || axis < -rank || axis >= rank)
+        return NULL;
     *place = placement_split((int)(axis < 0 ? axis + rank : axis), split);
     return n->in[0];
 }
@@ -26,7 +30,8 @@ static void leave_split(struct graph *g, const struct uses *uses, int output)
     struct placement place;
     const char *key = arena_printf(g->arena, "tpc.output.%s", v->name), *text = graph_meta(g, key), *bar = text ? strrchr(text, '|') : NULL;
     struct value *part = bar && !strcmp(bar + 1, "R") ? gathered(g, uses, v, &place) : NULL;
-    if (!part) return;
+    if (!part)
+        return;
     graph_move_output(g, output, part, "/whole");
     graph_set_meta(g, key, arena_printf(g->arena, "%.*s|%s", (int)(bar - text), text, placement_str(g->arena, place)));
 }
@@ -35,7 +40,8 @@ void ungather_outputs(struct graph *g)
 {
     struct arena *tmp = arena_new();
     const struct uses *uses = graph_uses(g, tmp);
-    for (int i = 0; i < g->outputs.n; i++) leave_split(g, uses, i);
+    for (int i = 0; i < g->outputs.n; i++)
+        leave_split(g, uses, i);
     arena_free(tmp);
     graph_prune(g);
 }

@@ -1,13 +1,26 @@
 /* measure_comm: what the collectives of a communicator take, by size. All are measured in turn, again and again for some seconds, and
  * the least time of each counts. */
-#include <string.h>
-
 #include "run/internal.h"
 
-enum { LEAST_BYTES = 64, MOST_BYTES = 4 << 20, GROWTH = 4, SHORT_BYTES = 1 << 16, SHORT_CALLS = 8, LONG_CALLS = 2, LEAST_ROUNDS = 3, MOST_ROUNDS = 60 };
-static const double budget = 2;      /* seconds */
+#include <string.h>
 
-struct ring { struct comm *comm; char *x, *y; int64_t *bytes, calls; };
+enum {
+    LEAST_BYTES = 64,
+    MOST_BYTES = 4 << 20,
+    GROWTH = 4,
+    SHORT_BYTES = 1 << 16,
+    SHORT_CALLS = 8,
+    LONG_CALLS = 2,
+    LEAST_ROUNDS = 3,
+    MOST_ROUNDS = 60
+};
+static const double budget = 2; /* seconds */
+
+struct ring {
+    struct comm *comm;
+    char *x, *y;
+    int64_t *bytes, calls;
+};
 
 static struct ring ring_new(struct arena *a, struct comm *comm)
 {
@@ -17,10 +30,14 @@ static struct ring ring_new(struct arena *a, struct comm *comm)
 /* Bytes that each rank holds of n elements. */
 static void deal(struct ring *r, int64_t n)
 {
-    for (int i = 0; i < r->comm->size; i++) r->bytes[i] = (n * (i + 1) / r->comm->size - n * i / r->comm->size) * (int64_t)sizeof(float);
+    for (int i = 0; i < r->comm->size; i++)
+        r->bytes[i] = (n * (i + 1) / r->comm->size - n * i / r->comm->size) * (int64_t)sizeof(float);
 }
 
-static void all_reduce(struct ring *r, int64_t n) { r->comm->allreduce(r->comm, r->x, r->y, n, DT_F32, RED_SUM); }
+static void all_reduce(struct ring *r, int64_t n)
+{
+    r->comm->allreduce(r->comm, r->x, r->y, n, DT_F32, RED_SUM);
+}
 
 static void all_gather(struct ring *r, int64_t n)
 {
@@ -32,7 +49,8 @@ static void reduce_scatter(struct ring *r, int64_t n)
 {
     deal(r, n);
     char *at = r->x;
-    for (int i = 0; i < r->comm->size; at += r->bytes[i++]) r->comm->send[i] = (struct block){at, r->bytes[i]};
+    for (int i = 0; i < r->comm->size; at += r->bytes[i++])
+        r->comm->send[i] = (struct block){at, r->bytes[i]};
     r->comm->reduce_scatter(r->comm, r->y, r->bytes[r->comm->rank] / (int64_t)sizeof(float), DT_F32, RED_SUM);
 }
 
@@ -56,14 +74,19 @@ static void message(struct ring *r, int64_t n)
     memset(comm->send, 0, sizeof *comm->send * (size_t)comm->size);
     memset(comm->recv, 0, sizeof *comm->recv * (size_t)comm->size);
     struct block *there = &comm->send[last - from], *here = &comm->recv[from];
-    if (comm->rank == from) *there = (struct block){r->x, n * (int64_t)sizeof(float)};
-    if (comm->rank == last - from) *here = (struct block){r->y, n * (int64_t)sizeof(float)};
+    if (comm->rank == from)
+        *there = (struct block){r->x, n * (int64_t)sizeof(float)};
+    if (comm->rank == last - from)
+        *here = (struct block){r->y, n * (int64_t)sizeof(float)};
     comm->alltoall(comm);
 }
 
-static const struct { const char *op; void (*call)(struct ring *, int64_t elements); } kinds[] = {      /* op NULL: one message */
-    {"AllReduce", all_reduce}, {"AllGather", all_gather}, {"ReduceScatter", reduce_scatter}, {"AllToAll", all_to_all},
-    {NULL, message},
+static const struct {
+    const char *op;
+    void (*call)(struct ring *, int64_t elements);
+} kinds[] = {
+    /* op NULL: one message */
+    {"AllReduce", all_reduce}, {"AllGather", all_gather}, {"ReduceScatter", reduce_scatter}, {"AllToAll", all_to_all}, {NULL, message},
 };
 enum { KINDS = sizeof kinds / sizeof *kinds };
 
@@ -81,30 +104,36 @@ static double timed(struct ring *r, int kind, int64_t bytes)
     r->comm->barrier(r->comm);
     double start = seconds_now();
     int calls = bytes <= SHORT_BYTES ? SHORT_CALLS : LONG_CALLS;
-    for (int i = 0; i < calls; i++) kinds[kind].call(r, bytes / (int64_t)sizeof(float));
+    for (int i = 0; i < calls; i++)
+        kinds[kind].call(r, bytes / (int64_t)sizeof(float));
     return measure_slowest(r->comm, (seconds_now() - start) / calls);
 }
 
 static void keep_least(double *seconds, double took)
 {
-    if (*seconds <= 0 || took < *seconds) *seconds = took;
+    if (*seconds <= 0 || took < *seconds)
+        *seconds = took;
 }
 
 static void measure_round(struct ring *r, struct measured *m)
 {
-    for (int i = 0; i < m->ncollective; i++) keep_least(&m->collective[i].seconds, timed(r, i % KINDS, m->collective[i].bytes));
+    for (int i = 0; i < m->ncollective; i++)
+        keep_least(&m->collective[i].seconds, timed(r, i % KINDS, m->collective[i].bytes));
 }
 
 void measure_comm(struct arena *a, struct comm *comm, struct measured *m)
 {
     m->collective = NULL;
     m->ncollective = 0;
-    if (comm->size == 1) return;
-    for (int64_t bytes = LEAST_BYTES; bytes <= MOST_BYTES; bytes *= GROWTH) m->ncollective += KINDS;
+    if (comm->size == 1)
+        return;
+    for (int64_t bytes = LEAST_BYTES; bytes <= MOST_BYTES; bytes *= GROWTH)
+        m->ncollective += KINDS;
     m->collective = NEWN(a, struct measured_collective, m->ncollective);
     int64_t bytes = LEAST_BYTES;
     for (int i = 0; i < m->ncollective; bytes *= GROWTH)
-        for (int k = 0; k < KINDS; k++) m->collective[i++] = (struct measured_collective){kinds[k].op, bytes, 0};
+        for (int k = 0; k < KINDS; k++)
+            m->collective[i++] = (struct measured_collective){kinds[k].op, bytes, 0};
     struct arena *tmp = arena_new();
     struct ring r = ring_new(tmp, comm);
     double start = seconds_now(), spent = 0;

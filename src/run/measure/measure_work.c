@@ -1,15 +1,30 @@
 /* measure_work: how fast one rank computes, by sessions on small graphs that stand for what models do: products of many rows with large
  * weights (a prompt), of one row (a decode step, which streams the weights from memory), elementwise chains, and nodes with nothing to
  * do. Minima: what other programs do to a machine only ever adds. */
-#include <string.h>
-
 #include "run/internal.h"
 
-enum { SIDE = 2048, LAYERS = 8,      /* 128 MiB of weights: more than caches hold; 64 MiB for many rows */
-       MANY = 4, ROWS = 128, LENGTH = 512, WIDTH = 4096, NODES = 64, LEAST_ROUNDS = 3, MOST_ROUNDS = 24 };
-static const double budget = 1;      /* seconds for each kind of work */
+#include <string.h>
 
-struct bench { struct arena *arena; struct comm *self; struct graph *graph; struct session *session; struct tensor *in, *out; };
+enum {
+    SIDE = 2048,
+    LAYERS = 8, /* 128 MiB of weights: more than caches hold; 64 MiB for many rows */
+    MANY = 4,
+    ROWS = 128,
+    LENGTH = 512,
+    WIDTH = 4096,
+    NODES = 64,
+    LEAST_ROUNDS = 3,
+    MOST_ROUNDS = 24
+};
+static const double budget = 1; /* seconds for each kind of work */
+
+struct bench {
+    struct arena *arena;
+    struct comm *self;
+    struct graph *graph;
+    struct session *session;
+    struct tensor *in, *out;
+};
 
 static struct graph *parse(struct arena *a, const char *text)
 {
@@ -20,14 +35,18 @@ static struct graph *parse(struct arena *a, const char *text)
 static float *filled(struct arena *a, int64_t n, float x)
 {
     float *at = NEWN(a, float, n);
-    for (int64_t i = 0; i < n; i++) at[i] = x;
+    for (int64_t i = 0; i < n; i++)
+        at[i] = x;
     return at;
 }
 
 /* Inputs from the second on become weights of side by side; all are read from one block, for a session packs its own. */
 static void make_weights(struct graph *g, int64_t side)
 {
-    struct constant c = {.dtype = DT_F32, .rank = 2, .dim = {side, side}, .bytes = side * side * (int64_t)sizeof(float),
+    struct constant c = {.dtype = DT_F32,
+                         .rank = 2,
+                         .dim = {side, side},
+                         .bytes = side * side * (int64_t)sizeof(float),
                          .data = filled(g->arena, side * side, 1 / (float)side)};
     for (int i = 1; i < g->inputs.n; i++) {
         struct constant *own = g->inputs.at[i]->constant = NEW(g->arena, struct constant);
@@ -40,8 +59,10 @@ static void make_weights(struct graph *g, int64_t side)
 static struct graph *products(struct arena *a, int n, int side)
 {
     char *text = arena_printf(a, "graph g { opset 23 dim S >= 1 input x0: f32[S, %d]", side);
-    for (int i = 0; i < n; i++) text = arena_printf(a, "%s input w%d: f32[%d, %d]", text, i, side, side);
-    for (int i = 0; i < n; i++) text = arena_printf(a, "%s node n%d: x%d: f32[S, %d] = MatMul(x%d, w%d)", text, i, i + 1, side, i, i);
+    for (int i = 0; i < n; i++)
+        text = arena_printf(a, "%s input w%d: f32[%d, %d]", text, i, side, side);
+    for (int i = 0; i < n; i++)
+        text = arena_printf(a, "%s node n%d: x%d: f32[S, %d] = MatMul(x%d, w%d)", text, i, i + 1, side, i, i);
     struct graph *g = parse(a, arena_printf(a, "%s output x%d }", text, n));
     make_weights(g, side);
     return g;
@@ -49,12 +70,14 @@ static struct graph *products(struct arena *a, int n, int side)
 
 static struct graph *chain(struct arena *a)
 {
-    struct graph *g = parse(a, "graph g { opset 23 dim S >= 1 input x: f32[S, 4096] input z: f32[S, 4096] node s: s: f32[S, 4096] = Sigmoid(x) "
-                               "node g: g: f32[S, 4096] = Mul(x, s) node h: h: f32[S, 4096] = Mul(g, z) node y: y: f32[S, 4096] = Add(h, x) output y }");
+    struct graph *g = parse(
+        a,
+        "graph g { opset 23 dim S >= 1 input x: f32[S, 4096] input z: f32[S, 4096] node s: s: f32[S, 4096] = Sigmoid(x) "
+        "node g: g: f32[S, 4096] = Mul(x, s) node h: h: f32[S, 4096] = Mul(g, z) node y: y: f32[S, 4096] = Add(h, x) output y }");
     fuse_chains(g);
     return g;
 }
-enum { CHAIN_ELEMENTS = 2 + 3 + 3 + 3 };     /* read and written per element by the four ops if each ran alone */
+enum { CHAIN_ELEMENTS = 2 + 3 + 3 + 3 }; /* read and written per element by the four ops if each ran alone */
 
 static struct bench bench_new(struct graph *g, int threads)
 {
@@ -82,22 +105,27 @@ static double timed(struct comm *comm, struct bench *b, bool alone)
 {
     comm->barrier(comm);
     double start = seconds_now();
-    if (!alone || comm->rank == 0) session_run(b->session, b->in, b->out);
+    if (!alone || comm->rank == 0)
+        session_run(b->session, b->in, b->out);
     comm->barrier(comm);
     return seconds_now() - start;
 }
 
-struct times { double alone, together; };
+struct times {
+    double alone, together;
+};
 
 static struct times least(struct comm *comm, struct bench *b, int64_t rows, int64_t width)
 {
     struct times t = {0, 0};
     double start = seconds_now(), spent = 0;
     bench_rows(b, rows, width);
-    for (int i = -1; i < LEAST_ROUNDS || (i < MOST_ROUNDS && spent < budget); i++) {       /* the first is for warmth */
+    for (int i = -1; i < LEAST_ROUNDS || (i < MOST_ROUNDS && spent < budget); i++) { /* the first is for warmth */
         double alone = timed(comm, b, true), together = comm->size > 1 ? timed(comm, b, false) : alone;
-        if (i <= 0 || alone < t.alone) t.alone = alone;
-        if (i <= 0 || together < t.together) t.together = together;
+        if (i <= 0 || alone < t.alone)
+            t.alone = alone;
+        if (i <= 0 || together < t.together)
+            t.together = together;
         spent = measure_slowest(comm, seconds_now() - start);
     }
     return t;
@@ -112,15 +140,22 @@ static struct times measure(struct comm *comm, struct graph *g, int threads, int
     return t;
 }
 
-static void keep_faster(double *rate, double found) { *rate = found > *rate ? found : *rate; }
-static void keep_shorter(double *seconds, double found) { *seconds = *seconds <= 0 || found < *seconds ? found : *seconds; }
+static void keep_faster(double *rate, double found)
+{
+    *rate = found > *rate ? found : *rate;
+}
+static void keep_shorter(double *seconds, double found)
+{
+    *seconds = *seconds <= 0 || found < *seconds ? found : *seconds;
+}
 
 void measure_work(struct comm *comm, int threads, struct measured *m)
 {
     struct arena *a = arena_new();
     const double weights = (double)SIDE * SIDE, flops = 2 * MANY * ROWS * weights, bytes = LAYERS * weights * sizeof(float);
     const double passed = (double)LENGTH * WIDTH * CHAIN_ELEMENTS * sizeof(float);
-    struct times prompt = measure(comm, products(a, MANY, SIDE), threads, ROWS, SIDE), step = measure(comm, products(a, LAYERS, SIDE), threads, 1, SIDE);
+    struct times prompt = measure(comm, products(a, MANY, SIDE), threads, ROWS, SIDE),
+                 step = measure(comm, products(a, LAYERS, SIDE), threads, 1, SIDE);
     keep_faster(&m->flops, flops / prompt.alone);
     keep_faster(&m->flops_together, flops / prompt.together);
     keep_faster(&m->memory, bytes / step.alone);

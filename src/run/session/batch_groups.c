@@ -1,7 +1,7 @@
 /* rows: a dimension dealt out to groups of ranks. Each group runs the same graph on its own rows; what they make is put together again. */
-#include <string.h>
-
 #include "run/internal.h"
+
+#include <string.h>
 
 struct rows rows_deal(int64_t total, int groups, int group)
 {
@@ -14,7 +14,8 @@ static struct tensor with_rows(struct arena *a, const struct tensor *like, int d
     struct tensor t = *like;
     int64_t n, bytes;
     t.dim[dim] = count;
-    if (!sizes_product(t.dim, t.rank, &n) || !mul_i64(n, (int64_t)dtype_size(t.dtype), &bytes)) fail("%lld rows of a tensor are too many", (long long)count);
+    if (!sizes_product(t.dim, t.rank, &n) || !mul_i64(n, (int64_t)dtype_size(t.dtype), &bytes))
+        fail("%lld rows of a tensor are too many", (long long)count);
     t.data = arena_alloc(a, (size_t)bytes + 1);
     return t;
 }
@@ -33,7 +34,8 @@ static const struct tensor *all_sizes(struct arena *a, struct comm *across, cons
 {
     struct tensor *all = NEWN(a, struct tensor, across->size);
     int64_t *bytes = NEWN(a, int64_t, across->size);
-    for (int r = 0; r < across->size; r++) bytes[r] = sizeof *all;
+    for (int r = 0; r < across->size; r++)
+        bytes[r] = sizeof *all;
     all[across->rank] = *own;
     across->allgatherv(across, all, bytes);
     return all;
@@ -43,7 +45,8 @@ static void check_sizes(const char *name, const struct tensor *all, int group, i
 {
     for (int k = 0; k < all[0].rank; k++)
         if (k != dim && all[group].dim[k] != all[0].dim[k])
-            fail("'%s' has %lld in dimension %d in group %d and %lld in group 0: their rows make no whole", name, (long long)all[group].dim[k], k, group, (long long)all[0].dim[k]);
+            fail("'%s' has %lld in dimension %d in group %d and %lld in group 0: their rows make no whole", name,
+                 (long long)all[group].dim[k], k, group, (long long)all[0].dim[k]);
 }
 
 static void place_rows(struct arena *a, struct tensor *whole, int dim, const struct rows *rows, const char *block)
@@ -63,10 +66,13 @@ struct tensor rows_join(struct arena *a, struct comm *across, const char *name, 
     for (int r = 0; r < across->size; r++) {
         struct rows rows = rows_deal(total, across->size, r);
         bytes[r] = rows.count * each;
-        if (rows.count) check_sizes(name, all, r, dim);
+        if (rows.count)
+            check_sizes(name, all, r, dim);
     }
-    for (int r = 0; r < across->rank; r++) at += bytes[r];
-    if (bytes[across->rank]) memcpy((char *)packed.data + at, own->data, (size_t)bytes[across->rank]);
+    for (int r = 0; r < across->rank; r++)
+        at += bytes[r];
+    if (bytes[across->rank])
+        memcpy((char *)packed.data + at, own->data, (size_t)bytes[across->rank]);
     across->allgatherv(across, packed.data, bytes);
     at = 0;
     for (int r = 0; r < across->size; at += bytes[r++]) {

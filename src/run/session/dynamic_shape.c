@@ -1,8 +1,8 @@
 /* late: results whose sizes follow from computed data (a shape operand that no expression describes, NonZero). The node's own inference is
  * run on the real operands: constants of known sizes, small integer ones with shape information. Memory comes from an arena of the run. */
-#include <string.h>
-
 #include "run/internal.h"
+
+#include <string.h>
 
 enum { KNOWN_VALUES = 64 };
 
@@ -22,14 +22,17 @@ static bool is_small_integer(const struct tensor *t)
 static struct value *as_value(struct graph *g, const struct value *v, const struct tensor *t)
 {
     struct type type = {.dtype = t->dtype, .rank = t->rank};
-    for (int k = 0; k < t->rank; k++) type.dim[k] = dim_int(g->alg, t->dim[k]);
+    for (int k = 0; k < t->rank; k++)
+        type.dim[k] = dim_int(g->alg, t->dim[k]);
     struct value *x = graph_value(g, v->name, &type);
     x->constant = as_constant(g->arena, t);
-    if (!is_small_integer(t)) return x;
+    if (!is_small_integer(t))
+        return x;
     x->dims = NEW(g->arena, struct dims_value);
     x->dims->n = (int)tensor_elements(t);
     x->dims->at = NEWN(g->arena, const struct dim *, x->dims->n);
-    for (int i = 0; i < x->dims->n; i++) x->dims->at[i] = dim_int(g->alg, constant_int(x->constant, v->name, i));
+    for (int i = 0; i < x->dims->n; i++)
+        x->dims->at[i] = dim_int(g->alg, constant_int(x->constant, v->name, i));
     return x;
 }
 
@@ -40,10 +43,12 @@ static struct node *clone(struct graph *g, const struct node *node, const struct
     n->in = NEWN(g->arena, struct value *, n->nin);
     n->out = NEWN(g->arena, struct value *, n->nout);
     for (int k = 0; k < n->nin; k++)
-        if (node->in[k]) n->in[k] = as_value(g, node->in[k], &in[k]);
+        if (node->in[k])
+            n->in[k] = as_value(g, node->in[k], &in[k]);
     for (int k = 0; k < n->nout; k++) {
         struct type unknown = {.dtype = DT_NONE};
-        if (node->out[k]) node_output(g, n, k, graph_value(g, node->out[k]->name, &unknown));
+        if (node->out[k])
+            node_output(g, n, k, graph_value(g, node->out[k]->name, &unknown));
     }
     return n;
 }
@@ -58,7 +63,8 @@ void late_types(struct arena *a, const struct graph *of, const struct node *node
     struct node *n = clone(g, node, in);
     op_infer(g, n);
     for (int i = 0; i < n->nout; i++) {
-        if (!n->out[i]) continue;
+        if (!n->out[i])
+            continue;
         const struct type *type = &n->out[i]->type;
         out[i] = (struct tensor){.dtype = type->dtype, .rank = type->rank};
         for (int k = 0; k < type->rank; k++)
@@ -79,13 +85,15 @@ static void bind_size(struct session *s, const struct dim *d, int64_t size)
 void late_bind(struct session *s, const struct value *v)
 {
     const struct tensor *t = &s->tensor[v->id];
-    for (int k = 0; k < t->rank; k++) bind_size(s, v->type.dim[k], t->dim[k]);
+    for (int k = 0; k < t->rank; k++)
+        bind_size(s, v->type.dim[k], t->dim[k]);
 }
 
 /* A view has the memory of what it shows. */
 static void take_memory(struct session *s, const struct step *step, struct tensor *t)
 {
-    if (step->kind == STEP_VIEW) return;
+    if (step->kind == STEP_VIEW)
+        return;
     t->data = arena_alloc(session_scratch(s), tensor_bytes(t) + 1);
     s->late += (int64_t)tensor_bytes(t);
     s->late_bytes = s->late > s->late_bytes ? s->late : s->late_bytes;
@@ -97,7 +105,8 @@ static bool follows(struct session *s, const struct step *step, const struct val
     struct tensor *t = &s->tensor[v->id];
     *t = (struct tensor){.dtype = v->type.dtype, .rank = v->type.rank};
     for (int k = 0; k < t->rank; k++)
-        if (!dim_eval(v->type.dim[k], &s->bind, &t->dim[k]) || t->dim[k] < 0) return false;
+        if (!dim_eval(v->type.dim[k], &s->bind, &t->dim[k]) || t->dim[k] < 0)
+            return false;
     take_memory(s, step, t);
     return true;
 }
@@ -106,7 +115,8 @@ static bool all_follow(struct session *s, const struct step *step)
 {
     const struct node *n = step->node;
     for (int k = 0; k < n->nout; k++)
-        if (n->out[k] && !follows(s, step, n->out[k])) return false;
+        if (n->out[k] && !follows(s, step, n->out[k]))
+            return false;
     return true;
 }
 
@@ -115,7 +125,8 @@ static void infer_results(struct session *s, struct step *step)
     const struct node *n = step->node;
     late_types(session_scratch(s), s->graph, n, step->in, step->out);
     for (int k = 0; k < n->nout; k++) {
-        if (!n->out[k]) continue;
+        if (!n->out[k])
+            continue;
         struct tensor *t = &s->tensor[n->out[k]->id];
         *t = step->out[k];
         late_bind(s, n->out[k]);
@@ -125,7 +136,9 @@ static void infer_results(struct session *s, struct step *step)
 
 void late_results(struct session *s, struct step *step)
 {
-    if (!op_resolved(step->node) || !all_follow(s, step)) infer_results(s, step);
+    if (!op_resolved(step->node) || !all_follow(s, step))
+        infer_results(s, step);
     if (step->kind == STEP_COLLECTIVE)
-        step->route = collective_route(session_scratch(s), step->collective, s->comm, &step->in[0], &s->tensor[step->node->out[0]->id], &s->bind, STRIP_BYTES);
+        step->route = collective_route(session_scratch(s), step->collective, s->comm, &step->in[0], &s->tensor[step->node->out[0]->id],
+                                       &s->bind, STRIP_BYTES);
 }

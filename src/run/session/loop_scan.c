@@ -1,10 +1,17 @@
 /* turns: Loop and Scan. What is carried lies in one of two buffers by turns, so that a turn reads one while the other is written. What is
  * stacked is copied to its place; of a Loop nobody knows how many there will be, so its memory doubles when it is full. */
-#include <string.h>
-
 #include "run/internal.h"
 
-struct turns { struct session *s; struct step *step; struct inner *inner; int first, n; struct tensor *now; int64_t done; };   /* n carried; now: their values */
+#include <string.h>
+
+struct turns {
+    struct session *s;
+    struct step *step;
+    struct inner *inner;
+    int first, n;
+    struct tensor *now;
+    int64_t done;
+}; /* n carried; now: their values */
 
 /* Numbers of buffers: two of each carried value, then one of each stacked result, then one of each scanned operand. */
 static struct buffer *buffer_of(const struct turns *t, int i)
@@ -15,8 +22,14 @@ static struct buffer *buffer_of(const struct turns *t, int i)
 
 static struct turns begin(struct session *s, struct step *step, int first, int n)
 {
-    struct turns t = {.s = s, .step = step, .inner = control_inner(s, step, 0), .first = first, .n = n, .now = NEWN(session_scratch(s), struct tensor, n)};
-    for (int i = 0; i < n; i++) t.now[i] = step->in[first + i];
+    struct turns t = {.s = s,
+                      .step = step,
+                      .inner = control_inner(s, step, 0),
+                      .first = first,
+                      .n = n,
+                      .now = NEWN(session_scratch(s), struct tensor, n)};
+    for (int i = 0; i < n; i++)
+        t.now[i] = step->in[first + i];
     return t;
 }
 
@@ -26,7 +39,8 @@ static void carry(struct turns *t, int out)
     for (int i = 0; i < t->n; i++) {
         const struct tensor *from = &t->inner->out[out + i];
         void *to = buffer_reserve(buffer_of(t, 2 * i + (int)(t->done & 1)), tensor_bytes(from) + 1);
-        if (tensor_bytes(from)) memcpy(to, from->data, tensor_bytes(from));
+        if (tensor_bytes(from))
+            memcpy(to, from->data, tensor_bytes(from));
         t->now[i] = *from;
         t->now[i].data = to;
     }
@@ -34,49 +48,64 @@ static void carry(struct turns *t, int out)
 
 static void give_carried(struct turns *t)
 {
-    for (int i = 0; i < t->n && i < t->step->node->nout; i++) control_give(t->s, t->step, i, &t->now[i], t->done > 0);
+    for (int i = 0; i < t->n && i < t->step->node->nout; i++)
+        control_give(t->s, t->step, i, &t->now[i], t->done > 0);
 }
 
-/* ---- slices of a tensor along an axis: outer times total times inner bytes ------------------------------------------------------------ */
+/* ---- slices of a tensor along an axis: outer times total times inner bytes ------------------------------------------------------------
+ */
 
-struct slices { int64_t outer, total, inner; };
+struct slices {
+    int64_t outer, total, inner;
+};
 
 /* each: one slice, which lacks the axis. */
 static struct slices slices_of(const struct tensor *each, int axis, int64_t total)
 {
     struct slices s = {1, total, (int64_t)dtype_size(each->dtype)};
-    for (int d = 0; d < each->rank; d++) *(d < axis ? &s.outer : &s.inner) *= each->dim[d];
+    for (int d = 0; d < each->rank; d++)
+        *(d < axis ? &s.outer : &s.inner) *= each->dim[d];
     return s;
 }
 
 static void take_slice(const struct slices *s, const char *whole, int64_t at, char *slice)
 {
-    for (int64_t o = 0; s->inner && o < s->outer; o++) memcpy(slice + o * s->inner, whole + (o * s->total + at) * s->inner, (size_t)s->inner);
+    for (int64_t o = 0; s->inner && o < s->outer; o++)
+        memcpy(slice + o * s->inner, whole + (o * s->total + at) * s->inner, (size_t)s->inner);
 }
 
 static void put_slice(const struct slices *s, char *whole, int64_t at, const char *slice)
 {
-    for (int64_t o = 0; s->inner && o < s->outer; o++) memcpy(whole + (o * s->total + at) * s->inner, slice + o * s->inner, (size_t)s->inner);
+    for (int64_t o = 0; s->inner && o < s->outer; o++)
+        memcpy(whole + (o * s->total + at) * s->inner, slice + o * s->inner, (size_t)s->inner);
 }
 
-/* ---- what is stacked --------------------------------------------------------------------------------------------------------------------- */
+/* ---- what is stacked
+ * --------------------------------------------------------------------------------------------------------------------- */
 
-struct stack { struct tensor each; int axis; struct buffer *memory; };
+struct stack {
+    struct tensor each;
+    int axis;
+    struct buffer *memory;
+};
 
 static struct stack *stacks_new(const struct turns *t)
 {
     struct stack *stack = NEWN(session_scratch(t->s), struct stack, t->step->node->nout);
-    for (int i = t->n; i < t->step->node->nout; i++) stack[i].memory = buffer_of(t, 2 * t->n + i - t->n);
+    for (int i = t->n; i < t->step->node->nout; i++)
+        stack[i].memory = buffer_of(t, 2 * t->n + i - t->n);
     return stack;
 }
 
 static void reserve(struct buffer *b, size_t bytes, bool keep)
 {
-    if (b->at && bytes <= b->bytes) return;
+    if (b->at && bytes <= b->bytes)
+        return;
     struct buffer old = *b;
     *b = (struct buffer){0};
     buffer_reserve(b, keep && old.bytes < SIZE_MAX / 2 && 2 * old.bytes > bytes ? 2 * old.bytes : bytes);
-    if (keep && old.at) memcpy(b->at, old.at, old.bytes);
+    if (keep && old.at)
+        memcpy(b->at, old.at, old.bytes);
     buffer_free(&old);
 }
 
@@ -93,13 +122,15 @@ static void check_each(const struct turns *t, int result, const struct tensor *e
 {
     bool same = each->rank == now->rank && !memcmp(each->dim, now->dim, (size_t)each->rank * sizeof *each->dim);
     if (!same)
-        fail("%s: %s: turn %lld gives another size for result %d than the turns before it", t->s->sig.path, t->step->node->name, (long long)t->done, result);
+        fail("%s: %s: turn %lld gives another size for result %d than the turns before it", t->s->sig.path, t->step->node->name,
+             (long long)t->done, result);
 }
 
 /* total: turns there will be, -1: not known, and the axis is the first. */
 static void stack_put(const struct turns *t, struct stack *stack, int result, const struct tensor *now, int64_t total, int64_t at)
 {
-    if (t->done == 0) stack->each = *now;
+    if (t->done == 0)
+        stack->each = *now;
     check_each(t, result, &stack->each, now);
     reserve(stack->memory, stacked_bytes(t, now, total < 0 ? t->done + 1 : total), t->done > 0);
     struct slices s = slices_of(now, stack->axis, total);
@@ -111,7 +142,8 @@ static struct tensor nothing_stacked(const struct session *s, const struct value
 {
     struct tensor t = {.dtype = v->type.dtype, .rank = v->type.rank};
     for (int d = 0; d < t.rank; d++)
-        if (!dim_eval(v->type.dim[d], &s->bind, &t.dim[d]) || t.dim[d] < 0) t.dim[d] = 0;
+        if (!dim_eval(v->type.dim[d], &s->bind, &t.dim[d]) || t.dim[d] < 0)
+            t.dim[d] = 0;
     return t;
 }
 
@@ -119,24 +151,31 @@ static void give_stacked(const struct turns *t, struct stack *stack)
 {
     for (int i = t->n; i < t->step->node->nout; i++) {
         struct tensor whole = stack[i].each;
-        if (!t->step->node->out[i]) continue;
-        for (int d = whole.rank++; d > stack[i].axis; d--) whole.dim[d] = whole.dim[d - 1];
+        if (!t->step->node->out[i])
+            continue;
+        for (int d = whole.rank++; d > stack[i].axis; d--)
+            whole.dim[d] = whole.dim[d - 1];
         whole.dim[stack[i].axis] = t->done;
         whole.data = stack[i].memory->at;
-        if (t->done == 0) whole = nothing_stacked(t->s, t->step->node->out[i]);
-        if (t->done == 0) whole.data = buffer_reserve(stack[i].memory, tensor_bytes(&whole) + 1);
+        if (t->done == 0)
+            whole = nothing_stacked(t->s, t->step->node->out[i]);
+        if (t->done == 0)
+            whole.data = buffer_reserve(stack[i].memory, tensor_bytes(&whole) + 1);
         control_give(t->s, t->step, i, &whole, true);
     }
 }
 
-/* ---- Loop -------------------------------------------------------------------------------------------------------------------------------- */
+/* ---- Loop
+ * -------------------------------------------------------------------------------------------------------------------------------- */
 
 static int64_t count_of(const struct session *s, const struct step *step)
 {
     const struct tensor *t = &step->in[0];
     int64_t n = INT64_MAX;
-    if (!step->node->in[0]) return n;
-    if (t->dtype != DT_I64 || tensor_elements(t) != 1) fail("%s: %s: its number of turns is no single i64", s->sig.path, step->node->name);
+    if (!step->node->in[0])
+        return n;
+    if (t->dtype != DT_I64 || tensor_elements(t) != 1)
+        fail("%s: %s: its number of turns is no single i64", s->sig.path, step->node->name);
     memcpy(&n, t->data, sizeof n);
     return n;
 }
@@ -153,10 +192,12 @@ static bool loop_turn(struct turns *t, struct stack *stack)
     uint8_t yes = 1;
     t->inner->in[0] = one_element(t, 0, DT_I64, &turn);
     t->inner->in[1] = one_element(t, 1, DT_BOOL, &yes);
-    for (int i = 0; i < t->n; i++) t->inner->in[2 + i] = t->now[i];
+    for (int i = 0; i < t->n; i++)
+        t->inner->in[2 + i] = t->now[i];
     control_run_body(t->step, 0);
     carry(t, 1);
-    for (int i = t->n; i < t->step->node->nout; i++) stack_put(t, &stack[i], i, &t->inner->out[1 + i], -1, t->done);
+    for (int i = t->n; i < t->step->node->nout; i++)
+        stack_put(t, &stack[i], i, &t->inner->out[1 + i], -1, t->done);
     t->done++;
     return control_truth(t->s, t->step, &t->inner->out[0]);
 }
@@ -167,14 +208,21 @@ void turns_loop(struct session *s, struct step *step)
     struct stack *stack = stacks_new(&t);
     int64_t most = count_of(s, step);
     bool more = !step->node->in[1] || control_truth(s, step, &step->in[1]);
-    while (more && t.done < most) more = loop_turn(&t, stack);
+    while (more && t.done < most)
+        more = loop_turn(&t, stack);
     give_carried(&t);
     give_stacked(&t, stack);
 }
 
-/* ---- Scan --------------------------------------------------------------------------------------------------------------------------------- */
+/* ---- Scan
+ * --------------------------------------------------------------------------------------------------------------------------------- */
 
-struct scan { struct turns t; struct stack *stack; int n, buffers; int64_t length; };      /* n scanned operands behind the carried ones; buffers: the first of theirs */
+struct scan {
+    struct turns t;
+    struct stack *stack;
+    int n, buffers;
+    int64_t length;
+}; /* n scanned operands behind the carried ones; buffers: the first of theirs */
 
 static const struct tensor *scanned(const struct scan *c, int i)
 {
@@ -191,8 +239,8 @@ static void find_length(struct scan *c)
     c->length = scanned(c, 0)->dim[axis_of(c, 0)];
     for (int i = 1; i < c->n; i++)
         if (scanned(c, i)->dim[axis_of(c, i)] != c->length)
-            fail("%s: %s: operands of %lld and %lld slices are scanned together", c->t.s->sig.path, c->t.step->node->name, (long long)c->length,
-                 (long long)scanned(c, i)->dim[axis_of(c, i)]);
+            fail("%s: %s: operands of %lld and %lld slices are scanned together", c->t.s->sig.path, c->t.step->node->name,
+                 (long long)c->length, (long long)scanned(c, i)->dim[axis_of(c, i)]);
 }
 
 static void enter_slice(const struct scan *c, int i)
@@ -200,7 +248,8 @@ static void enter_slice(const struct scan *c, int i)
     const struct tensor *whole = scanned(c, i);
     int axis = axis_of(c, i);
     struct tensor each = {.dtype = whole->dtype, .rank = whole->rank - 1};
-    for (int d = 0; d < each.rank; d++) each.dim[d] = whole->dim[d + (d >= axis)];
+    for (int d = 0; d < each.rank; d++)
+        each.dim[d] = whole->dim[d + (d >= axis)];
     each.data = buffer_reserve(buffer_of(&c->t, c->buffers + i), tensor_bytes(&each) + 1);
     bool backwards = op_scan_backwards(c->t.s->graph, c->t.step->node, "scan_input_directions", i);
     struct slices s = slices_of(&each, axis, c->length);
@@ -216,11 +265,14 @@ static void stack_slice(struct scan *c, int i)
 
 static void scan_turn(struct scan *c)
 {
-    for (int i = 0; i < c->t.n; i++) c->t.inner->in[i] = c->t.now[i];
-    for (int i = 0; i < c->n; i++) enter_slice(c, i);
+    for (int i = 0; i < c->t.n; i++)
+        c->t.inner->in[i] = c->t.now[i];
+    for (int i = 0; i < c->n; i++)
+        enter_slice(c, i);
     control_run_body(c->t.step, 0);
     carry(&c->t, 0);
-    for (int i = c->t.n; i < c->t.step->node->nout; i++) stack_slice(c, i);
+    for (int i = c->t.n; i < c->t.step->node->nout; i++)
+        stack_slice(c, i);
     c->t.done++;
 }
 
@@ -232,8 +284,10 @@ void turns_scan(struct session *s, struct step *step)
     c.buffers = 2 * c.t.n + step->node->nout;
     find_length(&c);
     for (int i = c.t.n; i < step->node->nout; i++)
-        c.stack[i].axis = op_scan_axis(s->graph, step->node, "scan_output_axes", i - c.t.n, c.t.inner->session->graph->outputs.at[i]->type.rank + 1);
-    while (c.t.done < c.length) scan_turn(&c);
+        c.stack[i].axis = op_scan_axis(s->graph, step->node, "scan_output_axes", i - c.t.n,
+                                       c.t.inner->session->graph->outputs.at[i]->type.rank + 1);
+    while (c.t.done < c.length)
+        scan_turn(&c);
     give_carried(&c.t);
     give_stacked(&c.t, c.stack);
 }

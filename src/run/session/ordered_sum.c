@@ -4,13 +4,15 @@
  *
  * With bounds of parts on whole subtrees, as 2, 4 or 8 equal parts of a power of two have them, a rank has one term and sends what
  * AllReduce would send; other parts of n chunks have up to 2 log2(n) terms. */
-#include <string.h>
-
 #include "run/internal.h"
+
+#include <string.h>
 
 enum { SHORT_BYTES = 16 * 1024 };
 
-struct term { int rank, at; };       /* at: among the rank's */
+struct term {
+    int rank, at;
+}; /* at: among the rank's */
 
 /* Which rank has which terms, and all of them from left to right. */
 static void find_terms(struct summation *m, const struct chunks *own)
@@ -32,7 +34,9 @@ static void find_terms(struct summation *m, const struct chunks *own)
     for (int i = 0; i < n; i++) {
         int first = -1;
         for (int r = 0; r < s->comm->size; r++)
-            if (next[r] < m->part[r].nterm && (first < 0 || subtree_before(&m->part[r].subtree[next[r]], &m->part[first].subtree[next[first]]))) first = r;
+            if (next[r] < m->part[r].nterm &&
+                (first < 0 || subtree_before(&m->part[r].subtree[next[r]], &m->part[first].subtree[next[first]])))
+                first = r;
         m->term[i] = (struct term){first, next[first]};
         m->subtree[i] = m->part[first].subtree[next[first]++];
     }
@@ -42,8 +46,10 @@ static void find_terms(struct summation *m, const struct chunks *own)
 static void add_terms(struct summation *m, enum dtype t, int64_t n, void *out)
 {
     struct comm *comm = m->session->comm;
-    for (int i = 0; i < m->nterm; i++) m->in[i] = (const char *)comm->seen[m->term[i].rank] + m->term[i].at * n * (int64_t)dtype_size(t);
-    if (n) chunk_add(m->subtree, m->in, m->nterm, t, n, out);
+    for (int i = 0; i < m->nterm; i++)
+        m->in[i] = (const char *)comm->seen[m->term[i].rank] + m->term[i].at * n * (int64_t)dtype_size(t);
+    if (n)
+        chunk_add(m->subtree, m->in, m->nterm, t, n, out);
 }
 
 static void receive(struct summation *m, int64_t bytes)
@@ -61,7 +67,8 @@ static void add_short(struct summation *m, enum dtype t, const void *terms, int6
 {
     struct comm *comm = m->session->comm;
     int64_t bytes = n * (int64_t)dtype_size(t);
-    for (int r = 0; r < comm->size; r++) comm->send[r] = (struct block){(void *)(uintptr_t)terms, m->part[comm->rank].nterm * bytes};
+    for (int r = 0; r < comm->size; r++)
+        comm->send[r] = (struct block){(void *)(uintptr_t)terms, m->part[comm->rank].nterm * bytes};
     receive(m, bytes);
     add_terms(m, t, n, out);
     comm->done(comm);
@@ -73,7 +80,8 @@ static struct block pack_part(struct summation *m, const void *terms, int64_t n,
     struct comm *comm = m->session->comm;
     int count = m->part[comm->rank].nterm;
     struct block first = comm_deal(comm, terms, n, size, r), all = {count == 1 ? first.at : *room, count * first.bytes};
-    for (int k = 0; count > 1 && k < count; k++, *room += first.bytes) memcpy(*room, (char *)first.at + k * n * size, (size_t)first.bytes);
+    for (int k = 0; count > 1 && k < count; k++, *room += first.bytes)
+        memcpy(*room, (char *)first.at + k * n * size, (size_t)first.bytes);
     return all;
 }
 
@@ -83,7 +91,8 @@ static void add_long(struct summation *m, enum dtype t, const void *terms, int64
     int64_t size = (int64_t)dtype_size(t);
     struct block mine = comm_deal(comm, out, n, size, comm->rank);
     char *room = buffer_reserve(&m->session->scratch, (size_t)(m->part[comm->rank].nterm * n * size));
-    for (int r = 0; r < comm->size; r++) comm->send[r] = pack_part(m, terms, n, size, r, &room);
+    for (int r = 0; r < comm->size; r++)
+        comm->send[r] = pack_part(m, terms, n, size, r, &room);
     receive(m, mine.bytes);
     add_terms(m, t, mine.bytes / size, mine.at);
     comm->done(comm);
@@ -95,11 +104,16 @@ static void complete(const struct share *share, const struct chunks *own, enum d
     struct summation *m = (struct summation *)(uintptr_t)share;
     int64_t bytes, size = (int64_t)dtype_size(t);
     struct timed time = collective_begin(m->session, m->collective);
-    if (!m->term) find_terms(m, own);
-    if (!mul_i64(n, m->nterm * size, &bytes)) fail("sum '%s': %d terms of %lld elements are too large", m->collective->name, m->nterm, (long long)n);
-    if (m->nterm == 0) memset(out, 0, (size_t)(n * size));
-    else if (bytes <= SHORT_BYTES) add_short(m, t, terms, n, out);
-    else add_long(m, t, terms, n, out);
+    if (!m->term)
+        find_terms(m, own);
+    if (!mul_i64(n, m->nterm * size, &bytes))
+        fail("sum '%s': %d terms of %lld elements are too large", m->collective->name, m->nterm, (long long)n);
+    if (m->nterm == 0)
+        memset(out, 0, (size_t)(n * size));
+    else if (bytes <= SHORT_BYTES)
+        add_short(m, t, terms, n, out);
+    else
+        add_long(m, t, terms, n, out);
     collective_end(m->session, m->count, time);
 }
 

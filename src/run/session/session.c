@@ -1,13 +1,13 @@
 /* session: one graph, ready to run: its steps, weights and memory plan. A run binds the symbols from the real inputs, plans anew only
  * when they changed, and calls the kernels in file order. */
+#include "run/internal.h"
+
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 #include <xxhash.h>
 
-#include "run/internal.h"
-
-static char nothing[64];             /* where tensors without elements point: NULL means an absent operand */
+static char nothing[64]; /* where tensors without elements point: NULL means an absent operand */
 
 double seconds_now(void)
 {
@@ -33,8 +33,10 @@ static const char *list_missing(struct arena *a, const struct graph *g, const ch
 {
     for (int i = 0; i < g->nodes.n; i++) {
         const struct node *n = g->nodes.at[i];
-        for (int k = 0; n->op && k < node_bodies(n); k++) list = list_missing(a, node_body(n, k)->graph, list);
-        if (runnable(n)) continue;
+        for (int k = 0; n->op && k < node_bodies(n); k++)
+            list = list_missing(a, node_body(n, k)->graph, list);
+        if (runnable(n))
+            continue;
         const char *label = op_label(a, n);
         if (!strstr(list, arena_printf(a, " %s (", label)))
             list = arena_printf(a, "%s%s %s (node '%s')", list, *list ? "," : "", label, n->name);
@@ -46,7 +48,8 @@ static const char *list_missing(struct arena *a, const struct graph *g, const ch
 static void check_kernels(struct session *s)
 {
     const char *list = list_missing(s->arena, s->graph, "");
-    if (*list) fail("%s: no kernel for%s", s->sig.path, list);
+    if (*list)
+        fail("%s: no kernel for%s", s->sig.path, list);
 }
 
 static enum step_kind kind_of(unsigned flags)
@@ -61,22 +64,28 @@ static void step_new(struct session *s, struct step *step, struct node *n)
     step->in = NEWN(s->arena, struct tensor, n->nin);
     step->out = NEWN(s->arena, struct tensor, n->nout);
     step->in_constant = NEWN(s->arena, bool, n->nin);
-    for (int k = 0; k < n->nin; k++) step->in_constant[k] = n->in[k] && n->in[k]->constant;
-    if (step->kind == STEP_CONTROL) control_prepare(s, step);
-    else if (step->kind != STEP_KERNEL) require(n->nin >= 1 && n->in[0] && n->nout >= 1 && n->out[0]);
+    for (int k = 0; k < n->nin; k++)
+        step->in_constant[k] = n->in[k] && n->in[k]->constant;
+    if (step->kind == STEP_CONTROL)
+        control_prepare(s, step);
+    else if (step->kind != STEP_KERNEL)
+        require(n->nin >= 1 && n->in[0] && n->nout >= 1 && n->out[0]);
 }
 
 /* What makes terms of a sum completes it, as a collective of its own. */
 static void find_summation(struct session *s, struct step *step)
 {
     int axis;
-    const struct split *from = step->kind == STEP_KERNEL && (step->node->op->flags & OP_CHUNKS) ? sum_split(s->graph, step->node, &axis) : NULL;
-    if (!from || !dtype_is_float(step->node->out[0]->type.dtype)) return;
+    const struct split *from = step->kind == STEP_KERNEL && (step->node->op->flags & OP_CHUNKS) ? sum_split(s->graph, step->node, &axis)
+                                                                                                : NULL;
+    if (!from || !dtype_is_float(step->node->out[0]->type.dtype))
+        return;
     step->sum = NEW(s->arena, struct summation);
     step->sum->session = s;
     step->sum->axis = axis;
     step->sum->collective = NEW(s->arena, struct collective);
-    *step->sum->collective = (struct collective){.kind = COLL_ALLREDUCE, .name = step->node->name, .op = "AllReduce", .axis = -1, .axis2 = -1, .red = RED_SUM, .from = from};
+    *step->sum->collective = (struct collective){
+        .kind = COLL_ALLREDUCE, .name = step->node->name, .op = "AllReduce", .axis = -1, .axis2 = -1, .red = RED_SUM, .from = from};
 }
 
 static void read_collective(struct session *s, struct step *step, struct collective *c)
@@ -95,13 +104,15 @@ static void collect_collectives(struct session *s)
 {
     int n = 0;
     for (int i = 0; i < s->nstep; i++) {
-        if (kenv_deterministic(s->env)) find_summation(s, &s->step[i]);
+        if (kenv_deterministic(s->env))
+            find_summation(s, &s->step[i]);
         n += s->step[i].kind == STEP_COLLECTIVE || s->step[i].sum;
     }
     s->collective = NEWN(s->arena, struct collective, n);
     s->count = NEWN(s->arena, struct session_collective, n);
     for (int i = 0; i < s->nstep; i++) {
-        if (s->step[i].kind != STEP_COLLECTIVE && !s->step[i].sum) continue;
+        if (s->step[i].kind != STEP_COLLECTIVE && !s->step[i].sum)
+            continue;
         struct collective *c = &s->collective[s->ncollective];
         read_collective(s, &s->step[i], c);
         s->count[s->ncollective] = (struct session_collective){.name = c->name, .op = c->op};
@@ -116,7 +127,8 @@ static void collect_collectives(struct session *s)
 static void load_constant(struct session *s, struct value *v)
 {
     struct tensor *t = &s->tensor[v->id];
-    if (t->data) return;
+    if (t->data)
+        return;
     *t = (struct tensor){.dtype = v->constant->dtype, .rank = v->constant->rank};
     memcpy(t->dim, v->constant->dim, sizeof t->dim);
     const void *data = constant_data(v->constant, v->name);
@@ -129,9 +141,11 @@ static void load_constants(struct session *s)
     s->tensor = NEWN(s->arena, struct tensor, s->graph->values.n);
     for (int i = 0; i < s->nstep; i++)
         for (int k = 0; k < s->step[i].node->nin; k++)
-            if (s->step[i].in_constant[k]) load_constant(s, s->step[i].node->in[k]);
+            if (s->step[i].in_constant[k])
+                load_constant(s, s->step[i].node->in[k]);
     for (int i = 0; i < s->graph->outputs.n; i++)
-        if (s->graph->outputs.at[i]->constant) load_constant(s, s->graph->outputs.at[i]);
+        if (s->graph->outputs.at[i]->constant)
+            load_constant(s, s->graph->outputs.at[i]);
 }
 
 /* Weights that a kernel keeps packed are packed here, one after another; the pages they came from are given back. Returns the operand
@@ -139,12 +153,21 @@ static void load_constants(struct session *s)
 static int pack_weight(struct session *s, struct step *step)
 {
     const struct node *n = step->node;
-    if (step->kind != STEP_KERNEL) return -1;
+    if (step->kind != STEP_KERNEL)
+        return -1;
     for (int k = 0; k < n->nin; k++)
-        if (step->in_constant[k]) step->in[k] = s->tensor[n->in[k]->id];
-    struct kcall call = {.node = n, .graph = s->graph, .nin = n->nin, .in = step->in, .in_constant = step->in_constant, .cache = &step->cache, .env = s->env};
+        if (step->in_constant[k])
+            step->in[k] = s->tensor[n->in[k]->id];
+    struct kcall call = {.node = n,
+                         .graph = s->graph,
+                         .nin = n->nin,
+                         .in = step->in,
+                         .in_constant = step->in_constant,
+                         .cache = &step->cache,
+                         .env = s->env};
     int packed = kern_pack(&call);
-    if (packed >= 0) constant_release(n->in[packed]->constant);
+    if (packed >= 0)
+        constant_release(n->in[packed]->constant);
     return packed;
 }
 
@@ -152,7 +175,8 @@ static int pack_weight(struct session *s, struct step *step)
 static void align_constant(struct session *s, const struct value *v)
 {
     struct tensor *t = &s->tensor[v->id];
-    if (dtype_is_packed(t->dtype) || (uintptr_t)t->data % dtype_size(t->dtype) == 0) return;
+    if (dtype_is_packed(t->dtype) || (uintptr_t)t->data % dtype_size(t->dtype) == 0)
+        return;
     void *copy = arena_alloc(s->arena, tensor_bytes(t));
     memcpy(copy, t->data, tensor_bytes(t));
     t->data = copy;
@@ -170,10 +194,12 @@ static void place_constants(struct session *s)
     for (int i = 0; i < s->nstep; i++) {
         int packed = pack_weight(s, &s->step[i]);
         for (int k = 0; k < s->step[i].node->nin; k++)
-            if (s->step[i].in_constant[k] && k != packed && !is_captured(s->step[i].node, k)) align_constant(s, s->step[i].node->in[k]);
+            if (s->step[i].in_constant[k] && k != packed && !is_captured(s->step[i].node, k))
+                align_constant(s, s->step[i].node->in[k]);
     }
     for (int i = 0; i < s->graph->outputs.n; i++)
-        if (s->graph->outputs.at[i]->constant) align_constant(s, s->graph->outputs.at[i]);
+        if (s->graph->outputs.at[i]->constant)
+            align_constant(s, s->graph->outputs.at[i]);
 }
 
 /* Of the plan's name, and of how outputs are dealt out: what ranks must agree on beside collectives. */
@@ -200,10 +226,12 @@ static struct session *session_build(struct graph *g, struct comm *comm, struct 
     signature_read(arena, g, &s->sig);
     check_kernels(s);
     s->actual = NEWN(arena, struct tensor, g->inputs.n);
-    if (keep) state_prepare(s);
+    if (keep)
+        state_prepare(s);
     s->nstep = g->nodes.n;
     s->step = NEWN(arena, struct step, s->nstep);
-    for (int i = 0; i < s->nstep; i++) step_new(s, &s->step[i], g->nodes.at[i]);
+    for (int i = 0; i < s->nstep; i++)
+        step_new(s, &s->step[i], g->nodes.at[i]);
     collect_collectives(s);
     load_constants(s);
     layout_prepare(s);
@@ -229,19 +257,23 @@ struct session *session_inner(const struct session *around, struct graph *body)
 void session_free(struct session *s)
 {
     for (int i = 0; i < s->nstep; i++)
-        if (s->step[i].control) control_free(&s->step[i]);
-    if (!s->inner) kenv_free(s->env);
+        if (s->step[i].control)
+            control_free(&s->step[i]);
+    if (!s->inner)
+        kenv_free(s->env);
     state_free(s);
     buffer_free(&s->slab);
     buffer_free(&s->scratch);
     arena_free(s->plan);
-    if (s->run) arena_free(s->run);
+    if (s->run)
+        arena_free(s->run);
     arena_free(s->arena);
 }
 
 struct arena *session_scratch(struct session *s)
 {
-    if (!s->run) s->run = arena_new();
+    if (!s->run)
+        s->run = arena_new();
     return s->run;
 }
 
@@ -249,10 +281,12 @@ struct arena *session_scratch(struct session *s)
 
 static bool same_bindings(const struct bindings *a, const struct bindings *b)
 {
-    if (a->list.n != b->list.n) return false;
+    if (a->list.n != b->list.n)
+        return false;
     for (int i = 0; i < a->list.n; i++) {
         const int64_t *x = bindings_get(b, a->list.at[i].name);
-        if (!x || *x != a->list.at[i].value) return false;
+        if (!x || *x != a->list.at[i].value)
+            return false;
     }
     return true;
 }
@@ -260,9 +294,11 @@ static bool same_bindings(const struct bindings *a, const struct bindings *b)
 static void bind_inputs(struct session *s, const struct tensor *inputs)
 {
     s->next.list.n = 0;
-    if (s->kept_input) state_sizes(s, inputs, s->actual);
+    if (s->kept_input)
+        state_sizes(s, inputs, s->actual);
     signature_bind(s->arena, &s->sig, s->kept_input ? s->actual : inputs, &s->next);
-    if (s->planned && s->nkept == 0 && same_bindings(&s->bind, &s->next)) return;
+    if (s->planned && s->nkept == 0 && same_bindings(&s->bind, &s->next))
+        return;
     struct bindings old = s->bind;
     s->bind = s->next;
     s->next = old;
@@ -273,10 +309,14 @@ static void place_inputs(struct session *s, const struct tensor *inputs)
 {
     for (int i = 0; i < s->graph->inputs.n; i++) {
         struct tensor *t = &s->tensor[s->graph->inputs.at[i]->id];
-        if (session_keeps(s, i) && inputs[i].data) state_fill(s, i, &inputs[i]);
-        else if (session_keeps(s, i)) continue;
-        else if (s->sig.in[i].place.kind == PLACE_S) port_slice(s, i, &inputs[i], t);
-        else t->data = inputs[i].data ? inputs[i].data : nothing;
+        if (session_keeps(s, i) && inputs[i].data)
+            state_fill(s, i, &inputs[i]);
+        else if (session_keeps(s, i))
+            continue;
+        else if (s->sig.in[i].place.kind == PLACE_S)
+            port_slice(s, i, &inputs[i], t);
+        else
+            t->data = inputs[i].data ? inputs[i].data : nothing;
     }
 }
 
@@ -284,16 +324,27 @@ static void gather_operands(struct session *s, struct step *step)
 {
     const struct node *n = step->node;
     for (int k = 0; k < n->nin; k++)
-        if (n->in[k]) step->in[k] = s->tensor[n->in[k]->id];
-    if (step->late && step->kind != STEP_CONTROL) late_results(s, step);
+        if (n->in[k])
+            step->in[k] = s->tensor[n->in[k]->id];
+    if (step->late && step->kind != STEP_CONTROL)
+        late_results(s, step);
     for (int k = 0; k < n->nout; k++)
-        if (n->out[k]) step->out[k] = s->tensor[n->out[k]->id];
+        if (n->out[k])
+            step->out[k] = s->tensor[n->out[k]->id];
 }
 
 static void run_kernel(struct session *s, struct step *step)
 {
-    struct kcall call = {.node = step->node, .graph = s->graph, .nin = step->node->nin, .nout = step->node->nout, .in = step->in,
-                         .out = step->out, .in_constant = step->in_constant, .cache = &step->cache, .bind = &s->bind, .env = s->env,
+    struct kcall call = {.node = step->node,
+                         .graph = s->graph,
+                         .nin = step->node->nin,
+                         .nout = step->node->nout,
+                         .in = step->in,
+                         .out = step->out,
+                         .in_constant = step->in_constant,
+                         .cache = &step->cache,
+                         .bind = &s->bind,
+                         .env = s->env,
                          .share = step->sum ? &step->sum->share : NULL};
     step->node->op->kernel(&call);
 }
@@ -337,12 +388,15 @@ void session_run(struct session *s, const struct tensor *inputs, struct tensor *
 {
     double start = seconds_now();
     bind_inputs(s, inputs);
-    if (s->run) arena_free(s->run);
+    if (s->run)
+        arena_free(s->run);
     s->run = NULL;
     s->late = 0;
     place_inputs(s, inputs);
-    for (int i = 0; i < s->nstep; i++) run_step(s, &s->step[i]);
-    for (int i = 0; i < s->graph->outputs.n; i++) outputs[i] = s->tensor[s->graph->outputs.at[i]->id];
+    for (int i = 0; i < s->nstep; i++)
+        run_step(s, &s->step[i]);
+    for (int i = 0; i < s->graph->outputs.n; i++)
+        outputs[i] = s->tensor[s->graph->outputs.at[i]->id];
     state_advance(s);
     s->stats.runs++;
     s->stats.seconds += seconds_now() - start;
@@ -352,7 +406,8 @@ int64_t session_slab(const struct session *s)
 {
     int64_t bytes = s->slab_bytes + s->late_bytes;
     for (int i = 0; i < s->nstep; i++)
-        if (s->step[i].control) bytes += control_slab(&s->step[i]);
+        if (s->step[i].control)
+            bytes += control_slab(&s->step[i]);
     return bytes;
 }
 
@@ -362,7 +417,10 @@ const struct session_stats *session_stats(struct session *s)
     return &s->stats;
 }
 
-const struct bindings *session_sizes(const struct session *s) { return &s->bind; }
+const struct bindings *session_sizes(const struct session *s)
+{
+    return &s->bind;
+}
 
 void session_reset_stats(struct session *s)
 {

@@ -1,18 +1,22 @@
-/* own: inputs of which each rank brings what it holds of them, where another run or program left them so. Global sizes follow from the pieces:
- * those of dimensions that are not dealt out are every rank's, the others are found from the sum over all ranks. */
-#include <string.h>
-
+/* own: inputs of which each rank brings what it holds of them, where another run or program left them so. Global sizes follow from the
+ * pieces: those of dimensions that are not dealt out are every rank's, the others are found from the sum over all ranks. */
 #include "run/internal.h"
 
+#include <string.h>
+
 /* What ranks compare: the sizes of their pieces, and what is in those of a whole input. */
-struct told { int64_t dim[MAX_RANK]; uint64_t digest; };
+struct told {
+    int64_t dim[MAX_RANK];
+    uint64_t digest;
+};
 
 static const struct told *tell_all(struct session *s, struct arena *a, const struct formal *f, const struct tensor *own)
 {
     struct comm *c = s->comm;
     struct told *all = NEWN(a, struct told, c->size);
     int64_t *bytes = NEWN(a, int64_t, c->size);
-    for (int r = 0; r < c->size; r++) bytes[r] = sizeof *all;
+    for (int r = 0; r < c->size; r++)
+        bytes[r] = sizeof *all;
     all[c->rank] = (struct told){.digest = f->place.kind == PLACE_R ? bytes_digest(own->data, tensor_bytes(own)) : 0};
     memcpy(all[c->rank].dim, own->dim, sizeof own->dim);
     c->id = 0;
@@ -24,8 +28,8 @@ static const struct told *tell_all(struct session *s, struct arena *a, const str
 static void check_type(const struct session *s, const struct formal *f, const char *from, const struct tensor *own)
 {
     if (own->rank != f->type.rank || own->dtype != f->type.dtype)
-        fail("%s: rank %d's piece of input '%s' is %s of %d dimensions, expected %s of %d", from, s->comm->rank, f->name, dtype_name(own->dtype), own->rank,
-             dtype_name(f->type.dtype), f->type.rank);
+        fail("%s: rank %d's piece of input '%s' is %s of %d dimensions, expected %s of %d", from, s->comm->rank, f->name,
+             dtype_name(own->dtype), own->rank, dtype_name(f->type.dtype), f->type.rank);
 }
 
 static void check_same(const struct session *s, const struct formal *f, const char *from, const struct told *all)
@@ -34,9 +38,10 @@ static void check_same(const struct session *s, const struct formal *f, const ch
     bool dealt = f->place.kind == PLACE_S;
     for (int k = 0; k < f->type.rank; k++)
         if (own->dim[k] != all[0].dim[k] && !(dealt && k == f->place.dim))
-            fail("%s: rank %d's piece of input '%s' has %lld in dimension %d, which is not dealt out, and rank 0's has %lld", from, s->comm->rank, f->name,
-                 (long long)own->dim[k], k, (long long)all[0].dim[k]);
-    if (own->digest != all[0].digest) fail("%s: input '%s' is whole on every rank, and rank %d's is not that of rank 0", from, f->name, s->comm->rank);
+            fail("%s: rank %d's piece of input '%s' has %lld in dimension %d, which is not dealt out, and rank 0's has %lld", from,
+                 s->comm->rank, f->name, (long long)own->dim[k], k, (long long)all[0].dim[k]);
+    if (own->digest != all[0].digest)
+        fail("%s: input '%s' is whole on every rank, and rank %d's is not that of rank 0", from, f->name, s->comm->rank);
 }
 
 /* Indices of a pattern of n that all ranks hold together: more than n where they overlap. */
@@ -44,7 +49,8 @@ static int64_t held_by_all(const struct split *s, int64_t n)
 {
     int64_t sum = 0;
     for (int r = 0; r < s->ranks; r++)
-        for (int i = 0; i < s->count[r]; i++) sum += s->list[r][i].hi - s->list[r][i].lo;
+        for (int i = 0; i < s->count[r]; i++)
+            sum += s->list[r][i].hi - s->list[r][i].lo;
     return s->partition ? n : sum;
 }
 
@@ -55,14 +61,16 @@ static int64_t whole_size(const struct session *s, const struct formal *f, const
     int64_t sum = 0, n = 1, held = 1, times, known;
     int d = f->place.dim;
     for (int r = 0; r < s->comm->size; r++)
-        if (!add_i64(sum, all[r].dim[d], &sum)) fail("%s: input '%s' is too large", from, f->name);
+        if (!add_i64(sum, all[r].dim[d], &sum))
+            fail("%s: input '%s' is too large", from, f->name);
     if (!split->balanced) {
         require(dim_is_int(split->n, &n));
         held = held_by_all(split, n);
     }
     if (!held || !mul_i64(sum, n, &times) || times % held || (dim_is_int(f->type.dim[d], &known) && times / held != known))
-        fail("%s: rank %d's piece of input '%s' has %lld in dimension %d, and those of all ranks %lld: they are not %s dealt out by %s", from, s->comm->rank, f->name,
-             (long long)all[s->comm->rank].dim[d], d, (long long)sum, type_str(s->arena, &f->type), split_str(s->arena, split));
+        fail("%s: rank %d's piece of input '%s' has %lld in dimension %d, and those of all ranks %lld: they are not %s dealt out by %s",
+             from, s->comm->rank, f->name, (long long)all[s->comm->rank].dim[d], d, (long long)sum, type_str(s->arena, &f->type),
+             split_str(s->arena, split));
     return times / held;
 }
 
@@ -75,7 +83,8 @@ struct tensor session_give(struct session *s, int input, const char *from, const
     check_same(s, f, from, all);
     struct tensor whole = *piece;
     if (f->place.kind == PLACE_S) {
-        if (!s->own) s->own = NEWN(s->arena, struct own, s->graph->inputs.n);
+        if (!s->own)
+            s->own = NEWN(s->arena, struct own, s->graph->inputs.n);
         s->own[input] = (struct own){from, *piece};
         whole.dim[f->place.dim] = whole_size(s, f, from, all);
     }
@@ -87,7 +96,8 @@ bool own_take(struct session *s, int input, struct tensor *to)
 {
     const struct own *own = s->own && s->own[input].from ? &s->own[input] : NULL;
     const struct formal *f = &s->sig.in[input];
-    if (!own) return false;
+    if (!own)
+        return false;
     int d = f->place.dim;
     if (own->piece.dim[d] != to->dim[d])
         fail("%s: rank %d's piece of input '%s' has %lld in dimension %d, its split %s gives it %lld", own->from, s->comm->rank, f->name,

@@ -1,18 +1,20 @@
-/* state: values that stay on their rank from run to run, as local pieces: what a step leaves as its present, the next one takes as its past.
+/* state: values that stay on their rank from run to run, as local pieces: what a step leaves as its present, the next one takes as its
+ * past.
  *
  * Where the present is the past with rows appended by one op, both lie in one memory that has room to grow along that axis (struct tensor),
  * and the op writes the new rows only. When the room is used up, the content moves to a memory half as large again. Any other present is
  * copied after the run. An op that can't read memory with room is given a dense copy, made by a Transpose that turns nothing. */
-#include <string.h>
-
 #include "run/internal.h"
+
+#include <string.h>
 
 /* ---- what is kept --------------------------------------------------------------------------------------------------------------- */
 
 static int find_value(struct value *const *at, int n, const char *name)
 {
     for (int i = 0; i < n; i++)
-        if (!strcmp(at[i]->name, name)) return i;
+        if (!strcmp(at[i]->name, name))
+            return i;
     return -1;
 }
 
@@ -22,7 +24,8 @@ static void check_ends(const struct session *s, const struct kept *k)
     const struct formal *past = &s->sig.in[k->past], *present = k->present < 0 ? past : &s->sig.out[k->present];
     if (past->type.dtype != present->type.dtype || past->type.rank != present->type.rank || !placement_eq(past->place, present->place))
         fail("%s: state '%s' becomes '%s', which has another type or placement: %s, %s and %s, %s", s->sig.path, past->name, present->name,
-             type_str(s->arena, &past->type), placement_str(s->arena, past->place), type_str(s->arena, &present->type), placement_str(s->arena, present->place));
+             type_str(s->arena, &past->type), placement_str(s->arena, past->place), type_str(s->arena, &present->type),
+             placement_str(s->arena, present->place));
     if (past->place.kind == PLACE_S && past->place.dim == k->axis)
         fail("%s: state '%s' is split along dimension %d, along which it grows", s->sig.path, past->name, k->axis);
 }
@@ -31,10 +34,13 @@ static struct kept *keep(struct session *s, int past, int present, int axis)
 {
     const struct type *t = &s->sig.in[past].type;
     struct kept *k = &s->kept[s->nkept++];
-    if (s->kept_input[past]) fail("%s: state '%s' is named twice", s->sig.path, s->sig.in[past].name);
-    if (axis < -1 || axis >= t->rank) fail("%s: state '%s' grows along dimension %d of %d", s->sig.path, s->sig.in[past].name, axis, t->rank);
+    if (s->kept_input[past])
+        fail("%s: state '%s' is named twice", s->sig.path, s->sig.in[past].name);
+    if (axis < -1 || axis >= t->rank)
+        fail("%s: state '%s' grows along dimension %d of %d", s->sig.path, s->sig.in[past].name, axis, t->rank);
     *k = (struct kept){.past = past, .present = present, .axis = axis, .whole = {.dtype = t->dtype, .rank = t->rank}};
-    for (int d = 0; d < t->rank; d++) k->whole.dim[d] = d == axis ? 0 : -1;
+    for (int d = 0; d < t->rank; d++)
+        k->whole.dim[d] = d == axis ? 0 : -1;
     check_ends(s, k);
     s->kept_input[past] = k;
     return k;
@@ -47,11 +53,15 @@ static void keep_named(struct session *s, const char *text)
     char *field[4] = {arena_strdup(s->arena, text)};
     int64_t axis;
     int n = 1;
-    while (n < 4 && (field[n] = strchr(field[n - 1], '|'))) *field[n++]++ = '\0';
-    if (n < 3 || !parse_i64(field[2], -1, MAX_RANK - 1, &axis)) fail("%s: state '%s' is not of the form PAST|PRESENT|DIMENSION", s->sig.path, text);
+    while (n < 4 && (field[n] = strchr(field[n - 1], '|')))
+        *field[n++]++ = '\0';
+    if (n < 3 || !parse_i64(field[2], -1, MAX_RANK - 1, &axis))
+        fail("%s: state '%s' is not of the form PAST|PRESENT|DIMENSION", s->sig.path, text);
     int past = find_value(g->inputs.at, g->inputs.n, field[0]), present = find_value(g->outputs.at, g->outputs.n, field[1]);
-    if ((past < 0 && *field[0]) || (present < 0 && *field[1])) fail("%s: state '%s' names no input or no output", s->sig.path, text);
-    if (past >= 0) keep(s, past, present, (int)axis)->from = n > 3 && *field[3] ? field[3] : NULL;
+    if ((past < 0 && *field[0]) || (present < 0 && *field[1]))
+        fail("%s: state '%s' names no input or no output", s->sig.path, text);
+    if (past >= 0)
+        keep(s, past, present, (int)axis)->from = n > 3 && *field[3] ? field[3] : NULL;
 }
 
 static void find_kept(struct session *s)
@@ -60,35 +70,47 @@ static void find_kept(struct session *s)
     bool sharded = graph_meta(g, "tpc.ranks");
     s->kept = NEWN(s->arena, struct kept, g->meta.n + g->states.n);
     for (int i = 0; sharded && i < g->meta.n; i++)
-        if (!strncmp(g->meta.at[i].key, "tpc.state.", 10)) keep_named(s, g->meta.at[i].text);
+        if (!strncmp(g->meta.at[i].key, "tpc.state.", 10))
+            keep_named(s, g->meta.at[i].text);
     for (int i = 0; !sharded && i < g->states.n; i++) {
         const struct state *state = &g->states.at[i];
-        if (state->past) keep(s, find_value(g->inputs.at, g->inputs.n, state->past->name),
-                              state->present ? find_value(g->outputs.at, g->outputs.n, state->present->name) : -1, state->dim);
+        if (state->past)
+            keep(s, find_value(g->inputs.at, g->inputs.n, state->past->name),
+                 state->present ? find_value(g->outputs.at, g->outputs.n, state->present->name) : -1, state->dim);
     }
 }
 
 /* ---- sharing memory --------------------------------------------------------------------------------------------------------------- */
 
-static struct value *past_of(const struct session *s, const struct kept *k) { return s->graph->inputs.at[k->past]; }
-static struct value *present_of(const struct session *s, const struct kept *k) { return s->graph->outputs.at[k->present]; }
+static struct value *past_of(const struct session *s, const struct kept *k)
+{
+    return s->graph->inputs.at[k->past];
+}
+static struct value *present_of(const struct session *s, const struct kept *k)
+{
+    return s->graph->outputs.at[k->present];
+}
 
 static bool appends(struct session *s, const struct kept *k, const struct uses *uses)
 {
-    if (k->present < 0 || k->axis < 0) return false;
+    if (k->present < 0 || k->axis < 0)
+        return false;
     const struct value *past = past_of(s, k), *present = present_of(s, k);
     const struct node *n = present->producer;
     int axis, operand = n ? op_appends_to(n, present->index, &axis) : -1;
-    if (operand < 0 || n->in[operand] != past || axis != k->axis || uses[past->id].n != 1) return false;
+    if (operand < 0 || n->in[operand] != past || axis != k->axis || uses[past->id].n != 1)
+        return false;
     for (int d = 0; d < past->type.rank; d++)
-        if (d != axis && dim_rewrite(s->graph->alg, past->type.dim[d]) != dim_rewrite(s->graph->alg, present->type.dim[d])) return false;
+        if (d != axis && dim_rewrite(s->graph->alg, past->type.dim[d]) != dim_rewrite(s->graph->alg, present->type.dim[d]))
+            return false;
     return true;
 }
 
 static struct node *dense_copy(struct session *s, struct value *v)
 {
     int64_t perm[MAX_RANK];
-    for (int d = 0; d < v->type.rank; d++) perm[d] = d;
+    for (int d = 0; d < v->type.rank; d++)
+        perm[d] = d;
     struct node *n = op_node(s->graph, "", "Transpose", arena_printf(s->arena, "%s/dense", v->name), 1, &v);
     attr_set_ints(s->graph, n, "perm", v->type.rank, perm);
     op_infer(s->graph, n);
@@ -101,12 +123,15 @@ static void read_dense(struct session *s, struct value *v)
     for (int i = 0; i < s->graph->nodes.n; i++) {
         struct node *n = s->graph->nodes.at[i];
         for (int k = 0; k < n->nin && !(n->op->flags & OP_STEPS); k++) {
-            if (n->in[k] != v) continue;
-            if (!copy) copy = dense_copy(s, v);
+            if (n->in[k] != v)
+                continue;
+            if (!copy)
+                copy = dense_copy(s, v);
             n->in[k] = copy->out[0];
         }
     }
-    if (!copy) return;
+    if (!copy)
+        return;
     explain("%s: state '%s' is copied for an op that can't read it in place", s->sig.path, v->name);
     graph_insert_before_use(s->graph, 1, &copy);
 }
@@ -117,9 +142,11 @@ void state_prepare(struct session *s)
     const struct uses *uses = graph_uses(s->graph, tmp);
     s->kept_input = NEWN(s->arena, struct kept *, s->graph->inputs.n);
     find_kept(s);
-    for (int i = 0; i < s->nkept; i++) s->kept[i].in_place = appends(s, &s->kept[i], uses);
     for (int i = 0; i < s->nkept; i++)
-        if (s->kept[i].in_place) read_dense(s, present_of(s, &s->kept[i]));
+        s->kept[i].in_place = appends(s, &s->kept[i], uses);
+    for (int i = 0; i < s->nkept; i++)
+        if (s->kept[i].in_place)
+            read_dense(s, present_of(s, &s->kept[i]));
     arena_free(tmp);
 }
 
@@ -137,13 +164,15 @@ void state_copy(struct tensor *to, const struct tensor *from)
     int64_t size = (int64_t)dtype_size(to->dtype), outer = product(to->dim, 0, axis), inner = size * product(to->dim, axis + 1, to->rank);
     int64_t bytes = inner * (to->rank ? to->dim[axis] : 1);
     int64_t to_step = to->room ? to->room * inner : bytes, from_step = from->room ? from->room * inner : bytes;
-    for (int64_t i = 0; bytes && i < outer; i++) memcpy((char *)to->data + i * to_step, (const char *)from->data + i * from_step, (size_t)bytes);
+    for (int64_t i = 0; bytes && i < outer; i++)
+        memcpy((char *)to->data + i * to_step, (const char *)from->data + i * from_step, (size_t)bytes);
 }
 
 static size_t with_room(const struct session *s, const struct kept *k, struct tensor t, int64_t rows, int64_t *room)
 {
     int64_t n, bytes;
-    if (!add_i64(rows, rows / 2 + 16, room)) *room = rows;
+    if (!add_i64(rows, rows / 2 + 16, room))
+        *room = rows;
     t.dim[k->axis] = *room;
     if (!sizes_product(t.dim, t.rank, &n) || !mul_i64(n, (int64_t)dtype_size(t.dtype), &bytes))
         fail("%s: state '%s' is too large for these inputs", s->sig.path, s->sig.in[k->past].name);
@@ -157,8 +186,10 @@ static void move_in(struct session *s, struct kept *k, const struct tensor *like
     struct tensor t = *like;
     t.data = buffer_reserve(&bigger, with_room(s, k, *like, rows, &t.room));
     t.axis = k->axis;
-    if (content) state_copy(&t, content);
-    if (content) s->stats.state_moved += (int64_t)tensor_bytes(content);
+    if (content)
+        state_copy(&t, content);
+    if (content)
+        s->stats.state_moved += (int64_t)tensor_bytes(content);
     s->stats.state_bytes += (int64_t)bigger.bytes - (int64_t)k->memory.bytes;
     buffer_free(&k->memory);
     k->memory = bigger;
@@ -183,9 +214,11 @@ static void in_memory(const struct kept *k, struct tensor *t)
 static void place_in_place(struct session *s, struct kept *k)
 {
     struct tensor *past = &s->tensor[past_of(s, k)->id], *present = &s->tensor[present_of(s, k)->id];
-    if (present->dtype == DT_NONE) fail("%s: the size of state '%s' follows from computed data", s->sig.path, present_of(s, k)->name);
+    if (present->dtype == DT_NONE)
+        fail("%s: the size of state '%s' follows from computed data", s->sig.path, present_of(s, k)->name);
     in_memory(k, past);
-    if (!k->memory.at || present->dim[k->axis] > k->room) move_in(s, k, past, present->dim[k->axis], k->filled ? past : NULL);
+    if (!k->memory.at || present->dim[k->axis] > k->room)
+        move_in(s, k, past, present->dim[k->axis], k->filled ? past : NULL);
     in_memory(k, past);
     in_memory(k, present);
 }
@@ -195,9 +228,12 @@ void state_place(struct session *s)
     for (int i = 0; i < s->nkept; i++) {
         struct kept *k = &s->kept[i];
         struct tensor *past = &s->tensor[past_of(s, k)->id];
-        if (past->dtype == DT_NONE) fail("%s: the size of state '%s' is not known: give it as an input", s->sig.path, s->sig.in[k->past].name);
-        if (k->in_place) place_in_place(s, k);
-        else past->data = reserve(s, k, tensor_bytes(past));
+        if (past->dtype == DT_NONE)
+            fail("%s: the size of state '%s' is not known: give it as an input", s->sig.path, s->sig.in[k->past].name);
+        if (k->in_place)
+            place_in_place(s, k);
+        else
+            past->data = reserve(s, k, tensor_bytes(past));
     }
 }
 
@@ -207,8 +243,10 @@ void state_sizes(struct session *s, const struct tensor *given, struct tensor *s
 {
     for (int i = 0; i < s->graph->inputs.n; i++) {
         struct kept *k = s->kept_input[i];
-        if (k && given[i].data) k->filled = false;
-        if (k && !given[i].data && !k->filled && k->axis < 0) fail("%s: state '%s' holds nothing yet: give it as an input", s->sig.path, s->sig.in[i].name);
+        if (k && given[i].data)
+            k->filled = false;
+        if (k && !given[i].data && !k->filled && k->axis < 0)
+            fail("%s: state '%s' holds nothing yet: give it as an input", s->sig.path, s->sig.in[i].name);
         sizes[i] = k && !given[i].data ? k->whole : given[i];
     }
 }
@@ -232,7 +270,8 @@ static struct tensor sizes_left(const struct session *s, const struct formal *f)
 {
     struct tensor t = {.dtype = f->type.dtype, .rank = f->type.rank};
     for (int d = 0; d < t.rank; d++)
-        if (!dim_eval(f->type.dim[d], &s->bind, &t.dim[d]) || t.dim[d] < 0) fail("%s: the size of state '%s' is not known", s->sig.path, f->name);
+        if (!dim_eval(f->type.dim[d], &s->bind, &t.dim[d]) || t.dim[d] < 0)
+            fail("%s: the size of state '%s' is not known", s->sig.path, f->name);
     return t;
 }
 
@@ -241,14 +280,17 @@ void state_advance(struct session *s)
 {
     for (int i = 0; i < s->nkept; i++) {
         struct kept *k = &s->kept[i];
-        if (k->present < 0) continue;
+        if (k->present < 0)
+            continue;
         const struct formal *f = &s->sig.out[k->present];
         const struct tensor *present = &s->tensor[present_of(s, k)->id];
         k->whole = sizes_left(s, f);
         k->filled = true;
-        if (k->in_place) continue;
+        if (k->in_place)
+            continue;
         void *at = reserve(s, k, tensor_bytes(present));
-        if (at == present->data) continue;
+        if (at == present->data)
+            continue;
         memcpy(at, present->data, tensor_bytes(present));
         s->stats.state_moved += (int64_t)tensor_bytes(present);
     }
@@ -256,13 +298,20 @@ void state_advance(struct session *s)
 
 /* ---- from one graph to the next --------------------------------------------------------------------------------------------------- */
 
-bool session_keeps(const struct session *s, int input) { return s->kept_input && s->kept_input[input]; }
+bool session_keeps(const struct session *s, int input)
+{
+    return s->kept_input && s->kept_input[input];
+}
 
-const char *session_keeps_from(const struct session *s, int input) { return s->kept_input[input]->from; }
+const char *session_keeps_from(const struct session *s, int input)
+{
+    return s->kept_input[input]->from;
+}
 
 static bool same_pieces(struct session *to, const struct formal *a, const struct session *from, const struct formal *b)
 {
-    if (a->place.kind != PLACE_S || b->place.kind != PLACE_S) return a->place.kind == PLACE_R && b->place.kind == PLACE_R;
+    if (a->place.kind != PLACE_S || b->place.kind != PLACE_S)
+        return a->place.kind == PLACE_R && b->place.kind == PLACE_R;
     struct pieces x = pieces_of(to->plan, a->place.split, to->comm->rank, false, &from->bind);
     struct pieces y = pieces_of(to->plan, b->place.split, to->comm->rank, false, &from->bind);
     return a->place.dim == b->place.dim && x.n == y.n && !memcmp(x.at, y.at, (size_t)x.n * sizeof *x.at);
@@ -274,9 +323,9 @@ void session_take(struct session *to, int input, const struct session *from, int
     const struct tensor *piece = &from->tensor[from->graph->outputs.at[output]->id];
     struct kept *k = to->kept_input[input];
     if (in->type.dtype != out->type.dtype || in->type.rank != out->type.rank || !same_pieces(to, in, from, out))
-        fail("%s: state '%s' is %s, %s, and %s leaves it as '%s', %s, %s: compile one with tpc-shard --state-from the other", to->sig.path, in->name,
-             type_str(to->arena, &in->type), placement_str(to->arena, in->place), from->sig.path, out->name, type_str(to->arena, &out->type),
-             placement_str(to->arena, out->place));
+        fail("%s: state '%s' is %s, %s, and %s leaves it as '%s', %s, %s: compile one with tpc-shard --state-from the other", to->sig.path,
+             in->name, type_str(to->arena, &in->type), placement_str(to->arena, in->place), from->sig.path, out->name,
+             type_str(to->arena, &out->type), placement_str(to->arena, out->place));
     k->whole = sizes_left(from, out);
     k->filled = true;
     to->planned = false;
@@ -293,5 +342,6 @@ void session_take(struct session *to, int input, const struct session *from, int
 
 void state_free(struct session *s)
 {
-    for (int i = 0; i < s->nkept; i++) buffer_free(&s->kept[i].memory);
+    for (int i = 0; i < s->nkept; i++)
+        buffer_free(&s->kept[i].memory);
 }
