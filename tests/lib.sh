@@ -55,6 +55,51 @@ skip() {
     echo "ok $count - $1 # SKIP $2"
 }
 
+# lacks MODULE: what is asked of $python; once for each module.
+python=${PYTHON:-python3}
+lacks() {
+    eval "known=\${lacks_$1:-}"
+    if [ -z "$known" ]; then
+        known=yes
+        "$python" -c "import $1" >/dev/null 2>&1 && known=no
+        eval "lacks_$1=$known"
+    fi
+    [ "$known" = yes ]
+}
+
+# ok_python "MODULE..." NAME COMMAND...: as ok if $python has these modules, else a skip. No module: python itself.
+ok_python() {
+    missing=
+    for module in ${1:-sys}; do
+        if lacks "$module"; then missing="$missing $module"; fi
+    done
+    shift
+    if [ -z "$missing" ]; then ok "$@"; elif lacks sys; then skip "$1" "no $python"; else skip "$1" "$python lacks$missing"; fi
+}
+
+# part NAME SCRIPT ARGUMENT...: as ok of a script of $python, whose exit status 77 is a skip, for what it printed last.
+part() {
+    name=$1
+    shift
+    if lacks sys; then
+        skip "$name" "no $python"
+        return
+    fi
+    "$python" "$@" >"$work/part" 2>&1
+    status=$?
+    if [ $status = 77 ]; then skip "$name" "$(tail -n 1 "$work/part" | sed 's/^skipped: //')"; else ok "$name" sh -c 'cat "$1"; exit "$2"' part "$work/part" $status; fi
+}
+
+# mpi_works: tpc-run is built with MPI, and mpirun is of the same library (another's starts processes that are alone).
+mpi_works() {
+    case $($run --version | sed -n 's/^MPI: //p') in
+        "" | none*) false ;;
+        *MPICH*) [ -n "$hydra" ] ;;
+        *) [ -z "$hydra" ] && ${MPIRUN:-mpirun} --version >/dev/null 2>&1 ;;
+    esac
+}
+NO_MPI="no mpirun of the MPI library that tpc-run is linked with"
+
 # with_mpi COMMAND...: in the settings by which Open MPI serves small machines, root and containers; MPICH needs none.
 with_mpi() {
     OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_rmaps_base_oversubscribe=1 \

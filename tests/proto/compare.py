@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 """Compares schemas/onnx.proto with the descriptors of the onnx package: messages, fields, numbers, labels, types, enum values.
 
-compare.py PROTO. Needs protoc on the path or in PROTOC. Exit status 77 (skipped) where protoc or the onnx package is missing.
+compare.py PROTO. Needs protoc or protoc-c on the path, or one of them in PROTOC. Exit status 77 (skipped) where protoc or the onnx package is missing.
 What the package has and we lack is an error; what we have and an older package lacks is not.
 """
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -18,7 +19,7 @@ except ImportError as error:
 
 
 def ours(path):
-    protoc = os.environ.get("PROTOC", "protoc")
+    protoc = os.environ.get("PROTOC") or shutil.which("protoc") or "protoc-c"
     with tempfile.NamedTemporaryFile() as out:
         try:
             subprocess.run([protoc, "--proto_path=" + os.path.dirname(path), "--descriptor_set_out=" + out.name, path], check=True)
