@@ -1,4 +1,4 @@
-/* weights: what each rank holds of each constant. A large weight stays a reference to the source tensor, to be streamed as byte ranges
+/* cut_weights: what each rank holds of each constant. A large weight stays a reference to the source tensor, to be streamed as byte ranges
  * when the files are written (src/plan/facts/weight_bytes.c). Small inline constants and inline integers, which later passes and readers
  * look into, are cut here. */
 #include "passes/pass.h"
@@ -53,7 +53,7 @@ static void rank_weights(struct graph *g)
     }
 }
 
-void pass_weights(struct compile *c)
+void pass_cut_weights(struct compile *c)
 {
     for (int r = 0; r < c->graph->ranks; r++)
         rank_weights(c->rank_graphs[r]);

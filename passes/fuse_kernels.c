@@ -1,5 +1,5 @@
-/* kernels: fusion for speed, in tpc-run only; what it makes is never written to a file. Breaks the canonical form: rules don't know the
- * fused ops. Each fusion is a file of src/run that says what it matches and why the result is the same. Bodies are made ready for the
+/* fuse_kernels: fusion for speed, in tpc-run only; what it makes is never written to a file. Breaks the canonical form: rules don't know
+ * the fused ops. Each fusion is a file of src/run that says what it matches and why the result is the same. Bodies are made ready for the
  * operands of their nodes and go through the passes of a model. */
 #include "passes/pass.h"
 #include "run/run.h"
@@ -9,7 +9,7 @@ static void prepare_bodies(struct compile *c, struct node *n)
     for (int k = 0; n->op && k < node_bodies(n); k++) {
         struct compile body = {.arena = c->arena, .graph = op_ready_body(c->arena, c->graph, n, k), .deterministic = c->deterministic};
         pass_run(&body, "shapes", "canon", NULL);
-        pass_run(&body, "kernels", "kernels", NULL);
+        pass_run(&body, "fuse_kernels", "fuse_kernels", NULL);
         node_body(n, k)->graph = body.graph;
     }
 }
@@ -23,7 +23,7 @@ static bool has_halves(const struct graph *g)
     return false;
 }
 
-void pass_kernels(struct compile *c)
+void pass_fuse_kernels(struct compile *c)
 {
     for (int i = 0; i < c->graph->nodes.n; i++)
         prepare_bodies(c, c->graph->nodes.at[i]);

@@ -1,7 +1,7 @@
 /* The pass manager: runs a stretch of the list, checks what each pass needs against what holds, and the graph after it.
  *
- * Properties live in graph.properties. After every pass the nodes get unique names and the verifier runs on the global graph and, once
- * there are any, on every rank's graph. --dump-after prints the same graphs. */
+ * Properties of a graph live in graph.properties, those of the compilation in compile.properties. After every pass the nodes get unique
+ * names and the verifier runs on the global graph and, once there are any, on every rank's graph. --dump-after prints the same graphs. */
 #include "passes/pass.h"
 
 #include <string.h>
@@ -36,7 +36,7 @@ static void each_graph(struct compile *c, void (*visit)(struct graph *, const st
 
 static void check_graph(struct graph *g, const struct pass *p)
 {
-    g->properties = (g->properties & ~p->breaks) | p->gives;
+    g->properties = pass_after(p, g->properties) & PROP_GRAPH;
     graph_name_nodes(g);
     graph_verify(g, p->name);
 }
@@ -47,14 +47,25 @@ static void dump_graph(struct graph *g, const struct pass *p)
     graph_print(g, stdout);
 }
 
-static void run_one(struct compile *c, const struct pass *p)
+unsigned pass_lacks(const struct pass *p, unsigned have)
 {
-    unsigned have = c->graph ? c->graph->properties : 0;
-    if (p->needs & ~have)
-        bug("pass %s needs properties 0x%x, and only 0x%x hold", p->name, p->needs, have);
+    return p->needs & ~have;
+}
+
+unsigned pass_after(const struct pass *p, unsigned have)
+{
+    return (have & ~p->breaks) | p->gives;
+}
+
+void pass_run_one(struct compile *c, const struct pass *p)
+{
+    unsigned have = c->properties | (c->graph ? c->graph->properties : 0);
+    if (pass_lacks(p, have))
+        bug("pass %s lacks properties 0x%x of those it needs, 0x%x", p->name, pass_lacks(p, have), p->needs);
     p->run(c);
     if (!c->graph)
         bug("pass %s left no graph", p->name);
+    c->properties = pass_after(p, have) & ~(unsigned)PROP_GRAPH;
     each_graph(c, check_graph, p);
 }
 
@@ -62,7 +73,7 @@ void pass_run(struct compile *c, const char *first, const char *last, const char
 {
     int from = pass_index(first), to = pass_index(last), dump = dump_after ? pass_index(dump_after) : -1;
     for (int i = from; i <= to; i++) {
-        run_one(c, &passes[i]);
+        pass_run_one(c, &passes[i]);
         if (i == dump)
             each_graph(c, dump_graph, &passes[i]);
     }

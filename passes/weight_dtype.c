@@ -1,4 +1,4 @@
-/* store: the type in which each weight is stored, where --weights says so.
+/* weight_dtype: the type in which each weight is stored, where --weights says so.
  *
  * A weight is an f32 constant of 1 KiB or more and 2 or more dimensions that only products and lookups read, as their first or second
  * operand, also through Transpose or Reshape. The graph still computes in f32: from here on the weight counts and is written in its
@@ -50,7 +50,7 @@ static int store_all(struct graph *g, enum dtype type, const struct value **othe
     return found;
 }
 
-void pass_store(struct compile *c)
+void pass_weight_dtype(struct compile *c)
 {
     enum dtype type = c->options ? c->options->weights : DT_NONE;
     const struct value *other = NULL;

@@ -20,7 +20,7 @@ struct graph *run_load_model(struct arena *a, const char *path, const struct fix
     pass_run(&c, "load", "canon", NULL);
     if ((o->groups > 1 || o->rows) && !graph_meta(c.graph, "tpc.ranks"))
         op_note_rows(c.graph);
-    pass_run(&c, "kernels", "kernels", NULL);
+    pass_run(&c, "fuse_kernels", "fuse_kernels", NULL);
     pthread_mutex_unlock(&loading);
     return c.graph;
 }

@@ -156,6 +156,12 @@ static const char *without_slash(struct arena *a, const char *dir)
     return arena_strndup(a, dir, n);
 }
 
+/* NULL: there is none. */
+static const char *report_kind(const struct shard_options *o)
+{
+    return o->report ? o->report : o->quiet || o->dump_after ? NULL : "text";
+}
+
 /* An emitted plan decides what these options would. */
 static void set_emitted(struct shard_options *o, const struct plan_file *file)
 {
@@ -227,6 +233,9 @@ static void set_plan_options(struct arena *a, struct shard_options *o, const cha
     p->force = o->force;
     p->random_seed = (uint64_t)o->random_seed;
     p->random_split_only = o->random_split_only;
+    p->explain = o->explain;
+    p->annotate = o->annotate;
+    p->price = report_is(o->report, "html");
     for (int i = 0; i < o->dim.text.n; i++)
         bind_dim(a, p, o->dim.text.at[i]);
     for (int i = 0; i < o->bind.text.n; i++)
@@ -235,16 +244,10 @@ static void set_plan_options(struct arena *a, struct shard_options *o, const cha
         VEC_PUSH(a, &p->workload, o->workload.text.at[i]);
     if (o->memory)
         p->memory = args_bytes("--memory", o->memory);
+    for (int i = 0; report_kind(o) && i < o->compare.text.n; i++)
+        VEC_PUSH(a, &p->compare, o->compare.text.at[i]);
     set_solver(o);
     set_weights(o);
-}
-
-/* ---- the report ------------------------------------------------------------------------------------------------------------------ */
-
-/* NULL: there is none. */
-static const char *report_kind(const struct shard_options *o)
-{
-    return o->report ? o->report : o->quiet || o->dump_after ? NULL : "text";
 }
 
 /* ---- what the program does ----------------------------------------------------------------------------------------------------------- */
@@ -294,54 +297,30 @@ static void check_annotate(const struct shard_options *o)
              o->annotate);
 }
 
-/* After the pass choose. A configuration that was followed is written again under its name. */
-static void annotate(const struct compile *c, const char *to)
+/* The last pass that the options need. */
+static const char *last_pass(const struct shard_options *o)
 {
-    const struct configuration *followed = c->plan->configuration;
-    struct annotation what = {.name = followed ? followed->name : arena_printf(c->arena, "tp%d", c->options->ranks),
-                              .devices = c->options->ranks,
-                              .ir_version = c->graph->ir_version,
-                              .find = annotation_of,
-                              .data = c->plan->space};
-    if (c->text)
-        fail("%s: is a graph in text form, expected an ONNX model to annotate", c->model_path);
-    onnx_annotate(c->model_path, to, &what);
+    return o->explain ? "explain" : o->dry_run ? "memory" : "emit";
 }
 
-/* The canonical graph is kept aside: memory is compared with it. */
 static void compile(struct arena *a, const struct shard_options *o)
 {
     struct plan plan = {.ranks = o->plan.ranks};
-    check_annotate(o);
-    if (!o->plan.dry_run)
-        folder_check(o->plan.out, o->plan.force);
-    if (!o->plan.dry_run && !o->plan.folder)
-        file_digest_begin(o->plan.digest);
     struct compile c = {.arena = a,
                         .options = &o->plan,
                         .plan = &plan,
                         .model_path = o->plan.model,
                         .fixed = &o->plan.fixed,
                         .external_roots = args_folders(&o->external_root)};
-    pass_run(&c, "load", "canon", o->dump_after);
-    plan_workloads(c.graph, &o->plan, &plan);
-    plan_configuration(c.graph, &o->plan, &plan);
-    c.source = graph_copy(a, c.graph);
-    if (o->memory)
-        shard_fit(&c);
-    struct compared_list others = shard_compare(&c, report_kind(o) ? o->compare.text.n : 0, o->compare.text.at);
-    pass_run(&c, "store", "choose", o->dump_after);
-    if (o->explain) {
-        plan_explain(stdout, plan.space, o->explain);
-        return;
+    check_annotate(o);
+    if (!o->plan.dry_run) {
+        folder_check(o->plan.out, o->plan.force);
+        if (!o->plan.folder)
+            file_digest_begin(o->plan.digest);
     }
-    if (o->annotate)
-        annotate(&c, o->annotate);
-    if (report_is(o->report, "html"))
-        plan_price(plan.space);
-    pass_run(&c, "insert", o->dry_run ? "memory" : "emit", o->dump_after);
-    plan.compared = others;
-    if (report_kind(o))
+    pass_run(&c, "load", last_pass(o), o->dump_after);
+    plan.compared = c.compared;
+    if (report_kind(o) && !o->explain)
         report_write(&c, report_kind(o));
 }
 

@@ -139,8 +139,7 @@ static void compile_front(struct prove *p)
     if (!file_digest_get(p->digest, &ignored))
         fail("%s: cannot be read", p->path);
     p->compile = (struct compile){.arena = p->arena, .options = options, .plan = &p->plan, .model_path = p->path};
-    pass_run(&p->compile, "load", "canon", NULL);
-    plan_workloads(p->compile.graph, options, &p->plan);
+    pass_run(&p->compile, "load", "workloads", NULL);
 }
 
 static struct prove *open_in(struct arena *a, const char *folder, const char *path, const struct given *given)

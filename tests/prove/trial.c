@@ -93,6 +93,7 @@ static struct space *choose(const struct trial *t)
         force_node(s, i, find_forced(t->plan->forced, s->g->nodes.at[i]->name));
     space_choose(s);
     s->g->properties |= PROP_PLACED;
+    q->compile.properties |= PROP_CHOSEN;
     return s;
 }
 
@@ -197,11 +198,12 @@ static void try_plan(void *data, struct proof *out)
     const struct trial *t = data;
     struct compile *c = &t->prepared->compile;
     count_split(choose(t), out);
-    pass_run(c, "insert", "weights", NULL);
+    pass_run(c, "insert", "cut_weights", NULL);
     out->terms = count_terms(c->rank_graphs[0]);
     if (t->plan->dense)
         prove_dense_terms(c->rank_graphs, c->graph->ranks);
     c->plan->use = NEWN(c->arena, struct rank_use, c->graph->ranks); /* what the pass memory predicts changes no file but plan.json */
+    c->properties |= PROP_MEASURED;
     pass_run(c, "emit", "emit", NULL);
     comm_local_run(t->plan->ranks, run_rank, &(struct job){t, load_ranks(t), out});
 }

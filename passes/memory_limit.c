@@ -1,10 +1,10 @@
-/* shard_memory: --memory, a limit on what a rank may hold: weights, state, activations at their peak and blocks of collectives.
+/* memory_limit: --memory, a limit on what a rank may hold: weights, state, activations at their peak and blocks of collectives.
  *
  * Holding a byte of weights or state gets a price, which is raised until the plan fits and then bisected. A plan that is optimal at a
  * price is the best of all that hold no more (Everett, "Generalized Lagrange Multiplier Method", 1963), so what a lower price proves
  * bounds the gap to the best plan within the limit; activations and blocks are taken to be those of the plan found. They have no price,
  * and are measured for every plan tried. Where no price helps, more ranks are tried: doubled, then bisected. */
-#include "cli/shard.h"
+#include "passes/pass.h"
 #include "plan/report/report.h"
 
 #include <math.h>
@@ -47,6 +47,17 @@ static struct trial outcome(const struct compile *c, struct arena *keep)
     return t;
 }
 
+static void measure(struct compile *c, bool exact)
+{
+    if (exact) {
+        pass_run(c, "insert", "memory", NULL);
+        return;
+    }
+    pass_run(c, "insert", "fuse", NULL);
+    c->plan->use = NEWN(c->arena, struct rank_use, c->graph->ranks);
+    memory_estimate(c, c->graph, c->graph->ranks, c->plan->use);
+}
+
 /* Plans for so many ranks at a price, on a copy, and tells what the fullest rank holds. */
 static struct trial try_plan(const struct compile *whole, int ranks, double price, bool exact)
 {
@@ -61,8 +72,9 @@ static struct trial try_plan(const struct compile *whole, int ranks, double pric
     c.options = &options;
     c.plan = &plan;
     c.graph = graph_copy(tmp, whole->source);
-    pass_run(&c, "store", exact ? "weights" : "fuse", NULL);
-    pass_run(&c, "memory", "memory", NULL);
+    c.properties |= PROP_LIMITED; /* by the price tried */
+    pass_run(&c, "weight_dtype", "choose", NULL);
+    measure(&c, exact);
     struct trial t = outcome(&c, whole->arena);
     explain("%d ranks at %g reads per byte and step: %lld bytes on the fullest, %.6g s", ranks, price, (long long)t.total, plan.seconds);
     arena_free(tmp);
@@ -224,8 +236,10 @@ static _Noreturn void refuse(const struct compile *c, const struct trial *t)
          bytes_text(a, (double)(t->use.peak + t->use.blocks)), what_fits(c));
 }
 
-void shard_fit(const struct compile *c)
+void pass_memory_limit(struct compile *c)
 {
+    if (!c->options->memory)
+        return;
     struct fitter f = {.compile = c, .ranks = c->options->ranks};
     double below;
     const struct trial *best = raise_price(&f, &below);

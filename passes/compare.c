@@ -1,6 +1,6 @@
-/* shard_compare: --compare, other plans of the same graph, for the same workloads, machine and price of memory, planned up to what each
+/* compare: --compare, other plans of the same graph, for the same workloads, machine and price of memory, planned up to what each
  * rank holds. What a plan file says of state is left out: the graph's is settled. */
-#include "cli/shard.h"
+#include "passes/pass.h"
 
 #include <string.h>
 
@@ -57,16 +57,15 @@ static struct compared compare(const struct compile *whole, const char *what)
     c.options = &options;
     c.plan = &plan;
     c.graph = graph_copy(tmp, whole->source);
-    pass_run(&c, "store", "memory", NULL);
+    pass_run(&c, "weight_dtype", "choose", NULL);
+    pass_run(&c, "insert", "memory", NULL);
     struct compared out = plan_compared(a, what, c.graph, &plan);
     arena_free(tmp);
     return out;
 }
 
-struct compared_list shard_compare(const struct compile *c, int n, const char *const *what)
+void pass_compare(struct compile *c)
 {
-    struct compared_list all = {{NULL, 0, 0}};
-    for (int i = 0; i < n; i++)
-        VEC_PUSH(c->arena, &all.list, compare(c, what[i]));
-    return all;
+    for (int i = 0; i < c->options->compare.n; i++)
+        VEC_PUSH(c->arena, &c->compared.list, compare(c, c->options->compare.at[i]));
 }

@@ -1,0 +1,9 @@
+/* configuration: which of the device configurations that the model's own annotations define the plan follows
+ * (src/plan/constrain/onnx_config.c). */
+#include "passes/pass.h"
+
+void pass_configuration(struct compile *c)
+{
+    require(c->options && c->plan);
+    plan_configuration(c->graph, c->options, c->plan);
+}

@@ -1,0 +1,8 @@
+/* explain: why the node, tensor or weight of --explain is placed as it is, to stdout (src/plan/report/explain.c). */
+#include "passes/pass.h"
+
+void pass_explain(struct compile *c)
+{
+    if (c->options->explain)
+        plan_explain(stdout, c->plan->space, c->options->explain);
+}

@@ -1,0 +1,8 @@
+/* price: what every strategy of every node costs per step, for reports that list them (src/plan/report/explain.c). */
+#include "passes/pass.h"
+
+void pass_price(struct compile *c)
+{
+    if (c->options->price)
+        plan_price(c->plan->space);
+}
