@@ -9,9 +9,8 @@
 
 #include <string.h>
 #define XXH_INLINE_ALL
-#include <xxhash.h>
-#define uthash_fatal(message) fail("out of memory: %s", message)
 #include <uthash.h>
+#include <xxhash.h>
 
 enum { WEIGHT_BYTES = 1024, RESULT_BYTES = 64 * 1024, ALL_BYTES = 256 << 20, SHARED_ELEMENTS = 64 };
 

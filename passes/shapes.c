@@ -8,7 +8,6 @@
 #include "plan/plan.h"
 
 #include <string.h>
-#define uthash_fatal(message) fail("out of memory: %s", message)
 #include <uthash.h>
 
 /* ---- what is given ----------------------------------------------------------------------------------------------------------- */
@@ -22,20 +21,15 @@ static bool input_uses(const struct graph *g, const char *symbol)
     return false;
 }
 
-static const char *file(const struct graph *g)
-{
-    return g->path ? g->path : g->name;
-}
-
 static void bind_dims(struct graph *g, const struct bindings *dims)
 {
     for (int i = 0; i < dims->list.n; i++) {
         const struct binding *b = &dims->list.at[i];
         if (!input_uses(g, b->name))
-            fail("%s: --dim names '%s', but no input has a dimension of that name", file(g), b->name);
+            fail("%s: --dim names '%s', but no input has a dimension of that name", graph_file(g), b->name);
         const struct dim *symbol = dim_sym(g->alg, b->name, INT64_MAX), *size = dim_int(g->alg, b->value);
         if (b->value < symbol->lo || alg_equate(g->alg, symbol, size, "--dim") == EQ_FALSE)
-            fail("%s: --dim sets '%s' to %lld, expected at least %lld and no conflict with the model", file(g), b->name,
+            fail("%s: --dim sets '%s' to %lld, expected at least %lld and no conflict with the model", graph_file(g), b->name,
                  (long long)b->value, (long long)symbol->lo);
     }
 }
@@ -45,7 +39,7 @@ static int64_t meta_int(const struct graph *g, const char *key, int64_t absent)
     const char *text = graph_meta(g, key);
     int64_t k = absent;
     if (text && !parse_i64(text, 0, INT32_MAX, &k))
-        fail("%s: metadata '%s' is '%s', expected an integer of 0 to %d", file(g), key, text, INT32_MAX);
+        fail("%s: metadata '%s' is '%s', expected an integer of 0 to %d", graph_file(g), key, text, INT32_MAX);
     return k;
 }
 
@@ -55,7 +49,7 @@ static void state_assumption(struct graph *g, const char *text)
     char *left = arena_strdup(g->arena, text), *right = strstr(left, " == ");
     const char *error = NULL;
     if (!right)
-        fail("%s: the assumption '%s' is not an equation", file(g), text);
+        fail("%s: the assumption '%s' is not an equation", graph_file(g), text);
     *right = '\0';
     right += strlen(" == ");
     char *why = strstr(right, " # ");
@@ -63,7 +57,7 @@ static void state_assumption(struct graph *g, const char *text)
         *why = '\0';
     const struct dim *a = dim_parse(g->alg, left, 0, &error), *b = a ? dim_parse(g->alg, right, 0, &error) : NULL;
     if (!a || !b || alg_equate(g->alg, a, b, why ? why + strlen(" # ") : "stated by the file") == EQ_FALSE)
-        fail("%s: the assumption '%s' can't be stated: %s", file(g), text, error ? error : "it is false");
+        fail("%s: the assumption '%s' can't be stated: %s", graph_file(g), text, error ? error : "it is false");
 }
 
 /* A rank file says which rank it is, the lower bounds of its symbols, and what was assumed. */
@@ -73,7 +67,7 @@ static void read_rank_file(struct graph *g)
     if (ranks < 1 || rank < 0)
         return;
     if (rank >= ranks)
-        fail("%s: rank %lld of %lld ranks", file(g), (long long)rank, (long long)ranks);
+        fail("%s: rank %lld of %lld ranks", graph_file(g), (long long)rank, (long long)ranks);
     g->ranks = (int)ranks;
     g->rank = (int)rank;
     for (int i = 0; i < g->meta.n; i++)

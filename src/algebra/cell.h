@@ -11,7 +11,6 @@
 
 #define uthash_malloc(bytes) arena_alloc(alg->arena, bytes)
 #define uthash_free(p, bytes) ((void)0)
-#define uthash_fatal(msg) bug("hash table: %s", msg)
 #include <uthash.h>
 
 enum { MAX_TERMS = 256, MAX_DEGREE = 32, MAX_DEPTH = 64, MAX_CHOICES = 64 };

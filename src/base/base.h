@@ -48,6 +48,8 @@ void explain(const char *format, ...) __attribute__((format(printf, 1, 2)));
 /* Set once in main: the program's name for messages, -1 quiet, 0 normal, 1 verbose. */
 void diag_setup(const char *program, int verbosity);
 bool diag_is_quiet(void);
+/* What the tables of uthash do where memory ends, in every file that includes it after this header. */
+#define uthash_fatal(message) fail("out of memory: %s", message)
 /* Wait before a failure is told: a process of a job lets those before it, which may fail for the same reason, tell it and end the job. */
 void diag_give_way(int milliseconds);
 /* Run before fail, fail_usage or bug ends the process (remove half-written files, MPI_Abort). Newest first. */

@@ -8,7 +8,6 @@
 #include <string.h>
 #define uthash_malloc(bytes) arena_alloc(arena, bytes)
 #define uthash_free(p, bytes) ((void)0)
-#define uthash_fatal(message) fail("out of memory: %s", message)
 #include <uthash.h>
 
 /* ---- names ------------------------------------------------------------------------------------------------------------- */
@@ -495,6 +494,11 @@ const char *node_sum(const struct graph *g, const struct node *n)
         if (!strncmp(g->meta.at[i].key, "tpc.sum.", 8) && !strcmp(g->meta.at[i].key + 8, n->name))
             return g->meta.at[i].text;
     return NULL;
+}
+
+const char *graph_file(const struct graph *g)
+{
+    return g->path ? g->path : g->name;
 }
 
 const char *node_where(const struct graph *g, const struct node *n)

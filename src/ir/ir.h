@@ -296,6 +296,8 @@ struct uses {
     struct use *at;
 };
 struct uses *graph_uses(const struct graph *, struct arena *);
+/* For messages: the file it came from, or its name. */
+const char *graph_file(const struct graph *);
 const char *graph_meta(const struct graph *, const char *key);
 void graph_set_meta(struct graph *, const char *key, const char *text);
 /* Metadata tpc.sum.NODE: how the node makes terms of a sum on each rank (src/plan/apply/partial_sums.c); NULL: it does not, or the graph

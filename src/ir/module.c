@@ -5,7 +5,6 @@
 #include <string.h>
 #define uthash_malloc(bytes) arena_alloc(arena, bytes)
 #define uthash_free(p, bytes) ((void)0)
-#define uthash_fatal(message) fail("out of memory: %s", message)
 #include <uthash.h>
 
 enum { NESTED = 64 }; /* parts of parts that are looked through: names of hostile files are one long row of slashes */

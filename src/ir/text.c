@@ -5,7 +5,6 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
-#define uthash_fatal(message) fail("out of memory: %s", message)
 #include <uthash.h>
 
 enum { INLINE_ELEMENTS = 16 }; /* constants up to so many elements are printed as a list */

@@ -7,7 +7,6 @@
 
 #include <inttypes.h>
 #include <string.h>
-#define uthash_fatal(message) fail("out of memory: %s", message)
 #include <uthash.h>
 
 struct named {

@@ -10,7 +10,6 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
-#define uthash_fatal(message) fail("out of memory: %s", message)
 #include <uthash.h>
 
 /* What a row says, as strings. */

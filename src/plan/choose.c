@@ -240,7 +240,7 @@ static _Noreturn void refuse(struct space *s)
             strict_blame(s);
     }
     constrain_blame(s);
-    fail("%s: no plan satisfies every constraint", s->g->path ? s->g->path : s->g->name);
+    fail("%s: no plan satisfies every constraint", graph_file(s->g));
 }
 
 static int variables(const struct problem *p)
@@ -304,7 +304,7 @@ static void settle_for_first(struct space *s, struct encoding *e, struct solutio
     *e = encode(s, s->arena);
     *best = solve_exact(e->p, TABLE_CAP, e->whole.at);
     if (best->cost >= COST_NEVER)
-        fail("%s: --solver first finds no plan, --solver exact does", s->g->path ? s->g->path : s->g->name);
+        fail("%s: --solver first finds no plan, --solver exact does", graph_file(s->g));
 }
 
 void space_choose(struct space *s)

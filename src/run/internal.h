@@ -91,6 +91,7 @@ struct collective {
     int nextent;
 };
 void collective_read(struct graph *, const struct node *, struct collective *);
+enum { COMM_SHORT_BYTES = 16 * 1024 }; /* up to so many, everybody gets everything: one message time instead of two */
 /* ---- measure_comm.c: seconds of the rank that took longest ---------------------------------------------------------------------- */
 double measure_slowest(struct comm *, double seconds);
 

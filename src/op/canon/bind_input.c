@@ -81,11 +81,6 @@ const void *op_fixed_data(struct arena *arena, const char *name, enum dtype dtyp
 
 /* ---- the input ------------------------------------------------------------------------------------------------------------------- */
 
-static const char *file(const struct graph *g)
-{
-    return g->path ? g->path : g->name;
-}
-
 static int find_input(const struct graph *g, const char *name)
 {
     const char **names = NEWN(g->arena, const char *, g->inputs.n + 1);
@@ -95,8 +90,9 @@ static int find_input(const struct graph *g, const char *name)
             return i;
     }
     if (!g->inputs.n)
-        fail("--bind names '%s', and %s has no inputs", name, file(g));
-    fail("--bind names '%s', which is no input of %s; the nearest is '%s'", name, file(g), names[nearest_text(name, g->inputs.n, names)]);
+        fail("--bind names '%s', and %s has no inputs", name, graph_file(g));
+    fail("--bind names '%s', which is no input of %s; the nearest is '%s'", name, graph_file(g),
+         names[nearest_text(name, g->inputs.n, names)]);
 }
 
 /* The sizes of n values: one size that the model leaves open may follow from n. */
@@ -117,7 +113,7 @@ static void set_sizes(struct graph *g, struct value *v, int64_t n, int64_t *size
     for (int d = 0; fits && d < v->type.rank; d++)
         size[d] = size[d] < 0 ? n / known : size[d];
     if (!fits || (open && alg_equate(g->alg, open, dim_int(g->alg, n / known), "--bind") == EQ_FALSE))
-        fail("--bind gives input '%s' of %s %lld values, expected those of %s", v->name, file(g), (long long)n,
+        fail("--bind gives input '%s' of %s %lld values, expected those of %s", v->name, graph_file(g), (long long)n,
              type_str(g->arena, &v->type));
 }
 

@@ -68,15 +68,10 @@ static void nonnegative_axes(struct graph *g, struct node *node, const char *nam
     attr_set_dims(g, node, name, n, out);
 }
 
-static bool is_op(const struct node *node, const char *name)
-{
-    return node->op->domain[0] == '\0' && strcmp(node->op->name, name) == 0;
-}
-
 /* Axes of Unsqueeze and OneHot count in the result, as does the axis of Flatten beyond the last dimension; others in the operand. */
 static void write_axes(struct graph *g, struct node *node)
 {
-    const struct value *of = is_op(node, "Unsqueeze") || is_op(node, "OneHot") ? node->out[0] : node->nin > 0 ? node->in[0] : NULL;
+    const struct value *of = is_onnx(node, "Unsqueeze") || is_onnx(node, "OneHot") ? node->out[0] : node->nin > 0 ? node->in[0] : NULL;
     if (!of)
         return;
     nonnegative_axes(g, node, "axes", of->type.rank);
@@ -181,21 +176,21 @@ static void write_rotary(struct node *node)
 
 static void write_defaults(struct graph *g, struct node *node)
 {
-    if (is_op(node, "Slice"))
+    if (is_onnx(node, "Slice"))
         write_slice(g, node);
-    else if (is_op(node, "Split"))
+    else if (is_onnx(node, "Split"))
         write_split(g, node);
-    else if (is_op(node, "Transpose"))
+    else if (is_onnx(node, "Transpose"))
         write_perm(g, node);
-    else if (is_op(node, "Squeeze"))
+    else if (is_onnx(node, "Squeeze"))
         write_squeezed(g, node);
-    else if (is_op(node, "RotaryEmbedding"))
+    else if (is_onnx(node, "RotaryEmbedding"))
         write_rotary(node);
-    else if (is_op(node, "CastLike"))
+    else if (is_onnx(node, "CastLike"))
         write_castlike(g, node);
-    else if (is_op(node, "Resize"))
+    else if (is_onnx(node, "Resize"))
         op_write_resize(g, node);
-    else if (is_op(node, "Reshape"))
+    else if (is_onnx(node, "Reshape"))
         attr_set_int(node, "allowzero", 0); /* how to read an operand that is gone */
 }
 
@@ -211,8 +206,8 @@ static bool reshape_open(struct graph *g, const struct node *node)
 
 void op_canonical(struct graph *g, struct node *node)
 {
-    if (!node->op || !all_known(g, node) || (is_op(node, "Slice") && !slice_known(g, node)) ||
-        (is_op(node, "Reshape") && reshape_open(g, node)))
+    if (!node->op || !all_known(g, node) || (is_onnx(node, "Slice") && !slice_known(g, node)) ||
+        (is_onnx(node, "Reshape") && reshape_open(g, node)))
         return;
     fold_operands(g, node);
     write_axes(g, node);

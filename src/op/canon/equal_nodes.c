@@ -8,9 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 #define XXH_INLINE_ALL
-#include <xxhash.h>
-#define uthash_fatal(message) fail("out of memory: %s", message)
 #include <uthash.h>
+#include <xxhash.h>
 
 struct text {
     struct arena *tmp;

@@ -91,7 +91,7 @@ void op_infer_all(struct graph *g)
     int before, after = alg_equations(g->alg, &list), round = 0;
     do {
         if (round++ == MOST_ROUNDS)
-            fail("%s: the sizes of the graph do not settle after %d equations", g->path ? g->path : g->name, after);
+            fail("%s: the sizes of the graph do not settle after %d equations", graph_file(g), after);
         before = after;
         settle_round(&s);
         after = alg_equations(g->alg, &list);

@@ -92,7 +92,7 @@ static struct type opened(struct graph *g, const struct type *t, int axis, const
     }
     for (int d = axis + 1; d < t->rank; d++) {
         if (wide.rank == MAX_RANK)
-            fail("%s: a tensor of %d dimensions is too large to be cut here", g->path ? g->path : g->name, t->rank);
+            fail("%s: a tensor of %d dimensions is too large to be cut here", graph_file(g), t->rank);
         wide.dim[wide.rank++] = t->dim[d];
     }
     return wide;

@@ -200,7 +200,7 @@ static void refuse_parts(const struct graph *g, const struct dim *symbol)
     for (int i = 0; i < g->inputs.n; i++) {
         const struct value *v = g->inputs.at[i];
         if (v->place.kind == PLACE_S && dim_uses(split_size(g->alg, v->place.split), symbol->name))
-            fail("%s: input '%s' is placed %s, and nothing tells the ranks how large '%s' is", g->path ? g->path : g->name, v->name,
+            fail("%s: input '%s' is placed %s, and nothing tells the ranks how large '%s' is", graph_file(g), v->name,
                  placement_str(g->arena, v->place), symbol->name);
     }
 }
@@ -220,7 +220,7 @@ static struct value *symbol_value(struct graph *g, const struct dim *symbol)
     for (int i = 0; i < g->values.n; i++)
         if (g->values.at[i]->producer && (d = dim_at(g->values.at[i], symbol)) >= 0)
             return shape_entry(g, g->values.at[i], d);
-    fail("%s: dimension '%s' cannot be computed from the shapes of the graph's inputs", g->path ? g->path : g->name, symbol->name);
+    fail("%s: dimension '%s' cannot be computed from the shapes of the graph's inputs", graph_file(g), symbol->name);
 }
 
 /* ---- expressions ----------------------------------------------------------------------------------------------------------- */

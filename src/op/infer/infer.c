@@ -64,7 +64,7 @@ void op_check_interface(const struct graph *g)
     for (int i = 0; i < g->inputs.n + g->outputs.n; i++) {
         const struct value *v = i < g->inputs.n ? g->inputs.at[i] : g->outputs.at[i - g->inputs.n];
         if (dtype_is_packed(v->type.dtype))
-            fail("%s: graph input or output '%s' is %s, which tpc handles in weights only", g->path ? g->path : g->name, v->name,
+            fail("%s: graph input or output '%s' is %s, which tpc handles in weights only", graph_file(g), v->name,
                  dtype_name(v->type.dtype));
     }
 }

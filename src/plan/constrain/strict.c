@@ -68,7 +68,7 @@ void strict_blame(struct space *s)
 {
     struct sentences all = unasked(s);
     require(all.list.n);
-    fail("%s: --strict: %s", s->g->path ? s->g->path : s->g->name, all.list.at[0]);
+    fail("%s: --strict: %s", graph_file(s->g), all.list.at[0]);
 }
 
 void strict_warn(struct space *s)

@@ -13,21 +13,16 @@
 
 #include <string.h>
 
-static bool is_op(const struct node *node, const char *name)
-{
-    return node && node->op && node->op->domain[0] == '\0' && strcmp(node->op->name, name) == 0;
-}
-
 static bool keeps_elements(const struct node *node)
 {
-    return is_op(node, "Identity") || is_op(node, "Cast") || is_op(node, "Transpose") || is_op(node, "QuantizeLinear") ||
-        is_op(node, "DequantizeLinear");
+    return is_onnx(node, "Identity") || is_onnx(node, "Cast") || is_onnx(node, "Transpose") || is_onnx(node, "QuantizeLinear") ||
+        is_onnx(node, "DequantizeLinear");
 }
 
 static const int64_t *permutation(const struct graph *g, const struct node *node, int rank)
 {
     const int64_t *perm = NULL;
-    if (!is_op(node, "Transpose") || !attr_is_set(node, "perm"))
+    if (!is_onnx(node, "Transpose") || !attr_is_set(node, "perm"))
         return NULL;
     return attr_ints(g, node, "perm", &perm) == rank ? perm : NULL;
 }
@@ -35,7 +30,7 @@ static const int64_t *permutation(const struct graph *g, const struct node *node
 /* Dimension d of a node's result as a dimension of its operand. */
 static int dim_before(const struct graph *g, const struct node *node, int d, int rank)
 {
-    if (!is_op(node, "Transpose"))
+    if (!is_onnx(node, "Transpose"))
         return d;
     const int64_t *perm = permutation(g, node, rank);
     int from = perm ? (int)perm[d] : rank - 1 - d;
@@ -116,11 +111,11 @@ static struct value *past_behind(const struct graph *g, struct value *v, int *d)
     while (v->producer && keeps_elements(v->producer) && v->producer->in[0])
         v = v->producer->in[0];
     const struct node *node = v->producer;
-    if (is_op(node, "If"))
+    if (is_onnx(node, "If"))
         return branch_past(g, node, v, d);
     if (!node || !node->op || !(node->op->flags & OP_GROWS))
         return NULL;
-    return is_op(node, "Concat") ? concat_past(g, node, d) : fused_past(g, node, v, d);
+    return is_onnx(node, "Concat") ? concat_past(g, node, d) : fused_past(g, node, v, d);
 }
 
 static void find_state(struct graph *g, struct value *output)
@@ -229,8 +224,8 @@ static void settle_pair(const struct graph *g, struct state *s)
             s->dim = d;
         }
     if (differ > 1)
-        fail("%s: state '%s' is %s before a step and '%s' is %s after it: expected one size to grow at most", g->path ? g->path : g->name,
-             s->past->name, type_str(g->arena, past), s->present->name, type_str(g->arena, present));
+        fail("%s: state '%s' is %s before a step and '%s' is %s after it: expected one size to grow at most", graph_file(g), s->past->name,
+             type_str(g->arena, past), s->present->name, type_str(g->arena, present));
 }
 
 static bool has_pair(const struct graph *g)

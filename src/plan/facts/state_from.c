@@ -83,7 +83,7 @@ static void match_named(const struct graph *g, const struct plan_file *file, con
             any = any || there;
         }
         if (!any)
-            fail("%s: no state of %s is named like '%s'", names->path, g->path ? g->path : g->name, names->past);
+            fail("%s: no state of %s is named like '%s'", names->path, graph_file(g), names->past);
     }
 }
 
@@ -93,7 +93,7 @@ static void match_rest(const struct graph *g, const struct other_plan *other, in
     struct handed *here = NEWN(g->arena, struct handed, g->states.n), *there = NEWN(g->arena, struct handed, other->states.n);
     int *at = NEWN(g->arena, int, g->states.n), *of = NEWN(g->arena, int, other->states.n), *found = NEWN(g->arena, int, g->states.n);
     bool *taken = NEWN(g->arena, bool, other->states.n);
-    struct handover to = {g->path ? g->path : g->name, 0, here}, from = {other->path, 0, there};
+    struct handover to = {graph_file(g), 0, here}, from = {other->path, 0, there};
     for (int i = 0; i < g->states.n; i++) {
         const struct value *end = end_of(&g->states.at[i]);
         if (match[i] >= 0) {
@@ -135,5 +135,5 @@ void plan_match_states(struct graph *g, const struct options *options, struct pl
         matched++;
     }
     if (matched == 0)
-        fail("%s: shares no state with %s", g->path ? g->path : g->name, other->path);
+        fail("%s: shares no state with %s", graph_file(g), other->path);
 }

@@ -210,7 +210,7 @@ static const char *name_sequences(struct space *s, const struct contracted *c, i
 
 static _Noreturn void refuse_sequence(const struct space *s, const struct contracted *c)
 {
-    const char *model = s->g->path ? s->g->path : s->g->name, *only = s->options->sp_symbol;
+    const char *model = graph_file(s->g), *only = s->options->sp_symbol;
     if (only && c->symbols.n > 0 && !symbol_known(c, only))
         fail("%s: --sp=%s: no dimension qualifies by this name; the nearest that is attended over is '%s'", model, only,
              c->symbols.at[nearest_text(only, c->symbols.n, c->symbols.at)]);

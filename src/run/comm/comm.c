@@ -5,8 +5,6 @@
 
 #include <string.h>
 
-enum { SHORT_BYTES = 16 * 1024 };
-
 static void alltoall(struct comm *c)
 {
     c->exchange(c, c->send, c->recv, c->seen);
@@ -90,7 +88,7 @@ static void allreduce(struct comm *c, const void *x, void *y, int64_t n, enum dt
         fail("collective '%s': %lld elements are too many", c->name ? c->name : "?", (long long)n);
     if (n == 0)
         return;
-    if (c->size == 1 || bytes <= SHORT_BYTES)
+    if (c->size == 1 || bytes <= COMM_SHORT_BYTES)
         allreduce_short(c, x, y, n, bytes, dtype, op);
     else
         allreduce_long(c, x, y, n, size, dtype, op);

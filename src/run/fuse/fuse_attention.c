@@ -239,5 +239,5 @@ void fuse_attention(struct graph *g)
     }
     arena_free(tmp);
     graph_prune(g);
-    explain("%s: %d attentions fused", g->path ? g->path : g->name, made);
+    explain("%s: %d attentions fused", graph_file(g), made);
 }

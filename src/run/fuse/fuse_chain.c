@@ -294,6 +294,6 @@ void fuse_chains(struct graph *g)
             g->nodes.at[kept++] = made[i] ? made[i] : n;
     }
     g->nodes.n = kept;
-    explain("%s: %d nodes saved by chains of elementwise operations, %d left", g->path ? g->path : g->name, before - kept, kept);
+    explain("%s: %d nodes saved by chains of elementwise operations, %d left", graph_file(g), before - kept, kept);
     arena_free(tmp);
 }

@@ -8,8 +8,6 @@
 
 #include <string.h>
 
-enum { SHORT_BYTES = 16 * 1024 };
-
 struct term {
     int rank, at;
 }; /* at: among the rank's */
@@ -110,7 +108,7 @@ static void complete(const struct share *share, const struct chunks *own, enum d
         fail("sum '%s': %d terms of %lld elements are too large", m->collective->name, m->nterm, (long long)n);
     if (m->nterm == 0)
         memset(out, 0, (size_t)(n * size));
-    else if (bytes <= SHORT_BYTES)
+    else if (bytes <= COMM_SHORT_BYTES)
         add_short(m, t, terms, n, out);
     else
         add_long(m, t, terms, n, out);

@@ -118,7 +118,7 @@ static void lower_add(struct arena *a, struct signature *s, const struct dim *d)
 
 void signature_read(struct arena *a, struct graph *g, struct signature *s)
 {
-    *s = (struct signature){.path = g->path ? g->path : g->name, .nin = g->inputs.n, .nout = g->outputs.n};
+    *s = (struct signature){.path = graph_file(g), .nin = g->inputs.n, .nout = g->outputs.n};
     s->in = NEWN(a, struct formal, s->nin);
     s->out = NEWN(a, struct formal, s->nout);
     for (int i = 0; i < s->nin; i++)
