@@ -11,7 +11,7 @@ Speed and rounding differ between machines. So in lines in which tpc-run reports
 point stands for any other, and a digest or the name of the worst output for any other. All else must match, byte for byte.
 Commands that need mpirun are left out, and counted in the last line, if NO_MPI is set.
 """
-import os, pathlib, re, subprocess, sys, tempfile
+import itertools, os, pathlib, re, subprocess, sys, tempfile
 
 SOURCE = pathlib.Path(__file__).resolve().parents[2]
 MEASURED = re.compile(r"(time|token|rank|collective|group|PASSED|FAILED)\b|.* xxh3:")
@@ -79,11 +79,12 @@ def prepare(folder, build):
 
 
 def difference(page, command, got, status):
-    first = next((w for w, g in zip(command.output, got) if alike(w) != alike(g)), "")
-    other = next((g for w, g in zip(command.output, got) if alike(w) != alike(g)), "")
+    pairs = itertools.zip_longest(command.output, got, fillvalue="(nothing)")
+    want, other = next(((w, g) for w, g in pairs if alike(w) != alike(g)), ("", ""))
     print(f"{page.name}:{command.line}: $ {command.text}")
-    print(f"  exit status {status}, {len(got)} lines, the page has {len(command.output)}; the first that differ, page and program:")
-    print(f"  {first}\n  {other}")
+    print(f"exit status {status}; the first line that differs, on the page and from the program:")
+    print(want)
+    print(other)
 
 
 def run(command, folder, env):
