@@ -1,5 +1,5 @@
 """What the pages refer to exists: the targets of links with their headings, and paths in the source tree that stand in `code`. Every page is in the
-index docs/README.md.
+index docs/README.md, and in Makefile.am, which installs it.
 
     python3 tests/docs/links.py PAGE.md...
 """
@@ -34,11 +34,17 @@ def broken(page):
             yield f"names {path}, which is not there"
 
 
+def unlisted(page):
+    name = page.relative_to(TREE).as_posix()
+    if page.parent.name == "docs" and page.name != "README.md" and f"({page.name})" not in (TREE / "docs/README.md").read_text():
+        yield "is not in docs/README.md"
+    if page.parent.name == "docs" and f"\t{name}" not in (TREE / "Makefile.am").read_text():
+        yield "is not in Makefile.am"
+
+
 def main():
     pages = [pathlib.Path(name).resolve() for name in sys.argv[1:]]
-    index = (TREE / "docs/README.md").read_text()
-    wrong = [f"{page.name} {what}" for page in pages for what in broken(page)]
-    wrong += [f"docs/README.md lacks {page.name}" for page in pages if page.parent.name == "docs" and page.name != "README.md" and f"({page.name})" not in index]
+    wrong = [f"{page.name} {what}" for page in pages for what in [*broken(page), *unlisted(page)]]
     print("\n".join(wrong))
     return bool(wrong)
 

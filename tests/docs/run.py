@@ -69,7 +69,7 @@ def prepare(folder, build):
     for name in ("samples", "tests", "schemas"):
         (folder / name).symlink_to(SOURCE / name)
     for name in ("tpc-shard", "tpc-run"):
-        (folder / name).symlink_to(build / name)
+        (folder / name).symlink_to((build / name).resolve(strict=True))
     bin = folder / ".bin"
     bin.mkdir()
     if os.environ.get("MPIRUN"):
