@@ -262,7 +262,7 @@ static void save_ranks(const struct compile *c, const char *dir, struct manifest
 static struct written save_source(const struct compile *c, const char *to)
 {
     if (!c->text)
-        return onnx_save_light(c->model_path, to);
+        return onnx_save_stripped(c->model_path, to);
     return write_text(to, c->text);
 }
 

@@ -39,9 +39,9 @@ void onnx_save(int n, struct graph *const *, const char *const *paths, const str
 int64_t onnx_data_offset(int64_t end, int64_t bytes); /* where a tensor may begin behind what ends there */
 
 /* ---- strip_weights.c: the model file with its weights elsewhere. */
-/* Writes the light form: the file's own bytes without big payloads. What is light already is copied. */
-struct written onnx_save_light(const char *path, const char *to);
-/* Gives the bytes of the file that the light one at path was made from; options->find tells where the payloads are. */
+/* Writes the weight-stripped form: the file's own bytes without big payloads. A stripped file is copied. */
+struct written onnx_save_stripped(const char *path, const char *to);
+/* Passes on the bytes of the file that the stripped one at path was made from; options->find returns where the payloads are. */
 void onnx_restore(const char *path, const struct load_options *options, byte_taker *, void *data);
 /* Every range of the model file and of external files that a tensor of the model refers to, in the order of the model; none whose file is
  * missing. */

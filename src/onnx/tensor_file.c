@@ -2,7 +2,7 @@
  *
  * .npy: magic, version, a Python dict literal with descr, fortran_order and shape, padded to 64 bytes, then the elements. numpy has
  * no bfloat16; the ml_dtypes package stores it as '<V2', and so do we. */
-#include "onnx/private.h"
+#include "onnx/read/read.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -21,7 +21,7 @@ struct tensor tensor_read_pb(struct arena *arena, const char *path, const char *
         wire_check(tmp, path, what, file, &onnx__tensor_proto__descriptor, NULL);
     t = wire_unpack(tmp, path, what, file, &onnx__tensor_proto__descriptor);
     int64_t bytes;
-    const char *label = arena_printf(tmp, "tensor '%s'", text_or(t->name, ""));
+    const char *label = arena_printf(tmp, "tensor '%s'", proto_text_or(t->name, ""));
     out.dtype = tensor_layout(tmp, t, path, label, out.dim, &bytes);
     out.rank = (int)t->n_dims;
     if (t->has_data_location && t->data_location == ONNX__TENSOR_PROTO__DATA_LOCATION__EXTERNAL)
@@ -29,9 +29,9 @@ struct tensor tensor_read_pb(struct arena *arena, const char *path, const char *
     if (bytes > 64 * (int64_t)file.bytes)
         fail("%s: %s has dimensions for %lld bytes, the file has %zu", path, label, (long long)bytes, file.bytes);
     out.data = arena_alloc(arena, bytes ? (size_t)bytes : 1);
-    tensor_bytes_of(t, out.dtype, bytes, path, label, out.data);
+    tensor_content(t, out.dtype, bytes, path, label, out.data);
     if (name)
-        *name = arena_strdup(arena, text_or(t->name, ""));
+        *name = arena_strdup(arena, proto_text_or(t->name, ""));
     unmap(file);
     arena_free(tmp);
     return out;

@@ -1,36 +1,36 @@
-/* A message as pieces: ranges of a mapped file, bytes of our own, and payloads that are elsewhere. What is made of a model of gigabytes
- * this way takes the memory of what is new in it. */
-#include "onnx/private.h"
+/* A message as segments: ranges of a mapped file, new bytes, and payloads that are elsewhere. Rewriting a model of gigabytes takes memory
+ * for the new bytes only. */
+#include "onnx/message/message.h"
 
 #include <limits.h>
 
-struct pieces pieces_from(struct arena *arena, const uint8_t *file)
+struct segments segments_new(struct arena *arena, const uint8_t *file)
 {
-    return (struct pieces){.arena = arena, .file = file};
+    return (struct segments){.arena = arena, .file = file};
 }
 
-void pieces_add(struct pieces *p, struct segment s)
+void segments_add(struct segments *s, struct segment piece)
 {
-    struct segment *last = p->list.n ? &p->list.at[p->list.n - 1] : NULL;
-    if (!s.bytes)
+    struct segment *last = s->list.n ? &s->list.at[s->list.n - 1] : NULL;
+    if (!piece.bytes)
         return;
-    if (!add_i64(p->total, s.bytes, &p->total))
+    if (!add_i64(s->total, piece.bytes, &s->total))
         fail("a message is out of range");
-    if (last && !last->payload && !s.payload && last->at + last->bytes == s.at)
-        last->bytes += s.bytes;
+    if (last && !last->payload && !piece.payload && last->at + last->bytes == piece.at)
+        last->bytes += piece.bytes;
     else
-        VEC_PUSH(p->arena, &p->list, s);
+        VEC_PUSH(s->arena, &s->list, piece);
 }
 
-void pieces_copy(struct pieces *p, int64_t begin, int64_t end)
+void segments_copy(struct segments *s, int64_t begin, int64_t end)
 {
-    pieces_add(p, (struct segment){.at = p->file + begin, .bytes = end - begin});
+    segments_add(s, (struct segment){.at = s->file + begin, .bytes = end - begin});
 }
 
-void pieces_append(struct pieces *p, const struct pieces *inner)
+void segments_append(struct segments *s, const struct segments *inner)
 {
     for (int i = 0; i < inner->list.n; i++)
-        pieces_add(p, inner->list.at[i]);
+        segments_add(s, inner->list.at[i]);
 }
 
 static int64_t put_varint(uint8_t *at, uint64_t value)
@@ -42,23 +42,23 @@ static int64_t put_varint(uint8_t *at, uint64_t value)
     return n;
 }
 
-void pieces_put_head(struct pieces *p, uint32_t number, int64_t length)
+void segments_add_head(struct segments *s, uint32_t number, int64_t length)
 {
-    uint8_t *head = arena_alloc(p->arena, 20);
+    uint8_t *head = arena_alloc(s->arena, 20);
     int64_t n = put_varint(head, (uint64_t)number << 3 | 2);
     n += put_varint(head + n, (uint64_t)length);
-    pieces_add(p, (struct segment){.at = head, .bytes = n});
+    segments_add(s, (struct segment){.at = head, .bytes = n});
 }
 
-void pieces_put_message(struct pieces *p, uint32_t number, const ProtobufCMessage *message)
+void segments_add_message(struct segments *s, uint32_t number, const ProtobufCMessage *message)
 {
-    uint8_t *packed = arena_alloc(p->arena, protobuf_c_message_get_packed_size(message));
+    uint8_t *packed = arena_alloc(s->arena, protobuf_c_message_get_packed_size(message));
     int64_t bytes = (int64_t)protobuf_c_message_pack(message, packed);
-    pieces_put_head(p, number, bytes);
-    pieces_add(p, (struct segment){.at = packed, .bytes = bytes});
+    segments_add_head(s, number, bytes);
+    segments_add(s, (struct segment){.at = packed, .bytes = bytes});
 }
 
-void pieces_give(const struct pieces *model, const char *path, byte_taker *take, void *data)
+void segments_write(const struct segments *model, const char *path, byte_taker *take, void *data)
 {
     if (model->total > INT_MAX)
         fail("%s: the model would have %lld bytes, a protobuf message has less than 2 GiB", path, (long long)model->total);

@@ -2,44 +2,44 @@
  *
  * protobuf-c has no depth limit and copies every bytes field. So the file is walked once by the message descriptors: every tag,
  * length and nesting is checked, and the places of tensors are noted, for strip_weights.c. */
-#include "onnx/private.h"
+#include "onnx/message/message.h"
 
 #include <limits.h>
 #include <string.h>
 
 #define MAX_DEPTH 100
-enum role { ROLE_OTHER, ROLE_MODEL, ROLE_GRAPH, ROLE_INITIALIZER };
+enum wire_role { ROLE_OTHER, ROLE_MODEL, ROLE_GRAPH, ROLE_INITIALIZER };
 
-struct walk {
+struct wire_walk {
     struct arena *arena;
     const char *path, *what;
     const uint8_t *bytes;
     struct wire_index *index;
 };
 
-static _Noreturn void bad(const struct walk *w, int64_t at, const char *why)
+static _Noreturn void bad_wire(const struct wire_walk *w, int64_t at, const char *why)
 {
     fail("%s: not %s: %s at byte %lld", w->path, w->what, why, (long long)at);
 }
 
-static uint64_t read_varint(const struct walk *w, int64_t *at, int64_t end)
+static uint64_t read_varint(const struct wire_walk *w, int64_t *at, int64_t end)
 {
     uint64_t value = 0;
     int64_t start = *at;
     for (int shift = 0; shift < 70; shift += 7) {
         if (*at >= end)
-            bad(w, start, "a number that is cut off");
+            bad_wire(w, start, "a number that is cut off");
         uint8_t byte = w->bytes[(*at)++];
         if (shift == 63 && byte > 1)
-            bad(w, start, "a number of more than 64 bits");
+            bad_wire(w, start, "a number of more than 64 bits");
         value |= (uint64_t)(byte & 0x7f) << shift;
         if (!(byte & 0x80))
             return value;
     }
-    bad(w, start, "a number of more than 64 bits");
+    bad_wire(w, start, "a number of more than 64 bits");
 }
 
-static bool packable(ProtobufCType type)
+static bool is_packable(ProtobufCType type)
 {
     return type != PROTOBUF_C_TYPE_STRING && type != PROTOBUF_C_TYPE_BYTES && type != PROTOBUF_C_TYPE_MESSAGE;
 }
@@ -61,27 +61,27 @@ static int wire_of(ProtobufCType type)
 }
 
 /* A known field must come in the wire type of its declaration. */
-static void check_kind(const struct walk *w, const struct wire_field *f)
+static void check_kind(const struct wire_walk *w, const struct wire_field *f)
 {
     if (!f->known)
         return;
     int wire = wire_of(f->known->type);
     if (f->wire == wire)
         return;
-    if (f->wire == 2 && f->known->label == PROTOBUF_C_LABEL_REPEATED && packable(f->known->type)) {
+    if (f->wire == 2 && f->known->label == PROTOBUF_C_LABEL_REPEATED && is_packable(f->known->type)) {
         if (wire && (f->end - f->begin) % (wire == 1 ? 8 : 4))
-            bad(w, f->tag, "a list of broken length");
+            bad_wire(w, f->tag, "a list of broken length");
         return;
     }
-    bad(w, f->tag, "a field of the wrong kind");
+    bad_wire(w, f->tag, "a field of the wrong kind");
 }
 
-static struct wire_field read_field(const struct walk *w, const ProtobufCMessageDescriptor *message, int64_t at, int64_t end)
+static struct wire_field read_field(const struct wire_walk *w, const ProtobufCMessageDescriptor *message, int64_t at, int64_t end)
 {
     struct wire_field f = {.tag = at};
     uint64_t tag = read_varint(w, &at, end), number = tag >> 3;
     if (!number || number > 536870911)
-        bad(w, f.tag, "a field number out of range");
+        bad_wire(w, f.tag, "a field number out of range");
     f.number = (uint32_t)number;
     f.wire = (int)(tag & 7);
     f.known = message ? protobuf_c_message_descriptor_get_field(message, f.number) : NULL;
@@ -98,10 +98,10 @@ static struct wire_field read_field(const struct walk *w, const ProtobufCMessage
         f.begin = at;
         break;
     case 5: length = 4; break;
-    default: bad(w, f.tag, "an unknown kind of field");
+    default: bad_wire(w, f.tag, "an unknown kind of field");
     }
     if (length > (uint64_t)(end - f.begin))
-        bad(w, f.tag, "a field that is cut off");
+        bad_wire(w, f.tag, "a field that is cut off");
     f.end = f.begin + (int64_t)length;
     check_kind(w, &f);
     return f;
@@ -113,25 +113,25 @@ static struct extent extent_of(const struct wire_field *f)
 }
 
 /* What strip_weights.c needs to know of an initializer. */
-static void note_initializer(const struct walk *w, struct wire_initializer *item, const struct wire_field *f)
+static void note_initializer(const struct wire_walk *w, struct wire_initializer *item, const struct wire_field *f)
 {
-    static const uint8_t mark[] = "\012\007" MARK_KEY;
+    static const uint8_t key[] = "\012\007" PLACEHOLDER_KEY;
     int64_t at = f->begin;
     if (f->number == TENSOR_RAW_DATA) {
         if (item->raw.end)
-            bad(w, f->tag, "a second raw_data");
+            bad_wire(w, f->tag, "a second raw_data");
         item->raw = extent_of(f);
     } else if (f->number == TENSOR_DATA_LOCATION) {
         item->external = read_varint(w, &at, f->end) != 0;
-    } else if (f->number == TENSOR_EXTERNAL_DATA && !item->mark && f->end - at >= (int64_t)sizeof mark - 1 &&
-               !memcmp(w->bytes + at, mark, sizeof mark - 1)) {
-        item->mark = f->tag;
-        w->index->light = true;
+    } else if (f->number == TENSOR_EXTERNAL_DATA && !item->placeholder && f->end - at >= (int64_t)sizeof key - 1 &&
+               !memcmp(w->bytes + at, key, sizeof key - 1)) {
+        item->placeholder = f->tag;
+        w->index->stripped = true;
     }
 }
 
 /* The role of a nested message, noting what strip_weights.c needs. */
-static enum role note(const struct walk *w, enum role role, const struct wire_field *f)
+static enum wire_role note_field(const struct wire_walk *w, enum wire_role role, const struct wire_field *f)
 {
     if (!w->index)
         return ROLE_OTHER;
@@ -139,7 +139,7 @@ static enum role note(const struct walk *w, enum role role, const struct wire_fi
         VEC_PUSH(w->arena, &w->index->tensors, extent_of(f));
     if (role == ROLE_MODEL && f->number == MODEL_GRAPH) {
         if (w->index->graph.end)
-            bad(w, f->tag, "a second graph");
+            bad_wire(w, f->tag, "a second graph");
         w->index->graph = extent_of(f);
         return ROLE_GRAPH;
     }
@@ -153,14 +153,14 @@ static enum role note(const struct walk *w, enum role role, const struct wire_fi
     return ROLE_OTHER;
 }
 
-static void walk_message(const struct walk *w, const ProtobufCMessageDescriptor *message, int64_t at, int64_t end, int depth,
-                         enum role role)
+static void walk_message(const struct wire_walk *w, const ProtobufCMessageDescriptor *message, int64_t at, int64_t end, int depth,
+                         enum wire_role role)
 {
     if (depth > MAX_DEPTH)
-        bad(w, at, "messages nested more than 100 deep");
+        bad_wire(w, at, "messages nested more than 100 deep");
     while (at < end) {
         struct wire_field f = read_field(w, message, at, end);
-        enum role inner = note(w, role, &f);
+        enum wire_role inner = note_field(w, role, &f);
         if (f.known && f.known->type == PROTOBUF_C_TYPE_MESSAGE)
             walk_message(w, f.known->descriptor, f.begin, f.end, depth + 1, inner);
         at = f.end;
@@ -170,7 +170,7 @@ static void walk_message(const struct walk *w, const ProtobufCMessageDescriptor 
 void wire_check(struct arena *arena, const char *path, const char *what, struct map file, const ProtobufCMessageDescriptor *message,
                 struct wire_index *index)
 {
-    struct walk w = {arena, path, what, file.at, index};
+    struct wire_walk w = {arena, path, what, file.at, index};
     if (!file.bytes)
         fail("%s: not %s: the file is empty", path, what);
     if (file.bytes > INT_MAX)
@@ -181,7 +181,7 @@ void wire_check(struct arena *arena, const char *path, const char *what, struct 
 
 struct wire_field wire_next(struct map file, int64_t *at, int64_t end)
 {
-    const struct walk w = {.bytes = file.at};
+    const struct wire_walk w = {.bytes = file.at};
     struct wire_field f = read_field(&w, NULL, *at, end);
     *at = f.end;
     return f;
@@ -189,12 +189,12 @@ struct wire_field wire_next(struct map file, int64_t *at, int64_t end)
 
 /* ---- unpacking ---- */
 
-static void *take(void *arena, size_t bytes)
+static void *unpack_alloc(void *arena, size_t bytes)
 {
     return arena_alloc(arena, bytes);
 }
 
-static void drop(void *arena, void *at)
+static void unpack_free(void *arena, void *at)
 {
     (void)arena;
     (void)at;
@@ -202,7 +202,7 @@ static void drop(void *arena, void *at)
 
 void *wire_unpack(struct arena *arena, const char *path, const char *what, struct map bytes, const ProtobufCMessageDescriptor *message)
 {
-    ProtobufCAllocator allocator = {take, drop, arena};
+    ProtobufCAllocator allocator = {unpack_alloc, unpack_free, arena};
     void *result = protobuf_c_message_unpack(message, &allocator, bytes.bytes, bytes.at);
     if (!result)
         fail("%s: not %s: protobuf-c can't unpack it", path, what);

@@ -3,12 +3,12 @@
  * A body is a scope that sees the names around it. One that it reads from there becomes an input of the body, behind those the file gives
  * it, and an operand of the node: a capture. A constant that may be a weight is moved to the graph around, again and again until it is
  * one of the main graph, and captured from there. An output that is no result of a node of its own gets an Identity. */
-#include "onnx/private.h"
+#include "onnx/read/read.h"
 
 static void define_initializers(struct import *im, struct scope *scope, const Onnx__GraphProto *g, const char *where)
 {
     for (size_t i = 0; i < g->n_initializer; i++) {
-        const char *name = text_or(g->initializer[i]->name, "");
+        const char *name = proto_text_or(g->initializer[i]->name, "");
         struct value *value = scope_define(im, scope, name, where);
         import_constant(im, value, tensor_constant(im, g->initializer[i], arena_printf(im->tmp, "initializer '%s'", name)));
     }
@@ -19,8 +19,8 @@ static void define_initializers(struct import *im, struct scope *scope, const On
 static void define_inputs(struct import *im, struct scope *scope, const Onnx__GraphProto *g, const char *where)
 {
     for (size_t i = 0; i < g->n_input; i++) {
-        struct value *value = scope_define(im, scope, text_or(g->input[i]->name, ""), where);
-        check_tensor_type(im, g->input[i], where);
+        struct value *value = scope_define(im, scope, proto_text_or(g->input[i]->name, ""), where);
+        declared_check_tensor(im, g->input[i], where);
         (void)declared_type(im, g->input[i], &value->type);
         VEC_PUSH(im->arena, &im->graph->inputs, value);
     }
@@ -48,27 +48,11 @@ static void read_outputs(struct import *im, struct scope *scope, const Onnx__Gra
     struct graph *body = im->graph;
     bool *taken = NEWN(im->tmp, bool, (size_t)body->values.n + 2 * g->n_output + 1); /* each may add a capture and a copy */
     for (size_t i = 0; i < g->n_output; i++) {
-        check_tensor_type(im, g->output[i], where);
-        struct value *v = scope_read(im, scope, text_or(g->output[i]->name, ""), where);
+        declared_check_tensor(im, g->output[i], where);
+        struct value *v = scope_read(im, scope, proto_text_or(g->output[i]->name, ""), where);
         VEC_PUSH(im->arena, &body->outputs, v->producer && !taken[v->id] ? v : copy_of(im, v));
         taken[v->id] = true;
     }
-}
-
-static void capture(struct import *im, struct scope *scope, struct value *around, struct value *inside)
-{
-    VEC_PUSH(im->arena, &scope->graph->inputs, inside);
-    VEC_PUSH(im->arena, &scope->captured, around);
-    scope->graph->captures++;
-}
-
-struct value *scope_capture(struct import *im, struct scope *scope, const char *name, struct value *around)
-{
-    struct value *inside = graph_value(scope->graph, name, &around->type);
-    for (int d = 0; d < inside->type.rank; d++)
-        inside->type.dim[d] = dim_copy(scope->graph->alg, around->type.dim[d]);
-    capture(im, scope, around, inside);
-    return inside;
 }
 
 static void move_weights(struct import *im, struct scope *scope, const char *owner)
@@ -85,7 +69,7 @@ static void move_weights(struct import *im, struct scope *scope, const char *own
         moved->constant = inside->constant;
         moved->constant->origin = moved->name;
         inside->constant = NULL;
-        capture(im, scope, moved, inside);
+        scope_add_capture(im, scope, moved, inside);
     }
 }
 
@@ -103,7 +87,7 @@ static void import_graph(struct import *im, struct scope *scope, const Onnx__Gra
     define_initializers(im, scope, g, where);
     define_inputs(im, scope, g, where);
     for (size_t i = 0; i < g->n_node; i++)
-        import_node(im, scope, g->node[i]);
+        im->node(im, scope, g->node[i]);
     read_outputs(im, scope, g, where);
     scope_close(im, scope);
     graph_sort(im->graph);
@@ -140,14 +124,14 @@ static void import_body(struct import *im, struct scope *outer, const Onnx__Grap
     append_operands(im, node, scope.captured.n, scope.captured.at);
 }
 
-void import_bodies(struct import *im, struct scope *scope, const Onnx__NodeProto *from, struct node *node)
+void read_bodies(struct import *im, struct scope *scope, const Onnx__NodeProto *from, struct node *node)
 {
     while (node->nin < node->op->nin - 1)
         append_operands(im, node, 1, &(struct value *){NULL});
     for (int k = 0; k < node_bodies(node); k++) {
-        const Onnx__AttributeProto *a = find_attribute(from, node_body(node, k)->name);
+        const Onnx__AttributeProto *a = proto_attribute(from, node_body(node, k)->name);
         if (!a || !a->g)
-            fail("%s: %s lacks its %s", im->path, node_label(im, from), node_body(node, k)->name);
+            fail("%s: %s lacks its %s", im->path, proto_node_label(im->tmp, from), node_body(node, k)->name);
         import_body(im, scope, a->g, node, node_body(node, k));
     }
 }

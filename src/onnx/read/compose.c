@@ -2,7 +2,7 @@
  *
  * A node becomes the last of the ops it stands for; the ones before are imported as helpers. A form that does not fit is left alone: the
  * node then has no row and is kept whole. */
-#include "onnx/read/compose.h"
+#include "onnx/read/read.h"
 
 #include <string.h>
 
@@ -34,13 +34,13 @@ bool compose_gives(const proto *node, size_t i)
 
 int64_t compose_int_of(const proto *node, const char *name, int64_t otherwise)
 {
-    const Onnx__AttributeProto *a = find_attribute(node, name);
+    const Onnx__AttributeProto *a = proto_attribute(node, name);
     return a ? a->i : otherwise;
 }
 
 float compose_float_of(const proto *node, const char *name, float otherwise)
 {
-    const Onnx__AttributeProto *a = find_attribute(node, name);
+    const Onnx__AttributeProto *a = proto_attribute(node, name);
     return a ? a->f : otherwise;
 }
 
@@ -108,14 +108,14 @@ char *compose_node_of(struct composer *c, const char *op, size_t nin, char *cons
     char **out = NEWN(c->im->tmp, char *, nout + 1);
     for (size_t i = 0; i < nout; i++)
         out[i] = scope_fresh(c->im, arena_printf(c->im->tmp, "%s_%s", (unsigned char)*base > 1 ? base : strchr(base, ':') + 1, op));
-    node->name = arena_printf(c->im->tmp, "%s_%s", text_or(c->node->name, ""), op);
+    node->name = arena_printf(c->im->tmp, "%s_%s", proto_text_or(c->node->name, ""), op);
     node->n_metadata_props = c->node->n_metadata_props;
     node->metadata_props = c->node->metadata_props;
     node->output = out;
     node->n_output = nout;
     set_inputs(c, node, nin, in);
     set_attributes(c, node, nattr, attr);
-    import_plain(c->im, c->scope, node, FORM_OPSET);
+    read_plain_node(c->im, c->scope, node, FORM_OPSET);
     for (size_t i = 1; i < nout; i++)
         more[i - 1] = out[i];
     return out[0];
@@ -157,32 +157,11 @@ void compose_also(struct composer *c, size_t result, const char *op, size_t nin,
     struct composer other = {c->im, c->scope, &copy, c->where};
     if (compose_gives(c->node, result)) {
         compose_become(&other, op, nin, in);
-        copy.name = arena_printf(c->im->tmp, "%s_%zu", text_or(c->node->name, ""), result);
+        copy.name = arena_printf(c->im->tmp, "%s_%zu", proto_text_or(c->node->name, ""), result);
         copy.output = c->node->output + result;
         copy.n_output = 1;
-        import_plain(c->im, c->scope, &copy, FORM_OPSET);
+        read_plain_node(c->im, c->scope, &copy, FORM_OPSET);
     }
     if (c->node->n_output > result)
         c->node->n_output = result;
-}
-
-/* ---- the tables ---- */
-
-static void (*find_composition(const struct composition *table, const proto *node))(struct composer *)
-{
-    for (; table->op; table++)
-        if (!strcmp(plain_domain(node->domain), table->domain) && !strcmp(node->op_type, table->op))
-            return table->run;
-    return NULL;
-}
-
-void compose_node(struct import *im, struct scope *scope, Onnx__NodeProto *node)
-{
-    static const struct composition *const tables[] = {composed_onnx, composed_microsoft, composed_integers};
-    struct composer c = {im, scope, node, node_label(im, node)};
-    void (*run)(struct composer *) = NULL;
-    for (size_t i = 0; !run && i < sizeof tables / sizeof *tables; i++)
-        run = find_composition(tables[i], node);
-    if (run)
-        run(&c);
 }

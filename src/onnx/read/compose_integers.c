@@ -1,6 +1,6 @@
 /* Ops on quantised integers with their scales beside them: dequantised, worked on as real numbers and quantised again; products of integers
  * stay products of integers, whose results are scaled. */
-#include "onnx/read/compose.h"
+#include "onnx/read/read.h"
 
 #include <string.h>
 
@@ -28,7 +28,7 @@ static size_t window_attributes(const struct composer *c, Onnx__AttributeProto *
     static const char *const kept[] = {"auto_pad", "ceil_mode", "count_include_pad", "dilations", "group", "kernel_shape",
                                        "pads",     "strides"};
     for (size_t i = 0; i < sizeof kept / sizeof *kept; i++)
-        out[i] = find_attribute(c->node, kept[i]);
+        out[i] = proto_attribute(c->node, kept[i]);
     return sizeof kept / sizeof *kept;
 }
 
@@ -102,8 +102,8 @@ static void qlinear_unary(struct composer *c)
 {
     Onnx__AttributeProto *attr[10];
     size_t n = window_attributes(c, attr);
-    attr[n++] = find_attribute(c->node, "alpha");
-    attr[n++] = find_attribute(c->node, "axis");
+    attr[n++] = proto_attribute(c->node, "alpha");
+    attr[n++] = proto_attribute(c->node, "axis");
     if (compose_int_of(c->node, "channels_last", 0) || (!strcmp(plain_op(c), "Softmax") && compose_int_of(c->node, "opset", 13) < 13))
         return;
     char *x = dequantized(c, 0, 1);
@@ -115,7 +115,7 @@ static void qlinear_concat(struct composer *c)
 {
     size_t n = c->node->n_input / 3;
     char **part = NEWN(c->im->tmp, char *, n + 1);
-    Onnx__AttributeProto *axis = find_attribute(c->node, "axis");
+    Onnx__AttributeProto *axis = proto_attribute(c->node, "axis");
     if (c->node->n_input != 3 * n + 2)
         fail("%s: %s has %zu operands, expected three for each part and two", c->im->path, c->where, c->node->n_input);
     for (size_t i = 0; i < n; i++)

@@ -1,5 +1,5 @@
 /* Ops that ONNX Runtime's optimiser and its builders of models write and that are a few standard ones. */
-#include "onnx/read/compose.h"
+#include "onnx/read/read.h"
 
 #include <string.h>
 
@@ -66,7 +66,7 @@ static void embed_layer_norm(struct composer *c)
 /* Operands in another order; positions are required. */
 static void rotary(struct composer *c)
 {
-    if (compose_int_of(c->node, "is_packed_batching", 0) || find_attribute(c->node, "scale"))
+    if (compose_int_of(c->node, "is_packed_batching", 0) || proto_attribute(c->node, "scale"))
         return;
     Onnx__AttributeProto *attr[3] = {compose_int(c, "interleaved", compose_int_of(c->node, "interleaved", 0)),
                                      compose_int(c, "num_heads", compose_int_of(c->node, "num_heads", 0)),
@@ -120,7 +120,7 @@ static void activate(struct composer *c, const char *activation, size_t n, const
 
 static const char *text_of(struct composer *c, const char *name)
 {
-    const Onnx__AttributeProto *a = find_attribute(c->node, name);
+    const Onnx__AttributeProto *a = proto_attribute(c->node, name);
     return a && a->has_s ? arena_strndup(c->im->tmp, (const char *)a->s.data, a->s.len) : "";
 }
 
@@ -129,7 +129,7 @@ static void fused_gemm(struct composer *c)
     static const char *const parameters[2] = {"activation_alpha", "activation_beta"};
     float parameter[2] = {0, 0};
     size_t n = 0;
-    while (n < 2 && find_attribute(c->node, parameters[n])) {
+    while (n < 2 && proto_attribute(c->node, parameters[n])) {
         parameter[n] = compose_float_of(c->node, parameters[n], 0);
         n++;
     }
@@ -144,9 +144,9 @@ static void fused_gemm(struct composer *c)
 static void fused_conv(struct composer *c)
 {
     static const char *const kept[] = {"auto_pad", "dilations", "group", "kernel_shape", "pads", "strides"};
-    Onnx__AttributeProto *attr[6], *parameters = find_attribute(c->node, "activation_params");
+    Onnx__AttributeProto *attr[6], *parameters = proto_attribute(c->node, "activation_params");
     for (size_t i = 0; i < 6; i++)
-        attr[i] = find_attribute(c->node, kept[i]);
+        attr[i] = proto_attribute(c->node, kept[i]);
     char *y = compose_node_of(c, "Conv", 3, (char *[]){compose_input(c, 0), compose_input(c, 1), compose_optional(c, 2)}, 6, attr, 1, NULL);
     if (compose_has(c->node, 3))
         y = compose_op(c, "Add", y, c->node->input[3]);

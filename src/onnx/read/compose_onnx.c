@@ -1,5 +1,5 @@
 /* Ops of the standard that are a few other ops. */
-#include "onnx/read/compose.h"
+#include "onnx/read/read.h"
 
 #include <string.h>
 
@@ -86,7 +86,7 @@ static void lp_normalization(struct composer *c)
 static void mean_variance_normalization(struct composer *c)
 {
     static const int64_t usual[3] = {0, 2, 3};
-    const Onnx__AttributeProto *given = find_attribute(c->node, "axes");
+    const Onnx__AttributeProto *given = proto_attribute(c->node, "axes");
     char *axes = scope_ints(c->im, c->scope, "axes", given ? given->n_ints : 3, given ? given->ints : usual), *x = compose_input(c, 0);
     char *d = compose_op(c, "Sub", x, compose_op(c, "ReduceMean", x, axes));
     char *spread = compose_op(c, "Sqrt", compose_op(c, "ReduceMean", compose_op(c, "Mul", d, d), axes), NULL);
@@ -146,7 +146,7 @@ static void split_to_sequence(struct composer *c)
         return;
     struct sequence *made = NEW(c->im->tmp, struct sequence);
     *made = (struct sequence){.of = x, .sizes = sizes, .axis = compose_int_of(c->node, "axis", 0)};
-    keyed_add(c->im->tmp, &c->im->sequences, value_key(c, scope_read(c->im, c->scope, c->node->output[0], c->where)), made);
+    text_table_add(c->im->tmp, &c->im->sequences, value_key(c, scope_read(c->im, c->scope, c->node->output[0], c->where)), made);
 }
 
 static int64_t size_at(const struct sequence *s, int64_t i)
@@ -158,7 +158,7 @@ static int64_t size_at(const struct sequence *s, int64_t i)
 static void sequence_at(struct composer *c)
 {
     struct value *index = stated(c, 1), *value = compose_has(c->node, 0) ? scope_find(c->scope, c->node->input[0]) : NULL;
-    const struct sequence *s = value ? keyed_find(c->im->sequences, value_key(c, value)) : NULL;
+    const struct sequence *s = value ? text_table_find(c->im->sequences, value_key(c, value)) : NULL;
     if (!s || !index || !is_of(c->im->graph, s->of))
         return;
     bool chunks = s->sizes->constant->rank == 0;

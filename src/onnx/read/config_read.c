@@ -1,6 +1,6 @@
 /* Multi-device annotations of a file (IR version 11) to the IR: configurations of the model, and what nodes of its main graph say under
  * each. Only their form is checked here: that names are there, and that a node speaks of its own operands and results. */
-#include "onnx/private.h"
+#include "onnx/read/read.h"
 
 #include <string.h>
 
@@ -17,7 +17,7 @@ static void check_devices(const struct import *im, const Onnx__DeviceConfigurati
         fail("%s: device configuration '%s' is there twice", im->path, name);
 }
 
-void import_configurations(struct import *im)
+void read_configurations(struct import *im)
 {
     if (im->model->n_configuration > MOST_CONFIGURATIONS)
         fail("%s: has %zu device configurations, at most %d are handled", im->path, im->model->n_configuration, MOST_CONFIGURATIONS);
@@ -87,63 +87,64 @@ static struct sharding sharding_of(struct import *im, const Onnx__ShardingSpecPr
 struct annotated_node {
     const Onnx__NodeProto *node;
     const char *name, *where;
-    struct text_key *operands, *results;
+    struct text_table *operands, *results;
 };
 
 static struct annotated_node annotated_node(struct import *im, const Onnx__NodeProto *node)
 {
-    struct annotated_node n = {.node = node, .where = node_label(im, node)};
-    n.name = node_file_name(im->arena, text_or(node->name, ""), node->op_type, node->n_output ? node->output[0] : "");
+    struct annotated_node n = {.node = node, .where = proto_node_label(im->tmp, node)};
+    n.name = proto_node_name(im->arena, proto_text_or(node->name, ""), node->op_type, node->n_output ? node->output[0] : "");
     for (size_t i = 0; i < node->n_input; i++)
-        if (!keyed_find(n.operands, node->input[i]))
-            keyed_add(im->tmp, &n.operands, node->input[i], node);
+        if (!text_table_find(n.operands, node->input[i]))
+            text_table_add(im->tmp, &n.operands, node->input[i], node);
     for (size_t i = 0; i < node->n_output; i++)
-        if (!keyed_find(n.results, node->output[i]))
-            keyed_add(im->tmp, &n.results, node->output[i], node);
+        if (!text_table_find(n.results, node->output[i]))
+            text_table_add(im->tmp, &n.results, node->output[i], node);
     return n;
 }
 
 static void import_spec(struct import *im, const struct annotated_node *n, size_t i, const Onnx__ShardingSpecProto *p,
-                        struct text_key **seen, struct configuration *to)
+                        struct text_table **seen, struct configuration *to)
 {
-    const char *tensor = text_or(p->tensor_name, ""), *where = arena_printf(im->tmp, "%s: %s: sharding_spec[%zu]", im->path, n->where, i);
-    bool result = keyed_find(n->results, tensor) != NULL;
+    const char *tensor = proto_text_or(p->tensor_name, ""),
+               *where = arena_printf(im->tmp, "%s: %s: sharding_spec[%zu]", im->path, n->where, i);
+    bool result = text_table_find(n->results, tensor) != NULL;
     if (!*tensor)
         fail("%s: has no tensor_name", where);
-    if (!result && !keyed_find(n->operands, tensor))
+    if (!result && !text_table_find(n->operands, tensor))
         fail("%s: is of '%s', expected an operand or result of the node", where, tensor);
-    if (keyed_find(*seen, tensor))
+    if (text_table_find(*seen, tensor))
         fail("%s: is of '%s', which has one already", where, tensor);
-    keyed_add(im->tmp, seen, tensor, p);
+    text_table_add(im->tmp, seen, tensor, p);
     struct sharding s = sharding_of(im, p, where);
     s.node = n->name;
     s.how = result ? SHARDED_MAKES : SHARDED_READS;
     VEC_PUSH(im->arena, &to->shardings, s);
 }
 
-static void import_kept(struct import *im, const struct annotated_node *n, struct text_key **seen, struct configuration *to)
+static void import_kept(struct import *im, const struct annotated_node *n, struct text_table **seen, struct configuration *to)
 {
     for (size_t i = 0; i < n->node->n_input; i++) {
         const char *tensor = n->node->input[i];
-        if (!*tensor || keyed_find(*seen, tensor))
+        if (!*tensor || text_table_find(*seen, tensor))
             continue;
-        keyed_add(im->tmp, seen, tensor, n->node);
+        text_table_add(im->tmp, seen, tensor, n->node);
         VEC_PUSH(im->arena, &to->shardings,
                  ((struct sharding){.node = n->name, .tensor = arena_strdup(im->arena, tensor), .how = SHARDED_KEEPS}));
     }
 }
 
 static void import_annotation(struct import *im, const struct annotated_node *n, const Onnx__NodeDeviceConfigurationProto *p,
-                              struct text_key **ids)
+                              struct text_table **ids)
 {
-    const char *id = text_or(p->configuration_id, "");
+    const char *id = proto_text_or(p->configuration_id, "");
     struct configuration *c = graph_configuration(im->graph, id);
-    struct text_key *seen = NULL;
+    struct text_table *seen = NULL;
     if (!c)
         fail("%s: %s speaks of device configuration '%s', which the model does not have", im->path, n->where, id);
-    if (keyed_find(*ids, id))
+    if (text_table_find(*ids, id))
         fail("%s: %s speaks of device configuration '%s' twice", im->path, n->where, id);
-    keyed_add(im->tmp, ids, id, p);
+    text_table_add(im->tmp, ids, id, p);
     for (size_t i = 0; i < p->n_sharding_spec; i++)
         import_spec(im, n, i, p->sharding_spec[i], &seen, c);
     if (p->n_sharding_spec)
@@ -152,9 +153,9 @@ static void import_annotation(struct import *im, const struct annotated_node *n,
         VEC_PUSH(im->arena, &c->stages, ((struct pipeline_stage){n->name, p->pipeline_stage}));
 }
 
-void import_shardings(struct import *im, const Onnx__NodeProto *node)
+void read_shardings(struct import *im, const Onnx__NodeProto *node)
 {
-    struct text_key *ids = NULL;
+    struct text_table *ids = NULL;
     if (!node->n_device_configurations)
         return;
     struct annotated_node n = annotated_node(im, node);

@@ -2,7 +2,7 @@
  *
  * Every attribute of the row is present in the node, in the row's order, at its default where the file says nothing. A name the
  * row does not have, another type, or a missing required one is a failure. */
-#include "onnx/private.h"
+#include "onnx/read/read.h"
 
 #include <string.h>
 
@@ -12,14 +12,6 @@ static const char *kind_text(int type)
 {
     const ProtobufCEnumValue *value = protobuf_c_enum_descriptor_get_value(&onnx__attribute_proto__attribute_type__descriptor, type);
     return value ? value->name : "an unknown type";
-}
-
-Onnx__AttributeProto *find_attribute(const Onnx__NodeProto *node, const char *name)
-{
-    for (size_t i = 0; i < node->n_attribute; i++)
-        if (!strcmp(text_or(node->attribute[i]->name, ""), name))
-            return node->attribute[i];
-    return NULL;
 }
 
 /* Attributes that have no default and must be given. */
@@ -110,7 +102,7 @@ static void read_value(struct import *im, const char *where, const proto *p, str
         out->floats = copy_floats(im->arena, p);
         break;
     case ATTR_TENSOR: read_tensor(im, where, p, out); break;
-    case ATTR_GRAPH: break; /* import_bodies reads it */
+    case ATTR_GRAPH: break; /* read_bodies reads it */
     default: bug("attribute '%s' of kind %d is not read from files", p->name, (int)out->kind);
     }
     out->set = true;
@@ -169,13 +161,13 @@ static void check_name(const struct import *im, const char *where, const Onnx__N
     const char *name = from->attribute[i]->name;
     if (!name || !*name)
         fail("%s: %s has an attribute without a name", im->path, where);
-    if (find_attribute(from, name) != from->attribute[i])
+    if (proto_attribute(from, name) != from->attribute[i])
         fail("%s: %s has attribute '%s' twice", im->path, where, name);
 }
 
 void decode_attributes(struct import *im, const Onnx__NodeProto *from, struct node *node)
 {
-    const char *where = node_label(im, from);
+    const char *where = proto_node_label(im->tmp, from);
     node->nattr = node->op->nattr;
     node->attr = NEWN(im->arena, struct attr, node->nattr);
     set_defaults(node);
@@ -209,10 +201,10 @@ struct inner {
 static bool graph_defines(const Onnx__GraphProto *g, const char *name)
 {
     for (size_t i = 0; i < g->n_input; i++)
-        if (!strcmp(text_or(g->input[i]->name, ""), name))
+        if (!strcmp(proto_text_or(g->input[i]->name, ""), name))
             return true;
     for (size_t i = 0; i < g->n_initializer; i++)
-        if (!strcmp(text_or(g->initializer[i]->name, ""), name))
+        if (!strcmp(proto_text_or(g->initializer[i]->name, ""), name))
             return true;
     for (size_t i = 0; i < g->n_node; i++)
         if (in_list(g->node[i]->n_output, g->node[i]->output, name))
@@ -256,11 +248,11 @@ static void check_attribute(const struct inner *in, const proto *p)
 
 static void check_inner_node(const struct inner *in, const Onnx__NodeProto *node)
 {
-    const char *domain = plain_domain(node->domain), *type = text_or(node->op_type, "");
-    if (function_find(in->im, node))
+    const char *domain = proto_domain(node->domain), *type = proto_text_or(node->op_type, "");
+    if (inline_find(in->im, node))
         fail("%s: %s has a subgraph that calls function '%s', which tpc does not handle", in->im->path, in->where, type);
     int opset = scope_opset(in->im, in->scope, domain, in->where);
-    int since = *domain ? 0 : form_changed(type, opset);
+    int since = *domain ? 0 : upgrade_form_changed(type, opset);
     if (since)
         fail("%s: %s has a subgraph with %s in the form of opset %d; export the model with opset %d or later", in->im->path, in->where,
              type, opset, since);
@@ -277,7 +269,7 @@ static void check_subgraph(const struct inner *in)
     for (size_t i = 0; i < in->graph->n_node; i++)
         check_inner_node(in, in->graph->node[i]);
     for (size_t i = 0; i < in->graph->n_output; i++)
-        check_use(in, text_or(in->graph->output[i]->name, ""));
+        check_use(in, proto_text_or(in->graph->output[i]->name, ""));
 }
 
 static void keep_raw(struct import *im, const proto *p, struct attr *out)
@@ -288,9 +280,9 @@ static void keep_raw(struct import *im, const proto *p, struct attr *out)
     *out = (struct attr){.name = arena_strdup(im->arena, p->name), .kind = ATTR_RAW, .set = true, .n = (int)bytes, .raw = packed};
 }
 
-void raw_attributes(struct import *im, const struct scope *scope, const Onnx__NodeProto *from, struct node *node)
+void decode_raw(struct import *im, const struct scope *scope, const Onnx__NodeProto *from, struct node *node)
 {
-    struct inner in = {NULL, NULL, node_label(im, from), im, scope};
+    struct inner in = {NULL, NULL, proto_node_label(im->tmp, from), im, scope};
     node->nattr = (int)from->n_attribute;
     node->attr = NEWN(im->arena, struct attr, node->nattr);
     for (size_t i = 0; i < from->n_attribute; i++) {

@@ -3,7 +3,7 @@
  * A call opens a scope in which parameters stand for the caller's values and results for the call's outputs; attribute references
  * are resolved against the call, then the function's defaults. Functions may call functions, never themselves. An op that has a
  * row is not replaced: the row knows it better. */
-#include "onnx/private.h"
+#include "onnx/read/read.h"
 
 #include <string.h>
 
@@ -11,24 +11,24 @@
 
 static const char *key(struct arena *arena, const char *domain, const char *name, const char *overload)
 {
-    return arena_printf(arena, "%s\n%s\n%s", plain_domain(domain), text_or(name, ""), text_or(overload, ""));
+    return arena_printf(arena, "%s\n%s\n%s", proto_domain(domain), proto_text_or(name, ""), proto_text_or(overload, ""));
 }
 
-const Onnx__FunctionProto *function_find(const struct import *im, const Onnx__NodeProto *node)
+const Onnx__FunctionProto *inline_find(const struct import *im, const Onnx__NodeProto *node)
 {
     if (!im->functions)
         return NULL;
-    return keyed_find(im->functions, key(im->tmp, node->domain, node->op_type, node->overload));
+    return text_table_find(im->functions, key(im->tmp, node->domain, node->op_type, node->overload));
 }
 
-void collect_functions(struct import *im)
+void inline_collect(struct import *im)
 {
     for (size_t i = 0; i < im->model->n_functions; i++) {
         const Onnx__FunctionProto *f = im->model->functions[i];
         const char *text = key(im->tmp, f->domain, f->name, f->overload);
-        if (keyed_find(im->functions, text))
-            fail("%s: function '%s' of domain '%s' is defined twice", im->path, text_or(f->name, ""), text_or(f->domain, ""));
-        keyed_add(im->tmp, &im->functions, text, f);
+        if (text_table_find(im->functions, text))
+            fail("%s: function '%s' of domain '%s' is defined twice", im->path, proto_text_or(f->name, ""), proto_text_or(f->domain, ""));
+        text_table_add(im->tmp, &im->functions, text, f);
     }
 }
 
@@ -37,14 +37,14 @@ static void check_depth(const struct import *im, const struct scope *caller, con
     int depth = 0;
     for (const struct scope *at = caller; at; at = at->caller, depth++)
         if (at->function == f)
-            fail("%s: function '%s' calls itself", im->path, text_or(f->name, ""));
+            fail("%s: function '%s' calls itself", im->path, proto_text_or(f->name, ""));
     if (depth > MAX_CALLS)
         fail("%s: function calls are nested more than %d deep", im->path, MAX_CALLS);
 }
 
 static bool gives(const Onnx__NodeProto *call, const char *name)
 {
-    return find_attribute(call, name) != NULL;
+    return proto_attribute(call, name) != NULL;
 }
 
 /* The call's attributes, then the defaults it leaves out. */
@@ -54,7 +54,7 @@ static void collect_arguments(struct import *im, struct scope *scope, const Onnx
     for (size_t i = 0; i < call->n_attribute; i++)
         scope->argument[scope->nargument++] = call->attribute[i];
     for (size_t i = 0; i < f->n_attribute_proto; i++)
-        if (!gives(call, text_or(f->attribute_proto[i]->name, "")))
+        if (!gives(call, proto_text_or(f->attribute_proto[i]->name, "")))
             scope->argument[scope->nargument++] = f->attribute_proto[i];
 }
 
@@ -95,7 +95,7 @@ static void return_results(struct import *im, struct scope *caller, struct scope
             continue;
         struct value *value = scope_find(scope, f->output[i]);
         if (!value)
-            fail("%s: function '%s' does not produce its result '%s'", im->path, text_or(f->name, ""), f->output[i]);
+            fail("%s: function '%s' does not produce its result '%s'", im->path, proto_text_or(f->name, ""), f->output[i]);
         if (!bound[i])
             copy_result(im, caller, call->output[i], value, where);
     }
@@ -103,10 +103,10 @@ static void return_results(struct import *im, struct scope *caller, struct scope
 
 void inline_call(struct import *im, struct scope *caller, const Onnx__NodeProto *call, const Onnx__FunctionProto *f)
 {
-    const char *where = node_label(im, call);
+    const char *where = proto_node_label(im->tmp, call);
     check_depth(im, caller, f);
-    const char *name = unique_node_name(im, caller, call);
-    import_module(im, call, name);
+    const char *name = import_node_name(im, caller, call);
+    read_module(im, call, name);
     struct scope scope = {.prefix = arena_printf(im->tmp, "%s/", name),
                           .nopset = f->n_opset_import,
                           .opset = f->opset_import,
@@ -119,7 +119,7 @@ void inline_call(struct import *im, struct scope *caller, const Onnx__NodeProto 
     bool *bound = NEWN(im->tmp, bool, call->n_output + 1);
     bind_results(im, caller, &scope, call, f, where, bound);
     for (size_t i = 0; i < f->n_node; i++)
-        import_node(im, &scope, f->node[i]);
+        im->node(im, &scope, f->node[i]);
     return_results(im, caller, &scope, call, f, where, bound);
     scope_close(im, &scope);
 }

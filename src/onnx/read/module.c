@@ -5,7 +5,7 @@
  *
  * The outermost is the network, whose path is empty; what is in no module has a placeholder there. Anything else under this key is passed
  * over, too: nobody vouches for metadata. */
-#include "onnx/private.h"
+#include "onnx/read/read.h"
 
 #include <string.h>
 
@@ -46,12 +46,12 @@ static struct item innermost(const char *list)
 static const char *metadata(const Onnx__NodeProto *node, const char *key)
 {
     for (size_t i = 0; i < node->n_metadata_props; i++)
-        if (!strcmp(text_or(node->metadata_props[i]->key, ""), key))
-            return text_or(node->metadata_props[i]->value, "");
+        if (!strcmp(proto_text_or(node->metadata_props[i]->key, ""), key))
+            return proto_text_or(node->metadata_props[i]->value, "");
     return "";
 }
 
-void import_module(struct import *im, const Onnx__NodeProto *node, const char *name)
+void read_module(struct import *im, const Onnx__NodeProto *node, const char *name)
 {
     struct item path = innermost(metadata(node, MODULES_KEY));
     if (path.length > 0 && path.length <= MODULE_PATH)

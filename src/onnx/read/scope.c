@@ -2,23 +2,31 @@
  *
  * A name may be read before it is defined (nodes need not come sorted); what is still undefined when the scope is closed is an
  * error. Values we add get keys that begin with a byte no name of a file may hold, so they can't meet a name that comes later. */
-#include "onnx/private.h"
+#include "onnx/read/read.h"
 
 #include <string.h>
 
 #define FRESH '\001'
 
-static struct name *find(const struct scope *scope, const char *text)
+struct scope_name {
+    const char *text;
+    struct value *value;
+    bool defined;       /* produced, an input, or a constant */
+    const char *reader; /* who used it before it was defined; for messages */
+    UT_hash_handle hh;
+};
+
+static struct scope_name *find_name(const struct scope *scope, const char *text)
 {
-    struct name *found = NULL;
+    struct scope_name *found = NULL;
     HASH_FIND_STR(scope->names, text, found);
     return found;
 }
 
-static struct name *add(struct import *im, struct scope *scope, const char *text)
+static struct scope_name *add_name(struct import *im, struct scope *scope, const char *text)
 {
     struct arena *hash_arena = im->tmp;
-    struct name *name = NEW(im->tmp, struct name);
+    struct scope_name *name = NEW(im->tmp, struct scope_name);
     name->text = arena_strdup(im->tmp, text);
     HASH_ADD_KEYPTR(hh, scope->names, name->text, strlen(name->text), name);
     return name;
@@ -34,11 +42,11 @@ static struct value *new_value(struct import *im, const struct scope *scope, con
     return graph_value(scope->graph, arena_printf(im->arena, "%s%s", scope->prefix, text), &unknown);
 }
 
-static struct name *get(struct import *im, struct scope *scope, const char *text)
+static struct scope_name *get_name(struct import *im, struct scope *scope, const char *text)
 {
-    struct name *name = find(scope, text);
+    struct scope_name *name = find_name(scope, text);
     if (!name)
-        name = add(im, scope, text);
+        name = add_name(im, scope, text);
     if (!name->value)
         name->value = new_value(im, scope, text);
     return name;
@@ -46,19 +54,36 @@ static struct name *get(struct import *im, struct scope *scope, const char *text
 
 void scope_announce(struct import *im, struct scope *scope, const char *text)
 {
-    if (!find(scope, text))
-        add(im, scope, text);
+    if (!find_name(scope, text))
+        add_name(im, scope, text);
+}
+
+void scope_add_capture(struct import *im, struct scope *scope, struct value *around, struct value *inside)
+{
+    VEC_PUSH(im->arena, &scope->graph->inputs, inside);
+    VEC_PUSH(im->arena, &scope->captured, around);
+    scope->graph->captures++;
+}
+
+/* An input of the subgraph that stands for the outer value. */
+static struct value *capture_value(struct import *im, struct scope *scope, const char *name, struct value *around)
+{
+    struct value *inside = graph_value(scope->graph, name, &around->type);
+    for (int d = 0; d < inside->type.rank; d++)
+        inside->type.dim[d] = dim_copy(scope->graph->alg, around->type.dim[d]);
+    scope_add_capture(im, scope, around, inside);
+    return inside;
 }
 
 struct value *scope_read(struct import *im, struct scope *scope, const char *text, const char *reader)
 {
-    struct name *name = find(scope, text);
+    struct scope_name *name = find_name(scope, text);
     if (!name && scope->outer) {
-        name = add(im, scope, text);
-        name->value = scope_capture(im, scope, text, scope_read(im, scope->outer, text, reader));
+        name = add_name(im, scope, text);
+        name->value = capture_value(im, scope, text, scope_read(im, scope->outer, text, reader));
         name->defined = true;
     }
-    name = get(im, scope, text);
+    name = get_name(im, scope, text);
     if (!name->reader)
         name->reader = reader;
     return name->value;
@@ -66,7 +91,7 @@ struct value *scope_read(struct import *im, struct scope *scope, const char *tex
 
 struct value *scope_define(struct import *im, struct scope *scope, const char *text, const char *definer)
 {
-    struct name *name = get(im, scope, text);
+    struct scope_name *name = get_name(im, scope, text);
     if (name->defined)
         fail("%s: %s defines '%s', which is defined already", im->path, definer, text);
     name->defined = true;
@@ -75,31 +100,31 @@ struct value *scope_define(struct import *im, struct scope *scope, const char *t
 
 void scope_bind(struct import *im, struct scope *scope, const char *text, struct value *value)
 {
-    struct name *name = find(scope, text);
+    struct scope_name *name = find_name(scope, text);
     if (name && (name->defined || name->value))
-        fail("%s: function '%s' has two parameters or results named '%s'", im->path, text_or(scope->function->name, ""), text);
-    name = add(im, scope, text);
+        fail("%s: function '%s' has two parameters or results named '%s'", im->path, proto_text_or(scope->function->name, ""), text);
+    name = add_name(im, scope, text);
     name->value = value;
     name->defined = true;
 }
 
 void scope_promise(struct import *im, struct scope *scope, const char *text, struct value *value, const char *reader)
 {
-    struct name *name = add(im, scope, text);
+    struct scope_name *name = add_name(im, scope, text);
     name->value = value;
     name->reader = reader;
 }
 
 bool scope_knows(const struct scope *scope, const char *text)
 {
-    return find(scope, text) != NULL;
+    return find_name(scope, text) != NULL;
 }
 
 bool scope_lacks(const struct scope *scope, const char *text)
 {
-    while (scope->outer && !find(scope, text))
+    while (scope->outer && !find_name(scope, text))
         scope = scope->outer;
-    const Onnx__FunctionProto *f = find(scope, text) ? NULL : scope->function;
+    const Onnx__FunctionProto *f = find_name(scope, text) ? NULL : scope->function;
     for (size_t i = 0; f && i < f->n_input; i++)
         if (!strcmp(text, f->input[i]))
             return true;
@@ -108,9 +133,9 @@ bool scope_lacks(const struct scope *scope, const char *text)
 
 struct value *scope_find(const struct scope *scope, const char *text)
 {
-    while (scope->outer && !find(scope, text))
+    while (scope->outer && !find_name(scope, text))
         scope = scope->outer;
-    struct name *name = find(scope, text);
+    struct scope_name *name = find_name(scope, text);
     return name && name->defined ? name->value : NULL;
 }
 
@@ -154,15 +179,16 @@ char *scope_scalar(struct import *im, struct scope *scope, const char *display, 
 
 void scope_close(struct import *im, struct scope *scope)
 {
-    for (const struct name *name = scope->names; name; name = name->hh.next)
+    for (const struct scope_name *name = scope->names; name; name = name->hh.next)
         if (!name->defined)
-            fail("%s: %s reads '%s%s', which nothing produces", im->path, text_or(name->reader, "the graph"), scope->prefix, name->text);
+            fail("%s: %s reads '%s%s', which nothing produces", im->path, proto_text_or(name->reader, "the graph"), scope->prefix,
+                 name->text);
 }
 
-static const Onnx__OperatorSetIdProto *import_of(size_t n, Onnx__OperatorSetIdProto **at, const char *domain)
+static const Onnx__OperatorSetIdProto *opset_import_of(size_t n, Onnx__OperatorSetIdProto **at, const char *domain)
 {
     for (size_t i = 0; i < n; i++)
-        if (!strcmp(plain_domain(at[i]->domain), domain))
+        if (!strcmp(proto_domain(at[i]->domain), domain))
             return at[i];
     return NULL;
 }
@@ -170,9 +196,9 @@ static const Onnx__OperatorSetIdProto *import_of(size_t n, Onnx__OperatorSetIdPr
 /* A function that does not import a domain uses the model's version of it. */
 int scope_opset(const struct import *im, const struct scope *scope, const char *domain, const char *where)
 {
-    const Onnx__OperatorSetIdProto *found = import_of(scope->nopset, scope->opset, domain);
+    const Onnx__OperatorSetIdProto *found = opset_import_of(scope->nopset, scope->opset, domain);
     if (!found)
-        found = import_of(im->model->n_opset_import, im->model->opset_import, domain);
+        found = opset_import_of(im->model->n_opset_import, im->model->opset_import, domain);
     if (!found)
         fail("%s: %s needs domain '%s', which opset_import does not name", im->path, where, *domain ? domain : "ai.onnx");
     if (found->version < 1 || found->version > 100000)

@@ -2,23 +2,17 @@
  *
  * The length that the dimensions ask for is computed with overflow checks and compared with what is there before anything is
  * allocated or read. Float16 and bfloat16 travel as bit patterns in int32_data, booleans and small integers as numbers. */
-#include "onnx/private.h"
+#include "onnx/read/read.h"
 
 #include <string.h>
 
 #define MAX_TENSOR_BYTES ((int64_t)1 << 46)
 
-const char *data_type_text(struct arena *arena, int data_type)
-{
-    const ProtobufCEnumValue *value = protobuf_c_enum_descriptor_get_value(&onnx__tensor_proto__data_type__descriptor, data_type);
-    return value ? value->name : arena_printf(arena, "number %d", data_type);
-}
-
 enum dtype tensor_layout(struct arena *arena, const Onnx__TensorProto *t, const char *path, const char *what, int64_t *dim, int64_t *bytes)
 {
     enum dtype dtype = (enum dtype)t->data_type;
     if (!dtype_size(dtype) && !dtype_is_packed(dtype))
-        fail("%s: %s has data type %s, which tpc does not handle", path, what, data_type_text(arena, t->data_type));
+        fail("%s: %s has data type %s, which tpc does not handle", path, what, proto_data_type_name(arena, t->data_type));
     if (t->segment)
         fail("%s: %s is one segment of a tensor, which tpc does not handle", path, what);
     if (t->n_dims > MAX_RANK)
@@ -96,7 +90,7 @@ static void convert(enum dtype dtype, struct typed data, int64_t bytes, void *ou
     }
 }
 
-void tensor_bytes_of(const Onnx__TensorProto *t, enum dtype dtype, int64_t bytes, const char *path, const char *what, void *out)
+void tensor_content(const Onnx__TensorProto *t, enum dtype dtype, int64_t bytes, const char *path, const char *what, void *out)
 {
     if (t->has_raw_data) {
         if ((int64_t)t->raw_data.len != bytes)
@@ -120,13 +114,8 @@ static void *inline_data(struct import *im, const Onnx__TensorProto *t, const st
 {
     size_t held = t->has_raw_data ? t->raw_data.len : typed_field(t, c->dtype).n * stored_size(c->dtype);
     void *out = arena_alloc(im->arena, (int64_t)held == c->bytes && held ? held : 1);
-    tensor_bytes_of(t, c->dtype, c->bytes, im->path, what, out);
+    tensor_content(t, c->dtype, c->bytes, im->path, what, out);
     return out;
-}
-
-bool is_external(const Onnx__TensorProto *t)
-{
-    return t->has_data_location && t->data_location == ONNX__TENSOR_PROTO__DATA_LOCATION__EXTERNAL;
 }
 
 struct constant *tensor_constant(struct import *im, const Onnx__TensorProto *t, const char *what)
@@ -134,11 +123,11 @@ struct constant *tensor_constant(struct import *im, const Onnx__TensorProto *t, 
     struct constant *c = NEW(im->arena, struct constant);
     c->dtype = tensor_layout(im->tmp, t, im->path, what, c->dim, &c->bytes);
     c->rank = (int)t->n_dims;
-    if (!is_external(t)) {
+    if (!proto_is_external(t)) {
         c->data = inline_data(im, t, c, what);
         return c;
     }
-    c->source = external_source(im, t, what, c->bytes);
+    c->source = external_source(&im->external, t, what, c->bytes);
     if (!c->bytes)
         c->data = arena_alloc(im->arena, 1);
     return c;

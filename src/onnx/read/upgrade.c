@@ -3,7 +3,7 @@
  * Most changes are of one kind: an attribute became an operand, so a constant is made for it. Softmax and its kin had flatten
  * semantics before opset 13. The second table lists the changes of form for which there is no rewrite: such a node is refused with
  * the opset to export with. Ops in neither table only gained types and attributes whose defaults are the old meaning. */
-#include "onnx/private.h"
+#include "onnx/read/read.h"
 
 #include <string.h>
 
@@ -20,7 +20,7 @@ struct step {
 
 static Onnx__AttributeProto *take(proto *node, const char *name)
 {
-    Onnx__AttributeProto *found = find_attribute(node, name);
+    Onnx__AttributeProto *found = proto_attribute(node, name);
     size_t kept = 0;
     for (size_t i = 0; i < node->n_attribute; i++)
         if (node->attribute[i] != found)
@@ -111,7 +111,7 @@ static bool ints_to_input(struct step *s, const char *name, size_t index)
 
 static void upgrade_axes(struct step *s)
 {
-    Onnx__AttributeProto *axes = find_attribute(s->node, "axes");
+    Onnx__AttributeProto *axes = proto_attribute(s->node, "axes");
     if (axes && !axes->n_ints)
         take(s->node, "axes");
     else
@@ -123,7 +123,7 @@ static void upgrade_split(struct step *s)
     if (s->opset < 13)
         ints_to_input(s, "split", 1);
     bool sized = s->node->n_input > 1 && *s->node->input[1];
-    if (!sized && !find_attribute(s->node, "num_outputs"))
+    if (!sized && !proto_attribute(s->node, "num_outputs"))
         give_int(s, "num_outputs", (int64_t)s->node->n_output);
 }
 
@@ -200,7 +200,7 @@ static char *helper(struct step *s, const char *op, const char *suffix, size_t n
     char *out = scope_fresh(s->im, display(s, suffix)), **outputs = NEWN(s->im->tmp, char *, 1);
     outputs[0] = out;
     node->op_type = arena_strdup(s->im->tmp, op);
-    node->name = arena_printf(s->im->tmp, "%s_%s", text_or(s->node->name, ""), suffix);
+    node->name = arena_printf(s->im->tmp, "%s_%s", proto_text_or(s->node->name, ""), suffix);
     node->n_metadata_props = s->node->n_metadata_props;
     node->metadata_props = s->node->metadata_props;
     node->n_input = nin;
@@ -211,7 +211,7 @@ static char *helper(struct step *s, const char *op, const char *suffix, size_t n
     inner.node = node;
     if (attr)
         give_int(&inner, attr, value);
-    import_plain(s->im, s->scope, node, FORM_OPSET);
+    read_plain_node(s->im, s->scope, node, FORM_OPSET);
     return out;
 }
 
@@ -302,7 +302,7 @@ static const struct {
     {"DFT", 20}, {"GridSample", 20}, {"GroupNormalization", 21}, {"RoiAlign", 16}, {"Scan", 9}, {"Upsample", 9},
 };
 
-int form_changed(const char *op, int opset)
+int upgrade_form_changed(const char *op, int opset)
 {
     for (size_t i = 0; i < sizeof upgrades / sizeof *upgrades; i++)
         if (!strcmp(op, upgrades[i].op) && opset < upgrades[i].below && upgrades[i].below <= FORM_OPSET)
@@ -324,18 +324,18 @@ static void refuse_changed(const struct step *s, const char *op)
 /* Made before the standard had 16 and 4 bits; the meaning is the standard's. */
 static bool is_plain_quantisation(const Onnx__NodeProto *node)
 {
-    const char *op = text_or(node->op_type, "");
-    return !strcmp(plain_domain(node->domain), "com.microsoft") && (!strcmp(op, "QuantizeLinear") || !strcmp(op, "DequantizeLinear"));
+    const char *op = proto_text_or(node->op_type, "");
+    return !strcmp(proto_domain(node->domain), "com.microsoft") && (!strcmp(op, "QuantizeLinear") || !strcmp(op, "DequantizeLinear"));
 }
 
 void upgrade_node(struct import *im, struct scope *scope, Onnx__NodeProto *node, int opset)
 {
     if (is_plain_quantisation(node))
         node->domain = arena_strdup(im->tmp, "");
-    if (*plain_domain(node->domain))
+    if (*proto_domain(node->domain))
         return;
-    struct step s = {im, scope, node, opset, node_label(im, node)};
-    const char *op = text_or(node->op_type, "");
+    struct step s = {im, scope, node, opset, proto_node_label(im->tmp, node)};
+    const char *op = proto_text_or(node->op_type, "");
     refuse_changed(&s, op);
     for (size_t i = 0; i < sizeof upgrades / sizeof *upgrades; i++)
         if (!strcmp(op, upgrades[i].op) && opset < upgrades[i].below) {

@@ -3,7 +3,7 @@
  *
  * All else is copied, payloads and external data too. What the file says of a configuration of the same name is left out, so that
  * annotating twice is annotating once; other configurations stay. */
-#include "onnx/private.h"
+#include "onnx/write/write.h"
 
 #include <string.h>
 
@@ -99,7 +99,7 @@ static char *text_of(const struct annotator *w, const struct wire_field *f)
     return arena_strndup(w->tmp, (const char *)w->file.at + f->begin, (size_t)(f->end - f->begin));
 }
 
-static struct node_texts read_node(const struct annotator *w, const struct wire_field *node)
+static struct node_texts node_texts_of(const struct annotator *w, const struct wire_field *node)
 {
     struct node_texts t = {.name = arena_strdup(w->tmp, ""), .op_type = arena_strdup(w->tmp, "")};
     for (int64_t at = node->begin; at < node->end;) {
@@ -112,35 +112,35 @@ static struct node_texts read_node(const struct annotator *w, const struct wire_
         default: break;
         }
     }
-    t.name = node_file_name(w->tmp, t.name, t.op_type, t.out.list.n ? t.out.list.at[0] : "");
+    t.name = proto_node_name(w->tmp, t.name, t.op_type, t.out.list.n ? t.out.list.at[0] : "");
     return t;
 }
 
 static void add_specs(const struct annotator *w, const char *node, const struct texts *t, bool result,
                       Onnx__NodeDeviceConfigurationProto *to)
 {
-    struct text_key *seen = NULL;
+    struct text_table *seen = NULL;
     for (int i = 0; i < t->list.n; i++) {
         const char *tensor = t->list.at[i];
         struct sharding s;
-        if (!*tensor || keyed_find(seen, tensor))
+        if (!*tensor || text_table_find(seen, tensor))
             continue;
-        keyed_add(w->tmp, &seen, tensor, w);
+        text_table_add(w->tmp, &seen, tensor, w);
         if (w->what->find(w->what->data, w->tmp, node, tensor, result, &s))
             to->sharding_spec[to->n_sharding_spec++] = spec_message(w->tmp, &s, tensor);
     }
 }
 
-static void put_annotation(const struct annotator *w, struct pieces *body, const struct wire_field *node)
+static void put_annotation(const struct annotator *w, struct segments *body, const struct wire_field *node)
 {
     Onnx__NodeDeviceConfigurationProto m = ONNX__NODE_DEVICE_CONFIGURATION_PROTO__INIT;
-    struct node_texts t = read_node(w, node);
+    struct node_texts t = node_texts_of(w, node);
     m.configuration_id = arena_strdup(w->tmp, w->what->name);
     m.sharding_spec = NEWN(w->tmp, Onnx__ShardingSpecProto *, t.in.list.n + t.out.list.n + 1);
     add_specs(w, t.name, &t.in, false, &m);
     add_specs(w, t.name, &t.out, true, &m);
     if (m.n_sharding_spec)
-        pieces_put_message(body, NODE_DEVICE_CONFIGURATIONS, &m.base);
+        segments_add_message(body, NODE_DEVICE_CONFIGURATIONS, &m.base);
 }
 
 static void *unpack(const struct annotator *w, const struct wire_field *f, const ProtobufCMessageDescriptor *message)
@@ -153,34 +153,34 @@ static bool is_old_annotation(const struct annotator *w, const struct wire_field
     if (f->number != NODE_DEVICE_CONFIGURATIONS)
         return false;
     const Onnx__NodeDeviceConfigurationProto *m = unpack(w, f, &onnx__node_device_configuration_proto__descriptor);
-    return !strcmp(text_or(m->configuration_id, ""), w->what->name);
+    return !strcmp(proto_text_or(m->configuration_id, ""), w->what->name);
 }
 
-static void put_node(const struct annotator *w, struct pieces *graph, const struct wire_field *node)
+static void put_node(const struct annotator *w, struct segments *graph, const struct wire_field *node)
 {
-    struct pieces body = pieces_from(w->arena, w->file.at);
+    struct segments body = segments_new(w->arena, w->file.at);
     for (int64_t at = node->begin; at < node->end;) {
         struct wire_field f = wire_next(w->file, &at, node->end);
         if (!is_old_annotation(w, &f))
-            pieces_copy(&body, f.tag, f.end);
+            segments_copy(&body, f.tag, f.end);
     }
     put_annotation(w, &body, node);
     arena_reset(w->tmp);
-    pieces_put_head(graph, GRAPH_NODE, body.total);
-    pieces_append(graph, &body);
+    segments_add_head(graph, GRAPH_NODE, body.total);
+    segments_append(graph, &body);
 }
 
 /* ---- the model ---- */
 
-static struct pieces graph_pieces(const struct annotator *w, const struct wire_field *graph)
+static struct segments graph_pieces(const struct annotator *w, const struct wire_field *graph)
 {
-    struct pieces body = pieces_from(w->arena, w->file.at);
+    struct segments body = segments_new(w->arena, w->file.at);
     for (int64_t at = graph->begin; at < graph->end;) {
         struct wire_field f = wire_next(w->file, &at, graph->end);
         if (f.number == GRAPH_NODE)
             put_node(w, &body, &f);
         else
-            pieces_copy(&body, f.tag, f.end);
+            segments_copy(&body, f.tag, f.end);
     }
     return body;
 }
@@ -188,11 +188,11 @@ static struct pieces graph_pieces(const struct annotator *w, const struct wire_f
 static bool is_old_configuration(const struct annotator *w, const struct wire_field *f)
 {
     const Onnx__DeviceConfigurationProto *m = unpack(w, f, &onnx__device_configuration_proto__descriptor);
-    return !strcmp(text_or(m->name, ""), w->what->name);
+    return !strcmp(proto_text_or(m->name, ""), w->what->name);
 }
 
 /* The IR version and the configuration, as a model that has nothing else. */
-static void put_head(const struct annotator *w, struct pieces *model, int64_t ir_version)
+static void put_head(const struct annotator *w, struct segments *model, int64_t ir_version)
 {
     Onnx__ModelProto m = ONNX__MODEL_PROTO__INIT;
     Onnx__DeviceConfigurationProto c = ONNX__DEVICE_CONFIGURATION_PROTO__INIT, *list = &c;
@@ -204,21 +204,21 @@ static void put_head(const struct annotator *w, struct pieces *model, int64_t ir
     m.n_configuration = 1;
     m.configuration = &list;
     uint8_t *packed = arena_alloc(w->arena, onnx__model_proto__get_packed_size(&m));
-    pieces_add(model, (struct segment){.at = packed, .bytes = (int64_t)onnx__model_proto__pack(&m, packed)});
+    segments_add(model, (struct segment){.at = packed, .bytes = (int64_t)onnx__model_proto__pack(&m, packed)});
 }
 
-static struct pieces model_pieces(const struct annotator *w)
+static struct segments model_pieces(const struct annotator *w)
 {
-    struct pieces model = pieces_from(w->arena, w->file.at), graph = model;
+    struct segments model = segments_new(w->arena, w->file.at), graph = model;
     put_head(w, &model, w->what->ir_version);
     for (int64_t at = 0; at < (int64_t)w->file.bytes;) {
         struct wire_field f = wire_next(w->file, &at, (int64_t)w->file.bytes);
         if (f.number == MODEL_GRAPH) {
             graph = graph_pieces(w, &f);
-            pieces_put_head(&model, MODEL_GRAPH, graph.total);
-            pieces_append(&model, &graph);
+            segments_add_head(&model, MODEL_GRAPH, graph.total);
+            segments_append(&model, &graph);
         } else if (f.number != MODEL_IR_VERSION && !(f.number == MODEL_CONFIGURATION && is_old_configuration(w, &f)))
-            pieces_copy(&model, f.tag, f.end);
+            segments_copy(&model, f.tag, f.end);
     }
     return model;
 }
@@ -247,13 +247,13 @@ static void check_place(const struct annotator *w, const struct wire_index *inde
 void onnx_annotate(const char *path, const char *to, const struct annotation *what)
 {
     struct annotator w = {arena_new(), arena_new(), map_file(path), path, what};
-    struct wire_index index = {.light = false};
+    struct wire_index index = {.stripped = false};
     struct out out;
     wire_check(w.arena, path, MODEL_FILE, w.file, &onnx__model_proto__descriptor, &index);
     check_place(&w, &index, to);
-    struct pieces model = model_pieces(&w);
+    struct segments model = model_pieces(&w);
     out_open_whole(w.arena, &out, to);
-    pieces_give(&model, to, out_put, &out);
+    segments_write(&model, to, out_put, &out);
     out_close(&out);
     unmap(w.file);
     arena_free(w.tmp);

@@ -1,26 +1,26 @@
 /* Names of values in a file. A file has one space of names for a graph and its bodies, the IR one for each: a body's values keep theirs
  * where nothing else has it, else the node's is put in front. What a body captures has the name that it has around. */
-#include "onnx/private.h"
+#include "onnx/write/write.h"
 
-static const char *taken_name(struct arena *tmp, struct text_key **taken, const char *name)
+static const char *taken_name(struct arena *tmp, struct text_table **taken, const char *name)
 {
-    keyed_add(tmp, taken, name, taken);
+    text_table_add(tmp, taken, name, taken);
     return name;
 }
 
 struct value_names names_of_graph(struct arena *tmp, const struct graph *g)
 {
     const char **at = NEWN(tmp, const char *, g->values.n + 1);
-    struct value_names names = {.at = at, .taken = NEW(tmp, struct text_key *)};
+    struct value_names names = {.at = at, .taken = NEW(tmp, struct text_table *)};
     for (int i = 0; i < g->values.n; i++)
         at[i] = taken_name(tmp, names.taken, g->values.at[i]->name);
     return names;
 }
 
-static const char *free_name(struct arena *tmp, struct text_key **taken, const char *owner, const char *own)
+static const char *free_name(struct arena *tmp, struct text_table **taken, const char *owner, const char *own)
 {
     const char *name = own;
-    for (int i = 1; keyed_find(*taken, name); i++)
+    for (int i = 1; text_table_find(*taken, name); i++)
         name = i == 1 ? arena_printf(tmp, "%s/%s", owner, own) : arena_printf(tmp, "%s/%s_%d", owner, own, i);
     return taken_name(tmp, taken, name);
 }

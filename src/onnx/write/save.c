@@ -2,7 +2,7 @@
  *
  * Everything is ordered by the graph, so the same graph gives the same bytes. The message holds what is small (weights are
  * external), so it is packed in memory; weights are streamed (stream.c). */
-#include "onnx/private.h"
+#include "onnx/write/write.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -151,7 +151,7 @@ static void put_raw(struct save *s, Onnx__TensorProto *t, const struct saved_wei
     require(w->value->stored == DT_NONE);
     t->has_raw_data = 1;
     t->raw_data = (ProtobufCBinaryData){(size_t)w->bytes, out};
-    weight_give(&s->data, w, put_bytes, &out);
+    stream_weight(&s->data, w, put_bytes, &out);
 }
 
 int64_t onnx_data_offset(int64_t end, int64_t bytes)
@@ -488,7 +488,7 @@ void onnx_save(int n, struct graph *const *graphs, const char *const *paths, con
         if (options[i].data_path)
             files[nfile++] = &s[i].data;
     }
-    data_write(nfile, files);
+    stream_files(nfile, files);
     for (int i = 0; i < n; i++) {
         out[i] = (struct saved){write_model(&s[i], models[i]), s[i].data.written};
         arena_free(s[i].tmp);

@@ -2,7 +2,7 @@
  *
  * The files are written side by side: what several take of a tensor they take one after the other while it is mapped, so that sources
  * are read once and one tensor at a time is held. That needs no more than that the graphs have their weights in about the same order. */
-#include "onnx/private.h"
+#include "onnx/write/write.h"
 
 #include <string.h>
 #include <sys/stat.h>
@@ -29,14 +29,14 @@ static void check_ranges(const struct value *v, int n, const struct byte_range *
 /* A piece at a time, for the type that it is stored in is not its own. */
 static void give_narrow(const struct data_file *f, const struct value *v, struct byte_range range, byte_taker *take, void *data)
 {
-    uint16_t piece[NARROW_PIECE];
-    for (int64_t at = 0; at < range.bytes; at += NARROW_PIECE * (int64_t)sizeof(float)) {
-        int64_t n = narrow_piece(f->model, v, range.offset + at, range.bytes - at, piece);
+    uint16_t piece[TO_HALF_PIECE];
+    for (int64_t at = 0; at < range.bytes; at += TO_HALF_PIECE * (int64_t)sizeof(float)) {
+        int64_t n = to_half_piece(f->model, v, range.offset + at, range.bytes - at, piece);
         take(data, piece, (size_t)n * sizeof *piece);
     }
 }
 
-void weight_give(const struct data_file *f, const struct saved_weight *w, byte_taker *take, void *data)
+void stream_weight(const struct data_file *f, const struct saved_weight *w, byte_taker *take, void *data)
 {
     struct arena *tmp = arena_new();
     const struct byte_range whole = {0, w->value->constant->bytes}, *range = &whole;
@@ -85,7 +85,7 @@ static void write_next(struct writer *w)
 {
     const struct saved_weight *weight = &w->file->weights.at[w->next++];
     out_pad(&w->out, weight->offset);
-    weight_give(w->file, weight, out_put, &w->out);
+    stream_weight(w->file, weight, out_put, &w->out);
     progress_add(w->file->options->progress, weight->bytes);
 }
 
@@ -125,7 +125,7 @@ static void write_files(int n, struct data_file *const *files)
         end_file(&writers[i]);
 }
 
-void data_write(int n, struct data_file *const *files)
+void stream_files(int n, struct data_file *const *files)
 {
     for (int i = 0; i < n; i += FILES)
         write_files(n - i < FILES ? n - i : FILES, files + i);

@@ -1,7 +1,7 @@
 /* narrow: f32 weights in f16 or bf16, on their way to a file. Rounding is to nearest even; a finite number that would become infinite is
  * refused. */
 #include "base/half.h"
-#include "onnx/private.h"
+#include "onnx/write/write.h"
 
 #include <math.h>
 #include <string.h>
@@ -12,10 +12,10 @@ static _Noreturn void refuse(const char *path, const struct value *v, int64_t el
          (long long)element, v->name, (double)f, dtype_name(v->stored));
 }
 
-int64_t narrow_piece(const char *path, const struct value *v, int64_t offset, int64_t bytes, uint16_t *out)
+int64_t to_half_piece(const char *path, const struct value *v, int64_t offset, int64_t bytes, uint16_t *out)
 {
-    float piece[NARROW_PIECE];
-    int64_t left = bytes / (int64_t)sizeof *piece, n = left < NARROW_PIECE ? left : NARROW_PIECE;
+    float piece[TO_HALF_PIECE];
+    int64_t left = bytes / (int64_t)sizeof *piece, n = left < TO_HALF_PIECE ? left : TO_HALF_PIECE;
     bool f16 = v->stored == DT_F16, bad = false;
     memcpy(piece, (const uint8_t *)constant_data(v->constant, v->name) + offset, (size_t)n * sizeof *piece);
     for (int64_t i = 0; i < n; i++) {

@@ -1,0 +1,25 @@
+/* The dim_param of a dimension: an expression, or the name of a symbol. */
+#include "onnx/message/message.h"
+
+#include <string.h>
+
+/* A '-' or '/' between letters is part of a name ("batch-size"), not arithmetic. */
+static bool is_word(char c)
+{
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
+}
+
+static bool is_hyphenated(const char *text)
+{
+    for (const char *at = text; *at; at++)
+        if (at > text && strchr("-/.", *at) && is_word(at[-1]) && is_word(at[1]))
+            return true;
+    return false;
+}
+
+const struct dim *dim_param_parse(struct alg *alg, const char *text)
+{
+    const char *error = NULL;
+    const struct dim *dim = is_hyphenated(text) ? NULL : dim_parse(alg, text, 1, &error);
+    return dim ? dim : dim_sym(alg, text, 1);
+}
