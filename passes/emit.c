@@ -112,12 +112,10 @@ static void note_value(struct graph *g, const char *kind, const struct value *gl
                    arena_printf(g->arena, "%s|%s", type_str(g->arena, &global->type), placement_str(g->arena, global->place)));
 }
 
-static void note_symbols(struct graph *g, const struct dim *d)
+static void note_least(void *graph, const struct dim *symbol)
 {
-    if (d->kind == DIM_SYM)
-        graph_set_meta(g, arena_printf(g->arena, "tpc.dims.%s", d->name), arena_printf(g->arena, "%" PRId64, d->lo));
-    for (int i = 0; i < d->n; i++)
-        note_symbols(g, d->arg[i]);
+    struct graph *g = graph;
+    graph_set_meta(g, arena_printf(g->arena, "tpc.dims.%s", symbol->name), arena_printf(g->arena, "%" PRId64, symbol->lo));
 }
 
 static void note_assumptions(struct graph *g)
@@ -127,8 +125,8 @@ static void note_assumptions(struct graph *g)
     for (int i = 0; i < n; i++) {
         graph_set_meta(g, arena_printf(g->arena, "tpc.assume.%d", i),
                        arena_printf(g->arena, "%s == %s # %s", dim_str(g->arena, eq[i].left), dim_str(g->arena, eq[i].right), eq[i].why));
-        note_symbols(g, eq[i].left);
-        note_symbols(g, eq[i].right);
+        dim_each_symbol(eq[i].left, note_least, g);
+        dim_each_symbol(eq[i].right, note_least, g);
     }
 }
 
@@ -137,7 +135,7 @@ static void note_ends(struct graph *g, const struct graph *global)
     for (int i = 0; i < global->inputs.n; i++) {
         note_value(g, "input", global->inputs.at[i]);
         for (int d = 0; d < global->inputs.at[i]->type.rank; d++)
-            note_symbols(g, global->inputs.at[i]->type.dim[d]);
+            dim_each_symbol(global->inputs.at[i]->type.dim[d], note_least, g);
     }
     for (int i = 0; i < global->outputs.n; i++)
         note_value(g, "output", global->outputs.at[i]);

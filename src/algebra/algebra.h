@@ -47,6 +47,8 @@ bool dim_ge(struct alg *, const struct dim *a, const struct dim *b);
 bool dim_uses(const struct dim *, const char *symbol);
 /* The names of the symbols in d, each once, in order of first use. */
 int dim_symbols(const struct dim *, const char **out, int max);
+/* Calls note(data, symbol) for every symbol in d, as often as it occurs. */
+void dim_each_symbol(const struct dim *, void (*note)(void *data, const struct dim *symbol), void *data);
 /* "2*B*(S + P) + 1", "S/4" (floor), "S%4", "min(S, 64)"; parses back to the same pointer. Symbols may hold any characters but
  * those of the grammar; others are written in backquotes. NULL and *error set when the text is no expression.
  * sym_lo: the fact given to symbols that are new. */

@@ -16,23 +16,34 @@ bool dim_uses(const struct dim *d, const char *symbol)
     return false;
 }
 
-static int collect(const struct dim *d, const char **out, int n, int max)
+void dim_each_symbol(const struct dim *d, void (*note)(void *data, const struct dim *symbol), void *data)
 {
-    if (d->kind == DIM_SYM) {
-        for (int i = 0; i < n; i++)
-            if (strcmp(out[i], d->name) == 0)
-                return n;
-        if (n < max)
-            out[n++] = d->name;
-    }
+    if (d->kind == DIM_SYM)
+        note(data, d);
     for (int i = 0; i < d->n; i++)
-        n = collect(d->arg[i], out, n, max);
-    return n;
+        dim_each_symbol(d->arg[i], note, data);
+}
+
+struct symbol_list {
+    const char **name;
+    int n, max;
+};
+
+static void list_symbol(void *data, const struct dim *symbol)
+{
+    struct symbol_list *list = data;
+    for (int i = 0; i < list->n; i++)
+        if (strcmp(list->name[i], symbol->name) == 0)
+            return;
+    if (list->n < list->max)
+        list->name[list->n++] = symbol->name;
 }
 
 int dim_symbols(const struct dim *d, const char **out, int max)
 {
-    return collect(d, out, 0, max);
+    struct symbol_list list = {out, 0, max};
+    dim_each_symbol(d, list_symbol, &list);
+    return list.n;
 }
 
 static struct binding *binding_find(const struct bindings *b, const char *name)

@@ -35,12 +35,11 @@ static struct symbol *symbol_find(struct roles *roles, const char *name)
     return NULL;
 }
 
-static void add_symbols(struct roles *roles, const struct dim *d)
+static void add_symbol(void *to, const struct dim *d)
 {
-    if (d->kind == DIM_SYM && !symbol_find(roles, d->name))
+    struct roles *roles = to;
+    if (!symbol_find(roles, d->name))
         VEC_PUSH(roles->g->arena, &roles->list, ((struct symbol){.name = d->name, .lo = d->lo > 0 ? d->lo : 0}));
-    for (int i = 0; i < d->n; i++)
-        add_symbols(roles, d->arg[i]);
 }
 
 static void add_all(struct roles *roles)
@@ -48,15 +47,15 @@ static void add_all(struct roles *roles)
     const struct equation *eq;
     for (int i = 0; i < roles->g->inputs.n; i++)
         for (int d = 0; d < roles->g->inputs.at[i]->type.rank; d++)
-            add_symbols(roles, roles->g->inputs.at[i]->type.dim[d]);
+            dim_each_symbol(roles->g->inputs.at[i]->type.dim[d], add_symbol, roles);
     roles->of_inputs = roles->list.n;
     for (int i = 0; i < roles->g->values.n; i++)
         for (int d = 0; d < roles->g->values.at[i]->type.rank; d++)
-            add_symbols(roles, roles->g->values.at[i]->type.dim[d]);
+            dim_each_symbol(roles->g->values.at[i]->type.dim[d], add_symbol, roles);
     int n = alg_equations(roles->g->alg, &eq);
     for (int i = 0; i < n; i++) {
-        add_symbols(roles, eq[i].left);
-        add_symbols(roles, eq[i].right);
+        dim_each_symbol(eq[i].left, add_symbol, roles);
+        dim_each_symbol(eq[i].right, add_symbol, roles);
     }
 }
 
@@ -220,26 +219,23 @@ static bool try_from(struct search *s, int i, int64_t most, bool reached)
     return false;
 }
 
-static void free_symbols(struct search *s, const struct dim *d)
+static void add_free(void *search, const struct dim *d)
 {
-    if (d->kind == DIM_SYM) {
-        struct symbol *symbol = symbol_find(s->roles, d->name);
-        bool known = !symbol || symbol->past || symbol->sequence || symbol->context || symbol->form;
-        for (int i = 0; i < s->n; i++)
-            known = known || strcmp(s->free[i], d->name) == 0;
-        if (!known && s->n < MOST_SYMBOLS)
-            s->free[s->n++] = d->name;
-    }
-    for (int i = 0; i < d->n; i++)
-        free_symbols(s, d->arg[i]);
+    struct search *s = search;
+    const struct symbol *symbol = symbol_find(s->roles, d->name);
+    bool known = !symbol || symbol->past || symbol->sequence || symbol->context || symbol->form;
+    for (int i = 0; i < s->n; i++)
+        known = known || strcmp(s->free[i], d->name) == 0;
+    if (!known && s->n < MOST_SYMBOLS)
+        s->free[s->n++] = d->name;
 }
 
 /* The smallest values (by the largest of them) of an equation's other symbols under which it holds. */
 static bool satisfy(struct roles *roles, const struct equation *eq, struct bindings *b)
 {
     struct search s = {.roles = roles, .eq = eq, .b = b};
-    free_symbols(&s, eq->left);
-    free_symbols(&s, eq->right);
+    dim_each_symbol(eq->left, add_free, &s);
+    dim_each_symbol(eq->right, add_free, &s);
     for (int64_t most = 0; s.n > 0 && most <= LARGEST && s.tries < MOST_TRIES; most++)
         if (try_from(&s, 0, most, false))
             return true;

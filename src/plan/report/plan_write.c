@@ -65,12 +65,11 @@ static json_t *options_object(const struct writer *w)
     return o;
 }
 
-static void note_symbols(json_t *o, const struct dim *d)
+static void write_symbol(void *to, const struct dim *symbol)
 {
-    if (d->kind == DIM_SYM && !json_object_get(o, d->name))
-        json_object_set_new(o, d->name, json_pack("{s:I}", "at_least", (json_int_t)(d->lo > 0 ? d->lo : 0)));
-    for (int i = 0; i < d->n; i++)
-        note_symbols(o, d->arg[i]);
+    json_t *o = to;
+    if (!json_object_get(o, symbol->name))
+        json_object_set_new(o, symbol->name, json_pack("{s:I}", "at_least", (json_int_t)(symbol->lo > 0 ? symbol->lo : 0)));
 }
 
 static json_t *dims_object(const struct writer *w)
@@ -78,7 +77,7 @@ static json_t *dims_object(const struct writer *w)
     json_t *o = json_object();
     for (int i = 0; i < w->global->inputs.n; i++)
         for (int d = 0; d < w->global->inputs.at[i]->type.rank; d++)
-            note_symbols(o, w->global->inputs.at[i]->type.dim[d]);
+            dim_each_symbol(w->global->inputs.at[i]->type.dim[d], write_symbol, o);
     return o;
 }
 

@@ -104,16 +104,18 @@ static void meta_read(struct arena *a, struct graph *g, struct signature *s)
     }
 }
 
-static void lower_add(struct arena *a, struct signature *s, const struct dim *d)
+struct lower_bounds {
+    struct arena *arena;
+    struct signature *of;
+};
+
+static void lower_add(void *data, const struct dim *symbol)
 {
-    if (d->kind == DIM_SYM) {
-        for (int i = 0; i < s->lower.n; i++)
-            if (!strcmp(s->lower.at[i].name, d->name))
-                return;
-        VEC_PUSH(a, &s->lower, ((struct binding){d->name, d->lo}));
-    }
-    for (int i = 0; i < d->n; i++)
-        lower_add(a, s, d->arg[i]);
+    const struct lower_bounds *to = data;
+    for (int i = 0; i < to->of->lower.n; i++)
+        if (!strcmp(to->of->lower.at[i].name, symbol->name))
+            return;
+    VEC_PUSH(to->arena, &to->of->lower, ((struct binding){symbol->name, symbol->lo}));
 }
 
 void signature_read(struct arena *a, struct graph *g, struct signature *s)
@@ -134,7 +136,7 @@ void signature_read(struct arena *a, struct graph *g, struct signature *s)
         return;
     for (int i = 0; i < s->nin; i++)
         for (int k = 0; k < s->in[i].type.rank; k++)
-            lower_add(a, s, s->in[i].type.dim[k]);
+            dim_each_symbol(s->in[i].type.dim[k], lower_add, &(struct lower_bounds){a, s});
 }
 
 /* The only symbol of d without a value; NULL when there is none, or more than one. */
