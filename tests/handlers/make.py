@@ -138,7 +138,7 @@ case("cumsum, split", lambda x: torch.cumsum(x, 2), WIDE, "x=S(2) out=S(2)", "Al
 case("slice.Tensor, split", lambda x: x[:, :5], X, "x=S(1) out=S(1)")
 case("unsqueeze, last", lambda x: x.unsqueeze(-1), X, "x=S(1) out=S(1)")
 case("binary of ranks 4 and 2", torch.add, {"x": floats(2, 3, 7, 8), "y": floats(7, 8)}, "x=S(3) y=S(1) out=S(3)")
-case("binary with a whole mask", lambda x, y: torch.where(y > 1, x, x - 1), Y, "x=S(2) y=R out=S(2)")
+case("binary with a replicated mask", lambda x, y: torch.where(y > 1, x, x - 1), Y, "x=S(2) y=R out=S(2)")
 case("activation module Softmax", torch.nn.Softmax(-1), WIDE, "x=S(2) out=S(2)", "AllReduce 2")
 case("scaled_dot_product_attention with a mask of heads", lambda q, k, v, m: F.scaled_dot_product_attention(q, k, v, m),
      {**Q, "m": floats(2, 6, 7, 7)}, "q=S(1) k=S(1) v=S(1) m=R out=S(1)")
@@ -208,7 +208,7 @@ case("scatter_add over a split dimension", lambda x, i, y: torch.scatter_add(x, 
 case("gather from a split dimension", lambda x, i: torch.gather(x, 1, i), {"x": floats(2, 10, 8), "i": ints(2, 3, 8)}, "x=S(1) i=R out=P(sum)")
 case("stack", lambda x, y: torch.stack([x, y], 1), Y, "x=S(2) y=S(2) out=S(3)")
 case("cat along a split dimension", lambda x, y: torch.cat([x, y], 2) * 3, Y, "x=S(2) y=S(2) out=R", "AllGather 1")
-case("cat of terms", lambda x, y, w, v: torch.cat([x @ w, y @ v], 2), Y, "x=S(2) y=S(2) W=S(0) V=S(0) out=P(sum)", consts=TWO)
+case("cat of partials", lambda x, y, w, v: torch.cat([x @ w, y @ v], 2), Y, "x=S(2) y=S(2) W=S(0) V=S(0) out=P(sum)", consts=TWO)
 case("index_select from a split dimension", lambda x, i: torch.index_select(x, 1, i), {"x": floats(2, 10, 8), "i": ints(4)},
      "x=S(1) i=R out=P(sum)")
 case("index", lambda x, i: x[:, i], {"x": floats(2, 10, 8), "i": ints(4)}, "x=S(2) i=R out=S(2)")
