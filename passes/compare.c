@@ -49,14 +49,10 @@ static struct compared compare(const struct compile *whole, const char *what)
 {
     struct arena *tmp = arena_new(), *a = whole->arena;
     struct options options = options_of(a, whole->options, what);
-    struct plan plan = {.ranks = options.ranks, .workloads = whole->plan->workloads, .byte_price = whole->plan->byte_price};
+    struct plan plan = {.ranks = options.ranks, .byte_price = whole->plan->byte_price};
     if (options.solver_first)
         plan.configuration = whole->plan->configuration;
-    struct compile c = *whole;
-    c.arena = tmp;
-    c.options = &options;
-    c.plan = &plan;
-    c.graph = graph_copy(tmp, whole->source);
+    struct compile c = compile_again(whole, tmp, &options, &plan);
     pass_run(&c, "weight_dtype", "choose", NULL);
     pass_run(&c, "insert", "memory", NULL);
     struct compared out = plan_compared(a, what, c.graph, &plan);

@@ -173,8 +173,9 @@ struct stream {
     struct manifest *manifest;
 };
 
-/* A constant that was cut already, or that is whole, is taken as it is. */
-static bool taken_whole(const struct value *v)
+/* Is the constant all that the rank holds? So it is after the pass cut_weights has cut it, and where the rank's shard is everything: with
+ * as many indices as there are, in ascending order, a shard is the tensor itself. */
+static bool is_shard_itself(const struct value *v)
 {
     for (int d = 0; d < v->constant->rank; d++)
         if (!dim_equals(v->type.dim[d], v->constant->dim[d]))
@@ -184,7 +185,7 @@ static bool taken_whole(const struct value *v)
 
 static struct placement held_as(const struct value *v)
 {
-    return v->place.kind == PLACE_S && !taken_whole(v) ? v->place : placement_whole;
+    return v->place.kind == PLACE_S && !is_shard_itself(v) ? v->place : placement_whole;
 }
 
 static int ranges_of(void *data, struct arena *tmp, const struct value *v, const struct byte_range **out)

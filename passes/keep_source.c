@@ -2,6 +2,18 @@
  * values. */
 #include "passes/pass.h"
 
+struct compile compile_again(const struct compile *first, struct arena *arena, const struct options *options, struct plan *plan)
+{
+    struct compile c = *first;
+    for (int i = 0; i < first->plan->workloads.n; i++) /* the pass choose writes its predictions there */
+        VEC_PUSH(arena, &plan->workloads, first->plan->workloads.at[i]);
+    c.arena = arena;
+    c.options = options;
+    c.plan = plan;
+    c.graph = graph_copy(arena, first->source);
+    return c;
+}
+
 void pass_keep_source(struct compile *c)
 {
     c->source = graph_copy(c->arena, c->graph);

@@ -63,15 +63,11 @@ static struct trial try_plan(const struct compile *whole, int ranks, double pric
 {
     struct arena *tmp = arena_new();
     struct options options = *whole->options;
-    struct plan plan = {.ranks = ranks, .workloads = whole->plan->workloads, .byte_price = price};
-    struct compile c = *whole;
+    struct plan plan = {.ranks = ranks, .byte_price = price};
     if (ranks == options.ranks)
         plan.configuration = whole->plan->configuration;
     options.ranks = ranks;
-    c.arena = tmp;
-    c.options = &options;
-    c.plan = &plan;
-    c.graph = graph_copy(tmp, whole->source);
+    struct compile c = compile_again(whole, tmp, &options, &plan);
     c.properties |= PROP_LIMITED; /* by the price tried */
     pass_run(&c, "weight_dtype", "choose", NULL);
     measure(&c, exact);
