@@ -2,6 +2,7 @@
  * its name. */
 #include "onnx/onnx.h"
 #include "passes/pass.h"
+#include "plan/constrain/constrain.h"
 
 void pass_annotate(struct compile *c)
 {

@@ -6,7 +6,7 @@
  * found that attention tells (src/plan/facts/state.c). */
 #include "op/op.h"
 #include "passes/pass.h"
-#include "plan/plan.h"
+#include "plan/facts/facts.h"
 
 enum { MOST_ROUNDS = 8 };
 

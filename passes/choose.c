@@ -3,6 +3,9 @@
  * Rules times splits give candidates and strategies (src/plan/space/candidate.c), costs and reshards make a problem, the solver picks the
  * cheapest consistent assignment (src/plan/choose.c). Leaves node->strategy, value->place and the plan's predictions; changes no node. */
 #include "passes/pass.h"
+#include "plan/cost/cost.h"
+#include "plan/facts/facts.h"
+#include "plan/plan.h"
 #include "plan/space/space.h"
 
 /* What the node costs as it was chosen, per weighted step. */
@@ -32,8 +35,7 @@ void pass_choose(struct compile *c)
     c->plan->ranks = g->ranks;
     if (c->options->state_from)
         plan_match_states(g, c->options, c->plan);
-    struct space *s = space_new(c->arena, g, c->options, c->plan);
-    c->plan->space = s;
-    space_choose(s);
+    struct space *s = plan_space(c->arena, g, c->options, c->plan);
+    plan_choose(s);
     note_whole(c, s);
 }

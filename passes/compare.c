@@ -1,6 +1,9 @@
 /* compare: --compare, other plans of the same graph, for the same workloads, machine and price of memory, planned up to what each
  * rank holds. What a plan file says of state is left out: the graph's is settled. */
 #include "passes/pass.h"
+#include "plan/input/input.h"
+#include "plan/plan.h"
+#include "plan/report/report.h"
 
 #include <string.h>
 

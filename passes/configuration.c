@@ -1,6 +1,7 @@
 /* configuration: which of the device configurations that the model's own annotations define the plan follows
  * (src/plan/constrain/onnx_config.c). */
 #include "passes/pass.h"
+#include "plan/constrain/constrain.h"
 
 void pass_configuration(struct compile *c)
 {

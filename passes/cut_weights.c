@@ -2,7 +2,7 @@
  * when the files are written (src/plan/facts/weight_bytes.c). Small inline constants and inline integers, which later passes and readers
  * look into, are cut here. */
 #include "passes/pass.h"
-#include "plan/plan.h"
+#include "plan/facts/facts.h"
 
 #include <string.h>
 

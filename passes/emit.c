@@ -3,7 +3,11 @@
  * appears whole or not at all (src/plan/folder/folder.c). */
 #include "onnx/onnx.h"
 #include "passes/pass.h"
+#include "plan/apply/apply.h"
+#include "plan/facts/facts.h"
+#include "plan/folder/folder.h"
 #include "plan/plan.h"
+#include "plan/report/report.h"
 
 #include <inttypes.h>
 #include <string.h>

@@ -1,5 +1,6 @@
 /* explain: why the node, tensor or weight of --explain is placed as it is, to stdout (src/plan/report/explain.c). */
 #include "passes/pass.h"
+#include "plan/report/report.h"
 
 void pass_explain(struct compile *c)
 {

@@ -4,6 +4,7 @@
  * together is the gathered value itself; small AllReduces become one (src/plan/apply/merge_allreduce.c). Then the plan's list of
  * collectives is taken, in file order. */
 #include "passes/pass.h"
+#include "plan/apply/apply.h"
 #include "plan/plan.h"
 
 #include <string.h>

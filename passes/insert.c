@@ -6,6 +6,7 @@
  * steers control flow comes from rank 0, but for what no rank computes: a rank that took another branch than the others would give other
  * sizes. */
 #include "passes/pass.h"
+#include "plan/cost/cost.h"
 #include "plan/space/space.h"
 
 struct inserter {

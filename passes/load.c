@@ -5,7 +5,7 @@
  * no weight data. A file that holds the text form of a graph is a model too. */
 #include "onnx/onnx.h"
 #include "passes/pass.h"
-#include "plan/plan.h"
+#include "plan/folder/folder.h"
 
 /* Files of a text form, whose names are as it was printed: absolute, or from where the program runs. */
 static void check_files(const struct compile *c)

@@ -4,7 +4,7 @@
  * (src/plan/apply/slice_index.c). Then inference runs on every node again: a result that differs from its local type means a wrong rule or
  * a wrong placement, and is a bug here. */
 #include "passes/pass.h"
-#include "plan/plan.h"
+#include "plan/apply/apply.h"
 
 #include <string.h>
 

@@ -1,6 +1,8 @@
 /* memory: what every rank, and one that ran the whole graph, would hold. Predicted on copies that are as tpc-run will have them: ops that
  * are not written to files are expanded, and then the pass fuse_kernels fuses, for fused nodes keep no values between them. */
 #include "passes/pass.h"
+#include "plan/cost/cost.h"
+#include "plan/plan.h"
 
 /* Returns in out[] what each of `ranks` ranks holds of g: one rank's graph, or the global one. */
 void memory_estimate(const struct compile *c, const struct graph *g, int ranks, struct rank_use *out)

@@ -5,6 +5,9 @@
  * bounds the gap to the best plan within the limit; activations and blocks are taken to be those of the plan found. They have no price,
  * and are measured for every plan tried. Where no price helps, more ranks are tried: doubled, then bisected. */
 #include "passes/pass.h"
+#include "plan/cost/cost.h"
+#include "plan/input/input.h"
+#include "plan/plan.h"
 #include "plan/report/report.h"
 
 #include <math.h>

@@ -1,5 +1,6 @@
 /* price: what every strategy of every node costs per step, for reports that list them (src/plan/report/explain.c). */
 #include "passes/pass.h"
+#include "plan/report/report.h"
 
 void pass_price(struct compile *c)
 {

@@ -5,6 +5,8 @@
  * of the shape arithmetic is used as data: a constant, or one Dims node per vector. */
 #include "op/op.h"
 #include "passes/pass.h"
+#include "plan/facts/facts.h"
+#include "plan/input/input.h"
 #include "plan/plan.h"
 
 #include <string.h>

@@ -1,6 +1,7 @@
 /* The text form on real graphs: every sample, after every pass up to localize at 2 ranks, reads back as itself. Placements, collectives,
  * equations and each rank's graph are all in it. */
 #include "passes/pass.h"
+#include "plan/input/input.h"
 #include "plan/plan.h"
 #include "tests/printed.h"
 

@@ -10,7 +10,7 @@
 
 #include "kern/core/local.h"
 #include "passes/pass.h"
-#include "plan/plan.h"
+#include "plan/cost/cost.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -4,7 +4,7 @@
 #include "cli/merge.h"
 
 #include "onnx/onnx.h"
-#include "plan/plan.h"
+#include "plan/folder/folder.h"
 
 #include <errno.h>
 #include <inttypes.h>

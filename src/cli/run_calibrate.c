@@ -1,5 +1,6 @@
 /* run_calibrate: --calibrate FILE: measures the ranks that run and writes the machine profile that tpc-shard --machine reads. */
 #include "cli/run.h"
+#include "plan/input/input.h"
 #include "plan/plan.h"
 
 #include <string.h>

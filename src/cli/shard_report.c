@@ -1,5 +1,6 @@
 /* shard_report: --report KIND[=FILE], to stdout or a file. */
 #include "cli/shard.h"
+#include "plan/report/report.h"
 
 #include <errno.h>
 #include <string.h>

@@ -2,6 +2,11 @@
  * (reports, text forms, lists) go to stdout, messages to stderr. */
 #ifdef HAVE_CONFIG_H
 #include "config.h"
+
+#include "plan/facts/facts.h"
+#include "plan/folder/folder.h"
+#include "plan/input/input.h"
+#include "plan/plan.h"
 #endif
 #include "cli/args.h"
 #include "cli/merge.h"

@@ -137,6 +137,9 @@ int op_table_factor(struct graph *, struct rule *, const struct node *);
 /* Product of the sizes of factors list[from .. to); 1 for none. Of a part: of all its factors. */
 const struct dim *rule_sizes(struct graph *, const struct rule *, const int *list, int from, int to);
 const struct dim *rule_part_size(struct graph *, const struct rule *, const struct rule_part *);
+/* The one factor that a dimension is; -1: none or several. The same of dimension d of an operand or result. */
+int rule_lone_factor(const struct rule_dim *);
+int rule_factor_at(const struct rule_operand *, int d);
 /* Puts dimension d of an operand that is broadcast, right-aligned, into factors of the result's dimensions (factor[rank]; -1: the
  * result's dimension is 1). An extent of 1 against a larger result is left empty. */
 void rule_broadcast(struct graph *, const struct rule *, struct rule_operand *, const struct type *, int rank, const int *factor);

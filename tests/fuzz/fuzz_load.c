@@ -1,4 +1,5 @@
 /* A model file of any bytes, as ONNX or as text: loaded, typed, folded, and planned for two ranks without its weights. */
+#include "plan/input/input.h"
 #include "plan/plan.h"
 #include "tests/fuzz/fuzz.h"
 

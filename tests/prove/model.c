@@ -1,6 +1,9 @@
 /* model: what all trials of a model share: its canonical graph, sets of inputs, and the outputs of the whole run. */
 #ifdef HAVE_CONFIG_H
 #include "config.h"
+
+#include "plan/input/input.h"
+#include "plan/plan.h"
 #endif
 #include "tests/prove/private.h"
 

@@ -10,7 +10,7 @@
 #define TPC_TESTS_PROVE_H
 
 #include "kern/kern.h"
-#include "plan/space/space.h"
+#include "plan/plan.h"
 
 /* ---- apart.c: a verdict, and how it leaves the process that found it ----------------------------------------------------- */
 enum proof_kind {

@@ -1,4 +1,6 @@
 /* trial: one plan of a model, made, emitted, run and compared. */
+#include "plan/plan.h"
+#include "plan/space/space.h"
 #include "tests/prove/private.h"
 
 #include <string.h>
@@ -27,7 +29,7 @@ static void make_space(struct prove *p, struct prepared *q)
     q->compile.source = p->compile.graph;
     q->compile.graph = graph_copy(p->arena, p->compile.graph);
     q->compile.graph->ranks = q->ranks;
-    q->plan.space = space_new(p->arena, q->compile.graph, &q->options, &q->plan);
+    plan_space(p->arena, q->compile.graph, &q->options, &q->plan);
     if (q->wide)
         wide_seed(q->plan.space, (uint64_t)q->ranks);
 }
@@ -91,7 +93,7 @@ static struct space *choose(const struct trial *t)
         wide_thin(s, t->plan->seed);
     for (int i = 0; t->plan->forced && i < s->g->nodes.n; i++)
         force_node(s, i, find_forced(t->plan->forced, s->g->nodes.at[i]->name));
-    space_choose(s);
+    plan_choose(s);
     s->g->properties |= PROP_PLACED;
     q->compile.properties |= PROP_CHOSEN;
     return s;

@@ -1,5 +1,6 @@
 /* wide: splits that no seed of the planner suggests, on any dimension: uneven, with empty ranks, scattered, overlapping. Rules, reshards,
  * the runtime and files take any split; a plan file may ask for it. */
+#include "plan/space/space.h"
 #include "tests/prove/private.h"
 
 enum { LONGEST = 64 }; /* of a dimension that is dealt index by index */

@@ -1,6 +1,6 @@
 /* Factor rules: text both ways, and the placements that splitting a factor gives every operand and result. */
 #include "op/op.h"
-#include "plan/plan.h"
+#include "plan/facts/facts.h"
 
 #include <check.h>
 #include <string.h>

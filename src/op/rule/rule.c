@@ -170,6 +170,18 @@ void rule_broadcast(struct graph *g, const struct rule *r, struct rule_operand *
     }
 }
 
+/* ---- factors of dimensions ------------------------------------------------------------------------------------------------- */
+
+int rule_lone_factor(const struct rule_dim *rd)
+{
+    return rd->n == 1 && rd->part[0].n == 1 ? rd->part[0].factor[0] : -1;
+}
+
+int rule_factor_at(const struct rule_operand *o, int d)
+{
+    return o->present && d < o->rank ? rule_lone_factor(&o->dim[d]) : -1;
+}
+
 /* ---- the check ---------------------------------------------------------------------------------------------------------- */
 
 static const struct dim *dim_of_parts(struct graph *g, const struct rule *r, const struct rule_dim *dim)

@@ -1,7 +1,8 @@
 /* takeout: what is the same in a whole row is taken out of what is picked from it. Of x - r or x / r, r one number per row, picked at
  * indices that are dealt out with the row, the terms of (x - r)[i] are those of x[i], less a term of r, and those of (x / r)[i] are those
  * of x[i], over r: the same operations on the same numbers. Then the terms do not wait for r. */
-#include "plan/plan.h"
+#include "plan/apply/apply.h"
+#include "plan/cost/cost.h"
 
 #include <math.h>
 #include <string.h>

@@ -4,6 +4,8 @@
  * a sum of f(terms), f linear, is f of the sum of the terms. So an AllReduce behind linear nodes moves up to the terms themselves, if these
  * do not wait: of a loss, mean(log(sum) - score), the label's score joins the sum of exponentials, and nothing is left to reduce behind the
  * mean. */
+#include "plan/apply/apply.h"
+#include "plan/cost/cost.h"
 #include "plan/plan.h"
 
 #include <string.h>

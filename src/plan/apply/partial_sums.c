@@ -7,7 +7,7 @@
  *   "each"      the ranks' sums of floats are no terms: they are read one by one (a running sum)
  *
  * Nodes that make terms of terms are linear: nothing is noted for them. tpc.sums counts the entries. */
-#include "plan/plan.h"
+#include "plan/apply/apply.h"
 
 #include <string.h>
 

@@ -5,6 +5,15 @@
  * Values are those of activations, in the order in which nodes read (make) them, each once: no weights, no state, which is the set's own,
  * and no scalars, which are whole anyway. */
 #include "plan/constrain/constrain.h"
+#include "plan/input/input.h"
+#include "plan/space/space.h"
+
+void demand_add(struct space *s, struct demand d)
+{
+    struct demand *own = NEW(s->arena, struct demand);
+    *own = d;
+    VEC_PUSH(s->arena, &s->demands, own);
+}
 
 struct boundary {
     VEC(const struct value *) list;

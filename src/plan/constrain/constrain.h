@@ -1,9 +1,38 @@
-/* constrain: the constraints of a user's plan as single demands on nodes and values. Internal to constrain.c, requirement.c, style.c,
- * style_pairwise.c and boundary.c. */
+/* constrain: what the plan file and the model's annotations leave of a space, and which of them is to blame where nothing is left. */
 #ifndef TPC_CONSTRAIN_H
 #define TPC_CONSTRAIN_H
 
+#include "plan/input/input.h"
 #include "plan/space/space.h"
+
+/* constrain.c: the constraints of the plan file. */
+bool constrain_seed(struct space *);
+void constrain_all(struct space *);
+void constrain_user(struct space *); /* but not an emitted plan */
+/* After no plan was found: fails naming the first constraint that cannot be met beside those before it. Returns where none is to blame. */
+void constrain_blame(struct space *);
+
+/* replay.c: leaves what an emitted plan chose; a plan of another graph is a failure that names the first difference. */
+void replay_plan(struct space *);
+/* Does the plan cost what the emitted one says? */
+bool replay_holds(const struct space *);
+
+/* strict.c: of a chosen plan, communication that no constraint asks for: fails naming the first; makes a warning of each. */
+_Noreturn void strict_blame(struct space *);
+void strict_warn(struct space *);
+
+/* sharding_spec.c: what a sharding spec says of a tensor of that type. NULL, or the end of a sentence that tells what it is that tpc can't
+ * do. */
+const char *sharding_placement(struct arena *, struct alg *, const struct type *, const struct sharding *, int ranks,
+                               struct placement *out);
+/* The spec that says it, but for node and tensor; false: none does (terms of a sum, blocks of unequal sizes). */
+bool placement_sharding(struct arena *, struct alg *, const struct type *, struct placement, int ranks, struct sharding *out);
+
+/* onnx_config.c: plan_configuration chooses the device configuration of a model (options->configuration). annotation_of: after the pass
+ * choose, what a node of the source says of a tensor under the chosen plan (struct annotation of onnx.h); the first argument is
+ * plan->space. */
+void plan_configuration(const struct graph *, const struct options *, struct plan *);
+bool annotation_of(void *space, struct arena *, const char *node, const char *tensor, bool result, struct sharding *out);
 
 /* ---- style.c ------------------------------------------------------------------------------------------------------------- */
 

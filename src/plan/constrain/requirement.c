@@ -1,14 +1,9 @@
 /* demands: what the constraints of the plan file speak of, node by node and value by value, in their order. */
 #include "plan/constrain/constrain.h"
+#include "plan/input/input.h"
+#include "plan/space/space.h"
 
 enum { PREPARES = 1u << STYLE_PREPARE_INPUT | 1u << STYLE_PREPARE_OUTPUT | 1u << STYLE_PREPARE_INPUT_OUTPUT };
-
-void demand_add(struct space *s, struct demand d)
-{
-    struct demand *own = NEW(s->arena, struct demand);
-    *own = d;
-    VEC_PUSH(s->arena, &s->demands, own);
-}
 
 /* Of a name that was left unfinished, as a module's, the nearest is one that it is part of. */
 static _Noreturn void refuse_glob(const struct space *s, const struct constraint *c, const char *what, int n, const char *const *names)

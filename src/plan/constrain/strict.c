@@ -1,4 +1,6 @@
 /* strict: communication that no constraint of the plan file asks for. */
+#include "plan/constrain/constrain.h"
+#include "plan/cost/cost.h"
 #include "plan/space/space.h"
 
 static struct placement wanted(const struct space *s, struct place_use u)

@@ -17,26 +17,10 @@
  * as shape arithmetic and statistics may, is left alone by style sequence. A softmax is over classes where no product of activations sums
  * or attends over what it is over: attention's is not, and loss-parallel speaks of it only where a constraint gives its full name. */
 #include "plan/constrain/constrain.h"
+#include "plan/input/input.h"
+#include "plan/space/space.h"
 
 #include <string.h>
-
-static const char *const names[STYLES] = {
-    [STYLE_COLWISE] = "colwise",
-    [STYLE_ROWWISE] = "rowwise",
-    [STYLE_PAIRWISE] = "pairwise",
-    [STYLE_SEQUENCE] = "sequence",
-    [STYLE_VOCAB] = "vocab",
-    [STYLE_REPLICATE] = "replicate",
-    [STYLE_LOSS_PARALLEL] = "loss-parallel",
-    [STYLE_PREPARE_INPUT] = "prepare-input",
-    [STYLE_PREPARE_OUTPUT] = "prepare-output",
-    [STYLE_PREPARE_INPUT_OUTPUT] = "prepare-input-output",
-};
-
-const char *style_name(enum style style)
-{
-    return names[style];
-}
 
 /* ---- what they speak of ------------------------------------------------------------------------------------------------------ */
 
@@ -169,7 +153,7 @@ static bool seed_classes(struct space *s, int node)
 {
     const struct node *n = node_at(s, node);
     const struct rule *r = s->rule[node];
-    int d = class_dim(s->g, n), f = r && n->in[0] ? class_factor(&r->in[0], d) : -1;
+    int d = class_dim(s->g, n), f = r && n->in[0] ? rule_factor_at(&r->in[0], d) : -1;
     return f >= 0 && (r->factor[f].flags & FACTOR_LOWERED) && space_seed(s, n->in[0], d, NULL, false);
 }
 

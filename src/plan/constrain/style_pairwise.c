@@ -1,6 +1,8 @@
 /* pairs: products of style pairwise alternate along every chain. One that reads, through nodes that multiply no weight, the result of a
  * column product is a row product; all others are column products, so q, k and v, or gate and up, side by side all are. */
 #include "plan/constrain/constrain.h"
+#include "plan/input/input.h"
+#include "plan/space/space.h"
 
 /* Ends a chain: what it makes is no split result of a product before it. */
 static bool is_end(const struct space *s, const bool *target, int node)

@@ -1,5 +1,7 @@
 /* inside: what a node of control flow costs: the larger branch of an If, or the body of a Loop or Scan as often as it turns, where that is
  * known. Every rank does all of it. */
+#include "plan/cost/cost.h"
+#include "plan/plan.h"
 #include "plan/space/space.h"
 
 #include <math.h>

@@ -8,10 +8,13 @@
  * n: bytes of the whole value; packing_seconds adds what a dimension that is not the leading one costs. Ranks of one machine share its F,
  * and its M for weights, which come from memory; activations mostly lie in a rank's own cache. Costs are integers so that sums do not
  * depend on their order: the same plan on every machine. */
+#include "plan/cost/cost.h"
+
+#include "plan/input/input.h"
+#include "plan/plan.h"
 #include "plan/space/space.h"
 
 #include <math.h>
-#include <string.h>
 
 double cost_steps(const struct plan *p)
 {
@@ -19,6 +22,11 @@ double cost_steps(const struct plan *p)
     for (int i = 0; i < p->workloads.n; i++)
         steps += p->workloads.at[i].weight;
     return steps;
+}
+
+double plan_objective(const struct plan *p)
+{
+    return (double)p->objective * 1e-12;
 }
 
 static int64_t picoseconds(double seconds)
@@ -109,24 +117,6 @@ static double packing_seconds(struct space *s, const struct value *v, struct pla
     for (int d = 0; p.kind == PLACE_S && d < p.dim; d++)
         outer *= (double)s->extent[v->id * s->plan->workloads.n + w][d];
     return outer > 1 ? 2 * elements(s, v, w) * dtype_width(v->type.dtype) * m->elementwise_share / m->memory_bandwidth : 0;
-}
-
-struct transfer machine_transfer(const struct machine *m, const char *op, double t, double n)
-{
-    double lg = log2(t);
-    if (strcmp(op, "AllGather") == 0)
-        return (struct transfer){lg, (t - 1) / t * n, 0};
-    if (strcmp(op, "ReduceScatter") == 0)
-        return (struct transfer){lg, (t - 1) / t * n, n};
-    if (strcmp(op, "AllReduce") != 0)
-        return (struct transfer){lg, (t - 1) / (t * t) * n, 0};
-    struct transfer halves = {2 * lg, 2 * (t - 1) / t * n, n}, whole = {lg, lg * n, t * n};
-    return transfer_seconds(m, halves) < transfer_seconds(m, whole) ? halves : whole;
-}
-
-double transfer_seconds(const struct machine *m, struct transfer x)
-{
-    return m->collective_overhead + x.hops * m->hop_latency + x.bytes / m->link_bandwidth + x.summed * m->reduce_seconds;
 }
 
 double cost_reshard_seconds(struct space *s, const struct value *v, struct placement from, struct placement to, int w)

@@ -2,11 +2,11 @@
  * its activations share and the blocks that a collective packs. The graph is the one that is executed, with explicit reshards and fused
  * nodes, and the slab is laid out as the runtime does (src/op/analysis/lifetime.c, src/ir/memory_slab.c), so its size is exact for these
  * sizes. */
+#include "plan/cost/cost.h"
+#include "plan/facts/facts.h"
 #include "plan/plan.h"
 
 #include <string.h>
-
-#define MOST_BYTES ((int64_t)1 << 43)
 
 struct holder {
     struct arena *tmp;
@@ -17,11 +17,6 @@ struct holder {
     int stride;             /* items, and behind them what lies outside of the slab: results whose sizes the data decides */
     int64_t *size, *before; /* of these, by workload * stride + item: of this rank, and of the one before it */
 };
-
-int64_t plan_possible_bytes(int64_t bytes)
-{
-    return bytes < MOST_BYTES ? bytes : MOST_BYTES;
-}
 
 /* What the rank has of v. A rank's own graph says so itself. */
 static struct type held_type(const struct holder *h, const struct value *v)

@@ -1,6 +1,13 @@
 /* bodies: what the bodies of control flow take beside the slab of the graph around them. Each is a session of its own, whose slab stays: of
  * an If, both branches count. Sizes inside are those of the operands; what a Loop carries counts as it is at first. */
-#include "plan/plan.h"
+#include "plan/cost/cost.h"
+
+#define MOST_BYTES ((int64_t)1 << 43)
+
+int64_t plan_possible_bytes(int64_t bytes)
+{
+    return bytes < MOST_BYTES ? bytes : MOST_BYTES;
+}
 
 static void bind_type(struct arena *tmp, const struct type *inside, const struct type *outside, const struct bindings *dims,
                       struct bindings *out)

@@ -1,5 +1,5 @@
 /* What a collective moves, for reports. */
-#include "plan/plan.h"
+#include "plan/cost/cost.h"
 
 int64_t cost_payload(struct alg *alg, const struct node *n, const struct bindings *dims, int ranks)
 {

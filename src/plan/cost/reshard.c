@@ -5,18 +5,9 @@
  *
  * Weights do not travel: what a rank does not hold of one it does not read. Under --sp a partial value that has the sequence dimension is
  * never all-reduced: P -> S(sequence) -> R. */
+#include "plan/cost/cost.h"
+#include "plan/plan.h"
 #include "plan/space/space.h"
-
-const char *reshard_name(struct placement from, struct placement to)
-{
-    if (from.kind == PLACE_R || placement_eq(from, to))
-        return NULL;
-    if (from.kind == PLACE_P)
-        return to.kind == PLACE_R ? "AllReduce" : "ReduceScatter";
-    if (to.kind == PLACE_R)
-        return "AllGather";
-    return from.dim == to.dim ? "Redistribute" : "AllToAll";
-}
 
 static bool possible(struct placement from, struct placement to)
 {

@@ -1,5 +1,16 @@
 /* One step from a placement to another, as a node: a collective of domain tpc, a local slice, or a term of a sum. */
-#include "plan/plan.h"
+#include "plan/cost/cost.h"
+
+const char *reshard_name(struct placement from, struct placement to)
+{
+    if (from.kind == PLACE_R || placement_eq(from, to))
+        return NULL;
+    if (from.kind == PLACE_P)
+        return to.kind == PLACE_R ? "AllReduce" : "ReduceScatter";
+    if (to.kind == PLACE_R)
+        return "AllGather";
+    return from.dim == to.dim ? "Redistribute" : "AllToAll";
+}
 
 static void set_split(struct graph *g, struct node *n, const char *attr, struct placement p)
 {

@@ -1,4 +1,6 @@
 /* predict: what a step of the chosen plan takes. The solver's costs are sums over the workloads; here each is told apart. */
+#include "plan/cost/cost.h"
+#include "plan/plan.h"
 #include "plan/space/space.h"
 
 static double move_seconds(struct space *s, const struct value *v, struct placement from, struct placement to, int w)

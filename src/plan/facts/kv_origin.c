@@ -4,7 +4,7 @@
  * activations with a softmax between: the weighted sum contracts a dimension of its weights and of the values. Followed back from the
  * weights by the rules of the ops on the way, past a softmax over it, that dimension comes out of the product that made the scores, one
  * of whose operands has it: the keys. */
-#include "plan/space/space.h"
+#include "plan/facts/facts.h"
 
 #include <string.h>
 
@@ -48,7 +48,7 @@ static int kept_operand(const struct node *n)
 static int dim_with(const struct rule_operand *o, int f)
 {
     for (int d = 0; o->present && d < o->rank; d++)
-        if (class_factor(o, d) == f)
+        if (rule_factor_at(o, d) == f)
             return d;
     return -1;
 }
@@ -56,7 +56,7 @@ static int dim_with(const struct rule_operand *o, int f)
 /* Dimension d of the first result as a dimension of operand i; -1: it is made of several, or of none. */
 static int dim_of_operand(const struct rule *r, int i, int d)
 {
-    int f = r && d >= 0 ? class_factor(&r->out[0], d) : -1;
+    int f = r && d >= 0 ? rule_factor_at(&r->out[0], d) : -1;
     return f < 0 ? -1 : dim_with(&r->in[i], f);
 }
 
@@ -100,7 +100,7 @@ static void take_step(struct search *s, struct step at, struct origin value)
 {
     const struct node *n = at.value->producer;
     const struct rule *r = n ? rule_at(s, n) : NULL;
-    int f = r ? class_factor(&r->out[at.value->index], at.dim) : -1;
+    int f = r ? rule_factor_at(&r->out[at.value->index], at.dim) : -1;
     if (f < 0)
         return;
     bool product = (n->op->flags & OP_PRODUCT) != 0;
@@ -148,7 +148,7 @@ static bool has_past(const struct node *n)
 static int attended_dim(const struct rule *r, const struct rule_operand *o)
 {
     for (int d = 0; o->present && d < o->rank; d++) {
-        int f = class_factor(o, d);
+        int f = rule_factor_at(o, d);
         if (f >= 0 && (r->factor[f].flags & FACTOR_CONTRACTED))
             return d;
     }

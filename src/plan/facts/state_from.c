@@ -1,5 +1,6 @@
 /* statefrom: --state-from: what another plan of the same model says of the state that this graph shares with it. */
-#include "plan/input/json.h"
+#include "plan/facts/facts.h"
+#include "plan/input/input.h"
 #include "plan/plan.h"
 
 #include <string.h>

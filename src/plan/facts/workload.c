@@ -5,6 +5,8 @@
  * is a context: the prompt that an encoder has read. What data decides is guessed (op_guess_size). All others are as small as their facts
  * and the equations allow. The prompt is the longest one up to 512 under which every equation can still hold (a table of 64 positions caps
  * it); a graph without state has no decode steps. */
+#include "plan/facts/facts.h"
+#include "plan/input/input.h"
 #include "plan/plan.h"
 
 #include <errno.h>

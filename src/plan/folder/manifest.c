@@ -4,8 +4,9 @@
  *
  * A value of the rank graphs keeps a range if the ranks' parts of it cover it. Of several values that do, the first counts; where
  * ranks overlap, the lowest. What no value keeps is appended to the data of rank 0. */
-#include "plan/input/json.h"
-#include "plan/plan.h"
+#include "plan/facts/facts.h"
+#include "plan/folder/folder.h"
+#include "plan/input/input.h"
 
 #include <inttypes.h>
 #include <stdlib.h>

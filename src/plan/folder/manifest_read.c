@@ -1,7 +1,7 @@
 /* An emitted folder as a source: manifest.json read back (manifest.c). Nothing in the folder is believed: every file must have the bytes
  * and the digest it was written with, every strip must lie in its file, and strips must make up the range. */
-#include "plan/input/json.h"
-#include "plan/plan.h"
+#include "plan/folder/folder.h"
+#include "plan/input/input.h"
 
 #include <inttypes.h>
 #include <string.h>

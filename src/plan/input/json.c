@@ -1,5 +1,5 @@
 /* json: reading JSON files that people write (json.h). jansson bounds the depth; the size is bounded here. */
-#include "plan/input/json.h"
+#include "plan/input/input.h"
 
 #include <stdlib.h>
 #include <string.h>

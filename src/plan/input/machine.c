@@ -1,6 +1,7 @@
 /* machine: the constants of the cost model. The reference profile, schemas/machines/reference.json, is compiled in, so that the same
  * model gives the same plan everywhere; a file written by tpc-run --calibrate describes a real machine. */
-#include "plan/input/json.h"
+#include "plan/input/input.h"
+#include "plan/plan.h"
 #include "plan/reference.h"
 
 #include <math.h>
@@ -101,4 +102,24 @@ char *machine_json(struct arena *a, const struct machine *m, const struct machin
     char *text = json_dump(a, o, JSON_INDENT(2));
     json_decref(o);
     return text;
+}
+
+/* ---- what a collective takes ------------------------------------------------------------------------------------------ */
+
+struct transfer machine_transfer(const struct machine *m, const char *op, double t, double n)
+{
+    double lg = log2(t);
+    if (strcmp(op, "AllGather") == 0)
+        return (struct transfer){lg, (t - 1) / t * n, 0};
+    if (strcmp(op, "ReduceScatter") == 0)
+        return (struct transfer){lg, (t - 1) / t * n, n};
+    if (strcmp(op, "AllReduce") != 0)
+        return (struct transfer){lg, (t - 1) / (t * t) * n, 0};
+    struct transfer halves = {2 * lg, 2 * (t - 1) / t * n, n}, whole = {lg, lg * n, t * n};
+    return transfer_seconds(m, halves) < transfer_seconds(m, whole) ? halves : whole;
+}
+
+double transfer_seconds(const struct machine *m, struct transfer x)
+{
+    return m->collective_overhead + x.hops * m->hop_latency + x.bytes / m->link_bandwidth + x.summed * m->reduce_seconds;
 }

@@ -1,8 +1,28 @@
 /* userplan: the plan file of --plan as a person writes it: constraints on nodes, tensors and weights, and the state of a decode loop. Only
  * its form is read here; what it means for a graph is src/plan/constrain/constrain.c, and src/plan/input/state_names.c for state. */
-#include "plan/input/json.h"
+#include "plan/input/input.h"
 
 #include <string.h>
+
+/* ---- styles ---------------------------------------------------------------------------------------------------------- */
+
+static const char *const style_names[STYLES] = {
+    [STYLE_COLWISE] = "colwise",
+    [STYLE_ROWWISE] = "rowwise",
+    [STYLE_PAIRWISE] = "pairwise",
+    [STYLE_SEQUENCE] = "sequence",
+    [STYLE_VOCAB] = "vocab",
+    [STYLE_REPLICATE] = "replicate",
+    [STYLE_LOSS_PARALLEL] = "loss-parallel",
+    [STYLE_PREPARE_INPUT] = "prepare-input",
+    [STYLE_PREPARE_OUTPUT] = "prepare-output",
+    [STYLE_PREPARE_INPUT_OUTPUT] = "prepare-input-output",
+};
+
+const char *style_name(enum style style)
+{
+    return style_names[style];
+}
 
 /* ---- constraints --------------------------------------------------------------------------------------------------------- */
 

@@ -1,6 +1,7 @@
 /* emitted: a plan.json that tpc-shard wrote, read back: what it chose (src/plan/constrain/replay.c gives it to a graph again) and all that
  * its choice, its costs and its report depend on. */
-#include "plan/input/json.h"
+#include "plan/input/input.h"
+#include "plan/plan.h"
 
 #include <math.h>
 #include <string.h>

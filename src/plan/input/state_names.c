@@ -1,6 +1,6 @@
 /* statenames: state as the plan file names it ("state": {"past_key_values.*.key": "present.*.key"}). A glob speaks of every graph input, or
  * of every graph output for born state, that it matches. */
-#include "plan/plan.h"
+#include "plan/input/input.h"
 
 #include <string.h>
 

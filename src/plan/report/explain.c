@@ -1,5 +1,10 @@
 /* explain: why a node, tensor or weight is placed as it is (--explain). What it may be and where that came from, what each alternative
  * costs here and, by forcing it and solving again, in total. Under an emitted plan the rest is solved freely, under its constraints. */
+#include "plan/constrain/constrain.h"
+#include "plan/cost/cost.h"
+#include "plan/plan.h"
+#include "plan/report/report.h"
+#include "plan/solve/solve.h"
 #include "plan/space/space.h"
 
 #include <string.h>

@@ -1,5 +1,8 @@
 /* report_html: one page that needs nothing else: the report, collectives with their bytes, weights by rank, and every node with its
  * strategies and what they cost. Whatever a model says is escaped. */
+#include "plan/cost/cost.h"
+#include "plan/facts/facts.h"
+#include "plan/plan.h"
 #include "plan/report/report.h"
 #include "plan/space/space.h"
 

@@ -1,6 +1,11 @@
 /* planfile: plan.json, the plan for people and scripts (schemas/plan.schema.json). Never read at run time. Keys come in a fixed order and
  * nothing depends on the machine or the output folder, so the same input gives the same bytes; their digest ties rank files together. */
-#include "plan/input/json.h"
+#include "plan/cost/cost.h"
+#include "plan/facts/facts.h"
+#include "plan/folder/folder.h"
+#include "plan/input/input.h"
+#include "plan/plan.h"
+#include "plan/report/report.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -242,11 +247,6 @@ static json_t *named_object(const struct named_list *list)
     for (int i = 0; i < list->list.n; i++)
         json_object_set_new(all, list->list.at[i].name, text(list->list.at[i].text));
     return all;
-}
-
-double plan_objective(const struct plan *p)
-{
-    return (double)p->objective * 1e-12;
 }
 
 static json_t *cost_object(const struct plan *p)

@@ -1,23 +1,10 @@
 /* report: the plan on one screen, for the person who decides whether N ranks are worth it. */
 #include "plan/report/report.h"
 
+#include "plan/cost/cost.h"
+#include "plan/plan.h"
+
 #include <string.h>
-
-const char *bytes_text(struct arena *a, double bytes)
-{
-    static const char *const unit[] = {"B", "KiB", "MiB", "GiB", "TiB"};
-    int u = 0;
-    while (bytes >= 1024 && u < 4) {
-        bytes /= 1024;
-        u++;
-    }
-    return arena_printf(a, u ? "%.1f %s" : "%.0f %s", bytes, unit[u]);
-}
-
-const char *seconds_text(struct arena *a, double s)
-{
-    return s < 1e-3 ? arena_printf(a, "%.1f us", s * 1e6) : s < 1 ? arena_printf(a, "%.2f ms", s * 1e3) : arena_printf(a, "%.2f s", s);
-}
 
 static void show_memory(FILE *f, struct arena *a, const struct graph *g, const struct plan *p)
 {

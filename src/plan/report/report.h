@@ -1,10 +1,27 @@
-/* report: what the forms of the report share. Internal to src/plan. */
+/* report: the plan for people and programs: text, HTML, graphviz, plan.json, and why a thing is as it is. */
 #ifndef TPC_REPORT_H
 #define TPC_REPORT_H
 
 #include "plan/plan.h"
 
-/* report.c: "1.2 MiB", "313.4 us". */
+/* plan_write.c: plan.json as text (schemas/plan.schema.json); report.c: one screen for people. source: the graph before sharding. */
+char *plan_json(const struct graph *source, const struct graph *global, const struct options *, const struct plan *);
+void plan_report(FILE *, const struct graph *global, const struct options *, const struct plan *);
+/* html.c: one self-contained page; plan_price, between the passes choose and insert, notes what strategies cost.
+ * dot.c: the graph for graphviz. */
+void plan_price(struct space *);
+void plan_html(FILE *, const struct graph *global, const struct options *, const struct plan *);
+void plan_dot(FILE *, const struct graph *global);
+
+/* explain.c: why what is called name is placed as it is, after the pass choose. Solves again for every alternative: the graph and the space
+ * are of no use afterwards. An unknown name is a failure that names the nearest one. */
+void plan_explain(FILE *, struct space *, const char *name);
+
+/* compare.c: the collectives of a plan by kind, after insert and fuse; what the plan comes to, after the pass memory. */
+struct kind_uses plan_kinds(struct arena *, const struct graph *, const struct plan *);
+struct compared plan_compared(struct arena *, const char *name, const struct graph *, const struct plan *);
+
+/* units.c: "1.2 MiB", "313.4 us". */
 const char *bytes_text(struct arena *, double bytes);
 const char *seconds_text(struct arena *, double seconds);
 /* compare.c: a table of the plan and those it is compared with; nothing where there are none. */

@@ -1,6 +1,9 @@
 /* A value read once links its producer and its reader directly. A value read more often has a variable of its own: how it is produced, and
  * the set of placements it is made available in, so that a reshard shared by readers is paid once. */
-#include "plan/solve/links.h"
+#include "plan/cost/cost.h"
+#include "plan/plan.h"
+#include "plan/solve/solve.h"
+#include "plan/space/space.h"
 
 /* Placements that one may be turned into; subsets of them, where these hold more than so many at once. */
 enum { TARGETS = 20, SUBSETS = 256, AT_ONCE = 3 };
@@ -22,6 +25,14 @@ int links_variable(struct encoding *e, int n, int whole)
 {
     VEC_PUSH(e->arena, &e->whole, whole);
     return problem_variable(e->p, n);
+}
+
+void ends_add(struct ends *e, struct placement p)
+{
+    for (int i = 0; i < e->n; i++)
+        if (placement_eq(e->at[i], p))
+            return;
+    e->at[e->n++] = p;
 }
 
 /* ---- the two ends of a value ----------------------------------------------------------------------------------------------- */

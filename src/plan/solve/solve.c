@@ -6,6 +6,8 @@
  * of every scope: a mask that all layers read costs no width. */
 #include "plan/solve/solve.h"
 
+#include "plan/plan.h"
+
 #include <string.h>
 
 struct problem *problem_new(struct arena *a)

@@ -1,11 +1,10 @@
-/* solve: the exact minimum of a sum of tables over discrete variables. Knows nothing of graphs. */
+/* solve: the exact minimum of a sum of tables over discrete variables, which knows nothing of graphs, and the choice as such a sum. */
 #ifndef TPC_SOLVE_H
 #define TPC_SOLVE_H
 
-#include "base/base.h"
+#include "plan/space/space.h"
 
-#define COST_NEVER (INT64_MAX / 4) /* a combination that is not allowed */
-
+/* ---- solve.c --------------------------------------------------------------------------------------------------------- */
 struct table {
     int nvar;
     int *var;
@@ -37,5 +36,48 @@ struct solution solve_exact(const struct problem *, int64_t cap, const int *othe
 /* All combinations; for tests. */
 struct solution solve_brute(const struct problem *);
 int64_t problem_cost(const struct problem *, const int *value);
+
+/* ---- encode.c, edge_tables.c: how variables of the choice hang together through the values ---------------------------- */
+struct ends {
+    int var;
+    int n;
+    struct placement *at;
+}; /* a variable and the placement each of its values means for a value */
+struct encoding {
+    struct space *s;
+    struct arena *arena;
+    struct problem *p;
+    int *node_var;              /* by node position */
+    struct ends *source, *sink; /* by value id: inputs, constants; by output number */
+    struct ends *pin;           /* by value id: what wishes leave of where it is brought before it is read; .at NULL: no wishes */
+    int *value_var;             /* by value id, -1 none */
+    VEC(int) whole; /* by variable: its value in the plan in which every rank does everything; 0 where constraints rule it out */
+    bool complete;  /* no subset was left out */
+};
+
+/* A new variable of n values. */
+int links_variable(struct encoding *, int n, int whole);
+/* Adds a placement unless it is there. */
+void ends_add(struct ends *, struct placement);
+/* How the producer of a value, or its end of the graph, leaves it. */
+struct ends ends_made(struct encoding *, const struct value *);
+/* The tables between a value's producer and its readers. */
+void links_make(struct encoding *, const struct value *);
+
+struct encoding encode_space(struct space *, struct arena *);
+struct solution encode_solve(const struct encoding *);
+/* Strategies of nodes and placements of values from values of the variables. */
+void encode_place_values(struct encoding *, const int *value);
+/* Weights and state at their chosen places: what holding them costs by the plan's price, and their bytes. */
+struct holding {
+    int64_t memory;
+    double bytes;
+};
+struct holding encode_holding(const struct encoding *, const int *value);
+/* The cost of the best plan under what may be chosen now, and its placements; COST_NEVER and no placements where there is none. */
+int64_t space_solve(struct space *);
+
+/* greedy.c: leaves every node one strategy, that of the first assignment that fits: a baseline. */
+void first_assignment(struct space *);
 
 #endif

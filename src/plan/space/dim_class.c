@@ -4,29 +4,12 @@
  * the same dimension, and a dimension may be called differently in two inputs. */
 #include "plan/space/space.h"
 
-int class_of(int *up, int x)
-{
-    while (up[x] != x)
-        x = up[x] = up[up[x]];
-    return x;
-}
-
-int class_factor_of(const struct rule_dim *rd)
-{
-    return rd->n == 1 && rd->part[0].n == 1 ? rd->part[0].factor[0] : -1;
-}
-
-int class_factor(const struct rule_operand *o, int d)
-{
-    return o->present && d < o->rank ? class_factor_of(&o->dim[d]) : -1;
-}
-
 static void join_node(const struct space *s, int node, int *up, int *first)
 {
     for (int f = 0; f < s->rule[node]->nfactor; f++)
         first[f] = -1;
     for (struct dim_walk w = dim_walk(node); dim_next(s, &w);) {
-        int f = class_factor_of(w.rule);
+        int f = rule_lone_factor(w.rule);
         if (f >= 0 && first[f] < 0)
             first[f] = w.at;
         else if (f >= 0)
@@ -53,7 +36,7 @@ int *classes_new(struct space *s)
 int class_of_factor(const struct space *s, int node, int f, int *up)
 {
     for (struct dim_walk w = dim_walk(node); dim_next(s, &w);)
-        if (class_factor_of(w.rule) == f)
+        if (rule_lone_factor(w.rule) == f)
             return class_of(up, w.at);
     return -1;
 }
@@ -63,7 +46,7 @@ static bool mark_factor(const struct space *s, int node, int f, int *up, bool *m
 {
     bool changed = false;
     for (struct dim_walk w = dim_walk(node); dim_next(s, &w);)
-        if (class_factor_of(w.rule) == f) {
+        if (rule_lone_factor(w.rule) == f) {
             bool *at = &mark[class_of(up, w.at)];
             changed |= !*at;
             *at = true;

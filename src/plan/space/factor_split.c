@@ -7,11 +7,6 @@
 
 #include <string.h>
 
-struct choice choice_none(struct space *s, const struct rule *r)
-{
-    return (struct choice){.factor = NEWN(s->arena, const struct split *, r->nfactor + 1)};
-}
-
 static struct choice choice_copy(struct space *s, const struct rule *r, const struct choice *from)
 {
     struct choice out = *from;
@@ -120,7 +115,7 @@ static void parts_choice(struct space *s, const struct rule *r, const struct rul
 static void factor_candidates(struct space *s, int node, int f, struct candidates *out)
 {
     for (struct dim_walk w = dim_walk(node); dim_next(s, &w);)
-        for (int k = 0; class_factor_of(w.rule) == f && k < s->dim[w.value->id][w.d].list.n; k++)
+        for (int k = 0; rule_lone_factor(w.rule) == f && k < s->dim[w.value->id][w.d].list.n; k++)
             VEC_PUSH(s->arena, &out->list, s->dim[w.value->id][w.d].list.at[k]);
 }
 

@@ -25,11 +25,6 @@ bool space_allows(const struct space *s, const struct value *v, struct placement
     return all_fit(&s->wish[v->id], p);
 }
 
-bool space_state(const struct space *s, const struct value *v)
-{
-    return graph_state(s->g, v);
-}
-
 static void add_place(struct space *s, struct places *out, struct placement p)
 {
     for (int i = 0; i < out->list.n; i++)

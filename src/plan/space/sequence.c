@@ -4,6 +4,7 @@
  * dimension (the key length), or, where its size is no symbol, its own factor is contracted between two activations. The batch never
  * is. It is seeded at the results of row-split products: where terms of a sum appear, ReduceScatter can leave each rank its rows. Rows
  * may be flattened: [B * S, H] holds S in repetitions of a period. */
+#include "plan/plan.h"
 #include "plan/space/space.h"
 
 #include <string.h>
@@ -118,11 +119,11 @@ static bool is_row(const struct space *s, int node, int d)
 {
     const struct node *n = s->g->nodes.at[node];
     const struct rule *r = s->rule[node];
-    int f = class_factor(&r->out[0], d);
+    int f = rule_factor_at(&r->out[0], d);
     bool activation = false;
     for (int i = 0; f >= 0 && i < r->nin; i++)
         for (int k = 0; n->in[i] && k < n->in[i]->type.rank; k++)
-            if (class_factor(&r->in[i], k) == f) {
+            if (rule_factor_at(&r->in[i], k) == f) {
                 if (s->weight[n->in[i]->id])
                     return false;
                 activation = true;

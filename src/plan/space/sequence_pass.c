@@ -16,7 +16,7 @@ static bool factor_attended(const struct space *s, int node, int f)
         return true;
     for (int i = 0; i < r->nout; i++)
         for (int d = 0; n->out[i] && d < n->out[i]->type.rank; d++)
-            if (class_factor(&r->out[i], d) == f && s->attended[n->out[i]->id][d])
+            if (rule_factor_at(&r->out[i], d) == f && s->attended[n->out[i]->id][d])
                 return true;
     return false;
 }
@@ -27,7 +27,7 @@ static void mark_operands(struct space *s, int node)
     const struct rule *r = s->rule[node];
     for (int i = 0; i < r->nin; i++)
         for (int d = 0; n->in[i] && d < n->in[i]->type.rank; d++) {
-            int f = class_factor(&r->in[i], d);
+            int f = rule_factor_at(&r->in[i], d);
             s->attended[n->in[i]->id][d] |= f >= 0 && factor_attended(s, node, f);
         }
 }

@@ -1,10 +1,9 @@
 /* space: everything a plan may choose from. Splits are candidates of dimensions; projected through the rules they become strategies
- * of nodes; strategies and reshards become a problem for the solver. Internal to src/plan and the pass choose. */
+ * of nodes, which reshards and a solver turn into a plan. */
 #ifndef TPC_SPACE_H
 #define TPC_SPACE_H
 
 #include "plan/plan.h"
-#include "plan/solve/solve.h"
 
 struct candidate {
     const struct split *split;
@@ -136,9 +135,6 @@ const char *strategy_missing(const struct space *, int node);
 /* dim_class.c: dimensions that are the same one. An int per value id * MAX_RANK + dimension; class_of gives the representative. */
 int *classes_new(struct space *);
 int class_of(int *up, int at);
-/* The factor that dimension d of an operand is, alone; -1: none or several. */
-int class_factor(const struct rule_operand *, int d);
-int class_factor_of(const struct rule_dim *);
 /* The class of factor f of the node's rule: of a dimension that is the factor alone; -1: there is none. */
 int class_of_factor(const struct space *, int node, int f, int *up);
 /* By class: summed or attended over by a product of activations. */
@@ -156,52 +152,6 @@ void sequence_note_choice(struct space *);
  * rows. */
 bool sequence_passes(const struct space *, int node, const struct choice *);
 void sequence_mark_attended(struct space *);
-
-/* reshard.c: how a placement is reached from another, maybe through a third. COST_NEVER where it can't be. */
-struct reshard_path {
-    struct placement via;
-    bool has_via;
-    int64_t cost;
-};
-struct reshard_path reshard_find(struct space *, const struct value *, struct placement from, struct placement to);
-/* The cheapest way to make all of to[] available from one placement: parent[i] is -1 (from itself) or an earlier-made j. */
-int64_t reshard_tree(struct space *, const struct value *, struct placement from, int n, const struct placement *to, int *parent);
-
-/* Where a value of a chosen plan has to get from where its producer leaves it: the pin first, if it has one, then what its readers want,
- * from there. parent: position in the list, -1 where it is left. value: for the pass insert. */
-struct made {
-    struct placement place;
-    int parent;
-    struct value *value;
-};
-struct reached {
-    VEC(struct made) list;
-};
-struct reached reshard_chosen(struct space *, struct arena *, const struct value *);
-int reached_find(const struct reached *, struct placement); /* position, -1 none */
-
-/* lowering.c: the lowering of a node in a graph of its own, for its price; evaluated by cost_prepare. */
-struct space *lowered_alone(struct space *, const struct node *, const struct strategy *);
-double lowered_seconds(struct space *, int workload, int busy);
-/* The first collective of the strategy's lowering; NULL: it has none, or the strategy no lowering. After cost_prepare. */
-const char *lowered_sends(const struct strategy *);
-
-/* step_time.c: what a step of the chosen plan takes, whole and on all ranks, under each workload and on average. */
-void plan_predict(struct space *);
-
-/* cost.c, in picoseconds over the weighted workloads. */
-int64_t cost_of_reshard(struct space *, const struct value *, struct placement from, struct placement to);
-int64_t cost_of_strategy(struct space *, const struct node *, const struct rule *, const struct strategy *);
-int64_t cost_of_holding(struct space *, const struct value *, struct placement); /* of a weight, by the machine's price */
-int64_t cost_of_memory(struct space *, const struct value *, struct placement);  /* of a weight or a state, by the plan's */
-double cost_held(struct space *, const struct value *, struct placement);        /* bytes on the fullest rank in the largest workload */
-/* The same in seconds under one workload; busy: ranks that work at the same time. */
-double cost_reshard_seconds(struct space *, const struct value *, struct placement from, struct placement to, int workload);
-double cost_node_seconds(struct space *, const struct node *, const struct rule *, const struct strategy *, int workload, int busy);
-/* control_flow.c: the same of a node of control flow. */
-double inside_seconds(struct space *, const struct node *, int workload, int busy);
-void cost_evaluate_types(struct space *); /* every type under every workload */
-void cost_prepare(struct space *);        /* the same, those of lowerings too */
 
 /* placement_limits.c. Adds a wish, given as text; one that can't be met (check: beside those before it, too) is a failure that names the
  * nearest placement that can. */
@@ -227,29 +177,5 @@ struct places space_brought(struct space *, const struct value *);
 bool space_state(const struct space *, const struct value *);
 /* In full, or as short as the text is that it stands in for: "S(1)". */
 const char *placement_like(struct arena *, const char *like, struct placement);
-
-/* constrain.c: the constraints of the plan file. */
-bool constrain_seed(struct space *);
-void constrain_all(struct space *);
-void constrain_user(struct space *); /* but not an emitted plan */
-/* After no plan was found: fails naming the first constraint that cannot be met beside those before it. Returns where none is to blame. */
-void constrain_blame(struct space *);
-
-/* replay.c: leaves what an emitted plan chose; a plan of another graph is a failure that names the first difference. */
-void replay_plan(struct space *);
-/* Does the plan cost what the emitted one says? */
-bool replay_holds(const struct space *);
-
-/* strict.c: of a chosen plan, communication that no constraint asks for: fails naming the first; makes a warning of each. */
-_Noreturn void strict_blame(struct space *);
-void strict_warn(struct space *);
-
-/* greedy.c: leaves every node one strategy, that of the first assignment that fits: a baseline. */
-void first_assignment(struct space *);
-
-/* choose.c: the choice as a problem, and back. */
-void space_choose(struct space *);
-/* The cost of the best plan under what may be chosen now, and its placements; COST_NEVER and no placements where there is none. */
-int64_t space_solve(struct space *);
 
 #endif

@@ -1,0 +1,79 @@
+/* cost: what a strategy, a reshard, a lowering and memory cost, in seconds and bytes. */
+#ifndef TPC_COST_H
+#define TPC_COST_H
+
+#include "plan/space/space.h"
+
+/* cost.c: sum of the workload weights. */
+double cost_steps(const struct plan *);
+double plan_objective(const struct plan *); /* as written: seconds over all workloads */
+
+/* reshard.c: how a placement is reached from another, maybe through a third. COST_NEVER where it can't be. */
+struct reshard_path {
+    struct placement via;
+    bool has_via;
+    int64_t cost;
+};
+struct reshard_path reshard_find(struct space *, const struct value *, struct placement from, struct placement to);
+/* The cheapest way to make all of to[] available from one placement: parent[i] is -1 (from itself) or an earlier-made j. */
+int64_t reshard_tree(struct space *, const struct value *, struct placement from, int n, const struct placement *to, int *parent);
+
+/* Where a value of a chosen plan has to get from where its producer leaves it: the pin first, if it has one, then what its readers want,
+ * from there. parent: position in the list, -1 where it is left. value: for the pass insert. */
+struct made {
+    struct placement place;
+    int parent;
+    struct value *value;
+};
+struct reached {
+    VEC(struct made) list;
+};
+struct reached reshard_chosen(struct space *, struct arena *, const struct value *);
+int reached_find(const struct reached *, struct placement); /* position, -1 none */
+
+/* lowering.c: the lowering of a node in a graph of its own, for its price; evaluated by cost_prepare. */
+struct space *lowered_alone(struct space *, const struct node *, const struct strategy *);
+double lowered_seconds(struct space *, int workload, int busy);
+/* The first collective of the strategy's lowering; NULL: it has none, or the strategy no lowering. After cost_prepare. */
+const char *lowered_sends(const struct strategy *);
+
+/* step_time.c: what a step of the chosen plan takes, whole and on all ranks, under each workload and on average. */
+void plan_predict(struct space *);
+
+/* cost.c, in picoseconds over the weighted workloads. */
+int64_t cost_of_reshard(struct space *, const struct value *, struct placement from, struct placement to);
+int64_t cost_of_strategy(struct space *, const struct node *, const struct rule *, const struct strategy *);
+int64_t cost_of_holding(struct space *, const struct value *, struct placement); /* of a weight, by the machine's price */
+int64_t cost_of_memory(struct space *, const struct value *, struct placement);  /* of a weight or a state, by the plan's */
+double cost_held(struct space *, const struct value *, struct placement);        /* bytes on the fullest rank in the largest workload */
+/* The same in seconds under one workload; busy: ranks that work at the same time. */
+double cost_reshard_seconds(struct space *, const struct value *, struct placement from, struct placement to, int workload);
+double cost_node_seconds(struct space *, const struct node *, const struct rule *, const struct strategy *, int workload, int busy);
+/* control_flow.c: the same of a node of control flow. */
+double inside_seconds(struct space *, const struct node *, int workload, int busy);
+void cost_evaluate_types(struct space *); /* every type under every workload */
+void cost_prepare(struct space *);        /* the same, those of lowerings too */
+
+/* reshard.c: what turns one placement into another; the name of the collective, or NULL for a local step. */
+const char *reshard_name(struct placement from, struct placement to);
+/* reshard_node.c: that step as a node, inserted nowhere: from where the value is placed. Its result has the new placement. */
+struct node *reshard_step(struct graph *, struct value *, struct placement to);
+/* lowering.c: appends to the graph what the row's lowering makes of a node whose operands and results are placed, and not the node. */
+void lower_placed(struct graph *, struct node *);
+
+/* payload.c: bytes that one rank (the one that holds most) puts into a collective node, under a workload. */
+int64_t cost_payload(struct alg *, const struct node *, const struct bindings *, int ranks);
+/* memory.c: what each of the ranks holds that run this graph, which the pass kernels has fused: one rank's own, or a global one with
+ * explicit reshards. */
+void plan_memory(const struct graph *, const struct plan *, int ranks, struct rank_use *out);
+/* What a machine may have, and few enough for sums not to overflow: sizes in a file may be anything. */
+int64_t plan_possible_bytes(int64_t bytes);
+/* memory_bodies.c: the slabs of all bodies that are ready (pass kernels), under these sizes of the graph around them. */
+int64_t plan_bodies_bytes(struct arena *tmp, const struct graph *, const struct bindings *);
+/* The symbols of body k, made ready, under sizes of the graph around it. */
+struct bindings plan_sizes_inside(struct arena *tmp, const struct node *, int k, const struct graph *body, const struct bindings *);
+int64_t use_total(const struct rank_use *);
+/* The largest of every entry. */
+struct rank_use use_most(int n, const struct rank_use *);
+
+#endif

@@ -1,0 +1,40 @@
+/* folder: an output folder, how it appears and what it holds of its source. */
+#ifndef TPC_FOLDER_H
+#define TPC_FOLDER_H
+
+#include "plan/plan.h"
+
+/* manifest.c: what a folder holds of its source. Ranks are told of in descending order, rank 0 ends its data with what no rank keeps. */
+enum { MANIFEST_VERSION = 1 };
+#define MANIFEST_HEAD "{\"xxh3\":\"" /* then the digest of what is behind it and the comma, without the last line end */
+struct manifest;
+struct manifest *manifest_new(struct arena *, const char *plan_digest, struct spans);
+/* The rank has its part of the constant, as dealt out by this placement, at offset of its data. */
+void manifest_stored(struct manifest *, const struct value *, struct placement, int rank, int64_t offset);
+/* place: where bytes may begin behind an end. */
+void manifest_append_rest(struct manifest *, struct out *data, int64_t (*place)(int64_t end, int64_t bytes));
+void manifest_wrote(struct manifest *, const char *file, struct written);
+char *manifest_json(struct manifest *);
+int manifest_order(const struct span *, const struct span *); /* by file, offset, length */
+
+/* manifest_read.c: an emitted folder as a source. A folder that is not as it was written is a failure. need_data: the weights are checked
+ * too. */
+struct folder {
+    const char *dir;
+    int ranks;
+    const char *file, *digest; /* the source: base name of the model file, XXH3 of it in hex */
+    int64_t bytes;
+    struct spans spans; /* of the source's files, in order; scattered over data */
+    struct source_files data;
+};
+struct folder *folder_read(struct arena *, const char *dir, bool need_data);
+/* For load_options.find; the first argument is the folder. */
+bool folder_find(void *folder, const char *file, int64_t offset, int64_t bytes, struct source *out);
+
+/* folder.c: an output folder that appears whole or not at all. check: fails where out may not be written. begin: the folder to write
+ * to. commit: it takes the name out. */
+void folder_check(const char *out, bool force);
+char *folder_begin(struct arena *, const char *out);
+void folder_commit(struct arena *, char *made, const char *out);
+
+#endif

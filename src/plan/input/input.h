@@ -1,0 +1,130 @@
+/* input: what is read before planning: plan files, machine profiles, measured times. */
+#ifndef TPC_INPUT_H
+#define TPC_INPUT_H
+
+#include "plan/plan.h"
+
+#include <jansson.h>
+
+/* ---- json.c: JSON that people write. `where` is the file and the path of a key in it ("plan.json: constraints[2]"): every failure is one
+ * sentence that begins with it */
+/* A file that holds one object; the caller drops it with json_decref. */
+json_t *json_read(const char *path);
+/* Such an object as text; path: for messages. */
+json_t *json_parse(const char *path, const char *text, size_t bytes);
+/* An object without other keys than these; known ends in NULL. An unknown key is a failure that names the nearest one. */
+void json_known_keys(const char *where, const json_t *, const char *const *known);
+/* A member that must be a string, an array, ...: a failure where it is something else. NULL where it is absent. */
+const char *json_text(struct arena *, const char *where, const json_t *, const char *key);
+json_t *json_member(const char *where, const json_t *, const char *key, json_type);
+/* As text, by flags of jansson; a line of its own unless it is compact. */
+char *json_dump(struct arena *, const json_t *, size_t flags);
+/* "an object", "a string", ... for messages. */
+const char *json_kind(const json_t *);
+
+/* machine.c */
+struct machine machine_from(const char *where, const json_t *);
+void machine_put(json_t *to, const struct machine *); /* its constants */
+/* plan_parse.c: {"constraints": [...], "state": {...}} */
+void user_plan_read(struct arena *, struct plan_file *, const char *where, const json_t *);
+/* plan_read.c */
+const struct emitted *emitted_plan_read(struct arena *, struct plan_file *, const json_t *);
+
+/* ---- the plan file (--plan) ------------------------------------------------------------------------------------------ */
+enum constraint_on { ON_NODES, ON_TENSORS, ON_WEIGHTS };
+/* Styles of nodes (style.c). */
+enum style {
+    STYLE_COLWISE,
+    STYLE_ROWWISE,
+    STYLE_PAIRWISE,
+    STYLE_SEQUENCE,
+    STYLE_VOCAB,
+    STYLE_REPLICATE,
+    STYLE_LOSS_PARALLEL,
+    STYLE_PREPARE_INPUT,
+    STYLE_PREPARE_OUTPUT,
+    STYLE_PREPARE_INPUT_OUTPUT,
+    STYLES
+};
+const char *style_name(enum style); /* plan_parse.c */
+/* Placements of several values: one for all, in their order, or by globs over their names. text NULL: the value is left alone. */
+enum layout_form { LAYOUT_NONE, LAYOUT_ALL, LAYOUT_ORDER, LAYOUT_NAMES };
+struct layout {
+    enum layout_form form;
+    const char *key;
+    int n;
+    const char **glob, **text;
+};
+struct constraint {
+    const char *where; /* the file and the path of the key, for messages */
+    enum constraint_on on;
+    const char *glob;     /* over names of nodes, of values, of initializers */
+    unsigned styles;      /* nodes: bits 1 << STYLE_ */
+    int dim;              /* of style sequence */
+    const char *strategy; /* nodes: a glob over the text of strategies (strategy_str); NULL: not said */
+    struct layout input, desired_input, output, desired_output; /* nodes: where values are brought to, and where they are read */
+    const char *placement;                                      /* tensors, weights: R, P, P(op), S(d), or as placement_str writes it */
+};
+/* state: globs over graph inputs and outputs, a "" end does not exist; state_from: over ends of states here, and in the plan of
+ * --state-from. A * of the second stands for what it did in the first. */
+struct state_names {
+    const char *path, *past, *present;
+};               /* path: the file and the path of the key, for messages */
+struct emitted { /* a plan.json that tpc-shard wrote: everything is chosen */
+    int ranks;
+    enum sp_mode sp;
+    const char *sp_symbol;
+    bool solver_first, proven;
+    enum strict strict;
+    enum dtype storage; /* options.weights */
+    struct bindings dims;
+    struct fixed fixed;
+    VEC(struct workload) workloads; /* without text */
+    struct machine machine;
+    double objective, lower_bound;                             /* seconds, as written */
+    int64_t memory;                                            /* the limit it keeps to; 0: none; */
+    double byte_price, memory_gap;                             /* and how it was met, as in struct plan */
+    const char *configuration;                                 /* whose annotations it followed; "": nobody's */
+    struct named_list nodes, inputs, outputs, weights, pinned; /* strategies and placements, in the order of the graph */
+    struct named_list from; /* past ends of states, and the outputs of another graph that they come from */
+};
+struct plan_file {
+    const char *path;
+    VEC(const struct constraint *) constraints;
+    VEC(struct state_names) states, state_from;
+    const char *text;              /* what a person wrote of it, as compact JSON; NULL: nothing */
+    const struct emitted *emitted; /* NULL: a user's plan */
+};
+
+/* JSON; a malformed file is a failure with the path of the key. */
+struct plan_file *plan_file_read(struct arena *, const char *path);
+/* state_names.c: state that the plan file names, instead of what plan_find_states found at these ends. */
+void plan_name_states(struct graph *, const struct plan_file *);
+
+/* ---- machines -------------------------------------------------------------------------------------------------------- */
+struct machine machine_reference(void);
+/* By what tpc-run --calibrate says beside the constants: how and when they were measured. */
+struct machine_origin {
+    const char *date, *library, *communicator;
+    int64_t cores, ranks, threads;
+    double fit_error;
+};
+/* As machine_read wants it (schemas/machine.schema.json). */
+char *machine_json(struct arena *, const struct machine *, const struct machine_origin *);
+/* A JSON file, or the name of an installed profile: machines/NAME.json of the data folder. Unknown or missing keys are failures. */
+struct machine machine_read(struct arena *, const char *name);
+/* The model of a collective (cost.c): messages one after another and bytes on a rank's link, for a whole value of so many bytes. */
+struct transfer {
+    double hops, bytes, summed;
+}; /* summed: bytes of terms that a rank adds up */
+struct transfer machine_transfer(const struct machine *, const char *op, double ranks, double bytes);
+double transfer_seconds(const struct machine *, struct transfer);
+/* calibrate.c: the constants of that model from measured times; op NULL: one message of next to no bytes. Returns the root mean square of
+ * the relative errors. */
+struct timed_transfer {
+    const char *op;
+    double bytes, seconds;
+};
+double machine_fit(struct machine *, int ranks, int n, const struct timed_transfer *);
+
+#endif
