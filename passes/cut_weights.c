@@ -6,11 +6,9 @@
 
 #include <string.h>
 
-#define SMALL 1024
-
 static bool cut_now(const struct constant *c)
 {
-    return !c->source.path && (c->bytes < SMALL || c->dtype == DT_I64);
+    return !c->source.path && (c->bytes < WEIGHT_BYTES || c->dtype == DT_I64);
 }
 
 static void *cut_bytes(struct arena *arena, struct value *v, int rank, int64_t bytes)

@@ -12,12 +12,7 @@
 #include <uthash.h>
 #include <xxhash.h>
 
-enum { WEIGHT_BYTES = 1024, RESULT_BYTES = 64 * 1024, ALL_BYTES = 256 << 20, SHARED_ELEMENTS = 64 };
-
-static bool is_weight(const struct constant *c)
-{
-    return (c->origin || c->source.path) && c->bytes >= WEIGHT_BYTES;
-}
+enum { RESULT_BYTES = 64 * 1024, ALL_BYTES = 256 << 20, SHARED_ELEMENTS = 64 };
 
 /* All operands constant and none a weight; their bytes together. */
 static bool constant_operands(const struct node *n, int64_t *bytes)
@@ -27,7 +22,7 @@ static bool constant_operands(const struct node *n, int64_t *bytes)
         if (!n->in[i])
             continue;
         const struct constant *c = n->in[i]->constant;
-        if (!c || is_weight(c) || !add_i64(*bytes, c->bytes, bytes))
+        if (!c || constant_is_weight(c) || !add_i64(*bytes, c->bytes, bytes))
             return false;
     }
     return true;

@@ -8,8 +8,6 @@
 
 #include <string.h>
 
-enum { WEIGHT_BYTES = 1024 };
-
 static bool only_products_read(const struct uses *uses, const struct value *v)
 {
     const struct uses *u = &uses[v->id];

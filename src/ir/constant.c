@@ -73,6 +73,11 @@ bool constant_present(const struct constant *c)
     return !c->source.path || source_present(&c->source);
 }
 
+bool constant_is_weight(const struct constant *c)
+{
+    return (c->origin || c->source.path) && c->bytes >= WEIGHT_BYTES;
+}
+
 int64_t constant_elements(const struct constant *c)
 {
     int64_t n;

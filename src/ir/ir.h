@@ -41,6 +41,10 @@ void constant_release(struct constant *);
 /* Whether its bytes can be read: in a dry run the files may be missing. */
 bool constant_present(const struct constant *);
 int64_t constant_elements(const struct constant *);
+/* Constants of so many bytes and more count as weights: what a rank holds of them are ranges of the model's own bytes, never copies. */
+enum { WEIGHT_BYTES = 1024 };
+/* Is it so large, and a tensor of the model? Then it is not folded away. */
+bool constant_is_weight(const struct constant *);
 /* The type that a value has in memory and in files: that of its elements, or the one that a constant is stored in. */
 enum dtype value_storage(const struct value *);
 /* Hands out n ranges of the bytes in order, a piece at a time: holds no tensor, wherever its bytes are. */

@@ -13,7 +13,6 @@
 
 #define MODEL_FILE "an ONNX file" /* for messages */
 #define FORM_OPSET 23             /* the form that the rows of ops.def describe */
-#define INLINE_BYTES 1024         /* smaller constants stay in the message */
 #define PLACEHOLDER_KEY "tpc.raw" /* see strip_weights.c */
 #define PLACEHOLDER_LOCATION "rank-files"
 

@@ -1,7 +1,7 @@
 /* Weight-stripped models: placeholders replace the big payloads of a model file. protobuf-c unpacks this form (weights stay in the file,
  * to be mapped), and a folder keeps it as model.onnx.
  *
- * A payload is the raw_data, of INLINE_BYTES or more, of an initializer of the main graph. Its placeholder ends the tensor's message and
+ * A payload is the raw_data, of WEIGHT_BYTES or more, of an initializer of the main graph. Its placeholder ends the tensor's message and
  * makes it a tensor with external data: entries PLACEHOLDER_KEY (where in the message raw_data began), location, offset and length (of
  * the payload in the model file), then data_location. All else is copied, so that restoring the payloads gives the same file, byte for
  * byte. That needs shortest-form lengths around the payload; a payload without them stays. */
@@ -50,7 +50,7 @@ static bool is_shortest(const struct extent *e)
 
 static bool is_payload(const struct wire_index *index, const struct wire_initializer *item)
 {
-    return item->raw.end - item->raw.begin >= INLINE_BYTES && !item->external && is_shortest(&index->graph) &&
+    return item->raw.end - item->raw.begin >= WEIGHT_BYTES && !item->external && is_shortest(&index->graph) &&
         is_shortest(&item->message) && is_shortest(&item->raw);
 }
 

@@ -60,7 +60,7 @@ static void move_weights(struct import *im, struct scope *scope, const char *own
     struct graph *body = scope->graph, *around = scope->outer->graph;
     for (int i = 0; i < body->values.n; i++) {
         struct value *inside = body->values.at[i];
-        if (!inside->constant || inside->constant->bytes < INLINE_BYTES)
+        if (!inside->constant || inside->constant->bytes < WEIGHT_BYTES)
             continue;
         struct value *moved = graph_value(around, arena_printf(im->arena, "%s/%s", owner, inside->name), NULL);
         moved->type = (struct type){.dtype = inside->constant->dtype, .rank = inside->constant->rank};

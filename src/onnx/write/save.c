@@ -177,7 +177,7 @@ static void put_external(struct save *s, Onnx__TensorProto *t, struct saved_weig
 
 static bool stays_inline(const struct save *s, const struct value *value, int64_t bytes)
 {
-    if (!s->data.options->data_path || value->constant->bytes < INLINE_BYTES)
+    if (!s->data.options->data_path || value->constant->bytes < WEIGHT_BYTES)
         return true;
     return s->size[value->id] || (value->constant->dtype == DT_I64 && bytes < INLINE_INTS);
 }

@@ -3,7 +3,7 @@
  * their kernel (a head size passes through Sqrt). */
 #include "op/op.h"
 
-enum { MOST_ROUNDS = 1000, SMALL_BYTES = 1024, SMALL_ELEMENTS = 1024 };
+enum { MOST_ROUNDS = 1000, SMALL_ELEMENTS = 1024 };
 
 struct settle {
     struct graph *g;
@@ -14,7 +14,7 @@ struct settle {
 
 static bool small_constant(const struct value *v)
 {
-    return v->constant && v->constant->bytes < SMALL_BYTES;
+    return v->constant && v->constant->bytes < WEIGHT_BYTES;
 }
 
 bool op_dims_static(const struct value *v)
