@@ -2,6 +2,7 @@
  * its weights streamed from the source tensors. Beside them: the source's file without its weights, plan.json and manifest.json. The folder
  * appears whole or not at all (src/plan/folder/folder.c). */
 #include "onnx/onnx.h"
+#include "op/op.h"
 #include "passes/pass.h"
 #include "plan/apply/apply.h"
 #include "plan/facts/facts.h"
@@ -76,7 +77,7 @@ static void list_sizes(struct compile *c)
     const struct graph *g = c->rank_graphs[0];
     for (int i = 0; i < g->nodes.n; i++) {
         const struct node *n = g->nodes.at[i];
-        if (is_tpc(n, "AllReduce") && attr_is_set(n, "extent_of"))
+        if (op_is_tpc(n, "AllReduce") && attr_is_set(n, "extent_of"))
             VEC_PUSH(c->arena, &c->plan->collectives,
                      ((struct collective){.op = n->optype,
                                           .value = n->in[0],

@@ -3,6 +3,7 @@
  * AllReduce read only through one and the same local slice becomes ReduceScatter; a slice that takes back what an AllGather has just put
  * together is the gathered value itself; small AllReduces become one (src/plan/apply/merge_allreduce.c). Then the plan's list of
  * collectives is taken, in file order. */
+#include "op/op.h"
 #include "passes/pass.h"
 #include "plan/apply/apply.h"
 #include "plan/plan.h"
@@ -18,7 +19,7 @@ static bool same_slice(const struct node *a, const struct node *b)
 static const struct node *only_slice(const struct uses *u)
 {
     for (int i = 0; i < u->n; i++)
-        if (!is_tpc(u->at[i].node, "Shard") || !same_slice(u->at[i].node, u->at[0].node))
+        if (!op_is_tpc(u->at[i].node, "Shard") || !same_slice(u->at[i].node, u->at[0].node))
             return NULL;
     return u->n ? u->at[0].node : NULL;
 }
@@ -42,7 +43,7 @@ static struct node *reduce_scatter(struct graph *g, const struct node *reduce, c
 static bool fuse_reduce(struct graph *g, const struct uses *uses, int at)
 {
     const struct node *reduce = g->nodes.at[at];
-    const struct node *slice = is_tpc(reduce, "AllReduce") ? only_slice(&uses[reduce->out[0]->id]) : NULL;
+    const struct node *slice = op_is_tpc(reduce, "AllReduce") ? only_slice(&uses[reduce->out[0]->id]) : NULL;
     if (!slice || !slice->out[0]->place.split->partition)
         return false;
     struct node *n = reduce_scatter(g, reduce, slice);
@@ -55,8 +56,8 @@ static bool fuse_reduce(struct graph *g, const struct uses *uses, int at)
 
 static void undo_gather(struct graph *g, const struct node *slice)
 {
-    const struct node *gather = is_tpc(slice, "Shard") ? slice->in[0]->producer : NULL;
-    if (is_tpc(gather, "AllGather") && attr_int(gather, "axis") == attr_int(slice, "axis") &&
+    const struct node *gather = op_is_tpc(slice, "Shard") ? slice->in[0]->producer : NULL;
+    if (op_is_tpc(gather, "AllGather") && attr_int(gather, "axis") == attr_int(slice, "axis") &&
         !strcmp(attr_string(gather, "from"), attr_string(slice, "to")))
         graph_replace(g, slice->out[0], gather->in[0], false);
 }

@@ -5,6 +5,7 @@
  * from one another than from the source hang in a tree, as the solver assumed. Ops whose split form is another subgraph are lowered. What
  * steers control flow comes from rank 0, but for what no rank computes: a rank that took another branch than the others would give other
  * sizes. */
+#include "op/op.h"
 #include "passes/pass.h"
 #include "plan/cost/cost.h"
 #include "plan/space/space.h"

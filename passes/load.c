@@ -4,6 +4,7 @@
  * inlined, inputs that --bind fixes are constants, shape operands are still edges. Everything about files is in src/onnx; a dry run needs
  * no weight data. A file that holds the text form of a graph is a model too. */
 #include "onnx/onnx.h"
+#include "op/op.h"
 #include "passes/pass.h"
 #include "plan/folder/folder.h"
 
@@ -31,7 +32,7 @@ void pass_load(struct compile *c)
     require(c->model_path);
     struct alg *alg = alg_new(c->arena);
     c->text = graph_text(c->arena, c->model_path);
-    c->graph = c->text ? graph_parse(c->arena, alg, c->text, c->model_path) : onnx_load(c->arena, alg, c->model_path, &options);
+    c->graph = c->text ? graph_parse(c->arena, alg, c->text, c->model_path, op_find) : onnx_load(c->arena, alg, c->model_path, &options);
     c->graph->keeps_sums = c->deterministic;
     if (c->text && !c->graph->outputs.n)
         fail("%s: the graph has no outputs", c->model_path);

@@ -1,5 +1,6 @@
 /* The text form on real graphs: every sample, after every pass up to localize at 2 ranks, reads back as itself. Placements, collectives,
  * equations and each rank's graph are all in it. */
+#include "op/op.h"
 #include "passes/pass.h"
 #include "plan/input/input.h"
 #include "plan/plan.h"
@@ -26,7 +27,7 @@ static bool reads_back(const struct graph *g, const char *what)
 {
     struct arena *arena = arena_new();
     const char *once = graph_printed(arena, g);
-    struct graph *again = graph_parse(arena, alg_new(arena), once, what);
+    struct graph *again = graph_parse(arena, alg_new(arena), once, what, op_find);
     graph_verify(again, what);
     const char *twice = graph_printed(arena, again);
     bool same = !strcmp(once, twice);

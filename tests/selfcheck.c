@@ -21,6 +21,7 @@
 enum { MOST_RANKS = 16, MOST_SPLITS = 16 };
 
 static const struct sample samples[] = {
+#include "op/op.h"
 #include "tests/selfcheck.def"
 };
 enum { SAMPLES = sizeof samples / sizeof *samples };
@@ -517,7 +518,7 @@ void trial_start(struct trial *t, const struct sample *sample, enum dtype type)
     *t = (struct trial){.arena = arena, .sample = sample, .type = type, .env = kenv_new(1, false)};
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
         bindings_set(arena, &t->bind, sizes[i].name, sizes[i].value);
-    t->graph = graph_parse(arena, alg_new(arena), retyped(arena, sample->text, type), sample->op);
+    t->graph = graph_parse(arena, alg_new(arena), retyped(arena, sample->text, type), sample->op, op_find);
     t->node = t->graph->nodes.at[0];
     op_infer(t->graph, t->node);
     t->rule = rule_of(t->graph, t->node);

@@ -12,6 +12,7 @@
 #include "cli/merge.h"
 #include "cli/shard.h"
 #include "onnx/onnx.h"
+#include "op/op.h"
 
 #include <signal.h>
 #include <string.h>

@@ -125,7 +125,7 @@ struct attr {
     const void *raw;     /* RAW: the AttributeProto as found (ops without a row) */
 };
 
-/* ---- rows: one per op, the projection of schemas/ops.def that src/op/table.c builds ------------------------------------- */
+/* ---- rows: one per op, the projection of schemas/ops.def that src/op/registry.c builds ------------------------------------- */
 struct rule; /* op/op.h */
 struct lowering;
 struct kcall; /* kern/kern.h */
@@ -157,10 +157,8 @@ struct op {
     void (*kernel)(struct kcall *);                            /* NULL: none (collectives) */
     const char *infer_name, *value_name, *rule_name, *lower_name, *expand_name, *kernel_name; /* "none" where NULL; --list-ops */
 };
-/* The row, or NULL. Domain "" and "ai.onnx" are one. */
-const struct op *op_find(const char *domain, const char *name);
-int op_count(void);
-const struct op *op_at(int index);
+/* Finds the row of an op, or NULL: op_find (op/op.h), which readers of nodes are given. */
+typedef const struct op *op_lookup(const char *domain, const char *name);
 
 /* ---- nodes ------------------------------------------------------------------------------------------------------------ */
 struct node {
@@ -377,7 +375,7 @@ void graph_print(const struct graph *, FILE *);
  * message does. */
 char *graph_text(struct arena *, const char *path);
 /* A malformed text is a failure with line and column. */
-struct graph *graph_parse(struct arena *, struct alg *, const char *text, const char *file);
+struct graph *graph_parse(struct arena *, struct alg *, const char *text, const char *file, op_lookup *);
 
 /* ---- body.c: the graphs that a node of control flow owns (If, Loop, Scan), its attributes of kind GRAPH ------------------------
  * A body has an interner of its own, for what it assumes about sizes holds only where it runs. It stays as it was loaded, without types,

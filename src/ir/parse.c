@@ -175,9 +175,9 @@ void parse_graph(struct parser *p)
     graph_name_nodes(p->g);
 }
 
-struct graph *graph_parse(struct arena *arena, struct alg *alg, const char *text, const char *file)
+struct graph *graph_parse(struct arena *arena, struct alg *alg, const char *text, const char *file, op_lookup *find)
 {
-    struct parser p = {.lex = {.arena = arena, .file = file, .start = text, .at = text}};
+    struct parser p = {.find = find, .lex = {.arena = arena, .file = file, .start = text, .at = text}};
     p.g = graph_new(arena, alg, NULL);
     p.g->path = file ? arena_strdup(arena, file) : NULL;
     parse_graph(&p);

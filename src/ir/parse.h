@@ -7,6 +7,7 @@
 struct parser {
     struct lexer lex;
     struct graph *g;
+    op_lookup *find;
     VEC(struct equation) equations;
     int depth;
 }; /* depth: of the bodies around it */

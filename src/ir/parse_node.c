@@ -58,7 +58,7 @@ static void parse_attr_dims(struct parser *p, struct attr *a)
 
 static struct graph *parse_body(struct parser *p)
 {
-    struct parser inner = {.lex = p->lex, .depth = p->depth + 1};
+    struct parser inner = {.lex = p->lex, .find = p->find, .depth = p->depth + 1};
     if (inner.depth > DEEPEST_BODY)
         lex_fail(&p->lex, "bodies are nested more than %d deep", DEEPEST_BODY);
     inner.g = graph_new(p->g->arena, alg_new(p->g->arena), NULL);
@@ -194,7 +194,7 @@ static void check_arity(struct parser *p, const struct op *op, const struct oper
 
 static struct node *make_node(struct parser *p, char *domain, char *optype, const struct operands *in, int nout)
 {
-    const struct op *op = op_find(domain, optype);
+    const struct op *op = p->find(domain, optype);
     if (!op || (!op_has_bodies(op) && operands_untyped(in->list.n, in->list.at)))
         return rowless_node(p->g, domain, optype, in, nout);
     check_arity(p, op, in, nout);

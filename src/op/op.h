@@ -28,6 +28,20 @@ enum op_flag {
     OP_SCORES = 32768  /* operand 0 are scores of classes, whose split style loss-parallel asks for */
 };
 
+/* ---- registry.c ---------------------------------------------------------------------------------------------------------- */
+/* The row of an op, or NULL. Domain "" and "ai.onnx" are one. */
+const struct op *op_find(const char *domain, const char *name);
+int op_count(void);
+const struct op *op_at(int index);
+bool op_is_onnx(const struct node *, const char *op); /* of domain ai.onnx */
+bool op_is_tpc(const struct node *, const char *op);  /* of domain tpc */
+/* A row of the table (table/table.c), the last one without a name: everything but what is parsed from its texts. */
+struct op_row {
+    const char *inputs, *outputs, *attributes;
+    struct op op;
+};
+extern const struct op_row op_rows[];
+
 /* ---- factor rules (rule.c): design.md section 4 ------------------------------------------------------------------------
  * Every dimension of every operand and result is a sequence of factors, outer to inner, or parts laid end to end. */
 enum factor_flag {
@@ -415,8 +429,6 @@ void rewrite_all(struct graph *, bool (*)(struct rewrite *, struct node *));
 struct node *rewrite_node(struct rewrite *, const char *domain, const char *op, const struct node *root, int nin, struct value *const *in);
 /* Gives it a result of its own and infers; type: for ops whose result type is given (NULL otherwise). */
 struct value *rewrite_value(struct rewrite *, struct node *, const struct type *);
-bool is_onnx(const struct node *, const char *op); /* of domain ai.onnx */
-bool is_tpc(const struct node *, const char *op);  /* of domain tpc */
 void remove_noops(struct graph *);
 void merge_equal_nodes(struct graph *);
 void slices_to_splits(struct graph *);

@@ -1,6 +1,8 @@
 /* Blocks of models but for attention: linear layers, feed-forward parts, norms in single ops, embeddings tied to the head, residuals. */
 #include "tests/graphs/block.h"
 
+#include "op/op.h"
+
 #include <string.h>
 
 struct value *block_hidden(struct sketch *s)

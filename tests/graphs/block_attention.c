@@ -1,5 +1,6 @@
 /* Attention in single ops: projections apart or fused in one matrix (taken apart by thirds, or by a dimension of 3), heads by Reshape and
  * Transpose, rotary embedding, keys and values appended to a state, few key heads repeated for many query heads, masks of several makes. */
+#include "op/op.h"
 #include "tests/graphs/block.h"
 
 #include <math.h>

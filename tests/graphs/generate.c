@@ -1,6 +1,7 @@
 /* Random graphs: steps until the draws say stop; what nobody reads is an output. */
 #include "tests/graphs/generate.h"
 
+#include "op/op.h"
 #include "tests/graphs/block.h"
 #include "tests/graphs/families.h"
 #include "tests/printed.h"

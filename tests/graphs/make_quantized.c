@@ -1,4 +1,5 @@
 /* Operands of quantised ops: small integers with scales that bring them to about 1. */
+#include "op/op.h"
 #include "tests/graphs/families.h"
 
 #include <string.h>

@@ -1,4 +1,5 @@
 /* Operands and result types of ops that change or tell shapes. */
+#include "op/op.h"
 #include "tests/graphs/families.h"
 
 /* Dimensions d and d + 1 become one. */

@@ -2,6 +2,7 @@
 #include "tests/graphs/sketch.h"
 
 #include "kern/core/local.h"
+#include "op/op.h"
 #include "tests/graphs/families.h"
 
 #include <math.h>

@@ -25,7 +25,7 @@ static void teardown(void)
 
 static struct graph *parsed(const char *text)
 {
-    struct graph *g = graph_parse(arena, alg_new(arena), text, "test");
+    struct graph *g = graph_parse(arena, alg_new(arena), text, "test", op_find);
     graph_verify(g, "parse");
     return g;
 }
@@ -215,13 +215,13 @@ static const char *const malformed[] = {"",
 
 START_TEST(malformed_text_is_refused)
 {
-    graph_parse(arena, alg, malformed[_i], "test");
+    graph_parse(arena, alg, malformed[_i], "test", op_find);
 }
 END_TEST
 
 START_TEST(cut_text_is_refused)
 {
-    graph_parse(arena, alg, arena_strndup(arena, everything, (size_t)_i * 16), "test");
+    graph_parse(arena, alg, arena_strndup(arena, everything, (size_t)_i * 16), "test", op_find);
 }
 END_TEST
 

@@ -21,7 +21,7 @@ static void teardown(void)
 static void given(const char *body)
 {
     const char *text = arena_printf(arena, "graph g { import \"\" \"23\"\n%s\n}", body);
-    graph = graph_parse(arena, alg_new(arena), text, "test");
+    graph = graph_parse(arena, alg_new(arena), text, "test", op_find);
     struct compile c = {.arena = arena, .graph = graph};
     pass_shapes(&c);
     graph->properties |= PROP_TYPED;

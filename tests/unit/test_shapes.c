@@ -22,7 +22,7 @@ static void teardown(void)
 static void parse(const char *body)
 {
     const char *text = arena_printf(arena, "graph g { import \"\" \"23\"\n%s\n}", body);
-    graph = graph_parse(arena, alg_new(arena), text, "test");
+    graph = graph_parse(arena, alg_new(arena), text, "test", op_find);
 }
 
 static void shapes(const char *body)

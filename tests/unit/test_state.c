@@ -2,6 +2,7 @@
  * elements, that a present of another form is copied, and that a second graph takes what the first one left. */
 #include <check.h>
 #undef fail /* ours, of base.h, is meant below */
+#include "op/op.h"
 #include "run/run.h"
 
 #include <string.h>
@@ -25,7 +26,7 @@ static struct session *session_of(const char *nodes)
 {
     const char *text = arena_printf(
         a, "graph g { opset 23 dim S >= 1 dim P >= 0 input new: f32[1, 2, S, 3] input past: f32[1, 2, P, 3] %s }", nodes);
-    return session_new(graph_parse(a, alg_new(a), text, "test"), comm, (struct session_options){.threads = 1, .keep = true});
+    return session_new(graph_parse(a, alg_new(a), text, "test", op_find), comm, (struct session_options){.threads = 1, .keep = true});
 }
 
 static const char pair[] = "output present state past -> present dim 2";

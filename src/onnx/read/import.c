@@ -1,5 +1,6 @@
 /* What all importers make: unique names of nodes, constants and copies. */
 #include "onnx/read/read.h"
+#include "op/op.h"
 
 /* A name no other node has. */
 char *import_unique_name(struct import *im, char *base)

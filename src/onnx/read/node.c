@@ -1,5 +1,6 @@
 /* One node of the file: attribute references are resolved, functions inlined, old and composed forms rewritten. */
 #include "onnx/read/read.h"
+#include "op/op.h"
 
 #include <string.h>
 

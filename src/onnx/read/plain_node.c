@@ -1,5 +1,6 @@
 /* One node whose form matches its row: its operands, attributes, subgraphs and results. */
 #include "onnx/read/read.h"
+#include "op/op.h"
 
 #include <string.h>
 

@@ -86,8 +86,8 @@ static struct affine *combined(struct graph *g, const struct node *n, const stru
     int rank = n->out[0]->type.rank, x_rank = n->in[0]->type.rank, y_rank = n->in[1]->type.rank;
     if (!x || !y)
         return NULL;
-    if (is_onnx(n, "Add") || is_onnx(n, "Sub"))
-        return sum(g, rank, x, x_rank, y, y_rank, is_onnx(n, "Add") ? 1 : -1);
+    if (op_is_onnx(n, "Add") || op_is_onnx(n, "Sub"))
+        return sum(g, rank, x, x_rank, y, y_rank, op_is_onnx(n, "Add") ? 1 : -1);
     if (is_constant(y))
         return product(g, rank, x, x_rank, y->base);
     return is_constant(x) ? product(g, rank, y, y_rank, x->base) : NULL;
@@ -156,7 +156,7 @@ static bool only_moves(const struct node *n)
 {
     static const char *const list[] = {"Reshape", "Squeeze", "Unsqueeze", "Transpose", "Expand", "Identity", "Flatten", "Cast"};
     for (size_t i = 0; i < sizeof list / sizeof *list; i++)
-        if (is_onnx(n, list[i]))
+        if (op_is_onnx(n, list[i]))
             return true;
     return false;
 }
@@ -167,11 +167,11 @@ struct affines affine_of(struct graph *g, const struct node *n, const struct aff
 {
     if (!n->op || n->nout != 1 || !holds_integers(n->out[0]))
         return (struct affines){0, NULL};
-    if (is_onnx(n, "Range"))
+    if (op_is_onnx(n, "Range"))
         return one(g, n->out[0], range(g, n));
-    if (is_onnx(n, "Add") || is_onnx(n, "Sub") || is_onnx(n, "Mul"))
+    if (op_is_onnx(n, "Add") || op_is_onnx(n, "Sub") || op_is_onnx(n, "Mul"))
         return one(g, n->out[0], combined(g, n, known));
-    if (is_onnx(n, "Concat"))
+    if (op_is_onnx(n, "Concat"))
         return tuples(g, n, known);
     return one(g, n->out[0], only_moves(n) ? moved(g, n, known) : NULL);
 }

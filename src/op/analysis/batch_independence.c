@@ -183,9 +183,9 @@ static bool uses_own(struct walk *w, const struct node *n)
     for (int i = 0; i < n->nin; i++)
         if (i != 1 && is_numbered(w, n->in[i]))
             return false;
-    return is_onnx(n, "Gather")  ? gathers_own(w, n)
-        : is_onnx(n, "GatherND") ? gathers_own_tuples(w, n)
-                                 : is_onnx(n, "ScatterND") && scatters_to_own(w, n);
+    return op_is_onnx(n, "Gather")  ? gathers_own(w, n)
+        : op_is_onnx(n, "GatherND") ? gathers_own_tuples(w, n)
+                                    : op_is_onnx(n, "ScatterND") && scatters_to_own(w, n);
 }
 
 /* The numbers of all rows, in order. */

@@ -1,7 +1,7 @@
 /* Attention and MultiHeadAttention of com.microsoft, as ONNX Runtime's optimiser writes them. Their results are told here; canon then
  * writes them as products, the standard's Attention and what brings the masks, which have several forms by rank, into its one. */
 #include "op/op.h"
-#include "op/table.h"
+#include "op/table/table.h"
 
 #include <string.h>
 

@@ -71,7 +71,9 @@ static void nonnegative_axes(struct graph *g, struct node *node, const char *nam
 /* Axes of Unsqueeze and OneHot count in the result, as does the axis of Flatten beyond the last dimension; others in the operand. */
 static void write_axes(struct graph *g, struct node *node)
 {
-    const struct value *of = is_onnx(node, "Unsqueeze") || is_onnx(node, "OneHot") ? node->out[0] : node->nin > 0 ? node->in[0] : NULL;
+    const struct value *of = op_is_onnx(node, "Unsqueeze") || op_is_onnx(node, "OneHot") ? node->out[0]
+        : node->nin > 0                                                                  ? node->in[0]
+                                                                                         : NULL;
     if (!of)
         return;
     nonnegative_axes(g, node, "axes", of->type.rank);
@@ -176,21 +178,21 @@ static void write_rotary(struct node *node)
 
 static void write_defaults(struct graph *g, struct node *node)
 {
-    if (is_onnx(node, "Slice"))
+    if (op_is_onnx(node, "Slice"))
         write_slice(g, node);
-    else if (is_onnx(node, "Split"))
+    else if (op_is_onnx(node, "Split"))
         write_split(g, node);
-    else if (is_onnx(node, "Transpose"))
+    else if (op_is_onnx(node, "Transpose"))
         write_perm(g, node);
-    else if (is_onnx(node, "Squeeze"))
+    else if (op_is_onnx(node, "Squeeze"))
         write_squeezed(g, node);
-    else if (is_onnx(node, "RotaryEmbedding"))
+    else if (op_is_onnx(node, "RotaryEmbedding"))
         write_rotary(node);
-    else if (is_onnx(node, "CastLike"))
+    else if (op_is_onnx(node, "CastLike"))
         write_castlike(g, node);
-    else if (is_onnx(node, "Resize"))
+    else if (op_is_onnx(node, "Resize"))
         op_write_resize(g, node);
-    else if (is_onnx(node, "Reshape"))
+    else if (op_is_onnx(node, "Reshape"))
         attr_set_int(node, "allowzero", 0); /* how to read an operand that is gone */
 }
 
@@ -206,8 +208,8 @@ static bool reshape_open(struct graph *g, const struct node *node)
 
 void op_canonical(struct graph *g, struct node *node)
 {
-    if (!node->op || !all_known(g, node) || (is_onnx(node, "Slice") && !slice_known(g, node)) ||
-        (is_onnx(node, "Reshape") && reshape_open(g, node)))
+    if (!node->op || !all_known(g, node) || (op_is_onnx(node, "Slice") && !slice_known(g, node)) ||
+        (op_is_onnx(node, "Reshape") && reshape_open(g, node)))
         return;
     fold_operands(g, node);
     write_axes(g, node);

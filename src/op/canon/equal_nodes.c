@@ -153,7 +153,7 @@ static bool read_cut(struct node *node, struct cut *c)
 {
     const struct dim **start, **end, **axis, **step;
     int64_t k;
-    if (!is_onnx(node, "Slice") || !op_resolved(node) || node->in[0]->constant || attr_dims(node, "axes", &axis) != 1)
+    if (!op_is_onnx(node, "Slice") || !op_resolved(node) || node->in[0]->constant || attr_dims(node, "axes", &axis) != 1)
         return false;
     attr_dims(node, "starts", &start);
     attr_dims(node, "ends", &end);

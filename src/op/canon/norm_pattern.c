@@ -12,7 +12,7 @@
 
 static struct node *made_by(const struct value *v, const char *op)
 {
-    return v && is_onnx(v->producer, op) ? v->producer : NULL;
+    return v && op_is_onnx(v->producer, op) ? v->producer : NULL;
 }
 
 /* A floating point constant of one element. */
@@ -134,7 +134,7 @@ static bool norm_with_scale(struct rewrite *w, struct node *root, struct value *
 
 bool find_norm(struct rewrite *w, struct node *node)
 {
-    if (!is_onnx(node, "Mul"))
+    if (!op_is_onnx(node, "Mul"))
         return false;
     return norm_with_scale(w, node, node->in[0], node->in[1]) || norm_with_scale(w, node, node->in[1], node->in[0]);
 }
@@ -142,7 +142,7 @@ bool find_norm(struct rewrite *w, struct node *node)
 /* LayerNormalization(x, w) + b, the sum being the norm's only use. */
 bool find_norm_bias(struct rewrite *w, struct node *node)
 {
-    if (!is_onnx(node, "Add"))
+    if (!op_is_onnx(node, "Add"))
         return false;
     for (int i = 0; i < 2; i++) {
         const struct node *norm = made_by(node->in[i], "LayerNormalization");

@@ -17,21 +17,6 @@ void rewrite_all(struct graph *g, bool (*rewrite)(struct rewrite *, struct node 
         graph_append(g, w.nodes.at[i]);
 }
 
-static bool is_of(const struct node *node, const char *domain, const char *name)
-{
-    return node && node->op && strcmp(node->op->domain, domain) == 0 && strcmp(node->op->name, name) == 0;
-}
-
-bool is_onnx(const struct node *node, const char *name)
-{
-    return is_of(node, "", name);
-}
-
-bool is_tpc(const struct node *node, const char *name)
-{
-    return is_of(node, "tpc", name);
-}
-
 struct node *rewrite_node(struct rewrite *w, const char *domain, const char *op, const struct node *root, int nin, struct value *const *in)
 {
     struct node *node = graph_node(w->g, op_find(domain, op), arena_printf(w->g->arena, "%s/%s", root->name, op), nin, in, 1);
@@ -84,11 +69,11 @@ static bool does_nothing(const struct graph *g, const struct node *node)
     if (!type_eq(&node->in[0]->type, &node->out[0]->type))
         return false;
     for (size_t i = 0; i < sizeof by_type / sizeof *by_type; i++)
-        if (is_onnx(node, by_type[i]))
+        if (op_is_onnx(node, by_type[i]))
             return true;
-    if (is_onnx(node, "Concat") || is_onnx(node, "Split"))
+    if (op_is_onnx(node, "Concat") || op_is_onnx(node, "Split"))
         return node->nin == 1;
-    return (is_onnx(node, "Transpose") && identity_perm(g, node)) || (is_onnx(node, "Slice") && forward_slice(node));
+    return (op_is_onnx(node, "Transpose") && identity_perm(g, node)) || (op_is_onnx(node, "Slice") && forward_slice(node));
 }
 
 /* The value of this type that v is only a view of, however many views lie between; NULL when there is none. */
@@ -123,10 +108,10 @@ void remove_noops(struct graph *g)
 bool merge_reshapes(struct rewrite *w, struct node *node)
 {
     (void)w;
-    if (!is_onnx(node, "Reshape") || !op_resolved(node))
+    if (!op_is_onnx(node, "Reshape") || !op_resolved(node))
         return false;
     const struct node *before = node->in[0]->producer;
-    if (is_onnx(before, "Reshape") && op_resolved(before))
+    if (op_is_onnx(before, "Reshape") && op_resolved(before))
         node->in[0] = before->in[0];
     return false;
 }
@@ -149,7 +134,7 @@ static const struct dim *constant_index(struct graph *g, const struct node *node
 bool gather_to_slice(struct rewrite *w, struct node *node)
 {
     struct graph *g = w->g;
-    if (!is_onnx(node, "Gather"))
+    if (!op_is_onnx(node, "Gather"))
         return false;
     int axis = op_axis(g, node, attr_int(node, "axis"), node->in[0]->type.rank);
     const struct dim *k = constant_index(g, node, axis), *at = dim_int(g->alg, axis), *one = dim_int(g->alg, 1);
@@ -172,7 +157,7 @@ bool gather_to_slice(struct rewrite *w, struct node *node)
 bool tile_to_expand(struct rewrite *w, struct node *node)
 {
     const struct dim **times;
-    if (!is_onnx(node, "Tile") || !op_resolved(node))
+    if (!op_is_onnx(node, "Tile") || !op_resolved(node))
         return false;
     attr_dims(node, "repeats", &times);
     for (int d = 0; d < node->in[0]->type.rank; d++)
@@ -214,8 +199,8 @@ static bool without_dim(const struct type *type, const struct type *with, int at
 bool find_repeat(struct rewrite *w, struct node *node)
 {
     struct graph *g = w->g;
-    const struct node *expand = is_onnx(node, "Reshape") && op_resolved(node) ? node->in[0]->producer : NULL;
-    if (!is_onnx(expand, "Expand") || !op_resolved(expand))
+    const struct node *expand = op_is_onnx(node, "Reshape") && op_resolved(node) ? node->in[0]->producer : NULL;
+    if (!op_is_onnx(expand, "Expand") || !op_resolved(expand))
         return false;
     int at = expanded_dim(expand);
     const struct node *view = expand->in[0]->producer;
@@ -244,7 +229,7 @@ bool find_repeat(struct rewrite *w, struct node *node)
 static struct value *flattened(const struct value *v)
 {
     const struct node *view = v->producer;
-    if (!(is_onnx(view, "Reshape") || is_onnx(view, "Flatten")) || !op_resolved(view) || v->type.rank != 2)
+    if (!(op_is_onnx(view, "Reshape") || op_is_onnx(view, "Flatten")) || !op_resolved(view) || v->type.rank != 2)
         return NULL;
     struct value *from = view->in[0];
     return from->type.rank >= 3 && from->type.dim[from->type.rank - 1] == v->type.dim[1] ? from : NULL;
@@ -271,8 +256,8 @@ static struct value *transposed(struct rewrite *w, const struct node *root, stru
 
 bool unflatten_product(struct rewrite *w, struct node *node)
 {
-    bool gemm = is_onnx(node, "Gemm");
-    if ((!gemm && !is_onnx(node, "MatMul")) || node_sum(w->g, node))
+    bool gemm = op_is_onnx(node, "Gemm");
+    if ((!gemm && !op_is_onnx(node, "MatMul")) || node_sum(w->g, node))
         return false;
     struct value *data = flattened(node->in[0]), *weight = node->in[1];
     if (!data || weight->type.rank != 2 || (gemm && !plain_gemm(node)))

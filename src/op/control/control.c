@@ -3,7 +3,7 @@
  * A body is inferred for the operands of its node. Branches that disagree in a size leave it open; so does a value that a Loop or a Scan
  * carries from turn to turn where a turn gives it another size than it took. No rule: a node with bodies stays whole. */
 #include "op/op.h"
-#include "op/table.h"
+#include "op/table/table.h"
 
 #include <string.h>
 
@@ -15,7 +15,7 @@
 static void check_operands(const struct graph *g, const struct node *node, int least)
 {
     int n = node_captured(node, 0);
-    if (n < least || (is_onnx(node, "If") && n > 1))
+    if (n < least || (op_is_onnx(node, "If") && n > 1))
         fail("%s: has %d operands beside those that its bodies capture, expected %d", node_where(g, node), n, least);
 }
 
@@ -100,7 +100,7 @@ void infer_if(struct graph *g, struct node *node)
 
 bool op_take_branch(struct graph *g, struct node *node, struct nodes *out)
 {
-    if (!is_onnx(node, "If"))
+    if (!op_is_onnx(node, "If"))
         return false;
     const struct dims_value *condition = op_dims(g, node->in[0]);
     int64_t k;
@@ -229,7 +229,7 @@ static bool goes_on(struct graph *g, const struct node *node, const struct ready
 {
     const struct dims_value *first = op_dims(g, node->in[1]);
     struct value *v = r->graph->outputs.at[0];
-    while (v->producer && is_onnx(v->producer, "Identity"))
+    while (v->producer && op_is_onnx(v->producer, "Identity"))
         v = v->producer->in[0];
     bool begins = !node->in[1] || (first && first->n == 1 && !dim_equals(first->at[0], 0));
     const struct dims_value *again = op_dims(r->graph, v);
@@ -355,19 +355,19 @@ void infer_scan(struct graph *g, struct node *node)
 
 struct graph *op_ready_body(struct arena *arena, struct graph *g, const struct node *node, int body)
 {
-    bool loop = is_onnx(node, "Loop"), branch = is_onnx(node, "If");
+    bool loop = op_is_onnx(node, "Loop"), branch = op_is_onnx(node, "If");
     return (branch ? ready_branch : loop ? ready_loop : ready_scan)(arena, g, node, body).graph;
 }
 
 int op_steering(const struct node *node)
 {
-    return is_onnx(node, "If") ? 1 : is_onnx(node, "Loop") ? 2 : 0;
+    return op_is_onnx(node, "If") ? 1 : op_is_onnx(node, "Loop") ? 2 : 0;
 }
 
 const struct dim *op_turns(struct graph *g, const struct node *node)
 {
-    const struct dims_value *most = is_onnx(node, "Loop") ? op_dims(g, node->in[0]) : NULL;
-    if (is_onnx(node, "Scan"))
+    const struct dims_value *most = op_is_onnx(node, "Loop") ? op_dims(g, node->in[0]) : NULL;
+    if (op_is_onnx(node, "Scan"))
         return scan_length(g, node);
     return most && most->n == 1 ? most->at[0] : NULL;
 }
@@ -387,8 +387,8 @@ static const struct dim *larger_branch(struct graph *g, const struct node *node,
 
 const struct dim *op_control_guess(struct graph *g, const struct node *node, int i, int d)
 {
-    if (is_onnx(node, "If"))
+    if (op_is_onnx(node, "If"))
         return larger_branch(g, node, i, d);
-    int first = is_onnx(node, "Loop") ? 2 : 0, carried = node_captured(node, 0) - first - (first ? 0 : op_scan_inputs(g, node));
+    int first = op_is_onnx(node, "Loop") ? 2 : 0, carried = node_captured(node, 0) - first - (first ? 0 : op_scan_inputs(g, node));
     return i < carried ? node->in[first + i]->type.dim[d] : NULL;
 }

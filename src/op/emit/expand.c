@@ -5,7 +5,7 @@
  * rank files differ in constants, types and size attributes only. */
 #include "op/emit/expand.h"
 
-#include "op/table.h"
+#include "op/table/table.h"
 
 #include <string.h>
 

@@ -1,7 +1,7 @@
 /* Expansions of what makes one rank's part of a whole value: slices, positions, indices and candidates are the rank's, and nodes and names
  * are alike on every rank. */
 #include "op/emit/expand.h"
-#include "op/table.h"
+#include "op/table/table.h"
 
 /* ---- Shard: a local slice ----------------------------------------------------------------------------------------------------- */
 

@@ -3,7 +3,7 @@
  * Gather from a table split along the gathered axis (a vocabulary) is another subgraph: each rank shifts the indices to its part, looks
  * up what it holds and puts zero elsewhere; the true result is the sum over ranks. */
 #include "op/op.h"
-#include "op/table.h"
+#include "op/table/table.h"
 
 #include <string.h>
 

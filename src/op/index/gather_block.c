@@ -4,7 +4,7 @@
  * The width splits where no block, and no byte of zero points, is cut: its factors are as in MatMulNBits (matmul_nbits.c). The vocabulary
  * is split by the lowering of Gather. */
 #include "op/op.h"
-#include "op/table.h"
+#include "op/table/table.h"
 
 enum { DATA, INDICES, SCALES, ZEROS };
 

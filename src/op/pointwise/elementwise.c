@@ -1,6 +1,6 @@
 /* Elementwise ops: inference by broadcasting and shape arithmetic on dimension vectors. Their rules are in elementwise_rule.c. */
 #include "op/op.h"
-#include "op/table.h"
+#include "op/table/table.h"
 
 /* ---- inference ------------------------------------------------------------------------------------------------------------ */
 

@@ -4,7 +4,7 @@
  *
  * by Transpose, Reshape and MatMul, whose rules find every split. Dimensions behind "..." are labelled from the right. */
 #include "op/op.h"
-#include "op/table.h"
+#include "op/table/table.h"
 
 #include <string.h>
 
@@ -240,7 +240,7 @@ static struct node *write_product(struct writer *x, struct value *const *in)
 
 bool write_einsum(struct rewrite *w, struct node *node)
 {
-    if (!is_onnx(node, "Einsum"))
+    if (!op_is_onnx(node, "Einsum"))
         return false;
     struct writer x = {.w = w, .root = node, .e = read_equation(w->g, node)};
     struct value *in[2] = {NULL, NULL};

@@ -4,7 +4,7 @@
  * Columns split anywhere. K splits where no block, and no byte of zero points, is cut: its factors are c groups of p blocks whose zero
  * points fill a byte, and the l values of a block. Where K is no whole number of groups, or g_idx deals values to scales, K is whole. */
 #include "op/op.h"
-#include "op/table.h"
+#include "op/table/table.h"
 
 enum { A, B, SCALES, ZEROS, GROUPS, BIAS };
 

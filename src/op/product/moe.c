@@ -4,7 +4,7 @@
  * a zero point) for a row or for each block of one. */
 #include "op/product/moe.h"
 
-#include "op/table.h"
+#include "op/table/table.h"
 
 #include <string.h>
 

@@ -5,7 +5,7 @@
  * for them that QMoE has); the lowering of other nodes makes such ones: experts that a row has not chosen have weight 0, and kernels skip
  * them. */
 #include "op/product/moe.h"
-#include "op/table.h"
+#include "op/table/table.h"
 
 /* Does every row go through every expert, with the weights given? */
 static bool takes_all(const struct node *node, const struct moe *m)

@@ -3,7 +3,7 @@
  * A scale and a zero point belong to the whole tensor, to an index of one axis, or to a block of block_size indices of it. They follow the
  * splits of the tensor: an axis in blocks is (c !l), and the scale has c of them. Where the last block is not full the axis is whole. */
 #include "op/op.h"
-#include "op/table.h"
+#include "op/table/table.h"
 
 enum { X, SCALE, ZERO };
 

@@ -1,7 +1,7 @@
 /* Resize: each resized dimension is interpolated by itself and stays whole, all others are free. In canonical form `sizes` and `axes` name
  * the resized dimensions alone, so that no size of another one is said. */
 #include "op/op.h"
-#include "op/table.h"
+#include "op/table/table.h"
 
 #include <string.h>
 

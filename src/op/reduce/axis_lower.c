@@ -1,6 +1,6 @@
 /* Lowerings of ops along one axis where that axis is split: ArgMax, ArgMin, TopK, OneHot, GatherElements, ScatterElements. */
 #include "op/op.h"
-#include "op/table.h"
+#include "op/table/table.h"
 
 /* ---- ArgMax, ArgMin ---------------------------------------------------------------------------------------------------------- */
 

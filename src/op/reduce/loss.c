@@ -1,7 +1,7 @@
 /* Losses of classification: (b c d..)(b d..)(c) -> (b d..), or the sum of that; with SoftmaxCrossEntropyLoss also (b c d..), the logarithms
  * of the probabilities. A mean divides by the weights of all labels: over split b or d it is lowered to a sum over a sum. */
 #include "op/op.h"
-#include "op/table.h"
+#include "op/table/table.h"
 
 #include <string.h>
 

@@ -1,7 +1,7 @@
 /* Normalisations over the trailing dimensions: (a.. h..)(h..)(h..) -> (a.. h..), statistics (a.. 1..). A residual sum may be part of
  * the op (Skip...): its operands and its extra result have the factors of X. */
 #include "op/op.h"
-#include "op/table.h"
+#include "op/table/table.h"
 
 static int norm_axis(const struct graph *g, const struct node *node, int rank)
 {

@@ -1,7 +1,7 @@
 /* Reductions and running sums. A reduced dimension is a factor that is in the operand only; split, it leaves
  * partial values. The mean of parts is not a part of the mean: ReduceMean is lowered to a sum. */
 #include "op/op.h"
-#include "op/table.h"
+#include "op/table/table.h"
 
 /* Which axes are reduced; keeps the order of dimensions. */
 static void reduced_axes(struct graph *g, const struct node *node, int rank, bool *reduced)

@@ -1,6 +1,6 @@
 /* Softmax: every row along the axis is normalised on its own, so all other dimensions are free; the axis itself is split by a lowering. */
 #include "op/op.h"
-#include "op/table.h"
+#include "op/table/table.h"
 
 struct rule *rule_softmax(struct graph *g, const struct node *node)
 {

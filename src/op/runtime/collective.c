@@ -4,7 +4,7 @@
  * and `to` say what this rank holds, and `extent` is the global size of the dimension: of the axis; for AllToAll of concat_axis, the
  * dimension that becomes whole (two entries: split_axis first). */
 #include "op/op.h"
-#include "op/table.h"
+#include "op/table/table.h"
 
 #include <string.h>
 

@@ -1,6 +1,6 @@
 /* Sizes that data decides: NonZero, and what a plan takes such sizes for. */
 #include "op/op.h"
-#include "op/table.h"
+#include "op/table/table.h"
 
 #include <string.h>
 

@@ -2,7 +2,7 @@
  *
  * Concat and Split lay parts end to end: each part is a factor of its own, and the parts form one group (they split together). */
 #include "op/op.h"
-#include "op/table.h"
+#include "op/table/table.h"
 
 #define MOST_PARTS 8 /* of a group; more parts than this stay whole */
 

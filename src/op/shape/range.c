@@ -1,6 +1,6 @@
 /* Range: start, start + delta, ... Each element is made from its position, so any part can be made alone. */
 #include "op/op.h"
-#include "op/table.h"
+#include "op/table/table.h"
 
 #include <math.h>
 

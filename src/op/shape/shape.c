@@ -3,7 +3,7 @@
  *
  * In canonical form the shape operand is gone: the recorded output type is the target, and inference checks what it can of it. */
 #include "op/op.h"
-#include "op/table.h"
+#include "op/table/table.h"
 
 /* ---- results ----------------------------------------------------------------------------------------------------------- */
 

@@ -1,6 +1,7 @@
 /* takeout: what is the same in a whole row is taken out of what is picked from it. Of x - r or x / r, r one number per row, picked at
  * indices that are dealt out with the row, the terms of (x - r)[i] are those of x[i], less a term of r, and those of (x / r)[i] are those
  * of x[i], over r: the same operations on the same numbers. Then the terms do not wait for r. */
+#include "op/op.h"
 #include "plan/apply/apply.h"
 #include "plan/cost/cost.h"
 
@@ -19,7 +20,7 @@ static bool is_index_test(const struct value *v)
     while (v->producer && v->producer->op && (v->producer->op->flags & OP_VIEW))
         v = v->producer->in[0];
     const struct node *n = v->producer;
-    return is_tpc(n, "LocalIndex") && n->out[1] == v;
+    return op_is_tpc(n, "LocalIndex") && n->out[1] == v;
 }
 
 static bool is_zero(const struct value *v)
@@ -40,20 +41,20 @@ static bool same_rows(const struct type *x, const struct type *y, int axis)
 static bool find_pick(const struct value *v, struct pick *p)
 {
     p->terms = v->producer;
-    if (!is_onnx(p->terms, "Where") || !is_index_test(p->terms->in[0]) || !is_zero(p->terms->in[2]))
+    if (!op_is_onnx(p->terms, "Where") || !is_index_test(p->terms->in[0]) || !is_zero(p->terms->in[2]))
         return false;
     p->found = p->terms->in[1]->producer;
-    if (!is_onnx(p->found, "GatherElements") && !is_onnx(p->found, "GatherND"))
+    if (!op_is_onnx(p->found, "GatherElements") && !op_is_onnx(p->found, "GatherND"))
         return false;
     p->rows = p->found->in[0]->producer;
-    if (!is_onnx(p->rows, "Sub") && !is_onnx(p->rows, "Div"))
+    if (!op_is_onnx(p->rows, "Sub") && !op_is_onnx(p->rows, "Div"))
         return false;
     const struct value *x = p->rows->in[0], *r = p->rows->in[1], *y = p->rows->out[0];
     int axis = p->axis = y->place.dim;
     bool whole = r->placed && r->place.kind == PLACE_R, split = x->placed && y->place.kind == PLACE_S;
     if (!whole || !split || !placement_eq(x->place, y->place) || !type_eq(&x->type, &y->type) || !same_rows(&r->type, &x->type, axis))
         return false;
-    return dim_equals(r->type.dim[axis], 1) && (is_onnx(p->found, "GatherND") || same_rows(&v->type, &x->type, axis));
+    return dim_equals(r->type.dim[axis], 1) && (op_is_onnx(p->found, "GatherND") || same_rows(&v->type, &x->type, axis));
 }
 
 static struct value *result(struct graph *g, struct node *n, const struct value *like)
@@ -90,7 +91,7 @@ static struct value *row_number(struct graph *g, const struct pick *p)
 {
     struct value *r = p->rows->in[1], *tuples = p->found->in[1];
     int64_t keep[MAX_RANK], n;
-    if (is_onnx(p->found, "GatherElements"))
+    if (op_is_onnx(p->found, "GatherElements"))
         return r;
     bool known = dim_is_int(tuples->type.dim[tuples->type.rank - 1], &n);
     require(known && n <= MAX_RANK);
@@ -110,7 +111,7 @@ bool plan_take_out(struct graph *g, struct value *v, const bool *after)
     if (!find_pick(v, &p) || after[p.rows->in[0]->id] || !after[p.rows->in[1]->id])
         return false;
     struct value *r = row_number(g, &p), *terms = again(g, p.terms, 1, again(g, p.found, 0, p.rows->in[0]));
-    struct value *in[2] = {terms, is_onnx(p.rows, "Sub") ? term_of(g, r) : r};
+    struct value *in[2] = {terms, op_is_onnx(p.rows, "Sub") ? term_of(g, r) : r};
     struct node *rest = graph_node(g, p.rows->op, arena_printf(g->arena, "%s/rest", p.terms->name), 2, in, 1);
     graph_replace(g, v, result(g, rest, v), false);
     graph_sort(g);

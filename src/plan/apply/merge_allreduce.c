@@ -4,6 +4,7 @@
  * a sum of f(terms), f linear, is f of the sum of the terms. So an AllReduce behind linear nodes moves up to the terms themselves, if these
  * do not wait: of a loss, mean(log(sum) - score), the label's score joins the sum of exponentials, and nothing is left to reduce behind the
  * mean. */
+#include "op/op.h"
 #include "plan/apply/apply.h"
 #include "plan/cost/cost.h"
 #include "plan/plan.h"
@@ -170,7 +171,7 @@ static bool find_linear(struct merger *m, const struct node *a, struct value *v,
     struct node *n = v->producer;
     if (!n)
         return false;
-    if (is_tpc(n, "Term"))
+    if (op_is_tpc(n, "Term"))
         return true;
     if (!passes_terms(n))
         return find_terms(m, a, v, found);
@@ -188,7 +189,7 @@ static struct value *sum_of(const struct linear *found, struct value *v)
     for (int i = 0; i < found->sums.n; i++)
         if (found->sums.at[i]->in[0] == v)
             return found->sums.at[i]->out[0];
-    return is_tpc(v->producer, "Term") ? v->producer->in[0] : v;
+    return op_is_tpc(v->producer, "Term") ? v->producer->in[0] : v;
 }
 
 static void append_sum(struct graph *g, struct node *sum)
@@ -236,12 +237,12 @@ static bool join(struct merger *m, int first)
 {
     struct graph *g = m->g;
     const struct node *a = g->nodes.at[first];
-    if (!is_tpc(a, "AllReduce") || !is_small(m, a))
+    if (!op_is_tpc(a, "AllReduce") || !is_small(m, a))
         return false;
     look(m, first);
     for (int k = first + 1; k < g->nodes.n; k++) {
         const struct node *b = g->nodes.at[k];
-        if (!is_tpc(b, "AllReduce"))
+        if (!op_is_tpc(b, "AllReduce"))
             continue;
         if (can_join(m, a, b)) {
             merge(g, first, k);

@@ -7,6 +7,7 @@
  *   "each"      the ranks' sums of floats are no terms: they are read one by one (a running sum)
  *
  * Nodes that make terms of terms are linear: nothing is noted for them. tpc.sums counts the entries. */
+#include "op/op.h"
 #include "plan/apply/apply.h"
 
 #include <string.h>
@@ -47,7 +48,7 @@ static const char *record(struct graph *g, const struct node *n)
     for (int i = 0; i < n->nin; i++)
         if (is_sum(n->in[i]))
             return NULL;
-    return is_tpc(n, "Term") ? "term" : "once";
+    return op_is_tpc(n, "Term") ? "term" : "once";
 }
 
 void plan_note_sums(struct graph *to, struct graph *global)

@@ -3,6 +3,7 @@
  * Node by node, from the operands on: terms stay terms through what is linear in them, splits pass where the node's own rule lets them,
  * and all else is brought to what the rule wants by ordinary steps, each made once. Each result ends as the lowered node's strategy says.
  * The same body, written into a graph of its own, is what the strategy costs. */
+#include "op/op.h"
 #include "plan/cost/cost.h"
 #include "plan/space/space.h"
 
@@ -17,7 +18,7 @@ struct body {
 
 static bool is_step(const struct node *n)
 {
-    return (n->op && (n->op->flags & OP_COLLECTIVE)) || is_tpc(n, "Shard") || is_tpc(n, "Term");
+    return (n->op && (n->op->flags & OP_COLLECTIVE)) || op_is_tpc(n, "Shard") || op_is_tpc(n, "Term");
 }
 
 static bool one_step(struct placement from, struct placement to)

@@ -1,4 +1,5 @@
 /* One step from a placement to another, as a node: a collective of domain tpc, a local slice, or a term of a sum. */
+#include "op/op.h"
 #include "plan/cost/cost.h"
 
 const char *reshard_name(struct placement from, struct placement to)

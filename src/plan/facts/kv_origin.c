@@ -4,6 +4,7 @@
  * activations with a softmax between: the weighted sum contracts a dimension of its weights and of the values. Followed back from the
  * weights by the rules of the ops on the way, past a softmax over it, that dimension comes out of the product that made the scores, one
  * of whose operands has it: the keys. */
+#include "op/op.h"
 #include "plan/facts/facts.h"
 
 #include <string.h>
@@ -38,10 +39,10 @@ static int kept_operand(const struct node *n)
 {
     if (!n->op || n->nin < 1 || !n->in[0])
         return -1;
-    if ((n->op->flags & OP_VIEW) || is_onnx(n, "Transpose") || is_onnx(n, "Cast") || strcmp(n->op->name, "Repeat") == 0)
+    if ((n->op->flags & OP_VIEW) || op_is_onnx(n, "Transpose") || op_is_onnx(n, "Cast") || strcmp(n->op->name, "Repeat") == 0)
         return 0;
-    if (is_onnx(n, "Mul") || is_onnx(n, "Div"))
-        return one_element(n->in[1]) ? 0 : is_onnx(n, "Mul") && one_element(n->in[0]) ? 1 : -1;
+    if (op_is_onnx(n, "Mul") || op_is_onnx(n, "Div"))
+        return one_element(n->in[1]) ? 0 : op_is_onnx(n, "Mul") && one_element(n->in[0]) ? 1 : -1;
     return -1;
 }
 

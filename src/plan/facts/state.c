@@ -9,20 +9,21 @@
  * In a canonical graph the keys and values that attention reads tell the rest. Both of them graph inputs, in a graph that has a pair:
  * read-only state, as the keys and values of an encoder are in its decoder's steps. Without a pair nothing says that there is a loop.
  * Both of them made here and graph outputs: born state, which the first pass leaves to the steps. */
+#include "op/op.h"
 #include "plan/facts/facts.h"
 
 #include <string.h>
 
 static bool keeps_elements(const struct node *node)
 {
-    return is_onnx(node, "Identity") || is_onnx(node, "Cast") || is_onnx(node, "Transpose") || is_onnx(node, "QuantizeLinear") ||
-        is_onnx(node, "DequantizeLinear");
+    return op_is_onnx(node, "Identity") || op_is_onnx(node, "Cast") || op_is_onnx(node, "Transpose") ||
+        op_is_onnx(node, "QuantizeLinear") || op_is_onnx(node, "DequantizeLinear");
 }
 
 static const int64_t *permutation(const struct graph *g, const struct node *node, int rank)
 {
     const int64_t *perm = NULL;
-    if (!is_onnx(node, "Transpose") || !attr_is_set(node, "perm"))
+    if (!op_is_onnx(node, "Transpose") || !attr_is_set(node, "perm"))
         return NULL;
     return attr_ints(g, node, "perm", &perm) == rank ? perm : NULL;
 }
@@ -30,7 +31,7 @@ static const int64_t *permutation(const struct graph *g, const struct node *node
 /* Dimension d of a node's result as a dimension of its operand. */
 static int dim_before(const struct graph *g, const struct node *node, int d, int rank)
 {
-    if (!is_onnx(node, "Transpose"))
+    if (!op_is_onnx(node, "Transpose"))
         return d;
     const int64_t *perm = permutation(g, node, rank);
     int from = perm ? (int)perm[d] : rank - 1 - d;
@@ -111,11 +112,11 @@ static struct value *past_behind(const struct graph *g, struct value *v, int *d)
     while (v->producer && keeps_elements(v->producer) && v->producer->in[0])
         v = v->producer->in[0];
     const struct node *node = v->producer;
-    if (is_onnx(node, "If"))
+    if (op_is_onnx(node, "If"))
         return branch_past(g, node, v, d);
     if (!node || !node->op || !(node->op->flags & OP_GROWS))
         return NULL;
-    return is_onnx(node, "Concat") ? concat_past(g, node, d) : fused_past(g, node, v, d);
+    return op_is_onnx(node, "Concat") ? concat_past(g, node, d) : fused_past(g, node, v, d);
 }
 
 static void find_state(struct graph *g, struct value *output)

@@ -7,6 +7,7 @@
  *   AllReduce of terms                            the value; a ReduceScatter takes its part (collective.c)
  *
  * Metadata tpc.sum.NODE tells which nodes these are (src/plan/apply/partial_sums.c). */
+#include "op/op.h"
 #include "run/internal.h"
 
 #include <string.h>
@@ -165,8 +166,8 @@ static void take_place(struct completion *c, struct node *n, struct value *x)
 
 static bool adds_up(const struct graph *g, const struct node *n)
 {
-    bool all = is_tpc(n, "AllReduce");
-    if (!all && !is_tpc(n, "ReduceScatter"))
+    bool all = op_is_tpc(n, "AllReduce");
+    if (!all && !op_is_tpc(n, "ReduceScatter"))
         return false;
     if (!strcmp(attr_string(n, "op"), "prod") && dtype_is_float(n->in[0]->type.dtype))
         fail("%s: a product of floats that is dealt out has no fixed order: --deterministic can't run this plan", node_where(g, n));
@@ -191,7 +192,7 @@ static void complete_node(struct completion *c)
         complete_sum(c, n);
         return;
     }
-    if (!is_onnx(n, "Where"))
+    if (!op_is_onnx(n, "Where"))
         fail("%s: metadata tpc.sum calls it a term, expected a Where", node_where(c->g, n));
     take_place(c, n, n->in[1]);
 }

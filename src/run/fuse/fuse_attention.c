@@ -27,7 +27,7 @@ struct search {
 
 static bool is_op(const struct node *n, const char *name)
 {
-    return is_onnx(n, name) || is_tpc(n, name);
+    return op_is_onnx(n, name) || op_is_tpc(n, name);
 }
 
 static struct node *maker(const struct value *v, const char *op)

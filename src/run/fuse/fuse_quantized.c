@@ -11,7 +11,7 @@
 static struct node *decoder_of(const struct node *n, int operand)
 {
     struct node *d = operand < n->nin && n->in[operand] ? n->in[operand]->producer : NULL;
-    return d && is_onnx(d, "DequantizeLinear") && d->out[0]->type.rank == 2 && d->out[0]->type.dtype == d->in[1]->type.dtype ? d : NULL;
+    return d && op_is_onnx(d, "DequantizeLinear") && d->out[0]->type.rank == 2 && d->out[0]->type.dtype == d->in[1]->type.dtype ? d : NULL;
 }
 
 static bool is_one(const struct node *n, const char *attr)
@@ -22,14 +22,14 @@ static bool is_one(const struct node *n, const char *attr)
 
 static struct node *product_decoder(const struct node *n)
 {
-    bool plain = is_onnx(n, "MatMul") && n->in[0]->type.rank >= 2;
-    bool gemm = is_onnx(n, "Gemm") && !attr_int(n, "transA") && is_one(n, "alpha") && is_one(n, "beta");
+    bool plain = op_is_onnx(n, "MatMul") && n->in[0]->type.rank >= 2;
+    bool gemm = op_is_onnx(n, "Gemm") && !attr_int(n, "transA") && is_one(n, "alpha") && is_one(n, "beta");
     return plain || gemm ? decoder_of(n, 1) : NULL;
 }
 
 static struct node *lookup_decoder(const struct node *n)
 {
-    return is_onnx(n, "Gather") && attr_int(n, "axis") == 0 ? decoder_of(n, 0) : NULL;
+    return op_is_onnx(n, "Gather") && attr_int(n, "axis") == 0 ? decoder_of(n, 0) : NULL;
 }
 
 /* first, then the operands of the decoder. */
@@ -64,9 +64,9 @@ void fuse_quantized(struct graph *g)
         if (!product)
             continue;
         g->nodes.at[i] = with_codes(g, "QuantMatMul", n, n->in[0], product);
-        if (is_onnx(n, "Gemm"))
+        if (op_is_onnx(n, "Gemm"))
             attr_set_int(g->nodes.at[i], "transposed", attr_int(n, "transB"));
-        if (is_onnx(n, "Gemm") && n->nin > 2 && n->in[2])
+        if (op_is_onnx(n, "Gemm") && n->nin > 2 && n->in[2])
             add_behind(g, i, n->in[2]);
     }
     graph_prune(g);

@@ -11,7 +11,7 @@ static struct value *gathered(const struct graph *g, const struct uses *uses, co
 {
     const char *error = NULL;
     const struct node *n = v->producer;
-    if (!is_tpc(n, "AllGather") || uses[v->id].n != 1 || graph_is_present(g, v) || !n->in[0]->producer)
+    if (!op_is_tpc(n, "AllGather") || uses[v->id].n != 1 || graph_is_present(g, v) || !n->in[0]->producer)
         return NULL;
     for (int i = 0; i < uses[n->in[0]->id].n; i++)
         if (!uses[n->in[0]->id].at[i].node)

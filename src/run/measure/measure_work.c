@@ -1,6 +1,7 @@
 /* measure_work: how fast one rank computes, by sessions on small graphs that stand for what models do: products of many rows with large
  * weights (a prompt), of one row (a decode step, which streams the weights from memory), elementwise chains, and nodes with nothing to
  * do. Minima: what other programs do to a machine only ever adds. */
+#include "op/op.h"
 #include "run/internal.h"
 
 #include <string.h>
@@ -28,7 +29,7 @@ struct bench {
 
 static struct graph *parse(struct arena *a, const char *text)
 {
-    return graph_parse(a, alg_new(a), text, "calibration");
+    return graph_parse(a, alg_new(a), text, "calibration", op_find);
 }
 
 /* Ones, so that no product ends in denormal numbers: rows of a weight add up to one. */

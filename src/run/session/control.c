@@ -1,5 +1,6 @@
 /* control: nodes that own graphs. A body is a session inside the session, made when it is first run; it takes the values of the graph
  * around as inputs and shares its threads. Here is If, and what all of them need: what the body leaves becomes results of the node. */
+#include "op/op.h"
 #include "run/internal.h"
 
 #include <string.h>
@@ -113,9 +114,9 @@ void control_prepare(struct session *s, struct step *step)
 
 void control_run(struct session *s, struct step *step)
 {
-    if (is_onnx(step->node, "If"))
+    if (op_is_onnx(step->node, "If"))
         run_if(s, step);
-    else if (is_onnx(step->node, "Loop"))
+    else if (op_is_onnx(step->node, "Loop"))
         turns_loop(s, step);
     else
         turns_scan(s, step);

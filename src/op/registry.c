@@ -1,59 +1,13 @@
-/* The table of ops: struct op rows made from schemas/ops.def.
- *
- * The functions of a row are bound at compile time; a row whose function does not exist fails to link and names it. The strings of a row
- * (operands, results, attributes) are parsed once, at the first look-up, into an arena that lives as long as the process. After that
- * the table is only read, by any thread. */
-#include "op/table.h"
-
-#include "kern/table.h"
+/* registry: finds the row of an op. The rows lie in op_rows (op/table/table.c); what their texts state (operands, results, attributes) is
+ * parsed once, at the first look-up, into an arena that lives as long as the process. After that any thread only reads. */
+#include "op/op.h"
 
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <uthash.h>
 
-/* What a row says, as strings. */
-struct text {
-    const char *in, *out, *attr;
-};
-
-static const struct text texts[] = {
-#define OP(name, domain, since, inputs, outputs, attributes, i, v, r, l, x, k, flags) {inputs, outputs, attributes},
-#include "schemas/ops.def"
-#undef OP
-};
-
-#define infer_none NULL
-#define value_none NULL
-#define rule_none NULL
-#define lower_none NULL
-#define expand_none NULL
-#define kern_none NULL
-
-/* Everything of a row but what is parsed from its texts. */
-static struct op rows[] = {
-#define OP(op_name, op_domain, op_since, inputs, outputs, attributes, i, v, r, l, x, k, op_flags) \
-    {.name = #op_name,                                                                            \
-     .domain = op_domain,                                                                         \
-     .since = op_since,                                                                           \
-     .flags = op_flags,                                                                           \
-     .infer = infer_##i,                                                                          \
-     .value = value_##v,                                                                          \
-     .rule = rule_##r,                                                                            \
-     .lower = lower_##l,                                                                          \
-     .expand = expand_##x,                                                                        \
-     .kernel = kern_##k,                                                                          \
-     .infer_name = #i,                                                                            \
-     .value_name = #v,                                                                            \
-     .rule_name = #r,                                                                             \
-     .lower_name = #l,                                                                            \
-     .expand_name = #x,                                                                           \
-     .kernel_name = #k},
-#include "schemas/ops.def"
-#undef OP
-};
-
-enum { ROWS = sizeof rows / sizeof *rows, KEY_MAX = 256 };
+enum { KEY_MAX = 256 };
 
 struct key {
     char text[KEY_MAX];
@@ -63,6 +17,8 @@ struct key {
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static struct arena *table_arena;
+static struct op *ops; /* one per row, in order */
+static int nop;
 static struct key *keys;
 
 /* ---- parsing of row texts ---------------------------------------------------------------------------------------------- */
@@ -186,10 +142,12 @@ static bool make_key(char *out, const char *domain, const char *name)
 
 static void add_row(int i)
 {
-    struct op *op = &rows[i];
-    op->in = parse_operands(texts[i].in, &op->nin, &op->min_in, &op->max_in);
-    op->out = parse_operands(texts[i].out, &op->nout, &op->min_out, &op->max_out);
-    op->attr = parse_attrs(texts[i].attr, &op->nattr);
+    const struct op_row *row = &op_rows[i];
+    struct op *op = &ops[i];
+    *op = row->op;
+    op->in = parse_operands(row->inputs, &op->nin, &op->min_in, &op->max_in);
+    op->out = parse_operands(row->outputs, &op->nout, &op->min_out, &op->max_out);
+    op->attr = parse_attrs(row->attributes, &op->nattr);
     struct key *k = NEW(table_arena, struct key), *twice = NULL;
     if (!make_key(k->text, op->domain, op->name))
         bug("schemas/ops.def: the name of %s is too long", op->name);
@@ -203,7 +161,10 @@ static void add_row(int i)
 static void build_table(void)
 {
     table_arena = arena_new();
-    for (int i = 0; i < ROWS; i++)
+    while (op_rows[nop].op.name)
+        nop++;
+    ops = NEWN(table_arena, struct op, nop);
+    for (int i = 0; i < nop; i++)
         add_row(i);
 }
 
@@ -226,12 +187,28 @@ const struct op *op_find(const char *domain, const char *name)
 
 int op_count(void)
 {
-    return ROWS;
+    ensure_table();
+    return nop;
 }
 
 const struct op *op_at(int index)
 {
     ensure_table();
-    require(index >= 0 && index < ROWS);
-    return &rows[index];
+    require(index >= 0 && index < nop);
+    return &ops[index];
+}
+
+static bool is_of(const struct node *node, const char *domain, const char *name)
+{
+    return node && node->op && strcmp(node->op->domain, domain) == 0 && strcmp(node->op->name, name) == 0;
+}
+
+bool op_is_onnx(const struct node *node, const char *name)
+{
+    return is_of(node, "", name);
+}
+
+bool op_is_tpc(const struct node *node, const char *name)
+{
+    return is_of(node, "tpc", name);
 }

@@ -1,4 +1,4 @@
-/* op/table: prototypes of every function that a row of schemas/ops.def names. A family file includes this, so a function that no row
+/* table: prototypes of every function that a row of schemas/ops.def names. A family file includes this, so a function that no row
  * names, or whose type differs from the row's use of it, does not compile cleanly. `none` is never defined: table.c puts NULL. */
 #ifndef TPC_OP_TABLE_H
 #define TPC_OP_TABLE_H
