@@ -30,10 +30,10 @@ static struct graph *local_graph(struct compile *c, int ranks, int rank)
 
 /* ---- sizes that the rule names -------------------------------------------------------------------------------------------------- */
 
-static const struct dim *part_extent(struct graph *g, const struct rule *rule, const struct choice *choice, const struct rule_part *part,
-                                     int ranks, int rank)
+static const struct dim *part_extent(struct graph *g, const struct rule *rule, const struct assignment *assignment,
+                                     const struct rule_part *part, int ranks, int rank)
 {
-    const struct split *s = rule_part_split(g, rule, ranks, choice, part);
+    const struct split *s = rule_part_split(g, rule, ranks, assignment, part);
     return s ? split_extent(g->alg, s, rank) : rule_part_size(g, rule, part);
 }
 
@@ -47,7 +47,7 @@ static void set_sizes(struct locality *l, int at)
     for (int i = 0; rule && i < rule->nsize; i++)
         for (int r = 0; r < l->ranks; r++) {
             struct node *local = l->local[r]->nodes.at[at];
-            const struct dim *extent = part_extent(l->global, rule, &strategy->choice, &rule->size[i].part, l->ranks, r);
+            const struct dim *extent = part_extent(l->global, rule, &strategy->assignment, &rule->size[i].part, l->ranks, r);
             int64_t k;
             if (!dim_is_int(extent, &k))
                 bug("%s: attribute %s would be %s on rank %d", node_where(l->global, node), rule->size[i].attr,

@@ -276,9 +276,9 @@ static void place_values(struct trial *t, const struct placement *in, const stru
         }
 }
 
-static bool run_ranks(struct trial *t, int ranks, struct placement *in, struct placement *out, const struct choice *choice)
+static bool run_ranks(struct trial *t, int ranks, struct placement *in, struct placement *out, const struct assignment *assignment)
 {
-    struct strategy strategy = {.in = in, .out = out, .choice = *choice};
+    struct strategy strategy = {.in = in, .out = out, .assignment = *assignment};
     struct compile c = {.arena = t->arena, .graph = t->graph};
     struct tensor **results = NEWN(t->arena, struct tensor *, ranks), **terms = NEWN(t->arena, struct tensor *, t->node->nin + 1);
     t->graph->ranks = ranks;
@@ -303,7 +303,7 @@ static bool run_ranks(struct trial *t, int ranks, struct placement *in, struct p
     return true;
 }
 
-/* ---- choices
+/* ---- assignments
  * ---------------------------------------------------------------------------------------------------------------------------------- */
 
 struct splits {
@@ -374,22 +374,22 @@ static struct splits all_splits(struct trial *t, const struct dim *size)
     return s;
 }
 
-static bool try_choice(struct trial *t, int ranks, const struct choice *choice, const char *what, const struct split *s)
+static bool try_assignment(struct trial *t, int ranks, const struct assignment *assignment, const char *what, const struct split *s)
 {
     struct placement *in = NEWN(t->arena, struct placement, t->node->nin + 1), *out = NEWN(t->arena, struct placement, t->node->nout + 1);
     t->tried++;
-    if (!rule_project(t->graph, t->rule, ranks, choice, in, out))
+    if (!rule_project(t->graph, t->rule, ranks, assignment, in, out))
         return true;
     t->legal++;
-    if (run_ranks(t, ranks, in, out, choice))
+    if (run_ranks(t, ranks, in, out, assignment))
         return true;
     fprintf(stderr, "wrong: %s with %s split %s\n    rule %s\n", t->sample->op, what, split_str(t->arena, s), rule_str(t->arena, t->rule));
     return false;
 }
 
-static struct choice no_choice(struct trial *t)
+static struct assignment no_assignment(struct trial *t)
 {
-    return (struct choice){.factor = NEWN(t->arena, const struct split *, t->rule->nfactor + 1)};
+    return (struct assignment){.factor = NEWN(t->arena, const struct split *, t->rule->nfactor + 1)};
 }
 
 bool trial_factor(struct trial *t, int f)
@@ -399,9 +399,9 @@ bool trial_factor(struct trial *t, int f)
     if (dim_equals(t->rule->factor[f].size, 1) || (t->rule->factor[f].flags & FACTOR_LOWERED))
         return true;
     for (int i = 0; i < s.n; i++) {
-        struct choice c = no_choice(t);
+        struct assignment c = no_assignment(t);
         c.factor[f] = s.at[i];
-        right &= try_choice(t, s.at[i]->ranks, &c, t->rule->factor[f].name, s.at[i]);
+        right &= try_assignment(t, s.at[i]->ranks, &c, t->rule->factor[f].name, s.at[i]);
     }
     return right;
 }
@@ -414,7 +414,7 @@ static bool try_group(struct trial *t)
         return true;
     struct splits s = all_splits(t, t->rule->factor[t->rule->group[0]].size);
     for (int i = 0; i < s.n; i++) {
-        struct choice c = no_choice(t);
+        struct assignment c = no_assignment(t);
         bool fits = true;
         for (int k = 0; k < t->rule->ngroup; k++) {
             int64_t size;
@@ -424,7 +424,7 @@ static bool try_group(struct trial *t)
             fits = fits && c.factor[f];
         }
         if (fits)
-            right &= try_choice(t, s.at[i]->ranks, &c, "the group", s.at[i]);
+            right &= try_assignment(t, s.at[i]->ranks, &c, "the group", s.at[i]);
     }
     return right;
 }
@@ -435,13 +435,13 @@ static bool try_product(struct trial *t, int outer, int inner)
     struct splits s = all_splits(t, size);
     bool right = true;
     for (int i = 0; i < s.n; i++) {
-        struct choice c = no_choice(t);
+        struct assignment c = no_assignment(t);
         c.nproduct = 2;
         c.product[0] = outer;
         c.product[1] = inner;
         c.product_split = s.at[i];
-        right &= try_choice(t, s.at[i]->ranks, &c,
-                            arena_printf(t->arena, "(%s %s)", t->rule->factor[outer].name, t->rule->factor[inner].name), s.at[i]);
+        right &= try_assignment(t, s.at[i]->ranks, &c,
+                                arena_printf(t->arena, "(%s %s)", t->rule->factor[outer].name, t->rule->factor[inner].name), s.at[i]);
     }
     return right;
 }
@@ -462,7 +462,7 @@ static bool try_products(struct trial *t)
 
 bool trial_pass(struct trial *t, const struct rule_pass *pass)
 {
-    struct choice c = no_choice(t);
+    struct assignment c = no_assignment(t);
     struct placement *in = NEWN(t->arena, struct placement, t->node->nin + 1), *out = NEWN(t->arena, struct placement, t->node->nout + 1);
     for (int i = 0; i < t->node->nin; i++)
         in[i] = i < 32 && (pass->operands >> i & 1) ? placement_partial(pass->from) : placement_whole;
@@ -628,9 +628,10 @@ static void add_size_inputs(struct trial *t)
 }
 
 /* The node's lowering, run on every rank, against the whole op. The sample's graph is consumed. */
-static bool lowered_right(struct trial *t, const struct split *s, struct placement *in, struct placement *out, struct choice *choice)
+static bool lowered_right(struct trial *t, const struct split *s, struct placement *in, struct placement *out,
+                          struct assignment *assignment)
 {
-    struct strategy strategy = {.in = in, .out = out, .choice = *choice, .lowered = true};
+    struct strategy strategy = {.in = in, .out = out, .assignment = *assignment, .lowered = true};
     struct compile c = {.arena = t->arena, .graph = t->graph};
     struct node *node = t->node;
     struct tensor *held[MOST_RANKS], **results = NEWN(t->arena, struct tensor *, s->ranks);
@@ -677,7 +678,7 @@ static bool try_lowered(struct trial *count, int f)
         struct splits s = all_splits(&t, t.rule->factor[f].size);
         more = k + 1 < s.n;
         struct placement *in = NEWN(t.arena, struct placement, t.node->nin + 1), *out = NEWN(t.arena, struct placement, t.node->nout + 1);
-        struct choice c = no_choice(&t);
+        struct assignment c = no_assignment(&t);
         c.factor[f] = s.at[k];
         if (!op_lowers(t.rule, f, s.at[k]) || !rule_project(t.graph, t.rule, s.at[k]->ranks, &c, in, out))
             continue;

@@ -126,25 +126,25 @@ struct rule *rule_parse(struct graph *, const struct node *, const char *text);
  * show its sizes to be the types'. Checks the rule against the types (product of sizes). */
 struct rule *rule_of(struct graph *, const struct node *);
 
-/* A choice: splits given to factors (split[f], over the factor's own size) or to one product of adjoining factors. */
-struct choice {
+/* An assignment: splits given to factors (split[f], over the factor's own size) or to one product of adjoining factors. */
+struct assignment {
     const struct split **factor;     /* by factor, NULL: whole */
     int nproduct, product[MAX_RANK]; /* adjoining factors, outer to inner, split as one */
     const struct split *product_split;
 };
-/* Placements of all operands and results under a choice. An operand that lacks the inner factors of a product takes the image of
+/* Placements of all operands and results under an assignment. An operand that lacks the inner factors of a product takes the image of
  * the split; a result that lacks a split factor is P(red); a term is P. False: no legal strategy (a whole factor would be cut, two
  * dims of one operand split, a factor lost without reduction, a sum over an overlapping split, groups not uniform). */
-bool rule_project(struct graph *, const struct rule *, int ranks, const struct choice *, struct placement *in, struct placement *out);
+bool rule_project(struct graph *, const struct rule *, int ranks, const struct assignment *, struct placement *in, struct placement *out);
 /* How a node is to run on the ranks; node->strategy after choose. */
 struct strategy {
-    struct placement *in, *out; /* what the node wants of each operand, how it leaves each result */
-    struct choice choice;       /* the split factors; none: whole or partial */
-    bool lowered;               /* the choice needs the row's lowering */
-    struct space *body;         /* the lowering, made when its price is asked for (src/plan/cost/lowering.c) */
+    struct placement *in, *out;   /* what the node wants of each operand, how it leaves each result */
+    struct assignment assignment; /* the split factors; none: whole or partial */
+    bool lowered;                 /* the assignment needs the row's lowering */
+    struct space *body;           /* the lowering, made when its price is asked for (src/plan/cost/lowering.c) */
 };
-/* How a product of factors, as in rule_size, is split under a legal choice; NULL: whole. */
-const struct split *rule_part_split(struct graph *, const struct rule *, int ranks, const struct choice *, const struct rule_part *);
+/* How a product of factors, as in rule_size, is split under a legal assignment; NULL: whole. */
+const struct split *rule_part_split(struct graph *, const struct rule *, int ranks, const struct assignment *, const struct rule_part *);
 /* The gathered axis of a table (operand 0; operand 1 are indices, others belong to the table): split by the lowering of Gather, unless
  * elements share bytes. */
 int op_table_factor(struct graph *, struct rule *, const struct node *);

@@ -108,7 +108,7 @@ void plan_choose(struct space *s)
     if (s->options->strict == STRICT_WARN)
         strict_warn(s);
     if (s->options->sp == SP_AUTO && s->ranks > 1)
-        sequence_note_choice(s);
+        sequence_note_chosen(s);
 }
 
 struct space *plan_space(struct arena *a, struct graph *g, const struct options *options, struct plan *plan)

@@ -104,11 +104,11 @@ static int factor_named(const struct rule *r, const char *name)
     ck_abort_msg("no factor %s in %s", name, rule_str(arena, r));
 }
 
-/* "in, in -> out, out" under the choice, or "illegal". */
-static const char *projected(const struct rule *r, int ranks, const struct choice *choice)
+/* "in, in -> out, out" under the assignment, or "illegal". */
+static const char *projected(const struct rule *r, int ranks, const struct assignment *assignment)
 {
     struct placement in[16], out[4];
-    if (!rule_project(graph, r, ranks, choice, in, out))
+    if (!rule_project(graph, r, ranks, assignment, in, out))
         return "illegal";
     const char *text = "";
     for (int i = 0; i < r->nin + r->nout; i++)
@@ -120,16 +120,16 @@ static const char *projected(const struct rule *r, int ranks, const struct choic
     return text;
 }
 
-static struct choice choose(const struct rule *r, const char *name, const struct split *s)
+static struct assignment choose(const struct rule *r, const char *name, const struct split *s)
 {
-    struct choice c = {.factor = NEWN(arena, const struct split *, r->nfactor)};
+    struct assignment c = {.factor = NEWN(arena, const struct split *, r->nfactor)};
     c.factor[factor_named(r, name)] = s;
     return c;
 }
 
 static const char *split_evenly(const struct rule *r, int ranks, const char *name)
 {
-    struct choice c = choose(r, name, split_even(graph->alg, ranks, r->factor[factor_named(r, name)].size));
+    struct assignment c = choose(r, name, split_even(graph->alg, ranks, r->factor[factor_named(r, name)].size));
     return projected(r, ranks, &c);
 }
 
@@ -159,7 +159,7 @@ START_TEST(a_sum_needs_a_partition_and_a_maximum_a_cover)
     ck_assert(s->partition && cover->cover && !cover->partition);
     struct rule *sum = rule_of(graph, inferred("ReduceSum", 1, TYPES("f32[2]")));
     struct rule *max = rule_of(graph, inferred("ReduceMax", 1, TYPES("f32[2]")));
-    struct choice c = choose(sum, "n0", cover);
+    struct assignment c = choose(sum, "n0", cover);
     ck_assert_str_eq(projected(sum, 4, &c), "illegal");
     ck_assert_projects(projected(max, 4, &c), "%s -> P(max)", at(0, "t4:2:0-1/0-1/1-2/1-2"));
     c.factor[0] = s;
@@ -189,7 +189,7 @@ static struct node *packed_attention(int kv, int width)
 
 static const char *split_heads(const struct rule *r, int ranks)
 {
-    struct choice c = {.nproduct = 2, .product = {r->query_outer, r->query_inner}};
+    struct assignment c = {.nproduct = 2, .product = {r->query_outer, r->query_inner}};
     c.product_split = split_even(graph->alg, ranks, rule_part_size(graph, r, &r->size[0].part));
     return projected(r, ranks, &c);
 }
@@ -212,7 +212,7 @@ START_TEST(key_heads_are_repeated_on_more_ranks)
     const char *cache = at(1, "t4:2:0-1/0-1/1-2/1-2"), *width = at(2, "t4:32:0-8/8-16/16-24/24-32");
     const char *packed = at(2, "t4:48:0-8,32-36,40-44/8-16,32-36,40-44/16-24,36-40,44-48/24-32,36-40,44-48");
     ck_assert_projects(split_heads(r, 4), "%s, R, R, %s, %s, R, R -> %s, %s, %s", packed, cache, cache, width, cache, cache);
-    struct choice c = {.nproduct = 2, .product = {r->query_outer, r->query_inner}};
+    struct assignment c = {.nproduct = 2, .product = {r->query_outer, r->query_inner}};
     c.product_split = split_even(graph->alg, 4, dim_int(graph->alg, 8));
     const struct split *kv = rule_part_split(graph, r, 4, &c, &r->size[1].part);
     ck_assert_str_eq(placement_str(arena, placement_split(1, kv)), cache);
@@ -242,7 +242,7 @@ START_TEST(attention_in_four_dimensions)
     op_infer(graph, node);
     ck_assert_str_eq(result_type(node, 0), "f32[B, 8, S, 6]");
     struct rule *r = rule_of(graph, node);
-    struct choice c = {.nproduct = 2, .product = {r->query_outer, r->query_inner}};
+    struct assignment c = {.nproduct = 2, .product = {r->query_outer, r->query_inner}};
     c.product_split = split_even(graph->alg, 4, dim_int(graph->alg, 8));
     const char *q = at(1, "t4:8:0-2/2-4/4-6/6-8"), *kv = at(1, "t4:2:0-1/0-1/1-2/1-2");
     ck_assert_projects(projected(r, 4, &c), "%s, %s, %s, R -> %s", q, kv, kv, q);

@@ -204,7 +204,7 @@ static bool numbers_rows(struct walk *w, const struct node *n)
 /* ---- a node that reads no numbers of rows --------------------------------------------------------------------------------------- */
 
 /* The factor of the dimension on which the split falls gets it. */
-static bool give(const struct walk *w, const struct rule *r, const struct rule_dim *dim, const struct split *split, struct choice *c)
+static bool give(const struct walk *w, const struct rule *r, const struct rule_dim *dim, const struct split *split, struct assignment *c)
 {
     for (int i = 0; dim->n == 1 && i < dim->part[0].n; i++) {
         const int *factor = dim->part[0].factor, f = factor[i];
@@ -221,14 +221,14 @@ static bool give(const struct walk *w, const struct rule *r, const struct rule_d
 }
 
 /* Rows that the node makes of nothing (Expand) are a factor that counts them. */
-static void give_new(const struct walk *w, const struct rule *r, struct choice *c)
+static void give_new(const struct walk *w, const struct rule *r, struct assignment *c)
 {
     for (int f = 0; f < r->nfactor; f++)
         if (r->factor[f].size == w->size)
             c->factor[f] = w->split;
 }
 
-static bool choose(const struct walk *w, const struct node *n, const struct rule *r, struct choice *c)
+static bool choose(const struct walk *w, const struct node *n, const struct rule *r, struct assignment *c)
 {
     bool given = false;
     for (int i = 0; i < n->nin; i++) {
@@ -256,7 +256,7 @@ static bool keeps_rows(struct walk *w, const struct node *n)
     struct rule *r = rule_of(w->g, n);
     if (!r)
         return false;
-    struct choice c = {.factor = NEWN(w->g->arena, const struct split *, r->nfactor + 1)};
+    struct assignment c = {.factor = NEWN(w->g->arena, const struct split *, r->nfactor + 1)};
     struct placement *in = NEWN(w->g->arena, struct placement, n->nin + 1), *out = NEWN(w->g->arena, struct placement, n->nout + 1);
     if (!choose(w, n, r, &c) || !rule_project(w->g, r, PARTS, &c, in, out))
         return false;

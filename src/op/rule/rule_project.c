@@ -1,5 +1,5 @@
-/* From a choice of split factors to placements of all operands and results: the one place that knows how a split of a factor shows in a
- * tensor's dimension.
+/* From an assignment of split factors to placements of all operands and results: the one place that knows how a split of a factor shows in
+ * a tensor's dimension.
  *
  * A factor's split is scaled by the factors around it in its part; parts are laid end to end. A product of factors split as one is first
  * reduced to a single factor where it divides ("whole groups" or "the same heads of every group"); where it does not, an operand must
@@ -74,7 +74,7 @@ static bool product_in_part(const struct projection *p, const struct rule_part *
     return s != NULL;
 }
 
-/* *out NULL: the part is whole. False: no split of the part corresponds to the choice. */
+/* *out NULL: the part is whole. False: no split of the part corresponds to the assignment. */
 static bool part_split(const struct projection *p, const struct rule_part *part, const struct split **out)
 {
     *out = NULL;
@@ -201,13 +201,13 @@ static bool project_term(const struct projection *p, const struct rule_operand *
     return true;
 }
 
-/* ---- which choices are legal at all ------------------------------------------------------------------------------------------ */
+/* ---- which assignments are legal at all ------------------------------------------------------------------------------------------ */
 
-static bool take_factors(struct projection *p, const struct choice *choice)
+static bool take_factors(struct projection *p, const struct assignment *assignment)
 {
     p->split = NEWN(p->g->arena, const struct split *, p->rule->nfactor + 1);
-    for (int f = 0; choice->factor && f < p->rule->nfactor; f++) {
-        const struct split *s = choice->factor[f];
+    for (int f = 0; assignment->factor && f < p->rule->nfactor; f++) {
+        const struct split *s = assignment->factor[f];
         if (!s || s->whole)
             continue;
         if (!factor_splits(&p->rule->factor[f]) || !s->cover || s->ranks != p->ranks)
@@ -218,12 +218,12 @@ static bool take_factors(struct projection *p, const struct choice *choice)
 }
 
 /* The product's split as one of a single factor, outermost first: no image is needed then. */
-static bool reduce_product(struct projection *p, const struct choice *choice)
+static bool reduce_product(struct projection *p, const struct assignment *assignment)
 {
-    for (int i = 0; i < choice->nproduct; i++) {
-        int f = choice->product[i];
-        const struct split *s = split_divide(p->g->alg, choice->product_split, rule_sizes(p->g, p->rule, choice->product, 0, i),
-                                             rule_sizes(p->g, p->rule, choice->product, i + 1, choice->nproduct));
+    for (int i = 0; i < assignment->nproduct; i++) {
+        int f = assignment->product[i];
+        const struct split *s = split_divide(p->g->alg, assignment->product_split, rule_sizes(p->g, p->rule, assignment->product, 0, i),
+                                             rule_sizes(p->g, p->rule, assignment->product, i + 1, assignment->nproduct));
         if (!s || p->split[f])
             continue;
         p->split[f] = s->whole ? NULL : s;
@@ -278,37 +278,38 @@ static bool query_groups_fit(const struct projection *p)
     return true;
 }
 
-static bool take_product(struct projection *p, const struct choice *choice)
+static bool take_product(struct projection *p, const struct assignment *assignment)
 {
-    if (choice->nproduct == 0 || !choice->product_split || choice->product_split->whole)
+    if (assignment->nproduct == 0 || !assignment->product_split || assignment->product_split->whole)
         return true;
-    const struct split *s = choice->product_split;
-    if (!s->cover || s->ranks != p->ranks || split_size(p->g->alg, s) != rule_sizes(p->g, p->rule, choice->product, 0, choice->nproduct))
+    const struct split *s = assignment->product_split;
+    if (!s->cover || s->ranks != p->ranks ||
+        split_size(p->g->alg, s) != rule_sizes(p->g, p->rule, assignment->product, 0, assignment->nproduct))
         return false;
-    for (int i = 0; i < choice->nproduct; i++)
-        if (!factor_splits(&p->rule->factor[choice->product[i]]))
+    for (int i = 0; i < assignment->nproduct; i++)
+        if (!factor_splits(&p->rule->factor[assignment->product[i]]))
             return false;
-    if (reduce_product(p, choice))
+    if (reduce_product(p, assignment))
         return true;
-    p->nproduct = choice->nproduct;
-    p->product = choice->product;
+    p->nproduct = assignment->nproduct;
+    p->product = assignment->product;
     p->product_split = s;
     return query_groups_fit(p);
 }
 
-static bool projection_start(struct projection *p, struct graph *g, const struct rule *r, int ranks, const struct choice *choice)
+static bool projection_start(struct projection *p, struct graph *g, const struct rule *r, int ranks, const struct assignment *assignment)
 {
     *p = (struct projection){.g = g, .rule = r, .ranks = ranks};
-    return take_factors(p, choice) && take_product(p, choice);
+    return take_factors(p, assignment) && take_product(p, assignment);
 }
 
 /* ---- entry points ------------------------------------------------------------------------------------------------------------- */
 
-bool rule_project(struct graph *g, const struct rule *r, int ranks, const struct choice *choice, struct placement *in,
+bool rule_project(struct graph *g, const struct rule *r, int ranks, const struct assignment *assignment, struct placement *in,
                   struct placement *out)
 {
     struct projection p;
-    if (!projection_start(&p, g, r, ranks, choice))
+    if (!projection_start(&p, g, r, ranks, assignment))
         return false;
     for (int i = 0; i < r->nin; i++)
         if (!project_operand(&p, &r->in[i], &in[i]) || (r->in[i].term && !project_term(&p, &r->in[i], &in[i])))
@@ -319,12 +320,12 @@ bool rule_project(struct graph *g, const struct rule *r, int ranks, const struct
     return true;
 }
 
-const struct split *rule_part_split(struct graph *g, const struct rule *r, int ranks, const struct choice *choice,
+const struct split *rule_part_split(struct graph *g, const struct rule *r, int ranks, const struct assignment *assignment,
                                     const struct rule_part *part)
 {
     struct projection p;
     const struct split *s = NULL;
-    if (!projection_start(&p, g, r, ranks, choice) || !part_split(&p, part, &s))
-        bug("a size attribute has no extent under the choice (rule %s)", rule_str(g->arena, r));
+    if (!projection_start(&p, g, r, ranks, assignment) || !part_split(&p, part, &s))
+        bug("a size attribute has no extent under the assignment (rule %s)", rule_str(g->arena, r));
     return s && !s->whole ? s : NULL;
 }

@@ -151,8 +151,8 @@ static double contracted_terms(struct space *s, const struct node *n, const stru
         if (!(rule->factor[i].flags & FACTOR_CONTRACTED) || !dim_eval(rule->factor[i].size, &s->plan->workloads.at[w].dims, &size))
             continue;
         double part = (double)size;
-        if (st->choice.factor && st->choice.factor[i])
-            part *= fraction(s, st->choice.factor[i], w, r);
+        if (st->assignment.factor && st->assignment.factor[i])
+            part *= fraction(s, st->assignment.factor[i], w, r);
         terms = keys ? terms + part : terms * part;
     }
     return terms;

@@ -49,7 +49,7 @@ static struct strategy *new_strategy(const struct body *b, const struct node *n,
     struct strategy *st = NEW(b->g->arena, struct strategy);
     st->in = NEWN(b->g->arena, struct placement, n->nin + 1);
     st->out = NEWN(b->g->arena, struct placement, n->nout + 1);
-    st->choice.factor = NEWN(b->g->arena, const struct split *, (r ? r->nfactor : 0) + 1);
+    st->assignment.factor = NEWN(b->g->arena, const struct split *, (r ? r->nfactor : 0) + 1);
     return st;
 }
 
@@ -86,10 +86,10 @@ static bool keeps_splits(const struct body *b, const struct node *n, const struc
         const struct rule_dim *d = &r->in[i].dim[n->in[i]->place.dim];
         if (!is_lone_factor(d) || (r->factor[d->part[0].factor[0]].flags & FACTOR_LOWERED))
             return false;
-        st->choice.factor[d->part[0].factor[0]] = n->in[i]->place.split;
+        st->assignment.factor[d->part[0].factor[0]] = n->in[i]->place.split;
         any = true;
     }
-    if (!any || !rule_project(b->g, r, b->g->ranks, &st->choice, st->in, st->out))
+    if (!any || !rule_project(b->g, r, b->g->ranks, &st->assignment, st->in, st->out))
         return false;
     for (int i = 0; i < n->nin; i++)
         if (n->in[i] && n->in[i]->place.kind == PLACE_S && !placement_eq(n->in[i]->place, st->in[i]))

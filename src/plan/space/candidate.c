@@ -52,7 +52,7 @@ static bool add_placements(struct space *s, int node, const struct strategy *st,
     return changed;
 }
 
-static void seed_choice(struct space *s, int node, const struct choice *c)
+static void seed_assignment(struct space *s, int node, const struct assignment *c)
 {
     struct strategy st;
     if (strategy_projects(s, node, c, false, &st))
@@ -71,12 +71,12 @@ static bool within_head(const struct space *s, int node, int f)
 static void seed_factor(struct space *s, int node, int f)
 {
     const struct rule *r = s->rule[node];
-    struct choice c = choice_none(s, r);
+    struct assignment c = assignment_none(s, r);
     int64_t size;
     if (!dim_is_int(r->factor[f].size, &size) || size < 2)
         return;
     c.factor[f] = split_even(s->g->alg, s->ranks, r->factor[f].size);
-    seed_choice(s, node, &c);
+    seed_assignment(s, node, &c);
 }
 
 static void seed_product(struct space *s, int node, int outer, int inner)
@@ -85,12 +85,12 @@ static void seed_product(struct space *s, int node, int outer, int inner)
     const struct dim *size = dim_mul(s->g->alg, r->factor[outer].size, r->factor[inner].size);
     if (!dim_is_int(size, NULL) || dim_equals(r->factor[inner].size, 1) || dim_equals(r->factor[outer].size, 1))
         return;
-    struct choice c = choice_none(s, r);
+    struct assignment c = assignment_none(s, r);
     c.nproduct = 2;
     c.product[0] = outer;
     c.product[1] = inner;
     c.product_split = split_even(s->g->alg, s->ranks, size);
-    seed_choice(s, node, &c);
+    seed_assignment(s, node, &c);
 }
 
 static void seed(struct space *s)
@@ -117,10 +117,10 @@ static bool propagate_from(struct space *s, const struct dim_walk *w, struct tri
     bool changed = false;
     for (int k = 0; k < s->dim[w->value->id][w->d].list.n; k++) {
         struct candidate from = s->dim[w->value->id][w->d].list.at[k];
-        struct choices c = choices_for(s, w->node, w->result, w->i, w->d, from.split);
+        struct assignments c = assignments_for(s, w->node, w->result, w->i, w->d, from.split);
         for (int j = 0; j < c.list.n; j++) {
             struct strategy st;
-            if (choice_is_new(s, w->node, tried, &c.list.at[j], from.sequence) &&
+            if (assignment_is_new(s, w->node, tried, &c.list.at[j], from.sequence) &&
                 strategy_projects(s, w->node, &c.list.at[j], from.sequence, &st))
                 changed |= add_placements(s, w->node, &st, from.sequence, "through");
         }

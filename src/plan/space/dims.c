@@ -93,7 +93,7 @@ bool space_sums_nothing(const struct space *s, int node)
     return r && (s->g->nodes.at[node]->op->flags & OP_PRODUCT) != 0;
 }
 
-struct choice choice_none(struct space *s, const struct rule *r)
+struct assignment assignment_none(struct space *s, const struct rule *r)
 {
-    return (struct choice){.factor = NEWN(s->arena, const struct split *, r->nfactor + 1)};
+    return (struct assignment){.factor = NEWN(s->arena, const struct split *, r->nfactor + 1)};
 }

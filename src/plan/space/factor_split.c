@@ -7,10 +7,10 @@
 
 #include <string.h>
 
-static struct choice choice_copy(struct space *s, const struct rule *r, const struct choice *from)
+static struct assignment assignment_copy(struct space *s, const struct rule *r, const struct assignment *from)
 {
-    struct choice out = *from;
-    out.factor = choice_none(s, r).factor;
+    struct assignment out = *from;
+    out.factor = assignment_none(s, r).factor;
     memcpy(out.factor, from->factor, sizeof *out.factor * (size_t)r->nfactor);
     return out;
 }
@@ -29,7 +29,7 @@ static bool factor_fixed(const struct factor *f)
 }
 
 /* Gives split to the run [from, to] of the part's factors. False when one of them has another split already. */
-static bool give(struct choice *c, const struct rule_part *p, int from, int to, const struct split *split)
+static bool give(struct assignment *c, const struct rule_part *p, int from, int to, const struct split *split)
 {
     if (from == to) {
         if (c->factor[p->factor[from]] && c->factor[p->factor[from]] != split)
@@ -54,9 +54,9 @@ static bool run_fixed(const struct rule *r, const struct rule_part *p, int from,
     return false;
 }
 
-/* The shortest runs of factors first. Appends one choice per run that divides; base is what other parts have already. */
-static void part_choices(struct space *s, const struct rule *r, const struct rule_part *p, const struct split *split,
-                         const struct choice *base, struct choices *out)
+/* The shortest runs of factors first. Appends one assignment per run that divides; base is what other parts have already. */
+static void part_assignments(struct space *s, const struct rule *r, const struct rule_part *p, const struct split *split,
+                             const struct assignment *base, struct assignments *out)
 {
     for (int len = 1; len <= p->n; len++)
         for (int from = 0; from + len <= p->n; from++) {
@@ -66,7 +66,7 @@ static void part_choices(struct space *s, const struct rule *r, const struct rul
                                                  product_size(s, r, p->factor + from + len, p->n - from - len));
             if (!q || q->whole)
                 continue;
-            struct choice c = choice_copy(s, r, base);
+            struct assignment c = assignment_copy(s, r, base);
             if (give(&c, p, from, from + len - 1, q))
                 VEC_PUSH(s->arena, &out->list, c);
             if (len == 1)
@@ -82,11 +82,12 @@ static bool shares_agree(struct space *s, const struct split *a, const struct sp
     return split_rescale(s->g->alg, a, size) == b || split_fraction_within(a, b) || split_fraction_within(b, a);
 }
 
-/* A dimension of several parts: each part takes its share of the split, by the first choice that fits. Shares of other fractions (all
- * queries here, all keys there) are legal nonsense and multiply: they are no choice. */
-static void parts_choice(struct space *s, const struct rule *r, const struct rule_dim *rd, const struct split *split, struct choices *out)
+/* A dimension of several parts: each part takes its share of the split, by the first assignment that fits. Shares of other fractions (all
+ * queries here, all keys there) are legal nonsense and multiply: they are no assignment. */
+static void parts_assignment(struct space *s, const struct rule *r, const struct rule_dim *rd, const struct split *split,
+                             struct assignments *out)
 {
-    struct choice c = choice_none(s, r);
+    struct assignment c = assignment_none(s, r);
     const struct split *first = NULL;
     int64_t at = 0, size;
     for (int i = 0; i < rd->n; i++, at += size) {
@@ -100,8 +101,8 @@ static void parts_choice(struct space *s, const struct rule *r, const struct rul
         if (first && !shares_agree(s, first, share))
             return;
         first = first ? first : share;
-        struct choices one = {0};
-        part_choices(s, r, &rd->part[i], share, &c, &one);
+        struct assignments one = {0};
+        part_assignments(s, r, &rd->part[i], share, &c, &one);
         if (!one.list.n)
             return;
         c = one.list.at[0];
@@ -145,8 +146,8 @@ static bool in_group(const struct rule *r, int f)
     return false;
 }
 
-/* The choice splits one factor of a group: appends choices that split the others with it, the k-th option of each. */
-static void complete_group(struct space *s, int node, const struct choice *c, int given, struct choices *out)
+/* The assignment splits one factor of a group: appends assignments that split the others with it, the k-th option of each. */
+static void complete_group(struct space *s, int node, const struct assignment *c, int given, struct assignments *out)
 {
     const struct rule *r = s->rule[node];
     struct candidates option[8];
@@ -159,7 +160,7 @@ static void complete_group(struct space *s, int node, const struct choice *c, in
             most = option[i].list.n;
     }
     for (int k = 0; k < most; k++) {
-        struct choice made = choice_copy(s, r, c);
+        struct assignment made = assignment_copy(s, r, c);
         for (int i = 0; i < r->ngroup; i++)
             if (r->group[i] != given && !factor_fixed(&r->factor[r->group[i]]))
                 made.factor[r->group[i]] = option[i].list.at[k < option[i].list.n ? k : option[i].list.n - 1].split;
@@ -167,7 +168,7 @@ static void complete_group(struct space *s, int node, const struct choice *c, in
     }
 }
 
-static int lone_group_factor(const struct rule *r, const struct choice *c)
+static int lone_group_factor(const struct rule *r, const struct assignment *c)
 {
     int found = -1, count = 0;
     for (int f = 0; f < r->nfactor; f++)
@@ -178,19 +179,19 @@ static int lone_group_factor(const struct rule *r, const struct choice *c)
     return count == 1 && r->ngroup > 1 ? found : -1;
 }
 
-struct choices choices_for(struct space *s, int node, bool result, int i, int d, const struct split *split)
+struct assignments assignments_for(struct space *s, int node, bool result, int i, int d, const struct split *split)
 {
     const struct rule *r = s->rule[node];
     const struct rule_operand *o = result ? &r->out[i] : &r->in[i];
-    struct choices found = {0}, out = {0};
+    struct assignments found = {0}, out = {0};
     if (!o->present || d >= o->rank || o->dim[d].n == 0)
         return out;
     const struct rule_dim *rd = &o->dim[d];
-    struct choice none = choice_none(s, r);
+    struct assignment none = assignment_none(s, r);
     if (rd->n == 1)
-        part_choices(s, r, &rd->part[0], split, &none, &found);
+        part_assignments(s, r, &rd->part[0], split, &none, &found);
     else
-        parts_choice(s, r, rd, split, &found);
+        parts_assignment(s, r, rd, split, &found);
     for (int k = 0; k < found.list.n; k++) {
         int lone = rd->n == 1 ? lone_group_factor(r, &found.list.at[k]) : -1;
         if (lone >= 0)
@@ -201,7 +202,7 @@ struct choices choices_for(struct space *s, int node, bool result, int i, int d,
     return out;
 }
 
-static bool same_choice(const struct rule *r, const struct choice *a, const struct choice *b)
+static bool same_assignment(const struct rule *r, const struct assignment *a, const struct assignment *b)
 {
     if (a->nproduct != b->nproduct || a->product_split != b->product_split)
         return false;
@@ -214,11 +215,11 @@ static bool same_choice(const struct rule *r, const struct choice *a, const stru
     return true;
 }
 
-bool choice_is_new(struct space *s, int node, struct tried *tried, const struct choice *c, bool sequence)
+bool assignment_is_new(struct space *s, int node, struct tried *tried, const struct assignment *c, bool sequence)
 {
-    struct choices *list = &tried->by_sequence[sequence];
+    struct assignments *list = &tried->by_sequence[sequence];
     for (int i = 0; i < list->list.n; i++)
-        if (same_choice(s->rule[node], &list->list.at[i], c))
+        if (same_assignment(s->rule[node], &list->list.at[i], c))
             return false;
     VEC_PUSH(s->arena, &list->list, *c);
     return true;

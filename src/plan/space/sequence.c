@@ -259,7 +259,7 @@ static const struct split *sequence_of(const struct space *s, const struct node 
     return NULL;
 }
 
-void sequence_note_choice(struct space *s)
+void sequence_note_chosen(struct space *s)
 {
     int all[2] = {0}, split[2] = {0};
     struct sizes sizes = {0};

@@ -43,7 +43,7 @@ void sequence_mark_attended(struct space *s)
 
 /* ---- passing --------------------------------------------------------------------------------------------------------------- */
 
-static bool splits_factor(const struct choice *c, int f)
+static bool splits_factor(const struct assignment *c, int f)
 {
     bool split = c->factor[f] != NULL;
     for (int i = 0; i < c->nproduct; i++)
@@ -60,7 +60,7 @@ static bool is_rows(const struct space *s, int node, int f)
     return !(factor & FACTOR_CONTRACTED) && !(space_between_activations(s, n) && factor_attended(s, node, f));
 }
 
-bool sequence_passes(const struct space *s, int node, const struct choice *c)
+bool sequence_passes(const struct space *s, int node, const struct assignment *c)
 {
     const struct rule *r = s->rule[node];
     unsigned flags = s->g->nodes.at[node]->op->flags;

@@ -108,22 +108,22 @@ bool space_between_activations(const struct space *, const struct node *);
 /* All placements of S or R that a value may have (graph inputs, constants). Returns the count. */
 int space_placements(struct space *, const struct value *, struct placement **out);
 
-/* factor_split.c: the choices that give dimension d of an operand or result the split s. */
-struct choices {
-    VEC(struct choice) list;
+/* factor_split.c: the assignments that give dimension d of an operand or result the split s. */
+struct assignments {
+    VEC(struct assignment) list;
 };
 /* No factor split. */
-struct choice choice_none(struct space *, const struct rule *);
-struct choices choices_for(struct space *, int node, bool result, int i, int d, const struct split *s);
+struct assignment assignment_none(struct space *, const struct rule *);
+struct assignments assignments_for(struct space *, int node, bool result, int i, int d, const struct split *s);
 /* Choices met at one node: its operands suggest the same ones, and a node may have thousands of operands. True the first time. */
 struct tried {
-    struct choices by_sequence[2];
+    struct assignments by_sequence[2];
 };
-bool choice_is_new(struct space *, int node, struct tried *, const struct choice *, bool sequence);
+bool assignment_is_new(struct space *, int node, struct tried *, const struct assignment *, bool sequence);
 
 /* strategy.c */
 void strategies_build(struct space *);
-bool strategy_projects(struct space *, int node, const struct choice *, bool sequence, struct strategy *out);
+bool strategy_projects(struct space *, int node, const struct assignment *, bool sequence, struct strategy *out);
 /* Does any operand or result stand other than whole? */
 bool strategy_splits(const struct node *, const struct strategy *);
 char *strategy_str(struct arena *, const struct node *, const struct strategy *);
@@ -147,10 +147,10 @@ bool *classes_head_sizes(struct space *, int *up);
 /* sequence.c: marks the dimensions that --sp splits and seeds them at the results of row-split products. */
 void sequence_seed(struct space *);
 /* For the report, of a chosen plan under --sp=auto: how much of it is split along a sequence. */
-void sequence_note_choice(struct space *);
-/* sequence_pass.c: may a split along a sequence pass the node by this choice? Products and barriers only where they are `through`, and as
- * rows. */
-bool sequence_passes(const struct space *, int node, const struct choice *);
+void sequence_note_chosen(struct space *);
+/* sequence_pass.c: may a split along a sequence pass the node by this assignment? Products and barriers only where they are `through`, and
+ * as rows. */
+bool sequence_passes(const struct space *, int node, const struct assignment *);
 void sequence_mark_attended(struct space *);
 
 /* placement_limits.c. Adds a wish, given as text; one that can't be met (check: beside those before it, too) is a failure that names the

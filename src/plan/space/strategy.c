@@ -1,4 +1,4 @@
-/* Strategies of a node: everything whole; one choice of splits that its candidates suggest; or partial in and partial out.
+/* Strategies of a node: everything whole; one assignment of splits that its candidates suggest; or partial in and partial out.
  *
  * Partial strategies exist only downstream of a contraction (or as its partner): an operand must be able to come out as terms of a
  * sum. What a linear op multiplies terms by must be finite and no mask: -inf times a zero term would be NaN. */
@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static bool lowering_fits(const struct node *n, const struct choice *c, const struct rule *r)
+static bool lowering_fits(const struct node *n, const struct assignment *c, const struct rule *r)
 {
     for (int f = 0; f < r->nfactor; f++)
         if (c->factor[f] && (r->factor[f].flags & FACTOR_LOWERED) && !(n->op->lower && op_lowers(r, f, c->factor[f])))
@@ -18,7 +18,7 @@ static bool lowering_fits(const struct node *n, const struct choice *c, const st
     return true;
 }
 
-static bool choice_lowered(const struct choice *c, const struct rule *r)
+static bool assignment_is_lowered(const struct assignment *c, const struct rule *r)
 {
     for (int f = 0; f < r->nfactor; f++)
         if (c->factor[f] && (r->factor[f].flags & FACTOR_LOWERED))
@@ -62,15 +62,15 @@ static bool terms_add_up(const struct node *n, const struct strategy *st)
     return true;
 }
 
-bool strategy_projects(struct space *s, int node, const struct choice *c, bool sequence, struct strategy *out)
+bool strategy_projects(struct space *s, int node, const struct assignment *c, bool sequence, struct strategy *out)
 {
     const struct node *n = s->g->nodes.at[node];
     const struct rule *r = s->rule[node];
     if (sequence && !sequence_passes(s, node, c))
         return false;
     *out = strategy_room(s, n);
-    out->choice = *c;
-    out->lowered = choice_lowered(c, r);
+    out->assignment = *c;
+    out->lowered = assignment_is_lowered(c, r);
     return lowering_fits(n, c, r) && rule_project(s->g, r, s->ranks, c, out->in, out->out) && strategy_splits(n, out) &&
         bytes_stay_whole(n, out) && terms_add_up(n, out);
 }
@@ -106,10 +106,10 @@ static void keep_splits(struct space *s, int node)
     for (struct dim_walk w = dim_walk(node); dim_next(s, &w);)
         for (int k = 0; k < s->dim[w.value->id][w.d].list.n; k++) {
             struct candidate from = s->dim[w.value->id][w.d].list.at[k];
-            struct choices c = choices_for(s, node, w.result, w.i, w.d, from.split);
+            struct assignments c = assignments_for(s, node, w.result, w.i, w.d, from.split);
             struct strategy st;
             for (int j = 0; j < c.list.n; j++)
-                if (choice_is_new(s, node, &tried, &c.list.at[j], from.sequence) &&
+                if (assignment_is_new(s, node, &tried, &c.list.at[j], from.sequence) &&
                     strategy_projects(s, node, &c.list.at[j], from.sequence, &st))
                     keep(s, node, &st);
         }
@@ -119,7 +119,7 @@ static void keep_whole(struct space *s, int node)
 {
     struct strategy whole = strategy_room(s, s->g->nodes.at[node]);
     if (s->rule[node])
-        whole.choice = choice_none(s, s->rule[node]);
+        whole.assignment = assignment_none(s, s->rule[node]);
     keep(s, node, &whole);
 }
 
@@ -219,7 +219,7 @@ static void keep_partial(struct space *s, int node, const bool *tame)
         if (pass[k].from == RED_SUM ? !linear_set_fits(s, node, pass[k].operands, tame) : !extremes_reach(s, node, &pass[k]))
             continue;
         struct strategy st = strategy_room(s, n);
-        st.choice = choice_none(s, r);
+        st.assignment = assignment_none(s, r);
         for (int i = 0; i < n->nin && i < 32; i++)
             if (n->in[i] && (pass[k].operands >> i & 1))
                 st.in[i] = placement_partial(pass[k].from);
