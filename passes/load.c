@@ -3,6 +3,7 @@
  * Provides PROP_LOADED: attributes are decoded by the ops' rows, nodes follow the opset that will be emitted, functions of the model are
  * inlined, inputs that --bind fixes are constants, shape operands are still edges. Everything about files is in src/onnx; a dry run needs
  * no weight data. A file that holds the text form of a graph is a model too. */
+#include "ir/text/text.h"
 #include "onnx/onnx.h"
 #include "op/op.h"
 #include "passes/pass.h"

@@ -2,6 +2,7 @@
  *
  * Properties of a graph live in graph.properties, those of the compilation in compile.properties. After every pass the nodes get unique
  * names and the verifier runs on the global graph and, once there are any, on every rank's graph. --dump-after prints the same graphs. */
+#include "ir/text/text.h"
 #include "passes/pass.h"
 
 #include <string.h>

@@ -3,6 +3,7 @@
 #define TPC_TESTS_PRINTED_H
 
 #include "ir/ir.h"
+#include "ir/text/text.h"
 
 #include <stdlib.h>
 

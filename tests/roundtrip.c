@@ -1,5 +1,6 @@
 /* The text form on real graphs: every sample, after every pass up to localize at 2 ranks, reads back as itself. Placements, collectives,
  * equations and each rank's graph are all in it. */
+#include "ir/text/text.h"
 #include "op/op.h"
 #include "passes/pass.h"
 #include "plan/input/input.h"

@@ -8,6 +8,7 @@
  * although it would be right, and ops with a rule but no sample (a failure). */
 #include "tests/selfcheck.h"
 
+#include "ir/text/text.h"
 #include "kern/core/local.h"
 #include "passes/pass.h"
 #include "plan/cost/cost.h"

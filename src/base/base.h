@@ -83,6 +83,15 @@ int64_t floormod_i64(int64_t a, int64_t b);
 /* The whole text is a decimal integer of lo to hi. */
 bool parse_i64(const char *text, int64_t lo, int64_t hi, int64_t *out);
 
+/* ---- slab.c: offsets in one block of memory, from lifetimes ------------------------------------------------------------ */
+struct slab_item {
+    int64_t bytes;
+    int first, last; /* it lives during steps first to last, inclusive */
+    int64_t offset;
+};
+/* Sets the offsets (64-byte aligned; items that live at the same time are disjoint) and returns the size of the slab in bytes. */
+int64_t slab_assign(struct arena *, struct slab_item *, int n);
+
 /* ---- did_you_mean.c: which of n names is the most like a text or glob, the first of equals; -1 when n is 0 -------------- */
 int nearest_text(const char *text, int n, const char *const *names);
 

@@ -3,6 +3,7 @@
  * tensor refers to is zero). All is written beside its place and renamed at the end. */
 #include "cli/merge.h"
 
+#include "ir/text/text.h"
 #include "onnx/onnx.h"
 #include "plan/folder/folder.h"
 

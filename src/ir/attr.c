@@ -4,6 +4,25 @@
 
 #include <string.h>
 
+static const char *const kinds[] = {
+    [ATTR_INT] = "i",   [ATTR_FLOAT] = "f",  [ATTR_STRING] = "s",    [ATTR_INTS] = "is", [ATTR_FLOATS] = "fs",
+    [ATTR_DIMS] = "ds", [ATTR_TENSOR] = "t", [ATTR_GRAPH] = "graph", [ATTR_RAW] = "raw"};
+
+const char *attr_kind_name(enum attr_kind kind)
+{
+    return kinds[kind];
+}
+
+bool attr_kind_parse(const char *name, enum attr_kind *out)
+{
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
+        if (!strcmp(kinds[i], name)) {
+            *out = (enum attr_kind)i;
+            return true;
+        }
+    return false;
+}
+
 struct attr *node_attr(const struct node *n, const char *name)
 {
     for (int i = 0; i < n->nattr; i++)

@@ -2,6 +2,7 @@
  *
  * Nothing is ever freed or renumbered: a value keeps its id, and what is removed is merely unreachable. Every walk is linear in the
  * graph; passes that replace many values do it in one walk (graph_rewire). Names of values are unique, which one hash table holds. */
+#include "ir/configuration.h"
 #include "ir/ir.h"
 
 #include <stdlib.h>
@@ -109,6 +110,11 @@ static int64_t constant_size(enum dtype dtype, int rank, const int64_t *dim)
     if (!sizes_product(dim, rank, &n) || !dtype_bytes(dtype, n, &bytes))
         bug("a constant of impossible size");
     return bytes;
+}
+
+enum dtype value_storage(const struct value *v)
+{
+    return v->stored == DT_NONE ? v->type.dtype : v->stored;
 }
 
 struct value *graph_constant(struct graph *g, const char *name, enum dtype dtype, int rank, const int64_t *dim, const void *data)

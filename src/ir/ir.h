@@ -5,86 +5,12 @@
 #ifndef TPC_IR_H
 #define TPC_IR_H
 
-#include "algebra/algebra.h"
+#include "ir/constant/constant.h"
 
 struct node;
 struct graph;
 struct value;
-
-/* ---- constants: initializers and Constant nodes, inline or external, one notion ------------------------------------ */
-/* A byte range of an external file; path NULL: inline. scatter: the bytes are in several files, as it says, not at path, which is for
- * messages. */
-struct source {
-    const char *path;
-    int64_t offset, length;
-    struct scatter *scatter;
-};
-struct byte_range {
-    int64_t offset, bytes;
-}; /* of a constant's bytes */
-struct constant {
-    enum dtype dtype;
-    int rank;
-    int64_t dim[MAX_RANK];
-    int64_t bytes;
-    const void *data; /* inline, or mapped on demand by constant_data; any alignment */
-    struct source source;
-    const char *origin; /* name of the initializer in the source model whose bytes these are; NULL: computed by us */
-};
-/* The bytes. Maps an external file at first use; missing or short is a failure naming file and tensor. */
-const void *constant_data(struct constant *, const char *name);
-/* Element i of an integer or boolean constant. */
-int64_t constant_int(struct constant *, const char *name, int64_t i);
-double constant_float(struct constant *, const char *name, int64_t i);
-/* Its bytes will hardly be read again: gives memory back to the system. What constant_data gave is void; it may be asked again. */
-void constant_release(struct constant *);
-/* Whether its bytes can be read: in a dry run the files may be missing. */
-bool constant_present(const struct constant *);
-int64_t constant_elements(const struct constant *);
-/* Constants of so many bytes and more count as weights: what a rank holds of them are ranges of the model's own bytes, never copies. */
-enum { WEIGHT_BYTES = 1024 };
-/* Is it so large, and a tensor of the model? Then it is not folded away. */
-bool constant_is_weight(const struct constant *);
-/* The type that a value has in memory and in files: that of its elements, or the one that a constant is stored in. */
-enum dtype value_storage(const struct value *);
-/* Hands out n ranges of the bytes in order, a piece at a time: holds no tensor, wherever its bytes are. */
-typedef void byte_taker(void *, const void *from, size_t bytes);
-void constant_stream(struct constant *, const char *name, int n, const struct byte_range *, byte_taker *, void *);
-
-/* ---- source.c: files that hold constants. Mapped whole at first use, for the life of the process. -------------------------------- */
-struct source_files {
-    int n;
-    const char *const *path;
-    struct map *map;
-}; /* map: n of them, filled at first use */
-/* A tensor dealt out along one dimension: outer times size times row bytes, row-major. A strip is the indices lo to hi of the dimension,
- * which one file holds: (hi - lo) * row bytes at offset, the next outer ones stride behind. Strips are sorted and cover 0 to size. */
-struct strip {
-    int64_t lo, hi;
-    int file;
-    int64_t offset, stride;
-};
-struct scatter {
-    int64_t outer, size, row;
-    const struct source_files *files;
-    int n;
-    const struct strip *at;
-    struct arena *whole; /* holds what constant_data put together */
-};
-/* What a tensor of a model refers to. file: its location; "" the model file itself. */
-struct span {
-    const char *file;
-    struct source source;
-};
-struct spans {
-    struct span *at;
-    int n, cap;
-};
-/* The bytes in one piece; not for scattered ones. */
-const void *source_data(const struct source *, const char *name);
-void source_stream(const struct source *, const char *name, int n, const struct byte_range *, byte_taker *, void *);
-void source_release(const struct source *);
-bool source_present(const struct source *);
+struct configuration; /* ir/configuration.h */
 
 /* ---- values ---------------------------------------------------------------------------------------------------------- */
 /* Shape information: the value of a small integer or boolean tensor as a vector of expressions, beside its type. */
@@ -106,6 +32,8 @@ struct value {
     struct placement place;    /* where its producer leaves it (after choose) */
     bool placed;
 };
+/* The type that a value has in memory and in files: that of its elements, or the one that a constant is stored in. */
+enum dtype value_storage(const struct value *);
 
 /* ---- attributes ------------------------------------------------------------------------------------------------------ */
 enum attr_kind { ATTR_INT, ATTR_FLOAT, ATTR_STRING, ATTR_INTS, ATTR_FLOATS, ATTR_DIMS, ATTR_TENSOR, ATTR_GRAPH, ATTR_RAW };
@@ -180,44 +108,6 @@ struct state {
 };
 struct meta {
     const char *key, *text;
-};
-
-/* ---- multi-device annotations (ONNX, IR version 11), as a file has them; src/plan/constrain/sharding_spec.c says what they mean
- * ----------- */
-struct device_group {
-    int64_t key;
-    int n;
-    const int64_t *device;
-}; /* key: an entry of a device list that stands for these */
-struct shards {
-    bool sized;
-    int64_t size;
-    const char *symbol;
-    int64_t count;
-}; /* sized, or symbol not NULL: the size is said */
-struct sharded_axis {
-    int64_t axis;
-    int n;
-    const struct shards *part;
-};                                                            /* parts: dimensions that are merged in the axis */
-enum sharded { SHARDED_READS, SHARDED_MAKES, SHARDED_KEEPS }; /* an operand, a result, an operand that a node with specs has none for */
-struct sharding {
-    const char *node, *tensor;
-    enum sharded how; /* KEEPS: read as it is left, and the rest is empty */
-    int ndevice, ngroup, naxis;
-    const int64_t *device;
-    const struct device_group *group;
-    const struct sharded_axis *axis;
-};
-struct pipeline_stage {
-    const char *node;
-    int64_t stage;
-};
-struct configuration {
-    const char *name;
-    int64_t devices;
-    VEC(struct sharding) shardings;
-    VEC(struct pipeline_stage) stages;
 };
 
 struct graph {
@@ -330,16 +220,6 @@ struct nodes {
 };
 void graph_unfold(struct graph *, const struct node *, int k, struct nodes *out);
 
-/* ---- memory_slab.c: offsets in one block of memory ------------------------------------------------------------------------------------
- */
-struct slab_item {
-    int64_t bytes;
-    int first, last;
-    int64_t offset;
-}; /* lives during steps first to last, inclusive */
-/* Sets the offsets (64-byte aligned; items that live at the same time are disjoint) and returns the size of the slab. */
-int64_t slab_assign(struct arena *, struct slab_item *, int n);
-
 /* ---- state_match.c: state that passes between two graphs of a model --------------------------------------------------------- */
 struct handed {
     const char *name;
@@ -355,7 +235,11 @@ struct handover {
  * components win: past_key_values.0.encoder.key takes present.0.encoder.key. Two that fit equally well are a failure naming both. */
 void handover_match(const struct handover *to, const struct handover *from, int *match);
 
-/* ---- attr.c: by name of the op's row; a name that is not in the row is a bug() ----------------------------------------- */
+/* ---- attr.c ------------------------------------------------------------------------------------------------------------- */
+/* "i", "f", ...: what the text form calls it. */
+const char *attr_kind_name(enum attr_kind);
+bool attr_kind_parse(const char *name, enum attr_kind *out);
+/* By name of the op's row; a name that is not in the row is a bug() ----------------------------------------- */
 struct attr *node_attr(const struct node *, const char *name);
 bool attr_is_set(const struct node *, const char *name);
 int64_t attr_int(const struct node *, const char *name);
@@ -368,14 +252,6 @@ void attr_set_int(struct node *, const char *name, int64_t);
 void attr_set_string(struct node *, const char *name, const char *);
 void attr_set_dims(struct graph *, struct node *, const char *name, int n, const struct dim *const *);
 void attr_set_ints(struct graph *, struct node *, const char *name, int n, const int64_t *);
-
-/* ---- text.c / parse.c: the text form. parse(print(g)) prints the same text. ---------------------------------------------- */
-void graph_print(const struct graph *, FILE *);
-/* What a file holds where that is the text form; NULL: something else. It starts with a comment or with the word graph, which no model's
- * message does. */
-char *graph_text(struct arena *, const char *path);
-/* A malformed text is a failure with line and column. */
-struct graph *graph_parse(struct arena *, struct alg *, const char *text, const char *file, op_lookup *);
 
 /* ---- body.c: the graphs that a node of control flow owns (If, Loop, Scan), its attributes of kind GRAPH ------------------------
  * A body has an interner of its own, for what it assumes about sizes holds only where it runs. It stays as it was loaded, without types,

@@ -2,6 +2,7 @@
 #ifndef TPC_ONNX_H
 #define TPC_ONNX_H
 
+#include "ir/configuration.h"
 #include "ir/ir.h"
 #include "kern/kern.h"
 

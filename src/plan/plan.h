@@ -2,6 +2,7 @@
 #ifndef TPC_PLAN_H
 #define TPC_PLAN_H
 
+#include "ir/configuration.h"
 #include "op/op.h"
 
 #define COST_NEVER (INT64_MAX / 4) /* picoseconds: a combination that is not allowed */

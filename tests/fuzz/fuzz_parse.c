@@ -1,4 +1,6 @@
 /* Text of any bytes as the text form of a graph: parsed, verified, printed. */
+#include "ir/ir.h"
+#include "ir/text/text.h"
 #include "op/op.h"
 #include "tests/fuzz/fuzz.h"
 

@@ -2,6 +2,7 @@
  * strategies, only those that split, --sp, and where asked for --sp=auto. Each is compared with the whole run. In every second plan terms
  * are dense. A line per model, number of ranks and mode says how many were right. Work is dealt to processes by model and ranks. */
 #include "cli/run.h"
+#include "ir/text/text.h"
 #include "tests/prove/integral.h"
 
 #include <errno.h>

@@ -1,5 +1,6 @@
 /* The IR: the table of ops, text round trips, refusal of malformed texts, walks over the graph, constants, the verifier. */
 #include "ir/ir.h"
+#include "ir/text/text.h"
 #include "op/op.h"
 #include "passes/pass.h"
 #include "tests/printed.h"

@@ -1,4 +1,5 @@
 /* Rows: which symbols are said to count independent rows, and why others do not. */
+#include "ir/text/text.h"
 #include "op/op.h"
 #include "passes/pass.h"
 

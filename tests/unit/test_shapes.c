@@ -1,4 +1,5 @@
 /* Shapes: types and canonical form of source graphs, factor rules of Reshape and its like, the lowering of Gather. */
+#include "ir/text/text.h"
 #include "op/op.h"
 #include "op/table.h"
 #include "passes/pass.h"

@@ -2,6 +2,7 @@
  * elements, that a present of another form is copied, and that a second graph takes what the first one left. */
 #include <check.h>
 #undef fail /* ours, of base.h, is meant below */
+#include "ir/text/text.h"
 #include "op/op.h"
 #include "run/run.h"
 

@@ -190,11 +190,10 @@ static void drop_primitives(struct dnnl_state *s)
     }
 }
 
-void dnnl_state_free(struct dnnl_state *s)
+static void free_state(void *state)
 {
+    struct dnnl_state *s = state;
     struct favourite *f, *next;
-    if (!s)
-        return;
     drop_primitives(s);
     HASH_ITER(hh, s->favourites, f, next)
     {
@@ -217,12 +216,12 @@ static void *zeroed(size_t bytes)
 
 static struct dnnl_state *state_of(struct kenv *env)
 {
-    struct dnnl_state **slot = kenv_dnnl(env);
+    void **slot = kenv_library(env, free_state);
     omp_set_num_threads(kenv_threads(env));
     if (!*slot) {
-        *slot = zeroed(sizeof **slot);
-        check(dnnl_engine_create(&(*slot)->engine, dnnl_cpu, 0), "making a CPU engine");
-        check(dnnl_stream_create(&(*slot)->stream, (*slot)->engine, dnnl_stream_default_flags), "making a stream");
+        struct dnnl_state *s = *slot = zeroed(sizeof *s);
+        check(dnnl_engine_create(&s->engine, dnnl_cpu, 0), "making a CPU engine");
+        check(dnnl_stream_create(&s->stream, s->engine, dnnl_stream_default_flags), "making a stream");
     }
     return *slot;
 }

@@ -34,7 +34,8 @@ struct kenv {
     struct room_block room[ROOM_COUNT];
     struct kept kept;     /* ring */
     struct area *weights; /* the one in use first */
-    struct dnnl_state *dnnl;
+    void *library;        /* state of a library, and what frees it */
+    void (*library_free)(void *);
 };
 
 static void *block_new(size_t bytes)
@@ -125,7 +126,8 @@ void kenv_free(struct kenv *env)
 {
     if (!env)
         return;
-    dnnl_state_free(env->dnnl);
+    if (env->library)
+        env->library_free(env->library);
     while (env->kept.next != &env->kept)
         drop(env->kept.next);
     for (int i = 0; i < ROOM_COUNT; i++)
@@ -144,9 +146,10 @@ bool kenv_deterministic(const struct kenv *env)
     return env->deterministic;
 }
 
-struct dnnl_state **kenv_dnnl(struct kenv *env)
+void **kenv_library(struct kenv *env, void (*release)(void *))
 {
-    return &env->dnnl;
+    env->library_free = release;
+    return &env->library;
 }
 
 void *kenv_room(struct kenv *env, enum room which, size_t bytes)

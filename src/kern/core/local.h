@@ -51,8 +51,8 @@ void *kenv_room(struct kenv *, enum room, size_t bytes);
 void *kenv_keep(struct kenv *, size_t bytes);
 /* Room for a packed weight, kept until kenv_free. */
 void *kenv_weights(struct kenv *, size_t bytes);
-struct dnnl_state;
-struct dnnl_state **kenv_dnnl(struct kenv *);
+/* The slot for the state of the library under the kernels, NULL at first; kenv_free hands it to release. */
+void **kenv_library(struct kenv *, void (*release)(void *));
 
 /* ---- kcall.c ----------------------------------------------------------------------------------------------------- */
 /* Operand i when it is there, else NULL. */
@@ -157,7 +157,6 @@ struct conv_shape {
 };
 /* False when the shape has no such primitive. */
 bool dnnl_convolve(struct kenv *, void **cache, const struct conv_shape *, const float *x, const float *w, const float *bias, float *y);
-void dnnl_state_free(struct dnnl_state *);
 
 /* ---- packed_gemm.c: products with a weight stored narrower than float32 --------------------------------------------------------- */
 /* A weight w[k, n] in any storage, k and n > 0. A panel is `width` columns of it in float32, counted from a multiple of width; the last

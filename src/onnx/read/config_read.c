@@ -1,5 +1,6 @@
 /* Multi-device annotations of a file (IR version 11) to the IR: configurations of the model, and what nodes of its main graph say under
  * each. Only their form is checked here: that names are there, and that a node speaks of its own operands and results. */
+#include "ir/configuration.h"
 #include "onnx/read/read.h"
 
 #include <string.h>

@@ -3,6 +3,7 @@
  *
  * All else is copied, payloads and external data too. What the file says of a configuration of the same name is left out, so that
  * annotating twice is annotating once; other configurations stay. */
+#include "ir/configuration.h"
 #include "onnx/write/write.h"
 
 #include <string.h>

@@ -4,6 +4,7 @@
  * else N/..., and a tensor keeps its name as long as it exists: a spec speaks of what still reads or makes the tensor under such a name,
  * and is of no use where nothing does. A node with specs reads an operand that has none as its maker leaves it, a graph input whole, and
  * terms of a sum as they are, where it can; weights and what a decode loop carries are free. */
+#include "ir/configuration.h"
 #include "plan/constrain/constrain.h"
 #include "plan/input/input.h"
 #include "plan/plan.h"

@@ -7,6 +7,7 @@
  * shapes and operators allow.)
  *
  * There are no terms of a sum, no two axes at once and no blocks of unequal sizes in both. */
+#include "ir/configuration.h"
 #include "plan/constrain/constrain.h"
 #include "plan/plan.h"
 

@@ -1,6 +1,6 @@
 /* memory: what each rank holds while it runs: its weights, the state that a decode loop carries, and in the worst workload the slab that
  * its activations share and the blocks that a collective packs. The graph is the one that is executed, with explicit reshards and fused
- * nodes, and the slab is laid out as the runtime does (src/op/analysis/lifetime.c, src/ir/memory_slab.c), so its size is exact for these
+ * nodes, and the slab is laid out as the runtime does (src/op/analysis/lifetime.c, src/base/slab.c), so its size is exact for these
  * sizes. */
 #include "plan/cost/cost.h"
 #include "plan/facts/facts.h"

@@ -1,5 +1,6 @@
 /* planfile: plan.json, the plan for people and scripts (schemas/plan.schema.json). Never read at run time. Keys come in a fixed order and
  * nothing depends on the machine or the output folder, so the same input gives the same bytes; their digest ties rank files together. */
+#include "ir/configuration.h"
 #include "plan/cost/cost.h"
 #include "plan/facts/facts.h"
 #include "plan/folder/folder.h"

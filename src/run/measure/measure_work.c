@@ -1,6 +1,7 @@
 /* measure_work: how fast one rank computes, by sessions on small graphs that stand for what models do: products of many rows with large
  * weights (a prompt), of one row (a decode step, which streams the weights from memory), elementwise chains, and nodes with nothing to
  * do. Minima: what other programs do to a machine only ever adds. */
+#include "ir/text/text.h"
 #include "op/op.h"
 #include "run/internal.h"
 

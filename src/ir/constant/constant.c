@@ -1,6 +1,7 @@
 /* Constants: their bytes, inline or in files (source.c), and single elements. */
+#include "ir/constant/constant.h"
+
 #include "base/half.h"
-#include "ir/ir.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -84,11 +85,6 @@ int64_t constant_elements(const struct constant *c)
     if (!sizes_product(c->dim, c->rank, &n))
         bug("a constant of impossible size");
     return n;
-}
-
-enum dtype value_storage(const struct value *v)
-{
-    return v->stored == DT_NONE ? v->type.dtype : v->stored;
 }
 
 /* Element i as raw bits, zero-extended. */

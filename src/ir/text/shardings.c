@@ -1,5 +1,6 @@
 /* shardings: multi-device annotations in the text form (grammar: text.h). They are data: nodes and tensors are named, not looked up. */
-#include "ir/text.h"
+#include "ir/configuration.h"
+#include "ir/text/text.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -19,7 +20,7 @@ static void print_ints(FILE *to, int n, const int64_t *at)
 static void print_part(FILE *to, const struct shards *part)
 {
     if (part->symbol)
-        text_put_name(to, part->symbol);
+        lex_put_name(to, part->symbol);
     else if (part->sized)
         fprintf(to, "%" PRId64, part->size);
     fprintf(to, ":%" PRId64, part->count);
@@ -50,9 +51,9 @@ static void print_places(FILE *to, const struct sharding *s)
 static void print_sharding(FILE *to, int indent, const struct sharding *s)
 {
     fprintf(to, "%*sshard ", indent, "");
-    text_put_name(to, s->node);
+    lex_put_name(to, s->node);
     fprintf(to, " %s ", hows[s->how]);
-    text_put_name(to, s->tensor);
+    lex_put_name(to, s->tensor);
     if (s->how != SHARDED_KEEPS)
         print_places(to, s);
     fputc('\n', to);
@@ -61,13 +62,13 @@ static void print_sharding(FILE *to, int indent, const struct sharding *s)
 static void print_configuration(FILE *to, int indent, const struct configuration *c)
 {
     fprintf(to, "%*sconfiguration ", indent, "");
-    text_put_name(to, c->name);
+    lex_put_name(to, c->name);
     fprintf(to, " %" PRId64 "\n", c->devices);
     for (int i = 0; i < c->shardings.n; i++)
         print_sharding(to, indent, &c->shardings.at[i]);
     for (int i = 0; i < c->stages.n; i++) {
         fprintf(to, "%*sstage ", indent, "");
-        text_put_name(to, c->stages.at[i].node);
+        lex_put_name(to, c->stages.at[i].node);
         fprintf(to, " %" PRId64 "\n", c->stages.at[i].stage);
     }
 }
@@ -145,7 +146,7 @@ static struct configuration *last_configuration(struct lexer *l, struct graph *g
     return g->configurations.at[g->configurations.n - 1];
 }
 
-void parse_configuration(struct lexer *l, struct graph *g)
+void shardings_parse_configuration(struct lexer *l, struct graph *g)
 {
     struct configuration *c = NEW(g->arena, struct configuration);
     *c = (struct configuration){.name = lex_name(l)};
@@ -174,7 +175,7 @@ static void parse_places(struct lexer *l, struct sharding *s)
     s->axis = axes.at;
 }
 
-void parse_shard(struct lexer *l, struct graph *g)
+void shardings_parse_shard(struct lexer *l, struct graph *g)
 {
     struct configuration *c = last_configuration(l, g);
     struct sharding s = {.node = lex_name(l)};
@@ -185,7 +186,7 @@ void parse_shard(struct lexer *l, struct graph *g)
     VEC_PUSH(g->arena, &c->shardings, s);
 }
 
-void parse_stage(struct lexer *l, struct graph *g)
+void shardings_parse_stage(struct lexer *l, struct graph *g)
 {
     struct configuration *c = last_configuration(l, g);
     struct pipeline_stage s = {.node = lex_name(l)};

@@ -1,4 +1,4 @@
-/* ir/text: what the printer and the parser of the text form share, and the lexer under the parser. Internal to src/ir.
+/* ir/text: the text form of a graph: printer, parser, and the lexer under them. Parsing what was printed prints the same text again.
  *
  *     graph NAME {
  *       ir 10  opset 23  properties 3  ranks 4  rank 0          each only where it is not the default
@@ -21,20 +21,20 @@
  * A body is an attribute in the same form: {then_branch = graph then { ir 0  opset 23  captures 1 ... }}. captures: so many of its inputs,
  * the last ones, stand for operands of the node.
  *
- * A name is bare when it is plain (text_plain), else quoted. `_` is an absent value, `?` a type that is not known. White space separates;
+ * A name is bare when it is plain (lex_is_plain), else quoted. `_` is an absent value, `?` a type that is not known. White space separates;
  * # starts a comment. Attributes of an op without a row name their kind: alpha: f = 1, x: raw = hex "0a". */
 #ifndef TPC_IR_TEXT_H
 #define TPC_IR_TEXT_H
 
 #include "ir/ir.h"
 
-/* Letters, digits, _ . and /, not starting with a digit or a dot, and not just "_". */
-bool text_plain(const char *name);
-/* "i", "f", ... of an attribute whose op has no row. */
-bool text_kind_parse(const char *name, enum attr_kind *out);
-
-/* Plain or quoted, as lex_name reads it. */
-void text_put_name(FILE *, const char *name);
+/* ---- print.c, parse.c -------------------------------------------------------------------------------------------------- */
+void graph_print(const struct graph *, FILE *);
+/* The content of a file that holds the text form; NULL: it holds something else. The text form starts with a comment or with the word
+ * graph, which no model's message does. */
+char *graph_text(struct arena *, const char *path);
+/* A malformed text is a failure with line and column. */
+struct graph *graph_parse(struct arena *, struct alg *, const char *text, const char *file, op_lookup *);
 
 /* ---- lex.c ------------------------------------------------------------------------------------------------------------- */
 struct lexer {
@@ -49,6 +49,8 @@ bool lex_accept(struct lexer *, const char *symbol);
 void lex_expect(struct lexer *, const char *symbol);
 /* The word follows, as a whole. */
 bool lex_accept_word(struct lexer *, const char *word);
+/* Letters, digits, _ . and /, not starting with a digit or a dot, and not just "_". */
+bool lex_is_plain(const char *name);
 char *lex_name(struct lexer *); /* plain or quoted */
 char *lex_quoted(struct lexer *);
 bool lex_at_quote(struct lexer *);
@@ -60,12 +62,46 @@ double lex_float(struct lexer *);
 uint8_t *lex_hex(struct lexer *, int64_t *bytes);
 /* Raw text up to one of the stop characters outside of brackets and backquotes; not empty. */
 char *lex_raw(struct lexer *, const char *stop);
+/* Prints a name, plain or quoted, as lex_name reads it. */
+void lex_put_name(FILE *, const char *name);
+void lex_put_quoted(FILE *, const char *text);
 
-/* ---- shardings.c --------------------------------------------------------------------------------------------------------- */
+/* ---- shardings.c: multi-device annotations ------------------------------------------------------------------------------ */
 void shardings_print(const struct graph *, FILE *, int indent);
-/* What stands behind the words configuration, shard and stage. */
-void parse_configuration(struct lexer *, struct graph *);
-void parse_shard(struct lexer *, struct graph *);
-void parse_stage(struct lexer *, struct graph *);
+/* What follows the words configuration, shard and stage. */
+void shardings_parse_configuration(struct lexer *, struct graph *);
+void shardings_parse_shard(struct lexer *, struct graph *);
+void shardings_parse_stage(struct lexer *, struct graph *);
+
+/* ---- parse_value.c ------------------------------------------------------------------------------------------------------- */
+struct parser {
+    struct lexer lex;
+    struct graph *g;
+    op_lookup *find;
+    VEC(struct equation) equations;
+    int depth; /* of the bodies around it */
+};
+struct dim_list {
+    int n;
+    const struct dim **at;
+};
+struct declaration {
+    bool absent, placed;
+    char *name;
+    struct type type;
+    struct placement place;
+    struct dims_value *dims;
+};
+const struct dim *parse_dim(struct parser *, const char *stop); /* stop: the characters that may follow it */
+struct dim_list parse_dims(struct parser *);
+/* "f32[B, S]", "f32" or "?". */
+struct type parse_type(struct parser *);
+struct declaration parse_declaration(struct parser *);
+/* NULL: an absent one. */
+struct value *parse_definition(struct parser *, const struct declaration *);
+struct value *parse_use(struct parser *);
+struct constant *parse_constant(struct parser *, const struct type *);
+/* Behind "=": bytes of the declared type, or another type and its bytes. */
+struct constant *parse_constant_of(struct parser *, const struct type *declared);
 
 #endif

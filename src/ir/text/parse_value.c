@@ -1,6 +1,6 @@
 /* parse_value: expressions, types, placements, values and constants of the text form. */
 #include "base/half.h"
-#include "ir/parse.h"
+#include "ir/text/text.h"
 
 #include <errno.h>
 #include <inttypes.h>

@@ -2,7 +2,7 @@
  *
  * A file is mapped whole at first use and stays mapped for the life of the process; all constants of one file share the mapping. Ranks
  * that are threads of one process may ask at the same time, hence the lock. */
-#include "ir/ir.h"
+#include "ir/constant/constant.h"
 
 #include <inttypes.h>
 #include <pthread.h>

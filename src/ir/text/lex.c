@@ -1,5 +1,5 @@
 /* The lexer of the text form. Every character is checked against the end of the text, which is a NUL; nothing recurses. */
-#include "ir/text.h"
+#include "ir/text/text.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -17,7 +17,7 @@ static bool plain_char(char c)
     return plain_start(c) || (c >= '0' && c <= '9') || c == '.';
 }
 
-bool text_plain(const char *name)
+bool lex_is_plain(const char *name)
 {
     if (!plain_start(*name) || !strcmp(name, "_"))
         return false;
@@ -237,4 +237,26 @@ char *lex_raw(struct lexer *l, const char *stop)
     if (!n)
         lex_fail(l, "expected an expression, found '%.12s'", l->at);
     return text;
+}
+
+void lex_put_quoted(FILE *to, const char *text)
+{
+    fputc('"', to);
+    for (const unsigned char *c = (const unsigned char *)text; *c; c++)
+        switch (*c) {
+        case '"': fputs("\\\"", to); break;
+        case '\\': fputs("\\\\", to); break;
+        case '\n': fputs("\\n", to); break;
+        case '\t': fputs("\\t", to); break;
+        default: fprintf(to, *c < 32 || *c == 127 ? "\\x%02x" : "%c", (unsigned)*c);
+        }
+    fputc('"', to);
+}
+
+void lex_put_name(FILE *to, const char *name)
+{
+    if (lex_is_plain(name))
+        fputs(name, to);
+    else
+        lex_put_quoted(to, name);
 }

@@ -1,6 +1,6 @@
 /* slab: offsets in one slab from lifetimes, greedy by size (Pisarchyk and Lee 2020): the largest item first, each at the lowest
  * gap among the items that live at the same time and are placed already. Items of no bytes take no part. */
-#include "ir/ir.h"
+#include "base/base.h"
 
 #include <stdlib.h>
 

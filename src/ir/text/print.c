@@ -1,6 +1,6 @@
 /* Prints a graph in the text form (grammar: text.h). What is printed is what there is: expressions under the equations of the graph, only
  * constants that are used, attributes that differ from their default, and every byte of inline constants. */
-#include "ir/text.h"
+#include "ir/text/text.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -24,20 +24,6 @@ struct printer {
 
 static void print_graph(const struct graph *, FILE *, int indent);
 
-static const char *const kinds[] = {
-    [ATTR_INT] = "i",   [ATTR_FLOAT] = "f",  [ATTR_STRING] = "s",    [ATTR_INTS] = "is", [ATTR_FLOATS] = "fs",
-    [ATTR_DIMS] = "ds", [ATTR_TENSOR] = "t", [ATTR_GRAPH] = "graph", [ATTR_RAW] = "raw"};
-
-bool text_kind_parse(const char *name, enum attr_kind *out)
-{
-    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
-        if (!strcmp(kinds[i], name)) {
-            *out = (enum attr_kind)i;
-            return true;
-        }
-    return false;
-}
-
 static void start_line(struct printer *p, const char *word)
 {
     fprintf(p->to, "%*s%s", p->indent, "", word);
@@ -45,36 +31,14 @@ static void start_line(struct printer *p, const char *word)
 
 /* ---- names and strings ------------------------------------------------------------------------------------------------- */
 
-static void quote(FILE *to, const char *text)
-{
-    fputc('"', to);
-    for (const unsigned char *c = (const unsigned char *)text; *c; c++)
-        switch (*c) {
-        case '"': fputs("\\\"", to); break;
-        case '\\': fputs("\\\\", to); break;
-        case '\n': fputs("\\n", to); break;
-        case '\t': fputs("\\t", to); break;
-        default: fprintf(to, *c < 32 || *c == 127 ? "\\x%02x" : "%c", (unsigned)*c);
-        }
-    fputc('"', to);
-}
-
 static void put_quoted(struct printer *p, const char *text)
 {
-    quote(p->to, text);
-}
-
-void text_put_name(FILE *to, const char *name)
-{
-    if (text_plain(name))
-        fputs(name, to);
-    else
-        quote(to, name);
+    lex_put_quoted(p->to, text);
 }
 
 static void put_name(struct printer *p, const char *name)
 {
-    text_put_name(p->to, name);
+    lex_put_name(p->to, name);
 }
 
 static void put_value_name(struct printer *p, const struct value *v)
@@ -315,7 +279,7 @@ static void put_attrs(struct printer *p, const struct node *n)
         fputs(any ? ", " : " {", p->to);
         put_name(p, a->name);
         if (!n->op)
-            fprintf(p->to, ": %s", kinds[a->kind]);
+            fprintf(p->to, ": %s", attr_kind_name(a->kind));
         fputs(" = ", p->to);
         put_attr_value(p, a);
         any = true;

@@ -1,0 +1,81 @@
+/* ir/constant: the bytes of constants (initializers and Constant nodes), inline or in external files. */
+#ifndef TPC_IR_CONSTANT_H
+#define TPC_IR_CONSTANT_H
+
+#include "algebra/algebra.h"
+
+/* ---- source.c: files that hold constants; each is mapped once, at first use, for the life of the process ------------------------ */
+/* A byte range of an external file; path NULL: inline. scatter: the bytes are in several files, and path is only for messages. */
+struct source {
+    const char *path;
+    int64_t offset, length;
+    struct scatter *scatter;
+};
+struct byte_range {
+    int64_t offset, bytes;
+}; /* of a constant's bytes */
+struct source_files {
+    int n;
+    const char *const *path;
+    struct map *map; /* n of them, filled at first use */
+};
+/* A tensor sharded along one dimension: outer times size times row bytes, row-major. A strip is the indices lo to hi of the dimension,
+ * which one file holds: (hi - lo) * row bytes at offset, the next outer ones stride behind. Strips are sorted and cover 0 to size. */
+struct strip {
+    int64_t lo, hi;
+    int file;
+    int64_t offset, stride;
+};
+struct scatter {
+    int64_t outer, size, row;
+    const struct source_files *files;
+    int n;
+    const struct strip *at;
+    struct arena *whole; /* holds what constant_data put together */
+};
+/* What a tensor of a model refers to. file: its location; "": the model file itself. */
+struct span {
+    const char *file;
+    struct source source;
+};
+struct spans {
+    struct span *at;
+    int n, cap;
+};
+/* Receives bytes, a piece at a time. */
+typedef void byte_taker(void *, const void *from, size_t bytes);
+/* The bytes in one piece; not for scattered ones. A missing or short file is a failure that names file and tensor. */
+const void *source_data(const struct source *, const char *name);
+void source_stream(const struct source *, const char *name, int n, const struct byte_range *, byte_taker *, void *);
+void source_release(const struct source *);
+bool source_present(const struct source *);
+
+/* ---- constant.c ----------------------------------------------------------------------------------------------------------------- */
+struct constant {
+    enum dtype dtype;
+    int rank;
+    int64_t dim[MAX_RANK];
+    int64_t bytes;
+    const void *data; /* inline, or mapped on demand by constant_data; any alignment */
+    struct source source;
+    const char *origin; /* name of the initializer in the source model whose bytes these are; NULL: computed by us */
+};
+/* The bytes. Maps an external file at first use. */
+const void *constant_data(struct constant *, const char *name);
+/* Element i of an integer or boolean constant. */
+int64_t constant_int(struct constant *, const char *name, int64_t i);
+double constant_float(struct constant *, const char *name, int64_t i);
+/* Gives memory back to the system when the bytes will hardly be read again. Invalidates what constant_data returned; it may be called
+ * again. */
+void constant_release(struct constant *);
+/* Whether its bytes can be read: in a dry run the files may be missing. */
+bool constant_present(const struct constant *);
+int64_t constant_elements(const struct constant *);
+/* Constants of so many bytes and more count as weights: what a rank holds of them are ranges of the model's own bytes, never copies. */
+enum { WEIGHT_BYTES = 1024 };
+/* Is it so large, and a tensor of the model? Then it is not folded away. */
+bool constant_is_weight(const struct constant *);
+/* Passes n ranges of the bytes on in order, a piece at a time; no tensor is held in memory, wherever its bytes are. */
+void constant_stream(struct constant *, const char *name, int n, const struct byte_range *, byte_taker *, void *);
+
+#endif
