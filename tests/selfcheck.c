@@ -9,7 +9,7 @@
 #include "tests/selfcheck.h"
 
 #include "ir/text/text.h"
-#include "kern/core/local.h"
+#include "kern/core/core.h"
 #include "passes/pass.h"
 #include "plan/cost/cost.h"
 

@@ -2,7 +2,7 @@
 #ifndef TPC_TESTS_SELFCHECK_H
 #define TPC_TESTS_SELFCHECK_H
 
-#include "kern/core/local.h"
+#include "kern/core/core.h"
 #include "op/op.h"
 
 /* below: integer operands are drawn from [0, below); where there are none, floats from below - 1 to below + 1; TIES: few

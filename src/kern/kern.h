@@ -27,43 +27,7 @@ int kenv_threads(const struct kenv *);
 bool kenv_deterministic(const struct kenv *);    /* sums as below, and nothing else depends on the number of threads or of rows */
 void *kenv_scratch(struct kenv *, size_t bytes); /* valid until the next call of the same kernel; zero bytes gives a valid pointer */
 
-/* ---- chunk.c: sums that are the same however their terms are dealt to ranks, rows and threads ----------------------------------
- * A contracted dimension is summed in chunks, aligned blocks of its global indices, each from left to right. The sums of chunks 2i and
- * 2i + 1 are added, the sums of such pairs likewise, and so on; what has no neighbour goes up as it is. A rank that holds some chunks adds
- * up the largest subtrees among them, its terms; who has the terms of all ranks goes on from there, to the bits that one rank alone gets.
- */
-struct subtree {
-    int level;
-    int64_t index;
-}; /* chunks [index << level, (index + 1) << level) */
-bool subtree_before(const struct subtree *, const struct subtree *);
-int64_t chunk_width(int64_t n); /* of a dimension of n indices */
-struct stretch {
-    int64_t from, lo, hi;
-}; /* indices [lo, hi), held from local index `from` on */
-/* Of held intervals in local order, by ascending lo; returns how many. out: room for n. */
-int chunk_stretches(int n, const struct interval *held, struct stretch *out);
-/* width: numbers in a chunk; unit: numbers for each index that a stretch counts; whole: all is held, and the only term is the sum. Bounds
- * of stretches lie on chunks, or a unit is whole chunks. at NULL: `all` is the only stretch. */
-struct chunks {
-    int64_t width, unit;
-    bool whole;
-    int n;
-    const struct stretch *at;
-    struct stretch all;
-};
-/* The terms that are made of them, in order; returns how many. out NULL: only counts. */
-int chunk_terms(const struct chunks *, struct subtree *out);
-/* out = the sum of terms of n numbers each, f32 or f64, whose subtrees are in ascending order and cover the dimension. */
-void chunk_add(const struct subtree *, const void *const *in, int nin, enum dtype, int64_t n, void *out);
-/* What a rank holds of a contracted dimension of `size` indices, and what makes sums of its terms and those of the others. */
-struct share {
-    int axis; /* of the first operand */
-    int64_t size;
-    int n;
-    const struct stretch *at;
-    void (*complete)(const struct share *, const struct chunks *, enum dtype, const void *terms, int64_t n, void *out);
-};
+struct share; /* kern/chunk/chunk.h */
 
 struct kcall {
     const struct node *node;   /* for attributes only: attr_int(call->node, "axis") */

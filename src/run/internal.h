@@ -3,6 +3,7 @@
 #ifndef TPC_RUN_INTERNAL_H
 #define TPC_RUN_INTERNAL_H
 
+#include "kern/chunk/chunk.h"
 #include "op/op.h"
 #include "run/run.h"
 

@@ -1,7 +1,7 @@
 /* A growing graph and the data of its values: sketch.h. */
 #include "tests/graphs/sketch.h"
 
-#include "kern/core/local.h"
+#include "kern/core/core.h"
 #include "op/op.h"
 #include "tests/graphs/families.h"
 

@@ -2,7 +2,9 @@
  *
  * Keys and values that were appended to a past are read from the present tensors (in a room where the graph doesn't ask for them). The
  * number of heads may be 0: the head size then comes from operands that still state it, and nothing is divided by a number of heads. */
-#include "kern/core/local.h"
+#include "kern/attention/attention.h"
+
+#include "kern/core/core.h"
 
 #include <math.h>
 #include <string.h>

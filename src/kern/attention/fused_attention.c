@@ -1,6 +1,7 @@
 /* fused: attention that was written out in standard ops and fused at load. Nothing of Attention's own rules applies: a fully masked row
  * is softmax's NaN, or 0 where the written form guards against NaN. */
-#include "kern/core/local.h"
+#include "kern/attention/attention.h"
+#include "kern/core/core.h"
 
 static struct heads heads_of(struct kenv *env, const struct tensor *t, bool rows_first, enum room room)
 {

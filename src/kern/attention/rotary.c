@@ -1,5 +1,6 @@
 /* rotary: RotaryEmbedding, X of [batch, seq, heads * size] or [batch, heads, seq, size], angles by position or ready per token. */
-#include "kern/core/local.h"
+#include "kern/attention/attention.h"
+#include "kern/core/core.h"
 
 #include <string.h>
 

@@ -1,6 +1,6 @@
 /* lines: a tensor seen along one axis. A line is brought to float32 (f64: float64) and worked on there, whatever the storage; contiguous
  * lines are converted in one go, others element by element. */
-#include "kern/core/local.h"
+#include "kern/core/core.h"
 
 struct lines {
     const struct line_op *op;

@@ -1,6 +1,6 @@
 /* walk: one loop nest for broadcast operands. Dimensions of size 1 are dropped and adjoining ones merged where every operand is dense or
  * constant over both, so most calls become one long row; a long row is cut in stretches to share it among threads. */
-#include "kern/core/local.h"
+#include "kern/core/core.h"
 
 #define STRETCH 4096
 

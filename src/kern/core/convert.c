@@ -1,7 +1,7 @@
 /* convert: between storage types. Stores to integers saturate when they come from floating point (NaN gives 0) and wrap when they come
  * from integers. */
 #include "base/half.h"
-#include "kern/core/local.h"
+#include "kern/core/core.h"
 
 #include <math.h>
 #include <string.h>

@@ -3,7 +3,7 @@
  *
  * Dimensions of size 1 are dropped, adjoining ones merged. The innermost pair is then a contiguous run (memcpy), a run with a stride,
  * or, where the source runs along another dimension than the destination, a transposition done in square tiles. */
-#include "kern/core/local.h"
+#include "kern/core/core.h"
 
 #include <string.h>
 

@@ -6,7 +6,7 @@
  *
  * Ranks may be threads of one process, each with its own environment; nothing here is global. The only parallel region of the kernels
  * is parallel_for: it names its number of threads, so it does not depend on settings of the calling thread. */
-#include "kern/core/local.h"
+#include "kern/core/core.h"
 
 #include <stdlib.h>
 #include <string.h>

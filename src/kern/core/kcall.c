@@ -1,6 +1,6 @@
 /* kcall: reading a call's operands and attributes. A size comes from the operand where the node still has it (source form) and else
  * from the attribute it was folded into, evaluated for this call's symbols. */
-#include "kern/core/local.h"
+#include "kern/core/core.h"
 
 const struct tensor *call_in(const struct kcall *call, int i)
 {

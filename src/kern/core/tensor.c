@@ -1,5 +1,5 @@
 /* tensor: sizes and strides of the dense tensors that kernels work on. */
-#include "kern/core/local.h"
+#include "kern/core/core.h"
 
 int64_t dims_product(const int64_t *dim, int from, int to)
 {

@@ -1,5 +1,5 @@
 /* gather: reads and writes through index tensors. Negative indices count from the end; every index is checked before anything moves. */
-#include "kern/core/local.h"
+#include "kern/core/core.h"
 
 #include <string.h>
 

@@ -1,5 +1,6 @@
 /* gatherblock: rows of a table of few bits in blocks that have a scale and a zero point. */
-#include "kern/core/local.h"
+#include "kern/core/core.h"
+#include "kern/gemm/gemm.h"
 
 enum { DATA, INDICES, SCALES, ZEROS };
 

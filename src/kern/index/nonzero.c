@@ -1,5 +1,5 @@
 /* nonzero: positions in row-major order, one dimension of them per row of the result. */
-#include "kern/core/local.h"
+#include "kern/core/core.h"
 
 static void position(const struct tensor *x, int64_t element, int64_t at, struct tensor *y)
 {

@@ -1,6 +1,6 @@
 /* activation: functions of one operand with up to two parameters, which are attributes of the node. Like the other elementwise rows: f32
  * and f64 directly, f16 and bf16 in stretches through float32. NaN stays NaN. */
-#include "kern/core/local.h"
+#include "kern/core/core.h"
 #include "kern/core/mathf.h"
 
 typedef void row_f32(const float *x, float *y, int64_t n, float a, float b);

@@ -1,6 +1,6 @@
 /* bitwise: integers as their bits, of any width through int64 in stretches. A shift by more than the type's bits, or by a negative number,
  * leaves 0, or -1 where a negative number is shifted to the right. */
-#include "kern/core/local.h"
+#include "kern/core/core.h"
 
 #include <string.h>
 

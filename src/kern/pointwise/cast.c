@@ -1,5 +1,5 @@
 /* cast: elements as another type, a stretch at a time through a type that holds both. */
-#include "kern/core/local.h"
+#include "kern/core/core.h"
 
 struct cast_call {
     enum dtype from, to;

@@ -1,9 +1,8 @@
-/* chain: fused elementwise operations (kern/pointwise/chain.h). A row of the broadcast walk is cut in stretches; every operation of the
+/* chain: fused elementwise operations (kern/pointwise/pointwise.h). A row of the broadcast walk is cut in stretches; every operation of the
  * code runs on a stretch before the next stretch is touched. Results whose last use is past give their buffer to later ones. Sums in f16
  * and bf16 chains are float32 throughout and rounded once, at the end. */
-#include "kern/pointwise/chain.h"
-
-#include "kern/core/local.h"
+#include "kern/core/core.h"
+#include "kern/pointwise/pointwise.h"
 
 enum { STRETCH = 256, BUFFERS = CHAIN_LENGTH };
 

@@ -2,9 +2,9 @@
  *
  * An op is a table of row functions by storage type, made from one expression. f16 and bf16 rows are converted to float32 in stretches,
  * integers are computed modulo 2^64 and narrowed, division by zero is refused before the loop. The walk does the broadcasting. */
-#include "kern/core/local.h"
+#include "kern/core/core.h"
 #include "kern/core/mathf.h"
-#include "kern/pointwise/chain.h"
+#include "kern/pointwise/pointwise.h"
 
 #include <string.h>
 
@@ -57,12 +57,13 @@ struct binary {
         TABLE_ENTRY(name, DT_I8, i8), TABLE_ENTRY(name, DT_U8, u8), TABLE_ENTRY(name, DT_I16, i16), TABLE_ENTRY(name, DT_U16, u16),        \
             TABLE_ENTRY(name, DT_I32, i32), TABLE_ENTRY(name, DT_U32, u32), TABLE_ENTRY(name, DT_I64, i64), TABLE_ENTRY(name, DT_U64, u64) \
     }
-#define INT_ROWS(name, expr)                                                                                                              \
-    ARITHMETIC_ROW(0, int8_t, i8, name, expr)                                                                                             \
-    ARITHMETIC_ROW(0, uint8_t, u8, name, expr)                                                                                            \
-    ARITHMETIC_ROW(0, int16_t, i16, name, expr)                                                                                           \
-    ARITHMETIC_ROW(0, uint16_t, u16, name, expr) ARITHMETIC_ROW(0, int32_t, i32, name, expr) ARITHMETIC_ROW(0, uint32_t, u32, name, expr) \
-        ARITHMETIC_ROW(0, int64_t, i64, name, expr) ARITHMETIC_ROW(0, uint64_t, u64, name, expr)
+#define INT_ROWS(name, expr)                                                                                                             \
+    ARITHMETIC_ROW(0, int8_t, i8, name, expr)                                                                                            \
+    ARITHMETIC_ROW(0, uint8_t, u8, name, expr)                                                                                           \
+    ARITHMETIC_ROW(0, int16_t, i16, name, expr)                                                                                          \
+    ARITHMETIC_ROW(0, uint16_t, u16, name, expr)                                                                                         \
+    ARITHMETIC_ROW(0, int32_t, i32, name, expr) ARITHMETIC_ROW(0, uint32_t, u32, name, expr) ARITHMETIC_ROW(0, int64_t, i64, name, expr) \
+        ARITHMETIC_ROW(0, uint64_t, u64, name, expr)
 #define BINARY(name, real32, real64, integer_expr)         \
     BINARY_ROW(SIMD, name##_row_f32, float, float, real32) \
     BINARY_ROW(, name##_row_f64, double, double, real64)   \
@@ -132,13 +133,13 @@ BINARY(prelu, x < 0 ? x * y : x, x<0 ? x * y : x, x> 0 ? W(x) : W(x) * W(y))
 BINARY(pow, (float)pow((double)x, (double)y), pow(x, y), pow_wrap(W(x), (int64_t)y))
 
 /* Comparisons and logic give booleans. */
-#define COMPARE_ROWS(name, expr)                                                                                   \
-    BINARY_ROW(, name##_row_i8, int8_t, uint8_t, expr)                                                             \
-    BINARY_ROW(, name##_row_u8, uint8_t, uint8_t, expr)                                                            \
-    BINARY_ROW(, name##_row_i16, int16_t, uint8_t, expr)                                                           \
-    BINARY_ROW(, name##_row_u16, uint16_t, uint8_t, expr) BINARY_ROW(, name##_row_i32, int32_t, uint8_t, expr)     \
-        BINARY_ROW(, name##_row_u32, uint32_t, uint8_t, expr) BINARY_ROW(, name##_row_i64, int64_t, uint8_t, expr) \
-            BINARY_ROW(, name##_row_u64, uint64_t, uint8_t, expr)
+#define COMPARE_ROWS(name, expr)                                                                               \
+    BINARY_ROW(, name##_row_i8, int8_t, uint8_t, expr)                                                         \
+    BINARY_ROW(, name##_row_u8, uint8_t, uint8_t, expr)                                                        \
+    BINARY_ROW(, name##_row_i16, int16_t, uint8_t, expr)                                                       \
+    BINARY_ROW(, name##_row_u16, uint16_t, uint8_t, expr)                                                      \
+    BINARY_ROW(, name##_row_i32, int32_t, uint8_t, expr) BINARY_ROW(, name##_row_u32, uint32_t, uint8_t, expr) \
+        BINARY_ROW(, name##_row_i64, int64_t, uint8_t, expr) BINARY_ROW(, name##_row_u64, uint64_t, uint8_t, expr)
 #define COMPARE(name, expr)                             \
     BINARY_ROW(, name##_row_f32, float, uint8_t, expr)  \
     BINARY_ROW(, name##_row_f64, double, uint8_t, expr) \
@@ -408,8 +409,9 @@ struct unary {
     UNARY_ROW(, name##_row_i8, int8_t, int8_t, expr)                                                                                     \
     UNARY_ROW(, name##_row_u8, uint8_t, uint8_t, expr)                                                                                   \
     UNARY_ROW(, name##_row_i16, int16_t, int16_t, expr)                                                                                  \
-    UNARY_ROW(, name##_row_u16, uint16_t, uint16_t, expr) UNARY_ROW(, name##_row_i32, int32_t, int32_t, expr)                            \
-        UNARY_ROW(, name##_row_u32, uint32_t, uint32_t, expr) UNARY_ROW(, name##_row_i64, int64_t, int64_t, expr)                        \
+    UNARY_ROW(, name##_row_u16, uint16_t, uint16_t, expr)                                                                                \
+    UNARY_ROW(, name##_row_i32, int32_t, int32_t, expr) UNARY_ROW(, name##_row_u32, uint32_t, uint32_t, expr)                            \
+        UNARY_ROW(, name##_row_i64, int64_t, int64_t, expr)                                                                              \
             UNARY_ROW(, name##_row_u64, uint64_t, uint64_t, expr) static const struct unary name##_op = {name##_row_f32, name##_row_f64, \
                                                                                                          INT_TABLE(name)};
 
@@ -631,7 +633,8 @@ void kern_Not(struct kcall *call)
     parallel_for(call->env, tensor_elements(c.x), 1, unary_direct, &c);
 }
 
-/* ---- rows for fused chains (kern/pointwise/chain.h) ---------------------------------------------------------------------------------- */
+/* ---- rows for fused chains (kern/pointwise/pointwise.h)
+ * ---------------------------------------------------------------------------------- */
 binary_row *const chain_binary[CHAIN_COUNT] = {
     [CHAIN_ADD] = add_row_f32, [CHAIN_SUB] = sub_row_f32, [CHAIN_MUL] = mul_row_f32, [CHAIN_DIV] = div_row_f32,
     [CHAIN_POW] = pow_row_f32, [CHAIN_MAX] = max_row_f32, [CHAIN_MIN] = min_row_f32,

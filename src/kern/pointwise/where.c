@@ -1,5 +1,5 @@
 /* where: elements of one operand or the other, by a condition; any type, by its size. */
-#include "kern/core/local.h"
+#include "kern/core/core.h"
 
 struct where_call {
     const struct walk *walk;

@@ -3,7 +3,9 @@
  *
  * In deterministic mode a convolution is a product by chunks of channels (chunk_gemm.c), whose right operand, what every result sees, is
  * put together a few columns at a time. */
-#include "kern/core/chunk.h"
+#include "kern/chunk/chunk.h"
+#include "kern/core/core.h"
+#include "kern/gemm/gemm.h"
 
 #include <string.h>
 

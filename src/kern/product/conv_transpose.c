@@ -1,6 +1,8 @@
 /* convtranspose: the transpose of a convolution. For every image and group one product makes what each place of X sends to the places under
  * its window, [output channels x window, places of X]; those are then added up, channel by channel. Work is in float32. */
-#include "kern/core/chunk.h"
+#include "kern/chunk/chunk.h"
+#include "kern/core/core.h"
+#include "kern/gemm/gemm.h"
 
 #include <string.h>
 

@@ -4,7 +4,9 @@
  * batch where there is enough of it. f16 and bf16 are multiplied in f32 and rounded once: a weight stays as it is stored (packed_gemm.c),
  * also where the left operand is f32; other operands are converted. f64 and integers are plain loops with sums in f64 and modulo 2^64. In
  * deterministic mode sums go chunk by chunk (chunk_gemm.c) instead of through oneDNN. */
-#include "kern/core/chunk.h"
+#include "kern/chunk/chunk.h"
+#include "kern/core/core.h"
+#include "kern/gemm/gemm.h"
 
 #include <string.h>
 

@@ -4,7 +4,10 @@
  * and the zero point of its word. A sum does not depend on the order: it is the rows of A, few against the weight, that are brought into
  * that order, padded with zeros to whole groups of LANES words. In deterministic mode it does, and numbers of B go back to where they were.
  */
-#include "kern/core/chunk.h"
+#include "kern/chunk/chunk.h"
+#include "kern/core/core.h"
+#include "kern/gemm/gemm.h"
+#include "kern/product/product.h"
 
 #include <string.h>
 

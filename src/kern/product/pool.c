@@ -1,6 +1,6 @@
 /* pool: the greatest or the average element under a window, or its p-norm, channel by channel, in any number of spatial dimensions. A
  * global pool is one window over everything. An average counts the elements it sees, with count_include_pad those of the padding too. */
-#include "kern/core/local.h"
+#include "kern/core/core.h"
 
 #include <math.h>
 #include <string.h>

@@ -1,7 +1,9 @@
 /* quantmatmul: products with a constant matrix of integers that have scales, decoded a panel at a time (packed_gemm.c).
  *
  * Rows that share their scales, all of them in most files or those of a block, are summed before they are scaled. */
-#include "kern/core/chunk.h"
+#include "kern/chunk/chunk.h"
+#include "kern/core/core.h"
+#include "kern/gemm/gemm.h"
 
 #include <string.h>
 

@@ -3,7 +3,8 @@
  * Rounding is to nearest even, then the zero point is added, then the result saturates. A product of 8-bit integers less their zero
  * points has a magnitude below 2^16, so float32 sums 256 of them exactly: MatMulInteger is float32 products of that depth, added up as
  * 32-bit integers. */
-#include "kern/core/local.h"
+#include "kern/core/core.h"
+#include "kern/gemm/gemm.h"
 
 #include <math.h>
 #include <string.h>

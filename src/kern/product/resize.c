@@ -1,6 +1,6 @@
 /* resize: one dimension at a time, which is what interpolation in several dimensions comes to. For each place along a dimension the
  * elements it is made of and their weights are tabulated; rows are then blended in float32, or copied where the nearest one is taken. */
-#include "kern/core/local.h"
+#include "kern/core/core.h"
 
 #include <math.h>
 #include <string.h>

@@ -1,6 +1,6 @@
 /* along: work on lines along one axis: GatherElements, ScatterElements, ArgMax, ArgMin, TopK, OneHot. Indices count from the end when
  * negative and are checked; OneHot alone ignores those out of range, as the standard says. TopK sorts NaN above every number. */
-#include "kern/core/local.h"
+#include "kern/core/core.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -3,7 +3,8 @@
  * Every label has a loss, -weight[label] * x[label], and counts with that weight in the mean; a label that is ignored has neither. Losses
  * are kept in float64, and added up in their order whatever the number of threads. In deterministic mode they are computed as
  * op/reduce/loss.c lowers them: a weighted loss is rounded. */
-#include "kern/core/local.h"
+#include "kern/core/core.h"
+#include "kern/reduce/reduce.h"
 
 #include <math.h>
 #include <string.h>

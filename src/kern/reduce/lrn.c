@@ -1,5 +1,5 @@
 /* lrn: local response normalisation, x / (bias + alpha / size * sum of squares of neighbouring channels) ^ beta. */
-#include "kern/core/local.h"
+#include "kern/core/core.h"
 
 #include <math.h>
 

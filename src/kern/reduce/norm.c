@@ -2,7 +2,8 @@
  *
  * A row is brought to float32 (float64 for f64), its mean and variance taken in two passes, then scaled. Scale and bias broadcast to the
  * normalised shape; they are brought to a full row once per call. */
-#include "kern/core/chunk.h"
+#include "kern/chunk/chunk.h"
+#include "kern/core/core.h"
 
 #include <math.h>
 

@@ -4,7 +4,8 @@
  * contiguous rows; where it is kept, rows are accumulated elementwise. Accumulators are float for f32, f16 and bf16, double for f64,
  * int64 (modulo 2^64) for integers. An empty sum is 0, an empty product 1,
  * an empty mean NaN, an empty maximum the least value of the type, an empty minimum the greatest. */
-#include "kern/core/chunk.h"
+#include "kern/chunk/chunk.h"
+#include "kern/core/core.h"
 
 #include <math.h>
 #include <string.h>

@@ -1,8 +1,10 @@
 /* softmax: Softmax, LogSoftmax and Hardmax along any axis. A row of -inf gives NaN, as the formulas do. Each result of Softmax is
  * exp(x - max) times the reciprocal of the sum, each of LogSoftmax x - max less the logarithm of the sum. In deterministic mode they are
  * computed as op/reduce/softmax.c lowers them. */
-#include "kern/core/chunk.h"
+#include "kern/chunk/chunk.h"
+#include "kern/core/core.h"
 #include "kern/core/mathf.h"
+#include "kern/reduce/reduce.h"
 
 static SIMD void softmax_f32(void *data, int64_t line, float *x, int64_t n)
 {

@@ -1,5 +1,5 @@
 /* move: ops that only move elements. Each is one strided copy, or one per part. */
-#include "kern/core/local.h"
+#include "kern/core/core.h"
 
 #include <string.h>
 

@@ -1,5 +1,5 @@
 /* depth: DepthToSpace and SpaceToDepth, one copy over (batch, channel, place in a block twice, coarse place twice). */
-#include "kern/core/local.h"
+#include "kern/core/core.h"
 
 #include <string.h>
 

@@ -1,5 +1,5 @@
 /* pad: each dimension's source coordinates are tabulated once (-1: padding), then rows are gathered. Negative pads crop. */
-#include "kern/core/local.h"
+#include "kern/core/core.h"
 
 #include <string.h>
 

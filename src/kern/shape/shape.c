@@ -1,5 +1,5 @@
 /* shape: ops whose result is decided by sizes: copies under another shape, Expand, constant fills, Range, and expressions as a tensor. */
-#include "kern/core/local.h"
+#include "kern/core/core.h"
 
 #include <string.h>
 

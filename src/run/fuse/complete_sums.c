@@ -7,6 +7,7 @@
  *   AllReduce of terms                            the value; a ReduceScatter takes its part (collective.c)
  *
  * Metadata tpc.sum.NODE tells which nodes these are (src/plan/apply/partial_sums.c). */
+#include "kern/chunk/chunk.h"
 #include "op/op.h"
 #include "run/internal.h"
 

@@ -1,10 +1,10 @@
-/* fuse_chain: elementwise operations that feed each other become one Chain node (kern/pointwise/chain.h), which reads and writes memory
+/* fuse_chain: elementwise operations that feed each other become one Chain node (kern/pointwise/pointwise.h), which reads and writes memory
  * once.
  *
  * From the last node of the file backwards, each elementwise node is the root of a group. A producer joins when all its users are in
  * the group, it is no graph output, and it has the root's type (a smaller one would be computed again for every repetition). Groups of
  * two or more are replaced at the root's place; single numbers become immediates. */
-#include "kern/pointwise/chain.h"
+#include "kern/pointwise/pointwise.h"
 #include "op/op.h"
 #include "run/run.h"
 

@@ -4,6 +4,7 @@
  *
  * With bounds of parts on whole subtrees, as 2, 4 or 8 equal parts of a power of two have them, a rank has one term and sends what
  * AllReduce would send; other parts of n chunks have up to 2 log2(n) terms. */
+#include "kern/chunk/chunk.h"
 #include "run/internal.h"
 
 #include <string.h>

@@ -4,8 +4,11 @@
  * masked, normalised in place and multiplied with the values. Keys beyond the causal edge of the block are not touched, nor those at the
  * end that a float mask takes from every row while it leaves each row another: their probability is 0. A row whose bias is -inf for every
  * key gives 0, as the ONNX definition of Attention says. */
-#include "kern/core/chunk.h"
+#include "kern/attention/attention.h"
+#include "kern/chunk/chunk.h"
+#include "kern/core/core.h"
 #include "kern/core/mathf.h"
+#include "kern/gemm/gemm.h"
 
 #include <float.h>
 #include <string.h>

@@ -1,6 +1,7 @@
 /* chunkreduce: sums along axes in deterministic mode, one axis after another from the last, each along the tree of its indices. A block of
  * results is summed at a time, so that additions are those of vectors whether the axis is the innermost or not. */
-#include "kern/core/chunk.h"
+#include "kern/chunk/chunk.h"
+#include "kern/core/core.h"
 
 #include <string.h>
 

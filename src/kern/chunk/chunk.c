@@ -1,5 +1,7 @@
 /* chunk: the parts of a contracted dimension as chunks, and the way from terms to sums. */
-#include "kern/core/chunk.h"
+#include "kern/chunk/chunk.h"
+
+#include "kern/core/core.h"
 
 #include <stdlib.h>
 #include <string.h>

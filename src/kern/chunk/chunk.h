@@ -1,9 +1,48 @@
-/* chunk: what kernels share that sum in an order which nobody's part of the work changes (deterministic mode; see kern.h). */
+/* kern/chunk: sums in an order that does not depend on how the work is shared among ranks, rows and threads (deterministic mode). */
 #ifndef TPC_KERN_CHUNK_H
 #define TPC_KERN_CHUNK_H
 
-#include "kern/core/local.h"
+#include "kern/kern.h"
 
+/* ---- chunk.c: sums that are the same however their terms are dealt to ranks, rows and threads ----------------------------------
+ * A contracted dimension is summed in chunks, aligned blocks of its global indices, each from left to right. The sums of chunks 2i and
+ * 2i + 1 are added, the sums of such pairs likewise, and so on; what has no neighbour goes up as it is. A rank that holds some chunks adds
+ * up the largest subtrees among them, its terms; who has the terms of all ranks goes on from there, to the bits that one rank alone gets.
+ */
+struct subtree {
+    int level;
+    int64_t index;
+}; /* chunks [index << level, (index + 1) << level) */
+bool subtree_before(const struct subtree *, const struct subtree *);
+int64_t chunk_width(int64_t n); /* of a dimension of n indices */
+struct stretch {
+    int64_t from, lo, hi;
+}; /* indices [lo, hi), held from local index `from` on */
+/* Of held intervals in local order, by ascending lo; returns how many. out: room for n. */
+int chunk_stretches(int n, const struct interval *held, struct stretch *out);
+/* width: numbers in a chunk; unit: numbers for each index that a stretch counts; whole: all is held, and the only term is the sum. Bounds
+ * of stretches lie on chunks, or a unit is whole chunks. at NULL: `all` is the only stretch. */
+struct chunks {
+    int64_t width, unit;
+    bool whole;
+    int n;
+    const struct stretch *at;
+    struct stretch all;
+};
+/* The terms that are made of them, in order; returns how many. out NULL: only counts. */
+int chunk_terms(const struct chunks *, struct subtree *out);
+/* out = the sum of terms of n numbers each, f32 or f64, whose subtrees are in ascending order and cover the dimension. */
+void chunk_add(const struct subtree *, const void *const *in, int nin, enum dtype, int64_t n, void *out);
+/* What a rank holds of a contracted dimension of `size` indices, and what makes sums of its terms and those of the others. */
+struct share {
+    int axis; /* of the first operand */
+    int64_t size;
+    int n;
+    const struct stretch *at;
+    void (*complete)(const struct share *, const struct chunks *, enum dtype, const void *terms, int64_t n, void *out);
+};
+
+/* ---- the walk over chunks, for what sums them --------------------------------------------------------------------------- */
 /* Subtrees whose right neighbours are still to come, on a stack: levels fall from bottom to top. */
 enum { TREE_DEPTH = 64 };
 struct tree {
@@ -97,7 +136,6 @@ struct right {
     int64_t row, column; /* steps of a matrix anywhere in memory */
 };
 struct right right_strided(const float *at, int64_t k, int64_t row, int64_t column);
-struct right right_weight(const struct panels *); /* packed_gemm.c: CHUNK_TILE wide, or by column */
 /* Terms of c[m, n] = a[m, k] right, the first at c, the next term_step behind it. */
 struct chunk_product {
     const struct chunks *chunks;
@@ -110,8 +148,6 @@ struct chunk_product {
 };
 /* All threads take part. Uses ROOM_PANELS. */
 void chunk_product(struct kcall *, const struct chunk_product *);
-/* Of a weight, up to the sums (packed_gemm.c). */
-void panel_chunks(struct kcall *, const struct chunks *, const struct panels *, int64_t m, const float *a, float *c);
 /* On this thread alone; room: for 2 * k * CHUNK_TILE numbers. */
 void chunk_product_here(const struct chunk_product *, float *room);
 

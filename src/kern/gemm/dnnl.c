@@ -4,7 +4,8 @@
  * weight use a matmul primitive for the shape, the weight reordered once to the layout that the primitive asked for. The first layout
  * chosen for a weight's shape is offered to every later number of rows, so that one packed copy serves prompt and decode. Primitives
  * are kept by shape; the number of threads is set before each call because the setting belongs to the calling thread. */
-#include "kern/core/local.h"
+#include "kern/core/core.h"
+#include "kern/gemm/gemm.h"
 
 #include <dnnl.h>
 #include <omp.h>

@@ -1,5 +1,6 @@
 /* scaled: integers with scales and zero points. Types of 4 bits hold two numbers in a byte, the first in the lower half. */
-#include "kern/core/local.h"
+#include "kern/core/core.h"
+#include "kern/gemm/gemm.h"
 
 #include <string.h>
 

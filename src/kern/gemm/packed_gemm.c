@@ -6,7 +6,9 @@
  * Sums are float32.
  *
  * In deterministic mode f32 weights are packed like this, too, and all products go chunk by chunk (chunk_gemm.c). */
-#include "kern/core/chunk.h"
+#include "kern/chunk/chunk.h"
+#include "kern/core/core.h"
+#include "kern/gemm/gemm.h"
 
 #include <string.h>
 

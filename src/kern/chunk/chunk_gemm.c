@@ -9,7 +9,8 @@
 #elif defined(__GNUC__)
 #pragma GCC optimize("fp-contract=fast")
 #endif
-#include "kern/core/chunk.h"
+#include "kern/chunk/chunk.h"
+#include "kern/core/core.h"
 
 #include <string.h>
 

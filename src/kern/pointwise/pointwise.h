@@ -1,8 +1,9 @@
-/* kern/pointwise/chain.h: the code of a Chain node: elementwise float operations fused at load, run a stretch of elements at a time so that
- * what lies between them stays in the first-level cache. Attribute `code` holds triples (operation, operand, operand); registers are the
- * node's operands, then the numbers of attribute `imm`, then one result per triple. The last result is the output. */
-#ifndef TPC_KERN_CHAIN_H
-#define TPC_KERN_CHAIN_H
+/* kern/pointwise: kernels that work element by element, and the code of a Chain node: elementwise float operations fused at load, run a
+ * stretch of elements at a time so that what lies between them stays in the first-level cache. Attribute `code` holds triples (operation,
+ * operand, operand); registers are the node's operands, then the numbers of attribute `imm`, then one result per triple. The last result is
+ * the output. */
+#ifndef TPC_KERN_POINTWISE_H
+#define TPC_KERN_POINTWISE_H
 
 #include <stdint.h>
 

@@ -1,0 +1,36 @@
+/* kern/attention: attention with grouped heads, masks and caches, and rotary embeddings. */
+#ifndef TPC_KERN_ATTENTION_H
+#define TPC_KERN_ATTENTION_H
+
+#include "kern/core/core.h"
+
+/* ---- attention_core.c: softmax(scale q k^T + bias) v for heads anywhere in memory ------------------------------------------------ */
+struct heads {
+    const float *at;
+    int64_t batch, head, row;
+}; /* steps in elements; columns are contiguous */
+struct attend {
+    int64_t batch, q_heads, kv_heads, rows, keys, size, value_size;
+    struct heads q, k, v;
+    struct tensor *y; /* written at y_step: batch, head, row */
+    int64_t y_batch, y_head, y_row;
+    float scale, softcap;
+    bool causal;                     /* key j is seen by row i when j <= i + offset[batch] ... */
+    int64_t window;                  /* ... and j > i + offset - window; -1: no window */
+    const int64_t *offset, *limit;   /* per batch; limit: keys that exist */
+    const uint8_t *allowed;          /* boolean mask, or NULL */
+    const float *bias;               /* float mask, or NULL */
+    int64_t mask_step[4], mask_keys; /* batch, head, row, key; keys beyond mask_keys are masked */
+    bool nan_rows, nan_to_zero;      /* a fully masked row is NaN, not 0; NaN probabilities become 0 */
+    const float *sink;               /* per head: a score that only adds to the denominator; NULL: none */
+    struct tensor *scores;           /* [batch, q_heads, rows, keys] or NULL; what: by mode */
+    bool chunks;                     /* set by attend: deterministic */
+    int mode;                        /* 0 scaled product, 1 after softcap, 2 with bias, 3 probabilities, 4 as 2, unseen keys 0 */
+};
+void attend(struct kcall *, struct attend *);
+
+/* ---- rotary.c ------------------------------------------------------------------------------------------------------------ */
+/* Rotates the first 2 * half elements of a head: halves, or neighbours when interleaved. */
+void rotate_head(float *x, const float *cosine, const float *sine, int64_t half, bool interleaved);
+
+#endif

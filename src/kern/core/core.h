@@ -1,0 +1,140 @@
+/* kern/core: what all kernels share: scratch and parallel loops, a call's operands and attributes, conversion of storage types, lines along
+ * an axis, broadcasting walks, strided copies. Kernels of 16-bit tensors convert short stretches to float32, work there and convert back.
+ */
+#ifndef TPC_KERN_CORE_H
+#define TPC_KERN_CORE_H
+
+#include "kern/kern.h"
+#include "kern/table.h"
+
+/* Compiled for several instruction sets, chosen at load. Sanitizers don't survive the resolvers. */
+#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+#define SIMD __attribute__((target_clones("avx512f", "arch=haswell", "default")))
+#else
+#define SIMD
+#endif
+#define LOOP _Pragma("omp simd")
+
+#define MOST_SPATIAL (MAX_RANK - 2)
+#define CHUNK 512 /* elements converted at a time */
+
+/* The integer types, by enum dtype and C type; X(dtype, type, short name). */
+#define INT_TYPES(X)        \
+    X(DT_I8, int8_t, i8)    \
+    X(DT_U8, uint8_t, u8)   \
+    X(DT_I16, int16_t, i16) \
+    X(DT_U16, uint16_t, u16) X(DT_I32, int32_t, i32) X(DT_U32, uint32_t, u32) X(DT_I64, int64_t, i64) X(DT_U64, uint64_t, u64)
+
+/* ---- env.c ----------------------------------------------------------------------------------------------------- */
+typedef void range_fn(void *data, int thread, int64_t lo, int64_t hi);
+/* Runs body on [0, n) in one range per thread; cost: rough operations per item, so that small work stays on one thread. */
+void parallel_for(struct kenv *, int64_t n, int64_t cost, range_fn *body, void *data);
+/* Scratch by purpose, so that a kernel and what it calls don't share one. Each slot only grows. */
+enum room {
+    ROOM_KERNEL,
+    ROOM_THREADS,
+    ROOM_A,
+    ROOM_B,
+    ROOM_C,
+    ROOM_DNNL,
+    ROOM_JOIN,
+    ROOM_TURN_Q,
+    ROOM_TURN_K,
+    ROOM_LIMITS,
+    ROOM_SINK,
+    ROOM_ROUTES,
+    ROOM_PANELS,
+    ROOM_TERMS,
+    ROOM_COUNT
+};
+void *kenv_room(struct kenv *, enum room, size_t bytes);
+/* Blocks kept until kenv_free. */
+void *kenv_keep(struct kenv *, size_t bytes);
+/* Room for a packed weight, kept until kenv_free. */
+void *kenv_weights(struct kenv *, size_t bytes);
+/* The slot for the state of the library under the kernels, NULL at first; kenv_free hands it to release. */
+void **kenv_library(struct kenv *, void (*release)(void *));
+
+/* ---- kcall.c ----------------------------------------------------------------------------------------------------- */
+/* Operand i when it is there, else NULL. */
+const struct tensor *call_in(const struct kcall *, int i);
+struct tensor *call_out(const struct kcall *, int i);
+/* Sizes from operand i (int32 or int64) where present, else from the DIMS attribute; -1 when neither is given. */
+int call_sizes(const struct kcall *, int operand, const char *attr, int64_t *out, int max);
+const char *call_where(const struct kcall *);
+/* An axis of a rank, negative counted from the end; out of range is a failure. */
+int call_axis(const struct kcall *, int64_t axis, int rank);
+_Noreturn void call_bad_type(const struct kcall *, enum dtype);
+/* A floating-point result in float32: the output itself, or ROOM_C, from which it is stored. */
+float *call_result_f32(const struct kcall *, const struct tensor *);
+void call_result_store(const float *from, struct tensor *);
+/* An INTS attribute of n entries, one per spatial dimension (or two for pads), none below `otherwise`, which stands where it is not given.
+ */
+void call_spatial(const struct kcall *, const char *attr, int n, int64_t otherwise, int64_t *out);
+/* An index into dimension `axis` of size n, negative counted from the end; out of range is a failure. */
+int64_t call_index(const struct kcall *, int64_t index, int64_t n, int axis);
+/* Element i of an int32 or int64 tensor. */
+int64_t index_at(const struct kcall *, const struct tensor *, int64_t i);
+int64_t dims_product(const int64_t *dim, int from, int to);
+/* Product of sizes that a file may have chosen, in bytes of float; overflow is a failure. */
+size_t call_bytes(const struct kcall *, int64_t count, size_t size);
+
+/* ---- convert.c -------------------------------------------------------------------------------------------------- */
+void load_f32(enum dtype, const void *src, int64_t n, float *dst); /* floating-point storage only */
+void store_f32(enum dtype, const float *src, int64_t n, void *dst);
+/* Any numeric or boolean storage. Stores to integers saturate (from double) or wrap (from int64). */
+void load_f64(enum dtype, const void *src, int64_t n, double *dst);
+void store_f64(enum dtype, const double *src, int64_t n, void *dst);
+void load_i64(enum dtype, const void *src, int64_t n, int64_t *dst);
+void store_i64(enum dtype, const int64_t *src, int64_t n, void *dst);
+bool is_small_float(enum dtype); /* f16, bf16: work in float32 */
+/* The whole tensor as float32, with the same strides: itself, or converted into room. */
+const float *tensor_f32(struct kenv *, const struct tensor *, enum room);
+static inline const void *at_const(const void *p, size_t size, int64_t i)
+{
+    return (const char *)p + size * (size_t)i;
+}
+static inline void *at(void *p, size_t size, int64_t i)
+{
+    return (char *)p + size * (size_t)i;
+}
+
+/* ---- axis_line.c: lines along one axis, each brought to float32 (f64: float64) in scratch ------------------------------------- */
+/* Work on line number `line` of n elements, in place, with room for n more behind them; lines are counted in the order of the other
+ * dimensions. */
+typedef void line_f32(void *data, int64_t line, float *x, int64_t n);
+typedef void line_f64(void *data, int64_t line, double *x, int64_t n);
+struct line_op {
+    line_f32 *f32;
+    line_f64 *f64;
+    int64_t cost;
+}; /* cost: rough operations per element */
+/* Every line of x through op into y of the same shape; y NULL: op keeps what it needs. Floating-point storage only. Uses ROOM_KERNEL. */
+void lines_run(struct kcall *, const struct line_op *, void *data, const struct tensor *x, struct tensor *y, int axis);
+
+/* ---- broadcast_walk.c: loops over broadcast operands ------------------------------------------------------------------------ */
+#define WALK_MAX 8 /* result and operands: chains take up to 7 */
+struct walk {
+    int rank, n;
+    int64_t dim[MAX_RANK], stride[WALK_MAX][MAX_RANK];
+};
+/* Operand 0 is the dense result; the others broadcast to it (a mismatch is a failure). Adjoining dimensions are merged. */
+void walk_broadcast(const struct kcall *, struct walk *, const struct tensor *out, int nin, const struct tensor *const *in);
+/* row(data, element offset of each operand, elements): a stretch of the innermost dimension. */
+typedef void row_fn(void *data, const int64_t *offset, int64_t n);
+void walk_run(struct kenv *, const struct walk *, int64_t cost, row_fn *, void *data);
+
+/* ---- copy.c: strided copies ------------------------------------------------------------------------------------- */
+#define COPY_RANK (2 * MAX_RANK)
+struct copy {
+    int rank;
+    size_t size;
+    int64_t dim[COPY_RANK], to[COPY_RANK], from[COPY_RANK];
+}; /* strides in elements */
+/* Elements that are where they should be already are not touched. */
+void copy_strided(struct kenv *, const struct copy *, void *to, const void *from);
+void copy_dense(struct kenv *, void *to, const void *from, size_t bytes);
+/* Row-major strides of dim. */
+void dense_strides(int rank, const int64_t *dim, int64_t *stride);
+
+#endif

@@ -1,0 +1,68 @@
+/* kern/gemm: matrix products and convolutions: oneDNN's, and those with weights stored narrower than float32. */
+#ifndef TPC_KERN_GEMM_H
+#define TPC_KERN_GEMM_H
+
+#include "kern/chunk/chunk.h"
+#include "kern/core/core.h"
+
+/* ---- dnnl.c: the only file that sees oneDNN ------------------------------------------------------------------------- */
+/* c[m, n] = alpha * a[m, k] b[k, n] + beta * c, row-major with leading dimensions; callable inside parallel loops. */
+void dnnl_product(struct kenv *, bool ta, bool tb, int64_t m, int64_t n, int64_t k, float alpha, const float *a, int64_t lda,
+                  const float *b, int64_t ldb, float beta, float *c, int64_t ldc);
+/* c[m, n] = a[m, k] w[k, n] (+ bias[n]) with a constant w, [n, k] when transposed: packed once, kept in *cache. False when
+ * this machine has no such primitive. */
+bool dnnl_product_packed(struct kenv *, void **cache, int64_t m, int64_t n, int64_t k, const float *a, const float *w, bool transposed,
+                         const float *bias, float *c);
+/* Packs w as a product will want it, into *cache. True when w itself will not be read any more. */
+bool dnnl_pack_weight(struct kenv *, void **cache, int64_t n, int64_t k, const float *w, bool transposed);
+struct conv_shape {
+    int spatial;
+    int64_t batch, groups, in, out, size[3], kernel[3], result[3], stride[3], dilation[3], before[3], after[3];
+};
+/* False when the shape has no such primitive. */
+bool dnnl_convolve(struct kenv *, void **cache, const struct conv_shape *, const float *x, const float *w, const float *bias, float *y);
+
+/* ---- packed_gemm.c: products with a weight stored narrower than float32 --------------------------------------------------------- */
+/* A weight w[k, n] in any storage, k and n > 0. A panel is `width` columns of it in float32, counted from a multiple of width; the last
+ * one has fewer (count). */
+struct panels {
+    int64_t n, k, width;
+    enum dtype dtype;
+    const void *weight;
+    bool by_column; /* a panel is [width, k], its columns one after another; else [k, width] */
+    void (*unpack)(const struct panels *, int64_t from, int64_t count, float *panel);
+    void (*row)(const struct panels *, const float *a, int64_t from, int64_t count,
+                float *c); /* c[count] = a[k] panel, without making it */
+};
+#define PANEL_FEW_ROWS 4 /* up to so many rows no panel is made */
+/* a[m, k] as [k, m], in ROOM_TURN_Q. */
+const float *turned_rows(struct kcall *, const float *a, int64_t m, int64_t k);
+/* c[m, n] = a[m, k] w. Uses ROOM_THREADS and ROOM_TURN_Q. In deterministic mode a panel not by column is CHUNK_TILE wide. */
+void panel_product(struct kcall *, const struct panels *, int64_t m, const float *a, float *c);
+/* A constant weight [k, n], [n, k] when transposed, of f16 or bf16, or of f32 for products by chunks (its panels lie there unpacked: unpack
+ * is NULL): packed at the first call, kept in call->cache. */
+const struct panels *panel_pack(struct kcall *, const struct tensor *weight, int64_t n, int64_t k, bool transposed);
+struct right right_weight(const struct panels *); /* CHUNK_TILE wide, or by column */
+/* The product chunk by chunk, up to the sums. */
+void panel_chunks(struct kcall *, const struct chunks *, const struct panels *, int64_t m, const float *a, float *c);
+
+/* ---- dequant.c: integers with scales and zero points, real = (q - zero) * scale --------------------------------------------------- */
+/* Rows of `inner` numbers (the last dimension). Number j of row r has scale (r / below % axis / block) * below + r % below, and so on:
+ * see scaled_at. */
+struct scaled {
+    int64_t inner;               /* the last dimension */
+    int64_t axis, block, blocks; /* size of the axis of the scales, indices that share one, scales along it */
+    int64_t below;               /* rows per index of the axis; 0: the axis is the last dimension */
+    bool one, wide;              /* one scale for all; a scale for every number along the other dimensions */
+    const float *scale, *zero;   /* zero NULL: none */
+};
+/* Of attributes as DequantizeLinear has them: x is operand `first`, then come the scale and the zero point. Uses ROOM_A and ROOM_B. */
+struct scaled scaled_of(struct kcall *, int first);
+/* Scales and zero points of numbers from..from + n of a row. */
+void scaled_read(const struct scaled *, int64_t row, int64_t from, int64_t n, float *scale, float *zero);
+/* The same numbers of integers q, decoded; n <= CHUNK. */
+void scaled_decode(const struct scaled *, enum dtype, const void *q, int64_t row, int64_t from, int64_t n, float *out);
+/* n integers of any storage, from number i on. */
+void load_integers(enum dtype, const void *q, int64_t i, int64_t n, float *out);
+
+#endif

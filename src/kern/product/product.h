@@ -1,0 +1,29 @@
+/* kern/product: kernels that contract dimensions: matrix products, quantized and of experts, convolutions, pooling, resizing. */
+#ifndef TPC_KERN_PRODUCT_H
+#define TPC_KERN_PRODUCT_H
+
+#include "kern/gemm/gemm.h"
+
+/* ---- matmul_nbits.c: a weight of 2, 4 or 8 bits in blocks
+ * ------------------------------------------------------------------------------------ */
+/* blocks: u8 [n, blocks, bytes]; scales, zeros (NULL: half of the range): of each block; groups: the scale of every number (NULL: its
+ * block's) */
+struct nbits_weight {
+    const struct tensor *blocks, *scales, *zeros, *groups;
+    int64_t bits;
+};
+/* c[m, n] = a[m, k] w^T. Uses ROOM_B and what panel_product does. */
+void nbits_product(struct kcall *, const struct nbits_weight *, int64_t m, int64_t k, const float *a, float *c);
+
+/* ---- expert_gemm.c: one matrix of every expert, [experts, n, k], in any storage --------------------------------------------------------
+ */
+/* Integers of `bits` bits in bytes where there are scales: per row, or per block of a row. */
+struct experts {
+    struct panels panels; /* first: columns of the product are rows of the matrix */
+    const struct tensor *weight, *scales, *zeros, *bias;
+    int64_t bits, block, expert;
+};
+/* c[m, n] = a[m, k] w^T + bias, of the expert that is set. */
+void expert_product(struct kcall *, const struct experts *, int64_t m, const float *a, float *c);
+
+#endif

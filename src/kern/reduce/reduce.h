@@ -1,0 +1,12 @@
+/* kern/reduce: kernels along axes: reductions, softmax, norms, losses, running sums, top-k. */
+#ifndef TPC_KERN_REDUCE_H
+#define TPC_KERN_REDUCE_H
+
+#include "kern/core/core.h"
+
+/* ---- softmax.c: one line, in place */
+void log_softmax_f32(float *x, int64_t n);
+void log_softmax_f64(double *x, int64_t n);
+void log_softmax_chunks(float *x, int64_t n); /* in one order; room for n more behind them */
+
+#endif
