@@ -4,28 +4,7 @@
  * operand, also through Transpose or Reshape. The graph still computes in f32: from here on the weight counts and is written in its
  * type, and a Cast is put behind it when the files are written. */
 #include "passes/pass.h"
-#include "plan/plan.h"
-
-#include <string.h>
-
-static bool only_products_read(const struct uses *uses, const struct value *v)
-{
-    const struct uses *u = &uses[v->id];
-    for (int i = 0; i < u->n; i++) {
-        const struct node *n = u->at[i].node;
-        bool moves = n && n->op && !*n->domain && (!strcmp(n->optype, "Transpose") || !strcmp(n->optype, "Reshape"));
-        bool product = n && n->op && n->op->flags & OP_SEEDS && u->at[i].index < 2;
-        if (!product && !(moves && only_products_read(uses, n->out[0])))
-            return false;
-    }
-    return u->n > 0;
-}
-
-static bool is_weight(const struct uses *uses, const struct value *v)
-{
-    return v->constant && dtype_is_float(v->constant->dtype) && v->constant->rank >= 2 && v->constant->bytes >= WEIGHT_BYTES &&
-        only_products_read(uses, v);
-}
+#include "plan/facts/facts.h"
 
 /* Returns how many weights are f32, and one that is not. */
 static int store_all(struct graph *g, enum dtype type, const struct value **other)
@@ -35,7 +14,7 @@ static int store_all(struct graph *g, enum dtype type, const struct value **othe
     int found = 0;
     for (int i = 0; i < g->values.n; i++) {
         struct value *v = g->values.at[i];
-        if (!is_weight(uses, v))
+        if (!weight_may_be_cast(uses, v))
             continue;
         if (v->constant->dtype != DT_F32) {
             *other = v;

@@ -52,7 +52,7 @@ static struct boundary boundary_of(const struct space *s, const struct module *m
     for (int k = 0; k < m->n; k++) {
         const struct node *n = s->g->nodes.at[m->node[k]];
         for (int i = 0; i < (result ? n->nout : n->nin); i++) {
-            const struct value *v = space_value(n, result, i);
+            const struct value *v = node_value(n, result, i);
             if (is_activation(s, v) && (result ? read_outside(s, m, v) : !is_inside(m, s->producer[v->id])) && !listed(&b, v))
                 VEC_PUSH(s->arena, &b.list, v);
         }

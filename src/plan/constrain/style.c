@@ -34,18 +34,6 @@ static bool is_product(const struct node *n)
     return n->op && (n->op->flags & OP_PRODUCT);
 }
 
-/* A constant index into an activation is no table. */
-static bool has_weight(const struct space *s, int node)
-{
-    const struct node *n = node_at(s, node);
-    if (!n->op || !(n->op->flags & OP_SEEDS) || n->nout == 0 || !n->out[0])
-        return false;
-    for (int i = 0; i < n->nin; i++)
-        if (n->in[i] && s->weight[n->in[i]->id] && (is_product(n) || n->in[i]->type.rank > 1))
-            return true;
-    return false;
-}
-
 static int sequence_dim(const struct value *v, int dim)
 {
     dim = dim < 0 ? dim + v->type.rank : dim;
@@ -69,7 +57,7 @@ static int class_dim(const struct graph *g, const struct node *n)
 
 static bool is_attended(const struct space *s, const struct node *n)
 {
-    return n->in[0] && s->attended[n->in[0]->id][class_dim(s->g, n)];
+    return n->in[0] && dim_has_role(s->roles, n->in[0], class_dim(s->g, n), DIM_KV);
 }
 
 static bool splits_classes(const struct space *s, const struct node *n, const struct strategy *st)
@@ -83,8 +71,8 @@ bool style_speaks_of(const struct space *s, enum style style, const struct const
     switch (style) {
     case STYLE_COLWISE:
     case STYLE_ROWWISE:
-    case STYLE_VOCAB: return has_weight(s, node);
-    case STYLE_PAIRWISE: return has_weight(s, node) && is_product(n) && !space_sums_nothing(s, node);
+    case STYLE_VOCAB: return weight_is_used(s->weight, node_at(s, node));
+    case STYLE_PAIRWISE: return weight_is_used(s->weight, node_at(s, node)) && is_product(n) && !node_sums_nothing(s->roles, node);
     case STYLE_SEQUENCE: return has_sequence(s, c->dim, node);
     case STYLE_LOSS_PARALLEL: return n->op && (n->op->flags & OP_SCORES) && (!is_attended(s, n) || !strcmp(c->glob, n->name));
     case STYLE_REPLICATE: return true;

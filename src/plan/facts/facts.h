@@ -4,6 +4,76 @@
 
 #include "plan/plan.h"
 
+/* dim_roles.c: what dimensions and symbols are for. */
+enum dim_role { DIM_KV = 1, DIM_SEQUENCE = 2 };
+enum symbol_kind { SYMBOL_OTHER, SYMBOL_PAST, SYMBOL_SEQUENCE, SYMBOL_CONTEXT };
+struct symbol_role {
+    const char *name;
+    int64_t lo;
+    enum symbol_kind kind;
+    bool of_input;        /* a size of a graph input */
+    bool contracted, row; /* between activations; of a product */
+};
+struct dim_roles {
+    struct arena *arena;
+    struct graph *g;
+    struct rule **rule; /* by node position; NULL: no row or no rule, replicated */
+    bool *weight;       /* by value id: weight_marks */
+    VEC(struct symbol_role) symbols;
+    /* Of dim_roles alone: */
+    int *class;                    /* by value id * MAX_RANK + dimension: dim_class.c */
+    bool *head_size;               /* by class */
+    unsigned char (*of)[MAX_RANK]; /* by value id: bits of enum dim_role */
+};
+/* Only of symbols; of dimensions, too. */
+struct dim_roles *symbol_roles(struct arena *, struct graph *);
+struct dim_roles *dim_roles(struct arena *, struct graph *);
+struct symbol_role *symbol_role(const struct dim_roles *, const char *name); /* NULL: the graph has no such symbol */
+bool dim_has_role(const struct dim_roles *, const struct value *, int d, enum dim_role);
+/* Is factor f contracted by a product of activations, or does it become a dimension that is? */
+bool factor_is_kv(const struct dim_roles *, int node, int f);
+/* Does the node read a weight? */
+bool node_reads_weight(const struct dim_roles *, const struct node *);
+/* Does the node multiply activations with one another? */
+bool node_multiplies_activations(const struct dim_roles *, const struct node *);
+/* Is it an outer product (a rotary table: frequencies times positions)? Its constants are no weights. */
+bool node_sums_nothing(const struct dim_roles *, int node);
+
+/* dim_class.c: dimensions that are the same one. An int per value id * MAX_RANK + dimension; class_of gives the representative. */
+int class_of(int *up, int at);
+void classes_find(struct dim_roles *);
+/* The class of factor f of the node's rule: of a dimension that is the factor alone; -1: there is none. */
+int class_of_factor(const struct dim_roles *, int node, int f);
+/* Marks the class of factor f wherever it stands alone at the node; true when a mark is new. mark: by class. */
+bool class_mark_factor(const struct dim_roles *, int node, int f, bool *mark);
+/* What is marked holds for the parts that are concatenated in, or cut out of, a marked dimension. */
+void classes_spread(const struct dim_roles *, bool *mark);
+/* Operand or result i of a node; NULL: it has none. */
+struct value *node_value(const struct node *, bool result, int i);
+/* The dimensions of all operands and results that the rule of a node has, operands first; of a node without a rule none:
+ * for (struct dim_walk w = dim_walk(node); dim_next(roles, &w);) */
+struct dim_walk {
+    int node;
+    bool result;
+    int i, d; /* of operand or result i dimension d */
+    const struct value *value;
+    const struct rule_dim *rule;
+    int at; /* value id * MAX_RANK + d: what classes are of */
+};
+static inline struct dim_walk dim_walk(int node)
+{
+    return (struct dim_walk){.node = node, .d = -1};
+}
+bool dim_next(const struct dim_roles *, struct dim_walk *);
+
+/* weight.c: by value id, is it a weight: a constant, or what a node that only moves elements, or decodes them, makes of constants? */
+bool *weight_marks(struct arena *, const struct graph *, struct rule *const *rule);
+/* Does the node multiply a weight, or look it up? A constant index into an activation is no table. */
+bool weight_is_used(const bool *weight, const struct node *);
+/* May --weights give the constant another type: do only products and lookups read it, as their first or second operand, also through
+ * Transpose or Reshape? */
+bool weight_may_be_cast(const struct uses *, const struct value *);
+
 /* workload.c: what is planned for. The texts of --workload, or the default: a prompt of 512 and 256 single steps at context 1024, where
  * roles of symbols are derived from states and contracted dimensions. Every symbol of the graph gets a value; the equations hold. */
 void plan_workloads(struct graph *, const struct options *, struct plan *);

@@ -27,7 +27,7 @@ static void seed_weights(struct space *s, int node)
         struct value *v = n->in[i];
         int64_t size;
         for (int d = 0; v && s->weight[v->id] && d < v->type.rank; d++)
-            if (dim_is_int(v->type.dim[d], &size) && size >= 2 && !s->head_size[class_of(s->class, v->id * MAX_RANK + d)])
+            if (dim_is_int(v->type.dim[d], &size) && size >= 2 && !s->head_size[class_of(s->roles->class, v->id * MAX_RANK + d)])
                 space_add(s, v, d, (struct candidate){even_split(s, v, d), false, "a weight of", node});
     }
 }
@@ -37,7 +37,7 @@ static void seed_weights(struct space *s, int node)
 static bool carry(struct space *s, const struct value *v, struct placement p, struct candidate c)
 {
     c.split = p.split;
-    return p.kind == PLACE_S && !s->head_size[class_of(s->class, v->id * MAX_RANK + p.dim)] && space_add(s, v, p.dim, c);
+    return p.kind == PLACE_S && !s->head_size[class_of(s->roles->class, v->id * MAX_RANK + p.dim)] && space_add(s, v, p.dim, c);
 }
 
 static bool add_placements(struct space *s, int node, const struct strategy *st, bool sequence, const char *source)
@@ -62,8 +62,8 @@ static void seed_assignment(struct space *s, int node, const struct assignment *
 /* Does the factor only take a head size apart (the pairs of an interleaved rotary)? */
 static bool within_head(const struct space *s, int node, int f)
 {
-    for (struct dim_walk w = dim_walk(node); dim_next(s, &w);)
-        if (w.rule->n == 1 && w.rule->part[0].n > 1 && w.rule->part[0].factor[0] == f && s->head_size[class_of(s->class, w.at)])
+    for (struct dim_walk w = dim_walk(node); dim_next(s->roles, &w);)
+        if (w.rule->n == 1 && w.rule->part[0].n > 1 && w.rule->part[0].factor[0] == f && s->head_size[class_of(s->roles->class, w.at)])
             return true;
     return false;
 }
@@ -100,7 +100,7 @@ static void seed(struct space *s)
         const struct rule *r = s->rule[i];
         if (!r)
             continue;
-        if ((n->op->flags & (OP_SEEDS | OP_DECODES)) && !space_sums_nothing(s, i))
+        if ((n->op->flags & (OP_SEEDS | OP_DECODES)) && !node_sums_nothing(s->roles, i))
             seed_weights(s, i);
         for (int f = 0; f < r->nfactor; f++)
             if ((r->factor[f].flags & FACTOR_HEADS) && !within_head(s, i, f))
@@ -132,7 +132,7 @@ static bool propagate_node(struct space *s, int node)
 {
     struct tried tried = {0};
     bool changed = false;
-    for (struct dim_walk w = dim_walk(node); dim_next(s, &w);)
+    for (struct dim_walk w = dim_walk(node); dim_next(s->roles, &w);)
         changed |= propagate_from(s, &w, &tried);
     return changed;
 }
@@ -143,7 +143,7 @@ static int candidates_around(const struct space *s, const struct node *n)
     int count = 0;
     for (int side = 0; side < 2; side++)
         for (int i = 0; i < (side ? n->nout : n->nin); i++) {
-            const struct value *v = space_value(n, side, i);
+            const struct value *v = node_value(n, side, i);
             for (int d = 0; v && d < v->type.rank; d++)
                 for (int k = 0; k < s->dim[v->id][d].list.n; k++)
                     count += s->dim[v->id][d].list.at[k].sequence ? 1 : 2;
@@ -196,36 +196,20 @@ static void index_uses(struct space *s)
         VEC_PUSH(s->arena, &s->uses[g->outputs.at[i]->id].list, ((struct place_use){-1, i}));
 }
 
-/* A weight is a constant, or what a node that only moves elements, or reads them as other numbers, makes of constants. */
-static void mark_weights(struct space *s)
-{
-    for (int i = 0; i < s->g->values.n; i++)
-        s->weight[i] = s->g->values.at[i]->constant != NULL;
-    for (int i = 0; i < s->g->nodes.n; i++) {
-        const struct node *n = s->g->nodes.at[i];
-        bool all = s->rule[i] && (s->rule[i]->moves || (n->op->flags & OP_DECODES)) && n->nin > 0;
-        for (int k = 0; k < n->nin; k++)
-            all &= n->in[k] && s->weight[n->in[k]->id];
-        for (int k = 0; all && k < n->nout; k++)
-            if (n->out[k])
-                s->weight[n->out[k]->id] = true;
-    }
-}
-
 struct space *space_new(struct arena *a, struct graph *g, const struct options *options, struct plan *plan)
 {
     struct space *s = NEW(a, struct space);
     *s = (struct space){.arena = a, .g = g, .options = options, .plan = plan, .ranks = options->ranks};
     int nodes = g->nodes.n + 1, values = g->values.n + 1;
-    s->rule = NEWN(a, struct rule *, nodes);
+    s->roles = dim_roles(a, g);
+    s->rule = s->roles->rule;
+    s->weight = s->roles->weight;
     s->strategies = NEWN(a, struct strategies, nodes);
     s->dim = arena_array(a, (size_t)values, sizeof *s->dim);
     s->uses = NEWN(a, struct place_uses, values);
     s->producer = NEWN(a, int, values);
     s->sequence = NEWN(a, struct placement, values);
     s->through = NEWN(a, bool, nodes);
-    s->attended = arena_array(a, (size_t)values, sizeof *s->attended);
-    s->weight = NEWN(a, bool, values);
     s->partial = NEWN(a, unsigned, values);
     s->output_place = NEWN(a, struct placement, g->outputs.n + 1);
     s->wish = NEWN(a, struct wishes, values);
@@ -234,13 +218,9 @@ struct space *space_new(struct arena *a, struct graph *g, const struct options *
     s->asked_within = NEWN(a, bool, nodes);
     s->unasked = options->strict == STRICT_ON ? COST_NEVER : 0;
     s->pin = NEWN(a, const struct placement *, values);
-    for (int i = 0; i < g->nodes.n; i++)
-        s->rule[i] = rule_of(g, g->nodes.at[i]);
     index_uses(s);
-    mark_weights(s);
-    s->class = classes_new(s);
-    s->head_size = classes_head_sizes(s, s->class);
-    sequence_mark_attended(s);
+    s->head_size = NEWN(a, bool, values *MAX_RANK);
+    memcpy(s->head_size, s->roles->head_size, sizeof *s->head_size * (size_t)(g->values.n * MAX_RANK));
     seed(s);
     space_spread(s);
     if (options->sp != SP_OFF && options->ranks > 1) {

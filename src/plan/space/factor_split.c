@@ -115,7 +115,7 @@ static void parts_assignment(struct space *s, const struct rule *r, const struct
 /* The splits that are candidates of a factor: of a dimension that is the factor alone. */
 static void factor_candidates(struct space *s, int node, int f, struct candidates *out)
 {
-    for (struct dim_walk w = dim_walk(node); dim_next(s, &w);)
+    for (struct dim_walk w = dim_walk(node); dim_next(s->roles, &w);)
         for (int k = 0; rule_lone_factor(w.rule) == f && k < s->dim[w.value->id][w.d].list.n; k++)
             VEC_PUSH(s->arena, &out->list, s->dim[w.value->id][w.d].list.at[k]);
 }

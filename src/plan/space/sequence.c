@@ -1,44 +1,12 @@
 /* Which dimensions --sp splits, found without names.
  *
- * A sequence dimension is a row dimension of products that attention contracts over: its symbol also occurs in a contracted
- * dimension (the key length), or, where its size is no symbol, its own factor is contracted between two activations. The batch never
- * is. It is seeded at the results of row-split products: where terms of a sum appear, ReduceScatter can leave each rank its rows. Rows
- * may be flattened: [B * S, H] holds S in repetitions of a period. */
+ * A sequence dimension (DIM_SEQUENCE) that is also a row of products with weights. It is seeded at the results of row-split products: where
+ * terms of a sum appear, ReduceScatter can leave each rank its rows. Rows may be flattened: [B * S, H] holds S in repetitions of a period.
+ */
 #include "plan/plan.h"
 #include "plan/space/space.h"
 
 #include <string.h>
-
-/* ---- what is contracted between activations ------------------------------------------------------------------------------- */
-
-struct contracted {
-    VEC(const char *) symbols;
-    bool *class_seen;
-};
-
-static void note_symbols(struct space *s, struct contracted *c, const struct dim *size)
-{
-    const char *name[32];
-    int n = dim_symbols(size, name, 32);
-    for (int i = 0; i < n && i < 32; i++)
-        VEC_PUSH(s->arena, &c->symbols, name[i]);
-}
-
-static void note_contracted(struct space *s, int node, struct contracted *c)
-{
-    const struct rule *r = s->rule[node];
-    for (int f = 0; f < r->nfactor; f++)
-        if (r->factor[f].flags & FACTOR_CONTRACTED)
-            note_symbols(s, c, r->factor[f].size);
-}
-
-static bool symbol_known(const struct contracted *c, const char *name)
-{
-    for (int i = 0; i < c->symbols.n; i++)
-        if (!strcmp(c->symbols.at[i], name))
-            return true;
-    return false;
-}
 
 /* ---- which qualify -------------------------------------------------------------------------------------------------------- */
 
@@ -57,30 +25,29 @@ struct flattenings {
     VEC(struct flattened) list;
 };
 
-static bool dimension_qualifies(const struct space *s, const struct contracted *c, int *up, const struct value *v, int d)
+static bool dimension_qualifies(const struct space *s, const struct value *v, int d)
 {
     const struct dim *size = v->type.dim[d];
     const char *only = s->options->sp_symbol;
-    if (size->kind == DIM_SYM)
-        return symbol_known(c, size->name) && (!only || !strcmp(only, size->name));
-    return !(size->kind == DIM_INT && size->k <= 1) && (!only || dim_uses(size, only)) && c->class_seen[class_of(up, v->id * MAX_RANK + d)];
+    return dim_has_role(s->roles, v, d, DIM_SEQUENCE) &&
+        (!only || (size->kind == DIM_SYM ? !strcmp(only, size->name) : dim_uses(size, only)));
 }
 
-static void deal_sequences(struct space *s, const struct contracted *c, int *up, struct rows *rows)
+static void deal_sequences(struct space *s, int *up, struct rows *rows)
 {
     for (int i = 0; i < s->g->values.n; i++) {
         const struct value *v = s->g->values.at[i];
         for (int d = 0; d < v->type.rank; d++)
-            if (dimension_qualifies(s, c, up, v, d))
+            if (dimension_qualifies(s, v, d))
                 rows->dealt[class_of(up, i * MAX_RANK + d)] = split_even(s->g->alg, s->ranks, v->type.dim[d]);
     }
 }
 
-static void note_flattened(struct space *s, int node, const struct rule_dim *rd, int whole, int *up, struct flattenings *out)
+static void note_flattened(struct space *s, int node, const struct rule_dim *rd, int whole, struct flattenings *out)
 {
     const struct rule_part *p = &rd->part[0];
     for (int k = 0; rd->n == 1 && p->n > 1 && k < p->n; k++) {
-        int factor = class_of_factor(s, node, p->factor[k], up);
+        int factor = class_of_factor(s->roles, node, p->factor[k]);
         if (factor >= 0)
             VEC_PUSH(s->arena, &out->list,
                      ((struct flattened){whole, factor, rule_sizes(s->g, s->rule[node], p->factor, 0, k),
@@ -92,8 +59,8 @@ static struct flattenings find_flattened(struct space *s, int *up)
 {
     struct flattenings out = {0};
     for (int node = 0; node < s->g->nodes.n; node++)
-        for (struct dim_walk w = dim_walk(node); dim_next(s, &w);)
-            note_flattened(s, node, w.rule, class_of(up, w.at), up, &out);
+        for (struct dim_walk w = dim_walk(node); dim_next(s->roles, &w);)
+            note_flattened(s, node, w.rule, class_of(up, w.at), &out);
     return out;
 }
 
@@ -173,7 +140,8 @@ static void mark_values(struct space *s, int *up, const struct rows *rows)
     for (int i = 0; i < s->g->values.n; i++)
         for (int d = 0; d < s->g->values.at[i]->type.rank; d++) {
             int class = class_of(up, i * MAX_RANK + d);
-            if (rows->on[class] && (s->sequence[i].kind != PLACE_S || s->attended[i][s->sequence[i].dim]))
+            if (rows->on[class] &&
+                (s->sequence[i].kind != PLACE_S || dim_has_role(s->roles, s->g->values.at[i], s->sequence[i].dim, DIM_KV)))
                 s->sequence[i] = placement_split(d, rows->dealt[class]);
         }
 }
@@ -199,49 +167,50 @@ static const char *sizes_text(struct space *s, const struct sizes *sizes)
     return text;
 }
 
-static const char *name_sequences(struct space *s, const struct contracted *c, int *up, const struct rows *rows)
+static const char *name_sequences(struct space *s, int *up, const struct rows *rows)
 {
     struct sizes sizes = {0};
     for (int i = 0; i < s->g->values.n; i++)
         for (int d = 0; d < s->g->values.at[i]->type.rank; d++)
-            if (rows->on[class_of(up, i * MAX_RANK + d)] && dimension_qualifies(s, c, up, s->g->values.at[i], d))
+            if (rows->on[class_of(up, i * MAX_RANK + d)] && dimension_qualifies(s, s->g->values.at[i], d))
                 add_size(s, &sizes, s->g->values.at[i]->type.dim[d]);
     return sizes_text(s, &sizes);
 }
 
-static _Noreturn void refuse_sequence(const struct space *s, const struct contracted *c)
+static _Noreturn void refuse_sequence(const struct space *s)
 {
     const char *model = graph_file(s->g), *only = s->options->sp_symbol;
-    if (only && c->symbols.n > 0 && !symbol_known(c, only))
+    VEC(const char *) contracted = {NULL, 0, 0};
+    for (int i = 0; i < s->roles->symbols.n; i++)
+        if (s->roles->symbols.at[i].contracted)
+            VEC_PUSH(s->arena, &contracted, s->roles->symbols.at[i].name);
+    const struct symbol_role *named = only ? symbol_role(s->roles, only) : NULL;
+    if (only && contracted.n > 0 && !(named && named->contracted))
         fail("%s: --sp=%s: no dimension qualifies by this name; the nearest that is attended over is '%s'", model, only,
-             c->symbols.at[nearest_text(only, c->symbols.n, c->symbols.at)]);
+             contracted.at[nearest_text(only, contracted.n, contracted.at)]);
     fail("%s: --sp%s%s: no dimension qualifies as a sequence: none is both a row of a product with a weight and attended over", model,
          only ? "=" : "", only ? only : "");
 }
 
 void sequence_seed(struct space *s)
 {
-    int *up = s->class, n = s->g->values.n * MAX_RANK + 1;
-    struct contracted c = {.class_seen = classes_contracted(s, up)};
+    int *up = s->roles->class, n = s->g->values.n * MAX_RANK + 1;
     struct rows rows = {NEWN(s->arena, const struct split *, n), NEWN(s->arena, bool, n)};
     struct flattenings flattened = find_flattened(s, up);
     bool found = false;
-    for (int i = 0; i < s->g->nodes.n; i++)
-        if (s->rule[i] && space_between_activations(s, s->g->nodes.at[i]))
-            note_contracted(s, i, &c);
-    classes_spread(s, up, c.class_seen); /* the new keys behind the past ones */
-    deal_sequences(s, &c, up, &rows);
+    deal_sequences(s, up, &rows);
     deal_flattened(s, &flattened, &rows);
     for (int i = 0; i < s->g->nodes.n; i++)
-        if (s->rule[i] && (s->g->nodes.at[i]->op->flags & OP_PRODUCT) && space_has_weight(s, s->g->nodes.at[i]) && leaves_terms(s, i))
+        if (s->rule[i] && (s->g->nodes.at[i]->op->flags & OP_PRODUCT) && node_reads_weight(s->roles, s->g->nodes.at[i]) &&
+            leaves_terms(s, i))
             found |= seed_product(s, i, up, &rows);
     if (!found && s->options->sp == SP_ON)
-        refuse_sequence(s, &c);
+        refuse_sequence(s);
     for (int i = 0; i < s->g->nodes.n; i++)
         s->through[i] = s->options->sp == SP_AUTO;
     spread_on(&flattened, &rows);
     mark_values(s, up, &rows);
-    s->plan->sequence = name_sequences(s, &c, up, &rows);
+    s->plan->sequence = name_sequences(s, up, &rows);
 }
 
 /* ---- what was chosen -------------------------------------------------------------------------------------------------------- */
@@ -251,7 +220,7 @@ static const struct split *sequence_of(const struct space *s, const struct node 
 {
     for (int side = 0; side < 2; side++)
         for (int i = 0; i < (side ? n->nout : n->nin); i++) {
-            const struct value *v = space_value(n, side, i);
+            const struct value *v = node_value(n, side, i);
             struct placement p = v ? s->sequence[v->id] : placement_whole;
             if (p.kind == PLACE_S && (!st || placement_eq(side ? st->out[i] : st->in[i], p)))
                 return p.split;

@@ -3,7 +3,7 @@
 #ifndef TPC_SPACE_H
 #define TPC_SPACE_H
 
-#include "plan/plan.h"
+#include "plan/facts/facts.h"
 
 struct candidate {
     const struct split *split;
@@ -45,6 +45,7 @@ struct space {
     const struct options *options;
     struct plan *plan;
     int ranks;
+    struct dim_roles *roles;            /* of the graph's dimensions; NULL: a lowering alone */
     struct rule **rule;                 /* by node position; NULL: no row or no rule, whole */
     struct strategies *strategies;      /* by node position: those that may be chosen */
     struct strategies *offered;         /* by node position: the same before constraints */
@@ -52,11 +53,9 @@ struct space {
     struct place_uses *uses;            /* by value id */
     int *producer;                      /* by value id: node position, -1 input or constant */
     bool *weight;                       /* by value id: a constant, or a constant moved about */
-    int *class;                         /* classes_new */
     bool *head_size;                    /* by class: no candidate is carried there, unless a plan file asks for one */
     unsigned *partial;                  /* by value id: bits of the reductions as whose terms it can come out */
     bool *through;                      /* by node position: a product or barrier whose rows may be split along a sequence */
-    bool (*attended)[MAX_RANK];         /* by value id: what is attended over, as keys, scores and masks have it */
     struct placement *sequence;         /* by value id: as --sp splits it, R: it does not */
     struct placement *output_place;     /* by output number: what the graph output wants */
     struct wishes *wish;                /* by value id: of its end of the graph, or of where it is brought before it is read */
@@ -77,34 +76,11 @@ struct space *space_new(struct arena *, struct graph *, const struct options *, 
 bool space_add(struct space *, const struct value *, int d, struct candidate);
 /* Carries candidates wherever rules carry them, and makes the strategies of all nodes. */
 void space_spread(struct space *);
-/* Operand or result i of a node: value and rule entry. */
-struct value *space_value(const struct node *, bool result, int i);
-/* The dimensions of all operands and results that the rule of a node speaks of, operands first; of a node without a rule none:
- * for (struct dim_walk w = dim_walk(node); dim_next(s, &w);) */
-struct dim_walk {
-    int node;
-    bool result;
-    int i, d; /* of operand or result i dimension d */
-    const struct value *value;
-    const struct rule_dim *rule;
-    int at; /* value id * MAX_RANK + d: what classes are of */
-};
-static inline struct dim_walk dim_walk(int node)
-{
-    return (struct dim_walk){.node = node, .d = -1};
-}
-bool dim_next(const struct space *, struct dim_walk *);
 /* Can the value come out as terms of this reduction? */
 static inline bool space_partial(const struct space *s, const struct value *v, enum redop op)
 {
     return s->partial[v->id] >> op & 1;
 }
-/* Does the node read a weight? */
-bool space_has_weight(const struct space *, const struct node *);
-/* Is it an outer product (a rotary table: frequencies times positions)? Its constants are no weights. */
-bool space_sums_nothing(const struct space *, int node);
-/* Does the node multiply activations with one another? */
-bool space_between_activations(const struct space *, const struct node *);
 /* All placements of S or R that a value may have (graph inputs, constants). Returns the count. */
 int space_placements(struct space *, const struct value *, struct placement **out);
 
@@ -132,18 +108,6 @@ char *strategy_outline(struct arena *, const struct node *, const struct strateg
 /* Why the node has no strategy but whole; NULL: it has a rule. */
 const char *strategy_missing(const struct space *, int node);
 
-/* dim_class.c: dimensions that are the same one. An int per value id * MAX_RANK + dimension; class_of gives the representative. */
-int *classes_new(struct space *);
-int class_of(int *up, int at);
-/* The class of factor f of the node's rule: of a dimension that is the factor alone; -1: there is none. */
-int class_of_factor(const struct space *, int node, int f, int *up);
-/* By class: summed or attended over by a product of activations. */
-bool *classes_contracted(struct space *, int *up);
-/* What is marked holds for the parts that are laid into or cut out of a marked dimension. mark: by class. */
-void classes_spread(struct space *, int *up, bool *mark);
-/* By class: the size of a head (an inner factor of a merged or split head dimension). */
-bool *classes_head_sizes(struct space *, int *up);
-
 /* sequence.c: marks the dimensions that --sp splits and seeds them at the results of row-split products. */
 void sequence_seed(struct space *);
 /* For the report, of a chosen plan under --sp=auto: how much of it is split along a sequence. */
@@ -151,7 +115,6 @@ void sequence_note_chosen(struct space *);
 /* sequence_pass.c: may a split along a sequence pass the node by this assignment? Products and barriers only where they are `through`, and
  * as rows. */
 bool sequence_passes(const struct space *, int node, const struct assignment *);
-void sequence_mark_attended(struct space *);
 
 /* placement_limits.c. Adds a wish, given as text; one that can't be met (check: beside those before it, too) is a failure that names the
  * nearest placement that can. */

@@ -103,7 +103,7 @@ static void keep(struct space *s, int node, const struct strategy *st)
 static void keep_splits(struct space *s, int node)
 {
     struct tried tried = {0};
-    for (struct dim_walk w = dim_walk(node); dim_next(s, &w);)
+    for (struct dim_walk w = dim_walk(node); dim_next(s->roles, &w);)
         for (int k = 0; k < s->dim[w.value->id][w.d].list.n; k++) {
             struct candidate from = s->dim[w.value->id][w.d].list.at[k];
             struct assignments c = assignments_for(s, node, w.result, w.i, w.d, from.split);
@@ -267,7 +267,7 @@ static char *strategy_text(struct arena *a, const struct node *n, const struct s
         fputs(side ? " ->" : "", f);
         for (int i = 0; i < (side ? n->nout : n->nin); i++) {
             struct placement p = side ? st->out[i] : st->in[i];
-            fprintf(f, "%s%s", i || side ? " " : "", !space_value(n, side, i) ? "_" : splits ? placement_str(a, p) : place_outline(a, p));
+            fprintf(f, "%s%s", i || side ? " " : "", !node_value(n, side, i) ? "_" : splits ? placement_str(a, p) : place_outline(a, p));
         }
     }
     fclose(f);

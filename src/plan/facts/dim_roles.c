@@ -1,0 +1,325 @@
+/* dim_roles: what the dimensions and symbols of a canonical graph are for, found once for all of planning, by the rules and by dataflow,
+ * never by names.
+ *
+ *     KV           a dimension of keys, values, scores or masks that a product of activations contracts, or that becomes one on the way
+ *                  there. Queries have none.
+ *     sequence     what attention mixes: queries, keys and scores alike. Its symbol occurs in a contracted dimension (the key length), or,
+ *                  where its size is no symbol, its class is contracted between two activations. The batch never is.
+ *     head size    what one head holds: an inner factor of features that are merged from heads, or split into them.
+ *
+ * Symbols: that of a state pair's growing dimension is the past. One that is contracted is a sequence if it is also a row of a product,
+ * and a context (the prompt that an encoder has read) if it is not and occurs in input-only state.
+ *
+ * Two neighbours answer other questions. kv_origin.c finds the tensors that attention reads as keys and values, not dimensions.
+ * op/analysis/batch_independence.c proves for tpc-run that rows along a symbol may run without the others; planning needs no such proof.
+ * Head dimensions are typed in the rules: FACTOR_HEADS. */
+#include "plan/facts/facts.h"
+
+#include <string.h>
+
+/* ---- nodes ------------------------------------------------------------------------------------------------------------------ */
+
+bool node_reads_weight(const struct dim_roles *all, const struct node *n)
+{
+    for (int i = 0; i < n->nin; i++)
+        if (n->in[i] && all->weight[n->in[i]->id])
+            return true;
+    return false;
+}
+
+bool node_multiplies_activations(const struct dim_roles *all, const struct node *n)
+{
+    int count = 0;
+    for (int i = 0; i < n->nin; i++)
+        count += n->in[i] && !all->weight[n->in[i]->id];
+    return (n->op->flags & OP_PRODUCT) && (count > 1 || (n->op->flags & OP_GROWS));
+}
+
+bool node_sums_nothing(const struct dim_roles *all, int node)
+{
+    const struct rule *r = all->rule[node];
+    for (int f = 0; r && f < r->nfactor; f++)
+        if ((r->factor[f].flags & FACTOR_CONTRACTED) && !dim_equals(r->factor[f].size, 1))
+            return false;
+    return r && (all->g->nodes.at[node]->op->flags & OP_PRODUCT) != 0;
+}
+
+/* ---- KV dimensions ---------------------------------------------------------------------------------------------------------- */
+
+static void set_role(struct dim_roles *all, const struct value *v, int d, enum dim_role role)
+{
+    require(d >= 0 && d < v->type.rank && v->id < all->g->values.n);
+    all->of[v->id][d] |= (unsigned char)role;
+}
+
+bool dim_has_role(const struct dim_roles *all, const struct value *v, int d, enum dim_role role)
+{
+    require(d >= 0 && d < MAX_RANK);
+    return all->of[v->id][d] & role;
+}
+
+/* Weights end the walk: past them are other rows. */
+bool factor_is_kv(const struct dim_roles *all, int node, int f)
+{
+    const struct node *n = all->g->nodes.at[node];
+    const struct rule *r = all->rule[node];
+    if (node_multiplies_activations(all, n) && (r->factor[f].flags & FACTOR_CONTRACTED))
+        return true;
+    for (int i = 0; i < r->nout; i++)
+        for (int d = 0; n->out[i] && d < n->out[i]->type.rank; d++)
+            if (rule_factor_at(&r->out[i], d) == f && dim_has_role(all, n->out[i], d, DIM_KV))
+                return true;
+    return false;
+}
+
+static void mark_kv_operands(struct dim_roles *all, int node)
+{
+    const struct node *n = all->g->nodes.at[node];
+    const struct rule *r = all->rule[node];
+    for (int i = 0; i < r->nin; i++)
+        for (int d = 0; n->in[i] && d < n->in[i]->type.rank; d++) {
+            int f = rule_factor_at(&r->in[i], d);
+            if (f >= 0 && factor_is_kv(all, node, f))
+                set_role(all, n->in[i], d, DIM_KV);
+        }
+}
+
+static void mark_kv(struct dim_roles *all)
+{
+    for (int i = all->g->nodes.n - 1; i >= 0; i--) {
+        const struct node *n = all->g->nodes.at[i];
+        if (all->rule[i] && (!(n->op->flags & OP_PRODUCT) || node_multiplies_activations(all, n)))
+            mark_kv_operands(all, i);
+    }
+}
+
+/* ---- head sizes ------------------------------------------------------------------------------------------------------------- */
+
+static bool *class_marks(const struct dim_roles *all)
+{
+    return NEWN(all->arena, bool, all->g->values.n *MAX_RANK + 1);
+}
+
+/* Dimensions of weights: features, not rows. */
+static bool *mark_features(const struct dim_roles *all)
+{
+    bool *mark = class_marks(all);
+    for (int i = 0; i < all->g->values.n; i++)
+        for (int d = 0; all->weight[i] && d < all->g->values.at[i]->type.rank; d++)
+            mark[class_of(all->class, i * MAX_RANK + d)] = true;
+    return mark;
+}
+
+/* A factor inside a head factor, as d in (h d), is a head size wherever it stands alone. */
+static void mark_inside(const struct dim_roles *all, int node, const struct rule_part *p, bool *mark)
+{
+    bool inside = false;
+    for (int k = 0; k < p->n; k++) {
+        bool head = (all->rule[node]->factor[p->factor[k]].flags & FACTOR_HEADS) != 0;
+        if (inside && !head)
+            class_mark_factor(all, node, p->factor[k], mark);
+        inside |= head;
+    }
+}
+
+/* What holds heads, as each half in (2 (h d)), is no head size: d is contracted. The pairs of a rotary are not. */
+static void unmark_merged(const struct dim_roles *all, const struct dim_walk *w, const bool *contracted, bool *mark)
+{
+    const struct rule *r = all->rule[w->node];
+    const struct rule_part *p = &w->rule->part[0];
+    int inner = w->rule->n == 1 && p->n > 1 ? class_of_factor(all, w->node, p->factor[p->n - 1]) : -1;
+    if (inner >= 0 && contracted[inner] && (r->factor[p->factor[p->n - 2]].flags & FACTOR_HEADS))
+        mark[class_of(all->class, w->at)] = false;
+}
+
+/* Rows may be merged like features: (batch head), (batch sequence). What is inside those is no head size. */
+static bool *mark_head_sizes(const struct dim_roles *all, const bool *contracted)
+{
+    bool *mark = class_marks(all), *features = mark_features(all);
+    for (int node = 0; node < all->g->nodes.n; node++)
+        for (struct dim_walk w = dim_walk(node); dim_next(all, &w);)
+            for (int p = 0; features[class_of(all->class, w.at)] && p < w.rule->n; p++)
+                mark_inside(all, node, &w.rule->part[p], mark);
+    for (int node = 0; node < all->g->nodes.n; node++)
+        for (struct dim_walk w = dim_walk(node); dim_next(all, &w);)
+            unmark_merged(all, &w, contracted, mark);
+    classes_spread(all, mark);
+    return mark;
+}
+
+/* ---- what is contracted between activations ---------------------------------------------------------------------------------- */
+
+static bool contracts(const struct dim_roles *all, int node, int f)
+{
+    return node_multiplies_activations(all, all->g->nodes.at[node]) && (all->rule[node]->factor[f].flags & FACTOR_CONTRACTED);
+}
+
+static bool *mark_contracted(const struct dim_roles *all)
+{
+    bool *mark = class_marks(all);
+    for (int node = 0; node < all->g->nodes.n; node++)
+        for (int f = 0; all->rule[node] && f < all->rule[node]->nfactor; f++)
+            if (contracts(all, node, f))
+                class_mark_factor(all, node, f, mark);
+    return mark;
+}
+
+static bool is_sequence(const struct dim_roles *all, const struct value *v, int d, const bool *contracted)
+{
+    const struct dim *size = v->type.dim[d];
+    const struct symbol_role *symbol = size->kind == DIM_SYM ? symbol_role(all, size->name) : NULL;
+    if (size->kind == DIM_SYM)
+        return symbol && symbol->contracted;
+    return !(size->kind == DIM_INT && size->k <= 1) && contracted[class_of(all->class, v->id * MAX_RANK + d)];
+}
+
+/* By the classes of the new keys behind the past ones, too. */
+static void mark_sequences(struct dim_roles *all, bool *contracted)
+{
+    classes_spread(all, contracted);
+    for (int i = 0; i < all->g->values.n; i++)
+        for (int d = 0; d < all->g->values.at[i]->type.rank; d++)
+            if (is_sequence(all, all->g->values.at[i], d, contracted))
+                set_role(all, all->g->values.at[i], d, DIM_SEQUENCE);
+}
+
+/* ---- symbols ----------------------------------------------------------------------------------------------------------------- */
+
+struct symbol_role *symbol_role(const struct dim_roles *all, const char *name)
+{
+    for (int i = 0; i < all->symbols.n; i++)
+        if (strcmp(all->symbols.at[i].name, name) == 0)
+            return &all->symbols.at[i];
+    return NULL;
+}
+
+static void add_symbol(void *to, const struct dim *d)
+{
+    struct dim_roles *all = to;
+    if (!symbol_role(all, d->name))
+        VEC_PUSH(all->arena, &all->symbols, ((struct symbol_role){.name = d->name, .lo = d->lo > 0 ? d->lo : 0}));
+}
+
+static void add_sizes(struct dim_roles *all, const struct value *v)
+{
+    for (int d = 0; d < v->type.rank; d++)
+        dim_each_symbol(v->type.dim[d], add_symbol, all);
+}
+
+static void add_symbols(struct dim_roles *all)
+{
+    const struct equation *eq;
+    for (int i = 0; i < all->g->inputs.n; i++)
+        add_sizes(all, all->g->inputs.at[i]);
+    for (int i = 0; i < all->symbols.n; i++)
+        all->symbols.at[i].of_input = true;
+    for (int i = 0; i < all->g->values.n; i++)
+        add_sizes(all, all->g->values.at[i]);
+    int n = alg_equations(all->g->alg, &eq);
+    for (int i = 0; i < n; i++) {
+        dim_each_symbol(eq[i].left, add_symbol, all);
+        dim_each_symbol(eq[i].right, add_symbol, all);
+    }
+}
+
+static bool operand_has_factor(const struct rule_operand *operand, int factor)
+{
+    for (int d = 0; d < operand->rank; d++)
+        for (int p = 0; p < operand->dim[d].n; p++)
+            for (int i = 0; i < operand->dim[d].part[p].n; i++)
+                if (operand->dim[d].part[p].factor[i] == factor)
+                    return true;
+    return false;
+}
+
+static void note_contracted(void *of, const struct dim *symbol)
+{
+    struct symbol_role *s = symbol_role(of, symbol->name);
+    if (s)
+        s->contracted = true;
+}
+
+static void note_row(void *of, const struct dim *symbol)
+{
+    struct symbol_role *s = symbol_role(of, symbol->name);
+    if (s)
+        s->row = true;
+}
+
+/* The rows of a packed attention are its new keys as well. */
+static void mark_symbols(struct dim_roles *all, int node)
+{
+    const struct rule *r = all->rule[node];
+    for (int f = 0; f < r->nfactor; f++) {
+        if (contracts(all, node, f))
+            dim_each_symbol(r->factor[f].size, note_contracted, all);
+        if (operand_has_factor(&r->in[0], f) && r->nout > 0 && operand_has_factor(&r->out[0], f))
+            dim_each_symbol(r->factor[f].size, note_row, all);
+    }
+}
+
+static bool in_input_only_state(const struct graph *g, const char *name)
+{
+    for (int i = 0; i < g->states.n; i++) {
+        const struct state *s = &g->states.at[i];
+        for (int d = 0; s->past && s->dim < 0 && d < s->past->type.rank; d++)
+            if (dim_uses(dim_rewrite(g->alg, s->past->type.dim[d]), name))
+                return true;
+    }
+    return false;
+}
+
+static bool is_past(const struct graph *g, const char *name)
+{
+    for (int i = 0; i < g->states.n; i++) {
+        const struct state *s = &g->states.at[i];
+        const struct dim *size = s->past && s->dim >= 0 ? dim_rewrite(g->alg, s->past->type.dim[s->dim]) : NULL;
+        if (size && size->kind == DIM_SYM && strcmp(size->name, name) == 0)
+            return true;
+    }
+    return false;
+}
+
+static enum symbol_kind kind_of(const struct graph *g, const struct symbol_role *s)
+{
+    return is_past(g, s->name)            ? SYMBOL_PAST
+        : !s->contracted                  ? SYMBOL_OTHER
+        : s->row                          ? SYMBOL_SEQUENCE
+        : in_input_only_state(g, s->name) ? SYMBOL_CONTEXT
+                                          : SYMBOL_OTHER;
+}
+
+static void find_symbols(struct dim_roles *all)
+{
+    add_symbols(all);
+    for (int i = 0; i < all->g->nodes.n; i++)
+        if (all->rule[i] && (all->g->nodes.at[i]->op->flags & OP_PRODUCT))
+            mark_symbols(all, i);
+    for (int i = 0; i < all->symbols.n; i++)
+        all->symbols.at[i].kind = kind_of(all->g, &all->symbols.at[i]);
+}
+
+/* ---- all --------------------------------------------------------------------------------------------------------------------- */
+
+struct dim_roles *symbol_roles(struct arena *a, struct graph *g)
+{
+    struct dim_roles *all = NEW(a, struct dim_roles);
+    *all = (struct dim_roles){.arena = a, .g = g, .rule = NEWN(a, struct rule *, g->nodes.n + 1)};
+    for (int i = 0; i < g->nodes.n; i++)
+        all->rule[i] = rule_of(g, g->nodes.at[i]);
+    all->weight = weight_marks(a, g, all->rule);
+    find_symbols(all);
+    return all;
+}
+
+struct dim_roles *dim_roles(struct arena *a, struct graph *g)
+{
+    struct dim_roles *all = symbol_roles(a, g);
+    all->of = arena_array(a, (size_t)g->values.n + 1, sizeof *all->of);
+    classes_find(all);
+    bool *contracted = mark_contracted(all);
+    all->head_size = mark_head_sizes(all, contracted);
+    mark_kv(all);
+    mark_sequences(all, contracted);
+    return all;
+}

@@ -1,0 +1,48 @@
+/* weight: what counts as a weight, beside constant_is_weight (ir), which tells what is too large to be folded away. */
+#include "plan/facts/facts.h"
+
+bool *weight_marks(struct arena *a, const struct graph *g, struct rule *const *rule)
+{
+    bool *weight = NEWN(a, bool, g->values.n + 1);
+    for (int i = 0; i < g->values.n; i++)
+        weight[i] = g->values.at[i]->constant != NULL;
+    for (int i = 0; i < g->nodes.n; i++) {
+        const struct node *n = g->nodes.at[i];
+        bool all = rule[i] && (rule[i]->moves || (n->op->flags & OP_DECODES)) && n->nin > 0;
+        for (int k = 0; k < n->nin; k++)
+            all &= n->in[k] && weight[n->in[k]->id];
+        for (int k = 0; all && k < n->nout; k++)
+            if (n->out[k])
+                weight[n->out[k]->id] = true;
+    }
+    return weight;
+}
+
+bool weight_is_used(const bool *weight, const struct node *n)
+{
+    if (!n->op || !(n->op->flags & OP_SEEDS) || n->nout == 0 || !n->out[0])
+        return false;
+    for (int i = 0; i < n->nin; i++)
+        if (n->in[i] && weight[n->in[i]->id] && ((n->op->flags & OP_PRODUCT) || n->in[i]->type.rank > 1))
+            return true;
+    return false;
+}
+
+static bool only_products_read(const struct uses *uses, const struct value *v)
+{
+    const struct uses *u = &uses[v->id];
+    for (int i = 0; i < u->n; i++) {
+        const struct node *n = u->at[i].node;
+        bool moves = n && (is_onnx(n, "Transpose") || is_onnx(n, "Reshape"));
+        bool product = n && n->op && n->op->flags & OP_SEEDS && u->at[i].index < 2;
+        if (!product && !(moves && only_products_read(uses, n->out[0])))
+            return false;
+    }
+    return u->n > 0;
+}
+
+bool weight_may_be_cast(const struct uses *uses, const struct value *v)
+{
+    const struct constant *c = v->constant;
+    return c && dtype_is_float(c->dtype) && c->rank >= 2 && c->bytes >= WEIGHT_BYTES && only_products_read(uses, v);
+}
