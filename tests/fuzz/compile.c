@@ -1,5 +1,6 @@
 /* What tpc-shard -n does with a model, for the targets that need a plan. */
 #include "passes/pass.h"
+#include "plan/input/input.h"
 #include "plan/plan.h"
 #include "tests/fuzz/fuzz.h"
 

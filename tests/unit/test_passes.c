@@ -1,6 +1,7 @@
 /* The pass manager: which orders of passes.def it accepts, that each accepted order makes the same files, and that it refuses the others.
  */
 #include "passes/pass.h"
+#include "plan/input/input.h"
 #include "plan/plan.h"
 
 #include <check.h>
