@@ -2,7 +2,7 @@
  * the fused ops. Each fusion is a file of src/run that says what it matches and why the result is the same. Bodies are made ready for the
  * operands of their nodes and go through the passes of a model. */
 #include "passes/pass.h"
-#include "run/run.h"
+#include "run/fuse/fuse.h"
 
 static void prepare_bodies(struct compile *c, struct node *n)
 {
@@ -28,7 +28,7 @@ void pass_fuse_kernels(struct compile *c)
     for (int i = 0; i < c->graph->nodes.n; i++)
         prepare_bodies(c, c->graph->nodes.at[i]);
     if (c->split_outputs)
-        ungather_outputs(c->graph);
+        keep_outputs_sharded(c->graph);
     complete_sums(c->graph);
     fuse_weights(c->graph);
     fuse_quantized(c->graph);

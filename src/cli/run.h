@@ -35,7 +35,7 @@ void team_leave(struct team *);
 struct dealt {
     const char *symbol;
     int64_t total;
-    struct rows rows;
+    struct batch_range rows;
 };
 /* in: global inputs; data NULL: not given. The symbol is that of --groups, else the first, in the order of the inputs and of their
  * dimensions, along which rows are independent. A symbol whose rows are not, inputs of different numbers of rows: failure. */

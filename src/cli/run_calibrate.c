@@ -2,6 +2,7 @@
 #include "cli/run.h"
 #include "plan/input/input.h"
 #include "plan/plan.h"
+#include "run/measure/measure.h"
 
 #include <string.h>
 #include <time.h>

@@ -114,7 +114,7 @@ struct dealt team_deal(struct arena *a, const struct team *t, const struct graph
         return (struct dealt){.rows = {0, 1}};
     struct dealt d = {.symbol = wanted ? wanted : first_symbol(g)};
     d.total = count_rows(g, s, d.symbol, in);
-    d.rows = rows_deal(d.total, t->groups, t->group);
+    d.rows = batch_range_of(d.total, t->groups, t->group);
     if (d.total)
         explain("%s: group %d has %lld of the %lld rows of '%s'", g->path, t->group, (long long)d.rows.count, (long long)d.total, d.symbol);
     return d;
@@ -130,7 +130,7 @@ void team_take(struct arena *a, const struct dealt *dealt, const struct graph *g
     for (int i = 0; i < g->inputs.n; i++) {
         int d = in[i].data ? row_dim(session_input_type(s, i), dealt->symbol) : -1;
         if (d >= 0 && d < in[i].rank)
-            in[i] = rows_take(a, &in[i], d, dealt->rows);
+            in[i] = batch_slice(a, &in[i], d, dealt->rows);
     }
 }
 
@@ -138,5 +138,5 @@ struct tensor team_join(struct arena *a, const struct team *t, const struct deal
                         const char *name, const struct tensor *own)
 {
     int d = row_dim(session_output_type(s, output), dealt->symbol);
-    return d < 0 || t->own->rank ? *own : rows_join(a, t->across, name, own, d, dealt->total);
+    return d < 0 || t->own->rank ? *own : batch_gather(a, t->across, name, own, d, dealt->total);
 }

@@ -85,7 +85,7 @@ static void take_named(struct arena *a, struct session *s, struct inputs *in, co
         fail_usage("--input '%s': the inputs are %s", text, run_input_names(a, in->graph));
     if (in->from[i])
         fail_usage("--input: '%s' is given twice", in->graph->inputs.at[i]->name);
-    in->at[i] = file == equal + 1 ? t : session_give(s, i, file, &t);
+    in->at[i] = file == equal + 1 ? t : session_set_shard(s, i, file, &t);
     in->from[i] = equal + 1;
 }
 

@@ -37,7 +37,7 @@ void report_pieces(struct arena *a, const struct comm *comm, const struct graph 
 {
     make_folder(folder);
     for (int i = 0; i < g->outputs.n; i++) {
-        bool whole = session_output_place(s, i)->kind == PLACE_R;
+        bool whole = session_output_placement(s, i)->kind == PLACE_R;
         const char *end = whole ? ".npy" : arena_printf(a, ".rank-%d.npy", comm->rank);
         if (comm->rank == 0 || !whole)
             tensor_write_npy(path_join(a, folder, file_name(a, g->outputs.at[i]->name, end)), &pieces[i]);

@@ -113,7 +113,7 @@ static void print_group(const struct team *t, const struct dealt *d, int group, 
 {
     int n = t->own->size, first = group * n;
     const struct figures f = figures_of(&all[first], n);
-    struct rows rows = rows_deal(d->total, t->groups, group);
+    struct batch_range rows = batch_range_of(d->total, t->groups, group);
     printf(
         "group %d: ranks %d to %d, %lld of %lld rows of '%s': compute %.3f ms, communication %.3f ms, %lld bytes sent per run; weights %.3f MiB, state %.1f MiB, activations %.3f MiB\n",
         group, first, first + n - 1, (long long)rows.count, (long long)d->total, d->symbol, 1e3 * f.compute, 1e3 * f.comm,
@@ -204,7 +204,7 @@ void report_stats(struct arena *a, const struct team *team, const struct dealt *
     if (more)
         all[n - 1] = *more;
     struct statistics out = {
-        session_sizes(session), team, dealt, gather_figures(a, team->all, s), n, all, gather_payloads(a, team->all, n, all)};
+        session_bindings(session), team, dealt, gather_figures(a, team->all, s), n, all, gather_payloads(a, team->all, n, all)};
     if (team->all->rank)
         return;
     if (path)

@@ -19,7 +19,7 @@ static bool beats(struct offer x, struct offer y)
 }
 
 /* Among the columns of a row that begins at element `at`. */
-static struct offer best_of(const struct tensor *scores, int64_t at, const struct held *h)
+static struct offer best_of(const struct tensor *scores, int64_t at, const struct output_shard *h)
 {
     struct offer best = {0, -1};
     for (int i = 0; i < h->n; i++)
@@ -55,7 +55,7 @@ static int64_t last_position(const struct stage *s, int64_t batch, int64_t posit
 }
 
 /* Scores [batch, positions, columns], [positions, batch, columns] or [batch, columns]. */
-static void offer_scores(const struct stage *s, const struct tensor *scores, const struct held *h, int64_t batch, struct offer *own)
+static void offer_scores(const struct stage *s, const struct tensor *scores, const struct output_shard *h, int64_t batch, struct offer *own)
 {
     check_fit(s, scores, batch, 2, "logits [batch, positions, vocabulary]");
     int64_t positions = scores->rank == 3 ? scores->dim[!positions_lead(s)] : 1, width = scores->dim[scores->rank - 1];
@@ -75,7 +75,7 @@ static void offer_tokens(const struct stage *s, const struct tensor *tokens, int
 static void offer(struct arena *tmp, const struct comm *comm, const struct stage *s, int64_t batch, struct offer *own)
 {
     struct tensor *out = &s->out[s->logits];
-    struct held h = session_held(s->session, tmp, s->logits, out);
+    struct output_shard h = session_output_shard(s->session, tmp, s->logits, out);
     for (int64_t b = 0; b < batch; b++)
         own[b].token = -1;
     if (!s->chosen && h.kind == PLACE_S && h.dim == out->rank - 1) {
@@ -89,7 +89,7 @@ static void offer(struct arena *tmp, const struct comm *comm, const struct stage
     if (s->chosen)
         offer_tokens(s, &whole, batch, own);
     else
-        offer_scores(s, &whole, &(struct held){.n = 1, .at = &all}, batch, own);
+        offer_scores(s, &whole, &(struct output_shard){.n = 1, .at = &all}, batch, own);
 }
 
 static void exchange(struct arena *tmp, struct comm *comm, struct offer *all, int64_t batch, struct session_collective *count)
@@ -97,14 +97,14 @@ static void exchange(struct arena *tmp, struct comm *comm, struct offer *all, in
     int64_t *bytes = NEWN(tmp, int64_t, comm->size), sent = comm->bytes_sent;
     for (int r = 0; r < comm->size; r++)
         bytes[r] = batch * (int64_t)sizeof *all;
-    double start = seconds_now();
+    double start = clock_seconds();
     comm->id = 0;
     comm->name = count->name;
     comm->allgatherv(comm, all, bytes);
     count->calls++;
     count->bytes += comm->bytes_sent - sent;
     count->payload += bytes[comm->rank];
-    count->seconds += seconds_now() - start;
+    count->seconds += clock_seconds() - start;
 }
 
 void choose_next(struct comm *comm, const struct stage *s, int64_t batch, int64_t *next, struct session_collective *count)

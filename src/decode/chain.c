@@ -15,7 +15,7 @@ static struct handover open_states(struct arena *a, const struct stage *s, const
     for (int i = 0; i < s->graph->inputs.n; i++) {
         if (s->role[i] != ROLE_STATE || s->given[i].data || taken[i])
             continue;
-        const char *from = session_keeps_from(s->session, i);
+        const char *from = session_state_source(s->session, i);
         at[n] = i;
         list[n++] = (struct handed){from ? from : s->graph->inputs.at[i]->name, *session_input_type(s->session, i)};
     }
@@ -49,7 +49,7 @@ static void take_states(struct stage *stage, int k)
         for (int i = 0; i < to.n; i++) {
             if (match[i] < 0)
                 continue;
-            session_take(s->session, input[i], stage[j].session, output[match[i]]);
+            session_copy_state(s->session, input[i], stage[j].session, output[match[i]]);
             taken[input[i]] = true;
         }
     }

@@ -25,7 +25,8 @@ struct decoder {
 static void load_stage(struct arena *a, struct comm *comm, const struct run_options *o, int threads, struct stage *s)
 {
     s->graph = run_load(a, comm, s->path, o);
-    s->session = session_new(s->graph, comm, (struct session_options){.threads = threads, .keep = true, .deterministic = o->deterministic});
+    s->session = session_new(s->graph, comm,
+                             (struct session_options){.threads = threads, .keep_state = true, .deterministic = o->deterministic});
     s->role = NEWN(a, enum role, s->graph->inputs.n);
     s->given = NEWN(a, struct tensor, s->graph->inputs.n);
     s->in = NEWN(a, struct tensor, s->graph->inputs.n);
@@ -182,18 +183,18 @@ static void free_earlier(struct decoder *d)
 static void decode(struct decoder *d, struct arena *a)
 {
     struct stage *last = &d->stage[d->nstage - 1];
-    double start = seconds_now(), first = 0;
+    double start = clock_seconds(), first = 0;
     bool ended = false;
     for (int k = 0; k < d->nstage && !ended && d->made < d->options->generate; k++) {
         ended = run_stage(d, a, k);
         if (d->made == 1 && first <= 0)
-            first = seconds_now();
+            first = clock_seconds();
     }
     free_earlier(d);
     while (!ended && d->made < d->options->generate)
         ended = run_token(d, last);
     d->first = first - start;
-    d->rest = seconds_now() - first;
+    d->rest = clock_seconds() - first;
 }
 
 /* ---- rows of groups
@@ -227,7 +228,7 @@ static void deal_rows(struct decoder *d, struct arena *a)
     if (!d->team->across)
         return;
     d->dealt.total = total ? total : 1;
-    d->dealt.rows = rows_deal(d->dealt.total, d->team->groups, d->team->group);
+    d->dealt.rows = batch_range_of(d->dealt.total, d->team->groups, d->team->group);
 }
 
 /* Of the last run, on all ranks. */
@@ -296,7 +297,7 @@ static struct result join_results(const struct decoder *d, struct arena *a)
     }
     r.tokens = own_tokens(d, a, columns);
     if (d->team->across)
-        r.tokens = rows_join(a, d->team->across, "tokens of all groups", &r.tokens, 0, d->dealt.total);
+        r.tokens = batch_gather(a, d->team->across, "tokens of all groups", &r.tokens, 0, d->dealt.total);
     return r;
 }
 

@@ -157,7 +157,7 @@ static void find_by_shape(struct stage *s)
 static void find_inputs(struct arena *a, struct stage *s)
 {
     for (int i = 0; i < s->graph->inputs.n; i++) {
-        bool state = session_keeps(s->session, i);
+        bool state = session_is_state(s->session, i);
         s->keeps = s->keeps || state;
         if (s->role[i] == ROLE_UNKNOWN)
             s->role[i] = state ? ROLE_STATE : usual_role(s, i);

@@ -2,7 +2,8 @@
  * tensor has the value f(i), so what each rank must hold afterwards is known without communication.
  *
  *   collectives self | local N | mpi       exit status 77: no MPI */
-#include "run/internal.h"
+#include "op/op.h"
+#include "run/collective/collective.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -76,7 +77,7 @@ static int64_t value_at(const int64_t *global, const int64_t *index)
     return (index[0] * global[1] + index[1]) * global[2] + index[2] + 1;
 }
 
-static int64_t position(const struct pieces *p, int64_t local)
+static int64_t position(const struct intervals *p, int64_t local)
 {
     for (int i = 0; i < p->n; i++) {
         int64_t n = p->at[i].hi - p->at[i].lo;
@@ -91,7 +92,7 @@ static int64_t position(const struct pieces *p, int64_t local)
 static void visit(struct fixture *f, struct tensor *t, const int64_t *global, int axis, const struct split *s, int64_t factor, bool check,
                   const char *what)
 {
-    struct pieces p = s ? pieces_of(f->a, s, f->comm->rank, false, &f->bind) : pieces_range(f->a, 0, global[axis]);
+    struct intervals p = s ? intervals_of(f->a, s, f->comm->rank, false, &f->bind) : intervals_range(f->a, 0, global[axis]);
     int64_t *at = t->data, i[3];
     for (i[0] = 0; i[0] < t->dim[0]; i[0]++)
         for (i[1] = 0; i[1] < t->dim[1]; i[1]++)
@@ -111,8 +112,8 @@ static struct tensor part(struct fixture *f, const int64_t *global, int axis, co
 {
     int64_t dim[3] = {global[0], global[1], global[2]};
     if (s) {
-        struct pieces p = pieces_of(f->a, s, f->comm->rank, false, &f->bind);
-        dim[axis] = pieces_extent(&p);
+        struct intervals p = intervals_of(f->a, s, f->comm->rank, false, &f->bind);
+        dim[axis] = intervals_extent(&p);
     }
     return make(f, DT_I64, dim);
 }

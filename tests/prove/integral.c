@@ -67,7 +67,7 @@ static void results_new(struct walk *w, const struct node *n, const struct tenso
     for (int i = 0; i < n->nout; i++)
         known = (!n->out[i] || sizes_known(w, &n->out[i]->type, &out[i])) && known;
     if (!known)
-        late_types(w->tmp, w->g, n, in, out);
+        dynamic_types(w->tmp, w->g, n, in, out);
     for (int i = 0; i < n->nout; i++)
         if (n->out[i]) {
             bind_sizes(w, &n->out[i]->type, &out[i]);

@@ -74,7 +74,7 @@ static void run_whole(struct prove *p, struct session *s, const struct graph *g,
     session_run(s, set.in, pieces);
     for (int i = 0; i < g->outputs.n; i++)
         set.want[i] = session_gather(s, a, i, &pieces[i]);
-    const struct bindings *b = session_sizes(s);
+    const struct bindings *b = session_bindings(s);
     for (int i = 0; i < b->list.n; i++)
         bindings_set(a, &set.sizes, b->list.at[i].name, b->list.at[i].value);
     VEC_PUSH(a, &p->sets, set);

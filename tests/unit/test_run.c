@@ -1,7 +1,7 @@
 /* The slab against an overlap checker on random lifetimes; interval lists; sums in rank order; the binding of symbols. */
 #include <check.h>
 #undef fail /* ours, of base.h, is meant below */
-#include "run/internal.h"
+#include "run/session/session.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -50,21 +50,21 @@ START_TEST(plan_reuses_memory)
 }
 END_TEST
 
-static struct pieces list(int n, struct interval *at)
+static struct intervals list(int n, struct interval *at)
 {
-    return (struct pieces){n, at};
+    return (struct intervals){n, at};
 }
 
 START_TEST(pieces_divide)
 {
     struct interval x[] = {{10, 20}, {0, 5}}, y[] = {{3, 12}, {18, 30}};
-    struct pieces p = list(2, x), q = list(2, y), meet = pieces_meet(a, &p, &q), rest = pieces_without(a, &p, &q);
+    struct intervals p = list(2, x), q = list(2, y), meet = intervals_meet(a, &p, &q), rest = intervals_without(a, &p, &q);
     ck_assert_int_eq(meet.n, 3);
     ck_assert(meet.at[0].lo == 10 && meet.at[0].hi == 12 && meet.at[1].lo == 18 && meet.at[1].hi == 20 && meet.at[2].lo == 3 &&
               meet.at[2].hi == 5);
     ck_assert_int_eq(rest.n, 2);
     ck_assert(rest.at[0].lo == 12 && rest.at[0].hi == 18 && rest.at[1].lo == 0 && rest.at[1].hi == 3);
-    struct pieces local = pieces_local(a, &meet, &p);
+    struct intervals local = intervals_local(a, &meet, &p);
     ck_assert(local.n == 3 && local.at[0].lo == 0 && local.at[1].lo == 8 && local.at[2].lo == 13);
 }
 END_TEST

@@ -27,7 +27,7 @@ static struct session *session_of(const char *nodes)
 {
     const char *text = arena_printf(
         a, "graph g { opset 23 dim S >= 1 dim P >= 0 input new: f32[1, 2, S, 3] input past: f32[1, 2, P, 3] %s }", nodes);
-    return session_new(graph_parse(a, alg_new(a), text, "test", op_find), comm, (struct session_options){.threads = 1, .keep = true});
+    return session_new(graph_parse(a, alg_new(a), text, "test", op_find), comm, (struct session_options){.threads = 1, .keep_state = true});
 }
 
 static const char pair[] = "output present state past -> present dim 2";
@@ -127,7 +127,7 @@ START_TEST(taken_from_another)
                    *s = session_of(arena_printf(a, "%s %s", appended, pair));
     struct tensor in[2] = {rows(0, 4), rows(0, 0)}, out[1];
     session_run(first, in, out);
-    session_take(s, 1, first, 0);
+    session_copy_state(s, 1, first, 0);
     session_free(first);
     for (int i = 4; i < 8; i++) {
         step(s, i, 1, out);
@@ -158,7 +158,7 @@ START_TEST(other_shape_fails)
     struct session *s = session_of(arena_printf(a, "%s %s", appended, pair));
     struct tensor in[2] = {rows(0, 4), rows(0, 0)}, out[1];
     session_run(first, in, out);
-    session_take(s, 1, first, 0);
+    session_copy_state(s, 1, first, 0);
 }
 END_TEST
 

@@ -7,7 +7,9 @@
  *   Redistribute    what the receiver keeps and does not hold, from its owner
  *
  * A collective is skipped only when its global size is 0, which every rank sees alike. */
-#include "run/internal.h"
+#include "run/collective/collective.h"
+
+#include "op/op.h"
 
 #include <string.h>
 #include <xxhash.h>

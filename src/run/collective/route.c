@@ -3,14 +3,14 @@
  * Uneven, empty, segmented, permuted and overlapping splits are one case: an index is sent by the lowest rank that holds it, and by nobody
  * to a rank that holds it already. A large tensor goes strip by strip along the dimensions before the split one, so that blocks, which
  * are packed for the way, never take much memory; every rank makes the same strips. */
-#include "run/internal.h"
+#include "run/collective/collective.h"
 
 static int64_t split_total(struct arena *a, const struct collective *c, const struct split *s, const struct bindings *b)
 {
     int64_t n = 0;
     for (int r = 0; r < s->ranks; r++) {
-        struct pieces p = pieces_of(a, s, r, true, b);
-        n += pieces_extent(&p);
+        struct intervals p = intervals_of(a, s, r, true, b);
+        n += intervals_extent(&p);
     }
     require(n >= 0 && c->name);
     return n;
@@ -44,12 +44,12 @@ static void route_finish(struct route *route, int size)
 static void route_allgather(struct arena *a, const struct collective *c, const struct comm *comm, const struct tensor *x,
                             const struct tensor *y, const struct bindings *b, struct route *route)
 {
-    struct pieces held = pieces_of(a, c->from, comm->rank, false, b), own = pieces_of(a, c->from, comm->rank, true, b);
-    struct pieces local = pieces_local(a, &own, &held);
-    check_extent(c, x, c->axis, pieces_extent(&held), "operand");
+    struct intervals held = intervals_of(a, c->from, comm->rank, false, b), own = intervals_of(a, c->from, comm->rank, true, b);
+    struct intervals local = intervals_local(a, &own, &held);
+    check_extent(c, x, c->axis, intervals_extent(&held), "operand");
     check_extent(c, y, c->axis, split_total(a, c, c->from, b), "result");
     for (int r = 0; r < comm->size; r++) {
-        struct pieces theirs = pieces_of(a, c->from, r, true, b);
+        struct intervals theirs = intervals_of(a, c->from, r, true, b);
         route->send[r] = region_of(a, x, c->axis, &local, -1, NULL);
         route->recv[r] = region_of(a, y, c->axis, &theirs, -1, NULL);
     }
@@ -58,11 +58,11 @@ static void route_allgather(struct arena *a, const struct collective *c, const s
 static void route_reducescatter(struct arena *a, const struct collective *c, const struct comm *comm, const struct tensor *x,
                                 const struct tensor *y, const struct bindings *b, struct route *route)
 {
-    struct pieces mine = pieces_of(a, c->to, comm->rank, false, b), all = pieces_range(a, 0, pieces_extent(&mine));
+    struct intervals mine = intervals_of(a, c->to, comm->rank, false, b), all = intervals_range(a, 0, intervals_extent(&mine));
     check_extent(c, x, c->axis, split_total(a, c, c->to, b), "operand");
-    check_extent(c, y, c->axis, pieces_extent(&mine), "result");
+    check_extent(c, y, c->axis, intervals_extent(&mine), "result");
     for (int r = 0; r < comm->size; r++) {
-        struct pieces theirs = pieces_of(a, c->to, r, false, b);
+        struct intervals theirs = intervals_of(a, c->to, r, false, b);
         route->send[r] = region_of(a, x, c->axis, &theirs, -1, NULL);
         route->recv[r] = region_of(a, y, c->axis, &all, -1, NULL);
     }
@@ -71,39 +71,39 @@ static void route_reducescatter(struct arena *a, const struct collective *c, con
 static void route_alltoall(struct arena *a, const struct collective *c, const struct comm *comm, const struct tensor *x,
                            const struct tensor *y, const struct bindings *b, struct route *route)
 {
-    struct pieces held = pieces_of(a, c->from, comm->rank, false, b), own = pieces_of(a, c->from, comm->rank, true, b);
-    struct pieces local = pieces_local(a, &own, &held), mine = pieces_of(a, c->to, comm->rank, false, b);
-    struct pieces all = pieces_range(a, 0, pieces_extent(&mine));
-    check_extent(c, x, c->axis2, pieces_extent(&held), "operand");
+    struct intervals held = intervals_of(a, c->from, comm->rank, false, b), own = intervals_of(a, c->from, comm->rank, true, b);
+    struct intervals local = intervals_local(a, &own, &held), mine = intervals_of(a, c->to, comm->rank, false, b);
+    struct intervals all = intervals_range(a, 0, intervals_extent(&mine));
+    check_extent(c, x, c->axis2, intervals_extent(&held), "operand");
     check_extent(c, x, c->axis, split_total(a, c, c->to, b), "operand");
-    check_extent(c, y, c->axis, pieces_extent(&mine), "result");
+    check_extent(c, y, c->axis, intervals_extent(&mine), "result");
     check_extent(c, y, c->axis2, split_total(a, c, c->from, b), "result");
     for (int r = 0; r < comm->size; r++) {
-        struct pieces to = pieces_of(a, c->to, r, false, b), from = pieces_of(a, c->from, r, true, b);
+        struct intervals to = intervals_of(a, c->to, r, false, b), from = intervals_of(a, c->from, r, true, b);
         route->send[r] = region_of(a, x, c->axis, &to, c->axis2, &local);
         route->recv[r] = region_of(a, y, c->axis, &all, c->axis2, &from);
     }
 }
 
 /* What rank `giver` sends to rank `taker`: to itself all it holds of what it keeps, to others what it owns and they lack. */
-static struct pieces moving(struct arena *a, const struct collective *c, int giver, int taker, const struct bindings *b)
+static struct intervals moving(struct arena *a, const struct collective *c, int giver, int taker, const struct bindings *b)
 {
-    struct pieces want = pieces_of(a, c->to, taker, false, b), has = pieces_of(a, c->from, taker, false, b);
+    struct intervals want = intervals_of(a, c->to, taker, false, b), has = intervals_of(a, c->from, taker, false, b);
     if (giver == taker)
-        return pieces_meet(a, &want, &has);
-    struct pieces lacks = pieces_without(a, &want, &has), own = pieces_of(a, c->from, giver, true, b);
-    return pieces_meet(a, &lacks, &own);
+        return intervals_meet(a, &want, &has);
+    struct intervals lacks = intervals_without(a, &want, &has), own = intervals_of(a, c->from, giver, true, b);
+    return intervals_meet(a, &lacks, &own);
 }
 
 static void route_redistribute(struct arena *a, const struct collective *c, const struct comm *comm, const struct tensor *x,
                                const struct tensor *y, const struct bindings *b, struct route *route)
 {
-    struct pieces held = pieces_of(a, c->from, comm->rank, false, b), mine = pieces_of(a, c->to, comm->rank, false, b);
-    check_extent(c, x, c->axis, pieces_extent(&held), "operand");
-    check_extent(c, y, c->axis, pieces_extent(&mine), "result");
+    struct intervals held = intervals_of(a, c->from, comm->rank, false, b), mine = intervals_of(a, c->to, comm->rank, false, b);
+    check_extent(c, x, c->axis, intervals_extent(&held), "operand");
+    check_extent(c, y, c->axis, intervals_extent(&mine), "result");
     for (int r = 0; r < comm->size; r++) {
-        struct pieces out = moving(a, c, comm->rank, r, b), in = moving(a, c, r, comm->rank, b);
-        struct pieces from = pieces_local(a, &out, &held), to = pieces_local(a, &in, &mine);
+        struct intervals out = moving(a, c, comm->rank, r, b), in = moving(a, c, r, comm->rank, b);
+        struct intervals from = intervals_local(a, &out, &held), to = intervals_local(a, &in, &mine);
         route->send[r] = region_of(a, x, c->axis, &from, -1, NULL);
         route->recv[r] = region_of(a, y, c->axis, &to, -1, NULL);
     }

@@ -1,5 +1,5 @@
 /* buffer: one block that only grows, so that the steady state allocates nothing. Growing forgets the content. */
-#include "run/internal.h"
+#include "run/comm/comm.h"
 
 void *buffer_reserve(struct buffer *b, size_t bytes)
 {

@@ -1,7 +1,7 @@
 /* comm: the collectives, written once over a communicator's exchange of blocks. Sums are made in rank order by the rank that owns the
  * piece (Thakur, Rabenseifner, Gropp 2005: reduce-scatter then allgather for long vectors; for short ones everybody gets everything,
  * which costs one message time instead of two). */
-#include "run/internal.h"
+#include "run/comm/comm.h"
 
 #include <string.h>
 
@@ -49,23 +49,23 @@ static void allreduce_short(struct comm *c, const void *x, void *y, int64_t n, i
 }
 
 /* Elements of an even deal that come before rank r. */
-int64_t deal_start(int64_t n, int size, int r)
+int64_t comm_share_start(int64_t n, int size, int r)
 {
     int64_t q = n / size, m = n % size;
     return q * r + (r < m ? r : m);
 }
 
-struct block comm_deal(const struct comm *c, const void *at, int64_t n, int64_t size, int r)
+struct block comm_share(const struct comm *c, const void *at, int64_t n, int64_t size, int r)
 {
-    int64_t lo = deal_start(n, c->size, r);
-    return (struct block){(char *)(uintptr_t)at + lo * size, (deal_start(n, c->size, r + 1) - lo) * size};
+    int64_t lo = comm_share_start(n, c->size, r);
+    return (struct block){(char *)(uintptr_t)at + lo * size, (comm_share_start(n, c->size, r + 1) - lo) * size};
 }
 
-void comm_gather_dealt(struct comm *c, void *at, int64_t n, int64_t size)
+void comm_gather_shares(struct comm *c, void *at, int64_t n, int64_t size)
 {
     for (int r = 0; r < c->size; r++) {
-        c->send[r] = comm_deal(c, at, n, size, c->rank);
-        c->recv[r] = comm_deal(c, at, n, size, r);
+        c->send[r] = comm_share(c, at, n, size, c->rank);
+        c->recv[r] = comm_share(c, at, n, size, r);
     }
     c->send[c->rank].bytes = c->recv[c->rank].bytes = 0;
     alltoall(c);
@@ -73,11 +73,11 @@ void comm_gather_dealt(struct comm *c, void *at, int64_t n, int64_t size)
 
 static void allreduce_long(struct comm *c, const void *x, void *y, int64_t n, int64_t size, enum dtype dtype, enum redop op)
 {
-    struct block mine = comm_deal(c, y, n, size, c->rank);
+    struct block mine = comm_share(c, y, n, size, c->rank);
     for (int r = 0; r < c->size; r++)
-        c->send[r] = comm_deal(c, x, n, size, r);
+        c->send[r] = comm_share(c, x, n, size, r);
     reduce_scatter(c, mine.at, mine.bytes / size, dtype, op);
-    comm_gather_dealt(c, y, n, size);
+    comm_gather_shares(c, y, n, size);
 }
 
 static void allreduce(struct comm *c, const void *x, void *y, int64_t n, enum dtype dtype, enum redop op)
@@ -120,4 +120,13 @@ void comm_setup(struct comm *c, struct arena *arena)
 void comm_release(struct comm *c)
 {
     buffer_free(c->scratch);
+}
+
+double comm_slowest(struct comm *comm, double seconds)
+{
+    double most;
+    comm->id = 0;
+    comm->name = "calibration";
+    comm->allreduce(comm, &seconds, &most, 1, DT_F64, RED_MAX);
+    return most;
 }

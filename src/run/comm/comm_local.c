@@ -2,7 +2,7 @@
  * it there, between two barriers. The barrier is the central sense-reversing one. It spins for longer than a sleeper takes to wake, then
  * sleeps: ranks that yield, to each other or to other programs, get their cores back late and keep the one that is waited for from its own.
  * Where ranks are more than cores, it soon sleeps. */
-#include "run/internal.h"
+#include "run/comm/comm.h"
 
 #include <pthread.h>
 #include <stdatomic.h>

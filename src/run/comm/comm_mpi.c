@@ -5,7 +5,7 @@
 #ifdef HAVE_CONFIG_H
 #include "config.h"
 #endif
-#include "run/internal.h"
+#include "run/comm/comm.h"
 
 #include <pthread.h>
 #include <signal.h>

@@ -1,5 +1,5 @@
 /* comm_self: one rank alone. */
-#include "run/internal.h"
+#include "run/comm/comm.h"
 
 #include <stdlib.h>
 

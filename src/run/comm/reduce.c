@@ -2,7 +2,7 @@
  * Floats are summed in float32 (float64 for f64) and rounded once; integers wrap. Blocks of a few hundred elements keep the
  * accumulators in the first-level cache. NaN wins a maximum or minimum. */
 #include "base/half.h"
-#include "run/internal.h"
+#include "run/comm/comm.h"
 
 enum { BLOCK = 256 };
 #define LOOP _Pragma("omp simd") for     /* element by element: no sum changes its order */

@@ -9,7 +9,7 @@
  * Metadata tpc.sum.NODE tells which nodes these are (src/plan/apply/partial_sums.c). */
 #include "kern/chunk/chunk.h"
 #include "op/op.h"
-#include "run/internal.h"
+#include "run/fuse/fuse.h"
 
 #include <string.h>
 
@@ -18,7 +18,7 @@ struct completion {
     int at, found;
 }; /* at: of the node being looked at; found: entries of the metadata so far */
 
-const struct split *sum_split(struct graph *g, const struct node *n, int *dim)
+const struct split *complete_sums_split(struct graph *g, const struct node *n, int *dim)
 {
     const char *text = node_sum(g, n), *space = text ? strchr(text, ' ') : NULL, *error = NULL;
     if (!space)
@@ -141,7 +141,7 @@ static void complete_sum(struct completion *c, struct node *n)
 {
     struct graph *g = c->g;
     int dim;
-    const struct split *s = sum_split(g, n, &dim);
+    const struct split *s = complete_sums_split(g, n, &dim);
     enum dtype t = n->nout > 0 && n->out[0] ? n->out[0]->type.dtype : DT_NONE;
     int64_t size, step;
     if (!s || !dtype_is_float(t)) {

@@ -7,7 +7,7 @@
  * the written form. K^T: a Transpose of the last two axes, of [batch, rows, heads, size], or of a [batch * heads, rows, size] view.
  * Repeated heads (Repeat) are read in place, and so are transposes from and to [batch, rows, heads, size]. */
 #include "op/op.h"
-#include "run/run.h"
+#include "run/fuse/fuse.h"
 
 #include <string.h>
 

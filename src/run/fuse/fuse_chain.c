@@ -6,7 +6,7 @@
  * two or more are replaced at the root's place; single numbers become immediates. */
 #include "kern/pointwise/pointwise.h"
 #include "op/op.h"
-#include "run/run.h"
+#include "run/fuse/fuse.h"
 
 #include <string.h>
 

@@ -4,7 +4,7 @@
  * its scales. Numbers are decoded as DequantizeLinear does it, so only the order of sums may differ. Gemm's C is added behind; other
  * factors than 1 are left alone. DequantizeLinear goes where nothing else reads it. */
 #include "op/op.h"
-#include "run/run.h"
+#include "run/fuse/fuse.h"
 
 #include <string.h>
 

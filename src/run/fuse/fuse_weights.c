@@ -4,7 +4,7 @@
  * take w itself. Their kernels widen what they read of it: each number exactly as Cast does, so the result is the same. The Cast goes where
  * nothing else reads it. */
 #include "op/op.h"
-#include "run/run.h"
+#include "run/fuse/fuse.h"
 
 #include <string.h>
 

@@ -2,7 +2,7 @@
  * metadata says from then on how the output is dealt out, as it does where a plan leaves one so: session_gather puts it together for who
  * wants it whole. */
 #include "op/op.h"
-#include "run/run.h"
+#include "run/fuse/fuse.h"
 
 #include <string.h>
 
@@ -36,7 +36,7 @@ static void leave_split(struct graph *g, const struct uses *uses, int output)
     graph_set_meta(g, key, arena_printf(g->arena, "%.*s|%s", (int)(bar - text), text, placement_str(g->arena, place)));
 }
 
-void ungather_outputs(struct graph *g)
+void keep_outputs_sharded(struct graph *g)
 {
     struct arena *tmp = arena_new();
     const struct uses *uses = graph_uses(g, tmp);

@@ -1,6 +1,6 @@
 /* measure_comm: what the collectives of a communicator take, by size. All are measured in turn, again and again for some seconds, and
  * the least time of each counts. */
-#include "run/internal.h"
+#include "run/measure/measure.h"
 
 #include <string.h>
 
@@ -90,23 +90,14 @@ static const struct {
 };
 enum { KINDS = sizeof kinds / sizeof *kinds };
 
-double measure_slowest(struct comm *comm, double seconds)
-{
-    double most;
-    comm->id = 0;
-    comm->name = "calibration";
-    comm->allreduce(comm, &seconds, &most, 1, DT_F64, RED_MAX);
-    return most;
-}
-
 static double timed(struct ring *r, int kind, int64_t bytes)
 {
     r->comm->barrier(r->comm);
-    double start = seconds_now();
+    double start = clock_seconds();
     int calls = bytes <= SHORT_BYTES ? SHORT_CALLS : LONG_CALLS;
     for (int i = 0; i < calls; i++)
         kinds[kind].call(r, bytes / (int64_t)sizeof(float));
-    return measure_slowest(r->comm, (seconds_now() - start) / calls);
+    return comm_slowest(r->comm, (clock_seconds() - start) / calls);
 }
 
 static void keep_least(double *seconds, double took)
@@ -136,10 +127,10 @@ void measure_comm(struct arena *a, struct comm *comm, struct measured *m)
             m->collective[i++] = (struct measured_collective){kinds[k].op, bytes, 0};
     struct arena *tmp = arena_new();
     struct ring r = ring_new(tmp, comm);
-    double start = seconds_now(), spent = 0;
+    double start = clock_seconds(), spent = 0;
     for (int i = 0; i < LEAST_ROUNDS || (i < MOST_ROUNDS && spent < budget); i++) {
         measure_round(&r, m);
-        spent = measure_slowest(comm, seconds_now() - start);
+        spent = comm_slowest(comm, clock_seconds() - start);
     }
     arena_free(tmp);
 }

@@ -3,7 +3,9 @@
  * do. Minima: what other programs do to a machine only ever adds. */
 #include "ir/text/text.h"
 #include "op/op.h"
-#include "run/internal.h"
+#include "run/fuse/fuse.h"
+#include "run/measure/measure.h"
+#include "run/run.h"
 
 #include <string.h>
 
@@ -106,11 +108,11 @@ static void bench_free(struct bench *b)
 static double timed(struct comm *comm, struct bench *b, bool alone)
 {
     comm->barrier(comm);
-    double start = seconds_now();
+    double start = clock_seconds();
     if (!alone || comm->rank == 0)
         session_run(b->session, b->in, b->out);
     comm->barrier(comm);
-    return seconds_now() - start;
+    return clock_seconds() - start;
 }
 
 struct times {
@@ -120,7 +122,7 @@ struct times {
 static struct times least(struct comm *comm, struct bench *b, int64_t rows, int64_t width)
 {
     struct times t = {0, 0};
-    double start = seconds_now(), spent = 0;
+    double start = clock_seconds(), spent = 0;
     bench_rows(b, rows, width);
     for (int i = -1; i < LEAST_ROUNDS || (i < MOST_ROUNDS && spent < budget); i++) { /* the first is for warmth */
         double alone = timed(comm, b, true), together = comm->size > 1 ? timed(comm, b, false) : alone;
@@ -128,7 +130,7 @@ static struct times least(struct comm *comm, struct bench *b, int64_t rows, int6
             t.alone = alone;
         if (i <= 0 || together < t.together)
             t.together = together;
-        spent = measure_slowest(comm, seconds_now() - start);
+        spent = comm_slowest(comm, clock_seconds() - start);
     }
     return t;
 }

@@ -1,12 +1,13 @@
 /* rows: a dimension dealt out to groups of ranks. Each group runs the same graph on its own rows; what they make is put together again. */
-#include "run/internal.h"
+#include "run/collective/collective.h"
+#include "run/run.h"
 
 #include <string.h>
 
-struct rows rows_deal(int64_t total, int groups, int group)
+struct batch_range batch_range_of(int64_t total, int groups, int group)
 {
-    int64_t from = deal_start(total, groups, group);
-    return (struct rows){from, deal_start(total, groups, group + 1) - from};
+    int64_t from = comm_share_start(total, groups, group);
+    return (struct batch_range){from, comm_share_start(total, groups, group + 1) - from};
 }
 
 static struct tensor with_rows(struct arena *a, const struct tensor *like, int dim, int64_t count)
@@ -20,10 +21,10 @@ static struct tensor with_rows(struct arena *a, const struct tensor *like, int d
     return t;
 }
 
-struct tensor rows_take(struct arena *a, const struct tensor *from, int dim, struct rows rows)
+struct tensor batch_slice(struct arena *a, const struct tensor *from, int dim, struct batch_range rows)
 {
     struct tensor t = with_rows(a, from, dim, rows.count);
-    struct pieces mine = pieces_range(a, rows.from, rows.from + rows.count);
+    struct intervals mine = intervals_range(a, rows.from, rows.from + rows.count);
     struct region r = region_of(a, from, dim, &mine, -1, NULL);
     region_pack(&r, from->data, t.data);
     return t;
@@ -49,14 +50,14 @@ static void check_sizes(const char *name, const struct tensor *all, int group, i
                  (long long)all[group].dim[k], k, group, (long long)all[0].dim[k]);
 }
 
-static void place_rows(struct arena *a, struct tensor *whole, int dim, const struct rows *rows, const char *block)
+static void place_rows(struct arena *a, struct tensor *whole, int dim, const struct batch_range *rows, const char *block)
 {
-    struct pieces p = pieces_range(a, rows->from, rows->from + rows->count);
+    struct intervals p = intervals_range(a, rows->from, rows->from + rows->count);
     struct region r = region_of(a, whole, dim, &p, -1, NULL);
     region_unpack(&r, whole->data, block);
 }
 
-struct tensor rows_join(struct arena *a, struct comm *across, const char *name, const struct tensor *own, int dim, int64_t total)
+struct tensor batch_gather(struct arena *a, struct comm *across, const char *name, const struct tensor *own, int dim, int64_t total)
 {
     across->id = 0;
     across->name = name;
@@ -64,7 +65,7 @@ struct tensor rows_join(struct arena *a, struct comm *across, const char *name, 
     struct tensor whole = with_rows(a, &all[0], dim, total), packed = with_rows(a, &all[0], dim, total);
     int64_t *bytes = NEWN(a, int64_t, across->size), each = total ? (int64_t)tensor_bytes(&whole) / total : 0, at = 0;
     for (int r = 0; r < across->size; r++) {
-        struct rows rows = rows_deal(total, across->size, r);
+        struct batch_range rows = batch_range_of(total, across->size, r);
         bytes[r] = rows.count * each;
         if (rows.count)
             check_sizes(name, all, r, dim);
@@ -76,7 +77,7 @@ struct tensor rows_join(struct arena *a, struct comm *across, const char *name, 
     across->allgatherv(across, packed.data, bytes);
     at = 0;
     for (int r = 0; r < across->size; at += bytes[r++]) {
-        struct rows rows = rows_deal(total, across->size, r);
+        struct batch_range rows = batch_range_of(total, across->size, r);
         place_rows(a, &whole, dim, &rows, (char *)packed.data + at);
     }
     return whole;

@@ -1,15 +1,14 @@
-/* control: nodes that own graphs. A body is a session inside the session, made when it is first run; it takes the values of the graph
- * around as inputs and shares its threads. Here is If, and what all of them need: what the body leaves becomes results of the node. */
-#include "op/op.h"
-#include "run/internal.h"
+/* Nodes that own subgraphs: If, and what Loop and Scan share with it. A subgraph is a session of its own, made when it first runs; it takes
+ * values of the outer graph as inputs and shares its threads. */
+#include "run/session/session.h"
 
 #include <string.h>
 
 /* ---- bodies -------------------------------------------------------------------------------------------------------------------- */
 
-struct inner *control_inner(struct session *s, struct step *step, int body)
+struct body_run *control_body(struct session *s, struct session_step *step, int body)
 {
-    struct inner *b = &step->control->body[body];
+    struct body_run *b = &step->control->body[body];
     if (b->session)
         return b;
     struct graph *g = node_body(step->node, body)->graph;
@@ -19,9 +18,9 @@ struct inner *control_inner(struct session *s, struct step *step, int body)
     return b;
 }
 
-void control_run_body(struct step *step, int body)
+void control_run_body(struct session_step *step, int body)
 {
-    struct inner *b = &step->control->body[body];
+    struct body_run *b = &step->control->body[body];
     const struct graph *g = node_body(step->node, body)->graph;
     int own = g->inputs.n - g->captures, first = node_captured(step->node, body);
     for (int i = 0; i < g->captures; i++)
@@ -29,7 +28,7 @@ void control_run_body(struct step *step, int body)
     session_run(b->session, b->in, b->out);
 }
 
-bool control_truth(const struct session *s, const struct step *step, const struct tensor *t)
+bool control_condition(const struct session *s, const struct session_step *step, const struct tensor *t)
 {
     if (t->dtype != DT_BOOL || tensor_elements(t) != 1)
         fail("%s: %s: its condition has %lld elements of type %s, expected one boolean", s->sig.path, step->node->name,
@@ -51,78 +50,68 @@ static void check_result(const struct session *s, const struct value *v, const s
 static void place_known(struct session *s, const struct value *v, const struct tensor *t)
 {
     struct tensor *out = &s->tensor[v->id];
-    out->data = (char *)s->slab.at + s->life.items[s->life.item[v->id]].offset;
+    out->data = (char *)s->slab.memory.at + s->slab.life.items[s->slab.life.item[v->id]].offset;
     if (tensor_bytes(t))
         memcpy(out->data, t->data, tensor_bytes(t));
 }
 
-static void place_late(struct session *s, const struct value *v, const struct tensor *t, bool stays)
+static void place_dynamic(struct session *s, const struct value *v, const struct tensor *t, bool stays)
 {
     struct tensor *out = &s->tensor[v->id];
     *out = *t;
-    late_bind(s, v);
+    dynamic_bind(s, v);
     if (stays)
         return;
-    out->data = arena_alloc(session_scratch(s), tensor_bytes(t) + 1);
+    out->data = arena_alloc(dynamic_arena(s), tensor_bytes(t) + 1);
     if (tensor_bytes(t))
         memcpy(out->data, t->data, tensor_bytes(t));
 }
 
-void control_give(struct session *s, struct step *step, int i, const struct tensor *t, bool stays)
+void control_set_result(struct session *s, struct session_step *step, int i, const struct tensor *t, bool stays)
 {
     const struct value *v = step->node->out[i];
     if (!v)
         return;
     struct tensor known;
-    bool is_known = layout_type(s, &v->type, v->name, &known);
+    bool is_known = sizes_of_type(s, &v->type, v->name, &known);
     if (!is_known)
         known = (struct tensor){.dtype = v->type.dtype, .rank = v->type.rank};
     check_result(s, v, t, &known, is_known);
     if (is_known)
         place_known(s, v, t);
     else
-        place_late(s, v, t, stays);
+        place_dynamic(s, v, t, stays);
 }
 
 /* What the session made itself is there until its next run; what it was given may be gone before. */
-static bool made_inside(const struct inner *b, int output)
+static bool made_inside(const struct body_run *b, int output)
 {
     const struct graph *g = b->session->graph;
-    const struct value *root = g->values.at[b->session->life.root[g->outputs.at[output]->id]];
+    const struct value *root = g->values.at[b->session->slab.life.root[g->outputs.at[output]->id]];
     return root->producer || root->constant;
 }
 
-static void run_if(struct session *s, struct step *step)
+void control_run_if(struct session *s, struct session_step *step)
 {
-    int body = control_truth(s, step, &step->in[0]) ? 0 : 1;
-    struct inner *b = control_inner(s, step, body);
+    int body = control_condition(s, step, &step->in[0]) ? 0 : 1;
+    struct body_run *b = control_body(s, step, body);
     control_run_body(step, body);
     for (int i = 0; i < step->node->nout; i++)
-        control_give(s, step, i, &b->out[i], made_inside(b, i));
+        control_set_result(s, step, i, &b->out[i], made_inside(b, i));
 }
 
 /* ---- the step -------------------------------------------------------------------------------------------------------------------- */
 
-void control_prepare(struct session *s, struct step *step)
+void control_prepare(struct session *s, struct session_step *step)
 {
     struct control *c = NEW(s->arena, struct control);
-    c->body = NEWN(s->arena, struct inner, node_bodies(step->node));
+    c->body = NEWN(s->arena, struct body_run, node_bodies(step->node));
     c->nbuffer = 2 * (step->node->nin + step->node->nout);
     c->buffer = NEWN(s->arena, struct buffer, c->nbuffer);
     step->control = c;
 }
 
-void control_run(struct session *s, struct step *step)
-{
-    if (op_is_onnx(step->node, "If"))
-        run_if(s, step);
-    else if (op_is_onnx(step->node, "Loop"))
-        turns_loop(s, step);
-    else
-        turns_scan(s, step);
-}
-
-void control_free(struct step *step)
+void control_free(struct session_step *step)
 {
     for (int k = 0; k < node_bodies(step->node); k++)
         if (step->control->body[k].session)
@@ -131,7 +120,7 @@ void control_free(struct step *step)
         buffer_free(&step->control->buffer[i]);
 }
 
-int64_t control_slab(const struct step *step)
+int64_t control_slab(const struct session_step *step)
 {
     int64_t bytes = 0;
     for (int k = 0; k < node_bodies(step->node); k++)

@@ -1,6 +1,6 @@
 /* late: results whose sizes follow from computed data (a shape operand that no expression describes, NonZero). The node's own inference is
  * run on the real operands: constants of known sizes, small integer ones with shape information. Memory comes from an arena of the run. */
-#include "run/internal.h"
+#include "run/session/session.h"
 
 #include <string.h>
 
@@ -53,7 +53,7 @@ static struct node *clone(struct graph *g, const struct node *node, const struct
     return n;
 }
 
-void late_types(struct arena *a, const struct graph *of, const struct node *node, const struct tensor *in, struct tensor *out)
+void dynamic_types(struct arena *a, const struct graph *of, const struct node *node, const struct tensor *in, struct tensor *out)
 {
     struct graph *g = graph_new(a, alg_new(a), "late");
     g->path = of->path;
@@ -82,25 +82,32 @@ static void bind_size(struct session *s, const struct dim *d, int64_t size)
         bindings_set(s->arena, &s->bind, d->name, size);
 }
 
-void late_bind(struct session *s, const struct value *v)
+void dynamic_bind(struct session *s, const struct value *v)
 {
     const struct tensor *t = &s->tensor[v->id];
     for (int k = 0; k < t->rank; k++)
         bind_size(s, v->type.dim[k], t->dim[k]);
 }
 
+struct arena *dynamic_arena(struct session *s)
+{
+    if (!s->dynamic.arena)
+        s->dynamic.arena = arena_new();
+    return s->dynamic.arena;
+}
+
 /* A view has the memory of what it shows. */
-static void take_memory(struct session *s, const struct step *step, struct tensor *t)
+static void take_memory(struct session *s, const struct session_step *step, struct tensor *t)
 {
     if (step->kind == STEP_VIEW)
         return;
-    t->data = arena_alloc(session_scratch(s), tensor_bytes(t) + 1);
-    s->late += (int64_t)tensor_bytes(t);
-    s->late_bytes = s->late > s->late_bytes ? s->late : s->late_bytes;
+    t->data = arena_alloc(dynamic_arena(s), tensor_bytes(t) + 1);
+    s->dynamic.bytes += (int64_t)tensor_bytes(t);
+    s->dynamic.peak = s->dynamic.bytes > s->dynamic.peak ? s->dynamic.bytes : s->dynamic.peak;
 }
 
 /* Sizes that follow from those of earlier late results. */
-static bool follows(struct session *s, const struct step *step, const struct value *v)
+static bool follows(struct session *s, const struct session_step *step, const struct value *v)
 {
     struct tensor *t = &s->tensor[v->id];
     *t = (struct tensor){.dtype = v->type.dtype, .rank = v->type.rank};
@@ -111,7 +118,7 @@ static bool follows(struct session *s, const struct step *step, const struct val
     return true;
 }
 
-static bool all_follow(struct session *s, const struct step *step)
+static bool all_follow(struct session *s, const struct session_step *step)
 {
     const struct node *n = step->node;
     for (int k = 0; k < n->nout; k++)
@@ -120,25 +127,25 @@ static bool all_follow(struct session *s, const struct step *step)
     return true;
 }
 
-static void infer_results(struct session *s, struct step *step)
+static void infer_results(struct session *s, struct session_step *step)
 {
     const struct node *n = step->node;
-    late_types(session_scratch(s), s->graph, n, step->in, step->out);
+    dynamic_types(dynamic_arena(s), s->graph, n, step->in, step->out);
     for (int k = 0; k < n->nout; k++) {
         if (!n->out[k])
             continue;
         struct tensor *t = &s->tensor[n->out[k]->id];
         *t = step->out[k];
-        late_bind(s, n->out[k]);
+        dynamic_bind(s, n->out[k]);
         take_memory(s, step, t);
     }
 }
 
-void late_results(struct session *s, struct step *step)
+void dynamic_results(struct session *s, struct session_step *step)
 {
     if (!op_resolved(step->node) || !all_follow(s, step))
         infer_results(s, step);
     if (step->kind == STEP_COLLECTIVE)
-        step->route = collective_route(session_scratch(s), step->collective, s->comm, &step->in[0], &s->tensor[step->node->out[0]->id],
+        step->route = collective_route(dynamic_arena(s), step->collective, s->comm, &step->in[0], &s->tensor[step->node->out[0]->id],
                                        &s->bind, STRIP_BYTES);
 }

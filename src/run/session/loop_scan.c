@@ -1,43 +1,39 @@
-/* turns: Loop and Scan. What is carried lies in one of two buffers by turns, so that a turn reads one while the other is written. What is
- * stacked is copied to its place; of a Loop nobody knows how many there will be, so its memory doubles when it is full. */
-#include "run/internal.h"
+/* Loop and Scan. A carried value alternates between two buffers, so that an iteration reads one while it writes the other. Stacked results
+ * are copied to their place; a Loop does not know its number of iterations, so their memory doubles when it is full. */
+#include "run/session/session.h"
 
 #include <string.h>
 
-struct turns {
+struct iterations {
     struct session *s;
-    struct step *step;
-    struct inner *inner;
-    int first, n;
-    struct tensor *now;
+    struct session_step *step;
+    struct body_run *body;
+    int first, n;       /* the first carried operand, and their number */
+    struct tensor *now; /* the carried values */
     int64_t done;
-}; /* n carried; now: their values */
+};
 
 /* Numbers of buffers: two of each carried value, then one of each stacked result, then one of each scanned operand. */
-static struct buffer *buffer_of(const struct turns *t, int i)
+static struct buffer *buffer_of(const struct iterations *t, int i)
 {
     require(i < t->step->control->nbuffer);
     return &t->step->control->buffer[i];
 }
 
-static struct turns begin(struct session *s, struct step *step, int first, int n)
+static struct iterations iterations_begin(struct session *s, struct session_step *step, int first, int n)
 {
-    struct turns t = {.s = s,
-                      .step = step,
-                      .inner = control_inner(s, step, 0),
-                      .first = first,
-                      .n = n,
-                      .now = NEWN(session_scratch(s), struct tensor, n)};
+    struct iterations t = {
+        .s = s, .step = step, .body = control_body(s, step, 0), .first = first, .n = n, .now = NEWN(dynamic_arena(s), struct tensor, n)};
     for (int i = 0; i < n; i++)
         t.now[i] = step->in[first + i];
     return t;
 }
 
 /* From the outputs of the body behind `out` on. */
-static void carry(struct turns *t, int out)
+static void carry_values(struct iterations *t, int out)
 {
     for (int i = 0; i < t->n; i++) {
-        const struct tensor *from = &t->inner->out[out + i];
+        const struct tensor *from = &t->body->out[out + i];
         void *to = buffer_reserve(buffer_of(t, 2 * i + (int)(t->done & 1)), tensor_bytes(from) + 1);
         if (tensor_bytes(from))
             memcpy(to, from->data, tensor_bytes(from));
@@ -46,35 +42,34 @@ static void carry(struct turns *t, int out)
     }
 }
 
-static void give_carried(struct turns *t)
+static void set_carried_results(struct iterations *t)
 {
     for (int i = 0; i < t->n && i < t->step->node->nout; i++)
-        control_give(t->s, t->step, i, &t->now[i], t->done > 0);
+        control_set_result(t->s, t->step, i, &t->now[i], t->done > 0);
 }
 
-/* ---- slices of a tensor along an axis: outer times total times inner bytes ------------------------------------------------------------
- */
+/* ---- slices of a tensor along an axis: outer times total times inner bytes ---- */
 
-struct slices {
+struct slice_layout {
     int64_t outer, total, inner;
 };
 
 /* each: one slice, which lacks the axis. */
-static struct slices slices_of(const struct tensor *each, int axis, int64_t total)
+static struct slice_layout slices_of(const struct tensor *each, int axis, int64_t total)
 {
-    struct slices s = {1, total, (int64_t)dtype_size(each->dtype)};
+    struct slice_layout s = {1, total, (int64_t)dtype_size(each->dtype)};
     for (int d = 0; d < each->rank; d++)
         *(d < axis ? &s.outer : &s.inner) *= each->dim[d];
     return s;
 }
 
-static void take_slice(const struct slices *s, const char *whole, int64_t at, char *slice)
+static void copy_slice_out(const struct slice_layout *s, const char *whole, int64_t at, char *slice)
 {
     for (int64_t o = 0; s->inner && o < s->outer; o++)
         memcpy(slice + o * s->inner, whole + (o * s->total + at) * s->inner, (size_t)s->inner);
 }
 
-static void put_slice(const struct slices *s, char *whole, int64_t at, const char *slice)
+static void copy_slice_in(const struct slice_layout *s, char *whole, int64_t at, const char *slice)
 {
     for (int64_t o = 0; s->inner && o < s->outer; o++)
         memcpy(whole + (o * s->total + at) * s->inner, slice + o * s->inner, (size_t)s->inner);
@@ -83,21 +78,21 @@ static void put_slice(const struct slices *s, char *whole, int64_t at, const cha
 /* ---- what is stacked
  * --------------------------------------------------------------------------------------------------------------------- */
 
-struct stack {
+struct stacked_result {
     struct tensor each;
     int axis;
     struct buffer *memory;
 };
 
-static struct stack *stacks_new(const struct turns *t)
+static struct stacked_result *stacks_new(const struct iterations *t)
 {
-    struct stack *stack = NEWN(session_scratch(t->s), struct stack, t->step->node->nout);
+    struct stacked_result *stack = NEWN(dynamic_arena(t->s), struct stacked_result, t->step->node->nout);
     for (int i = t->n; i < t->step->node->nout; i++)
         stack[i].memory = buffer_of(t, 2 * t->n + i - t->n);
     return stack;
 }
 
-static void reserve(struct buffer *b, size_t bytes, bool keep)
+static void reserve_stacked(struct buffer *b, size_t bytes, bool keep)
 {
     if (b->at && bytes <= b->bytes)
         return;
@@ -110,34 +105,35 @@ static void reserve(struct buffer *b, size_t bytes, bool keep)
 }
 
 /* The bytes of so many. */
-static size_t stacked_bytes(const struct turns *t, const struct tensor *each, int64_t total)
+static size_t stacked_bytes(const struct iterations *t, const struct tensor *each, int64_t total)
 {
     int64_t bytes;
     if (!mul_i64((int64_t)tensor_bytes(each), total, &bytes) || bytes < 0)
-        fail("%s: %s: what %lld turns give does not fit in memory", t->s->sig.path, t->step->node->name, (long long)total);
+        fail("%s: %s: the results of %lld iterations do not fit in memory", t->s->sig.path, t->step->node->name, (long long)total);
     return (size_t)bytes + 1;
 }
 
-static void check_each(const struct turns *t, int result, const struct tensor *each, const struct tensor *now)
+static void check_slice_size(const struct iterations *t, int result, const struct tensor *each, const struct tensor *now)
 {
     bool same = each->rank == now->rank && !memcmp(each->dim, now->dim, (size_t)each->rank * sizeof *each->dim);
     if (!same)
-        fail("%s: %s: turn %lld gives another size for result %d than the turns before it", t->s->sig.path, t->step->node->name,
+        fail("%s: %s: iteration %lld returns another size for result %d than those before it", t->s->sig.path, t->step->node->name,
              (long long)t->done, result);
 }
 
-/* total: turns there will be, -1: not known, and the axis is the first. */
-static void stack_put(const struct turns *t, struct stack *stack, int result, const struct tensor *now, int64_t total, int64_t at)
+/* total: the number of iterations; -1: not known, and the axis is the first. */
+static void stack_value(const struct iterations *t, struct stacked_result *stack, int result, const struct tensor *now, int64_t total,
+                        int64_t at)
 {
     if (t->done == 0)
         stack->each = *now;
-    check_each(t, result, &stack->each, now);
-    reserve(stack->memory, stacked_bytes(t, now, total < 0 ? t->done + 1 : total), t->done > 0);
-    struct slices s = slices_of(now, stack->axis, total);
-    put_slice(&s, stack->memory->at, at, now->data);
+    check_slice_size(t, result, &stack->each, now);
+    reserve_stacked(stack->memory, stacked_bytes(t, now, total < 0 ? t->done + 1 : total), t->done > 0);
+    struct slice_layout s = slices_of(now, stack->axis, total);
+    copy_slice_in(&s, stack->memory->at, at, now->data);
 }
 
-/* Without a turn: sizes as far as they are known, else 0. */
+/* Without an iteration: sizes as far as they are known, else 0. */
 static struct tensor nothing_stacked(const struct session *s, const struct value *v)
 {
     struct tensor t = {.dtype = v->type.dtype, .rank = v->type.rank};
@@ -147,7 +143,7 @@ static struct tensor nothing_stacked(const struct session *s, const struct value
     return t;
 }
 
-static void give_stacked(const struct turns *t, struct stack *stack)
+static void set_stacked_results(const struct iterations *t, struct stacked_result *stack)
 {
     for (int i = t->n; i < t->step->node->nout; i++) {
         struct tensor whole = stack[i].each;
@@ -161,133 +157,134 @@ static void give_stacked(const struct turns *t, struct stack *stack)
             whole = nothing_stacked(t->s, t->step->node->out[i]);
         if (t->done == 0)
             whole.data = buffer_reserve(stack[i].memory, tensor_bytes(&whole) + 1);
-        control_give(t->s, t->step, i, &whole, true);
+        control_set_result(t->s, t->step, i, &whole, true);
     }
 }
 
 /* ---- Loop
  * -------------------------------------------------------------------------------------------------------------------------------- */
 
-static int64_t count_of(const struct session *s, const struct step *step)
+static int64_t iteration_limit(const struct session *s, const struct session_step *step)
 {
     const struct tensor *t = &step->in[0];
     int64_t n = INT64_MAX;
     if (!step->node->in[0])
         return n;
     if (t->dtype != DT_I64 || tensor_elements(t) != 1)
-        fail("%s: %s: its number of turns is no single i64", s->sig.path, step->node->name);
+        fail("%s: %s: its number of iterations is no single i64", s->sig.path, step->node->name);
     memcpy(&n, t->data, sizeof n);
     return n;
 }
 
 /* A scalar, or one element where the body wants it so. */
-static struct tensor one_element(const struct turns *t, int input, enum dtype dtype, void *data)
+static struct tensor loop_scalar(const struct iterations *t, int input, enum dtype dtype, void *data)
 {
-    return (struct tensor){.dtype = dtype, .rank = t->inner->session->graph->inputs.at[input]->type.rank, .dim = {1}, .data = data};
+    return (struct tensor){.dtype = dtype, .rank = t->body->session->graph->inputs.at[input]->type.rank, .dim = {1}, .data = data};
 }
 
-static bool loop_turn(struct turns *t, struct stack *stack)
+static bool loop_iteration(struct iterations *t, struct stacked_result *stack)
 {
-    int64_t turn = t->done;
+    int64_t iteration = t->done;
     uint8_t yes = 1;
-    t->inner->in[0] = one_element(t, 0, DT_I64, &turn);
-    t->inner->in[1] = one_element(t, 1, DT_BOOL, &yes);
+    t->body->in[0] = loop_scalar(t, 0, DT_I64, &iteration);
+    t->body->in[1] = loop_scalar(t, 1, DT_BOOL, &yes);
     for (int i = 0; i < t->n; i++)
-        t->inner->in[2 + i] = t->now[i];
+        t->body->in[2 + i] = t->now[i];
     control_run_body(t->step, 0);
-    carry(t, 1);
+    carry_values(t, 1);
     for (int i = t->n; i < t->step->node->nout; i++)
-        stack_put(t, &stack[i], i, &t->inner->out[1 + i], -1, t->done);
+        stack_value(t, &stack[i], i, &t->body->out[1 + i], -1, t->done);
     t->done++;
-    return control_truth(t->s, t->step, &t->inner->out[0]);
+    return control_condition(t->s, t->step, &t->body->out[0]);
 }
 
-void turns_loop(struct session *s, struct step *step)
+void loop_run(struct session *s, struct session_step *step)
 {
-    struct turns t = begin(s, step, 2, node_captured(step->node, 0) - 2);
-    struct stack *stack = stacks_new(&t);
-    int64_t most = count_of(s, step);
-    bool more = !step->node->in[1] || control_truth(s, step, &step->in[1]);
+    struct iterations t = iterations_begin(s, step, 2, node_captured(step->node, 0) - 2);
+    struct stacked_result *stack = stacks_new(&t);
+    int64_t most = iteration_limit(s, step);
+    bool more = !step->node->in[1] || control_condition(s, step, &step->in[1]);
     while (more && t.done < most)
-        more = loop_turn(&t, stack);
-    give_carried(&t);
-    give_stacked(&t, stack);
+        more = loop_iteration(&t, stack);
+    set_carried_results(&t);
+    set_stacked_results(&t, stack);
 }
 
 /* ---- Scan
  * --------------------------------------------------------------------------------------------------------------------------------- */
 
+/* n scanned operands follow the carried ones; buffers: the first of theirs. */
 struct scan {
-    struct turns t;
-    struct stack *stack;
+    struct iterations t;
+    struct stacked_result *stack;
     int n, buffers;
     int64_t length;
-}; /* n scanned operands behind the carried ones; buffers: the first of theirs */
+};
 
 static const struct tensor *scanned(const struct scan *c, int i)
 {
     return &c->t.step->in[c->t.n + i];
 }
 
-static int axis_of(const struct scan *c, int i)
+static int scan_axis(const struct scan *c, int i)
 {
     return op_scan_axis(c->t.s->graph, c->t.step->node, "scan_input_axes", i, scanned(c, i)->rank);
 }
 
 static void find_length(struct scan *c)
 {
-    c->length = scanned(c, 0)->dim[axis_of(c, 0)];
+    c->length = scanned(c, 0)->dim[scan_axis(c, 0)];
     for (int i = 1; i < c->n; i++)
-        if (scanned(c, i)->dim[axis_of(c, i)] != c->length)
+        if (scanned(c, i)->dim[scan_axis(c, i)] != c->length)
             fail("%s: %s: operands of %lld and %lld slices are scanned together", c->t.s->sig.path, c->t.step->node->name,
-                 (long long)c->length, (long long)scanned(c, i)->dim[axis_of(c, i)]);
+                 (long long)c->length, (long long)scanned(c, i)->dim[scan_axis(c, i)]);
 }
 
-static void enter_slice(const struct scan *c, int i)
+static void set_slice(const struct scan *c, int i)
 {
     const struct tensor *whole = scanned(c, i);
-    int axis = axis_of(c, i);
+    int axis = scan_axis(c, i);
     struct tensor each = {.dtype = whole->dtype, .rank = whole->rank - 1};
     for (int d = 0; d < each.rank; d++)
         each.dim[d] = whole->dim[d + (d >= axis)];
     each.data = buffer_reserve(buffer_of(&c->t, c->buffers + i), tensor_bytes(&each) + 1);
     bool backwards = op_scan_backwards(c->t.s->graph, c->t.step->node, "scan_input_directions", i);
-    struct slices s = slices_of(&each, axis, c->length);
-    take_slice(&s, whole->data, backwards ? c->length - 1 - c->t.done : c->t.done, each.data);
-    c->t.inner->in[c->t.n + i] = each;
+    struct slice_layout s = slices_of(&each, axis, c->length);
+    copy_slice_out(&s, whole->data, backwards ? c->length - 1 - c->t.done : c->t.done, each.data);
+    c->t.body->in[c->t.n + i] = each;
 }
 
 static void stack_slice(struct scan *c, int i)
 {
     bool backwards = op_scan_backwards(c->t.s->graph, c->t.step->node, "scan_output_directions", i - c->t.n);
-    stack_put(&c->t, &c->stack[i], i, &c->t.inner->out[i], c->length, backwards ? c->length - 1 - c->t.done : c->t.done);
+    stack_value(&c->t, &c->stack[i], i, &c->t.body->out[i], c->length, backwards ? c->length - 1 - c->t.done : c->t.done);
 }
 
-static void scan_turn(struct scan *c)
+static void scan_iteration(struct scan *c)
 {
     for (int i = 0; i < c->t.n; i++)
-        c->t.inner->in[i] = c->t.now[i];
+        c->t.body->in[i] = c->t.now[i];
     for (int i = 0; i < c->n; i++)
-        enter_slice(c, i);
+        set_slice(c, i);
     control_run_body(c->t.step, 0);
-    carry(&c->t, 0);
+    carry_values(&c->t, 0);
     for (int i = c->t.n; i < c->t.step->node->nout; i++)
         stack_slice(c, i);
     c->t.done++;
 }
 
-void turns_scan(struct session *s, struct step *step)
+void loop_run_scan(struct session *s, struct session_step *step)
 {
     struct scan c = {.n = op_scan_inputs(s->graph, step->node)};
-    c.t = begin(s, step, 0, node_captured(step->node, 0) - c.n);
+    c.t = iterations_begin(s, step, 0, node_captured(step->node, 0) - c.n);
     c.stack = stacks_new(&c.t);
     c.buffers = 2 * c.t.n + step->node->nout;
     find_length(&c);
     for (int i = c.t.n; i < step->node->nout; i++)
         c.stack[i].axis = op_scan_axis(s->graph, step->node, "scan_output_axes", i - c.t.n,
-                                       c.t.inner->session->graph->outputs.at[i]->type.rank + 1);
+                                       c.t.body->session->graph->outputs.at[i]->type.rank + 1);
     while (c.t.done < c.length)
-        scan_turn(&c);
-    give_carried(&c.t);
-    give_stacked(&c.t, c.stack);
+        scan_iteration(&c);
+    set_carried_results(&c.t);
+    set_stacked_results(&c.t, c.stack);
 }

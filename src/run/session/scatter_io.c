@@ -1,110 +1,126 @@
-/* ports: between global tensors and a rank's pieces: inputs are sliced, outputs put together, by the placements in the rank file. */
-#include "run/internal.h"
+/* Between global tensors and this rank's shards, by the placements of the rank file: inputs are sliced, outputs gathered. */
+#include "run/session/session.h"
 
 #include <string.h>
 
-/* What this rank holds of the dimension that is dealt out. */
-static struct pieces pieces_held(const struct session *s, struct arena *a, const char *kind, const struct formal *f,
-                                 const struct tensor *piece)
+static int64_t elements_between(const int64_t *dim, int from, int to)
+{
+    int64_t n;
+    return sizes_product(dim + from, to - from, &n) ? n : 0;
+}
+
+void scatter_copy(struct tensor *to, const struct tensor *from)
+{
+    int axis = to->room ? to->axis : from->room ? from->axis : 0;
+    int64_t size = (int64_t)dtype_size(to->dtype), outer = elements_between(to->dim, 0, axis),
+            inner = size * elements_between(to->dim, axis + 1, to->rank);
+    int64_t bytes = inner * (to->rank ? to->dim[axis] : 1);
+    int64_t to_step = to->room ? to->room * inner : bytes, from_step = from->room ? from->room * inner : bytes;
+    for (int64_t i = 0; bytes && i < outer; i++)
+        memcpy((char *)to->data + i * to_step, (const char *)from->data + i * from_step, (size_t)bytes);
+}
+
+/* The intervals of this rank's shard, checked against its size. */
+static struct intervals check_shard(const struct session *s, struct arena *a, const char *kind, const struct formal *f,
+                                    const struct tensor *shard)
 {
     if (f->place.split->ranks != s->comm->size)
         fail("%s: %s '%s' is split for %d ranks, the run has %d", s->sig.path, kind, f->name, f->place.split->ranks, s->comm->size);
-    struct pieces mine = pieces_of(a, f->place.split, s->comm->rank, false, &s->bind);
-    if (pieces_extent(&mine) != piece->dim[f->place.dim])
+    struct intervals mine = intervals_of(a, f->place.split, s->comm->rank, false, &s->bind);
+    if (intervals_extent(&mine) != shard->dim[f->place.dim])
         fail("%s: %s '%s': its split gives rank %d %lld of dimension %d, the graph says %lld", s->sig.path, kind, f->name, s->comm->rank,
-             (long long)pieces_extent(&mine), f->place.dim, (long long)piece->dim[f->place.dim]);
+             (long long)intervals_extent(&mine), f->place.dim, (long long)shard->dim[f->place.dim]);
     return mine;
 }
 
-void port_slice(struct session *s, int input, const struct tensor *global, struct tensor *to)
+void scatter_input(struct session *s, int input, const struct tensor *global, struct tensor *to)
 {
     const struct formal *f = &s->sig.in[input];
-    struct pieces mine = pieces_held(s, s->plan, "input", f, to);
-    if (own_take(s, input, to))
+    struct intervals mine = check_shard(s, s->plan, "input", f, to);
+    if (sharded_input_copy(s, input, to))
         return;
     struct region r = region_of(s->plan, global, f->place.dim, &mine, -1, NULL);
     region_pack(&r, global->data, to->data);
 }
 
-static struct tensor tensor_new(struct arena *a, const struct tensor *like)
+static struct tensor alloc_like(struct arena *a, const struct tensor *like)
 {
     struct tensor t = *like;
     t.data = arena_alloc(a, tensor_bytes(like) + 1);
     return t;
 }
 
-static struct tensor dense(struct arena *a, const struct tensor *piece)
+static struct tensor dense_copy_of(struct arena *a, const struct tensor *shard)
 {
-    struct tensor t = *piece;
+    struct tensor t = *shard;
     t.room = 0;
-    t.data = arena_alloc(a, tensor_bytes(piece) + 1);
-    state_copy(&t, piece);
+    t.data = arena_alloc(a, tensor_bytes(shard) + 1);
+    scatter_copy(&t, shard);
     return t;
 }
 
 /* After a run sizes that data decided are bound, too. */
-static struct tensor whole_output(struct session *s, struct arena *a, const struct formal *f)
+static struct tensor new_output(struct session *s, struct arena *a, const struct formal *f)
 {
-    struct tensor t = {.dtype = f->type.dtype, .rank = f->type.rank};
-    for (int k = 0; k < t.rank; k++)
-        if (!dim_eval(f->type.dim[k], &s->bind, &t.dim[k]) || t.dim[k] < 0)
-            fail("%s: the size of output '%s' is not known", s->sig.path, f->name);
-    layout_check(s, &t, f->name);
-    return tensor_new(a, &t);
+    struct tensor t;
+    if (!sizes_after_run(s, &f->type, &t))
+        fail("%s: the size of output '%s' is not known", s->sig.path, f->name);
+    sizes_check(s, &t, f->name);
+    return alloc_like(a, &t);
 }
 
-static struct tensor gather_split(struct session *s, struct arena *a, const struct formal *f, const struct tensor *piece)
+static struct tensor gather_split(struct session *s, struct arena *a, const struct formal *f, const struct tensor *shard)
 {
-    struct tensor whole = whole_output(s, a, f);
+    struct tensor whole = new_output(s, a, f);
     struct collective c = {.kind = COLL_ALLGATHER,
                            .name = f->name,
                            .op = "AllGather",
-                           .id = s->ncollective + 1,
+                           .id = s->traffic.n + 1,
                            .axis = f->place.dim,
                            .axis2 = -1,
                            .from = f->place.split};
-    struct route *route = collective_route(a, &c, s->comm, piece, &whole, &s->bind, STRIP_BYTES);
-    collective_run(&c, route, s->comm, &s->scratch, piece, &whole);
+    struct route *route = collective_route(a, &c, s->comm, shard, &whole, &s->bind, STRIP_BYTES);
+    collective_run(&c, route, s->comm, &s->scratch, shard, &whole);
     return whole;
 }
 
-static struct tensor gather_partial(struct session *s, struct arena *a, const struct formal *f, const struct tensor *piece)
+static struct tensor gather_partial(struct session *s, struct arena *a, const struct formal *f, const struct tensor *shard)
 {
-    struct tensor whole = tensor_new(a, piece);
+    struct tensor whole = alloc_like(a, shard);
     struct collective c = {
-        .kind = COLL_ALLREDUCE, .name = f->name, .op = "AllReduce", .id = s->ncollective + 1, .axis2 = -1, .red = f->place.op};
-    struct route *route = collective_route(a, &c, s->comm, piece, &whole, &s->bind, STRIP_BYTES);
-    collective_run(&c, route, s->comm, &s->scratch, piece, &whole);
+        .kind = COLL_ALLREDUCE, .name = f->name, .op = "AllReduce", .id = s->traffic.n + 1, .axis2 = -1, .red = f->place.op};
+    struct route *route = collective_route(a, &c, s->comm, shard, &whole, &s->bind, STRIP_BYTES);
+    collective_run(&c, route, s->comm, &s->scratch, shard, &whole);
     return whole;
 }
 
-struct held session_held(struct session *s, struct arena *a, int output, const struct tensor *piece)
+struct output_shard session_output_shard(struct session *s, struct arena *a, int output, const struct tensor *shard)
 {
     const struct formal *f = &s->sig.out[output];
     if (f->place.kind != PLACE_S)
-        return (struct held){.kind = f->place.kind};
-    struct pieces mine = pieces_held(s, a, "output", f, piece);
-    return (struct held){PLACE_S, f->place.dim, mine.n, mine.at};
+        return (struct output_shard){.kind = f->place.kind};
+    struct intervals mine = check_shard(s, a, "output", f, shard);
+    return (struct output_shard){PLACE_S, f->place.dim, mine.n, mine.at};
 }
 
-struct tensor session_gather(struct session *s, struct arena *a, int output, const struct tensor *piece)
+struct tensor session_gather(struct session *s, struct arena *a, int output, const struct tensor *shard)
 {
     const struct formal *f = &s->sig.out[output];
-    struct tensor own = piece->room ? dense(a, piece) : *piece;
+    struct tensor own = shard->room ? dense_copy_of(a, shard) : *shard;
     switch (f->place.kind) {
     case PLACE_S: return gather_split(s, a, f, &own);
     case PLACE_P: return gather_partial(s, a, f, &own);
     case PLACE_R: break;
     }
-    return dense(a, piece);
+    return dense_copy_of(a, shard);
 }
 
 struct tensor session_gather_input(struct session *s, struct arena *a, int input, const struct tensor *in)
 {
-    return s->own && s->own[input].from ? gather_split(s, a, &s->sig.in[input], &s->own[input].piece) : *in;
+    return s->shards && s->shards[input].file ? gather_split(s, a, &s->sig.in[input], &s->shards[input].tensor) : *in;
 }
 
-const struct placement *session_output_place(const struct session *s, int output)
+const struct placement *session_output_placement(const struct session *s, int output)
 {
     return &s->sig.out[output].place;
 }

@@ -1,20 +1,12 @@
 /* session: one graph, ready to run: its steps, weights and memory plan. A run binds the symbols from the real inputs, plans anew only
  * when they changed, and calls the kernels in file order. */
-#include "run/internal.h"
+#include "run/session/session.h"
 
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <xxhash.h>
 
 static char nothing[64]; /* where tensors without elements point: NULL means an absent operand */
-
-double seconds_now(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
 
 /* ---- building ------------------------------------------------------------------------------------------------------------- */
 
@@ -52,15 +44,15 @@ static void check_kernels(struct session *s)
         fail("%s: no kernel for%s", s->sig.path, list);
 }
 
-static enum step_kind kind_of(unsigned flags)
+static enum step_kind step_kind_of(unsigned flags)
 {
     return flags & OP_COLLECTIVE ? STEP_COLLECTIVE : flags & OP_VIEW ? STEP_VIEW : flags & OP_CONTROL ? STEP_CONTROL : STEP_KERNEL;
 }
 
-static void step_new(struct session *s, struct step *step, struct node *n)
+static void step_new(struct session *s, struct session_step *step, struct node *n)
 {
     step->node = n;
-    step->kind = kind_of(n->op->flags);
+    step->kind = step_kind_of(n->op->flags);
     step->in = NEWN(s->arena, struct tensor, n->nin);
     step->out = NEWN(s->arena, struct tensor, n->nout);
     step->in_constant = NEWN(s->arena, bool, n->nin);
@@ -72,28 +64,10 @@ static void step_new(struct session *s, struct step *step, struct node *n)
         require(n->nin >= 1 && n->in[0] && n->nout >= 1 && n->out[0]);
 }
 
-/* What makes terms of a sum completes it, as a collective of its own. */
-static void find_summation(struct session *s, struct step *step)
-{
-    int axis;
-    const struct split *from = step->kind == STEP_KERNEL && (step->node->op->flags & OP_CHUNKS) ? sum_split(s->graph, step->node, &axis)
-                                                                                                : NULL;
-    if (!from || !dtype_is_float(step->node->out[0]->type.dtype))
-        return;
-    step->sum = NEW(s->arena, struct summation);
-    step->sum->session = s;
-    step->sum->axis = axis;
-    step->sum->collective = NEW(s->arena, struct collective);
-    *step->sum->collective = (struct collective){
-        .kind = COLL_ALLREDUCE, .name = step->node->name, .op = "AllReduce", .axis = -1, .axis2 = -1, .red = RED_SUM, .from = from};
-}
-
-static void read_collective(struct session *s, struct step *step, struct collective *c)
+static void read_collective(struct session *s, struct session_step *step, struct collective *c)
 {
     if (step->sum) {
-        *c = *step->sum->collective;
-        step->sum->collective = c;
-        step->sum->count = &s->count[s->ncollective];
+        ordered_sum_register(step->sum, c, &s->traffic.count[s->traffic.n]);
         return;
     }
     collective_read(s->graph, step->node, c);
@@ -104,24 +78,24 @@ static void collect_collectives(struct session *s)
 {
     int n = 0;
     for (int i = 0; i < s->nstep; i++) {
-        if (kenv_deterministic(s->env))
-            find_summation(s, &s->step[i]);
+        if (kenv_deterministic(s->env) && s->step[i].kind == STEP_KERNEL)
+            s->step[i].sum = ordered_sum_new(s, s->step[i].node);
         n += s->step[i].kind == STEP_COLLECTIVE || s->step[i].sum;
     }
-    s->collective = NEWN(s->arena, struct collective, n);
-    s->count = NEWN(s->arena, struct session_collective, n);
+    s->traffic.at = NEWN(s->arena, struct collective, n);
+    s->traffic.count = NEWN(s->arena, struct session_collective, n);
     for (int i = 0; i < s->nstep; i++) {
         if (s->step[i].kind != STEP_COLLECTIVE && !s->step[i].sum)
             continue;
-        struct collective *c = &s->collective[s->ncollective];
+        struct collective *c = &s->traffic.at[s->traffic.n];
         read_collective(s, &s->step[i], c);
-        s->count[s->ncollective] = (struct session_collective){.name = c->name, .op = c->op};
+        s->traffic.count[s->traffic.n] = (struct session_collective){.name = c->name, .op = c->op};
         s->step[i].collective = c;
-        s->step[i].count = &s->count[s->ncollective];
-        c->id = ++s->ncollective;
+        s->step[i].count = &s->traffic.count[s->traffic.n];
+        c->id = ++s->traffic.n;
     }
-    s->stats.ncollective = s->ncollective;
-    s->stats.collective = s->count;
+    s->stats.ncollective = s->traffic.n;
+    s->stats.collective = s->traffic.count;
 }
 
 static void load_constant(struct session *s, struct value *v)
@@ -150,7 +124,7 @@ static void load_constants(struct session *s)
 
 /* Weights that a kernel keeps packed are packed here, one after another; the pages they came from are given back. Returns the operand
  * that the kernel will read no more; -1: none. */
-static int pack_weight(struct session *s, struct step *step)
+static int pack_weight(struct session *s, struct session_step *step)
 {
     const struct node *n = step->node;
     if (step->kind != STEP_KERNEL)
@@ -229,7 +203,7 @@ static struct session *session_build(struct graph *g, struct comm *comm, struct 
     if (keep)
         state_prepare(s);
     s->nstep = g->nodes.n;
-    s->step = NEWN(arena, struct step, s->nstep);
+    s->step = NEWN(arena, struct session_step, s->nstep);
     for (int i = 0; i < s->nstep; i++)
         step_new(s, &s->step[i], g->nodes.at[i]);
     collect_collectives(s);
@@ -241,15 +215,15 @@ static struct session *session_build(struct graph *g, struct comm *comm, struct 
 
 struct session *session_new(struct graph *g, struct comm *comm, struct session_options o)
 {
-    struct session *s = session_build(g, comm, kenv_new(o.threads, o.deterministic), o.keep);
-    collective_agree(comm, s->arena, s->sig.path, s->collective, s->ncollective, plan_hash(s));
+    struct session *s = session_build(g, comm, kenv_new(o.threads, o.deterministic), o.keep_state);
+    collective_agree(comm, s->arena, s->sig.path, s->traffic.at, s->traffic.n, plan_hash(s));
     return s;
 }
 
 struct session *session_inner(const struct session *around, struct graph *body)
 {
     struct session *s = session_build(body, around->comm, around->env, false);
-    require(s->ncollective == 0);
+    require(s->traffic.n == 0);
     s->inner = true;
     return s;
 }
@@ -262,19 +236,12 @@ void session_free(struct session *s)
     if (!s->inner)
         kenv_free(s->env);
     state_free(s);
-    buffer_free(&s->slab);
+    buffer_free(&s->slab.memory);
     buffer_free(&s->scratch);
     arena_free(s->plan);
-    if (s->run)
-        arena_free(s->run);
+    if (s->dynamic.arena)
+        arena_free(s->dynamic.arena);
     arena_free(s->arena);
-}
-
-struct arena *session_scratch(struct session *s)
-{
-    if (!s->run)
-        s->run = arena_new();
-    return s->run;
 }
 
 /* ---- running -------------------------------------------------------------------------------------------------------------- */
@@ -294,10 +261,10 @@ static bool same_bindings(const struct bindings *a, const struct bindings *b)
 static void bind_inputs(struct session *s, const struct tensor *inputs)
 {
     s->next.list.n = 0;
-    if (s->kept_input)
+    if (s->states.by_input)
         state_sizes(s, inputs, s->actual);
-    signature_bind(s->arena, &s->sig, s->kept_input ? s->actual : inputs, &s->next);
-    if (s->planned && s->nkept == 0 && same_bindings(&s->bind, &s->next))
+    signature_bind(s->arena, &s->sig, s->states.by_input ? s->actual : inputs, &s->next);
+    if (s->planned && s->states.n == 0 && same_bindings(&s->bind, &s->next))
         return;
     struct bindings old = s->bind;
     s->bind = s->next;
@@ -309,31 +276,31 @@ static void place_inputs(struct session *s, const struct tensor *inputs)
 {
     for (int i = 0; i < s->graph->inputs.n; i++) {
         struct tensor *t = &s->tensor[s->graph->inputs.at[i]->id];
-        if (session_keeps(s, i) && inputs[i].data)
+        if (session_is_state(s, i) && inputs[i].data)
             state_fill(s, i, &inputs[i]);
-        else if (session_keeps(s, i))
+        else if (session_is_state(s, i))
             continue;
         else if (s->sig.in[i].place.kind == PLACE_S)
-            port_slice(s, i, &inputs[i], t);
+            scatter_input(s, i, &inputs[i], t);
         else
             t->data = inputs[i].data ? inputs[i].data : nothing;
     }
 }
 
-static void gather_operands(struct session *s, struct step *step)
+static void gather_operands(struct session *s, struct session_step *step)
 {
     const struct node *n = step->node;
     for (int k = 0; k < n->nin; k++)
         if (n->in[k])
             step->in[k] = s->tensor[n->in[k]->id];
-    if (step->late && step->kind != STEP_CONTROL)
-        late_results(s, step);
+    if (step->dynamic && step->kind != STEP_CONTROL)
+        dynamic_results(s, step);
     for (int k = 0; k < n->nout; k++)
         if (n->out[k])
             step->out[k] = s->tensor[n->out[k]->id];
 }
 
-static void run_kernel(struct session *s, struct step *step)
+static void run_kernel(struct session *s, struct session_step *step)
 {
     struct kcall call = {.node = step->node,
                          .graph = s->graph,
@@ -345,53 +312,47 @@ static void run_kernel(struct session *s, struct step *step)
                          .cache = &step->cache,
                          .bind = &s->bind,
                          .env = s->env,
-                         .share = step->sum ? &step->sum->share : NULL};
+                         .share = step->sum ? ordered_sum_share(step->sum) : NULL};
     step->node->op->kernel(&call);
 }
 
-struct timed collective_begin(struct session *s, const struct collective *c)
+static void run_collective(struct session *s, struct session_step *step)
 {
-    s->comm->id = c->id;
-    s->comm->name = c->name;
-    return (struct timed){seconds_now(), s->comm->bytes_sent};
-}
-
-void collective_end(struct session *s, struct session_collective *count, struct timed t)
-{
-    double took = seconds_now() - t.start;
-    count->calls++;
-    count->bytes += s->comm->bytes_sent - t.sent;
-    count->seconds += took;
-    s->stats.comm_seconds += took;
-}
-
-static void run_collective(struct session *s, struct step *step)
-{
-    struct timed t = collective_begin(s, step->collective);
+    struct traffic_start t = traffic_begin(s, step->collective);
     step->count->payload += (int64_t)tensor_bytes(&step->in[0]);
     collective_run(step->collective, step->route, s->comm, &s->scratch, &step->in[0], &step->out[0]);
-    collective_end(s, step->count, t);
+    traffic_end(s, step->count, t);
 }
 
-static void run_step(struct session *s, struct step *step)
+static void run_control(struct session *s, struct session_step *step)
+{
+    if (op_is_onnx(step->node, "If"))
+        control_run_if(s, step);
+    else if (op_is_onnx(step->node, "Loop"))
+        loop_run(s, step);
+    else
+        loop_run_scan(s, step);
+}
+
+static void run_step(struct session *s, struct session_step *step)
 {
     gather_operands(s, step);
     switch (step->kind) {
     case STEP_KERNEL: run_kernel(s, step); return;
     case STEP_VIEW: s->tensor[step->node->out[0]->id].data = step->in[0].data; return;
     case STEP_COLLECTIVE: run_collective(s, step); return;
-    case STEP_CONTROL: control_run(s, step); return;
+    case STEP_CONTROL: run_control(s, step); return;
     }
 }
 
 void session_run(struct session *s, const struct tensor *inputs, struct tensor *outputs)
 {
-    double start = seconds_now();
+    double start = clock_seconds();
     bind_inputs(s, inputs);
-    if (s->run)
-        arena_free(s->run);
-    s->run = NULL;
-    s->late = 0;
+    if (s->dynamic.arena)
+        arena_free(s->dynamic.arena);
+    s->dynamic.arena = NULL;
+    s->dynamic.bytes = 0;
     place_inputs(s, inputs);
     for (int i = 0; i < s->nstep; i++)
         run_step(s, &s->step[i]);
@@ -399,12 +360,12 @@ void session_run(struct session *s, const struct tensor *inputs, struct tensor *
         outputs[i] = s->tensor[s->graph->outputs.at[i]->id];
     state_advance(s);
     s->stats.runs++;
-    s->stats.seconds += seconds_now() - start;
+    s->stats.seconds += clock_seconds() - start;
 }
 
 int64_t session_slab(const struct session *s)
 {
-    int64_t bytes = s->slab_bytes + s->late_bytes;
+    int64_t bytes = s->slab.bytes + s->dynamic.peak;
     for (int i = 0; i < s->nstep; i++)
         if (s->step[i].control)
             bytes += control_slab(&s->step[i]);
@@ -417,17 +378,7 @@ const struct session_stats *session_stats(struct session *s)
     return &s->stats;
 }
 
-const struct bindings *session_sizes(const struct session *s)
+const struct bindings *session_bindings(const struct session *s)
 {
     return &s->bind;
-}
-
-void session_reset_stats(struct session *s)
-{
-    s->stats.runs = 0;
-    s->stats.seconds = s->stats.comm_seconds = 0;
-    for (int i = 0; i < s->ncollective; i++) {
-        s->count[i].calls = s->count[i].bytes = 0;
-        s->count[i].seconds = 0;
-    }
 }

@@ -1,23 +1,23 @@
 /* own: inputs of which each rank brings what it holds of them, where another run or program left them so. Global sizes follow from the
  * pieces: those of dimensions that are not dealt out are every rank's, the others are found from the sum over all ranks. */
-#include "run/internal.h"
+#include "run/session/session.h"
 
 #include <string.h>
 
 /* What ranks compare: the sizes of their pieces, and what is in those of a whole input. */
-struct told {
+struct shard_summary {
     int64_t dim[MAX_RANK];
     uint64_t digest;
 };
 
-static const struct told *tell_all(struct session *s, struct arena *a, const struct formal *f, const struct tensor *own)
+static const struct shard_summary *gather_summaries(struct session *s, struct arena *a, const struct formal *f, const struct tensor *own)
 {
     struct comm *c = s->comm;
-    struct told *all = NEWN(a, struct told, c->size);
+    struct shard_summary *all = NEWN(a, struct shard_summary, c->size);
     int64_t *bytes = NEWN(a, int64_t, c->size);
     for (int r = 0; r < c->size; r++)
         bytes[r] = sizeof *all;
-    all[c->rank] = (struct told){.digest = f->place.kind == PLACE_R ? bytes_digest(own->data, tensor_bytes(own)) : 0};
+    all[c->rank] = (struct shard_summary){.digest = f->place.kind == PLACE_R ? bytes_digest(own->data, tensor_bytes(own)) : 0};
     memcpy(all[c->rank].dim, own->dim, sizeof own->dim);
     c->id = 0;
     c->name = f->name;
@@ -25,27 +25,27 @@ static const struct told *tell_all(struct session *s, struct arena *a, const str
     return all;
 }
 
-static void check_type(const struct session *s, const struct formal *f, const char *from, const struct tensor *own)
+static void check_type(const struct session *s, const struct formal *f, const char *file, const struct tensor *own)
 {
     if (own->rank != f->type.rank || own->dtype != f->type.dtype)
-        fail("%s: rank %d's piece of input '%s' is %s of %d dimensions, expected %s of %d", from, s->comm->rank, f->name,
+        fail("%s: rank %d's shard of input '%s' is %s of %d dimensions, expected %s of %d", file, s->comm->rank, f->name,
              dtype_name(own->dtype), own->rank, dtype_name(f->type.dtype), f->type.rank);
 }
 
-static void check_same(const struct session *s, const struct formal *f, const char *from, const struct told *all)
+static void check_same(const struct session *s, const struct formal *f, const char *file, const struct shard_summary *all)
 {
-    const struct told *own = &all[s->comm->rank];
-    bool dealt = f->place.kind == PLACE_S;
+    const struct shard_summary *own = &all[s->comm->rank];
+    bool sharded = f->place.kind == PLACE_S;
     for (int k = 0; k < f->type.rank; k++)
-        if (own->dim[k] != all[0].dim[k] && !(dealt && k == f->place.dim))
-            fail("%s: rank %d's piece of input '%s' has %lld in dimension %d, which is not dealt out, and rank 0's has %lld", from,
+        if (own->dim[k] != all[0].dim[k] && !(sharded && k == f->place.dim))
+            fail("%s: rank %d's shard of input '%s' has %lld in dimension %d, which is not dealt out, and rank 0's has %lld", file,
                  s->comm->rank, f->name, (long long)own->dim[k], k, (long long)all[0].dim[k]);
     if (own->digest != all[0].digest)
-        fail("%s: input '%s' is whole on every rank, and rank %d's is not that of rank 0", from, f->name, s->comm->rank);
+        fail("%s: input '%s' is whole on every rank, and rank %d's is not that of rank 0", file, f->name, s->comm->rank);
 }
 
 /* Indices of a pattern of n that all ranks hold together: more than n where they overlap. */
-static int64_t held_by_all(const struct split *s, int64_t n)
+static int64_t indices_on_all_ranks(const struct split *s, int64_t n)
 {
     int64_t sum = 0;
     for (int r = 0; r < s->ranks; r++)
@@ -55,53 +55,53 @@ static int64_t held_by_all(const struct split *s, int64_t n)
 }
 
 /* The size of which all ranks hold these parts. */
-static int64_t whole_size(const struct session *s, const struct formal *f, const char *from, const struct told *all)
+static int64_t global_size(const struct session *s, const struct formal *f, const char *file, const struct shard_summary *all)
 {
     const struct split *split = f->place.split;
     int64_t sum = 0, n = 1, held = 1, times, known;
     int d = f->place.dim;
     for (int r = 0; r < s->comm->size; r++)
         if (!add_i64(sum, all[r].dim[d], &sum))
-            fail("%s: input '%s' is too large", from, f->name);
+            fail("%s: input '%s' is too large", file, f->name);
     if (!split->balanced) {
         require(dim_is_int(split->n, &n));
-        held = held_by_all(split, n);
+        held = indices_on_all_ranks(split, n);
     }
     if (!held || !mul_i64(sum, n, &times) || times % held || (dim_is_int(f->type.dim[d], &known) && times / held != known))
-        fail("%s: rank %d's piece of input '%s' has %lld in dimension %d, and those of all ranks %lld: they are not %s dealt out by %s",
-             from, s->comm->rank, f->name, (long long)all[s->comm->rank].dim[d], d, (long long)sum, type_str(s->arena, &f->type),
+        fail("%s: rank %d's shard of input '%s' has %lld in dimension %d, and those of all ranks %lld: they are not %s dealt out by %s",
+             file, s->comm->rank, f->name, (long long)all[s->comm->rank].dim[d], d, (long long)sum, type_str(s->arena, &f->type),
              split_str(s->arena, split));
     return times / held;
 }
 
-struct tensor session_give(struct session *s, int input, const char *from, const struct tensor *piece)
+struct tensor session_set_shard(struct session *s, int input, const char *file, const struct tensor *shard)
 {
     const struct formal *f = &s->sig.in[input];
     struct arena *tmp = arena_new();
-    check_type(s, f, from, piece);
-    const struct told *all = tell_all(s, tmp, f, piece);
-    check_same(s, f, from, all);
-    struct tensor whole = *piece;
+    check_type(s, f, file, shard);
+    const struct shard_summary *all = gather_summaries(s, tmp, f, shard);
+    check_same(s, f, file, all);
+    struct tensor whole = *shard;
     if (f->place.kind == PLACE_S) {
-        if (!s->own)
-            s->own = NEWN(s->arena, struct own, s->graph->inputs.n);
-        s->own[input] = (struct own){from, *piece};
-        whole.dim[f->place.dim] = whole_size(s, f, from, all);
+        if (!s->shards)
+            s->shards = NEWN(s->arena, struct input_shard, s->graph->inputs.n);
+        s->shards[input] = (struct input_shard){file, *shard};
+        whole.dim[f->place.dim] = global_size(s, f, file, all);
     }
     arena_free(tmp);
     return whole;
 }
 
-bool own_take(struct session *s, int input, struct tensor *to)
+bool sharded_input_copy(struct session *s, int input, struct tensor *to)
 {
-    const struct own *own = s->own && s->own[input].from ? &s->own[input] : NULL;
+    const struct input_shard *own = s->shards && s->shards[input].file ? &s->shards[input] : NULL;
     const struct formal *f = &s->sig.in[input];
     if (!own)
         return false;
     int d = f->place.dim;
-    if (own->piece.dim[d] != to->dim[d])
-        fail("%s: rank %d's piece of input '%s' has %lld in dimension %d, its split %s gives it %lld", own->from, s->comm->rank, f->name,
-             (long long)own->piece.dim[d], d, split_str(s->plan, f->place.split), (long long)to->dim[d]);
-    memcpy(to->data, own->piece.data, tensor_bytes(to));
+    if (own->tensor.dim[d] != to->dim[d])
+        fail("%s: rank %d's shard of input '%s' has %lld in dimension %d, its split %s gives it %lld", own->file, s->comm->rank, f->name,
+             (long long)own->tensor.dim[d], d, split_str(s->plan, f->place.split), (long long)to->dim[d]);
+    memcpy(to->data, own->tensor.data, tensor_bytes(to));
     return true;
 }

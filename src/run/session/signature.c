@@ -3,7 +3,7 @@
  *
  * A dimension that is one unknown symbol binds it; an expression with one unknown symbol in which it is linear solves for it;
  * everything else is computed and compared. Solving repeats until nothing new is known, then all is checked. */
-#include "run/internal.h"
+#include "run/session/session.h"
 
 #include <string.h>
 

@@ -4,7 +4,7 @@
  * Where the present is the past with rows appended by one op, both lie in one memory that has room to grow along that axis (struct tensor),
  * and the op writes the new rows only. When the room is used up, the content moves to a memory half as large again. Any other present is
  * copied after the run. An op that can't read memory with room is given a dense copy, made by a Transpose that turns nothing. */
-#include "run/internal.h"
+#include "run/session/session.h"
 
 #include <string.h>
 
@@ -19,9 +19,9 @@ static int find_value(struct value *const *at, int n, const char *name)
 }
 
 /* Neither end may change what the other one is: the next run takes what this one leaves. */
-static void check_ends(const struct session *s, const struct kept *k)
+static void check_ends(const struct session *s, const struct state_slot *k)
 {
-    const struct formal *past = &s->sig.in[k->past], *present = k->present < 0 ? past : &s->sig.out[k->present];
+    const struct formal *past = &s->sig.in[k->input], *present = k->output < 0 ? past : &s->sig.out[k->output];
     if (past->type.dtype != present->type.dtype || past->type.rank != present->type.rank || !placement_eq(past->place, present->place))
         fail("%s: state '%s' becomes '%s', which has another type or placement: %s, %s and %s, %s", s->sig.path, past->name, present->name,
              type_str(s->arena, &past->type), placement_str(s->arena, past->place), type_str(s->arena, &present->type),
@@ -30,19 +30,19 @@ static void check_ends(const struct session *s, const struct kept *k)
         fail("%s: state '%s' is split along dimension %d, along which it grows", s->sig.path, past->name, k->axis);
 }
 
-static struct kept *keep(struct session *s, int past, int present, int axis)
+static struct state_slot *add_slot(struct session *s, int input, int output, int axis)
 {
-    const struct type *t = &s->sig.in[past].type;
-    struct kept *k = &s->kept[s->nkept++];
-    if (s->kept_input[past])
-        fail("%s: state '%s' is named twice", s->sig.path, s->sig.in[past].name);
+    const struct type *t = &s->sig.in[input].type;
+    struct state_slot *k = &s->states.at[s->states.n++];
+    if (s->states.by_input[input])
+        fail("%s: state '%s' is named twice", s->sig.path, s->sig.in[input].name);
     if (axis < -1 || axis >= t->rank)
-        fail("%s: state '%s' grows along dimension %d of %d", s->sig.path, s->sig.in[past].name, axis, t->rank);
-    *k = (struct kept){.past = past, .present = present, .axis = axis, .whole = {.dtype = t->dtype, .rank = t->rank}};
+        fail("%s: state '%s' grows along dimension %d of %d", s->sig.path, s->sig.in[input].name, axis, t->rank);
+    *k = (struct state_slot){.input = input, .output = output, .axis = axis, .global = {.dtype = t->dtype, .rank = t->rank}};
     for (int d = 0; d < t->rank; d++)
-        k->whole.dim[d] = d == axis ? 0 : -1;
+        k->global.dim[d] = d == axis ? 0 : -1;
     check_ends(s, k);
-    s->kept_input[past] = k;
+    s->states.by_input[input] = k;
     return k;
 }
 
@@ -61,39 +61,39 @@ static void keep_named(struct session *s, const char *text)
     if ((past < 0 && *field[0]) || (present < 0 && *field[1]))
         fail("%s: state '%s' names no input or no output", s->sig.path, text);
     if (past >= 0)
-        keep(s, past, present, (int)axis)->from = n > 3 && *field[3] ? field[3] : NULL;
+        add_slot(s, past, present, (int)axis)->source = n > 3 && *field[3] ? field[3] : NULL;
 }
 
 static void find_kept(struct session *s)
 {
     const struct graph *g = s->graph;
     bool sharded = graph_meta(g, "tpc.ranks");
-    s->kept = NEWN(s->arena, struct kept, g->meta.n + g->states.n);
+    s->states.at = NEWN(s->arena, struct state_slot, g->meta.n + g->states.n);
     for (int i = 0; sharded && i < g->meta.n; i++)
         if (!strncmp(g->meta.at[i].key, "tpc.state.", 10))
             keep_named(s, g->meta.at[i].text);
     for (int i = 0; !sharded && i < g->states.n; i++) {
         const struct state *state = &g->states.at[i];
         if (state->past)
-            keep(s, find_value(g->inputs.at, g->inputs.n, state->past->name),
-                 state->present ? find_value(g->outputs.at, g->outputs.n, state->present->name) : -1, state->dim);
+            add_slot(s, find_value(g->inputs.at, g->inputs.n, state->past->name),
+                     state->present ? find_value(g->outputs.at, g->outputs.n, state->present->name) : -1, state->dim);
     }
 }
 
 /* ---- sharing memory --------------------------------------------------------------------------------------------------------------- */
 
-static struct value *past_of(const struct session *s, const struct kept *k)
+static struct value *past_of(const struct session *s, const struct state_slot *k)
 {
-    return s->graph->inputs.at[k->past];
+    return s->graph->inputs.at[k->input];
 }
-static struct value *present_of(const struct session *s, const struct kept *k)
+static struct value *present_of(const struct session *s, const struct state_slot *k)
 {
-    return s->graph->outputs.at[k->present];
+    return s->graph->outputs.at[k->output];
 }
 
-static bool appends(struct session *s, const struct kept *k, const struct uses *uses)
+static bool appends(struct session *s, const struct state_slot *k, const struct uses *uses)
 {
-    if (k->present < 0 || k->axis < 0)
+    if (k->output < 0 || k->axis < 0)
         return false;
     const struct value *past = past_of(s, k), *present = present_of(s, k);
     const struct node *n = present->producer;
@@ -140,63 +140,47 @@ void state_prepare(struct session *s)
 {
     struct arena *tmp = arena_new();
     const struct uses *uses = graph_uses(s->graph, tmp);
-    s->kept_input = NEWN(s->arena, struct kept *, s->graph->inputs.n);
+    s->states.by_input = NEWN(s->arena, struct state_slot *, s->graph->inputs.n);
     find_kept(s);
-    for (int i = 0; i < s->nkept; i++)
-        s->kept[i].in_place = appends(s, &s->kept[i], uses);
-    for (int i = 0; i < s->nkept; i++)
-        if (s->kept[i].in_place)
-            read_dense(s, present_of(s, &s->kept[i]));
+    for (int i = 0; i < s->states.n; i++)
+        s->states.at[i].in_place = appends(s, &s->states.at[i], uses);
+    for (int i = 0; i < s->states.n; i++)
+        if (s->states.at[i].in_place)
+            read_dense(s, present_of(s, &s->states.at[i]));
     arena_free(tmp);
 }
 
 /* ---- memory --------------------------------------------------------------------------------------------------------------------- */
 
-static int64_t product(const int64_t *dim, int from, int to)
-{
-    int64_t n;
-    return sizes_product(dim + from, to - from, &n) ? n : 0;
-}
-
-void state_copy(struct tensor *to, const struct tensor *from)
-{
-    int axis = to->room ? to->axis : from->room ? from->axis : 0;
-    int64_t size = (int64_t)dtype_size(to->dtype), outer = product(to->dim, 0, axis), inner = size * product(to->dim, axis + 1, to->rank);
-    int64_t bytes = inner * (to->rank ? to->dim[axis] : 1);
-    int64_t to_step = to->room ? to->room * inner : bytes, from_step = from->room ? from->room * inner : bytes;
-    for (int64_t i = 0; bytes && i < outer; i++)
-        memcpy((char *)to->data + i * to_step, (const char *)from->data + i * from_step, (size_t)bytes);
-}
-
-static size_t with_room(const struct session *s, const struct kept *k, struct tensor t, int64_t rows, int64_t *room)
+static size_t with_room(const struct session *s, const struct state_slot *k, struct tensor t, int64_t rows, int64_t *room)
 {
     int64_t n, bytes;
     if (!add_i64(rows, rows / 2 + 16, room))
         *room = rows;
     t.dim[k->axis] = *room;
     if (!sizes_product(t.dim, t.rank, &n) || !mul_i64(n, (int64_t)dtype_size(t.dtype), &bytes))
-        fail("%s: state '%s' is too large for these inputs", s->sig.path, s->sig.in[k->past].name);
+        fail("%s: state '%s' is too large for these inputs", s->sig.path, s->sig.in[k->input].name);
     return (size_t)bytes;
 }
 
 /* Puts content, NULL: none, into a memory with room for so many rows and half as many more. */
-static void move_in(struct session *s, struct kept *k, const struct tensor *like, int64_t rows, const struct tensor *content)
+static void move_in(struct session *s, struct state_slot *k, const struct tensor *like, int64_t rows, const struct tensor *content)
 {
     struct buffer bigger = {0};
     struct tensor t = *like;
     t.data = buffer_reserve(&bigger, with_room(s, k, *like, rows, &t.room));
     t.axis = k->axis;
     if (content)
-        state_copy(&t, content);
+        scatter_copy(&t, content);
     if (content)
         s->stats.state_moved += (int64_t)tensor_bytes(content);
     s->stats.state_bytes += (int64_t)bigger.bytes - (int64_t)k->memory.bytes;
     buffer_free(&k->memory);
     k->memory = bigger;
-    k->room = t.room;
+    k->capacity = t.room;
 }
 
-static void *reserve(struct session *s, struct kept *k, size_t bytes)
+static void *reserve(struct session *s, struct state_slot *k, size_t bytes)
 {
     size_t before = k->memory.bytes;
     void *at = buffer_reserve(&k->memory, bytes <= before ? bytes : bytes + bytes / 2);
@@ -204,20 +188,20 @@ static void *reserve(struct session *s, struct kept *k, size_t bytes)
     return at;
 }
 
-static void in_memory(const struct kept *k, struct tensor *t)
+static void in_memory(const struct state_slot *k, struct tensor *t)
 {
     t->data = k->memory.at;
     t->axis = k->axis;
-    t->room = k->room;
+    t->room = k->capacity;
 }
 
-static void place_in_place(struct session *s, struct kept *k)
+static void place_in_place(struct session *s, struct state_slot *k)
 {
     struct tensor *past = &s->tensor[past_of(s, k)->id], *present = &s->tensor[present_of(s, k)->id];
     if (present->dtype == DT_NONE)
         fail("%s: the size of state '%s' follows from computed data", s->sig.path, present_of(s, k)->name);
     in_memory(k, past);
-    if (!k->memory.at || present->dim[k->axis] > k->room)
+    if (!k->memory.at || present->dim[k->axis] > k->capacity)
         move_in(s, k, past, present->dim[k->axis], k->filled ? past : NULL);
     in_memory(k, past);
     in_memory(k, present);
@@ -225,11 +209,11 @@ static void place_in_place(struct session *s, struct kept *k)
 
 void state_place(struct session *s)
 {
-    for (int i = 0; i < s->nkept; i++) {
-        struct kept *k = &s->kept[i];
+    for (int i = 0; i < s->states.n; i++) {
+        struct state_slot *k = &s->states.at[i];
         struct tensor *past = &s->tensor[past_of(s, k)->id];
         if (past->dtype == DT_NONE)
-            fail("%s: the size of state '%s' is not known: give it as an input", s->sig.path, s->sig.in[k->past].name);
+            fail("%s: the size of state '%s' is not known: give it as an input", s->sig.path, s->sig.in[k->input].name);
         if (k->in_place)
             place_in_place(s, k);
         else
@@ -242,12 +226,12 @@ void state_place(struct session *s)
 void state_sizes(struct session *s, const struct tensor *given, struct tensor *sizes)
 {
     for (int i = 0; i < s->graph->inputs.n; i++) {
-        struct kept *k = s->kept_input[i];
+        struct state_slot *k = s->states.by_input[i];
         if (k && given[i].data)
             k->filled = false;
         if (k && !given[i].data && !k->filled && k->axis < 0)
             fail("%s: state '%s' holds nothing yet: give it as an input", s->sig.path, s->sig.in[i].name);
-        sizes[i] = k && !given[i].data ? k->whole : given[i];
+        sizes[i] = k && !given[i].data ? k->global : given[i];
     }
 }
 
@@ -258,33 +242,32 @@ void state_fill(struct session *s, int input, const struct tensor *global)
     piece.data = global->data;
     if (s->sig.in[input].place.kind == PLACE_S) {
         piece.data = arena_alloc(s->plan, tensor_bytes(&piece) + 1);
-        port_slice(s, input, global, &piece);
+        scatter_input(s, input, global, &piece);
     }
-    state_copy(to, &piece);
-    s->kept_input[input]->whole = *global;
-    s->kept_input[input]->filled = true;
+    scatter_copy(to, &piece);
+    s->states.by_input[input]->global = *global;
+    s->states.by_input[input]->filled = true;
 }
 
 /* Global sizes of what the last run left; some may follow from its data. */
-static struct tensor sizes_left(const struct session *s, const struct formal *f)
+static struct tensor global_sizes(const struct session *s, const struct formal *f)
 {
-    struct tensor t = {.dtype = f->type.dtype, .rank = f->type.rank};
-    for (int d = 0; d < t.rank; d++)
-        if (!dim_eval(f->type.dim[d], &s->bind, &t.dim[d]) || t.dim[d] < 0)
-            fail("%s: the size of state '%s' is not known", s->sig.path, f->name);
+    struct tensor t;
+    if (!sizes_after_run(s, &f->type, &t))
+        fail("%s: the size of state '%s' is not known", s->sig.path, f->name);
     return t;
 }
 
 /* What the next run takes. */
 void state_advance(struct session *s)
 {
-    for (int i = 0; i < s->nkept; i++) {
-        struct kept *k = &s->kept[i];
-        if (k->present < 0)
+    for (int i = 0; i < s->states.n; i++) {
+        struct state_slot *k = &s->states.at[i];
+        if (k->output < 0)
             continue;
-        const struct formal *f = &s->sig.out[k->present];
+        const struct formal *f = &s->sig.out[k->output];
         const struct tensor *present = &s->tensor[present_of(s, k)->id];
-        k->whole = sizes_left(s, f);
+        k->global = global_sizes(s, f);
         k->filled = true;
         if (k->in_place)
             continue;
@@ -298,35 +281,35 @@ void state_advance(struct session *s)
 
 /* ---- from one graph to the next --------------------------------------------------------------------------------------------------- */
 
-bool session_keeps(const struct session *s, int input)
+bool session_is_state(const struct session *s, int input)
 {
-    return s->kept_input && s->kept_input[input];
+    return s->states.by_input && s->states.by_input[input];
 }
 
-const char *session_keeps_from(const struct session *s, int input)
+const char *session_state_source(const struct session *s, int input)
 {
-    return s->kept_input[input]->from;
+    return s->states.by_input[input]->source;
 }
 
 static bool same_pieces(struct session *to, const struct formal *a, const struct session *from, const struct formal *b)
 {
     if (a->place.kind != PLACE_S || b->place.kind != PLACE_S)
         return a->place.kind == PLACE_R && b->place.kind == PLACE_R;
-    struct pieces x = pieces_of(to->plan, a->place.split, to->comm->rank, false, &from->bind);
-    struct pieces y = pieces_of(to->plan, b->place.split, to->comm->rank, false, &from->bind);
+    struct intervals x = intervals_of(to->plan, a->place.split, to->comm->rank, false, &from->bind);
+    struct intervals y = intervals_of(to->plan, b->place.split, to->comm->rank, false, &from->bind);
     return a->place.dim == b->place.dim && x.n == y.n && !memcmp(x.at, y.at, (size_t)x.n * sizeof *x.at);
 }
 
-void session_take(struct session *to, int input, const struct session *from, int output)
+void session_copy_state(struct session *to, int input, const struct session *from, int output)
 {
     const struct formal *in = &to->sig.in[input], *out = &from->sig.out[output];
     const struct tensor *piece = &from->tensor[from->graph->outputs.at[output]->id];
-    struct kept *k = to->kept_input[input];
+    struct state_slot *k = to->states.by_input[input];
     if (in->type.dtype != out->type.dtype || in->type.rank != out->type.rank || !same_pieces(to, in, from, out))
         fail("%s: state '%s' is %s, %s, and %s leaves it as '%s', %s, %s: compile one with tpc-shard --state-from the other", to->sig.path,
              in->name, type_str(to->arena, &in->type), placement_str(to->arena, in->place), from->sig.path, out->name,
              type_str(to->arena, &out->type), placement_str(to->arena, out->place));
-    k->whole = sizes_left(from, out);
+    k->global = global_sizes(from, out);
     k->filled = true;
     to->planned = false;
     if (k->in_place) {
@@ -336,12 +319,12 @@ void session_take(struct session *to, int input, const struct session *from, int
     struct tensor dense = *piece;
     dense.room = 0;
     dense.data = reserve(to, k, tensor_bytes(piece));
-    state_copy(&dense, piece);
+    scatter_copy(&dense, piece);
     to->stats.state_moved += (int64_t)tensor_bytes(piece);
 }
 
 void state_free(struct session *s)
 {
-    for (int i = 0; i < s->nkept; i++)
-        buffer_free(&s->kept[i].memory);
+    for (int i = 0; i < s->states.n; i++)
+        buffer_free(&s->states.at[i].memory);
 }

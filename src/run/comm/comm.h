@@ -1,0 +1,83 @@
+/* comm: the ranks of a run and how they exchange blocks of bytes: one rank alone, threads of one process, or MPI processes. */
+#ifndef TPC_RUN_COMM_H
+#define TPC_RUN_COMM_H
+
+#include "algebra/algebra.h"
+
+/* ---- buffer.c: one block that only grows; growing discards the content ------------------------------------------------ */
+struct buffer {
+    struct arena *arena;
+    void *at;
+    size_t bytes;
+};
+void *buffer_reserve(struct buffer *, size_t bytes);
+void buffer_free(struct buffer *);
+
+/* ---- communicators ---------------------------------------------------------------------------------------------------- */
+struct block {
+    void *at;
+    int64_t bytes;
+};
+struct comm {
+    int rank, size;
+    int local_size; /* ranks on this machine */
+    /* The current collective, which the caller sets before a call: its number in file order, and its name for messages. Ranks whose
+     * numbers differ fail with both names. */
+    int64_t id;
+    const char *name;
+    int64_t bytes_sent; /* to other ranks, since the start */
+    const char *kind;   /* "self", "local", "mpi" */
+    void *state;
+    /* All of these block until done on this rank. */
+    void (*barrier)(struct comm *);
+    /* Every rank contributes bytes[rank]; at: all ranks' blocks one after another, the own block already in place. */
+    void (*allgatherv)(struct comm *, void *at, const int64_t *bytes);
+    /* y = sum/max/min/prod of every rank's x, n elements, in rank order, at least in f32. x and y don't overlap. */
+    void (*allreduce)(struct comm *, const void *x, void *y, int64_t n, enum dtype, enum redop);
+    void (*broadcast)(struct comm *, void *at, int64_t bytes, int root);
+    /* send[r], set by the caller, goes to rank r; out = sum/max/min/prod of the n elements that arrive from every rank. */
+    void (*reduce_scatter)(struct comm *, void *out, int64_t n, enum dtype, enum redop);
+    /* send[r] goes to rank r and recv[r] arrives from it; the caller sets both. */
+    void (*alltoall)(struct comm *);
+    /* The primitive of all collectives: send[r] goes to rank r, recv[r].bytes arrive from it (both have an entry for the own rank). seen[r]
+     * points to what arrived: at recv[r].at, or in the sender's own memory. Until done() no sent block may change; after it, seen blocks
+     * may not be read. */
+    void (*exchange)(struct comm *, const struct block *send, const struct block *recv, const void **seen);
+    void (*done)(struct comm *);
+    /* A communicator for the ranks that pass the same color, in their order here. All ranks call it, and all free the result before this
+     * communicator is freed. */
+    struct comm *(*split)(struct comm *, int color);
+    __attribute__((noreturn)) void (*abort)(struct comm *, int status);
+    void (*free)(struct comm *);
+    struct buffer *scratch;    /* grows only */
+    struct block *send, *recv; /* [size], set by the caller of an exchange */
+    const void **seen;
+};
+struct comm *comm_self(void);
+/* Runs body(comm, data) on size threads of this process and returns when all are done. */
+void comm_local_run(int size, void (*body)(struct comm *, void *), void *data);
+/* NULL: built without MPI. The caller detects processes that a launcher started as separate singletons (size 1). */
+struct comm *comm_mpi(int *argc, char ***argv);
+/* The linked MPI library, one line; NULL: built without MPI. Needs no initialisation. */
+const char *comm_mpi_library(void);
+
+enum { COMM_SHORT_BYTES = 16 * 1024 }; /* up to this size all ranks exchange everything: one latency instead of two */
+
+/* ---- comm.c ------------------------------------------------------------------------------------------------------------ */
+/* Sets the collectives of *c, which use its exchange, and allocates its scratch. Called by the makers of communicators. */
+void comm_setup(struct comm *, struct arena *);
+void comm_release(struct comm *);
+/* n elements are split evenly over `size` ranks: how many come before rank r. */
+int64_t comm_share_start(int64_t n, int size, int r);
+/* Rank r's share of n elements of elem_bytes each from `at` on. */
+struct block comm_share(const struct comm *, const void *at, int64_t n, int64_t elem_bytes, int r);
+/* Every rank has its own share in place; afterwards it has all shares. */
+void comm_gather_shares(struct comm *, void *at, int64_t n, int64_t elem_bytes);
+/* The longest time of any rank. */
+double comm_slowest(struct comm *, double seconds);
+/* reduce.c: out = in[0] op in[1] op ... in this order, n elements; at least float32 for floats. out may be one of in. */
+void comm_reduce(void *out, const void *const *in, int nin, int64_t n, enum dtype, enum redop);
+/* clock.c: a monotonic clock, in seconds. */
+double clock_seconds(void);
+
+#endif

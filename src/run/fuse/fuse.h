@@ -1,0 +1,21 @@
+/* fuse: what a rank's graph becomes at load before it runs: fused operators, completed sums for --deterministic, outputs left sharded. The
+ * pass fuse_kernels calls these. */
+#ifndef TPC_RUN_FUSE_H
+#define TPC_RUN_FUSE_H
+
+#include "ir/ir.h"
+
+void fuse_attention(struct graph *);
+void fuse_chains(struct graph *);
+void fuse_weights(struct graph *);
+void fuse_quantized(struct graph *);
+
+/* complete_sums.c: for --deterministic, nodes that make partial sums complete them in an order that all rank counts share. */
+void complete_sums(struct graph *);
+/* The first operand's dimension over which a node of a rank file sums, and how its factor is split; NULL: the node makes no partial sum. */
+const struct split *complete_sums_split(struct graph *, const struct node *, int *dim);
+
+/* keep_sharded.c: removes AllGathers that only make an output. */
+void keep_outputs_sharded(struct graph *);
+
+#endif

@@ -1,0 +1,26 @@
+/* measure: what this machine computes and communicates per second, for tpc-run --calibrate. All ranks call these; times are those of the
+ * slowest rank, and the least of several runs. */
+#ifndef TPC_RUN_MEASURE_H
+#define TPC_RUN_MEASURE_H
+
+#include "run/comm/comm.h"
+
+/* bytes: of the global value; op NULL: a message from one rank to another. */
+struct measured_collective {
+    const char *op;
+    int64_t bytes;
+    double seconds;
+};
+struct measured {
+    /* Per second, of rank 0 while the others wait: flops of products with many rows, bytes of weights in products with one row. */
+    double flops, memory;
+    double flops_together, memory_together; /* of each rank while all work */
+    double elementwise;                     /* seconds per byte that the ops of a chain read and write if each runs alone */
+    double node;                            /* seconds of a node that computes almost nothing */
+    int ncollective;                        /* 0: there is one rank */
+    struct measured_collective *collective;
+};
+void measure_work(struct comm *, int threads, struct measured *); /* better figures replace those of an earlier call */
+void measure_comm(struct arena *, struct comm *, struct measured *);
+
+#endif

@@ -1,0 +1,204 @@
+/* session: one graph ready to run: the symbols that inputs bind, the memory of every value, states that stay from run to run, and the nodes
+ * that own subgraphs. */
+#ifndef TPC_RUN_SESSION_H
+#define TPC_RUN_SESSION_H
+
+#include "op/op.h"
+#include "run/collective/collective.h"
+#include "run/run.h"
+
+/* ---- signature.c: global types of inputs and outputs, and the binding of symbols ------------------------------------------ */
+struct formal {
+    const char *name;
+    struct type type;
+    struct placement place;
+};
+struct assumption {
+    const struct dim *left, *right;
+    const char *text;
+};
+struct signature {
+    const char *path;
+    int nin, nout;
+    struct formal *in, *out;
+    int nassume;
+    struct assumption *assume;
+    VEC(struct binding) lower; /* smallest value of each symbol */
+};
+/* From a rank file's metadata, or from the types and equations of a plain graph. */
+void signature_read(struct arena *, struct graph *, struct signature *);
+/* Checks dtypes, ranks and sizes of the inputs, binds every symbol, checks lower bounds and assumptions. Failures name the sizes. */
+void signature_bind(struct arena *, const struct signature *, const struct tensor *, struct bindings *);
+/* Adds the symbols that assumptions determine. */
+void signature_complete(struct arena *, const struct signature *, struct bindings *);
+
+/* ---- what a session consists of -------------------------------------------------------------------------------------------- */
+struct control;
+struct summation;
+enum step_kind { STEP_KERNEL, STEP_VIEW, STEP_COLLECTIVE, STEP_CONTROL };
+struct session_step {
+    enum step_kind kind;
+    struct node *node;
+    struct tensor *in, *out; /* by position */
+    bool *in_constant;
+    void *cache;  /* the kernel's slot */
+    bool dynamic; /* the size of a result is known only with its operands */
+    struct collective *collective;
+    struct session_collective *count;
+    struct route *route;
+    struct control *control;
+    struct summation *sum; /* NULL: the node sums over no sharded dimension */
+};
+/* A state of the graph: an input, and the output that becomes its value for the next run. */
+struct state_slot {
+    int input, output; /* output -1: the state is input-only */
+    int axis;          /* along which it grows; -1: none */
+    bool in_place;     /* input and output share memory of this capacity along axis */
+    int64_t capacity;
+    bool filled; /* false: no run has left a value yet */
+    struct buffer memory;
+    const char *source;   /* the output of another graph from which it starts; NULL: none is named */
+    struct tensor global; /* its global type and sizes; -1: not known */
+};
+struct session {
+    struct arena *arena; /* freed with the session */
+    struct arena *plan;  /* reset when sizes change */
+    struct graph *graph;
+    struct comm *comm;
+    struct kenv *env;
+    bool inner; /* runs a subgraph: env is the outer session's */
+    struct signature sig;
+    struct bindings bind, next; /* of the plan; of the run that starts */
+    bool planned;
+    struct tensor *actual; /* sizes of all inputs of the run that starts */
+    int nstep;
+    struct session_step *step;
+    struct tensor *tensor; /* by value id; dtype DT_NONE: size not known yet */
+    struct {
+        int n;
+        struct state_slot *at, **by_input; /* by_input NULL: the session keeps no state; by_input[i] NULL: input i is none */
+    } states;
+    struct input_shard *shards; /* by input; NULL: none is given per rank */
+    struct {
+        VEC(const struct dim *) dims; /* every expression in a live type, once */
+        int64_t *value;               /* by dim id: its value under bind; -1: not known */
+        int64_t ids;                  /* length of value */
+    } sizes;
+    struct {
+        struct lifetimes life; /* what lies in the slab, and when */
+        struct buffer memory;
+        int64_t bytes; /* the most that a plan took */
+    } slab;
+    struct {
+        struct arena *arena; /* results of this run whose size only data decides; NULL: none */
+        int64_t bytes, peak; /* of this run; of any run */
+    } dynamic;
+    struct buffer scratch;
+    struct {
+        int n;
+        struct collective *at;
+        struct session_collective *count;
+    } traffic;
+    struct session_stats stats;
+};
+
+/* session.c */
+/* Bytes of its slab and of those of the subgraphs that were run. */
+int64_t session_slab(const struct session *);
+/* A session for a subgraph, with the threads of the outer one. */
+struct session *session_inner(const struct session *outer, struct graph *body);
+
+/* traffic.c: messages name the current collective; its count and the session's statistics get its time and bytes. */
+struct traffic_start {
+    double seconds;
+    int64_t sent;
+};
+struct traffic_start traffic_begin(struct session *, const struct collective *);
+void traffic_end(struct session *, struct session_collective *, struct traffic_start);
+
+/* sizes.c: sizes under the session's bindings. */
+void sizes_prepare(struct session *);
+void sizes_evaluate(struct session *);
+/* Concrete dims of a type; false: a size is not known. */
+bool sizes_of_type(const struct session *, const struct type *, const char *name, struct tensor *out);
+/* Like sizes_of_type, with the symbols that the current run bound. */
+bool sizes_after_run(const struct session *, const struct type *, struct tensor *out);
+/* A tensor whose bytes no i64 counts is a failure. */
+void sizes_check(const struct session *, const struct tensor *, const char *name);
+
+/* layout.c: lifetimes once; sizes and addresses whenever bindings change. */
+void layout_prepare(struct session *);
+void layout_update(struct session *);
+
+/* dynamic_shape.c: results whose sizes follow from data. */
+/* Memory of this run. */
+struct arena *dynamic_arena(struct session *);
+/* Sizes of a node's results from its real operands, memory for them, and the route of a collective. */
+void dynamic_results(struct session *, struct session_step *);
+/* The symbols of a result's type get its sizes: later shapes may use them. */
+void dynamic_bind(struct session *, const struct value *);
+
+/* scatter_io.c */
+/* This rank's shard of a global input, into `to`. */
+void scatter_input(struct session *, int input, const struct tensor *global, struct tensor *to);
+/* Copies a tensor; either may have spare capacity. */
+void scatter_copy(struct tensor *to, const struct tensor *from);
+
+/* sharded_input.c: an input of which every rank has set its shard; file NULL: this one is not. */
+struct input_shard {
+    const char *file;
+    struct tensor tensor;
+};
+/* Copies the shard to `to`; false: the input has none. Another size than the split gives this rank: failure. */
+bool sharded_input_copy(struct session *, int input, struct tensor *to);
+
+/* state.c: values that stay on their rank from run to run. */
+/* Finds the states, and which of them grow in place; inserts dense copies for nodes that can't read memory with spare capacity. */
+void state_prepare(struct session *);
+/* The sizes under which the next run starts: of given inputs (data not NULL) and of states. */
+void state_sizes(struct session *, const struct tensor *given, struct tensor *sizes);
+/* Memory for the states under the sizes of this plan. */
+void state_place(struct session *);
+/* A global tensor becomes the value of a state. */
+void state_fill(struct session *, int input, const struct tensor *global);
+/* What this run left becomes the value for the next. */
+void state_advance(struct session *);
+void state_free(struct session *);
+
+/* ordered_sum.c: the collective behind a node that sums over a sharded dimension; for --deterministic. */
+/* NULL: the node makes no partial sum of floats. */
+struct summation *ordered_sum_new(struct session *, const struct node *);
+/* Its collective is *c from now on, and is counted there. */
+void ordered_sum_register(struct summation *, struct collective *c, struct session_collective *count);
+const struct share *ordered_sum_share(const struct summation *);
+/* For the sizes of a new plan. */
+void ordered_sum_update(struct summation *);
+
+/* control.c: nodes that own subgraphs. */
+struct body_run {
+    struct session *session; /* NULL: not run yet */
+    struct tensor *in, *out;
+};
+struct control {
+    struct body_run *body;
+    int nbuffer;
+    struct buffer *buffer;
+};
+void control_prepare(struct session *, struct session_step *);
+void control_run_if(struct session *, struct session_step *);
+void control_free(struct session_step *);
+/* Bytes of the slabs of subgraphs that were run. */
+int64_t control_slab(const struct session_step *);
+struct body_run *control_body(struct session *, struct session_step *, int body);
+/* Runs a subgraph; the caller has set the inputs that are not captures. */
+void control_run_body(struct session_step *, int body);
+/* The value of a condition. */
+bool control_condition(const struct session *, const struct session_step *, const struct tensor *);
+/* The tensor becomes result i. stays: its memory is valid until the node runs again. */
+void control_set_result(struct session *, struct session_step *, int i, const struct tensor *, bool stays);
+
+/* loop_scan.c */
+void loop_run(struct session *, struct session_step *);
+void loop_run_scan(struct session *, struct session_step *);
+
+#endif
