@@ -4,7 +4,8 @@
  * dimensions; norms written out are one node; equal nodes are one; slices that tile an axis are a Split. Each step opens the way for
  * others, so the steps are repeated until the number of nodes and the form no longer change. No weight is touched. At the end state is
  * found that attention tells (src/plan/facts/state.c). */
-#include "op/op.h"
+#include "op/canon/canon.h"
+
 #include "passes/pass.h"
 #include "plan/facts/facts.h"
 
@@ -12,21 +13,21 @@ enum { MOST_ROUNDS = 8 };
 
 static void clean(struct graph *g)
 {
-    remove_noops(g);
-    merge_equal_nodes(g);
+    canon_remove_noops(g);
+    canon_merge_equal_nodes(g);
     graph_prune(g);
 }
 
 static void rewrite_round(struct graph *g)
 {
     static bool (*const rewrites[])(struct rewrite *, struct node *) = {
-        write_einsum,   write_microsoft_attention, gather_to_slice, tile_to_expand,    find_repeat, find_norm,
-        find_norm_bias, unflatten_product,         merge_reshapes,  lay_scales_in_rows};
+        canon_einsum_to_matmul, canon_ms_attention_to_onnx, canon_gather_to_slice,   canon_tile_to_expand, canon_find_repeat,
+        canon_find_norm,        canon_find_norm_bias,       canon_unflatten_product, canon_merge_reshapes, canon_quantized_scales};
     for (size_t i = 0; i < sizeof rewrites / sizeof *rewrites; i++) {
         rewrite_all(g, rewrites[i]);
         clean(g);
     }
-    slices_to_splits(g);
+    canon_slices_to_splits(g);
     clean(g);
 }
 

@@ -2,6 +2,7 @@
  *
  * Rules times splits give candidates and strategies (src/plan/space/candidate.c), costs and reshards make a problem, the solver picks the
  * cheapest consistent assignment (src/plan/choose.c). Leaves node->strategy, value->place and the plan's predictions; changes no node. */
+#include "op/op.h"
 #include "passes/pass.h"
 #include "plan/cost/cost.h"
 #include "plan/facts/facts.h"

@@ -1,7 +1,10 @@
 /* emit: rank graphs become files. Ops that exist only inside are expanded, size operands are made again, and each graph is saved with
  * its weights streamed from the source tensors. Beside them: the source's file without its weights, plan.json and manifest.json. The folder
  * appears whole or not at all (src/plan/folder/folder.c). */
+#include "op/emit/emit.h"
+
 #include "onnx/onnx.h"
+#include "op/analysis/analysis.h"
 #include "op/op.h"
 #include "passes/pass.h"
 #include "plan/apply/apply.h"

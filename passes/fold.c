@@ -5,6 +5,7 @@
  * graph output, a node whose kernel or sizes are not known; and nothing more once all results together would take 256 MiB, for a few nodes
  * can double a constant again and again. Then equal small inline constants are made one: single elements of any type, and
  * integers up to 64 elements (not float vectors, so that equal norm weights of two layers do not become one). */
+#include "op/infer/infer.h"
 #include "passes/pass.h"
 
 #include <string.h>

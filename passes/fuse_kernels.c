@@ -1,13 +1,14 @@
 /* fuse_kernels: fusion for speed, in tpc-run only; what it makes is never written to a file. Breaks the canonical form: rules don't know
  * the fused ops. Each fusion is a file of src/run that says what it matches and why the result is the same. Bodies are made ready for the
  * operands of their nodes and go through the passes of a model. */
+#include "op/control/control.h"
 #include "passes/pass.h"
 #include "run/fuse/fuse.h"
 
 static void prepare_bodies(struct compile *c, struct node *n)
 {
     for (int k = 0; n->op && k < node_bodies(n); k++) {
-        struct compile body = {.arena = c->arena, .graph = op_ready_body(c->arena, c->graph, n, k), .deterministic = c->deterministic};
+        struct compile body = {.arena = c->arena, .graph = control_typed_body(c->arena, c->graph, n, k), .deterministic = c->deterministic};
         pass_run(&body, "shapes", "canon", NULL);
         pass_run(&body, "fuse_kernels", "fuse_kernels", NULL);
         node_body(n, k)->graph = body.graph;

@@ -5,7 +5,9 @@
  * from one another than from the source hang in a tree, as the solver assumed. Ops whose split form is another subgraph are lowered. What
  * steers control flow comes from rank 0, but for what no rank computes: a rank that took another branch than the others would give other
  * sizes. */
+#include "op/control/control.h"
 #include "op/op.h"
+#include "op/rule/rule.h"
 #include "passes/pass.h"
 #include "plan/cost/cost.h"
 #include "plan/space/space.h"
@@ -71,7 +73,7 @@ static void insert_node(struct inserter *in, struct node *n)
             continue;
         int id = n->in[i]->id;
         n->in[i] = want(in, n->in[i], st->in[i]);
-        if (i < op_steering(n))
+        if (i < control_steering_operands(n))
             n->in[i] = of_first_rank(in, id, n->in[i]);
     }
     VEC_PUSH(in->g->arena, &in->nodes, n);

@@ -5,6 +5,7 @@
  * no weight data. A file that holds the text form of a graph is a model too. */
 #include "ir/text/text.h"
 #include "onnx/onnx.h"
+#include "op/canon/canon.h"
 #include "op/op.h"
 #include "passes/pass.h"
 #include "plan/folder/folder.h"
@@ -42,5 +43,5 @@ void pass_load(struct compile *c)
         check_files(c);
     }
     for (int i = 0; c->fixed && i < c->fixed->list.n; i++)
-        op_fix_input(c->graph, c->fixed->list.at[i]);
+        op_bind_input(c->graph, c->fixed->list.at[i]);
 }

@@ -3,6 +3,8 @@
  * Types follow from placements alone. Attributes that a rule names as sizes get the local extent; index maps get their local cut points
  * (src/plan/apply/slice_index.c). Then inference runs on every node again: a result that differs from its local type means a wrong rule or
  * a wrong placement, and is a bug here. */
+#include "op/infer/infer.h"
+#include "op/rule/rule.h"
 #include "passes/pass.h"
 #include "plan/apply/apply.h"
 

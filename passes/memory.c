@@ -1,5 +1,7 @@
 /* memory: what every rank, and one that ran the whole graph, would hold. Predicted on copies that are as tpc-run will have them: ops that
  * are not written to files are expanded, and then the pass fuse_kernels fuses, for fused nodes keep no values between them. */
+#include "op/emit/emit.h"
+#include "op/op.h"
 #include "passes/pass.h"
 #include "plan/cost/cost.h"
 #include "plan/plan.h"

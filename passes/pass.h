@@ -2,7 +2,7 @@
 #ifndef TPC_PASS_H
 #define TPC_PASS_H
 
-#include "op/op.h"
+#include "op/canon/canon.h"
 #include "plan/plan.h"
 
 /* What holds of a compilation after a pass. ir/ir.h has those of a graph, which a file in text form states; these follow them. */
@@ -35,12 +35,12 @@ struct compile {
     struct graph **rank_graphs;    /* after localize: one per rank */
     struct graph *source;          /* after keep_source */
     const char *model_path;
-    struct folders external_roots; /* --external-root */
-    const struct fixed *fixed;     /* --bind; NULL: nothing */
-    bool deterministic;            /* of tpc-run: fusions that change no bit, and sums complete where they are made */
-    bool split_outputs;            /* of tpc-run: outputs are wanted as the ranks hold them */
-    const char *text;              /* what the file holds if it is a graph in text form; NULL: ONNX */
-    struct compared_list compared; /* after compare */
+    struct folders external_roots;    /* --external-root */
+    const struct bound_inputs *fixed; /* --bind; NULL: nothing */
+    bool deterministic;               /* of tpc-run: fusions that change no bit, and sums complete where they are made */
+    bool split_outputs;               /* of tpc-run: outputs are wanted as the ranks hold them */
+    const char *text;                 /* what the file holds if it is a graph in text form; NULL: ONNX */
+    struct compared_list compared;    /* after compare */
 };
 #define PASS(name, purpose, needs, gives, breaks) void pass_##name(struct compile *);
 #include "passes/passes.def"

@@ -3,6 +3,9 @@
  * State pairs are found first (a past length may be 0), then --dim and the assumptions of a rank file are stated as equations. Nodes are
  * inferred until nothing new is known (src/op/control/infer_fixpoint.c). At the end size operands are folded into their nodes; what is left
  * of the shape arithmetic is used as data: a constant, or one Dims node per vector. */
+#include "op/canon/canon.h"
+#include "op/control/control.h"
+#include "op/infer/infer.h"
 #include "op/op.h"
 #include "passes/pass.h"
 #include "plan/facts/facts.h"
@@ -134,7 +137,7 @@ static struct value *as_data(struct data_uses *u, const struct value *v)
     if (!m) {
         m = NEW(u->g->arena, struct made);
         m->key = key;
-        m->value = op_dims_static(v) ? new_constant(u->g, v) : new_dims_node(u, v);
+        m->value = op_dims_are_static(v) ? new_constant(u->g, v) : new_dims_node(u, v);
         HASH_ADD_KEYPTR(hh, u->table, m->key, strlen(m->key), m);
     }
     return m->value;
@@ -208,10 +211,10 @@ void pass_shapes(struct compile *c)
     read_rank_file(g);
     if (options)
         bind_dims(g, &options->dims);
-    op_infer_all(g);
+    op_infer_fixpoint(g);
     op_check_interface(g);
     for (int i = 0; i < g->nodes.n; i++)
-        op_canonical(g, g->nodes.at[i]);
+        canon_node(g, g->nodes.at[i]);
     shape_data(g);
     graph_prune(g);
 }

@@ -3,7 +3,7 @@
 #define TPC_TESTS_SELFCHECK_H
 
 #include "kern/core/core.h"
-#include "op/op.h"
+#include "op/rule/rule.h"
 
 /* below: integer operands are drawn from [0, below); where there are none, floats from below - 1 to below + 1; TIES: few
  * floats, NaN among them. */

@@ -1,6 +1,7 @@
 /* unclaimed: for each sample of the self-check, whole factors are split and terms of sums, maxima and minima are sent through every set of
  * up to three operands. What is right and no rule claims has a reason in tests/unclaimed.def, or is a failure, as is a reason for nothing.
  */
+#include "op/rule/rule.h"
 #include "tests/selfcheck.h"
 
 #include <math.h>

@@ -3,7 +3,7 @@
 #define TPC_CLI_RUN_H
 
 #include "cli/args.h"
-#include "op/op.h"
+#include "op/canon/canon.h"
 #include "run/run.h"
 
 struct run_options {
@@ -51,7 +51,7 @@ struct tensor team_join(struct arena *, const struct team *, const struct dealt 
 /* run_load.c: the file of this rank, checked against the others, through the front end. */
 struct graph *run_load(struct arena *, struct comm *, const char *path, const struct run_options *);
 /* fixed: inputs that are constants. */
-struct graph *run_load_model(struct arena *, const char *path, const struct fixed *fixed, const struct run_options *);
+struct graph *run_load_model(struct arena *, const char *path, const struct bound_inputs *fixed, const struct run_options *);
 
 /* run_inputs.c: global inputs from files, test data, or made from the types. */
 struct tensor *run_inputs(struct arena *, struct session *, const struct graph *, const struct run_options *);

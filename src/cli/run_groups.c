@@ -2,7 +2,7 @@
  * where tensor parallelism is the inner one: of t ranks to a group, rank r of the job is rank r % t of group r / t. Which symbol counts the
  * rows is proven when the model is compiled (src/op/analysis/batch_independence.c). A group that gets no row waits for the others. */
 #include "cli/run.h"
-#include "op/op.h"
+#include "op/analysis/analysis.h"
 
 #include <string.h>
 

@@ -3,6 +3,7 @@
  * from SplitMix64 (Steele, Lea, Flood 2014), so a seed means the same everywhere. */
 #include "cli/run.h"
 #include "onnx/onnx.h"
+#include "op/canon/canon.h"
 
 #include <math.h>
 #include <string.h>
@@ -50,11 +51,11 @@ struct tensor run_read_tensor(struct arena *a, const char *path)
  */
 static bool is_fixed(struct arena *a, const struct graph *g, const char *name, const struct tensor *t)
 {
-    const char *values = op_fixed_value(g, name);
+    const char *values = op_bound_value(g, name);
     if (!values)
         return op_is_unread(g, name);
     int64_t n;
-    const void *data = op_fixed_data(a, name, t->dtype, values, &n);
+    const void *data = op_bound_data(a, name, t->dtype, values, &n);
     if (n != tensor_elements(t) || (n > 0 && memcmp(data, t->data, tensor_bytes(t))))
         fail("input '%s' was fixed to %s by --bind and is given another value", name, values);
     return true;

@@ -1,6 +1,8 @@
 /* run_load: which file this rank runs, and that all ranks run files of one plan. Rank 0 looks first, so that what is wrong for
  * everybody is said once. */
 #include "cli/run.h"
+#include "op/analysis/analysis.h"
+#include "op/canon/canon.h"
 #include "passes/pass.h"
 
 #include <pthread.h>
@@ -8,7 +10,7 @@
 
 static pthread_mutex_t loading = PTHREAD_MUTEX_INITIALIZER; /* rank threads load one after another */
 
-struct graph *run_load_model(struct arena *a, const char *path, const struct fixed *fixed, const struct run_options *o)
+struct graph *run_load_model(struct arena *a, const char *path, const struct bound_inputs *fixed, const struct run_options *o)
 {
     struct compile c = {.arena = a,
                         .model_path = path,
@@ -101,7 +103,7 @@ static struct graph *load_single(struct arena *a, struct comm *comm, const char 
                  comm->size, o->groups > 1 ? " in each group" : "", path, comm->size);
         comm->barrier(comm);
     }
-    struct fixed fixed = {{NULL, 0, 0}};
+    struct bound_inputs fixed = {{NULL, 0, 0}};
     for (int i = 0; i < o->bind.text.n; i++)
         VEC_PUSH(a, &fixed.list, o->bind.text.at[i]);
     struct graph *g = run_load_model(a, path, &fixed, o);

@@ -8,6 +8,7 @@
 #endif
 #include "decode/generate.h"
 #include "onnx/onnx.h"
+#include "op/canon/canon.h"
 
 #include <sched.h>
 #include <stdlib.h>
@@ -189,7 +190,7 @@ static void compare_unsharded(struct arena *a, const struct graph *g, const stru
                               const struct run_options *o, int threads, struct verdict *v)
 {
     struct comm *self = comm_self();
-    const struct fixed fixed = op_fixed_inputs(g);
+    const struct bound_inputs fixed = op_bound_inputs(g);
     struct graph *whole = run_load_model(a, o->check, &fixed, o);
     if (whole->inputs.n != g->inputs.n)
         fail("%s has %d inputs, %s has %d", o->check, whole->inputs.n, o->paths.text.at[0], g->inputs.n);

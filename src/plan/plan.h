@@ -3,7 +3,7 @@
 #define TPC_PLAN_H
 
 #include "ir/configuration.h"
-#include "op/op.h"
+#include "op/canon/canon.h"
 
 #define COST_NEVER (INT64_MAX / 4) /* picoseconds: a combination that is not allowed */
 enum { PLAN_VERSION = 1, PLAN_RANKS = 1024 };
@@ -32,7 +32,7 @@ struct options {
     enum sp_mode sp;
     const char *sp_symbol;      /* restricts --sp to one dimension; NULL: every one that qualifies */
     struct bindings dims;       /* --dim */
-    struct fixed fixed;         /* --bind */
+    struct bound_inputs fixed;  /* --bind */
     VEC(const char *) workload; /* --workload texts as given; empty: the default */
     struct machine machine;
     const struct plan_file *plan_file;   /* --plan; NULL: none */
@@ -40,10 +40,10 @@ struct options {
     const char
         *configuration; /* --configuration: whose annotations to follow; "": nobody's; NULL: that for as many devices, if there is one */
     enum dtype weights; /* --weights: the type that large f32 weights are stored in; DT_NONE: their own */
-    VEC(const char *) compare;       /* --compare: "first", "none" or a plan file */
-    const char *explain;             /* --explain: a name; NULL: not asked */
-    const char *annotate;            /* --annotate: the file to write; NULL: none */
-    bool price;                      /* the report lists what every strategy costs */
+    VEC(const char *) compare; /* --compare: "first", "none" or a plan file */
+    const char *explain;       /* --explain: a name; NULL: not asked */
+    const char *annotate;      /* --annotate: the file to write; NULL: none */
+    bool price;                /* the report lists what every strategy costs */
     bool solver_first, dry_run, force;
     enum strict strict;
     int64_t memory;             /* --memory: most bytes that a rank may hold; 0: no limit */

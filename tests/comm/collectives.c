@@ -2,7 +2,7 @@
  * tensor has the value f(i), so what each rank must hold afterwards is known without communication.
  *
  *   collectives self | local N | mpi       exit status 77: no MPI */
-#include "op/op.h"
+#include "op/runtime/runtime.h"
 #include "run/collective/collective.h"
 
 #include <stdlib.h>

@@ -2,6 +2,7 @@
 #include "tests/graphs/sketch.h"
 
 #include "kern/core/core.h"
+#include "op/infer/infer.h"
 #include "op/op.h"
 #include "tests/graphs/families.h"
 

@@ -11,7 +11,6 @@
 #define TPC_TESTS_SKETCH_H
 
 #include "kern/kern.h"
-#include "op/op.h"
 #include "tests/graphs/draws.h"
 
 enum { LANES = 9, POOL = 6, SKETCH_ELEMENTS = 4096 };

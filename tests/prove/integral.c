@@ -12,7 +12,9 @@
  * are large. */
 #include "tests/prove/integral.h"
 
+#include "op/infer/infer.h"
 #include "op/op.h"
+#include "op/rule/rule.h"
 #include "tests/prove/private.h"
 
 #include <math.h>

@@ -1,5 +1,5 @@
 /* rows: what src/op/analysis/batch_independence.c calls independent is run in parts, by what tpc-run --groups does. */
-#include "op/op.h"
+#include "op/analysis/analysis.h"
 #include "tests/prove/private.h"
 
 #include <string.h>

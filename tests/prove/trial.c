@@ -1,5 +1,6 @@
 /* trial: one plan of a model, made, emitted, run and compared. */
 #include "op/op.h"
+#include "op/rule/rule.h"
 #include "plan/input/input.h"
 #include "plan/plan.h"
 #include "plan/space/space.h"

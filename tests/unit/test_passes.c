@@ -1,5 +1,6 @@
 /* The pass manager: which orders of passes.def it accepts, that each accepted order makes the same files, and that it refuses the others.
  */
+#include "op/canon/canon.h"
 #include "passes/pass.h"
 #include "plan/input/input.h"
 #include "plan/plan.h"
@@ -148,7 +149,7 @@ static char *files_of(struct arena *a, const int *order)
     VEC_PUSH(tmp, &options.compare, "none");
     file_digest_begin(options.digest);
     struct plan plan = {.ranks = 2};
-    struct fixed fixed = {{NULL, 0, 0}};
+    struct bound_inputs fixed = {{NULL, 0, 0}};
     struct compile c = {.arena = tmp, .options = &options, .plan = &plan, .model_path = model, .fixed = &fixed};
     for (int k = 0; k < n; k++)
         pass_run_one(&c, &list[order[k]]);

@@ -1,5 +1,6 @@
 /* Rows: which symbols are said to count independent rows, and why others do not. */
 #include "ir/text/text.h"
+#include "op/analysis/analysis.h"
 #include "op/op.h"
 #include "passes/pass.h"
 

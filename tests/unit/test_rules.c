@@ -1,5 +1,7 @@
 /* Factor rules: text both ways, and the placements that splitting a factor gives every operand and result. */
+#include "op/infer/infer.h"
 #include "op/op.h"
+#include "op/rule/rule.h"
 #include "plan/facts/facts.h"
 
 #include <check.h>

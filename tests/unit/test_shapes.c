@@ -1,6 +1,9 @@
 /* Shapes: types and canonical form of source graphs, factor rules of Reshape and its like, the lowering of Gather. */
 #include "ir/text/text.h"
+#include "op/infer/infer.h"
+#include "op/lower/lower.h"
 #include "op/op.h"
+#include "op/rule/rule.h"
 #include "op/table.h"
 #include "passes/pass.h"
 

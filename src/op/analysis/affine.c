@@ -1,6 +1,9 @@
 /* affine: positions and numbers of rows, as masks and lookups are made from them: Range, sums, products with a known number, and what only
  * moves elements. */
-#include "op/analysis/affine.h"
+#include "op/analysis/analysis.h"
+#include "op/infer/infer.h"
+#include "op/op.h"
+#include "op/rule/rule.h"
 
 static bool holds_integers(const struct value *v)
 {

@@ -1,4 +1,5 @@
 /* grow: ops whose result is an operand with rows appended, so that both can share memory. */
+#include "op/analysis/analysis.h"
 #include "op/op.h"
 
 #include <string.h>

@@ -7,7 +7,10 @@
  *
  * Numbers of rows (Range, and what is computed of it: affine.c) differ from those that a rank counts from 0, so nothing may come of them
  * but a lookup of each row in its own part of what is dealt out, as exporters write masks. */
-#include "op/analysis/affine.h"
+#include "op/analysis/analysis.h"
+#include "op/infer/infer.h"
+#include "op/op.h"
+#include "op/rule/rule.h"
 
 #include <string.h>
 

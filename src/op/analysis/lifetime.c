@@ -1,5 +1,6 @@
 /* lifetime: what a graph's values need of one slab. A view shares its operand's memory; a value lives from the node that makes it to the
  * last node that reads it or a view of it. The planner predicts memory by this, and the runtime lays its slab out by it. */
+#include "op/analysis/analysis.h"
 #include "op/op.h"
 
 static bool is_view(const struct node *n)

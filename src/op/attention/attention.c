@@ -5,6 +5,7 @@
  * attribute head_size before it is divided from a width: on a rank without heads the width says nothing. */
 #include "op/attention/attention.h"
 
+#include "op/infer/infer.h"
 #include "op/table/table.h"
 
 const struct type *attention_operand(const struct node *node, int i)

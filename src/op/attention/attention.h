@@ -1,9 +1,10 @@
-/* attention: what inference and rules of the fused attention ops share: their operands, and the sizes behind them. */
+/* attention: the fused attention ops of ONNX and of com.microsoft, and rotary embedding. */
 #ifndef TPC_OP_ATTENTION_H
 #define TPC_OP_ATTENTION_H
 
-#include "op/op.h"
+#include "ir/ir.h"
 
+/* ---- attention.c: operands of the fused ops, and the sizes behind them ---- */
 struct heads {
     const struct dim *batch, *query, *key; /* sequence lengths of Q and of the new K */
     const struct dim *past, *total;        /* past NULL: none */
@@ -21,5 +22,26 @@ const struct value *attention_result(const struct node *, int i);
 /* The sizes, all but those of heads that are not there; operands that don't fit together are a failure. */
 struct heads attention_heads(struct graph *, const struct node *);
 struct heads gqa_heads(struct graph *, const struct node *);
+
+/* ---- ms_attention.c: operands of Attention and MultiHeadAttention of com.microsoft ---- */
+enum { MSA_INPUT, MSA_WEIGHTS, MSA_BIAS, MSA_MASK, MSA_PAST, MSA_SCORE_BIAS, MSA_PAST_LENGTH }; /* Attention */
+enum {
+    MHA_QUERY,
+    MHA_KEY,
+    MHA_VALUE,
+    MHA_BIAS,
+    MHA_PADDING,
+    MHA_SCORES,
+    MHA_PAST_KEY,
+    MHA_PAST_VALUE,
+    MHA_LENGTH,
+    MHA_INDIRECTION
+}; /* MultiHeadAttention */
+
+bool ms_attention_has(const struct node *, int operand);
+/* The number of heads, by the attribute. */
+const struct dim *ms_attention_heads(struct graph *, const struct node *);
+/* Of Attention: widths of Q, K and V within the product with the weights. */
+void ms_attention_widths(struct graph *, const struct node *, const struct dim **width);
 
 #endif

@@ -1,6 +1,8 @@
 /* Rules of the fused attention ops, and the lowering of causal rows. Query heads are a product (hk g): group g of query heads shares key
  * head hk; a rank holds whole groups, or heads of one. */
 #include "op/attention/attention.h"
+#include "op/lower/lower.h"
+#include "op/rule/rule.h"
 #include "op/table/table.h"
 
 #include <math.h>

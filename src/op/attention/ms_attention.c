@@ -1,19 +1,17 @@
-/* Attention and MultiHeadAttention of com.microsoft, as ONNX Runtime's optimiser writes them. Their results are told here; canon then
- * writes them as products, the standard's Attention and what brings the masks, which have several forms by rank, into its one. */
-#include "op/op.h"
+/* Attention and MultiHeadAttention of com.microsoft, as ONNX Runtime's optimiser writes them: their results. canon writes them as the
+ * standard's Attention (canon/ms_attention_to_onnx.c). */
+#include "op/attention/attention.h"
+#include "op/infer/infer.h"
 #include "op/table/table.h"
 
 #include <string.h>
 
-enum { INPUT, WEIGHTS, BIAS, MASK, PAST, SCORE_BIAS, PAST_LENGTH };                               /* Attention */
-enum { QUERY, KEY, VALUE, QKV_BIAS, PADDING, SCORES, PAST_KEY, PAST_VALUE, LENGTH, INDIRECTION }; /* MultiHeadAttention */
-
-static bool has(const struct node *node, int i)
+bool ms_attention_has(const struct node *node, int i)
 {
     return i < node->nin && node->in[i];
 }
 
-static const struct dim *heads_of(struct graph *g, const struct node *node)
+const struct dim *ms_attention_heads(struct graph *g, const struct node *node)
 {
     int64_t n = attr_is_set(node, "num_heads") ? attr_int(node, "num_heads") : 0;
     if (n < 1)
@@ -23,10 +21,10 @@ static const struct dim *heads_of(struct graph *g, const struct node *node)
 
 static const struct dim *head_size(struct graph *g, const struct node *node, const struct dim *width)
 {
-    const struct dim *size = dim_quotient(g->alg, width, heads_of(g, node));
+    const struct dim *size = dim_quotient(g->alg, width, ms_attention_heads(g, node));
     if (!size)
         fail("%s: a width of %s does not divide into %s heads", node_where(g, node), dim_str(g->arena, width),
-             dim_str(g->arena, heads_of(g, node)));
+             dim_str(g->arena, ms_attention_heads(g, node)));
     return size;
 }
 
@@ -38,265 +36,57 @@ static void refuse(const struct graph *g, const struct node *node, bool is, cons
 
 /* ---- inference ----------------------------------------------------------------------------------------------------------------------- */
 
-/* Widths of Q, K and V within the product with the weights. */
-static void widths(struct graph *g, const struct node *node, const struct dim **width)
+void ms_attention_widths(struct graph *g, const struct node *node, const struct dim **width)
 {
     const int64_t *given = NULL;
     int n = attr_is_set(node, "qkv_hidden_sizes") ? attr_ints(g, node, "qkv_hidden_sizes", &given) : 0;
-    const struct dim *all = node->in[WEIGHTS]->type.dim[1], *third = dim_quotient(g->alg, all, dim_int(g->alg, 3));
+    const struct dim *all = node->in[MSA_WEIGHTS]->type.dim[1], *third = dim_quotient(g->alg, all, dim_int(g->alg, 3));
     if ((n != 0 && n != 3) || (n == 0 && !third))
-        fail("%s: the weights '%s' %s do not hold a query, a key and a value", node_where(g, node), node->in[WEIGHTS]->name,
-             type_str(g->arena, &node->in[WEIGHTS]->type));
+        fail("%s: the weights '%s' %s do not hold a query, a key and a value", node_where(g, node), node->in[MSA_WEIGHTS]->name,
+             type_str(g->arena, &node->in[MSA_WEIGHTS]->type));
     for (int i = 0; i < 3; i++)
         width[i] = n ? dim_int(g->alg, given[i]) : third;
 }
 
 void infer_msattention(struct graph *g, struct node *node)
 {
-    const struct type *x = op_operand(g, node, INPUT), *past = has(node, PAST) ? op_operand(g, node, PAST) : NULL;
+    const struct type *x = op_operand(g, node, MSA_INPUT), *past = ms_attention_has(node, MSA_PAST) ? op_operand(g, node, MSA_PAST) : NULL;
     const struct dim *width[3];
-    op_need_rank(g, node, INPUT, 3, 3);
-    op_operand(g, node, WEIGHTS);
-    op_need_rank(g, node, WEIGHTS, 2, 2);
+    op_need_rank(g, node, MSA_INPUT, 3, 3);
+    op_operand(g, node, MSA_WEIGHTS);
+    op_need_rank(g, node, MSA_WEIGHTS, 2, 2);
     refuse(g, node, attr_int(node, "do_rotary") != 0, "it rotates its queries and keys");
-    refuse(g, node, has(node, PAST_LENGTH) || attr_int(node, "past_present_share_buffer"), "its past and present share a buffer");
+    refuse(g, node, ms_attention_has(node, MSA_PAST_LENGTH) || attr_int(node, "past_present_share_buffer"),
+           "its past and present share a buffer");
     if (past)
-        op_need_rank(g, node, PAST, 5, 5);
-    widths(g, node, width);
+        op_need_rank(g, node, MSA_PAST, 5, 5);
+    ms_attention_widths(g, node, width);
     const struct dim *total = past ? dim_add(g->alg, past->dim[3], x->dim[1]) : x->dim[1];
     op_result(g, node, 0, x->dtype, 3, (const struct dim *[]){x->dim[0], x->dim[1], width[2]});
     op_result(g, node, 1, x->dtype, 5,
-              (const struct dim *[]){dim_int(g->alg, 2), x->dim[0], heads_of(g, node), total, head_size(g, node, width[1])});
+              (const struct dim *[]){dim_int(g->alg, 2), x->dim[0], ms_attention_heads(g, node), total, head_size(g, node, width[1])});
 }
 
 /* Keys or values are [B, T, N*H], or [B, N, T, H] where they were made before. */
 void infer_multiheadattention(struct graph *g, struct node *node)
 {
-    const struct type *q = op_operand(g, node, QUERY);
-    op_need_rank(g, node, QUERY, 3, 3);
-    refuse(g, node, !has(node, KEY) || !has(node, VALUE), "its keys and values are packed with its queries");
-    refuse(g, node, has(node, LENGTH) || has(node, INDIRECTION), "its past has places to be filled");
+    const struct type *q = op_operand(g, node, MHA_QUERY);
+    op_need_rank(g, node, MHA_QUERY, 3, 3);
+    refuse(g, node, !ms_attention_has(node, MHA_KEY) || !ms_attention_has(node, MHA_VALUE),
+           "its keys and values are packed with its queries");
+    refuse(g, node, ms_attention_has(node, MHA_LENGTH) || ms_attention_has(node, MHA_INDIRECTION), "its past has places to be filled");
     refuse(g, node, node->nout > 3 && node->out[3], "its scores are a result");
-    op_need_rank(g, node, KEY, 3, 4);
-    op_need_rank(g, node, VALUE, op_operand(g, node, KEY)->rank, node->in[KEY]->type.rank);
-    const struct type *k = op_operand(g, node, KEY), *v = op_operand(g, node, VALUE),
-                      *past = has(node, PAST_KEY) ? op_operand(g, node, PAST_KEY) : NULL;
+    op_need_rank(g, node, MHA_KEY, 3, 4);
+    op_need_rank(g, node, MHA_VALUE, op_operand(g, node, MHA_KEY)->rank, node->in[MHA_KEY]->type.rank);
+    const struct type *k = op_operand(g, node, MHA_KEY), *v = op_operand(g, node, MHA_VALUE),
+                      *past = ms_attention_has(node, MHA_PAST_KEY) ? op_operand(g, node, MHA_PAST_KEY) : NULL;
     bool spread = k->rank == 4;
-    const struct dim *heads = heads_of(g, node), *added = k->dim[spread ? 2 : 1];
+    const struct dim *heads = ms_attention_heads(g, node), *added = k->dim[spread ? 2 : 1];
     const struct dim *size[2] = {spread ? k->dim[3] : head_size(g, node, k->dim[2]), spread ? v->dim[3] : head_size(g, node, v->dim[2])};
     if (past)
-        op_need_rank(g, node, PAST_KEY, 4, 4);
+        op_need_rank(g, node, MHA_PAST_KEY, 4, 4);
     const struct dim *total = past ? dim_add(g->alg, past->dim[2], added) : added;
     op_result(g, node, 0, q->dtype, 3, (const struct dim *[]){q->dim[0], q->dim[1], dim_mul(g->alg, heads, size[1])});
     for (int i = 0; i < 2; i++)
         op_result(g, node, 1 + i, q->dtype, 4, (const struct dim *[]){q->dim[0], heads, total, size[i]});
-}
-
-/* ---- writing nodes ------------------------------------------------------------------------------------------------------------------- */
-
-struct writer {
-    struct rewrite *w;
-    const struct node *root;
-};
-
-static struct value *op(const struct writer *x, const char *name, int nin, struct value *const *in)
-{
-    return rewrite_value(x->w, rewrite_node(x->w, "", name, x->root, nin, in), NULL);
-}
-
-static struct value *pair(const struct writer *x, const char *name, struct value *a, struct value *b)
-{
-    return op(x, name, 2, (struct value *[]){a, b});
-}
-
-static struct value *cast(const struct writer *x, struct value *v, enum dtype to)
-{
-    struct node *node = rewrite_node(x->w, "", "Cast", x->root, 1, &v);
-    attr_set_int(node, "to", to);
-    return rewrite_value(x->w, node, NULL);
-}
-
-/* A number in this type. */
-static struct value *number(const struct writer *x, double value, enum dtype dtype)
-{
-    struct graph *g = x->w->g;
-    struct constant *c = NEW(g->arena, struct constant);
-    float *data = NEW(g->arena, float);
-    struct type type = {.dtype = DT_F32};
-    *data = (float)value;
-    *c = (struct constant){.dtype = DT_F32, .bytes = sizeof *data, .data = data};
-    struct value *v = graph_value(g, arena_printf(g->arena, "%s/number", x->root->name), &type);
-    v->constant = c;
-    return dtype == DT_F32 ? v : cast(x, v, dtype);
-}
-
-static struct value *unsqueezed(const struct writer *x, struct value *v, int n, const int *at)
-{
-    const struct dim *axis[MAX_RANK];
-    struct node *node = rewrite_node(x->w, "", "Unsqueeze", x->root, 1, &v);
-    for (int i = 0; i < n; i++)
-        axis[i] = dim_int(x->w->g->alg, at[i]);
-    attr_set_dims(x->w->g, node, "axes", n, axis);
-    return rewrite_value(x->w, node, NULL);
-}
-
-/* v in parts of these sizes along an axis. */
-static void split(const struct writer *x, struct value *v, int axis, int n, const struct dim *const *size, struct value **part)
-{
-    struct graph *g = x->w->g;
-    struct type untyped = {.dtype = DT_NONE};
-    const char *name = arena_printf(g->arena, "%s/Split", x->root->name);
-    struct node *node = graph_node(g, op_find("", "Split"), name, 1, &v, n);
-    attr_set_int(node, "axis", axis);
-    attr_set_dims(g, node, "split", n, size);
-    for (int i = 0; i < n; i++)
-        node_output(g, node, i, part[i] = graph_value(g, name, &untyped));
-    op_infer(g, node);
-    VEC_PUSH(g->arena, &x->w->nodes, node);
-}
-
-/* ---- masks --------------------------------------------------------------------------------------------------------------------------- */
-
-/* Key t of batch b exists where t < length[b]. */
-static struct value *below_lengths(const struct writer *x, struct value *length, const struct dim *total)
-{
-    struct graph *g = x->w->g;
-    struct type type = {.dtype = DT_I64, .rank = 1, .dim = {total}};
-    const struct dim *start = dim_int(g->alg, 0), *step = dim_int(g->alg, 1);
-    struct node *range = rewrite_node(x->w, "", "Range", x->root, 0, NULL);
-    attr_set_dims(g, range, "start", 1, &start);
-    attr_set_dims(g, range, "limit", 1, &total);
-    attr_set_dims(g, range, "delta", 1, &step);
-    struct value *place = rewrite_value(x->w, range, &type);
-    return pair(x, "Less", place, unsqueezed(x, cast(x, length, DT_I64), 1, (int[]){1}));
-}
-
-/* What is added to scores: 0 where a key may be seen, else the attribute's number. The mask is [B] (lengths), [B, T] or [B, S, T]. */
-static struct value *mask_added(const struct writer *x, struct value *mask, enum dtype dtype, const struct dim *batch,
-                                const struct dim *total)
-{
-    struct graph *g = x->w->g;
-    double filter = attr_float(x->root, "mask_filter_value");
-    int rank = mask->type.rank;
-    if (rank < 1 || rank > 3 || mask->type.dim[0] != batch || (rank == 3 && mask->type.dim[2] != total))
-        fail("%s: the mask '%s' is %s, expected lengths, [batch, keys] or [batch, queries, keys]", node_where(g, x->root), mask->name,
-             type_str(g->arena, &mask->type));
-    struct value *seen = cast(x, rank == 1 ? below_lengths(x, mask, total) : mask, dtype);
-    struct value *hidden = pair(x, "Sub", number(x, 1, dtype), seen);
-    struct value *added = pair(x, "Mul", hidden, number(x, filter, dtype));
-    return rank == 3 ? unsqueezed(x, added, 1, (int[]){1}) : unsqueezed(x, added, 2, (int[]){1, 2});
-}
-
-/* ---- the standard's Attention -------------------------------------------------------------------------------------------------------- */
-
-/* in: Q, K, V, what is added to scores, past key and value; out: Y, present key and value where they are asked for. */
-static void attend_with(const struct writer *x, struct value *const *in, int mask_at, int added_at, struct value **out)
-{
-    struct graph *g = x->w->g;
-    struct value *operand[6];
-    memcpy(operand, in, sizeof operand);
-    const struct dim *heads = heads_of(g, x->root);
-    if (has(x->root, mask_at)) {
-        const struct type *k = &in[1]->type;
-        const struct dim *total = in[4] ? dim_add(g->alg, in[4]->type.dim[2], k->dim[1]) : k->dim[1];
-        operand[3] = mask_added(x, x->root->in[mask_at], in[0]->type.dtype, in[0]->type.dim[0], total);
-    }
-    if (has(x->root, added_at))
-        operand[3] = operand[3] ? pair(x, "Add", operand[3], x->root->in[added_at]) : x->root->in[added_at];
-    struct node *node = graph_node(g, op_find("", "Attention"), x->root->name, in[4] ? 6 : operand[3] ? 4 : 3, operand, 3);
-    attr_set_int(node, "q_num_heads", heads->k);
-    attr_set_int(node, "kv_num_heads", heads->k);
-    attr_set_int(node, "is_causal", attr_int(x->root, "unidirectional"));
-    if (attr_float(x->root, "scale") > 0) {
-        node_attr(node, "scale")->f = attr_float(x->root, "scale");
-        node_attr(node, "scale")->set = true;
-    }
-    for (int i = 0; i < 3; i++)
-        if (out[i])
-            node_output(g, node, i, out[i]);
-    op_infer(g, node);
-    VEC_PUSH(g->arena, &x->w->nodes, node);
-}
-
-static struct value *result(const struct node *node, int i)
-{
-    return i < node->nout ? node->out[i] : NULL;
-}
-
-/* Past and present hold keys and values as one tensor, [2, B, N, T, H]. */
-static void write_attention(const struct writer *x)
-{
-    struct graph *g = x->w->g;
-    const struct node *node = x->root;
-    const struct dim *width[3], *one[2] = {dim_int(g->alg, 1), dim_int(g->alg, 1)};
-    struct value *in[6] = {NULL}, *past[2], *out[3] = {result(node, 0), NULL, NULL};
-    struct type untyped = {.dtype = DT_NONE};
-    widths(g, node, width);
-    struct value *product = pair(x, "MatMul", node->in[INPUT], node->in[WEIGHTS]);
-    if (has(node, BIAS))
-        product = pair(x, "Add", product, node->in[BIAS]);
-    split(x, product, 2, 3, width, in);
-    if (has(node, PAST)) {
-        split(x, node->in[PAST], 0, 2, one, past);
-        for (int i = 0; i < 2; i++) {
-            struct node *squeeze = rewrite_node(x->w, "", "Squeeze", node, 1, &past[i]);
-            attr_set_dims(g, squeeze, "axes", 1, (const struct dim *[]){dim_int(g->alg, 0)});
-            in[4 + i] = rewrite_value(x->w, squeeze, NULL);
-        }
-    }
-    for (int i = 1; result(node, 1) && i < 3; i++)
-        out[i] = graph_value(g, arena_printf(g->arena, "%s/present", node->name), &untyped);
-    attend_with(x, in, MASK, SCORE_BIAS, out);
-    if (!result(node, 1))
-        return;
-    struct value *both[2] = {unsqueezed(x, out[1], 1, (int[]){0}), unsqueezed(x, out[2], 1, (int[]){0})};
-    struct node *concat = rewrite_node(x->w, "", "Concat", node, 2, both);
-    attr_set_int(concat, "axis", 0);
-    node_output(g, concat, 0, node->out[1]);
-}
-
-/* [B, N, T, H] as [B, T, N*H] */
-static struct value *flat(const struct writer *x, struct value *v)
-{
-    if (v->type.rank == 3)
-        return v;
-    struct graph *g = x->w->g;
-    struct node *turn = rewrite_node(x->w, "", "Transpose", x->root, 1, &v);
-    attr_set_ints(g, turn, "perm", 4, (int64_t[]){0, 2, 1, 3});
-    struct value *turned = rewrite_value(x->w, turn, NULL);
-    struct type type = {
-        .dtype = v->type.dtype, .rank = 3, .dim = {v->type.dim[0], v->type.dim[2], dim_mul(g->alg, v->type.dim[1], v->type.dim[3])}};
-    return rewrite_value(x->w, rewrite_node(x->w, "", "Reshape", x->root, 1, &turned), &type);
-}
-
-static void write_multihead(const struct writer *x)
-{
-    const struct node *node = x->root;
-    struct value *in[6] = {NULL}, *bias[3], *out[3] = {result(node, 0), result(node, 1), result(node, 2)};
-    const struct dim *width[3];
-    for (int i = 0; i < 3; i++) {
-        in[i] = flat(x, node->in[i]);
-        width[i] = in[i]->type.dim[2];
-    }
-    if (has(node, QKV_BIAS)) {
-        split(x, node->in[QKV_BIAS], 0, 3, width, bias);
-        for (int i = 0; i < 3; i++)
-            if (node->in[i]->type.rank == 3)
-                in[i] = pair(x, "Add", in[i], bias[i]);
-    }
-    for (int i = 0; i < 2; i++)
-        in[4 + i] = has(node, PAST_KEY + i) ? node->in[PAST_KEY + i] : NULL;
-    attend_with(x, in, PADDING, SCORES, out);
-}
-
-bool write_microsoft_attention(struct rewrite *w, struct node *node)
-{
-    const struct writer x = {w, node};
-    if (node->op->infer == infer_msattention)
-        write_attention(&x);
-    else if (node->op->infer == infer_multiheadattention)
-        write_multihead(&x);
-    else
-        return false;
-    return true;
 }

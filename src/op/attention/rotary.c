@@ -1,6 +1,7 @@
 /* RotaryEmbedding: X [B, H, S, D] or [B, S, H*D] turned by angles per position. With position ids the caches are tables over all
  * positions; without, they already have a row per position of X, or (2-D) the row is the position itself. */
-#include "op/op.h"
+#include "op/infer/infer.h"
+#include "op/rule/rule.h"
 #include "op/table/table.h"
 
 enum { X = 0, COS = 1, SIN = 2, POSITIONS = 3 };

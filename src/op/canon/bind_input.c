@@ -1,7 +1,7 @@
 /* fixed: graph inputs that --bind fixes to constants. What only they need folds away; the metadata says what was an input, so that whoever
  * still gives it is told if it differs. */
 #include "base/half.h"
-#include "op/op.h"
+#include "op/canon/canon.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -61,7 +61,7 @@ static int64_t count_values(const char *values)
     return n;
 }
 
-const void *op_fixed_data(struct arena *arena, const char *name, enum dtype dtype, const char *values, int64_t *n)
+const void *op_bound_data(struct arena *arena, const char *name, enum dtype dtype, const char *values, int64_t *n)
 {
     size_t size = dtype_size(dtype);
     if (!size || dtype == DT_U64)
@@ -123,7 +123,7 @@ static void become_constant(struct graph *g, struct value *v, const char *values
     int64_t n;
     c->dtype = v->type.dtype;
     c->rank = v->type.rank;
-    c->data = op_fixed_data(g->arena, v->name, c->dtype, values, &n);
+    c->data = op_bound_data(g->arena, v->name, c->dtype, values, &n);
     set_sizes(g, v, n, c->dim);
     c->bytes = n * (int64_t)dtype_size(c->dtype);
     for (int d = 0; d < c->rank; d++)
@@ -137,7 +137,7 @@ static void remove_input(struct graph *g, int i)
         g->inputs.at[i] = g->inputs.at[i + 1];
 }
 
-void op_fix_input(struct graph *g, const char *text)
+void op_bind_input(struct graph *g, const char *text)
 {
     const char *equal = strrchr(text, '=');
     if (!equal || equal == text || !equal[1])
@@ -173,7 +173,7 @@ void op_drop_unread(struct graph *g)
 
 /* ---- what was fixed ---------------------------------------------------------------------------------------------------------------- */
 
-const char *op_fixed_value(const struct graph *g, const char *name)
+const char *op_bound_value(const struct graph *g, const char *name)
 {
     return graph_meta(g, arena_printf(g->arena, FIXED "%s", name));
 }
@@ -183,9 +183,9 @@ bool op_is_unread(const struct graph *g, const char *name)
     return graph_meta(g, arena_printf(g->arena, UNREAD "%s", name)) != NULL;
 }
 
-struct fixed op_fixed_inputs(const struct graph *g)
+struct bound_inputs op_bound_inputs(const struct graph *g)
 {
-    struct fixed all = {{NULL, 0, 0}};
+    struct bound_inputs all = {{NULL, 0, 0}};
     for (int i = 0; i < g->meta.n; i++)
         if (strncmp(g->meta.at[i].key, FIXED, strlen(FIXED)) == 0)
             VEC_PUSH(g->arena, &all.list, arena_printf(g->arena, "%s=%s", g->meta.at[i].key + strlen(FIXED), g->meta.at[i].text));

@@ -3,7 +3,11 @@
  * An operand marked @name in the row becomes the DIMS attribute name, @type is already in the output type; all of a node's size
  * operands go, or, where the content of one is not known, none: such a node keeps them as data and stays whole. Then numbers that
  * depend on the rank or on defaults are written out, so that later passes read one form. */
+#include "op/canon/canon.h"
+#include "op/infer/infer.h"
 #include "op/op.h"
+#include "op/product/product.h"
+#include "op/shape/shape.h"
 
 #include <string.h>
 
@@ -191,7 +195,7 @@ static void write_defaults(struct graph *g, struct node *node)
     else if (op_is_onnx(node, "CastLike"))
         write_castlike(g, node);
     else if (op_is_onnx(node, "Resize"))
-        op_write_resize(g, node);
+        resize_canonical(g, node);
     else if (op_is_onnx(node, "Reshape"))
         attr_set_int(node, "allowzero", 0); /* how to read an operand that is gone */
 }
@@ -206,7 +210,7 @@ static bool reshape_open(struct graph *g, const struct node *node)
     return false;
 }
 
-void op_canonical(struct graph *g, struct node *node)
+void canon_node(struct graph *g, struct node *node)
 {
     if (!node->op || !all_known(g, node) || (op_is_onnx(node, "Slice") && !slice_known(g, node)) ||
         (op_is_onnx(node, "Reshape") && reshape_open(g, node)))

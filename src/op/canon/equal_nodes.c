@@ -2,6 +2,8 @@
  *
  * Nodes are equal when op, attributes and operands are (operands of a commuting op in either order); ops whose result type is part of
  * what they do (Reshape, Expand) compare it too. Keys are text, so equality is exact. */
+#include "op/canon/canon.h"
+#include "op/infer/infer.h"
 #include "op/op.h"
 
 #include <limits.h>
@@ -115,7 +117,7 @@ struct seen {
     UT_hash_handle hh;
 };
 
-void merge_equal_nodes(struct graph *g)
+void canon_merge_equal_nodes(struct graph *g)
 {
     struct arena *tmp = arena_new();
     struct value **to = NEWN(tmp, struct value *, g->values.n);
@@ -220,7 +222,7 @@ static void place_split(struct graph *g, int n, const struct cut *cut, struct no
     place[first] = make_split(g, n, cut);
 }
 
-void slices_to_splits(struct graph *g)
+void canon_slices_to_splits(struct graph *g)
 {
     struct arena *tmp = arena_new();
     struct cut *cut = NEWN(tmp, struct cut, g->nodes.n + 1);

@@ -5,6 +5,8 @@
  *
  * over the last dimension, eps a constant; squares by Pow or Mul, the quotient by Div, or Mul by a Reciprocal or by 1 / sqrt. A cast of
  * x to float32 before and of the result back before the scale is what stash_type 1 means. */
+#include "op/canon/canon.h"
+#include "op/infer/infer.h"
 #include "op/op.h"
 
 #include <math.h>
@@ -132,7 +134,7 @@ static bool norm_with_scale(struct rewrite *w, struct node *root, struct value *
     return make_norm(w, root, operand, scale, eps, mean_free != NULL);
 }
 
-bool find_norm(struct rewrite *w, struct node *node)
+bool canon_find_norm(struct rewrite *w, struct node *node)
 {
     if (!op_is_onnx(node, "Mul"))
         return false;
@@ -140,7 +142,7 @@ bool find_norm(struct rewrite *w, struct node *node)
 }
 
 /* LayerNormalization(x, w) + b, the sum being the norm's only use. */
-bool find_norm_bias(struct rewrite *w, struct node *node)
+bool canon_find_norm_bias(struct rewrite *w, struct node *node)
 {
     if (!op_is_onnx(node, "Add"))
         return false;

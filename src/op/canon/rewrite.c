@@ -2,6 +2,8 @@
  *
  * A rewrite looks at one node and its ancestors. The nodes it makes take the node's place, the last one takes over its result, so that
  * uses and graph outputs stay as they are; ancestors that nobody reads any more are pruned by the pass. */
+#include "op/canon/canon.h"
+#include "op/infer/infer.h"
 #include "op/op.h"
 
 #include <string.h>
@@ -89,7 +91,7 @@ static struct value *viewed(struct value *v)
     return found;
 }
 
-void remove_noops(struct graph *g)
+void canon_remove_noops(struct graph *g)
 {
     struct value **to = NEWN(g->arena, struct value *, g->values.n);
     for (int i = 0; i < g->nodes.n; i++) {
@@ -105,7 +107,7 @@ void remove_noops(struct graph *g)
 }
 
 /* Reshape of a Reshape reads the first one's operand. */
-bool merge_reshapes(struct rewrite *w, struct node *node)
+bool canon_merge_reshapes(struct rewrite *w, struct node *node)
 {
     (void)w;
     if (!op_is_onnx(node, "Reshape") || !op_resolved(node))
@@ -131,7 +133,7 @@ static const struct dim *constant_index(struct graph *g, const struct node *node
     return dim_ge(g->alg, k, dim_int(g->alg, 0)) && dim_ge(g->alg, n, dim_add(g->alg, k, dim_int(g->alg, 1))) ? k : NULL;
 }
 
-bool gather_to_slice(struct rewrite *w, struct node *node)
+bool canon_gather_to_slice(struct rewrite *w, struct node *node)
 {
     struct graph *g = w->g;
     if (!op_is_onnx(node, "Gather"))
@@ -154,7 +156,7 @@ bool gather_to_slice(struct rewrite *w, struct node *node)
 
 /* ---- copies of what has size 1: a Tile is an Expand -------------------------------------------------------------------------- */
 
-bool tile_to_expand(struct rewrite *w, struct node *node)
+bool canon_tile_to_expand(struct rewrite *w, struct node *node)
 {
     const struct dim **times;
     if (!op_is_onnx(node, "Tile") || !op_resolved(node))
@@ -196,7 +198,7 @@ static bool without_dim(const struct type *type, const struct type *with, int at
     return true;
 }
 
-bool find_repeat(struct rewrite *w, struct node *node)
+bool canon_find_repeat(struct rewrite *w, struct node *node)
 {
     struct graph *g = w->g;
     const struct node *expand = op_is_onnx(node, "Reshape") && op_resolved(node) ? node->in[0]->producer : NULL;
@@ -254,7 +256,7 @@ static struct value *transposed(struct rewrite *w, const struct node *root, stru
     return rewrite_value(w, node, NULL);
 }
 
-bool unflatten_product(struct rewrite *w, struct node *node)
+bool canon_unflatten_product(struct rewrite *w, struct node *node)
 {
     bool gemm = op_is_onnx(node, "Gemm");
     if ((!gemm && !op_is_onnx(node, "MatMul")) || node_sum(w->g, node))

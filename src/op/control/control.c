@@ -2,6 +2,9 @@
  *
  * A body is inferred for the operands of its node. Branches that disagree in a size leave it open; so does a value that a Loop or a Scan
  * carries from turn to turn where a turn gives it another size than it took. No rule: a node with bodies stays whole. */
+#include "op/control/control.h"
+
+#include "op/infer/infer.h"
 #include "op/op.h"
 #include "op/table/table.h"
 
@@ -45,7 +48,7 @@ static void check_steering(struct graph *g, const struct node *node, int i, enum
         op_same_dim(g, node, t->dim[0], dim_int(g->alg, 1), "the number of conditions and 1");
 }
 
-static const struct type *output_type(const struct graph *g, const struct node *node, const struct ready *r, int i)
+static const struct type *output_type(const struct graph *g, const struct node *node, const struct subgraph *r, int i)
 {
     const struct value *v = r->graph->outputs.at[i];
     if (v->type.dtype == DT_NONE)
@@ -58,14 +61,14 @@ static const struct type *output_type(const struct graph *g, const struct node *
 
 /* ---- If -------------------------------------------------------------------------------------------------------------------------- */
 
-static const struct dim *agreed(struct graph *g, const struct node *node, int i, int d, const struct ready *branch)
+static const struct dim *agreed(struct graph *g, const struct node *node, int i, int d, const struct subgraph *branch)
 {
-    const struct dim *a = ready_leave(&branch[0], branch[0].graph->outputs.at[i]->type.dim[d]);
-    const struct dim *b = ready_leave(&branch[1], branch[1].graph->outputs.at[i]->type.dim[d]);
+    const struct dim *a = subgraph_leave(&branch[0], branch[0].graph->outputs.at[i]->type.dim[d]);
+    const struct dim *b = subgraph_leave(&branch[1], branch[1].graph->outputs.at[i]->type.dim[d]);
     return a && a == b ? a : op_unknown_dim(g, node, i, d);
 }
 
-static void if_result(struct graph *g, struct node *node, int i, const struct ready *branch)
+static void if_result(struct graph *g, struct node *node, int i, const struct subgraph *branch)
 {
     const struct type *a = output_type(g, node, &branch[0], i), *b = output_type(g, node, &branch[1], i);
     const struct dim *dim[MAX_RANK];
@@ -77,13 +80,13 @@ static void if_result(struct graph *g, struct node *node, int i, const struct re
     op_result(g, node, i, a->dtype, a->rank, dim);
 }
 
-static struct ready ready_branch(struct arena *arena, struct graph *g, const struct node *node, int body)
+static struct subgraph ready_branch(struct arena *arena, struct graph *g, const struct node *node, int body)
 {
     check_operands(g, node, 1);
     check_inputs(g, node, body, 0);
     check_outputs(g, node, body, node->nout);
-    struct ready r = ready_new(arena, g, node, body);
-    op_infer_all(r.graph);
+    struct subgraph r = subgraph_new(arena, g, node, body);
+    op_infer_fixpoint(r.graph);
     return r;
 }
 
@@ -91,14 +94,14 @@ void infer_if(struct graph *g, struct node *node)
 {
     struct arena *tmp = arena_new();
     check_steering(g, node, 0, DT_BOOL);
-    struct ready branch[2] = {ready_branch(tmp, g, node, 0), ready_branch(tmp, g, node, 1)};
+    struct subgraph branch[2] = {ready_branch(tmp, g, node, 0), ready_branch(tmp, g, node, 1)};
     for (int i = 0; i < node->nout; i++)
         if (node->out[i])
             if_result(g, node, i, branch);
     arena_free(tmp);
 }
 
-bool op_take_branch(struct graph *g, struct node *node, struct nodes *out)
+bool control_take_branch(struct graph *g, struct node *node, struct nodes *out)
 {
     if (!op_is_onnx(node, "If"))
         return false;
@@ -123,18 +126,18 @@ struct carried {
     bool *open;
 };
 
-static void enter_carried(struct ready *r, const struct carried *c)
+static void enter_carried(struct subgraph *r, const struct carried *c)
 {
     for (int i = 0; i < c->n; i++) {
         struct value *v = r->graph->inputs.at[c->in + i];
-        v->type = ready_type(r, op_operand(r->around, r->node, c->first + i));
+        v->type = subgraph_type(r, op_operand(r->around, r->node, c->first + i));
         for (int d = 0; d < v->type.rank; d++)
             if (c->open[i * MAX_RANK + d])
                 v->type.dim[d] = dim_sym(r->graph->alg, arena_printf(r->graph->arena, "%s.%d", v->name, d), 0);
     }
 }
 
-static bool opens_more(struct ready *r, const struct carried *c, int round)
+static bool opens_more(struct subgraph *r, const struct carried *c, int round)
 {
     bool more = false;
     for (int i = 0; i < c->n; i++) {
@@ -152,14 +155,14 @@ static bool opens_more(struct ready *r, const struct carried *c, int round)
 }
 
 /* The body under sizes that hold in every turn. enter: types the inputs that nothing carries. */
-static struct ready ready_turn(struct arena *arena, struct graph *g, const struct node *node, const struct carried *c,
-                               void (*enter)(struct ready *))
+static struct subgraph ready_turn(struct arena *arena, struct graph *g, const struct node *node, const struct carried *c,
+                                  void (*enter)(struct subgraph *))
 {
     for (int round = 0;; round++) {
-        struct ready r = ready_new(arena, g, node, 0);
+        struct subgraph r = subgraph_new(arena, g, node, 0);
         enter(&r);
         enter_carried(&r, c);
-        op_infer_all(r.graph);
+        op_infer_fixpoint(r.graph);
         if (!opens_more(&r, c, round))
             return r;
     }
@@ -175,14 +178,15 @@ static void carried_result(struct graph *g, struct node *node, const struct carr
 }
 
 /* One of every turn, laid along axis; turns NULL: so many are not known. */
-static void stacked_result(struct graph *g, struct node *node, const struct ready *r, int i, int output, int axis, const struct dim *turns)
+static void stacked_result(struct graph *g, struct node *node, const struct subgraph *r, int i, int output, int axis,
+                           const struct dim *turns)
 {
     const struct type *t = output_type(g, node, r, output);
     const struct dim *dim[MAX_RANK];
     if (t->rank + 1 > MAX_RANK)
         fail("%s: result '%s' has %d dimensions, at most %d are handled", node_where(g, node), node->out[i]->name, t->rank + 1, MAX_RANK);
     for (int d = 0; d <= t->rank; d++) {
-        const struct dim *of = d == axis ? turns : ready_leave(r, t->dim[d - (d > axis)]);
+        const struct dim *of = d == axis ? turns : subgraph_leave(r, t->dim[d - (d > axis)]);
         dim[d] = of ? of : op_unknown_dim(g, node, i, d);
     }
     op_result(g, node, i, t->dtype, t->rank + 1, dim);
@@ -192,7 +196,7 @@ static void stacked_result(struct graph *g, struct node *node, const struct read
  * ------------------------------------------------ */
 
 /* A scalar, or one element where the file says so. */
-static void enter_scalar(struct ready *r, int input, enum dtype dtype)
+static void enter_scalar(struct subgraph *r, int input, enum dtype dtype)
 {
     struct type *t = &r->graph->inputs.at[input]->type;
     bool vector = t->dtype != DT_NONE && t->rank == 1;
@@ -201,7 +205,7 @@ static void enter_scalar(struct ready *r, int input, enum dtype dtype)
         t->dim[0] = dim_int(r->graph->alg, 1);
 }
 
-static void enter_loop(struct ready *r)
+static void enter_loop(struct subgraph *r)
 {
     enter_scalar(r, 0, DT_I64);
     enter_scalar(r, 1, DT_BOOL);
@@ -217,7 +221,7 @@ static struct carried loop_carried(struct arena *arena, const struct graph *g, c
     return c;
 }
 
-static struct ready ready_loop(struct arena *arena, struct graph *g, const struct node *node, int body)
+static struct subgraph ready_loop(struct arena *arena, struct graph *g, const struct node *node, int body)
 {
     (void)body;
     struct carried c = loop_carried(arena, g, node);
@@ -225,7 +229,7 @@ static struct ready ready_loop(struct arena *arena, struct graph *g, const struc
 }
 
 /* The condition is true at first, and then is what it was, or true. */
-static bool goes_on(struct graph *g, const struct node *node, const struct ready *r)
+static bool goes_on(struct graph *g, const struct node *node, const struct subgraph *r)
 {
     const struct dims_value *first = op_dims(g, node->in[1]);
     struct value *v = r->graph->outputs.at[0];
@@ -237,7 +241,7 @@ static bool goes_on(struct graph *g, const struct node *node, const struct ready
 }
 
 /* NULL: not known. */
-static const struct dim *loop_turns(struct graph *g, const struct node *node, const struct ready *r)
+static const struct dim *loop_turns(struct graph *g, const struct node *node, const struct subgraph *r)
 {
     const struct dims_value *most = op_dims(g, node->in[0]);
     return most && most->n == 1 && goes_on(g, node, r) ? dim_max(g->alg, most->at[0], dim_int(g->alg, 0)) : NULL;
@@ -249,7 +253,7 @@ void infer_loop(struct graph *g, struct node *node)
     struct carried c = loop_carried(tmp, g, node);
     check_steering(g, node, 0, DT_I64);
     check_steering(g, node, 1, DT_BOOL);
-    struct ready r = ready_turn(tmp, g, node, &c, enter_loop);
+    struct subgraph r = ready_turn(tmp, g, node, &c, enter_loop);
     const struct type *again = output_type(g, node, &r, 0);
     if (again->dtype != DT_BOOL || again->rank > 1)
         fail("%s: the condition that its body gives is %s, expected one boolean", node_where(g, node), type_str(tmp, again));
@@ -266,7 +270,7 @@ void infer_loop(struct graph *g, struct node *node)
 /* ---- Scan: operands carried, scanned; body (carried, slices) -> (carried, stacked)
  * ----------------------------------------------------------- */
 
-int op_scan_inputs(const struct graph *g, const struct node *node)
+int control_scan_inputs(const struct graph *g, const struct node *node)
 {
     int64_t n = attr_int(node, "num_scan_inputs");
     if (n < 1 || n > node_captured(node, 0))
@@ -274,14 +278,14 @@ int op_scan_inputs(const struct graph *g, const struct node *node)
     return (int)n;
 }
 
-int op_scan_axis(const struct graph *g, const struct node *node, const char *attr, int i, int rank)
+int control_scan_axis(const struct graph *g, const struct node *node, const char *attr, int i, int rank)
 {
     const int64_t *axis;
     int n = attr_is_set(node, attr) ? attr_ints(g, node, attr, &axis) : 0;
     return n > i ? op_axis(g, node, axis[i], rank) : 0;
 }
 
-bool op_scan_backwards(const struct graph *g, const struct node *node, const char *attr, int i)
+bool control_scan_backwards(const struct graph *g, const struct node *node, const char *attr, int i)
 {
     const int64_t *direction;
     int n = attr_is_set(node, attr) ? attr_ints(g, node, attr, &direction) : 0;
@@ -290,7 +294,7 @@ bool op_scan_backwards(const struct graph *g, const struct node *node, const cha
 
 static struct carried scan_carried(struct arena *arena, const struct graph *g, const struct node *node)
 {
-    struct carried c = {.n = node_captured(node, 0) - op_scan_inputs(g, node)};
+    struct carried c = {.n = node_captured(node, 0) - control_scan_inputs(g, node)};
     check_inputs(g, node, 0, node_captured(node, 0));
     check_outputs(g, node, 0, c.n > node->nout ? c.n : node->nout);
     c.open = NEWN(arena, bool, c.n *MAX_RANK);
@@ -299,15 +303,16 @@ static struct carried scan_carried(struct arena *arena, const struct graph *g, c
 
 static int scanned_axis(const struct graph *g, const struct node *node, int i)
 {
-    op_need_rank(g, node, node_captured(node, 0) - op_scan_inputs(g, node) + i, 1, MAX_RANK);
-    return op_scan_axis(g, node, "scan_input_axes", i, op_operand(g, node, node_captured(node, 0) - op_scan_inputs(g, node) + i)->rank);
+    op_need_rank(g, node, node_captured(node, 0) - control_scan_inputs(g, node) + i, 1, MAX_RANK);
+    return control_scan_axis(g, node, "scan_input_axes", i,
+                             op_operand(g, node, node_captured(node, 0) - control_scan_inputs(g, node) + i)->rank);
 }
 
-static void enter_scan(struct ready *r)
+static void enter_scan(struct subgraph *r)
 {
-    int n = op_scan_inputs(r->around, r->node), first = node_captured(r->node, 0) - n;
+    int n = control_scan_inputs(r->around, r->node), first = node_captured(r->node, 0) - n;
     for (int i = 0; i < n; i++) {
-        struct type t = ready_type(r, op_operand(r->around, r->node, first + i));
+        struct type t = subgraph_type(r, op_operand(r->around, r->node, first + i));
         int axis = scanned_axis(r->around, r->node, i);
         t.rank--;
         for (int d = axis; d < t.rank; d++)
@@ -316,7 +321,7 @@ static void enter_scan(struct ready *r)
     }
 }
 
-static struct ready ready_scan(struct arena *arena, struct graph *g, const struct node *node, int body)
+static struct subgraph ready_scan(struct arena *arena, struct graph *g, const struct node *node, int body)
 {
     (void)body;
     struct carried c = scan_carried(arena, g, node);
@@ -325,7 +330,7 @@ static struct ready ready_scan(struct arena *arena, struct graph *g, const struc
 
 static const struct dim *scan_length(struct graph *g, const struct node *node)
 {
-    int n = op_scan_inputs(g, node), first = node_captured(node, 0) - n;
+    int n = control_scan_inputs(g, node), first = node_captured(node, 0) - n;
     const struct dim *length = NULL;
     for (int i = 0; i < n; i++) {
         const struct dim *own = op_operand(g, node, first + i)->dim[scanned_axis(g, node, i)];
@@ -339,13 +344,13 @@ void infer_scan(struct graph *g, struct node *node)
     struct arena *tmp = arena_new();
     struct carried c = scan_carried(tmp, g, node);
     const struct dim *length = scan_length(g, node);
-    struct ready r = ready_turn(tmp, g, node, &c, enter_scan);
+    struct subgraph r = ready_turn(tmp, g, node, &c, enter_scan);
     for (int i = 0; i < node->nout; i++) {
         if (node->out[i] && i < c.n)
             carried_result(g, node, &c, i);
         else if (node->out[i])
-            stacked_result(g, node, &r, i, i, op_scan_axis(g, node, "scan_output_axes", i - c.n, output_type(g, node, &r, i)->rank + 1),
-                           length);
+            stacked_result(g, node, &r, i, i,
+                           control_scan_axis(g, node, "scan_output_axes", i - c.n, output_type(g, node, &r, i)->rank + 1), length);
     }
     arena_free(tmp);
 }
@@ -353,18 +358,18 @@ void infer_scan(struct graph *g, struct node *node)
 /* ---- any of them
  * ------------------------------------------------------------------------------------------------------------------------- */
 
-struct graph *op_ready_body(struct arena *arena, struct graph *g, const struct node *node, int body)
+struct graph *control_typed_body(struct arena *arena, struct graph *g, const struct node *node, int body)
 {
     bool loop = op_is_onnx(node, "Loop"), branch = op_is_onnx(node, "If");
     return (branch ? ready_branch : loop ? ready_loop : ready_scan)(arena, g, node, body).graph;
 }
 
-int op_steering(const struct node *node)
+int control_steering_operands(const struct node *node)
 {
     return op_is_onnx(node, "If") ? 1 : op_is_onnx(node, "Loop") ? 2 : 0;
 }
 
-const struct dim *op_turns(struct graph *g, const struct node *node)
+const struct dim *control_iterations(struct graph *g, const struct node *node)
 {
     const struct dims_value *most = op_is_onnx(node, "Loop") ? op_dims(g, node->in[0]) : NULL;
     if (op_is_onnx(node, "Scan"))
@@ -377,18 +382,18 @@ static const struct dim *larger_branch(struct graph *g, const struct node *node,
     struct arena *tmp = arena_new();
     const struct dim *most = NULL;
     for (int k = 0; k < 2; k++) {
-        struct ready r = ready_branch(tmp, g, node, k);
-        const struct dim *size = ready_leave(&r, r.graph->outputs.at[i]->type.dim[d]);
+        struct subgraph r = ready_branch(tmp, g, node, k);
+        const struct dim *size = subgraph_leave(&r, r.graph->outputs.at[i]->type.dim[d]);
         most = most && size ? dim_max(g->alg, most, size) : size ? size : most;
     }
     arena_free(tmp);
     return most;
 }
 
-const struct dim *op_control_guess(struct graph *g, const struct node *node, int i, int d)
+const struct dim *control_size_guess(struct graph *g, const struct node *node, int i, int d)
 {
     if (op_is_onnx(node, "If"))
         return larger_branch(g, node, i, d);
-    int first = op_is_onnx(node, "Loop") ? 2 : 0, carried = node_captured(node, 0) - first - (first ? 0 : op_scan_inputs(g, node));
+    int first = op_is_onnx(node, "Loop") ? 2 : 0, carried = node_captured(node, 0) - first - (first ? 0 : control_scan_inputs(g, node));
     return i < carried ? node->in[first + i]->type.dim[d] : NULL;
 }

@@ -1,7 +1,8 @@
 /* settle: inference to a fixed point. Nodes are inferred in order; an equation met on the way rewrites what comes after it, so it is
  * repeated until none is new. An If whose condition is known becomes the branch that it takes; small nodes on static values are run by
  * their kernel (a head size passes through Sqrt). */
-#include "op/op.h"
+#include "op/control/control.h"
+#include "op/infer/infer.h"
 
 enum { MOST_ROUNDS = 1000, SMALL_ELEMENTS = 1024 };
 
@@ -17,7 +18,7 @@ static bool small_constant(const struct value *v)
     return v->constant && v->constant->bytes < WEIGHT_BYTES;
 }
 
-bool op_dims_static(const struct value *v)
+bool op_dims_are_static(const struct value *v)
 {
     for (int i = 0; v->dims && i < v->dims->n; i++)
         if (!dim_is_int(v->dims->at[i], NULL))
@@ -42,7 +43,7 @@ static bool worth_running(const struct settle *s, const struct node *node)
     if (!node->op || !node->op->kernel || node->nin == 0)
         return false;
     for (int i = 0; i < node->nin; i++)
-        if (node->in[i] && !small_constant(node->in[i]) && !op_dims_static(node->in[i]))
+        if (node->in[i] && !small_constant(node->in[i]) && !op_dims_are_static(node->in[i]))
             return false;
     for (int i = 0; i < node->nout; i++) {
         const struct value *v = node->out[i];
@@ -55,7 +56,7 @@ static bool worth_running(const struct settle *s, const struct node *node)
 static void settle_node(struct settle *s, struct node *node)
 {
     struct nodes branch = {{NULL, 0, 0}};
-    if (op_take_branch(s->g, node, &branch)) {
+    if (control_take_branch(s->g, node, &branch)) {
         for (int i = 0; i < branch.list.n; i++)
             settle_node(s, branch.list.at[i]);
         return;
@@ -81,7 +82,7 @@ static void settle_round(struct settle *s)
         VEC_PUSH(g->arena, &g->nodes, s->left.list.at[i]);
 }
 
-void op_infer_all(struct graph *g)
+void op_infer_fixpoint(struct graph *g)
 {
     const struct equation *list;
     bool *is_output = NEWN(g->arena, bool, g->values.n + 1);

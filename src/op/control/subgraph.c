@@ -2,9 +2,11 @@
  *
  * A size that is an integer stays one; any other is a symbol inside, the same one for equal sizes. What is assumed inside about such
  * symbols is checked whenever the body runs, and holds nowhere else. */
+#include "op/control/control.h"
+#include "op/infer/infer.h"
 #include "op/op.h"
 
-static int position(const struct ready *r, const struct dim *outside)
+static int position(const struct subgraph *r, const struct dim *outside)
 {
     for (int i = 0; i < r->outside.n; i++)
         if (r->outside.at[i] == outside)
@@ -12,7 +14,7 @@ static int position(const struct ready *r, const struct dim *outside)
     return -1;
 }
 
-const struct dim *ready_enter(struct ready *r, const struct dim *outside)
+const struct dim *subgraph_enter(struct subgraph *r, const struct dim *outside)
 {
     struct arena *a = r->graph->arena;
     outside = dim_rewrite(r->around->alg, outside);
@@ -28,18 +30,18 @@ const struct dim *ready_enter(struct ready *r, const struct dim *outside)
     return inside;
 }
 
-static const struct dim *leave_list(const struct ready *r, const struct dim *d,
+static const struct dim *leave_list(const struct subgraph *r, const struct dim *d,
                                     const struct dim *(*make)(struct alg *, const struct dim *, const struct dim *))
 {
-    const struct dim *out = ready_leave(r, d->arg[0]);
+    const struct dim *out = subgraph_leave(r, d->arg[0]);
     for (int i = 1; out && i < d->n; i++) {
-        const struct dim *next = ready_leave(r, d->arg[i]);
+        const struct dim *next = subgraph_leave(r, d->arg[i]);
         out = next ? make(r->around->alg, out, next) : NULL;
     }
     return out;
 }
 
-static const struct dim *leave_symbol(const struct ready *r, const struct dim *d)
+static const struct dim *leave_symbol(const struct subgraph *r, const struct dim *d)
 {
     for (int i = 0; i < r->inside.n; i++)
         if (r->inside.at[i] == d)
@@ -47,7 +49,7 @@ static const struct dim *leave_symbol(const struct ready *r, const struct dim *d
     return NULL;
 }
 
-const struct dim *ready_leave(const struct ready *r, const struct dim *d)
+const struct dim *subgraph_leave(const struct subgraph *r, const struct dim *d)
 {
     switch (d->kind) {
     case DIM_INT: return dim_int(r->around->alg, d->k);
@@ -62,11 +64,11 @@ const struct dim *ready_leave(const struct ready *r, const struct dim *d)
     bug("dimension expression of kind %d", (int)d->kind);
 }
 
-struct type ready_type(struct ready *r, const struct type *outside)
+struct type subgraph_type(struct subgraph *r, const struct type *outside)
 {
     struct type t = *outside;
     for (int d = 0; d < t.rank; d++)
-        t.dim[d] = ready_enter(r, outside->dim[d]);
+        t.dim[d] = subgraph_enter(r, outside->dim[d]);
     return t;
 }
 
@@ -77,7 +79,7 @@ static struct constant *captured_constant(struct graph *around, struct value *v)
 }
 
 /* Nodes read a constant in place of an input that is one. */
-static void enter_captures(struct ready *r, int body)
+static void enter_captures(struct subgraph *r, int body)
 {
     struct graph *g = r->graph;
     struct value **to = NEWN(g->arena, struct value *, g->inputs.n + g->values.n + 1);
@@ -85,7 +87,7 @@ static void enter_captures(struct ready *r, int body)
     for (int i = 0; i < g->captures; i++) {
         struct value *inside = g->inputs.at[own + i], *outside = r->node->in[first + i];
         struct constant *c = captured_constant(r->around, outside);
-        inside->type = ready_type(r, op_operand(r->around, r->node, first + i));
+        inside->type = subgraph_type(r, op_operand(r->around, r->node, first + i));
         if (!c)
             continue;
         to[inside->id] = graph_value(g, inside->name, &inside->type);
@@ -101,9 +103,9 @@ static void check_nodes(const struct graph *g)
             fail("%s: a body can't communicate", node_where(g, g->nodes.at[i]));
 }
 
-struct ready ready_new(struct arena *arena, struct graph *around, const struct node *node, int body)
+struct subgraph subgraph_new(struct arena *arena, struct graph *around, const struct node *node, int body)
 {
-    struct ready r = {.graph = graph_copy_to(arena, alg_new(arena), node_body(node, body)->graph), .around = around, .node = node};
+    struct subgraph r = {.graph = graph_copy_to(arena, alg_new(arena), node_body(node, body)->graph), .around = around, .node = node};
     r.graph->properties = PROP_LOADED;
     check_nodes(r.graph);
     enter_captures(&r, body);

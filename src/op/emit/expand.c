@@ -3,8 +3,8 @@
  *
  * Whatever is decided here is decided alike on every rank, from splits and from all ranks' types, never from one rank's extents:
  * rank files differ in constants, types and size attributes only. */
-#include "op/emit/expand.h"
-
+#include "op/emit/emit.h"
+#include "op/infer/infer.h"
 #include "op/table/table.h"
 
 #include <string.h>
@@ -17,7 +17,7 @@ void expand_dims(struct graph *g, struct node *node)
     int n = attr_dims(node, "dims", &dims);
     bool as_scalar = attr_int(node, "scalar") != 0;
     require(!as_scalar || n == 1);
-    struct value *v = dims_tensor_as(g, dims_tensor(g, n, dims), (enum dtype)attr_int(node, "to"), as_scalar);
+    struct value *v = shape_tensor_as(g, shape_tensor(g, n, dims), (enum dtype)attr_int(node, "to"), as_scalar);
     expand_unary(g, "Identity", node->name, v, node->out[0]);
 }
 

@@ -1,6 +1,8 @@
 /* Expansions of what makes one rank's part of a whole value: slices, positions, indices and candidates are the rank's, and nodes and names
  * are alike on every rank. */
-#include "op/emit/expand.h"
+#include "op/emit/emit.h"
+#include "op/infer/infer.h"
+#include "op/op.h"
 #include "op/table/table.h"
 
 /* ---- Shard: a local slice ----------------------------------------------------------------------------------------------------- */
@@ -124,7 +126,7 @@ static struct value *rank_scalar(struct graph *g, const struct split *s, enum dt
         each[r] = of(g, s, r);
         row[r] = &each[r];
     }
-    return dims_tensor_as(g, dims_tensor_of_rank(g, s->ranks, g->rank, 1, row), dtype, true);
+    return shape_tensor_as(g, shape_tensor_of_rank(g, s->ranks, g->rank, 1, row), dtype, true);
 }
 
 static const struct dim *pattern_last(struct graph *g, const struct split *s, int rank)
@@ -143,7 +145,7 @@ static struct value *whole_size(struct graph *g, const struct node *node, enum d
 {
     const struct dim **extent;
     require(attr_dims(node, "extent", &extent) == 1);
-    return dims_tensor_as(g, dims_tensor(g, 1, extent), dtype, true);
+    return shape_tensor_as(g, shape_tensor(g, 1, extent), dtype, true);
 }
 
 /* Indices below zero count from the end. */

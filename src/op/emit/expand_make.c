@@ -1,5 +1,7 @@
 /* Making the nodes of expansions. */
-#include "op/emit/expand.h"
+#include "op/emit/emit.h"
+#include "op/infer/infer.h"
+#include "op/op.h"
 
 #include <string.h>
 

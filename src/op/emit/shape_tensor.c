@@ -7,6 +7,8 @@
  *
  * Rank graphs keep the same nodes: an entry that is an integer on every rank is a constant; one that is the same expression
  * everywhere is that expression; otherwise every rank computes all ranks' expressions and picks its own by a constant. */
+#include "op/emit/emit.h"
+#include "op/infer/infer.h"
 #include "op/op.h"
 
 #include <inttypes.h>
@@ -356,7 +358,7 @@ static struct value *joined(struct graph *g, const struct row *row, int n, struc
     return v;
 }
 
-struct value *dims_tensor_of_rank(struct graph *g, int ranks, int rank, int n, const struct dim *const *const *dims)
+struct value *shape_tensor_of_rank(struct graph *g, int ranks, int rank, int n, const struct dim *const *const *dims)
 {
     const struct row row = {ranks, rank, n, dims};
     VEC(struct value *) pieces = {NULL, 0, 0};
@@ -369,9 +371,9 @@ struct value *dims_tensor_of_rank(struct graph *g, int ranks, int rank, int n, c
     return pieces.n == 1 ? pieces.at[0] : joined(g, &row, pieces.n, pieces.at);
 }
 
-struct value *dims_tensor(struct graph *g, int n, const struct dim *const *dims)
+struct value *shape_tensor(struct graph *g, int n, const struct dim *const *dims)
 {
-    return dims_tensor_of_rank(g, 1, 0, n, &dims);
+    return shape_tensor_of_rank(g, 1, 0, n, &dims);
 }
 
 /* ---- other forms -------------------------------------------------------------------------------------------------------------- */
@@ -413,7 +415,7 @@ static struct value *to_scalar(struct graph *g, struct value *v)
     return make_binary(g, "Squeeze", name, v, constant_ints(g, "tpc/int/0", 1, &zero));
 }
 
-struct value *dims_tensor_as(struct graph *g, struct value *v, enum dtype dtype, bool scalar)
+struct value *shape_tensor_as(struct graph *g, struct value *v, enum dtype dtype, bool scalar)
 {
     if (scalar)
         v = to_scalar(g, v);

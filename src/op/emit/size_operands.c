@@ -3,7 +3,8 @@
  * A Reshape target is a constant wherever its entries are integers, 0 where the operand's dimension is kept, and -1 for one entry that
  * is left when every other one is provably above zero; an entry that may be zero as an integer is written out under allowzero. An
  * Expand entry is 1 where the operand already has the size. What then is still symbolic is computed from graph inputs. */
-#include "op/op.h"
+#include "op/emit/emit.h"
+#include "op/infer/infer.h"
 
 #include <string.h>
 
@@ -36,7 +37,7 @@ static const struct dim ***output_dims(const struct peers *p)
 
 static struct value *as_tensor(const struct peers *p, int n, const struct dim ***dims)
 {
-    return dims_tensor_of_rank(p->g, p->ranks, p->rank, n, (const struct dim *const *const *)dims);
+    return shape_tensor_of_rank(p->g, p->ranks, p->rank, n, (const struct dim *const *const *)dims);
 }
 
 /* ---- Reshape ------------------------------------------------------------------------------------------------------------------ */
@@ -155,7 +156,7 @@ static struct value *attr_operand(const struct peers *p, const char *attr, const
     int n = attr_dims(own, attr, &dims[p->rank]);
     for (int r = 0; r < p->ranks; r++)
         require(attr_is_set(p->node[r], attr) && attr_dims(p->node[r], attr, &dims[r]) == n);
-    return dims_tensor_as(p->g, as_tensor(p, n, dims), operand_dtype(own), wants_scalar(own->optype, operand));
+    return shape_tensor_as(p->g, as_tensor(p, n, dims), operand_dtype(own), wants_scalar(own->optype, operand));
 }
 
 /* ---- the node ------------------------------------------------------------------------------------------------------------------------ */

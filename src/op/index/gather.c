@@ -2,7 +2,10 @@
  *
  * Gather from a table split along the gathered axis (a vocabulary) is another subgraph: each rank shifts the indices to its part, looks
  * up what it holds and puts zero elsewhere; the true result is the sum over ranks. */
-#include "op/op.h"
+#include "op/index/index.h"
+#include "op/infer/infer.h"
+#include "op/lower/lower.h"
+#include "op/rule/rule.h"
 #include "op/table/table.h"
 
 #include <string.h>
@@ -57,7 +60,7 @@ void value_gather(struct graph *g, struct node *node)
         at[i] = data->at[index->at[i]->k < 0 ? index->at[i]->k + data->n : index->at[i]->k];
 }
 
-int op_table_factor(struct graph *g, struct rule *rule, const struct node *node)
+int gather_table_factor(struct graph *g, struct rule *rule, const struct node *node)
 {
     bool whole = node->in[0]->type.dtype == DT_BOOL; /* truths are not summed */
     for (int i = 0; i < node->nin; i++)
@@ -73,7 +76,7 @@ struct rule *rule_gather(struct graph *g, const struct node *node)
     const struct type *data = &node->in[0]->type, *index = &node->in[1]->type;
     int axis = gather_axis(g, node), out = 0;
     for (int d = 0; d < data->rank; d++) {
-        int f = d == axis ? op_table_factor(g, rule, node) : rule_numbered(g, rule, "d", d, data->dim[d], 0);
+        int f = d == axis ? gather_table_factor(g, rule, node) : rule_numbered(g, rule, "d", d, data->dim[d], 0);
         rule_put(g, &rule->in[0], d, 0, f);
         if (d != axis) {
             rule_put(g, &rule->out[0], out++, 0, f);

@@ -3,7 +3,9 @@
  *
  * The width splits where no block, and no byte of zero points, is cut: its factors are as in MatMulNBits (matmul_nbits.c). The vocabulary
  * is split by the lowering of Gather. */
-#include "op/op.h"
+#include "op/index/index.h"
+#include "op/infer/infer.h"
+#include "op/rule/rule.h"
 #include "op/table/table.h"
 
 enum { DATA, INDICES, SCALES, ZEROS };
@@ -123,7 +125,7 @@ struct rule *rule_gatherblockquantized(struct graph *g, const struct node *node)
     struct rule *r = rule_new(g, node);
     struct table t = table_of(g, node);
     const struct type *index = &node->in[INDICES]->type;
-    put_table(g, r, node, 0, op_table_factor(g, r, node));
+    put_table(g, r, node, 0, gather_table_factor(g, r, node));
     for (int d = 0; d < index->rank; d++) {
         int f = rule_numbered(g, r, "i", d, index->dim[d], 0);
         rule_put(g, &r->in[INDICES], d, 0, f);

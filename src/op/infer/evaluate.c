@@ -3,7 +3,7 @@
  * Used where shape arithmetic passes through floating point (Sqrt of a head size, Cast back) and by constant folding. Operands are
  * constants, or shape information all of whose entries are integers; results become constants. */
 #include "kern/kern.h"
-#include "op/op.h"
+#include "op/infer/infer.h"
 
 #include <string.h>
 

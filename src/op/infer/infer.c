@@ -2,7 +2,7 @@
  *
  * Inference is symbolic. Two dimensions that must agree and are not the same expression become an equation (design.md section 2);
  * it is checked against the real inputs at every run. Only a contradiction, such as 4 = 5, is an error here. */
-#include "op/op.h"
+#include "op/infer/infer.h"
 
 #include <math.h>
 #include <string.h>

@@ -2,6 +2,7 @@
  *
  * Inference may run many times on a node: again after a new equation, again on a rank's local graph. Each time it computes types and
  * shape information from the operands alone, so results of the last time are forgotten first. */
+#include "op/infer/infer.h"
 #include "op/op.h"
 
 #include <string.h>

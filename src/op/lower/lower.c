@@ -1,5 +1,9 @@
 /* Writing lowerings: a body of nodes in place of one. */
+#include "op/lower/lower.h"
+
+#include "op/infer/infer.h"
 #include "op/op.h"
+#include "op/rule/rule.h"
 
 #include <string.h>
 

@@ -1,5 +1,6 @@
 /* Positions in a whole dimension, for lowerings of ops in which the index means something. */
-#include "op/op.h"
+#include "op/infer/infer.h"
+#include "op/lower/lower.h"
 
 struct value *lower_count(struct lowering *l, const char *part, const struct dim *n)
 {

@@ -1,4 +1,6 @@
 /* Lookups in a dimension of which each rank holds a part: indices become local, and what a rank does not hold it answers with zero. */
+#include "op/infer/infer.h"
+#include "op/lower/lower.h"
 #include "op/op.h"
 
 static bool may_be_empty(struct graph *g, const struct split *split)

@@ -1,5 +1,5 @@
 /* Elementwise ops: inference by broadcasting and shape arithmetic on dimension vectors. Their rules are in elementwise_rule.c. */
-#include "op/op.h"
+#include "op/infer/infer.h"
 #include "op/table/table.h"
 
 /* ---- inference ------------------------------------------------------------------------------------------------------------ */

@@ -1,6 +1,7 @@
 /* Rules of elementwise ops: every result dimension is one factor, an operand extent of 1 has none. What differs between them is which terms
  * pass: those of a sum where an op is linear, those of max and min where it is monotone. */
-#include "op/op.h"
+#include "op/infer/infer.h"
+#include "op/rule/rule.h"
 #include "op/table/table.h"
 
 #include <math.h>

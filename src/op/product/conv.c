@@ -3,7 +3,9 @@
  *
  * Input channels are contracted, output channels are columns. With groups both are (group, channels of a group) and the attribute `group`
  * follows the split. Spatial dimensions overlap between ranks and stay whole, but for a 1 x 1 window, which is pointwise there. */
-#include "op/op.h"
+#include "op/infer/infer.h"
+#include "op/product/product.h"
+#include "op/rule/rule.h"
 #include "op/table/table.h"
 
 #include <string.h>

@@ -3,7 +3,8 @@
  *
  * Columns split anywhere. K splits where no block, and no byte of zero points, is cut: its factors are c groups of p blocks whose zero
  * points fill a byte, and the l values of a block. Where K is no whole number of groups, or g_idx deals values to scales, K is whole. */
-#include "op/op.h"
+#include "op/infer/infer.h"
+#include "op/rule/rule.h"
 #include "op/table/table.h"
 
 enum { A, B, SCALES, ZEROS, GROUPS, BIAS };
@@ -187,32 +188,4 @@ struct rule *rule_matmulnbits(struct graph *g, const struct node *node)
     r->size[r->nsize++] = (struct rule_size){"K", c.k};
     r->size[r->nsize++] = (struct rule_size){"N", part_of(1, &n)};
     return r;
-}
-
-/* ---- canon ------------------------------------------------------------------------------------------------------------------------- */
-
-/* Scales or zero points that lie end to end become rows, the same bytes: split along K they are then a few intervals, not a few for
- * every row. */
-static void lay_in_rows(struct graph *g, struct node *node, int i, int64_t n)
-{
-    struct value *flat = node->in[i];
-    if (!has(node, i) || flat->type.rank != 1 || !flat->constant || n < 1)
-        return;
-    struct constant *c = NEW(g->arena, struct constant);
-    *c = *flat->constant;
-    c->rank = 2;
-    c->dim[1] = c->dim[0] / n;
-    c->dim[0] = n;
-    struct type type = {flat->type.dtype, 2, {dim_int(g->alg, n), dim_int(g->alg, c->dim[1])}};
-    node->in[i] = graph_value(g, flat->name, &type);
-    node->in[i]->constant = c;
-}
-
-bool lay_scales_in_rows(struct rewrite *w, struct node *node)
-{
-    if (!node->op || node->op->rule != rule_matmulnbits)
-        return false;
-    lay_in_rows(w->g, node, SCALES, attr_int(node, "N"));
-    lay_in_rows(w->g, node, ZEROS, attr_int(node, "N"));
-    return false;
 }

@@ -2,8 +2,8 @@
  * the weights of the choice. An expert is y = fc2 act(fc1 x), gated by fc3 x where there is one or where fc1 holds both, in turn or one
  * behind the other. Weights are [experts, out, in]; those of QMoE integers of a few bits along the last dimension, with a scale (and maybe
  * a zero point) for a row or for each block of one. */
-#include "op/product/moe.h"
-
+#include "op/infer/infer.h"
+#include "op/product/product.h"
 #include "op/table/table.h"
 
 #include <string.h>

@@ -4,7 +4,11 @@
  * block is cut. The experts split where every row goes through all of them, with weights of its own (tpc::Experts is MoE with the operand
  * for them that QMoE has); the lowering of other nodes makes such ones: experts that a row has not chosen have weight 0, and kernels skip
  * them. */
-#include "op/product/moe.h"
+#include "op/infer/infer.h"
+#include "op/lower/lower.h"
+#include "op/op.h"
+#include "op/product/product.h"
+#include "op/rule/rule.h"
 #include "op/table/table.h"
 
 /* Does every row go through every expert, with the weights given? */

@@ -1,6 +1,8 @@
 /* Pooling: (b c !h..) -> (b c !h'..); each channel on its own, spatial dimensions whole. Averages are linear. LRN looks at neighbouring
  * channels: (b !c h..) -> (b !c h..). */
-#include "op/op.h"
+#include "op/infer/infer.h"
+#include "op/product/product.h"
+#include "op/rule/rule.h"
 #include "op/table/table.h"
 
 void infer_pool(struct graph *g, struct node *node)

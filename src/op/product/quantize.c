@@ -2,7 +2,8 @@
  *
  * A scale and a zero point belong to the whole tensor, to an index of one axis, or to a block of block_size indices of it. They follow the
  * splits of the tensor: an axis in blocks is (c !l), and the scale has c of them. Where the last block is not full the axis is whole. */
-#include "op/op.h"
+#include "op/infer/infer.h"
+#include "op/rule/rule.h"
 #include "op/table/table.h"
 
 enum { X, SCALE, ZERO };

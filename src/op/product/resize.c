@@ -1,6 +1,8 @@
 /* Resize: each resized dimension is interpolated by itself and stays whole, all others are free. In canonical form `sizes` and `axes` name
  * the resized dimensions alone, so that no size of another one is said. */
-#include "op/op.h"
+#include "op/infer/infer.h"
+#include "op/product/product.h"
+#include "op/rule/rule.h"
 #include "op/table/table.h"
 
 #include <string.h>
@@ -154,7 +156,7 @@ static int named_count(const struct resize *r, int rank)
 }
 
 /* Sizes that differ from the operand's; where none does, the last one stays, since no axes would mean all. */
-void op_write_resize(struct graph *g, struct node *node)
+void resize_canonical(struct graph *g, struct node *node)
 {
     const struct type *x = &node->in[X]->type;
     struct resize r = resize_of(g, node);

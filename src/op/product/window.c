@@ -1,5 +1,5 @@
 /* Windows that slide over spatial dimensions, of convolution and pooling: attributes and the number of places a window has. */
-#include "op/op.h"
+#include "op/product/product.h"
 
 #include <string.h>
 

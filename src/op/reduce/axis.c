@@ -1,6 +1,7 @@
 /* Ops that work along one axis, line by line: GatherElements, ScatterElements, ArgMax, ArgMin, TopK, OneHot. The axis is split by lowerings
  * (axis_lower.c); every other dimension is free where operands agree on it. */
-#include "op/op.h"
+#include "op/infer/infer.h"
+#include "op/rule/rule.h"
 #include "op/table/table.h"
 
 #include <string.h>

@@ -1,4 +1,6 @@
 /* Lowerings of ops along one axis where that axis is split: ArgMax, ArgMin, TopK, OneHot, GatherElements, ScatterElements. */
+#include "op/infer/infer.h"
+#include "op/lower/lower.h"
 #include "op/op.h"
 #include "op/table/table.h"
 

@@ -1,6 +1,7 @@
 /* Norms over channels, dimension 1. BatchNormalization scales each channel by given statistics: (b c h..)(c)(c)(c)(c) -> (b c h..).
  * InstanceNormalization and GroupNormalization take them over the spatial dimensions, which stay whole: (b c !h..), (b (g !c) !h..). */
-#include "op/op.h"
+#include "op/infer/infer.h"
+#include "op/rule/rule.h"
 #include "op/table/table.h"
 
 void infer_channelnorm(struct graph *g, struct node *node)

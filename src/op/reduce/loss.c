@@ -1,6 +1,8 @@
 /* Losses of classification: (b c d..)(b d..)(c) -> (b d..), or the sum of that; with SoftmaxCrossEntropyLoss also (b c d..), the logarithms
  * of the probabilities. A mean divides by the weights of all labels: over split b or d it is lowered to a sum over a sum. */
-#include "op/op.h"
+#include "op/infer/infer.h"
+#include "op/lower/lower.h"
+#include "op/rule/rule.h"
 #include "op/table/table.h"
 
 #include <string.h>

@@ -1,6 +1,8 @@
 /* Normalisations over the trailing dimensions: (a.. h..)(h..)(h..) -> (a.. h..), statistics (a.. 1..). A residual sum may be part of
  * the op (Skip...): its operands and its extra result have the factors of X. */
-#include "op/op.h"
+#include "op/infer/infer.h"
+#include "op/lower/lower.h"
+#include "op/rule/rule.h"
 #include "op/table/table.h"
 
 static int norm_axis(const struct graph *g, const struct node *node, int rank)

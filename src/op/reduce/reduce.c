@@ -1,6 +1,9 @@
 /* Reductions and running sums. A reduced dimension is a factor that is in the operand only; split, it leaves
  * partial values. The mean of parts is not a part of the mean: ReduceMean is lowered to a sum. */
+#include "op/infer/infer.h"
+#include "op/lower/lower.h"
 #include "op/op.h"
+#include "op/rule/rule.h"
 #include "op/table/table.h"
 
 /* Which axes are reduced; keeps the order of dimensions. */

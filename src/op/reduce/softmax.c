@@ -1,5 +1,7 @@
 /* Softmax: every row along the axis is normalised on its own, so all other dimensions are free; the axis itself is split by a lowering. */
-#include "op/op.h"
+#include "op/infer/infer.h"
+#include "op/lower/lower.h"
+#include "op/rule/rule.h"
 #include "op/table/table.h"
 
 struct rule *rule_softmax(struct graph *g, const struct node *node)

@@ -1,6 +1,6 @@
 /* Factor rules: building them and checking them against the types. A rule names, for every dimension of every operand and result, the
  * factors it is made of (design.md section 4); everything that divides a tensor between ranks is derived from that by rule_project. */
-#include "op/op.h"
+#include "op/rule/rule.h"
 
 #include <string.h>
 

@@ -1,5 +1,5 @@
 /* Factor rules from text (op/rule/rule_text.h). Where ".." stands for dimensions, factors are made for them; sizes come from the types. */
-#include "op/rule/rule_text.h"
+#include "op/rule/rule.h"
 
 #include <ctype.h>
 #include <stdlib.h>

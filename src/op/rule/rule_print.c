@@ -1,5 +1,5 @@
 /* Factor rules as text (op/rule/rule_text.h). */
-#include "op/rule/rule_text.h"
+#include "op/rule/rule.h"
 
 #include <stdlib.h>
 

@@ -4,7 +4,7 @@
  * A factor's split is scaled by the factors around it in its part; parts are laid end to end. A product of factors split as one is first
  * reduced to a single factor where it divides ("whole groups" or "the same heads of every group"); where it does not, an operand must
  * hold the product in full, or only its leading factors, which then take the image of the split (KV heads repeated). */
-#include "op/op.h"
+#include "op/rule/rule.h"
 
 struct projection {
     struct graph *g;

@@ -3,7 +3,8 @@
  * On the global graph (rank -1) types are global and a collective changes none of them. On a rank's graph the splits named by `from`
  * and `to` say what this rank holds, and `extent` is the global size of the dimension: of the axis; for AllToAll of concat_axis, the
  * dimension that becomes whole (two entries: split_axis first). */
-#include "op/op.h"
+#include "op/infer/infer.h"
+#include "op/runtime/runtime.h"
 #include "op/table/table.h"
 
 #include <string.h>
@@ -111,7 +112,7 @@ void infer_redistribute(struct graph *g, struct node *node)
     op_result(g, node, 0, type.dtype, type.rank, type.dim);
 }
 
-bool op_goes_in_strips(const struct node *node)
+bool collective_in_strips(const struct node *node)
 {
     return strcmp(node->op->name, "AllToAll") != 0 && strcmp(node->op->name, "Redistribute") != 0;
 }

@@ -1,6 +1,6 @@
 /* local: inference of what makes one rank's part of a whole value. In the global graph (rank -1) the types are global and nothing
  * changes; in a rank's graph the result is that rank's part. */
-#include "op/op.h"
+#include "op/infer/infer.h"
 #include "op/table/table.h"
 
 static const struct split *split_of(struct graph *g, const struct node *node, const char *attr)

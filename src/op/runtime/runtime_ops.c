@@ -1,5 +1,5 @@
 /* Ops that tpc-run makes for speed: result types. */
-#include "op/op.h"
+#include "op/infer/infer.h"
 #include "op/table/table.h"
 
 /* Q, K and V of rank 4, each [batch, heads, rows, size], or [batch, rows, heads, size] where rows_first says so; the result likewise. */

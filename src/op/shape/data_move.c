@@ -1,7 +1,9 @@
 /* Ops that move elements: Transpose, Concat, Split, Tile, Trilu, Repeat. (Slice is in slice.c.)
  *
  * Concat and Split lay parts end to end: each part is a factor of its own, and the parts form one group (they split together). */
-#include "op/op.h"
+#include "op/infer/infer.h"
+#include "op/lower/lower.h"
+#include "op/rule/rule.h"
 #include "op/table/table.h"
 
 #define MOST_PARTS 8 /* of a group; more parts than this stay whole */

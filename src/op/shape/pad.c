@@ -1,5 +1,6 @@
 /* Pad: a dimension that is padded or cropped stays whole, all others are free. Zeros around terms are terms of the padded sum. */
-#include "op/op.h"
+#include "op/infer/infer.h"
+#include "op/rule/rule.h"
 #include "op/table/table.h"
 
 #include <string.h>

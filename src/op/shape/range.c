@@ -1,5 +1,7 @@
 /* Range: start, start + delta, ... Each element is made from its position, so any part can be made alone. */
-#include "op/op.h"
+#include "op/infer/infer.h"
+#include "op/lower/lower.h"
+#include "op/rule/rule.h"
 #include "op/table/table.h"
 
 #include <math.h>

@@ -3,7 +3,8 @@
  * Inference: entry 0 copies a dimension (unless allowzero), -1 takes what is left: the exact symbolic quotient, else floor division
  * with an equation. Rule: both shapes are read left to right; the smaller of two open dimensions divides the larger one, so the shapes
  * fall into a common refinement. [B, S, H*D] -> [B, S, H, D] gives (b s (h d)) -> (b s h d). What has no common refinement is whole. */
-#include "op/op.h"
+#include "op/infer/infer.h"
+#include "op/rule/rule.h"
 #include "op/table/table.h"
 
 /* ---- inference ------------------------------------------------------------------------------------------------------------ */

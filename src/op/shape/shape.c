@@ -2,7 +2,8 @@
  * Reshape is in reshape.c.
  *
  * In canonical form the shape operand is gone: the recorded output type is the target, and inference checks what it can of it. */
-#include "op/op.h"
+#include "op/infer/infer.h"
+#include "op/rule/rule.h"
 #include "op/table/table.h"
 
 /* ---- results ----------------------------------------------------------------------------------------------------------- */

@@ -2,7 +2,10 @@
  *
  * A bound below 0 counts from the end; bounds are clamped to the dimension, INT64_MAX and INT64_MIN meaning "to the end". A symbolic
  * bound is resolved when its sign is known under the facts; otherwise the extent is opaque. */
-#include "op/op.h"
+#include "op/infer/infer.h"
+#include "op/lower/lower.h"
+#include "op/rule/rule.h"
+#include "op/shape/shape.h"
 #include "op/table/table.h"
 
 #define FAR (INT64_MAX / 2) /* a bound beyond this is "to the end", whatever the dimension */

@@ -4,6 +4,7 @@
 #include "op/table/table.h"
 
 #include "kern/table.h"
+#include "op/op.h"
 
 #define infer_none NULL
 #define value_none NULL

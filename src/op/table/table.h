@@ -3,7 +3,7 @@
 #ifndef TPC_OP_TABLE_H
 #define TPC_OP_TABLE_H
 
-#include "op/op.h"
+#include "ir/ir.h"
 
 #define OP(name, domain, since, inputs, outputs, attributes, i, v, r, l, x, k, flags) \
     void infer_##i(struct graph *, struct node *);                                    \

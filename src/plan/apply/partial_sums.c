@@ -8,6 +8,7 @@
  *
  * Nodes that make terms of terms are linear: nothing is noted for them. tpc.sums counts the entries. */
 #include "op/op.h"
+#include "op/rule/rule.h"
 #include "plan/apply/apply.h"
 
 #include <string.h>

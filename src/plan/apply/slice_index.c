@@ -1,6 +1,7 @@
 /* indexmap: what index-map ops say about positions, for one rank. Cut points of Slice and Split on a split axis become the extents that
  * the rank holds of each part; a Repeat whose local copies are not uniform (heads of one group, KV heads repeated) gets the local index
  * of every copy. Decided for all ranks together, so that their nodes keep one form. */
+#include "op/infer/infer.h"
 #include "plan/apply/apply.h"
 
 #include <string.h>

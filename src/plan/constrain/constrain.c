@@ -4,8 +4,9 @@
  * values that demands ask for: those that they place or read, all around a node whose strategy they give, and what a style asks for
  * (src/plan/constrain/style.c); and that of the lowerings of nodes that have a style or a strategy. */
 #include "plan/constrain/constrain.h"
-#include "plan/facts/facts.h"
 
+#include "op/rule/rule.h"
+#include "plan/facts/facts.h"
 #include "plan/input/input.h"
 #include "plan/plan.h"
 #include "plan/solve/solve.h"

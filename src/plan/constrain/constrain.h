@@ -2,6 +2,7 @@
 #ifndef TPC_CONSTRAIN_H
 #define TPC_CONSTRAIN_H
 
+#include "op/rule/rule.h"
 #include "plan/input/input.h"
 #include "plan/space/space.h"
 

@@ -5,6 +5,7 @@
  * and is of no use where nothing does. A node with specs reads an operand that has none as its maker leaves it, a graph input whole, and
  * terms of a sum as they are, where it can; weights and what a decode loop carries are free. */
 #include "ir/configuration.h"
+#include "op/rule/rule.h"
 #include "plan/constrain/constrain.h"
 #include "plan/input/input.h"
 #include "plan/plan.h"

@@ -1,5 +1,6 @@
 /* replay: an emitted plan fixes everything: each node keeps the one strategy that the plan names, each end its placement, so nothing is
  * left to search. Nodes, inputs and outputs must be the plan's, in its order. */
+#include "op/rule/rule.h"
 #include "plan/constrain/constrain.h"
 #include "plan/cost/cost.h"
 #include "plan/input/input.h"

@@ -1,4 +1,5 @@
 /* strict: communication that no constraint of the plan file asks for. */
+#include "op/rule/rule.h"
 #include "plan/constrain/constrain.h"
 #include "plan/cost/cost.h"
 #include "plan/space/space.h"

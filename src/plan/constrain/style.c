@@ -16,6 +16,9 @@
  * Where a result goes from there the solver decides, unless the constraint says so. A node that has no dimension `dim`, or one of size 1,
  * as shape arithmetic and statistics may, is left alone by style sequence. A softmax is over classes where no product of activations sums
  * or attends over what it is over: attention's is not, and loss-parallel speaks of it only where a constraint gives its full name. */
+#include "op/infer/infer.h"
+#include "op/op.h"
+#include "op/rule/rule.h"
 #include "plan/constrain/constrain.h"
 #include "plan/input/input.h"
 #include "plan/space/space.h"

@@ -1,5 +1,9 @@
 /* inside: what a node of control flow costs: the larger branch of an If, or the body of a Loop or Scan as often as it turns, where that is
  * known. Every rank does all of it. */
+#include "op/canon/canon.h"
+#include "op/control/control.h"
+#include "op/op.h"
+#include "op/rule/rule.h"
 #include "plan/cost/cost.h"
 #include "plan/plan.h"
 #include "plan/space/space.h"
@@ -9,14 +13,14 @@
 /* The body as a space of its own, under the sizes of one workload. */
 static struct space inside(struct arena *tmp, struct space *s, const struct node *n, int k, int w)
 {
-    struct graph *body = op_ready_body(tmp, s->g, n, k);
+    struct graph *body = control_typed_body(tmp, s->g, n, k);
     struct plan *plan = NEW(tmp, struct plan);
     struct workload load = {.dims = plan_sizes_inside(tmp, n, k, body, &s->plan->workloads.at[w].dims), .weight = 1};
     struct space in = {
         .arena = tmp, .g = body, .options = s->options, .plan = plan, .ranks = 1, .weight = NEWN(tmp, bool, body->values.n + 1)};
     VEC_PUSH(tmp, &plan->workloads, load);
     for (int i = 0; i < body->nodes.n; i++)
-        op_canonical(body, body->nodes.at[i]);
+        canon_node(body, body->nodes.at[i]);
     for (int i = 0; i < body->values.n; i++)
         in.weight[i] = body->values.at[i]->constant != NULL;
     cost_evaluate_types(&in);
@@ -48,7 +52,7 @@ static double body_seconds(struct space *s, const struct node *n, int k, int w, 
 
 static double turns(struct space *s, const struct node *n, int w)
 {
-    const struct dim *count = op_turns(s->g, n);
+    const struct dim *count = control_iterations(s->g, n);
     int64_t k;
     return count && dim_eval(count, &s->plan->workloads.at[w].dims, &k) && k > 0 ? (double)k : 1;
 }

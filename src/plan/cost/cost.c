@@ -10,6 +10,8 @@
  * depend on their order: the same plan on every machine. */
 #include "plan/cost/cost.h"
 
+#include "op/op.h"
+#include "op/rule/rule.h"
 #include "plan/input/input.h"
 #include "plan/plan.h"
 #include "plan/space/space.h"

@@ -2,6 +2,7 @@
 #ifndef TPC_COST_H
 #define TPC_COST_H
 
+#include "op/rule/rule.h"
 #include "plan/space/space.h"
 
 /* cost.c: sum of the workload weights. */

@@ -3,7 +3,9 @@
  * Node by node, from the operands on: terms stay terms through what is linear in them, splits pass where the node's own rule lets them,
  * and all else is brought to what the rule wants by ordinary steps, each made once. Each result ends as the lowered node's strategy says.
  * The same body, written into a graph of its own, is what the strategy costs. */
+#include "op/lower/lower.h"
 #include "op/op.h"
+#include "op/rule/rule.h"
 #include "plan/cost/cost.h"
 #include "plan/space/space.h"
 

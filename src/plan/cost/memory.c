@@ -2,6 +2,9 @@
  * its activations share and the blocks that a collective packs. The graph is the one that is executed, with explicit reshards and fused
  * nodes, and the slab is laid out as the runtime does (src/op/analysis/lifetime.c, src/base/slab.c), so its size is exact for these
  * sizes. */
+#include "op/analysis/analysis.h"
+#include "op/op.h"
+#include "op/runtime/runtime.h"
 #include "plan/cost/cost.h"
 #include "plan/facts/facts.h"
 #include "plan/plan.h"
@@ -146,7 +149,7 @@ static int64_t blocks_of(const struct holder *h, const struct bindings *dims)
         if (!n->op || !(n->op->flags & OP_COLLECTIVE))
             continue;
         int64_t from = held_bytes(h, n->in[0], dims), to = held_bytes(h, n->out[0], dims), strips = 2 * (from > to ? from : to);
-        int64_t bytes = !op_goes_in_strips(n) ? from + to : strips < 2 * STRIP_BYTES ? strips : 2 * STRIP_BYTES;
+        int64_t bytes = !collective_in_strips(n) ? from + to : strips < 2 * STRIP_BYTES ? strips : 2 * STRIP_BYTES;
         most = bytes > most ? bytes : most;
     }
     return most;

@@ -1,5 +1,6 @@
 /* bodies: what the bodies of control flow take beside the slab of the graph around them. Each is a session of its own, whose slab stays: of
  * an If, both branches count. Sizes inside are those of the operands; what a Loop carries counts as it is at first. */
+#include "op/analysis/analysis.h"
 #include "plan/cost/cost.h"
 
 #define MOST_BYTES ((int64_t)1 << 43)

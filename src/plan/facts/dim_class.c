@@ -3,6 +3,7 @@
  *
  * Union-find over value id * MAX_RANK + dimension. Identity is by rule, not by size or symbol: two lengths of 64 in one graph need not be
  * the same dimension, and a dimension may be called differently in two inputs. */
+#include "op/rule/rule.h"
 #include "plan/facts/facts.h"
 
 struct value *node_value(const struct node *n, bool result, int i)

@@ -13,6 +13,8 @@
  * Two neighbours answer other questions. kv_origin.c finds the tensors that attention reads as keys and values, not dimensions.
  * op/analysis/batch_independence.c proves for tpc-run that rows along a symbol may run without the others; planning needs no such proof.
  * Head dimensions are typed in the rules: FACTOR_HEADS. */
+#include "op/op.h"
+#include "op/rule/rule.h"
 #include "plan/facts/facts.h"
 
 #include <string.h>

@@ -2,6 +2,7 @@
 #ifndef TPC_FACTS_H
 #define TPC_FACTS_H
 
+#include "op/rule/rule.h"
 #include "plan/plan.h"
 
 /* dim_roles.c: what dimensions and symbols are for. */

@@ -5,6 +5,7 @@
  * weights by the rules of the ops on the way, past a softmax over it, that dimension comes out of the product that made the scores, one
  * of whose operands has it: the keys. */
 #include "op/op.h"
+#include "op/rule/rule.h"
 #include "plan/facts/facts.h"
 
 #include <string.h>

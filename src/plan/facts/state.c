@@ -9,6 +9,7 @@
  * In a canonical graph the keys and values that attention reads tell the rest. Both of them graph inputs, in a graph that has a pair:
  * read-only state, as the keys and values of an encoder are in its decoder's steps. Without a pair nothing says that there is a loop.
  * Both of them made here and graph outputs: born state, which the first pass leaves to the steps. */
+#include "op/analysis/analysis.h"
 #include "op/op.h"
 #include "plan/facts/facts.h"
 

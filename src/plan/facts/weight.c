@@ -1,4 +1,6 @@
 /* weight: what counts as a weight, beside constant_is_weight (ir), which tells what is too large to be folded away. */
+#include "op/op.h"
+#include "op/rule/rule.h"
 #include "plan/facts/facts.h"
 
 bool *weight_marks(struct arena *a, const struct graph *g, struct rule *const *rule)

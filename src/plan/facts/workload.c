@@ -3,6 +3,7 @@
  * Roles of symbols are those of dim_roles.c. What data decides is guessed (op_guess_size). All others are as small as their facts
  * and the equations allow. The prompt is the longest one up to 512 under which every equation can still hold (a table of 64 positions caps
  * it); a graph without state has no decode steps. */
+#include "op/analysis/analysis.h"
 #include "plan/facts/facts.h"
 #include "plan/input/input.h"
 #include "plan/plan.h"

@@ -2,6 +2,7 @@
 #ifndef TPC_INPUT_H
 #define TPC_INPUT_H
 
+#include "op/canon/canon.h"
 #include "plan/plan.h"
 
 #include <jansson.h>
@@ -78,7 +79,7 @@ struct emitted { /* a plan.json that tpc-shard wrote: everything is chosen */
     enum strict strict;
     enum dtype storage; /* options.weights */
     struct bindings dims;
-    struct fixed fixed;
+    struct bound_inputs fixed;
     VEC(struct workload) workloads; /* without text */
     struct machine machine;
     double objective, lower_bound;                             /* seconds, as written */

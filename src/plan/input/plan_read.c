@@ -1,5 +1,6 @@
 /* emitted: a plan.json that tpc-shard wrote, read back: what it chose (src/plan/constrain/replay.c gives it to a graph again) and all that
  * its choice, its costs and its report depend on. */
+#include "op/canon/canon.h"
 #include "plan/input/input.h"
 #include "plan/plan.h"
 
@@ -56,9 +57,9 @@ static bool option_is(const struct reader *r, const json_t *options, const char 
     return found && strcmp(found, text) == 0;
 }
 
-static struct fixed fixed_of(const struct reader *r, const json_t *options)
+static struct bound_inputs fixed_of(const struct reader *r, const json_t *options)
 {
-    struct fixed all = {{NULL, 0, 0}};
+    struct bound_inputs all = {{NULL, 0, 0}};
     const json_t *list = json_member(arena_printf(r->a, "%s: options", r->path), options, "bind", JSON_ARRAY);
     for (size_t i = 0; i < json_array_size(list); i++) {
         const char *text = json_string_value(json_array_get(list, i));

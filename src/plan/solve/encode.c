@@ -2,6 +2,7 @@
  *
  * A variable per node (its strategies), per constant and per graph input or output that may be split; a state pair is one variable,
  * so both ends agree. What hangs them together is src/plan/solve/edge_tables.c. */
+#include "op/rule/rule.h"
 #include "plan/cost/cost.h"
 #include "plan/plan.h"
 #include "plan/solve/solve.h"

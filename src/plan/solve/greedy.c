@@ -12,6 +12,8 @@
  * them alone are placed afterwards, as their readers want them. Where nothing fits, the search goes back to the latest choices that the
  * node hangs on; the last of their options are a gathered result and whole. Where none of them helps, they stay as they were and the node
  * is kept whole, its operands gathered: the reshard that optimum lacks. Choices are a list, not a recursion. */
+#include "op/op.h"
+#include "op/rule/rule.h"
 #include "plan/cost/cost.h"
 #include "plan/plan.h"
 #include "plan/solve/solve.h"

@@ -3,6 +3,8 @@
  * Seeds are the dimensions of weights at products and lookups, and head factors. They are propagated both ways through the rules until
  * nothing new appears; that carries a head split from the output projection through attention to a fused projection's columns and
  * to the cache, whatever form the exporter chose. No op, name or size is special here. */
+#include "op/op.h"
+#include "op/rule/rule.h"
 #include "plan/plan.h"
 #include "plan/space/space.h"
 

@@ -1,4 +1,5 @@
 /* dims: what the files of this folder ask of a space: its values, their dimensions and candidates. */
+#include "op/rule/rule.h"
 #include "plan/space/space.h"
 
 enum { CANDIDATES_MAX = 24 }; /* per dimension: far above what real graphs reach, a guard against hostile ones */

@@ -3,6 +3,7 @@
  * A dimension of one part is a product of factors: the split falls on a factor, or on several adjoining factors as a whole, if it
  * divides by what lies inside and outside. A dimension of several parts laid end to end gives each part its share. Parts of a group
  * split together: the others take the same fractions, a cover of them that is already a candidate, or stay whole. */
+#include "op/rule/rule.h"
 #include "plan/space/space.h"
 
 #include <string.h>

@@ -3,6 +3,8 @@
  * A sequence dimension (DIM_SEQUENCE) that is also a row of products with weights. It is seeded at the results of row-split products: where
  * terms of a sum appear, ReduceScatter can leave each rank its rows. Rows may be flattened: [B * S, H] holds S in repetitions of a period.
  */
+#include "op/op.h"
+#include "op/rule/rule.h"
 #include "plan/plan.h"
 #include "plan/space/space.h"
 

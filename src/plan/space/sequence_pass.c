@@ -3,6 +3,8 @@
  *
  * Plain --sp keeps them out: each would leave weights whole, on a part of the tokens. Under --sp=auto the price of holding weights
  * decides, and a plan file lets them into the nodes that it names. Keys are never split: what is attended over is gathered. */
+#include "op/op.h"
+#include "op/rule/rule.h"
 #include "plan/space/space.h"
 
 /* ---- passing --------------------------------------------------------------------------------------------------------------- */

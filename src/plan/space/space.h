@@ -3,6 +3,7 @@
 #ifndef TPC_SPACE_H
 #define TPC_SPACE_H
 
+#include "op/rule/rule.h"
 #include "plan/facts/facts.h"
 
 struct candidate {

@@ -2,7 +2,10 @@
  *
  * Partial strategies exist only downstream of a contraction (or as its partner): an operand must be able to come out as terms of a
  * sum. What a linear op multiplies terms by must be finite and no mask: -inf times a zero term would be NaN. */
+#include "op/infer/infer.h"
+#include "op/lower/lower.h"
 #include "op/op.h"
+#include "op/rule/rule.h"
 #include "plan/facts/facts.h"
 #include "plan/space/space.h"
 

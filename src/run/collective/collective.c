@@ -9,8 +9,6 @@
  * A collective is skipped only when its global size is 0, which every rank sees alike. */
 #include "run/collective/collective.h"
 
-#include "op/op.h"
-
 #include <string.h>
 #include <xxhash.h>
 

@@ -8,7 +8,9 @@
  *
  * Metadata tpc.sum.NODE tells which nodes these are (src/plan/apply/partial_sums.c). */
 #include "kern/chunk/chunk.h"
+#include "op/infer/infer.h"
 #include "op/op.h"
+#include "op/rule/rule.h"
 #include "run/fuse/fuse.h"
 
 #include <string.h>

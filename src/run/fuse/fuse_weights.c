@@ -3,7 +3,6 @@
  * Cast(w) to f32 of a constant w in f16 or bf16: MatMul, Gemm and Conv that read it as their weight, and Gather that reads it as its table,
  * take w itself. Their kernels widen what they read of it: each number exactly as Cast does, so the result is the same. The Cast goes where
  * nothing else reads it. */
-#include "op/op.h"
 #include "run/fuse/fuse.h"
 
 #include <string.h>

@@ -1,5 +1,7 @@
 /* late: results whose sizes follow from computed data (a shape operand that no expression describes, NonZero). The node's own inference is
  * run on the real operands: constants of known sizes, small integer ones with shape information. Memory comes from an arena of the run. */
+#include "op/infer/infer.h"
+#include "op/runtime/runtime.h"
 #include "run/session/session.h"
 
 #include <string.h>

@@ -1,6 +1,8 @@
 /* layout: which value lives in which memory. Lifetimes (src/op/analysis/lifetime.c) are found once. Sizes are evaluated, and the slab
  * planned, when the symbols change; if everything fits where the last plan put it, the plan stays. Whole inputs and constants are used
  * where they are. */
+#include "op/analysis/analysis.h"
+#include "op/runtime/runtime.h"
 #include "run/session/session.h"
 
 #include <string.h>

@@ -1,5 +1,6 @@
 /* Loop and Scan. A carried value alternates between two buffers, so that an iteration reads one while it writes the other. Stacked results
  * are copied to their place; a Loop does not know its number of iterations, so their memory doubles when it is full. */
+#include "op/control/control.h"
 #include "run/session/session.h"
 
 #include <string.h>
@@ -228,7 +229,7 @@ static const struct tensor *scanned(const struct scan *c, int i)
 
 static int scan_axis(const struct scan *c, int i)
 {
-    return op_scan_axis(c->t.s->graph, c->t.step->node, "scan_input_axes", i, scanned(c, i)->rank);
+    return control_scan_axis(c->t.s->graph, c->t.step->node, "scan_input_axes", i, scanned(c, i)->rank);
 }
 
 static void find_length(struct scan *c)
@@ -248,7 +249,7 @@ static void set_slice(const struct scan *c, int i)
     for (int d = 0; d < each.rank; d++)
         each.dim[d] = whole->dim[d + (d >= axis)];
     each.data = buffer_reserve(buffer_of(&c->t, c->buffers + i), tensor_bytes(&each) + 1);
-    bool backwards = op_scan_backwards(c->t.s->graph, c->t.step->node, "scan_input_directions", i);
+    bool backwards = control_scan_backwards(c->t.s->graph, c->t.step->node, "scan_input_directions", i);
     struct slice_layout s = slices_of(&each, axis, c->length);
     copy_slice_out(&s, whole->data, backwards ? c->length - 1 - c->t.done : c->t.done, each.data);
     c->t.body->in[c->t.n + i] = each;
@@ -256,7 +257,7 @@ static void set_slice(const struct scan *c, int i)
 
 static void stack_slice(struct scan *c, int i)
 {
-    bool backwards = op_scan_backwards(c->t.s->graph, c->t.step->node, "scan_output_directions", i - c->t.n);
+    bool backwards = control_scan_backwards(c->t.s->graph, c->t.step->node, "scan_output_directions", i - c->t.n);
     stack_value(&c->t, &c->stack[i], i, &c->t.body->out[i], c->length, backwards ? c->length - 1 - c->t.done : c->t.done);
 }
 
@@ -275,14 +276,14 @@ static void scan_iteration(struct scan *c)
 
 void loop_run_scan(struct session *s, struct session_step *step)
 {
-    struct scan c = {.n = op_scan_inputs(s->graph, step->node)};
+    struct scan c = {.n = control_scan_inputs(s->graph, step->node)};
     c.t = iterations_begin(s, step, 0, node_captured(step->node, 0) - c.n);
     c.stack = stacks_new(&c.t);
     c.buffers = 2 * c.t.n + step->node->nout;
     find_length(&c);
     for (int i = c.t.n; i < step->node->nout; i++)
-        c.stack[i].axis = op_scan_axis(s->graph, step->node, "scan_output_axes", i - c.t.n,
-                                       c.t.body->session->graph->outputs.at[i]->type.rank + 1);
+        c.stack[i].axis = control_scan_axis(s->graph, step->node, "scan_output_axes", i - c.t.n,
+                                            c.t.body->session->graph->outputs.at[i]->type.rank + 1);
     while (c.t.done < c.length)
         scan_iteration(&c);
     set_carried_results(&c.t);

@@ -1,10 +1,11 @@
 /* Sums whose addends are on several ranks, for --deterministic. A kernel has added up the largest subtrees of chunks that its rank holds
- * (kern/chunk/chunk.h); here they are exchanged, and added to those of the others along the same tree. As in AllReduce, each rank completes an
- * even share of the elements and gets the other shares from the others; if there are few, every rank completes all.
+ * (kern/chunk/chunk.h); here they are exchanged, and added to those of the others along the same tree. As in AllReduce, each rank completes
+ * an even share of the elements and gets the other shares from the others; if there are few, every rank completes all.
  *
  * If splits lie on whole subtrees, as 2, 4 or 8 equal shards of a power of two do, a rank has one addend and sends what AllReduce would
  * send; other splits of n chunks have up to 2 log2(n) addends. */
 #include "kern/chunk/chunk.h"
+#include "op/op.h"
 #include "run/fuse/fuse.h"
 #include "run/session/session.h"
 

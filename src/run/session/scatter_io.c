@@ -1,4 +1,5 @@
 /* Between global tensors and this rank's shards, by the placements of the rank file: inputs are sliced, outputs gathered. */
+#include "op/runtime/runtime.h"
 #include "run/session/session.h"
 
 #include <string.h>

@@ -2,6 +2,8 @@
  * when they changed, and calls the kernels in file order. */
 #include "run/session/session.h"
 
+#include "op/op.h"
+
 #include <stdlib.h>
 #include <string.h>
 #include <xxhash.h>

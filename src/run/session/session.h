@@ -3,7 +3,7 @@
 #ifndef TPC_RUN_SESSION_H
 #define TPC_RUN_SESSION_H
 
-#include "op/op.h"
+#include "op/analysis/analysis.h"
 #include "run/collective/collective.h"
 #include "run/run.h"
 

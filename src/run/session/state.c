@@ -4,6 +4,9 @@
  * Where the present is the past with rows appended by one op, both lie in one memory that has room to grow along that axis (struct tensor),
  * and the op writes the new rows only. When the room is used up, the content moves to a memory half as large again. Any other present is
  * copied after the run. An op that can't read memory with room is given a dense copy, made by a Transpose that turns nothing. */
+#include "op/analysis/analysis.h"
+#include "op/infer/infer.h"
+#include "op/op.h"
 #include "run/session/session.h"
 
 #include <string.h>

@@ -1,0 +1,55 @@
+/* analysis: what holds of a whole graph or of a node in it: lifetimes, appends, independent rows, affine values, likely sizes. */
+#ifndef TPC_OP_ANALYSIS_H
+#define TPC_OP_ANALYSIS_H
+
+#include "ir/ir.h"
+
+/* ---- lifetime.c: what shares memory, and from which node to which it is needed ---- */
+struct lifetimes {
+    int *root; /* by value id: the value whose bytes a view shares; itself otherwise */
+    int *item; /* by value id of a root: its item in the slab; -1: it has none */
+    int nitem;
+    struct slab_item *items; /* steps are node positions, the last one is after all nodes; bytes are the caller's to set */
+};
+/* Results of nodes have items, and inputs that are marked (copied, by input number); constants and other inputs lie elsewhere. Graph
+ * outputs live to the end. */
+struct lifetimes lifetimes_of(struct arena *, const struct graph *, const bool *copied);
+
+/* ---- append.c ---- */
+/* The operand past_X of a fused op whose result is its present_X, both [.., rows, size]; -1: the result is no present. */
+int op_past_operand(const struct node *, int result);
+/* The operand to which a node appends along *axis what becomes this result; -1: it is not of that kind, or appends in front. */
+int op_appends_to(const struct node *, int result, int *axis);
+
+/* ---- batch_independence.c: metadata OP_ROWS SYMBOL for each symbol that is a dimension of an input of a canonical graph, in the order of
+ * the inputs ---- */
+/* OP_ROWS_INDEPENDENT: what is computed of a row along the symbol does not depend on other rows, nor on how many there are. Else why not:
+ * a clause that names the node, input or output. */
+#define OP_ROWS "tpc.rows."
+#define OP_ROWS_INDEPENDENT "independent"
+void op_note_rows(struct graph *);
+
+/* ---- size_guess.c ---- */
+/* What a plan takes an opaque dimension d of result i for: of a mask that routes rows, NonZero finds each row in one class; other results
+ * hold together as much as operand 0. */
+const struct dim *op_guess_size(struct graph *, const struct node *, int i, int d);
+
+/* ---- affine.c: integer values whose elements are an affine function of their index, such as positions and row numbers ---- */
+/* The element at index i is base + the sum of step[d] * i[d]; step[d] is 0 where the dimension is 1. */
+struct affine {
+    const struct dim *base, *step[MAX_RANK];
+};
+/* What is known of a value: of all its elements (n == 1), or of those at each index of the last dimension, along which no step counts
+ * (n > 1, index tuples). A NULL entry is not known; n == 0: nothing is. */
+struct affines {
+    int n;
+    const struct affine **at;
+};
+
+/* Of the only result of a node in canonical form, from what is known of its operands (by value id). An operand that is known counts: where
+ * the result is known, nothing else of it reaches the result. */
+struct affines affine_of(struct graph *, const struct node *, const struct affines *known);
+/* The last element counts less than k, the first at least 0, not counting the step along one dimension. */
+bool affine_within(struct graph *, const struct affine *, const struct type *, int but, const struct dim *k);
+
+#endif

@@ -1,0 +1,53 @@
+/* canon: rewrites a graph so that the same computation has the same form whatever the exporter, out of ops that have rules. */
+#ifndef TPC_OP_CANON_H
+#define TPC_OP_CANON_H
+
+#include "ir/ir.h"
+
+/* ---- canonical.c ---- */
+/* Rewrites a typed node to canonical form: size operands whose content is known go into attributes or the output type (all of them or
+ * none), axes are made nonnegative, defaults that depend on the rank are written out. */
+void canon_node(struct graph *, struct node *);
+
+/* ---- rewrite.c, equal_nodes.c, norm_pattern.c, einsum_to_matmul.c, ms_attention_to_onnx.c, quantized_scales.c ---- */
+/* The list of nodes being written. A rewrite looks at one node; true: nodes pushed since then stand for it, the last one with its result.
+ */
+struct rewrite {
+    struct graph *g;
+    VEC(struct node *) nodes;
+};
+void rewrite_all(struct graph *, bool (*)(struct rewrite *, struct node *));
+/* A new node with one result still to be set, named after the node it replaces. */
+struct node *rewrite_node(struct rewrite *, const char *domain, const char *op, const struct node *root, int nin, struct value *const *in);
+/* Gives it a result of its own and infers; type: for ops whose result type is given (NULL otherwise). */
+struct value *rewrite_value(struct rewrite *, struct node *, const struct type *);
+void canon_remove_noops(struct graph *);
+void canon_merge_equal_nodes(struct graph *);
+void canon_slices_to_splits(struct graph *);
+bool canon_merge_reshapes(struct rewrite *, struct node *);
+bool canon_gather_to_slice(struct rewrite *, struct node *);
+bool canon_tile_to_expand(struct rewrite *, struct node *);
+bool canon_find_repeat(struct rewrite *, struct node *);
+bool canon_unflatten_product(struct rewrite *, struct node *);
+bool canon_einsum_to_matmul(struct rewrite *, struct node *);
+bool canon_ms_attention_to_onnx(struct rewrite *, struct node *);
+bool canon_find_norm(struct rewrite *, struct node *);
+bool canon_find_norm_bias(struct rewrite *, struct node *);
+bool canon_quantized_scales(struct rewrite *, struct node *);
+
+/* ---- bind_input.c: graph inputs fixed to constants (--bind), as texts NAME=VALUE[,VALUE...] ---- */
+struct bound_inputs {
+    VEC(const char *) list;
+};
+/* The input becomes a constant, and the metadata says so. Wrong names, types and counts are failures. */
+void op_bind_input(struct graph *, const char *text);
+/* Inputs that nothing reads are inputs no more; the metadata names them. */
+void op_drop_unread(struct graph *);
+/* The elements of a list of values, and their number. */
+const void *op_bound_data(struct arena *, const char *name, enum dtype, const char *values, int64_t *n);
+/* What an input was fixed to; NULL: it was not. */
+const char *op_bound_value(const struct graph *, const char *name);
+bool op_is_unread(const struct graph *, const char *name);
+struct bound_inputs op_bound_inputs(const struct graph *);
+
+#endif

@@ -1,0 +1,31 @@
+/* Scales and zero points of MatMulNBits, as rows. */
+#include "op/canon/canon.h"
+#include "op/table/table.h"
+
+enum { SCALES = 2, ZEROS = 3 };
+
+/* Scales or zero points that lie end to end become rows, the same bytes: split along K they are then a few intervals, not a few for
+ * every row. */
+static void write_rows(struct graph *g, struct node *node, int i, int64_t n)
+{
+    struct value *flat = i < node->nin ? node->in[i] : NULL;
+    if (!flat || flat->type.rank != 1 || !flat->constant || n < 1)
+        return;
+    struct constant *c = NEW(g->arena, struct constant);
+    *c = *flat->constant;
+    c->rank = 2;
+    c->dim[1] = c->dim[0] / n;
+    c->dim[0] = n;
+    struct type type = {flat->type.dtype, 2, {dim_int(g->alg, n), dim_int(g->alg, c->dim[1])}};
+    node->in[i] = graph_value(g, flat->name, &type);
+    node->in[i]->constant = c;
+}
+
+bool canon_quantized_scales(struct rewrite *w, struct node *node)
+{
+    if (!node->op || node->op->rule != rule_matmulnbits)
+        return false;
+    write_rows(w->g, node, SCALES, attr_int(node, "N"));
+    write_rows(w->g, node, ZEROS, attr_int(node, "N"));
+    return false;
+}

@@ -1,0 +1,73 @@
+/* product: ops that multiply and add along contracted dimensions: matrix products, convolutions, pooling, quantised and expert products. */
+#ifndef TPC_OP_PRODUCT_H
+#define TPC_OP_PRODUCT_H
+
+#include "ir/ir.h"
+
+/* ---- window.c: windows that slide over n spatial dimensions; partial: ceil_mode, a last place may reach over the end ---- */
+#define MOST_SPATIAL (MAX_RANK - 2)
+struct window {
+    int n;
+    bool partial;
+    int64_t kernel[MOST_SPATIAL], stride[MOST_SPATIAL], dilation[MOST_SPATIAL], pad[2 * MOST_SPATIAL];
+};
+/* From attributes strides, dilations and pads; unfit ones are a failure. */
+struct window window_read(const struct graph *, const struct node *, int n, const int64_t *kernel);
+/* Places along spatial dimension i of this extent; auto_pad as the node has it. */
+const struct dim *window_result(struct graph *, const struct node *, const struct window *, int i, const struct dim *extent);
+
+/* ---- einsum.c: the equation; dimensions of "..." are labelled from the right ---- */
+enum { ELLIPSIS = 256, LABELS = ELLIPSIS + MAX_RANK };
+struct labels {
+    int n, at[MAX_RANK];
+};
+struct einsum {
+    int nin;
+    struct labels in[2], out;
+    const struct dim *size[LABELS];
+};
+/* Of a typed node; a malformed equation is a failure. */
+struct einsum einsum_read(struct graph *, const struct node *);
+bool einsum_has(const struct labels *, int label);
+
+/* ---- resize.c ---- */
+/* resize.c: the part of that for a Resize: sizes name only the dimensions that change, operands that say nothing go. */
+void resize_canonical(struct graph *, struct node *);
+
+/* ---- moe.c: operands and sizes of mixtures of experts; split in moe_rule.c ---- */
+enum { INPUT, ROUTER, FIRST_WEIGHT, FC1 = 0, FC2 = 1, FC3 = 2, MATRICES = 3 };
+
+struct moe {
+    bool quantized;
+    int gates;                     /* 2: fc1 holds gate and value; 1: not */
+    bool interleaved;              /* gate and value in turn */
+    int64_t bits[MATRICES], block; /* block 0: one scale per row */
+    const struct dim *rows, *experts, *hidden, *inner, *result;
+};
+/* A node whose attributes no kernel can do is a failure. */
+struct moe moe_read(struct graph *, const struct node *);
+bool moe_has(const struct node *, int operand);
+
+/* Where operands stand; matrices are in the order fc1, fc2, fc3. */
+static inline int weight_at(const struct moe *m, int j)
+{
+    return FIRST_WEIGHT + j * (m->quantized ? 3 : 2);
+}
+static inline int scales_at(const struct moe *m, int j)
+{
+    return weight_at(m, j) + 1;
+}
+static inline int bias_at(const struct moe *m, int j)
+{
+    return weight_at(m, j) + (m->quantized ? 2 : 1);
+}
+static inline int zeros_at(int j)
+{
+    return 11 + j;
+}
+static inline int mix_at(const struct moe *m)
+{
+    return m->quantized ? 14 : 8;
+} /* the weights of the choice, where they are given */
+
+#endif
