@@ -76,7 +76,7 @@ static void list_collectives(struct compile *c)
         const struct node *n = c->graph->nodes.at[i];
         if (!n->op || !(n->op->flags & OP_COLLECTIVE))
             continue;
-        struct collective k = {.op = n->optype, .value = n->in[0], .axis = collective_axis(n), .node = n};
+        struct planned_collective k = {.kind = collective_parse(n->optype), .value = n->in[0], .axis = collective_axis(n), .node = n};
         k.reason = arena_printf(c->arena, "%s to %s", placement_str(c->arena, n->in[0]->place), placement_str(c->arena, n->out[0]->place));
         VEC_PUSH(c->arena, &c->plan->collectives, k);
     }

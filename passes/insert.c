@@ -22,7 +22,7 @@ struct inserter {
 
 static struct value *step(struct inserter *in, struct value *v, struct placement to)
 {
-    struct node *n = reshard_step(in->g, v, to);
+    struct node *n = reshard_node(in->g, v, to);
     VEC_PUSH(in->g->arena, &in->nodes, n);
     return n->out[0];
 }

@@ -197,4 +197,25 @@ struct type placement_local(struct alg *, const struct type *, struct placement,
 const char *redop_name(enum redop);
 enum redop redop_parse(const char *);
 
+/* ---- collective.c ----------------------------------------------------------------------------------------------- */
+/* X(constant, op of domain tpc) */
+#define COLLECTIVES(X)                \
+    X(ALLREDUCE, "AllReduce")         \
+    X(ALLGATHER, "AllGather")         \
+    X(REDUCESCATTER, "ReduceScatter") \
+    X(ALLTOALL, "AllToAll")           \
+    X(REDISTRIBUTE, "Redistribute")   \
+    X(BROADCAST, "Broadcast")
+#define COLLECTIVE_CONSTANT(constant, op) COLL_##constant,
+enum collective { COLL_NONE, COLLECTIVES(COLLECTIVE_CONSTANT) };
+#undef COLLECTIVE_CONSTANT
+const char *collective_name(enum collective);
+enum collective collective_parse(const char *op); /* COLL_NONE: it is none */
+/* One step from a placement to another. by: the collective that it takes; COLL_NONE: each rank does its part alone, as a slice. */
+struct transition {
+    bool possible;
+    enum collective by;
+};
+struct transition placement_transition(struct placement from, struct placement to);
+
 #endif

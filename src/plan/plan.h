@@ -68,15 +68,15 @@ struct rank_use {
     int64_t weights, tables, state, peak, blocks;
     int weight, value; /* value ids of the largest weight and the largest activation; -1: none */
 };
-struct collective {
-    const char *op;
+struct planned_collective {
+    enum collective kind;
     const struct value *value;
     int axis;
     const char *reason;
     const struct node *node;
 };
 struct kind_use {
-    const char *op;
+    enum collective kind;
     int count;
     double *bytes;
 }; /* of a kind of collective: nodes; payload of one rank per step, by workload */
@@ -114,15 +114,15 @@ struct plan {
     struct named_list nodes, pinned; /* as chosen: strategies of nodes; placements that values are brought to before they are read */
     const char **state_placement;    /* by state of the graph, as text: what --state-from demands; NULL: nothing */
     VEC(struct priced_node) priced;  /* after plan_price */
-    VEC(struct collective) collectives; /* filled by insert, in file order */
-    VEC(const char *) warnings;         /* for people */
-    VEC(const char *) whole;            /* "node (Op): why it stays whole" */
-    struct rank_use *use, unsharded;    /* by rank, and of the graph before sharding; after the pass memory */
-    double byte_price;                  /* of --memory: holding a byte of weights or state costs reading it so many more times per step */
-    double held;                        /* bytes of weights and state that this price is paid for */
-    double memory_gap;                  /* seconds per step that another plan within the limit may be better */
-    struct compared_list compared;      /* other plans of the graph, for the report; plan.json is written before there are any */
-    const char *hash;                   /* hex digest of plan.json, after the pass emit */
+    VEC(struct planned_collective) collectives; /* filled by insert, in file order */
+    VEC(const char *) warnings;                 /* for people */
+    VEC(const char *) whole;                    /* "node (Op): why it stays whole" */
+    struct rank_use *use, unsharded;            /* by rank, and of the graph before sharding; after the pass memory */
+    double byte_price;             /* of --memory: holding a byte of weights or state costs reading it so many more times per step */
+    double held;                   /* bytes of weights and state that this price is paid for */
+    double memory_gap;             /* seconds per step that another plan within the limit may be better */
+    struct compared_list compared; /* other plans of the graph, for the report; plan.json is written before there are any */
+    const char *hash;              /* hex digest of plan.json, after the pass emit */
 };
 
 /* choose.c: the space of plans of a graph, with what the constraints add to it, as plan->space; then the best of them, in the graph and the

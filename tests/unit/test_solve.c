@@ -97,16 +97,16 @@ END_TEST
 /* Times made from known constants give these constants back. */
 START_TEST(collectives_fit)
 {
-    static const char *const op[] = {"AllReduce", "AllGather", "ReduceScatter", "AllToAll", NULL};
+    static const enum collective kind[] = {COLL_ALLREDUCE, COLL_ALLGATHER, COLL_REDUCESCATTER, COLL_ALLTOALL, COLL_NONE};
     struct machine want = machine_reference(), got = want;
     struct timed_transfer at[50];
     int n = 0;
     want.hop_latency = 2e-6, want.collective_overhead = 5e-6, want.link_bandwidth = 3e9, want.reduce_seconds = 1e-10;
     for (double bytes = 64; bytes < 1e8; bytes *= 8)
         for (int k = 0; k < 5; k++, n++) {
-            double seconds = op[k] ? transfer_seconds(&want, machine_transfer(&want, op[k], 4, bytes))
-                                   : want.hop_latency + bytes / want.link_bandwidth;
-            at[n] = (struct timed_transfer){op[k], bytes, seconds};
+            double seconds = kind[k] ? transfer_seconds(&want, machine_transfer(&want, kind[k], 4, bytes))
+                                     : want.hop_latency + bytes / want.link_bandwidth;
+            at[n] = (struct timed_transfer){kind[k], bytes, seconds};
         }
     ck_assert_double_le(machine_fit(&got, 4, n, at), 0.01);
     ck_assert_double_eq_tol(got.hop_latency, 2e-6, 4e-8);

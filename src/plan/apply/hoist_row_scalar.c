@@ -80,7 +80,7 @@ static struct value *again(struct graph *g, const struct node *n, int operand, s
 
 static struct value *term_of(struct graph *g, struct value *r)
 {
-    struct node *n = reshard_step(g, r, placement_partial(RED_SUM));
+    struct node *n = reshard_node(g, r, placement_partial(RED_SUM));
     graph_append(g, n);
     return n->out[0];
 }

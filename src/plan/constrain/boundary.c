@@ -5,6 +5,7 @@
  * Values are those of activations, in the order in which nodes read (make) them, each once: no weights, no state, which is the set's own,
  * and no scalars, which are whole anyway. */
 #include "plan/constrain/constrain.h"
+#include "plan/facts/facts.h"
 #include "plan/input/input.h"
 #include "plan/space/space.h"
 

@@ -4,40 +4,33 @@
 #include "plan/cost/cost.h"
 #include "plan/space/space.h"
 
-static struct placement wanted(const struct space *s, struct place_use u)
+/* The first step of a value that communicates; COLL_NONE: none does. */
+static enum collective communicates(const struct space *s, const struct value *v)
 {
-    return u.node < 0 ? s->output_place[u.operand] : ((const struct strategy *)s->g->nodes.at[u.node]->strategy)->in[u.operand];
-}
-
-/* The first step of a value that communicates; NULL: none does. */
-static const char *communicates(const struct space *s, const struct value *v)
-{
-    struct placement at = v->place;
-    const char *name = s->pin[v->id] ? reshard_name(at, *s->pin[v->id]) : NULL;
-    if (s->pin[v->id])
-        at = *s->pin[v->id];
-    for (int i = 0; !name && i < s->uses[v->id].list.n; i++)
-        if (!placement_eq(at, wanted(s, s->uses[v->id].list.at[i])))
-            name = reshard_name(at, wanted(s, s->uses[v->id].list.at[i]));
-    return name;
+    const struct place_uses *uses = &s->uses[v->id];
+    struct placement at = s->pin[v->id] ? *s->pin[v->id] : v->place;
+    enum collective by = placement_transition(v->place, at).by;
+    for (int i = 0; !by && i < uses->list.n; i++)
+        by = placement_transition(at, space_read_as(s, uses->list.at[i])).by;
+    return by;
 }
 
 /* As a sentence; NULL: it communicates nothing that is not asked for. */
 static const char *unasked_of(const struct space *s, const struct value *v)
 {
-    const char *op = v->placed && !s->asked[v->id] ? communicates(s, v) : NULL;
-    return op ? arena_printf(s->arena, "no constraint asks for the %s of '%s', as {\"tensor\": \"%s\", \"placement\": \"R\"} would", op,
-                             v->name, v->name)
+    enum collective by = v->placed && !s->asked[v->id] ? communicates(s, v) : COLL_NONE;
+    return by ? arena_printf(s->arena, "no constraint asks for the %s of '%s', as {\"tensor\": \"%s\", \"placement\": \"R\"} would",
+                             collective_name(by), v->name, v->name)
               : NULL;
 }
 
 static const char *unasked_within(const struct space *s, int i)
 {
     const struct node *n = s->g->nodes.at[i];
-    const char *op = s->asked_within[i] ? NULL : lowered_sends(n->strategy);
-    return op
+    enum collective by = s->asked_within[i] ? COLL_NONE : lowered_sends(n->strategy);
+    return by
         ? arena_printf(s->arena, "no constraint asks for the %s within node '%s' (%s), as {\"match\": \"%s\", \"strategy\": \"%s\"} would",
-                       op, n->name, n->optype, n->name, strategy_outline(s->arena, n, n->strategy))
+                       collective_name(by), n->name, n->optype, n->name, strategy_outline(s->arena, n, n->strategy))
         : NULL;
 }
 

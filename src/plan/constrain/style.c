@@ -20,6 +20,7 @@
 #include "op/op.h"
 #include "op/rule/rule.h"
 #include "plan/constrain/constrain.h"
+#include "plan/facts/facts.h"
 #include "plan/input/input.h"
 #include "plan/space/space.h"
 

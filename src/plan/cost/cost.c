@@ -124,11 +124,11 @@ static double packing_seconds(struct space *s, const struct value *v, struct pla
 double cost_reshard_seconds(struct space *s, const struct value *v, struct placement from, struct placement to, int w)
 {
     const struct machine *m = &s->options->machine;
-    const char *name = reshard_name(from, to);
-    if (!name)
+    enum collective by = placement_transition(from, to).by;
+    if (!by)
         return to.kind == PLACE_P ? 0 : 2 * most_held(s, v, to, w) * m->elementwise_share / m->memory_bandwidth;
-    double wire = transfer_seconds(m, machine_transfer(m, name, s->ranks, elements(s, v, w) * dtype_width(v->type.dtype)));
-    bool packs = (from.kind == PLACE_P) != (to.kind == PLACE_R); /* AllGather, ReduceScatter */
+    double wire = transfer_seconds(m, machine_transfer(m, by, s->ranks, elements(s, v, w) * dtype_width(v->type.dtype)));
+    bool packs = by == COLL_ALLGATHER || by == COLL_REDUCESCATTER;
     return wire + (packs ? packing_seconds(s, v, from.kind == PLACE_S ? from : to, w) : 0);
 }
 

@@ -35,8 +35,8 @@ int reached_find(const struct reached *, struct placement); /* position, -1 none
 /* lowering.c: the lowering of a node in a graph of its own, for its price; evaluated by cost_prepare. */
 struct space *lowered_alone(struct space *, const struct node *, const struct strategy *);
 double lowered_seconds(struct space *, int workload, int busy);
-/* The first collective of the strategy's lowering; NULL: it has none, or the strategy no lowering. After cost_prepare. */
-const char *lowered_sends(const struct strategy *);
+/* The first collective of the strategy's lowering; COLL_NONE: it has none, or the strategy no lowering. After cost_prepare. */
+enum collective lowered_sends(const struct strategy *);
 
 /* step_time.c: what a step of the chosen plan takes, whole and on all ranks, under each workload and on average. */
 void plan_predict(struct space *);
@@ -55,10 +55,11 @@ double inside_seconds(struct space *, const struct node *, int workload, int bus
 void cost_evaluate_types(struct space *); /* every type under every workload */
 void cost_prepare(struct space *);        /* the same, those of lowerings too */
 
-/* reshard.c: what turns one placement into another; the name of the collective, or NULL for a local step. */
-const char *reshard_name(struct placement from, struct placement to);
-/* reshard_node.c: that step as a node, inserted nowhere: from where the value is placed. Its result has the new placement. */
-struct node *reshard_step(struct graph *, struct value *, struct placement to);
+/* reshard_node.c: a single step of a value from a placement to another. A sharded weight does not travel: what a rank does not hold of one
+ * it does not read; nor does a type whose elements share bytes. */
+struct transition reshard_transition(const struct value *, bool weight, struct placement from, struct placement to);
+/* That step as a node, inserted nowhere: from where the value is placed. Its result has the new placement. */
+struct node *reshard_node(struct graph *, struct value *, struct placement to);
 /* lowering.c: appends to the graph what the row's lowering makes of a node whose operands and results are placed, and not the node. */
 void lower_placed(struct graph *, struct node *);
 

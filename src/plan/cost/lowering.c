@@ -23,13 +23,7 @@ static bool is_step(const struct node *n)
     return (n->op && (n->op->flags & OP_COLLECTIVE)) || op_is_tpc(n, "Shard") || op_is_tpc(n, "Term");
 }
 
-static bool one_step(struct placement from, struct placement to)
-{
-    if (to.kind == PLACE_P)
-        return from.kind == PLACE_R && to.op == RED_SUM;
-    return from.kind != PLACE_P || to.kind != PLACE_S || to.split->partition;
-}
-
+/* In one step, or two by way of R. */
 static struct value *brought(struct body *b, struct value *v, struct placement to)
 {
     if (placement_eq(v->place, to))
@@ -37,9 +31,9 @@ static struct value *brought(struct body *b, struct value *v, struct placement t
     for (int i = 0; i < b->nodes.n; i++)
         if (is_step(b->nodes.at[i]) && b->nodes.at[i]->in[0] == v && placement_eq(b->nodes.at[i]->out[0]->place, to))
             return b->nodes.at[i]->out[0];
-    struct value *from = one_step(v->place, to) ? v : brought(b, v, placement_whole);
-    require(one_step(from->place, to));
-    struct node *step = reshard_step(b->g, from, to);
+    bool direct = reshard_transition(v, v->constant, v->place, to).possible;
+    require(direct || (v->place.kind != PLACE_R && to.kind != PLACE_R));
+    struct node *step = reshard_node(b->g, direct ? v : brought(b, v, placement_whole), to);
     VEC_PUSH(b->g->arena, &b->nodes, step);
     return step->out[0];
 }
@@ -156,14 +150,14 @@ void lower_placed(struct graph *g, struct node *node)
 
 /* ---- what it sends ----------------------------------------------------------------------------------------------------------- */
 
-const char *lowered_sends(const struct strategy *st)
+enum collective lowered_sends(const struct strategy *st)
 {
     for (int i = 0; st->body && i < st->body->g->nodes.n; i++) {
         const struct node *n = st->body->g->nodes.at[i];
         if (n->op->flags & OP_COLLECTIVE)
-            return n->optype;
+            return collective_parse(n->optype);
     }
-    return NULL;
+    return COLL_NONE;
 }
 
 /* ---- what it costs ----------------------------------------------------------------------------------------------------------- */

@@ -10,17 +10,6 @@
 #include "plan/plan.h"
 #include "plan/space/space.h"
 
-static bool possible(struct placement from, struct placement to)
-{
-    if (placement_eq(from, to))
-        return true;
-    if (to.kind == PLACE_P)
-        return from.kind == PLACE_R && to.op == RED_SUM;
-    if (from.kind == PLACE_S && !from.split->cover)
-        return false;
-    return from.kind != PLACE_P || to.kind != PLACE_S || to.split->partition;
-}
-
 static int64_t add(int64_t a, int64_t b)
 {
     return a >= COST_NEVER || b >= COST_NEVER ? COST_NEVER : a + b;
@@ -28,11 +17,12 @@ static int64_t add(int64_t a, int64_t b)
 
 static int64_t direct(struct space *s, const struct value *v, struct placement from, struct placement to)
 {
+    struct transition t = reshard_transition(v, s->weight[v->id], from, to);
     if (placement_eq(from, to))
         return 0;
-    if ((s->weight[v->id] && from.kind == PLACE_S) || dtype_is_packed(v->type.dtype) || !possible(from, to))
+    if (!t.possible)
         return COST_NEVER;
-    return add(cost_of_reshard(s, v, from, to), !s->asked[v->id] && reshard_name(from, to) ? s->unasked : 0);
+    return add(cost_of_reshard(s, v, from, to), !s->asked[v->id] && t.by ? s->unasked : 0);
 }
 
 static void consider(struct space *s, const struct value *v, struct placement from, struct placement via, struct placement to,
@@ -101,14 +91,6 @@ int64_t reshard_tree(struct space *s, const struct value *v, struct placement fr
 
 /* ---- of a chosen plan --------------------------------------------------------------------------------------------------------- */
 
-static struct placement wanted_by(const struct space *s, struct place_use u)
-{
-    if (u.node < 0)
-        return s->output_place[u.operand];
-    const struct strategy *st = s->g->nodes.at[u.node]->strategy;
-    return st->in[u.operand];
-}
-
 int reached_find(const struct reached *r, struct placement p)
 {
     for (int i = 0; i < r->list.n; i++)
@@ -128,7 +110,7 @@ struct reached reshard_chosen(struct space *s, struct arena *a, const struct val
     if (moved)
         VEC_PUSH(a, &r.list, ((struct made){.place = *pin, .parent = -1}));
     for (int i = 0; i < uses->list.n; i++) {
-        struct placement p = wanted_by(s, uses->list.at[i]);
+        struct placement p = space_read_as(s, uses->list.at[i]);
         if (!placement_eq(p, v->place) && reached_find(&r, p) < 0)
             VEC_PUSH(a, &r.list, ((struct made){.place = p}));
     }

@@ -1,16 +1,12 @@
-/* One step from a placement to another, as a node: a collective of domain tpc, a local slice, or a term of a sum. */
-#include "op/op.h"
+/* reshard_node: the single steps from a placement of a value to another, and such a step as a node: a collective of domain tpc, a local
+ * slice, or an addend. */
 #include "plan/cost/cost.h"
 
-const char *reshard_name(struct placement from, struct placement to)
+struct transition reshard_transition(const struct value *v, bool weight, struct placement from, struct placement to)
 {
-    if (from.kind == PLACE_R || placement_eq(from, to))
-        return NULL;
-    if (from.kind == PLACE_P)
-        return to.kind == PLACE_R ? "AllReduce" : "ReduceScatter";
-    if (to.kind == PLACE_R)
-        return "AllGather";
-    return from.dim == to.dim ? "Redistribute" : "AllToAll";
+    struct transition t = placement_transition(from, to);
+    bool stays = placement_eq(from, to), travels = !(weight && from.kind == PLACE_S) && !dtype_is_packed(v->type.dtype);
+    return (struct transition){t.possible && (stays || travels), t.by};
 }
 
 static void set_split(struct graph *g, struct node *n, const char *attr, struct placement p)
@@ -48,9 +44,11 @@ static void describe(struct graph *g, struct node *n, const struct value *v, str
         set_split(g, n, "from", from);
 }
 
-struct node *reshard_step(struct graph *g, struct value *v, struct placement to)
+struct node *reshard_node(struct graph *g, struct value *v, struct placement to)
 {
-    const char *collective = reshard_name(v->place, to), *op = collective ? collective : to.kind == PLACE_P ? "Term" : "Shard";
+    struct transition t = placement_transition(v->place, to);
+    const char *op = t.by ? collective_name(t.by) : to.kind == PLACE_P ? "Term" : "Shard";
+    require(t.possible && !placement_eq(v->place, to));
     const char *name = arena_printf(g->arena, "%s/%s", v->name, op);
     struct node *n = graph_node(g, op_find("tpc", op), name, 1, &v, 1);
     struct value *out = graph_value(g, name, &v->type);

@@ -15,8 +15,8 @@ struct normal {
 
 static void count(const struct machine *m, int ranks, const struct timed_transfer *at, double *times)
 {
-    struct transfer x = at->op ? machine_transfer(m, at->op, ranks, at->bytes) : (struct transfer){1, at->bytes, 0};
-    times[OVERHEAD] = at->op != NULL;
+    struct transfer x = at->kind ? machine_transfer(m, at->kind, ranks, at->bytes) : (struct transfer){1, at->bytes, 0};
+    times[OVERHEAD] = at->kind != COLL_NONE;
     times[LATENCY] = x.hops;
     times[SENT] = x.bytes;
     times[SUMMED] = x.summed;

@@ -114,16 +114,16 @@ struct machine_origin {
 char *machine_json(struct arena *, const struct machine *, const struct machine_origin *);
 /* A JSON file, or the name of an installed profile: machines/NAME.json of the data folder. Unknown or missing keys are failures. */
 struct machine machine_read(struct arena *, const char *name);
-/* The model of a collective (cost.c): messages one after another and bytes on a rank's link, for a whole value of so many bytes. */
+/* The model of a collective (machine.c): messages one after another and bytes on a rank's link, for a whole value of so many bytes. */
 struct transfer {
     double hops, bytes, summed;
 }; /* summed: bytes of terms that a rank adds up */
-struct transfer machine_transfer(const struct machine *, const char *op, double ranks, double bytes);
+struct transfer machine_transfer(const struct machine *, enum collective, double ranks, double bytes);
 double transfer_seconds(const struct machine *, struct transfer);
-/* calibrate.c: the constants of that model from measured times; op NULL: one message of next to no bytes. Returns the root mean square of
+/* calibrate.c: the constants of that model from measured times; COLL_NONE: one message of next to no bytes. Returns the root mean square of
  * the relative errors. */
 struct timed_transfer {
-    const char *op;
+    enum collective kind;
     double bytes, seconds;
 };
 double machine_fit(struct machine *, int ranks, int n, const struct timed_transfer *);

@@ -106,17 +106,17 @@ char *machine_json(struct arena *a, const struct machine *m, const struct machin
 
 /* ---- what a collective takes ------------------------------------------------------------------------------------------ */
 
-struct transfer machine_transfer(const struct machine *m, const char *op, double t, double n)
+struct transfer machine_transfer(const struct machine *m, enum collective kind, double t, double n)
 {
-    double lg = log2(t);
-    if (strcmp(op, "AllGather") == 0)
-        return (struct transfer){lg, (t - 1) / t * n, 0};
-    if (strcmp(op, "ReduceScatter") == 0)
-        return (struct transfer){lg, (t - 1) / t * n, n};
-    if (strcmp(op, "AllReduce") != 0)
-        return (struct transfer){lg, (t - 1) / (t * t) * n, 0};
+    double lg = log2(t), others = (t - 1) / t;
     struct transfer halves = {2 * lg, 2 * (t - 1) / t * n, n}, whole = {lg, lg * n, t * n};
-    return transfer_seconds(m, halves) < transfer_seconds(m, whole) ? halves : whole;
+    require(t >= 1 && n >= 0);
+    switch (kind) {
+    case COLL_ALLREDUCE: return transfer_seconds(m, halves) < transfer_seconds(m, whole) ? halves : whole;
+    case COLL_ALLGATHER: return (struct transfer){lg, others * n, 0};
+    case COLL_REDUCESCATTER: return (struct transfer){lg, others * n, n};
+    default: return (struct transfer){lg, (t - 1) / (t * t) * n, 0}; /* what a rank sends is its own part, and of that what others hold */
+    }
 }
 
 double transfer_seconds(const struct machine *m, struct transfer x)

@@ -3,14 +3,12 @@
 #include "plan/plan.h"
 #include "plan/report/report.h"
 
-#include <string.h>
-
-static struct kind_use *use_of(struct arena *a, struct kind_uses *all, const char *op, int workloads)
+static struct kind_use *use_of(struct arena *a, struct kind_uses *all, enum collective kind, int workloads)
 {
     for (int i = 0; i < all->list.n; i++)
-        if (strcmp(all->list.at[i].op, op) == 0)
+        if (all->list.at[i].kind == kind)
             return &all->list.at[i];
-    VEC_PUSH(a, &all->list, ((struct kind_use){arena_strdup(a, op), 0, NEWN(a, double, workloads + 1)}));
+    VEC_PUSH(a, &all->list, ((struct kind_use){kind, 0, NEWN(a, double, workloads + 1)}));
     return &all->list.at[all->list.n - 1];
 }
 
@@ -18,7 +16,7 @@ struct kind_uses plan_kinds(struct arena *a, const struct graph *g, const struct
 {
     struct kind_uses all = {{NULL, 0, 0}};
     for (int i = 0; i < p->collectives.n; i++) {
-        struct kind_use *k = use_of(a, &all, p->collectives.at[i].op, p->workloads.n);
+        struct kind_use *k = use_of(a, &all, p->collectives.at[i].kind, p->workloads.n);
         k->count++;
         for (int w = 0; w < p->workloads.n; w++)
             k->bytes[w] += (double)cost_payload(g->alg, p->collectives.at[i].node, &p->workloads.at[w].dims, g->ranks);
@@ -39,7 +37,7 @@ static const char *kinds_text(struct arena *a, const struct kind_uses *all)
 {
     const char *list = "no collectives";
     for (int i = 0; i < all->list.n; i++)
-        list = arena_printf(a, "%s%s%d %s", i ? list : "", i ? ", " : "", all->list.at[i].count, all->list.at[i].op);
+        list = arena_printf(a, "%s%s%d %s", i ? list : "", i ? ", " : "", all->list.at[i].count, collective_name(all->list.at[i].kind));
     return list;
 }
 

@@ -3,20 +3,14 @@
 #include "op/op.h"
 #include "plan/report/report.h"
 
-#include <string.h>
-
-const char *collective_colour(const char *op)
+const char *collective_colour(enum collective kind)
 {
-    static const struct {
-        const char *op, *colour;
-    } colours[] = {
-        {"AllReduce", "#e8a09a"}, {"AllGather", "#a9cbe8"},    {"ReduceScatter", "#f2cf8d"},
-        {"AllToAll", "#c9b3e0"},  {"Redistribute", "#b5dcb0"}, {"Broadcast", "#d9d9d9"},
+    static const char *const colours[] = {
+        [COLL_ALLREDUCE] = "#e8a09a", [COLL_ALLGATHER] = "#a9cbe8",    [COLL_REDUCESCATTER] = "#f2cf8d",
+        [COLL_ALLTOALL] = "#c9b3e0",  [COLL_REDISTRIBUTE] = "#b5dcb0", [COLL_BROADCAST] = "#d9d9d9",
     };
-    for (size_t i = 0; i < sizeof colours / sizeof *colours; i++)
-        if (strcmp(op, colours[i].op) == 0)
-            return colours[i].colour;
-    return "#ffffff";
+    bool known = (size_t)kind < sizeof colours / sizeof *colours && colours[kind];
+    return known ? colours[kind] : "#ffffff";
 }
 
 /* Within a quoted string: quotes and backslashes are the only characters with a meaning. */
@@ -57,7 +51,7 @@ static void show_node(FILE *f, struct arena *a, const struct node *n, int i)
         }
     fputc('"', f);
     if (collective)
-        fprintf(f, ", style=filled, fillcolor=\"%s\"", collective_colour(n->optype));
+        fprintf(f, ", style=filled, fillcolor=\"%s\"", collective_colour(collective_parse(n->optype)));
     fputs("];\n", f);
 }
 

@@ -81,11 +81,6 @@ static void show_value(const struct explainer *x, const char *what, const struct
 
 /* ---- what moves around a node ------------------------------------------------------------------------------------------------- */
 
-static struct placement place_read(const struct space *s, struct place_use u)
-{
-    return u.node < 0 ? s->output_place[u.operand] : ((const struct strategy *)s->g->nodes.at[u.node]->strategy)->in[u.operand];
-}
-
 static int64_t plus(int64_t a, int64_t b)
 {
     return a >= COST_NEVER || b >= COST_NEVER ? COST_NEVER : a + b;
@@ -101,7 +96,7 @@ static int64_t cost_of_readers(const struct explainer *x, const struct value *v,
     int parent[64], n = 0;
     for (int i = 0; i < uses->list.n && n < 64; i++) {
         struct place_use u = uses->list.at[i];
-        struct placement p = u.node == node ? st->in[u.operand] : place_read(s, u);
+        struct placement p = u.node == node ? st->in[u.operand] : space_read_as(s, u);
         bool there = placement_eq(p, pin ? *pin : from);
         for (int k = 0; k < n; k++)
             there = there || placement_eq(to[k], p);
@@ -240,7 +235,7 @@ static void show_readers(const struct explainer *x, const struct value *v)
     const struct place_uses *uses = &x->s->uses[v->id];
     for (int i = 0; i < uses->list.n && i < SHOWN; i++) {
         struct place_use u = uses->list.at[i];
-        fprintf(x->f, "  read as %s by %s\n", place_text(x, place_read(x->s, u)),
+        fprintf(x->f, "  read as %s by %s\n", place_text(x, space_read_as(x->s, u)),
                 u.node < 0 ? "whoever takes the output" : x->s->g->nodes.at[u.node]->name);
     }
     if (uses->list.n > SHOWN)

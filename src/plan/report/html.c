@@ -88,9 +88,9 @@ static void show_collectives(FILE *f, struct arena *a, const struct graph *g, co
         fprintf(f, "<th>workload %d", w + 1);
     fputs("</tr>\n", f);
     for (int i = 0; i < p->collectives.n; i++) {
-        const struct collective *c = &p->collectives.at[i];
-        fprintf(f, "<tr><td style=\"background: %s\">", collective_colour(c->op));
-        put_text(f, c->op);
+        const struct planned_collective *c = &p->collectives.at[i];
+        fprintf(f, "<tr><td style=\"background: %s\">", collective_colour(c->kind));
+        put_text(f, collective_name(c->kind));
         fputs("</td>", f);
         put_cell(f, c->value->name);
         put_number(f, c->axis < 0 ? "" : arena_printf(a, "%d", c->axis));

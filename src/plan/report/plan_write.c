@@ -194,9 +194,9 @@ static json_t *collectives_array(const struct writer *w)
 {
     json_t *all = json_array();
     for (int i = 0; i < w->plan->collectives.n; i++) {
-        const struct collective *c = &w->plan->collectives.at[i];
+        const struct planned_collective *c = &w->plan->collectives.at[i];
         json_t *o = json_object(), *bytes = json_array();
-        json_object_set_new(o, "op", text(c->op));
+        json_object_set_new(o, "op", text(collective_name(c->kind)));
         json_object_set_new(o, "node", text(c->node->name));
         json_object_set_new(o, "value", text(c->value->name));
         json_object_set_new(o, "axis", json_integer(c->axis));
@@ -305,7 +305,7 @@ static json_t *kinds_object(const struct kind_uses *all, int workloads)
         json_t *bytes = json_array();
         for (int w = 0; w < workloads; w++)
             json_array_append_new(bytes, json_integer((json_int_t)k->bytes[w]));
-        json_object_set_new(o, k->op, json_pack("{s:i, s:o}", "count", k->count, "bytes", bytes));
+        json_object_set_new(o, collective_name(k->kind), json_pack("{s:i, s:o}", "count", k->count, "bytes", bytes));
     }
     return o;
 }

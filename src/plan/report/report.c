@@ -30,7 +30,7 @@ static void show_limit(FILE *f, struct arena *a, const struct graph *g, const st
 
 static void show_kind(FILE *f, struct arena *a, const struct kind_use *k, int workloads)
 {
-    fprintf(f, "  %4d %-16s", k->count, k->op);
+    fprintf(f, "  %4d %-16s", k->count, collective_name(k->kind));
     for (int w = 0; w < workloads; w++)
         fprintf(f, "%14s", bytes_text(a, k->bytes[w]));
     fputc('\n', f);

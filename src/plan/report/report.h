@@ -27,6 +27,6 @@ const char *seconds_text(struct arena *, double seconds);
 /* compare.c: a table of the plan and those it is compared with; nothing where there are none. */
 void compared_text(FILE *, const struct graph *, const struct plan *);
 /* dot.c: of a kind of collective, "#rrggbb". */
-const char *collective_colour(const char *op);
+const char *collective_colour(enum collective);
 
 #endif

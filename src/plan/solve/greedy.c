@@ -15,6 +15,7 @@
 #include "op/op.h"
 #include "op/rule/rule.h"
 #include "plan/cost/cost.h"
+#include "plan/facts/facts.h"
 #include "plan/plan.h"
 #include "plan/solve/solve.h"
 #include "plan/space/space.h"

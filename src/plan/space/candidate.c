@@ -5,6 +5,7 @@
  * to the cache, whatever form the exporter chose. No op, name or size is special here. */
 #include "op/op.h"
 #include "op/rule/rule.h"
+#include "plan/facts/facts.h"
 #include "plan/plan.h"
 #include "plan/space/space.h"
 

@@ -1,5 +1,6 @@
 /* dims: what the files of this folder ask of a space: its values, their dimensions and candidates. */
 #include "op/rule/rule.h"
+#include "plan/facts/facts.h"
 #include "plan/space/space.h"
 
 enum { CANDIDATES_MAX = 24 }; /* per dimension: far above what real graphs reach, a guard against hostile ones */
@@ -43,4 +44,12 @@ bool space_state(const struct space *s, const struct value *v)
 struct assignment assignment_none(struct space *s, const struct rule *r)
 {
     return (struct assignment){.factor = NEWN(s->arena, const struct split *, r->nfactor + 1)};
+}
+
+struct placement space_read_as(const struct space *s, struct place_use u)
+{
+    if (u.node < 0)
+        return s->output_place[u.operand];
+    const struct strategy *st = s->g->nodes.at[u.node]->strategy;
+    return st->in[u.operand];
 }

@@ -4,6 +4,7 @@
  * divides by what lies inside and outside. A dimension of several parts laid end to end gives each part its share. Parts of a group
  * split together: the others take the same fractions, a cover of them that is already a candidate, or stay whole. */
 #include "op/rule/rule.h"
+#include "plan/facts/facts.h"
 #include "plan/space/space.h"
 
 #include <string.h>

@@ -5,6 +5,7 @@
  */
 #include "op/op.h"
 #include "op/rule/rule.h"
+#include "plan/facts/facts.h"
 #include "plan/plan.h"
 #include "plan/space/space.h"
 

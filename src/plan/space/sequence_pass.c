@@ -5,6 +5,7 @@
  * decides, and a plan file lets them into the nodes that it names. Keys are never split: what is attended over is gathered. */
 #include "op/op.h"
 #include "op/rule/rule.h"
+#include "plan/facts/facts.h"
 #include "plan/space/space.h"
 
 /* ---- passing --------------------------------------------------------------------------------------------------------------- */

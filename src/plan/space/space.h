@@ -82,6 +82,8 @@ static inline bool space_partial(const struct space *s, const struct value *v, e
 {
     return s->partial[v->id] >> op & 1;
 }
+/* The placement in which a chosen plan reads a value at one of its uses. */
+struct placement space_read_as(const struct space *, struct place_use);
 /* All placements of S or R that a value may have (graph inputs, constants). Returns the count. */
 int space_placements(struct space *, const struct value *, struct placement **out);
 

@@ -30,13 +30,12 @@ static int axis_attr(const struct graph *g, const struct node *n, const char *na
     return (int)(axis < 0 ? axis + rank : axis);
 }
 
-static enum collective_kind kind_of(const struct graph *g, const struct node *n)
+static enum collective kind_of(const struct graph *g, const struct node *n)
 {
-    static const char *const name[] = {"AllReduce", "AllGather", "ReduceScatter", "AllToAll", "Redistribute", "Broadcast"};
-    for (int i = 0; i < 6; i++)
-        if (!strcmp(n->op->name, name[i]))
-            return (enum collective_kind)i;
-    fail("%s: this program does not know the collective %s", node_where(g, n), n->op->name);
+    enum collective kind = collective_parse(n->op->name);
+    if (!kind)
+        fail("%s: this program does not know the collective %s", node_where(g, n), n->op->name);
+    return kind;
 }
 
 static enum redop red_attr(const struct graph *g, const struct node *n)
@@ -47,7 +46,7 @@ static enum redop red_attr(const struct graph *g, const struct node *n)
     return red;
 }
 
-void collective_read(struct graph *g, const struct node *n, struct collective *c)
+void collective_read(struct graph *g, const struct node *n, struct collective_node *c)
 {
     c->kind = kind_of(g, n);
     c->name = n->name;
@@ -101,7 +100,7 @@ static size_t room_bytes(const struct route *route, bool same, int64_t arriving)
     return (size_t)((same ? route->send_bytes[0] : route->send_total) + arriving);
 }
 
-static void run_reducescatter(const struct collective *c, const struct route *route, struct comm *comm, struct buffer *scratch,
+static void run_reducescatter(const struct collective_node *c, const struct route *route, struct comm *comm, struct buffer *scratch,
                               const struct tensor *x, struct tensor *y)
 {
     if (c->complete) {
@@ -143,7 +142,7 @@ static enum dtype bits_of(enum dtype t)
     return dtype_size(t) == 2 ? DT_U16 : dtype_size(t) == 4 ? DT_U32 : dtype_size(t) == 8 ? DT_U64 : DT_U8;
 }
 
-static void run_strip(const struct collective *c, const struct route *route, struct comm *comm, struct buffer *scratch,
+static void run_strip(const struct collective_node *c, const struct route *route, struct comm *comm, struct buffer *scratch,
                       const struct tensor *x, struct tensor *y)
 {
     switch (c->kind) {
@@ -156,11 +155,11 @@ static void run_strip(const struct collective *c, const struct route *route, str
     case COLL_REDUCESCATTER: run_reducescatter(c, route, comm, scratch, x, y); return;
     case COLL_ALLTOALL:
     case COLL_REDISTRIBUTE: run_moves(route, false, comm, scratch, x, y); return;
+    case COLL_NONE: bug("no such collective");
     }
-    bug("no such collective");
 }
 
-void collective_run(const struct collective *c, const struct route *route, struct comm *comm, struct buffer *scratch,
+void collective_run(const struct collective_node *c, const struct route *route, struct comm *comm, struct buffer *scratch,
                     const struct tensor *x, struct tensor *y)
 {
     struct tensor from = *x, to = *y;
@@ -177,7 +176,7 @@ void collective_run(const struct collective *c, const struct route *route, struc
 
 /* ---- agreement at load -------------------------------------------------------------------------------------------------------- */
 
-static const char *list_line(struct arena *a, const struct collective *c)
+static const char *list_line(struct arena *a, const struct collective_node *c)
 {
     return arena_printf(a, "%lld %s '%s' axis %d %d root %d %s from %s to %s", (long long)c->id, c->op, c->name, c->axis, c->axis2, c->root,
                         redop_name(c->red), c->from ? split_str(a, c->from) : "-", c->to ? split_str(a, c->to) : "-");
@@ -214,7 +213,7 @@ static _Noreturn void first_difference(struct comm *comm, struct arena *a, const
     fail("%s: the ranks' files are not of one plan", path);
 }
 
-void collective_agree(struct comm *comm, struct arena *a, const char *path, const struct collective *c, int n, uint64_t plan)
+void collective_agree(struct comm *comm, struct arena *a, const char *path, const struct collective_node *c, int n, uint64_t plan)
 {
     const char **line = NEWN(a, const char *, n);
     uint64_t hash = plan;

@@ -37,9 +37,8 @@ void region_unpack(const struct region *, void *tensor, const void *block);
 struct region region_of(struct arena *, const struct tensor *, int axis, const struct intervals *, int axis2, const struct intervals *);
 
 /* ---- collective.c: one collective node ----------------------------------------------------------------------------------- */
-enum collective_kind { COLL_ALLREDUCE, COLL_ALLGATHER, COLL_REDUCESCATTER, COLL_ALLTOALL, COLL_REDISTRIBUTE, COLL_BROADCAST };
-struct collective {
-    enum collective_kind kind;
+struct collective_node {
+    enum collective kind;
     const char *name, *op;
     int64_t id;            /* its number in file order */
     int axis, axis2, root; /* AllToAll: split axis, concatenated axis */
@@ -50,7 +49,7 @@ struct collective {
     const struct dim *const *extent; /* global sizes that the file states, beside the splits' own */
     int nextent;
 };
-void collective_read(struct graph *, const struct node *, struct collective *);
+void collective_read(struct graph *, const struct node *, struct collective_node *);
 
 /* route.c: where every block of a collective lies, for the current sizes. */
 struct route {
@@ -62,11 +61,11 @@ struct route {
     int64_t *send_bytes, *recv_bytes;
 };
 /* strip: bytes of the global tensor that go at a time, if it can be cut. */
-struct route *collective_route(struct arena *, const struct collective *, const struct comm *, const struct tensor *x,
+struct route *collective_route(struct arena *, const struct collective_node *, const struct comm *, const struct tensor *x,
                                const struct tensor *y, const struct bindings *, int64_t strip);
-void collective_run(const struct collective *, const struct route *, struct comm *, struct buffer *scratch, const struct tensor *x,
+void collective_run(const struct collective_node *, const struct route *, struct comm *, struct buffer *scratch, const struct tensor *x,
                     struct tensor *y);
 /* Fails unless every rank has the same list of collectives and the same plan, by its hash. */
-void collective_agree(struct comm *, struct arena *, const char *path, const struct collective *, int n, uint64_t plan);
+void collective_agree(struct comm *, struct arena *, const char *path, const struct collective_node *, int n, uint64_t plan);
 
 #endif

@@ -5,7 +5,7 @@
  * are packed for the way, never take much memory; every rank makes the same strips. */
 #include "run/collective/collective.h"
 
-static int64_t split_total(struct arena *a, const struct collective *c, const struct split *s, const struct bindings *b)
+static int64_t split_total(struct arena *a, const struct collective_node *c, const struct split *s, const struct bindings *b)
 {
     int64_t n = 0;
     for (int r = 0; r < s->ranks; r++) {
@@ -16,7 +16,7 @@ static int64_t split_total(struct arena *a, const struct collective *c, const st
     return n;
 }
 
-static void check_extent(const struct collective *c, const struct tensor *t, int axis, int64_t size, const char *what)
+static void check_extent(const struct collective_node *c, const struct tensor *t, int axis, int64_t size, const char *what)
 {
     if (t->dim[axis] != size)
         fail("collective '%s' (%s): dimension %d of its %s is %lld, its split says %lld", c->name, c->op, axis, what,
@@ -41,7 +41,7 @@ static void route_finish(struct route *route, int size)
     }
 }
 
-static void route_allgather(struct arena *a, const struct collective *c, const struct comm *comm, const struct tensor *x,
+static void route_allgather(struct arena *a, const struct collective_node *c, const struct comm *comm, const struct tensor *x,
                             const struct tensor *y, const struct bindings *b, struct route *route)
 {
     struct intervals held = intervals_of(a, c->from, comm->rank, false, b), own = intervals_of(a, c->from, comm->rank, true, b);
@@ -55,7 +55,7 @@ static void route_allgather(struct arena *a, const struct collective *c, const s
     }
 }
 
-static void route_reducescatter(struct arena *a, const struct collective *c, const struct comm *comm, const struct tensor *x,
+static void route_reducescatter(struct arena *a, const struct collective_node *c, const struct comm *comm, const struct tensor *x,
                                 const struct tensor *y, const struct bindings *b, struct route *route)
 {
     struct intervals mine = intervals_of(a, c->to, comm->rank, false, b), all = intervals_range(a, 0, intervals_extent(&mine));
@@ -68,7 +68,7 @@ static void route_reducescatter(struct arena *a, const struct collective *c, con
     }
 }
 
-static void route_alltoall(struct arena *a, const struct collective *c, const struct comm *comm, const struct tensor *x,
+static void route_alltoall(struct arena *a, const struct collective_node *c, const struct comm *comm, const struct tensor *x,
                            const struct tensor *y, const struct bindings *b, struct route *route)
 {
     struct intervals held = intervals_of(a, c->from, comm->rank, false, b), own = intervals_of(a, c->from, comm->rank, true, b);
@@ -86,7 +86,7 @@ static void route_alltoall(struct arena *a, const struct collective *c, const st
 }
 
 /* What rank `giver` sends to rank `taker`: to itself all it holds of what it keeps, to others what it owns and they lack. */
-static struct intervals moving(struct arena *a, const struct collective *c, int giver, int taker, const struct bindings *b)
+static struct intervals moving(struct arena *a, const struct collective_node *c, int giver, int taker, const struct bindings *b)
 {
     struct intervals want = intervals_of(a, c->to, taker, false, b), has = intervals_of(a, c->from, taker, false, b);
     if (giver == taker)
@@ -95,7 +95,7 @@ static struct intervals moving(struct arena *a, const struct collective *c, int 
     return intervals_meet(a, &lacks, &own);
 }
 
-static void route_redistribute(struct arena *a, const struct collective *c, const struct comm *comm, const struct tensor *x,
+static void route_redistribute(struct arena *a, const struct collective_node *c, const struct comm *comm, const struct tensor *x,
                                const struct tensor *y, const struct bindings *b, struct route *route)
 {
     struct intervals held = intervals_of(a, c->from, comm->rank, false, b), mine = intervals_of(a, c->to, comm->rank, false, b);
@@ -109,7 +109,7 @@ static void route_redistribute(struct arena *a, const struct collective *c, cons
     }
 }
 
-static int64_t elements(const struct collective *c, const struct tensor *t)
+static int64_t elements(const struct collective_node *c, const struct tensor *t)
 {
     int64_t n;
     if (!sizes_product(t->dim, t->rank, &n))
@@ -117,7 +117,7 @@ static int64_t elements(const struct collective *c, const struct tensor *t)
     return n;
 }
 
-static void check_ranks(const struct collective *c, const struct comm *comm)
+static void check_ranks(const struct collective_node *c, const struct comm *comm)
 {
     const struct split *s = c->from ? c->from : c->to;
     if (s && s->ranks != comm->size)
@@ -129,7 +129,7 @@ static void check_ranks(const struct collective *c, const struct comm *comm)
 }
 
 /* The global number of elements is 0: seen alike by every rank. */
-static bool globally_empty(struct arena *a, const struct collective *c, const struct tensor *x, const struct bindings *b)
+static bool globally_empty(struct arena *a, const struct collective_node *c, const struct tensor *x, const struct bindings *b)
 {
     for (int k = 0; k < x->rank; k++) {
         int64_t size = x->dim[k];
@@ -141,13 +141,14 @@ static bool globally_empty(struct arena *a, const struct collective *c, const st
     return false;
 }
 
-static struct route *route_of(struct arena *a, const struct collective *c, const struct comm *comm, const struct tensor *x,
+static struct route *route_of(struct arena *a, const struct collective_node *c, const struct comm *comm, const struct tensor *x,
                               const struct tensor *y, const struct bindings *b)
 {
     struct route *route = route_new(a, comm);
     route->elements = elements(c, x);
     route->strips = 1;
     switch (c->kind) {
+    case COLL_NONE: bug("no such collective");
     case COLL_ALLREDUCE:
     case COLL_BROADCAST: return route;
     case COLL_ALLGATHER: route_allgather(a, c, comm, x, y, b, route); break;
@@ -163,13 +164,14 @@ static struct route *route_of(struct arena *a, const struct collective *c, const
 
 /* The dimensions that can be cut anywhere: all where nothing is split, else those before the split one. None where no rank sees the whole
  * tensor, so that ranks might cut differently. */
-static int leading(const struct collective *c, const struct tensor *x)
+static int leading(const struct collective_node *c, const struct tensor *x)
 {
     switch (c->kind) {
     case COLL_ALLREDUCE:
     case COLL_BROADCAST: return x->rank;
     case COLL_ALLGATHER:
     case COLL_REDUCESCATTER: return c->axis;
+    case COLL_NONE:
     case COLL_ALLTOALL:
     case COLL_REDISTRIBUTE: break;
     }
@@ -199,7 +201,7 @@ static struct tensor strip_of(const struct tensor *t, int axes, int64_t rows)
     return s;
 }
 
-static struct route *route_strip(struct arena *a, struct collective c, const struct comm *comm, const struct tensor *x,
+static struct route *route_strip(struct arena *a, struct collective_node c, const struct comm *comm, const struct tensor *x,
                                  const struct tensor *y, const struct bindings *b, int axes, int64_t rows)
 {
     struct tensor xs = strip_of(x, axes, rows), ys = strip_of(y, axes, rows);
@@ -207,7 +209,7 @@ static struct route *route_strip(struct arena *a, struct collective c, const str
     return route_of(a, &c, comm, &xs, &ys, b);
 }
 
-struct route *collective_route(struct arena *a, const struct collective *c, const struct comm *comm, const struct tensor *x,
+struct route *collective_route(struct arena *a, const struct collective_node *c, const struct comm *comm, const struct tensor *x,
                                const struct tensor *y, const struct bindings *b, int64_t strip)
 {
     check_ranks(c, comm);

@@ -25,7 +25,7 @@ struct rank_chunks {
 struct summation {
     struct share share; /* first: what the kernel sees */
     struct session *session;
-    struct collective *collective; /* from: the split of the dimension */
+    struct collective_node *collective; /* from: the split of the dimension */
     struct session_collective *count;
     int axis;
     struct rank_chunks *rank; /* for the sizes of this plan; their addends, and what follows, from the first run on */
@@ -147,13 +147,13 @@ struct summation *ordered_sum_new(struct session *s, const struct node *n)
     struct summation *m = NEW(s->arena, struct summation);
     m->session = s;
     m->axis = axis;
-    m->collective = NEW(s->arena, struct collective);
-    *m->collective = (struct collective){
+    m->collective = NEW(s->arena, struct collective_node);
+    *m->collective = (struct collective_node){
         .kind = COLL_ALLREDUCE, .name = n->name, .op = "AllReduce", .axis = -1, .axis2 = -1, .red = RED_SUM, .from = from};
     return m;
 }
 
-void ordered_sum_register(struct summation *m, struct collective *c, struct session_collective *count)
+void ordered_sum_register(struct summation *m, struct collective_node *c, struct session_collective *count)
 {
     *c = *m->collective;
     m->collective = c;

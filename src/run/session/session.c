@@ -66,7 +66,7 @@ static void step_new(struct session *s, struct session_step *step, struct node *
         require(n->nin >= 1 && n->in[0] && n->nout >= 1 && n->out[0]);
 }
 
-static void read_collective(struct session *s, struct session_step *step, struct collective *c)
+static void read_collective(struct session *s, struct session_step *step, struct collective_node *c)
 {
     if (step->sum) {
         ordered_sum_register(step->sum, c, &s->traffic.count[s->traffic.n]);
@@ -84,12 +84,12 @@ static void collect_collectives(struct session *s)
             s->step[i].sum = ordered_sum_new(s, s->step[i].node);
         n += s->step[i].kind == STEP_COLLECTIVE || s->step[i].sum;
     }
-    s->traffic.at = NEWN(s->arena, struct collective, n);
+    s->traffic.at = NEWN(s->arena, struct collective_node, n);
     s->traffic.count = NEWN(s->arena, struct session_collective, n);
     for (int i = 0; i < s->nstep; i++) {
         if (s->step[i].kind != STEP_COLLECTIVE && !s->step[i].sum)
             continue;
-        struct collective *c = &s->traffic.at[s->traffic.n];
+        struct collective_node *c = &s->traffic.at[s->traffic.n];
         read_collective(s, &s->step[i], c);
         s->traffic.count[s->traffic.n] = (struct session_collective){.name = c->name, .op = c->op};
         s->step[i].collective = c;

@@ -43,7 +43,7 @@ struct session_step {
     bool *in_constant;
     void *cache;  /* the kernel's slot */
     bool dynamic; /* the size of a result is known only with its operands */
-    struct collective *collective;
+    struct collective_node *collective;
     struct session_collective *count;
     struct route *route;
     struct control *control;
@@ -96,7 +96,7 @@ struct session {
     struct buffer scratch;
     struct {
         int n;
-        struct collective *at;
+        struct collective_node *at;
         struct session_collective *count;
     } traffic;
     struct session_stats stats;
@@ -113,7 +113,7 @@ struct traffic_start {
     double seconds;
     int64_t sent;
 };
-struct traffic_start traffic_begin(struct session *, const struct collective *);
+struct traffic_start traffic_begin(struct session *, const struct collective_node *);
 void traffic_end(struct session *, struct session_collective *, struct traffic_start);
 
 /* sizes.c: sizes under the session's bindings. */
@@ -169,7 +169,7 @@ void state_free(struct session *);
 /* NULL: the node makes no partial sum of floats. */
 struct summation *ordered_sum_new(struct session *, const struct node *);
 /* Its collective is *c from now on, and is counted there. */
-void ordered_sum_register(struct summation *, struct collective *c, struct session_collective *count);
+void ordered_sum_register(struct summation *, struct collective_node *c, struct session_collective *count);
 const struct share *ordered_sum_share(const struct summation *);
 /* For the sizes of a new plan. */
 void ordered_sum_update(struct summation *);

@@ -1,7 +1,7 @@
 /* Time and bytes of collectives, for the statistics of a session. */
 #include "run/session/session.h"
 
-struct traffic_start traffic_begin(struct session *s, const struct collective *c)
+struct traffic_start traffic_begin(struct session *s, const struct collective_node *c)
 {
     s->comm->id = c->id;
     s->comm->name = c->name;
