@@ -92,13 +92,26 @@ struct slab_item {
 /* Sets the offsets (64-byte aligned; items that live at the same time are disjoint) and returns the size of the slab in bytes. */
 int64_t slab_assign(struct arena *, struct slab_item *, int n);
 
+/* ---- number.c: an integer in [lo, hi] on a command line, or fail_usage naming what ---------------------------------------- */
+int64_t number_read(const char *what, const char *text, int64_t lo, int64_t hi);
+
+/* ---- lists of a command line --------------------------------------------------------------------------------------------- */
+struct text_list {
+    VEC(const char *) text;
+};
+struct text_maybe {
+    bool given;
+    const char *text; /* NULL: given without a value */
+};
+
 /* ---- did_you_mean.c: which of n names is the most like a text or glob, the first of equals; -1 when n is 0 -------------- */
 int nearest_text(const char *text, int n, const char *const *names);
 
 /* ---- glob.c: * stands for any characters, ? for one -------------------------------------------------------------------- */
 bool glob_match(const char *glob, const char *text);
 int glob_stars(const char *glob);
-/* pattern with its * replaced, in order, by what those of the glob, at least as many, stand for in text; NULL: text does not match. */
+/* pattern with its * replaced, in order, by what those of the glob, at least as many, stand for in text; NULL: text does not match.
+ */
 char *glob_rewrite(struct arena *, const char *glob, const char *text, const char *pattern);
 
 /* ---- sandbox.c: which files a model may name ------------------------------------------------------------------------ */
@@ -164,8 +177,8 @@ bool is_folder(const char *path);
 char *path_join(struct arena *, const char *dir, const char *name);
 char *path_dir(struct arena *, const char *path);
 const char *path_base(const char *path); /* what stands behind the last slash */
-/* A file that was installed with the programs: of $TPC_DATADIR, of share/tpc beside the folder of this program, or of the configured
- * data folder, the first that exists; NULL: none. */
+/* A file that was installed with the programs: of $TPC_DATADIR, of share/tpc beside the folder of this program, or of the
+ * configured data folder, the first that exists; NULL: none. */
 char *data_file(struct arena *, const char *name);
 /* Removes a folder of plain files and the folder itself; true when it is gone. */
 bool remove_folder(const char *path);

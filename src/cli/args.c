@@ -27,14 +27,6 @@ static const char *nearest(struct arena *a, const struct args *args, const char 
     return names[nearest_text(name, args->n + 1, names)];
 }
 
-int64_t args_int(const char *what, const char *text, int64_t lo, int64_t hi)
-{
-    int64_t n;
-    if (!parse_i64(text, lo, hi, &n))
-        fail_usage("%s is '%s', expected an integer of %lld to %lld", what, text, (long long)lo, (long long)hi);
-    return n;
-}
-
 struct binding args_binding(struct arena *a, const char *text)
 {
     struct binding given;
@@ -43,7 +35,7 @@ struct binding args_binding(struct arena *a, const char *text)
     return given;
 }
 
-struct folders args_folders(const struct arg_list *list)
+struct folders args_folders(const struct text_list *list)
 {
     for (int i = 0; i < list->text.n; i++)
         if (!path_exists(list->text.at[i]))
@@ -81,14 +73,14 @@ static void store(struct arena *a, const struct arg *arg, const char *text)
     switch (arg->kind) {
     case ARG_FLAG: *(bool *)arg->to = true; return;
     case ARG_TEXT: *(const char **)arg->to = text; return;
-    case ARG_INT: *(int64_t *)arg->to = args_int(what, text, 1, INT32_MAX); return; /* all count something */
+    case ARG_INT: *(int64_t *)arg->to = number_read(what, text, 1, INT32_MAX); return; /* all count something */
     case ARG_REAL: *(double *)arg->to = args_real(what, text); return;
-    case ARG_LIST: VEC_PUSH(a, &((struct arg_list *)arg->to)->text, text); return;
+    case ARG_LIST: VEC_PUSH(a, &((struct text_list *)arg->to)->text, text); return;
     case ARG_MAYBE_INT:
         if (text)
-            args_int(what, text, 0, INT64_MAX);
+            number_read(what, text, 0, INT64_MAX);
         /* fall through */
-    case ARG_MAYBE: *(struct arg_maybe *)arg->to = (struct arg_maybe){true, text}; return;
+    case ARG_MAYBE: *(struct text_maybe *)arg->to = (struct text_maybe){true, text}; return;
     }
     bug("no such kind of option");
 }
@@ -212,9 +204,9 @@ static void parse_letter(struct arena *a, const struct args *args, int argc, cha
     store(a, arg, value_of(arg, given, given[2] ? given + 2 : NULL, argc, argv, i));
 }
 
-struct arg_list args_parse(struct arena *a, const struct args *args, int argc, char **argv)
+struct text_list args_parse(struct arena *a, const struct args *args, int argc, char **argv)
 {
-    struct arg_list plain = {0};
+    struct text_list plain = {0};
     bool options = true;
     for (int i = 1; i < argc; i++) {
         const char *given = argv[i];

@@ -4,21 +4,14 @@
 
 #include "algebra/algebra.h"
 
-struct arg_list {
-    VEC(const char *) text;
-};
-struct arg_maybe {
-    bool given;
-    const char *text;
-}; /* text NULL: given without a value */
 enum arg_kind {
     ARG_FLAG,     /* bool */
     ARG_TEXT,     /* const char *: --name VALUE or --name=VALUE */
     ARG_INT,      /* int64_t */
     ARG_REAL,     /* double */
-    ARG_LIST,     /* struct arg_list: repeatable */
-    ARG_MAYBE,    /* struct arg_maybe: --name or --name=VALUE */
-    ARG_MAYBE_INT /* struct arg_maybe: also --name 7 */
+    ARG_LIST,     /* struct text_list: repeatable */
+    ARG_MAYBE,    /* struct text_maybe: --name or --name=VALUE */
+    ARG_MAYBE_INT /* struct text_maybe: also --name 7 */
 };
 struct arg {
     const char *name; /* without dashes */
@@ -39,15 +32,13 @@ struct args {
 };
 /* --help, --help=man|bash|zsh|fish and --version print and end the program. A wrong command line is fail_usage. Returns the positional
  * arguments. */
-struct arg_list args_parse(struct arena *, const struct args *, int argc, char **argv);
-/* An integer in [lo, hi], or fail_usage naming what. */
-int64_t args_int(const char *what, const char *text, int64_t lo, int64_t hi);
+struct text_list args_parse(struct arena *, const struct args *, int argc, char **argv);
 /* The NAME=INT of --dim. */
 struct binding args_binding(struct arena *, const char *text);
 /* A size such as 800M, 1.5GiB or 4096: K, M, G and T are powers of 1000, KiB ... of 1024. At least 1, or fail_usage naming what. */
 int64_t args_bytes(const char *what, const char *text);
 /* The folders of --external-root, which must exist. */
-struct folders args_folders(const struct arg_list *);
+struct folders args_folders(const struct text_list *);
 
 /* manual.c: the man page, in the macros of man(7). */
 void args_manual(const struct args *);

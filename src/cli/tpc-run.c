@@ -6,9 +6,8 @@
 #ifdef HAVE_CONFIG_H
 #include "config.h"
 #endif
-#include "decode/generate.h"
-#include "onnx/onnx.h"
-#include "op/canon/canon.h"
+#include "cli/args.h"
+#include "decode/decode.h"
 
 #include <sched.h>
 #include <stdlib.h>
@@ -40,71 +39,87 @@ static const struct arg_prose examples[] = {
     {"mpirun -n 2 tpc-run model.tp2 --generate 64 --input input_ids=ids.npy", "Decode 64 tokens after a prompt:"},
     {NULL, NULL}};
 
+/* The command line as given; what needs no reading is in job. */
+struct run_options {
+    struct job_options job;
+    struct text_list dim, bind, external_root;
+    struct text_maybe random, stats;
+    const char *eos, *start, *groups;
+    bool verbose;
+};
+
 static void check_calibration(const struct run_options *o)
 {
-    bool runs = o->paths.text.n || o->generate || o->test_data || o->check || o->output || o->random.given || o->dim.text.n ||
-        o->bind.text.n || o->input.text.n || o->repeat > 1 || o->stats.given || o->grouped || o->pieces || o->eos || o->start ||
-        o->role.text.n || o->external_root.text.n || o->rtol >= 0 || o->atol >= 0 || o->rel >= 0;
+    const struct job_options *job = &o->job;
+    bool runs = job->paths.text.n || job->generate || job->test_data || job->check || job->output || o->random.given || o->dim.text.n ||
+        o->bind.text.n || job->input.text.n || job->repeat > 1 || o->stats.given || o->groups || job->pieces || o->eos || o->start ||
+        job->role.text.n || o->external_root.text.n || job->rtol >= 0 || job->atol >= 0 || job->rel >= 0;
     if (runs)
         fail_usage("--calibrate runs no model: it goes with --local, --threads, --quiet and --verbose alone");
 }
 
 static void check_pieces(const struct run_options *o)
 {
-    bool pieces = o->pieces, alone = !o->generate && !o->grouped;
-    if (o->pieces && !o->output)
+    const struct job_options *job = &o->job;
+    bool pieces = job->pieces, alone = !job->generate && !o->groups;
+    if (job->pieces && !job->output)
         fail_usage("--pieces says how --output writes: give that too");
-    for (int i = 0; i < o->input.text.n; i++)
-        pieces = pieces || strstr(o->input.text.at[i], "{rank}");
+    for (int i = 0; i < job->input.text.n; i++)
+        pieces = pieces || strstr(job->input.text.at[i], "{rank}");
     if (pieces && !alone)
         fail_usage("pieces of ranks (--pieces, {rank} in --input) go with neither --groups nor --generate");
 }
 
 static void check_options(const struct run_options *o)
 {
-    int n = o->paths.text.n;
-    if (o->calibrate) {
+    const struct job_options *job = &o->job;
+    int n = job->paths.text.n;
+    if (job->calibrate) {
         check_calibration(o);
         return;
     }
-    bool compares = o->test_data || o->check || o->random.given || o->dim.text.n || o->repeat > 1;
-    if (n < 1 || (n > 1 && !o->generate))
+    bool compares = job->test_data || job->check || o->random.given || o->dim.text.n || job->repeat > 1;
+    if (n < 1 || (n > 1 && !job->generate))
         fail_usage("expected one model or folder, found %d: --help shows the usage", n);
     check_pieces(o);
-    if (o->generate && compares)
+    if (job->generate && compares)
         fail_usage("--generate takes none of --test-data, --check, --random, --dim and --repeat");
-    if (!o->generate && (o->eos || o->start || o->role.text.n))
+    if (!job->generate && (o->eos || o->start || job->role.text.n))
         fail_usage("--eos, --start and --role are for --generate");
+    if (job->repeat < 1)
+        fail_usage("--repeat is 0, expected at least 1");
+    if (job->local > 1024)
+        fail_usage("--local is %lld, expected at most 1024", (long long)job->local);
 }
 
-static void read_options(struct arena *a, struct run_options *o, int argc, char **argv)
+static void parse(struct arena *a, struct run_options *o, int argc, char **argv)
 {
-    *o = (struct run_options){.rtol = -1, .atol = -1, .rel = -1, .repeat = 1};
     const struct arg table[] = {
-        {"local", 0, ARG_INT, &o->local, "N", "run N ranks as threads of this process"},
-        {"groups", 0, ARG_TEXT, &o->grouped, "G[:SYMBOL]", "run G replicas, each on its part of the batch"},
-        {"input", 0, ARG_LIST, &o->input, "[K:]NAME=FILE", "an input (of graph K), .npy or .pb; each rank's own where FILE has {rank}"},
+        {"local", 0, ARG_INT, &o->job.local, "N", "run N ranks as threads of this process"},
+        {"groups", 0, ARG_TEXT, &o->groups, "G[:SYMBOL]", "run G replicas, each on its part of the batch"},
+        {"input", 0, ARG_LIST, &o->job.input, "[K:]NAME=FILE", "an input (of graph K), .npy or .pb; each rank's own where FILE has {rank}"},
         {"random", 0, ARG_MAYBE_INT, &o->random, "[SEED]", "make the inputs that are not given"},
         {"dim", 0, ARG_LIST, &o->dim, "NAME=INT", "size of a symbolic dimension of made inputs (repeatable)"},
         {"bind", 0, ARG_LIST, &o->bind, "NAME=VALUE,..", "fix an input of a model to a constant (repeatable)"},
-        {"output", 'o', ARG_TEXT, &o->output, "DIR", "write outputs as .npy (default: a digest of each); of the last run of --generate"},
-        {"pieces", 0, ARG_FLAG, &o->pieces, NULL, "with --output: what each rank holds, as NAME.rank-R.npy"},
-        {"test-data", 0, ARG_TEXT, &o->test_data, "DIR", "inputs from input_*.pb, compare with output_*.pb"},
+        {"output", 'o', ARG_TEXT, &o->job.output, "DIR",
+         "write outputs as .npy (default: a digest of each); of the last run of --generate"},
+        {"pieces", 0, ARG_FLAG, &o->job.pieces, NULL, "with --output: what each rank holds, as NAME.rank-R.npy"},
+        {"test-data", 0, ARG_TEXT, &o->job.test_data, "DIR", "inputs from input_*.pb, compare with output_*.pb"},
         {"external-root", 0, ARG_LIST, &o->external_root, "DIR", "weights of a model may lie there too (repeatable)"},
-        {"rtol", 0, ARG_REAL, &o->rtol, "X", "|a-b| <= rtol |b| + atol max(1, max|b|) (default: by type)"},
-        {"atol", 0, ARG_REAL, &o->atol, "X", "see --rtol"},
-        {"check", 0, ARG_TEXT, &o->check, "MODEL", "compare with the unsharded run of MODEL"},
-        {"rel", 0, ARG_REAL, &o->rel, "X", "with --check: max|a-b| <= rel max|b| (default: by type)"},
-        {"generate", 0, ARG_INT, &o->generate, "N", "decode N tokens greedily; state stays on its ranks"},
+        {"rtol", 0, ARG_REAL, &o->job.rtol, "X", "|a-b| <= rtol |b| + atol max(1, max|b|) (default: by type)"},
+        {"atol", 0, ARG_REAL, &o->job.atol, "X", "see --rtol"},
+        {"check", 0, ARG_TEXT, &o->job.check, "MODEL", "compare with the unsharded run of MODEL"},
+        {"rel", 0, ARG_REAL, &o->job.rel, "X", "with --check: max|a-b| <= rel max|b| (default: by type)"},
+        {"generate", 0, ARG_INT, &o->job.generate, "N", "decode N tokens greedily; state stays on its ranks"},
         {"eos", 0, ARG_TEXT, &o->eos, "ID", "with --generate: the token that ends a row"},
         {"start", 0, ARG_TEXT, &o->start, "ID", "with --generate: the first token of a decoder behind an encoder (0)"},
-        {"role", 0, ARG_LIST, &o->role, "INPUT=ROLE", "with --generate: tokens, mask, positions, constant ... (repeatable)"},
-        {"repeat", 0, ARG_INT, &o->repeat, "N", "run N times and show the times"},
-        {"calibrate", 0, ARG_TEXT, &o->calibrate, "FILE", "measure this machine into a profile for tpc-shard --machine"},
+        {"role", 0, ARG_LIST, &o->job.role, "INPUT=ROLE", "with --generate: tokens, mask, positions, constant ... (repeatable)"},
+        {"repeat", 0, ARG_INT, &o->job.repeat, "N", "run N times and show the times"},
+        {"calibrate", 0, ARG_TEXT, &o->job.calibrate, "FILE", "measure this machine into a profile for tpc-shard --machine"},
         {"stats", 0, ARG_MAYBE, &o->stats, "[=FILE]", "time, communication and memory of every rank; FILE: as JSON"},
-        {"threads", 0, ARG_INT, &o->threads, "N", "threads per rank (default: cores / ranks on this machine)"},
-        {"deterministic", 0, ARG_FLAG, &o->deterministic, NULL, "f32 results of N ranks are those of one, bit for bit"},
-        {"quiet", 'q', ARG_FLAG, &o->quiet, NULL, "no messages but errors"},
+        {"threads", 0, ARG_INT, &o->job.threads, "N", "threads per rank (default: cores / ranks on this machine)"},
+        {"deterministic", 0, ARG_FLAG, &o->job.deterministic, NULL, "f32 results of N ranks are those of one, bit for bit"},
+        {"quiet", 'q', ARG_FLAG, &o->job.quiet, NULL, "no messages but errors"},
         {"verbose", 'v', ARG_FLAG, &o->verbose, NULL, "explain"},
     };
     const struct args args = {"tpc-run",
@@ -115,20 +130,40 @@ static void read_options(struct arena *a, struct run_options *o, int argc, char 
                               description,
                               environment,
                               examples};
-    o->paths = args_parse(a, &args, argc, argv);
+    o->job.paths = args_parse(a, &args, argc, argv);
     check_options(o);
-    groups_read(a, o);
-    diag_setup("tpc-run", o->quiet ? -1 : o->verbose);
-    if (o->repeat < 1)
-        fail_usage("--repeat is 0, expected at least 1");
-    if (o->local > 1024)
-        fail_usage("--local is %lld, expected at most 1024", (long long)o->local);
+}
+
+static int64_t token_id(const char *what, const char *text)
+{
+    return text ? number_read(what, text, 0, INT32_MAX) : -1;
+}
+
+/* What the options' texts mean. */
+static void read_options(struct arena *a, struct run_options *o, int argc, char **argv)
+{
+    struct job_options *job = &o->job;
+    *o = (struct run_options){.job = {.rtol = -1, .atol = -1, .rel = -1, .repeat = 1}};
+    parse(a, o, argc, argv);
+    replica_read(a, o->groups, job);
+    diag_setup("tpc-run", job->quiet ? -1 : o->verbose);
+    for (int i = 0; i < o->dim.text.n; i++)
+        VEC_PUSH(a, &job->dims.list, args_binding(a, o->dim.text.at[i]));
+    for (int i = 0; i < o->bind.text.n; i++)
+        VEC_PUSH(a, &job->fixed.list, o->bind.text.at[i]);
+    job->external_roots = args_folders(&o->external_root);
+    job->random = o->random.given;
+    job->seed = o->random.text ? (uint64_t)number_read("--random", o->random.text, 0, INT64_MAX) : 0;
+    job->stats = o->stats.given;
+    job->stats_path = o->stats.text;
+    job->eos = token_id("--eos", o->eos);
+    job->start = token_id("--start", o->start);
 }
 
 /* ---- one rank ----------------------------------------------------------------------------------------------------------------- */
 
 /* Cores for one rank: those it is bound to, or its part of all. */
-static int thread_count(const struct comm *comm, const struct run_options *o)
+static int thread_count(const struct comm *comm, const struct job_options *o)
 {
     cpu_set_t set;
     if (o->threads)
@@ -140,154 +175,24 @@ static int thread_count(const struct comm *comm, const struct run_options *o)
     return mine < 1 ? 1 : (int)mine;
 }
 
-/* The rows of all groups take as long as those of the slowest. */
-static double *run_repeated(struct arena *a, struct comm *all, struct session *s, const struct run_options *o, bool runs,
-                            const struct tensor *in, struct tensor *out)
-{
-    double *seconds = NEWN(a, double, o->repeat);
-    for (int64_t i = 0; i < o->repeat; i++) {
-        if (i == 1)
-            session_reset_stats(s);
-        all->barrier(all);
-        double start = clock_seconds();
-        if (runs)
-            session_run(s, in, out);
-        all->barrier(all);
-        seconds[i] = clock_seconds() - start;
-    }
-    return seconds;
-}
-
-static int find_output(const struct graph *g, const char *name)
-{
-    for (int i = 0; i < g->outputs.n; i++)
-        if (!strcmp(g->outputs.at[i]->name, name))
-            return i;
-    return -1;
-}
-
-static void compare_test_data(struct arena *a, const struct graph *g, const struct tensor *out, const struct run_options *o,
-                              struct verdict *v)
-{
-    const struct tolerance t = tolerance_of(g, o);
-    for (int k = 0;; k++) {
-        const char *path = path_join(a, o->test_data, arena_printf(a, "output_%d.pb", k)), *name = NULL;
-        if (!path_exists(path))
-            break;
-        struct tensor want = tensor_read_pb(a, path, &name);
-        int i = name && *name ? find_output(g, name) : -1;
-        if (i < 0)
-            i = k;
-        if (i >= g->outputs.n)
-            fail("%s: the model has %d outputs", path, g->outputs.n);
-        compare_close(v, g->outputs.at[i]->name, &out[i], &want, t.rtol, t.atol);
-    }
-    if (v->outputs == 0)
-        fail("%s: has no output_0.pb", o->test_data);
-}
-
-static void compare_unsharded(struct arena *a, const struct graph *g, const struct tensor *in, const struct tensor *out,
-                              const struct run_options *o, int threads, struct verdict *v)
-{
-    struct comm *self = comm_self();
-    const struct bound_inputs fixed = op_bound_inputs(g);
-    struct graph *whole = run_load_model(a, o->check, &fixed, o);
-    if (whole->inputs.n != g->inputs.n)
-        fail("%s has %d inputs, %s has %d", o->check, whole->inputs.n, o->paths.text.at[0], g->inputs.n);
-    struct session *s = session_new(whole, self, (struct session_options){.threads = threads, .deterministic = o->deterministic});
-    struct tensor *ordered = NEWN(a, struct tensor, whole->inputs.n), *want = NEWN(a, struct tensor, whole->outputs.n);
-    for (int i = 0; i < g->inputs.n; i++) {
-        int k = 0;
-        while (k < g->inputs.n && strcmp(g->inputs.at[k]->name, whole->inputs.at[i]->name))
-            k++;
-        if (k == g->inputs.n)
-            fail("%s has an input '%s' that %s has not", o->check, whole->inputs.at[i]->name, o->paths.text.at[0]);
-        ordered[i] = in[k];
-    }
-    session_run(s, ordered, want);
-    for (int i = 0; i < whole->outputs.n; i++) {
-        int k = find_output(g, whole->outputs.at[i]->name);
-        if (k < 0)
-            fail("%s has an output '%s' that %s has not", o->check, whole->outputs.at[i]->name, o->paths.text.at[0]);
-        compare_relative(v, g->outputs.at[k]->name, &out[k], &want[i], tolerance_of(g, o).rel);
-    }
-    session_free(s);
-    self->free(self);
-}
-
 struct job {
-    const struct run_options *options;
+    const struct job_options *options;
     bool failed;
 };
-
-/* What rank 0 says at the end. */
-static bool conclude(struct arena *a, const struct graph *g, const struct tensor *in, const struct tensor *out, const struct run_options *o,
-                     int threads, const double *seconds)
-{
-    struct verdict v = {0};
-    bool compares = o->test_data || o->check;
-    if (!o->pieces && (o->output || !compares))
-        report_outputs(a, g, out, o->output);
-    if (o->test_data)
-        compare_test_data(a, g, out, o, &v);
-    if (o->check)
-        compare_unsharded(a, g, in, out, o, threads, &v);
-    if (!compares || o->repeat > 1)
-        report_times(seconds, o->repeat);
-    if (compares)
-        verdict_print(&v);
-    return v.failed;
-}
-
-/* The global outputs, on rank 0 of all; runs: this group has run. */
-static struct tensor *join_outputs(struct arena *a, const struct team *t, const struct dealt *d, const struct graph *g, struct session *s,
-                                   bool runs, const struct tensor *pieces)
-{
-    struct tensor *out = NEWN(a, struct tensor, g->outputs.n);
-    for (int i = 0; i < g->outputs.n; i++) {
-        struct tensor own = runs ? session_gather(s, a, i, &pieces[i]) : (struct tensor){0};
-        out[i] = team_join(a, t, d, s, i, g->outputs.at[i]->name, &own);
-    }
-    return out;
-}
-
-/* True when a comparison failed; on rank 0. */
-static bool run_once(struct arena *a, const struct team *t, const struct run_options *o, int threads)
-{
-    struct graph *g = run_load(a, t->own, o->paths.text.at[0], o);
-    struct session *s = session_new(g, t->own, (struct session_options){.threads = threads, .deterministic = o->deterministic});
-    struct tensor *in = run_inputs(a, s, g, o), *own = NEWN(a, struct tensor, g->inputs.n), *pieces = NEWN(a, struct tensor, g->outputs.n);
-    struct dealt d = team_deal(a, t, g, s, in);
-    bool runs = team_runs(t, &d);
-    memcpy(own, in, (size_t)g->inputs.n * sizeof *in);
-    team_take(a, &d, g, s, own);
-    double *seconds = run_repeated(a, t->all, s, o, runs, own, pieces);
-    if (o->stats.given)
-        report_stats(a, t, &d, s, NULL, o->stats.text);
-    if (o->pieces)
-        report_pieces(a, t->own, g, s, pieces, o->output);
-    for (int i = 0; o->check && runs && i < g->inputs.n; i++)
-        in[i] = session_gather_input(s, a, i, &in[i]);
-    struct tensor *out = join_outputs(a, t, &d, g, s, runs, pieces);
-    bool failed = t->all->rank == 0 && conclude(a, g, in, out, o, threads, seconds);
-    t->all->barrier(t->all);
-    session_free(s);
-    return failed;
-}
 
 static void rank_main(struct comm *comm, void *data)
 {
     struct job *job = data;
     struct arena *a = arena_new();
     int threads = thread_count(comm, job->options);
-    struct team team = team_form(comm, job->options);
+    struct replicas team = replica_form(comm, job->options);
     if (job->options->calibrate)
-        run_calibrate(a, comm, job->options, threads);
+        job_calibrate(a, comm, job->options, threads);
     else if (job->options->generate)
-        run_generate(a, &team, job->options, threads);
-    else if (run_once(a, &team, job->options, threads))
+        generate_run(a, &team, job->options, threads);
+    else if (job_run(a, &team, job->options, threads))
         job->failed = true;
-    team_leave(&team);
+    replica_leave(&team);
     arena_free(a);
 }
 
@@ -358,9 +263,9 @@ int main(int argc, char **argv)
     read_options(a, &o, argc, argv); /* rank 0 first: a wrong command line is said once */
     if (!comm->rank)
         comm->barrier(comm);
-    struct job job = {.options = &o};
-    if (o.local > 0)
-        comm_local_run((int)o.local, rank_main, &job);
+    struct job job = {.options = &o.job};
+    if (o.job.local > 0)
+        comm_local_run((int)o.job.local, rank_main, &job);
     else
         rank_main(comm, &job);
     comm->free(comm);

@@ -9,8 +9,8 @@
 #include "plan/plan.h"
 #endif
 #include "cli/args.h"
-#include "cli/merge.h"
 #include "cli/shard.h"
+#include "job/job.h"
 #include "onnx/onnx.h"
 #include "op/op.h"
 
@@ -20,8 +20,8 @@
 struct shard_options {
     struct options plan;
     int64_t tp, random_seed;
-    struct arg_maybe sp, strict;
-    struct arg_list dim, bind, workload, external_root, compare;
+    struct text_maybe sp, strict;
+    struct text_list dim, bind, workload, external_root, compare;
     const char *out, *state_from, *machine, *solver, *memory, *weights, *report, *dump_after, *print, *merge, *plan_file, *explain,
         *configuration, *annotate;
     bool dry_run, list_passes, list_ops, force, quiet, verbose, random_split_only;
@@ -54,7 +54,7 @@ static const struct arg_prose examples[] = {
 
 /* ---- the command line --------------------------------------------------------------------------------------------------------- */
 
-static struct arg_list parse(struct arena *a, struct shard_options *o, int argc, char **argv)
+static struct text_list parse(struct arena *a, struct shard_options *o, int argc, char **argv)
 {
     const struct arg table[] = {
         {"tp", 0, ARG_INT, &o->tp, "N", "number of ranks"},
@@ -287,7 +287,7 @@ static void merge(struct arena *a, const struct shard_options *o)
         fail_usage("--merge needs -o MODEL.onnx: where to write the model");
     if (o->tp >= 0)
         fail_usage("--merge gives one model: --tp does not go with it");
-    merge_folder(a, without_slash(a, o->merge), o->out, o->force);
+    job_merge(a, without_slash(a, o->merge), o->out, o->force);
 }
 
 static void check_annotate(const struct shard_options *o)
@@ -337,7 +337,7 @@ int main(int argc, char **argv)
     (void)signal(SIGXFSZ, SIG_IGN); /* a write beyond a limit fails like any other */
     diag_setup("tpc-shard", 0);
     signals_watch(true);
-    struct arg_list plain = parse(a, &o, argc, argv);
+    struct text_list plain = parse(a, &o, argc, argv);
     diag_setup("tpc-shard", o.quiet ? -1 : o.verbose);
     if (o.list_passes)
         list_passes();

@@ -1,8 +1,8 @@
-/* run_choose: the next token of every row: that of the largest score of the last position, of equal ones the first; a score that is no
+/* argmax: the next token of every row: that of the largest score of the last position, of equal ones the first; a score that is no
  * number counts as the least. Scores are not gathered: of columns that are dealt out every rank offers the best of its own, of what every
  * rank has whole, and of tokens that the graph itself has chosen, rank 0 does. One pair per rank and row goes to all ranks, and each takes
  * the best. */
-#include "decode/generate.h"
+#include "decode/decode.h"
 
 #include <math.h>
 
@@ -107,7 +107,7 @@ static void exchange(struct arena *tmp, struct comm *comm, struct offer *all, in
     count->seconds += clock_seconds() - start;
 }
 
-void choose_next(struct comm *comm, const struct stage *s, int64_t batch, int64_t *next, struct session_collective *count)
+void argmax_next(struct comm *comm, const struct stage *s, int64_t batch, int64_t *next, struct session_collective *count)
 {
     struct arena *tmp = arena_new();
     struct offer *all = NEWN(tmp, struct offer, comm->size * batch);

@@ -1,7 +1,7 @@
-/* run_chain: what a later graph of the row takes from earlier ones. State goes by the name that its plan gives, else by the ends of names
+/* chain: what a later graph of the row takes from earlier ones. State goes by the name that its plan gives, else by the ends of names
  * (src/ir/state_match.c), each rank its own piece. A constant goes by name: an earlier input or output of that name, or an input whose name
  * ends it (encoder_attention_mask: attention_mask); where no name fits, by type, if one output alone has it. */
-#include "decode/generate.h"
+#include "decode/decode.h"
 
 #include <string.h>
 

@@ -1,16 +1,16 @@
-/* run_generate: greedy decoding. The prompt goes through the graphs in a row, each but the last once; then the last one runs for every
+/* generate: greedy decoding. The prompt goes through the graphs in a row, each but the last once; then the last one runs for every
  * token. Keys, values and other state stay on their ranks, and so do scores: what the tokens are chosen by travels, one pair per rank and
  * row. */
-#include "decode/generate.h"
+#include "decode/decode.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 struct decoder {
-    const struct team *team;
+    const struct replicas *team;
     struct comm *comm; /* of the group: it decodes its rows by itself */
-    struct dealt dealt;
-    const struct run_options *options;
+    struct batch_shard dealt;
+    const struct job_options *options;
     int nstage;
     struct stage *stage;
     struct history history;
@@ -22,9 +22,9 @@ struct decoder {
     double first, rest;               /* seconds until the first token, and after it */
 };
 
-static void load_stage(struct arena *a, struct comm *comm, const struct run_options *o, int threads, struct stage *s)
+static void load_stage(struct arena *a, struct comm *comm, const struct job_options *o, int threads, struct stage *s)
 {
-    s->graph = run_load(a, comm, s->path, o);
+    s->graph = job_load(a, comm, s->path, o);
     s->session = session_new(s->graph, comm,
                              (struct session_options){.threads = threads, .keep_state = true, .deterministic = o->deterministic});
     s->role = NEWN(a, enum role, s->graph->inputs.n);
@@ -96,12 +96,12 @@ static bool run_token(struct decoder *d, struct stage *s)
     session_run(s->session, s->in, s->out);
     forget_given_state(s);
     d->fed = d->history.length;
-    choose_next(d->comm, s, d->history.batch, d->next, &d->chosen);
+    argmax_next(d->comm, s, d->history.batch, d->next, &d->chosen);
     bool ended = end_rows(d);
     history_add(&d->history, d->next);
     d->made++;
     struct spent after = spent_now(d, s);
-    if (d->options->stats.given && !d->options->stats.text && d->team->all->rank == 0)
+    if (d->options->stats && !d->options->stats_path && d->team->all->rank == 0)
         print_token(d, &before, &after);
     return ended;
 }
@@ -127,14 +127,14 @@ static int64_t batch_of(const struct stage *first)
 /* The tokens of a decoder are given, or begin with one. */
 static void start_history(struct decoder *d, struct arena *a, int k)
 {
-    const char *start = d->options->start;
+    int64_t start = d->options->start;
     struct stage *s = &d->stage[k];
     if (stage_find(s, ROLE_TOKENS) < 0)
         fail_usage("%s: no input holds tokens: give --role INPUT=tokens", s->path);
-    if (has_prompt(s) || (k == 0 && !start))
+    if (has_prompt(s) || (k == 0 && start < 0))
         d->history = history_new(a, s, d->options->generate);
     else
-        d->history = history_start(a, batch_of(&d->stage[0]), start ? args_int("--start", start, 0, INT32_MAX) : 0, d->options->generate);
+        d->history = history_start(a, batch_of(&d->stage[0]), start < 0 ? 0 : start, d->options->generate);
     d->next = NEWN(a, int64_t, d->history.batch);
 }
 
@@ -218,8 +218,8 @@ static void deal_rows(struct decoder *d, struct arena *a)
         struct stage *s = &d->stage[k];
         for (int i = 0; i < s->graph->inputs.n; i++)
             add_row_dim(&s->given[i], session_input_type(s->session, i));
-        d->dealt = team_deal(a, d->team, s->graph, s->session, s->given);
-        team_take(a, &d->dealt, s->graph, s->session, s->given);
+        d->dealt = replica_shard_batch(a, d->team, s->graph, s->session, s->given);
+        replica_take_rows(a, &d->dealt, s->graph, s->session, s->given);
         if (total && d->dealt.total && d->dealt.total != total)
             fail("%s: %lld rows are given, and %lld to the graphs before it", s->path, (long long)d->dealt.total, (long long)total);
         if (d->dealt.total)
@@ -237,10 +237,10 @@ static void write_outputs(const struct decoder *d, struct arena *a, const struct
     struct tensor *whole = NEWN(a, struct tensor, s->graph->outputs.n);
     for (int i = 0; i < s->graph->outputs.n; i++) {
         struct tensor own = d->made ? session_gather(s->session, a, i, &s->out[i]) : (struct tensor){0};
-        whole[i] = team_join(a, d->team, &d->dealt, s->session, i, s->graph->outputs.at[i]->name, &own);
+        whole[i] = replica_gather_output(a, d->team, &d->dealt, s->session, i, s->graph->outputs.at[i]->name, &own);
     }
     if (d->team->all->rank == 0)
-        report_outputs(a, s->graph, whole, d->options->output);
+        outputs_write(a, s->graph, whole, d->options->output);
 }
 
 /* What was made of the rows of this group, as many columns as the longest of all groups: ended rows go on with the token that ends them. */
@@ -301,13 +301,13 @@ static struct result join_results(const struct decoder *d, struct arena *a)
     return r;
 }
 
-void run_generate(struct arena *a, const struct team *team, const struct run_options *o, int threads)
+void generate_run(struct arena *a, const struct replicas *team, const struct job_options *o, int threads)
 {
     struct decoder d = {.team = team,
                         .comm = team->own,
                         .options = o,
                         .nstage = o->paths.text.n,
-                        .eos = o->eos ? args_int("--eos", o->eos, 0, INT32_MAX) : -1,
+                        .eos = o->eos,
                         .chosen = {.name = "next tokens", .op = "AllGather"}};
     d.stage = NEWN(a, struct stage, d.nstage);
     for (int k = 0; k < d.nstage; k++) {
@@ -319,7 +319,7 @@ void run_generate(struct arena *a, const struct team *team, const struct run_opt
     roles_find(a, d.stage, d.nstage, o);
     deal_rows(&d, a);
     team->all->barrier(team->all);
-    if (team_runs(team, &d.dealt))
+    if (replica_runs(team, &d.dealt))
         decode(&d, a);
     else
         free_earlier(&d);
@@ -329,8 +329,8 @@ void run_generate(struct arena *a, const struct team *team, const struct run_opt
         print_tokens(&r.tokens);
     if (o->output)
         write_outputs(&d, a, last);
-    if (o->stats.given)
-        report_stats(a, team, &d.dealt, last->session, &d.chosen, o->stats.text);
+    if (o->stats)
+        stats_report(a, team, &d.dealt, last->session, &d.chosen, o->stats_path);
     if (speaks)
         print_rate(r.tokens.dim[0], r.tokens.dim[1] - 1, r.seconds);
     team->all->barrier(team->all);

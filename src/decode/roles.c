@@ -1,7 +1,7 @@
-/* run_roles: what the inputs of a graph are to a decode loop. What --role says comes first, then state, then the names that exporters use.
+/* roles: what the inputs of a graph are to a decode loop. What --role says comes first, then state, then the names that exporters use.
  * Of what is left, floats and fixed shapes are constants; an integer input as long as past and sequence is the mask, and the only other one
  * of shape [batch, sequence] holds the tokens. */
-#include "decode/generate.h"
+#include "decode/decode.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -30,7 +30,7 @@ static struct named named_parse(struct arena *a, const char *option, const char 
         fail_usage("%s: expected NAME=VALUE", o.option);
     bool numbered = name > text && *name == ':';
     if (numbered)
-        o.number = (int)args_int(option, arena_strndup(a, text, (size_t)(name - text)), 1, INT32_MAX);
+        o.number = (int)number_read(option, arena_strndup(a, text, (size_t)(name - text)), 1, INT32_MAX);
     o.name = numbered ? name + 1 : text;
     o.name = arena_strndup(a, o.name, (size_t)(equal - o.name));
     o.value = equal + 1;
@@ -59,10 +59,10 @@ static void take_input(struct arena *a, struct stage *stage, int n, const char *
             continue;
         if (stage[k].given[i].data)
             fail_usage("%s: '%s' is given twice", o.option, o.name);
-        stage[k].given[i] = run_read_tensor(a, o.value);
+        stage[k].given[i] = job_read_tensor(a, o.value);
         return;
     }
-    fail_usage("%s: the inputs of %s are %s", o.option, stage[0].path, run_input_names(a, stage[0].graph));
+    fail_usage("%s: the inputs of %s are %s", o.option, stage[0].path, job_input_names(a, stage[0].graph));
 }
 
 static enum role role_parse(const struct named *o)
@@ -95,7 +95,7 @@ static void take_role(struct arena *a, struct stage *stage, int n, const char *t
         found = take_output(&o, &stage[k]) || i >= 0 || found;
     }
     if (!found)
-        fail_usage("%s: the inputs of %s are %s", o.option, stage[0].path, run_input_names(a, stage[0].graph));
+        fail_usage("%s: the inputs of %s are %s", o.option, stage[0].path, job_input_names(a, stage[0].graph));
 }
 
 /* ---- roles by name and shape -------------------------------------------------------------------------------------------------------- */
@@ -213,7 +213,7 @@ static void find_logits(struct stage *stage, int n)
             take_logits(&stage[k], find_value(stage[k].graph->outputs.at, stage[k].graph->outputs.n, name));
 }
 
-void roles_find(struct arena *a, struct stage *stage, int n, const struct run_options *o)
+void roles_find(struct arena *a, struct stage *stage, int n, const struct job_options *o)
 {
     for (int k = 0; k < n; k++)
         stage[k].logits = -1;

@@ -40,7 +40,7 @@ static const struct arg_prose none[] = {{NULL, NULL}};
 static int64_t from_environment(const char *name, int64_t otherwise)
 {
     const char *text = getenv(name);
-    return text ? args_int(name, text, 1, 1000000000) : otherwise;
+    return text ? number_read(name, text, 1, 1000000000) : otherwise;
 }
 
 static void read_options(struct arena *a, struct graphs_options *o, int argc, char **argv)

@@ -1,8 +1,9 @@
 /* Random legal plans on real exports: every model of samples/, or those that are named, at several numbers of ranks, in these modes: any
  * strategies, only those that split, --sp, and where asked for --sp=auto. Each is compared with the whole run. In every second plan terms
  * are dense. A line per model, number of ranks and mode says how many were right. Work is dealt to processes by model and ranks. */
-#include "cli/run.h"
+#include "cli/args.h"
 #include "ir/text/text.h"
+#include "job/job.h"
 #include "tests/prove/integral.h"
 
 #include <errno.h>
@@ -22,7 +23,7 @@ enum mode { MODE_PLAIN, MODE_SPLIT, MODE_SP, MODE_AUTO, MODES };
 static const char *const mode_name[] = {"plain", "split", "sp", "auto"};
 
 struct prove_options {
-    struct arg_list models, tp, mode, input, force;
+    struct text_list models, tp, mode, input, force;
     struct named_list forced; /* of --force */
     int64_t plans, seed, jobs;
     bool exact, integral;
@@ -46,10 +47,10 @@ static const struct arg_prose usage[] = {{"prove [options] [MODEL...]", "random 
                                          {NULL, NULL}};
 static const struct arg_prose none[] = {{NULL, NULL}};
 
-static struct arg_list all_samples(struct arena *a)
+static struct text_list all_samples(struct arena *a)
 {
     const char *srcdir = getenv("srcdir");
-    struct arg_list list = {0};
+    struct text_list list = {0};
     glob_t found;
     if (glob(arena_printf(a, "%s/samples/*/model.onnx", srcdir ? srcdir : "."), 0, NULL, &found))
         fail("no samples/*/model.onnx in %s", srcdir ? srcdir : ".");
@@ -62,7 +63,7 @@ static struct arg_list all_samples(struct arena *a)
 static int64_t from_environment(const char *name, int64_t otherwise)
 {
     const char *text = getenv(name);
-    return text ? args_int(name, text, 1, 1000000000) : otherwise;
+    return text ? number_read(name, text, 1, 1000000000) : otherwise;
 }
 
 static struct named forced_of(struct arena *a, const char *text)
@@ -93,7 +94,7 @@ static void read_options(struct arena *a, struct prove_options *o, int argc, cha
     *o = (struct prove_options){.plans = from_environment("PLANS", 1), .seed = 1, .jobs = sysconf(_SC_NPROCESSORS_ONLN)};
     o->models = args_parse(a, &args, argc, argv);
     if (seed)
-        o->seed = args_int("--seed", seed, 0, INT32_MAX);
+        o->seed = number_read("--seed", seed, 0, INT32_MAX);
     if (o->models.text.n == 0)
         o->models = all_samples(a);
     for (int i = 0; i < o->force.text.n; i++)
@@ -219,7 +220,7 @@ static struct prove *open_model(struct arena *a, const struct prove_options *o, 
     struct tensor *in = NEWN(a, struct tensor, o->input.text.n);
     const char *text = o->input.text.n > 0 ? graph_text(a, path) : NULL;
     for (int i = 0; i < o->input.text.n; i++)
-        in[i] = run_read_tensor(a, o->input.text.at[i]);
+        in[i] = job_read_tensor(a, o->input.text.at[i]);
     return text ? prove_open_given(a, text, 1, &in) : prove_open(a, path, NULL);
 }
 
@@ -277,7 +278,7 @@ int main(int argc, char **argv)
                 wrong |= reap();
             else
                 running++;
-            start(&o, o.models.text.at[i], (int)args_int("--tp", o.tp.text.at[k], 1, PLAN_RANKS));
+            start(&o, o.models.text.at[i], (int)number_read("--tp", o.tp.text.at[k], 1, PLAN_RANKS));
         }
     for (; running > 0; running--)
         wrong |= reap();

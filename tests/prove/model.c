@@ -49,7 +49,7 @@ static void drop_own(void *data, int status)
 /* ---- the whole run -------------------------------------------------------------------------------------------------------------- */
 
 /* Small sizes that differ for symbols that none is given for. */
-static void choose_sizes(struct arena *a, const struct graph *g, const struct bindings *given, struct arg_list *dim)
+static void choose_sizes(struct arena *a, const struct graph *g, const struct bindings *given, struct bindings *dims)
 {
     static const int64_t size[] = {3, 5, 2, 7, 4, 6};
     struct bindings all = {0};
@@ -61,8 +61,8 @@ static void choose_sizes(struct arena *a, const struct graph *g, const struct bi
             if (s->kind != DIM_SYM)
                 continue;
             if (!bindings_get(&all, s->name))
-                bindings_set(a, &all, s->name, size[dim->text.n % 6]);
-            VEC_PUSH(a, &dim->text, arena_printf(a, "%s=%lld", s->name, (long long)*bindings_get(&all, s->name)));
+                bindings_set(a, &all, s->name, size[dims->list.n % 6]);
+            VEC_PUSH(a, &dims->list, ((struct binding){s->name, *bindings_get(&all, s->name)}));
         }
 }
 
@@ -93,16 +93,16 @@ static void run_sets(struct prove *p, struct session *s, const struct graph *g, 
     for (int k = 0; k < given->nset; k++)
         run_whole(p, s, g, given->inputs[k]);
     for (int k = 0; given->nset == 0; k++) {
-        struct run_options data = {.test_data = path_join(p->arena, beside, arena_printf(p->arena, "test_data_set_%d", k))};
+        struct job_options data = {.test_data = path_join(p->arena, beside, arena_printf(p->arena, "test_data_set_%d", k))};
         if (!is_folder(data.test_data))
             break;
-        run_whole(p, s, g, run_inputs(p->arena, s, g, &data));
+        run_whole(p, s, g, job_inputs(p->arena, s, g, &data));
     }
-    struct run_options made = {.random = {true, "1"}};
+    struct job_options made = {.random = true, .seed = 1};
     if (p->sets.n > 0)
         return;
-    choose_sizes(p->arena, g, given->sizes, &made.dim);
-    run_whole(p, s, g, run_inputs(p->arena, s, g, &made));
+    choose_sizes(p->arena, g, given->sizes, &made.dims);
+    run_whole(p, s, g, job_inputs(p->arena, s, g, &made));
 }
 
 static void note_ends(struct prove *p, const struct graph *g)
@@ -119,12 +119,12 @@ static void note_ends(struct prove *p, const struct graph *g)
 
 static void run_model(struct prove *p, const struct given *given)
 {
-    const struct run_options o = {.rtol = -1, .atol = -1, .rel = -1};
+    const struct job_options o = {.rtol = -1, .atol = -1, .rel = -1};
     struct comm *self = comm_self();
-    struct graph *g = run_load_model(p->arena, p->path, NULL, &o);
+    struct graph *g = job_load_model(p->arena, p->path, NULL, &o);
     struct session *s = session_new(g, self, (struct session_options){.threads = 1});
     note_ends(p, g);
-    p->rel = tolerance_of(g, &o).rel;
+    p->rel = compare_tolerance(g, &o).rel;
     run_sets(p, s, g, given);
     session_free(s);
     self->free(self);

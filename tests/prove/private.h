@@ -2,7 +2,7 @@
 #ifndef TPC_TESTS_PROVE_PRIVATE_H
 #define TPC_TESTS_PROVE_PRIVATE_H
 
-#include "cli/run.h"
+#include "job/job.h"
 #include "passes/pass.h"
 #include "tests/prove/prove.h"
 

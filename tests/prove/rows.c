@@ -19,20 +19,20 @@ static void run_group(struct comm *comm, void *data)
 {
     const struct job *job = data;
     struct arena *a = arena_new();
-    const struct run_options o = {.groups = GROUPS, .rows = job->symbol};
-    struct team t = team_form(comm, &o);
-    struct graph *g = run_load_model(a, job->prove->path, NULL, &o);
+    const struct job_options o = {.groups = GROUPS, .rows = job->symbol};
+    struct replicas t = replica_form(comm, &o);
+    struct graph *g = job_load_model(a, job->prove->path, NULL, &o);
     struct session *s = session_new(g, t.own, (struct session_options){.threads = 1});
     struct tensor *in = prove_inputs(a, job->prove, job->set, g), *out = NEWN(a, struct tensor, g->outputs.n);
-    struct dealt d = team_deal(a, &t, g, s, in);
-    team_take(a, &d, g, s, in);
-    if (team_runs(&t, &d))
+    struct batch_shard d = replica_shard_batch(a, &t, g, s, in);
+    replica_take_rows(a, &d, g, s, in);
+    if (replica_runs(&t, &d))
         session_run(s, in, out);
     for (int i = 0; i < g->outputs.n; i++)
-        out[i] = team_join(a, &t, &d, s, i, g->outputs.at[i]->name, &out[i]);
+        out[i] = replica_gather_output(a, &t, &d, s, i, g->outputs.at[i]->name, &out[i]);
     if (comm->rank == 0)
         prove_compare(job->prove, job->set, job->exact, g, out, job->out);
-    team_leave(&t);
+    replica_leave(&t);
     session_free(s);
     arena_free(a);
 }

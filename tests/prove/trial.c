@@ -190,11 +190,11 @@ static void run_rank(struct comm *comm, void *data)
 /* Read one after another, before there are ranks, who would wait for each other; each into an arena of its own, for ranks are threads. */
 static struct graph **load_ranks(const struct trial *t)
 {
-    const struct run_options o = {.local = t->plan->ranks};
+    const struct job_options o = {.local = t->plan->ranks};
     struct arena *a = t->prove->arena;
     struct graph **g = NEWN(a, struct graph *, t->plan->ranks);
     for (int r = 0; r < t->plan->ranks; r++)
-        g[r] = run_load_model(arena_new(), path_join(a, t->prepared->options.out, arena_printf(a, "rank-%d.onnx", r)), NULL, &o);
+        g[r] = job_load_model(arena_new(), path_join(a, t->prepared->options.out, arena_printf(a, "rank-%d.onnx", r)), NULL, &o);
     return g;
 }
 

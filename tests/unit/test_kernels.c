@@ -1,4 +1,5 @@
 /* Kernels against literal expectations: one small case for each family, empty tensors, NaN and -inf, and the failures that name a node. */
+#include "kern/chunk/chunk.h"
 #include "kern/kern.h"
 #include "op/op.h"
 
@@ -191,7 +192,7 @@ END_TEST
 
 /* Deterministic products: parts of the contracted dimension, dealt out in any way that keeps chunks whole, give the bits of the whole. */
 enum { HEIGHT = 7, WIDTH = 40, DEPTH = 300, MOST_TERMS = 64 };
-struct dealt {
+struct batch_shard {
     struct share share;
     int n;
     struct subtree of[MOST_TERMS];
@@ -200,7 +201,7 @@ struct dealt {
 
 static void take_terms(const struct share *share, const struct chunks *c, enum dtype t, const void *terms, int64_t n, void *out)
 {
-    struct dealt *d = (struct dealt *)(uintptr_t)share;
+    struct batch_shard *d = (struct batch_shard *)(uintptr_t)share;
     int count = chunk_terms(c, d->of + d->n);
     ck_assert_int_eq(t, DT_F32);
     for (int i = 0; i < count; i++, d->n++) {
@@ -257,7 +258,7 @@ START_TEST(sums_of_parts)
     ck_assert_int_eq(chunk_width(DEPTH), 16);
     run_part(own, &a, &b, &whole, NULL, 1, (const struct interval[]){{0, DEPTH}});
     for (size_t k = 0; k < sizeof deals / sizeof *deals; k++) {
-        struct dealt d = {.share = {.size = DEPTH, .complete = take_terms}};
+        struct batch_shard d = {.share = {.size = DEPTH, .complete = take_terms}};
         for (int r = 0; r < deals[k].ranks; r++) {
             struct stretch held[2];
             d.share.n = chunk_stretches(deals[k].n[r], deals[k].at[r], held);

@@ -1,6 +1,6 @@
-/* run_load: which file this rank runs, and that all ranks run files of one plan. Rank 0 looks first, so that what is wrong for
+/* load: which file this rank runs, and that all ranks run files of one plan. Rank 0 looks first, so that what is wrong for
  * everybody is said once. */
-#include "cli/run.h"
+#include "job/job.h"
 #include "op/analysis/analysis.h"
 #include "op/canon/canon.h"
 #include "passes/pass.h"
@@ -10,12 +10,12 @@
 
 static pthread_mutex_t loading = PTHREAD_MUTEX_INITIALIZER; /* rank threads load one after another */
 
-struct graph *run_load_model(struct arena *a, const char *path, const struct bound_inputs *fixed, const struct run_options *o)
+struct graph *job_load_model(struct arena *a, const char *path, const struct bound_inputs *fixed, const struct job_options *o)
 {
     struct compile c = {.arena = a,
                         .model_path = path,
                         .fixed = fixed,
-                        .external_roots = args_folders(&o->external_root),
+                        .external_roots = o->external_roots,
                         .deterministic = o->deterministic,
                         .split_outputs = o->generate > 0};
     pthread_mutex_lock(&loading);
@@ -32,7 +32,7 @@ static char *rank_file(struct arena *a, const char *folder, int rank)
     return path_join(a, folder, arena_printf(a, "rank-%d.onnx", rank));
 }
 
-static void check_size(const struct graph *g, const struct comm *comm, const char *path, const struct run_options *o)
+static void check_size(const struct graph *g, const struct comm *comm, const char *path, const struct job_options *o)
 {
     const char *mpi = comm_mpi_library();
     int ranks = g->ranks;
@@ -77,25 +77,25 @@ static void check_plan(struct comm *comm, const struct graph *g, int rank)
     comm->barrier(comm);
 }
 
-static struct graph *load_folder(struct arena *a, struct comm *comm, const char *path, const struct run_options *o)
+static struct graph *load_folder(struct arena *a, struct comm *comm, const char *path, const struct job_options *o)
 {
     struct graph *g = NULL;
     if (comm->rank == 0) {
         if (!path_exists(rank_file(a, path, 0)))
             fail("%s: has no rank-0.onnx: not a folder of tpc-shard", path);
-        g = run_load_model(a, rank_file(a, path, 0), NULL, o);
+        g = job_load_model(a, rank_file(a, path, 0), NULL, o);
         check_size(g, comm, path, o);
         check_files(a, path, g->ranks);
     }
     comm->barrier(comm);
     if (!g)
-        g = run_load_model(a, rank_file(a, path, comm->rank), NULL, o);
+        g = job_load_model(a, rank_file(a, path, comm->rank), NULL, o);
     check_size(g, comm, path, o);
     check_plan(comm, g, comm->rank);
     return g;
 }
 
-static struct graph *load_single(struct arena *a, struct comm *comm, const char *path, const struct run_options *o)
+static struct graph *load_single(struct arena *a, struct comm *comm, const char *path, const struct job_options *o)
 {
     if (comm->size > 1) {
         if (comm->rank == 0)
@@ -103,20 +103,17 @@ static struct graph *load_single(struct arena *a, struct comm *comm, const char 
                  comm->size, o->groups > 1 ? " in each group" : "", path, comm->size);
         comm->barrier(comm);
     }
-    struct bound_inputs fixed = {{NULL, 0, 0}};
-    for (int i = 0; i < o->bind.text.n; i++)
-        VEC_PUSH(a, &fixed.list, o->bind.text.at[i]);
-    struct graph *g = run_load_model(a, path, &fixed, o);
+    struct graph *g = job_load_model(a, path, &o->fixed, o);
     if (g->ranks > 1)
         fail("%s is one rank's file of %d: run the folder it lies in", path, g->ranks);
     return g;
 }
 
-struct graph *run_load(struct arena *a, struct comm *comm, const char *path, const struct run_options *o)
+struct graph *job_load(struct arena *a, struct comm *comm, const char *path, const struct job_options *o)
 {
     if (!path_exists(path))
         fail("%s: no such file or folder", path);
-    if (o->bind.text.n && is_folder(path))
-        fail_usage("--bind: %s is compiled: 'tpc-shard --bind %s' fixes an input of its model", path, o->bind.text.at[0]);
+    if (o->fixed.list.n && is_folder(path))
+        fail_usage("--bind: %s is compiled: 'tpc-shard --bind %s' fixes an input of its model", path, o->fixed.list.at[0]);
     return is_folder(path) ? load_folder(a, comm, path, o) : load_single(a, comm, path, o);
 }

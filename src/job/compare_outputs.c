@@ -1,6 +1,6 @@
-/* run_compare: two tensors against a tolerance. Floats that are both NaN or the same infinity agree; integers and booleans must be
+/* compare_outputs: two tensors against a tolerance. Floats that are both NaN or the same infinity agree; integers and booleans must be
  * equal. The first output and index that differ are printed, with both values. */
-#include "cli/run.h"
+#include "job/job.h"
 
 #include <math.h>
 #include <string.h>
@@ -30,7 +30,7 @@ static bool same_type(struct verdict *v, const char *name, const struct tensor *
     struct arena *a = arena_new();
     bool same = got->dtype == want->dtype && got->rank == want->rank && !memcmp(got->dim, want->dim, (size_t)got->rank * sizeof *got->dim);
     if (!same && !v->failed)
-        printf("output '%s' is %s, expected %s\n", name, dims_str(a, got), dims_str(a, want));
+        printf("output '%s' is %s, expected %s\n", name, outputs_shape_text(a, got), outputs_shape_text(a, want));
     if (!same)
         v->failed = true;
     if (!same)
@@ -119,7 +119,7 @@ static double unit_roundoff(const struct graph *g)
     return u;
 }
 
-struct tolerance tolerance_of(const struct graph *g, const struct run_options *o)
+struct tolerance compare_tolerance(const struct graph *g, const struct job_options *o)
 {
     double u = unit_roundoff(g);
     struct tolerance t = u > 0 ? (struct tolerance){8 * u, 8 * u, 8 * u} : (struct tolerance){1e-4, 1e-5, 1e-5};
@@ -132,7 +132,7 @@ struct tolerance tolerance_of(const struct graph *g, const struct run_options *o
     return t;
 }
 
-void verdict_print(const struct verdict *v)
+void compare_print(const struct verdict *v)
 {
     printf("%s: %d outputs, worst difference %.3g%s%s%s\n", v->failed ? "FAILED" : "PASSED", v->outputs, v->worst, v->name ? " in '" : "",
            v->name ? v->name : "", v->name ? "'" : "");

@@ -1,6 +1,6 @@
-/* run_tokens: the tokens of a decode loop, as a table with one row per batch row, and beside it which of them count and where they stand.
+/* history: the tokens of a decode loop, as a table with one row per batch row, and beside it which of them count and where they stand.
  * Inputs of a graph are columns of these tables: what the state doesn't hold yet, or, for a mask, all. */
-#include "decode/generate.h"
+#include "decode/decode.h"
 
 #include <string.h>
 

@@ -1,8 +1,8 @@
-/* decode/generate.h: the parts of tpc-run --generate: graphs in a row, each but the last run once, the last for every further token. */
-#ifndef TPC_CLI_GENERATE_H
-#define TPC_CLI_GENERATE_H
+/* decode: greedy decoding (tpc-run --generate): prefill through the graphs in a row, then the last graph for every further token. */
+#ifndef TPC_DECODE_H
+#define TPC_DECODE_H
 
-#include "cli/run.h"
+#include "job/job.h"
 
 /* What an input is to a decode loop. */
 enum role {
@@ -34,9 +34,9 @@ int stage_find(const struct stage *, enum role);
 
 /* roles.c: reads --role and --input, and finds the other roles by usual names, then by type and shape. An unclear role, an option
  * that names no input: wrong usage. */
-void roles_find(struct arena *, struct stage *, int n, const struct run_options *);
+void roles_find(struct arena *, struct stage *, int n, const struct job_options *);
 
-/* tokens.c: all tokens of all rows, with what follows from them. */
+/* history.c: all tokens of all rows, with what follows from them. */
 struct history {
     int64_t batch, length, room;      /* room: columns that a row may have */
     int64_t *token, *seen, *position; /* [batch, room] */
@@ -52,12 +52,12 @@ void history_feed(const struct history *, int64_t fed, struct stage *);
 
 /* argmax.c: every rank calls it after a run of a stage and gets the next token of every row. What ranks exchange for it is added to *count.
  */
-void choose_next(struct comm *, const struct stage *, int64_t batch, int64_t *next, struct session_collective *count);
+void argmax_next(struct comm *, const struct stage *, int64_t batch, int64_t *next, struct session_collective *count);
 
 /* chain.c: before stage k runs, what of its state and constants is not given comes from the stages before it, which have run. */
 void chain_take(struct arena *, struct stage *, int k);
 
 /* generate.c: every rank calls it; rank 0 prints. */
-void run_generate(struct arena *, const struct team *, const struct run_options *, int threads);
+void generate_run(struct arena *, const struct replicas *, const struct job_options *, int threads);
 
 #endif

@@ -1,26 +1,26 @@
-/* run_groups: replicas of a model beside each other, each on rows of its own, as in data parallelism. Ranks are numbered as by Megatron-LM
+/* replica: replicas of a model beside each other, each on rows of its own, as in data parallelism. Ranks are numbered as by Megatron-LM
  * where tensor parallelism is the inner one: of t ranks to a group, rank r of the job is rank r % t of group r / t. Which symbol counts the
  * rows is proven when the model is compiled (src/op/analysis/batch_independence.c). A group that gets no row waits for the others. */
-#include "cli/run.h"
+#include "job/job.h"
 #include "op/analysis/analysis.h"
 
 #include <string.h>
 
 enum { MOST_GROUPS = 1024 };
 
-void groups_read(struct arena *a, struct run_options *o)
+void replica_read(struct arena *a, const char *text, struct job_options *o)
 {
-    const char *colon = o->grouped ? strchr(o->grouped, ':') : NULL;
+    const char *colon = text ? strchr(text, ':') : NULL;
     o->groups = 1;
-    if (!o->grouped)
+    if (!text)
         return;
-    o->groups = args_int("--groups", colon ? arena_strndup(a, o->grouped, (size_t)(colon - o->grouped)) : o->grouped, 1, MOST_GROUPS);
+    o->groups = number_read("--groups", colon ? arena_strndup(a, text, (size_t)(colon - text)) : text, 1, MOST_GROUPS);
     o->rows = colon ? colon + 1 : NULL;
 }
 
-struct team team_form(struct comm *comm, const struct run_options *o)
+struct replicas replica_form(struct comm *comm, const struct job_options *o)
 {
-    struct team t = {.all = comm, .own = comm, .groups = (int)o->groups, .symbol = o->rows};
+    struct replicas t = {.all = comm, .own = comm, .groups = (int)o->groups, .symbol = o->rows};
     if (t.groups == 1)
         return t;
     if (comm->rank == 0 && comm->size % t.groups)
@@ -34,7 +34,7 @@ struct team team_form(struct comm *comm, const struct run_options *o)
     return t;
 }
 
-void team_leave(struct team *t)
+void replica_leave(struct replicas *t)
 {
     if (!t->across)
         return;
@@ -107,12 +107,13 @@ static int64_t count_rows(const struct graph *g, const struct session *s, const 
     return first < 0 ? 0 : in[first].dim[first_dim];
 }
 
-struct dealt team_deal(struct arena *a, const struct team *t, const struct graph *g, const struct session *s, const struct tensor *in)
+struct batch_shard replica_shard_batch(struct arena *a, const struct replicas *t, const struct graph *g, const struct session *s,
+                                       const struct tensor *in)
 {
     const char *wanted = t->symbol ? wanted_symbol(a, g, t->symbol) : NULL;
     if (!t->across)
-        return (struct dealt){.rows = {0, 1}};
-    struct dealt d = {.symbol = wanted ? wanted : first_symbol(g)};
+        return (struct batch_shard){.rows = {0, 1}};
+    struct batch_shard d = {.symbol = wanted ? wanted : first_symbol(g)};
     d.total = count_rows(g, s, d.symbol, in);
     d.rows = batch_range_of(d.total, t->groups, t->group);
     if (d.total)
@@ -120,12 +121,12 @@ struct dealt team_deal(struct arena *a, const struct team *t, const struct graph
     return d;
 }
 
-bool team_runs(const struct team *t, const struct dealt *d)
+bool replica_runs(const struct replicas *t, const struct batch_shard *d)
 {
     return d->rows.count > 0 || t->group == 0;
 }
 
-void team_take(struct arena *a, const struct dealt *dealt, const struct graph *g, const struct session *s, struct tensor *in)
+void replica_take_rows(struct arena *a, const struct batch_shard *dealt, const struct graph *g, const struct session *s, struct tensor *in)
 {
     for (int i = 0; i < g->inputs.n; i++) {
         int d = in[i].data ? row_dim(session_input_type(s, i), dealt->symbol) : -1;
@@ -134,8 +135,8 @@ void team_take(struct arena *a, const struct dealt *dealt, const struct graph *g
     }
 }
 
-struct tensor team_join(struct arena *a, const struct team *t, const struct dealt *dealt, const struct session *s, int output,
-                        const char *name, const struct tensor *own)
+struct tensor replica_gather_output(struct arena *a, const struct replicas *t, const struct batch_shard *dealt, const struct session *s,
+                                    int output, const char *name, const struct tensor *own)
 {
     int d = row_dim(session_output_type(s, output), dealt->symbol);
     return d < 0 || t->own->rank ? *own : batch_gather(a, t->across, name, own, d, dealt->total);

@@ -1,7 +1,7 @@
-/* run_inputs: the global inputs of a run. Files named on the command line win over test data, and what is still missing is made from
+/* inputs: the global inputs of a run. Files named on the command line win over test data, and what is still missing is made from
  * the types under --random: floats are normal, integers 0 to 7 (valid as token ids, masks and positions), booleans coins. Numbers come
  * from SplitMix64 (Steele, Lea, Flood 2014), so a seed means the same everywhere. */
-#include "cli/run.h"
+#include "job/job.h"
 #include "onnx/onnx.h"
 #include "op/canon/canon.h"
 
@@ -23,7 +23,7 @@ static int find_input(const struct graph *g, const char *name, size_t n)
     return -1;
 }
 
-const char *run_input_names(struct arena *a, const struct graph *g)
+const char *job_input_names(struct arena *a, const struct graph *g)
 {
     const char *list = "";
     for (int i = 0; i < g->inputs.n; i++)
@@ -37,7 +37,7 @@ static bool ends_with(const char *text, const char *end)
     return n >= m && !strcmp(text + n - m, end);
 }
 
-struct tensor run_read_tensor(struct arena *a, const char *path)
+struct tensor job_read_tensor(struct arena *a, const char *path)
 {
     const char *name;
     if (ends_with(path, ".npy"))
@@ -79,11 +79,11 @@ static void take_named(struct arena *a, struct session *s, struct inputs *in, co
         fail_usage("--input '%s': expected NAME=FILE", text);
     int i = find_input(in->graph, text, (size_t)(equal - text));
     const char *file = own_file(a, in->graph, equal + 1);
-    struct tensor t = run_read_tensor(a, file);
+    struct tensor t = job_read_tensor(a, file);
     if (i < 0 && is_fixed(a, in->graph, arena_strndup(a, text, (size_t)(equal - text)), &t))
         return;
     if (i < 0)
-        fail_usage("--input '%s': the inputs are %s", text, run_input_names(a, in->graph));
+        fail_usage("--input '%s': the inputs are %s", text, job_input_names(a, in->graph));
     if (in->from[i])
         fail_usage("--input: '%s' is given twice", in->graph->inputs.at[i]->name);
     in->at[i] = file == equal + 1 ? t : session_set_shard(s, i, file, &t);
@@ -107,7 +107,7 @@ static void take_folder(struct arena *a, struct inputs *in, const char *folder)
         if (i < 0)
             i = k;
         if (i >= in->n)
-            fail("%s: '%s' is no input: the inputs are %s", path, name && *name ? name : "(unnamed)", run_input_names(a, in->graph));
+            fail("%s: '%s' is no input: the inputs are %s", path, name && *name ? name : "(unnamed)", job_input_names(a, in->graph));
         if (in->from[i])
             continue;
         in->at[i] = t;
@@ -177,7 +177,7 @@ static void check_known(struct arena *a, const struct graph *g, const struct bin
 }
 
 /* Symbols given by --dim, and those that given inputs show. */
-static struct bindings known_sizes(struct arena *a, struct session *s, const struct inputs *in, const struct run_options *o)
+static struct bindings known_sizes(struct arena *a, struct session *s, const struct inputs *in, const struct job_options *o)
 {
     struct bindings b = {0};
     for (int i = 0; i < in->n; i++) {
@@ -186,8 +186,8 @@ static struct bindings known_sizes(struct arena *a, struct session *s, const str
             if (t->dim[k]->kind == DIM_SYM)
                 bindings_set(a, &b, t->dim[k]->name, in->at[i].dim[k]);
     }
-    for (int i = 0; i < o->dim.text.n; i++) {
-        struct binding given = args_binding(a, o->dim.text.at[i]);
+    for (int i = 0; i < o->dims.list.n; i++) {
+        struct binding given = o->dims.list.at[i];
         if (!is_symbol(s, in->graph, given.name))
             fail_usage("--dim names '%s', but no input has a dimension of that name", given.name);
         bindings_set(a, &b, given.name, given.value);
@@ -211,23 +211,23 @@ static void make_input(struct arena *a, struct session *s, struct inputs *in, in
     in->from[i] = "--random";
 }
 
-static void make_rest(struct arena *a, struct session *s, struct inputs *in, const struct run_options *o)
+static void make_rest(struct arena *a, struct session *s, struct inputs *in, const struct job_options *o)
 {
     struct bindings b = known_sizes(a, s, in, o);
-    if (o->random.given)
+    if (o->random)
         check_known(a, in->graph, &b);
-    uint64_t state = o->random.text ? (uint64_t)args_int("--random", o->random.text, 0, INT64_MAX) : 0;
+    uint64_t state = o->seed;
     for (int i = 0; i < in->n; i++) {
         if (in->from[i])
             continue;
-        if (!o->random.given)
+        if (!o->random)
             fail_usage("input '%s' (%s) is not given: --input %s=FILE, --test-data or --random", in->graph->inputs.at[i]->name,
                        type_str(a, session_input_type(s, i)), in->graph->inputs.at[i]->name);
         make_input(a, s, in, i, &b, &state);
     }
 }
 
-struct tensor *run_inputs(struct arena *a, struct session *s, const struct graph *g, const struct run_options *o)
+struct tensor *job_inputs(struct arena *a, struct session *s, const struct graph *g, const struct job_options *o)
 {
     struct inputs in = {.n = g->inputs.n, .graph = g};
     in.at = NEWN(a, struct tensor, in.n);

@@ -1,5 +1,5 @@
-/* run_stats: where the time and the bytes went, for people (--stats) or scripts (--stats=FILE). */
-#include "cli/run.h"
+/* stats: where the time and the bytes went, for people (--stats) or scripts (--stats=FILE). */
+#include "job/job.h"
 
 #include <jansson.h>
 #include <stdio.h>
@@ -12,8 +12,8 @@ struct figures {
 };
 struct statistics {
     const struct bindings *sizes;
-    const struct team *team;
-    const struct dealt *dealt;
+    const struct replicas *team;
+    const struct batch_shard *dealt;
     const struct figures *rank; /* of all ranks */
     int ncollective;
     const struct session_collective *collective; /* of this rank: sums over calls */
@@ -109,7 +109,7 @@ static struct figures figures_of(const struct figures *rank, int n)
     return sum;
 }
 
-static void print_group(const struct team *t, const struct dealt *d, int group, const struct figures *all)
+static void print_group(const struct replicas *t, const struct batch_shard *d, int group, const struct figures *all)
 {
     int n = t->own->size, first = group * n;
     const struct figures f = figures_of(&all[first], n);
@@ -193,7 +193,7 @@ static void write_json(struct arena *a, const struct statistics *s, const char *
     json_decref(root);
 }
 
-void report_stats(struct arena *a, const struct team *team, const struct dealt *dealt, struct session *session,
+void stats_report(struct arena *a, const struct replicas *team, const struct batch_shard *dealt, struct session *session,
                   const struct session_collective *more, const char *path)
 {
     const struct session_stats *s = session_stats(session);

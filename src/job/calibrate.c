@@ -1,5 +1,5 @@
-/* run_calibrate: --calibrate FILE: measures the ranks that run and writes the machine profile that tpc-shard --machine reads. */
-#include "cli/run.h"
+/* calibrate: --calibrate FILE: measures the ranks that run and writes the machine profile that tpc-shard --machine reads. */
+#include "job/job.h"
 #include "plan/input/input.h"
 #include "plan/plan.h"
 #include "run/measure/measure.h"
@@ -80,7 +80,7 @@ static void show(const struct machine *to, const struct comm *comm, const struct
            1e6 * to->collective_overhead, 1e6 * to->hop_latency, 1e-9 * to->link_bandwidth, 1e9 * to->reduce_seconds, 100 * error);
 }
 
-void run_calibrate(struct arena *a, struct comm *comm, const struct run_options *o, int threads)
+void job_calibrate(struct arena *a, struct comm *comm, const struct job_options *o, int threads)
 {
     struct out file;
     struct measured m = {0};

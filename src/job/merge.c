@@ -1,9 +1,8 @@
-/* --merge: an emitted folder gives its source back. The model file is made of model.onnx and the payloads that the rank files hold, and
- * must have the digest that manifest.json tells; weights that lay in files of their own are put there again, at the same offsets (what no
- * tensor refers to is zero). All is written beside its place and renamed at the end. */
-#include "cli/merge.h"
-
+/* merge, of tpc-shard --merge: an emitted folder gives its source back. The model file is made of model.onnx and the payloads that the rank
+ * files hold, and must have the digest that manifest.json tells; weights that lay in files of their own are put there again, at the same
+ * offsets (what no tensor refers to is zero). All is written beside its place and renamed at the end. */
 #include "ir/text/text.h"
+#include "job/job.h"
 #include "onnx/onnx.h"
 #include "plan/folder/folder.h"
 
@@ -192,7 +191,7 @@ static int64_t total_bytes(const struct folder *f)
     return total;
 }
 
-void merge_folder(struct arena *a, const char *dir, const char *out, bool force)
+void job_merge(struct arena *a, const char *dir, const char *out, bool force)
 {
     struct merge m = {.arena = a, .out = out, .force = force};
     m.folder = folder_read(a, dir, true);

@@ -1,5 +1,5 @@
-/* run_report: what tpc-run prints: outputs (files or digests) and times. */
-#include "cli/run.h"
+/* outputs: what tpc-run prints: outputs (files or digests) and times. */
+#include "job/job.h"
 #include "onnx/onnx.h"
 
 #include <errno.h>
@@ -8,7 +8,7 @@
 #include <sys/stat.h>
 #include <xxhash.h>
 
-char *dims_str(struct arena *a, const struct tensor *t)
+char *outputs_shape_text(struct arena *a, const struct tensor *t)
 {
     char *text = arena_printf(a, "%s[", dtype_name(t->dtype));
     for (int k = 0; k < t->rank; k++)
@@ -32,8 +32,8 @@ static void make_folder(const char *path)
         fail("%s: %s", path, strerror(errno));
 }
 
-void report_pieces(struct arena *a, const struct comm *comm, const struct graph *g, const struct session *s, const struct tensor *pieces,
-                   const char *folder)
+void outputs_write_shards(struct arena *a, const struct comm *comm, const struct graph *g, const struct session *s,
+                          const struct tensor *pieces, const char *folder)
 {
     make_folder(folder);
     for (int i = 0; i < g->outputs.n; i++) {
@@ -44,7 +44,7 @@ void report_pieces(struct arena *a, const struct comm *comm, const struct graph 
     }
 }
 
-void report_outputs(struct arena *a, const struct graph *g, const struct tensor *outputs, const char *folder)
+void outputs_write(struct arena *a, const struct graph *g, const struct tensor *outputs, const char *folder)
 {
     if (folder)
         make_folder(folder);
@@ -53,7 +53,7 @@ void report_outputs(struct arena *a, const struct graph *g, const struct tensor 
         if (folder)
             tensor_write_npy(path_join(a, folder, file_name(a, g->outputs.at[i]->name, ".npy")), t);
         else
-            printf("%s %s xxh3:%016llx\n", g->outputs.at[i]->name, dims_str(a, t),
+            printf("%s %s xxh3:%016llx\n", g->outputs.at[i]->name, outputs_shape_text(a, t),
                    (unsigned long long)XXH3_64bits(t->data, tensor_bytes(t)));
     }
 }
@@ -64,7 +64,7 @@ static int by_value(const void *x, const void *y)
     return a < b ? -1 : a > b;
 }
 
-void report_times(const double *seconds, int64_t n)
+void outputs_print_times(const double *seconds, int64_t n)
 {
     if (n < 2) {
         printf("time: %.3f ms\n", 1e3 * seconds[0]);

@@ -1,6 +1,6 @@
-/* run_element: single elements of tensors of any type, as doubles. */
+/* tensor_element: single elements of tensors of any type, as doubles. */
 #include "base/half.h"
-#include "cli/run.h"
+#include "job/job.h"
 
 double tensor_element(const struct tensor *t, int64_t i)
 {

@@ -1,0 +1,134 @@
+/* run: one rank's part of a run: inputs, the rows of its replica, the run itself, repeated, then outputs, comparisons and times. */
+#include "job/job.h"
+#include "onnx/onnx.h"
+
+#include <string.h>
+
+/* The rows of all groups take as long as those of the slowest. */
+static double *run_repeated(struct arena *a, struct comm *all, struct session *s, const struct job_options *o, bool runs,
+                            const struct tensor *in, struct tensor *out)
+{
+    double *seconds = NEWN(a, double, o->repeat);
+    for (int64_t i = 0; i < o->repeat; i++) {
+        if (i == 1)
+            session_reset_stats(s);
+        all->barrier(all);
+        double start = clock_seconds();
+        if (runs)
+            session_run(s, in, out);
+        all->barrier(all);
+        seconds[i] = clock_seconds() - start;
+    }
+    return seconds;
+}
+
+static int find_output(const struct graph *g, const char *name)
+{
+    for (int i = 0; i < g->outputs.n; i++)
+        if (!strcmp(g->outputs.at[i]->name, name))
+            return i;
+    return -1;
+}
+
+static void compare_test_data(struct arena *a, const struct graph *g, const struct tensor *out, const struct job_options *o,
+                              struct verdict *v)
+{
+    const struct tolerance t = compare_tolerance(g, o);
+    for (int k = 0;; k++) {
+        const char *path = path_join(a, o->test_data, arena_printf(a, "output_%d.pb", k)), *name = NULL;
+        if (!path_exists(path))
+            break;
+        struct tensor want = tensor_read_pb(a, path, &name);
+        int i = name && *name ? find_output(g, name) : -1;
+        if (i < 0)
+            i = k;
+        if (i >= g->outputs.n)
+            fail("%s: the model has %d outputs", path, g->outputs.n);
+        compare_close(v, g->outputs.at[i]->name, &out[i], &want, t.rtol, t.atol);
+    }
+    if (v->outputs == 0)
+        fail("%s: has no output_0.pb", o->test_data);
+}
+
+static void compare_unsharded(struct arena *a, const struct graph *g, const struct tensor *in, const struct tensor *out,
+                              const struct job_options *o, int threads, struct verdict *v)
+{
+    struct comm *self = comm_self();
+    const struct bound_inputs fixed = op_bound_inputs(g);
+    struct graph *whole = job_load_model(a, o->check, &fixed, o);
+    if (whole->inputs.n != g->inputs.n)
+        fail("%s has %d inputs, %s has %d", o->check, whole->inputs.n, o->paths.text.at[0], g->inputs.n);
+    struct session *s = session_new(whole, self, (struct session_options){.threads = threads, .deterministic = o->deterministic});
+    struct tensor *ordered = NEWN(a, struct tensor, whole->inputs.n), *want = NEWN(a, struct tensor, whole->outputs.n);
+    for (int i = 0; i < g->inputs.n; i++) {
+        int k = 0;
+        while (k < g->inputs.n && strcmp(g->inputs.at[k]->name, whole->inputs.at[i]->name))
+            k++;
+        if (k == g->inputs.n)
+            fail("%s has an input '%s' that %s has not", o->check, whole->inputs.at[i]->name, o->paths.text.at[0]);
+        ordered[i] = in[k];
+    }
+    session_run(s, ordered, want);
+    for (int i = 0; i < whole->outputs.n; i++) {
+        int k = find_output(g, whole->outputs.at[i]->name);
+        if (k < 0)
+            fail("%s has an output '%s' that %s has not", o->check, whole->outputs.at[i]->name, o->paths.text.at[0]);
+        compare_relative(v, g->outputs.at[k]->name, &out[k], &want[i], compare_tolerance(g, o).rel);
+    }
+    session_free(s);
+    self->free(self);
+}
+
+/* What rank 0 says at the end. */
+static bool conclude(struct arena *a, const struct graph *g, const struct tensor *in, const struct tensor *out, const struct job_options *o,
+                     int threads, const double *seconds)
+{
+    struct verdict v = {0};
+    bool compares = o->test_data || o->check;
+    if (!o->pieces && (o->output || !compares))
+        outputs_write(a, g, out, o->output);
+    if (o->test_data)
+        compare_test_data(a, g, out, o, &v);
+    if (o->check)
+        compare_unsharded(a, g, in, out, o, threads, &v);
+    if (!compares || o->repeat > 1)
+        outputs_print_times(seconds, o->repeat);
+    if (compares)
+        compare_print(&v);
+    return v.failed;
+}
+
+/* The global outputs, on rank 0 of all; runs: this group has run. */
+static struct tensor *join_outputs(struct arena *a, const struct replicas *t, const struct batch_shard *d, const struct graph *g,
+                                   struct session *s, bool runs, const struct tensor *pieces)
+{
+    struct tensor *out = NEWN(a, struct tensor, g->outputs.n);
+    for (int i = 0; i < g->outputs.n; i++) {
+        struct tensor own = runs ? session_gather(s, a, i, &pieces[i]) : (struct tensor){0};
+        out[i] = replica_gather_output(a, t, d, s, i, g->outputs.at[i]->name, &own);
+    }
+    return out;
+}
+
+bool job_run(struct arena *a, const struct replicas *t, const struct job_options *o, int threads)
+{
+    struct graph *g = job_load(a, t->own, o->paths.text.at[0], o);
+    struct session *s = session_new(g, t->own, (struct session_options){.threads = threads, .deterministic = o->deterministic});
+    struct tensor *in = job_inputs(a, s, g, o), *own = NEWN(a, struct tensor, g->inputs.n), *pieces = NEWN(a, struct tensor, g->outputs.n);
+    struct batch_shard d = replica_shard_batch(a, t, g, s, in);
+    bool runs = replica_runs(t, &d);
+    memcpy(own, in, (size_t)g->inputs.n * sizeof *in);
+    replica_take_rows(a, &d, g, s, own);
+    double *seconds = run_repeated(a, t->all, s, o, runs, own, pieces);
+    if (o->stats)
+        stats_report(a, t, &d, s, NULL, o->stats_path);
+    if (o->pieces)
+        outputs_write_shards(a, t->own, g, s, pieces, o->output);
+    for (int i = 0; o->check && runs && i < g->inputs.n; i++)
+        in[i] = session_gather_input(s, a, i, &in[i]);
+    struct tensor *out = join_outputs(a, t, &d, g, s, runs, pieces);
+    bool failed = t->all->rank == 0 && conclude(a, g, in, out, o, threads, seconds);
+    t->all->barrier(t->all);
+    session_free(s);
+    return failed;
+}
