@@ -111,7 +111,7 @@ struct plan {
     bool proven;
     int64_t objective;               /* what the solver minimised, picoseconds over all workloads, weight price included, byte_price not */
     struct space *space;             /* what could have been chosen (space.h) */
-    struct named_list nodes, pinned; /* as chosen: strategies of nodes; placements that values are brought to before they are read */
+    struct named_list nodes, read_places; /* as chosen: strategies of nodes; placements that values are brought to before they are read */
     const char **state_placement;    /* by state of the graph, as text: what --state-from demands; NULL: nothing */
     VEC(struct priced_node) priced;  /* after plan_price */
     VEC(struct planned_collective) collectives; /* filled by insert, in file order */

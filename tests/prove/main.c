@@ -104,7 +104,7 @@ static void read_options(struct arena *a, struct prove_options *o, int argc, cha
         VEC_PUSH(a, &o->tp.text, usual[i]);
 }
 
-static bool is_asked(const struct prove_options *o, int mode)
+static bool is_requested(const struct prove_options *o, int mode)
 {
     bool asked = o->mode.text.n == 0 && mode != MODE_AUTO;
     for (int i = 0; i < o->mode.text.n; i++)
@@ -184,7 +184,7 @@ static int prove_modes(const struct work *w)
 {
     int wrong = 0;
     for (int mode = 0; mode < MODES; mode++) {
-        if (!is_asked(w->options, mode) || !has_mode(w, mode))
+        if (!is_requested(w->options, mode) || !has_mode(w, mode))
             continue;
         struct count c = prove_mode(w, mode);
         c.wrong += hardly_splits(w, mode, &c);

@@ -9,11 +9,11 @@
 #include "plan/input/input.h"
 #include "plan/space/space.h"
 
-void demand_add(struct space *s, struct demand d)
+void requirement_add(struct space *s, struct requirement d)
 {
-    struct demand *own = NEW(s->arena, struct demand);
+    struct requirement *own = NEW(s->arena, struct requirement);
     *own = d;
-    VEC_PUSH(s->arena, &s->demands, own);
+    VEC_PUSH(s->arena, &s->requirements, own);
 }
 
 struct boundary {
@@ -111,14 +111,14 @@ static const char *layout_of(const struct layout *l, int i, const char *name)
 
 /* ---- demands ------------------------------------------------------------------------------------------------------------------- */
 
-static void demand_place(struct space *s, const struct constraint *c, enum demand_kind kind, const struct value *v, const char *text)
+static void require_place(struct space *s, const struct constraint *c, enum requirement_kind kind, const struct value *v, const char *text)
 {
-    demand_add(s, (struct demand){.from = c, .kind = kind, .value = v, .text = text});
+    requirement_add(s, (struct requirement){.from = c, .kind = kind, .value = v, .text = text});
 }
 
 /* Of where nodes inside (outside, and who takes a graph output) read the value. */
-static void demand_reads(struct space *s, const struct constraint *c, const struct module *m, bool inside, const struct value *v,
-                         const char *text)
+static void require_reads(struct space *s, const struct constraint *c, const struct module *m, bool inside, const struct value *v,
+                          const char *text)
 {
     const struct place_uses *uses = &s->uses[v->id];
     for (int i = 0; i < uses->list.n; i++) {
@@ -126,9 +126,11 @@ static void demand_reads(struct space *s, const struct constraint *c, const stru
         if (is_inside(m, u.node) != inside)
             continue;
         if (u.node < 0)
-            demand_place(s, c, DEMAND_PLACED, v, text);
+            require_place(s, c, REQUIREMENT_PLACED, v, text);
         else
-            demand_add(s, (struct demand){.from = c, .kind = DEMAND_READ, .node = u.node, .operand = u.operand, .value = v, .text = text});
+            requirement_add(s,
+                            (struct requirement){
+                                .from = c, .kind = REQUIREMENT_OPERAND, .node = u.node, .operand = u.operand, .value = v, .text = text});
     }
 }
 
@@ -155,11 +157,11 @@ static void prepare_value(struct space *s, const struct constraint *c, const str
     if (at || read)
         let_through(s, m, result, v);
     if (at)
-        demand_place(s, c, DEMAND_BROUGHT, v, at);
+        require_place(s, c, REQUIREMENT_READ, v, at);
     if (at && result && !read && is_taken(s, v))
-        demand_place(s, c, DEMAND_PLACED, v, at);
+        require_place(s, c, REQUIREMENT_PLACED, v, at);
     if (read)
-        demand_reads(s, c, m, !result, v, read);
+        require_reads(s, c, m, !result, v, read);
 }
 
 static void prepare_end(struct space *s, const struct constraint *c, const struct module *m, bool result)

@@ -117,20 +117,21 @@ static struct placement placement_of(const struct space *s, const char *where, c
     return at;
 }
 
-static void demand_of_result(struct space *s, const struct constraint *from, const struct value *v, struct placement at)
+static void require_result(struct space *s, const struct constraint *from, const struct value *v, struct placement at)
 {
-    demand_add(s, (struct demand){.from = from, .kind = DEMAND_PLACED, .value = v, .text = placement_str(s->arena, at)});
+    requirement_add(s, (struct requirement){.from = from, .kind = REQUIREMENT_PLACED, .value = v, .text = placement_str(s->arena, at)});
 }
 
-static void demand_of_operands(struct space *s, const struct constraint *from, enum demand_kind kind, const struct value *v,
-                               struct placement at)
+static void require_operands(struct space *s, const struct constraint *from, enum requirement_kind kind, const struct value *v,
+                             struct placement at)
 {
     struct readers readers = readers_of(s, s->arena, v, from->glob);
     for (int i = 0; i < readers.list.n; i++) {
         struct place_use u = readers.list.at[i];
-        demand_add(s,
-                   (struct demand){
-                       .from = from, .kind = kind, .node = u.node, .operand = u.operand, .value = v, .text = placement_str(s->arena, at)});
+        requirement_add(
+            s,
+            (struct requirement){
+                .from = from, .kind = kind, .node = u.node, .operand = u.operand, .value = v, .text = placement_str(s->arena, at)});
         s->through[u.node] |= at.kind == PLACE_S && !dim_is_int(v->type.dim[at.dim], NULL);
     }
 }
@@ -148,18 +149,18 @@ static bool demand(struct space *s, const struct sharding *from, const struct pl
 {
     const struct value *v = living(s, from->tensor);
     const struct constraint *c = constraint_of(s, from);
-    int before = s->demands.n;
+    int before = s->requirements.n;
     if (!v)
         return false;
     struct placement *at = NEW(s->arena, struct placement);
     *at = placement_of(s, c->where, v, from);
     if (from->how == SHARDED_MAKES) {
         left[v->id] = at;
-        demand_of_result(s, c, v, *at);
+        require_result(s, c, v, *at);
     } else {
-        demand_of_operands(s, c, DEMAND_READ, v, *at);
+        require_operands(s, c, REQUIREMENT_OPERAND, v, *at);
     }
-    return s->demands.n > before;
+    return s->requirements.n > before;
 }
 
 static bool is_plain_input(const struct space *s, const struct value *v)
@@ -170,14 +171,14 @@ static bool is_plain_input(const struct space *s, const struct value *v)
     return s->producer[v->id] < 0 && !v->constant;
 }
 
-static void demand_kept(struct space *s, const struct sharding *from, const struct placement *const *left)
+static void require_kept(struct space *s, const struct sharding *from, const struct placement *const *left)
 {
     const struct value *v = living(s, from->tensor);
     if (v && (left[v->id] || is_plain_input(s, v)))
-        demand_of_operands(s, constraint_of(s, from), DEMAND_KEPT, v, left[v->id] ? *left[v->id] : placement_whole);
+        require_operands(s, constraint_of(s, from), REQUIREMENT_KEPT, v, left[v->id] ? *left[v->id] : placement_whole);
 }
 
-void annotations_demand(struct space *s)
+void annotations_require(struct space *s)
 {
     const struct configuration *c = s->plan->configuration;
     const struct placement **left = NEWN(s->arena, const struct placement *, s->g->values.n + 1);
@@ -194,7 +195,7 @@ void annotations_demand(struct space *s)
             c->name, gone, first->tensor, first->node);
     for (int i = 0; c && i < c->shardings.n; i++)
         if (c->shardings.at[i].how == SHARDED_KEEPS)
-            demand_kept(s, &c->shardings.at[i], left);
+            require_kept(s, &c->shardings.at[i], left);
 }
 
 /* ---- a chosen plan as annotations ------------------------------------------------------------------------------------------------------
@@ -211,7 +212,7 @@ static struct placement result_place(const struct space *s, const struct value *
 {
     int number = graph_output_number(s->g, v);
     const struct place_uses *uses = &s->uses[v->id];
-    struct placement at = number >= 0 ? s->output_place[number] : s->pin[v->id] ? *s->pin[v->id] : v->place;
+    struct placement at = number >= 0 ? s->output_place[number] : s->read_place[v->id] ? *s->read_place[v->id] : v->place;
     if (at.kind != PLACE_P || number >= 0)
         return at;
     struct placement read = operand_place(s, uses->list.at[0]);

@@ -55,29 +55,29 @@ static void fix_nodes(struct space *s, const struct named_list *nodes)
     same_count(s, "node", nodes, s->g->nodes.n);
 }
 
-typedef void wisher(struct space *, const char *where, const struct value *, const char *text, bool check);
+typedef void require_value(struct space *, const char *where, const struct value *, const char *text, bool check);
 
-static void fix_value(struct space *s, wisher *wish, const char *key, const struct value *v, const char *text)
+static void fix_value(struct space *s, require_value *add, const char *key, const struct value *v, const char *text)
 {
-    wish(s, arena_printf(s->arena, "%s: %s", s->options->plan_file->path, key), v, text, true);
+    add(s, arena_printf(s->arena, "%s: %s", s->options->plan_file->path, key), v, text, true);
 }
 
 static void fix_ends(struct space *s, const char *what, const struct named_list *there, int n, struct value *const *at)
 {
     for (int i = 0; i < n; i++) {
         same_name(s, what, there, i, n, at[i]->name);
-        fix_value(s, wish_add, arena_printf(s->arena, "%ss", what), at[i], there->list.at[i].text);
+        fix_value(s, required_add, arena_printf(s->arena, "%ss", what), at[i], there->list.at[i].text);
     }
     same_count(s, what, there, n);
 }
 
 /* Constants that insert and lowerings made are not there yet. */
-static void fix_named(struct space *s, wisher *wish, const char *key, const struct named_list *there)
+static void fix_named(struct space *s, require_value *add, const char *key, const struct named_list *there)
 {
     for (int i = 0; i < there->list.n; i++) {
         const struct value *v = graph_find(s->g, there->list.at[i].name);
         if (v && s->uses[v->id].list.n)
-            fix_value(s, wish, key, v, there->list.at[i].text);
+            fix_value(s, add, key, v, there->list.at[i].text);
     }
 }
 
@@ -97,8 +97,8 @@ void replay_plan(struct space *s)
     fix_nodes(s, &e->nodes);
     fix_ends(s, "input", &e->inputs, s->g->inputs.n, s->g->inputs.at);
     fix_ends(s, "output", &e->outputs, s->g->outputs.n, s->g->outputs.at);
-    fix_named(s, wish_add, "weights", &e->weights);
-    fix_named(s, wish_bring, "pinned", &e->pinned);
+    fix_named(s, required_add, "weights", &e->weights);
+    fix_named(s, required_add_read, "pinned", &e->read_places);
     name_sources(s, &e->from);
 }
 

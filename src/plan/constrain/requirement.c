@@ -1,4 +1,4 @@
-/* demands: what the constraints of the plan file speak of, node by node and value by value, in their order. */
+/* requirement: what the constraints of the plan file require, node by node and value by value, in their order. */
 #include "plan/constrain/constrain.h"
 #include "plan/input/input.h"
 #include "plan/space/space.h"
@@ -56,11 +56,11 @@ static void find_nodes(const struct space *s, struct scope *x)
         refuse_nodes(s, x->c);
 }
 
-/* A style that speaks of none of the nodes is a failure. */
+/* A style that applies to none of the nodes is a failure. */
 static void check_style(const struct space *s, const struct scope *x, enum style style)
 {
     for (int i = 0; i < x->nodes.n; i++)
-        if (style_speaks_of(s, style, x->c, x->nodes.at[i]))
+        if (style_applies(s, style, x->c, x->nodes.at[i]))
             return;
     fail("%s: of %d nodes named like '%s' none %s, as style %s expects", x->c->where, x->nodes.n, x->c->glob, style_subject(style),
          style_name(style));
@@ -70,7 +70,7 @@ static struct pairs find_pairs(const struct space *s, const struct scope *x)
 {
     bool *target = NEWN(s->arena, bool, s->g->nodes.n + 1);
     for (int i = 0; i < x->nodes.n; i++)
-        target[x->nodes.at[i]] = style_speaks_of(s, STYLE_PAIRWISE, x->c, x->nodes.at[i]);
+        target[x->nodes.at[i]] = style_applies(s, STYLE_PAIRWISE, x->c, x->nodes.at[i]);
     return pairs_find(s, target);
 }
 
@@ -79,18 +79,18 @@ static enum style own_style(const struct scope *x, enum style style, int node)
     return style != STYLE_PAIRWISE ? style : x->pairs.row[node] ? STYLE_ROWWISE : STYLE_COLWISE;
 }
 
-/* False where the constraint's styles pass over the node. */
-static bool demand_of_node(struct space *s, const struct scope *x, int node)
+/* False if none of the constraint's styles applies to the node. */
+static bool require_node(struct space *s, const struct scope *x, int node)
 {
     bool met = !(x->c->styles & ~(unsigned)PREPARES);
     for (enum style i = 0; i < STYLES; i++)
-        if (has_style(x, i) && style_speaks_of(s, i, x->c, node)) {
-            demand_add(s, (struct demand){.from = x->c, .kind = DEMAND_STYLE, .node = node, .style = own_style(x, i, node)});
+        if (has_style(x, i) && style_applies(s, i, x->c, node)) {
+            requirement_add(s, (struct requirement){.from = x->c, .kind = REQUIREMENT_STYLE, .node = node, .style = own_style(x, i, node)});
             met = true;
         }
     s->through[node] |= met && (x->c->strategy || has_style(x, STYLE_SEQUENCE)); /* the plan file names it: rows may pass */
     if (met && x->c->strategy)
-        demand_add(s, (struct demand){.from = x->c, .kind = DEMAND_STRATEGY, .node = node, .text = x->c->strategy});
+        requirement_add(s, (struct requirement){.from = x->c, .kind = REQUIREMENT_STRATEGY, .node = node, .text = x->c->strategy});
     return met;
 }
 
@@ -125,7 +125,7 @@ static void prepare_all(struct space *s, const struct scope *x)
 }
 
 /* inside: all false, as it is left. */
-static void demand_of_nodes(struct space *s, const struct constraint *c, bool *inside)
+static void require_nodes(struct space *s, const struct constraint *c, bool *inside)
 {
     struct scope x = {.c = c, .inside = inside};
     find_nodes(s, &x);
@@ -135,7 +135,7 @@ static void demand_of_nodes(struct space *s, const struct constraint *c, bool *i
     if (has_style(&x, STYLE_PAIRWISE))
         x.pairs = find_pairs(s, &x);
     for (int i = 0; i < x.nodes.n; i++)
-        if (demand_of_node(s, &x, x.nodes.at[i]) && !(c->styles & PREPARES))
+        if (require_node(s, &x, x.nodes.at[i]) && !(c->styles & PREPARES))
             prepare_node(s, &x, x.nodes.at[i]);
     if (c->styles & PREPARES)
         prepare_all(s, &x);
@@ -143,7 +143,7 @@ static void demand_of_nodes(struct space *s, const struct constraint *c, bool *i
 
 /* ---- tensors and weights ------------------------------------------------------------------------------------------------------- */
 
-static bool is_meant(const struct space *s, const struct constraint *c, const struct value *v)
+static bool is_of_kind(const struct space *s, const struct constraint *c, const struct value *v)
 {
     bool weight = v->constant != NULL;
     return s->uses[v->id].list.n > 0 && weight == (c->on == ON_WEIGHTS);
@@ -159,35 +159,35 @@ static _Noreturn void refuse_values(const struct space *s, const struct constrai
     const char **names = NEWN(s->arena, const char *, s->g->values.n + 1);
     int n = 0;
     for (int i = 0; i < s->g->values.n; i++)
-        if (is_meant(s, c, s->g->values.at[i]))
+        if (is_of_kind(s, c, s->g->values.at[i]))
             names[n++] = s->g->values.at[i]->name;
     refuse_glob(s, c, c->on == ON_WEIGHTS ? "weight" : "tensor", n, names);
 }
 
-static void demand_of_values(struct space *s, const struct constraint *c)
+static void require_values(struct space *s, const struct constraint *c)
 {
-    int before = s->demands.n;
+    int before = s->requirements.n;
     for (int i = 0; i < s->g->values.n; i++) {
         const struct value *v = s->g->values.at[i];
-        if (is_meant(s, c, v) && is_named(c, v))
-            demand_add(s, (struct demand){.from = c, .kind = DEMAND_PLACED, .value = v, .text = c->placement});
+        if (is_of_kind(s, c, v) && is_named(c, v))
+            requirement_add(s, (struct requirement){.from = c, .kind = REQUIREMENT_PLACED, .value = v, .text = c->placement});
     }
-    if (s->demands.n == before)
+    if (s->requirements.n == before)
         refuse_values(s, c);
 }
 
-/* With one rank everything is whole whatever is wished. */
-void demands_make(struct space *s)
+/* With one rank everything is replicated whatever is required. */
+void requirements_make(struct space *s)
 {
     const struct plan_file *file = s->ranks > 1 ? s->options->plan_file : NULL;
     bool *inside = NEWN(s->arena, bool, s->g->nodes.n + 1);
     if (s->ranks > 1)
-        annotations_demand(s);
+        annotations_require(s);
     for (int i = 0; file && i < file->constraints.n; i++) {
         const struct constraint *c = file->constraints.at[i];
         if (c->on == ON_NODES)
-            demand_of_nodes(s, c, inside);
+            require_nodes(s, c, inside);
         else
-            demand_of_values(s, c);
+            require_values(s, c);
     }
 }

@@ -69,7 +69,7 @@ static bool splits_classes(const struct space *s, const struct node *n, const st
     return st->in[0].kind == PLACE_S && st->in[0].dim == class_dim(s->g, n);
 }
 
-bool style_speaks_of(const struct space *s, enum style style, const struct constraint *c, int node)
+bool style_applies(const struct space *s, enum style style, const struct constraint *c, int node)
 {
     const struct node *n = node_at(s, node);
     switch (style) {
@@ -132,10 +132,10 @@ int style_unmet(const struct space *s, enum style style, int dim, int node, cons
     }
 }
 
-unsigned style_asks(const struct space *s, enum style style, int node)
+unsigned style_requests(const struct space *s, enum style style, int node)
 {
     bool row = style == STYLE_ROWWISE || (style == STYLE_VOCAB && !is_product(node_at(s, node)));
-    return row ? ASKS_RESULTS : ASKS_OPERANDS;
+    return row ? REQUESTS_RESULTS : REQUESTS_OPERANDS;
 }
 
 /* ---- splits that nothing else suggests -------------------------------------------------------------------------------------------- */

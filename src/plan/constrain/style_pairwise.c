@@ -7,7 +7,7 @@
 /* Ends a chain: what it makes is no split result of a product before it. */
 static bool is_end(const struct space *s, const bool *target, int node)
 {
-    return target[node] || style_speaks_of(s, STYLE_COLWISE, NULL, node);
+    return target[node] || style_applies(s, STYLE_COLWISE, NULL, node);
 }
 
 static bool any_marked(const struct space *s, int n, struct value *const *at, const bool *mark)

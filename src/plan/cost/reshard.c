@@ -22,7 +22,7 @@ static int64_t direct(struct space *s, const struct value *v, struct placement f
         return 0;
     if (!t.possible)
         return COST_NEVER;
-    return add(cost_of_reshard(s, v, from, to), !s->asked[v->id] && t.by ? s->unasked : 0);
+    return add(cost_of_reshard(s, v, from, to), !s->requested[v->id] && t.by ? s->unrequested : 0);
 }
 
 static void consider(struct space *s, const struct value *v, struct placement from, struct placement via, struct placement to,
@@ -103,7 +103,7 @@ struct reached reshard_chosen(struct space *s, struct arena *a, const struct val
 {
     struct reached r = {.list = {NULL, 0, 0}};
     const struct place_uses *uses = &s->uses[v->id];
-    const struct placement *pin = s->pin[v->id];
+    const struct placement *pin = s->read_place[v->id];
     bool moved = pin && !placement_eq(*pin, v->place);
     struct placement to[64];
     int parent[64];

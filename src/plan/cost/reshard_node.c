@@ -1,5 +1,6 @@
 /* reshard_node: the single steps from a placement of a value to another, and such a step as a node: a collective of domain tpc, a local
  * slice, or an addend. */
+#include "op/op.h"
 #include "plan/cost/cost.h"
 
 struct transition reshard_transition(const struct value *v, bool weight, struct placement from, struct placement to)

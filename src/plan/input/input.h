@@ -82,11 +82,11 @@ struct emitted { /* a plan.json that tpc-shard wrote: everything is chosen */
     struct bound_inputs fixed;
     VEC(struct workload) workloads; /* without text */
     struct machine machine;
-    double objective, lower_bound;                             /* seconds, as written */
-    int64_t memory;                                            /* the limit it keeps to; 0: none; */
-    double byte_price, memory_gap;                             /* and how it was met, as in struct plan */
-    const char *configuration;                                 /* whose annotations it followed; "": nobody's */
-    struct named_list nodes, inputs, outputs, weights, pinned; /* strategies and placements, in the order of the graph */
+    double objective, lower_bound;                                  /* seconds, as written */
+    int64_t memory;                                                 /* the limit it keeps to; 0: none; */
+    double byte_price, memory_gap;                                  /* and how it was met, as in struct plan */
+    const char *configuration;                                      /* whose annotations it followed; "": nobody's */
+    struct named_list nodes, inputs, outputs, weights, read_places; /* strategies and placements, in the order of the graph */
     struct named_list from; /* past ends of states, and the outputs of another graph that they come from */
 };
 struct plan_file {

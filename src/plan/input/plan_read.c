@@ -179,7 +179,7 @@ const struct emitted *emitted_plan_read(struct arena *a, struct plan_file *file,
     e->inputs = texts_of(&r, "inputs");
     e->outputs = texts_of(&r, "outputs");
     e->weights = texts_of(&r, "weights");
-    e->pinned = texts_of(&r, "pinned");
+    e->read_places = texts_of(&r, "pinned");
     e->from = read_from(&r);
     return e;
 }

@@ -67,7 +67,7 @@ static const char *place_text(const struct explainer *x, struct placement p)
 
 static const char *left_text(const struct explainer *x, const struct value *v)
 {
-    const struct placement *pin = x->s->pin[v->id];
+    const struct placement *pin = x->s->read_place[v->id];
     const char *left = place_text(x, v->place);
     return pin ? arena_printf(x->s->arena, "%s, brought to %s", left, place_text(x, *pin)) : left;
 }
@@ -91,7 +91,7 @@ static int64_t cost_of_readers(const struct explainer *x, const struct value *v,
 {
     struct space *s = x->s;
     const struct place_uses *uses = &s->uses[v->id];
-    const struct placement *pin = s->pin[v->id];
+    const struct placement *pin = s->read_place[v->id];
     struct placement to[64];
     int parent[64], n = 0;
     for (int i = 0; i < uses->list.n && n < 64; i++) {
@@ -223,7 +223,7 @@ static void explain_node(const struct explainer *x, int node)
 
 static int64_t forced_place(const struct explainer *x, const struct value *v, struct placement p)
 {
-    wish_add(x->s, "--explain", v, placement_str(x->s->arena, p), false);
+    required_add(x->s, "--explain", v, placement_str(x->s->arena, p), false);
     int64_t cost = space_solve(x->s);
     constrain_user(x->s); /* as before */
     return cost;

@@ -348,7 +348,7 @@ static json_t *root_object(const struct writer *w)
     json_object_set_new(o, "outputs", ends_object(w, w->global->outputs.n, w->global->outputs.at));
     json_object_set_new(o, "state", state_array(w));
     json_object_set_new(o, "nodes", named_object(&p->nodes));
-    json_object_set_new(o, "pinned", named_object(&p->pinned));
+    json_object_set_new(o, "pinned", named_object(&p->read_places));
     json_object_set_new(o, "cost", cost_object(p));
     if (p->compared.list.n)
         json_object_set_new(o, "compared", compared_array(p));

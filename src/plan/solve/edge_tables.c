@@ -219,9 +219,9 @@ void links_make(struct encoding *e, const struct value *v)
 {
     const struct place_uses *uses = &e->s->uses[v->id];
     struct ends from = ends_made(e, v);
-    if (e->pin[v->id].at) {
-        link_directly(e, v, &from, &e->pin[v->id]);
-        from = e->pin[v->id];
+    if (e->read_place[v->id].at) {
+        link_directly(e, v, &from, &e->read_place[v->id]);
+        from = e->read_place[v->id];
     }
     struct ends *reader = NEWN(e->arena, struct ends, uses->list.n + 1);
     for (int i = 0; i < uses->list.n; i++)

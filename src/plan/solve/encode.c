@@ -41,10 +41,10 @@ static int64_t strategy_cost(struct space *s, int i, int k)
 {
     const struct node *n = s->g->nodes.at[i];
     const struct strategy *st = s->strategies[i].list.at[k];
-    int64_t unasked = s->unasked && !s->asked_within[i] && lowered_sends(st) ? s->unasked : 0;
-    if (unasked >= COST_NEVER)
+    int64_t unrequested = s->unrequested && !s->requested_within[i] && lowered_sends(st) ? s->unrequested : 0;
+    if (unrequested >= COST_NEVER)
         return COST_NEVER;
-    return unasked +
+    return unrequested +
         (s->options->random_seed ? random_cost(s, n->name, k, !strategy_splits(n, st)) : cost_of_strategy(s, n, s->rule[i], st));
 }
 
@@ -67,10 +67,10 @@ static struct ends end_at(struct encoding *e, int n, const struct placement *at)
     return out;
 }
 
-/* Whole, or as wished. */
+/* Replicated, or as required. */
 static struct ends free_end(struct encoding *e, const struct value *v)
 {
-    if (!e->s->wish[v->id].list.n)
+    if (!e->s->required[v->id].list.n)
         return end_at(e, 1, &placement_whole);
     struct places allowed = space_allowed(e->s, v);
     return end_at(e, allowed.list.n, allowed.list.at);
@@ -127,9 +127,9 @@ static void end_variables(struct encoding *e)
         if (g->values.at[i]->constant && e->s->uses[i].list.n)
             e->source[i] = constant_end(e, g->values.at[i]);
     for (int i = 0; i < g->values.n; i++) {
-        struct places brought = space_brought(e->s, g->values.at[i]);
+        struct places brought = space_read_places(e->s, g->values.at[i]);
         if (brought.list.n)
-            e->pin[i] = end_at(e, brought.list.n, brought.list.at);
+            e->read_place[i] = end_at(e, brought.list.n, brought.list.at);
     }
 }
 
@@ -141,7 +141,7 @@ struct encoding encode_space(struct space *s, struct arena *a)
     e.node_var = NEWN(a, int, s->g->nodes.n + 1);
     e.source = NEWN(a, struct ends, s->g->values.n + 1);
     e.sink = NEWN(a, struct ends, s->g->outputs.n + 1);
-    e.pin = NEWN(a, struct ends, s->g->values.n + 1);
+    e.read_place = NEWN(a, struct ends, s->g->values.n + 1);
     e.value_var = NEWN(a, int, s->g->values.n + 1);
     for (int i = 0; i < s->g->nodes.n; i++)
         node_variable(&e, i);
@@ -154,15 +154,15 @@ struct encoding encode_space(struct space *s, struct arena *a)
     return e;
 }
 
-static void place_pin(struct encoding *e, const struct value *v, const int *value)
+static void set_read_place(struct encoding *e, const struct value *v, const int *value)
 {
-    const struct ends *pin = &e->pin[v->id];
+    const struct ends *pin = &e->read_place[v->id];
     struct placement *at = NULL;
     if (pin->at) {
         at = NEW(e->s->arena, struct placement);
         *at = pin->at[value[pin->var]];
     }
-    e->s->pin[v->id] = at;
+    e->s->read_place[v->id] = at;
 }
 
 void encode_place_values(struct encoding *e, const int *value)
@@ -177,7 +177,7 @@ void encode_place_values(struct encoding *e, const int *value)
         struct ends from = ends_made(e, v);
         v->place = from.at[value[from.var]];
         v->placed = true;
-        place_pin(e, v, value);
+        set_read_place(e, v, value);
     }
     for (int i = 0; i < s->g->outputs.n; i++)
         s->output_place[i] = e->sink[i].at[value[e->sink[i].var]];

@@ -49,7 +49,7 @@ struct encoding {
     struct problem *p;
     int *node_var;              /* by node position */
     struct ends *source, *sink; /* by value id: inputs, constants; by output number */
-    struct ends *pin;           /* by value id: what wishes leave of where it is brought before it is read; .at NULL: no wishes */
+    struct ends *read_place;    /* by value id: what wishes leave of where it is brought before it is read; .at NULL: no wishes */
     int *value_var;             /* by value id, -1 none */
     VEC(int) whole; /* by variable: its value in the plan in which every rank does everything; 0 where constraints rule it out */
     bool complete;  /* no subset was left out */

@@ -215,12 +215,12 @@ struct space *space_new(struct arena *a, struct graph *g, const struct options *
     s->through = NEWN(a, bool, nodes);
     s->partial = NEWN(a, unsigned, values);
     s->output_place = NEWN(a, struct placement, g->outputs.n + 1);
-    s->wish = NEWN(a, struct wishes, values);
-    s->before = NEWN(a, struct wishes, values);
-    s->asked = NEWN(a, bool, values);
-    s->asked_within = NEWN(a, bool, nodes);
-    s->unasked = options->strict == STRICT_ON ? COST_NEVER : 0;
-    s->pin = NEWN(a, const struct placement *, values);
+    s->required = NEWN(a, struct required_placements, values);
+    s->required_read = NEWN(a, struct required_placements, values);
+    s->requested = NEWN(a, bool, values);
+    s->requested_within = NEWN(a, bool, nodes);
+    s->unrequested = options->strict == STRICT_ON ? COST_NEVER : 0;
+    s->read_place = NEWN(a, const struct placement *, values);
     index_uses(s);
     s->head_size = NEWN(a, bool, values *MAX_RANK);
     memcpy(s->head_size, s->roles->head_size, sizeof *s->head_size * (size_t)(g->values.n * MAX_RANK));

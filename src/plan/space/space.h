@@ -25,16 +25,16 @@ struct place_uses {
     VEC(struct place_use) list;
 };
 
-/* What the plan file wants of a value: split NULL: any; op RED_NONE: any. */
-struct wish {
+/* What the plan file requires of a value: split NULL: any; op RED_NONE: any. */
+struct required_placement {
     const char *where, *text;
     enum place kind;
     int dim;
     const struct split *split;
     enum redop op;
 };
-struct wishes {
-    VEC(struct wish) list;
+struct required_placements {
+    VEC(struct required_placement) list;
 };
 struct places {
     VEC(struct placement) list;
@@ -46,28 +46,28 @@ struct space {
     const struct options *options;
     struct plan *plan;
     int ranks;
-    struct dim_roles *roles;            /* of the graph's dimensions; NULL: a lowering alone */
-    struct rule **rule;                 /* by node position; NULL: no row or no rule, whole */
-    struct strategies *strategies;      /* by node position: those that may be chosen */
-    struct strategies *offered;         /* by node position: the same before constraints */
-    struct candidates (*dim)[MAX_RANK]; /* by value id */
-    struct place_uses *uses;            /* by value id */
-    int *producer;                      /* by value id: node position, -1 input or constant */
-    bool *weight;                       /* by value id: a constant, or a constant moved about */
-    bool *head_size;                    /* by class: no candidate is carried there, unless a plan file asks for one */
-    unsigned *partial;                  /* by value id: bits of the reductions as whose terms it can come out */
-    bool *through;                      /* by node position: a product or barrier whose rows may be split along a sequence */
-    struct placement *sequence;         /* by value id: as --sp splits it, R: it does not */
-    struct placement *output_place;     /* by output number: what the graph output wants */
-    struct wishes *wish;                /* by value id: of its end of the graph, or of where it is brought before it is read */
-    struct wishes *before;              /* by value id, of graph outputs: of where they are brought before they are read or taken */
-    VEC(const struct demand *) demands; /* constrain.h: what the plan file's constraints demand */
-    bool *asked;                        /* by value id: a constraint asks for its communication */
-    bool *asked_within;                 /* by node position: a constraint asks for that of its lowering */
-    int64_t unasked;                    /* what other communication costs more: COST_NEVER under --strict */
-    const struct placement **pin;       /* by value id: what it is brought to before it is read; NULL: it is read as it is left */
-    int64_t (*extent)[MAX_RANK];        /* by value id * workloads + workload */
-    double **fraction;                  /* by split id: [workload * ranks + rank], made when asked for */
+    struct dim_roles *roles;                      /* of the graph's dimensions; NULL: a lowering alone */
+    struct rule **rule;                           /* by node position; NULL: no row or no rule, whole */
+    struct strategies *strategies;                /* by node position: those that may be chosen */
+    struct strategies *offered;                   /* by node position: the same before constraints */
+    struct candidates (*dim)[MAX_RANK];           /* by value id */
+    struct place_uses *uses;                      /* by value id */
+    int *producer;                                /* by value id: node position, -1 input or constant */
+    bool *weight;                                 /* by value id: a constant, or a constant moved about */
+    bool *head_size;                              /* by class: no candidate is carried there, unless a plan file asks for one */
+    unsigned *partial;                            /* by value id: bits of the reductions as whose terms it can come out */
+    bool *through;                                /* by node position: a product or barrier whose rows may be split along a sequence */
+    struct placement *sequence;                   /* by value id: as --sp splits it, R: it does not */
+    struct placement *output_place;               /* by output number: what the graph output wants */
+    struct required_placements *required;         /* by value id: at its end of the graph, or before it is read */
+    struct required_placements *required_read;    /* by value id, of graph outputs: before they are read or taken */
+    VEC(const struct requirement *) requirements; /* constrain.h: what the plan file's constraints require */
+    bool *requested;                              /* by value id: a constraint requests its communication */
+    bool *requested_within;                       /* by node position: a constraint requests that of its lowering */
+    int64_t unrequested;                          /* what other communication costs more: COST_NEVER under --strict */
+    const struct placement **read_place;          /* by value id: what it is resharded to before any read; NULL: it is read as it is left */
+    int64_t (*extent)[MAX_RANK];                  /* by value id * workloads + workload */
+    double **fraction;                            /* by split id: [workload * ranks + rank], made when asked for */
     int nfraction;
 };
 
@@ -119,26 +119,26 @@ void sequence_note_chosen(struct space *);
  * as rows. */
 bool sequence_passes(const struct space *, int node, const struct assignment *);
 
-/* placement_limits.c. Adds a wish, given as text; one that can't be met (check: beside those before it, too) is a failure that names the
- * nearest placement that can. */
-void wish_add(struct space *, const char *where, const struct value *, const char *text, bool check);
-/* The same of where the value is brought before it is read; for graph outputs that is not where they are taken. */
-void wish_bring(struct space *, const char *where, const struct value *, const char *text, bool check);
-/* A wish as text for a value, and whether a placement is as wished. A text that is no placement, or of no dimension of it, is a failure. */
-struct wish wish_read(struct space *, const char *where, const struct value *, const char *text);
-bool wish_fits(const struct wish *, struct placement);
-/* A candidate for a wished split of a dimension that has none; true when it is new. split NULL: an even one. A dimension of run-time size
+/* required_placement.c. Adds a required placement, given as text. One that can't be met (check: beside those before it, too) is a failure
+ * that names the nearest placement that can. */
+void required_add(struct space *, const char *where, const struct value *, const char *text, bool check);
+/* The same of what the value is resharded to before it is read; a graph output may be taken elsewhere. */
+void required_add_read(struct space *, const char *where, const struct value *, const char *text, bool check);
+/* A text as a required placement of a value; one that is no placement, or of no dimension of it, is a failure. Does a placement meet it? */
+struct required_placement required_parse(struct space *, const char *where, const struct value *, const char *text);
+bool required_fits(const struct required_placement *, struct placement);
+/* A candidate for a required split of a dimension that has none; true when it is new. split NULL: an even one. A dimension of run-time size
  * is split as --sp splits it, between products and not through them; so is, with sequence, every one. */
-bool wish_seed(struct space *, const struct value *, const struct wish *);
+bool required_seed(struct space *, const struct value *, const struct required_placement *);
 bool space_seed(struct space *, const struct value *, int d, const struct split *, bool sequence);
-/* Candidates for all wishes; true when there are new ones. */
-bool wishes_seed(struct space *);
+/* Candidates for all required placements; true when there are new ones. */
+bool required_seed_all(struct space *);
 bool space_allows(const struct space *, const struct value *, struct placement);
-/* Where a value may stand at its end of the graph, or be brought to; what wishes leave of that; what wishes leave of where it is brought,
- * none if there are no such wishes. */
+/* Placements that a value may have at its end of the graph, or be resharded to; those of them that the requirements leave; those that they
+ * leave of what it is resharded to before it is read, none if nothing is required of that. */
 struct places space_legal(struct space *, const struct value *);
 struct places space_allowed(struct space *, const struct value *);
-struct places space_brought(struct space *, const struct value *);
+struct places space_read_places(struct space *, const struct value *);
 /* Is it an end of a state? */
 bool space_state(const struct space *, const struct value *);
 /* In full, or as short as the text is that it stands in for: "S(1)". */

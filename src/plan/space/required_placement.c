@@ -1,28 +1,28 @@
-/* wishes: where the plan file wants values to stand. A graph input, a graph output or a weight may only stand so at its end of the graph;
- * any other value is brought to a wished placement before it is read (a reduction of terms, say), and read from there. So is a graph
- * output, by wishes of another kind (wish_bring). */
+/* required_placement: placements that the plan file requires of values. A graph input, a graph output or a weight has the required
+ * placement at its end of the graph. Any other value is resharded to it before anything reads it (a reduction of partial values, say). So
+ * is a graph output, by requirements of another kind (required_add_read). */
 #include "plan/space/space.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-bool wish_fits(const struct wish *w, struct placement p)
+bool required_fits(const struct required_placement *w, struct placement p)
 {
     return w->kind == p.kind && (w->kind != PLACE_S || (w->dim == p.dim && (!w->split || w->split == p.split))) &&
         (w->kind != PLACE_P || w->op == RED_NONE || w->op == p.op);
 }
 
-static bool all_fit(const struct wishes *all, struct placement p)
+static bool all_fit(const struct required_placements *all, struct placement p)
 {
     for (int i = 0; i < all->list.n; i++)
-        if (!wish_fits(&all->list.at[i], p))
+        if (!required_fits(&all->list.at[i], p))
             return false;
     return true;
 }
 
 bool space_allows(const struct space *s, const struct value *v, struct placement p)
 {
-    return all_fit(&s->wish[v->id], p);
+    return all_fit(&s->required[v->id], p);
 }
 
 static void add_place(struct space *s, struct places *out, struct placement p)
@@ -89,7 +89,7 @@ static struct places state_places(struct space *s, const struct state *st)
     return out;
 }
 
-static void add_terms(struct space *s, const struct value *v, struct places *out)
+static void add_partials(struct space *s, const struct value *v, struct places *out)
 {
     const struct strategies *list = &s->offered[s->producer[v->id]];
     if (s->ranks > 1 && dtype_is_float(v->type.dtype))
@@ -106,34 +106,34 @@ struct places space_legal(struct space *s, const struct value *v)
         return state_places(s, st);
     add_splits(s, v, &out);
     if (s->producer[v->id] >= 0)
-        add_terms(s, v, &out);
+        add_partials(s, v, &out);
     return out;
 }
 
-static struct places fitting(struct space *s, const struct value *v, const struct wishes *wishes)
+static struct places fitting(struct space *s, const struct value *v, const struct required_placements *required)
 {
     struct places all = space_legal(s, v), out = {0};
     for (int i = 0; i < all.list.n; i++)
-        if (all_fit(wishes, all.list.at[i]))
+        if (all_fit(required, all.list.at[i]))
             VEC_PUSH(s->arena, &out.list, all.list.at[i]);
     return out;
 }
 
 struct places space_allowed(struct space *s, const struct value *v)
 {
-    return fitting(s, v, &s->wish[v->id]);
+    return fitting(s, v, &s->required[v->id]);
 }
 
-/* Wishes of where the value is brought before anything reads or takes it. */
-static struct wishes *wishes_before(const struct space *s, const struct value *v)
+/* Placements that the value is resharded to before anything reads or takes it. */
+static struct required_placements *required_list_read(const struct space *s, const struct value *v)
 {
-    return graph_output_number(s->g, v) >= 0 && s->producer[v->id] >= 0 ? &s->before[v->id] : &s->wish[v->id];
+    return graph_output_number(s->g, v) >= 0 && s->producer[v->id] >= 0 ? &s->required_read[v->id] : &s->required[v->id];
 }
 
-struct places space_brought(struct space *s, const struct value *v)
+struct places space_read_places(struct space *s, const struct value *v)
 {
-    const struct wishes *wishes = wishes_before(s, v);
-    return wishes->list.n && s->producer[v->id] >= 0 ? fitting(s, v, wishes) : (struct places){0};
+    const struct required_placements *required = required_list_read(s, v);
+    return required->list.n && s->producer[v->id] >= 0 ? fitting(s, v, required) : (struct places){0};
 }
 
 /* "S(-1)" of a value of rank 3 as dimension 2; -1: no such text or no such dimension. */
@@ -154,7 +154,8 @@ const char *placement_like(struct arena *a, const char *like, struct placement p
     return p.kind != PLACE_S || strchr(like, ';') ? placement_str(a, p) : arena_printf(a, "S(%d)", p.dim);
 }
 
-static _Noreturn void refuse_value(struct space *s, const char *where, const struct value *v, const struct wishes *before, const char *text)
+static _Noreturn void refuse_value(struct space *s, const char *where, const struct value *v, const struct required_placements *before,
+                                   const char *text)
 {
     struct places legal = fitting(s, v, before);
     const char **names = NEWN(s->arena, const char *, legal.list.n + 1);
@@ -165,54 +166,54 @@ static _Noreturn void refuse_value(struct space *s, const char *where, const str
          names[nearest_text(text, legal.list.n, names)]);
 }
 
-struct wish wish_read(struct space *s, const char *where, const struct value *v, const char *text)
+struct required_placement required_parse(struct space *s, const char *where, const struct value *v, const char *text)
 {
-    struct wish w = {.where = where, .text = text, .kind = PLACE_S, .dim = named_dim(text, v->type.rank)};
+    struct required_placement w = {.where = where, .text = text, .kind = PLACE_S, .dim = named_dim(text, v->type.rank)};
     struct placement p;
     const char *error;
     if (strncmp(text, "S(", 2) == 0 && !strchr(text, ';')) {
         if (w.dim < 0)
-            refuse_value(s, where, v, &s->wish[v->id], text);
+            refuse_value(s, where, v, &s->required[v->id], text);
     } else if (strcmp(text, "P") == 0) {
         w.kind = PLACE_P;
     } else if (placement_parse(s->g->alg, text, &p, &error)) {
-        w = (struct wish){.where = where, .text = text, .kind = p.kind, .dim = p.dim, .split = p.split, .op = p.op};
+        w = (struct required_placement){.where = where, .text = text, .kind = p.kind, .dim = p.dim, .split = p.split, .op = p.op};
     } else {
         fail("%s: expected a placement R, P, P(sum), S(dimension) or S(dimension; split), found '%s': %s", where, text, error);
     }
     return w;
 }
 
-static void wish_check(struct space *s, const struct value *v, struct wishes *all)
+static void required_check(struct space *s, const struct value *v, struct required_placements *all)
 {
     if (fitting(s, v, all).list.n > 0)
         return;
-    struct wish last = all->list.at[--all->list.n]; /* those before it could be met */
+    struct required_placement last = all->list.at[--all->list.n]; /* those before it could be met */
     refuse_value(s, last.where, v, all, last.text);
 }
 
-void wish_add(struct space *s, const char *where, const struct value *v, const char *text, bool check)
+void required_add(struct space *s, const char *where, const struct value *v, const char *text, bool check)
 {
     const struct state *st = graph_state(s->g, v);
-    const struct value *end[] = {v, st ? st->past : NULL, st ? st->present : NULL}; /* both ends of a state stand alike */
-    struct wish w = wish_read(s, where, v, text);
+    const struct value *end[] = {v, st ? st->past : NULL, st ? st->present : NULL}; /* both ends of a state have one placement */
+    struct required_placement w = required_parse(s, where, v, text);
     for (int i = 0; i < 3; i++)
         if (end[i] && (i == 0 || end[i] != v))
-            VEC_PUSH(s->arena, &s->wish[end[i]->id].list, w);
+            VEC_PUSH(s->arena, &s->required[end[i]->id].list, w);
     if (check)
-        wish_check(s, v, &s->wish[v->id]);
+        required_check(s, v, &s->required[v->id]);
 }
 
-void wish_bring(struct space *s, const char *where, const struct value *v, const char *text, bool check)
+void required_add_read(struct space *s, const char *where, const struct value *v, const char *text, bool check)
 {
-    struct wishes *all = wishes_before(s, v);
-    if (all == &s->wish[v->id]) {
-        wish_add(s, where, v, text, check);
+    struct required_placements *all = required_list_read(s, v);
+    if (all == &s->required[v->id]) {
+        required_add(s, where, v, text, check);
         return;
     }
-    VEC_PUSH(s->arena, &all->list, wish_read(s, where, v, text));
+    VEC_PUSH(s->arena, &all->list, required_parse(s, where, v, text));
     if (check)
-        wish_check(s, v, all);
+        required_check(s, v, all);
 }
 
 bool space_seed(struct space *s, const struct value *v, int d, const struct split *split, bool sequence)
@@ -221,22 +222,22 @@ bool space_seed(struct space *s, const struct value *v, int d, const struct spli
     const struct split *even = split ? split : split_even(s->g->alg, s->ranks, size);
     if (dim_equals(size, 1) || even->ranks != s->ranks || split_size(s->g->alg, even) != size || (!split && s->dim[v->id][d].list.n))
         return false;
-    return space_add(s, v, d, (struct candidate){even, sequence || !dim_is_int(size, NULL), "wished by a constraint", -1});
+    return space_add(s, v, d, (struct candidate){even, sequence || !dim_is_int(size, NULL), "required by a constraint", -1});
 }
 
-bool wish_seed(struct space *s, const struct value *v, const struct wish *w)
+bool required_seed(struct space *s, const struct value *v, const struct required_placement *w)
 {
     return w->kind == PLACE_S && w->dim < v->type.rank && space_seed(s, v, w->dim, w->split, false);
 }
 
-bool wishes_seed(struct space *s)
+bool required_seed_all(struct space *s)
 {
     bool changed = false;
     for (int i = 0; i < s->g->values.n; i++) {
-        const struct wishes *both[] = {&s->wish[i], &s->before[i]};
+        const struct required_placements *both[] = {&s->required[i], &s->required_read[i]};
         for (int k = 0; k < 2; k++)
             for (int j = 0; j < both[k]->list.n; j++)
-                changed |= wish_seed(s, s->g->values.at[i], &both[k]->list.at[j]);
+                changed |= required_seed(s, s->g->values.at[i], &both[k]->list.at[j]);
     }
     return changed;
 }
