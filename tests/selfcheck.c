@@ -10,6 +10,12 @@
 
 #include "ir/text/text.h"
 #include "kern/core/core.h"
+#include "kern/gemm/gemm.h"
+#include "op/emit/emit.h"
+#include "op/infer/infer.h"
+#include "op/lower/lower.h"
+#include "op/op.h"
+#include "op/rule/rule.h"
 #include "passes/pass.h"
 #include "plan/cost/cost.h"
 
@@ -22,11 +28,6 @@
 enum { MOST_RANKS = 16, MOST_SPLITS = 16 };
 
 static const struct sample samples[] = {
-#include "op/emit/emit.h"
-#include "op/infer/infer.h"
-#include "op/lower/lower.h"
-#include "op/op.h"
-#include "op/rule/rule.h"
 #include "tests/selfcheck.def"
 };
 enum { SAMPLES = sizeof samples / sizeof *samples };

@@ -4,7 +4,7 @@
 #include "op/lower/lower.h"
 #include "op/op.h"
 #include "op/rule/rule.h"
-#include "op/table.h"
+#include "op/table/table.h"
 #include "passes/pass.h"
 
 #include <check.h>
