@@ -1,8 +1,7 @@
 /* test_base.c: arena, checked arithmetic, files and the ways to fail. */
 #include "base/base.h"
+#include "tests/unit/main.h"
 
-#include <check.h>
-#undef fail
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -193,7 +192,7 @@ END_TEST
 int main(void)
 {
     Suite *suite = suite_create("base");
-    TCase *t = tcase_create("base");
+    TCase *t = unit_case(suite, "base", NULL, NULL);
     tcase_add_test(t, arena_blocks_are_zeroed_and_aligned);
     tcase_add_test(t, arena_strings);
     tcase_add_test(t, vec_grows);
@@ -207,10 +206,5 @@ int main(void)
     tcase_add_exit_test(t, hooks_run_and_can_be_forgotten, 9);
     tcase_add_exit_test(t, a_mapped_file_cut_short_fails, 1);
     tcase_add_exit_test(t, a_request_to_end_fails, 9);
-    suite_add_tcase(suite, t);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return unit_run(suite);
 }

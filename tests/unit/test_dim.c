@@ -4,8 +4,8 @@
  * evaluated directly; for random values of the symbols both must agree, lie within the bounds, and survive printing and parsing.
  */
 #include "algebra/algebra.h"
+#include "tests/unit/main.h"
 
-#include <check.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -406,9 +406,8 @@ END_TEST
 int main(void)
 {
     Suite *suite = suite_create("dim");
-    TCase *t = tcase_create("dim");
+    TCase *t = unit_case(suite, "dim", setup, teardown);
     tcase_set_timeout(t, 60);
-    tcase_add_checked_fixture(t, setup, teardown);
     tcase_add_test(t, identities);
     tcase_add_test(t, comparison);
     tcase_add_test(t, quotients);
@@ -426,10 +425,5 @@ int main(void)
     tcase_add_test(t, random_equations);
     tcase_add_test(t, types);
     tcase_add_test(t, products_of_sizes);
-    suite_add_tcase(suite, t);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return unit_run(suite);
 }

@@ -4,11 +4,12 @@
 #include "op/op.h"
 #include "passes/pass.h"
 #include "tests/printed.h"
+#include "tests/unit/main.h"
 
-#include <check.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 static struct arena *arena;
 static struct alg *alg;
@@ -333,14 +334,18 @@ END_TEST
 
 /* ---- constants --------------------------------------------------------------------------------------------------------- */
 
-static const char path[] = "test_ir.data";
+static char path[] = P_tmpdir "/test_ir.XXXXXX";
 
 static void write_data(void)
 {
-    FILE *to = fopen(path, "wb");
-    ck_assert_ptr_nonnull(to);
-    ck_assert_uint_eq(fwrite("\0\0\0\0\0\0\200?\0\0\0\300", 1, 12, to), 12);
-    ck_assert_int_eq(fclose(to), 0);
+    int to = mkstemp(path);
+    ck_assert_int_ge(to, 0);
+    ck_assert_int_eq(write(to, "\0\0\0\0\0\0\200?\0\0\0\300", 12), 12);
+    ck_assert_int_eq(close(to), 0);
+}
+static void remove_data(void)
+{
+    unlink(path);
 }
 
 static struct constant external(int64_t offset, int64_t n)
@@ -351,7 +356,6 @@ static struct constant external(int64_t offset, int64_t n)
 
 START_TEST(external_bytes_are_read_in_place)
 {
-    write_data();
     struct constant c = external(4, 2);
     double first = constant_float(&c, "w", 0), second = constant_float(&c, "w", 1);
     ck_assert(first == 1 && second == -2);
@@ -361,7 +365,6 @@ END_TEST
 START_TEST(short_file_is_refused)
 {
     static const int64_t offsets[] = {8, INT64_MAX - 2, -4};
-    write_data();
     struct constant c = external(offsets[_i], 2);
     constant_data(&c, "w");
 }
@@ -465,6 +468,7 @@ static void break_operand(struct graph *g)
 }
 static void break_attrs(struct graph *g)
 {
+    g->nodes.at[1]->attr = NEWN(g->arena, struct attr, 1);
     g->nodes.at[1]->nattr = 1;
 }
 static void break_output(struct graph *g)
@@ -500,8 +504,6 @@ START_TEST(broken_graph_is_noticed)
     graph_verify(g, "breaking it");
 }
 END_TEST
-
-#define COUNT(array) ((int)(sizeof(array) / sizeof *(array)))
 
 /* ---- state between two graphs ------------------------------------------------------------------------------------------- */
 
@@ -545,8 +547,7 @@ END_TEST
 int main(void)
 {
     Suite *suite = suite_create("ir");
-    TCase *tc = tcase_create("ir");
-    tcase_add_checked_fixture(tc, setup, teardown);
+    TCase *tc = unit_case(suite, "ir", setup, teardown);
     tcase_add_test(tc, rows_are_found_by_domain_and_name);
     tcase_add_test(tc, row_texts_are_parsed);
     tcase_add_test(tc, absent_functions_are_null);
@@ -564,8 +565,6 @@ int main(void)
     tcase_add_test(tc, rewiring_follows_chains);
     tcase_add_test(tc, uses_are_all_found);
     tcase_add_test(tc, names_get_suffixes);
-    tcase_add_test(tc, external_bytes_are_read_in_place);
-    tcase_add_loop_exit_test(tc, short_file_is_refused, 1, 0, 3);
     tcase_add_exit_test(tc, missing_file_is_refused, 1);
     tcase_add_test(tc, elements_of_every_type);
     tcase_add_test(tc, chains_of_constants_fold);
@@ -575,10 +574,9 @@ int main(void)
     tcase_add_test(tc, state_goes_by_the_ends_of_names);
     tcase_add_loop_exit_test(tc, state_that_fits_twice_is_refused, 1, 0, 2);
     tcase_add_loop_test_raise_signal(tc, broken_graph_is_noticed, SIGABRT, 0, COUNT(breaks));
-    suite_add_tcase(suite, tc);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed != 0;
+    TCase *data = unit_case(suite, "external data", setup, teardown);
+    tcase_add_unchecked_fixture(data, write_data, remove_data); /* not in the process of a test, which may end by exit */
+    tcase_add_test(data, external_bytes_are_read_in_place);
+    tcase_add_loop_exit_test(data, short_file_is_refused, 1, 0, 3);
+    return unit_run(suite);
 }

@@ -2,8 +2,8 @@
 #include "kern/chunk/chunk.h"
 #include "kern/kern.h"
 #include "op/op.h"
+#include "tests/unit/main.h"
 
-#include <check.h>
 #include <float.h>
 #include <math.h>
 #include <stdlib.h>
@@ -480,8 +480,7 @@ END_TEST
 int main(void)
 {
     Suite *suite = suite_create("kernels");
-    TCase *tests = tcase_create("kernels");
-    tcase_add_checked_fixture(tests, setup, teardown);
+    TCase *tests = unit_case(suite, "kernels", setup, teardown);
     tcase_add_test(tests, elementwise_broadcasts);
     tcase_add_test(tests, functions_at_their_edges);
     tcase_add_test(tests, integers);
@@ -501,10 +500,5 @@ int main(void)
     tcase_add_test(tests, norms);
     tcase_add_test(tests, attention_of_one_key);
     tcase_add_test(tests, attention_of_masked_rows);
-    suite_add_tcase(suite, tests);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return unit_run(suite);
 }

@@ -4,8 +4,8 @@
 #include "passes/pass.h"
 #include "plan/input/input.h"
 #include "plan/plan.h"
+#include "tests/unit/main.h"
 
-#include <check.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -205,16 +205,11 @@ END_TEST
 int main(void)
 {
     Suite *suite = suite_create("passes");
-    TCase *t = tcase_create("passes");
+    TCase *t = unit_case(suite, "passes", NULL, NULL);
     setup();
     tcase_add_test(t, order_of_every_pair);
     tcase_add_test(t, every_row_needs_and_gives);
     tcase_add_test(t, accepted_orders_make_the_same_files);
     tcase_add_loop_test_raise_signal(t, refused, SIGABRT, 0, n - 1);
-    suite_add_tcase(suite, t);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed != 0;
+    return unit_run(suite);
 }

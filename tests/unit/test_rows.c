@@ -3,8 +3,8 @@
 #include "op/analysis/analysis.h"
 #include "op/op.h"
 #include "passes/pass.h"
+#include "tests/unit/main.h"
 
-#include <check.h>
 #include <string.h>
 
 static struct arena *arena;
@@ -166,8 +166,7 @@ END_TEST
 int main(void)
 {
     Suite *suite = suite_create("rows");
-    TCase *tc = tcase_create("rows");
-    tcase_add_checked_fixture(tc, setup, teardown);
+    TCase *tc = unit_case(suite, "rows", setup, teardown);
     tcase_add_test(tc, rows_of_a_product);
     tcase_add_test(tc, rows_within_a_product_of_sizes);
     tcase_add_test(tc, reduced_rows);
@@ -177,10 +176,5 @@ int main(void)
     tcase_add_test(tc, each_row_looks_itself_up);
     tcase_add_test(tc, a_row_looks_another_up);
     tcase_add_test(tc, numbers_of_rows_as_values);
-    suite_add_tcase(suite, tc);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed != 0;
+    return unit_run(suite);
 }

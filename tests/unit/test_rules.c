@@ -3,8 +3,8 @@
 #include "op/op.h"
 #include "op/rule/rule.h"
 #include "plan/facts/facts.h"
+#include "tests/unit/main.h"
 
-#include <check.h>
 #include <string.h>
 
 static struct arena *arena;
@@ -345,8 +345,7 @@ END_TEST
 int main(void)
 {
     Suite *suite = suite_create("rules");
-    TCase *c = tcase_create("rules");
-    tcase_add_checked_fixture(c, setup, teardown);
+    TCase *c = unit_case(suite, "rules", setup, teardown);
     tcase_add_test(c, rules_print_and_parse);
     tcase_add_test(c, dotted_dimensions_follow_the_types);
     tcase_add_test(c, a_contraction_leaves_partial_sums);
@@ -360,10 +359,5 @@ int main(void)
     tcase_add_test(c, groups_of_a_convolution);
     tcase_add_test(c, shape_arithmetic);
     tcase_add_test(c, a_byte_is_not_cut);
-    suite_add_tcase(suite, c);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed != 0;
+    return unit_run(suite);
 }

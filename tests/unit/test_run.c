@@ -1,7 +1,6 @@
 /* The slab against an overlap checker on random lifetimes; interval lists; sums in rank order; the binding of symbols. */
-#include <check.h>
-#undef fail /* ours, of base.h, is meant below */
 #include "run/session/session.h"
+#include "tests/unit/main.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -126,18 +125,12 @@ END_TEST
 int main(void)
 {
     Suite *suite = suite_create("run");
-    TCase *t = tcase_create("run");
-    tcase_add_checked_fixture(t, setup, teardown);
+    TCase *t = unit_case(suite, "run", setup, teardown);
     tcase_add_loop_test(t, plan_is_disjoint, 0, 20);
     tcase_add_test(t, plan_reuses_memory);
     tcase_add_test(t, pieces_divide);
     tcase_add_test(t, sums_in_order);
     tcase_add_test(t, symbols_from_sizes);
     tcase_add_exit_test(t, wrong_size_fails, 1);
-    suite_add_tcase(suite, t);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed != 0;
+    return unit_run(suite);
 }

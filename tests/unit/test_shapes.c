@@ -6,8 +6,8 @@
 #include "op/rule/rule.h"
 #include "op/table/table.h"
 #include "passes/pass.h"
+#include "tests/unit/main.h"
 
-#include <check.h>
 #include <string.h>
 
 static struct arena *arena;
@@ -319,8 +319,7 @@ END_TEST
 int main(void)
 {
     Suite *suite = suite_create("shapes");
-    TCase *tc = tcase_create("shapes");
-    tcase_add_checked_fixture(tc, setup, teardown);
+    TCase *tc = unit_case(suite, "shapes", setup, teardown);
     tcase_add_test(tc, range_of_real_bounds);
     tcase_add_test(tc, range_of_cast_bounds);
     tcase_add_test(tc, reshape_copies_and_divides);
@@ -342,10 +341,5 @@ int main(void)
     tcase_add_test(tc, a_size_keeps_what_decides_it);
     tcase_add_test(tc, gather_is_lowered);
     tcase_add_test(tc, empty_ranks_look_something_up);
-    suite_add_tcase(suite, tc);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed != 0;
+    return unit_run(suite);
 }

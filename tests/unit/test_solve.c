@@ -2,8 +2,8 @@
 #include "plan/input/input.h"
 #include "plan/plan.h"
 #include "plan/solve/solve.h"
+#include "tests/unit/main.h"
 
-#include <check.h>
 #include <stdlib.h>
 
 static uint64_t state;
@@ -119,15 +119,10 @@ END_TEST
 int main(void)
 {
     Suite *s = suite_create("solve");
-    TCase *c = tcase_create("solve");
+    TCase *c = unit_case(s, "solve", NULL, NULL);
     tcase_add_test(c, exact_equals_brute_force);
     tcase_add_test(c, a_small_cap_gives_an_assignment_that_is_not_proven);
     tcase_add_test(c, over_the_cap_an_assignment_that_is_known_is_better_than_none);
     tcase_add_test(c, collectives_fit);
-    suite_add_tcase(s, c);
-    SRunner *r = srunner_create(s);
-    srunner_run_all(r, CK_NORMAL);
-    int failed = srunner_ntests_failed(r);
-    srunner_free(r);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return unit_run(s);
 }

@@ -4,8 +4,8 @@
  * tables that say for every index which ranks hold it. Every operation has to agree with the same operation on the table.
  */
 #include "algebra/algebra.h"
+#include "tests/unit/main.h"
 
-#include <check.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -427,9 +427,8 @@ END_TEST
 int main(void)
 {
     Suite *suite = suite_create("split");
-    TCase *t = tcase_create("split");
+    TCase *t = unit_case(suite, "split", setup, teardown);
     tcase_set_timeout(t, 60);
-    tcase_add_checked_fixture(t, setup, teardown);
     tcase_add_test(t, even);
     tcase_add_test(t, table_of_cases);
     tcase_add_test(t, balanced_at_run_time);
@@ -437,8 +436,7 @@ int main(void)
     tcase_add_test(t, symbolic_outer_and_inner);
     tcase_add_test(t, bad_text);
     tcase_add_test(t, placements);
-    suite_add_tcase(suite, t);
-    TCase *random = tcase_create("random");
+    TCase *random = unit_case(suite, "random", NULL, NULL);
     tcase_set_timeout(random, 60);
     tcase_add_test(random, flags_and_extents);
     tcase_add_test(random, owned_pieces);
@@ -448,10 +446,5 @@ int main(void)
     tcase_add_test(random, restrict_and_concat);
     tcase_add_test(random, image_covers);
     tcase_add_test(random, rescale);
-    suite_add_tcase(suite, random);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return unit_run(suite);
 }

@@ -1,10 +1,9 @@
 /* State of a session: that a present lies where its past does and stays there, that ops which can't read memory with room get the right
  * elements, that a present of another form is copied, and that a second graph takes what the first one left. */
-#include <check.h>
-#undef fail /* ours, of base.h, is meant below */
 #include "ir/text/text.h"
 #include "op/op.h"
 #include "run/run.h"
+#include "tests/unit/main.h"
 
 #include <string.h>
 
@@ -165,18 +164,12 @@ END_TEST
 int main(void)
 {
     Suite *suite = suite_create("state");
-    TCase *t = tcase_create("state");
-    tcase_add_checked_fixture(t, setup, teardown);
+    TCase *t = unit_case(suite, "state", setup, teardown);
     tcase_add_test(t, appends_in_place);
     tcase_add_test(t, others_read_it);
     tcase_add_loop_test(t, copies_the_rest, 0, 2);
     tcase_add_test(t, taken_from_another);
     tcase_add_test(t, given);
     tcase_add_exit_test(t, other_shape_fails, 1);
-    suite_add_tcase(suite, t);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed != 0;
+    return unit_run(suite);
 }
