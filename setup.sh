@@ -1,15 +1,17 @@
 #!/bin/sh
 # Installs what tpc needs on a Debian or Ubuntu machine (as root or by sudo) and builds it in this folder.
 #   ./setup.sh              everything          ./setup.sh packages    packages only         ./setup.sh build    build only
+#   ./setup.sh ci           packages of .ci/run: those, other compilers and formatters, and what makes venvs
 set -eu
 cd "$(dirname "$0")"
 
 PACKAGES="gcc make autoconf automake pkg-config protobuf-c-compiler libprotobuf-c-dev check libjansson-dev uthash-dev libxxhash-dev
 libdnnl-dev libopenmpi-dev openmpi-bin mpich libmpich-dev jq python3"
+CI_PACKAGES="clang libomp-dev libclang-rt-dev clang-format python3-venv ccache groff-base"
 
-packages() {
+packages() { # NAME...
     missing=
-    for p in $PACKAGES; do
+    for p in "$@"; do
         dpkg-query -W -f '${Status}' "$p" 2>/dev/null | grep -q 'install ok installed' || missing="$missing $p"
     done
     [ -z "$missing" ] && return
@@ -26,8 +28,9 @@ build() {
 }
 
 case "${1:-all}" in
-    packages) packages ;;
+    packages) packages $PACKAGES ;;
     build) build ;;
-    all) packages; build ;;
-    *) echo "usage: ./setup.sh [packages|build]" >&2; exit 2 ;;
+    ci) packages $PACKAGES $CI_PACKAGES ;;
+    all) packages $PACKAGES; build ;;
+    *) echo "usage: ./setup.sh [packages|build|ci]" >&2; exit 2 ;;
 esac
