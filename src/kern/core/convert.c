@@ -86,39 +86,41 @@ static void small_to_f64(enum dtype t, const void *src, int64_t n, double *dst)
     }
 }
 
-static void f64_to_small(enum dtype t, const double *src, int64_t n, void *dst)
-{
-    float part[CHUNK];
-    for (int64_t i = 0; i < n; i += CHUNK) {
-        int64_t m = n - i < CHUNK ? n - i : CHUNK;
-        for (int64_t j = 0; j < m; j++)
-            part[j] = (float)src[i + j];
-        store_f32(t, part, m, at(dst, dtype_size(t), i));
+#define STORE_SMALL(T, name)                                                      \
+    static void name##_to_small(enum dtype t, const T *src, int64_t n, void *dst) \
+    {                                                                             \
+        float part[CHUNK];                                                        \
+        for (int64_t i = 0; i < n; i += CHUNK) {                                  \
+            int64_t m = n - i < CHUNK ? n - i : CHUNK;                            \
+            for (int64_t j = 0; j < m; j++)                                       \
+                part[j] = (float)src[i + j];                                      \
+            store_f32(t, part, m, at(dst, dtype_size(t), i));                     \
+        }                                                                         \
     }
-}
+STORE_SMALL(double, f64)
+STORE_SMALL(int64_t, i64)
 
-#define LOAD_CASE(dt, T, name)                    \
-    case dt:                                      \
-        for (int64_t i = 0; i < n; i++)           \
-            dst[i] = (double)((const T *)src)[i]; \
+#define LOAD_CASE(dt, T, name, U)            \
+    case dt:                                 \
+        for (int64_t i = 0; i < n; i++)      \
+            dst[i] = (U)((const T *)src)[i]; \
         break;
 
 void load_f64(enum dtype t, const void *src, int64_t n, double *dst)
 {
     switch (t) {
-        INT_TYPES(LOAD_CASE)
-        LOAD_CASE(DT_BOOL, uint8_t, bool)
-        LOAD_CASE(DT_F64, double, f64)
+        INT_TYPES(LOAD_CASE, double)
+        LOAD_CASE(DT_BOOL, uint8_t, bool, double)
+        LOAD_CASE(DT_F64, double, f64, double)
     case DT_F32:
     case DT_F16:
     case DT_BF16: small_to_f64(t, src, n, dst); break;
     default: bug("load_f64 of %s", dtype_name(t));
     }
 }
-#undef LOAD_CASE
 
 /* The bounds of T as doubles: lo is exact, hi is one above the largest value, so x >= lo && x < hi converts without overflow. */
-#define STORE_CASE(dt, T, name)                                                                        \
+#define STORE_CASE(dt, T, name, unused)                                                                \
     case dt: {                                                                                         \
         const bool is_signed = (T)-1 < (T)1;                                                           \
         const int bits = 8 * (int)sizeof(T) - is_signed;                                               \
@@ -134,7 +136,7 @@ void load_f64(enum dtype t, const void *src, int64_t n, double *dst)
 void store_f64(enum dtype t, const double *src, int64_t n, void *dst)
 {
     switch (t) {
-        INT_TYPES(STORE_CASE)
+        INT_TYPES(STORE_CASE, )
     case DT_F64: memcpy(dst, src, (size_t)n * sizeof *src); break;
     case DT_F32:
     case DT_F16:
@@ -149,34 +151,17 @@ void store_f64(enum dtype t, const double *src, int64_t n, void *dst)
 #undef STORE_CASE
 
 /* ---- through int64 ---- */
-#define LOAD_CASE(dt, T, name)                     \
-    case dt:                                       \
-        for (int64_t i = 0; i < n; i++)            \
-            dst[i] = (int64_t)((const T *)src)[i]; \
-        break;
-
 void load_i64(enum dtype t, const void *src, int64_t n, int64_t *dst)
 {
     switch (t) {
-        INT_TYPES(LOAD_CASE)
-        LOAD_CASE(DT_BOOL, uint8_t, bool)
+        INT_TYPES(LOAD_CASE, int64_t)
+        LOAD_CASE(DT_BOOL, uint8_t, bool, int64_t)
     default: bug("load_i64 of %s", dtype_name(t));
     }
 }
 #undef LOAD_CASE
 
-static void i64_to_small(enum dtype t, const int64_t *src, int64_t n, void *dst)
-{
-    float part[CHUNK];
-    for (int64_t i = 0; i < n; i += CHUNK) {
-        int64_t m = n - i < CHUNK ? n - i : CHUNK;
-        for (int64_t j = 0; j < m; j++)
-            part[j] = (float)src[i + j];
-        store_f32(t, part, m, at(dst, dtype_size(t), i));
-    }
-}
-
-#define STORE_CASE(dt, T, name)         \
+#define STORE_CASE(dt, T, name, unused) \
     case dt:                            \
         for (int64_t i = 0; i < n; i++) \
             ((T *)dst)[i] = (T)src[i];  \
@@ -185,8 +170,8 @@ static void i64_to_small(enum dtype t, const int64_t *src, int64_t n, void *dst)
 void store_i64(enum dtype t, const int64_t *src, int64_t n, void *dst)
 {
     switch (t) {
-        INT_TYPES(STORE_CASE)
-        STORE_CASE(DT_F64, double, f64)
+        INT_TYPES(STORE_CASE, )
+        STORE_CASE(DT_F64, double, f64, )
     case DT_F32:
     case DT_F16:
     case DT_BF16: i64_to_small(t, src, n, dst); break;

@@ -18,12 +18,18 @@
 #define MOST_SPATIAL (MAX_RANK - 2)
 #define CHUNK 512 /* elements converted at a time */
 
-/* The integer types, by enum dtype and C type; X(dtype, type, short name). */
-#define INT_TYPES(X)        \
-    X(DT_I8, int8_t, i8)    \
-    X(DT_U8, uint8_t, u8)   \
-    X(DT_I16, int16_t, i16) \
-    X(DT_U16, uint16_t, u16) X(DT_I32, int32_t, i32) X(DT_U32, uint32_t, u32) X(DT_I64, int64_t, i64) X(DT_U64, uint64_t, u64)
+/* The integer types: X(enum dtype, C type, short name, ...). */
+/* clang-format off */
+#define INT_TYPES(X, ...)                 \
+    X(DT_I8, int8_t, i8, __VA_ARGS__)     \
+    X(DT_U8, uint8_t, u8, __VA_ARGS__)    \
+    X(DT_I16, int16_t, i16, __VA_ARGS__)  \
+    X(DT_U16, uint16_t, u16, __VA_ARGS__) \
+    X(DT_I32, int32_t, i32, __VA_ARGS__)  \
+    X(DT_U32, uint32_t, u32, __VA_ARGS__) \
+    X(DT_I64, int64_t, i64, __VA_ARGS__)  \
+    X(DT_U64, uint64_t, u64, __VA_ARGS__)
+/* clang-format on */
 
 /* ---- env.c ----------------------------------------------------------------------------------------------------- */
 typedef void range_fn(void *data, int thread, int64_t lo, int64_t hi);

@@ -1,5 +1,4 @@
-/* activation: functions of one operand with up to two parameters, which are attributes of the node. Like the other elementwise rows: f32
- * and f64 directly, f16 and bf16 in stretches through float32. NaN stays NaN. */
+/* activation: functions of one operand with up to two parameters, which are attributes of the node (pointwise.def). */
 #include "kern/core/core.h"
 #include "kern/core/mathf.h"
 
@@ -21,26 +20,14 @@ struct activation {
             out[i] = (expr);                                             \
         }                                                                \
     }
-#define ACTIVATION(name, attribute, real32, real64)      \
-    ACTIVATION_ROW(attribute, name##_f32, float, real32) \
-    ACTIVATION_ROW(, name##_f64, double, real64) static const struct activation name = {name##_f32, name##_f64};
-
 #define CLAMP_01(t) ((t) < 0 ? 0 : (t) > 1 ? 1 : (t))
 #define SOFTPLUS_32(x) (((x) > 0 ? (x) : 0.0f) + log1pf(expf(-fabsf(x))))
 #define SOFTPLUS_64(x) (((x) > 0 ? (x) : 0.0) + log1p(exp(-fabs(x))))
-
-ACTIVATION(leaky_relu, SIMD, x < 0 ? a * x : x, x < 0 ? a * x : x)
-ACTIVATION(shrink, SIMD, x<-a ? x + b : x> a ? x - b : x - x, x<-a ? x + b : x> a ? x - b : x - x)
-ACTIVATION(thresholded_relu, SIMD, x <= a ? 0.0f : x, x <= a ? 0.0 : x)
-ACTIVATION(hard_sigmoid, SIMD, CLAMP_01(a *x + b), CLAMP_01(a *x + b))
-ACTIVATION(hard_swish, SIMD, x *CLAMP_01(x / 6.0f + 0.5f), x *CLAMP_01(x / 6.0 + 0.5))
-ACTIVATION(softsign, SIMD, x / (1.0f + fabsf(x)), x / (1.0 + fabs(x)))
-ACTIVATION(swish, SIMD, x *sigmoid_f32(a *x), x / (1.0 + exp(-a * x)))
-ACTIVATION(elu, , x < 0 ? a * expm1f(x) : x, x < 0 ? a * expm1(x) : x)
-ACTIVATION(celu, , x < 0 ? a * expm1f(x / a) : x, x < 0 ? a * expm1(x / a) : x)
-ACTIVATION(selu, , b *(x < 0 ? a * expm1f(x) : x), b *(x < 0 ? a * expm1(x) : x))
-ACTIVATION(softplus, , SOFTPLUS_32(x), SOFTPLUS_64(x))
-ACTIVATION(mish, , x *tanh_f32(SOFTPLUS_32(x)), x *tanh(SOFTPLUS_64(x)))
+#define SCALAR
+#define ACTIVATION(name, p, q, set, real32, real64) \
+    ACTIVATION_ROW(set, name##_f32, float, real32)  \
+    ACTIVATION_ROW(SCALAR, name##_f64, double, real64)
+#include "kern/pointwise/pointwise.def"
 
 struct activation_call {
     const struct activation *of;
@@ -78,56 +65,15 @@ static void activation_kernel(struct kcall *call, const struct activation *of, d
     parallel_for(call->env, tensor_elements(c.x), 8, activation_range, &c);
 }
 
-static double alpha_of(const struct kcall *call)
+static double parameter(const struct kcall *call, const char *attribute)
 {
-    return attr_float(call->node, "alpha");
+    return attribute ? attr_float(call->node, attribute) : 0;
 }
 
-void kern_LeakyRelu(struct kcall *call)
-{
-    activation_kernel(call, &leaky_relu, alpha_of(call), 0);
-}
-void kern_ThresholdedRelu(struct kcall *call)
-{
-    activation_kernel(call, &thresholded_relu, alpha_of(call), 0);
-}
-void kern_HardSigmoid(struct kcall *call)
-{
-    activation_kernel(call, &hard_sigmoid, alpha_of(call), attr_float(call->node, "beta"));
-}
-void kern_Shrink(struct kcall *call)
-{
-    activation_kernel(call, &shrink, attr_float(call->node, "lambd"), attr_float(call->node, "bias"));
-}
-void kern_HardSwish(struct kcall *call)
-{
-    activation_kernel(call, &hard_swish, 0, 0);
-}
-void kern_Softsign(struct kcall *call)
-{
-    activation_kernel(call, &softsign, 0, 0);
-}
-void kern_Swish(struct kcall *call)
-{
-    activation_kernel(call, &swish, alpha_of(call), 0);
-}
-void kern_Elu(struct kcall *call)
-{
-    activation_kernel(call, &elu, alpha_of(call), 0);
-}
-void kern_Celu(struct kcall *call)
-{
-    activation_kernel(call, &celu, alpha_of(call), 0);
-}
-void kern_Selu(struct kcall *call)
-{
-    activation_kernel(call, &selu, alpha_of(call), attr_float(call->node, "gamma"));
-}
-void kern_Softplus(struct kcall *call)
-{
-    activation_kernel(call, &softplus, 0, 0);
-}
-void kern_Mish(struct kcall *call)
-{
-    activation_kernel(call, &mish, 0, 0);
-}
+#define ACTIVATION(name, p, q, set, real32, real64)                             \
+    void kern_##name(struct kcall *call)                                        \
+    {                                                                           \
+        static const struct activation rows = {name##_f32, name##_f64};         \
+        activation_kernel(call, &rows, parameter(call, p), parameter(call, q)); \
+    }
+#include "kern/pointwise/pointwise.def"

@@ -4,7 +4,24 @@
 #include "kern/core/core.h"
 #include "kern/pointwise/pointwise.h"
 
+#include <string.h>
+
 enum { STRETCH = 256, BUFFERS = CHAIN_LENGTH };
+
+int chain_find(const char *optype)
+{
+#define FUSED(name) [CHAIN_##name] = #name,
+#define ALONE(name)
+    static const char *const name[CHAIN_COUNT] = {
+#define BINARY(name, kernel, chain, real32, real64, integer) chain(name)
+#define UNARY(name, kernel, chain, cost, set, real32, real64) chain(name)
+#include "kern/pointwise/pointwise.def"
+    };
+    for (int i = 0; i < CHAIN_COUNT; i++)
+        if (strcmp(name[i], optype) == 0)
+            return i;
+    return -1;
+}
 
 struct slot {
     const float *at;
@@ -53,7 +70,7 @@ static void run_code(const struct chain *c, struct slot *reg, float (*room)[STRE
         int64_t op = c->code[3 * i];
         struct slot *a = &reg[c->code[3 * i + 1]], *b = &reg[c->code[3 * i + 2]], *to = &reg[c->nin + c->nimm + i];
         float *at = c->buffer[i] < 0 ? out : room[c->buffer[i]];
-        if (op <= CHAIN_LAST_BINARY) {
+        if (chain_binary[op]) {
             chain_binary[op](a->at, a->step, b->at, b->step, at, n);
         } else if (a->step) {
             chain_unary[op](a->at, at, n);

@@ -7,38 +7,25 @@
 
 #include <stdint.h>
 
+/* CHAIN_Add, ... of pointwise.def. */
+#define FUSED(name) CHAIN_##name,
+#define ALONE(name)
 enum chain_op {
-    CHAIN_ADD,
-    CHAIN_SUB,
-    CHAIN_MUL,
-    CHAIN_DIV,
-    CHAIN_POW,
-    CHAIN_MAX,
-    CHAIN_MIN,
-    CHAIN_LAST_BINARY = CHAIN_MIN,
-    CHAIN_ABS,
-    CHAIN_NEG,
-    CHAIN_RELU,
-    CHAIN_SQRT,
-    CHAIN_RECIPROCAL,
-    CHAIN_EXP,
-    CHAIN_LOG,
-    CHAIN_ERF,
-    CHAIN_TANH,
-    CHAIN_SIGMOID,
-    CHAIN_GELU,
-    CHAIN_GELU_TANH,
-    CHAIN_SIN,
-    CHAIN_COS,
-    CHAIN_FLOOR,
+#define BINARY(name, kernel, chain, real32, real64, integer) chain(name)
+#define UNARY(name, kernel, chain, cost, set, real32, real64) chain(name)
+#include "kern/pointwise/pointwise.def"
     CHAIN_COUNT
 };
+#undef FUSED
+#undef ALONE
 enum { CHAIN_INPUTS = 7, CHAIN_LENGTH = 32, CHAIN_NUMBERS = 16 };
 
 typedef void binary_row(const void *a, int sa, const void *b, int sb, void *out, int64_t n);
 typedef void unary_row(const void *x, void *y, int64_t n);
-/* The float32 row functions of elementwise.c; NULL where the operation has the other arity. */
+/* The float32 row functions of binary.c and unary.c; NULL where the operation has the other arity. */
 extern binary_row *const chain_binary[CHAIN_COUNT];
 extern unary_row *const chain_unary[CHAIN_COUNT];
+/* The operation of an operator of ai.onnx, -1: none. Gelu's second form is CHAIN_GeluTanh. */
+int chain_find(const char *optype);
 
 #endif

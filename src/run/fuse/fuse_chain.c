@@ -24,30 +24,12 @@ struct fusion {
     bool *taken; /* by value id of a node's output: the node is in a chain */
 };
 
-static const struct {
-    const char *name;
-    enum chain_op op;
-} operations[] = {
-    {"Add", CHAIN_ADD},         {"Sub", CHAIN_SUB},   {"Mul", CHAIN_MUL},   {"Div", CHAIN_DIV},
-    {"Pow", CHAIN_POW},         {"Max", CHAIN_MAX},   {"Min", CHAIN_MIN},   {"Abs", CHAIN_ABS},
-    {"Neg", CHAIN_NEG},         {"Relu", CHAIN_RELU}, {"Sqrt", CHAIN_SQRT}, {"Reciprocal", CHAIN_RECIPROCAL},
-    {"Exp", CHAIN_EXP},         {"Log", CHAIN_LOG},   {"Erf", CHAIN_ERF},   {"Tanh", CHAIN_TANH},
-    {"Sigmoid", CHAIN_SIGMOID}, {"Gelu", CHAIN_GELU}, {"Sin", CHAIN_SIN},   {"Cos", CHAIN_COS},
-    {"Floor", CHAIN_FLOOR},
-};
-
 static int operation(const struct node *n)
 {
-    if (!n->op || *n->domain)
-        return -1;
-    for (int i = 0; i < (int)(sizeof operations / sizeof *operations); i++) {
-        if (strcmp(n->optype, operations[i].name))
-            continue;
-        if (operations[i].op == CHAIN_GELU && !strcmp(attr_string(n, "approximate"), "tanh"))
-            return CHAIN_GELU_TANH;
-        return (int)operations[i].op;
-    }
-    return -1;
+    int op = n->op && !*n->domain ? chain_find(n->optype) : -1;
+    if (op == CHAIN_Gelu && strcmp(attr_string(n, "approximate"), "tanh") == 0)
+        return CHAIN_GeluTanh;
+    return op;
 }
 
 /* One number that changes no shape: an immediate. Any numeric type will do for an exponent. */
@@ -60,7 +42,7 @@ static bool is_number(const struct value *v, const struct value *result)
 static bool fusable(const struct node *n)
 {
     int op = operation(n);
-    if (op < 0 || n->nout != 1 || n->nin != (op <= CHAIN_LAST_BINARY ? 2 : 1))
+    if (op < 0 || n->nout != 1 || n->nin != (chain_binary[op] ? 2 : 1))
         return false;
     const struct value *y = n->out[0];
     if (y->type.dtype != DT_F32 && y->type.dtype != DT_F16 && y->type.dtype != DT_BF16)
@@ -128,7 +110,7 @@ static int most_instructions(const struct group *g)
 {
     int n = 0;
     for (int i = 0; i < g->n; i++)
-        n += operation(g->member[i]) == CHAIN_POW ? 2 : 1;
+        n += operation(g->member[i]) == CHAIN_Pow ? 2 : 1;
     return n;
 }
 
@@ -204,7 +186,7 @@ static int put(struct code *c, int op, int a, int b)
 /* The exponent when it is the number 2 or 3, else 0. */
 static int small_power(const struct node *n)
 {
-    if (operation(n) != CHAIN_POW || !is_number(n->in[1], n->out[0]))
+    if (operation(n) != CHAIN_Pow || !is_number(n->in[1], n->out[0]))
         return 0;
     double x = constant_float(n->in[1]->constant, n->in[1]->name, 0);
     return x >= 2 && x <= 2 ? 2 : x >= 3 && x <= 3 ? 3 : 0;
@@ -215,8 +197,8 @@ static int encode(struct code *c, const struct node *n)
     int a = register_of(c, n, 0), power = small_power(n);
     if (!power)
         return put(c, operation(n), a, n->nin > 1 ? register_of(c, n, 1) : a);
-    int square = put(c, CHAIN_MUL, a, a);
-    return power == 2 ? square : put(c, CHAIN_MUL, c->nin + c->nimm + square, a);
+    int square = put(c, CHAIN_Mul, a, a);
+    return power == 2 ? square : put(c, CHAIN_Mul, c->nin + c->nimm + square, a);
 }
 
 static bool ready(const struct code *c, const struct node *n)

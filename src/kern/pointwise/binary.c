@@ -1,0 +1,314 @@
+/* binary: the functions of two operands of pointwise.def, on operands that broadcast.
+ *
+ * A function is a table of row functions by storage type, made from one expression. f16 and bf16 rows go through float32 in stretches,
+ * integers are computed modulo 2^64 and narrowed. The walk does the broadcasting. */
+#include "kern/core/core.h"
+#include "kern/pointwise/pointwise.h"
+
+#include <math.h>
+#include <string.h>
+
+/* ---- binary rows ------------------------------------------------------------------------------------------------------
+ * Steps sa and sb are 1, or 0 for an operand that stays the same along the row. */
+#define BINARY_BODY(T, U, expr)              \
+    const T *a = pa, *b = pb;                \
+    U *o = po;                               \
+    if (sa && sb) {                          \
+        LOOP for (int64_t i = 0; i < n; i++) \
+        {                                    \
+            T x = a[i], y = b[i];            \
+            o[i] = (U)(expr);                \
+        }                                    \
+    } else if (sa) {                         \
+        T y = b[0];                          \
+        LOOP for (int64_t i = 0; i < n; i++) \
+        {                                    \
+            T x = a[i];                      \
+            o[i] = (U)(expr);                \
+        }                                    \
+    } else if (sb) {                         \
+        T x = a[0];                          \
+        LOOP for (int64_t i = 0; i < n; i++) \
+        {                                    \
+            T y = b[i];                      \
+            o[i] = (U)(expr);                \
+        }                                    \
+    } else {                                 \
+        T x = a[0], y = b[0];                \
+        for (int64_t i = 0; i < n; i++)      \
+            o[i] = (U)(expr);                \
+    }
+#define BINARY_ROW(set, name, T, U, expr)                                                     \
+    static set void name(const void *pa, int sa, const void *pb, int sb, void *po, int64_t n) \
+    {                                                                                         \
+        BINARY_BODY(T, U, expr)                                                               \
+    }
+
+struct binary {
+    binary_row *f32, *f64, *integer[DT_BF16 + 1];
+};
+
+#define SCALAR
+#define W(x) ((uint64_t)(x))
+
+/* Python's modulus: the sign of the divisor, of zeros too. */
+static inline double floor_mod(double x, double y)
+{
+    double r = fmod(x, y);
+    return r < 0.0 || r > 0.0 ? ((r < 0.0) != (y < 0.0) ? r + y : r) : copysign(r, y);
+}
+
+/* Integer division of signed and unsigned operands, y != 0; the one overflow wraps. */
+/* clang-format off */
+#define INTEGER(op, x, y)                                                                                            \
+    (_Generic((x), uint8_t: op##_unsigned, uint16_t: op##_unsigned, uint32_t: op##_unsigned, uint64_t: op##_unsigned, \
+              default: op##_signed)((x), (y)))
+/* clang-format on */
+static inline uint64_t div_unsigned(uint64_t x, uint64_t y)
+{
+    return x / y;
+}
+static inline uint64_t rem_unsigned(uint64_t x, uint64_t y)
+{
+    return x % y;
+}
+static inline uint64_t mod_unsigned(uint64_t x, uint64_t y)
+{
+    return x % y;
+}
+static inline uint64_t div_signed(int64_t x, int64_t y)
+{
+    return y == -1 ? W(0) - W(x) : W(x / y);
+}
+static inline int64_t rem_signed(int64_t x, int64_t y)
+{
+    return y == -1 ? 0 : x % y;
+}
+static inline int64_t mod_signed(int64_t x, int64_t y)
+{
+    return y == -1 ? 0 : floormod_i64(x, y);
+}
+
+/* x to the power of an integer, modulo 2^64; negative powers of integers other than 1 and -1 are 0. */
+static uint64_t pow_wrap(uint64_t x, int64_t y)
+{
+    if (y < 0)
+        return x == 1 ? 1 : x == UINT64_MAX ? (y % 2 ? x : 1) : 0;
+    uint64_t result = 1;
+    for (; y; y >>= 1, x *= x)
+        if (y & 1)
+            result *= x;
+    return result;
+}
+
+#define INT_ENTRY(dtype, T, t, name) [dtype] = name##_##t,
+#define FUNCTION(name) static const struct binary name##_op = {name##_f32, name##_f64, {INT_TYPES(INT_ENTRY, name)}};
+#define INT_ROW(dtype, T, t, name, expr) BINARY_ROW(SCALAR, name##_##t, T, T, expr)
+#define BINARY(name, kernel, chain, real32, real64, integer) \
+    BINARY_ROW(SIMD, name##_f32, float, float, real32)       \
+    BINARY_ROW(SCALAR, name##_f64, double, double, real64)   \
+    INT_TYPES(INT_ROW, name, integer)                        \
+    FUNCTION(name)
+#define INT_TEST(dtype, T, t, name, expr) BINARY_ROW(SCALAR, name##_##t, T, uint8_t, expr)
+#define COMPARE(name, kernel, any)                       \
+    BINARY_ROW(SCALAR, name##_f32, float, uint8_t, any)  \
+    BINARY_ROW(SCALAR, name##_f64, double, uint8_t, any) \
+    INT_TYPES(INT_TEST, name, any)                       \
+    FUNCTION(name)
+#include "kern/pointwise/pointwise.def"
+
+/* ---- running a binary op --------------------------------------------------------------------------------------------- */
+struct binary_call {
+    const struct walk *walk;
+    binary_row *row;
+    const struct tensor *a, *b;
+    struct tensor *out;
+    size_t in_size, out_size;
+};
+
+static int step_of(const struct binary_call *c, int k)
+{
+    return c->walk->stride[k][c->walk->rank - 1] != 0;
+}
+
+static void binary_direct(void *data, const int64_t *offset, int64_t n)
+{
+    const struct binary_call *c = data;
+    c->row(at_const(c->a->data, c->in_size, offset[1]), step_of(c, 1), at_const(c->b->data, c->in_size, offset[2]), step_of(c, 2),
+           at(c->out->data, c->out_size, offset[0]), n);
+}
+
+/* f16 and bf16: rows of CHUNK elements through float32. */
+static void binary_small(void *data, const int64_t *offset, int64_t n)
+{
+    const struct binary_call *c = data;
+    float a[CHUNK], b[CHUNK], o[CHUNK];
+    int sa = step_of(c, 1), sb = step_of(c, 2);
+    for (int64_t i = 0; i < n; i += CHUNK) {
+        int64_t m = n - i < CHUNK ? n - i : CHUNK;
+        load_f32(c->a->dtype, at_const(c->a->data, 2, offset[1] + i * sa), sa ? m : 1, a);
+        load_f32(c->b->dtype, at_const(c->b->data, 2, offset[2] + i * sb), sb ? m : 1, b);
+        void *out = at(c->out->data, c->out_size, offset[0] + i);
+        c->row(a, sa, b, sb, c->out_size == 2 ? (void *)o : out, m);
+        if (c->out_size == 2)
+            store_f32(c->out->dtype, o, m, out);
+    }
+}
+
+static void binary_run(struct kcall *call, const struct binary *op, const struct tensor *a, const struct tensor *b, struct tensor *out)
+{
+    enum dtype t = a->dtype;
+    struct walk w;
+    struct binary_call c = {&w, NULL, a, b, out, dtype_size(t), dtype_size(out->dtype)};
+    if (b->dtype != t)
+        fail("%s: operands must have one type, found %s and %s", call_where(call), dtype_name(t), dtype_name(b->dtype));
+    c.row = t == DT_F32 || is_small_float(t) ? op->f32 : t == DT_F64 ? op->f64 : op->integer[t == DT_BOOL ? DT_U8 : (int)t];
+    if (!c.row)
+        call_bad_type(call, t);
+    const struct tensor *in[2] = {a, b};
+    walk_broadcast(call, &w, out, 2, in);
+    walk_run(call->env, &w, is_small_float(t) ? 4 : 2, is_small_float(t) ? binary_small : binary_direct, &c);
+}
+
+static void binary_kernel(struct kcall *call, const struct binary *op)
+{
+    binary_run(call, op, &call->in[0], &call->in[1], &call->out[0]);
+}
+
+/* Folds a variadic op from the left, in place after the first pair. */
+static void variadic_kernel(struct kcall *call, const struct binary *op)
+{
+    struct tensor *out = &call->out[0];
+    if (call->nin == 1)
+        copy_dense(call->env, out->data, call->in[0].data, tensor_bytes(out));
+    else
+        binary_kernel(call, op);
+    for (int i = 2; i < call->nin; i++)
+        binary_run(call, op, out, &call->in[i], out);
+}
+
+/* Integer division by zero has no value: refuse it. */
+static void refuse_zero(const struct kcall *call)
+{
+    const struct tensor *b = &call->in[1];
+    if (dtype_is_float(b->dtype) || tensor_elements(&call->out[0]) == 0)
+        return;
+    int64_t part[CHUNK], n = tensor_elements(b);
+    for (int64_t i = 0; i < n; i += CHUNK) {
+        int64_t m = n - i < CHUNK ? n - i : CHUNK;
+        load_i64(b->dtype, at_const(b->data, dtype_size(b->dtype), i), m, part);
+        for (int64_t j = 0; j < m; j++)
+            if (part[j] == 0)
+                fail("%s: integer division by zero (element %lld of the divisor)", call_where(call), (long long)(i + j));
+    }
+}
+
+static void nonzero_kernel(struct kcall *call, const struct binary *op)
+{
+    refuse_zero(call);
+    binary_kernel(call, op);
+}
+
+/* ---- kernels --------------------------------------------------------------------------------------------------------- */
+#define KERNEL(name, run)                \
+    void kern_##name(struct kcall *call) \
+    {                                    \
+        run(call, &name##_op);           \
+    }
+#define DIRECT(name) KERNEL(name, binary_kernel)
+#define FOLDED(name) KERNEL(name, variadic_kernel)
+#define NONZERO(name) KERNEL(name, nonzero_kernel)
+#define OWN(name)
+#define BINARY(name, kernel, chain, real32, real64, integer) kernel(name)
+#define COMPARE(name, kernel, any) kernel(name)
+#include "kern/pointwise/pointwise.def"
+
+void kern_Sum(struct kcall *call)
+{
+    variadic_kernel(call, &Add_op);
+}
+
+void kern_Mod(struct kcall *call)
+{
+    nonzero_kernel(call, attr_int(call->node, "fmod") ? &Fmod_op : &Mod_op);
+}
+
+/* min(max(x, low), high): where the bounds cross, the upper one wins. */
+void kern_Clip(struct kcall *call)
+{
+    const struct tensor *x = &call->in[0], *low = call_in(call, 1), *high = call_in(call, 2);
+    struct tensor *out = &call->out[0];
+    if (low)
+        binary_run(call, &Max_op, x, low, out);
+    if (high)
+        binary_run(call, &Min_op, low ? out : x, high, out);
+    if (!low && !high)
+        copy_dense(call->env, out->data, x->data, tensor_bytes(out));
+}
+
+/* ---- Pow: the exponent may have another type ------------------------------------------------------------------------ */
+static struct tensor converted(struct kcall *call, const struct tensor *t, enum dtype to)
+{
+    struct tensor r = *t;
+    int64_t n = tensor_elements(t);
+    size_t from = dtype_size(t->dtype), size = dtype_size(to);
+    double part[CHUNK];
+    r.dtype = to;
+    r.data = kenv_room(call->env, ROOM_A, (size_t)n * size);
+    for (int64_t i = 0; i < n; i += CHUNK) {
+        int64_t m = n - i < CHUNK ? n - i : CHUNK;
+        load_f64(t->dtype, at_const(t->data, from, i), m, part);
+        store_f64(to, part, m, at(r.data, size, i));
+    }
+    return r;
+}
+
+/* Floating-point powers of integers: computed in double, stored as the base's type. */
+static void pow_through_f64(struct kcall *call)
+{
+    const struct tensor *x = &call->in[0], *y = &call->in[1];
+    struct tensor *out = &call->out[0];
+    struct tensor b = converted(call, y, DT_F64), o = *out, a = *x;
+    a.dtype = o.dtype = DT_F64;
+    int64_t n = tensor_elements(out), m = tensor_elements(x);
+    a.data = kenv_room(call->env, ROOM_B, call_bytes(call, m, 8));
+    o.data = kenv_room(call->env, ROOM_C, call_bytes(call, n, 8));
+    load_f64(x->dtype, x->data, m, a.data);
+    binary_run(call, &Pow_op, &a, &b, &o);
+    store_f64(out->dtype, o.data, n, out->data);
+}
+
+static bool is_scalar_value(const struct tensor *t, double value)
+{
+    double x;
+    if (tensor_elements(t) != 1 || dtype_size(t->dtype) == 0)
+        return false;
+    load_f64(t->dtype, t->data, 1, &x);
+    return x >= value && x <= value;
+}
+
+void kern_Pow(struct kcall *call)
+{
+    const struct tensor *x = &call->in[0], *y = &call->in[1];
+    if (is_scalar_value(y, 2.0) && tensor_elements(x) == tensor_elements(&call->out[0])) {
+        binary_run(call, &Mul_op, x, x, &call->out[0]);
+    } else if (is_scalar_value(y, 3.0) && x->dtype == DT_F32 && tensor_elements(x) == tensor_elements(&call->out[0])) {
+        binary_run(call, &Mul_op, x, x, &call->out[0]); /* as a chain does it */
+        binary_run(call, &Mul_op, &call->out[0], x, &call->out[0]);
+    } else if (x->dtype == y->dtype) {
+        binary_kernel(call, &Pow_op);
+    } else if (!dtype_is_float(x->dtype) && dtype_is_float(y->dtype)) {
+        pow_through_f64(call);
+    } else {
+        struct tensor b = converted(call, y, x->dtype);
+        binary_run(call, &Pow_op, x, &b, &call->out[0]);
+    }
+}
+
+/* ---- steps of fused chains ------------------------------------------------------------------------------------------- */
+#define FUSED(name) [CHAIN_##name] = name##_f32,
+#define ALONE(name)
+binary_row *const chain_binary[CHAIN_COUNT] = {
+#define BINARY(name, kernel, chain, real32, real64, integer) chain(name)
+#include "kern/pointwise/pointwise.def"
+};
