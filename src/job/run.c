@@ -1,6 +1,7 @@
 /* run: one rank's part of a run: inputs, the rows of its replica, the run itself, repeated, then outputs, comparisons and times. */
 #include "job/job.h"
 #include "onnx/onnx.h"
+#include "op/canon/canon.h"
 
 #include <string.h>
 

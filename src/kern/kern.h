@@ -12,7 +12,7 @@ struct tensor {
     int64_t dim[MAX_RANK];
     void *data;   /* NULL: absent optional operand */
     int axis;     /* room > 0: memory holds room places along this axis, dim[axis] of which are in use, so that a */
-    int64_t room; /* state grows in place. Only ops of flag OP_STEPS see such operands. 0: dense */
+    int64_t room; /* state grows in place. Only ops of flag OP_CAPACITY see such operands. 0: dense */
 };
 int64_t tensor_elements(const struct tensor *);
 size_t tensor_bytes(const struct tensor *);

@@ -1,11 +1,17 @@
-/* kern/table: prototypes of every kernel that a row of schemas/ops.def names. A kernel file includes this. `none` is never defined. */
+/* kern/table: prototypes of every kernel that a row of schemas/ops.def names. A kernel file includes this. */
 #ifndef TPC_KERN_TABLE_H
 #define TPC_KERN_TABLE_H
 
 #include "kern/kern.h"
 
-#define OP(name, domain, since, inputs, outputs, attributes, i, v, r, l, x, k, flags) void kern_##k(struct kcall *);
+#define OP(name, domain, since, inputs, outputs, attributes, ...) __VA_ARGS__
+#define INFER(f)
+#define VALUE(f)
+#define RULE(f)
+#define LOWER(f)
+#define EXPAND(f)
+#define KERNEL(f) void kern_##f(struct kcall *);
+#define FLAGS(flags)
 #include "schemas/ops.def"
-#undef OP
 
 #endif

@@ -8,23 +8,29 @@
 #include "ir/ir.h"
 
 enum op_flag {
-    OP_PRODUCT = 1,     /* MatMul, Gemm, Conv, fused attention: sequence splits do not pass; a weight operand seeds splits */
-    OP_BARRIER = 2,     /* Softmax and the like: sequence splits do not pass */
-    OP_ELEMENTWISE = 4, /* fusable: costed as a third of its bytes */
-    OP_VIEW = 8,        /* the output is the input's bytes: Reshape, Squeeze, Identity; no cost */
-    OP_INTERNAL = 16,   /* exists only inside; has an emit expansion */
-    OP_COLLECTIVE = 32, /* domain tpc */
-    OP_COMMUTES = 64,   /* operands 0 and 1 may be exchanged (equal nodes merge) */
-    OP_SEEDS = 128,     /* its weight operands seed splits: MatMul, Gemm, Conv, Gather */
-    OP_GROWS = 256,     /* a state pair may pass: output = past + new along an axis (Concat, fused attention) */
-    OP_STEPS = 512,     /* its kernel reads operands whose memory has room to grow (struct tensor) */
-    OP_DECODES = 1024,  /* what it makes of a weight is the same weight (DequantizeLinear): products read it as it is stored */
-    OP_BOUNDED = 2048,  /* its results are no larger than 1, or NaN, whatever it is given */
-    OP_ROUTES = 4096,   /* a row goes through attribute k of the experts that dimension 0 of its weights counts */
-    OP_CONTROL = 8192,  /* runs its bodies */
-    OP_CHUNKS = 16384, /* its kernel makes the terms that struct share (kern/kern.h) tells of, where it sums floats over a dimension that is
-                          dealt out */
-    OP_SCORES = 32768  /* operand 0 are scores of classes, whose split style loss-parallel asks for */
+    /* Planning: which splits are tried, which pass a node, and what else a plan may conclude. */
+    OP_PRODUCT = 1 << 0,  /* multiplies and sums (MatMul, Gemm, Conv, fused attention): sequence splits do not pass */
+    OP_BARRIER = 1 << 1,  /* needs whole rows (Softmax): sequence splits do not pass */
+    OP_SEEDS = 1 << 2,    /* its weight operands seed splits (MatMul, Gemm, Conv, Gather) */
+    OP_SCORES = 1 << 3,   /* operand 0 holds scores of classes, whose split the style loss-parallel asks for */
+    OP_APPENDS = 1 << 4,  /* result = past + new along an axis (Concat, fused attention): a state pair may pass */
+    OP_MOVES = 1 << 5,    /* only moves elements: the result has those of operand 0, each once (views, Transpose) */
+    OP_CONVERTS = 1 << 6, /* keeps the place of every element of operand 0 and converts its type (Cast, QuantizeLinear) */
+    OP_DECODES = 1 << 7,  /* the result for a weight is the same weight (DequantizeLinear): products read it as it is stored */
+    OP_BOUNDED = 1 << 8,  /* its results are at most 1 in magnitude, or NaN, whatever its operands are */
+    OP_COMMUTES = 1 << 9, /* operands 0 and 1 may be exchanged: equal nodes merge */
+
+    /* Cost. */
+    OP_ELEMENTWISE = 1 << 10, /* fusable: costs a third of its bytes */
+    OP_VIEW = 1 << 11,        /* the result has the bytes of operand 0 (Reshape, Squeeze, Identity): no cost, no memory */
+    OP_ROUTES = 1 << 12,      /* a row passes attribute k of the experts that dimension 0 of its weights counts */
+
+    /* Running. */
+    OP_INTERNAL = 1 << 13,   /* exists only inside tpc: expanded at emit, or made by tpc-run */
+    OP_COLLECTIVE = 1 << 14, /* communicates: of domain tpc */
+    OP_CONTROL = 1 << 15,    /* runs its subgraphs */
+    OP_CAPACITY = 1 << 16,   /* its kernel reads operands whose memory has capacity beyond their size (struct tensor) */
+    OP_CHUNKS = 1 << 17      /* its kernel makes the addends of an ordered sum (struct share, kern/kern.h) over a sharded dimension */
 };
 
 /* The row of an op, or NULL. Domain "" and "ai.onnx" are one. */

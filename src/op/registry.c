@@ -1,5 +1,6 @@
 /* registry: finds the row of an op. The rows lie in op_rows (op/table/table.c); what their texts state (operands, results, attributes) is
  * parsed once, at the first look-up, into an arena that lives as long as the process. After that any thread only reads. */
+#include "op/emit/emit.h"
 #include "op/infer/infer.h"
 #include "op/op.h"
 
@@ -141,11 +142,26 @@ static bool make_key(char *out, const char *domain, const char *name)
     return n > 0 && n < KEY_MAX;
 }
 
+static const char *name_or_none(const char *name)
+{
+    return name ? name : "none";
+}
+
+static void name_absent(struct op *op)
+{
+    op->value_name = name_or_none(op->value_name);
+    op->rule_name = name_or_none(op->rule_name);
+    op->lower_name = name_or_none(op->lower_name);
+    op->expand_name = name_or_none(op->expand_name);
+    op->kernel_name = name_or_none(op->kernel_name);
+}
+
 static void add_row(int i)
 {
     const struct op_row *row = &op_rows[i];
     struct op *op = &ops[i];
     *op = row->op;
+    name_absent(op);
     op->in = parse_operands(row->inputs, &op->nin, &op->min_in, &op->max_in);
     op->out = parse_operands(row->outputs, &op->nout, &op->min_out, &op->max_out);
     op->attr = parse_attrs(row->attributes, &op->nattr);

@@ -23,7 +23,7 @@ int op_past_operand(const struct node *node, int result)
 
 int op_appends_to(const struct node *node, int result, int *axis)
 {
-    if (!node->op || !(node->op->flags & OP_GROWS) || !node->out[result])
+    if (!node->op || !(node->op->flags & OP_APPENDS) || !node->out[result])
         return -1;
     bool concat = strcmp(node->op->name, "Concat") == 0;
     int operand = concat ? 0 : op_past_operand(node, result), rank = node->out[result]->type.rank;

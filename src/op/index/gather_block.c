@@ -64,7 +64,7 @@ static void check_like_data(struct graph *g, const struct node *node, int i, con
         op_same_dim(g, node, x->dim[d], d < data->rank - 1 ? data->dim[d] : last, "the scales or zero points and the data");
 }
 
-void infer_gatherblockquantized(struct graph *g, struct node *node)
+void infer_gatherblock(struct graph *g, struct node *node)
 {
     op_need_rank(g, node, DATA, 2, MAX_RANK);
     struct table t = table_of(g, node);
@@ -120,7 +120,7 @@ static void put_width(struct graph *g, struct rule *r, const struct node *node, 
     rule_put(g, &r->out[0], out, 0, rule_factor(g, r, "l", dim_int(alg, t->block), FACTOR_WHOLE));
 }
 
-struct rule *rule_gatherblockquantized(struct graph *g, const struct node *node)
+struct rule *rule_gatherblock(struct graph *g, const struct node *node)
 {
     struct rule *r = rule_new(g, node);
     struct table t = table_of(g, node);

@@ -37,14 +37,14 @@ static bool negative(const struct node *node, const char *name)
 }
 
 /* Greater where an operand is: with slopes that are attributes, where none of them is negative. */
-struct rule *rule_rising(struct graph *g, const struct node *node)
+struct rule *rule_increasing(struct graph *g, const struct node *node)
 {
     struct rule *r = rule_pointwise(g, node);
     r->rises = negative(node, "alpha") || negative(node, "gamma") ? 0 : all_operands(node);
     return r;
 }
 
-struct rule *rule_falling(struct graph *g, const struct node *node)
+struct rule *rule_decreasing(struct graph *g, const struct node *node)
 {
     struct rule *r = rule_pointwise(g, node);
     r->falls = 1;
@@ -54,7 +54,7 @@ struct rule *rule_falling(struct graph *g, const struct node *node)
 /* The upper bound wins where the bounds cross. */
 struct rule *rule_clip(struct graph *g, const struct node *node)
 {
-    struct rule *r = rule_rising(g, node);
+    struct rule *r = rule_increasing(g, node);
     bool upper = node->nin > 2 && node->in[2];
     r->joined = upper ? 1 | 4 : 3 & all_operands(node);
     r->joins = upper ? RED_MIN : RED_MAX;
@@ -71,7 +71,7 @@ struct rule *rule_shrink(struct graph *g, const struct node *node)
 
 struct rule *rule_max(struct graph *g, const struct node *node)
 {
-    struct rule *r = rule_rising(g, node);
+    struct rule *r = rule_increasing(g, node);
     r->joined = r->rises;
     r->joins = RED_MAX;
     return r;
@@ -79,7 +79,7 @@ struct rule *rule_max(struct graph *g, const struct node *node)
 
 struct rule *rule_min(struct graph *g, const struct node *node)
 {
-    struct rule *r = rule_rising(g, node);
+    struct rule *r = rule_increasing(g, node);
     r->joined = r->rises;
     r->joins = RED_MIN;
     return r;

@@ -280,7 +280,7 @@ void value_dims(struct graph *g, struct node *node)
 
 /* ---- rules -------------------------------------------------------------------------------------------------------------------- */
 
-struct rule *rule_whole(struct graph *g, const struct node *node)
+struct rule *rule_replicated(struct graph *g, const struct node *node)
 {
     (void)g;
     (void)node;
@@ -288,7 +288,7 @@ struct rule *rule_whole(struct graph *g, const struct node *node)
 }
 
 /* One operand, elements unchanged. */
-struct rule *rule_move(struct graph *g, const struct node *node)
+struct rule *rule_identity(struct graph *g, const struct node *node)
 {
     struct rule *rule = rule_new(g, node);
     for (int d = 0; d < rule->out[0].rank; d++) {

@@ -1,4 +1,4 @@
-/* table: the rows of schemas/ops.def as data, op_rows, which src/op/registry.c reads.
+/* table: op_rows, which src/op/registry.c reads.
  *
  * The functions of a row are bound at compile time; a row whose function does not exist fails to link and names it. */
 #include "op/table/table.h"
@@ -6,34 +6,19 @@
 #include "kern/table.h"
 #include "op/op.h"
 
-#define infer_none NULL
-#define value_none NULL
-#define rule_none NULL
-#define lower_none NULL
-#define expand_none NULL
-#define kern_none NULL
+#define OP(op_name, op_domain, op_since, op_inputs, op_outputs, op_attributes, ...) \
+    {.inputs = op_inputs,                                                           \
+     .outputs = op_outputs,                                                         \
+     .attributes = op_attributes,                                                   \
+     .op = {.name = #op_name, .domain = op_domain, .since = op_since, __VA_ARGS__}},
+#define INFER(f) .infer = infer_##f, .infer_name = #f,
+#define VALUE(f) .value = value_##f, .value_name = #f,
+#define RULE(f) .rule = rule_##f, .rule_name = #f,
+#define LOWER(f) .lower = lower_##f, .lower_name = #f,
+#define EXPAND(f) .expand = expand_##f, .expand_name = #f,
+#define KERNEL(f) .kernel = kern_##f, .kernel_name = #f,
+#define FLAGS(op_flags) .flags = op_flags,
 
 const struct op_row op_rows[] = {
-#define OP(op_name, op_domain, op_since, in, out, attr, i, v, r, l, x, k, op_flags) \
-    {.inputs = in,                                                                  \
-     .outputs = out,                                                                \
-     .attributes = attr,                                                            \
-     .op = {.name = #op_name,                                                       \
-            .domain = op_domain,                                                    \
-            .since = op_since,                                                      \
-            .flags = op_flags,                                                      \
-            .infer = infer_##i,                                                     \
-            .value = value_##v,                                                     \
-            .rule = rule_##r,                                                       \
-            .lower = lower_##l,                                                     \
-            .expand = expand_##x,                                                   \
-            .kernel = kern_##k,                                                     \
-            .infer_name = #i,                                                       \
-            .value_name = #v,                                                       \
-            .rule_name = #r,                                                        \
-            .lower_name = #l,                                                       \
-            .expand_name = #x,                                                      \
-            .kernel_name = #k}},
 #include "schemas/ops.def"
-#undef OP
     {.inputs = NULL}};

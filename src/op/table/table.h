@@ -1,17 +1,19 @@
-/* table: prototypes of every function that a row of schemas/ops.def names. A family file includes this, so a function that no row
- * names, or whose type differs from the row's use of it, does not compile cleanly. `none` is never defined: table.c puts NULL. */
+/* table: the rows of schemas/ops.def as data, and the prototypes of every function that they name.
+ *
+ * The file of a function includes this: a function whose type is not what its column wants does not compile. */
 #ifndef TPC_OP_TABLE_H
 #define TPC_OP_TABLE_H
 
 #include "ir/ir.h"
 
-#define OP(name, domain, since, inputs, outputs, attributes, i, v, r, l, x, k, flags) \
-    void infer_##i(struct graph *, struct node *);                                    \
-    void value_##v(struct graph *, struct node *);                                    \
-    struct rule *rule_##r(struct graph *, const struct node *);                       \
-    void lower_##l(struct lowering *);                                                \
-    void expand_##x(struct graph *, struct node *);
+#define OP(name, domain, since, inputs, outputs, attributes, ...) __VA_ARGS__
+#define INFER(f) void infer_##f(struct graph *, struct node *);
+#define VALUE(f) void value_##f(struct graph *, struct node *);
+#define RULE(f) struct rule *rule_##f(struct graph *, const struct node *);
+#define LOWER(f) void lower_##f(struct lowering *);
+#define EXPAND(f) void expand_##f(struct graph *, struct node *);
+#define KERNEL(f)
+#define FLAGS(flags)
 #include "schemas/ops.def"
-#undef OP
 
 #endif

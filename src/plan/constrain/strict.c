@@ -1,5 +1,4 @@
 /* strict: unrequested communication: what no constraint of the plan file requests. */
-#include "op/rule/rule.h"
 #include "plan/constrain/constrain.h"
 #include "plan/cost/cost.h"
 #include "plan/space/space.h"

@@ -146,7 +146,7 @@ int64_t cost_of_reshard(struct space *s, const struct value *v, struct placement
 /* Terms that one element of the result sums: the product of what is contracted; in a fused attention the sum, of new and past keys. */
 static double contracted_terms(struct space *s, const struct node *n, const struct rule *rule, const struct strategy *st, int w, int r)
 {
-    bool keys = n->op->flags & OP_GROWS;
+    bool keys = n->op->flags & OP_APPENDS;
     double terms = keys ? 0 : 1;
     for (int i = 0; i < rule->nfactor; i++) {
         int64_t size;
@@ -196,7 +196,7 @@ static double node_flops(struct space *s, const struct node *n, const struct rul
         return 0;
     if (n->op->flags & OP_ROUTES)
         return routed_flops(s, n, st, w, r);
-    double each = n->op->flags & OP_GROWS ? 4 : 2; /* attention: both of its products */
+    double each = n->op->flags & OP_APPENDS ? 4 : 2; /* attention: both of its products */
     return each * local_elements(s, n->out[0], st->out[0], w, r) * contracted_terms(s, n, rule, st, w, r);
 }
 

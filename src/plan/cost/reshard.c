@@ -5,7 +5,6 @@
  *
  * Weights do not travel: what a rank does not hold of one it does not read. Under --sp a partial value that has the sequence dimension is
  * never all-reduced: P -> S(sequence) -> R. */
-#include "op/rule/rule.h"
 #include "plan/cost/cost.h"
 #include "plan/plan.h"
 #include "plan/space/space.h"

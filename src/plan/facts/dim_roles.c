@@ -34,7 +34,7 @@ bool node_multiplies_activations(const struct dim_roles *all, const struct node 
     int count = 0;
     for (int i = 0; i < n->nin; i++)
         count += n->in[i] && !all->weight[n->in[i]->id];
-    return (n->op->flags & OP_PRODUCT) && (count > 1 || (n->op->flags & OP_GROWS));
+    return (n->op->flags & OP_PRODUCT) && (count > 1 || (n->op->flags & OP_APPENDS));
 }
 
 bool node_sums_nothing(const struct dim_roles *all, int node)

@@ -176,10 +176,10 @@ struct attended_list plan_attended(struct graph *g, struct arena *arena)
     s.seen = arena_array(tmp, (size_t)g->values.n + 1, 2 * MAX_RANK * sizeof *s.seen);
     for (int i = 0; i < g->nodes.n; i++) {
         const struct node *n = g->nodes.at[i];
-        unsigned flags = n->op ? n->op->flags & (OP_PRODUCT | OP_GROWS) : 0;
+        unsigned flags = n->op ? n->op->flags & (OP_PRODUCT | OP_APPENDS) : 0;
         if (flags == OP_PRODUCT)
             weighted_sum(&s, n);
-        else if (flags == (OP_PRODUCT | OP_GROWS))
+        else if (flags == (OP_PRODUCT | OP_APPENDS))
             fused_attention(&s, n);
     }
     arena_free(tmp);

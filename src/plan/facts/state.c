@@ -1,7 +1,7 @@
 /* State: what a decode loop carries from one step to the next, found by dataflow and not by name.
  *
  * Pairs are found before types are known: ranks and sizes come from the graph inputs. A pair (past, present): a graph input that an op of
- * flag OP_GROWS appends to, whose result is a graph output; on both sides only ops that keep every element (Identity, Cast, Transpose,
+ * flag OP_APPENDS appends to, whose result is a graph output; on both sides only ops that keep every element (Identity, Cast, Transpose,
  * QuantizeLinear, DequantizeLinear) may lie between. Concat grows along its axis; a fused attention op names its operands past_X and its
  * results present_X and grows along the second last dimension. The growing dimension may be 0: the first step has no past. An If makes a
  * pair where one of its branches does.
@@ -115,7 +115,7 @@ static struct value *past_behind(const struct graph *g, struct value *v, int *d)
     const struct node *node = v->producer;
     if (op_is_onnx(node, "If"))
         return branch_past(g, node, v, d);
-    if (!node || !node->op || !(node->op->flags & OP_GROWS))
+    if (!node || !node->op || !(node->op->flags & OP_APPENDS))
         return NULL;
     return op_is_onnx(node, "Concat") ? concat_past(g, node, d) : fused_past(g, node, v, d);
 }
@@ -175,7 +175,7 @@ static void add_read_only(struct graph *g, struct value *input)
 
 static bool appends_to_input(struct graph *g, const struct node *n)
 {
-    bool appends = n->op && (n->op->flags & (OP_GROWS | OP_PRODUCT)) == OP_GROWS;
+    bool appends = n->op && (n->op->flags & (OP_APPENDS | OP_PRODUCT)) == OP_APPENDS;
     for (int i = 0; appends && i < n->nin; i++) {
         const struct value *from = n->in[i] ? plan_origin(g, n->in[i], -1).value : NULL;
         if (from && !from->producer && !from->constant)

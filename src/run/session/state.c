@@ -125,7 +125,7 @@ static void read_dense(struct session *s, struct value *v)
     struct node *copy = NULL;
     for (int i = 0; i < s->graph->nodes.n; i++) {
         struct node *n = s->graph->nodes.at[i];
-        for (int k = 0; k < n->nin && !(n->op->flags & OP_STEPS); k++) {
+        for (int k = 0; k < n->nin && !(n->op->flags & OP_CAPACITY); k++) {
             if (n->in[k] != v)
                 continue;
             if (!copy)
