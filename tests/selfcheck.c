@@ -384,7 +384,7 @@ static bool try_assignment(struct trial *t, int ranks, const struct assignment *
 {
     struct placement *in = NEWN(t->arena, struct placement, t->node->nin + 1), *out = NEWN(t->arena, struct placement, t->node->nout + 1);
     t->tried++;
-    if (!rule_project(t->graph, t->rule, ranks, assignment, in, out))
+    if (!rule_project(t->graph, t->rule, ranks, assignment, in, out, NULL))
         return true;
     t->legal++;
     if (run_ranks(t, ranks, in, out, assignment))
@@ -686,7 +686,7 @@ static bool try_lowered(struct trial *count, int f)
         struct placement *in = NEWN(t.arena, struct placement, t.node->nin + 1), *out = NEWN(t.arena, struct placement, t.node->nout + 1);
         struct assignment c = no_assignment(&t);
         c.factor[f] = s.at[k];
-        if (!op_lowers(t.rule, f, s.at[k]) || !rule_project(t.graph, t.rule, s.at[k]->ranks, &c, in, out))
+        if (!op_lowers(t.rule, f, s.at[k]) || !rule_project(t.graph, t.rule, s.at[k]->ranks, &c, in, out, NULL))
             continue;
         count->legal++;
         if (lowered_right(&t, s.at[k], in, out, &c))

@@ -110,7 +110,7 @@ static int factor_named(const struct rule *r, const char *name)
 static const char *projected(const struct rule *r, int ranks, const struct assignment *assignment)
 {
     struct placement in[16], out[4];
-    if (!rule_project(graph, r, ranks, assignment, in, out))
+    if (!rule_project(graph, r, ranks, assignment, in, out, NULL))
         return "illegal";
     const char *text = "";
     for (int i = 0; i < r->nin + r->nout; i++)

@@ -261,7 +261,7 @@ static bool keeps_rows(struct walk *w, const struct node *n)
         return false;
     struct assignment c = {.factor = NEWN(w->g->arena, const struct split *, r->nfactor + 1)};
     struct placement *in = NEWN(w->g->arena, struct placement, n->nin + 1), *out = NEWN(w->g->arena, struct placement, n->nout + 1);
-    if (!choose(w, n, r, &c) || !rule_project(w->g, r, PARTS, &c, in, out))
+    if (!choose(w, n, r, &c) || !rule_project(w->g, r, PARTS, &c, in, out, NULL))
         return false;
     for (int i = 0; i < n->nin; i++)
         if (n->in[i] && !placement_eq(in[i], w->at[n->in[i]->id]))

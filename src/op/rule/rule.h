@@ -98,7 +98,8 @@ struct assignment {
 /* Placements of all operands and results under an assignment. An operand that lacks the inner factors of a product takes the image of
  * the split; a result that lacks a split factor is P(red); a term is P. False: no legal strategy (a whole factor would be cut, two
  * dims of one operand split, a factor lost without reduction, a sum over an overlapping split, groups not uniform). */
-bool rule_project(struct graph *, const struct rule *, int ranks, const struct assignment *, struct placement *in, struct placement *out);
+bool rule_project(struct graph *, const struct rule *, int ranks, const struct assignment *, struct placement *in, struct placement *out,
+                  const char **why);
 /* How a node is to run on the ranks; node->strategy after choose. */
 struct strategy {
     struct placement *in, *out;   /* what the node wants of each operand, how it leaves each result */

@@ -14,7 +14,14 @@ struct projection {
     int nproduct;               /* 0 where the product was reduced to a factor */
     const int *product;
     const struct split *product_split;
+    const char *why; /* it is not legal; NULL: not known */
 };
+
+static bool refused(struct projection *p, const char *why)
+{
+    p->why = why;
+    return false;
+}
 
 static const struct split *scaled(const struct projection *p, const struct split *s, const struct rule_part *part, int from, int to)
 {
@@ -58,24 +65,24 @@ static int product_members(const struct projection *p, const struct rule_part *p
 }
 
 /* The product's split as seen by a part that holds members of it; false: not adjoining from the outermost. */
-static bool product_in_part(const struct projection *p, const struct rule_part *part, int members, const struct split **out)
+static bool product_in_part(struct projection *p, const struct rule_part *part, int members, const struct split **out)
 {
     int at = part_find(part, p->product[0]);
     if (at < 0 || product_prefix(p, part, at) != members)
-        return false;
+        return refused(p, "an operand or result has the factors split as one in several dimensions");
     const struct split *s = p->product_split;
     if (members < p->nproduct) {
         int64_t group;
         if (!dim_is_int(rule_sizes(p->g, p->rule, p->product, members, p->nproduct), &group) || group < 1)
-            return false;
+            return refused(p, "a group of unknown size would be split");
         s = split_image(p->g->alg, s, group);
     }
     *out = s ? scaled(p, s, part, at, at + members) : NULL;
-    return s != NULL;
+    return s ? true : refused(p, "its groups have no list of intervals");
 }
 
 /* *out NULL: the part is whole. False: no split of the part corresponds to the assignment. */
-static bool part_split(const struct projection *p, const struct rule_part *part, const struct split **out)
+static bool part_split(struct projection *p, const struct rule_part *part, const struct split **out)
 {
     *out = NULL;
     int members = product_members(p, part), found = members > 0;
@@ -86,17 +93,17 @@ static bool part_split(const struct projection *p, const struct rule_part *part,
         if (!s)
             continue;
         if (found++)
-            return false;
+            return refused(p, "two factors of one dimension would be split");
         *out = scaled(p, s, part, i, i + 1);
         if (!*out)
-            return false;
+            return refused(p, "a rank would hold too many intervals");
     }
     return true;
 }
 
 /* ---- a dimension, an operand --------------------------------------------------------------------------------------------- */
 
-static bool dim_split(const struct projection *p, const struct rule_dim *dim, const struct split **out)
+static bool dim_split(struct projection *p, const struct rule_dim *dim, const struct split **out)
 {
     *out = NULL;
     if (dim->n == 1)
@@ -114,7 +121,7 @@ static bool dim_split(const struct projection *p, const struct rule_dim *dim, co
         if (!part[i])
             part[i] = split_whole(p->g->alg, p->ranks, rule_part_size(p->g, p->rule, &dim->part[i]));
     *out = split_concat(p->g->alg, dim->n, part);
-    return *out != NULL;
+    return *out ? true : refused(p, "parts of dynamic size are concatenated");
 }
 
 static bool operand_has(const struct rule_operand *operand, int factor)
@@ -126,7 +133,7 @@ static bool operand_has(const struct rule_operand *operand, int factor)
     return false;
 }
 
-static bool project_operand(const struct projection *p, const struct rule_operand *operand, struct placement *out)
+static bool project_operand(struct projection *p, const struct rule_operand *operand, struct placement *out)
 {
     *out = placement_whole;
     if (!operand->present)
@@ -140,7 +147,7 @@ static bool project_operand(const struct projection *p, const struct rule_operan
             continue;
         *out = placement_split(d, s);
         if (dims++ > 0)
-            return false;
+            return refused(p, "two dimensions of one operand or result would be split");
     }
     return true;
 }
@@ -153,29 +160,29 @@ static bool reduction_allows(enum redop op, const struct split *s)
 }
 
 /* Factor f, split by s, is absent from the result at *out. */
-static bool lose_factor(const struct projection *p, int f, const struct split *s, struct placement *out)
+static bool lose_factor(struct projection *p, int f, const struct split *s, struct placement *out)
 {
     const struct factor *factor = &p->rule->factor[f];
     if (factor->red == RED_NONE)
-        return (factor->flags & FACTOR_DROPPED) != 0;
+        return factor->flags & FACTOR_DROPPED ? true : refused(p, "a result lacks the split factor and does not reduce over it");
     if (!reduction_allows(factor->red, s))
-        return false;
+        return refused(p, "ranks hold the same elements, which a reduction would count twice");
     if (out->kind == PLACE_S || (out->kind == PLACE_P && out->op != factor->red))
-        return false;
+        return refused(p, "a result would be sharded and partial, or partial by two reductions");
     *out = placement_partial(factor->red);
     return true;
 }
 
 /* A product that no single factor explains: factors the result lacks must not matter to it. */
-static bool lose_of_product(const struct projection *p, const struct rule_operand *result)
+static bool lose_of_product(struct projection *p, const struct rule_operand *result)
 {
     for (int i = 0; i < p->nproduct; i++)
         if (!operand_has(result, p->product[i]) && !(p->rule->factor[p->product[i]].flags & FACTOR_DROPPED))
-            return false;
+            return refused(p, "a result lacks a factor of those split as one");
     return true;
 }
 
-static bool project_result(const struct projection *p, const struct rule_operand *result, struct placement *out)
+static bool project_result(struct projection *p, const struct rule_operand *result, struct placement *out)
 {
     if (!project_operand(p, result, out))
         return false;
@@ -188,13 +195,13 @@ static bool project_result(const struct projection *p, const struct rule_operand
 }
 
 /* A term counts once: it is partial when a summed factor it lacks is split. */
-static bool project_term(const struct projection *p, const struct rule_operand *term, struct placement *out)
+static bool project_term(struct projection *p, const struct rule_operand *term, struct placement *out)
 {
     for (int f = 0; f < p->rule->nfactor; f++) {
         if (!p->split[f] || p->rule->factor[f].red == RED_NONE || operand_has(term, f))
             continue;
         if (p->rule->factor[f].red == RED_PROD || out->kind == PLACE_S)
-            return false;
+            return refused(p, "an added operand would be sharded and partial, or partial by a product");
         if (p->rule->factor[f].red == RED_SUM)
             *out = placement_partial(RED_SUM);
     }
@@ -210,8 +217,10 @@ static bool take_factors(struct projection *p, const struct assignment *assignme
         const struct split *s = assignment->factor[f];
         if (!s || s->whole)
             continue;
-        if (!factor_splits(&p->rule->factor[f]) || !s->cover || s->ranks != p->ranks)
-            return false;
+        if (!factor_splits(&p->rule->factor[f]))
+            return refused(p, "the rule keeps the factor replicated");
+        if (!s->cover || s->ranks != p->ranks)
+            return refused(p, "the ranks do not hold every element");
         p->split[f] = s;
     }
     return true;
@@ -253,17 +262,17 @@ static bool uniform_groups(const struct split *s, int rank, int64_t g)
 }
 
 /* An attribute that counts only the outer factors can't say how many there are where one of them is cut. */
-static bool sizes_fit(const struct projection *p)
+static bool sizes_fit(struct projection *p)
 {
     for (int i = 0; i < p->rule->nsize; i++) {
         int members = product_members(p, &p->rule->size[i].part);
         if (members > 0 && members < p->nproduct)
-            return false;
+            return refused(p, "an attribute counts only some of the factors split as one");
     }
     return true;
 }
 
-static bool query_groups_fit(const struct projection *p)
+static bool query_groups_fit(struct projection *p)
 {
     const struct rule *r = p->rule;
     if (r->query_outer < 0 || p->nproduct != 2 || p->product[0] != r->query_outer || p->product[1] != r->query_inner)
@@ -271,10 +280,10 @@ static bool query_groups_fit(const struct projection *p)
     int64_t g;
     const struct split *s = p->product_split;
     if (s->balanced || !dim_is_int(r->factor[r->query_inner].size, &g) || g < 1 || !dim_equals(s->outer, 1) || !dim_equals(s->inner, 1))
-        return false;
+        return refused(p, "heads and their groups have no list of intervals");
     for (int rank = 0; rank < p->ranks; rank++)
         if (!uniform_groups(s, rank, g))
-            return false;
+            return refused(p, "a rank would hold unequal numbers of heads of several groups");
     return true;
 }
 
@@ -285,10 +294,10 @@ static bool take_product(struct projection *p, const struct assignment *assignme
     const struct split *s = assignment->product_split;
     if (!s->cover || s->ranks != p->ranks ||
         split_size(p->g->alg, s) != rule_sizes(p->g, p->rule, assignment->product, 0, assignment->nproduct))
-        return false;
+        return refused(p, "the ranks do not hold every element");
     for (int i = 0; i < assignment->nproduct; i++)
         if (!factor_splits(&p->rule->factor[assignment->product[i]]))
-            return false;
+            return refused(p, "the rule keeps a factor replicated");
     if (reduce_product(p, assignment))
         return true;
     p->nproduct = assignment->nproduct;
@@ -305,19 +314,27 @@ static bool projection_start(struct projection *p, struct graph *g, const struct
 
 /* ---- entry points ------------------------------------------------------------------------------------------------------------- */
 
-bool rule_project(struct graph *g, const struct rule *r, int ranks, const struct assignment *assignment, struct placement *in,
-                  struct placement *out)
+static bool project_all(struct projection *p, struct placement *in, struct placement *out)
 {
-    struct projection p;
-    if (!projection_start(&p, g, r, ranks, assignment))
-        return false;
+    const struct rule *r = p->rule;
     for (int i = 0; i < r->nin; i++)
-        if (!project_operand(&p, &r->in[i], &in[i]) || (r->in[i].term && !project_term(&p, &r->in[i], &in[i])))
+        if (!project_operand(p, &r->in[i], &in[i]) || (r->in[i].term && !project_term(p, &r->in[i], &in[i])))
             return false;
     for (int i = 0; i < r->nout; i++)
-        if (!project_result(&p, &r->out[i], &out[i]))
+        if (!project_result(p, &r->out[i], &out[i]))
             return false;
     return true;
+}
+
+bool rule_project(struct graph *g, const struct rule *r, int ranks, const struct assignment *assignment, struct placement *in,
+                  struct placement *out, const char **why)
+{
+    struct projection p;
+    bool legal = projection_start(&p, g, r, ranks, assignment) && project_all(&p, in, out);
+    require(legal || p.why);
+    if (why)
+        *why = legal ? NULL : p.why;
+    return legal;
 }
 
 const struct split *rule_part_split(struct graph *g, const struct rule *r, int ranks, const struct assignment *assignment,

@@ -40,52 +40,40 @@ static struct value *brought(struct body *b, struct value *v, struct placement t
 
 /* ---- a strategy from what the operands are -------------------------------------------------------------------------------- */
 
-static struct strategy *new_strategy(const struct body *b, const struct node *n, const struct rule *r)
+static bool reads_as_placed(const struct node *n, const struct strategy *st)
 {
-    struct strategy *st = NEW(b->g->arena, struct strategy);
-    st->in = NEWN(b->g->arena, struct placement, n->nin + 1);
-    st->out = NEWN(b->g->arena, struct placement, n->nout + 1);
-    st->assignment.factor = NEWN(b->g->arena, const struct split *, (r ? r->nfactor : 0) + 1);
-    return st;
-}
-
-/* All terms of one reduction in a set of operands, the others whole. */
-static bool takes_terms(const struct node *n, const struct rule *r, uint32_t set, struct strategy *st)
-{
-    struct placement terms = placement_whole;
-    for (int i = 0; i < n->nin; i++) {
-        if (!n->in[i])
-            continue;
-        struct placement p = n->in[i]->place;
-        if ((set >> i & 1) != (p.kind == PLACE_P) || p.kind == PLACE_S || (terms.kind == PLACE_P && p.kind == PLACE_P && p.op != terms.op))
+    for (int i = 0; i < n->nin; i++)
+        if (n->in[i] && !placement_eq(n->in[i]->place, st->in[i]))
             return false;
-        terms = p.kind == PLACE_P ? p : terms;
-        st->in[i] = p;
+    return true;
+}
+
+/* The operands are partial as the rule lets them be, the others replicated. */
+static bool stays_partial(const struct body *b, const struct node *n, const struct rule *r, struct strategy *st)
+{
+    struct rule_pass pass[MOST_PASSES];
+    int passes = rule_passes(r, pass);
+    for (int k = 0; k < passes; k++) {
+        *st = strategy_partial(b->g, n, r, &pass[k]);
+        if (reads_as_placed(n, st))
+            return true;
     }
-    for (int i = 0; i < n->nout; i++)
-        st->out[i] = terms;
-    return terms.kind == PLACE_P && (terms.op == RED_SUM || r->moves);
+    return false;
 }
 
-static bool is_lone_factor(const struct rule_dim *d)
+/* Every sharded operand keeps its split; replicated ones may be cut to match. */
+static bool stays_sharded(const struct body *b, const struct node *n, const struct rule *r, struct strategy *st)
 {
-    return d->n == 1 && d->part[0].n == 1;
-}
-
-/* Every split operand keeps its split. */
-static bool keeps_splits(const struct body *b, const struct node *n, const struct rule *r, struct strategy *st)
-{
-    bool any = false;
+    struct assignment c = strategy_replicated(b->g, n, r).assignment;
     for (int i = 0; i < n->nin; i++) {
         if (!n->in[i] || n->in[i]->place.kind != PLACE_S)
             continue;
-        const struct rule_dim *d = &r->in[i].dim[n->in[i]->place.dim];
-        if (!is_lone_factor(d) || (r->factor[d->part[0].factor[0]].flags & FACTOR_LOWERED))
+        int f = rule_factor_at(&r->in[i], n->in[i]->place.dim);
+        if (f < 0)
             return false;
-        st->assignment.factor[d->part[0].factor[0]] = n->in[i]->place.split;
-        any = true;
+        c.factor[f] = n->in[i]->place.split;
     }
-    if (!any || !rule_project(b->g, r, b->g->ranks, &st->assignment, st->in, st->out))
+    if (!strategy_assigned(b->g, n, r, b->g->ranks, &c, st, NULL) || st->lowered)
         return false;
     for (int i = 0; i < n->nin; i++)
         if (n->in[i] && n->in[i]->place.kind == PLACE_S && !placement_eq(n->in[i]->place, st->in[i]))
@@ -96,13 +84,10 @@ static bool keeps_splits(const struct body *b, const struct node *n, const struc
 static struct strategy *fitting(const struct body *b, const struct node *n)
 {
     const struct rule *r = n->op->rule ? rule_of(b->g, n) : NULL;
-    for (int k = 0; r && k < r->nlinear; k++) {
-        struct strategy *st = new_strategy(b, n, r);
-        if (takes_terms(n, r, r->linear[k], st))
-            return st;
-    }
-    struct strategy *st = new_strategy(b, n, r);
-    return r && keeps_splits(b, n, r, st) ? st : new_strategy(b, n, r);
+    struct strategy *st = NEW(b->g->arena, struct strategy);
+    if (!r || (!stays_partial(b, n, r, st) && !stays_sharded(b, n, r, st)))
+        *st = strategy_replicated(b->g, n, r);
+    return st;
 }
 
 /* ---- the body --------------------------------------------------------------------------------------------------------------- */

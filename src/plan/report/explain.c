@@ -202,6 +202,43 @@ static void show_strategies(const struct explainer *x, int node)
     }
 }
 
+/* "h, a1" of the factors that are split, "(h d)" of those split as one. */
+static const char *factors_text(const struct explainer *x, const struct rule *r, const struct assignment *c, const struct split **split)
+{
+    const char *text = "";
+    for (int f = 0; f < r->nfactor; f++)
+        if (c->factor[f]) {
+            text = arena_printf(x->s->arena, "%s%s%s", text, *text ? ", " : "", r->factor[f].name);
+            *split = c->factor[f];
+        }
+    for (int i = 0; i < c->nproduct; i++)
+        text = arena_printf(x->s->arena, "%s%s%s%s", text,
+                            i           ? " "
+                                : *text ? ", ("
+                                        : "(",
+                            r->factor[c->product[i]].name, i + 1 < c->nproduct ? "" : ")");
+    *split = c->nproduct ? c->product_split : *split;
+    return text;
+}
+
+static void show_rejected(const struct explainer *x, int node)
+{
+    enum { SHOWN = 8 };
+    struct rejections all = strategy_rejections(x->s, node);
+    for (int i = 0; i < all.list.n && i < SHOWN; i++) {
+        const struct rejection *r = &all.list.at[i];
+        const struct split *split = r->split;
+        const char *what = r->why ? factors_text(x, x->s->rule[node], &r->assignment, &split)
+                                  : arena_printf(x->s->arena, "dimension %d of %s", r->dim, r->value->name);
+        fprintf(x->f, "  a split of %s over %d ranks was rejected: %s\n", what, x->s->ranks,
+                r->why ? r->why : "no factor of the rule takes it, or it cuts across several");
+        if (split)
+            fprintf(x->f, "      by %s\n", split_str(x->s->arena, split));
+    }
+    if (all.list.n > SHOWN)
+        fprintf(x->f, "  and %d more splits were rejected\n", all.list.n - SHOWN);
+}
+
 static void explain_node(const struct explainer *x, int node)
 {
     struct space *s = x->s;
@@ -217,6 +254,7 @@ static void explain_node(const struct explainer *x, int node)
         if (n->out[i])
             show_value(x, "result", n->out[i]);
     show_strategies(x, node);
+    show_rejected(x, node);
 }
 
 /* ---- values ------------------------------------------------------------------------------------------------------------------- */

@@ -58,7 +58,7 @@ static bool add_placements(struct space *s, int node, const struct strategy *st,
 static void seed_assignment(struct space *s, int node, const struct assignment *c)
 {
     struct strategy st;
-    if (strategy_projects(s, node, c, false, &st))
+    if (strategy_projects(s, node, c, false, &st, NULL))
         add_placements(s, node, &st, false, "heads of");
 }
 
@@ -124,7 +124,7 @@ static bool propagate_from(struct space *s, const struct dim_walk *w, struct tri
         for (int j = 0; j < c.list.n; j++) {
             struct strategy st;
             if (assignment_is_new(s, w->node, tried, &c.list.at[j], from.sequence) &&
-                strategy_projects(s, w->node, &c.list.at[j], from.sequence, &st))
+                strategy_projects(s, w->node, &c.list.at[j], from.sequence, &st, NULL))
                 changed |= add_placements(s, w->node, &st, from.sequence, "through");
         }
     }

@@ -102,7 +102,26 @@ bool assignment_is_new(struct space *, int node, struct tried *, const struct as
 
 /* strategy.c */
 void strategies_build(struct space *);
-bool strategy_projects(struct space *, int node, const struct assignment *, bool sequence, struct strategy *out);
+/* Of a node with a rule: all replicated; some operands partial; by an assignment, unless that is not legal: *why says so, if it is wanted.
+ * In the graph's arena. */
+struct strategy strategy_replicated(struct graph *, const struct node *, const struct rule *);
+struct strategy strategy_partial(struct graph *, const struct node *, const struct rule *, const struct rule_pass *);
+bool strategy_assigned(struct graph *, const struct node *, const struct rule *, int ranks, const struct assignment *, struct strategy *out,
+                       const char **why);
+/* The last of a node of the space; sequence: the split runs along one. */
+bool strategy_projects(struct space *, int node, const struct assignment *, bool sequence, struct strategy *out, const char **why);
+/* What became no strategy of the node: an assignment and why; or, why NULL, a split of dim of value that no assignment gives. */
+struct rejection {
+    struct assignment assignment;
+    const char *why;
+    const struct value *value;
+    int dim;
+    const struct split *split;
+};
+struct rejections {
+    VEC(struct rejection) list;
+};
+struct rejections strategy_rejections(struct space *, int node);
 /* Does any operand or result stand other than whole? */
 bool strategy_splits(const struct node *, const struct strategy *);
 char *strategy_str(struct arena *, const struct node *, const struct strategy *);

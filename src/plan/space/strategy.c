@@ -13,6 +13,27 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* ---- of one node ----------------------------------------------------------------------------------------------------------- */
+
+struct strategy strategy_replicated(struct graph *g, const struct node *n, const struct rule *r)
+{
+    return (struct strategy){.in = NEWN(g->arena, struct placement, n->nin + 1),
+                             .out = NEWN(g->arena, struct placement, n->nout + 1),
+                             .assignment = {.factor = NEWN(g->arena, const struct split *, (r ? r->nfactor : 0) + 1)}};
+}
+
+struct strategy strategy_partial(struct graph *g, const struct node *n, const struct rule *r, const struct rule_pass *pass)
+{
+    struct strategy st = strategy_replicated(g, n, r);
+    require(pass->from != RED_NONE && pass->to != RED_NONE);
+    for (int i = 0; i < n->nin && i < 32; i++)
+        if (n->in[i] && (pass->operands >> i & 1))
+            st.in[i] = placement_partial(pass->from);
+    for (int i = 0; i < n->nout; i++)
+        st.out[i] = placement_partial(pass->to);
+    return st;
+}
+
 static bool lowering_fits(const struct node *n, const struct assignment *c, const struct rule *r)
 {
     for (int f = 0; f < r->nfactor; f++)
@@ -27,11 +48,6 @@ static bool assignment_is_lowered(const struct assignment *c, const struct rule 
         if (c->factor[f] && (r->factor[f].flags & FACTOR_LOWERED))
             return true;
     return false;
-}
-
-static struct strategy strategy_room(struct space *s, const struct node *n)
-{
-    return (struct strategy){.in = NEWN(s->arena, struct placement, n->nin + 1), .out = NEWN(s->arena, struct placement, n->nout + 1)};
 }
 
 bool strategy_splits(const struct node *n, const struct strategy *st)
@@ -57,7 +73,7 @@ static bool bytes_stay_whole(const struct node *n, const struct strategy *st)
 }
 
 /* Booleans don't add up: what a lookup in a split table gives of them would be a sum. */
-static bool terms_add_up(const struct node *n, const struct strategy *st)
+static bool adds_up(const struct node *n, const struct strategy *st)
 {
     for (int i = 0; i < n->nout; i++)
         if (n->out[i] && n->out[i]->type.dtype == DT_BOOL && st->out[i].kind == PLACE_P && st->out[i].op == RED_SUM)
@@ -65,17 +81,35 @@ static bool terms_add_up(const struct node *n, const struct strategy *st)
     return true;
 }
 
-bool strategy_projects(struct space *s, int node, const struct assignment *c, bool sequence, struct strategy *out)
+bool strategy_assigned(struct graph *g, const struct node *n, const struct rule *r, int ranks, const struct assignment *c,
+                       struct strategy *out, const char **why)
 {
-    const struct node *n = s->g->nodes.at[node];
-    const struct rule *r = s->rule[node];
-    if (sequence && !sequence_passes(s, node, c))
-        return false;
-    *out = strategy_room(s, n);
+    const char *fault = NULL;
+    *out = strategy_replicated(g, n, r);
     out->assignment = *c;
     out->lowered = assignment_is_lowered(c, r);
-    return lowering_fits(n, c, r) && rule_project(s->g, r, s->ranks, c, out->in, out->out) && strategy_splits(n, out) &&
-        bytes_stay_whole(n, out) && terms_add_up(n, out);
+    if (!lowering_fits(n, c, r))
+        fault = "the op has no lowering for it";
+    else if (!rule_project(g, r, ranks, c, out->in, out->out, &fault))
+        require(fault);
+    else if (!strategy_splits(n, out))
+        fault = "it leaves every operand and result replicated";
+    else if (!bytes_stay_whole(n, out))
+        fault = "it cuts a byte that two elements share";
+    else if (!adds_up(n, out))
+        fault = "a result would be a partial sum of booleans";
+    if (why)
+        *why = fault;
+    return !fault;
+}
+
+bool strategy_projects(struct space *s, int node, const struct assignment *c, bool sequence, struct strategy *out, const char **why)
+{
+    if (!sequence || sequence_passes(s, node, c))
+        return strategy_assigned(s->g, s->g->nodes.at[node], s->rule[node], s->ranks, c, out, why);
+    if (why)
+        *why = "--sp keeps splits along a sequence out of this node";
+    return false;
 }
 
 /* ---- the list ------------------------------------------------------------------------------------------------------------ */
@@ -103,27 +137,46 @@ static void keep(struct space *s, int node, const struct strategy *st)
     VEC_PUSH(s->arena, &list->list, own);
 }
 
-static void keep_splits(struct space *s, int node)
+/* Every assignment that a candidate of the node suggests, once; strategies of those that are legal are kept, or the others are rejected:
+ * rejected is NULL while planning. */
+static void try_candidate(struct space *s, const struct dim_walk *w, struct candidate from, struct tried *tried,
+                          struct rejections *rejected)
+{
+    struct assignments c = assignments_for(s, w->node, w->result, w->i, w->d, from.split);
+    struct strategy st;
+    const char *why;
+    if (rejected && !c.list.n)
+        VEC_PUSH(s->arena, &rejected->list, ((struct rejection){.value = w->value, .dim = w->d, .split = from.split}));
+    for (int j = 0; j < c.list.n; j++) {
+        if (!assignment_is_new(s, w->node, tried, &c.list.at[j], from.sequence))
+            continue;
+        bool legal = strategy_projects(s, w->node, &c.list.at[j], from.sequence, &st, &why);
+        if (legal && !rejected)
+            keep(s, w->node, &st);
+        if (!legal && rejected)
+            VEC_PUSH(s->arena, &rejected->list, ((struct rejection){.assignment = c.list.at[j], .why = why}));
+    }
+}
+
+static void try_splits(struct space *s, int node, struct rejections *rejected)
 {
     struct tried tried = {0};
     for (struct dim_walk w = dim_walk(node); dim_next(s->roles, &w);)
-        for (int k = 0; k < s->dim[w.value->id][w.d].list.n; k++) {
-            struct candidate from = s->dim[w.value->id][w.d].list.at[k];
-            struct assignments c = assignments_for(s, node, w.result, w.i, w.d, from.split);
-            struct strategy st;
-            for (int j = 0; j < c.list.n; j++)
-                if (assignment_is_new(s, node, &tried, &c.list.at[j], from.sequence) &&
-                    strategy_projects(s, node, &c.list.at[j], from.sequence, &st))
-                    keep(s, node, &st);
-        }
+        for (int k = 0; k < s->dim[w.value->id][w.d].list.n; k++)
+            try_candidate(s, &w, s->dim[w.value->id][w.d].list.at[k], &tried, rejected);
 }
 
-static void keep_whole(struct space *s, int node)
+struct rejections strategy_rejections(struct space *s, int node)
 {
-    struct strategy whole = strategy_room(s, s->g->nodes.at[node]);
-    if (s->rule[node])
-        whole.assignment = assignment_none(s, s->rule[node]);
-    keep(s, node, &whole);
+    struct rejections out = {0};
+    try_splits(s, node, &out);
+    return out;
+}
+
+static void keep_replicated(struct space *s, int node)
+{
+    struct strategy st = strategy_replicated(s->g, s->g->nodes.at[node], s->rule[node]);
+    keep(s, node, &st);
 }
 
 /* ---- partial in, partial out --------------------------------------------------------------------------------------------- */
@@ -221,13 +274,7 @@ static void keep_partial(struct space *s, int node, const bool *tame)
     for (int k = 0; k < passes; k++) {
         if (pass[k].from == RED_SUM ? !linear_set_fits(s, node, pass[k].operands, tame) : !extremes_reach(s, node, &pass[k]))
             continue;
-        struct strategy st = strategy_room(s, n);
-        st.assignment = assignment_none(s, r);
-        for (int i = 0; i < n->nin && i < 32; i++)
-            if (n->in[i] && (pass[k].operands >> i & 1))
-                st.in[i] = placement_partial(pass[k].from);
-        for (int i = 0; i < n->nout; i++)
-            st.out[i] = placement_partial(pass[k].to);
+        struct strategy st = strategy_partial(s->g, n, r, &pass[k]);
         keep(s, node, &st);
     }
 }
@@ -248,10 +295,10 @@ void strategies_build(struct space *s)
     for (int i = 0; i < s->g->nodes.n; i++) {
         s->strategies[i] = (struct strategies){0};
         if (s->ranks > 1) {
-            keep_splits(s, i);
+            try_splits(s, i, NULL);
             keep_partial(s, i, tame);
         }
-        keep_whole(s, i);
+        keep_replicated(s, i);
         mark_partial(s, i);
     }
 }
