@@ -271,7 +271,7 @@ static struct written save_source(const struct compile *c, const char *to)
 {
     if (!c->text)
         return onnx_save_stripped(c->model_path, to);
-    return write_text(to, c->text);
+    return out_write_text(to, c->text);
 }
 
 /* Of a text form, and of weights that are converted, nothing can be put together again. */
@@ -295,9 +295,9 @@ void pass_emit(struct compile *c)
     c->plan->hash = arena_printf(c->arena, "%016" PRIx64, (uint64_t)XXH3_64bits(json, strlen(json)));
     char *dir = folder_begin(c->arena, c->options->out);
     struct manifest *m = new_manifest(c);
-    manifest_wrote(m, "plan.json", write_text(path_join(c->arena, dir, "plan.json"), json));
+    manifest_wrote(m, "plan.json", out_write_text(path_join(c->arena, dir, "plan.json"), json));
     manifest_wrote(m, "model.onnx", save_source(c, path_join(c->arena, dir, "model.onnx")));
     save_ranks(c, dir, m);
-    write_text(path_join(c->arena, dir, "manifest.json"), manifest_json(m));
+    out_write_text(path_join(c->arena, dir, "manifest.json"), manifest_json(m));
     folder_commit(c->arena, dir, c->options->out);
 }

@@ -23,7 +23,7 @@ static bool constant_operands(const struct node *n, int64_t *bytes)
         if (!n->in[i])
             continue;
         const struct constant *c = n->in[i]->constant;
-        if (!c || constant_is_weight(c) || !add_i64(*bytes, c->bytes, bytes))
+        if (!c || constant_is_weight(c) || !i64_add(*bytes, c->bytes, bytes))
             return false;
     }
     return true;
@@ -35,7 +35,7 @@ static bool type_bytes(const struct type *type, int64_t *bytes)
     for (int d = 0; d < type->rank; d++)
         if (!dim_is_int(type->dim[d], &size[d]))
             return false;
-    return sizes_product(size, type->rank, &n) && dtype_bytes(type->dtype, n, bytes);
+    return type_sizes_product(size, type->rank, &n) && dtype_bytes(type->dtype, n, bytes);
 }
 
 /* all: of the results so far, and then of these too. */
@@ -46,7 +46,7 @@ static bool results_fit(const struct node *n, const bool *is_output, int64_t ope
         const struct value *v = n->out[i];
         if (!v)
             continue;
-        if (is_output[v->id] || !type_bytes(&v->type, &bytes) || !add_i64(total, bytes, &total))
+        if (is_output[v->id] || !type_bytes(&v->type, &bytes) || !i64_add(total, bytes, &total))
             return false;
     }
     if ((total > RESULT_BYTES && total > operand_bytes) || total > ALL_BYTES - *all)

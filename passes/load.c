@@ -17,7 +17,7 @@ static void check_files(const struct compile *c)
     for (int i = 0; i < c->graph->values.n; i++) {
         const struct value *v = c->graph->values.at[i];
         const char *real = v->constant && v->constant->source.path ? path_real(tmp, v->constant->source.path) : NULL;
-        if (real && !path_is_beside(tmp, real, c->model_path) && !path_is_allowed(tmp, real, c->external_roots))
+        if (real && !sandbox_is_beside(tmp, real, c->model_path) && !sandbox_allows(tmp, real, c->external_roots))
             fail("%s: tensor '%s' is in %s, outside the model's folder; --external-root DIR allows files of another folder", c->model_path,
                  v->name, real);
     }

@@ -43,7 +43,7 @@ static int64_t meta_int(const struct graph *g, const char *key, int64_t absent)
 {
     const char *text = graph_meta(g, key);
     int64_t k = absent;
-    if (text && !parse_i64(text, 0, INT32_MAX, &k))
+    if (text && !i64_parse(text, 0, INT32_MAX, &k))
         fail("%s: metadata '%s' is '%s', expected an integer of 0 to %d", graph_file(g), key, text, INT32_MAX);
     return k;
 }

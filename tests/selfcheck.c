@@ -85,10 +85,10 @@ double tensor_get(const struct tensor *x, int64_t i)
     double k;
     float packed;
     if (dtype_is_packed(x->dtype)) {
-        load_integers(x->dtype, x->data, i, 1, &packed);
+        dequant_load(x->dtype, x->data, i, 1, &packed);
         return (double)packed;
     }
-    load_f64(x->dtype, at_const(x->data, dtype_size(x->dtype), i), 1, &k);
+    convert_to_f64(x->dtype, element_at_const(x->data, dtype_size(x->dtype), i), 1, &k);
     return k;
 }
 
@@ -99,7 +99,7 @@ static void set(struct tensor *x, int64_t i, double k)
         *byte = (uint8_t)(i % 2 ? (*byte & 15) | ((int)k & 15) << 4 : (*byte & 240) | ((int)k & 15));
         return;
     }
-    store_f64(x->dtype, &k, 1, at(x->data, dtype_size(x->dtype), i));
+    convert_from_f64(x->dtype, &k, 1, element_at(x->data, dtype_size(x->dtype), i));
 }
 
 /* What floats lie around. */

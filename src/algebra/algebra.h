@@ -126,7 +126,7 @@ const struct dim *type_elements(struct alg *, const struct type *);
 char *type_str(struct arena *, const struct type *); /* "f32[B, S, 64]" */
 bool type_parse(struct alg *, const char *text, int64_t sym_lo, struct type *out, const char **error);
 /* Product of n sizes, then bytes; false on overflow or a negative size. */
-bool sizes_product(const int64_t *size, int n, int64_t *out);
+bool type_sizes_product(const int64_t *size, int n, int64_t *out);
 
 /* ---- split.c: how one dimension is dealt to t ranks -------------------------------------------------------------
  * The dimension is outer repetitions of a period; a period is the pattern with every index standing for inner elements. A pattern

@@ -14,7 +14,7 @@ struct range {
 static int64_t lower_sum(int64_t a, int64_t b)
 {
     int64_t sum;
-    return a == UNBOUNDED_LO || b == UNBOUNDED_LO || !add_i64(a, b, &sum) ? UNBOUNDED_LO : sum;
+    return a == UNBOUNDED_LO || b == UNBOUNDED_LO || !i64_add(a, b, &sum) ? UNBOUNDED_LO : sum;
 }
 
 static bool infinite(int64_t x)
@@ -28,7 +28,7 @@ static int64_t end_product(int64_t a, int64_t b)
     int64_t product;
     if (a == 0 || b == 0)
         return 0;
-    if (!infinite(a) && !infinite(b) && mul_i64(a, b, &product))
+    if (!infinite(a) && !infinite(b) && i64_mul(a, b, &product))
         return product;
     return (a < 0) == (b < 0) ? UNBOUNDED_HI : UNBOUNDED_LO;
 }
@@ -68,7 +68,7 @@ static int64_t end_quotient(int64_t a, int64_t b)
 {
     if (b == UNBOUNDED_HI)
         return a < 0 ? -1 : 0;
-    return infinite(a) ? a : floordiv_i64(a, b);
+    return infinite(a) ? a : i64_floor_div(a, b);
 }
 
 static struct range div_range(const struct dim *a, const struct dim *b)
@@ -91,7 +91,7 @@ static struct range choice_range(const struct dim *d)
     return r;
 }
 
-bool is_int_div(const struct dim *d)
+bool dim_is_int_div(const struct dim *d)
 {
     return d && d->kind == DIM_DIV && d->arg[1]->kind == DIM_INT && d->arg[1]->k > 0;
 }
@@ -124,7 +124,7 @@ static void add_shifted(struct alg *alg, struct poly *out, struct term t)
 {
     struct poly product, next;
     const struct dim *const *atom;
-    int n = mono_atoms(t.mono, &atom);
+    int n = poly_mono_atoms(t.mono, &atom);
     poly_zero(&product);
     poly_insert(&product, t.coef, NULL);
     for (int i = 0; i < n; i++) {
@@ -142,7 +142,7 @@ static void add_shifted(struct alg *alg, struct poly *out, struct term t)
 static bool nonnegative_rest(const struct dim *mono)
 {
     const struct dim *const *atom;
-    int n = mono_atoms(mono, &atom);
+    int n = poly_mono_atoms(mono, &atom);
     for (int i = 0; i < n; i++)
         if (atom[i]->lo == UNBOUNDED_LO)
             return false;
@@ -181,13 +181,13 @@ static void trade_quotient(struct poly *out, const struct poly *p, int i, int64_
         int64_t scaled;
         if (j == i)
             continue;
-        if (mul_i64(p->at[j].coef, c, &scaled))
+        if (i64_mul(p->at[j].coef, c, &scaled))
             poly_insert(out, scaled, p->at[j].mono);
         else
             out->ok = false;
     }
     poly_add_dim(out, k, x);
-    if (k > 0 && mul_i64(k, c - 1, &slack))
+    if (k > 0 && i64_mul(k, c - 1, &slack))
         poly_insert(out, -slack, NULL);
     else if (k > 0)
         out->ok = false;
@@ -195,14 +195,14 @@ static void trade_quotient(struct poly *out, const struct poly *p, int i, int64_
 
 static int64_t ceil_quotient(int64_t lo, int64_t c)
 {
-    return lo == UNBOUNDED_LO || lo == UNBOUNDED_HI ? lo : -floordiv_i64(-lo, c);
+    return lo == UNBOUNDED_LO || lo == UNBOUNDED_HI ? lo : -i64_floor_div(-lo, c);
 }
 
 static int quotient_terms(const struct poly *p, int *first)
 {
     int n = 0;
     for (int i = p->n - 1; i >= 0; i--)
-        if (is_int_div(p->at[i].mono)) {
+        if (dim_is_int_div(p->at[i].mono)) {
             n++;
             *first = i;
         }
@@ -221,7 +221,7 @@ static int64_t lower(struct alg *alg, const struct poly *p, int fuel)
     if (n > 2)
         return greatest(best, traded_lower(alg, p, first, fuel - 1));
     for (int i = first; i < p->n; i++)
-        if (is_int_div(p->at[i].mono))
+        if (dim_is_int_div(p->at[i].mono))
             best = greatest(best, traded_lower(alg, p, i, fuel - 1));
     return best;
 }

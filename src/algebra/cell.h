@@ -77,14 +77,14 @@ bool poly_quotient(struct alg *, struct poly *out, const struct poly *, const st
 int64_t poly_content(const struct poly *, bool with_constant);
 const struct dim *poly_mono_content(struct alg *, const struct poly *);
 const struct dim *poly_dim(struct alg *, const struct poly *);
-int mono_atoms(const struct dim *mono, const struct dim *const **out);
-const struct dim *mono_mul(struct alg *, const struct dim *, const struct dim *);
-bool mono_div(struct alg *, const struct dim *, const struct dim *by, const struct dim **out);
+int poly_mono_atoms(const struct dim *mono, const struct dim *const **out);
+const struct dim *poly_mono_mul(struct alg *, const struct dim *, const struct dim *);
+bool poly_mono_div(struct alg *, const struct dim *, const struct dim *by, const struct dim **out);
 
 /* ---- bound.c ---- */
 void cell_bounds(struct alg *, struct cell *);
 int64_t poly_lower(struct alg *, const struct poly *);
-bool is_int_div(const struct dim *);
+bool dim_is_int_div(const struct dim *);
 
 /* ---- equation.c ---- */
 const struct dim *dim_fresh(struct alg *, const struct dim *);

@@ -82,7 +82,7 @@ static _Noreturn void overflow(void)
 /* k = q*c + r with r in (-c/2, c/2]. */
 static int64_t balanced_residue(int64_t k, int64_t c)
 {
-    int64_t r = floormod_i64(k, c);
+    int64_t r = i64_floor_mod(k, c);
     return r > c - r ? r - c : r;
 }
 
@@ -93,12 +93,12 @@ static int64_t take_multiples(struct poly *whole, struct poly *rest, const struc
     poly_zero(whole);
     poly_zero(rest);
     for (int i = 0; i < p->n; i++) {
-        int64_t k = p->at[i].coef, r = p->at[i].mono ? balanced_residue(k, c) : floormod_i64(k, c);
+        int64_t k = p->at[i].coef, r = p->at[i].mono ? balanced_residue(k, c) : i64_floor_mod(k, c);
         if (p->at[i].mono)
             poly_insert(rest, r, p->at[i].mono);
         else
             constant = r;
-        if (!sub_i64(k, r, &k))
+        if (!i64_sub(k, r, &k))
             overflow();
         poly_insert(whole, k / c, p->at[i].mono);
     }
@@ -122,7 +122,7 @@ static const struct dim *div_int(struct alg *alg, const struct poly *p, int64_t 
 static bool unnest(struct poly *out, const struct poly *p, int i, int64_t c, int64_t *divisor)
 {
     int64_t k = p->at[i].coef, a = p->at[i].mono->arg[1]->k;
-    if (!mul_i64(a, c, divisor))
+    if (!i64_mul(a, c, divisor))
         return false;
     struct poly others = *p;
     poly_insert(&others, -k, p->at[i].mono);
@@ -139,7 +139,7 @@ static const struct dim *div_nested(struct alg *alg, const struct poly *p, int64
     struct poly q;
     int64_t divisor;
     for (int i = 0; i < p->n; i++)
-        if ((p->at[i].coef == 1 || p->at[i].coef == -1) && is_int_div(p->at[i].mono) && unnest(&q, p, i, c, &divisor))
+        if ((p->at[i].coef == 1 || p->at[i].coef == -1) && dim_is_int_div(p->at[i].mono) && unnest(&q, p, i, c, &divisor))
             return div_int(alg, &q, divisor);
     return NULL;
 }
@@ -157,7 +157,7 @@ static const struct dim *div_negated(struct alg *alg, const struct poly *p, int6
 static const struct dim *div_reduced(struct alg *alg, const struct poly *p, int64_t c)
 {
     if (!has_variable(p))
-        return dim_int(alg, p->n ? floordiv_i64(p->at[0].coef, c) : 0);
+        return dim_int(alg, p->n ? i64_floor_div(p->at[0].coef, c) : 0);
     if (c == 1)
         return poly_dim(alg, p);
     const struct dim *merged = div_nested(alg, p, c);
@@ -167,7 +167,7 @@ static const struct dim *div_reduced(struct alg *alg, const struct poly *p, int6
         return div_negated(alg, p, c);
     const struct dim *arg[2] = {poly_dim(alg, p), dim_int(alg, c)};
     if (arg[0]->kind == DIM_INT)
-        return dim_int(alg, floordiv_i64(arg[0]->k, c));
+        return dim_int(alg, i64_floor_div(arg[0]->k, c));
     return atom(alg, DIM_DIV, 2, arg);
 }
 
@@ -191,7 +191,7 @@ static void divide_by(struct alg *alg, struct poly *p, int64_t k, const struct d
     out.ok = p->ok;
     for (int i = 0; i < p->n; i++) {
         const struct dim *m = NULL;
-        require(mono_div(alg, p->at[i].mono, mono, &m) && p->at[i].coef % k == 0);
+        require(poly_mono_div(alg, p->at[i].mono, mono, &m) && p->at[i].coef % k == 0);
         poly_insert(&out, p->at[i].coef / k, m);
     }
     *p = out;
@@ -213,11 +213,11 @@ static void cancel(struct alg *alg, struct poly *a, struct poly *b)
 {
     const struct dim *m = poly_mono_content(alg, a), *n = poly_mono_content(alg, b), *const * x;
     const struct dim *common = NULL;
-    int nx = mono_atoms(m, &x);
+    int nx = poly_mono_atoms(m, &x);
     for (int i = 0; i < nx; i++) {
         const struct dim *rest;
-        if (mono_div(alg, n, x[i], &rest)) {
-            common = mono_mul(alg, common, x[i]);
+        if (poly_mono_div(alg, n, x[i], &rest)) {
+            common = poly_mono_mul(alg, common, x[i]);
             n = rest;
         }
     }
@@ -234,7 +234,7 @@ static void take_divisible(struct alg *alg, struct poly *whole, struct poly *a, 
     poly_zero(&rest);
     for (int i = 0; i < a->n; i++) {
         const struct dim *m;
-        if (a->at[i].coef % b.coef == 0 && mono_div(alg, a->at[i].mono, b.mono, &m))
+        if (a->at[i].coef % b.coef == 0 && poly_mono_div(alg, a->at[i].mono, b.mono, &m))
             poly_insert(whole, a->at[i].coef / b.coef, m);
         else
             poly_insert(&rest, a->at[i].coef, a->at[i].mono);
@@ -247,7 +247,7 @@ static const struct dim *div_atom(struct alg *alg, const struct dim *a, const st
     const struct dim *arg[2] = {a, b};
     if (a->lo >= 0 && dim_ge(alg, b, dim_add(alg, a, dim_int(alg, 1))))
         return dim_int(alg, 0);
-    if (is_int_div(a) && b->lo >= 1)
+    if (dim_is_int_div(a) && b->lo >= 1)
         return dim_div(alg, a->arg[0], dim_mul(alg, a->arg[1], b));
     return atom(alg, DIM_DIV, 2, arg);
 }
@@ -324,9 +324,9 @@ static bool known_nonnegative(struct alg *alg, const struct poly *p)
 static const struct dim *choice_in(struct alg *alg, const struct dim *mono, const struct dim **rest)
 {
     const struct dim *const *x;
-    int n = mono_atoms(mono, &x);
+    int n = poly_mono_atoms(mono, &x);
     for (int i = 0; i < n; i++)
-        if ((x[i]->kind == DIM_MIN || x[i]->kind == DIM_MAX) && mono_div(alg, mono, x[i], rest) && (!*rest || (*rest)->lo >= 0))
+        if ((x[i]->kind == DIM_MIN || x[i]->kind == DIM_MAX) && poly_mono_div(alg, mono, x[i], rest) && (!*rest || (*rest)->lo >= 0))
             return x[i];
     return NULL;
 }

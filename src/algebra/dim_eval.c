@@ -72,7 +72,7 @@ void bindings_set(struct arena *arena, struct bindings *b, const char *name, int
 bool binding_parse(struct arena *arena, const char *text, struct binding *out)
 {
     const char *equals = strrchr(text, '=');
-    if (!equals || equals == text || !parse_i64(equals + 1, 0, INT64_MAX, &out->value))
+    if (!equals || equals == text || !i64_parse(equals + 1, 0, INT64_MAX, &out->value))
         return false;
     out->name = arena_strndup(arena, text, (size_t)(equals - text));
     return true;
@@ -81,19 +81,19 @@ bool binding_parse(struct arena *arena, const char *text, struct binding *out)
 static bool combine(enum dim_kind kind, int64_t a, int64_t b, int64_t *out)
 {
     switch (kind) {
-    case DIM_ADD: return add_i64(a, b, out);
-    case DIM_MUL: return mul_i64(a, b, out);
+    case DIM_ADD: return i64_add(a, b, out);
+    case DIM_MUL: return i64_mul(a, b, out);
     case DIM_MIN: *out = a < b ? a : b; return true;
     case DIM_MAX: *out = a > b ? a : b; return true;
     case DIM_DIV:
         if (b == 0 || (a == INT64_MIN && b == -1))
             return false;
-        *out = floordiv_i64(a, b);
+        *out = i64_floor_div(a, b);
         return true;
     case DIM_MOD:
         if (b == 0)
             return false;
-        *out = floormod_i64(a, b);
+        *out = i64_floor_mod(a, b);
         return true;
     case DIM_INT:
     case DIM_SYM:

@@ -103,7 +103,7 @@ static void put_call(struct text *t, const struct dim *d)
 static void put_mono(struct text *t, const struct dim *mono, bool alone)
 {
     const struct dim *const *atom;
-    int n = mono_atoms(mono, &atom);
+    int n = poly_mono_atoms(mono, &atom);
     if (n == 1 && alone) {
         put_sum(t, mono);
         return;
@@ -238,7 +238,7 @@ static const struct dim *parse_number(struct parser *p)
 {
     int64_t k = 0;
     for (; isdigit((unsigned char)*p->at); p->at++)
-        if (!mul_i64(k, 10, &k) || !add_i64(k, *p->at - '0', &k))
+        if (!i64_mul(k, 10, &k) || !i64_add(k, *p->at - '0', &k))
             return wrong(p, "a number does not fit 64 bits");
     if (name_char(p, *p->at))
         return wrong(p, "a name starts with a digit");

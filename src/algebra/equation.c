@@ -58,7 +58,7 @@ static bool apply_rule(struct alg *alg, struct poly *p, int i, const struct rule
 {
     struct term t = p->at[i];
     const struct dim *rest;
-    if (t.coef % r->coef != 0 || !mono_div(alg, t.mono, r->mono, &rest) || t.coef == INT64_MIN)
+    if (t.coef % r->coef != 0 || !poly_mono_div(alg, t.mono, r->mono, &rest) || t.coef == INT64_MIN)
         return false;
     poly_insert(p, -t.coef, t.mono);
     poly_add_product(alg, p, t.coef / r->coef, rest, dim_fresh(alg, r->right));
@@ -97,10 +97,10 @@ static bool holds(const struct dim *d, const struct dim *what)
 static bool occurs_elsewhere(struct alg *alg, const struct poly *p, int i, bool nested_only)
 {
     const struct dim *const *x, *const *y, *rest;
-    int nx = mono_atoms(p->at[i].mono, &x);
+    int nx = poly_mono_atoms(p->at[i].mono, &x);
     for (int j = 0; j < p->n; j++) {
-        int ny = mono_atoms(p->at[j].mono, &y);
-        if (j != i && p->at[j].mono && mono_div(alg, p->at[j].mono, p->at[i].mono, &rest))
+        int ny = poly_mono_atoms(p->at[j].mono, &y);
+        if (j != i && p->at[j].mono && poly_mono_div(alg, p->at[j].mono, p->at[i].mono, &rest))
             return true;
         for (int b = 0; j != i && b < ny; b++)
             for (int a = 0; a < nx; a++)
@@ -244,7 +244,7 @@ static void add_rule(struct alg *alg, const struct poly *p, int i)
 static bool simplify(struct alg *alg, struct poly *p)
 {
     const struct dim *common = poly_mono_content(alg, p), *const * x;
-    int n = mono_atoms(common, &x);
+    int n = poly_mono_atoms(common, &x);
     struct poly q;
     poly_zero(&q);
     int64_t g = poly_content(p, false);
@@ -254,7 +254,7 @@ static bool simplify(struct alg *alg, struct poly *p)
             return false;
         for (int a = 0; a < n; a++)
             if (x[a]->lo > 0 || x[a]->hi < 0)
-                (void)mono_div(alg, m, x[a], &m);
+                (void)poly_mono_div(alg, m, x[a], &m);
         poly_insert(&q, p->at[i].coef / g, m);
     }
     *p = q;

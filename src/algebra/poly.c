@@ -45,7 +45,7 @@ void poly_insert(struct poly *p, int64_t coef, const struct dim *mono)
         return;
     int i = term_position(p, mono);
     if (i < p->n && p->at[i].mono == mono) {
-        if (!add_i64(p->at[i].coef, coef, &p->at[i].coef))
+        if (!i64_add(p->at[i].coef, coef, &p->at[i].coef))
             p->ok = false;
         else if (p->at[i].coef == 0)
             term_remove(p, i);
@@ -63,7 +63,7 @@ void poly_insert(struct poly *p, int64_t coef, const struct dim *mono)
 static void insert_scaled(struct poly *p, int64_t scale, int64_t coef, const struct dim *mono)
 {
     int64_t k;
-    if (mul_i64(scale, coef, &k))
+    if (i64_mul(scale, coef, &k))
         poly_insert(p, k, mono);
     else
         p->ok = false;
@@ -88,7 +88,7 @@ void poly_add_poly(struct poly *p, int64_t scale, const struct poly *q)
 
 /* ---- monomials ---- */
 
-int mono_atoms(const struct dim *mono, const struct dim *const **out)
+int poly_mono_atoms(const struct dim *mono, const struct dim *const **out)
 {
     if (mono && mono->kind == DIM_MUL) {
         *out = mono->arg;
@@ -103,12 +103,12 @@ static const struct dim *mono_make(struct alg *alg, int n, const struct dim *con
     return n == 0 ? NULL : n == 1 ? atom[0] : alg_composite(alg, DIM_MUL, n, atom);
 }
 
-const struct dim *mono_mul(struct alg *alg, const struct dim *a, const struct dim *b)
+const struct dim *poly_mono_mul(struct alg *alg, const struct dim *a, const struct dim *b)
 {
     if (!a || !b)
         return a ? a : b;
     const struct dim *atom[MAX_DEGREE], *const *x, *const *y;
-    int nx = mono_atoms(a, &x), ny = mono_atoms(b, &y), i = 0, j = 0;
+    int nx = poly_mono_atoms(a, &x), ny = poly_mono_atoms(b, &y), i = 0, j = 0;
     if (nx + ny > MAX_DEGREE)
         fail("a dimension expression is too large: expected a product of at most %d factors, found %d", MAX_DEGREE, nx + ny);
     while (i + j < nx + ny) {
@@ -119,10 +119,10 @@ const struct dim *mono_mul(struct alg *alg, const struct dim *a, const struct di
     return mono_make(alg, nx + ny, atom);
 }
 
-bool mono_div(struct alg *alg, const struct dim *a, const struct dim *by, const struct dim **out)
+bool poly_mono_div(struct alg *alg, const struct dim *a, const struct dim *by, const struct dim **out)
 {
     const struct dim *atom[MAX_DEGREE], *const *x, *const *y;
-    int nx = mono_atoms(a, &x), ny = mono_atoms(by, &y), n = 0, j = 0;
+    int nx = poly_mono_atoms(a, &x), ny = poly_mono_atoms(by, &y), n = 0, j = 0;
     for (int i = 0; i < nx; i++)
         if (j < ny && x[i] == y[j])
             j++;
@@ -137,7 +137,7 @@ bool mono_div(struct alg *alg, const struct dim *a, const struct dim *by, const 
 static const struct dim *mono_common(struct alg *alg, const struct dim *a, const struct dim *b)
 {
     const struct dim *atom[MAX_DEGREE], *const *x, *const *y;
-    int nx = mono_atoms(a, &x), ny = mono_atoms(b, &y), n = 0;
+    int nx = poly_mono_atoms(a, &x), ny = poly_mono_atoms(b, &y), n = 0;
     for (int i = 0, j = 0; i < nx && j < ny;)
         if (x[i] == y[j]) {
             atom[n++] = x[i++];
@@ -159,7 +159,7 @@ void poly_add_product(struct alg *alg, struct poly *p, int64_t coef, const struc
     poly_add_dim(&q, coef, by);
     p->ok = p->ok && q.ok;
     for (int i = 0; i < q.n; i++)
-        poly_insert(p, q.at[i].coef, mono_mul(alg, mono, q.at[i].mono));
+        poly_insert(p, q.at[i].coef, poly_mono_mul(alg, mono, q.at[i].mono));
 }
 
 void poly_mul(struct alg *alg, struct poly *out, const struct poly *a, const struct poly *b)
@@ -168,7 +168,7 @@ void poly_mul(struct alg *alg, struct poly *out, const struct poly *a, const str
     out->ok = a->ok && b->ok;
     for (int i = 0; i < a->n && out->ok; i++)
         for (int j = 0; j < b->n && out->ok; j++)
-            insert_scaled(out, a->at[i].coef, b->at[j].coef, mono_mul(alg, a->at[i].mono, b->at[j].mono));
+            insert_scaled(out, a->at[i].coef, b->at[j].coef, poly_mono_mul(alg, a->at[i].mono, b->at[j].mono));
 }
 
 static int64_t gcd(int64_t a, int64_t b)
@@ -204,7 +204,7 @@ const struct dim *poly_mono_content(struct alg *alg, const struct poly *p)
 static int mono_compare(const struct dim *a, const struct dim *b)
 {
     const struct dim *const *x, *const *y;
-    int nx = mono_atoms(a, &x), ny = mono_atoms(b, &y);
+    int nx = poly_mono_atoms(a, &x), ny = poly_mono_atoms(b, &y);
     if (nx != ny)
         return nx - ny;
     for (int i = 0; i < nx; i++)
@@ -229,14 +229,14 @@ static bool divide_step(struct alg *alg, struct poly *out, struct poly *rest, co
     const struct dim *mono;
     if (lead.coef == -1 && top.coef == INT64_MIN)
         return false;
-    if (top.coef % lead.coef != 0 || !mono_div(alg, top.mono, lead.mono, &mono))
+    if (top.coef % lead.coef != 0 || !poly_mono_div(alg, top.mono, lead.mono, &mono))
         return false;
     int64_t coef = top.coef / lead.coef;
     poly_insert(out, coef, mono);
     if (coef == INT64_MIN)
         return false;
     for (int i = 0; i < by->n; i++)
-        insert_scaled(rest, -coef, by->at[i].coef, mono_mul(alg, mono, by->at[i].mono));
+        insert_scaled(rest, -coef, by->at[i].coef, poly_mono_mul(alg, mono, by->at[i].mono));
     return rest->ok && out->ok;
 }
 
@@ -262,7 +262,7 @@ static const struct dim *term_dim(struct alg *alg, struct term t)
     if (t.coef == 1)
         return t.mono;
     const struct dim *arg[MAX_DEGREE + 1], *const *atom;
-    int n = mono_atoms(t.mono, &atom);
+    int n = poly_mono_atoms(t.mono, &atom);
     arg[0] = dim_int(alg, t.coef);
     memcpy(arg + 1, atom, (size_t)n * sizeof *atom);
     return alg_composite(alg, DIM_MUL, n + 1, arg);
@@ -285,7 +285,7 @@ struct family {
 static const struct dim *member(struct alg *alg, const struct family *f, int64_t j)
 {
     const struct dim *arg[2] = {dim_add(alg, f->x, dim_int(alg, f->first + j * f->step)), f->divisor};
-    return mono_mul(alg, f->rest, alg_composite(alg, DIM_DIV, 2, arg));
+    return poly_mono_mul(alg, f->rest, alg_composite(alg, DIM_DIV, 2, arg));
 }
 
 /* The coefficient that all members have in common; 0 if one is missing. */
@@ -336,9 +336,9 @@ static bool hermite_at(struct alg *alg, struct poly *p, const struct dim *atom, 
 static bool hermite_term(struct alg *alg, struct poly *p, const struct dim *mono)
 {
     const struct dim *const *atom, *rest;
-    int n = mono_atoms(mono, &atom);
+    int n = poly_mono_atoms(mono, &atom);
     for (int i = 0; i < n; i++)
-        if (is_int_div(atom[i]) && mono_div(alg, mono, atom[i], &rest) && hermite_at(alg, p, atom[i], rest))
+        if (dim_is_int_div(atom[i]) && poly_mono_div(alg, mono, atom[i], &rest) && hermite_at(alg, p, atom[i], rest))
             return true;
     return false;
 }

@@ -107,7 +107,7 @@ static bool all_or_nothing(const struct pattern *p)
 static bool pattern_scale(struct alg *alg, struct pattern *p, int64_t times, int64_t scale)
 {
     int64_t period, n, intervals;
-    if (!mul_i64(p->n, scale, &period) || !mul_i64(period, times, &n))
+    if (!i64_mul(p->n, scale, &period) || !i64_mul(period, times, &n))
         return false;
     struct pattern out = pattern_new(alg, p->ranks, n);
     if (all_or_nothing(p)) {
@@ -116,7 +116,7 @@ static bool pattern_scale(struct alg *alg, struct pattern *p, int64_t times, int
         *p = out;
         return true;
     }
-    if (n > 0 && (!mul_i64(pattern_intervals(p), times, &intervals) || intervals > MAX_INTERVALS))
+    if (n > 0 && (!i64_mul(pattern_intervals(p), times, &intervals) || intervals > MAX_INTERVALS))
         return false;
     for (int r = 0; n > 0 && r < p->ranks; r++)
         for (int64_t at = 0; at < n; at += period)
@@ -432,7 +432,7 @@ static bool concat_size(int parts, const struct split *const *part, int64_t *siz
 {
     *size = 0;
     for (int i = 0; i < parts; i++)
-        if (!is_plain_list(part[i]) || part[i]->ranks != part[0]->ranks || !add_i64(*size, part[i]->n->k, size))
+        if (!is_plain_list(part[i]) || part[i]->ranks != part[0]->ranks || !i64_add(*size, part[i]->n->k, size))
             return false;
     return parts > 0;
 }

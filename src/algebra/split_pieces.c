@@ -61,10 +61,10 @@ int split_pieces(struct arena *arena, const struct split *s, int rank, bool owne
     require(rank >= 0 && rank < s->ranks);
     if (!size_of(s->outer, b, &outer) || !size_of(s->n, b, &n) || !size_of(s->inner, b, &inner))
         return -1;
-    if (!mul_i64(n, inner, &period) || !mul_i64(period, outer, &total))
+    if (!i64_mul(n, inner, &period) || !i64_mul(period, outer, &total))
         return -1;
     struct pieces once = pattern_pieces(arena, s, rank, owned, n), all = {.arena = arena};
-    if (!mul_i64(once.list.n, outer, &pieces) || pieces > INT32_MAX / 2)
+    if (!i64_mul(once.list.n, outer, &pieces) || pieces > INT32_MAX / 2)
         return -1;
     for (int64_t k = 0; k < outer; k++)
         for (int i = 0; i < once.list.n; i++)

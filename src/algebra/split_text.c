@@ -96,7 +96,7 @@ static bool read_i64(struct reader *r, int64_t *out)
     if (!isdigit((unsigned char)*r->at))
         return wrong(r, "a split lacks a number");
     for (; isdigit((unsigned char)*r->at); r->at++)
-        if (!mul_i64(k, 10, &k) || !add_i64(k, *r->at - '0', &k))
+        if (!i64_mul(k, 10, &k) || !i64_add(k, *r->at - '0', &k))
             return wrong(r, "a number in a split does not fit 64 bits");
     *out = k;
     return true;

@@ -48,7 +48,7 @@ double dtype_width(enum dtype t)
 bool dtype_bytes(enum dtype t, int64_t n, int64_t *out)
 {
     if (!dtype_is_packed(t))
-        return dtype_size(t) && mul_i64(n, (int64_t)dtype_size(t), out);
+        return dtype_size(t) && i64_mul(n, (int64_t)dtype_size(t), out);
     *out = n / 2 + n % 2;
     return true;
 }
@@ -147,7 +147,7 @@ bool type_parse(struct alg *alg, const char *text, int64_t sym_lo, struct type *
 }
 
 /* Zero is only certain when no size is negative, so all are looked at. */
-bool sizes_product(const int64_t *size, int n, int64_t *out)
+bool type_sizes_product(const int64_t *size, int n, int64_t *out)
 {
     int64_t product = 1;
     bool zero = false, fits = true;
@@ -155,7 +155,7 @@ bool sizes_product(const int64_t *size, int n, int64_t *out)
         if (size[i] < 0)
             return false;
         zero = zero || size[i] == 0;
-        fits = fits && mul_i64(product, size[i], &product);
+        fits = fits && i64_mul(product, size[i], &product);
     }
     if (!fits && !zero)
         return false;

@@ -61,7 +61,7 @@ void diag_release(void);
 
 /* ---- signal.c: call once in main, before other threads. A mapped file that is cut short while it is read is a failure that names it;
  * with ending, a request to end (SIGINT, SIGTERM, SIGHUP) is a failure too, so that hooks run. ------------------------------------- */
-void signals_watch(bool ending);
+void signal_watch(bool ending);
 
 /* ---- progress.c: a line on a terminal while work takes over a second ---------------------------------------------- */
 struct progress {
@@ -74,14 +74,14 @@ void progress_add(struct progress *, int64_t bytes); /* of NULL: nothing */
 void progress_end(const struct progress *);
 
 /* ---- checked_int.c: sizes of hostile files. All return false on overflow and leave *out alone. ----------------------- */
-bool add_i64(int64_t a, int64_t b, int64_t *out);
-bool sub_i64(int64_t a, int64_t b, int64_t *out);
-bool mul_i64(int64_t a, int64_t b, int64_t *out);
+bool i64_add(int64_t a, int64_t b, int64_t *out);
+bool i64_sub(int64_t a, int64_t b, int64_t *out);
+bool i64_mul(int64_t a, int64_t b, int64_t *out);
 /* Mathematical floor division and modulus; b != 0. */
-int64_t floordiv_i64(int64_t a, int64_t b);
-int64_t floormod_i64(int64_t a, int64_t b);
+int64_t i64_floor_div(int64_t a, int64_t b);
+int64_t i64_floor_mod(int64_t a, int64_t b);
 /* The whole text is a decimal integer of lo to hi. */
-bool parse_i64(const char *text, int64_t lo, int64_t hi, int64_t *out);
+bool i64_parse(const char *text, int64_t lo, int64_t hi, int64_t *out);
 
 /* ---- slab.c: offsets in one block of memory, from lifetimes ------------------------------------------------------------ */
 struct slab_item {
@@ -105,7 +105,7 @@ struct text_maybe {
 };
 
 /* ---- did_you_mean.c: which of n names is the most like a text or glob, the first of equals; -1 when n is 0 -------------- */
-int nearest_text(const char *text, int n, const char *const *names);
+int did_you_mean(const char *text, int n, const char *const *names);
 
 /* ---- glob.c: * stands for any characters, ? for one -------------------------------------------------------------------- */
 bool glob_match(const char *glob, const char *text);
@@ -119,12 +119,10 @@ struct folders {
     const char *const *at;
     int n;
 };
-/* Without links; NULL and errno when there is no such file. */
-char *path_real(struct arena *, const char *path);
 /* The real path lies in a folder that the user allowed. */
-bool path_is_allowed(struct arena *tmp, const char *real, struct folders allowed);
+bool sandbox_allows(struct arena *tmp, const char *real, struct folders allowed);
 /* The real path lies in the folder of the model as named, or in that of the model's real path. */
-bool path_is_beside(struct arena *tmp, const char *real, const char *model);
+bool sandbox_is_beside(struct arena *tmp, const char *real, const char *model);
 
 /* ---- out.c: a file written front to back ------------------------------------------------------------------------ */
 struct out {
@@ -149,18 +147,18 @@ struct written {
     uint64_t digest;
 }; /* XXH3, 64 bits */
 struct written out_close(struct out *);
-struct written write_text(const char *path, const char *text);
+struct written out_write_text(const char *path, const char *text);
 
 /* ---- digest.c: XXH3, 64 bits ------------------------------------------------------------------------------------ */
-uint64_t bytes_digest(const void *, size_t bytes);
+uint64_t digest_bytes(const void *, size_t bytes);
 /* Of a file, which need not fit in memory. */
 struct file_digest;
-struct file_digest *file_digest(struct arena *, const char *path);
+struct file_digest *file_digest_new(struct arena *, const char *path);
 void file_digest_begin(struct file_digest *); /* on a thread of its own, while other work is done */
 /* Waits, or does the work itself if it was not begun. False: the file can't be read. */
 bool file_digest_get(struct file_digest *, struct written *);
 
-/* ---- file.c, datafile.c -------------------------------------------------------------------------------------- */
+/* ---- map.c, path.c, datafile.c -------------------------------------------------------------------------------------- */
 struct map {
     const uint8_t *at;
     size_t bytes;
@@ -168,19 +166,21 @@ struct map {
 /* Whole file, read-only; missing or unreadable is a failure naming it. An empty file gives bytes == 0. */
 struct map map_file(const char *path);
 /* False and no message when the file can't be opened. */
-bool try_map_file(const char *path, struct map *out);
-void unmap(struct map);
+bool map_try_file(const char *path, struct map *out);
+void map_close(struct map);
 /* These bytes were read for the time being: their pages go back to the system, and come again from the file if need be. */
 void map_release(struct map, size_t offset, size_t bytes);
 bool path_exists(const char *path);
-bool is_folder(const char *path);
+bool path_is_folder(const char *path);
 char *path_join(struct arena *, const char *dir, const char *name);
 char *path_dir(struct arena *, const char *path);
 const char *path_base(const char *path); /* what stands behind the last slash */
+/* Without links; NULL and errno when there is no such file. */
+char *path_real(struct arena *, const char *path);
 /* A file that was installed with the programs: of $TPC_DATADIR, of share/tpc beside the folder of this program, or of the
  * configured data folder, the first that exists; NULL: none. */
-char *data_file(struct arena *, const char *name);
+char *datafile_path(struct arena *, const char *name);
 /* Removes a folder of plain files and the folder itself; true when it is gone. */
-bool remove_folder(const char *path);
+bool path_remove_folder(const char *path);
 
 #endif

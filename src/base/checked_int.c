@@ -8,7 +8,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-bool add_i64(int64_t a, int64_t b, int64_t *out)
+bool i64_add(int64_t a, int64_t b, int64_t *out)
 {
     int64_t r;
     if (__builtin_add_overflow(a, b, &r))
@@ -17,7 +17,7 @@ bool add_i64(int64_t a, int64_t b, int64_t *out)
     return true;
 }
 
-bool sub_i64(int64_t a, int64_t b, int64_t *out)
+bool i64_sub(int64_t a, int64_t b, int64_t *out)
 {
     int64_t r;
     if (__builtin_sub_overflow(a, b, &r))
@@ -26,7 +26,7 @@ bool sub_i64(int64_t a, int64_t b, int64_t *out)
     return true;
 }
 
-bool mul_i64(int64_t a, int64_t b, int64_t *out)
+bool i64_mul(int64_t a, int64_t b, int64_t *out)
 {
     int64_t r;
     if (__builtin_mul_overflow(a, b, &r))
@@ -36,7 +36,7 @@ bool mul_i64(int64_t a, int64_t b, int64_t *out)
 }
 
 /* INT64_MIN / -1 does not exist; it saturates rather than trap. */
-int64_t floordiv_i64(int64_t a, int64_t b)
+int64_t i64_floor_div(int64_t a, int64_t b)
 {
     require(b != 0);
     if (b == -1)
@@ -45,7 +45,7 @@ int64_t floordiv_i64(int64_t a, int64_t b)
     return a % b != 0 && (a < 0) != (b < 0) ? q - 1 : q;
 }
 
-int64_t floormod_i64(int64_t a, int64_t b)
+int64_t i64_floor_mod(int64_t a, int64_t b)
 {
     require(b != 0);
     if (b == -1)
@@ -54,7 +54,7 @@ int64_t floormod_i64(int64_t a, int64_t b)
     return r != 0 && (r < 0) != (b < 0) ? r + b : r;
 }
 
-bool parse_i64(const char *text, int64_t lo, int64_t hi, int64_t *out)
+bool i64_parse(const char *text, int64_t lo, int64_t hi, int64_t *out)
 {
     char *end;
     errno = 0;

@@ -22,7 +22,7 @@ static const char *beside_program(struct arena *a)
     return path_join(a, path_dir(a, arena_strndup(a, path, (size_t)n)), "../share/tpc");
 }
 
-char *data_file(struct arena *a, const char *name)
+char *datafile_path(struct arena *a, const char *name)
 {
     const char *const folder[] = {getenv("TPC_DATADIR"), beside_program(a), PKGDATADIR};
     for (size_t i = 0; i < sizeof folder / sizeof *folder; i++) {

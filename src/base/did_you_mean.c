@@ -27,7 +27,7 @@ static int distance(const char *a, const char *b)
     return row[n];
 }
 
-int nearest_text(const char *text, int n, const char *const *names)
+int did_you_mean(const char *text, int n, const char *const *names)
 {
     int best = -1, least = 0;
     for (int i = 0; i < n; i++) {

@@ -16,12 +16,12 @@ struct file_digest {
     struct written found;
 };
 
-uint64_t bytes_digest(const void *at, size_t bytes)
+uint64_t digest_bytes(const void *at, size_t bytes)
 {
     return XXH3_64bits(at, bytes);
 }
 
-struct file_digest *file_digest(struct arena *a, const char *path)
+struct file_digest *file_digest_new(struct arena *a, const char *path)
 {
     struct file_digest *d = NEW(a, struct file_digest);
     d->path = path;

@@ -10,12 +10,12 @@ union float_bits {
     uint32_t u;
 };
 
-static inline float bits_f32(uint32_t u)
+static inline float f32_from_bits(uint32_t u)
 {
     union float_bits b = {.u = u};
     return b.f;
 }
-static inline uint32_t f32_bits(float f)
+static inline uint32_t f32_to_bits(float f)
 {
     union float_bits b = {.f = f};
     return b.u;
@@ -24,15 +24,15 @@ static inline uint32_t f32_bits(float f)
 static inline float f16_to_f32(uint16_t h)
 {
     uint32_t sign = (uint32_t)(h & 0x8000) << 16, rest = (uint32_t)(h & 0x7fff) << 13;
-    float scaled = bits_f32(rest) * 0x1p112f;
-    return bits_f32(sign | (rest >= 0x0f800000u ? rest | 0x7f800000u : f32_bits(scaled)));
+    float scaled = f32_from_bits(rest) * 0x1p112f;
+    return f32_from_bits(sign | (rest >= 0x0f800000u ? rest | 0x7f800000u : f32_to_bits(scaled)));
 }
 
 static inline uint16_t f32_to_f16(float f)
 {
-    uint32_t u = f32_bits(f), sign = u & 0x80000000u, a = u ^ sign;
+    uint32_t u = f32_to_bits(f), sign = u & 0x80000000u, a = u ^ sign;
     uint32_t big = a > 0x7f800000u ? 0x7e00u : 0x7c00u;
-    uint32_t tiny = f32_bits(bits_f32(a) + 0.5f) - 0x3f000000u;
+    uint32_t tiny = f32_to_bits(f32_from_bits(a) + 0.5f) - 0x3f000000u;
     uint32_t normal = (a + 0xc8000fffu + ((a >> 13) & 1)) >> 13;
     uint32_t h = a >= 0x47800000u ? big : a < 0x38800000u ? tiny : normal;
     return (uint16_t)(h | sign >> 16);
@@ -40,12 +40,12 @@ static inline uint16_t f32_to_f16(float f)
 
 static inline float bf16_to_f32(uint16_t h)
 {
-    return bits_f32((uint32_t)h << 16);
+    return f32_from_bits((uint32_t)h << 16);
 }
 
 static inline uint16_t f32_to_bf16(float f)
 {
-    uint32_t u = f32_bits(f), rounded = (u + 0x7fff + ((u >> 16) & 1)) >> 16, nan = u >> 16 | 0x40;
+    uint32_t u = f32_to_bits(f), rounded = (u + 0x7fff + ((u >> 16) & 1)) >> 16, nan = u >> 16 | 0x40;
     return (uint16_t)((u & 0x7fffffffu) > 0x7f800000u ? nan : rounded);
 }
 

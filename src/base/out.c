@@ -108,7 +108,7 @@ struct written out_close(struct out *o)
     return w;
 }
 
-struct written write_text(const char *path, const char *text)
+struct written out_write_text(const char *path, const char *text)
 {
     struct out o;
     out_open(&o, path);

@@ -3,15 +3,7 @@
  * lie side by side), or under a folder that the user allowed. */
 #include "base/base.h"
 
-#include <limits.h>
-#include <stdlib.h>
 #include <string.h>
-
-char *path_real(struct arena *a, const char *path)
-{
-    char buffer[PATH_MAX];
-    return realpath(path, buffer) ? arena_strdup(a, buffer) : NULL;
-}
 
 static bool is_under(const char *real, const char *folder)
 {
@@ -23,7 +15,7 @@ static bool is_under(const char *real, const char *folder)
     return strncmp(real, folder, n) == 0 && real[n] == '/';
 }
 
-bool path_is_allowed(struct arena *tmp, const char *real, struct folders allowed)
+bool sandbox_allows(struct arena *tmp, const char *real, struct folders allowed)
 {
     for (int i = 0; i < allowed.n; i++)
         if (is_under(real, path_real(tmp, allowed.at[i])))
@@ -31,7 +23,7 @@ bool path_is_allowed(struct arena *tmp, const char *real, struct folders allowed
     return false;
 }
 
-bool path_is_beside(struct arena *tmp, const char *real, const char *model)
+bool sandbox_is_beside(struct arena *tmp, const char *real, const char *model)
 {
     const char *blob = path_real(tmp, model);
     return is_under(real, path_real(tmp, path_dir(tmp, model))) || (blob && is_under(real, path_dir(tmp, blob)));

@@ -79,7 +79,7 @@ static void *wait_for_end(void *unused)
     fail("ended by signal %d (%s)", number, strsignal(number));
 }
 
-void signals_watch(bool ending)
+void signal_watch(bool ending)
 {
     const struct sigaction action = {.sa_sigaction = tell_cut_file, .sa_flags = SA_SIGINFO};
     (void)sigemptyset(&waited);

@@ -9,7 +9,7 @@ enum { ALIGN = 64 };
 static int64_t align_up(int64_t n)
 {
     int64_t sum;
-    if (!add_i64(n, ALIGN - 1, &sum))
+    if (!i64_add(n, ALIGN - 1, &sum))
         fail("activations of %lld bytes are too large", (long long)n);
     return sum / ALIGN * ALIGN;
 }
@@ -66,7 +66,7 @@ int64_t slab_assign(struct arena *tmp, struct slab_item *item, int n)
         struct slab_item *x = order[done];
         x->offset = lowest_gap(placed, done, x);
         insert_by_offset(placed, done, x);
-        if (!add_i64(x->offset, x->bytes, &end))
+        if (!i64_add(x->offset, x->bytes, &end))
             fail("activations need more than %lld bytes", (long long)INT64_MAX);
         if (end > total)
             total = end;

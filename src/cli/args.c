@@ -24,7 +24,7 @@ static const char *nearest(struct arena *a, const struct args *args, const char 
     names[0] = "help";
     for (int i = 0; i < args->n; i++)
         names[i + 1] = args->table[i].name;
-    return names[nearest_text(name, args->n + 1, names)];
+    return names[did_you_mean(name, args->n + 1, names)];
 }
 
 struct binding args_binding(struct arena *a, const char *text)

@@ -256,7 +256,7 @@ int main(int argc, char **argv)
     struct arena *a = arena_new();
     struct run_options o;
     diag_setup("tpc-run", 0);
-    signals_watch(!launched()); /* a launcher tells of its processes' ends itself */
+    signal_watch(!launched()); /* a launcher tells of its processes' ends itself */
     struct comm *comm = start(&argc, &argv);
     if (comm->rank)
         comm->barrier(comm);

@@ -207,8 +207,8 @@ static void set_emitted(struct shard_options *o, const struct plan_file *file)
 static void set_model(struct arena *a, struct options *p, const char *model)
 {
     p->model = model;
-    p->digest = file_digest(a, model);
-    if (!is_folder(model))
+    p->digest = file_digest_new(a, model);
+    if (!path_is_folder(model))
         return;
     p->folder = folder_read(a, without_slash(a, model), !p->dry_run);
     p->model = path_join(a, p->folder->dir, "model.onnx");
@@ -230,7 +230,7 @@ static void set_plan_options(struct arena *a, struct shard_options *o, const cha
     if (o->tp < 1 || o->tp > PLAN_RANKS)
         fail_usage("--tp is %lld, expected 1 to %d", (long long)o->tp, PLAN_RANKS);
     p->ranks = (int)o->tp;
-    p->out = without_slash(a, o->out ? o->out : default_out(a, without_slash(a, model), is_folder(model), p->ranks));
+    p->out = without_slash(a, o->out ? o->out : default_out(a, without_slash(a, model), path_is_folder(model), p->ranks));
     if (p->plan_file && p->plan_file->state_from.n && !p->plan_file->emitted && !o->state_from)
         fail_usage("%s is given without --state-from", p->plan_file->state_from.at[0].path);
     p->state_from = o->state_from ? state_from_read(a, o->state_from, p->ranks) : NULL;
@@ -298,8 +298,8 @@ static void check_annotate(const struct shard_options *o)
         fail_usage("--explain writes nothing: --annotate does not go with it");
     if (o->plan.folder)
         fail_usage("--annotate needs the model's own file: --merge %s gives it", o->plan.folder->dir);
-    if (path_exists(o->annotate) && (!o->force || is_folder(o->annotate)))
-        fail(is_folder(o->annotate) ? "%s is a folder, expected the name of a file" : "%s exists already: --force replaces it",
+    if (path_exists(o->annotate) && (!o->force || path_is_folder(o->annotate)))
+        fail(path_is_folder(o->annotate) ? "%s is a folder, expected the name of a file" : "%s exists already: --force replaces it",
              o->annotate);
 }
 
@@ -336,7 +336,7 @@ int main(int argc, char **argv)
     struct shard_options o = {.tp = -1};
     (void)signal(SIGXFSZ, SIG_IGN); /* a write beyond a limit fails like any other */
     diag_setup("tpc-shard", 0);
-    signals_watch(true);
+    signal_watch(true);
     struct text_list plain = parse(a, &o, argc, argv);
     diag_setup("tpc-shard", o.quiet ? -1 : o.verbose);
     if (o.list_passes)

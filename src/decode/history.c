@@ -8,7 +8,7 @@ static struct history history_empty(struct arena *a, int64_t batch, int64_t room
 {
     struct history h = {.batch = batch, .room = room};
     int64_t n;
-    if (!mul_i64(batch, room, &n))
+    if (!i64_mul(batch, room, &n))
         fail("%lld rows of %lld tokens are too many", (long long)batch, (long long)room);
     h.token = NEWN(a, int64_t, n);
     h.seen = NEWN(a, int64_t, n);
@@ -120,7 +120,7 @@ void history_reserve(struct arena *a, const struct history *h, struct stage *s)
         if (!follows(s, i))
             continue;
         size_input(h, t, columns_of(s, i, h->room), &s->in[i]);
-        if (!sizes_product(s->in[i].dim, t->rank, &n) || !mul_i64(n, (int64_t)dtype_size(t->dtype), &bytes))
+        if (!type_sizes_product(s->in[i].dim, t->rank, &n) || !i64_mul(n, (int64_t)dtype_size(t->dtype), &bytes))
             fail("%s: input '%s' is too large for %lld rows of %lld tokens", s->path, s->graph->inputs.at[i]->name, (long long)h->batch,
                  (long long)h->room);
         s->in[i].data = arena_alloc(a, (size_t)bytes + 1);

@@ -107,7 +107,7 @@ static void hand_name(struct graph *g, struct value *from, struct value *to, con
 static int64_t constant_size(enum dtype dtype, int rank, const int64_t *dim)
 {
     int64_t n, bytes;
-    if (!sizes_product(dim, rank, &n) || !dtype_bytes(dtype, n, &bytes))
+    if (!type_sizes_product(dim, rank, &n) || !dtype_bytes(dtype, n, &bytes))
         bug("a constant of impossible size");
     return bytes;
 }
@@ -149,7 +149,7 @@ static int default_opset(const struct graph *g, const struct op *op)
     return *op->domain ? op->since : g->opset;
 }
 
-bool operands_untyped(int nin, struct value *const *in)
+bool value_any_untyped(int nin, struct value *const *in)
 {
     for (int i = 0; i < nin; i++)
         if (in[i] && in[i]->type.dtype == DT_NONE && in[i]->producer && !in[i]->producer->op)

@@ -147,7 +147,7 @@ struct value *graph_value(struct graph *, const char *name, const struct type *)
 struct value *graph_constant(struct graph *, const char *name, enum dtype, int rank, const int64_t *dim, const void *data);
 struct value *graph_ints(struct graph *, const char *name, int n, const int64_t *at); /* i64[n] */
 /* One of the operands has no type because its producer has no row: what reads it is treated as a node without a row, too. */
-bool operands_untyped(int nin, struct value *const *in);
+bool value_any_untyped(int nin, struct value *const *in);
 /* A node with attributes at their defaults, inserted nowhere. Outputs are to be set by the caller (node_output). */
 struct node *graph_node(struct graph *, const struct op *, const char *name, int nin, struct value *const *in, int nout);
 void node_output(struct graph *, struct node *, int index, struct value *);

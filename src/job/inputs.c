@@ -203,7 +203,7 @@ static void make_input(struct arena *a, struct session *s, struct inputs *in, in
     if (!session_input_sizes(s, b, i, t.dim, &missing))
         fail_usage("input '%s' is %s: give its size with --dim %s=N", in->graph->inputs.at[i]->name, type_str(a, type), missing);
     int64_t n, bytes;
-    if (!sizes_product(t.dim, t.rank, &n) || !mul_i64(n, (int64_t)dtype_size(t.dtype), &bytes))
+    if (!type_sizes_product(t.dim, t.rank, &n) || !i64_mul(n, (int64_t)dtype_size(t.dtype), &bytes))
         fail("input '%s': %s has no valid size here", in->graph->inputs.at[i]->name, type_str(a, type));
     t.data = arena_alloc(a, (size_t)bytes + 1);
     fill(&t, state);

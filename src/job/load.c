@@ -113,7 +113,7 @@ struct graph *job_load(struct arena *a, struct comm *comm, const char *path, con
 {
     if (!path_exists(path))
         fail("%s: no such file or folder", path);
-    if (o->fixed.list.n && is_folder(path))
+    if (o->fixed.list.n && path_is_folder(path))
         fail_usage("--bind: %s is compiled: 'tpc-shard --bind %s' fixes an input of its model", path, o->fixed.list.at[0]);
-    return is_folder(path) ? load_folder(a, comm, path, o) : load_single(a, comm, path, o);
+    return path_is_folder(path) ? load_folder(a, comm, path, o) : load_single(a, comm, path, o);
 }

@@ -55,9 +55,9 @@ static const struct target *target_for(struct merge *m, const char *path)
     for (int i = 0; i < m->targets.n; i++)
         if (!strcmp(m->targets.at[i].path, path))
             return &m->targets.at[i];
-    if (path_exists(path) && (!m->force || is_folder(path)))
-        fail(is_folder(path) ? "%s is a folder, expected the name of a file"
-                             : "%s exists already: name another file with -o, or replace it with --force",
+    if (path_exists(path) && (!m->force || path_is_folder(path)))
+        fail(path_is_folder(path) ? "%s is a folder, expected the name of a file"
+                                  : "%s exists already: name another file with -o, or replace it with --force",
              path);
     const char *part = arena_printf(m->arena, "%s.part-%ld-%d", m->out, (long)getpid(), m->targets.n);
     VEC_PUSH(m->arena, &m->targets, ((struct target){path, part}));
@@ -186,7 +186,7 @@ static int64_t total_bytes(const struct folder *f)
 {
     int64_t total = f->bytes;
     for (int i = 0; i < f->spans.n; i++)
-        if (*f->spans.at[i].file && !add_i64(total, f->spans.at[i].source.length, &total))
+        if (*f->spans.at[i].file && !i64_add(total, f->spans.at[i].source.length, &total))
             break;
     return total;
 }

@@ -37,12 +37,12 @@ struct kcall {
     struct tensor *out;
     const bool *in_constant;     /* operand is a weight: may be packed and cached in cache; NULL: none is */
     void **cache;                /* one slot per node, kept between calls, freed by kenv_free; NULL: no caching */
-    const struct bindings *bind; /* values of symbols, for DIMS attributes (call_dims) */
+    const struct bindings *bind; /* values of symbols, for DIMS attributes (kcall_dims) */
     const struct share *share;   /* deterministic: the contracted dimension is dealt to ranks; NULL: all of it is here */
     struct kenv *env;
 };
 /* A DIMS attribute evaluated for this call; returns the count. An unbound symbol is a bug(). */
-int call_dims(const struct kcall *, const char *attr, int64_t *out, int max);
+int kcall_dims(const struct kcall *, const char *attr, int64_t *out, int max);
 
 /* Packs the constant operand that this call's kernel would pack at its first run; only constant operands need data. Returns that operand
  * when the kernel will not read it any more, else -1. */

@@ -32,7 +32,7 @@ struct tensor tensor_read_pb(struct arena *arena, const char *path, const char *
     tensor_content(t, out.dtype, bytes, path, label, out.data);
     if (name)
         *name = arena_strdup(arena, proto_text_or(t->name, ""));
-    unmap(file);
+    map_close(file);
     arena_free(tmp);
     return out;
 }
@@ -123,7 +123,7 @@ static int64_t number(struct header *h)
     if (h->at >= h->end || *h->at < '0' || *h->at > '9')
         bad_header(h, "its shape is malformed");
     for (; h->at < h->end && *h->at >= '0' && *h->at <= '9'; h->at++)
-        if (!mul_i64(n, 10, &n) || !add_i64(n, *h->at - '0', &n))
+        if (!i64_mul(n, 10, &n) || !i64_add(n, *h->at - '0', &n))
             bad_header(h, "its shape is out of range");
     return n;
 }
@@ -224,7 +224,7 @@ struct tensor tensor_read_npy(struct arena *arena, const char *path)
     bool fortran = false;
     size_t begin = read_header(path, file, &t, &fortran);
     int64_t elements, bytes;
-    if (!sizes_product(t.dim, t.rank, &elements) || !mul_i64(elements, (int64_t)dtype_size(t.dtype), &bytes))
+    if (!type_sizes_product(t.dim, t.rank, &elements) || !i64_mul(elements, (int64_t)dtype_size(t.dtype), &bytes))
         fail("%s: its shape is out of range", path);
     if (bytes != (int64_t)(file.bytes - begin))
         fail("%s: it has %zu bytes of elements, its shape needs %lld", path, file.bytes - begin, (long long)bytes);
@@ -233,7 +233,7 @@ struct tensor tensor_read_npy(struct arena *arena, const char *path)
         from_fortran(&t, file.at + begin, elements, t.data);
     else if (bytes)
         memcpy(t.data, file.at + begin, (size_t)bytes);
-    unmap(file);
+    map_close(file);
     return t;
 }
 

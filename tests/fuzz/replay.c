@@ -127,7 +127,7 @@ static int replay(const char *path, int count, int number)
         bad += !survives(&in, path, number + i);
     }
     if (m.bytes)
-        unmap(m);
+        map_close(m);
     arena_free(arena);
     return bad;
 }

@@ -23,13 +23,13 @@ struct item *sketch_item(const struct sketch *s, const struct value *v)
 double sketch_get(const struct tensor *t, int64_t i)
 {
     double k;
-    load_f64(t->dtype, at_const(t->data, dtype_size(t->dtype), i), 1, &k);
+    convert_to_f64(t->dtype, element_at_const(t->data, dtype_size(t->dtype), i), 1, &k);
     return k;
 }
 
 static void put(struct tensor *t, int64_t i, double k)
 {
-    store_f64(t->dtype, &k, 1, at(t->data, dtype_size(t->dtype), i));
+    convert_from_f64(t->dtype, &k, 1, element_at(t->data, dtype_size(t->dtype), i));
 }
 
 struct type sketch_type(enum dtype dtype, int rank, const struct dim *const *dim)
@@ -108,7 +108,7 @@ static bool tensor_room(struct sketch *s, const struct type *type, struct tensor
     for (int d = 0; d < type->rank; d++)
         if (!dim_eval(type->dim[d], &s->bind, &out->dim[d]) || out->dim[d] < 0)
             return false;
-    if (!sizes_product(out->dim, out->rank, &n) || n > SKETCH_ELEMENTS || dtype_size(out->dtype) == 0)
+    if (!type_sizes_product(out->dim, out->rank, &n) || n > SKETCH_ELEMENTS || dtype_size(out->dtype) == 0)
         return false;
     out->data = arena_alloc(s->arena, tensor_bytes(out) + 64);
     return true;

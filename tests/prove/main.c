@@ -231,7 +231,7 @@ static _Noreturn void work(const struct prove_options *o, const char *path, int 
     size_t n = 0;
     struct arena *a = arena_new();
     (void)prctl(PR_SET_PDEATHSIG, SIGTERM);
-    signals_watch(true); /* an end by a signal leaves no files */
+    signal_watch(true); /* an end by a signal leaves no files */
     struct work w = {.options = o, .path = path, .ranks = ranks, .out = open_memstream(&text, &n)};
     if (!w.out)
         fail("no memory for a report");

@@ -94,7 +94,7 @@ static void run_sets(struct prove *p, struct session *s, const struct graph *g, 
         run_whole(p, s, g, given->inputs[k]);
     for (int k = 0; given->nset == 0; k++) {
         struct job_options data = {.test_data = path_join(p->arena, beside, arena_printf(p->arena, "test_data_set_%d", k))};
-        if (!is_folder(data.test_data))
+        if (!path_is_folder(data.test_data))
             break;
         run_whole(p, s, g, job_inputs(p->arena, s, g, &data));
     }
@@ -138,7 +138,7 @@ static void compile_front(struct prove *p)
     struct written ignored;
     options->model = p->path;
     options->machine = machine_reference();
-    p->digest = file_digest(p->arena, p->path);
+    p->digest = file_digest_new(p->arena, p->path);
     if (!file_digest_get(p->digest, &ignored))
         fail("%s: cannot be read", p->path);
     p->compile = (struct compile){.arena = p->arena, .options = options, .plan = &p->plan, .model_path = p->path};
@@ -166,7 +166,7 @@ struct prove *prove_open(struct arena *a, const char *path, const struct binding
 static struct prove *open_text(struct arena *a, const char *text, const struct given *given)
 {
     const char *folder = new_folder(a), *path = path_join(a, folder, "model.txt");
-    write_text(path, text);
+    out_write_text(path, text);
     return open_in(a, folder, path, given);
 }
 

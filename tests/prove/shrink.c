@@ -240,7 +240,7 @@ static void shrink_graph(FILE *to, struct shrinker *s, const char *file)
     minimize(s, g->nodes.n, kept, graph_fails);
     struct part part = cut(s->arena, g, kept, false);
     print_text(to, part.text);
-    write_text(file, part.text);
+    out_write_text(file, part.text);
     (void)prove_apart(s->arena, save_inputs, &(struct cut_trial){s, &part, file}, &saved);
     if (saved.kind != PROOF_EQUAL)
         fprintf(to, "  its inputs are not written: %s\n", saved.said);

@@ -56,24 +56,24 @@ END_TEST
 START_TEST(integers_in_texts)
 {
     int64_t n = 7;
-    ck_assert(!parse_i64("", 0, 9, &n) && !parse_i64("5x", 0, 9, &n) && !parse_i64("10", 0, 9, &n) && !parse_i64("-1", 0, 9, &n));
-    ck_assert(!parse_i64("9223372036854775808", INT64_MIN, INT64_MAX, &n));
+    ck_assert(!i64_parse("", 0, 9, &n) && !i64_parse("5x", 0, 9, &n) && !i64_parse("10", 0, 9, &n) && !i64_parse("-1", 0, 9, &n));
+    ck_assert(!i64_parse("9223372036854775808", INT64_MIN, INT64_MAX, &n));
     ck_assert_int_eq(n, 7);
-    ck_assert(parse_i64("-9223372036854775808", INT64_MIN, INT64_MAX, &n) && n == INT64_MIN);
+    ck_assert(i64_parse("-9223372036854775808", INT64_MIN, INT64_MAX, &n) && n == INT64_MIN);
 }
 END_TEST
 
 START_TEST(checked_arithmetic)
 {
     int64_t r = 7;
-    ck_assert(!add_i64(INT64_MAX, 1, &r) && !sub_i64(INT64_MIN, 1, &r) && !mul_i64(INT64_MAX, 2, &r));
+    ck_assert(!i64_add(INT64_MAX, 1, &r) && !i64_sub(INT64_MIN, 1, &r) && !i64_mul(INT64_MAX, 2, &r));
     ck_assert_int_eq(r, 7);
-    ck_assert(mul_i64(-3, 5, &r));
+    ck_assert(i64_mul(-3, 5, &r));
     ck_assert_int_eq(r, -15);
     for (int64_t x = -20; x <= 20; x++)
         for (int64_t y = -6; y <= 6; y++)
             if (y != 0) {
-                int64_t q = floordiv_i64(x, y), m = floormod_i64(x, y);
+                int64_t q = i64_floor_div(x, y), m = i64_floor_mod(x, y);
                 ck_assert_int_eq(q * y + m, x);
                 ck_assert(y > 0 ? m >= 0 && m < y : m <= 0 && m > y);
             }
@@ -92,7 +92,7 @@ START_TEST(files)
     ck_assert_str_eq(path_join(a, "a/", "b"), "a/b");
     ck_assert_str_eq(path_join(a, "a", "/b"), "/b");
     struct map m;
-    ck_assert(!path_exists(path) && !try_map_file(path, &m) && !try_map_file(dir, &m));
+    ck_assert(!path_exists(path) && !map_try_file(path, &m) && !map_try_file(dir, &m));
     FILE *f = fopen(path, "w");
     ck_assert_ptr_nonnull(f);
     ck_assert_int_eq(fputs("hello", f) < 0, 0);
@@ -100,10 +100,10 @@ START_TEST(files)
     m = map_file(path);
     ck_assert_uint_eq(m.bytes, 5);
     ck_assert_mem_eq(m.at, "hello", 5);
-    unmap(m);
-    ck_assert(remove_folder(dir));
+    map_close(m);
+    ck_assert(path_remove_folder(dir));
     ck_assert(!path_exists(dir));
-    ck_assert(remove_folder(dir));
+    ck_assert(path_remove_folder(dir));
     arena_free(a);
 }
 END_TEST
@@ -147,7 +147,7 @@ START_TEST(a_mapped_file_cut_short_fails)
     char path[] = "test-base-XXXXXX";
     int fd = mkstemp(path);
     ck_assert(fd >= 0 && ftruncate(fd, 1 << 20) == 0);
-    signals_watch(false);
+    signal_watch(false);
     struct map m = map_file(path);
     ck_assert_int_eq(ftruncate(fd, 0), 0);
     ck_assert_int_eq(unlink(path), 0);
@@ -157,7 +157,7 @@ END_TEST
 
 START_TEST(a_request_to_end_fails)
 {
-    signals_watch(true);
+    signal_watch(true);
     diag_on_failure(leave_with_9, NULL);
     ck_assert_int_eq(kill(getpid(), SIGTERM), 0);
     for (;;)

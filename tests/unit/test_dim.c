@@ -303,8 +303,8 @@ static int64_t value_of(const struct tree *t, const struct bindings *bound)
     case 2: return a + b;
     case 3: return a - b;
     case 4: return a * b;
-    case 5: return floordiv_i64(a, b);
-    case 6: return floormod_i64(a, b);
+    case 5: return i64_floor_div(a, b);
+    case 6: return i64_floor_mod(a, b);
     case 7: return a < b ? a : b;
     default: return a > b ? a : b;
     }
@@ -396,10 +396,10 @@ END_TEST
 START_TEST(products_of_sizes)
 {
     int64_t out = 7, big[] = {INT64_MAX, 2}, zero[] = {INT64_MAX, 2, 0}, negative[] = {0, -1}, plain[] = {2, 3, 4};
-    ck_assert(!sizes_product(big, 2, &out) && !sizes_product(negative, 2, &out));
+    ck_assert(!type_sizes_product(big, 2, &out) && !type_sizes_product(negative, 2, &out));
     ck_assert_int_eq(out, 7);
-    ck_assert(sizes_product(zero, 3, &out) && out == 0);
-    ck_assert(sizes_product(plain, 3, &out) && out == 24);
+    ck_assert(type_sizes_product(zero, 3, &out) && out == 0);
+    ck_assert(type_sizes_product(plain, 3, &out) && out == 24);
 }
 END_TEST
 

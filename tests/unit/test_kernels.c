@@ -202,7 +202,7 @@ struct batch_shard {
 static void take_terms(const struct share *share, const struct chunks *c, enum dtype t, const void *terms, int64_t n, void *out)
 {
     struct batch_shard *d = (struct batch_shard *)(uintptr_t)share;
-    int count = chunk_terms(c, d->of + d->n);
+    int count = chunk_partials(c, d->of + d->n);
     ck_assert_int_eq(t, DT_F32);
     for (int i = 0; i < count; i++, d->n++) {
         d->term[d->n] = memcpy(arena_alloc(arena, (size_t)n * sizeof(float)), (const float *)terms + i * n, (size_t)n * sizeof(float));

@@ -143,7 +143,7 @@ static char *files_of(struct arena *a, const int *order)
     const char *model = path_join(tmp, srcdir, "samples/gpt2/model.onnx");
     struct options options = {.ranks = 2, .model = model, .out = path_join(tmp, out, "ranks"), .memory = 3400000};
     options.machine = machine_reference();
-    options.digest = file_digest(tmp, model);
+    options.digest = file_digest_new(tmp, model);
     options.annotate = path_join(tmp, out, "annotated.onnx");
     options.price = true;
     VEC_PUSH(tmp, &options.compare, "none");

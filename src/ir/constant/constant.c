@@ -82,7 +82,7 @@ bool constant_is_weight(const struct constant *c)
 int64_t constant_elements(const struct constant *c)
 {
     int64_t n;
-    if (!sizes_product(c->dim, c->rank, &n))
+    if (!type_sizes_product(c->dim, c->rank, &n))
         bug("a constant of impossible size");
     return n;
 }
@@ -124,7 +124,7 @@ double constant_float(struct constant *c, const char *name, int64_t i)
     uint64_t bits = element_bits(c, name, i);
     double d;
     switch (c->dtype) {
-    case DT_F32: return (double)bits_f32((uint32_t)bits);
+    case DT_F32: return (double)f32_from_bits((uint32_t)bits);
     case DT_BF16: return (double)bf16_to_f32((uint16_t)bits);
     case DT_F16: return (double)f16_to_f32((uint16_t)bits);
     case DT_F64: memcpy(&d, &bits, sizeof d); return d;

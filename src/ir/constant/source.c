@@ -51,7 +51,7 @@ static const uint8_t *bytes_at(const char *path, struct map map, const char *nam
     int64_t end;
     if (!map.at && !path_exists(path))
         fail("%s: the data of tensor '%s' is missing", path, name);
-    if (bytes < 0 || offset < 0 || !add_i64(offset, bytes, &end) || (uint64_t)end > map.bytes)
+    if (bytes < 0 || offset < 0 || !i64_add(offset, bytes, &end) || (uint64_t)end > map.bytes)
         fail("%s: tensor '%s' needs %" PRId64 " bytes at offset %" PRId64 ", and the file has %zu", path, name, bytes, offset, map.bytes);
     return bytes ? map.at + offset : (const uint8_t *)"";
 }

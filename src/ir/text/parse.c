@@ -199,7 +199,7 @@ static void check_arity(struct parser *p, const struct op *op, const struct oper
 static struct node *make_node(struct parser *p, char *domain, char *optype, const struct operands *in, int nout)
 {
     const struct op *op = p->find(domain, optype);
-    if (!op || (!op_has_bodies(op) && operands_untyped(in->list.n, in->list.at)))
+    if (!op || (!op_has_bodies(op) && value_any_untyped(in->list.n, in->list.at)))
         return rowless_node(p->g, domain, optype, in, nout);
     check_arity(p, op, in, nout);
     return graph_node(p->g, op, NULL, in->list.n, in->list.at, nout);
@@ -439,6 +439,6 @@ char *graph_text(struct arena *arena, const char *path)
     struct map m = map_file(path);
     bool text = m.bytes > 6 && (!memcmp(m.at, "graph ", 6) || m.at[0] == '#');
     char *copy = text ? arena_strndup(arena, (const char *)m.at, m.bytes) : NULL;
-    unmap(m);
+    map_close(m);
     return copy;
 }

@@ -239,7 +239,7 @@ struct constant *parse_constant(struct parser *p, const struct type *type)
     for (int i = 0; i < type->rank; i++)
         if (!dim_is_int(type->dim[i], &c->dim[i]))
             lex_fail(&p->lex, "a constant has a symbolic dimension");
-    if (!sizes_product(c->dim, c->rank, &n) || !dtype_bytes(c->dtype, n, &c->bytes))
+    if (!type_sizes_product(c->dim, c->rank, &n) || !dtype_bytes(c->dtype, n, &c->bytes))
         lex_fail(&p->lex, "a constant has an unknown type or an impossible size");
     parse_bytes(p, c);
     return c;

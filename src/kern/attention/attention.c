@@ -47,34 +47,34 @@ static void append_rows(struct kcall *call, const struct head_view *s, struct te
                      .to = {step[1], step[2], 1},
                      .from = {s->head_step, s->row_step, 1}};
     if (s->t->dtype != to->dtype || s->heads != to->dim[1] || s->size != to->dim[3] || first < 0 || rows > s->rows || first + rows > all)
-        fail("%s: %lld rows of %lld x %lld do not fit the present tensor", call_where(call), (long long)rows, (long long)s->heads,
+        fail("%s: %lld rows of %lld x %lld do not fit the present tensor", kcall_where(call), (long long)rows, (long long)s->heads,
              (long long)s->size);
-    copy_strided(call->env, &c, at(to->data, c.size, batch * step[0] + first * step[2]),
-                 at_const(s->t->data, c.size, s->start + batch * s->batch_step));
+    copy_strided(call->env, &c, element_at(to->data, c.size, batch * step[0] + first * step[2]),
+                 element_at_const(s->t->data, c.size, s->start + batch * s->batch_step));
 }
 
 static void check_float(const struct kcall *call, enum dtype t)
 {
-    if (t != DT_F32 && !is_small_float(t))
-        call_bad_type(call, t);
+    if (t != DT_F32 && !dtype_is_half(t))
+        kcall_bad_type(call, t);
 }
 
 /* ---- masks -------------------------------------------------------------------------------------------------------------------------- */
 /* A mask right-aligned with [batch, heads, rows, keys]; missing keys are masked. */
-static void read_mask(struct kcall *call, struct attend *a, const struct tensor *mask)
+static void read_mask(struct kcall *call, struct attention_core *a, const struct tensor *mask)
 {
     int64_t want[4] = {a->batch, a->q_heads, a->rows, a->keys}, own[MAX_RANK];
     if (!mask || tensor_elements(mask) == 0)
         return;
     if (mask->rank < 1 || mask->rank > 4 || (mask->dtype != DT_BOOL && mask->dtype != a->y->dtype))
-        fail("%s: a mask must be bool or %s and have at most 4 dimensions", call_where(call), dtype_name(a->y->dtype));
+        fail("%s: a mask must be bool or %s and have at most 4 dimensions", kcall_where(call), dtype_name(a->y->dtype));
     tensor_strides(mask, own);
     a->mask_keys = mask->dim[mask->rank - 1] == 1 ? a->keys : mask->dim[mask->rank - 1];
     for (int d = 0; d < 4; d++) {
         int e = d - (4 - mask->rank);
         bool broadcast = e < 0 || mask->dim[e] == 1, fits = broadcast || (d == 3 ? mask->dim[e] <= want[d] : mask->dim[e] == want[d]);
         if (!fits)
-            fail("%s: the mask has size %lld where %lld is expected", call_where(call), (long long)mask->dim[e], (long long)want[d]);
+            fail("%s: the mask has size %lld where %lld is expected", kcall_where(call), (long long)mask->dim[e], (long long)want[d]);
         a->mask_step[d] = broadcast ? 0 : own[e];
     }
     if (mask->dtype == DT_BOOL)
@@ -93,10 +93,10 @@ static struct head_view attention_source(struct kcall *call, int i, const char *
     if (t->rank == 4)
         return spread_source(t);
     if (t->rank != 3)
-        fail("%s: Q, K and V must have 3 or 4 dimensions", call_where(call));
+        fail("%s: Q, K and V must have 3 or 4 dimensions", kcall_where(call));
     int64_t heads = attr_int(call->node, attr);
     if (heads < 0 || (heads > 0 && t->dim[2] % heads))
-        fail("%s: a width of %lld does not hold %lld heads", call_where(call), (long long)t->dim[2], (long long)heads);
+        fail("%s: a width of %lld does not hold %lld heads", kcall_where(call), (long long)t->dim[2], (long long)heads);
     return flat_source(t, 0, heads, heads ? t->dim[2] / heads : 0);
 }
 
@@ -104,18 +104,18 @@ static struct head_view attention_source(struct kcall *call, int i, const char *
 static struct head_view joined_source(struct kcall *call, struct head_view new_rows, int past_index, int present_index, enum room room,
                                       struct tensor *local)
 {
-    const struct tensor *past = call_in(call, past_index);
-    struct tensor *present = call_out(call, present_index);
+    const struct tensor *past = kcall_in(call, past_index);
+    struct tensor *present = kcall_out(call, present_index);
     if (!past && !present)
         return new_rows;
     int64_t batch = new_rows.t->dim[0], before = past ? past->dim[2] : 0;
     if (past && (past->rank != 4 || past->dtype != new_rows.t->dtype || past->dim[0] != batch))
-        fail("%s: a past tensor does not fit its operand", call_where(call));
+        fail("%s: a past tensor does not fit its operand", kcall_where(call));
     if (new_rows.heads == 0 && past)
         new_rows.size = past->dim[3];
     *local = (struct tensor){.dtype = new_rows.t->dtype, .rank = 4, .dim = {batch, new_rows.heads, before + new_rows.rows, new_rows.size}};
     if (!present)
-        local->data = kenv_room(call->env, room, call_bytes(call, tensor_elements(local), dtype_size(local->dtype)));
+        local->data = kenv_room(call->env, room, kcall_bytes(call, tensor_elements(local), dtype_size(local->dtype)));
     struct tensor *to = present ? present : local;
     struct head_view old = past ? spread_source(past) : new_rows;
     for (int64_t b = 0; tensor_elements(to) && b < batch; b++) {
@@ -126,7 +126,7 @@ static struct head_view joined_source(struct kcall *call, struct head_view new_r
     return spread_source(to);
 }
 
-static void attention_result(struct attend *a, struct tensor *y)
+static void attention_result(struct attention_core *a, struct tensor *y)
 {
     bool flat = y->rank == 3;
     a->y = y;
@@ -136,16 +136,16 @@ static void attention_result(struct attend *a, struct tensor *y)
 }
 
 /* Per batch: keys that exist and the causal edge, from the past or from the lengths operand. */
-static void attention_limits(struct kcall *call, struct attend *a, int64_t past, int64_t *offset, int64_t *limit)
+static void attention_limits(struct kcall *call, struct attention_core *a, int64_t past, int64_t *offset, int64_t *limit)
 {
-    const struct tensor *lengths = call_in(call, LENGTHS);
+    const struct tensor *lengths = kcall_in(call, LENGTHS);
     if (lengths && tensor_elements(lengths) != a->batch)
-        fail("%s: nonpad_kv_seqlen must have %lld entries", call_where(call), (long long)a->batch);
+        fail("%s: nonpad_kv_seqlen must have %lld entries", kcall_where(call), (long long)a->batch);
     for (int64_t b = 0; b < a->batch; b++) {
-        limit[b] = lengths ? index_at(call, lengths, b) : a->keys;
+        limit[b] = lengths ? kcall_index_at(call, lengths, b) : a->keys;
         offset[b] = lengths ? limit[b] - a->rows : past;
         if (limit[b] < 0 || limit[b] > a->keys)
-            fail("%s: a length of %lld keys where there are %lld", call_where(call), (long long)limit[b], (long long)a->keys);
+            fail("%s: a length of %lld keys where there are %lld", kcall_where(call), (long long)limit[b], (long long)a->keys);
     }
     a->offset = offset;
     a->limit = limit;
@@ -161,36 +161,36 @@ void kern_Attention(struct kcall *call)
 {
     struct head_view q = attention_source(call, QUERY, "q_num_heads"), k = attention_source(call, KEY, "kv_num_heads");
     struct head_view v = attention_source(call, VALUE, "kv_num_heads");
-    const struct tensor *past = call_in(call, PAST_KEY);
+    const struct tensor *past = kcall_in(call, PAST_KEY);
     struct tensor keys, values;
     check_float(call, q.t->dtype);
     k = joined_source(call, k, PAST_KEY, 1, ROOM_DNNL, &keys);
     v = joined_source(call, v, PAST_VALUE, 2, ROOM_JOIN, &values);
-    struct attend a = {.batch = q.t->dim[0],
-                       .q_heads = q.heads,
-                       .kv_heads = k.heads,
-                       .rows = q.rows,
-                       .keys = k.rows,
-                       .size = q.size,
-                       .value_size = v.size,
-                       .causal = attr_int(call->node, "is_causal") != 0,
-                       .window = -1,
-                       .softcap = (float)attr_float(call->node, "softcap"),
-                       .scores = call_out(call, 3),
-                       .mode = (int)attr_int(call->node, "qk_matmul_output_mode")};
+    struct attention_core a = {.batch = q.t->dim[0],
+                               .q_heads = q.heads,
+                               .kv_heads = k.heads,
+                               .rows = q.rows,
+                               .keys = k.rows,
+                               .size = q.size,
+                               .value_size = v.size,
+                               .causal = attr_int(call->node, "is_causal") != 0,
+                               .window = -1,
+                               .softcap = (float)attr_float(call->node, "softcap"),
+                               .scores = kcall_out(call, 3),
+                               .mode = (int)attr_int(call->node, "qk_matmul_output_mode")};
     if (tensor_elements(&call->out[0]) == 0)
         return;
     if (k.size != q.size || v.rows != k.rows || v.heads != k.heads || k.t->dim[0] != a.batch || v.t->dim[0] != a.batch)
-        fail("%s: Q, K and V do not fit together", call_where(call));
+        fail("%s: Q, K and V do not fit together", kcall_where(call));
     attention_result(&a, &call->out[0]);
     a.scale = attr_is_set(call->node, "scale") ? (float)attr_float(call->node, "scale") : attention_scale(call, q.size);
-    int64_t *limits = kenv_room(call->env, ROOM_LIMITS, call_bytes(call, 2 * a.batch, sizeof *limits));
+    int64_t *limits = kenv_room(call->env, ROOM_LIMITS, kcall_bytes(call, 2 * a.batch, sizeof *limits));
     attention_limits(call, &a, past ? past->dim[2] : 0, limits, limits + a.batch);
-    read_mask(call, &a, call_in(call, MASK));
+    read_mask(call, &a, kcall_in(call, MASK));
     a.q = source_heads(call->env, &q, ROOM_A);
     a.k = source_heads(call->env, &k, ROOM_B);
     a.v = source_heads(call->env, &v, ROOM_C);
-    attend(call, &a);
+    attention_core(call, &a);
 }
 
 /* ---- GroupQueryAttention
@@ -207,7 +207,7 @@ struct gqa {
 /* Where the head size is stated: the past, the attribute, the rotary cache; else width / heads, which are then not 0 / 0. */
 static int64_t gqa_head_size(const struct kcall *call, int64_t width, int64_t heads)
 {
-    const struct tensor *past = call_in(call, G_PAST_KEY), *present = call->nout > 1 ? &call->out[1] : NULL;
+    const struct tensor *past = kcall_in(call, G_PAST_KEY), *present = call->nout > 1 ? &call->out[1] : NULL;
     if (attr_int(call->node, "head_size") > 0)
         return attr_int(call->node, "head_size");
     if (past && past->rank == 4)
@@ -216,14 +216,14 @@ static int64_t gqa_head_size(const struct kcall *call, int64_t width, int64_t he
         return present->dim[3];
     if (heads > 0 && width % heads == 0)
         return width / heads;
-    fail("%s: a width of %lld does not hold %lld heads", call_where(call), (long long)width, (long long)heads);
+    fail("%s: a width of %lld does not hold %lld heads", kcall_where(call), (long long)width, (long long)heads);
 }
 
 static void gqa_read(struct kcall *call, struct gqa *g)
 {
-    const struct tensor *q = &call->in[G_QUERY], *k = call_in(call, G_KEY), *v = call_in(call, G_VALUE);
+    const struct tensor *q = &call->in[G_QUERY], *k = kcall_in(call, G_KEY), *v = kcall_in(call, G_VALUE);
     if (q->rank != 3 || (k && k->rank != 3) || (v && v->rank != 3) || !k != !v)
-        fail("%s: query, key and value must have 3 dimensions, or query hold all of them", call_where(call));
+        fail("%s: query, key and value must have 3 dimensions, or query hold all of them", kcall_where(call));
     check_float(call, q->dtype);
     g->batch = q->dim[0];
     g->rows = q->dim[1];
@@ -233,27 +233,27 @@ static void gqa_read(struct kcall *call, struct gqa *g)
     int64_t q_width = g->heads * g->size, kv_width = g->kv_heads * g->size;
     if (g->heads < 0 || g->kv_heads < 0 || q->dim[2] != q_width + (k ? 0 : 2 * kv_width) ||
         (k && (k->dim[2] != kv_width || v->dim[2] != kv_width)))
-        fail("%s: widths do not hold %lld and %lld heads of %lld", call_where(call), (long long)g->heads, (long long)g->kv_heads,
+        fail("%s: widths do not hold %lld and %lld heads of %lld", kcall_where(call), (long long)g->heads, (long long)g->kv_heads,
              (long long)g->size);
     g->q = flat_source(q, 0, g->heads, g->size);
     g->k = flat_source(k ? k : q, k ? 0 : q_width, g->kv_heads, g->size);
     g->v = flat_source(v ? v : q, v ? 0 : q_width + kv_width, g->kv_heads, g->size);
     if (g->k.rows != g->rows || g->v.rows != g->rows || g->k.t->dim[0] != g->batch || g->v.t->dim[0] != g->batch)
-        fail("%s: query, key and value must have one batch and length", call_where(call));
+        fail("%s: query, key and value must have one batch and length", kcall_where(call));
 }
 
 /* seqlens_k holds, per batch row, the number of keys less one; a padded prompt has fewer than it has rows. */
 static void gqa_lengths(struct kcall *call, struct gqa *g)
 {
-    const struct tensor *lengths = &call->in[G_LENGTHS], *past = call_in(call, G_PAST_KEY);
+    const struct tensor *lengths = &call->in[G_LENGTHS], *past = kcall_in(call, G_PAST_KEY);
     int64_t room = past ? past->dim[2] : 0;
     if (tensor_elements(lengths) != g->batch)
-        fail("%s: seqlens_k must have %lld entries", call_where(call), (long long)g->batch);
-    g->past = kenv_room(call->env, ROOM_LIMITS, call_bytes(call, 2 * g->batch, sizeof *g->past));
+        fail("%s: seqlens_k must have %lld entries", kcall_where(call), (long long)g->batch);
+    g->past = kenv_room(call->env, ROOM_LIMITS, kcall_bytes(call, 2 * g->batch, sizeof *g->past));
     for (int64_t b = 0; b < g->batch; b++) {
-        int64_t total = index_at(call, lengths, b) + 1, before = total > g->rows ? total - g->rows : 0;
+        int64_t total = kcall_index_at(call, lengths, b) + 1, before = total > g->rows ? total - g->rows : 0;
         if (total < 0 || before > room)
-            fail("%s: seqlens_k says %lld keys where the past has room for %lld and %lld are new", call_where(call), (long long)total,
+            fail("%s: seqlens_k says %lld keys where the past has room for %lld and %lld are new", kcall_where(call), (long long)total,
                  (long long)room, (long long)g->rows);
         g->past[b] = before;
     }
@@ -274,7 +274,7 @@ struct turn {
 
 static int64_t turn_position(const struct turn *t, int64_t b, int64_t i)
 {
-    return t->position ? index_at(t->call, t->position, b * t->g->rows + i) : t->g->past[b] + i;
+    return t->position ? kcall_index_at(t->call, t->position, b * t->g->rows + i) : t->g->past[b] + i;
 }
 
 static void turn_range(void *data, int thread, int64_t lo, int64_t hi)
@@ -285,9 +285,10 @@ static void turn_range(void *data, int thread, int64_t lo, int64_t hi)
     float *head = t->scratch + thread * s->size;
     for (int64_t u = lo; u < hi; u++) {
         int64_t h = u % s->heads, i = u / s->heads % s->rows, b = u / s->heads / s->rows, line = turn_position(t, b, i);
-        load_f32(s->t->dtype, at_const(s->t->data, size, s->start + b * s->batch_step + i * s->row_step + h * s->head_step), s->size, head);
-        rotate_head(head, t->cosine + line * t->half, t->sine + line * t->half, t->half, t->interleaved);
-        store_f32(t->to->dtype, head, s->size, at(t->to->data, size, u * s->size));
+        convert_to_f32(s->t->dtype, element_at_const(s->t->data, size, s->start + b * s->batch_step + i * s->row_step + h * s->head_step),
+                       s->size, head);
+        rotary_head(head, t->cosine + line * t->half, t->sine + line * t->half, t->half, t->interleaved);
+        convert_from_f32(t->to->dtype, head, s->size, element_at(t->to->data, size, u * s->size));
     }
 }
 
@@ -295,13 +296,13 @@ static void turn_check(struct kcall *call, const struct turn *t, const struct te
 {
     const struct gqa *g = t->g;
     if (2 * t->half > g->size || tensor_elements(sine) != tensor_elements(cosine))
-        fail("%s: caches of width %lld do not rotate heads of %lld", call_where(call), (long long)t->half, (long long)g->size);
+        fail("%s: caches of width %lld do not rotate heads of %lld", kcall_where(call), (long long)t->half, (long long)g->size);
     if (t->position && tensor_elements(t->position) != g->batch * g->rows)
-        fail("%s: position_ids must have %lld entries", call_where(call), (long long)(g->batch * g->rows));
+        fail("%s: position_ids must have %lld entries", kcall_where(call), (long long)(g->batch * g->rows));
     for (int64_t i = 0; i < g->batch * g->rows; i++) {
         int64_t line = turn_position(t, i / g->rows, i % g->rows);
         if (line < 0 || line >= cosine->dim[0])
-            fail("%s: position %lld is out of range for a cache of %lld rows", call_where(call), (long long)line,
+            fail("%s: position %lld is out of range for a cache of %lld rows", kcall_where(call), (long long)line,
                  (long long)cosine->dim[0]);
     }
 }
@@ -309,24 +310,24 @@ static void turn_check(struct kcall *call, const struct turn *t, const struct te
 /* The rotated heads of s, [batch, rows, heads * size]. */
 static struct head_view turn(struct kcall *call, const struct gqa *g, const struct head_view *s, struct tensor *to, enum room room)
 {
-    const struct tensor *cosine = call_in(call, G_COS), *sine = call_in(call, G_SIN);
+    const struct tensor *cosine = kcall_in(call, G_COS), *sine = kcall_in(call, G_SIN);
     if (!cosine || !sine || cosine->rank != 2 || sine->rank != 2)
-        fail("%s: do_rotary needs a cosine and a sine cache of 2 dimensions", call_where(call));
+        fail("%s: do_rotary needs a cosine and a sine cache of 2 dimensions", kcall_where(call));
     struct turn t = {.g = g,
                      .call = call,
                      .from = s,
                      .to = to,
                      .half = cosine->dim[1],
-                     .position = call_in(call, G_POSITIONS),
+                     .position = kcall_in(call, G_POSITIONS),
                      .interleaved = attr_int(call->node, "rotary_interleaved") != 0};
     turn_check(call, &t, cosine, sine);
     int64_t tokens = g->batch * s->rows, width = s->heads * s->size;
     *to = (struct tensor){.dtype = s->t->dtype, .rank = 3, .dim = {g->batch, s->rows, width}};
-    to->data = kenv_room(call->env, room, call_bytes(call, tokens * width, 4));
+    to->data = kenv_room(call->env, room, kcall_bytes(call, tokens * width, 4));
     t.cosine = tensor_f32(call->env, cosine, ROOM_B);
     t.sine = tensor_f32(call->env, sine, ROOM_C);
-    t.scratch = kenv_scratch(call->env, call_bytes(call, kenv_threads(call->env) * s->size, sizeof(float)));
-    parallel_for(call->env, tokens * s->heads, s->size * 4, turn_range, &t);
+    t.scratch = kenv_scratch(call->env, kcall_bytes(call, kenv_threads(call->env) * s->size, sizeof(float)));
+    kenv_parallel_for(call->env, tokens * s->heads, s->size * 4, turn_range, &t);
     return flat_source(to, 0, s->heads, s->size);
 }
 
@@ -337,23 +338,23 @@ static void clear_rows(struct tensor *t, int64_t b, int64_t first)
     int64_t step[MAX_RANK];
     tensor_strides(t, step);
     for (int64_t h = 0; h < t->dim[1]; h++)
-        memset(at(t->data, size, b * step[0] + h * step[1] + first * step[2]), 0, (size_t)((t->dim[2] - first) * t->dim[3]) * size);
+        memset(element_at(t->data, size, b * step[0] + h * step[1] + first * step[2]), 0, (size_t)((t->dim[2] - first) * t->dim[3]) * size);
 }
 
 /* Past, then the new rows, then zeros where a batch row is shorter than the longest. */
 static struct tensor gqa_present(struct kcall *call, const struct gqa *g, const struct head_view *s, int past_index, int present_index,
                                  enum room room)
 {
-    const struct tensor *past = call_in(call, past_index);
-    struct tensor *out = call_out(call, present_index);
+    const struct tensor *past = kcall_in(call, past_index);
+    struct tensor *out = kcall_out(call, present_index);
     int64_t room_rows = past ? past->dim[2] : 0;
     struct tensor local = {.dtype = s->t->dtype, .rank = 4, .dim = {g->batch, g->kv_heads, room_rows + g->rows, g->size}};
     if (past && (past->rank != 4 || past->dim[0] != g->batch))
-        fail("%s: a past tensor does not fit its operand", call_where(call));
+        fail("%s: a past tensor does not fit its operand", kcall_where(call));
     if (out)
         local = *out;
     else
-        local.data = kenv_room(call->env, room, call_bytes(call, tensor_elements(&local), dtype_size(local.dtype)));
+        local.data = kenv_room(call->env, room, kcall_bytes(call, tensor_elements(&local), dtype_size(local.dtype)));
     struct head_view old = past ? spread_source(past) : *s;
     for (int64_t b = 0; tensor_elements(&local) && b < g->batch; b++) {
         if (past)
@@ -368,26 +369,26 @@ static void gqa_refuse(const struct kcall *call)
 {
     if (strcmp(attr_string(call->node, "k_quant_type"), "NONE") != 0 || strcmp(attr_string(call->node, "v_quant_type"), "NONE") != 0 ||
         attr_int(call->node, "kv_cache_bit_width") != 0)
-        fail("%s: quantised key and value caches are not supported", call_where(call));
+        fail("%s: quantised key and value caches are not supported", kcall_where(call));
     if (attr_int(call->node, "causal") == 0 || attr_int(call->node, "sliding_window_cache") != 0)
-        fail("%s: keys of later positions and caches that are windows are not supported", call_where(call));
+        fail("%s: keys of later positions and caches that are windows are not supported", kcall_where(call));
     int64_t output = attr_int(call->node, "qk_output");
     if (output < 0 || output > 2)
-        fail("%s: qk_output must be 0, 1 or 2, not %lld", call_where(call), (long long)output);
+        fail("%s: qk_output must be 0, 1 or 2, not %lld", kcall_where(call), (long long)output);
 }
 
 /* The additional score of each head that only enters the denominator. */
 static const float *gqa_sink(struct kcall *call, const struct gqa *g)
 {
-    const struct tensor *sink = call_in(call, G_SINK);
+    const struct tensor *sink = kcall_in(call, G_SINK);
     if (!sink && attr_int(call->node, "smooth_softmax") <= 0)
         return NULL;
     if (sink && tensor_elements(sink) != g->heads)
-        fail("%s: head_sink must have %lld entries", call_where(call), (long long)g->heads);
-    float *score = kenv_room(call->env, ROOM_SINK, call_bytes(call, g->heads, sizeof *score));
+        fail("%s: head_sink must have %lld entries", kcall_where(call), (long long)g->heads);
+    float *score = kenv_room(call->env, ROOM_SINK, kcall_bytes(call, g->heads, sizeof *score));
     memset(score, 0, (size_t)g->heads * sizeof *score);
     if (sink)
-        load_f32(sink->dtype, sink->data, g->heads, score);
+        convert_to_f32(sink->dtype, sink->data, g->heads, score);
     return score;
 }
 
@@ -395,30 +396,30 @@ static void gqa_attend(struct kcall *call, const struct gqa *g, const struct hea
 {
     int64_t *limit = g->past + g->batch, window = attr_int(call->node, "local_window_size");
     struct head_view ks = spread_source(k), vs = spread_source(v);
-    struct attend a = {.batch = g->batch,
-                       .q_heads = g->heads,
-                       .kv_heads = g->kv_heads,
-                       .rows = g->rows,
-                       .keys = k->dim[2],
-                       .size = g->size,
-                       .value_size = g->size,
-                       .causal = true,
-                       .window = window,
-                       .softcap = (float)attr_float(call->node, "softcap"),
-                       .offset = g->past,
-                       .limit = limit,
-                       .scores = attr_int(call->node, "qk_output") ? call_out(call, 3) : NULL,
-                       .mode = attr_int(call->node, "qk_output") == 1 ? 4 : 3};
+    struct attention_core a = {.batch = g->batch,
+                               .q_heads = g->heads,
+                               .kv_heads = g->kv_heads,
+                               .rows = g->rows,
+                               .keys = k->dim[2],
+                               .size = g->size,
+                               .value_size = g->size,
+                               .causal = true,
+                               .window = window,
+                               .softcap = (float)attr_float(call->node, "softcap"),
+                               .offset = g->past,
+                               .limit = limit,
+                               .scores = attr_int(call->node, "qk_output") ? kcall_out(call, 3) : NULL,
+                               .mode = attr_int(call->node, "qk_output") == 1 ? 4 : 3};
     for (int64_t b = 0; b < g->batch; b++)
         limit[b] = g->past[b] + g->rows;
     attention_result(&a, &call->out[0]);
     a.scale = attention_scale(call, g->size);
     a.sink = gqa_sink(call, g);
-    read_mask(call, &a, call_in(call, G_BIAS));
+    read_mask(call, &a, kcall_in(call, G_BIAS));
     a.q = source_heads(call->env, q, ROOM_A);
     a.k = source_heads(call->env, &ks, ROOM_B);
     a.v = source_heads(call->env, &vs, ROOM_C);
-    attend(call, &a);
+    attention_core(call, &a);
 }
 
 void kern_GroupQueryAttention(struct kcall *call)

@@ -9,7 +9,7 @@ struct heads {
     const float *at;
     int64_t batch, head, row;
 }; /* steps in elements; columns are contiguous */
-struct attend {
+struct attention_core {
     int64_t batch, q_heads, kv_heads, rows, keys, size, value_size;
     struct heads q, k, v;
     struct tensor *y; /* written at y_step: batch, head, row */
@@ -27,10 +27,10 @@ struct attend {
     bool chunks;                     /* set by attend: deterministic */
     int mode;                        /* 0 scaled product, 1 after softcap, 2 with bias, 3 probabilities, 4 as 2, unseen keys 0 */
 };
-void attend(struct kcall *, struct attend *);
+void attention_core(struct kcall *, struct attention_core *);
 
 /* ---- rotary.c ------------------------------------------------------------------------------------------------------------ */
 /* Rotates the first 2 * half elements of a head: halves, or neighbours when interleaved. */
-void rotate_head(float *x, const float *cosine, const float *sine, int64_t half, bool interleaved);
+void rotary_head(float *x, const float *cosine, const float *sine, int64_t half, bool interleaved);
 
 #endif

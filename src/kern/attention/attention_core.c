@@ -18,7 +18,7 @@
 #define FEW 4         /* rows for which sgemm does not pay */
 
 struct task {
-    struct attend *a;
+    struct attention_core *a;
     struct kcall *call;
     int64_t blocks;
     char *scratch;
@@ -53,7 +53,7 @@ static SIMD void few_values(const float *p, const float *v, int64_t step, int64_
 
 static SIMD void cap_scores(float *x, int64_t n, float cap)
 {
-    LOOP for (int64_t i = 0; i < n; i++) x[i] = tanh_f32(x[i] / cap) * cap;
+    LOOP for (int64_t i = 0; i < n; i++) x[i] = mathf_tanh(x[i] / cap) * cap;
 }
 
 static SIMD void normalise(float *x, int64_t n, const float *sink)
@@ -62,11 +62,11 @@ static SIMD void normalise(float *x, int64_t n, const float *sink)
     _Pragma("omp simd reduction(max:max)") for (int64_t i = 0; i < n; i++) max = x[i] > max ? x[i] : max;
     _Pragma("omp simd reduction(+:sum)") for (int64_t i = 0; i < n; i++)
     {
-        x[i] = exp_f32(x[i] - max);
+        x[i] = mathf_exp(x[i] - max);
         sum += x[i];
     }
     if (sink)
-        sum += exp_f32(*sink - max);
+        sum += mathf_exp(*sink - max);
     float scale = 1.0f / sum;
     LOOP for (int64_t i = 0; i < n; i++) x[i] *= scale;
 }
@@ -76,8 +76,8 @@ static SIMD void normalise_chunks(float *x, int64_t n, const float *sink)
 {
     float max = sink ? *sink : -INFINITY;
     _Pragma("omp simd reduction(max:max)") for (int64_t i = 0; i < n; i++) max = x[i] > max ? x[i] : max;
-    LOOP for (int64_t i = 0; i < n; i++) x[i] = exp_f32(x[i] - max);
-    float scale = 1.0f / (chunk_sum_f32(x, n) + (sink ? exp_f32(*sink - max) : 0));
+    LOOP for (int64_t i = 0; i < n; i++) x[i] = mathf_exp(x[i] - max);
+    float scale = 1.0f / (chunk_sum_f32(x, n) + (sink ? mathf_exp(*sink - max) : 0));
     LOOP for (int64_t i = 0; i < n; i++) x[i] *= scale;
 }
 
@@ -88,7 +88,7 @@ static SIMD void nan_to_zero(float *x, int64_t n)
 
 /* ---- masks ----------------------------------------------------------------------------------------------------------------- */
 /* Keys [*lo, *hi) that row i of batch b may see by causality, window and length. */
-static void visible(const struct attend *a, int64_t b, int64_t i, int64_t *lo, int64_t *hi)
+static void visible(const struct attention_core *a, int64_t b, int64_t i, int64_t *lo, int64_t *hi)
 {
     *lo = 0;
     *hi = a->limit ? a->limit[b] : a->keys;
@@ -139,7 +139,7 @@ static SIMD int64_t unmasked_end(const float *bias, int64_t n)
 }
 
 /* Adds the masks to a row of scores; true when some key's bias is above -inf. */
-static bool mask_row(const struct attend *a, const struct block *k, int64_t i, float *s)
+static bool mask_row(const struct attention_core *a, const struct block *k, int64_t i, float *s)
 {
     int64_t lo, hi, mask = k->b * a->mask_step[0] + k->h * a->mask_step[1] + i * a->mask_step[2], step = a->mask_step[3];
     bool masked = a->allowed || a->bias, any = false;
@@ -161,25 +161,25 @@ static bool mask_row(const struct attend *a, const struct block *k, int64_t i, f
     return masked ? any : hi > lo;
 }
 
-static void save_scores(const struct attend *a, const struct block *k, int64_t i, const float *s, int mode)
+static void save_scores(const struct attention_core *a, const struct block *k, int64_t i, const float *s, int mode)
 {
     if (!a->scores || a->mode != mode)
         return;
     int64_t row = (k->b * a->q_heads + k->h) * a->rows + i;
-    store_f32(a->scores->dtype, s, a->keys, at(a->scores->data, dtype_size(a->scores->dtype), row * a->keys));
+    convert_from_f32(a->scores->dtype, s, a->keys, element_at(a->scores->data, dtype_size(a->scores->dtype), row * a->keys));
 }
 
 /* Mode 4: with bias, and 0 for the keys that a row does not see. */
-static void save_seen(const struct attend *a, const struct block *k, int64_t i, const float *s)
+static void save_seen(const struct attention_core *a, const struct block *k, int64_t i, const float *s)
 {
     int64_t lo, hi, row = (k->b * a->q_heads + k->h) * a->rows + i;
     if (!a->scores || a->mode != 4)
         return;
     enum dtype t = a->scores->dtype;
-    char *to = at(a->scores->data, dtype_size(t), row * a->keys);
+    char *to = element_at(a->scores->data, dtype_size(t), row * a->keys);
     visible(a, k->b, i, &lo, &hi);
     memset(to, 0, (size_t)a->keys * dtype_size(t));
-    store_f32(t, s + lo, hi - lo, at(to, dtype_size(t), lo));
+    convert_from_f32(t, s + lo, hi - lo, element_at(to, dtype_size(t), lo));
 }
 
 /* ---- one block ------------------------------------------------------------------------------------------------------------------ */
@@ -204,7 +204,7 @@ static void product(struct kcall *call, const struct block *block, bool transpos
             c[i * c_row + j] *= alpha;
 }
 
-static void block_scores(const struct attend *a, struct kcall *call, const struct block *k)
+static void block_scores(const struct attention_core *a, struct kcall *call, const struct block *k)
 {
     const float *q = head_of(&a->q, k->b, k->h, k->first), *key = head_of(&a->k, k->b, k->kv, 0);
     if (k->keys == 0)
@@ -217,7 +217,7 @@ static void block_scores(const struct attend *a, struct kcall *call, const struc
         few_scores(q + i * a->q.row, key, a->k.row, k->keys, a->size, a->scale, k->scores + i * k->keys);
 }
 
-static void block_probabilities(const struct attend *a, const struct block *k)
+static void block_probabilities(const struct attention_core *a, const struct block *k)
 {
     for (int64_t r = 0; r < k->rows; r++) {
         float *s = k->scores + r * k->keys;
@@ -239,7 +239,7 @@ static void block_probabilities(const struct attend *a, const struct block *k)
     }
 }
 
-static void block_values(const struct attend *a, struct kcall *call, const struct block *k)
+static void block_values(const struct attention_core *a, struct kcall *call, const struct block *k)
 {
     enum dtype t = a->y->dtype;
     const float *v = head_of(&a->v, k->b, k->kv, 0);
@@ -251,11 +251,11 @@ static void block_values(const struct attend *a, struct kcall *call, const struc
         for (int64_t i = 0; i < k->rows; i++)
             few_values(k->scores + i * k->keys, v, a->v.row, k->keys, a->value_size, out + i * step);
     for (int64_t i = 0; t != DT_F32 && i < k->rows; i++)
-        store_f32(t, out + i * step, a->value_size, at(a->y->data, dtype_size(t), to + i * a->y_row));
+        convert_from_f32(t, out + i * step, a->value_size, element_at(a->y->data, dtype_size(t), to + i * a->y_row));
 }
 
 /* Keys of the first n up to the last one that a float mask leaves to some row; n where it takes all of them from a row. */
-static int64_t biased_keys(const struct attend *a, const struct block *k, int64_t n)
+static int64_t biased_keys(const struct attention_core *a, const struct block *k, int64_t n)
 {
     int64_t most = 0;
     for (int64_t i = k->first; i < k->first + k->rows; i++) {
@@ -269,7 +269,7 @@ static int64_t biased_keys(const struct attend *a, const struct block *k, int64_
 }
 
 /* Keys that some row of the block sees; all of them when scores are an output. */
-static int64_t block_keys(const struct attend *a, const struct block *k)
+static int64_t block_keys(const struct attention_core *a, const struct block *k)
 {
     int64_t lo, hi;
     if (a->scores)
@@ -281,7 +281,7 @@ static int64_t block_keys(const struct attend *a, const struct block *k)
 static void attend_range(void *data, int thread, int64_t lo, int64_t hi)
 {
     const struct task *t = data;
-    const struct attend *a = t->a;
+    const struct attention_core *a = t->a;
     for (int64_t i = lo; i < hi; i++) {
         struct block k = {.first = i % t->blocks * BLOCK, .h = i / t->blocks % a->q_heads, .b = i / t->blocks / a->q_heads};
         k.rows = a->rows - k.first < BLOCK ? a->rows - k.first : BLOCK;
@@ -296,17 +296,17 @@ static void attend_range(void *data, int thread, int64_t lo, int64_t hi)
     }
 }
 
-void attend(struct kcall *call, struct attend *a)
+void attention_core(struct kcall *call, struct attention_core *a)
 {
     struct task t = {a, call, (a->rows + BLOCK - 1) / BLOCK, NULL, 0};
     if (a->batch * a->q_heads * a->rows == 0)
         return;
     if (a->kv_heads < 1 || a->q_heads % a->kv_heads)
-        fail("%s: %lld query heads do not share %lld key heads evenly", call_where(call), (long long)a->q_heads, (long long)a->kv_heads);
+        fail("%s: %lld query heads do not share %lld key heads evenly", kcall_where(call), (long long)a->q_heads, (long long)a->kv_heads);
     a->chunks = kenv_deterministic(call->env);
     int64_t panel = a->chunks ? 2 * CHUNK_TILE * (a->keys > a->size ? a->keys : a->size) : 0;
-    t.scratch_each = (call_bytes(call, BLOCK * (a->keys + a->value_size) + panel + 16, sizeof(float)) + 63) & ~(size_t)63;
-    t.scratch = kenv_scratch(call->env, call_bytes(call, kenv_threads(call->env), t.scratch_each));
+    t.scratch_each = (kcall_bytes(call, BLOCK * (a->keys + a->value_size) + panel + 16, sizeof(float)) + 63) & ~(size_t)63;
+    t.scratch = kenv_scratch(call->env, kcall_bytes(call, kenv_threads(call->env), t.scratch_each));
     int64_t rows = a->rows < BLOCK ? a->rows : BLOCK;
-    parallel_for(call->env, a->batch * a->q_heads * t.blocks, rows * a->keys * (a->size + 8), attend_range, &t);
+    kenv_parallel_for(call->env, a->batch * a->q_heads * t.blocks, rows * a->keys * (a->size + 8), attend_range, &t);
 }

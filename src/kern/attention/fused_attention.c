@@ -11,7 +11,7 @@ static struct heads heads_of(struct kenv *env, const struct tensor *t, bool rows
 }
 
 /* The mask, right-aligned with [batch, heads, rows, keys]. */
-static void take_mask(struct kcall *call, struct attend *a, const struct tensor *mask)
+static void take_mask(struct kcall *call, struct attention_core *a, const struct tensor *mask)
 {
     int64_t want[4] = {a->batch, a->q_heads, a->rows, a->keys}, own[MAX_RANK];
     tensor_strides(mask, own);
@@ -20,7 +20,7 @@ static void take_mask(struct kcall *call, struct attend *a, const struct tensor 
         int e = d - (4 - mask->rank);
         bool repeated = e < 0 || mask->dim[e] == 1;
         if (!repeated && mask->dim[e] != want[d])
-            fail("%s: the mask has size %lld where %lld is expected", call_where(call), (long long)mask->dim[e], (long long)want[d]);
+            fail("%s: the mask has size %lld where %lld is expected", kcall_where(call), (long long)mask->dim[e], (long long)want[d]);
         a->mask_step[d] = repeated ? 0 : own[e];
     }
     a->bias = tensor_f32(call->env, mask, ROOM_THREADS);
@@ -28,32 +28,32 @@ static void take_mask(struct kcall *call, struct attend *a, const struct tensor 
 
 void kern_FusedAttention(struct kcall *call)
 {
-    const struct tensor *q = &call->in[0], *k = &call->in[1], *v = &call->in[2], *mask = call_in(call, 3);
+    const struct tensor *q = &call->in[0], *k = &call->in[1], *v = &call->in[2], *mask = kcall_in(call, 3);
     struct tensor *y = &call->out[0];
     const int64_t *first;
     require(attr_ints(call->graph, call->node, "rows_first", &first) == 4);
     int64_t size = y->dim[3], middle = y->dim[2] * size;
-    struct attend a = {.batch = q->dim[0],
-                       .q_heads = q->dim[first[0] ? 2 : 1],
-                       .kv_heads = k->dim[first[1] ? 2 : 1],
-                       .rows = q->dim[first[0] ? 1 : 2],
-                       .keys = k->dim[first[1] ? 1 : 2],
-                       .size = q->dim[3],
-                       .value_size = size,
-                       .y = y,
-                       .y_batch = y->dim[1] * middle,
-                       .y_head = first[3] ? size : middle,
-                       .y_row = first[3] ? middle : size,
-                       .scale = (float)attr_float(call->node, "scale"),
-                       .window = -1,
-                       .nan_rows = true,
-                       .nan_to_zero = attr_int(call->node, "guarded") != 0};
+    struct attention_core a = {.batch = q->dim[0],
+                               .q_heads = q->dim[first[0] ? 2 : 1],
+                               .kv_heads = k->dim[first[1] ? 2 : 1],
+                               .rows = q->dim[first[0] ? 1 : 2],
+                               .keys = k->dim[first[1] ? 1 : 2],
+                               .size = q->dim[3],
+                               .value_size = size,
+                               .y = y,
+                               .y_batch = y->dim[1] * middle,
+                               .y_head = first[3] ? size : middle,
+                               .y_row = first[3] ? middle : size,
+                               .scale = (float)attr_float(call->node, "scale"),
+                               .window = -1,
+                               .nan_rows = true,
+                               .nan_to_zero = attr_int(call->node, "guarded") != 0};
     if (v->dim[first[2] ? 2 : 1] != a.kv_heads || v->dim[first[2] ? 1 : 2] != a.keys || k->dim[3] != a.size)
-        fail("%s: keys and values do not agree", call_where(call));
+        fail("%s: keys and values do not agree", kcall_where(call));
     a.q = heads_of(call->env, q, first[0], ROOM_A);
     a.k = heads_of(call->env, k, first[1], ROOM_B);
     a.v = heads_of(call->env, v, first[2], ROOM_C);
     if (mask && tensor_elements(mask) > 0)
         take_mask(call, &a, mask);
-    attend(call, &a);
+    attention_core(call, &a);
 }

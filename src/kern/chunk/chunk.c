@@ -42,7 +42,7 @@ int chunk_stretches(int n, const struct interval *held, struct stretch *out)
     return made;
 }
 
-int chunk_terms(const struct chunks *c, struct subtree *out)
+int chunk_partials(const struct chunks *c, struct subtree *out)
 {
     struct chunk_walk w = {.chunks = c};
     struct chunk_step s;
@@ -66,7 +66,7 @@ struct chunks chunks_of(const struct kcall *call, int64_t k, int64_t unit)
     if (share && (held > k || held * unit != k))
         fail(
             "%s: metadata tpc.sum gives this rank %lld indices of the dimension that it sums over, of %lld numbers each; its operands have %lld numbers",
-            call_where(call), (long long)held, (long long)unit, (long long)k);
+            kcall_where(call), (long long)held, (long long)unit, (long long)k);
     int64_t size = share ? share->size : unit > 0 ? k / unit : 0;
     struct chunks c = {
         .width = chunk_width(size) * unit, .unit = unit, .whole = !share, .n = share ? share->n : k > 0, .all = {0, 0, size}};
@@ -78,7 +78,7 @@ struct chunks chunks_of(const struct kcall *call, int64_t k, int64_t unit)
 
 void *chunk_room(struct kcall *call, const struct chunks *c, enum dtype t, int64_t n, void *out)
 {
-    return c->whole ? out : kenv_room(call->env, ROOM_TERMS, call_bytes(call, n, (size_t)chunk_terms(c, NULL) * dtype_size(t)));
+    return c->whole ? out : kenv_room(call->env, ROOM_PARTIALS, kcall_bytes(call, n, (size_t)chunk_partials(c, NULL) * dtype_size(t)));
 }
 
 void chunk_complete(const struct kcall *call, const struct chunks *c, enum dtype t, const void *terms, int64_t n, void *out)

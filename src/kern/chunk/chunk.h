@@ -30,7 +30,7 @@ struct chunks {
     struct stretch all;
 };
 /* The terms that are made of them, in order; returns how many. out NULL: only counts. */
-int chunk_terms(const struct chunks *, struct subtree *out);
+int chunk_partials(const struct chunks *, struct subtree *out);
 /* out = the sum of terms of n numbers each, f32 or f64, whose subtrees are in ascending order and cover the dimension. */
 void chunk_add(const struct subtree *, const void *const *in, int nin, enum dtype, int64_t n, void *out);
 /* What a rank holds of a contracted dimension of `size` indices, and what makes sums of its terms and those of the others. */
@@ -112,7 +112,7 @@ static inline void chunk_emitted(struct chunk_walk *w)
 /* ---- chunk.c ---- */
 /* What this call's rank holds of its contracted dimension: k numbers, `unit` of them for every index that call->share counts. */
 struct chunks chunks_of(const struct kcall *, int64_t k, int64_t unit);
-/* Room for the terms of n results each, f32 or f64: `out` where all is held here, else ROOM_TERMS. */
+/* Room for the terms of n results each, f32 or f64: `out` where all is held here, else ROOM_PARTIALS. */
 void *chunk_room(struct kcall *, const struct chunks *, enum dtype, int64_t n, void *out);
 /* From these terms and those of other ranks to the sums. */
 void chunk_complete(const struct kcall *, const struct chunks *, enum dtype, const void *terms, int64_t n, void *out);
@@ -136,7 +136,7 @@ struct right {
     int64_t row, column; /* steps of a matrix anywhere in memory */
 };
 struct right right_strided(const float *at, int64_t k, int64_t row, int64_t column);
-/* Terms of c[m, n] = a[m, k] right, the first at c, the next term_step behind it. */
+/* Terms of c[m, n] = a[m, k] right, the first at c, the next partial_step behind it. */
 struct chunk_product {
     const struct chunks *chunks;
     int64_t m, n;
@@ -144,7 +144,7 @@ struct chunk_product {
     int64_t a_row;
     const struct right *right;
     float *c;
-    int64_t c_row, term_step;
+    int64_t c_row, partial_step;
 };
 /* All threads take part. Uses ROOM_PANELS. */
 void chunk_product(struct kcall *, const struct chunk_product *);

@@ -90,7 +90,7 @@ static void one_tile(const struct chunk_product *p, int64_t row, int rows, const
         tile_of[rows](a + s.from, p->a_row, panel + s.from * TILE, s.count, more, slot[s.slot - more]);
         for (int i = 1; i < s.merges; i++)
             add_tile(slot[s.slot - i - 1], slot[s.slot - i], rows * TILE);
-        for (int i = 0; i < s.emit; i++, c += p->term_step)
+        for (int i = 0; i < s.emit; i++, c += p->partial_step)
             store_tile(p, slot[i], rows, count, c);
         if (s.emit)
             chunk_emitted(&w);
@@ -145,10 +145,10 @@ static void shared_range(void *data, int thread, int64_t lo, int64_t hi)
 void chunk_product(struct kcall *call, const struct chunk_product *p)
 {
     struct shared s = {p, (p->m + ROW_BLOCK - 1) / ROW_BLOCK, NULL,
-                       (call_bytes(call, 2 * p->right->k * TILE, sizeof(float)) + 63) & ~(size_t)63};
+                       (kcall_bytes(call, 2 * p->right->k * TILE, sizeof(float)) + 63) & ~(size_t)63};
     int64_t rows = p->m < ROW_BLOCK ? p->m : ROW_BLOCK;
-    s.room = kenv_room(call->env, ROOM_PANELS, call_bytes(call, kenv_threads(call->env), s.each));
-    parallel_for(call->env, (p->n + TILE - 1) / TILE * s.blocks, rows * TILE * p->right->k / 8 + 1, shared_range, &s);
+    s.room = kenv_room(call->env, ROOM_PANELS, kcall_bytes(call, kenv_threads(call->env), s.each));
+    kenv_parallel_for(call->env, (p->n + TILE - 1) / TILE * s.blocks, rows * TILE * p->right->k / 8 + 1, shared_range, &s);
 }
 
 /* ---- right operands ---------------------------------------------------------------------------------------------------------------------

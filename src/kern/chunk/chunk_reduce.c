@@ -70,7 +70,7 @@ static void sum_axis(struct kcall *call, int axis, enum dtype t, const void *x, 
         chunks.width = 1;
     }
     struct along a = {&chunks, t, x, n, inner, chunk_room(call, &chunks, t, outer * inner, y), outer * inner};
-    parallel_for(call->env, (outer * inner + BLOCK - 1) / BLOCK, 2 * n * BLOCK, sum_range, &a);
+    kenv_parallel_for(call->env, (outer * inner + BLOCK - 1) / BLOCK, 2 * n * BLOCK, sum_range, &a);
     chunk_complete(call, &chunks, t, a.y, outer * inner, y);
 }
 
@@ -84,12 +84,12 @@ void chunk_reduce(struct kcall *call, const bool *reduced, void *y)
     for (int d = 0; d < x->rank; d++)
         left += reduced[d];
     for (int d = x->rank - 1; d >= 0; d--) {
-        int64_t outer = dims_product(x->dim, 0, d);
+        int64_t outer = tensor_dims_product(x->dim, 0, d);
         if (!reduced[d]) {
             inner *= x->dim[d];
             continue;
         }
-        void *to = --left ? kenv_room(call->env, left & 1 ? ROOM_TURN_Q : ROOM_TURN_K, call_bytes(call, outer * inner, dtype_size(t))) : y;
+        void *to = --left ? kenv_room(call->env, left & 1 ? ROOM_TURN_Q : ROOM_TURN_K, kcall_bytes(call, outer * inner, dtype_size(t))) : y;
         sum_axis(call, d, t, from, outer, x->dim[d], inner, to);
         from = to;
     }

@@ -16,8 +16,8 @@ static void line_load(const struct lines *l, int64_t base, int64_t run, size_t w
 {
     enum dtype t = l->x->dtype;
     for (int64_t i = 0; i < l->n; i += run) {
-        const void *from = at_const(l->x->data, dtype_size(t), base + i * l->inner);
-        t == DT_F64 ? load_f64(t, from, run, at(line, wide, i)) : load_f32(t, from, run, at(line, wide, i));
+        const void *from = element_at_const(l->x->data, dtype_size(t), base + i * l->inner);
+        t == DT_F64 ? convert_to_f64(t, from, run, element_at(line, wide, i)) : convert_to_f32(t, from, run, element_at(line, wide, i));
     }
 }
 
@@ -25,8 +25,9 @@ static void line_store(const struct lines *l, int64_t base, int64_t run, size_t 
 {
     enum dtype t = l->y->dtype;
     for (int64_t i = 0; i < l->n; i += run) {
-        void *to = at(l->y->data, dtype_size(t), base + i * l->inner);
-        wide == 8 ? store_f64(t, at_const(line, wide, i), run, to) : store_f32(t, at_const(line, wide, i), run, to);
+        void *to = element_at(l->y->data, dtype_size(t), base + i * l->inner);
+        wide == 8 ? convert_from_f64(t, element_at_const(line, wide, i), run, to)
+                  : convert_from_f32(t, element_at_const(line, wide, i), run, to);
     }
 }
 
@@ -48,15 +49,15 @@ static void lines_range(void *data, int thread, int64_t lo, int64_t hi)
     }
 }
 
-void lines_run(struct kcall *call, const struct line_op *op, void *data, const struct tensor *x, struct tensor *y, int axis)
+void axis_line_run(struct kcall *call, const struct line_op *op, void *data, const struct tensor *x, struct tensor *y, int axis)
 {
-    struct lines l = {op, data, x, y, x->dim[axis], dims_product(x->dim, axis + 1, x->rank), NULL, 0};
-    int64_t lines = dims_product(x->dim, 0, axis) * l.inner;
+    struct lines l = {op, data, x, y, x->dim[axis], tensor_dims_product(x->dim, axis + 1, x->rank), NULL, 0};
+    int64_t lines = tensor_dims_product(x->dim, 0, axis) * l.inner;
     if (!dtype_is_float(x->dtype) || !dtype_size(x->dtype))
-        call_bad_type(call, x->dtype);
+        kcall_bad_type(call, x->dtype);
     if (lines == 0)
         return;
-    l.each = (call_bytes(call, l.n, 16) + 63) & ~(size_t)63;
-    l.scratch = kenv_scratch(call->env, call_bytes(call, kenv_threads(call->env), l.each));
-    parallel_for(call->env, lines, l.n * op->cost + 1, lines_range, &l);
+    l.each = (kcall_bytes(call, l.n, 16) + 63) & ~(size_t)63;
+    l.scratch = kenv_scratch(call->env, kcall_bytes(call, kenv_threads(call->env), l.each));
+    kenv_parallel_for(call->env, lines, l.n * op->cost + 1, lines_range, &l);
 }

@@ -4,29 +4,20 @@
 
 #define STRETCH 4096
 
-void dense_strides(int rank, const int64_t *dim, int64_t *stride)
-{
-    int64_t n = 1;
-    for (int d = rank - 1; d >= 0; d--) {
-        stride[d] = n;
-        n *= dim[d];
-    }
-}
-
 /* Strides of t seen as the shape out, 0 where it is repeated. */
 static void operand_strides(const struct kcall *call, const struct tensor *out, const struct tensor *t, int64_t *stride)
 {
     int64_t own[MAX_RANK];
-    dense_strides(t->rank, t->dim, own);
+    tensor_dense_strides(t->rank, t->dim, own);
     for (int d = 0; d < out->rank; d++) {
         int e = d - (out->rank - t->rank);
         stride[d] = e < 0 || t->dim[e] == 1 ? 0 : own[e];
         if (e >= 0 && t->dim[e] != 1 && t->dim[e] != out->dim[d])
-            fail("%s: an operand has size %lld where the result has %lld (dimension %d)", call_where(call), (long long)t->dim[e],
+            fail("%s: an operand has size %lld where the result has %lld (dimension %d)", kcall_where(call), (long long)t->dim[e],
                  (long long)out->dim[d], d);
     }
     if (t->rank > out->rank)
-        fail("%s: an operand of rank %d does not broadcast to rank %d", call_where(call), t->rank, out->rank);
+        fail("%s: an operand of rank %d does not broadcast to rank %d", kcall_where(call), t->rank, out->rank);
 }
 
 static bool mergeable(const struct walk *w, int d, const int64_t (*stride)[MAX_RANK], const int64_t *dim, int e)
@@ -62,7 +53,7 @@ void walk_broadcast(const struct kcall *call, struct walk *w, const struct tenso
     int64_t stride[WALK_MAX][MAX_RANK];
     require(nin < WALK_MAX);
     w->n = nin + 1;
-    dense_strides(out->rank, out->dim, stride[0]);
+    tensor_dense_strides(out->rank, out->dim, stride[0]);
     for (int k = 0; k < nin; k++)
         operand_strides(call, out, in[k], stride[k + 1]);
     walk_merge(w, out->rank, out->dim, (const int64_t(*)[MAX_RANK])stride);
@@ -134,5 +125,5 @@ void walk_run(struct kenv *env, const struct walk *w, int64_t cost, row_fn *row,
     int64_t inner = w->dim[w->rank - 1], parts = (inner + STRETCH - 1) / STRETCH;
     struct walking g = {w, parts, row, data};
     int64_t each = inner < STRETCH ? inner : STRETCH;
-    parallel_for(env, dims_product(w->dim, 0, w->rank - 1) * parts, each * cost, walk_range, &g);
+    kenv_parallel_for(env, tensor_dims_product(w->dim, 0, w->rank - 1) * parts, each * cost, walk_range, &g);
 }

@@ -6,7 +6,7 @@
 #include <math.h>
 #include <string.h>
 
-bool is_small_float(enum dtype t)
+bool dtype_is_half(enum dtype t)
 {
     return t == DT_F16 || t == DT_BF16;
 }
@@ -50,7 +50,7 @@ static SIMD void store_bf16(const float *s, int64_t n, uint16_t *d)
     LOOP for (int64_t i = 0; i < n; i++) d[i] = f32_to_bf16(s[i]);
 }
 
-void load_f32(enum dtype t, const void *src, int64_t n, float *dst)
+void convert_to_f32(enum dtype t, const void *src, int64_t n, float *dst)
 {
     if (t == DT_F32)
         memcpy(dst, src, (size_t)n * sizeof *dst);
@@ -59,10 +59,10 @@ void load_f32(enum dtype t, const void *src, int64_t n, float *dst)
     else if (t == DT_BF16)
         load_bf16(src, n, dst);
     else
-        bug("load_f32 of %s", dtype_name(t));
+        bug("convert_to_f32 of %s", dtype_name(t));
 }
 
-void store_f32(enum dtype t, const float *src, int64_t n, void *dst)
+void convert_from_f32(enum dtype t, const float *src, int64_t n, void *dst)
 {
     if (t == DT_F32)
         memcpy(dst, src, (size_t)n * sizeof *src);
@@ -71,7 +71,7 @@ void store_f32(enum dtype t, const float *src, int64_t n, void *dst)
     else if (t == DT_BF16)
         store_bf16(src, n, dst);
     else
-        bug("store_f32 of %s", dtype_name(t));
+        bug("convert_from_f32 of %s", dtype_name(t));
 }
 
 /* ---- through double ---- */
@@ -80,7 +80,7 @@ static void small_to_f64(enum dtype t, const void *src, int64_t n, double *dst)
     float part[CHUNK];
     for (int64_t i = 0; i < n; i += CHUNK) {
         int64_t m = n - i < CHUNK ? n - i : CHUNK;
-        load_f32(t, at_const(src, dtype_size(t), i), m, part);
+        convert_to_f32(t, element_at_const(src, dtype_size(t), i), m, part);
         for (int64_t j = 0; j < m; j++)
             dst[i + j] = (double)part[j];
     }
@@ -94,7 +94,7 @@ static void small_to_f64(enum dtype t, const void *src, int64_t n, double *dst)
             int64_t m = n - i < CHUNK ? n - i : CHUNK;                            \
             for (int64_t j = 0; j < m; j++)                                       \
                 part[j] = (float)src[i + j];                                      \
-            store_f32(t, part, m, at(dst, dtype_size(t), i));                     \
+            convert_from_f32(t, part, m, element_at(dst, dtype_size(t), i));      \
         }                                                                         \
     }
 STORE_SMALL(double, f64)
@@ -106,7 +106,7 @@ STORE_SMALL(int64_t, i64)
             dst[i] = (U)((const T *)src)[i]; \
         break;
 
-void load_f64(enum dtype t, const void *src, int64_t n, double *dst)
+void convert_to_f64(enum dtype t, const void *src, int64_t n, double *dst)
 {
     switch (t) {
         INT_TYPES(LOAD_CASE, double)
@@ -115,7 +115,7 @@ void load_f64(enum dtype t, const void *src, int64_t n, double *dst)
     case DT_F32:
     case DT_F16:
     case DT_BF16: small_to_f64(t, src, n, dst); break;
-    default: bug("load_f64 of %s", dtype_name(t));
+    default: bug("convert_to_f64 of %s", dtype_name(t));
     }
 }
 
@@ -133,7 +133,7 @@ void load_f64(enum dtype t, const void *src, int64_t n, double *dst)
         break;                                                                                         \
     }
 
-void store_f64(enum dtype t, const double *src, int64_t n, void *dst)
+void convert_from_f64(enum dtype t, const double *src, int64_t n, void *dst)
 {
     switch (t) {
         INT_TYPES(STORE_CASE, )
@@ -145,18 +145,18 @@ void store_f64(enum dtype t, const double *src, int64_t n, void *dst)
         for (int64_t i = 0; i < n; i++)
             ((uint8_t *)dst)[i] = (src[i] < 0.0 || src[i] > 0.0 || src[i] != src[i]) ? 1 : 0;
         break;
-    default: bug("store_f64 of %s", dtype_name(t));
+    default: bug("convert_from_f64 of %s", dtype_name(t));
     }
 }
 #undef STORE_CASE
 
 /* ---- through int64 ---- */
-void load_i64(enum dtype t, const void *src, int64_t n, int64_t *dst)
+void convert_to_i64(enum dtype t, const void *src, int64_t n, int64_t *dst)
 {
     switch (t) {
         INT_TYPES(LOAD_CASE, int64_t)
         LOAD_CASE(DT_BOOL, uint8_t, bool, int64_t)
-    default: bug("load_i64 of %s", dtype_name(t));
+    default: bug("convert_to_i64 of %s", dtype_name(t));
     }
 }
 #undef LOAD_CASE
@@ -167,7 +167,7 @@ void load_i64(enum dtype t, const void *src, int64_t n, int64_t *dst)
             ((T *)dst)[i] = (T)src[i];  \
         break;
 
-void store_i64(enum dtype t, const int64_t *src, int64_t n, void *dst)
+void convert_from_i64(enum dtype t, const int64_t *src, int64_t n, void *dst)
 {
     switch (t) {
         INT_TYPES(STORE_CASE, )
@@ -179,7 +179,7 @@ void store_i64(enum dtype t, const int64_t *src, int64_t n, void *dst)
         for (int64_t i = 0; i < n; i++)
             ((uint8_t *)dst)[i] = src[i] != 0;
         break;
-    default: bug("store_i64 of %s", dtype_name(t));
+    default: bug("convert_from_i64 of %s", dtype_name(t));
     }
 }
 
@@ -192,7 +192,7 @@ static void convert_range(void *data, int thread, int64_t lo, int64_t hi)
 {
     struct whole *w = data;
     (void)thread;
-    load_f32(w->t->dtype, at_const(w->t->data, dtype_size(w->t->dtype), lo), hi - lo, w->to + lo);
+    convert_to_f32(w->t->dtype, element_at_const(w->t->data, dtype_size(w->t->dtype), lo), hi - lo, w->to + lo);
 }
 
 const float *tensor_f32(struct kenv *env, const struct tensor *t, enum room room)
@@ -204,6 +204,6 @@ const float *tensor_f32(struct kenv *env, const struct tensor *t, enum room room
         dense.dim[t->axis] = t->room;
     int64_t n = tensor_elements(&dense);
     struct whole w = {t, kenv_room(env, room, (size_t)n * sizeof(float))};
-    parallel_for(env, n, 1, convert_range, &w);
+    kenv_parallel_for(env, n, 1, convert_range, &w);
     return w.to;
 }

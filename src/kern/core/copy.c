@@ -142,14 +142,14 @@ static void copy_cut(struct copy *c)
 void copy_strided(struct kenv *env, const struct copy *copy, void *to, const void *from)
 {
     struct job job = {.to = to, .from = from};
-    int64_t n = dims_product(copy->dim, 0, copy->rank);
+    int64_t n = tensor_dims_product(copy->dim, 0, copy->rank);
     if (n == 0 || (to == from && !memcmp(copy->to, copy->from, (size_t)copy->rank * sizeof *copy->to)))
         return;
     copy_merge(&job.c, copy);
     copy_cut(&job.c);
     job.tiled = tiled_dimension(&job.c);
     int64_t each = job.c.dim[job.c.rank - 1] * (job.tiled >= 0 ? job.c.dim[job.tiled] : 1);
-    parallel_for(env, n / each, each, copy_range, &job);
+    kenv_parallel_for(env, n / each, each, copy_range, &job);
 }
 
 struct dense {
@@ -168,5 +168,5 @@ void copy_dense(struct kenv *env, void *to, const void *from, size_t bytes)
 {
     struct dense d = {to, from};
     if (to != from && bytes)
-        parallel_for(env, (int64_t)bytes, 1, dense_range, &d);
+        kenv_parallel_for(env, (int64_t)bytes, 1, dense_range, &d);
 }

@@ -34,7 +34,7 @@
 /* ---- env.c ----------------------------------------------------------------------------------------------------- */
 typedef void range_fn(void *data, int thread, int64_t lo, int64_t hi);
 /* Runs body on [0, n) in one range per thread; cost: rough operations per item, so that small work stays on one thread. */
-void parallel_for(struct kenv *, int64_t n, int64_t cost, range_fn *body, void *data);
+void kenv_parallel_for(struct kenv *, int64_t n, int64_t cost, range_fn *body, void *data);
 /* Scratch by purpose, so that a kernel and what it calls don't share one. Each slot only grows. */
 enum room {
     ROOM_KERNEL,
@@ -50,7 +50,7 @@ enum room {
     ROOM_SINK,
     ROOM_ROUTES,
     ROOM_PANELS,
-    ROOM_TERMS,
+    ROOM_PARTIALS,
     ROOM_COUNT
 };
 void *kenv_room(struct kenv *, enum room, size_t bytes);
@@ -63,44 +63,44 @@ void **kenv_library(struct kenv *, void (*release)(void *));
 
 /* ---- kcall.c ----------------------------------------------------------------------------------------------------- */
 /* Operand i when it is there, else NULL. */
-const struct tensor *call_in(const struct kcall *, int i);
-struct tensor *call_out(const struct kcall *, int i);
+const struct tensor *kcall_in(const struct kcall *, int i);
+struct tensor *kcall_out(const struct kcall *, int i);
 /* Sizes from operand i (int32 or int64) where present, else from the DIMS attribute; -1 when neither is given. */
-int call_sizes(const struct kcall *, int operand, const char *attr, int64_t *out, int max);
-const char *call_where(const struct kcall *);
+int kcall_sizes(const struct kcall *, int operand, const char *attr, int64_t *out, int max);
+const char *kcall_where(const struct kcall *);
 /* An axis of a rank, negative counted from the end; out of range is a failure. */
-int call_axis(const struct kcall *, int64_t axis, int rank);
-_Noreturn void call_bad_type(const struct kcall *, enum dtype);
+int kcall_axis(const struct kcall *, int64_t axis, int rank);
+_Noreturn void kcall_bad_type(const struct kcall *, enum dtype);
 /* A floating-point result in float32: the output itself, or ROOM_C, from which it is stored. */
-float *call_result_f32(const struct kcall *, const struct tensor *);
-void call_result_store(const float *from, struct tensor *);
+float *kcall_result_f32(const struct kcall *, const struct tensor *);
+void kcall_result_store(const float *from, struct tensor *);
 /* An INTS attribute of n entries, one per spatial dimension (or two for pads), none below `otherwise`, which stands where it is not given.
  */
-void call_spatial(const struct kcall *, const char *attr, int n, int64_t otherwise, int64_t *out);
+void kcall_spatial(const struct kcall *, const char *attr, int n, int64_t otherwise, int64_t *out);
 /* An index into dimension `axis` of size n, negative counted from the end; out of range is a failure. */
-int64_t call_index(const struct kcall *, int64_t index, int64_t n, int axis);
+int64_t kcall_index(const struct kcall *, int64_t index, int64_t n, int axis);
 /* Element i of an int32 or int64 tensor. */
-int64_t index_at(const struct kcall *, const struct tensor *, int64_t i);
-int64_t dims_product(const int64_t *dim, int from, int to);
+int64_t kcall_index_at(const struct kcall *, const struct tensor *, int64_t i);
+int64_t tensor_dims_product(const int64_t *dim, int from, int to);
 /* Product of sizes that a file may have chosen, in bytes of float; overflow is a failure. */
-size_t call_bytes(const struct kcall *, int64_t count, size_t size);
+size_t kcall_bytes(const struct kcall *, int64_t count, size_t size);
 
 /* ---- convert.c -------------------------------------------------------------------------------------------------- */
-void load_f32(enum dtype, const void *src, int64_t n, float *dst); /* floating-point storage only */
-void store_f32(enum dtype, const float *src, int64_t n, void *dst);
+void convert_to_f32(enum dtype, const void *src, int64_t n, float *dst); /* floating-point storage only */
+void convert_from_f32(enum dtype, const float *src, int64_t n, void *dst);
 /* Any numeric or boolean storage. Stores to integers saturate (from double) or wrap (from int64). */
-void load_f64(enum dtype, const void *src, int64_t n, double *dst);
-void store_f64(enum dtype, const double *src, int64_t n, void *dst);
-void load_i64(enum dtype, const void *src, int64_t n, int64_t *dst);
-void store_i64(enum dtype, const int64_t *src, int64_t n, void *dst);
-bool is_small_float(enum dtype); /* f16, bf16: work in float32 */
+void convert_to_f64(enum dtype, const void *src, int64_t n, double *dst);
+void convert_from_f64(enum dtype, const double *src, int64_t n, void *dst);
+void convert_to_i64(enum dtype, const void *src, int64_t n, int64_t *dst);
+void convert_from_i64(enum dtype, const int64_t *src, int64_t n, void *dst);
+bool dtype_is_half(enum dtype); /* f16, bf16: work in float32 */
 /* The whole tensor as float32, with the same strides: itself, or converted into room. */
 const float *tensor_f32(struct kenv *, const struct tensor *, enum room);
-static inline const void *at_const(const void *p, size_t size, int64_t i)
+static inline const void *element_at_const(const void *p, size_t size, int64_t i)
 {
     return (const char *)p + size * (size_t)i;
 }
-static inline void *at(void *p, size_t size, int64_t i)
+static inline void *element_at(void *p, size_t size, int64_t i)
 {
     return (char *)p + size * (size_t)i;
 }
@@ -116,7 +116,7 @@ struct line_op {
     int64_t cost;
 }; /* cost: rough operations per element */
 /* Every line of x through op into y of the same shape; y NULL: op keeps what it needs. Floating-point storage only. Uses ROOM_KERNEL. */
-void lines_run(struct kcall *, const struct line_op *, void *data, const struct tensor *x, struct tensor *y, int axis);
+void axis_line_run(struct kcall *, const struct line_op *, void *data, const struct tensor *x, struct tensor *y, int axis);
 
 /* ---- broadcast_walk.c: loops over broadcast operands ------------------------------------------------------------------------ */
 #define WALK_MAX 8 /* result and operands: chains take up to 7 */
@@ -141,6 +141,6 @@ struct copy {
 void copy_strided(struct kenv *, const struct copy *, void *to, const void *from);
 void copy_dense(struct kenv *, void *to, const void *from, size_t bytes);
 /* Row-major strides of dim. */
-void dense_strides(int rank, const int64_t *dim, int64_t *stride);
+void tensor_dense_strides(int rank, const int64_t *dim, int64_t *stride);
 
 #endif

@@ -5,7 +5,7 @@
  * would cost it address translation and stop the prefetcher at every page.
  *
  * Ranks may be threads of one process, each with its own environment; nothing here is global. The only parallel region of the kernels
- * is parallel_for: it names its number of threads, so it does not depend on settings of the calling thread. */
+ * is kenv_parallel_for: it names its number of threads, so it does not depend on settings of the calling thread. */
 #include "kern/core/core.h"
 
 #include <stdlib.h>
@@ -172,7 +172,7 @@ void *kenv_scratch(struct kenv *env, size_t bytes)
 static int useful_threads(const struct kenv *env, int64_t n, int64_t cost)
 {
     int64_t work;
-    if (!mul_i64(n, cost > 0 ? cost : 1, &work))
+    if (!i64_mul(n, cost > 0 ? cost : 1, &work))
         work = INT64_MAX;
     int64_t wanted = work / COST_PER_THREAD;
     if (wanted > n)
@@ -180,7 +180,7 @@ static int useful_threads(const struct kenv *env, int64_t n, int64_t cost)
     return wanted >= env->threads ? env->threads : wanted > 1 ? (int)wanted : 1;
 }
 
-void parallel_for(struct kenv *env, int64_t n, int64_t cost, range_fn *body, void *data)
+void kenv_parallel_for(struct kenv *env, int64_t n, int64_t cost, range_fn *body, void *data)
 {
     if (n <= 0)
         return;

@@ -10,17 +10,17 @@
 #include <math.h>
 
 /* 2^n for n in [-126, 127]. */
-static inline float pow2_f32(int32_t n)
+static inline float mathf_pow2(int32_t n)
 {
-    return bits_f32((uint32_t)(n + 127) << 23);
+    return f32_from_bits((uint32_t)(n + 127) << 23);
 }
 
-static inline float exp_f32(float x)
+static inline float mathf_exp(float x)
 {
     const float magic = 12582912.0f; /* 1.5 * 2^23: adding it rounds to an integer */
     float low = x < -104.0f ? -104.0f : x, c = low > 89.0f ? 89.0f : low;
     float shifted = c * 1.44269504088896341f + magic, n = shifted - magic;
-    int32_t k = (int32_t)(f32_bits(shifted) - f32_bits(magic)), half = k >> 1;
+    int32_t k = (int32_t)(f32_to_bits(shifted) - f32_to_bits(magic)), half = k >> 1;
     float r = c - n * 0.693359375f - n * -2.12194440e-4f;
     float p = 1.9875691500e-4f;
     p = p * r + 1.3981999507e-3f;
@@ -29,15 +29,15 @@ static inline float exp_f32(float x)
     p = p * r + 1.6666665459e-1f;
     p = p * r + 5.0000001201e-1f;
     p = p * (r * r) + r + 1.0f;
-    return p * pow2_f32(half) * pow2_f32(k - half);
+    return p * mathf_pow2(half) * mathf_pow2(k - half);
 }
 
-static inline float sigmoid_f32(float x)
+static inline float mathf_sigmoid(float x)
 {
-    return 1.0f / (1.0f + exp_f32(-x));
+    return 1.0f / (1.0f + mathf_exp(-x));
 }
 
-static inline float tanh_f32(float x)
+static inline float mathf_tanh(float x)
 {
     float t = fabsf(x), s = x * x;
     float p = 1.57394409e-2f;
@@ -45,11 +45,11 @@ static inline float tanh_f32(float x)
     p = p * s + 1.33152470e-1f;
     p = p * s - 3.33327681e-1f;
     float near = p * s * x + x;
-    float far = copysignf(1.0f - 2.0f / (exp_f32(2.0f * t) + 1.0f), x);
+    float far = copysignf(1.0f - 2.0f / (mathf_exp(2.0f * t) + 1.0f), x);
     return t < 0.55f ? near : far;
 }
 
-static inline float erf_f32(float x)
+static inline float mathf_erf(float x)
 {
     float t = fabsf(x), s = x * x;
     float p = -1.72853470e-5f * t + 3.83197126e-4f, q = -3.88396438e-3f * t + 2.42546219e-2f;
@@ -58,7 +58,7 @@ static inline float erf_f32(float x)
     p = p * t - 6.34846687e-1f;
     p = p * t - 1.28717512e-1f;
     p = p * t - t;
-    float far = copysignf(1.0f - exp_f32(p), x);
+    float far = copysignf(1.0f - mathf_exp(p), x);
     float n = -5.96761703e-4f;
     n = n * s + 4.99119423e-3f;
     n = n * s - 2.67681349e-2f;

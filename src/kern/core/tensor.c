@@ -1,7 +1,7 @@
 /* tensor: sizes and strides of the dense tensors that kernels work on. */
 #include "kern/core/core.h"
 
-int64_t dims_product(const int64_t *dim, int from, int to)
+int64_t tensor_dims_product(const int64_t *dim, int from, int to)
 {
     int64_t n = 1;
     for (int i = from; i < to; i++)
@@ -11,7 +11,7 @@ int64_t dims_product(const int64_t *dim, int from, int to)
 
 int64_t tensor_elements(const struct tensor *t)
 {
-    return dims_product(t->dim, 0, t->rank);
+    return tensor_dims_product(t->dim, 0, t->rank);
 }
 
 void tensor_strides(const struct tensor *t, int64_t *stride)
@@ -27,4 +27,13 @@ size_t tensor_bytes(const struct tensor *t)
 {
     int64_t bytes;
     return dtype_bytes(t->dtype, tensor_elements(t), &bytes) ? (size_t)bytes : 0;
+}
+
+void tensor_dense_strides(int rank, const int64_t *dim, int64_t *stride)
+{
+    int64_t n = 1;
+    for (int d = rank - 1; d >= 0; d--) {
+        stride[d] = n;
+        n *= dim[d];
+    }
 }

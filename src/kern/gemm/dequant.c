@@ -36,7 +36,7 @@ static void load_packed(const uint8_t *q, int64_t i, int64_t n, int flip, float 
         out[n - 1] = (float)(((q[(i + n - 1) / 2] & 15) ^ flip) - flip);
 }
 
-void load_integers(enum dtype t, const void *q, int64_t i, int64_t n, float *out)
+void dequant_load(enum dtype t, const void *q, int64_t i, int64_t n, float *out)
 {
     switch (t) {
     case DT_U8: load_u8((const uint8_t *)q + i, n, out); break;
@@ -56,8 +56,8 @@ void load_integers(enum dtype t, const void *q, int64_t i, int64_t n, float *out
 static const float *zeros_f32(struct kcall *call, const struct tensor *t)
 {
     int64_t n = tensor_elements(t);
-    float *to = kenv_room(call->env, ROOM_B, call_bytes(call, n, sizeof *to));
-    load_integers(t->dtype, t->data, 0, n, to);
+    float *to = kenv_room(call->env, ROOM_B, kcall_bytes(call, n, sizeof *to));
+    dequant_load(t->dtype, t->data, 0, n, to);
     return to;
 }
 
@@ -65,12 +65,12 @@ static void take_axis(struct scaled *s, const struct tensor *x, int axis)
 {
     s->axis = x->dim[axis];
     s->blocks = (s->axis + s->block - 1) / s->block;
-    s->below = axis == x->rank - 1 ? 0 : dims_product(x->dim, axis + 1, x->rank - 1);
+    s->below = axis == x->rank - 1 ? 0 : tensor_dims_product(x->dim, axis + 1, x->rank - 1);
 }
 
 struct scaled scaled_of(struct kcall *call, int first)
 {
-    const struct tensor *x = &call->in[first], *scale = &call->in[first + 1], *zero = call_in(call, first + 2);
+    const struct tensor *x = &call->in[first], *scale = &call->in[first + 1], *zero = kcall_in(call, first + 2);
     int64_t block = attr_int(call->node, "block_size");
     struct scaled s = {.inner = x->rank ? x->dim[x->rank - 1] : 1,
                        .block = block ? block : 1,
@@ -79,7 +79,7 @@ struct scaled scaled_of(struct kcall *call, int first)
                        .scale = tensor_f32(call->env, scale, ROOM_A),
                        .zero = zero ? zeros_f32(call, zero) : NULL};
     if (!s.one)
-        take_axis(&s, x, call_axis(call, attr_int(call->node, "axis"), x->rank));
+        take_axis(&s, x, kcall_axis(call, attr_int(call->node, "axis"), x->rank));
     return s;
 }
 
@@ -131,7 +131,7 @@ static SIMD void apply(float *x, const float *scale, const float *zero, int64_t 
 void scaled_decode(const struct scaled *s, enum dtype t, const void *q, int64_t row, int64_t from, int64_t n, float *out)
 {
     float scale[CHUNK], zero[CHUNK];
-    load_integers(t, q, row * s->inner + from, n, out);
+    dequant_load(t, q, row * s->inner + from, n, out);
     scaled_read(s, row, from, n, scale, zero);
     apply(out, scale, zero, n);
 }

@@ -36,15 +36,15 @@ struct panels {
 };
 #define PANEL_FEW_ROWS 4 /* up to so many rows no panel is made */
 /* a[m, k] as [k, m], in ROOM_TURN_Q. */
-const float *turned_rows(struct kcall *, const float *a, int64_t m, int64_t k);
+const float *packed_gemm_transposed(struct kcall *, const float *a, int64_t m, int64_t k);
 /* c[m, n] = a[m, k] w. Uses ROOM_THREADS and ROOM_TURN_Q. In deterministic mode a panel not by column is CHUNK_TILE wide. */
-void panel_product(struct kcall *, const struct panels *, int64_t m, const float *a, float *c);
+void packed_gemm(struct kcall *, const struct panels *, int64_t m, const float *a, float *c);
 /* A constant weight [k, n], [n, k] when transposed, of f16 or bf16, or of f32 for products by chunks (its panels lie there unpacked: unpack
  * is NULL): packed at the first call, kept in call->cache. */
-const struct panels *panel_pack(struct kcall *, const struct tensor *weight, int64_t n, int64_t k, bool transposed);
+const struct panels *packed_gemm_weight(struct kcall *, const struct tensor *weight, int64_t n, int64_t k, bool transposed);
 struct right right_weight(const struct panels *); /* CHUNK_TILE wide, or by column */
 /* The product chunk by chunk, up to the sums. */
-void panel_chunks(struct kcall *, const struct chunks *, const struct panels *, int64_t m, const float *a, float *c);
+void packed_gemm_chunks(struct kcall *, const struct chunks *, const struct panels *, int64_t m, const float *a, float *c);
 
 /* ---- dequant.c: integers with scales and zero points, real = (q - zero) * scale --------------------------------------------------- */
 /* Rows of `inner` numbers (the last dimension). Number j of row r has scale (r / below % axis / block) * below + r % below, and so on:
@@ -63,6 +63,6 @@ void scaled_read(const struct scaled *, int64_t row, int64_t from, int64_t n, fl
 /* The same numbers of integers q, decoded; n <= CHUNK. */
 void scaled_decode(const struct scaled *, enum dtype, const void *q, int64_t row, int64_t from, int64_t n, float *out);
 /* n integers of any storage, from number i on. */
-void load_integers(enum dtype, const void *q, int64_t i, int64_t n, float *out);
+void dequant_load(enum dtype, const void *q, int64_t i, int64_t n, float *out);
 
 #endif

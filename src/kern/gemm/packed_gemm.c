@@ -38,7 +38,7 @@ struct right right_weight(const struct panels *w)
     return (struct right){.panel = weight_panel, .k = w->k, .at = w};
 }
 
-void panel_chunks(struct kcall *call, const struct chunks *chunks, const struct panels *w, int64_t m, const float *a, float *c)
+void packed_gemm_chunks(struct kcall *call, const struct chunks *chunks, const struct panels *w, int64_t m, const float *a, float *c)
 {
     struct right right = right_weight(w);
     float *terms = chunk_room(call, chunks, DT_F32, m * w->n, c);
@@ -94,28 +94,28 @@ static void panel_range(void *data, int thread, int64_t lo, int64_t hi)
     }
 }
 
-const float *turned_rows(struct kcall *call, const float *a, int64_t m, int64_t k)
+const float *packed_gemm_transposed(struct kcall *call, const float *a, int64_t m, int64_t k)
 {
     struct copy c = {.rank = 2, .size = sizeof *a, .dim = {k, m}, .to = {m, 1}, .from = {1, k}};
-    float *to = kenv_room(call->env, ROOM_TURN_Q, call_bytes(call, m * k, sizeof *to));
+    float *to = kenv_room(call->env, ROOM_TURN_Q, kcall_bytes(call, m * k, sizeof *to));
     copy_strided(call->env, &c, to, a);
     return to;
 }
 
-void panel_product(struct kcall *call, const struct panels *w, int64_t m, const float *a, float *c)
+void packed_gemm(struct kcall *call, const struct panels *w, int64_t m, const float *a, float *c)
 {
     struct panel_run r = {.env = call->env, .w = w, .m = m, .a = a, .c = c};
     if (kenv_deterministic(call->env)) {
         struct chunks chunks = chunks_of(call, w->k, 1);
-        panel_chunks(call, &chunks, w, m, a, c);
+        packed_gemm_chunks(call, &chunks, w, m, a, c);
         return;
     }
-    size_t panel = m <= PANEL_FEW_ROWS ? 0 : call_bytes(call, w->width * (w->k + (w->by_column ? m : 0)), sizeof(float));
+    size_t panel = m <= PANEL_FEW_ROWS ? 0 : kcall_bytes(call, w->width * (w->k + (w->by_column ? m : 0)), sizeof(float));
     if (m > PANEL_FEW_ROWS && w->by_column) /* a product of a transposed operand takes twice the time */
-        r.a = turned_rows(call, a, m, w->k);
+        r.a = packed_gemm_transposed(call, a, m, w->k);
     r.scratch_each = (panel + 63) & ~(size_t)63;
-    r.scratch = kenv_room(call->env, ROOM_THREADS, call_bytes(call, kenv_threads(call->env), r.scratch_each));
-    parallel_for(call->env, (w->n + w->width - 1) / w->width, m * w->width * w->k / 8 + 1, panel_range, &r);
+    r.scratch = kenv_room(call->env, ROOM_THREADS, kcall_bytes(call, kenv_threads(call->env), r.scratch_each));
+    kenv_parallel_for(call->env, (w->n + w->width - 1) / w->width, m * w->width * w->k / 8 + 1, panel_range, &r);
 }
 
 /* ---- f16 and bf16 ----------------------------------------------------------------------------------------------------------------- */
@@ -157,7 +157,7 @@ static void half_row(const struct panels *w, const float *a, int64_t from, int64
     for (int64_t l = 0; l < w->k; l += CHUNK / TILE) {
         int64_t rows = w->k - l < CHUNK / TILE ? w->k - l : CHUNK / TILE;
         ask_for(tile + l * TILE + AHEAD);
-        load_f32(w->dtype, tile + l * TILE, rows * TILE, part);
+        convert_to_f32(w->dtype, tile + l * TILE, rows * TILE, part);
         tile_row(part, a + l, rows, sum);
     }
     memcpy(c, sum, (size_t)count * sizeof *sum);
@@ -166,7 +166,7 @@ static void half_row(const struct panels *w, const float *a, int64_t from, int64
 static void half_unpack(const struct panels *w, int64_t from, int64_t count, float *panel)
 {
     (void)count;
-    load_f32(w->dtype, tile_at(w, from), w->k * TILE, panel);
+    convert_to_f32(w->dtype, tile_at(w, from), w->k * TILE, panel);
 }
 
 /* Tile t of a weight. */
@@ -175,13 +175,13 @@ static void pack_tile(struct kenv *env, const struct panels *w, const void *from
     size_t size = dtype_size(w->dtype);
     int64_t left = w->n - t * TILE, row = transposed ? 1 : w->n, column = transposed ? w->k : 1;
     struct copy c = {.rank = 2, .size = size, .dim = {w->k, left < TILE ? left : TILE}, .to = {TILE, 1}, .from = {row, column}};
-    char *to = at((void *)(uintptr_t)w->weight, size, t * TILE * w->k);
+    char *to = element_at((void *)(uintptr_t)w->weight, size, t * TILE * w->k);
     if (left < TILE)
         memset(to, 0, (size_t)(w->k * TILE) * size);
-    copy_strided(env, &c, to, at_const(from, size, t * TILE * column));
+    copy_strided(env, &c, to, element_at_const(from, size, t * TILE * column));
 }
 
-const struct panels *panel_pack(struct kcall *call, const struct tensor *weight, int64_t n, int64_t k, bool transposed)
+const struct panels *packed_gemm_weight(struct kcall *call, const struct tensor *weight, int64_t n, int64_t k, bool transposed)
 {
     struct panels *w = *call->cache;
     int64_t tiles = (n + TILE - 1) / TILE;
@@ -189,7 +189,7 @@ const struct panels *panel_pack(struct kcall *call, const struct tensor *weight,
         return w;
     w = *call->cache = kenv_keep(call->env, sizeof *w);
     size_t size = dtype_size(weight->dtype);
-    void *room = kenv_weights(call->env, call_bytes(call, tiles * k, TILE * size));
+    void *room = kenv_weights(call->env, kcall_bytes(call, tiles * k, TILE * size));
     *w = (struct panels){
         .n = n, .k = k, .width = TILE, .dtype = weight->dtype, .weight = room, .unpack = size == 2 ? half_unpack : NULL, .row = half_row};
     for (int64_t t = 0; t < tiles; t++)

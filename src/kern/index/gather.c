@@ -16,12 +16,12 @@ static void gather_range(void *data, int thread, int64_t lo, int64_t hi)
     size_t size = dtype_size(g->data->dtype), wide = dtype_size(g->out->dtype);
     (void)thread;
     for (int64_t r = lo; r < hi; r++) {
-        const void *from = at_const(g->data->data, size, (r / g->count * g->n + g->index[r % g->count]) * g->inner);
-        void *to = at(g->out->data, wide, r * g->inner);
+        const void *from = element_at_const(g->data->data, size, (r / g->count * g->n + g->index[r % g->count]) * g->inner);
+        void *to = element_at(g->out->data, wide, r * g->inner);
         if (size == wide)
             memcpy(to, from, (size_t)g->inner * size);
         else
-            load_f32(g->data->dtype, from, g->inner, to);
+            convert_to_f32(g->data->dtype, from, g->inner, to);
     }
 }
 
@@ -29,16 +29,16 @@ static void gather_range(void *data, int thread, int64_t lo, int64_t hi)
 void kern_Gather(struct kcall *call)
 {
     const struct tensor *data = &call->in[0], *indices = &call->in[1];
-    int axis = call_axis(call, attr_int(call->node, "axis"), data->rank);
-    int64_t count = tensor_elements(indices), outer = dims_product(data->dim, 0, axis);
-    int64_t inner = dims_product(data->dim, axis + 1, data->rank);
-    int64_t *index = kenv_scratch(call->env, call_bytes(call, count, sizeof *index));
+    int axis = kcall_axis(call, attr_int(call->node, "axis"), data->rank);
+    int64_t count = tensor_elements(indices), outer = tensor_dims_product(data->dim, 0, axis);
+    int64_t inner = tensor_dims_product(data->dim, axis + 1, data->rank);
+    int64_t *index = kenv_scratch(call->env, kcall_bytes(call, count, sizeof *index));
     if (tensor_elements(&call->out[0]) == 0)
         return;
     for (int64_t i = 0; i < count; i++)
-        index[i] = call_index(call, index_at(call, indices, i), data->dim[axis], axis);
+        index[i] = kcall_index(call, kcall_index_at(call, indices, i), data->dim[axis], axis);
     struct gather g = {data, &call->out[0], index, count, data->dim[axis], inner};
-    parallel_for(call->env, outer * count, inner, gather_range, &g);
+    kenv_parallel_for(call->env, outer * count, inner, gather_range, &g);
 }
 
 /* Where the tuple of indices number i points, in slices of data, within one batch. */
@@ -48,7 +48,7 @@ static int64_t tuple_position(const struct kcall *call, const struct tensor *dat
     int64_t position = 0;
     for (int d = 0; d < depth; d++) {
         int64_t n = data->dim[batch + d];
-        position = position * n + call_index(call, index_at(call, indices, i * depth + d), n, batch + d);
+        position = position * n + kcall_index(call, kcall_index_at(call, indices, i * depth + d), n, batch + d);
     }
     return position;
 }
@@ -56,10 +56,10 @@ static int64_t tuple_position(const struct kcall *call, const struct tensor *dat
 static int tuple_depth(const struct kcall *call, const struct tensor *data, const struct tensor *indices, int batch)
 {
     if (indices->rank < 1 || batch < 0 || batch >= indices->rank || batch > data->rank)
-        fail("%s: batch_dims %d does not fit indices of rank %d", call_where(call), batch, indices->rank);
+        fail("%s: batch_dims %d does not fit indices of rank %d", kcall_where(call), batch, indices->rank);
     int64_t depth = indices->dim[indices->rank - 1];
     if (depth > data->rank - batch)
-        fail("%s: index tuples of %lld entries are longer than the rank of the data", call_where(call), (long long)depth);
+        fail("%s: index tuples of %lld entries are longer than the rank of the data", kcall_where(call), (long long)depth);
     return (int)depth;
 }
 
@@ -67,9 +67,9 @@ void kern_GatherND(struct kcall *call)
 {
     const struct tensor *data = &call->in[0], *indices = &call->in[1];
     int batch = (int)attr_int(call->node, "batch_dims"), depth = tuple_depth(call, data, indices, batch);
-    size_t bytes = (size_t)dims_product(data->dim, batch + depth, data->rank) * dtype_size(data->dtype);
-    int64_t tuples = dims_product(indices->dim, batch, indices->rank - 1), batches = dims_product(indices->dim, 0, batch);
-    int64_t slices = dims_product(data->dim, batch, batch + depth);
+    size_t bytes = (size_t)tensor_dims_product(data->dim, batch + depth, data->rank) * dtype_size(data->dtype);
+    int64_t tuples = tensor_dims_product(indices->dim, batch, indices->rank - 1), batches = tensor_dims_product(indices->dim, 0, batch);
+    int64_t slices = tensor_dims_product(data->dim, batch, batch + depth);
     for (int64_t i = 0; bytes && i < tuples * batches; i++) {
         int64_t from = i / tuples * slices + tuple_position(call, data, indices, i, depth, batch);
         memcpy((char *)call->out[0].data + (size_t)i * bytes, (const char *)data->data + (size_t)from * bytes, bytes);
@@ -86,7 +86,7 @@ static enum combine combine_of(const struct kcall *call)
     for (int i = 0; i < 5; i++)
         if (strcmp(reduction, name[i]) == 0)
             return (enum combine)i;
-    fail("%s: reduction must be none, add, mul, max or min, not %s", call_where(call), reduction);
+    fail("%s: reduction must be none, add, mul, max or min, not %s", kcall_where(call), reduction);
 }
 
 #define COMBINE(T, ADD_EXPR, MUL_EXPR)                                                                                             \
@@ -112,16 +112,16 @@ static void combine_slice(enum combine how, enum dtype t, void *to, const void *
         int64_t m = n - i < CHUNK ? n - i : CHUNK;
         if (dtype_is_float(t)) {
             double x[CHUNK], y[CHUNK];
-            load_f64(t, at_const(to, size, i), m, x);
-            load_f64(t, at_const(from, size, i), m, y);
+            convert_to_f64(t, element_at_const(to, size, i), m, x);
+            convert_to_f64(t, element_at_const(from, size, i), m, y);
             combine_real(how, x, y, m);
-            store_f64(t, x, m, at(to, size, i));
+            convert_from_f64(t, x, m, element_at(to, size, i));
         } else {
             int64_t x[CHUNK], y[CHUNK];
-            load_i64(t, at_const(to, size, i), m, x);
-            load_i64(t, at_const(from, size, i), m, y);
+            convert_to_i64(t, element_at_const(to, size, i), m, x);
+            convert_to_i64(t, element_at_const(from, size, i), m, y);
             combine_whole(how, x, y, m);
-            store_i64(t, x, m, at(to, size, i));
+            convert_from_i64(t, x, m, element_at(to, size, i));
         }
     }
 }
@@ -132,10 +132,10 @@ void kern_ScatterND(struct kcall *call)
     struct tensor *out = &call->out[0];
     enum combine how = combine_of(call);
     int depth = tuple_depth(call, data, indices, 0);
-    int64_t inner = dims_product(data->dim, depth, data->rank), tuples = dims_product(indices->dim, 0, indices->rank - 1);
+    int64_t inner = tensor_dims_product(data->dim, depth, data->rank), tuples = tensor_dims_product(indices->dim, 0, indices->rank - 1);
     size_t bytes = (size_t)inner * dtype_size(data->dtype);
     if (tensor_elements(updates) != tuples * inner || updates->dtype != data->dtype)
-        fail("%s: updates must be %lld elements of %s", call_where(call), (long long)(tuples * inner), dtype_name(data->dtype));
+        fail("%s: updates must be %lld elements of %s", kcall_where(call), (long long)(tuples * inner), dtype_name(data->dtype));
     copy_dense(call->env, out->data, data->data, tensor_bytes(out));
     for (int64_t i = 0; bytes && i < tuples; i++) {
         char *to = (char *)out->data + (size_t)tuple_position(call, data, indices, i, depth, 0) * bytes;

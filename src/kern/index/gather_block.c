@@ -16,7 +16,7 @@ static float zero_at(const struct table *t, int64_t row, int64_t block)
 {
     float zero = t->zero;
     if (t->zeros)
-        load_integers(t->stored, t->zeros->data, row * t->zeros_each + block, 1, &zero);
+        dequant_load(t->stored, t->zeros->data, row * t->zeros_each + block, 1, &zero);
     return zero;
 }
 
@@ -27,11 +27,11 @@ static void decode_row(const struct table *t, int64_t row, void *to, enum dtype 
         int64_t b = j / t->block, left = (b + 1) * t->block < t->width ? (b + 1) * t->block - j : t->width - j;
         float zero = zero_at(t, row, b);
         n = left < CHUNK ? left : CHUNK;
-        load_integers(t->stored, t->call->in[DATA].data, row * t->width + j, n, part);
-        load_f32(t->scales->dtype, at_const(t->scales->data, dtype_size(t->scales->dtype), row * t->blocks + b), 1, &scale);
+        dequant_load(t->stored, t->call->in[DATA].data, row * t->width + j, n, part);
+        convert_to_f32(t->scales->dtype, element_at_const(t->scales->data, dtype_size(t->scales->dtype), row * t->blocks + b), 1, &scale);
         for (int64_t i = 0; i < n; i++)
             part[i] = (part[i] - zero) * scale;
-        store_f32(dtype, part, n, at(to, dtype_size(dtype), j));
+        convert_from_f32(dtype, part, n, element_at(to, dtype_size(dtype), j));
     }
 }
 
@@ -42,8 +42,9 @@ static void gather_range(void *data, int thread, int64_t lo, int64_t hi)
     const struct tensor *index = &t->call->in[INDICES], *y = &t->call->out[0];
     (void)thread;
     for (int64_t i = lo; i < hi; i++) {
-        int64_t at_row = call_index(t->call, index_at(t->call, index, i / t->rows), t->call->in[DATA].dim[0], 0) * t->rows + i % t->rows;
-        decode_row(t, at_row, at(y->data, dtype_size(y->dtype), i * t->width), y->dtype);
+        int64_t at_row = kcall_index(t->call, kcall_index_at(t->call, index, i / t->rows), t->call->in[DATA].dim[0], 0) * t->rows +
+            i % t->rows;
+        decode_row(t, at_row, element_at(y->data, dtype_size(y->dtype), i * t->width), y->dtype);
     }
 }
 
@@ -54,13 +55,13 @@ void kern_GatherBlockQuantized(struct kcall *call)
     struct table t = {.call = call,
                       .stored = per == 2 ? DT_U4 : x->dtype,
                       .scales = &call->in[SCALES],
-                      .zeros = call_in(call, ZEROS),
-                      .rows = dims_product(x->dim, 1, x->rank - 1),
+                      .zeros = kcall_in(call, ZEROS),
+                      .rows = tensor_dims_product(x->dim, 1, x->rank - 1),
                       .width = x->dim[x->rank - 1] * per,
                       .block = attr_int(call->node, "block_size"),
                       .zero = x->dtype == DT_U8 ? (float)(1 << (bits - 1)) : 0};
     t.blocks = t.scales->dim[t.scales->rank - 1];
     t.zeros_each = t.zeros ? t.zeros->dim[t.zeros->rank - 1] * per : 0;
     if (tensor_elements(&call->out[0]) > 0)
-        parallel_for(call->env, tensor_elements(&call->in[INDICES]) * t.rows, 8 * t.width, gather_range, &t);
+        kenv_parallel_for(call->env, tensor_elements(&call->in[INDICES]) * t.rows, 8 * t.width, gather_range, &t);
 }

@@ -19,15 +19,15 @@ void kern_NonZero(struct kcall *call)
     double stretch[CHUNK];
     for (int64_t i = 0; i < n; i += CHUNK) {
         int64_t m = n - i < CHUNK ? n - i : CHUNK;
-        load_f64(x->dtype, at_const(x->data, dtype_size(x->dtype), i), m, stretch);
+        convert_to_f64(x->dtype, element_at_const(x->data, dtype_size(x->dtype), i), m, stretch);
         for (int64_t j = 0; j < m; j++) {
             if (stretch[j] == 0)
                 continue;
             if (found == y->dim[1])
-                fail("%s: more elements are not zero than the %lld of its result", call_where(call), (long long)found);
+                fail("%s: more elements are not zero than the %lld of its result", kcall_where(call), (long long)found);
             position(x, i + j, found++, y);
         }
     }
     if (found != y->dim[1])
-        fail("%s: %lld elements are not zero, its result has %lld", call_where(call), (long long)found, (long long)y->dim[1]);
+        fail("%s: %lld elements are not zero, its result has %lld", kcall_where(call), (long long)found, (long long)y->dim[1]);
 }

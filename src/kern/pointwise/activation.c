@@ -41,19 +41,19 @@ static void activation_range(void *data, int thread, int64_t lo, int64_t hi)
     const struct activation_call *c = data;
     enum dtype t = c->x->dtype;
     size_t size = dtype_size(t);
-    const void *x = at_const(c->x->data, size, lo);
-    void *y = at(c->y->data, size, lo);
+    const void *x = element_at_const(c->x->data, size, lo);
+    void *y = element_at(c->y->data, size, lo);
     float part[CHUNK], result[CHUNK];
     (void)thread;
     if (t == DT_F32)
         c->of->f32(x, y, hi - lo, (float)c->a, (float)c->b);
     else if (t == DT_F64)
         c->of->f64(x, y, hi - lo, c->a, c->b);
-    for (int64_t i = lo; is_small_float(t) && i < hi; i += CHUNK) {
+    for (int64_t i = lo; dtype_is_half(t) && i < hi; i += CHUNK) {
         int64_t m = hi - i < CHUNK ? hi - i : CHUNK;
-        load_f32(t, at_const(c->x->data, size, i), m, part);
+        convert_to_f32(t, element_at_const(c->x->data, size, i), m, part);
         c->of->f32(part, result, m, (float)c->a, (float)c->b);
-        store_f32(t, result, m, at(c->y->data, size, i));
+        convert_from_f32(t, result, m, element_at(c->y->data, size, i));
     }
 }
 
@@ -61,8 +61,8 @@ static void activation_kernel(struct kcall *call, const struct activation *of, d
 {
     struct activation_call c = {of, &call->in[0], &call->out[0], a, b};
     if (!dtype_is_float(c.x->dtype) || !dtype_size(c.x->dtype))
-        call_bad_type(call, c.x->dtype);
-    parallel_for(call->env, tensor_elements(c.x), 8, activation_range, &c);
+        kcall_bad_type(call, c.x->dtype);
+    kenv_parallel_for(call->env, tensor_elements(c.x), 8, activation_range, &c);
 }
 
 static double parameter(const struct kcall *call, const char *attribute)

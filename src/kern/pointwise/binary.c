@@ -86,7 +86,7 @@ static inline int64_t rem_signed(int64_t x, int64_t y)
 }
 static inline int64_t mod_signed(int64_t x, int64_t y)
 {
-    return y == -1 ? 0 : floormod_i64(x, y);
+    return y == -1 ? 0 : i64_floor_mod(x, y);
 }
 
 /* x to the power of an integer, modulo 2^64; negative powers of integers other than 1 and -1 are 0. */
@@ -134,8 +134,8 @@ static int step_of(const struct binary_call *c, int k)
 static void binary_direct(void *data, const int64_t *offset, int64_t n)
 {
     const struct binary_call *c = data;
-    c->row(at_const(c->a->data, c->in_size, offset[1]), step_of(c, 1), at_const(c->b->data, c->in_size, offset[2]), step_of(c, 2),
-           at(c->out->data, c->out_size, offset[0]), n);
+    c->row(element_at_const(c->a->data, c->in_size, offset[1]), step_of(c, 1), element_at_const(c->b->data, c->in_size, offset[2]),
+           step_of(c, 2), element_at(c->out->data, c->out_size, offset[0]), n);
 }
 
 /* f16 and bf16: rows of CHUNK elements through float32. */
@@ -146,12 +146,12 @@ static void binary_small(void *data, const int64_t *offset, int64_t n)
     int sa = step_of(c, 1), sb = step_of(c, 2);
     for (int64_t i = 0; i < n; i += CHUNK) {
         int64_t m = n - i < CHUNK ? n - i : CHUNK;
-        load_f32(c->a->dtype, at_const(c->a->data, 2, offset[1] + i * sa), sa ? m : 1, a);
-        load_f32(c->b->dtype, at_const(c->b->data, 2, offset[2] + i * sb), sb ? m : 1, b);
-        void *out = at(c->out->data, c->out_size, offset[0] + i);
+        convert_to_f32(c->a->dtype, element_at_const(c->a->data, 2, offset[1] + i * sa), sa ? m : 1, a);
+        convert_to_f32(c->b->dtype, element_at_const(c->b->data, 2, offset[2] + i * sb), sb ? m : 1, b);
+        void *out = element_at(c->out->data, c->out_size, offset[0] + i);
         c->row(a, sa, b, sb, c->out_size == 2 ? (void *)o : out, m);
         if (c->out_size == 2)
-            store_f32(c->out->dtype, o, m, out);
+            convert_from_f32(c->out->dtype, o, m, out);
     }
 }
 
@@ -161,13 +161,13 @@ static void binary_run(struct kcall *call, const struct binary *op, const struct
     struct walk w;
     struct binary_call c = {&w, NULL, a, b, out, dtype_size(t), dtype_size(out->dtype)};
     if (b->dtype != t)
-        fail("%s: operands must have one type, found %s and %s", call_where(call), dtype_name(t), dtype_name(b->dtype));
-    c.row = t == DT_F32 || is_small_float(t) ? op->f32 : t == DT_F64 ? op->f64 : op->integer[t == DT_BOOL ? DT_U8 : (int)t];
+        fail("%s: operands must have one type, found %s and %s", kcall_where(call), dtype_name(t), dtype_name(b->dtype));
+    c.row = t == DT_F32 || dtype_is_half(t) ? op->f32 : t == DT_F64 ? op->f64 : op->integer[t == DT_BOOL ? DT_U8 : (int)t];
     if (!c.row)
-        call_bad_type(call, t);
+        kcall_bad_type(call, t);
     const struct tensor *in[2] = {a, b};
     walk_broadcast(call, &w, out, 2, in);
-    walk_run(call->env, &w, is_small_float(t) ? 4 : 2, is_small_float(t) ? binary_small : binary_direct, &c);
+    walk_run(call->env, &w, dtype_is_half(t) ? 4 : 2, dtype_is_half(t) ? binary_small : binary_direct, &c);
 }
 
 static void binary_kernel(struct kcall *call, const struct binary *op)
@@ -196,10 +196,10 @@ static void refuse_zero(const struct kcall *call)
     int64_t part[CHUNK], n = tensor_elements(b);
     for (int64_t i = 0; i < n; i += CHUNK) {
         int64_t m = n - i < CHUNK ? n - i : CHUNK;
-        load_i64(b->dtype, at_const(b->data, dtype_size(b->dtype), i), m, part);
+        convert_to_i64(b->dtype, element_at_const(b->data, dtype_size(b->dtype), i), m, part);
         for (int64_t j = 0; j < m; j++)
             if (part[j] == 0)
-                fail("%s: integer division by zero (element %lld of the divisor)", call_where(call), (long long)(i + j));
+                fail("%s: integer division by zero (element %lld of the divisor)", kcall_where(call), (long long)(i + j));
     }
 }
 
@@ -236,7 +236,7 @@ void kern_Mod(struct kcall *call)
 /* min(max(x, low), high): where the bounds cross, the upper one wins. */
 void kern_Clip(struct kcall *call)
 {
-    const struct tensor *x = &call->in[0], *low = call_in(call, 1), *high = call_in(call, 2);
+    const struct tensor *x = &call->in[0], *low = kcall_in(call, 1), *high = kcall_in(call, 2);
     struct tensor *out = &call->out[0];
     if (low)
         binary_run(call, &Max_op, x, low, out);
@@ -257,8 +257,8 @@ static struct tensor converted(struct kcall *call, const struct tensor *t, enum 
     r.data = kenv_room(call->env, ROOM_A, (size_t)n * size);
     for (int64_t i = 0; i < n; i += CHUNK) {
         int64_t m = n - i < CHUNK ? n - i : CHUNK;
-        load_f64(t->dtype, at_const(t->data, from, i), m, part);
-        store_f64(to, part, m, at(r.data, size, i));
+        convert_to_f64(t->dtype, element_at_const(t->data, from, i), m, part);
+        convert_from_f64(to, part, m, element_at(r.data, size, i));
     }
     return r;
 }
@@ -271,11 +271,11 @@ static void pow_through_f64(struct kcall *call)
     struct tensor b = converted(call, y, DT_F64), o = *out, a = *x;
     a.dtype = o.dtype = DT_F64;
     int64_t n = tensor_elements(out), m = tensor_elements(x);
-    a.data = kenv_room(call->env, ROOM_B, call_bytes(call, m, 8));
-    o.data = kenv_room(call->env, ROOM_C, call_bytes(call, n, 8));
-    load_f64(x->dtype, x->data, m, a.data);
+    a.data = kenv_room(call->env, ROOM_B, kcall_bytes(call, m, 8));
+    o.data = kenv_room(call->env, ROOM_C, kcall_bytes(call, n, 8));
+    convert_to_f64(x->dtype, x->data, m, a.data);
     binary_run(call, &Pow_op, &a, &b, &o);
-    store_f64(out->dtype, o.data, n, out->data);
+    convert_from_f64(out->dtype, o.data, n, out->data);
 }
 
 static bool is_scalar_value(const struct tensor *t, double value)
@@ -283,7 +283,7 @@ static bool is_scalar_value(const struct tensor *t, double value)
     double x;
     if (tensor_elements(t) != 1 || dtype_size(t->dtype) == 0)
         return false;
-    load_f64(t->dtype, t->data, 1, &x);
+    convert_to_f64(t->dtype, t->data, 1, &x);
     return x >= value && x <= value;
 }
 

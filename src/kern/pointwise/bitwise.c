@@ -50,11 +50,11 @@ static void bits_row(void *data, const int64_t *offset, int64_t n)
     int64_t x[CHUNK], y[CHUNK], z[CHUNK], sx = c->walk->stride[1][c->walk->rank - 1], sy = c->walk->stride[2][c->walk->rank - 1];
     for (int64_t i = 0; i < n; i += CHUNK) {
         int64_t m = n - i < CHUNK ? n - i : CHUNK;
-        load_i64(t, at_const(c->x->data, size, offset[1] + i * sx), sx ? m : 1, x);
-        load_i64(t, at_const(c->y->data, size, offset[2] + i * sy), sy ? m : 1, y);
+        convert_to_i64(t, element_at_const(c->x->data, size, offset[1] + i * sx), sx ? m : 1, x);
+        convert_to_i64(t, element_at_const(c->y->data, size, offset[2] + i * sy), sy ? m : 1, y);
         for (int64_t j = 0; j < m; j++)
             z[j] = c->op(x[j * sx], y[j * sy], (int)(8 * size));
-        store_i64(t, z, m, at(c->out->data, size, offset[0] + i));
+        convert_from_i64(t, z, m, element_at(c->out->data, size, offset[0] + i));
     }
 }
 
@@ -64,9 +64,9 @@ static void bits_kernel(struct kcall *call, bits_fn *op, const struct tensor *y)
     struct bits_call c = {&w, op, &call->in[0], y, &call->out[0]};
     enum dtype t = c.x->dtype;
     if (!dtype_size(t) || dtype_is_float(t) || t == DT_BOOL)
-        call_bad_type(call, t);
+        kcall_bad_type(call, t);
     if (y->dtype != t)
-        fail("%s: operands must have one type, found %s and %s", call_where(call), dtype_name(t), dtype_name(y->dtype));
+        fail("%s: operands must have one type, found %s and %s", kcall_where(call), dtype_name(t), dtype_name(y->dtype));
     walk_broadcast(call, &w, c.out, 2, (const struct tensor *[]){c.x, y});
     walk_run(call->env, &w, 4, bits_row, &c);
 }
@@ -97,6 +97,6 @@ void kern_BitShift(struct kcall *call)
     const char *direction = attr_is_set(call->node, "direction") ? attr_string(call->node, "direction") : "";
     bool left = strcmp(direction, "LEFT") == 0;
     if (!left && strcmp(direction, "RIGHT") != 0)
-        fail("%s: attribute direction must be LEFT or RIGHT, not '%s'", call_where(call), direction);
+        fail("%s: attribute direction must be LEFT or RIGHT, not '%s'", kcall_where(call), direction);
     bits_kernel(call, left ? shift_left : call->in[0].dtype == DT_U64 ? shift_right_u64 : shift_right, &call->in[1]);
 }

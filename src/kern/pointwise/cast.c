@@ -9,7 +9,7 @@ struct cast_call {
 
 static bool short_float(enum dtype t)
 {
-    return t == DT_F32 || is_small_float(t);
+    return t == DT_F32 || dtype_is_half(t);
 }
 
 static void cast_stretch(const struct cast_call *c, const void *x, void *y, int64_t n)
@@ -20,17 +20,17 @@ static void cast_stretch(const struct cast_call *c, const void *x, void *y, int6
         int64_t i[CHUNK];
     } part;
     if (short_float(c->from) && short_float(c->to)) {
-        load_f32(c->from, x, n, part.f);
-        store_f32(c->to, part.f, n, y);
+        convert_to_f32(c->from, x, n, part.f);
+        convert_from_f32(c->to, part.f, n, y);
     } else if (dtype_is_float(c->from)) {
-        load_f64(c->from, x, n, part.d);
-        store_f64(c->to, part.d, n, y);
+        convert_to_f64(c->from, x, n, part.d);
+        convert_from_f64(c->to, part.d, n, y);
     } else if (c->from == DT_U64 && dtype_is_float(c->to)) {
-        load_f64(c->from, x, n, part.d);
-        store_f64(c->to, part.d, n, y);
+        convert_to_f64(c->from, x, n, part.d);
+        convert_from_f64(c->to, part.d, n, y);
     } else {
-        load_i64(c->from, x, n, part.i);
-        store_i64(c->to, part.i, n, y);
+        convert_to_i64(c->from, x, n, part.i);
+        convert_from_i64(c->to, part.i, n, y);
     }
 }
 
@@ -39,7 +39,8 @@ static void cast_range(void *data, int thread, int64_t lo, int64_t hi)
     const struct cast_call *c = data;
     (void)thread;
     for (int64_t i = lo; i < hi; i += CHUNK)
-        cast_stretch(c, at_const(c->x, dtype_size(c->from), i), at(c->y, dtype_size(c->to), i), hi - i < CHUNK ? hi - i : CHUNK);
+        cast_stretch(c, element_at_const(c->x, dtype_size(c->from), i), element_at(c->y, dtype_size(c->to), i),
+                     hi - i < CHUNK ? hi - i : CHUNK);
 }
 
 void kern_Cast(struct kcall *call)
@@ -48,13 +49,13 @@ void kern_Cast(struct kcall *call)
     struct tensor *y = &call->out[0];
     struct cast_call c = {x->dtype, y->dtype, x->data, y->data};
     if (!dtype_size(x->dtype))
-        call_bad_type(call, x->dtype);
+        kcall_bad_type(call, x->dtype);
     if (!dtype_size(y->dtype))
-        call_bad_type(call, y->dtype);
+        kcall_bad_type(call, y->dtype);
     if (x->dtype == y->dtype)
         copy_dense(call->env, y->data, x->data, tensor_bytes(y));
     else
-        parallel_for(call->env, tensor_elements(x), 4, cast_range, &c);
+        kenv_parallel_for(call->env, tensor_elements(x), 4, cast_range, &c);
 }
 
 void kern_CastLike(struct kcall *call)

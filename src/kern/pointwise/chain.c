@@ -88,10 +88,10 @@ static struct slot operand(const struct chain *c, int k, int64_t offset, int64_t
 {
     const struct tensor *t = &c->call->in[k];
     int step = c->walk.stride[k + 1][c->walk.rank - 1] != 0;
-    const void *src = at_const(t->data, dtype_size(t->dtype), offset + step * from);
+    const void *src = element_at_const(t->data, dtype_size(t->dtype), offset + step * from);
     if (t->dtype == DT_F32)
         return (struct slot){src, NULL, step};
-    load_f32(t->dtype, src, step ? n : 1, room);
+    convert_to_f32(t->dtype, src, step ? n : 1, room);
     return (struct slot){room, room, step};
 }
 
@@ -107,10 +107,10 @@ static void chain_row(void *data, const int64_t *offset, int64_t n)
         int64_t m = n - from < STRETCH ? n - from : STRETCH;
         for (int k = 0; k < c->nin; k++)
             reg[k] = operand(c, k, offset[k + 1], from, m, in[k]);
-        void *to = at(out->data, dtype_size(out->dtype), offset[0] + from);
+        void *to = element_at(out->data, dtype_size(out->dtype), offset[0] + from);
         run_code(c, reg, room, out->dtype == DT_F32 ? to : result, m);
         if (out->dtype != DT_F32)
-            store_f32(out->dtype, result, m, to);
+            convert_from_f32(out->dtype, result, m, to);
     }
 }
 
@@ -132,8 +132,8 @@ void kern_Chain(struct kcall *call)
     c.ncode = attr_ints(call->graph, call->node, "code", &c.code) / 3;
     c.nimm = imm->set ? imm->n : 0;
     check_code(&c);
-    if (call->out[0].dtype != DT_F32 && !is_small_float(call->out[0].dtype))
-        call_bad_type(call, call->out[0].dtype);
+    if (call->out[0].dtype != DT_F32 && !dtype_is_half(call->out[0].dtype))
+        kcall_bad_type(call, call->out[0].dtype);
     for (int k = 0; k < c.nimm; k++)
         c.imm[k] = (float)imm->floats[k];
     for (int k = 0; k < c.nin; k++)

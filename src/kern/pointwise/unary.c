@@ -55,7 +55,7 @@ static void unary_direct(void *data, int thread, int64_t lo, int64_t hi)
 {
     const struct unary_call *c = data;
     (void)thread;
-    c->row(at_const(c->x->data, c->in_size, lo), at(c->y->data, c->out_size, lo), hi - lo);
+    c->row(element_at_const(c->x->data, c->in_size, lo), element_at(c->y->data, c->out_size, lo), hi - lo);
 }
 
 static void unary_small(void *data, int thread, int64_t lo, int64_t hi)
@@ -65,11 +65,11 @@ static void unary_small(void *data, int thread, int64_t lo, int64_t hi)
     (void)thread;
     for (int64_t i = lo; i < hi; i += CHUNK) {
         int64_t m = hi - i < CHUNK ? hi - i : CHUNK;
-        void *out = at(c->y->data, c->out_size, i);
-        load_f32(c->x->dtype, at_const(c->x->data, 2, i), m, x);
+        void *out = element_at(c->y->data, c->out_size, i);
+        convert_to_f32(c->x->dtype, element_at_const(c->x->data, 2, i), m, x);
         c->row(x, c->out_size == 2 ? (void *)y : out, m);
         if (c->out_size == 2)
-            store_f32(c->y->dtype, y, m, out);
+            convert_from_f32(c->y->dtype, y, m, out);
     }
 }
 
@@ -78,10 +78,10 @@ static void unary_kernel(struct kcall *call, const struct unary *op, int64_t cos
     const struct tensor *x = &call->in[0];
     enum dtype t = x->dtype;
     struct unary_call c = {NULL, x, &call->out[0], dtype_size(t), dtype_size(call->out[0].dtype)};
-    c.row = t == DT_F32 || is_small_float(t) ? op->f32 : t == DT_F64 ? op->f64 : op->integer[t];
+    c.row = t == DT_F32 || dtype_is_half(t) ? op->f32 : t == DT_F64 ? op->f64 : op->integer[t];
     if (!c.row)
-        call_bad_type(call, t);
-    parallel_for(call->env, tensor_elements(x), cost, is_small_float(t) ? unary_small : unary_direct, &c);
+        kcall_bad_type(call, t);
+    kenv_parallel_for(call->env, tensor_elements(x), cost, dtype_is_half(t) ? unary_small : unary_direct, &c);
 }
 
 /* ---- kernels --------------------------------------------------------------------------------------------------------- */
@@ -107,7 +107,7 @@ void kern_Gelu(struct kcall *call)
     const char *how = attr_string(call->node, "approximate");
     bool tanh_form = strcmp(how, "tanh") == 0;
     if (!tanh_form && strcmp(how, "none") != 0)
-        fail("%s: attribute approximate must be none or tanh, not %s", call_where(call), how);
+        fail("%s: attribute approximate must be none or tanh, not %s", kcall_where(call), how);
     unary_kernel(call, tanh_form ? &GeluTanh_op : &Gelu_op, 10);
 }
 
@@ -117,8 +117,8 @@ void kern_Not(struct kcall *call)
 {
     struct unary_call c = {not_u8, &call->in[0], &call->out[0], 1, 1};
     if (call->in[0].dtype != DT_BOOL)
-        call_bad_type(call, call->in[0].dtype);
-    parallel_for(call->env, tensor_elements(c.x), 1, unary_direct, &c);
+        kcall_bad_type(call, call->in[0].dtype);
+    kenv_parallel_for(call->env, tensor_elements(c.x), 1, unary_direct, &c);
 }
 
 /* ---- steps of fused chains ------------------------------------------------------------------------------------------- */

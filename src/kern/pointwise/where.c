@@ -36,8 +36,8 @@ static void where_row(void *data, const int64_t *offset, int64_t n)
     int last = w->walk->rank - 1;
     int64_t sc = w->walk->stride[1][last], sx = w->walk->stride[2][last], sy = w->walk->stride[3][last];
     const uint8_t *c = w->condition + offset[1];
-    const void *px = at_const(w->x->data, w->size, offset[2]), *py = at_const(w->y->data, w->size, offset[3]);
-    void *po = at(w->out, w->size, offset[0]);
+    const void *px = element_at_const(w->x->data, w->size, offset[2]), *py = element_at_const(w->y->data, w->size, offset[3]);
+    void *po = element_at(w->out, w->size, offset[0]);
     switch (w->size) {
     case 1: WHERE_ROW(uint8_t); break;
     case 2: WHERE_ROW(uint16_t); break;
@@ -52,10 +52,10 @@ void kern_Where(struct kcall *call)
     struct walk w;
     struct where_call c = {&w, in[0]->data, in[1], in[2], call->out[0].data, dtype_size(call->out[0].dtype)};
     if (in[0]->dtype != DT_BOOL || in[1]->dtype != in[2]->dtype)
-        fail("%s: expected bool and two operands of one type, found %s, %s and %s", call_where(call), dtype_name(in[0]->dtype),
+        fail("%s: expected bool and two operands of one type, found %s, %s and %s", kcall_where(call), dtype_name(in[0]->dtype),
              dtype_name(in[1]->dtype), dtype_name(in[2]->dtype));
     if (c.size == 0)
-        call_bad_type(call, in[1]->dtype);
+        kcall_bad_type(call, in[1]->dtype);
     walk_broadcast(call, &w, &call->out[0], 3, in);
     walk_run(call->env, &w, 2, where_row, &c);
 }

@@ -40,17 +40,17 @@ static void conv_pads(const struct kcall *call, struct conv *c)
     if (strcmp(how, "VALID") == 0)
         memset(pads, 0, sizeof pads);
     else
-        call_spatial(call, "pads", 2 * c->spatial, 0, pads);
+        kcall_spatial(call, "pads", 2 * c->spatial, 0, pads);
     memcpy(c->before, pads, (size_t)c->spatial * sizeof *pads);
     memcpy(c->after, pads + c->spatial, (size_t)c->spatial * sizeof *pads);
 }
 
 static void conv_read(const struct kcall *call, struct conv *c)
 {
-    const struct tensor *x = &call->in[0], *w = &call->in[1], *y = &call->out[0], *bias = call_in(call, 2);
+    const struct tensor *x = &call->in[0], *w = &call->in[1], *y = &call->out[0], *bias = kcall_in(call, 2);
     c->spatial = x->rank - 2;
     if (x->rank < 3 || w->rank != x->rank)
-        fail("%s: expected tensors of one rank of 3 or more, found %d and %d", call_where(call), x->rank, w->rank);
+        fail("%s: expected tensors of one rank of 3 or more, found %d and %d", kcall_where(call), x->rank, w->rank);
     *c = (struct conv){.spatial = x->rank - 2,
                        .batch = x->dim[0],
                        .in = x->dim[1],
@@ -64,14 +64,14 @@ static void conv_read(const struct kcall *call, struct conv *c)
     c->groups = attr_int(call->node, "group");
     bool empty = c->out == 0 || c->in == 0;
     if (!empty && (c->groups < 1 || c->in != w->dim[1] * c->groups || c->out % c->groups))
-        fail("%s: %lld channels in %lld groups do not fit a kernel of %lld x %lld", call_where(call), (long long)c->in,
+        fail("%s: %lld channels in %lld groups do not fit a kernel of %lld x %lld", kcall_where(call), (long long)c->in,
              (long long)c->groups, (long long)c->out, (long long)w->dim[1]);
-    bool stored = x->dtype == DT_F32 && is_small_float(w->dtype); /* run/fuse/fuse_weights.c */
+    bool stored = x->dtype == DT_F32 && dtype_is_half(w->dtype); /* run/fuse/fuse_weights.c */
     if ((w->dtype != x->dtype && !stored) || (bias && (bias->dtype != x->dtype || tensor_elements(bias) != c->out)))
-        fail("%s: the kernel and the bias must have the type %s, the bias %lld elements", call_where(call), dtype_name(x->dtype),
+        fail("%s: the kernel and the bias must have the type %s, the bias %lld elements", kcall_where(call), dtype_name(x->dtype),
              (long long)c->out);
-    call_spatial(call, "strides", c->spatial, 1, c->stride);
-    call_spatial(call, "dilations", c->spatial, 1, c->dilation);
+    kcall_spatial(call, "strides", c->spatial, 1, c->stride);
+    kcall_spatial(call, "dilations", c->spatial, 1, c->dilation);
     memcpy(c->size, x->dim + 2, (size_t)c->spatial * sizeof *c->size);
     memcpy(c->kernel, w->dim + 2, (size_t)c->spatial * sizeof *c->kernel);
     memcpy(c->result, y->dim + 2, (size_t)c->spatial * sizeof *c->result);
@@ -124,8 +124,8 @@ static void add_channel_bias(const struct conv *c, const float *bias, int64_t pl
 static bool conv_chunks(struct kcall *call, const struct conv *c, const float *x, const float *w, const float *bias, float *y)
 {
     int64_t groups = c->groups > 0 ? c->groups : 1, in = c->in / groups, out = c->out / groups,
-            places = dims_product(c->result, 0, c->spatial);
-    struct patches p = {c, x, dims_product(c->kernel, 0, c->spatial), dims_product(c->size, 0, c->spatial)};
+            places = tensor_dims_product(c->result, 0, c->spatial);
+    struct patches p = {c, x, tensor_dims_product(c->kernel, 0, c->spatial), tensor_dims_product(c->size, 0, c->spatial)};
     struct chunks chunks = chunks_of(call, in * p.taps, p.taps);
     struct right right = {.panel = patch_panel, .k = in * p.taps, .at = &p};
     int64_t all = c->batch * c->out * places;
@@ -162,18 +162,18 @@ static bool conv_fast(struct kcall *call, const struct conv *c, const float *x, 
 
 static bool conv_short(struct kcall *call, const struct conv *c)
 {
-    const struct tensor *bias = call_in(call, 2);
+    const struct tensor *bias = kcall_in(call, 2);
     struct tensor *out = &call->out[0];
     bool chunks = kenv_deterministic(call->env);
-    if ((c->spatial > 3 && !chunks) || (c->in == 0 && !call->share) || dims_product(c->kernel, 0, c->spatial) == 0 || c->dtype == DT_F64 ||
-        !dtype_is_float(c->dtype))
+    if ((c->spatial > 3 && !chunks) || (c->in == 0 && !call->share) || tensor_dims_product(c->kernel, 0, c->spatial) == 0 ||
+        c->dtype == DT_F64 || !dtype_is_float(c->dtype))
         return false;
     const float *b = bias ? tensor_f32(call->env, bias, ROOM_TURN_K) : NULL;
-    float *y = call_result_f32(call, out);
+    float *y = kcall_result_f32(call, out);
     if (!(chunks ? conv_chunks : conv_fast)(call, c, tensor_f32(call->env, &call->in[0], ROOM_A),
                                             tensor_f32(call->env, &call->in[1], ROOM_B), b, y))
         return false;
-    call_result_store(y, out);
+    kcall_result_store(y, out);
     return true;
 }
 
@@ -181,19 +181,20 @@ static bool conv_short(struct kcall *call, const struct conv *c)
  */
 static double conv_at(const struct conv *c, int64_t n, int64_t o, int64_t place)
 {
-    int64_t taps = dims_product(c->kernel, 0, c->spatial), pixels = dims_product(c->size, 0, c->spatial), per_group = c->in / c->groups;
+    int64_t taps = tensor_dims_product(c->kernel, 0, c->spatial), pixels = tensor_dims_product(c->size, 0, c->spatial),
+            per_group = c->in / c->groups;
     int64_t first = o / (c->out / c->groups) * per_group;
     size_t size = dtype_size(c->dtype);
     double sum = 0, x, w;
     if (c->bias)
-        load_f64(c->dtype, at_const(c->bias, size, o), 1, &sum);
+        convert_to_f64(c->dtype, element_at_const(c->bias, size, o), 1, &sum);
     for (int64_t i = 0; i < per_group; i++)
         for (int64_t tap = 0; tap < taps; tap++) {
             int64_t from = conv_source(c, place, tap);
             if (from < 0)
                 continue;
-            load_f64(c->dtype, at_const(c->x, size, (n * c->in + first + i) * pixels + from), 1, &x);
-            load_f64(c->stored, at_const(c->w, dtype_size(c->stored), (o * per_group + i) * taps + tap), 1, &w);
+            convert_to_f64(c->dtype, element_at_const(c->x, size, (n * c->in + first + i) * pixels + from), 1, &x);
+            convert_to_f64(c->stored, element_at_const(c->w, dtype_size(c->stored), (o * per_group + i) * taps + tap), 1, &w);
             sum += x * w;
         }
     return sum;
@@ -202,12 +203,12 @@ static double conv_at(const struct conv *c, int64_t n, int64_t o, int64_t place)
 static void conv_range(void *data, int thread, int64_t lo, int64_t hi)
 {
     const struct conv *c = data;
-    int64_t places = dims_product(c->result, 0, c->spatial);
+    int64_t places = tensor_dims_product(c->result, 0, c->spatial);
     size_t size = dtype_size(c->dtype);
     (void)thread;
     for (int64_t i = lo; i < hi; i++) {
         double value = conv_at(c, i / places / c->out, i / places % c->out, i % places);
-        store_f64(c->dtype, &value, 1, at(c->y, size, i));
+        convert_from_f64(c->dtype, &value, 1, element_at(c->y, size, i));
     }
 }
 
@@ -219,9 +220,9 @@ void kern_Conv(struct kcall *call)
     if (n == 0 || conv_short(call, &c))
         return;
     if (!dtype_is_float(c.dtype))
-        call_bad_type(call, c.dtype);
+        kcall_bad_type(call, c.dtype);
     if (c.groups < 1)
         c.groups = 1;
-    int64_t taps = dims_product(c.kernel, 0, c.spatial);
-    parallel_for(call->env, n, 8 * (c.in / c.groups) * taps + 1, conv_range, &c);
+    int64_t taps = tensor_dims_product(c.kernel, 0, c.spatial);
+    kenv_parallel_for(call->env, n, 8 * (c.in / c.groups) * taps + 1, conv_range, &c);
 }

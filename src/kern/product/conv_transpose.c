@@ -25,8 +25,8 @@ static void read_before(const struct kcall *call, struct transposed *t)
     int64_t pads[2 * MOST_SPATIAL], more[MOST_SPATIAL];
     const int64_t *given;
     bool stated = attr_is_set(call->node, "output_shape") && attr_ints(call->graph, call->node, "output_shape", &given) > 0;
-    call_spatial(call, "pads", 2 * t->n, 0, pads);
-    call_spatial(call, "output_padding", t->n, 0, more);
+    kcall_spatial(call, "pads", 2 * t->n, 0, pads);
+    kcall_spatial(call, "output_padding", t->n, 0, more);
     for (int d = 0; d < t->n; d++) {
         int64_t total = (t->size[d] - 1) * t->stride[d] + more[d] + (t->kernel[d] - 1) * t->dilation[d] + 1 - t->result[d];
         total = total < 0 ? 0 : total;
@@ -36,25 +36,25 @@ static void read_before(const struct kcall *call, struct transposed *t)
 
 static void transposed_begin(const struct kcall *call, struct transposed *t)
 {
-    const struct tensor *x = &call->in[0], *w = &call->in[1], *y = &call->out[0], *bias = call_in(call, 2);
+    const struct tensor *x = &call->in[0], *w = &call->in[1], *y = &call->out[0], *bias = kcall_in(call, 2);
     int64_t groups = attr_int(call->node, "group");
     if (w->rank != x->rank || x->rank < 3 || w->dtype != x->dtype || (bias && bias->dtype != x->dtype))
-        fail("%s: expected operands of one type and one rank of 3 or more", call_where(call));
-    if (x->dtype != DT_F32 && !is_small_float(x->dtype))
-        call_bad_type(call, x->dtype);
+        fail("%s: expected operands of one type and one rank of 3 or more", kcall_where(call));
+    if (x->dtype != DT_F32 && !dtype_is_half(x->dtype))
+        kcall_bad_type(call, x->dtype);
     if (groups < 1 || x->dim[1] != w->dim[0] || x->dim[1] % groups || y->dim[1] != w->dim[1] * groups ||
         (bias && tensor_elements(bias) != y->dim[1]))
-        fail("%s: %lld channels in %lld groups do not fit a kernel of %lld x %lld", call_where(call), (long long)x->dim[1],
+        fail("%s: %lld channels in %lld groups do not fit a kernel of %lld x %lld", kcall_where(call), (long long)x->dim[1],
              (long long)groups, (long long)w->dim[0], (long long)w->dim[1]);
     *t = (struct transposed){.n = x->rank - 2, .batch = x->dim[0], .groups = groups, .in = x->dim[1] / groups, .out = w->dim[1]};
     memcpy(t->size, x->dim + 2, (size_t)t->n * sizeof *t->size);
     memcpy(t->kernel, w->dim + 2, (size_t)t->n * sizeof *t->kernel);
     memcpy(t->result, y->dim + 2, (size_t)t->n * sizeof *t->result);
-    t->places = dims_product(t->size, 0, t->n);
-    t->taps = dims_product(t->kernel, 0, t->n);
-    t->results = dims_product(t->result, 0, t->n);
-    call_spatial(call, "strides", t->n, 1, t->stride);
-    call_spatial(call, "dilations", t->n, 1, t->dilation);
+    t->places = tensor_dims_product(t->size, 0, t->n);
+    t->taps = tensor_dims_product(t->kernel, 0, t->n);
+    t->results = tensor_dims_product(t->result, 0, t->n);
+    kcall_spatial(call, "strides", t->n, 1, t->stride);
+    kcall_spatial(call, "dilations", t->n, 1, t->dilation);
     read_before(call, t);
 }
 
@@ -104,9 +104,9 @@ static void send(struct kcall *call, const struct transposed *t, int64_t columns
     struct right right = right_strided(x, t->in, t->places, 1);
     int64_t all = columns * t->places;
     float *terms = chunk_room(call, &chunks, DT_F32, all, to);
-    chunk_product(
-        call,
-        &(struct chunk_product){&chunks, columns, t->places, turned_rows(call, w, t->in, columns), t->in, &right, terms, t->places, all});
+    chunk_product(call,
+                  &(struct chunk_product){&chunks, columns, t->places, packed_gemm_transposed(call, w, t->in, columns), t->in, &right,
+                                          terms, t->places, all});
     chunk_complete(call, &chunks, DT_F32, terms, all, to);
 }
 
@@ -114,23 +114,23 @@ void kern_ConvTranspose(struct kcall *call)
 {
     struct transposed t;
     struct tensor *out = &call->out[0];
-    const struct tensor *bias = call_in(call, 2);
+    const struct tensor *bias = kcall_in(call, 2);
     if (tensor_elements(out) == 0)
         return;
     transposed_begin(call, &t);
     int64_t columns = t.out * t.taps, sent;
-    if (!mul_i64(columns, t.places, &sent))
-        fail("%s: a window of %lld over %lld places does not fit in memory", call_where(call), (long long)t.taps, (long long)t.places);
+    if (!i64_mul(columns, t.places, &sent))
+        fail("%s: a window of %lld over %lld places does not fit in memory", kcall_where(call), (long long)t.taps, (long long)t.places);
     const float *x = tensor_f32(call->env, &call->in[0], ROOM_A), *w = tensor_f32(call->env, &call->in[1], ROOM_B);
     const float *b = bias ? tensor_f32(call->env, bias, ROOM_TURN_K) : NULL;
-    float *y = call_result_f32(call, out), *room = kenv_room(call->env, ROOM_KERNEL, call_bytes(call, sent, sizeof(float)));
+    float *y = kcall_result_f32(call, out), *room = kenv_room(call->env, ROOM_KERNEL, kcall_bytes(call, sent, sizeof(float)));
     for (int64_t i = 0; i < t.batch * t.groups; i++) {
         int64_t group = i % t.groups;
         send(call, &t, columns, w + group * t.in * columns, x + i * t.in * t.places, room);
         t.sent = room;
         t.bias = b ? b + group * t.out : NULL;
         t.y = y + i * t.out * t.results;
-        parallel_for(call->env, t.out, t.taps * t.places * 4 + t.results, gather_range, &t);
+        kenv_parallel_for(call->env, t.out, t.taps * t.places * 4 + t.results, gather_range, &t);
     }
-    call_result_store(y, out);
+    kcall_result_store(y, out);
 }

@@ -48,7 +48,7 @@ static float scale_of(const struct experts *w, int64_t row, int64_t b)
     const struct tensor *t = w->scales;
     int64_t at = w->expert * t->dim[1] + row;
     float scale;
-    load_f32(t->dtype, at_const(t->data, dtype_size(t->dtype), w->block ? at * t->dim[2] + b : at), 1, &scale);
+    convert_to_f32(t->dtype, element_at_const(t->data, dtype_size(t->dtype), w->block ? at * t->dim[2] + b : at), 1, &scale);
     return scale;
 }
 
@@ -66,7 +66,7 @@ static void decode(const struct experts *w, int64_t row, int64_t from, int64_t n
 
 static const void *stored(const struct experts *w, int64_t row, int64_t from)
 {
-    return at_const(w->weight->data, dtype_size(w->weight->dtype), (w->expert * w->panels.n + row) * w->panels.k + from);
+    return element_at_const(w->weight->data, dtype_size(w->weight->dtype), (w->expert * w->panels.n + row) * w->panels.k + from);
 }
 
 /* The numbers themselves, or decoded into room. */
@@ -77,7 +77,7 @@ static const float *stretch(const struct experts *w, int64_t row, int64_t from, 
     else if (w->weight->dtype == DT_F32)
         return stored(w, row, from);
     else
-        load_f32(w->weight->dtype, stored(w, row, from), n, room);
+        convert_to_f32(w->weight->dtype, stored(w, row, from), n, room);
     return room;
 }
 
@@ -121,7 +121,7 @@ static void add_bias(const struct experts *w, int64_t m, float *c)
     float part[CHUNK];
     for (int64_t lo = 0; lo < n; lo += CHUNK) {
         int64_t count = n - lo < CHUNK ? n - lo : CHUNK;
-        load_f32(w->bias->dtype, at_const(w->bias->data, dtype_size(w->bias->dtype), w->expert * n + lo), count, part);
+        convert_to_f32(w->bias->dtype, element_at_const(w->bias->data, dtype_size(w->bias->dtype), w->expert * n + lo), count, part);
         for (int64_t i = 0; i < m; i++)
             LOOP for (int64_t j = 0; j < count; j++) c[i * n + lo + j] += part[j];
     }
@@ -131,7 +131,7 @@ static void add_bias(const struct experts *w, int64_t m, float *c)
 static struct tensor of_expert(const struct experts *w, const struct tensor *t)
 {
     struct tensor own = {.dtype = t->dtype, .rank = t->rank - 1, .dim = {t->dim[1], t->rank > 2 ? t->dim[2] : 0}};
-    own.data = at(t->data, 1, w->expert * (int64_t)tensor_bytes(&own));
+    own.data = element_at(t->data, 1, w->expert * (int64_t)tensor_bytes(&own));
     return own;
 }
 
@@ -143,7 +143,7 @@ static void block_product(struct kcall *call, const struct experts *w, int64_t m
     q.rank = 3;
     q.dim[1] = scales.dim[1];
     q.dim[2] = w->block * w->bits / 8;
-    nbits_product(call, &(struct nbits_weight){&q, &scales, w->zeros ? &zeros : NULL, NULL, w->bits}, m, w->panels.k, a, c);
+    matmul_nbits_product(call, &(struct nbits_weight){&q, &scales, w->zeros ? &zeros : NULL, NULL, w->bits}, m, w->panels.k, a, c);
 }
 
 void expert_product(struct kcall *call, const struct experts *w, int64_t m, const float *a, float *c)
@@ -160,9 +160,9 @@ void expert_product(struct kcall *call, const struct experts *w, int64_t m, cons
     if (own.block && own.panels.k % own.block == 0)
         block_product(call, &own, m, a, c);
     else if (own.panels.k == 0)
-        memset(c, 0, call_bytes(call, m * own.panels.n, sizeof *c));
+        memset(c, 0, kcall_bytes(call, m * own.panels.n, sizeof *c));
     else
-        panel_product(call, &own.panels, m, a, c);
+        packed_gemm(call, &own.panels, m, a, c);
     if (own.bias)
         add_bias(&own, m, c);
 }

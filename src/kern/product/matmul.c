@@ -22,24 +22,24 @@ struct plain {
     void *c;
 };
 
-#define PLAIN_ROW(T, load, store)                                                           \
-    do {                                                                                    \
-        T x, y, sum = 0;                                                                    \
-        for (int64_t l = 0; l < p->k; l++) {                                                \
-            load(p->dtype, at_const(p->a.at, size, i * p->a.row + l * p->a.column), 1, &x); \
-            load(p->dtype, at_const(p->b.at, size, l * p->b.row + j * p->b.column), 1, &y); \
-            sum += x * y;                                                                   \
-        }                                                                                   \
-        store(p->dtype, &sum, 1, at(p->c, size, i * p->n + j));                             \
+#define PLAIN_ROW(T, load, store)                                                                   \
+    do {                                                                                            \
+        T x, y, sum = 0;                                                                            \
+        for (int64_t l = 0; l < p->k; l++) {                                                        \
+            load(p->dtype, element_at_const(p->a.at, size, i * p->a.row + l * p->a.column), 1, &x); \
+            load(p->dtype, element_at_const(p->b.at, size, l * p->b.row + j * p->b.column), 1, &y); \
+            sum += x * y;                                                                           \
+        }                                                                                           \
+        store(p->dtype, &sum, 1, element_at(p->c, size, i * p->n + j));                             \
     } while (0)
 
 static void load_wrap(enum dtype t, const void *p, int64_t n, uint64_t *v)
 {
-    load_i64(t, p, n, (int64_t *)v);
+    convert_to_i64(t, p, n, (int64_t *)v);
 }
 static void store_wrap(enum dtype t, const uint64_t *v, int64_t n, void *p)
 {
-    store_i64(t, (const int64_t *)v, n, p);
+    convert_from_i64(t, (const int64_t *)v, n, p);
 }
 
 static void plain_range(void *data, int thread, int64_t lo, int64_t hi)
@@ -50,7 +50,7 @@ static void plain_range(void *data, int thread, int64_t lo, int64_t hi)
     for (int64_t at_c = lo; at_c < hi; at_c++) {
         int64_t i = at_c / p->n, j = at_c % p->n;
         if (dtype_is_float(p->dtype))
-            PLAIN_ROW(double, load_f64, store_f64);
+            PLAIN_ROW(double, convert_to_f64, convert_from_f64);
         else
             PLAIN_ROW(uint64_t, load_wrap, store_wrap);
     }
@@ -58,7 +58,7 @@ static void plain_range(void *data, int thread, int64_t lo, int64_t hi)
 
 static void plain_product(struct kenv *env, struct plain p)
 {
-    parallel_for(env, p.m * p.n, 4 * p.k, plain_range, &p);
+    kenv_parallel_for(env, p.m * p.n, 4 * p.k, plain_range, &p);
 }
 
 /* ---- MatMul --------------------------------------------------------------------------------------------------------------------- */
@@ -87,7 +87,7 @@ static void product_batch(struct product *p, const struct tensor *a, const struc
     for (int d = p->rank - 1; d >= 0; d--) {
         int64_t da = batch_dim(a, p->rank, d), db = batch_dim(b, p->rank, d);
         if (da != db && da != 1 && db != 1)
-            fail("%s: batch sizes %lld and %lld do not broadcast", call_where(p->call), (long long)da, (long long)db);
+            fail("%s: batch sizes %lld and %lld do not broadcast", kcall_where(p->call), (long long)da, (long long)db);
         p->dim[d] = da == 1 ? db : da;
         p->a_step[d] = da == 1 ? 0 : na;
         p->b_step[d] = db == 1 ? 0 : nb;
@@ -100,25 +100,25 @@ static void product_batch(struct product *p, const struct tensor *a, const struc
 /* An f32 product may read a weight in the type that it is stored in (run/fuse/fuse_weights.c). */
 static bool types_fit(const struct tensor *a, const struct tensor *b)
 {
-    return a->dtype == b->dtype || (a->dtype == DT_F32 && is_small_float(b->dtype));
+    return a->dtype == b->dtype || (a->dtype == DT_F32 && dtype_is_half(b->dtype));
 }
 
 static void product_shape(struct product *p, const struct tensor *a, const struct tensor *b)
 {
     if (a->rank < 1 || b->rank < 1)
-        fail("%s: operands must have rank 1 or more", call_where(p->call));
+        fail("%s: operands must have rank 1 or more", kcall_where(p->call));
     p->m = a->rank == 1 ? 1 : a->dim[a->rank - 2];
     p->k = a->dim[a->rank - 1];
     p->n = b->rank == 1 ? 1 : b->dim[b->rank - 1];
     int64_t kb = b->rank == 1 ? b->dim[0] : b->dim[b->rank - 2];
     if (p->k != kb || !types_fit(a, b))
-        fail("%s: cannot contract %lld of %s with %lld of %s", call_where(p->call), (long long)p->k, dtype_name(a->dtype), (long long)kb,
+        fail("%s: cannot contract %lld of %s with %lld of %s", kcall_where(p->call), (long long)p->k, dtype_name(a->dtype), (long long)kb,
              dtype_name(b->dtype));
     product_batch(p, a, b);
     bool shared = true; /* one right matrix for all: the batch of a is more rows */
     for (int d = 0; d < p->rank; d++)
         shared = shared && p->b_step[d] == 0;
-    int64_t rows = dims_product(a->dim, 0, a->rank > 2 ? a->rank - 2 : 0);
+    int64_t rows = tensor_dims_product(a->dim, 0, a->rank > 2 ? a->rank - 2 : 0);
     if (shared && rows == p->batch) {
         p->m *= p->batch;
         p->batch = 1;
@@ -152,7 +152,7 @@ static void product_range(void *data, int thread, int64_t lo, int64_t hi)
 static void product_batches(struct product *p)
 {
     if (p->batch >= kenv_threads(p->call->env))
-        parallel_for(p->call->env, p->batch, p->m * p->n * p->k / 8 + 1, product_range, p);
+        kenv_parallel_for(p->call->env, p->batch, p->m * p->n * p->k / 8 + 1, product_range, p);
     else
         product_range(p, 0, 0, p->batch);
 }
@@ -167,9 +167,9 @@ static void plain_batches(struct product *p, const struct tensor *a, const struc
                           p->m,
                           p->n,
                           p->k,
-                          {at_const(a->data, size, at_a * p->m * p->k), p->k, 1},
-                          {at_const(b->data, size, at_b * p->k * p->n), p->n, 1},
-                          at(c->data, size, i * p->m * p->n)};
+                          {element_at_const(a->data, size, at_a * p->m * p->k), p->k, 1},
+                          {element_at_const(b->data, size, at_b * p->k * p->n), p->n, 1},
+                          element_at(c->data, size, i * p->m * p->n)};
         plain_product(p->call->env, q);
     }
 }
@@ -185,7 +185,7 @@ static bool packable(const struct kcall *call, int64_t batch)
 
 static bool is_short_float(enum dtype t)
 {
-    return t == DT_F32 || is_small_float(t);
+    return t == DT_F32 || dtype_is_half(t);
 }
 
 /* c = a b for a constant b, from a copy that is packed at the first call. False: it can't be packed. */
@@ -194,7 +194,7 @@ static bool packed_product(struct kcall *call, int64_t m, int64_t n, int64_t k, 
 {
     if (b->dtype == DT_F32)
         return dnnl_product_packed(call->env, call->cache, m, n, k, a->data, b->data, transposed, NULL, c);
-    panel_product(call, panel_pack(call, b, n, k, transposed), m, tensor_f32(call->env, a, ROOM_A), c);
+    packed_gemm(call, packed_gemm_weight(call, b, n, k, transposed), m, tensor_f32(call->env, a, ROOM_A), c);
     return true;
 }
 
@@ -202,7 +202,7 @@ static bool packed_product(struct kcall *call, int64_t m, int64_t n, int64_t k, 
 static struct right right_of(struct kcall *call, int64_t batch, int64_t n, int64_t k, const struct tensor *b, bool transposed)
 {
     if (packable(call, batch) && k > 0)
-        return right_weight(panel_pack(call, b, n, k, transposed));
+        return right_weight(packed_gemm_weight(call, b, n, k, transposed));
     return right_strided(tensor_f32(call->env, b, ROOM_B), k, transposed ? 1 : n, transposed ? k : 1);
 }
 
@@ -234,12 +234,12 @@ void kern_MatMul(struct kcall *call)
     if (p.batch * p.m * p.n == 0)
         return;
     if (!dtype_size(c->dtype) || c->dtype == DT_BOOL)
-        call_bad_type(call, c->dtype);
+        kcall_bad_type(call, c->dtype);
     if (!is_short_float(c->dtype)) {
         plain_batches(&p, a, b, c);
         return;
     }
-    p.c = call_result_f32(call, c);
+    p.c = kcall_result_f32(call, c);
     if (kenv_deterministic(call->env))
         chunk_batches(&p, a, b, p.c);
     else if (p.k == 0 || !packable(call, p.batch) || !packed_product(call, p.m, p.n, p.k, a, b, false, p.c)) {
@@ -247,7 +247,7 @@ void kern_MatMul(struct kcall *call)
         p.b = tensor_f32(call->env, b, ROOM_B);
         product_batches(&p);
     }
-    call_result_store(p.c, c);
+    kcall_result_store(p.c, c);
 }
 
 /* ---- Gemm -----------------------------------------------------------------------------------------------------------------------------
@@ -292,15 +292,15 @@ static void gemm_chunks(struct kcall *call, int64_t m, int64_t n, int64_t k, boo
     struct right right = right_of(call, 1, n, k, &call->in[1], tb);
     float *terms = chunk_room(call, &chunks, DT_F32, m * n, y);
     const float *a = tensor_f32(call->env, &call->in[0], ROOM_A);
-    chunk_product(call, &(struct chunk_product){&chunks, m, n, ta ? turned_rows(call, a, k, m) : a, k, &right, terms, n, m * n});
+    chunk_product(call, &(struct chunk_product){&chunks, m, n, ta ? packed_gemm_transposed(call, a, k, m) : a, k, &right, terms, n, m * n});
     chunk_complete(call, &chunks, DT_F32, terms, m * n, y);
 }
 
 static void gemm_f32(struct kcall *call, int64_t m, int64_t n, int64_t k, bool ta, bool tb)
 {
-    const struct tensor *a = &call->in[0], *b = &call->in[1], *c = call_in(call, 2);
+    const struct tensor *a = &call->in[0], *b = &call->in[1], *c = kcall_in(call, 2);
     struct tensor *y = &call->out[0];
-    float alpha = (float)attr_float(call->node, "alpha"), beta = (float)attr_float(call->node, "beta"), *out = call_result_f32(call, y);
+    float alpha = (float)attr_float(call->node, "alpha"), beta = (float)attr_float(call->node, "beta"), *out = kcall_result_f32(call, y);
     if (kenv_deterministic(call->env)) {
         gemm_chunks(call, m, n, k, ta, tb, out);
     } else if (k == 0 || ta || !packable(call, 1) || !packed_product(call, m, n, k, a, b, tb, out)) {
@@ -311,13 +311,13 @@ static void gemm_f32(struct kcall *call, int64_t m, int64_t n, int64_t k, bool t
         gemm_add(call, alpha, beta, out, c);
     else if (alpha < 1.0f || alpha > 1.0f)
         gemm_scale(out, alpha, m * n);
-    call_result_store(out, y);
+    kcall_result_store(out, y);
 }
 
 /* f64 and integers: the product, then one pass in double or int64 for alpha, beta and C. */
 static void gemm_plain(struct kcall *call, int64_t m, int64_t n, int64_t k, bool ta, bool tb)
 {
-    const struct tensor *a = &call->in[0], *b = &call->in[1], *c = call_in(call, 2);
+    const struct tensor *a = &call->in[0], *b = &call->in[1], *c = kcall_in(call, 2);
     struct tensor *y = &call->out[0];
     double alpha = attr_float(call->node, "alpha"), beta = attr_float(call->node, "beta"), v, w;
     size_t size = dtype_size(y->dtype);
@@ -325,20 +325,20 @@ static void gemm_plain(struct kcall *call, int64_t m, int64_t n, int64_t k, bool
     plain_product(call->env, p);
     int64_t row = c && c->rank == 2 && c->dim[0] != 1 ? c->dim[1] : 0, column = c && c->rank > 0 && c->dim[c->rank - 1] != 1;
     for (int64_t i = 0; i < m * n; i++) {
-        load_f64(y->dtype, at_const(y->data, size, i), 1, &v);
+        convert_to_f64(y->dtype, element_at_const(y->data, size, i), 1, &v);
         w = 0;
         if (c)
-            load_f64(c->dtype, at_const(c->data, size, i / n * row + i % n * column), 1, &w);
+            convert_to_f64(c->dtype, element_at_const(c->data, size, i / n * row + i % n * column), 1, &w);
         v = alpha * v + beta * w;
-        store_f64(y->dtype, &v, 1, at(y->data, size, i));
+        convert_from_f64(y->dtype, &v, 1, element_at(y->data, size, i));
     }
 }
 
 static void gemm_check(const struct kcall *call, int64_t m, int64_t n, int64_t k, int64_t kb)
 {
-    const struct tensor *c = call_in(call, 2), *y = &call->out[0];
+    const struct tensor *c = kcall_in(call, 2), *y = &call->out[0];
     if (k != kb || !types_fit(&call->in[0], &call->in[1]))
-        fail("%s: cannot contract %lld with %lld", call_where(call), (long long)k, (long long)kb);
+        fail("%s: cannot contract %lld with %lld", kcall_where(call), (long long)k, (long long)kb);
     require(y->rank == 2 && y->dim[0] == m && y->dim[1] == n);
     if (!c)
         return;
@@ -346,7 +346,7 @@ static void gemm_check(const struct kcall *call, int64_t m, int64_t n, int64_t k
     for (int d = 0; fits && d < c->rank; d++)
         fits = c->dim[d] == 1 || c->dim[d] == y->dim[d + 2 - c->rank];
     if (!fits)
-        fail("%s: operand C does not broadcast to [%lld, %lld]", call_where(call), (long long)m, (long long)n);
+        fail("%s: operand C does not broadcast to [%lld, %lld]", kcall_where(call), (long long)m, (long long)n);
 }
 
 void kern_Gemm(struct kcall *call)
@@ -354,13 +354,13 @@ void kern_Gemm(struct kcall *call)
     const struct tensor *a = &call->in[0], *b = &call->in[1];
     bool ta = attr_int(call->node, "transA") != 0, tb = attr_int(call->node, "transB") != 0;
     if (a->rank != 2 || b->rank != 2)
-        fail("%s: operands must be matrices", call_where(call));
+        fail("%s: operands must be matrices", kcall_where(call));
     int64_t m = a->dim[ta], k = a->dim[!ta], n = b->dim[!tb];
     gemm_check(call, m, n, k, b->dim[tb]);
     if (m * n == 0)
         return;
     if (!dtype_size(a->dtype) || a->dtype == DT_BOOL)
-        call_bad_type(call, a->dtype);
+        kcall_bad_type(call, a->dtype);
     if (is_short_float(a->dtype))
         gemm_f32(call, m, n, k, ta, tb);
     else
@@ -382,6 +382,6 @@ int kern_pack(struct kcall *call)
         return -1;
     if (w->dtype == DT_F32 && !kenv_deterministic(call->env))
         return dnnl_pack_weight(call->env, call->cache, n, k, w->data, transposed) ? 1 : -1;
-    panel_pack(call, w, n, k, transposed);
+    packed_gemm_weight(call, w, n, k, transposed);
     return 1;
 }

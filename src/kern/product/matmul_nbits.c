@@ -114,14 +114,14 @@ static void read_zeros(const struct nbits *w, int64_t n, int64_t lo, int64_t hi,
     if (t && t->dtype == DT_U8)
         unpack_zeros((int)w->bits, (const uint8_t *)t->data + n * w->zero_bytes, lo, hi, to);
     else if (t)
-        load_f32(t->dtype, at_const(t->data, dtype_size(t->dtype), n * w->blocks + lo), hi - lo, to);
+        convert_to_f32(t->dtype, element_at_const(t->data, dtype_size(t->dtype), n * w->blocks + lo), hi - lo, to);
     else
         fill(default_zero(w), hi - lo, to);
 }
 
 static void read_scales(const struct nbits *w, int64_t n, int64_t lo, int64_t hi, float *to)
 {
-    load_f32(w->scales->dtype, at_const(w->scales->data, dtype_size(w->scales->dtype), n * w->blocks + lo), hi - lo, to);
+    convert_to_f32(w->scales->dtype, element_at_const(w->scales->data, dtype_size(w->scales->dtype), n * w->blocks + lo), hi - lo, to);
 }
 
 /* From a number per block of 2^log words to one for each of n words. Every store fills all lanes: a later one goes over what is too much.
@@ -263,7 +263,7 @@ static void product_by_chunks(struct kcall *call, struct nbits *w, int64_t m, co
     chunks.width = at_most(chunk_width(call->share ? call->share->size * unit : w->k), block);
     w->panels.k = w->k;
     w->panels.unpack = plain_unpack;
-    panel_chunks(call, &chunks, &w->panels, m, a, out);
+    packed_gemm_chunks(call, &chunks, &w->panels, m, a, out);
 }
 
 /* ---- the order of A
@@ -289,8 +289,8 @@ static void order_range(void *data, int thread, int64_t lo, int64_t hi)
 
 static const float *ordered(struct kcall *call, const struct nbits *w, int64_t m, const float *a)
 {
-    struct order o = {w, a, kenv_room(call->env, ROOM_B, call_bytes(call, m * w->panels.k, sizeof *o.to))};
-    parallel_for(call->env, m, 4 * w->k, order_range, &o);
+    struct order o = {w, a, kenv_room(call->env, ROOM_B, kcall_bytes(call, m * w->panels.k, sizeof *o.to))};
+    kenv_parallel_for(call->env, m, 4 * w->k, order_range, &o);
     return o.to;
 }
 
@@ -298,7 +298,7 @@ static void check_groups(const struct kcall *call, const struct nbits *w)
 {
     for (int64_t i = 0; w->group && i < w->k; i++)
         if (w->group[i] < 0 || w->group[i] >= w->blocks)
-            fail("%s: g_idx has %d at %lld, expected 0 to %lld", call_where(call), w->group[i], (long long)i, (long long)w->blocks - 1);
+            fail("%s: g_idx has %d at %lld, expected 0 to %lld", kcall_where(call), w->group[i], (long long)i, (long long)w->blocks - 1);
 }
 
 /* ---- the product
@@ -328,7 +328,7 @@ static struct nbits nbits_new(const struct nbits_weight *from, int64_t k)
     return w;
 }
 
-void nbits_product(struct kcall *call, const struct nbits_weight *from, int64_t m, int64_t k, const float *a, float *c)
+void matmul_nbits_product(struct kcall *call, const struct nbits_weight *from, int64_t m, int64_t k, const float *a, float *c)
 {
     struct nbits w = nbits_new(from, k);
     if (kenv_deterministic(call->env)) {
@@ -337,11 +337,11 @@ void nbits_product(struct kcall *call, const struct nbits_weight *from, int64_t 
         return;
     }
     if (k == 0) {
-        memset(c, 0, call_bytes(call, m * w.panels.n, sizeof *c));
+        memset(c, 0, kcall_bytes(call, m * w.panels.n, sizeof *c));
         return;
     }
     check_groups(call, &w);
-    panel_product(call, &w.panels, m, ordered(call, &w, m, a), c);
+    packed_gemm(call, &w.panels, m, ordered(call, &w, m, a), c);
 }
 
 /* ---- MatMulNBits
@@ -349,7 +349,7 @@ void nbits_product(struct kcall *call, const struct nbits_weight *from, int64_t 
 
 static void add_bias(struct kcall *call, int64_t m, int64_t n, float *y)
 {
-    const struct tensor *t = call_in(call, BIAS);
+    const struct tensor *t = kcall_in(call, BIAS);
     const float *bias = t ? tensor_f32(call->env, t, ROOM_A) : NULL;
     for (int64_t i = 0; bias && i < m * n; i++)
         y[i] += bias[i % n];
@@ -359,14 +359,14 @@ void kern_MatMulNBits(struct kcall *call)
 {
     const struct tensor *a = &call->in[A];
     struct tensor *y = &call->out[0];
-    struct nbits_weight w = {&call->in[B], &call->in[SCALES], call_in(call, ZEROS), call_in(call, GROUPS), attr_int(call->node, "bits")};
-    int64_t n = w.blocks->dim[0], m = dims_product(a->dim, 0, a->rank - 1);
+    struct nbits_weight w = {&call->in[B], &call->in[SCALES], kcall_in(call, ZEROS), kcall_in(call, GROUPS), attr_int(call->node, "bits")};
+    int64_t n = w.blocks->dim[0], m = tensor_dims_product(a->dim, 0, a->rank - 1);
     if (attr_int(call->node, "weight_prepacked"))
-        fail("%s: its weight is packed for one machine, expected weight_prepacked = 0", call_where(call));
+        fail("%s: its weight is packed for one machine, expected weight_prepacked = 0", kcall_where(call));
     if (m * n == 0)
         return;
-    float *out = call_result_f32(call, y);
-    nbits_product(call, &w, m, a->dim[a->rank - 1], tensor_f32(call->env, a, ROOM_A), out);
+    float *out = kcall_result_f32(call, y);
+    matmul_nbits_product(call, &w, m, a->dim[a->rank - 1], tensor_f32(call->env, a, ROOM_A), out);
     add_bias(call, m, n, out);
-    call_result_store(out, y);
+    kcall_result_store(out, y);
 }

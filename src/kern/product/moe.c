@@ -42,8 +42,8 @@ struct moe {
             LOOP for (int64_t i = 0; i < n; i++) out[i] *= value[i * step];                                               \
     }
 ACTIVATION(relu, g > 0 || g != g ? g : 0)
-ACTIVATION(gelu, 0.5f * g * (1.0f + tanh_f32(0.7978845608f * (g + 0.044715f * g * g * g))))
-ACTIVATION(silu, g *sigmoid_f32(g))
+ACTIVATION(gelu, 0.5f * g * (1.0f + mathf_tanh(0.7978845608f * (g + 0.044715f * g * g * g))))
+ACTIVATION(silu, g *mathf_sigmoid(g))
 ACTIVATION(identity, g)
 
 static SIMD void swiglu(const float *gate, const float *value, int64_t step, int64_t n, const float *param, float *out)
@@ -54,7 +54,7 @@ static SIMD void swiglu(const float *gate, const float *value, int64_t step, int
         float g = gate[i * step], v = value[i * step];
         g = g > limit ? limit : g;
         v = v > limit ? limit : v < -limit ? -limit : v;
-        out[i] = g * sigmoid_f32(alpha * g) * (v + beta);
+        out[i] = g * mathf_sigmoid(alpha * g) * (v + beta);
     }
 }
 
@@ -67,7 +67,7 @@ static activation *activation_of(const struct kcall *call)
     for (size_t i = 0; i < sizeof known / sizeof *known; i++)
         if (strcmp(attr_string(call->node, "activation_type"), known[i].name) == 0)
             return known[i].at;
-    fail("%s: activation_type is '%s', which tpc does not know", call_where(call), attr_string(call->node, "activation_type"));
+    fail("%s: activation_type is '%s', which tpc does not know", kcall_where(call), attr_string(call->node, "activation_type"));
 }
 
 /* ---- operands -------------------------------------------------------------------------------------------------------------------------
@@ -84,14 +84,14 @@ static struct experts matrix_of(const struct kcall *call, int j, int64_t k)
 {
     bool quantized = strcmp(call->node->op->name, "QMoE") == 0;
     int at = 2 + j * (quantized ? 3 : 2);
-    struct experts w = {.weight = call_in(call, at), .bias = call_in(call, at + (quantized ? 2 : 1)), .bits = 8};
+    struct experts w = {.weight = kcall_in(call, at), .bias = kcall_in(call, at + (quantized ? 2 : 1)), .bits = 8};
     if (!w.weight)
         return w;
     w.panels.n = w.weight->dim[1];
     w.panels.k = k;
     if (quantized) {
-        w.scales = call_in(call, at + 1);
-        w.zeros = call_in(call, 11 + j);
+        w.scales = kcall_in(call, at + 1);
+        w.zeros = kcall_in(call, 11 + j);
         w.bits = bits_of(call, j);
         w.block = attr_is_set(call->node, "block_size") ? attr_int(call->node, "block_size") : 0;
     }
@@ -103,9 +103,9 @@ static struct moe moe_of(struct kcall *call)
     const struct tensor *x = &call->in[0];
     struct moe m = {.call = call, .x = x, .router = &call->in[1], .activate = activation_of(call)};
     bool quantized = strcmp(call->node->op->name, "QMoE") == 0;
-    m.mix = call_in(call, quantized ? 14 : 8);
+    m.mix = kcall_in(call, quantized ? 14 : 8);
     m.hidden = x->dim[x->rank - 1];
-    m.rows = dims_product(x->dim, 0, x->rank - 1);
+    m.rows = tensor_dims_product(x->dim, 0, x->rank - 1);
     m.experts = m.router->dim[1];
     m.k = attr_int(call->node, "k") < m.experts ? attr_int(call->node, "k") : m.experts;
     m.matrix[FC1] = matrix_of(call, FC1, m.hidden);
@@ -127,7 +127,7 @@ static struct moe moe_of(struct kcall *call)
 /* Row r of a [rows, experts] tensor, in room. */
 static void read_row(const struct tensor *t, int64_t r, float *room)
 {
-    load_f32(t->dtype, at_const(t->data, dtype_size(t->dtype), r * t->dim[1]), t->dim[1], room);
+    convert_to_f32(t->dtype, element_at_const(t->data, dtype_size(t->dtype), r * t->dim[1]), t->dim[1], room);
 }
 
 /* The k largest; a NaN is never chosen before a number. */
@@ -153,7 +153,7 @@ static void softmax(float *x, int64_t n)
     for (int64_t i = 1; i < n; i++)
         most = x[i] > most ? x[i] : most;
     for (int64_t i = 0; i < n; i++)
-        sum += x[i] = exp_f32(x[i] - most);
+        sum += x[i] = mathf_exp(x[i] - most);
     for (int64_t i = 0; i < n; i++)
         x[i] /= sum;
 }
@@ -177,7 +177,7 @@ static void route_row(const struct moe *m, int64_t r, float *value, int64_t *exp
 /* Room for n of size, each part at a multiple of 64 bytes. */
 static size_t part(const struct kcall *call, int64_t n, size_t size)
 {
-    return (call_bytes(call, n, size) + 63) & ~(size_t)63;
+    return (kcall_bytes(call, n, size) + 63) & ~(size_t)63;
 }
 
 /* Rows by expert, in their order; those of weight 0 are left out. */
@@ -219,8 +219,8 @@ static void take_range(void *data, int thread, int64_t lo, int64_t hi)
     const struct tensor *x = t->m->x;
     (void)thread;
     for (int64_t i = lo; i < hi; i++)
-        load_f32(x->dtype, at_const(x->data, dtype_size(x->dtype), t->route[i].row * t->m->hidden), t->m->hidden,
-                 t->m->in + i * t->m->hidden);
+        convert_to_f32(x->dtype, element_at_const(x->data, dtype_size(x->dtype), t->route[i].row * t->m->hidden), t->m->hidden,
+                       t->m->in + i * t->m->hidden);
 }
 
 /* Gate and value: of fc1 and fc3, in turn in fc1, or one behind the other. */
@@ -255,13 +255,13 @@ static void run_expert(struct moe *m, int64_t e, float *y)
     struct rows rows = {m, m->route + m->start[e], y};
     for (int j = 0; j < MATRICES; j++)
         m->matrix[j].expert = e;
-    parallel_for(m->call->env, n, m->hidden, take_range, &rows);
+    kenv_parallel_for(m->call->env, n, m->hidden, take_range, &rows);
     expert_product(m->call, &m->matrix[FC1], n, m->in, m->first);
     if (m->matrix[FC3].weight)
         expert_product(m->call, &m->matrix[FC3], n, m->in, m->third);
-    parallel_for(m->call->env, n, 16 * m->inner, activate_range, &rows);
+    kenv_parallel_for(m->call->env, n, 16 * m->inner, activate_range, &rows);
     expert_product(m->call, &m->matrix[FC2], n, m->in, m->out);
-    parallel_for(m->call->env, n, m->hidden, give_range, &rows);
+    kenv_parallel_for(m->call->env, n, m->hidden, give_range, &rows);
 }
 
 static void make_room(struct moe *m)
@@ -284,12 +284,12 @@ void kern_MoE(struct kcall *call)
     int64_t n = m.rows * m.matrix[FC2].panels.n;
     if (n == 0)
         return;
-    float *y = call_result_f32(call, &call->out[0]);
-    memset(y, 0, call_bytes(call, n, sizeof *y));
+    float *y = kcall_result_f32(call, &call->out[0]);
+    memset(y, 0, kcall_bytes(call, n, sizeof *y));
     deal_rows(&m);
     make_room(&m);
     for (int64_t e = 0; e < m.experts; e++)
         if (m.start[e + 1] > m.start[e])
             run_expert(&m, e, y);
-    call_result_store(y, &call->out[0]);
+    kcall_result_store(y, &call->out[0]);
 }

@@ -26,7 +26,7 @@ static void read_pads(const struct kcall *call, struct pool *p)
     if (strcmp(how, "VALID") == 0)
         memset(pads, 0, sizeof pads);
     else
-        call_spatial(call, "pads", 2 * p->n, 0, pads);
+        kcall_spatial(call, "pads", 2 * p->n, 0, pads);
     for (int d = 0; d < p->n; d++) {
         int64_t total = (p->result[d] - 1) * p->stride[d] + (p->kernel[d] - 1) * p->dilation[d] + 1 - p->size[d];
         total = total < 0 ? 0 : total;
@@ -39,9 +39,9 @@ static void pool_begin(const struct kcall *call, struct pool *p, enum pooling ho
 {
     *p = (struct pool){.how = how, .n = call->in[0].rank - 2, .x = &call->in[0], .y = &call->out[0]};
     if (p->n < 1 || p->y->rank != p->n + 2)
-        fail("%s: expected a tensor of 3 or more dimensions, found %d", call_where(call), p->x->rank);
+        fail("%s: expected a tensor of 3 or more dimensions, found %d", kcall_where(call), p->x->rank);
     if (!dtype_size(p->x->dtype) || (how != POOL_MAX && !dtype_is_float(p->x->dtype)))
-        call_bad_type(call, p->x->dtype);
+        kcall_bad_type(call, p->x->dtype);
     memcpy(p->size, p->x->dim + 2, (size_t)p->n * sizeof *p->size);
     memcpy(p->result, p->y->dim + 2, (size_t)p->n * sizeof *p->result);
 }
@@ -83,7 +83,7 @@ static double pooled(const struct pool *p, const void *channel, int64_t place, i
         count += source >= 0 || (p->count_padding && source == -1);
         if (source < 0)
             continue;
-        load_f64(p->x->dtype, at_const(channel, dtype_size(p->x->dtype), source), 1, &value);
+        convert_to_f64(p->x->dtype, element_at_const(channel, dtype_size(p->x->dtype), source), 1, &value);
         sum += p->how == POOL_NORM ? pow(fabs(value), p->p) : value;
         best = value > best || value != value ? value : best;
     }
@@ -94,18 +94,19 @@ static void pool_range(void *data, int thread, int64_t lo, int64_t hi)
 {
     const struct pool *p = data;
     size_t size = dtype_size(p->x->dtype);
-    int64_t places = dims_product(p->result, 0, p->n), elements = dims_product(p->size, 0, p->n), taps = dims_product(p->kernel, 0, p->n);
+    int64_t places = tensor_dims_product(p->result, 0, p->n), elements = tensor_dims_product(p->size, 0, p->n),
+            taps = tensor_dims_product(p->kernel, 0, p->n);
     (void)thread;
     for (int64_t i = lo; i < hi; i++) {
-        double value = pooled(p, at_const(p->x->data, size, i / places * elements), i % places, taps);
-        store_f64(p->x->dtype, &value, 1, at(p->y->data, size, i));
+        double value = pooled(p, element_at_const(p->x->data, size, i / places * elements), i % places, taps);
+        convert_from_f64(p->x->dtype, &value, 1, element_at(p->y->data, size, i));
     }
 }
 
 static void pool_run(struct kcall *call, struct pool *p)
 {
-    int64_t cost = 4 * dims_product(p->kernel, 0, p->n) + 1;
-    parallel_for(call->env, tensor_elements(p->y), cost, pool_range, p);
+    int64_t cost = 4 * tensor_dims_product(p->kernel, 0, p->n) + 1;
+    kenv_parallel_for(call->env, tensor_elements(p->y), cost, pool_range, p);
 }
 
 static void pool_kernel(struct kcall *call, enum pooling how)
@@ -114,9 +115,9 @@ static void pool_kernel(struct kcall *call, enum pooling how)
     pool_begin(call, &p, how);
     p.count_padding = how == POOL_AVERAGE && attr_int(call->node, "count_include_pad") != 0;
     p.p = how == POOL_NORM ? (double)attr_int(call->node, "p") : 0;
-    call_spatial(call, "kernel_shape", p.n, 1, p.kernel);
-    call_spatial(call, "strides", p.n, 1, p.stride);
-    call_spatial(call, "dilations", p.n, 1, p.dilation);
+    kcall_spatial(call, "kernel_shape", p.n, 1, p.kernel);
+    kcall_spatial(call, "strides", p.n, 1, p.stride);
+    kcall_spatial(call, "dilations", p.n, 1, p.dilation);
     read_pads(call, &p);
     pool_run(call, &p);
 }

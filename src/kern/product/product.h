@@ -12,8 +12,8 @@ struct nbits_weight {
     const struct tensor *blocks, *scales, *zeros, *groups;
     int64_t bits;
 };
-/* c[m, n] = a[m, k] w^T. Uses ROOM_B and what panel_product does. */
-void nbits_product(struct kcall *, const struct nbits_weight *, int64_t m, int64_t k, const float *a, float *c);
+/* c[m, n] = a[m, k] w^T. Uses ROOM_B and what packed_gemm does. */
+void matmul_nbits_product(struct kcall *, const struct nbits_weight *, int64_t m, int64_t k, const float *a, float *c);
 
 /* ---- expert_gemm.c: one matrix of every expert, [experts, n, k], in any storage --------------------------------------------------------
  */

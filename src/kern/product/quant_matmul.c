@@ -52,7 +52,7 @@ static void rows_unpack(const struct panels *panels, int64_t from, int64_t count
     for (int64_t l = 0; l < panels->k; l++, panel += panels->width) {
         if (l % w->same == 0)
             scaled_read(&w->s, l, from, count, scale, zero);
-        load_integers(w->x->dtype, w->x->data, l * panels->n + from, count, panel);
+        dequant_load(w->x->dtype, w->x->data, l * panels->n + from, count, panel);
         decode(panel, scale, zero, count);
     }
 }
@@ -67,7 +67,7 @@ static void rows_row(const struct panels *panels, const float *a, int64_t from, 
         scaled_read(&w->s, l, from, count, scale, zero);
         memset(part, 0, (size_t)count * sizeof *part);
         for (int64_t i = l; i < end; i++) {
-            load_integers(w->x->dtype, w->x->data, i * panels->n + from, count, x);
+            dequant_load(w->x->dtype, w->x->data, i * panels->n + from, count, x);
             add_less(part, a[i], x, zero, count);
         }
         add_scaled(c, part, scale, count);
@@ -107,7 +107,7 @@ void kern_QuantMatMul(struct kcall *call)
     struct tensor *y = &call->out[0];
     struct coded w = {.s = scaled_of(call, 1), .x = &call->in[1]};
     bool columns = attr_int(call->node, "transposed") != 0;
-    int64_t n = w.x->dim[!columns], k = w.x->dim[columns], m = dims_product(a->dim, 0, a->rank - 1);
+    int64_t n = w.x->dim[!columns], k = w.x->dim[columns], m = tensor_dims_product(a->dim, 0, a->rank - 1);
     int64_t width = m <= PANEL_FEW_ROWS || k == 0 || PANEL / k > MOST_WIDTH ? MOST_WIDTH : PANEL / k;
     if (m * n == 0)
         return;
@@ -120,12 +120,12 @@ void kern_QuantMatMul(struct kcall *call)
                                .by_column = columns,
                                .unpack = columns ? columns_unpack : rows_unpack,
                                .row = columns ? columns_row : rows_row};
-    float *out = call_result_f32(call, y);
+    float *out = kcall_result_f32(call, y);
     if (k == 0 && !call->share)
-        memset(out, 0, call_bytes(call, m * n, sizeof *out));
+        memset(out, 0, kcall_bytes(call, m * n, sizeof *out));
     else
-        panel_product(call, &w.panels, m, tensor_f32(call->env, a, ROOM_TURN_K), out);
-    call_result_store(out, y);
+        packed_gemm(call, &w.panels, m, tensor_f32(call->env, a, ROOM_TURN_K), out);
+    kcall_result_store(out, y);
 }
 
 /* Rows of a table: indices, then the table, its scale and its zero point. */
@@ -136,11 +136,11 @@ void kern_QuantGather(struct kcall *call)
     struct scaled s = scaled_of(call, 1);
     float part[CHUNK];
     for (int64_t i = 0; i < tensor_elements(index) && s.inner > 0; i++) {
-        int64_t row = call_index(call, index_at(call, index, i), x->dim[0], 0);
+        int64_t row = kcall_index(call, kcall_index_at(call, index, i), x->dim[0], 0);
         for (int64_t j = 0; j < s.inner; j += CHUNK) {
             int64_t n = s.inner - j < CHUNK ? s.inner - j : CHUNK;
             scaled_decode(&s, x->dtype, x->data, row, j, n, part);
-            store_f32(y->dtype, part, n, at(y->data, dtype_size(y->dtype), i * s.inner + j));
+            convert_from_f32(y->dtype, part, n, element_at(y->data, dtype_size(y->dtype), i * s.inner + j));
         }
     }
 }

@@ -29,17 +29,17 @@ static void decode_range(void *data, int thread, int64_t lo, int64_t hi)
         for (int64_t j = 0; j < d->s.inner; j += CHUNK) {
             int64_t n = d->s.inner - j < CHUNK ? d->s.inner - j : CHUNK;
             scaled_decode(&d->s, d->x->dtype, d->x->data, row, j, n, part);
-            store_f32(d->y->dtype, part, n, at(d->y->data, size, row * d->s.inner + j));
+            convert_from_f32(d->y->dtype, part, n, element_at(d->y->data, size, row * d->s.inner + j));
         }
 }
 
 void kern_DequantizeLinear(struct kcall *call)
 {
     struct decoding d = {scaled_of(call, 0), &call->in[0], &call->out[0]};
-    if (d.y->dtype != DT_F32 && !is_small_float(d.y->dtype))
-        call_bad_type(call, d.y->dtype);
+    if (d.y->dtype != DT_F32 && !dtype_is_half(d.y->dtype))
+        kcall_bad_type(call, d.y->dtype);
     if (tensor_elements(d.y) > 0)
-        parallel_for(call->env, tensor_elements(d.y) / d.s.inner, 4 * d.s.inner, decode_range, &d);
+        kenv_parallel_for(call->env, tensor_elements(d.y) / d.s.inner, 4 * d.s.inner, decode_range, &d);
 }
 
 /* ---- QuantizeLinear -------------------------------------------------------------------------------------------------------------------
@@ -56,7 +56,7 @@ static struct limits limits_of(const struct kcall *call, enum dtype t)
     case DT_I8: return (struct limits){-128, 127};
     case DT_U16: return (struct limits){0, 65535};
     case DT_I16: return (struct limits){-32768, 32767};
-    default: call_bad_type(call, t);
+    default: kcall_bad_type(call, t);
     }
 }
 
@@ -76,7 +76,7 @@ static void store_integers(enum dtype t, const float *x, int64_t n, void *to)
     double wide[CHUNK];
     for (int64_t i = 0; i < n; i++)
         wide[i] = (double)x[i];
-    store_f64(t, wide, n, to);
+    convert_from_f64(t, wide, n, to);
 }
 
 struct encoding {
@@ -95,20 +95,20 @@ static void encode_range(void *data, int thread, int64_t lo, int64_t hi)
     for (int64_t row = lo; row < hi; row++)
         for (int64_t j = 0; j < e->s.inner; j += CHUNK) {
             int64_t n = e->s.inner - j < CHUNK ? e->s.inner - j : CHUNK, first = row * e->s.inner + j;
-            load_f32(e->x->dtype, at_const(e->x->data, dtype_size(e->x->dtype), first), n, part);
+            convert_to_f32(e->x->dtype, element_at_const(e->x->data, dtype_size(e->x->dtype), first), n, part);
             scaled_read(&e->s, row, j, n, scale, zero);
             round_to(part, scale, zero, n, e->limits);
-            store_integers(e->y->dtype, part, n, at(e->y->data, dtype_size(e->y->dtype), first));
+            store_integers(e->y->dtype, part, n, element_at(e->y->data, dtype_size(e->y->dtype), first));
         }
 }
 
 void kern_QuantizeLinear(struct kcall *call)
 {
     struct encoding e = {scaled_of(call, 0), limits_of(call, call->out[0].dtype), &call->in[0], &call->out[0]};
-    if (e.x->dtype != DT_F32 && !is_small_float(e.x->dtype))
-        call_bad_type(call, e.x->dtype);
+    if (e.x->dtype != DT_F32 && !dtype_is_half(e.x->dtype))
+        kcall_bad_type(call, e.x->dtype);
     if (tensor_elements(e.y) > 0)
-        parallel_for(call->env, tensor_elements(e.y) / e.s.inner, 8 * e.s.inner, encode_range, &e);
+        kenv_parallel_for(call->env, tensor_elements(e.y) / e.s.inner, 8 * e.s.inner, encode_range, &e);
 }
 
 /* ---- DynamicQuantizeLinear
@@ -128,9 +128,9 @@ static SIMD struct limits range_of(const float *x, int64_t n)
 void kern_DynamicQuantizeLinear(struct kcall *call)
 {
     const struct limits all = {0, 255};
-    struct tensor x = call->in[0], *y = &call->out[0], *scale = call_out(call, 1), *zero = call_out(call, 2);
+    struct tensor x = call->in[0], *y = &call->out[0], *scale = kcall_out(call, 1), *zero = kcall_out(call, 2);
     if (x.dtype != DT_F32)
-        call_bad_type(call, x.dtype);
+        kcall_bad_type(call, x.dtype);
     struct limits found = range_of(x.data, tensor_elements(&x));
     float step = (found.hi - found.lo) / 255, offset;
     step = step > 0 ? step : 1;
@@ -162,7 +162,7 @@ static float zero_of(const struct tensor *t, int64_t i)
 {
     float zero = 0;
     if (t)
-        load_integers(t->dtype, t->data, tensor_elements(t) == 1 ? 0 : i, 1, &zero);
+        dequant_load(t->dtype, t->data, tensor_elements(t) == 1 ? 0 : i, 1, &zero);
     return zero;
 }
 
@@ -172,7 +172,7 @@ static void b_panel(const struct integers *p, int64_t l, int64_t depth, int64_t 
     for (int64_t j = 0; j < count; j++)
         zero[j] = zero_of(p->b_zero, from + j);
     for (int64_t i = 0; i < depth; i++, panel += WIDTH) {
-        load_integers(p->b->dtype, p->b->data, (l + i) * p->n + from, count, panel);
+        dequant_load(p->b->dtype, p->b->data, (l + i) * p->n + from, count, panel);
         for (int64_t j = 0; j < count; j++)
             panel[j] -= zero[j];
     }
@@ -205,9 +205,9 @@ static void integer_range(void *data, int thread, int64_t lo, int64_t hi)
 /* A zero point of A per row repeats with its operand's batch only where there is none: [m] or [.., m, 1]. */
 static const float *rows_less_zero(struct kcall *call, int64_t m, int64_t k)
 {
-    const struct tensor *a = &call->in[0], *zero = call_in(call, 2);
-    float *to = kenv_room(call->env, ROOM_A, call_bytes(call, m * k, sizeof *to));
-    load_integers(a->dtype, a->data, 0, m * k, to);
+    const struct tensor *a = &call->in[0], *zero = kcall_in(call, 2);
+    float *to = kenv_room(call->env, ROOM_A, kcall_bytes(call, m * k, sizeof *to));
+    dequant_load(a->dtype, a->data, 0, m * k, to);
     for (int64_t i = 0; zero && i < m; i++) {
         float z = zero_of(zero, i % a->dim[a->rank - 2]);
         for (int64_t l = 0; l < k; l++)
@@ -219,11 +219,11 @@ static const float *rows_less_zero(struct kcall *call, int64_t m, int64_t k)
 void kern_MatMulInteger(struct kcall *call)
 {
     const struct tensor *a = &call->in[0], *b = &call->in[1];
-    int64_t m = dims_product(a->dim, 0, a->rank - 1), k = b->dim[0], n = b->dim[1], panels = (n + WIDTH - 1) / WIDTH;
+    int64_t m = tensor_dims_product(a->dim, 0, a->rank - 1), k = b->dim[0], n = b->dim[1], panels = (n + WIDTH - 1) / WIDTH;
     if (m * n == 0)
         return;
     memset(call->out[0].data, 0, tensor_bytes(&call->out[0]));
-    struct integers p = {call->env, m, n, k, rows_less_zero(call, m, k), b, call_in(call, 3), call->out[0].data, NULL};
-    p.room = kenv_room(call->env, ROOM_THREADS, call_bytes(call, kenv_threads(call->env) * (DEPTH + m), WIDTH * sizeof *p.room));
-    parallel_for(call->env, panels, m * k * WIDTH / 8 + 1, integer_range, &p);
+    struct integers p = {call->env, m, n, k, rows_less_zero(call, m, k), b, kcall_in(call, 3), call->out[0].data, NULL};
+    p.room = kenv_room(call->env, ROOM_THREADS, kcall_bytes(call, kenv_threads(call->env) * (DEPTH + m), WIDTH * sizeof *p.room));
+    kenv_parallel_for(call->env, panels, m * k * WIDTH / 8 + 1, integer_range, &p);
 }

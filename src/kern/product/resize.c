@@ -35,7 +35,7 @@ static int named_axes(const struct kcall *call, int rank, int *axis)
     const int64_t *given = NULL;
     int n = attr_is_set(call->node, "axes") ? attr_ints(call->graph, call->node, "axes", &given) : 0;
     for (int i = 0; i < rank; i++)
-        axis[i] = i < n ? call_axis(call, given[i], rank) : i;
+        axis[i] = i < n ? kcall_axis(call, given[i], rank) : i;
     return n ? n : rank;
 }
 
@@ -46,7 +46,7 @@ static double common_scale(const struct resize *r)
     const struct tensor *x = &r->call->in[X];
     bool least = is(r->call, "keep_aspect_ratio_policy", "not_larger");
     double scale = 0;
-    require(call_sizes(r->call, SIZES, "sizes", size, MAX_RANK) == r->n);
+    require(kcall_sizes(r->call, SIZES, "sizes", size, MAX_RANK) == r->n);
     for (int i = 0; i < r->n; i++) {
         double own = (double)size[i] / (double)x->dim[r->axis[i].d];
         scale = i == 0 || (least ? own < scale : own > scale) ? own : scale;
@@ -56,21 +56,21 @@ static double common_scale(const struct resize *r)
 
 static void read_scales(struct resize *r)
 {
-    const struct tensor *x = &r->call->in[X], *y = &r->call->out[0], *scales = call_in(r->call, SCALES), *roi = call_in(r->call, ROI);
+    const struct tensor *x = &r->call->in[X], *y = &r->call->out[0], *scales = kcall_in(r->call, SCALES), *roi = kcall_in(r->call, ROI);
     bool given = scales && tensor_elements(scales) == r->n, stretch = is(r->call, "keep_aspect_ratio_policy", "stretch");
     double common = given || stretch ? 0 : common_scale(r);
     if (r->crops && (!roi || tensor_elements(roi) != 2 * r->n))
-        fail("%s: expected a roi of two numbers for each of %d dimensions", call_where(r->call), r->n);
+        fail("%s: expected a roi of two numbers for each of %d dimensions", kcall_where(r->call), r->n);
     for (int i = 0; i < r->n; i++) {
         struct axis *a = &r->axis[i];
         a->from = x->dim[a->d];
         a->to = y->dim[a->d];
         a->scale = stretch ? (double)a->to / (double)a->from : common;
         if (given)
-            load_f64(scales->dtype, at_const(scales->data, dtype_size(scales->dtype), i), 1, &a->scale);
+            convert_to_f64(scales->dtype, element_at_const(scales->data, dtype_size(scales->dtype), i), 1, &a->scale);
         if (r->crops) {
-            load_f64(roi->dtype, at_const(roi->data, dtype_size(roi->dtype), i), 1, &a->crop_start);
-            load_f64(roi->dtype, at_const(roi->data, dtype_size(roi->dtype), r->n + i), 1, &a->crop_end);
+            convert_to_f64(roi->dtype, element_at_const(roi->data, dtype_size(roi->dtype), i), 1, &a->crop_start);
+            convert_to_f64(roi->dtype, element_at_const(roi->data, dtype_size(roi->dtype), r->n + i), 1, &a->crop_end);
         }
     }
 }
@@ -96,7 +96,7 @@ static double source_of(const struct resize *r, const struct axis *a, int64_t i)
         return (double)a->from / 2 * (1 - (double)a->to / width) + half;
     if (strcmp(r->where, "half_pixel") == 0)
         return half;
-    fail("%s: attribute coordinate_transformation_mode is '%s', which is not known", call_where(r->call), r->where);
+    fail("%s: attribute coordinate_transformation_mode is '%s', which is not known", kcall_where(r->call), r->where);
 }
 
 static int64_t nearest_of(const struct resize *r, double at)
@@ -109,7 +109,7 @@ static int64_t nearest_of(const struct resize *r, double at)
         return (int64_t)floor(at);
     if (strcmp(r->round, "ceil") == 0)
         return (int64_t)ceil(at);
-    fail("%s: attribute nearest_mode is '%s', which is not known", call_where(r->call), r->round);
+    fail("%s: attribute nearest_mode is '%s', which is not known", kcall_where(r->call), r->round);
 }
 
 /* The weight of an element at this distance: a triangle, or R. Keys' cubic with parameter a. */
@@ -183,7 +183,7 @@ struct pass {
 static void fill_row(const struct pass *p, void *to)
 {
     for (int64_t j = 0; j < p->inner; j++)
-        memcpy(at(to, p->size, j), p->beyond, p->size);
+        memcpy(element_at(to, p->size, j), p->beyond, p->size);
 }
 
 static void blend_row(const struct pass *p, const float *x, const int64_t *index, const float *weight, float *to)
@@ -203,12 +203,12 @@ static void pass_range(void *data, int thread, int64_t lo, int64_t hi)
     (void)thread;
     for (int64_t row = lo; row < hi; row++) {
         const int64_t *index = a->index + row % a->to * a->taps;
-        const void *x = at_const(p->x, p->size, row / a->to * a->from * p->inner);
-        void *to = at(p->y, p->size, row * p->inner);
+        const void *x = element_at_const(p->x, p->size, row / a->to * a->from * p->inner);
+        void *to = element_at(p->y, p->size, row * p->inner);
         if (index[0] < 0)
             fill_row(p, to);
         else if (p->nearest)
-            memcpy(to, at_const(x, p->size, index[0] * p->inner), (size_t)p->inner * p->size);
+            memcpy(to, element_at_const(x, p->size, index[0] * p->inner), (size_t)p->inner * p->size);
         else
             blend_row(p, x, index, a->weight + row % a->to * a->taps, to);
     }
@@ -231,10 +231,10 @@ static void resize_begin(struct kcall *call, struct resize *r)
                          .a = attr_float(call->node, "cubic_coeff_a"),
                          .n = named_axes(call, x->rank, axis)};
     if (!r->nearest && !r->cubic && !is(call, "mode", "linear"))
-        fail("%s: attribute mode is '%s', expected nearest, linear or cubic", call_where(call), attr_string(call->node, "mode"));
-    bool works = r->nearest ? dtype_size(x->dtype) != 0 : x->dtype == DT_F32 || is_small_float(x->dtype);
+        fail("%s: attribute mode is '%s', expected nearest, linear or cubic", kcall_where(call), attr_string(call->node, "mode"));
+    bool works = r->nearest ? dtype_size(x->dtype) != 0 : x->dtype == DT_F32 || dtype_is_half(x->dtype);
     if (!works)
-        call_bad_type(call, x->dtype);
+        kcall_bad_type(call, x->dtype);
     for (int i = 0; i < r->n; i++)
         r->axis[i].d = axis[i];
     read_scales(r);
@@ -253,10 +253,10 @@ static void make_tables(struct resize *r)
         struct axis *a = &r->axis[i];
         a->taps = r->nearest ? 1 : 2 - 2 * first_tap(r, a);
         int64_t own;
-        if (a->taps < 1 || a->taps > INT32_MAX || !mul_i64(a->to, a->taps, &own) || !add_i64(entries, own, &entries))
-            fail("%s: scale %g of dimension %d is too small", call_where(r->call), a->scale, a->d);
+        if (a->taps < 1 || a->taps > INT32_MAX || !i64_mul(a->to, a->taps, &own) || !i64_add(entries, own, &entries))
+            fail("%s: scale %g of dimension %d is too small", kcall_where(r->call), a->scale, a->d);
     }
-    char *room = kenv_scratch(r->call->env, call_bytes(r->call, entries, sizeof(int64_t) + sizeof(float)));
+    char *room = kenv_scratch(r->call->env, kcall_bytes(r->call, entries, sizeof(int64_t) + sizeof(float)));
     int64_t *index = (int64_t *)(void *)room;
     float *weight = (float *)(void *)(room + (size_t)entries * sizeof *index);
     for (int i = 0; i < r->n; i++) {
@@ -278,16 +278,16 @@ static void run_passes(const struct resize *r, const void *x, size_t size, const
     for (int i = 0; i < r->n; i++)
         left += changes(r, &r->axis[i]);
     if (left == 0)
-        copy_dense(r->call->env, y, x, call_bytes(r->call, dims_product(dim, 0, rank), size));
+        copy_dense(r->call->env, y, x, kcall_bytes(r->call, tensor_dims_product(dim, 0, rank), size));
     for (int i = 0; i < r->n; i++) {
         const struct axis *a = &r->axis[i];
         if (!changes(r, a))
             continue;
         dim[a->d] = a->to;
-        struct pass p = {a, r->nearest, dims_product(dim, a->d + 1, rank), size, x, y, beyond};
+        struct pass p = {a, r->nearest, tensor_dims_product(dim, a->d + 1, rank), size, x, y, beyond};
         if (--left > 0)
-            p.y = kenv_room(r->call->env, turn++ % 2 ? ROOM_A : ROOM_B, call_bytes(r->call, dims_product(dim, 0, rank), size));
-        parallel_for(r->call->env, dims_product(dim, 0, a->d + 1), p.inner * a->taps + 4, pass_range, &p);
+            p.y = kenv_room(r->call->env, turn++ % 2 ? ROOM_A : ROOM_B, kcall_bytes(r->call, tensor_dims_product(dim, 0, rank), size));
+        kenv_parallel_for(r->call->env, tensor_dims_product(dim, 0, a->d + 1), p.inner * a->taps + 4, pass_range, &p);
         x = p.y;
     }
 }
@@ -302,15 +302,15 @@ void kern_Resize(struct kcall *call)
     if (tensor_elements(y) == 0)
         return;
     if (tensor_elements(&call->in[X]) == 0)
-        fail("%s: there are no elements to resize", call_where(call));
+        fail("%s: there are no elements to resize", kcall_where(call));
     resize_begin(call, &r);
     make_tables(&r);
-    store_f64(y->dtype, &value, 1, &beyond);
+    convert_from_f64(y->dtype, &value, 1, &beyond);
     if (r.nearest) {
         run_passes(&r, call->in[X].data, dtype_size(y->dtype), &beyond, y->data);
         return;
     }
-    float *to = call_result_f32(call, y);
+    float *to = kcall_result_f32(call, y);
     run_passes(&r, tensor_f32(call->env, &call->in[X], ROOM_TURN_Q), sizeof(float), &single, to);
-    call_result_store(to, y);
+    kcall_result_store(to, y);
 }

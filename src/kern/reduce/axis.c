@@ -8,13 +8,13 @@
 static int64_t in_range(const struct kcall *call, int64_t index, int64_t n)
 {
     if (index < -n || index >= n)
-        fail("%s: index %lld is out of range for size %lld", call_where(call), (long long)index, (long long)n);
+        fail("%s: index %lld is out of range for size %lld", kcall_where(call), (long long)index, (long long)n);
     return index < 0 ? index + n : index;
 }
 
 static int axis_of(const struct kcall *call, int rank)
 {
-    return call_axis(call, attr_int(call->node, "axis"), rank);
+    return kcall_axis(call, attr_int(call->node, "axis"), rank);
 }
 
 /* Where element i of a tensor of shape `of` lies in `in`, with coordinate `at` along the axis. */
@@ -33,7 +33,7 @@ static void check_inside(const struct kcall *call, const struct tensor *index, c
 {
     for (int d = 0; d < index->rank; d++)
         if (d != axis && index->dim[d] > data->dim[d])
-            fail("%s: the indices have %lld entries along dimension %d, the data %lld", call_where(call), (long long)index->dim[d], d,
+            fail("%s: the indices have %lld entries along dimension %d, the data %lld", kcall_where(call), (long long)index->dim[d], d,
                  (long long)data->dim[d]);
 }
 
@@ -47,8 +47,8 @@ void kern_GatherElements(struct kcall *call)
         return;
     check_inside(call, index, data, axis);
     for (int64_t i = 0; i < n; i++) {
-        int64_t from = place_of(index, data, i, axis, in_range(call, index_at(call, index, i), data->dim[axis]));
-        memcpy(at(call->out[0].data, size, i), at_const(data->data, size, from), size);
+        int64_t from = place_of(index, data, i, axis, in_range(call, kcall_index_at(call, index, i), data->dim[axis]));
+        memcpy(element_at(call->out[0].data, size, i), element_at_const(data->data, size, from), size);
     }
 }
 
@@ -63,16 +63,16 @@ static double combined(const struct kcall *call, const char *how, double x, doub
         return x > y || x != x ? x : y;
     if (strcmp(how, "min") == 0)
         return x < y || x != x ? x : y;
-    fail("%s: reduction must be none, add, mul, max or min, not %s", call_where(call), how);
+    fail("%s: reduction must be none, add, mul, max or min, not %s", kcall_where(call), how);
 }
 
 static void combine(const struct kcall *call, const char *how, enum dtype t, void *to, const void *from)
 {
     double x, y;
-    load_f64(t, to, 1, &x);
-    load_f64(t, from, 1, &y);
+    convert_to_f64(t, to, 1, &x);
+    convert_to_f64(t, from, 1, &y);
     x = combined(call, how, x, y);
-    store_f64(t, &x, 1, to);
+    convert_from_f64(t, &x, 1, to);
 }
 
 void kern_ScatterElements(struct kcall *call)
@@ -88,13 +88,13 @@ void kern_ScatterElements(struct kcall *call)
         return;
     check_inside(call, index, data, axis);
     if (tensor_elements(updates) != n)
-        fail("%s: there are %lld updates for %lld indices", call_where(call), (long long)tensor_elements(updates), (long long)n);
+        fail("%s: there are %lld updates for %lld indices", kcall_where(call), (long long)tensor_elements(updates), (long long)n);
     for (int64_t i = 0; i < n; i++) {
-        int64_t place = place_of(index, data, i, axis, in_range(call, index_at(call, index, i), data->dim[axis]));
+        int64_t place = place_of(index, data, i, axis, in_range(call, kcall_index_at(call, index, i), data->dim[axis]));
         if (strcmp(how, "none") == 0)
-            memcpy(at(out->data, size, place), at_const(updates->data, size, i), size);
+            memcpy(element_at(out->data, size, place), element_at_const(updates->data, size, i), size);
         else
-            combine(call, how, data->dtype, at(out->data, size, place), at_const(updates->data, size, i));
+            combine(call, how, data->dtype, element_at(out->data, size, place), element_at_const(updates->data, size, i));
     }
 }
 
@@ -105,7 +105,7 @@ struct lines {
 
 static struct lines lines_of(const struct tensor *x, int axis)
 {
-    struct lines l = {x->dim[axis], dims_product(x->dim, axis + 1, x->rank), dims_product(x->dim, 0, axis)};
+    struct lines l = {x->dim[axis], tensor_dims_product(x->dim, axis + 1, x->rank), tensor_dims_product(x->dim, 0, axis)};
     l.count *= l.inner;
     return l;
 }
@@ -121,12 +121,12 @@ static void read_line(const struct tensor *x, const struct lines *l, int64_t lin
     int64_t base = line / l->inner * l->n * l->inner + line % l->inner;
     size_t size = dtype_size(x->dtype);
     for (int64_t i = 0; i < l->n; i++) {
-        const void *from = at_const(x->data, size, base + i * l->inner);
+        const void *from = element_at_const(x->data, size, base + i * l->inner);
         e[i] = (struct element){.index = i};
         if (dtype_is_float(x->dtype))
-            load_f64(x->dtype, from, 1, &e[i].real);
+            convert_to_f64(x->dtype, from, 1, &e[i].real);
         else
-            load_i64(x->dtype, from, 1, &e[i].whole);
+            convert_to_i64(x->dtype, from, 1, &e[i].whole);
     }
 }
 
@@ -154,11 +154,11 @@ static void arg_kernel(struct kcall *call, int sign)
     int64_t *y = call->out[0].data;
     bool last = attr_int(call->node, "select_last_index") != 0;
     struct lines l = lines_of(x, axis_of(call, x->rank));
-    struct element *e = kenv_scratch(call->env, call_bytes(call, l.n, sizeof *e));
+    struct element *e = kenv_scratch(call->env, kcall_bytes(call, l.n, sizeof *e));
     if (l.n == 0 && l.count > 0)
-        fail("%s: there is no extreme element of a line without elements", call_where(call));
+        fail("%s: there is no extreme element of a line without elements", kcall_where(call));
     if (!dtype_size(x->dtype))
-        call_bad_type(call, x->dtype);
+        kcall_bad_type(call, x->dtype);
     for (int64_t line = 0; line < l.count; line++) {
         read_line(x, &l, line, e);
         int64_t best = 0;
@@ -198,21 +198,22 @@ static int descending(const void *pa, const void *pb)
 void kern_TopK(struct kcall *call)
 {
     const struct tensor *x = &call->in[0];
-    struct tensor *values = call_out(call, 0), *indices = call_out(call, 1), *any = values ? values : indices;
+    struct tensor *values = kcall_out(call, 0), *indices = kcall_out(call, 1), *any = values ? values : indices;
     int axis = axis_of(call, x->rank);
     struct lines l = lines_of(x, axis);
     size_t size = dtype_size(x->dtype);
-    struct element *e = kenv_scratch(call->env, call_bytes(call, l.n, sizeof *e));
+    struct element *e = kenv_scratch(call->env, kcall_bytes(call, l.n, sizeof *e));
     int64_t k = any ? any->dim[axis] : 0;
     if (k < 0 || k > l.n)
-        fail("%s: K is %lld for %lld elements", call_where(call), (long long)k, (long long)l.n);
+        fail("%s: K is %lld for %lld elements", kcall_where(call), (long long)k, (long long)l.n);
     for (int64_t line = 0; line < l.count && k > 0; line++) {
         int64_t from = line / l.inner * l.n * l.inner + line % l.inner, to = line / l.inner * k * l.inner + line % l.inner;
         read_line(x, &l, line, e);
         qsort(e, (size_t)l.n, sizeof *e, attr_int(call->node, "largest") ? descending : ascending);
         for (int64_t i = 0; i < k; i++) {
             if (values)
-                memcpy(at(values->data, size, to + i * l.inner), at_const(x->data, size, from + e[i].index * l.inner), size);
+                memcpy(element_at(values->data, size, to + i * l.inner), element_at_const(x->data, size, from + e[i].index * l.inner),
+                       size);
             if (indices)
                 ((int64_t *)indices->data)[to + i * l.inner] = e[i].index;
         }
@@ -226,14 +227,14 @@ void kern_OneHot(struct kcall *call)
     const struct tensor *x = &call->in[0], *values = &call->in[2];
     struct tensor *y = &call->out[0];
     int axis = axis_of(call, y->rank);
-    int64_t depth = y->dim[axis], inner = dims_product(y->dim, axis + 1, y->rank), n = tensor_elements(y);
+    int64_t depth = y->dim[axis], inner = tensor_dims_product(y->dim, axis + 1, y->rank), n = tensor_elements(y);
     size_t size = dtype_size(y->dtype);
     if (tensor_elements(values) != 2 || values->dtype != y->dtype)
-        fail("%s: expected two values of %s", call_where(call), dtype_name(y->dtype));
+        fail("%s: expected two values of %s", kcall_where(call), dtype_name(y->dtype));
     for (int64_t i = 0; i < n; i++) {
         int64_t index;
-        load_i64(x->dtype, at_const(x->data, dtype_size(x->dtype), i / inner / depth * inner + i % inner), 1, &index);
+        convert_to_i64(x->dtype, element_at_const(x->data, dtype_size(x->dtype), i / inner / depth * inner + i % inner), 1, &index);
         bool hot = (index < 0 ? index + depth : index) == i / inner % depth;
-        memcpy(at(y->data, size, i), at_const(values->data, size, hot), size);
+        memcpy(element_at(y->data, size, i), element_at_const(values->data, size, hot), size);
     }
 }

@@ -16,13 +16,13 @@ struct channel_norm {
 static void read_channels(struct kcall *call, int n, const double **out)
 {
     int64_t channels = call->in[0].dim[1];
-    double *room = kenv_scratch(call->env, call_bytes(call, n * channels, sizeof *room));
+    double *room = kenv_scratch(call->env, kcall_bytes(call, n * channels, sizeof *room));
     for (int i = 0; i < n; i++) {
         const struct tensor *t = &call->in[1 + i];
         if (tensor_elements(t) != channels || !dtype_is_float(t->dtype))
-            fail("%s: operand %d has %lld elements, expected one float per channel, %lld", call_where(call), 1 + i,
+            fail("%s: operand %d has %lld elements, expected one float per channel, %lld", kcall_where(call), 1 + i,
                  (long long)tensor_elements(t), (long long)channels);
-        load_f64(t->dtype, t->data, channels, room);
+        convert_to_f64(t->dtype, t->data, channels, room);
         out[i] = room;
         room += channels;
     }
@@ -31,7 +31,7 @@ static void read_channels(struct kcall *call, int n, const double **out)
 static double element(const struct channel_norm *c, int64_t i)
 {
     double value;
-    load_f64(c->x->dtype, at_const(c->x->data, dtype_size(c->x->dtype), i), 1, &value);
+    convert_to_f64(c->x->dtype, element_at_const(c->x->data, dtype_size(c->x->dtype), i), 1, &value);
     return value;
 }
 
@@ -53,7 +53,7 @@ static void write_channel(const struct channel_norm *c, int64_t channel, int64_t
     double factor = c->scale[channel] / sqrt(variance + c->epsilon);
     for (int64_t i = base; i < base + c->each; i++) {
         double value = (element(c, i) - mean) * factor + c->bias[channel];
-        store_f64(c->y->dtype, &value, 1, at(c->y->data, dtype_size(c->y->dtype), i));
+        convert_from_f64(c->y->dtype, &value, 1, element_at(c->y->data, dtype_size(c->y->dtype), i));
     }
 }
 
@@ -79,14 +79,14 @@ static void channel_kernel(struct kcall *call, int operands, int64_t group)
     const struct tensor *x = &call->in[0];
     const double *given[4] = {NULL, NULL, NULL, NULL};
     if (x->rank < 2 || !dtype_is_float(x->dtype) || !dtype_size(x->dtype))
-        call_bad_type(call, x->dtype);
+        kcall_bad_type(call, x->dtype);
     if (tensor_elements(x) == 0)
         return;
     read_channels(call, operands, given);
     struct channel_norm c = {
-        x,        &call->out[0], x->dim[1], dims_product(x->dim, 2, x->rank), group, attr_float(call->node, "epsilon"), given[0],
+        x,        &call->out[0], x->dim[1], tensor_dims_product(x->dim, 2, x->rank), group, attr_float(call->node, "epsilon"), given[0],
         given[1], given[2],      given[3]};
-    parallel_for(call->env, x->dim[0] * (c.channels / group), 8 * group * c.each, channel_range, &c);
+    kenv_parallel_for(call->env, x->dim[0] * (c.channels / group), 8 * group * c.each, channel_range, &c);
 }
 
 void kern_BatchNormalization(struct kcall *call)
@@ -102,6 +102,6 @@ void kern_GroupNormalization(struct kcall *call)
 {
     int64_t groups = attr_int(call->node, "num_groups"), channels = call->in[0].rank > 1 ? call->in[0].dim[1] : 0;
     if (channels && (groups < 1 || channels % groups))
-        fail("%s: %lld channels do not form %lld groups", call_where(call), (long long)channels, (long long)groups);
+        fail("%s: %lld channels do not form %lld groups", kcall_where(call), (long long)channels, (long long)groups);
     channel_kernel(call, 2, channels ? channels / groups : 1);
 }

@@ -21,24 +21,24 @@ static struct loss loss_begin(struct kcall *call)
 {
     const struct tensor *x = &call->in[0], *labels = &call->in[1];
     const struct node *node = call->node;
-    struct loss loss = {.call = call, .labels = labels, .weight = call_in(call, 2), .classes = x->dim[1]};
+    struct loss loss = {.call = call, .labels = labels, .weight = kcall_in(call, 2), .classes = x->dim[1]};
     loss.ignores = attr_is_set(node, "ignore_index");
     loss.ignored = loss.ignores ? attr_int(node, "ignore_index") : 0;
     loss.rounds = kenv_deterministic(call->env) && x->dtype != DT_F64;
-    loss.value = kenv_room(call->env, ROOM_A, call_bytes(call, tensor_elements(labels), sizeof(double)));
+    loss.value = kenv_room(call->env, ROOM_A, kcall_bytes(call, tensor_elements(labels), sizeof(double)));
     if (!dtype_is_float(x->dtype) || !dtype_size(x->dtype))
-        call_bad_type(call, x->dtype);
+        kcall_bad_type(call, x->dtype);
     return loss;
 }
 
 /* The class of label i; -1: it is ignored. */
 static int64_t class_of(const struct loss *loss, int64_t i)
 {
-    int64_t label = index_at(loss->call, loss->labels, i);
+    int64_t label = kcall_index_at(loss->call, loss->labels, i);
     if (loss->ignores && label == loss->ignored)
         return -1;
     if (label < 0 || label >= loss->classes)
-        fail("%s: label %lld is %lld, there are %lld classes", call_where(loss->call), (long long)i, (long long)label,
+        fail("%s: label %lld is %lld, there are %lld classes", kcall_where(loss->call), (long long)i, (long long)label,
              (long long)loss->classes);
     return label;
 }
@@ -47,7 +47,7 @@ static double weight_of(const struct loss *loss, int64_t label)
 {
     double w = 1;
     if (label >= 0 && loss->weight)
-        load_f64(loss->weight->dtype, at_const(loss->weight->data, dtype_size(loss->weight->dtype), label), 1, &w);
+        convert_to_f64(loss->weight->dtype, element_at_const(loss->weight->data, dtype_size(loss->weight->dtype), label), 1, &w);
     return label < 0 ? 0 : w;
 }
 
@@ -64,7 +64,7 @@ static void loss_end(const struct loss *loss)
     int64_t n = tensor_elements(loss->labels);
     double sum = 0, weights = 0;
     if (strcmp(how, "none") == 0) {
-        store_f64(out->dtype, loss->value, n, out->data);
+        convert_from_f64(out->dtype, loss->value, n, out->data);
         return;
     }
     for (int64_t i = 0; i < n; i++) {
@@ -72,20 +72,22 @@ static void loss_end(const struct loss *loss)
         weights += weight_of(loss, class_of(loss, i));
     }
     sum = strcmp(how, "sum") == 0 ? sum : sum / weights;
-    store_f64(out->dtype, &sum, 1, out->data);
+    convert_from_f64(out->dtype, &sum, 1, out->data);
 }
 
 static void likelihood_range(void *data, int thread, int64_t lo, int64_t hi)
 {
     const struct loss *loss = data;
     const struct tensor *x = &loss->call->in[0];
-    int64_t inner = dims_product(x->dim, 2, x->rank);
+    int64_t inner = tensor_dims_product(x->dim, 2, x->rank);
     (void)thread;
     for (int64_t i = lo; i < hi; i++) {
         int64_t label = class_of(loss, i);
         double value = 0;
         if (label >= 0)
-            load_f64(x->dtype, at_const(x->data, dtype_size(x->dtype), (i / inner * loss->classes + label) * inner + i % inner), 1, &value);
+            convert_to_f64(x->dtype,
+                           element_at_const(x->data, dtype_size(x->dtype), (i / inner * loss->classes + label) * inner + i % inner), 1,
+                           &value);
         loss->value[i] = loss_of(loss, value, label);
     }
 }
@@ -93,7 +95,7 @@ static void likelihood_range(void *data, int thread, int64_t lo, int64_t hi)
 void kern_NegativeLogLikelihoodLoss(struct kcall *call)
 {
     struct loss loss = loss_begin(call);
-    parallel_for(call->env, tensor_elements(loss.labels), 8, likelihood_range, &loss);
+    kenv_parallel_for(call->env, tensor_elements(loss.labels), 8, likelihood_range, &loss);
     loss_end(&loss);
 }
 
@@ -104,19 +106,19 @@ void kern_NegativeLogLikelihoodLoss(struct kcall *call)
 
 static void entropy_f32(void *data, int64_t line, float *x, int64_t n)
 {
-    log_softmax_f32(x, n);
+    softmax_log_f32(x, n);
     ENTROPY
 }
 
 static void entropy_chunks(void *data, int64_t line, float *x, int64_t n)
 {
-    log_softmax_chunks(x, n);
+    softmax_log_chunks(x, n);
     ENTROPY
 }
 
 static void entropy_f64(void *data, int64_t line, double *x, int64_t n)
 {
-    log_softmax_f64(x, n);
+    softmax_log_f64(x, n);
     ENTROPY
 }
 
@@ -124,6 +126,6 @@ void kern_SoftmaxCrossEntropyLoss(struct kcall *call)
 {
     struct loss loss = loss_begin(call);
     line_f32 *entropy = kenv_deterministic(call->env) ? entropy_chunks : entropy_f32;
-    lines_run(call, &(struct line_op){entropy, entropy_f64, 8}, &loss, &call->in[0], call_out(call, 1), 1);
+    axis_line_run(call, &(struct line_op){entropy, entropy_f64, 8}, &loss, &call->in[0], kcall_out(call, 1), 1);
     loss_end(&loss);
 }

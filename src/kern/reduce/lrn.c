@@ -37,5 +37,5 @@ void kern_LRN(struct kcall *call)
     int64_t size = attr_int(node, "size");
     struct lrn lrn = {(size - 1) / 2, size / 2, attr_float(node, "alpha") / (double)size, attr_float(node, "bias"),
                       attr_float(node, "beta")};
-    lines_run(call, &(struct line_op){lrn_f32, lrn_f64, 16 + 2 * (size < 1024 ? size : 1024)}, &lrn, &call->in[0], &call->out[0], 1);
+    axis_line_run(call, &(struct line_op){lrn_f32, lrn_f64, 16 + 2 * (size < 1024 ? size : 1024)}, &lrn, &call->in[0], &call->out[0], 1);
 }

@@ -60,7 +60,7 @@ NORM_ROW(double, row_f64, , sqrt)
 static double moment(const struct norm *p, double *x)
 {
     for (int d = p->rank - 1; d >= 0; d--)
-        for (int64_t i = 0; i < dims_product(p->dim, 0, d); i++)
+        for (int64_t i = 0; i < tensor_dims_product(p->dim, 0, d); i++)
             x[i] = chunk_sum_f64(x + i * p->dim[d], p->dim[d]);
     return x[0] / (double)p->n;
 }
@@ -89,47 +89,47 @@ static void add_skip(const struct norm *p, float *x, int64_t row)
     float part[CHUNK];
     for (int64_t i = 0; i < p->n; i += CHUNK) {
         int64_t m = p->n - i < CHUNK ? p->n - i : CHUNK;
-        load_f32(p->dtype, at_const(p->skip, size, row * p->n + i), m, part);
+        convert_to_f32(p->dtype, element_at_const(p->skip, size, row * p->n + i), m, part);
         for (int64_t j = 0; j < m; j++)
             x[i + j] += part[j];
         if (!p->skip_bias)
             continue;
-        load_f32(p->dtype, at_const(p->skip_bias, size, i), m, part);
+        convert_to_f32(p->dtype, element_at_const(p->skip_bias, size, i), m, part);
         for (int64_t j = 0; j < m; j++)
             x[i + j] += part[j];
     }
     if (p->sum)
-        store_f32(p->dtype, x, p->n, at(p->sum, size, row * p->n));
+        convert_from_f32(p->dtype, x, p->n, element_at(p->sum, size, row * p->n));
 }
 
 static void norm_one_f32(const struct norm *p, float *x, int64_t row)
 {
     size_t size = dtype_size(p->dtype);
     float mean, inv;
-    load_f32(p->dtype, at_const(p->x, size, row * p->n), p->n, x);
+    convert_to_f32(p->dtype, element_at_const(p->x, size, row * p->n), p->n, x);
     if (p->skip)
         add_skip(p, x, row);
     if (p->chunks)
         row_chunks(p, x, (double *)(void *)((char *)x + p->scratch_each / 2), &mean, &inv);
     else
         row_f32(p, x, &mean, &inv);
-    store_f32(p->dtype, x, p->n, at(p->y, size, row * p->n));
+    convert_from_f32(p->dtype, x, p->n, element_at(p->y, size, row * p->n));
     if (p->mean)
-        store_f32(p->mean->dtype, &mean, 1, at(p->mean->data, dtype_size(p->mean->dtype), row));
+        convert_from_f32(p->mean->dtype, &mean, 1, element_at(p->mean->data, dtype_size(p->mean->dtype), row));
     if (p->invstd)
-        store_f32(p->invstd->dtype, &inv, 1, at(p->invstd->data, dtype_size(p->invstd->dtype), row));
+        convert_from_f32(p->invstd->dtype, &inv, 1, element_at(p->invstd->data, dtype_size(p->invstd->dtype), row));
 }
 
 static void norm_one_f64(const struct norm *p, double *x, int64_t row)
 {
     double mean, inv;
-    load_f64(p->dtype, at_const(p->x, 8, row * p->n), p->n, x);
+    convert_to_f64(p->dtype, element_at_const(p->x, 8, row * p->n), p->n, x);
     row_f64(p, x, &mean, &inv);
-    store_f64(p->dtype, x, p->n, at(p->y, 8, row * p->n));
+    convert_from_f64(p->dtype, x, p->n, element_at(p->y, 8, row * p->n));
     if (p->mean)
-        store_f64(p->mean->dtype, &mean, 1, at(p->mean->data, dtype_size(p->mean->dtype), row));
+        convert_from_f64(p->mean->dtype, &mean, 1, element_at(p->mean->data, dtype_size(p->mean->dtype), row));
     if (p->invstd)
-        store_f64(p->invstd->dtype, &inv, 1, at(p->invstd->data, dtype_size(p->invstd->dtype), row));
+        convert_from_f64(p->invstd->dtype, &inv, 1, element_at(p->invstd->data, dtype_size(p->invstd->dtype), row));
 }
 
 static void norm_range(void *data, int thread, int64_t lo, int64_t hi)
@@ -157,7 +157,7 @@ static void *full_row(struct kcall *call, const struct norm *p, const struct ten
     for (int d = axis; d < x->rank; d++)
         shape.dim[d - axis] = x->dim[d];
     if (t->dtype != DT_F64 && !(dtype_is_float(t->dtype) && dtype_size(t->dtype)))
-        call_bad_type(call, t->dtype);
+        kcall_bad_type(call, t->dtype);
     walk_broadcast(call, &w, &shape, 1, in);
     for (int64_t i = 0; i < p->n; i++) {
         int64_t rest = i, from = 0;
@@ -166,8 +166,8 @@ static void *full_row(struct kcall *call, const struct norm *p, const struct ten
             from += rest % w.dim[d] * w.stride[1][d];
             rest /= w.dim[d];
         }
-        load_f64(t->dtype, at_const(t->data, from_size, from), 1, &value);
-        store_f64(shape.dtype, &value, 1, at(row, size, i));
+        convert_to_f64(t->dtype, element_at_const(t->data, from_size, from), 1, &value);
+        convert_from_f64(shape.dtype, &value, 1, element_at(row, size, i));
     }
     return row;
 }
@@ -175,30 +175,30 @@ static void *full_row(struct kcall *call, const struct norm *p, const struct ten
 /* Runs p over all rows; operand numbers of scale and bias, -1 none. */
 static void norm_kernel(struct kcall *call, struct norm *p, int64_t axis_attr, int scale, int bias)
 {
-    const struct tensor *x = &call->in[0], *b = bias < 0 ? NULL : call_in(call, bias);
-    int axis = call_axis(call, axis_attr, x->rank);
+    const struct tensor *x = &call->in[0], *b = bias < 0 ? NULL : kcall_in(call, bias);
+    int axis = kcall_axis(call, axis_attr, x->rank);
     if (!dtype_is_float(x->dtype) || !dtype_size(x->dtype))
-        call_bad_type(call, x->dtype);
+        kcall_bad_type(call, x->dtype);
     p->dtype = x->dtype;
-    p->n = dims_product(x->dim, axis, x->rank);
+    p->n = tensor_dims_product(x->dim, axis, x->rank);
     p->x = x->data;
     p->y = call->out[0].data;
     p->epsilon = attr_float(call->node, "epsilon");
     p->chunks = kenv_deterministic(call->env);
     p->rank = x->rank - axis;
     p->dim = x->dim + axis;
-    int64_t rows = dims_product(x->dim, 0, axis);
-    p->scratch_each = (call_bytes(call, p->n, 16) + 127) & ~(size_t)127;
-    char *room = kenv_scratch(call->env, call_bytes(call, kenv_threads(call->env) + 2, p->scratch_each));
+    int64_t rows = tensor_dims_product(x->dim, 0, axis);
+    p->scratch_each = (kcall_bytes(call, p->n, 16) + 127) & ~(size_t)127;
+    char *room = kenv_scratch(call->env, kcall_bytes(call, kenv_threads(call->env) + 2, p->scratch_each));
     p->scale = full_row(call, p, &call->in[scale], axis, room);
     p->bias = b ? full_row(call, p, b, axis, room + p->scratch_each) : NULL;
     p->scratch = room + 2 * p->scratch_each;
-    parallel_for(call->env, rows, p->n * 4 + 1, norm_range, p);
+    kenv_parallel_for(call->env, rows, p->n * 4 + 1, norm_range, p);
 }
 
 void kern_LayerNormalization(struct kcall *call)
 {
-    struct norm p = {.centre = true, .mean = call_out(call, 1), .invstd = call_out(call, 2)};
+    struct norm p = {.centre = true, .mean = kcall_out(call, 1), .invstd = kcall_out(call, 2)};
     norm_kernel(call, &p, attr_int(call->node, "axis"), 1, 2);
 }
 
@@ -210,23 +210,23 @@ void kern_RMSNormalization(struct kcall *call)
 
 void kern_SimplifiedLayerNormalization(struct kcall *call)
 {
-    struct norm p = {.centre = false, .invstd = call_out(call, 1)};
+    struct norm p = {.centre = false, .invstd = kcall_out(call, 1)};
     norm_kernel(call, &p, attr_int(call->node, "axis"), 1, -1);
 }
 
 void kern_SkipSimplifiedLayerNormalization(struct kcall *call)
 {
-    const struct tensor *x = &call->in[0], *skip = &call->in[1], *bias = call_in(call, 3);
-    struct tensor *sum = call_out(call, 3);
-    struct norm p = {.centre = false, .mean = NULL, .invstd = call_out(call, 2)};
-    if (call_out(call, 1))
-        fail("%s: the output mean is not computed by a norm without a mean", call_where(call));
+    const struct tensor *x = &call->in[0], *skip = &call->in[1], *bias = kcall_in(call, 3);
+    struct tensor *sum = kcall_out(call, 3);
+    struct norm p = {.centre = false, .mean = NULL, .invstd = kcall_out(call, 2)};
+    if (kcall_out(call, 1))
+        fail("%s: the output mean is not computed by a norm without a mean", kcall_where(call));
     if (x->dtype == DT_F64)
-        call_bad_type(call, x->dtype);
+        kcall_bad_type(call, x->dtype);
     if (tensor_elements(skip) != tensor_elements(x) || skip->dtype != x->dtype)
-        fail("%s: operands input and skip must have one shape and type", call_where(call));
+        fail("%s: operands input and skip must have one shape and type", kcall_where(call));
     if (bias && (bias->dtype != x->dtype || tensor_elements(bias) != x->dim[x->rank - 1]))
-        fail("%s: the bias must have %lld elements of %s", call_where(call), (long long)x->dim[x->rank - 1], dtype_name(x->dtype));
+        fail("%s: the bias must have %lld elements of %s", kcall_where(call), (long long)x->dim[x->rank - 1], dtype_name(x->dtype));
     p.skip = skip->data;
     p.skip_bias = bias ? bias->data : NULL;
     p.sum = sum ? sum->data : NULL;

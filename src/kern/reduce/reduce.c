@@ -141,7 +141,7 @@ static void accumulate_f32(const struct reduce *r, const void *p, int64_t n, boo
         if (r->x->dtype == DT_F32)
             x = (const float *)p + i;
         else
-            load_f32(r->x->dtype, at_const(p, 2, i), m, part);
+            convert_to_f32(r->x->dtype, element_at_const(p, 2, i), m, part);
         if (run)
             fold_f32(r->how, acc, x, m);
         else
@@ -162,7 +162,7 @@ static void accumulate_i64(const struct reduce *r, const void *p, int64_t n, boo
     size_t size = dtype_size(r->x->dtype);
     for (int64_t i = 0; i < n; i++) {
         if (i % CHUNK == 0)
-            load_i64(r->x->dtype, at_const(p, size, i), n - i < CHUNK ? n - i : CHUNK, part);
+            convert_to_i64(r->x->dtype, element_at_const(p, size, i), n - i < CHUNK ? n - i : CHUNK, part);
         into_i64(r->how, acc + (run ? 0 : i), part[i % CHUNK]);
     }
 }
@@ -221,7 +221,7 @@ static void block_end(const struct reduce *r, void *acc, int64_t block)
 {
     enum dtype t = r->x->dtype;
     bool mean = r->how == REDUCE_MEAN;
-    void *out = at(r->y->data, dtype_size(t), block * r->inner);
+    void *out = element_at(r->y->data, dtype_size(t), block * r->inner);
     for (int64_t i = 0; mean && i < r->inner; i++) {
         if (t == DT_F64)
             ((double *)acc)[i] /= (double)r->count;
@@ -231,11 +231,11 @@ static void block_end(const struct reduce *r, void *acc, int64_t block)
             ((int64_t *)acc)[i] = r->count ? ((int64_t *)acc)[i] / r->count : 0;
     }
     if (t == DT_F64)
-        store_f64(t, acc, r->inner, out);
+        convert_from_f64(t, acc, r->inner, out);
     else if (dtype_is_float(t))
-        store_f32(t, acc, r->inner, out);
+        convert_from_f32(t, acc, r->inner, out);
     else
-        store_i64(t, acc, r->inner, out);
+        convert_from_i64(t, acc, r->inner, out);
 }
 
 static int64_t shape_offset(const struct shape *s, int64_t i)
@@ -252,13 +252,13 @@ static void reduce_range(void *data, int thread, int64_t lo, int64_t hi)
 {
     const struct reduce *r = data;
     void *acc = r->scratch + (size_t)thread * r->scratch_each;
-    int64_t rows = dims_product(r->reduced.dim, 0, r->reduced.rank), n = r->inner * r->run;
+    int64_t rows = tensor_dims_product(r->reduced.dim, 0, r->reduced.rank), n = r->inner * r->run;
     enum dtype t = r->x->dtype;
     for (int64_t block = lo; block < hi; block++) {
         int64_t base = shape_offset(&r->kept, block);
         block_begin(r, acc);
         for (int64_t row = 0; row < rows && r->run; row++) {
-            const void *p = at_const(r->x->data, dtype_size(t), base + shape_offset(&r->reduced, row));
+            const void *p = element_at_const(r->x->data, dtype_size(t), base + shape_offset(&r->reduced, row));
             if (t == DT_F64)
                 accumulate_f64(r, p, n, r->inner == 1, acc);
             else if (dtype_is_float(t))
@@ -286,13 +286,13 @@ static void shape_add(struct shape *s, int64_t dim, int64_t stride)
 static bool reduced_axes(const struct kcall *call, int rank, bool *reduced)
 {
     int64_t axes[MAX_RANK];
-    int n = call_sizes(call, 1, "axes", axes, MAX_RANK);
+    int n = kcall_sizes(call, 1, "axes", axes, MAX_RANK);
     if (n <= 0 && attr_int(call->node, "noop_with_empty_axes"))
         return false;
     for (int d = 0; d < rank; d++)
         reduced[d] = n <= 0;
     for (int i = 0; i < n; i++)
-        reduced[call_axis(call, axes[i], rank)] = true;
+        reduced[kcall_axis(call, axes[i], rank)] = true;
     return true;
 }
 
@@ -300,7 +300,7 @@ static void reduce_shape(struct reduce *r, const bool *reduced)
 {
     const struct tensor *x = r->x;
     int64_t stride[MAX_RANK];
-    dense_strides(x->rank, x->dim, stride);
+    tensor_dense_strides(x->rank, x->dim, stride);
     int last = x->rank - 1;
     while (last >= 0 && x->dim[last] == 1)
         last--;
@@ -320,7 +320,7 @@ static void reduce_chunks(struct kcall *call, const struct reduce *r, const bool
 {
     int64_t n = tensor_elements(r->y);
     bool wide = r->y->dtype == DT_F64;
-    float *y = wide ? NULL : call_result_f32(call, r->y);
+    float *y = wide ? NULL : kcall_result_f32(call, r->y);
     double *z = r->y->data;
     chunk_reduce(call, reduced, wide ? r->y->data : (void *)y);
     for (int64_t i = 0; r->how == REDUCE_MEAN && i < n; i++)
@@ -329,7 +329,7 @@ static void reduce_chunks(struct kcall *call, const struct reduce *r, const bool
         else
             y[i] /= (float)r->count;
     if (!wide)
-        call_result_store(y, r->y);
+        kcall_result_store(y, r->y);
 }
 
 static void reduce_kernel(struct kcall *call, enum reduction how)
@@ -341,18 +341,18 @@ static void reduce_kernel(struct kcall *call, enum reduction how)
         return;
     }
     if ((r.x->dtype == DT_BOOL && how != REDUCE_MAX && how != REDUCE_MIN) || !dtype_size(r.x->dtype))
-        call_bad_type(call, r.x->dtype);
+        kcall_bad_type(call, r.x->dtype);
     reduce_shape(&r, reduced);
-    int64_t blocks = dims_product(r.kept.dim, 0, r.kept.rank);
+    int64_t blocks = tensor_dims_product(r.kept.dim, 0, r.kept.rank);
     if (blocks * r.inner == 0)
         return;
     if (kenv_deterministic(call->env) && (how == REDUCE_SUM || how == REDUCE_MEAN) && dtype_is_float(r.x->dtype)) {
         reduce_chunks(call, &r, reduced);
         return;
     }
-    r.scratch_each = (call_bytes(call, r.inner, 8) + 63) & ~(size_t)63;
-    r.scratch = kenv_scratch(call->env, call_bytes(call, kenv_threads(call->env), r.scratch_each));
-    parallel_for(call->env, blocks, r.inner * (r.count + 1), reduce_range, &r);
+    r.scratch_each = (kcall_bytes(call, r.inner, 8) + 63) & ~(size_t)63;
+    r.scratch = kenv_scratch(call->env, kcall_bytes(call, kenv_threads(call->env), r.scratch_each));
+    kenv_parallel_for(call->env, blocks, r.inner * (r.count + 1), reduce_range, &r);
 }
 
 void kern_ReduceMax(struct kcall *call)
@@ -384,25 +384,25 @@ struct cumsum {
     bool exclusive, reverse;
 };
 
-#define CUMSUM(T, load, store)                                                    \
-    do {                                                                          \
-        T sum = 0, value;                                                         \
-        for (int64_t i = 0; i < c->n; i++) {                                      \
-            int64_t at_i = base + (c->reverse ? c->n - 1 - i : i) * c->inner;     \
-            load(t, at_const(c->x->data, size, at_i), 1, &value);                 \
-            T next = (T)(sum + value);                                            \
-            store(t, c->exclusive ? &sum : &next, 1, at(c->y->data, size, at_i)); \
-            sum = next;                                                           \
-        }                                                                         \
+#define CUMSUM(T, load, store)                                                            \
+    do {                                                                                  \
+        T sum = 0, value;                                                                 \
+        for (int64_t i = 0; i < c->n; i++) {                                              \
+            int64_t at_i = base + (c->reverse ? c->n - 1 - i : i) * c->inner;             \
+            load(t, element_at_const(c->x->data, size, at_i), 1, &value);                 \
+            T next = (T)(sum + value);                                                    \
+            store(t, c->exclusive ? &sum : &next, 1, element_at(c->y->data, size, at_i)); \
+            sum = next;                                                                   \
+        }                                                                                 \
     } while (0)
 
 static void load_wrap(enum dtype t, const void *p, int64_t n, uint64_t *v)
 {
-    load_i64(t, p, n, (int64_t *)v);
+    convert_to_i64(t, p, n, (int64_t *)v);
 }
 static void store_wrap(enum dtype t, const uint64_t *v, int64_t n, void *p)
 {
-    store_i64(t, (const int64_t *)v, n, p);
+    convert_from_i64(t, (const int64_t *)v, n, p);
 }
 
 static void cumsum_range(void *data, int thread, int64_t lo, int64_t hi)
@@ -414,9 +414,9 @@ static void cumsum_range(void *data, int thread, int64_t lo, int64_t hi)
     for (int64_t line = lo; line < hi; line++) {
         int64_t base = line / c->inner * c->n * c->inner + line % c->inner;
         if (t == DT_F64)
-            CUMSUM(double, load_f64, store_f64);
+            CUMSUM(double, convert_to_f64, convert_from_f64);
         else if (dtype_is_float(t))
-            CUMSUM(float, load_f32, store_f32);
+            CUMSUM(float, convert_to_f32, convert_from_f32);
         else
             CUMSUM(uint64_t, load_wrap, store_wrap);
     }
@@ -426,17 +426,17 @@ void kern_CumSum(struct kcall *call)
 {
     const struct tensor *x = &call->in[0];
     int64_t axis = 0;
-    if (call_sizes(call, 1, "axis", &axis, 1) != 1)
-        fail("%s: axis must be one number", call_where(call));
-    int a = call_axis(call, axis, x->rank);
+    if (kcall_sizes(call, 1, "axis", &axis, 1) != 1)
+        fail("%s: axis must be one number", kcall_where(call));
+    int a = kcall_axis(call, axis, x->rank);
     if (x->dtype == DT_BOOL || !dtype_size(x->dtype))
-        call_bad_type(call, x->dtype);
+        kcall_bad_type(call, x->dtype);
     struct cumsum c = {x,
                        &call->out[0],
                        x->dim[a],
-                       dims_product(x->dim, a + 1, x->rank),
+                       tensor_dims_product(x->dim, a + 1, x->rank),
                        attr_int(call->node, "exclusive") != 0,
                        attr_int(call->node, "reverse") != 0};
     if (tensor_elements(x))
-        parallel_for(call->env, tensor_elements(x) / c.n, 4 * c.n, cumsum_range, &c);
+        kenv_parallel_for(call->env, tensor_elements(x) / c.n, 4 * c.n, cumsum_range, &c);
 }

@@ -5,8 +5,8 @@
 #include "kern/core/core.h"
 
 /* ---- softmax.c: one line, in place */
-void log_softmax_f32(float *x, int64_t n);
-void log_softmax_f64(double *x, int64_t n);
-void log_softmax_chunks(float *x, int64_t n); /* in one order; room for n more behind them */
+void softmax_log_f32(float *x, int64_t n);
+void softmax_log_f64(double *x, int64_t n);
+void softmax_log_chunks(float *x, int64_t n); /* in one order; room for n more behind them */
 
 #endif

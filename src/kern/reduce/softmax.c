@@ -13,7 +13,7 @@ static SIMD void softmax_f32(void *data, int64_t line, float *x, int64_t n)
     _Pragma("omp simd reduction(max:max)") for (int64_t i = 0; i < n; i++) max = x[i] > max ? x[i] : max;
     _Pragma("omp simd reduction(+:sum)") for (int64_t i = 0; i < n; i++)
     {
-        x[i] = exp_f32(x[i] - max);
+        x[i] = mathf_exp(x[i] - max);
         sum += x[i];
     }
     float scale = 1.0f / sum;
@@ -38,20 +38,20 @@ static void softmax_f64(void *data, int64_t line, double *x, int64_t n)
         x[i] /= sum;
 }
 
-SIMD void log_softmax_f32(float *x, int64_t n)
+SIMD void softmax_log_f32(float *x, int64_t n)
 {
     float max = -INFINITY, sum = 0;
     _Pragma("omp simd reduction(max:max)") for (int64_t i = 0; i < n; i++) max = x[i] > max ? x[i] : max;
     _Pragma("omp simd reduction(+:sum)") for (int64_t i = 0; i < n; i++)
     {
         x[i] -= max;
-        sum += exp_f32(x[i]);
+        sum += mathf_exp(x[i]);
     }
     float less = logf(sum);
     LOOP for (int64_t i = 0; i < n; i++) x[i] -= less;
 }
 
-void log_softmax_f64(double *x, int64_t n)
+void softmax_log_f64(double *x, int64_t n)
 {
     double max = max_f64(x, n), sum = 0;
     for (int64_t i = 0; i < n; i++)
@@ -64,13 +64,13 @@ void log_softmax_f64(double *x, int64_t n)
 static void log_line_f32(void *data, int64_t line, float *x, int64_t n)
 {
     (void)data, (void)line;
-    log_softmax_f32(x, n);
+    softmax_log_f32(x, n);
 }
 
 static void log_line_f64(void *data, int64_t line, double *x, int64_t n)
 {
     (void)data, (void)line;
-    log_softmax_f64(x, n);
+    softmax_log_f64(x, n);
 }
 
 /* ---- in one order ---- */
@@ -84,7 +84,7 @@ static SIMD void shift_f32(float *x, int64_t n)
 
 static SIMD void exp_all_f32(const float *x, int64_t n, float *e)
 {
-    LOOP for (int64_t i = 0; i < n; i++) e[i] = exp_f32(x[i]);
+    LOOP for (int64_t i = 0; i < n; i++) e[i] = mathf_exp(x[i]);
 }
 
 static SIMD void divide_f32(float *x, int64_t n, float by)
@@ -105,7 +105,7 @@ static SIMD void less_f32(float *x, int64_t n, float less)
     LOOP for (int64_t i = 0; i < n; i++) x[i] -= less;
 }
 
-void log_softmax_chunks(float *x, int64_t n)
+void softmax_log_chunks(float *x, int64_t n)
 {
     float *e = x + n;
     shift_f32(x, n);
@@ -116,7 +116,7 @@ void log_softmax_chunks(float *x, int64_t n)
 static void log_chunks(void *data, int64_t line, float *x, int64_t n)
 {
     (void)data, (void)line;
-    log_softmax_chunks(x, n);
+    softmax_log_chunks(x, n);
 }
 
 /* 1 at the first of the greatest, 0 elsewhere. */
@@ -140,7 +140,7 @@ static void hardmax_f64(void *data, int64_t line, double *x, int64_t n)
 static void along(struct kcall *call, const struct line_op *op)
 {
     const struct tensor *x = &call->in[0];
-    lines_run(call, op, NULL, x, &call->out[0], call_axis(call, attr_int(call->node, "axis"), x->rank));
+    axis_line_run(call, op, NULL, x, &call->out[0], kcall_axis(call, attr_int(call->node, "axis"), x->rank));
 }
 
 void kern_Softmax(struct kcall *call)

@@ -17,11 +17,11 @@ void kern_Transpose(struct kcall *call)
     int64_t stride[MAX_RANK];
     const int64_t *perm = NULL;
     tensor_strides(in, stride);
-    dense_strides(c.rank, c.dim, c.to);
+    tensor_dense_strides(c.rank, c.dim, c.to);
     if (attr_is_set(call->node, "perm") && attr_ints(call->graph, call->node, "perm", &perm) != in->rank)
-        fail("%s: perm must have %d entries", call_where(call), in->rank);
+        fail("%s: perm must have %d entries", kcall_where(call), in->rank);
     for (int d = 0; d < in->rank; d++) {
-        int from = perm ? call_axis(call, perm[d], in->rank) : in->rank - 1 - d;
+        int from = perm ? kcall_axis(call, perm[d], in->rank) : in->rank - 1 - d;
         require(in->dim[from] == c.dim[d]);
         c.from[d] = stride[from];
     }
@@ -38,18 +38,18 @@ static void copy_part(struct kcall *call, const struct tensor *part, const struc
     require(start >= 0 && start + part->dim[axis] <= whole->dim[axis]);
     memcpy(c.to, out ? all : mine, sizeof mine);
     memcpy(c.from, out ? mine : all, sizeof mine);
-    void *inside = at(whole->data, c.size, start * all[axis]);
+    void *inside = element_at(whole->data, c.size, start * all[axis]);
     copy_strided(call->env, &c, out ? inside : part->data, out ? part->data : inside);
 }
 
 void kern_Concat(struct kcall *call)
 {
     struct tensor *out = &call->out[0];
-    int axis = call_axis(call, attr_int(call->node, "axis"), out->rank);
+    int axis = kcall_axis(call, attr_int(call->node, "axis"), out->rank);
     int64_t start = 0;
     for (int i = 0; i < call->nin; i++) {
         if (call->in[i].rank != out->rank)
-            fail("%s: operand %d has rank %d where the result has %d", call_where(call), i, call->in[i].rank, out->rank);
+            fail("%s: operand %d has rank %d where the result has %d", kcall_where(call), i, call->in[i].rank, out->rank);
         copy_part(call, &call->in[i], out, axis, start, true);
         start += call->in[i].dim[axis];
     }
@@ -58,7 +58,7 @@ void kern_Concat(struct kcall *call)
 void kern_Split(struct kcall *call)
 {
     const struct tensor *in = &call->in[0];
-    int axis = call_axis(call, attr_int(call->node, "axis"), in->rank);
+    int axis = kcall_axis(call, attr_int(call->node, "axis"), in->rank);
     int64_t start = 0;
     for (int i = 0; i < call->nout; i++) {
         if (call->out[i].data)
@@ -81,24 +81,24 @@ void kern_Slice(struct kcall *call)
     const struct tensor *in = &call->in[0];
     struct copy c = copy_of(&call->out[0]);
     int64_t starts[MAX_RANK], axes[MAX_RANK], steps[MAX_RANK], offset = 0;
-    int n = call_sizes(call, 1, "starts", starts, MAX_RANK), naxes = call_sizes(call, 3, "axes", axes, MAX_RANK);
-    int nsteps = call_sizes(call, 4, "steps", steps, MAX_RANK);
+    int n = kcall_sizes(call, 1, "starts", starts, MAX_RANK), naxes = kcall_sizes(call, 3, "axes", axes, MAX_RANK);
+    int nsteps = kcall_sizes(call, 4, "steps", steps, MAX_RANK);
     if (n < 0 || (naxes >= 0 && naxes != n) || (nsteps >= 0 && nsteps != n) || n > in->rank)
-        fail("%s: starts, axes and steps must have one length, at most %d", call_where(call), in->rank);
+        fail("%s: starts, axes and steps must have one length, at most %d", kcall_where(call), in->rank);
     tensor_strides(in, c.from);
-    dense_strides(c.rank, c.dim, c.to);
+    tensor_dense_strides(c.rank, c.dim, c.to);
     for (int i = 0; i < n; i++) {
-        int d = call_axis(call, naxes < 0 ? i : axes[i], in->rank);
+        int d = kcall_axis(call, naxes < 0 ? i : axes[i], in->rank);
         int64_t step = nsteps < 0 ? 1 : steps[i], start = slice_start(starts[i], in->dim[d], step), last, span;
         if (c.dim[d] == 0)
             continue;
-        if (!mul_i64(c.dim[d] - 1, step, &span) || !add_i64(start, span, &last) || start < 0 || start >= in->dim[d] || last < 0 ||
+        if (!i64_mul(c.dim[d] - 1, step, &span) || !i64_add(start, span, &last) || start < 0 || start >= in->dim[d] || last < 0 ||
             last >= in->dim[d])
-            fail("%s: the slice of dimension %d leaves its %lld elements", call_where(call), d, (long long)in->dim[d]);
+            fail("%s: the slice of dimension %d leaves its %lld elements", kcall_where(call), d, (long long)in->dim[d]);
         offset += start * c.from[d];
         c.from[d] = c.dim[d] > 1 ? c.from[d] * step : c.from[d];
     }
-    copy_strided(call->env, &c, call->out[0].data, at_const(in->data, c.size, offset));
+    copy_strided(call->env, &c, call->out[0].data, element_at_const(in->data, c.size, offset));
 }
 
 /* Every dimension becomes a pair: the copies, then the elements. */
@@ -107,8 +107,8 @@ void kern_Tile(struct kcall *call)
     const struct tensor *in = &call->in[0], *out = &call->out[0];
     struct copy c = {.rank = 2 * in->rank, .size = dtype_size(in->dtype)};
     int64_t from[MAX_RANK], to[MAX_RANK];
-    dense_strides(in->rank, in->dim, from);
-    dense_strides(out->rank, out->dim, to);
+    tensor_dense_strides(in->rank, in->dim, from);
+    tensor_dense_strides(out->rank, out->dim, to);
     for (int d = 0; d < in->rank; d++) {
         int64_t copies = in->dim[d] ? out->dim[d] / in->dim[d] : 0;
         require(copies * in->dim[d] == out->dim[d]);
@@ -126,7 +126,7 @@ void kern_Tile(struct kcall *call)
 static void repeat_times(struct kcall *call, int axis, int64_t times)
 {
     const struct tensor *in = &call->in[0], *out = &call->out[0];
-    int64_t outer = dims_product(in->dim, 0, axis), inner = dims_product(in->dim, axis + 1, in->rank), n = in->dim[axis];
+    int64_t outer = tensor_dims_product(in->dim, 0, axis), inner = tensor_dims_product(in->dim, axis + 1, in->rank), n = in->dim[axis];
     require(times >= 0 && out->dim[axis] == n * times);
     struct copy c = {
         .rank = 3, .size = dtype_size(in->dtype), .dim = {outer * n, times, inner}, .to = {times * inner, inner, 1}, .from = {inner, 0, 1}};
@@ -136,20 +136,20 @@ static void repeat_times(struct kcall *call, int axis, int64_t times)
 void kern_Repeat(struct kcall *call)
 {
     const struct tensor *in = &call->in[0], *out = &call->out[0];
-    int axis = call_axis(call, attr_int(call->node, "axis"), in->rank);
+    int axis = kcall_axis(call, attr_int(call->node, "axis"), in->rank);
     if (!attr_is_set(call->node, "index")) {
         repeat_times(call, axis, attr_int(call->node, "repeats"));
         return;
     }
-    int64_t count = out->dim[axis], outer = dims_product(in->dim, 0, axis), inner = dims_product(in->dim, axis + 1, in->rank);
-    int64_t *index = kenv_scratch(call->env, call_bytes(call, count, sizeof *index));
+    int64_t count = out->dim[axis], outer = tensor_dims_product(in->dim, 0, axis), inner = tensor_dims_product(in->dim, axis + 1, in->rank);
+    int64_t *index = kenv_scratch(call->env, kcall_bytes(call, count, sizeof *index));
     size_t size = dtype_size(in->dtype);
-    require(call_dims(call, "index", index, (int)count) == count);
+    require(kcall_dims(call, "index", index, (int)count) == count);
     for (int64_t i = 0; i < count; i++) {
         if (index[i] < 0 || index[i] >= in->dim[axis])
-            fail("%s: index %lld is out of range for %lld elements", call_where(call), (long long)index[i], (long long)in->dim[axis]);
+            fail("%s: index %lld is out of range for %lld elements", kcall_where(call), (long long)index[i], (long long)in->dim[axis]);
         struct copy c = {.rank = 2, .size = size, .dim = {outer, inner}, .to = {count * inner, 1}, .from = {in->dim[axis] * inner, 1}};
-        copy_strided(call->env, &c, at(out->data, size, i * inner), at_const(in->data, size, index[i] * inner));
+        copy_strided(call->env, &c, element_at(out->data, size, i * inner), element_at_const(in->data, size, index[i] * inner));
     }
 }
 
@@ -182,10 +182,10 @@ void kern_Trilu(struct kcall *call)
     const struct tensor *in = &call->in[0];
     int64_t k = 0;
     if (in->rank < 2)
-        fail("%s: expected a tensor of rank 2 or more, found rank %d", call_where(call), in->rank);
-    call_sizes(call, 1, "k", &k, 1);
+        fail("%s: expected a tensor of rank 2 or more, found rank %d", kcall_where(call), in->rank);
+    kcall_sizes(call, 1, "k", &k, 1);
     int64_t rows = in->dim[in->rank - 2], columns = in->dim[in->rank - 1], limit = rows + columns + 1;
     k = k > limit ? limit : k < -limit ? -limit : k;
     struct trilu t = {in->data, call->out[0].data, dtype_size(in->dtype), rows, columns, k, attr_int(call->node, "upper") != 0};
-    parallel_for(call->env, dims_product(in->dim, 0, in->rank - 1), columns, trilu_range, &t);
+    kenv_parallel_for(call->env, tensor_dims_product(in->dim, 0, in->rank - 1), columns, trilu_range, &t);
 }

@@ -37,7 +37,7 @@ static void depth_kernel(struct kcall *call, const struct tensor *deep, const st
     bool together = strcmp(attr_string(call->node, "mode"), "CRD") == 0, widens = wide == &call->out[0];
     memcpy(c.dim, (int64_t[AXES]){wide->dim[0], wide->dim[1], block, block, deep->dim[2], deep->dim[3]}, AXES * sizeof *c.dim);
     if (!c.size)
-        call_bad_type(call, deep->dtype);
+        kcall_bad_type(call, deep->dtype);
     deep_strides(deep, c.dim, together, widens ? c.from : c.to);
     wide_strides(wide, c.dim, widens ? c.to : c.from);
     copy_strided(call->env, &c, call->out[0].data, call->in[0].data);

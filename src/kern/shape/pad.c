@@ -19,7 +19,7 @@ static enum pad_mode mode_of(const struct kcall *call)
     for (int i = 0; i < 4; i++)
         if (strcmp(mode, name[i]) == 0)
             return (enum pad_mode)i;
-    fail("%s: mode must be constant, reflect, edge or wrap, not %s", call_where(call), mode);
+    fail("%s: mode must be constant, reflect, edge or wrap, not %s", kcall_where(call), mode);
 }
 
 /* The source of coordinate i - before in a dimension of n > 0 elements. */
@@ -44,14 +44,14 @@ static int64_t source_of(enum pad_mode mode, int64_t i, int64_t n)
 static void pads_before(const struct kcall *call, int rank, int64_t *before)
 {
     int64_t pads[2 * MAX_RANK], axes[MAX_RANK];
-    int n = call_sizes(call, 1, "pads", pads, 2 * MAX_RANK), naxes = call_sizes(call, 3, "axes", axes, MAX_RANK);
+    int n = kcall_sizes(call, 1, "pads", pads, 2 * MAX_RANK), naxes = kcall_sizes(call, 3, "axes", axes, MAX_RANK);
     int expected = naxes >= 0 ? naxes : rank;
     if (n != 2 * expected)
-        fail("%s: there are %d pads for %d dimensions, expected two each", call_where(call), n < 0 ? 0 : n, expected);
+        fail("%s: there are %d pads for %d dimensions, expected two each", kcall_where(call), n < 0 ? 0 : n, expected);
     for (int d = 0; d < rank; d++)
         before[d] = 0;
     for (int i = 0; i < expected; i++)
-        before[naxes >= 0 ? call_axis(call, axes[i], rank) : i] = pads[i];
+        before[naxes >= 0 ? kcall_axis(call, axes[i], rank) : i] = pads[i];
 }
 
 static void pad_range(void *data, int thread, int64_t lo, int64_t hi)
@@ -72,7 +72,8 @@ static void pad_range(void *data, int thread, int64_t lo, int64_t hi)
         }
         for (int64_t i = 0; i < n; i++) {
             int64_t k = p->source[last][i];
-            memcpy(at(p->y->data, p->size, row * n + i), inside && k >= 0 ? at_const(p->x->data, p->size, from + k) : p->fill, p->size);
+            memcpy(element_at(p->y->data, p->size, row * n + i),
+                   inside && k >= 0 ? element_at_const(p->x->data, p->size, from + k) : p->fill, p->size);
         }
     }
 }
@@ -84,7 +85,7 @@ static void tabulate(const struct kcall *call, struct pad *p, int64_t *table)
     pads_before(call, p->y->rank, before);
     for (int d = 0; d < p->y->rank; d++) {
         if (p->x->dim[d] == 0 && mode != PAD_CONSTANT)
-            fail("%s: dimension %d has no elements to pad with", call_where(call), d);
+            fail("%s: dimension %d has no elements to pad with", kcall_where(call), d);
         for (int64_t i = 0; i < p->y->dim[d]; i++)
             table[i] = source_of(mode, i - before[d], p->x->dim[d]);
         p->source[d] = table;
@@ -95,20 +96,20 @@ static void tabulate(const struct kcall *call, struct pad *p, int64_t *table)
 void kern_Pad(struct kcall *call)
 {
     static const int64_t zero = 0;
-    const struct tensor *x = &call->in[0], *value = call_in(call, 2);
+    const struct tensor *x = &call->in[0], *value = kcall_in(call, 2);
     struct tensor *y = &call->out[0];
     struct pad p = {.x = x, .y = y, .fill = value ? value->data : &zero, .size = dtype_size(x->dtype)};
     int64_t entries = 0;
     if (tensor_elements(y) == 0)
         return;
     if (value && (value->dtype != x->dtype || tensor_elements(value) != 1))
-        fail("%s: the padding must be one %s", call_where(call), dtype_name(x->dtype));
+        fail("%s: the padding must be one %s", kcall_where(call), dtype_name(x->dtype));
     if (y->rank == 0) {
         copy_dense(call->env, y->data, x->data, tensor_bytes(y));
         return;
     }
     for (int d = 0; d < y->rank; d++)
         entries += y->dim[d];
-    tabulate(call, &p, kenv_scratch(call->env, call_bytes(call, entries, sizeof(int64_t))));
-    parallel_for(call->env, tensor_elements(y) / y->dim[y->rank - 1], 2 * y->dim[y->rank - 1], pad_range, &p);
+    tabulate(call, &p, kenv_scratch(call->env, kcall_bytes(call, entries, sizeof(int64_t))));
+    kenv_parallel_for(call->env, tensor_elements(y) / y->dim[y->rank - 1], 2 * y->dim[y->rank - 1], pad_range, &p);
 }

@@ -37,7 +37,7 @@ static struct external_entry read_entry(const Onnx__TensorProto *t)
 static int64_t parse_bytes(const struct external_files *files, const char *what, const char *key, const char *text)
 {
     int64_t n;
-    if (!parse_i64(text, 0, INT64_MAX, &n))
+    if (!i64_parse(text, 0, INT64_MAX, &n))
         fail("%s: %s has external data with %s '%s', expected a number of bytes", files->path, what, key, text);
     return n;
 }
@@ -64,7 +64,7 @@ static void check_location(const struct external_files *files, const char *what,
 
 static void check_folder(struct external_files *files, const char *what, const char *location, const char *path)
 {
-    if (path_is_beside(files->tmp, path, files->path))
+    if (sandbox_is_beside(files->tmp, path, files->path))
         return;
     fail("%s: %s has external data at '%s', which is %s, outside the model's folder; " ALLOW, files->path, what, location, path);
 }
@@ -89,7 +89,7 @@ static const struct external_file *locate_file(struct external_files *files, con
     file->path = path_real(files->arena, joined);
     file->found = file->path != NULL;
     int why = errno;
-    bool allowed = file->found && path_is_allowed(files->tmp, file->path, files->options->external_roots);
+    bool allowed = file->found && sandbox_allows(files->tmp, file->path, files->options->external_roots);
     if (!allowed)
         check_location(files, what, location);
     if (file->found) {

@@ -14,7 +14,7 @@ void segments_add(struct segments *s, struct segment piece)
     struct segment *last = s->list.n ? &s->list.at[s->list.n - 1] : NULL;
     if (!piece.bytes)
         return;
-    if (!add_i64(s->total, piece.bytes, &s->total))
+    if (!i64_add(s->total, piece.bytes, &s->total))
         fail("a message is out of range");
     if (last && !last->payload && !piece.payload && last->at + last->bytes == piece.at)
         last->bytes += piece.bytes;

@@ -148,7 +148,7 @@ static struct stripped_model open_model(const char *path)
 
 static void close_model(struct stripped_model *m)
 {
-    unmap(m->file);
+    map_close(m->file);
     arena_free(m->tmp);
 }
 

@@ -169,10 +169,10 @@ static void sequence_at(struct composer *c)
     if (i < -n || i >= n)
         fail("%s: %s asks for part %lld of %lld", c->im->path, c->where, (long long)i, (long long)n);
     i = i < 0 ? i + n : i;
-    bool fits = !chunks || mul_i64(i, size_at(s, 0), &start);
+    bool fits = !chunks || i64_mul(i, size_at(s, 0), &start);
     for (int64_t k = 0; !chunks && fits && k < i; k++)
-        fits = add_i64(start, size_at(s, k), &start);
-    if (!fits || !add_i64(start, size_at(s, i), &stop) || start < 0 || stop < start)
+        fits = i64_add(start, size_at(s, k), &start);
+    if (!fits || !i64_add(start, size_at(s, i), &stop) || start < 0 || stop < start)
         fail("%s: %s asks for a part of no proper size", c->im->path, c->where);
     char *x = scope_fresh(c->im, "part");
     scope_bind(c->im, c->scope, x, s->of);

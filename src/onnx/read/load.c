@@ -115,7 +115,7 @@ static const Onnx__ModelProto *read_model(struct arena *tmp, const char *path, b
     struct map file = map_file(path);
     wire_check(tmp, path, MODEL_FILE, file, &onnx__model_proto__descriptor, &index);
     const Onnx__ModelProto *model = wire_unpack(tmp, path, MODEL_FILE, strip_weights(tmp, file, &index), &onnx__model_proto__descriptor);
-    unmap(file);
+    map_close(file);
     if (!model->graph)
         fail("%s: not %s: it holds no graph", path, MODEL_FILE);
     *stripped = index.stripped;

@@ -138,7 +138,7 @@ void read_plain_node(struct import *im, struct scope *scope, const Onnx__NodePro
     node->opset = opset;
     read_operands(im, scope, from, node, where);
     bool bodies = node->op && op_has_bodies(node->op);
-    if (!bodies && operands_untyped(node->nin, node->in))
+    if (!bodies && value_any_untyped(node->nin, node->in))
         node->op = NULL;
     if (node->op)
         decode_attributes(im, from, node);

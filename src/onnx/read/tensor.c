@@ -23,7 +23,7 @@ enum dtype tensor_layout(struct arena *arena, const Onnx__TensorProto *t, const 
             fail("%s: %s has dimension %zu of size %lld, expected 0 or more", path, what, i, (long long)dim[i]);
     }
     int64_t elements;
-    if (!sizes_product(dim, (int)t->n_dims, &elements) || !dtype_bytes(dtype, elements, bytes) || *bytes > MAX_TENSOR_BYTES)
+    if (!type_sizes_product(dim, (int)t->n_dims, &elements) || !dtype_bytes(dtype, elements, bytes) || *bytes > MAX_TENSOR_BYTES)
         fail("%s: %s has dimensions whose product is out of range", path, what);
     return dtype;
 }

@@ -256,7 +256,7 @@ void onnx_annotate(const char *path, const char *to, const struct annotation *wh
     out_open_whole(w.arena, &out, to);
     segments_write(&model, to, out_put, &out);
     out_close(&out);
-    unmap(w.file);
+    map_close(w.file);
     arena_free(w.tmp);
     arena_free(w.arena);
 }

@@ -18,7 +18,7 @@ static void check_ranges(const struct value *v, int n, const struct byte_range *
         const struct byte_range *r = &range[i];
         if (r->offset < 0 || r->bytes < 0 || r->offset > v->constant->bytes - r->bytes)
             bug("constant '%s': range outside its source", v->name);
-        if (!add_i64(total, r->bytes, &total))
+        if (!i64_add(total, r->bytes, &total))
             bug("constant '%s': ranges overflow", v->name);
     }
     int64_t read = v->stored == DT_NONE ? bytes : bytes / (int64_t)dtype_size(v->stored) * (int64_t)dtype_size(v->constant->dtype);

@@ -34,7 +34,7 @@ static bool integer_parse(enum dtype dtype, const char *text, uint8_t *to)
 {
     int bits = 8 * (int)dtype_size(dtype);
     int64_t hi = bits == 64 ? INT64_MAX : ((int64_t)1 << (bits - !is_unsigned(dtype))) - 1, lo = is_unsigned(dtype) ? 0 : -hi - 1, k;
-    bool fits = parse_i64(text, lo, hi, &k);
+    bool fits = i64_parse(text, lo, hi, &k);
     if (fits)
         memcpy(to, &k, dtype_size(dtype));
     return fits;
@@ -92,7 +92,7 @@ static int find_input(const struct graph *g, const char *name)
     if (!g->inputs.n)
         fail("--bind names '%s', and %s has no inputs", name, graph_file(g));
     fail("--bind names '%s', which is no input of %s; the nearest is '%s'", name, graph_file(g),
-         names[nearest_text(name, g->inputs.n, names)]);
+         names[did_you_mean(name, g->inputs.n, names)]);
 }
 
 /* The sizes of n values: one size that the model leaves open may follow from n. */
@@ -105,7 +105,7 @@ static void set_sizes(struct graph *g, struct value *v, int64_t n, int64_t *size
             size[d] = -1;
             rest = open ? -1 : rest;
             open = v->type.dim[d];
-        } else if (!mul_i64(known, size[d], &known)) {
+        } else if (!i64_mul(known, size[d], &known)) {
             rest = -1;
         }
     }

@@ -24,7 +24,7 @@ static struct constant *new_constant(struct graph *g, const struct type *type)
     c->dtype = type->dtype;
     c->rank = type->rank;
     for (int d = 0; d < type->rank; d++)
-        if (!dim_is_int(type->dim[d], &c->dim[d]) || c->dim[d] < 0 || !mul_i64(n, c->dim[d], &n))
+        if (!dim_is_int(type->dim[d], &c->dim[d]) || c->dim[d] < 0 || !i64_mul(n, c->dim[d], &n))
             return NULL;
     if (!dtype_bytes(type->dtype, n, &c->bytes))
         return NULL;

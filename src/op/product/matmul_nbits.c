@@ -62,7 +62,7 @@ static void check_shape(const struct graph *g, const struct node *node, int i, i
 static void check_rows(const struct graph *g, const struct node *node, int i, int64_t n, int64_t each)
 {
     int64_t all;
-    if (!mul_i64(n, each, &all))
+    if (!i64_mul(n, each, &all))
         fail("%s: N and K are too large", node_where(g, node));
     if (!is_shape(op_operand(g, node, i), 1, &all))
         check_shape(g, node, i, 2, (int64_t[]){n, each});

@@ -83,7 +83,7 @@ static void check_globs(const struct space *s, const struct constraint *c, const
             found = found || glob_match(l->glob[k], names[i]);
         if (!found)
             fail("%s: '%s': none of the values is named like '%s'; the nearest is '%s'", c->where, l->key, l->glob[k],
-                 names[nearest_text(l->glob[k], b->list.n, names)]);
+                 names[did_you_mean(l->glob[k], b->list.n, names)]);
     }
 }
 

@@ -44,7 +44,7 @@ static const char *nearest_strategy(struct space *s, const struct requirement *d
     for (int k = 0; k < list->list.n; k++)
         texts[k] = strategy_text(s, d, list->list.at[k]);
     if (d->kind != REQUIREMENT_STYLE)
-        return texts[nearest_text(d->text, list->list.n, texts)];
+        return texts[did_you_mean(d->text, list->list.n, texts)];
     for (int k = 1; k < list->list.n; k++)
         if (unmet(s, d, NULL, list->list.at[k]) < unmet(s, d, NULL, list->list.at[best]))
             best = k;

@@ -26,7 +26,7 @@ static const struct configuration *named_configuration(const struct graph *g, co
         fail("%s: has no device configurations, expected '%s'", g->path, name);
     if (!c)
         fail("%s: has no device configuration '%s'; the nearest is '%s'", g->path, name,
-             names[nearest_text(name, g->configurations.n, names)]);
+             names[did_you_mean(name, g->configurations.n, names)]);
     return c;
 }
 

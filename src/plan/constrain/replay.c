@@ -43,7 +43,7 @@ static void fix_node(struct space *s, int i, const char *text)
         return;
     }
     fail("%s: nodes: node '%s' (%s) has no strategy '%s'; the nearest legal one is '%s'", s->options->plan_file->path, n->name, n->optype,
-         text, texts[nearest_text(text, all->list.n, texts)]);
+         text, texts[did_you_mean(text, all->list.n, texts)]);
 }
 
 static void fix_nodes(struct space *s, const struct named_list *nodes)

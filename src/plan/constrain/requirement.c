@@ -8,7 +8,7 @@ enum { PREPARES = 1u << STYLE_PREPARE_INPUT | 1u << STYLE_PREPARE_OUTPUT | 1u <<
 /* Of a name that was left unfinished, as a module's, the nearest is one that it is part of. */
 static _Noreturn void refuse_glob(const struct space *s, const struct constraint *c, const char *what, int n, const char *const *names)
 {
-    int near = nearest_text(arena_printf(s->arena, "*%s*", c->glob), n, names);
+    int near = did_you_mean(arena_printf(s->arena, "*%s*", c->glob), n, names);
     fail("%s: no %s is named like '%s'%s%s%s", c->where, what, c->glob, near < 0 ? "" : "; the nearest is '", near < 0 ? "" : names[near],
          near < 0 ? "" : "'");
 }

@@ -50,7 +50,7 @@ static bool sizes_fit(const struct sharded_axis *a)
 {
     int64_t all = 1;
     for (int i = 0; i < a->n; i++)
-        if (a->part[i].sized && a->part[i].size > 0 && !mul_i64(all, a->part[i].size, &all))
+        if (a->part[i].sized && a->part[i].size > 0 && !i64_mul(all, a->part[i].size, &all))
             return false;
     return true;
 }

@@ -33,7 +33,7 @@ static int64_t held_bytes(const struct holder *h, const struct value *v, const s
     struct type local = held_type(h, v);
     int64_t n = 1, k, bytes;
     for (int d = 0; d < local.rank; d++)
-        if (!dim_eval(local.dim[d], dims, &k) || k < 0 || !mul_i64(n, k, &n))
+        if (!dim_eval(local.dim[d], dims, &k) || k < 0 || !i64_mul(n, k, &n))
             return 0;
     return dtype_bytes(local.dtype, n, &bytes) ? plan_possible_bytes(bytes) : 0;
 }

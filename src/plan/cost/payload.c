@@ -9,7 +9,7 @@ int64_t cost_payload(struct alg *alg, const struct node *n, const struct binding
         struct type local = placement_local(alg, &v->type, v->place, r);
         int64_t bytes = (int64_t)dtype_size(local.dtype), size;
         for (int d = 0; d < local.rank; d++)
-            if (!dim_eval(local.dim[d], dims, &size) || !mul_i64(bytes, size, &bytes))
+            if (!dim_eval(local.dim[d], dims, &size) || !i64_mul(bytes, size, &bytes))
                 return 0;
         if (bytes > most)
             most = bytes;

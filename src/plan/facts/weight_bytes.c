@@ -16,7 +16,7 @@ struct ranges {
 static int64_t product(const struct constant *c, int from, int to)
 {
     int64_t n;
-    require(sizes_product(c->dim + from, to - from, &n));
+    require(type_sizes_product(c->dim + from, to - from, &n));
     return n;
 }
 
@@ -94,7 +94,7 @@ int64_t weight_bytes(const struct value *v)
 {
     int64_t n = 1, k, bytes;
     for (int d = 0; d < v->type.rank; d++)
-        require(dim_is_int(v->type.dim[d], &k) && mul_i64(n, k, &n));
+        require(dim_is_int(v->type.dim[d], &k) && i64_mul(n, k, &n));
     require(dtype_bytes(value_storage(v), n, &bytes));
     return bytes;
 }

@@ -75,7 +75,7 @@ static void drop_abandoned(const char *out)
         int lock = is_beside(e->d_name, name) ? lock_folder(path) : -1;
         if (lock < 0)
             continue;
-        (void)remove_folder(path);
+        (void)path_remove_folder(path);
         (void)close(lock);
     }
     if (d)
@@ -87,7 +87,7 @@ static void drop_abandoned(const char *out)
 static void drop_folder(void *path, int status)
 {
     (void)status;
-    for (int i = 0; i < 100 && !remove_folder(path); i++)
+    for (int i = 0; i < 100 && !path_remove_folder(path); i++)
         (void)nanosleep(&(struct timespec){0, 10000000}, NULL);
 }
 

@@ -252,5 +252,5 @@ char *manifest_json(struct manifest *m)
                              source_array(m));
     const char *rest = json_dump(m->arena, root, JSON_COMPACT) + 1; /* behind the brace */
     json_decref(root);
-    return arena_printf(m->arena, MANIFEST_HEAD "%016" PRIx64 "\",%s\n", bytes_digest(rest, strlen(rest)), rest);
+    return arena_printf(m->arena, MANIFEST_HEAD "%016" PRIx64 "\",%s\n", digest_bytes(rest, strlen(rest)), rest);
 }

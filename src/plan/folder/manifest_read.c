@@ -72,10 +72,11 @@ static void check_file(const struct reader *r, const char *file, int64_t bytes, 
     const char *path = path_join(r->arena, r->folder->dir, file);
     struct map m = map_file(path);
     struct written found;
-    unmap(m);
+    map_close(m);
     if ((int64_t)m.bytes != bytes)
         fail("%s: has %zu bytes, expected %" PRId64 ": it is not the file that was written with this folder", path, m.bytes, bytes);
-    if (!file_digest_get(file_digest(r->arena, path), &found) || strcmp(arena_printf(r->arena, "%016" PRIx64, found.digest), digest) != 0)
+    if (!file_digest_get(file_digest_new(r->arena, path), &found) ||
+        strcmp(arena_printf(r->arena, "%016" PRIx64, found.digest), digest) != 0)
         fail("%s: is not the file that was written with this folder: its digest is not %s", path, digest);
 }
 
@@ -112,8 +113,8 @@ static void check_files(struct reader *r, const json_t *files, bool need_data)
 static bool strip_end(const struct scatter *x, const struct strip *s, int64_t *end)
 {
     int64_t before, last;
-    return mul_i64(x->outer - 1, s->stride, &before) && mul_i64(s->hi - s->lo, x->row, &last) && add_i64(before, last, end) &&
-        add_i64(*end, s->offset, end);
+    return i64_mul(x->outer - 1, s->stride, &before) && i64_mul(s->hi - s->lo, x->row, &last) && i64_add(before, last, end) &&
+        i64_add(*end, s->offset, end);
 }
 
 static struct strip read_strip(const struct reader *r, const json_t *list, const struct scatter *x, int64_t from)
@@ -144,7 +145,7 @@ static struct scatter *read_scatter(const struct reader *r, const json_t *o, int
                           .files = &r->folder->data};
     if (bytes == 0 && x->n == 0)
         return x;
-    if (!mul_i64(x->outer, x->size, &rows) || rows == 0 || bytes % rows || bytes == 0)
+    if (!i64_mul(x->outer, x->size, &rows) || rows == 0 || bytes % rows || bytes == 0)
         fail("%s: %" PRId64 " bytes are not %" PRId64 " times %" PRId64 " rows", r->path, bytes, x->outer, x->size);
     x->row = bytes / rows;
     struct strip *strips = NEWN(r->arena, struct strip, x->n);
@@ -189,11 +190,11 @@ static json_t *read_manifest(const struct reader *r)
     struct map m = map_file(r->path);
     size_t end = m.bytes && m.at[m.bytes - 1] == '\n' ? m.bytes - 1 : m.bytes;
     bool whole = end > REST && memcmp(m.at, MANIFEST_HEAD, HEAD) == 0;
-    const char *digest = whole ? arena_printf(r->arena, "%016" PRIx64, bytes_digest(m.at + REST, end - REST)) : "";
+    const char *digest = whole ? arena_printf(r->arena, "%016" PRIx64, digest_bytes(m.at + REST, end - REST)) : "";
     if (!whole || memcmp(m.at + HEAD, digest, DIGEST) != 0)
         fail("%s: is not as it was written: its digest is not the one at its beginning", r->path);
     json_t *root = json_parse(r->path, (const char *)m.at, m.bytes);
-    unmap(m);
+    map_close(m);
     return root;
 }
 

@@ -33,7 +33,7 @@ json_t *json_read(const char *path)
     if (file.bytes > LARGEST_FILE)
         fail("%s: has %zu bytes, expected at most %d", path, file.bytes, LARGEST_FILE);
     json_t *root = json_parse(path, file.at ? (const char *)file.at : "", file.bytes);
-    unmap(file);
+    map_close(file);
     return root;
 }
 
@@ -46,7 +46,7 @@ void json_known_keys(const char *where, const json_t *object, const char *const 
         n++;
     json_object_foreach((json_t *)(uintptr_t)object, key, value)
     {
-        int near = nearest_text(key, n, known);
+        int near = did_you_mean(key, n, known);
         if (strcmp(known[near], key) != 0)
             fail("%s: unknown key '%s', did you mean '%s'?", where, key, known[near]);
     }

@@ -72,7 +72,7 @@ struct machine machine_reference(void)
 /* A file, else the name of an installed profile. */
 static const char *find(struct arena *a, const char *name)
 {
-    const char *installed = path_exists(name) || strchr(name, '/') ? NULL : data_file(a, arena_printf(a, "machines/%s.json", name));
+    const char *installed = path_exists(name) || strchr(name, '/') ? NULL : datafile_path(a, arena_printf(a, "machines/%s.json", name));
     return installed ? installed : name;
 }
 

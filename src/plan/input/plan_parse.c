@@ -33,7 +33,7 @@ static enum style style_read(const char *where, const json_t *v)
         names[i] = style_name((enum style)i);
     if (!json_is_string(v))
         fail("%s: expected a string, or an array of them, for 'style', found %s", where, json_kind(v));
-    int near = nearest_text(json_string_value(v), STYLES, names);
+    int near = did_you_mean(json_string_value(v), STYLES, names);
     if (strcmp(json_string_value(v), names[near]) != 0)
         fail("%s: unknown style '%s', did you mean '%s'?", where, json_string_value(v), names[near]);
     return (enum style)near;

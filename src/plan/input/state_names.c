@@ -18,7 +18,7 @@ static _Noreturn void refuse(struct graph *g, const struct state_names *names, c
     const char **all = NEWN(g->arena, const char *, among.n + 1);
     for (int i = 0; i < among.n; i++)
         all[i] = among.at[i]->name;
-    int near = nearest_text(name, among.n, all);
+    int near = did_you_mean(name, among.n, all);
     fail("%s: no graph %s is named like '%s'%s%s%s", names->path, what, name, near < 0 ? "" : "; the nearest is '",
          near < 0 ? "" : all[near], near < 0 ? "" : "'");
 }

@@ -332,7 +332,7 @@ static _Noreturn void refuse_name(const struct space *s, const char *name)
     for (int i = 0; i < s->g->values.n; i++)
         if (is_used(s, s->g->values.at[i]))
             names[n++] = s->g->values.at[i]->name;
-    int near = nearest_text(arena_printf(s->arena, "*%s*", name), n, names); /* a name may be unfinished */
+    int near = did_you_mean(arena_printf(s->arena, "*%s*", name), n, names); /* a name may be unfinished */
     fail("--explain: no node, tensor or weight is called '%s'%s%s%s", name, n ? ", did you mean '" : "", n ? names[near] : "",
          n ? "'?" : "");
 }

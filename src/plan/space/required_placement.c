@@ -163,7 +163,7 @@ static _Noreturn void refuse_value(struct space *s, const char *where, const str
         names[i] = placement_like(s->arena, text, legal.list.at[i]);
     fail("%s: '%s' (%s) can't be placed '%s'%s; the nearest legal placement is '%s'", where, v->name, type_str(s->arena, &v->type), text,
          before->list.n ? arena_printf(s->arena, " beside %s", before->list.at[0].where) : "",
-         names[nearest_text(text, legal.list.n, names)]);
+         names[did_you_mean(text, legal.list.n, names)]);
 }
 
 struct required_placement required_parse(struct space *s, const char *where, const struct value *v, const char *text)

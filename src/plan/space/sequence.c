@@ -190,7 +190,7 @@ static _Noreturn void refuse_sequence(const struct space *s)
     const struct symbol_role *named = only ? symbol_role(s->roles, only) : NULL;
     if (only && contracted.n > 0 && !(named && named->contracted))
         fail("%s: --sp=%s: no dimension qualifies by this name; the nearest that is attended over is '%s'", model, only,
-             contracted.at[nearest_text(only, contracted.n, contracted.at)]);
+             contracted.at[did_you_mean(only, contracted.n, contracted.at)]);
     fail("%s: --sp%s%s: no dimension qualifies as a sequence: none is both a row of a product with a weight and attended over", model,
          only ? "=" : "", only ? only : "");
 }

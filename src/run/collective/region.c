@@ -6,8 +6,8 @@
 int64_t region_bytes(const struct region *r)
 {
     int64_t rows = r->outer * r->mid, bytes;
-    if (!mul_i64(rows, intervals_extent(&r->list[0]), &bytes) || !mul_i64(bytes, intervals_extent(&r->list[1]), &bytes) ||
-        !mul_i64(bytes, r->inner, &bytes))
+    if (!i64_mul(rows, intervals_extent(&r->list[0]), &bytes) || !i64_mul(bytes, intervals_extent(&r->list[1]), &bytes) ||
+        !i64_mul(bytes, r->inner, &bytes))
         fail("a block of a collective is too large");
     return bytes;
 }
@@ -62,7 +62,7 @@ void region_unpack(const struct region *r, void *tensor, const void *block)
 static int64_t product(const struct tensor *t, int from, int to)
 {
     int64_t n;
-    if (!sizes_product(t->dim + from, to - from, &n))
+    if (!type_sizes_product(t->dim + from, to - from, &n))
         fail("a tensor of a collective is too large");
     return n;
 }

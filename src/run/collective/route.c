@@ -112,7 +112,7 @@ static void route_redistribute(struct arena *a, const struct collective_node *c,
 static int64_t elements(const struct collective_node *c, const struct tensor *t)
 {
     int64_t n;
-    if (!sizes_product(t->dim, t->rank, &n))
+    if (!type_sizes_product(t->dim, t->rank, &n))
         fail("collective '%s' (%s): its tensor is too large", c->name, c->op);
     return n;
 }
@@ -181,7 +181,7 @@ static int leading(const struct collective_node *c, const struct tensor *x)
 static int64_t rows_of(const struct tensor *t, int axes)
 {
     int64_t n;
-    require(sizes_product(t->dim, axes, &n));
+    require(type_sizes_product(t->dim, axes, &n));
     return n;
 }
 

@@ -31,7 +31,7 @@ static void allgatherv(struct comm *c, void *at, const int64_t *bytes)
 static void reduce_scatter(struct comm *c, void *out, int64_t n, enum dtype dtype, enum redop op)
 {
     int64_t bytes, total;
-    if (!mul_i64(n, (int64_t)dtype_size(dtype), &bytes) || !mul_i64(c->size, bytes, &total))
+    if (!i64_mul(n, (int64_t)dtype_size(dtype), &bytes) || !i64_mul(c->size, bytes, &total))
         fail("collective '%s': %d blocks of %lld elements are too large", c->name ? c->name : "?", c->size, (long long)n);
     char *terms = buffer_reserve(c->scratch, (size_t)total);
     for (int r = 0; r < c->size; r++)
@@ -84,7 +84,7 @@ static void allreduce(struct comm *c, const void *x, void *y, int64_t n, enum dt
 {
     int64_t size = (int64_t)dtype_size(dtype), bytes;
     require(size > 0 && n >= 0 && (x != y || n == 0));
-    if (!mul_i64(n, size, &bytes))
+    if (!i64_mul(n, size, &bytes))
         fail("collective '%s': %lld elements are too many", c->name ? c->name : "?", (long long)n);
     if (n == 0)
         return;

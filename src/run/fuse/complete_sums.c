@@ -29,7 +29,7 @@ const struct split *complete_sums_split(struct graph *g, const struct node *n, i
     int64_t d;
     if (!s)
         fail("%s: metadata tpc.sum is '%s': %s", node_where(g, n), text, error);
-    if (!parse_i64(arena_strndup(g->arena, text, (size_t)(space - text)), 0, n->nin && n->in[0] ? n->in[0]->type.rank - 1 : -1, &d))
+    if (!i64_parse(arena_strndup(g->arena, text, (size_t)(space - text)), 0, n->nin && n->in[0] ? n->in[0]->type.rank - 1 : -1, &d))
         fail("%s: metadata tpc.sum is '%s', expected a dimension of the first operand and a split", node_where(g, n), text);
     if (s->ranks != g->ranks || !s->partition)
         fail("%s: metadata tpc.sum deals parts out by '%s', expected each index on one of %d ranks", node_where(g, n), space + 1, g->ranks);
@@ -218,7 +218,7 @@ void complete_sums(struct graph *g)
     int64_t want;
     if (!g->keeps_sums || g->ranks < 2)
         return;
-    if (!count || !parse_i64(count, 0, INT32_MAX, &want))
+    if (!count || !i64_parse(count, 0, INT32_MAX, &want))
         fail("%s: metadata has no tpc.sums, which --deterministic needs: write the folder again with this tpc-shard", g->path);
     for (; c.at < g->nodes.n; c.at++)
         complete_node(&c);

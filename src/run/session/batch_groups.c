@@ -15,7 +15,7 @@ static struct tensor with_rows(struct arena *a, const struct tensor *like, int d
     struct tensor t = *like;
     int64_t n, bytes;
     t.dim[dim] = count;
-    if (!sizes_product(t.dim, t.rank, &n) || !mul_i64(n, (int64_t)dtype_size(t.dtype), &bytes))
+    if (!type_sizes_product(t.dim, t.rank, &n) || !i64_mul(n, (int64_t)dtype_size(t.dtype), &bytes))
         fail("%lld rows of a tensor are too many", (long long)count);
     t.data = arena_alloc(a, (size_t)bytes + 1);
     return t;

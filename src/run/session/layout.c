@@ -55,7 +55,7 @@ static void size_values(struct session *s)
 static int64_t with_headroom(const struct session *s, int64_t bytes)
 {
     int64_t more;
-    return s->planned && add_i64(bytes, bytes / 4, &more) ? more : bytes;
+    return s->planned && i64_add(bytes, bytes / 4, &more) ? more : bytes;
 }
 
 /* True when some item outgrew its place. */

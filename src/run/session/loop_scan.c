@@ -109,7 +109,7 @@ static void reserve_stacked(struct buffer *b, size_t bytes, bool keep)
 static size_t stacked_bytes(const struct iterations *t, const struct tensor *each, int64_t total)
 {
     int64_t bytes;
-    if (!mul_i64((int64_t)tensor_bytes(each), total, &bytes) || bytes < 0)
+    if (!i64_mul((int64_t)tensor_bytes(each), total, &bytes) || bytes < 0)
         fail("%s: %s: the results of %lld iterations do not fit in memory", t->s->sig.path, t->step->node->name, (long long)total);
     return (size_t)bytes + 1;
 }

@@ -44,8 +44,8 @@ static void find_addends(struct summation *m, const struct chunks *own)
         struct chunks c = *own;
         c.n = m->rank[r].n;
         c.at = m->rank[r].at;
-        m->rank[r].subtree = NEWN(s->plan, struct subtree, chunk_terms(&c, NULL));
-        n += m->rank[r].naddend = chunk_terms(&c, m->rank[r].subtree);
+        m->rank[r].subtree = NEWN(s->plan, struct subtree, chunk_partials(&c, NULL));
+        n += m->rank[r].naddend = chunk_partials(&c, m->rank[r].subtree);
     }
     m->naddend = n;
     m->subtree = NEWN(s->plan, struct subtree, n);
@@ -127,7 +127,7 @@ static void complete_sum_of(const struct share *share, const struct chunks *own,
     struct traffic_start time = traffic_begin(m->session, m->collective);
     if (!m->addend)
         find_addends(m, own);
-    if (!mul_i64(n, m->naddend * size, &bytes))
+    if (!i64_mul(n, m->naddend * size, &bytes))
         fail("sum '%s': %d addends of %lld elements are too large", m->collective->name, m->naddend, (long long)n);
     if (m->naddend == 0)
         memset(out, 0, (size_t)(n * size));

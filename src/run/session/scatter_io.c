@@ -7,7 +7,7 @@
 static int64_t elements_between(const int64_t *dim, int from, int to)
 {
     int64_t n;
-    return sizes_product(dim + from, to - from, &n) ? n : 0;
+    return type_sizes_product(dim + from, to - from, &n) ? n : 0;
 }
 
 void scatter_copy(struct tensor *to, const struct tensor *from)

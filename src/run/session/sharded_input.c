@@ -17,7 +17,7 @@ static const struct shard_summary *gather_summaries(struct session *s, struct ar
     int64_t *bytes = NEWN(a, int64_t, c->size);
     for (int r = 0; r < c->size; r++)
         bytes[r] = sizeof *all;
-    all[c->rank] = (struct shard_summary){.digest = f->place.kind == PLACE_R ? bytes_digest(own->data, tensor_bytes(own)) : 0};
+    all[c->rank] = (struct shard_summary){.digest = f->place.kind == PLACE_R ? digest_bytes(own->data, tensor_bytes(own)) : 0};
     memcpy(all[c->rank].dim, own->dim, sizeof own->dim);
     c->id = 0;
     c->name = f->name;
@@ -61,13 +61,13 @@ static int64_t global_size(const struct session *s, const struct formal *f, cons
     int64_t sum = 0, n = 1, held = 1, times, known;
     int d = f->place.dim;
     for (int r = 0; r < s->comm->size; r++)
-        if (!add_i64(sum, all[r].dim[d], &sum))
+        if (!i64_add(sum, all[r].dim[d], &sum))
             fail("%s: input '%s' is too large", file, f->name);
     if (!split->balanced) {
         require(dim_is_int(split->n, &n));
         held = indices_on_all_ranks(split, n);
     }
-    if (!held || !mul_i64(sum, n, &times) || times % held || (dim_is_int(f->type.dim[d], &known) && times / held != known))
+    if (!held || !i64_mul(sum, n, &times) || times % held || (dim_is_int(f->type.dim[d], &known) && times / held != known))
         fail("%s: rank %d's shard of input '%s' has %lld in dimension %d, and those of all ranks %lld: they are not %s dealt out by %s",
              file, s->comm->rank, f->name, (long long)all[s->comm->rank].dim[d], d, (long long)sum, type_str(s->arena, &f->type),
              split_str(s->arena, split));

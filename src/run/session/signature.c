@@ -97,7 +97,7 @@ static void meta_read(struct arena *a, struct graph *g, struct signature *s)
             assumption_read(a, raw, g, m->text, &s->assume[s->nassume++]);
         if (!strncmp(m->key, "tpc.dims.", 9)) {
             int64_t lo;
-            if (!parse_i64(m->text, INT64_MIN, INT64_MAX, &lo))
+            if (!i64_parse(m->text, INT64_MIN, INT64_MAX, &lo))
                 fail("%s: metadata '%s' is '%s', expected an integer", g->path, m->key, m->text);
             VEC_PUSH(a, &s->lower, ((struct binding){m->key + 9, lo}));
         }
@@ -168,8 +168,8 @@ static bool solve(struct arena *a, const struct dim *d, int64_t wanted, struct b
     if (!name)
         return false;
     int known = b->list.n;
-    if (eval_at(a, d, b, name, 0, &y0) && eval_at(a, d, b, name, 1, &y1) && sub_i64(y1, y0, &slope) && slope != 0 &&
-        sub_i64(wanted, y0, &rest) && rest % slope == 0 && eval_at(a, d, b, name, rest / slope, &y) && y == wanted)
+    if (eval_at(a, d, b, name, 0, &y0) && eval_at(a, d, b, name, 1, &y1) && i64_sub(y1, y0, &slope) && slope != 0 &&
+        i64_sub(wanted, y0, &rest) && rest % slope == 0 && eval_at(a, d, b, name, rest / slope, &y) && y == wanted)
         return true;
     b->list.n = known;
     return false;

@@ -58,7 +58,7 @@ static void keep_named(struct session *s, const char *text)
     int n = 1;
     while (n < 4 && (field[n] = strchr(field[n - 1], '|')))
         *field[n++]++ = '\0';
-    if (n < 3 || !parse_i64(field[2], -1, MAX_RANK - 1, &axis))
+    if (n < 3 || !i64_parse(field[2], -1, MAX_RANK - 1, &axis))
         fail("%s: state '%s' is not of the form PAST|PRESENT|DIMENSION", s->sig.path, text);
     int past = find_value(g->inputs.at, g->inputs.n, field[0]), present = find_value(g->outputs.at, g->outputs.n, field[1]);
     if ((past < 0 && *field[0]) || (present < 0 && *field[1]))
@@ -158,10 +158,10 @@ void state_prepare(struct session *s)
 static size_t with_room(const struct session *s, const struct state_slot *k, struct tensor t, int64_t rows, int64_t *room)
 {
     int64_t n, bytes;
-    if (!add_i64(rows, rows / 2 + 16, room))
+    if (!i64_add(rows, rows / 2 + 16, room))
         *room = rows;
     t.dim[k->axis] = *room;
-    if (!sizes_product(t.dim, t.rank, &n) || !mul_i64(n, (int64_t)dtype_size(t.dtype), &bytes))
+    if (!type_sizes_product(t.dim, t.rank, &n) || !i64_mul(n, (int64_t)dtype_size(t.dtype), &bytes))
         fail("%s: state '%s' is too large for these inputs", s->sig.path, s->sig.in[k->input].name);
     return (size_t)bytes;
 }

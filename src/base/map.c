@@ -1,0 +1,65 @@
+/* map: files as read-only memory, never read as a whole: the kernel pages in what is touched. Only plain files are mapped; anything else (a
+ * folder, a device, a pipe) is a failure that names it. */
+#include "base/base.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* NULL when mapped, else why not. An empty file has no pages to map. */
+static const char *map_open_file(int fd, struct map *out)
+{
+    struct stat st;
+    if (fstat(fd, &st) != 0)
+        return strerror(errno);
+    if (!S_ISREG(st.st_mode))
+        return "not a plain file";
+    *out = (struct map){NULL, (size_t)st.st_size};
+    if (st.st_size == 0)
+        return NULL;
+    void *at = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
+    if (at == MAP_FAILED)
+        return strerror(errno);
+    out->at = at;
+    return NULL;
+}
+
+static const char *map_path(const char *path, struct map *out)
+{
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (fd < 0)
+        return strerror(errno);
+    const char *why = map_open_file(fd, out);
+    (void)close(fd);
+    return why;
+}
+
+struct map map_file(const char *path)
+{
+    struct map m = {NULL, 0};
+    const char *why = map_path(path, &m);
+    if (why)
+        fail("%s: expected a readable file, found: %s", path, why);
+    return m;
+}
+
+bool map_try_file(const char *path, struct map *out)
+{
+    return map_path(path, out) == NULL;
+}
+
+void map_close(struct map m)
+{
+    if (m.at)
+        (void)munmap((void *)(uintptr_t)m.at, m.bytes);
+}
+
+void map_release(struct map m, size_t offset, size_t bytes)
+{
+    size_t page = (size_t)sysconf(_SC_PAGESIZE), from = (offset + page - 1) / page * page, to = (offset + bytes) / page * page;
+    if (m.at && from < to)
+        (void)madvise((void *)(uintptr_t)(m.at + from), to - from, MADV_DONTNEED);
+}

@@ -1,0 +1,65 @@
+/* path: names of files and folders. path_remove_folder removes plain files and links one level deep, never recursively: what tpc writes
+ * is flat, and a folder that holds folders is not ours. */
+#include "base/base.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+bool path_exists(const char *path)
+{
+    struct stat st;
+    return stat(path, &st) == 0;
+}
+
+bool path_is_folder(const char *path)
+{
+    struct stat st;
+    return stat(path, &st) == 0 && S_ISDIR(st.st_mode);
+}
+
+/* An absolute name stands for itself; an empty folder is the current one. */
+char *path_join(struct arena *a, const char *dir, const char *name)
+{
+    size_t n = strlen(dir);
+    if (n == 0 || name[0] == '/')
+        return arena_strdup(a, name);
+    return arena_printf(a, dir[n - 1] == '/' ? "%s%s" : "%s/%s", dir, name);
+}
+
+char *path_dir(struct arena *a, const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    if (!slash)
+        return arena_strdup(a, ".");
+    return slash == path ? arena_strdup(a, "/") : arena_strndup(a, path, (size_t)(slash - path));
+}
+
+const char *path_base(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    return slash ? slash + 1 : path;
+}
+
+char *path_real(struct arena *a, const char *path)
+{
+    char buffer[PATH_MAX];
+    return realpath(path, buffer) ? arena_strdup(a, buffer) : NULL;
+}
+
+bool path_remove_folder(const char *path)
+{
+    DIR *dir = opendir(path);
+    if (!dir)
+        return errno == ENOENT;
+    for (struct dirent *e = readdir(dir); e; e = readdir(dir))
+        if (strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0)
+            (void)unlinkat(dirfd(dir), e->d_name, 0);
+    (void)closedir(dir);
+    return rmdir(path) == 0;
+}
