@@ -7,23 +7,10 @@
 
 #include <string.h>
 
-static const struct pass passes[] = {
-#define PASS(name, purpose, needs, gives, breaks) {#name, purpose, pass_##name, needs, gives, breaks},
-#include "passes/passes.def"
-#undef PASS
-};
-enum { PASSES = sizeof passes / sizeof *passes };
-
-const struct pass *pass_list(int *n)
-{
-    *n = PASSES;
-    return passes;
-}
-
 static int pass_index(const char *name)
 {
-    for (int i = 0; i < PASSES; i++)
-        if (!strcmp(passes[i].name, name))
+    for (int i = 0; pass_rows[i].name; i++)
+        if (strcmp(pass_rows[i].name, name) == 0)
             return i;
     fail_usage("there is no pass '%s': --list-passes shows them", name);
 }
@@ -74,8 +61,8 @@ void pass_run(struct compile *c, const char *first, const char *last, const char
 {
     int from = pass_index(first), to = pass_index(last), dump = dump_after ? pass_index(dump_after) : -1;
     for (int i = from; i <= to; i++) {
-        pass_run_one(c, &passes[i]);
+        pass_run_one(c, &pass_rows[i]);
         if (i == dump)
-            each_graph(c, dump_graph, &passes[i]);
+            each_graph(c, dump_graph, &pass_rows[i]);
     }
 }

@@ -50,7 +50,8 @@ struct pass {
     void (*run)(struct compile *);
     unsigned needs, gives, breaks;
 };
-const struct pass *pass_list(int *n);
+/* rows.c: the list, in its order, ended by a row without a name. */
+extern const struct pass pass_rows[];
 /* What the pass needs and `have` lacks. */
 unsigned pass_lacks(const struct pass *, unsigned have);
 /* The properties that hold after the pass. */

@@ -260,10 +260,8 @@ static void set_plan_options(struct arena *a, struct shard_options *o, const cha
 
 static void list_passes(void)
 {
-    int n;
-    const struct pass *pass = pass_list(&n);
-    for (int i = 0; i < n; i++)
-        printf("%-10s %s\n", pass[i].name, pass[i].purpose);
+    for (int i = 0; pass_rows[i].name; i++)
+        printf("%-14s %s\n", pass_rows[i].name, pass_rows[i].purpose);
 }
 
 static void list_ops(void)

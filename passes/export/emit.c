@@ -80,14 +80,11 @@ static void list_sizes(struct compile *c)
     const struct graph *g = c->rank_graphs[0];
     for (int i = 0; i < g->nodes.n; i++) {
         const struct node *n = g->nodes.at[i];
-        if (op_is_tpc(n, "AllReduce") && attr_is_set(n, "extent_of"))
-            VEC_PUSH(
-                c->arena, &c->plan->collectives,
-                ((struct planned_collective){.kind = collective_parse(n->optype),
-                                             .value = n->in[0],
-                                             .axis = -1,
-                                             .node = n,
-                                             .reason = "a size that ranks hold in parts; tpc-run, which has the whole, leaves it out"}));
+        if (!op_is_tpc(n, "AllReduce") || !attr_is_set(n, "extent_of"))
+            continue;
+        struct planned_collective k = {.kind = COLL_AllReduce, .value = n->in[0], .axis = -1, .node = n};
+        k.reason = "a size that ranks hold in parts; tpc-run, which has the whole, leaves it out";
+        VEC_PUSH(c->arena, &c->plan->collectives, k);
     }
 }
 

@@ -1,0 +1,8 @@
+/* rows: passes.def as a table. Apart from the manager, because passes run the manager, too: on plans tried and on subgraphs. */
+#include "passes/pass.h"
+
+const struct pass pass_rows[] = {
+#define PASS(name, purpose, needs, gives, breaks) {#name, purpose, pass_##name, needs, gives, breaks},
+#include "passes/passes.def"
+#undef PASS
+    {NULL, NULL, NULL, 0, 0, 0}};
