@@ -82,7 +82,7 @@ static void insert_node(struct inserter *in, struct node *n)
 /* An output that moves to a resharded value keeps its name. */
 static void insert_output(struct inserter *in, int i)
 {
-    struct value *old = in->g->outputs.at[i], *now = want(in, old, in->s->output_place[i]);
+    struct value *old = in->g->outputs.at[i], *now = want(in, old, in->s->chosen.output[i]);
     if (now != old)
         graph_move_output(in->g, i, now, old->place.kind == PLACE_P ? "/terms" : "/shard");
 }

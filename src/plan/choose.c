@@ -11,8 +11,8 @@
 static _Noreturn void refuse(struct space *s)
 {
     enum { DEAR = 1 << 30 }; /* so that the plan has no more unrequested communication than it must; 2^50 is a quarter of an hour */
-    if (s->unrequested) {
-        s->unrequested = (int64_t)DEAR << 20;
+    if (s->limits.unrequested) {
+        s->limits.unrequested = (int64_t)DEAR << 20;
         if (space_solve(s) < COST_NEVER)
             strict_blame(s);
     }
@@ -49,9 +49,9 @@ static void note_choice(struct space *s)
         VEC_PUSH(s->arena, &p->nodes.list,
                  ((struct named){s->g->nodes.at[i]->name, strategy_str(s->arena, s->g->nodes.at[i], s->g->nodes.at[i]->strategy)}));
     for (int i = 0; i < s->g->values.n; i++)
-        if (s->read_place[i])
+        if (s->chosen.read[i])
             VEC_PUSH(s->arena, &p->read_places.list,
-                     ((struct named){s->g->values.at[i]->name, placement_str(s->arena, *s->read_place[i])}));
+                     ((struct named){s->g->values.at[i]->name, placement_str(s->arena, *s->chosen.read[i])}));
 }
 
 /* Nothing that the plan file or a test's seed decides. */

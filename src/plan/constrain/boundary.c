@@ -13,7 +13,7 @@ void requirement_add(struct space *s, struct requirement d)
 {
     struct requirement *own = NEW(s->arena, struct requirement);
     *own = d;
-    VEC_PUSH(s->arena, &s->requirements, own);
+    VEC_PUSH(s->arena, &s->limits.requirements, own);
 }
 
 struct boundary {
@@ -139,10 +139,10 @@ static void let_through(struct space *s, const struct module *m, bool result, co
 {
     const struct place_uses *uses = &s->uses[v->id];
     if (result)
-        s->through[s->producer[v->id]] = true;
+        s->sequence.passes[s->producer[v->id]] = true;
     for (int i = 0; !result && i < uses->list.n; i++)
         if (is_inside(m, uses->list.at[i].node))
-            s->through[uses->list.at[i].node] = true;
+            s->sequence.passes[uses->list.at[i].node] = true;
 }
 
 static bool is_taken(const struct space *s, const struct value *v)

@@ -87,7 +87,7 @@ static void request_all(struct space *s, int n, struct value *const *at)
 {
     for (int i = 0; i < n; i++)
         if (at[i])
-            s->requested[at[i]->id] = true;
+            s->limits.requested[at[i]->id] = true;
 }
 
 static void request(struct space *s, const struct requirement *d)
@@ -95,11 +95,11 @@ static void request(struct space *s, const struct requirement *d)
     if (d->kind == REQUIREMENT_KEPT)
         return;
     if (d->kind > REQUIREMENT_STRATEGY) {
-        s->requested[d->value->id] = true;
+        s->limits.requested[d->value->id] = true;
         return;
     }
     const struct node *n = s->g->nodes.at[d->node];
-    s->requested_within[d->node] = true;
+    s->limits.requested_within[d->node] = true;
     unsigned requests = d->kind == REQUIREMENT_STRATEGY ? REQUESTS_OPERANDS | REQUESTS_RESULTS : style_requests(s, d->style, d->node);
     if (requests & REQUESTS_OPERANDS)
         request_all(s, n->nin, n->in);
@@ -134,11 +134,11 @@ static void forget(struct space *s)
 {
     for (int i = 0; i < s->g->nodes.n; i++) {
         s->strategies[i] = s->offered[i];
-        s->requested_within[i] = false;
+        s->limits.requested_within[i] = false;
     }
     for (int i = 0; i < s->g->values.n; i++) {
-        s->required[i].list.n = s->required_read[i].list.n = 0;
-        s->requested[i] = false;
+        s->limits.required[i].list.n = s->limits.required_read[i].list.n = 0;
+        s->limits.requested[i] = false;
     }
 }
 
@@ -152,7 +152,7 @@ static void require_states(struct space *s, bool check)
         required_add(s, s->options->state_from->path, end[0] ? end[0] : end[1], s->plan->state_placement[i], check);
         for (int k = 0; k < 2; k++)
             if (end[k])
-                s->requested[end[k]->id] = true;
+                s->limits.requested[end[k]->id] = true;
     }
 }
 
@@ -162,9 +162,9 @@ bool constrain_seed(struct space *s)
     requirements_make(s);
     bool changed = false;
     for (int i = 0; i < s->g->nodes.n; i++)
-        changed |= s->through[i] && s->options->sp != SP_AUTO; /* there all are, and their strategies made */
-    for (int i = 0; i < s->requirements.n; i++)
-        changed |= seed(s, s->requirements.at[i]);
+        changed |= s->sequence.passes[i] && s->options->sp != SP_AUTO; /* there all are, and their strategies made */
+    for (int i = 0; i < s->limits.requirements.n; i++)
+        changed |= seed(s, s->limits.requirements.at[i]);
     return required_seed_all(s) || changed;
 }
 
@@ -173,12 +173,12 @@ static void constrain_first(struct space *s, int count)
     forget(s);
     require_states(s, true);
     for (int i = 0; i < count; i++)
-        apply(s, s->requirements.at[i]);
+        apply(s, s->limits.requirements.at[i]);
 }
 
 void constrain_user(struct space *s)
 {
-    constrain_first(s, s->requirements.n);
+    constrain_first(s, s->limits.requirements.n);
 }
 
 void constrain_all(struct space *s)
@@ -198,7 +198,7 @@ static bool possible(struct space *s, int count)
 
 void constrain_blame(struct space *s)
 {
-    int lo = 0, hi = s->requirements.n;
+    int lo = 0, hi = s->limits.requirements.n;
     if (!hi || !possible(s, 0))
         return;
     while (lo + 1 < hi) {
@@ -206,7 +206,7 @@ void constrain_blame(struct space *s)
         *(possible(s, middle) ? &lo : &hi) = middle;
     }
     require(possible(s, lo));
-    const struct requirement *d = s->requirements.at[lo];
+    const struct requirement *d = s->limits.requirements.at[lo];
     bool of_node = d->kind <= REQUIREMENT_OPERAND;
     refuse_requirement(s, d, " beside the constraints before it",
                        of_node ? strategy_text(s, d, s->g->nodes.at[d->node]->strategy) : placement_str(s->arena, d->value->place));

@@ -132,7 +132,7 @@ static void require_operands(struct space *s, const struct constraint *from, enu
             s,
             (struct requirement){
                 .from = from, .kind = kind, .node = u.node, .operand = u.operand, .value = v, .text = placement_str(s->arena, at)});
-        s->through[u.node] |= at.kind == PLACE_S && !dim_is_int(v->type.dim[at.dim], NULL);
+        s->sequence.passes[u.node] |= at.kind == PLACE_S && !dim_is_int(v->type.dim[at.dim], NULL);
     }
 }
 
@@ -149,7 +149,7 @@ static bool demand(struct space *s, const struct sharding *from, const struct pl
 {
     const struct value *v = living(s, from->tensor);
     const struct constraint *c = constraint_of(s, from);
-    int before = s->requirements.n;
+    int before = s->limits.requirements.n;
     if (!v)
         return false;
     struct placement *at = NEW(s->arena, struct placement);
@@ -160,7 +160,7 @@ static bool demand(struct space *s, const struct sharding *from, const struct pl
     } else {
         require_operands(s, c, REQUIREMENT_OPERAND, v, *at);
     }
-    return s->requirements.n > before;
+    return s->limits.requirements.n > before;
 }
 
 static bool is_plain_input(const struct space *s, const struct value *v)
@@ -204,7 +204,7 @@ void annotations_require(struct space *s)
 static struct placement operand_place(const struct space *s, struct place_use u)
 {
     const struct strategy *st = u.node >= 0 ? s->g->nodes.at[u.node]->strategy : NULL;
-    return st ? st->in[u.operand] : s->output_place[u.operand];
+    return st ? st->in[u.operand] : s->chosen.output[u.operand];
 }
 
 /* Where a result is left: at its end of the graph, or where it is brought to. Terms of a sum are where all readers have them. */
@@ -212,7 +212,7 @@ static struct placement result_place(const struct space *s, const struct value *
 {
     int number = graph_output_number(s->g, v);
     const struct place_uses *uses = &s->uses[v->id];
-    struct placement at = number >= 0 ? s->output_place[number] : s->read_place[v->id] ? *s->read_place[v->id] : v->place;
+    struct placement at = number >= 0 ? s->chosen.output[number] : s->chosen.read[v->id] ? *s->chosen.read[v->id] : v->place;
     if (at.kind != PLACE_P || number >= 0)
         return at;
     struct placement read = operand_place(s, uses->list.at[0]);

@@ -88,7 +88,7 @@ static bool require_node(struct space *s, const struct scope *x, int node)
             requirement_add(s, (struct requirement){.from = x->c, .kind = REQUIREMENT_STYLE, .node = node, .style = own_style(x, i, node)});
             met = true;
         }
-    s->through[node] |= met && (x->c->strategy || has_style(x, STYLE_SEQUENCE)); /* the plan file names it: rows may pass */
+    s->sequence.passes[node] |= met && (x->c->strategy || has_style(x, STYLE_SEQUENCE)); /* the plan file names it: rows may pass */
     if (met && x->c->strategy)
         requirement_add(s, (struct requirement){.from = x->c, .kind = REQUIREMENT_STRATEGY, .node = node, .text = x->c->strategy});
     return met;
@@ -166,13 +166,13 @@ static _Noreturn void refuse_values(const struct space *s, const struct constrai
 
 static void require_values(struct space *s, const struct constraint *c)
 {
-    int before = s->requirements.n;
+    int before = s->limits.requirements.n;
     for (int i = 0; i < s->g->values.n; i++) {
         const struct value *v = s->g->values.at[i];
         if (is_of_kind(s, c, v) && is_named(c, v))
             requirement_add(s, (struct requirement){.from = c, .kind = REQUIREMENT_PLACED, .value = v, .text = c->placement});
     }
-    if (s->requirements.n == before)
+    if (s->limits.requirements.n == before)
         refuse_values(s, c);
 }
 

@@ -7,7 +7,7 @@
 static enum collective communicates(const struct space *s, const struct value *v)
 {
     const struct place_uses *uses = &s->uses[v->id];
-    struct placement at = s->read_place[v->id] ? *s->read_place[v->id] : v->place;
+    struct placement at = s->chosen.read[v->id] ? *s->chosen.read[v->id] : v->place;
     enum collective by = placement_transition(v->place, at).by;
     for (int i = 0; !by && i < uses->list.n; i++)
         by = placement_transition(at, space_read_as(s, uses->list.at[i])).by;
@@ -17,7 +17,7 @@ static enum collective communicates(const struct space *s, const struct value *v
 /* As a sentence; NULL: it communicates nothing that is not requested. */
 static const char *unrequested_of(const struct space *s, const struct value *v)
 {
-    enum collective by = v->placed && !s->requested[v->id] ? communicates(s, v) : COLL_NONE;
+    enum collective by = v->placed && !s->limits.requested[v->id] ? communicates(s, v) : COLL_NONE;
     return by ? arena_printf(s->arena, "no constraint asks for the %s of '%s', as {\"tensor\": \"%s\", \"placement\": \"R\"} would",
                              collective_name(by), v->name, v->name)
               : NULL;
@@ -26,7 +26,7 @@ static const char *unrequested_of(const struct space *s, const struct value *v)
 static const char *unrequested_within(const struct space *s, int i)
 {
     const struct node *n = s->g->nodes.at[i];
-    enum collective by = s->requested_within[i] ? COLL_NONE : lowered_sends(n->strategy);
+    enum collective by = s->limits.requested_within[i] ? COLL_NONE : lowered_sends(n->strategy);
     return by
         ? arena_printf(s->arena, "no constraint asks for the %s within node '%s' (%s), as {\"match\": \"%s\", \"strategy\": \"%s\"} would",
                        collective_name(by), n->name, n->optype, n->name, strategy_outline(s->arena, n, n->strategy))

@@ -40,11 +40,11 @@ static int64_t picoseconds(double seconds)
 void cost_evaluate_types(struct space *s)
 {
     int w = s->plan->workloads.n;
-    s->extent = arena_array(s->arena, (size_t)(s->g->values.n * w + 1), sizeof *s->extent);
+    s->sizes.extent = arena_array(s->arena, (size_t)(s->g->values.n * w + 1), sizeof *s->sizes.extent);
     for (int i = 0; i < s->g->values.n; i++)
         for (int k = 0; k < w; k++)
             for (int d = 0; d < s->g->values.at[i]->type.rank; d++) {
-                int64_t *at = &s->extent[i * w + k][d];
+                int64_t *at = &s->sizes.extent[i * w + k][d];
                 if (!dim_eval(s->g->values.at[i]->type.dim[d], &s->plan->workloads.at[k].dims, at) || *at < 0)
                     *at = 1; /* a size that only the data tells */
             }
@@ -66,14 +66,14 @@ void cost_prepare(struct space *s)
 /* What part of a dimension rank r holds by a split, under workload w. */
 static double fraction(struct space *s, const struct split *q, int w, int r)
 {
-    if (q->id >= s->nfraction) {
+    if (q->id >= s->sizes.nfraction) {
         double **more = NEWN(s->arena, double *, q->id + 64);
-        for (int i = 0; i < s->nfraction; i++)
-            more[i] = s->fraction[i];
-        s->fraction = more;
-        s->nfraction = q->id + 64;
+        for (int i = 0; i < s->sizes.nfraction; i++)
+            more[i] = s->sizes.fraction[i];
+        s->sizes.fraction = more;
+        s->sizes.nfraction = q->id + 64;
     }
-    if (!s->fraction[q->id]) {
+    if (!s->sizes.fraction[q->id]) {
         double *f = NEWN(s->arena, double, s->plan->workloads.n * s->ranks + 1);
         for (int k = 0; k < s->plan->workloads.n; k++)
             for (int i = 0; i < s->ranks; i++) {
@@ -82,16 +82,16 @@ static double fraction(struct space *s, const struct split *q, int w, int r)
                 bool known = dim_eval(split_extent(s->g->alg, q, i), b, &local) && dim_eval(split_size(s->g->alg, q), b, &size) && size > 0;
                 f[k * s->ranks + i] = known ? (double)local / (double)size : 1;
             }
-        s->fraction[q->id] = f;
+        s->sizes.fraction[q->id] = f;
     }
-    return s->fraction[q->id][w * s->ranks + r];
+    return s->sizes.fraction[q->id][w * s->ranks + r];
 }
 
 static double elements(const struct space *s, const struct value *v, int w)
 {
     double n = 1;
     for (int d = 0; d < v->type.rank; d++)
-        n *= (double)s->extent[v->id * s->plan->workloads.n + w][d];
+        n *= (double)s->sizes.extent[v->id * s->plan->workloads.n + w][d];
     return n;
 }
 
@@ -117,7 +117,7 @@ static double packing_seconds(struct space *s, const struct value *v, struct pla
     const struct machine *m = &s->options->machine;
     double outer = 1;
     for (int d = 0; p.kind == PLACE_S && d < p.dim; d++)
-        outer *= (double)s->extent[v->id * s->plan->workloads.n + w][d];
+        outer *= (double)s->sizes.extent[v->id * s->plan->workloads.n + w][d];
     return outer > 1 ? 2 * elements(s, v, w) * dtype_width(v->type.dtype) * m->elementwise_share / m->memory_bandwidth : 0;
 }
 
@@ -167,7 +167,8 @@ struct routed {
 
 static struct routed routed_rows(struct space *s, const struct node *n, const struct strategy *st, int w, int r)
 {
-    const int64_t *x = s->extent[n->in[0]->id * s->plan->workloads.n + w], *weight = s->extent[n->in[2]->id * s->plan->workloads.n + w];
+    const int64_t *x = s->sizes.extent[n->in[0]->id * s->plan->workloads.n + w],
+                  *weight = s->sizes.extent[n->in[2]->id * s->plan->workloads.n + w];
     double experts = fmax((double)weight[0], 1);
     return (struct routed){local_elements(s, n->in[0], st->in[0], w, r) / fmax((double)x[n->in[0]->type.rank - 1], 1),
                            fmin((double)attr_int(n, "k"), experts), experts};

@@ -21,7 +21,7 @@ static int64_t direct(struct space *s, const struct value *v, struct placement f
         return 0;
     if (!t.possible)
         return COST_NEVER;
-    return add(cost_of_reshard(s, v, from, to), !s->requested[v->id] && t.by ? s->unrequested : 0);
+    return add(cost_of_reshard(s, v, from, to), !s->limits.requested[v->id] && t.by ? s->limits.unrequested : 0);
 }
 
 static void consider(struct space *s, const struct value *v, struct placement from, struct placement via, struct placement to,
@@ -37,10 +37,10 @@ struct reshard_path reshard_find(struct space *s, const struct value *v, struct 
     struct reshard_path best = {.cost = direct(s, v, from, to)};
     if (placement_eq(from, to))
         return best;
-    if (from.kind == PLACE_P && to.kind == PLACE_R && s->sequence[v->id].kind == PLACE_S) {
+    if (from.kind == PLACE_P && to.kind == PLACE_R && s->sequence.place[v->id].kind == PLACE_S) {
         if (s->options->sp == SP_ON)
             best.cost = COST_NEVER;
-        consider(s, v, from, s->sequence[v->id], to, &best);
+        consider(s, v, from, s->sequence.place[v->id], to, &best);
     } else if (best.cost >= COST_NEVER && from.kind == PLACE_P && to.kind == PLACE_S) {
         consider(s, v, from, placement_whole, to, &best);
     }
@@ -102,7 +102,7 @@ struct reached reshard_chosen(struct space *s, struct arena *a, const struct val
 {
     struct reached r = {.list = {NULL, 0, 0}};
     const struct place_uses *uses = &s->uses[v->id];
-    const struct placement *pin = s->read_place[v->id];
+    const struct placement *pin = s->chosen.read[v->id];
     bool moved = pin && !placement_eq(*pin, v->place);
     struct placement to[64];
     int parent[64];

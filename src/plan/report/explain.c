@@ -49,8 +49,8 @@ static void show_candidates(const struct explainer *x, const struct value *v)
 {
     int n = 0;
     for (int d = 0; d < v->type.rank; d++)
-        for (int k = 0; k < x->s->dim[v->id][d].list.n; k++, n++) {
-            const struct candidate *c = &x->s->dim[v->id][d].list.at[k];
+        for (int k = 0; k < x->s->candidates[v->id][d].list.n; k++, n++) {
+            const struct candidate *c = &x->s->candidates[v->id][d].list.at[k];
             fprintf(x->f, "      S(%d)  %s  (%s%s)\n", d, split_str(x->s->arena, c->split), source_text(x, c),
                     !c->sequence                       ? ""
                         : x->s->options->sp == SP_AUTO ? ", along a sequence"
@@ -67,7 +67,7 @@ static const char *place_text(const struct explainer *x, struct placement p)
 
 static const char *left_text(const struct explainer *x, const struct value *v)
 {
-    const struct placement *pin = x->s->read_place[v->id];
+    const struct placement *pin = x->s->chosen.read[v->id];
     const char *left = place_text(x, v->place);
     return pin ? arena_printf(x->s->arena, "%s, brought to %s", left, place_text(x, *pin)) : left;
 }
@@ -91,7 +91,7 @@ static int64_t cost_of_readers(const struct explainer *x, const struct value *v,
 {
     struct space *s = x->s;
     const struct place_uses *uses = &s->uses[v->id];
-    const struct placement *pin = s->read_place[v->id];
+    const struct placement *pin = s->chosen.read[v->id];
     struct placement to[64];
     int parent[64], n = 0;
     for (int i = 0; i < uses->list.n && n < 64; i++) {

@@ -41,7 +41,7 @@ static int64_t strategy_cost(struct space *s, int i, int k)
 {
     const struct node *n = s->g->nodes.at[i];
     const struct strategy *st = s->strategies[i].list.at[k];
-    int64_t unrequested = s->unrequested && !s->requested_within[i] && lowered_sends(st) ? s->unrequested : 0;
+    int64_t unrequested = s->limits.unrequested && !s->limits.requested_within[i] && lowered_sends(st) ? s->limits.unrequested : 0;
     if (unrequested >= COST_NEVER)
         return COST_NEVER;
     return unrequested +
@@ -70,7 +70,7 @@ static struct ends end_at(struct encoding *e, int n, const struct placement *at)
 /* Replicated, or as required. */
 static struct ends free_end(struct encoding *e, const struct value *v)
 {
-    if (!e->s->required[v->id].list.n)
+    if (!e->s->limits.required[v->id].list.n)
         return end_at(e, 1, &placement_whole);
     struct places allowed = space_allowed(e->s, v);
     return end_at(e, allowed.list.n, allowed.list.at);
@@ -162,7 +162,7 @@ static void set_read_place(struct encoding *e, const struct value *v, const int 
         at = NEW(e->s->arena, struct placement);
         *at = pin->at[value[pin->var]];
     }
-    e->s->read_place[v->id] = at;
+    e->s->chosen.read[v->id] = at;
 }
 
 void encode_place_values(struct encoding *e, const int *value)
@@ -180,7 +180,7 @@ void encode_place_values(struct encoding *e, const int *value)
         set_read_place(e, v, value);
     }
     for (int i = 0; i < s->g->outputs.n; i++)
-        s->output_place[i] = e->sink[i].at[value[e->sink[i].var]];
+        s->chosen.output[i] = e->sink[i].at[value[e->sink[i].var]];
 }
 
 static void hold(struct holding *h, struct space *s, const struct value *v, const struct ends *end, const int *value)

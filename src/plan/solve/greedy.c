@@ -52,16 +52,16 @@ enum {
 
 static struct placement along_sequence(const struct space *s, const struct value *v)
 {
-    struct placement p = s->sequence[v->id];
-    for (int k = 0; p.kind == PLACE_S && k < s->dim[v->id][p.dim].list.n; k++)
-        if (s->dim[v->id][p.dim].list.at[k].split == p.split)
+    struct placement p = s->sequence.place[v->id];
+    for (int k = 0; p.kind == PLACE_S && k < s->candidates[v->id][p.dim].list.n; k++)
+        if (s->candidates[v->id][p.dim].list.at[k].split == p.split)
             return p;
     return placement_whole;
 }
 
 static bool is_along_sequence(const struct space *s, const struct value *v, struct placement p)
 {
-    return p.kind == PLACE_S && placement_eq(p, s->sequence[v->id]);
+    return p.kind == PLACE_S && placement_eq(p, s->sequence.place[v->id]);
 }
 
 static struct placement stands_as(const struct space *s, const struct value *v, struct placement left, bool gathered)

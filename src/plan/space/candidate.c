@@ -118,8 +118,8 @@ static void seed(struct space *s)
 static bool propagate_from(struct space *s, const struct dim_walk *w, struct tried *tried)
 {
     bool changed = false;
-    for (int k = 0; k < s->dim[w->value->id][w->d].list.n; k++) {
-        struct candidate from = s->dim[w->value->id][w->d].list.at[k];
+    for (int k = 0; k < s->candidates[w->value->id][w->d].list.n; k++) {
+        struct candidate from = s->candidates[w->value->id][w->d].list.at[k];
         struct assignments c = assignments_for(s, w->node, w->result, w->i, w->d, from.split);
         for (int j = 0; j < c.list.n; j++) {
             struct strategy st;
@@ -148,8 +148,8 @@ static int candidates_around(const struct space *s, const struct node *n)
         for (int i = 0; i < (side ? n->nout : n->nin); i++) {
             const struct value *v = node_value(n, side, i);
             for (int d = 0; v && d < v->type.rank; d++)
-                for (int k = 0; k < s->dim[v->id][d].list.n; k++)
-                    count += s->dim[v->id][d].list.at[k].sequence ? 1 : 2;
+                for (int k = 0; k < s->candidates[v->id][d].list.n; k++)
+                    count += s->candidates[v->id][d].list.at[k].sequence ? 1 : 2;
         }
     return count;
 }
@@ -208,19 +208,19 @@ struct space *space_new(struct arena *a, struct graph *g, const struct options *
     s->rule = s->roles->rule;
     s->weight = s->roles->weight;
     s->strategies = NEWN(a, struct strategies, nodes);
-    s->dim = arena_array(a, (size_t)values, sizeof *s->dim);
+    s->candidates = arena_array(a, (size_t)values, sizeof *s->candidates);
     s->uses = NEWN(a, struct place_uses, values);
     s->producer = NEWN(a, int, values);
-    s->sequence = NEWN(a, struct placement, values);
-    s->through = NEWN(a, bool, nodes);
+    s->sequence.place = NEWN(a, struct placement, values);
+    s->sequence.passes = NEWN(a, bool, nodes);
     s->partial = NEWN(a, unsigned, values);
-    s->output_place = NEWN(a, struct placement, g->outputs.n + 1);
-    s->required = NEWN(a, struct required_placements, values);
-    s->required_read = NEWN(a, struct required_placements, values);
-    s->requested = NEWN(a, bool, values);
-    s->requested_within = NEWN(a, bool, nodes);
-    s->unrequested = options->strict == STRICT_ON ? COST_NEVER : 0;
-    s->read_place = NEWN(a, const struct placement *, values);
+    s->chosen.output = NEWN(a, struct placement, g->outputs.n + 1);
+    s->limits.required = NEWN(a, struct required_placements, values);
+    s->limits.required_read = NEWN(a, struct required_placements, values);
+    s->limits.requested = NEWN(a, bool, values);
+    s->limits.requested_within = NEWN(a, bool, nodes);
+    s->limits.unrequested = options->strict == STRICT_ON ? COST_NEVER : 0;
+    s->chosen.read = NEWN(a, const struct placement *, values);
     index_uses(s);
     s->head_size = NEWN(a, bool, values *MAX_RANK);
     memcpy(s->head_size, s->roles->head_size, sizeof *s->head_size * (size_t)(g->values.n * MAX_RANK));

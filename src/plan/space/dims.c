@@ -7,7 +7,7 @@ enum { CANDIDATES_MAX = 24 }; /* per dimension: far above what real graphs reach
 
 bool space_add(struct space *s, const struct value *v, int d, struct candidate new)
 {
-    struct candidates *c = &s->dim[v->id][d];
+    struct candidates *c = &s->candidates[v->id][d];
     if (new.node < 0)
         s->head_size[class_of(s->roles->class, v->id * MAX_RANK + d)] = false;
     if (!new.split || new.split->whole || c->list.n >= CANDIDATES_MAX || !weight_divides(v, placement_split(d, new.split)))
@@ -26,13 +26,13 @@ int space_placements(struct space *s, const struct value *v, struct placement **
 {
     int n = 1;
     for (int d = 0; d < v->type.rank; d++)
-        n += s->dim[v->id][d].list.n;
+        n += s->candidates[v->id][d].list.n;
     *out = NEWN(s->arena, struct placement, n);
     (*out)[0] = placement_whole;
     n = 1;
     for (int d = 0; d < v->type.rank; d++)
-        for (int i = 0; i < s->dim[v->id][d].list.n; i++)
-            (*out)[n++] = placement_split(d, s->dim[v->id][d].list.at[i].split);
+        for (int i = 0; i < s->candidates[v->id][d].list.n; i++)
+            (*out)[n++] = placement_split(d, s->candidates[v->id][d].list.at[i].split);
     return n;
 }
 
@@ -49,7 +49,7 @@ struct assignment assignment_none(struct space *s, const struct rule *r)
 struct placement space_read_as(const struct space *s, struct place_use u)
 {
     if (u.node < 0)
-        return s->output_place[u.operand];
+        return s->chosen.output[u.operand];
     const struct strategy *st = s->g->nodes.at[u.node]->strategy;
     return st->in[u.operand];
 }

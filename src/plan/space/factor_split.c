@@ -118,8 +118,8 @@ static void parts_assignment(struct space *s, const struct rule *r, const struct
 static void factor_candidates(struct space *s, int node, int f, struct candidates *out)
 {
     for (struct dim_walk w = dim_walk(node); dim_next(s->roles, &w);)
-        for (int k = 0; rule_lone_factor(w.rule) == f && k < s->dim[w.value->id][w.d].list.n; k++)
-            VEC_PUSH(s->arena, &out->list, s->dim[w.value->id][w.d].list.at[k]);
+        for (int k = 0; rule_lone_factor(w.rule) == f && k < s->candidates[w.value->id][w.d].list.n; k++)
+            VEC_PUSH(s->arena, &out->list, s->candidates[w.value->id][w.d].list.at[k]);
 }
 
 /* What factor f of the group may take beside split, best first: the same fractions, covers of them, whole (NULL). */

@@ -22,7 +22,7 @@ static bool all_fit(const struct required_placements *all, struct placement p)
 
 bool space_allows(const struct space *s, const struct value *v, struct placement p)
 {
-    return all_fit(&s->required[v->id], p);
+    return all_fit(&s->limits.required[v->id], p);
 }
 
 static void add_place(struct space *s, struct places *out, struct placement p)
@@ -121,13 +121,13 @@ static struct places fitting(struct space *s, const struct value *v, const struc
 
 struct places space_allowed(struct space *s, const struct value *v)
 {
-    return fitting(s, v, &s->required[v->id]);
+    return fitting(s, v, &s->limits.required[v->id]);
 }
 
 /* Placements that the value is resharded to before anything reads or takes it. */
 static struct required_placements *required_list_read(const struct space *s, const struct value *v)
 {
-    return graph_output_number(s->g, v) >= 0 && s->producer[v->id] >= 0 ? &s->required_read[v->id] : &s->required[v->id];
+    return graph_output_number(s->g, v) >= 0 && s->producer[v->id] >= 0 ? &s->limits.required_read[v->id] : &s->limits.required[v->id];
 }
 
 struct places space_read_places(struct space *s, const struct value *v)
@@ -173,7 +173,7 @@ struct required_placement required_parse(struct space *s, const char *where, con
     const char *error;
     if (strncmp(text, "S(", 2) == 0 && !strchr(text, ';')) {
         if (w.dim < 0)
-            refuse_value(s, where, v, &s->required[v->id], text);
+            refuse_value(s, where, v, &s->limits.required[v->id], text);
     } else if (strcmp(text, "P") == 0) {
         w.kind = PLACE_P;
     } else if (placement_parse(s->g->alg, text, &p, &error)) {
@@ -199,15 +199,15 @@ void required_add(struct space *s, const char *where, const struct value *v, con
     struct required_placement w = required_parse(s, where, v, text);
     for (int i = 0; i < 3; i++)
         if (end[i] && (i == 0 || end[i] != v))
-            VEC_PUSH(s->arena, &s->required[end[i]->id].list, w);
+            VEC_PUSH(s->arena, &s->limits.required[end[i]->id].list, w);
     if (check)
-        required_check(s, v, &s->required[v->id]);
+        required_check(s, v, &s->limits.required[v->id]);
 }
 
 void required_add_read(struct space *s, const char *where, const struct value *v, const char *text, bool check)
 {
     struct required_placements *all = required_list_read(s, v);
-    if (all == &s->required[v->id]) {
+    if (all == &s->limits.required[v->id]) {
         required_add(s, where, v, text, check);
         return;
     }
@@ -220,7 +220,7 @@ bool space_seed(struct space *s, const struct value *v, int d, const struct spli
 {
     const struct dim *size = v->type.dim[d];
     const struct split *even = split ? split : split_even(s->g->alg, s->ranks, size);
-    if (dim_equals(size, 1) || even->ranks != s->ranks || split_size(s->g->alg, even) != size || (!split && s->dim[v->id][d].list.n))
+    if (dim_equals(size, 1) || even->ranks != s->ranks || split_size(s->g->alg, even) != size || (!split && s->candidates[v->id][d].list.n))
         return false;
     return space_add(s, v, d, (struct candidate){even, sequence || !dim_is_int(size, NULL), "required by a constraint", -1});
 }
@@ -234,7 +234,7 @@ bool required_seed_all(struct space *s)
 {
     bool changed = false;
     for (int i = 0; i < s->g->values.n; i++) {
-        const struct required_placements *both[] = {&s->required[i], &s->required_read[i]};
+        const struct required_placements *both[] = {&s->limits.required[i], &s->limits.required_read[i]};
         for (int k = 0; k < 2; k++)
             for (int j = 0; j < both[k]->list.n; j++)
                 changed |= required_seed(s, s->g->values.at[i], &both[k]->list.at[j]);

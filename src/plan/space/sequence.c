@@ -144,8 +144,8 @@ static void mark_values(struct space *s, int *up, const struct rows *rows)
         for (int d = 0; d < s->g->values.at[i]->type.rank; d++) {
             int class = class_of(up, i * MAX_RANK + d);
             if (rows->on[class] &&
-                (s->sequence[i].kind != PLACE_S || dim_has_role(s->roles, s->g->values.at[i], s->sequence[i].dim, DIM_KV)))
-                s->sequence[i] = placement_split(d, rows->dealt[class]);
+                (s->sequence.place[i].kind != PLACE_S || dim_has_role(s->roles, s->g->values.at[i], s->sequence.place[i].dim, DIM_KV)))
+                s->sequence.place[i] = placement_split(d, rows->dealt[class]);
         }
 }
 
@@ -210,7 +210,7 @@ void sequence_seed(struct space *s)
     if (!found && s->options->sp == SP_ON)
         refuse_sequence(s);
     for (int i = 0; i < s->g->nodes.n; i++)
-        s->through[i] = s->options->sp == SP_AUTO;
+        s->sequence.passes[i] = s->options->sp == SP_AUTO;
     spread_on(&flattened, &rows);
     mark_values(s, up, &rows);
     s->plan->sequence = name_sequences(s, up, &rows);
@@ -224,7 +224,7 @@ static const struct split *sequence_of(const struct space *s, const struct node 
     for (int side = 0; side < 2; side++)
         for (int i = 0; i < (side ? n->nout : n->nin); i++) {
             const struct value *v = node_value(n, side, i);
-            struct placement p = v ? s->sequence[v->id] : placement_whole;
+            struct placement p = v ? s->sequence.place[v->id] : placement_whole;
             if (p.kind == PLACE_S && (!st || placement_eq(side ? st->out[i] : st->in[i], p)))
                 return p.split;
         }

@@ -34,7 +34,7 @@ bool sequence_passes(const struct space *s, int node, const struct assignment *c
     if (!(flags & (OP_PRODUCT | OP_BARRIER)))
         return true;
     for (int f = 0; f < r->nfactor; f++) {
-        if (splits_factor(c, f) && !(s->through[node] && is_rows(s, node, f)))
+        if (splits_factor(c, f) && !(s->sequence.passes[node] && is_rows(s, node, f)))
             return false;
     }
     return true;

@@ -40,35 +40,53 @@ struct places {
     VEC(struct placement) list;
 };
 
+/* Of --sp: which dimensions are split, and where such a split may pass. */
+struct space_sequence {
+    struct placement *place; /* by value id: as --sp splits it, R: it does not */
+    bool *passes;            /* by node position: a product or barrier whose rows may be split along a sequence */
+};
+/* What constraints leave, and what they request; written by src/plan/constrain and placement_limits.c. */
+struct space_limits {
+    VEC(const struct requirement *) requirements; /* constrain.h: what the plan file's constraints require */
+    struct required_placements *required;         /* by value id: at its end of the graph, or before it is read */
+    struct required_placements *required_read;    /* by value id, of graph outputs: before they are read or taken */
+    bool *requested;                              /* by value id: a constraint requests its communication */
+    bool *requested_within;                       /* by node position: a constraint requests that of its lowering */
+    int64_t unrequested;                          /* what other communication costs more: COST_NEVER under --strict */
+};
+/* Of the plan found last, beside node->strategy and value->place; written by src/plan/solve/encode.c. */
+struct space_chosen {
+    struct placement *output;      /* by output number: how the graph output is taken */
+    const struct placement **read; /* by value id: what it is resharded to before any read; NULL: it is read as it is left */
+};
+/* Sizes under every workload; written and read by src/plan/cost/cost.c. */
+struct space_sizes {
+    int64_t (*extent)[MAX_RANK]; /* by value id * workloads + workload */
+    double **fraction;           /* by split id: [workload * ranks + rank], made when asked for */
+    int nfraction;
+};
 struct space {
     struct arena *arena;
     struct graph *g;
     const struct options *options;
     struct plan *plan;
     int ranks;
-    struct dim_roles *roles;                      /* of the graph's dimensions; NULL: a lowering alone */
-    struct rule **rule;                           /* by node position; NULL: no row or no rule, whole */
-    struct strategies *strategies;                /* by node position: those that may be chosen */
-    struct strategies *offered;                   /* by node position: the same before constraints */
-    struct candidates (*dim)[MAX_RANK];           /* by value id */
-    struct place_uses *uses;                      /* by value id */
-    int *producer;                                /* by value id: node position, -1 input or constant */
-    bool *weight;                                 /* by value id: a constant, or a constant moved about */
-    bool *head_size;                              /* by class: no candidate is carried there, unless a plan file asks for one */
-    unsigned *partial;                            /* by value id: bits of the reductions as whose terms it can come out */
-    bool *through;                                /* by node position: a product or barrier whose rows may be split along a sequence */
-    struct placement *sequence;                   /* by value id: as --sp splits it, R: it does not */
-    struct placement *output_place;               /* by output number: what the graph output wants */
-    struct required_placements *required;         /* by value id: at its end of the graph, or before it is read */
-    struct required_placements *required_read;    /* by value id, of graph outputs: before they are read or taken */
-    VEC(const struct requirement *) requirements; /* constrain.h: what the plan file's constraints require */
-    bool *requested;                              /* by value id: a constraint requests its communication */
-    bool *requested_within;                       /* by node position: a constraint requests that of its lowering */
-    int64_t unrequested;                          /* what other communication costs more: COST_NEVER under --strict */
-    const struct placement **read_place;          /* by value id: what it is resharded to before any read; NULL: it is read as it is left */
-    int64_t (*extent)[MAX_RANK];                  /* by value id * workloads + workload */
-    double **fraction;                            /* by split id: [workload * ranks + rank], made when asked for */
-    int nfraction;
+    /* The graph: who makes and reads what, and by which rule. */
+    struct dim_roles *roles; /* of the graph's dimensions; NULL: a lowering alone */
+    struct rule **rule;      /* by node position; NULL: no row or no rule, replicated */
+    struct place_uses *uses; /* by value id */
+    int *producer;           /* by value id: node position, -1 input or constant */
+    bool *weight;            /* by value id: a constant, or a constant moved about */
+    bool *head_size;         /* by class: no candidate is carried there, unless a plan file asks for one */
+    /* What may be chosen. */
+    struct candidates (*candidates)[MAX_RANK]; /* by value id */
+    struct strategies *strategies;             /* by node position: those that constraints leave */
+    struct strategies *offered;                /* by node position: the same before constraints */
+    unsigned *partial;                         /* by value id: bits of the reductions by which it can be left partial */
+    struct space_sequence sequence;
+    struct space_limits limits;
+    struct space_chosen chosen;
+    struct space_sizes sizes;
 };
 
 /* candidate.c: candidates to a fixpoint, strategies of every node. */

@@ -162,8 +162,8 @@ static void try_splits(struct space *s, int node, struct rejections *rejected)
 {
     struct tried tried = {0};
     for (struct dim_walk w = dim_walk(node); dim_next(s->roles, &w);)
-        for (int k = 0; k < s->dim[w.value->id][w.d].list.n; k++)
-            try_candidate(s, &w, s->dim[w.value->id][w.d].list.at[k], &tried, rejected);
+        for (int k = 0; k < s->candidates[w.value->id][w.d].list.n; k++)
+            try_candidate(s, &w, s->candidates[w.value->id][w.d].list.at[k], &tried, rejected);
 }
 
 struct rejections strategy_rejections(struct space *s, int node)
