@@ -1,6 +1,5 @@
 /* registry: finds the row of an op. The rows lie in op_rows (op/table/table.c); what their texts state (operands, results, attributes) is
  * parsed once, at the first look-up, into an arena that lives as long as the process. After that any thread only reads. */
-#include "op/emit/emit.h"
 #include "op/infer/infer.h"
 #include "op/op.h"
 
