@@ -264,13 +264,35 @@ static void list_passes(void)
         printf("%-14s %s\n", pass_rows[i].name, pass_rows[i].purpose);
 }
 
+static const char *plain_domain(const char *domain)
+{
+    return *domain ? domain : "ai.onnx";
+}
+
+static void list_composed(void *unused, const char *domain, const char *op, int since, const char *of)
+{
+    (void)unused;
+    printf("%-16s %-34s %5d  composed of %s\n", plain_domain(domain), op, since, of);
+}
+
+static void list_upgraded(void *unused, const char *domain, const char *op, int below, const char *to)
+{
+    char forms[16] = "all";
+    (void)unused;
+    if (below)
+        snprintf(forms, sizeof forms, "< %d", below);
+    printf("%-16s %-34s %5s  upgraded to %s\n", plain_domain(domain), op, forms, to);
+}
+
 static void list_ops(void)
 {
     printf("%-16s %-34s %5s  %-20s %s\n", "domain", "op", "since", "rule", "kernel");
     for (int i = 0; i < op_count(); i++) {
         const struct op *op = op_at(i);
-        printf("%-16s %-34s %5d  %-20s %s\n", *op->domain ? op->domain : "ai.onnx", op->name, op->since, op->rule_name, op->kernel_name);
+        printf("%-16s %-34s %5d  %-20s %s\n", plain_domain(op->domain), op->name, op->since, op->rule_name, op->kernel_name);
     }
+    onnx_each_composed(list_composed, NULL);
+    onnx_each_upgraded(list_upgraded, NULL);
 }
 
 static void print_file(struct arena *a, const struct shard_options *o)

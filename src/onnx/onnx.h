@@ -17,6 +17,10 @@ struct load_options {
     void *find_data;
 };
 struct graph *onnx_load(struct arena *, struct alg *, const char *path, const struct load_options *);
+/* Ops without a row that loading replaces by these ops. */
+void onnx_each_composed(void (*take)(void *, const char *domain, const char *op, int since, const char *of), void *data);
+/* Forms of ops before an opset (0: all forms) that loading brings to the form of the row of `to`. */
+void onnx_each_upgraded(void (*take)(void *, const char *domain, const char *op, int below, const char *to), void *data);
 
 /* ---- save.c, stream.c: graphs whose nodes are all ONNX nodes with operands in place, each a model file and a data file. Constants of 1
  * KiB and more, not int64 shape operands, go to the data file (external, 64-byte aligned... 4096 for >= 1 MiB), others inline. */

@@ -46,6 +46,18 @@ float compose_float_of(const proto *node, const char *name, float otherwise)
 
 /* ---- making nodes ---- */
 
+/* --list-ops tells the user which ops a composition has, so each is in the table. */
+static void check_listed(const struct composer *c, const char *op)
+{
+    size_t n = strlen(op);
+    for (const char *at = c->row->of; at; at = strchr(at, ' ')) {
+        at += *at == ' ';
+        if (!strncmp(at, op, n) && (at[n] == ',' || !at[n]))
+            return;
+    }
+    bug("%s is composed of %s, and not of %s", c->row->op, c->row->of, op);
+}
+
 static Onnx__AttributeProto *attribute(struct composer *c, const char *name, Onnx__AttributeProto__AttributeType type)
 {
     Onnx__AttributeProto *a = NEW(c->im->tmp, Onnx__AttributeProto);
@@ -103,6 +115,7 @@ char *compose_node_of(struct composer *c, const char *op, size_t nin, char *cons
 {
     proto *node = NEW(c->im->tmp, proto);
     onnx__node_proto__init(node);
+    check_listed(c, op);
     node->op_type = arena_strdup(c->im->tmp, op);
     const char *base = compose_gives(c->node, 0) ? c->node->output[0] : "result";
     char **out = NEWN(c->im->tmp, char *, nout + 1);
@@ -126,10 +139,16 @@ char *compose_op(struct composer *c, const char *op, char *a, char *b)
     return compose_node_of(c, op, b ? 2 : 1, (char *[]){a, b}, 0, NULL, 1, NULL);
 }
 
-void compose_become(struct composer *c, const char *op, size_t nin, char *const *in)
+void compose_rename(struct composer *c, const char *op)
 {
+    check_listed(c, op);
     c->node->op_type = arena_strdup(c->im->tmp, op);
     c->node->domain = NULL;
+}
+
+void compose_become(struct composer *c, const char *op, size_t nin, char *const *in)
+{
+    compose_rename(c, op);
     set_inputs(c, c->node, nin, in);
     c->node->n_attribute = 0;
 }
@@ -154,7 +173,8 @@ char *compose_cast(struct composer *c, char *x, int64_t dtype)
 void compose_also(struct composer *c, size_t result, const char *op, size_t nin, char *const *in)
 {
     proto copy = *c->node;
-    struct composer other = {c->im, c->scope, &copy, c->where};
+    struct composer other = *c;
+    other.node = &copy;
     if (compose_gives(c->node, result)) {
         compose_become(&other, op, nin, in);
         copy.name = arena_printf(c->im->tmp, "%s_%zu", proto_text_or(c->node->name, ""), result);

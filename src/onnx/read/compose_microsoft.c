@@ -156,16 +156,19 @@ static void fused_conv(struct composer *c)
         compose_become(c, "Identity", 1, &y);
 }
 
+#define ACTIVATIONS "Clip, Elu, HardSigmoid, LeakyRelu, Relu, Sigmoid, Tanh, ThresholdedRelu" /* see activate */
+
 const struct composition composed_microsoft[] = {
-    {"com.microsoft", "BiasGelu", exact_gelu},
-    {"com.microsoft", "EmbedLayerNormalization", embed_layer_norm},
-    {"com.microsoft", "FastGelu", fast_gelu},
-    {"com.microsoft", "FusedConv", fused_conv},
-    {"com.microsoft", "FusedGemm", fused_gemm},
-    {"com.microsoft", "FusedMatMul", fused_matmul},
-    {"com.microsoft", "Gelu", exact_gelu},
-    {"com.microsoft", "RotaryEmbedding", rotary},
-    {"com.microsoft", "SkipLayerNormalization", skip_layer_norm},
-    {"com.microsoft", "TransposeMatMul", fused_matmul},
-    {NULL, NULL, NULL},
+    {"com.microsoft", "BiasGelu", 1, "Add, Gelu", exact_gelu},
+    {"com.microsoft", "EmbedLayerNormalization", 1, "Shape, Slice, Gather, Add, Sub, ReduceSum, Identity, LayerNormalization",
+     embed_layer_norm},
+    {"com.microsoft", "FastGelu", 1, "Add, Gelu", fast_gelu},
+    {"com.microsoft", "FusedConv", 1, "Conv, Add, Identity, " ACTIVATIONS, fused_conv},
+    {"com.microsoft", "FusedGemm", 1, "Gemm, " ACTIVATIONS, fused_gemm},
+    {"com.microsoft", "FusedMatMul", 1, "CastLike, Mul, Einsum", fused_matmul},
+    {"com.microsoft", "Gelu", 1, "Add, Gelu", exact_gelu},
+    {"com.microsoft", "RotaryEmbedding", 1, "RotaryEmbedding", rotary},
+    {"com.microsoft", "SkipLayerNormalization", 1, "Add, Identity, LayerNormalization", skip_layer_norm},
+    {"com.microsoft", "TransposeMatMul", 1, "CastLike, Mul, Einsum", fused_matmul},
+    {NULL, NULL, 0, NULL, NULL},
 };

@@ -26,13 +26,13 @@ static bool keeps(const struct composer *c)
 static void reduce_l1(struct composer *c)
 {
     c->node->input[0] = compose_op(c, "Abs", compose_input(c, 0), NULL);
-    c->node->op_type = arena_strdup(c->im->tmp, "ReduceSum");
+    compose_rename(c, "ReduceSum");
 }
 
 static void reduce_sum_square(struct composer *c)
 {
     c->node->input[0] = compose_op(c, "Mul", compose_input(c, 0), compose_input(c, 0));
-    c->node->op_type = arena_strdup(c->im->tmp, "ReduceSum");
+    compose_rename(c, "ReduceSum");
 }
 
 static void reduce_l2(struct composer *c)
@@ -192,17 +192,17 @@ static void dropout(struct composer *c)
 }
 
 const struct composition composed_onnx[] = {
-    {"", "Dropout", dropout},
-    {"", "EyeLike", eye_like},
-    {"", "LpNormalization", lp_normalization},
-    {"", "Mean", mean},
-    {"", "MeanVarianceNormalization", mean_variance_normalization},
-    {"", "ReduceL1", reduce_l1},
-    {"", "ReduceL2", reduce_l2},
-    {"", "ReduceLogSum", reduce_log_sum},
-    {"", "ReduceLogSumExp", reduce_log_sum_exp},
-    {"", "ReduceSumSquare", reduce_sum_square},
-    {"", "SequenceAt", sequence_at},
-    {"", "SplitToSequence", split_to_sequence},
-    {NULL, NULL, NULL},
+    {"", "Dropout", 13, "Shape, Cast, Expand, Identity", dropout},
+    {"", "EyeLike", 9, "Shape, Squeeze, Range, Unsqueeze, Add, Equal, Cast, CastLike", eye_like},
+    {"", "LpNormalization", 1, "Abs, Mul, ReduceSum, Sqrt, Cast, CastLike, Where, Div", lp_normalization},
+    {"", "Mean", 8, "Sum, CastLike, Div", mean},
+    {"", "MeanVarianceNormalization", 9, "ReduceMean, Sub, Mul, Sqrt, CastLike, Add, Div", mean_variance_normalization},
+    {"", "ReduceL1", 18, "Abs, ReduceSum", reduce_l1},
+    {"", "ReduceL2", 18, "Mul, ReduceSum, Sqrt", reduce_l2},
+    {"", "ReduceLogSum", 18, "ReduceSum, Log", reduce_log_sum},
+    {"", "ReduceLogSumExp", 18, "ReduceMax, Sub, Exp, ReduceSum, Log, Add, Squeeze", reduce_log_sum_exp},
+    {"", "ReduceSumSquare", 18, "Mul, ReduceSum", reduce_sum_square},
+    {"", "SequenceAt", 11, "Slice", sequence_at},
+    {"", "SplitToSequence", 11, "Slice", split_to_sequence},
+    {NULL, NULL, 0, NULL, NULL},
 };

@@ -1,23 +1,30 @@
 /* The tables of composed ops: which function rewrites which op. */
+#include "onnx/onnx.h"
 #include "onnx/read/read.h"
 
 #include <string.h>
 
-static void (*find_composition(const struct composition *table, const Onnx__NodeProto *node))(struct composer *)
+static const struct composition *const tables[] = {composed_onnx, composed_microsoft, composed_integers};
+
+static const struct composition *find_composition(const Onnx__NodeProto *node)
 {
-    for (; table->op; table++)
-        if (!strcmp(proto_domain(node->domain), table->domain) && !strcmp(node->op_type, table->op))
-            return table->run;
+    for (size_t i = 0; i < sizeof tables / sizeof *tables; i++)
+        for (const struct composition *row = tables[i]; row->op; row++)
+            if (!strcmp(proto_domain(node->domain), row->domain) && !strcmp(node->op_type, row->op))
+                return row;
     return NULL;
 }
 
 void compose_node(struct import *im, struct scope *scope, Onnx__NodeProto *node)
 {
-    static const struct composition *const tables[] = {composed_onnx, composed_microsoft, composed_integers};
-    struct composer c = {im, scope, node, proto_node_label(im->tmp, node)};
-    void (*run)(struct composer *) = NULL;
-    for (size_t i = 0; !run && i < sizeof tables / sizeof *tables; i++)
-        run = find_composition(tables[i], node);
-    if (run)
-        run(&c);
+    struct composer c = {im, scope, node, find_composition(node), proto_node_label(im->tmp, node)};
+    if (c.row)
+        c.row->run(&c);
+}
+
+void onnx_each_composed(void (*take)(void *, const char *domain, const char *op, int since, const char *of), void *data)
+{
+    for (size_t i = 0; i < sizeof tables / sizeof *tables; i++)
+        for (const struct composition *row = tables[i]; row->op; row++)
+            take(data, row->domain, row->op, row->since, row->of);
 }

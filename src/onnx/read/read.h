@@ -112,12 +112,15 @@ struct composer {
     struct import *im;
     struct scope *scope;
     Onnx__NodeProto *node;
+    const struct composition *row;
     const char *where;
 };
 /* run turns its node into the last op of the composition and imports the others; if it returns without doing so, the node has no row
  * and is replicated. */
 struct composition {
     const char *domain, *op;
+    int since;
+    const char *of; /* all ops that it may consist of; no other can be made */
     void (*run)(struct composer *);
 };
 /* Each ends with a row without op. */
@@ -143,6 +146,8 @@ char *compose_op(struct composer *, const char *op, char *a, char *b);
 char *compose_cast(struct composer *, char *x, int64_t data_type);
 /* A number of x's type. */
 char *compose_number_like(struct composer *, double, char *x);
+/* The node itself becomes op, with the operands and attributes that it has. */
+void compose_rename(struct composer *, const char *op);
 /* The node itself becomes op: its attributes are dropped, its results kept. */
 void compose_become(struct composer *, const char *op, size_t nin, char *const *in);
 void compose_become_with(struct composer *, const char *op, size_t nin, char *const *in, size_t nattr, Onnx__AttributeProto *const *attr);

@@ -3,6 +3,7 @@
  * Most changes are of one kind: an attribute became an operand, so a constant is made for it. Softmax and its kin had flatten
  * semantics before opset 13. The second table lists the changes of form for which there is no rewrite: such a node is refused with
  * the opset to export with. Ops in neither table only gained types and attributes whose defaults are the old meaning. */
+#include "onnx/onnx.h"
 #include "onnx/read/read.h"
 
 #include <string.h>
@@ -13,12 +14,13 @@ struct step {
     struct scope *scope;
     proto *node;
     int opset;
+    const char *to; /* the op that it becomes */
     const char *where;
 };
 
 /* ---- editing a node ---- */
 
-static Onnx__AttributeProto *take(proto *node, const char *name)
+static Onnx__AttributeProto *take_attribute(proto *node, const char *name)
 {
     Onnx__AttributeProto *found = proto_attribute(node, name);
     size_t kept = 0;
@@ -31,7 +33,7 @@ static Onnx__AttributeProto *take(proto *node, const char *name)
 
 static Onnx__AttributeProto *take_typed(struct step *s, const char *name, Onnx__AttributeProto__AttributeType type)
 {
-    Onnx__AttributeProto *a = take(s->node, name);
+    Onnx__AttributeProto *a = take_attribute(s->node, name);
     if (a && a->has_type && a->type != type)
         fail("%s: %s: attribute '%s' has the wrong type", s->im->path, s->where, name);
     return a;
@@ -113,7 +115,7 @@ static void upgrade_axes(struct step *s)
 {
     Onnx__AttributeProto *axes = proto_attribute(s->node, "axes");
     if (axes && !axes->n_ints)
-        take(s->node, "axes");
+        take_attribute(s->node, "axes");
     else
         ints_to_input(s, "axes", 1);
 }
@@ -164,7 +166,7 @@ static void upgrade_topk(struct step *s)
 
 static void upgrade_batchnorm(struct step *s)
 {
-    Onnx__AttributeProto *spatial = take(s->node, "spatial");
+    Onnx__AttributeProto *spatial = take_attribute(s->node, "spatial");
     if (spatial && spatial->i != 1)
         fail("%s: %s has spatial = %lld, expected 1", s->im->path, s->where, (long long)spatial->i);
     for (size_t i = 1; i < s->node->n_output; i++)
@@ -176,7 +178,7 @@ static void upgrade_batchnorm(struct step *s)
 
 static void upgrade_scatter(struct step *s)
 {
-    s->node->op_type = arena_strdup(s->im->tmp, "ScatterElements");
+    s->node->op_type = arena_strdup(s->im->tmp, s->to);
 }
 
 /* Scales behind the operand; places were counted from the corner and rounded down. */
@@ -185,7 +187,7 @@ static void upgrade_resize(struct step *s)
     if (s->node->n_input != 2)
         fail("%s: %s has %zu operands, expected 2", s->im->path, s->where, s->node->n_input);
     char *scales = s->node->input[1];
-    s->node->op_type = arena_strdup(s->im->tmp, "Resize");
+    s->node->op_type = arena_strdup(s->im->tmp, s->to);
     s->node->n_input = 1;
     give_input(s, 2, scales);
     give_text(s, "coordinate_transformation_mode", "asymmetric");
@@ -255,7 +257,7 @@ static void upgrade_dropout(struct step *s)
     s->node->n_input = 1;
     if (mask)
         return;
-    s->node->op_type = arena_strdup(s->im->tmp, "Identity");
+    s->node->op_type = arena_strdup(s->im->tmp, s->to);
     s->node->n_output = s->node->n_output ? 1 : 0;
 }
 
@@ -265,33 +267,34 @@ static void upgrade_dropout(struct step *s)
 static const struct {
     const char *op;
     int below;
+    const char *to;
     void (*run)(struct step *);
 } upgrades[] = {
-    {"BatchNormalization", 14, upgrade_batchnorm},
-    {"Clip", 11, upgrade_clip},
-    {"Dropout", NEWEST_OPSET + 1, upgrade_dropout},
-    {"Hardmax", 13, upgrade_softmax},
-    {"LogSoftmax", 13, upgrade_softmax},
-    {"Pad", 11, upgrade_pad},
-    {"ReduceL1", 18, upgrade_axes},
-    {"ReduceL2", 18, upgrade_axes},
-    {"ReduceLogSum", 18, upgrade_axes},
-    {"ReduceLogSumExp", 18, upgrade_axes},
-    {"ReduceMax", 18, upgrade_axes},
-    {"ReduceMean", 18, upgrade_axes},
-    {"ReduceMin", 18, upgrade_axes},
-    {"ReduceProd", 18, upgrade_axes},
-    {"ReduceSum", 13, upgrade_axes},
-    {"ReduceSumSquare", 18, upgrade_axes},
-    {"Resize", 11, upgrade_resize},
-    {"Scatter", 11, upgrade_scatter},
-    {"Slice", 10, upgrade_slice},
-    {"Softmax", 13, upgrade_softmax},
-    {"Split", 18, upgrade_split},
-    {"Squeeze", 13, upgrade_axes},
-    {"TopK", 10, upgrade_topk},
-    {"Unsqueeze", 13, upgrade_axes},
-    {"Upsample", 10, upgrade_resize},
+    {"BatchNormalization", 14, "BatchNormalization", upgrade_batchnorm},
+    {"Clip", 11, "Clip", upgrade_clip},
+    {"Dropout", NEWEST_OPSET + 1, "Identity", upgrade_dropout},
+    {"Hardmax", 13, "Hardmax", upgrade_softmax},
+    {"LogSoftmax", 13, "LogSoftmax", upgrade_softmax},
+    {"Pad", 11, "Pad", upgrade_pad},
+    {"ReduceL1", 18, "ReduceL1", upgrade_axes},
+    {"ReduceL2", 18, "ReduceL2", upgrade_axes},
+    {"ReduceLogSum", 18, "ReduceLogSum", upgrade_axes},
+    {"ReduceLogSumExp", 18, "ReduceLogSumExp", upgrade_axes},
+    {"ReduceMax", 18, "ReduceMax", upgrade_axes},
+    {"ReduceMean", 18, "ReduceMean", upgrade_axes},
+    {"ReduceMin", 18, "ReduceMin", upgrade_axes},
+    {"ReduceProd", 18, "ReduceProd", upgrade_axes},
+    {"ReduceSum", 13, "ReduceSum", upgrade_axes},
+    {"ReduceSumSquare", 18, "ReduceSumSquare", upgrade_axes},
+    {"Resize", 11, "Resize", upgrade_resize},
+    {"Scatter", 11, "ScatterElements", upgrade_scatter},
+    {"Slice", 10, "Slice", upgrade_slice},
+    {"Softmax", 13, "Softmax", upgrade_softmax},
+    {"Split", 18, "Split", upgrade_split},
+    {"Squeeze", 13, "Squeeze", upgrade_axes},
+    {"TopK", 10, "TopK", upgrade_topk},
+    {"Unsqueeze", 13, "Unsqueeze", upgrade_axes},
+    {"Upsample", 10, "Resize", upgrade_resize},
 };
 
 /* New meanings without a rewrite: since that opset, up to the form of the rows. */
@@ -321,25 +324,38 @@ static void refuse_changed(const struct step *s, const char *op)
                  changed[i].since);
 }
 
-/* Made before the standard had 16 and 4 bits; the meaning is the standard's. */
-static bool is_plain_quantisation(const Onnx__NodeProto *node)
+/* Of com.microsoft, made before the standard had 16 and 4 bits; the meaning is the standard's. */
+static const char *const standard_since[] = {"DequantizeLinear", "QuantizeLinear"};
+
+static bool is_standard_since(const Onnx__NodeProto *node)
 {
-    const char *op = proto_text_or(node->op_type, "");
-    return !strcmp(proto_domain(node->domain), "com.microsoft") && (!strcmp(op, "QuantizeLinear") || !strcmp(op, "DequantizeLinear"));
+    for (size_t i = 0; i < sizeof standard_since / sizeof *standard_since; i++)
+        if (!strcmp(proto_domain(node->domain), "com.microsoft") && !strcmp(proto_text_or(node->op_type, ""), standard_since[i]))
+            return true;
+    return false;
 }
 
 void upgrade_node(struct import *im, struct scope *scope, Onnx__NodeProto *node, int opset)
 {
-    if (is_plain_quantisation(node))
+    if (is_standard_since(node))
         node->domain = arena_strdup(im->tmp, "");
     if (*proto_domain(node->domain))
         return;
-    struct step s = {im, scope, node, opset, proto_node_label(im->tmp, node)};
+    struct step s = {im, scope, node, opset, NULL, proto_node_label(im->tmp, node)};
     const char *op = proto_text_or(node->op_type, "");
     refuse_changed(&s, op);
     for (size_t i = 0; i < sizeof upgrades / sizeof *upgrades; i++)
         if (!strcmp(op, upgrades[i].op) && opset < upgrades[i].below) {
+            s.to = upgrades[i].to;
             upgrades[i].run(&s);
             return;
         }
+}
+
+void onnx_each_upgraded(void (*take)(void *, const char *domain, const char *op, int below, const char *to), void *data)
+{
+    for (size_t i = 0; i < sizeof upgrades / sizeof *upgrades; i++)
+        take(data, "", upgrades[i].op, upgrades[i].below > NEWEST_OPSET ? 0 : upgrades[i].below, upgrades[i].to);
+    for (size_t i = 0; i < sizeof standard_since / sizeof *standard_since; i++)
+        take(data, "com.microsoft", standard_since[i], 0, standard_since[i]);
 }
