@@ -25,14 +25,16 @@ static void put_dot(FILE *f, const struct compile *c)
     plan_dot(f, c->graph);
 }
 
+static void put_svg(FILE *f, const struct compile *c)
+{
+    plan_svg(f, c->graph, c->options, c->plan);
+}
+
 static const struct form {
     const char *kind;
     void (*write)(FILE *, const struct compile *);
 } forms[] = {
-    {"text", put_text},
-    {"json", put_json},
-    {"html", put_html},
-    {"dot", put_dot},
+    {"text", put_text}, {"json", put_json}, {"html", put_html}, {"dot", put_dot}, {"svg", put_svg},
 };
 enum { FORMS = sizeof forms / sizeof *forms };
 
@@ -47,7 +49,7 @@ static const struct form *form_of(const char *text)
     for (int i = 0; i < FORMS; i++)
         if (report_is(text, forms[i].kind))
             return &forms[i];
-    fail_usage("--report is '%s', expected text, json, html or dot, or one of them with =FILE", text);
+    fail_usage("--report is '%s', expected text, json, html, dot or svg, or one of them with =FILE", text);
 }
 
 static const char *file_of(const char *text)

@@ -73,7 +73,7 @@ static struct text_list parse(struct arena *a, struct shard_options *o, int argc
         {"solver", 0, ARG_TEXT, &o->solver, "exact|first", "first: the first assignment that fits"},
         {"annotate", 0, ARG_TEXT, &o->annotate, "FILE", "also write the model, annotated with the plan"},
         {"dry-run", 'n', ARG_FLAG, &o->dry_run, NULL, "plan and report; needs no weight data"},
-        {"report", 0, ARG_TEXT, &o->report, "text|json|html|dot[=FILE]", "the report, to stdout or a file"},
+        {"report", 0, ARG_TEXT, &o->report, "text|json|html|dot|svg[=FILE]", "the report, to stdout or a file"},
         {"compare", 0, ARG_LIST, &o->compare, "first|none|FILE", "in the report: what another plan would cost (repeatable)"},
         {"explain", 0, ARG_TEXT, &o->explain, "NAME", "why a node, tensor or weight is placed so; writes nothing"},
         {"dump-after", 0, ARG_TEXT, &o->dump_after, "PASS", "text form of the graph after a pass"},

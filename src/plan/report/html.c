@@ -28,7 +28,7 @@ void plan_price(struct space *s)
 
 /* ---- HTML ------------------------------------------------------------------------------------------------------------------------- */
 
-static void put_text(FILE *f, const char *text)
+void html_text(FILE *f, const char *text)
 {
     for (; *text; text++)
         switch (*text) {
@@ -43,27 +43,27 @@ static void put_text(FILE *f, const char *text)
 static void put_cell(FILE *f, const char *text)
 {
     fputs("<td>", f);
-    put_text(f, text);
+    html_text(f, text);
     fputs("</td>", f);
 }
 
 static void put_number(FILE *f, const char *text)
 {
     fputs("<td class=\"n\">", f);
-    put_text(f, text);
+    html_text(f, text);
     fputs("</td>", f);
 }
 
 static void begin(FILE *f, const char *title)
 {
     fputs("<!DOCTYPE html>\n<html lang=\"en\">\n<meta charset=\"utf-8\">\n<title>", f);
-    put_text(f, title);
+    html_text(f, title);
     fputs(
         "</title>\n<style>\nbody { font: 14px sans-serif; margin: 2em; } pre { background: #f4f4f4; padding: 1em; overflow-x: auto; }\n"
         "table { border-collapse: collapse; } td, th { border: 1px solid #ccc; padding: 2px 8px; text-align: left; vertical-align: top; }\n"
         ".n { text-align: right; white-space: nowrap; } .chosen { font-weight: bold; }\n</style>\n<h1>",
         f);
-    put_text(f, title);
+    html_text(f, title);
     fputs("</h1>\n", f);
 }
 
@@ -76,7 +76,7 @@ static void show_summary(FILE *f, const struct graph *g, const struct options *o
     plan_report(memory, g, options, p);
     require(fclose(memory) == 0);
     fputs("<pre>", f);
-    put_text(f, text);
+    html_text(f, text);
     fputs("</pre>\n", f);
     free(text);
 }
@@ -90,7 +90,7 @@ static void show_collectives(FILE *f, struct arena *a, const struct graph *g, co
     for (int i = 0; i < p->collectives.n; i++) {
         const struct planned_collective *c = &p->collectives.at[i];
         fprintf(f, "<tr><td style=\"background: %s\">", collective_colour(c->kind));
-        put_text(f, collective_name(c->kind));
+        html_text(f, collective_name(c->kind));
         fputs("</td>", f);
         put_cell(f, c->value->name);
         put_number(f, c->axis < 0 ? "" : arena_printf(a, "%d", c->axis));

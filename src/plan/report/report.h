@@ -2,6 +2,7 @@
 #ifndef TPC_REPORT_H
 #define TPC_REPORT_H
 
+#include "plan/facts/facts.h"
 #include "plan/plan.h"
 
 /* plan_write.c: plan.json as text (schemas/plan.schema.json); report.c: one screen for people. source: the graph before sharding. */
@@ -12,6 +13,9 @@ void plan_report(FILE *, const struct graph *global, const struct options *, con
 void plan_price(struct space *);
 void plan_html(FILE *, const struct graph *global, const struct options *, const struct plan *);
 void plan_dot(FILE *, const struct graph *global);
+
+/* svg.c: a picture of one layer over the ranks. */
+void plan_svg(FILE *, struct graph *global, const struct options *, const struct plan *);
 
 /* explain.c: why what is called name is placed as it is, after the pass choose. Solves again for every alternative: the graph and the space
  * are of no use afterwards. An unknown name is a failure that names the nearest one. */
@@ -26,6 +30,22 @@ const char *bytes_text(struct arena *, double bytes);
 const char *seconds_text(struct arena *, double seconds);
 /* compare.c: a table of the plan and those it is compared with; nothing where there are none. */
 void compared_text(FILE *, const struct graph *, const struct plan *);
+/* layer.c: one layer of the planned graph, in rows from its inputs to its outputs. */
+enum layer_row_kind { ROW_PRODUCTS, ROW_ATTENTION, ROW_OTHER, ROW_COLLECTIVE };
+struct layer_row {
+    enum layer_row_kind kind;
+    VEC(const struct node *) nodes; /* products with weights of one operand; what lies between; the collective */
+};
+struct layer {
+    VEC(struct layer_row) rows;
+    int number, repeat, alike; /* layer `number` of so many, from 1; so many are split like it */
+};
+struct layer layer_find(struct arena *, const struct graph *, const struct dim_roles *);
+/* The largest weight of a product; NULL: it has none of two or more dimensions. */
+const struct value *layer_weight(const struct dim_roles *, const struct node *);
+
+/* html.c: with what means something in HTML and XML escaped. */
+void html_text(FILE *, const char *);
 /* dot.c: of a kind of collective, "#rrggbb". */
 const char *collective_colour(enum collective);
 
