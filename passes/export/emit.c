@@ -3,6 +3,7 @@
  * appears whole or not at all (src/plan/folder/folder.c). */
 #include "op/emit/emit.h"
 
+#include "ir/rank_meta.h"
 #include "onnx/onnx.h"
 #include "op/analysis/analysis.h"
 #include "op/op.h"
@@ -110,68 +111,6 @@ static void set_versions(struct graph *g)
         g->ir_version = 10;
 }
 
-/* ---- metadata: what tpc-run needs to know about the whole ------------------------------------------------------------------------- */
-
-static void note_value(struct graph *g, const char *kind, const struct value *global)
-{
-    graph_set_meta(g, arena_printf(g->arena, "tpc.%s.%s", kind, global->name),
-                   arena_printf(g->arena, "%s|%s", type_str(g->arena, &global->type), placement_str(g->arena, global->place)));
-}
-
-static void note_least(void *graph, const struct dim *symbol)
-{
-    struct graph *g = graph;
-    graph_set_meta(g, arena_printf(g->arena, "tpc.dims.%s", symbol->name), arena_printf(g->arena, "%" PRId64, symbol->lo));
-}
-
-static void note_assumptions(struct graph *g)
-{
-    const struct equation *eq;
-    int n = alg_equations(g->alg, &eq);
-    for (int i = 0; i < n; i++) {
-        graph_set_meta(g, arena_printf(g->arena, "tpc.assume.%d", i),
-                       arena_printf(g->arena, "%s == %s # %s", dim_str(g->arena, eq[i].left), dim_str(g->arena, eq[i].right), eq[i].why));
-        dim_each_symbol(eq[i].left, note_least, g);
-        dim_each_symbol(eq[i].right, note_least, g);
-    }
-}
-
-static void note_ends(struct graph *g, const struct graph *global)
-{
-    for (int i = 0; i < global->inputs.n; i++) {
-        note_value(g, "input", global->inputs.at[i]);
-        for (int d = 0; d < global->inputs.at[i]->type.rank; d++)
-            dim_each_symbol(global->inputs.at[i]->type.dim[d], note_least, g);
-    }
-    for (int i = 0; i < global->outputs.n; i++)
-        note_value(g, "output", global->outputs.at[i]);
-    for (int i = 0; i < global->states.n; i++) {
-        const struct state *s = &global->states.at[i];
-        graph_set_meta(g, arena_printf(g->arena, "tpc.state.%d", i),
-                       arena_printf(g->arena, "%s|%s|%d%s%s", s->past ? s->past->name : "", s->present ? s->present->name : "", s->dim,
-                                    s->from ? "|" : "", s->from ? s->from : ""));
-    }
-}
-
-/* Of the graph before sharding: each group of tpc-run --groups runs the files on rows of its own. */
-static void note_rows(struct graph *g, const struct graph *source)
-{
-    for (int i = 0; i < source->meta.n; i++)
-        if (strncmp(source->meta.at[i].key, OP_ROWS, strlen(OP_ROWS)) == 0)
-            graph_set_meta(g, source->meta.at[i].key, source->meta.at[i].text);
-}
-
-static void note_all(const struct compile *c, struct graph *g)
-{
-    graph_set_meta(g, "tpc.plan", c->plan->hash);
-    graph_set_meta(g, "tpc.rank", arena_printf(g->arena, "%d", g->rank));
-    graph_set_meta(g, "tpc.ranks", arena_printf(g->arena, "%d", g->ranks));
-    note_assumptions(g);
-    note_ends(g, c->graph);
-    note_rows(g, c->source);
-    plan_note_sums(g, c->graph);
-}
-
 /* ---- files -------------------------------------------------------------------------------------------------------------------------- */
 
 struct stream {
@@ -236,6 +175,13 @@ static int64_t weights_of_all(const struct compile *c)
     return total;
 }
 
+static void write_meta(const struct compile *c, struct graph *g)
+{
+    rank_meta_write(g, c->graph, c->plan->hash);
+    rank_meta_copy_rows(g, c->source);
+    plan_note_sums(g, c->graph);
+}
+
 /* Rank 0 comes last: it takes what the others left. */
 static void save_ranks(const struct compile *c, const char *dir, struct manifest *m)
 {
@@ -251,7 +197,7 @@ static void save_ranks(const struct compile *c, const char *dir, struct manifest
         graphs[i] = c->rank_graphs[s->rank];
         options[i] = rank_options(c, dir, s, &progress);
         paths[i] = path_join(c->arena, dir, rank_file(c, s->rank, "onnx"));
-        note_all(c, graphs[i]);
+        write_meta(c, graphs[i]);
         set_versions(graphs[i]);
     }
     progress_start(&progress, "writing weights", weights_of_all(c));

@@ -3,6 +3,7 @@
  * Provides PROP_LOADED: attributes are decoded by the ops' rows, nodes follow the opset that will be emitted, functions of the model are
  * inlined, inputs that --bind fixes are constants, shape operands are still edges. Everything about files is in src/onnx; a dry run needs
  * no weight data. A file that holds the text form of a graph is a model too. */
+#include "ir/rank_meta.h"
 #include "ir/text/text.h"
 #include "onnx/onnx.h"
 #include "op/canon/canon.h"
@@ -36,6 +37,7 @@ void pass_load(struct compile *c)
     c->text = graph_text(c->arena, c->model_path);
     c->graph = c->text ? graph_parse(c->arena, alg, c->text, c->model_path, op_find) : onnx_load(c->arena, alg, c->model_path, &options);
     c->graph->keeps_sums = c->deterministic;
+    rank_meta_read(c->graph);
     if (c->text && !c->graph->outputs.n)
         fail("%s: the graph has no outputs", c->model_path);
     if (c->text) {

@@ -3,6 +3,7 @@
  * State pairs are found first (a past length may be 0), then --dim and the assumptions of a rank file are stated as equations. Nodes are
  * inferred until nothing new is known (src/op/control/infer_fixpoint.c). At the end size operands are folded into their nodes; what is left
  * of the shape arithmetic is used as data: a constant, or one Dims node per vector. */
+#include "ir/rank_meta.h"
 #include "op/canon/canon.h"
 #include "op/control/control.h"
 #include "op/infer/infer.h"
@@ -39,48 +40,22 @@ static void bind_dims(struct graph *g, const struct bindings *dims)
     }
 }
 
-static int64_t meta_int(const struct graph *g, const char *key, int64_t absent)
+static void state_assumption(struct graph *g, const struct rank_assumption *e)
 {
-    const char *text = graph_meta(g, key);
-    int64_t k = absent;
-    if (text && !i64_parse(text, 0, INT32_MAX, &k))
-        fail("%s: metadata '%s' is '%s', expected an integer of 0 to %d", graph_file(g), key, text, INT32_MAX);
-    return k;
-}
-
-/* "left == right # why", as the emitter wrote it. */
-static void state_assumption(struct graph *g, const char *text)
-{
-    char *left = arena_strdup(g->arena, text), *right = strstr(left, " == ");
     const char *error = NULL;
-    if (!right)
-        fail("%s: the assumption '%s' is not an equation", graph_file(g), text);
-    *right = '\0';
-    right += strlen(" == ");
-    char *why = strstr(right, " # ");
-    if (why)
-        *why = '\0';
-    const struct dim *a = dim_parse(g->alg, left, 0, &error), *b = a ? dim_parse(g->alg, right, 0, &error) : NULL;
-    if (!a || !b || alg_equate(g->alg, a, b, why ? why + strlen(" # ") : "stated by the file") == EQ_FALSE)
-        fail("%s: the assumption '%s' can't be stated: %s", graph_file(g), text, error ? error : "it is false");
+    const struct dim *a = dim_parse(g->alg, e->left, 0, &error), *b = a ? dim_parse(g->alg, e->right, 0, &error) : NULL;
+    if (!a || !b || alg_equate(g->alg, a, b, e->why) == EQ_FALSE)
+        fail("%s: the assumption '%s' can't be stated: %s", graph_file(g), e->text, error ? error : "it is false");
 }
 
-/* A rank file says which rank it is, the lower bounds of its symbols, and what was assumed. */
-static void read_rank_file(struct graph *g)
+/* The lower bounds of a rank file's symbols, and the assumptions it was compiled under. */
+static void state_rank_meta(struct graph *g)
 {
-    int64_t ranks = meta_int(g, "tpc.ranks", 0), rank = meta_int(g, "tpc.rank", -1);
-    if (ranks < 1 || rank < 0)
-        return;
-    if (rank >= ranks)
-        fail("%s: rank %lld of %lld ranks", graph_file(g), (long long)rank, (long long)ranks);
-    g->ranks = (int)ranks;
-    g->rank = (int)rank;
-    for (int i = 0; i < g->meta.n; i++)
-        if (strncmp(g->meta.at[i].key, "tpc.dims.", 9) == 0)
-            dim_sym(g->alg, g->meta.at[i].key + 9, meta_int(g, g->meta.at[i].key, 1));
-    for (int i = 0; i < g->meta.n; i++)
-        if (strncmp(g->meta.at[i].key, "tpc.assume.", 11) == 0)
-            state_assumption(g, g->meta.at[i].text);
+    const struct rank_meta *m = g->ranks ? g->rank_meta : NULL;
+    for (int i = 0; m && i < m->nbound; i++)
+        dim_sym(g->alg, m->bound[i].symbol, m->bound[i].least);
+    for (int i = 0; m && i < m->nassumption; i++)
+        state_assumption(g, &m->assumption[i]);
 }
 
 /* ---- shape information used as data -------------------------------------------------------------------------------------------- */
@@ -208,7 +183,7 @@ void pass_shapes(struct compile *c)
     plan_find_states(g);
     if (options && options->plan_file)
         plan_name_states(g, options->plan_file);
-    read_rank_file(g);
+    state_rank_meta(g);
     if (options)
         bind_dims(g, &options->dims);
     op_infer_fixpoint(g);

@@ -218,7 +218,7 @@ static void deal_rows(struct decoder *d, struct arena *a)
         struct stage *s = &d->stage[k];
         for (int i = 0; i < s->graph->inputs.n; i++)
             add_row_dim(&s->given[i], session_input_type(s->session, i));
-        d->dealt = replica_shard_batch(a, d->team, s->graph, s->session, s->given);
+        d->dealt = replica_shard_batch(d->team, s->graph, s->session, s->given);
         replica_take_rows(a, &d->dealt, s->graph, s->session, s->given);
         if (total && d->dealt.total && d->dealt.total != total)
             fail("%s: %lld rows are given, and %lld to the graphs before it", s->path, (long long)d->dealt.total, (long long)total);

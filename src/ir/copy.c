@@ -68,6 +68,7 @@ static void copy_header(struct graph *to, const struct graph *from)
     to->captures = from->captures;
     to->ranks = from->ranks;
     to->rank = from->rank;
+    to->rank_meta = from->rank_meta;
     to->properties = from->properties;
     to->modules = from->modules;
     for (int i = 0; i < from->meta.n; i++)

@@ -494,14 +494,6 @@ void graph_set_meta(struct graph *g, const char *key, const char *text)
     VEC_PUSH(g->arena, &g->meta, m);
 }
 
-const char *node_sum(const struct graph *g, const struct node *n)
-{
-    for (int i = 0; g->keeps_sums && i < g->meta.n; i++)
-        if (!strncmp(g->meta.at[i].key, "tpc.sum.", 8) && !strcmp(g->meta.at[i].key + 8, n->name))
-            return g->meta.at[i].text;
-    return NULL;
-}
-
 const char *graph_file(const struct graph *g)
 {
     return g->path ? g->path : g->name;

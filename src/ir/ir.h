@@ -110,6 +110,7 @@ struct meta {
     const char *key, *text;
 };
 
+struct rank_meta;
 struct graph {
     struct arena *arena;
     struct alg *alg;
@@ -123,12 +124,13 @@ struct graph {
     VEC(struct meta) opsets;                    /* domain -> version as text, of the source */
     VEC(struct configuration *) configurations; /* of the source; copies have none */
     int64_t ir_version;
-    int opset;               /* of ai.onnx that the graph's nodes follow after load: max(source, 23) */
-    int ranks, rank;         /* ranks: 0 before choose; rank: -1 for the global graph */
-    bool keeps_sums;         /* nodes with an entry tpc.sum.NODE stay as they are (tpc-run --deterministic) */
-    unsigned properties;     /* enum property, kept by the pass manager */
-    struct names *names;     /* graph.c: value by name */
-    struct modules *modules; /* module.c: NULL where no node says */
+    int opset;                   /* of ai.onnx that the graph's nodes follow after load: max(source, 23) */
+    int ranks, rank;             /* ranks: 0 before choose; rank: -1 for the global graph */
+    struct rank_meta *rank_meta; /* of a rank file (ir/rank_meta.h); NULL: it is none */
+    bool keeps_sums;             /* nodes that make partial sums stay as they are (tpc-run --deterministic) */
+    unsigned properties;         /* enum property, kept by the pass manager */
+    struct names *names;         /* graph.c: value by name */
+    struct modules *modules;     /* module.c: NULL where no node says */
 };
 /* What holds of a graph between passes. */
 enum property {
@@ -192,9 +194,6 @@ struct uses *graph_uses(const struct graph *, struct arena *);
 const char *graph_file(const struct graph *);
 const char *graph_meta(const struct graph *, const char *key);
 void graph_set_meta(struct graph *, const char *key, const char *text);
-/* Metadata tpc.sum.NODE: how the node makes terms of a sum on each rank (src/plan/apply/partial_sums.c); NULL: it does not, or the graph
- * keeps no sums. */
-const char *node_sum(const struct graph *, const struct node *);
 /* "model.onnx: node 'x' (MatMul)" for messages. */
 const char *node_where(const struct graph *, const struct node *);
 

@@ -1,6 +1,7 @@
 /* inputs: the global inputs of a run. Files named on the command line win over test data, and what is still missing is made from
  * the types under --random: floats are normal, integers 0 to 7 (valid as token ids, masks and positions), booleans coins. Numbers come
  * from SplitMix64 (Steele, Lea, Flood 2014), so a seed means the same everywhere. */
+#include "ir/rank_meta.h"
 #include "job/job.h"
 #include "onnx/onnx.h"
 #include "op/canon/canon.h"
@@ -51,9 +52,9 @@ struct tensor job_read_tensor(struct arena *a, const char *path)
  */
 static bool is_fixed(struct arena *a, const struct graph *g, const char *name, const struct tensor *t)
 {
-    const char *values = op_bound_value(g, name);
+    const char *values = rank_meta_bind(g, name);
     if (!values)
-        return op_is_unread(g, name);
+        return rank_meta_is_unread(g, name);
     int64_t n;
     const void *data = op_bound_data(a, name, t->dtype, values, &n);
     if (n != tensor_elements(t) || (n > 0 && memcmp(data, t->data, tensor_bytes(t))))

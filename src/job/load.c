@@ -1,5 +1,6 @@
 /* load: which file this rank runs, and that all ranks run files of one plan. Rank 0 looks first, so that what is wrong for
  * everybody is said once. */
+#include "ir/rank_meta.h"
 #include "job/job.h"
 #include "op/analysis/analysis.h"
 #include "op/canon/canon.h"
@@ -20,7 +21,7 @@ struct graph *job_load_model(struct arena *a, const char *path, const struct bou
                         .split_outputs = o->generate > 0};
     pthread_mutex_lock(&loading);
     pass_run(&c, "load", "canon", NULL);
-    if ((o->groups > 1 || o->rows) && !graph_meta(c.graph, "tpc.ranks"))
+    if ((o->groups > 1 || o->rows) && !c.graph->rank_meta)
         op_note_rows(c.graph);
     pass_run(&c, "fuse_kernels", "fuse_kernels", NULL);
     pthread_mutex_unlock(&loading);
@@ -37,7 +38,7 @@ static void check_size(const struct graph *g, const struct comm *comm, const cha
     const char *mpi = comm_mpi_library();
     int ranks = g->ranks;
     if (!ranks)
-        fail("%s: metadata has no tpc.ranks and tpc.rank: not a rank file of tpc-shard", g->path);
+        fail("%s: its metadata names no rank: not a rank file of tpc-shard", g->path);
     if (ranks == comm->size)
         return;
     if (o->groups > 1)
@@ -62,9 +63,9 @@ static void check_files(struct arena *a, const char *folder, int ranks)
 static void check_plan(struct comm *comm, const struct graph *g, int rank)
 {
     char own[64] = "", first[64] = "";
-    const char *text = graph_meta(g, "tpc.plan");
+    const char *text = g->rank_meta->plan;
     if (!text)
-        fail("%s: metadata has no tpc.plan: not a rank file of tpc-shard", g->path);
+        fail("%s: its metadata names no plan: not a rank file of tpc-shard", g->path);
     snprintf(own, sizeof own, "%s", text);
     memcpy(first, own, sizeof own);
     comm->id = 0;

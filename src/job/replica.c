@@ -1,6 +1,7 @@
 /* replica: replicas of a model beside each other, each on rows of its own, as in data parallelism. Ranks are numbered as by Megatron-LM
  * where tensor parallelism is the inner one: of t ranks to a group, rank r of the job is rank r % t of group r / t. Which symbol counts the
  * rows is proven when the model is compiled (src/op/analysis/batch_independence.c). A group that gets no row waits for the others. */
+#include "ir/rank_meta.h"
 #include "job/job.h"
 #include "op/analysis/analysis.h"
 
@@ -53,40 +54,32 @@ static int row_dim(const struct type *t, const char *symbol)
     return -1;
 }
 
-static bool is_independent(const struct meta *m)
+_Noreturn static void refuse_symbol(const struct graph *g, const char *symbol, const char *why)
 {
-    return !strcmp(m->text, OP_ROWS_INDEPENDENT);
+    fail("%s: --groups can't deal out '%s': %s", g->path, symbol, why);
 }
 
-_Noreturn static void refuse(const struct graph *g, const struct meta *m)
+static const char *wanted_symbol(const struct graph *g, const char *wanted)
 {
-    fail("%s: --groups can't deal out '%s': %s", g->path, m->key + strlen(OP_ROWS), m->text);
-}
-
-static const char *wanted_symbol(struct arena *a, const struct graph *g, const char *symbol)
-{
-    const struct meta m = {arena_printf(a, OP_ROWS "%s", symbol), graph_meta(g, arena_printf(a, OP_ROWS "%s", symbol))};
-    if (!m.text)
-        fail_usage("--groups names '%s', and %s has no input with such a dimension", symbol, g->path);
-    if (!is_independent(&m))
-        refuse(g, &m);
-    return symbol;
+    const char *symbol, *why;
+    for (int i = 0; rank_meta_rows(g, i, &symbol, &why); i++) {
+        if (strcmp(symbol, wanted))
+            continue;
+        if (why)
+            refuse_symbol(g, symbol, why);
+        return wanted;
+    }
+    fail_usage("--groups names '%s', and %s has no input with such a dimension", wanted, g->path);
 }
 
 static const char *first_symbol(const struct graph *g)
 {
-    const struct meta *first = NULL;
-    for (int i = 0; i < g->meta.n; i++) {
-        const struct meta *m = &g->meta.at[i];
-        if (strncmp(m->key, OP_ROWS, strlen(OP_ROWS)))
-            continue;
-        if (is_independent(m))
-            return m->key + strlen(OP_ROWS);
-        if (!first)
-            first = m;
-    }
-    if (first)
-        refuse(g, first);
+    const char *symbol, *why;
+    for (int i = 0; rank_meta_rows(g, i, &symbol, &why); i++)
+        if (!why)
+            return symbol;
+    if (rank_meta_rows(g, 0, &symbol, &why))
+        refuse_symbol(g, symbol, why);
     fail("%s: --groups can't deal out rows: no input has a dimension that is a symbol", g->path);
 }
 
@@ -107,10 +100,10 @@ static int64_t count_rows(const struct graph *g, const struct session *s, const 
     return first < 0 ? 0 : in[first].dim[first_dim];
 }
 
-struct batch_shard replica_shard_batch(struct arena *a, const struct replicas *t, const struct graph *g, const struct session *s,
+struct batch_shard replica_shard_batch(const struct replicas *t, const struct graph *g, const struct session *s,
                                        const struct tensor *in)
 {
-    const char *wanted = t->symbol ? wanted_symbol(a, g, t->symbol) : NULL;
+    const char *wanted = t->symbol ? wanted_symbol(g, t->symbol) : NULL;
     if (!t->across)
         return (struct batch_shard){.rows = {0, 1}};
     struct batch_shard d = {.symbol = wanted ? wanted : first_symbol(g)};

@@ -1,4 +1,5 @@
 /* rows: what src/op/analysis/batch_independence.c calls independent is run in parts, by what tpc-run --groups does. */
+#include "ir/rank_meta.h"
 #include "op/analysis/analysis.h"
 #include "tests/prove/private.h"
 
@@ -24,7 +25,7 @@ static void run_group(struct comm *comm, void *data)
     struct graph *g = job_load_model(a, job->prove->path, NULL, &o);
     struct session *s = session_new(g, t.own, (struct session_options){.threads = 1});
     struct tensor *in = prove_inputs(a, job->prove, job->set, g), *out = NEWN(a, struct tensor, g->outputs.n);
-    struct batch_shard d = replica_shard_batch(a, &t, g, s, in);
+    struct batch_shard d = replica_shard_batch(&t, g, s, in);
     replica_take_rows(a, &d, g, s, in);
     if (replica_runs(&t, &d))
         session_run(s, in, out);
@@ -51,11 +52,11 @@ struct proof prove_rows(struct prove *p, int set, bool exact, int *tried)
     const struct graph *g = p->compile.graph;
     require(set >= 0 && set < p->sets.n);
     op_note_rows(p->compile.graph);
-    for (int i = 0; i < g->meta.n && out.kind == PROOF_EQUAL; i++) {
-        const struct meta *m = &g->meta.at[i];
-        if (strncmp(m->key, OP_ROWS, strlen(OP_ROWS)) || strcmp(m->text, OP_ROWS_INDEPENDENT))
+    const char *symbol, *why;
+    for (int i = 0; out.kind == PROOF_EQUAL && rank_meta_rows(g, i, &symbol, &why); i++) {
+        if (why)
             continue;
-        struct job job = {.prove = p, .symbol = m->key + strlen(OP_ROWS), .set = set, .exact = exact};
+        struct job job = {.prove = p, .symbol = symbol, .set = set, .exact = exact};
         prove_apart(tmp, try_rows, &job, &out);
         ++*tried;
     }

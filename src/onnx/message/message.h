@@ -3,6 +3,7 @@
 #ifndef TPC_ONNX_MESSAGE_H
 #define TPC_ONNX_MESSAGE_H
 
+#include "ir/rank_meta.h"
 #include "onnx/onnx.h"
 #include "onnx/onnx.pb-c.h"
 
@@ -13,7 +14,7 @@
 
 #define MODEL_FILE "an ONNX file" /* for messages */
 #define FORM_OPSET 23             /* the form that the rows of ops.def describe */
-#define PLACEHOLDER_KEY "tpc.raw" /* see strip_weights.c */
+#define PLACEHOLDER_KEY RANK_META_PLACEHOLDER
 #define PLACEHOLDER_LOCATION "rank-files"
 
 /* ---- wire.c: the wire format --------------------------------------------------------------------------------------- */

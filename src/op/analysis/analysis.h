@@ -21,12 +21,9 @@ int op_past_operand(const struct node *, int result);
 /* The operand to which a node appends along *axis what becomes this result; -1: it is not of that kind, or appends in front. */
 int op_appends_to(const struct node *, int result, int *axis);
 
-/* ---- batch_independence.c: metadata OP_ROWS SYMBOL for each symbol that is a dimension of an input of a canonical graph, in the order of
- * the inputs ---- */
-/* OP_ROWS_INDEPENDENT: what is computed of a row along the symbol does not depend on other rows, nor on how many there are. Else why not:
- * a clause that names the node, input or output. */
-#define OP_ROWS "tpc.rows."
-#define OP_ROWS_INDEPENDENT "independent"
+/* ---- batch_independence.c ---- */
+/* Notes in the metadata (rank_meta_set_rows), for each symbol that is a dimension of an input of a canonical graph, whether a row along it
+ * depends on other rows or on their number, and why: a clause that names the node, input or output. */
 void op_note_rows(struct graph *);
 
 /* ---- size_guess.c ---- */

@@ -7,6 +7,7 @@
  *
  * Numbers of rows (Range, and what is computed of it: affine.c) differ from those that a rank counts from 0, so nothing may come of them
  * but a lookup of each row in its own part of what is dealt out, as exporters write masks. */
+#include "ir/rank_meta.h"
 #include "op/analysis/analysis.h"
 #include "op/infer/infer.h"
 #include "op/op.h"
@@ -339,6 +340,6 @@ void op_note_rows(struct graph *g)
                 continue;
             VEC_PUSH(g->arena, &seen.list, size);
             const char *why = mixed(g, size);
-            graph_set_meta(g, arena_printf(g->arena, OP_ROWS "%s", size->name), why ? why : OP_ROWS_INDEPENDENT);
+            rank_meta_set_rows(g, size->name, why);
         }
 }

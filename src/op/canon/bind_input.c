@@ -1,14 +1,12 @@
 /* fixed: graph inputs that --bind fixes to constants. What only they need folds away; the metadata says what was an input, so that whoever
  * still gives it is told if it differs. */
 #include "base/half.h"
+#include "ir/rank_meta.h"
 #include "op/canon/canon.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-
-#define FIXED "tpc.bind."
-#define UNREAD "tpc.unread."
 
 /* ---- values from text ---------------------------------------------------------------------------------------------------------- */
 
@@ -143,12 +141,12 @@ void op_bind_input(struct graph *g, const char *text)
     if (!equal || equal == text || !equal[1])
         fail_usage("--bind is '%s', expected NAME=VALUE or NAME=VALUE,VALUE...", text);
     const char *name = arena_strndup(g->arena, text, (size_t)(equal - text));
-    if (graph_meta(g, arena_printf(g->arena, FIXED "%s", name)))
+    if (rank_meta_bind(g, name))
         fail_usage("--bind names '%s' twice", name);
     int i = find_input(g, name);
     become_constant(g, g->inputs.at[i], equal + 1);
     remove_input(g, i);
-    graph_set_meta(g, arena_printf(g->arena, FIXED "%s", name), equal + 1);
+    rank_meta_set_bind(g, name, equal + 1);
 }
 
 static bool is_state(const struct graph *g, const struct value *v)
@@ -166,28 +164,16 @@ void op_drop_unread(struct graph *g)
         const struct value *v = g->inputs.at[i];
         if (uses[v->id].n || is_state(g, v))
             continue;
-        graph_set_meta(g, arena_printf(g->arena, UNREAD "%s", v->name), "");
+        rank_meta_set_unread(g, v->name);
         remove_input(g, i);
     }
-}
-
-/* ---- what was fixed ---------------------------------------------------------------------------------------------------------------- */
-
-const char *op_bound_value(const struct graph *g, const char *name)
-{
-    return graph_meta(g, arena_printf(g->arena, FIXED "%s", name));
-}
-
-bool op_is_unread(const struct graph *g, const char *name)
-{
-    return graph_meta(g, arena_printf(g->arena, UNREAD "%s", name)) != NULL;
 }
 
 struct bound_inputs op_bound_inputs(const struct graph *g)
 {
     struct bound_inputs all = {{NULL, 0, 0}};
-    for (int i = 0; i < g->meta.n; i++)
-        if (strncmp(g->meta.at[i].key, FIXED, strlen(FIXED)) == 0)
-            VEC_PUSH(g->arena, &all.list, arena_printf(g->arena, "%s=%s", g->meta.at[i].key + strlen(FIXED), g->meta.at[i].text));
+    const char *input, *values;
+    for (int i = 0; rank_meta_binds(g, i, &input, &values); i++)
+        VEC_PUSH(g->arena, &all.list, arena_printf(g->arena, "%s=%s", input, values));
     return all;
 }

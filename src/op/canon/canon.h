@@ -45,9 +45,7 @@ void op_bind_input(struct graph *, const char *text);
 void op_drop_unread(struct graph *);
 /* The elements of a list of values, and their number. */
 const void *op_bound_data(struct arena *, const char *name, enum dtype, const char *values, int64_t *n);
-/* What an input was fixed to; NULL: it was not. */
-const char *op_bound_value(const struct graph *, const char *name);
-bool op_is_unread(const struct graph *, const char *name);
+/* The inputs that were fixed, as such texts. */
 struct bound_inputs op_bound_inputs(const struct graph *);
 
 #endif

@@ -2,6 +2,7 @@
  *
  * Nodes are equal when op, attributes and operands are (operands of a commuting op in either order); ops whose result type is part of
  * what they do (Reshape, Expand) compare it too. Keys are text, so equality is exact. */
+#include "ir/rank_meta.h"
 #include "op/canon/canon.h"
 #include "op/infer/infer.h"
 #include "op/op.h"
@@ -125,7 +126,7 @@ void canon_merge_equal_nodes(struct graph *g)
     for (int i = 0; i < g->nodes.n; i++) {
         struct node *node = g->nodes.at[i];
         struct text t = {.tmp = tmp, .at = {NULL, 0, 0}};
-        if (node_sum(g, node) || !node_key(&t, node, to))
+        if (rank_meta_has_sum(g, node) || !node_key(&t, node, to))
             continue;
         HASH_FIND(hh, table, t.at.at, (unsigned)t.at.n, s);
         if (s) {

@@ -2,6 +2,7 @@
  *
  * A rewrite looks at one node and its ancestors. The nodes it makes take the node's place, the last one takes over its result, so that
  * uses and graph outputs stay as they are; ancestors that nobody reads any more are pruned by the pass. */
+#include "ir/rank_meta.h"
 #include "op/canon/canon.h"
 #include "op/infer/infer.h"
 #include "op/op.h"
@@ -259,7 +260,7 @@ static struct value *transposed(struct rewrite *w, const struct node *root, stru
 bool canon_unflatten_product(struct rewrite *w, struct node *node)
 {
     bool gemm = op_is_onnx(node, "Gemm");
-    if ((!gemm && !op_is_onnx(node, "MatMul")) || node_sum(w->g, node))
+    if ((!gemm && !op_is_onnx(node, "MatMul")) || rank_meta_has_sum(w->g, node))
         return false;
     struct value *data = flattened(node->in[0]), *weight = node->in[1];
     if (!data || weight->type.rank != 2 || (gemm && !plain_gemm(node)))

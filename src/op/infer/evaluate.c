@@ -2,6 +2,7 @@
  *
  * Used where shape arithmetic passes through floating point (Sqrt of a head size, Cast back) and by constant folding. Operands are
  * constants, or shape information all of whose entries are integers; results become constants. */
+#include "ir/rank_meta.h"
 #include "kern/kern.h"
 #include "op/infer/infer.h"
 
@@ -125,7 +126,7 @@ static void become_constants(struct graph *g, struct node *node, struct constant
 
 bool op_evaluate(struct graph *g, struct node *node)
 {
-    if (!node->op || !node->op->kernel || !static_attributes(node) || node_sum(g, node))
+    if (!node->op || !node->op->kernel || !static_attributes(node) || rank_meta_has_sum(g, node))
         return false;
     struct tensor *in = NEWN(g->arena, struct tensor, node->nin);
     struct tensor *out = NEWN(g->arena, struct tensor, node->nout);

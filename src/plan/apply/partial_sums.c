@@ -1,12 +1,6 @@
-/* sums: which nodes of a rank file make terms of a sum, and which part of the summed dimension a rank has: metadata tpc.sum.NODE, for
- * tpc-run --deterministic, which completes a sum where it is made.
- *
- *   "D SPLIT"   dimension D of the first operand is summed over; SPLIT deals its factor to the ranks
- *   "term"      a whole value that one rank keeps and the others take for zero
- *   "once"      each element is on one rank, zero on the others (a lookup in a split table)
- *   "each"      the ranks' sums of floats are no terms: they are read one by one (a running sum)
- *
- * Nodes that make terms of terms are linear: nothing is noted for them. tpc.sums counts the entries. */
+/* Which nodes of a rank file make partial sums, and how the summed dimension is split: for tpc-run --deterministic, which completes a sum
+ * where it is made. Nodes that make partial sums of partial sums are linear: nothing is noted for them. */
+#include "ir/rank_meta.h"
 #include "op/op.h"
 #include "op/rule/rule.h"
 #include "plan/apply/apply.h"
@@ -39,17 +33,17 @@ static bool sums_apart(const struct node *n)
         x->place.dim == y->place.dim && x->type.dim[x->place.dim] != y->type.dim[y->place.dim];
 }
 
-static const char *record(struct graph *g, const struct node *n)
+static struct rank_sum sum_of(struct graph *g, const struct node *n)
 {
     if (n->nout == 0 || !is_sum(n->out[0]))
-        return sums_apart(n) ? "each" : NULL;
+        return (struct rank_sum){.kind = sums_apart(n) ? RANK_SUM_EACH : RANK_SUM_NONE};
     const struct split *s = summed(g, n);
     if (s)
-        return arena_printf(g->arena, "%d %s", n->in[0]->place.dim, split_str(g->arena, s));
+        return (struct rank_sum){RANK_SUM_SPLIT, n->in[0]->place.dim, s};
     for (int i = 0; i < n->nin; i++)
         if (is_sum(n->in[i]))
-            return NULL;
-    return op_is_tpc(n, "Term") ? "term" : "once";
+            return (struct rank_sum){.kind = RANK_SUM_NONE};
+    return (struct rank_sum){.kind = op_is_tpc(n, "Term") ? RANK_SUM_TERM : RANK_SUM_ONCE};
 }
 
 void plan_note_sums(struct graph *to, struct graph *global)
@@ -57,11 +51,11 @@ void plan_note_sums(struct graph *to, struct graph *global)
     int count = 0;
     for (int i = 0; i < global->nodes.n; i++) {
         const struct node *n = global->nodes.at[i];
-        const char *text = record(global, n);
-        if (!text)
+        const struct rank_sum sum = sum_of(global, n);
+        if (sum.kind == RANK_SUM_NONE)
             continue;
-        graph_set_meta(to, arena_printf(to->arena, "tpc.sum.%s", n->name), text);
+        rank_meta_set_sum(to, n->name, &sum);
         count++;
     }
-    graph_set_meta(to, "tpc.sums", arena_printf(to->arena, "%d", count));
+    rank_meta_set_sum_count(to, count);
 }

@@ -9,6 +9,8 @@
  * A collective is skipped only when its global size is 0, which every rank sees alike. */
 #include "run/collective/collective.h"
 
+#include "ir/rank_meta.h"
+
 #include <string.h>
 #include <xxhash.h>
 
@@ -57,8 +59,7 @@ void collective_read(struct graph *g, const struct node *n, struct collective_no
     if (c->kind == COLL_BROADCAST)
         c->root = (int)attr_int(n, "root");
     const struct node *maker = n->in[0]->producer;
-    const char *record = c->kind == COLL_ALLREDUCE && c->red == RED_SUM && maker ? node_sum(g, maker) : NULL;
-    c->bits = record && !strcmp(record, "once");
+    c->bits = c->kind == COLL_ALLREDUCE && c->red == RED_SUM && maker && rank_meta_sum(g, maker).kind == RANK_SUM_ONCE;
     if (c->kind == COLL_ALLREDUCE || c->kind == COLL_BROADCAST)
         return;
     if (c->kind != COLL_REDUCESCATTER)

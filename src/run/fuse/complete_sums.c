@@ -7,6 +7,7 @@
  *   AllReduce of terms                            the value; a ReduceScatter takes its part (collective.c)
  *
  * Metadata tpc.sum.NODE tells which nodes these are (src/plan/apply/partial_sums.c). */
+#include "ir/rank_meta.h"
 #include "kern/chunk/chunk.h"
 #include "op/infer/infer.h"
 #include "op/op.h"
@@ -22,19 +23,9 @@ struct completion {
 
 const struct split *complete_sums_split(struct graph *g, const struct node *n, int *dim)
 {
-    const char *text = node_sum(g, n), *space = text ? strchr(text, ' ') : NULL, *error = NULL;
-    if (!space)
-        return NULL;
-    const struct split *s = split_parse(g->alg, space + 1, &error);
-    int64_t d;
-    if (!s)
-        fail("%s: metadata tpc.sum is '%s': %s", node_where(g, n), text, error);
-    if (!i64_parse(arena_strndup(g->arena, text, (size_t)(space - text)), 0, n->nin && n->in[0] ? n->in[0]->type.rank - 1 : -1, &d))
-        fail("%s: metadata tpc.sum is '%s', expected a dimension of the first operand and a split", node_where(g, n), text);
-    if (s->ranks != g->ranks || !s->partition)
-        fail("%s: metadata tpc.sum deals parts out by '%s', expected each index on one of %d ranks", node_where(g, n), space + 1, g->ranks);
-    *dim = (int)d;
-    return s;
+    const struct rank_sum sum = rank_meta_sum(g, n);
+    *dim = sum.dim;
+    return sum.split;
 }
 
 /* ---- bounds of chunks ------------------------------------------------------------------------------------------------------- */
@@ -102,14 +93,14 @@ static void move_bounds(struct completion *c, struct node *n, int dim, const str
         if (r->factor[i].red == RED_SUM && position_in(&r->in[0].dim[dim], i) >= 0)
             factor = i;
     if (factor < 0)
-        fail("%s: metadata tpc.sum says that it sums over dimension %d of its first operand, which it does not", node_where(g, n), dim);
+        fail("%s: its metadata says that it sums over dimension %d of its first operand, which it does not", node_where(g, n), dim);
     for (int i = 0; i < n->nin; i++)
         for (int d = 0; n->in[i] && d < r->in[i].rank; d++) {
             int at = position_in(&r->in[i].dim[d], factor);
             if (at >= 0)
                 redistribute(c, n, r, i, d, at, from, to);
         }
-    graph_set_meta(g, arena_printf(g->arena, "tpc.sum.%s", n->name), arena_printf(g->arena, "%d %s", dim, split_str(g->arena, to)));
+    rank_meta_set_sum(g, n->name, &(struct rank_sum){RANK_SUM_SPLIT, dim, to});
 }
 
 /* Indices in a chunk of what the node sums over; where a unit of the split has whole chunks, 1. */
@@ -180,46 +171,47 @@ static bool adds_up(const struct graph *g, const struct node *n)
 static void complete_node(struct completion *c)
 {
     struct node *n = c->g->nodes.at[c->at];
-    const char *text = n->op ? node_sum(c->g, n) : NULL;
     if (n->op && adds_up(c->g, n)) {
         take_place(c, n, n->in[0]);
         return;
     }
-    if (!text)
-        return;
-    c->found++;
-    if (!strcmp(text, "each"))
+    const struct rank_sum sum = n->op ? rank_meta_sum(c->g, n) : (struct rank_sum){.kind = RANK_SUM_NONE};
+    c->found += sum.kind != RANK_SUM_NONE;
+    switch (sum.kind) {
+    case RANK_SUM_NONE: return;
+    case RANK_SUM_SPLIT:
+    case RANK_SUM_ONCE: complete_sum(c, n); return;
+    case RANK_SUM_EACH:
         fail("%s: a running sum over a dimension that is dealt out is added up rank by rank: --deterministic can't run this plan",
              node_where(c->g, n));
-    if (strcmp(text, "term")) {
-        complete_sum(c, n);
+    case RANK_SUM_TERM:
+        if (!op_is_onnx(n, "Where"))
+            fail("%s: its metadata calls it an addend, expected a Where", node_where(c->g, n));
+        take_place(c, n, n->in[1]);
         return;
     }
-    if (!op_is_onnx(n, "Where"))
-        fail("%s: metadata tpc.sum calls it a term, expected a Where", node_where(c->g, n));
-    take_place(c, n, n->in[1]);
 }
 
-/* An output that ranks left in terms is whole now. */
+/* A partial output is replicated now. */
 static void complete_outputs(struct graph *g)
 {
     for (int i = 0; i < g->outputs.n; i++) {
-        const char *key = arena_printf(g->arena, "tpc.output.%s", g->outputs.at[i]->name), *text = graph_meta(g, key);
-        const char *bar = text ? strrchr(text, '|') : NULL;
-        if (bar && !strcmp(bar + 1, "P(sum)"))
-            graph_set_meta(g, key, arena_printf(g->arena, "%.*s|R", (int)(bar - text), text));
+        const char *name = g->outputs.at[i]->name;
+        struct placement place;
+        if (rank_meta_placement(g, RANK_OUTPUT, name, &place) && placement_eq(place, placement_partial(RED_SUM)))
+            rank_meta_set_placement(g, RANK_OUTPUT, name, placement_whole);
     }
 }
 
 void complete_sums(struct graph *g)
 {
     struct completion c = {.g = g};
-    const char *count = graph_meta(g, "tpc.sums");
-    int64_t want;
+    int64_t want = rank_meta_sum_count(g);
     if (!g->keeps_sums || g->ranks < 2)
         return;
-    if (!count || !i64_parse(count, 0, INT32_MAX, &want))
-        fail("%s: metadata has no tpc.sums, which --deterministic needs: write the folder again with this tpc-shard", g->path);
+    if (want < 0)
+        fail("%s: its metadata has no number of partial sums, which --deterministic needs: write the folder again with this tpc-shard",
+             g->path);
     for (; c.at < g->nodes.n; c.at++)
         complete_node(&c);
     if (c.found != want)

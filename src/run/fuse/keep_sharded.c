@@ -1,6 +1,7 @@
 /* ungather: the outputs of a rank's graph stay as the ranks hold them. An AllGather that does nothing but make an output goes, and the
  * metadata says from then on how the output is dealt out, as it does where a plan leaves one so: session_gather puts it together for who
  * wants it whole. */
+#include "ir/rank_meta.h"
 #include "op/op.h"
 #include "run/fuse/fuse.h"
 
@@ -27,13 +28,13 @@ static struct value *gathered(const struct graph *g, const struct uses *uses, co
 static void leave_split(struct graph *g, const struct uses *uses, int output)
 {
     struct value *v = g->outputs.at[output];
-    struct placement place;
-    const char *key = arena_printf(g->arena, "tpc.output.%s", v->name), *text = graph_meta(g, key), *bar = text ? strrchr(text, '|') : NULL;
-    struct value *part = bar && !strcmp(bar + 1, "R") ? gathered(g, uses, v, &place) : NULL;
-    if (!part)
+    struct placement now, place;
+    bool replicated = rank_meta_placement(g, RANK_OUTPUT, v->name, &now) && now.kind == PLACE_R;
+    struct value *shard = replicated ? gathered(g, uses, v, &place) : NULL;
+    if (!shard)
         return;
-    graph_move_output(g, output, part, "/whole");
-    graph_set_meta(g, key, arena_printf(g->arena, "%.*s|%s", (int)(bar - text), text, placement_str(g->arena, place)));
+    graph_move_output(g, output, shard, "/whole");
+    rank_meta_set_placement(g, RANK_OUTPUT, v->name, place);
 }
 
 void keep_outputs_sharded(struct graph *g)

@@ -2,6 +2,7 @@
  * when they changed, and calls the kernels in file order. */
 #include "run/session/session.h"
 
+#include "ir/rank_meta.h"
 #include "op/op.h"
 
 #include <stdlib.h>
@@ -181,7 +182,7 @@ static void place_constants(struct session *s)
 /* Of the plan's name, and of how outputs are dealt out: what ranks must agree on beside collectives. */
 static uint64_t plan_hash(const struct session *s)
 {
-    const char *text = graph_meta(s->graph, "tpc.plan");
+    const char *text = s->graph->rank_meta ? s->graph->rank_meta->plan : NULL;
     uint64_t hash = text ? strtoull(text, NULL, 16) : 0;
     for (int i = 0; i < s->sig.nout; i++) {
         const char *place = placement_str(s->arena, s->sig.out[i].place);

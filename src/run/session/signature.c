@@ -3,24 +3,10 @@
  *
  * A dimension that is one unknown symbol binds it; an expression with one unknown symbol in which it is linear solves for it;
  * everything else is computed and compared. Solving repeats until nothing new is known, then all is checked. */
+#include "ir/rank_meta.h"
 #include "run/session/session.h"
 
 #include <string.h>
-
-static char *formal_text(struct arena *a, struct graph *g, const char *kind, const char *name, const char **place)
-{
-    const char *text = graph_meta(g, arena_printf(a, "tpc.%s.%s", kind, name));
-    if (!text)
-        return NULL;
-    char *copy = arena_strdup(a, text), *bar = strrchr(copy, '|');
-    if (!bar)
-        fail("%s: metadata of %s '%s' is '%s', expected a type and a placement separated by '|'", g->path, kind, name, text);
-    *bar = '\0';
-    *place = bar + 1 + strspn(bar + 1, " ");
-    for (char *end = bar; end > copy && end[-1] == ' ';)
-        *--end = '\0';
-    return copy;
-}
 
 /* What the metadata says of the whole must be what the graph says of the piece: kernels trust the graph, callers the metadata. */
 static void check_piece(struct graph *g, const char *kind, const struct value *v, const struct formal *f, bool sizes)
@@ -34,74 +20,49 @@ static void check_piece(struct graph *g, const char *kind, const struct value *v
              type_str(g->arena, &v->type));
 }
 
-static struct formal formal_read(struct arena *a, struct graph *g, const char *kind, const struct value *v)
+static struct formal formal_read(struct graph *g, enum rank_end end, const struct value *v)
 {
     struct formal f = {.name = v->name, .type = v->type, .place = placement_whole};
-    const char *place = NULL, *error = NULL;
-    char *type = formal_text(a, g, kind, v->name, &place);
-    if (!type) {
-        if (graph_meta(g, "tpc.ranks"))
-            fail("%s: metadata has no entry for %s '%s'", g->path, kind, v->name);
+    const char *kind = end == RANK_INPUT ? "input" : "output";
+    if (!g->rank_meta)
         return f;
-    }
-    if (!type_parse(g->alg, type, 0, &f.type, &error))
-        fail("%s: metadata of %s '%s': %s", g->path, kind, v->name, error);
-    if (!placement_parse(g->alg, place, &f.place, &error))
-        fail("%s: metadata of %s '%s': %s", g->path, kind, v->name, error);
-    if (f.place.kind == PLACE_S && (f.place.dim < 0 || f.place.dim >= f.type.rank))
-        fail("%s: metadata of %s '%s' splits dimension %d of %d", g->path, kind, v->name, f.place.dim, f.type.rank);
-    check_piece(g, kind, v, &f, !strcmp(kind, "input"));
+    if (!rank_meta_value(g, end, v->name, &f.type, &f.place))
+        fail("%s: metadata has no entry for %s '%s'", g->path, kind, v->name);
+    check_piece(g, kind, v, &f, end == RANK_INPUT);
     return f;
 }
 
 /* raw: an interner without equations, under which an assumption would read "S == S". */
-static const struct dim *side(struct alg *raw, const struct graph *g, const char *text, const char *whole)
+static const struct dim *parse_side(struct alg *raw, const struct graph *g, const char *text, const char *assumption)
 {
     const char *error = NULL;
     const struct dim *d = dim_parse(raw, text, 0, &error);
     if (!d)
-        fail("%s: assumption '%s': %s", g->path, whole, error);
+        fail("%s: assumption '%s': %s", g->path, assumption, error);
     return d;
 }
 
-static void assumption_read(struct arena *a, struct alg *raw, const struct graph *g, const char *text, struct assumption *out)
+static void read_rank_meta(struct arena *a, const struct graph *g, const struct rank_meta *m, struct signature *s)
 {
-    char *copy = arena_strdup(a, text), *why = strstr(copy, " # "), *equal;
-    if (why)
-        *why = '\0';
-    equal = strstr(copy, " == ");
-    if (!equal)
-        fail("%s: assumption '%s' is not of the form 'left == right'", g->path, text);
-    *equal = '\0';
-    *out = (struct assumption){side(raw, g, copy, text), side(raw, g, equal + 4, text), text};
+    struct alg *raw = alg_new(a);
+    s->assume = NEWN(a, struct assumption, m->nassumption);
+    for (; s->nassume < m->nassumption; s->nassume++) {
+        const struct rank_assumption *e = &m->assumption[s->nassume];
+        s->assume[s->nassume] = (struct assumption){parse_side(raw, g, e->left, e->text), parse_side(raw, g, e->right, e->text), e->text};
+    }
+    for (int i = 0; i < m->nbound; i++)
+        VEC_PUSH(a, &s->lower, ((struct binding){m->bound[i].symbol, m->bound[i].least}));
 }
 
-static void equations_read(struct arena *a, struct graph *g, struct signature *s)
+static void read_equations(struct arena *a, const struct graph *g, struct signature *s)
 {
     const struct equation *e;
     int n = alg_equations(g->alg, &e);
-    s->assume = NEWN(a, struct assumption, n + g->meta.n);
-    if (!graph_meta(g, "tpc.ranks"))
-        for (int i = 0; i < n; i++)
-            s->assume[s->nassume++] = (struct assumption){
-                e[i].left, e[i].right,
-                arena_printf(a, "%s == %s # %s", dim_str(a, e[i].left), dim_str(a, e[i].right), e[i].why ? e[i].why : "")};
-}
-
-static void meta_read(struct arena *a, struct graph *g, struct signature *s)
-{
-    struct alg *raw = alg_new(a);
-    for (int i = 0; i < g->meta.n; i++) {
-        const struct meta *m = &g->meta.at[i];
-        if (!strncmp(m->key, "tpc.assume.", 11))
-            assumption_read(a, raw, g, m->text, &s->assume[s->nassume++]);
-        if (!strncmp(m->key, "tpc.dims.", 9)) {
-            int64_t lo;
-            if (!i64_parse(m->text, INT64_MIN, INT64_MAX, &lo))
-                fail("%s: metadata '%s' is '%s', expected an integer", g->path, m->key, m->text);
-            VEC_PUSH(a, &s->lower, ((struct binding){m->key + 9, lo}));
-        }
-    }
+    s->assume = NEWN(a, struct assumption, n);
+    for (int i = 0; i < n; i++)
+        s->assume[s->nassume++] = (struct assumption){
+            e[i].left, e[i].right,
+            arena_printf(a, "%s == %s # %s", dim_str(a, e[i].left), dim_str(a, e[i].right), e[i].why ? e[i].why : "")};
 }
 
 struct lower_bounds {
@@ -124,16 +85,17 @@ void signature_read(struct arena *a, struct graph *g, struct signature *s)
     s->in = NEWN(a, struct formal, s->nin);
     s->out = NEWN(a, struct formal, s->nout);
     for (int i = 0; i < s->nin; i++)
-        s->in[i] = formal_read(a, g, "input", g->inputs.at[i]);
+        s->in[i] = formal_read(g, RANK_INPUT, g->inputs.at[i]);
     for (int i = 0; i < s->nout; i++)
-        s->out[i] = formal_read(a, g, "output", g->outputs.at[i]);
+        s->out[i] = formal_read(g, RANK_OUTPUT, g->outputs.at[i]);
     for (int i = 0; i < s->nin; i++)
         if (s->in[i].place.kind == PLACE_P)
             fail("%s: input '%s' is declared partial", s->path, s->in[i].name);
-    equations_read(a, g, s);
-    meta_read(a, g, s);
-    if (graph_meta(g, "tpc.ranks"))
+    if (g->rank_meta) {
+        read_rank_meta(a, g, g->rank_meta, s);
         return;
+    }
+    read_equations(a, g, s);
     for (int i = 0; i < s->nin; i++)
         for (int k = 0; k < s->in[i].type.rank; k++)
             dim_each_symbol(s->in[i].type.dim[k], lower_add, &(struct lower_bounds){a, s});

@@ -4,6 +4,7 @@
  * Where the present is the past with rows appended by one op, both lie in one memory that has room to grow along that axis (struct tensor),
  * and the op writes the new rows only. When the room is used up, the content moves to a memory half as large again. Any other present is
  * copied after the run. An op that can't read memory with room is given a dense copy, made by a Transpose that turns nothing. */
+#include "ir/rank_meta.h"
 #include "op/analysis/analysis.h"
 #include "op/infer/infer.h"
 #include "op/op.h"
@@ -49,33 +50,25 @@ static struct state_slot *add_slot(struct session *s, int input, int output, int
     return k;
 }
 
-/* "PAST|PRESENT|DIM[|FROM]"; no PAST: an output that only another graph takes. */
-static void keep_named(struct session *s, const char *text)
+/* A state of the rank file; one without an input is for another graph only. */
+static void add_named(struct session *s, const struct rank_state *state)
 {
     const struct graph *g = s->graph;
-    char *field[4] = {arena_strdup(s->arena, text)};
-    int64_t axis;
-    int n = 1;
-    while (n < 4 && (field[n] = strchr(field[n - 1], '|')))
-        *field[n++]++ = '\0';
-    if (n < 3 || !i64_parse(field[2], -1, MAX_RANK - 1, &axis))
-        fail("%s: state '%s' is not of the form PAST|PRESENT|DIMENSION", s->sig.path, text);
-    int past = find_value(g->inputs.at, g->inputs.n, field[0]), present = find_value(g->outputs.at, g->outputs.n, field[1]);
-    if ((past < 0 && *field[0]) || (present < 0 && *field[1]))
-        fail("%s: state '%s' names no input or no output", s->sig.path, text);
-    if (past >= 0)
-        add_slot(s, past, present, (int)axis)->source = n > 3 && *field[3] ? field[3] : NULL;
+    int input = find_value(g->inputs.at, g->inputs.n, state->past), output = find_value(g->outputs.at, g->outputs.n, state->present);
+    if ((input < 0 && *state->past) || (output < 0 && *state->present))
+        fail("%s: state '%s|%s' names no input or no output", s->sig.path, state->past, state->present);
+    if (input >= 0)
+        add_slot(s, input, output, state->dim)->source = state->from;
 }
 
-static void find_kept(struct session *s)
+static void find_states(struct session *s)
 {
     const struct graph *g = s->graph;
-    bool sharded = graph_meta(g, "tpc.ranks");
-    s->states.at = NEWN(s->arena, struct state_slot, g->meta.n + g->states.n);
-    for (int i = 0; sharded && i < g->meta.n; i++)
-        if (!strncmp(g->meta.at[i].key, "tpc.state.", 10))
-            keep_named(s, g->meta.at[i].text);
-    for (int i = 0; !sharded && i < g->states.n; i++) {
+    const struct rank_meta *m = g->rank_meta;
+    s->states.at = NEWN(s->arena, struct state_slot, m ? m->nstate : g->states.n);
+    for (int i = 0; m && i < m->nstate; i++)
+        add_named(s, &m->state[i]);
+    for (int i = 0; !m && i < g->states.n; i++) {
         const struct state *state = &g->states.at[i];
         if (state->past)
             add_slot(s, find_value(g->inputs.at, g->inputs.n, state->past->name),
@@ -144,7 +137,7 @@ void state_prepare(struct session *s)
     struct arena *tmp = arena_new();
     const struct uses *uses = graph_uses(s->graph, tmp);
     s->states.by_input = NEWN(s->arena, struct state_slot *, s->graph->inputs.n);
-    find_kept(s);
+    find_states(s);
     for (int i = 0; i < s->states.n; i++)
         s->states.at[i].in_place = appends(s, &s->states.at[i], uses);
     for (int i = 0; i < s->states.n; i++)

@@ -1,0 +1,85 @@
+/* rank_meta: what a rank file says of the global graph and its plan, in the model's metadata_props. Only rank_meta.c reads and writes keys
+ * "tpc.*"; docs/rank-files.md describes them. */
+#ifndef TPC_IR_RANK_META_H
+#define TPC_IR_RANK_META_H
+
+#include "ir/ir.h"
+
+/* The key, among a tensor's external_data, of a placeholder in a weight-stripped model (src/onnx/message/strip_weights.c). */
+#define RANK_META_PLACEHOLDER "tpc.raw"
+
+/* The smallest value of a symbol. */
+struct rank_bound {
+    const char *symbol;
+    int64_t least;
+};
+/* left == right, which the graph was compiled under; text: with the reason. */
+struct rank_assumption {
+    const char *left, *right, *why, *text;
+};
+/* Names of the input and the output of a state, "": none. dim: along which it grows, -1: none. from: the output of another graph of the
+ * model from which it starts, or NULL. */
+struct rank_state {
+    const char *past, *present, *from;
+    int dim;
+};
+struct rank_meta {
+    const char *plan; /* hash; NULL: missing */
+    int rank, ranks;  /* rank -1: missing */
+    int nbound, nassumption, nstate;
+    struct rank_bound *bound;
+    struct rank_assumption *assumption;
+    struct rank_state *state;
+};
+/* Decodes the metadata of a loaded graph into graph->rank_meta, and sets graph->ranks and graph->rank; a plain graph keeps NULL.
+ * Malformed metadata is a failure. */
+void rank_meta_read(struct graph *);
+/* Encodes rank and ranks of `to`, the plan's hash, and types, placements, states and equations of the global graph. */
+void rank_meta_write(struct graph *to, const struct graph *global, const char *plan);
+
+/* ---- global type and placement of an input or output ------------------------------------------------------------------------------- */
+enum rank_end { RANK_INPUT, RANK_OUTPUT };
+/* False: there is no entry. A malformed one is a failure. */
+bool rank_meta_value(struct graph *, enum rank_end, const char *name, struct type *, struct placement *);
+bool rank_meta_placement(struct graph *, enum rank_end, const char *name, struct placement *);
+void rank_meta_set_placement(struct graph *, enum rank_end, const char *name, struct placement);
+
+/* ---- nodes that make partial sums, for tpc-run --deterministic ---------------------------------------------------------------------- */
+enum rank_sum_kind {
+    RANK_SUM_NONE,
+    RANK_SUM_SPLIT, /* it sums over dimension dim of its first operand, whose factor has this split */
+    RANK_SUM_TERM,  /* a replicated value that one rank keeps and the others replace by zero */
+    RANK_SUM_ONCE,  /* each element is on one rank and zero on the others (a lookup in a split table) */
+    RANK_SUM_EACH   /* the ranks' sums of floats are read one by one (a running sum): no addends of one sum */
+};
+struct rank_sum {
+    enum rank_sum_kind kind;
+    int dim;
+    const struct split *split;
+};
+/* Of kind RANK_SUM_NONE: the node makes no partial sum, or the graph does not keep sums. A malformed entry is a failure. */
+struct rank_sum rank_meta_sum(struct graph *, const struct node *);
+/* The same, without decoding it. */
+bool rank_meta_has_sum(const struct graph *, const struct node *);
+void rank_meta_set_sum(struct graph *, const char *node, const struct rank_sum *);
+/* The number of such nodes; -1: not stated. */
+int64_t rank_meta_sum_count(const struct graph *);
+void rank_meta_set_sum_count(struct graph *, int64_t);
+
+/* ---- dimensions along which tpc-run --groups may split inputs ------------------------------------------------------------------------ */
+/* NULL as why: a row along the symbol does not depend on others. */
+void rank_meta_set_rows(struct graph *, const char *symbol, const char *why);
+/* Entry number i, in the order of inputs; false: there are no more. */
+bool rank_meta_rows(const struct graph *, int i, const char **symbol, const char **why);
+void rank_meta_copy_rows(struct graph *to, const struct graph *from);
+
+/* ---- inputs that the graph has no more: fixed by --bind, or read by nothing -----------------------------------------------------------
+ */
+void rank_meta_set_bind(struct graph *, const char *input, const char *values);
+const char *rank_meta_bind(const struct graph *, const char *input); /* NULL: not fixed */
+/* Entry number i; false: there are no more. */
+bool rank_meta_binds(const struct graph *, int i, const char **input, const char **values);
+void rank_meta_set_unread(struct graph *, const char *input);
+bool rank_meta_is_unread(const struct graph *, const char *input);
+
+#endif
