@@ -1,12 +1,13 @@
-/* complete: sums of a rank's graph are completed where they are made, for --deterministic. In a file, terms of a sum pass linear nodes
- * until a collective adds them up, so that additions come in an order that the plan chose. Here what made terms gives the sum, in the order
- * of kern.h's chunks, and what followed works on whole values, as on one rank:
+/* For --deterministic: partial sums of a rank's graph are completed by the node that makes them. In a file a partial value passes linear
+ * nodes until a collective adds it up, so the order of additions follows the plan. Here it is the order of chunks (kern/chunk/chunk.h), and
+ * what follows works on replicated values, as on one rank:
  *
- *   a node that sums over a dealt-out dimension   asks for the other ranks' terms (ordered_sum.c); bounds of parts are moved to bounds of
- * chunks its integer sum, a lookup in a split table    AllReduce behind it a whole value as a term of a sum              the value
- *   AllReduce of terms                            the value; a ReduceScatter takes its part (collective.c)
+ *   a node that sums over a sharded dimension     gets the other ranks' addends (ordered_sum.c); splits move to bounds of chunks
+ *   its integer sum, a lookup in a split table    an AllReduce behind it
+ *   a replicated value as addend of a sum         the value
+ *   AllReduce of a partial value                  the value; a ReduceScatter takes its shard (collective.c)
  *
- * Metadata tpc.sum.NODE tells which nodes these are (src/plan/apply/partial_sums.c). */
+ * The metadata names these nodes (src/plan/apply/partial_sums.c). */
 #include "ir/rank_meta.h"
 #include "kern/chunk/chunk.h"
 #include "op/infer/infer.h"

@@ -28,13 +28,14 @@ static struct value *gathered(const struct graph *g, const struct uses *uses, co
 static void leave_split(struct graph *g, const struct uses *uses, int output)
 {
     struct value *v = g->outputs.at[output];
+    const char *name = v->name; /* the shard takes it over */
     struct placement now, place;
-    bool replicated = rank_meta_placement(g, RANK_OUTPUT, v->name, &now) && now.kind == PLACE_R;
+    bool replicated = rank_meta_placement(g, RANK_OUTPUT, name, &now) && now.kind == PLACE_R;
     struct value *shard = replicated ? gathered(g, uses, v, &place) : NULL;
     if (!shard)
         return;
     graph_move_output(g, output, shard, "/whole");
-    rank_meta_set_placement(g, RANK_OUTPUT, v->name, place);
+    rank_meta_set_placement(g, RANK_OUTPUT, name, place);
 }
 
 void keep_outputs_sharded(struct graph *g)

@@ -1,10 +1,10 @@
-/* own: inputs of which each rank brings what it holds of them, where another run or program left them so. Global sizes follow from the
- * pieces: those of dimensions that are not dealt out are every rank's, the others are found from the sum over all ranks. */
+/* Inputs of which each rank has set its shard, because another run or program left them sharded. Global sizes follow from the shards: a
+ * dimension that is not split has the size of every rank's shard; the split one follows from the sum over all ranks. */
 #include "run/session/session.h"
 
 #include <string.h>
 
-/* What ranks compare: the sizes of their pieces, and what is in those of a whole input. */
+/* What ranks compare: the sizes of their shards, and the content of a replicated input. */
 struct shard_summary {
     int64_t dim[MAX_RANK];
     uint64_t digest;
@@ -38,13 +38,13 @@ static void check_same(const struct session *s, const struct formal *f, const ch
     bool sharded = f->place.kind == PLACE_S;
     for (int k = 0; k < f->type.rank; k++)
         if (own->dim[k] != all[0].dim[k] && !(sharded && k == f->place.dim))
-            fail("%s: rank %d's shard of input '%s' has %lld in dimension %d, which is not dealt out, and rank 0's has %lld", file,
+            fail("%s: rank %d's shard of input '%s' has %lld in dimension %d, which is not split, and rank 0's has %lld", file,
                  s->comm->rank, f->name, (long long)own->dim[k], k, (long long)all[0].dim[k]);
     if (own->digest != all[0].digest)
-        fail("%s: input '%s' is whole on every rank, and rank %d's is not that of rank 0", file, f->name, s->comm->rank);
+        fail("%s: input '%s' is replicated, and rank %d's differs from rank 0's", file, f->name, s->comm->rank);
 }
 
-/* Indices of a pattern of n that all ranks hold together: more than n where they overlap. */
+/* Indices of a pattern of n that all ranks hold together: more than n if they overlap. */
 static int64_t indices_on_all_ranks(const struct split *s, int64_t n)
 {
     int64_t sum = 0;
@@ -54,7 +54,7 @@ static int64_t indices_on_all_ranks(const struct split *s, int64_t n)
     return s->partition ? n : sum;
 }
 
-/* The size of which all ranks hold these parts. */
+/* The global size of the split dimension. */
 static int64_t global_size(const struct session *s, const struct formal *f, const char *file, const struct shard_summary *all)
 {
     const struct split *split = f->place.split;
@@ -68,8 +68,8 @@ static int64_t global_size(const struct session *s, const struct formal *f, cons
         held = indices_on_all_ranks(split, n);
     }
     if (!held || !i64_mul(sum, n, &times) || times % held || (dim_is_int(f->type.dim[d], &known) && times / held != known))
-        fail("%s: rank %d's shard of input '%s' has %lld in dimension %d, and those of all ranks %lld: they are not %s dealt out by %s",
-             file, s->comm->rank, f->name, (long long)all[s->comm->rank].dim[d], d, (long long)sum, type_str(s->arena, &f->type),
+        fail("%s: rank %d's shard of input '%s' has %lld in dimension %d, and those of all ranks %lld: they are not %s split by %s", file,
+             s->comm->rank, f->name, (long long)all[s->comm->rank].dim[d], d, (long long)sum, type_str(s->arena, &f->type),
              split_str(s->arena, split));
     return times / held;
 }
@@ -81,15 +81,15 @@ struct tensor session_set_shard(struct session *s, int input, const char *file, 
     check_type(s, f, file, shard);
     const struct shard_summary *all = gather_summaries(s, tmp, f, shard);
     check_same(s, f, file, all);
-    struct tensor whole = *shard;
+    struct tensor global = *shard;
     if (f->place.kind == PLACE_S) {
         if (!s->shards)
             s->shards = NEWN(s->arena, struct input_shard, s->graph->inputs.n);
         s->shards[input] = (struct input_shard){file, *shard};
-        whole.dim[f->place.dim] = global_size(s, f, file, all);
+        global.dim[f->place.dim] = global_size(s, f, file, all);
     }
     arena_free(tmp);
-    return whole;
+    return global;
 }
 
 bool sharded_input_copy(struct session *s, int input, struct tensor *to)

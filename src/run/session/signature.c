@@ -1,8 +1,8 @@
-/* bind: what a graph takes and gives, globally, and the symbols that real inputs bind. A rank file says so in its metadata
- * (tpc.input.NAME, tpc.output.NAME, tpc.assume.N, tpc.dims.SYMBOL); a plain graph by its types and the equations met at load.
+/* The signature of a graph: global types and placements of inputs and outputs, and the symbols that real inputs bind. A rank file's is in
+ * its metadata; a plain graph's follows from its types and the equations found at load.
  *
- * A dimension that is one unknown symbol binds it; an expression with one unknown symbol in which it is linear solves for it;
- * everything else is computed and compared. Solving repeats until nothing new is known, then all is checked. */
+ * A dimension that is one unknown symbol binds it; an expression with one unknown symbol in which it is affine is solved for it; everything
+ * else is computed and compared. Solving repeats until nothing new is known; then all is checked. */
 #include "ir/rank_meta.h"
 #include "run/session/session.h"
 
