@@ -85,7 +85,7 @@ static int saturating_add(int a, int b)
 }
 
 /* Sums and products nest nothing by themselves: their children's depth is theirs. */
-static void measure(struct cell *c)
+static void measure_cell(struct cell *c)
 {
     bool atom = c->d.kind != DIM_ADD && c->d.kind != DIM_MUL;
     c->weight = atom;
@@ -124,7 +124,7 @@ const struct dim *alg_composite(struct alg *alg, enum dim_kind kind, int n, cons
     c->d.n = n;
     c->d.arg = c->key + 1;
     HASH_ADD_KEYPTR(hh, alg->composites, c->key, bytes, c);
-    measure(c);
+    measure_cell(c);
     split_coefficient(alg, c);
     cell_bounds(alg, c);
     return &c->d;

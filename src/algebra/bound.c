@@ -7,7 +7,7 @@
  */
 #include "algebra/cell.h"
 
-struct range {
+struct bounds {
     int64_t lo, hi;
 };
 
@@ -34,12 +34,12 @@ static int64_t end_product(int64_t a, int64_t b)
 }
 
 /* A lower bound above all numbers, or an upper one below, came from an overflow: it says nothing. */
-static struct range sound(int64_t lo, int64_t hi)
+static struct bounds sound(int64_t lo, int64_t hi)
 {
-    return (struct range){lo == UNBOUNDED_HI ? UNBOUNDED_LO : lo, hi == UNBOUNDED_LO ? UNBOUNDED_HI : hi};
+    return (struct bounds){lo == UNBOUNDED_HI ? UNBOUNDED_LO : lo, hi == UNBOUNDED_LO ? UNBOUNDED_HI : hi};
 }
 
-static int64_t least(int64_t a, int64_t b)
+static int64_t least_i64(int64_t a, int64_t b)
 {
     return a < b ? a : b;
 }
@@ -49,17 +49,17 @@ static int64_t greatest(int64_t a, int64_t b)
     return a > b ? a : b;
 }
 
-static struct range range_product(struct range a, struct range b)
+static struct bounds range_product(struct bounds a, struct bounds b)
 {
     int64_t w = end_product(a.lo, b.lo), x = end_product(a.lo, b.hi), y = end_product(a.hi, b.lo), z = end_product(a.hi, b.hi);
-    return sound(least(least(w, x), least(y, z)), greatest(greatest(w, x), greatest(y, z)));
+    return sound(least_i64(least_i64(w, x), least_i64(y, z)), greatest(greatest(w, x), greatest(y, z)));
 }
 
-static struct range product_range(const struct dim *d)
+static struct bounds product_bounds(const struct dim *d)
 {
-    struct range r = {1, 1};
+    struct bounds r = {1, 1};
     for (int i = 0; i < d->n; i++)
-        r = range_product(r, (struct range){d->arg[i]->lo, d->arg[i]->hi});
+        r = range_product(r, (struct bounds){d->arg[i]->lo, d->arg[i]->hi});
     return r;
 }
 
@@ -71,22 +71,22 @@ static int64_t end_quotient(int64_t a, int64_t b)
     return infinite(a) ? a : i64_floor_div(a, b);
 }
 
-static struct range div_range(const struct dim *a, const struct dim *b)
+static struct bounds div_range(const struct dim *a, const struct dim *b)
 {
     if (b->lo < 1)
-        return (struct range){UNBOUNDED_LO, UNBOUNDED_HI};
-    int64_t lo = least(end_quotient(a->lo, b->lo), end_quotient(a->lo, b->hi));
+        return (struct bounds){UNBOUNDED_LO, UNBOUNDED_HI};
+    int64_t lo = least_i64(end_quotient(a->lo, b->lo), end_quotient(a->lo, b->hi));
     int64_t hi = greatest(end_quotient(a->hi, b->lo), end_quotient(a->hi, b->hi));
-    return (struct range){lo, hi};
+    return (struct bounds){lo, hi};
 }
 
-static struct range choice_range(const struct dim *d)
+static struct bounds choice_range(const struct dim *d)
 {
-    struct range r = {d->arg[0]->lo, d->arg[0]->hi};
+    struct bounds r = {d->arg[0]->lo, d->arg[0]->hi};
     for (int i = 1; i < d->n; i++) {
         bool min = d->kind == DIM_MIN;
-        r.lo = min ? least(r.lo, d->arg[i]->lo) : greatest(r.lo, d->arg[i]->lo);
-        r.hi = min ? least(r.hi, d->arg[i]->hi) : greatest(r.hi, d->arg[i]->hi);
+        r.lo = min ? least_i64(r.lo, d->arg[i]->lo) : greatest(r.lo, d->arg[i]->lo);
+        r.hi = min ? least_i64(r.hi, d->arg[i]->hi) : greatest(r.hi, d->arg[i]->hi);
     }
     return r;
 }
@@ -102,9 +102,9 @@ static int64_t interval_lower(const struct poly *p)
 {
     int64_t sum = 0;
     for (int i = 0; i < p->n; i++) {
-        struct range k = {p->at[i].coef, p->at[i].coef};
+        struct bounds k = {p->at[i].coef, p->at[i].coef};
         const struct dim *m = p->at[i].mono;
-        sum = lower_sum(sum, m ? range_product(k, (struct range){m->lo, m->hi}).lo : k.lo);
+        sum = lower_sum(sum, m ? range_product(k, (struct bounds){m->lo, m->hi}).lo : k.lo);
     }
     return sum;
 }
@@ -239,7 +239,7 @@ int64_t poly_lower(struct alg *alg, const struct poly *p)
     return lower(alg, p, 8);
 }
 
-static struct range sum_range(struct alg *alg, const struct dim *d)
+static struct bounds sum_range(struct alg *alg, const struct dim *d)
 {
     struct poly p, minus;
     poly_zero(&p);
@@ -248,17 +248,17 @@ static struct range sum_range(struct alg *alg, const struct dim *d)
     poly_add_dim(&minus, -1, d);
     int64_t lo = poly_lower(alg, &p);
     int64_t hi = minus.ok ? poly_lower(alg, &minus) : UNBOUNDED_LO;
-    return (struct range){lo, hi == UNBOUNDED_LO ? UNBOUNDED_HI : -hi};
+    return (struct bounds){lo, hi == UNBOUNDED_LO ? UNBOUNDED_HI : -hi};
 }
 
 void cell_bounds(struct alg *alg, struct cell *c)
 {
-    struct range r;
+    struct bounds r;
     switch (c->d.kind) {
     case DIM_INT:
     case DIM_SYM: return;
     case DIM_ADD: r = sum_range(alg, &c->d); break;
-    case DIM_MUL: r = product_range(&c->d); break;
+    case DIM_MUL: r = product_bounds(&c->d); break;
     case DIM_DIV: r = div_range(c->d.arg[0], c->d.arg[1]); break;
     case DIM_MIN:
     case DIM_MAX: r = choice_range(&c->d); break;

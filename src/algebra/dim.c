@@ -10,7 +10,7 @@
 
 #include <string.h>
 
-static const struct dim *linear(struct alg *alg, const struct dim *a, int64_t scale, const struct dim *b)
+static const struct dim *linear_sum(struct alg *alg, const struct dim *a, int64_t scale, const struct dim *b)
 {
     struct poly p;
     poly_zero(&p);
@@ -21,17 +21,17 @@ static const struct dim *linear(struct alg *alg, const struct dim *a, int64_t sc
 
 const struct dim *dim_add(struct alg *alg, const struct dim *a, const struct dim *b)
 {
-    return linear(alg, dim_fresh(alg, a), 1, dim_fresh(alg, b));
+    return linear_sum(alg, dim_fresh(alg, a), 1, dim_fresh(alg, b));
 }
 
 const struct dim *dim_sub(struct alg *alg, const struct dim *a, const struct dim *b)
 {
-    return linear(alg, dim_fresh(alg, a), -1, dim_fresh(alg, b));
+    return linear_sum(alg, dim_fresh(alg, a), -1, dim_fresh(alg, b));
 }
 
 const struct dim *dim_neg(struct alg *alg, const struct dim *a)
 {
-    return linear(alg, dim_int(alg, 0), -1, dim_fresh(alg, a));
+    return linear_sum(alg, dim_int(alg, 0), -1, dim_fresh(alg, a));
 }
 
 static void poly_from(struct poly *p, const struct dim *d)
@@ -197,7 +197,7 @@ static void divide_by(struct alg *alg, struct poly *p, int64_t k, const struct d
     *p = out;
 }
 
-static int64_t common_divisor(const struct poly *a, const struct poly *b)
+static int64_t common_factor(const struct poly *a, const struct poly *b)
 {
     int64_t x = poly_content(a, true), y = poly_content(b, true);
     while (y) {
@@ -209,7 +209,7 @@ static int64_t common_divisor(const struct poly *a, const struct poly *b)
 }
 
 /* floor(k*m*x / (k*m*y)) = floor(x/y) */
-static void cancel(struct alg *alg, struct poly *a, struct poly *b)
+static void cancel_factors(struct alg *alg, struct poly *a, struct poly *b)
 {
     const struct dim *m = poly_mono_content(alg, a), *n = poly_mono_content(alg, b), *const * x;
     const struct dim *common = NULL;
@@ -221,7 +221,7 @@ static void cancel(struct alg *alg, struct poly *a, struct poly *b)
             n = rest;
         }
     }
-    int64_t g = common_divisor(a, b);
+    int64_t g = common_factor(a, b);
     divide_by(alg, a, g, common);
     divide_by(alg, b, g, common);
 }
@@ -257,7 +257,7 @@ static const struct dim *div_poly(struct alg *alg, struct poly *a, struct poly *
     struct poly whole;
     if (poly_quotient(alg, &whole, a, b))
         return poly_dim(alg, &whole);
-    cancel(alg, a, b);
+    cancel_factors(alg, a, b);
     poly_zero(&whole);
     if (b->n == 1 && b->at[0].coef > 0)
         take_divisible(alg, &whole, a, b->at[0]);
@@ -305,7 +305,7 @@ const struct dim *dim_quotient(struct alg *alg, const struct dim *a, const struc
 
 /* ---- comparison ---- */
 
-static bool nonnegative(struct alg *alg, const struct poly *p, int fuel);
+static bool is_nonnegative(struct alg *alg, const struct poly *p, int fuel);
 
 static bool known_nonnegative(struct alg *alg, const struct poly *p)
 {
@@ -339,13 +339,13 @@ static bool by_cases(struct alg *alg, const struct poly *p, int i, const struct 
         struct poly q = *p;
         poly_insert(&q, -p->at[i].coef, p->at[i].mono);
         poly_add_product(alg, &q, p->at[i].coef, rest, choice->arg[j]);
-        if (nonnegative(alg, &q, fuel - 1) != all)
+        if (is_nonnegative(alg, &q, fuel - 1) != all)
             return !all;
     }
     return all;
 }
 
-static bool nonnegative(struct alg *alg, const struct poly *p, int fuel)
+static bool is_nonnegative(struct alg *alg, const struct poly *p, int fuel)
 {
     if (!p->ok)
         return false;
@@ -370,7 +370,7 @@ bool dim_ge(struct alg *alg, const struct dim *a, const struct dim *b)
         return a->k >= b->k;
     poly_from(&p, a);
     poly_add_dim(&p, -1, b);
-    return nonnegative(alg, &p, 3);
+    return is_nonnegative(alg, &p, 3);
 }
 
 /* ---- min and max ---- */
@@ -427,7 +427,7 @@ static void choices_prune(struct alg *alg, enum dim_kind kind, struct choices *c
             }
 }
 
-static const struct dim *choose(struct alg *alg, enum dim_kind kind, const struct dim *a, const struct dim *b)
+static const struct dim *choose_extreme(struct alg *alg, enum dim_kind kind, const struct dim *a, const struct dim *b)
 {
     struct choices c = {0};
     choices_add(&c, kind, dim_fresh(alg, a));
@@ -438,10 +438,10 @@ static const struct dim *choose(struct alg *alg, enum dim_kind kind, const struc
 
 const struct dim *dim_min(struct alg *alg, const struct dim *a, const struct dim *b)
 {
-    return choose(alg, DIM_MIN, a, b);
+    return choose_extreme(alg, DIM_MIN, a, b);
 }
 
 const struct dim *dim_max(struct alg *alg, const struct dim *a, const struct dim *b)
 {
-    return choose(alg, DIM_MAX, a, b);
+    return choose_extreme(alg, DIM_MAX, a, b);
 }

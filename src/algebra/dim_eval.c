@@ -78,7 +78,7 @@ bool binding_parse(struct arena *arena, const char *text, struct binding *out)
     return true;
 }
 
-static bool combine(enum dim_kind kind, int64_t a, int64_t b, int64_t *out)
+static bool eval_operation(enum dim_kind kind, int64_t a, int64_t b, int64_t *out)
 {
     switch (kind) {
     case DIM_ADD: return i64_add(a, b, out);
@@ -121,7 +121,7 @@ bool dim_eval(const struct dim *d, const struct bindings *b, int64_t *out)
     if (!dim_eval(d->arg[0], b, &value))
         return false;
     for (int i = 1; i < d->n; i++)
-        if (!dim_eval(d->arg[i], b, &next) || !combine(d->kind, value, next, &value))
+        if (!dim_eval(d->arg[i], b, &next) || !eval_operation(d->kind, value, next, &value))
             return false;
     *out = value;
     return true;

@@ -54,7 +54,7 @@ const struct dim *dim_rewrite(struct alg *alg, const struct dim *d)
     return dim_fresh(alg, d);
 }
 
-static bool apply_rule(struct alg *alg, struct poly *p, int i, const struct rule *r)
+static bool apply_rule(struct alg *alg, struct poly *p, int i, const struct rewrite *r)
 {
     struct term t = p->at[i];
     const struct dim *rest;
@@ -83,12 +83,12 @@ void poly_reduce(struct alg *alg, struct poly *p)
 
 /* ---- from an equation to a rule ---- */
 
-static bool holds(const struct dim *d, const struct dim *what)
+static bool contains(const struct dim *d, const struct dim *what)
 {
     if (d == what)
         return true;
     for (int i = 0; i < d->n; i++)
-        if (holds(d->arg[i], what))
+        if (contains(d->arg[i], what))
             return true;
     return false;
 }
@@ -104,7 +104,7 @@ static bool occurs_elsewhere(struct alg *alg, const struct poly *p, int i, bool 
             return true;
         for (int b = 0; j != i && b < ny; b++)
             for (int a = 0; a < nx; a++)
-                if (holds(y[b], x[a]) && !(nested_only && y[b] == x[a]))
+                if (contains(y[b], x[a]) && !(nested_only && y[b] == x[a]))
                     return true;
     }
     return false;
@@ -234,7 +234,7 @@ static void add_rule(struct alg *alg, const struct poly *p, int i)
         merge_facts(alg, t.mono, right);
         cell_of(t.mono)->rule = right;
     } else
-        VEC_PUSH(alg->arena, &alg->rules, ((struct rule){coef, t.mono, right}));
+        VEC_PUSH(alg->arena, &alg->rules, ((struct rewrite){coef, t.mono, right}));
     alg_facts_changed(alg);
 }
 
@@ -289,7 +289,7 @@ static enum equate learn(struct alg *alg, const struct dim *a, const struct dim 
 }
 
 /* A new rule can hide an older one's left side: what an equation still has to say becomes a rule again. */
-static enum equate settle(struct alg *alg)
+static enum equate complete_rules(struct alg *alg)
 {
     bool changed = true;
     for (int round = 0; changed && round < MAX_ROUNDS; round++) {
@@ -304,7 +304,7 @@ static enum equate settle(struct alg *alg)
     return EQ_ADDED;
 }
 
-static bool stated(const struct alg *alg, const struct dim *a, const struct dim *b)
+static bool is_stated(const struct alg *alg, const struct dim *a, const struct dim *b)
 {
     for (int i = 0; i < alg->equations.n; i++)
         if (alg->equations.at[i].left == a && alg->equations.at[i].right == b)
@@ -314,13 +314,13 @@ static bool stated(const struct alg *alg, const struct dim *a, const struct dim 
 
 enum equate alg_equate(struct alg *alg, const struct dim *a, const struct dim *b, const char *why)
 {
-    if (stated(alg, a, b))
+    if (is_stated(alg, a, b))
         return EQ_KNOWN;
     enum equate result = learn(alg, a, b);
     if (result != EQ_ADDED)
         return result;
     VEC_PUSH(alg->arena, &alg->equations, ((struct equation){a, b, arena_strdup(alg->arena, why ? why : "")}));
-    return settle(alg);
+    return complete_rules(alg);
 }
 
 int alg_equations(const struct alg *alg, const struct equation **out)

@@ -53,7 +53,7 @@ char *placement_str(struct arena *arena, struct placement p)
 }
 
 /* What stands between the first ( and the last ) of a text that ends in it, else NULL. */
-static char *inside(struct arena *arena, const char *text)
+static char *inside_brackets(struct arena *arena, const char *text)
 {
     size_t n = strlen(text);
     return n >= 3 && text[1] == '(' && text[n - 1] == ')' ? arena_strndup(arena, text + 2, n - 3) : NULL;
@@ -83,7 +83,7 @@ static bool parse_split(struct alg *alg, const char *text, struct placement *out
 bool placement_parse(struct alg *alg, const char *text, struct placement *out, const char **error)
 {
     const char *why = "a placement is none of R, S(dimension; split), P(reduction)";
-    const char *body = inside(alg_arena(alg), text);
+    const char *body = inside_brackets(alg_arena(alg), text);
     bool ok = false;
     if (strcmp(text, "R") == 0) {
         *out = placement_whole;

@@ -213,7 +213,7 @@ static int mono_compare(const struct dim *a, const struct dim *b)
     return 0;
 }
 
-static const struct term *leading(const struct poly *p)
+static const struct term *leading_term(const struct poly *p)
 {
     const struct term *best = &p->at[0];
     for (int i = 1; i < p->n; i++)
@@ -225,7 +225,7 @@ static const struct term *leading(const struct poly *p)
 /* One step: takes the quotient of the leading terms out of rest. */
 static bool divide_step(struct alg *alg, struct poly *out, struct poly *rest, const struct poly *by, struct term lead)
 {
-    struct term top = *leading(rest);
+    struct term top = *leading_term(rest);
     const struct dim *mono;
     if (lead.coef == -1 && top.coef == INT64_MIN)
         return false;
@@ -246,7 +246,7 @@ bool poly_quotient(struct alg *alg, struct poly *out, const struct poly *p, cons
     poly_zero(out);
     if (by->n == 0)
         return false;
-    struct term lead = *leading(by);
+    struct term lead = *leading_term(by);
     for (int step = 0; rest.n > 0; step++)
         if (step == 2 * MAX_TERMS || !divide_step(alg, out, &rest, by, lead))
             return false;
@@ -282,7 +282,7 @@ struct family {
     int64_t first, step, times;
 };
 
-static const struct dim *member(struct alg *alg, const struct family *f, int64_t j)
+static const struct dim *family_member(struct alg *alg, const struct family *f, int64_t j)
 {
     const struct dim *arg[2] = {dim_add(alg, f->x, dim_int(alg, f->first + j * f->step)), f->divisor};
     return poly_mono_mul(alg, f->rest, alg_composite(alg, DIM_DIV, 2, arg));
@@ -293,7 +293,7 @@ static int64_t common_coefficient(struct alg *alg, const struct poly *p, const s
 {
     int64_t common = 0;
     for (int64_t j = 0; j < f->times; j++) {
-        const struct dim *mono = member(alg, f, j);
+        const struct dim *mono = family_member(alg, f, j);
         int i = term_position(p, mono);
         if (i == p->n || p->at[i].mono != mono || (common != 0 && (common < 0) != (p->at[i].coef < 0)))
             return 0;
@@ -310,7 +310,7 @@ static bool hermite_family(struct alg *alg, struct poly *p, const struct family 
     if (k == 0)
         return false;
     for (int64_t j = 0; j < f->times; j++)
-        poly_insert(p, -k, member(alg, f, j));
+        poly_insert(p, -k, family_member(alg, f, j));
     const struct dim *sum = dim_div(alg, dim_add(alg, f->x, dim_int(alg, f->first)), dim_int(alg, f->step));
     poly_add_product(alg, p, k, f->rest, sum);
     return true;

@@ -19,18 +19,18 @@ struct split_cell {
 };
 
 /* A pattern while it is built. Most turn out to be known: their rooms are used again by the next split. */
-struct held {
+struct rank_intervals {
     VEC(struct interval) list;
 };
 struct pattern {
     struct arena *arena;
     int ranks;
     int64_t n;
-    struct held *rank;
+    struct rank_intervals *rank;
 };
 struct pattern_room {
     int ranks;
-    struct held *rank;
+    struct rank_intervals *rank;
 };
 
 /* ---- patterns ---- */
@@ -53,7 +53,7 @@ static struct pattern pattern_new(struct alg *alg, int ranks, int64_t n)
     require(ranks >= 1 && ranks <= MAX_RANKS && n >= 0);
     struct pattern_room *room = room_take(alg);
     if (room->ranks < ranks)
-        *room = (struct pattern_room){ranks, NEWN(alg->arena, struct held, ranks)};
+        *room = (struct pattern_room){ranks, NEWN(alg->arena, struct rank_intervals, ranks)};
     for (int r = 0; r < ranks; r++)
         room->rank[r].list.n = 0;
     return (struct pattern){alg->arena, ranks, n, room->rank};
@@ -62,7 +62,7 @@ static struct pattern pattern_new(struct alg *alg, int ranks, int64_t n)
 /* Appends to what the rank holds, joined to the last interval where it adjoins that. */
 static void pattern_put(struct pattern *p, int rank, int64_t lo, int64_t hi)
 {
-    struct held *h = &p->rank[rank];
+    struct rank_intervals *h = &p->rank[rank];
     require(0 <= lo && lo <= hi && hi <= p->n);
     if (lo == hi)
         return;
@@ -91,7 +91,7 @@ static int64_t pattern_intervals(const struct pattern *p)
 
 static bool holds_all(const struct pattern *p, int rank)
 {
-    const struct held *h = &p->rank[rank];
+    const struct rank_intervals *h = &p->rank[rank];
     return p->n == 0 || (h->list.n == 1 && h->list.at[0].hi - h->list.at[0].lo == p->n);
 }
 
@@ -207,7 +207,7 @@ static void find_coverage(struct alg *alg, const struct pattern *p, struct split
     s->partition = s->partition && s->cover;
 }
 
-static const struct interval *intervals_copy(struct alg *alg, const struct held *h)
+static const struct interval *intervals_copy(struct alg *alg, const struct rank_intervals *h)
 {
     struct interval *copy = NEWN(alg->arena, struct interval, h->list.n);
     if (h->list.n)
@@ -229,7 +229,7 @@ static const struct split *listed_new(struct alg *alg, const struct pattern *p, 
     return &split_new(alg, s)->s;
 }
 
-static const struct split *listed(struct alg *alg, const struct dim *outer, const struct pattern *p, const struct dim *inner)
+static const struct split *listed_split(struct alg *alg, const struct dim *outer, const struct pattern *p, const struct dim *inner)
 {
     struct split s = {.ranks = p->ranks, .outer = outer, .n = dim_int(alg, p->n), .inner = inner, .whole = pattern_whole(p)};
     key_start(alg, &s);
@@ -257,7 +257,7 @@ static const struct dim *take_integer(struct alg *alg, const struct dim *d, int6
 }
 
 /* The canonical form of outer repetitions of the pattern with every index standing for inner elements. */
-static const struct split *make(struct alg *alg, const struct dim *outer, struct pattern *p, const struct dim *inner)
+static const struct split *canonical_split(struct alg *alg, const struct dim *outer, struct pattern *p, const struct dim *inner)
 {
     int64_t times, scale;
     const struct dim *reps = take_integer(alg, outer, &times), *unit = take_integer(alg, inner, &scale);
@@ -265,7 +265,7 @@ static const struct split *make(struct alg *alg, const struct dim *outer, struct
         return split_whole(alg, p->ranks, dim_mul(alg, dim_mul(alg, outer, dim_int(alg, p->n)), inner));
     if (!pattern_scale(alg, p, times, scale))
         return NULL;
-    return p->n == 0 ? listed(alg, dim_int(alg, 1), p, dim_int(alg, 1)) : listed(alg, reps, p, unit);
+    return p->n == 0 ? listed_split(alg, dim_int(alg, 1), p, dim_int(alg, 1)) : listed_split(alg, reps, p, unit);
 }
 
 static const struct split *balanced(struct alg *alg, int ranks, const struct dim *outer, const struct dim *n, const struct dim *inner)
@@ -293,7 +293,7 @@ const struct split *split_whole(struct alg *alg, int ranks, const struct dim *n)
     struct pattern p = pattern_new(alg, ranks, known ? n->k : 1);
     for (int r = 0; r < ranks; r++)
         pattern_put(&p, r, 0, p.n);
-    return listed(alg, dim_int(alg, 1), &p, known ? dim_int(alg, 1) : n);
+    return listed_split(alg, dim_int(alg, 1), &p, known ? dim_int(alg, 1) : n);
 }
 
 const struct split *split_even(struct alg *alg, int ranks, const struct dim *n)
@@ -308,7 +308,7 @@ const struct split *split_even(struct alg *alg, int ranks, const struct dim *n)
         pattern_put(&p, r, at, at + extent);
         at += extent;
     }
-    return listed(alg, dim_int(alg, 1), &p, dim_int(alg, 1));
+    return listed_split(alg, dim_int(alg, 1), &p, dim_int(alg, 1));
 }
 
 const struct split *split_list(struct alg *alg, int ranks, int64_t n, const int *count, const struct interval *const *list)
@@ -317,7 +317,7 @@ const struct split *split_list(struct alg *alg, int ranks, int64_t n, const int 
     for (int r = 0; r < ranks; r++)
         for (int i = 0; i < count[r]; i++)
             pattern_put(&p, r, list[r][i].lo, list[r][i].hi);
-    return listed(alg, dim_int(alg, 1), &p, dim_int(alg, 1));
+    return listed_split(alg, dim_int(alg, 1), &p, dim_int(alg, 1));
 }
 
 const struct dim *split_size(struct alg *alg, const struct split *s)
@@ -335,7 +335,7 @@ const struct split *split_scale(struct alg *alg, const struct split *s, const st
         return balanced(alg, s->ranks, reps, n, unit);
     patterns_done(alg);
     struct pattern p = pattern_of(alg, s->balanced ? split_even(alg, s->ranks, n) : s);
-    return make(alg, reps, &p, unit);
+    return canonical_split(alg, reps, &p, unit);
 }
 
 /* Every bound over g; false where one doesn't divide. */
@@ -406,7 +406,7 @@ const struct split *split_divide(struct alg *alg, const struct split *s, const s
     if (s->balanced)
         return balanced(alg, s->ranks, reps, s->n, unit);
     struct pattern p = pattern_of(alg, s);
-    return pattern_period(alg, &p, times) && pattern_shrink(alg, &p, scale) ? make(alg, reps, &p, unit) : NULL;
+    return pattern_period(alg, &p, times) && pattern_shrink(alg, &p, scale) ? canonical_split(alg, reps, &p, unit) : NULL;
 }
 
 static bool is_plain_list(const struct split *s)
@@ -425,7 +425,7 @@ const struct split *split_restrict(struct alg *alg, const struct split *s, int64
     if (!is_plain_list(s) || hi > s->n->k)
         return NULL;
     struct pattern p = pattern_of(alg, s), part = pattern_clip(alg, &p, lo, hi);
-    return listed(alg, s->outer, &part, s->inner);
+    return listed_split(alg, s->outer, &part, s->inner);
 }
 
 static bool concat_size(int parts, const struct split *const *part, int64_t *size)
@@ -449,7 +449,7 @@ const struct split *split_concat(struct alg *alg, int parts, const struct split 
                 pattern_put(&p, r, at + part[i]->list[r][k].lo, at + part[i]->list[r][k].hi);
         at += part[i]->n->k;
     }
-    return listed(alg, dim_int(alg, 1), &p, dim_int(alg, 1));
+    return listed_split(alg, dim_int(alg, 1), &p, dim_int(alg, 1));
 }
 
 /* ---- fractions ---- */
@@ -480,13 +480,13 @@ const struct split *split_rescale(struct alg *alg, const struct split *s, int64_
                 return NULL;
             pattern_put(&p, r, lo, hi);
         }
-    return listed(alg, s->outer, &p, s->inner);
+    return listed_split(alg, s->outer, &p, s->inner);
 }
 
 /* Appends groups lo .. hi of an ascending list, without those already there. */
 static void put_groups(struct pattern *p, int rank, int64_t lo, int64_t hi)
 {
-    const struct held *h = &p->rank[rank];
+    const struct rank_intervals *h = &p->rank[rank];
     int64_t end = h->list.n ? h->list.at[h->list.n - 1].hi : 0;
     bool ascending = h->list.n == 0 || lo >= h->list.at[h->list.n - 1].lo;
     if (ascending && lo < end)
@@ -506,7 +506,7 @@ const struct split *split_image(struct alg *alg, const struct split *s, int64_t 
     for (int r = 0; r < s->ranks; r++)
         for (int i = 0; i < s->count[r]; i++)
             put_groups(&p, r, s->list[r][i].lo / g, (s->list[r][i].hi - 1) / g + 1);
-    return make(alg, s->outer, &p, s->inner);
+    return canonical_split(alg, s->outer, &p, s->inner);
 }
 
 /* Walks v, in units of 1 / (na*nb), through the intervals of b. */

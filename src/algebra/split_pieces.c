@@ -1,12 +1,12 @@
 /* split_pieces.c: a split at run time: which elements of the dimension a rank holds once the symbols have values. */
 #include "algebra/cell.h"
 
-struct pieces {
+struct piece_list {
     struct arena *arena;
     VEC(struct interval) list;
 };
 
-static void put(struct pieces *p, int64_t lo, int64_t hi)
+static void add_piece(struct piece_list *p, int64_t lo, int64_t hi)
 {
     if (lo >= hi)
         return;
@@ -17,7 +17,7 @@ static void put(struct pieces *p, int64_t lo, int64_t hi)
 }
 
 /* v without what ranks before that one hold: cut at the lowest rank's interval that meets it, then both sides again. */
-static void put_owned(struct pieces *p, const struct split *s, int rank, struct interval v)
+static void put_owned(struct piece_list *p, const struct split *s, int rank, struct interval v)
 {
     for (int r = 0; r < rank; r++)
         for (int i = 0; i < s->count[r]; i++) {
@@ -30,26 +30,26 @@ static void put_owned(struct pieces *p, const struct split *s, int rank, struct 
                 put_owned(p, s, rank, (struct interval){w.hi, v.hi});
             return;
         }
-    put(p, v.lo, v.hi);
+    add_piece(p, v.lo, v.hi);
 }
 
-static struct pieces pattern_pieces(struct arena *arena, const struct split *s, int rank, bool owned, int64_t n)
+static struct piece_list pattern_pieces(struct arena *arena, const struct split *s, int rank, bool owned, int64_t n)
 {
-    struct pieces p = {.arena = arena};
+    struct piece_list p = {.arena = arena};
     if (s->balanced) {
         int64_t q = n / s->ranks, m = n % s->ranks, before = rank < m ? rank : m;
-        put(&p, rank * q + before, rank * q + before + q + (rank < m));
+        add_piece(&p, rank * q + before, rank * q + before + q + (rank < m));
         return p;
     }
     for (int i = 0; i < s->count[rank]; i++)
         if (owned && !s->partition)
             put_owned(&p, s, rank, s->list[rank][i]);
         else
-            put(&p, s->list[rank][i].lo, s->list[rank][i].hi);
+            add_piece(&p, s->list[rank][i].lo, s->list[rank][i].hi);
     return p;
 }
 
-static bool size_of(const struct dim *d, const struct bindings *b, int64_t *out)
+static bool eval_size(const struct dim *d, const struct bindings *b, int64_t *out)
 {
     static const struct bindings none;
     return dim_eval(d, b ? b : &none, out) && *out >= 0;
@@ -59,16 +59,16 @@ int split_pieces(struct arena *arena, const struct split *s, int rank, bool owne
 {
     int64_t outer, n, inner, period, total, pieces;
     require(rank >= 0 && rank < s->ranks);
-    if (!size_of(s->outer, b, &outer) || !size_of(s->n, b, &n) || !size_of(s->inner, b, &inner))
+    if (!eval_size(s->outer, b, &outer) || !eval_size(s->n, b, &n) || !eval_size(s->inner, b, &inner))
         return -1;
     if (!i64_mul(n, inner, &period) || !i64_mul(period, outer, &total))
         return -1;
-    struct pieces once = pattern_pieces(arena, s, rank, owned, n), all = {.arena = arena};
+    struct piece_list once = pattern_pieces(arena, s, rank, owned, n), all = {.arena = arena};
     if (!i64_mul(once.list.n, outer, &pieces) || pieces > INT32_MAX / 2)
         return -1;
     for (int64_t k = 0; k < outer; k++)
         for (int i = 0; i < once.list.n; i++)
-            put(&all, k * period + once.list.at[i].lo * inner, k * period + once.list.at[i].hi * inner);
+            add_piece(&all, k * period + once.list.at[i].lo * inner, k * period + once.list.at[i].hi * inner);
     *out = all.list.at;
     return all.list.n;
 }

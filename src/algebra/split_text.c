@@ -28,7 +28,7 @@ struct line {
     VEC(char) s;
 };
 
-static void put(struct line *l, const char *s)
+static void write_word(struct line *l, const char *s)
 {
     for (; *s; s++)
         VEC_PUSH(l->arena, &l->s, *s);
@@ -38,15 +38,15 @@ static void put_interval(struct line *l, struct interval v, bool first)
 {
     char text[64];
     (void)snprintf(text, sizeof text, "%s%lld-%lld", first ? "" : ",", (long long)v.lo, (long long)v.hi);
-    put(l, text);
+    write_word(l, text);
 }
 
 static const char *list_str(struct arena *arena, const struct split *s)
 {
     struct line l = {.arena = arena};
     for (int r = 0; r < s->ranks; r++) {
-        put(&l, r ? "/" : "");
-        put(&l, s->count[r] ? "" : "-");
+        write_word(&l, r ? "/" : "");
+        write_word(&l, s->count[r] ? "" : "-");
         for (int i = 0; i < s->count[r]; i++)
             put_interval(&l, s->list[r][i], i == 0);
     }
@@ -68,20 +68,20 @@ char *split_str(struct arena *arena, const struct split *s)
 
 enum { MOST_RANKS = 1 << 16 };
 
-struct reader {
+struct split_reader {
     struct alg *alg;
     const char *at;
     const char *error;
 };
 
-static bool wrong(struct reader *r, const char *what)
+static bool split_error(struct split_reader *r, const char *what)
 {
     if (!r->error)
         r->error = what;
     return false;
 }
 
-static bool take(struct reader *r, const char *word)
+static bool take_word(struct split_reader *r, const char *word)
 {
     size_t n = strlen(word);
     if (strncmp(r->at, word, n) != 0)
@@ -90,57 +90,57 @@ static bool take(struct reader *r, const char *word)
     return true;
 }
 
-static bool read_i64(struct reader *r, int64_t *out)
+static bool read_i64(struct split_reader *r, int64_t *out)
 {
     int64_t k = 0;
     if (!isdigit((unsigned char)*r->at))
-        return wrong(r, "a split lacks a number");
+        return split_error(r, "a split lacks a number");
     for (; isdigit((unsigned char)*r->at); r->at++)
         if (!i64_mul(k, 10, &k) || !i64_add(k, *r->at - '0', &k))
-            return wrong(r, "a number in a split does not fit 64 bits");
+            return split_error(r, "a number in a split does not fit 64 bits");
     *out = k;
     return true;
 }
 
-static const struct dim *read_dim(struct reader *r)
+static const struct dim *read_size(struct split_reader *r)
 {
     const struct dim *d = dim_parse_at(r->alg, &r->at, 1, &r->error);
     if (d && d->hi < 0)
-        (void)wrong(r, "a size in a split is negative");
+        (void)split_error(r, "a size in a split is negative");
     return d && d->hi >= 0 ? d : NULL;
 }
 
 /* ";outer=..", ";inner=..", each optional. */
-static bool read_scale(struct reader *r, const struct dim **outer, const struct dim **inner)
+static bool read_scale(struct split_reader *r, const struct dim **outer, const struct dim **inner)
 {
     *outer = *inner = dim_int(r->alg, 1);
-    if (take(r, ";outer="))
-        *outer = read_dim(r);
-    if (*outer && take(r, ";inner="))
-        *inner = read_dim(r);
+    if (take_word(r, ";outer="))
+        *outer = read_size(r);
+    if (*outer && take_word(r, ";inner="))
+        *inner = read_size(r);
     return *outer && *inner;
 }
 
-struct held {
+struct read_intervals {
     VEC(struct interval) list;
 };
 
-static bool read_intervals(struct reader *r, int64_t n, struct held *held)
+static bool read_intervals(struct split_reader *r, int64_t n, struct read_intervals *held)
 {
     struct interval v;
-    if (take(r, "-"))
+    if (take_word(r, "-"))
         return true;
     do {
-        if (!read_i64(r, &v.lo) || !(take(r, "-") || wrong(r, "an interval lacks -")) || !read_i64(r, &v.hi))
+        if (!read_i64(r, &v.lo) || !(take_word(r, "-") || split_error(r, "an interval lacks -")) || !read_i64(r, &v.hi))
             return false;
         if (v.lo >= v.hi || v.hi > n)
-            return wrong(r, "an interval is empty or ends behind the pattern");
+            return split_error(r, "an interval is empty or ends behind the pattern");
         VEC_PUSH(r->alg->arena, &held->list, v);
-    } while (take(r, ","));
+    } while (take_word(r, ","));
     return true;
 }
 
-static const struct split *read_list(struct reader *r, int ranks)
+static const struct split *read_list(struct split_reader *r, int ranks)
 {
     int64_t n;
     const struct dim *outer, *inner;
@@ -149,9 +149,9 @@ static const struct split *read_list(struct reader *r, int ranks)
     if (!read_i64(r, &n) || !read_scale(r, &outer, &inner))
         return NULL;
     for (int i = 0; i < ranks; i++) {
-        struct held held = {0};
-        if (!take(r, i ? "/" : ":")) {
-            (void)wrong(r, "a split has too few ranks");
+        struct read_intervals held = {0};
+        if (!take_word(r, i ? "/" : ":")) {
+            (void)split_error(r, "a split has too few ranks");
             return NULL;
         }
         if (!read_intervals(r, n, &held))
@@ -162,40 +162,42 @@ static const struct split *read_list(struct reader *r, int ranks)
     return split_scale(r->alg, split_list(r->alg, ranks, n, count, list), outer, inner);
 }
 
-static const struct split *read_whole(struct reader *r, int ranks)
+static const struct split *read_whole(struct split_reader *r, int ranks)
 {
-    const struct dim *n = read_dim(r);
-    if (!n || !take(r, ")"))
+    const struct dim *n = read_size(r);
+    if (!n || !take_word(r, ")"))
         return NULL;
     return split_whole(r->alg, ranks, n);
 }
 
-static const struct split *read_balanced(struct reader *r, int ranks)
+static const struct split *read_balanced(struct split_reader *r, int ranks)
 {
-    const struct dim *n = read_dim(r), *outer, *inner;
-    if (!n || !take(r, ")") || !read_scale(r, &outer, &inner))
+    const struct dim *n = read_size(r), *outer, *inner;
+    if (!n || !take_word(r, ")") || !read_scale(r, &outer, &inner))
         return NULL;
     return split_scale(r->alg, split_even(r->alg, ranks, n), outer, inner);
 }
 
-static const struct split *read_split(struct reader *r)
+static const struct split *read_pattern(struct split_reader *r)
 {
     int64_t ranks;
-    if (!take(r, "t") || !read_i64(r, &ranks) || ranks < 1 || ranks > MOST_RANKS || !take(r, ":")) {
-        (void)wrong(r, "a split does not start with its number of ranks, as t4:");
+    if (!take_word(r, "t") || !read_i64(r, &ranks) || ranks < 1 || ranks > MOST_RANKS || !take_word(r, ":")) {
+        (void)split_error(r, "a split does not start with its number of ranks, as t4:");
         return NULL;
     }
-    return take(r, "whole(") ? read_whole(r, (int)ranks) : take(r, "balanced(") ? read_balanced(r, (int)ranks) : read_list(r, (int)ranks);
+    return take_word(r, "whole(")   ? read_whole(r, (int)ranks)
+        : take_word(r, "balanced(") ? read_balanced(r, (int)ranks)
+                                    : read_list(r, (int)ranks);
 }
 
 const struct split *split_parse(struct alg *alg, const char *text, const char **error)
 {
-    struct reader r = {.alg = alg, .at = text};
-    const struct split *s = read_split(&r);
+    struct split_reader r = {.alg = alg, .at = text};
+    const struct split *s = read_pattern(&r);
     if (!s)
-        (void)wrong(&r, "a split is not well formed");
+        (void)split_error(&r, "a split is not well formed");
     else if (*r.at) {
-        (void)wrong(&r, "something follows the split");
+        (void)split_error(&r, "something follows the split");
         s = NULL;
     }
     if (!s && error)

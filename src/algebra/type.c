@@ -23,7 +23,7 @@ static const struct dtype_row dtype_rows[] = {
 
 enum { DTYPE_ROWS = (int)(sizeof dtype_rows / sizeof dtype_rows[0]) };
 
-static const struct dtype_row *dtype_row(enum dtype t)
+static const struct dtype_row *find_dtype(enum dtype t)
 {
     int i = (int)t;
     return i >= 0 && i < DTYPE_ROWS && dtype_rows[i].name ? &dtype_rows[i] : NULL;
@@ -31,7 +31,7 @@ static const struct dtype_row *dtype_row(enum dtype t)
 
 size_t dtype_size(enum dtype t)
 {
-    const struct dtype_row *row = dtype_row(t);
+    const struct dtype_row *row = find_dtype(t);
     return row ? row->size : 0;
 }
 
@@ -55,7 +55,7 @@ bool dtype_bytes(enum dtype t, int64_t n, int64_t *out)
 
 const char *dtype_name(enum dtype t)
 {
-    const struct dtype_row *row = dtype_row(t);
+    const struct dtype_row *row = find_dtype(t);
     return row ? row->name : "unknown";
 }
 
@@ -69,7 +69,7 @@ enum dtype dtype_parse(const char *name)
 
 bool dtype_is_float(enum dtype t)
 {
-    const struct dtype_row *row = dtype_row(t);
+    const struct dtype_row *row = find_dtype(t);
     return row && row->is_float;
 }
 
@@ -99,14 +99,14 @@ char *type_str(struct arena *arena, const struct type *t)
     return arena_printf(arena, "%s[%s]", dtype_name(t->dtype), dims);
 }
 
-static const char *skip_space(const char *s)
+static const char *after_blanks(const char *s)
 {
     return s + strspn(s, " \t");
 }
 
-static bool parse_dims(struct alg *alg, const char *at, int64_t sym_lo, struct type *out, const char **error)
+static bool parse_type_dims(struct alg *alg, const char *at, int64_t sym_lo, struct type *out, const char **error)
 {
-    for (at = skip_space(at); *at != ']'; at = skip_space(at + (*at == ','))) {
+    for (at = after_blanks(at); *at != ']'; at = after_blanks(at + (*at == ','))) {
         if (out->rank == MAX_RANK) {
             *error = "a type has too many dimensions";
             return false;
@@ -115,13 +115,13 @@ static bool parse_dims(struct alg *alg, const char *at, int64_t sym_lo, struct t
         if (!d)
             return false;
         out->dim[out->rank++] = d;
-        at = skip_space(at);
+        at = after_blanks(at);
         if (*at != ',' && *at != ']') {
             *error = "a dimension is followed by neither , nor ]";
             return false;
         }
     }
-    if (*skip_space(at + 1) == 0)
+    if (*after_blanks(at + 1) == 0)
         return true;
     *error = "something follows the type";
     return false;
@@ -137,7 +137,7 @@ bool type_parse(struct alg *alg, const char *text, int64_t sym_lo, struct type *
         why = "a type has no [";
     else if (t.dtype == DT_NONE && strncmp(text, "none[", 5) != 0)
         why = "an element type is not known";
-    if (!why && parse_dims(alg, bracket + 1, sym_lo, &t, &why)) {
+    if (!why && parse_type_dims(alg, bracket + 1, sym_lo, &t, &why)) {
         *out = t;
         return true;
     }

@@ -17,16 +17,16 @@
 
 enum { ALIGN = 64, SMALL_ALIGN = 16, FIRST_BLOCK = 1 << 12, LAST_BLOCK = 1 << 20 };
 
-struct block {
-    struct block *next;
+struct arena_block {
+    struct arena_block *next;
     unsigned char *at; /* first free byte, aligned */
     size_t room;       /* free bytes after it */
     size_t used;       /* bytes before it */
 };
 
 struct arena {
-    struct block *shared; /* small requests come from its head */
-    struct block *own;    /* one large request each */
+    struct arena_block *shared; /* small requests come from its head */
+    struct arena_block *own;    /* one large request each */
     size_t next_size;
 };
 
@@ -42,10 +42,10 @@ static size_t round_up(size_t bytes)
     return (bytes + ALIGN - 1) & ~(size_t)(ALIGN - 1);
 }
 
-static struct block *block_new(size_t room, struct block *next)
+static struct arena_block *arena_block_new(size_t room, struct arena_block *next)
 {
-    size_t head = round_up(sizeof(struct block)) + ALIGN;
-    struct block *b = calloc(1, head + room);
+    size_t head = round_up(sizeof(struct arena_block)) + ALIGN;
+    struct arena_block *b = calloc(1, head + room);
     if (!b)
         out_of_memory(room);
     uintptr_t start = (uintptr_t)(b + 1);
@@ -55,10 +55,10 @@ static struct block *block_new(size_t room, struct block *next)
     return b;
 }
 
-static void blocks_free(struct block *b)
+static void blocks_free(struct arena_block *b)
 {
     while (b) {
-        struct block *next = b->next;
+        struct arena_block *next = b->next;
         free(b);
         b = next;
     }
@@ -82,7 +82,7 @@ void arena_free(struct arena *a)
     free(a);
 }
 
-static void block_reset(struct block *b)
+static void block_reset(struct arena_block *b)
 {
 #ifdef __SANITIZE_ADDRESS__
     ASAN_UNPOISON_MEMORY_REGION(b->at - b->used, b->used);
@@ -106,7 +106,7 @@ void arena_reset(struct arena *a)
 }
 
 /* NULL when the block has not the room. */
-static void *take(struct block *b, size_t bytes)
+static void *take_from_block(struct arena_block *b, size_t bytes)
 {
     size_t align = bytes < ALIGN ? SMALL_ALIGN : ALIGN, skip = (align - (uintptr_t)b->at % align) % align;
     if (b->room < skip || b->room - skip < bytes)
@@ -120,17 +120,17 @@ static void *take(struct block *b, size_t bytes)
 
 static void *take_new(struct arena *a, size_t need)
 {
-    void *p = a->shared ? take(a->shared, need) : NULL;
+    void *p = a->shared ? take_from_block(a->shared, need) : NULL;
     if (p)
         return p;
     if (need > a->next_size / 4) {
-        a->own = block_new(need, a->own);
-        return take(a->own, need);
+        a->own = arena_block_new(need, a->own);
+        return take_from_block(a->own, need);
     }
-    a->shared = block_new(a->next_size, a->shared);
+    a->shared = arena_block_new(a->next_size, a->shared);
     if (a->next_size < LAST_BLOCK)
         a->next_size *= 2;
-    return take(a->shared, need);
+    return take_from_block(a->shared, need);
 }
 
 void *arena_alloc(struct arena *a, size_t bytes)

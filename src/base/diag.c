@@ -83,7 +83,7 @@ void diag_release(void)
 }
 
 /* One line, one write; control characters of hostile names are shown as '?'. */
-static void say(const char *level, const char *format, va_list args)
+static void print_line(const char *level, const char *format, va_list args)
 {
     char line[MAX_LINE];
     int head = snprintf(line, sizeof line - 2, "%.64s: %s", program_name, level);
@@ -138,10 +138,10 @@ static _Noreturn void leave(bool first, int status)
     _Exit(status);
 }
 
-static _Noreturn void refuse(int status, const char *format, va_list args)
+static _Noreturn void end_with_message(int status, const char *format, va_list args)
 {
     bool first = first_to_fail();
-    say("", format, args);
+    print_line("", format, args);
     leave(first, status);
 }
 
@@ -149,14 +149,14 @@ void fail(const char *format, ...)
 {
     va_list args;
     va_start(args, format);
-    refuse(1, format, args);
+    end_with_message(1, format, args);
 }
 
 void fail_usage(const char *format, ...)
 {
     va_list args;
     va_start(args, format);
-    refuse(2, format, args);
+    end_with_message(2, format, args);
 }
 
 void bug_at(const char *file, int line, const char *format, ...)
@@ -166,7 +166,7 @@ void bug_at(const char *file, int line, const char *format, ...)
     (void)snprintf(level, sizeof level, "bug at %s:%d: ", file, line);
     va_list args;
     va_start(args, format);
-    say(level, format, args);
+    print_line(level, format, args);
     va_end(args);
     if (first)
         run_hooks(134);
@@ -179,6 +179,6 @@ void explain(const char *format, ...)
         return;
     va_list args;
     va_start(args, format);
-    say("", format, args);
+    print_line("", format, args);
     va_end(args);
 }

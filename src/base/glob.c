@@ -4,12 +4,12 @@
 
 #include <string.h>
 
-struct span {
+struct star_span {
     const char *at, *end;
 };
 
 /* span: what each * stands for; NULL: not asked. */
-static bool match(const char *glob, const char *text, struct span *span)
+static bool match_stars(const char *glob, const char *text, struct star_span *span)
 {
     const char *star = NULL, *mark = NULL;
     int n = 0;
@@ -19,7 +19,7 @@ static bool match(const char *glob, const char *text, struct span *span)
             mark = text;
             n++;
             if (span)
-                span[n - 1] = (struct span){text, text};
+                span[n - 1] = (struct star_span){text, text};
         } else if (*glob == '?' || *glob == *text) {
             glob++;
             text++;
@@ -34,7 +34,7 @@ static bool match(const char *glob, const char *text, struct span *span)
     }
     for (; *glob == '*'; glob++)
         if (span)
-            span[n++] = (struct span){text, text};
+            span[n++] = (struct star_span){text, text};
     return !*glob;
 }
 
@@ -48,14 +48,14 @@ int glob_stars(const char *glob)
 
 bool glob_match(const char *glob, const char *text)
 {
-    return match(glob, text, NULL);
+    return match_stars(glob, text, NULL);
 }
 
 char *glob_rewrite(struct arena *a, const char *glob, const char *text, const char *pattern)
 {
-    struct span *span = NEWN(a, struct span, glob_stars(glob) + 1);
+    struct star_span *span = NEWN(a, struct star_span, glob_stars(glob) + 1);
     require(glob_stars(pattern) <= glob_stars(glob));
-    if (!match(glob, text, span))
+    if (!match_stars(glob, text, span))
         return NULL;
     char *out = arena_alloc(a, strlen(pattern) + strlen(text) + 1), *to = out; /* each part of text is taken once */
     for (; *pattern; pattern++) {

@@ -10,7 +10,7 @@
 
 enum { PIECE = 1 << 18, ZEROS = 4096 }; /* bytes are written in pieces, from the cache that the digest brought them to */
 
-static _Noreturn void cannot(const struct out *o)
+static _Noreturn void fail_to_write(const struct out *o)
 {
     fail("%s: can't be written: %s", o->path, strerror(errno));
 }
@@ -19,7 +19,7 @@ static void open_as(struct out *o, const char *path, const char *name)
 {
     *o = (struct out){.path = path, .file = fopen(name, "wb"), .digest = XXH3_createState(), .arena = arena_new()};
     if (!o->file)
-        cannot(o);
+        fail_to_write(o);
     require(o->digest && XXH3_64bits_reset(o->digest) == XXH_OK);
     o->piece = arena_alloc(o->arena, PIECE);
 }
@@ -55,7 +55,7 @@ static void write_bytes(struct out *o, const uint8_t *from, size_t bytes)
 {
     require(XXH3_64bits_update(o->digest, from, bytes) == XXH_OK);
     if (bytes && fwrite(from, 1, bytes, o->file) != bytes)
-        cannot(o);
+        fail_to_write(o);
 }
 
 static void write_held(struct out *o)
@@ -101,7 +101,7 @@ struct written out_close(struct out *o)
     struct written w = {o->bytes, XXH3_64bits_digest(o->digest)};
     (void)XXH3_freeState(o->digest);
     if (ferror(o->file) || fclose(o->file) != 0 || (o->beside && rename(o->beside, o->path) != 0))
-        cannot(o);
+        fail_to_write(o);
     if (o->beside)
         diag_forget(drop_file, o->beside);
     arena_free(o->arena);

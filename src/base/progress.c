@@ -21,7 +21,7 @@ void progress_start(struct progress *p, const char *what, int64_t total)
     p->next = p->start + FIRST_AFTER;
 }
 
-static void show(const struct progress *p, int64_t now)
+static void show_progress(const struct progress *p, int64_t now)
 {
     double done = (double)p->done / 1e6, total = (double)p->total / 1e6, rate = done / ((double)(now - p->start) / 1e3);
     double left = total > done ? (total - done) / rate : 0;
@@ -36,7 +36,7 @@ void progress_add(struct progress *p, int64_t bytes)
     int64_t now = p->shows ? now_ms() : 0;
     if (!p->shows || now < p->next)
         return;
-    show(p, now);
+    show_progress(p, now);
     p->next = now + THEN_EVERY;
     p->shown = true;
 }

@@ -22,7 +22,7 @@ static int by_size(const void *x, const void *y)
     return a < b ? -1 : a > b;
 }
 
-static bool together(const struct slab_item *a, const struct slab_item *b)
+static bool lifetimes_overlap(const struct slab_item *a, const struct slab_item *b)
 {
     return a->first <= b->last && b->first <= a->last;
 }
@@ -32,7 +32,7 @@ static int64_t lowest_gap(struct slab_item *const *placed, int n, const struct s
 {
     int64_t at = 0;
     for (int i = 0; i < n; i++) {
-        if (!together(placed[i], item))
+        if (!lifetimes_overlap(placed[i], item))
             continue;
         if (placed[i]->offset - at >= item->bytes)
             break;

@@ -159,7 +159,7 @@ static struct value **unfolded_values(struct graph *g, const struct node *node, 
     return to;
 }
 
-static struct value **mapped(struct graph *g, int n, struct value *const *at, struct value *const *to)
+static struct value **mapped_values(struct graph *g, int n, struct value *const *at, struct value *const *to)
 {
     struct value **out = NEWN(g->arena, struct value *, n + 1);
     for (int i = 0; i < n; i++)
@@ -177,8 +177,8 @@ void graph_unfold(struct graph *g, const struct node *node, int k, struct nodes 
         struct node *copy = NEW(g->arena, struct node);
         *copy = *from;
         copy->name = arena_printf(g->arena, "%s%s", prefix, from->name);
-        copy->in = mapped(g, from->nin, from->in, to);
-        copy->out = mapped(g, from->nout, from->out, to);
+        copy->in = mapped_values(g, from->nin, from->in, to);
+        copy->out = mapped_values(g, from->nout, from->out, to);
         copy->attr = NEWN(g->arena, struct attr, from->nattr);
         if (from->nattr > 0)
             memcpy(copy->attr, from->attr, (size_t)from->nattr * sizeof *from->attr);

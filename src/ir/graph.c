@@ -13,26 +13,26 @@
 
 /* ---- names ------------------------------------------------------------------------------------------------------------- */
 
-struct entry {
+struct name_entry {
     const char *name;
     struct value *value; /* of a table of values */
     int next;            /* suffix to try next for this name */
     UT_hash_handle hh;
 };
 struct names {
-    struct entry *table;
+    struct name_entry *table;
 };
 
-static struct entry *names_find(struct entry *table, const char *name)
+static struct name_entry *names_find(struct name_entry *table, const char *name)
 {
-    struct entry *e = NULL;
+    struct name_entry *e = NULL;
     HASH_FIND(hh, table, name, strlen(name), e);
     return e;
 }
 
-static struct entry *names_add(struct arena *arena, struct entry **table, const char *name, struct value *v)
+static struct name_entry *names_add(struct arena *arena, struct name_entry **table, const char *name, struct value *v)
 {
-    struct entry *e = NEW(arena, struct entry);
+    struct name_entry *e = NEW(arena, struct name_entry);
     e->name = name;
     e->value = v;
     e->next = 1;
@@ -41,9 +41,9 @@ static struct entry *names_add(struct arena *arena, struct entry **table, const 
 }
 
 /* A name like this one that the table does not hold. */
-static const char *names_fresh(struct arena *arena, struct entry *table, const char *name)
+static const char *names_fresh(struct arena *arena, struct name_entry *table, const char *name)
 {
-    struct entry *e = names_find(table, name);
+    struct name_entry *e = names_find(table, name);
     if (!e)
         return arena_strdup(arena, name);
     const char *fresh;
@@ -81,7 +81,7 @@ struct value *graph_value(struct graph *g, const char *name, const struct type *
 
 struct value *graph_find(const struct graph *g, const char *name)
 {
-    struct entry *e = names_find(g->names->table, name);
+    struct name_entry *e = names_find(g->names->table, name);
     return e ? e->value : NULL;
 }
 
@@ -95,7 +95,7 @@ struct configuration *graph_configuration(const struct graph *g, const char *nam
 
 static void hand_name(struct graph *g, struct value *from, struct value *to, const char *suffix)
 {
-    struct entry *own = names_find(g->names->table, to->name), *given = names_find(g->names->table, from->name);
+    struct name_entry *own = names_find(g->names->table, to->name), *given = names_find(g->names->table, from->name);
     require(own && given);
     HASH_DEL(g->names->table, own);
     given->value = to;
@@ -239,7 +239,7 @@ static bool is_among(const struct value *v, struct value *const *at, int n)
 /* The two values exchange their names. */
 static void swap_names(struct graph *g, struct value *a, struct value *b)
 {
-    struct entry *ea = names_find(g->names->table, a->name), *eb = names_find(g->names->table, b->name);
+    struct name_entry *ea = names_find(g->names->table, a->name), *eb = names_find(g->names->table, b->name);
     require(ea && eb && ea->value == a && eb->value == b);
     const char *name = a->name;
     a->name = b->name;
@@ -300,7 +300,7 @@ void graph_move_output(struct graph *g, int output, struct value *to, const char
     g->outputs.at[output] = to;
 }
 
-static struct value *follow(struct value *const *to, int n, struct value *v)
+static struct value *follow_rewiring(struct value *const *to, int n, struct value *v)
 {
     int steps = 0;
     while (v && v->id < n && to[v->id] && to[v->id] != v) {
@@ -317,10 +317,10 @@ void graph_rewire(struct graph *g, struct value *const *to, bool outputs)
     for (int i = 0; i < g->nodes.n; i++) {
         struct node *node = g->nodes.at[i];
         for (int k = 0; k < node->nin; k++)
-            node->in[k] = follow(to, n, node->in[k]);
+            node->in[k] = follow_rewiring(to, n, node->in[k]);
     }
     for (int i = 0; outputs && i < g->outputs.n; i++) {
-        struct value *old = g->outputs.at[i], *last = follow(to, n, old);
+        struct value *old = g->outputs.at[i], *last = follow_rewiring(to, n, old);
         if (last != old)
             replace_output(g, old, last);
     }
@@ -360,7 +360,7 @@ static int first_output(const struct node *n)
 }
 
 enum { UNSEEN, OPEN, DONE };
-struct visit {
+struct sort_visit {
     struct node *node;
     int next;
 };
@@ -368,7 +368,7 @@ struct sorter {
     struct graph *g;
     struct arena *arena;
     uint8_t *mark;
-    VEC(struct visit) open;
+    VEC(struct sort_visit) open;
     VEC(struct node *) sorted;
 };
 
@@ -382,14 +382,14 @@ static void open_node(struct sorter *s, struct node *n)
     if (s->mark[id] == OPEN)
         fail("%s depends on its own output: the graph has a cycle", node_where(s->g, n));
     s->mark[id] = OPEN;
-    struct visit v = {n, 0};
+    struct sort_visit v = {n, 0};
     VEC_PUSH(s->arena, &s->open, v);
 }
 
 /* The innermost open node opens its next producer, or is done. */
-static void advance(struct sorter *s)
+static void sort_advance(struct sorter *s)
 {
-    struct visit *v = &s->open.at[s->open.n - 1];
+    struct sort_visit *v = &s->open.at[s->open.n - 1];
     while (v->next < v->node->nin) {
         const struct value *in = v->node->in[v->next++];
         if (in && in->producer) {
@@ -412,7 +412,7 @@ void graph_sort(struct graph *g)
     for (int i = 0; i < n; i++) {
         open_node(&s, g->nodes.at[i]);
         while (s.open.n)
-            advance(&s);
+            sort_advance(&s);
     }
     g->nodes.n = 0;
     for (int i = 0; i < s.sorted.n; i++)
@@ -423,7 +423,7 @@ void graph_sort(struct graph *g)
 void graph_name_nodes(struct graph *g)
 {
     struct arena *tmp = arena_new();
-    struct entry *table = NULL;
+    struct name_entry *table = NULL;
     for (int i = 0; i < g->nodes.n; i++) {
         struct node *n = g->nodes.at[i];
         const char *name = n->name && *n->name ? n->name : n->optype;

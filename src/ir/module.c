@@ -9,17 +9,17 @@
 
 enum { NESTED = 64 }; /* parts of parts that are looked through: names of hostile files are one long row of slashes */
 
-struct member {
+struct module_member {
     const char *node, *path;
     UT_hash_handle hh;
 };
 struct modules {
-    struct member *table;
+    struct module_member *table;
 };
 
-static const struct member *find(const struct graph *g, const char *node, size_t length)
+static const struct module_member *find_module(const struct graph *g, const char *node, size_t length)
 {
-    struct member *m = NULL;
+    struct module_member *m = NULL;
     HASH_FIND(hh, g->modules->table, node, length, m);
     return m;
 }
@@ -30,9 +30,9 @@ void graph_set_module(struct graph *g, const char *node, const char *path)
     require(*path && strlen(path) <= MODULE_PATH);
     if (!g->modules)
         g->modules = NEW(arena, struct modules);
-    if (find(g, node, strlen(node)))
+    if (find_module(g, node, strlen(node)))
         return;
-    struct member *m = NEW(arena, struct member);
+    struct module_member *m = NEW(arena, struct module_member);
     m->node = arena_strdup(arena, node);
     m->path = arena_strdup(arena, path);
     HASH_ADD_KEYPTR(hh, g->modules->table, m->node, strlen(m->node), m);
@@ -50,7 +50,7 @@ const char *node_module(const struct graph *g, const struct node *n)
 {
     size_t length = g->modules ? strlen(n->name) : 0;
     for (int i = 0; i < NESTED && length > 0; i++) {
-        const struct member *m = find(g, n->name, length);
+        const struct module_member *m = find_module(g, n->name, length);
         if (m)
             return m->path;
         length = stem(n->name, length);

@@ -9,7 +9,7 @@ struct prune {
     VEC(struct node *) work;
 };
 
-static void reach(struct prune *p, const struct value *v)
+static void reach_value(struct prune *p, const struct value *v)
 {
     if (!v || !v->producer || p->reached[v->id])
         return;
@@ -19,12 +19,12 @@ static void reach(struct prune *p, const struct value *v)
     VEC_PUSH(p->arena, &p->work, v->producer);
 }
 
-static void follow(struct prune *p)
+static void follow_producers(struct prune *p)
 {
     while (p->work.n) {
         const struct node *n = p->work.at[--p->work.n];
         for (int i = 0; i < n->nin; i++)
-            reach(p, n->in[i]);
+            reach_value(p, n->in[i]);
     }
 }
 
@@ -117,8 +117,8 @@ static void reach_deciders(struct prune *p)
         if (is_needed(p, n) || !decides_a_size(p, i))
             continue;
         for (int k = 0; k < n->nout; k++)
-            reach(p, n->out[k]);
-        follow(p);
+            reach_value(p, n->out[k]);
+        follow_producers(p);
     }
 }
 
@@ -137,8 +137,8 @@ void graph_prune(struct graph *g)
     int kept = 0;
     p.reached = NEWN(p.arena, bool, g->values.n + 1);
     for (int i = 0; i < g->outputs.n; i++)
-        reach(&p, g->outputs.at[i]);
-    follow(&p);
+        reach_value(&p, g->outputs.at[i]);
+    follow_producers(&p);
     reach_deciders(&p);
     for (int i = 0; i < g->nodes.n; i++) {
         struct node *n = g->nodes.at[i];

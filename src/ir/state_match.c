@@ -41,7 +41,7 @@ static bool same_numbers(const char *a, const char *b)
     }
 }
 
-static bool same_kind(const struct type *a, const struct type *b)
+static bool same_form(const struct type *a, const struct type *b)
 {
     int64_t k, l;
     for (int d = 0; d < a->rank && d < b->rank; d++)
@@ -52,7 +52,7 @@ static bool same_kind(const struct type *a, const struct type *b)
 
 static int likeness(const struct handed *a, const struct handed *b)
 {
-    return same_kind(&a->type, &b->type) && same_numbers(a->name, b->name) ? common_components(a->name, b->name) : 0;
+    return same_form(&a->type, &b->type) && same_numbers(a->name, b->name) ? common_components(a->name, b->name) : 0;
 }
 
 struct matching {
@@ -65,7 +65,7 @@ static int like(const struct matching *m, int i, int j)
     return m->like[(int64_t)i * m->from->n + j];
 }
 
-_Noreturn static void refuse(const struct handover *a, int i, const struct handover *b, int j, int k)
+_Noreturn static void fail_ambiguous(const struct handover *a, int i, const struct handover *b, int j, int k)
 {
     fail("%s: state '%s' may be '%s' or '%s' of %s: name the state in a plan file", a->file, a->at[i].name, b->at[j].name, b->at[k].name,
          b->file);
@@ -80,9 +80,9 @@ static void match_level(struct matching *m, int level)
             if (like(m, i, j) != level || (other >= 0 && like(m, i, other) > level) || (rival >= 0 && like(m, rival, j) > level))
                 continue;
             if (other >= 0)
-                refuse(m->to, i, m->from, other, j);
+                fail_ambiguous(m->to, i, m->from, other, j);
             if (rival >= 0)
-                refuse(m->from, j, m->to, rival, i);
+                fail_ambiguous(m->from, j, m->to, rival, i);
             m->match[i] = j;
             m->back[j] = i;
         }

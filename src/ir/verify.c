@@ -9,34 +9,34 @@
 #include <string.h>
 #include <uthash.h>
 
-struct named {
+struct seen_name {
     const char *name;
     UT_hash_handle hh;
 };
-struct check {
+struct verifier {
     const struct graph *g;
     const char *after;
     struct arena *tmp;
     bool *defined;
-    struct named *values, *nodes;
+    struct seen_name *values, *nodes;
 };
 
 #define broken(c, format, ...) bug("after %s: " format, (c)->after, __VA_ARGS__)
 
-static void check_unique(struct check *c, struct named **table, const char *name, const char *what)
+static void check_unique(struct verifier *c, struct seen_name **table, const char *name, const char *what)
 {
-    struct named *e = NULL;
+    struct seen_name *e = NULL;
     if (!name || !*name)
         broken(c, "a %s has no name", what);
     HASH_FIND_STR(*table, name, e);
     if (e)
         broken(c, "two %ss are named '%s'", what, name);
-    e = NEW(c->tmp, struct named);
+    e = NEW(c->tmp, struct seen_name);
     e->name = name;
     HASH_ADD_KEYPTR(hh, *table, e->name, strlen(e->name), e);
 }
 
-static void check_registered(struct check *c, const struct value *v)
+static void check_registered(struct verifier *c, const struct value *v)
 {
     if (v->id < 0 || v->id >= c->g->values.n || c->g->values.at[v->id] != v)
         broken(c, "value '%s' is not of this graph", v->name);
@@ -44,7 +44,7 @@ static void check_registered(struct check *c, const struct value *v)
 
 /* ---- types and placements ---------------------------------------------------------------------------------------------- */
 
-static void check_type(struct check *c, const struct value *v)
+static void verify_type(struct verifier *c, const struct value *v)
 {
     if (v->type.rank < 0 || v->type.rank > MAX_RANK)
         broken(c, "value '%s' has rank %d", v->name, v->type.rank);
@@ -58,7 +58,7 @@ static void check_type(struct check *c, const struct value *v)
             broken(c, "value '%s' lacks entry %d of its shape information", v->name, i);
 }
 
-static void check_split(struct check *c, const struct value *v)
+static void check_split(struct verifier *c, const struct value *v)
 {
     const struct placement *p = &v->place;
     if (p->dim < 0 || p->dim >= v->type.rank || !p->split)
@@ -73,7 +73,7 @@ static void check_split(struct check *c, const struct value *v)
 }
 
 /* Terms add up in floating point or in integers; booleans have only max and min. */
-static void check_partial(struct check *c, const struct value *v)
+static void check_partial(struct verifier *c, const struct value *v)
 {
     enum redop op = v->place.op;
     bool ordered = op == RED_MAX || op == RED_MIN;
@@ -81,7 +81,7 @@ static void check_partial(struct check *c, const struct value *v)
         broken(c, "value '%s' of type %s is partial by %s", v->name, dtype_name(v->type.dtype), redop_name(op));
 }
 
-static void check_placement(struct check *c, const struct value *v)
+static void check_placement(struct verifier *c, const struct value *v)
 {
     if (v->place.kind == PLACE_S)
         check_split(c, v);
@@ -89,7 +89,7 @@ static void check_placement(struct check *c, const struct value *v)
         check_partial(c, v);
 }
 
-static void check_constant(struct check *c, const struct value *v)
+static void check_constant(struct verifier *c, const struct value *v)
 {
     const struct constant *k = v->constant;
     int64_t n, bytes;
@@ -108,11 +108,11 @@ static void check_constant(struct check *c, const struct value *v)
         broken(c, "constant '%s' differs from its type %s", v->name, type_str(c->tmp, &v->type));
 }
 
-static void check_value(struct check *c, const struct value *v)
+static void check_value(struct verifier *c, const struct value *v)
 {
     check_registered(c, v);
     check_unique(c, &c->values, v->name, "value");
-    check_type(c, v);
+    verify_type(c, v);
     if (v->constant)
         check_constant(c, v);
     if (v->placed)
@@ -121,7 +121,7 @@ static void check_value(struct check *c, const struct value *v)
 
 /* ---- nodes ------------------------------------------------------------------------------------------------------------- */
 
-static void check_attr(struct check *c, const struct node *n, int i)
+static void check_attr(struct verifier *c, const struct node *n, int i)
 {
     const struct attr *a = &n->attr[i];
     const struct op_attr *row = &n->op->attr[i];
@@ -139,7 +139,7 @@ static void check_attr(struct check *c, const struct node *n, int i)
             broken(c, "node '%s' (%s): attribute '%s' lacks entry %d", n->name, n->optype, a->name, k);
 }
 
-static void check_attrs(struct check *c, const struct node *n)
+static void check_attrs(struct verifier *c, const struct node *n)
 {
     if (n->nattr != n->op->nattr)
         broken(c, "node '%s' (%s) has %d attributes, its row %d", n->name, n->optype, n->nattr, n->op->nattr);
@@ -148,7 +148,7 @@ static void check_attrs(struct check *c, const struct node *n)
 }
 
 /* Operands that only say sizes may be gone; data operands that are not optional may not. */
-static void check_operands(struct check *c, const struct node *n)
+static void verify_operands(struct verifier *c, const struct node *n)
 {
     const struct op *op = n->op;
     if ((op->max_in >= 0 && n->nin > op->max_in) || (op->max_out >= 0 && n->nout > op->max_out) || n->nout < op->min_out)
@@ -163,7 +163,7 @@ static void check_operands(struct check *c, const struct node *n)
             broken(c, "node '%s' (%s) lacks operand %d", n->name, n->optype, i);
 }
 
-static void check_inputs(struct check *c, const struct node *n)
+static void verify_inputs(struct verifier *c, const struct node *n)
 {
     for (int i = 0; i < n->nin; i++) {
         const struct value *v = n->in[i];
@@ -178,7 +178,7 @@ static void check_inputs(struct check *c, const struct node *n)
     }
 }
 
-static void check_outputs(struct check *c, const struct node *n)
+static void verify_outputs(struct verifier *c, const struct node *n)
 {
     for (int i = 0; i < n->nout; i++) {
         const struct value *v = n->out[i];
@@ -193,24 +193,24 @@ static void check_outputs(struct check *c, const struct node *n)
     }
 }
 
-static void check_node(struct check *c, const struct node *n)
+static void verify_node(struct verifier *c, const struct node *n)
 {
     check_unique(c, &c->nodes, n->name, "node");
     if (n->op && (strcmp(n->optype, n->op->name) || strcmp(n->domain, n->op->domain)))
         broken(c, "node '%s' (%s) has the row of %s", n->name, n->optype, n->op->name);
     if (n->op) {
-        check_operands(c, n);
+        verify_operands(c, n);
         if (node_bodies_fault(n))
             broken(c, "node '%s' (%s) %s", n->name, n->optype, node_bodies_fault(n));
         check_attrs(c, n);
     }
-    check_inputs(c, n);
-    check_outputs(c, n);
+    verify_inputs(c, n);
+    verify_outputs(c, n);
 }
 
 /* ---- the graph --------------------------------------------------------------------------------------------------------- */
 
-static void check_graph_inputs(struct check *c)
+static void check_graph_inputs(struct verifier *c)
 {
     for (int i = 0; i < c->g->inputs.n; i++) {
         const struct value *v = c->g->inputs.at[i];
@@ -221,7 +221,7 @@ static void check_graph_inputs(struct check *c)
     }
 }
 
-static void check_graph_outputs(struct check *c)
+static void check_graph_outputs(struct verifier *c)
 {
     for (int i = 0; i < c->g->outputs.n; i++) {
         const struct value *v = c->g->outputs.at[i];
@@ -231,7 +231,7 @@ static void check_graph_outputs(struct check *c)
     }
 }
 
-static void check_states(struct check *c)
+static void check_states(struct verifier *c)
 {
     for (int i = 0; i < c->g->states.n; i++) {
         const struct state *s = &c->g->states.at[i];
@@ -246,11 +246,11 @@ static void check_states(struct check *c)
 
 void graph_verify(const struct graph *g, const char *after)
 {
-    struct check c = {.g = g, .after = after, .tmp = arena_new()};
+    struct verifier c = {.g = g, .after = after, .tmp = arena_new()};
     c.defined = NEWN(c.tmp, bool, g->values.n + 1);
     check_graph_inputs(&c);
     for (int i = 0; i < g->nodes.n; i++)
-        check_node(&c, g->nodes.at[i]);
+        verify_node(&c, g->nodes.at[i]);
     check_graph_outputs(&c);
     check_states(&c);
     HASH_CLEAR(hh, c.values);

@@ -6,7 +6,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-static struct source source_of(const struct constant *c)
+static struct source constant_source(const struct constant *c)
 {
     struct source s = c->source;
     s.length = c->bytes;
@@ -38,7 +38,7 @@ const void *constant_data(struct constant *c, const char *name)
         return data;
     if (!c->source.path && c->bytes)
         bug("constant '%s' has neither bytes nor a file", name);
-    struct source s = source_of(c);
+    struct source s = constant_source(c);
     data = s.scatter ? whole_data(&s, name) : s.path ? source_data(&s, name) : (const void *)"";
     __atomic_store_n(&c->data, data, __ATOMIC_RELEASE);
     return data;
@@ -46,7 +46,7 @@ const void *constant_data(struct constant *c, const char *name)
 
 void constant_release(struct constant *c)
 {
-    struct source s = source_of(c);
+    struct source s = constant_source(c);
     if (!s.path || !c->bytes)
         return;
     if (s.scatter && s.scatter->whole) {
@@ -59,7 +59,7 @@ void constant_release(struct constant *c)
 
 void constant_stream(struct constant *c, const char *name, int n, const struct byte_range *range, byte_taker *take, void *data)
 {
-    struct source s = source_of(c);
+    struct source s = constant_source(c);
     if (s.path) {
         source_stream(&s, name, n, range, take, data);
         return;

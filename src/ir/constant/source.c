@@ -9,7 +9,7 @@
 #include <string.h>
 #include <uthash.h>
 
-struct mapped {
+struct mapped_file {
     const char *path;
     struct map map;
     UT_hash_handle hh;
@@ -17,12 +17,12 @@ struct mapped {
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct arena *files_arena; /* guarded by lock, as is files */
-static struct mapped *files;
+static struct mapped_file *files;
 
 /* The mapping of a file; at NULL when there is none, or nothing in it. Called with the lock held. */
 static struct map mapping(const char *path)
 {
-    struct mapped *m = NULL;
+    struct mapped_file *m = NULL;
     HASH_FIND_STR(files, path, m);
     if (m)
         return m->map;
@@ -31,7 +31,7 @@ static struct map mapping(const char *path)
     struct map map = map_file(path);
     if (!files_arena)
         files_arena = arena_new();
-    m = NEW(files_arena, struct mapped);
+    m = NEW(files_arena, struct mapped_file);
     m->path = arena_strdup(files_arena, path);
     m->map = map;
     HASH_ADD_KEYPTR(hh, files, m->path, strlen(m->path), m);
@@ -73,7 +73,7 @@ static struct map strip_map(const struct scatter *x, const struct strip *t)
 }
 
 /* The strip of a byte of the period of size * row bytes that begins anew for every outer index; at is a guess. */
-static const struct strip *strip_of(const struct scatter *x, const struct strip *at, int64_t byte)
+static const struct strip *find_strip(const struct scatter *x, const struct strip *at, int64_t byte)
 {
     int64_t index = byte / x->row;
     if (at == x->at + x->n || index < at->lo)
@@ -89,7 +89,7 @@ static void stream_strips(const struct scatter *x, const char *name, struct byte
     int64_t at = range.offset, end = at + range.bytes, period = x->size * x->row;
     while (at < end) {
         int64_t outer = at / period, byte = at - outer * period;
-        t = strip_of(x, t, byte);
+        t = find_strip(x, t, byte);
         int64_t stop = outer * period + t->hi * x->row, bytes = (stop < end ? stop : end) - at;
         int64_t offset = t->offset + outer * t->stride + byte - t->lo * x->row;
         take(data, bytes_at(x->files->path[t->file], strip_map(x, t), name, offset, bytes), (size_t)bytes);

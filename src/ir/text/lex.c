@@ -7,22 +7,22 @@
 #include <stdlib.h>
 #include <string.h>
 
-static bool plain_start(char c)
+static bool is_plain_start(char c)
 {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' || c == '/';
 }
 
-static bool plain_char(char c)
+static bool is_plain_char(char c)
 {
-    return plain_start(c) || (c >= '0' && c <= '9') || c == '.';
+    return is_plain_start(c) || (c >= '0' && c <= '9') || c == '.';
 }
 
 bool lex_is_plain(const char *name)
 {
-    if (!plain_start(*name) || !strcmp(name, "_"))
+    if (!is_plain_start(*name) || !strcmp(name, "_"))
         return false;
     for (const char *c = name; *c; c++)
-        if (!plain_char(*c))
+        if (!is_plain_char(*c))
             return false;
     return true;
 }
@@ -80,8 +80,8 @@ void lex_expect(struct lexer *l, const char *symbol)
 static size_t plain_length(const char *at)
 {
     size_t n = 0;
-    if (plain_start(*at))
-        while (plain_char(at[n]))
+    if (is_plain_start(*at))
+        while (is_plain_char(at[n]))
             n++;
     return n;
 }

@@ -11,7 +11,7 @@ static void parse_graph(struct parser *);
 
 /* ---- attributes -------------------------------------------------------------------------------------------------------- */
 
-static void parse_ints(struct parser *p, struct attr *a)
+static void parse_attr_ints(struct parser *p, struct attr *a)
 {
     VEC(int64_t) list = {NULL, 0, 0};
     lex_expect(&p->lex, "[");
@@ -29,7 +29,7 @@ static double parse_single(struct parser *p)
     return (double)(float)lex_float(&p->lex);
 }
 
-static void parse_floats(struct parser *p, struct attr *a)
+static void parse_attr_floats(struct parser *p, struct attr *a)
 {
     VEC(double) list = {NULL, 0, 0};
     lex_expect(&p->lex, "[");
@@ -80,8 +80,8 @@ static void parse_attr_value(struct parser *p, struct attr *a)
     case ATTR_INT: a->i = lex_int(&p->lex, INT64_MIN, INT64_MAX); break;
     case ATTR_FLOAT: a->f = parse_single(p); break;
     case ATTR_STRING: a->s = lex_quoted(&p->lex); break;
-    case ATTR_INTS: parse_ints(p, a); break;
-    case ATTR_FLOATS: parse_floats(p, a); break;
+    case ATTR_INTS: parse_attr_ints(p, a); break;
+    case ATTR_FLOATS: parse_attr_floats(p, a); break;
     case ATTR_DIMS: parse_attr_dims(p, a); break;
     case ATTR_TENSOR:
         type = parse_type(p);
@@ -122,7 +122,7 @@ static struct attr parse_free_attr(struct parser *p)
     return a;
 }
 
-static void parse_attrs(struct parser *p, struct node *n)
+static void parse_node_attrs(struct parser *p, struct node *n)
 {
     VEC(struct attr) found = {NULL, 0, 0};
     if (!lex_accept(&p->lex, "{"))
@@ -158,7 +158,7 @@ static void parse_declarations(struct parser *p, struct declarations *out)
     } while (lex_accept(&p->lex, ","));
 }
 
-static void parse_operands(struct parser *p, struct operands *out)
+static void parse_node_operands(struct parser *p, struct operands *out)
 {
     lex_expect(&p->lex, "(");
     while (!lex_accept(&p->lex, ")")) {
@@ -235,14 +235,14 @@ static void parse_node(struct parser *p)
         domain = optype;
         optype = lex_name(&p->lex);
     }
-    parse_operands(p, &in);
+    parse_node_operands(p, &in);
     struct node *n = make_node(p, domain, optype, &in, outs.list.n);
     n->name = name;
     if (lex_accept_word(&p->lex, "opset"))
         n->opset = (int)lex_int(&p->lex, 0, INT_MAX);
     if (lex_accept_word(&p->lex, "scope"))
         parse_module(p, n);
-    parse_attrs(p, n);
+    parse_node_attrs(p, n);
     const char *fault = node_bodies_fault(n);
     if (fault)
         lex_fail(&p->lex, "node '%s' (%s) %s", n->name, n->optype, fault);

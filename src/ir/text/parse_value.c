@@ -212,7 +212,7 @@ static void parse_list(struct parser *p, struct constant *c)
         lex_fail(&p->lex, "the type has %" PRId64 " elements, the list %d", constant_elements(c), list.n);
 }
 
-static void parse_bytes(struct parser *p, struct constant *c)
+static void parse_constant_bytes(struct parser *p, struct constant *c)
 {
     if (lex_accept_word(&p->lex, "hex")) {
         int64_t bytes;
@@ -241,7 +241,7 @@ struct constant *parse_constant(struct parser *p, const struct type *type)
             lex_fail(&p->lex, "a constant has a symbolic dimension");
     if (!type_sizes_product(c->dim, c->rank, &n) || !dtype_bytes(c->dtype, n, &c->bytes))
         lex_fail(&p->lex, "a constant has an unknown type or an impossible size");
-    parse_bytes(p, c);
+    parse_constant_bytes(p, c);
     return c;
 }
 

@@ -9,47 +9,47 @@
 
 enum { INLINE_ELEMENTS = 16 }; /* constants up to so many elements are printed as a list */
 
-struct symbol {
+struct symbol_order {
     const struct dim *dim;
     bool ordered;
     UT_hash_handle hh;
 };
-struct printer {
+struct graph_printer {
     const struct graph *g;
     FILE *to;
     struct arena *tmp;
-    struct symbol *symbols;
+    struct symbol_order *symbols;
     int indent;
 };
 
 static void print_graph(const struct graph *, FILE *, int indent);
 
-static void start_line(struct printer *p, const char *word)
+static void start_line(struct graph_printer *p, const char *word)
 {
     fprintf(p->to, "%*s%s", p->indent, "", word);
 }
 
 /* ---- names and strings ------------------------------------------------------------------------------------------------- */
 
-static void put_quoted(struct printer *p, const char *text)
+static void print_quoted(struct graph_printer *p, const char *text)
 {
     lex_put_quoted(p->to, text);
 }
 
-static void put_name(struct printer *p, const char *name)
+static void print_name(struct graph_printer *p, const char *name)
 {
     lex_put_name(p->to, name);
 }
 
-static void put_value_name(struct printer *p, const struct value *v)
+static void put_value_name(struct graph_printer *p, const struct value *v)
 {
     if (v)
-        put_name(p, v->name);
+        print_name(p, v->name);
     else
         fputc('_', p->to);
 }
 
-static void put_hex(struct printer *p, const void *data, int64_t bytes)
+static void put_hex(struct graph_printer *p, const void *data, int64_t bytes)
 {
     const uint8_t *at = data;
     fputc('"', p->to);
@@ -59,7 +59,7 @@ static void put_hex(struct printer *p, const void *data, int64_t bytes)
 }
 
 /* The shortest text that reads back as the same float32: what ONNX attributes are. */
-static void put_single(struct printer *p, double d)
+static void put_single(struct graph_printer *p, double d)
 {
     char text[40];
     for (int digits = 6; digits <= 9; digits++) {
@@ -71,7 +71,7 @@ static void put_single(struct printer *p, double d)
 }
 
 /* The shortest text that reads back as d. */
-static void put_double(struct printer *p, double d)
+static void put_double(struct graph_printer *p, double d)
 {
     char text[40];
     for (int digits = 6; digits <= 17; digits++) {
@@ -84,12 +84,12 @@ static void put_double(struct printer *p, double d)
 
 /* ---- expressions, types, placements ------------------------------------------------------------------------------------ */
 
-static void put_dim(struct printer *p, const struct dim *d)
+static void put_dim(struct graph_printer *p, const struct dim *d)
 {
     fputs(dim_str(p->tmp, dim_rewrite(p->g->alg, d)), p->to);
 }
 
-static void put_dims(struct printer *p, const struct dim *const *at, int n)
+static void put_dims(struct graph_printer *p, const struct dim *const *at, int n)
 {
     fputc('[', p->to);
     for (int i = 0; i < n; i++) {
@@ -99,22 +99,22 @@ static void put_dims(struct printer *p, const struct dim *const *at, int n)
     fputc(']', p->to);
 }
 
-static struct type rewritten(struct printer *p, struct type t)
+static struct type rewritten_type(struct graph_printer *p, struct type t)
 {
     for (int i = 0; i < t.rank; i++)
         t.dim[i] = dim_rewrite(p->g->alg, t.dim[i]);
     return t;
 }
 
-static void put_type(struct printer *p, const struct type *type)
+static void put_type(struct graph_printer *p, const struct type *type)
 {
-    struct type t = rewritten(p, *type);
+    struct type t = rewritten_type(p, *type);
     fputs(t.dtype == DT_NONE ? "?" : type_str(p->tmp, &t), p->to);
 }
 
-static void put_declaration(struct printer *p, const struct value *v)
+static void put_declaration(struct graph_printer *p, const struct value *v)
 {
-    put_name(p, v->name);
+    print_name(p, v->name);
     fputs(": ", p->to);
     put_type(p, &v->type);
     if (v->placed)
@@ -155,7 +155,7 @@ static bool lists_exactly(struct constant *c)
     return true;
 }
 
-static void put_list(struct printer *p, struct constant *c, const char *name)
+static void put_list(struct graph_printer *p, struct constant *c, const char *name)
 {
     int64_t n = constant_elements(c);
     fputc('[', p->to);
@@ -173,11 +173,11 @@ static void put_list(struct printer *p, struct constant *c, const char *name)
     fputc(']', p->to);
 }
 
-static void put_bytes(struct printer *p, struct constant *c, const char *name)
+static void print_bytes(struct graph_printer *p, struct constant *c, const char *name)
 {
     if (c->source.path) {
         fputs("file ", p->to);
-        put_quoted(p, c->source.path);
+        print_quoted(p, c->source.path);
         fprintf(p->to, " %" PRId64 " %" PRId64, c->source.offset, c->source.length);
     } else if (constant_elements(c) <= INLINE_ELEMENTS && lists_exactly(c)) {
         put_list(p, c, name);
@@ -187,11 +187,11 @@ static void put_bytes(struct printer *p, struct constant *c, const char *name)
     }
     if (c->origin) {
         fputs(" origin ", p->to);
-        put_name(p, c->origin);
+        print_name(p, c->origin);
     }
 }
 
-static struct type constant_type(struct printer *p, const struct constant *c)
+static struct type constant_type(struct graph_printer *p, const struct constant *c)
 {
     struct type t = {.dtype = c->dtype, .rank = c->rank};
     for (int i = 0; i < c->rank; i++)
@@ -199,20 +199,20 @@ static struct type constant_type(struct printer *p, const struct constant *c)
     return t;
 }
 
-static void put_constant(struct printer *p, const struct value *v)
+static void put_constant(struct graph_printer *p, const struct value *v)
 {
-    struct type own = constant_type(p, v->constant), shown = rewritten(p, v->type);
+    struct type own = constant_type(p, v->constant), shown = rewritten_type(p, v->type);
     fputs(" = ", p->to);
     if (!type_eq(&own, &shown)) {
         put_type(p, &own);
         fputc(' ', p->to);
     }
-    put_bytes(p, v->constant, v->name);
+    print_bytes(p, v->constant, v->name);
 }
 
 /* ---- attributes -------------------------------------------------------------------------------------------------------- */
 
-static bool is_default(const struct node *n, int i)
+static bool attr_is_default(const struct node *n, int i)
 {
     const struct attr *a = &n->attr[i];
     if (!n->op)
@@ -230,7 +230,7 @@ static bool is_default(const struct node *n, int i)
     }
 }
 
-static void put_numbers(struct printer *p, const struct attr *a)
+static void put_numbers(struct graph_printer *p, const struct attr *a)
 {
     fputc('[', p->to);
     for (int i = 0; i < a->n; i++) {
@@ -243,20 +243,20 @@ static void put_numbers(struct printer *p, const struct attr *a)
     fputc(']', p->to);
 }
 
-static void put_tensor(struct printer *p, struct constant *c, const char *name)
+static void put_tensor(struct graph_printer *p, struct constant *c, const char *name)
 {
     struct type own = constant_type(p, c);
     put_type(p, &own);
     fputc(' ', p->to);
-    put_bytes(p, c, name);
+    print_bytes(p, c, name);
 }
 
-static void put_attr_value(struct printer *p, const struct attr *a)
+static void put_attr_value(struct graph_printer *p, const struct attr *a)
 {
     switch (a->kind) {
     case ATTR_INT: fprintf(p->to, "%" PRId64, a->i); break;
     case ATTR_FLOAT: put_single(p, a->f); break;
-    case ATTR_STRING: put_quoted(p, a->s); break;
+    case ATTR_STRING: print_quoted(p, a->s); break;
     case ATTR_INTS:
     case ATTR_FLOATS: put_numbers(p, a); break;
     case ATTR_DIMS: put_dims(p, a->dims, a->n); break;
@@ -269,15 +269,15 @@ static void put_attr_value(struct printer *p, const struct attr *a)
     }
 }
 
-static void put_attrs(struct printer *p, const struct node *n)
+static void put_attrs(struct graph_printer *p, const struct node *n)
 {
     bool any = false;
     for (int i = 0; i < n->nattr; i++) {
         const struct attr *a = &n->attr[i];
-        if (is_default(n, i))
+        if (attr_is_default(n, i))
             continue;
         fputs(any ? ", " : " {", p->to);
-        put_name(p, a->name);
+        print_name(p, a->name);
         if (!n->op)
             fprintf(p->to, ": %s", attr_kind_name(a->kind));
         fputs(" = ", p->to);
@@ -289,19 +289,19 @@ static void put_attrs(struct printer *p, const struct node *n)
 
 /* ---- nodes ------------------------------------------------------------------------------------------------------------- */
 
-static void put_module(struct printer *p, const struct node *n)
+static void put_module(struct graph_printer *p, const struct node *n)
 {
     const char *path = node_module(p->g, n);
     if (!path)
         return;
     fputs(" scope ", p->to);
-    put_quoted(p, path);
+    print_quoted(p, path);
 }
 
-static void put_node(struct printer *p, const struct node *n)
+static void print_node(struct graph_printer *p, const struct node *n)
 {
     start_line(p, "node ");
-    put_name(p, n->name);
+    print_name(p, n->name);
     for (int i = 0; i < n->nout; i++) {
         fputs(i ? ", " : ": ", p->to);
         if (n->out[i])
@@ -311,10 +311,10 @@ static void put_node(struct printer *p, const struct node *n)
     }
     fputs(" = ", p->to);
     if (*n->domain) {
-        put_name(p, n->domain);
+        print_name(p, n->domain);
         fputs("::", p->to);
     }
-    put_name(p, n->optype);
+    print_name(p, n->optype);
     fputc('(', p->to);
     for (int i = 0; i < n->nin; i++) {
         fputs(i ? ", " : "", p->to);
@@ -330,7 +330,7 @@ static void put_node(struct printer *p, const struct node *n)
 
 /* ---- symbols and equations --------------------------------------------------------------------------------------------- */
 
-static struct symbol *note_dim(struct printer *, const struct dim *);
+static struct symbol_order *note_dim(struct graph_printer *, const struct dim *);
 
 /* The text of a sum or choice depends on which of its parts was made first, unless all are symbols. */
 static bool order_matters(const struct dim *d)
@@ -343,38 +343,38 @@ static bool order_matters(const struct dim *d)
     return d->kind != DIM_DIV && d->kind != DIM_MOD && parts > 1 && compound > 0;
 }
 
-static void note_parts(struct printer *p, const struct dim *d)
+static void note_parts(struct graph_printer *p, const struct dim *d)
 {
     bool ordered = order_matters(d);
     for (int i = 0; i < d->n; i++) {
-        struct symbol *s = note_dim(p, d->arg[i]);
+        struct symbol_order *s = note_dim(p, d->arg[i]);
         if (s && ordered)
             s->ordered = true;
     }
 }
 
 /* NULL for an integer. */
-static struct symbol *note_dim(struct printer *p, const struct dim *d)
+static struct symbol_order *note_dim(struct graph_printer *p, const struct dim *d)
 {
-    struct symbol *s = NULL;
+    struct symbol_order *s = NULL;
     if (d->kind == DIM_INT)
         return NULL;
     HASH_FIND_PTR(p->symbols, &d, s);
     if (s)
         return s;
-    s = NEW(p->tmp, struct symbol);
+    s = NEW(p->tmp, struct symbol_order);
     s->dim = d;
     HASH_ADD_PTR(p->symbols, dim, s);
     note_parts(p, d);
     return s;
 }
 
-static void note_shown(struct printer *p, const struct dim *d)
+static void note_shown(struct graph_printer *p, const struct dim *d)
 {
     note_dim(p, dim_rewrite(p->g->alg, d));
 }
 
-static void note_value(struct printer *p, const struct value *v)
+static void note_symbols(struct graph_printer *p, const struct value *v)
 {
     if (!v)
         return;
@@ -386,21 +386,21 @@ static void note_value(struct printer *p, const struct value *v)
         note_dim(p, split_size(p->g->alg, v->place.split));
 }
 
-static void note_node(struct printer *p, const struct node *n)
+static void note_node(struct graph_printer *p, const struct node *n)
 {
     for (int i = 0; i < n->nout; i++)
-        note_value(p, n->out[i]);
+        note_symbols(p, n->out[i]);
     for (int i = 0; i < n->nattr; i++)
         for (int k = 0; n->attr[i].set && n->attr[i].kind == ATTR_DIMS && k < n->attr[i].n; k++)
             note_shown(p, n->attr[i].dims[k]);
 }
 
-static int by_id(const struct symbol *a, const struct symbol *b)
+static int by_id(const struct symbol_order *a, const struct symbol_order *b)
 {
     return (a->dim->id > b->dim->id) - (a->dim->id < b->dim->id);
 }
 
-static void put_fact(struct printer *p, const struct symbol *s)
+static void put_fact(struct graph_printer *p, const struct symbol_order *s)
 {
     if (s->dim->kind == DIM_SYM)
         fprintf(p->to, "%*sdim %s >= %" PRId64 "\n", p->indent, "", dim_str(p->tmp, s->dim), s->dim->lo);
@@ -409,12 +409,12 @@ static void put_fact(struct printer *p, const struct symbol *s)
 }
 
 /* The facts of every symbol that occurs, in the order the symbols were made: canonical forms sort by it. */
-static void put_facts(struct printer *p)
+static void put_facts(struct graph_printer *p)
 {
     const struct equation *e;
     int n = alg_equations(p->g->alg, &e);
     for (int i = 0; i < p->g->inputs.n; i++)
-        note_value(p, p->g->inputs.at[i]);
+        note_symbols(p, p->g->inputs.at[i]);
     for (int i = 0; i < n; i++) {
         note_dim(p, e[i].left);
         note_dim(p, e[i].right);
@@ -422,12 +422,12 @@ static void put_facts(struct printer *p)
     for (int i = 0; i < p->g->nodes.n; i++)
         note_node(p, p->g->nodes.at[i]);
     HASH_SORT(p->symbols, by_id);
-    for (const struct symbol *s = p->symbols; s; s = s->hh.next)
+    for (const struct symbol_order *s = p->symbols; s; s = s->hh.next)
         put_fact(p, s);
     HASH_CLEAR(hh, p->symbols);
 }
 
-static void put_equations(struct printer *p)
+static void put_equations(struct graph_printer *p)
 {
     const struct equation *e;
     int n = alg_equations(p->g->alg, &e);
@@ -435,7 +435,7 @@ static void put_equations(struct printer *p)
         fprintf(p->to, "%*sassume %s = %s", p->indent, "", dim_str(p->tmp, e[i].left), dim_str(p->tmp, e[i].right));
         if (e[i].why) {
             fputc(' ', p->to);
-            put_quoted(p, e[i].why);
+            print_quoted(p, e[i].why);
         }
         fputc('\n', p->to);
     }
@@ -443,18 +443,18 @@ static void put_equations(struct printer *p)
 
 /* ---- the graph --------------------------------------------------------------------------------------------------------- */
 
-static void put_metas(struct printer *p, const char *word, const struct meta *at, int n)
+static void put_metas(struct graph_printer *p, const char *word, const struct meta *at, int n)
 {
     for (int i = 0; i < n; i++) {
         fprintf(p->to, "%*s%s ", p->indent, "", word);
-        put_quoted(p, at[i].key);
+        print_quoted(p, at[i].key);
         fputc(' ', p->to);
-        put_quoted(p, at[i].text);
+        print_quoted(p, at[i].text);
         fputc('\n', p->to);
     }
 }
 
-static void put_header(struct printer *p)
+static void put_header(struct graph_printer *p)
 {
     const struct graph *g = p->g;
     fprintf(p->to, "%*sir %" PRId64 "  opset %d", p->indent, "", g->ir_version, g->opset);
@@ -471,7 +471,7 @@ static void put_header(struct printer *p)
     put_metas(p, "meta", g->meta.at, g->meta.n);
 }
 
-static void put_statement(struct printer *p, const char *word, const struct value *v)
+static void put_statement(struct graph_printer *p, const char *word, const struct value *v)
 {
     fprintf(p->to, "%*s%s ", p->indent, "", word);
     put_declaration(p, v);
@@ -480,7 +480,7 @@ static void put_statement(struct printer *p, const char *word, const struct valu
     fputc('\n', p->to);
 }
 
-static void put_leaves(struct printer *p)
+static void put_leaves(struct graph_printer *p)
 {
     const struct graph *g = p->g;
     const struct uses *uses = graph_uses(g, p->tmp);
@@ -496,12 +496,12 @@ static void put_leaves(struct printer *p)
     }
 }
 
-static void put_ends(struct printer *p)
+static void put_ends(struct graph_printer *p)
 {
     const struct graph *g = p->g;
     for (int i = 0; i < g->outputs.n; i++) {
         start_line(p, "output ");
-        put_name(p, g->outputs.at[i]->name);
+        print_name(p, g->outputs.at[i]->name);
         fputc('\n', p->to);
     }
     for (int i = 0; i < g->states.n; i++) {
@@ -516,16 +516,16 @@ static void put_ends(struct printer *p)
 /* indent: of its statements. */
 static void print_graph(const struct graph *g, FILE *to, int indent)
 {
-    struct printer p = {.g = g, .to = to, .tmp = arena_new(), .indent = indent};
+    struct graph_printer p = {.g = g, .to = to, .tmp = arena_new(), .indent = indent};
     fputs("graph ", to);
-    put_name(&p, g->name);
+    print_name(&p, g->name);
     fputs(" {\n", to);
     put_header(&p);
     put_facts(&p);
     put_equations(&p);
     put_leaves(&p);
     for (int i = 0; i < g->nodes.n; i++)
-        put_node(&p, g->nodes.at[i]);
+        print_node(&p, g->nodes.at[i]);
     put_ends(&p);
     shardings_print(g, to, indent);
     fprintf(to, "%*s}", indent - 2, "");

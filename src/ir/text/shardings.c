@@ -85,7 +85,7 @@ struct ints {
     VEC(int64_t) list;
 };
 
-static struct ints parse_ints(struct lexer *l)
+static struct ints parse_int_list(struct lexer *l)
 {
     struct ints out = {{NULL, 0, 0}};
     lex_expect(l, "[");
@@ -127,7 +127,7 @@ static struct sharded_axis parse_axis(struct lexer *l)
 static struct device_group parse_group(struct lexer *l)
 {
     int64_t key = lex_int(l, INT64_MIN, INT64_MAX);
-    struct ints of = parse_ints(l);
+    struct ints of = parse_int_list(l);
     return (struct device_group){key, of.list.n, of.list.at};
 }
 
@@ -162,7 +162,7 @@ static void parse_places(struct lexer *l, struct sharding *s)
     VEC(struct sharded_axis) axes = {NULL, 0, 0};
     if (!lex_accept_word(l, "on"))
         lex_fail(l, "expected 'on'");
-    struct ints devices = parse_ints(l);
+    struct ints devices = parse_int_list(l);
     while (lex_accept_word(l, "group"))
         VEC_PUSH(l->arena, &groups, parse_group(l));
     while (lex_accept_word(l, "axis"))

@@ -31,9 +31,9 @@ static struct head_view flat_source(const struct tensor *t, int64_t start, int64
     return (struct head_view){t, start, heads, t->dim[1], size, step[0], size, step[1]};
 }
 
-static struct heads source_heads(struct kenv *env, const struct head_view *s, enum room room)
+static struct head_rows source_heads(struct kenv *env, const struct head_view *s, enum room room)
 {
-    return (struct heads){tensor_f32(env, s->t, room) + s->start, s->batch_step, s->head_step, s->row_step};
+    return (struct head_rows){tensor_f32(env, s->t, room) + s->start, s->batch_step, s->head_step, s->row_step};
 }
 
 /* Writes the rows of s into [batch, heads, all, size] from row first on; rows that lie there already stay. */
@@ -126,7 +126,7 @@ static struct head_view joined_source(struct kcall *call, struct head_view new_r
     return spread_source(to);
 }
 
-static void attention_result(struct attention_core *a, struct tensor *y)
+static void view_result(struct attention_core *a, struct tensor *y)
 {
     bool flat = y->rank == 3;
     a->y = y;
@@ -182,7 +182,7 @@ void kern_Attention(struct kcall *call)
         return;
     if (k.size != q.size || v.rows != k.rows || v.heads != k.heads || k.t->dim[0] != a.batch || v.t->dim[0] != a.batch)
         fail("%s: Q, K and V do not fit together", kcall_where(call));
-    attention_result(&a, &call->out[0]);
+    view_result(&a, &call->out[0]);
     a.scale = attr_is_set(call->node, "scale") ? (float)attr_float(call->node, "scale") : attention_scale(call, q.size);
     int64_t *limits = kenv_room(call->env, ROOM_LIMITS, kcall_bytes(call, 2 * a.batch, sizeof *limits));
     attention_limits(call, &a, past ? past->dim[2] : 0, limits, limits + a.batch);
@@ -190,7 +190,7 @@ void kern_Attention(struct kcall *call)
     a.q = source_heads(call->env, &q, ROOM_A);
     a.k = source_heads(call->env, &k, ROOM_B);
     a.v = source_heads(call->env, &v, ROOM_C);
-    attention_core(call, &a);
+    attention_core_run(call, &a);
 }
 
 /* ---- GroupQueryAttention
@@ -260,7 +260,7 @@ static void gqa_lengths(struct kcall *call, struct gqa *g)
 }
 
 /* ---- rotation ---- */
-struct turn {
+struct rotation {
     const struct gqa *g;
     struct kcall *call;
     const struct head_view *from;
@@ -272,14 +272,14 @@ struct turn {
     float *scratch;
 };
 
-static int64_t turn_position(const struct turn *t, int64_t b, int64_t i)
+static int64_t turn_position(const struct rotation *t, int64_t b, int64_t i)
 {
     return t->position ? kcall_index_at(t->call, t->position, b * t->g->rows + i) : t->g->past[b] + i;
 }
 
 static void turn_range(void *data, int thread, int64_t lo, int64_t hi)
 {
-    const struct turn *t = data;
+    const struct rotation *t = data;
     const struct head_view *s = t->from;
     size_t size = dtype_size(s->t->dtype);
     float *head = t->scratch + thread * s->size;
@@ -292,7 +292,7 @@ static void turn_range(void *data, int thread, int64_t lo, int64_t hi)
     }
 }
 
-static void turn_check(struct kcall *call, const struct turn *t, const struct tensor *cosine, const struct tensor *sine)
+static void turn_check(struct kcall *call, const struct rotation *t, const struct tensor *cosine, const struct tensor *sine)
 {
     const struct gqa *g = t->g;
     if (2 * t->half > g->size || tensor_elements(sine) != tensor_elements(cosine))
@@ -308,18 +308,18 @@ static void turn_check(struct kcall *call, const struct turn *t, const struct te
 }
 
 /* The rotated heads of s, [batch, rows, heads * size]. */
-static struct head_view turn(struct kcall *call, const struct gqa *g, const struct head_view *s, struct tensor *to, enum room room)
+static struct head_view rotated_heads(struct kcall *call, const struct gqa *g, const struct head_view *s, struct tensor *to, enum room room)
 {
     const struct tensor *cosine = kcall_in(call, G_COS), *sine = kcall_in(call, G_SIN);
     if (!cosine || !sine || cosine->rank != 2 || sine->rank != 2)
         fail("%s: do_rotary needs a cosine and a sine cache of 2 dimensions", kcall_where(call));
-    struct turn t = {.g = g,
-                     .call = call,
-                     .from = s,
-                     .to = to,
-                     .half = cosine->dim[1],
-                     .position = kcall_in(call, G_POSITIONS),
-                     .interleaved = attr_int(call->node, "rotary_interleaved") != 0};
+    struct rotation t = {.g = g,
+                         .call = call,
+                         .from = s,
+                         .to = to,
+                         .half = cosine->dim[1],
+                         .position = kcall_in(call, G_POSITIONS),
+                         .interleaved = attr_int(call->node, "rotary_interleaved") != 0};
     turn_check(call, &t, cosine, sine);
     int64_t tokens = g->batch * s->rows, width = s->heads * s->size;
     *to = (struct tensor){.dtype = s->t->dtype, .rank = 3, .dim = {g->batch, s->rows, width}};
@@ -412,14 +412,14 @@ static void gqa_attend(struct kcall *call, const struct gqa *g, const struct hea
                                .mode = attr_int(call->node, "qk_output") == 1 ? 4 : 3};
     for (int64_t b = 0; b < g->batch; b++)
         limit[b] = g->past[b] + g->rows;
-    attention_result(&a, &call->out[0]);
+    view_result(&a, &call->out[0]);
     a.scale = attention_scale(call, g->size);
     a.sink = gqa_sink(call, g);
     read_mask(call, &a, kcall_in(call, G_BIAS));
     a.q = source_heads(call->env, q, ROOM_A);
     a.k = source_heads(call->env, &ks, ROOM_B);
     a.v = source_heads(call->env, &vs, ROOM_C);
-    attention_core(call, &a);
+    attention_core_run(call, &a);
 }
 
 void kern_GroupQueryAttention(struct kcall *call)
@@ -429,8 +429,8 @@ void kern_GroupQueryAttention(struct kcall *call)
     gqa_refuse(call);
     gqa_read(call, &g);
     gqa_lengths(call, &g);
-    struct head_view q = rotate ? turn(call, &g, &g.q, &g.turned_q, ROOM_TURN_Q) : g.q;
-    struct head_view k = rotate ? turn(call, &g, &g.k, &g.turned_k, ROOM_TURN_K) : g.k;
+    struct head_view q = rotate ? rotated_heads(call, &g, &g.q, &g.turned_q, ROOM_TURN_Q) : g.q;
+    struct head_view k = rotate ? rotated_heads(call, &g, &g.k, &g.turned_k, ROOM_TURN_K) : g.k;
     struct tensor keys = gqa_present(call, &g, &k, G_PAST_KEY, 1, ROOM_DNNL),
                   values = gqa_present(call, &g, &g.v, G_PAST_VALUE, 2, ROOM_JOIN);
     if (tensor_elements(&call->out[0]))

@@ -5,13 +5,13 @@
 #include "kern/core/core.h"
 
 /* ---- attention_core.c: softmax(scale q k^T + bias) v for heads anywhere in memory ------------------------------------------------ */
-struct heads {
+struct head_rows {
     const float *at;
     int64_t batch, head, row;
 }; /* steps in elements; columns are contiguous */
 struct attention_core {
     int64_t batch, q_heads, kv_heads, rows, keys, size, value_size;
-    struct heads q, k, v;
+    struct head_rows q, k, v;
     struct tensor *y; /* written at y_step: batch, head, row */
     int64_t y_batch, y_head, y_row;
     float scale, softcap;
@@ -27,7 +27,7 @@ struct attention_core {
     bool chunks;                     /* set by attend: deterministic */
     int mode;                        /* 0 scaled product, 1 after softcap, 2 with bias, 3 probabilities, 4 as 2, unseen keys 0 */
 };
-void attention_core(struct kcall *, struct attention_core *);
+void attention_core_run(struct kcall *, struct attention_core *);
 
 /* ---- rotary.c ------------------------------------------------------------------------------------------------------------ */
 /* Rotates the first 2 * half elements of a head: halves, or neighbours when interleaved. */

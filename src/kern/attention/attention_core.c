@@ -25,7 +25,7 @@ struct task {
     size_t scratch_each;
 };
 /* One block: rows [first, first + rows) of head h in batch b, against keys [0, keys). */
-struct block {
+struct score_block {
     int64_t b, h, kv, first, rows, keys;
     float *scores, *out, *panel;
 }; /* panel: room for chunk_product_here */
@@ -106,7 +106,7 @@ static void visible(const struct attention_core *a, int64_t b, int64_t i, int64_
 }
 
 /* s += bias; true when some bias is above -inf. */
-static SIMD bool add_bias(float *s, const float *bias, int64_t step, int64_t n)
+static SIMD bool add_score_bias(float *s, const float *bias, int64_t step, int64_t n)
 {
     int any = 0;
     if (step == 1) {
@@ -139,7 +139,7 @@ static SIMD int64_t unmasked_end(const float *bias, int64_t n)
 }
 
 /* Adds the masks to a row of scores; true when some key's bias is above -inf. */
-static bool mask_row(const struct attention_core *a, const struct block *k, int64_t i, float *s)
+static bool mask_row(const struct attention_core *a, const struct score_block *k, int64_t i, float *s)
 {
     int64_t lo, hi, mask = k->b * a->mask_step[0] + k->h * a->mask_step[1] + i * a->mask_step[2], step = a->mask_step[3];
     bool masked = a->allowed || a->bias, any = false;
@@ -156,12 +156,12 @@ static bool mask_row(const struct attention_core *a, const struct block *k, int6
         s[j] = a->allowed[mask + j * step] ? s[j] : -INFINITY;
         any = any || a->allowed[mask + j * step];
     }
-    if (a->bias && add_bias(s + lo, a->bias + mask + lo * step, step, hi - lo))
+    if (a->bias && add_score_bias(s + lo, a->bias + mask + lo * step, step, hi - lo))
         any = true;
     return masked ? any : hi > lo;
 }
 
-static void save_scores(const struct attention_core *a, const struct block *k, int64_t i, const float *s, int mode)
+static void save_scores(const struct attention_core *a, const struct score_block *k, int64_t i, const float *s, int mode)
 {
     if (!a->scores || a->mode != mode)
         return;
@@ -170,7 +170,7 @@ static void save_scores(const struct attention_core *a, const struct block *k, i
 }
 
 /* Mode 4: with bias, and 0 for the keys that a row does not see. */
-static void save_seen(const struct attention_core *a, const struct block *k, int64_t i, const float *s)
+static void save_seen(const struct attention_core *a, const struct score_block *k, int64_t i, const float *s)
 {
     int64_t lo, hi, row = (k->b * a->q_heads + k->h) * a->rows + i;
     if (!a->scores || a->mode != 4)
@@ -183,14 +183,14 @@ static void save_seen(const struct attention_core *a, const struct block *k, int
 }
 
 /* ---- one block ------------------------------------------------------------------------------------------------------------------ */
-static const float *head_of(const struct heads *h, int64_t b, int64_t head, int64_t row)
+static const float *head_of(const struct head_rows *h, int64_t b, int64_t head, int64_t row)
 {
     return h->at + b * h->batch + head * h->head + row * h->row;
 }
 
 /* c[m, n] = alpha * a[m, k] b, b of [n, k] when transposed; size: k when nothing is left out. */
-static void product(struct kcall *call, const struct block *block, bool transposed, int64_t m, int64_t n, int64_t k, int64_t size,
-                    float alpha, const float *a, int64_t a_row, const float *b, int64_t b_row, float *c, int64_t c_row)
+static void score_product(struct kcall *call, const struct score_block *block, bool transposed, int64_t m, int64_t n, int64_t k,
+                          int64_t size, float alpha, const float *a, int64_t a_row, const float *b, int64_t b_row, float *c, int64_t c_row)
 {
     struct chunks chunks = {.width = chunk_width(size), .unit = 1, .whole = true, .n = k > 0, .all = {0, 0, k}};
     struct right right = right_strided(b, k, transposed ? 1 : b_row, transposed ? b_row : 1);
@@ -204,20 +204,20 @@ static void product(struct kcall *call, const struct block *block, bool transpos
             c[i * c_row + j] *= alpha;
 }
 
-static void block_scores(const struct attention_core *a, struct kcall *call, const struct block *k)
+static void block_scores(const struct attention_core *a, struct kcall *call, const struct score_block *k)
 {
     const float *q = head_of(&a->q, k->b, k->h, k->first), *key = head_of(&a->k, k->b, k->kv, 0);
     if (k->keys == 0)
         return;
     if ((k->rows > FEW || a->chunks) && a->size > 0) {
-        product(call, k, true, k->rows, k->keys, a->size, a->size, a->scale, q, a->q.row, key, a->k.row, k->scores, k->keys);
+        score_product(call, k, true, k->rows, k->keys, a->size, a->size, a->scale, q, a->q.row, key, a->k.row, k->scores, k->keys);
         return;
     }
     for (int64_t i = 0; i < k->rows; i++)
         few_scores(q + i * a->q.row, key, a->k.row, k->keys, a->size, a->scale, k->scores + i * k->keys);
 }
 
-static void block_probabilities(const struct attention_core *a, const struct block *k)
+static void block_probabilities(const struct attention_core *a, const struct score_block *k)
 {
     for (int64_t r = 0; r < k->rows; r++) {
         float *s = k->scores + r * k->keys;
@@ -239,14 +239,14 @@ static void block_probabilities(const struct attention_core *a, const struct blo
     }
 }
 
-static void block_values(const struct attention_core *a, struct kcall *call, const struct block *k)
+static void block_values(const struct attention_core *a, struct kcall *call, const struct score_block *k)
 {
     enum dtype t = a->y->dtype;
     const float *v = head_of(&a->v, k->b, k->kv, 0);
     int64_t to = k->b * a->y_batch + k->h * a->y_head + k->first * a->y_row, step = t == DT_F32 ? a->y_row : a->value_size;
     float *out = t == DT_F32 ? (float *)a->y->data + to : k->out;
     if (k->rows > FEW || a->chunks)
-        product(call, k, false, k->rows, a->value_size, k->keys, a->keys, 1.0f, k->scores, k->keys, v, a->v.row, out, step);
+        score_product(call, k, false, k->rows, a->value_size, k->keys, a->keys, 1.0f, k->scores, k->keys, v, a->v.row, out, step);
     else
         for (int64_t i = 0; i < k->rows; i++)
             few_values(k->scores + i * k->keys, v, a->v.row, k->keys, a->value_size, out + i * step);
@@ -255,7 +255,7 @@ static void block_values(const struct attention_core *a, struct kcall *call, con
 }
 
 /* Keys of the first n up to the last one that a float mask leaves to some row; n where it takes all of them from a row. */
-static int64_t biased_keys(const struct attention_core *a, const struct block *k, int64_t n)
+static int64_t biased_keys(const struct attention_core *a, const struct score_block *k, int64_t n)
 {
     int64_t most = 0;
     for (int64_t i = k->first; i < k->first + k->rows; i++) {
@@ -269,7 +269,7 @@ static int64_t biased_keys(const struct attention_core *a, const struct block *k
 }
 
 /* Keys that some row of the block sees; all of them when scores are an output. */
-static int64_t block_keys(const struct attention_core *a, const struct block *k)
+static int64_t block_keys(const struct attention_core *a, const struct score_block *k)
 {
     int64_t lo, hi;
     if (a->scores)
@@ -283,7 +283,7 @@ static void attend_range(void *data, int thread, int64_t lo, int64_t hi)
     const struct task *t = data;
     const struct attention_core *a = t->a;
     for (int64_t i = lo; i < hi; i++) {
-        struct block k = {.first = i % t->blocks * BLOCK, .h = i / t->blocks % a->q_heads, .b = i / t->blocks / a->q_heads};
+        struct score_block k = {.first = i % t->blocks * BLOCK, .h = i / t->blocks % a->q_heads, .b = i / t->blocks / a->q_heads};
         k.rows = a->rows - k.first < BLOCK ? a->rows - k.first : BLOCK;
         k.kv = k.h / (a->q_heads / a->kv_heads);
         k.keys = block_keys(a, &k);
@@ -296,7 +296,7 @@ static void attend_range(void *data, int thread, int64_t lo, int64_t hi)
     }
 }
 
-void attention_core(struct kcall *call, struct attention_core *a)
+void attention_core_run(struct kcall *call, struct attention_core *a)
 {
     struct task t = {a, call, (a->rows + BLOCK - 1) / BLOCK, NULL, 0};
     if (a->batch * a->q_heads * a->rows == 0)

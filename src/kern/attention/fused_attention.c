@@ -3,11 +3,11 @@
 #include "kern/attention/attention.h"
 #include "kern/core/core.h"
 
-static struct heads heads_of(struct kenv *env, const struct tensor *t, bool rows_first, enum room room)
+static struct head_rows heads_of(struct kenv *env, const struct tensor *t, bool rows_first, enum room room)
 {
     int64_t step[MAX_RANK];
     tensor_strides(t, step);
-    return (struct heads){tensor_f32(env, t, room), step[0], step[rows_first ? 2 : 1], step[rows_first ? 1 : 2]};
+    return (struct head_rows){tensor_f32(env, t, room), step[0], step[rows_first ? 2 : 1], step[rows_first ? 1 : 2]};
 }
 
 /* The mask, right-aligned with [batch, heads, rows, keys]. */
@@ -55,5 +55,5 @@ void kern_FusedAttention(struct kcall *call)
     a.v = heads_of(call->env, v, first[2], ROOM_C);
     if (mask && tensor_elements(mask) > 0)
         take_mask(call, &a, mask);
-    attention_core(call, &a);
+    attention_core_run(call, &a);
 }

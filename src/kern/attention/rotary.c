@@ -14,7 +14,7 @@ void rotary_head(float *x, const float *cosine, const float *sine, int64_t half,
     }
 }
 
-struct rotary {
+struct rotary_call {
     struct kcall *call;
     const struct tensor *x;
     struct tensor *y;
@@ -27,7 +27,7 @@ struct rotary {
 
 static void rotary_range(void *data, int thread, int64_t lo, int64_t hi)
 {
-    const struct rotary *r = data;
+    const struct rotary_call *r = data;
     enum dtype t = r->x->dtype;
     float *head = r->scratch + thread * r->size;
     for (int64_t i = lo; i < hi; i++) {
@@ -56,7 +56,7 @@ static void token_lines(struct kcall *call, const struct tensor *cache, const st
     }
 }
 
-static void rotary_heads(struct kcall *call, struct rotary *r)
+static void rotary_heads(struct kcall *call, struct rotary_call *r)
 {
     const struct tensor *x = r->x;
     if (r->heads_first) {
@@ -75,7 +75,7 @@ static void rotary_heads(struct kcall *call, struct rotary *r)
 void kern_RotaryEmbedding(struct kcall *call)
 {
     const struct tensor *x = &call->in[0], *cosine = &call->in[1], *sine = &call->in[2];
-    struct rotary r = {.call = call, .x = x, .y = &call->out[0], .heads_first = x->rank == 4};
+    struct rotary_call r = {.call = call, .x = x, .y = &call->out[0], .heads_first = x->rank == 4};
     if (x->rank != 3 && x->rank != 4)
         fail("%s: expected a tensor of rank 3 or 4, found rank %d", kcall_where(call), x->rank);
     if (tensor_elements(x) == 0)

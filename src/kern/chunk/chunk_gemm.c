@@ -120,7 +120,7 @@ void chunk_product_here(const struct chunk_product *p, float *room)
 
 /* ---- shared out ------------------------------------------------------------------------------------------------------------------------
  */
-struct shared {
+struct tile_blocks {
     const struct chunk_product *p;
     int64_t blocks;
     char *room;
@@ -130,7 +130,7 @@ struct shared {
 /* Blocks of rows of panels, panel by panel. */
 static void shared_range(void *data, int thread, int64_t lo, int64_t hi)
 {
-    const struct shared *s = data;
+    const struct tile_blocks *s = data;
     const struct chunk_product *p = s->p;
     float *room = (float *)(void *)(s->room + (size_t)thread * s->each);
     const float *panel = NULL;
@@ -144,8 +144,8 @@ static void shared_range(void *data, int thread, int64_t lo, int64_t hi)
 
 void chunk_product(struct kcall *call, const struct chunk_product *p)
 {
-    struct shared s = {p, (p->m + ROW_BLOCK - 1) / ROW_BLOCK, NULL,
-                       (kcall_bytes(call, 2 * p->right->k * TILE, sizeof(float)) + 63) & ~(size_t)63};
+    struct tile_blocks s = {p, (p->m + ROW_BLOCK - 1) / ROW_BLOCK, NULL,
+                            (kcall_bytes(call, 2 * p->right->k * TILE, sizeof(float)) + 63) & ~(size_t)63};
     int64_t rows = p->m < ROW_BLOCK ? p->m : ROW_BLOCK;
     s.room = kenv_room(call->env, ROOM_PANELS, kcall_bytes(call, kenv_threads(call->env), s.each));
     kenv_parallel_for(call->env, (p->n + TILE - 1) / TILE * s.blocks, rows * TILE * p->right->k / 8 + 1, shared_range, &s);

@@ -7,7 +7,7 @@
 
 enum { BLOCK = 256 };
 
-struct along {
+struct axis_sum {
     const struct chunks *chunks;
     enum dtype dtype;
     const void *x;
@@ -26,7 +26,7 @@ struct along {
         for (int64_t i = 0; i < n; i++)                                                \
             to[i] = x[at[i]];                                                          \
     }                                                                                  \
-    static void sum_##name(const struct along *a, int64_t first, int64_t count)        \
+    static void sum_##name(const struct axis_sum *a, int64_t first, int64_t count)     \
     {                                                                                  \
         T slot[TREE_DEPTH][BLOCK], *y = (T *)a->y + first;                             \
         int64_t at[BLOCK];                                                             \
@@ -52,7 +52,7 @@ SUM_RESULTS(double, f64)
 /* Blocks lo..hi. */
 static void sum_range(void *data, int thread, int64_t lo, int64_t hi)
 {
-    const struct along *a = data;
+    const struct axis_sum *a = data;
     (void)thread;
     for (int64_t i = lo; i < hi; i++) {
         int64_t left = a->results - i * BLOCK;
@@ -69,7 +69,7 @@ static void sum_axis(struct kcall *call, int axis, enum dtype t, const void *x, 
         chunks = chunks_of(call, n, 1);
         chunks.width = 1;
     }
-    struct along a = {&chunks, t, x, n, inner, chunk_room(call, &chunks, t, outer * inner, y), outer * inner};
+    struct axis_sum a = {&chunks, t, x, n, inner, chunk_room(call, &chunks, t, outer * inner, y), outer * inner};
     kenv_parallel_for(call->env, (outer * inner + BLOCK - 1) / BLOCK, 2 * n * BLOCK, sum_range, &a);
     chunk_complete(call, &chunks, t, a.y, outer * inner, y);
 }

@@ -2,7 +2,7 @@
  * lines are converted in one go, others element by element. */
 #include "kern/core/core.h"
 
-struct lines {
+struct line_range {
     const struct line_op *op;
     void *data;
     const struct tensor *x;
@@ -12,7 +12,7 @@ struct lines {
     size_t each;
 };
 
-static void line_load(const struct lines *l, int64_t base, int64_t run, size_t wide, void *line)
+static void line_load(const struct line_range *l, int64_t base, int64_t run, size_t wide, void *line)
 {
     enum dtype t = l->x->dtype;
     for (int64_t i = 0; i < l->n; i += run) {
@@ -21,7 +21,7 @@ static void line_load(const struct lines *l, int64_t base, int64_t run, size_t w
     }
 }
 
-static void line_store(const struct lines *l, int64_t base, int64_t run, size_t wide, const void *line)
+static void line_store(const struct line_range *l, int64_t base, int64_t run, size_t wide, const void *line)
 {
     enum dtype t = l->y->dtype;
     for (int64_t i = 0; i < l->n; i += run) {
@@ -33,7 +33,7 @@ static void line_store(const struct lines *l, int64_t base, int64_t run, size_t 
 
 static void lines_range(void *data, int thread, int64_t lo, int64_t hi)
 {
-    const struct lines *l = data;
+    const struct line_range *l = data;
     void *line = l->scratch + (size_t)thread * l->each;
     size_t wide = l->x->dtype == DT_F64 ? 8 : 4;
     int64_t run = l->inner == 1 ? l->n : 1;
@@ -51,7 +51,7 @@ static void lines_range(void *data, int thread, int64_t lo, int64_t hi)
 
 void axis_line_run(struct kcall *call, const struct line_op *op, void *data, const struct tensor *x, struct tensor *y, int axis)
 {
-    struct lines l = {op, data, x, y, x->dim[axis], tensor_dims_product(x->dim, axis + 1, x->rank), NULL, 0};
+    struct line_range l = {op, data, x, y, x->dim[axis], tensor_dims_product(x->dim, axis + 1, x->rank), NULL, 0};
     int64_t lines = tensor_dims_product(x->dim, 0, axis) * l.inner;
     if (!dtype_is_float(x->dtype) || !dtype_size(x->dtype))
         kcall_bad_type(call, x->dtype);

@@ -183,14 +183,14 @@ void convert_from_i64(enum dtype t, const int64_t *src, int64_t n, void *dst)
     }
 }
 
-struct whole {
+struct tensor_conversion {
     const struct tensor *t;
     float *to;
 };
 
 static void convert_range(void *data, int thread, int64_t lo, int64_t hi)
 {
-    struct whole *w = data;
+    struct tensor_conversion *w = data;
     (void)thread;
     convert_to_f32(w->t->dtype, element_at_const(w->t->data, dtype_size(w->t->dtype), lo), hi - lo, w->to + lo);
 }
@@ -203,7 +203,7 @@ const float *tensor_f32(struct kenv *env, const struct tensor *t, enum room room
     if (t->room)
         dense.dim[t->axis] = t->room;
     int64_t n = tensor_elements(&dense);
-    struct whole w = {t, kenv_room(env, room, (size_t)n * sizeof(float))};
+    struct tensor_conversion w = {t, kenv_room(env, room, (size_t)n * sizeof(float))};
     kenv_parallel_for(env, n, 1, convert_range, &w);
     return w.to;
 }

@@ -9,7 +9,7 @@
 
 #define TILE 32
 
-struct job {
+struct copy_range {
     struct copy c;
     char *to;
     const char *from;
@@ -43,7 +43,7 @@ static void copy_merge(struct copy *c, const struct copy *in)
     for (int64_t i = 0; i < n; i++) \
         memcpy(to + i * ts * (int64_t)sizeof(T), from + i * fs * (int64_t)sizeof(T), sizeof(T));
 
-static void copy_row(size_t size, int64_t n, char *to, int64_t ts, const char *from, int64_t fs)
+static void copy_strided_row(size_t size, int64_t n, char *to, int64_t ts, const char *from, int64_t fs)
 {
     if (ts == 1 && fs == 1) {
         memcpy(to, from, (size_t)n * size);
@@ -63,8 +63,8 @@ static void copy_tile(const struct copy *c, int d, char *to, const char *from, i
 {
     int last = c->rank - 1;
     for (int64_t i = 0; i < rows; i++)
-        copy_row(c->size, columns, to + i * c->to[d] * (int64_t)c->size, c->to[last], from + i * c->from[d] * (int64_t)c->size,
-                 c->from[last]);
+        copy_strided_row(c->size, columns, to + i * c->to[d] * (int64_t)c->size, c->to[last], from + i * c->from[d] * (int64_t)c->size,
+                         c->from[last]);
 }
 
 static void copy_plane(const struct copy *c, int d, char *to, const char *from)
@@ -80,7 +80,7 @@ static void copy_plane(const struct copy *c, int d, char *to, const char *from)
 }
 
 /* Position `row` of the outer dimensions (all but the last, and but the tiled one). */
-static void outer_offsets(const struct job *job, int64_t row, int64_t *to, int64_t *from)
+static void outer_offsets(const struct copy_range *job, int64_t row, int64_t *to, int64_t *from)
 {
     const struct copy *c = &job->c;
     *to = *from = 0;
@@ -96,7 +96,7 @@ static void outer_offsets(const struct job *job, int64_t row, int64_t *to, int64
 
 static void copy_range(void *data, int thread, int64_t lo, int64_t hi)
 {
-    const struct job *job = data;
+    const struct copy_range *job = data;
     const struct copy *c = &job->c;
     int last = c->rank - 1;
     (void)thread;
@@ -108,7 +108,7 @@ static void copy_range(void *data, int thread, int64_t lo, int64_t hi)
         if (job->tiled >= 0)
             copy_plane(c, job->tiled, t, f);
         else
-            copy_row(c->size, c->dim[last], t, c->to[last], f, c->from[last]);
+            copy_strided_row(c->size, c->dim[last], t, c->to[last], f, c->from[last]);
     }
 }
 
@@ -141,7 +141,7 @@ static void copy_cut(struct copy *c)
 
 void copy_strided(struct kenv *env, const struct copy *copy, void *to, const void *from)
 {
-    struct job job = {.to = to, .from = from};
+    struct copy_range job = {.to = to, .from = from};
     int64_t n = tensor_dims_product(copy->dim, 0, copy->rank);
     if (n == 0 || (to == from && !memcmp(copy->to, copy->from, (size_t)copy->rank * sizeof *copy->to)))
         return;

@@ -38,7 +38,7 @@ struct kenv {
     void (*library_free)(void *);
 };
 
-static void *block_new(size_t bytes)
+static void *aligned_block(size_t bytes)
 {
     size_t rounded = (bytes + 63) & ~(size_t)63;
     if (rounded < bytes)
@@ -63,7 +63,7 @@ struct kenv *kenv_new(int threads, bool deterministic)
 void *kenv_keep(struct kenv *env, size_t bytes)
 {
     size_t head = 64;
-    struct kept *kept = block_new(head + bytes);
+    struct kept *kept = aligned_block(head + bytes);
     kept->at = (char *)kept + head;
     memset(kept->at, 0, bytes);
     kept->next = env->kept.next;
@@ -159,7 +159,7 @@ void *kenv_room(struct kenv *env, enum room which, size_t bytes)
         return room->at;
     free(room->at);
     room->bytes = bytes > SIZE_MAX - bytes / 4 - 64 ? bytes : bytes + bytes / 4 + 64;
-    room->at = block_new(room->bytes);
+    room->at = aligned_block(room->bytes);
     return room->at;
 }
 

@@ -103,7 +103,7 @@ static int64_t scaled_at(const struct scaled *s, int64_t row, int64_t j, int64_t
 }
 
 /* n neighbours (step 1), or one number n times (step 0). */
-static SIMD void spread(const float *from, int64_t step, int64_t n, float *to)
+static SIMD void repeat_or_copy(const float *from, int64_t step, int64_t n, float *to)
 {
     float first = *from;
     if (step)
@@ -118,8 +118,8 @@ void scaled_read(const struct scaled *s, int64_t row, int64_t from, int64_t n, f
     for (int64_t j = 0, run, step; j < n; j += run) {
         int64_t at = scaled_at(s, row, from + j, &run, &step);
         run = run < n - j ? run : n - j;
-        spread(s->scale + at, step, run, scale + j);
-        spread(s->zero ? s->zero + at : &none, s->zero ? step : 0, run, zero + j);
+        repeat_or_copy(s->scale + at, step, run, scale + j);
+        repeat_or_copy(s->zero ? s->zero + at : &none, s->zero ? step : 0, run, zero + j);
     }
 }
 

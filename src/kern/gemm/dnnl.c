@@ -40,14 +40,14 @@ static struct conv_dims conv_dims_of(const struct conv_shape *s)
 }
 
 /* ---- what differs between the versions: a memory descriptor is a struct in 2.x and an owned pointer in 3.x ------------------ */
-struct layout {
+struct md_layout {
     dnnl_memory_desc_t d;
     bool set;
 };
 
 #if DNNL_VERSION_MAJOR >= 3
 #define MD(l) ((l)->d)
-static void layout_make(struct layout *l, int n, const int64_t *dim, dnnl_data_type_t type, dnnl_format_tag_t tag)
+static void layout_make(struct md_layout *l, int n, const int64_t *dim, dnnl_data_type_t type, dnnl_format_tag_t tag)
 {
     dnnl_dims_t dims;
     dims_fill(dims, dim, n);
@@ -55,36 +55,36 @@ static void layout_make(struct layout *l, int n, const int64_t *dim, dnnl_data_t
     l->set = true;
 }
 
-static void layout_free(struct layout *l)
+static void layout_free(struct md_layout *l)
 {
     if (l->set)
         dnnl_memory_desc_destroy(l->d);
     l->set = false;
 }
 
-static void layout_copy(struct layout *to, const_dnnl_memory_desc_t from)
+static void layout_copy(struct md_layout *to, const_dnnl_memory_desc_t from)
 {
     layout_free(to);
     require(dnnl_memory_desc_clone(&to->d, from) == dnnl_success);
     to->set = true;
 }
 
-static void layout_query(struct layout *to, const_dnnl_primitive_desc_t pd, dnnl_query_t what)
+static void layout_query(struct md_layout *to, const_dnnl_primitive_desc_t pd, dnnl_query_t what)
 {
     layout_copy(to, dnnl_primitive_desc_query_md(pd, what, 0));
 }
 
-static void layout_assign(struct layout *to, const struct layout *from)
+static void layout_assign(struct md_layout *to, const struct md_layout *from)
 {
     layout_copy(to, from->d);
 }
 
-static dnnl_status_t product_desc(dnnl_primitive_desc_t *pd, dnnl_engine_t engine, const struct layout *l, bool bias)
+static dnnl_status_t product_desc(dnnl_primitive_desc_t *pd, dnnl_engine_t engine, const struct md_layout *l, bool bias)
 {
     return dnnl_matmul_primitive_desc_create(pd, engine, l[0].d, l[1].d, bias ? l[2].d : NULL, l[3].d, NULL);
 }
 
-static dnnl_status_t conv_desc(dnnl_primitive_desc_t *pd, dnnl_engine_t engine, const struct layout *l, bool bias,
+static dnnl_status_t conv_desc(dnnl_primitive_desc_t *pd, dnnl_engine_t engine, const struct md_layout *l, bool bias,
                                const struct conv_dims *c)
 {
     return dnnl_convolution_forward_primitive_desc_create(pd, engine, dnnl_forward_inference, dnnl_convolution_direct, l[0].d, l[1].d,
@@ -92,7 +92,7 @@ static dnnl_status_t conv_desc(dnnl_primitive_desc_t *pd, dnnl_engine_t engine, 
 }
 #else
 #define MD(l) (&(l)->d)
-static void layout_make(struct layout *l, int n, const int64_t *dim, dnnl_data_type_t type, dnnl_format_tag_t tag)
+static void layout_make(struct md_layout *l, int n, const int64_t *dim, dnnl_data_type_t type, dnnl_format_tag_t tag)
 {
     dnnl_dims_t dims;
     dims_fill(dims, dim, n);
@@ -100,30 +100,30 @@ static void layout_make(struct layout *l, int n, const int64_t *dim, dnnl_data_t
     l->set = true;
 }
 
-static void layout_free(struct layout *l)
+static void layout_free(struct md_layout *l)
 {
     l->set = false;
 }
 
-static void layout_query(struct layout *to, const_dnnl_primitive_desc_t pd, dnnl_query_t what)
+static void layout_query(struct md_layout *to, const_dnnl_primitive_desc_t pd, dnnl_query_t what)
 {
     to->d = *dnnl_primitive_desc_query_md(pd, what, 0);
     to->set = true;
 }
 
-static void layout_assign(struct layout *to, const struct layout *from)
+static void layout_assign(struct md_layout *to, const struct md_layout *from)
 {
     *to = *from;
 }
 
-static dnnl_status_t product_desc(dnnl_primitive_desc_t *pd, dnnl_engine_t engine, const struct layout *l, bool bias)
+static dnnl_status_t product_desc(dnnl_primitive_desc_t *pd, dnnl_engine_t engine, const struct md_layout *l, bool bias)
 {
     dnnl_matmul_desc_t desc;
     dnnl_status_t status = dnnl_matmul_desc_init(&desc, MD(&l[0]), MD(&l[1]), bias ? MD(&l[2]) : NULL, MD(&l[3]));
     return status != dnnl_success ? status : dnnl_primitive_desc_create(pd, &desc, NULL, engine, NULL);
 }
 
-static dnnl_status_t conv_desc(dnnl_primitive_desc_t *pd, dnnl_engine_t engine, const struct layout *l, bool bias,
+static dnnl_status_t conv_desc(dnnl_primitive_desc_t *pd, dnnl_engine_t engine, const struct md_layout *l, bool bias,
                                const struct conv_dims *c)
 {
     dnnl_convolution_desc_t desc;
@@ -135,24 +135,24 @@ static dnnl_status_t conv_desc(dnnl_primitive_desc_t *pd, dnnl_engine_t engine, 
 #endif
 
 /* ---- state ------------------------------------------------------------------------------------------------------------------ */
-enum operand { SRC, WEIGHTS, BIAS, DST, OPERANDS };
-struct key {
+enum primitive_operand { SRC, WEIGHTS, BIAS, DST, OPERANDS };
+struct primitive_key {
     int kind, bias;
     int64_t m, n, k;
     struct conv_shape conv;
 }; /* zeroed before it is filled */
 struct primitive {
-    struct key key;
+    struct primitive_key key;
     dnnl_primitive_t run;
-    struct layout layout[OPERANDS];
+    struct md_layout layout[OPERANDS];
     dnnl_memory_t memory[OPERANDS];
     bool missing; /* this machine has none for the key */
     UT_hash_handle hh;
 };
 /* The layout first chosen for weights of a shape. */
 struct favourite {
-    struct key key;
-    struct layout layout;
+    struct primitive_key key;
+    struct md_layout layout;
     UT_hash_handle hh;
 };
 struct dnnl_state {
@@ -161,9 +161,9 @@ struct dnnl_state {
     struct primitive *primitives;
     struct favourite *favourites;
 };
-enum kind { PRODUCT = 1, CONVOLUTION };
+enum primitive_kind { PRODUCT = 1, CONVOLUTION };
 
-static void check(dnnl_status_t status, const char *what)
+static void check_status(dnnl_status_t status, const char *what)
 {
     if (status != dnnl_success)
         bug("oneDNN: %s failed with status %d", what, (int)status);
@@ -215,14 +215,14 @@ static void *zeroed(size_t bytes)
     return p;
 }
 
-static struct dnnl_state *state_of(struct kenv *env)
+static struct dnnl_state *library_state(struct kenv *env)
 {
     void **slot = kenv_library(env, free_state);
     omp_set_num_threads(kenv_threads(env));
     if (!*slot) {
         struct dnnl_state *s = *slot = zeroed(sizeof *s);
-        check(dnnl_engine_create(&s->engine, dnnl_cpu, 0), "making a CPU engine");
-        check(dnnl_stream_create(&s->stream, s->engine, dnnl_stream_default_flags), "making a stream");
+        check_status(dnnl_engine_create(&s->engine, dnnl_cpu, 0), "making a CPU engine");
+        check_status(dnnl_stream_create(&s->stream, s->engine, dnnl_stream_default_flags), "making a stream");
     }
     return *slot;
 }
@@ -233,14 +233,14 @@ static void finish_primitive(struct dnnl_state *s, struct primitive *p, dnnl_pri
     for (int i = 0; i < OPERANDS; i++)
         if (i != BIAS)
             layout_query(&p->layout[i], pd, query[i]);
-    check(dnnl_primitive_create(&p->run, pd), "making a primitive");
+    check_status(dnnl_primitive_create(&p->run, pd), "making a primitive");
     for (int i = 0; i < OPERANDS; i++)
         if (p->layout[i].set)
-            check(dnnl_memory_create(&p->memory[i], MD(&p->layout[i]), s->engine, DNNL_MEMORY_NONE), "making a memory object");
+            check_status(dnnl_memory_create(&p->memory[i], MD(&p->layout[i]), s->engine, DNNL_MEMORY_NONE), "making a memory object");
     dnnl_primitive_desc_destroy(pd);
 }
 
-static struct primitive *new_primitive(struct dnnl_state *s, const struct key *key)
+static struct primitive *new_primitive(struct dnnl_state *s, const struct primitive_key *key)
 {
     if (HASH_COUNT(s->primitives) >= MOST_PRIMITIVES)
         drop_primitives(s);
@@ -258,25 +258,25 @@ static void execute(struct dnnl_state *s, struct primitive *p, const void *const
     for (int i = 0; i < OPERANDS; i++) {
         if (!p->memory[i])
             continue;
-        check(dnnl_memory_set_data_handle(p->memory[i], (void *)(uintptr_t)data[i]), "setting a memory object");
+        check_status(dnnl_memory_set_data_handle(p->memory[i], (void *)(uintptr_t)data[i]), "setting a memory object");
         arg[n++] = (dnnl_exec_arg_t){name[i], p->memory[i]};
     }
-    check(dnnl_primitive_execute(p->run, s->stream, n, arg), "running a primitive");
-    check(dnnl_stream_wait(s->stream), "waiting");
+    check_status(dnnl_primitive_execute(p->run, s->stream, n, arg), "running a primitive");
+    check_status(dnnl_stream_wait(s->stream), "waiting");
 }
 
-static void reorder(struct dnnl_state *s, const struct layout *from, const void *src, const struct layout *to, void *dst)
+static void reorder(struct dnnl_state *s, const struct md_layout *from, const void *src, const struct md_layout *to, void *dst)
 {
     dnnl_primitive_desc_t pd;
     dnnl_primitive_t run;
     dnnl_memory_t in, out;
-    check(dnnl_reorder_primitive_desc_create(&pd, MD(from), s->engine, MD(to), s->engine, NULL), "planning a reorder");
-    check(dnnl_primitive_create(&run, pd), "making a reorder");
-    check(dnnl_memory_create(&in, MD(from), s->engine, (void *)(uintptr_t)src), "making a memory object");
-    check(dnnl_memory_create(&out, MD(to), s->engine, dst), "making a memory object");
+    check_status(dnnl_reorder_primitive_desc_create(&pd, MD(from), s->engine, MD(to), s->engine, NULL), "planning a reorder");
+    check_status(dnnl_primitive_create(&run, pd), "making a reorder");
+    check_status(dnnl_memory_create(&in, MD(from), s->engine, (void *)(uintptr_t)src), "making a memory object");
+    check_status(dnnl_memory_create(&out, MD(to), s->engine, dst), "making a memory object");
     dnnl_exec_arg_t arg[2] = {{DNNL_ARG_FROM, in}, {DNNL_ARG_TO, out}};
-    check(dnnl_primitive_execute(run, s->stream, 2, arg), "reordering");
-    check(dnnl_stream_wait(s->stream), "waiting");
+    check_status(dnnl_primitive_execute(run, s->stream, 2, arg), "reordering");
+    check_status(dnnl_stream_wait(s->stream), "waiting");
     dnnl_memory_destroy(in);
     dnnl_memory_destroy(out);
     dnnl_primitive_destroy(run);
@@ -284,18 +284,18 @@ static void reorder(struct dnnl_state *s, const struct layout *from, const void 
 }
 
 /* ---- packed weights ------------------------------------------------------------------------------------------------------------ */
-struct packed {
-    struct layout layout;
+struct reordered_weight {
+    struct md_layout layout;
     void *at;
     size_t bytes;
 };
 
 /* src in the layout that p wants: kept in *cache, or made in a room when the weight may change. */
-static const void *pack(struct kenv *env, void **cache, const struct primitive *p, const struct layout *plain, const void *src)
+static const void *pack(struct kenv *env, void **cache, const struct primitive *p, const struct md_layout *plain, const void *src)
 {
-    struct dnnl_state *s = state_of(env);
-    const struct layout *wanted = &p->layout[WEIGHTS];
-    struct packed *packed = cache ? *cache : NULL;
+    struct dnnl_state *s = library_state(env);
+    const struct md_layout *wanted = &p->layout[WEIGHTS];
+    struct reordered_weight *packed = cache ? *cache : NULL;
     size_t bytes = dnnl_memory_desc_get_size(MD(wanted));
     if (dnnl_memory_desc_equal(MD(plain), MD(wanted)))
         return src;
@@ -337,10 +337,10 @@ static bool plan_product(struct dnnl_state *s, struct primitive *p, struct favou
     return product_desc(pd, s->engine, p->layout, p->key.bias) == dnnl_success;
 }
 
-static struct favourite *favourite_of(struct dnnl_state *s, const struct key *key)
+static struct favourite *favourite_of(struct dnnl_state *s, const struct primitive_key *key)
 {
     struct favourite *f;
-    struct key shape = *key;
+    struct primitive_key shape = *key;
     shape.m = 0;
     shape.bias = 0;
     HASH_FIND(hh, s->favourites, &shape, sizeof shape, f);
@@ -352,7 +352,7 @@ static struct favourite *favourite_of(struct dnnl_state *s, const struct key *ke
     return f;
 }
 
-static struct primitive *product_primitive(struct dnnl_state *s, const struct key *key)
+static struct primitive *product_primitive(struct dnnl_state *s, const struct primitive_key *key)
 {
     struct primitive *p;
     dnnl_primitive_desc_t pd;
@@ -375,9 +375,9 @@ static struct primitive *product_primitive(struct dnnl_state *s, const struct ke
     return p;
 }
 
-static struct key product_key(int64_t m, int64_t n, int64_t k, bool bias)
+static struct primitive_key product_key(int64_t m, int64_t n, int64_t k, bool bias)
 {
-    struct key key;
+    struct primitive_key key;
     memset(&key, 0, sizeof key);
     key.kind = PRODUCT;
     key.bias = bias;
@@ -389,7 +389,7 @@ static struct key product_key(int64_t m, int64_t n, int64_t k, bool bias)
 
 static const void *pack_product(struct kenv *env, void **cache, const struct primitive *p, const void *w, bool transposed)
 {
-    struct layout plain = {.set = false};
+    struct md_layout plain = {.set = false};
     layout_make(&plain, 2, (int64_t[]){p->key.k, p->key.n}, dnnl_f32, transposed ? dnnl_ba : dnnl_ab);
     const void *at = pack(env, cache, p, &plain, w);
     layout_free(&plain);
@@ -399,8 +399,8 @@ static const void *pack_product(struct kenv *env, void **cache, const struct pri
 bool dnnl_product_packed(struct kenv *env, void **cache, int64_t m, int64_t n, int64_t k, const float *a, const float *w, bool transposed,
                          const float *bias, float *c)
 {
-    struct dnnl_state *s = state_of(env);
-    struct key key = product_key(m, n, k, bias != NULL);
+    struct dnnl_state *s = library_state(env);
+    struct primitive_key key = product_key(m, n, k, bias != NULL);
     struct primitive *p = product_primitive(s, &key);
     if (p->missing)
         return false;
@@ -411,8 +411,8 @@ bool dnnl_product_packed(struct kenv *env, void **cache, int64_t m, int64_t n, i
 
 bool dnnl_pack_weight(struct kenv *env, void **cache, int64_t n, int64_t k, const float *w, bool transposed)
 {
-    struct key key = product_key(TYPICAL_ROWS, n, k, false);
-    struct primitive *p = product_primitive(state_of(env), &key);
+    struct primitive_key key = product_key(TYPICAL_ROWS, n, k, false);
+    struct primitive *p = product_primitive(library_state(env), &key);
     return !p->missing && pack_product(env, cache, p, w, transposed) != w;
 }
 
@@ -429,7 +429,7 @@ void dnnl_product(struct kenv *env, bool ta, bool tb, int64_t m, int64_t n, int6
     }
     if (!omp_in_parallel())
         omp_set_num_threads(kenv_threads(env));
-    check(dnnl_sgemm(ta ? 'T' : 'N', tb ? 'T' : 'N', m, n, k, alpha, a, lda, b, ldb, beta, c, ldc), "a matrix product");
+    check_status(dnnl_sgemm(ta ? 'T' : 'N', tb ? 'T' : 'N', m, n, k, alpha, a, lda, b, ldb, beta, c, ldc), "a matrix product");
 }
 
 /* ---- convolution ------------------------------------------------------------------------------------------------------------------- */
@@ -458,7 +458,7 @@ static int image_dims(const struct conv_shape *c, bool result, int64_t *dim)
 }
 
 /* The layouts of a convolution: free for the library to choose, or as the tensors are. */
-static void conv_layouts(const struct key *key, struct layout *l, bool any)
+static void conv_layouts(const struct primitive_key *key, struct md_layout *l, bool any)
 {
     int64_t dim[6];
     int n = image_dims(&key->conv, false, dim);
@@ -471,7 +471,7 @@ static void conv_layouts(const struct key *key, struct layout *l, bool any)
         layout_make(&l[BIAS], 1, &key->conv.out, dnnl_f32, dnnl_a);
 }
 
-static struct primitive *conv_primitive(struct dnnl_state *s, const struct key *key)
+static struct primitive *conv_primitive(struct dnnl_state *s, const struct primitive_key *key)
 {
     struct primitive *p;
     dnnl_primitive_desc_t pd;
@@ -489,10 +489,10 @@ static struct primitive *conv_primitive(struct dnnl_state *s, const struct key *
 }
 
 /* Runs p on plain tensors: what the library wants otherwise is reordered before and after. */
-static void convolve(struct kenv *env, void **cache, struct primitive *p, struct layout *plain, const void *x, const void *w,
+static void convolve(struct kenv *env, void **cache, struct primitive *p, struct md_layout *plain, const void *x, const void *w,
                      const void *bias, void *y)
 {
-    struct dnnl_state *s = state_of(env);
+    struct dnnl_state *s = library_state(env);
     bool same_x = dnnl_memory_desc_equal(MD(&plain[SRC]), MD(&p->layout[SRC]));
     bool same_y = dnnl_memory_desc_equal(MD(&plain[DST]), MD(&p->layout[DST]));
     void *in = same_x ? NULL : kenv_room(env, ROOM_THREADS, dnnl_memory_desc_get_size(MD(&p->layout[SRC])));
@@ -508,9 +508,9 @@ static void convolve(struct kenv *env, void **cache, struct primitive *p, struct
 bool dnnl_convolve(struct kenv *env, void **cache, const struct conv_shape *shape, const float *x, const float *w, const float *bias,
                    float *y)
 {
-    struct dnnl_state *s = state_of(env);
-    struct key key;
-    struct layout plain[OPERANDS] = {{.set = false}};
+    struct dnnl_state *s = library_state(env);
+    struct primitive_key key;
+    struct md_layout plain[OPERANDS] = {{.set = false}};
     memset(&key, 0, sizeof key);
     key.kind = CONVOLUTION;
     key.bias = bias != NULL;

@@ -4,7 +4,7 @@
 
 enum { DATA, INDICES, SCALES, ZEROS };
 
-struct table {
+struct packed_table {
     struct kcall *call;
     enum dtype stored; /* of the numbers: bytes may hold two */
     const struct tensor *scales, *zeros;
@@ -12,7 +12,7 @@ struct table {
     float zero;                                     /* where there are no zero points */
 };
 
-static float zero_at(const struct table *t, int64_t row, int64_t block)
+static float zero_at(const struct packed_table *t, int64_t row, int64_t block)
 {
     float zero = t->zero;
     if (t->zeros)
@@ -20,7 +20,7 @@ static float zero_at(const struct table *t, int64_t row, int64_t block)
     return zero;
 }
 
-static void decode_row(const struct table *t, int64_t row, void *to, enum dtype dtype)
+static void decode_row(const struct packed_table *t, int64_t row, void *to, enum dtype dtype)
 {
     float part[CHUNK], scale;
     for (int64_t j = 0, n; j < t->width; j += n) {
@@ -36,9 +36,9 @@ static void decode_row(const struct table *t, int64_t row, void *to, enum dtype 
 }
 
 /* Rows lo..hi of the result. */
-static void gather_range(void *data, int thread, int64_t lo, int64_t hi)
+static void gather_block_range(void *data, int thread, int64_t lo, int64_t hi)
 {
-    const struct table *t = data;
+    const struct packed_table *t = data;
     const struct tensor *index = &t->call->in[INDICES], *y = &t->call->out[0];
     (void)thread;
     for (int64_t i = lo; i < hi; i++) {
@@ -52,16 +52,16 @@ void kern_GatherBlockQuantized(struct kcall *call)
 {
     const struct tensor *x = &call->in[DATA];
     int64_t bits = attr_int(call->node, "bits"), per = x->dtype == DT_U8 ? 8 / bits : 1;
-    struct table t = {.call = call,
-                      .stored = per == 2 ? DT_U4 : x->dtype,
-                      .scales = &call->in[SCALES],
-                      .zeros = kcall_in(call, ZEROS),
-                      .rows = tensor_dims_product(x->dim, 1, x->rank - 1),
-                      .width = x->dim[x->rank - 1] * per,
-                      .block = attr_int(call->node, "block_size"),
-                      .zero = x->dtype == DT_U8 ? (float)(1 << (bits - 1)) : 0};
+    struct packed_table t = {.call = call,
+                             .stored = per == 2 ? DT_U4 : x->dtype,
+                             .scales = &call->in[SCALES],
+                             .zeros = kcall_in(call, ZEROS),
+                             .rows = tensor_dims_product(x->dim, 1, x->rank - 1),
+                             .width = x->dim[x->rank - 1] * per,
+                             .block = attr_int(call->node, "block_size"),
+                             .zero = x->dtype == DT_U8 ? (float)(1 << (bits - 1)) : 0};
     t.blocks = t.scales->dim[t.scales->rank - 1];
     t.zeros_each = t.zeros ? t.zeros->dim[t.zeros->rank - 1] * per : 0;
     if (tensor_elements(&call->out[0]) > 0)
-        kenv_parallel_for(call->env, tensor_elements(&call->in[INDICES]) * t.rows, 8 * t.width, gather_range, &t);
+        kenv_parallel_for(call->env, tensor_elements(&call->in[INDICES]) * t.rows, 8 * t.width, gather_block_range, &t);
 }

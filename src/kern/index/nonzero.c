@@ -1,7 +1,7 @@
 /* nonzero: positions in row-major order, one dimension of them per row of the result. */
 #include "kern/core/core.h"
 
-static void position(const struct tensor *x, int64_t element, int64_t at, struct tensor *y)
+static void put_position(const struct tensor *x, int64_t element, int64_t at, struct tensor *y)
 {
     int64_t *to = y->data, n = y->dim[1];
     for (int d = x->rank - 1; d > 0; d--) {
@@ -25,7 +25,7 @@ void kern_NonZero(struct kcall *call)
                 continue;
             if (found == y->dim[1])
                 fail("%s: more elements are not zero than the %lld of its result", kcall_where(call), (long long)found);
-            position(x, i + j, found++, y);
+            put_position(x, i + j, found++, y);
         }
     }
     if (found != y->dim[1])

@@ -28,7 +28,7 @@ struct slot {
     float *buffer;
     int step;
 }; /* step: 1, or 0 for one value */
-struct chain {
+struct chain_call {
     struct kcall *call;
     struct walk walk;
     int nin, nimm, ncode;
@@ -37,7 +37,7 @@ struct chain {
     int buffer[CHAIN_LENGTH]; /* of each result: its buffer, -1: the output */
 };
 
-static int last_use(const struct chain *c, int reg)
+static int last_use(const struct chain_call *c, int reg)
 {
     int last = -1;
     for (int i = 0; i < c->ncode; i++)
@@ -46,7 +46,7 @@ static int last_use(const struct chain *c, int reg)
     return last;
 }
 
-static void assign_buffers(struct chain *c)
+static void assign_buffers(struct chain_call *c)
 {
     int busy[BUFFERS]; /* the operation that reads the buffer last */
     for (int b = 0; b < BUFFERS; b++)
@@ -64,7 +64,7 @@ static void assign_buffers(struct chain *c)
     }
 }
 
-static void run_code(const struct chain *c, struct slot *reg, float (*room)[STRETCH], float *out, int64_t n)
+static void run_code(const struct chain_call *c, struct slot *reg, float (*room)[STRETCH], float *out, int64_t n)
 {
     for (int i = 0; i < c->ncode; i++) {
         int64_t op = c->code[3 * i];
@@ -84,7 +84,7 @@ static void run_code(const struct chain *c, struct slot *reg, float (*room)[STRE
 }
 
 /* Operand k's stretch that starts at element `from` of the row, as float32. */
-static struct slot operand(const struct chain *c, int k, int64_t offset, int64_t from, int64_t n, float *room)
+static struct slot chain_operand(const struct chain_call *c, int k, int64_t offset, int64_t from, int64_t n, float *room)
 {
     const struct tensor *t = &c->call->in[k];
     int step = c->walk.stride[k + 1][c->walk.rank - 1] != 0;
@@ -97,7 +97,7 @@ static struct slot operand(const struct chain *c, int k, int64_t offset, int64_t
 
 static void chain_row(void *data, const int64_t *offset, int64_t n)
 {
-    const struct chain *c = data;
+    const struct chain_call *c = data;
     const struct tensor *out = &c->call->out[0];
     float room[BUFFERS][STRETCH], in[CHAIN_INPUTS][STRETCH], result[STRETCH];
     struct slot reg[CHAIN_INPUTS + CHAIN_NUMBERS + CHAIN_LENGTH];
@@ -106,7 +106,7 @@ static void chain_row(void *data, const int64_t *offset, int64_t n)
     for (int64_t from = 0; from < n; from += STRETCH) {
         int64_t m = n - from < STRETCH ? n - from : STRETCH;
         for (int k = 0; k < c->nin; k++)
-            reg[k] = operand(c, k, offset[k + 1], from, m, in[k]);
+            reg[k] = chain_operand(c, k, offset[k + 1], from, m, in[k]);
         void *to = element_at(out->data, dtype_size(out->dtype), offset[0] + from);
         run_code(c, reg, room, out->dtype == DT_F32 ? to : result, m);
         if (out->dtype != DT_F32)
@@ -114,7 +114,7 @@ static void chain_row(void *data, const int64_t *offset, int64_t n)
     }
 }
 
-static void check_code(const struct chain *c)
+static void check_code(const struct chain_call *c)
 {
     require(c->nin <= CHAIN_INPUTS && c->nimm <= CHAIN_NUMBERS && c->ncode > 0 && c->ncode <= CHAIN_LENGTH);
     for (int i = 0; i < c->ncode; i++) {
@@ -126,7 +126,7 @@ static void check_code(const struct chain *c)
 
 void kern_Chain(struct kcall *call)
 {
-    struct chain c = {.call = call, .nin = call->nin};
+    struct chain_call c = {.call = call, .nin = call->nin};
     const struct attr *imm = node_attr(call->node, "imm");
     const struct tensor *in[CHAIN_INPUTS];
     c.ncode = attr_ints(call->graph, call->node, "code", &c.code) / 3;

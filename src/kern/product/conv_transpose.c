@@ -6,7 +6,7 @@
 
 #include <string.h>
 
-struct transposed {
+struct conv_transpose {
     int n;
     int64_t batch, groups, in, out; /* in, out: channels of a group */
     int64_t size[MOST_SPATIAL], kernel[MOST_SPATIAL], result[MOST_SPATIAL], stride[MOST_SPATIAL], dilation[MOST_SPATIAL],
@@ -18,7 +18,7 @@ struct transposed {
 };
 
 /* Where X's place 0 under tap 0 lands before the result's start. A stated or SAME size divides what is too much. */
-static void read_before(const struct kcall *call, struct transposed *t)
+static void read_before(const struct kcall *call, struct conv_transpose *t)
 {
     const char *mode = attr_string(call->node, "auto_pad");
     bool upper = strcmp(mode, "SAME_UPPER") == 0, same = upper || strcmp(mode, "SAME_LOWER") == 0;
@@ -34,7 +34,7 @@ static void read_before(const struct kcall *call, struct transposed *t)
     }
 }
 
-static void transposed_begin(const struct kcall *call, struct transposed *t)
+static void transposed_begin(const struct kcall *call, struct conv_transpose *t)
 {
     const struct tensor *x = &call->in[0], *w = &call->in[1], *y = &call->out[0], *bias = kcall_in(call, 2);
     int64_t groups = attr_int(call->node, "group");
@@ -46,7 +46,7 @@ static void transposed_begin(const struct kcall *call, struct transposed *t)
         (bias && tensor_elements(bias) != y->dim[1]))
         fail("%s: %lld channels in %lld groups do not fit a kernel of %lld x %lld", kcall_where(call), (long long)x->dim[1],
              (long long)groups, (long long)w->dim[0], (long long)w->dim[1]);
-    *t = (struct transposed){.n = x->rank - 2, .batch = x->dim[0], .groups = groups, .in = x->dim[1] / groups, .out = w->dim[1]};
+    *t = (struct conv_transpose){.n = x->rank - 2, .batch = x->dim[0], .groups = groups, .in = x->dim[1] / groups, .out = w->dim[1]};
     memcpy(t->size, x->dim + 2, (size_t)t->n * sizeof *t->size);
     memcpy(t->kernel, w->dim + 2, (size_t)t->n * sizeof *t->kernel);
     memcpy(t->result, y->dim + 2, (size_t)t->n * sizeof *t->result);
@@ -59,7 +59,7 @@ static void transposed_begin(const struct kcall *call, struct transposed *t)
 }
 
 /* The result's place that X's place sends to through a tap; -1: padding. */
-static int64_t landing(const struct transposed *t, int64_t place, int64_t tap)
+static int64_t landing(const struct conv_transpose *t, int64_t place, int64_t tap)
 {
     int64_t at = 0, step = 1;
     for (int d = t->n - 1; d >= 0; d--) {
@@ -74,9 +74,9 @@ static int64_t landing(const struct transposed *t, int64_t place, int64_t tap)
     return at;
 }
 
-static void gather_range(void *data, int thread, int64_t lo, int64_t hi)
+static void gather_columns_range(void *data, int thread, int64_t lo, int64_t hi)
 {
-    const struct transposed *t = data;
+    const struct conv_transpose *t = data;
     (void)thread;
     for (int64_t m = lo; m < hi; m++) {
         float *y = t->y + m * t->results;
@@ -94,7 +94,7 @@ static void gather_range(void *data, int thread, int64_t lo, int64_t hi)
 }
 
 /* to[columns, places] = w[in, columns]^T x[in, places]. */
-static void send(struct kcall *call, const struct transposed *t, int64_t columns, const float *w, const float *x, float *to)
+static void send(struct kcall *call, const struct conv_transpose *t, int64_t columns, const float *w, const float *x, float *to)
 {
     if (!kenv_deterministic(call->env)) {
         dnnl_product(call->env, true, false, columns, t->places, t->in, 1, w, columns, x, t->places, 0, to, t->places);
@@ -112,7 +112,7 @@ static void send(struct kcall *call, const struct transposed *t, int64_t columns
 
 void kern_ConvTranspose(struct kcall *call)
 {
-    struct transposed t;
+    struct conv_transpose t;
     struct tensor *out = &call->out[0];
     const struct tensor *bias = kcall_in(call, 2);
     if (tensor_elements(out) == 0)
@@ -130,7 +130,7 @@ void kern_ConvTranspose(struct kcall *call)
         t.sent = room;
         t.bias = b ? b + group * t.out : NULL;
         t.y = y + i * t.out * t.results;
-        kenv_parallel_for(call->env, t.out, t.taps * t.places * 4 + t.results, gather_range, &t);
+        kenv_parallel_for(call->env, t.out, t.taps * t.places * 4 + t.results, gather_columns_range, &t);
     }
     kcall_result_store(y, out);
 }

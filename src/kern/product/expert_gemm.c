@@ -33,7 +33,7 @@ static float packed_number(const struct tensor *t, int64_t byte, int64_t i, int6
 }
 
 /* The zero point of block b of a row: [experts, n, bytes], or packed along n, [experts, bytes]. */
-static float zero_of(const struct experts *w, int64_t row, int64_t b)
+static float expert_zero(const struct experts *w, int64_t row, int64_t b)
 {
     const struct tensor *t = w->zeros;
     if (!t)
@@ -43,7 +43,7 @@ static float zero_of(const struct experts *w, int64_t row, int64_t b)
     return packed_number(t, (w->expert * t->dim[1] + row) * t->dim[2], b, w->bits);
 }
 
-static float scale_of(const struct experts *w, int64_t row, int64_t b)
+static float expert_scale(const struct experts *w, int64_t row, int64_t b)
 {
     const struct tensor *t = w->scales;
     int64_t at = w->expert * t->dim[1] + row;
@@ -53,31 +53,31 @@ static float scale_of(const struct experts *w, int64_t row, int64_t b)
 }
 
 /* Numbers from..from + n of a row; from is a multiple of CHUNK, and so of what shares a byte. */
-static void decode(const struct experts *w, int64_t row, int64_t from, int64_t n, float *out)
+static void expert_decode(const struct experts *w, int64_t row, int64_t from, int64_t n, float *out)
 {
     const uint8_t *q = (const uint8_t *)w->weight->data + (w->expert * w->weight->dim[1] + row) * w->weight->dim[2];
     int64_t block = w->block ? w->block : w->panels.k;
     for (int64_t lo = from, hi; lo < from + n; lo = hi) {
         hi = (lo / block + 1) * block < from + n ? (lo / block + 1) * block : from + n;
-        float scale = scale_of(w, row, lo / block), zero = zero_of(w, row, lo / block);
+        float scale = expert_scale(w, row, lo / block), zero = expert_zero(w, row, lo / block);
         (w->bits == 2 ? decode_2 : w->bits == 4 ? decode_4 : decode_8)(q + lo * w->bits / 8, hi - lo, scale, zero, out + lo - from);
     }
 }
 
-static const void *stored(const struct experts *w, int64_t row, int64_t from)
+static const void *expert_stored(const struct experts *w, int64_t row, int64_t from)
 {
     return element_at_const(w->weight->data, dtype_size(w->weight->dtype), (w->expert * w->panels.n + row) * w->panels.k + from);
 }
 
 /* The numbers themselves, or decoded into room. */
-static const float *stretch(const struct experts *w, int64_t row, int64_t from, int64_t n, float *room)
+static const float *expert_stretch(const struct experts *w, int64_t row, int64_t from, int64_t n, float *room)
 {
     if (w->scales)
-        decode(w, row, from, n, room);
+        expert_decode(w, row, from, n, room);
     else if (w->weight->dtype == DT_F32)
-        return stored(w, row, from);
+        return expert_stored(w, row, from);
     else
-        convert_to_f32(w->weight->dtype, stored(w, row, from), n, room);
+        convert_to_f32(w->weight->dtype, expert_stored(w, row, from), n, room);
     return room;
 }
 
@@ -97,7 +97,7 @@ static void expert_unpack(const struct panels *panels, int64_t from, int64_t cou
         for (int64_t lo = 0; lo < panels->k; lo += CHUNK) {
             int64_t n = panels->k - lo < CHUNK ? panels->k - lo : CHUNK;
             float *to = panel + j * panels->k + lo;
-            const float *at = stretch(experts_of(panels), from + j, lo, n, to);
+            const float *at = expert_stretch(experts_of(panels), from + j, lo, n, to);
             if (at != to)
                 memcpy(to, at, (size_t)n * sizeof *to);
         }
@@ -110,12 +110,12 @@ static void expert_row(const struct panels *panels, const float *a, int64_t from
         c[j] = 0;
         for (int64_t lo = 0; lo < panels->k; lo += CHUNK) {
             int64_t n = panels->k - lo < CHUNK ? panels->k - lo : CHUNK;
-            c[j] += dot(a + lo, stretch(experts_of(panels), from + j, lo, n, room), n);
+            c[j] += dot(a + lo, expert_stretch(experts_of(panels), from + j, lo, n, room), n);
         }
     }
 }
 
-static void add_bias(const struct experts *w, int64_t m, float *c)
+static void expert_add_bias(const struct experts *w, int64_t m, float *c)
 {
     int64_t n = w->panels.n;
     float part[CHUNK];
@@ -164,5 +164,5 @@ void expert_product(struct kcall *call, const struct experts *w, int64_t m, cons
     else
         packed_gemm(call, &own.panels, m, a, c);
     if (own.bias)
-        add_bias(&own, m, c);
+        expert_add_bias(&own, m, c);
 }

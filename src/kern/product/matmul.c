@@ -62,7 +62,7 @@ static void plain_product(struct kenv *env, struct plain p)
 }
 
 /* ---- MatMul --------------------------------------------------------------------------------------------------------------------- */
-struct product {
+struct matmul_call {
     struct kcall *call;
     int64_t m, n, k, batch;                                    /* a: m x k, b: k x n, per batch element */
     int rank;                                                  /* batch dimensions, merged where both operands allow it */
@@ -78,7 +78,7 @@ static int64_t batch_dim(const struct tensor *t, int rank, int d)
     return t->rank < 2 || e < 0 ? 1 : t->dim[e];
 }
 
-static void product_batch(struct product *p, const struct tensor *a, const struct tensor *b)
+static void product_batch(struct matmul_call *p, const struct tensor *a, const struct tensor *b)
 {
     int rank = a->rank > b->rank ? a->rank - 2 : b->rank - 2;
     int64_t na = 1, nb = 1;
@@ -103,7 +103,7 @@ static bool types_fit(const struct tensor *a, const struct tensor *b)
     return a->dtype == b->dtype || (a->dtype == DT_F32 && dtype_is_half(b->dtype));
 }
 
-static void product_shape(struct product *p, const struct tensor *a, const struct tensor *b)
+static void product_shape(struct matmul_call *p, const struct tensor *a, const struct tensor *b)
 {
     if (a->rank < 1 || b->rank < 1)
         fail("%s: operands must have rank 1 or more", kcall_where(p->call));
@@ -126,7 +126,7 @@ static void product_shape(struct product *p, const struct tensor *a, const struc
     }
 }
 
-static void batch_offsets(const struct product *p, int64_t i, int64_t *a, int64_t *b)
+static void batch_offsets(const struct matmul_call *p, int64_t i, int64_t *a, int64_t *b)
 {
     *a = *b = 0;
     for (int d = p->rank - 1; d >= 0; d--) {
@@ -136,9 +136,9 @@ static void batch_offsets(const struct product *p, int64_t i, int64_t *a, int64_
     }
 }
 
-static void product_range(void *data, int thread, int64_t lo, int64_t hi)
+static void matmul_range(void *data, int thread, int64_t lo, int64_t hi)
 {
-    const struct product *p = data;
+    const struct matmul_call *p = data;
     (void)thread;
     for (int64_t i = lo; i < hi; i++) {
         int64_t a, b;
@@ -149,15 +149,15 @@ static void product_range(void *data, int thread, int64_t lo, int64_t hi)
 }
 
 /* A batch that feeds all threads is shared out; a smaller one lets each product use them all. */
-static void product_batches(struct product *p)
+static void product_batches(struct matmul_call *p)
 {
     if (p->batch >= kenv_threads(p->call->env))
-        kenv_parallel_for(p->call->env, p->batch, p->m * p->n * p->k / 8 + 1, product_range, p);
+        kenv_parallel_for(p->call->env, p->batch, p->m * p->n * p->k / 8 + 1, matmul_range, p);
     else
-        product_range(p, 0, 0, p->batch);
+        matmul_range(p, 0, 0, p->batch);
 }
 
-static void plain_batches(struct product *p, const struct tensor *a, const struct tensor *b, struct tensor *c)
+static void plain_batches(struct matmul_call *p, const struct tensor *a, const struct tensor *b, struct tensor *c)
 {
     size_t size = dtype_size(c->dtype);
     for (int64_t i = 0; i < p->batch; i++) {
@@ -206,7 +206,7 @@ static struct right right_of(struct kcall *call, int64_t batch, int64_t n, int64
     return right_strided(tensor_f32(call->env, b, ROOM_B), k, transposed ? 1 : n, transposed ? k : 1);
 }
 
-static void chunk_batches(struct product *p, const struct tensor *a, const struct tensor *b, float *c)
+static void chunk_batches(struct matmul_call *p, const struct tensor *a, const struct tensor *b, float *c)
 {
     struct kcall *call = p->call;
     struct chunks chunks = chunks_of(call, p->k, 1);
@@ -229,7 +229,7 @@ void kern_MatMul(struct kcall *call)
 {
     const struct tensor *a = &call->in[0], *b = &call->in[1];
     struct tensor *c = &call->out[0];
-    struct product p = {.call = call};
+    struct matmul_call p = {.call = call};
     product_shape(&p, a, b);
     if (p.batch * p.m * p.n == 0)
         return;
@@ -252,7 +252,7 @@ void kern_MatMul(struct kcall *call)
 
 /* ---- Gemm -----------------------------------------------------------------------------------------------------------------------------
  */
-struct affine {
+struct gemm_call {
     const struct walk *walk;
     float alpha, beta;
     float *y;
@@ -261,7 +261,7 @@ struct affine {
 
 static void affine_row(void *data, const int64_t *offset, int64_t n)
 {
-    const struct affine *f = data;
+    const struct gemm_call *f = data;
     int64_t step = f->walk->stride[1][f->walk->rank - 1];
     float *y = f->y + offset[0];
     const float *c = f->c + offset[1];
@@ -275,7 +275,7 @@ static void gemm_add(struct kcall *call, float alpha, float beta, float *y, cons
     struct tensor out = call->out[0];
     const struct tensor *in[1] = {c};
     struct walk w;
-    struct affine f = {&w, alpha, beta, y, tensor_f32(call->env, c, ROOM_A)};
+    struct gemm_call f = {&w, alpha, beta, y, tensor_f32(call->env, c, ROOM_A)};
     walk_broadcast(call, &w, &out, 1, in);
     walk_run(call->env, &w, 2, affine_row, &f);
 }

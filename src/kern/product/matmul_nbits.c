@@ -14,7 +14,7 @@
 enum { A, B, SCALES, ZEROS, GROUPS, BIAS };
 enum { LANES = 16, PANEL = 1 << 17, MOST_WIDTH = 64 }; /* a panel: numbers that stay in the second-level cache */
 
-struct nbits {
+struct nbits_panels {
     struct panels panels;                       /* first: columns of the product are rows of B */
     int64_t bits, k, blocks, words, zero_bytes; /* k: without padding; of a row: blocks, words, bytes of zero points */
     int log;                                    /* a block has 2^log words */
@@ -89,12 +89,12 @@ GROUPS_OF(8)
 
 /* ---- scales and zero points ---------------------------------------------------------------------------------------------------------- */
 
-static SIMD void fill(float x, int64_t n, float *to)
+static SIMD void fill_lanes(float x, int64_t n, float *to)
 {
     LOOP for (int64_t i = 0; i < n; i++) to[i] = x;
 }
 
-static float default_zero(const struct nbits *w)
+static float default_zero(const struct nbits_panels *w)
 {
     return (float)(1 << (w->bits - 1));
 }
@@ -108,7 +108,7 @@ static void unpack_zeros(int bits, const uint8_t *row, int64_t lo, int64_t hi, f
 }
 
 /* Zero points of blocks lo..hi of row n. */
-static void read_zeros(const struct nbits *w, int64_t n, int64_t lo, int64_t hi, float *to)
+static void read_zeros(const struct nbits_panels *w, int64_t n, int64_t lo, int64_t hi, float *to)
 {
     const struct tensor *t = w->zeros;
     if (t && t->dtype == DT_U8)
@@ -116,17 +116,17 @@ static void read_zeros(const struct nbits *w, int64_t n, int64_t lo, int64_t hi,
     else if (t)
         convert_to_f32(t->dtype, element_at_const(t->data, dtype_size(t->dtype), n * w->blocks + lo), hi - lo, to);
     else
-        fill(default_zero(w), hi - lo, to);
+        fill_lanes(default_zero(w), hi - lo, to);
 }
 
-static void read_scales(const struct nbits *w, int64_t n, int64_t lo, int64_t hi, float *to)
+static void nbits_scales(const struct nbits_panels *w, int64_t n, int64_t lo, int64_t hi, float *to)
 {
     convert_to_f32(w->scales->dtype, element_at_const(w->scales->data, dtype_size(w->scales->dtype), n * w->blocks + lo), hi - lo, to);
 }
 
 /* From a number per block of 2^log words to one for each of n words. Every store fills all lanes: a later one goes over what is too much.
  */
-static SIMD void spread(int log, const float *from, int64_t n, float *to)
+static SIMD void spread_blocks(int log, const float *from, int64_t n, float *to)
 {
     int64_t step = log < 4 ? 1 << log : LANES;
     for (int64_t i = 0; i < n; i += step)
@@ -134,61 +134,61 @@ static SIMD void spread(int log, const float *from, int64_t n, float *to)
 }
 
 /* For words lo..hi of row n; lo is a multiple of CHUNK, hi no more than CHUNK above. */
-static void read_stretch(const struct nbits *w, int64_t n, int64_t lo, int64_t hi, struct coding *s)
+static void read_stretch(const struct nbits_panels *w, int64_t n, int64_t lo, int64_t hi, struct coding *s)
 {
     float each[CHUNK];
     int64_t first = lo >> w->log, end = ((hi - 1) >> w->log) + 1;
-    read_scales(w, n, first, end, each);
-    spread(w->log, each, hi - lo, s->scale);
+    nbits_scales(w, n, first, end, each);
+    spread_blocks(w->log, each, hi - lo, s->scale);
     if (!w->zeros) {
-        fill(default_zero(w), hi - lo + LANES, s->zero);
+        fill_lanes(default_zero(w), hi - lo + LANES, s->zero);
         return;
     }
     read_zeros(w, n, first, end, each);
-    spread(w->log, each, hi - lo, s->zero);
+    spread_blocks(w->log, each, hi - lo, s->zero);
 }
 
 /* ---- columns of the product ------------------------------------------------------------------------------------------------------------
  */
 
-static const struct nbits *weight_of(const struct panels *panels)
+static const struct nbits_panels *nbits_of(const struct panels *panels)
 {
-    return (const struct nbits *)(const void *)panels;
+    return (const struct nbits_panels *)(const void *)panels;
 }
 
 /* Where number i of a row stands in the order above. */
-static int64_t place_of(int64_t bits, int64_t i)
+static int64_t packed_place(int64_t bits, int64_t i)
 {
     int64_t per = 32 / bits, word = i / per;
     return (word / LANES * per + i % per) * LANES + word % LANES;
 }
 
 /* Number i of row n, by the scale that g_idx names. */
-static float grouped(const struct nbits *w, int64_t n, int64_t i)
+static float grouped(const struct nbits_panels *w, int64_t n, int64_t i)
 {
     float scale, zero;
     uint8_t byte = w->q[n * w->words * 4 + i * w->bits / 8];
-    read_scales(w, n, w->group[i], w->group[i] + 1, &scale);
+    nbits_scales(w, n, w->group[i], w->group[i] + 1, &scale);
     read_zeros(w, n, w->group[i], w->group[i] + 1, &zero);
     return ((float)(byte >> i * w->bits % 8 & ((1 << w->bits) - 1)) - zero) * scale;
 }
 
-static void unpack_grouped(const struct nbits *w, int64_t n, float *out)
+static void unpack_grouped(const struct nbits_panels *w, int64_t n, float *out)
 {
     memset(out, 0, (size_t)w->panels.k * sizeof *out);
     for (int64_t i = 0; i < w->k; i++)
-        out[place_of(w->bits, i)] = grouped(w, n, i);
+        out[packed_place(w->bits, i)] = grouped(w, n, i);
 }
 
-static float dot_grouped(const struct nbits *w, int64_t n, const float *a)
+static float dot_grouped(const struct nbits_panels *w, int64_t n, const float *a)
 {
     float sum = 0;
     for (int64_t i = 0; i < w->k; i++)
-        sum += a[place_of(w->bits, i)] * grouped(w, n, i);
+        sum += a[packed_place(w->bits, i)] * grouped(w, n, i);
     return sum;
 }
 
-static void unpack_row(const struct nbits *w, int64_t n, float *out)
+static void unpack_row(const struct nbits_panels *w, int64_t n, float *out)
 {
     struct coding s;
     for (int64_t lo = 0, hi; lo < w->words; lo = hi) {
@@ -200,7 +200,7 @@ static void unpack_row(const struct nbits *w, int64_t n, float *out)
     }
 }
 
-static float dot_row(const struct nbits *w, int64_t n, const float *a)
+static float dot_row(const struct nbits_panels *w, int64_t n, const float *a)
 {
     struct coding s;
     float sum = 0;
@@ -214,14 +214,14 @@ static float dot_row(const struct nbits *w, int64_t n, const float *a)
 
 static void nbits_unpack(const struct panels *panels, int64_t from, int64_t count, float *panel)
 {
-    const struct nbits *w = weight_of(panels);
+    const struct nbits_panels *w = nbits_of(panels);
     for (int64_t j = 0; j < count; j++)
         (w->group ? unpack_grouped : unpack_row)(w, from + j, panel + j * panels->k);
 }
 
 static void nbits_row(const struct panels *panels, const float *a, int64_t from, int64_t count, float *c)
 {
-    const struct nbits *w = weight_of(panels);
+    const struct nbits_panels *w = nbits_of(panels);
     for (int64_t j = 0; j < count; j++)
         c[j] = (w->group ? dot_grouped : dot_row)(w, from + j, a);
 }
@@ -229,7 +229,7 @@ static void nbits_row(const struct panels *panels, const float *a, int64_t from,
 /* ---- chunk by chunk: columns in the order of K, and no longer
  * -------------------------------------------------------------------------------- */
 
-static void plain_row(const struct nbits *w, int64_t n, float *out)
+static void plain_row(const struct nbits_panels *w, int64_t n, float *out)
 {
     float part[(CHUNK + LANES) * 16];
     struct coding s;
@@ -239,13 +239,13 @@ static void plain_row(const struct nbits *w, int64_t n, float *out)
         read_stretch(w, n, lo, hi, &s);
         (w->bits == 2 ? unpack_2 : w->bits == 4 ? unpack_4 : unpack_8)(w->q + (n * w->words + lo) * 4, hi - lo, &s, part);
         for (int64_t i = lo * per; i < at_most(hi * per, w->k); i++)
-            out[i] = part[place_of(w->bits, i - lo * per)];
+            out[i] = part[packed_place(w->bits, i - lo * per)];
     }
 }
 
 static void plain_unpack(const struct panels *panels, int64_t from, int64_t count, float *panel)
 {
-    const struct nbits *w = weight_of(panels);
+    const struct nbits_panels *w = nbits_of(panels);
     for (int64_t j = 0; j < count; j++, panel += w->k) {
         if (!w->group)
             plain_row(w, from + j, panel);
@@ -255,7 +255,7 @@ static void plain_unpack(const struct panels *panels, int64_t from, int64_t coun
 }
 
 /* A rank has whole blocks, as many as fill bytes of zero points. */
-static void product_by_chunks(struct kcall *call, struct nbits *w, int64_t m, const float *a, float *out)
+static void product_by_chunks(struct kcall *call, struct nbits_panels *w, int64_t m, const float *a, float *out)
 {
     int64_t block = 32 / w->bits << w->log, per = w->zeros && w->zeros->dtype == DT_U8 ? 8 / w->bits : 1,
             unit = call->share ? block * per : 1;
@@ -270,7 +270,7 @@ static void product_by_chunks(struct kcall *call, struct nbits *w, int64_t m, co
  * ----------------------------------------------------------------------------------------------------------------------- */
 
 struct order {
-    const struct nbits *w;
+    const struct nbits_panels *w;
     const float *from;
     float *to;
 };
@@ -284,17 +284,17 @@ static void order_range(void *data, int thread, int64_t lo, int64_t hi)
     memset(o->to + lo * padded, 0, (size_t)((hi - lo) * padded) * sizeof *o->to);
     for (int64_t row = lo; row < hi; row++)
         for (int64_t i = 0; i < k; i++)
-            o->to[row * padded + place_of(o->w->bits, i)] = o->from[row * k + i];
+            o->to[row * padded + packed_place(o->w->bits, i)] = o->from[row * k + i];
 }
 
-static const float *ordered(struct kcall *call, const struct nbits *w, int64_t m, const float *a)
+static const float *ordered(struct kcall *call, const struct nbits_panels *w, int64_t m, const float *a)
 {
     struct order o = {w, a, kenv_room(call->env, ROOM_B, kcall_bytes(call, m * w->panels.k, sizeof *o.to))};
     kenv_parallel_for(call->env, m, 4 * w->k, order_range, &o);
     return o.to;
 }
 
-static void check_groups(const struct kcall *call, const struct nbits *w)
+static void check_group_indices(const struct kcall *call, const struct nbits_panels *w)
 {
     for (int64_t i = 0; w->group && i < w->k; i++)
         if (w->group[i] < 0 || w->group[i] >= w->blocks)
@@ -304,17 +304,17 @@ static void check_groups(const struct kcall *call, const struct nbits *w)
 /* ---- the product
  * ------------------------------------------------------------------------------------------------------------------------- */
 
-static struct nbits nbits_new(const struct nbits_weight *from, int64_t k)
+static struct nbits_panels nbits_new(const struct nbits_weight *from, int64_t k)
 {
     const struct tensor *b = from->blocks;
-    struct nbits w = {.bits = from->bits,
-                      .k = k,
-                      .blocks = b->dim[1],
-                      .words = b->dim[1] * b->dim[2] / 4,
-                      .q = b->data,
-                      .scales = from->scales,
-                      .zeros = from->zeros,
-                      .group = from->groups ? from->groups->data : NULL};
+    struct nbits_panels w = {.bits = from->bits,
+                             .k = k,
+                             .blocks = b->dim[1],
+                             .words = b->dim[1] * b->dim[2] / 4,
+                             .q = b->data,
+                             .scales = from->scales,
+                             .zeros = from->zeros,
+                             .group = from->groups ? from->groups->data : NULL};
     int64_t padded = (w.words + LANES - 1) / LANES * LANES * 32 / w.bits, width = padded ? PANEL / padded : MOST_WIDTH;
     w.zero_bytes = (w.blocks * w.bits + 7) / 8;
     while (4 << w.log < b->dim[2])
@@ -330,9 +330,9 @@ static struct nbits nbits_new(const struct nbits_weight *from, int64_t k)
 
 void matmul_nbits_product(struct kcall *call, const struct nbits_weight *from, int64_t m, int64_t k, const float *a, float *c)
 {
-    struct nbits w = nbits_new(from, k);
+    struct nbits_panels w = nbits_new(from, k);
     if (kenv_deterministic(call->env)) {
-        check_groups(call, &w);
+        check_group_indices(call, &w);
         product_by_chunks(call, &w, m, a, c);
         return;
     }
@@ -340,14 +340,14 @@ void matmul_nbits_product(struct kcall *call, const struct nbits_weight *from, i
         memset(c, 0, kcall_bytes(call, m * w.panels.n, sizeof *c));
         return;
     }
-    check_groups(call, &w);
+    check_group_indices(call, &w);
     packed_gemm(call, &w.panels, m, ordered(call, &w, m, a), c);
 }
 
 /* ---- MatMulNBits
  * --------------------------------------------------------------------------------------------------------------------------- */
 
-static void add_bias(struct kcall *call, int64_t m, int64_t n, float *y)
+static void nbits_add_bias(struct kcall *call, int64_t m, int64_t n, float *y)
 {
     const struct tensor *t = kcall_in(call, BIAS);
     const float *bias = t ? tensor_f32(call->env, t, ROOM_A) : NULL;
@@ -367,6 +367,6 @@ void kern_MatMulNBits(struct kcall *call)
         return;
     float *out = kcall_result_f32(call, y);
     matmul_nbits_product(call, &w, m, a->dim[a->rank - 1], tensor_f32(call->env, a, ROOM_A), out);
-    add_bias(call, m, n, out);
+    nbits_add_bias(call, m, n, out);
     kcall_result_store(out, y);
 }

@@ -10,11 +10,11 @@
 enum { FC1, FC2, FC3, MATRICES };
 typedef void activation(const float *gate, const float *value, int64_t step, int64_t n, const float *param, float *out);
 
-struct route {
+struct token_route {
     int64_t row;
     float weight;
 };
-struct moe {
+struct moe_call {
     struct kcall *call;
     struct experts matrix[MATRICES];       /* weight NULL: there is none */
     const struct tensor *x, *router, *mix; /* mix: the weights of the choice where they are not the router's */
@@ -23,7 +23,7 @@ struct moe {
     int64_t gates, step; /* fc1 holds gates and values (2) or not; numbers from one gate to the next */
     float param[3];      /* alpha, beta, limit */
     int64_t *start;      /* by expert: its first route; [experts] is their number */
-    struct route *route;
+    struct token_route *route;
     float *in, *first, *third, *out; /* of the rows of one expert */
 };
 
@@ -73,7 +73,7 @@ static activation *activation_of(const struct kcall *call)
 /* ---- operands -------------------------------------------------------------------------------------------------------------------------
  */
 
-static int64_t bits_of(const struct kcall *call, int j)
+static int64_t weight_bits(const struct kcall *call, int j)
 {
     static const char *const own[MATRICES] = {"fc1_expert_weight_bits", "fc2_expert_weight_bits", "fc3_expert_weight_bits"};
     return attr_int(call->node, attr_is_set(call->node, own[j]) ? own[j] : "expert_weight_bits");
@@ -92,16 +92,16 @@ static struct experts matrix_of(const struct kcall *call, int j, int64_t k)
     if (quantized) {
         w.scales = kcall_in(call, at + 1);
         w.zeros = kcall_in(call, 11 + j);
-        w.bits = bits_of(call, j);
+        w.bits = weight_bits(call, j);
         w.block = attr_is_set(call->node, "block_size") ? attr_int(call->node, "block_size") : 0;
     }
     return w;
 }
 
-static struct moe moe_of(struct kcall *call)
+static struct moe_call moe_of(struct kcall *call)
 {
     const struct tensor *x = &call->in[0];
-    struct moe m = {.call = call, .x = x, .router = &call->in[1], .activate = activation_of(call)};
+    struct moe_call m = {.call = call, .x = x, .router = &call->in[1], .activate = activation_of(call)};
     bool quantized = strcmp(call->node->op->name, "QMoE") == 0;
     m.mix = kcall_in(call, quantized ? 14 : 8);
     m.hidden = x->dim[x->rank - 1];
@@ -131,7 +131,7 @@ static void read_row(const struct tensor *t, int64_t r, float *room)
 }
 
 /* The k largest; a NaN is never chosen before a number. */
-static void choose(const float *value, int64_t n, int64_t k, int64_t *chosen)
+static void choose_experts(const float *value, int64_t n, int64_t k, int64_t *chosen)
 {
     for (int64_t j = 0; k == n && j < k; j++)
         chosen[j] = j;
@@ -159,11 +159,11 @@ static void softmax(float *x, int64_t n)
 }
 
 /* The experts of row r and their weights. value: room for a row. */
-static void route_row(const struct moe *m, int64_t r, float *value, int64_t *expert, float *weight)
+static void route_row(const struct moe_call *m, int64_t r, float *value, int64_t *expert, float *weight)
 {
     float sum = 0;
     read_row(m->router, r, value);
-    choose(value, m->experts, m->k, expert);
+    choose_experts(value, m->experts, m->k, expert);
     if (m->mix)
         read_row(m->mix, r, value);
     else
@@ -181,7 +181,7 @@ static size_t part(const struct kcall *call, int64_t n, size_t size)
 }
 
 /* Rows by expert, in their order; those of weight 0 are left out. */
-static void deal_rows(struct moe *m)
+static void group_by_expert(struct moe_call *m)
 {
     struct kcall *call = m->call;
     int64_t n = m->rows * m->k;
@@ -192,7 +192,7 @@ static void deal_rows(struct moe *m)
     int64_t *expert = (int64_t *)(void *)(room + starts + routes);
     float *weight = (float *)(void *)(room + starts + routes + chosen), *value = weight + part(call, n, sizeof(float)) / sizeof(float);
     m->start = (int64_t *)(void *)room;
-    m->route = (struct route *)(void *)(room + starts);
+    m->route = (struct token_route *)(void *)(room + starts);
     for (int64_t r = 0; r < m->rows; r++)
         route_row(m, r, value, expert + r * m->k, weight + r * m->k);
     m->start[0] = 0;
@@ -200,22 +200,22 @@ static void deal_rows(struct moe *m)
         m->start[e + 1] = m->start[e];
         for (int64_t i = 0; i < n; i++)
             if (expert[i] == e && (weight[i] < 0 || weight[i] > 0 || weight[i] != weight[i]))
-                m->route[m->start[e + 1]++] = (struct route){i / m->k, weight[i]};
+                m->route[m->start[e + 1]++] = (struct token_route){i / m->k, weight[i]};
     }
 }
 
 /* ---- one expert -------------------------------------------------------------------------------------------------------------------------
  */
 
-struct rows {
-    const struct moe *m;
-    const struct route *route;
+struct expert_rows {
+    const struct moe_call *m;
+    const struct token_route *route;
     float *y;
 };
 
 static void take_range(void *data, int thread, int64_t lo, int64_t hi)
 {
-    const struct rows *t = data;
+    const struct expert_rows *t = data;
     const struct tensor *x = t->m->x;
     (void)thread;
     for (int64_t i = lo; i < hi; i++)
@@ -226,7 +226,7 @@ static void take_range(void *data, int thread, int64_t lo, int64_t hi)
 /* Gate and value: of fc1 and fc3, in turn in fc1, or one behind the other. */
 static void activate_range(void *data, int thread, int64_t lo, int64_t hi)
 {
-    const struct moe *m = ((const struct rows *)data)->m;
+    const struct moe_call *m = ((const struct expert_rows *)data)->m;
     int64_t inner = m->inner;
     (void)thread;
     for (int64_t i = lo; i < hi; i++) {
@@ -235,24 +235,24 @@ static void activate_range(void *data, int thread, int64_t lo, int64_t hi)
     }
 }
 
-static SIMD void add_scaled(const float *x, float weight, int64_t n, float *y)
+static SIMD void add_weighted(const float *x, float weight, int64_t n, float *y)
 {
     LOOP for (int64_t i = 0; i < n; i++) y[i] += weight * x[i];
 }
 
 static void give_range(void *data, int thread, int64_t lo, int64_t hi)
 {
-    const struct rows *t = data;
+    const struct expert_rows *t = data;
     int64_t n = t->m->matrix[FC2].panels.n;
     (void)thread;
     for (int64_t i = lo; i < hi; i++)
-        add_scaled(t->m->out + i * n, t->route[i].weight, n, t->y + t->route[i].row * n);
+        add_weighted(t->m->out + i * n, t->route[i].weight, n, t->y + t->route[i].row * n);
 }
 
-static void run_expert(struct moe *m, int64_t e, float *y)
+static void run_expert(struct moe_call *m, int64_t e, float *y)
 {
     int64_t n = m->start[e + 1] - m->start[e];
-    struct rows rows = {m, m->route + m->start[e], y};
+    struct expert_rows rows = {m, m->route + m->start[e], y};
     for (int j = 0; j < MATRICES; j++)
         m->matrix[j].expert = e;
     kenv_parallel_for(m->call->env, n, m->hidden, take_range, &rows);
@@ -264,7 +264,7 @@ static void run_expert(struct moe *m, int64_t e, float *y)
     kenv_parallel_for(m->call->env, n, m->hidden, give_range, &rows);
 }
 
-static void make_room(struct moe *m)
+static void make_room(struct moe_call *m)
 {
     int64_t most = 0, wide = m->hidden > m->inner ? m->hidden : m->inner;
     for (int64_t e = 0; e < m->experts; e++)
@@ -280,13 +280,13 @@ static void make_room(struct moe *m)
 
 void kern_MoE(struct kcall *call)
 {
-    struct moe m = moe_of(call);
+    struct moe_call m = moe_of(call);
     int64_t n = m.rows * m.matrix[FC2].panels.n;
     if (n == 0)
         return;
     float *y = kcall_result_f32(call, &call->out[0]);
     memset(y, 0, kcall_bytes(call, n, sizeof *y));
-    deal_rows(&m);
+    group_by_expert(&m);
     make_room(&m);
     for (int64_t e = 0; e < m.experts; e++)
         if (m.start[e + 1] > m.start[e])

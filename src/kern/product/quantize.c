@@ -79,7 +79,7 @@ static void store_integers(enum dtype t, const float *x, int64_t n, void *to)
     convert_from_f64(t, wide, n, to);
 }
 
-struct encoding {
+struct quantize_call {
     struct scaled s;
     struct limits limits;
     const struct tensor *x;
@@ -89,7 +89,7 @@ struct encoding {
 /* Rows lo..hi. */
 static void encode_range(void *data, int thread, int64_t lo, int64_t hi)
 {
-    const struct encoding *e = data;
+    const struct quantize_call *e = data;
     float part[CHUNK], scale[CHUNK], zero[CHUNK];
     (void)thread;
     for (int64_t row = lo; row < hi; row++)
@@ -104,7 +104,7 @@ static void encode_range(void *data, int thread, int64_t lo, int64_t hi)
 
 void kern_QuantizeLinear(struct kcall *call)
 {
-    struct encoding e = {scaled_of(call, 0), limits_of(call, call->out[0].dtype), &call->in[0], &call->out[0]};
+    struct quantize_call e = {scaled_of(call, 0), limits_of(call, call->out[0].dtype), &call->in[0], &call->out[0]};
     if (e.x->dtype != DT_F32 && !dtype_is_half(e.x->dtype))
         kcall_bad_type(call, e.x->dtype);
     if (tensor_elements(e.y) > 0)
@@ -135,7 +135,7 @@ void kern_DynamicQuantizeLinear(struct kcall *call)
     float step = (found.hi - found.lo) / 255, offset;
     step = step > 0 ? step : 1;
     offset = rintf(-found.lo / step);
-    struct encoding e = {{.inner = tensor_elements(&x), .one = true, .scale = &step, .zero = &offset}, all, &x, y};
+    struct quantize_call e = {{.inner = tensor_elements(&x), .one = true, .scale = &step, .zero = &offset}, all, &x, y};
     if (e.s.inner > 0)
         encode_range(&e, 0, 0, 1);
     if (scale)
@@ -158,7 +158,7 @@ struct integers {
     float *room; /* per thread: a panel, and its products */
 };
 
-static float zero_of(const struct tensor *t, int64_t i)
+static float zero_point(const struct tensor *t, int64_t i)
 {
     float zero = 0;
     if (t)
@@ -170,7 +170,7 @@ static void b_panel(const struct integers *p, int64_t l, int64_t depth, int64_t 
 {
     float zero[WIDTH];
     for (int64_t j = 0; j < count; j++)
-        zero[j] = zero_of(p->b_zero, from + j);
+        zero[j] = zero_point(p->b_zero, from + j);
     for (int64_t i = 0; i < depth; i++, panel += WIDTH) {
         dequant_load(p->b->dtype, p->b->data, (l + i) * p->n + from, count, panel);
         for (int64_t j = 0; j < count; j++)
@@ -209,7 +209,7 @@ static const float *rows_less_zero(struct kcall *call, int64_t m, int64_t k)
     float *to = kenv_room(call->env, ROOM_A, kcall_bytes(call, m * k, sizeof *to));
     dequant_load(a->dtype, a->data, 0, m * k, to);
     for (int64_t i = 0; zero && i < m; i++) {
-        float z = zero_of(zero, i % a->dim[a->rank - 2]);
+        float z = zero_point(zero, i % a->dim[a->rank - 2]);
         for (int64_t l = 0; l < k; l++)
             to[i * k + l] -= z;
     }

@@ -14,7 +14,7 @@ struct axis {
     float *weight;
     double scale, crop_start, crop_end;
 };
-struct resize {
+struct resize_call {
     struct kcall *call;
     bool nearest, cubic, antialias, exclude, crops;
     const char *where, *round;
@@ -30,7 +30,7 @@ static bool is(const struct kcall *call, const char *attr, const char *text)
     return strcmp(attr_string(call->node, attr), text) == 0;
 }
 
-static int named_axes(const struct kcall *call, int rank, int *axis)
+static int resize_axes(const struct kcall *call, int rank, int *axis)
 {
     const int64_t *given = NULL;
     int n = attr_is_set(call->node, "axes") ? attr_ints(call->graph, call->node, "axes", &given) : 0;
@@ -40,7 +40,7 @@ static int named_axes(const struct kcall *call, int rank, int *axis)
 }
 
 /* Where all dimensions keep their proportions, the scale they share. */
-static double common_scale(const struct resize *r)
+static double shared_scale(const struct resize_call *r)
 {
     int64_t size[MAX_RANK];
     const struct tensor *x = &r->call->in[X];
@@ -54,11 +54,11 @@ static double common_scale(const struct resize *r)
     return scale;
 }
 
-static void read_scales(struct resize *r)
+static void resize_scales(struct resize_call *r)
 {
     const struct tensor *x = &r->call->in[X], *y = &r->call->out[0], *scales = kcall_in(r->call, SCALES), *roi = kcall_in(r->call, ROI);
     bool given = scales && tensor_elements(scales) == r->n, stretch = is(r->call, "keep_aspect_ratio_policy", "stretch");
-    double common = given || stretch ? 0 : common_scale(r);
+    double common = given || stretch ? 0 : shared_scale(r);
     if (r->crops && (!roi || tensor_elements(roi) != 2 * r->n))
         fail("%s: expected a roi of two numbers for each of %d dimensions", kcall_where(r->call), r->n);
     for (int i = 0; i < r->n; i++) {
@@ -78,7 +78,7 @@ static void read_scales(struct resize *r)
 /* ---- coordinates --------------------------------------------------------------------------------------------------------------------- */
 
 /* Place i of the result, in the operand. */
-static double source_of(const struct resize *r, const struct axis *a, int64_t i)
+static double source_position(const struct resize_call *r, const struct axis *a, int64_t i)
 {
     double at = (double)i, last = (double)(a->from - 1), width = a->scale * (double)a->from, half = (at + 0.5) / a->scale - 0.5;
     bool single = width >= 1 && width <= 1;
@@ -99,7 +99,7 @@ static double source_of(const struct resize *r, const struct axis *a, int64_t i)
     fail("%s: attribute coordinate_transformation_mode is '%s', which is not known", kcall_where(r->call), r->where);
 }
 
-static int64_t nearest_of(const struct resize *r, double at)
+static int64_t nearest_of(const struct resize_call *r, double at)
 {
     if (strcmp(r->round, "round_prefer_floor") == 0)
         return (int64_t)ceil(at - 0.5);
@@ -113,7 +113,7 @@ static int64_t nearest_of(const struct resize *r, double at)
 }
 
 /* The weight of an element at this distance: a triangle, or R. Keys' cubic with parameter a. */
-static double weight_at(const struct resize *r, double x)
+static double filter_weight(const struct resize_call *r, double x)
 {
     double a = r->a, t = fabs(x);
     if (!r->cubic)
@@ -124,12 +124,12 @@ static double weight_at(const struct resize *r, double x)
 }
 
 /* Shrinking without aliasing widens the filter. */
-static double filter_scale(const struct resize *r, const struct axis *a)
+static double filter_scale(const struct resize_call *r, const struct axis *a)
 {
     return r->antialias && a->scale < 1 ? a->scale : 1;
 }
 
-static int64_t first_tap(const struct resize *r, const struct axis *a)
+static int64_t first_tap(const struct resize_call *r, const struct axis *a)
 {
     return (int64_t)floor((r->cubic ? -2 : -1) / filter_scale(r, a)) + 1;
 }
@@ -139,13 +139,13 @@ static int64_t clamped(int64_t i, int64_t n)
     return i < 0 ? 0 : i < n ? i : n - 1;
 }
 
-static void tabulate_filter(const struct resize *r, const struct axis *a, double at, int64_t *index, float *weight)
+static void tabulate_filter(const struct resize_call *r, const struct axis *a, double at, int64_t *index, float *weight)
 {
     double base = ceil(at) - 1, sum = 0, scale = filter_scale(r, a);
     int64_t first = first_tap(r, a);
     for (int64_t k = 0; k < a->taps; k++) {
         int64_t i = (int64_t)base + first + k;
-        double w = r->exclude && (i < 0 || i >= a->from) ? 0 : weight_at(r, scale * ((double)(first + k) - (at - base)));
+        double w = r->exclude && (i < 0 || i >= a->from) ? 0 : filter_weight(r, scale * ((double)(first + k) - (at - base)));
         index[k] = clamped(i, a->from);
         weight[k] = (float)w;
         sum += w;
@@ -154,10 +154,10 @@ static void tabulate_filter(const struct resize *r, const struct axis *a, double
         weight[k] = (float)((double)weight[k] / sum);
 }
 
-static void tabulate(const struct resize *r, const struct axis *a)
+static void tabulate_weights(const struct resize_call *r, const struct axis *a)
 {
     for (int64_t i = 0; i < a->to; i++) {
-        double at = source_of(r, a, i);
+        double at = source_position(r, a, i);
         int64_t *index = a->index + i * a->taps;
         if (r->crops && !(at >= 0 && at <= (double)(a->from - 1)))
             index[0] = -1;
@@ -170,7 +170,7 @@ static void tabulate(const struct resize *r, const struct axis *a)
 
 /* ---- one dimension ------------------------------------------------------------------------------------------------------------------- */
 
-struct pass {
+struct resize_pass {
     const struct axis *axis;
     bool nearest;
     int64_t inner;
@@ -180,13 +180,13 @@ struct pass {
     const void *beyond;
 };
 
-static void fill_row(const struct pass *p, void *to)
+static void fill_row(const struct resize_pass *p, void *to)
 {
     for (int64_t j = 0; j < p->inner; j++)
         memcpy(element_at(to, p->size, j), p->beyond, p->size);
 }
 
-static void blend_row(const struct pass *p, const float *x, const int64_t *index, const float *weight, float *to)
+static void blend_row(const struct resize_pass *p, const float *x, const int64_t *index, const float *weight, float *to)
 {
     for (int64_t j = 0; j < p->inner; j++)
         to[j] = 0;
@@ -198,7 +198,7 @@ static void blend_row(const struct pass *p, const float *x, const int64_t *index
 
 static void pass_range(void *data, int thread, int64_t lo, int64_t hi)
 {
-    const struct pass *p = data;
+    const struct resize_pass *p = data;
     const struct axis *a = p->axis;
     (void)thread;
     for (int64_t row = lo; row < hi; row++) {
@@ -216,20 +216,20 @@ static void pass_range(void *data, int thread, int64_t lo, int64_t hi)
 
 /* ---- all of them --------------------------------------------------------------------------------------------------------------------- */
 
-static void resize_begin(struct kcall *call, struct resize *r)
+static void resize_begin(struct kcall *call, struct resize_call *r)
 {
     const struct tensor *x = &call->in[X];
     int axis[MAX_RANK];
-    *r = (struct resize){.call = call,
-                         .nearest = is(call, "mode", "nearest"),
-                         .cubic = is(call, "mode", "cubic"),
-                         .antialias = attr_int(call->node, "antialias") != 0,
-                         .exclude = attr_int(call->node, "exclude_outside") != 0,
-                         .crops = is(call, "coordinate_transformation_mode", "tf_crop_and_resize"),
-                         .where = attr_string(call->node, "coordinate_transformation_mode"),
-                         .round = attr_string(call->node, "nearest_mode"),
-                         .a = attr_float(call->node, "cubic_coeff_a"),
-                         .n = named_axes(call, x->rank, axis)};
+    *r = (struct resize_call){.call = call,
+                              .nearest = is(call, "mode", "nearest"),
+                              .cubic = is(call, "mode", "cubic"),
+                              .antialias = attr_int(call->node, "antialias") != 0,
+                              .exclude = attr_int(call->node, "exclude_outside") != 0,
+                              .crops = is(call, "coordinate_transformation_mode", "tf_crop_and_resize"),
+                              .where = attr_string(call->node, "coordinate_transformation_mode"),
+                              .round = attr_string(call->node, "nearest_mode"),
+                              .a = attr_float(call->node, "cubic_coeff_a"),
+                              .n = resize_axes(call, x->rank, axis)};
     if (!r->nearest && !r->cubic && !is(call, "mode", "linear"))
         fail("%s: attribute mode is '%s', expected nearest, linear or cubic", kcall_where(call), attr_string(call->node, "mode"));
     bool works = r->nearest ? dtype_size(x->dtype) != 0 : x->dtype == DT_F32 || dtype_is_half(x->dtype);
@@ -237,16 +237,16 @@ static void resize_begin(struct kcall *call, struct resize *r)
         kcall_bad_type(call, x->dtype);
     for (int i = 0; i < r->n; i++)
         r->axis[i].d = axis[i];
-    read_scales(r);
+    resize_scales(r);
 }
 
-static bool changes(const struct resize *r, const struct axis *a)
+static bool changes(const struct resize_call *r, const struct axis *a)
 {
     return r->crops || a->from != a->to || a->scale < 1 || a->scale > 1;
 }
 
 /* Room for the tables of every dimension that changes, and what they say. */
-static void make_tables(struct resize *r)
+static void make_tables(struct resize_call *r)
 {
     int64_t entries = 0;
     for (int i = 0; i < r->n; i++) {
@@ -265,12 +265,12 @@ static void make_tables(struct resize *r)
         index += r->axis[i].to * r->axis[i].taps;
         weight += r->axis[i].to * r->axis[i].taps;
         if (changes(r, &r->axis[i]))
-            tabulate(r, &r->axis[i]);
+            tabulate_weights(r, &r->axis[i]);
     }
 }
 
 /* Through rooms A and B in turn; the last pass writes to y. */
-static void run_passes(const struct resize *r, const void *x, size_t size, const void *beyond, void *y)
+static void run_passes(const struct resize_call *r, const void *x, size_t size, const void *beyond, void *y)
 {
     int64_t dim[MAX_RANK];
     int rank = r->call->in[X].rank, left = 0, turn = 0;
@@ -284,7 +284,7 @@ static void run_passes(const struct resize *r, const void *x, size_t size, const
         if (!changes(r, a))
             continue;
         dim[a->d] = a->to;
-        struct pass p = {a, r->nearest, tensor_dims_product(dim, a->d + 1, rank), size, x, y, beyond};
+        struct resize_pass p = {a, r->nearest, tensor_dims_product(dim, a->d + 1, rank), size, x, y, beyond};
         if (--left > 0)
             p.y = kenv_room(r->call->env, turn++ % 2 ? ROOM_A : ROOM_B, kcall_bytes(r->call, tensor_dims_product(dim, 0, rank), size));
         kenv_parallel_for(r->call->env, tensor_dims_product(dim, 0, a->d + 1), p.inner * a->taps + 4, pass_range, &p);
@@ -294,7 +294,7 @@ static void run_passes(const struct resize *r, const void *x, size_t size, const
 
 void kern_Resize(struct kcall *call)
 {
-    struct resize r;
+    struct resize_call r;
     struct tensor *y = &call->out[0];
     uint64_t beyond = 0;
     double value = attr_float(call->node, "extrapolation_value");

@@ -12,13 +12,13 @@ static int64_t in_range(const struct kcall *call, int64_t index, int64_t n)
     return index < 0 ? index + n : index;
 }
 
-static int axis_of(const struct kcall *call, int rank)
+static int kernel_axis(const struct kcall *call, int rank)
 {
     return kcall_axis(call, attr_int(call->node, "axis"), rank);
 }
 
 /* Where element i of a tensor of shape `of` lies in `in`, with coordinate `at` along the axis. */
-static int64_t place_of(const struct tensor *of, const struct tensor *in, int64_t i, int axis, int64_t at)
+static int64_t place_along(const struct tensor *of, const struct tensor *in, int64_t i, int axis, int64_t at)
 {
     int64_t place = 0, step = 1;
     for (int d = of->rank - 1; d >= 0; d--) {
@@ -40,20 +40,20 @@ static void check_inside(const struct kcall *call, const struct tensor *index, c
 void kern_GatherElements(struct kcall *call)
 {
     const struct tensor *data = &call->in[0], *index = &call->in[1];
-    int axis = axis_of(call, data->rank);
+    int axis = kernel_axis(call, data->rank);
     size_t size = dtype_size(data->dtype);
     int64_t n = tensor_elements(index);
     if (n == 0)
         return;
     check_inside(call, index, data, axis);
     for (int64_t i = 0; i < n; i++) {
-        int64_t from = place_of(index, data, i, axis, in_range(call, kcall_index_at(call, index, i), data->dim[axis]));
+        int64_t from = place_along(index, data, i, axis, in_range(call, kcall_index_at(call, index, i), data->dim[axis]));
         memcpy(element_at(call->out[0].data, size, i), element_at_const(data->data, size, from), size);
     }
 }
 
 /* ---- ScatterElements ------------------------------------------------------------------------------------------------------------ */
-static double combined(const struct kcall *call, const char *how, double x, double y)
+static double scatter_sum(const struct kcall *call, const char *how, double x, double y)
 {
     if (strcmp(how, "add") == 0)
         return x + y;
@@ -66,12 +66,12 @@ static double combined(const struct kcall *call, const char *how, double x, doub
     fail("%s: reduction must be none, add, mul, max or min, not %s", kcall_where(call), how);
 }
 
-static void combine(const struct kcall *call, const char *how, enum dtype t, void *to, const void *from)
+static void scatter_into(const struct kcall *call, const char *how, enum dtype t, void *to, const void *from)
 {
     double x, y;
     convert_to_f64(t, to, 1, &x);
     convert_to_f64(t, from, 1, &y);
-    x = combined(call, how, x, y);
+    x = scatter_sum(call, how, x, y);
     convert_from_f64(t, &x, 1, to);
 }
 
@@ -80,7 +80,7 @@ void kern_ScatterElements(struct kcall *call)
     const struct tensor *data = &call->in[0], *index = &call->in[1], *updates = &call->in[2];
     struct tensor *out = &call->out[0];
     const char *how = attr_string(call->node, "reduction");
-    int axis = axis_of(call, data->rank);
+    int axis = kernel_axis(call, data->rank);
     size_t size = dtype_size(data->dtype);
     int64_t n = tensor_elements(index);
     copy_dense(call->env, out->data, data->data, tensor_bytes(out));
@@ -90,39 +90,39 @@ void kern_ScatterElements(struct kcall *call)
     if (tensor_elements(updates) != n)
         fail("%s: there are %lld updates for %lld indices", kcall_where(call), (long long)tensor_elements(updates), (long long)n);
     for (int64_t i = 0; i < n; i++) {
-        int64_t place = place_of(index, data, i, axis, in_range(call, kcall_index_at(call, index, i), data->dim[axis]));
+        int64_t place = place_along(index, data, i, axis, in_range(call, kcall_index_at(call, index, i), data->dim[axis]));
         if (strcmp(how, "none") == 0)
             memcpy(element_at(out->data, size, place), element_at_const(updates->data, size, i), size);
         else
-            combine(call, how, data->dtype, element_at(out->data, size, place), element_at_const(updates->data, size, i));
+            scatter_into(call, how, data->dtype, element_at(out->data, size, place), element_at_const(updates->data, size, i));
     }
 }
 
 /* ---- lines ------------------------------------------------------------------------------------------------------------------------- */
-struct lines {
+struct axis_lines {
     int64_t n, inner, count;
 }; /* elements of a line, their distance, number of lines */
 
-static struct lines lines_of(const struct tensor *x, int axis)
+static struct axis_lines lines_of(const struct tensor *x, int axis)
 {
-    struct lines l = {x->dim[axis], tensor_dims_product(x->dim, axis + 1, x->rank), tensor_dims_product(x->dim, 0, axis)};
+    struct axis_lines l = {x->dim[axis], tensor_dims_product(x->dim, axis + 1, x->rank), tensor_dims_product(x->dim, 0, axis)};
     l.count *= l.inner;
     return l;
 }
 
 /* Integers beyond 2^53 don't fit a double: an element is compared in the type that holds it. */
-struct element {
+struct ranked_element {
     double real;
     int64_t whole, index;
 };
 
-static void read_line(const struct tensor *x, const struct lines *l, int64_t line, struct element *e)
+static void read_line(const struct tensor *x, const struct axis_lines *l, int64_t line, struct ranked_element *e)
 {
     int64_t base = line / l->inner * l->n * l->inner + line % l->inner;
     size_t size = dtype_size(x->dtype);
     for (int64_t i = 0; i < l->n; i++) {
         const void *from = element_at_const(x->data, size, base + i * l->inner);
-        e[i] = (struct element){.index = i};
+        e[i] = (struct ranked_element){.index = i};
         if (dtype_is_float(x->dtype))
             convert_to_f64(x->dtype, from, 1, &e[i].real);
         else
@@ -131,7 +131,7 @@ static void read_line(const struct tensor *x, const struct lines *l, int64_t lin
 }
 
 /* -1, 0, 1: a below, equal to, above b. */
-static int compare(const struct element *a, const struct element *b)
+static int compare_elements(const struct ranked_element *a, const struct ranked_element *b)
 {
     bool nan_a = a->real != a->real, nan_b = b->real != b->real;
     if (nan_a || nan_b)
@@ -142,10 +142,10 @@ static int compare(const struct element *a, const struct element *b)
 }
 
 /* NaN is the most extreme element in both directions, as ReduceMax and ReduceMin have it. */
-static int more_extreme(const struct element *a, const struct element *b, int sign)
+static int more_extreme(const struct ranked_element *a, const struct ranked_element *b, int sign)
 {
     bool nan = a->real != a->real || b->real != b->real;
-    return (nan ? 1 : sign) * compare(a, b);
+    return (nan ? 1 : sign) * compare_elements(a, b);
 }
 
 static void arg_kernel(struct kcall *call, int sign)
@@ -153,8 +153,8 @@ static void arg_kernel(struct kcall *call, int sign)
     const struct tensor *x = &call->in[0];
     int64_t *y = call->out[0].data;
     bool last = attr_int(call->node, "select_last_index") != 0;
-    struct lines l = lines_of(x, axis_of(call, x->rank));
-    struct element *e = kenv_scratch(call->env, kcall_bytes(call, l.n, sizeof *e));
+    struct axis_lines l = lines_of(x, kernel_axis(call, x->rank));
+    struct ranked_element *e = kenv_scratch(call->env, kcall_bytes(call, l.n, sizeof *e));
     if (l.n == 0 && l.count > 0)
         fail("%s: there is no extreme element of a line without elements", kcall_where(call));
     if (!dtype_size(x->dtype))
@@ -183,15 +183,15 @@ void kern_ArgMin(struct kcall *call)
 /* ---- TopK: equal elements in order of index ------------------------------------------------------------------------------------------ */
 static int ascending(const void *pa, const void *pb)
 {
-    const struct element *a = pa, *b = pb;
-    int c = compare(a, b);
+    const struct ranked_element *a = pa, *b = pb;
+    int c = compare_elements(a, b);
     return c ? c : (a->index > b->index) - (a->index < b->index);
 }
 
 static int descending(const void *pa, const void *pb)
 {
-    const struct element *a = pa, *b = pb;
-    int c = compare(b, a);
+    const struct ranked_element *a = pa, *b = pb;
+    int c = compare_elements(b, a);
     return c ? c : (a->index > b->index) - (a->index < b->index);
 }
 
@@ -199,10 +199,10 @@ void kern_TopK(struct kcall *call)
 {
     const struct tensor *x = &call->in[0];
     struct tensor *values = kcall_out(call, 0), *indices = kcall_out(call, 1), *any = values ? values : indices;
-    int axis = axis_of(call, x->rank);
-    struct lines l = lines_of(x, axis);
+    int axis = kernel_axis(call, x->rank);
+    struct axis_lines l = lines_of(x, axis);
     size_t size = dtype_size(x->dtype);
-    struct element *e = kenv_scratch(call->env, kcall_bytes(call, l.n, sizeof *e));
+    struct ranked_element *e = kenv_scratch(call->env, kcall_bytes(call, l.n, sizeof *e));
     int64_t k = any ? any->dim[axis] : 0;
     if (k < 0 || k > l.n)
         fail("%s: K is %lld for %lld elements", kcall_where(call), (long long)k, (long long)l.n);
@@ -226,7 +226,7 @@ void kern_OneHot(struct kcall *call)
 {
     const struct tensor *x = &call->in[0], *values = &call->in[2];
     struct tensor *y = &call->out[0];
-    int axis = axis_of(call, y->rank);
+    int axis = kernel_axis(call, y->rank);
     int64_t depth = y->dim[axis], inner = tensor_dims_product(y->dim, axis + 1, y->rank), n = tensor_elements(y);
     size_t size = dtype_size(y->dtype);
     if (tensor_elements(values) != 2 || values->dtype != y->dtype)

@@ -28,7 +28,7 @@ static void read_channels(struct kcall *call, int n, const double **out)
     }
 }
 
-static double element(const struct channel_norm *c, int64_t i)
+static double load_element(const struct channel_norm *c, int64_t i)
 {
     double value;
     convert_to_f64(c->x->dtype, element_at_const(c->x->data, dtype_size(c->x->dtype), i), 1, &value);
@@ -39,10 +39,10 @@ static void moments(const struct channel_norm *c, int64_t base, int64_t n, doubl
 {
     double sum = 0, square = 0;
     for (int64_t i = 0; i < n; i++)
-        sum += element(c, base + i);
+        sum += load_element(c, base + i);
     *mean = sum / (double)n;
     for (int64_t i = 0; i < n; i++) {
-        double d = element(c, base + i) - *mean;
+        double d = load_element(c, base + i) - *mean;
         square += d * d;
     }
     *variance = square / (double)n;
@@ -52,7 +52,7 @@ static void write_channel(const struct channel_norm *c, int64_t channel, int64_t
 {
     double factor = c->scale[channel] / sqrt(variance + c->epsilon);
     for (int64_t i = base; i < base + c->each; i++) {
-        double value = (element(c, i) - mean) * factor + c->bias[channel];
+        double value = (load_element(c, i) - mean) * factor + c->bias[channel];
         convert_from_f64(c->y->dtype, &value, 1, element_at(c->y->data, dtype_size(c->y->dtype), i));
     }
 }

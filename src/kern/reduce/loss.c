@@ -32,7 +32,7 @@ static struct loss loss_begin(struct kcall *call)
 }
 
 /* The class of label i; -1: it is ignored. */
-static int64_t class_of(const struct loss *loss, int64_t i)
+static int64_t label_class(const struct loss *loss, int64_t i)
 {
     int64_t label = kcall_index_at(loss->call, loss->labels, i);
     if (loss->ignores && label == loss->ignored)
@@ -43,7 +43,7 @@ static int64_t class_of(const struct loss *loss, int64_t i)
     return label;
 }
 
-static double weight_of(const struct loss *loss, int64_t label)
+static double label_weight(const struct loss *loss, int64_t label)
 {
     double w = 1;
     if (label >= 0 && loss->weight)
@@ -53,7 +53,7 @@ static double weight_of(const struct loss *loss, int64_t label)
 
 static double loss_of(const struct loss *loss, double x, int64_t label)
 {
-    double value = label < 0 ? 0 : -x * weight_of(loss, label);
+    double value = label < 0 ? 0 : -x * label_weight(loss, label);
     return loss->rounds ? (double)(float)value : value;
 }
 
@@ -69,7 +69,7 @@ static void loss_end(const struct loss *loss)
     }
     for (int64_t i = 0; i < n; i++) {
         sum += loss->value[i];
-        weights += weight_of(loss, class_of(loss, i));
+        weights += label_weight(loss, label_class(loss, i));
     }
     sum = strcmp(how, "sum") == 0 ? sum : sum / weights;
     convert_from_f64(out->dtype, &sum, 1, out->data);
@@ -82,7 +82,7 @@ static void likelihood_range(void *data, int thread, int64_t lo, int64_t hi)
     int64_t inner = tensor_dims_product(x->dim, 2, x->rank);
     (void)thread;
     for (int64_t i = lo; i < hi; i++) {
-        int64_t label = class_of(loss, i);
+        int64_t label = label_class(loss, i);
         double value = 0;
         if (label >= 0)
             convert_to_f64(x->dtype,
@@ -99,9 +99,9 @@ void kern_NegativeLogLikelihoodLoss(struct kcall *call)
     loss_end(&loss);
 }
 
-#define ENTROPY                           \
-    const struct loss *loss = data;       \
-    int64_t label = class_of(loss, line); \
+#define ENTROPY                              \
+    const struct loss *loss = data;          \
+    int64_t label = label_class(loss, line); \
     loss->value[line] = loss_of(loss, label < 0 ? 0 : (double)x[label], label);
 
 static void entropy_f32(void *data, int64_t line, float *x, int64_t n)

@@ -7,7 +7,7 @@
 
 #include <math.h>
 
-struct norm {
+struct norm_call {
     bool centre; /* subtract the mean */
     bool chunks; /* deterministic: moments as op/reduce/norm.c lowers them */
     int rank;    /* of a row, and its sizes */
@@ -45,7 +45,7 @@ struct norm {
             LOOP for (int64_t i = 0; i < n; i++) x[i] = (x[i] - mean) * inv * scale[i];                        \
         }                                                                                                      \
     }                                                                                                          \
-    static void name(const struct norm *p, T *x, T *mean, T *inv)                                              \
+    static void name(const struct norm_call *p, T *x, T *mean, T *inv)                                         \
     {                                                                                                          \
         *mean = p->centre ? name##_mean(x, p->n) : 0;                                                          \
         *inv = 1 / square_root(name##_spread(x, *mean, p->n) + (T)p->epsilon);                                 \
@@ -57,7 +57,7 @@ NORM_ROW(double, row_f64, , sqrt)
 /* ---- in one order ---- */
 
 /* Sums along one dimension after another, from the last; x is written over. */
-static double moment(const struct norm *p, double *x)
+static double moment(const struct norm_call *p, double *x)
 {
     for (int d = p->rank - 1; d >= 0; d--)
         for (int64_t i = 0; i < tensor_dims_product(p->dim, 0, d); i++)
@@ -66,7 +66,7 @@ static double moment(const struct norm *p, double *x)
 }
 
 /* wide: room for a row. */
-static void row_chunks(const struct norm *p, float *x, double *wide, float *mean, float *inv)
+static void row_chunks(const struct norm_call *p, float *x, double *wide, float *mean, float *inv)
 {
     for (int64_t i = 0; i < p->n; i++)
         wide[i] = (double)x[i] * (double)x[i];
@@ -83,7 +83,7 @@ static void row_chunks(const struct norm *p, float *x, double *wide, float *mean
     row_f32_scale(x, *mean, *inv, p->scale, p->bias, p->n);
 }
 
-static void add_skip(const struct norm *p, float *x, int64_t row)
+static void add_skip(const struct norm_call *p, float *x, int64_t row)
 {
     size_t size = dtype_size(p->dtype);
     float part[CHUNK];
@@ -102,7 +102,7 @@ static void add_skip(const struct norm *p, float *x, int64_t row)
         convert_from_f32(p->dtype, x, p->n, element_at(p->sum, size, row * p->n));
 }
 
-static void norm_one_f32(const struct norm *p, float *x, int64_t row)
+static void norm_one_f32(const struct norm_call *p, float *x, int64_t row)
 {
     size_t size = dtype_size(p->dtype);
     float mean, inv;
@@ -120,7 +120,7 @@ static void norm_one_f32(const struct norm *p, float *x, int64_t row)
         convert_from_f32(p->invstd->dtype, &inv, 1, element_at(p->invstd->data, dtype_size(p->invstd->dtype), row));
 }
 
-static void norm_one_f64(const struct norm *p, double *x, int64_t row)
+static void norm_one_f64(const struct norm_call *p, double *x, int64_t row)
 {
     double mean, inv;
     convert_to_f64(p->dtype, element_at_const(p->x, 8, row * p->n), p->n, x);
@@ -134,7 +134,7 @@ static void norm_one_f64(const struct norm *p, double *x, int64_t row)
 
 static void norm_range(void *data, int thread, int64_t lo, int64_t hi)
 {
-    const struct norm *p = data;
+    const struct norm_call *p = data;
     void *x = p->scratch + (size_t)thread * p->scratch_each;
     for (int64_t row = lo; row < hi; row++) {
         if (p->dtype == DT_F64)
@@ -145,7 +145,7 @@ static void norm_range(void *data, int thread, int64_t lo, int64_t hi)
 }
 
 /* Scale or bias as a full row of the working type: broadcast from its own shape over the normalised one. */
-static void *full_row(struct kcall *call, const struct norm *p, const struct tensor *t, int axis, void *row)
+static void *full_row(struct kcall *call, const struct norm_call *p, const struct tensor *t, int axis, void *row)
 {
     const struct tensor *x = &call->in[0];
     struct tensor shape = {.dtype = p->dtype == DT_F64 ? DT_F64 : DT_F32, .rank = x->rank - axis, .data = row};
@@ -173,7 +173,7 @@ static void *full_row(struct kcall *call, const struct norm *p, const struct ten
 }
 
 /* Runs p over all rows; operand numbers of scale and bias, -1 none. */
-static void norm_kernel(struct kcall *call, struct norm *p, int64_t axis_attr, int scale, int bias)
+static void norm_kernel(struct kcall *call, struct norm_call *p, int64_t axis_attr, int scale, int bias)
 {
     const struct tensor *x = &call->in[0], *b = bias < 0 ? NULL : kcall_in(call, bias);
     int axis = kcall_axis(call, axis_attr, x->rank);
@@ -198,19 +198,19 @@ static void norm_kernel(struct kcall *call, struct norm *p, int64_t axis_attr, i
 
 void kern_LayerNormalization(struct kcall *call)
 {
-    struct norm p = {.centre = true, .mean = kcall_out(call, 1), .invstd = kcall_out(call, 2)};
+    struct norm_call p = {.centre = true, .mean = kcall_out(call, 1), .invstd = kcall_out(call, 2)};
     norm_kernel(call, &p, attr_int(call->node, "axis"), 1, 2);
 }
 
 void kern_RMSNormalization(struct kcall *call)
 {
-    struct norm p = {.centre = false};
+    struct norm_call p = {.centre = false};
     norm_kernel(call, &p, attr_int(call->node, "axis"), 1, -1);
 }
 
 void kern_SimplifiedLayerNormalization(struct kcall *call)
 {
-    struct norm p = {.centre = false, .invstd = kcall_out(call, 1)};
+    struct norm_call p = {.centre = false, .invstd = kcall_out(call, 1)};
     norm_kernel(call, &p, attr_int(call->node, "axis"), 1, -1);
 }
 
@@ -218,7 +218,7 @@ void kern_SkipSimplifiedLayerNormalization(struct kcall *call)
 {
     const struct tensor *x = &call->in[0], *skip = &call->in[1], *bias = kcall_in(call, 3);
     struct tensor *sum = kcall_out(call, 3);
-    struct norm p = {.centre = false, .mean = NULL, .invstd = kcall_out(call, 2)};
+    struct norm_call p = {.centre = false, .mean = NULL, .invstd = kcall_out(call, 2)};
     if (kcall_out(call, 1))
         fail("%s: the output mean is not computed by a norm without a mean", kcall_where(call));
     if (x->dtype == DT_F64)

@@ -283,7 +283,7 @@ static void shape_add(struct shape *s, int64_t dim, int64_t stride)
 }
 
 /* Which axes are reduced; false when the op leaves its operand alone. */
-static bool reduced_axes(const struct kcall *call, int rank, bool *reduced)
+static bool read_reduced_axes(const struct kcall *call, int rank, bool *reduced)
 {
     int64_t axes[MAX_RANK];
     int n = kcall_sizes(call, 1, "axes", axes, MAX_RANK);
@@ -336,7 +336,7 @@ static void reduce_kernel(struct kcall *call, enum reduction how)
 {
     struct reduce r = {.how = how, .x = &call->in[0], .y = &call->out[0]};
     bool reduced[MAX_RANK] = {false};
-    if (!reduced_axes(call, r.x->rank, reduced)) {
+    if (!read_reduced_axes(call, r.x->rank, reduced)) {
         copy_dense(call->env, r.y->data, r.x->data, tensor_bytes(r.y));
         return;
     }

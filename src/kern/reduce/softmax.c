@@ -137,7 +137,7 @@ static void hardmax_f64(void *data, int64_t line, double *x, int64_t n)
     HARDMAX(double)
 }
 
-static void along(struct kcall *call, const struct line_op *op)
+static void softmax_lines(struct kcall *call, const struct line_op *op)
 {
     const struct tensor *x = &call->in[0];
     axis_line_run(call, op, NULL, x, &call->out[0], kcall_axis(call, attr_int(call->node, "axis"), x->rank));
@@ -145,15 +145,15 @@ static void along(struct kcall *call, const struct line_op *op)
 
 void kern_Softmax(struct kcall *call)
 {
-    along(call, &(struct line_op){kenv_deterministic(call->env) ? softmax_chunks : softmax_f32, softmax_f64, 6});
+    softmax_lines(call, &(struct line_op){kenv_deterministic(call->env) ? softmax_chunks : softmax_f32, softmax_f64, 6});
 }
 
 void kern_LogSoftmax(struct kcall *call)
 {
-    along(call, &(struct line_op){kenv_deterministic(call->env) ? log_chunks : log_line_f32, log_line_f64, 6});
+    softmax_lines(call, &(struct line_op){kenv_deterministic(call->env) ? log_chunks : log_line_f32, log_line_f64, 6});
 }
 
 void kern_Hardmax(struct kcall *call)
 {
-    along(call, &(struct line_op){hardmax_f32, hardmax_f64, 2});
+    softmax_lines(call, &(struct line_op){hardmax_f32, hardmax_f64, 2});
 }

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-static struct copy copy_of(const struct tensor *shape)
+static struct copy dense_copy(const struct tensor *shape)
 {
     struct copy c = {.rank = shape->rank, .size = dtype_size(shape->dtype)};
     memcpy(c.dim, shape->dim, (size_t)shape->rank * sizeof *c.dim);
@@ -13,7 +13,7 @@ static struct copy copy_of(const struct tensor *shape)
 void kern_Transpose(struct kcall *call)
 {
     const struct tensor *in = &call->in[0];
-    struct copy c = copy_of(&call->out[0]);
+    struct copy c = dense_copy(&call->out[0]);
     int64_t stride[MAX_RANK];
     const int64_t *perm = NULL;
     tensor_strides(in, stride);
@@ -31,7 +31,7 @@ void kern_Transpose(struct kcall *call)
 /* A part of a whole, laid along axis from position start: the strides are the whole's. */
 static void copy_part(struct kcall *call, const struct tensor *part, const struct tensor *whole, int axis, int64_t start, bool out)
 {
-    struct copy c = copy_of(part);
+    struct copy c = dense_copy(part);
     int64_t mine[MAX_RANK], all[MAX_RANK];
     tensor_strides(part, mine);
     tensor_strides(whole, all);
@@ -79,7 +79,7 @@ static int64_t slice_start(int64_t start, int64_t n, int64_t step)
 void kern_Slice(struct kcall *call)
 {
     const struct tensor *in = &call->in[0];
-    struct copy c = copy_of(&call->out[0]);
+    struct copy c = dense_copy(&call->out[0]);
     int64_t starts[MAX_RANK], axes[MAX_RANK], steps[MAX_RANK], offset = 0;
     int n = kcall_sizes(call, 1, "starts", starts, MAX_RANK), naxes = kcall_sizes(call, 3, "axes", axes, MAX_RANK);
     int nsteps = kcall_sizes(call, 4, "steps", steps, MAX_RANK);

@@ -23,7 +23,7 @@ static enum pad_mode mode_of(const struct kcall *call)
 }
 
 /* The source of coordinate i - before in a dimension of n > 0 elements. */
-static int64_t source_of(enum pad_mode mode, int64_t i, int64_t n)
+static int64_t pad_source(enum pad_mode mode, int64_t i, int64_t n)
 {
     if (i >= 0 && i < n)
         return i;
@@ -78,7 +78,7 @@ static void pad_range(void *data, int thread, int64_t lo, int64_t hi)
     }
 }
 
-static void tabulate(const struct kcall *call, struct pad *p, int64_t *table)
+static void tabulate_sources(const struct kcall *call, struct pad *p, int64_t *table)
 {
     enum pad_mode mode = mode_of(call);
     int64_t before[MAX_RANK];
@@ -87,7 +87,7 @@ static void tabulate(const struct kcall *call, struct pad *p, int64_t *table)
         if (p->x->dim[d] == 0 && mode != PAD_CONSTANT)
             fail("%s: dimension %d has no elements to pad with", kcall_where(call), d);
         for (int64_t i = 0; i < p->y->dim[d]; i++)
-            table[i] = source_of(mode, i - before[d], p->x->dim[d]);
+            table[i] = pad_source(mode, i - before[d], p->x->dim[d]);
         p->source[d] = table;
         table += p->y->dim[d];
     }
@@ -110,6 +110,6 @@ void kern_Pad(struct kcall *call)
     }
     for (int d = 0; d < y->rank; d++)
         entries += y->dim[d];
-    tabulate(call, &p, kenv_scratch(call->env, kcall_bytes(call, entries, sizeof(int64_t))));
+    tabulate_sources(call, &p, kenv_scratch(call->env, kcall_bytes(call, entries, sizeof(int64_t))));
     kenv_parallel_for(call->env, tensor_elements(y) / y->dim[y->rank - 1], 2 * y->dim[y->rank - 1], pad_range, &p);
 }
