@@ -146,7 +146,7 @@ static int end_behind(const struct finder *f, int k)
 static bool is_shown(const struct finder *f, int i)
 {
     const struct node *n = node_at(f, i);
-    bool moves = f->roles->rule[i] && f->roles->rule[i]->moves && n->op && !(n->op->flags & OP_GROWS);
+    bool moves = f->roles->rule[i] && f->roles->rule[i]->moves && n->op && !(n->op->flags & OP_APPENDS);
     return n->op && !moves && n->nout > 0 && n->out[0] && dtype_is_float(n->out[0]->type.dtype) && n->nin > 0 && !(n->op->flags & OP_VIEW);
 }
 
