@@ -32,7 +32,7 @@ static int64_t static_elements(const struct value *v)
 {
     int64_t n = 1, k;
     for (int d = 0; d < v->type.rank; d++)
-        if (!dim_is_int(v->type.dim[d], &k) || !mul_i64(n, k, &n))
+        if (!dim_is_int(v->type.dim[d], &k) || !i64_mul(n, k, &n))
             return 0;
     return n;
 }
