@@ -11,6 +11,11 @@ bool dtype_is_half(enum dtype t)
     return t == DT_F16 || t == DT_BF16;
 }
 
+bool dtype_fits_f32(enum dtype t)
+{
+    return t == DT_F32 || dtype_is_half(t);
+}
+
 static SIMD void load_f16_plain(const uint16_t *s, int64_t n, float *d)
 {
     LOOP for (int64_t i = 0; i < n; i++) d[i] = f16_to_f32(s[i]);
@@ -183,6 +188,18 @@ void convert_from_i64(enum dtype t, const int64_t *src, int64_t n, void *dst)
     }
 }
 
+/* ---- integers modulo 2^64 ---- */
+void convert_to_u64(enum dtype t, const void *src, int64_t n, uint64_t *dst)
+{
+    convert_to_i64(t, src, n, (int64_t *)dst);
+}
+
+void convert_from_u64(enum dtype t, const uint64_t *src, int64_t n, void *dst)
+{
+    convert_from_i64(t, (const int64_t *)src, n, dst);
+}
+
+/* ---- tensors ---- */
 struct tensor_conversion {
     const struct tensor *t;
     float *to;

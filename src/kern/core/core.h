@@ -93,7 +93,11 @@ void convert_to_f64(enum dtype, const void *src, int64_t n, double *dst);
 void convert_from_f64(enum dtype, const double *src, int64_t n, void *dst);
 void convert_to_i64(enum dtype, const void *src, int64_t n, int64_t *dst);
 void convert_from_i64(enum dtype, const int64_t *src, int64_t n, void *dst);
-bool dtype_is_half(enum dtype); /* f16, bf16: work in float32 */
+/* Integers modulo 2^64. */
+void convert_to_u64(enum dtype, const void *src, int64_t n, uint64_t *dst);
+void convert_from_u64(enum dtype, const uint64_t *src, int64_t n, void *dst);
+bool dtype_is_half(enum dtype);  /* f16, bf16: work in float32 */
+bool dtype_fits_f32(enum dtype); /* f32, f16, bf16 */
 /* The whole tensor as float32, with the same strides: itself, or converted into room. */
 const float *tensor_f32(struct kenv *, const struct tensor *, enum room);
 static inline const void *element_at_const(const void *p, size_t size, int64_t i)

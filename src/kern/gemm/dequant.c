@@ -123,7 +123,7 @@ void scaled_read(const struct scaled *s, int64_t row, int64_t from, int64_t n, f
     }
 }
 
-static SIMD void apply(float *x, const float *scale, const float *zero, int64_t n)
+SIMD void scaled_apply(float *x, const float *scale, const float *zero, int64_t n)
 {
     LOOP for (int64_t i = 0; i < n; i++) x[i] = (x[i] - zero[i]) * scale[i];
 }
@@ -133,5 +133,5 @@ void scaled_decode(const struct scaled *s, enum dtype t, const void *q, int64_t 
     float scale[CHUNK], zero[CHUNK];
     dequant_load(t, q, row * s->inner + from, n, out);
     scaled_read(s, row, from, n, scale, zero);
-    apply(out, scale, zero, n);
+    scaled_apply(out, scale, zero, n);
 }

@@ -46,6 +46,9 @@ struct right right_weight(const struct panels *); /* CHUNK_TILE wide, or by colu
 /* The product chunk by chunk, up to the sums. */
 void packed_gemm_chunks(struct kcall *, const struct chunks *, const struct panels *, int64_t m, const float *a, float *c);
 
+/* a[n] b[n], on this thread. */
+float gemm_dot(const float *a, const float *b, int64_t n);
+
 /* ---- dequant.c: integers with scales and zero points, real = (q - zero) * scale --------------------------------------------------- */
 /* Rows of `inner` numbers (the last dimension). Number j of row r has scale (r / below % axis / block) * below + r % below, and so on:
  * see scaled_at. */
@@ -62,6 +65,8 @@ struct scaled scaled_of(struct kcall *, int first);
 void scaled_read(const struct scaled *, int64_t row, int64_t from, int64_t n, float *scale, float *zero);
 /* The same numbers of integers q, decoded; n <= CHUNK. */
 void scaled_decode(const struct scaled *, enum dtype, const void *q, int64_t row, int64_t from, int64_t n, float *out);
+/* x[i] = (x[i] - zero[i]) * scale[i]. */
+void scaled_apply(float *x, const float *scale, const float *zero, int64_t n);
 /* n integers of any storage, from number i on. */
 void dequant_load(enum dtype, const void *q, int64_t i, int64_t n, float *out);
 

@@ -47,6 +47,13 @@ void packed_gemm_chunks(struct kcall *call, const struct chunks *chunks, const s
     chunk_complete(call, chunks, DT_F32, terms, m * w->n, c);
 }
 
+SIMD float gemm_dot(const float *a, const float *b, int64_t n)
+{
+    float sum = 0;
+    _Pragma("omp simd reduction(+:sum)") for (int64_t i = 0; i < n; i++) sum += a[i] * b[i];
+    return sum;
+}
+
 /* ---- any storage ---------------------------------------------------------------------------------------------------------------- */
 struct panel_run {
     struct kenv *env;

@@ -7,11 +7,6 @@ struct cast_call {
     void *y;
 };
 
-static bool short_float(enum dtype t)
-{
-    return t == DT_F32 || dtype_is_half(t);
-}
-
 static void cast_stretch(const struct cast_call *c, const void *x, void *y, int64_t n)
 {
     union {
@@ -19,7 +14,7 @@ static void cast_stretch(const struct cast_call *c, const void *x, void *y, int6
         double d[CHUNK];
         int64_t i[CHUNK];
     } part;
-    if (short_float(c->from) && short_float(c->to)) {
+    if (dtype_fits_f32(c->from) && dtype_fits_f32(c->to)) {
         convert_to_f32(c->from, x, n, part.f);
         convert_from_f32(c->to, part.f, n, y);
     } else if (dtype_is_float(c->from)) {

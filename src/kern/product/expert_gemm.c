@@ -84,13 +84,6 @@ static const float *expert_stretch(const struct experts *w, int64_t row, int64_t
 /* ---- columns of the product ------------------------------------------------------------------------------------------------------------
  */
 
-static SIMD float dot(const float *a, const float *b, int64_t n)
-{
-    float sum = 0;
-    _Pragma("omp simd reduction(+:sum)") for (int64_t i = 0; i < n; i++) sum += a[i] * b[i];
-    return sum;
-}
-
 static void expert_unpack(const struct panels *panels, int64_t from, int64_t count, float *panel)
 {
     for (int64_t j = 0; j < count; j++)
@@ -110,7 +103,7 @@ static void expert_row(const struct panels *panels, const float *a, int64_t from
         c[j] = 0;
         for (int64_t lo = 0; lo < panels->k; lo += CHUNK) {
             int64_t n = panels->k - lo < CHUNK ? panels->k - lo : CHUNK;
-            c[j] += dot(a + lo, expert_stretch(experts_of(panels), from + j, lo, n, room), n);
+            c[j] += gemm_dot(a + lo, expert_stretch(experts_of(panels), from + j, lo, n, room), n);
         }
     }
 }

@@ -33,15 +33,6 @@ struct plain {
         store(p->dtype, &sum, 1, element_at(p->c, size, i * p->n + j));                             \
     } while (0)
 
-static void load_wrap(enum dtype t, const void *p, int64_t n, uint64_t *v)
-{
-    convert_to_i64(t, p, n, (int64_t *)v);
-}
-static void store_wrap(enum dtype t, const uint64_t *v, int64_t n, void *p)
-{
-    convert_from_i64(t, (const int64_t *)v, n, p);
-}
-
 static void plain_range(void *data, int thread, int64_t lo, int64_t hi)
 {
     const struct plain *p = data;
@@ -52,7 +43,7 @@ static void plain_range(void *data, int thread, int64_t lo, int64_t hi)
         if (dtype_is_float(p->dtype))
             PLAIN_ROW(double, convert_to_f64, convert_from_f64);
         else
-            PLAIN_ROW(uint64_t, load_wrap, store_wrap);
+            PLAIN_ROW(uint64_t, convert_to_u64, convert_from_u64);
     }
 }
 
@@ -183,11 +174,6 @@ static bool packable(const struct kcall *call, int64_t batch)
     return call->in_constant && call->in_constant[1] && call->cache && batch == 1;
 }
 
-static bool is_short_float(enum dtype t)
-{
-    return t == DT_F32 || dtype_is_half(t);
-}
-
 /* c = a b for a constant b, from a copy that is packed at the first call. False: it can't be packed. */
 static bool packed_product(struct kcall *call, int64_t m, int64_t n, int64_t k, const struct tensor *a, const struct tensor *b,
                            bool transposed, float *c)
@@ -235,7 +221,7 @@ void kern_MatMul(struct kcall *call)
         return;
     if (!dtype_size(c->dtype) || c->dtype == DT_BOOL)
         kcall_bad_type(call, c->dtype);
-    if (!is_short_float(c->dtype)) {
+    if (!dtype_fits_f32(c->dtype)) {
         plain_batches(&p, a, b, c);
         return;
     }
@@ -361,7 +347,7 @@ void kern_Gemm(struct kcall *call)
         return;
     if (!dtype_size(a->dtype) || a->dtype == DT_BOOL)
         kcall_bad_type(call, a->dtype);
-    if (is_short_float(a->dtype))
+    if (dtype_fits_f32(a->dtype))
         gemm_f32(call, m, n, k, ta, tb);
     else
         gemm_plain(call, m, n, k, ta, tb);
@@ -378,7 +364,7 @@ int kern_pack(struct kcall *call)
     const struct tensor *w = &call->in[1];
     bool transposed = gemm && attr_int(call->node, "transB");
     int64_t n = w->dim[!transposed], k = w->dim[transposed];
-    if (w->rank != 2 || n * k == 0 || !is_short_float(w->dtype))
+    if (w->rank != 2 || n * k == 0 || !dtype_fits_f32(w->dtype))
         return -1;
     if (w->dtype == DT_F32 && !kenv_deterministic(call->env))
         return dnnl_pack_weight(call->env, call->cache, n, k, w->data, transposed) ? 1 : -1;

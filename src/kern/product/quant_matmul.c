@@ -21,11 +21,6 @@ static const struct coded *coded_of(const struct panels *panels)
     return (const struct coded *)(const void *)panels;
 }
 
-static SIMD void decode(float *x, const float *scale, const float *zero, int64_t n)
-{
-    LOOP for (int64_t i = 0; i < n; i++) x[i] = (x[i] - zero[i]) * scale[i];
-}
-
 static SIMD void add_less(float *sum, float a, const float *x, const float *zero, int64_t n)
 {
     LOOP for (int64_t i = 0; i < n; i++) sum[i] += a * (x[i] - zero[i]);
@@ -34,13 +29,6 @@ static SIMD void add_less(float *sum, float a, const float *x, const float *zero
 static SIMD void add_scaled(float *sum, const float *part, const float *scale, int64_t n)
 {
     LOOP for (int64_t i = 0; i < n; i++) sum[i] += part[i] * scale[i];
-}
-
-static SIMD float dot(const float *a, const float *x, int64_t n)
-{
-    float sum = 0;
-    _Pragma("omp simd reduction(+:sum)") for (int64_t i = 0; i < n; i++) sum += a[i] * x[i];
-    return sum;
 }
 
 /* ---- x [k, n] ------------------------------------------------------------------------------------------------------------------------ */
@@ -53,7 +41,7 @@ static void rows_unpack(const struct panels *panels, int64_t from, int64_t count
         if (l % w->same == 0)
             scaled_read(&w->s, l, from, count, scale, zero);
         dequant_load(w->x->dtype, w->x->data, l * panels->n + from, count, panel);
-        decode(panel, scale, zero, count);
+        scaled_apply(panel, scale, zero, count);
     }
 }
 
@@ -94,7 +82,7 @@ static void columns_row(const struct panels *panels, const float *a, int64_t fro
         for (int64_t l = 0; l < panels->k; l += CHUNK) {
             int64_t n = panels->k - l < CHUNK ? panels->k - l : CHUNK;
             scaled_decode(&w->s, w->x->dtype, w->x->data, from + j, l, n, part);
-            c[j] += dot(a + l, part, n);
+            c[j] += gemm_dot(a + l, part, n);
         }
     }
 }

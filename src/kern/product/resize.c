@@ -232,7 +232,7 @@ static void resize_begin(struct kcall *call, struct resize_call *r)
                               .n = resize_axes(call, x->rank, axis)};
     if (!r->nearest && !r->cubic && !is(call, "mode", "linear"))
         fail("%s: attribute mode is '%s', expected nearest, linear or cubic", kcall_where(call), attr_string(call->node, "mode"));
-    bool works = r->nearest ? dtype_size(x->dtype) != 0 : x->dtype == DT_F32 || dtype_is_half(x->dtype);
+    bool works = r->nearest ? dtype_size(x->dtype) != 0 : dtype_fits_f32(x->dtype);
     if (!works)
         kcall_bad_type(call, x->dtype);
     for (int i = 0; i < r->n; i++)

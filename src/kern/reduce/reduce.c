@@ -396,15 +396,6 @@ struct cumsum {
         }                                                                                 \
     } while (0)
 
-static void load_wrap(enum dtype t, const void *p, int64_t n, uint64_t *v)
-{
-    convert_to_i64(t, p, n, (int64_t *)v);
-}
-static void store_wrap(enum dtype t, const uint64_t *v, int64_t n, void *p)
-{
-    convert_from_i64(t, (const int64_t *)v, n, p);
-}
-
 static void cumsum_range(void *data, int thread, int64_t lo, int64_t hi)
 {
     const struct cumsum *c = data;
@@ -418,7 +409,7 @@ static void cumsum_range(void *data, int thread, int64_t lo, int64_t hi)
         else if (dtype_is_float(t))
             CUMSUM(float, convert_to_f32, convert_from_f32);
         else
-            CUMSUM(uint64_t, load_wrap, store_wrap);
+            CUMSUM(uint64_t, convert_to_u64, convert_from_u64);
     }
 }
 
