@@ -6,6 +6,10 @@
 #include "op/canon/canon.h"
 
 #define COST_NEVER (INT64_MAX / 4) /* picoseconds: a combination that is not allowed */
+static inline int64_t cost_plus(int64_t a, int64_t b)
+{
+    return a >= COST_NEVER - b ? COST_NEVER : a + b;
+}
 enum { PLAN_VERSION = 1, PLAN_RANKS = 1024 };
 enum sp_mode { SP_OFF, SP_ON, SP_AUTO };
 enum strict { STRICT_OFF, STRICT_ON, STRICT_WARN }; /* of communication that no constraint asks for */
@@ -109,11 +113,11 @@ struct plan {
     double seconds, unsharded_seconds, lower_bound; /* per weighted step, predicted */
     double first_seconds;                           /* the same of the first assignment that fits; 0: not looked for, or none */
     bool proven;
-    int64_t objective;               /* what the solver minimised, picoseconds over all workloads, weight price included, byte_price not */
-    struct space *space;             /* what could have been chosen (space.h) */
+    int64_t objective;   /* what the solver minimised, picoseconds over all workloads, weight price included, byte_price not */
+    struct space *space; /* what could have been chosen (space.h) */
     struct named_list nodes, read_places; /* as chosen: strategies of nodes; placements that values are brought to before they are read */
-    const char **state_placement;    /* by state of the graph, as text: what --state-from demands; NULL: nothing */
-    VEC(struct priced_node) priced;  /* after plan_price */
+    const char **state_placement;         /* by state of the graph, as text: what --state-from demands; NULL: nothing */
+    VEC(struct priced_node) priced;       /* after plan_price */
     VEC(struct planned_collective) collectives; /* filled by insert, in file order */
     VEC(const char *) warnings;                 /* for people */
     VEC(const char *) whole;                    /* "node (Op): why it stays whole" */
