@@ -53,8 +53,7 @@ struct batch_shard {
 };
 /* in: global inputs; data NULL: not given. The symbol is that of --groups, else the first, in the order of the inputs and of their
  * dimensions, along which rows are independent. A symbol whose rows are not, inputs of different numbers of rows: failure. */
-struct batch_shard replica_shard_batch(const struct replicas *, const struct graph *, const struct session *,
-                                       const struct tensor *in);
+struct batch_shard replica_shard_batch(const struct replicas *, const struct graph *, const struct session *, const struct tensor *in);
 /* It has rows to run on; the first group runs without any, too, to tell what it makes of that. */
 bool replica_runs(const struct replicas *, const struct batch_shard *);
 /* Leaves of the inputs the rows of this group. */

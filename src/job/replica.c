@@ -100,8 +100,7 @@ static int64_t count_rows(const struct graph *g, const struct session *s, const 
     return first < 0 ? 0 : in[first].dim[first_dim];
 }
 
-struct batch_shard replica_shard_batch(const struct replicas *t, const struct graph *g, const struct session *s,
-                                       const struct tensor *in)
+struct batch_shard replica_shard_batch(const struct replicas *t, const struct graph *g, const struct session *s, const struct tensor *in)
 {
     const char *wanted = t->symbol ? wanted_symbol(g, t->symbol) : NULL;
     if (!t->across)

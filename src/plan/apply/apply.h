@@ -8,7 +8,7 @@
 void plan_merge_reductions(struct graph *, const struct machine *, const struct plan *);
 /* hoist_row_scalar.c: terms of what is picked from rows x - r or x / r wait for x alone, not for the one number r of each row. after: by
  * value id, what waits; false: v is no such terms, or x waits, too. */
-bool plan_hoist_row_scalar(struct graph *, struct value *v, const bool *after);
+bool plan_take_out(struct graph *, struct value *v, const bool *after);
 
 /* slice_index.c: cut points and copies of index-map ops, for every rank. local[r]->nodes.at[at] is the global node at on rank r. */
 struct locality {
@@ -16,9 +16,9 @@ struct locality {
     int ranks;
     struct graph **local;
 };
-void slice_index_localize(struct locality *, int at);
+void localize_index_map(struct locality *, int at);
 
 /* partial_sums.c: into the metadata of a rank's file, which nodes of the global graph make terms of a sum, and of what. */
-void plan_note_partial_sums(struct graph *to, struct graph *global);
+void plan_note_sums(struct graph *to, struct graph *global);
 
 #endif

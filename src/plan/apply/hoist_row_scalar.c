@@ -9,7 +9,7 @@
 #include <string.h>
 
 /* terms = Where(inside, rows[index], 0): inside on one rank; rows = x - r or x / r. */
-struct row_pick {
+struct pick {
     struct node *terms, *found, *rows;
     int axis;
 };
@@ -38,7 +38,7 @@ static bool same_rows(const struct type *x, const struct type *y, int axis)
     return same;
 }
 
-static bool find_pick(const struct value *v, struct row_pick *p)
+static bool find_pick(const struct value *v, struct pick *p)
 {
     p->terms = v->producer;
     if (!op_is_onnx(p->terms, "Where") || !is_index_test(p->terms->in[0]) || !is_zero(p->terms->in[2]))
@@ -87,7 +87,7 @@ static struct value *term_of(struct graph *g, struct value *r)
 
 /* The number of the row that each picked element is of: GatherElements picks in rows as they lie, GatherND in those that tuples name, which
  * count 0 along the row instead. */
-static struct value *row_number(struct graph *g, const struct row_pick *p)
+static struct value *row_number(struct graph *g, const struct pick *p)
 {
     struct value *r = p->rows->in[1], *tuples = p->found->in[1];
     int64_t keep[MAX_RANK], n;
@@ -105,9 +105,9 @@ static struct value *row_number(struct graph *g, const struct row_pick *p)
     return number;
 }
 
-bool plan_hoist_row_scalar(struct graph *g, struct value *v, const bool *after)
+bool plan_take_out(struct graph *g, struct value *v, const bool *after)
 {
-    struct row_pick p;
+    struct pick p;
     if (!find_pick(v, &p) || after[p.rows->in[0]->id] || !after[p.rows->in[1]->id])
         return false;
     struct value *r = row_number(g, &p), *terms = again(g, p.terms, 1, again(g, p.found, 0, p.rows->in[0]));
