@@ -8,7 +8,8 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT INT TERM
 count=0
 
-# ok NAME COMMAND...: one TAP line; on failure the command's last lines as a comment.
+# ok NAME COMMAND...: one TAP line; on failure the command's last lines, $last of them, as a comment.
+last=5
 ok() {
     name=$1
     shift
@@ -18,7 +19,7 @@ ok() {
     else
         echo "not ok $count - $name"
         echo "# $*"
-        tail -n 5 "$work/log" | sed 's/^/# /'
+        tail -n "$last" "$work/log" | sed 's/^/# /'
     fi
 }
 

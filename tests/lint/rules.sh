@@ -1,0 +1,173 @@
+# Rules for the sources of the current folder, for tests/lint.tap. Each prints a line for each fault, whose first word is what is at fault;
+# $objects is the build folder. Source it.
+
+sources() { find src passes -name '*.[ch]' ! -name '*.pb-c.*' | sort; }
+all_sources() { sources; find tests -name '*.[ch]' | sort; }
+
+# Of each path: its layer, its level, its place among the layer's folders (-1: not in the list); of a header of a whole layer: before all.
+PLACES='
+function read_layers(   line, word, n, k) {
+    while ((getline line < "tests/lint/layers") > 0) {
+        if (line ~ /^#/) continue
+        n = split(line, word, " ")
+        if (word[1] == "seam") { seam[word[2]]; continue }
+        level[word[2]] = word[1]
+        if (n == 2) spot[word[2] "/."] = 1
+        for (k = 3; k <= n; k++) spot[word[2] "/" word[k]] = k - 2
+    }
+}
+function place(path,   part, n) {
+    sub(/^src\//, "", path)
+    n = split(path, part, "/")
+    layer = part[1]; folder = n > 2 ? part[2] : "."
+    if (!(layer in level)) return 0
+    at = (layer "/" folder) in spot ? spot[layer "/" folder] : -1
+    if (n == 2 && part[2] ~ /\.h$/) at = 0
+    return 1
+}
+# what is wrong with a file that uses another
+function upward(user, used,   from, from_at) {
+    if (!place(user) || at < 0) return "is not in tests/lint/layers"
+    from = layer; from_at = at
+    if (!place(used)) return ""
+    if (at < 0) return ""
+    if (from == layer) return from_at > 0 && at > from_at ? "is before " layer "/" folder : ""
+    return level[layer] < level[from] ? "" : "is not above " layer
+}'
+
+includes() {
+    # shellcheck disable=SC2046 # files are words
+    awk "$PLACES"'
+    BEGIN { read_layers() }
+    /^#include "/ {
+        split($0, quoted, "\"")
+        if (quoted[2] !~ /\// || quoted[2] ~ /^config/) next
+        fault = upward(FILENAME, quoted[2])
+        if (fault != "" && !(quoted[2] in seam)) print FILENAME "->" quoted[2] " " fault
+    }' $(sources)
+}
+
+# symbols: PATH TYPE NAME of every external symbol of the objects
+symbols() {
+    for f in $(sources | grep '\.c$'); do
+        [ -f "$objects/${f%.c}.o" ] || echo "$f - is_not_built"
+        echo "$objects/${f%.c}.o"
+    done | tee "$work/objects" | grep ' - '
+    grep -v ' - ' "$work/objects" | xargs nm -A -g 2>/dev/null | awk -v top="$objects/" '
+        { path = $1; sub(/:.*/, "", path); path = substr(path, length(top) + 1); sub(/\.o$/, ".c", path); print path, $(NF - 1), $NF }'
+}
+
+links() { # nothing is called, and no table used, of a layer or folder above
+    symbols >"$work/symbols"
+    awk "$PLACES"'
+    BEGIN { read_layers() }
+    $2 == "-" { print $1, $3; next }
+    FNR == NR { if ($2 ~ /^[TDBRCGSVW]$/) home[$3] = $1; next }
+    $2 == "U" && $3 in home {
+        fault = upward($1, home[$3])
+        if (fault != "" && !($3 in seam)) print $1 "->" $3 " " fault
+    }' "$work/symbols" "$work/symbols"
+}
+
+prefix() {
+    symbols >"$work/symbols"
+    awk '
+    function begins(name, word) {
+        if (name == word || index(name, word "_") == 1) return 1
+        return sub(/s$/, "", word) && word != "" && (name == word || index(name, word "_") == 1)
+    }
+    FNR == NR { if ($0 !~ /^#/) { places[++n] = $1; $1 = ""; prefixes[n] = $0 } next }
+    $2 == "-" { print $1, $3; next }
+    $2 ~ /^[TDBRCGSVW]$/ && $3 !~ /^__|\./ && $3 != "main" {
+        path = $1; sub(/\.c$/, "", path)
+        parts = split(path, part, "/")
+        for (k = part[1] == "src" ? 2 : 1; k < parts; k++) if (begins($3, part[k])) next
+        for (stem = part[parts]; ; sub(/_[^_]*$/, "", stem)) {
+            if (begins($3, stem)) next
+            if (stem !~ /_/) break
+        }
+        for (k = 1; k <= n; k++) {
+            if (index(path "/", places[k] "/") != 1) continue
+            words = split(prefixes[k], word, " ")
+            for (w = 1; w <= words; w++) if (begins($3, word[w])) next
+        }
+        print $3 " of " $1 " begins with none of its folders, its file and tests/lint/prefixes"
+    }' tests/lint/prefixes "$work/symbols"
+}
+
+format() {
+    all_sources | xargs -n 50 "$formatter" --dry-run -Werror 2>&1 | awk -F: '/error:/ { print $1 " is not as clang-format writes it, line " $2 }'
+}
+
+line() { # LONGEST
+    all_sources | xargs awk -v most="$1" 'FNR == 1 { if (n) print last ":" n " lines are longer than " most; n = 0 }
+        { last = FILENAME; n += length($0) > most } END { if (n) print last ":" n " lines are longer than " most }'
+}
+
+function_lines() { # LONGEST: what stands between braces in the first column
+    all_sources | grep '\.c$' | xargs awk -v most="$1" 'FNR == 1 { open = 0 } /^\{/ { open = FNR }
+        /^\}/ { if (open && FNR - open - 1 > most) print FILENAME ":" open " has " FNR - open - 1 " lines, at most " most; open = 0 }'
+}
+
+file_lines() { # LONGEST FILE...
+    most=$1
+    shift
+    wc -l "$@" | awk -v most="$most" '$2 != "total" && $1 > most { print $2 " has " $1 " lines, at most " most }'
+}
+
+comment() { # every file begins with what it is
+    for f in $(all_sources); do
+        case $(head -n 1 "$f") in "/*"*) ;; *) echo "$f does not begin with a comment" ;; esac
+    done
+}
+
+# only_in PATTERN FILE...: no other file of the program has a line that matches
+only_in() {
+    pattern=$1
+    shift
+    # shellcheck disable=SC2046 # files are words
+    for f in $(grep -lE "$pattern" $(sources)); do
+        case " $* " in *" $f "*) ;; *) echo "$f has $pattern" ;; esac
+    done
+}
+
+automake() {
+    for f in $(sources); do
+        grep -q -- "$f" Makefile.am || echo "$f is not in Makefile.am"
+    done
+}
+
+entry() { # a file of passes/ has one entry point
+    for f in passes/*.c passes/*/*.c; do
+        case $f in passes/manager.c | passes/rows.c) continue ;; esac
+        n=$(grep -cE '^(void|int|bool|struct [a-z_]+ \*?|const [a-z_ ]+\*?)[a-z_ ]*\*?pass_[a-z_]+\(' "$f")
+        [ "$n" = 1 ] || echo "$f has $n entry points"
+    done
+}
+
+# Heap memory outside of arenas: what libraries hand out or call back for, and environments that outlive every arena.
+HEAP="src/plan/input/json.c src/plan/report/html.c src/plan/space/strategy.c src/kern/gemm/dnnl.c src/kern/core/env.c"
+heap() {
+    # shellcheck disable=SC2046 # files are words
+    for f in $(grep -lE '(^|[^_a-zA-Z>.])(malloc|calloc|realloc|free|strdup|asprintf|getline)\(' $(sources)); do
+        case " $HEAP " in *" $f "*) continue ;; esac
+        case $f in src/base/*) ;; *) echo "$f takes memory of its own" ;; esac
+    done
+}
+
+# Ops without a rule; the self-check fails for a row that has a rule and no sample.
+#   Constant Shape Size CastLike Einsum   gone before planning; com.microsoft Attention, MultiHeadAttention, too
+#   If Loop Scan                        their bodies run on every rank; tests/control.tap
+#   NonZero                            data decides its size, which every rank must know
+#   AllReduce ... Shard Term            made by the plan, never planned; tests/comm
+#   Dims Chain FusedAttention QuantMatMul QuantGather LocalIndex Positions LocalTopK  made from others that have rules
+RULELESS=" Attention MultiHeadAttention Constant Shape Size CastLike Einsum If Loop Scan NonZero AllReduce AllGather ReduceScatter AllToAll Redistribute Broadcast Shard Term Dims Chain FusedAttention QuantMatMul QuantGather LocalIndex Positions LocalTopK "
+ruleless() {
+    "$objects/tpc-shard" --list-ops >"$work/ops" || echo "tpc-shard does not list the ops"
+    for op in $(awk '$4 == "none" { print $2 }' "$work/ops"); do
+        case $RULELESS in *" $op "*) ;; *) echo "$op has no rule" ;; esac
+    done
+}
+
+# demo.sh reads the tests' library so
+strict() { srcdir=. builddir=$objects sh -euc '. tests/lib.sh' || echo "tests/lib.sh does not work under set -eu"; }
