@@ -31,7 +31,7 @@ static bool reads_back(const struct graph *g, const char *what)
     struct graph *again = graph_parse(arena, alg_new(arena), once, what, op_find);
     graph_verify(again, what);
     const char *twice = graph_printed(arena, again);
-    bool same = !strcmp(once, twice);
+    bool same = strcmp(once, twice) == 0;
     if (!same)
         report(once, twice);
     arena_free(arena);

@@ -334,12 +334,12 @@ static const struct split *dealt(struct trial *t, int64_t n, int ranks, const ch
         list[r] = NEWN(t->arena, struct interval, n + 1);
     for (int64_t i = 0; i < n; i++)
         for (int r = 0; r < ranks; r++) {
-            bool mine = !strcmp(kind, "strided") ? i % ranks == r
-                : !strcmp(kind, "segmented")     ? (i < n / 4 || i >= n - n / 4) == (r == 0)
-                : !strcmp(kind, "overlap")       ? (r == 0 ? i <= n / 2 : i >= n / 2)
-                : !strcmp(kind, "swapped")       ? (i >= n / 2) == (r == 0)
-                : !strcmp(kind, "uneven")        ? (i == 0) == (r == 0)
-                                                 : r == ranks - 1;
+            bool mine = strcmp(kind, "strided") == 0 ? i % ranks == r
+                : strcmp(kind, "segmented") == 0     ? (i < n / 4 || i >= n - n / 4) == (r == 0)
+                : strcmp(kind, "overlap") == 0       ? (r == 0 ? i <= n / 2 : i >= n / 2)
+                : strcmp(kind, "swapped") == 0       ? (i >= n / 2) == (r == 0)
+                : strcmp(kind, "uneven") == 0        ? (i == 0) == (r == 0)
+                                                     : r == ranks - 1;
             if (mine)
                 list[r][count[r]++] = (struct interval){i, i + 1};
         }
@@ -594,7 +594,7 @@ static void run_shape(struct trial *t, const struct node *n, struct tensor *held
 
 static void run_node(struct trial *t, struct graph *g, const struct node *n, struct tensor *held)
 {
-    if (!strcmp(n->optype, "Shape")) {
+    if (strcmp(n->optype, "Shape") == 0) {
         run_shape(t, n, held);
         return;
     }

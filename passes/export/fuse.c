@@ -12,7 +12,7 @@
 
 static bool same_slice(const struct node *a, const struct node *b)
 {
-    return attr_int(a, "axis") == attr_int(b, "axis") && !strcmp(attr_string(a, "to"), attr_string(b, "to"));
+    return attr_int(a, "axis") == attr_int(b, "axis") && strcmp(attr_string(a, "to"), attr_string(b, "to")) == 0;
 }
 
 /* The slice that every use of v is, or NULL. */
@@ -58,14 +58,14 @@ static void undo_gather(struct graph *g, const struct node *slice)
 {
     const struct node *gather = op_is_tpc(slice, "Shard") ? slice->in[0]->producer : NULL;
     if (op_is_tpc(gather, "AllGather") && attr_int(gather, "axis") == attr_int(slice, "axis") &&
-        !strcmp(attr_string(gather, "from"), attr_string(slice, "to")))
+        strcmp(attr_string(gather, "from"), attr_string(slice, "to")) == 0)
         graph_replace(g, slice->out[0], gather->in[0], false);
 }
 
 static int collective_axis(const struct node *n)
 {
     for (int i = 0; i < n->op->nattr; i++)
-        if (!strcmp(n->op->attr[i].name, "axis"))
+        if (strcmp(n->op->attr[i].name, "axis") == 0)
             return (int)attr_int(n, "axis");
     return -1;
 }

@@ -93,13 +93,14 @@ static bool may_share(const struct constant *c)
 
 static bool same_type(const struct constant *a, const struct constant *b)
 {
-    return a->dtype == b->dtype && a->rank == b->rank && a->bytes == b->bytes && !memcmp(a->dim, b->dim, (size_t)a->rank * sizeof *a->dim);
+    return a->dtype == b->dtype && a->rank == b->rank && a->bytes == b->bytes &&
+        memcmp(a->dim, b->dim, (size_t)a->rank * sizeof *a->dim) == 0;
 }
 
 static bool same_constant(struct value *a, struct value *b)
 {
     return same_type(a->constant, b->constant) &&
-        !memcmp(constant_data(a->constant, a->name), constant_data(b->constant, b->name), (size_t)a->constant->bytes);
+        memcmp(constant_data(a->constant, a->name), constant_data(b->constant, b->name), (size_t)a->constant->bytes) == 0;
 }
 
 /* The first value that holds the same constant: v itself when it is the first. */

@@ -142,7 +142,7 @@ static _Noreturn void show(struct arena *a, const struct args *args, const char 
 {
     if (!form)
         help(a, args);
-    else if (!strcmp(form, "man"))
+    else if (strcmp(form, "man") == 0)
         args_manual(args);
     else if (!args_complete(args, form))
         fail_usage("--help is '%s', expected man, bash, zsh or fish", form);
@@ -166,7 +166,7 @@ static _Noreturn void version(const struct args *args)
 static const struct arg *find_long(const struct args *args, const char *name, size_t n)
 {
     for (int i = 0; i < args->n; i++)
-        if (strlen(args->table[i].name) == n && !strncmp(args->table[i].name, name, n))
+        if (strlen(args->table[i].name) == n && strncmp(args->table[i].name, name, n) == 0)
             return &args->table[i];
     return NULL;
 }
@@ -183,9 +183,9 @@ static void parse_long(struct arena *a, const struct args *args, int argc, char 
 {
     const char *given = argv[*i], *name = given + 2, *equal = strchr(name, '=');
     size_t n = equal ? (size_t)(equal - name) : strlen(name);
-    if (n == 4 && !strncmp(name, "help", n))
+    if (n == 4 && strncmp(name, "help", n) == 0)
         show(a, args, equal ? equal + 1 : NULL);
-    if (!strcmp(name, "version"))
+    if (strcmp(name, "version") == 0)
         version(args);
     const struct arg *arg = find_long(args, name, n);
     if (!arg)
@@ -196,7 +196,7 @@ static void parse_long(struct arena *a, const struct args *args, int argc, char 
 static void parse_letter(struct arena *a, const struct args *args, int argc, char **argv, int *i)
 {
     const char *given = argv[*i];
-    if (!strcmp(given, "-h"))
+    if (strcmp(given, "-h") == 0)
         show(a, args, NULL);
     const struct arg *arg = find_letter(args, given[1]);
     if (!arg)
@@ -210,9 +210,9 @@ struct text_list args_parse(struct arena *a, const struct args *args, int argc, 
     bool options = true;
     for (int i = 1; i < argc; i++) {
         const char *given = argv[i];
-        if (options && !strcmp(given, "--"))
+        if (options && strcmp(given, "--") == 0)
             options = false;
-        else if (options && !strncmp(given, "--", 2))
+        else if (options && strncmp(given, "--", 2) == 0)
             parse_long(a, args, argc, argv, &i);
         else if (options && given[0] == '-' && given[1])
             parse_letter(a, args, argc, argv, &i);

@@ -180,7 +180,7 @@ bool args_complete(const struct args *args, const char *shell)
         void (*put)(const struct args *);
     } shells[] = {{"bash", bash}, {"zsh", zsh}, {"fish", fish}};
     for (size_t i = 0; i < sizeof shells / sizeof *shells; i++)
-        if (!strcmp(shell, shells[i].name)) {
+        if (strcmp(shell, shells[i].name) == 0) {
             shells[i].put(args);
             return true;
         }

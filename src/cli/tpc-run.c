@@ -170,7 +170,7 @@ static int thread_count(const struct comm *comm, const struct job_options *o)
         return (int)o->threads;
     long all = sysconf(_SC_NPROCESSORS_ONLN);
     long mine = sched_getaffinity(0, sizeof set, &set) ? all : CPU_COUNT(&set);
-    if (!strcmp(comm->kind, "local") || mine >= all)
+    if (strcmp(comm->kind, "local") == 0 || mine >= all)
         mine /= comm->local_size;
     return mine < 1 ? 1 : (int)mine;
 }
@@ -226,7 +226,7 @@ static bool has_option(int argc, char **argv, const char *option)
 {
     size_t n = strlen(option);
     for (int i = 1; i < argc; i++)
-        if (!strncmp(argv[i], option, n) && (argv[i][n] == '\0' || argv[i][n] == '='))
+        if (strncmp(argv[i], option, n) == 0 && (argv[i][n] == '\0' || argv[i][n] == '='))
             return true;
     return false;
 }

@@ -61,7 +61,7 @@ static void take_states(struct stage *stage, int k)
 static bool ends_with(const char *text, const char *end)
 {
     size_t n = strlen(text), m = strlen(end);
-    return n > m && !strcmp(text + n - m, end) && strchr("._/", text[n - m - 1]);
+    return n > m && strcmp(text + n - m, end) == 0 && strchr("._/", text[n - m - 1]);
 }
 
 /* An input of an earlier graph keeps its value where the graph ran once. */
@@ -69,7 +69,7 @@ static bool from_input(const struct stage *s, const char *name, bool whole_name,
 {
     for (int i = 0; i < s->graph->inputs.n; i++) {
         const char *own = s->graph->inputs.at[i]->name;
-        bool fits = whole_name ? !strcmp(name, own) : ends_with(name, own);
+        bool fits = whole_name ? strcmp(name, own) == 0 : ends_with(name, own);
         if (!fits || !s->in[i].data || (s->role[i] != ROLE_CONSTANT && s->logits >= 0))
             continue;
         *to = s->in[i];
@@ -91,7 +91,7 @@ static bool by_name(struct arena *a, struct stage *stage, int k, const char *nam
             if (from_input(&stage[j], name, whole, to))
                 return true;
             for (int i = 0; i < stage[j].graph->outputs.n; i++)
-                if (whole && !strcmp(stage[j].graph->outputs.at[i]->name, name))
+                if (whole && strcmp(stage[j].graph->outputs.at[i]->name, name) == 0)
                     return from_output(a, &stage[j], i, to);
         }
     return false;

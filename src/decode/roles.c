@@ -40,7 +40,7 @@ static struct named named_parse(struct arena *a, const char *option, const char 
 static int find_value(struct value *const *at, int n, const char *name)
 {
     for (int i = 0; i < n; i++)
-        if (!strcmp(at[i]->name, name))
+        if (strcmp(at[i]->name, name) == 0)
             return i;
     return -1;
 }
@@ -68,14 +68,14 @@ static void take_input(struct arena *a, struct stage *stage, int n, const char *
 static enum role role_parse(const struct named *o)
 {
     for (int k = 0; k < KNOWN; k++)
-        if (!strcmp(o->value, known[k].word))
+        if (strcmp(o->value, known[k].word) == 0)
             return known[k].role;
     fail_usage("%s: the roles are %s", o->option, words);
 }
 
 static bool take_output(const struct named *o, struct stage *s)
 {
-    bool chosen = !strcmp(o->value, "tokens"), other = o->number && o->number != s->number;
+    bool chosen = strcmp(o->value, "tokens") == 0, other = o->number && o->number != s->number;
     int i = other || (!chosen && strcmp(o->value, "logits")) ? -1 : find_value(s->graph->outputs.at, s->graph->outputs.n, o->name);
     if (i < 0)
         return false;
@@ -110,7 +110,7 @@ int stage_find(const struct stage *s, enum role role)
 static enum role usual_role(const struct stage *s, int i)
 {
     for (int k = 0; k < KNOWN; k++)
-        if (!strcmp(s->graph->inputs.at[i]->name, known[k].usual))
+        if (strcmp(s->graph->inputs.at[i]->name, known[k].usual) == 0)
             return known[k].role;
     return ROLE_UNKNOWN;
 }

@@ -16,7 +16,7 @@ const char *attr_kind_name(enum attr_kind kind)
 bool attr_kind_parse(const char *name, enum attr_kind *out)
 {
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
-        if (!strcmp(kinds[i], name)) {
+        if (strcmp(kinds[i], name) == 0) {
             *out = (enum attr_kind)i;
             return true;
         }
@@ -26,7 +26,7 @@ bool attr_kind_parse(const char *name, enum attr_kind *out)
 struct attr *node_attr(const struct node *n, const char *name)
 {
     for (int i = 0; i < n->nattr; i++)
-        if (!strcmp(n->attr[i].name, name))
+        if (strcmp(n->attr[i].name, name) == 0)
             return &n->attr[i];
     bug("node '%s' (%s): the op has no attribute '%s'", n->name, n->optype, name);
 }

@@ -478,7 +478,7 @@ struct uses *graph_uses(const struct graph *g, struct arena *arena)
 const char *graph_meta(const struct graph *g, const char *key)
 {
     for (int i = 0; i < g->meta.n; i++)
-        if (!strcmp(g->meta.at[i].key, key))
+        if (strcmp(g->meta.at[i].key, key) == 0)
             return g->meta.at[i].text;
     return NULL;
 }
@@ -487,7 +487,7 @@ void graph_set_meta(struct graph *g, const char *key, const char *text)
 {
     struct meta m = {arena_strdup(g->arena, key), arena_strdup(g->arena, text)};
     for (int i = 0; i < g->meta.n; i++)
-        if (!strcmp(g->meta.at[i].key, key)) {
+        if (strcmp(g->meta.at[i].key, key) == 0) {
             g->meta.at[i] = m;
             return;
         }

@@ -39,7 +39,7 @@ static const struct meta *find_entry(const struct graph *g, const char *prefix, 
 {
     for (int i = 0; i < g->meta.n; i++) {
         const char *found = name_in(&g->meta.at[i], prefix);
-        if (found && !strcmp(found, name))
+        if (found && strcmp(found, name) == 0)
             return &g->meta.at[i];
     }
     return NULL;
@@ -291,7 +291,7 @@ struct rank_sum rank_meta_sum(struct graph *g, const struct node *n)
     if (space)
         return parse_split_sum(g, n, text, space);
     for (int i = RANK_SUM_TERM; text && i <= RANK_SUM_EACH; i++)
-        if (!strcmp(text, sum_names[i]))
+        if (strcmp(text, sum_names[i]) == 0)
             return (struct rank_sum){.kind = (enum rank_sum_kind)i};
     if (text)
         fail("%s: metadata of its sum is '%s', expected a split, term, once or each", node_where(g, n), text);

@@ -28,7 +28,8 @@ static double difference(double a, double b)
 static bool same_type(struct verdict *v, const char *name, const struct tensor *got, const struct tensor *want)
 {
     struct arena *a = arena_new();
-    bool same = got->dtype == want->dtype && got->rank == want->rank && !memcmp(got->dim, want->dim, (size_t)got->rank * sizeof *got->dim);
+    bool same = got->dtype == want->dtype && got->rank == want->rank &&
+        memcmp(got->dim, want->dim, (size_t)got->rank * sizeof *got->dim) == 0;
     if (!same && !v->failed)
         printf("output '%s' is %s, expected %s\n", name, outputs_shape_text(a, got), outputs_shape_text(a, want));
     if (!same)

@@ -19,7 +19,7 @@ struct inputs {
 static int find_input(const struct graph *g, const char *name, size_t n)
 {
     for (int i = 0; i < g->inputs.n; i++)
-        if (strlen(g->inputs.at[i]->name) == n && !strncmp(g->inputs.at[i]->name, name, n))
+        if (strlen(g->inputs.at[i]->name) == n && strncmp(g->inputs.at[i]->name, name, n) == 0)
             return i;
     return -1;
 }
@@ -35,7 +35,7 @@ const char *job_input_names(struct arena *a, const struct graph *g)
 static bool ends_with(const char *text, const char *end)
 {
     size_t n = strlen(text), m = strlen(end);
-    return n >= m && !strcmp(text + n - m, end);
+    return n >= m && strcmp(text + n - m, end) == 0;
 }
 
 struct tensor job_read_tensor(struct arena *a, const char *path)

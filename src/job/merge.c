@@ -42,7 +42,7 @@ static const char *plain_location(const struct merge *m, const char *location)
         fail("%s: its source has weights in %s, which --merge does not write: only files beside the model", m->folder->dir, location);
     for (const char *at = location; *at; at += strcspn(at, "/"), at += *at == '/') {
         size_t n = strcspn(at, "/");
-        if (n == 2 && !strncmp(at, "..", n))
+        if (n == 2 && strncmp(at, "..", n) == 0)
             fail("%s: its source has weights in %s, which --merge does not write: only files beside the model", m->folder->dir, location);
         if (n && !(n == 1 && *at == '.'))
             plain = arena_printf(m->arena, "%s%s%.*s", plain, *plain ? "/" : "", (int)n, at);
@@ -53,7 +53,7 @@ static const char *plain_location(const struct merge *m, const char *location)
 static const struct target *target_for(struct merge *m, const char *path)
 {
     for (int i = 0; i < m->targets.n; i++)
-        if (!strcmp(m->targets.at[i].path, path))
+        if (strcmp(m->targets.at[i].path, path) == 0)
             return &m->targets.at[i];
     if (path_exists(path) && (!m->force || path_is_folder(path)))
         fail(path_is_folder(path) ? "%s is a folder, expected the name of a file"
@@ -76,7 +76,7 @@ static void check_targets(struct merge *m)
     if (!real)
         fail("%s: can't be written: %s", m->out, strerror(errno));
     const char *own = path_real(m->arena, m->folder->dir);
-    if (own && !strcmp(real, own))
+    if (own && strcmp(real, own) == 0)
         fail("%s lies in the folder that is read: name another place with -o", m->out);
     target_for(m, m->out);
     for (int i = 0; i < m->folder->spans.n; i++) {
@@ -153,7 +153,7 @@ static int write_file(struct merge *m, int from)
     file.at = fopen(t->part, path_exists(t->part) ? "r+b" : "wb");
     if (!file.at || setvbuf(file.at, arena_alloc(m->arena, BUFFER), _IOFBF, BUFFER) != 0)
         cannot(&file);
-    for (; to < f->spans.n && !strcmp(f->spans.at[to].file, first->file); to++)
+    for (; to < f->spans.n && strcmp(f->spans.at[to].file, first->file) == 0; to++)
         write_span(&file, &f->spans.at[to]);
     if (fclose(file.at) != 0)
         cannot(&file);

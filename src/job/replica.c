@@ -49,7 +49,7 @@ void replica_leave(struct replicas *t)
 static int row_dim(const struct type *t, const char *symbol)
 {
     for (int d = 0; symbol && d < t->rank; d++)
-        if (t->dim[d]->kind == DIM_SYM && !strcmp(t->dim[d]->name, symbol))
+        if (t->dim[d]->kind == DIM_SYM && strcmp(t->dim[d]->name, symbol) == 0)
             return d;
     return -1;
 }

@@ -26,7 +26,7 @@ static double *run_repeated(struct arena *a, struct comm *all, struct session *s
 static int find_output(const struct graph *g, const char *name)
 {
     for (int i = 0; i < g->outputs.n; i++)
-        if (!strcmp(g->outputs.at[i]->name, name))
+        if (strcmp(g->outputs.at[i]->name, name) == 0)
             return i;
     return -1;
 }

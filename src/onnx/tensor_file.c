@@ -53,7 +53,7 @@ static enum dtype descr_parse(const char *at, size_t n)
         bool order = n == 3 &&
             (at[0] == descrs[i].descr[0] || (at[0] == '=' && descrs[i].descr[0] == '<') || (at[0] == '|' && at[1] == 'V') ||
              (at[0] == '<' && at[2] == '1'));
-        if (order && !memcmp(at + 1, descrs[i].descr + 1, 2))
+        if (order && memcmp(at + 1, descrs[i].descr + 1, 2) == 0)
             return descrs[i].dtype;
     }
     return DT_NONE;
@@ -148,18 +148,18 @@ static void read_entry(struct header *h, struct tensor *t, bool *fortran, unsign
     size_t n, d;
     const char *key = quoted(h, &n);
     expect(h, ':');
-    if (n == 5 && !memcmp(key, "descr", n)) {
+    if (n == 5 && memcmp(key, "descr", n) == 0) {
         const char *descr = quoted(h, &d);
         t->dtype = descr_parse(descr, d);
         if (t->dtype == DT_NONE)
             fail("%s: not a .npy file that tpc can read: its elements are '%.*s'", h->path, d > 20 ? 20 : (int)d, descr);
         *seen |= 1;
-    } else if (n == 13 && !memcmp(key, "fortran_order", n)) {
+    } else if (n == 13 && memcmp(key, "fortran_order", n) == 0) {
         *fortran = is_word(h, "True");
         if (!*fortran && !is_word(h, "False"))
             bad_header(h, "its header is malformed");
         *seen |= 2;
-    } else if (n == 5 && !memcmp(key, "shape", n)) {
+    } else if (n == 5 && memcmp(key, "shape", n) == 0) {
         read_shape(h, t);
         *seen |= 4;
     } else

@@ -82,7 +82,7 @@ static enum attr_kind parse_kind(const char *kind)
     } kinds[] = {{"i", ATTR_INT},     {"f", ATTR_FLOAT}, {"s", ATTR_STRING}, {"is", ATTR_INTS},
                  {"fs", ATTR_FLOATS}, {"ds", ATTR_DIMS}, {"t", ATTR_TENSOR}, {"g", ATTR_GRAPH}};
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
-        if (!strcmp(kinds[i].text, kind))
+        if (strcmp(kinds[i].text, kind) == 0)
             return kinds[i].kind;
     bug("schemas/ops.def: no attribute kind '%s'", kind);
 }
@@ -135,7 +135,7 @@ static const struct op_attr *parse_attrs(const char *text, int *n)
 /* False when the two names are longer than any row's. */
 static bool make_key(char *out, const char *domain, const char *name)
 {
-    if (!strcmp(domain, "ai.onnx"))
+    if (strcmp(domain, "ai.onnx") == 0)
         domain = "";
     int n = snprintf(out, KEY_MAX, "%s:%s", domain, name);
     return n > 0 && n < KEY_MAX;

@@ -243,7 +243,7 @@ int main(int argc, char **argv)
 {
     diag_setup("collectives", 0);
     const char *kind = argc > 1 ? argv[1] : "self";
-    if (!strcmp(kind, "local")) {
+    if (strcmp(kind, "local") == 0) {
         comm_local_run(argc > 2 ? atoi(argv[2]) : 4, all_cases, NULL);
         return 0;
     }

@@ -146,7 +146,7 @@ const char *family_reason(const struct op *op)
     if (strcmp(op->domain, "com.microsoft") == 0 && !op->kernel)
         return "written out as standard ops";
     for (size_t i = 0; i < sizeof reasons / sizeof *reasons; i++)
-        if (!*op->domain && !strcmp(reasons[i].op, op->name))
+        if (!*op->domain && strcmp(reasons[i].op, op->name) == 0)
             return reasons[i].why;
     return NULL;
 }

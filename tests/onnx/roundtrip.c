@@ -8,7 +8,7 @@ static int convert(const char *mode, const char *in, const char *out)
 {
     struct arena *arena = arena_new();
     const char *name = "";
-    struct tensor t = !strcmp(mode, "--tensor") ? tensor_read_pb(arena, in, &name) : tensor_read_npy(arena, in);
+    struct tensor t = strcmp(mode, "--tensor") == 0 ? tensor_read_pb(arena, in, &name) : tensor_read_npy(arena, in);
     tensor_write_npy(out, &t);
     printf("%s\n", name);
     arena_free(arena);
@@ -33,9 +33,9 @@ static int copy(bool need_data, const char *in, const char *out, const char *dat
 int main(int argc, char **argv)
 {
     diag_setup("roundtrip", 0);
-    if (argc == 4 && !strncmp(argv[1], "--", 2))
+    if (argc == 4 && strncmp(argv[1], "--", 2) == 0)
         return convert(argv[1], argv[2], argv[3]);
-    bool ignore = argc > 1 && !strcmp(argv[1], "-i");
+    bool ignore = argc > 1 && strcmp(argv[1], "-i") == 0;
     int at = ignore ? 2 : 1;
     if (argc - at != 2 && argc - at != 3)
         fail_usage("roundtrip [-i] MODEL OUT.onnx [OUT.data]");

@@ -134,7 +134,7 @@ static double stored_below(const struct node *n)
 {
     double below = 256;
     for (int i = 0; i < n->nattr; i++)
-        if (!strcmp(n->attr[i].name, "bits"))
+        if (strcmp(n->attr[i].name, "bits") == 0)
             below = ldexp(1, (int)n->attr[i].i);
     return below;
 }

@@ -108,7 +108,7 @@ static bool is_requested(const struct prove_options *o, int mode)
 {
     bool asked = o->mode.text.n == 0 && mode != MODE_AUTO;
     for (int i = 0; i < o->mode.text.n; i++)
-        asked |= !strcmp(o->mode.text.at[i], mode_name[mode]);
+        asked |= strcmp(o->mode.text.at[i], mode_name[mode]) == 0;
     return asked;
 }
 

@@ -131,7 +131,7 @@ static struct part cut(struct arena *a, const struct graph *whole, const bool *k
 static int find_name(const char *const *names, int n, const char *name)
 {
     for (int i = 0; i < n; i++)
-        if (!strcmp(names[i], name))
+        if (strcmp(names[i], name) == 0)
             return i;
     return -1;
 }

@@ -66,7 +66,7 @@ static struct prepared *prepare(struct prove *p, const struct prove_plan *plan)
 static const char *find_forced(const struct named_list *forced, const char *node)
 {
     for (int i = 0; i < forced->list.n; i++)
-        if (!strcmp(forced->list.at[i].name, node))
+        if (strcmp(forced->list.at[i].name, node) == 0)
             return forced->list.at[i].text;
     return NULL;
 }
@@ -78,7 +78,7 @@ static void force_node(struct space *s, int i, const char *text)
     const struct node *n = s->g->nodes.at[i];
     for (int k = 0; k < s->offered[i].list.n; k++) {
         struct strategy *st = s->offered[i].list.at[k];
-        if (text ? !strcmp(strategy_str(s->arena, n, st), text) : !strategy_splits(n, st))
+        if (text ? strcmp(strategy_str(s->arena, n, st), text) == 0 : !strategy_splits(n, st))
             VEC_PUSH(s->arena, &left.list, st);
     }
     if (left.list.n == 0)
@@ -141,7 +141,7 @@ struct job {
 static int find_name(const char *const *names, int n, const char *name)
 {
     for (int i = 0; i < n; i++)
-        if (!strcmp(names[i], name))
+        if (strcmp(names[i], name) == 0)
             return i;
     fail("the rank file has '%s', the model has not", name);
 }

@@ -232,7 +232,7 @@ END_TEST
 static struct node *node_named(const struct graph *g, const char *name)
 {
     for (int i = 0; i < g->nodes.n; i++)
-        if (!strcmp(g->nodes.at[i]->name, name))
+        if (strcmp(g->nodes.at[i]->name, name) == 0)
             return g->nodes.at[i];
     return NULL;
 }

@@ -19,7 +19,7 @@ static bool is_plain_char(char c)
 
 bool lex_is_plain(const char *name)
 {
-    if (!is_plain_start(*name) || !strcmp(name, "_"))
+    if (!is_plain_start(*name) || strcmp(name, "_") == 0)
         return false;
     for (const char *c = name; *c; c++)
         if (!is_plain_char(*c))

@@ -96,7 +96,7 @@ static void parse_attr_value(struct parser *p, struct attr *a)
 static struct attr *row_attr(struct parser *p, struct node *n, const char *name)
 {
     for (int i = 0; i < n->nattr; i++)
-        if (!strcmp(n->attr[i].name, name))
+        if (strcmp(n->attr[i].name, name) == 0)
             return &n->attr[i];
     lex_fail(&p->lex, "%s has no attribute '%s'", n->optype, name);
 }
@@ -437,7 +437,7 @@ struct graph *graph_parse(struct arena *arena, struct alg *alg, const char *text
 char *graph_text(struct arena *arena, const char *path)
 {
     struct map m = map_file(path);
-    bool text = m.bytes > 6 && (!memcmp(m.at, "graph ", 6) || m.at[0] == '#');
+    bool text = m.bytes > 6 && (memcmp(m.at, "graph ", 6) == 0 || m.at[0] == '#');
     char *copy = text ? arena_strndup(arena, (const char *)m.at, m.bytes) : NULL;
     map_close(m);
     return copy;

@@ -225,7 +225,7 @@ static bool attr_is_default(const struct node *n, int i)
     switch (a->kind) {
     case ATTR_INT: return a->i == row->value.i;
     case ATTR_FLOAT: return a->f >= row->value.f && a->f <= row->value.f;
-    case ATTR_STRING: return !strcmp(a->s, row->value.s);
+    case ATTR_STRING: return strcmp(a->s, row->value.s) == 0;
     default: return false;
     }
 }

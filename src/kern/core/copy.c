@@ -143,7 +143,7 @@ void copy_strided(struct kenv *env, const struct copy *copy, void *to, const voi
 {
     struct copy_range job = {.to = to, .from = from};
     int64_t n = tensor_dims_product(copy->dim, 0, copy->rank);
-    if (n == 0 || (to == from && !memcmp(copy->to, copy->from, (size_t)copy->rank * sizeof *copy->to)))
+    if (n == 0 || (to == from && memcmp(copy->to, copy->from, (size_t)copy->rank * sizeof *copy->to) == 0))
         return;
     copy_merge(&job.c, copy);
     copy_cut(&job.c);

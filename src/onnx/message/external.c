@@ -22,13 +22,13 @@ static struct external_entry read_entry(const Onnx__TensorProto *t)
     struct external_entry e = {.placeholder = NULL};
     for (size_t i = 0; i < t->n_external_data; i++) {
         const char *key = proto_text_or(t->external_data[i]->key, ""), *value = proto_text_or(t->external_data[i]->value, "");
-        if (!strcmp(key, PLACEHOLDER_KEY))
+        if (strcmp(key, PLACEHOLDER_KEY) == 0)
             e.placeholder = value;
-        if (!strcmp(key, "location"))
+        if (strcmp(key, "location") == 0)
             e.location = value;
-        if (!strcmp(key, "offset"))
+        if (strcmp(key, "offset") == 0)
             e.offset = value;
-        if (!strcmp(key, "length"))
+        if (strcmp(key, "length") == 0)
             e.length = value;
     }
     return e;

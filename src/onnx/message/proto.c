@@ -10,13 +10,13 @@ const char *proto_text_or(const char *text, const char *otherwise)
 
 const char *proto_domain(const char *domain)
 {
-    return !domain || !strcmp(domain, "ai.onnx") ? "" : domain;
+    return !domain || strcmp(domain, "ai.onnx") == 0 ? "" : domain;
 }
 
 Onnx__AttributeProto *proto_attribute(const Onnx__NodeProto *node, const char *name)
 {
     for (size_t i = 0; i < node->n_attribute; i++)
-        if (!strcmp(proto_text_or(node->attribute[i]->name, ""), name))
+        if (strcmp(proto_text_or(node->attribute[i]->name, ""), name) == 0)
             return node->attribute[i];
     return NULL;
 }

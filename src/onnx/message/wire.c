@@ -124,7 +124,7 @@ static void note_initializer(const struct wire_walk *w, struct wire_initializer 
     } else if (f->number == TENSOR_DATA_LOCATION) {
         item->external = read_varint(w, &at, f->end) != 0;
     } else if (f->number == TENSOR_EXTERNAL_DATA && !item->placeholder && f->end - at >= (int64_t)sizeof key - 1 &&
-               !memcmp(w->bytes + at, key, sizeof key - 1)) {
+               memcmp(w->bytes + at, key, sizeof key - 1) == 0) {
         item->placeholder = f->tag;
         w->index->stripped = true;
     }

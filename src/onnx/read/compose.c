@@ -52,7 +52,7 @@ static void check_listed(const struct composer *c, const char *op)
     size_t n = strlen(op);
     for (const char *at = c->row->of; at; at = strchr(at, ' ')) {
         at += *at == ' ';
-        if (!strncmp(at, op, n) && (at[n] == ',' || !at[n]))
+        if (strncmp(at, op, n) == 0 && (at[n] == ',' || !at[n]))
             return;
     }
     bug("%s is composed of %s, and not of %s", c->row->op, c->row->of, op);

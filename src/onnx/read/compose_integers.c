@@ -104,7 +104,7 @@ static void qlinear_unary(struct composer *c)
     size_t n = window_attributes(c, attr);
     attr[n++] = proto_attribute(c->node, "alpha");
     attr[n++] = proto_attribute(c->node, "axis");
-    if (compose_int_of(c->node, "channels_last", 0) || (!strcmp(plain_op(c), "Softmax") && compose_int_of(c->node, "opset", 13) < 13))
+    if (compose_int_of(c->node, "channels_last", 0) || (strcmp(plain_op(c), "Softmax") == 0 && compose_int_of(c->node, "opset", 13) < 13))
         return;
     char *x = dequantized(c, 0, 1);
     become_quantized(c, compose_node_of(c, plain_op(c), 1, &x, n, attr, 1, NULL), 3);

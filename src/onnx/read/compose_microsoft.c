@@ -104,7 +104,7 @@ static void activate(struct composer *c, const char *activation, size_t n, const
                  {"HardSigmoid", {"alpha", "beta"}}};
     Onnx__AttributeProto *attr[2] = {NULL, NULL};
     for (size_t i = 0; i < sizeof known / sizeof *known; i++)
-        if (!strcmp(known[i].op, activation)) {
+        if (strcmp(known[i].op, activation) == 0) {
             for (size_t k = 0; k < n && k < 2; k++)
                 if (known[i].name[k])
                     attr[k] = compose_float(c, known[i].name[k], parameter[k]);

@@ -10,7 +10,7 @@ static const struct composition *find_composition(const Onnx__NodeProto *node)
 {
     for (size_t i = 0; i < sizeof tables / sizeof *tables; i++)
         for (const struct composition *row = tables[i]; row->op; row++)
-            if (!strcmp(proto_domain(node->domain), row->domain) && !strcmp(node->op_type, row->op))
+            if (strcmp(proto_domain(node->domain), row->domain) == 0 && strcmp(node->op_type, row->op) == 0)
                 return row;
     return NULL;
 }

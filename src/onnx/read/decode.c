@@ -38,7 +38,7 @@ static bool is_required(const struct op *op, const char *name)
         {"Redistribute", "to"},
     };
     for (size_t i = 0; i < sizeof required / sizeof *required; i++)
-        if (!strcmp(op->name, required[i][0]) && !strcmp(name, required[i][1]))
+        if (strcmp(op->name, required[i][0]) == 0 && strcmp(name, required[i][1]) == 0)
             return true;
     return false;
 }
@@ -185,7 +185,7 @@ void decode_attributes(struct import *im, const Onnx__NodeProto *from, struct no
 static bool in_list(size_t n, char **list, const char *name)
 {
     for (size_t i = 0; i < n; i++)
-        if (!strcmp(list[i], name))
+        if (strcmp(list[i], name) == 0)
             return true;
     return false;
 }
@@ -201,10 +201,10 @@ struct inner {
 static bool graph_defines(const Onnx__GraphProto *g, const char *name)
 {
     for (size_t i = 0; i < g->n_input; i++)
-        if (!strcmp(proto_text_or(g->input[i]->name, ""), name))
+        if (strcmp(proto_text_or(g->input[i]->name, ""), name) == 0)
             return true;
     for (size_t i = 0; i < g->n_initializer; i++)
-        if (!strcmp(proto_text_or(g->initializer[i]->name, ""), name))
+        if (strcmp(proto_text_or(g->initializer[i]->name, ""), name) == 0)
             return true;
     for (size_t i = 0; i < g->n_node; i++)
         if (in_list(g->node[i]->n_output, g->node[i]->output, name))

@@ -34,7 +34,7 @@ static struct item innermost(const char *list)
     if (strncmp(list, network, strlen(network)))
         return module;
     for (const char *at = list + strlen(network); take_item(&at, &last); at += 2) {
-        if (!strcmp(at, "]"))
+        if (strcmp(at, "]") == 0)
             return module;
         if (strncmp(at, ", ", 2))
             break;
@@ -46,7 +46,7 @@ static struct item innermost(const char *list)
 static const char *metadata(const Onnx__NodeProto *node, const char *key)
 {
     for (size_t i = 0; i < node->n_metadata_props; i++)
-        if (!strcmp(proto_text_or(node->metadata_props[i]->key, ""), key))
+        if (strcmp(proto_text_or(node->metadata_props[i]->key, ""), key) == 0)
             return proto_text_or(node->metadata_props[i]->value, "");
     return "";
 }

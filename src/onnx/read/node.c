@@ -12,7 +12,7 @@
 static Onnx__AttributeProto *argument(const struct scope *scope, const char *name)
 {
     for (size_t i = 0; i < scope->nargument; i++)
-        if (!strcmp(proto_text_or(scope->argument[i]->name, ""), name))
+        if (strcmp(proto_text_or(scope->argument[i]->name, ""), name) == 0)
             return scope->argument[i];
     return NULL;
 }
@@ -20,10 +20,10 @@ static Onnx__AttributeProto *argument(const struct scope *scope, const char *nam
 static bool is_parameter(const Onnx__FunctionProto *f, const char *name)
 {
     for (size_t i = 0; i < f->n_attribute; i++)
-        if (!strcmp(f->attribute[i], name))
+        if (strcmp(f->attribute[i], name) == 0)
             return true;
     for (size_t i = 0; i < f->n_attribute_proto; i++)
-        if (!strcmp(proto_text_or(f->attribute_proto[i]->name, ""), name))
+        if (strcmp(proto_text_or(f->attribute_proto[i]->name, ""), name) == 0)
             return true;
     return false;
 }

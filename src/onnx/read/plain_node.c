@@ -20,15 +20,15 @@ static struct constant *vector_constant(struct import *im, enum dtype dtype, int
 static struct constant *read_constant(struct import *im, const char *where, const Onnx__AttributeProto *a)
 {
     const char *name = proto_text_or(a->name, "");
-    if (!strcmp(name, "value") && a->t)
+    if (strcmp(name, "value") == 0 && a->t)
         return tensor_constant(im, a->t, arena_printf(im->tmp, "the value of %s", where));
-    if (!strcmp(name, "value_int"))
+    if (strcmp(name, "value_int") == 0)
         return vector_constant(im, DT_I64, 0, 1, &a->i);
-    if (!strcmp(name, "value_float"))
+    if (strcmp(name, "value_float") == 0)
         return vector_constant(im, DT_F32, 0, 1, &a->f);
-    if (!strcmp(name, "value_ints"))
+    if (strcmp(name, "value_ints") == 0)
         return vector_constant(im, DT_I64, 1, a->n_ints, a->ints);
-    if (!strcmp(name, "value_floats"))
+    if (strcmp(name, "value_floats") == 0)
         return vector_constant(im, DT_F32, 1, a->n_floats, a->floats);
     fail("%s: %s gives its value as '%s', which tpc does not handle", im->path, where, name);
 }
@@ -125,7 +125,7 @@ static void define_results(struct import *im, struct scope *scope, const Onnx__N
 void read_plain_node(struct import *im, struct scope *scope, const Onnx__NodeProto *from, int opset)
 {
     const char *domain = proto_domain(from->domain), *where = proto_node_label(im->tmp, from);
-    if (!*domain && !strcmp(from->op_type, "Constant")) {
+    if (!*domain && strcmp(from->op_type, "Constant") == 0) {
         constant_node(im, scope, from);
         return;
     }

@@ -126,7 +126,7 @@ bool scope_lacks(const struct scope *scope, const char *text)
         scope = scope->outer;
     const Onnx__FunctionProto *f = find_name(scope, text) ? NULL : scope->function;
     for (size_t i = 0; f && i < f->n_input; i++)
-        if (!strcmp(text, f->input[i]))
+        if (strcmp(text, f->input[i]) == 0)
             return true;
     return false;
 }
@@ -188,7 +188,7 @@ void scope_close(struct import *im, struct scope *scope)
 static const Onnx__OperatorSetIdProto *opset_import_of(size_t n, Onnx__OperatorSetIdProto **at, const char *domain)
 {
     for (size_t i = 0; i < n; i++)
-        if (!strcmp(proto_domain(at[i]->domain), domain))
+        if (strcmp(proto_domain(at[i]->domain), domain) == 0)
             return at[i];
     return NULL;
 }

@@ -308,10 +308,10 @@ static const struct {
 int upgrade_form_changed(const char *op, int opset)
 {
     for (size_t i = 0; i < sizeof upgrades / sizeof *upgrades; i++)
-        if (!strcmp(op, upgrades[i].op) && opset < upgrades[i].below && upgrades[i].below <= FORM_OPSET)
+        if (strcmp(op, upgrades[i].op) == 0 && opset < upgrades[i].below && upgrades[i].below <= FORM_OPSET)
             return upgrades[i].below;
     for (size_t i = 0; i < sizeof changed / sizeof *changed; i++)
-        if (!strcmp(op, changed[i].op) && opset < changed[i].since)
+        if (strcmp(op, changed[i].op) == 0 && opset < changed[i].since)
             return changed[i].since;
     return 0;
 }
@@ -319,7 +319,7 @@ int upgrade_form_changed(const char *op, int opset)
 static void refuse_changed(const struct step *s, const char *op)
 {
     for (size_t i = 0; i < sizeof changed / sizeof *changed; i++)
-        if (!strcmp(op, changed[i].op) && s->opset < changed[i].since)
+        if (strcmp(op, changed[i].op) == 0 && s->opset < changed[i].since)
             fail("%s: %s is in the form of opset %d; export the model with opset %d or later", s->im->path, s->where, s->opset,
                  changed[i].since);
 }
@@ -330,7 +330,7 @@ static const char *const standard_since[] = {"DequantizeLinear", "QuantizeLinear
 static bool is_standard_since(const Onnx__NodeProto *node)
 {
     for (size_t i = 0; i < sizeof standard_since / sizeof *standard_since; i++)
-        if (!strcmp(proto_domain(node->domain), "com.microsoft") && !strcmp(proto_text_or(node->op_type, ""), standard_since[i]))
+        if (strcmp(proto_domain(node->domain), "com.microsoft") == 0 && strcmp(proto_text_or(node->op_type, ""), standard_since[i]) == 0)
             return true;
     return false;
 }
@@ -345,7 +345,7 @@ void upgrade_node(struct import *im, struct scope *scope, Onnx__NodeProto *node,
     const char *op = proto_text_or(node->op_type, "");
     refuse_changed(&s, op);
     for (size_t i = 0; i < sizeof upgrades / sizeof *upgrades; i++)
-        if (!strcmp(op, upgrades[i].op) && opset < upgrades[i].below) {
+        if (strcmp(op, upgrades[i].op) == 0 && opset < upgrades[i].below) {
             s.to = upgrades[i].to;
             upgrades[i].run(&s);
             return;

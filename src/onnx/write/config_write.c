@@ -154,7 +154,7 @@ static bool is_old_annotation(const struct annotator *w, const struct wire_field
     if (f->number != NODE_DEVICE_CONFIGURATIONS)
         return false;
     const Onnx__NodeDeviceConfigurationProto *m = unpack(w, f, &onnx__node_device_configuration_proto__descriptor);
-    return !strcmp(proto_text_or(m->configuration_id, ""), w->what->name);
+    return strcmp(proto_text_or(m->configuration_id, ""), w->what->name) == 0;
 }
 
 static void put_node(const struct annotator *w, struct segments *graph, const struct wire_field *node)
@@ -189,7 +189,7 @@ static struct segments graph_pieces(const struct annotator *w, const struct wire
 static bool is_old_configuration(const struct annotator *w, const struct wire_field *f)
 {
     const Onnx__DeviceConfigurationProto *m = unpack(w, f, &onnx__device_configuration_proto__descriptor);
-    return !strcmp(proto_text_or(m->name, ""), w->what->name);
+    return strcmp(proto_text_or(m->name, ""), w->what->name) == 0;
 }
 
 /* The IR version and the configuration, as a model that has nothing else. */
@@ -238,7 +238,7 @@ static bool is_elsewhere(struct map file, const struct extent *tensor)
 static void check_place(const struct annotator *w, const struct wire_index *index, const char *to)
 {
     const char *from = path_real(w->tmp, path_dir(w->tmp, w->path)), *into = path_real(w->tmp, path_dir(w->tmp, to));
-    if (into && from && !strcmp(from, into))
+    if (into && from && strcmp(from, into) == 0)
         return;
     for (int i = 0; i < index->tensors.n; i++)
         if (is_elsewhere(w->file, &index->tensors.at[i]))

@@ -216,9 +216,9 @@ static bool is_default(const struct attr *a, const struct op_attr *known)
         return false;
     switch (a->kind) {
     case ATTR_INT: return a->i == d->i;
-    case ATTR_FLOAT: return !memcmp(&(float){(float)a->f}, &(float){(float)d->f}, sizeof(float));
-    case ATTR_STRING: return !strcmp(a->s, d->s);
-    case ATTR_INTS: return a->n == d->n && (!a->n || !memcmp(a->ints, d->ints, (size_t)a->n * sizeof *a->ints));
+    case ATTR_FLOAT: return memcmp(&(float){(float)a->f}, &(float){(float)d->f}, sizeof(float)) == 0;
+    case ATTR_STRING: return strcmp(a->s, d->s) == 0;
+    case ATTR_INTS: return a->n == d->n && (!a->n || memcmp(a->ints, d->ints, (size_t)a->n * sizeof *a->ints) == 0);
     default: return false;
     }
 }
@@ -412,7 +412,7 @@ static int64_t domain_version(const struct graph *g, const char *domain)
     if (!*domain)
         return g->opset ? g->opset : FORM_OPSET;
     for (int i = 0; i < g->opsets.n; i++)
-        if (!strcmp(g->opsets.at[i].key, domain))
+        if (strcmp(g->opsets.at[i].key, domain) == 0)
             return strtoll(g->opsets.at[i].text, NULL, 10);
     return 1;
 }
@@ -420,7 +420,7 @@ static int64_t domain_version(const struct graph *g, const char *domain)
 static void import_domain(struct save *s, Onnx__ModelProto *model, const char *domain)
 {
     for (size_t i = 0; i < model->n_opset_import; i++)
-        if (!strcmp(model->opset_import[i]->domain, domain))
+        if (strcmp(model->opset_import[i]->domain, domain) == 0)
             return;
     Onnx__OperatorSetIdProto *o = PROTO(s, OperatorSetIdProto, operator_set_id_proto);
     o->domain = text(s, domain);

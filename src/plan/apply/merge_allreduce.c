@@ -124,7 +124,7 @@ static void merge(struct graph *g, int first, int second)
 
 static bool alike(const struct merger *m, const struct node *a, const struct node *b)
 {
-    return !strcmp(attr_string(a, "op"), attr_string(b, "op")) && a->in[0]->type.dtype == b->in[0]->type.dtype && is_small(m, b);
+    return strcmp(attr_string(a, "op"), attr_string(b, "op")) == 0 && a->in[0]->type.dtype == b->in[0]->type.dtype && is_small(m, b);
 }
 
 static bool can_join(const struct merger *m, const struct node *a, const struct node *b)
@@ -222,7 +222,7 @@ static void move_up(struct graph *g, const struct linear *found, const struct no
 static bool hasten(struct merger *m, const struct node *a, const struct node *late)
 {
     struct linear found = {.nodes = {NULL, 0, 0}};
-    bool fits = is_sum(late->in[0]) && !strcmp(attr_string(a, "op"), "sum") && m->after[late->in[0]->id];
+    bool fits = is_sum(late->in[0]) && strcmp(attr_string(a, "op"), "sum") == 0 && m->after[late->in[0]->id];
     m->changed = false;
     if (!fits || !find_linear(m, a, late->in[0], &found) || !found.nodes.n)
         return m->changed;

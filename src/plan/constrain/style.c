@@ -54,7 +54,7 @@ static bool has_sequence(const struct space *s, int dim, int node)
 static int class_dim(const struct graph *g, const struct node *n)
 {
     for (int i = 0; i < n->nattr; i++)
-        if (!strcmp(n->attr[i].name, "axis"))
+        if (strcmp(n->attr[i].name, "axis") == 0)
             return op_axis(g, n, attr_int(n, "axis"), n->in[0]->type.rank);
     return 1;
 }
@@ -78,7 +78,7 @@ bool style_applies(const struct space *s, enum style style, const struct constra
     case STYLE_VOCAB: return weight_is_used(s->weight, node_at(s, node));
     case STYLE_PAIRWISE: return weight_is_used(s->weight, node_at(s, node)) && is_product(n) && !node_sums_nothing(s->roles, node);
     case STYLE_SEQUENCE: return has_sequence(s, c->dim, node);
-    case STYLE_LOSS_PARALLEL: return n->op && (n->op->flags & OP_SCORES) && (!is_attended(s, n) || !strcmp(c->glob, n->name));
+    case STYLE_LOSS_PARALLEL: return n->op && (n->op->flags & OP_SCORES) && (!is_attended(s, n) || strcmp(c->glob, n->name) == 0);
     case STYLE_REPLICATE: return true;
     default: return false;
     }

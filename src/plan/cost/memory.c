@@ -160,7 +160,7 @@ static void add_activations(struct holder *h, const struct rank_use *before, str
 {
     int n = h->plan->workloads.n;
     size_items(h, use);
-    bool same = before && !memcmp(h->size, h->before, (size_t)(n * h->stride) * sizeof *h->size);
+    bool same = before && memcmp(h->size, h->before, (size_t)(n * h->stride) * sizeof *h->size) == 0;
     for (int w = 0; w < n; w++) {
         const struct bindings *dims = &h->plan->workloads.at[w].dims;
         int64_t state = state_of(h, dims, false), blocks = blocks_of(h, dims);

@@ -41,7 +41,7 @@ static bool give(struct assignment *c, const struct rule_part *p, int from, int 
     }
     if (c->nproduct)
         return c->nproduct == to - from + 1 && c->product_split == split &&
-            !memcmp(c->product, p->factor + from, sizeof(int) * (size_t)c->nproduct);
+            memcmp(c->product, p->factor + from, sizeof(int) * (size_t)c->nproduct) == 0;
     c->nproduct = to - from + 1;
     memcpy(c->product, p->factor + from, sizeof(int) * (size_t)c->nproduct);
     c->product_split = split;

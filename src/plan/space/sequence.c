@@ -33,7 +33,7 @@ static bool dimension_qualifies(const struct space *s, const struct value *v, in
     const struct dim *size = v->type.dim[d];
     const char *only = s->options->sp_symbol;
     return dim_has_role(s->roles, v, d, DIM_SEQUENCE) &&
-        (!only || (size->kind == DIM_SYM ? !strcmp(only, size->name) : dim_uses(size, only)));
+        (!only || (size->kind == DIM_SYM ? strcmp(only, size->name) == 0 : dim_uses(size, only)));
 }
 
 static void deal_sequences(struct space *s, int *up, struct rows *rows)

@@ -164,9 +164,9 @@ static bool adds_up(const struct graph *g, const struct node *n)
     bool all = op_is_tpc(n, "AllReduce");
     if (!all && !op_is_tpc(n, "ReduceScatter"))
         return false;
-    if (!strcmp(attr_string(n, "op"), "prod") && dtype_is_float(n->in[0]->type.dtype))
+    if (strcmp(attr_string(n, "op"), "prod") == 0 && dtype_is_float(n->in[0]->type.dtype))
         fail("%s: a product of floats that is dealt out has no fixed order: --deterministic can't run this plan", node_where(g, n));
-    return all && !strcmp(attr_string(n, "op"), "sum");
+    return all && strcmp(attr_string(n, "op"), "sum") == 0;
 }
 
 static void complete_node(struct completion *c)

@@ -51,7 +51,7 @@ static bool number(const struct value *v, double *x)
 static bool has_perm(const struct graph *g, const struct node *n, int a, int b, int c, int d)
 {
     const int64_t want[4] = {a, b, c, d}, *perm;
-    return n && attr_is_set(n, "perm") && attr_ints(g, n, "perm", &perm) == 4 && !memcmp(perm, want, sizeof want);
+    return n && attr_is_set(n, "perm") && attr_ints(g, n, "perm", &perm) == 4 && memcmp(perm, want, sizeof want) == 0;
 }
 
 /* Strips products with and quotients by single numbers. */

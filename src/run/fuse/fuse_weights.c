@@ -9,7 +9,7 @@
 
 static struct value *stored(const struct node *n)
 {
-    struct value *w = n->op && !*n->domain && !strcmp(n->optype, "Cast") ? n->in[0] : NULL;
+    struct value *w = n->op && !*n->domain && strcmp(n->optype, "Cast") == 0 ? n->in[0] : NULL;
     bool half = w && w->constant && (w->constant->dtype == DT_F16 || w->constant->dtype == DT_BF16);
     return half && n->out[0]->type.dtype == DT_F32 ? w : NULL;
 }
@@ -21,7 +21,7 @@ static bool widens(const struct use *u)
         int operand;
     } readers[] = {{"MatMul", 1}, {"Gemm", 1}, {"Conv", 1}, {"Gather", 0}};
     for (size_t i = 0; u->node && u->node->op && !*u->node->domain && i < sizeof readers / sizeof *readers; i++)
-        if (!strcmp(u->node->optype, readers[i].name) && u->index == readers[i].operand)
+        if (strcmp(u->node->optype, readers[i].name) == 0 && u->index == readers[i].operand)
             return true;
     return false;
 }

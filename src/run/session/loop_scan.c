@@ -116,7 +116,7 @@ static size_t stacked_bytes(const struct iterations *t, const struct tensor *eac
 
 static void check_slice_size(const struct iterations *t, int result, const struct tensor *each, const struct tensor *now)
 {
-    bool same = each->rank == now->rank && !memcmp(each->dim, now->dim, (size_t)each->rank * sizeof *each->dim);
+    bool same = each->rank == now->rank && memcmp(each->dim, now->dim, (size_t)each->rank * sizeof *each->dim) == 0;
     if (!same)
         fail("%s: %s: iteration %lld returns another size for result %d than those before it", t->s->sig.path, t->step->node->name,
              (long long)t->done, result);

@@ -74,7 +74,7 @@ static void lower_add(void *data, const struct dim *symbol)
 {
     const struct lower_bounds *to = data;
     for (int i = 0; i < to->of->lower.n; i++)
-        if (!strcmp(to->of->lower.at[i].name, symbol->name))
+        if (strcmp(to->of->lower.at[i].name, symbol->name) == 0)
             return;
     VEC_PUSH(to->arena, &to->of->lower, ((struct binding){symbol->name, symbol->lo}));
 }

@@ -17,7 +17,7 @@
 static int find_value(struct value *const *at, int n, const char *name)
 {
     for (int i = 0; i < n; i++)
-        if (!strcmp(at[i]->name, name))
+        if (strcmp(at[i]->name, name) == 0)
             return i;
     return -1;
 }
@@ -293,7 +293,7 @@ static bool same_pieces(struct session *to, const struct formal *a, const struct
         return a->place.kind == PLACE_R && b->place.kind == PLACE_R;
     struct intervals x = intervals_of(to->plan, a->place.split, to->comm->rank, false, &from->bind);
     struct intervals y = intervals_of(to->plan, b->place.split, to->comm->rank, false, &from->bind);
-    return a->place.dim == b->place.dim && x.n == y.n && !memcmp(x.at, y.at, (size_t)x.n * sizeof *x.at);
+    return a->place.dim == b->place.dim && x.n == y.n && memcmp(x.at, y.at, (size_t)x.n * sizeof *x.at) == 0;
 }
 
 void session_copy_state(struct session *to, int input, const struct session *from, int output)
