@@ -1,9 +1,9 @@
 /* replica: replicas of a model beside each other, each on rows of its own, as in data parallelism. Ranks are numbered as by Megatron-LM
  * where tensor parallelism is the inner one: of t ranks to a group, rank r of the job is rank r % t of group r / t. Which symbol counts the
  * rows is proven when the model is compiled (src/op/analysis/batch_independence.c). A group that gets no row waits for the others. */
+#include "ir/ir.h"
 #include "ir/rank_meta.h"
 #include "job/job.h"
-#include "op/analysis/analysis.h"
 
 #include <string.h>
 
