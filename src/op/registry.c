@@ -10,7 +10,7 @@
 
 enum { KEY_MAX = 256 };
 
-struct key {
+struct registry_key {
     char text[KEY_MAX];
     const struct op *op;
     UT_hash_handle hh;
@@ -20,7 +20,7 @@ static pthread_once_t once = PTHREAD_ONCE_INIT;
 static struct arena *table_arena;
 static struct op *ops; /* one per row, in order */
 static int nop;
-static struct key *keys;
+static struct registry_key *keys;
 
 /* ---- parsing of row texts ---------------------------------------------------------------------------------------------- */
 
@@ -60,7 +60,7 @@ static struct op_operand parse_operand(char *word)
     return o;
 }
 
-static const struct op_operand *parse_operands(const char *text, int *n, int *min, int *max)
+static const struct op_operand *row_operands(const char *text, int *n, int *min, int *max)
 {
     *n = count_words(text);
     *min = *max = 0;
@@ -121,7 +121,7 @@ static struct op_attr parse_attr(char *word)
     return a;
 }
 
-static const struct op_attr *parse_attrs(const char *text, int *n)
+static const struct op_attr *row_attrs(const char *text, int *n)
 {
     *n = count_words(text);
     struct op_attr *all = NEWN(table_arena, struct op_attr, *n);
@@ -155,16 +155,16 @@ static void name_absent(struct op *op)
     op->kernel_name = name_or_none(op->kernel_name);
 }
 
-static void add_row(int i)
+static void registry_add(int i)
 {
     const struct op_row *row = &op_rows[i];
     struct op *op = &ops[i];
     *op = row->op;
     name_absent(op);
-    op->in = parse_operands(row->inputs, &op->nin, &op->min_in, &op->max_in);
-    op->out = parse_operands(row->outputs, &op->nout, &op->min_out, &op->max_out);
-    op->attr = parse_attrs(row->attributes, &op->nattr);
-    struct key *k = NEW(table_arena, struct key), *twice = NULL;
+    op->in = row_operands(row->inputs, &op->nin, &op->min_in, &op->max_in);
+    op->out = row_operands(row->outputs, &op->nout, &op->min_out, &op->max_out);
+    op->attr = row_attrs(row->attributes, &op->nattr);
+    struct registry_key *k = NEW(table_arena, struct registry_key), *twice = NULL;
     if (!make_key(k->text, op->domain, op->name))
         bug("schemas/ops.def: the name of %s is too long", op->name);
     HASH_FIND_STR(keys, k->text, twice);
@@ -181,7 +181,7 @@ static void build_table(void)
         nop++;
     ops = NEWN(table_arena, struct op, nop);
     for (int i = 0; i < nop; i++)
-        add_row(i);
+        registry_add(i);
 }
 
 static void ensure_table(void)
@@ -193,7 +193,7 @@ static void ensure_table(void)
 const struct op *op_find(const char *domain, const char *name)
 {
     char text[KEY_MAX];
-    struct key *k = NULL;
+    struct registry_key *k = NULL;
     ensure_table();
     if (!make_key(text, domain ? domain : "", name))
         return NULL;
@@ -214,17 +214,17 @@ const struct op *op_at(int index)
     return &ops[index];
 }
 
-static bool is_of(const struct node *node, const char *domain, const char *name)
+static bool is_op_of(const struct node *node, const char *domain, const char *name)
 {
     return node && node->op && strcmp(node->op->domain, domain) == 0 && strcmp(node->op->name, name) == 0;
 }
 
 bool op_is_onnx(const struct node *node, const char *name)
 {
-    return is_of(node, "", name);
+    return is_op_of(node, "", name);
 }
 
 bool op_is_tpc(const struct node *node, const char *name)
 {
-    return is_of(node, "tpc", name);
+    return is_op_of(node, "tpc", name);
 }

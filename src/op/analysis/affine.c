@@ -30,7 +30,7 @@ static struct affines one(struct graph *g, const struct value *v, struct affine 
 }
 
 /* All elements of operand i alike; NULL: not known. */
-static const struct affine *operand(struct graph *g, const struct node *n, int i, const struct affines *known)
+static const struct affine *affine_operand(struct graph *g, const struct node *n, int i, const struct affines *known)
 {
     struct value *v = n->in[i];
     if (!holds_integers(v))
@@ -51,7 +51,7 @@ static bool is_constant(const struct affine *a)
 
 /* ---- what makes and combines them --------------------------------------------------------------------------------------------- */
 
-static struct affine *range(struct graph *g, const struct node *n)
+static struct affine *affine_range(struct graph *g, const struct node *n)
 {
     const struct dim **start, **delta;
     if (n->nin > 0 || attr_dims(n, "start", &start) != 1 || attr_dims(n, "delta", &delta) != 1)
@@ -75,7 +75,7 @@ static struct affine *sum(struct graph *g, int rank, const struct affine *x, int
     return a;
 }
 
-static struct affine *product(struct graph *g, int rank, const struct affine *x, int x_rank, const struct dim *k)
+static struct affine *affine_product(struct graph *g, int rank, const struct affine *x, int x_rank, const struct dim *k)
 {
     struct affine *a = affine_new(g, dim_mul(g->alg, x->base, k));
     for (int d = rank - x_rank; d < rank; d++)
@@ -83,17 +83,17 @@ static struct affine *product(struct graph *g, int rank, const struct affine *x,
     return a;
 }
 
-static struct affine *combined(struct graph *g, const struct node *n, const struct affines *known)
+static struct affine *affine_combined(struct graph *g, const struct node *n, const struct affines *known)
 {
-    const struct affine *x = operand(g, n, 0, known), *y = operand(g, n, 1, known);
+    const struct affine *x = affine_operand(g, n, 0, known), *y = affine_operand(g, n, 1, known);
     int rank = n->out[0]->type.rank, x_rank = n->in[0]->type.rank, y_rank = n->in[1]->type.rank;
     if (!x || !y)
         return NULL;
     if (op_is_onnx(n, "Add") || op_is_onnx(n, "Sub"))
         return sum(g, rank, x, x_rank, y, y_rank, op_is_onnx(n, "Add") ? 1 : -1);
     if (is_constant(y))
-        return product(g, rank, x, x_rank, y->base);
-    return is_constant(x) ? product(g, rank, y, y_rank, x->base) : NULL;
+        return affine_product(g, rank, x, x_rank, y->base);
+    return is_constant(x) ? affine_product(g, rank, y, y_rank, x->base) : NULL;
 }
 
 /* ---- what moves them ---------------------------------------------------------------------------------------------------------------- */
@@ -115,7 +115,7 @@ static const struct dim **steps_of_factors(struct graph *g, const struct rule *r
 }
 
 /* Along a dimension of several factors only a step of 0 is one. */
-static const struct dim *step_of(struct graph *g, const struct rule_dim *dim, const struct dim *const *step)
+static const struct dim *affine_step(struct graph *g, const struct rule_dim *dim, const struct dim *const *step)
 {
     if (dim->n == 1 && dim->part[0].n == 1)
         return step[dim->part[0].factor[0]];
@@ -128,14 +128,14 @@ static const struct dim *step_of(struct graph *g, const struct rule_dim *dim, co
 
 static struct affine *moved(struct graph *g, const struct node *n, const struct affines *known)
 {
-    const struct affine *x = operand(g, n, 0, known);
+    const struct affine *x = affine_operand(g, n, 0, known);
     const struct rule *r = x ? rule_of(g, n) : NULL;
     if (!r)
         return NULL;
     const struct dim **step = steps_of_factors(g, r, x);
     struct affine *a = affine_new(g, x->base);
     for (int d = 0; d < r->out[0].rank; d++)
-        if (!(a->step[d] = step_of(g, &r->out[0].dim[d], step)))
+        if (!(a->step[d] = affine_step(g, &r->out[0].dim[d], step)))
             return NULL;
     return a;
 }
@@ -150,7 +150,7 @@ static struct affines tuples(struct graph *g, const struct node *n, const struct
     for (int i = 0; i < n->nin; i++) {
         if (!dim_equals(n->in[i]->type.dim[last], 1))
             return (struct affines){0, NULL};
-        list.at[i] = operand(g, n, i, known);
+        list.at[i] = affine_operand(g, n, i, known);
     }
     return list;
 }
@@ -171,9 +171,9 @@ struct affines affine_of(struct graph *g, const struct node *n, const struct aff
     if (!n->op || n->nout != 1 || !holds_integers(n->out[0]))
         return (struct affines){0, NULL};
     if (op_is_onnx(n, "Range"))
-        return one(g, n->out[0], range(g, n));
+        return one(g, n->out[0], affine_range(g, n));
     if (op_is_onnx(n, "Add") || op_is_onnx(n, "Sub") || op_is_onnx(n, "Mul"))
-        return one(g, n->out[0], combined(g, n, known));
+        return one(g, n->out[0], affine_combined(g, n, known));
     if (op_is_onnx(n, "Concat"))
         return tuples(g, n, known);
     return one(g, n->out[0], only_moves(n) ? moved(g, n, known) : NULL);

@@ -17,7 +17,7 @@
 
 enum { PARTS = 2 };
 
-struct walk {
+struct row_walk {
     struct graph *g;
     const struct dim *size;    /* the symbol */
     const struct split *split; /* an even deal of it */
@@ -27,7 +27,7 @@ struct walk {
 };
 
 /* How many dimensions have the symbol in their size; the last of them. */
-static int dims_with(const struct walk *w, const struct value *v, int *dim)
+static int dims_with(const struct row_walk *w, const struct value *v, int *dim)
 {
     int n = 0;
     for (int d = 0; v && v->type.dtype != DT_NONE && d < v->type.rank; d++) {
@@ -39,31 +39,31 @@ static int dims_with(const struct walk *w, const struct value *v, int *dim)
     return n;
 }
 
-static bool has_symbol(const struct walk *w, const struct value *v)
+static bool has_symbol(const struct row_walk *w, const struct value *v)
 {
     int d;
     return dims_with(w, v, &d) > 0;
 }
 
 /* The only dimension that has the symbol is the symbol. */
-static bool counts_rows(const struct walk *w, const struct value *v, int *dim)
+static bool counts_rows(const struct row_walk *w, const struct value *v, int *dim)
 {
     return dims_with(w, v, dim) == 1 && dim_rewrite(w->g->alg, v->type.dim[*dim]) == w->size;
 }
 
-static void check_end(struct walk *w, const char *kind, const struct value *v)
+static void check_row_end(struct row_walk *w, const char *kind, const struct value *v)
 {
     int d;
     if (!w->why && has_symbol(w, v) && !counts_rows(w, v, &d))
         w->why = arena_printf(w->g->arena, "%s '%s' (%s) has no dimension that is just it", kind, v->name, type_str(w->g->arena, &v->type));
 }
 
-static void start(struct walk *w)
+static void start_walk(struct row_walk *w)
 {
     int d;
     for (int i = 0; i < w->g->inputs.n; i++) {
         const struct value *v = w->g->inputs.at[i];
-        check_end(w, "input", v);
+        check_row_end(w, "input", v);
         if (has_symbol(w, v) && counts_rows(w, v, &d))
             w->at[v->id] = placement_split(d, w->split);
     }
@@ -72,7 +72,7 @@ static void start(struct walk *w)
 /* ---- what a node sees of rows --------------------------------------------------------------------------------------------------- */
 
 /* A size that an attribute states is no dimension: a bound of a slice, a number that is data. */
-static bool states_symbol(const struct walk *w, const struct node *n)
+static bool states_symbol(const struct row_walk *w, const struct node *n)
 {
     for (int i = 0; i < n->nattr; i++) {
         const struct attr *a = &n->attr[i];
@@ -83,15 +83,15 @@ static bool states_symbol(const struct walk *w, const struct node *n)
     return false;
 }
 
-static bool is_split(const struct walk *w, const struct value *v)
+static bool is_row_split(const struct row_walk *w, const struct value *v)
 {
     return v && w->at[v->id].kind == PLACE_S;
 }
 
-static bool concerned(const struct walk *w, const struct node *n)
+static bool concerned(const struct row_walk *w, const struct node *n)
 {
     for (int i = 0; i < n->nin; i++)
-        if (is_split(w, n->in[i]))
+        if (is_row_split(w, n->in[i]))
             return true;
     for (int i = 0; i < n->nout; i++)
         if (has_symbol(w, n->out[i]))
@@ -102,22 +102,22 @@ static bool concerned(const struct walk *w, const struct node *n)
 /* ---- numbers of rows -------------------------------------------------------------------------------------------------------------------
  */
 
-static const struct dim *row_step(const struct walk *w, const struct value *v, int entry)
+static const struct dim *row_step(const struct row_walk *w, const struct value *v, int entry)
 {
     const struct affine *a = w->affine[v->id].at[entry];
     return a ? a->step[w->at[v->id].dim] : dim_int(w->g->alg, 0);
 }
 
 /* Has it other elements than a rank that counts its rows from 0 would find? */
-static bool is_numbered(const struct walk *w, const struct value *v)
+static bool is_numbered(const struct row_walk *w, const struct value *v)
 {
-    for (int i = 0; is_split(w, v) && i < w->affine[v->id].n; i++)
+    for (int i = 0; is_row_split(w, v) && i < w->affine[v->id].n; i++)
         if (!dim_equals(row_step(w, v, i), 0))
             return true;
     return false;
 }
 
-static bool reads_numbers(const struct walk *w, const struct node *n)
+static bool reads_numbers(const struct row_walk *w, const struct node *n)
 {
     for (int i = 0; i < n->nin; i++)
         if (is_numbered(w, n->in[i]))
@@ -126,7 +126,7 @@ static bool reads_numbers(const struct walk *w, const struct node *n)
 }
 
 /* Row b says b * k + r, where r is an index of [0, k): it stays in row b of what has k indices to a row. */
-static bool within_row(const struct walk *w, const struct value *index, int entry, const struct dim *k)
+static bool within_row(const struct row_walk *w, const struct value *index, int entry, const struct dim *k)
 {
     const struct affine *a = w->affine[index->id].at[entry];
     const struct placement at = w->at[index->id];
@@ -134,13 +134,13 @@ static bool within_row(const struct walk *w, const struct value *index, int entr
 }
 
 /* The split is one of all rows, each of which has k indices; NULL: it is not. */
-static const struct dim *indices_per_row(const struct walk *w, const struct split *s)
+static const struct dim *indices_per_row(const struct row_walk *w, const struct split *s)
 {
     return dim_equals(s->outer, 1) && s->n == w->size && s->balanced ? s->inner : NULL;
 }
 
 /* A lookup along axis. */
-static bool gathers_own(struct walk *w, const struct node *n)
+static bool gathers_own(struct row_walk *w, const struct node *n)
 {
     const struct value *data = n->in[0], *index = n->in[1];
     const struct placement at = w->at[data->id];
@@ -153,7 +153,7 @@ static bool gathers_own(struct walk *w, const struct node *n)
 }
 
 /* Tuples whose entry for the dimension that is dealt out is the number of their row, and no other entry is. */
-static bool points_to_own(const struct walk *w, const struct value *data, const struct value *index)
+static bool points_to_own(const struct row_walk *w, const struct value *data, const struct value *index)
 {
     const struct placement at = w->at[data->id];
     int n = w->affine[index->id].n;
@@ -165,7 +165,7 @@ static bool points_to_own(const struct walk *w, const struct value *data, const 
     return true;
 }
 
-static bool gathers_own_tuples(struct walk *w, const struct node *n)
+static bool gathers_own_tuples(struct row_walk *w, const struct node *n)
 {
     if (attr_int(n, "batch_dims") != 0 || !points_to_own(w, n->in[0], n->in[1]))
         return false;
@@ -173,7 +173,7 @@ static bool gathers_own_tuples(struct walk *w, const struct node *n)
     return true;
 }
 
-static bool scatters_to_own(struct walk *w, const struct node *n)
+static bool scatters_to_own(struct row_walk *w, const struct node *n)
 {
     if (!points_to_own(w, n->in[0], n->in[1]) || !placement_eq(w->at[n->in[2]->id], w->at[n->in[1]->id]))
         return false;
@@ -182,7 +182,7 @@ static bool scatters_to_own(struct walk *w, const struct node *n)
 }
 
 /* Numbers of rows, as indices and nowhere else, are used up here. */
-static bool uses_own(struct walk *w, const struct node *n)
+static bool uses_own(struct row_walk *w, const struct node *n)
 {
     for (int i = 0; i < n->nin; i++)
         if (i != 1 && is_numbered(w, n->in[i]))
@@ -193,7 +193,7 @@ static bool uses_own(struct walk *w, const struct node *n)
 }
 
 /* The numbers of all rows, in order. */
-static bool numbers_rows(struct walk *w, const struct node *n)
+static bool numbers_rows(struct row_walk *w, const struct node *n)
 {
     int d;
     if (n->nin > 0 || n->nout != 1 || !w->affine[n->out[0]->id].n || !counts_rows(w, n->out[0], &d))
@@ -208,7 +208,8 @@ static bool numbers_rows(struct walk *w, const struct node *n)
 /* ---- a node that reads no numbers of rows --------------------------------------------------------------------------------------- */
 
 /* The factor of the dimension on which the split falls gets it. */
-static bool give(const struct walk *w, const struct rule *r, const struct rule_dim *dim, const struct split *split, struct assignment *c)
+static bool assign_dim(const struct row_walk *w, const struct rule *r, const struct rule_dim *dim, const struct split *split,
+                       struct assignment *c)
 {
     for (int i = 0; dim->n == 1 && i < dim->part[0].n; i++) {
         const int *factor = dim->part[0].factor, f = factor[i];
@@ -225,21 +226,21 @@ static bool give(const struct walk *w, const struct rule *r, const struct rule_d
 }
 
 /* Rows that the node makes of nothing (Expand) are a factor that counts them. */
-static void give_new(const struct walk *w, const struct rule *r, struct assignment *c)
+static void give_new(const struct row_walk *w, const struct rule *r, struct assignment *c)
 {
     for (int f = 0; f < r->nfactor; f++)
         if (r->factor[f].size == w->size)
             c->factor[f] = w->split;
 }
 
-static bool choose(const struct walk *w, const struct node *n, const struct rule *r, struct assignment *c)
+static bool assign_rows(const struct row_walk *w, const struct node *n, const struct rule *r, struct assignment *c)
 {
     bool given = false;
     for (int i = 0; i < n->nin; i++) {
-        if (!is_split(w, n->in[i]))
+        if (!is_row_split(w, n->in[i]))
             continue;
         const struct placement at = w->at[n->in[i]->id];
-        if (!give(w, r, &r->in[i].dim[at.dim], at.split, c))
+        if (!assign_dim(w, r, &r->in[i].dim[at.dim], at.split, c))
             return false;
         given = true;
     }
@@ -249,20 +250,20 @@ static bool choose(const struct walk *w, const struct node *n, const struct rule
 }
 
 /* A result is dealt out along the dimension that has the symbol, or has none. */
-static bool result_fits(const struct walk *w, const struct value *v, struct placement out)
+static bool result_fits(const struct row_walk *w, const struct value *v, struct placement out)
 {
     int d = -1, n = dims_with(w, v, &d);
     return n == 0 ? out.kind == PLACE_R : n == 1 && out.kind == PLACE_S && out.dim == d;
 }
 
-static bool keeps_rows(struct walk *w, const struct node *n)
+static bool keeps_rows(struct row_walk *w, const struct node *n)
 {
     struct rule *r = rule_of(w->g, n);
     if (!r)
         return false;
     struct assignment c = {.factor = NEWN(w->g->arena, const struct split *, r->nfactor + 1)};
     struct placement *in = NEWN(w->g->arena, struct placement, n->nin + 1), *out = NEWN(w->g->arena, struct placement, n->nout + 1);
-    if (!choose(w, n, r, &c) || !rule_project(w->g, r, PARTS, &c, in, out, NULL))
+    if (!assign_rows(w, n, r, &c) || !rule_project(w->g, r, PARTS, &c, in, out, NULL))
         return false;
     for (int i = 0; i < n->nin; i++)
         if (n->in[i] && !placement_eq(in[i], w->at[n->in[i]->id]))
@@ -277,7 +278,7 @@ static bool keeps_rows(struct walk *w, const struct node *n)
     return true;
 }
 
-static bool note_affine(struct walk *w, const struct node *n)
+static bool note_affine(struct row_walk *w, const struct node *n)
 {
     if (n->nout != 1 || !n->out[0])
         return false;
@@ -285,7 +286,7 @@ static bool note_affine(struct walk *w, const struct node *n)
     return w->affine[n->out[0]->id].n > 0;
 }
 
-static void visit(struct walk *w, const struct node *n)
+static void visit_node(struct row_walk *w, const struct node *n)
 {
     bool affine = note_affine(w, n);
     if (numbers_rows(w, n) || (!affine && reads_numbers(w, n) && uses_own(w, n)))
@@ -300,17 +301,17 @@ static void visit(struct walk *w, const struct node *n)
 
 static const char *mixed(struct graph *g, const struct dim *symbol)
 {
-    struct walk w = {.g = g,
-                     .size = symbol,
-                     .split = split_even(g->alg, PARTS, symbol),
-                     .at = NEWN(g->arena, struct placement, g->values.n + 1),
-                     .affine = NEWN(g->arena, struct affines, g->values.n + 1)};
+    struct row_walk w = {.g = g,
+                         .size = symbol,
+                         .split = split_even(g->alg, PARTS, symbol),
+                         .at = NEWN(g->arena, struct placement, g->values.n + 1),
+                         .affine = NEWN(g->arena, struct affines, g->values.n + 1)};
     bool any = false;
-    start(&w);
+    start_walk(&w);
     for (int i = 0; i < g->nodes.n && !w.why; i++)
-        visit(&w, g->nodes.at[i]);
+        visit_node(&w, g->nodes.at[i]);
     for (int i = 0; i < g->outputs.n && !w.why; i++) {
-        check_end(&w, "output", g->outputs.at[i]);
+        check_row_end(&w, "output", g->outputs.at[i]);
         if (is_numbered(&w, g->outputs.at[i]))
             w.why = arena_printf(g->arena, "output '%s' holds numbers of rows", g->outputs.at[i]->name);
         any |= has_symbol(&w, g->outputs.at[i]);

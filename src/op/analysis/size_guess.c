@@ -7,7 +7,7 @@
 
 #include <string.h>
 
-static const struct dim *elements(struct graph *g, const struct value *v)
+static const struct dim *value_elements(struct graph *g, const struct value *v)
 {
     return type_elements(g->alg, &v->type);
 }
@@ -37,15 +37,15 @@ static const struct node *maker_of_mask(struct graph *g, const struct value *mas
 }
 
 /* What is true of a mask that routes rows to classes: a share as large as the rows' of the comparisons. */
-static const struct dim *routed(struct graph *g, const struct value *mask)
+static const struct dim *routed_elements(struct graph *g, const struct value *mask)
 {
     const struct node *n = maker_of_mask(g, mask);
-    const struct dim *all = elements(g, mask);
+    const struct dim *all = value_elements(g, mask);
     if (!n)
         return all;
-    const struct dim *rows = elements(g, n->in[0]), *made = elements(g, n->out[0]);
+    const struct dim *rows = value_elements(g, n->in[0]), *made = value_elements(g, n->out[0]);
     if (n->op->infer != infer_onehot)
-        rows = dim_max(g->alg, rows, elements(g, n->in[1]));
+        rows = dim_max(g->alg, rows, value_elements(g, n->in[1]));
     return dim_div(g->alg, dim_mul(g->alg, all, rows), dim_max(g->alg, made, dim_int(g->alg, 1)));
 }
 
@@ -59,9 +59,9 @@ const struct dim *op_guess_size(struct graph *g, const struct node *node, int i,
     if (node->nin == 0 || !node->in[0] || node->in[0]->type.dtype == DT_NONE)
         return one;
     if (node->op && node->op->infer == infer_nonzero)
-        return dim_max(g->alg, routed(g, node->in[0]), one);
+        return dim_max(g->alg, routed_elements(g, node->in[0]), one);
     for (int k = 0; k < node->out[i]->type.rank; k++)
         if (k != d)
             others = dim_mul(g->alg, others, node->out[i]->type.dim[k]);
-    return dim_max(g->alg, dim_div(g->alg, elements(g, node->in[0]), dim_max(g->alg, others, one)), one);
+    return dim_max(g->alg, dim_div(g->alg, value_elements(g, node->in[0]), dim_max(g->alg, others, one)), one);
 }

@@ -13,7 +13,7 @@ const struct type *attention_operand(const struct node *node, int i)
     return i < node->nin && node->in[i] ? &node->in[i]->type : NULL;
 }
 
-const struct value *attention_result(const struct node *node, int i)
+const struct value *attention_output(const struct node *node, int i)
 {
     return i < node->nout ? node->out[i] : NULL;
 }
@@ -21,7 +21,7 @@ const struct value *attention_result(const struct node *node, int i)
 /* ---- sizes ---------------------------------------------------------------------------------------------------------------------- */
 
 /* Width of n heads of one size as that size; NULL when there are none to tell. */
-static const struct dim *head_size(struct graph *g, const struct node *node, const struct dim *width, const struct dim *heads)
+static const struct dim *attention_head_size(struct graph *g, const struct node *node, const struct dim *width, const struct dim *heads)
 {
     if (dim_equals(heads, 0))
         return NULL;
@@ -37,7 +37,7 @@ static const struct dim *cached_size(const struct node *node, int past, int pres
     const struct type *t = attention_operand(node, past);
     if (t && t->rank == 4)
         return t->dim[3];
-    const struct value *v = attention_result(node, present);
+    const struct value *v = attention_output(node, present);
     return v && v->type.rank == 4 ? v->type.dim[3] : NULL;
 }
 
@@ -49,7 +49,7 @@ static const struct dim *attr_heads(struct graph *g, const struct node *node, co
     return dim_int(g->alg, n);
 }
 
-static void check_groups(const struct graph *g, const struct node *node, const struct heads *h)
+static void check_head_groups(const struct graph *g, const struct node *node, const struct attention_sizes *h)
 {
     int64_t q, kv;
     if (dim_is_int(h->q_heads, &q) && dim_is_int(h->kv_heads, &kv) && (kv == 0 ? q != 0 : q % kv != 0))
@@ -58,22 +58,22 @@ static void check_groups(const struct graph *g, const struct node *node, const s
 
 /* ---- Attention: 4-D operands, or 3-D with the number of heads in attributes ------------------------------------------------------- */
 
-static void attention_flat(struct graph *g, const struct node *node, struct heads *h)
+static void attention_flat(struct graph *g, const struct node *node, struct attention_sizes *h)
 {
     const struct type *q = attention_operand(node, Q), *k = attention_operand(node, K), *v = attention_operand(node, V);
     h->q_heads = attr_heads(g, node, "q_num_heads");
     h->kv_heads = attr_heads(g, node, "kv_num_heads");
     h->query = q->dim[1];
     h->key = k->dim[1];
-    h->size = head_size(g, node, q->dim[2], h->q_heads);
-    h->value_size = head_size(g, node, v->dim[2], h->kv_heads);
+    h->size = attention_head_size(g, node, q->dim[2], h->q_heads);
+    h->value_size = attention_head_size(g, node, v->dim[2], h->kv_heads);
     if (!h->size)
         h->size = cached_size(node, PAST_K, 1);
     if (!h->value_size)
         h->value_size = cached_size(node, PAST_V, 2);
 }
 
-static void attention_spread(const struct node *node, struct heads *h)
+static void attention_spread(const struct node *node, struct attention_sizes *h)
 {
     const struct type *q = attention_operand(node, Q), *k = attention_operand(node, K), *v = attention_operand(node, V);
     h->q_heads = q->dim[1];
@@ -84,9 +84,9 @@ static void attention_spread(const struct node *node, struct heads *h)
     h->value_size = v->dim[3];
 }
 
-struct heads attention_heads(struct graph *g, const struct node *node)
+struct attention_sizes attention_sizes_of(struct graph *g, const struct node *node)
 {
-    struct heads h = {.batch = op_operand(g, node, Q)->dim[0]};
+    struct attention_sizes h = {.batch = op_operand(g, node, Q)->dim[0]};
     const struct type *past = attention_operand(node, PAST_K);
     h.flat = attention_operand(node, Q)->rank == 3;
     if (h.flat)
@@ -95,12 +95,12 @@ struct heads attention_heads(struct graph *g, const struct node *node)
         attention_spread(node, &h);
     h.past = past ? past->dim[2] : NULL;
     h.total = past ? dim_add(g->alg, h.past, h.key) : h.key;
-    check_groups(g, node, &h);
+    check_head_groups(g, node, &h);
     return h;
 }
 
 /* K or V (operand i) and its past against the sizes found. */
-static void check_keys(struct graph *g, const struct node *node, const struct heads *h, int i, int past, const struct dim *size)
+static void check_keys(struct graph *g, const struct node *node, const struct attention_sizes *h, int i, int past, const struct dim *size)
 {
     const struct type *t = attention_operand(node, i), *p = attention_operand(node, past);
     op_same_dim(g, node, h->batch, t->dim[0], "the batch dimensions of Q, K and V");
@@ -129,7 +129,7 @@ static bool mask_is_short(const struct dim *mask, const struct dim *total)
 }
 
 /* A mask or bias, right-aligned with [B, H, S, T]. */
-static void check_mask(struct graph *g, const struct node *node, const struct heads *h, int i, bool may_be_short)
+static void check_mask(struct graph *g, const struct node *node, const struct attention_sizes *h, int i, bool may_be_short)
 {
     const struct type *t = attention_operand(node, i);
     if (!t)
@@ -149,7 +149,7 @@ static const struct dim *or_zero(struct graph *g, const struct dim *size)
     return size ? size : dim_int(g->alg, 0);
 }
 
-static void present_results(struct graph *g, struct node *node, const struct heads *h, enum dtype k, enum dtype v)
+static void present_results(struct graph *g, struct node *node, const struct attention_sizes *h, enum dtype k, enum dtype v)
 {
     const struct dim *key[4] = {h->batch, h->kv_heads, h->total, or_zero(g, h->size)};
     const struct dim *value[4] = {h->batch, h->kv_heads, h->total, or_zero(g, h->value_size)};
@@ -170,10 +170,10 @@ void infer_attention(struct graph *g, struct node *node)
         fail("%s: past_key and past_value must be given together", node_where(g, node));
     if (attention_operand(node, PAST_K))
         op_need_rank(g, node, PAST_K, 4, 4);
-    struct heads h = attention_heads(g, node);
+    struct attention_sizes h = attention_sizes_of(g, node);
     check_keys(g, node, &h, K, PAST_K, h.size);
     check_keys(g, node, &h, V, PAST_V, h.value_size);
-    h = attention_heads(g, node); /* again: the checks may have added equations */
+    h = attention_sizes_of(g, node); /* again: the checks may have added equations */
     check_mask(g, node, &h, MASK, true);
     if (attention_operand(node, LENGTHS)) {
         op_need_rank(g, node, LENGTHS, 1, 1);
@@ -198,7 +198,7 @@ static const struct dim *gqa_known_size(struct graph *g, const struct node *node
     return NULL;
 }
 
-static const struct dim *gqa_size(struct graph *g, const struct node *node, const struct heads *h)
+static const struct dim *gqa_size(struct graph *g, const struct node *node, const struct attention_sizes *h)
 {
     const struct dim *known = gqa_known_size(g, node);
     if (known)
@@ -206,24 +206,24 @@ static const struct dim *gqa_size(struct graph *g, const struct node *node, cons
     const struct dim *heads = h->q_heads;
     if (h->packed)
         heads = dim_add(g->alg, heads, dim_mul(g->alg, dim_int(g->alg, 2), h->kv_heads));
-    return head_size(g, node, attention_operand(node, Q)->dim[2], heads);
+    return attention_head_size(g, node, attention_operand(node, Q)->dim[2], heads);
 }
 
-struct heads gqa_heads(struct graph *g, const struct node *node)
+struct attention_sizes gqa_sizes_of(struct graph *g, const struct node *node)
 {
     const struct type *q = op_operand(g, node, Q), *past = attention_operand(node, G_PAST_K);
-    struct heads h = {.batch = q->dim[0], .query = q->dim[1], .flat = true, .packed = !attention_operand(node, K)};
+    struct attention_sizes h = {.batch = q->dim[0], .query = q->dim[1], .flat = true, .packed = !attention_operand(node, K)};
     h.q_heads = attr_heads(g, node, "num_heads");
     h.kv_heads = attr_heads(g, node, "kv_num_heads");
     h.key = h.packed ? h.query : attention_operand(node, K)->dim[1];
     h.past = past ? past->dim[2] : NULL;
     h.total = past ? dim_add(g->alg, h.past, h.key) : h.key;
     h.size = h.value_size = gqa_size(g, node, &h);
-    check_groups(g, node, &h);
+    check_head_groups(g, node, &h);
     return h;
 }
 
-static void check_gqa_widths(struct graph *g, const struct node *node, const struct heads *h)
+static void check_gqa_widths(struct graph *g, const struct node *node, const struct attention_sizes *h)
 {
     if (!h->size)
         return;
@@ -242,7 +242,7 @@ static void check_gqa_widths(struct graph *g, const struct node *node, const str
     }
 }
 
-static void check_gqa_past(struct graph *g, const struct node *node, const struct heads *h)
+static void check_gqa_past(struct graph *g, const struct node *node, const struct attention_sizes *h)
 {
     for (int i = G_PAST_K; i <= G_PAST_V; i++) {
         const struct type *t = attention_operand(node, i);
@@ -256,7 +256,7 @@ static void check_gqa_past(struct graph *g, const struct node *node, const struc
 }
 
 /* The total length operand states what past and sequence add up to. */
-static void equate_total(struct graph *g, const struct node *node, const struct heads *h)
+static void equate_total(struct graph *g, const struct node *node, const struct attention_sizes *h)
 {
     const struct dims_value *total = G_TOTAL < node->nin ? op_dims(g, node->in[G_TOTAL]) : NULL;
     if (total && total->n == 1)
@@ -280,7 +280,7 @@ static void check_gqa_ranks(struct graph *g, const struct node *node)
 }
 
 /* Keeps the head size where nothing else on a rank without heads would say it. */
-static void keep_head_size(struct graph *g, struct node *node, const struct heads *h)
+static void keep_head_size(struct graph *g, struct node *node, const struct attention_sizes *h)
 {
     int64_t size;
     if (!gqa_known_size(g, node) && h->size && dim_is_int(h->size, &size))
@@ -290,11 +290,11 @@ static void keep_head_size(struct graph *g, struct node *node, const struct head
 void infer_gqa(struct graph *g, struct node *node)
 {
     check_gqa_ranks(g, node);
-    struct heads h = gqa_heads(g, node);
+    struct attention_sizes h = gqa_sizes_of(g, node);
     check_gqa_widths(g, node, &h);
     check_gqa_past(g, node, &h);
     equate_total(g, node, &h);
-    h = gqa_heads(g, node);
+    h = gqa_sizes_of(g, node);
     check_mask(g, node, &h, G_BIAS, false);
     keep_head_size(g, node, &h);
     const struct dim *out[3] = {h.batch, h.query, dim_mul(g->alg, h.q_heads, or_zero(g, h.size))};

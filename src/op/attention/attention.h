@@ -5,7 +5,7 @@
 #include "ir/ir.h"
 
 /* ---- attention.c: operands of the fused ops, and the sizes behind them ---- */
-struct heads {
+struct attention_sizes {
     const struct dim *batch, *query, *key; /* sequence lengths of Q and of the new K */
     const struct dim *past, *total;        /* past NULL: none */
     const struct dim *q_heads, *kv_heads;
@@ -18,10 +18,10 @@ enum { G_PAST_K = 3, G_PAST_V = 4, G_LENGTHS = 5, G_TOTAL = 6, G_COS = 7, G_SIN 
 
 /* Of either op. An operand's type, a result; NULL: it has none. */
 const struct type *attention_operand(const struct node *, int i);
-const struct value *attention_result(const struct node *, int i);
+const struct value *attention_output(const struct node *, int i);
 /* The sizes, all but those of heads that are not there; operands that don't fit together are a failure. */
-struct heads attention_heads(struct graph *, const struct node *);
-struct heads gqa_heads(struct graph *, const struct node *);
+struct attention_sizes attention_sizes_of(struct graph *, const struct node *);
+struct attention_sizes gqa_sizes_of(struct graph *, const struct node *);
 
 /* ---- ms_attention.c: operands of Attention and MultiHeadAttention of com.microsoft ---- */
 enum { MSA_INPUT, MSA_WEIGHTS, MSA_BIAS, MSA_MASK, MSA_PAST, MSA_SCORE_BIAS, MSA_PAST_LENGTH }; /* Attention */

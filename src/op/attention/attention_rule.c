@@ -16,7 +16,7 @@ struct attention_factors {
 
 /* Query heads as (hk g); the caller knows that they divide. One key head is no factor: it is whole, and so is one query head per key head.
  */
-static void head_factors(struct graph *g, struct rule *r, const struct heads *h, struct attention_factors *f)
+static void head_factors(struct graph *g, struct rule *r, const struct attention_sizes *h, struct attention_factors *f)
 {
     f->hk = f->g = -1;
     const struct dim *group = dim_quotient(g->alg, h->q_heads, h->kv_heads);
@@ -31,7 +31,7 @@ static void head_factors(struct graph *g, struct rule *r, const struct heads *h,
     }
 }
 
-static void put(struct graph *g, struct rule_operand *operand, int d, int part, int f)
+static void put_in_part(struct graph *g, struct rule_operand *operand, int d, int part, int f)
 {
     if (f >= 0)
         rule_put(g, operand, d, part, f);
@@ -39,25 +39,25 @@ static void put(struct graph *g, struct rule_operand *operand, int d, int part, 
 
 static void put_query_heads(struct graph *g, struct rule_operand *operand, int d, int part, const struct attention_factors *f)
 {
-    put(g, operand, d, part, f->hk);
-    put(g, operand, d, part, f->g);
+    put_in_part(g, operand, d, part, f->hk);
+    put_in_part(g, operand, d, part, f->g);
 }
 
 /* Operand of query heads, [B, S, H*D] or [B, H, S, D]. */
 static void put_query(struct graph *g, struct rule_operand *operand, bool flat, const struct attention_factors *f, int size)
 {
-    put(g, operand, 0, 0, f->b);
-    put(g, operand, flat ? 1 : 2, 0, f->s);
+    put_in_part(g, operand, 0, 0, f->b);
+    put_in_part(g, operand, flat ? 1 : 2, 0, f->s);
     put_query_heads(g, operand, flat ? 2 : 1, 0, f);
-    put(g, operand, flat ? 2 : 3, 0, size);
+    put_in_part(g, operand, flat ? 2 : 3, 0, size);
 }
 
 static void put_keys(struct graph *g, struct rule_operand *operand, bool flat, const struct attention_factors *f, int size)
 {
-    put(g, operand, 0, 0, f->b);
-    put(g, operand, flat ? 1 : 2, 0, f->n);
-    put(g, operand, flat ? 2 : 1, 0, f->hk);
-    put(g, operand, flat ? 2 : 3, 0, size);
+    put_in_part(g, operand, 0, 0, f->b);
+    put_in_part(g, operand, flat ? 1 : 2, 0, f->n);
+    put_in_part(g, operand, flat ? 2 : 1, 0, f->hk);
+    put_in_part(g, operand, flat ? 2 : 3, 0, size);
 }
 
 /* All keys: past, then new, laid end to end. */
@@ -76,13 +76,13 @@ static void put_past(struct graph *g, struct rule *r, int past, int present, con
         struct rule_operand *cache = i ? out : in;
         if (!cache)
             continue;
-        put(g, cache, 0, 0, f->b);
-        put(g, cache, 1, 0, f->hk);
+        put_in_part(g, cache, 0, 0, f->b);
+        put_in_part(g, cache, 1, 0, f->hk);
         if (cache == in)
-            put(g, cache, 2, 0, f->p);
+            put_in_part(g, cache, 2, 0, f->p);
         else
             put_total(g, cache, 2, f);
-        put(g, cache, 3, 0, size);
+        put_in_part(g, cache, 3, 0, size);
     }
 }
 
@@ -92,16 +92,16 @@ static int whole_factor(struct graph *g, struct rule *r, const char *name, const
 }
 
 /* A mask, bias or score, right-aligned with [B, (hk g), S, T]; extents of 1 are left empty. */
-static void put_scores(struct graph *g, struct rule *r, struct rule_operand *operand, const struct type *t, const struct heads *h,
+static void put_scores(struct graph *g, struct rule *r, struct rule_operand *operand, const struct type *t, const struct attention_sizes *h,
                        const struct attention_factors *f)
 {
     for (int d = 0; d < t->rank; d++) {
         if (dim_equals(t->dim[d], 1))
             continue;
         switch (4 - t->rank + d) {
-        case 0: put(g, operand, d, 0, f->b); break;
+        case 0: put_in_part(g, operand, d, 0, f->b); break;
         case 1: put_query_heads(g, operand, d, 0, f); break;
-        case 2: put(g, operand, d, 0, f->s); break;
+        case 2: put_in_part(g, operand, d, 0, f->s); break;
         default:
             if (dim_rewrite(g->alg, t->dim[d]) == dim_rewrite(g->alg, h->total))
                 put_total(g, operand, d, f);
@@ -122,14 +122,14 @@ static void put_sizes(struct rule *r, const struct attention_factors *f, const c
     r->size[r->nsize++] = kv;
 }
 
-static bool has_heads(const struct heads *h)
+static bool has_heads(const struct attention_sizes *h)
 {
     return h->size && h->value_size && !dim_equals(h->kv_heads, 0) && !dim_equals(h->q_heads, 0);
 }
 
 struct rule *rule_attention(struct graph *g, const struct node *node)
 {
-    struct heads h = attention_heads(g, node);
+    struct attention_sizes h = attention_sizes_of(g, node);
     if (!has_heads(&h) || !dim_quotient(g->alg, h.q_heads, h.kv_heads))
         return NULL;
     struct rule *r = rule_new(g, node);
@@ -153,11 +153,11 @@ struct rule *rule_attention(struct graph *g, const struct node *node)
         put_scores(g, r, &r->in[MASK], attention_operand(node, MASK), &h, &f);
     if (attention_operand(node, LENGTHS))
         rule_put(g, &r->in[LENGTHS], 0, 0, f.b);
-    if (attention_result(node, 3))
+    if (attention_output(node, 3))
         put_scores(g, r, &r->out[3], &node->out[3]->type, &h, &f);
     if (h.flat)
         put_sizes(r, &f, "q_num_heads", "kv_num_heads");
-    if (!h.past && !attention_result(node, 1) && !attention_result(node, 2) && !attention_result(node, 3))
+    if (!h.past && !attention_output(node, 1) && !attention_output(node, 2) && !attention_output(node, 3))
         rule_linear(r, 1u << V); /* the weights do not depend on V; other results do not either, so they are no terms */
     return r;
 }
@@ -165,7 +165,7 @@ struct rule *rule_attention(struct graph *g, const struct node *node)
 /* ---- causal attention of some of the rows: the edge of each row is its place in the whole sequence, said by a mask ----------------- */
 
 /* [S, 1], or [B, 1, S, 1] where every batch has its own length: the last key that each row may see. */
-static struct value *last_keys(struct lowering *l, const struct heads *h, const struct split *rows)
+static struct value *last_keys(struct lowering *l, const struct attention_sizes *h, const struct split *rows)
 {
     const struct node *node = l->node;
     struct value *last = lower_unsqueeze(l, "row", lower_positions(l, "rows", rows), 1, 1);
@@ -192,7 +192,7 @@ static struct value *masked(struct lowering *l, struct value *seen, struct value
 void lower_attention(struct lowering *l)
 {
     const struct node *node = l->node;
-    struct heads h = attention_heads(l->g, node);
+    struct attention_sizes h = attention_sizes_of(l->g, node);
     const struct type *given = attention_operand(node, MASK);
     struct value **in = NEWN(l->g->arena, struct value *, LENGTHS + 1);
     for (int i = 0; i < node->nin; i++)
@@ -208,7 +208,7 @@ void lower_attention(struct lowering *l)
 }
 
 /* Everything that every rank needs in full: rotary caches, scales, and lengths and positions but for their batch. */
-static void put_whole(struct graph *g, struct rule *r, const struct node *node, int i, const struct heads *h, int batch)
+static void put_whole(struct graph *g, struct rule *r, const struct node *node, int i, const struct attention_sizes *h, int batch)
 {
     const struct type *t = attention_operand(node, i);
     for (int d = 0; t && d < t->rank; d++) {
@@ -219,18 +219,18 @@ static void put_whole(struct graph *g, struct rule *r, const struct node *node, 
 
 static void put_packed(struct graph *g, struct rule_operand *operand, const struct attention_factors *f)
 {
-    put(g, operand, 0, 0, f->b);
-    put(g, operand, 1, 0, f->s);
+    put_in_part(g, operand, 0, 0, f->b);
+    put_in_part(g, operand, 1, 0, f->s);
     for (int part = 0; part < 3; part++) {
-        put(g, operand, 2, part, f->hk);
-        put(g, operand, 2, part, part == 0 ? f->g : -1);
-        put(g, operand, 2, part, f->d);
+        put_in_part(g, operand, 2, part, f->hk);
+        put_in_part(g, operand, 2, part, part == 0 ? f->g : -1);
+        put_in_part(g, operand, 2, part, f->d);
     }
 }
 
 /* A new key is a query position here: both lengths are one factor. Its rows are not split (@ without a lowering): every rank appends the
  * keys of all of them to its past. */
-static void gqa_factors(struct graph *g, struct rule *r, const struct heads *h, struct attention_factors *f)
+static void gqa_factors(struct graph *g, struct rule *r, const struct attention_sizes *h, struct attention_factors *f)
 {
     f->b = rule_factor(g, r, "b", h->batch, 0);
     head_factors(g, r, h, f);
@@ -241,7 +241,7 @@ static void gqa_factors(struct graph *g, struct rule *r, const struct heads *h, 
     f->p = h->past ? rule_factor(g, r, "p", h->past, FACTOR_WHOLE | FACTOR_CONTRACTED) : -1;
 }
 
-static void put_gqa_operands(struct graph *g, struct rule *r, const struct node *node, const struct heads *h,
+static void put_gqa_operands(struct graph *g, struct rule *r, const struct node *node, const struct attention_sizes *h,
                              const struct attention_factors *f)
 {
     if (h->packed) {
@@ -263,7 +263,7 @@ static void put_gqa_operands(struct graph *g, struct rule *r, const struct node 
 }
 
 /* Operands that follow the heads must have their number; scales of single channels would, too, and keep the op whole. */
-static bool gqa_divides(struct graph *g, const struct node *node, const struct heads *h)
+static bool gqa_divides(struct graph *g, const struct node *node, const struct attention_sizes *h)
 {
     const struct type *sink = attention_operand(node, G_SINK);
     if (!has_heads(h) || !dim_quotient(g->alg, h->q_heads, h->kv_heads) || (sink && (sink->rank != 1 || sink->dim[0] != h->q_heads)))
@@ -276,7 +276,7 @@ static bool gqa_divides(struct graph *g, const struct node *node, const struct h
 
 struct rule *rule_gqa(struct graph *g, const struct node *node)
 {
-    struct heads h = gqa_heads(g, node);
+    struct attention_sizes h = gqa_sizes_of(g, node);
     if (!gqa_divides(g, node, &h))
         return NULL;
     struct rule *r = rule_new(g, node);
@@ -284,7 +284,7 @@ struct rule *rule_gqa(struct graph *g, const struct node *node)
     gqa_factors(g, r, &h, &f);
     put_gqa_operands(g, r, node, &h, &f);
     put_query(g, &r->out[0], true, &f, f.d);
-    if (attention_result(node, 3))
+    if (attention_output(node, 3))
         put_scores(g, r, &r->out[3], &node->out[3]->type, &h, &f);
     put_sizes(r, &f, "num_heads", "kv_num_heads");
     return r;

@@ -19,7 +19,7 @@ const struct dim *ms_attention_heads(struct graph *g, const struct node *node)
     return dim_int(g->alg, n);
 }
 
-static const struct dim *head_size(struct graph *g, const struct node *node, const struct dim *width)
+static const struct dim *ms_head_size(struct graph *g, const struct node *node, const struct dim *width)
 {
     const struct dim *size = dim_quotient(g->alg, width, ms_attention_heads(g, node));
     if (!size)
@@ -28,7 +28,7 @@ static const struct dim *head_size(struct graph *g, const struct node *node, con
     return size;
 }
 
-static void refuse(const struct graph *g, const struct node *node, bool is, const char *what)
+static void refuse_form(const struct graph *g, const struct node *node, bool is, const char *what)
 {
     if (is)
         fail("%s: %s, which tpc does not handle", node_where(g, node), what);
@@ -55,16 +55,16 @@ void infer_msattention(struct graph *g, struct node *node)
     op_need_rank(g, node, MSA_INPUT, 3, 3);
     op_operand(g, node, MSA_WEIGHTS);
     op_need_rank(g, node, MSA_WEIGHTS, 2, 2);
-    refuse(g, node, attr_int(node, "do_rotary") != 0, "it rotates its queries and keys");
-    refuse(g, node, ms_attention_has(node, MSA_PAST_LENGTH) || attr_int(node, "past_present_share_buffer"),
-           "its past and present share a buffer");
+    refuse_form(g, node, attr_int(node, "do_rotary") != 0, "it rotates its queries and keys");
+    refuse_form(g, node, ms_attention_has(node, MSA_PAST_LENGTH) || attr_int(node, "past_present_share_buffer"),
+                "its past and present share a buffer");
     if (past)
         op_need_rank(g, node, MSA_PAST, 5, 5);
     ms_attention_widths(g, node, width);
     const struct dim *total = past ? dim_add(g->alg, past->dim[3], x->dim[1]) : x->dim[1];
     op_result(g, node, 0, x->dtype, 3, (const struct dim *[]){x->dim[0], x->dim[1], width[2]});
     op_result(g, node, 1, x->dtype, 5,
-              (const struct dim *[]){dim_int(g->alg, 2), x->dim[0], ms_attention_heads(g, node), total, head_size(g, node, width[1])});
+              (const struct dim *[]){dim_int(g->alg, 2), x->dim[0], ms_attention_heads(g, node), total, ms_head_size(g, node, width[1])});
 }
 
 /* Keys or values are [B, T, N*H], or [B, N, T, H] where they were made before. */
@@ -72,17 +72,18 @@ void infer_multiheadattention(struct graph *g, struct node *node)
 {
     const struct type *q = op_operand(g, node, MHA_QUERY);
     op_need_rank(g, node, MHA_QUERY, 3, 3);
-    refuse(g, node, !ms_attention_has(node, MHA_KEY) || !ms_attention_has(node, MHA_VALUE),
-           "its keys and values are packed with its queries");
-    refuse(g, node, ms_attention_has(node, MHA_LENGTH) || ms_attention_has(node, MHA_INDIRECTION), "its past has places to be filled");
-    refuse(g, node, node->nout > 3 && node->out[3], "its scores are a result");
+    refuse_form(g, node, !ms_attention_has(node, MHA_KEY) || !ms_attention_has(node, MHA_VALUE),
+                "its keys and values are packed with its queries");
+    refuse_form(g, node, ms_attention_has(node, MHA_LENGTH) || ms_attention_has(node, MHA_INDIRECTION), "its past has places to be filled");
+    refuse_form(g, node, node->nout > 3 && node->out[3], "its scores are a result");
     op_need_rank(g, node, MHA_KEY, 3, 4);
     op_need_rank(g, node, MHA_VALUE, op_operand(g, node, MHA_KEY)->rank, node->in[MHA_KEY]->type.rank);
     const struct type *k = op_operand(g, node, MHA_KEY), *v = op_operand(g, node, MHA_VALUE),
                       *past = ms_attention_has(node, MHA_PAST_KEY) ? op_operand(g, node, MHA_PAST_KEY) : NULL;
     bool spread = k->rank == 4;
     const struct dim *heads = ms_attention_heads(g, node), *added = k->dim[spread ? 2 : 1];
-    const struct dim *size[2] = {spread ? k->dim[3] : head_size(g, node, k->dim[2]), spread ? v->dim[3] : head_size(g, node, v->dim[2])};
+    const struct dim *size[2] = {spread ? k->dim[3] : ms_head_size(g, node, k->dim[2]),
+                                 spread ? v->dim[3] : ms_head_size(g, node, v->dim[2])};
     if (past)
         op_need_rank(g, node, MHA_PAST_KEY, 4, 4);
     const struct dim *total = past ? dim_add(g->alg, past->dim[2], added) : added;

@@ -62,8 +62,8 @@ static void put_x(struct graph *g, struct rule_operand *operand, const struct ro
 }
 
 /* Batch and sequence of a cache or of the positions, broadcast over the batch. */
-static void put_rows(struct graph *g, const struct rule *r, struct rule_operand *operand, const struct type *t,
-                     const struct rotary_factors *f)
+static void put_rotary_rows(struct graph *g, const struct rule *r, struct rule_operand *operand, const struct type *t,
+                            const struct rotary_factors *f)
 {
     if (!dim_equals(t->dim[0], 1) || dim_equals(r->factor[f->b].size, 1))
         rule_put(g, operand, 0, 0, f->b);
@@ -75,7 +75,7 @@ static void put_caches(struct graph *g, struct rule *r, const struct node *node,
     for (int i = COS; i <= SIN; i++) {
         const struct type *t = &node->in[i]->type;
         if (t->rank == 3)
-            put_rows(g, r, &r->in[i], t, f);
+            put_rotary_rows(g, r, &r->in[i], t, f);
         else
             rule_put(g, &r->in[i], 0, 0, rule_factor(g, r, "v", t->dim[0], FACTOR_WHOLE));
         rule_put(g, &r->in[i], t->rank - 1, 0, rule_factor(g, r, "r", t->dim[t->rank - 1], FACTOR_WHOLE));
@@ -114,7 +114,7 @@ struct rule *rule_rotary(struct graph *g, const struct node *node)
     put_x(g, &r->out[0], &f);
     put_caches(g, r, node, &f);
     if (has_positions(node))
-        put_rows(g, r, &r->in[POSITIONS], &node->in[POSITIONS]->type, &f);
+        put_rotary_rows(g, r, &r->in[POSITIONS], &node->in[POSITIONS]->type, &f);
     if (attr_int(node, "num_heads") > 0 && dim_is_int(heads, NULL))
         r->size[r->nsize++] = (struct rule_size){.attr = "num_heads", .part = {.n = 1, .factor = {f.h}}};
     rule_linear(r, 1);

@@ -79,7 +79,7 @@ const void *op_bound_data(struct arena *arena, const char *name, enum dtype dtyp
 
 /* ---- the input ------------------------------------------------------------------------------------------------------------------- */
 
-static int find_input(const struct graph *g, const char *name)
+static int input_named(const struct graph *g, const char *name)
 {
     const char **names = NEWN(g->arena, const char *, g->inputs.n + 1);
     for (int i = 0; i < g->inputs.n; i++) {
@@ -94,7 +94,7 @@ static int find_input(const struct graph *g, const char *name)
 }
 
 /* The sizes of n values: one size that the model leaves open may follow from n. */
-static void set_sizes(struct graph *g, struct value *v, int64_t n, int64_t *size)
+static void bind_sizes(struct graph *g, struct value *v, int64_t n, int64_t *size)
 {
     const struct dim *open = NULL;
     int64_t known = 1, rest = n;
@@ -122,7 +122,7 @@ static void become_constant(struct graph *g, struct value *v, const char *values
     c->dtype = v->type.dtype;
     c->rank = v->type.rank;
     c->data = op_bound_data(g->arena, v->name, c->dtype, values, &n);
-    set_sizes(g, v, n, c->dim);
+    bind_sizes(g, v, n, c->dim);
     c->bytes = n * (int64_t)dtype_size(c->dtype);
     for (int d = 0; d < c->rank; d++)
         v->type.dim[d] = dim_int(g->alg, c->dim[d]);
@@ -143,7 +143,7 @@ void op_bind_input(struct graph *g, const char *text)
     const char *name = arena_strndup(g->arena, text, (size_t)(equal - text));
     if (rank_meta_bind(g, name))
         fail_usage("--bind names '%s' twice", name);
-    int i = find_input(g, name);
+    int i = input_named(g, name);
     become_constant(g, g->inputs.at[i], equal + 1);
     remove_input(g, i);
     rank_meta_set_bind(g, name, equal + 1);

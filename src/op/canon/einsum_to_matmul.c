@@ -38,7 +38,7 @@ static struct value *sum_own(struct einsum_writer *x, int i)
     return rewrite_value(x->w, sum, NULL);
 }
 
-static struct node *transposed(struct einsum_writer *x, struct value *v, const struct labels *from, const struct labels *to)
+static struct node *transpose_labels(struct einsum_writer *x, struct value *v, const struct labels *from, const struct labels *to)
 {
     int64_t perm[MAX_RANK];
     for (int d = 0; d < to->n; d++)
@@ -58,7 +58,7 @@ static void select_labels(struct labels *to, const struct labels *of, const stru
             to->at[to->n++] = of->at[d];
 }
 
-static const struct dim *product(struct einsum_writer *x, const struct labels *l, int from, int to)
+static const struct dim *size_product(struct einsum_writer *x, const struct labels *l, int from, int to)
 {
     const struct dim *size = dim_int(x->w->g->alg, 1);
     for (int d = from; d < to; d++)
@@ -69,11 +69,11 @@ static const struct dim *product(struct einsum_writer *x, const struct labels *l
 /* v, in the order of `to`, as [batch.., rows, columns]: rows are the labels up to `split`. */
 static struct value *as_matrix(struct einsum_writer *x, int i, struct value *v, const struct labels *to, int batch, int split)
 {
-    struct value *turned = rewrite_value(x->w, transposed(x, v, &x->e.in[i], to), NULL);
+    struct value *turned = rewrite_value(x->w, transpose_labels(x, v, &x->e.in[i], to), NULL);
     struct type type = {.dtype = v->type.dtype, .rank = batch + 2};
     memcpy(type.dim, turned->type.dim, (size_t)batch * sizeof type.dim[0]);
-    type.dim[batch] = product(x, to, batch, split);
-    type.dim[batch + 1] = product(x, to, split, to->n);
+    type.dim[batch] = size_product(x, to, batch, split);
+    type.dim[batch + 1] = size_product(x, to, split, to->n);
     return rewrite_value(x->w, rewrite_node(x->w, "", "Reshape", x->root, 1, &turned), &type);
 }
 
@@ -99,7 +99,7 @@ static struct node *write_product(struct einsum_writer *x, struct value *const *
     for (int d = 0; d < result.n; d++)
         type.dim[d] = e->size[result.at[d]];
     y = rewrite_value(x->w, rewrite_node(x->w, "", "Reshape", x->root, 1, &y), &type);
-    return transposed(x, y, &result, &e->out);
+    return transpose_labels(x, y, &result, &e->out);
 }
 
 bool canon_einsum_to_matmul(struct rewrite *w, struct node *node)
@@ -110,7 +110,7 @@ bool canon_einsum_to_matmul(struct rewrite *w, struct node *node)
     struct value *in[2] = {NULL, NULL};
     for (int i = 0; i < x.e.nin; i++)
         in[i] = sum_own(&x, i);
-    struct node *last = x.e.nin == 2 ? write_product(&x, in) : transposed(&x, in[0], &x.e.in[0], &x.e.out);
+    struct node *last = x.e.nin == 2 ? write_product(&x, in) : transpose_labels(&x, in[0], &x.e.in[0], &x.e.out);
     node_output(w->g, last, 0, node->out[0]);
     return true;
 }

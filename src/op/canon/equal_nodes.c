@@ -14,54 +14,54 @@
 #include <uthash.h>
 #include <xxhash.h>
 
-struct text {
+struct node_text {
     struct arena *tmp;
     VEC(char) at;
 };
 
-static void add(struct text *t, const void *from, size_t n)
+static void add_bytes(struct node_text *t, const void *from, size_t n)
 {
     for (size_t i = 0; i < n; i++)
         VEC_PUSH(t->tmp, &t->at, ((const char *)from)[i]);
 }
 
-static void add_dims(struct text *t, int n, const struct dim *const *dim)
+static void add_dims(struct node_text *t, int n, const struct dim *const *dim)
 {
-    add(t, &n, sizeof n);
+    add_bytes(t, &n, sizeof n);
     for (int i = 0; i < n; i++)
-        add(t, &dim[i]->id, sizeof dim[i]->id);
+        add_bytes(t, &dim[i]->id, sizeof dim[i]->id);
 }
 
-static void add_type(struct text *t, const struct type *type)
+static void add_type(struct node_text *t, const struct type *type)
 {
-    add(t, &type->dtype, sizeof type->dtype);
+    add_bytes(t, &type->dtype, sizeof type->dtype);
     add_dims(t, type->rank, type->dim);
 }
 
-static void add_tensor(struct text *t, struct constant *c)
+static void add_tensor(struct node_text *t, struct constant *c)
 {
     if (!c)
         return;
     XXH128_hash_t hash = XXH3_128bits(constant_data(c, "value"), (size_t)c->bytes);
     constant_release(c);
-    add(t, &c->dtype, sizeof c->dtype);
-    add(t, c->dim, (size_t)c->rank * sizeof *c->dim);
-    add(t, &hash, sizeof hash);
+    add_bytes(t, &c->dtype, sizeof c->dtype);
+    add_bytes(t, c->dim, (size_t)c->rank * sizeof *c->dim);
+    add_bytes(t, &hash, sizeof hash);
 }
 
 /* False for kinds that are not compared. */
-static bool add_attr(struct text *t, const struct attr *a)
+static bool add_attr(struct node_text *t, const struct attr *a)
 {
-    add(t, &a->set, sizeof a->set);
+    add_bytes(t, &a->set, sizeof a->set);
     if (!a->set)
         return true;
-    add(t, &a->n, sizeof a->n);
+    add_bytes(t, &a->n, sizeof a->n);
     switch (a->kind) {
-    case ATTR_INT: add(t, &a->i, sizeof a->i); return true;
-    case ATTR_FLOAT: add(t, &a->f, sizeof a->f); return true;
-    case ATTR_STRING: add(t, a->s, strlen(a->s) + 1); return true;
-    case ATTR_INTS: add(t, a->ints, (size_t)a->n * sizeof *a->ints); return true;
-    case ATTR_FLOATS: add(t, a->floats, (size_t)a->n * sizeof *a->floats); return true;
+    case ATTR_INT: add_bytes(t, &a->i, sizeof a->i); return true;
+    case ATTR_FLOAT: add_bytes(t, &a->f, sizeof a->f); return true;
+    case ATTR_STRING: add_bytes(t, a->s, strlen(a->s) + 1); return true;
+    case ATTR_INTS: add_bytes(t, a->ints, (size_t)a->n * sizeof *a->ints); return true;
+    case ATTR_FLOATS: add_bytes(t, a->floats, (size_t)a->n * sizeof *a->floats); return true;
     case ATTR_DIMS: add_dims(t, a->n, a->dims); return true;
     case ATTR_TENSOR: add_tensor(t, a->tensor); return true;
     case ATTR_GRAPH:
@@ -70,41 +70,41 @@ static bool add_attr(struct text *t, const struct attr *a)
     return false;
 }
 
-static struct value *follow(struct value *const *to, struct value *v)
+static struct value *final_value(struct value *const *to, struct value *v)
 {
     while (v && to[v->id])
         v = to[v->id];
     return v;
 }
 
-static void add_operands(struct text *t, const struct node *node, struct value *const *to)
+static void add_operands(struct node_text *t, const struct node *node, struct value *const *to)
 {
     int least = INT_MAX, most = -1;
     bool commutes = (node->op->flags & OP_COMMUTES) && node->nin == 2;
     for (int i = 0; i < node->nin; i++) {
-        const struct value *v = follow(to, node->in[i]);
+        const struct value *v = final_value(to, node->in[i]);
         int id = v ? v->id : -1;
         least = id < least ? id : least;
         most = id > most ? id : most;
         if (!commutes)
-            add(t, &id, sizeof id);
+            add_bytes(t, &id, sizeof id);
     }
-    add(t, &least, sizeof least);
-    add(t, &most, sizeof most);
+    add_bytes(t, &least, sizeof least);
+    add_bytes(t, &most, sizeof most);
 }
 
 /* Everything that makes the node what it is; false when it is not to be merged. */
-static bool node_key(struct text *t, const struct node *node, struct value *const *to)
+static bool node_key(struct node_text *t, const struct node *node, struct value *const *to)
 {
     if (!node->op || (node->op->flags & OP_COLLECTIVE))
         return false;
-    add(t, &node->op, sizeof node->op);
-    add(t, &node->nin, sizeof node->nin);
+    add_bytes(t, &node->op, sizeof node->op);
+    add_bytes(t, &node->nin, sizeof node->nin);
     add_operands(t, node, to);
     for (int i = 0; i < node->nattr; i++)
         if (!add_attr(t, &node->attr[i]))
             return false;
-    add(t, &node->nout, sizeof node->nout);
+    add_bytes(t, &node->nout, sizeof node->nout);
     for (int i = 0; i < node->nout; i++) {
         if (!node->out[i])
             return false;
@@ -125,7 +125,7 @@ void canon_merge_equal_nodes(struct graph *g)
     struct seen *table = NULL, *s;
     for (int i = 0; i < g->nodes.n; i++) {
         struct node *node = g->nodes.at[i];
-        struct text t = {.tmp = tmp, .at = {NULL, 0, 0}};
+        struct node_text t = {.tmp = tmp, .at = {NULL, 0, 0}};
         if (rank_meta_has_sum(g, node) || !node_key(&t, node, to))
             continue;
         HASH_FIND(hh, table, t.at.at, (unsigned)t.at.n, s);
@@ -146,13 +146,13 @@ void canon_merge_equal_nodes(struct graph *g)
 /* ---- Slices -> Split -------------------------------------------------------------------------------------------------------- */
 
 /* A Slice of one axis at integer bounds, step 1. */
-struct cut {
+struct slice_cut {
     struct node *node;
     int order, axis;
     int64_t lo, hi;
 };
 
-static bool read_cut(struct node *node, struct cut *c)
+static bool read_cut(struct node *node, struct slice_cut *c)
 {
     const struct dim **start, **end, **axis, **step;
     int64_t k;
@@ -170,7 +170,7 @@ static bool read_cut(struct node *node, struct cut *c)
 
 static int by_place(const void *pa, const void *pb)
 {
-    const struct cut *a = pa, *b = pb;
+    const struct slice_cut *a = pa, *b = pb;
     int da = a->node->in[0]->id, db = b->node->in[0]->id;
     if (da != db)
         return da < db ? -1 : 1;
@@ -181,12 +181,12 @@ static int by_place(const void *pa, const void *pb)
     return a->order < b->order ? -1 : a->order > b->order;
 }
 
-static bool same_axis(const struct cut *a, const struct cut *b)
+static bool same_axis(const struct slice_cut *a, const struct slice_cut *b)
 {
     return a->node->in[0] == b->node->in[0] && a->axis == b->axis;
 }
 
-static bool tiles(int n, const struct cut *cut)
+static bool tiles(int n, const struct slice_cut *cut)
 {
     int64_t at = 0;
     for (int i = 0; i < n; i++) {
@@ -198,7 +198,7 @@ static bool tiles(int n, const struct cut *cut)
 }
 
 /* The Split that makes all the slices' results. */
-static struct node *make_split(struct graph *g, int n, const struct cut *cut)
+static struct node *make_split(struct graph *g, int n, const struct slice_cut *cut)
 {
     const struct node *first = cut[0].node;
     struct node *split = graph_node(g, op_find("", "Split"), arena_printf(g->arena, "%s/Split", first->name), 1, &first->in[0], n);
@@ -213,7 +213,7 @@ static struct node *make_split(struct graph *g, int n, const struct cut *cut)
 }
 
 /* place[i]: what stands at the position of node i; the Split takes that of the first slice in file order. */
-static void place_split(struct graph *g, int n, const struct cut *cut, struct node **place)
+static void place_split(struct graph *g, int n, const struct slice_cut *cut, struct node **place)
 {
     int first = cut[0].order;
     for (int i = 0; i < n; i++) {
@@ -226,7 +226,7 @@ static void place_split(struct graph *g, int n, const struct cut *cut, struct no
 void canon_slices_to_splits(struct graph *g)
 {
     struct arena *tmp = arena_new();
-    struct cut *cut = NEWN(tmp, struct cut, g->nodes.n + 1);
+    struct slice_cut *cut = NEWN(tmp, struct slice_cut, g->nodes.n + 1);
     int n = 0, kept = 0;
     for (int i = 0; i < g->nodes.n; i++) {
         cut[n].order = i;

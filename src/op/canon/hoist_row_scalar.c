@@ -57,7 +57,7 @@ static bool match_lookup(const struct value *v, struct row_lookup *p)
     return dim_equals(r->type.dim[axis], 1) && (op_is_onnx(p->found, "GatherND") || same_rows(&v->type, &x->type, axis));
 }
 
-static struct value *place_result(struct graph *g, struct node *n, const struct value *like)
+static struct value *placed_result(struct graph *g, struct node *n, const struct value *like)
 {
     struct value *v = graph_value(g, n->name, &like->type);
     v->place = like->place;
@@ -75,14 +75,14 @@ static struct value *copy_on(struct graph *g, const struct node *n, int operand,
         copy->attr[k] = n->attr[k];
     copy->strategy = n->strategy;
     copy->in[operand] = x;
-    return place_result(g, copy, n->out[0]);
+    return placed_result(g, copy, n->out[0]);
 }
 
 /* r as a partial value: on one rank, zero on the others. */
 static struct value *as_addend(struct graph *g, struct value *r)
 {
     struct node *n = graph_node(g, op_find("tpc", "Term"), arena_printf(g->arena, "%s/Term", r->name), 1, &r, 1);
-    struct value *addend = place_result(g, n, r);
+    struct value *addend = placed_result(g, n, r);
     addend->place = placement_partial(RED_SUM);
     return addend;
 }
@@ -101,8 +101,8 @@ static struct value *row_number(struct graph *g, const struct row_lookup *p)
         keep[i] = i != p->axis - attr_int(p->found, "batch_dims");
     struct value *in[2] = {tuples, graph_ints(g, arena_printf(g->arena, "%s/along", p->found->name), (int)n, keep)};
     in[1]->placed = true;
-    struct value *rows = place_result(g, graph_node(g, op_find("", "Mul"), arena_printf(g->arena, "%s/rows", p->found->name), 2, in, 1),
-                                      tuples);
+    struct value *rows = placed_result(g, graph_node(g, op_find("", "Mul"), arena_printf(g->arena, "%s/rows", p->found->name), 2, in, 1),
+                                       tuples);
     struct value *number = copy_on(g, p->found, 0, r);
     number->producer->in[1] = rows;
     return number;
@@ -116,7 +116,7 @@ bool canon_hoist_row_scalar(struct graph *g, struct value *v, const bool *after)
     struct value *r = row_number(g, &p), *partial = copy_on(g, p.partial, 1, copy_on(g, p.found, 0, p.rows->in[0]));
     struct value *in[2] = {partial, op_is_onnx(p.rows, "Sub") ? as_addend(g, r) : r};
     struct node *rest = graph_node(g, p.rows->op, arena_printf(g->arena, "%s/rest", p.partial->name), 2, in, 1);
-    graph_replace(g, v, place_result(g, rest, v), false);
+    graph_replace(g, v, placed_result(g, rest, v), false);
     graph_sort(g);
     graph_prune(g);
     return true;

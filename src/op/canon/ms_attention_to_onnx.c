@@ -15,14 +15,14 @@ struct attention_writer {
     const struct node *root;
 };
 
-static struct value *op(const struct attention_writer *x, const char *name, int nin, struct value *const *in)
+static struct value *op_value(const struct attention_writer *x, const char *name, int nin, struct value *const *in)
 {
     return rewrite_value(x->w, rewrite_node(x->w, "", name, x->root, nin, in), NULL);
 }
 
 static struct value *pair(const struct attention_writer *x, const char *name, struct value *a, struct value *b)
 {
-    return op(x, name, 2, (struct value *[]){a, b});
+    return op_value(x, name, 2, (struct value *[]){a, b});
 }
 
 static struct value *cast(const struct attention_writer *x, struct value *v, enum dtype to)
@@ -33,7 +33,7 @@ static struct value *cast(const struct attention_writer *x, struct value *v, enu
 }
 
 /* A number in this type. */
-static struct value *number(const struct attention_writer *x, double value, enum dtype dtype)
+static struct value *number_in(const struct attention_writer *x, double value, enum dtype dtype)
 {
     struct graph *g = x->w->g;
     struct constant *c = NEW(g->arena, struct constant);
@@ -57,7 +57,8 @@ static struct value *unsqueezed(const struct attention_writer *x, struct value *
 }
 
 /* v in parts of these sizes along an axis. */
-static void split(const struct attention_writer *x, struct value *v, int axis, int n, const struct dim *const *size, struct value **part)
+static void split_value(const struct attention_writer *x, struct value *v, int axis, int n, const struct dim *const *size,
+                        struct value **part)
 {
     struct graph *g = x->w->g;
     struct type untyped = {.dtype = DT_NONE};
@@ -98,8 +99,8 @@ static struct value *mask_added(const struct attention_writer *x, struct value *
         fail("%s: the mask '%s' is %s, expected lengths, [batch, keys] or [batch, queries, keys]", node_where(g, x->root), mask->name,
              type_str(g->arena, &mask->type));
     struct value *seen = cast(x, rank == 1 ? below_lengths(x, mask, total) : mask, dtype);
-    struct value *hidden = pair(x, "Sub", number(x, 1, dtype), seen);
-    struct value *added = pair(x, "Mul", hidden, number(x, filter, dtype));
+    struct value *hidden = pair(x, "Sub", number_in(x, 1, dtype), seen);
+    struct value *added = pair(x, "Mul", hidden, number_in(x, filter, dtype));
     return rank == 3 ? unsqueezed(x, added, 1, (int[]){1}) : unsqueezed(x, added, 2, (int[]){1, 2});
 }
 
@@ -134,7 +135,7 @@ static void attend_with(const struct attention_writer *x, struct value *const *i
     VEC_PUSH(g->arena, &x->w->nodes, node);
 }
 
-static struct value *result(const struct node *node, int i)
+static struct value *result_value(const struct node *node, int i)
 {
     return i < node->nout ? node->out[i] : NULL;
 }
@@ -145,25 +146,25 @@ static void write_attention(const struct attention_writer *x)
     struct graph *g = x->w->g;
     const struct node *node = x->root;
     const struct dim *width[3], *one[2] = {dim_int(g->alg, 1), dim_int(g->alg, 1)};
-    struct value *in[6] = {NULL}, *past[2], *out[3] = {result(node, 0), NULL, NULL};
+    struct value *in[6] = {NULL}, *past[2], *out[3] = {result_value(node, 0), NULL, NULL};
     struct type untyped = {.dtype = DT_NONE};
     ms_attention_widths(g, node, width);
     struct value *product = pair(x, "MatMul", node->in[MSA_INPUT], node->in[MSA_WEIGHTS]);
     if (ms_attention_has(node, MSA_BIAS))
         product = pair(x, "Add", product, node->in[MSA_BIAS]);
-    split(x, product, 2, 3, width, in);
+    split_value(x, product, 2, 3, width, in);
     if (ms_attention_has(node, MSA_PAST)) {
-        split(x, node->in[MSA_PAST], 0, 2, one, past);
+        split_value(x, node->in[MSA_PAST], 0, 2, one, past);
         for (int i = 0; i < 2; i++) {
             struct node *squeeze = rewrite_node(x->w, "", "Squeeze", node, 1, &past[i]);
             attr_set_dims(g, squeeze, "axes", 1, (const struct dim *[]){dim_int(g->alg, 0)});
             in[4 + i] = rewrite_value(x->w, squeeze, NULL);
         }
     }
-    for (int i = 1; result(node, 1) && i < 3; i++)
+    for (int i = 1; result_value(node, 1) && i < 3; i++)
         out[i] = graph_value(g, arena_printf(g->arena, "%s/present", node->name), &untyped);
     attend_with(x, in, MSA_MASK, MSA_SCORE_BIAS, out);
-    if (!result(node, 1))
+    if (!result_value(node, 1))
         return;
     struct value *both[2] = {unsqueezed(x, out[1], 1, (int[]){0}), unsqueezed(x, out[2], 1, (int[]){0})};
     struct node *concat = rewrite_node(x->w, "", "Concat", node, 2, both);
@@ -188,14 +189,14 @@ static struct value *flat(const struct attention_writer *x, struct value *v)
 static void write_multihead(const struct attention_writer *x)
 {
     const struct node *node = x->root;
-    struct value *in[6] = {NULL}, *bias[3], *out[3] = {result(node, 0), result(node, 1), result(node, 2)};
+    struct value *in[6] = {NULL}, *bias[3], *out[3] = {result_value(node, 0), result_value(node, 1), result_value(node, 2)};
     const struct dim *width[3];
     for (int i = 0; i < 3; i++) {
         in[i] = flat(x, node->in[i]);
         width[i] = in[i]->type.dim[2];
     }
     if (ms_attention_has(node, MHA_BIAS)) {
-        split(x, node->in[MHA_BIAS], 0, 3, width, bias);
+        split_value(x, node->in[MHA_BIAS], 0, 3, width, bias);
         for (int i = 0; i < 3; i++)
             if (node->in[i]->type.rank == 3)
                 in[i] = pair(x, "Add", in[i], bias[i]);

@@ -42,7 +42,7 @@ static struct value *squared(const struct value *v)
 }
 
 /* The x of a mean of x over the last dimension, kept as 1. */
-static struct value *mean_of(const struct value *v)
+static struct value *norm_mean(const struct value *v)
 {
     const struct node *mean = made_by(v, "ReduceMean");
     const struct dim **axes;
@@ -56,7 +56,7 @@ static struct value *root_mean_square(const struct value *v, double *eps)
 {
     const struct node *root = made_by(v, "Sqrt"), *sum = root ? made_by(root->in[0], "Add") : NULL;
     for (int i = 0; sum && i < 2; i++) {
-        struct value *mean = scalar(sum->in[1 - i], eps) ? mean_of(sum->in[i]) : NULL;
+        struct value *mean = scalar(sum->in[1 - i], eps) ? norm_mean(sum->in[i]) : NULL;
         if (mean)
             return squared(mean);
     }
@@ -88,7 +88,7 @@ static struct value *normalized(const struct value *v, double *eps)
 static struct value *centered(const struct value *v)
 {
     const struct node *sub = made_by(v, "Sub");
-    return sub && mean_of(sub->in[1]) == sub->in[0] ? sub->in[0] : NULL;
+    return sub && norm_mean(sub->in[1]) == sub->in[0] ? sub->in[0] : NULL;
 }
 
 /* One factor per element of the last dimension, and of x's type. */

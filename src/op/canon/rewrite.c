@@ -229,7 +229,7 @@ bool canon_find_repeat(struct rewrite *w, struct node *node)
 /* ---- a product on a flattened operand: [.., K] -> [M, K] x [K, N] ------------------------------------------------------------ */
 
 /* What the operand [M, K] is a flattening of: rank 3 or more, the same last dimension. NULL otherwise. */
-static struct value *flattened(const struct value *v)
+static struct value *before_flatten(const struct value *v)
 {
     const struct node *view = v->producer;
     if (!(op_is_onnx(view, "Reshape") || op_is_onnx(view, "Flatten")) || !op_resolved(view) || v->type.rank != 2)
@@ -249,7 +249,7 @@ static bool plain_gemm(const struct node *node)
     return attr_float(node, "beta") >= 1 && attr_float(node, "beta") <= 1 && (c->rank < 2 || dim_equals(c->dim[0], 1));
 }
 
-static struct value *transposed(struct rewrite *w, const struct node *root, struct value *weight)
+static struct value *transpose_weight(struct rewrite *w, const struct node *root, struct value *weight)
 {
     int64_t perm[2] = {1, 0};
     struct node *node = rewrite_node(w, "", "Transpose", root, 1, &weight);
@@ -262,11 +262,11 @@ bool canon_unflatten_product(struct rewrite *w, struct node *node)
     bool gemm = op_is_onnx(node, "Gemm");
     if ((!gemm && !op_is_onnx(node, "MatMul")) || rank_meta_has_sum(w->g, node))
         return false;
-    struct value *data = flattened(node->in[0]), *weight = node->in[1];
+    struct value *data = before_flatten(node->in[0]), *weight = node->in[1];
     if (!data || weight->type.rank != 2 || (gemm && !plain_gemm(node)))
         return false;
     if (gemm && attr_int(node, "transB"))
-        weight = transposed(w, node, weight);
+        weight = transpose_weight(w, node, weight);
     struct value *out = rewrite_value(w, rewrite_node(w, "", "MatMul", node, 2, (struct value *[]){data, weight}), NULL);
     if (gemm && node->nin > 2 && node->in[2])
         out = rewrite_value(w, rewrite_node(w, "", "Add", node, 2, (struct value *[]){out, node->in[2]}), NULL);

@@ -15,14 +15,14 @@
 /* ---- what the bodies take and give ---------------------------------------------------------------------------------------- */
 
 /* Those before what the bodies capture; a text form may have any number. */
-static void check_operands(const struct graph *g, const struct node *node, int least)
+static void check_control_operands(const struct graph *g, const struct node *node, int least)
 {
     int n = node_captured(node, 0);
     if (n < least || (op_is_onnx(node, "If") && n > 1))
         fail("%s: has %d operands beside those that its bodies capture, expected %d", node_where(g, node), n, least);
 }
 
-static void check_inputs(const struct graph *g, const struct node *node, int body, int expected)
+static void check_body_inputs(const struct graph *g, const struct node *node, int body, int expected)
 {
     const struct graph *b = node_body(node, body)->graph;
     int n = b->inputs.n - b->captures;
@@ -30,7 +30,7 @@ static void check_inputs(const struct graph *g, const struct node *node, int bod
         fail("%s: its %s has %d inputs, expected %d", node_where(g, node), node_body(node, body)->name, n, expected);
 }
 
-static void check_outputs(const struct graph *g, const struct node *node, int body, int least)
+static void check_body_outputs(const struct graph *g, const struct node *node, int body, int least)
 {
     const struct graph *b = node_body(node, body)->graph;
     if (b->outputs.n < least)
@@ -82,9 +82,9 @@ static void if_result(struct graph *g, struct node *node, int i, const struct su
 
 static struct subgraph ready_branch(struct arena *arena, struct graph *g, const struct node *node, int body)
 {
-    check_operands(g, node, 1);
-    check_inputs(g, node, body, 0);
-    check_outputs(g, node, body, node->nout);
+    check_control_operands(g, node, 1);
+    check_body_inputs(g, node, body, 0);
+    check_body_outputs(g, node, body, node->nout);
     struct subgraph r = subgraph_new(arena, g, node, body);
     op_infer_fixpoint(r.graph);
     return r;
@@ -110,9 +110,9 @@ bool control_take_branch(struct graph *g, struct node *node, struct nodes *out)
     if (!condition || condition->n != 1 || !dim_is_int(condition->at[0], &k))
         return false;
     int branch = k ? 0 : 1;
-    check_operands(g, node, 1);
-    check_inputs(g, node, branch, 0);
-    check_outputs(g, node, branch, node->nout);
+    check_control_operands(g, node, 1);
+    check_body_inputs(g, node, branch, 0);
+    check_body_outputs(g, node, branch, node->nout);
     graph_unfold(g, node, branch, out);
     return true;
 }
@@ -178,8 +178,8 @@ static void carried_result(struct graph *g, struct node *node, const struct carr
 }
 
 /* One of every turn, laid along axis; turns NULL: so many are not known. */
-static void stacked_result(struct graph *g, struct node *node, const struct subgraph *r, int i, int output, int axis,
-                           const struct dim *turns)
+static void infer_stacked(struct graph *g, struct node *node, const struct subgraph *r, int i, int output, int axis,
+                          const struct dim *turns)
 {
     const struct type *t = output_type(g, node, r, output);
     const struct dim *dim[MAX_RANK];
@@ -214,9 +214,9 @@ static void enter_loop(struct subgraph *r)
 static struct carried loop_carried(struct arena *arena, const struct graph *g, const struct node *node)
 {
     struct carried c = {.n = node_captured(node, 0) - 2, .first = 2, .in = 2, .out = 1};
-    check_operands(g, node, 2);
-    check_inputs(g, node, 0, c.n + 2);
-    check_outputs(g, node, 0, 1 + (c.n > node->nout ? c.n : node->nout));
+    check_control_operands(g, node, 2);
+    check_body_inputs(g, node, 0, c.n + 2);
+    check_body_outputs(g, node, 0, 1 + (c.n > node->nout ? c.n : node->nout));
     c.open = NEWN(arena, bool, c.n *MAX_RANK);
     return c;
 }
@@ -263,7 +263,7 @@ void infer_loop(struct graph *g, struct node *node)
         if (node->out[i] && i < c.n)
             carried_result(g, node, &c, i);
         else if (node->out[i])
-            stacked_result(g, node, &r, i, 1 + i, 0, loop_turns(g, node, &r));
+            infer_stacked(g, node, &r, i, 1 + i, 0, loop_turns(g, node, &r));
     arena_free(tmp);
 }
 
@@ -295,8 +295,8 @@ bool control_scan_backwards(const struct graph *g, const struct node *node, cons
 static struct carried scan_carried(struct arena *arena, const struct graph *g, const struct node *node)
 {
     struct carried c = {.n = node_captured(node, 0) - control_scan_inputs(g, node)};
-    check_inputs(g, node, 0, node_captured(node, 0));
-    check_outputs(g, node, 0, c.n > node->nout ? c.n : node->nout);
+    check_body_inputs(g, node, 0, node_captured(node, 0));
+    check_body_outputs(g, node, 0, c.n > node->nout ? c.n : node->nout);
     c.open = NEWN(arena, bool, c.n *MAX_RANK);
     return c;
 }
@@ -349,8 +349,8 @@ void infer_scan(struct graph *g, struct node *node)
         if (node->out[i] && i < c.n)
             carried_result(g, node, &c, i);
         else if (node->out[i])
-            stacked_result(g, node, &r, i, i,
-                           control_scan_axis(g, node, "scan_output_axes", i - c.n, output_type(g, node, &r, i)->rank + 1), length);
+            infer_stacked(g, node, &r, i, i, control_scan_axis(g, node, "scan_output_axes", i - c.n, output_type(g, node, &r, i)->rank + 1),
+                          length);
     }
     arena_free(tmp);
 }

@@ -6,7 +6,7 @@
 
 enum { MOST_ROUNDS = 1000, SMALL_ELEMENTS = 1024 };
 
-struct settle {
+struct fixpoint {
     struct graph *g;
     const bool *is_output;
     int marked;
@@ -32,13 +32,13 @@ static bool small_result(struct graph *g, const struct value *v)
     return dim_is_int(type_elements(g->alg, &v->type), &n) && n <= SMALL_ELEMENTS;
 }
 
-static bool is_output(const struct settle *s, const struct value *v)
+static bool is_output(const struct fixpoint *s, const struct value *v)
 {
     return v->id < s->marked && s->is_output[v->id];
 }
 
 /* A node whose value may be wanted and that its value function does not give: static operands, a small result. */
-static bool worth_running(const struct settle *s, const struct node *node)
+static bool worth_running(const struct fixpoint *s, const struct node *node)
 {
     if (!node->op || !node->op->kernel || node->nin == 0)
         return false;
@@ -53,7 +53,7 @@ static bool worth_running(const struct settle *s, const struct node *node)
     return true;
 }
 
-static void settle_node(struct settle *s, struct node *node)
+static void settle_node(struct fixpoint *s, struct node *node)
 {
     struct nodes branch = {{NULL, 0, 0}};
     if (control_take_branch(s->g, node, &branch)) {
@@ -66,7 +66,7 @@ static void settle_node(struct settle *s, struct node *node)
         VEC_PUSH(s->g->arena, &s->left.list, node);
 }
 
-static void settle_round(struct settle *s)
+static void settle_round(struct fixpoint *s)
 {
     struct graph *g = s->g;
     for (int i = 0; i < g->inputs.n; i++) {
@@ -88,7 +88,7 @@ void op_infer_fixpoint(struct graph *g)
     bool *is_output = NEWN(g->arena, bool, g->values.n + 1);
     for (int i = 0; i < g->outputs.n; i++)
         is_output[g->outputs.at[i]->id] = true;
-    struct settle s = {.g = g, .is_output = is_output, .marked = g->values.n};
+    struct fixpoint s = {.g = g, .is_output = is_output, .marked = g->values.n};
     int before, after = alg_equations(g->alg, &list), round = 0;
     do {
         if (round++ == MOST_ROUNDS)

@@ -6,7 +6,7 @@
 #include "op/infer/infer.h"
 #include "op/op.h"
 
-static int position(const struct subgraph *r, const struct dim *outside)
+static int position_outside(const struct subgraph *r, const struct dim *outside)
 {
     for (int i = 0; i < r->outside.n; i++)
         if (r->outside.at[i] == outside)
@@ -18,7 +18,7 @@ const struct dim *subgraph_enter(struct subgraph *r, const struct dim *outside)
 {
     struct arena *a = r->graph->arena;
     outside = dim_rewrite(r->around->alg, outside);
-    int at = position(r, outside);
+    int at = position_outside(r, outside);
     if (outside->kind == DIM_INT)
         return dim_int(r->graph->alg, outside->k);
     if (at >= 0)

@@ -7,7 +7,7 @@
 
 /* ---- Shard: a local slice ----------------------------------------------------------------------------------------------------- */
 
-static const struct split *target(struct graph *g, const struct node *node)
+static const struct split *target_split(struct graph *g, const struct node *node)
 {
     const char *error;
     const struct split *s = split_parse(g->alg, attr_string(node, "to"), &error);
@@ -56,7 +56,7 @@ static struct value *pattern_index(struct graph *g, const char *name, const stru
     return v;
 }
 
-static struct value *slice(struct graph *g, const char *name, struct value *x, int axis, const struct split *s, struct value *out)
+static struct value *slice_node(struct graph *g, const char *name, struct value *x, int axis, const struct split *s, struct value *out)
 {
     const struct dim *start = pattern_start(g, s, g->rank), *count = pattern_count(g, s, g->rank);
     require(count);
@@ -70,11 +70,11 @@ static struct value *slice(struct graph *g, const char *name, struct value *x, i
     return node->out[0];
 }
 
-static struct value *cut(struct graph *g, const struct node *node, const char *name, struct value *x, int axis, const struct split *s,
-                         struct value *out)
+static struct value *cut_off(struct graph *g, const struct node *node, const char *name, struct value *x, int axis, const struct split *s,
+                             struct value *out)
 {
     if (contiguous(s))
-        return slice(g, name, x, axis, s, out);
+        return slice_node(g, name, x, axis, s, out);
     return expand_gather(g, name, x, pattern_index(g, expand_name(g, node, "index"), s, g->rank), axis, out);
 }
 
@@ -104,14 +104,14 @@ void expand_shard(struct graph *g, struct node *node)
 {
     struct value *x = node->in[0], *y = node->out[0];
     int axis = op_axis(g, node, attr_int(node, "axis"), x->type.rank), at = axis;
-    const struct split *s = target(g, node);
+    const struct split *s = target_split(g, node);
     if (dim_equals(s->outer, 1) && dim_equals(s->inner, 1)) {
-        cut(g, node, node->name, x, axis, s, y);
+        cut_off(g, node, node->name, x, axis, s, y);
         return;
     }
     struct type local = y->type, wide = opened(g, &x->type, axis, s, &at);
     struct value *v = expand_shaped(g, "Reshape", expand_name(g, node, "open"), x, NULL, &wide);
-    v = cut(g, node, expand_name(g, node, "cut"), v, at, s, NULL);
+    v = cut_off(g, node, expand_name(g, node, "cut"), v, at, s, NULL);
     expand_shaped(g, "Reshape", node->name, v, y, &local);
 }
 
@@ -149,7 +149,7 @@ static struct value *whole_size(struct graph *g, const struct node *node, enum d
 }
 
 /* Indices below zero count from the end. */
-static struct value *from_zero(struct graph *g, const struct node *node, enum dtype dtype)
+static struct value *counted_from_zero(struct graph *g, const struct node *node, enum dtype dtype)
 {
     struct value *n = whole_size(g, node, dtype), *x = node->in[0];
     struct value *below = expand_binary(g, "Less", expand_name(g, node, "below"), x, expand_zero(g, dtype), NULL);
@@ -217,9 +217,9 @@ static void index_by_table(struct graph *g, const struct node *node, const struc
 
 void expand_localindex(struct graph *g, struct node *node)
 {
-    const struct split *s = target(g, node);
+    const struct split *s = target_split(g, node);
     require(g->rank >= 0 && dim_equals(s->outer, 1) && dim_equals(s->inner, 1));
-    struct value *x = from_zero(g, node, node->in[0]->type.dtype);
+    struct value *x = counted_from_zero(g, node, node->in[0]->type.dtype);
     if (contiguous(s))
         index_in_range(g, node, s, x);
     else
@@ -230,7 +230,7 @@ void expand_localindex(struct graph *g, struct node *node)
 
 void expand_positions(struct graph *g, struct node *node)
 {
-    const struct split *s = target(g, node);
+    const struct split *s = target_split(g, node);
     require(g->rank >= 0 && dim_equals(s->outer, 1) && dim_equals(s->inner, 1));
     if (!contiguous(s)) {
         expand_unary(g, "Identity", node->name, pattern_index(g, expand_name(g, node, "index"), s, g->rank), node->out[0]);
@@ -246,7 +246,7 @@ void expand_positions(struct graph *g, struct node *node)
 
 void expand_localtopk(struct graph *g, struct node *node)
 {
-    const struct split *s = target(g, node);
+    const struct split *s = target_split(g, node);
     struct value *x = node->in[0];
     int64_t axis = op_axis(g, node, attr_int(node, "axis"), x->type.rank);
     struct node *best = graph_node(g, op_find("", "TopK"), node->name, 1, &x, 2);

@@ -17,7 +17,8 @@
 
 #define LONGEST_NAME 96
 
-static struct value *make(struct graph *g, const char *domain, const char *op, const char *name, int nin, struct value *const *in)
+static struct value *make_expression(struct graph *g, const char *domain, const char *op, const char *name, int nin,
+                                     struct value *const *in)
 {
     struct node *node = graph_node(g, op_find(domain, op), name, nin, in, 1);
     struct type untyped = {.dtype = DT_NONE};
@@ -37,7 +38,7 @@ static struct value *infer(struct graph *g, struct value *v)
 
 static struct value *make_binary(struct graph *g, const char *op, const char *name, struct value *a, struct value *b)
 {
-    return infer(g, make(g, "", op, name, 2, (struct value *[]){a, b}));
+    return infer(g, make_expression(g, "", op, name, 2, (struct value *[]){a, b}));
 }
 
 /* Keeps the expression beside the value: inference may know it in another form. */
@@ -55,7 +56,7 @@ static const char *dim_name(struct graph *g, const struct dim *e)
     return arena_printf(g->arena, "tpc/dim/%s", text);
 }
 
-static bool holds(const struct value *v, int n, const struct dim *const *e)
+static bool keeps_entry(const struct value *v, int n, const struct dim *const *e)
 {
     if (!v || !v->dims || v->dims->n != n || v->type.dtype != DT_I64 || v->type.rank != 1)
         return false;
@@ -68,7 +69,7 @@ static struct value *constant_ints(struct graph *g, const char *name, int n, con
     for (int i = 0; i < n; i++)
         require(dim_is_int(e[i], &at[i]));
     struct value *v = graph_find(g, name);
-    if (v && v->constant && holds(v, n, e))
+    if (v && v->constant && keeps_entry(v, n, e))
         return v;
     v = graph_ints(g, name, n, at);
     v->placed = true;
@@ -86,9 +87,9 @@ static struct value *shape_entry(struct graph *g, struct value *of, int d)
 {
     const char *name = arena_printf(g->arena, "tpc/shape/%s/%d", of->name, d);
     struct value *v = graph_find(g, name);
-    if (v && holds(v, 1, &of->type.dim[d]))
+    if (v && keeps_entry(v, 1, &of->type.dim[d]))
         return v;
-    v = make(g, "", "Shape", name, 1, &of);
+    v = make_expression(g, "", "Shape", name, 1, &of);
     attr_set_int(v->producer, "start", d);
     attr_set_int(v->producer, "end", d + 1);
     return remember(g, infer(g, v), of->type.dim[d]);
@@ -170,9 +171,9 @@ static struct value *summed_entry(struct graph *g, struct value *of, const struc
 {
     const char *name = arena_printf(g->arena, "tpc/sum/%s/%d", of->name, of->place.dim);
     struct value *part = shape_entry(g, of, of->place.dim), *v = graph_find(g, name);
-    if (v && holds(v, 1, &size))
+    if (v && keeps_entry(v, 1, &size))
         return v;
-    v = make(g, "tpc", "AllReduce", name, 1, &part);
+    v = make_expression(g, "tpc", "AllReduce", name, 1, &part);
     attr_set_string(v->producer, "extent_of", split_str(g->arena, of->place.split));
     return remember(g, infer(g, v), size);
 }
@@ -266,7 +267,7 @@ static struct value *build(struct graph *g, const struct dim *e)
 static struct value *dim_value(struct graph *g, const struct dim *e)
 {
     struct value *v = graph_find(g, dim_name(g, e));
-    if (holds(v, 1, &e))
+    if (keeps_entry(v, 1, &e))
         return v;
     v = build(g, e);
     return v->producer ? remember(g, v, e) : v;
@@ -279,7 +280,7 @@ struct row {
     const struct dim *const *const *dims;
 }; /* dims[rank][entry] */
 
-static bool entry_static(const struct row *row, int i)
+static bool is_static(const struct row *row, int i)
 {
     for (int r = 0; r < row->ranks; r++)
         if (!dim_is_int(row->dims[r][i], NULL))
@@ -317,12 +318,12 @@ static struct value *pick(struct graph *g, const struct row *row, int i)
     const struct dim *own = row->dims[row->rank][i];
     const char *name = row_name(g, row, "tpc/pick/", i, i + 1);
     struct value *v = graph_find(g, name);
-    if (holds(v, 1, &own))
+    if (keeps_entry(v, 1, &own))
         return v;
     struct value **each = NEWN(g->arena, struct value *, row->ranks);
     for (int r = 0; r < row->ranks; r++)
         each[r] = dim_value(g, row->dims[r][i]);
-    struct value *all = make(g, "", "Concat", arena_printf(g->arena, "%s/all", name), row->ranks, each);
+    struct value *all = make_expression(g, "", "Concat", arena_printf(g->arena, "%s/all", name), row->ranks, each);
     attr_set_int(all->producer, "axis", 0);
     const struct dim *rank = dim_int(g->alg, row->rank);
     struct value *index = constant_ints(g, "tpc/rank", 1, &rank);
@@ -333,14 +334,14 @@ static struct value *pick(struct graph *g, const struct row *row, int i)
 static int piece_end(const struct row *row, int lo)
 {
     int hi = lo;
-    while (hi < row->n && entry_static(row, hi))
+    while (hi < row->n && is_static(row, hi))
         hi++;
     return hi > lo ? hi : lo + 1;
 }
 
 static struct value *piece(struct graph *g, const struct row *row, int lo, int hi)
 {
-    if (hi == lo || entry_static(row, lo))
+    if (hi == lo || is_static(row, lo))
         return constant_ints(g, row_name(g, row, "tpc/ints/", lo, hi), hi - lo, row->dims[row->rank] + lo);
     return entry_uniform(row, lo) ? dim_value(g, row->dims[0][lo]) : pick(g, row, lo);
 }
@@ -349,9 +350,9 @@ static struct value *joined(struct graph *g, const struct row *row, int n, struc
 {
     const char *name = row_name(g, row, "tpc/dims/", 0, row->n);
     struct value *v = graph_find(g, name);
-    if (holds(v, row->n, row->dims[row->rank]))
+    if (keeps_entry(v, row->n, row->dims[row->rank]))
         return v;
-    v = make(g, "", "Concat", name, n, pieces);
+    v = make_expression(g, "", "Concat", name, n, pieces);
     attr_set_int(v->producer, "axis", 0);
     infer(g, v);
     memcpy(op_set_dims(g, v->producer, row->n), row->dims[row->rank], (size_t)row->n * sizeof *row->dims[0]);
@@ -384,7 +385,7 @@ static struct value *cast_to(struct graph *g, struct value *v, enum dtype dtype)
     struct value *cast = graph_find(g, name);
     if (cast && cast->type.dtype == dtype && cast->producer && cast->producer->nin == 1 && cast->producer->in[0] == v)
         return cast;
-    cast = make(g, "", "Cast", name, 1, &v);
+    cast = make_expression(g, "", "Cast", name, 1, &v);
     attr_set_int(cast->producer, "to", (int)dtype);
     return infer(g, cast);
 }

@@ -51,7 +51,7 @@ static bool any_zero(const struct peers *p)
     return false;
 }
 
-static bool entry_static(const struct peers *p, int d)
+static bool peers_agree(const struct peers *p, int d)
 {
     for (int r = 0; r < p->ranks; r++)
         if (!dim_is_int(out_type(p, r)->dim[d], NULL))
@@ -88,7 +88,7 @@ static struct value *reshape_target(const struct peers *p, struct node *copy)
     int rank = out_type(p, 0)->rank, open = 0, last = -1;
     attr_set_int(copy, "allowzero", any_zero(p));
     for (int d = 0; d < rank && !any_zero(p); d++) {
-        if (entry_static(p, d))
+        if (peers_agree(p, d))
             continue;
         if (entry_kept(p, d)) {
             set_entry(p, dims, d, 0);
@@ -119,7 +119,7 @@ static struct value *output_shape(const struct peers *p, bool broadcasts)
     const struct dim ***dims = output_dims(p);
     int rank = out_type(p, 0)->rank;
     for (int d = 0; broadcasts && d < rank; d++)
-        if (!entry_static(p, d) && already_wide(p, d))
+        if (!peers_agree(p, d) && already_wide(p, d))
             set_entry(p, dims, d, 1);
     return as_tensor(p, rank, dims);
 }
@@ -181,7 +181,7 @@ static struct node *open_copy(struct graph *g, const struct node *node)
     return copy;
 }
 
-static void fill(const struct peers *p, struct node *copy, int i)
+static void fill_operands(const struct peers *p, struct node *copy, int i)
 {
     const struct op_operand *operand = &copy->op->in[i];
     const char *attr = operand->size + 1;
@@ -202,7 +202,7 @@ struct node *expand_operands(struct graph *g, int ranks, int rank, struct node *
     for (int i = 0; node->op && i < node->op->nin; i++)
         if (operand_missing(node, i)) {
             copy = copy ? copy : open_copy(g, node);
-            fill(&p, copy, i);
+            fill_operands(&p, copy, i);
         }
     for (int i = 0; copy && i < copy->nattr; i++)
         if (copy->attr[i].kind == ATTR_DIMS)

@@ -10,7 +10,7 @@
 
 enum { DATA, INDICES, SCALES, ZEROS };
 
-struct table {
+struct block_table {
     int64_t bits, block;
     bool bytes;
 }; /* bytes: numbers are in bytes, 8 / bits to one */
@@ -20,9 +20,9 @@ static bool has_zeros(const struct node *node)
     return node->nin > ZEROS && node->in[ZEROS];
 }
 
-static struct table table_of(const struct graph *g, const struct node *node)
+static struct block_table table_of(const struct graph *g, const struct node *node)
 {
-    struct table t = {attr_int(node, "bits"), attr_int(node, "block_size"), op_operand(g, node, DATA)->dtype == DT_U8};
+    struct block_table t = {attr_int(node, "bits"), attr_int(node, "block_size"), op_operand(g, node, DATA)->dtype == DT_U8};
     int last = op_operand(g, node, DATA)->rank - 1;
     if (!t.bytes && !dtype_is_packed(node->in[DATA]->type.dtype))
         fail("%s: the data '%s' is %s, expected u8, u4 or i4", node_where(g, node), node->in[DATA]->name,
@@ -38,7 +38,7 @@ static struct table table_of(const struct graph *g, const struct node *node)
     return t;
 }
 
-static int64_t per_byte(const struct table *t)
+static int64_t per_byte(const struct block_table *t)
 {
     return t->bytes ? 8 / t->bits : 1;
 }
@@ -49,7 +49,7 @@ static const struct dim *groups(struct graph *g, const struct dim *n, int64_t ea
     return dim_div(g->alg, dim_add(g->alg, n, dim_int(g->alg, each - 1)), dim_int(g->alg, each));
 }
 
-static const struct dim *width_of(struct graph *g, const struct node *node, const struct table *t)
+static const struct dim *width_of(struct graph *g, const struct node *node, const struct block_table *t)
 {
     const struct type *data = &node->in[DATA]->type;
     return dim_mul(g->alg, data->dim[data->rank - 1], dim_int(g->alg, per_byte(t)));
@@ -67,7 +67,7 @@ static void check_like_data(struct graph *g, const struct node *node, int i, con
 void infer_gatherblock(struct graph *g, struct node *node)
 {
     op_need_rank(g, node, DATA, 2, MAX_RANK);
-    struct table t = table_of(g, node);
+    struct block_table t = table_of(g, node);
     const struct type *data = op_operand(g, node, DATA), *index = op_operand(g, node, INDICES);
     const struct dim *dim[2 * MAX_RANK], *width = width_of(g, node, &t), *blocks = groups(g, width, t.block);
     int rank = 0;
@@ -95,7 +95,7 @@ static void put_table(struct graph *g, struct rule *r, const struct node *node, 
         rule_put(g, &r->in[ZEROS], d, 0, f);
 }
 
-static void put_width(struct graph *g, struct rule *r, const struct node *node, const struct table *t)
+static void put_width(struct graph *g, struct rule *r, const struct node *node, const struct block_table *t)
 {
     struct alg *alg = g->alg;
     int64_t per = has_zeros(node) ? per_byte(t) : 1;
@@ -123,7 +123,7 @@ static void put_width(struct graph *g, struct rule *r, const struct node *node, 
 struct rule *rule_gatherblock(struct graph *g, const struct node *node)
 {
     struct rule *r = rule_new(g, node);
-    struct table t = table_of(g, node);
+    struct block_table t = table_of(g, node);
     const struct type *index = &node->in[INDICES]->type;
     put_table(g, r, node, 0, gather_table_factor(g, r, node));
     for (int d = 0; d < index->rank; d++) {

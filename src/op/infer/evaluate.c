@@ -18,7 +18,7 @@ static void store_int(enum dtype dtype, void *at, int64_t i, int64_t k)
     }
 }
 
-static struct constant *new_constant(struct graph *g, const struct type *type)
+static struct constant *evaluated_constant(struct graph *g, const struct type *type)
 {
     struct constant *c = NEW(g->arena, struct constant);
     int64_t n = 1;
@@ -39,7 +39,7 @@ struct constant *op_dims_constant(struct graph *g, const struct value *value)
     for (int i = 0; i < value->dims->n; i++)
         if (!dim_is_int(value->dims->at[i], NULL))
             return NULL;
-    struct constant *c = new_constant(g, &value->type);
+    struct constant *c = evaluated_constant(g, &value->type);
     if (!c || constant_elements(c) != value->dims->n)
         return NULL;
     void *data = arena_alloc(g->arena, (size_t)c->bytes);
@@ -86,7 +86,7 @@ static bool static_results(struct graph *g, const struct node *node, struct cons
     for (int i = 0; i < node->nout; i++) {
         if (!node->out[i])
             continue;
-        made[i] = new_constant(g, &node->out[i]->type);
+        made[i] = evaluated_constant(g, &node->out[i]->type);
         if (!made[i])
             return false;
         void *data = arena_alloc(g->arena, made[i]->bytes ? (size_t)made[i]->bytes : 1);

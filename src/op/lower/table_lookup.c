@@ -3,7 +3,7 @@
 #include "op/lower/lower.h"
 #include "op/op.h"
 
-static bool may_be_empty(struct graph *g, const struct split *split)
+static bool may_hold_nothing(struct graph *g, const struct split *split)
 {
     for (int r = 0; r < split->ranks; r++)
         if (!dim_ge(g->alg, split_extent(g->alg, split, r), dim_int(g->alg, 1)))
@@ -22,7 +22,7 @@ struct value *lower_local_index(struct lowering *l, struct value *indices, const
     node_output(g, node, 1, graph_value(g, arena_printf(g->arena, "%s/inside", l->name), &untyped));
     attr_set_string(node, "to", split_str(g->arena, split));
     attr_set_dims(g, node, "extent", 1, &extent);
-    attr_set_int(node, "spare", always || may_be_empty(g, split));
+    attr_set_int(node, "spare", always || may_hold_nothing(g, split));
     op_infer(g, node);
     VEC_PUSH(g->arena, &l->nodes, node);
     lower_on_own(l, node, placement_whole);
@@ -52,7 +52,7 @@ static struct value *spare(struct lowering *l, const struct value *x, int axis)
 struct value *lower_with_spare(struct lowering *l, struct value *x, int axis, bool always)
 {
     require(x->place.kind == PLACE_S && x->place.dim == axis);
-    if (!always && !may_be_empty(l->g, x->place.split))
+    if (!always && !may_hold_nothing(l->g, x->place.split))
         return x;
     struct value *part[2] = {x, spare(l, x, axis)}, *table = lower_concat(l, "table", 2, part, axis);
     const struct split *more = with_one_more(l->g, x->place.split);

@@ -141,7 +141,7 @@ static int broadcast_count(int n, const struct dims_value *const *x)
     return count;
 }
 
-static const struct dim *element(const struct dims_value *x, int i)
+static const struct dim *value_element(const struct dims_value *x, int i)
 {
     return x->at[x->n == 1 ? 0 : i];
 }
@@ -158,9 +158,9 @@ static void value_fold(struct graph *g, struct node *node, binary_value f)
         return;
     const struct dim **out = NEWN(g->arena, const struct dim *, count + 1);
     for (int i = 0; i < count; i++) {
-        out[i] = element(x[0], i);
+        out[i] = value_element(x[0], i);
         for (int k = 1; k < node->nin; k++)
-            if (!(out[i] = f(g->alg, out[i], element(x[k], i))))
+            if (!(out[i] = f(g->alg, out[i], value_element(x[k], i))))
                 return;
     }
     const struct dim **at = op_set_dims(g, node, count);
@@ -183,7 +183,7 @@ static const struct dim *of_not(struct alg *alg, const struct dim *x)
     return dim_sub(alg, dim_int(alg, 1), x);
 }
 
-static bool nonnegative(struct alg *alg, const struct dim *x)
+static bool is_nonnegative(struct alg *alg, const struct dim *x)
 {
     return dim_ge(alg, x, dim_int(alg, 0));
 }
@@ -199,7 +199,7 @@ static const struct dim *of_div(struct alg *alg, const struct dim *a, const stru
     int64_t x, y;
     if (dim_is_int(a, &x) && dim_is_int(b, &y))
         return y == -1 ? dim_neg(alg, a) : dim_int(alg, x / y);
-    bool fits = nonnegative(alg, a) && dim_ge(alg, b, dim_int(alg, 1));
+    bool fits = is_nonnegative(alg, a) && dim_ge(alg, b, dim_int(alg, 1));
     return fits ? dim_div(alg, a, b) : NULL;
 }
 
@@ -384,7 +384,7 @@ void value_where(struct graph *g, struct node *node)
         return;
     const struct dim **out = NEWN(g->arena, const struct dim *, count + 1);
     for (int i = 0; i < count; i++)
-        if (!(out[i] = choose_element(element(x[0], i), element(x[1], i), element(x[2], i))))
+        if (!(out[i] = choose_element(value_element(x[0], i), value_element(x[1], i), value_element(x[2], i))))
             return;
     const struct dim **at = op_set_dims(g, node, count);
     for (int i = 0; i < count; i++)

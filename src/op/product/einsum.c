@@ -74,7 +74,7 @@ static void implied_result(const struct graph *g, const struct node *node, struc
 }
 
 /* Gives every label its size. */
-static void measure(struct graph *g, const struct node *node, struct einsum *e)
+static void measure_labels(struct graph *g, const struct node *node, struct einsum *e)
 {
     for (int i = 0; i < e->nin; i++) {
         const struct type *t = op_operand(g, node, i);
@@ -115,7 +115,7 @@ struct einsum einsum_read(struct graph *g, const struct node *node)
         e.out = read_term(g, node, arrow + 2, strlen(arrow + 2), dots);
     else
         implied_result(g, node, &e, dots);
-    measure(g, node, &e);
+    measure_labels(g, node, &e);
     return e;
 }
 

@@ -7,7 +7,7 @@
 /* ---- inference ------------------------------------------------------------------------------------------------------------------ */
 
 /* The batch dimensions of an operand: all but the last two. */
-static struct type batch_of(const struct type *t)
+static struct type batch_dims(const struct type *t)
 {
     struct type batch = *t;
     batch.rank = t->rank > 2 ? t->rank - 2 : 0;
@@ -21,7 +21,7 @@ void infer_matmul(struct graph *g, struct node *node)
     op_same_dtype(g, node, 0, 1);
     const struct type *a = op_operand(g, node, 0), *b = op_operand(g, node, 1);
     op_same_dim(g, node, a->dim[a->rank - 1], b->dim[b->rank > 1 ? b->rank - 2 : 0], "the contracted dimensions");
-    struct type batch[2] = {batch_of(a), batch_of(b)};
+    struct type batch[2] = {batch_dims(a), batch_dims(b)};
     struct type out = op_broadcast(g, node, 2, (const struct type *const[]){&batch[0], &batch[1]});
     if (a->rank > 1)
         out.dim[out.rank++] = a->dim[a->rank - 2];
@@ -30,7 +30,7 @@ void infer_matmul(struct graph *g, struct node *node)
     op_result(g, node, 0, a->dtype, out.rank, out.dim);
 }
 
-static bool transposed(const struct node *node, const char *which)
+static bool is_transposed(const struct node *node, const char *which)
 {
     return attr_int(node, which) != 0;
 }
@@ -41,7 +41,7 @@ void infer_gemm(struct graph *g, struct node *node)
     op_need_rank(g, node, 1, 2, 2);
     op_same_dtype(g, node, 0, 1);
     const struct type *a = op_operand(g, node, 0), *b = op_operand(g, node, 1);
-    int ta = transposed(node, "transA"), tb = transposed(node, "transB");
+    int ta = is_transposed(node, "transA"), tb = is_transposed(node, "transB");
     op_same_dim(g, node, a->dim[!ta], b->dim[tb], "the contracted dimensions");
     const struct dim *out[2] = {a->dim[ta], b->dim[!tb]};
     if (node->nin > 2 && node->in[2]) {
@@ -75,7 +75,7 @@ struct rule *rule_matmul(struct graph *g, const struct node *node)
         if (factor[d] >= 0)
             rule_put(g, &r->out[0], d, 0, factor[d]);
     }
-    struct type a_batch = batch_of(a), b_batch = batch_of(b);
+    struct type a_batch = batch_dims(a), b_batch = batch_dims(b);
     rule_broadcast(g, r, &r->in[0], &a_batch, batch, factor);
     rule_broadcast(g, r, &r->in[1], &b_batch, batch, factor);
     int k = contracted(g, r, a->dim[a->rank - 1]);
@@ -100,7 +100,7 @@ struct rule *rule_gemm(struct graph *g, const struct node *node)
 {
     struct rule *r = rule_new(g, node);
     const struct type *y = &node->out[0]->type;
-    int ta = transposed(node, "transA"), tb = transposed(node, "transB");
+    int ta = is_transposed(node, "transA"), tb = is_transposed(node, "transB");
     int k = contracted(g, r, node->in[0]->type.dim[!ta]);
     int mn[2] = {rule_factor(g, r, "m", y->dim[0], 0), rule_factor(g, r, "n", y->dim[1], 0)};
     bool term = node->nin > 2 && node->in[2];

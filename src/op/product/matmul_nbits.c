@@ -9,18 +9,18 @@
 
 enum { A, B, SCALES, ZEROS, GROUPS, BIAS };
 
-struct nbits {
+struct nbits_sizes {
     int64_t n, k, bits, block, blocks, zero_bytes;
 };
 
-static bool has(const struct node *node, int i)
+static bool nbits_has(const struct node *node, int i)
 {
     return i < node->nin && node->in[i];
 }
 
-static struct nbits nbits_read(const struct graph *g, const struct node *node)
+static struct nbits_sizes nbits_read(const struct graph *g, const struct node *node)
 {
-    struct nbits b = {attr_int(node, "N"), attr_int(node, "K"), attr_int(node, "bits"), attr_int(node, "block_size"), 0, 0};
+    struct nbits_sizes b = {attr_int(node, "N"), attr_int(node, "K"), attr_int(node, "bits"), attr_int(node, "block_size"), 0, 0};
     if (b.bits != 2 && b.bits != 4 && b.bits != 8)
         fail("%s: bits is %lld, expected 2, 4 or 8", node_where(g, node), (long long)b.bits);
     if (b.block < 16 || b.block > 65536 || (b.block & (b.block - 1)))
@@ -34,7 +34,7 @@ static struct nbits nbits_read(const struct graph *g, const struct node *node)
 
 static bool packed_zeros(const struct node *node)
 {
-    return has(node, ZEROS) && node->in[ZEROS]->type.dtype == DT_U8;
+    return nbits_has(node, ZEROS) && node->in[ZEROS]->type.dtype == DT_U8;
 }
 
 /* ---- inference ------------------------------------------------------------------------------------------------------------------ */
@@ -59,7 +59,7 @@ static void check_shape(const struct graph *g, const struct node *node, int i, i
 }
 
 /* One row of `each` per column of the result; older exports lay the rows end to end. */
-static void check_rows(const struct graph *g, const struct node *node, int i, int64_t n, int64_t each)
+static void check_nbits_rows(const struct graph *g, const struct node *node, int i, int64_t n, int64_t each)
 {
     int64_t all;
     if (!i64_mul(n, each, &all))
@@ -77,23 +77,23 @@ static void check_dtype(const struct graph *g, const struct node *node, int i, e
 
 void infer_matmulnbits(struct graph *g, struct node *node)
 {
-    struct nbits b = nbits_read(g, node);
+    struct nbits_sizes b = nbits_read(g, node);
     op_need_rank(g, node, A, 1, MAX_RANK);
     struct type out = *op_operand(g, node, A);
     op_same_dim(g, node, out.dim[out.rank - 1], dim_int(g->alg, b.k), "the last dimension of A and attribute K");
     check_dtype(g, node, B, DT_U8);
     check_shape(g, node, B, 3, (int64_t[]){b.n, b.blocks, b.block * b.bits / 8});
     op_same_dtype(g, node, A, SCALES);
-    check_rows(g, node, SCALES, b.n, b.blocks);
-    if (has(node, ZEROS) && !packed_zeros(node))
+    check_nbits_rows(g, node, SCALES, b.n, b.blocks);
+    if (nbits_has(node, ZEROS) && !packed_zeros(node))
         op_same_dtype(g, node, A, ZEROS);
-    if (has(node, ZEROS))
-        check_rows(g, node, ZEROS, b.n, packed_zeros(node) ? b.zero_bytes : b.blocks);
-    if (has(node, GROUPS)) {
+    if (nbits_has(node, ZEROS))
+        check_nbits_rows(g, node, ZEROS, b.n, packed_zeros(node) ? b.zero_bytes : b.blocks);
+    if (nbits_has(node, GROUPS)) {
         check_dtype(g, node, GROUPS, DT_I32);
         check_shape(g, node, GROUPS, 1, &b.k);
     }
-    if (has(node, BIAS)) {
+    if (nbits_has(node, BIAS)) {
         op_same_dtype(g, node, A, BIAS);
         check_shape(g, node, BIAS, 1, &b.n);
     }
@@ -108,7 +108,7 @@ struct columns {
     struct rule_part k, blocks, zeros;
 };
 
-static int factor(struct graph *g, struct rule *r, const char *name, int64_t size, unsigned flags)
+static int nbits_factor(struct graph *g, struct rule *r, const char *name, int64_t size, unsigned flags)
 {
     int f = rule_factor(g, r, name, dim_int(g->alg, size), flags);
     if (flags & FACTOR_CONTRACTED)
@@ -116,7 +116,7 @@ static int factor(struct graph *g, struct rule *r, const char *name, int64_t siz
     return f;
 }
 
-static struct rule_part part_of(int n, const int *f)
+static struct rule_part factors_part(int n, const int *f)
 {
     struct rule_part p = {.n = n};
     for (int i = 0; i < n; i++)
@@ -124,68 +124,66 @@ static struct rule_part part_of(int n, const int *f)
     return p;
 }
 
-static struct columns whole_columns(struct graph *g, struct rule *r, const struct node *node, const struct nbits *b)
+static struct columns whole_columns(struct graph *g, struct rule *r, const struct node *node, const struct nbits_sizes *b)
 {
-    int k = factor(g, r, "k", b->k, FACTOR_WHOLE | FACTOR_CONTRACTED), c = factor(g, r, "c", b->blocks, FACTOR_WHOLE);
-    int z = packed_zeros(node) ? factor(g, r, "z", b->zero_bytes, FACTOR_WHOLE) : c;
-    return (struct columns){part_of(1, &k), part_of(1, &c), part_of(1, &z)};
+    int k = nbits_factor(g, r, "k", b->k, FACTOR_WHOLE | FACTOR_CONTRACTED), c = nbits_factor(g, r, "c", b->blocks, FACTOR_WHOLE);
+    int z = packed_zeros(node) ? nbits_factor(g, r, "z", b->zero_bytes, FACTOR_WHOLE) : c;
+    return (struct columns){factors_part(1, &k), factors_part(1, &c), factors_part(1, &z)};
 }
 
-static struct columns column_factors(struct graph *g, struct rule *r, const struct node *node, const struct nbits *b)
+static struct columns column_factors(struct graph *g, struct rule *r, const struct node *node, const struct nbits_sizes *b)
 {
     int64_t per = packed_zeros(node) ? 8 / b->bits : 1;
-    if (has(node, GROUPS) || b->k % (b->block * per))
+    if (nbits_has(node, GROUPS) || b->k % (b->block * per))
         return whole_columns(g, r, node, b);
     int f[3], n = 0;
-    f[n++] = factor(g, r, "c", b->blocks / per, FACTOR_CONTRACTED);
+    f[n++] = nbits_factor(g, r, "c", b->blocks / per, FACTOR_CONTRACTED);
     if (per > 1)
-        f[n++] = factor(g, r, "p", per, FACTOR_WHOLE | FACTOR_CONTRACTED);
-    f[n] = factor(g, r, "l", b->block, FACTOR_WHOLE | FACTOR_CONTRACTED);
-    return (struct columns){part_of(n + 1, f), part_of(n, f), part_of(packed_zeros(node) ? 1 : n, f)};
+        f[n++] = nbits_factor(g, r, "p", per, FACTOR_WHOLE | FACTOR_CONTRACTED);
+    f[n] = nbits_factor(g, r, "l", b->block, FACTOR_WHOLE | FACTOR_CONTRACTED);
+    return (struct columns){factors_part(n + 1, f), factors_part(n, f), factors_part(packed_zeros(node) ? 1 : n, f)};
 }
 
-static void put_part(struct graph *g, struct rule_operand *operand, int d, const struct rule_part *part)
+static void put_factors(struct graph *g, struct rule_operand *operand, int d, const struct rule_part *part)
 {
     for (int i = 0; i < part->n; i++)
         rule_put(g, operand, d, 0, part->factor[i]);
 }
 
 /* Rows n of these blocks, in two dimensions or laid end to end. */
-static void put_rows(struct graph *g, struct rule_operand *operand, int n, const struct rule_part *part)
+static void put_nbits_rows(struct graph *g, struct rule_operand *operand, int n, const struct rule_part *part)
 {
     rule_put(g, operand, 0, 0, n);
-    put_part(g, operand, operand->rank - 1, part);
+    put_factors(g, operand, operand->rank - 1, part);
 }
 
 struct rule *rule_matmulnbits(struct graph *g, const struct node *node)
 {
-    struct nbits b = nbits_read(g, node);
+    struct nbits_sizes b = nbits_read(g, node);
     struct rule *r = rule_new(g, node);
     struct columns c = column_factors(g, r, node, &b);
-    int n = factor(g, r, "n", b.n, 0), last = r->in[A].rank - 1;
-    for (int d = 0; d < last; d++) {
-        int f = rule_numbered(g, r, "b", d, node->in[A]->type.dim[d], 0);
-        rule_put(g, &r->in[A], d, 0, f);
-        rule_put(g, &r->out[0], d, 0, f);
-    }
-    put_part(g, &r->in[A], last, &c.k);
+    int n = nbits_factor(g, r, "n", b.n, 0), last = r->in[A].rank - 1;
+    for (int d = 0; d < last; d++)
+        rule_same_dim(g, r, "b", d, node->in[A]->type.dim[d], 0);
+
+    put_factors(g, &r->in[A], last, &c.k);
     rule_put(g, &r->out[0], last, 0, n);
-    put_rows(g, &r->in[B], n, &(struct rule_part){0});
-    put_part(g, &r->in[B], 1, &c.blocks);
-    rule_put(g, &r->in[B], 2, 0, factor(g, r, "o", b.block * b.bits / 8, FACTOR_WHOLE));
-    put_rows(g, &r->in[SCALES], n, &c.blocks);
-    if (has(node, ZEROS))
-        put_rows(g, &r->in[ZEROS], n, &c.zeros);
-    if (has(node, GROUPS))
-        put_part(g, &r->in[GROUPS], 0, &c.k);
-    if (has(node, BIAS)) {
+    put_nbits_rows(g, &r->in[B], n, &(struct rule_part){0});
+    put_factors(g, &r->in[B], 1, &c.blocks);
+    rule_put(g, &r->in[B], 2, 0, nbits_factor(g, r, "o", b.block * b.bits / 8, FACTOR_WHOLE));
+    put_nbits_rows(g, &r->in[SCALES], n, &c.blocks);
+    if (nbits_has(node, ZEROS))
+        put_nbits_rows(g, &r->in[ZEROS], n, &c.zeros);
+    if (nbits_has(node, GROUPS))
+        put_factors(g, &r->in[GROUPS], 0, &c.k);
+    if (nbits_has(node, BIAS)) {
         rule_put(g, &r->in[BIAS], 0, 0, n);
         rule_term(r, BIAS);
     }
-    uint32_t added = has(node, BIAS) ? 1u << BIAS : 0;
+    uint32_t added = nbits_has(node, BIAS) ? 1u << BIAS : 0;
     rule_linear(r, 1u << A | added);
     rule_linear(r, 1u << SCALES | added);
     r->size[r->nsize++] = (struct rule_size){"K", c.k};
-    r->size[r->nsize++] = (struct rule_size){"N", part_of(1, &n)};
+    r->size[r->nsize++] = (struct rule_size){"N", factors_part(1, &n)};
     return r;
 }

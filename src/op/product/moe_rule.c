@@ -12,10 +12,10 @@
 #include "op/table/table.h"
 
 /* Does every row go through every expert, with the weights given? */
-static bool takes_all(const struct node *node, const struct moe *m)
+static bool takes_all(const struct node *node, const struct moe_sizes *m)
 {
     int64_t experts;
-    return moe_has(node, mix_at(m)) && !attr_int(node, "normalize_routing_weights") && dim_is_int(m->experts, &experts) &&
+    return moe_has(node, moe_mix_at(m)) && !attr_int(node, "normalize_routing_weights") && dim_is_int(m->experts, &experts) &&
         attr_int(node, "k") >= experts;
 }
 
@@ -25,26 +25,26 @@ struct factors {
     struct graph *g;
     struct rule *r;
     const struct node *node;
-    const struct moe *m;
+    const struct moe_sizes *m;
     int64_t unit;
     int rows, row[2], e, n, c, u, gate;
 };
 
-static int whole(struct factors *f, const char *name, const struct dim *size)
+static int replicated_factor(struct factors *f, const char *name, const struct dim *size)
 {
     return rule_factor(f->g, f->r, name, size, FACTOR_WHOLE | FACTOR_DROPPED);
 }
 
-static void put(struct factors *f, int operand, int d, int factor)
+static void put_moe_factor(struct factors *f, int operand, int d, int factor)
 {
     if (factor >= 0)
         rule_put(f->g, &f->r->in[operand], d, 0, factor);
 }
 
 /* Numbers of the inner width that split together: as many as fill bytes, blocks, and bytes of zero points; 0: the width stays whole. */
-static int64_t inner_unit(const struct node *node, const struct moe *m)
+static int64_t inner_unit(const struct node *node, const struct moe_sizes *m)
 {
-    int64_t unit = 1, inner, packs = m->block * (moe_has(node, zeros_at(FC2)) ? 8 / m->bits[FC2] : 1);
+    int64_t unit = 1, inner, packs = m->block * (moe_has(node, moe_zeros_at(FC2)) ? 8 / m->bits[FC2] : 1);
     for (int j = 0; m->quantized && j < MATRICES; j++)
         unit = unit < 8 / m->bits[j] ? 8 / m->bits[j] : unit;
     unit = unit < packs ? packs : unit;
@@ -57,24 +57,27 @@ static void inner_factors(struct factors *f)
     int64_t unit = f->unit ? f->unit : 1;
     f->c = rule_factor(g, f->r, "i", dim_div(g->alg, f->m->inner, dim_int(g->alg, unit)), FACTOR_CONTRACTED | (f->unit ? 0 : FACTOR_WHOLE));
     f->r->factor[f->c].red = RED_SUM;
-    f->u = unit > 1 ? whole(f, "u", dim_int(g->alg, unit)) : -1;
-    f->gate = f->m->gates > 1 ? whole(f, "gate", dim_int(g->alg, 2)) : -1;
+    f->u = unit > 1 ? replicated_factor(f, "u", dim_int(g->alg, unit)) : -1;
+    f->gate = f->m->gates > 1 ? replicated_factor(f, "gate", dim_int(g->alg, 2)) : -1;
 }
 
 /* The inner width, or what it takes of a packed one: `each` for every unit, in both gates. */
 static void put_inner(struct factors *f, int operand, int d, int j, int64_t each)
 {
-    int gate = j == FC1 ? f->gate : -1, u = each == f->unit || !f->unit ? f->u : each > 1 ? whole(f, "p", dim_int(f->g->alg, each)) : -1;
-    put(f, operand, d, f->m->interleaved ? -1 : gate);
-    put(f, operand, d, f->c);
-    put(f, operand, d, u);
-    put(f, operand, d, f->m->interleaved ? gate : -1);
+    int gate = j == FC1 ? f->gate : -1,
+        u = each == f->unit || !f->unit ? f->u
+        : each > 1                      ? replicated_factor(f, "p", dim_int(f->g->alg, each))
+                                        : -1;
+    put_moe_factor(f, operand, d, f->m->interleaved ? -1 : gate);
+    put_moe_factor(f, operand, d, f->c);
+    put_moe_factor(f, operand, d, u);
+    put_moe_factor(f, operand, d, f->m->interleaved ? gate : -1);
 }
 
-static void put_rows(struct factors *f, int operand, int d, int j)
+static void put_moe_rows(struct factors *f, int operand, int d, int j)
 {
     if (j == FC2)
-        put(f, operand, d, f->n);
+        put_moe_factor(f, operand, d, f->n);
     else
         put_inner(f, operand, d, j, f->unit);
 }
@@ -82,11 +85,11 @@ static void put_rows(struct factors *f, int operand, int d, int j)
 /* A dimension that no other operand has. */
 static void put_own(struct factors *f, int operand, int d)
 {
-    put(f, operand, d, whole(f, "q", f->node->in[operand]->type.dim[d]));
+    put_moe_factor(f, operand, d, replicated_factor(f, "q", f->node->in[operand]->type.dim[d]));
 }
 
 /* Along the columns of fc2 a unit takes so much of a dimension of its operands; those of others stay whole. */
-static void put_columns(struct factors *f, int operand, int j, int64_t each)
+static void put_moe_columns(struct factors *f, int operand, int j, int64_t each)
 {
     if (j == FC2 && f->unit)
         put_inner(f, operand, 2, j, each);
@@ -96,18 +99,18 @@ static void put_columns(struct factors *f, int operand, int j, int64_t each)
 
 static void put_scales(struct factors *f, int j)
 {
-    const struct moe *m = f->m;
-    int scales = scales_at(m, j), zeros = zeros_at(j);
-    put(f, scales, 0, f->e);
-    put_rows(f, scales, 1, j);
+    const struct moe_sizes *m = f->m;
+    int scales = moe_scales_at(m, j), zeros = moe_zeros_at(j);
+    put_moe_factor(f, scales, 0, f->e);
+    put_moe_rows(f, scales, 1, j);
     if (m->block)
-        put_columns(f, scales, j, f->unit / m->block);
+        put_moe_columns(f, scales, j, f->unit / m->block);
     if (!moe_has(f->node, zeros))
         return;
-    put(f, zeros, 0, f->e);
+    put_moe_factor(f, zeros, 0, f->e);
     if (m->block) {
-        put_rows(f, zeros, 1, j);
-        put_columns(f, zeros, j, f->unit / m->block * m->bits[j] / 8);
+        put_moe_rows(f, zeros, 1, j);
+        put_moe_columns(f, zeros, j, f->unit / m->block * m->bits[j] / 8);
     } else if (j == FC2 || !f->unit) {
         put_own(f, zeros, 1);
     } else {
@@ -117,19 +120,19 @@ static void put_scales(struct factors *f, int j)
 
 static void put_matrix(struct factors *f, int j)
 {
-    const struct moe *m = f->m;
-    int w = weight_at(m, j), bias = bias_at(m, j);
+    const struct moe_sizes *m = f->m;
+    int w = moe_weight_at(m, j), bias = moe_bias_at(m, j);
     if (!moe_has(f->node, w))
         return;
-    put(f, w, 0, f->e);
-    put_rows(f, w, 1, j);
-    put_columns(f, w, j, f->unit * m->bits[j] / 8);
+    put_moe_factor(f, w, 0, f->e);
+    put_moe_rows(f, w, 1, j);
+    put_moe_columns(f, w, j, f->unit * m->bits[j] / 8);
     if (m->quantized)
         put_scales(f, j);
     if (!moe_has(f->node, bias))
         return;
-    put(f, bias, 0, f->e);
-    put_rows(f, bias, 1, j);
+    put_moe_factor(f, bias, 0, f->e);
+    put_moe_rows(f, bias, 1, j);
     f->r->in[bias].term = j == FC2;
 }
 
@@ -137,30 +140,30 @@ static void put_matrix(struct factors *f, int j)
 static void put_choice(struct factors *f, int operand)
 {
     for (int d = 0; d < f->rows; d++)
-        put(f, operand, 0, f->row[d]);
+        put_moe_factor(f, operand, 0, f->row[d]);
     if (takes_all(f->node, f->m))
-        put(f, operand, 1, f->e);
+        put_moe_factor(f, operand, 1, f->e);
     else
         put_own(f, operand, 1);
 }
 
 /* Rows of the result of fc2 are independent, too; but not where their zero points share bytes. */
-static unsigned result_flags(const struct node *node, const struct moe *m)
+static unsigned result_flags(const struct node *node, const struct moe_sizes *m)
 {
-    return m->quantized && !m->block && moe_has(node, zeros_at(FC2)) ? FACTOR_WHOLE : 0;
+    return m->quantized && !m->block && moe_has(node, moe_zeros_at(FC2)) ? FACTOR_WHOLE : 0;
 }
 
 struct rule *rule_moe(struct graph *g, const struct node *node)
 {
-    struct moe m = moe_read(g, node);
+    struct moe_sizes m = moe_read(g, node);
     struct rule *r = rule_new(g, node);
     struct factors f = {.g = g, .r = r, .node = node, .m = &m, .unit = inner_unit(node, &m), .rows = node->in[INPUT]->type.rank - 1};
     for (int d = 0; d < f.rows; d++) {
         f.row[d] = rule_factor(g, r, f.rows == 1 ? "t" : d ? "s" : "b", node->in[INPUT]->type.dim[d], 0);
-        put(&f, INPUT, d, f.row[d]);
+        put_moe_factor(&f, INPUT, d, f.row[d]);
         rule_put(g, &r->out[0], d, 0, f.row[d]);
     }
-    put(&f, INPUT, f.rows, rule_factor(g, r, "h", m.hidden, FACTOR_WHOLE | FACTOR_CONTRACTED));
+    put_moe_factor(&f, INPUT, f.rows, rule_factor(g, r, "h", m.hidden, FACTOR_WHOLE | FACTOR_CONTRACTED));
     f.e = rule_factor(g, r, "e", m.experts, takes_all(node, &m) ? 0 : FACTOR_LOWERED);
     r->factor[f.e].red = RED_SUM;
     put_choice(&f, ROUTER);
@@ -168,13 +171,13 @@ struct rule *rule_moe(struct graph *g, const struct node *node)
     inner_factors(&f);
     for (int j = 0; j < MATRICES; j++)
         put_matrix(&f, j);
-    if (moe_has(node, mix_at(&m)))
-        put_choice(&f, mix_at(&m));
+    if (moe_has(node, moe_mix_at(&m)))
+        put_choice(&f, moe_mix_at(&m));
     if (takes_all(node, &m))
         r->size[r->nsize++] = (struct rule_size){"k", {.n = 1, .factor = {f.e}}};
     rule_put(g, &r->out[0], f.rows, 0, f.n);
     if (!m.quantized)
-        rule_linear(r, 1u << weight_at(&m, FC2) | (moe_has(node, bias_at(&m, FC2)) ? 1u << bias_at(&m, FC2) : 0));
+        rule_linear(r, 1u << moe_weight_at(&m, FC2) | (moe_has(node, moe_bias_at(&m, FC2)) ? 1u << moe_bias_at(&m, FC2) : 0));
     return r;
 }
 
@@ -211,11 +214,11 @@ static struct value *chosen(struct lowering *l, struct value *by, struct value *
 }
 
 /* The same experts, all of them, with these weights. */
-static struct value *with_weights(struct lowering *l, const struct moe *m, struct value *weights)
+static struct value *with_weights(struct lowering *l, const struct moe_sizes *m, struct value *weights)
 {
     const struct node *node = l->node;
     struct graph *g = l->g;
-    int mix = mix_at(m);
+    int mix = moe_mix_at(m);
     struct value **in = NEWN(g->arena, struct value *, mix + 1);
     int64_t experts;
     for (int i = 0; i < node->nin; i++)
@@ -237,10 +240,10 @@ static struct value *with_weights(struct lowering *l, const struct moe *m, struc
 
 void lower_moe(struct lowering *l)
 {
-    struct moe m = moe_read(l->g, l->node);
+    struct moe_sizes m = moe_read(l->g, l->node);
     struct value *router = l->node->in[ROUTER], *values;
-    if (moe_has(l->node, mix_at(&m))) {
-        values = l->node->in[mix_at(&m)];
+    if (moe_has(l->node, moe_mix_at(&m))) {
+        values = l->node->in[moe_mix_at(&m)];
     } else {
         struct node *softmax = lower_node(l, "", "Softmax", "softmax", 1, (struct value *[]){lower_float(l, "router", router)});
         attr_set_int(softmax, "axis", 1);

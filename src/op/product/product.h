@@ -37,7 +37,7 @@ void resize_canonical(struct graph *, struct node *);
 /* ---- moe.c: operands and sizes of mixtures of experts; split in moe_rule.c ---- */
 enum { INPUT, ROUTER, FIRST_WEIGHT, FC1 = 0, FC2 = 1, FC3 = 2, MATRICES = 3 };
 
-struct moe {
+struct moe_sizes {
     bool quantized;
     int gates;                     /* 2: fc1 holds gate and value; 1: not */
     bool interleaved;              /* gate and value in turn */
@@ -45,27 +45,27 @@ struct moe {
     const struct dim *rows, *experts, *hidden, *inner, *result;
 };
 /* A node whose attributes no kernel can do is a failure. */
-struct moe moe_read(struct graph *, const struct node *);
+struct moe_sizes moe_read(struct graph *, const struct node *);
 bool moe_has(const struct node *, int operand);
 
 /* Where operands stand; matrices are in the order fc1, fc2, fc3. */
-static inline int weight_at(const struct moe *m, int j)
+static inline int moe_weight_at(const struct moe_sizes *m, int j)
 {
     return FIRST_WEIGHT + j * (m->quantized ? 3 : 2);
 }
-static inline int scales_at(const struct moe *m, int j)
+static inline int moe_scales_at(const struct moe_sizes *m, int j)
 {
-    return weight_at(m, j) + 1;
+    return moe_weight_at(m, j) + 1;
 }
-static inline int bias_at(const struct moe *m, int j)
+static inline int moe_bias_at(const struct moe_sizes *m, int j)
 {
-    return weight_at(m, j) + (m->quantized ? 2 : 1);
+    return moe_weight_at(m, j) + (m->quantized ? 2 : 1);
 }
-static inline int zeros_at(int j)
+static inline int moe_zeros_at(int j)
 {
     return 11 + j;
 }
-static inline int mix_at(const struct moe *m)
+static inline int moe_mix_at(const struct moe_sizes *m)
 {
     return m->quantized ? 14 : 8;
 } /* the weights of the choice, where they are given */

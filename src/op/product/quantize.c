@@ -8,7 +8,7 @@
 
 enum { X, SCALE, ZERO };
 
-static bool has(const struct node *node, int i)
+static bool has_operand(const struct node *node, int i)
 {
     return i < node->nin && node->in[i];
 }
@@ -16,15 +16,15 @@ static bool has(const struct node *node, int i)
 /* ---- scales ------------------------------------------------------------------------------------------------------------------------ */
 
 /* axis -1: one scale for all; block 0: one per index of the axis. */
-struct grain {
+struct quantize_grain {
     int axis;
     int64_t block;
 };
 
-static struct grain grain_of(const struct graph *g, const struct node *node)
+static struct quantize_grain quantize_grain(const struct graph *g, const struct node *node)
 {
     const struct type *x = op_operand(g, node, X), *scale = op_operand(g, node, SCALE);
-    struct grain grain = {-1, attr_int(node, "block_size")};
+    struct quantize_grain grain = {-1, attr_int(node, "block_size")};
     if (grain.block < 0)
         fail("%s: block_size is %lld, expected 0 or more", node_where(g, node), (long long)grain.block);
     if (grain.block > 0 || (scale->rank == 1 && !dim_equals(scale->dim[0], 1)))
@@ -32,12 +32,12 @@ static struct grain grain_of(const struct graph *g, const struct node *node)
     return grain;
 }
 
-static const struct dim *blocks_of(struct graph *g, const struct dim *size, int64_t block)
+static const struct dim *quantized_blocks(struct graph *g, const struct dim *size, int64_t block)
 {
     return dim_div(g->alg, dim_add(g->alg, size, dim_int(g->alg, block - 1)), dim_int(g->alg, block));
 }
 
-static void check_scale(struct graph *g, const struct node *node, int i, const struct grain *grain)
+static void check_quantize_scale(struct graph *g, const struct node *node, int i, const struct quantize_grain *grain)
 {
     const struct type *x = op_operand(g, node, X), *t = op_operand(g, node, i);
     static const char what[] = "the scale or zero point and the tensor";
@@ -45,7 +45,7 @@ static void check_scale(struct graph *g, const struct node *node, int i, const s
     if (grain->axis >= 0 && !grain->block)
         op_same_dim(g, node, t->dim[0], x->dim[grain->axis], what);
     for (int d = 0; grain->block && d < x->rank; d++)
-        op_same_dim(g, node, t->dim[d], d == grain->axis ? blocks_of(g, x->dim[d], grain->block) : x->dim[d], what);
+        op_same_dim(g, node, t->dim[d], d == grain->axis ? quantized_blocks(g, x->dim[d], grain->block) : x->dim[d], what);
 }
 
 static bool is_quantized(enum dtype t)
@@ -55,10 +55,10 @@ static bool is_quantized(enum dtype t)
 
 static void infer_scaled(struct graph *g, struct node *node, enum dtype result)
 {
-    struct grain grain = grain_of(g, node);
-    check_scale(g, node, SCALE, &grain);
-    if (has(node, ZERO))
-        check_scale(g, node, ZERO, &grain);
+    struct quantize_grain grain = quantize_grain(g, node);
+    check_quantize_scale(g, node, SCALE, &grain);
+    if (has_operand(node, ZERO))
+        check_quantize_scale(g, node, ZERO, &grain);
     op_result(g, node, 0, result, op_operand(g, node, X)->rank, op_operand(g, node, X)->dim);
 }
 
@@ -70,7 +70,7 @@ static void refuse_type(const struct graph *g, const struct node *node, enum dty
 void infer_quantize(struct graph *g, struct node *node)
 {
     int64_t given = attr_int(node, "output_dtype");
-    enum dtype to = has(node, ZERO) ? op_operand(g, node, ZERO)->dtype : given ? (enum dtype)given : DT_U8;
+    enum dtype to = has_operand(node, ZERO) ? op_operand(g, node, ZERO)->dtype : given ? (enum dtype)given : DT_U8;
     if (!is_quantized(to))
         refuse_type(g, node, to);
     infer_scaled(g, node, to);
@@ -83,7 +83,7 @@ void infer_dequantize(struct graph *g, struct node *node)
     enum dtype to = given ? (enum dtype)given : op_operand(g, node, SCALE)->dtype;
     if (!is_quantized(from) && from != DT_I32)
         refuse_type(g, node, from);
-    if (has(node, ZERO))
+    if (has_operand(node, ZERO))
         op_same_dtype(g, node, X, ZERO);
     if (!dtype_is_float(to))
         fail("%s: the result would be %s, expected a float", node_where(g, node), dtype_name(to));
@@ -101,11 +101,11 @@ void infer_dynamicquantize(struct graph *g, struct node *node)
 /* ---- rules ------------------------------------------------------------------------------------------------------------------------- */
 
 /* Factors of the blocked axis in x and in the scale. */
-static void put_blocks(struct graph *g, struct rule *r, const struct node *node, const struct grain *grain)
+static void put_blocks(struct graph *g, struct rule *r, const struct node *node, const struct quantize_grain *grain)
 {
     const struct dim *size = node->in[X]->type.dim[grain->axis], *block = dim_int(g->alg, grain->block),
                      *blocks = dim_quotient(g->alg, size, block);
-    int c = rule_factor(g, r, "c", blocks ? blocks : blocks_of(g, size, grain->block), blocks ? 0 : FACTOR_WHOLE), l = -1;
+    int c = rule_factor(g, r, "c", blocks ? blocks : quantized_blocks(g, size, grain->block), blocks ? 0 : FACTOR_WHOLE), l = -1;
     if (blocks)
         l = rule_factor(g, r, "l", block, FACTOR_WHOLE);
     else
@@ -123,7 +123,7 @@ static void put_blocks(struct graph *g, struct rule *r, const struct node *node,
 struct rule *rule_quantize(struct graph *g, const struct node *node)
 {
     struct rule *r = rule_new(g, node);
-    struct grain grain = grain_of(g, node);
+    struct quantize_grain grain = quantize_grain(g, node);
     for (int d = 0; d < node->in[X]->type.rank; d++) {
         if (d == grain.axis && grain.block) {
             put_blocks(g, r, node, &grain);
@@ -165,8 +165,8 @@ static int zero_dim(const struct graph *g, const struct node *node, int i)
 static void check_zero(struct graph *g, struct node *node, int i)
 {
     const struct type *t = &node->in[i - A_ZERO]->type;
-    int d = has(node, i) ? zero_dim(g, node, i) : -1;
-    if (has(node, i))
+    int d = has_operand(node, i) ? zero_dim(g, node, i) : -1;
+    if (has_operand(node, i))
         op_same_dtype(g, node, i - A_ZERO, i);
     if (d >= 0)
         op_same_dim(g, node, op_operand(g, node, i)->dim[d], t->dim[t->rank - (i == A_ZERO ? 2 : 1)], "a zero point and its operand");
@@ -194,17 +194,15 @@ struct rule *rule_matmulinteger(struct graph *g, const struct node *node)
     int last = a->rank - 1, f = -1, k = rule_factor(g, r, "k", a->dim[last], FACTOR_CONTRACTED);
     int n = rule_factor(g, r, "n", node->in[B]->type.dim[1], 0);
     r->factor[k].red = RED_SUM;
-    for (int d = 0; d < last; d++) {
-        f = rule_numbered(g, r, "b", d, a->dim[d], 0);
-        rule_put(g, &r->in[A], d, 0, f);
-        rule_put(g, &r->out[0], d, 0, f);
-    }
+    for (int d = 0; d < last; d++)
+        rule_same_dim(g, r, "b", d, a->dim[d], 0);
+
     rule_put(g, &r->in[A], last, 0, k);
     rule_put(g, &r->in[B], 0, 0, k);
     rule_put(g, &r->in[B], 1, 0, n);
     rule_put(g, &r->out[0], last, 0, n);
     for (int i = A_ZERO; i <= B_ZERO; i++) {
-        int d = has(node, i) ? zero_dim(g, node, i) : -1;
+        int d = has_operand(node, i) ? zero_dim(g, node, i) : -1;
         if (d >= 0)
             rule_put(g, &r->in[i], d, 0, i == A_ZERO ? f : n);
     }

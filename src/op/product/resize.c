@@ -10,14 +10,14 @@
 enum { X, ROI, SCALES, SIZES };
 
 /* What is asked of dimension d: nothing, a size or a factor. */
-struct target {
+struct resize_target {
     bool named;
     const struct dim *size;
     double scale;
 };
-struct resize {
+struct resize_targets {
     bool known;
-    struct target dim[MAX_RANK];
+    struct resize_target dim[MAX_RANK];
 };
 
 static bool mode_is(const struct node *node, const char *attr, const char *mode)
@@ -26,7 +26,7 @@ static bool mode_is(const struct node *node, const char *attr, const char *mode)
 }
 
 /* The axes that sizes and scales speak of: the attribute's, or all. Returns the count. */
-static int named_axes(const struct graph *g, const struct node *node, int rank, int *axis)
+static int resized_axes(const struct graph *g, const struct node *node, int rank, int *axis)
 {
     const int64_t *at = NULL;
     int n = attr_is_set(node, "axes") ? attr_ints(g, node, "axes", &at) : 0;
@@ -42,7 +42,7 @@ static bool is_given(const struct node *node, int i)
     return i < node->nin && node->in[i] && !(node->in[i]->type.rank == 1 && dim_equals(node->in[i]->type.dim[0], 0));
 }
 
-static void read_scales(const struct graph *g, const struct node *node, int n, const int *axis, struct resize *r)
+static void target_scales(const struct graph *g, const struct node *node, int n, const int *axis, struct resize_targets *r)
 {
     struct constant *c = node->in[SCALES]->constant;
     r->known = c && dtype_is_float(c->dtype);
@@ -52,11 +52,11 @@ static void read_scales(const struct graph *g, const struct node *node, int n, c
         double scale = r->known ? constant_float(c, node->in[SCALES]->name, i) : 1;
         if (!(scale > 0) || !(scale <= INT32_MAX))
             fail("%s: the scale of dimension %d is %g, expected a positive number", node_where(g, node), axis[i], scale);
-        r->dim[axis[i]] = (struct target){true, NULL, scale};
+        r->dim[axis[i]] = (struct resize_target){true, NULL, scale};
     }
 }
 
-static void read_sizes(struct graph *g, const struct node *node, int n, const int *axis, struct resize *r)
+static void read_sizes(struct graph *g, const struct node *node, int n, const int *axis, struct resize_targets *r)
 {
     const struct dim *const *size = NULL;
     int count = op_size_operand(g, node, SIZES, "sizes", &size);
@@ -66,15 +66,15 @@ static void read_sizes(struct graph *g, const struct node *node, int n, const in
     if (r->known && count != n)
         fail("%s: there are %d sizes for %d dimensions", node_where(g, node), count, n);
     for (int i = 0; i < n; i++)
-        r->dim[axis[i]] = (struct target){true, r->known ? size[i] : NULL, 0};
+        r->dim[axis[i]] = (struct resize_target){true, r->known ? size[i] : NULL, 0};
 }
 
-static struct resize resize_of(struct graph *g, const struct node *node)
+static struct resize_targets resize_of(struct graph *g, const struct node *node)
 {
-    struct resize r = {0};
-    int axis[MAX_RANK], n = named_axes(g, node, node->in[X]->type.rank, axis);
+    struct resize_targets r = {0};
+    int axis[MAX_RANK], n = resized_axes(g, node, node->in[X]->type.rank, axis);
     if (is_given(node, SCALES))
-        read_scales(g, node, n, axis, &r);
+        target_scales(g, node, n, axis, &r);
     else
         read_sizes(g, node, n, axis, &r);
     return r;
@@ -83,7 +83,7 @@ static struct resize resize_of(struct graph *g, const struct node *node)
 /* ---- inference ----------------------------------------------------------------------------------------------------------------------- */
 
 /* floor(scale * size); a symbolic size needs a scale that is a fraction of small numbers. NULL: not known. */
-static const struct dim *scaled(struct alg *alg, const struct dim *size, double scale)
+static const struct dim *scaled_size(struct alg *alg, const struct dim *size, double scale)
 {
     int64_t n, under = 1;
     if (dim_is_int(size, &n))
@@ -96,7 +96,7 @@ static const struct dim *scaled(struct alg *alg, const struct dim *size, double 
 }
 
 /* One scale for all named dimensions, the least or the greatest that sizes ask for; 0: not known. */
-static double common_scale(const struct type *x, const struct resize *r, bool least)
+static double aspect_scale(const struct type *x, const struct resize_targets *r, bool least)
 {
     double scale = 0;
     for (int d = 0; d < x->rank; d++) {
@@ -117,26 +117,26 @@ static const struct dim *rounded(struct alg *alg, const struct dim *size, double
     return scale > 0 && dim_is_int(size, &n) ? dim_int(alg, (int64_t)((double)n * scale + 0.5)) : NULL;
 }
 
-static const struct dim *resized(struct graph *g, const struct node *node, const struct resize *r, int d)
+static const struct dim *resized(struct graph *g, const struct node *node, const struct resize_targets *r, int d)
 {
     const struct type *x = &node->in[X]->type;
-    const struct target *t = &r->dim[d];
+    const struct resize_target *t = &r->dim[d];
     if (!t->named)
         return x->dim[d];
     if (!r->known)
         return NULL;
     if (!t->size)
-        return scaled(g->alg, x->dim[d], t->scale);
+        return scaled_size(g->alg, x->dim[d], t->scale);
     if (mode_is(node, "keep_aspect_ratio_policy", "stretch"))
         return t->size;
-    return rounded(g->alg, x->dim[d], common_scale(x, r, mode_is(node, "keep_aspect_ratio_policy", "not_larger")));
+    return rounded(g->alg, x->dim[d], aspect_scale(x, r, mode_is(node, "keep_aspect_ratio_policy", "not_larger")));
 }
 
 void infer_resize(struct graph *g, struct node *node)
 {
     op_need_rank(g, node, X, 1, MAX_RANK);
     const struct type *x = op_operand(g, node, X);
-    struct resize r = resize_of(g, node);
+    struct resize_targets r = resize_of(g, node);
     const struct dim *dim[MAX_RANK];
     for (int d = 0; d < x->rank; d++) {
         dim[d] = resized(g, node, &r, d);
@@ -147,7 +147,7 @@ void infer_resize(struct graph *g, struct node *node)
 
 /* ---- canonical form ------------------------------------------------------------------------------------------------------------------ */
 
-static int named_count(const struct resize *r, int rank)
+static int named_count(const struct resize_targets *r, int rank)
 {
     int n = 0;
     for (int d = 0; d < rank; d++)
@@ -159,7 +159,7 @@ static int named_count(const struct resize *r, int rank)
 void resize_canonical(struct graph *g, struct node *node)
 {
     const struct type *x = &node->in[X]->type;
-    struct resize r = resize_of(g, node);
+    struct resize_targets r = resize_of(g, node);
     const struct dim *size[MAX_RANK];
     int64_t axis[MAX_RANK];
     int n = 0;
@@ -183,7 +183,7 @@ void resize_canonical(struct graph *g, struct node *node)
 /* ---- rule ---------------------------------------------------------------------------------------------------------------------------- */
 
 /* A scale of 1 says nothing of a dimension's size; a size does. */
-static bool is_free(const struct node *node, const struct target *t)
+static bool is_free(const struct node *node, const struct resize_target *t)
 {
     bool crops = mode_is(node, "coordinate_transformation_mode", "tf_crop_and_resize");
     return !t->named || (!t->size && t->scale >= 1 && t->scale <= 1 && !crops);
@@ -193,7 +193,7 @@ struct rule *rule_resize(struct graph *g, const struct node *node)
 {
     if (!op_resolved(node))
         return NULL;
-    struct resize resize = resize_of(g, node);
+    struct resize_targets resize = resize_of(g, node);
     struct rule *r = rule_new(g, node);
     const struct type *x = &node->in[X]->type;
     for (int d = 0; d < x->rank; d++) {

@@ -132,7 +132,7 @@ void lower_topk(struct lowering *l)
 /* ---- OneHot -------------------------------------------------------------------------------------------------------------------- */
 
 /* The indices, counted from the start, with a dimension of 1 for the depth. */
-static struct value *from_zero(struct lowering *l, const struct type *y, int axis)
+static struct value *nonnegative_indices(struct lowering *l, const struct type *y, int axis)
 {
     struct value *x = lower_cast(l, "wide", l->node->in[0], DT_I64), *zero = lower_scalar(l, "zero", DT_I64, 0);
     struct value *wrapped = lower_binary(l, "Add", "wrapped", x, lower_size(l, "depth", y->dim[axis], DT_I64));
@@ -147,7 +147,7 @@ void lower_onehot(struct lowering *l)
     const struct value *y = node->out[0];
     int axis = op_axis(l->g, node, attr_int(node, "axis"), y->type.rank);
     struct value *at = lower_positions_along(l, "position", &y->type, axis, y->place.split);
-    struct value *hot = lower_binary(l, "Equal", "hot", from_zero(l, &y->type, axis), at);
+    struct value *hot = lower_binary(l, "Equal", "hot", nonnegative_indices(l, &y->type, axis), at);
     struct node *values = lower_apart(l, "values", node->in[2], 0, 2);
     lower_result(l, 0, lower_where(l, "choice", hot, values->out[1], values->out[0]));
 }

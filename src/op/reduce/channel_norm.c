@@ -44,11 +44,9 @@ static struct rule *channel_rule(struct graph *g, const struct node *node, struc
         for (int i = 1; i < node->nin; i++)
             rule_put(g, &r->in[i], 0, 0, part[k]);
     }
-    for (int d = 2; d < x->rank; d++) {
-        int f = rule_numbered(g, r, "h", d, x->dim[d], spatial);
-        rule_put(g, &r->in[0], d, 0, f);
-        rule_put(g, &r->out[0], d, 0, f);
-    }
+    for (int d = 2; d < x->rank; d++)
+        rule_same_dim(g, r, "h", d, x->dim[d], spatial);
+
     rule_linear(r, 2 | 4);
     r->rises = 4;
     return r;

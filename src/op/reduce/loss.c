@@ -157,7 +157,7 @@ static struct value *total(struct lowering *l, const char *part, struct value *x
 }
 
 /* What the losses are divided by; weight: of the labels that count, NULL: all are 1. */
-static struct value *mean_of(struct lowering *l, struct value *loss, struct value *weight)
+static struct value *loss_mean(struct lowering *l, struct value *loss, struct value *weight)
 {
     const struct type *labels = &l->node->in[1]->type;
     struct value *sum = total(l, "total", loss);
@@ -179,7 +179,7 @@ static void finish_loss(struct lowering *l, const struct labelled *at, struct va
         weight = lower_where(l, "weighs", at->valid, weight ? weight : one, zero);
     }
     if (reduces(l->g, node))
-        loss = is_mean(node) ? mean_of(l, loss, weight) : total(l, "total", loss);
+        loss = is_mean(node) ? loss_mean(l, loss, weight) : total(l, "total", loss);
     if (node->out[0])
         lower_result(l, 0, lower_cast(l, "narrow", loss, node->out[0]->type.dtype));
 }
@@ -214,7 +214,7 @@ static void lower_mean(struct lowering *l)
             each->out[i]->type.dtype = DT_NONE;
     op_infer(l->g, each);
     if (node->out[0])
-        lower_result(l, 0, lower_cast(l, "narrow", mean_of(l, each->out[0], weights_of(l)), node->out[0]->type.dtype));
+        lower_result(l, 0, lower_cast(l, "narrow", loss_mean(l, each->out[0], weights_of(l)), node->out[0]->type.dtype));
     if (node->nout > 1 && node->out[1])
         lower_result(l, 1, lower_cast(l, "log_prob", each->out[1], node->out[1]->type.dtype));
 }

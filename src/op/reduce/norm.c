@@ -11,7 +11,7 @@ static int norm_axis(const struct graph *g, const struct node *node, int rank)
 }
 
 /* Scale and bias are broadcast to the normalised dimensions and must not be larger. */
-static void check_scale(struct graph *g, const struct node *node, int i, const struct type *x)
+static void check_norm_scale(struct graph *g, const struct node *node, int i, const struct type *x)
 {
     if (i >= node->nin || !node->in[i])
         return;
@@ -38,7 +38,7 @@ void infer_layernorm(struct graph *g, struct node *node)
     const struct type *x = op_operand(g, node, 0);
     int axis = norm_axis(g, node, x->rank);
     for (int i = 1; i < node->nin; i++)
-        check_scale(g, node, i, x);
+        check_norm_scale(g, node, i, x);
     /* With mixed precision the result has the type of the scale. */
     enum dtype dtype = node->nin > 1 && node->in[1] ? op_operand(g, node, 1)->dtype : x->dtype;
     op_result(g, node, 0, dtype, x->rank, x->dim);
@@ -56,7 +56,7 @@ void infer_skiprmsnorm(struct graph *g, struct node *node)
     op_need_rank(g, node, 0, 2, 3);
     const struct type *x = op_operand(g, node, 0);
     for (int i = 1; i < node->nin; i++)
-        check_scale(g, node, i, x);
+        check_norm_scale(g, node, i, x);
     op_same_dtype(g, node, 0, 1);
     op_result(g, node, 0, x->dtype, x->rank, x->dim);
     infer_statistics(g, node, 1, x, x->rank - 1);
@@ -105,7 +105,7 @@ struct rule *rule_skiprmsnorm(struct graph *g, const struct node *node)
 
 /* ---- over split dimensions: moments are summed over the ranks, in float64, so that one reduction does -------------------------- */
 
-struct norm {
+struct norm_sizes {
     struct value *x, *scale, *bias;
     int axis;
     bool centred;
@@ -113,7 +113,7 @@ struct norm {
 }; /* inverse: the result that is 1 / deviation */
 
 /* The sum and the sum of squares in one value, so that they are reduced together; *mean is left alone where it is not asked for. */
-static struct value *mean_square(struct lowering *l, const struct norm *n, struct value *wide, struct value **mean)
+static struct value *mean_square(struct lowering *l, const struct norm_sizes *n, struct value *wide, struct value **mean)
 {
     int rank = wide->type.rank;
     struct value *count = lower_extent(l, "count", &wide->type, n->axis, rank, DT_F64);
@@ -126,7 +126,7 @@ static struct value *mean_square(struct lowering *l, const struct norm *n, struc
     return lower_binary(l, "Div", "mean_square", moment[1], count);
 }
 
-static void lower_norm(struct lowering *l, const struct norm *n)
+static void lower_norm(struct lowering *l, const struct norm_sizes *n)
 {
     const struct node *node = l->node;
     struct value *x = lower_float(l, "wide", n->x), *wide = lower_cast(l, "double", x, DT_F64), *mean = NULL;
@@ -156,7 +156,8 @@ static void lower_norm(struct lowering *l, const struct norm *n)
 void lower_layernorm(struct lowering *l)
 {
     const struct node *node = l->node;
-    struct norm n = {.x = node->in[0], .scale = node->in[1], .bias = node->nin > 2 ? node->in[2] : NULL, .centred = true, .inverse = 2};
+    struct norm_sizes n = {
+        .x = node->in[0], .scale = node->in[1], .bias = node->nin > 2 ? node->in[2] : NULL, .centred = true, .inverse = 2};
     n.axis = norm_axis(l->g, node, n.x->type.rank);
     lower_norm(l, &n);
 }
@@ -164,7 +165,7 @@ void lower_layernorm(struct lowering *l)
 void lower_rmsnorm(struct lowering *l)
 {
     const struct node *node = l->node;
-    struct norm n = {.x = node->in[0], .scale = node->in[1], .inverse = 1};
+    struct norm_sizes n = {.x = node->in[0], .scale = node->in[1], .inverse = 1};
     n.axis = norm_axis(l->g, node, n.x->type.rank);
     lower_norm(l, &n);
 }
@@ -175,7 +176,7 @@ void lower_skiprmsnorm(struct lowering *l)
     struct value *sum = lower_binary(l, "Add", "skip", node->in[0], node->in[1]);
     if (node->nin > 3 && node->in[3])
         sum = lower_binary(l, "Add", "sum", sum, node->in[3]);
-    struct norm n = {.x = sum, .scale = node->in[2], .axis = sum->type.rank - 1, .inverse = 2};
+    struct norm_sizes n = {.x = sum, .scale = node->in[2], .axis = sum->type.rank - 1, .inverse = 2};
     lower_norm(l, &n);
     if (node->nout > 3 && node->out[3])
         lower_result(l, 3, sum);

@@ -7,7 +7,7 @@
 #include "op/table/table.h"
 
 /* Which axes are reduced; keeps the order of dimensions. */
-static void reduced_axes(struct graph *g, const struct node *node, int rank, bool *reduced)
+static void axes_to_reduce(struct graph *g, const struct node *node, int rank, bool *reduced)
 {
     const struct dim *const *axes = NULL;
     int n = op_size_operand(g, node, 1, "axes", &axes);
@@ -30,7 +30,7 @@ void infer_reduce(struct graph *g, struct node *node)
     bool reduced[MAX_RANK], keep = attr_int(node, "keepdims") != 0;
     const struct dim *dim[MAX_RANK];
     int rank = 0;
-    reduced_axes(g, node, x->rank, reduced);
+    axes_to_reduce(g, node, x->rank, reduced);
     for (int d = 0; d < x->rank; d++)
         if (!reduced[d])
             dim[rank++] = x->dim[d];
@@ -50,7 +50,7 @@ static void value_reduce(struct graph *g, struct node *node, const struct dim *(
     const struct dims_value *x = whole && type->rank == 1 ? op_dims(g, node->in[0]) : NULL;
     if (!x || (x->n == 0 && !start))
         return;
-    reduced_axes(g, node, 1, reduced);
+    axes_to_reduce(g, node, 1, reduced);
     if (!reduced[0])
         return;
     const struct dim *sum = x->n > 0 ? x->at[0] : start;
@@ -87,7 +87,7 @@ static struct rule *rule_reduce(struct graph *g, const struct node *node, unsign
     const struct type *x = &node->in[0]->type;
     bool reduced[MAX_RANK], keep = attr_int(node, "keepdims") != 0;
     int at = 0;
-    reduced_axes(g, node, x->rank, reduced);
+    axes_to_reduce(g, node, x->rank, reduced);
     for (int d = 0; d < x->rank; d++) {
         int f = rule_numbered(g, r, reduced[d] ? "n" : "a", d, x->dim[d], reduced[d] ? flags : 0);
         rule_put(g, &r->in[0], d, 0, f);
@@ -149,7 +149,7 @@ void lower_reducemean(struct lowering *l)
     struct value *x = lower_float(l, "wide", node->in[0]);
     struct type counted = {.dtype = DT_F32};
     bool reduced[MAX_RANK];
-    reduced_axes(l->g, node, x->type.rank, reduced);
+    axes_to_reduce(l->g, node, x->type.rank, reduced);
     for (int d = 0; d < x->type.rank; d++)
         if (reduced[d])
             counted.dim[counted.rank++] = x->type.dim[d];

@@ -24,7 +24,7 @@ struct weighed {
     struct value *shifted, *e, *sum;
 };
 
-static struct weighed weigh(struct lowering *l)
+static struct weighed exponentials(struct lowering *l)
 {
     const struct node *node = l->node;
     struct value *x = lower_float(l, "wide", node->in[0]);
@@ -36,13 +36,13 @@ static struct weighed weigh(struct lowering *l)
 
 void lower_softmax(struct lowering *l)
 {
-    struct weighed w = weigh(l);
+    struct weighed w = exponentials(l);
     lower_result(l, 0, lower_cast(l, "narrow", lower_binary(l, "Div", "softmax", w.e, w.sum), l->node->out[0]->type.dtype));
 }
 
 void lower_logsoftmax(struct lowering *l)
 {
-    struct weighed w = weigh(l);
+    struct weighed w = exponentials(l);
     struct value *y = lower_binary(l, "Sub", "logsoftmax", w.shifted, lower_unary(l, "Log", "log", w.sum));
     lower_result(l, 0, lower_cast(l, "narrow", y, l->node->out[0]->type.dtype));
 }

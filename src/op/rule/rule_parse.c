@@ -7,7 +7,7 @@
 
 /* ---- reading: tokens ---------------------------------------------------------------------------------------------------------------- */
 
-struct reader {
+struct rule_reader {
     struct graph *g;
     const struct node *node;
     struct rule *rule;
@@ -19,18 +19,18 @@ struct tokens {
     const char *dim[MAX_RANK + 1];
 }; /* of one operand */
 
-static _Noreturn void misread(const struct reader *in, const char *what)
+static _Noreturn void misread(const struct rule_reader *in, const char *what)
 {
     bug("%s: rule text '%s': %s at '%s'", node_where(in->g, in->node), in->text, what, in->at);
 }
 
-static void skip_space(struct reader *in)
+static void skip_rule_space(struct rule_reader *in)
 {
     while (*in->at == ' ')
         in->at++;
 }
 
-static bool take(struct reader *in, const char *token)
+static bool take_text(struct rule_reader *in, const char *token)
 {
     size_t n = strlen(token);
     if (strncmp(in->at, token, n) != 0)
@@ -39,7 +39,7 @@ static bool take(struct reader *in, const char *token)
     return true;
 }
 
-static const char *take_name(struct reader *in)
+static const char *take_name(struct rule_reader *in)
 {
     const char *start = in->at;
     while (isalnum((unsigned char)*in->at) || *in->at == '_')
@@ -50,7 +50,7 @@ static const char *take_name(struct reader *in)
 }
 
 /* One dimension up to a space outside parentheses, or the operand's end. */
-static const char *take_dim(struct reader *in)
+static const char *take_dim(struct rule_reader *in)
 {
     const char *start = in->at;
     for (int depth = 0; *in->at; in->at++) {
@@ -62,15 +62,15 @@ static const char *take_dim(struct reader *in)
     return arena_strndup(in->g->arena, start, (size_t)(in->at - start));
 }
 
-static struct tokens take_operand(struct reader *in)
+static struct tokens take_operand(struct rule_reader *in)
 {
-    struct tokens t = {.present = !take(in, "-")};
+    struct tokens t = {.present = !take_text(in, "-")};
     if (!t.present)
         return t;
-    t.term = take(in, "+");
-    if (!take(in, "("))
+    t.term = take_text(in, "+");
+    if (!take_text(in, "("))
         misread(in, "expected (");
-    for (skip_space(in); !take(in, ")"); skip_space(in)) {
+    for (skip_rule_space(in); !take_text(in, ")"); skip_rule_space(in)) {
         if (!*in->at || t.n > MAX_RANK)
             misread(in, "expected )");
         t.dim[t.n++] = take_dim(in);
@@ -78,19 +78,19 @@ static struct tokens take_operand(struct reader *in)
     return t;
 }
 
-static void take_operands(struct reader *in, int n, struct tokens *out)
+static void take_operands(struct rule_reader *in, int n, struct tokens *out)
 {
     for (int i = 0; i < n; i++) {
-        skip_space(in);
+        skip_rule_space(in);
         out[i] = take_operand(in);
     }
-    skip_space(in);
+    skip_rule_space(in);
 }
 
 /* ---- reading: factors -----------------------------------------------------------------------------------------------------------------
  */
 
-static int named(struct reader *in, const char *name, unsigned flags)
+static int named_factor_of(struct rule_reader *in, const char *name, unsigned flags)
 {
     for (int f = 0; f < in->rule->nfactor; f++)
         if (strcmp(in->rule->factor[f].name, name) == 0) {
@@ -102,57 +102,57 @@ static int named(struct reader *in, const char *name, unsigned flags)
     return f;
 }
 
-static int known_factor(struct reader *in)
+static int known_factor(struct rule_reader *in)
 {
     const char *name = take_name(in);
-    int before = in->rule->nfactor, f = named(in, name, 0);
+    int before = in->rule->nfactor, f = named_factor_of(in, name, 0);
     if (f == before)
         misread(in, "no such factor");
     return f;
 }
 
-static unsigned take_marks(struct reader *in)
+static unsigned take_marks(struct rule_reader *in)
 {
-    unsigned flags = take(in, "!") ? FACTOR_WHOLE : 0;
-    return take(in, "@") ? flags | FACTOR_POSITION : flags;
+    unsigned flags = take_text(in, "!") ? FACTOR_WHOLE : 0;
+    return take_text(in, "@") ? flags | FACTOR_POSITION : flags;
 }
 
-static void take_term(struct reader *in, struct rule_part *part)
+static void take_term(struct rule_reader *in, struct rule_part *part)
 {
-    if (take(in, "1"))
+    if (take_text(in, "1"))
         return;
     unsigned flags = take_marks(in);
     if (part->n == MAX_RANK)
         misread(in, "too many factors");
-    part->factor[part->n++] = named(in, take_name(in), flags);
+    part->factor[part->n++] = named_factor_of(in, take_name(in), flags);
 }
 
-static struct rule_part take_part(struct reader *in)
+static struct rule_part take_part(struct rule_reader *in)
 {
     struct rule_part part = {0};
-    if (!take(in, "(")) {
+    if (!take_text(in, "(")) {
         take_term(in, &part);
         return part;
     }
-    for (skip_space(in); !take(in, ")"); skip_space(in))
+    for (skip_rule_space(in); !take_text(in, ")"); skip_rule_space(in))
         take_term(in, &part);
     return part;
 }
 
 /* The same reader on another piece of text; factors are shared. */
-static struct reader inner(const struct reader *in, const char *text)
+static struct rule_reader inner_reader(const struct rule_reader *in, const char *text)
 {
-    return (struct reader){in->g, in->node, in->rule, in->text, text};
+    return (struct rule_reader){in->g, in->node, in->rule, in->text, text};
 }
 
-static struct rule_dim read_dim(const struct reader *in, const char *text)
+static struct rule_dim read_rule_dim(const struct rule_reader *in, const char *text)
 {
-    struct reader r = inner(in, text);
+    struct rule_reader r = inner_reader(in, text);
     struct rule_dim dim = {0};
     VEC(struct rule_part) parts = {0};
     do
         VEC_PUSH(in->g->arena, &parts, take_part(&r));
-    while (take(&r, "|"));
+    while (take_text(&r, "|"));
     if (*r.at)
         misread(&r, "a dimension does not end");
     dim.part = parts.at;
@@ -190,7 +190,7 @@ static int most_dotted(const char *name, int n, const struct tokens *t, const st
     return most;
 }
 
-static struct rule_dim dotted_dim(struct reader *in, const char *name, int index, const struct dim *size)
+static struct rule_dim dotted_dim(struct rule_reader *in, const char *name, int index, const struct dim *size)
 {
     struct rule_dim dim = {.n = 1, .part = NEW(in->g->arena, struct rule_part)};
     const char *stem = name;
@@ -200,11 +200,11 @@ static struct rule_dim dotted_dim(struct reader *in, const char *name, int index
     if (dim_equals(size, 1))
         return dim;
     const char *full = arena_printf(in->g->arena, "%.*s%d", (int)strlen(stem) - 2, stem, index);
-    dim.part->factor[dim.part->n++] = named(in, full, flags);
+    dim.part->factor[dim.part->n++] = named_factor_of(in, full, flags);
     return dim;
 }
 
-static void place_operand(struct reader *in, const struct tokens *t, struct rule_operand *operand, const struct value *value, int most)
+static void place_operand(struct rule_reader *in, const struct tokens *t, struct rule_operand *operand, const struct value *value, int most)
 {
     if (t->present != operand->present)
         misread(in, "operands present differ from the node's");
@@ -216,7 +216,7 @@ static void place_operand(struct reader *in, const struct tokens *t, struct rule
         misread(in, "an operand's dimensions differ from its type's");
     for (int k = 0; k < t->n; k++) {
         if (k != dotted) {
-            operand->dim[d++] = read_dim(in, t->dim[k]);
+            operand->dim[d++] = read_rule_dim(in, t->dim[k]);
             continue;
         }
         for (int i = 0; i < spread; i++, d++)
@@ -224,7 +224,7 @@ static void place_operand(struct reader *in, const struct tokens *t, struct rule
     }
 }
 
-static void place_operands(struct reader *in, int ntokens, const struct tokens *t, const struct rule_operand *all)
+static void place_operands(struct rule_reader *in, int ntokens, const struct tokens *t, const struct rule_operand *all)
 {
     struct rule *r = in->rule;
     for (int i = 0; i < r->nin + r->nout; i++) {
@@ -251,7 +251,7 @@ static int unsized(const struct rule *r, const struct rule_part *part, int *whic
 }
 
 /* Product of the factors of the part that have sizes. */
-static const struct dim *sized(struct graph *g, const struct rule *r, const struct rule_part *part)
+static const struct dim *sized_factor(struct graph *g, const struct rule *r, const struct rule_part *part)
 {
     const struct dim *size = dim_int(g->alg, 1);
     for (int i = 0; i < part->n; i++)
@@ -261,7 +261,7 @@ static const struct dim *sized(struct graph *g, const struct rule *r, const stru
 }
 
 /* The one factor of the dimension without a size gets what the others leave; false: nothing to do here. */
-static bool size_from(struct reader *in, const struct rule_dim *dim, const struct dim *total)
+static bool size_from(struct rule_reader *in, const struct rule_dim *dim, const struct dim *total)
 {
     int missing = 0, which = -1, part = -1;
     const struct dim *rest = dim_rewrite(in->g->alg, total);
@@ -271,16 +271,16 @@ static bool size_from(struct reader *in, const struct rule_dim *dim, const struc
         if (n > 0)
             part = p;
         else
-            rest = dim_sub(in->g->alg, rest, sized(in->g, in->rule, &dim->part[p]));
+            rest = dim_sub(in->g->alg, rest, sized_factor(in->g, in->rule, &dim->part[p]));
     }
     if (missing != 1)
         return false;
-    const struct dim *size = dim_quotient(in->g->alg, rest, sized(in->g, in->rule, &dim->part[part]));
+    const struct dim *size = dim_quotient(in->g->alg, rest, sized_factor(in->g, in->rule, &dim->part[part]));
     in->rule->factor[which].size = size;
     return size != NULL;
 }
 
-static bool sizes_once(struct reader *in)
+static bool sizes_once(struct rule_reader *in)
 {
     struct rule *r = in->rule;
     bool changed = false;
@@ -293,7 +293,7 @@ static bool sizes_once(struct reader *in)
     return changed;
 }
 
-static void find_sizes(struct reader *in)
+static void find_sizes(struct rule_reader *in)
 {
     while (sizes_once(in))
         continue;
@@ -313,7 +313,7 @@ static unsigned flag_of(const char *word)
     return 0;
 }
 
-static void note_size(struct reader *in, struct factor *factor)
+static void note_size(struct rule_reader *in, struct factor *factor)
 {
     const char *error, *end = strstr(in->at, "  ");
     size_t n = end ? (size_t)(end - in->at) : strlen(in->at);
@@ -323,16 +323,16 @@ static void note_size(struct reader *in, struct factor *factor)
     in->at += n;
 }
 
-static bool at_note_end(const struct reader *in)
+static bool at_note_end(const struct rule_reader *in)
 {
     return !*in->at || strncmp(in->at, "  ", 2) == 0;
 }
 
-static void factor_note(struct reader *in, int f)
+static void factor_note(struct rule_reader *in, int f)
 {
-    while (!at_note_end(in) && take(in, " ")) {
+    while (!at_note_end(in) && take_text(in, " ")) {
         struct factor *factor = &in->rule->factor[f];
-        if (take(in, "size ")) {
+        if (take_text(in, "size ")) {
             note_size(in, factor);
             continue;
         }
@@ -344,10 +344,10 @@ static void factor_note(struct reader *in, int f)
     }
 }
 
-static uint32_t take_operand_bit(struct reader *in)
+static uint32_t take_operand_bit(struct rule_reader *in)
 {
     char *end;
-    skip_space(in);
+    skip_rule_space(in);
     long k = strtol(in->at, &end, 10);
     if (end == in->at || k < 0 || k >= in->rule->nin || k > 31)
         misread(in, "expected an operand");
@@ -355,50 +355,50 @@ static uint32_t take_operand_bit(struct reader *in)
     return UINT32_C(1) << k;
 }
 
-static uint32_t take_set(struct reader *in, const char *joint)
+static uint32_t take_set(struct rule_reader *in, const char *joint)
 {
     uint32_t set = 0;
     do
         set |= take_operand_bit(in);
-    while (take(in, joint));
+    while (take_text(in, joint));
     return set;
 }
 
-static void joins_note(struct reader *in)
+static void joins_note(struct rule_reader *in)
 {
-    skip_space(in);
+    skip_rule_space(in);
     in->rule->joins = redop_parse(take_name(in));
     in->rule->joined = take_set(in, "+");
 }
 
-static void linear_note(struct reader *in)
+static void linear_note(struct rule_reader *in)
 {
     uint32_t set = 0;
     do {
         set |= take_operand_bit(in);
-        if (take(in, "+"))
+        if (take_text(in, "+"))
             continue;
         rule_linear(in->rule, set);
         set = 0;
-        if (!take(in, ","))
+        if (!take_text(in, ","))
             return;
     } while (*in->at);
 }
 
-static void names_note(struct reader *in, int most, int *n, int *out)
+static void names_note(struct rule_reader *in, int most, int *n, int *out)
 {
-    for (*n = 0; !at_note_end(in) && take(in, " ") && *n < most;)
+    for (*n = 0; !at_note_end(in) && take_text(in, " ") && *n < most;)
         out[(*n)++] = known_factor(in);
 }
 
-static void size_note(struct reader *in, const char *attr)
+static void size_note(struct rule_reader *in, const char *attr)
 {
     if (in->rule->nsize == (int)(sizeof in->rule->size / sizeof *in->rule->size))
         misread(in, "too many size attributes");
     in->rule->size[in->rule->nsize++] = (struct rule_size){.attr = attr, .part = take_part(in)};
 }
 
-static void query_note(struct reader *in)
+static void query_note(struct rule_reader *in)
 {
     int n, product[2];
     names_note(in, 2, &n, product);
@@ -408,15 +408,15 @@ static void query_note(struct reader *in)
     in->rule->query_inner = product[1];
 }
 
-static void take_note(struct reader *in)
+static void take_note(struct rule_reader *in)
 {
     const char *start = in->at, *word = take_name(in);
-    if (take(in, " = ")) {
+    if (take_text(in, " = ")) {
         size_note(in, word);
-    } else if (take(in, ":")) {
+    } else if (take_text(in, ":")) {
         in->at = start;
         int f = known_factor(in);
-        if (!take(in, ":"))
+        if (!take_text(in, ":"))
             misread(in, "expected :");
         factor_note(in, f);
     } else if (strcmp(word, "linear") == 0) {
@@ -438,7 +438,7 @@ static void take_note(struct reader *in)
     }
     if (!at_note_end(in))
         misread(in, "a note does not end");
-    skip_space(in);
+    skip_rule_space(in);
 }
 
 /* ---- reading
@@ -446,7 +446,7 @@ static void take_note(struct reader *in)
 
 struct rule *rule_parse(struct graph *g, const struct node *node, const char *text)
 {
-    struct reader in = {g, node, rule_new(g, node), text, text};
+    struct rule_reader in = {g, node, rule_new(g, node), text, text};
     struct rule *r = in.rule;
     int n = r->nin + r->nout;
     struct tokens *t = NEWN(g->arena, struct tokens, n + 1);
@@ -456,7 +456,7 @@ struct rule *rule_parse(struct graph *g, const struct node *node, const char *te
     if (r->nout > 0)
         memcpy(all + r->nin, r->out, (size_t)r->nout * sizeof *all);
     take_operands(&in, r->nin, t);
-    if (!take(&in, "->"))
+    if (!take_text(&in, "->"))
         misread(&in, "expected ->");
     take_operands(&in, r->nout, t + r->nin);
     place_operands(&in, n, t, all);

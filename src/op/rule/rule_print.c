@@ -4,19 +4,19 @@
 #include <stdlib.h>
 
 /* met: factors in the order of first mention, which is the order of their notes. */
-struct printer {
+struct rule_printer {
     struct arena *arena;
     const struct rule *rule;
     const char *text;
     int nmet, *met;
 };
 
-static void say(struct printer *p, const char *piece)
+static void print_note(struct rule_printer *p, const char *piece)
 {
     p->text = arena_printf(p->arena, "%s%s", p->text, piece);
 }
 
-static void meet(struct printer *p, int f)
+static void meet(struct rule_printer *p, int f)
 {
     for (int i = 0; i < p->nmet; i++)
         if (p->met[i] == f)
@@ -24,52 +24,52 @@ static void meet(struct printer *p, int f)
     p->met[p->nmet++] = f;
 }
 
-static void say_factor(struct printer *p, int f)
+static void say_factor(struct rule_printer *p, int f)
 {
     meet(p, f);
     const struct factor *factor = &p->rule->factor[f];
-    say(p, factor->flags & FACTOR_WHOLE ? "!" : "");
-    say(p, factor->flags & FACTOR_POSITION ? "@" : "");
-    say(p, factor->name);
+    print_note(p, factor->flags & FACTOR_WHOLE ? "!" : "");
+    print_note(p, factor->flags & FACTOR_POSITION ? "@" : "");
+    print_note(p, factor->name);
 }
 
-static void say_part(struct printer *p, const struct rule_part *part)
+static void say_part(struct rule_printer *p, const struct rule_part *part)
 {
     if (part->n == 0)
-        say(p, "1");
+        print_note(p, "1");
     if (part->n > 1)
-        say(p, "(");
+        print_note(p, "(");
     for (int i = 0; i < part->n; i++) {
-        say(p, i ? " " : "");
+        print_note(p, i ? " " : "");
         say_factor(p, part->factor[i]);
     }
     if (part->n > 1)
-        say(p, ")");
+        print_note(p, ")");
 }
 
-static void say_dim(struct printer *p, const struct rule_dim *dim)
+static void say_dim(struct rule_printer *p, const struct rule_dim *dim)
 {
     if (dim->n == 0)
-        say(p, "1");
+        print_note(p, "1");
     for (int i = 0; i < dim->n; i++) {
-        say(p, i ? "|" : "");
+        print_note(p, i ? "|" : "");
         say_part(p, &dim->part[i]);
     }
 }
 
-static void say_operands(struct printer *p, int n, const struct rule_operand *operand)
+static void say_operands(struct rule_printer *p, int n, const struct rule_operand *operand)
 {
     for (int i = 0; i < n; i++) {
         if (!operand[i].present) {
-            say(p, "-");
+            print_note(p, "-");
             continue;
         }
-        say(p, operand[i].term ? "+(" : "(");
+        print_note(p, operand[i].term ? "+(" : "(");
         for (int d = 0; d < operand[i].rank; d++) {
-            say(p, d ? " " : "");
+            print_note(p, d ? " " : "");
             say_dim(p, &operand[i].dim[d]);
         }
-        say(p, ")");
+        print_note(p, ")");
     }
 }
 
@@ -90,7 +90,7 @@ const struct flag_name rule_flag[RULE_FLAGS] = {
     {FACTOR_LOWERED, "lowered"},       {FACTOR_ORDERED, "ordered"},
 };
 
-static void say_note(struct printer *p, int f)
+static void say_note(struct rule_printer *p, int f)
 {
     const struct factor *factor = &p->rule->factor[f];
     const char *note = factor->red == RED_NONE ? "" : arena_printf(p->arena, " %s", redop_name(factor->red));
@@ -100,43 +100,43 @@ static void say_note(struct printer *p, int f)
     if (!stands_alone(p->rule, f))
         note = arena_printf(p->arena, "%s size %s", note, dim_str(p->arena, factor->size));
     if (*note)
-        say(p, arena_printf(p->arena, "  %s:%s", factor->name, note));
+        print_note(p, arena_printf(p->arena, "  %s:%s", factor->name, note));
 }
 
 /* The members of a set of operands, `joint` between them. */
-static void say_set(struct printer *p, const char *before, uint32_t set, const char *joint)
+static void say_set(struct rule_printer *p, const char *before, uint32_t set, const char *joint)
 {
     for (int k = 0; k < 32; k++)
         if (set >> k & 1) {
-            say(p, arena_printf(p->arena, "%s%d", before, k));
+            print_note(p, arena_printf(p->arena, "%s%d", before, k));
             before = joint;
         }
 }
 
-static void say_passes(struct printer *p)
+static void say_passes(struct rule_printer *p)
 {
     for (int i = 0; i < p->rule->nlinear; i++)
         say_set(p, i ? ", " : "  linear ", p->rule->linear[i], "+");
     if (p->rule->moves)
-        say(p, "  moves");
+        print_note(p, "  moves");
     say_set(p, "  rises ", p->rule->rises, ", ");
     say_set(p, "  falls ", p->rule->falls, ", ");
     if (p->rule->joined)
         say_set(p, arena_printf(p->arena, "  joins %s ", redop_name(p->rule->joins)), p->rule->joined, "+");
 }
 
-static void say_names(struct printer *p, const char *what, int n, const int *f)
+static void say_names(struct rule_printer *p, const char *what, int n, const int *f)
 {
-    say(p, what);
+    print_note(p, what);
     for (int i = 0; i < n; i++)
-        say(p, arena_printf(p->arena, " %s", p->rule->factor[f[i]].name));
+        print_note(p, arena_printf(p->arena, " %s", p->rule->factor[f[i]].name));
 }
 
 char *rule_str(struct arena *arena, const struct rule *r)
 {
-    struct printer p = {.arena = arena, .rule = r, .text = "", .met = NEWN(arena, int, r->nfactor + 1)};
+    struct rule_printer p = {.arena = arena, .rule = r, .text = "", .met = NEWN(arena, int, r->nfactor + 1)};
     say_operands(&p, r->nin, r->in);
-    say(&p, " -> ");
+    print_note(&p, " -> ");
     say_operands(&p, r->nout, r->out);
     for (int f = 0; f < r->nfactor; f++)
         meet(&p, f);
@@ -148,7 +148,7 @@ char *rule_str(struct arena *arena, const struct rule *r)
     if (r->query_outer >= 0)
         say_names(&p, "  query", 2, (const int[]){r->query_outer, r->query_inner});
     for (int i = 0; i < r->nsize; i++) {
-        say(&p, arena_printf(arena, "  %s = ", r->size[i].attr));
+        print_note(&p, arena_printf(arena, "  %s = ", r->size[i].attr));
         say_part(&p, &r->size[i].part);
     }
     return arena_strdup(arena, p.text);

@@ -23,7 +23,7 @@ static bool refused(struct projection *p, const char *why)
     return false;
 }
 
-static const struct split *scaled(const struct projection *p, const struct split *s, const struct rule_part *part, int from, int to)
+static const struct split *scaled_split(const struct projection *p, const struct split *s, const struct rule_part *part, int from, int to)
 {
     return split_scale(p->g->alg, s, rule_sizes(p->g, p->rule, part->factor, 0, from),
                        rule_sizes(p->g, p->rule, part->factor, to, part->n));
@@ -77,7 +77,7 @@ static bool product_in_part(struct projection *p, const struct rule_part *part, 
             return refused(p, "a group of unknown size would be split");
         s = split_image(p->g->alg, s, group);
     }
-    *out = s ? scaled(p, s, part, at, at + members) : NULL;
+    *out = s ? scaled_split(p, s, part, at, at + members) : NULL;
     return s ? true : refused(p, "its groups have no list of intervals");
 }
 
@@ -94,7 +94,7 @@ static bool part_split(struct projection *p, const struct rule_part *part, const
             continue;
         if (found++)
             return refused(p, "two factors of one dimension would be split");
-        *out = scaled(p, s, part, i, i + 1);
+        *out = scaled_split(p, s, part, i, i + 1);
         if (!*out)
             return refused(p, "a rank would hold too many intervals");
     }
@@ -262,7 +262,7 @@ static bool uniform_groups(const struct split *s, int rank, int64_t g)
 }
 
 /* An attribute that counts only the outer factors can't say how many there are where one of them is cut. */
-static bool sizes_fit(struct projection *p)
+static bool product_fits(struct projection *p)
 {
     for (int i = 0; i < p->rule->nsize; i++) {
         int members = product_members(p, &p->rule->size[i].part);
@@ -276,7 +276,7 @@ static bool query_groups_fit(struct projection *p)
 {
     const struct rule *r = p->rule;
     if (r->query_outer < 0 || p->nproduct != 2 || p->product[0] != r->query_outer || p->product[1] != r->query_inner)
-        return sizes_fit(p);
+        return product_fits(p);
     int64_t g;
     const struct split *s = p->product_split;
     if (s->balanced || !dim_is_int(r->factor[r->query_inner].size, &g) || g < 1 || !dim_equals(s->outer, 1) || !dim_equals(s->inner, 1))

@@ -33,7 +33,7 @@ static const struct dim *global_extent(struct graph *g, const struct node *node)
 }
 
 /* What this rank holds of a dimension of global size n, checked against the split. */
-static const struct dim *held(struct graph *g, const struct node *node, const struct split *split, const struct dim *n)
+static const struct dim *held_extent(struct graph *g, const struct node *node, const struct split *split, const struct dim *n)
 {
     if (n)
         op_same_dim(g, node, split_size(g->alg, split), n, "the split and the extent");
@@ -41,7 +41,7 @@ static const struct dim *held(struct graph *g, const struct node *node, const st
 }
 
 /* Copies x's type when types are global; true when the caller has local types to work out. */
-static bool begin(struct graph *g, struct node *node, struct type *type)
+static bool copy_type(struct graph *g, struct node *node, struct type *type)
 {
     *type = *op_operand(g, node, 0);
     if (g->rank < 0)
@@ -57,58 +57,60 @@ void value_allreduce(struct graph *g, struct node *node)
         op_set_dims(g, node, 1)[0] = split_size(g->alg, split_attribute(g, node, "extent_of"));
 }
 
-static int axis_of(const struct graph *g, const struct node *node, const char *name, const struct type *type)
+static int axis_attribute(const struct graph *g, const struct node *node, const char *name, const struct type *type)
 {
     return op_axis(g, node, attr_int(node, name), type->rank);
 }
 
-void infer_allgather(struct graph *g, struct node *node)
+/* The axis is split as `from`; the result is split as `to`, or has all of the axis. */
+static void infer_gathered(struct graph *g, struct node *node, bool split)
 {
     struct type type;
-    if (!begin(g, node, &type))
+    if (!copy_type(g, node, &type))
         return;
-    int axis = axis_of(g, node, "axis", &type);
+    int axis = axis_attribute(g, node, "axis", &type);
     const struct dim *n = global_extent(g, node);
-    op_same_dim(g, node, type.dim[axis], held(g, node, split_attribute(g, node, "from"), n), "the operand and what the rank holds");
-    type.dim[axis] = n ? n : op_unknown_dim(g, node, 0, axis);
+    op_same_dim(g, node, type.dim[axis], held_extent(g, node, split_attribute(g, node, "from"), n), "the operand and what the rank holds");
+    if (split)
+        type.dim[axis] = held_extent(g, node, split_attribute(g, node, "to"), n);
+    else
+        type.dim[axis] = n ? n : op_unknown_dim(g, node, 0, axis);
     op_result(g, node, 0, type.dtype, type.rank, type.dim);
+}
+
+void infer_allgather(struct graph *g, struct node *node)
+{
+    infer_gathered(g, node, false);
+}
+
+void infer_redistribute(struct graph *g, struct node *node)
+{
+    infer_gathered(g, node, true);
 }
 
 void infer_reducescatter(struct graph *g, struct node *node)
 {
     struct type type;
-    if (!begin(g, node, &type))
+    if (!copy_type(g, node, &type))
         return;
-    int axis = axis_of(g, node, "axis", &type);
+    int axis = axis_attribute(g, node, "axis", &type);
     const struct dim *n = global_extent(g, node);
     if (n)
         op_same_dim(g, node, type.dim[axis], n, "the operand and the extent");
-    type.dim[axis] = held(g, node, split_attribute(g, node, "to"), n);
+    type.dim[axis] = held_extent(g, node, split_attribute(g, node, "to"), n);
     op_result(g, node, 0, type.dtype, type.rank, type.dim);
 }
 
 void infer_alltoall(struct graph *g, struct node *node)
 {
     struct type type;
-    if (!begin(g, node, &type))
+    if (!copy_type(g, node, &type))
         return;
-    int cut = axis_of(g, node, "split_axis", &type), join = axis_of(g, node, "concat_axis", &type);
+    int cut = axis_attribute(g, node, "split_axis", &type), join = axis_attribute(g, node, "concat_axis", &type);
     const struct dim *n = global_extent(g, node);
-    op_same_dim(g, node, type.dim[join], held(g, node, split_attribute(g, node, "from"), n), "the operand and what the rank holds");
-    type.dim[cut] = held(g, node, split_attribute(g, node, "to"), type.dim[cut]);
+    op_same_dim(g, node, type.dim[join], held_extent(g, node, split_attribute(g, node, "from"), n), "the operand and what the rank holds");
+    type.dim[cut] = held_extent(g, node, split_attribute(g, node, "to"), type.dim[cut]);
     type.dim[join] = n ? n : op_unknown_dim(g, node, 0, join);
-    op_result(g, node, 0, type.dtype, type.rank, type.dim);
-}
-
-void infer_redistribute(struct graph *g, struct node *node)
-{
-    struct type type;
-    if (!begin(g, node, &type))
-        return;
-    int axis = axis_of(g, node, "axis", &type);
-    const struct dim *n = global_extent(g, node);
-    op_same_dim(g, node, type.dim[axis], held(g, node, split_attribute(g, node, "from"), n), "the operand and what the rank holds");
-    type.dim[axis] = held(g, node, split_attribute(g, node, "to"), n);
     op_result(g, node, 0, type.dtype, type.rank, type.dim);
 }
 

@@ -40,7 +40,7 @@ void infer_positions(struct graph *g, struct node *node)
 }
 
 /* How many of k a rank can have at most: no more than it holds. */
-static const struct dim *candidates(struct graph *g, const struct split *s, const struct dim *k, int rank)
+static const struct dim *topk_candidates(struct graph *g, const struct split *s, const struct dim *k, int rank)
 {
     return dim_min(g->alg, k, split_extent(g->alg, s, rank));
 }
@@ -53,9 +53,9 @@ void infer_localtopk(struct graph *g, struct node *node)
     const struct split *s = split_of(g, node, "to");
     const struct dim **k;
     require(attr_dims(node, "k", &k) == 1);
-    y.dim[axis] = g->rank < 0 ? dim_int(g->alg, 0) : candidates(g, s, k[0], g->rank);
+    y.dim[axis] = g->rank < 0 ? dim_int(g->alg, 0) : topk_candidates(g, s, k[0], g->rank);
     for (int r = 0; g->rank < 0 && r < s->ranks; r++)
-        y.dim[axis] = dim_add(g->alg, y.dim[axis], candidates(g, s, k[0], r));
+        y.dim[axis] = dim_add(g->alg, y.dim[axis], topk_candidates(g, s, k[0], r));
     op_result(g, node, 0, y.dtype, y.rank, y.dim);
     op_result(g, node, 1, DT_I64, y.rank, y.dim);
 }

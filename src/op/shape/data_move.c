@@ -8,7 +8,7 @@
 
 #define MOST_PARTS 8 /* of a group; more parts than this stay whole */
 
-static void moves(struct rule *rule, uint32_t operands)
+static void mark_moves(struct rule *rule, uint32_t operands)
 {
     rule_linear(rule, operands);
     rule->moves = true;
@@ -17,7 +17,7 @@ static void moves(struct rule *rule, uint32_t operands)
 /* ---- Transpose ---------------------------------------------------------------------------------------------------------- */
 
 /* The permutation, reversed order by default; anything else than a permutation is a failure. */
-static void permutation(const struct graph *g, const struct node *node, int rank, int perm[MAX_RANK])
+static void transpose_perm(const struct graph *g, const struct node *node, int rank, int perm[MAX_RANK])
 {
     const int64_t *at = NULL;
     unsigned seen = 0;
@@ -37,7 +37,7 @@ void infer_transpose(struct graph *g, struct node *node)
     const struct type *data = op_operand(g, node, 0);
     const struct dim *dim[MAX_RANK];
     int perm[MAX_RANK];
-    permutation(g, node, data->rank, perm);
+    transpose_perm(g, node, data->rank, perm);
     for (int d = 0; d < data->rank; d++)
         dim[d] = data->dim[perm[d]];
     op_result(g, node, 0, data->dtype, data->rank, dim);
@@ -50,7 +50,7 @@ void value_transpose(struct graph *g, struct node *node)
     const struct type *x = &node->in[0]->type;
     int perm[MAX_RANK];
     int64_t rows, columns;
-    permutation(g, node, x->rank, perm);
+    transpose_perm(g, node, x->rank, perm);
     if (x->rank < 2 || perm[0] == 0) {
         value_identity(g, node);
         return;
@@ -66,19 +66,19 @@ struct rule *rule_transpose(struct graph *g, const struct node *node)
 {
     struct rule *rule = rule_new(g, node);
     int perm[MAX_RANK], rank = rule->out[0].rank;
-    permutation(g, node, rank, perm);
+    transpose_perm(g, node, rank, perm);
     for (int d = 0; d < rank; d++) {
         int f = rule_numbered(g, rule, "d", d, node->out[0]->type.dim[d], 0);
         rule_put(g, &rule->in[0], perm[d], 0, f);
         rule_put(g, &rule->out[0], d, 0, f);
     }
-    moves(rule, 1);
+    mark_moves(rule, 1);
     return rule;
 }
 
 /* ---- Concat --------------------------------------------------------------------------------------------------------------- */
 
-static void join(struct graph *g, struct node *node, int axis, const struct type *t, struct type *out)
+static void join_dims(struct graph *g, struct node *node, int axis, const struct type *t, struct type *out)
 {
     if (t->rank != out->rank || t->dtype != out->dtype)
         fail("%s: cannot join %s with %s", node_where(g, node), type_str(g->arena, out), type_str(g->arena, t));
@@ -92,7 +92,7 @@ void infer_concat(struct graph *g, struct node *node)
     struct type out = *op_operand(g, node, 0);
     int axis = op_axis(g, node, attr_int(node, "axis"), out.rank);
     for (int i = 1; i < node->nin; i++)
-        join(g, node, axis, op_operand(g, node, i), &out);
+        join_dims(g, node, axis, op_operand(g, node, i), &out);
     op_result(g, node, 0, out.dtype, out.rank, out.dim);
 }
 
@@ -153,7 +153,7 @@ struct rule *rule_concat(struct graph *g, const struct node *node)
             rule_put(g, &rule->in[i], d, 0, f);
     }
     if (node->nin < 32)
-        moves(rule, (1u << node->nin) - 1u);
+        mark_moves(rule, (1u << node->nin) - 1u);
     return rule;
 }
 
@@ -266,7 +266,7 @@ struct rule *rule_split(struct graph *g, const struct node *node)
         for (int i = 0; i < node->nout; i++)
             rule_put(g, &rule->out[i], d, 0, f);
     }
-    moves(rule, 1);
+    mark_moves(rule, 1);
     return rule;
 }
 
@@ -294,11 +294,9 @@ struct rule *rule_tile(struct graph *g, const struct node *node)
     for (int d = 0; d < rule->in[0].rank; d++) {
         if (!dim_equals(times[d], 1))
             rule_put(g, &rule->out[0], d, 0, rule_numbered(g, rule, "copy", d, times[d], FACTOR_WHOLE));
-        int f = rule_numbered(g, rule, "d", d, node->in[0]->type.dim[d], 0);
-        rule_put(g, &rule->in[0], d, 0, f);
-        rule_put(g, &rule->out[0], d, 0, f);
+        rule_same_dim(g, rule, "d", d, node->in[0]->type.dim[d], 0);
     }
-    moves(rule, 1);
+    mark_moves(rule, 1);
     return rule;
 }
 
@@ -311,12 +309,10 @@ struct rule *rule_trilu(struct graph *g, const struct node *node)
         return NULL;
     struct rule *rule = rule_new(g, node);
     int rank = rule->out[0].rank;
-    for (int d = 0; d < rank; d++) {
-        int f = rule_numbered(g, rule, "d", d, node->out[0]->type.dim[d], d >= rank - 2 ? FACTOR_LOWERED | FACTOR_POSITION : 0);
-        rule_put(g, &rule->in[0], d, 0, f);
-        rule_put(g, &rule->out[0], d, 0, f);
-    }
-    moves(rule, 1);
+    for (int d = 0; d < rank; d++)
+        rule_same_dim(g, rule, "d", d, node->out[0]->type.dim[d], d >= rank - 2 ? FACTOR_LOWERED | FACTOR_POSITION : 0);
+
+    mark_moves(rule, 1);
     return rule;
 }
 
@@ -361,14 +357,12 @@ struct rule *rule_repeat(struct graph *g, const struct node *node)
     struct rule *rule = rule_new(g, node);
     const struct type *data = &node->in[0]->type;
     int axis = op_axis(g, node, attr_int(node, "axis"), data->rank);
-    for (int d = 0; d < data->rank; d++) {
-        int f = rule_numbered(g, rule, "d", d, data->dim[d], d == axis ? FACTOR_HEADS : 0);
-        rule_put(g, &rule->in[0], d, 0, f);
-        rule_put(g, &rule->out[0], d, 0, f);
-    }
+    for (int d = 0; d < data->rank; d++)
+        rule_same_dim(g, rule, "d", d, data->dim[d], d == axis ? FACTOR_HEADS : 0);
+
     unsigned heads = dim_equals(data->dim[axis], 1) ? FACTOR_HEADS : 0; /* one KV head: its copies are the heads */
     int copies = rule_factor(g, rule, "g", dim_int(g->alg, attr_int(node, "repeats")), heads);
     rule_put(g, &rule->out[0], axis, 0, copies);
-    moves(rule, 1);
+    mark_moves(rule, 1);
     return rule;
 }

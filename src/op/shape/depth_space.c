@@ -14,7 +14,7 @@ static int64_t block_size(const struct graph *g, const struct node *node)
     return b;
 }
 
-static bool together(const struct graph *g, const struct node *node)
+static bool is_crd(const struct graph *g, const struct node *node)
 {
     const char *mode = attr_string(node, "mode");
     if (strcmp(mode, "CRD") != 0 && strcmp(mode, "DCR") != 0)
@@ -38,7 +38,7 @@ void infer_depthtospace(struct graph *g, struct node *node)
     op_need_rank(g, node, 0, 4, 4);
     const struct type *x = op_operand(g, node, 0);
     int64_t b = block_size(g, node);
-    together(g, node);
+    is_crd(g, node);
     const struct dim *by = dim_int(g->alg, b),
                      *dim[4] = {x->dim[0], divided(g, node, x->dim[1], b * b, "the channels and whole blocks of them")};
     for (int d = 2; d < 4; d++)
@@ -51,14 +51,14 @@ void infer_spacetodepth(struct graph *g, struct node *node)
     op_need_rank(g, node, 0, 4, 4);
     const struct type *x = op_operand(g, node, 0);
     int64_t b = block_size(g, node);
-    together(g, node);
+    is_crd(g, node);
     const struct dim *dim[4] = {x->dim[0], dim_mul(g->alg, x->dim[1], dim_int(g->alg, b * b))};
     for (int d = 2; d < 4; d++)
         dim[d] = divided(g, node, x->dim[d], b, "a spatial dimension and whole blocks of it");
     op_result(g, node, 0, x->dtype, 4, dim);
 }
 
-static struct rule *moves(struct graph *g, const struct node *node, const char *text)
+static struct rule *moving_rule(struct graph *g, const struct node *node, const char *text)
 {
     long long b = block_size(g, node);
     struct rule *r = rule_parse(g, node, arena_printf(g->arena, "%s  i: size %lld  j: size %lld  moves", text, b, b));
@@ -68,10 +68,10 @@ static struct rule *moves(struct graph *g, const struct node *node, const char *
 
 struct rule *rule_depthtospace(struct graph *g, const struct node *node)
 {
-    return moves(g, node, together(g, node) ? "(n (c !i !j) h w) -> (n c (h !i) (w !j))" : "(n (!i !j c) h w) -> (n c (h !i) (w !j))");
+    return moving_rule(g, node, is_crd(g, node) ? "(n (c !i !j) h w) -> (n c (h !i) (w !j))" : "(n (!i !j c) h w) -> (n c (h !i) (w !j))");
 }
 
 struct rule *rule_spacetodepth(struct graph *g, const struct node *node)
 {
-    return moves(g, node, together(g, node) ? "(n c (h !i) (w !j)) -> (n (c !i !j) h w)" : "(n c (h !i) (w !j)) -> (n (!i !j c) h w)");
+    return moving_rule(g, node, is_crd(g, node) ? "(n c (h !i) (w !j)) -> (n (c !i !j) h w)" : "(n c (h !i) (w !j)) -> (n (!i !j c) h w)");
 }

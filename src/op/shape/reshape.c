@@ -9,7 +9,7 @@
 
 /* ---- inference ------------------------------------------------------------------------------------------------------------ */
 
-static const struct dim *product(struct graph *g, int n, const struct dim *const *dim)
+static const struct dim *dims_product_of(struct graph *g, int n, const struct dim *const *dim)
 {
     const struct dim *p = dim_int(g->alg, 1);
     for (int i = 0; i < n; i++)
@@ -19,7 +19,7 @@ static const struct dim *product(struct graph *g, int n, const struct dim *const
 }
 
 /* Drops equal dims, known to be at least 1, from both lists (set to NULL). */
-static void cancel(int n, const struct dim **a, int m, const struct dim **b)
+static void cancel_common(int n, const struct dim **a, int m, const struct dim **b)
 {
     for (int i = 0; i < n; i++)
         for (int j = 0; j < m && a[i]; j++)
@@ -77,7 +77,7 @@ static int copy_zeros(struct graph *g, const struct node *node, const struct typ
     return open;
 }
 
-static void resolve(struct graph *g, struct node *node, const struct type *data, int n, const struct dim *const *shape)
+static void resolve_target(struct graph *g, struct node *node, const struct type *data, int n, const struct dim *const *shape)
 {
     const struct dim *dim[MAX_RANK], *left[MAX_RANK], *right[MAX_RANK];
     int open = copy_zeros(g, node, data, n, shape, dim);
@@ -85,8 +85,8 @@ static void resolve(struct graph *g, struct node *node, const struct type *data,
         left[i] = dim_rewrite(g->alg, data->dim[i]);
     for (int i = 0; i < n; i++)
         right[i] = i == open ? NULL : dim_rewrite(g->alg, dim[i]);
-    cancel(data->rank, left, n, right);
-    const struct dim *a = product(g, data->rank, left), *b = product(g, n, right);
+    cancel_common(data->rank, left, n, right);
+    const struct dim *a = dims_product_of(g, data->rank, left), *b = dims_product_of(g, n, right);
     if (open >= 0 && !(dim[open] = rest(g, node, a, b)))
         wrong_size(g, node, n, shape);
     if (open < 0 && a != b && alg_equate(g->alg, a, b, why(g, node)) == EQ_FALSE)
@@ -132,7 +132,7 @@ void infer_reshape(struct graph *g, struct node *node)
     }
     if (shape->n > MAX_RANK)
         fail("%s: the result has %d dimensions, at most %d are handled", node_where(g, node), shape->n, MAX_RANK);
-    resolve(g, node, data, shape->n, shape->at);
+    resolve_target(g, node, data, shape->n, shape->at);
 }
 
 /* Squeeze and Unsqueeze too: the same entries. */
@@ -144,21 +144,21 @@ void value_reshape(struct graph *g, struct node *node)
 /* ---- rule ------------------------------------------------------------------------------------------------------------------ */
 
 /* One of the two shapes as it is being read: the dimension at, of which `open` is not matched yet. */
-struct side {
+struct reshape_side {
     const struct type *type;
     struct rule_operand *operand;
     int at;
     const struct dim *open;
 };
 
-static void enter(struct side *s)
+static void enter(struct reshape_side *s)
 {
     while (s->at < s->type->rank && dim_equals(s->type->dim[s->at], 1))
         s->at++;
     s->open = s->at < s->type->rank ? s->type->dim[s->at] : NULL;
 }
 
-static void advance(struct side *s)
+static void advance_side(struct reshape_side *s)
 {
     s->at++;
     enter(s);
@@ -170,16 +170,16 @@ static int next_factor(struct graph *g, struct rule *rule, const struct dim *siz
 }
 
 /* Everything not matched yet is whole, dimension by dimension. */
-static void close_side(struct graph *g, struct rule *rule, struct side *s, unsigned flags)
+static void close_side(struct graph *g, struct rule *rule, struct reshape_side *s, unsigned flags)
 {
     while (s->open) {
         rule_put(g, s->operand, s->at, 0, next_factor(g, rule, s->open, FACTOR_WHOLE | flags));
-        advance(s);
+        advance_side(s);
     }
 }
 
 /* Matches the next factor of both sides; false when neither open dimension divides the other. */
-static bool match(struct graph *g, struct rule *rule, struct side *a, struct side *b)
+static bool match_sides(struct graph *g, struct rule *rule, struct reshape_side *a, struct reshape_side *b)
 {
     const struct dim *qa = a->open == b->open ? NULL : dim_quotient(g->alg, a->open, b->open);
     const struct dim *qb = a->open == b->open || qa ? NULL : dim_quotient(g->alg, b->open, a->open);
@@ -191,24 +191,24 @@ static bool match(struct graph *g, struct rule *rule, struct side *a, struct sid
     if (qa)
         a->open = qa;
     else
-        advance(a);
+        advance_side(a);
     if (qb)
         b->open = qb;
     else
-        advance(b);
+        advance_side(b);
     return true;
 }
 
 /* Dimensions read together until both products agree; without an agreement the rest of both shapes. */
-static void skip_unmatched(struct graph *g, struct rule *rule, struct side *a, struct side *b)
+static void skip_unmatched(struct graph *g, struct rule *rule, struct reshape_side *a, struct reshape_side *b)
 {
     const struct dim *pa = dim_int(g->alg, 1), *pb = pa;
     do {
-        struct side *s = !b->open || (a->open && dim_ge(g->alg, pb, pa)) ? a : b;
+        struct reshape_side *s = !b->open || (a->open && dim_ge(g->alg, pb, pa)) ? a : b;
         const struct dim **p = s == a ? &pa : &pb;
         *p = dim_mul(g->alg, *p, s->open);
         rule_put(g, s->operand, s->at, 0, next_factor(g, rule, s->open, FACTOR_WHOLE | (s == a ? FACTOR_DROPPED : 0u)));
-        advance(s);
+        advance_side(s);
     } while (pa != pb && (a->open || b->open));
 }
 
@@ -238,13 +238,13 @@ struct rule *rule_reshape(struct graph *g, const struct node *node)
     if (!op_resolved(node))
         return NULL;
     struct rule *rule = rule_new(g, node);
-    struct side a = {.type = &node->in[0]->type, .operand = &rule->in[0]};
-    struct side b = {.type = &node->out[0]->type, .operand = &rule->out[0]};
+    struct reshape_side a = {.type = &node->in[0]->type, .operand = &rule->in[0]};
+    struct reshape_side b = {.type = &node->out[0]->type, .operand = &rule->out[0]};
     enter(&a);
     enter(&b);
     bool empty = has_zero(a.type) || has_zero(b.type);
     while (!empty && a.open && b.open)
-        if (!match(g, rule, &a, &b))
+        if (!match_sides(g, rule, &a, &b))
             skip_unmatched(g, rule, &a, &b);
     close_side(g, rule, &a, FACTOR_DROPPED);
     close_side(g, rule, &b, 0);

@@ -291,11 +291,9 @@ struct rule *rule_replicated(struct graph *g, const struct node *node)
 struct rule *rule_identity(struct graph *g, const struct node *node)
 {
     struct rule *rule = rule_new(g, node);
-    for (int d = 0; d < rule->out[0].rank; d++) {
-        int f = rule_numbered(g, rule, "d", d, node->out[0]->type.dim[d], 0);
-        rule_put(g, &rule->in[0], d, 0, f);
-        rule_put(g, &rule->out[0], d, 0, f);
-    }
+    for (int d = 0; d < rule->out[0].rank; d++)
+        rule_same_dim(g, rule, "d", d, node->out[0]->type.dim[d], 0);
+
     rule_linear(rule, 1);
     rule->moves = true;
     return rule;

@@ -24,7 +24,7 @@ static const struct dim *clamp(struct graph *g, const struct dim *x, const struc
     return dim_max(g->alg, dim_min(g->alg, x, high), low);
 }
 
-static void bounds(struct graph *g, const struct dim *n, const struct dim *start, const struct dim *stop, struct slice *s)
+static void clamp_bounds(struct graph *g, const struct dim *n, const struct dim *start, const struct dim *stop, struct slice *s)
 {
     const struct dim *zero = dim_int(g->alg, 0), *one = dim_int(g->alg, 1), *minus = dim_int(g->alg, -1);
     const struct dim *low = s->step > 0 ? zero : minus, *high = s->step > 0 ? n : dim_sub(g->alg, n, one);
@@ -40,13 +40,13 @@ static void bounds(struct graph *g, const struct dim *n, const struct dim *start
 }
 
 /* Entry i of an optional vector of integers, or fallback; false when it is not an integer. */
-static bool entry(int n, const struct dim *const *at, int i, int64_t fallback, int64_t *out)
+static bool slice_entry(int n, const struct dim *const *at, int i, int64_t fallback, int64_t *out)
 {
     *out = fallback;
     return n < 0 || dim_is_int(at[i], out);
 }
 
-static void check_count(const struct graph *g, const struct node *node, const char *what, int n, int expected)
+static void check_slice_count(const struct graph *g, const struct node *node, const char *what, int n, int expected)
 {
     if (n != expected && n != -2)
         fail("%s: starts has %d entries but %s has %d", node_where(g, node), expected, what, n);
@@ -60,14 +60,14 @@ int op_slices(struct graph *g, const struct node *node, struct slice out[MAX_RAN
     int k = op_size_operand(g, node, 3, "axes", &axis), l = op_size_operand(g, node, 4, "steps", &step);
     if (n < 0 || m < 0 || k == -1 || l == -1)
         return -1;
-    check_count(g, node, "ends", m, n);
-    check_count(g, node, "axes", k, n);
-    check_count(g, node, "steps", l, n);
+    check_slice_count(g, node, "ends", m, n);
+    check_slice_count(g, node, "axes", k, n);
+    check_slice_count(g, node, "steps", l, n);
     if (n > data->rank)
         fail("%s: %d axes are sliced but '%s' has %d dimensions", node_where(g, node), n, node->in[0]->name, data->rank);
     for (int i = 0; i < n; i++) {
         int64_t a;
-        if (!entry(k, axis, i, i, &a) || !entry(l, step, i, 1, &out[i].step))
+        if (!slice_entry(k, axis, i, i, &a) || !slice_entry(l, step, i, 1, &out[i].step))
             return -1;
         if (out[i].step == 0 || out[i].step < -FAR)
             fail("%s: the step of axis %lld is %lld", node_where(g, node), (long long)a, (long long)out[i].step);
@@ -75,7 +75,7 @@ int op_slices(struct graph *g, const struct node *node, struct slice out[MAX_RAN
         for (int j = 0; j < i; j++)
             if (out[j].axis == out[i].axis)
                 fail("%s: axis %d is sliced twice", node_where(g, node), out[i].axis);
-        bounds(g, dim_rewrite(g->alg, data->dim[out[i].axis]), dim_rewrite(g->alg, start[i]), dim_rewrite(g->alg, stop[i]), &out[i]);
+        clamp_bounds(g, dim_rewrite(g->alg, data->dim[out[i].axis]), dim_rewrite(g->alg, start[i]), dim_rewrite(g->alg, stop[i]), &out[i]);
     }
     return n;
 }
@@ -110,18 +110,18 @@ void infer_slice(struct graph *g, struct node *node)
 }
 
 /* Where entry i of the result comes from: bounds per dimension of a vector or table. */
-struct bounds {
+struct slice_bounds {
     int64_t start[2], step[2], from[2], size[2];
 };
 
-static bool read_bounds(struct graph *g, const struct node *node, struct bounds *b)
+static bool read_bounds(struct graph *g, const struct node *node, struct slice_bounds *b)
 {
     const struct type *x = &node->in[0]->type, *y = &node->out[0]->type;
     struct slice slice[MAX_RANK];
     int n = op_slices(g, node, slice);
     if (n < 0 || x->rank < 1 || x->rank > 2)
         return false;
-    *b = (struct bounds){.step = {1, 1}, .from = {1, 1}, .size = {1, 1}};
+    *b = (struct slice_bounds){.step = {1, 1}, .from = {1, 1}, .size = {1, 1}};
     for (int d = 0; d < x->rank; d++)
         if (!dim_is_int(x->dim[d], &b->from[d + 2 - x->rank]) || !dim_is_int(y->dim[d], &b->size[d + 2 - x->rank]))
             return false;
@@ -137,7 +137,7 @@ static bool read_bounds(struct graph *g, const struct node *node, struct bounds 
 void value_slice(struct graph *g, struct node *node)
 {
     const struct dims_value *from = op_entries(g, node->in[0]);
-    struct bounds b;
+    struct slice_bounds b;
     if (!from || !read_bounds(g, node, &b) || b.from[0] * b.from[1] != from->n)
         return;
     int64_t size = b.size[0] * b.size[1];
@@ -157,7 +157,7 @@ struct parts {
 };
 
 /* One part of the sliced axis of the operand; cut parts that are empty are left out. */
-static int put_part(struct parts *p, const char *name, const struct dim *size, unsigned flags)
+static int put_slice_part(struct parts *p, const char *name, const struct dim *size, unsigned flags)
 {
     if (dim_equals(size, 0) && (flags & FACTOR_DROPPED))
         return -1;
@@ -166,7 +166,7 @@ static int put_part(struct parts *p, const char *name, const struct dim *size, u
     return f;
 }
 
-static void group(struct rule *rule, int f)
+static void group_parts(struct rule *rule, int f)
 {
     if (f >= 0)
         rule->group[rule->ngroup++] = f;
@@ -182,15 +182,15 @@ static void looked_up_axis(struct graph *g, struct rule *rule, const struct type
 }
 
 /* An axis cut at integer bounds: its parts split together. One such axis per rule. */
-static void cut_axis(struct graph *g, struct rule *rule, const struct type *data, const struct slice *s)
+static void cut_slice_axis(struct graph *g, struct rule *rule, const struct type *data, const struct slice *s)
 {
     struct parts p = {.g = g, .rule = rule, .axis = s->axis};
-    int before = put_part(&p, "before", s->start, FACTOR_DROPPED);
-    int kept = put_part(&p, "kept", s->size, 0);
-    int after = put_part(&p, "after", dim_sub(g->alg, data->dim[s->axis], s->stop), FACTOR_DROPPED);
-    group(rule, before);
-    group(rule, kept);
-    group(rule, after);
+    int before = put_slice_part(&p, "before", s->start, FACTOR_DROPPED);
+    int kept = put_slice_part(&p, "kept", s->size, 0);
+    int after = put_slice_part(&p, "after", dim_sub(g->alg, data->dim[s->axis], s->stop), FACTOR_DROPPED);
+    group_parts(rule, before);
+    group_parts(rule, kept);
+    group_parts(rule, after);
     rule_put(g, &rule->out[0], s->axis, 0, kept);
 }
 
@@ -210,7 +210,7 @@ static void sliced_axes(struct graph *g, const struct node *node, struct rule *r
         if (slice[i].step == 1 && data->dim[axis] == out->dim[axis])
             continue;
         if (cuttable(data, &slice[i]) && !rule->ngroup)
-            cut_axis(g, rule, data, &slice[i]);
+            cut_slice_axis(g, rule, data, &slice[i]);
         else
             looked_up_axis(g, rule, data, out, axis, n == 1 && slice[i].start && !dtype_is_packed(data->dtype));
         *done |= 1u << axis;
@@ -227,9 +227,7 @@ struct rule *rule_slice(struct graph *g, const struct node *node)
     for (int d = 0; d < rule->out[0].rank; d++) {
         if (done >> d & 1u)
             continue;
-        int f = rule_numbered(g, rule, "d", d, node->out[0]->type.dim[d], 0);
-        rule_put(g, &rule->in[0], d, 0, f);
-        rule_put(g, &rule->out[0], d, 0, f);
+        rule_same_dim(g, rule, "d", d, node->out[0]->type.dim[d], 0);
     }
     rule_linear(rule, 1);
     rule->moves = true;

@@ -6,9 +6,6 @@
 
 /* merge_allreduce.c: in a graph with explicit reshards, small AllReduces become one where none has to wait for another. */
 void plan_merge_reductions(struct graph *, const struct machine *, const struct plan *);
-/* hoist_row_scalar.c: terms of what is picked from rows x - r or x / r wait for x alone, not for the one number r of each row. after: by
- * value id, what waits; false: v is no such terms, or x waits, too. */
-bool plan_take_out(struct graph *, struct value *v, const bool *after);
 
 /* slice_index.c: cut points and copies of index-map ops, for every rank. local[r]->nodes.at[at] is the global node at on rank r. */
 struct locality {

@@ -4,6 +4,7 @@
  * a sum of f(terms), f linear, is f of the sum of the terms. So an AllReduce behind linear nodes moves up to the terms themselves, if these
  * do not wait: of a loss, mean(log(sum) - score), the label's score joins the sum of exponentials, and nothing is left to reduce behind the
  * mean. */
+#include "op/canon/canon.h"
 #include "op/op.h"
 #include "plan/apply/apply.h"
 #include "plan/cost/cost.h"
@@ -161,7 +162,7 @@ static bool find_terms(struct merger *m, const struct node *a, struct value *v, 
     struct node *sum = make(m->g, "AllReduce", arena_printf(m->g->arena, "%s/AllReduce", v->name), 1, &v, 1);
     attr_set_string(sum, "op", attr_string(a, "op"));
     VEC_PUSH(m->tmp, &found->sums, sum);
-    m->changed = m->after[v->id] && alike(m, a, sum) && plan_take_out(m->g, v, m->after);
+    m->changed = m->after[v->id] && alike(m, a, sum) && canon_hoist_row_scalar(m->g, v, m->after);
     return can_join(m, a, sum);
 }
 
