@@ -40,7 +40,7 @@ void pass_canon(struct compile *c)
         before = g->values.n;
         rewrite_round(g);
     } while (g->values.n != before && ++rounds < MOST_ROUNDS);
-    plan_find_kept_states(g);
+    plan_find_unpaired_states(g);
     if (c->fixed && c->fixed->list.n)
         op_drop_unread(g);
 }

@@ -25,7 +25,7 @@ static bool is_activation(const struct space *s, const struct value *v)
     return v && !s->weight[v->id] && v->type.rank > 0 && !space_state(s, v);
 }
 
-static bool listed(const struct boundary *b, const struct value *v)
+static bool list_names(const struct boundary *b, const struct value *v)
 {
     for (int i = 0; i < b->list.n; i++)
         if (b->list.at[i] == v)
@@ -54,7 +54,7 @@ static struct boundary boundary_of(const struct space *s, const struct module *m
         const struct node *n = s->g->nodes.at[m->node[k]];
         for (int i = 0; i < (result ? n->nout : n->nin); i++) {
             const struct value *v = node_value(n, result, i);
-            if (is_activation(s, v) && (result ? read_outside(s, m, v) : !is_inside(m, s->producer[v->id])) && !listed(&b, v))
+            if (is_activation(s, v) && (result ? read_outside(s, m, v) : !is_inside(m, s->producer[v->id])) && !list_names(&b, v))
                 VEC_PUSH(s->arena, &b.list, v);
         }
     }
@@ -65,11 +65,11 @@ static struct boundary boundary_of(const struct space *s, const struct module *m
 
 static char *names_of(struct arena *a, const struct boundary *b)
 {
-    enum { SHOWN = 8 };
+    enum { MOST_LISTED = 8 };
     char *text = arena_strdup(a, "");
-    for (int i = 0; i < b->list.n && i < SHOWN; i++)
+    for (int i = 0; i < b->list.n && i < MOST_LISTED; i++)
         text = arena_printf(a, "%s%s'%s'", text, i ? ", " : "", b->list.at[i]->name);
-    return b->list.n > SHOWN ? arena_printf(a, "%s and %d more", text, b->list.n - SHOWN) : text;
+    return b->list.n > MOST_LISTED ? arena_printf(a, "%s and %d more", text, b->list.n - MOST_LISTED) : text;
 }
 
 static void check_globs(const struct space *s, const struct constraint *c, const struct layout *l, const struct boundary *b)

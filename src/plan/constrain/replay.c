@@ -72,7 +72,7 @@ static void fix_ends(struct space *s, const char *what, const struct named_list 
 }
 
 /* Constants that insert and lowerings made are not there yet. */
-static void fix_named(struct space *s, require_value *add, const char *key, const struct named_list *there)
+static void replay_named(struct space *s, require_value *add, const char *key, const struct named_list *there)
 {
     for (int i = 0; i < there->list.n; i++) {
         const struct value *v = graph_find(s->g, there->list.at[i].name);
@@ -97,8 +97,8 @@ void replay_plan(struct space *s)
     fix_nodes(s, &e->nodes);
     fix_ends(s, "input", &e->inputs, s->g->inputs.n, s->g->inputs.at);
     fix_ends(s, "output", &e->outputs, s->g->outputs.n, s->g->outputs.at);
-    fix_named(s, required_add, "weights", &e->weights);
-    fix_named(s, required_add_read, "pinned", &e->read_places);
+    replay_named(s, required_add, "weights", &e->weights);
+    replay_named(s, required_add_read, "pinned", &e->read_places);
     name_sources(s, &e->from);
 }
 

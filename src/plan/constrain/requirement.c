@@ -16,14 +16,14 @@ static _Noreturn void refuse_glob(const struct space *s, const struct constraint
 /* ---- nodes ------------------------------------------------------------------------------------------------------------------ */
 
 /* The nodes that a constraint names. inside, by node: those of the module that is prepared. */
-struct scope {
+struct match {
     const struct constraint *c;
     VEC(int) nodes;
     bool *inside;
     struct pairs pairs;
 };
 
-static bool has_style(const struct scope *x, enum style style)
+static bool has_style(const struct match *x, enum style style)
 {
     return x->c->styles >> style & 1;
 }
@@ -47,7 +47,7 @@ static bool is_named_node(const struct space *s, const struct constraint *c, con
     return glob_match(c->glob, n->name) || (module && module_is_within(module, c->glob));
 }
 
-static void find_nodes(const struct space *s, struct scope *x)
+static void find_nodes(const struct space *s, struct match *x)
 {
     for (int i = 0; i < s->g->nodes.n; i++)
         if (is_named_node(s, x->c, s->g->nodes.at[i]))
@@ -57,7 +57,7 @@ static void find_nodes(const struct space *s, struct scope *x)
 }
 
 /* A style that applies to none of the nodes is a failure. */
-static void check_style(const struct space *s, const struct scope *x, enum style style)
+static void check_style(const struct space *s, const struct match *x, enum style style)
 {
     for (int i = 0; i < x->nodes.n; i++)
         if (style_applies(s, style, x->c, x->nodes.at[i]))
@@ -66,7 +66,7 @@ static void check_style(const struct space *s, const struct scope *x, enum style
          style_name(style));
 }
 
-static struct pairs find_pairs(const struct space *s, const struct scope *x)
+static struct pairs find_pairs(const struct space *s, const struct match *x)
 {
     bool *target = NEWN(s->arena, bool, s->g->nodes.n + 1);
     for (int i = 0; i < x->nodes.n; i++)
@@ -74,13 +74,13 @@ static struct pairs find_pairs(const struct space *s, const struct scope *x)
     return pairs_find(s, target);
 }
 
-static enum style own_style(const struct scope *x, enum style style, int node)
+static enum style own_style(const struct match *x, enum style style, int node)
 {
     return style != STYLE_PAIRWISE ? style : x->pairs.row[node] ? STYLE_ROWWISE : STYLE_COLWISE;
 }
 
 /* False if none of the constraint's styles applies to the node. */
-static bool require_node(struct space *s, const struct scope *x, int node)
+static bool require_node(struct space *s, const struct match *x, int node)
 {
     bool met = !(x->c->styles & ~(unsigned)PREPARES);
     for (enum style i = 0; i < STYLES; i++)
@@ -94,7 +94,7 @@ static bool require_node(struct space *s, const struct scope *x, int node)
     return met;
 }
 
-static void prepare_node(struct space *s, const struct scope *x, int node)
+static void prepare_node(struct space *s, const struct match *x, int node)
 {
     const struct node *n = s->g->nodes.at[node];
     bool pair = has_style(x, STYLE_PAIRWISE);
@@ -109,7 +109,7 @@ static void prepare_node(struct space *s, const struct scope *x, int node)
     x->inside[node] = false;
 }
 
-static void prepare_all(struct space *s, const struct scope *x)
+static void prepare_all(struct space *s, const struct match *x)
 {
     for (int i = 0; i < x->nodes.n; i++)
         x->inside[x->nodes.at[i]] = true;
@@ -127,7 +127,7 @@ static void prepare_all(struct space *s, const struct scope *x)
 /* inside: all false, as it is left. */
 static void require_nodes(struct space *s, const struct constraint *c, bool *inside)
 {
-    struct scope x = {.c = c, .inside = inside};
+    struct match x = {.c = c, .inside = inside};
     find_nodes(s, &x);
     for (enum style i = 0; i < STYLES; i++)
         if (has_style(&x, i) && !(1u << i & PREPARES))

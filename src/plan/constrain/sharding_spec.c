@@ -46,7 +46,7 @@ static const struct dim *part_size(struct spec *p, const struct shards *part)
 }
 
 /* The sizes that are said, together; false on overflow. */
-static bool sizes_fit(const struct sharded_axis *a)
+static bool spec_sizes_fit(const struct sharded_axis *a)
 {
     int64_t all = 1;
     for (int i = 0; i < a->n; i++)
@@ -102,7 +102,7 @@ static bool read_axis(struct spec *p, const struct sharded_axis *a)
                 arena_printf(p->arena, "axis %" PRId64 " is dealt to %" PRId64 " shards, expected 1 or more", a->axis, a->part[i].count));
     if (dealt == -2 || (dealt >= 0 && p->axis >= 0))
         return wrong(p, arena_printf(p->arena, "two %s are sharded, where tpc splits one", dealt == -2 ? "parts of an axis" : "axes"));
-    if (a->n > MOST_PARTS || !sizes_fit(a))
+    if (a->n > MOST_PARTS || !spec_sizes_fit(a))
         return wrong(p, arena_printf(p->arena, "the parts of axis %" PRId64 " are too large", a->axis));
     if (dealt >= 0) {
         p->axis = (int)d;
@@ -126,11 +126,11 @@ static int entry_devices(const struct sharding *s, int i, const int64_t **out)
 }
 
 /* Shards of each rank, ascending. */
-struct held {
+struct device_held {
     VEC(int64_t) shard;
 };
 
-static bool read_devices(struct spec *p, struct held *rank)
+static bool read_devices(struct spec *p, struct device_held *rank)
 {
     for (int i = 0; i < p->s->ndevice; i++) {
         const int64_t *device;
@@ -140,7 +140,7 @@ static bool read_devices(struct spec *p, struct held *rank)
         for (int k = 0; k < n; k++) {
             if (device[k] < 0 || device[k] >= p->ranks)
                 return wrong(p, arena_printf(p->arena, "device %" PRId64 " is not one of %d", device[k], p->ranks));
-            struct held *h = &rank[device[k]];
+            struct device_held *h = &rank[device[k]];
             if (!h->shard.n || h->shard.at[h->shard.n - 1] != i)
                 VEC_PUSH(p->arena, &h->shard, i);
         }
@@ -148,7 +148,7 @@ static bool read_devices(struct spec *p, struct held *rank)
     return true;
 }
 
-static bool in_order(const struct spec *p, const struct held *rank)
+static bool in_order(const struct spec *p, const struct device_held *rank)
 {
     for (int r = 0; r < p->ranks; r++)
         if (rank[r].shard.n != 1 || rank[r].shard.at[0] != r)
@@ -157,7 +157,7 @@ static bool in_order(const struct spec *p, const struct held *rank)
 }
 
 /* Some rank holds nothing, or more than one shard, or another than its own. */
-static const struct split *split_out_of_order(struct spec *p, const struct held *rank)
+static const struct split *split_out_of_order(struct spec *p, const struct device_held *rank)
 {
     int64_t n = p->size->k, each = n / p->shards, more = n % p->shards;
     int *count = NEWN(p->arena, int, p->ranks);
@@ -174,7 +174,7 @@ static const struct split *split_out_of_order(struct spec *p, const struct held 
     return split_list(p->alg, p->ranks, n, count, list);
 }
 
-static const struct split *read_split(struct spec *p, const struct held *rank)
+static const struct split *read_split(struct spec *p, const struct device_held *rank)
 {
     bool ordered = p->s->ndevice == 0 ? p->shards == p->ranks : in_order(p, rank);
     if (!ordered && !dim_is_int(p->size, NULL)) {
@@ -193,7 +193,7 @@ static const struct split *read_split(struct spec *p, const struct held *rank)
 /* ---- a spec as a placement --------------------------------------------------------------------------------------------------------- */
 
 /* One entry for all devices; a list of all of them is taken for that, too. */
-static bool is_whole(struct spec *p, const struct held *rank)
+static bool is_whole(struct spec *p, const struct device_held *rank)
 {
     int holders = 0;
     for (int r = 0; r < p->ranks; r++)
@@ -207,7 +207,7 @@ const char *sharding_placement(struct arena *a, struct alg *alg, const struct ty
                                struct placement *out)
 {
     struct spec p = {.arena = a, .alg = alg, .type = type, .s = s, .ranks = ranks, .axis = -1, .shards = 1};
-    struct held *rank = NEWN(a, struct held, ranks);
+    struct device_held *rank = NEWN(a, struct device_held, ranks);
     if (s->ndevice > PLAN_RANKS || s->ngroup > PLAN_RANKS)
         return arena_printf(a, "it names %d devices and %d groups, at most %d are handled", s->ndevice, s->ngroup, PLAN_RANKS);
     for (int i = 0; i < s->naxis; i++)
@@ -270,7 +270,7 @@ static int shards_by_rank(struct arena *a, const struct split *s, struct shard *
     return n;
 }
 
-static bool holds(const struct split *s, int rank, int64_t index)
+static bool device_holds(const struct split *s, int rank, int64_t index)
 {
     for (int i = 0; i < s->count[rank]; i++)
         if (s->list[rank][i].lo <= index && index < s->list[rank][i].hi)
@@ -285,7 +285,7 @@ static int shards_by_index(struct arena *a, const struct split *s, int n, int64_
         int64_t *rank = NEWN(a, int64_t, s->ranks);
         at[i] = (struct shard){i * size, 0, rank};
         for (int r = 0; r < s->ranks; r++)
-            if (holds(s, r, at[i].lo))
+            if (device_holds(s, r, at[i].lo))
                 rank[at[i].n++] = r;
     }
     return n;
@@ -312,13 +312,13 @@ static int64_t common_divisor(int64_t a, int64_t b)
 }
 
 /* Of a listed split: how many indices always stay together, and how often a rank's part comes again at most. */
-struct grain {
+struct spec_grain {
     int64_t inner, outer;
 };
 
-static struct grain grain_of(const struct split *s)
+static struct spec_grain spec_grain_of(const struct split *s)
 {
-    struct grain g = {1, 1};
+    struct spec_grain g = {1, 1};
     if (s->balanced)
         return g;
     g.inner = s->n->k;
@@ -343,7 +343,8 @@ static void add_part(struct arena *a, struct part_list *to, const struct dim *si
 }
 
 /* The axis as outer, outer of the grain, what is dealt out, inner of the grain, inner; ones are left out. */
-static struct sharded_axis axis_of(struct arena *a, struct alg *alg, int dim, const struct split *s, struct grain g, int64_t shards)
+static struct sharded_axis sharded_axis_of(struct arena *a, struct alg *alg, int dim, const struct split *s, struct spec_grain g,
+                                           int64_t shards)
 {
     struct part_list parts = {{NULL, 0, 0}};
     const struct dim *dealt = s->balanced ? s->n : dim_int(alg, s->n->k / g.outer / g.inner);
@@ -368,18 +369,18 @@ static bool split_sharding(struct arena *a, struct alg *alg, const struct type *
 {
     struct shard *shard = NEWN(a, struct shard, ranks);
     struct sharded_axis *axis = NEW(a, struct sharded_axis);
-    struct grain most = grain_of(at.split);
+    struct spec_grain most = spec_grain_of(at.split);
     int forms = at.split->balanced || at.split->partition ? 4 : 8;
     out->naxis = 1;
     out->axis = axis;
     for (int form = 0; form < forms; form++) {
-        struct grain g = {form & 1 ? most.inner : 1, form & 2 ? most.outer : 1};
+        struct spec_grain g = {form & 1 ? most.inner : 1, form & 2 ? most.outer : 1};
         int64_t pieces = at.split->balanced ? ranks : at.split->n->k / g.outer / g.inner;
         if (form & 4 && pieces > ranks)
             continue;
         int n = form & 4 ? shards_by_index(a, at.split, (int)pieces, g.inner, shard) : shards_by_rank(a, at.split, shard);
         set_devices(a, out, n, shard);
-        *axis = axis_of(a, alg, at.dim, at.split, g, n);
+        *axis = sharded_axis_of(a, alg, at.dim, at.split, g, n);
         if (n > 1 && reads_as(a, alg, type, at, ranks, out))
             return true;
     }

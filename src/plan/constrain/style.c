@@ -28,12 +28,12 @@
 
 /* ---- what they speak of ------------------------------------------------------------------------------------------------------ */
 
-static const struct node *node_at(const struct space *s, int node)
+static const struct node *style_node(const struct space *s, int node)
 {
     return s->g->nodes.at[node];
 }
 
-static bool is_product(const struct node *n)
+static bool is_matrix_product(const struct node *n)
 {
     return n->op && (n->op->flags & OP_PRODUCT);
 }
@@ -46,7 +46,7 @@ static int sequence_dim(const struct value *v, int dim)
 
 static bool has_sequence(const struct space *s, int dim, int node)
 {
-    const struct node *n = node_at(s, node);
+    const struct node *n = style_node(s, node);
     return n->nout > 0 && n->out[0] && !s->weight[n->out[0]->id] && sequence_dim(n->out[0], dim) >= 0;
 }
 
@@ -71,12 +71,13 @@ static bool splits_classes(const struct space *s, const struct node *n, const st
 
 bool style_applies(const struct space *s, enum style style, const struct constraint *c, int node)
 {
-    const struct node *n = node_at(s, node);
+    const struct node *n = style_node(s, node);
     switch (style) {
     case STYLE_COLWISE:
     case STYLE_ROWWISE:
-    case STYLE_VOCAB: return weight_is_used(s->weight, node_at(s, node));
-    case STYLE_PAIRWISE: return weight_is_used(s->weight, node_at(s, node)) && is_product(n) && !node_sums_nothing(s->roles, node);
+    case STYLE_VOCAB: return weight_is_used(s->weight, style_node(s, node));
+    case STYLE_PAIRWISE:
+        return weight_is_used(s->weight, style_node(s, node)) && is_matrix_product(n) && !node_sums_nothing(s->roles, node);
     case STYLE_SEQUENCE: return has_sequence(s, c->dim, node);
     case STYLE_LOSS_PARALLEL: return n->op && (n->op->flags & OP_SCORES) && (!is_attended(s, n) || strcmp(c->glob, n->name) == 0);
     case STYLE_REPLICATE: return true;
@@ -120,11 +121,11 @@ static int unmet_by_sequence(const struct node *n, const struct strategy *st, in
 
 int style_unmet(const struct space *s, enum style style, int dim, int node, const struct strategy *st)
 {
-    const struct node *n = node_at(s, node);
+    const struct node *n = style_node(s, node);
     switch (style) {
     case STYLE_COLWISE: return unmet_by_weight(s, n, st, true);
     case STYLE_ROWWISE: return unmet_by_weight(s, n, st, false);
-    case STYLE_VOCAB: return unmet_by_weight(s, n, st, is_product(n));
+    case STYLE_VOCAB: return unmet_by_weight(s, n, st, is_matrix_product(n));
     case STYLE_SEQUENCE: return unmet_by_sequence(n, st, dim);
     case STYLE_REPLICATE: return strategy_splits(n, st);
     case STYLE_LOSS_PARALLEL: return !splits_classes(s, n, st);
@@ -134,7 +135,7 @@ int style_unmet(const struct space *s, enum style style, int dim, int node, cons
 
 unsigned style_requests(const struct space *s, enum style style, int node)
 {
-    bool row = style == STYLE_ROWWISE || (style == STYLE_VOCAB && !is_product(node_at(s, node)));
+    bool row = style == STYLE_ROWWISE || (style == STYLE_VOCAB && !is_matrix_product(style_node(s, node)));
     return row ? REQUESTS_RESULTS : REQUESTS_OPERANDS;
 }
 
@@ -143,7 +144,7 @@ unsigned style_requests(const struct space *s, enum style style, int node)
 /* The scores are split over classes, which only a lowering splits. */
 static bool seed_classes(struct space *s, int node)
 {
-    const struct node *n = node_at(s, node);
+    const struct node *n = style_node(s, node);
     const struct rule *r = s->rule[node];
     int d = class_dim(s->g, n), f = r && n->in[0] ? rule_factor_at(&r->in[0], d) : -1;
     return f >= 0 && (r->factor[f].flags & FACTOR_LOWERED) && space_seed(s, n->in[0], d, NULL, false);
@@ -152,7 +153,7 @@ static bool seed_classes(struct space *s, int node)
 /* The solver does not split the weights of an outer product by itself. */
 static bool seed_weights(struct space *s, int node)
 {
-    const struct node *n = node_at(s, node);
+    const struct node *n = style_node(s, node);
     bool changed = false;
     for (int i = 0; i < n->nin; i++)
         for (int d = 0; n->in[i] && s->weight[n->in[i]->id] && d < n->in[i]->type.rank; d++)
@@ -162,7 +163,7 @@ static bool seed_weights(struct space *s, int node)
 
 bool style_seed(struct space *s, enum style style, int dim, int node)
 {
-    const struct node *n = node_at(s, node);
+    const struct node *n = style_node(s, node);
     switch (style) {
     case STYLE_SEQUENCE: return space_seed(s, n->out[0], sequence_dim(n->out[0], dim), NULL, true);
     case STYLE_LOSS_PARALLEL: return seed_classes(s, node);

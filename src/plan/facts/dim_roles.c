@@ -169,7 +169,7 @@ static bool *mark_contracted(const struct dim_roles *all)
 static bool is_sequence(const struct dim_roles *all, const struct value *v, int d, const bool *contracted)
 {
     const struct dim *size = v->type.dim[d];
-    const struct symbol_role *symbol = size->kind == DIM_SYM ? symbol_role(all, size->name) : NULL;
+    const struct symbol_role *symbol = size->kind == DIM_SYM ? symbol_role_find(all, size->name) : NULL;
     if (size->kind == DIM_SYM)
         return symbol && symbol->contracted;
     return !(size->kind == DIM_INT && size->k <= 1) && contracted[class_of(all->class, v->id * MAX_RANK + d)];
@@ -187,7 +187,7 @@ static void mark_sequences(struct dim_roles *all, bool *contracted)
 
 /* ---- symbols ----------------------------------------------------------------------------------------------------------------- */
 
-struct symbol_role *symbol_role(const struct dim_roles *all, const char *name)
+struct symbol_role *symbol_role_find(const struct dim_roles *all, const char *name)
 {
     for (int i = 0; i < all->symbols.n; i++)
         if (strcmp(all->symbols.at[i].name, name) == 0)
@@ -198,7 +198,7 @@ struct symbol_role *symbol_role(const struct dim_roles *all, const char *name)
 static void add_symbol(void *to, const struct dim *d)
 {
     struct dim_roles *all = to;
-    if (!symbol_role(all, d->name))
+    if (!symbol_role_find(all, d->name))
         VEC_PUSH(all->arena, &all->symbols, ((struct symbol_role){.name = d->name, .lo = d->lo > 0 ? d->lo : 0}));
 }
 
@@ -236,14 +236,14 @@ static bool operand_has_factor(const struct rule_operand *operand, int factor)
 
 static void note_contracted(void *of, const struct dim *symbol)
 {
-    struct symbol_role *s = symbol_role(of, symbol->name);
+    struct symbol_role *s = symbol_role_find(of, symbol->name);
     if (s)
         s->contracted = true;
 }
 
 static void note_row(void *of, const struct dim *symbol)
 {
-    struct symbol_role *s = symbol_role(of, symbol->name);
+    struct symbol_role *s = symbol_role_find(of, symbol->name);
     if (s)
         s->row = true;
 }
@@ -282,7 +282,7 @@ static bool is_past(const struct graph *g, const char *name)
     return false;
 }
 
-static enum symbol_kind kind_of(const struct graph *g, const struct symbol_role *s)
+static enum symbol_kind symbol_kind_of(const struct graph *g, const struct symbol_role *s)
 {
     return is_past(g, s->name)            ? SYMBOL_PAST
         : !s->contracted                  ? SYMBOL_OTHER
@@ -298,12 +298,12 @@ static void find_symbols(struct dim_roles *all)
         if (all->rule[i] && (all->g->nodes.at[i]->op->flags & OP_PRODUCT))
             mark_symbols(all, i);
     for (int i = 0; i < all->symbols.n; i++)
-        all->symbols.at[i].kind = kind_of(all->g, &all->symbols.at[i]);
+        all->symbols.at[i].kind = symbol_kind_of(all->g, &all->symbols.at[i]);
 }
 
 /* ---- all --------------------------------------------------------------------------------------------------------------------- */
 
-struct dim_roles *symbol_roles(struct arena *a, struct graph *g)
+struct dim_roles *symbol_roles_of(struct arena *a, struct graph *g)
 {
     struct dim_roles *all = NEW(a, struct dim_roles);
     *all = (struct dim_roles){.arena = a, .g = g, .rule = NEWN(a, struct rule *, g->nodes.n + 1)};
@@ -314,9 +314,9 @@ struct dim_roles *symbol_roles(struct arena *a, struct graph *g)
     return all;
 }
 
-struct dim_roles *dim_roles(struct arena *a, struct graph *g)
+struct dim_roles *dim_roles_of(struct arena *a, struct graph *g)
 {
-    struct dim_roles *all = symbol_roles(a, g);
+    struct dim_roles *all = symbol_roles_of(a, g);
     all->of = arena_array(a, (size_t)g->values.n + 1, sizeof *all->of);
     classes_find(all);
     bool *contracted = mark_contracted(all);

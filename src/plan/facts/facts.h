@@ -27,9 +27,9 @@ struct dim_roles {
     unsigned char (*of)[MAX_RANK]; /* by value id: bits of enum dim_role */
 };
 /* Only of symbols; of dimensions, too. */
-struct dim_roles *symbol_roles(struct arena *, struct graph *);
-struct dim_roles *dim_roles(struct arena *, struct graph *);
-struct symbol_role *symbol_role(const struct dim_roles *, const char *name); /* NULL: the graph has no such symbol */
+struct dim_roles *symbol_roles_of(struct arena *, struct graph *);
+struct dim_roles *dim_roles_of(struct arena *, struct graph *);
+struct symbol_role *symbol_role_find(const struct dim_roles *, const char *name); /* NULL: the graph has no such symbol */
 bool dim_has_role(const struct dim_roles *, const struct value *, int d, enum dim_role);
 /* Is factor f contracted by a product of activations, or does it become a dimension that is? */
 bool factor_is_kv(const struct dim_roles *, int node, int f);
@@ -85,20 +85,20 @@ struct origin {
     struct value *value;
     int dim;
 };
-struct attended {
+struct kv_pair {
     struct origin key, value;
 };
-struct attended_list {
-    VEC(struct attended) list;
+struct kv_pairs {
+    VEC(struct kv_pair) list;
 };
-struct attended_list plan_attended(struct graph *, struct arena *);
+struct kv_pairs plan_kv_pairs(struct graph *, struct arena *);
 /* What dimension d of v is moved, repeated or scaled from; d may be -1. */
-struct origin plan_origin(struct graph *, struct value *, int d);
+struct origin plan_kv_origin(struct graph *, struct value *, int d);
 
 /* state.c: what a decode loop carries. Pairs, before types are known; then, in a canonical graph, read-only state (past only, dim -1)
  * and born state (present only). Graphs of one rank have what their files say. */
 void plan_find_states(struct graph *);
-void plan_find_kept_states(struct graph *);
+void plan_find_unpaired_states(struct graph *);
 
 /* state_from.c: the state of another plan of the model (--state-from). */
 struct other_state {

@@ -10,19 +10,19 @@
 
 #include <string.h>
 
-struct step {
+struct kv_step {
     const struct value *value;
     int dim;
     bool weighed;
 }; /* weighed: a softmax lies behind */
-struct search {
+struct kv_search {
     struct graph *g;
     struct arena *tmp, *arena;
     struct rule **rule; /* by value id of the node's first result, made when asked for */
     int *seen;          /* by step: the last walk that met it */
     int walk;
-    VEC(struct step) open;
-    struct attended_list *found;
+    VEC(struct kv_step) open;
+    struct kv_pairs *found;
 };
 
 /* ---- moves ----------------------------------------------------------------------------------------------------------------- */
@@ -62,7 +62,7 @@ static int dim_of_operand(const struct rule *r, int i, int d)
     return f < 0 ? -1 : dim_with(&r->in[i], f);
 }
 
-struct origin plan_origin(struct graph *g, struct value *v, int d)
+struct origin plan_kv_origin(struct graph *g, struct value *v, int d)
 {
     int i;
     while (v->producer && (i = kept_operand(v->producer)) >= 0) {
@@ -74,7 +74,7 @@ struct origin plan_origin(struct graph *g, struct value *v, int d)
 
 /* ---- products with a softmax between ------------------------------------------------------------------------------------------ */
 
-static const struct rule *rule_at(struct search *s, const struct node *n)
+static const struct rule *rule_at(struct kv_search *s, const struct node *n)
 {
     if (!n->op || n->nout < 1 || !n->out[0])
         return NULL;
@@ -84,21 +84,21 @@ static const struct rule *rule_at(struct search *s, const struct node *n)
     return *slot;
 }
 
-static void push(struct search *s, const struct value *v, int d, bool weighed)
+static void push_step(struct kv_search *s, const struct value *v, int d, bool weighed)
 {
     int *seen = &s->seen[(v->id * MAX_RANK + d) * 2 + weighed];
     if (*seen == s->walk)
         return;
     *seen = s->walk;
-    VEC_PUSH(s->tmp, &s->open, ((struct step){v, d, weighed}));
+    VEC_PUSH(s->tmp, &s->open, ((struct kv_step){v, d, weighed}));
 }
 
-static void keep(struct search *s, struct origin key, struct origin value)
+static void add_pair(struct kv_search *s, struct origin key, struct origin value)
 {
-    VEC_PUSH(s->arena, &s->found->list, ((struct attended){key, value}));
+    VEC_PUSH(s->arena, &s->found->list, ((struct kv_pair){key, value}));
 }
 
-static void take_step(struct search *s, struct step at, struct origin value)
+static void walk_back(struct kv_search *s, struct kv_step at, struct origin value)
 {
     const struct node *n = at.value->producer;
     const struct rule *r = n ? rule_at(s, n) : NULL;
@@ -110,30 +110,30 @@ static void take_step(struct search *s, struct step at, struct origin value)
     for (int i = 0; i < n->nin; i++) {
         int d = n->in[i] ? dim_with(&r->in[i], f) : -1;
         if (d >= 0 && product && weighed)
-            keep(s, plan_origin(s->g, n->in[i], d), value);
+            add_pair(s, plan_kv_origin(s->g, n->in[i], d), value);
         else if (d >= 0 && !product)
-            push(s, n->in[i], d, weighed);
+            push_step(s, n->in[i], d, weighed);
     }
 }
 
 /* Operand i of a product are the weights, if dimension d of them comes from scores. */
-static void follow(struct search *s, const struct node *n, int i, int d, struct origin value)
+static void follow_weights(struct kv_search *s, const struct node *n, int i, int d, struct origin value)
 {
     s->walk++;
     s->open.n = 0;
-    push(s, n->in[i], d, false);
+    push_step(s, n->in[i], d, false);
     while (s->open.n > 0)
-        take_step(s, s->open.at[--s->open.n], value);
+        walk_back(s, s->open.at[--s->open.n], value);
 }
 
-static void weighted_sum(struct search *s, const struct node *n)
+static void weighted_sum(struct kv_search *s, const struct node *n)
 {
     const struct rule *r = n->nin == 2 && n->in[0] && n->in[1] && !n->in[0]->constant && !n->in[1]->constant ? rule_at(s, n) : NULL;
     for (int f = 0; r && f < r->nfactor; f++)
         for (int i = 0; (r->factor[f].flags & FACTOR_CONTRACTED) && i < 2; i++) {
             int weights = dim_with(&r->in[i], f), values = dim_with(&r->in[1 - i], f);
             if (weights >= 0 && values >= 0)
-                follow(s, n, i, weights, plan_origin(s->g, n->in[1 - i], values));
+                follow_weights(s, n, i, weights, plan_kv_origin(s->g, n->in[1 - i], values));
         }
 }
 
@@ -147,7 +147,7 @@ static bool has_past(const struct node *n)
     return false;
 }
 
-static int attended_dim(const struct rule *r, const struct rule_operand *o)
+static int kv_dim(const struct rule *r, const struct rule_operand *o)
 {
     for (int d = 0; o->present && d < o->rank; d++) {
         int f = rule_factor_at(o, d);
@@ -158,20 +158,20 @@ static int attended_dim(const struct rule *r, const struct rule_operand *o)
 }
 
 /* What is laid behind a past is no state; a pair is found elsewhere. */
-static void fused_attention(struct search *s, const struct node *n)
+static void fused_attention(struct kv_search *s, const struct node *n)
 {
     const struct rule *r = has_past(n) ? NULL : rule_at(s, n);
     if (r && n->nin > 2 && n->in[1] && n->in[2])
-        keep(s, plan_origin(s->g, n->in[1], attended_dim(r, &r->in[1])), plan_origin(s->g, n->in[2], attended_dim(r, &r->in[2])));
+        add_pair(s, plan_kv_origin(s->g, n->in[1], kv_dim(r, &r->in[1])), plan_kv_origin(s->g, n->in[2], kv_dim(r, &r->in[2])));
     if (r && n->nout > 2 && n->out[1] && n->out[2])
-        keep(s, (struct origin){n->out[1], n->out[1]->type.rank - 2}, (struct origin){n->out[2], n->out[2]->type.rank - 2});
+        add_pair(s, (struct origin){n->out[1], n->out[1]->type.rank - 2}, (struct origin){n->out[2], n->out[2]->type.rank - 2});
 }
 
-struct attended_list plan_attended(struct graph *g, struct arena *arena)
+struct kv_pairs plan_kv_pairs(struct graph *g, struct arena *arena)
 {
-    struct attended_list found = {{NULL, 0, 0}};
+    struct kv_pairs found = {{NULL, 0, 0}};
     struct arena *tmp = arena_new();
-    struct search s = {.g = g, .tmp = tmp, .arena = arena, .found = &found};
+    struct kv_search s = {.g = g, .tmp = tmp, .arena = arena, .found = &found};
     s.rule = NEWN(tmp, struct rule *, g->values.n + 1);
     s.seen = arena_array(tmp, (size_t)g->values.n + 1, 2 * MAX_RANK * sizeof *s.seen);
     for (int i = 0; i < g->nodes.n; i++) {

@@ -21,7 +21,7 @@ static bool keeps_elements(const struct node *node)
         op_is_onnx(node, "QuantizeLinear") || op_is_onnx(node, "DequantizeLinear");
 }
 
-static const int64_t *permutation(const struct graph *g, const struct node *node, int rank)
+static const int64_t *perm_of(const struct graph *g, const struct node *node, int rank)
 {
     const int64_t *perm = NULL;
     if (!op_is_onnx(node, "Transpose") || !attr_is_set(node, "perm"))
@@ -34,7 +34,7 @@ static int dim_before(const struct graph *g, const struct node *node, int d, int
 {
     if (!op_is_onnx(node, "Transpose"))
         return d;
-    const int64_t *perm = permutation(g, node, rank);
+    const int64_t *perm = perm_of(g, node, rank);
     int from = perm ? (int)perm[d] : rank - 1 - d;
     from = from < 0 ? from + rank : from;
     return from >= 0 && from < rank ? from : -1;
@@ -148,7 +148,7 @@ static bool is_float_input(const struct graph *g, const struct value *v)
 static int output_dim(struct graph *g, struct value *output, struct origin at)
 {
     for (int d = 0; d < output->type.rank; d++) {
-        struct origin from = plan_origin(g, output, d);
+        struct origin from = plan_kv_origin(g, output, d);
         if (from.value != at.value)
             return -1;
         if (from.dim == at.dim)
@@ -157,17 +157,17 @@ static int output_dim(struct graph *g, struct value *output, struct origin at)
     return -1;
 }
 
-static bool goes_through(struct graph *g, struct value *output, const struct value *input)
+static bool is_handed_on(struct graph *g, struct value *output, const struct value *input)
 {
-    return type_eq(&output->type, &input->type) && plan_origin(g, output, -1).value == input;
+    return type_eq(&output->type, &input->type) && plan_kv_origin(g, output, -1).value == input;
 }
 
 /* An input that is handed on unchanged is no less read-only: that output is its other end. */
-static void add_read_only(struct graph *g, struct value *input)
+static void add_input_only(struct graph *g, struct value *input)
 {
     struct state state = {.past = input, .dim = -1};
     for (int i = 0; i < g->outputs.n && !state.present; i++)
-        if (goes_through(g, g->outputs.at[i], input))
+        if (is_handed_on(g, g->outputs.at[i], input))
             state.present = g->outputs.at[i];
     if (!graph_state(g, input) && !(state.present && graph_state(g, state.present)))
         VEC_PUSH(g->arena, &g->states, state);
@@ -177,7 +177,7 @@ static bool appends_to_input(struct graph *g, const struct node *n)
 {
     bool appends = n->op && (n->op->flags & (OP_APPENDS | OP_PRODUCT)) == OP_APPENDS;
     for (int i = 0; appends && i < n->nin; i++) {
-        const struct value *from = n->in[i] ? plan_origin(g, n->in[i], -1).value : NULL;
+        const struct value *from = n->in[i] ? plan_kv_origin(g, n->in[i], -1).value : NULL;
         if (from && !from->producer && !from->constant)
             return true;
     }
@@ -185,7 +185,7 @@ static bool appends_to_input(struct graph *g, const struct node *n)
 }
 
 /* A pair that the plan file denies is no born state either. */
-static struct state born_at(struct graph *g, struct origin at)
+static struct state output_only_at(struct graph *g, struct origin at)
 {
     struct state state = {.dim = -1};
     bool made = at.dim >= 0 && at.value->producer && !appends_to_input(g, at.value->producer) && dtype_is_float(at.value->type.dtype);
@@ -197,7 +197,7 @@ static struct state born_at(struct graph *g, struct origin at)
 }
 
 /* Of a state that the plan file names, only what grows is told. */
-static void set_born(struct graph *g, struct state born)
+static void set_output_only(struct graph *g, struct state born)
 {
     struct state *known = graph_state(g, born.present);
     if (!known)
@@ -206,17 +206,17 @@ static void set_born(struct graph *g, struct state born)
         known->dim = born.dim;
 }
 
-static void add_born(struct graph *g, struct attended at)
+static void add_output_only(struct graph *g, struct kv_pair at)
 {
-    struct state key = born_at(g, at.key), value = born_at(g, at.value);
+    struct state key = output_only_at(g, at.key), value = output_only_at(g, at.value);
     if (key.dim < 0 || value.dim < 0)
         return;
-    set_born(g, key);
-    set_born(g, value);
+    set_output_only(g, key);
+    set_output_only(g, value);
 }
 
 /* A pair that the plan file names grows where its ends differ. */
-static void settle_pair(const struct graph *g, struct state *s)
+static void find_growing(const struct graph *g, struct state *s)
 {
     const struct type *past = &s->past->type, *present = &s->present->type;
     int differ = past->dtype != present->dtype || past->rank != present->rank ? 2 : 0;
@@ -238,24 +238,24 @@ static bool has_pair(const struct graph *g)
     return false;
 }
 
-void plan_find_kept_states(struct graph *g)
+void plan_find_unpaired_states(struct graph *g)
 {
     if (g->ranks > 0)
         return;
     for (int i = 0; i < g->states.n; i++)
         if (g->states.at[i].past && g->states.at[i].present && g->states.at[i].dim < 0)
-            settle_pair(g, &g->states.at[i]);
-    struct attended_list found = plan_attended(g, g->arena);
+            find_growing(g, &g->states.at[i]);
+    struct kv_pairs found = plan_kv_pairs(g, g->arena);
     bool loop = has_pair(g);
     for (int i = 0; i < found.list.n; i++) {
-        struct attended at = found.list.at[i];
+        struct kv_pair at = found.list.at[i];
         if (at.key.value == at.value.value)
             continue;
         if (loop && is_float_input(g, at.key.value) && is_float_input(g, at.value.value)) {
-            add_read_only(g, at.key.value);
-            add_read_only(g, at.value.value);
+            add_input_only(g, at.key.value);
+            add_input_only(g, at.value.value);
         } else {
-            add_born(g, at);
+            add_output_only(g, at);
         }
     }
 }

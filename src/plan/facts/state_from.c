@@ -5,14 +5,14 @@
 
 #include <string.h>
 
-struct reader {
+struct other_reader {
     struct arena *a;
     struct alg *alg;
     const char *path;
     const json_t *inputs, *outputs;
 };
 
-static const json_t *need(const struct reader *r, const json_t *o, const char *key, json_type type)
+static const json_t *need_member(const struct other_reader *r, const json_t *o, const char *key, json_type type)
 {
     const json_t *member = json_member(r->path, o, key, type);
     if (!member)
@@ -21,13 +21,13 @@ static const json_t *need(const struct reader *r, const json_t *o, const char *k
 }
 
 /* The state by the end that a graph after this one takes, or that all take. */
-static struct other_state read_state(const struct reader *r, const json_t *o)
+static struct other_state read_other_state(const struct other_reader *r, const json_t *o)
 {
     const char *present = json_text(r->a, r->path, o, "present"), *error = NULL;
-    struct other_state s = {.made = present != NULL, .placement = json_string_value(need(r, o, "placement", JSON_STRING))};
-    s.end.name = present ? present : json_string_value(need(r, o, "past", JSON_STRING));
-    const json_t *end = need(r, present ? r->outputs : r->inputs, s.end.name, JSON_OBJECT);
-    const char *type = json_string_value(need(r, end, "type", JSON_STRING));
+    struct other_state s = {.made = present != NULL, .placement = json_string_value(need_member(r, o, "placement", JSON_STRING))};
+    s.end.name = present ? present : json_string_value(need_member(r, o, "past", JSON_STRING));
+    const json_t *end = need_member(r, present ? r->outputs : r->inputs, s.end.name, JSON_OBJECT);
+    const char *type = json_string_value(need_member(r, end, "type", JSON_STRING));
     if (!type_parse(r->alg, type, 0, &s.end.type, &error))
         fail("%s: the type '%s' of state '%s': %s", r->path, type, s.end.name, error);
     s.end.name = arena_strdup(r->a, s.end.name);
@@ -40,16 +40,16 @@ struct other_plan *state_from_read(struct arena *a, const char *dir, int ranks)
     struct other_plan *other = NEW(a, struct other_plan);
     other->path = path_join(a, dir, "plan.json");
     json_t *root = json_read(other->path), *states, *state;
-    struct reader r = {.a = a, .alg = alg_new(a), .path = other->path};
-    json_int_t there = json_integer_value(need(&r, root, "tp", JSON_INTEGER));
+    struct other_reader r = {.a = a, .alg = alg_new(a), .path = other->path};
+    json_int_t there = json_integer_value(need_member(&r, root, "tp", JSON_INTEGER));
     size_t i;
     if (there != ranks)
         fail("%s: is a plan for %lld ranks, --tp asks for %d", other->path, (long long)there, ranks);
-    r.inputs = need(&r, root, "inputs", JSON_OBJECT);
-    r.outputs = need(&r, root, "outputs", JSON_OBJECT);
-    need(&r, root, "state", JSON_ARRAY);
+    r.inputs = need_member(&r, root, "inputs", JSON_OBJECT);
+    r.outputs = need_member(&r, root, "outputs", JSON_OBJECT);
+    need_member(&r, root, "state", JSON_ARRAY);
     states = json_object_get(root, "state");
-    json_array_foreach(states, i, state) VEC_PUSH(a, &other->states, read_state(&r, state));
+    json_array_foreach(states, i, state) VEC_PUSH(a, &other->states, read_other_state(&r, state));
     json_decref(root);
     if (other->states.n == 0)
         fail("%s: is the plan of a graph without state", other->path);

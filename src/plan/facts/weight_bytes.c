@@ -13,7 +13,7 @@ struct ranges {
     VEC(struct byte_range) list;
 };
 
-static int64_t product(const struct constant *c, int from, int to)
+static int64_t elements_between(const struct constant *c, int from, int to)
 {
     int64_t n;
     require(type_sizes_product(c->dim + from, to - from, &n));
@@ -52,13 +52,13 @@ struct weight_layout weight_layout(struct arena *arena, const struct constant *c
     w.n = split_pieces(arena, place.split, rank, false, &none, &w.interval);
     require(w.n >= 0 && place.dim < c->rank);
     w.size = c->dim[place.dim];
-    w.outer = product(c, 0, place.dim);
+    w.outer = elements_between(c, 0, place.dim);
     w.row = w.outer * w.size > 0 ? c->bytes / (w.outer * w.size) : 0;
     for (int i = 0; i < w.n; i++)
         require(w.interval[i].lo >= 0 && w.interval[i].lo <= w.interval[i].hi && w.interval[i].hi <= w.size);
-    if (dtype_is_packed(c->dtype) && product(c, place.dim + 1, c->rank) % 2) {
+    if (dtype_is_packed(c->dtype) && elements_between(c, place.dim + 1, c->rank) % 2) {
         count_pairs(&w);
-        w.row = product(c, place.dim + 1, c->rank);
+        w.row = elements_between(c, place.dim + 1, c->rank);
     }
     require(w.row * w.outer * w.size == c->bytes);
     return w;
@@ -82,7 +82,7 @@ bool weight_divides(const struct value *v, struct placement place)
         return true;
     if (place.kind == PLACE_P || !v->constant || place.split->balanced)
         return false;
-    row = product(v->constant, place.dim + 1, v->constant->rank);
+    row = elements_between(v->constant, place.dim + 1, v->constant->rank);
     for (int r = 0; r < place.split->ranks && row % 2; r++)
         for (int i = 0; i < place.split->count[r]; i++)
             if (place.split->list[r][i].lo % 2 || place.split->list[r][i].hi % 2)

@@ -71,9 +71,9 @@ static void find_guesses(struct symbol_sizes *all)
                 guess_result(all, all->g->nodes.at[i], k);
 }
 
-static struct symbol_sizes sizes_of(struct graph *g)
+static struct symbol_sizes symbol_sizes_of(struct graph *g)
 {
-    const struct dim_roles *roles = symbol_roles(g->arena, g);
+    const struct dim_roles *roles = symbol_roles_of(g->arena, g);
     struct symbol_sizes all = {.g = g};
     for (int i = 0; i < roles->symbols.n; i++) {
         const struct symbol_role *s = &roles->symbols.at[i];
@@ -86,7 +86,7 @@ static struct symbol_sizes sizes_of(struct graph *g)
 
 /* ---- sizes that the equations allow -------------------------------------------------------------------------------------------- */
 
-static bool holds(const struct equation *eq, const struct bindings *b)
+static bool equation_holds(const struct equation *eq, const struct bindings *b)
 {
     int64_t left, right;
     return dim_eval(eq->left, b, &left) && dim_eval(eq->right, b, &right) && left == right;
@@ -97,12 +97,12 @@ static bool all_hold(const struct alg *alg, const struct bindings *b)
     const struct equation *eq;
     int n = alg_equations(alg, &eq);
     for (int i = 0; i < n; i++)
-        if (!holds(&eq[i], b))
+        if (!equation_holds(&eq[i], b))
             return false;
     return true;
 }
 
-struct search {
+struct size_search {
     struct symbol_sizes *all;
     const struct equation *eq;
     struct bindings *b;
@@ -111,10 +111,10 @@ struct search {
 };
 
 /* Tries all values of the free symbols from number i on up to most, at least one of them equal to it. */
-static bool try_from(struct search *s, int i, int64_t most, bool reached)
+static bool try_from(struct size_search *s, int i, int64_t most, bool reached)
 {
     if (i == s->n)
-        return s->tries++ < MOST_TRIES && holds(s->eq, s->b);
+        return s->tries++ < MOST_TRIES && equation_holds(s->eq, s->b);
     int64_t lo = symbol_find(s->all, s->free[i])->lo;
     if (i + 1 == s->n && !reached && lo < most)
         lo = most;
@@ -126,9 +126,9 @@ static bool try_from(struct search *s, int i, int64_t most, bool reached)
     return false;
 }
 
-static void add_free(void *search, const struct dim *d)
+static void add_free(void *size_search, const struct dim *d)
 {
-    struct search *s = search;
+    struct size_search *s = size_search;
     const struct symbol *symbol = symbol_find(s->all, d->name);
     bool known = !symbol || symbol->kind != SYMBOL_OTHER || symbol->form;
     for (int i = 0; i < s->n; i++)
@@ -140,7 +140,7 @@ static void add_free(void *search, const struct dim *d)
 /* The smallest values (by the largest of them) of an equation's other symbols under which it holds. */
 static bool satisfy(struct symbol_sizes *all, const struct equation *eq, struct bindings *b)
 {
-    struct search s = {.all = all, .eq = eq, .b = b};
+    struct size_search s = {.all = all, .eq = eq, .b = b};
     dim_each_symbol(eq->left, add_free, &s);
     dim_each_symbol(eq->right, add_free, &s);
     for (int64_t most = 0; s.n > 0 && most <= LARGEST && s.tries < MOST_TRIES; most++)
@@ -157,7 +157,7 @@ static bool satisfy_all(struct symbol_sizes *all, struct bindings *b)
     int n = alg_equations(all->g->alg, &eq);
     apply_forms(all, b);
     for (int i = 0; i < n; i++) {
-        if (!holds(&eq[i], b) && !satisfy(all, &eq[i], b))
+        if (!equation_holds(&eq[i], b) && !satisfy(all, &eq[i], b))
             return false;
         apply_forms(all, b);
     }
@@ -170,7 +170,7 @@ struct lengths {
     int64_t sequence, past, context;
 };
 
-static struct bindings sized(struct symbol_sizes *all, struct lengths at)
+static struct bindings sizes_at(struct symbol_sizes *all, struct lengths at)
 {
     struct bindings b = {{NULL, 0, 0}};
     int64_t guess;
@@ -190,7 +190,7 @@ static struct bindings sized(struct symbol_sizes *all, struct lengths at)
     return b;
 }
 
-static bool any(struct symbol_sizes *all, bool past)
+static bool any_of_kind(struct symbol_sizes *all, bool past)
 {
     for (int i = 0; i < all->list.n; i++)
         if (all->list.at[i].kind == (past ? SYMBOL_PAST : SYMBOL_SEQUENCE))
@@ -199,22 +199,22 @@ static bool any(struct symbol_sizes *all, bool past)
 }
 
 /* The longest past up to that of at, or else sequence, and context with it, that satisfies the equations; false: none does. */
-static bool longest(struct symbol_sizes *all, bool past, struct lengths *at, struct bindings *out)
+static bool longest_length(struct symbol_sizes *all, bool past, struct lengths *at, struct bindings *out)
 {
     struct lengths most = *at;
     for (int64_t k = past ? most.past : most.sequence; k >= (past ? 0 : 1); k--) {
         *at = past ? (struct lengths){most.sequence, k, most.context} : (struct lengths){k, most.past, k};
-        *out = sized(all, *at);
+        *out = sizes_at(all, *at);
         if (satisfy_all(all, out))
             return true;
-        if (!any(all, past))
+        if (!any_of_kind(all, past))
             break;
     }
-    *out = sized(all, most);
+    *out = sizes_at(all, most);
     return false;
 }
 
-static const char *describe(struct symbol_sizes *all, const struct bindings *b)
+static const char *bindings_text(struct symbol_sizes *all, const struct bindings *b)
 {
     const char *text = "";
     for (int i = 0; i < b->list.n; i++) {
@@ -225,9 +225,9 @@ static const char *describe(struct symbol_sizes *all, const struct bindings *b)
     return text;
 }
 
-static void add(struct symbol_sizes *all, struct plan *plan, struct bindings b, double weight)
+static void add_workload(struct symbol_sizes *all, struct plan *plan, struct bindings b, double weight)
 {
-    struct workload w = {.dims = b, .weight = weight, .text = describe(all, &b)};
+    struct workload w = {.dims = b, .weight = weight, .text = bindings_text(all, &b)};
     VEC_PUSH(all->g->arena, &plan->workloads, w);
 }
 
@@ -235,12 +235,12 @@ static void plan_default(struct symbol_sizes *all, struct plan *plan)
 {
     struct bindings b;
     struct lengths at = {.sequence = PROMPT, .past = 0, .context = PROMPT};
-    bool good = longest(all, false, &at, &b);
-    add(all, plan, b, 1);
-    if (any(all, true)) {
+    bool good = longest_length(all, false, &at, &b);
+    add_workload(all, plan, b, 1);
+    if (any_of_kind(all, true)) {
         at = (struct lengths){.sequence = 1, .past = CONTEXT - 1, .context = at.context};
-        good = longest(all, true, &at, &b) && good;
-        add(all, plan, b, STEPS);
+        good = longest_length(all, true, &at, &b) && good;
+        add_workload(all, plan, b, STEPS);
     }
     if (!good)
         VEC_PUSH(all->g->arena, &plan->warnings,
@@ -274,7 +274,7 @@ static void bind_one(struct symbol_sizes *all, const char *text, const char *ite
     bindings_set(all->g->arena, b, given.name, given.value);
 }
 
-static void fix_named(struct symbol_sizes *all, const struct bindings *b)
+static void mark_given(struct symbol_sizes *all, const struct bindings *b)
 {
     for (int i = 0; i < b->list.n; i++)
         symbol_find(all, b->list.at[i].name)->kind = SYMBOL_SEQUENCE;
@@ -294,9 +294,9 @@ static void plan_text(struct symbol_sizes *all, struct plan *plan, const char *t
     for (int i = 0; i < all->list.n; i++)
         VEC_PUSH(all->g->arena, &local.list,
                  ((struct symbol){.name = all->list.at[i].name, .lo = all->list.at[i].lo, .guess = all->list.at[i].guess}));
-    fix_named(&local, &given);
+    mark_given(&local, &given);
     find_forms(&local);
-    struct bindings b = sized(&local, (struct lengths){0, 0, 0});
+    struct bindings b = sizes_at(&local, (struct lengths){0, 0, 0});
     for (int i = 0; i < given.list.n; i++)
         bindings_set(all->g->arena, &b, given.list.at[i].name, given.list.at[i].value);
     bool kept = satisfy_all(&local, &b);
@@ -304,16 +304,16 @@ static void plan_text(struct symbol_sizes *all, struct plan *plan, const char *t
         kept = kept && *bindings_get(&b, given.list.at[i].name) == given.list.at[i].value;
     if (!kept)
         fail("--workload '%s' contradicts what the model assumes about its sizes (-v shows the assumptions)", text);
-    add(all, plan, b, weight);
+    add_workload(all, plan, b, weight);
 }
 
 void plan_workloads(struct graph *g, const struct options *options, struct plan *plan)
 {
-    struct symbol_sizes all = sizes_of(g);
+    struct symbol_sizes all = symbol_sizes_of(g);
     const struct emitted *emitted = options->plan_file ? options->plan_file->emitted : NULL;
     if (emitted) {
         for (int i = 0; i < emitted->workloads.n; i++)
-            add(&all, plan, emitted->workloads.at[i].dims, emitted->workloads.at[i].weight);
+            add_workload(&all, plan, emitted->workloads.at[i].dims, emitted->workloads.at[i].weight);
         return;
     }
     for (int i = 0; i < options->workload.n; i++)

@@ -109,7 +109,7 @@ char *folder_begin(struct arena *a, const char *out)
 /* ---- taking the name --------------------------------------------------------------------------------------------------------------- */
 
 /* Both names at one stroke; where the file system can't, the old folder is away for a moment. */
-static bool exchange(const char *made, const char *out, const char *aside)
+static bool exchange_folders(const char *made, const char *out, const char *aside)
 {
     return syscall(SYS_renameat2, AT_FDCWD, made, AT_FDCWD, out, RENAME_EXCHANGE_FLAG) == 0 ||
         (rename(out, aside) == 0 && rename(made, out) == 0 && rename(aside, made) == 0);
@@ -120,7 +120,7 @@ void folder_commit(struct arena *a, char *made, const char *out)
 {
     const char *aside = arena_printf(a, "%s.old-%ld", out, (long)getpid());
     diag_hold();
-    bool done = rename(made, out) == 0 || exchange(made, out, aside);
+    bool done = rename(made, out) == 0 || exchange_folders(made, out, aside);
     int why = errno;
     diag_release();
     if (!done)

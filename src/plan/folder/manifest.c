@@ -19,7 +19,7 @@ struct keeper {
     struct scatter scatter;
     VEC(struct strip) strips;
 };
-struct listed {
+struct listed_span {
     const char *file;
     struct written written;
 };
@@ -29,7 +29,7 @@ struct manifest {
     struct spans spans;   /* sorted, each once */
     struct scatter *kept; /* by span; at NULL: nobody keeps it */
     VEC(struct keeper) keepers;
-    VEC(struct listed) files;
+    VEC(struct listed_span) files;
     int next; /* the keeper after the one told last: every rank has them in about the same order */
 };
 
@@ -203,7 +203,7 @@ void manifest_append_rest(struct manifest *m, struct out *data, int64_t (*place)
 
 void manifest_wrote(struct manifest *m, const char *file, struct written w)
 {
-    VEC_PUSH(m->arena, &m->files, ((struct listed){file, w}));
+    VEC_PUSH(m->arena, &m->files, ((struct listed_span){file, w}));
 }
 
 /* ---- the text: first the digest of all behind it ---- */
@@ -212,7 +212,7 @@ static json_t *files_array(const struct manifest *m)
 {
     json_t *all = json_array();
     for (int i = 0; i < m->files.n; i++) {
-        const struct listed *f = &m->files.at[i];
+        const struct listed_span *f = &m->files.at[i];
         const char *digest = arena_printf(m->arena, "%016" PRIx64, f->written.digest);
         json_array_append_new(all, json_pack("{s:s,s:I,s:s}", "file", f->file, "bytes", (json_int_t)f->written.bytes, "xxh3", digest));
     }

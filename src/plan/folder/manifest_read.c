@@ -7,28 +7,28 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { MOST_RANKS = 1024, STRIP_NUMBERS = 5 };
+enum { MANIFEST_RANKS = 1024, STRIP_NUMBERS = 5 };
 
-struct reader {
+struct manifest_reader {
     struct arena *arena;
     struct folder *folder;
     const char *path;
     int64_t *bytes; /* of each rank's data */
 };
 
-static int64_t number(const struct reader *r, const char *where, const json_t *v)
+static int64_t manifest_number(const struct manifest_reader *r, const char *where, const json_t *v)
 {
     if (!json_is_integer(v) || json_integer_value(v) < 0)
         fail("%s: %s: expected an integer of 0 or more, found %s", r->path, where, json_is_integer(v) ? "a negative one" : json_kind(v));
     return json_integer_value(v);
 }
 
-static int64_t member_number(const struct reader *r, const json_t *o, const char *key)
+static int64_t member_number(const struct manifest_reader *r, const json_t *o, const char *key)
 {
-    return number(r, key, json_object_get(o, key));
+    return manifest_number(r, key, json_object_get(o, key));
 }
 
-static const char *member_text(const struct reader *r, const char *path, const json_t *o, const char *key)
+static const char *member_text(const struct manifest_reader *r, const char *path, const json_t *o, const char *key)
 {
     const char *text = json_text(r->arena, path, o, key);
     if (!text)
@@ -36,7 +36,7 @@ static const char *member_text(const struct reader *r, const char *path, const j
     return text;
 }
 
-static const json_t *member_array(const struct reader *r, const json_t *o, const char *key)
+static const json_t *member_array(const struct manifest_reader *r, const json_t *o, const char *key)
 {
     const json_t *v = json_member(r->path, o, key, JSON_ARRAY);
     if (!v)
@@ -46,15 +46,15 @@ static const json_t *member_array(const struct reader *r, const json_t *o, const
 
 /* ---- the plan ---- */
 
-static void read_plan(struct reader *r)
+static void read_plan(struct manifest_reader *r)
 {
     struct folder *f = r->folder;
     const char *path = path_join(r->arena, f->dir, "plan.json");
     json_t *root = json_read(path);
     const json_t *source = json_member(path, root, "source", JSON_OBJECT), *options = json_member(path, root, "options", JSON_OBJECT);
     int64_t ranks = json_integer_value(json_object_get(root, "tp"));
-    if (ranks < 1 || ranks > MOST_RANKS)
-        fail("%s: expected 1 to %d for 'tp', found %" PRId64, path, MOST_RANKS, ranks);
+    if (ranks < 1 || ranks > MANIFEST_RANKS)
+        fail("%s: expected 1 to %d for 'tp', found %" PRId64, path, MANIFEST_RANKS, ranks);
     f->ranks = (int)ranks;
     f->file = member_text(r, path, source, "file");
     f->digest = member_text(r, path, source, "xxh3");
@@ -67,7 +67,7 @@ static void read_plan(struct reader *r)
 
 /* ---- the files ---- */
 
-static void check_file(const struct reader *r, const char *file, int64_t bytes, const char *digest)
+static void check_file(const struct manifest_reader *r, const char *file, int64_t bytes, const char *digest)
 {
     const char *path = path_join(r->arena, r->folder->dir, file);
     struct map m = map_file(path);
@@ -81,14 +81,14 @@ static void check_file(const struct reader *r, const char *file, int64_t bytes, 
 }
 
 /* plan.json, model.onnx and two per rank, in this order. */
-static const char *expected_file(const struct reader *r, size_t i)
+static const char *expected_file(const struct manifest_reader *r, size_t i)
 {
     if (i < 2)
         return i ? "model.onnx" : "plan.json";
     return arena_printf(r->arena, "rank-%zu.%s", (i - 2) / 2, i % 2 ? "data" : "onnx");
 }
 
-static void check_files(struct reader *r, const json_t *files, bool need_data)
+static void check_digests(struct manifest_reader *r, const json_t *files, bool need_data)
 {
     size_t n = json_array_size(files), expected = 2 + 2 * (size_t)r->folder->ranks;
     if (n != expected)
@@ -117,13 +117,13 @@ static bool strip_end(const struct scatter *x, const struct strip *s, int64_t *e
         i64_add(*end, s->offset, end);
 }
 
-static struct strip read_strip(const struct reader *r, const json_t *list, const struct scatter *x, int64_t from)
+static struct strip read_strip(const struct manifest_reader *r, const json_t *list, const struct scatter *x, int64_t from)
 {
     int64_t n[STRIP_NUMBERS], end;
     if (json_array_size(list) != STRIP_NUMBERS)
         fail("%s: strips: expected %d numbers, found %zu", r->path, STRIP_NUMBERS, json_array_size(list));
     for (size_t i = 0; i < STRIP_NUMBERS; i++)
-        n[i] = number(r, "strips", json_array_get(list, i));
+        n[i] = manifest_number(r, "strips", json_array_get(list, i));
     if (n[2] >= r->folder->ranks)
         fail("%s: strips: expected a rank below %d, found %" PRId64, r->path, r->folder->ranks, n[2]);
     struct strip s = {n[0], n[1], (int)n[2], n[3], n[4]};
@@ -134,7 +134,7 @@ static struct strip read_strip(const struct reader *r, const json_t *list, const
     return s;
 }
 
-static struct scatter *read_scatter(const struct reader *r, const json_t *o, int64_t bytes)
+static struct scatter *read_scatter(const struct manifest_reader *r, const json_t *o, int64_t bytes)
 {
     struct scatter *x = NEW(r->arena, struct scatter);
     const json_t *list = member_array(r, o, "strips");
@@ -159,7 +159,7 @@ static struct scatter *read_scatter(const struct reader *r, const json_t *o, int
     return x;
 }
 
-static void read_source(struct reader *r, const json_t *list)
+static void read_source(struct manifest_reader *r, const json_t *list)
 {
     struct folder *f = r->folder;
     for (size_t i = 0; i < json_array_size(list); i++) {
@@ -174,7 +174,7 @@ static void read_source(struct reader *r, const json_t *list)
     }
 }
 
-static void name_data(struct reader *r)
+static void name_data(struct manifest_reader *r)
 {
     struct folder *f = r->folder;
     const char **paths = NEWN(r->arena, const char *, f->ranks);
@@ -184,7 +184,7 @@ static void name_data(struct reader *r)
 }
 
 /* manifest.json itself: its digest stands in front. */
-static json_t *read_manifest(const struct reader *r)
+static json_t *read_manifest(const struct manifest_reader *r)
 {
     enum { HEAD = sizeof MANIFEST_HEAD - 1, DIGEST = 16, REST = HEAD + DIGEST + 2 };
     struct map m = map_file(r->path);
@@ -201,7 +201,7 @@ static json_t *read_manifest(const struct reader *r)
 struct folder *folder_read(struct arena *a, const char *dir, bool need_data)
 {
     static const char *const keys[] = {"xxh3", "version", "plan", "files", "source", NULL};
-    struct reader r = {.arena = a, .folder = NEW(a, struct folder)};
+    struct manifest_reader r = {.arena = a, .folder = NEW(a, struct folder)};
     r.folder->dir = dir;
     r.path = path_join(a, dir, "manifest.json");
     if (!path_exists(r.path))
@@ -212,7 +212,7 @@ struct folder *folder_read(struct arena *a, const char *dir, bool need_data)
         fail("%s: is of version %" PRId64 ", expected %d", r.path, member_number(&r, root, "version"), MANIFEST_VERSION);
     read_plan(&r);
     name_data(&r);
-    check_files(&r, member_array(&r, root, "files"), need_data);
+    check_digests(&r, member_array(&r, root, "files"), need_data);
     read_source(&r, member_array(&r, root, "source"));
     json_decref(root);
     return r.folder;

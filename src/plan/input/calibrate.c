@@ -9,7 +9,7 @@
 #include <math.h>
 
 enum { OVERHEAD, LATENCY, SENT, SUMMED, UNKNOWNS };
-struct normal {
+struct normal_equations {
     double matrix[UNKNOWNS][UNKNOWNS], right[UNKNOWNS];
 };
 
@@ -22,7 +22,7 @@ static void count(const struct machine *m, int ranks, const struct timed_transfe
     times[SUMMED] = x.summed;
 }
 
-static void add_row(struct normal *sums, const double *times, double seconds)
+static void add_equation(struct normal_equations *sums, const double *times, double seconds)
 {
     for (int i = 0; i < UNKNOWNS; i++) {
         for (int k = 0; k < UNKNOWNS; k++)
@@ -31,7 +31,7 @@ static void add_row(struct normal *sums, const double *times, double seconds)
     }
 }
 
-static void solve(const struct normal *sums, double *x)
+static void solve_equations(const struct normal_equations *sums, double *x)
 {
     enum { SWEEPS = 2000 };
     for (int sweep = 0; sweep < SWEEPS; sweep++)
@@ -61,12 +61,12 @@ double machine_fit(struct machine *m, int ranks, int n, const struct timed_trans
     enum { TIMES = 4 };
     double x[UNKNOWNS] = {0}, times[UNKNOWNS];
     for (int t = 0; n > 0 && t < TIMES; t++) {
-        struct normal sums = {0};
+        struct normal_equations sums = {0};
         for (int i = 0; i < n; i++) {
             count(m, ranks, &at[i], times);
-            add_row(&sums, times, at[i].seconds);
+            add_equation(&sums, times, at[i].seconds);
         }
-        solve(&sums, x);
+        solve_equations(&sums, x);
         m->collective_overhead = x[OVERHEAD];
         m->hop_latency = x[LATENCY];
         m->link_bandwidth = 1 / fmax(x[SENT], 1e-15);

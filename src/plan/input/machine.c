@@ -7,13 +7,13 @@
 #include <math.h>
 #include <string.h>
 
-struct key {
+struct machine_key {
     const char *name;
     size_t offset;
     bool may_be_zero;
 };
 
-static const struct key keys[] = {
+static const struct machine_key keys[] = {
     {"flops", offsetof(struct machine, flops), false},
     {"memory_bandwidth", offsetof(struct machine, memory_bandwidth), false},
     {"machine_ranks", offsetof(struct machine, machine_ranks), false},
@@ -33,14 +33,14 @@ enum { KEYS = sizeof keys / sizeof *keys };
 static const char *const remarks[] = {"name", "version", "date", "library", "communicator", "cores", "ranks", "threads", "fit_error"};
 enum { REMARKS = sizeof remarks / sizeof *remarks };
 
-static double number(const char *path, const json_t *root, const struct key *key)
+static double machine_number(const char *path, const json_t *root, const struct machine_key *machine_key)
 {
-    const json_t *v = json_object_get(root, key->name);
+    const json_t *v = json_object_get(root, machine_key->name);
     if (!json_is_number(v))
-        fail("%s: expected a number for '%s', found %s", path, key->name, v ? "something else" : "nothing");
+        fail("%s: expected a number for '%s', found %s", path, machine_key->name, v ? "something else" : "nothing");
     double x = json_number_value(v);
-    if (!isfinite(x) || x < 0 || (x <= 0 && !key->may_be_zero))
-        fail("%s: expected '%s' above zero, found %g", path, key->name, x);
+    if (!isfinite(x) || x < 0 || (x <= 0 && !machine_key->may_be_zero))
+        fail("%s: expected '%s' above zero, found %g", path, machine_key->name, x);
     return x;
 }
 
@@ -53,11 +53,11 @@ struct machine machine_from(const char *where, const json_t *root)
     memcpy(known + KEYS, remarks, sizeof remarks);
     json_known_keys(where, root, known);
     for (int i = 0; i < KEYS; i++)
-        *(double *)(void *)((char *)&m + keys[i].offset) = number(where, root, &keys[i]);
+        *(double *)(void *)((char *)&m + keys[i].offset) = machine_number(where, root, &keys[i]);
     return m;
 }
 
-static struct machine decode(const char *name, json_t *root)
+static struct machine read_machine(const char *name, json_t *root)
 {
     struct machine m = machine_from(name, root);
     json_decref(root);
@@ -66,7 +66,7 @@ static struct machine decode(const char *name, json_t *root)
 
 struct machine machine_reference(void)
 {
-    return decode("reference", json_parse("reference", machine_reference_text, sizeof machine_reference_text - 1));
+    return read_machine("reference", json_parse("reference", machine_reference_text, sizeof machine_reference_text - 1));
 }
 
 /* A file, else the name of an installed profile. */
@@ -78,7 +78,7 @@ static const char *find(struct arena *a, const char *name)
 
 struct machine machine_read(struct arena *a, const char *name)
 {
-    return decode(name, json_read(find(a, name)));
+    return read_machine(name, json_read(find(a, name)));
 }
 
 void machine_put(json_t *to, const struct machine *m)

@@ -81,7 +81,7 @@ static struct layout layout_read(struct arena *a, const char *where, const json_
 }
 
 /* What a style must, or alone may not, say of one end of its nodes. */
-static void check_end(const struct constraint *c, enum style style, const char *end, bool prepares, bool given)
+static void check_state_end(const struct constraint *c, enum style style, const char *end, bool prepares, bool given)
 {
     if (prepares && !given)
         fail("%s: expected '%s' or 'desired_%s' for style '%s', found neither", c->where, end, end, style_name(style));
@@ -89,13 +89,13 @@ static void check_end(const struct constraint *c, enum style style, const char *
         fail("%s: style '%s' does not prepare the %s", c->where, style_name(style), end);
 }
 
-static void check_ends(const struct constraint *c)
+static void check_state_ends(const struct constraint *c)
 {
     bool in = c->input.form || c->desired_input.form, out = c->output.form || c->desired_output.form;
     for (enum style i = STYLE_PREPARE_INPUT; i <= STYLE_PREPARE_INPUT_OUTPUT; i++)
         if (c->styles >> i & 1) {
-            check_end(c, i, "input", i != STYLE_PREPARE_OUTPUT, in);
-            check_end(c, i, "output", i != STYLE_PREPARE_INPUT, out);
+            check_state_end(c, i, "input", i != STYLE_PREPARE_OUTPUT, in);
+            check_state_end(c, i, "output", i != STYLE_PREPARE_INPUT, out);
         }
     if (!c->styles && !c->strategy && !in && !out)
         fail("%s: expected a 'style', 'strategy', 'input' or 'output' for '%s', found none", c->where, c->glob);
@@ -122,7 +122,7 @@ static void read_node_keys(struct arena *a, struct constraint *c, const json_t *
     c->desired_input = layout_read(a, c->where, o, "desired_input");
     c->output = layout_read(a, c->where, o, "output");
     c->desired_output = layout_read(a, c->where, o, "desired_output");
-    check_ends(c);
+    check_state_ends(c);
 }
 
 static void read_value_keys(struct arena *a, struct constraint *c, const json_t *o, const char *kind)

@@ -9,13 +9,13 @@
 
 enum { MOST_DIMS = 4096 }; /* of a graph, far above real ones */
 
-struct reader {
+struct plan_reader {
     struct arena *a;
     const char *path;
     const json_t *root;
 };
 
-static const json_t *member(const struct reader *r, const char *key, json_type type)
+static const json_t *plan_member(const struct plan_reader *r, const char *key, json_type type)
 {
     const json_t *v = json_member(r->path, r->root, key, type);
     if (!v)
@@ -23,14 +23,14 @@ static const json_t *member(const struct reader *r, const char *key, json_type t
     return v;
 }
 
-static int64_t size_of(const struct reader *r, const char *where, const char *name, const json_t *v, int64_t lo, int64_t hi)
+static int64_t size_of(const struct plan_reader *r, const char *where, const char *name, const json_t *v, int64_t lo, int64_t hi)
 {
     if (!json_is_integer(v) || json_integer_value(v) < lo || json_integer_value(v) > hi)
         fail("%s: %s: expected '%s' to be an integer from %lld to %lld", r->path, where, name, (long long)lo, (long long)hi);
     return json_integer_value(v);
 }
 
-static double number_of(const struct reader *r, const char *where, const json_t *o, const char *name)
+static double number_of(const struct plan_reader *r, const char *where, const json_t *o, const char *name)
 {
     const json_t *v = json_object_get(o, name);
     if (!json_is_number(v) || !isfinite(json_number_value(v)))
@@ -38,7 +38,7 @@ static double number_of(const struct reader *r, const char *where, const json_t 
     return json_number_value(v);
 }
 
-static struct bindings sizes_of(const struct reader *r, const char *where, const json_t *o)
+static struct bindings read_sizes(const struct plan_reader *r, const char *where, const json_t *o)
 {
     struct bindings b = {{NULL, 0, 0}};
     const char *name;
@@ -51,13 +51,13 @@ static struct bindings sizes_of(const struct reader *r, const char *where, const
 
 /* ---- what was planned for -------------------------------------------------------------------------------------------------- */
 
-static bool option_is(const struct reader *r, const json_t *options, const char *key, const char *text)
+static bool option_is(const struct plan_reader *r, const json_t *options, const char *key, const char *text)
 {
     const char *found = json_text(r->a, r->path, options, key);
     return found && strcmp(found, text) == 0;
 }
 
-static struct bound_inputs fixed_of(const struct reader *r, const json_t *options)
+static struct bound_inputs fixed_of(const struct plan_reader *r, const json_t *options)
 {
     struct bound_inputs all = {{NULL, 0, 0}};
     const json_t *list = json_member(arena_printf(r->a, "%s: options", r->path), options, "bind", JSON_ARRAY);
@@ -70,9 +70,9 @@ static struct bound_inputs fixed_of(const struct reader *r, const json_t *option
     return all;
 }
 
-static void read_options(const struct reader *r, struct emitted *e, struct plan_file *file)
+static void read_plan_options(const struct plan_reader *r, struct emitted *e, struct plan_file *file)
 {
-    const json_t *o = member(r, "options", JSON_OBJECT), *user = json_member(r->path, o, "plan", JSON_OBJECT);
+    const json_t *o = plan_member(r, "options", JSON_OBJECT), *user = json_member(r->path, o, "plan", JSON_OBJECT);
     e->sp = option_is(r, o, "sp", "on") ? SP_ON : option_is(r, o, "sp", "auto") ? SP_AUTO : SP_OFF;
     e->sp_symbol = json_text(r->a, r->path, o, "sp_symbol");
     e->solver_first = option_is(r, o, "solver", "first");
@@ -83,19 +83,19 @@ static void read_options(const struct reader *r, struct emitted *e, struct plan_
     e->strict = json_is_true(json_object_get(o, "strict")) ? STRICT_ON
         : json_is_string(json_object_get(o, "strict"))     ? STRICT_WARN
                                                            : STRICT_OFF;
-    e->dims = sizes_of(r, "options", o);
+    e->dims = read_sizes(r, "options", o);
     e->fixed = fixed_of(r, o);
     if (user)
         user_plan_read(r->a, file, arena_printf(r->a, "%s: options.plan", r->path), user);
 }
 
-static void read_workloads(const struct reader *r, struct emitted *e)
+static void read_workloads(const struct plan_reader *r, struct emitted *e)
 {
-    const json_t *list = member(r, "workload", JSON_ARRAY);
+    const json_t *list = plan_member(r, "workload", JSON_ARRAY);
     for (size_t i = 0; i < json_array_size(list); i++) {
         const json_t *o = json_array_get(list, i);
         const char *where = arena_printf(r->a, "workload[%zu]", i);
-        struct workload w = {.dims = sizes_of(r, where, o), .weight = number_of(r, where, o, "weight")};
+        struct workload w = {.dims = read_sizes(r, where, o), .weight = number_of(r, where, o, "weight")};
         if (!(w.weight > 0) || w.weight > 1e12)
             fail("%s: %s: expected a 'weight' above zero, found %g", r->path, where, w.weight);
         VEC_PUSH(r->a, &e->workloads, w);
@@ -104,15 +104,15 @@ static void read_workloads(const struct reader *r, struct emitted *e)
         fail("%s: workload: is empty", r->path);
 }
 
-static void read_cost(const struct reader *r, struct emitted *e)
+static void read_cost(const struct plan_reader *r, struct emitted *e)
 {
-    const json_t *o = member(r, "cost", JSON_OBJECT);
+    const json_t *o = plan_member(r, "cost", JSON_OBJECT);
     e->objective = number_of(r, "cost", o, "objective");
     e->lower_bound = number_of(r, "cost", o, "lower_bound");
     e->proven = json_is_true(json_object_get(o, "proven"));
 }
 
-static double least_zero(const struct reader *r, const char *where, const json_t *o, const char *name)
+static double least_zero(const struct plan_reader *r, const char *where, const json_t *o, const char *name)
 {
     double x = number_of(r, where, o, name);
     if (x < 0)
@@ -120,9 +120,9 @@ static double least_zero(const struct reader *r, const char *where, const json_t
     return x;
 }
 
-static void read_memory(const struct reader *r, struct emitted *e)
+static void read_memory(const struct plan_reader *r, struct emitted *e)
 {
-    const json_t *o = member(r, "memory", JSON_OBJECT), *limit = json_object_get(o, "limit");
+    const json_t *o = plan_member(r, "memory", JSON_OBJECT), *limit = json_object_get(o, "limit");
     if (!limit)
         return;
     e->memory = size_of(r, "memory", "limit", limit, 1, INT64_MAX);
@@ -133,11 +133,11 @@ static void read_memory(const struct reader *r, struct emitted *e)
 /* ---- what was chosen ------------------------------------------------------------------------------------------------------- */
 
 /* Members that are strings, or objects with a placement. */
-static struct named_list texts_of(const struct reader *r, const char *key)
+static struct named_list texts_of(const struct plan_reader *r, const char *key)
 {
     struct named_list list = {{NULL, 0, 0}};
     const char *name;
-    json_t *v, *all = (json_t *)(uintptr_t)member(r, key, JSON_OBJECT);
+    json_t *v, *all = (json_t *)(uintptr_t)plan_member(r, key, JSON_OBJECT);
     json_object_foreach(all, name, v)
     {
         const char *text = json_string_value(json_is_object(v) ? json_object_get(v, "placement") : v);
@@ -148,10 +148,10 @@ static struct named_list texts_of(const struct reader *r, const char *key)
     return list;
 }
 
-static struct named_list read_from(const struct reader *r)
+static struct named_list read_from(const struct plan_reader *r)
 {
     struct named_list list = {{NULL, 0, 0}};
-    const json_t *states = member(r, "state", JSON_ARRAY);
+    const json_t *states = plan_member(r, "state", JSON_ARRAY);
     for (size_t i = 0; i < json_array_size(states); i++) {
         const char *where = arena_printf(r->a, "%s: state[%zu]", r->path, i);
         const char *past = json_text(r->a, where, json_array_get(states, i), "past"),
@@ -164,16 +164,16 @@ static struct named_list read_from(const struct reader *r)
 
 const struct emitted *emitted_plan_read(struct arena *a, struct plan_file *file, const json_t *root)
 {
-    const struct reader r = {a, file->path, root};
+    const struct plan_reader r = {a, file->path, root};
     struct emitted *e = NEW(a, struct emitted);
-    size_of(&r, "plan", "version", member(&r, "version", JSON_INTEGER), PLAN_VERSION, PLAN_VERSION);
-    e->ranks = (int)size_of(&r, "plan", "tp", member(&r, "tp", JSON_INTEGER), 1, PLAN_RANKS);
-    read_options(&r, e, file);
+    size_of(&r, "plan", "version", plan_member(&r, "version", JSON_INTEGER), PLAN_VERSION, PLAN_VERSION);
+    e->ranks = (int)size_of(&r, "plan", "tp", plan_member(&r, "tp", JSON_INTEGER), 1, PLAN_RANKS);
+    read_plan_options(&r, e, file);
     read_workloads(&r, e);
     read_cost(&r, e);
     read_memory(&r, e);
-    e->machine = machine_from(arena_printf(a, "%s: machine", file->path), member(&r, "machine", JSON_OBJECT));
-    const char *name = json_text(a, e->machine.name, member(&r, "machine", JSON_OBJECT), "name");
+    e->machine = machine_from(arena_printf(a, "%s: machine", file->path), plan_member(&r, "machine", JSON_OBJECT));
+    const char *name = json_text(a, e->machine.name, plan_member(&r, "machine", JSON_OBJECT), "name");
     e->machine.name = name ? name : "";
     e->nodes = texts_of(&r, "nodes");
     e->inputs = texts_of(&r, "inputs");

@@ -13,7 +13,8 @@ struct naming {
     VEC(struct state) list;
 };
 
-static _Noreturn void refuse(struct graph *g, const struct state_names *names, const char *what, const char *name, struct ends among)
+static _Noreturn void refuse_state_name(struct graph *g, const struct state_names *names, const char *what, const char *name,
+                                        struct ends among)
 {
     const char **all = NEWN(g->arena, const char *, among.n + 1);
     for (int i = 0; i < among.n; i++)
@@ -28,7 +29,7 @@ static bool shares_end(const struct state *a, const struct state *b)
     return (a->past && a->past == b->past) || (a->present && a->present == b->present);
 }
 
-static void add_named(struct naming *t, const struct state_names *names, struct state state)
+static void add_named_state(struct naming *t, const struct state_names *names, struct state state)
 {
     for (int i = 0; i < t->list.n; i++)
         if (shares_end(&t->list.at[i], &state))
@@ -36,17 +37,17 @@ static void add_named(struct naming *t, const struct state_names *names, struct 
     VEC_PUSH(t->g->arena, &t->list, state);
 }
 
-static struct value *present_of(struct graph *g, const struct state_names *names, const char *name)
+static struct value *named_present(struct graph *g, const struct state_names *names, const char *name)
 {
     for (int i = 0; i < g->outputs.n; i++)
         if (strcmp(g->outputs.at[i]->name, name) == 0)
             return g->outputs.at[i];
     if (*names->present)
-        refuse(g, names, "output", name, (struct ends){g->outputs.n, g->outputs.at});
+        refuse_state_name(g, names, "output", name, (struct ends){g->outputs.n, g->outputs.at});
     return NULL;
 }
 
-static void name_entry(struct naming *t, const struct state_names *names)
+static void name_states(struct naming *t, const struct state_names *names)
 {
     struct graph *g = t->g;
     bool born = !*names->past;
@@ -55,13 +56,14 @@ static void name_entry(struct naming *t, const struct state_names *names)
     int before = t->list.n;
     for (int i = 0; i < among.n; i++)
         if ((end = glob_rewrite(g->arena, glob, among.at[i]->name, names->present)))
-            add_named(t, names, (struct state){.past = born ? NULL : among.at[i], .present = present_of(g, names, end), .dim = -1});
+            add_named_state(t, names,
+                            (struct state){.past = born ? NULL : among.at[i], .present = named_present(g, names, end), .dim = -1});
     if (t->list.n == before)
-        refuse(g, names, born ? "output" : "input", glob, among);
+        refuse_state_name(g, names, born ? "output" : "input", glob, among);
 }
 
 /* The past of a first step is empty along the dimension in which the declared types differ. */
-static void may_be_empty(struct graph *g, const struct state *s)
+static void may_lack_past(struct graph *g, const struct state *s)
 {
     const struct type *past = s->past ? &s->past->type : NULL, *present = s->present ? &s->present->type : NULL;
     for (int d = 0; past && present && past->rank == present->rank && d < past->rank; d++)
@@ -73,7 +75,7 @@ void plan_name_states(struct graph *g, const struct plan_file *file)
 {
     struct naming t = {.g = g};
     for (int i = 0; i < file->states.n; i++)
-        name_entry(&t, &file->states.at[i]);
+        name_states(&t, &file->states.at[i]);
     int found = g->states.n;
     g->states.n = 0;
     for (int i = 0; i < found; i++) {
@@ -89,6 +91,6 @@ void plan_name_states(struct graph *g, const struct plan_file *file)
     }
     for (int k = 0; k < t.list.n; k++) {
         VEC_PUSH(g->arena, &g->states, t.list.at[k]);
-        may_be_empty(g, &t.list.at[k]);
+        may_lack_past(g, &t.list.at[k]);
     }
 }

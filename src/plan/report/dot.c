@@ -14,7 +14,7 @@ const char *collective_colour(enum collective kind)
 }
 
 /* Within a quoted string: quotes and backslashes are the only characters with a meaning. */
-static void put_text(FILE *f, const char *text)
+static void dot_text(FILE *f, const char *text)
 {
     for (; *text; text++) {
         if (*text == '"' || *text == '\\')
@@ -25,13 +25,13 @@ static void put_text(FILE *f, const char *text)
 
 static void put_place(FILE *f, struct arena *a, struct placement p)
 {
-    put_text(f, p.kind == PLACE_S ? arena_printf(a, "S(%d)", p.dim) : placement_str(a, p));
+    dot_text(f, p.kind == PLACE_S ? arena_printf(a, "S(%d)", p.dim) : placement_str(a, p));
 }
 
 static void show_end(FILE *f, const char *kind, int i, const char *name)
 {
     fprintf(f, "  %s%d [shape=ellipse, label=\"", kind, i);
-    put_text(f, name);
+    dot_text(f, name);
     fputs("\"];\n", f);
 }
 
@@ -39,13 +39,13 @@ static void show_node(FILE *f, struct arena *a, const struct node *n, int i)
 {
     bool collective = n->op && (n->op->flags & OP_COLLECTIVE);
     fprintf(f, "  n%d [label=\"", i);
-    put_text(f, n->optype);
+    dot_text(f, n->optype);
     fputs("\\n", f);
-    put_text(f, n->name);
+    dot_text(f, n->name);
     for (int k = 0; k < n->nin; k++)
         if (n->in[k] && n->in[k]->constant) {
             fputs("\\n", f);
-            put_text(f, n->in[k]->name);
+            dot_text(f, n->in[k]->name);
             fputs(": ", f);
             put_place(f, a, n->in[k]->place);
         }

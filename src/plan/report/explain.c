@@ -16,17 +16,17 @@ struct explainer {
     int64_t least;
 };
 
-static double microseconds(const struct explainer *x, int64_t cost)
+static double microseconds_text(const struct explainer *x, int64_t cost)
 {
     return (double)cost * 1e-6 / cost_steps(x->s->plan);
 }
 
-static void show_time(const struct explainer *x, int64_t cost)
+static void explain_time(const struct explainer *x, int64_t cost)
 {
     if (cost >= COST_NEVER)
         fprintf(x->f, " %12s", "never");
     else
-        fprintf(x->f, " %12.2f", microseconds(x, cost));
+        fprintf(x->f, " %12.2f", microseconds_text(x, cost));
 }
 
 /* The plan with one thing forced, against the plan. */
@@ -35,7 +35,7 @@ static void show_total(const struct explainer *x, int64_t cost)
     if (cost >= COST_NEVER)
         fprintf(x->f, "  %s\n", "no plan");
     else
-        fprintf(x->f, "  %+.2f (%+.2f%%)\n", microseconds(x, cost - x->least), 100 * ((double)cost / (double)x->least - 1));
+        fprintf(x->f, "  %+.2f (%+.2f%%)\n", microseconds_text(x, cost - x->least), 100 * ((double)cost / (double)x->least - 1));
 }
 
 /* ---- candidates ------------------------------------------------------------------------------------------------------------- */
@@ -60,7 +60,7 @@ static void show_candidates(const struct explainer *x, const struct value *v)
         fprintf(x->f, "      no split reaches it\n");
 }
 
-static const char *place_text(const struct explainer *x, struct placement p)
+static const char *brief_place(const struct explainer *x, struct placement p)
 {
     return p.kind == PLACE_S ? arena_printf(x->s->arena, "S(%d)", p.dim) : placement_str(x->s->arena, p);
 }
@@ -68,8 +68,8 @@ static const char *place_text(const struct explainer *x, struct placement p)
 static const char *left_text(const struct explainer *x, const struct value *v)
 {
     const struct placement *pin = x->s->chosen.read[v->id];
-    const char *left = place_text(x, v->place);
-    return pin ? arena_printf(x->s->arena, "%s, brought to %s", left, place_text(x, *pin)) : left;
+    const char *left = brief_place(x, v->place);
+    return pin ? arena_printf(x->s->arena, "%s, brought to %s", left, brief_place(x, *pin)) : left;
 }
 
 static void show_value(const struct explainer *x, const char *what, const struct value *v)
@@ -188,8 +188,8 @@ static void show_strategies(const struct explainer *x, int node)
     for (int k = 0; k < all->list.n; k++) {
         struct strategy *st = all->list.at[k];
         fprintf(x->f, "  %c %-48s", st == chosen ? '*' : ' ', strategy_outline(x->s->arena, n, st));
-        show_time(x, cost_of_strategy(x->s, n, x->s->rule[node], st));
-        show_time(x, around[k]);
+        explain_time(x, cost_of_strategy(x->s, n, x->s->rule[node], st));
+        explain_time(x, around[k]);
         if (st == chosen)
             fprintf(x->f, "  chosen\n");
         else if (!allowed(x->s, node, st))
@@ -223,9 +223,9 @@ static const char *factors_text(const struct explainer *x, const struct rule *r,
 
 static void show_rejected(const struct explainer *x, int node)
 {
-    enum { SHOWN = 8 };
+    enum { MOST_SHOWN = 8 };
     struct rejections all = strategy_rejections(x->s, node);
-    for (int i = 0; i < all.list.n && i < SHOWN; i++) {
+    for (int i = 0; i < all.list.n && i < MOST_SHOWN; i++) {
         const struct rejection *r = &all.list.at[i];
         const struct split *split = r->split;
         const char *what = r->why ? factors_text(x, x->s->rule[node], &r->assignment, &split)
@@ -235,8 +235,8 @@ static void show_rejected(const struct explainer *x, int node)
         if (split)
             fprintf(x->f, "      by %s\n", split_str(x->s->arena, split));
     }
-    if (all.list.n > SHOWN)
-        fprintf(x->f, "  and %d more splits were rejected\n", all.list.n - SHOWN);
+    if (all.list.n > MOST_SHOWN)
+        fprintf(x->f, "  and %d more splits were rejected\n", all.list.n - MOST_SHOWN);
 }
 
 static void explain_node(const struct explainer *x, int node)
@@ -269,15 +269,15 @@ static int64_t forced_place(const struct explainer *x, const struct value *v, st
 
 static void show_readers(const struct explainer *x, const struct value *v)
 {
-    enum { SHOWN = 8 };
+    enum { MOST_SHOWN = 8 };
     const struct place_uses *uses = &x->s->uses[v->id];
-    for (int i = 0; i < uses->list.n && i < SHOWN; i++) {
+    for (int i = 0; i < uses->list.n && i < MOST_SHOWN; i++) {
         struct place_use u = uses->list.at[i];
-        fprintf(x->f, "  read as %s by %s\n", place_text(x, space_read_as(x->s, u)),
+        fprintf(x->f, "  read as %s by %s\n", brief_place(x, space_read_as(x->s, u)),
                 u.node < 0 ? "whoever takes the output" : x->s->g->nodes.at[u.node]->name);
     }
-    if (uses->list.n > SHOWN)
-        fprintf(x->f, "  and by %d more\n", uses->list.n - SHOWN);
+    if (uses->list.n > MOST_SHOWN)
+        fprintf(x->f, "  and by %d more\n", uses->list.n - MOST_SHOWN);
 }
 
 static void explain_value(const struct explainer *x, const struct value *v)
@@ -295,7 +295,7 @@ static void explain_value(const struct explainer *x, const struct value *v)
         struct placement p = legal.list.at[i];
         fprintf(x->f, "    %-48s", placement_str(s->arena, p));
         if (v->constant)
-            show_time(x, cost_of_holding(s, v, p));
+            explain_time(x, cost_of_holding(s, v, p));
         else
             fprintf(x->f, " %12s", "");
         if (space_allows(s, v, p))
@@ -312,7 +312,7 @@ static bool is_used(const struct space *s, const struct value *v)
     return s->uses[v->id].list.n > 0;
 }
 
-static const struct value *find_value(const struct space *s, const char *name)
+static const struct value *value_named(const struct space *s, const char *name)
 {
     const struct value *v = graph_find(s->g, name);
     for (int i = 0; !v && i < s->g->values.n; i++) {
@@ -340,7 +340,7 @@ static _Noreturn void refuse_name(const struct space *s, const char *name)
 void plan_explain(FILE *f, struct space *s, const char *name)
 {
     struct explainer x = {.f = f, .s = s, .least = s->plan->objective};
-    const struct value *v = find_value(s, name);
+    const struct value *v = value_named(s, name);
     int node = 0;
     while (node < s->g->nodes.n && strcmp(s->g->nodes.at[node]->name, name) != 0)
         node++;

@@ -54,7 +54,7 @@ static void put_number(FILE *f, const char *text)
     fputs("</td>", f);
 }
 
-static void begin(FILE *f, const char *title)
+static void begin_page(FILE *f, const char *title)
 {
     fputs("<!DOCTYPE html>\n<html lang=\"en\">\n<meta charset=\"utf-8\">\n<title>", f);
     html_text(f, title);
@@ -81,7 +81,7 @@ static void show_summary(FILE *f, const struct graph *g, const struct options *o
     free(text);
 }
 
-static void show_collectives(FILE *f, struct arena *a, const struct graph *g, const struct plan *p)
+static void list_collectives_html(FILE *f, struct arena *a, const struct graph *g, const struct plan *p)
 {
     fputs("<h2>Collectives</h2>\n<p>Bytes are what one rank puts in, by workload.</p>\n<table>\n<tr><th>op<th>value<th>axis<th>reason", f);
     for (int w = 0; w < p->workloads.n; w++)
@@ -102,7 +102,7 @@ static void show_collectives(FILE *f, struct arena *a, const struct graph *g, co
     fputs("</table>\n", f);
 }
 
-static double held(const struct graph *g, const struct value *v, int rank)
+static double held_bytes(const struct graph *g, const struct value *v, int rank)
 {
     struct value local = *v;
     local.type = placement_local(g->alg, &v->type, v->place, rank);
@@ -125,7 +125,7 @@ static void show_weights(FILE *f, struct arena *a, const struct graph *g)
         put_cell(f, type_str(a, &v->type));
         put_cell(f, placement_str(a, v->place));
         for (int r = 0; r < g->ranks; r++)
-            put_number(f, bytes_text(a, held(g, v, r)));
+            put_number(f, bytes_text(a, held_bytes(g, v, r)));
         fputs("</tr>\n", f);
     }
     fputs("</table>\n", f);
@@ -157,9 +157,9 @@ static void show_nodes(FILE *f, struct arena *a, const struct plan *p)
 void plan_html(FILE *f, const struct graph *g, const struct options *options, const struct plan *p)
 {
     struct arena *a = arena_new();
-    begin(f, arena_printf(a, "%s on %d ranks", options->model, g->ranks));
+    begin_page(f, arena_printf(a, "%s on %d ranks", options->model, g->ranks));
     show_summary(f, g, options, p);
-    show_collectives(f, a, g, p);
+    list_collectives_html(f, a, g, p);
     show_weights(f, a, g);
     show_nodes(f, a, p);
     fputs("</html>\n", f);

@@ -16,7 +16,7 @@ struct finder {
     int first, period, repeat; /* the block, in products */
 };
 
-static const struct node *node_at(const struct finder *f, int i)
+static const struct node *finder_node(const struct finder *f, int i)
 {
     require(i >= 0 && i < f->g->nodes.n);
     return f->g->nodes.at[i];
@@ -47,9 +47,9 @@ const struct value *layer_weight(const struct dim_roles *roles, const struct nod
     return best;
 }
 
-static bool is_product(const struct finder *f, int i)
+static bool is_weight_product(const struct finder *f, int i)
 {
-    const struct node *n = node_at(f, i);
+    const struct node *n = finder_node(f, i);
     return n->op && (n->op->flags & OP_PRODUCT) && weight_is_used(f->roles->weight, n) && layer_weight(f->roles, n) &&
         !node_sums_nothing(f->roles, i);
 }
@@ -61,7 +61,7 @@ static bool is_attention(const struct finder *f, const struct node *n)
 
 /* ---- the block that repeats ------------------------------------------------------------------------------------------------- */
 
-static const char *signature(const struct finder *f, const struct node *n)
+static const char *product_signature(const struct finder *f, const struct node *n)
 {
     const char *text = n->optype;
     for (int i = 0; i < n->nin; i++)
@@ -73,9 +73,9 @@ static const char *signature(const struct finder *f, const struct node *n)
 static void find_products(struct finder *f)
 {
     for (int i = 0; i < f->g->nodes.n && f->product.n < MOST_PRODUCTS; i++)
-        if (is_product(f, i)) {
+        if (is_weight_product(f, i)) {
             VEC_PUSH(f->arena, &f->product, i);
-            VEC_PUSH(f->arena, &f->sign, signature(f, node_at(f, i)));
+            VEC_PUSH(f->arena, &f->sign, product_signature(f, finder_node(f, i)));
         }
 }
 
@@ -124,11 +124,11 @@ static int layer_end(const struct finder *f, int from, int to)
 {
     int end = from;
     for (int i = from; i < to; i++)
-        if (joins(f, node_at(f, i)))
+        if (joins(f, finder_node(f, i)))
             end = i + 1;
-    while (end > from && end < to && is_collective(node_at(f, end)) && node_at(f, end)->in[0] == node_at(f, end - 1)->out[0])
+    while (end > from && end < to && is_collective(finder_node(f, end)) && finder_node(f, end)->in[0] == finder_node(f, end - 1)->out[0])
         end++;
-    while (end == from && end < to && is_collective(node_at(f, end)))
+    while (end == from && end < to && is_collective(finder_node(f, end)))
         from = ++end;
     return end;
 }
@@ -145,12 +145,12 @@ static int end_behind(const struct finder *f, int k)
 /* What people look for: computing with floats, and not only moving them. */
 static bool is_shown(const struct finder *f, int i)
 {
-    const struct node *n = node_at(f, i);
+    const struct node *n = finder_node(f, i);
     bool moves = f->roles->rule[i] && f->roles->rule[i]->moves && n->op && !(n->op->flags & OP_APPENDS);
     return n->op && !moves && n->nout > 0 && n->out[0] && dtype_is_float(n->out[0]->type.dtype) && n->nin > 0 && !(n->op->flags & OP_VIEW);
 }
 
-static void add_row(struct finder *f, struct layer *l, enum layer_row_kind kind, const struct node *n)
+static void add_layer_row(struct finder *f, struct layer *l, enum layer_row_kind kind, const struct node *n)
 {
     VEC_PUSH(f->arena, &l->rows, ((struct layer_row){.kind = kind}));
     VEC_PUSH(f->arena, &l->rows.at[l->rows.n - 1].nodes, n);
@@ -175,7 +175,7 @@ static void add_other(struct finder *f, struct layer *l, const struct node *n)
         last->kind = kind == ROW_ATTENTION ? kind : last->kind;
         VEC_PUSH(f->arena, &last->nodes, n);
     } else {
-        add_row(f, l, kind, n);
+        add_layer_row(f, l, kind, n);
     }
 }
 
@@ -184,13 +184,13 @@ static struct layer rows_between(struct finder *f, int from, int to)
     struct layer l = {.repeat = f->repeat};
     int products = -1; /* the row of the last product */
     for (int i = from; i < to; i++) {
-        const struct node *n = node_at(f, i);
+        const struct node *n = finder_node(f, i);
         if (is_collective(n)) {
-            add_row(f, &l, ROW_COLLECTIVE, n);
-        } else if (is_product(f, i) && joins_row(&l, products, n)) {
+            add_layer_row(f, &l, ROW_COLLECTIVE, n);
+        } else if (is_weight_product(f, i) && joins_row(&l, products, n)) {
             VEC_PUSH(f->arena, &l.rows.at[products].nodes, n);
-        } else if (is_product(f, i)) {
-            add_row(f, &l, ROW_PRODUCTS, n);
+        } else if (is_weight_product(f, i)) {
+            add_layer_row(f, &l, ROW_PRODUCTS, n);
             products = l.rows.n - 1;
         } else if (is_shown(f, i) && !f->roles->weight[n->out[0]->id]) {
             add_other(f, &l, n);

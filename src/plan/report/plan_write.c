@@ -11,59 +11,59 @@
 #include <inttypes.h>
 #include <string.h>
 
-struct writer {
+struct plan_writer {
     struct arena *tmp;
     const struct graph *source, *global;
     const struct options *options;
     const struct plan *plan;
 };
 
-static json_t *text(const char *s)
+static json_t *json_text_of(const char *s)
 {
     json_t *t = json_string(s ? s : "");
     return t ? t : json_string_nocheck("(not UTF-8)");
 }
 
-static json_t *place_text(const struct writer *w, struct placement p)
+static json_t *json_place(const struct plan_writer *w, struct placement p)
 {
-    return text(placement_str(w->tmp, p));
+    return json_text_of(placement_str(w->tmp, p));
 }
 
-static json_t *source_object(const struct writer *w)
+static json_t *source_object(const struct plan_writer *w)
 {
     const struct folder *f = w->options->folder;
     struct written model;
     json_t *o = json_object();
-    json_object_set_new(o, "file", text(f ? f->file : path_base(w->options->model)));
+    json_object_set_new(o, "file", json_text_of(f ? f->file : path_base(w->options->model)));
     if (f || file_digest_get(w->options->digest, &model)) {
         json_object_set_new(o, "bytes", json_integer(f ? (json_int_t)f->bytes : (json_int_t)model.bytes));
-        json_object_set_new(o, "xxh3", text(f ? f->digest : arena_printf(w->tmp, "%016" PRIx64, model.digest)));
+        json_object_set_new(o, "xxh3", json_text_of(f ? f->digest : arena_printf(w->tmp, "%016" PRIx64, model.digest)));
     }
     return o;
 }
 
-static json_t *options_object(const struct writer *w)
+static json_t *options_object(const struct plan_writer *w)
 {
     static const char *const sp[] = {"off", "on", "auto"};
     json_t *o = json_object(), *dims = json_object(), *fixed = json_array();
-    json_object_set_new(o, "sp", text(sp[w->options->sp]));
+    json_object_set_new(o, "sp", json_text_of(sp[w->options->sp]));
     if (w->options->sp_symbol)
-        json_object_set_new(o, "sp_symbol", text(w->options->sp_symbol));
-    json_object_set_new(o, "solver", text(w->options->solver_first ? "first" : "exact"));
+        json_object_set_new(o, "sp_symbol", json_text_of(w->options->sp_symbol));
+    json_object_set_new(o, "solver", json_text_of(w->options->solver_first ? "first" : "exact"));
     if (weights_converted(w->options))
-        json_object_set_new(o, "weights", text(dtype_name(w->options->weights)));
+        json_object_set_new(o, "weights", json_text_of(dtype_name(w->options->weights)));
     for (int i = 0; i < w->options->dims.list.n; i++)
         json_object_set_new(dims, w->options->dims.list.at[i].name, json_integer(w->options->dims.list.at[i].value));
     json_object_set_new(o, "dims", dims);
     for (int i = 0; i < w->options->fixed.list.n; i++)
-        json_array_append_new(fixed, text(w->options->fixed.list.at[i]));
+        json_array_append_new(fixed, json_text_of(w->options->fixed.list.at[i]));
     if (json_array_size(fixed))
         json_object_set(o, "bind", fixed);
     json_decref(fixed);
     if (w->options->memory)
         json_object_set_new(o, "memory", json_integer(w->options->memory));
     if (w->plan->configuration)
-        json_object_set_new(o, "configuration", text(w->plan->configuration->name));
+        json_object_set_new(o, "configuration", json_text_of(w->plan->configuration->name));
     json_object_set_new(o, "strict",
                         w->options->strict == STRICT_WARN ? json_string("warn") : json_boolean(w->options->strict == STRICT_ON));
     if (w->options->plan_file && w->options->plan_file->text)
@@ -71,38 +71,38 @@ static json_t *options_object(const struct writer *w)
     return o;
 }
 
-static void write_symbol(void *to, const struct dim *symbol)
+static void symbol_object(void *to, const struct dim *symbol)
 {
     json_t *o = to;
     if (!json_object_get(o, symbol->name))
         json_object_set_new(o, symbol->name, json_pack("{s:I}", "at_least", (json_int_t)(symbol->lo > 0 ? symbol->lo : 0)));
 }
 
-static json_t *dims_object(const struct writer *w)
+static json_t *dims_object(const struct plan_writer *w)
 {
     json_t *o = json_object();
     for (int i = 0; i < w->global->inputs.n; i++)
         for (int d = 0; d < w->global->inputs.at[i]->type.rank; d++)
-            dim_each_symbol(w->global->inputs.at[i]->type.dim[d], write_symbol, o);
+            dim_each_symbol(w->global->inputs.at[i]->type.dim[d], symbol_object, o);
     return o;
 }
 
-static json_t *assumptions_array(const struct writer *w)
+static json_t *assumptions_array(const struct plan_writer *w)
 {
     const struct equation *eq;
     int n = alg_equations(w->global->alg, &eq);
     json_t *a = json_array();
     for (int i = 0; i < n; i++) {
         json_t *o = json_object();
-        json_object_set_new(o, "left", text(dim_str(w->tmp, eq[i].left)));
-        json_object_set_new(o, "right", text(dim_str(w->tmp, eq[i].right)));
-        json_object_set_new(o, "why", text(eq[i].why));
+        json_object_set_new(o, "left", json_text_of(dim_str(w->tmp, eq[i].left)));
+        json_object_set_new(o, "right", json_text_of(dim_str(w->tmp, eq[i].right)));
+        json_object_set_new(o, "why", json_text_of(eq[i].why));
         json_array_append_new(a, o);
     }
     return a;
 }
 
-static json_t *workload_array(const struct writer *w)
+static json_t *workload_array(const struct plan_writer *w)
 {
     json_t *a = json_array();
     for (int i = 0; i < w->plan->workloads.n; i++) {
@@ -120,18 +120,18 @@ static json_t *workload_array(const struct writer *w)
 static json_t *machine_object(const struct machine *m)
 {
     json_t *o = json_object();
-    json_object_set_new(o, "name", text(path_base(m->name)));
+    json_object_set_new(o, "name", json_text_of(path_base(m->name)));
     machine_put(o, m);
     return o;
 }
 
-static json_t *ranks_array(const struct writer *w)
+static json_t *ranks_array(const struct plan_writer *w)
 {
     json_t *a = json_array();
     for (int r = 0; w->plan->use && r < w->global->ranks; r++) {
         json_t *o = json_object();
-        json_object_set_new(o, "graph", text(arena_printf(w->tmp, "rank-%d.onnx", r)));
-        json_object_set_new(o, "weights", text(arena_printf(w->tmp, "rank-%d.data", r)));
+        json_object_set_new(o, "graph", json_text_of(arena_printf(w->tmp, "rank-%d.onnx", r)));
+        json_object_set_new(o, "weights", json_text_of(arena_printf(w->tmp, "rank-%d.data", r)));
         json_object_set_new(o, "weight_bytes", json_integer(w->plan->use[r].weights));
         json_object_set_new(o, "table_bytes", json_integer(w->plan->use[r].tables));
         json_object_set_new(o, "state_bytes", json_integer(w->plan->use[r].state));
@@ -142,7 +142,7 @@ static json_t *ranks_array(const struct writer *w)
     return a;
 }
 
-static json_t *values_object(const struct writer *w)
+static json_t *values_object(const struct plan_writer *w)
 {
     json_t *o = json_object();
     for (int i = 0; i < w->global->values.n; i++) {
@@ -151,12 +151,12 @@ static json_t *values_object(const struct writer *w)
         for (int k = 0; k < w->global->inputs.n; k++)
             input = input || w->global->inputs.at[k] == v;
         if (v->producer || input)
-            json_object_set_new(o, v->name, place_text(w, v->place));
+            json_object_set_new(o, v->name, json_place(w, v->place));
     }
     return o;
 }
 
-static json_t *intervals_array(const struct writer *w, const struct value *v)
+static json_t *intervals_array(const struct plan_writer *w, const struct value *v)
 {
     static const struct bindings none;
     json_t *all = json_array();
@@ -171,7 +171,7 @@ static json_t *intervals_array(const struct writer *w, const struct value *v)
     return all;
 }
 
-static json_t *weights_object(const struct writer *w)
+static json_t *weights_object(const struct plan_writer *w)
 {
     json_t *all = json_object();
     struct uses *uses = graph_uses(w->global, w->tmp);
@@ -180,9 +180,9 @@ static json_t *weights_object(const struct writer *w)
         if (!v->constant || !uses[i].n)
             continue;
         json_t *o = json_object();
-        json_object_set_new(o, "placement", place_text(w, v->place));
+        json_object_set_new(o, "placement", json_place(w, v->place));
         if (v->constant->origin && strcmp(v->constant->origin, v->name) != 0)
-            json_object_set_new(o, "origin", text(v->constant->origin));
+            json_object_set_new(o, "origin", json_text_of(v->constant->origin));
         if (v->place.kind == PLACE_S)
             json_object_set_new(o, "intervals", intervals_array(w, v));
         json_object_set_new(all, v->name, o);
@@ -190,39 +190,39 @@ static json_t *weights_object(const struct writer *w)
     return all;
 }
 
-static json_t *collectives_array(const struct writer *w)
+static json_t *collectives_array(const struct plan_writer *w)
 {
     json_t *all = json_array();
     for (int i = 0; i < w->plan->collectives.n; i++) {
         const struct planned_collective *c = &w->plan->collectives.at[i];
         json_t *o = json_object(), *bytes = json_array();
-        json_object_set_new(o, "op", text(collective_name(c->kind)));
-        json_object_set_new(o, "node", text(c->node->name));
-        json_object_set_new(o, "value", text(c->value->name));
+        json_object_set_new(o, "op", json_text_of(collective_name(c->kind)));
+        json_object_set_new(o, "node", json_text_of(c->node->name));
+        json_object_set_new(o, "value", json_text_of(c->value->name));
         json_object_set_new(o, "axis", json_integer(c->axis));
         for (int k = 0; k < w->plan->workloads.n; k++)
             json_array_append_new(bytes,
                                   json_integer(cost_payload(w->global->alg, c->node, &w->plan->workloads.at[k].dims, w->global->ranks)));
         json_object_set_new(o, "bytes", bytes);
-        json_object_set_new(o, "reason", text(c->reason));
+        json_object_set_new(o, "reason", json_text_of(c->reason));
         json_array_append_new(all, o);
     }
     return all;
 }
 
-static json_t *ends_object(const struct writer *w, int n, struct value *const *at)
+static json_t *ends_object(const struct plan_writer *w, int n, struct value *const *at)
 {
     json_t *all = json_object();
     for (int i = 0; i < n; i++) {
         json_t *o = json_object();
-        json_object_set_new(o, "type", text(type_str(w->tmp, &at[i]->type)));
-        json_object_set_new(o, "placement", place_text(w, at[i]->place));
+        json_object_set_new(o, "type", json_text_of(type_str(w->tmp, &at[i]->type)));
+        json_object_set_new(o, "placement", json_place(w, at[i]->place));
         json_object_set_new(all, at[i]->name, o);
     }
     return all;
 }
 
-static json_t *state_array(const struct writer *w)
+static json_t *state_array(const struct plan_writer *w)
 {
     json_t *all = json_array();
     for (int i = 0; i < w->global->states.n; i++) {
@@ -230,13 +230,13 @@ static json_t *state_array(const struct writer *w)
         const struct value *any = s->past ? s->past : s->present;
         json_t *o = json_object();
         if (s->past)
-            json_object_set_new(o, "past", text(s->past->name));
+            json_object_set_new(o, "past", json_text_of(s->past->name));
         if (s->present)
-            json_object_set_new(o, "present", text(s->present->name));
+            json_object_set_new(o, "present", json_text_of(s->present->name));
         if (s->from)
-            json_object_set_new(o, "from", text(s->from));
+            json_object_set_new(o, "from", json_text_of(s->from));
         json_object_set_new(o, "grows", json_integer(s->dim));
-        json_object_set_new(o, "placement", place_text(w, any->place));
+        json_object_set_new(o, "placement", json_place(w, any->place));
         json_array_append_new(all, o);
     }
     return all;
@@ -246,7 +246,7 @@ static json_t *named_object(const struct named_list *list)
 {
     json_t *all = json_object();
     for (int i = 0; i < list->list.n; i++)
-        json_object_set_new(all, list->list.at[i].name, text(list->list.at[i].text));
+        json_object_set_new(all, list->list.at[i].name, json_text_of(list->list.at[i].text));
     return all;
 }
 
@@ -267,7 +267,7 @@ static json_t *cost_object(const struct plan *p)
 }
 
 /* What --memory asked for, what the fullest rank holds, and the price of a byte that led there. */
-static json_t *memory_object(const struct writer *w)
+static json_t *memory_object(const struct plan_writer *w)
 {
     int64_t most = 0;
     json_t *o = json_object();
@@ -285,11 +285,11 @@ static json_t *texts_array(int n, const char *const *at)
 {
     json_t *a = json_array();
     for (int i = 0; i < n; i++)
-        json_array_append_new(a, text(at[i]));
+        json_array_append_new(a, json_text_of(at[i]));
     return a;
 }
 
-static json_t *numbers(int n, const double *at)
+static json_t *numbers_array(int n, const double *at)
 {
     json_t *all = json_array();
     for (int i = 0; i < n; i++)
@@ -316,10 +316,10 @@ static json_t *compared_array(const struct plan *p)
     for (int i = 0; i < p->compared.list.n; i++) {
         const struct compared *c = &p->compared.list.at[i];
         json_t *o = json_object();
-        json_object_set_new(o, "plan", text(c->name));
+        json_object_set_new(o, "plan", json_text_of(c->name));
         json_object_set_new(o, "seconds", json_real(c->seconds));
         json_object_set_new(o, "times", json_real(c->seconds / p->seconds));
-        json_object_set_new(o, "workloads", numbers(p->workloads.n, c->step));
+        json_object_set_new(o, "workloads", numbers_array(p->workloads.n, c->step));
         json_object_set_new(o, "collectives", kinds_object(&c->kinds, p->workloads.n));
         json_object_set_new(o, "weight_bytes", json_integer((json_int_t)c->weights));
         json_array_append_new(all, o);
@@ -327,7 +327,7 @@ static json_t *compared_array(const struct plan *p)
     return all;
 }
 
-static json_t *root_object(const struct writer *w)
+static json_t *root_object(const struct plan_writer *w)
 {
     const struct plan *p = w->plan;
     json_t *o = json_object();
@@ -358,7 +358,7 @@ static json_t *root_object(const struct writer *w)
 
 char *plan_json(const struct graph *source, const struct graph *global, const struct options *options, const struct plan *plan)
 {
-    const struct writer w = {arena_new(), source, global, options, plan};
+    const struct plan_writer w = {arena_new(), source, global, options, plan};
     json_t *root = root_object(&w);
     char *copy = json_dump(global->arena, root, JSON_INDENT(1));
     json_decref(root);

@@ -121,14 +121,14 @@ static void show_time(FILE *f, struct arena *a, const struct graph *g, const str
 
 static void show_whole(FILE *f, const struct plan *p)
 {
-    enum { SHOWN = 8 };
+    enum { MOST_REPLICATED = 8 };
     if (p->whole.n == 0)
         return;
     fprintf(f, "left whole (%d):\n", p->whole.n);
-    for (int i = 0; i < p->whole.n && i < SHOWN; i++)
+    for (int i = 0; i < p->whole.n && i < MOST_REPLICATED; i++)
         fprintf(f, "  %s\n", p->whole.at[i]);
-    if (p->whole.n > SHOWN)
-        fprintf(f, "  and %d more\n", p->whole.n - SHOWN);
+    if (p->whole.n > MOST_REPLICATED)
+        fprintf(f, "  and %d more\n", p->whole.n - MOST_REPLICATED);
 }
 
 static void show_proof(FILE *f, const struct plan *p)

@@ -7,7 +7,18 @@
 
 #include <string.h>
 
-enum { WIDTH = 900, MARGIN = 16, GUTTER = 188, GAP = 14, DRAWN = 4, MORE = 26, HEAD = 74, PAD = 9, LINE = 16, MOST_WORKLOADS = 4 };
+enum {
+    PICTURE_WIDE = 900,
+    MARGIN = 16,
+    GUTTER = 188,
+    GAP = 14,
+    DRAWN = 4,
+    MORE = 26,
+    HEAD_HIGH = 74,
+    PAD = 9,
+    LINE = 16,
+    MOST_WORKLOADS = 4
+};
 enum { PRODUCTS_HIGH = 100, ATTENTION_HIGH = 50, OTHER_HIGH = 24, BAND_HIGH = 30, MATRIX_HIGH = 56, MATRIX_WIDE = 150 };
 
 struct picture {
@@ -41,9 +52,9 @@ static void draw_text(const struct picture *p, double x, double y, const char *c
 }
 
 /* "MatMul", "MatMul_3", "Repeat". */
-static bool is_op_name(const struct picture *p, const char *part)
+static bool is_op_name(const struct picture *p, const char *held_part)
 {
-    const char *op = arena_strndup(p->arena, part, strcspn(part, "_0123456789"));
+    const char *op = arena_strndup(p->arena, held_part, strcspn(held_part, "_0123456789"));
     return op_find("", op) || op_find("tpc", op);
 }
 
@@ -74,30 +85,30 @@ static const char *ops_text(const struct picture *p, const struct layer_row *r)
 
 /* ---- what a rank holds ---------------------------------------------------------------------------------------------------------- */
 
-struct part {
+struct held_part {
     int n;
     struct interval *at;
     int64_t size, held;
 };
 
 /* Under the first workload. */
-static struct part part_of(const struct picture *p, struct placement place, int rank)
+static struct held_part held_part_of(const struct picture *p, struct placement place, int rank)
 {
     const struct bindings *dims = &p->plan->workloads.at[0].dims;
-    struct part part = {0};
-    if (place.kind != PLACE_S || !dim_eval(split_size(p->g->alg, place.split), dims, &part.size))
-        return part;
-    part.n = split_pieces(p->arena, place.split, rank, false, dims, &part.at);
-    for (int i = 0; i < part.n; i++)
-        part.held += part.at[i].hi - part.at[i].lo;
-    require(part.held <= part.size);
-    return part;
+    struct held_part held_part = {0};
+    if (place.kind != PLACE_S || !dim_eval(split_size(p->g->alg, place.split), dims, &held_part.size))
+        return held_part;
+    held_part.n = split_pieces(p->arena, place.split, rank, false, dims, &held_part.at);
+    for (int i = 0; i < held_part.n; i++)
+        held_part.held += held_part.at[i].hi - held_part.at[i].lo;
+    require(held_part.held <= held_part.size);
+    return held_part;
 }
 
 /* "64 of 128 columns", "1/2 of sequence_length", "replicated"; without the unit, or as "64/128", where that is too wide. */
 static const char *share_text(const struct picture *p, const struct value *v, int rank, const char *unit, double wide)
 {
-    struct part part = part_of(p, v->place, rank);
+    struct held_part held_part = held_part_of(p, v->place, rank);
     if (v->place.kind == PLACE_R)
         return fitting_text(p, "replicated", wide, 11);
     if (v->place.kind == PLACE_P)
@@ -105,9 +116,9 @@ static const char *share_text(const struct picture *p, const struct value *v, in
     const char *size = dim_str(p->arena, v->type.dim[v->place.dim]);
     if (!dim_is_int(v->type.dim[v->place.dim], NULL))
         return fitting_text(p, arena_printf(p->arena, "1/%d of %s", p->g->ranks, size), wide, 11);
-    const char *text[] = {arena_printf(p->arena, "%lld of %s %s", (long long)part.held, size, unit),
-                          arena_printf(p->arena, "%lld of %s", (long long)part.held, size),
-                          arena_printf(p->arena, "%lld/%s", (long long)part.held, size)};
+    const char *text[] = {arena_printf(p->arena, "%lld of %s %s", (long long)held_part.held, size, unit),
+                          arena_printf(p->arena, "%lld of %s", (long long)held_part.held, size),
+                          arena_printf(p->arena, "%lld/%s", (long long)held_part.held, size)};
     for (int i = *unit ? 0 : 1; i < 2; i++)
         if (strcmp(fitting_text(p, text[i], wide, 11), text[i]) == 0)
             return text[i];
@@ -129,13 +140,13 @@ static void rectangle(const struct picture *p, const char *class, double x, doub
 /* A box, filled along one of its sides where the rank holds it. */
 static void filled_box(const struct picture *p, struct placement place, int rank, bool upright, const double box[4])
 {
-    struct part part = part_of(p, place, rank);
+    struct held_part held_part = held_part_of(p, place, rank);
     const char *class = arena_printf(p->arena, "r%d", rank);
     rectangle(p, "box", box[0], box[1], box[2], box[3]);
     if (place.kind != PLACE_S)
         rectangle(p, place.kind == PLACE_R ? "all" : arena_printf(p->arena, "r%d partial", rank), box[0], box[1], box[2], box[3]);
-    for (int i = 0; i < part.n && part.size > 0; i++) {
-        double lo = (double)part.at[i].lo / (double)part.size, hi = (double)part.at[i].hi / (double)part.size;
+    for (int i = 0; i < held_part.n && held_part.size > 0; i++) {
+        double lo = (double)held_part.at[i].lo / (double)held_part.size, hi = (double)held_part.at[i].hi / (double)held_part.size;
         if (upright)
             rectangle(p, class, box[0], box[1] + lo * box[3], box[2], (hi - lo) * box[3]);
         else
@@ -273,13 +284,13 @@ static const char *payload_text(const struct picture *p, const struct node *n)
 static void draw_collective(const struct picture *p, const struct layer_row *r)
 {
     const struct node *n = r->nodes.at[0];
-    double left = MARGIN + GUTTER, wide = WIDTH - MARGIN - left, name = 7.5 * (double)strlen(n->optype);
+    double left = MARGIN + GUTTER, wide = PICTURE_WIDE - MARGIN - left, name = 7.5 * (double)strlen(n->optype);
     fputs("<g><title>", p->f);
     html_text(p->f, n->in[0]->name);
     fprintf(p->f, "</title><rect x=\"%.1f\" y=\"%.1f\" width=\"%.1f\" height=\"%d\" rx=\"15\" fill=\"%s\"/>\n", left, p->y, wide, BAND_HIGH,
             collective_colour(collective_parse(n->optype)));
     draw_text(p, left + 20, p->y + 19, "band", n->optype);
-    draw_text(p, WIDTH - MARGIN - 20, p->y + 19, "bytes", fitting_text(p, payload_text(p, n), wide - name - 50, 11));
+    draw_text(p, PICTURE_WIDE - MARGIN - 20, p->y + 19, "bytes", fitting_text(p, payload_text(p, n), wide - name - 50, 11));
     fputs("</g>\n", p->f);
 }
 
@@ -343,18 +354,18 @@ static void draw_head(const struct picture *p, const struct options *o, const st
     draw_text(
         p, MARGIN, 30, "title",
         fitting_text(p, arena_printf(p->arena, "%s on %d ranks: %s %d of %d", o->model, p->g->ranks, block_name(l), l->number, l->repeat),
-                     WIDTH - 2 * MARGIN, 16));
+                     PICTURE_WIDE - 2 * MARGIN, 16));
     for (int k = 0; k < p->ranks; k++)
-        draw_text(p, column(p, k) + p->wide / 2, HEAD - 14, "rank", arena_printf(p->arena, "rank %d", k));
+        draw_text(p, column(p, k) + p->wide / 2, HEAD_HIGH - 14, "rank", arena_printf(p->arena, "rank %d", k));
     if (p->ranks < p->g->ranks)
-        draw_text(p, WIDTH - MARGIN - MORE / 2.0, HEAD - 14, "rank", "…");
+        draw_text(p, PICTURE_WIDE - MARGIN - MORE / 2.0, HEAD_HIGH - 14, "rank", "…");
 }
 
 /* Behind the rows: from one to the next. */
 static void draw_flow(const struct picture *p, double end)
 {
     for (int k = 0; k < p->ranks; k++)
-        fprintf(p->f, "<line x1=\"%.1f\" y1=\"%d\" x2=\"%.1f\" y2=\"%.1f\" class=\"flow\"/>\n", column(p, k) + p->wide / 2, HEAD - 8,
+        fprintf(p->f, "<line x1=\"%.1f\" y1=\"%d\" x2=\"%.1f\" y2=\"%.1f\" class=\"flow\"/>\n", column(p, k) + p->wide / 2, HEAD_HIGH - 8,
                 column(p, k) + p->wide / 2, end);
 }
 
@@ -365,7 +376,8 @@ static void draw_foot(const struct picture *p, const struct layer *l)
               "Filled: the part of a matrix or value that the rank holds. Gray: replicated. Bytes: what one rank puts in.");
     for (int w = 0; w < p->plan->workloads.n && w < MOST_WORKLOADS; w++)
         draw_text(p, MARGIN, y += LINE, "small",
-                  fitting_text(p, arena_printf(p->arena, "Workload %d: %s", w + 1, p->plan->workloads.at[w].text), WIDTH - 2 * MARGIN, 11));
+                  fitting_text(p, arena_printf(p->arena, "Workload %d: %s", w + 1, p->plan->workloads.at[w].text),
+                               PICTURE_WIDE - 2 * MARGIN, 11));
     if (l->repeat > 1)
         draw_text(p, MARGIN, y + LINE, "small",
                   arena_printf(p->arena, "%d of %d %ss %s split like this one.", l->alike, l->repeat, block_name(l),
@@ -380,16 +392,16 @@ static int foot_high(const struct picture *p)
 void plan_svg(FILE *f, struct graph *g, const struct options *options, const struct plan *plan)
 {
     struct arena *a = arena_new();
-    struct picture p = {.f = f, .arena = a, .g = g, .plan = plan, .roles = symbol_roles(a, g), .y = HEAD};
+    struct picture p = {.f = f, .arena = a, .g = g, .plan = plan, .roles = symbol_roles_of(a, g), .y = HEAD_HIGH};
     struct layer l = layer_find(a, g, p.roles);
     p.ranks = g->ranks < DRAWN ? g->ranks : DRAWN;
-    p.wide = (WIDTH - 2 * MARGIN - GUTTER - (g->ranks > DRAWN ? MORE : 0) - (p.ranks - 1) * GAP) / (double)p.ranks;
+    p.wide = (PICTURE_WIDE - 2 * MARGIN - GUTTER - (g->ranks > DRAWN ? MORE : 0) - (p.ranks - 1) * GAP) / (double)p.ranks;
     require(plan->workloads.n > 0 && p.wide > 0);
-    double end = HEAD + rows_high(&l), high = end + foot_high(&p);
-    fprintf(f, "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%d\" height=\"%.0f\" viewBox=\"0 0 %d %.0f\">\n", WIDTH, high, WIDTH,
-            high);
+    double end = HEAD_HIGH + rows_high(&l), high = end + foot_high(&p);
+    fprintf(f, "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%d\" height=\"%.0f\" viewBox=\"0 0 %d %.0f\">\n", PICTURE_WIDE, high,
+            PICTURE_WIDE, high);
     fputs(style, f);
-    fprintf(f, "<rect width=\"%d\" height=\"%.0f\" class=\"paper\"/>\n", WIDTH, high);
+    fprintf(f, "<rect width=\"%d\" height=\"%.0f\" class=\"paper\"/>\n", PICTURE_WIDE, high);
     draw_head(&p, options, &l);
     draw_flow(&p, end - 4);
     for (int i = 0; i < l.rows.n; i++) {

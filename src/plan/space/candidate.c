@@ -204,7 +204,7 @@ struct space *space_new(struct arena *a, struct graph *g, const struct options *
     struct space *s = NEW(a, struct space);
     *s = (struct space){.arena = a, .g = g, .options = options, .plan = plan, .ranks = options->ranks};
     int nodes = g->nodes.n + 1, values = g->values.n + 1;
-    s->roles = dim_roles(a, g);
+    s->roles = dim_roles_of(a, g);
     s->rule = s->roles->rule;
     s->weight = s->roles->weight;
     s->strategies = NEWN(a, struct strategies, nodes);

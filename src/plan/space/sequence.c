@@ -187,7 +187,7 @@ static _Noreturn void refuse_sequence(const struct space *s)
     for (int i = 0; i < s->roles->symbols.n; i++)
         if (s->roles->symbols.at[i].contracted)
             VEC_PUSH(s->arena, &contracted, s->roles->symbols.at[i].name);
-    const struct symbol_role *named = only ? symbol_role(s->roles, only) : NULL;
+    const struct symbol_role *named = only ? symbol_role_find(s->roles, only) : NULL;
     if (only && contracted.n > 0 && !(named && named->contracted))
         fail("%s: --sp=%s: no dimension qualifies by this name; the nearest that is attended over is '%s'", model, only,
              contracted.at[did_you_mean(only, contracted.n, contracted.at)]);
