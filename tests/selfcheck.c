@@ -647,7 +647,7 @@ static bool lowered_right(struct trial *t, const struct split *s, struct placeme
     place_values(t, in, out);
     add_size_inputs(t);
     t->graph->nodes.n = 0;
-    lower_placed(t->graph, node);
+    lowering_append(t->graph, node);
     graph_sort(t->graph);
     pass_localize(&c);
     for (int r = 0; r < s->ranks; r++) {

@@ -179,7 +179,7 @@ static void write_meta(const struct compile *c, struct graph *g)
 {
     rank_meta_write(g, c->graph, c->plan->hash);
     rank_meta_copy_rows(g, c->source);
-    plan_note_sums(g, c->graph);
+    plan_note_partial_sums(g, c->graph);
 }
 
 /* Rank 0 comes last: it takes what the others left. */

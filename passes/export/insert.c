@@ -15,7 +15,7 @@
 struct inserter {
     struct space *s;
     struct graph *g;
-    struct reached *of;
+    struct reshards *of;
     struct value **sent;
     VEC(struct node *) nodes;
 }; /* sent, by value id: as rank 0 has it */
@@ -31,13 +31,13 @@ static struct value *step(struct inserter *in, struct value *v, struct placement
 
 static struct value *reach(struct inserter *in, struct value *v, int which)
 {
-    struct made *m = &in->of[v->id].list.at[which];
+    struct reshard *m = &in->of[v->id].list.at[which];
     if (m->value)
         return m->value;
     struct value *from = m->parent < 0 ? v : reach(in, v, m->parent);
     struct reshard_path path = reshard_find(in->s, v, from->place, m->place);
     if (path.has_via) {
-        int shared = reached_find(&in->of[v->id], path.via);
+        int shared = reshards_find(&in->of[v->id], path.via);
         from = shared >= 0 ? reach(in, v, shared) : step(in, from, path.via);
     }
     return m->value = step(in, from, m->place);
@@ -45,7 +45,7 @@ static struct value *reach(struct inserter *in, struct value *v, int which)
 
 static struct value *want(struct inserter *in, struct value *v, struct placement p)
 {
-    return placement_eq(v->place, p) ? v : reach(in, v, reached_find(&in->of[v->id], p));
+    return placement_eq(v->place, p) ? v : reach(in, v, reshards_find(&in->of[v->id], p));
 }
 
 /* ---- the graph ----------------------------------------------------------------------------------------------------------------- */
@@ -96,7 +96,7 @@ static void lower_nodes(struct graph *g)
     for (int i = 0; i < n; i++) {
         const struct strategy *st = old[i]->strategy;
         if (st && st->lowered)
-            lower_placed(g, old[i]);
+            lowering_append(g, old[i]);
         else
             graph_append(g, old[i]);
     }
@@ -105,7 +105,7 @@ static void lower_nodes(struct graph *g)
 void pass_insert(struct compile *c)
 {
     struct graph *g = c->graph;
-    struct inserter in = {.s = c->plan->space, .g = g, .of = NEWN(c->arena, struct reached, g->values.n + 1)};
+    struct inserter in = {.s = c->plan->space, .g = g, .of = NEWN(c->arena, struct reshards, g->values.n + 1)};
     int values = g->values.n;
     in.sent = NEWN(c->arena, struct value *, values + 1);
     for (int i = 0; i < values; i++)

@@ -81,7 +81,7 @@ static void check_node(struct graph *g, struct node *node, int equations)
 static void localize_node(struct locality *l, int at)
 {
     set_sizes(l, at);
-    localize_index_map(l, at);
+    slice_index_localize(l, at);
 }
 
 void pass_localize(struct compile *c)

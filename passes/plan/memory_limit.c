@@ -41,8 +41,8 @@ static struct trial outcome(const struct compile *c, struct arena *keep)
     const struct plan *p = c->plan;
     struct trial t = {.price = p->byte_price, .held = p->held, .objective = (double)p->objective, .proven = p->proven};
     for (int r = 0; r < c->graph->ranks; r++)
-        if (use_total(&p->use[r]) > t.total) {
-            t.total = use_total(&p->use[r]);
+        if (rank_use_total(&p->use[r]) > t.total) {
+            t.total = rank_use_total(&p->use[r]);
             t.use = p->use[r];
         }
     t.weight = t.use.weight >= 0 ? arena_strdup(keep, c->graph->values.at[t.use.weight]->name) : "";

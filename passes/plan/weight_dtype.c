@@ -1,7 +1,7 @@
 /* weight_dtype: the type in which each weight is stored, where --weights says so.
  *
  * A weight is an f32 constant of 1 KiB or more and 2 or more dimensions that only products and lookups read, as their first or second
- * operand, also through Transpose or Reshape. The graph still computes in f32: from here on the weight counts and is written in its
+ * operand, also through ops that only move elements. The graph still computes in f32: from here on the weight counts and is written in its
  * type, and a Cast is put behind it when the files are written. */
 #include "passes/pass.h"
 #include "plan/facts/facts.h"

@@ -45,7 +45,7 @@ static struct machine machine_of(struct arena *a, const char *path, const struct
     to.elementwise_share = m->elementwise * m->memory;
     for (int i = 0; i < m->ncollective; i++)
         timed[i] = (struct timed_transfer){kind_of(&m->collective[i]), (double)m->collective[i].bytes, m->collective[i].seconds};
-    *error = machine_fit(&to, comm->size, m->ncollective, timed);
+    *error = calibrate_fit(&to, comm->size, m->ncollective, timed);
     return to;
 }
 

@@ -19,6 +19,7 @@ enum op_flag {
     OP_DECODES = 1 << 7,  /* the result for a weight is the same weight (DequantizeLinear): products read it as it is stored */
     OP_BOUNDED = 1 << 8,  /* its results are at most 1 in magnitude, or NaN, whatever its operands are */
     OP_COMMUTES = 1 << 9, /* operands 0 and 1 may be exchanged: equal nodes merge */
+    OP_REPEATS = 1 << 18, /* the result has the elements of operand 0, each several times along a dimension (Repeat) */
 
     /* Cost. */
     OP_ELEMENTWISE = 1 << 10, /* fusable: costs a third of its bytes */

@@ -8,12 +8,12 @@
 
 #include <string.h>
 
-static _Noreturn void refuse(struct space *s)
+static _Noreturn void refuse_constraints(struct space *s)
 {
     enum { DEAR = 1 << 30 }; /* so that the plan has no more unrequested communication than it must; 2^50 is a quarter of an hour */
     if (s->limits.unrequested) {
         s->limits.unrequested = (int64_t)DEAR << 20;
-        if (space_solve(s) < COST_NEVER)
+        if (solve_space(s) < COST_NEVER)
             strict_blame(s);
     }
     constrain_blame(s);
@@ -66,8 +66,8 @@ static double first_seconds(struct space *s)
     size_t bytes = sizeof *s->strategies * (size_t)s->g->nodes.n;
     struct strategies *kept = arena_alloc(s->arena, bytes + 1);
     memcpy(kept, s->strategies, bytes);
-    first_assignment(s);
-    bool found = space_solve(s) < COST_NEVER;
+    greedy_assign(s);
+    bool found = solve_space(s) < COST_NEVER;
     memcpy(s->strategies, kept, bytes);
     if (!found)
         return 0;
@@ -76,9 +76,9 @@ static double first_seconds(struct space *s)
 }
 
 /* The first assignment that fits instead of the best. */
-static void settle_for_first(struct space *s, struct encoding *e, struct solution *best)
+static void settle_for_first(struct space *s, struct choice_problem *e, struct solution *best)
 {
-    first_assignment(s);
+    greedy_assign(s);
     *e = encode_space(s, s->arena);
     *best = encode_solve(e);
     if (best->cost >= COST_NEVER)
@@ -89,18 +89,18 @@ void plan_choose(struct space *s)
 {
     cost_prepare(s);
     constrain_all(s);
-    struct encoding e = encode_space(s, s->arena);
+    struct choice_problem e = encode_space(s, s->arena);
     struct solution exact = encode_solve(&e), best = exact;
     bool proven = exact.proven && e.complete, searched = is_searched(s->options) && s->ranks > 1;
     if (exact.cost >= COST_NEVER)
-        refuse(s);
+        refuse_constraints(s);
     explain("solver: %d variables, %d tables, largest %lld entries", variables(e.p), e.p->tables.n, (long long)exact.largest_table);
     if (searched && s->options->solver_first)
         settle_for_first(s, &e, &best);
     else if (searched)
         s->plan->first_seconds = first_seconds(s);
     encode_place_values(&e, best.value);
-    struct holding held = encode_holding(&e, best.value);
+    struct resident held = encode_resident(&e, best.value);
     s->plan->objective = best.cost - held.memory;
     s->plan->held = held.bytes;
     plan_predict(s);

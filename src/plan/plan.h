@@ -6,6 +6,10 @@
 #include "op/canon/canon.h"
 
 #define COST_NEVER (INT64_MAX / 4) /* picoseconds: a combination that is not allowed */
+static inline int64_t cost_plus(int64_t a, int64_t b)
+{
+    return a >= COST_NEVER - b ? COST_NEVER : a + b;
+}
 enum { PLAN_VERSION = 1, PLAN_RANKS = 1024 };
 enum sp_mode { SP_OFF, SP_ON, SP_AUTO };
 enum strict { STRICT_OFF, STRICT_ON, STRICT_WARN }; /* of communication that no constraint asks for */

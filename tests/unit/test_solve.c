@@ -108,7 +108,7 @@ START_TEST(collectives_fit)
                                      : want.hop_latency + bytes / want.link_bandwidth;
             at[n] = (struct timed_transfer){kind[k], bytes, seconds};
         }
-    ck_assert_double_le(machine_fit(&got, 4, n, at), 0.01);
+    ck_assert_double_le(calibrate_fit(&got, 4, n, at), 0.01);
     ck_assert_double_eq_tol(got.hop_latency, 2e-6, 4e-8);
     ck_assert_double_eq_tol(got.collective_overhead, 5e-6, 1e-7);
     ck_assert_double_eq_tol(got.link_bandwidth, 3e9, 6e7);

@@ -13,9 +13,9 @@ struct locality {
     int ranks;
     struct graph **local;
 };
-void localize_index_map(struct locality *, int at);
+void slice_index_localize(struct locality *, int at);
 
 /* partial_sums.c: into the metadata of a rank's file, which nodes of the global graph make terms of a sum, and of what. */
-void plan_note_sums(struct graph *to, struct graph *global);
+void plan_note_partial_sums(struct graph *to, struct graph *global);
 
 #endif

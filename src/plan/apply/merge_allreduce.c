@@ -22,7 +22,7 @@ struct merger {
     bool changed; /* the graph is another one: look again */
 };
 
-static bool is_sum(const struct value *v)
+static bool is_sum_reduction(const struct value *v)
 {
     return v && v->placed && v->place.kind == PLACE_P && v->place.op == RED_SUM;
 }
@@ -64,7 +64,7 @@ static void look(struct merger *m, int first)
 
 /* ---- two in one ----------------------------------------------------------------------------------------------------------------- */
 
-static struct node *make(struct graph *g, const char *op, const char *name, int nin, struct value *const *in, int nout)
+static struct node *make_node(struct graph *g, const char *op, const char *name, int nin, struct value *const *in, int nout)
 {
     const struct op *row = op_find("", op);
     return graph_node(g, row ? row : op_find("tpc", op), name, nin, in, nout);
@@ -87,28 +87,28 @@ static int merged_nodes(struct graph *g, const struct node *a, const struct node
     enum dtype dtype = x[0]->type.dtype;
     for (int i = 0; i < 2; i++) {
         size[i] = type_elements(g->alg, &x[i]->type);
-        out[i] = make(g, "Reshape", arena_printf(g->arena, "%s/flat", x[i]->name), 1, &x[i], 1);
+        out[i] = make_node(g, "Reshape", arena_printf(g->arena, "%s/flat", x[i]->name), 1, &x[i], 1);
         flat[i] = result(g, out[i], 0, dtype, size[i], x[i]->place);
     }
     both = dim_add(g->alg, size[0], size[1]);
-    out[2] = make(g, "Concat", arena_printf(g->arena, "%s/both", a->name), 2, flat, 1);
+    out[2] = make_node(g, "Concat", arena_printf(g->arena, "%s/both", a->name), 2, flat, 1);
     attr_set_int(out[2], "axis", 0);
     struct value *joined = result(g, out[2], 0, dtype, both, x[0]->place);
-    out[3] = make(g, "AllReduce", arena_printf(g->arena, "%s/merged", a->name), 1, &joined, 1);
+    out[3] = make_node(g, "AllReduce", arena_printf(g->arena, "%s/merged", a->name), 1, &joined, 1);
     attr_set_string(out[3], "op", attr_string(a, "op"));
     struct value *sum = result(g, out[3], 0, dtype, both, placement_whole);
-    out[4] = make(g, "Split", arena_printf(g->arena, "%s/apart", a->name), 1, &sum, 2);
+    out[4] = make_node(g, "Split", arena_printf(g->arena, "%s/apart", a->name), 1, &sum, 2);
     attr_set_dims(g, out[4], "split", 2, size);
     for (int i = 0; i < 2; i++) {
         struct value *part = result(g, out[4], i, dtype, size[i], placement_whole);
-        out[5 + i] = make(g, "Reshape", (i ? b : a)->name, 1, &part, 1);
+        out[5 + i] = make_node(g, "Reshape", (i ? b : a)->name, 1, &part, 1);
         node_output(g, out[5 + i], 0, (i ? b : a)->out[0]);
     }
     return 7;
 }
 
 /* Node `second` joins node `first`, there. */
-static void merge(struct graph *g, int first, int second)
+static void merge_pair(struct graph *g, int first, int second)
 {
     struct node *made[7], **old = g->nodes.at;
     int n = merged_nodes(g, old[first], old[second], made), count = g->nodes.n;
@@ -148,7 +148,7 @@ static bool passes_terms(const struct node *n)
     for (int i = 0; i < n->nin; i++) {
         if (n->in[i] && n->in[i]->placed && n->in[i]->place.kind == PLACE_S)
             return false;
-        any |= is_sum(n->in[i]);
+        any |= is_sum_reduction(n->in[i]);
     }
     return any;
 }
@@ -159,7 +159,7 @@ static bool find_terms(struct merger *m, const struct node *a, struct value *v, 
     for (int i = 0; i < found->sums.n; i++)
         if (found->sums.at[i]->in[0] == v)
             return true;
-    struct node *sum = make(m->g, "AllReduce", arena_printf(m->g->arena, "%s/AllReduce", v->name), 1, &v, 1);
+    struct node *sum = make_node(m->g, "AllReduce", arena_printf(m->g->arena, "%s/AllReduce", v->name), 1, &v, 1);
     attr_set_string(sum, "op", attr_string(a, "op"));
     VEC_PUSH(m->tmp, &found->sums, sum);
     m->changed = m->after[v->id] && alike(m, a, sum) && canon_hoist_row_scalar(m->g, v, m->after);
@@ -180,7 +180,7 @@ static bool find_linear(struct merger *m, const struct node *a, struct value *v,
         return false;
     VEC_PUSH(m->tmp, &found->nodes, n);
     for (int i = 0; i < n->nin; i++)
-        if (is_sum(n->in[i]) && !find_linear(m, a, n->in[i], found))
+        if (is_sum_reduction(n->in[i]) && !find_linear(m, a, n->in[i], found))
             return false;
     return true;
 }
@@ -209,7 +209,7 @@ static void move_up(struct graph *g, const struct linear *found, const struct no
     for (int i = 0; i < found->nodes.n; i++) {
         struct node *n = found->nodes.at[i];
         for (int k = 0; k < n->nin; k++)
-            if (is_sum(n->in[k]))
+            if (is_sum_reduction(n->in[k]))
                 n->in[k] = sum_of(found, n->in[k]);
     }
     for (int i = 0; i < found->nodes.n; i++)
@@ -223,7 +223,7 @@ static void move_up(struct graph *g, const struct linear *found, const struct no
 static bool hasten(struct merger *m, const struct node *a, const struct node *late)
 {
     struct linear found = {.nodes = {NULL, 0, 0}};
-    bool fits = is_sum(late->in[0]) && strcmp(attr_string(a, "op"), "sum") == 0 && m->after[late->in[0]->id];
+    bool fits = is_sum_reduction(late->in[0]) && strcmp(attr_string(a, "op"), "sum") == 0 && m->after[late->in[0]->id];
     m->changed = false;
     if (!fits || !find_linear(m, a, late->in[0], &found) || !found.nodes.n)
         return m->changed;
@@ -234,7 +234,7 @@ static bool hasten(struct merger *m, const struct node *a, const struct node *la
 /* ---- all of them -------------------------------------------------------------------------------------------------------------------- */
 
 /* One of the later reductions joins the first, or moves up so that it can. */
-static bool join(struct merger *m, int first)
+static bool join_next(struct merger *m, int first)
 {
     struct graph *g = m->g;
     const struct node *a = g->nodes.at[first];
@@ -246,7 +246,7 @@ static bool join(struct merger *m, int first)
         if (!op_is_tpc(b, "AllReduce"))
             continue;
         if (can_join(m, a, b)) {
-            merge(g, first, k);
+            merge_pair(g, first, k);
             return true;
         }
         if (hasten(m, a, b))
@@ -259,7 +259,7 @@ void plan_merge_reductions(struct graph *g, const struct machine *machine, const
 {
     struct merger m = {.g = g, .machine = machine, .plan = plan, .tmp = arena_new()};
     for (int i = 0; i < g->nodes.n; i++)
-        if (join(&m, i))
+        if (join_next(&m, i))
             i = -1;
     arena_free(m.tmp);
 }

@@ -7,7 +7,7 @@
 
 #include <string.h>
 
-static bool is_sum(const struct value *v)
+static bool is_partial_sum(const struct value *v)
 {
     return v && v->placed && v->place.kind == PLACE_P && v->place.op == RED_SUM;
 }
@@ -35,18 +35,18 @@ static bool sums_apart(const struct node *n)
 
 static struct rank_sum sum_of(struct graph *g, const struct node *n)
 {
-    if (n->nout == 0 || !is_sum(n->out[0]))
+    if (n->nout == 0 || !is_partial_sum(n->out[0]))
         return (struct rank_sum){.kind = sums_apart(n) ? RANK_SUM_EACH : RANK_SUM_NONE};
     const struct split *s = summed(g, n);
     if (s)
         return (struct rank_sum){RANK_SUM_SPLIT, n->in[0]->place.dim, s};
     for (int i = 0; i < n->nin; i++)
-        if (is_sum(n->in[i]))
+        if (is_partial_sum(n->in[i]))
             return (struct rank_sum){.kind = RANK_SUM_NONE};
     return (struct rank_sum){.kind = op_is_tpc(n, "Term") ? RANK_SUM_TERM : RANK_SUM_ONCE};
 }
 
-void plan_note_sums(struct graph *to, struct graph *global)
+void plan_note_partial_sums(struct graph *to, struct graph *global)
 {
     int count = 0;
     for (int i = 0; i < global->nodes.n; i++) {

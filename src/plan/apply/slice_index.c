@@ -8,12 +8,12 @@
 
 /* ---- cut points ----------------------------------------------------------------------------------------------------------------- */
 
-static int axis_of(const struct node *node, int64_t axis)
+static int axis_at(const struct node *node, int64_t axis)
 {
     return (int)(axis < 0 ? axis + node->in[0]->type.rank : axis);
 }
 
-static bool is_split(const struct value *v, int axis)
+static bool is_split_along(const struct value *v, int axis)
 {
     return v && v->place.kind == PLACE_S && v->place.dim == axis;
 }
@@ -21,8 +21,8 @@ static bool is_split(const struct value *v, int axis)
 static void set_split_sizes(struct locality *l, int at)
 {
     const struct node *node = l->global->nodes.at[at];
-    int axis = axis_of(node, attr_int(node, "axis"));
-    if (!is_split(node->in[0], axis))
+    int axis = axis_at(node, attr_int(node, "axis"));
+    if (!is_split_along(node->in[0], axis))
         return;
     for (int r = 0; r < l->ranks; r++) {
         struct node *local = l->local[r]->nodes.at[at];
@@ -37,7 +37,8 @@ static void set_split_sizes(struct locality *l, int at)
 }
 
 /* What rank r holds of [lo, hi) of a dimension dealt by s. */
-static const struct dim *held(const struct locality *l, const struct node *node, const struct split *s, int64_t lo, int64_t hi, int rank)
+static const struct dim *held_extent(const struct locality *l, const struct node *node, const struct split *s, int64_t lo, int64_t hi,
+                                     int rank)
 {
     const struct split *part = split_restrict(l->global->alg, s, lo, hi);
     if (!part)
@@ -54,7 +55,7 @@ static int64_t bound(const struct dim *given, int64_t size)
     return k < 0 ? 0 : k > size ? size : k;
 }
 
-static void cut_axis(const struct locality *l, int at, int entry, int axis)
+static void cut_bounds(const struct locality *l, int at, int entry, int axis)
 {
     const struct node *node = l->global->nodes.at[at];
     const struct dim **starts, **ends;
@@ -68,8 +69,8 @@ static void cut_axis(const struct locality *l, int at, int entry, int axis)
         const struct dim **from, **to;
         attr_dims(g->nodes.at[at], "starts", &from);
         attr_dims(g->nodes.at[at], "ends", &to);
-        from[entry] = held(l, node, node->in[0]->place.split, 0, lo, r);
-        to[entry] = dim_add(g->alg, from[entry], held(l, node, node->in[0]->place.split, lo, hi, r));
+        from[entry] = held_extent(l, node, node->in[0]->place.split, 0, lo, r);
+        to[entry] = dim_add(g->alg, from[entry], held_extent(l, node, node->in[0]->place.split, lo, hi, r));
     }
 }
 
@@ -98,29 +99,29 @@ static void set_slice_bounds(struct locality *l, int at)
     for (int i = 0; i < n; i++) {
         int64_t axis = i;
         require(!axes || dim_is_int(axes[i], &axis));
-        if (is_split(node->in[0], axis_of(node, axis)) &&
-            node->in[0]->type.dim[axis_of(node, axis)] != node->out[0]->type.dim[axis_of(node, axis)])
-            cut_axis(l, at, i, axis_of(node, axis));
+        if (is_split_along(node->in[0], axis_at(node, axis)) &&
+            node->in[0]->type.dim[axis_at(node, axis)] != node->out[0]->type.dim[axis_at(node, axis)])
+            cut_bounds(l, at, i, axis_at(node, axis));
     }
 }
 
 /* ---- Repeat ------------------------------------------------------------------------------------------------------------------------ */
 
-struct pieces {
+struct rank_pieces {
     int n;
     struct interval *at;
 };
 
-static struct pieces pieces_of(const struct locality *l, const struct value *v, int axis, int rank)
+static struct rank_pieces pieces_of(const struct locality *l, const struct value *v, int axis, int rank)
 {
     static const struct bindings none;
-    struct pieces p;
-    const struct split *s = is_split(v, axis) ? v->place.split : split_whole(l->global->alg, l->ranks, v->type.dim[axis]);
+    struct rank_pieces p;
+    const struct split *s = is_split_along(v, axis) ? v->place.split : split_whole(l->global->alg, l->ranks, v->type.dim[axis]);
     p.n = split_pieces(l->global->arena, s, rank, false, &none, &p.at);
     return p;
 }
 
-static int64_t position(const struct pieces *p, int64_t global)
+static int64_t local_position(const struct rank_pieces *p, int64_t global)
 {
     int64_t before = 0;
     for (int i = 0; i < p->n; i++) {
@@ -131,7 +132,7 @@ static int64_t position(const struct pieces *p, int64_t global)
     return -1;
 }
 
-static int64_t pieces_total(const struct pieces *p)
+static int64_t pieces_total(const struct rank_pieces *p)
 {
     int64_t n = 0;
     for (int i = 0; i < p->n; i++)
@@ -142,7 +143,7 @@ static int64_t pieces_total(const struct pieces *p)
 /* For each index of the result that a rank holds, where it holds the index that is copied there. Returns the count, -1: not listed. */
 static int repeat_index(const struct locality *l, const struct node *node, int axis, int rank, const struct dim ***out)
 {
-    struct pieces in = pieces_of(l, node->in[0], axis, rank), to = pieces_of(l, node->out[0], axis, rank);
+    struct rank_pieces in = pieces_of(l, node->in[0], axis, rank), to = pieces_of(l, node->out[0], axis, rank);
     int64_t copies = attr_int(node, "repeats");
     int n = 0;
     if (in.n < 0 || to.n < 0 || copies < 1)
@@ -150,7 +151,7 @@ static int repeat_index(const struct locality *l, const struct node *node, int a
     *out = NEWN(l->global->arena, const struct dim *, pieces_total(&to));
     for (int i = 0; i < to.n; i++)
         for (int64_t k = to.at[i].lo; k < to.at[i].hi; k++) {
-            int64_t from = position(&in, k / copies);
+            int64_t from = local_position(&in, k / copies);
             if (from < 0)
                 bug("%s: rank %d holds copy %lld and not its source", node_where(l->global, node), rank, (long long)k);
             (*out)[n++] = dim_int(l->global->alg, from);
@@ -161,7 +162,7 @@ static int repeat_index(const struct locality *l, const struct node *node, int a
 static bool repeats_evenly(const struct locality *l, const struct node *node, int axis, int rank)
 {
     const struct dim **index;
-    struct pieces in = pieces_of(l, node->in[0], axis, rank);
+    struct rank_pieces in = pieces_of(l, node->in[0], axis, rank);
     int64_t copies = attr_int(node, "repeats"), k;
     int n = repeat_index(l, node, axis, rank, &index);
     if (n < 0)
@@ -175,7 +176,7 @@ static bool repeats_evenly(const struct locality *l, const struct node *node, in
 static void set_repeat(struct locality *l, int at)
 {
     const struct node *node = l->global->nodes.at[at];
-    int axis = axis_of(node, attr_int(node, "axis"));
+    int axis = axis_at(node, attr_int(node, "axis"));
     bool even = attr_is_set(node, "index");
     for (int r = 0; r < l->ranks && !attr_is_set(node, "index"); r++)
         even = r == 0 ? repeats_evenly(l, node, axis, r) : even && repeats_evenly(l, node, axis, r);
@@ -188,7 +189,7 @@ static void set_repeat(struct locality *l, int at)
 
 /* ---- the ops ------------------------------------------------------------------------------------------------------------------------- */
 
-void localize_index_map(struct locality *l, int at)
+void slice_index_localize(struct locality *l, int at)
 {
     static const struct {
         const char *domain, *op;

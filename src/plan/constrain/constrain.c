@@ -193,7 +193,7 @@ void constrain_all(struct space *s)
 static bool possible(struct space *s, int count)
 {
     constrain_first(s, count);
-    return space_solve(s) < COST_NEVER;
+    return solve_space(s) < COST_NEVER;
 }
 
 void constrain_blame(struct space *s)

@@ -26,7 +26,7 @@ static const char *unrequested_of(const struct space *s, const struct value *v)
 static const char *unrequested_within(const struct space *s, int i)
 {
     const struct node *n = s->g->nodes.at[i];
-    enum collective by = s->limits.requested_within[i] ? COLL_NONE : lowered_sends(n->strategy);
+    enum collective by = s->limits.requested_within[i] ? COLL_NONE : lowering_sends(n->strategy);
     return by
         ? arena_printf(s->arena, "no constraint asks for the %s within node '%s' (%s), as {\"match\": \"%s\", \"strategy\": \"%s\"} would",
                        collective_name(by), n->name, n->optype, n->name, strategy_outline(s->arena, n, n->strategy))

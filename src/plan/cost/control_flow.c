@@ -11,7 +11,7 @@
 #include <math.h>
 
 /* The body as a space of its own, under the sizes of one workload. */
-static struct space inside(struct arena *tmp, struct space *s, const struct node *n, int k, int w)
+static struct space body_space(struct arena *tmp, struct space *s, const struct node *n, int k, int w)
 {
     struct graph *body = control_typed_body(tmp, s->g, n, k);
     struct plan *plan = NEW(tmp, struct plan);
@@ -28,7 +28,7 @@ static struct space inside(struct arena *tmp, struct space *s, const struct node
 }
 
 /* Shape arithmetic is gone when the body runs. */
-static bool only_says_sizes(const struct node *n)
+static bool only_makes_sizes(const struct node *n)
 {
     return n->nout > 0 && n->out[0] && n->out[0]->dims;
 }
@@ -36,31 +36,31 @@ static bool only_says_sizes(const struct node *n)
 static double body_seconds(struct space *s, const struct node *n, int k, int w, int busy)
 {
     struct arena *tmp = arena_new();
-    struct space in = inside(tmp, s, n, k, w);
+    struct space in = body_space(tmp, s, n, k, w);
     double seconds = 0;
     for (int i = 0; i < in.g->nodes.n; i++) {
         const struct node *each = in.g->nodes.at[i];
         const struct strategy whole = {.in = NEWN(tmp, struct placement, each->nin + 1),
                                        .out = NEWN(tmp, struct placement, each->nout + 1)};
         bool product = each->op && (each->op->flags & OP_PRODUCT);
-        if (!only_says_sizes(each))
+        if (!only_makes_sizes(each))
             seconds += cost_node_seconds(&in, each, product ? rule_of(in.g, each) : NULL, &whole, 0, busy);
     }
     arena_free(tmp);
     return seconds;
 }
 
-static double turns(struct space *s, const struct node *n, int w)
+static double iterations(struct space *s, const struct node *n, int w)
 {
     const struct dim *count = control_iterations(s->g, n);
     int64_t k;
     return count && dim_eval(count, &s->plan->workloads.at[w].dims, &k) && k > 0 ? (double)k : 1;
 }
 
-double inside_seconds(struct space *s, const struct node *n, int w, int busy)
+double control_flow_seconds(struct space *s, const struct node *n, int w, int busy)
 {
     double most = 0;
     for (int k = 0; k < node_bodies(n); k++)
         most = fmax(most, body_seconds(s, n, k, w, busy));
-    return most * turns(s, n, w) + s->options->machine.node_overhead;
+    return most * iterations(s, n, w) + s->options->machine.node_overhead;
 }

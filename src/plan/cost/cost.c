@@ -58,7 +58,7 @@ void cost_prepare(struct space *s)
             struct strategy *st = s->offered[i].list.at[k];
             if (!st->lowered)
                 continue;
-            st->body = lowered_alone(s, s->g->nodes.at[i], st);
+            st->body = lowering_space(s, s->g->nodes.at[i], st);
             cost_evaluate_types(st->body);
         }
 }
@@ -87,7 +87,7 @@ static double fraction(struct space *s, const struct split *q, int w, int r)
     return s->sizes.fraction[q->id][w * s->ranks + r];
 }
 
-static double elements(const struct space *s, const struct value *v, int w)
+static double global_elements(const struct space *s, const struct value *v, int w)
 {
     double n = 1;
     for (int d = 0; d < v->type.rank; d++)
@@ -97,10 +97,10 @@ static double elements(const struct space *s, const struct value *v, int w)
 
 static double local_elements(struct space *s, const struct value *v, struct placement p, int w, int r)
 {
-    return elements(s, v, w) * (p.kind == PLACE_S ? fraction(s, p.split, w, r) : 1);
+    return global_elements(s, v, w) * (p.kind == PLACE_S ? fraction(s, p.split, w, r) : 1);
 }
 
-static double most_held(struct space *s, const struct value *v, struct placement p, int w)
+static double most_bytes(struct space *s, const struct value *v, struct placement p, int w)
 {
     double most = 0;
     for (int r = 0; r < s->ranks; r++)
@@ -118,7 +118,7 @@ static double packing_seconds(struct space *s, const struct value *v, struct pla
     double outer = 1;
     for (int d = 0; p.kind == PLACE_S && d < p.dim; d++)
         outer *= (double)s->sizes.extent[v->id * s->plan->workloads.n + w][d];
-    return outer > 1 ? 2 * elements(s, v, w) * dtype_width(v->type.dtype) * m->elementwise_share / m->memory_bandwidth : 0;
+    return outer > 1 ? 2 * global_elements(s, v, w) * dtype_width(v->type.dtype) * m->elementwise_share / m->memory_bandwidth : 0;
 }
 
 double cost_reshard_seconds(struct space *s, const struct value *v, struct placement from, struct placement to, int w)
@@ -126,8 +126,8 @@ double cost_reshard_seconds(struct space *s, const struct value *v, struct place
     const struct machine *m = &s->options->machine;
     enum collective by = placement_transition(from, to).by;
     if (!by)
-        return to.kind == PLACE_P ? 0 : 2 * most_held(s, v, to, w) * m->elementwise_share / m->memory_bandwidth;
-    double wire = transfer_seconds(m, machine_transfer(m, by, s->ranks, elements(s, v, w) * dtype_width(v->type.dtype)));
+        return to.kind == PLACE_P ? 0 : 2 * most_bytes(s, v, to, w) * m->elementwise_share / m->memory_bandwidth;
+    double wire = transfer_seconds(m, machine_transfer(m, by, s->ranks, global_elements(s, v, w) * dtype_width(v->type.dtype)));
     bool packs = by == COLL_ALLGATHER || by == COLL_REDUCESCATTER;
     return wire + (packs ? packing_seconds(s, v, from.kind == PLACE_S ? from : to, w) : 0);
 }
@@ -161,28 +161,28 @@ static double contracted_terms(struct space *s, const struct node *n, const stru
 }
 
 /* Rows that meet k of so many experts, each as likely as the others. */
-struct routed {
+struct routing {
     double rows, k, experts;
 };
 
-static struct routed routed_rows(struct space *s, const struct node *n, const struct strategy *st, int w, int r)
+static struct routing routed_rows(struct space *s, const struct node *n, const struct strategy *st, int w, int r)
 {
     const int64_t *x = s->sizes.extent[n->in[0]->id * s->plan->workloads.n + w],
                   *weight = s->sizes.extent[n->in[2]->id * s->plan->workloads.n + w];
     double experts = fmax((double)weight[0], 1);
-    return (struct routed){local_elements(s, n->in[0], st->in[0], w, r) / fmax((double)x[n->in[0]->type.rank - 1], 1),
-                           fmin((double)attr_int(n, "k"), experts), experts};
+    return (struct routing){local_elements(s, n->in[0], st->in[0], w, r) / fmax((double)x[n->in[0]->type.rank - 1], 1),
+                            fmin((double)attr_int(n, "k"), experts), experts};
 }
 
 /* The share of experts that some row meets. */
-static double share_met(const struct routed *t)
+static double share_met(const struct routing *t)
 {
     return 1 - pow(1 - t->k / t->experts, t->rows);
 }
 
 static double routed_flops(struct space *s, const struct node *n, const struct strategy *st, int w, int r)
 {
-    struct routed t = routed_rows(s, n, st, w, r);
+    struct routing t = routed_rows(s, n, st, w, r);
     enum dtype dtype = n->in[2]->type.dtype;
     double numbers = 0, each = dtype_is_float(dtype) ? 1 : 8 / fmax((double)attr_int(n, "expert_weight_bits"), 1);
     for (int i = 2; i < n->nin; i++)
@@ -225,7 +225,7 @@ static struct traffic node_bytes(struct space *s, const struct node *n, const st
         if (n->out[i])
             bytes.passed += local_elements(s, n->out[i], st->out[i], w, r) * dtype_width(n->out[i]->type.dtype) * (lookup ? 2 : 1);
     if (n->op && (n->op->flags & OP_ROUTES)) {
-        struct routed t = routed_rows(s, n, st, w, r);
+        struct routing t = routed_rows(s, n, st, w, r);
         bytes.streamed *= share_met(&t);
     }
     return bytes;
@@ -245,9 +245,9 @@ double cost_node_seconds(struct space *s, const struct node *n, const struct rul
            streaming = rate(m, m->memory_bandwidth, m->machine_memory_bandwidth, busy);
     unsigned flags = n->op ? n->op->flags : 0;
     if (st->body)
-        return lowered_seconds(st->body, w, busy);
+        return lowering_seconds(st->body, w, busy);
     if (flags & OP_CONTROL)
-        return inside_seconds(s, n, w, busy);
+        return control_flow_seconds(s, n, w, busy);
     if ((flags & OP_VIEW) || ((flags & OP_DECODES) && s->weight[n->out[0]->id]))
         return 0;
     double share = flags & OP_ELEMENTWISE ? m->elementwise_share : 1;
@@ -268,25 +268,25 @@ int64_t cost_of_strategy(struct space *s, const struct node *n, const struct rul
     return picoseconds(seconds);
 }
 
-double cost_held(struct space *s, const struct value *v, struct placement p)
+double cost_resident_bytes(struct space *s, const struct value *v, struct placement p)
 {
     double most = 0;
     for (int w = 0; w < s->plan->workloads.n; w++)
-        most = fmax(most, most_held(s, v, p, w));
+        most = fmax(most, most_bytes(s, v, p, w));
     return most;
 }
 
-static int64_t held_at(struct space *s, const struct value *v, struct placement p, double price)
+static int64_t price_resident(struct space *s, const struct value *v, struct placement p, double price)
 {
-    return picoseconds(cost_steps(s->plan) * price * cost_held(s, v, p) / s->options->machine.memory_bandwidth);
+    return picoseconds(cost_steps(s->plan) * price * cost_resident_bytes(s, v, p) / s->options->machine.memory_bandwidth);
 }
 
-int64_t cost_of_holding(struct space *s, const struct value *v, struct placement p)
+int64_t cost_of_weight(struct space *s, const struct value *v, struct placement p)
 {
-    return v->constant ? held_at(s, v, p, s->options->machine.weight_price) : 0;
+    return v->constant ? price_resident(s, v, p, s->options->machine.weight_price) : 0;
 }
 
 int64_t cost_of_memory(struct space *s, const struct value *v, struct placement p)
 {
-    return held_at(s, v, p, s->plan->byte_price);
+    return price_resident(s, v, p, s->plan->byte_price);
 }

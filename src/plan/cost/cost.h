@@ -21,22 +21,22 @@ int64_t reshard_tree(struct space *, const struct value *, struct placement from
 
 /* Where a value of a chosen plan has to get from where its producer leaves it: the pin first, if it has one, then what its readers want,
  * from there. parent: position in the list, -1 where it is left. value: for the pass insert. */
-struct made {
+struct reshard {
     struct placement place;
     int parent;
     struct value *value;
 };
-struct reached {
-    VEC(struct made) list;
+struct reshards {
+    VEC(struct reshard) list;
 };
-struct reached reshard_chosen(struct space *, struct arena *, const struct value *);
-int reached_find(const struct reached *, struct placement); /* position, -1 none */
+struct reshards reshard_chosen(struct space *, struct arena *, const struct value *);
+int reshards_find(const struct reshards *, struct placement); /* position, -1 none */
 
 /* lowering.c: the lowering of a node in a graph of its own, for its price; evaluated by cost_prepare. */
-struct space *lowered_alone(struct space *, const struct node *, const struct strategy *);
-double lowered_seconds(struct space *, int workload, int busy);
+struct space *lowering_space(struct space *, const struct node *, const struct strategy *);
+double lowering_seconds(struct space *, int workload, int busy);
 /* The first collective of the strategy's lowering; COLL_NONE: it has none, or the strategy no lowering. After cost_prepare. */
-enum collective lowered_sends(const struct strategy *);
+enum collective lowering_sends(const struct strategy *);
 
 /* step_time.c: what a step of the chosen plan takes, whole and on all ranks, under each workload and on average. */
 void plan_predict(struct space *);
@@ -44,14 +44,14 @@ void plan_predict(struct space *);
 /* cost.c, in picoseconds over the weighted workloads. */
 int64_t cost_of_reshard(struct space *, const struct value *, struct placement from, struct placement to);
 int64_t cost_of_strategy(struct space *, const struct node *, const struct rule *, const struct strategy *);
-int64_t cost_of_holding(struct space *, const struct value *, struct placement); /* of a weight, by the machine's price */
-int64_t cost_of_memory(struct space *, const struct value *, struct placement);  /* of a weight or a state, by the plan's */
-double cost_held(struct space *, const struct value *, struct placement);        /* bytes on the fullest rank in the largest workload */
+int64_t cost_of_weight(struct space *, const struct value *, struct placement);     /* of a weight, by the machine's price */
+int64_t cost_of_memory(struct space *, const struct value *, struct placement);     /* of a weight or a state, by the plan's */
+double cost_resident_bytes(struct space *, const struct value *, struct placement); /* bytes on the fullest rank in the largest workload */
 /* The same in seconds under one workload; busy: ranks that work at the same time. */
 double cost_reshard_seconds(struct space *, const struct value *, struct placement from, struct placement to, int workload);
 double cost_node_seconds(struct space *, const struct node *, const struct rule *, const struct strategy *, int workload, int busy);
 /* control_flow.c: the same of a node of control flow. */
-double inside_seconds(struct space *, const struct node *, int workload, int busy);
+double control_flow_seconds(struct space *, const struct node *, int workload, int busy);
 void cost_evaluate_types(struct space *); /* every type under every workload */
 void cost_prepare(struct space *);        /* the same, those of lowerings too */
 
@@ -61,7 +61,7 @@ struct transition reshard_transition(const struct value *, bool weight, struct p
 /* That step as a node, inserted nowhere: from where the value is placed. Its result has the new placement. */
 struct node *reshard_node(struct graph *, struct value *, struct placement to);
 /* lowering.c: appends to the graph what the row's lowering makes of a node whose operands and results are placed, and not the node. */
-void lower_placed(struct graph *, struct node *);
+void lowering_append(struct graph *, struct node *);
 
 /* payload.c: bytes that one rank (the one that holds most) puts into a collective node, under a workload. */
 int64_t cost_payload(struct alg *, const struct node *, const struct bindings *, int ranks);
@@ -74,8 +74,8 @@ int64_t plan_possible_bytes(int64_t bytes);
 int64_t plan_bodies_bytes(struct arena *tmp, const struct graph *, const struct bindings *);
 /* The symbols of body k, made ready, under sizes of the graph around it. */
 struct bindings plan_sizes_inside(struct arena *tmp, const struct node *, int k, const struct graph *body, const struct bindings *);
-int64_t use_total(const struct rank_use *);
+int64_t rank_use_total(const struct rank_use *);
 /* The largest of every entry. */
-struct rank_use use_most(int n, const struct rank_use *);
+struct rank_use rank_use_most(int n, const struct rank_use *);
 
 #endif

@@ -18,22 +18,22 @@ struct body {
 
 /* ---- steps ---------------------------------------------------------------------------------------------------------------- */
 
-static bool is_step(const struct node *n)
+static bool is_reshard(const struct node *n)
 {
     return (n->op && (n->op->flags & OP_COLLECTIVE)) || op_is_tpc(n, "Shard") || op_is_tpc(n, "Term");
 }
 
 /* In one step, or two by way of R. */
-static struct value *brought(struct body *b, struct value *v, struct placement to)
+static struct value *resharded(struct body *b, struct value *v, struct placement to)
 {
     if (placement_eq(v->place, to))
         return v;
     for (int i = 0; i < b->nodes.n; i++)
-        if (is_step(b->nodes.at[i]) && b->nodes.at[i]->in[0] == v && placement_eq(b->nodes.at[i]->out[0]->place, to))
+        if (is_reshard(b->nodes.at[i]) && b->nodes.at[i]->in[0] == v && placement_eq(b->nodes.at[i]->out[0]->place, to))
             return b->nodes.at[i]->out[0];
     bool direct = reshard_transition(v, v->constant, v->place, to).possible;
     require(direct || (v->place.kind != PLACE_R && to.kind != PLACE_R));
-    struct node *step = reshard_node(b->g, direct ? v : brought(b, v, placement_whole), to);
+    struct node *step = reshard_node(b->g, direct ? v : resharded(b, v, placement_whole), to);
     VEC_PUSH(b->g->arena, &b->nodes, step);
     return step->out[0];
 }
@@ -81,7 +81,7 @@ static bool stays_sharded(const struct body *b, const struct node *n, const stru
     return true;
 }
 
-static struct strategy *fitting(const struct body *b, const struct node *n)
+static struct strategy *strategy_for_operands(const struct body *b, const struct node *n)
 {
     const struct rule *r = n->op->rule ? rule_of(b->g, n) : NULL;
     struct strategy *st = NEW(b->g->arena, struct strategy);
@@ -101,7 +101,7 @@ static void place_result(struct body *b, struct node *n, int i, struct placement
         node_output(b->g, n, i, own);
         own->place = left;
         own->placed = true;
-        struct value *v = brought(b, own, result->place);
+        struct value *v = resharded(b, own, result->place);
         node_output(b->g, v->producer, v->index, result);
     }
     n->out[i]->place = left;
@@ -110,10 +110,10 @@ static void place_result(struct body *b, struct node *n, int i, struct placement
 
 static void place_node(struct body *b, struct node *n)
 {
-    struct strategy *st = n->strategy ? n->strategy : fitting(b, n);
+    struct strategy *st = n->strategy ? n->strategy : strategy_for_operands(b, n);
     for (int i = 0; i < n->nin; i++)
         if (n->in[i])
-            n->in[i] = brought(b, n->in[i], st->in[i]);
+            n->in[i] = resharded(b, n->in[i], st->in[i]);
     VEC_PUSH(b->g->arena, &b->nodes, n);
     for (int i = 0; i < n->nout; i++)
         if (n->out[i])
@@ -121,7 +121,7 @@ static void place_node(struct body *b, struct node *n)
     n->strategy = n->strategy ? NULL : st; /* on its ranks' own values it is an ordinary node */
 }
 
-void lower_placed(struct graph *g, struct node *node)
+void lowering_append(struct graph *g, struct node *node)
 {
     const char *name = node->name && *node->name ? node->name : node->out[0]->name;
     struct lowering l = {.g = g, .node = node, .name = name};
@@ -135,7 +135,7 @@ void lower_placed(struct graph *g, struct node *node)
 
 /* ---- what it sends ----------------------------------------------------------------------------------------------------------- */
 
-enum collective lowered_sends(const struct strategy *st)
+enum collective lowering_sends(const struct strategy *st)
 {
     for (int i = 0; st->body && i < st->body->g->nodes.n; i++) {
         const struct node *n = st->body->g->nodes.at[i];
@@ -147,7 +147,7 @@ enum collective lowered_sends(const struct strategy *st)
 
 /* ---- what it costs ----------------------------------------------------------------------------------------------------------- */
 
-static struct value *copy_of(struct graph *g, const struct value *v, struct placement place)
+static struct value *value_alone(struct graph *g, const struct value *v, struct placement place)
 {
     struct value *copy = graph_value(g, v->name, &v->type);
     copy->constant = v->constant;
@@ -164,21 +164,21 @@ static struct node *node_alone(struct graph *g, const struct node *n, const stru
     copy->in = NEWN(g->arena, struct value *, n->nin + 1);
     copy->out = NEWN(g->arena, struct value *, n->nout + 1);
     for (int i = 0; i < n->nin; i++)
-        copy->in[i] = n->in[i] ? copy_of(g, n->in[i], st->in[i]) : NULL;
+        copy->in[i] = n->in[i] ? value_alone(g, n->in[i], st->in[i]) : NULL;
     for (int i = 0; i < n->nout; i++)
         if (n->out[i])
-            node_output(g, copy, i, copy_of(g, n->out[i], st->out[i]));
+            node_output(g, copy, i, value_alone(g, n->out[i], st->out[i]));
     return copy;
 }
 
-struct space *lowered_alone(struct space *s, const struct node *n, const struct strategy *st)
+struct space *lowering_space(struct space *s, const struct node *n, const struct strategy *st)
 {
     struct graph *g = graph_new(s->arena, s->g->alg, s->g->name);
     struct space *alone = NEW(s->arena, struct space);
     g->opset = s->g->opset;
     g->ranks = s->ranks;
     struct node *node = node_alone(g, n, st);
-    lower_placed(g, node);
+    lowering_append(g, node);
     *alone = (struct space){.arena = s->arena, .g = g, .options = s->options, .plan = s->plan, .ranks = s->ranks};
     alone->weight = NEWN(s->arena, bool, g->values.n + 1);
     for (int i = 0; i < n->nin; i++)
@@ -197,15 +197,15 @@ static struct strategy as_it_stands(struct arena *arena, const struct node *n)
     return st;
 }
 
-double lowered_seconds(struct space *alone, int workload, int busy)
+double lowering_seconds(struct space *alone, int workload, int busy)
 {
     double seconds = 0;
     for (int i = 0; i < alone->g->nodes.n; i++) {
         const struct node *n = alone->g->nodes.at[i];
         struct strategy st = as_it_stands(alone->arena, n);
         const struct strategy *own = n->strategy;
-        seconds += is_step(n) ? cost_reshard_seconds(alone, n->in[0], n->in[0]->place, n->out[0]->place, workload)
-                              : cost_node_seconds(alone, n, own ? rule_of(alone->g, n) : NULL, own ? own : &st, workload, busy);
+        seconds += is_reshard(n) ? cost_reshard_seconds(alone, n->in[0], n->in[0]->place, n->out[0]->place, workload)
+                                 : cost_node_seconds(alone, n, own ? rule_of(alone->g, n) : NULL, own ? own : &st, workload, busy);
     }
     return seconds;
 }

@@ -73,7 +73,7 @@ static void add_weights(const struct holder *h, const struct uses *uses, struct 
 }
 
 /* Every state once. in_slab: without those that are used where they are. */
-static int64_t state_of(const struct holder *h, const struct bindings *dims, bool in_slab)
+static int64_t state_bytes(const struct holder *h, const struct bindings *dims, bool in_slab)
 {
     int64_t total = 0;
     for (int i = 0; i < h->g->states.n; i++) {
@@ -141,7 +141,7 @@ static int64_t slab_of(const struct holder *h, int workload)
 }
 
 /* Blocks on their way: what goes strip by strip takes a strip to send and one to reduce, the rest is packed and unpacked whole. */
-static int64_t blocks_of(const struct holder *h, const struct bindings *dims)
+static int64_t block_bytes(const struct holder *h, const struct bindings *dims)
 {
     int64_t most = 0;
     for (int i = 0; i < h->g->nodes.n; i++) {
@@ -163,8 +163,8 @@ static void add_activations(struct holder *h, const struct rank_use *before, str
     bool same = before && memcmp(h->size, h->before, (size_t)(n * h->stride) * sizeof *h->size) == 0;
     for (int w = 0; w < n; w++) {
         const struct bindings *dims = &h->plan->workloads.at[w].dims;
-        int64_t state = state_of(h, dims, false), blocks = blocks_of(h, dims);
-        int64_t peak = same ? before->peak : slab_of(h, w) - state_of(h, dims, true) + plan_bodies_bytes(h->tmp, h->g, dims);
+        int64_t state = state_bytes(h, dims, false), blocks = block_bytes(h, dims);
+        int64_t peak = same ? before->peak : slab_of(h, w) - state_bytes(h, dims, true) + plan_bodies_bytes(h->tmp, h->g, dims);
         use->state = state > use->state ? state : use->state;
         use->blocks = blocks > use->blocks ? blocks : use->blocks;
         use->peak = peak > use->peak ? peak : use->peak;
@@ -192,7 +192,7 @@ void plan_memory(const struct graph *g, const struct plan *plan, int ranks, stru
 
 /* ---- sums and maxima ---------------------------------------------------------------------------------------------------------- */
 
-int64_t use_total(const struct rank_use *use)
+int64_t rank_use_total(const struct rank_use *use)
 {
     return use->weights + use->state + use->peak + use->blocks;
 }
@@ -202,7 +202,7 @@ static void raise_to(int64_t *most, int64_t bytes)
     *most = bytes > *most ? bytes : *most;
 }
 
-struct rank_use use_most(int n, const struct rank_use *use)
+struct rank_use rank_use_most(int n, const struct rank_use *use)
 {
     struct rank_use most = use[0];
     for (int r = 1; r < n; r++) {

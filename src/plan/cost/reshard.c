@@ -9,11 +9,6 @@
 #include "plan/plan.h"
 #include "plan/space/space.h"
 
-static int64_t add(int64_t a, int64_t b)
-{
-    return a >= COST_NEVER || b >= COST_NEVER ? COST_NEVER : a + b;
-}
-
 static int64_t direct(struct space *s, const struct value *v, struct placement from, struct placement to)
 {
     struct transition t = reshard_transition(v, s->weight[v->id], from, to);
@@ -21,13 +16,13 @@ static int64_t direct(struct space *s, const struct value *v, struct placement f
         return 0;
     if (!t.possible)
         return COST_NEVER;
-    return add(cost_of_reshard(s, v, from, to), !s->limits.requested[v->id] && t.by ? s->limits.unrequested : 0);
+    return cost_plus(cost_of_reshard(s, v, from, to), !s->limits.requested[v->id] && t.by ? s->limits.unrequested : 0);
 }
 
 static void consider(struct space *s, const struct value *v, struct placement from, struct placement via, struct placement to,
                      struct reshard_path *best)
 {
-    int64_t cost = add(direct(s, v, from, via), direct(s, v, via, to));
+    int64_t cost = cost_plus(direct(s, v, from, via), direct(s, v, via, to));
     if (cost < best->cost)
         *best = (struct reshard_path){.via = via, .has_via = true, .cost = cost};
 }
@@ -83,14 +78,14 @@ int64_t reshard_tree(struct space *s, const struct value *v, struct placement fr
         which = on_the_way(s, v, at, to, n, have, which);
         have[which] = true;
         parent[which] = source;
-        total = add(total, reshard_find(s, v, at, to[which]).cost);
+        total = cost_plus(total, reshard_find(s, v, at, to[which]).cost);
     }
     return total;
 }
 
 /* ---- of a chosen plan --------------------------------------------------------------------------------------------------------- */
 
-int reached_find(const struct reached *r, struct placement p)
+int reshards_find(const struct reshards *r, struct placement p)
 {
     for (int i = 0; i < r->list.n; i++)
         if (placement_eq(r->list.at[i].place, p))
@@ -98,20 +93,20 @@ int reached_find(const struct reached *r, struct placement p)
     return -1;
 }
 
-struct reached reshard_chosen(struct space *s, struct arena *a, const struct value *v)
+struct reshards reshard_chosen(struct space *s, struct arena *a, const struct value *v)
 {
-    struct reached r = {.list = {NULL, 0, 0}};
+    struct reshards r = {.list = {NULL, 0, 0}};
     const struct place_uses *uses = &s->uses[v->id];
     const struct placement *pin = s->chosen.read[v->id];
     bool moved = pin && !placement_eq(*pin, v->place);
     struct placement to[64];
     int parent[64];
     if (moved)
-        VEC_PUSH(a, &r.list, ((struct made){.place = *pin, .parent = -1}));
+        VEC_PUSH(a, &r.list, ((struct reshard){.place = *pin, .parent = -1}));
     for (int i = 0; i < uses->list.n; i++) {
         struct placement p = space_read_as(s, uses->list.at[i]);
-        if (!placement_eq(p, v->place) && reached_find(&r, p) < 0)
-            VEC_PUSH(a, &r.list, ((struct made){.place = p}));
+        if (!placement_eq(p, v->place) && reshards_find(&r, p) < 0)
+            VEC_PUSH(a, &r.list, ((struct reshard){.place = p}));
     }
     require(r.list.n <= 64);
     for (int i = moved; i < r.list.n; i++)

@@ -23,7 +23,7 @@ static void set_extent(struct graph *g, struct node *n, const struct value *v, i
     attr_set_dims(g, n, "extent", count, at);
 }
 
-static void describe(struct graph *g, struct node *n, const struct value *v, struct placement from, struct placement to)
+static void set_attributes(struct graph *g, struct node *n, const struct value *v, struct placement from, struct placement to)
 {
     int split = to.kind == PLACE_S ? to.dim : -1, joined = from.kind == PLACE_S ? from.dim : -1;
     if (from.kind == PLACE_P)
@@ -55,7 +55,7 @@ struct node *reshard_node(struct graph *g, struct value *v, struct placement to)
     struct value *out = graph_value(g, name, &v->type);
     node_output(g, n, 0, out);
     if (to.kind != PLACE_P)
-        describe(g, n, v, v->place, to);
+        set_attributes(g, n, v, v->place, to);
     out->place = to;
     out->placed = true;
     return n;

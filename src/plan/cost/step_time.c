@@ -14,9 +14,9 @@ static double move_seconds(struct space *s, const struct value *v, struct placem
 static void add_moves(struct space *s, const struct value *v)
 {
     struct arena *tmp = arena_new();
-    struct reached r = reshard_chosen(s, tmp, v);
+    struct reshards r = reshard_chosen(s, tmp, v);
     for (int i = 0; i < r.list.n; i++) {
-        const struct made *m = &r.list.at[i];
+        const struct reshard *m = &r.list.at[i];
         for (int w = 0; w < s->plan->workloads.n; w++)
             s->plan->workloads.at[w].seconds += move_seconds(s, v, m->parent < 0 ? v->place : r.list.at[m->parent].place, m->place, w);
     }

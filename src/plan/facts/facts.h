@@ -72,7 +72,7 @@ bool *weight_marks(struct arena *, const struct graph *, struct rule *const *rul
 /* Does the node multiply a weight, or look it up? A constant index into an activation is no table. */
 bool weight_is_used(const bool *weight, const struct node *);
 /* May --weights give the constant another type: do only products and lookups read it, as their first or second operand, also through
- * Transpose or Reshape? */
+ * ops that only move elements? */
 bool weight_may_be_cast(const struct uses *, const struct value *);
 
 /* workload.c: what is planned for. The texts of --workload, or the default: a prompt of 512 and 256 single steps at context 1024, where

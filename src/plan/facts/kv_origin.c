@@ -35,16 +35,32 @@ static bool one_element(const struct value *v)
     return true;
 }
 
+/* Is the op linear in operand i while the other one is as it is? */
+static bool is_linear(const struct rule *r, int i)
+{
+    for (int k = 0; r && k < r->nlinear; k++)
+        if (r->linear[k] == 1u << i)
+            return true;
+    return false;
+}
+
+/* Of an op of two operands, the one that it scales by the one element of the other; -1: none. */
+static int scaled_operand(struct graph *g, const struct node *n)
+{
+    if (!(n->op->flags & OP_ELEMENTWISE) || n->nin != 2 || !n->in[1])
+        return -1;
+    for (int i = 0; i < 2; i++)
+        if (one_element(n->in[1 - i]) && is_linear(rule_of(g, n), i))
+            return i;
+    return -1;
+}
+
 /* The operand whose elements a node keeps, moved, repeated or scaled; -1: none. */
-static int kept_operand(const struct node *n)
+static int kept_operand(struct graph *g, const struct node *n)
 {
     if (!n->op || n->nin < 1 || !n->in[0])
         return -1;
-    if ((n->op->flags & OP_VIEW) || op_is_onnx(n, "Transpose") || op_is_onnx(n, "Cast") || strcmp(n->op->name, "Repeat") == 0)
-        return 0;
-    if (op_is_onnx(n, "Mul") || op_is_onnx(n, "Div"))
-        return one_element(n->in[1]) ? 0 : op_is_onnx(n, "Mul") && one_element(n->in[0]) ? 1 : -1;
-    return -1;
+    return n->op->flags & (OP_MOVES | OP_CONVERTS | OP_REPEATS) ? 0 : scaled_operand(g, n);
 }
 
 static int dim_with(const struct rule_operand *o, int f)
@@ -65,7 +81,7 @@ static int dim_of_operand(const struct rule *r, int i, int d)
 struct origin plan_kv_origin(struct graph *g, struct value *v, int d)
 {
     int i;
-    while (v->producer && (i = kept_operand(v->producer)) >= 0) {
+    while (v->producer && (i = kept_operand(g, v->producer)) >= 0) {
         d = dim_of_operand(rule_of(g, v->producer), i, d);
         v = v->producer->in[i];
     }

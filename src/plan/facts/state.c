@@ -15,16 +15,25 @@
 
 #include <string.h>
 
-static bool keeps_elements(const struct node *node)
+static bool has_perm(const struct node *node)
 {
-    return op_is_onnx(node, "Identity") || op_is_onnx(node, "Cast") || op_is_onnx(node, "Transpose") ||
-        op_is_onnx(node, "QuantizeLinear") || op_is_onnx(node, "DequantizeLinear");
+    for (int i = 0; i < node->op->nattr; i++)
+        if (strcmp(node->op->attr[i].name, "perm") == 0)
+            return true;
+    return false;
+}
+
+/* Keeps every element, and every dimension up to their order. Before types are known, that of a Reshape can't be told. */
+static bool permutes(const struct node *node)
+{
+    unsigned flags = node->op ? node->op->flags : 0;
+    return (flags & OP_CONVERTS) || ((flags & OP_MOVES) && (has_perm(node) || node->op->nattr == 0));
 }
 
 static const int64_t *perm_of(const struct graph *g, const struct node *node, int rank)
 {
     const int64_t *perm = NULL;
-    if (!op_is_onnx(node, "Transpose") || !attr_is_set(node, "perm"))
+    if (!attr_is_set(node, "perm"))
         return NULL;
     return attr_ints(g, node, "perm", &perm) == rank ? perm : NULL;
 }
@@ -32,7 +41,7 @@ static const int64_t *perm_of(const struct graph *g, const struct node *node, in
 /* Dimension d of a node's result as a dimension of its operand. */
 static int dim_before(const struct graph *g, const struct node *node, int d, int rank)
 {
-    if (!op_is_onnx(node, "Transpose"))
+    if (!has_perm(node))
         return d;
     const int64_t *perm = perm_of(g, node, rank);
     int from = perm ? (int)perm[d] : rank - 1 - d;
@@ -43,7 +52,7 @@ static int dim_before(const struct graph *g, const struct node *node, int d, int
 /* The rank of a value as far as its graph input tells; -1 when something other than moves made it. */
 static int known_rank(const struct value *v)
 {
-    while (v->producer && keeps_elements(v->producer) && v->producer->in[0])
+    while (v->producer && permutes(v->producer) && v->producer->in[0])
         v = v->producer->in[0];
     return v->producer || v->constant ? -1 : v->type.rank;
 }
@@ -110,14 +119,14 @@ static struct value *branch_past(const struct graph *g, const struct node *node,
 /* The graph input, and its dimension, along which an op appends to it what is moved to this value; NULL: none. */
 static struct value *past_behind(const struct graph *g, struct value *v, int *d)
 {
-    while (v->producer && keeps_elements(v->producer) && v->producer->in[0])
+    while (v->producer && permutes(v->producer) && v->producer->in[0])
         v = v->producer->in[0];
     const struct node *node = v->producer;
-    if (op_is_onnx(node, "If"))
+    if (node && node->op && node_bodies(node) > 1) /* one of them runs */
         return branch_past(g, node, v, d);
     if (!node || !node->op || !(node->op->flags & OP_APPENDS))
         return NULL;
-    return op_is_onnx(node, "Concat") ? concat_past(g, node, d) : fused_past(g, node, v, d);
+    return node->op->flags & OP_PRODUCT ? fused_past(g, node, v, d) : concat_past(g, node, d);
 }
 
 static void find_state(struct graph *g, struct value *output)

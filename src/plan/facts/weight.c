@@ -35,7 +35,7 @@ static bool only_products_read(const struct uses *uses, const struct value *v)
     const struct uses *u = &uses[v->id];
     for (int i = 0; i < u->n; i++) {
         const struct node *n = u->at[i].node;
-        bool moves = n && (op_is_onnx(n, "Transpose") || op_is_onnx(n, "Reshape"));
+        bool moves = n && n->op && (n->op->flags & OP_MOVES);
         bool product = n && n->op && n->op->flags & OP_SEEDS && u->at[i].index < 2;
         if (!product && !(moves && only_products_read(uses, n->out[0])))
             return false;

@@ -56,7 +56,7 @@ static double error_of(const struct machine *m, int ranks, int n, const struct t
     return sqrt(sum / n);
 }
 
-double machine_fit(struct machine *m, int ranks, int n, const struct timed_transfer *at)
+double calibrate_fit(struct machine *m, int ranks, int n, const struct timed_transfer *at)
 {
     enum { TIMES = 4 };
     double x[UNKNOWNS] = {0}, times[UNKNOWNS];

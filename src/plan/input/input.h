@@ -126,6 +126,6 @@ struct timed_transfer {
     enum collective kind;
     double bytes, seconds;
 };
-double machine_fit(struct machine *, int ranks, int n, const struct timed_transfer *);
+double calibrate_fit(struct machine *, int ranks, int n, const struct timed_transfer *);
 
 #endif

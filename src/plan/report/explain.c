@@ -81,11 +81,6 @@ static void show_value(const struct explainer *x, const char *what, const struct
 
 /* ---- what moves around a node ------------------------------------------------------------------------------------------------- */
 
-static int64_t plus(int64_t a, int64_t b)
-{
-    return a >= COST_NEVER || b >= COST_NEVER ? COST_NEVER : a + b;
-}
-
 /* What the other readers of v, and node if it reads it, are given, when v is left as from; read: how the node reads it. */
 static int64_t cost_of_readers(const struct explainer *x, const struct value *v, struct placement from, int node, const struct strategy *st)
 {
@@ -103,7 +98,7 @@ static int64_t cost_of_readers(const struct explainer *x, const struct value *v,
         if (!there)
             to[n++] = p;
     }
-    return plus(pin ? reshard_find(s, v, from, *pin).cost : 0, reshard_tree(s, v, pin ? *pin : from, n, to, parent));
+    return cost_plus(pin ? reshard_find(s, v, from, *pin).cost : 0, reshard_tree(s, v, pin ? *pin : from, n, to, parent));
 }
 
 /* Of the values a node reads and makes, each once, while all others stay as they are. A weight is held as it is read. */
@@ -116,11 +111,11 @@ static int64_t cost_around(const struct explainer *x, int node, const struct str
         for (int k = 0; k < i; k++)
             again = again || n->in[k] == n->in[i];
         if (n->in[i] && !again && !x->s->weight[n->in[i]->id])
-            sum = plus(sum, cost_of_readers(x, n->in[i], n->in[i]->place, node, st));
+            sum = cost_plus(sum, cost_of_readers(x, n->in[i], n->in[i]->place, node, st));
     }
     for (int i = 0; i < n->nout; i++)
         if (n->out[i] && x->s->uses[n->out[i]->id].list.n)
-            sum = plus(sum, cost_of_readers(x, n->out[i], st->out[i], -2, NULL));
+            sum = cost_plus(sum, cost_of_readers(x, n->out[i], st->out[i], -2, NULL));
     return sum;
 }
 
@@ -131,7 +126,7 @@ static int64_t forced_strategy(const struct explainer *x, int node, struct strat
     struct strategies kept = x->s->strategies[node], one = {0};
     VEC_PUSH(x->s->arena, &one.list, st);
     x->s->strategies[node] = one;
-    int64_t cost = space_solve(x->s);
+    int64_t cost = solve_space(x->s);
     x->s->strategies[node] = kept;
     return cost;
 }
@@ -262,7 +257,7 @@ static void explain_node(const struct explainer *x, int node)
 static int64_t forced_place(const struct explainer *x, const struct value *v, struct placement p)
 {
     required_add(x->s, "--explain", v, placement_str(x->s->arena, p), false);
-    int64_t cost = space_solve(x->s);
+    int64_t cost = solve_space(x->s);
     constrain_user(x->s); /* as before */
     return cost;
 }
@@ -295,7 +290,7 @@ static void explain_value(const struct explainer *x, const struct value *v)
         struct placement p = legal.list.at[i];
         fprintf(x->f, "    %-48s", placement_str(s->arena, p));
         if (v->constant)
-            explain_time(x, cost_of_holding(s, v, p));
+            explain_time(x, cost_of_weight(s, v, p));
         else
             fprintf(x->f, " %12s", "");
         if (space_allows(s, v, p))

@@ -21,13 +21,13 @@ struct availability {
     unsigned set;
 };
 
-int links_variable(struct encoding *e, int n, int whole)
+int encode_variable(struct choice_problem *e, int n, int whole)
 {
     VEC_PUSH(e->arena, &e->whole, whole);
     return problem_variable(e->p, n);
 }
 
-void ends_add(struct ends *e, struct placement p)
+void endpoint_add(struct endpoint *e, struct placement p)
 {
     for (int i = 0; i < e->n; i++)
         if (placement_eq(e->at[i], p))
@@ -37,22 +37,22 @@ void ends_add(struct ends *e, struct placement p)
 
 /* ---- the two ends of a value ----------------------------------------------------------------------------------------------- */
 
-static struct ends node_end(struct encoding *e, int node, bool result, int i)
+static struct endpoint node_end(struct choice_problem *e, int node, bool result, int i)
 {
     const struct strategies *list = &e->s->strategies[node];
-    struct ends out = {.var = e->node_var[node], .n = list->list.n, .at = NEWN(e->arena, struct placement, list->list.n + 1)};
+    struct endpoint out = {.var = e->node_var[node], .n = list->list.n, .at = NEWN(e->arena, struct placement, list->list.n + 1)};
     for (int k = 0; k < out.n; k++)
         out.at[k] = result ? list->list.at[k]->out[i] : list->list.at[k]->in[i];
     return out;
 }
 
-struct ends ends_made(struct encoding *e, const struct value *v)
+struct endpoint endpoint_left(struct choice_problem *e, const struct value *v)
 {
     int node = e->s->producer[v->id];
     return node >= 0 ? node_end(e, node, true, v->index) : e->source[v->id];
 }
 
-static struct ends reader_end(struct encoding *e, struct place_use u)
+static struct endpoint reader_end(struct choice_problem *e, struct place_use u)
 {
     return u.node >= 0 ? node_end(e, u.node, false, u.operand) : e->sink[u.operand];
 }
@@ -60,12 +60,12 @@ static struct ends reader_end(struct encoding *e, struct place_use u)
 /* ---- tables ------------------------------------------------------------------------------------------------------------------ */
 
 /* A state can pass its variable to its own output: a table needs two different ones. */
-static int64_t *pair_table(struct encoding *e, const struct ends *a, const struct ends *b)
+static int64_t *pair_table(struct choice_problem *e, const struct endpoint *a, const struct endpoint *b)
 {
     return a->var == b->var ? NULL : problem_pair(e->p, a->var, b->var);
 }
 
-static void link_directly(struct encoding *e, const struct value *v, const struct ends *from, const struct ends *to)
+static void link_directly(struct choice_problem *e, const struct value *v, const struct endpoint *from, const struct endpoint *to)
 {
     int64_t *cost = pair_table(e, from, to);
     for (int i = 0; cost && i < from->n; i++)
@@ -73,23 +73,23 @@ static void link_directly(struct encoding *e, const struct value *v, const struc
             cost[i * to->n + j] = reshard_find(e->s, v, from->at[i], to->at[j]).cost;
 }
 
-static struct ends distinct(struct encoding *e, const struct ends *from)
+static struct endpoint distinct(struct choice_problem *e, const struct endpoint *from)
 {
-    struct ends out = {.at = NEWN(e->arena, struct placement, from->n + 1)};
+    struct endpoint out = {.at = NEWN(e->arena, struct placement, from->n + 1)};
     for (int i = 0; i < from->n; i++)
-        ends_add(&out, from->at[i]);
+        endpoint_add(&out, from->at[i]);
     return out;
 }
 
-static struct ends wanted_by_all(struct encoding *e, const struct ends *reader, int n)
+static struct endpoint wanted_by_all(struct choice_problem *e, const struct endpoint *reader, int n)
 {
     int total = 0;
     for (int i = 0; i < n; i++)
         total += reader[i].n;
-    struct ends out = {.at = NEWN(e->arena, struct placement, total + 1)};
+    struct endpoint out = {.at = NEWN(e->arena, struct placement, total + 1)};
     for (int i = 0; i < n; i++)
         for (int k = 0; k < reader[i].n; k++)
-            ends_add(&out, reader[i].at[k]);
+            endpoint_add(&out, reader[i].at[k]);
     return out;
 }
 
@@ -104,7 +104,7 @@ static int bits(unsigned x)
 typedef VEC(struct availability) availabilities;
 
 /* Does a reader take nothing but p? */
-static bool only_choice(const struct ends *reader, int n, struct placement p)
+static bool only_choice(const struct endpoint *reader, int n, struct placement p)
 {
     for (int i = 0; i < n; i++) {
         bool other = false;
@@ -117,8 +117,8 @@ static bool only_choice(const struct ends *reader, int n, struct placement p)
 }
 
 /* What limits never lose, R and what is needed, comes first. */
-static struct targets *targets_from(struct encoding *e, const struct value *v, struct placement made, const struct ends *wanted,
-                                    const struct ends *reader, int readers)
+static struct targets *targets_from(struct choice_problem *e, const struct value *v, struct placement made, const struct endpoint *wanted,
+                                    const struct endpoint *reader, int readers)
 {
     struct targets *out = NEW(e->arena, struct targets);
     for (int rest = 0; rest < 2; rest++)
@@ -147,7 +147,7 @@ static int64_t subsets_within(int n, int most)
 }
 
 /* Readers need no more than one each. */
-static int most_at_once(struct encoding *e, const struct targets *t, int readers)
+static int most_at_once(struct choice_problem *e, const struct targets *t, int readers)
 {
     int most = readers < t->n ? readers : t->n, least = bits(t->needed) > AT_ONCE ? bits(t->needed) : AT_ONCE;
     while (most > least && subsets_within(t->n, most) > SUBSETS) {
@@ -158,8 +158,8 @@ static int most_at_once(struct encoding *e, const struct targets *t, int readers
 }
 
 /* made, with every subset of the other wanted placements that it can be turned into. */
-static void subsets_from(struct encoding *e, const struct value *v, struct placement made, const struct ends *wanted,
-                         const struct ends *reader, int readers, availabilities *out)
+static void subsets_from(struct choice_problem *e, const struct value *v, struct placement made, const struct endpoint *wanted,
+                         const struct endpoint *reader, int readers, availabilities *out)
 {
     const struct targets *t = targets_from(e, v, made, wanted, reader, readers);
     int most = most_at_once(e, t, readers);
@@ -170,7 +170,7 @@ static void subsets_from(struct encoding *e, const struct value *v, struct place
     }
 }
 
-static int64_t availability_cost(struct encoding *e, const struct value *v, const struct availability *a)
+static int64_t availability_cost(struct choice_problem *e, const struct value *v, const struct availability *a)
 {
     struct placement have[TARGETS];
     int parent[TARGETS], n = 0;
@@ -190,16 +190,17 @@ static bool offers(const struct availability *a, struct placement p)
     return false;
 }
 
-static void link_shared(struct encoding *e, const struct value *v, const struct ends *from, const struct ends *reader, int nreader)
+static void link_shared(struct choice_problem *e, const struct value *v, const struct endpoint *from, const struct endpoint *reader,
+                        int nreader)
 {
-    struct ends made = distinct(e, from), wanted = wanted_by_all(e, reader, nreader);
+    struct endpoint made = distinct(e, from), wanted = wanted_by_all(e, reader, nreader);
     availabilities list = {0};
     int whole = 0;
     for (int i = 0; i < made.n; i++) {
         whole = made.at[i].kind == PLACE_R ? list.n : whole; /* the first subset is empty */
         subsets_from(e, v, made.at[i], &wanted, reader, nreader, &list);
     }
-    int var = e->value_var[v->id] = links_variable(e, list.n, whole);
+    int var = e->value_var[v->id] = encode_variable(e, list.n, whole);
     int64_t *cost = problem_unary(e->p, var);
     for (int k = 0; k < list.n; k++)
         cost[k] = availability_cost(e, v, &list.at[k]);
@@ -215,15 +216,15 @@ static void link_shared(struct encoding *e, const struct value *v, const struct 
     }
 }
 
-void links_make(struct encoding *e, const struct value *v)
+void edge_tables_make(struct choice_problem *e, const struct value *v)
 {
     const struct place_uses *uses = &e->s->uses[v->id];
-    struct ends from = ends_made(e, v);
+    struct endpoint from = endpoint_left(e, v);
     if (e->read_place[v->id].at) {
         link_directly(e, v, &from, &e->read_place[v->id]);
         from = e->read_place[v->id];
     }
-    struct ends *reader = NEWN(e->arena, struct ends, uses->list.n + 1);
+    struct endpoint *reader = NEWN(e->arena, struct endpoint, uses->list.n + 1);
     for (int i = 0; i < uses->list.n; i++)
         reader[i] = reader_end(e, uses->list.at[i]);
     if (uses->list.n == 1)

@@ -41,34 +41,34 @@ static int64_t strategy_cost(struct space *s, int i, int k)
 {
     const struct node *n = s->g->nodes.at[i];
     const struct strategy *st = s->strategies[i].list.at[k];
-    int64_t unrequested = s->limits.unrequested && !s->limits.requested_within[i] && lowered_sends(st) ? s->limits.unrequested : 0;
+    int64_t unrequested = s->limits.unrequested && !s->limits.requested_within[i] && lowering_sends(st) ? s->limits.unrequested : 0;
     if (unrequested >= COST_NEVER)
         return COST_NEVER;
     return unrequested +
         (s->options->random_seed ? random_cost(s, n->name, k, !strategy_splits(n, st)) : cost_of_strategy(s, n, s->rule[i], st));
 }
 
-static void node_variable(struct encoding *e, int i)
+static void node_variable(struct choice_problem *e, int i)
 {
     int count = e->s->strategies[i].list.n;
-    e->node_var[i] = links_variable(e, count, whole_strategy(e->s, i));
+    e->node_var[i] = encode_variable(e, count, whole_strategy(e->s, i));
     int64_t *cost = problem_unary(e->p, e->node_var[i]);
     for (int k = 0; k < count; k++)
         cost[k] = strategy_cost(e->s, i, k);
 }
 
-static struct ends end_at(struct encoding *e, int n, const struct placement *at)
+static struct endpoint end_at(struct choice_problem *e, int n, const struct placement *at)
 {
     int whole = 0;
     while (whole < n && at[whole].kind != PLACE_R)
         whole++;
-    struct ends out = {.var = links_variable(e, n, whole < n ? whole : 0), .n = n, .at = NEWN(e->arena, struct placement, n + 1)};
+    struct endpoint out = {.var = encode_variable(e, n, whole < n ? whole : 0), .n = n, .at = NEWN(e->arena, struct placement, n + 1)};
     memcpy(out.at, at, sizeof *at * (size_t)n);
     return out;
 }
 
 /* Replicated, or as required. */
-static struct ends free_end(struct encoding *e, const struct value *v)
+static struct endpoint free_end(struct choice_problem *e, const struct value *v)
 {
     if (!e->s->limits.required[v->id].list.n)
         return end_at(e, 1, &placement_whole);
@@ -76,13 +76,13 @@ static struct ends free_end(struct encoding *e, const struct value *v)
     return end_at(e, allowed.list.n, allowed.list.at);
 }
 
-static struct ends constant_end(struct encoding *e, const struct value *v)
+static struct endpoint constant_end(struct choice_problem *e, const struct value *v)
 {
     struct places allowed = space_allowed(e->s, v);
-    struct ends out = end_at(e, allowed.list.n, allowed.list.at);
+    struct endpoint out = end_at(e, allowed.list.n, allowed.list.at);
     int64_t *cost = problem_unary(e->p, out.var);
     for (int k = 0; k < out.n; k++)
-        cost[k] = cost_of_holding(e->s, v, out.at[k]) + cost_of_memory(e->s, v, out.at[k]);
+        cost[k] = cost_of_weight(e->s, v, out.at[k]) + cost_of_memory(e->s, v, out.at[k]);
     return out;
 }
 
@@ -93,17 +93,17 @@ static const struct value *state_value(const struct state *st)
 }
 
 /* One variable for both ends of a state, or for the one that it has. */
-static struct ends state_end(struct encoding *e, const struct state *st)
+static struct endpoint state_end(struct choice_problem *e, const struct state *st)
 {
     struct places allowed = space_allowed(e->s, st->past ? st->past : st->present);
-    struct ends out = end_at(e, allowed.list.n, allowed.list.at);
+    struct endpoint out = end_at(e, allowed.list.n, allowed.list.at);
     int64_t *cost = problem_unary(e->p, out.var);
     for (int k = 0; k < out.n; k++)
         cost[k] = cost_of_memory(e->s, state_value(st), out.at[k]);
     return out;
 }
 
-static void end_variables(struct encoding *e)
+static void end_variables(struct choice_problem *e)
 {
     struct graph *g = e->s->g;
     for (int i = 0; i < g->states.n; i++) {
@@ -111,7 +111,7 @@ static void end_variables(struct encoding *e)
         int out = st->present ? graph_output_number(g, st->present) : -1;
         if (st->present && (out < 0 || e->sink[out].at))
             continue;
-        struct ends end = state_end(e, st);
+        struct endpoint end = state_end(e, st);
         if (st->past)
             e->source[st->past->id] = end;
         if (st->present)
@@ -135,13 +135,13 @@ static void end_variables(struct encoding *e)
 
 /* ---- encode, solve, decode ------------------------------------------------------------------------------------------------------ */
 
-struct encoding encode_space(struct space *s, struct arena *a)
+struct choice_problem encode_space(struct space *s, struct arena *a)
 {
-    struct encoding e = {.s = s, .arena = a, .p = problem_new(a), .complete = true};
+    struct choice_problem e = {.s = s, .arena = a, .p = problem_new(a), .complete = true};
     e.node_var = NEWN(a, int, s->g->nodes.n + 1);
-    e.source = NEWN(a, struct ends, s->g->values.n + 1);
-    e.sink = NEWN(a, struct ends, s->g->outputs.n + 1);
-    e.read_place = NEWN(a, struct ends, s->g->values.n + 1);
+    e.source = NEWN(a, struct endpoint, s->g->values.n + 1);
+    e.sink = NEWN(a, struct endpoint, s->g->outputs.n + 1);
+    e.read_place = NEWN(a, struct endpoint, s->g->values.n + 1);
     e.value_var = NEWN(a, int, s->g->values.n + 1);
     for (int i = 0; i < s->g->nodes.n; i++)
         node_variable(&e, i);
@@ -149,14 +149,14 @@ struct encoding encode_space(struct space *s, struct arena *a)
     for (int i = 0; i < s->g->values.n; i++) {
         const struct value *v = s->g->values.at[i];
         if (s->uses[i].list.n && (s->producer[i] >= 0 || e.source[i].at))
-            links_make(&e, v);
+            edge_tables_make(&e, v);
     }
     return e;
 }
 
-static void set_read_place(struct encoding *e, const struct value *v, const int *value)
+static void set_read_place(struct choice_problem *e, const struct value *v, const int *value)
 {
-    const struct ends *pin = &e->read_place[v->id];
+    const struct endpoint *pin = &e->read_place[v->id];
     struct placement *at = NULL;
     if (pin->at) {
         at = NEW(e->s->arena, struct placement);
@@ -165,7 +165,7 @@ static void set_read_place(struct encoding *e, const struct value *v, const int 
     e->s->chosen.read[v->id] = at;
 }
 
-void encode_place_values(struct encoding *e, const int *value)
+void encode_place_values(struct choice_problem *e, const int *value)
 {
     struct space *s = e->s;
     for (int i = 0; i < s->g->nodes.n; i++)
@@ -174,7 +174,7 @@ void encode_place_values(struct encoding *e, const int *value)
         struct value *v = s->g->values.at[i];
         if (s->producer[i] < 0 && !e->source[i].at)
             continue;
-        struct ends from = ends_made(e, v);
+        struct endpoint from = endpoint_left(e, v);
         v->place = from.at[value[from.var]];
         v->placed = true;
         set_read_place(e, v, value);
@@ -183,20 +183,20 @@ void encode_place_values(struct encoding *e, const int *value)
         s->chosen.output[i] = e->sink[i].at[value[e->sink[i].var]];
 }
 
-static void hold(struct holding *h, struct space *s, const struct value *v, const struct ends *end, const int *value)
+static void hold(struct resident *h, struct space *s, const struct value *v, const struct endpoint *end, const int *value)
 {
     if (!end->at)
         return;
     struct placement at = end->at[value[end->var]];
     h->memory += cost_of_memory(s, v, at);
-    h->bytes += cost_held(s, v, at);
+    h->bytes += cost_resident_bytes(s, v, at);
 }
 
-struct holding encode_holding(const struct encoding *e, const int *value)
+struct resident encode_resident(const struct choice_problem *e, const int *value)
 {
     struct space *s = e->s;
     const struct graph *g = s->g;
-    struct holding h = {0};
+    struct resident h = {0};
     for (int i = 0; i < g->values.n; i++)
         if (g->values.at[i]->constant)
             hold(&h, s, g->values.at[i], &e->source[i], value);
@@ -209,16 +209,16 @@ struct holding encode_holding(const struct encoding *e, const int *value)
     return h;
 }
 
-struct solution encode_solve(const struct encoding *e)
+struct solution encode_solve(const struct choice_problem *e)
 {
     enum { TABLE_CAP = 1 << 22 };
     return solve_exact(e->p, TABLE_CAP, e->whole.at);
 }
 
-int64_t space_solve(struct space *s)
+int64_t solve_space(struct space *s)
 {
     struct arena *tmp = arena_new();
-    struct encoding e = encode_space(s, tmp);
+    struct choice_problem e = encode_space(s, tmp);
     struct solution best = encode_solve(&e);
     if (best.cost < COST_NEVER)
         encode_place_values(&e, best.value);

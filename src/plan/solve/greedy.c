@@ -22,24 +22,24 @@
 
 #include <string.h>
 
-struct stand {
+struct standing {
     bool open;
     struct placement at;
 }; /* open: as its readers want it */
-struct option {
+struct greedy_option {
     struct strategy *st;
     bool gathered;
 }; /* gathered: the result stands whole, however the node leaves it */
-struct turn {
-    VEC(struct option) options;
+struct visited {
+    VEC(struct greedy_option) options;
     int next;
     bool listed, open, stuck;
     struct strategy *taken;
 }; /* stuck: no way back helps */
-struct search {
+struct greedy {
     struct space *s;
-    struct stand *stand;
-    struct turn *turn;
+    struct standing *stand;
+    struct visited *turn;
     bool *needed;
 };
 
@@ -77,7 +77,7 @@ static bool reaches(struct space *s, const struct value *v, struct placement fro
 }
 
 /* Can every result come to stand so? */
-static bool stands(const struct search *f, const struct node *n, struct option o)
+static bool stands(const struct greedy *f, const struct node *n, struct greedy_option o)
 {
     for (int k = 0; k < n->nout; k++)
         if (n->out[k] && !reaches(f->s, n->out[k], o.st->out[k], stands_as(f->s, n->out[k], o.st->out[k], o.gathered)))
@@ -85,19 +85,19 @@ static bool stands(const struct search *f, const struct node *n, struct option o
     return true;
 }
 
-static void take(struct search *f, int i, struct option o)
+static void choose_option(struct greedy *f, int i, struct greedy_option o)
 {
     const struct node *n = f->s->g->nodes.at[i];
     f->turn[i].taken = o.st;
     for (int k = 0; k < n->nout; k++)
         if (n->out[k])
-            f->stand[n->out[k]->id] = (struct stand){false, stands_as(f->s, n->out[k], o.st->out[k], o.gathered)};
+            f->stand[n->out[k]->id] = (struct standing){false, stands_as(f->s, n->out[k], o.st->out[k], o.gathered)};
 }
 
 /* ---- what fits a node --------------------------------------------------------------------------------------------------------- */
 
 /* What a strategy is for the operands as they stand; NONE: it does not fit. SLICED: a whole operand is cut for rows. */
-enum kind { NONE, COLUMNS, ROWS, PASSED_ON, ENDED, SLICED, WHOLE };
+enum fit { NONE, COLUMN_PARALLEL, ROW_PARALLEL, PASSED_ON, ENDED, SLICED, REPLICATED };
 
 static bool is_layer(const struct space *s, const struct node *n)
 {
@@ -106,20 +106,20 @@ static bool is_layer(const struct space *s, const struct node *n)
     return n->op->flags & OP_PRODUCT ? node_reads_weight(s->roles, n) : n->in[0] && s->weight[n->in[0]->id];
 }
 
-static const struct stand *stand_of(const struct search *f, const struct node *n, int k)
+static const struct standing *stand_of(const struct greedy *f, const struct node *n, int k)
 {
     return n->in[k] && !f->stand[n->in[k]->id].open ? &f->stand[n->in[k]->id] : NULL;
 }
 
-struct match {
+struct operand_match {
     bool moved, sliced, met;
 }; /* some operand would have to move; is whole and cut; is split as it stands */
 
-static struct match match_operands(const struct search *f, const struct node *n, const struct strategy *st, bool layer)
+static struct operand_match match_operands(const struct greedy *f, const struct node *n, const struct strategy *st, bool layer)
 {
-    struct match m = {false, false, false};
+    struct operand_match m = {false, false, false};
     for (int k = 0; k < n->nin; k++) {
-        const struct stand *at = stand_of(f, n, k);
+        const struct standing *at = stand_of(f, n, k);
         bool gathers = layer && at && st->in[k].kind == PLACE_R && is_along_sequence(f->s, n->in[k], at->at);
         m.moved |= st->in[k].kind == PLACE_P && n->in[k] && (at || !layer); /* a layer's bias may be a term */
         if (!at || gathers)
@@ -150,39 +150,39 @@ static bool splits_weight(const struct space *s, const struct node *n, const str
     return false;
 }
 
-static enum kind kind_in_layer(const struct search *f, const struct node *n, const struct strategy *st)
+static enum fit fit_in_layer(const struct greedy *f, const struct node *n, const struct strategy *st)
 {
-    struct match m = match_operands(f, n, st, true);
+    struct operand_match m = match_operands(f, n, st, true);
     if (m.moved)
         return NONE;
     if (!strategy_splits(n, st))
-        return WHOLE;
+        return REPLICATED;
     if (!splits_weight(f->s, n, st))
         return m.met && !m.sliced ? PASSED_ON : NONE;
     if (st->out[0].kind == PLACE_P)
-        return m.sliced ? SLICED : ROWS;
-    return st->out[0].kind == PLACE_S && !m.sliced ? COLUMNS : NONE;
+        return m.sliced ? SLICED : ROW_PARALLEL;
+    return st->out[0].kind == PLACE_S && !m.sliced ? COLUMN_PARALLEL : NONE;
 }
 
-static enum kind kind_elsewhere(const struct search *f, const struct node *n, const struct strategy *st)
+static enum fit fit_elsewhere(const struct greedy *f, const struct node *n, const struct strategy *st)
 {
-    struct match m = match_operands(f, n, st, false);
+    struct operand_match m = match_operands(f, n, st, false);
     bool split = any_result(n, st, PLACE_S);
     if (m.moved)
         return NONE;
     if (!strategy_splits(n, st))
-        return WHOLE;
+        return REPLICATED;
     if (!m.met)
         return m.sliced ? SLICED : NONE;
     return st->lowered ? split ? NONE : ENDED : any_result(n, st, PLACE_P) ? NONE : PASSED_ON;
 }
 
 /* The same strategy, and results that stand as they do by an option before it. */
-static bool is_offered(const struct search *f, int i, struct option o)
+static bool is_offered(const struct greedy *f, int i, struct greedy_option o)
 {
     const struct node *n = f->s->g->nodes.at[i];
     for (int j = 0; j < f->turn[i].options.n; j++) {
-        const struct option *before = &f->turn[i].options.at[j];
+        const struct greedy_option *before = &f->turn[i].options.at[j];
         bool same = before->st == o.st;
         for (int k = 0; same && k < n->nout; k++)
             same = !n->out[k] ||
@@ -194,36 +194,36 @@ static bool is_offered(const struct search *f, int i, struct option o)
     return false;
 }
 
-static void offer(struct search *f, int i, bool layer, enum kind kind, bool gathered)
+static void list_fitting(struct greedy *f, int i, bool layer, enum fit kind, bool gathered)
 {
     const struct space *s = f->s;
     const struct node *n = s->g->nodes.at[i];
     for (int k = 0; k < s->strategies[i].list.n; k++) {
-        struct option o = {s->strategies[i].list.at[k], gathered};
-        if ((layer ? kind_in_layer(f, n, o.st) : kind_elsewhere(f, n, o.st)) == kind && stands(f, n, o) && !is_offered(f, i, o))
+        struct greedy_option o = {s->strategies[i].list.at[k], gathered};
+        if ((layer ? fit_in_layer(f, n, o.st) : fit_elsewhere(f, n, o.st)) == kind && stands(f, n, o) && !is_offered(f, i, o))
             VEC_PUSH(s->arena, &f->turn[i].options, o);
     }
 }
 
-static void list_options(struct search *f, int i)
+static void list_options(struct greedy *f, int i)
 {
     const struct node *n = f->s->g->nodes.at[i];
     bool layer = is_layer(f->s, n), columns = layer && (n->op->flags & OP_PRODUCT);
     if (columns)
-        offer(f, i, layer, COLUMNS, false);
-    offer(f, i, layer, ROWS, false);
-    offer(f, i, layer, ROWS, true);
-    offer(f, i, layer, PASSED_ON, false);
-    offer(f, i, layer, ENDED, true);
+        list_fitting(f, i, layer, COLUMN_PARALLEL, false);
+    list_fitting(f, i, layer, ROW_PARALLEL, false);
+    list_fitting(f, i, layer, ROW_PARALLEL, true);
+    list_fitting(f, i, layer, PASSED_ON, false);
+    list_fitting(f, i, layer, ENDED, true);
     if (columns)
-        offer(f, i, layer, COLUMNS, true);
-    offer(f, i, layer, WHOLE, true);
+        list_fitting(f, i, layer, COLUMN_PARALLEL, true);
+    list_fitting(f, i, layer, REPLICATED, true);
     if (!f->turn[i].options.n)
-        offer(f, i, layer, SLICED, false); /* the plan file leaves nothing else */
+        list_fitting(f, i, layer, SLICED, false); /* the plan file leaves nothing else */
 }
 
 /* Nothing but weights, states and what is made of them. */
-static bool is_open(const struct search *f, const struct node *n)
+static bool is_open(const struct greedy *f, const struct node *n)
 {
     for (int k = 0; k < n->nin; k++)
         if (stand_of(f, n, k))
@@ -231,7 +231,7 @@ static bool is_open(const struct search *f, const struct node *n)
     return !is_layer(f->s, n);
 }
 
-static void leave_open(struct search *f, int i)
+static void leave_open(struct greedy *f, int i)
 {
     const struct node *n = f->s->g->nodes.at[i];
     f->turn[i].open = true;
@@ -242,7 +242,7 @@ static void leave_open(struct search *f, int i)
 
 /* ---- the search --------------------------------------------------------------------------------------------------------------- */
 
-static void need_operands(struct search *f, int i)
+static void need_operands(struct greedy *f, int i)
 {
     const struct node *n = f->s->g->nodes.at[i];
     for (int k = 0; k < n->nin; k++)
@@ -251,7 +251,7 @@ static void need_operands(struct search *f, int i)
 }
 
 /* Of the latest choices that node i hangs on: the latest that has an option left, else the first of them; -1: there is none. */
-static int way_back(struct search *f, int i)
+static int way_back(struct greedy *f, int i)
 {
     int choice = -1;
     memset(f->needed, 0, sizeof *f->needed * (size_t)i);
@@ -270,33 +270,33 @@ static int way_back(struct search *f, int i)
     return choice;
 }
 
-static struct option kept_whole(const struct space *s, int i)
+static struct greedy_option kept_replicated(const struct space *s, int i)
 {
     const struct strategies *all = &s->strategies[i];
-    return (struct option){all->list.at[all->list.n - 1], true}; /* the last is whole, where the plan file lets it be */
+    return (struct greedy_option){all->list.at[all->list.n - 1], true}; /* the last is whole, where the plan file lets it be */
 }
 
-static void forget(struct turn *t)
+static void reset_visit(struct visited *t)
 {
     t->options.n = t->next = 0;
     t->listed = t->open = false;
 }
 
 /* Back to the choice, for node i. */
-static void go_back(struct search *f, int i, int choice)
+static void go_back(struct greedy *f, int i, int choice)
 {
-    struct turn *c = &f->turn[choice];
+    struct visited *c = &f->turn[choice];
     for (int k = choice + 1; k <= i; k++)
-        forget(&f->turn[k]);
+        reset_visit(&f->turn[k]);
     if (c->next < c->options.n)
         return;
     c->next = 0;
     f->turn[i].stuck = true;
 }
 
-static void visit(struct search *f, int i)
+static void prepare_visit(struct greedy *f, int i)
 {
-    struct turn *t = &f->turn[i];
+    struct visited *t = &f->turn[i];
     if (t->listed)
         return;
     if (is_open(f, f->s->g->nodes.at[i]))
@@ -306,12 +306,12 @@ static void visit(struct search *f, int i)
     t->listed = true;
 }
 
-static void search_all(struct search *f)
+static void search_all(struct greedy *f)
 {
     int64_t visits = 0, most = (int64_t)MOST_VISITS * (f->s->g->nodes.n + 64);
     for (int i = 0; i < f->s->g->nodes.n; visits++) {
-        struct turn *t = &f->turn[i];
-        visit(f, i);
+        struct visited *t = &f->turn[i];
+        prepare_visit(f, i);
         bool fits = t->open || t->next < t->options.n;
         int choice = fits || t->stuck || visits > most ? -1 : way_back(f, i);
         if (choice >= 0) {
@@ -320,7 +320,7 @@ static void search_all(struct search *f)
             continue;
         }
         if (!t->open)
-            take(f, i, fits ? t->options.at[t->next++] : kept_whole(f->s, i));
+            choose_option(f, i, fits ? t->options.at[t->next++] : kept_replicated(f->s, i));
         i++;
     }
 }
@@ -328,7 +328,7 @@ static void search_all(struct search *f)
 /* ---- what was left open -------------------------------------------------------------------------------------------------------- */
 
 /* As its readers want it, who agree; else whole. */
-static struct placement wanted(const struct search *f, const struct value *v)
+static struct placement wanted_by_readers(const struct greedy *f, const struct value *v)
 {
     const struct place_uses *uses = &f->s->uses[v->id];
     struct placement want = placement_whole;
@@ -342,14 +342,14 @@ static struct placement wanted(const struct search *f, const struct value *v)
     return want;
 }
 
-static struct strategy *strategy_for_readers(const struct search *f, int i)
+static struct strategy *strategy_for_readers(const struct greedy *f, int i)
 {
     const struct node *n = f->s->g->nodes.at[i];
     const struct strategies *all = &f->s->strategies[i];
     for (int k = 0; k < all->list.n; k++) {
         bool fits = true;
         for (int j = 0; j < n->nout; j++)
-            fits &= !n->out[j] || placement_eq(all->list.at[k]->out[j], wanted(f, n->out[j]));
+            fits &= !n->out[j] || placement_eq(all->list.at[k]->out[j], wanted_by_readers(f, n->out[j]));
         if (fits)
             return all->list.at[k];
     }
@@ -358,7 +358,7 @@ static struct strategy *strategy_for_readers(const struct search *f, int i)
 
 /* ---- the whole ------------------------------------------------------------------------------------------------------------------ */
 
-static void open_ends(struct search *f)
+static void open_ends(struct greedy *f)
 {
     const struct graph *g = f->s->g;
     for (int i = 0; i < g->values.n; i++)
@@ -368,10 +368,10 @@ static void open_ends(struct search *f)
             f->stand[g->states.at[i].past->id].open = true;
 }
 
-void first_assignment(struct space *s)
+void greedy_assign(struct space *s)
 {
     int nodes = s->g->nodes.n;
-    struct search f = {s, NEWN(s->arena, struct stand, s->g->values.n + 1), NEWN(s->arena, struct turn, nodes + 1),
+    struct greedy f = {s, NEWN(s->arena, struct standing, s->g->values.n + 1), NEWN(s->arena, struct visited, nodes + 1),
                        NEWN(s->arena, bool, nodes + 1)};
     open_ends(&f);
     search_all(&f);

@@ -26,7 +26,7 @@ int problem_variable(struct problem *p, int size)
 
 static int64_t *add_table(struct problem *p, int nvar, const int *var)
 {
-    struct table t = {.nvar = nvar, .var = NEWN(p->arena, int, nvar)};
+    struct cost_table t = {.nvar = nvar, .var = NEWN(p->arena, int, nvar)};
     size_t entries = 1;
     for (int i = 0; i < nvar; i++) {
         t.var[i] = var[i];
@@ -48,12 +48,7 @@ int64_t *problem_pair(struct problem *p, int first, int second)
     return add_table(p, 2, (int[]){first, second});
 }
 
-static int64_t plus(int64_t a, int64_t b)
-{
-    return a >= COST_NEVER - b ? COST_NEVER : a + b;
-}
-
-static int64_t table_at(const struct problem *p, const struct table *t, const int *value)
+static int64_t table_at(const struct problem *p, const struct cost_table *t, const int *value)
 {
     int64_t at = 0;
     for (int i = 0; i < t->nvar; i++)
@@ -65,7 +60,7 @@ int64_t problem_cost(const struct problem *p, const int *value)
 {
     int64_t sum = 0;
     for (int i = 0; i < p->tables.n; i++)
-        sum = plus(sum, table_at(p, &p->tables.at[i], value));
+        sum = cost_plus(sum, table_at(p, &p->tables.at[i], value));
     return sum;
 }
 
@@ -73,24 +68,24 @@ int64_t problem_cost(const struct problem *p, const int *value)
 
 #define MOST_EFFORT 1e9 /* sums, over all tables: some seconds; two layers of a transformer take a thousandth */
 
-struct step {
+struct elimination_step {
     int var, nvar, *scope, *best;
 }; /* best[assignment of scope] */
-struct links {
+struct index_list {
     VEC(int) list;
 }; /* tables of a variable, or its neighbours */
 struct elimination {
     const struct problem *p;
     struct arena *arena;
-    VEC(struct table) tables;
-    struct links *tables_of, *near; /* by variable */
-    int64_t *weight;                /* entries of the table its elimination makes */
+    VEC(struct cost_table) tables;
+    struct index_list *tables_of, *near; /* by variable */
+    int64_t *weight;                     /* entries of the table its elimination makes */
     bool *done;
-    VEC(struct step) steps;
+    VEC(struct elimination_step) steps;
     int64_t largest;
 };
 
-static bool list_has(const struct links *l, int x)
+static bool list_has(const struct index_list *l, int x)
 {
     for (int i = 0; i < l->list.n; i++)
         if (l->list.at[i] == x)
@@ -98,7 +93,7 @@ static bool list_has(const struct links *l, int x)
     return false;
 }
 
-static void list_drop(struct links *l, int x)
+static void list_drop(struct index_list *l, int x)
 {
     for (int i = 0; i < l->list.n; i++)
         if (l->list.at[i] == x) {
@@ -116,7 +111,7 @@ static void link_variables(struct elimination *e, int a, int b)
     VEC_PUSH(e->arena, &e->near[b].list, a);
 }
 
-static void take_table(struct elimination *e, struct table t)
+static void take_table(struct elimination *e, struct cost_table t)
 {
     for (int i = 0; i < t.nvar; i++) {
         VEC_PUSH(e->arena, &e->tables_of[t.var[i]].list, e->tables.n);
@@ -127,16 +122,16 @@ static void take_table(struct elimination *e, struct table t)
 }
 
 /* The same table without the variables that have one value. */
-static struct table narrow(struct elimination *e, const struct table *t)
+static struct cost_table drop_fixed(struct elimination *e, const struct cost_table *t)
 {
-    struct table out = {.var = NEWN(e->arena, int, t->nvar + 1), .cost = t->cost};
+    struct cost_table out = {.var = NEWN(e->arena, int, t->nvar + 1), .cost = t->cost};
     for (int i = 0; i < t->nvar; i++)
         if (e->p->size.at[t->var[i]] > 1)
             out.var[out.nvar++] = t->var[i];
     return out;
 }
 
-static void weigh(struct elimination *e, int var)
+static void weigh_variable(struct elimination *e, int var)
 {
     int64_t w = 1;
     for (int i = 0; i < e->near[var].list.n && w < INT64_MAX / 4096; i++)
@@ -159,7 +154,7 @@ struct stride {
     int64_t *scope, var;
 };
 
-static struct stride strides_of(struct elimination *e, const struct table *t, const int *scope, int n, int var)
+static struct stride strides_of(struct elimination *e, const struct cost_table *t, const int *scope, int n, int var)
 {
     struct stride s = {.cost = t->cost, .scope = NEWN(e->arena, int64_t, n + 1)};
     int64_t step = 1;
@@ -181,7 +176,7 @@ static void minimise(const struct problem *p, const struct stride *at, int ntabl
     for (int x = 0; x < p->size.at[var]; x++) {
         int64_t sum = 0;
         for (int i = 0; i < ntable && sum < COST_NEVER; i++)
-            sum = plus(sum, at[i].cost[base[i] + x * at[i].var]);
+            sum = cost_plus(sum, at[i].cost[base[i] + x * at[i].var]);
         if (sum < *cost) {
             *cost = sum;
             *best = x;
@@ -189,7 +184,8 @@ static void minimise(const struct problem *p, const struct stride *at, int ntabl
     }
 }
 
-static void fill(struct elimination *e, struct step *s, const struct stride *at, int ntable, int64_t entries, int64_t *cost)
+static void fill_table(struct elimination *e, struct elimination_step *s, const struct stride *at, int ntable, int64_t entries,
+                       int64_t *cost)
 {
     int *digit = NEWN(e->arena, int, s->nvar + 1);
     int64_t *base = NEWN(e->arena, int64_t, ntable + 1);
@@ -215,20 +211,20 @@ static void unlink_variable(struct elimination *e, int var)
 
 static void retire_table(struct elimination *e, int table)
 {
-    const struct table *t = &e->tables.at[table];
+    const struct cost_table *t = &e->tables.at[table];
     for (int i = 0; i < t->nvar; i++)
         list_drop(&e->tables_of[t->var[i]], table);
 }
 
-static void reweigh_around(struct elimination *e, const struct step *s)
+static void reweigh_around(struct elimination *e, const struct elimination_step *s)
 {
     for (int i = 0; i < s->nvar; i++)
-        weigh(e, s->scope[i]);
+        weigh_variable(e, s->scope[i]);
 }
 
 static void eliminate(struct elimination *e, int var)
 {
-    struct step s = {.var = var, .nvar = e->near[var].list.n};
+    struct elimination_step s = {.var = var, .nvar = e->near[var].list.n};
     s.scope = NEWN(e->arena, int, s.nvar + 1);
     if (s.nvar)
         memcpy(s.scope, e->near[var].list.at, sizeof(int) * (size_t)s.nvar);
@@ -241,8 +237,8 @@ static void eliminate(struct elimination *e, int var)
         at[i] = strides_of(e, &e->tables.at[mine[i]], s.scope, s.nvar, var);
     int64_t entries = e->weight[var];
     s.best = NEWN(e->arena, int, entries);
-    struct table made = {.nvar = s.nvar, .var = s.scope, .cost = NEWN(e->arena, int64_t, entries)};
-    fill(e, &s, at, ntable, entries, made.cost);
+    struct cost_table made = {.nvar = s.nvar, .var = s.scope, .cost = NEWN(e->arena, int64_t, entries)};
+    fill_table(e, &s, at, ntable, entries, made.cost);
     if (entries > e->largest)
         e->largest = entries;
     for (int i = 0; i < ntable; i++)
@@ -255,7 +251,7 @@ static void eliminate(struct elimination *e, int var)
 
 /* ---- over the cap --------------------------------------------------------------------------------------------------------- */
 
-static int64_t table_entries(const struct problem *p, const struct table *t)
+static int64_t table_entries(const struct problem *p, const struct cost_table *t)
 {
     int64_t n = 1;
     for (int i = 0; i < t->nvar; i++)
@@ -264,7 +260,7 @@ static int64_t table_entries(const struct problem *p, const struct table *t)
 }
 
 /* To the sum of each value of var, the least that table t says of it when the others could be anything. */
-static void add_least(struct elimination *e, const struct table *t, int var, int64_t *sum)
+static void add_least(struct elimination *e, const struct cost_table *t, int var, int64_t *sum)
 {
     int size = e->p->size.at[var];
     int64_t step = strides_of(e, t, NULL, 0, var).var, *least = NEWN(e->arena, int64_t, size);
@@ -274,7 +270,7 @@ static void add_least(struct elimination *e, const struct table *t, int var, int
         if (t->cost[k] < least[k / step % size])
             least[k / step % size] = t->cost[k];
     for (int x = 0; x < size; x++)
-        sum[x] = plus(sum[x], least[x]);
+        sum[x] = cost_plus(sum[x], least[x]);
 }
 
 static int locally_best(struct elimination *e, int var)
@@ -290,10 +286,10 @@ static int locally_best(struct elimination *e, int var)
 }
 
 /* The table without var, which is x. */
-static struct table cut_table(struct elimination *e, const struct table *t, int var, int x)
+static struct cost_table cut_table(struct elimination *e, const struct cost_table *t, int var, int x)
 {
     int64_t step = strides_of(e, t, NULL, 0, var).var, n = table_entries(e->p, t), kept = 0;
-    struct table cut = {.var = NEWN(e->arena, int, t->nvar + 1), .cost = NEWN(e->arena, int64_t, n / e->p->size.at[var] + 1)};
+    struct cost_table cut = {.var = NEWN(e->arena, int, t->nvar + 1), .cost = NEWN(e->arena, int64_t, n / e->p->size.at[var] + 1)};
     for (int i = 0; i < t->nvar; i++)
         if (t->var[i] != var)
             cut.var[cut.nvar++] = t->var[i];
@@ -305,11 +301,11 @@ static struct table cut_table(struct elimination *e, const struct table *t, int 
 
 static void fix(struct elimination *e, int var, int value)
 {
-    struct step fixed = {.var = var, .best = NEWN(e->arena, int, 1)};
-    struct step around = {.nvar = e->near[var].list.n, .scope = NEWN(e->arena, int, e->near[var].list.n + 1)};
+    struct elimination_step fixed = {.var = var, .best = NEWN(e->arena, int, 1)};
+    struct elimination_step around = {.nvar = e->near[var].list.n, .scope = NEWN(e->arena, int, e->near[var].list.n + 1)};
     fixed.best[0] = value;
     for (int i = 0; i < e->tables_of[var].list.n; i++) {
-        struct table *t = &e->tables.at[e->tables_of[var].list.at[i]];
+        struct cost_table *t = &e->tables.at[e->tables_of[var].list.at[i]];
         *t = cut_table(e, t, var, fixed.best[0]);
     }
     VEC_PUSH(e->arena, &e->steps, fixed);
@@ -321,25 +317,25 @@ static void fix(struct elimination *e, int var, int value)
 
 /* ---- the whole ---------------------------------------------------------------------------------------------------------------- */
 
-static void start(struct elimination *e)
+static void elimination_start(struct elimination *e)
 {
     int n = e->p->size.n;
-    e->tables_of = NEWN(e->arena, struct links, n + 1);
-    e->near = NEWN(e->arena, struct links, n + 1);
+    e->tables_of = NEWN(e->arena, struct index_list, n + 1);
+    e->near = NEWN(e->arena, struct index_list, n + 1);
     e->weight = NEWN(e->arena, int64_t, n + 1);
     e->done = NEWN(e->arena, bool, n + 1);
     for (int i = 0; i < e->p->tables.n; i++)
-        take_table(e, narrow(e, &e->p->tables.at[i]));
+        take_table(e, drop_fixed(e, &e->p->tables.at[i]));
     for (int v = 0; v < n; v++) {
         e->done[v] = e->p->size.at[v] == 1;
-        weigh(e, v);
+        weigh_variable(e, v);
     }
 }
 
 static void read_back(const struct elimination *e, int *value)
 {
     for (int i = e->steps.n - 1; i >= 0; i--) {
-        const struct step *s = &e->steps.at[i];
+        const struct elimination_step *s = &e->steps.at[i];
         int64_t at = 0;
         for (int j = 0; j < s->nvar; j++)
             at = at * e->p->size.at[s->scope[j]] + value[s->scope[j]];
@@ -360,7 +356,7 @@ static struct solution solve_within(const struct problem *p, int64_t cap, const 
     struct arena *scratch = arena_new();
     struct elimination e = {.p = p, .arena = scratch};
     struct solution out = {.value = NEWN(p->arena, int, p->size.n + 1), .proven = true};
-    start(&e);
+    elimination_start(&e);
     for (int v; (v = next_variable(&e)) >= 0;) {
         if (e.weight[v] > cap || spent + effort(&e, v) > MOST_EFFORT) {
             fix(&e, v, instead ? instead[v] : locally_best(&e, v));

@@ -5,7 +5,7 @@
 #include "plan/space/space.h"
 
 /* ---- solve.c --------------------------------------------------------------------------------------------------------- */
-struct table {
+struct cost_table {
     int nvar;
     int *var;
     int64_t *cost;
@@ -13,7 +13,7 @@ struct table {
 struct problem {
     struct arena *arena;
     VEC(int) size; /* values of each variable */
-    VEC(struct table) tables;
+    VEC(struct cost_table) tables;
 };
 struct solution {
     int *value;
@@ -38,46 +38,46 @@ struct solution solve_brute(const struct problem *);
 int64_t problem_cost(const struct problem *, const int *value);
 
 /* ---- encode.c, edge_tables.c: how variables of the choice hang together through the values ---------------------------- */
-struct ends {
+struct endpoint {
     int var;
     int n;
     struct placement *at;
 }; /* a variable and the placement each of its values means for a value */
-struct encoding {
+struct choice_problem {
     struct space *s;
     struct arena *arena;
     struct problem *p;
-    int *node_var;              /* by node position */
-    struct ends *source, *sink; /* by value id: inputs, constants; by output number */
-    struct ends *read_place;    /* by value id: what wishes leave of where it is brought before it is read; .at NULL: no wishes */
-    int *value_var;             /* by value id, -1 none */
+    int *node_var;                  /* by node position */
+    struct endpoint *source, *sink; /* by value id: inputs, constants; by output number */
+    struct endpoint *read_place;    /* by value id: what wishes leave of where it is brought before it is read; .at NULL: no wishes */
+    int *value_var;                 /* by value id, -1 none */
     VEC(int) whole; /* by variable: its value in the plan in which every rank does everything; 0 where constraints rule it out */
     bool complete;  /* no subset was left out */
 };
 
 /* A new variable of n values. */
-int links_variable(struct encoding *, int n, int whole);
+int encode_variable(struct choice_problem *, int n, int whole);
 /* Adds a placement unless it is there. */
-void ends_add(struct ends *, struct placement);
+void endpoint_add(struct endpoint *, struct placement);
 /* How the producer of a value, or its end of the graph, leaves it. */
-struct ends ends_made(struct encoding *, const struct value *);
+struct endpoint endpoint_left(struct choice_problem *, const struct value *);
 /* The tables between a value's producer and its readers. */
-void links_make(struct encoding *, const struct value *);
+void edge_tables_make(struct choice_problem *, const struct value *);
 
-struct encoding encode_space(struct space *, struct arena *);
-struct solution encode_solve(const struct encoding *);
+struct choice_problem encode_space(struct space *, struct arena *);
+struct solution encode_solve(const struct choice_problem *);
 /* Strategies of nodes and placements of values from values of the variables. */
-void encode_place_values(struct encoding *, const int *value);
+void encode_place_values(struct choice_problem *, const int *value);
 /* Weights and state at their chosen places: what holding them costs by the plan's price, and their bytes. */
-struct holding {
+struct resident {
     int64_t memory;
     double bytes;
 };
-struct holding encode_holding(const struct encoding *, const int *value);
+struct resident encode_resident(const struct choice_problem *, const int *value);
 /* The cost of the best plan under what may be chosen now, and its placements; COST_NEVER and no placements where there is none. */
-int64_t space_solve(struct space *);
+int64_t solve_space(struct space *);
 
 /* greedy.c: leaves every node one strategy, that of the first assignment that fits: a baseline. */
-void first_assignment(struct space *);
+void greedy_assign(struct space *);
 
 #endif

@@ -23,7 +23,7 @@ static const struct split *even_split(struct space *s, const struct value *v, in
 }
 
 /* Head sizes are not split: rotary halves would be, and every head's product would need a sum. */
-static void seed_weights(struct space *s, int node)
+static void seed_weight_dims(struct space *s, int node)
 {
     const struct node *n = s->g->nodes.at[node];
     for (int i = 0; i < n->nin; i++) {
@@ -82,7 +82,7 @@ static void seed_factor(struct space *s, int node, int f)
     seed_assignment(s, node, &c);
 }
 
-static void seed_product(struct space *s, int node, int outer, int inner)
+static void seed_head_groups(struct space *s, int node, int outer, int inner)
 {
     const struct rule *r = s->rule[node];
     const struct dim *size = dim_mul(s->g->alg, r->factor[outer].size, r->factor[inner].size);
@@ -96,7 +96,7 @@ static void seed_product(struct space *s, int node, int outer, int inner)
     seed_assignment(s, node, &c);
 }
 
-static void seed(struct space *s)
+static void seed_all(struct space *s)
 {
     for (int i = 0; i < s->g->nodes.n; i++) {
         const struct node *n = s->g->nodes.at[i];
@@ -104,12 +104,12 @@ static void seed(struct space *s)
         if (!r)
             continue;
         if ((n->op->flags & (OP_SEEDS | OP_DECODES)) && !node_sums_nothing(s->roles, i))
-            seed_weights(s, i);
+            seed_weight_dims(s, i);
         for (int f = 0; f < r->nfactor; f++)
             if ((r->factor[f].flags & FACTOR_HEADS) && !within_head(s, i, f))
                 seed_factor(s, i, f);
         if (r->query_outer >= 0 && r->query_inner >= 0)
-            seed_product(s, i, r->query_outer, r->query_inner);
+            seed_head_groups(s, i, r->query_outer, r->query_inner);
     }
 }
 
@@ -224,7 +224,7 @@ struct space *space_new(struct arena *a, struct graph *g, const struct options *
     index_uses(s);
     s->head_size = NEWN(a, bool, values *MAX_RANK);
     memcpy(s->head_size, s->roles->head_size, sizeof *s->head_size * (size_t)(g->values.n * MAX_RANK));
-    seed(s);
+    seed_all(s);
     space_spread(s);
     if (options->sp != SP_OFF && options->ranks > 1) {
         sequence_seed(s);

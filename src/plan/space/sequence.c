@@ -14,18 +14,18 @@
 /* ---- which qualify -------------------------------------------------------------------------------------------------------- */
 
 /* By class: how a sequence, or rows with one inside, is dealt (NULL: it is neither); whether --sp splits it. */
-struct rows {
+struct sequence_rows {
     const struct split **dealt;
     bool *on;
 };
 
 /* A class of dimensions that are products of factors, one of which is the class `factor`. */
-struct flattened {
+struct flattening {
     int whole, factor;
     const struct dim *outer, *inner;
 };
 struct flattenings {
-    VEC(struct flattened) list;
+    VEC(struct flattening) list;
 };
 
 static bool dimension_qualifies(const struct space *s, const struct value *v, int d)
@@ -36,7 +36,7 @@ static bool dimension_qualifies(const struct space *s, const struct value *v, in
         (!only || (size->kind == DIM_SYM ? strcmp(only, size->name) == 0 : dim_uses(size, only)));
 }
 
-static void deal_sequences(struct space *s, int *up, struct rows *rows)
+static void deal_sequences(struct space *s, int *up, struct sequence_rows *rows)
 {
     for (int i = 0; i < s->g->values.n; i++) {
         const struct value *v = s->g->values.at[i];
@@ -53,8 +53,8 @@ static void note_flattened(struct space *s, int node, const struct rule_dim *rd,
         int factor = class_of_factor(s->roles, node, p->factor[k]);
         if (factor >= 0)
             VEC_PUSH(s->arena, &out->list,
-                     ((struct flattened){whole, factor, rule_sizes(s->g, s->rule[node], p->factor, 0, k),
-                                         rule_sizes(s->g, s->rule[node], p->factor, k + 1, p->n)}));
+                     ((struct flattening){whole, factor, rule_sizes(s->g, s->rule[node], p->factor, 0, k),
+                                          rule_sizes(s->g, s->rule[node], p->factor, k + 1, p->n)}));
     }
 }
 
@@ -68,12 +68,12 @@ static struct flattenings find_flattened(struct space *s, int *up)
 }
 
 /* Rows with a dealt sequence inside are dealt as that is. */
-static void deal_flattened(struct space *s, const struct flattenings *all, struct rows *rows)
+static void deal_flattened(struct space *s, const struct flattenings *all, struct sequence_rows *rows)
 {
     for (bool changed = true; changed;) {
         changed = false;
         for (int i = 0; i < all->list.n; i++) {
-            const struct flattened *f = &all->list.at[i];
+            const struct flattening *f = &all->list.at[i];
             if (!rows->dealt[f->factor] || rows->dealt[f->whole])
                 continue;
             rows->dealt[f->whole] = split_scale(s->g->alg, rows->dealt[f->factor], f->outer, f->inner);
@@ -101,7 +101,7 @@ static bool is_row(const struct space *s, int node, int d)
     return activation;
 }
 
-static bool leaves_terms(const struct space *s, int node)
+static bool leaves_partial(const struct space *s, int node)
 {
     for (int k = 0; k < s->strategies[node].list.n; k++)
         if (s->strategies[node].list.at[k]->out[0].kind == PLACE_P)
@@ -109,7 +109,7 @@ static bool leaves_terms(const struct space *s, int node)
     return false;
 }
 
-static bool seed_product(struct space *s, int node, int *up, struct rows *rows)
+static bool seed_rows(struct space *s, int node, int *up, struct sequence_rows *rows)
 {
     const struct value *v = s->g->nodes.at[node]->out[0];
     bool found = false;
@@ -124,7 +124,7 @@ static bool seed_product(struct space *s, int node, int *up, struct rows *rows)
 }
 
 /* What is split inside flattened rows is split outside of them, and the other way round. */
-static void spread_on(const struct flattenings *all, struct rows *rows)
+static void spread_on(const struct flattenings *all, struct sequence_rows *rows)
 {
     for (bool changed = true; changed;) {
         changed = false;
@@ -138,7 +138,7 @@ static void spread_on(const struct flattenings *all, struct rows *rows)
 }
 
 /* Scores are marked as their queries. */
-static void mark_values(struct space *s, int *up, const struct rows *rows)
+static void mark_values(struct space *s, int *up, const struct sequence_rows *rows)
 {
     for (int i = 0; i < s->g->values.n; i++)
         for (int d = 0; d < s->g->values.at[i]->type.rank; d++) {
@@ -170,7 +170,7 @@ static const char *sizes_text(struct space *s, const struct sizes *sizes)
     return text;
 }
 
-static const char *name_sequences(struct space *s, int *up, const struct rows *rows)
+static const char *name_sequences(struct space *s, int *up, const struct sequence_rows *rows)
 {
     struct sizes sizes = {0};
     for (int i = 0; i < s->g->values.n; i++)
@@ -198,15 +198,15 @@ static _Noreturn void refuse_sequence(const struct space *s)
 void sequence_seed(struct space *s)
 {
     int *up = s->roles->class, n = s->g->values.n * MAX_RANK + 1;
-    struct rows rows = {NEWN(s->arena, const struct split *, n), NEWN(s->arena, bool, n)};
+    struct sequence_rows rows = {NEWN(s->arena, const struct split *, n), NEWN(s->arena, bool, n)};
     struct flattenings flattened = find_flattened(s, up);
     bool found = false;
     deal_sequences(s, up, &rows);
     deal_flattened(s, &flattened, &rows);
     for (int i = 0; i < s->g->nodes.n; i++)
         if (s->rule[i] && (s->g->nodes.at[i]->op->flags & OP_PRODUCT) && node_reads_weight(s->roles, s->g->nodes.at[i]) &&
-            leaves_terms(s, i))
-            found |= seed_product(s, i, up, &rows);
+            leaves_partial(s, i))
+            found |= seed_rows(s, i, up, &rows);
     if (!found && s->options->sp == SP_ON)
         refuse_sequence(s);
     for (int i = 0; i < s->g->nodes.n; i++)

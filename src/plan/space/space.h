@@ -105,7 +105,7 @@ struct placement space_read_as(const struct space *, struct place_use);
 /* All placements of S or R that a value may have (graph inputs, constants). Returns the count. */
 int space_placements(struct space *, const struct value *, struct placement **out);
 
-/* factor_split.c: the assignments that give dimension d of an operand or result the split s. */
+/* assignment.c: the assignments that give dimension d of an operand or result the split s. */
 struct assignments {
     VEC(struct assignment) list;
 };

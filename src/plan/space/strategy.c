@@ -73,7 +73,7 @@ static bool bytes_stay_whole(const struct node *n, const struct strategy *st)
 }
 
 /* Booleans don't add up: what a lookup in a split table gives of them would be a sum. */
-static bool adds_up(const struct node *n, const struct strategy *st)
+static bool sums_are_numbers(const struct node *n, const struct strategy *st)
 {
     for (int i = 0; i < n->nout; i++)
         if (n->out[i] && n->out[i]->type.dtype == DT_BOOL && st->out[i].kind == PLACE_P && st->out[i].op == RED_SUM)
@@ -96,7 +96,7 @@ bool strategy_assigned(struct graph *g, const struct node *n, const struct rule 
         fault = "it leaves every operand and result replicated";
     else if (!bytes_stay_whole(n, out))
         fault = "it cuts a byte that two elements share";
-    else if (!adds_up(n, out))
+    else if (!sums_are_numbers(n, out))
         fault = "a result would be a partial sum of booleans";
     if (why)
         *why = fault;
@@ -125,7 +125,7 @@ static bool same_places(const struct node *n, const struct strategy *a, const st
     return true;
 }
 
-static void keep(struct space *s, int node, const struct strategy *st)
+static void keep_strategy(struct space *s, int node, const struct strategy *st)
 {
     const struct node *n = s->g->nodes.at[node];
     struct strategies *list = &s->strategies[node];
@@ -152,7 +152,7 @@ static void try_candidate(struct space *s, const struct dim_walk *w, struct cand
             continue;
         bool legal = strategy_projects(s, w->node, &c.list.at[j], from.sequence, &st, &why);
         if (legal && !rejected)
-            keep(s, w->node, &st);
+            keep_strategy(s, w->node, &st);
         if (!legal && rejected)
             VEC_PUSH(s->arena, &rejected->list, ((struct rejection){.assignment = c.list.at[j], .why = why}));
     }
@@ -176,7 +176,7 @@ struct rejections strategy_rejections(struct space *s, int node)
 static void keep_replicated(struct space *s, int node)
 {
     struct strategy st = strategy_replicated(s->g, s->g->nodes.at[node], s->rule[node]);
-    keep(s, node, &st);
+    keep_strategy(s, node, &st);
 }
 
 /* ---- partial in, partial out --------------------------------------------------------------------------------------------- */
@@ -197,7 +197,7 @@ static bool *partner_constants(const struct space *s)
 }
 
 /* Large weights of products and tables are taken to be finite: reading them all would cost more than planning. */
-static bool constant_is_tame(struct constant *c, const char *name, bool partner)
+static bool constant_is_finite(struct constant *c, const char *name, bool partner)
 {
     int64_t n = constant_elements(c);
     if (!dtype_is_float(c->dtype) || (n > 4096 && !partner))
@@ -206,36 +206,36 @@ static bool constant_is_tame(struct constant *c, const char *name, bool partner)
 }
 
 /* Where elements are only moved, indices do not matter. */
-static bool tame_operands(const struct space *s, int node, const bool *tame)
+static bool finite_operands(const struct space *s, int node, const bool *finite)
 {
     const struct node *n = s->g->nodes.at[node];
     bool moves = s->rule[node] && s->rule[node]->moves;
     for (int k = 0; k < n->nin; k++)
-        if (n->in[k] && !tame[n->in[k]->id] && !(moves && k > 0 && !dtype_is_float(n->in[k]->type.dtype)))
+        if (n->in[k] && !finite[n->in[k]->id] && !(moves && k > 0 && !dtype_is_float(n->in[k]->type.dtype)))
             return false;
     return true;
 }
 
 /* Marks the values that hold no mask: neither a comparison nor a huge constant among the ancestors, up to what bounds its results. */
-static bool *tame_values(struct space *s)
+static bool *finite_values(struct space *s)
 {
-    bool *tame = NEWN(s->arena, bool, s->g->values.n + 1), *partner = partner_constants(s);
+    bool *finite = NEWN(s->arena, bool, s->g->values.n + 1), *partner = partner_constants(s);
     for (int i = 0; i < s->g->values.n; i++) {
         const struct value *v = s->g->values.at[i];
-        tame[i] = v->type.dtype != DT_BOOL &&
-            (!v->constant || !dtype_is_float(v->type.dtype) || constant_is_tame(v->constant, v->name, partner[i]));
+        finite[i] = v->type.dtype != DT_BOOL &&
+            (!v->constant || !dtype_is_float(v->type.dtype) || constant_is_finite(v->constant, v->name, partner[i]));
     }
     for (int i = 0; i < s->g->nodes.n; i++) {
         const struct node *n = s->g->nodes.at[i];
-        bool all = (n->op && (n->op->flags & OP_BOUNDED)) || tame_operands(s, i, tame);
+        bool all = (n->op && (n->op->flags & OP_BOUNDED)) || finite_operands(s, i, finite);
         for (int k = 0; k < n->nout; k++)
             if (n->out[k])
-                tame[n->out[k]->id] &= all;
+                finite[n->out[k]->id] &= all;
     }
-    return tame;
+    return finite;
 }
 
-static bool linear_set_fits(struct space *s, int node, uint32_t set, const bool *tame)
+static bool linear_set_fits(struct space *s, int node, uint32_t set, const bool *finite)
 {
     const struct node *n = s->g->nodes.at[node];
     bool reached = false;
@@ -246,9 +246,9 @@ static bool linear_set_fits(struct space *s, int node, uint32_t set, const bool 
         if (i < 32 && (set >> i & 1)) {
             bool terms = space_partial(s, v, RED_SUM);
             reached |= terms;
-            if (!dtype_is_float(v->type.dtype) || (!terms && v->constant && !tame[v->id]))
+            if (!dtype_is_float(v->type.dtype) || (!terms && v->constant && !finite[v->id]))
                 return false;
-        } else if (dtype_is_float(v->type.dtype) && !tame[v->id]) {
+        } else if (dtype_is_float(v->type.dtype) && !finite[v->id]) {
             return false;
         }
     }
@@ -265,17 +265,17 @@ static bool extremes_reach(const struct space *s, int node, const struct rule_pa
     return true;
 }
 
-static void keep_partial(struct space *s, int node, const bool *tame)
+static void keep_partial(struct space *s, int node, const bool *finite)
 {
     const struct node *n = s->g->nodes.at[node];
     const struct rule *r = s->rule[node];
     struct rule_pass pass[MOST_PASSES];
     int passes = r ? rule_passes(r, pass) : 0;
     for (int k = 0; k < passes; k++) {
-        if (pass[k].from == RED_SUM ? !linear_set_fits(s, node, pass[k].operands, tame) : !extremes_reach(s, node, &pass[k]))
+        if (pass[k].from == RED_SUM ? !linear_set_fits(s, node, pass[k].operands, finite) : !extremes_reach(s, node, &pass[k]))
             continue;
         struct strategy st = strategy_partial(s->g, n, r, &pass[k]);
-        keep(s, node, &st);
+        keep_strategy(s, node, &st);
     }
 }
 
@@ -290,13 +290,13 @@ static void mark_partial(struct space *s, int node)
 
 void strategies_build(struct space *s)
 {
-    const bool *tame = tame_values(s);
+    const bool *finite = finite_values(s);
     memset(s->partial, 0, sizeof *s->partial * (size_t)s->g->values.n);
     for (int i = 0; i < s->g->nodes.n; i++) {
         s->strategies[i] = (struct strategies){0};
         if (s->ranks > 1) {
             try_splits(s, i, NULL);
-            keep_partial(s, i, tame);
+            keep_partial(s, i, finite);
         }
         keep_replicated(s, i);
         mark_partial(s, i);
@@ -308,7 +308,7 @@ static const char *place_outline(struct arena *a, struct placement p)
     return p.kind == PLACE_S ? arena_printf(a, "S(%d;*)", p.dim) : placement_str(a, p);
 }
 
-static char *strategy_text(struct arena *a, const struct node *n, const struct strategy *st, bool splits)
+static char *strategy_print(struct arena *a, const struct node *n, const struct strategy *st, bool splits)
 {
     char *text = NULL;
     size_t bytes;
@@ -328,12 +328,12 @@ static char *strategy_text(struct arena *a, const struct node *n, const struct s
 
 char *strategy_str(struct arena *a, const struct node *n, const struct strategy *st)
 {
-    return strategy_text(a, n, st, true);
+    return strategy_print(a, n, st, true);
 }
 
 char *strategy_outline(struct arena *a, const struct node *n, const struct strategy *st)
 {
-    return strategy_text(a, n, st, false);
+    return strategy_print(a, n, st, false);
 }
 
 const char *strategy_missing(const struct space *s, int node)

@@ -9,6 +9,11 @@
 
 #include <string.h>
 
+struct assignment assignment_none(struct space *s, const struct rule *r)
+{
+    return (struct assignment){.factor = NEWN(s->arena, const struct split *, r->nfactor + 1)};
+}
+
 static struct assignment assignment_copy(struct space *s, const struct rule *r, const struct assignment *from)
 {
     struct assignment out = *from;
@@ -31,7 +36,7 @@ static bool factor_fixed(const struct factor *f)
 }
 
 /* Gives split to the run [from, to] of the part's factors. False when one of them has another split already. */
-static bool give(struct assignment *c, const struct rule_part *p, int from, int to, const struct split *split)
+static bool assign_run(struct assignment *c, const struct rule_part *p, int from, int to, const struct split *split)
 {
     if (from == to) {
         if (c->factor[p->factor[from]] && c->factor[p->factor[from]] != split)
@@ -69,7 +74,7 @@ static void part_assignments(struct space *s, const struct rule *r, const struct
             if (!q || q->whole)
                 continue;
             struct assignment c = assignment_copy(s, r, base);
-            if (give(&c, p, from, from + len - 1, q))
+            if (assign_run(&c, p, from, from + len - 1, q))
                 VEC_PUSH(s->arena, &out->list, c);
             if (len == 1)
                 return;
@@ -123,7 +128,7 @@ static void factor_candidates(struct space *s, int node, int f, struct candidate
 }
 
 /* What factor f of the group may take beside split, best first: the same fractions, covers of them, whole (NULL). */
-static struct candidates beside(struct space *s, int node, int f, const struct split *split)
+static struct candidates group_options(struct space *s, int node, int f, const struct split *split)
 {
     struct candidates all = {0}, out = {0};
     int64_t size;
@@ -140,7 +145,7 @@ static struct candidates beside(struct space *s, int node, int f, const struct s
     return out;
 }
 
-static bool in_group(const struct rule *r, int f)
+static bool factor_in_group(const struct rule *r, int f)
 {
     for (int i = 0; i < r->ngroup; i++)
         if (r->group[i] == f)
@@ -157,7 +162,7 @@ static void complete_group(struct space *s, int node, const struct assignment *c
     for (int i = 0; i < r->ngroup; i++) {
         option[i] = (struct candidates){0};
         if (r->group[i] != given)
-            option[i] = beside(s, node, r->group[i], c->factor[given]);
+            option[i] = group_options(s, node, r->group[i], c->factor[given]);
         if (option[i].list.n > most)
             most = option[i].list.n;
     }
@@ -174,7 +179,7 @@ static int lone_group_factor(const struct rule *r, const struct assignment *c)
 {
     int found = -1, count = 0;
     for (int f = 0; f < r->nfactor; f++)
-        if (c->factor[f] && in_group(r, f)) {
+        if (c->factor[f] && factor_in_group(r, f)) {
             found = f;
             count++;
         }

@@ -1,7 +1,8 @@
 /* dims: what the files of this folder ask of a space: its values, their dimensions and candidates. */
+#include "plan/space/space.h"
+
 #include "op/rule/rule.h"
 #include "plan/facts/facts.h"
-#include "plan/space/space.h"
 
 enum { CANDIDATES_MAX = 24 }; /* per dimension: far above what real graphs reach, a guard against hostile ones */
 
@@ -39,11 +40,6 @@ int space_placements(struct space *s, const struct value *v, struct placement **
 bool space_state(const struct space *s, const struct value *v)
 {
     return graph_state(s->g, v);
-}
-
-struct assignment assignment_none(struct space *s, const struct rule *r)
-{
-    return (struct assignment){.factor = NEWN(s->arena, const struct split *, r->nfactor + 1)};
 }
 
 struct placement space_read_as(const struct space *s, struct place_use u)
