@@ -25,11 +25,6 @@ static const char *profile_name(struct arena *a, const char *path)
     return dot && dot > base ? arena_strndup(a, base, (size_t)(dot - base)) : base;
 }
 
-static enum collective kind_of(const struct measured_collective *c)
-{
-    return c->op ? collective_parse(c->op) : COLL_NONE;
-}
-
 /* What isn't measured is the reference's: the price of holding a weight, and on one rank the collectives. */
 static struct machine machine_of(struct arena *a, const char *path, const struct comm *comm, const struct measured *m, double *error)
 {
@@ -44,7 +39,7 @@ static struct machine machine_of(struct arena *a, const char *path, const struct
     to.node_overhead = m->node;
     to.elementwise_share = m->elementwise * m->memory;
     for (int i = 0; i < m->ncollective; i++)
-        timed[i] = (struct timed_transfer){kind_of(&m->collective[i]), (double)m->collective[i].bytes, m->collective[i].seconds};
+        timed[i] = (struct timed_transfer){m->collective[i].kind, (double)m->collective[i].bytes, m->collective[i].seconds};
     *error = calibrate_fit(&to, comm->size, m->ncollective, timed);
     return to;
 }
@@ -53,10 +48,11 @@ static void show_collectives(const struct machine *to, const struct comm *comm, 
 {
     for (int i = 0; i < m->ncollective; i++) {
         const struct measured_collective *c = &m->collective[i];
-        if (!c->op)
+        if (c->kind == COLL_NONE)
             continue;
-        double model = transfer_seconds(to, machine_transfer(to, kind_of(c), comm->size, (double)c->bytes));
-        explain("%s of %lld bytes: %.2f us, the profile says %.2f", c->op, (long long)c->bytes, 1e6 * c->seconds, 1e6 * model);
+        double model = transfer_seconds(to, machine_transfer(to, c->kind, comm->size, (double)c->bytes));
+        explain("%s of %lld bytes: %.2f us, the profile says %.2f", collective_name(c->kind), (long long)c->bytes, 1e6 * c->seconds,
+                1e6 * model);
     }
 }
 

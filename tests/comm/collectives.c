@@ -140,27 +140,19 @@ static void try_splits(struct fixture *f, enum split_kind k1, enum split_kind k2
     struct tensor x = part(f, global, axis, from), whole = part(f, global, axis, NULL), y = part(f, global, axis, to),
                   term = part(f, global, axis, NULL);
     visit(f, &x, global, axis, from, 1, false, what);
-    run(f, (struct collective_node){.kind = COLL_ALLGATHER, .name = what, .op = "AllGather", .axis = axis, .axis2 = -1, .from = from}, &x,
-        &whole);
+    run(f, (struct collective_node){.kind = COLL_ALLGATHER, .name = what, .axis = axis, .axis2 = -1, .from = from}, &x, &whole);
     visit(f, &whole, global, axis, NULL, 1, true, what);
-    run(f,
-        (struct collective_node){
-            .kind = COLL_REDISTRIBUTE, .name = what, .op = "Redistribute", .axis = axis, .axis2 = -1, .from = from, .to = to},
-        &x, &y);
+    run(f, (struct collective_node){.kind = COLL_REDISTRIBUTE, .name = what, .axis = axis, .axis2 = -1, .from = from, .to = to}, &x, &y);
     visit(f, &y, global, axis, to, 1, true, what);
     visit(f, &term, global, axis, NULL, f->comm->rank + 1, false, what);
-    run(f,
-        (struct collective_node){
-            .kind = COLL_REDUCESCATTER, .name = what, .op = "ReduceScatter", .axis = axis, .axis2 = -1, .to = to, .red = RED_SUM},
-        &term, &y);
+    run(f, (struct collective_node){.kind = COLL_REDUCESCATTER, .name = what, .axis = axis, .axis2 = -1, .to = to, .red = RED_SUM}, &term,
+        &y);
     visit(f, &y, global, axis, to, rank_sum(f->comm->size), true, what);
     global[other] = n;
     struct tensor wide = part(f, global, axis, from), turned = part(f, global, other, to);
     visit(f, &wide, global, axis, from, 1, false, what);
-    run(f,
-        (struct collective_node){
-            .kind = COLL_ALLTOALL, .name = what, .op = "AllToAll", .axis = other, .axis2 = axis, .from = from, .to = to},
-        &wide, &turned);
+    run(f, (struct collective_node){.kind = COLL_ALLTOALL, .name = what, .axis = other, .axis2 = axis, .from = from, .to = to}, &wide,
+        &turned);
     visit(f, &turned, global, other, to, 1, true, what);
 }
 
@@ -171,7 +163,7 @@ static void try_reduce(struct fixture *f, int64_t n, enum redop op)
     float *at = x.data, *got = y.data;
     for (int64_t i = 0; i < n; i++)
         at[i] = (float)(i % 100) + (float)f->comm->rank;
-    run(f, (struct collective_node){.kind = COLL_ALLREDUCE, .name = "reduce", .op = "AllReduce", .axis2 = -1, .red = op}, &x, &y);
+    run(f, (struct collective_node){.kind = COLL_ALLREDUCE, .name = "reduce", .axis2 = -1, .red = op}, &x, &y);
     for (int64_t i = 0; i < n; i++) {
         float first = (float)(i % 100), last = first + (float)(f->comm->size - 1), want = op == RED_MAX ? last : op == RED_MIN ? first : 0;
         for (int r = 0; op == RED_SUM && r < f->comm->size; r++)
@@ -188,7 +180,7 @@ static void try_broadcast(struct fixture *f, int root)
     struct tensor x = make(f, DT_I64, dim), y = make(f, DT_I64, dim);
     for (int i = 0; i < 5; i++)
         ((int64_t *)x.data)[i] = f->comm->rank * 10 + i;
-    run(f, (struct collective_node){.kind = COLL_BROADCAST, .name = "broadcast", .op = "Broadcast", .axis2 = -1, .root = root}, &x, &y);
+    run(f, (struct collective_node){.kind = COLL_BROADCAST, .name = "broadcast", .axis2 = -1, .root = root}, &x, &y);
     for (int i = 0; i < 5; i++)
         require(((int64_t *)y.data)[i] == root * 10 + i);
 }

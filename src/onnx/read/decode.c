@@ -3,6 +3,7 @@
  * Every attribute of the row is present in the node, in the row's order, at its default where the file says nothing. A name the
  * row does not have, another type, or a missing required one is a failure. */
 #include "onnx/read/read.h"
+#include "op/op.h"
 
 #include <string.h>
 
@@ -15,32 +16,16 @@ static const char *kind_text(int type)
 }
 
 /* Attributes that have no default and must be given. */
-static bool is_required(const struct op *op, const char *name)
+static bool is_required(const struct op *op, const struct op_attr *a)
 {
     static const char *const required[][2] = {
-        {"Cast", "to"},
-        {"Concat", "axis"},
-        {"GroupQueryAttention", "num_heads"},
-        {"GroupQueryAttention", "kv_num_heads"},
-        {"MatMulNBits", "K"},
-        {"MatMulNBits", "N"},
-        {"MatMulNBits", "block_size"},
-        {"AllGather", "axis"},
-        {"AllGather", "from"},
-        {"ReduceScatter", "axis"},
-        {"ReduceScatter", "to"},
-        {"AllToAll", "split_axis"},
-        {"AllToAll", "concat_axis"},
-        {"AllToAll", "from"},
-        {"AllToAll", "to"},
-        {"Redistribute", "axis"},
-        {"Redistribute", "from"},
-        {"Redistribute", "to"},
+        {"Cast", "to"},       {"Concat", "axis"},   {"GroupQueryAttention", "num_heads"}, {"GroupQueryAttention", "kv_num_heads"},
+        {"MatMulNBits", "K"}, {"MatMulNBits", "N"}, {"MatMulNBits", "block_size"},
     };
     for (size_t i = 0; i < sizeof required / sizeof *required; i++)
-        if (strcmp(op->name, required[i][0]) == 0 && strcmp(name, required[i][1]) == 0)
+        if (strcmp(op->name, required[i][0]) == 0 && strcmp(a->name, required[i][1]) == 0)
             return true;
-    return false;
+    return (op->flags & OP_COLLECTIVE) && !a->has_default && a->kind != ATTR_DIMS && strcmp(a->name, "extent_of") != 0;
 }
 
 static int proto_type(enum attr_kind kind)
@@ -176,7 +161,7 @@ void decode_attributes(struct import *im, const Onnx__NodeProto *from, struct no
         read_attribute(im, where, from->attribute[i], node);
     }
     for (int i = 0; i < node->nattr; i++)
-        if (!node->attr[i].set && is_required(node->op, node->attr[i].name))
+        if (!node->attr[i].set && is_required(node->op, &node->op->attr[i]))
             fail("%s: %s lacks its attribute '%s'", im->path, where, node->attr[i].name);
 }
 

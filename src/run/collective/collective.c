@@ -1,12 +1,7 @@
-/* collective: one collective node between two placements. Splits say, without a message, what every rank holds for the sizes of this
- * run; a route (route.c) lists for every pair of ranks the box that moves.
+/* A collective node: read from a rank's graph, run strip by strip, and compared among ranks. What one kind of collective does is in
+ * kinds.c.
  *
- *   AllGather       own pieces to everybody
- *   ReduceScatter   to each rank the pieces it keeps, summed there in rank order
- *   AllToAll        own pieces of the concatenated axis x the receiver's pieces of the split axis
- *   Redistribute    what the receiver keeps and does not hold, from its owner
- *
- * A collective is skipped only when its global size is 0, which every rank sees alike. */
+ * A collective is skipped only if its global size is 0, which every rank sees alike. */
 #include "run/collective/collective.h"
 
 #include "ir/rank_meta.h"
@@ -48,139 +43,68 @@ static enum redop red_attr(const struct graph *g, const struct node *n)
     return red;
 }
 
+static bool has_attr(const struct node *n, const char *name)
+{
+    for (int i = 0; i < n->nattr; i++)
+        if (strcmp(n->attr[i].name, name) == 0)
+            return true;
+    return false;
+}
+
+/* Attributes of one name mean the same in every collective. */
 void collective_read(struct graph *g, const struct node *n, struct collective_node *c)
 {
+    const struct node *maker = n->in[0]->producer;
+    const struct dim **extent = NULL;
     c->kind = kind_of(g, n);
     c->name = n->name;
-    c->op = n->op->name;
     c->axis2 = -1;
-    if (c->kind == COLL_ALLREDUCE || c->kind == COLL_REDUCESCATTER)
+    if (has_attr(n, "op"))
         c->red = red_attr(g, n);
-    if (c->kind == COLL_BROADCAST)
+    if (has_attr(n, "root"))
         c->root = (int)attr_int(n, "root");
-    const struct node *maker = n->in[0]->producer;
-    c->bits = c->kind == COLL_ALLREDUCE && c->red == RED_SUM && maker && rank_meta_sum(g, maker).kind == RANK_SUM_ONCE;
-    if (c->kind == COLL_ALLREDUCE || c->kind == COLL_BROADCAST)
-        return;
-    if (c->kind != COLL_REDUCESCATTER)
+    if (has_attr(n, "from"))
         c->from = split_attr(g, n, "from");
-    if (c->kind != COLL_ALLGATHER)
+    if (has_attr(n, "to"))
         c->to = split_attr(g, n, "to");
-    c->axis = axis_attr(g, n, c->kind == COLL_ALLTOALL ? "split_axis" : "axis");
-    if (c->kind == COLL_ALLTOALL)
+    if (has_attr(n, "axis"))
+        c->axis = axis_attr(g, n, "axis");
+    if (has_attr(n, "split_axis"))
+        c->axis = axis_attr(g, n, "split_axis");
+    if (has_attr(n, "concat_axis"))
         c->axis2 = axis_attr(g, n, "concat_axis");
     if (c->axis == c->axis2)
         fail("%s: split_axis and concat_axis are both %d", node_where(g, n), c->axis);
-    const struct dim **extent = NULL;
-    c->nextent = attr_dims(n, "extent", &extent);
+    if (has_attr(n, "extent"))
+        c->nextent = attr_dims(n, "extent", &extent);
     c->extent = extent;
+    c->bits = c->kind == COLL_ALLREDUCE && c->red == RED_SUM && maker && rank_meta_sum(g, maker).kind == RANK_SUM_ONCE;
 }
 
 /* ---- running --------------------------------------------------------------------------------------------------------------- */
 
-/* What goes to every rank lies in x, or is packed for the way; AllGather sends everybody the same. Returns the room behind it. */
-static char *send_blocks(const struct route *route, bool same, struct comm *comm, const void *x, char *room)
-{
-    for (int r = 0; r < comm->size; r++) {
-        if (same && r > 0) {
-            comm->send[r] = comm->send[0];
-            continue;
-        }
-        const void *there = region_stretch(&route->send[r], x);
-        comm->send[r] = (struct block){there ? (void *)(uintptr_t)there : room, route->send_bytes[r]};
-        if (there)
-            continue;
-        region_pack(&route->send[r], x, room);
-        room += route->send_bytes[r];
-    }
-    return room;
-}
-
-static size_t room_bytes(const struct route *route, bool same, int64_t arriving)
-{
-    return (size_t)((same ? route->send_bytes[0] : route->send_total) + arriving);
-}
-
-static void run_reducescatter(const struct collective_node *c, const struct route *route, struct comm *comm, struct buffer *scratch,
-                              const struct tensor *x, struct tensor *y)
-{
-    if (c->complete) {
-        region_pack(&route->send[comm->rank], x->data, y->data);
-        return;
-    }
-    send_blocks(route, false, comm, x->data, buffer_reserve(scratch, room_bytes(route, false, 0)));
-    comm->reduce_scatter(comm, y->data, route->recv_bytes[comm->rank] / (int64_t)dtype_size(x->dtype), x->dtype, c->red);
-}
-
-/* Blocks that are one stretch of y arrive there; the others are unpacked from where they are seen. */
-static void run_moves(const struct route *route, bool same, struct comm *comm, struct buffer *scratch, const struct tensor *x,
-                      struct tensor *y)
-{
-    char *room = buffer_reserve(scratch, room_bytes(route, same, route->recv_total));
-    room = send_blocks(route, same, comm, x->data, room);
-    for (int r = 0; r < comm->size; r++) {
-        const void *there = region_stretch(&route->recv[r], y->data);
-        comm->recv[r] = (struct block){there ? (void *)(uintptr_t)there : room, route->recv_bytes[r]};
-        if (!there)
-            room += route->recv_bytes[r];
-    }
-    comm->exchange(comm, comm->send, comm->recv, comm->seen);
-    for (int r = 0; r < comm->size; r++)
-        if (comm->seen[r] != region_stretch(&route->recv[r], y->data))
-            region_unpack(&route->recv[r], y->data, comm->seen[r]);
-    comm->done(comm);
-}
-
-static void copy_whole(const struct route *route, const struct tensor *x, struct tensor *y)
-{
-    if (x->data != y->data)
-        memcpy(y->data, x->data, (size_t)route->elements * dtype_size(x->dtype));
-}
-
-/* The unsigned type of as many bits. */
-static enum dtype bits_of(enum dtype t)
-{
-    return dtype_size(t) == 2 ? DT_U16 : dtype_size(t) == 4 ? DT_U32 : dtype_size(t) == 8 ? DT_U64 : DT_U8;
-}
-
-static void run_strip(const struct collective_node *c, const struct route *route, struct comm *comm, struct buffer *scratch,
-                      const struct tensor *x, struct tensor *y)
-{
-    switch (c->kind) {
-    case COLL_ALLREDUCE: comm->allreduce(comm, x->data, y->data, route->elements, c->bits ? bits_of(x->dtype) : x->dtype, c->red); return;
-    case COLL_BROADCAST:
-        copy_whole(route, x, y);
-        comm->broadcast(comm, y->data, route->elements * (int64_t)dtype_size(x->dtype), c->root);
-        return;
-    case COLL_ALLGATHER: run_moves(route, true, comm, scratch, x, y); return;
-    case COLL_REDUCESCATTER: run_reducescatter(c, route, comm, scratch, x, y); return;
-    case COLL_ALLTOALL:
-    case COLL_REDISTRIBUTE: run_moves(route, false, comm, scratch, x, y); return;
-    case COLL_NONE: bug("no such collective");
-    }
-}
-
 void collective_run(const struct collective_node *c, const struct route *route, struct comm *comm, struct buffer *scratch,
                     const struct tensor *x, struct tensor *y)
 {
+    const struct collective_kind *kind = collective_kind(c->kind);
     struct tensor from = *x, to = *y;
     comm->id = c->id;
     comm->name = c->name;
     for (int64_t i = 0; i < route->strips; i++) {
-        run_strip(c, route, comm, scratch, &from, &to);
+        kind->run(c, route, comm, scratch, &from, &to);
         from.data = (char *)from.data + route->x_step;
         to.data = (char *)to.data + route->y_step;
     }
     if (route->last)
-        run_strip(c, route->last, comm, scratch, &from, &to);
+        kind->run(c, route->last, comm, scratch, &from, &to);
 }
 
 /* ---- agreement at load -------------------------------------------------------------------------------------------------------- */
 
 static const char *list_line(struct arena *a, const struct collective_node *c)
 {
-    return arena_printf(a, "%lld %s '%s' axis %d %d root %d %s from %s to %s", (long long)c->id, c->op, c->name, c->axis, c->axis2, c->root,
-                        redop_name(c->red), c->from ? split_str(a, c->from) : "-", c->to ? split_str(a, c->to) : "-");
+    return arena_printf(a, "%lld %s '%s' axis %d %d root %d %s from %s to %s", (long long)c->id, collective_name(c->kind), c->name, c->axis,
+                        c->axis2, c->root, redop_name(c->red), c->from ? split_str(a, c->from) : "-", c->to ? split_str(a, c->to) : "-");
 }
 
 static uint64_t *all_ranks(struct comm *comm, struct arena *a, uint64_t own)

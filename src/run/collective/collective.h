@@ -15,6 +15,8 @@ struct intervals {
 int64_t intervals_extent(const struct intervals *);
 /* The intervals that a split assigns to a rank under these bindings. owned: without those that a lower rank has, too. */
 struct intervals intervals_of(struct arena *, const struct split *, int rank, bool owned, const struct bindings *);
+/* The global size that a split of these bindings has. */
+int64_t intervals_total(struct arena *, const struct split *, const struct bindings *);
 struct intervals intervals_range(struct arena *, int64_t lo, int64_t hi);
 /* The indices of a that are in b, in the order of a; and those that are not. */
 struct intervals intervals_meet(struct arena *, const struct intervals *a, const struct intervals *b);
@@ -39,7 +41,7 @@ struct region region_of(struct arena *, const struct tensor *, int axis, const s
 /* ---- collective.c: one collective node ----------------------------------------------------------------------------------- */
 struct collective_node {
     enum collective kind;
-    const char *name, *op;
+    const char *name;
     int64_t id;            /* its number in file order */
     int axis, axis2, root; /* AllToAll: split axis, concatenated axis */
     enum redop red;
@@ -67,5 +69,17 @@ void collective_run(const struct collective_node *, const struct route *, struct
                     struct tensor *y);
 /* Fails unless every rank has the same list of collectives and the same plan, by its hash. */
 void collective_agree(struct comm *, struct arena *, const char *path, const struct collective_node *, int n, uint64_t plan);
+
+/* ---- kinds.c: one row for each kind ------------------------------------------------------------------------------------------ */
+struct collective_kind {
+    /* Fills route->send and route->recv; NULL: whole tensors move. */
+    void (*route)(struct arena *, const struct collective_node *, const struct comm *, const struct tensor *x, const struct tensor *y,
+                  const struct bindings *, struct route *);
+    /* How many leading dimensions of x can be cut into strips, alike on every rank. */
+    int (*leading)(const struct collective_node *, const struct tensor *x);
+    void (*run)(const struct collective_node *, const struct route *, struct comm *, struct buffer *scratch, const struct tensor *x,
+                struct tensor *y);
+};
+const struct collective_kind *collective_kind(enum collective);
 
 #endif

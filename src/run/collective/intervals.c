@@ -96,3 +96,14 @@ struct intervals intervals_local(struct arena *a, const struct intervals *p, con
     }
     return (struct intervals){v.n, v.at};
 }
+
+int64_t intervals_total(struct arena *a, const struct split *s, const struct bindings *b)
+{
+    int64_t n = 0;
+    for (int r = 0; r < s->ranks; r++) {
+        struct intervals p = intervals_of(a, s, r, true, b);
+        n += intervals_extent(&p);
+    }
+    require(n >= 0);
+    return n;
+}

@@ -5,9 +5,9 @@
 
 #include "run/comm/comm.h"
 
-/* bytes: of the global value; op NULL: a message from one rank to another. */
+/* bytes: of the global value; kind COLL_NONE: a message from one rank to another. */
 struct measured_collective {
-    const char *op;
+    enum collective kind;
     int64_t bytes;
     double seconds;
 };

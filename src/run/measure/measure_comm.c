@@ -16,38 +16,38 @@ enum {
 };
 static const double budget = 2; /* seconds */
 
-struct ring {
+struct comm_bench {
     struct comm *comm;
     char *x, *y;
     int64_t *bytes, calls;
 };
 
-static struct ring ring_new(struct arena *a, struct comm *comm)
+static struct comm_bench comm_bench_new(struct arena *a, struct comm *comm)
 {
-    return (struct ring){comm, arena_alloc(a, MOST_BYTES), arena_alloc(a, MOST_BYTES), NEWN(a, int64_t, comm->size), 0};
+    return (struct comm_bench){comm, arena_alloc(a, MOST_BYTES), arena_alloc(a, MOST_BYTES), NEWN(a, int64_t, comm->size), 0};
 }
 
 /* Bytes that each rank holds of n elements. */
-static void deal(struct ring *r, int64_t n)
+static void set_share_bytes(struct comm_bench *r, int64_t n)
 {
     for (int i = 0; i < r->comm->size; i++)
         r->bytes[i] = (n * (i + 1) / r->comm->size - n * i / r->comm->size) * (int64_t)sizeof(float);
 }
 
-static void all_reduce(struct ring *r, int64_t n)
+static void measure_allreduce(struct comm_bench *r, int64_t n)
 {
     r->comm->allreduce(r->comm, r->x, r->y, n, DT_F32, RED_SUM);
 }
 
-static void all_gather(struct ring *r, int64_t n)
+static void measure_allgather(struct comm_bench *r, int64_t n)
 {
-    deal(r, n);
+    set_share_bytes(r, n);
     r->comm->allgatherv(r->comm, r->x, r->bytes);
 }
 
-static void reduce_scatter(struct ring *r, int64_t n)
+static void measure_reducescatter(struct comm_bench *r, int64_t n)
 {
-    deal(r, n);
+    set_share_bytes(r, n);
     char *at = r->x;
     for (int i = 0; i < r->comm->size; at += r->bytes[i++])
         r->comm->send[i] = (struct block){at, r->bytes[i]};
@@ -55,7 +55,7 @@ static void reduce_scatter(struct ring *r, int64_t n)
 }
 
 /* Parts of equal size, so that what goes from i to k is as large as what comes back. */
-static void all_to_all(struct ring *r, int64_t n)
+static void measure_alltoall(struct comm_bench *r, int64_t n)
 {
     struct comm *comm = r->comm;
     int64_t bytes = n / comm->size / comm->size * (int64_t)sizeof(float);
@@ -67,7 +67,7 @@ static void all_to_all(struct ring *r, int64_t n)
 }
 
 /* From rank 0 to the last one, and in the next call back. */
-static void message(struct ring *r, int64_t n)
+static void measure_message(struct comm_bench *r, int64_t n)
 {
     struct comm *comm = r->comm;
     int last = comm->size - 1, from = r->calls++ % 2 ? last : 0;
@@ -82,21 +82,21 @@ static void message(struct ring *r, int64_t n)
 }
 
 static const struct {
-    const char *op;
-    void (*call)(struct ring *, int64_t elements);
-} kinds[] = {
-    /* op NULL: one message */
-    {"AllReduce", all_reduce}, {"AllGather", all_gather}, {"ReduceScatter", reduce_scatter}, {"AllToAll", all_to_all}, {NULL, message},
+    enum collective kind;
+    void (*call)(struct comm_bench *, int64_t elements);
+} measured_kinds[] = {
+    {COLL_ALLREDUCE, measure_allreduce}, {COLL_ALLGATHER, measure_allgather}, {COLL_REDUCESCATTER, measure_reducescatter},
+    {COLL_ALLTOALL, measure_alltoall},   {COLL_NONE, measure_message},
 };
-enum { KINDS = sizeof kinds / sizeof *kinds };
+enum { KINDS = sizeof measured_kinds / sizeof *measured_kinds };
 
-static double timed(struct ring *r, int kind, int64_t bytes)
+static double time_calls(struct comm_bench *r, int kind, int64_t bytes)
 {
     r->comm->barrier(r->comm);
     double start = clock_seconds();
     int calls = bytes <= SHORT_BYTES ? SHORT_CALLS : LONG_CALLS;
     for (int i = 0; i < calls; i++)
-        kinds[kind].call(r, bytes / (int64_t)sizeof(float));
+        measured_kinds[kind].call(r, bytes / (int64_t)sizeof(float));
     return comm_slowest(r->comm, (clock_seconds() - start) / calls);
 }
 
@@ -106,10 +106,10 @@ static void keep_least(double *seconds, double took)
         *seconds = took;
 }
 
-static void measure_round(struct ring *r, struct measured *m)
+static void measure_round(struct comm_bench *r, struct measured *m)
 {
     for (int i = 0; i < m->ncollective; i++)
-        keep_least(&m->collective[i].seconds, timed(r, i % KINDS, m->collective[i].bytes));
+        keep_least(&m->collective[i].seconds, time_calls(r, i % KINDS, m->collective[i].bytes));
 }
 
 void measure_comm(struct arena *a, struct comm *comm, struct measured *m)
@@ -124,9 +124,9 @@ void measure_comm(struct arena *a, struct comm *comm, struct measured *m)
     int64_t bytes = LEAST_BYTES;
     for (int i = 0; i < m->ncollective; bytes *= GROWTH)
         for (int k = 0; k < KINDS; k++)
-            m->collective[i++] = (struct measured_collective){kinds[k].op, bytes, 0};
+            m->collective[i++] = (struct measured_collective){measured_kinds[k].kind, bytes, 0};
     struct arena *tmp = arena_new();
-    struct ring r = ring_new(tmp, comm);
+    struct comm_bench r = comm_bench_new(tmp, comm);
     double start = clock_seconds(), spent = 0;
     for (int i = 0; i < LEAST_ROUNDS || (i < MOST_ROUNDS && spent < budget); i++) {
         measure_round(&r, m);

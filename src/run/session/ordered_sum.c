@@ -149,7 +149,7 @@ struct summation *ordered_sum_new(struct session *s, const struct node *n)
     m->axis = axis;
     m->collective = NEW(s->arena, struct collective_node);
     *m->collective = (struct collective_node){
-        .kind = COLL_ALLREDUCE, .name = n->name, .op = "AllReduce", .axis = -1, .axis2 = -1, .red = RED_SUM, .from = from};
+        .kind = COLL_ALLREDUCE, .name = n->name, .axis = -1, .axis2 = -1, .red = RED_SUM, .from = from};
     return m;
 }
 

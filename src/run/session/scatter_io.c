@@ -73,13 +73,8 @@ static struct tensor new_output(struct session *s, struct arena *a, const struct
 static struct tensor gather_split(struct session *s, struct arena *a, const struct formal *f, const struct tensor *shard)
 {
     struct tensor whole = new_output(s, a, f);
-    struct collective_node c = {.kind = COLL_ALLGATHER,
-                                .name = f->name,
-                                .op = "AllGather",
-                                .id = s->traffic.n + 1,
-                                .axis = f->place.dim,
-                                .axis2 = -1,
-                                .from = f->place.split};
+    struct collective_node c = {
+        .kind = COLL_ALLGATHER, .name = f->name, .id = s->traffic.n + 1, .axis = f->place.dim, .axis2 = -1, .from = f->place.split};
     struct route *route = collective_route(a, &c, s->comm, shard, &whole, &s->bind, STRIP_BYTES);
     collective_run(&c, route, s->comm, &s->scratch, shard, &whole);
     return whole;
@@ -88,8 +83,7 @@ static struct tensor gather_split(struct session *s, struct arena *a, const stru
 static struct tensor gather_partial(struct session *s, struct arena *a, const struct formal *f, const struct tensor *shard)
 {
     struct tensor whole = alloc_like(a, shard);
-    struct collective_node c = {
-        .kind = COLL_ALLREDUCE, .name = f->name, .op = "AllReduce", .id = s->traffic.n + 1, .axis2 = -1, .red = f->place.op};
+    struct collective_node c = {.kind = COLL_ALLREDUCE, .name = f->name, .id = s->traffic.n + 1, .axis2 = -1, .red = f->place.op};
     struct route *route = collective_route(a, &c, s->comm, shard, &whole, &s->bind, STRIP_BYTES);
     collective_run(&c, route, s->comm, &s->scratch, shard, &whole);
     return whole;

@@ -92,7 +92,7 @@ static void collect_collectives(struct session *s)
             continue;
         struct collective_node *c = &s->traffic.at[s->traffic.n];
         read_collective(s, &s->step[i], c);
-        s->traffic.count[s->traffic.n] = (struct session_collective){.name = c->name, .op = c->op};
+        s->traffic.count[s->traffic.n] = (struct session_collective){.name = c->name, .op = collective_name(c->kind)};
         s->step[i].collective = c;
         s->step[i].count = &s->traffic.count[s->traffic.n];
         c->id = ++s->traffic.n;
