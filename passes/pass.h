@@ -62,7 +62,7 @@ void pass_run(struct compile *, const char *first, const char *last, const char 
 void pass_run_one(struct compile *, const struct pass *);
 
 /* keep_source.c: a compilation that plans a copy of the source again, for the same workloads, from weight_dtype on. */
-struct compile compile_again(const struct compile *first, struct arena *, const struct options *, struct plan *);
+struct compile pass_copy_compile(const struct compile *first, struct arena *, const struct options *, struct plan *);
 
 /* memory.c: what each of `ranks` ranks would hold of a graph that is not localized; an estimate, for it may fuse what a rank cannot. */
 void memory_estimate(const struct compile *, const struct graph *, int ranks, struct rank_use *out);

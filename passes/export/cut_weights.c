@@ -25,7 +25,7 @@ static void *cut_bytes(struct arena *arena, struct value *v, int rank, int64_t b
     return to;
 }
 
-static void cut(struct graph *g, struct value *v)
+static void cut_constant(struct graph *g, struct value *v)
 {
     struct constant *c = NEW(g->arena, struct constant);
     *c = *v->constant;
@@ -47,7 +47,7 @@ static void rank_weights(struct graph *g)
         if (v->place.kind == PLACE_P)
             bug("constant '%s' is placed as a term", v->name);
         if (cut_now(v->constant))
-            cut(g, v);
+            cut_constant(g, v);
     }
 }
 

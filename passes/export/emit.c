@@ -89,7 +89,7 @@ static void list_sizes(struct compile *c)
     }
 }
 
-static void import_domain(struct graph *g, const char *domain, int version)
+static void declare_opset(struct graph *g, const char *domain, int version)
 {
     const char *text = arena_printf(g->arena, "%d", version);
     for (int i = 0; i < g->opsets.n; i++)
@@ -103,10 +103,10 @@ static void import_domain(struct graph *g, const char *domain, int version)
 
 static void set_versions(struct graph *g)
 {
-    import_domain(g, "", g->opset);
+    declare_opset(g, "", g->opset);
     for (int i = 0; i < g->nodes.n; i++)
         if (*g->nodes.at[i]->domain)
-            import_domain(g, g->nodes.at[i]->domain, 1);
+            declare_opset(g, g->nodes.at[i]->domain, 1);
     if (g->ir_version < 10)
         g->ir_version = 10;
 }
@@ -139,7 +139,7 @@ static int ranges_of(void *data, struct arena *tmp, const struct value *v, const
     return weight_ranges(tmp, v->constant, held_as(v), s->rank, out);
 }
 
-static void stored(void *data, const struct value *v, int64_t offset)
+static void note_stored(void *data, const struct value *v, int64_t offset)
 {
     struct stream *s = data;
     manifest_stored(s->manifest, v, held_as(v), s->rank, offset);
@@ -151,16 +151,16 @@ static void append_rest(void *data, struct out *out)
     manifest_append_rest(s->manifest, out, onnx_data_offset);
 }
 
-static const char *rank_file(const struct compile *c, int rank, const char *kind)
+static const char *rank_file_name(const struct compile *c, int rank, const char *kind)
 {
     return arena_printf(c->arena, "rank-%d.%s", rank, kind);
 }
 
 static struct save_options rank_options(const struct compile *c, const char *dir, struct stream *s, struct progress *progress)
 {
-    return (struct save_options){.data_path = path_join(c->arena, dir, rank_file(c, s->rank, "data")),
+    return (struct save_options){.data_path = path_join(c->arena, dir, rank_file_name(c, s->rank, "data")),
                                  .ranges = ranges_of,
-                                 .stored = stored,
+                                 .stored = note_stored,
                                  .finish = s->rank == 0 ? append_rest : NULL,
                                  .data = s,
                                  .producer = "tpc",
@@ -196,7 +196,7 @@ static void save_ranks(const struct compile *c, const char *dir, struct manifest
         *s = (struct stream){n - 1 - i, m};
         graphs[i] = c->rank_graphs[s->rank];
         options[i] = rank_options(c, dir, s, &progress);
-        paths[i] = path_join(c->arena, dir, rank_file(c, s->rank, "onnx"));
+        paths[i] = path_join(c->arena, dir, rank_file_name(c, s->rank, "onnx"));
         write_meta(c, graphs[i]);
         set_versions(graphs[i]);
     }
@@ -204,8 +204,8 @@ static void save_ranks(const struct compile *c, const char *dir, struct manifest
     onnx_save(n, graphs, paths, options, saved);
     progress_end(&progress);
     for (int r = 0; r < n; r++) {
-        manifest_wrote(m, rank_file(c, r, "onnx"), saved[n - 1 - r].graph);
-        manifest_wrote(m, rank_file(c, r, "data"), saved[n - 1 - r].data);
+        manifest_wrote(m, rank_file_name(c, r, "onnx"), saved[n - 1 - r].graph);
+        manifest_wrote(m, rank_file_name(c, r, "data"), saved[n - 1 - r].data);
     }
 }
 

@@ -24,7 +24,7 @@ static const struct node *only_slice(const struct uses *u)
     return u->n ? u->at[0].node : NULL;
 }
 
-static struct node *reduce_scatter(struct graph *g, const struct node *reduce, const struct node *slice)
+static struct node *new_reduce_scatter(struct graph *g, const struct node *reduce, const struct node *slice)
 {
     int axis = (int)attr_int(slice, "axis");
     struct node *n = graph_node(g, op_find("tpc", "ReduceScatter"), arena_printf(g->arena, "%s/ReduceScatter", reduce->in[0]->name), 1,
@@ -46,7 +46,7 @@ static bool fuse_reduce(struct graph *g, const struct uses *uses, int at)
     const struct node *slice = op_is_tpc(reduce, "AllReduce") ? only_slice(&uses[reduce->out[0]->id]) : NULL;
     if (!slice || !slice->out[0]->place.split->partition)
         return false;
-    struct node *n = reduce_scatter(g, reduce, slice);
+    struct node *n = new_reduce_scatter(g, reduce, slice);
     const struct uses *slices = &uses[reduce->out[0]->id];
     g->nodes.at[at] = n;
     for (int i = 0; i < slices->n; i++)

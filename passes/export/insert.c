@@ -20,7 +20,7 @@ struct inserter {
     VEC(struct node *) nodes;
 }; /* sent, by value id: as rank 0 has it */
 
-static struct value *step(struct inserter *in, struct value *v, struct placement to)
+static struct value *insert_reshard(struct inserter *in, struct value *v, struct placement to)
 {
     struct node *n = reshard_node(in->g, v, to);
     VEC_PUSH(in->g->arena, &in->nodes, n);
@@ -38,9 +38,9 @@ static struct value *reach(struct inserter *in, struct value *v, int which)
     struct reshard_path path = reshard_find(in->s, v, from->place, m->place);
     if (path.has_via) {
         int shared = reshards_find(&in->of[v->id], path.via);
-        from = shared >= 0 ? reach(in, v, shared) : step(in, from, path.via);
+        from = shared >= 0 ? reach(in, v, shared) : insert_reshard(in, from, path.via);
     }
-    return m->value = step(in, from, m->place);
+    return m->value = insert_reshard(in, from, m->place);
 }
 
 static struct value *want(struct inserter *in, struct value *v, struct placement p)

@@ -39,7 +39,7 @@ static const struct dim *part_extent(struct graph *g, const struct rule *rule, c
     return s ? split_extent(g->alg, s, rank) : rule_part_size(g, rule, part);
 }
 
-static void set_sizes(struct locality *l, int at)
+static void set_size_attributes(struct locality *l, int at)
 {
     const struct node *node = l->global->nodes.at[at];
     const struct strategy *strategy = node->strategy;
@@ -80,7 +80,7 @@ static void check_node(struct graph *g, struct node *node, int equations)
 
 static void localize_node(struct locality *l, int at)
 {
-    set_sizes(l, at);
+    set_size_attributes(l, at);
     slice_index_localize(l, at);
 }
 

@@ -9,7 +9,7 @@
 #include "passes/pass.h"
 #include "plan/facts/facts.h"
 
-enum { MOST_ROUNDS = 8 };
+enum { CANON_ROUNDS = 8 };
 
 static void clean(struct graph *g)
 {
@@ -39,7 +39,7 @@ void pass_canon(struct compile *c)
     do {
         before = g->values.n;
         rewrite_round(g);
-    } while (g->values.n != before && ++rounds < MOST_ROUNDS);
+    } while (g->values.n != before && ++rounds < CANON_ROUNDS);
     plan_find_unpaired_states(g);
     if (c->fixed && c->fixed->list.n)
         op_drop_unread(g);

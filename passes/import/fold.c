@@ -91,7 +91,7 @@ static bool may_share(const struct constant *c)
     return !c->source.path && dtype_size(c->dtype) && (n == 1 || (n <= SHARED_ELEMENTS && !dtype_is_float(c->dtype)));
 }
 
-static bool same_type(const struct constant *a, const struct constant *b)
+static bool same_constant_type(const struct constant *a, const struct constant *b)
 {
     return a->dtype == b->dtype && a->rank == b->rank && a->bytes == b->bytes &&
         memcmp(a->dim, b->dim, (size_t)a->rank * sizeof *a->dim) == 0;
@@ -99,7 +99,7 @@ static bool same_type(const struct constant *a, const struct constant *b)
 
 static bool same_constant(struct value *a, struct value *b)
 {
-    return same_type(a->constant, b->constant) &&
+    return same_constant_type(a->constant, b->constant) &&
         memcmp(constant_data(a->constant, a->name), constant_data(b->constant, b->name), (size_t)a->constant->bytes) == 0;
 }
 

@@ -12,7 +12,7 @@
 #include "plan/folder/folder.h"
 
 /* Files of a text form, whose names are as it was printed: absolute, or from where the program runs. */
-static void check_files(const struct compile *c)
+static void check_external_files(const struct compile *c)
 {
     struct arena *tmp = arena_new();
     for (int i = 0; i < c->graph->values.n; i++) {
@@ -42,7 +42,7 @@ void pass_load(struct compile *c)
         fail("%s: the graph has no outputs", c->model_path);
     if (c->text) {
         c->graph->properties = 0;
-        check_files(c);
+        check_external_files(c);
     }
     for (int i = 0; c->fixed && i < c->fixed->list.n; i++)
         op_bind_input(c->graph, c->fixed->list.at[i]);

@@ -60,14 +60,14 @@ static void state_rank_meta(struct graph *g)
 
 /* ---- shape information used as data -------------------------------------------------------------------------------------------- */
 
-struct made {
+struct data_value {
     char *key;
     struct value *value;
     UT_hash_handle hh;
 };
 struct data_uses {
     struct graph *g;
-    struct made *table;
+    struct data_value *table;
     VEC(struct node *) nodes;
     bool *needed;
 };
@@ -80,7 +80,7 @@ static char *vector_key(struct graph *g, const struct value *v)
     return key;
 }
 
-static struct value *new_constant(struct graph *g, const struct value *v)
+static struct value *dims_as_constant(struct graph *g, const struct value *v)
 {
     struct constant *c = op_dims_constant(g, v);
     require(c);
@@ -90,7 +90,7 @@ static struct value *new_constant(struct graph *g, const struct value *v)
     return made;
 }
 
-static struct value *new_dims_node(struct data_uses *u, const struct value *v)
+static struct value *dims_as_node(struct data_uses *u, const struct value *v)
 {
     struct graph *g = u->g;
     struct node *node = graph_node(g, op_find("tpc", "Dims"), v->name, 0, NULL, 1);
@@ -106,13 +106,13 @@ static struct value *new_dims_node(struct data_uses *u, const struct value *v)
 /* The value to read instead of shape information v, the same one for equal vectors. */
 static struct value *as_data(struct data_uses *u, const struct value *v)
 {
-    struct made *m = NULL;
+    struct data_value *m = NULL;
     char *key = vector_key(u->g, v);
     HASH_FIND_STR(u->table, key, m);
     if (!m) {
-        m = NEW(u->g->arena, struct made);
+        m = NEW(u->g->arena, struct data_value);
         m->key = key;
-        m->value = op_dims_are_static(v) ? new_constant(u->g, v) : new_dims_node(u, v);
+        m->value = op_dims_are_static(v) ? dims_as_constant(u->g, v) : dims_as_node(u, v);
         HASH_ADD_KEYPTR(hh, u->table, m->key, strlen(m->key), m);
     }
     return m->value;
@@ -138,7 +138,7 @@ static void replace_outputs(struct data_uses *u)
     for (int i = 0; i < g->outputs.n; i++) {
         struct value *v = g->outputs.at[i];
         if (is_shape_arithmetic(v))
-            graph_replace(g, v, new_dims_node(u, v), true);
+            graph_replace(g, v, dims_as_node(u, v), true);
     }
 }
 

@@ -10,21 +10,21 @@
 #include "plan/space/space.h"
 
 /* What the node costs as it was chosen, per weighted step. */
-static double microseconds(struct space *s, int i)
+static double node_microseconds(struct space *s, int i)
 {
     const struct node *n = s->g->nodes.at[i];
     return (double)cost_of_strategy(s, n, s->rule[i], n->strategy) * 1e-6 / cost_steps(s->plan);
 }
 
 /* Nodes without a rule run on every rank; shape information that is made as data always does. */
-static void note_whole(struct compile *c, struct space *s)
+static void note_replicated(struct compile *c, struct space *s)
 {
     for (int i = 0; i < s->g->nodes.n; i++) {
         const struct node *n = s->g->nodes.at[i];
         const char *why = strategy_missing(s, i);
         if (why && !(n->op && (n->op->flags & OP_INTERNAL)))
             VEC_PUSH(c->arena, &c->plan->whole,
-                     arena_printf(c->arena, "%s (%s): %s; %.1f us a step on every rank", n->name, n->optype, why, microseconds(s, i)));
+                     arena_printf(c->arena, "%s (%s): %s; %.1f us a step on every rank", n->name, n->optype, why, node_microseconds(s, i)));
     }
 }
 
@@ -38,5 +38,5 @@ void pass_choose(struct compile *c)
         plan_match_states(g, c->options, c->plan);
     struct space *s = plan_space(c->arena, g, c->options, c->plan);
     plan_choose(s);
-    note_whole(c, s);
+    note_replicated(c, s);
 }

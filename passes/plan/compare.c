@@ -48,14 +48,14 @@ static struct options options_of(struct arena *a, const struct options *ours, co
     return o;
 }
 
-static struct compared compare(const struct compile *whole, const char *what)
+static struct compared compare_plan(const struct compile *whole, const char *what)
 {
     struct arena *tmp = arena_new(), *a = whole->arena;
     struct options options = options_of(a, whole->options, what);
     struct plan plan = {.ranks = options.ranks, .byte_price = whole->plan->byte_price};
     if (options.solver_first)
         plan.configuration = whole->plan->configuration;
-    struct compile c = compile_again(whole, tmp, &options, &plan);
+    struct compile c = pass_copy_compile(whole, tmp, &options, &plan);
     pass_run(&c, "weight_dtype", "choose", NULL);
     pass_run(&c, "insert", "memory", NULL);
     struct compared out = plan_compared(a, what, c.graph, &plan);
@@ -66,5 +66,5 @@ static struct compared compare(const struct compile *whole, const char *what)
 void pass_compare(struct compile *c)
 {
     for (int i = 0; i < c->options->compare.n; i++)
-        VEC_PUSH(c->arena, &c->compared.list, compare(c, c->options->compare.at[i]));
+        VEC_PUSH(c->arena, &c->compared.list, compare_plan(c, c->options->compare.at[i]));
 }

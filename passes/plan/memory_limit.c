@@ -50,7 +50,7 @@ static struct trial outcome(const struct compile *c, struct arena *keep)
     return t;
 }
 
-static void measure(struct compile *c, bool exact)
+static void measure_ranks(struct compile *c, bool exact)
 {
     if (exact) {
         pass_run(c, "insert", "memory", NULL);
@@ -70,10 +70,10 @@ static struct trial try_plan(const struct compile *whole, int ranks, double pric
     if (ranks == options.ranks)
         plan.configuration = whole->plan->configuration;
     options.ranks = ranks;
-    struct compile c = compile_again(whole, tmp, &options, &plan);
+    struct compile c = pass_copy_compile(whole, tmp, &options, &plan);
     c.properties |= PROP_LIMITED; /* by the price tried */
     pass_run(&c, "weight_dtype", "choose", NULL);
-    measure(&c, exact);
+    measure_ranks(&c, exact);
     struct trial t = outcome(&c, whole->arena);
     explain("%d ranks at %g reads per byte and step: %lld bytes on the fullest, %.6g s", ranks, price, (long long)t.total, plan.seconds);
     arena_free(tmp);
@@ -225,7 +225,7 @@ static const char *what_fits(const struct compile *c)
                         bytes_text(c->arena, (double)last.total), largest_part(c->arena, &last));
 }
 
-static _Noreturn void refuse(const struct compile *c, const struct trial *t)
+static _Noreturn void fail_limit(const struct compile *c, const struct trial *t)
 {
     struct arena *a = c->arena;
     int ranks = c->options->ranks;
@@ -244,7 +244,7 @@ void pass_memory_limit(struct compile *c)
     const struct trial *best = raise_price(&f, &below);
     if (!best) {
         struct trial least = least_of(&f);
-        refuse(c, &least);
+        fail_limit(c, &least);
     }
     best = bisect_price(&f, best, below);
     c->plan->byte_price = best->price;

@@ -18,7 +18,7 @@
 #define PACKAGE_VERSION "0"
 #endif
 
-static const char *nearest(struct arena *a, const struct args *args, const char *name)
+static const char *nearest_option(struct arena *a, const struct args *args, const char *name)
 {
     const char **names = NEWN(a, const char *, args->n + 1);
     names[0] = "help";
@@ -138,13 +138,13 @@ static void help(struct arena *a, const struct args *args)
 }
 
 /* The forms of the one table: text NULL is this screen. */
-static _Noreturn void show(struct arena *a, const struct args *args, const char *form)
+static _Noreturn void show_help(struct arena *a, const struct args *args, const char *form)
 {
     if (!form)
         help(a, args);
     else if (strcmp(form, "man") == 0)
-        args_manual(args);
-    else if (!args_complete(args, form))
+        manual_print(args);
+    else if (!complete_print(args, form))
         fail_usage("--help is '%s', expected man, bash, zsh or fish", form);
     exit(0);
 }
@@ -184,12 +184,12 @@ static void parse_long(struct arena *a, const struct args *args, int argc, char 
     const char *given = argv[*i], *name = given + 2, *equal = strchr(name, '=');
     size_t n = equal ? (size_t)(equal - name) : strlen(name);
     if (n == 4 && strncmp(name, "help", n) == 0)
-        show(a, args, equal ? equal + 1 : NULL);
+        show_help(a, args, equal ? equal + 1 : NULL);
     if (strcmp(name, "version") == 0)
         version(args);
     const struct arg *arg = find_long(args, name, n);
     if (!arg)
-        fail_usage("unknown option '%s', did you mean --%s?", given, nearest(a, args, arena_strndup(a, name, n)));
+        fail_usage("unknown option '%s', did you mean --%s?", given, nearest_option(a, args, arena_strndup(a, name, n)));
     store(a, arg, value_of(arg, given, equal ? equal + 1 : NULL, argc, argv, i));
 }
 
@@ -197,7 +197,7 @@ static void parse_letter(struct arena *a, const struct args *args, int argc, cha
 {
     const char *given = argv[*i];
     if (strcmp(given, "-h") == 0)
-        show(a, args, NULL);
+        show_help(a, args, NULL);
     const struct arg *arg = find_letter(args, given[1]);
     if (!arg)
         fail_usage("unknown option '%s': --help lists them", given);

@@ -41,9 +41,9 @@ int64_t args_bytes(const char *what, const char *text);
 struct folders args_folders(const struct text_list *);
 
 /* manual.c: the man page, in the macros of man(7). */
-void args_manual(const struct args *);
+void manual_print(const struct args *);
 
 /* complete.c: the completion script of a shell: bash, zsh or fish; false: another one. */
-bool args_complete(const struct args *, const char *shell);
+bool complete_print(const struct args *, const char *shell);
 
 #endif

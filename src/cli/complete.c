@@ -173,7 +173,7 @@ static void fish(const struct args *args)
     printf("complete -c %s -l help -d 'the options'\ncomplete -c %s -l version -d 'versions'\n", args->program, args->program);
 }
 
-bool args_complete(const struct args *args, const char *shell)
+bool complete_print(const struct args *args, const char *shell)
 {
     static const struct {
         const char *name;

@@ -13,7 +13,7 @@
 #endif
 
 /* Text of a line: a hyphen typed by the user stays one, and no line begins with a control character. */
-static void put_text(const char *text)
+static void put_escaped(const char *text)
 {
     if (*text == '.' || *text == '\'')
         fputs("\\&", stdout);
@@ -29,7 +29,7 @@ static void put_text(const char *text)
 static void put_font(char font, const char *text)
 {
     printf("\\f%c", font);
-    put_text(text);
+    put_escaped(text);
     fputs("\\fR", stdout);
 }
 
@@ -39,7 +39,7 @@ static void put_name(const char *program)
     for (const char *c = program; *c; c++)
         putchar(toupper((unsigned char)*c));
     printf(" 1 \"\" \"tpc %s\" \"User Commands\"\n.SH NAME\n", PACKAGE_VERSION);
-    put_text(program);
+    put_escaped(program);
     fputs(" \\- ", stdout);
 }
 
@@ -49,7 +49,7 @@ static void put_usage(const struct arg_prose *usage)
         fputs(".TP\n", stdout);
         put_font('B', usage->head);
         putchar('\n');
-        put_text(usage->text);
+        put_escaped(usage->text);
         putchar('\n');
     }
 }
@@ -64,14 +64,14 @@ static void put_option(const struct arg *arg)
     if (arg->letter)
         fputs(", ", stdout);
     fputs("\\fB\\-\\-", stdout);
-    put_text(arg->name);
+    put_escaped(arg->name);
     fputs("\\fR", stdout);
     if (arg->value && arg->kind != ARG_MAYBE)
         putchar(' ');
     if (arg->value)
         put_font('I', arg->value);
     putchar('\n');
-    put_text(arg->help);
+    put_escaped(arg->help);
     putchar('\n');
 }
 
@@ -93,7 +93,7 @@ static void put_paragraphs(const struct arg_prose *p)
 {
     for (; p->head; p++) {
         puts(".PP");
-        put_text(p->text);
+        put_escaped(p->text);
         putchar('\n');
     }
 }
@@ -103,17 +103,17 @@ static void put_examples(const struct arg_prose *p)
     puts(".SH EXAMPLES");
     for (; p->head; p++) {
         puts(".PP");
-        put_text(p->text);
+        put_escaped(p->text);
         fputs("\n.PP\n.nf\n.RS 4\n", stdout);
-        put_text(p->head);
+        put_escaped(p->head);
         puts("\n.RE\n.fi");
     }
 }
 
-void args_manual(const struct args *args)
+void manual_print(const struct args *args)
 {
     put_name(args->program);
-    put_text(args->summary);
+    put_escaped(args->summary);
     puts("\n.SH SYNOPSIS");
     put_usage(args->usage);
     puts(".SH DESCRIPTION");

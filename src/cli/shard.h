@@ -6,8 +6,8 @@
 #include "plan/plan.h"
 
 /* shard_report.c. --report KIND[=FILE]: an unknown kind is wrong usage that lists the known ones. */
-void report_check(const char *text);
-bool report_is(const char *text, const char *kind);
-void report_write(const struct compile *, const char *text);
+void shard_report_check(const char *text);
+bool shard_report_is(const char *text, const char *kind);
+void shard_report_write(const struct compile *, const char *text);
 
 #endif

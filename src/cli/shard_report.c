@@ -5,27 +5,27 @@
 #include <errno.h>
 #include <string.h>
 
-static void put_text(FILE *f, const struct compile *c)
+static void text_report(FILE *f, const struct compile *c)
 {
     plan_report(f, c->graph, c->options, c->plan);
 }
 
-static void put_json(FILE *f, const struct compile *c)
+static void json_report(FILE *f, const struct compile *c)
 {
     fputs(plan_json(c->source, c->graph, c->options, c->plan), f);
 }
 
-static void put_html(FILE *f, const struct compile *c)
+static void html_report(FILE *f, const struct compile *c)
 {
     plan_html(f, c->graph, c->options, c->plan);
 }
 
-static void put_dot(FILE *f, const struct compile *c)
+static void dot_report(FILE *f, const struct compile *c)
 {
     plan_dot(f, c->graph);
 }
 
-static void put_svg(FILE *f, const struct compile *c)
+static void svg_report(FILE *f, const struct compile *c)
 {
     plan_svg(f, c->graph, c->options, c->plan);
 }
@@ -34,11 +34,11 @@ static const struct form {
     const char *kind;
     void (*write)(FILE *, const struct compile *);
 } forms[] = {
-    {"text", put_text}, {"json", put_json}, {"html", put_html}, {"dot", put_dot}, {"svg", put_svg},
+    {"text", text_report}, {"json", json_report}, {"html", html_report}, {"dot", dot_report}, {"svg", svg_report},
 };
 enum { FORMS = sizeof forms / sizeof *forms };
 
-bool report_is(const char *text, const char *kind)
+bool shard_report_is(const char *text, const char *kind)
 {
     size_t n = strlen(kind);
     return text && strncmp(text, kind, n) == 0 && (!text[n] || text[n] == '=');
@@ -47,7 +47,7 @@ bool report_is(const char *text, const char *kind)
 static const struct form *form_of(const char *text)
 {
     for (int i = 0; i < FORMS; i++)
-        if (report_is(text, forms[i].kind))
+        if (shard_report_is(text, forms[i].kind))
             return &forms[i];
     fail_usage("--report is '%s', expected text, json, html, dot or svg, or one of them with =FILE", text);
 }
@@ -58,14 +58,14 @@ static const char *file_of(const char *text)
     return equals ? equals + 1 : NULL;
 }
 
-void report_check(const char *text)
+void shard_report_check(const char *text)
 {
     const char *file = text && form_of(text) ? file_of(text) : NULL;
     if (file && !*file)
         fail_usage("--report '%s' names no file", text);
 }
 
-static void write_file(const struct compile *c, const struct form *form, const char *path)
+static void write_report_file(const struct compile *c, const struct form *form, const char *path)
 {
     struct out out;
     out_open_whole(c->arena, &out, path);
@@ -73,11 +73,11 @@ static void write_file(const struct compile *c, const struct form *form, const c
     out_close(&out);
 }
 
-void report_write(const struct compile *c, const char *text)
+void shard_report_write(const struct compile *c, const char *text)
 {
     const struct form *form = form_of(text);
     if (file_of(text)) {
-        write_file(c, form, file_of(text));
+        write_report_file(c, form, file_of(text));
         return;
     }
     form->write(stdout, c);

@@ -52,21 +52,21 @@ static void check_calibration(const struct run_options *o)
 {
     const struct job_options *job = &o->job;
     bool runs = job->paths.text.n || job->generate || job->test_data || job->check || job->output || o->random.given || o->dim.text.n ||
-        o->bind.text.n || job->input.text.n || job->repeat > 1 || o->stats.given || o->groups || job->pieces || o->eos || o->start ||
+        o->bind.text.n || job->input.text.n || job->repeat > 1 || o->stats.given || o->groups || job->write_shards || o->eos || o->start ||
         job->role.text.n || o->external_root.text.n || job->rtol >= 0 || job->atol >= 0 || job->rel >= 0;
     if (runs)
         fail_usage("--calibrate runs no model: it goes with --local, --threads, --quiet and --verbose alone");
 }
 
-static void check_pieces(const struct run_options *o)
+static void check_shards(const struct run_options *o)
 {
     const struct job_options *job = &o->job;
-    bool pieces = job->pieces, alone = !job->generate && !o->groups;
-    if (job->pieces && !job->output)
+    bool shards = job->write_shards, alone = !job->generate && !o->groups;
+    if (job->write_shards && !job->output)
         fail_usage("--pieces says how --output writes: give that too");
     for (int i = 0; i < job->input.text.n; i++)
-        pieces = pieces || strstr(job->input.text.at[i], "{rank}");
-    if (pieces && !alone)
+        shards = shards || strstr(job->input.text.at[i], "{rank}");
+    if (shards && !alone)
         fail_usage("pieces of ranks (--pieces, {rank} in --input) go with neither --groups nor --generate");
 }
 
@@ -81,7 +81,7 @@ static void check_options(const struct run_options *o)
     bool compares = job->test_data || job->check || o->random.given || o->dim.text.n || job->repeat > 1;
     if (n < 1 || (n > 1 && !job->generate))
         fail_usage("expected one model or folder, found %d: --help shows the usage", n);
-    check_pieces(o);
+    check_shards(o);
     if (job->generate && compares)
         fail_usage("--generate takes none of --test-data, --check, --random, --dim and --repeat");
     if (!job->generate && (o->eos || o->start || job->role.text.n))
@@ -92,7 +92,7 @@ static void check_options(const struct run_options *o)
         fail_usage("--local is %lld, expected at most 1024", (long long)job->local);
 }
 
-static void parse(struct arena *a, struct run_options *o, int argc, char **argv)
+static void parse_run_options(struct arena *a, struct run_options *o, int argc, char **argv)
 {
     const struct arg table[] = {
         {"local", 0, ARG_INT, &o->job.local, "N", "run N ranks as threads of this process"},
@@ -103,7 +103,7 @@ static void parse(struct arena *a, struct run_options *o, int argc, char **argv)
         {"bind", 0, ARG_LIST, &o->bind, "NAME=VALUE,..", "fix an input of a model to a constant (repeatable)"},
         {"output", 'o', ARG_TEXT, &o->job.output, "DIR",
          "write outputs as .npy (default: a digest of each); of the last run of --generate"},
-        {"pieces", 0, ARG_FLAG, &o->job.pieces, NULL, "with --output: what each rank holds, as NAME.rank-R.npy"},
+        {"pieces", 0, ARG_FLAG, &o->job.write_shards, NULL, "with --output: what each rank holds, as NAME.rank-R.npy"},
         {"test-data", 0, ARG_TEXT, &o->job.test_data, "DIR", "inputs from input_*.pb, compare with output_*.pb"},
         {"external-root", 0, ARG_LIST, &o->external_root, "DIR", "weights of a model may lie there too (repeatable)"},
         {"rtol", 0, ARG_REAL, &o->job.rtol, "X", "|a-b| <= rtol |b| + atol max(1, max|b|) (default: by type)"},
@@ -140,11 +140,11 @@ static int64_t token_id(const char *what, const char *text)
 }
 
 /* What the options' texts mean. */
-static void read_options(struct arena *a, struct run_options *o, int argc, char **argv)
+static void read_run_options(struct arena *a, struct run_options *o, int argc, char **argv)
 {
     struct job_options *job = &o->job;
     *o = (struct run_options){.job = {.rtol = -1, .atol = -1, .rel = -1, .repeat = 1}};
-    parse(a, o, argc, argv);
+    parse_run_options(a, o, argc, argv);
     replica_read(a, o->groups, job);
     diag_setup("tpc-run", job->quiet ? -1 : o->verbose);
     for (int i = 0; i < o->dim.text.n; i++)
@@ -185,14 +185,14 @@ static void rank_main(struct comm *comm, void *data)
     struct job *job = data;
     struct arena *a = arena_new();
     int threads = thread_count(comm, job->options);
-    struct replicas team = replica_form(comm, job->options);
+    struct replicas replicas = replica_form(comm, job->options);
     if (job->options->calibrate)
         job_calibrate(a, comm, job->options, threads);
     else if (job->options->generate)
-        generate_run(a, &team, job->options, threads);
-    else if (job_run(a, &team, job->options, threads))
+        generate_run(a, &replicas, job->options, threads);
+    else if (job_run(a, &replicas, job->options, threads))
         job->failed = true;
-    replica_leave(&team);
+    replica_leave(&replicas);
     arena_free(a);
 }
 
@@ -231,7 +231,7 @@ static bool has_option(int argc, char **argv, const char *option)
     return false;
 }
 
-static struct comm *start(int *argc, char ***argv)
+static struct comm *start_comm(int *argc, char ***argv)
 {
     const char *variable = launched(), *library = comm_mpi_library();
     if (!variable || has_option(*argc, *argv, "--local"))
@@ -257,10 +257,10 @@ int main(int argc, char **argv)
     struct run_options o;
     diag_setup("tpc-run", 0);
     signal_watch(!launched()); /* a launcher tells of its processes' ends itself */
-    struct comm *comm = start(&argc, &argv);
+    struct comm *comm = start_comm(&argc, &argv);
     if (comm->rank)
         comm->barrier(comm);
-    read_options(a, &o, argc, argv); /* rank 0 first: a wrong command line is said once */
+    read_run_options(a, &o, argc, argv); /* rank 0 first: a wrong command line is said once */
     if (!comm->rank)
         comm->barrier(comm);
     struct job job = {.options = &o.job};

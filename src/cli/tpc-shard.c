@@ -54,7 +54,7 @@ static const struct arg_prose examples[] = {
 
 /* ---- the command line --------------------------------------------------------------------------------------------------------- */
 
-static struct text_list parse(struct arena *a, struct shard_options *o, int argc, char **argv)
+static struct text_list parse_shard_options(struct arena *a, struct shard_options *o, int argc, char **argv)
 {
     const struct arg table[] = {
         {"tp", 0, ARG_INT, &o->tp, "N", "number of ranks"},
@@ -127,10 +127,10 @@ static void set_solver(struct shard_options *o)
 
 static void set_weights(struct shard_options *o)
 {
-    static const enum dtype type[] = {DT_F32, DT_F16, DT_BF16};
+    static const enum dtype types[] = {DT_F32, DT_F16, DT_BF16};
     for (int i = 0; o->weights && i < 3; i++)
-        if (strcmp(o->weights, dtype_name(type[i])) == 0)
-            o->plan.weights = type[i];
+        if (strcmp(o->weights, dtype_name(types[i])) == 0)
+            o->plan.weights = types[i];
     if (o->weights && o->plan.weights == DT_NONE)
         fail_usage("--weights is '%s', expected f32, f16 or bf16", o->weights);
 }
@@ -241,7 +241,7 @@ static void set_plan_options(struct arena *a, struct shard_options *o, const cha
     p->random_split_only = o->random_split_only;
     p->explain = o->explain;
     p->annotate = o->annotate;
-    p->price = report_is(o->report, "html");
+    p->price = shard_report_is(o->report, "html");
     for (int i = 0; i < o->dim.text.n; i++)
         bind_dim(a, p, o->dim.text.at[i]);
     for (int i = 0; i < o->bind.text.n; i++)
@@ -301,7 +301,7 @@ static void print_file(struct arena *a, const struct shard_options *o)
     pass_run(&c, "load", "load", "load");
 }
 
-static void merge(struct arena *a, const struct shard_options *o)
+static void merge_folder(struct arena *a, const struct shard_options *o)
 {
     if (!o->out)
         fail_usage("--merge needs -o MODEL.onnx: where to write the model");
@@ -329,7 +329,7 @@ static const char *last_pass(const struct shard_options *o)
     return o->explain ? "explain" : o->dry_run ? "memory" : "emit";
 }
 
-static void compile(struct arena *a, const struct shard_options *o)
+static void compile_model(struct arena *a, const struct shard_options *o)
 {
     struct plan plan = {.ranks = o->plan.ranks};
     struct compile c = {.arena = a,
@@ -347,7 +347,7 @@ static void compile(struct arena *a, const struct shard_options *o)
     pass_run(&c, "load", last_pass(o), o->dump_after);
     plan.compared = c.compared;
     if (report_kind(o) && !o->explain)
-        report_write(&c, report_kind(o));
+        shard_report_write(&c, report_kind(o));
 }
 
 int main(int argc, char **argv)
@@ -357,7 +357,7 @@ int main(int argc, char **argv)
     (void)signal(SIGXFSZ, SIG_IGN); /* a write beyond a limit fails like any other */
     diag_setup("tpc-shard", 0);
     signal_watch(true);
-    struct text_list plain = parse(a, &o, argc, argv);
+    struct text_list plain = parse_shard_options(a, &o, argc, argv);
     diag_setup("tpc-shard", o.quiet ? -1 : o.verbose);
     if (o.list_passes)
         list_passes();
@@ -366,16 +366,16 @@ int main(int argc, char **argv)
     if (o.print)
         print_file(a, &o);
     if (o.merge)
-        merge(a, &o);
+        merge_folder(a, &o);
     bool asked = o.list_passes || o.list_ops || o.print || o.merge;
     if (plain.text.n != 1 && !(asked && plain.text.n == 0))
         fail_usage("expected one model, found %d: --help shows the usage", plain.text.n);
     if (plain.text.n) {
-        report_check(o.report);
+        shard_report_check(o.report);
         if (o.explain && o.compare.text.n)
             fail_usage("--explain writes no report: --compare does not go with it");
         set_plan_options(a, &o, plain.text.at[0]);
-        compile(a, &o);
+        compile_model(a, &o);
     }
     arena_free(a);
     return 0;

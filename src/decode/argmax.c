@@ -6,12 +6,12 @@
 
 #include <math.h>
 
-struct offer {
+struct scored_token {
     double score;
     int64_t token;
 }; /* token -1: none */
 
-static bool beats(struct offer x, struct offer y)
+static bool beats(struct scored_token x, struct scored_token y)
 {
     if (x.token < 0 || y.token < 0)
         return y.token < 0 && x.token >= 0;
@@ -19,13 +19,13 @@ static bool beats(struct offer x, struct offer y)
 }
 
 /* Among the columns of a row that begins at element `at`. */
-static struct offer best_of(const struct tensor *scores, int64_t at, const struct output_shard *h)
+static struct scored_token best_of(const struct tensor *scores, int64_t at, const struct output_shard *h)
 {
-    struct offer best = {0, -1};
+    struct scored_token best = {0, -1};
     for (int i = 0; i < h->n; i++)
         for (int64_t token = h->at[i].lo; token < h->at[i].hi; token++) {
             double x = tensor_element(scores, at++);
-            struct offer o = {isnan(x) ? -INFINITY : x, token};
+            struct scored_token o = {isnan(x) ? -INFINITY : x, token};
             if (beats(o, best))
                 best = o;
         }
@@ -35,7 +35,7 @@ static struct offer best_of(const struct tensor *scores, int64_t at, const struc
 /* Has the output the rows and positions of the input of tokens the other way round, as [sequence, batch, vocabulary]? */
 static bool positions_lead(const struct stage *s)
 {
-    int i = stage_find(s, ROLE_TOKENS);
+    int i = decode_find_input(s, ROLE_TOKENS);
     const struct type *in = i >= 0 ? session_input_type(s->session, i) : NULL, *out = session_output_type(s->session, s->logits);
     return in && in->rank == 2 && out->rank > (s->chosen ? 1 : 2) && in->dim[0] != in->dim[1] && out->dim[0] == in->dim[1] &&
         out->dim[1] == in->dim[0];
@@ -55,7 +55,8 @@ static int64_t last_position(const struct stage *s, int64_t batch, int64_t posit
 }
 
 /* Scores [batch, positions, columns], [positions, batch, columns] or [batch, columns]. */
-static void offer_scores(const struct stage *s, const struct tensor *scores, const struct output_shard *h, int64_t batch, struct offer *own)
+static void best_by_score(const struct stage *s, const struct tensor *scores, const struct output_shard *h, int64_t batch,
+                          struct scored_token *own)
 {
     check_fit(s, scores, batch, 2, "logits [batch, positions, vocabulary]");
     int64_t positions = scores->rank == 3 ? scores->dim[!positions_lead(s)] : 1, width = scores->dim[scores->rank - 1];
@@ -64,22 +65,22 @@ static void offer_scores(const struct stage *s, const struct tensor *scores, con
 }
 
 /* Tokens [batch], [batch, positions] or [batch, positions, best first]; these two with the positions first, too. */
-static void offer_tokens(const struct stage *s, const struct tensor *tokens, int64_t batch, struct offer *own)
+static void take_chosen_tokens(const struct stage *s, const struct tensor *tokens, int64_t batch, struct scored_token *own)
 {
     check_fit(s, tokens, batch, 1, "tokens [batch, positions]");
     int64_t row = tensor_elements(tokens) / batch, width = tokens->rank == 3 ? tokens->dim[2] : 1;
     for (int64_t b = 0; b < batch && row > 0; b++)
-        own[b] = (struct offer){0, (int64_t)tensor_element(tokens, last_position(s, batch, row / width, width, b))};
+        own[b] = (struct scored_token){0, (int64_t)tensor_element(tokens, last_position(s, batch, row / width, width, b))};
 }
 
-static void offer(struct arena *tmp, const struct comm *comm, const struct stage *s, int64_t batch, struct offer *own)
+static void own_best(struct arena *tmp, const struct comm *comm, const struct stage *s, int64_t batch, struct scored_token *own)
 {
     struct tensor *out = &s->out[s->logits];
     struct output_shard h = session_output_shard(s->session, tmp, s->logits, out);
     for (int64_t b = 0; b < batch; b++)
         own[b].token = -1;
     if (!s->chosen && h.kind == PLACE_S && h.dim == out->rank - 1) {
-        offer_scores(s, out, &h, batch, own);
+        best_by_score(s, out, &h, batch, own);
         return;
     }
     struct tensor whole = h.kind == PLACE_R && !out->room ? *out : session_gather(s->session, tmp, s->logits, out);
@@ -87,12 +88,12 @@ static void offer(struct arena *tmp, const struct comm *comm, const struct stage
     if (comm->rank)
         return;
     if (s->chosen)
-        offer_tokens(s, &whole, batch, own);
+        take_chosen_tokens(s, &whole, batch, own);
     else
-        offer_scores(s, &whole, &(struct output_shard){.n = 1, .at = &all}, batch, own);
+        best_by_score(s, &whole, &(struct output_shard){.n = 1, .at = &all}, batch, own);
 }
 
-static void exchange(struct arena *tmp, struct comm *comm, struct offer *all, int64_t batch, struct session_collective *count)
+static void gather_best(struct arena *tmp, struct comm *comm, struct scored_token *all, int64_t batch, struct session_collective *count)
 {
     int64_t *bytes = NEWN(tmp, int64_t, comm->size), sent = comm->bytes_sent;
     for (int r = 0; r < comm->size; r++)
@@ -110,11 +111,11 @@ static void exchange(struct arena *tmp, struct comm *comm, struct offer *all, in
 void argmax_next(struct comm *comm, const struct stage *s, int64_t batch, int64_t *next, struct session_collective *count)
 {
     struct arena *tmp = arena_new();
-    struct offer *all = NEWN(tmp, struct offer, comm->size * batch);
-    offer(tmp, comm, s, batch, all + comm->rank * batch);
-    exchange(tmp, comm, all, batch, count);
+    struct scored_token *all = NEWN(tmp, struct scored_token, comm->size * batch);
+    own_best(tmp, comm, s, batch, all + comm->rank * batch);
+    gather_best(tmp, comm, all, batch, count);
     for (int64_t b = 0; b < batch; b++) {
-        struct offer best = all[b];
+        struct scored_token best = all[b];
         for (int r = 1; r < comm->size; r++)
             if (beats(all[r * batch + b], best))
                 best = all[r * batch + b];

@@ -58,7 +58,7 @@ static void take_states(struct stage *stage, int k)
 
 /* ---- constants -------------------------------------------------------------------------------------------------------------------- */
 
-static bool ends_with(const char *text, const char *end)
+static bool ends_with_name(const char *text, const char *end)
 {
     size_t n = strlen(text), m = strlen(end);
     return n > m && strcmp(text + n - m, end) == 0 && strchr("._/", text[n - m - 1]);
@@ -69,7 +69,7 @@ static bool from_input(const struct stage *s, const char *name, bool whole_name,
 {
     for (int i = 0; i < s->graph->inputs.n; i++) {
         const char *own = s->graph->inputs.at[i]->name;
-        bool fits = whole_name ? strcmp(name, own) == 0 : ends_with(name, own);
+        bool fits = whole_name ? strcmp(name, own) == 0 : ends_with_name(name, own);
         if (!fits || !s->in[i].data || (s->role[i] != ROLE_CONSTANT && s->logits >= 0))
             continue;
         *to = s->in[i];

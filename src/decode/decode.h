@@ -30,7 +30,7 @@ struct stage {
     struct tensor *in, *out; /* of the next run; of the last one, pieces */
 };
 /* The input of that role, -1: none. */
-int stage_find(const struct stage *, enum role);
+int decode_find_input(const struct stage *, enum role);
 
 /* roles.c: reads --role and --input, and finds the other roles by usual names, then by type and shape. An unclear role, an option
  * that names no input: wrong usage. */

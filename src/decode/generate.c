@@ -7,9 +7,9 @@
 #include <string.h>
 
 struct decoder {
-    const struct replicas *team;
+    const struct replicas *replicas;
     struct comm *comm; /* of the group: it decodes its rows by itself */
-    struct batch_shard dealt;
+    struct batch_shard shard;
     const struct job_options *options;
     int nstage;
     struct stage *stage;
@@ -101,7 +101,7 @@ static bool run_token(struct decoder *d, struct stage *s)
     history_add(&d->history, d->next);
     d->made++;
     struct spent after = spent_now(d, s);
-    if (d->options->stats && !d->options->stats_path && d->team->all->rank == 0)
+    if (d->options->stats && !d->options->stats_path && d->replicas->all->rank == 0)
         print_token(d, &before, &after);
     return ended;
 }
@@ -111,12 +111,12 @@ static bool run_token(struct decoder *d, struct stage *s)
 
 static bool has_prompt(const struct stage *s)
 {
-    int i = stage_find(s, ROLE_TOKENS);
+    int i = decode_find_input(s, ROLE_TOKENS);
     return i >= 0 && s->given[i].data;
 }
 
 /* Rows of what the first graph was given. */
-static int64_t batch_of(const struct stage *first)
+static int64_t given_batch(const struct stage *first)
 {
     for (int i = 0; i < first->graph->inputs.n; i++)
         if (first->in[i].data && first->in[i].rank > 0)
@@ -129,12 +129,12 @@ static void start_history(struct decoder *d, struct arena *a, int k)
 {
     int64_t start = d->options->start;
     struct stage *s = &d->stage[k];
-    if (stage_find(s, ROLE_TOKENS) < 0)
+    if (decode_find_input(s, ROLE_TOKENS) < 0)
         fail_usage("%s: no input holds tokens: give --role INPUT=tokens", s->path);
     if (has_prompt(s) || (k == 0 && start < 0))
         d->history = history_new(a, s, d->options->generate);
     else
-        d->history = history_start(a, batch_of(&d->stage[0]), start < 0 ? 0 : start, d->options->generate);
+        d->history = history_start(a, given_batch(&d->stage[0]), start < 0 ? 0 : start, d->options->generate);
     d->next = NEWN(a, int64_t, d->history.batch);
 }
 
@@ -148,10 +148,10 @@ static void prepare(struct decoder *d, struct arena *a, int k, const struct hist
 }
 
 /* A graph without logits: an encoder. */
-static void encode(struct decoder *d, struct arena *a, int k)
+static void run_encoder(struct decoder *d, struct arena *a, int k)
 {
     struct stage *s = &d->stage[k];
-    bool reads = stage_find(s, ROLE_TOKENS) >= 0;
+    bool reads = decode_find_input(s, ROLE_TOKENS) >= 0;
     struct history own = {0};
     if (reads)
         own = history_new(a, s, 0);
@@ -164,7 +164,7 @@ static void encode(struct decoder *d, struct arena *a, int k)
 static bool run_stage(struct decoder *d, struct arena *a, int k)
 {
     if (d->stage[k].logits < 0) {
-        encode(d, a, k);
+        run_encoder(d, a, k);
         return false;
     }
     if (!d->next)
@@ -180,7 +180,7 @@ static void free_earlier(struct decoder *d)
         session_free(d->stage[k].session);
 }
 
-static void decode(struct decoder *d, struct arena *a)
+static void decode_tokens(struct decoder *d, struct arena *a)
 {
     struct stage *last = &d->stage[d->nstage - 1];
     double start = clock_seconds(), first = 0;
@@ -211,24 +211,24 @@ static void add_row_dim(struct tensor *given, const struct type *type)
 }
 
 /* The rows of the first graph that is given any; one row where none is. All graphs have as many. */
-static void deal_rows(struct decoder *d, struct arena *a)
+static void shard_rows(struct decoder *d, struct arena *a)
 {
     int64_t total = 0;
     for (int k = 0; k < d->nstage; k++) {
         struct stage *s = &d->stage[k];
         for (int i = 0; i < s->graph->inputs.n; i++)
             add_row_dim(&s->given[i], session_input_type(s->session, i));
-        d->dealt = replica_shard_batch(d->team, s->graph, s->session, s->given);
-        replica_take_rows(a, &d->dealt, s->graph, s->session, s->given);
-        if (total && d->dealt.total && d->dealt.total != total)
-            fail("%s: %lld rows are given, and %lld to the graphs before it", s->path, (long long)d->dealt.total, (long long)total);
-        if (d->dealt.total)
-            total = d->dealt.total;
+        d->shard = replica_shard_batch(d->replicas, s->graph, s->session, s->given);
+        replica_take_rows(a, &d->shard, s->graph, s->session, s->given);
+        if (total && d->shard.total && d->shard.total != total)
+            fail("%s: %lld rows are given, and %lld to the graphs before it", s->path, (long long)d->shard.total, (long long)total);
+        if (d->shard.total)
+            total = d->shard.total;
     }
-    if (!d->team->across)
+    if (!d->replicas->across)
         return;
-    d->dealt.total = total ? total : 1;
-    d->dealt.rows = batch_range_of(d->dealt.total, d->team->groups, d->team->group);
+    d->shard.total = total ? total : 1;
+    d->shard.rows = batch_range_of(d->shard.total, d->replicas->count, d->replicas->index);
 }
 
 /* Of the last run, on all ranks. */
@@ -237,9 +237,9 @@ static void write_outputs(const struct decoder *d, struct arena *a, const struct
     struct tensor *whole = NEWN(a, struct tensor, s->graph->outputs.n);
     for (int i = 0; i < s->graph->outputs.n; i++) {
         struct tensor own = d->made ? session_gather(s->session, a, i, &s->out[i]) : (struct tensor){0};
-        whole[i] = replica_gather_output(a, d->team, &d->dealt, s->session, i, s->graph->outputs.at[i]->name, &own);
+        whole[i] = replica_gather_output(a, d->replicas, &d->shard, s->session, i, s->graph->outputs.at[i]->name, &own);
     }
-    if (d->team->all->rank == 0)
+    if (d->replicas->all->rank == 0)
         outputs_write(a, s->graph, whole, d->options->output);
 }
 
@@ -274,37 +274,37 @@ static void print_rate(int64_t rows, int64_t steps, const double *seconds)
 /* The most of all groups. */
 static void most_of(const struct decoder *d, const void *own, void *most, int64_t n, enum dtype dtype)
 {
-    struct comm *across = d->team->across;
+    struct comm *across = d->replicas->across;
     across->id = 0;
     across->name = "tokens of all groups";
     across->allreduce(across, own, most, n, dtype, RED_MAX);
 }
 
-struct result {
+struct decoded {
     struct tensor tokens;
     double seconds[2];
 }; /* tokens [rows, made]; until the first, and of the rest */
 
 /* Of all groups, on rank 0 of each. */
-static struct result join_results(const struct decoder *d, struct arena *a)
+static struct decoded join_results(const struct decoder *d, struct arena *a)
 {
     const double own[2] = {d->first, d->rest};
-    struct result r = {.seconds = {d->first, d->rest}};
+    struct decoded r = {.seconds = {d->first, d->rest}};
     int64_t columns = d->made;
-    if (d->team->across) {
+    if (d->replicas->across) {
         most_of(d, &d->made, &columns, 1, DT_I64);
         most_of(d, own, r.seconds, 2, DT_F64);
     }
     r.tokens = own_tokens(d, a, columns);
-    if (d->team->across)
-        r.tokens = batch_gather(a, d->team->across, "tokens of all groups", &r.tokens, 0, d->dealt.total);
+    if (d->replicas->across)
+        r.tokens = batch_gather(a, d->replicas->across, "tokens of all groups", &r.tokens, 0, d->shard.total);
     return r;
 }
 
-void generate_run(struct arena *a, const struct replicas *team, const struct job_options *o, int threads)
+void generate_run(struct arena *a, const struct replicas *replicas, const struct job_options *o, int threads)
 {
-    struct decoder d = {.team = team,
-                        .comm = team->own,
+    struct decoder d = {.replicas = replicas,
+                        .comm = replicas->process_group,
                         .options = o,
                         .nstage = o->paths.text.n,
                         .eos = o->eos,
@@ -317,22 +317,22 @@ void generate_run(struct arena *a, const struct replicas *team, const struct job
     }
     struct stage *last = &d.stage[d.nstage - 1];
     roles_find(a, d.stage, d.nstage, o);
-    deal_rows(&d, a);
-    team->all->barrier(team->all);
-    if (replica_runs(team, &d.dealt))
-        decode(&d, a);
+    shard_rows(&d, a);
+    replicas->all->barrier(replicas->all);
+    if (replica_runs(replicas, &d.shard))
+        decode_tokens(&d, a);
     else
         free_earlier(&d);
-    const struct result r = join_results(&d, a);
-    bool speaks = team->all->rank == 0;
+    const struct decoded r = join_results(&d, a);
+    bool speaks = replicas->all->rank == 0;
     if (speaks)
         print_tokens(&r.tokens);
     if (o->output)
         write_outputs(&d, a, last);
     if (o->stats)
-        stats_report(a, team, &d.dealt, last->session, &d.chosen, o->stats_path);
+        stats_report(a, replicas, &d.shard, last->session, &d.chosen, o->stats_path);
     if (speaks)
         print_rate(r.tokens.dim[0], r.tokens.dim[1] - 1, r.seconds);
-    team->all->barrier(team->all);
+    replicas->all->barrier(replicas->all);
     session_free(last->session);
 }

@@ -42,9 +42,9 @@ struct history history_start(struct arena *a, int64_t batch, int64_t token, int6
 }
 
 /* What is given beside the tokens has their size. */
-static const struct tensor *beside(const struct stage *s, enum role role, const struct history *h, int64_t n)
+static const struct tensor *given_beside_tokens(const struct stage *s, enum role role, const struct history *h, int64_t n)
 {
-    int i = stage_find(s, role);
+    int i = decode_find_input(s, role);
     const struct tensor *t = i >= 0 && s->given[i].data ? &s->given[i] : NULL;
     if (t && (t->rank > 2 || tensor_elements(t) != h->batch * n))
         fail("%s: input '%s' has %lld elements, expected %lld for %lld rows of %lld tokens", s->path, s->graph->inputs.at[i]->name,
@@ -54,15 +54,15 @@ static const struct tensor *beside(const struct stage *s, enum role role, const 
 
 struct history history_new(struct arena *a, const struct stage *s, int64_t more)
 {
-    const char *name = s->graph->inputs.at[stage_find(s, ROLE_TOKENS)]->name;
-    const struct tensor *tokens = &s->given[stage_find(s, ROLE_TOKENS)];
+    const char *name = s->graph->inputs.at[decode_find_input(s, ROLE_TOKENS)]->name;
+    const struct tensor *tokens = &s->given[decode_find_input(s, ROLE_TOKENS)];
     if (!tokens->data)
         fail_usage("%s: input '%s' holds the prompt: give it with --input %s=FILE", s->path, name, name);
     if (tokens->rank < 1 || tokens->rank > 2 || tensor_elements(tokens) == 0)
         fail("%s: input '%s': expected tokens [batch, sequence]", s->path, name);
     int64_t n = tokens->dim[tokens->rank - 1];
     struct history h = history_empty(a, tokens->rank == 2 ? tokens->dim[0] : 1, n + more);
-    const struct tensor *mask = beside(s, ROLE_MASK, &h, n), *positions = beside(s, ROLE_POSITIONS, &h, n);
+    const struct tensor *mask = given_beside_tokens(s, ROLE_MASK, &h, n), *positions = given_beside_tokens(s, ROLE_POSITIONS, &h, n);
     for (; h.length < n; h.length++)
         for (int64_t b = 0; b < h.batch; b++) {
             int64_t i = b * n + h.length;
@@ -75,7 +75,7 @@ struct history history_new(struct arena *a, const struct stage *s, int64_t more)
 
 /* ---- inputs ------------------------------------------------------------------------------------------------------------------------- */
 
-static bool follows(const struct stage *s, int i)
+static bool follows_from_tokens(const struct stage *s, int i)
 {
     return s->role[i] != ROLE_CONSTANT && s->role[i] != ROLE_STATE;
 }
@@ -93,7 +93,7 @@ static void size_input(const struct history *h, const struct type *t, int64_t co
 }
 
 /* Of a role that columns do not size: as it is declared. */
-static int64_t columns_of(const struct stage *s, int i, int64_t columns)
+static int64_t input_columns(const struct stage *s, int i, int64_t columns)
 {
     const struct type *t = session_input_type(s->session, i);
     int64_t own = 1;
@@ -101,9 +101,9 @@ static int64_t columns_of(const struct stage *s, int i, int64_t columns)
 }
 
 /* A graph for a fixed number of rows takes a prompt of so many. */
-static void check_rows(const struct history *h, const struct stage *s)
+static void check_batch(const struct history *h, const struct stage *s)
 {
-    int tokens = stage_find(s, ROLE_TOKENS);
+    int tokens = decode_find_input(s, ROLE_TOKENS);
     const struct type *t = tokens >= 0 ? session_input_type(s->session, tokens) : NULL;
     int64_t rows;
     if (t && t->rank == 2 && dim_is_int(t->dim[0], &rows) && rows != h->batch)
@@ -113,13 +113,13 @@ static void check_rows(const struct history *h, const struct stage *s)
 
 void history_reserve(struct arena *a, const struct history *h, struct stage *s)
 {
-    check_rows(h, s);
+    check_batch(h, s);
     for (int i = 0; i < s->graph->inputs.n; i++) {
         const struct type *t = session_input_type(s->session, i);
         int64_t n, bytes;
-        if (!follows(s, i))
+        if (!follows_from_tokens(s, i))
             continue;
-        size_input(h, t, columns_of(s, i, h->room), &s->in[i]);
+        size_input(h, t, input_columns(s, i, h->room), &s->in[i]);
         if (!type_sizes_product(s->in[i].dim, t->rank, &n) || !i64_mul(n, (int64_t)dtype_size(t->dtype), &bytes))
             fail("%s: input '%s' is too large for %lld rows of %lld tokens", s->path, s->graph->inputs.at[i]->name, (long long)h->batch,
                  (long long)h->room);
@@ -128,7 +128,7 @@ void history_reserve(struct arena *a, const struct history *h, struct stage *s)
 }
 
 /* Columns [from, length) of a table; NULL: their numbers. */
-static void put_columns(const struct history *h, const int64_t *table, int64_t from, struct tensor *to)
+static void write_columns(const struct history *h, const int64_t *table, int64_t from, struct tensor *to)
 {
     int64_t n = tensor_elements(to), columns = h->length - from, rows = to->rank > 1 ? to->dim[to->rank - 2] : 1;
     for (int64_t i = 0; i < n; i++) {
@@ -137,7 +137,7 @@ static void put_columns(const struct history *h, const int64_t *table, int64_t f
     }
 }
 
-static void put_same(bool value, struct tensor *to)
+static void write_same(bool value, struct tensor *to)
 {
     int64_t n = tensor_elements(to);
     for (int64_t i = 0; i < n; i++)
@@ -154,15 +154,15 @@ void history_feed(const struct history *h, int64_t fed, struct stage *s)
 {
     const int64_t *const table[] = {
         [ROLE_TOKENS] = h->token, [ROLE_MASK] = h->seen, [ROLE_POSITIONS] = h->position, [ROLE_CACHE_POSITION] = NULL};
-    int tokens = stage_find(s, ROLE_TOKENS);
+    int tokens = decode_find_input(s, ROLE_TOKENS);
     for (int i = 0; i < s->graph->inputs.n; i++) {
-        if (!follows(s, i))
+        if (!follows_from_tokens(s, i))
             continue;
         bool all = s->role[i] == ROLE_MASK && last_size(s, i) != last_size(s, tokens);
-        size_input(h, session_input_type(s->session, i), columns_of(s, i, h->length - (all ? 0 : fed)), &s->in[i]);
+        size_input(h, session_input_type(s->session, i), input_columns(s, i, h->length - (all ? 0 : fed)), &s->in[i]);
         if (s->role[i] == ROLE_CACHED)
-            put_same(fed > 0, &s->in[i]);
+            write_same(fed > 0, &s->in[i]);
         else
-            put_columns(h, table[s->role[i]], all ? 0 : fed, &s->in[i]);
+            write_columns(h, table[s->role[i]], all ? 0 : fed, &s->in[i]);
     }
 }

@@ -16,16 +16,16 @@ enum { KNOWN = sizeof known / sizeof *known };
 static const char words[] = "tokens, mask, positions, cache_position, cached, constant; of an output: logits, tokens";
 
 /* ---- options that name an input or output: [K:]NAME=VALUE ------------------------------------------------------------------------ */
-struct named {
+struct named_option {
     const char *option;
     int number;
     const char *name, *value;
 }; /* number 0: of no graph in particular */
 
-static struct named named_parse(struct arena *a, const char *option, const char *text)
+static struct named_option named_option_parse(struct arena *a, const char *option, const char *text)
 {
     const char *equal = strchr(text, '='), *name = text + strspn(text, "0123456789");
-    struct named o = {.option = arena_printf(a, "%s '%s'", option, text)};
+    struct named_option o = {.option = arena_printf(a, "%s '%s'", option, text)};
     if (!equal)
         fail_usage("%s: expected NAME=VALUE", o.option);
     bool numbered = name > text && *name == ':';
@@ -37,7 +37,7 @@ static struct named named_parse(struct arena *a, const char *option, const char 
     return o;
 }
 
-static int find_value(struct value *const *at, int n, const char *name)
+static int index_by_name(struct value *const *at, int n, const char *name)
 {
     for (int i = 0; i < n; i++)
         if (strcmp(at[i]->name, name) == 0)
@@ -45,14 +45,14 @@ static int find_value(struct value *const *at, int n, const char *name)
     return -1;
 }
 
-static int named_input(const struct named *o, const struct stage *s)
+static int named_input(const struct named_option *o, const struct stage *s)
 {
-    return o->number && o->number != s->number ? -1 : find_value(s->graph->inputs.at, s->graph->inputs.n, o->name);
+    return o->number && o->number != s->number ? -1 : index_by_name(s->graph->inputs.at, s->graph->inputs.n, o->name);
 }
 
 static void take_input(struct arena *a, struct stage *stage, int n, const char *text)
 {
-    struct named o = named_parse(a, "--input", text);
+    struct named_option o = named_option_parse(a, "--input", text);
     for (int k = 0; k < n; k++) {
         int i = named_input(&o, &stage[k]);
         if (i < 0)
@@ -65,7 +65,7 @@ static void take_input(struct arena *a, struct stage *stage, int n, const char *
     fail_usage("%s: the inputs of %s are %s", o.option, stage[0].path, job_input_names(a, stage[0].graph));
 }
 
-static enum role role_parse(const struct named *o)
+static enum role role_parse(const struct named_option *o)
 {
     for (int k = 0; k < KNOWN; k++)
         if (strcmp(o->value, known[k].word) == 0)
@@ -73,10 +73,10 @@ static enum role role_parse(const struct named *o)
     fail_usage("%s: the roles are %s", o->option, words);
 }
 
-static bool take_output(const struct named *o, struct stage *s)
+static bool take_output(const struct named_option *o, struct stage *s)
 {
     bool chosen = strcmp(o->value, "tokens") == 0, other = o->number && o->number != s->number;
-    int i = other || (!chosen && strcmp(o->value, "logits")) ? -1 : find_value(s->graph->outputs.at, s->graph->outputs.n, o->name);
+    int i = other || (!chosen && strcmp(o->value, "logits")) ? -1 : index_by_name(s->graph->outputs.at, s->graph->outputs.n, o->name);
     if (i < 0)
         return false;
     s->logits = i;
@@ -86,7 +86,7 @@ static bool take_output(const struct named *o, struct stage *s)
 
 static void take_role(struct arena *a, struct stage *stage, int n, const char *text)
 {
-    struct named o = named_parse(a, "--role", text);
+    struct named_option o = named_option_parse(a, "--role", text);
     bool found = false;
     for (int k = 0; k < n; k++) {
         int i = named_input(&o, &stage[k]);
@@ -99,7 +99,7 @@ static void take_role(struct arena *a, struct stage *stage, int n, const char *t
 }
 
 /* ---- roles by name and shape -------------------------------------------------------------------------------------------------------- */
-int stage_find(const struct stage *s, enum role role)
+int decode_find_input(const struct stage *s, enum role role)
 {
     for (int i = 0; i < s->graph->inputs.n; i++)
         if (s->role[i] == role)
@@ -115,7 +115,7 @@ static enum role usual_role(const struct stage *s, int i)
     return ROLE_UNKNOWN;
 }
 
-static bool is_fixed(const struct type *t)
+static bool has_fixed_shape(const struct type *t)
 {
     for (int d = 0; d < t->rank; d++)
         if (!dim_is_int(t->dim[d], NULL))
@@ -143,14 +143,14 @@ static void find_by_shape(struct stage *s)
         const struct type *t = session_input_type(s->session, i);
         if (s->role[i] != ROLE_UNKNOWN)
             continue;
-        if (dtype_is_float(t->dtype) || is_fixed(t))
+        if (dtype_is_float(t->dtype) || has_fixed_shape(t))
             s->role[i] = ROLE_CONSTANT;
         else if (covers_past(s->graph, &s->graph->inputs.at[i]->type))
             s->role[i] = ROLE_MASK;
         else if (t->rank == 2 && t->dtype != DT_BOOL && ++count)
             candidate = i;
     }
-    if (count == 1 && stage_find(s, ROLE_TOKENS) < 0)
+    if (count == 1 && decode_find_input(s, ROLE_TOKENS) < 0)
         s->role[candidate] = ROLE_TOKENS;
 }
 
@@ -185,7 +185,7 @@ static bool may_decide(const struct stage *s, int output)
 /* The output called so, or the only one that can be. */
 static int only_logits(const struct stage *s)
 {
-    int found = find_value(s->graph->outputs.at, s->graph->outputs.n, "logits"), count = 0;
+    int found = index_by_name(s->graph->outputs.at, s->graph->outputs.n, "logits"), count = 0;
     if (found >= 0)
         return found;
     for (int i = 0; i < s->graph->outputs.n; i++)
@@ -210,7 +210,7 @@ static void find_logits(struct stage *stage, int n)
     const char *name = last->graph->outputs.at[last->logits]->name;
     for (int k = 0; k < n - 1; k++)
         if (stage[k].logits < 0)
-            take_logits(&stage[k], find_value(stage[k].graph->outputs.at, stage[k].graph->outputs.n, name));
+            take_logits(&stage[k], index_by_name(stage[k].graph->outputs.at, stage[k].graph->outputs.n, name));
 }
 
 void roles_find(struct arena *a, struct stage *stage, int n, const struct job_options *o)

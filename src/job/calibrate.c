@@ -44,7 +44,7 @@ static struct machine machine_of(struct arena *a, const char *path, const struct
     return to;
 }
 
-static void show_collectives(const struct machine *to, const struct comm *comm, const struct measured *m)
+static void explain_collectives(const struct machine *to, const struct comm *comm, const struct measured *m)
 {
     for (int i = 0; i < m->ncollective; i++) {
         const struct measured_collective *c = &m->collective[i];
@@ -57,7 +57,7 @@ static void show_collectives(const struct machine *to, const struct comm *comm, 
 }
 
 /* "226.1 GF/s on one rank, 431.0 on 2" */
-static void show_rate(const char *what, const char *unit, double alone, double machine, int ranks)
+static void print_rate_on_ranks(const char *what, const char *unit, double alone, double machine, int ranks)
 {
     printf("%s: %.1f %s on one rank", what, 1e-9 * alone, unit);
     if (ranks > 1)
@@ -65,10 +65,10 @@ static void show_rate(const char *what, const char *unit, double alone, double m
     putchar('\n');
 }
 
-static void show(const struct machine *to, const struct comm *comm, const struct measured *m, double error)
+static void print_summary(const struct machine *to, const struct comm *comm, const struct measured *m, double error)
 {
-    show_rate("products", "GF/s", to->flops, to->machine_flops, comm->local_size);
-    show_rate("weights from memory", "GB/s", to->memory_bandwidth, to->machine_memory_bandwidth, comm->local_size);
+    print_rate_on_ranks("products", "GF/s", to->flops, to->machine_flops, comm->local_size);
+    print_rate_on_ranks("weights from memory", "GB/s", to->memory_bandwidth, to->machine_memory_bandwidth, comm->local_size);
     printf("elementwise: %.1f GB/s; a node: %.2f us\n", 1e-9 / m->elementwise, 1e6 * to->node_overhead);
     if (!m->ncollective)
         return;
@@ -100,7 +100,7 @@ void job_calibrate(struct arena *a, struct comm *comm, const struct job_options 
                                                        .fit_error = error});
     out_put(&file, text, strlen(text));
     (void)out_close(&file);
-    show_collectives(&to, comm, &m);
+    explain_collectives(&to, comm, &m);
     if (!o->quiet)
-        show(&to, comm, &m, error);
+        print_summary(&to, comm, &m, error);
 }

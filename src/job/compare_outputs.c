@@ -25,7 +25,7 @@ static double difference(double a, double b)
     return isfinite(a) && isfinite(b) ? fabs(a - b) : INFINITY;
 }
 
-static bool same_type(struct verdict *v, const char *name, const struct tensor *got, const struct tensor *want)
+static bool compare_types(struct verdict *v, const char *name, const struct tensor *got, const struct tensor *want)
 {
     struct arena *a = arena_new();
     bool same = got->dtype == want->dtype && got->rank == want->rank &&
@@ -55,8 +55,8 @@ static void print_first(const char *name, const struct tensor *got, const struct
     printf("]: %.9g, expected %.9g, allowed difference %.3g\n", tensor_element(got, i), tensor_element(want, i), allowed);
 }
 
-static void compare(struct verdict *v, const char *name, const struct tensor *got, const struct tensor *want, double rtol, double base,
-                    double scale)
+static void compare_tensors(struct verdict *v, const char *name, const struct tensor *got, const struct tensor *want, double rtol,
+                            double base, double scale)
 {
     bool exact = !dtype_is_float(got->dtype), differs = false;
     int64_t n = tensor_elements(got);
@@ -82,19 +82,19 @@ static void compare(struct verdict *v, const char *name, const struct tensor *go
 void compare_close(struct verdict *v, const char *name, const struct tensor *got, const struct tensor *want, double rtol, double atol)
 {
     v->outputs++;
-    if (!same_type(v, name, got, want))
+    if (!compare_types(v, name, got, want))
         return;
     double scale = fmax(1, largest(want));
-    compare(v, name, got, want, rtol, atol * scale, scale);
+    compare_tensors(v, name, got, want, rtol, atol * scale, scale);
 }
 
 void compare_relative(struct verdict *v, const char *name, const struct tensor *got, const struct tensor *want, double rel)
 {
     v->outputs++;
-    if (!same_type(v, name, got, want))
+    if (!compare_types(v, name, got, want))
         return;
     double most = largest(want);
-    compare(v, name, got, want, 0, rel * most, most > 0 ? most : 1);
+    compare_tensors(v, name, got, want, 0, rel * most, most > 0 ? most : 1);
 }
 
 /* The larger unit roundoff of the two; 0 where that is less than bf16's and f16's. */

@@ -16,7 +16,7 @@ struct inputs {
     const char **from;
 }; /* from: file, NULL: not given */
 
-static int find_input(const struct graph *g, const char *name, size_t n)
+static int input_index(const struct graph *g, const char *name, size_t n)
 {
     for (int i = 0; i < g->inputs.n; i++)
         if (strlen(g->inputs.at[i]->name) == n && strncmp(g->inputs.at[i]->name, name, n) == 0)
@@ -32,7 +32,7 @@ const char *job_input_names(struct arena *a, const struct graph *g)
     return list;
 }
 
-static bool ends_with(const char *text, const char *end)
+static bool has_ending(const char *text, const char *end)
 {
     size_t n = strlen(text), m = strlen(end);
     return n >= m && strcmp(text + n - m, end) == 0;
@@ -41,16 +41,16 @@ static bool ends_with(const char *text, const char *end)
 struct tensor job_read_tensor(struct arena *a, const char *path)
 {
     const char *name;
-    if (ends_with(path, ".npy"))
+    if (has_ending(path, ".npy"))
         return tensor_read_npy(a, path);
-    if (ends_with(path, ".pb"))
+    if (has_ending(path, ".pb"))
         return tensor_read_pb(a, path, &name);
     fail_usage("%s: expected a .npy or .pb file", path);
 }
 
 /* An input that --bind fixed may still be given, with that value; one that nothing reads since is not looked at. True: it is one of these.
  */
-static bool is_fixed(struct arena *a, const struct graph *g, const char *name, const struct tensor *t)
+static bool is_bound_or_unread(struct arena *a, const struct graph *g, const char *name, const struct tensor *t)
 {
     const char *values = rank_meta_bind(g, name);
     if (!values)
@@ -62,15 +62,16 @@ static bool is_fixed(struct arena *a, const struct graph *g, const char *name, c
     return true;
 }
 
-static const char mark[] = "{rank}";
+static const char rank_placeholder[] = "{rank}";
 
 /* The file of this rank, where every rank has one: a name that holds {rank}. */
-static const char *own_file(struct arena *a, const struct graph *g, const char *name)
+static const char *rank_input_file(struct arena *a, const struct graph *g, const char *name)
 {
-    const char *at = strstr(name, mark);
+    const char *at = strstr(name, rank_placeholder);
     if (!at)
         return name;
-    return arena_printf(a, "%.*s%d%s", (int)(at - name), name, g->rank < 0 ? 0 : g->rank, own_file(a, g, at + strlen(mark)));
+    return arena_printf(a, "%.*s%d%s", (int)(at - name), name, g->rank < 0 ? 0 : g->rank,
+                        rank_input_file(a, g, at + strlen(rank_placeholder)));
 }
 
 static void take_named(struct arena *a, struct session *s, struct inputs *in, const char *text)
@@ -78,10 +79,10 @@ static void take_named(struct arena *a, struct session *s, struct inputs *in, co
     const char *equal = strchr(text, '=');
     if (!equal)
         fail_usage("--input '%s': expected NAME=FILE", text);
-    int i = find_input(in->graph, text, (size_t)(equal - text));
-    const char *file = own_file(a, in->graph, equal + 1);
+    int i = input_index(in->graph, text, (size_t)(equal - text));
+    const char *file = rank_input_file(a, in->graph, equal + 1);
     struct tensor t = job_read_tensor(a, file);
-    if (i < 0 && is_fixed(a, in->graph, arena_strndup(a, text, (size_t)(equal - text)), &t))
+    if (i < 0 && is_bound_or_unread(a, in->graph, arena_strndup(a, text, (size_t)(equal - text)), &t))
         return;
     if (i < 0)
         fail_usage("--input '%s': the inputs are %s", text, job_input_names(a, in->graph));
@@ -102,8 +103,8 @@ static void take_folder(struct arena *a, struct inputs *in, const char *folder)
             return;
         }
         struct tensor t = tensor_read_pb(a, path, &name);
-        int i = name && *name ? find_input(in->graph, name, strlen(name)) : -1;
-        if (i < 0 && name && is_fixed(a, in->graph, name, &t))
+        int i = name && *name ? input_index(in->graph, name, strlen(name)) : -1;
+        if (i < 0 && name && is_bound_or_unread(a, in->graph, name, &t))
             continue;
         if (i < 0)
             i = k;
@@ -126,23 +127,23 @@ static uint64_t next_random(uint64_t *state)
     return z ^ (z >> 31);
 }
 
-static double uniform(uint64_t *state)
+static double uniform_random(uint64_t *state)
 {
     return ((double)(next_random(state) >> 11) + 0.5) / 9007199254740992.0;
 }
 
-static double normal(uint64_t *state)
+static double normal_random(uint64_t *state)
 {
-    double u = uniform(state), v = uniform(state);
+    double u = uniform_random(state), v = uniform_random(state);
     return sqrt(-2 * log(u)) * cos(6.283185307179586 * v);
 }
 
-static void fill(struct tensor *t, uint64_t *state)
+static void fill_random(struct tensor *t, uint64_t *state)
 {
     int64_t n = tensor_elements(t);
     for (int64_t i = 0; i < n; i++) {
         if (dtype_is_float(t->dtype))
-            tensor_put(t, i, normal(state));
+            tensor_put(t, i, normal_random(state));
         else
             tensor_put(t, i, (double)(next_random(state) >> 32 & (t->dtype == DT_BOOL ? 1 : 7)));
     }
@@ -207,7 +208,7 @@ static void make_input(struct arena *a, struct session *s, struct inputs *in, in
     if (!type_sizes_product(t.dim, t.rank, &n) || !i64_mul(n, (int64_t)dtype_size(t.dtype), &bytes))
         fail("input '%s': %s has no valid size here", in->graph->inputs.at[i]->name, type_str(a, type));
     t.data = arena_alloc(a, (size_t)bytes + 1);
-    fill(&t, state);
+    fill_random(&t, state);
     in->at[i] = t;
     in->from[i] = "--random";
 }

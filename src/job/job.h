@@ -19,9 +19,9 @@ struct job_options {
     const char *stats_path; /* NULL: to stdout */
     const char *output, *test_data, *check, *calibrate;
     double rtol, atol, rel; /* -1: by type */
-    bool deterministic, pieces, quiet;
-    int64_t groups;   /* replicas, from 1 */
-    const char *rows; /* the symbol that --groups names; NULL: none */
+    bool deterministic, write_shards, quiet;
+    int64_t groups;           /* replicas, from 1 */
+    const char *batch_symbol; /* the symbol that --groups names; NULL: none */
 };
 
 /* run.c: every rank calls it; one rank's part of a run of one model or folder, --generate aside. True when a comparison failed; on rank 0.
@@ -35,9 +35,9 @@ void job_merge(struct arena *, const char *dir, const char *out, bool force);
 
 /* ---- replica.c: the ranks of a job, in process groups of the same size, each of which runs a replica on its rows --------- */
 struct replicas {
-    struct comm *all, *own; /* all ranks; those of this group, which runs the model once */
-    struct comm *across;    /* the ranks of one number in all groups; NULL: there is one group */
-    int groups, group;
+    struct comm *all, *process_group; /* all ranks; those of this group, which runs the model once */
+    struct comm *across;              /* the ranks of one number in all groups; NULL: there is one group */
+    int count, index;
     const char *symbol; /* of --groups; NULL: none */
 };
 /* Reads --groups G[:SYMBOL]; text NULL: one group. */
@@ -103,7 +103,7 @@ void job_calibrate(struct arena *, struct comm *, const struct job_options *, in
 char *outputs_shape_text(struct arena *, const struct tensor *); /* "f32[2, 7]" */
 void outputs_write(struct arena *, const struct graph *, const struct tensor *outputs, const char *folder);
 /* Every rank calls it: what it holds of each output, as NAME.rank-R.npy; of a whole one, rank 0, as NAME.npy. */
-void outputs_write_shards(struct arena *, const struct comm *, const struct graph *, const struct session *, const struct tensor *pieces,
+void outputs_write_shards(struct arena *, const struct comm *, const struct graph *, const struct session *, const struct tensor *shards,
                           const char *folder);
 void outputs_print_times(const double *seconds, int64_t n);
 

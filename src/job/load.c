@@ -21,14 +21,14 @@ struct graph *job_load_model(struct arena *a, const char *path, const struct bou
                         .split_outputs = o->generate > 0};
     pthread_mutex_lock(&loading);
     pass_run(&c, "load", "canon", NULL);
-    if ((o->groups > 1 || o->rows) && !c.graph->rank_meta)
+    if ((o->groups > 1 || o->batch_symbol) && !c.graph->rank_meta)
         op_note_rows(c.graph);
     pass_run(&c, "fuse_kernels", "fuse_kernels", NULL);
     pthread_mutex_unlock(&loading);
     return c.graph;
 }
 
-static char *rank_file(struct arena *a, const char *folder, int rank)
+static char *rank_file_path(struct arena *a, const char *folder, int rank)
 {
     return path_join(a, folder, arena_printf(a, "rank-%d.onnx", rank));
 }
@@ -52,10 +52,10 @@ static void check_size(const struct graph *g, const struct comm *comm, const cha
          g->path);
 }
 
-static void check_files(struct arena *a, const char *folder, int ranks)
+static void check_rank_files(struct arena *a, const char *folder, int ranks)
 {
     for (int r = 0; r < ranks; r++)
-        if (!path_exists(rank_file(a, folder, r)))
+        if (!path_exists(rank_file_path(a, folder, r)))
             fail("%s: rank-%d.onnx is missing, expected rank-0.onnx to rank-%d.onnx", folder, r, ranks - 1);
 }
 
@@ -82,15 +82,15 @@ static struct graph *load_folder(struct arena *a, struct comm *comm, const char 
 {
     struct graph *g = NULL;
     if (comm->rank == 0) {
-        if (!path_exists(rank_file(a, path, 0)))
+        if (!path_exists(rank_file_path(a, path, 0)))
             fail("%s: has no rank-0.onnx: not a folder of tpc-shard", path);
-        g = job_load_model(a, rank_file(a, path, 0), NULL, o);
+        g = job_load_model(a, rank_file_path(a, path, 0), NULL, o);
         check_size(g, comm, path, o);
-        check_files(a, path, g->ranks);
+        check_rank_files(a, path, g->ranks);
     }
     comm->barrier(comm);
     if (!g)
-        g = job_load_model(a, rank_file(a, path, comm->rank), NULL, o);
+        g = job_load_model(a, rank_file_path(a, path, comm->rank), NULL, o);
     check_size(g, comm, path, o);
     check_plan(comm, g, comm->rank);
     return g;

@@ -12,16 +12,16 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-struct target {
+struct target_file {
     const char *path, *part;
 };
-struct merge {
+struct merge_job {
     struct arena *arena;
     struct folder *folder;
     const char *out;
     bool force;
     struct progress progress;
-    VEC(struct target) targets; /* the model is the first */
+    VEC(struct target_file) targets; /* the model is the first */
 };
 
 /* ---- where to write ---- */
@@ -29,13 +29,13 @@ struct merge {
 static void remove_parts(void *data, int status)
 {
     (void)status;
-    const struct merge *m = data;
+    const struct merge_job *m = data;
     for (int i = 0; i < m->targets.n; i++)
         (void)unlink(m->targets.at[i].part);
 }
 
 /* Without "." and empty components; a path that leaves its folder is a failure. */
-static const char *plain_location(const struct merge *m, const char *location)
+static const char *plain_location(const struct merge_job *m, const char *location)
 {
     const char *plain = "";
     if (*location == '/')
@@ -50,7 +50,7 @@ static const char *plain_location(const struct merge *m, const char *location)
     return plain;
 }
 
-static const struct target *target_for(struct merge *m, const char *path)
+static const struct target_file *target_for(struct merge_job *m, const char *path)
 {
     for (int i = 0; i < m->targets.n; i++)
         if (strcmp(m->targets.at[i].path, path) == 0)
@@ -60,17 +60,17 @@ static const struct target *target_for(struct merge *m, const char *path)
                                   : "%s exists already: name another file with -o, or replace it with --force",
              path);
     const char *part = arena_printf(m->arena, "%s.part-%ld-%d", m->out, (long)getpid(), m->targets.n);
-    VEC_PUSH(m->arena, &m->targets, ((struct target){path, part}));
+    VEC_PUSH(m->arena, &m->targets, ((struct target_file){path, part}));
     return &m->targets.at[m->targets.n - 1];
 }
 
-static const char *path_of(struct merge *m, const struct span *s)
+static const char *path_of(struct merge_job *m, const struct span *s)
 {
     return *s->file ? path_join(m->arena, path_dir(m->arena, m->out), plain_location(m, s->file)) : m->out;
 }
 
 /* Names first: nothing is written before it is known that all may be. */
-static void check_targets(struct merge *m)
+static void check_targets(struct merge_job *m)
 {
     const char *real = path_real(m->arena, path_dir(m->arena, m->out));
     if (!real)
@@ -89,7 +89,7 @@ static void check_targets(struct merge *m)
 /* ---- writing ---- */
 
 struct sink {
-    struct merge *merge;
+    struct merge_job *merge;
     struct out *out;
 };
 
@@ -100,7 +100,7 @@ static void put_model(void *data, const void *from, size_t bytes)
     progress_add(&s->merge->progress, (int64_t)bytes);
 }
 
-static void write_model(struct merge *m)
+static void restore_model(struct merge_job *m)
 {
     const struct folder *f = m->folder;
     const struct load_options options = {.find = folder_find, .find_data = m->folder};
@@ -116,7 +116,7 @@ static void write_model(struct merge *m)
 
 enum { BUFFER = 1 << 18 };
 struct file {
-    struct merge *merge;
+    struct merge_job *merge;
     FILE *at;
     const char *path;
 };
@@ -143,11 +143,11 @@ static void write_span(struct file *f, const struct span *s)
     source_release(&s->source);
 }
 
-static int write_file(struct merge *m, int from)
+static int write_data_file(struct merge_job *m, int from)
 {
     const struct folder *f = m->folder;
     const struct span *first = &f->spans.at[from];
-    const struct target *t = target_for(m, path_of(m, first));
+    const struct target_file *t = target_for(m, path_of(m, first));
     struct file file = {.merge = m, .path = t->part};
     int to = from;
     file.at = fopen(t->part, path_exists(t->part) ? "r+b" : "wb");
@@ -162,7 +162,7 @@ static int write_file(struct merge *m, int from)
 
 /* ---- taking the names ---- */
 
-static void make_folders(const struct merge *m, const char *path)
+static void make_folders(const struct merge_job *m, const char *path)
 {
     for (const char *slash = strchr(path + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
         const char *dir = arena_strndup(m->arena, path, (size_t)(slash - path));
@@ -172,10 +172,10 @@ static void make_folders(const struct merge *m, const char *path)
 }
 
 /* The model comes last: where it is, all is. */
-static void rename_all(struct merge *m)
+static void rename_all(struct merge_job *m)
 {
     for (int i = m->targets.n - 1; i >= 0; i--) {
-        const struct target *t = &m->targets.at[i];
+        const struct target_file *t = &m->targets.at[i];
         make_folders(m, t->path);
         if (rename(t->part, t->path) != 0)
             fail("%s: cannot be renamed to %s: %s", t->part, t->path, strerror(errno));
@@ -193,16 +193,16 @@ static int64_t total_bytes(const struct folder *f)
 
 void job_merge(struct arena *a, const char *dir, const char *out, bool force)
 {
-    struct merge m = {.arena = a, .out = out, .force = force};
+    struct merge_job m = {.arena = a, .out = out, .force = force};
     m.folder = folder_read(a, dir, true);
     if (graph_text(a, path_join(a, dir, "model.onnx")))
         fail("%s: was made from a graph in text form, which no ONNX model can be put together from", dir);
     check_targets(&m);
     diag_on_failure(remove_parts, &m);
     progress_start(&m.progress, "merging", total_bytes(m.folder));
-    write_model(&m);
+    restore_model(&m);
     for (int i = 0; i < m.folder->spans.n;)
-        i = *m.folder->spans.at[i].file ? write_file(&m, i) : i + 1;
+        i = *m.folder->spans.at[i].file ? write_data_file(&m, i) : i + 1;
     progress_end(&m.progress);
     rename_all(&m);
     diag_forget(remove_parts, &m);

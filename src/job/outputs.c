@@ -33,14 +33,14 @@ static void make_folder(const char *path)
 }
 
 void outputs_write_shards(struct arena *a, const struct comm *comm, const struct graph *g, const struct session *s,
-                          const struct tensor *pieces, const char *folder)
+                          const struct tensor *shards, const char *folder)
 {
     make_folder(folder);
     for (int i = 0; i < g->outputs.n; i++) {
         bool whole = session_output_placement(s, i)->kind == PLACE_R;
         const char *end = whole ? ".npy" : arena_printf(a, ".rank-%d.npy", comm->rank);
         if (comm->rank == 0 || !whole)
-            tensor_write_npy(path_join(a, folder, file_name(a, g->outputs.at[i]->name, end)), &pieces[i]);
+            tensor_write_npy(path_join(a, folder, file_name(a, g->outputs.at[i]->name, end)), &shards[i]);
     }
 }
 

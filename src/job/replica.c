@@ -16,21 +16,21 @@ void replica_read(struct arena *a, const char *text, struct job_options *o)
     if (!text)
         return;
     o->groups = number_read("--groups", colon ? arena_strndup(a, text, (size_t)(colon - text)) : text, 1, MOST_GROUPS);
-    o->rows = colon ? colon + 1 : NULL;
+    o->batch_symbol = colon ? colon + 1 : NULL;
 }
 
 struct replicas replica_form(struct comm *comm, const struct job_options *o)
 {
-    struct replicas t = {.all = comm, .own = comm, .groups = (int)o->groups, .symbol = o->rows};
-    if (t.groups == 1)
+    struct replicas t = {.all = comm, .process_group = comm, .count = (int)o->groups, .symbol = o->batch_symbol};
+    if (t.count == 1)
         return t;
-    if (comm->rank == 0 && comm->size % t.groups)
-        fail_usage("--groups is %d, and %d rank%s can't be divided into so many groups of one size", t.groups, comm->size,
+    if (comm->rank == 0 && comm->size % t.count)
+        fail_usage("--groups is %d, and %d rank%s can't be divided into so many groups of one size", t.count, comm->size,
                    comm->size == 1 ? "" : "s");
     comm->barrier(comm);
-    int size = comm->size / t.groups;
-    t.group = comm->rank / size;
-    t.own = comm->split(comm, t.group);
+    int size = comm->size / t.count;
+    t.index = comm->rank / size;
+    t.process_group = comm->split(comm, t.index);
     t.across = comm->split(comm, comm->rank % size);
     return t;
 }
@@ -40,7 +40,7 @@ void replica_leave(struct replicas *t)
     if (!t->across)
         return;
     t->across->free(t->across);
-    t->own->free(t->own);
+    t->process_group->free(t->process_group);
 }
 
 /* ---- rows ------------------------------------------------------------------------------------------------------------------------- */
@@ -107,29 +107,29 @@ struct batch_shard replica_shard_batch(const struct replicas *t, const struct gr
         return (struct batch_shard){.rows = {0, 1}};
     struct batch_shard d = {.symbol = wanted ? wanted : first_symbol(g)};
     d.total = count_rows(g, s, d.symbol, in);
-    d.rows = batch_range_of(d.total, t->groups, t->group);
+    d.rows = batch_range_of(d.total, t->count, t->index);
     if (d.total)
-        explain("%s: group %d has %lld of the %lld rows of '%s'", g->path, t->group, (long long)d.rows.count, (long long)d.total, d.symbol);
+        explain("%s: group %d has %lld of the %lld rows of '%s'", g->path, t->index, (long long)d.rows.count, (long long)d.total, d.symbol);
     return d;
 }
 
 bool replica_runs(const struct replicas *t, const struct batch_shard *d)
 {
-    return d->rows.count > 0 || t->group == 0;
+    return d->rows.count > 0 || t->index == 0;
 }
 
-void replica_take_rows(struct arena *a, const struct batch_shard *dealt, const struct graph *g, const struct session *s, struct tensor *in)
+void replica_take_rows(struct arena *a, const struct batch_shard *shard, const struct graph *g, const struct session *s, struct tensor *in)
 {
     for (int i = 0; i < g->inputs.n; i++) {
-        int d = in[i].data ? row_dim(session_input_type(s, i), dealt->symbol) : -1;
+        int d = in[i].data ? row_dim(session_input_type(s, i), shard->symbol) : -1;
         if (d >= 0 && d < in[i].rank)
-            in[i] = batch_slice(a, &in[i], d, dealt->rows);
+            in[i] = batch_slice(a, &in[i], d, shard->rows);
     }
 }
 
-struct tensor replica_gather_output(struct arena *a, const struct replicas *t, const struct batch_shard *dealt, const struct session *s,
+struct tensor replica_gather_output(struct arena *a, const struct replicas *t, const struct batch_shard *shard, const struct session *s,
                                     int output, const char *name, const struct tensor *own)
 {
-    int d = row_dim(session_output_type(s, output), dealt->symbol);
-    return d < 0 || t->own->rank ? *own : batch_gather(a, t->across, name, own, d, dealt->total);
+    int d = row_dim(session_output_type(s, output), shard->symbol);
+    return d < 0 || t->process_group->rank ? *own : batch_gather(a, t->across, name, own, d, shard->total);
 }

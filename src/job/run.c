@@ -86,7 +86,7 @@ static bool conclude(struct arena *a, const struct graph *g, const struct tensor
 {
     struct verdict v = {0};
     bool compares = o->test_data || o->check;
-    if (!o->pieces && (o->output || !compares))
+    if (!o->write_shards && (o->output || !compares))
         outputs_write(a, g, out, o->output);
     if (o->test_data)
         compare_test_data(a, g, out, o, &v);
@@ -101,11 +101,11 @@ static bool conclude(struct arena *a, const struct graph *g, const struct tensor
 
 /* The global outputs, on rank 0 of all; runs: this group has run. */
 static struct tensor *join_outputs(struct arena *a, const struct replicas *t, const struct batch_shard *d, const struct graph *g,
-                                   struct session *s, bool runs, const struct tensor *pieces)
+                                   struct session *s, bool runs, const struct tensor *shards)
 {
     struct tensor *out = NEWN(a, struct tensor, g->outputs.n);
     for (int i = 0; i < g->outputs.n; i++) {
-        struct tensor own = runs ? session_gather(s, a, i, &pieces[i]) : (struct tensor){0};
+        struct tensor own = runs ? session_gather(s, a, i, &shards[i]) : (struct tensor){0};
         out[i] = replica_gather_output(a, t, d, s, i, g->outputs.at[i]->name, &own);
     }
     return out;
@@ -113,21 +113,21 @@ static struct tensor *join_outputs(struct arena *a, const struct replicas *t, co
 
 bool job_run(struct arena *a, const struct replicas *t, const struct job_options *o, int threads)
 {
-    struct graph *g = job_load(a, t->own, o->paths.text.at[0], o);
-    struct session *s = session_new(g, t->own, (struct session_options){.threads = threads, .deterministic = o->deterministic});
-    struct tensor *in = job_inputs(a, s, g, o), *own = NEWN(a, struct tensor, g->inputs.n), *pieces = NEWN(a, struct tensor, g->outputs.n);
+    struct graph *g = job_load(a, t->process_group, o->paths.text.at[0], o);
+    struct session *s = session_new(g, t->process_group, (struct session_options){.threads = threads, .deterministic = o->deterministic});
+    struct tensor *in = job_inputs(a, s, g, o), *own = NEWN(a, struct tensor, g->inputs.n), *shards = NEWN(a, struct tensor, g->outputs.n);
     struct batch_shard d = replica_shard_batch(t, g, s, in);
     bool runs = replica_runs(t, &d);
     memcpy(own, in, (size_t)g->inputs.n * sizeof *in);
     replica_take_rows(a, &d, g, s, own);
-    double *seconds = run_repeated(a, t->all, s, o, runs, own, pieces);
+    double *seconds = run_repeated(a, t->all, s, o, runs, own, shards);
     if (o->stats)
         stats_report(a, t, &d, s, NULL, o->stats_path);
-    if (o->pieces)
-        outputs_write_shards(a, t->own, g, s, pieces, o->output);
+    if (o->write_shards)
+        outputs_write_shards(a, t->process_group, g, s, shards, o->output);
     for (int i = 0; o->check && runs && i < g->inputs.n; i++)
         in[i] = session_gather_input(s, a, i, &in[i]);
-    struct tensor *out = join_outputs(a, t, &d, g, s, runs, pieces);
+    struct tensor *out = join_outputs(a, t, &d, g, s, runs, shards);
     bool failed = t->all->rank == 0 && conclude(a, g, in, out, o, threads, seconds);
     t->all->barrier(t->all);
     session_free(s);

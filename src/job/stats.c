@@ -12,8 +12,8 @@ struct figures {
 };
 struct statistics {
     const struct bindings *sizes;
-    const struct replicas *team;
-    const struct batch_shard *dealt;
+    const struct replicas *replicas;
+    const struct batch_shard *shard;
     const struct figures *rank; /* of all ranks */
     int ncollective;
     const struct session_collective *collective; /* of this rank: sums over calls */
@@ -111,9 +111,9 @@ static struct figures figures_of(const struct figures *rank, int n)
 
 static void print_group(const struct replicas *t, const struct batch_shard *d, int group, const struct figures *all)
 {
-    int n = t->own->size, first = group * n;
+    int n = t->process_group->size, first = group * n;
     const struct figures f = figures_of(&all[first], n);
-    struct batch_range rows = batch_range_of(d->total, t->groups, group);
+    struct batch_range rows = batch_range_of(d->total, t->count, group);
     printf(
         "group %d: ranks %d to %d, %lld of %lld rows of '%s': compute %.3f ms, communication %.3f ms, %lld bytes sent per run; weights %.3f MiB, state %.1f MiB, activations %.3f MiB\n",
         group, first, first + n - 1, (long long)rows.count, (long long)d->total, d->symbol, 1e3 * f.compute, 1e3 * f.comm,
@@ -132,10 +132,10 @@ static void print_sizes(const struct bindings *b)
 static void print_text(const struct statistics *s)
 {
     print_sizes(s->sizes);
-    for (int r = 0; r < s->team->all->size; r++)
+    for (int r = 0; r < s->replicas->all->size; r++)
         print_rank(r, &s->rank[r]);
-    for (int i = 0; s->team->across && i < s->team->groups; i++)
-        print_group(s->team, s->dealt, i, s->rank);
+    for (int i = 0; s->replicas->across && i < s->replicas->count; i++)
+        print_group(s->replicas, s->shard, i, s->rank);
     for (int i = 0; i < s->ncollective; i++) {
         const struct session_collective *c = &s->collective[i];
         printf("collective %d %s '%s': %lld bytes, %.3f ms\n", i + 1, c->op, c->name, (long long)(c->bytes / calls_of(c)),
@@ -177,12 +177,12 @@ static void write_json(struct arena *a, const struct statistics *s, const char *
 {
     struct out out;
     json_t *root = json_object(), *ranks = json_array(), *collectives = json_array();
-    for (int r = 0; r < s->team->all->size; r++)
+    for (int r = 0; r < s->replicas->all->size; r++)
         json_array_append_new(ranks, rank_object(&s->rank[r]));
     for (int i = 0; i < s->ncollective; i++)
         json_array_append_new(collectives, collective_object(&s->collective[i], s->payload[i]));
     json_object_set_new(root, "sizes", sizes_object(s->sizes));
-    json_object_set_new(root, "groups", json_integer(s->team->groups));
+    json_object_set_new(root, "groups", json_integer(s->replicas->count));
     json_object_set_new(root, "ranks", ranks);
     json_object_set_new(root, "collectives", collectives);
     out_open_whole(a, &out, path);
@@ -193,7 +193,7 @@ static void write_json(struct arena *a, const struct statistics *s, const char *
     json_decref(root);
 }
 
-void stats_report(struct arena *a, const struct replicas *team, const struct batch_shard *dealt, struct session *session,
+void stats_report(struct arena *a, const struct replicas *replicas, const struct batch_shard *shard, struct session *session,
                   const struct session_collective *more, const char *path)
 {
     const struct session_stats *s = session_stats(session);
@@ -204,8 +204,8 @@ void stats_report(struct arena *a, const struct replicas *team, const struct bat
     if (more)
         all[n - 1] = *more;
     struct statistics out = {
-        session_bindings(session), team, dealt, gather_figures(a, team->all, s), n, all, gather_payloads(a, team->all, n, all)};
-    if (team->all->rank)
+        session_bindings(session), replicas, shard, gather_figures(a, replicas->all, s), n, all, gather_payloads(a, replicas->all, n, all)};
+    if (replicas->all->rank)
         return;
     if (path)
         write_json(a, &out, path);
