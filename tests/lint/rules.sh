@@ -91,8 +91,11 @@ prefix() {
             words = split(prefixes[k], word, " ")
             for (w = 1; w <= words; w++) if (begins($3, word[w])) next
         }
-        print $3 " of " $1 " begins with none of its folders, its file and tests/lint/prefixes"
-    }' tests/lint/prefixes "$work/symbols"
+        faults[$1]++
+        names[$1] = names[$1] " " $3
+    }
+    END { for (path in faults) print path ":" faults[path] " names begin with none of its folders, its file and tests/lint/prefixes:" names[path] }
+    ' tests/lint/prefixes "$work/symbols"
 }
 
 format() {
