@@ -12,7 +12,7 @@ static inline int64_t cost_plus(int64_t a, int64_t b)
 }
 enum { PLAN_VERSION = 1, PLAN_RANKS = 1024 };
 enum sp_mode { SP_OFF, SP_ON, SP_AUTO };
-enum strict { STRICT_OFF, STRICT_ON, STRICT_WARN }; /* of communication that no constraint asks for */
+enum strict { STRICT_OFF, STRICT_ON, STRICT_WARN }; /* of unrequested communication */
 struct machine {                                    /* machine.c: the shipped reference profile, or a file from tpc-run --calibrate */
     const char *name;
     double flops, memory_bandwidth;                                /* of one rank while the others are idle; per second, bytes per second */
@@ -115,12 +115,12 @@ struct plan {
     bool proven;
     int64_t objective;   /* what the solver minimised, picoseconds over all workloads, weight price included, byte_price not */
     struct space *space; /* what could have been chosen (space.h) */
-    struct named_list nodes, read_places; /* as chosen: strategies of nodes; placements that values are brought to before they are read */
-    const char **state_placement;         /* by state of the graph, as text: what --state-from demands; NULL: nothing */
+    struct named_list nodes, read_places; /* as chosen: strategies of nodes; placements that values are resharded to before they are read */
+    const char **state_placement;         /* by state of the graph, as text: what --state-from requires; NULL: nothing */
     VEC(struct priced_node) priced;       /* after plan_price */
     VEC(struct planned_collective) collectives; /* filled by insert, in file order */
     VEC(const char *) warnings;                 /* for people */
-    VEC(const char *) whole;                    /* "node (Op): why it stays whole" */
+    VEC(const char *) whole;                    /* "node (Op): why it is replicated" */
     struct rank_use *use, unsharded;            /* by rank, and of the graph before sharding; after the pass memory */
     double byte_price;             /* of --memory: holding a byte of weights or state costs reading it so many more times per step */
     double held;                   /* bytes of weights and state that this price is paid for */

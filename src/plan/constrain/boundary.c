@@ -1,9 +1,9 @@
-/* prepare: where values stand around a set of nodes. `input` is where a value that enters it stands before, `desired_input` where its nodes
- * read it; `output` is where a value that leaves it is brought to, `desired_output` where nodes outside, or the taker of a graph output,
- * read it.
+/* boundary: placements of the values at the boundary of a set of nodes. `input` is the placement of a value that enters the set, before its
+ * nodes read it as `desired_input`. `output` is the placement that a value which leaves the set is resharded to; nodes outside, or the
+ * taker of a graph output, read it as `desired_output`.
  *
- * Values are those of activations, in the order in which nodes read (make) them, each once: no weights, no state, which is the set's own,
- * and no scalars, which are whole anyway. */
+ * Values are activations, in the order in which nodes read (make) them, each once. Weights, state, which is the set's own, and scalars,
+ * which are replicated anyway, are not among them. */
 #include "plan/constrain/constrain.h"
 #include "plan/facts/facts.h"
 #include "plan/input/input.h"
@@ -109,7 +109,7 @@ static const char *layout_of(const struct layout *l, int i, const char *name)
     return k < l->n ? l->text[k] : NULL;
 }
 
-/* ---- demands ------------------------------------------------------------------------------------------------------------------- */
+/* ---- requirements ------------------------------------------------------------------------------------------------------------------- */
 
 static void require_place(struct space *s, const struct constraint *c, enum requirement_kind kind, const struct value *v, const char *text)
 {
@@ -166,15 +166,15 @@ static void prepare_value(struct space *s, const struct constraint *c, const str
 
 static void prepare_end(struct space *s, const struct constraint *c, const struct module *m, bool result)
 {
-    const struct layout *stands = result ? &c->output : &c->input, *desired = result ? &c->desired_output : &c->desired_input;
-    if (!stands->form && !desired->form)
+    const struct layout *placed = result ? &c->output : &c->input, *desired = result ? &c->desired_output : &c->desired_input;
+    if (!placed->form && !desired->form)
         return;
     struct boundary b = boundary_of(s, m, result);
-    check_layout(s, c, stands, &b, m);
+    check_layout(s, c, placed, &b, m);
     check_layout(s, c, desired, &b, m);
     for (int i = 0; i < b.list.n; i++) {
         const char *name = b.list.at[i]->name;
-        prepare_value(s, c, m, result, b.list.at[i], layout_of(stands, i, name), layout_of(desired, i, name));
+        prepare_value(s, c, m, result, b.list.at[i], layout_of(placed, i, name), layout_of(desired, i, name));
     }
 }
 

@@ -1,9 +1,9 @@
-/* annotations: the multi-device configuration of a model as constraints, and a chosen plan as one.
+/* onnx_config: the multi-device configuration of a model as requirements, and a chosen plan as a configuration.
  *
- * Under a configuration a node says how it reads operands and how it leaves results. What canonicalisation makes of node N is called N, or
- * else N/..., and a tensor keeps its name as long as it exists: a spec speaks of what still reads or makes the tensor under such a name,
- * and is of no use where nothing does. A node with specs reads an operand that has none as its maker leaves it, a graph input whole, and
- * terms of a sum as they are, where it can; weights and what a decode loop carries are free. */
+ * Under a configuration a node names the placements of its operands and results. Canonicalisation calls what it makes of node N N, or else
+ * N/..., and a tensor keeps its name as long as it exists. A spec applies to what still reads or makes the tensor under such a name, and is
+ * ignored if nothing does. A node with specs reads an operand that has none as its producer leaves it. It reads a graph input replicated,
+ * and partial values as they are, if it can. Weights and state are free. */
 #include "ir/configuration.h"
 #include "op/rule/rule.h"
 #include "plan/constrain/constrain.h"
@@ -73,7 +73,7 @@ void plan_configuration(const struct graph *g, const struct options *o, struct p
     plan->configuration = c;
 }
 
-/* ---- what a spec speaks of ---------------------------------------------------------------------------------------------------------- */
+/* ---- what a spec applies to ---------------------------------------------------------------------------------------------------------- */
 
 /* The readers of a value that are left of a source's node. */
 struct readers {
@@ -144,7 +144,7 @@ static const struct constraint *constraint_of(struct space *s, const struct shar
     return c;
 }
 
-/* False: the spec speaks of nothing that there is. left, by value id: how results are left. */
+/* False: the spec applies to nothing that exists. left, by value id: how results are left. */
 static bool demand(struct space *s, const struct sharding *from, const struct placement **left)
 {
     const struct value *v = living(s, from->tensor);
@@ -190,9 +190,8 @@ void annotations_require(struct space *s)
             gone++;
         }
     if (gone)
-        explain(
-            "device configuration '%s': %d sharding specs speak of what is no more in the canonical graph, the first of '%s' at node '%s'",
-            c->name, gone, first->tensor, first->node);
+        explain("device configuration '%s': %d sharding specs apply to nothing in the canonical graph, the first of '%s' at node '%s'",
+                c->name, gone, first->tensor, first->node);
     for (int i = 0; c && i < c->shardings.n; i++)
         if (c->shardings.at[i].how == SHARDED_KEEPS)
             require_kept(s, &c->shardings.at[i], left);
@@ -207,7 +206,7 @@ static struct placement operand_place(const struct space *s, struct place_use u)
     return st ? st->in[u.operand] : s->chosen.output[u.operand];
 }
 
-/* Where a result is left: at its end of the graph, or where it is brought to. Terms of a sum are where all readers have them. */
+/* The placement of a result: at its end of the graph, or what it is resharded to. A partial value has the one that all readers want. */
 static struct placement result_place(const struct space *s, const struct value *v)
 {
     int number = graph_output_number(s->g, v);

@@ -1,12 +1,12 @@
-/* sharding: what a sharding spec of ONNX's multi-device annotations says of a tensor, as a placement, and back.
+/* sharding_spec: the sharding specs of ONNX's multi-device annotations as placements, and back.
  *
- * Of the axis that is sharded one part is dealt out evenly (the first shards hold one index more), parts before it repeat that, parts
- * behind it stay together: [3:1, 64:2] is three blocks of 64, each in halves, as a fused Q, K, V is split by heads. Device i is rank i.
- * Entry i of the device list holds shard i; one that is a key of the group map stands for several devices, which all hold it. No sharded
- * axis, and one entry for all devices: whole. (onnx.proto; the proposals on multi-device execution and on its sharding formalism say what
- * shapes and operators allow.)
+ * One part of the sharded axis is split evenly (the first shards hold one index more). Parts before it repeat that, parts behind it stay
+ * together: [3:1, 64:2] is three blocks of 64, each in halves, as a fused Q, K, V is split by heads. Device i is rank i. Entry i of the
+ * device list holds shard i; an entry that is a key of the group map names several devices, which all hold it. No sharded axis, and one
+ * entry for all devices: replicated. (onnx.proto; the proposals on multi-device execution and on its sharding formalism define what shapes
+ * and operators allow.)
  *
- * There are no terms of a sum, no two axes at once and no blocks of unequal sizes in both. */
+ * Specs know no partial values. Two axes at once, and blocks of unequal sizes, are not supported. */
 #include "ir/configuration.h"
 #include "plan/constrain/constrain.h"
 #include "plan/plan.h"
@@ -23,7 +23,7 @@ struct spec {
     const struct type *type;
     const struct sharding *s;
     int ranks, axis;                        /* -1: none is sharded */
-    const struct dim *outer, *size, *inner; /* of the axis: what is dealt out is size */
+    const struct dim *outer, *size, *inner; /* of the axis: size is split */
     int64_t shards;
     const char *fault;
 };
@@ -45,7 +45,7 @@ static const struct dim *part_size(struct spec *p, const struct shards *part)
     return d ? dim_rewrite(p->alg, d) : NULL;
 }
 
-/* The sizes that are said, together; false on overflow. */
+/* The product of the given sizes; false on overflow. */
 static bool spec_sizes_fit(const struct sharded_axis *a)
 {
     int64_t all = 1;
@@ -55,7 +55,7 @@ static bool spec_sizes_fit(const struct sharded_axis *a)
     return true;
 }
 
-/* The part that is dealt out; -1: none, -2: several. */
+/* The part that is split; -1: none, -2: several. */
 static int dealt_part(const struct sharded_axis *a)
 {
     int found = -1;
@@ -65,7 +65,7 @@ static int dealt_part(const struct sharded_axis *a)
     return found;
 }
 
-static bool read_parts(struct spec *p, const struct sharded_axis *a, int dealt, const struct dim *whole)
+static bool read_parts(struct spec *p, const struct sharded_axis *a, int split_part, const struct dim *whole)
 {
     const struct dim *all = dim_int(p->alg, 1), *outer = all, *inner = all, *size = whole;
     for (int i = 0; i < a->n; i++) {
@@ -73,15 +73,15 @@ static bool read_parts(struct spec *p, const struct sharded_axis *a, int dealt, 
         if (!d)
             return wrong(p, arena_printf(p->arena, "part %d of axis %" PRId64 " has no size of 1 or more", i, a->axis));
         all = dim_mul(p->alg, all, d);
-        outer = i < dealt ? dim_mul(p->alg, outer, d) : outer;
-        inner = dealt >= 0 && i > dealt ? dim_mul(p->alg, inner, d) : inner;
-        size = i == dealt ? d : size;
+        outer = i < split_part ? dim_mul(p->alg, outer, d) : outer;
+        inner = split_part >= 0 && i > split_part ? dim_mul(p->alg, inner, d) : inner;
+        size = i == split_part ? d : size;
     }
     if (all != whole)
         return wrong(p,
                      arena_printf(p->arena, "axis %" PRId64 " has size %s, its parts %s", a->axis, dim_str(p->arena, whole),
                                   dim_str(p->arena, all)));
-    if (dealt >= 0) {
+    if (split_part >= 0) {
         p->outer = outer;
         p->size = size;
         p->inner = inner;
@@ -92,28 +92,28 @@ static bool read_parts(struct spec *p, const struct sharded_axis *a, int dealt, 
 static bool read_axis(struct spec *p, const struct sharded_axis *a)
 {
     int64_t rank = p->type->rank, d = a->axis < 0 ? a->axis + rank : a->axis;
-    int dealt = dealt_part(a);
+    int split_part = dealt_part(a);
     if (a->axis < -rank || a->axis >= rank)
         return wrong(p, arena_printf(p->arena, "axis %" PRId64 " is not one of %d", a->axis, p->type->rank));
     for (int i = 0; i < a->n; i++)
         if (a->part[i].count < 1)
             return wrong(
                 p,
-                arena_printf(p->arena, "axis %" PRId64 " is dealt to %" PRId64 " shards, expected 1 or more", a->axis, a->part[i].count));
-    if (dealt == -2 || (dealt >= 0 && p->axis >= 0))
-        return wrong(p, arena_printf(p->arena, "two %s are sharded, where tpc splits one", dealt == -2 ? "parts of an axis" : "axes"));
+                arena_printf(p->arena, "axis %" PRId64 " is split into %" PRId64 " shards, expected 1 or more", a->axis, a->part[i].count));
+    if (split_part == -2 || (split_part >= 0 && p->axis >= 0))
+        return wrong(p, arena_printf(p->arena, "two %s are sharded, where tpc splits one", split_part == -2 ? "parts of an axis" : "axes"));
     if (a->n > MOST_PARTS || !spec_sizes_fit(a))
         return wrong(p, arena_printf(p->arena, "the parts of axis %" PRId64 " are too large", a->axis));
-    if (dealt >= 0) {
+    if (split_part >= 0) {
         p->axis = (int)d;
-        p->shards = a->part[dealt].count;
+        p->shards = a->part[split_part].count;
     }
-    return !a->n || read_parts(p, a, dealt, p->type->dim[d]);
+    return !a->n || read_parts(p, a, split_part, p->type->dim[d]);
 }
 
 /* ---- devices ------------------------------------------------------------------------------------------------------------------- */
 
-/* The devices that entry i of the list stands for. */
+/* The devices that entry i of the list names. */
 static int entry_devices(const struct sharding *s, int i, const int64_t **out)
 {
     for (int k = 0; k < s->ngroup; k++)
@@ -178,9 +178,9 @@ static const struct split *read_split(struct spec *p, const struct device_held *
 {
     bool ordered = p->s->ndevice == 0 ? p->shards == p->ranks : in_order(p, rank);
     if (!ordered && !dim_is_int(p->size, NULL)) {
-        wrong(
-            p,
-            arena_printf(p->arena, "axis %d has a size of the run, which can only be dealt to all %d devices in order", p->axis, p->ranks));
+        wrong(p,
+              arena_printf(p->arena, "axis %d has a size of the run, which can only be split over all %d devices in order", p->axis,
+                           p->ranks));
         return NULL;
     }
     const struct split *one = ordered ? split_even(p->alg, p->ranks, p->size) : split_out_of_order(p, rank);
@@ -199,7 +199,8 @@ static bool is_whole(struct spec *p, const struct device_held *rank)
     for (int r = 0; r < p->ranks; r++)
         holders += p->s->ndevice == 0 || rank[r].shard.n > 0;
     if (holders < p->ranks)
-        return wrong(p, arena_printf(p->arena, "%d of %d devices hold it whole, where tpc has it on all or in shards", holders, p->ranks));
+        return wrong(
+            p, arena_printf(p->arena, "%d of %d devices replicate it, where tpc replicates it on all or shards it", holders, p->ranks));
     return true;
 }
 
@@ -220,7 +221,7 @@ const char *sharding_placement(struct arena *a, struct alg *alg, const struct ty
         return is_whole(&p, rank) ? NULL : p.fault;
     }
     if (s->ndevice ? p.shards != s->ndevice : p.shards != ranks)
-        return arena_printf(a, "axis %d is dealt to %" PRId64 " shards, the devices are %d", p.axis, p.shards,
+        return arena_printf(a, "axis %d is split into %" PRId64 " shards, the devices are %d", p.axis, p.shards,
                             s->ndevice ? s->ndevice : ranks);
     const struct split *split = read_split(&p, rank);
     if (split)
@@ -342,15 +343,15 @@ static void add_part(struct arena *a, struct part_list *to, const struct dim *si
         VEC_PUSH(a, &to->list, ((struct shards){sized, sized ? n : 0, sized ? NULL : dim_str(a, size), count}));
 }
 
-/* The axis as outer, outer of the grain, what is dealt out, inner of the grain, inner; ones are left out. */
+/* The axis as outer, outer of the grain, what is split, inner of the grain, inner; ones are left out. */
 static struct sharded_axis sharded_axis_of(struct arena *a, struct alg *alg, int dim, const struct split *s, struct spec_grain g,
                                            int64_t shards)
 {
     struct part_list parts = {{NULL, 0, 0}};
-    const struct dim *dealt = s->balanced ? s->n : dim_int(alg, s->n->k / g.outer / g.inner);
+    const struct dim *split_part = s->balanced ? s->n : dim_int(alg, s->n->k / g.outer / g.inner);
     add_part(a, &parts, s->outer, 1);
     add_part(a, &parts, dim_int(alg, g.outer), 1);
-    add_part(a, &parts, dealt, shards);
+    add_part(a, &parts, split_part, shards);
     add_part(a, &parts, dim_int(alg, g.inner), 1);
     add_part(a, &parts, s->inner, 1);
     if (parts.list.n == 1)

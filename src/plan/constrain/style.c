@@ -1,21 +1,20 @@
-/* styles: what the styles of a plan file, named as those of torch.distributed.tensor.parallel, demand of a node, and what they ask for
- * under
- * --strict.
+/* style: what the styles of a plan file, named as those of torch.distributed.tensor.parallel, require of a node, and whose communication
+ * they request under --strict.
  *
- *     style          speaks of                           the node's strategy                                     asks for
- *     colwise        products and lookups of weights     weight and result split, other operands whole           its operands
- *     rowwise        the same                            weight split, the result terms of a sum                 its result
- *     pairwise       products with weights               colwise and rowwise in turn (style_pairwise.c)                   as these
+ *     style          applies to                          the node's strategy                                     requests
+ *     colwise        products and lookups of weights     weight and result split, other operands replicated      its operands
+ *     rowwise        the same                            weight split, the result partial                        its result
+ *     pairwise       products with weights               colwise and rowwise in turn (style_pairwise.c)          as these
  *     vocab          products and lookups of weights     a table by rows (rowwise), a head by columns (colwise)  as these
  *     sequence       what has dimension `dim`            the result split along it                               its operands
- *     replicate      everything                          whole                                                   its operands
+ *     replicate      everything                          replicated                                              its operands
  *     loss-parallel  losses, Softmax and LogSoftmax      scores split over classes, lowered                      its operands
  *                    over classes
- *     prepare-...    sets of nodes                       anything: only the values around it (boundary.c)         these values
+ *     prepare-...    sets of nodes                       anything: only the values around it (boundary.c)        these values
  *
- * Where a result goes from there the solver decides, unless the constraint says so. A node that has no dimension `dim`, or one of size 1,
- * as shape arithmetic and statistics may, is left alone by style sequence. A softmax is over classes where no product of activations sums
- * or attends over what it is over: attention's is not, and loss-parallel speaks of it only where a constraint gives its full name. */
+ * The solver decides where a result goes from there, unless the constraint does. Style sequence ignores a node that has no dimension `dim`,
+ * or one of size 1, as shape arithmetic and statistics may. A softmax is over classes if no product of activations contracts the dimension
+ * that it is over. Attention's softmax is not; loss-parallel applies to it only if a constraint gives its full name. */
 #include "op/infer/infer.h"
 #include "op/op.h"
 #include "op/rule/rule.h"
@@ -26,7 +25,7 @@
 
 #include <string.h>
 
-/* ---- what they speak of ------------------------------------------------------------------------------------------------------ */
+/* ---- what they apply to ------------------------------------------------------------------------------------------------------ */
 
 static const struct node *style_node(const struct space *s, int node)
 {
@@ -98,7 +97,7 @@ const char *style_subject(enum style style)
     return subjects[style];
 }
 
-/* ---- what they demand ------------------------------------------------------------------------------------------------------- */
+/* ---- what they require ------------------------------------------------------------------------------------------------------- */
 
 static bool operands_are(const struct space *s, const struct node *n, const struct strategy *st, bool weights, bool all, enum place kind)
 {

@@ -1,5 +1,5 @@
-/* pairs: products of style pairwise alternate along every chain. One that reads, through nodes that multiply no weight, the result of a
- * column product is a row product; all others are column products, so q, k and v, or gate and up, side by side all are. */
+/* style_pairwise: products of style pairwise alternate along every chain. One that reads, through nodes that multiply no weight, the result
+ * of a column-parallel product is row-parallel. All others are column-parallel, so q, k and v, or gate and up, side by side all are. */
 #include "plan/constrain/constrain.h"
 #include "plan/input/input.h"
 #include "plan/space/space.h"

@@ -76,11 +76,11 @@ bool weight_is_used(const bool *weight, const struct node *);
 bool weight_may_be_cast(const struct uses *, const struct value *);
 
 /* workload.c: what is planned for. The texts of --workload, or the default: a prompt of 512 and 256 single steps at context 1024, where
- * roles of symbols are derived from states and contracted dimensions. Every symbol of the graph gets a value; the equations hold. */
+ * symbols have the roles of dim_roles.c. Every symbol of the graph gets a value; the equations hold. */
 void plan_workloads(struct graph *, const struct options *, struct plan *);
 
 /* kv_origin.c: keys and values that attention reads in a canonical graph, as the values that they are moved, repeated or scaled from; dim
- * is the dimension attended over there, -1 where moves hide it. */
+ * is the KV dimension there, -1 where moves hide it. */
 struct origin {
     struct value *value;
     int dim;
@@ -95,8 +95,8 @@ struct kv_pairs plan_kv_pairs(struct graph *, struct arena *);
 /* What dimension d of v is moved, repeated or scaled from; d may be -1. */
 struct origin plan_kv_origin(struct graph *, struct value *, int d);
 
-/* state.c: what a decode loop carries. Pairs, before types are known; then, in a canonical graph, read-only state (past only, dim -1)
- * and born state (present only). Graphs of one rank have what their files say. */
+/* state.c: what a decode loop carries. Pairs, before types are known; then, in a canonical graph, input-only state (past only, dim -1) and
+ * output-only state (present only). Graphs of one rank have the state that their files name. */
 void plan_find_states(struct graph *);
 void plan_find_unpaired_states(struct graph *);
 
@@ -111,7 +111,7 @@ struct other_plan {
     VEC(struct other_state) states;
 };
 /* state_from.c: dir/plan.json, which must be for as many ranks. plan_match_states: which of its states each state of the graph is, by name
- * (handover_match); what placement the plan demands of it; what it comes from. */
+ * (handover_match); what placement the plan requires of it; what it comes from. */
 struct other_plan *state_from_read(struct arena *, const char *dir, int ranks);
 void plan_match_states(struct graph *, const struct options *, struct plan *);
 

@@ -1,4 +1,4 @@
-/* attended: what attention reads as keys and values, by dataflow.
+/* kv_origin: the tensors that attention reads as keys and values, by dataflow.
  *
  * A fused attention op takes them as operands 1 and 2, and leaves them as results 1 and 2. Written out, attention is two products of
  * activations with a softmax between: the weighted sum contracts a dimension of its weights and of the values. Followed back from the
@@ -173,7 +173,7 @@ static int kv_dim(const struct rule *r, const struct rule_operand *o)
     return -1;
 }
 
-/* What is laid behind a past is no state; a pair is found elsewhere. */
+/* What is appended to a past is no state; state.c finds pairs. */
 static void fused_attention(struct kv_search *s, const struct node *n)
 {
     const struct rule *r = has_past(n) ? NULL : rule_at(s, n);

@@ -1,14 +1,14 @@
-/* State: what a decode loop carries from one step to the next, found by dataflow and not by name.
+/* state: what a decode loop carries from one step to the next, found by dataflow and not by name.
  *
  * Pairs are found before types are known: ranks and sizes come from the graph inputs. A pair (past, present): a graph input that an op of
- * flag OP_APPENDS appends to, whose result is a graph output; on both sides only ops that keep every element (Identity, Cast, Transpose,
- * QuantizeLinear, DequantizeLinear) may lie between. Concat grows along its axis; a fused attention op names its operands past_X and its
- * results present_X and grows along the second last dimension. The growing dimension may be 0: the first step has no past. An If makes a
- * pair where one of its branches does.
+ * flag OP_APPENDS appends to, whose result is a graph output; on both sides only ops that keep every element and permute dimensions
+ * (OP_CONVERTS, OP_MOVES) may lie between. Concat appends along its axis; a fused attention op names its operands past_X and its
+ * results present_X and appends along the second last dimension. The growing dimension may be 0: the first step has no past. An If makes a
+ * pair if one of its branches does.
  *
- * In a canonical graph the keys and values that attention reads tell the rest. Both of them graph inputs, in a graph that has a pair:
- * read-only state, as the keys and values of an encoder are in its decoder's steps. Without a pair nothing says that there is a loop.
- * Both of them made here and graph outputs: born state, which the first pass leaves to the steps. */
+ * In a canonical graph the keys and values that attention reads show the rest. If both are graph inputs, in a graph that has a pair, they
+ * are input-only state, as the keys and values of an encoder are in its decoder's steps. Without a pair nothing shows that there is a loop.
+ * If both are made here and are graph outputs, they are output-only state, which the prefill leaves to the decode steps. */
 #include "op/analysis/analysis.h"
 #include "op/op.h"
 #include "plan/facts/facts.h"
@@ -49,7 +49,7 @@ static int dim_before(const struct graph *g, const struct node *node, int d, int
     return from >= 0 && from < rank ? from : -1;
 }
 
-/* The rank of a value as far as its graph input tells; -1 when something other than moves made it. */
+/* The rank of a value, from its graph input; -1 when something other than moves made it. */
 static int known_rank(const struct value *v)
 {
     while (v->producer && permutes(v->producer) && v->producer->in[0])
@@ -171,7 +171,7 @@ static bool is_handed_on(struct graph *g, struct value *output, const struct val
     return type_eq(&output->type, &input->type) && plan_kv_origin(g, output, -1).value == input;
 }
 
-/* An input that is handed on unchanged is no less read-only: that output is its other end. */
+/* An input that is also an output, unchanged, is input-only state with two ends. */
 static void add_input_only(struct graph *g, struct value *input)
 {
     struct state state = {.past = input, .dim = -1};
@@ -193,7 +193,7 @@ static bool appends_to_input(struct graph *g, const struct node *n)
     return false;
 }
 
-/* A pair that the plan file denies is no born state either. */
+/* A pair that the plan file denies is no output-only state either. */
 static struct state output_only_at(struct graph *g, struct origin at)
 {
     struct state state = {.dim = -1};
@@ -205,7 +205,7 @@ static struct state output_only_at(struct graph *g, struct origin at)
     return state;
 }
 
-/* Of a state that the plan file names, only what grows is told. */
+/* Of a state that the plan file names, only the growing dimension is set. */
 static void set_output_only(struct graph *g, struct state born)
 {
     struct state *known = graph_state(g, born.present);

@@ -1,4 +1,4 @@
-/* statefrom: --state-from: what another plan of the same model says of the state that this graph shares with it. */
+/* state_from: --state-from: the placements that another plan of the same model gives to the state that this graph shares with it. */
 #include "plan/facts/facts.h"
 #include "plan/input/input.h"
 #include "plan/plan.h"
@@ -44,7 +44,7 @@ struct other_plan *state_from_read(struct arena *a, const char *dir, int ranks)
     json_int_t there = json_integer_value(need_member(&r, root, "tp", JSON_INTEGER));
     size_t i;
     if (there != ranks)
-        fail("%s: is a plan for %lld ranks, --tp asks for %d", other->path, (long long)there, ranks);
+        fail("%s: is a plan for %lld ranks, --tp is %d", other->path, (long long)there, ranks);
     r.inputs = need_member(&r, root, "inputs", JSON_OBJECT);
     r.outputs = need_member(&r, root, "outputs", JSON_OBJECT);
     need_member(&r, root, "state", JSON_ARRAY);
@@ -71,7 +71,7 @@ static int find_there(const struct other_plan *other, const struct state_names *
     fail("%s: %s has no state '%s'", names->path, other->path, end);
 }
 
-/* What the plan file says outright. */
+/* The pairs that the plan file names. */
 static void match_named(const struct graph *g, const struct plan_file *file, const struct other_plan *other, int *match)
 {
     for (int k = 0; file && k < file->state_from.n; k++) {

@@ -1,4 +1,4 @@
-/* weight: what counts as a weight, beside constant_is_weight (ir), which tells what is too large to be folded away. */
+/* weight: what counts as a weight in planning. constant_is_weight (ir) is about folding: which constants are too large for it. */
 #include "op/op.h"
 #include "op/rule/rule.h"
 #include "plan/facts/facts.h"

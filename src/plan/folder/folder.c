@@ -1,4 +1,4 @@
-/* folder: the output appears whole or not at all. Everything is written to a folder beside it, which takes the name at the end and is
+/* folder: the output appears complete or not at all. Everything is written to a folder beside it, which takes the name at the end and is
  * removed on failure; what a killed writer left is removed by the next. An existing folder is replaced only when asked for, only if
  * tpc-shard wrote it (or it is empty), and only after the new one is complete. */
 #include "plan/folder/folder.h"

@@ -4,12 +4,12 @@
 
 #include "plan/plan.h"
 
-/* manifest.c: what a folder holds of its source. Ranks are told of in descending order, rank 0 ends its data with what no rank keeps. */
+/* manifest.c: what a folder holds of its source. Ranks come in descending order; rank 0 ends its data with what no rank keeps. */
 enum { MANIFEST_VERSION = 1 };
 #define MANIFEST_HEAD "{\"xxh3\":\"" /* then the digest of what is behind it and the comma, without the last line end */
 struct manifest;
 struct manifest *manifest_new(struct arena *, const char *plan_digest, struct spans);
-/* The rank has its part of the constant, as dealt out by this placement, at offset of its data. */
+/* The rank has its part of the constant, by this placement, at offset of its data. */
 void manifest_stored(struct manifest *, const struct value *, struct placement, int rank, int64_t offset);
 /* place: where bytes may begin behind an end. */
 void manifest_append_rest(struct manifest *, struct out *data, int64_t (*place)(int64_t end, int64_t bytes));
@@ -31,7 +31,7 @@ struct folder *folder_read(struct arena *, const char *dir, bool need_data);
 /* For load_options.find; the first argument is the folder. */
 bool folder_find(void *folder, const char *file, int64_t offset, int64_t bytes, struct source *out);
 
-/* folder.c: an output folder that appears whole or not at all. check: fails where out may not be written. begin: the folder to write
+/* folder.c: an output folder that appears complete or not at all. check: fails where out may not be written. begin: the folder to write
  * to. commit: it takes the name out. */
 void folder_check(const char *out, bool force);
 char *folder_begin(struct arena *, const char *out);

@@ -30,7 +30,7 @@ struct manifest {
     struct scatter *kept; /* by span; at NULL: nobody keeps it */
     VEC(struct keeper) keepers;
     VEC(struct listed_span) files;
-    int next; /* the keeper after the one told last: every rank has them in about the same order */
+    int next; /* the keeper after the last one named: every rank has them in about the same order */
 };
 
 /* ---- spans ---- */

@@ -1,5 +1,5 @@
-/* An emitted folder as a source: manifest.json read back (manifest.c). Nothing in the folder is believed: every file must have the bytes
- * and the digest it was written with, every strip must lie in its file, and strips must make up the range. */
+/* manifest_read: an emitted folder as a source: manifest.json read back (manifest.c). Nothing in the folder is believed: every file must
+ * have the bytes and the digest it was written with, every strip must lie in its file, and strips must make up the range. */
 #include "plan/folder/folder.h"
 #include "plan/input/input.h"
 
@@ -183,7 +183,7 @@ static void name_data(struct manifest_reader *r)
     f->data = (struct source_files){f->ranks, paths, NEWN(r->arena, struct map, f->ranks)};
 }
 
-/* manifest.json itself: its digest stands in front. */
+/* manifest.json itself: its digest comes first. */
 static json_t *read_manifest(const struct manifest_reader *r)
 {
     enum { HEAD = sizeof MANIFEST_HEAD - 1, DIGEST = 16, REST = HEAD + DIGEST + 2 };

@@ -59,15 +59,15 @@ struct layout {
 struct constraint {
     const char *where; /* the file and the path of the key, for messages */
     enum constraint_on on;
-    const char *glob;     /* over names of nodes, of values, of initializers */
-    unsigned styles;      /* nodes: bits 1 << STYLE_ */
-    int dim;              /* of style sequence */
-    const char *strategy; /* nodes: a glob over the text of strategies (strategy_str); NULL: not said */
-    struct layout input, desired_input, output, desired_output; /* nodes: where values are brought to, and where they are read */
+    const char *glob;                                           /* over names of nodes, of values, of initializers */
+    unsigned styles;                                            /* nodes: bits 1 << STYLE_ */
+    int dim;                                                    /* of style sequence */
+    const char *strategy;                                       /* nodes: a glob over the text of strategies (strategy_str); NULL: any */
+    struct layout input, desired_input, output, desired_output; /* nodes: placements that values are resharded to, and are read with */
     const char *placement;                                      /* tensors, weights: R, P, P(op), S(d), or as placement_str writes it */
 };
 /* state: globs over graph inputs and outputs, a "" end does not exist; state_from: over ends of states here, and in the plan of
- * --state-from. A * of the second stands for what it did in the first. */
+ * --state-from. A * of the second is what matched it in the first. */
 struct state_names {
     const char *path, *past, *present;
 };               /* path: the file and the path of the key, for messages */
@@ -104,7 +104,7 @@ void plan_name_states(struct graph *, const struct plan_file *);
 
 /* ---- machines -------------------------------------------------------------------------------------------------------- */
 struct machine machine_reference(void);
-/* By what tpc-run --calibrate says beside the constants: how and when they were measured. */
+/* What tpc-run --calibrate writes beside the constants: how and when they were measured. */
 struct machine_origin {
     const char *date, *library, *communicator;
     int64_t cores, ranks, threads;
@@ -114,10 +114,10 @@ struct machine_origin {
 char *machine_json(struct arena *, const struct machine *, const struct machine_origin *);
 /* A JSON file, or the name of an installed profile: machines/NAME.json of the data folder. Unknown or missing keys are failures. */
 struct machine machine_read(struct arena *, const char *name);
-/* The model of a collective (machine.c): messages one after another and bytes on a rank's link, for a whole value of so many bytes. */
+/* The model of a collective (machine.c): hops one after another and bytes on a rank's link, for a global value of so many bytes. */
 struct transfer {
     double hops, bytes, summed;
-}; /* summed: bytes of terms that a rank adds up */
+}; /* summed: bytes of partial values that a rank adds up */
 struct transfer machine_transfer(const struct machine *, enum collective, double ranks, double bytes);
 double transfer_seconds(const struct machine *, struct transfer);
 /* calibrate.c: the constants of that model from measured times; COLL_NONE: one message of next to no bytes. Returns the root mean square of

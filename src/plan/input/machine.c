@@ -29,7 +29,7 @@ static const struct machine_key keys[] = {
 };
 enum { KEYS = sizeof keys / sizeof *keys };
 
-/* What a profile may say of itself (struct machine_origin). */
+/* What a profile may have about itself (struct machine_origin). */
 static const char *const remarks[] = {"name", "version", "date", "library", "communicator", "cores", "ranks", "threads", "fit_error"};
 enum { REMARKS = sizeof remarks / sizeof *remarks };
 

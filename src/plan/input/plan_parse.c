@@ -1,5 +1,5 @@
-/* userplan: the plan file of --plan as a person writes it: constraints on nodes, tensors and weights, and the state of a decode loop. Only
- * its form is read here; what it means for a graph is src/plan/constrain/constrain.c, and src/plan/input/state_names.c for state. */
+/* plan_parse: the plan file of --plan as a person writes it: constraints on nodes, tensors and weights, and the state of a decode loop.
+ * Only its form is read here; what it means for a graph is src/plan/constrain/constrain.c, and src/plan/input/state_names.c for state. */
 #include "plan/input/input.h"
 
 #include <string.h>
@@ -80,7 +80,7 @@ static struct layout layout_read(struct arena *a, const char *where, const json_
     return out;
 }
 
-/* What a style must, or alone may not, say of one end of its nodes. */
+/* What a style needs, or alone may not have, at one end of its nodes. */
 static void check_state_end(const struct constraint *c, enum style style, const char *end, bool prepares, bool given)
 {
     if (prepares && !given)
@@ -176,7 +176,7 @@ static const char *second_name(const char *where, const char *first, const json_
     if (may_lack ? !*first && !*text : !*first || !*text)
         fail("%s: '%s' and '%s' name no state", where, first, text);
     if (*first && glob_stars(text) > glob_stars(first))
-        fail("%s: '%s' has more * than '%s', which tells what they stand for", where, text, first);
+        fail("%s: '%s' has more * than '%s', which defines them", where, text, first);
     return text;
 }
 

@@ -1,5 +1,5 @@
-/* statenames: state as the plan file names it ("state": {"past_key_values.*.key": "present.*.key"}). A glob speaks of every graph input, or
- * of every graph output for born state, that it matches. */
+/* state_names: state as the plan file names it ("state": {"past_key_values.*.key": "present.*.key"}). A glob applies to every graph input
+ * that it matches or, for output-only state, to every graph output. */
 #include "plan/input/input.h"
 
 #include <string.h>
@@ -50,16 +50,16 @@ static struct value *named_present(struct graph *g, const struct state_names *na
 static void name_states(struct naming *t, const struct state_names *names)
 {
     struct graph *g = t->g;
-    bool born = !*names->past;
-    const char *glob = born ? names->present : names->past, *end;
-    struct ends among = {born ? g->outputs.n : g->inputs.n, born ? g->outputs.at : g->inputs.at};
+    bool output_only = !*names->past;
+    const char *glob = output_only ? names->present : names->past, *end;
+    struct ends among = {output_only ? g->outputs.n : g->inputs.n, output_only ? g->outputs.at : g->inputs.at};
     int before = t->list.n;
     for (int i = 0; i < among.n; i++)
         if ((end = glob_rewrite(g->arena, glob, among.at[i]->name, names->present)))
             add_named_state(t, names,
-                            (struct state){.past = born ? NULL : among.at[i], .present = named_present(g, names, end), .dim = -1});
+                            (struct state){.past = output_only ? NULL : among.at[i], .present = named_present(g, names, end), .dim = -1});
     if (t->list.n == before)
-        refuse_state_name(g, names, born ? "output" : "input", glob, among);
+        refuse_state_name(g, names, output_only ? "output" : "input", glob, among);
 }
 
 /* The past of a first step is empty along the dimension in which the declared types differ. */

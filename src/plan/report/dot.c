@@ -1,4 +1,4 @@
-/* report_dot: the planned graph for graphviz: placements on the edges, collectives coloured by kind, weights inside the nodes that read
+/* dot: the planned graph for graphviz: placements on the edges, collectives coloured by kind, weights inside the nodes that read
  * them. */
 #include "op/op.h"
 #include "plan/report/report.h"

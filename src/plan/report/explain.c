@@ -67,15 +67,15 @@ static const char *brief_place(const struct explainer *x, struct placement p)
 
 static const char *left_text(const struct explainer *x, const struct value *v)
 {
-    const struct placement *pin = x->s->chosen.read[v->id];
+    const struct placement *read = x->s->chosen.read[v->id];
     const char *left = brief_place(x, v->place);
-    return pin ? arena_printf(x->s->arena, "%s, brought to %s", left, brief_place(x, *pin)) : left;
+    return read ? arena_printf(x->s->arena, "%s, resharded to %s", left, brief_place(x, *read)) : left;
 }
 
 static void show_value(const struct explainer *x, const char *what, const struct value *v)
 {
     fprintf(x->f, "  %s %s: %s, left as %s%s\n", what, v->name, type_str(x->s->arena, &v->type), left_text(x, v),
-            space_partial(x->s, v, RED_SUM) ? ", can be terms of a sum" : "");
+            space_partial(x->s, v, RED_SUM) ? ", can be partial" : "");
     show_candidates(x, v);
 }
 
@@ -86,22 +86,22 @@ static int64_t cost_of_readers(const struct explainer *x, const struct value *v,
 {
     struct space *s = x->s;
     const struct place_uses *uses = &s->uses[v->id];
-    const struct placement *pin = s->chosen.read[v->id];
+    const struct placement *read = s->chosen.read[v->id];
     struct placement to[64];
     int parent[64], n = 0;
     for (int i = 0; i < uses->list.n && n < 64; i++) {
         struct place_use u = uses->list.at[i];
         struct placement p = u.node == node ? st->in[u.operand] : space_read_as(s, u);
-        bool there = placement_eq(p, pin ? *pin : from);
+        bool there = placement_eq(p, read ? *read : from);
         for (int k = 0; k < n; k++)
             there = there || placement_eq(to[k], p);
         if (!there)
             to[n++] = p;
     }
-    return cost_plus(pin ? reshard_find(s, v, from, *pin).cost : 0, reshard_tree(s, v, pin ? *pin : from, n, to, parent));
+    return cost_plus(read ? reshard_find(s, v, from, *read).cost : 0, reshard_tree(s, v, read ? *read : from, n, to, parent));
 }
 
-/* Of the values a node reads and makes, each once, while all others stay as they are. A weight is held as it is read. */
+/* Of the values a node reads and makes, each once, while all others stay as they are. A weight has the placement it is read with. */
 static int64_t cost_around(const struct explainer *x, int node, const struct strategy *st)
 {
     const struct node *n = x->s->g->nodes.at[node];
@@ -144,9 +144,9 @@ static const char *reason_of(const struct explainer *x, int node)
     const struct strategies *open = &x->s->strategies[node], *all = &x->s->offered[node];
     const char *missing = strategy_missing(x->s, node);
     if (missing)
-        return arena_printf(x->s->arena, "whole: %s", missing);
+        return arena_printf(x->s->arena, "replicated: %s", missing);
     if (all->list.n == 1)
-        return x->s->ranks == 1 ? "there is one rank" : "whole: no split reaches it that its rule can pass on, and no terms of a sum";
+        return x->s->ranks == 1 ? "there is one rank" : "replicated: no split reaches it that its rule can pass on, and no partial operand";
     if (open->list.n == 1)
         return "the plan file leaves nothing else";
     return "the plan with it costs least in total";
@@ -284,7 +284,7 @@ static void explain_value(const struct explainer *x, const struct value *v)
     if (node >= 0)
         fprintf(x->f, "  made by %s (%s): %s\n", s->g->nodes.at[node]->name, s->g->nodes.at[node]->optype, reason_of(x, node));
     show_readers(x, v);
-    fprintf(x->f, "  %-50s %12s  %s\n", v->constant ? "placements, us a step" : "brought to, us a step", v->constant ? "holding it" : "",
+    fprintf(x->f, "  %-50s %12s  %s\n", v->constant ? "placements, us a step" : "resharded to, us a step", v->constant ? "holding it" : "",
             "the plan with it");
     for (int i = 0; i < legal.list.n; i++) {
         struct placement p = legal.list.at[i];

@@ -1,5 +1,5 @@
-/* report_html: one page that needs nothing else: the report, collectives with their bytes, weights by rank, and every node with its
- * strategies and what they cost. Whatever a model says is escaped. */
+/* html: one page that needs nothing else: the report, collectives with their bytes, weights by rank, and every node with its
+ * strategies and what they cost. Names and texts of a model are escaped. */
 #include "plan/cost/cost.h"
 #include "plan/facts/facts.h"
 #include "plan/plan.h"

@@ -1,4 +1,4 @@
-/* planfile: plan.json, the plan for people and scripts (schemas/plan.schema.json). Never read at run time. Keys come in a fixed order and
+/* plan_write: plan.json, the plan for people and scripts (schemas/plan.schema.json). Never read at run time. Keys come in a fixed order and
  * nothing depends on the machine or the output folder, so the same input gives the same bytes; their digest ties rank files together. */
 #include "ir/configuration.h"
 #include "plan/cost/cost.h"
@@ -266,7 +266,7 @@ static json_t *cost_object(const struct plan *p)
     return o;
 }
 
-/* What --memory asked for, what the fullest rank holds, and the price of a byte that led there. */
+/* The limit of --memory, what the fullest rank holds, and the price of a byte that led there. */
 static json_t *memory_object(const struct plan_writer *w)
 {
     int64_t most = 0;

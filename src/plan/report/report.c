@@ -119,12 +119,12 @@ static void show_time(FILE *f, struct arena *a, const struct graph *g, const str
         fprintf(f, "%d ranks are as fast as one: nothing is split at these sizes (--workload gives others).\n", g->ranks);
 }
 
-static void show_whole(FILE *f, const struct plan *p)
+static void show_replicated(FILE *f, const struct plan *p)
 {
     enum { MOST_REPLICATED = 8 };
     if (p->whole.n == 0)
         return;
-    fprintf(f, "left whole (%d):\n", p->whole.n);
+    fprintf(f, "replicated (%d):\n", p->whole.n);
     for (int i = 0; i < p->whole.n && i < MOST_REPLICATED; i++)
         fprintf(f, "  %s\n", p->whole.at[i]);
     if (p->whole.n > MOST_REPLICATED)
@@ -153,7 +153,7 @@ void plan_report(FILE *f, const struct graph *g, const struct options *options, 
     show_collectives(f, a, g, p);
     show_time(f, a, g, p);
     compared_text(f, g, p);
-    show_whole(f, p);
+    show_replicated(f, p);
     show_proof(f, p);
     for (int i = 0; i < p->warnings.n; i++)
         fprintf(f, "note: %s\n", p->warnings.at[i]);
