@@ -471,7 +471,7 @@ bool trial_pass(struct trial *t, const struct rule_pass *pass)
     struct assignment c = no_assignment(t);
     struct placement *in = NEWN(t->arena, struct placement, t->node->nin + 1), *out = NEWN(t->arena, struct placement, t->node->nout + 1);
     for (int i = 0; i < t->node->nin; i++)
-        in[i] = i < 32 && (pass->operands >> i & 1) ? placement_partial(pass->from) : placement_whole;
+        in[i] = i < 32 && (pass->operands >> i & 1) ? placement_partial(pass->from) : placement_replicated;
     for (int i = 0; i < t->node->nout; i++)
         out[i] = placement_partial(pass->to);
     t->tried++;

@@ -130,7 +130,7 @@ static bool is_shard_itself(const struct value *v)
 
 static struct placement held_as(const struct value *v)
 {
-    return v->place.kind == PLACE_S && !is_shard_itself(v) ? v->place : placement_whole;
+    return v->place.kind == PLACE_S && !is_shard_itself(v) ? v->place : placement_replicated;
 }
 
 static int ranges_of(void *data, struct arena *tmp, const struct value *v, const struct byte_range **out)

@@ -20,7 +20,7 @@ static struct graph *local_graph(struct compile *c, int ranks, int rank)
     for (int i = 0; i < g->values.n; i++) {
         struct value *v = g->values.at[i];
         if (!v->placed)
-            v->place = placement_whole;
+            v->place = placement_replicated;
         v->placed = true;
         if (v->type.dtype != DT_NONE)
             v->type = placement_local(g->alg, &v->type, v->place, rank);

@@ -1,4 +1,4 @@
-/* alg.c: the interner. Equal values are built once, so that equality is a comparison of pointers.
+/* alg: the interner. Equal values are built once, so that equality is a comparison of pointers.
  *
  * Integers, symbols and composites have a table each. A composite is looked up by its kind and its children, which are interned
  * themselves; what it is worth knowing about it (bounds, weight, depth) is computed when it is made, and its bounds again whenever

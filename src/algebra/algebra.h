@@ -128,7 +128,7 @@ bool type_parse(struct alg *, const char *text, int64_t sym_lo, struct type *out
 /* Product of n sizes, then bytes; false on overflow or a negative size. */
 bool type_sizes_product(const int64_t *size, int n, int64_t *out);
 
-/* ---- split.c: how one dimension is dealt to t ranks -------------------------------------------------------------
+/* ---- split.c: how one dimension is sharded over t ranks -------------------------------------------------------------
  * The dimension is outer repetitions of a period; a period is the pattern with every index standing for inner elements. A pattern
  * is, for each rank, the ordered list of half-open intervals of [0, n) it holds; or balanced: n = q*t + m, rank r holds q+1
  * indices if r < m, else q. Integer outer and inner are multiplied into a listed pattern, so a static dimension has one list
@@ -145,19 +145,19 @@ struct split {
     bool partition, cover, whole;        /* each index held exactly once / at least once / by every rank, in order */
     int id;
 };
-/* Even deal of n indices: a list for an integer n, balanced for a symbolic one. */
+/* n indices as even as possible: a list for an integer n, balanced for a symbolic one. */
 const struct split *split_even(struct alg *, int ranks, const struct dim *n);
 const struct split *split_list(struct alg *, int ranks, int64_t n, const int *count, const struct interval *const *list);
 /* Every rank holds all of n (integer or symbolic: one interval, scaled by inner = n). */
 const struct split *split_whole(struct alg *, int ranks, const struct dim *n);
 const struct dim *split_size(struct alg *, const struct split *); /* outer * n * inner */
-/* The split of outer * size * inner that deals the middle by s. NULL when its list would have more than a million intervals. */
+/* The split of outer * size * inner whose middle is split by s. NULL when its list would have more than a million intervals. */
 const struct split *split_scale(struct alg *, const struct split *, const struct dim *outer, const struct dim *inner);
 /* The inverse: the split of size / (outer * inner), or NULL where s cuts inside inner or differs between the outer repetitions. */
 const struct split *split_divide(struct alg *, const struct split *, const struct dim *outer, const struct dim *inner);
 /* What each rank holds of [lo, hi), counted from lo. NULL when s is not listed with outer = inner = 1 (a whole one is fine). */
 const struct split *split_restrict(struct alg *, const struct split *, int64_t lo, int64_t hi);
-/* Parts laid end to end, each listed (or whole); NULL if a size is symbolic. */
+/* Concatenated parts, each listed (or whole); NULL if a size is symbolic. */
 const struct split *split_concat(struct alg *, int parts, const struct split *const *part);
 /* The same fractions of another size, where every bound stays an integer, else NULL. */
 const struct split *split_rescale(struct alg *, const struct split *, int64_t size);
@@ -186,7 +186,7 @@ struct placement {
     const struct split *split;
     enum redop op;
 };                                                               /* dim, split: S; op: P */
-extern const struct placement placement_whole;                   /* R */
+extern const struct placement placement_replicated;              /* R */
 struct placement placement_split(int dim, const struct split *); /* R where the split is whole */
 struct placement placement_partial(enum redop);
 bool placement_eq(struct placement, struct placement);

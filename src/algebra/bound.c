@@ -1,6 +1,6 @@
-/* bound.c: what values an expression can take, given the bounds of its symbols.
+/* bound: what values an expression can take, given the bounds of its symbols.
  *
- * Interval arithmetic first. It forgets that two terms speak of the same symbol, so sums get two better bounds: with every atom
+ * Interval arithmetic first. It forgets that two terms hold the same symbol, so sums get two better bounds: with every atom
  * written as its lower bound plus a rest >= 0, products of mixed sign often have no negative coefficient left (B*S - S >= 0); and
  * since x - c < c*floor(x/c) <= x, a quotient can be traded for its numerator (S - 4*(S/4) lies in 0 .. 3).
  * INT64_MIN below and INT64_MAX above stand for unbounded; an overflow becomes unbounded, which is always true.
@@ -33,7 +33,7 @@ static int64_t end_product(int64_t a, int64_t b)
     return (a < 0) == (b < 0) ? UNBOUNDED_HI : UNBOUNDED_LO;
 }
 
-/* A lower bound above all numbers, or an upper one below, came from an overflow: it says nothing. */
+/* A lower bound above all numbers, or an upper one below, came from an overflow: it bounds nothing. */
 static struct bounds sound(int64_t lo, int64_t hi)
 {
     return (struct bounds){lo == UNBOUNDED_HI ? UNBOUNDED_LO : lo, hi == UNBOUNDED_LO ? UNBOUNDED_HI : hi};

@@ -1,4 +1,4 @@
-/* dim.c: the constructors of dimension expressions. Whatever they return is canonical and rewritten under the known equations.
+/* dim: the constructors of dimension expressions. Whatever they return is canonical and rewritten under the known equations.
  *
  * Sums and products are polynomials, multiplied out. A modulus is written with its quotient, a mod b = a - b*floor(a/b), so that
  * padding to a multiple is provably a multiple. A quotient by an integer c has the multiples of c taken out, coefficients reduced

@@ -1,4 +1,4 @@
-/* dim_eval.c: expressions and the values of their symbols: which symbols occur, bindings, evaluation.
+/* dim_eval: expressions and the values of their symbols: which symbols occur, bindings, evaluation.
  *
  * Evaluation is exact or refused: an unbound symbol, an overflow or a division by zero gives false, never a number.
  */

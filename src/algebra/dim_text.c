@@ -1,4 +1,4 @@
-/* dim_text.c: the text form of dimension expressions.
+/* dim_text: the text form of dimension expressions.
  *
  *     sum     = ["-"] product { ("+" | "-") product }
  *     product = factor { ("*" | "/" | "%") factor }          left to right; / is floor division

@@ -1,9 +1,9 @@
-/* equation.c: equations between expressions, as rewrite rules, and the rewriting itself.
+/* equation: equations between expressions, as rewrite rules, and the rewriting itself.
  *
  * a = b is written a - b = 0, divided by what all terms share. A symbol that occurs once, linearly, is solved for; a symbol that
  * stands alone on one side first, the youngest one otherwise. Else the hardest term (most atoms, then youngest) becomes a rule
  * mono -> rest, which serves wherever the monomial divides a term; with a coefficient other than 1 the rule serves multiples of
- * it. A right side never holds what its left side names, so that rules can't feed each other for ever; a limit guards the rest.
+ * it. A right side never holds what its left side names, so that rules can't rewrite each other forever; a limit guards the rest.
  * An expression is fresh when it was made or rewritten after the last change; every constructor freshens its operands.
  */
 #include "algebra/cell.h"
@@ -191,7 +191,7 @@ static void lower_hi(struct cell *c, int64_t hi)
         c->d.hi = hi;
 }
 
-/* min(x, y, ..) = x tells x <= y; max(x, y, ..) = x tells x >= y. */
+/* min(x, y, ..) = x implies x <= y; max(x, y, ..) = x implies x >= y. */
 static void learn_order(struct alg *alg, const struct dim *choice, const struct dim *chosen)
 {
     if (choice->kind != DIM_MIN && choice->kind != DIM_MAX)
@@ -269,7 +269,7 @@ static bool can_vanish(struct alg *alg, const struct poly *p)
     return poly_lower(alg, p) <= 0 && poly_lower(alg, &minus) <= 0;
 }
 
-/* Makes a rule of a = b if it says something that can be put as one. */
+/* Makes a rule of a = b if it can be put as one. */
 static enum equate learn(struct alg *alg, const struct dim *a, const struct dim *b)
 {
     struct poly p;

@@ -1,11 +1,11 @@
-/* placement.c: where a tensor's elements are on one mesh axis: whole everywhere, dealt along a dimension, or as partial terms. */
+/* placement: how a value lies on the ranks: replicated, sharded along a dimension, or partial. */
 #include "algebra/cell.h"
 
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
-const struct placement placement_whole = {PLACE_R, 0, NULL, RED_NONE};
+const struct placement placement_replicated = {PLACE_R, 0, NULL, RED_NONE};
 
 static const char *const redop_names[] = {
     [RED_NONE] = "none", [RED_SUM] = "sum", [RED_MAX] = "max", [RED_MIN] = "min", [RED_PROD] = "prod",
@@ -29,7 +29,7 @@ enum redop redop_parse(const char *name)
 
 struct placement placement_split(int dim, const struct split *s)
 {
-    return s->whole ? placement_whole : (struct placement){PLACE_S, dim, s, RED_NONE};
+    return s->whole ? placement_replicated : (struct placement){PLACE_S, dim, s, RED_NONE};
 }
 
 struct placement placement_partial(enum redop op)
@@ -52,7 +52,7 @@ char *placement_str(struct arena *arena, struct placement p)
     }
 }
 
-/* What stands between the first ( and the last ) of a text that ends in it, else NULL. */
+/* What is between the first ( and the last ) of a text that ends in it, else NULL. */
 static char *inside_brackets(struct arena *arena, const char *text)
 {
     size_t n = strlen(text);
@@ -86,7 +86,7 @@ bool placement_parse(struct alg *alg, const char *text, struct placement *out, c
     const char *body = inside_brackets(alg_arena(alg), text);
     bool ok = false;
     if (strcmp(text, "R") == 0) {
-        *out = placement_whole;
+        *out = placement_replicated;
         ok = true;
     } else if (body && text[0] == 'P')
         ok = parse_partial(body, out, &why);

@@ -1,4 +1,4 @@
-/* poly.c: polynomials with integer coefficients over atoms, the working form of every dimension expression.
+/* poly: polynomials with integer coefficients over atoms, the working form of every dimension expression.
  *
  * Terms are sorted by the id of their monomial and merged, zero terms are dropped: two polynomials are equal when their terms are.
  * Division is the textbook one, by leading terms in degree-lexicographic order. Nothing here fails on overflow: ok goes false, and

@@ -1,4 +1,4 @@
-/* split.c: how a dimension is dealt to ranks, in one canonical and interned form, and the exact operations on that form.
+/* split: how a dimension is sharded over ranks, in one canonical and interned form, and the exact operations on that form.
  *
  * The invariants of a listed split: intervals are not empty, adjoining ones of a rank are joined; outer and inner have no integer
  * factor left but 1, for it was multiplied into the pattern; a split that gives every rank everything is one interval (of the

@@ -1,4 +1,4 @@
-/* split_pieces.c: a split at run time: which elements of the dimension a rank holds once the symbols have values. */
+/* split_pieces: a split at run time: which elements of the dimension a rank holds once the symbols have values. */
 #include "algebra/cell.h"
 
 struct piece_list {

@@ -1,7 +1,7 @@
-/* split_text.c: the text form of splits, one token without white space.
+/* split_text: the text form of splits, one token without white space.
  *
  *     t4:whole(64)                         every rank holds all of it; also whole(S)
- *     t4:balanced(S)                       dealt at run time
+ *     t4:balanced(S)                       as even as possible, at run time
  *     t2:16:0-4,8-10/4-8,10-16             a list: the pattern's length, then the intervals of each rank; - for nothing
  *     t2:8;outer=B;inner=S:0-4/4-8         with repetitions and an inner size (balanced(S);outer=B;inner=64 too)
  */

@@ -1,4 +1,4 @@
-/* type.c: element types and tensor types.
+/* type: element types and tensor types.
  *
  * A type prints as "f32[B, S, 64]": the element type's name, then the dimension expressions in brackets. The rank is bounded by
  * MAX_RANK, which the loader enforces and the parser here does too.

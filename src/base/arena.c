@@ -1,4 +1,4 @@
-/* arena.c: memory by lifetime. An arena is a chain of blocks; allocation moves a mark, freeing happens all at once.
+/* arena: memory by lifetime. An arena is a chain of blocks; allocation moves a mark, freeing happens all at once.
  *
  * Every allocation is zeroed; one of 64 bytes or more is 64-byte aligned, a smaller one, of which a plan makes millions, 16-byte. Small
  * requests share blocks whose size doubles up to a cap; a large request gets a block of its own, taken with calloc, so that big zeroed

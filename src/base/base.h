@@ -50,7 +50,7 @@ void diag_setup(const char *program, int verbosity);
 bool diag_is_quiet(void);
 /* What the tables of uthash do where memory ends, in every file that includes it after this header. */
 #define uthash_fatal(message) fail("out of memory: %s", message)
-/* Wait before a failure is told: a process of a job lets those before it, which may fail for the same reason, tell it and end the job. */
+/* Wait before a failure is printed: lets the processes before this one, which may fail for the same reason, print it and end the job. */
 void diag_give_way(int milliseconds);
 /* Run before fail, fail_usage or bug ends the process (remove half-written files, MPI_Abort). Newest first. */
 void diag_on_failure(void (*hook)(void *, int status), void *data);
@@ -107,10 +107,10 @@ struct text_maybe {
 /* ---- did_you_mean.c: which of n names is the most like a text or glob, the first of equals; -1 when n is 0 -------------- */
 int did_you_mean(const char *text, int n, const char *const *names);
 
-/* ---- glob.c: * stands for any characters, ? for one -------------------------------------------------------------------- */
+/* ---- glob.c: * matches any characters, ? one -------------------------------------------------------------------- */
 bool glob_match(const char *glob, const char *text);
 int glob_stars(const char *glob);
-/* pattern with its * replaced, in order, by what those of the glob, at least as many, stand for in text; NULL: text does not match.
+/* pattern with its * replaced, in order, by what those of the glob, at least as many, match in text; NULL: text does not match.
  */
 char *glob_rewrite(struct arena *, const char *glob, const char *text, const char *pattern);
 
@@ -174,7 +174,7 @@ bool path_exists(const char *path);
 bool path_is_folder(const char *path);
 char *path_join(struct arena *, const char *dir, const char *name);
 char *path_dir(struct arena *, const char *path);
-const char *path_base(const char *path); /* what stands behind the last slash */
+const char *path_base(const char *path); /* what follows the last slash */
 /* Without links; NULL and errno when there is no such file. */
 char *path_real(struct arena *, const char *path);
 /* A file that was installed with the programs: of $TPC_DATADIR, of share/tpc beside the folder of this program, or of the

@@ -1,4 +1,4 @@
-/* checked_int.c: checked 64-bit arithmetic and numbers in texts, for sizes that come from files we don't trust, and division that rounds
+/* checked_int: checked 64-bit arithmetic and numbers in texts, for sizes that come from files we don't trust, and division that rounds
  * down.
  *
  * Every checked function returns false on overflow and leaves its result alone, so a caller can't use half an answer.

@@ -1,5 +1,5 @@
-/* datafile.c: where the files lie that were installed with the programs. A tree that was moved finds its own, for it is looked for from
- * the running program; a program that was copied away from its tree finds those of the prefix it was configured for. */
+/* datafile: where the files lie that were installed with the programs. They are looked for beside the running program first, so that a tree
+ * that was moved finds its own, then under the prefix of the configuration. */
 #ifdef HAVE_CONFIG_H
 #include "config.h"
 #endif

@@ -1,4 +1,4 @@
-/* diag.c: everything people read when something goes wrong, and the hooks that clean up before the process ends.
+/* diag: everything people read when something goes wrong, and the hooks that clean up before the process ends.
  *
  * fail() is for what the user can mend, fail_usage() for a wrong command line, bug_at() for a broken invariant of ours. Each message
  * is one line on stderr, written with one call so that lines of several ranks don't mix. Hooks run newest first, once: a hook that

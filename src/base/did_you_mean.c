@@ -1,4 +1,4 @@
-/* nearest: which of some names was probably meant, by Levenshtein distance; * stands for any characters. */
+/* did_you_mean: which of some names was probably meant, by Levenshtein distance; * matches any characters. */
 #include "base/base.h"
 
 #include <string.h>

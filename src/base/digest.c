@@ -1,4 +1,4 @@
-/* digest.c: digests of bytes and of files. A large file is read on a thread, while the program does other work. */
+/* digest: digests of bytes and of files. A large file is read on a thread, while the program does other work. */
 #include "base/base.h"
 
 #include <errno.h>

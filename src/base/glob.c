@@ -1,5 +1,5 @@
-/* glob: * stands for any characters, ? for one; everything else is itself (names of nodes hold brackets). Only the last * is ever taken
- * back, so the time is bounded by the product of the lengths. */
+/* glob: * matches any characters, ? one, everything else itself (names of nodes hold brackets). Only the last * is ever tried again, so the
+ * time is bounded by the product of the lengths. */
 #include "base/base.h"
 
 #include <string.h>
@@ -8,7 +8,7 @@ struct star_span {
     const char *at, *end;
 };
 
-/* span: what each * stands for; NULL: not asked. */
+/* span: what each * matches; NULL: not needed. */
 static bool match_stars(const char *glob, const char *text, struct star_span *span)
 {
     const char *star = NULL, *mark = NULL;

@@ -1,5 +1,5 @@
-/* out.c: files that are written front to back. A write that fails names the file; the digest of what was written comes for nothing. A
- * file that appears whole is written beside its name, which it takes when it is complete. */
+/* out: files that are written front to back. A failed write names the file; the digest is computed on the way. A file that must appear
+ * complete is written beside its name and renamed at the end. */
 #include "base/base.h"
 
 #include <errno.h>

@@ -23,7 +23,7 @@ bool path_is_folder(const char *path)
     return stat(path, &st) == 0 && S_ISDIR(st.st_mode);
 }
 
-/* An absolute name stands for itself; an empty folder is the current one. */
+/* An absolute name stays as it is; an empty folder is the current one. */
 char *path_join(struct arena *a, const char *dir, const char *name)
 {
     size_t n = strlen(dir);

@@ -1,10 +1,10 @@
-/* signal.c: signals that end a program, told in a sentence.
+/* signal: signals that end a program, reported in a sentence.
  *
- * A request to end (^C, kill, a terminal that closes) is handled like a failure: what is half written goes. A thread of its own waits for
- * it, since what must be done then no signal handler may do.
+ * A request to end (^C, kill, a terminal that closes) is handled like a failure: half-written files are removed. A thread of its own waits
+ * for it, since a signal handler may not do that work.
  *
- * A mapped file that another program cuts short while it is read arrives as SIGBUS. Its name is the one that the system's list of maps
- * has for the address; only calls that POSIX allows in a handler are made until the waiting thread takes over. */
+ * A mapped file that another program truncates while it is read arrives as SIGBUS. Its name is looked up by address in the system's list of
+ * maps; only calls that POSIX allows in a handler are made until the waiting thread takes over. */
 #include "base/base.h"
 
 #include <fcntl.h>

@@ -1,5 +1,5 @@
-/* Attributes by name of the op's row. A name that the row does not have, or another kind than the row's, is our mistake; one that is
- * asked for without asking whether it is set is one that the op cannot do without. */
+/* attr: attributes by name of the op's row. A name or a kind that the row does not have is a bug(); a missing attribute that the op cannot
+ * do without is a failure. */
 #include "ir/ir.h"
 
 #include <string.h>
@@ -35,7 +35,7 @@ static struct attr *attr_of_kind(const struct node *n, const char *name, enum at
 {
     struct attr *a = node_attr(n, name);
     if (a->kind != kind)
-        bug("node '%s' (%s): attribute '%s' is of kind %d, asked for as %d", n->name, n->optype, name, (int)a->kind, (int)kind);
+        bug("node '%s' (%s): attribute '%s' is of kind %d, read as %d", n->name, n->optype, name, (int)a->kind, (int)kind);
     return a;
 }
 

@@ -15,7 +15,7 @@ struct shards {
     int64_t size;
     const char *symbol;
     int64_t count;
-}; /* sized, or symbol not NULL: the size is said */
+}; /* sized, or symbol not NULL: the size is known */
 struct sharded_axis {
     int64_t axis;
     int n;

@@ -22,7 +22,7 @@ static void copy_value(struct graph *to, const struct value *v)
 {
     struct value *copy = graph_value(to, v->name, &v->type);
     require(copy->id == v->id);
-    copy->born = v->born;
+    copy->first_name = v->first_name;
     copy->constant = v->constant;
     copy->stored = v->stored;
     copy->dims = v->dims;

@@ -1,7 +1,7 @@
-/* The graph: making values and nodes, finding by name, rewiring, sorting, pruning.
+/* graph: making values and nodes, finding by name, rewiring, sorting.
  *
  * Nothing is ever freed or renumbered: a value keeps its id, and what is removed is merely unreachable. Every walk is linear in the
- * graph; passes that replace many values do it in one walk (graph_rewire). Names of values are unique, which one hash table holds. */
+ * graph; passes that replace many values do it in one walk (graph_rewire). Names of values are unique; one hash table holds them. */
 #include "ir/configuration.h"
 #include "ir/ir.h"
 
@@ -69,10 +69,10 @@ struct graph *graph_new(struct arena *arena, struct alg *alg, const char *name)
 struct value *graph_value(struct graph *g, const char *name, const struct type *type)
 {
     struct value *v = NEW(g->arena, struct value);
-    v->name = v->born = names_fresh(g->arena, g->names->table, name && *name ? name : "value");
+    v->name = v->first_name = names_fresh(g->arena, g->names->table, name && *name ? name : "value");
     if (type)
         v->type = *type;
-    v->place = placement_whole;
+    v->place = placement_replicated;
     v->id = g->values.n;
     VEC_PUSH(g->arena, &g->values, v);
     names_add(g->arena, &g->names->table, v->name, v);

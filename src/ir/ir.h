@@ -1,6 +1,6 @@
 /* ir: one graph of nodes and values. Attributes are decoded once, at load, by the op's row; nothing later parses a string.
  *
- * Canonical form (after the shapes pass): an operand that only says a size is gone. Its content is the node's output type (Reshape,
+ * Canonical form (after the shapes pass): an operand that only gives a size is gone. Its content is the node's output type (Reshape,
  * Expand, ConstantOfShape) or an attribute of kind DIMS named in the op's row (Slice starts, Split split, Reduce axes, ...). */
 #ifndef TPC_IR_H
 #define TPC_IR_H
@@ -21,7 +21,7 @@ struct dims_value {
 
 struct value {
     const char *name;
-    const char *born;          /* its first name: what sizes that data decides are called after */
+    const char *first_name;    /* the symbols of data-dependent sizes are named after it */
     struct type type;          /* global type; after localize, this rank's */
     struct constant *constant; /* not NULL: a constant */
     enum dtype stored;         /* of a constant: the type that files hold it in; DT_NONE: its own */
@@ -102,7 +102,7 @@ struct node {
 };
 
 struct state {
-    struct value *past, *present; /* past NULL: born, present NULL: read-only */
+    struct value *past, *present; /* past NULL: output-only, present NULL: input-only */
     int dim;                      /* the growing dimension, -1 none */
     const char *from;             /* the output of another graph of the model that past is at first; NULL: not known */
 };
@@ -130,7 +130,7 @@ struct graph {
     bool keeps_sums;             /* nodes that make partial sums stay as they are (tpc-run --deterministic) */
     unsigned properties;         /* enum property, kept by the pass manager */
     struct names *names;         /* graph.c: value by name */
-    struct modules *modules;     /* module.c: NULL where no node says */
+    struct modules *modules;     /* module.c: NULL: no node has one */
 };
 /* What holds of a graph between passes. */
 enum property {
@@ -201,11 +201,11 @@ const char *node_where(const struct graph *, const struct node *);
  * called after one of the model's, NODE/PART, and are of its module.
  * -------------------------------------------------------------------------- */
 enum { MODULE_PATH = 512 }; /* characters of a path, at most; at least one */
-/* Of the node of the model that has the name; what is said first holds. */
+/* Of the node of the model that has the name; the first one set holds. */
 void graph_set_module(struct graph *, const char *node, const char *path);
 /* NULL: not known. */
 const char *node_module(const struct graph *, const struct node *);
-/* The glob matches the path of the module, or of one around it: what stands before a dot. */
+/* The glob matches the path of the module, or of one around it: what is before a dot. */
 bool module_is_within(const char *path, const char *glob);
 
 /* ---- copy.c: the same nodes, values, names and order; constants, bodies and strategies are shared. Value ids are kept. ------------- */

@@ -1,5 +1,5 @@
-/* module: which module of the source (a torch.nn.Module) nodes were exported from. A table by the names of the model's nodes, so that no
- * pass has to know of it. */
+/* module: which module of the source (a torch.nn.Module) a node was exported from. A table by the names of the model's nodes, so that no
+ * pass has to carry it along. */
 #include "ir/ir.h"
 
 #include <string.h>

@@ -1,5 +1,5 @@
-/* Nodes that nothing needs are dropped. A node is needed for its results, or for a size: where data decides how large a result is, a symbol
- * stands for that size in types and shape information, and the node that decides it must run though nothing else reads what it makes. */
+/* prune: drops nodes that nothing needs. A node is needed for its results, or for a size: if data decides how large a result is, a symbol
+ * is that size in types and shape information, and the node that decides it must run even if nothing else reads its results. */
 #include "ir/ir.h"
 
 struct prune {
@@ -96,7 +96,7 @@ static bool used_after(const struct prune *p, const char *symbol, int node)
     return false;
 }
 
-/* Some size of a result is a symbol that is needed and that nothing else tells. */
+/* Some size of a result is a symbol that is needed and that nothing else defines. */
 static bool decides_a_size(const struct prune *p, int node)
 {
     const struct node *n = p->g->nodes.at[node];

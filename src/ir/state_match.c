@@ -1,4 +1,4 @@
-/* handover: which state of one graph of a model is which of another: what the first pass of a decoder leaves and its step graph takes.
+/* state_match: which state of one graph of a model is which of another: the prefill graph of a decoder makes what its step graph takes.
  *
  * Names are compared by components between '.', '_' and '/'. The pairs with the most trailing components in common are made first, then
  * those with one less among what is left, so past.0.key takes present.0.key and not present.0.value or other.key. */

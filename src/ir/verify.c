@@ -1,7 +1,7 @@
-/* The verifier: what must hold of a graph between passes. A violation is ours, never the user's, and names the pass, node and value.
+/* verify: what must hold of a graph between passes. A violation is a bug of ours; the message names the pass, node and value.
  *
  * Nodes are in topological order; every operand is an input, a constant or a result of an earlier node; links between results and
- * producers agree; names are unique; operands and attributes fit the op's row; types are there once they were inferred, constants agree
+ * producers agree; names are unique; operands and attributes fit the op's row; types are set once they were inferred, constants agree
  * with theirs, and placements are legal for the type. One walk, with one byte per value. */
 #include "ir/ir.h"
 
@@ -100,7 +100,7 @@ static void check_constant(struct verifier *c, const struct value *v)
     if (k->dtype != DT_STRING && (!dtype_bytes(k->dtype, n, &bytes) || bytes != k->bytes))
         broken(c, "constant '%s' of %" PRId64 " elements has %" PRId64 " bytes", v->name, n, k->bytes);
     if (c->g->rank >= 0)
-        return; /* a rank's part of it: the weights pass says which */
+        return; /* a rank's part of it: the pass weights knows which */
     bool same = k->dtype == v->type.dtype && k->rank == v->type.rank;
     for (int d = 0; same && d < k->rank; d++)
         same = dim_equals(v->type.dim[d], k->dim[d]);

@@ -38,7 +38,7 @@ struct kcall {
     const bool *in_constant;     /* operand is a weight: may be packed and cached in cache; NULL: none is */
     void **cache;                /* one slot per node, kept between calls, freed by kenv_free; NULL: no caching */
     const struct bindings *bind; /* values of symbols, for DIMS attributes (kcall_dims) */
-    const struct share *share;   /* deterministic: the contracted dimension is dealt to ranks; NULL: all of it is here */
+    const struct share *share;   /* deterministic: the contracted dimension is sharded; NULL: all of it is here */
     struct kenv *env;
 };
 /* A DIMS attribute evaluated for this call; returns the count. An unbound symbol is a bug(). */

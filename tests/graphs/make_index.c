@@ -165,6 +165,6 @@ void make_nonzero(struct sketch *s, const struct op *op)
     for (int k = 1; k < LANES; k++)
         if (count_nonzero(&sketch_item(s, x)->lane[k]) != count)
             return;
-    bindings_set(s->arena, &s->bind, arena_printf(s->arena, "%s.1", n->out[0]->born), count);
+    bindings_set(s->arena, &s->bind, arena_printf(s->arena, "%s.1", n->out[0]->first_name), count);
     sketch_add(s, n, NULL);
 }

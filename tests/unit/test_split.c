@@ -418,9 +418,9 @@ START_TEST(placements)
     ck_assert_str_eq(type_str(arena, &local), "f32[B, 3]");
     local = placement_local(alg, &t, placement_partial(RED_SUM), 1);
     ck_assert(type_eq(&local, &t));
-    ck_assert(placement_eq(placement_split(1, split_whole(alg, 2, I(7))), placement_whole));
+    ck_assert(placement_eq(placement_split(1, split_whole(alg, 2, I(7))), placement_replicated));
     ck_assert_str_eq(placement_str(arena, placement_partial(RED_MAX)), "P(max)");
-    ck_assert_str_eq(placement_str(arena, placement_whole), "R");
+    ck_assert_str_eq(placement_str(arena, placement_replicated), "R");
 }
 END_TEST
 

@@ -1,4 +1,4 @@
-/* Constants: their bytes, inline or in files (source.c), and single elements. */
+/* constant: the bytes of constants, inline or in files (source.c), and single elements. */
 #include "ir/constant/constant.h"
 
 #include "base/half.h"

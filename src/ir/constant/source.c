@@ -1,7 +1,7 @@
-/* Where the bytes of constants lie in files: in one range, or scattered over several files.
+/* source: the bytes of constants in files: in one range, or scattered over several files.
  *
- * A file is mapped whole at first use and stays mapped for the life of the process; all constants of one file share the mapping. Ranks
- * that are threads of one process may ask at the same time, hence the lock. */
+ * A file is mapped at first use and stays mapped for the life of the process; all constants of one file share the mapping. A lock guards
+ * the table, because ranks may be threads of one process. */
 #include "ir/constant/constant.h"
 
 #include <inttypes.h>

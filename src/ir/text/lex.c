@@ -1,4 +1,4 @@
-/* The lexer of the text form. Every character is checked against the end of the text, which is a NUL; nothing recurses. */
+/* lex: the lexer of the text form. Every character is checked against the end of the text, which is a NUL; nothing recurses. */
 #include "ir/text/text.h"
 
 #include <errno.h>
@@ -130,7 +130,7 @@ static char escaped(struct lexer *l)
     return (char)(high * 16 + low);
 }
 
-/* Length of the quoted text behind l->at, escapes counted as they stand; an upper bound of its meaning. */
+/* Length of the quoted text behind l->at, escapes counted as written; an upper bound of its meaning. */
 static size_t quoted_length(struct lexer *l)
 {
     size_t n = 0;

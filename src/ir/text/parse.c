@@ -1,5 +1,5 @@
-/* Parses the text form (grammar: text.h) by recursive descent of fixed depth. Any text is accepted or refused with file, line and column:
- * names are defined before they are used and once, attributes and arity fit the op's row, the bytes of a constant fit its type. */
+/* parse: reads the text form (grammar: text.h) by recursive descent of bounded depth. Any text is accepted, or refused with file, line and
+ * column: names are defined once and before their use, attributes and arity fit the op's row, the bytes of a constant fit its type. */
 #include "ir/text/text.h"
 
 #include <inttypes.h>

@@ -57,7 +57,7 @@ struct type parse_type(struct parser *p)
 
 static struct placement parse_placement(struct parser *p)
 {
-    struct placement place = placement_whole;
+    struct placement place = placement_replicated;
     const char *error = NULL;
     char *text = lex_name(&p->lex);
     if (lex_accept(&p->lex, "(")) {
@@ -73,7 +73,7 @@ static struct placement parse_placement(struct parser *p)
 
 struct declaration parse_declaration(struct parser *p)
 {
-    struct declaration d = {.place = placement_whole};
+    struct declaration d = {.place = placement_replicated};
     if (lex_accept_word(&p->lex, "_")) {
         d.absent = true;
         return d;

@@ -1,5 +1,5 @@
-/* Prints a graph in the text form (grammar: text.h). What is printed is what there is: expressions under the equations of the graph, only
- * constants that are used, attributes that differ from their default, and every byte of inline constants. */
+/* print: writes a graph in the text form (grammar: text.h): expressions under the equations of the graph, the constants that are used,
+ * attributes that differ from their default, and every byte of inline constants. */
 #include "ir/text/text.h"
 
 #include <inttypes.h>

@@ -1,6 +1,6 @@
-/* attention: the operand forms of Attention and of com.microsoft GroupQueryAttention, brought to the one core in attention_core.c.
+/* attention: Attention of the standard and GroupQueryAttention of com.microsoft, reduced to the one core of attention_core.c.
  *
- * Keys and values that were appended to a past are read from the present tensors (in a room where the graph doesn't ask for them). The
+ * Keys and values that were appended to a past are read from the present tensors, or from scratch if the graph does not use those. The
  * number of heads may be 0: the head size then comes from operands that still state it, and nothing is divided by a number of heads. */
 #include "kern/attention/attention.h"
 
@@ -253,7 +253,7 @@ static void gqa_lengths(struct kcall *call, struct gqa *g)
     for (int64_t b = 0; b < g->batch; b++) {
         int64_t total = kcall_index_at(call, lengths, b) + 1, before = total > g->rows ? total - g->rows : 0;
         if (total < 0 || before > room)
-            fail("%s: seqlens_k says %lld keys where the past has room for %lld and %lld are new", kcall_where(call), (long long)total,
+            fail("%s: seqlens_k gives %lld keys, but the past holds at most %lld and %lld are new", kcall_where(call), (long long)total,
                  (long long)room, (long long)g->rows);
         g->past[b] = before;
     }

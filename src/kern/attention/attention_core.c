@@ -1,9 +1,9 @@
-/* attend: scaled dot-product attention for every form of the attention ops, on float32 heads anywhere in memory.
+/* attention_core: scaled dot-product attention for every form of the attention ops, on float32 heads anywhere in memory.
  *
- * Work is shared by (batch, head, block of query rows). A block's scores are computed whole (sgemm, or dot products for a few rows),
- * masked, normalised in place and multiplied with the values. Keys beyond the causal edge of the block are not touched, nor those at the
- * end that a float mask takes from every row while it leaves each row another: their probability is 0. A row whose bias is -inf for every
- * key gives 0, as the ONNX definition of Attention says. */
+ * Work is shared by (batch, head, block of query rows). The scores of a block are computed (sgemm, or dot products for a few rows), masked,
+ * normalised in place and multiplied with the values. Keys beyond the causal edge of the block are skipped. So are keys at the end that a
+ * float mask excludes for every row while each row keeps another key: their probability is 0. A row whose bias is -inf for every key gives
+ * 0, as ONNX defines Attention. */
 #include "kern/attention/attention.h"
 #include "kern/chunk/chunk.h"
 #include "kern/core/core.h"

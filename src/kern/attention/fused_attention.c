@@ -1,5 +1,5 @@
-/* fused: attention that was written out in standard ops and fused at load. Nothing of Attention's own rules applies: a fully masked row
- * is softmax's NaN, or 0 where the written form guards against NaN. */
+/* fused_attention: attention that was fused from standard ops at load. Attention's own rules do not apply: a fully masked row is NaN, as
+ * softmax gives it, or 0 if the original ops guard against NaN. */
 #include "kern/attention/attention.h"
 #include "kern/core/core.h"
 

@@ -1,4 +1,4 @@
-/* rotary: RotaryEmbedding, X of [batch, seq, heads * size] or [batch, heads, seq, size], angles by position or ready per token. */
+/* rotary: RotaryEmbedding, X of [batch, seq, heads * size] or [batch, heads, seq, size], with angles by position or per token. */
 #include "kern/attention/attention.h"
 #include "kern/core/core.h"
 

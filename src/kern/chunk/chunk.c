@@ -1,4 +1,4 @@
-/* chunk: the parts of a contracted dimension as chunks, and the way from terms to sums. */
+/* chunk: a contracted dimension as chunks, partial sums of what a rank holds, and their sum. */
 #include "kern/chunk/chunk.h"
 
 #include "kern/core/core.h"
@@ -74,17 +74,17 @@ struct chunks chunks_of(const struct kcall *call, int64_t k, int64_t unit)
     return c;
 }
 
-/* ---- terms and sums ----------------------------------------------------------------------------------------------------------------- */
+/* ---- partial sums ----------------------------------------------------------------------------------------------------------------- */
 
 void *chunk_room(struct kcall *call, const struct chunks *c, enum dtype t, int64_t n, void *out)
 {
     return c->whole ? out : kenv_room(call->env, ROOM_PARTIALS, kcall_bytes(call, n, (size_t)chunk_partials(c, NULL) * dtype_size(t)));
 }
 
-void chunk_complete(const struct kcall *call, const struct chunks *c, enum dtype t, const void *terms, int64_t n, void *out)
+void chunk_complete(const struct kcall *call, const struct chunks *c, enum dtype t, const void *partials, int64_t n, void *out)
 {
     if (!c->whole)
-        call->share->complete(call->share, c, t, terms, n, out);
+        call->share->complete(call->share, c, t, partials, n, out);
 }
 
 #define SUMS(T, name)                                                                                                         \

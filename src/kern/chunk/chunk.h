@@ -4,11 +4,11 @@
 
 #include "kern/kern.h"
 
-/* ---- chunk.c: sums that are the same however their terms are dealt to ranks, rows and threads ----------------------------------
+/* ---- chunk.c: sums that do not depend on how they are split into partial sums ---------------------------------------------------
  * A contracted dimension is summed in chunks, aligned blocks of its global indices, each from left to right. The sums of chunks 2i and
- * 2i + 1 are added, the sums of such pairs likewise, and so on; what has no neighbour goes up as it is. A rank that holds some chunks adds
- * up the largest subtrees among them, its terms; who has the terms of all ranks goes on from there, to the bits that one rank alone gets.
- */
+ * 2i + 1 are added, the sums of such pairs likewise, and so on; a sum without a neighbour goes up as it is. A rank that holds some chunks
+ * adds up the largest complete subtrees among them: its partials. From the partials of all ranks the sum is completed in the same order, to
+ * the same bits that one rank alone computes. */
 struct subtree {
     int level;
     int64_t index;
@@ -20,8 +20,8 @@ struct stretch {
 }; /* indices [lo, hi), held from local index `from` on */
 /* Of held intervals in local order, by ascending lo; returns how many. out: room for n. */
 int chunk_stretches(int n, const struct interval *held, struct stretch *out);
-/* width: numbers in a chunk; unit: numbers for each index that a stretch counts; whole: all is held, and the only term is the sum. Bounds
- * of stretches lie on chunks, or a unit is whole chunks. at NULL: `all` is the only stretch. */
+/* width: numbers in a chunk; unit: numbers for each index that a stretch counts; whole: all is held, and the only partial is the sum.
+ * Bounds of stretches lie on chunks, or a unit is whole chunks. at NULL: `all` is the only stretch. */
 struct chunks {
     int64_t width, unit;
     bool whole;
@@ -29,17 +29,17 @@ struct chunks {
     const struct stretch *at;
     struct stretch all;
 };
-/* The terms that are made of them, in order; returns how many. out NULL: only counts. */
+/* Their partials, in order; returns how many. out NULL: only counts. */
 int chunk_partials(const struct chunks *, struct subtree *out);
-/* out = the sum of terms of n numbers each, f32 or f64, whose subtrees are in ascending order and cover the dimension. */
+/* out = the sum of partials of n numbers each, f32 or f64, whose subtrees are in ascending order and cover the dimension. */
 void chunk_add(const struct subtree *, const void *const *in, int nin, enum dtype, int64_t n, void *out);
-/* What a rank holds of a contracted dimension of `size` indices, and what makes sums of its terms and those of the others. */
+/* What a rank holds of a contracted dimension of `size` indices, and how its partials and those of the others are summed. */
 struct share {
     int axis; /* of the first operand */
     int64_t size;
     int n;
     const struct stretch *at;
-    void (*complete)(const struct share *, const struct chunks *, enum dtype, const void *terms, int64_t n, void *out);
+    void (*complete)(const struct share *, const struct chunks *, enum dtype, const void *partials, int64_t n, void *out);
 };
 
 /* ---- the walk over chunks, for what sums them --------------------------------------------------------------------------- */
@@ -63,7 +63,7 @@ static inline int tree_push(struct tree *t, struct subtree s)
     return merges;
 }
 
-/* At the right end of the dimension nobody has a neighbour any more. Returns how many additions join what is left. */
+/* At the right end of the dimension no subtree gets another neighbour. Returns how many additions join what is left. */
 static inline int tree_join(struct tree *t)
 {
     int merges = t->depth - 1;
@@ -71,8 +71,8 @@ static inline int tree_join(struct tree *t)
     return merges;
 }
 
-/* Sum `count` numbers from local index `from` into slot; then, `merges` times, add the top slot to the one below it; then the lowest
- * `emit` slots are terms, in ascending order. */
+/* Sums `count` numbers from local index `from` into slot; then, `merges` times, add the top slot to the one below it; then the lowest
+ * `emit` slots are partials, in ascending order. */
 struct chunk_step {
     int64_t from, count;
     int slot, merges, emit;
@@ -103,7 +103,7 @@ static inline bool chunk_next(struct chunk_walk *w, struct chunk_step *s)
     return true;
 }
 
-/* After a step that emits, when the terms have been taken. */
+/* After a step that emits, when the partials have been read. */
 static inline void chunk_emitted(struct chunk_walk *w)
 {
     w->tree.depth = 0;
@@ -112,10 +112,10 @@ static inline void chunk_emitted(struct chunk_walk *w)
 /* ---- chunk.c ---- */
 /* What this call's rank holds of its contracted dimension: k numbers, `unit` of them for every index that call->share counts. */
 struct chunks chunks_of(const struct kcall *, int64_t k, int64_t unit);
-/* Room for the terms of n results each, f32 or f64: `out` where all is held here, else ROOM_PARTIALS. */
+/* Scratch for the partials of n results each, f32 or f64: `out` where all is held here, else ROOM_PARTIALS. */
 void *chunk_room(struct kcall *, const struct chunks *, enum dtype, int64_t n, void *out);
-/* From these terms and those of other ranks to the sums. */
-void chunk_complete(const struct kcall *, const struct chunks *, enum dtype, const void *terms, int64_t n, void *out);
+/* From these partials and those of other ranks to the sums. */
+void chunk_complete(const struct kcall *, const struct chunks *, enum dtype, const void *partials, int64_t n, void *out);
 /* x[0] + ... + x[n - 1] as chunks of one number. */
 float chunk_sum_f32(const float *x, int64_t n);
 double chunk_sum_f64(const double *x, int64_t n);
@@ -136,7 +136,7 @@ struct right {
     int64_t row, column; /* steps of a matrix anywhere in memory */
 };
 struct right right_strided(const float *at, int64_t k, int64_t row, int64_t column);
-/* Terms of c[m, n] = a[m, k] right, the first at c, the next partial_step behind it. */
+/* Partials of c[m, n] = a[m, k] right, the first at c, the next partial_step behind it. */
 struct chunk_product {
     const struct chunks *chunks;
     int64_t m, n;

@@ -1,9 +1,9 @@
-/* chunkmul: products whose every element is summed chunk by chunk. A tile of a few rows and CHUNK_TILE columns is multiplied in registers,
- * a chunk of it at a time; the sums of chunks that wait for their neighbours lie on a stack in the first-level cache. Every element takes
- * the same multiply-adds in the same order, wherever in a tile it stands.
+/* chunk_gemm: matrix products whose elements are summed chunk by chunk. A tile of a few rows and CHUNK_TILE columns is multiplied in
+ * registers, one chunk at a time; sums of chunks that wait for their neighbours lie on a stack in the first-level cache. Every element
+ * takes the same multiply-adds in the same order, wherever in a tile it is.
  *
- * Elsewhere numbers are rounded as C writes it, lest vectors and what is left behind them be contracted differently; here, each product has
- * one sum to go into. */
+ * Other files are compiled without contraction to multiply-adds, because vectors and their remainders would be contracted differently.
+ * Here every product is added to exactly one sum, so contraction is safe. */
 #if defined(__clang__)
 #pragma clang fp contract(fast)
 #elif defined(__GNUC__)

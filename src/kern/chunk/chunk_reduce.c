@@ -1,5 +1,5 @@
-/* chunkreduce: sums along axes in deterministic mode, one axis after another from the last, each along the tree of its indices. A block of
- * results is summed at a time, so that additions are those of vectors whether the axis is the innermost or not. */
+/* chunk_reduce: sums along axes in deterministic mode, one axis after another from the last, each along the tree of its indices. A block of
+ * results is summed at a time, so that additions are vector additions whether the axis is the innermost or not. */
 #include "kern/chunk/chunk.h"
 #include "kern/core/core.h"
 
@@ -63,9 +63,9 @@ static void sum_range(void *data, int thread, int64_t lo, int64_t hi)
 /* Sums of x[outer, n, inner] over its middle dimension, which is `axis` of the call's operand. */
 static void sum_axis(struct kcall *call, int axis, enum dtype t, const void *x, int64_t outer, int64_t n, int64_t inner, void *y)
 {
-    bool dealt = call->share && call->share->axis == axis;
+    bool sharded = call->share && call->share->axis == axis;
     struct chunks chunks = {.width = 1, .unit = 1, .whole = true, .n = n > 0, .all = {0, 0, n}};
-    if (dealt) {
+    if (sharded) {
         chunks = chunks_of(call, n, 1);
         chunks.width = 1;
     }

@@ -1,5 +1,5 @@
-/* lines: a tensor seen along one axis. A line is brought to float32 (f64: float64) and worked on there, whatever the storage; contiguous
- * lines are converted in one go, others element by element. */
+/* axis_line: work on the lines of a tensor along one axis. A line is converted to float32 (f64: float64), whatever the storage; contiguous
+ * lines are converted at once, others element by element. */
 #include "kern/core/core.h"
 
 struct line_range {

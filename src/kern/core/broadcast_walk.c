@@ -1,5 +1,5 @@
-/* walk: one loop nest for broadcast operands. Dimensions of size 1 are dropped and adjoining ones merged where every operand is dense or
- * constant over both, so most calls become one long row; a long row is cut in stretches to share it among threads. */
+/* broadcast_walk: one loop nest for broadcast operands. Dimensions of size 1 are dropped and adjoining ones merged where every operand is
+ * dense or constant over both, so most calls become one long row. A long row is cut into pieces to share it among threads. */
 #include "kern/core/core.h"
 
 #define STRETCH 4096

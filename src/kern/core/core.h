@@ -74,7 +74,7 @@ _Noreturn void kcall_bad_type(const struct kcall *, enum dtype);
 /* A floating-point result in float32: the output itself, or ROOM_C, from which it is stored. */
 float *kcall_result_f32(const struct kcall *, const struct tensor *);
 void kcall_result_store(const float *from, struct tensor *);
-/* An INTS attribute of n entries, one per spatial dimension (or two for pads), none below `otherwise`, which stands where it is not given.
+/* An INTS attribute of n entries, one per spatial dimension (or two for pads), none below `otherwise`, the value if it is not given.
  */
 void kcall_spatial(const struct kcall *, const char *attr, int n, int64_t otherwise, int64_t *out);
 /* An index into dimension `axis` of size n, negative counted from the end; out of range is a failure. */
@@ -109,7 +109,7 @@ static inline void *element_at(void *p, size_t size, int64_t i)
     return (char *)p + size * (size_t)i;
 }
 
-/* ---- axis_line.c: lines along one axis, each brought to float32 (f64: float64) in scratch ------------------------------------- */
+/* ---- axis_line.c: lines along one axis, each converted to float32 (f64: float64) in scratch ------------------------------------- */
 /* Work on line number `line` of n elements, in place, with room for n more behind them; lines are counted in the order of the other
  * dimensions. */
 typedef void line_f32(void *data, int64_t line, float *x, int64_t n);

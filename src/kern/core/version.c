@@ -1,4 +1,4 @@
-/* The versions of the kernels' libraries, for --version. */
+/* version: the versions of the kernels' libraries, for --version. */
 #ifdef HAVE_CONFIG_H
 #include "config.h"
 #endif

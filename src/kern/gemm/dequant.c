@@ -1,4 +1,5 @@
-/* scaled: integers with scales and zero points. Types of 4 bits hold two numbers in a byte, the first in the lower half. */
+/* dequant: integers with scales and zero points, as real numbers. Types of 4 bits hold two numbers in a byte, the first in the lower half.
+ */
 #include "kern/core/core.h"
 #include "kern/gemm/gemm.h"
 

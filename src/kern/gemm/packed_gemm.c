@@ -1,11 +1,9 @@
-/* panel: products with a weight stored narrower than float32. The weight is never float32 as a whole: a panel, a few columns of it, is
+/* packed_gemm: products with a weight stored narrower than float32. The weight is never float32 in full: a panel, a few columns of it, is
  * unpacked into scratch that stays in the second-level cache and multiplied there. A few rows (a decode step) are multiplied straight
- * from storage: such a product reads the weight once and does little else, so it takes the time of reading it.
+ * from storage: such a product takes the time of reading the weight once.
  *
  * f16 and bf16 weights are first packed: [n / TILE][k][TILE], the last tile filled with zeros, so that both ways read memory in order.
- * Sums are float32.
- *
- * In deterministic mode f32 weights are packed like this, too, and all products go chunk by chunk (chunk_gemm.c). */
+ * Sums are float32. In deterministic mode f32 weights are packed like this, too, and all products go chunk by chunk (chunk_gemm.c). */
 #include "kern/chunk/chunk.h"
 #include "kern/core/core.h"
 #include "kern/gemm/gemm.h"
@@ -29,8 +27,8 @@ static const float *weight_panel(const struct right *r, int64_t from, int64_t co
     }
     float *columns = room + w->k * TILE;
     w->unpack(w, from, count, columns);
-    struct right turned = right_strided(columns, w->k, 1, w->k);
-    return turned.panel(&turned, 0, count, room);
+    struct right transposed = right_strided(columns, w->k, 1, w->k);
+    return transposed.panel(&transposed, 0, count, room);
 }
 
 struct right right_weight(const struct panels *w)
@@ -41,10 +39,10 @@ struct right right_weight(const struct panels *w)
 void packed_gemm_chunks(struct kcall *call, const struct chunks *chunks, const struct panels *w, int64_t m, const float *a, float *c)
 {
     struct right right = right_weight(w);
-    float *terms = chunk_room(call, chunks, DT_F32, m * w->n, c);
+    float *partials = chunk_room(call, chunks, DT_F32, m * w->n, c);
     require(w->by_column || w->width == TILE);
-    chunk_product(call, &(struct chunk_product){chunks, m, w->n, a, w->k, &right, terms, w->n, m * w->n});
-    chunk_complete(call, chunks, DT_F32, terms, m * w->n, c);
+    chunk_product(call, &(struct chunk_product){chunks, m, w->n, a, w->k, &right, partials, w->n, m * w->n});
+    chunk_complete(call, chunks, DT_F32, partials, m * w->n, c);
 }
 
 SIMD float gemm_dot(const float *a, const float *b, int64_t n)
@@ -61,7 +59,7 @@ struct panel_run {
     int64_t m;
     const float *a; /* [m, k]; [k, m] for panels of columns that lie one after another */
     float *c;
-    char *scratch; /* per thread: a panel, and what it gives turned round */
+    char *scratch; /* per thread: a panel, and its product, transposed */
     size_t scratch_each;
 };
 
@@ -74,16 +72,16 @@ static void few_rows(const struct panel_run *r, int64_t from, int64_t count)
 static void through_panel(const struct panel_run *r, int64_t from, int64_t count, float *panel)
 {
     const struct panels *w = r->w;
-    float *turned = panel + w->width * w->k;
+    float *transposed = panel + w->width * w->k;
     w->unpack(w, from, count, panel);
     if (!w->by_column) {
         dnnl_product(r->env, false, false, r->m, count, w->k, 1.0f, r->a, w->k, panel, w->width, 0.0f, r->c + from, w->n);
         return;
     }
-    dnnl_product(r->env, false, false, count, r->m, w->k, 1.0f, panel, w->k, r->a, r->m, 0.0f, turned, r->m);
+    dnnl_product(r->env, false, false, count, r->m, w->k, 1.0f, panel, w->k, r->a, r->m, 0.0f, transposed, r->m);
     for (int64_t i = 0; i < r->m; i++)
         for (int64_t j = 0; j < count; j++)
-            r->c[i * w->n + from + j] = turned[j * r->m + i];
+            r->c[i * w->n + from + j] = transposed[j * r->m + i];
 }
 
 /* Panels lo..hi. */
@@ -149,7 +147,7 @@ static const uint16_t *tile_at(const struct panels *w, int64_t column)
     return (const uint16_t *)w->weight + column * w->k;
 }
 
-/* What is wanted soon is asked for now: memory works on while a stretch is multiplied. */
+/* Prefetches what is needed soon, while a stretch is multiplied. */
 static void ask_for(const uint16_t *stretch)
 {
     for (int i = 0; i < CHUNK; i += TILE)

@@ -1,4 +1,4 @@
-/* gatherblock: rows of a table of few bits in blocks that have a scale and a zero point. */
+/* gather_block: rows of a table of 4- or 8-bit integers in blocks that have a scale and a zero point. */
 #include "kern/core/core.h"
 #include "kern/gemm/gemm.h"
 

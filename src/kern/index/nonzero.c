@@ -1,4 +1,4 @@
-/* nonzero: positions in row-major order, one dimension of them per row of the result. */
+/* nonzero: the coordinates of nonzero elements in row-major order, one row of the result per dimension. */
 #include "kern/core/core.h"
 
 static void put_position(const struct tensor *x, int64_t element, int64_t at, struct tensor *y)

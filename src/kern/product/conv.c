@@ -1,8 +1,8 @@
 /* conv: convolution over 1 to 3 spatial dimensions through oneDNN, f16 and bf16 converted; plain loops for other ranks, f64, empty kernels
- * and shapes without a primitive. Padding is worked out here, so both see the same numbers.
+ * and shapes without a primitive. Padding is computed here, so both use the same numbers.
  *
- * In deterministic mode a convolution is a product by chunks of channels (chunk_gemm.c), whose right operand, what every result sees, is
- * put together a few columns at a time. */
+ * In deterministic mode a convolution is a product by chunks of channels (chunk_gemm.c) with the im2col matrix, built a few columns at a
+ * time, as right operand. */
 #include "kern/chunk/chunk.h"
 #include "kern/core/core.h"
 #include "kern/gemm/gemm.h"
@@ -129,14 +129,14 @@ static bool conv_chunks(struct kcall *call, const struct conv *c, const float *x
     struct chunks chunks = chunks_of(call, in * p.taps, p.taps);
     struct right right = {.panel = patch_panel, .k = in * p.taps, .at = &p};
     int64_t all = c->batch * c->out * places;
-    float *terms = chunk_room(call, &chunks, DT_F32, all, y);
+    float *partials = chunk_room(call, &chunks, DT_F32, all, y);
     for (int64_t i = 0; i < c->batch * groups; i++) {
         p.x = x + i * in * p.pixels;
         chunk_product(call,
                       &(struct chunk_product){&chunks, out, places, w + i % groups * out * right.k, right.k, &right,
-                                              terms + i * out * places, places, all});
+                                              partials + i * out * places, places, all});
     }
-    chunk_complete(call, &chunks, DT_F32, terms, all, y);
+    chunk_complete(call, &chunks, DT_F32, partials, all, y);
     add_channel_bias(c, bias, places, y);
     return true;
 }

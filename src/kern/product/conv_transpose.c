@@ -1,5 +1,5 @@
-/* convtranspose: the transpose of a convolution. For every image and group one product makes what each place of X sends to the places under
- * its window, [output channels x window, places of X]; those are then added up, channel by channel. Work is in float32. */
+/* conv_transpose: the transpose of a convolution. For every image and group one product computes what each position of X adds to the
+ * positions under its window, [output channels x window, positions of X]; these are then added up, channel by channel, in float32. */
 #include "kern/chunk/chunk.h"
 #include "kern/core/core.h"
 #include "kern/gemm/gemm.h"
@@ -103,11 +103,11 @@ static void send(struct kcall *call, const struct conv_transpose *t, int64_t col
     struct chunks chunks = chunks_of(call, t->in, 1);
     struct right right = right_strided(x, t->in, t->places, 1);
     int64_t all = columns * t->places;
-    float *terms = chunk_room(call, &chunks, DT_F32, all, to);
+    float *partials = chunk_room(call, &chunks, DT_F32, all, to);
     chunk_product(call,
                   &(struct chunk_product){&chunks, columns, t->places, packed_gemm_transposed(call, w, t->in, columns), t->in, &right,
-                                          terms, t->places, all});
-    chunk_complete(call, &chunks, DT_F32, terms, all, to);
+                                          partials, t->places, all});
+    chunk_complete(call, &chunks, DT_F32, partials, all, to);
 }
 
 void kern_ConvTranspose(struct kcall *call)

@@ -1,5 +1,5 @@
-/* expert: a product with one of many matrices [n, k], read as they are stored: floats, or integers with a scale and a zero point for a row
- * or for each block of one. Short stretches of a row are decoded to float32. */
+/* expert_gemm: a product with one of many matrices [n, k], read as they are stored: floats, or integers with a scale and a zero point for a
+ * row or for each block of one. Short parts of a row are decoded to float32. */
 #include "kern/core/core.h"
 #include "kern/gemm/gemm.h"
 #include "kern/product/product.h"

@@ -198,17 +198,17 @@ static void chunk_batches(struct matmul_call *p, const struct tensor *a, const s
     struct chunks chunks = chunks_of(call, p->k, 1);
     struct right right = right_of(call, p->batch, p->n, p->k, b, false);
     int64_t each = p->m * p->n, all = p->batch * each;
-    float *terms = chunk_room(call, &chunks, DT_F32, all, c);
+    float *partials = chunk_room(call, &chunks, DT_F32, all, c);
     const float *left = tensor_f32(call->env, a, ROOM_A), *first = right.at;
     for (int64_t i = 0; i < p->batch; i++) {
         int64_t at_a, at_b;
         batch_offsets(p, i, &at_a, &at_b);
         if (p->batch > 1)
             right.at = first + at_b * p->k * p->n;
-        chunk_product(call,
-                      &(struct chunk_product){&chunks, p->m, p->n, left + at_a * p->m * p->k, p->k, &right, terms + i * each, p->n, all});
+        chunk_product(
+            call, &(struct chunk_product){&chunks, p->m, p->n, left + at_a * p->m * p->k, p->k, &right, partials + i * each, p->n, all});
     }
-    chunk_complete(call, &chunks, DT_F32, terms, all, c);
+    chunk_complete(call, &chunks, DT_F32, partials, all, c);
 }
 
 void kern_MatMul(struct kcall *call)
@@ -276,10 +276,11 @@ static void gemm_chunks(struct kcall *call, int64_t m, int64_t n, int64_t k, boo
 {
     struct chunks chunks = chunks_of(call, k, 1);
     struct right right = right_of(call, 1, n, k, &call->in[1], tb);
-    float *terms = chunk_room(call, &chunks, DT_F32, m * n, y);
+    float *partials = chunk_room(call, &chunks, DT_F32, m * n, y);
     const float *a = tensor_f32(call->env, &call->in[0], ROOM_A);
-    chunk_product(call, &(struct chunk_product){&chunks, m, n, ta ? packed_gemm_transposed(call, a, k, m) : a, k, &right, terms, n, m * n});
-    chunk_complete(call, &chunks, DT_F32, terms, m * n, y);
+    chunk_product(call,
+                  &(struct chunk_product){&chunks, m, n, ta ? packed_gemm_transposed(call, a, k, m) : a, k, &right, partials, n, m * n});
+    chunk_complete(call, &chunks, DT_F32, partials, m * n, y);
 }
 
 static void gemm_f32(struct kcall *call, int64_t m, int64_t n, int64_t k, bool ta, bool tb)

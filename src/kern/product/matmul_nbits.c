@@ -1,9 +1,8 @@
-/* nbits: products with weights of 2, 4 or 8 bits in blocks that have a scale and a zero point: w = (q - zero) * scale in float32.
+/* matmul_nbits: products with weights of 2, 4 or 8 bits in blocks that have a scale and a zero point: w = (q - zero) * scale in float32.
  *
- * A row of B is read as words of 32 bits, LANES at a time: their first numbers, then their second ones, and so on, each with the scale
- * and the zero point of its word. A sum does not depend on the order: it is the rows of A, few against the weight, that are brought into
- * that order, padded with zeros to whole groups of LANES words. In deterministic mode it does, and numbers of B go back to where they were.
- */
+ * A row of B is read as words of 32 bits, LANES at a time: first the first numbers of all words, then their second ones, and so on, each
+ * with the scale and the zero point of its word. The rows of A, few compared with the weight, are permuted into that order and padded with
+ * zeros to full groups of LANES words. In deterministic mode the order of additions matters, so the numbers of B are put back in theirs. */
 #include "kern/chunk/chunk.h"
 #include "kern/core/core.h"
 #include "kern/gemm/gemm.h"

@@ -1,6 +1,6 @@
-/* moe: mixtures of experts. Rows are dealt to the experts that their router values choose; expert after expert, its rows are brought
- * together, go through its matrices, and are added to the result with their weights: always in the order of experts. Of experts with equal
- * values the first ones are chosen, as TopK does. */
+/* moe: mixtures of experts. The router's values choose experts for each row. One expert after another, its rows are gathered, multiplied
+ * with its matrices, and added to the result with their weights: always in the order of experts. Of experts with equal values the first
+ * ones are chosen, as TopK does. */
 #include "kern/core/core.h"
 #include "kern/core/mathf.h"
 #include "kern/product/product.h"

@@ -1,6 +1,6 @@
-/* quantmatmul: products with a constant matrix of integers that have scales, decoded a panel at a time (packed_gemm.c).
+/* quant_matmul: products with a constant matrix of integers that have scales, decoded a panel at a time (packed_gemm.c).
  *
- * Rows that share their scales, all of them in most files or those of a block, are summed before they are scaled. */
+ * Rows that share their scales (all of them in most files, else those of a block) are summed before they are scaled. */
 #include "kern/chunk/chunk.h"
 #include "kern/core/core.h"
 #include "kern/gemm/gemm.h"

@@ -1,5 +1,5 @@
-/* along: work on lines along one axis: GatherElements, ScatterElements, ArgMax, ArgMin, TopK, OneHot. Indices count from the end when
- * negative and are checked; OneHot alone ignores those out of range, as the standard says. TopK sorts NaN above every number. */
+/* axis: indexing along one axis: GatherElements, ScatterElements, ArgMax, ArgMin, TopK, OneHot. Negative indices count from the end; every
+ * index is checked, except that OneHot ignores those out of range, as the standard requires. TopK sorts NaN above every number. */
 #include "kern/core/core.h"
 
 #include <stdlib.h>

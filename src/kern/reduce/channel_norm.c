@@ -1,5 +1,5 @@
-/* channel: norms whose scale and bias are per channel (dimension 1). Statistics are given (batch), or taken over the spatial elements of a
- * channel (instance) or of a group of channels. Everything is computed in double: such models spend their time elsewhere. */
+/* channel_norm: norms whose scale and bias are per channel (dimension 1). Statistics are operands (batch), or taken over the spatial
+ * elements of a channel (instance) or of a group of channels. Everything is computed in double: such models spend their time elsewhere. */
 #include "kern/core/core.h"
 
 #include <math.h>

@@ -1,7 +1,7 @@
 /* norm: LayerNormalization, RMSNormalization and the two simplified forms, over the trailing axes from `axis`.
  *
- * A row is brought to float32 (float64 for f64), its mean and variance taken in two passes, then scaled. Scale and bias broadcast to the
- * normalised shape; they are brought to a full row once per call. */
+ * A row is converted to float32 (float64 for f64), its mean and variance taken in two passes, then scaled. Scale and bias broadcast to the
+ * normalised shape; they are expanded to a full row once per call. */
 #include "kern/chunk/chunk.h"
 #include "kern/core/core.h"
 

@@ -1,4 +1,4 @@
-/* move: ops that only move elements. Each is one strided copy, or one per part. */
+/* data_move: ops that only move elements. Each is one strided copy, or one per part. */
 #include "kern/core/core.h"
 
 #include <string.h>
@@ -28,7 +28,7 @@ void kern_Transpose(struct kcall *call)
     copy_strided(call->env, &c, call->out[0].data, in->data);
 }
 
-/* A part of a whole, laid along axis from position start: the strides are the whole's. */
+/* A part of a tensor, along axis from position start, with the strides of the tensor. */
 static void copy_part(struct kcall *call, const struct tensor *part, const struct tensor *whole, int axis, int64_t start, bool out)
 {
     struct copy c = dense_copy(part);
@@ -122,7 +122,7 @@ void kern_Tile(struct kcall *call)
     copy_strided(call->env, &c, out->data, in->data);
 }
 
-/* Every index of axis stands repeats times in a row. */
+/* Every index of axis repeats times in a row. */
 static void repeat_times(struct kcall *call, int axis, int64_t times)
 {
     const struct tensor *in = &call->in[0], *out = &call->out[0];

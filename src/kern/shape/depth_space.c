@@ -1,4 +1,4 @@
-/* depth: DepthToSpace and SpaceToDepth, one copy over (batch, channel, place in a block twice, coarse place twice). */
+/* depth_space: DepthToSpace and SpaceToDepth, one strided copy each. */
 #include "kern/core/core.h"
 
 #include <string.h>

@@ -32,7 +32,7 @@ static struct value *infer(struct graph *g, struct value *v)
 {
     op_infer(g, v->producer);
     v->placed = true;
-    v->place = placement_whole;
+    v->place = placement_replicated;
     return v;
 }
 

@@ -85,5 +85,5 @@ bool op_resolved(const struct node *node)
 
 const struct dim *op_unknown_dim(struct graph *g, const struct node *node, int i, int d)
 {
-    return dim_sym(g->alg, arena_printf(g->arena, "%s.%d", node->out[i]->born, d), 0);
+    return dim_sym(g->alg, arena_printf(g->arena, "%s.%d", node->out[i]->first_name, d), 0);
 }

@@ -150,7 +150,7 @@ struct value *lower_scalar(struct lowering *l, const char *part, enum dtype dtyp
 {
     void *bytes = scalar_bytes(l, dtype, number);
     struct value *v = graph_constant(l->g, part_name(l, part), dtype, 0, NULL, bytes);
-    v->place = placement_whole;
+    v->place = placement_replicated;
     v->placed = true;
     return v;
 }
@@ -234,7 +234,7 @@ void lower_on_own(struct lowering *l, struct node *node, struct placement out)
 {
     struct placement *in = NEWN(l->g->arena, struct placement, node->nin + 1), *outs = NEWN(l->g->arena, struct placement, node->nout + 1);
     for (int i = 0; i < node->nin; i++)
-        in[i] = node->in[i] && node->in[i]->placed ? node->in[i]->place : placement_whole;
+        in[i] = node->in[i] && node->in[i]->placed ? node->in[i]->place : placement_replicated;
     for (int i = 0; i < node->nout; i++)
         outs[i] = out;
     lower_on_ranks(l, node, in, outs);

@@ -25,7 +25,7 @@ struct value *lower_local_index(struct lowering *l, struct value *indices, const
     attr_set_int(node, "spare", always || may_hold_nothing(g, split));
     op_infer(g, node);
     VEC_PUSH(g->arena, &l->nodes, node);
-    lower_on_own(l, node, placement_whole);
+    lower_on_own(l, node, placement_replicated);
     *inside = node->out[1];
     return node->out[0];
 }
@@ -65,7 +65,7 @@ static struct value *without_spare(struct lowering *l, struct value *x, int axis
 {
     struct alg *alg = l->g->alg;
     const struct dim *size[2] = {split_size(alg, split), dim_sub(alg, x->type.dim[axis], split_size(alg, split))};
-    struct placement out[2] = {placement_split(axis, split), placement_whole};
+    struct placement out[2] = {placement_split(axis, split), placement_replicated};
     struct node *cut = lower_split(l, "kept", x, axis, 2, size);
     if (split->balanced)
         out[1] = placement_split(axis, split_even(alg, split->ranks, size[1]));
@@ -76,7 +76,7 @@ static struct value *without_spare(struct lowering *l, struct value *x, int axis
 struct value *lower_again(struct lowering *l, const char *part, struct value *const *in)
 {
     struct node *node = lower_copy(l, part, l->node->nin, in);
-    lower_on_own(l, node, placement_whole);
+    lower_on_own(l, node, placement_replicated);
     return node->out[0];
 }
 

@@ -122,10 +122,10 @@ static struct value *terms_at(struct lowering *l, const char *part, const struct
 {
     struct placement *in = NEWN(l->g->arena, struct placement, 4), out = placement_partial(RED_SUM);
     in[0] = table->place;
-    lower_on_ranks(l, found, in, &placement_whole);
+    lower_on_ranks(l, found, in, &placement_replicated);
     struct value *zero = lower_scalar(l, arena_printf(l->g->arena, "%s.zero", part), table->type.dtype, 0);
     struct value *terms = lower_where(l, part, at->inside, found->out[0], zero);
-    in[0] = placement_whole;
+    in[0] = placement_replicated;
     lower_on_ranks(l, terms->producer, in, &out);
     return lower_float(l, arena_printf(l->g->arena, "%s.wide", part), terms);
 }

@@ -135,7 +135,7 @@ static bool operand_has(const struct rule_operand *operand, int factor)
 
 static bool project_operand(struct projection *p, const struct rule_operand *operand, struct placement *out)
 {
-    *out = placement_whole;
+    *out = placement_replicated;
     if (!operand->present)
         return true;
     int dims = 0;

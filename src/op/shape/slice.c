@@ -246,6 +246,6 @@ void lower_slice(struct lowering *l)
     struct node *found = lower_node(l, "", "Gather", "found", 2, (struct value *[]){lower_with_spare(l, x, axis, false), local});
     attr_set_int(found, "axis", axis);
     op_infer(l->g, found);
-    lower_on_own(l, found, placement_whole);
+    lower_on_own(l, found, placement_replicated);
     lower_terms(l, lower_unsqueeze(l, "mask", inside, 1, x->type.rank - 1 - axis), found->out[0]);
 }

@@ -96,11 +96,11 @@ static int merged_nodes(struct graph *g, const struct node *a, const struct node
     struct value *joined = result(g, out[2], 0, dtype, both, x[0]->place);
     out[3] = make_node(g, "AllReduce", arena_printf(g->arena, "%s/merged", a->name), 1, &joined, 1);
     attr_set_string(out[3], "op", attr_string(a, "op"));
-    struct value *sum = result(g, out[3], 0, dtype, both, placement_whole);
+    struct value *sum = result(g, out[3], 0, dtype, both, placement_replicated);
     out[4] = make_node(g, "Split", arena_printf(g->arena, "%s/apart", a->name), 1, &sum, 2);
     attr_set_dims(g, out[4], "split", 2, size);
     for (int i = 0; i < 2; i++) {
-        struct value *part = result(g, out[4], i, dtype, size[i], placement_whole);
+        struct value *part = result(g, out[4], i, dtype, size[i], placement_replicated);
         out[5 + i] = make_node(g, "Reshape", (i ? b : a)->name, 1, &part, 1);
         node_output(g, out[5 + i], 0, (i ? b : a)->out[0]);
     }
@@ -196,7 +196,7 @@ static struct value *sum_of(const struct linear *found, struct value *v)
 static void append_sum(struct graph *g, struct node *sum)
 {
     struct value *v = graph_value(g, sum->name, &sum->in[0]->type);
-    v->place = placement_whole;
+    v->place = placement_replicated;
     v->placed = true;
     node_output(g, sum, 0, v);
     graph_append(g, sum);
@@ -213,7 +213,7 @@ static void move_up(struct graph *g, const struct linear *found, const struct no
                 n->in[k] = sum_of(found, n->in[k]);
     }
     for (int i = 0; i < found->nodes.n; i++)
-        found->nodes.at[i]->out[0]->place = placement_whole;
+        found->nodes.at[i]->out[0]->place = placement_replicated;
     graph_replace(g, late->out[0], late->in[0], true);
     graph_sort(g);
     graph_prune(g);

@@ -175,7 +175,7 @@ static void require_kept(struct space *s, const struct sharding *from, const str
 {
     const struct value *v = living(s, from->tensor);
     if (v && (left[v->id] || is_plain_input(s, v)))
-        require_operands(s, constraint_of(s, from), REQUIREMENT_KEPT, v, left[v->id] ? *left[v->id] : placement_whole);
+        require_operands(s, constraint_of(s, from), REQUIREMENT_KEPT, v, left[v->id] ? *left[v->id] : placement_replicated);
 }
 
 void annotations_require(struct space *s)

@@ -217,7 +217,7 @@ const char *sharding_placement(struct arena *a, struct alg *alg, const struct ty
     if (!read_devices(&p, rank))
         return p.fault;
     if (p.axis < 0) {
-        *out = placement_whole;
+        *out = placement_replicated;
         return is_whole(&p, rank) ? NULL : p.fault;
     }
     if (s->ndevice ? p.shards != s->ndevice : p.shards != ranks)

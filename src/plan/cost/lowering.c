@@ -33,7 +33,7 @@ static struct value *resharded(struct body *b, struct value *v, struct placement
             return b->nodes.at[i]->out[0];
     bool direct = reshard_transition(v, v->constant, v->place, to).possible;
     require(direct || (v->place.kind != PLACE_R && to.kind != PLACE_R));
-    struct node *step = reshard_node(b->g, direct ? v : resharded(b, v, placement_whole), to);
+    struct node *step = reshard_node(b->g, direct ? v : resharded(b, v, placement_replicated), to);
     VEC_PUSH(b->g->arena, &b->nodes, step);
     return step->out[0];
 }
@@ -191,9 +191,9 @@ static struct strategy as_it_stands(struct arena *arena, const struct node *n)
 {
     struct strategy st = {.in = NEWN(arena, struct placement, n->nin + 1), .out = NEWN(arena, struct placement, n->nout + 1)};
     for (int i = 0; i < n->nin; i++)
-        st.in[i] = n->in[i] ? n->in[i]->place : placement_whole;
+        st.in[i] = n->in[i] ? n->in[i]->place : placement_replicated;
     for (int i = 0; i < n->nout; i++)
-        st.out[i] = n->out[i] ? n->out[i]->place : placement_whole;
+        st.out[i] = n->out[i] ? n->out[i]->place : placement_replicated;
     return st;
 }
 

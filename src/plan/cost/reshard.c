@@ -37,7 +37,7 @@ struct reshard_path reshard_find(struct space *s, const struct value *v, struct 
             best.cost = COST_NEVER;
         consider(s, v, from, s->sequence.place[v->id], to, &best);
     } else if (best.cost >= COST_NEVER && from.kind == PLACE_P && to.kind == PLACE_S) {
-        consider(s, v, from, placement_whole, to, &best);
+        consider(s, v, from, placement_replicated, to, &best);
     }
     return best;
 }

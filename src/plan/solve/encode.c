@@ -71,7 +71,7 @@ static struct endpoint end_at(struct choice_problem *e, int n, const struct plac
 static struct endpoint free_end(struct choice_problem *e, const struct value *v)
 {
     if (!e->s->limits.required[v->id].list.n)
-        return end_at(e, 1, &placement_whole);
+        return end_at(e, 1, &placement_replicated);
     struct places allowed = space_allowed(e->s, v);
     return end_at(e, allowed.list.n, allowed.list.at);
 }

@@ -56,7 +56,7 @@ static struct placement along_sequence(const struct space *s, const struct value
     for (int k = 0; p.kind == PLACE_S && k < s->candidates[v->id][p.dim].list.n; k++)
         if (s->candidates[v->id][p.dim].list.at[k].split == p.split)
             return p;
-    return placement_whole;
+    return placement_replicated;
 }
 
 static bool is_along_sequence(const struct space *s, const struct value *v, struct placement p)
@@ -67,7 +67,7 @@ static bool is_along_sequence(const struct space *s, const struct value *v, stru
 static struct placement stands_as(const struct space *s, const struct value *v, struct placement left, bool gathered)
 {
     if (gathered || left.kind == PLACE_R)
-        return placement_whole;
+        return placement_replicated;
     return left.kind == PLACE_P ? along_sequence(s, v) : left;
 }
 
@@ -331,12 +331,12 @@ static void search_all(struct greedy *f)
 static struct placement wanted_by_readers(const struct greedy *f, const struct value *v)
 {
     const struct place_uses *uses = &f->s->uses[v->id];
-    struct placement want = placement_whole;
+    struct placement want = placement_replicated;
     for (int i = 0; i < uses->list.n; i++) {
         struct place_use u = uses->list.at[i];
-        struct placement p = u.node >= 0 ? f->turn[u.node].taken->in[u.operand] : placement_whole;
+        struct placement p = u.node >= 0 ? f->turn[u.node].taken->in[u.operand] : placement_replicated;
         if (i > 0 && !placement_eq(want, p))
-            return placement_whole;
+            return placement_replicated;
         want = p;
     }
     return want;

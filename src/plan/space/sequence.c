@@ -224,7 +224,7 @@ static const struct split *sequence_of(const struct space *s, const struct node 
     for (int side = 0; side < 2; side++)
         for (int i = 0; i < (side ? n->nout : n->nin); i++) {
             const struct value *v = node_value(n, side, i);
-            struct placement p = v ? s->sequence.place[v->id] : placement_whole;
+            struct placement p = v ? s->sequence.place[v->id] : placement_replicated;
             if (p.kind == PLACE_S && (!st || placement_eq(side ? st->out[i] : st->in[i], p)))
                 return p.split;
         }

@@ -29,7 +29,7 @@ int space_placements(struct space *s, const struct value *v, struct placement **
     for (int d = 0; d < v->type.rank; d++)
         n += s->candidates[v->id][d].list.n;
     *out = NEWN(s->arena, struct placement, n);
-    (*out)[0] = placement_whole;
+    (*out)[0] = placement_replicated;
     n = 1;
     for (int d = 0; d < v->type.rank; d++)
         for (int i = 0; i < s->candidates[v->id][d].list.n; i++)

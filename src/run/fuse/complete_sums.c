@@ -200,7 +200,7 @@ static void complete_outputs(struct graph *g)
         const char *name = g->outputs.at[i]->name;
         struct placement place;
         if (rank_meta_placement(g, RANK_OUTPUT, name, &place) && placement_eq(place, placement_partial(RED_SUM)))
-            rank_meta_set_placement(g, RANK_OUTPUT, name, placement_whole);
+            rank_meta_set_placement(g, RANK_OUTPUT, name, placement_replicated);
     }
 }
 

@@ -22,7 +22,7 @@ static void check_piece(struct graph *g, const char *kind, const struct value *v
 
 static struct formal formal_read(struct graph *g, enum rank_end end, const struct value *v)
 {
-    struct formal f = {.name = v->name, .type = v->type, .place = placement_whole};
+    struct formal f = {.name = v->name, .type = v->type, .place = placement_replicated};
     const char *kind = end == RANK_INPUT ? "input" : "output";
     if (!g->rank_meta)
         return f;
