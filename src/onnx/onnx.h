@@ -29,11 +29,12 @@ struct save_options {
     /* Which bytes of a constant this rank holds, in order, in an arena that lives until they are read; NULL: all. The value's type says the
      * resulting dims. */
     int (*ranges)(void *, struct arena *, const struct value *, const struct byte_range **);
-    void (*stored)(void *, const struct value *, int64_t offset); /* told where in the data file, before any is written; NULL: nobody is */
-    void (*finish)(void *, struct out *data);                     /* writes what else belongs there, at the end; NULL: nothing */
-    void *data;                                                   /* first argument of these three */
+    void (*stored)(void *, const struct value *,
+                   int64_t offset);           /* called with the place in the data file, before any is written; may be NULL */
+    void (*finish)(void *, struct out *data); /* writes what else belongs there, at the end; NULL: nothing */
+    void *data;                               /* first argument of these three */
     const char *producer;
-    struct progress *progress; /* told of the bytes written; NULL: nobody is */
+    struct progress *progress; /* counts the bytes written; may be NULL */
 };
 struct saved {
     struct written graph, data;

@@ -77,7 +77,7 @@ static void skip_space(struct header *h)
         h->at++;
 }
 
-static bool accept(struct header *h, char c)
+static bool accept_char(struct header *h, char c)
 {
     skip_space(h);
     if (h->at >= h->end || *h->at != c)
@@ -86,13 +86,13 @@ static bool accept(struct header *h, char c)
     return true;
 }
 
-static void expect(struct header *h, char c)
+static void expect_char(struct header *h, char c)
 {
-    if (!accept(h, c))
+    if (!accept_char(h, c))
         bad_header(h, "its header is malformed");
 }
 
-static const char *quoted(struct header *h, size_t *n)
+static const char *read_quoted(struct header *h, size_t *n)
 {
     skip_space(h);
     if (h->at >= h->end || (*h->at != '\'' && *h->at != '"'))
@@ -102,11 +102,11 @@ static const char *quoted(struct header *h, size_t *n)
     while (h->at < h->end && *h->at != quote)
         h->at++;
     *n = (size_t)(h->at - start);
-    expect(h, quote);
+    expect_char(h, quote);
     return start;
 }
 
-static bool is_word(struct header *h, const char *word)
+static bool accept_word(struct header *h, const char *word)
 {
     skip_space(h);
     size_t n = strlen(word);
@@ -116,7 +116,7 @@ static bool is_word(struct header *h, const char *word)
     return true;
 }
 
-static int64_t number(struct header *h)
+static int64_t read_size(struct header *h)
 {
     int64_t n = 0;
     skip_space(h);
@@ -130,33 +130,33 @@ static int64_t number(struct header *h)
 
 static void read_shape(struct header *h, struct tensor *t)
 {
-    expect(h, '(');
+    expect_char(h, '(');
     t->rank = 0;
-    while (!accept(h, ')')) {
+    while (!accept_char(h, ')')) {
         if (t->rank == MAX_RANK)
             bad_header(h, "it has more than 8 dimensions");
-        t->dim[t->rank++] = number(h);
-        if (!accept(h, ',')) {
-            expect(h, ')');
+        t->dim[t->rank++] = read_size(h);
+        if (!accept_char(h, ',')) {
+            expect_char(h, ')');
             return;
         }
     }
 }
 
-static void read_entry(struct header *h, struct tensor *t, bool *fortran, unsigned *seen)
+static void read_header_entry(struct header *h, struct tensor *t, bool *fortran, unsigned *seen)
 {
     size_t n, d;
-    const char *key = quoted(h, &n);
-    expect(h, ':');
+    const char *key = read_quoted(h, &n);
+    expect_char(h, ':');
     if (n == 5 && memcmp(key, "descr", n) == 0) {
-        const char *descr = quoted(h, &d);
+        const char *descr = read_quoted(h, &d);
         t->dtype = descr_parse(descr, d);
         if (t->dtype == DT_NONE)
             fail("%s: not a .npy file that tpc can read: its elements are '%.*s'", h->path, d > 20 ? 20 : (int)d, descr);
         *seen |= 1;
     } else if (n == 13 && memcmp(key, "fortran_order", n) == 0) {
-        *fortran = is_word(h, "True");
-        if (!*fortran && !is_word(h, "False"))
+        *fortran = accept_word(h, "True");
+        if (!*fortran && !accept_word(h, "False"))
             bad_header(h, "its header is malformed");
         *seen |= 2;
     } else if (n == 5 && memcmp(key, "shape", n) == 0) {
@@ -183,11 +183,11 @@ static size_t read_header(const char *path, struct map file, struct tensor *t, b
     h.at = (const char *)file.at + begin;
     h.end = h.at + length;
     unsigned seen = 0;
-    expect(&h, '{');
-    while (!accept(&h, '}')) {
-        read_entry(&h, t, fortran, &seen);
-        if (!accept(&h, ',')) {
-            expect(&h, '}');
+    expect_char(&h, '{');
+    while (!accept_char(&h, '}')) {
+        read_header_entry(&h, t, fortran, &seen);
+        if (!accept_char(&h, ',')) {
+            expect_char(&h, '}');
             break;
         }
     }

@@ -4,7 +4,7 @@
 #include <string.h>
 
 /* A '-' or '/' between letters is part of a name ("batch-size"), not arithmetic. */
-static bool is_word(char c)
+static bool is_name_char(char c)
 {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
 }
@@ -12,7 +12,7 @@ static bool is_word(char c)
 static bool is_hyphenated(const char *text)
 {
     for (const char *at = text; *at; at++)
-        if (at > text && strchr("-/.", *at) && is_word(at[-1]) && is_word(at[1]))
+        if (at > text && strchr("-/.", *at) && is_name_char(at[-1]) && is_name_char(at[1]))
             return true;
     return false;
 }

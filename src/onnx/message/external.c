@@ -17,7 +17,7 @@ struct external_entry {
     const char *placeholder, *location, *offset, *length;
 };
 
-static struct external_entry read_entry(const Onnx__TensorProto *t)
+static struct external_entry read_external_entry(const Onnx__TensorProto *t)
 {
     struct external_entry e = {.placeholder = NULL};
     for (size_t i = 0; i < t->n_external_data; i++) {
@@ -134,7 +134,7 @@ static struct source placeholder_payload(const struct external_files *files, con
 
 struct source external_placeholder(const struct external_files *files, const Onnx__TensorProto *t, const char *what, int64_t *at)
 {
-    struct external_entry e = read_entry(t);
+    struct external_entry e = read_external_entry(t);
     *at = parse_bytes(files, what, PLACEHOLDER_KEY, proto_text_or(e.placeholder, ""));
     return placeholder_payload(files, what, &e);
 }
@@ -151,7 +151,7 @@ static struct source folder_source(struct external_files *files, const char *wha
 
 struct source external_source(struct external_files *files, const Onnx__TensorProto *t, const char *what, int64_t bytes)
 {
-    struct external_entry e = read_entry(t);
+    struct external_entry e = read_external_entry(t);
     if (files->options->find)
         return folder_source(files, what, &e, bytes);
     if (e.placeholder && !files->stripped) {
@@ -179,7 +179,7 @@ struct source external_source(struct external_files *files, const Onnx__TensorPr
 
 bool external_span(struct external_files *files, const Onnx__TensorProto *t, const char *what, struct span *out)
 {
-    struct external_entry e = read_entry(t);
+    struct external_entry e = read_external_entry(t);
     if (e.placeholder) {
         *out = (struct span){.file = "", .source = placeholder_payload(files, what, &e)};
         return true;

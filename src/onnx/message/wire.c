@@ -61,7 +61,7 @@ static int wire_of(ProtobufCType type)
 }
 
 /* A known field must come in the wire type of its declaration. */
-static void check_kind(const struct wire_walk *w, const struct wire_field *f)
+static void check_wire_type(const struct wire_walk *w, const struct wire_field *f)
 {
     if (!f->known)
         return;
@@ -103,7 +103,7 @@ static struct wire_field read_field(const struct wire_walk *w, const ProtobufCMe
     if (length > (uint64_t)(end - f.begin))
         bad_wire(w, f.tag, "a field that is cut off");
     f.end = f.begin + (int64_t)length;
-    check_kind(w, &f);
+    check_wire_type(w, &f);
     return f;
 }
 

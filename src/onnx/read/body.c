@@ -1,8 +1,8 @@
-/* Bodies: the graphs of If, Loop and Scan become graphs of the IR.
+/* Subgraphs: the graphs of If, Loop and Scan become graphs of the IR.
  *
- * A body is a scope that sees the names around it. One that it reads from there becomes an input of the body, behind those the file gives
- * it, and an operand of the node: a capture. A constant that may be a weight is moved to the graph around, again and again until it is
- * one of the main graph, and captured from there. An output that is no result of a node of its own gets an Identity. */
+ * A subgraph is a scope inside the outer one. An outer name that it reads becomes one of its inputs, behind those of the file, and an
+ * operand of the node: a capture. A constant that may be a weight moves outwards until it is in the main graph, and is captured from there.
+ * An output that no node of the subgraph makes gets an Identity. */
 #include "onnx/read/read.h"
 
 static void define_initializers(struct import *im, struct scope *scope, const Onnx__GraphProto *g, const char *where)

@@ -1,7 +1,7 @@
-/* Ops that are a few other ops: rewritten at load, so that the rules and kernels of those serve them, also where an axis is split.
+/* Ops that are compositions of others: rewritten at load, so that the rules and kernels of those apply.
  *
- * A node becomes the last of the ops it stands for; the ones before are imported as helpers. A form that does not fit is left alone: the
- * node then has no row and is kept whole. */
+ * A node becomes the last op of the composition; the ones before are imported as helpers. A form that does not fit is left alone: the node
+ * then has no row and is replicated. */
 #include "onnx/read/read.h"
 
 #include <string.h>
@@ -93,7 +93,7 @@ Onnx__AttributeProto *compose_float(struct composer *c, const char *name, float 
     return a;
 }
 
-static void set_attributes(struct composer *c, proto *node, size_t n, Onnx__AttributeProto *const *list)
+static void set_proto_attributes(struct composer *c, proto *node, size_t n, Onnx__AttributeProto *const *list)
 {
     node->attribute = NEWN(c->im->tmp, Onnx__AttributeProto *, n + 1);
     node->n_attribute = 0;
@@ -127,7 +127,7 @@ char *compose_node_of(struct composer *c, const char *op, size_t nin, char *cons
     node->output = out;
     node->n_output = nout;
     set_inputs(c, node, nin, in);
-    set_attributes(c, node, nattr, attr);
+    set_proto_attributes(c, node, nattr, attr);
     read_plain_node(c->im, c->scope, node, FORM_OPSET);
     for (size_t i = 1; i < nout; i++)
         more[i - 1] = out[i];
@@ -156,7 +156,7 @@ void compose_become(struct composer *c, const char *op, size_t nin, char *const 
 void compose_become_with(struct composer *c, const char *op, size_t nin, char *const *in, size_t nattr, Onnx__AttributeProto *const *attr)
 {
     compose_become(c, op, nin, in);
-    set_attributes(c, c->node, nattr, attr);
+    set_proto_attributes(c, c->node, nattr, attr);
 }
 
 char *compose_number_like(struct composer *c, double number, char *x)

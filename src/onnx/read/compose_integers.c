@@ -1,5 +1,5 @@
-/* Ops on quantised integers with their scales beside them: dequantised, worked on as real numbers and quantised again; products of integers
- * stay products of integers, whose results are scaled. */
+/* Compositions for ops on quantised integers with scales: dequantise, compute with real numbers, quantise again. Products of integers stay
+ * products of integers, whose results are scaled. */
 #include "onnx/read/read.h"
 
 #include <string.h>

@@ -1,4 +1,4 @@
-/* Ops that ONNX Runtime's optimiser and its builders of models write and that are a few standard ones. */
+/* Compositions for ops that ONNX Runtime's optimiser and model builders write. */
 #include "onnx/read/read.h"
 
 #include <string.h>
@@ -118,7 +118,7 @@ static void activate(struct composer *c, const char *activation, size_t n, const
                               scope_scalar(c->im, c->scope, "max", (double)parameter[1])});
 }
 
-static const char *text_of(struct composer *c, const char *name)
+static const char *attribute_text(struct composer *c, const char *name)
 {
     const Onnx__AttributeProto *a = proto_attribute(c->node, name);
     return a && a->has_s ? arena_strndup(c->im->tmp, (const char *)a->s.data, a->s.len) : "";
@@ -137,7 +137,7 @@ static void fused_gemm(struct composer *c)
         compose_float(c, "alpha", compose_float_of(c->node, "alpha", 1)), compose_float(c, "beta", compose_float_of(c->node, "beta", 1)),
         compose_int(c, "transA", compose_int_of(c->node, "transA", 0)), compose_int(c, "transB", compose_int_of(c->node, "transB", 0))};
     char *y = compose_node_of(c, "Gemm", 3, (char *[]){compose_input(c, 0), compose_input(c, 1), compose_optional(c, 2)}, 4, attr, 1, NULL);
-    activate(c, text_of(c, "activation"), n, parameter, y);
+    activate(c, attribute_text(c, "activation"), n, parameter, y);
 }
 
 /* activation(Conv(X, W, B) + Z) */
@@ -150,8 +150,8 @@ static void fused_conv(struct composer *c)
     char *y = compose_node_of(c, "Conv", 3, (char *[]){compose_input(c, 0), compose_input(c, 1), compose_optional(c, 2)}, 6, attr, 1, NULL);
     if (compose_has(c->node, 3))
         y = compose_op(c, "Add", y, c->node->input[3]);
-    if (*text_of(c, "activation"))
-        activate(c, text_of(c, "activation"), parameters ? parameters->n_floats : 0, parameters ? parameters->floats : NULL, y);
+    if (*attribute_text(c, "activation"))
+        activate(c, attribute_text(c, "activation"), parameters ? parameters->n_floats : 0, parameters ? parameters->floats : NULL, y);
     else
         compose_become(c, "Identity", 1, &y);
 }

@@ -1,4 +1,4 @@
-/* Ops of the standard that are a few other ops. */
+/* Compositions for ops of the standard. */
 #include "onnx/read/read.h"
 
 #include <string.h>

@@ -1,5 +1,5 @@
-/* Multi-device annotations of a file (IR version 11) to the IR: configurations of the model, and what nodes of its main graph say under
- * each. Only their form is checked here: that names are there, and that a node speaks of its own operands and results. */
+/* Multi-device annotations of a file (IR version 11) to the IR: the model's configurations, and what nodes of its main graph state under
+ * each. Only their form is checked here: that names exist, and that a node names its own operands and results. */
 #include "ir/configuration.h"
 #include "onnx/read/read.h"
 
@@ -35,7 +35,7 @@ void read_configurations(struct import *im)
 
 /* ---- one spec ---- */
 
-static const int64_t *numbers(struct import *im, size_t n, const int64_t *at)
+static const int64_t *copy_numbers(struct import *im, size_t n, const int64_t *at)
 {
     int64_t *copy = NEWN(im->arena, int64_t, n + 1);
     if (n)
@@ -69,7 +69,7 @@ static struct sharding sharding_of(struct import *im, const Onnx__ShardingSpecPr
     struct sharded_axis *axis = NEWN(im->arena, struct sharded_axis, p->n_sharded_dim + 1);
     for (size_t i = 0; i < p->n_index_to_device_group_map; i++) {
         const Onnx__IntIntListEntryProto *g = p->index_to_device_group_map[i];
-        group[i] = (struct device_group){g->has_key ? g->key : 0, (int)g->n_value, numbers(im, g->n_value, g->value)};
+        group[i] = (struct device_group){g->has_key ? g->key : 0, (int)g->n_value, copy_numbers(im, g->n_value, g->value)};
     }
     for (size_t i = 0; i < p->n_sharded_dim; i++)
         axis[i] = axis_of(im, p->sharded_dim[i], where);
@@ -77,7 +77,7 @@ static struct sharding sharding_of(struct import *im, const Onnx__ShardingSpecPr
                              .ndevice = (int)p->n_device,
                              .ngroup = (int)p->n_index_to_device_group_map,
                              .naxis = (int)p->n_sharded_dim,
-                             .device = numbers(im, p->n_device, p->device),
+                             .device = copy_numbers(im, p->n_device, p->device),
                              .group = group,
                              .axis = axis};
 }
@@ -85,15 +85,15 @@ static struct sharding sharding_of(struct import *im, const Onnx__ShardingSpecPr
 /* ---- those of a node ---- */
 
 /* What is imported of one node: names are looked up, for a node may have very many operands. */
-struct annotated_node {
+struct annotated {
     const Onnx__NodeProto *node;
     const char *name, *where;
     struct text_table *operands, *results;
 };
 
-static struct annotated_node annotated_node(struct import *im, const Onnx__NodeProto *node)
+static struct annotated annotated_node(struct import *im, const Onnx__NodeProto *node)
 {
-    struct annotated_node n = {.node = node, .where = proto_node_label(im->tmp, node)};
+    struct annotated n = {.node = node, .where = proto_node_label(im->tmp, node)};
     n.name = proto_node_name(im->arena, proto_text_or(node->name, ""), node->op_type, node->n_output ? node->output[0] : "");
     for (size_t i = 0; i < node->n_input; i++)
         if (!text_table_find(n.operands, node->input[i]))
@@ -104,8 +104,8 @@ static struct annotated_node annotated_node(struct import *im, const Onnx__NodeP
     return n;
 }
 
-static void import_spec(struct import *im, const struct annotated_node *n, size_t i, const Onnx__ShardingSpecProto *p,
-                        struct text_table **seen, struct configuration *to)
+static void import_spec(struct import *im, const struct annotated *n, size_t i, const Onnx__ShardingSpecProto *p, struct text_table **seen,
+                        struct configuration *to)
 {
     const char *tensor = proto_text_or(p->tensor_name, ""),
                *where = arena_printf(im->tmp, "%s: %s: sharding_spec[%zu]", im->path, n->where, i);
@@ -123,7 +123,7 @@ static void import_spec(struct import *im, const struct annotated_node *n, size_
     VEC_PUSH(im->arena, &to->shardings, s);
 }
 
-static void import_kept(struct import *im, const struct annotated_node *n, struct text_table **seen, struct configuration *to)
+static void import_kept(struct import *im, const struct annotated *n, struct text_table **seen, struct configuration *to)
 {
     for (size_t i = 0; i < n->node->n_input; i++) {
         const char *tensor = n->node->input[i];
@@ -135,16 +135,16 @@ static void import_kept(struct import *im, const struct annotated_node *n, struc
     }
 }
 
-static void import_annotation(struct import *im, const struct annotated_node *n, const Onnx__NodeDeviceConfigurationProto *p,
+static void import_annotation(struct import *im, const struct annotated *n, const Onnx__NodeDeviceConfigurationProto *p,
                               struct text_table **ids)
 {
     const char *id = proto_text_or(p->configuration_id, "");
     struct configuration *c = graph_configuration(im->graph, id);
     struct text_table *seen = NULL;
     if (!c)
-        fail("%s: %s speaks of device configuration '%s', which the model does not have", im->path, n->where, id);
+        fail("%s: %s names device configuration '%s', which the model does not have", im->path, n->where, id);
     if (text_table_find(*ids, id))
-        fail("%s: %s speaks of device configuration '%s' twice", im->path, n->where, id);
+        fail("%s: %s names device configuration '%s' twice", im->path, n->where, id);
     text_table_add(im->tmp, ids, id, p);
     for (size_t i = 0; i < p->n_sharding_spec; i++)
         import_spec(im, n, i, p->sharding_spec[i], &seen, c);
@@ -159,7 +159,7 @@ void read_shardings(struct import *im, const Onnx__NodeProto *node)
     struct text_table *ids = NULL;
     if (!node->n_device_configurations)
         return;
-    struct annotated_node n = annotated_node(im, node);
+    struct annotated n = annotated_node(im, node);
     for (size_t i = 0; i < node->n_device_configurations; i++)
         import_annotation(im, &n, node->device_configurations[i], &ids);
 }

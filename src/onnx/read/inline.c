@@ -1,8 +1,8 @@
 /* Model-local functions, replaced by their bodies.
  *
- * A call opens a scope in which parameters stand for the caller's values and results for the call's outputs; attribute references
- * are resolved against the call, then the function's defaults. Functions may call functions, never themselves. An op that has a
- * row is not replaced: the row knows it better. */
+ * A call opens a scope in which parameters stand for the caller's values and results for the call's outputs. Attribute references are
+ * resolved against the call, then against the function's defaults. A function may call others, but not itself. An op that has a row is not
+ * replaced. */
 #include "onnx/read/read.h"
 
 #include <string.h>

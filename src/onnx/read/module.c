@@ -1,10 +1,10 @@
-/* module: the module path in a node's metadata, as torch's dynamo exporter writes it: a list in Python's form of the modules around the
- * node, outermost first, then the node of the traced graph that it was made from.
+/* The module path in a node's metadata, as torch's dynamo exporter writes it: a Python list of the modules around the node, outermost
+ * first, then the node of the traced graph that it was made from.
  *
  *     pkg.torch.onnx.name_scopes: "['', 'model', 'model.layers.0', 'model.layers.0.mlp', 'mul_1']"
  *
- * The outermost is the network, whose path is empty; what is in no module has a placeholder there. Anything else under this key is passed
- * over, too: nobody vouches for metadata. */
+ * The outermost is the network, whose path is empty; a node in no module has a placeholder there. Any other text under this key is
+ * ignored. */
 #include "onnx/read/read.h"
 
 #include <string.h>

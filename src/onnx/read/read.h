@@ -115,7 +115,7 @@ struct composer {
     const struct composition *row;
     const char *where;
 };
-/* run turns its node into the last op of the composition and imports the others; if it returns without doing so, the node has no row
+/* run rewrites its node to the last op of the composition and imports the others; if it returns without doing so, the node has no row
  * and is replicated. */
 struct composition {
     const char *domain, *op;

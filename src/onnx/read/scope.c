@@ -1,7 +1,7 @@
-/* Scopes: the names of one graph, or of one call of a function, and the values they stand for.
+/* Scopes: the names of one graph, or of one function call, and the values they stand for.
  *
- * A name may be read before it is defined (nodes need not come sorted); what is still undefined when the scope is closed is an
- * error. Values we add get keys that begin with a byte no name of a file may hold, so they can't meet a name that comes later. */
+ * A name may be read before it is defined, since nodes need not be sorted; a name that is undefined when the scope is closed is a failure.
+ * Keys of values that tpc adds begin with a byte that no name of a file may hold, so they never clash. */
 #include "onnx/read/read.h"
 
 #include <string.h>

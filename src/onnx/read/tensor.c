@@ -36,7 +36,7 @@ static size_t stored_size(enum dtype dtype)
     return dtype_is_packed(dtype) ? 1 : dtype_size(dtype);
 }
 
-static void narrow(const int32_t *from, size_t n, size_t size, uint8_t *out)
+static void truncate_i32(const int32_t *from, size_t n, size_t size, uint8_t *out)
 {
     for (size_t i = 0; i < n; i++) {
         uint32_t bits = (uint32_t)from[i];
@@ -45,7 +45,7 @@ static void narrow(const int32_t *from, size_t n, size_t size, uint8_t *out)
     }
 }
 
-static void narrow_u64(const uint64_t *from, size_t n, uint8_t *out)
+static void truncate_u64(const uint64_t *from, size_t n, uint8_t *out)
 {
     for (size_t i = 0; i < n; i++) {
         uint32_t bits = (uint32_t)from[i];
@@ -53,7 +53,7 @@ static void narrow_u64(const uint64_t *from, size_t n, uint8_t *out)
     }
 }
 
-static void booleans(const int32_t *from, size_t n, uint8_t *out)
+static void copy_booleans(const int32_t *from, size_t n, uint8_t *out)
 {
     for (size_t i = 0; i < n; i++)
         out[i] = from[i] != 0;
@@ -84,9 +84,9 @@ static void convert(enum dtype dtype, struct typed data, int64_t bytes, void *ou
     case DT_F64:
     case DT_I64:
     case DT_U64: memcpy(out, data.at, (size_t)bytes); break;
-    case DT_U32: narrow_u64(data.at, data.n, out); break;
-    case DT_BOOL: booleans(data.at, data.n, out); break;
-    default: narrow(data.at, data.n, stored_size(dtype), out); break;
+    case DT_U32: truncate_u64(data.at, data.n, out); break;
+    case DT_BOOL: copy_booleans(data.at, data.n, out); break;
+    default: truncate_i32(data.at, data.n, stored_size(dtype), out); break;
     }
 }
 

@@ -9,7 +9,7 @@
 #include <string.h>
 
 typedef Onnx__NodeProto proto;
-struct step {
+struct upgrade {
     struct import *im;
     struct scope *scope;
     proto *node;
@@ -31,7 +31,7 @@ static Onnx__AttributeProto *take_attribute(proto *node, const char *name)
     return found;
 }
 
-static Onnx__AttributeProto *take_typed(struct step *s, const char *name, Onnx__AttributeProto__AttributeType type)
+static Onnx__AttributeProto *remove_typed(struct upgrade *s, const char *name, Onnx__AttributeProto__AttributeType type)
 {
     Onnx__AttributeProto *a = take_attribute(s->node, name);
     if (a && a->has_type && a->type != type)
@@ -39,13 +39,13 @@ static Onnx__AttributeProto *take_typed(struct step *s, const char *name, Onnx__
     return a;
 }
 
-static Onnx__AttributeProto *take_ints(struct step *s, const char *name)
+static Onnx__AttributeProto *remove_ints(struct upgrade *s, const char *name)
 {
-    return take_typed(s, name, ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__INTS);
+    return remove_typed(s, name, ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__INTS);
 }
 
 /* A new attribute of the node. */
-static Onnx__AttributeProto *give(struct step *s, const char *name, Onnx__AttributeProto__AttributeType type)
+static Onnx__AttributeProto *add_attribute(struct upgrade *s, const char *name, Onnx__AttributeProto__AttributeType type)
 {
     Onnx__AttributeProto *a = NEW(s->im->tmp, Onnx__AttributeProto),
                          **list = NEWN(s->im->tmp, Onnx__AttributeProto *, s->node->n_attribute + 1);
@@ -60,23 +60,23 @@ static Onnx__AttributeProto *give(struct step *s, const char *name, Onnx__Attrib
     return a;
 }
 
-static void give_int(struct step *s, const char *name, int64_t i)
+static void add_int(struct upgrade *s, const char *name, int64_t i)
 {
-    Onnx__AttributeProto *a = give(s, name, ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__INT);
+    Onnx__AttributeProto *a = add_attribute(s, name, ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__INT);
     a->has_i = 1;
     a->i = i;
 }
 
-static void give_text(struct step *s, const char *name, const char *text)
+static void add_text(struct upgrade *s, const char *name, const char *text)
 {
-    Onnx__AttributeProto *a = give(s, name, ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__STRING);
+    Onnx__AttributeProto *a = add_attribute(s, name, ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__STRING);
     a->has_s = 1;
     a->s.len = strlen(text);
     a->s.data = (uint8_t *)arena_strdup(s->im->tmp, text);
 }
 
 /* Sets operand number index; absent ones before it become "". */
-static void give_input(struct step *s, size_t index, char *name)
+static void set_input(struct upgrade *s, size_t index, char *name)
 {
     size_t n = s->node->n_input > index + 1 ? s->node->n_input : index + 1;
     char **list = NEWN(s->im->tmp, char *, n);
@@ -89,29 +89,29 @@ static void give_input(struct step *s, size_t index, char *name)
     s->node->n_input = n;
 }
 
-static const char *result(const struct step *s)
+static const char *result_name(const struct upgrade *s)
 {
     return s->node->n_output && *s->node->output[0] ? s->node->output[0] : "result";
 }
 
-static char *display(struct step *s, const char *what)
+static char *display_name(struct upgrade *s, const char *what)
 {
-    return arena_printf(s->im->tmp, "%s_%s", result(s), what);
+    return arena_printf(s->im->tmp, "%s_%s", result_name(s), what);
 }
 
 /* The INTS attribute becomes operand index. */
-static bool ints_to_input(struct step *s, const char *name, size_t index)
+static bool ints_to_input(struct upgrade *s, const char *name, size_t index)
 {
-    Onnx__AttributeProto *a = take_ints(s, name);
+    Onnx__AttributeProto *a = remove_ints(s, name);
     if (!a)
         return false;
-    give_input(s, index, scope_ints(s->im, s->scope, display(s, name), a->n_ints, a->ints));
+    set_input(s, index, scope_ints(s->im, s->scope, display_name(s, name), a->n_ints, a->ints));
     return true;
 }
 
 /* ---- the rewrites ---- */
 
-static void upgrade_axes(struct step *s)
+static void upgrade_axes(struct upgrade *s)
 {
     Onnx__AttributeProto *axes = proto_attribute(s->node, "axes");
     if (axes && !axes->n_ints)
@@ -120,16 +120,16 @@ static void upgrade_axes(struct step *s)
         ints_to_input(s, "axes", 1);
 }
 
-static void upgrade_split(struct step *s)
+static void upgrade_split(struct upgrade *s)
 {
     if (s->opset < 13)
         ints_to_input(s, "split", 1);
     bool sized = s->node->n_input > 1 && *s->node->input[1];
     if (!sized && !proto_attribute(s->node, "num_outputs"))
-        give_int(s, "num_outputs", (int64_t)s->node->n_output);
+        add_int(s, "num_outputs", (int64_t)s->node->n_output);
 }
 
-static void upgrade_slice(struct step *s)
+static void upgrade_slice(struct upgrade *s)
 {
     if (!ints_to_input(s, "starts", 1))
         fail("%s: %s lacks its attribute 'starts'", s->im->path, s->where);
@@ -138,33 +138,33 @@ static void upgrade_slice(struct step *s)
     ints_to_input(s, "axes", 3);
 }
 
-static void upgrade_clip(struct step *s)
+static void upgrade_clip(struct upgrade *s)
 {
     static const char *const name[] = {"min", "max"};
     for (size_t i = 0; i < 2; i++) {
-        Onnx__AttributeProto *a = take_typed(s, name[i], ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__FLOAT);
+        Onnx__AttributeProto *a = remove_typed(s, name[i], ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__FLOAT);
         if (a)
-            give_input(s, i + 1, scope_scalar(s->im, s->scope, display(s, name[i]), (double)a->f));
+            set_input(s, i + 1, scope_scalar(s->im, s->scope, display_name(s, name[i]), (double)a->f));
     }
 }
 
-static void upgrade_pad(struct step *s)
+static void upgrade_pad(struct upgrade *s)
 {
     ints_to_input(s, "pads", 1);
-    Onnx__AttributeProto *value = take_typed(s, "value", ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__FLOAT);
+    Onnx__AttributeProto *value = remove_typed(s, "value", ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__FLOAT);
     if (value && !(value->f >= 0.0f && value->f <= 0.0f))
-        give_input(s, 2, scope_scalar(s->im, s->scope, display(s, "value"), (double)value->f));
+        set_input(s, 2, scope_scalar(s->im, s->scope, display_name(s, "value"), (double)value->f));
 }
 
-static void upgrade_topk(struct step *s)
+static void upgrade_topk(struct upgrade *s)
 {
-    Onnx__AttributeProto *k = take_typed(s, "k", ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__INT);
+    Onnx__AttributeProto *k = remove_typed(s, "k", ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__INT);
     if (!k)
         fail("%s: %s lacks its attribute 'k'", s->im->path, s->where);
-    give_input(s, 1, scope_ints(s->im, s->scope, display(s, "k"), 1, &k->i));
+    set_input(s, 1, scope_ints(s->im, s->scope, display_name(s, "k"), 1, &k->i));
 }
 
-static void upgrade_batchnorm(struct step *s)
+static void upgrade_batchnorm(struct upgrade *s)
 {
     Onnx__AttributeProto *spatial = take_attribute(s->node, "spatial");
     if (spatial && spatial->i != 1)
@@ -176,30 +176,30 @@ static void upgrade_batchnorm(struct step *s)
         s->node->n_output = 1;
 }
 
-static void upgrade_scatter(struct step *s)
+static void upgrade_scatter(struct upgrade *s)
 {
     s->node->op_type = arena_strdup(s->im->tmp, s->to);
 }
 
 /* Scales behind the operand; places were counted from the corner and rounded down. */
-static void upgrade_resize(struct step *s)
+static void upgrade_resize(struct upgrade *s)
 {
     if (s->node->n_input != 2)
         fail("%s: %s has %zu operands, expected 2", s->im->path, s->where, s->node->n_input);
     char *scales = s->node->input[1];
     s->node->op_type = arena_strdup(s->im->tmp, s->to);
     s->node->n_input = 1;
-    give_input(s, 2, scales);
-    give_text(s, "coordinate_transformation_mode", "asymmetric");
-    give_text(s, "nearest_mode", "floor");
+    set_input(s, 2, scales);
+    add_text(s, "coordinate_transformation_mode", "asymmetric");
+    add_text(s, "nearest_mode", "floor");
 }
 
 /* A helper node with one output, imported at once. Returns the output's key. */
-static char *helper(struct step *s, const char *op, const char *suffix, size_t nin, char **in, const char *attr, int64_t value)
+static char *add_helper(struct upgrade *s, const char *op, const char *suffix, size_t nin, char **in, const char *attr, int64_t value)
 {
     proto *node = NEW(s->im->tmp, proto);
     onnx__node_proto__init(node);
-    char *out = scope_fresh(s->im, display(s, suffix)), **outputs = NEWN(s->im->tmp, char *, 1);
+    char *out = scope_fresh(s->im, display_name(s, suffix)), **outputs = NEWN(s->im->tmp, char *, 1);
     outputs[0] = out;
     node->op_type = arena_strdup(s->im->tmp, op);
     node->name = arena_printf(s->im->tmp, "%s_%s", proto_text_or(s->node->name, ""), suffix);
@@ -209,29 +209,29 @@ static char *helper(struct step *s, const char *op, const char *suffix, size_t n
     node->input = in;
     node->n_output = 1;
     node->output = outputs;
-    struct step inner = *s;
+    struct upgrade inner = *s;
     inner.node = node;
     if (attr)
-        give_int(&inner, attr, value);
+        add_int(&inner, attr, value);
     read_plain_node(s->im, s->scope, node, FORM_OPSET);
     return out;
 }
 
 /* Before opset 13 the input was coerced to 2-D at axis (default 1): flatten, normalise rows, restore the shape. */
-static void upgrade_softmax(struct step *s)
+static void upgrade_softmax(struct upgrade *s)
 {
-    Onnx__AttributeProto *given = take_typed(s, "axis", ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__INT);
+    Onnx__AttributeProto *given = remove_typed(s, "axis", ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__INT);
     int64_t axis = given ? given->i : 1;
-    give_int(s, "axis", -1);
+    add_int(s, "axis", -1);
     if (axis == -1)
         return;
     if (!s->node->n_input || !s->node->n_output)
         fail("%s: %s lacks its operand or its result", s->im->path, s->where);
     char **in = NEWN(s->im->tmp, char *, 1), **flat = NEWN(s->im->tmp, char *, 1), **both = NEWN(s->im->tmp, char *, 2);
     in[0] = s->node->input[0];
-    flat[0] = helper(s, "Flatten", "flat", 1, in, "axis", axis);
-    both[0] = helper(s, s->node->op_type, "rows", 1, flat, "axis", -1);
-    both[1] = helper(s, "Shape", "shape", 1, in, NULL, 0);
+    flat[0] = add_helper(s, "Flatten", "flat", 1, in, "axis", axis);
+    both[0] = add_helper(s, s->node->op_type, "rows", 1, flat, "axis", -1);
+    both[1] = add_helper(s, "Shape", "shape", 1, in, NULL, 0);
     s->node->op_type = arena_strdup(s->im->tmp, "Reshape");
     s->node->input = both;
     s->node->n_input = 2;
@@ -239,7 +239,7 @@ static void upgrade_softmax(struct step *s)
 }
 
 /* Inference: the identity, where no mask is asked for (compose_onnx.c). Kept as it is where training mode may be on. */
-static void upgrade_dropout(struct step *s)
+static void upgrade_dropout(struct upgrade *s)
 {
     bool mask = s->node->n_output > 1 && *s->node->output[1];
     bool mode = s->node->n_input > 2 && *s->node->input[2];
@@ -268,7 +268,7 @@ static const struct {
     const char *op;
     int below;
     const char *to;
-    void (*run)(struct step *);
+    void (*run)(struct upgrade *);
 } upgrades[] = {
     {"BatchNormalization", 14, "BatchNormalization", upgrade_batchnorm},
     {"Clip", 11, "Clip", upgrade_clip},
@@ -316,7 +316,7 @@ int upgrade_form_changed(const char *op, int opset)
     return 0;
 }
 
-static void refuse_changed(const struct step *s, const char *op)
+static void refuse_changed(const struct upgrade *s, const char *op)
 {
     for (size_t i = 0; i < sizeof changed / sizeof *changed; i++)
         if (strcmp(op, changed[i].op) == 0 && s->opset < changed[i].since)
@@ -341,7 +341,7 @@ void upgrade_node(struct import *im, struct scope *scope, Onnx__NodeProto *node,
         node->domain = arena_strdup(im->tmp, "");
     if (*proto_domain(node->domain))
         return;
-    struct step s = {im, scope, node, opset, NULL, proto_node_label(im->tmp, node)};
+    struct upgrade s = {im, scope, node, opset, NULL, proto_node_label(im->tmp, node)};
     const char *op = proto_text_or(node->op_type, "");
     refuse_changed(&s, op);
     for (size_t i = 0; i < sizeof upgrades / sizeof *upgrades; i++)

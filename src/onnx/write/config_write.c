@@ -1,8 +1,8 @@
-/* A model with a configuration of its own: the file's bytes, in which nodes of the main graph get what a plan says of their operands and
- * results.
+/* A model with a multi-device configuration: the file's bytes, in which nodes of the main graph get the plan's shardings of their operands
+ * and results.
  *
- * All else is copied, payloads and external data too. What the file says of a configuration of the same name is left out, so that
- * annotating twice is annotating once; other configurations stay. */
+ * All else is copied, payloads and external data too. An earlier configuration of the same name is left out, so that annotating twice is
+ * annotating once; other configurations stay. */
 #include "ir/configuration.h"
 #include "onnx/write/write.h"
 
@@ -48,7 +48,7 @@ static Onnx__ShardedDimProto *axis_message(struct arena *a, const struct sharded
     return m;
 }
 
-static int64_t *numbers(struct arena *a, int n, const int64_t *at)
+static int64_t *clone_numbers(struct arena *a, int n, const int64_t *at)
 {
     int64_t *copy = NEWN(a, int64_t, n + 1);
     if (n)
@@ -63,7 +63,7 @@ static Onnx__IntIntListEntryProto *group_message(struct arena *a, const struct d
     m->has_key = 1;
     m->key = group->key;
     m->n_value = (size_t)group->n;
-    m->value = numbers(a, group->n, group->device);
+    m->value = clone_numbers(a, group->n, group->device);
     return m;
 }
 
@@ -73,7 +73,7 @@ static Onnx__ShardingSpecProto *spec_message(struct arena *a, const struct shard
     onnx__sharding_spec_proto__init(m);
     m->tensor_name = arena_strdup(a, tensor);
     m->n_device = (size_t)s->ndevice;
-    m->device = numbers(a, s->ndevice, s->device);
+    m->device = clone_numbers(a, s->ndevice, s->device);
     m->n_index_to_device_group_map = (size_t)s->ngroup;
     m->index_to_device_group_map = NEWN(a, Onnx__IntIntListEntryProto *, s->ngroup + 1);
     for (int i = 0; i < s->ngroup; i++)
@@ -95,7 +95,7 @@ struct node_texts {
     struct texts in, out;
 };
 
-static char *text_of(const struct annotator *w, const struct wire_field *f)
+static char *field_text(const struct annotator *w, const struct wire_field *f)
 {
     return arena_strndup(w->tmp, (const char *)w->file.at + f->begin, (size_t)(f->end - f->begin));
 }
@@ -106,10 +106,10 @@ static struct node_texts node_texts_of(const struct annotator *w, const struct w
     for (int64_t at = node->begin; at < node->end;) {
         struct wire_field f = wire_next(w->file, &at, node->end);
         switch (f.number) {
-        case NODE_INPUT: VEC_PUSH(w->tmp, &t.in.list, text_of(w, &f)); break;
-        case NODE_OUTPUT: VEC_PUSH(w->tmp, &t.out.list, text_of(w, &f)); break;
-        case NODE_NAME: t.name = text_of(w, &f); break;
-        case NODE_OP_TYPE: t.op_type = text_of(w, &f); break;
+        case NODE_INPUT: VEC_PUSH(w->tmp, &t.in.list, field_text(w, &f)); break;
+        case NODE_OUTPUT: VEC_PUSH(w->tmp, &t.out.list, field_text(w, &f)); break;
+        case NODE_NAME: t.name = field_text(w, &f); break;
+        case NODE_OP_TYPE: t.op_type = field_text(w, &f); break;
         default: break;
         }
     }

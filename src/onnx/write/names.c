@@ -1,5 +1,5 @@
-/* Names of values in a file. A file has one space of names for a graph and its bodies, the IR one for each: a body's values keep theirs
- * where nothing else has it, else the node's is put in front. What a body captures has the name that it has around. */
+/* Names of values in a file. A file has one space of names for a graph and its subgraphs, the IR one for each graph. A value of a subgraph
+ * keeps its name if it is free, else the node's is put in front; a captured value has its outer name. */
 #include "onnx/write/write.h"
 
 static const char *taken_name(struct arena *tmp, struct text_table **taken, const char *name)

@@ -51,16 +51,16 @@ static const char *name_of(const struct save *s, const struct value *v)
     return s->names.at[v->id];
 }
 
-static char *text(struct save *s, const char *from)
+static char *save_text(struct save *s, const char *from)
 {
     return arena_strdup(s->tmp, from);
 }
 
-static Onnx__StringStringEntryProto *entry(struct save *s, const char *key, const char *value)
+static Onnx__StringStringEntryProto *save_entry(struct save *s, const char *key, const char *value)
 {
     Onnx__StringStringEntryProto *e = PROTO(s, StringStringEntryProto, string_string_entry_proto);
-    e->key = text(s, key);
-    e->value = text(s, value);
+    e->key = save_text(s, key);
+    e->value = save_text(s, value);
     return e;
 }
 
@@ -70,7 +70,7 @@ static Onnx__StringStringEntryProto *entry(struct save *s, const char *key, cons
 static char *dim_text(struct save *s, const struct dim *d)
 {
     if (d->kind == DIM_SYM && dim_param_parse(s->graph->alg, d->name) == d)
-        return text(s, d->name);
+        return save_text(s, d->name);
     return dim_str(s->tmp, d);
 }
 
@@ -107,7 +107,7 @@ static Onnx__TypeProto *save_type(struct save *s, const struct type *type)
 static Onnx__ValueInfoProto *save_info(struct save *s, const struct value *value)
 {
     Onnx__ValueInfoProto *out = PROTO(s, ValueInfoProto, value_info_proto);
-    out->name = text(s, name_of(s, value));
+    out->name = save_text(s, name_of(s, value));
     if (value->type.dtype != DT_NONE)
         out->type = save_type(s, &value->type);
     return out;
@@ -167,9 +167,9 @@ static void put_external(struct save *s, Onnx__TensorProto *t, struct saved_weig
     t->has_data_location = 1;
     t->data_location = ONNX__TENSOR_PROTO__DATA_LOCATION__EXTERNAL;
     t->external_data = NEWN(s->tmp, Onnx__StringStringEntryProto *, 3);
-    t->external_data[t->n_external_data++] = entry(s, "location", path_base(s->data.options->data_path));
-    t->external_data[t->n_external_data++] = entry(s, "offset", arena_printf(s->tmp, "%lld", (long long)w->offset));
-    t->external_data[t->n_external_data++] = entry(s, "length", arena_printf(s->tmp, "%lld", (long long)w->bytes));
+    t->external_data[t->n_external_data++] = save_entry(s, "location", path_base(s->data.options->data_path));
+    t->external_data[t->n_external_data++] = save_entry(s, "offset", arena_printf(s->tmp, "%lld", (long long)w->offset));
+    t->external_data[t->n_external_data++] = save_entry(s, "length", arena_printf(s->tmp, "%lld", (long long)w->bytes));
     VEC_PUSH(s->tmp, &s->data.weights, *w);
     if (s->data.options->stored)
         s->data.options->stored(s->data.options->data, w->value, w->offset);
@@ -185,7 +185,7 @@ static bool stays_inline(const struct save *s, const struct value *value, int64_
 static Onnx__TensorProto *save_constant(struct save *s, const struct value *value)
 {
     Onnx__TensorProto *t = PROTO(s, TensorProto, tensor_proto);
-    t->name = text(s, name_of(s, value));
+    t->name = save_text(s, name_of(s, value));
     save_dims(s, t, value, value->constant);
     struct saved_weight w = {.value = value, .bytes = tensor_length(t, (enum dtype)t->data_type, value->name)};
     if (stays_inline(s, value, w.bytes))
@@ -239,7 +239,7 @@ static void set_list(struct save *s, Onnx__AttributeProto *out, const struct att
 static Onnx__AttributeProto *save_attribute(struct save *s, const struct attr *a)
 {
     Onnx__AttributeProto *out = PROTO(s, AttributeProto, attribute_proto);
-    out->name = text(s, a->name);
+    out->name = save_text(s, a->name);
     out->has_type = 1;
     switch (a->kind) {
     case ATTR_INT:
@@ -255,7 +255,7 @@ static Onnx__AttributeProto *save_attribute(struct save *s, const struct attr *a
     case ATTR_STRING:
         out->type = ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__STRING;
         out->has_s = 1;
-        out->s = (ProtobufCBinaryData){strlen(a->s), (uint8_t *)text(s, a->s)};
+        out->s = (ProtobufCBinaryData){strlen(a->s), (uint8_t *)save_text(s, a->s)};
         break;
     case ATTR_INTS:
         out->type = ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__INTS;
@@ -305,7 +305,7 @@ static char **save_names(struct save *s, int n, struct value *const *values, int
         n--;
     char **out = NEWN(s->tmp, char *, n + 1);
     for (int i = 0; i < n; i++)
-        out[i] = text(s, values[i] ? name_of(s, values[i]) : "");
+        out[i] = save_text(s, values[i] ? name_of(s, values[i]) : "");
     *count = (size_t)n;
     return out;
 }
@@ -313,10 +313,10 @@ static char **save_names(struct save *s, int n, struct value *const *values, int
 static Onnx__NodeProto *save_node(struct save *s, const struct node *node)
 {
     Onnx__NodeProto *out = PROTO(s, NodeProto, node_proto);
-    out->op_type = text(s, node->optype);
+    out->op_type = save_text(s, node->optype);
     if (*node->domain)
-        out->domain = text(s, node->domain);
-    out->name = text(s, node->name);
+        out->domain = save_text(s, node->domain);
+    out->name = save_text(s, node->name);
     bool bodies = node_bodies(node);
     out->input = save_names(s, bodies ? node_captured(node, 0) : node->nin, node->in, bodies ? node->op->nin - 1 : 0, &out->n_input);
     out->output = save_names(s, node->nout, node->out, 0, &out->n_output);
@@ -371,7 +371,7 @@ static Onnx__GraphProto *save_graph(struct save *s)
 {
     const struct graph *g = s->graph;
     Onnx__GraphProto *out = PROTO(s, GraphProto, graph_proto);
-    out->name = text(s, g->name && *g->name ? g->name : "graph");
+    out->name = save_text(s, g->name && *g->name ? g->name : "graph");
     mark_uses(s);
     out->node = NEWN(s->tmp, Onnx__NodeProto *, g->nodes.n + 1);
     for (int i = 0; i < g->nodes.n; i++)
@@ -398,7 +398,7 @@ static Onnx__AttributeProto *save_body(struct save *s, const struct node *node, 
                         .path = s->path,
                         .names = names_of_body(s->tmp, &s->names, node, k),
                         .data = {.options = &none, .model = s->data.model}};
-    out->name = text(s, a->name);
+    out->name = save_text(s, a->name);
     out->has_type = 1;
     out->type = ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__GRAPH;
     out->g = save_graph(&body);
@@ -417,13 +417,13 @@ static int64_t domain_version(const struct graph *g, const char *domain)
     return 1;
 }
 
-static void import_domain(struct save *s, Onnx__ModelProto *model, const char *domain)
+static void add_opset_import(struct save *s, Onnx__ModelProto *model, const char *domain)
 {
     for (size_t i = 0; i < model->n_opset_import; i++)
         if (strcmp(model->opset_import[i]->domain, domain) == 0)
             return;
     Onnx__OperatorSetIdProto *o = PROTO(s, OperatorSetIdProto, operator_set_id_proto);
-    o->domain = text(s, domain);
+    o->domain = save_text(s, domain);
     o->has_version = 1;
     o->version = domain_version(s->graph, domain);
     Onnx__OperatorSetIdProto **list = NEWN(s->tmp, Onnx__OperatorSetIdProto *, model->n_opset_import + 1);
@@ -433,12 +433,12 @@ static void import_domain(struct save *s, Onnx__ModelProto *model, const char *d
     model->opset_import = list;
 }
 
-static void import_domains(struct save *s, Onnx__ModelProto *model, const struct graph *g)
+static void add_opset_imports(struct save *s, Onnx__ModelProto *model, const struct graph *g)
 {
     for (int i = 0; i < g->nodes.n; i++) {
-        import_domain(s, model, g->nodes.at[i]->domain);
+        add_opset_import(s, model, g->nodes.at[i]->domain);
         for (int k = 0; k < node_bodies(g->nodes.at[i]); k++)
-            import_domains(s, model, node_body(g->nodes.at[i], k)->graph);
+            add_opset_imports(s, model, node_body(g->nodes.at[i], k)->graph);
     }
 }
 
@@ -448,19 +448,19 @@ static Onnx__ModelProto *save_model(struct save *s)
     Onnx__ModelProto *model = PROTO(s, ModelProto, model_proto);
     model->has_ir_version = 1;
     model->ir_version = g->ir_version > MIN_IR ? g->ir_version : MIN_IR;
-    model->producer_name = text(s, s->data.options->producer ? s->data.options->producer : "tpc");
+    model->producer_name = save_text(s, s->data.options->producer ? s->data.options->producer : "tpc");
     model->graph = save_graph(s);
-    import_domain(s, model, "");
-    import_domains(s, model, g);
+    add_opset_import(s, model, "");
+    add_opset_imports(s, model, g);
     model->metadata_props = NEWN(s->tmp, Onnx__StringStringEntryProto *, g->meta.n + 1);
     for (int i = 0; i < g->meta.n; i++)
-        model->metadata_props[model->n_metadata_props++] = entry(s, g->meta.at[i].key, g->meta.at[i].text);
+        model->metadata_props[model->n_metadata_props++] = save_entry(s, g->meta.at[i].key, g->meta.at[i].text);
     return model;
 }
 
 /* ---- writing ---- */
 
-static struct written write_model(const struct save *s, const Onnx__ModelProto *model)
+static struct written write_model_file(const struct save *s, const Onnx__ModelProto *model)
 {
     size_t bytes = onnx__model_proto__get_packed_size(model);
     if (bytes > INT_MAX)
@@ -490,7 +490,7 @@ void onnx_save(int n, struct graph *const *graphs, const char *const *paths, con
     }
     stream_files(nfile, files);
     for (int i = 0; i < n; i++) {
-        out[i] = (struct saved){write_model(&s[i], models[i]), s[i].data.written};
+        out[i] = (struct saved){write_model_file(&s[i], models[i]), s[i].data.written};
         arena_free(s[i].tmp);
     }
     arena_free(tmp);

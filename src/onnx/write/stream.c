@@ -1,7 +1,7 @@
-/* stream: the weights of several graphs into their data files, from mapped sources, range by range.
+/* The weights of several graphs into their data files, from mapped sources, range by range.
  *
- * The files are written side by side: what several take of a tensor they take one after the other while it is mapped, so that sources
- * are read once and one tensor at a time is held. That needs no more than that the graphs have their weights in about the same order. */
+ * The files are written side by side: while a tensor is mapped, every graph that holds it takes its ranges. So each source is read once,
+ * and one tensor is in memory at a time, provided that the graphs have their weights in about the same order. */
 #include "onnx/write/write.h"
 
 #include <string.h>
@@ -27,7 +27,7 @@ static void check_ranges(const struct value *v, int n, const struct byte_range *
 }
 
 /* A piece at a time, for the type that it is stored in is not its own. */
-static void give_narrow(const struct data_file *f, const struct value *v, struct byte_range range, byte_taker *take, void *data)
+static void stream_half(const struct data_file *f, const struct value *v, struct byte_range range, byte_taker *take, void *data)
 {
     uint16_t piece[TO_HALF_PIECE];
     for (int64_t at = 0; at < range.bytes; at += TO_HALF_PIECE * (int64_t)sizeof(float)) {
@@ -46,7 +46,7 @@ void stream_weight(const struct data_file *f, const struct saved_weight *w, byte
         constant_stream(w->value->constant, w->value->name, n, range, take, data);
     else
         for (int i = 0; i < n; i++)
-            give_narrow(f, w->value, range[i], take, data);
+            stream_half(f, w->value, range[i], take, data);
     arena_free(tmp);
 }
 
@@ -103,7 +103,7 @@ static bool write_weight(int n, struct writer *w)
     return c;
 }
 
-static void end_file(struct writer *w)
+static void close_file(struct writer *w)
 {
     const struct save_options *o = w->file->options;
     if (o->finish)
@@ -122,7 +122,7 @@ static void write_files(int n, struct data_file *const *files)
     while (write_weight(n, writers)) {
     }
     for (int i = 0; i < n; i++)
-        end_file(&writers[i]);
+        close_file(&writers[i]);
 }
 
 void stream_files(int n, struct data_file *const *files)

@@ -1,4 +1,4 @@
-/* narrow: f32 weights in f16 or bf16, on their way to a file. Rounding is to nearest even; a finite number that would become infinite is
+/* f32 weights cast to f16 or bf16 on their way to a file. Rounding is to nearest even; a finite number that would become infinite is
  * refused. */
 #include "base/half.h"
 #include "onnx/write/write.h"
@@ -6,7 +6,7 @@
 #include <math.h>
 #include <string.h>
 
-static _Noreturn void refuse(const char *path, const struct value *v, int64_t element, float f)
+static _Noreturn void refuse_element(const char *path, const struct value *v, int64_t element, float f)
 {
     fail("%s: element %lld of tensor '%s' is %g, which %s can't hold: choose another type for --weights", path ? path : "the model",
          (long long)element, v->name, (double)f, dtype_name(v->stored));
@@ -24,6 +24,6 @@ int64_t to_half_piece(const char *path, const struct value *v, int64_t offset, i
     }
     for (int64_t i = 0; bad && i < n; i++)
         if (isfinite(piece[i]) && !isfinite(f16 ? f16_to_f32(out[i]) : bf16_to_f32(out[i])))
-            refuse(path, v, offset / (int64_t)sizeof *piece + i, piece[i]);
+            refuse_element(path, v, offset / (int64_t)sizeof *piece + i, piece[i]);
     return n;
 }

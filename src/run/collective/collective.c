@@ -43,7 +43,7 @@ static enum redop red_attr(const struct graph *g, const struct node *n)
     return red;
 }
 
-static bool has_attr(const struct node *n, const char *name)
+static bool has_attribute_named(const struct node *n, const char *name)
 {
     for (int i = 0; i < n->nattr; i++)
         if (strcmp(n->attr[i].name, name) == 0)
@@ -59,23 +59,23 @@ void collective_read(struct graph *g, const struct node *n, struct collective_no
     c->kind = kind_of(g, n);
     c->name = n->name;
     c->axis2 = -1;
-    if (has_attr(n, "op"))
+    if (has_attribute_named(n, "op"))
         c->red = red_attr(g, n);
-    if (has_attr(n, "root"))
+    if (has_attribute_named(n, "root"))
         c->root = (int)attr_int(n, "root");
-    if (has_attr(n, "from"))
+    if (has_attribute_named(n, "from"))
         c->from = split_attr(g, n, "from");
-    if (has_attr(n, "to"))
+    if (has_attribute_named(n, "to"))
         c->to = split_attr(g, n, "to");
-    if (has_attr(n, "axis"))
+    if (has_attribute_named(n, "axis"))
         c->axis = axis_attr(g, n, "axis");
-    if (has_attr(n, "split_axis"))
+    if (has_attribute_named(n, "split_axis"))
         c->axis = axis_attr(g, n, "split_axis");
-    if (has_attr(n, "concat_axis"))
+    if (has_attribute_named(n, "concat_axis"))
         c->axis2 = axis_attr(g, n, "concat_axis");
     if (c->axis == c->axis2)
         fail("%s: split_axis and concat_axis are both %d", node_where(g, n), c->axis);
-    if (has_attr(n, "extent"))
+    if (has_attribute_named(n, "extent"))
         c->nextent = attr_dims(n, "extent", &extent);
     c->extent = extent;
     c->bits = c->kind == COLL_ALLREDUCE && c->red == RED_SUM && maker && rank_meta_sum(g, maker).kind == RANK_SUM_ONCE;
@@ -107,7 +107,7 @@ static const char *list_line(struct arena *a, const struct collective_node *c)
                         c->axis2, c->root, redop_name(c->red), c->from ? split_str(a, c->from) : "-", c->to ? split_str(a, c->to) : "-");
 }
 
-static uint64_t *all_ranks(struct comm *comm, struct arena *a, uint64_t own)
+static uint64_t *gather_hashes(struct comm *comm, struct arena *a, uint64_t own)
 {
     uint64_t *all = NEWN(a, uint64_t, comm->size);
     int64_t *bytes = NEWN(a, int64_t, comm->size);
@@ -121,7 +121,7 @@ static uint64_t *all_ranks(struct comm *comm, struct arena *a, uint64_t own)
 /* Rank 0 shows its list line by line; the first that differs is named. */
 static _Noreturn void first_difference(struct comm *comm, struct arena *a, const char *path, const char *const *line, int n)
 {
-    const uint64_t *count = all_ranks(comm, a, (uint64_t)n);
+    const uint64_t *count = gather_hashes(comm, a, (uint64_t)n);
     int most = 0;
     for (int r = 0; r < comm->size; r++)
         most = (int)count[r] > most ? (int)count[r] : most;
@@ -148,7 +148,7 @@ void collective_agree(struct comm *comm, struct arena *a, const char *path, cons
     }
     comm->id = 0;
     comm->name = "comparison of the ranks' lists of collectives";
-    const uint64_t *all = all_ranks(comm, a, hash);
+    const uint64_t *all = gather_hashes(comm, a, hash);
     for (int r = 1; r < comm->size; r++)
         if (all[r] != all[0])
             first_difference(comm, a, path, line, n);

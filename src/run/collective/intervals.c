@@ -27,7 +27,7 @@ struct intervals intervals_range(struct arena *a, int64_t lo, int64_t hi)
 
 typedef VEC(struct interval) interval_vec;
 
-static void push(struct arena *a, interval_vec *v, int64_t lo, int64_t hi)
+static void push_interval(struct arena *a, interval_vec *v, int64_t lo, int64_t hi)
 {
     if (lo >= hi)
         return;
@@ -38,7 +38,7 @@ static void push(struct arena *a, interval_vec *v, int64_t lo, int64_t hi)
 }
 
 /* The interval of b that holds position lo, or failing that the nearest one that starts behind it; NULL: none. */
-static const struct interval *next_in(const struct intervals *b, int64_t lo)
+static const struct interval *next_interval(const struct intervals *b, int64_t lo)
 {
     const struct interval *best = NULL;
     for (int i = 0; i < b->n; i++) {
@@ -51,18 +51,18 @@ static const struct interval *next_in(const struct intervals *b, int64_t lo)
     return best;
 }
 
-static struct intervals divide(struct arena *a, const struct intervals *p, const struct intervals *b, bool meet)
+static struct intervals divide_intervals(struct arena *a, const struct intervals *p, const struct intervals *b, bool meet)
 {
     interval_vec v = {0};
     for (int i = 0; i < p->n; i++) {
         int64_t at = p->at[i].lo, hi = p->at[i].hi;
         while (at < hi) {
-            const struct interval *x = next_in(b, at);
+            const struct interval *x = next_interval(b, at);
             int64_t lo = x && x->lo < hi ? (x->lo > at ? x->lo : at) : hi, end = x && x->hi < hi ? x->hi : hi;
             if (!meet)
-                push(a, &v, at, lo);
+                push_interval(a, &v, at, lo);
             if (meet && lo < hi)
-                push(a, &v, lo, end);
+                push_interval(a, &v, lo, end);
             at = lo < hi ? end : hi;
         }
     }
@@ -71,11 +71,11 @@ static struct intervals divide(struct arena *a, const struct intervals *p, const
 
 struct intervals intervals_meet(struct arena *a, const struct intervals *p, const struct intervals *b)
 {
-    return divide(a, p, b, true);
+    return divide_intervals(a, p, b, true);
 }
 struct intervals intervals_without(struct arena *a, const struct intervals *p, const struct intervals *b)
 {
-    return divide(a, p, b, false);
+    return divide_intervals(a, p, b, false);
 }
 
 struct intervals intervals_local(struct arena *a, const struct intervals *p, const struct intervals *held)
@@ -90,7 +90,7 @@ struct intervals intervals_local(struct arena *a, const struct intervals *p, con
                 start += held->at[k].hi - held->at[k].lo;
             require(k < held->n);
             int64_t end = held->at[k].hi < p->at[i].hi ? held->at[k].hi : p->at[i].hi;
-            push(a, &v, start + at - held->at[k].lo, start + end - held->at[k].lo);
+            push_interval(a, &v, start + at - held->at[k].lo, start + end - held->at[k].lo);
             at = end;
         }
     }

@@ -59,7 +59,7 @@ void region_unpack(const struct region *r, void *tensor, const void *block)
     copy_region(r, tensor, (char *)(uintptr_t)block, false);
 }
 
-static int64_t product(const struct tensor *t, int from, int to)
+static int64_t region_product(const struct tensor *t, int from, int to)
 {
     int64_t n;
     if (!type_sizes_product(t->dim + from, to - from, &n))
@@ -72,18 +72,20 @@ struct region region_of(struct arena *a, const struct tensor *t, int axis, const
 {
     int64_t size = (int64_t)dtype_size(t->dtype);
     if (axis2 < 0) {
-        struct region r = {
-            .outer = product(t, 0, axis), .extent = {1, t->dim[axis]}, .mid = 1, .inner = product(t, axis + 1, t->rank) * size};
+        struct region r = {.outer = region_product(t, 0, axis),
+                           .extent = {1, t->dim[axis]},
+                           .mid = 1,
+                           .inner = region_product(t, axis + 1, t->rank) * size};
         r.list[0] = intervals_range(a, 0, 1);
         r.list[1] = *list;
         return r;
     }
     bool swap = axis2 < axis;
     int x = swap ? axis2 : axis, y = swap ? axis : axis2;
-    struct region r = {.outer = product(t, 0, x),
+    struct region r = {.outer = region_product(t, 0, x),
                        .extent = {t->dim[x], t->dim[y]},
-                       .mid = product(t, x + 1, y),
-                       .inner = product(t, y + 1, t->rank) * size};
+                       .mid = region_product(t, x + 1, y),
+                       .inner = region_product(t, y + 1, t->rank) * size};
     r.list[0] = swap ? *list2 : *list;
     r.list[1] = swap ? *list : *list2;
     return r;

@@ -1,8 +1,8 @@
-/* route: where every block of a collective lies, for the sizes of this run. For every pair of ranks it lists the box that moves.
+/* Routes: which block of a collective goes from every rank to every other, for the sizes of this run.
  *
- * Uneven, empty, segmented, permuted and overlapping splits are one case: an index is sent by the lowest rank that holds it, and by nobody
- * to a rank that holds it already. A large tensor goes strip by strip along the dimensions before the split one, so that blocks, which
- * are packed for the way, never take much memory; every rank makes the same strips. */
+ * Uneven, empty, segmented, permuted and overlapping splits are one case: the lowest rank that holds an index sends it, to the ranks that
+ * lack it. A large tensor goes strip by strip along the dimensions before the split one, so that packed blocks take little memory; every
+ * rank makes the same strips. */
 #include "run/collective/collective.h"
 
 static struct route *route_new(struct arena *a, const struct comm *comm)

@@ -1,6 +1,6 @@
-/* comm: the collectives, written once over a communicator's exchange of blocks. Sums are made in rank order by the rank that owns the
- * piece (Thakur, Rabenseifner, Gropp 2005: reduce-scatter then allgather for long vectors; for short ones everybody gets everything,
- * which costs one message time instead of two). */
+/* The collectives, written once over a communicator's exchange of blocks. The rank that owns a share reduces it, in rank order (Thakur,
+ * Rabenseifner, Gropp 2005: reduce-scatter, then all-gather, for long vectors). For short ones every rank gets everything, which costs one
+ * latency instead of two. */
 #include "run/comm/comm.h"
 
 #include <string.h>
@@ -48,7 +48,6 @@ static void allreduce_short(struct comm *c, const void *x, void *y, int64_t n, i
     reduce_scatter(c, y, n, dtype, op);
 }
 
-/* Elements of an even deal that come before rank r. */
 int64_t comm_share_start(int64_t n, int size, int r)
 {
     int64_t q = n / size, m = n % size;

@@ -1,7 +1,7 @@
-/* comm_mpi: ranks as MPI processes; the only file that sees mpi.h. An exchange is nonblocking point-to-point messages whose tag is the
- * collective's number: a message that carries another number means the ranks are out of step, and stops the job with both. Messages
- * over 1 GiB go in pieces, since MPI counts are ints. A failure anywhere ends the job by MPI_Abort;
- * ranks tell it in turn, so that what all of them find (a missing file) is told once. */
+/* Ranks as MPI processes; the only file that includes mpi.h. An exchange is nonblocking point-to-point messages whose tag is the number of
+ * the collective. A message with another number means that the ranks are out of step, and stops the job with both numbers. Messages over
+ * 1 GiB go in parts, since MPI counts are ints. A failure on any rank ends the job by MPI_Abort; ranks wait their turn to report it, so
+ * that what all of them find (a missing file) is reported once. */
 #ifdef HAVE_CONFIG_H
 #include "config.h"
 #endif
@@ -29,7 +29,7 @@ struct world {
     VEC(int) peers; /* of each receive */
 };
 
-static void check(int code, const char *call)
+static void check_mpi(int code, const char *call)
 {
     if (code == MPI_SUCCESS)
         return;
@@ -64,7 +64,7 @@ static void abort_job(void *data, int status)
 static void mpi_barrier(struct comm *c)
 {
     struct world *w = c->state;
-    check(MPI_Barrier(w->mpi), "MPI_Barrier");
+    check_mpi(MPI_Barrier(w->mpi), "MPI_Barrier");
 }
 
 static int tag_of(const struct comm *c)
@@ -77,7 +77,7 @@ static void post_receives(struct world *w, int r, struct block b)
     for (int64_t at = 0; at < b.bytes; at += PIECE) {
         int n = (int)(b.bytes - at < PIECE ? b.bytes - at : PIECE);
         MPI_Request request;
-        check(MPI_Irecv((char *)b.at + at, n, MPI_BYTE, r, MPI_ANY_TAG, w->mpi, &request), "MPI_Irecv");
+        check_mpi(MPI_Irecv((char *)b.at + at, n, MPI_BYTE, r, MPI_ANY_TAG, w->mpi, &request), "MPI_Irecv");
         VEC_PUSH(w->arena, &w->requests, request);
         VEC_PUSH(w->arena, &w->peers, r);
     }
@@ -88,13 +88,13 @@ static void post_sends(struct world *w, int r, struct block b)
     for (int64_t at = 0; at < b.bytes; at += PIECE) {
         int n = (int)(b.bytes - at < PIECE ? b.bytes - at : PIECE);
         MPI_Request request;
-        check(MPI_Isend((char *)b.at + at, n, MPI_BYTE, r, tag_of(&w->comm), w->mpi, &request), "MPI_Isend");
+        check_mpi(MPI_Isend((char *)b.at + at, n, MPI_BYTE, r, tag_of(&w->comm), w->mpi, &request), "MPI_Isend");
         VEC_PUSH(w->arena, &w->requests, request);
     }
     w->comm.bytes_sent += b.bytes;
 }
 
-static void finish(struct world *w)
+static void wait_all(struct world *w)
 {
     while (w->statuses.n < w->requests.n)
         VEC_PUSH(w->arena, &w->statuses, (MPI_Status){0});
@@ -122,7 +122,7 @@ static void mpi_exchange(struct comm *c, const struct block *send, const struct 
     }
     require(send[c->rank].bytes == recv[c->rank].bytes);
     seen[c->rank] = send[c->rank].at;
-    finish(w);
+    wait_all(w);
 }
 
 /* Blocks were copied on the way. */
@@ -141,7 +141,7 @@ static int ranks_here(MPI_Comm mpi)
 {
     MPI_Comm node;
     int n = 1;
-    check(MPI_Comm_split_type(mpi, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &node), "MPI_Comm_split_type");
+    check_mpi(MPI_Comm_split_type(mpi, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &node), "MPI_Comm_split_type");
     MPI_Comm_size(node, &n);
     MPI_Comm_free(&node);
     return n;
@@ -169,7 +169,7 @@ static struct world *world_new(struct arena *arena, MPI_Comm mpi)
     return w;
 }
 
-static void part_free(struct comm *c)
+static void mpi_part_free(struct comm *c)
 {
     struct world *w = c->state;
     comm_release(c);
@@ -181,9 +181,9 @@ static struct comm *mpi_split(struct comm *c, int color)
 {
     struct world *around = c->state;
     MPI_Comm part;
-    check(MPI_Comm_split(around->mpi, color, c->rank, &part), "MPI_Comm_split");
+    check_mpi(MPI_Comm_split(around->mpi, color, c->rank, &part), "MPI_Comm_split");
     struct world *w = world_new(arena_new(), part);
-    w->comm.free = part_free;
+    w->comm.free = mpi_part_free;
     return &w->comm;
 }
 

@@ -1,4 +1,4 @@
-/* comm_self: one rank alone. */
+/* A communicator of one rank. */
 #include "run/comm/comm.h"
 
 #include <stdlib.h>

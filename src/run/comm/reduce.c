@@ -1,6 +1,6 @@
-/* reduce: terms of several ranks into one tensor, always in rank order, so that every rank and every run gets the same bits.
- * Floats are summed in float32 (float64 for f64) and rounded once; integers wrap. Blocks of a few hundred elements keep the
- * accumulators in the first-level cache. NaN wins a maximum or minimum. */
+/* Reduction of several ranks' tensors into one, always in rank order, so that every rank and every run gets the same bits. Floats are
+ * summed in float32 (float64 for f64) and rounded once; integers wrap. Blocks of a few hundred elements keep the accumulators in the
+ * first-level cache. NaN wins a maximum or minimum. */
 #include "base/half.h"
 #include "run/comm/comm.h"
 

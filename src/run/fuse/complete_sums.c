@@ -31,21 +31,21 @@ const struct split *complete_sums_split(struct graph *g, const struct node *n, i
 
 /* ---- bounds of chunks ------------------------------------------------------------------------------------------------------- */
 
-static int64_t nearest(int64_t bound, int64_t step, int64_t size)
+static int64_t nearest_chunk(int64_t bound, int64_t step, int64_t size)
 {
     int64_t at = (bound + step / 2) / step * step;
     return bound == size || at > size ? size : at;
 }
 
 /* The split with its bounds on multiples of step; the split itself where they are. */
-static const struct split *aligned(struct graph *g, const struct split *s, int64_t size, int64_t step)
+static const struct split *aligned_split(struct graph *g, const struct split *s, int64_t size, int64_t step)
 {
     int *count = NEWN(g->arena, int, s->ranks);
     const struct interval **list = NEWN(g->arena, const struct interval *, s->ranks);
     for (int r = 0; r < s->ranks; r++) {
         struct interval *at = NEWN(g->arena, struct interval, s->count[r]);
         for (int i = 0; i < s->count[r]; i++) {
-            struct interval x = {nearest(s->list[r][i].lo, step, size), nearest(s->list[r][i].hi, step, size)};
+            struct interval x = {nearest_chunk(s->list[r][i].lo, step, size), nearest_chunk(s->list[r][i].hi, step, size)};
             if (x.lo < x.hi)
                 at[count[r]++] = x;
         }
@@ -62,8 +62,8 @@ static int position_in(const struct rule_dim *d, int factor)
     return -1;
 }
 
-static void redistribute(struct completion *c, struct node *n, const struct rule *r, int operand, int dim, int at, const struct split *from,
-                         const struct split *to)
+static void add_redistribute(struct completion *c, struct node *n, const struct rule *r, int operand, int dim, int at,
+                             const struct split *from, const struct split *to)
 {
     struct graph *g = c->g;
     const struct rule_part *part = &r->in[operand].dim[dim].part[0];
@@ -99,7 +99,7 @@ static void move_bounds(struct completion *c, struct node *n, int dim, const str
         for (int d = 0; n->in[i] && d < r->in[i].rank; d++) {
             int at = position_in(&r->in[i].dim[d], factor);
             if (at >= 0)
-                redistribute(c, n, r, i, d, at, from, to);
+                add_redistribute(c, n, r, i, d, at, from, to);
         }
     rank_meta_set_sum(g, n->name, &(struct rank_sum){RANK_SUM_SPLIT, dim, to});
 }
@@ -112,7 +112,7 @@ static int64_t chunk_step_of(struct graph *g, const struct node *n, const struct
         return 1;
     if (s->balanced || !dim_is_int(split_size(g->alg, s), &size))
         fail(
-            "%s: it sums over a dimension of size %s, dealt out as '%s', and bounds that change with sizes don't lie on chunks: --deterministic can't run this plan",
+            "%s: it sums over a dimension of size %s, split as '%s', and bounds that change with sizes don't lie on chunks: --deterministic can't run this plan",
             node_where(g, n), dim_str(g->arena, split_size(g->alg, s)), split_str(g->arena, s));
     return chunk_width(size);
 }
@@ -144,15 +144,15 @@ static void complete_sum(struct completion *c, struct node *n)
     }
     if (!(n->op->flags & OP_CHUNKS) || (t == DT_F64 && (n->op->flags & OP_PRODUCT)))
         fail(
-            "%s: it makes terms of a sum of %s, dealt out as '%s', and has no kernel that adds them in one order: --deterministic can't run this plan",
+            "%s: it makes a partial sum of %s, split as '%s', and has no kernel that adds them in one order: --deterministic can't run this plan",
             node_where(g, n), dtype_name(t), split_str(g->arena, s));
     step = chunk_step_of(g, n, s);
-    const struct split *to = step > 1 && dim_is_int(split_size(g->alg, s), &size) ? aligned(g, s, size, step) : s;
+    const struct split *to = step > 1 && dim_is_int(split_size(g->alg, s), &size) ? aligned_split(g, s, size, step) : s;
     if (to != s)
         move_bounds(c, n, dim, s, to);
 }
 
-static void take_place(struct completion *c, struct node *n, struct value *x)
+static void replace_by_identity(struct completion *c, struct node *n, struct value *x)
 {
     struct node *same = graph_node(c->g, op_find("", "Identity"), n->name, 1, &x, 1);
     node_output(c->g, same, 0, n->out[0]);
@@ -165,7 +165,7 @@ static bool adds_up(const struct graph *g, const struct node *n)
     if (!all && !op_is_tpc(n, "ReduceScatter"))
         return false;
     if (strcmp(attr_string(n, "op"), "prod") == 0 && dtype_is_float(n->in[0]->type.dtype))
-        fail("%s: a product of floats that is dealt out has no fixed order: --deterministic can't run this plan", node_where(g, n));
+        fail("%s: a partial product of floats has no fixed order: --deterministic can't run this plan", node_where(g, n));
     return all && strcmp(attr_string(n, "op"), "sum") == 0;
 }
 
@@ -173,7 +173,7 @@ static void complete_node(struct completion *c)
 {
     struct node *n = c->g->nodes.at[c->at];
     if (n->op && adds_up(c->g, n)) {
-        take_place(c, n, n->in[0]);
+        replace_by_identity(c, n, n->in[0]);
         return;
     }
     const struct rank_sum sum = n->op ? rank_meta_sum(c->g, n) : (struct rank_sum){.kind = RANK_SUM_NONE};
@@ -183,12 +183,12 @@ static void complete_node(struct completion *c)
     case RANK_SUM_SPLIT:
     case RANK_SUM_ONCE: complete_sum(c, n); return;
     case RANK_SUM_EACH:
-        fail("%s: a running sum over a dimension that is dealt out is added up rank by rank: --deterministic can't run this plan",
+        fail("%s: a running sum over a sharded dimension is added up rank by rank: --deterministic can't run this plan",
              node_where(c->g, n));
     case RANK_SUM_TERM:
         if (!op_is_onnx(n, "Where"))
             fail("%s: its metadata calls it an addend, expected a Where", node_where(c->g, n));
-        take_place(c, n, n->in[1]);
+        replace_by_identity(c, n, n->in[1]);
         return;
     }
 }
@@ -216,7 +216,7 @@ void complete_sums(struct graph *g)
     for (; c.at < g->nodes.n; c.at++)
         complete_node(&c);
     if (c.found != want)
-        fail("%s: metadata tells of %lld nodes that make terms of sums, and %d of them are in the graph", g->path, (long long)want,
+        fail("%s: its metadata names %lld nodes that make partial sums, and %d of them are in the graph", g->path, (long long)want,
              c.found);
     complete_outputs(g);
     graph_prune(g);

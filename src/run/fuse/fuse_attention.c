@@ -1,4 +1,4 @@
-/* fuse_attention: attention that an exporter wrote out becomes one FusedAttention node, which never holds the scores in memory:
+/* Attention that an exporter wrote out becomes one FusedAttention node, which never holds the scores in memory:
  *
  *   MatMul(guard(Softmax(scale * MatMul(Q, K^T) + mask)), V)
  *
@@ -12,7 +12,7 @@
 #include <string.h>
 
 enum { Q, K, V, MASK, Y };
-struct match {
+struct attention_match {
     struct value *in[4];
     bool rows_first[5]; /* Q, K, V, -, Y: [batch, rows, heads, size] */
     double scale;
@@ -30,7 +30,7 @@ static bool is_op(const struct node *n, const char *name)
     return op_is_onnx(n, name) || op_is_tpc(n, name);
 }
 
-static struct node *maker(const struct value *v, const char *op)
+static struct node *producer_of(const struct value *v, const char *op)
 {
     return v && is_op(v->producer, op) ? v->producer : NULL;
 }
@@ -40,7 +40,7 @@ static bool is_single(const struct search *s, const struct value *v)
     return v->id < s->nvalues && s->uses[v->id].n == 1;
 }
 
-static bool number(const struct value *v, double *x)
+static bool single_number(const struct value *v, double *x)
 {
     if (!v->constant || constant_elements(v->constant) != 1 || !dtype_is_float(v->constant->dtype) || v->constant->rank > 4)
         return false;
@@ -58,12 +58,12 @@ static bool has_perm(const struct graph *g, const struct node *n, int a, int b, 
 static struct value *unscale(struct value *v, double *scale)
 {
     for (double x;;) {
-        struct node *mul = maker(v, "Mul"), *div = maker(v, "Div");
-        if (mul && number(mul->in[1], &x) && type_eq(&mul->in[0]->type, &v->type))
+        struct node *mul = producer_of(v, "Mul"), *div = producer_of(v, "Div");
+        if (mul && single_number(mul->in[1], &x) && type_eq(&mul->in[0]->type, &v->type))
             v = mul->in[0];
-        else if (mul && number(mul->in[0], &x) && type_eq(&mul->in[1]->type, &v->type))
+        else if (mul && single_number(mul->in[0], &x) && type_eq(&mul->in[1]->type, &v->type))
             v = mul->in[1];
-        else if (div && number(div->in[1], &x) && type_eq(&div->in[0]->type, &v->type))
+        else if (div && single_number(div->in[1], &x) && type_eq(&div->in[0]->type, &v->type))
             v = div->in[0], x = 1 / x;
         else
             return v;
@@ -75,23 +75,23 @@ static struct value *unscale(struct value *v, double *scale)
 static struct value *through_views(const struct graph *g, struct value *v)
 {
     const int64_t want[3] = {0, 2, 1}, *perm;
-    struct node *outer = maker(v, "Reshape"), *turn = outer ? maker(outer->in[0], "Transpose") : NULL;
-    struct node *inner = turn ? maker(turn->in[0], "Reshape") : NULL;
-    if (!inner || attr_ints(g, turn, "perm", &perm) != 3 || memcmp(perm, want, sizeof want))
+    struct node *outer = producer_of(v, "Reshape"), *transpose = outer ? producer_of(outer->in[0], "Transpose") : NULL;
+    struct node *inner = transpose ? producer_of(transpose->in[0], "Reshape") : NULL;
+    if (!inner || attr_ints(g, transpose, "perm", &perm) != 3 || memcmp(perm, want, sizeof want))
         return NULL;
-    const struct type *k = &inner->in[0]->type, *flat = &turn->in[0]->type, *t = &v->type;
+    const struct type *k = &inner->in[0]->type, *flat = &transpose->in[0]->type, *t = &v->type;
     bool same = k->rank == 4 && flat->rank == 3 && t->rank == 4 && k->dim[0] == t->dim[0] && k->dim[1] == t->dim[1] &&
         k->dim[2] == t->dim[3] && k->dim[3] == t->dim[2] && flat->dim[1] == k->dim[2] && flat->dim[2] == k->dim[3];
     return same ? inner->in[0] : NULL;
 }
 
-static bool match_key(const struct graph *g, struct value *v, struct match *m)
+static bool match_key(const struct graph *g, struct value *v, struct attention_match *m)
 {
-    struct node *turn = maker(v, "Transpose");
-    if (has_perm(g, turn, 0, 1, 3, 2))
-        m->in[K] = turn->in[0];
-    else if (has_perm(g, turn, 0, 2, 3, 1))
-        m->in[K] = turn->in[0], m->rows_first[K] = true;
+    struct node *transpose = producer_of(v, "Transpose");
+    if (has_perm(g, transpose, 0, 1, 3, 2))
+        m->in[K] = transpose->in[0];
+    else if (has_perm(g, transpose, 0, 2, 3, 1))
+        m->in[K] = transpose->in[0], m->rows_first[K] = true;
     else
         m->in[K] = through_views(g, v);
     return m->in[K] != NULL;
@@ -99,12 +99,12 @@ static bool match_key(const struct graph *g, struct value *v, struct match *m)
 
 static struct value *unrepeat(struct value *v)
 {
-    struct node *n = maker(v, "Repeat");
+    struct node *n = producer_of(v, "Repeat");
     return n && attr_int(n, "axis") == 1 && !attr_is_set(n, "index") ? n->in[0] : NULL;
 }
 
 /* Reads the heads before they are repeated, if both keys and values are, alike. */
-static void share_heads(struct match *m)
+static void share_heads(struct attention_match *m)
 {
     struct value *k = m->rows_first[K] ? NULL : unrepeat(m->in[K]), *v = unrepeat(m->in[V]);
     if (!k || !v || k->type.dim[1] != v->type.dim[1])
@@ -113,30 +113,30 @@ static void share_heads(struct match *m)
     m->in[V] = v;
 }
 
-static void read_in_place(const struct graph *g, struct match *m, int i)
+static void read_in_place(const struct graph *g, struct attention_match *m, int i)
 {
-    struct node *turn = m->rows_first[i] ? NULL : maker(m->in[i], "Transpose");
-    if (!has_perm(g, turn, 0, 2, 1, 3))
+    struct node *transpose = m->rows_first[i] ? NULL : producer_of(m->in[i], "Transpose");
+    if (!has_perm(g, transpose, 0, 2, 1, 3))
         return;
-    m->in[i] = turn->in[0];
+    m->in[i] = transpose->in[0];
     m->rows_first[i] = true;
 }
 
 /* The scores: the first MatMul behind numbers and at most one mask. */
-static bool match_scores(const struct search *s, struct value *v, struct match *m)
+static bool match_scores(const struct search *s, struct value *v, struct attention_match *m)
 {
-    struct node *add = maker(v, "Add"), *product = NULL;
+    struct node *add = producer_of(v, "Add"), *product = NULL;
     for (int side = 0; side < 2 && add && !product; side++) {
         double scale = 1;
         struct value *scores = unscale(add->in[side], &scale);
-        if (!type_eq(&scores->type, &v->type) || !maker(scores, "MatMul") || !is_single(s, add->in[side]))
+        if (!type_eq(&scores->type, &v->type) || !producer_of(scores, "MatMul") || !is_single(s, add->in[side]))
             continue;
-        product = maker(scores, "MatMul");
+        product = producer_of(scores, "MatMul");
         m->in[MASK] = add->in[1 - side];
         m->scale = scale;
     }
     if (!add)
-        product = maker(unscale(v, &m->scale), "MatMul");
+        product = producer_of(unscale(v, &m->scale), "MatMul");
     if (!product || !is_single(s, product->out[0]))
         return false;
     m->in[Q] = unscale(product->in[0], &m->scale);
@@ -144,11 +144,11 @@ static bool match_scores(const struct search *s, struct value *v, struct match *
 }
 
 /* p, or what is behind the guard Where(IsNaN(p), 0, p). */
-static struct value *unguard(const struct search *s, struct value *v, struct match *m)
+static struct value *unguard(const struct search *s, struct value *v, struct attention_match *m)
 {
-    struct node *where = maker(v, "Where"), *test = where ? maker(where->in[0], "IsNaN") : NULL;
+    struct node *where = producer_of(v, "Where"), *test = where ? producer_of(where->in[0], "IsNaN") : NULL;
     double x;
-    if (!test || test->in[0] != where->in[2] || !number(where->in[1], &x) || x < 0 || x > 0)
+    if (!test || test->in[0] != where->in[2] || !single_number(where->in[1], &x) || x < 0 || x > 0)
         return v;
     if (!is_single(s, where->in[0]) || s->uses[test->in[0]->id].n != 2)
         return v;
@@ -161,7 +161,7 @@ static bool known_type(const struct value *v)
     return v->type.rank == 4 && (v->type.dtype == DT_F32 || v->type.dtype == DT_F16 || v->type.dtype == DT_BF16);
 }
 
-static bool check_types(const struct match *m)
+static bool check_types(const struct attention_match *m)
 {
     for (int i = Q; i <= V; i++)
         if (!known_type(m->in[i]) || m->in[i]->type.dtype != m->in[Q]->type.dtype)
@@ -175,12 +175,12 @@ static bool check_types(const struct match *m)
         k->dim[rows] == v->dim[2];
 }
 
-static bool match(const struct search *s, struct node *n, struct match *m)
+static bool match_attention(const struct search *s, struct node *n, struct attention_match *m)
 {
-    *m = (struct match){.scale = 1, .last = n};
+    *m = (struct attention_match){.scale = 1, .last = n};
     if (!is_op(n, "MatMul") || !known_type(n->out[0]) || !is_single(s, n->in[0]))
         return false;
-    struct node *softmax = maker(unguard(s, n->in[0], m), "Softmax");
+    struct node *softmax = producer_of(unguard(s, n->in[0], m), "Softmax");
     if (!softmax || (!m->guarded && !is_single(s, softmax->out[0])) || !is_single(s, softmax->in[0]))
         return false;
     int64_t axis = attr_int(softmax, "axis");
@@ -195,15 +195,15 @@ static bool match(const struct search *s, struct node *n, struct match *m)
     return true;
 }
 
-/* The only user, when it turns heads and rows. */
-static struct node *turned_result(const struct search *s, const struct node *n)
+/* The only user, if it transposes heads and rows. */
+static struct node *transposed_result(const struct search *s, const struct node *n)
 {
     const struct value *y = n->out[0];
     struct node *user = is_single(s, y) ? s->uses[y->id].at[0].node : NULL;
     return is_op(user, "Transpose") && has_perm(s->graph, user, 0, 2, 1, 3) ? user : NULL;
 }
 
-static struct node *fused(struct search *s, struct match *m)
+static struct node *fused(struct search *s, struct attention_match *m)
 {
     struct graph *g = s->graph;
     struct node *n = graph_node(g, op_find("tpc", "FusedAttention"), m->last->name, m->in[MASK] ? 4 : 3, m->in, 1);
@@ -223,15 +223,15 @@ void fuse_attention(struct graph *g)
     struct search s = {.graph = g, .uses = graph_uses(g, tmp), .nvalues = g->values.n};
     int made = 0;
     for (int i = 0; i < g->nodes.n; i++) {
-        struct match m;
-        if (!match(&s, g->nodes.at[i], &m))
+        struct attention_match m;
+        if (!match_attention(&s, g->nodes.at[i], &m))
             continue;
-        struct node *turn = turned_result(&s, g->nodes.at[i]);
+        struct node *transpose = transposed_result(&s, g->nodes.at[i]);
         int at = i;
-        if (turn) {
-            m.last = turn;
+        if (transpose) {
+            m.last = transpose;
             m.rows_first[Y] = true;
-            for (at = i; g->nodes.at[at] != turn;)
+            for (at = i; g->nodes.at[at] != transpose;)
                 at++;
         }
         g->nodes.at[at] = fused(&s, &m);

@@ -1,4 +1,4 @@
-/* fuse_chain: elementwise operations that feed each other become one Chain node (kern/pointwise/pointwise.h), which reads and writes memory
+/* Elementwise operations that feed each other become one Chain node (kern/pointwise/pointwise.h), which reads and writes memory
  * once.
  *
  * From the last node of the file backwards, each elementwise node is the root of a group. A producer joins when all its users are in
@@ -91,7 +91,7 @@ static int outside(const struct group *g, struct value **out)
 }
 
 /* A producer that may join; NULL: none. */
-static struct node *candidate(const struct fusion *f, const struct group *g)
+static struct node *can_join(const struct fusion *f, const struct group *g)
 {
     const struct value *y = g->member[0]->out[0];
     for (int i = 0; i < g->n; i++)
@@ -118,7 +118,7 @@ static void grow(const struct fusion *f, struct group *g)
 {
     struct value *operand[CHAIN_INPUTS];
     struct node *p;
-    while (g->n < MEMBERS && most_instructions(g) < CHAIN_LENGTH - 2 && (p = candidate(f, g))) {
+    while (g->n < MEMBERS && most_instructions(g) < CHAIN_LENGTH - 2 && (p = can_join(f, g))) {
         g->member[g->n++] = p;
         if (outside(g, operand) >= 0)
             continue;
@@ -192,7 +192,7 @@ static int small_power(const struct node *n)
     return x >= 2 && x <= 2 ? 2 : x >= 3 && x <= 3 ? 3 : 0;
 }
 
-static int encode(struct code *c, const struct node *n)
+static int encode_chain(struct code *c, const struct node *n)
 {
     int a = register_of(c, n, 0), power = small_power(n);
     if (!power)
@@ -219,7 +219,7 @@ static void encode_all(struct code *c)
         for (int i = c->group->n - 1; i >= 0; i--) {
             if (c->reg[i] >= 0 || !ready(c, c->group->member[i]))
                 continue;
-            c->reg[i] = encode(c, c->group->member[i]);
+            c->reg[i] = encode_chain(c, c->group->member[i]);
             done++;
         }
 }

@@ -1,4 +1,4 @@
-/* fuse_quantized: products and lookups read a quantised weight as it is stored, and no float copy of it is ever whole.
+/* Products and lookups read a quantised weight as it is stored; no float copy of the weight is made.
  *
  * DequantizeLinear(x) of a matrix x, a constant or a part of one: MatMul and Gemm that multiply by it, and Gather of its rows, take x with
  * its scales. Numbers are decoded as DequantizeLinear does it, so only the order of sums may differ. Gemm's C is added behind; other

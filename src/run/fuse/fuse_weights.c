@@ -1,4 +1,4 @@
-/* fuse_weights: products and lookups read a weight in the type that it is stored in.
+/* Products and lookups read a weight in the type in which it is stored.
  *
  * Cast(w) to f32 of a constant w in f16 or bf16: MatMul, Gemm and Conv that read it as their weight, and Gather that reads it as its table,
  * take w itself. Their kernels widen what they read of it: each number exactly as Cast does, so the result is the same. The Cast goes where
@@ -7,7 +7,7 @@
 
 #include <string.h>
 
-static struct value *stored(const struct node *n)
+static struct value *half_weight(const struct node *n)
 {
     struct value *w = n->op && !*n->domain && strcmp(n->optype, "Cast") == 0 ? n->in[0] : NULL;
     bool half = w && w->constant && (w->constant->dtype == DT_F16 || w->constant->dtype == DT_BF16);
@@ -31,7 +31,7 @@ void fuse_weights(struct graph *g)
     struct arena *tmp = arena_new();
     const struct uses *uses = graph_uses(g, tmp);
     for (int i = 0; i < g->nodes.n; i++) {
-        struct value *w = stored(g->nodes.at[i]);
+        struct value *w = half_weight(g->nodes.at[i]);
         const struct uses *u = w ? &uses[g->nodes.at[i]->out[0]->id] : NULL;
         for (int k = 0; u && k < u->n; k++)
             if (widens(&u->at[k]))

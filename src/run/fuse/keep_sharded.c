@@ -1,13 +1,12 @@
-/* ungather: the outputs of a rank's graph stay as the ranks hold them. An AllGather that does nothing but make an output goes, and the
- * metadata says from then on how the output is dealt out, as it does where a plan leaves one so: session_gather puts it together for who
- * wants it whole. */
+/* Outputs stay sharded: an AllGather that only makes an output is removed, and the metadata states the output's placement from then on, as
+ * it does if a plan leaves an output sharded. session_gather returns the global tensor on demand. */
 #include "ir/rank_meta.h"
 #include "op/op.h"
 #include "run/fuse/fuse.h"
 
 #include <string.h>
 
-/* What the output is gathered from, and how that is dealt out; NULL: the output is not gathered, or something else reads it. */
+/* The shard that the output is gathered from, and its placement; NULL: the output is not gathered, or something else reads it. */
 static struct value *gathered(const struct graph *g, const struct uses *uses, const struct value *v, struct placement *place)
 {
     const char *error = NULL;

@@ -1,5 +1,5 @@
-/* measure_comm: what the collectives of a communicator take, by size. All are measured in turn, again and again for some seconds, and
- * the least time of each counts. */
+/* The time that each collective of a communicator takes, by size. All are measured in turn for some seconds, and the least time of each
+ * counts. */
 #include "run/measure/measure.h"
 
 #include <string.h>

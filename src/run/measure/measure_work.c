@@ -1,6 +1,6 @@
-/* measure_work: how fast one rank computes, by sessions on small graphs that stand for what models do: products of many rows with large
- * weights (a prompt), of one row (a decode step, which streams the weights from memory), elementwise chains, and nodes with nothing to
- * do. Minima: what other programs do to a machine only ever adds. */
+/* How fast one rank computes, measured by sessions on small graphs: products of many rows with large weights (prefill), of one row
+ * (decode, which streams the weights from memory), elementwise chains, and nodes that compute almost nothing. Minima count: other programs
+ * only ever add time. */
 #include "ir/text/text.h"
 #include "op/op.h"
 #include "run/fuse/fuse.h"
@@ -22,7 +22,7 @@ enum {
 };
 static const double budget = 1; /* seconds for each kind of work */
 
-struct bench {
+struct work_bench {
     struct arena *arena;
     struct comm *self;
     struct graph *graph;
@@ -30,13 +30,13 @@ struct bench {
     struct tensor *in, *out;
 };
 
-static struct graph *parse(struct arena *a, const char *text)
+static struct graph *parse_graph(struct arena *a, const char *text)
 {
     return graph_parse(a, alg_new(a), text, "calibration", op_find);
 }
 
 /* Ones, so that no product ends in denormal numbers: rows of a weight add up to one. */
-static float *filled(struct arena *a, int64_t n, float x)
+static float *constant_data_of(struct arena *a, int64_t n, float x)
 {
     float *at = NEWN(a, float, n);
     for (int64_t i = 0; i < n; i++)
@@ -51,7 +51,7 @@ static void make_weights(struct graph *g, int64_t side)
                          .rank = 2,
                          .dim = {side, side},
                          .bytes = side * side * (int64_t)sizeof(float),
-                         .data = filled(g->arena, side * side, 1 / (float)side)};
+                         .data = constant_data_of(g->arena, side * side, 1 / (float)side)};
     for (int i = 1; i < g->inputs.n; i++) {
         struct constant *own = g->inputs.at[i]->constant = NEW(g->arena, struct constant);
         *own = c;
@@ -60,21 +60,21 @@ static void make_weights(struct graph *g, int64_t side)
 }
 
 /* n products in a row, with weights of side by side. */
-static struct graph *products(struct arena *a, int n, int side)
+static struct graph *product_graph(struct arena *a, int n, int side)
 {
     char *text = arena_printf(a, "graph g { opset 23 dim S >= 1 input x0: f32[S, %d]", side);
     for (int i = 0; i < n; i++)
         text = arena_printf(a, "%s input w%d: f32[%d, %d]", text, i, side, side);
     for (int i = 0; i < n; i++)
         text = arena_printf(a, "%s node n%d: x%d: f32[S, %d] = MatMul(x%d, w%d)", text, i, i + 1, side, i, i);
-    struct graph *g = parse(a, arena_printf(a, "%s output x%d }", text, n));
+    struct graph *g = parse_graph(a, arena_printf(a, "%s output x%d }", text, n));
     make_weights(g, side);
     return g;
 }
 
-static struct graph *chain(struct arena *a)
+static struct graph *chain_graph(struct arena *a)
 {
-    struct graph *g = parse(
+    struct graph *g = parse_graph(
         a,
         "graph g { opset 23 dim S >= 1 input x: f32[S, 4096] input z: f32[S, 4096] node s: s: f32[S, 4096] = Sigmoid(x) "
         "node g: g: f32[S, 4096] = Mul(x, s) node h: h: f32[S, 4096] = Mul(g, z) node y: y: f32[S, 4096] = Add(h, x) output y }");
@@ -83,29 +83,29 @@ static struct graph *chain(struct arena *a)
 }
 enum { CHAIN_ELEMENTS = 2 + 3 + 3 + 3 }; /* read and written per element by the four ops if each ran alone */
 
-static struct bench bench_new(struct graph *g, int threads)
+static struct work_bench bench_new(struct graph *g, int threads)
 {
-    struct bench b = {.arena = g->arena, .self = comm_self(), .graph = g};
+    struct work_bench b = {.arena = g->arena, .self = comm_self(), .graph = g};
     b.session = session_new(g, b.self, (struct session_options){.threads = threads});
     b.in = NEWN(b.arena, struct tensor, g->inputs.n);
     b.out = NEW(b.arena, struct tensor);
     return b;
 }
 
-static void bench_rows(struct bench *b, int64_t rows, int64_t width)
+static void bench_rows(struct work_bench *b, int64_t rows, int64_t width)
 {
     for (int i = 0; i < b->graph->inputs.n; i++)
-        b->in[i] = (struct tensor){.dtype = DT_F32, .rank = 2, .dim = {rows, width}, .data = filled(b->arena, rows * width, 1)};
+        b->in[i] = (struct tensor){.dtype = DT_F32, .rank = 2, .dim = {rows, width}, .data = constant_data_of(b->arena, rows * width, 1)};
 }
 
-static void bench_free(struct bench *b)
+static void bench_free(struct work_bench *b)
 {
     session_free(b->session);
     b->self->free(b->self);
 }
 
 /* One run on rank 0, or on all ranks until the last is done. */
-static double timed(struct comm *comm, struct bench *b, bool alone)
+static double time_run(struct comm *comm, struct work_bench *b, bool alone)
 {
     comm->barrier(comm);
     double start = clock_seconds();
@@ -115,17 +115,17 @@ static double timed(struct comm *comm, struct bench *b, bool alone)
     return clock_seconds() - start;
 }
 
-struct times {
+struct work_times {
     double alone, together;
 };
 
-static struct times least(struct comm *comm, struct bench *b, int64_t rows, int64_t width)
+static struct work_times least_times(struct comm *comm, struct work_bench *b, int64_t rows, int64_t width)
 {
-    struct times t = {0, 0};
+    struct work_times t = {0, 0};
     double start = clock_seconds(), spent = 0;
     bench_rows(b, rows, width);
     for (int i = -1; i < LEAST_ROUNDS || (i < MOST_ROUNDS && spent < budget); i++) { /* the first is for warmth */
-        double alone = timed(comm, b, true), together = comm->size > 1 ? timed(comm, b, false) : alone;
+        double alone = time_run(comm, b, true), together = comm->size > 1 ? time_run(comm, b, false) : alone;
         if (i <= 0 || alone < t.alone)
             t.alone = alone;
         if (i <= 0 || together < t.together)
@@ -136,10 +136,10 @@ static struct times least(struct comm *comm, struct bench *b, int64_t rows, int6
 }
 
 /* A graph of one float input [S, width] on so many rows. */
-static struct times measure(struct comm *comm, struct graph *g, int threads, int64_t rows, int64_t width)
+static struct work_times time_graph(struct comm *comm, struct graph *g, int threads, int64_t rows, int64_t width)
 {
-    struct bench b = bench_new(g, threads);
-    struct times t = least(comm, &b, rows, width);
+    struct work_bench b = bench_new(g, threads);
+    struct work_times t = least_times(comm, &b, rows, width);
     bench_free(&b);
     return t;
 }
@@ -158,13 +158,13 @@ void measure_work(struct comm *comm, int threads, struct measured *m)
     struct arena *a = arena_new();
     const double weights = (double)SIDE * SIDE, flops = 2 * MANY * ROWS * weights, bytes = LAYERS * weights * sizeof(float);
     const double passed = (double)LENGTH * WIDTH * CHAIN_ELEMENTS * sizeof(float);
-    struct times prompt = measure(comm, products(a, MANY, SIDE), threads, ROWS, SIDE),
-                 step = measure(comm, products(a, LAYERS, SIDE), threads, 1, SIDE);
+    struct work_times prompt = time_graph(comm, product_graph(a, MANY, SIDE), threads, ROWS, SIDE),
+                      step = time_graph(comm, product_graph(a, LAYERS, SIDE), threads, 1, SIDE);
     keep_faster(&m->flops, flops / prompt.alone);
     keep_faster(&m->flops_together, flops / prompt.together);
     keep_faster(&m->memory, bytes / step.alone);
     keep_faster(&m->memory_together, bytes / step.together);
-    keep_shorter(&m->elementwise, measure(comm, chain(a), threads, LENGTH, WIDTH).alone / passed);
-    keep_shorter(&m->node, measure(comm, products(a, NODES, 8), threads, 1, 8).alone / NODES);
+    keep_shorter(&m->elementwise, time_graph(comm, chain_graph(a), threads, LENGTH, WIDTH).alone / passed);
+    keep_shorter(&m->node, time_graph(comm, product_graph(a, NODES, 8), threads, 1, 8).alone / NODES);
     arena_free(a);
 }

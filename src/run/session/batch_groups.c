@@ -1,4 +1,4 @@
-/* rows: a dimension dealt out to groups of ranks. Each group runs the same graph on its own rows; what they make is put together again. */
+/* A dimension split over the replicas of --groups. Each replica runs the same graph on its range; the results are concatenated. */
 #include "run/collective/collective.h"
 #include "run/run.h"
 
@@ -10,7 +10,7 @@ struct batch_range batch_range_of(int64_t total, int groups, int group)
     return (struct batch_range){from, comm_share_start(total, groups, group + 1) - from};
 }
 
-static struct tensor with_rows(struct arena *a, const struct tensor *like, int dim, int64_t count)
+static struct tensor alloc_rows(struct arena *a, const struct tensor *like, int dim, int64_t count)
 {
     struct tensor t = *like;
     int64_t n, bytes;
@@ -23,7 +23,7 @@ static struct tensor with_rows(struct arena *a, const struct tensor *like, int d
 
 struct tensor batch_slice(struct arena *a, const struct tensor *from, int dim, struct batch_range rows)
 {
-    struct tensor t = with_rows(a, from, dim, rows.count);
+    struct tensor t = alloc_rows(a, from, dim, rows.count);
     struct intervals mine = intervals_range(a, rows.from, rows.from + rows.count);
     struct region r = region_of(a, from, dim, &mine, -1, NULL);
     region_pack(&r, from->data, t.data);
@@ -31,7 +31,7 @@ struct tensor batch_slice(struct arena *a, const struct tensor *from, int dim, s
 }
 
 /* Of all ranks, in their order. */
-static const struct tensor *all_sizes(struct arena *a, struct comm *across, const struct tensor *own)
+static const struct tensor *gather_sizes(struct arena *a, struct comm *across, const struct tensor *own)
 {
     struct tensor *all = NEWN(a, struct tensor, across->size);
     int64_t *bytes = NEWN(a, int64_t, across->size);
@@ -42,7 +42,7 @@ static const struct tensor *all_sizes(struct arena *a, struct comm *across, cons
     return all;
 }
 
-static void check_sizes(const char *name, const struct tensor *all, int group, int dim)
+static void check_group_sizes(const char *name, const struct tensor *all, int group, int dim)
 {
     for (int k = 0; k < all[0].rank; k++)
         if (k != dim && all[group].dim[k] != all[0].dim[k])
@@ -50,7 +50,7 @@ static void check_sizes(const char *name, const struct tensor *all, int group, i
                  (long long)all[group].dim[k], k, group, (long long)all[0].dim[k]);
 }
 
-static void place_rows(struct arena *a, struct tensor *whole, int dim, const struct batch_range *rows, const char *block)
+static void unpack_rows(struct arena *a, struct tensor *whole, int dim, const struct batch_range *rows, const char *block)
 {
     struct intervals p = intervals_range(a, rows->from, rows->from + rows->count);
     struct region r = region_of(a, whole, dim, &p, -1, NULL);
@@ -61,14 +61,14 @@ struct tensor batch_gather(struct arena *a, struct comm *across, const char *nam
 {
     across->id = 0;
     across->name = name;
-    const struct tensor *all = all_sizes(a, across, own);
-    struct tensor whole = with_rows(a, &all[0], dim, total), packed = with_rows(a, &all[0], dim, total);
+    const struct tensor *all = gather_sizes(a, across, own);
+    struct tensor whole = alloc_rows(a, &all[0], dim, total), packed = alloc_rows(a, &all[0], dim, total);
     int64_t *bytes = NEWN(a, int64_t, across->size), each = total ? (int64_t)tensor_bytes(&whole) / total : 0, at = 0;
     for (int r = 0; r < across->size; r++) {
         struct batch_range rows = batch_range_of(total, across->size, r);
         bytes[r] = rows.count * each;
         if (rows.count)
-            check_sizes(name, all, r, dim);
+            check_group_sizes(name, all, r, dim);
     }
     for (int r = 0; r < across->rank; r++)
         at += bytes[r];
@@ -78,7 +78,7 @@ struct tensor batch_gather(struct arena *a, struct comm *across, const char *nam
     at = 0;
     for (int r = 0; r < across->size; at += bytes[r++]) {
         struct batch_range rows = batch_range_of(total, across->size, r);
-        place_rows(a, &whole, dim, &rows, (char *)packed.data + at);
+        unpack_rows(a, &whole, dim, &rows, (char *)packed.data + at);
     }
     return whole;
 }

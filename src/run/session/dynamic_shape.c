@@ -1,5 +1,5 @@
-/* late: results whose sizes follow from computed data (a shape operand that no expression describes, NonZero). The node's own inference is
- * run on the real operands: constants of known sizes, small integer ones with shape information. Memory comes from an arena of the run. */
+/* Dynamic shapes: results whose sizes follow from data (a size operand that no expression describes, NonZero). The node's own inference
+ * runs on the real operands: constants of known sizes, small integer ones with shape information. Memory comes from an arena of the run. */
 #include "op/infer/infer.h"
 #include "op/runtime/runtime.h"
 #include "run/session/session.h"
@@ -38,7 +38,7 @@ static struct value *as_value(struct graph *g, const struct value *v, const stru
     return x;
 }
 
-static struct node *clone(struct graph *g, const struct node *node, const struct tensor *in)
+static struct node *clone_node(struct graph *g, const struct node *node, const struct tensor *in)
 {
     struct node *n = NEW(g->arena, struct node);
     *n = *node;
@@ -57,12 +57,12 @@ static struct node *clone(struct graph *g, const struct node *node, const struct
 
 void dynamic_types(struct arena *a, const struct graph *of, const struct node *node, const struct tensor *in, struct tensor *out)
 {
-    struct graph *g = graph_new(a, alg_new(a), "late");
+    struct graph *g = graph_new(a, alg_new(a), "dynamic");
     g->path = of->path;
     g->opset = of->opset;
     g->ranks = of->ranks;
     g->rank = of->rank;
-    struct node *n = clone(g, node, in);
+    struct node *n = clone_node(g, node, in);
     op_infer(g, n);
     for (int i = 0; i < n->nout; i++) {
         if (!n->out[i])
@@ -71,7 +71,7 @@ void dynamic_types(struct arena *a, const struct graph *of, const struct node *n
         out[i] = (struct tensor){.dtype = type->dtype, .rank = type->rank};
         for (int k = 0; k < type->rank; k++)
             if (!dim_is_int(type->dim[k], &out[i].dim[k]) || out[i].dim[k] < 0)
-                fail("%s: the size of '%s' can't be told from the operands of its node", of->path, n->out[i]->name);
+                fail("%s: the size of '%s' does not follow from the operands of its node", of->path, n->out[i]->name);
     }
 }
 
@@ -99,7 +99,7 @@ struct arena *dynamic_arena(struct session *s)
 }
 
 /* A view has the memory of what it shows. */
-static void take_memory(struct session *s, const struct session_step *step, struct tensor *t)
+static void alloc_result(struct session *s, const struct session_step *step, struct tensor *t)
 {
     if (step->kind == STEP_VIEW)
         return;
@@ -108,23 +108,23 @@ static void take_memory(struct session *s, const struct session_step *step, stru
     s->dynamic.peak = s->dynamic.bytes > s->dynamic.peak ? s->dynamic.bytes : s->dynamic.peak;
 }
 
-/* Sizes that follow from those of earlier late results. */
-static bool follows(struct session *s, const struct session_step *step, const struct value *v)
+/* Sizes that follow from those of earlier dynamic results. */
+static bool size_follows(struct session *s, const struct session_step *step, const struct value *v)
 {
     struct tensor *t = &s->tensor[v->id];
     *t = (struct tensor){.dtype = v->type.dtype, .rank = v->type.rank};
     for (int k = 0; k < t->rank; k++)
         if (!dim_eval(v->type.dim[k], &s->bind, &t->dim[k]) || t->dim[k] < 0)
             return false;
-    take_memory(s, step, t);
+    alloc_result(s, step, t);
     return true;
 }
 
-static bool all_follow(struct session *s, const struct session_step *step)
+static bool sizes_follow(struct session *s, const struct session_step *step)
 {
     const struct node *n = step->node;
     for (int k = 0; k < n->nout; k++)
-        if (n->out[k] && !follows(s, step, n->out[k]))
+        if (n->out[k] && !size_follows(s, step, n->out[k]))
             return false;
     return true;
 }
@@ -139,13 +139,13 @@ static void infer_results(struct session *s, struct session_step *step)
         struct tensor *t = &s->tensor[n->out[k]->id];
         *t = step->out[k];
         dynamic_bind(s, n->out[k]);
-        take_memory(s, step, t);
+        alloc_result(s, step, t);
     }
 }
 
 void dynamic_results(struct session *s, struct session_step *step)
 {
-    if (!op_resolved(step->node) || !all_follow(s, step))
+    if (!op_resolved(step->node) || !sizes_follow(s, step))
         infer_results(s, step);
     if (step->kind == STEP_COLLECTIVE)
         step->route = collective_route(dynamic_arena(s), step->collective, s->comm, &step->in[0], &s->tensor[step->node->out[0]->id],

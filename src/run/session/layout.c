@@ -1,6 +1,5 @@
-/* layout: which value lives in which memory. Lifetimes (src/op/analysis/lifetime.c) are found once. Sizes are evaluated, and the slab
- * planned, when the symbols change; if everything fits where the last plan put it, the plan stays. Whole inputs and constants are used
- * where they are. */
+/* Which value lies in which memory. Lifetimes (src/op/analysis/lifetime.c) are found once. When symbols change, sizes are evaluated and the
+ * slab is planned anew, unless everything fits where it was. Replicated inputs and constants are used in place. */
 #include "op/analysis/analysis.h"
 #include "op/runtime/runtime.h"
 #include "run/session/session.h"
@@ -52,7 +51,7 @@ static void size_values(struct session *s)
 }
 
 /* Room for an item that outgrew its place: a size that grew once grows on, with a cache, so a quarter more saves the next plans. */
-static int64_t with_headroom(const struct session *s, int64_t bytes)
+static int64_t grown_bytes(const struct session *s, int64_t bytes)
 {
     int64_t more;
     return s->planned && i64_add(bytes, bytes / 4, &more) ? more : bytes;
@@ -70,7 +69,7 @@ static bool resize_items(struct session *s)
         if (bytes <= item->bytes)
             continue;
         grown = true;
-        item->bytes = with_headroom(s, bytes);
+        item->bytes = grown_bytes(s, bytes);
     }
     return grown;
 }

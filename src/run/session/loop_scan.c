@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-struct iterations {
+struct iteration_state {
     struct session *s;
     struct session_step *step;
     struct body_run *body;
@@ -15,15 +15,15 @@ struct iterations {
 };
 
 /* Numbers of buffers: two of each carried value, then one of each stacked result, then one of each scanned operand. */
-static struct buffer *buffer_of(const struct iterations *t, int i)
+static struct buffer *buffer_of(const struct iteration_state *t, int i)
 {
     require(i < t->step->control->nbuffer);
     return &t->step->control->buffer[i];
 }
 
-static struct iterations iterations_begin(struct session *s, struct session_step *step, int first, int n)
+static struct iteration_state iterations_begin(struct session *s, struct session_step *step, int first, int n)
 {
-    struct iterations t = {
+    struct iteration_state t = {
         .s = s, .step = step, .body = control_body(s, step, 0), .first = first, .n = n, .now = NEWN(dynamic_arena(s), struct tensor, n)};
     for (int i = 0; i < n; i++)
         t.now[i] = step->in[first + i];
@@ -31,7 +31,7 @@ static struct iterations iterations_begin(struct session *s, struct session_step
 }
 
 /* From the outputs of the body behind `out` on. */
-static void carry_values(struct iterations *t, int out)
+static void carry_values(struct iteration_state *t, int out)
 {
     for (int i = 0; i < t->n; i++) {
         const struct tensor *from = &t->body->out[out + i];
@@ -43,7 +43,7 @@ static void carry_values(struct iterations *t, int out)
     }
 }
 
-static void set_carried_results(struct iterations *t)
+static void set_carried_results(struct iteration_state *t)
 {
     for (int i = 0; i < t->n && i < t->step->node->nout; i++)
         control_set_result(t->s, t->step, i, &t->now[i], t->done > 0);
@@ -85,7 +85,7 @@ struct stacked_result {
     struct buffer *memory;
 };
 
-static struct stacked_result *stacks_new(const struct iterations *t)
+static struct stacked_result *stacks_new(const struct iteration_state *t)
 {
     struct stacked_result *stack = NEWN(dynamic_arena(t->s), struct stacked_result, t->step->node->nout);
     for (int i = t->n; i < t->step->node->nout; i++)
@@ -106,7 +106,7 @@ static void reserve_stacked(struct buffer *b, size_t bytes, bool keep)
 }
 
 /* The bytes of so many. */
-static size_t stacked_bytes(const struct iterations *t, const struct tensor *each, int64_t total)
+static size_t stacked_bytes(const struct iteration_state *t, const struct tensor *each, int64_t total)
 {
     int64_t bytes;
     if (!i64_mul((int64_t)tensor_bytes(each), total, &bytes) || bytes < 0)
@@ -114,7 +114,7 @@ static size_t stacked_bytes(const struct iterations *t, const struct tensor *eac
     return (size_t)bytes + 1;
 }
 
-static void check_slice_size(const struct iterations *t, int result, const struct tensor *each, const struct tensor *now)
+static void check_slice_size(const struct iteration_state *t, int result, const struct tensor *each, const struct tensor *now)
 {
     bool same = each->rank == now->rank && memcmp(each->dim, now->dim, (size_t)each->rank * sizeof *each->dim) == 0;
     if (!same)
@@ -123,7 +123,7 @@ static void check_slice_size(const struct iterations *t, int result, const struc
 }
 
 /* total: the number of iterations; -1: not known, and the axis is the first. */
-static void stack_value(const struct iterations *t, struct stacked_result *stack, int result, const struct tensor *now, int64_t total,
+static void stack_value(const struct iteration_state *t, struct stacked_result *stack, int result, const struct tensor *now, int64_t total,
                         int64_t at)
 {
     if (t->done == 0)
@@ -144,7 +144,7 @@ static struct tensor nothing_stacked(const struct session *s, const struct value
     return t;
 }
 
-static void set_stacked_results(const struct iterations *t, struct stacked_result *stack)
+static void set_stacked_results(const struct iteration_state *t, struct stacked_result *stack)
 {
     for (int i = t->n; i < t->step->node->nout; i++) {
         struct tensor whole = stack[i].each;
@@ -178,12 +178,12 @@ static int64_t iteration_limit(const struct session *s, const struct session_ste
 }
 
 /* A scalar, or one element where the body wants it so. */
-static struct tensor loop_scalar(const struct iterations *t, int input, enum dtype dtype, void *data)
+static struct tensor loop_scalar(const struct iteration_state *t, int input, enum dtype dtype, void *data)
 {
     return (struct tensor){.dtype = dtype, .rank = t->body->session->graph->inputs.at[input]->type.rank, .dim = {1}, .data = data};
 }
 
-static bool loop_iteration(struct iterations *t, struct stacked_result *stack)
+static bool loop_iteration(struct iteration_state *t, struct stacked_result *stack)
 {
     int64_t iteration = t->done;
     uint8_t yes = 1;
@@ -201,7 +201,7 @@ static bool loop_iteration(struct iterations *t, struct stacked_result *stack)
 
 void loop_run(struct session *s, struct session_step *step)
 {
-    struct iterations t = iterations_begin(s, step, 2, node_captured(step->node, 0) - 2);
+    struct iteration_state t = iterations_begin(s, step, 2, node_captured(step->node, 0) - 2);
     struct stacked_result *stack = stacks_new(&t);
     int64_t most = iteration_limit(s, step);
     bool more = !step->node->in[1] || control_condition(s, step, &step->in[1]);
@@ -216,7 +216,7 @@ void loop_run(struct session *s, struct session_step *step)
 
 /* n scanned operands follow the carried ones; buffers: the first of theirs. */
 struct scan {
-    struct iterations t;
+    struct iteration_state t;
     struct stacked_result *stack;
     int n, buffers;
     int64_t length;

@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-static int64_t elements_between(const int64_t *dim, int from, int to)
+static int64_t elements_of_dims(const int64_t *dim, int from, int to)
 {
     int64_t n;
     return type_sizes_product(dim + from, to - from, &n) ? n : 0;
@@ -13,8 +13,8 @@ static int64_t elements_between(const int64_t *dim, int from, int to)
 void scatter_copy(struct tensor *to, const struct tensor *from)
 {
     int axis = to->room ? to->axis : from->room ? from->axis : 0;
-    int64_t size = (int64_t)dtype_size(to->dtype), outer = elements_between(to->dim, 0, axis),
-            inner = size * elements_between(to->dim, axis + 1, to->rank);
+    int64_t size = (int64_t)dtype_size(to->dtype), outer = elements_of_dims(to->dim, 0, axis),
+            inner = size * elements_of_dims(to->dim, axis + 1, to->rank);
     int64_t bytes = inner * (to->rank ? to->dim[axis] : 1);
     int64_t to_step = to->room ? to->room * inner : bytes, from_step = from->room ? from->room * inner : bytes;
     for (int64_t i = 0; bytes && i < outer; i++)

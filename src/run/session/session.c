@@ -1,5 +1,5 @@
-/* session: one graph, ready to run: its steps, weights and memory plan. A run binds the symbols from the real inputs, plans anew only
- * when they changed, and calls the kernels in file order. */
+/* A session: its steps, weights and memory plan. A run binds the symbols from the real inputs, plans anew only if they changed, and calls
+ * the kernels in file order. */
 #include "run/session/session.h"
 
 #include "ir/rank_meta.h"
@@ -179,7 +179,7 @@ static void place_constants(struct session *s)
             align_constant(s, s->graph->outputs.at[i]);
 }
 
-/* Of the plan's name, and of how outputs are dealt out: what ranks must agree on beside collectives. */
+/* Of the plan and of the outputs' placements: what ranks must agree on beside collectives. */
 static uint64_t plan_hash(const struct session *s)
 {
     const char *text = s->graph->rank_meta ? s->graph->rank_meta->plan : NULL;

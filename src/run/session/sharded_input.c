@@ -25,14 +25,14 @@ static const struct shard_summary *gather_summaries(struct session *s, struct ar
     return all;
 }
 
-static void check_type(const struct session *s, const struct formal *f, const char *file, const struct tensor *own)
+static void check_shard_type(const struct session *s, const struct formal *f, const char *file, const struct tensor *own)
 {
     if (own->rank != f->type.rank || own->dtype != f->type.dtype)
         fail("%s: rank %d's shard of input '%s' is %s of %d dimensions, expected %s of %d", file, s->comm->rank, f->name,
              dtype_name(own->dtype), own->rank, dtype_name(f->type.dtype), f->type.rank);
 }
 
-static void check_same(const struct session *s, const struct formal *f, const char *file, const struct shard_summary *all)
+static void check_summaries(const struct session *s, const struct formal *f, const char *file, const struct shard_summary *all)
 {
     const struct shard_summary *own = &all[s->comm->rank];
     bool sharded = f->place.kind == PLACE_S;
@@ -78,9 +78,9 @@ struct tensor session_set_shard(struct session *s, int input, const char *file, 
 {
     const struct formal *f = &s->sig.in[input];
     struct arena *tmp = arena_new();
-    check_type(s, f, file, shard);
+    check_shard_type(s, f, file, shard);
     const struct shard_summary *all = gather_summaries(s, tmp, f, shard);
-    check_same(s, f, file, all);
+    check_summaries(s, f, file, all);
     struct tensor global = *shard;
     if (f->place.kind == PLACE_S) {
         if (!s->shards)

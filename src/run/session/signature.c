@@ -123,7 +123,7 @@ static bool eval_at(struct arena *a, const struct dim *d, struct bindings *b, co
 }
 
 /* d = wanted, solved for its only unknown symbol where d is affine in it (checked at the solution). */
-static bool solve(struct arena *a, const struct dim *d, int64_t wanted, struct bindings *b)
+static bool solve_symbol(struct arena *a, const struct dim *d, int64_t wanted, struct bindings *b)
 {
     const char *name = only_unknown(d, b);
     int64_t y0, y1, slope, rest, y;
@@ -142,7 +142,7 @@ static bool solve_inputs(struct arena *a, const struct signature *s, const struc
     bool more = false;
     for (int i = 0; i < s->nin; i++)
         for (int k = 0; k < in[i].rank; k++)
-            if (in[i].dim[k] >= 0 && solve(a, s->in[i].type.dim[k], in[i].dim[k], b))
+            if (in[i].dim[k] >= 0 && solve_symbol(a, s->in[i].type.dim[k], in[i].dim[k], b))
                 more = true;
     return more;
 }
@@ -153,9 +153,9 @@ static bool solve_assumptions(struct arena *a, const struct signature *s, struct
     int64_t y;
     for (int i = 0; i < s->nassume; i++) {
         const struct assumption *e = &s->assume[i];
-        if (dim_eval(e->right, b, &y) && solve(a, e->left, y, b))
+        if (dim_eval(e->right, b, &y) && solve_symbol(a, e->left, y, b))
             more = true;
-        else if (dim_eval(e->left, b, &y) && solve(a, e->right, y, b))
+        else if (dim_eval(e->left, b, &y) && solve_symbol(a, e->right, y, b))
             more = true;
     }
     return more;
@@ -167,7 +167,7 @@ void signature_complete(struct arena *a, const struct signature *s, struct bindi
         continue;
 }
 
-static void check_kind(struct arena *a, const struct signature *s, const struct formal *f, const struct tensor *t)
+static void check_input_type(struct arena *a, const struct signature *s, const struct formal *f, const struct tensor *t)
 {
     if (t->dtype != f->type.dtype)
         fail("%s: input '%s' is %s, expected %s", s->path, f->name, dtype_name(t->dtype), type_str(a, &f->type));
@@ -187,8 +187,8 @@ static const char *values_str(struct arena *a, const struct dim *d, const struct
     return *text ? arena_printf(a, " (%s)", text) : "";
 }
 
-static void check_sizes(struct arena *a, const struct signature *s, const struct formal *f, const struct tensor *t,
-                        const struct bindings *b)
+static void check_input_sizes(struct arena *a, const struct signature *s, const struct formal *f, const struct tensor *t,
+                              const struct bindings *b)
 {
     for (int k = 0; k < t->rank; k++) {
         const struct dim *d = f->type.dim[k];
@@ -233,11 +233,11 @@ static void check_lower(const struct signature *s, const struct bindings *b)
 void signature_bind(struct arena *a, const struct signature *s, const struct tensor *in, struct bindings *b)
 {
     for (int i = 0; i < s->nin; i++)
-        check_kind(a, s, &s->in[i], &in[i]);
+        check_input_type(a, s, &s->in[i], &in[i]);
     while (solve_inputs(a, s, in, b) || solve_assumptions(a, s, b))
         continue;
     for (int i = 0; i < s->nin; i++)
-        check_sizes(a, s, &s->in[i], &in[i], b);
+        check_input_sizes(a, s, &s->in[i], &in[i], b);
     check_assumptions(a, s, b);
     check_lower(s, b);
 }

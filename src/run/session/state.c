@@ -1,9 +1,8 @@
-/* state: values that stay on their rank from run to run, as local pieces: what a step leaves as its present, the next one takes as its
- * past.
+/* State: values that stay on their rank from run to run, as shards. The output of one run is the input of the next.
  *
- * Where the present is the past with rows appended by one op, both lie in one memory that has room to grow along that axis (struct tensor),
- * and the op writes the new rows only. When the room is used up, the content moves to a memory half as large again. Any other present is
- * copied after the run. An op that can't read memory with room is given a dense copy, made by a Transpose that turns nothing. */
+ * If one op appends rows to the input to make the output, both share memory with spare capacity along that axis (struct tensor), and
+ * the op writes only the new rows. When the capacity is used up, the content moves to memory half as large again. Any other output is
+ * copied after the run. An op that can't read such memory gets a dense copy, made by a Transpose with the identity permutation. */
 #include "ir/rank_meta.h"
 #include "op/analysis/analysis.h"
 #include "op/infer/infer.h"
@@ -14,7 +13,7 @@
 
 /* ---- what is kept --------------------------------------------------------------------------------------------------------------- */
 
-static int find_value(struct value *const *at, int n, const char *name)
+static int find_end(struct value *const *at, int n, const char *name)
 {
     for (int i = 0; i < n; i++)
         if (strcmp(at[i]->name, name) == 0)
@@ -54,7 +53,7 @@ static struct state_slot *add_slot(struct session *s, int input, int output, int
 static void add_named(struct session *s, const struct rank_state *state)
 {
     const struct graph *g = s->graph;
-    int input = find_value(g->inputs.at, g->inputs.n, state->past), output = find_value(g->outputs.at, g->outputs.n, state->present);
+    int input = find_end(g->inputs.at, g->inputs.n, state->past), output = find_end(g->outputs.at, g->outputs.n, state->present);
     if ((input < 0 && *state->past) || (output < 0 && *state->present))
         fail("%s: state '%s|%s' names no input or no output", s->sig.path, state->past, state->present);
     if (input >= 0)
@@ -71,8 +70,8 @@ static void find_states(struct session *s)
     for (int i = 0; !m && i < g->states.n; i++) {
         const struct state *state = &g->states.at[i];
         if (state->past)
-            add_slot(s, find_value(g->inputs.at, g->inputs.n, state->past->name),
-                     state->present ? find_value(g->outputs.at, g->outputs.n, state->present->name) : -1, state->dim);
+            add_slot(s, find_end(g->inputs.at, g->inputs.n, state->past->name),
+                     state->present ? find_end(g->outputs.at, g->outputs.n, state->present->name) : -1, state->dim);
     }
 }
 
@@ -87,7 +86,7 @@ static struct value *present_of(const struct session *s, const struct state_slot
     return s->graph->outputs.at[k->output];
 }
 
-static bool appends(struct session *s, const struct state_slot *k, const struct uses *uses)
+static bool grows_in_place(struct session *s, const struct state_slot *k, const struct uses *uses)
 {
     if (k->output < 0 || k->axis < 0)
         return false;
@@ -102,7 +101,7 @@ static bool appends(struct session *s, const struct state_slot *k, const struct 
     return true;
 }
 
-static struct node *dense_copy(struct session *s, struct value *v)
+static struct node *dense_state_copy(struct session *s, struct value *v)
 {
     int64_t perm[MAX_RANK];
     for (int d = 0; d < v->type.rank; d++)
@@ -122,7 +121,7 @@ static void read_dense(struct session *s, struct value *v)
             if (n->in[k] != v)
                 continue;
             if (!copy)
-                copy = dense_copy(s, v);
+                copy = dense_state_copy(s, v);
             n->in[k] = copy->out[0];
         }
     }
@@ -139,7 +138,7 @@ void state_prepare(struct session *s)
     s->states.by_input = NEWN(s->arena, struct state_slot *, s->graph->inputs.n);
     find_states(s);
     for (int i = 0; i < s->states.n; i++)
-        s->states.at[i].in_place = appends(s, &s->states.at[i], uses);
+        s->states.at[i].in_place = grows_in_place(s, &s->states.at[i], uses);
     for (int i = 0; i < s->states.n; i++)
         if (s->states.at[i].in_place)
             read_dense(s, present_of(s, &s->states.at[i]));
@@ -148,7 +147,7 @@ void state_prepare(struct session *s)
 
 /* ---- memory --------------------------------------------------------------------------------------------------------------------- */
 
-static size_t with_room(const struct session *s, const struct state_slot *k, struct tensor t, int64_t rows, int64_t *room)
+static size_t capacity_bytes(const struct session *s, const struct state_slot *k, struct tensor t, int64_t rows, int64_t *room)
 {
     int64_t n, bytes;
     if (!i64_add(rows, rows / 2 + 16, room))
@@ -160,11 +159,11 @@ static size_t with_room(const struct session *s, const struct state_slot *k, str
 }
 
 /* Puts content, NULL: none, into a memory with room for so many rows and half as many more. */
-static void move_in(struct session *s, struct state_slot *k, const struct tensor *like, int64_t rows, const struct tensor *content)
+static void move_state(struct session *s, struct state_slot *k, const struct tensor *like, int64_t rows, const struct tensor *content)
 {
     struct buffer bigger = {0};
     struct tensor t = *like;
-    t.data = buffer_reserve(&bigger, with_room(s, k, *like, rows, &t.room));
+    t.data = buffer_reserve(&bigger, capacity_bytes(s, k, *like, rows, &t.room));
     t.axis = k->axis;
     if (content)
         scatter_copy(&t, content);
@@ -176,7 +175,7 @@ static void move_in(struct session *s, struct state_slot *k, const struct tensor
     k->capacity = t.room;
 }
 
-static void *reserve(struct session *s, struct state_slot *k, size_t bytes)
+static void *reserve_state(struct session *s, struct state_slot *k, size_t bytes)
 {
     size_t before = k->memory.bytes;
     void *at = buffer_reserve(&k->memory, bytes <= before ? bytes : bytes + bytes / 2);
@@ -184,23 +183,23 @@ static void *reserve(struct session *s, struct state_slot *k, size_t bytes)
     return at;
 }
 
-static void in_memory(const struct state_slot *k, struct tensor *t)
+static void use_slot_memory(const struct state_slot *k, struct tensor *t)
 {
     t->data = k->memory.at;
     t->axis = k->axis;
     t->room = k->capacity;
 }
 
-static void place_in_place(struct session *s, struct state_slot *k)
+static void place_growing(struct session *s, struct state_slot *k)
 {
     struct tensor *past = &s->tensor[past_of(s, k)->id], *present = &s->tensor[present_of(s, k)->id];
     if (present->dtype == DT_NONE)
         fail("%s: the size of state '%s' follows from computed data", s->sig.path, present_of(s, k)->name);
-    in_memory(k, past);
+    use_slot_memory(k, past);
     if (!k->memory.at || present->dim[k->axis] > k->capacity)
-        move_in(s, k, past, present->dim[k->axis], k->filled ? past : NULL);
-    in_memory(k, past);
-    in_memory(k, present);
+        move_state(s, k, past, present->dim[k->axis], k->filled ? past : NULL);
+    use_slot_memory(k, past);
+    use_slot_memory(k, present);
 }
 
 void state_place(struct session *s)
@@ -211,9 +210,9 @@ void state_place(struct session *s)
         if (past->dtype == DT_NONE)
             fail("%s: the size of state '%s' is not known: give it as an input", s->sig.path, s->sig.in[k->input].name);
         if (k->in_place)
-            place_in_place(s, k);
+            place_growing(s, k);
         else
-            past->data = reserve(s, k, tensor_bytes(past));
+            past->data = reserve_state(s, k, tensor_bytes(past));
     }
 }
 
@@ -267,7 +266,7 @@ void state_advance(struct session *s)
         k->filled = true;
         if (k->in_place)
             continue;
-        void *at = reserve(s, k, tensor_bytes(present));
+        void *at = reserve_state(s, k, tensor_bytes(present));
         if (at == present->data)
             continue;
         memcpy(at, present->data, tensor_bytes(present));
@@ -309,12 +308,12 @@ void session_copy_state(struct session *to, int input, const struct session *fro
     k->filled = true;
     to->planned = false;
     if (k->in_place) {
-        move_in(to, k, piece, piece->dim[k->axis] + 1, piece);
+        move_state(to, k, piece, piece->dim[k->axis] + 1, piece);
         return;
     }
     struct tensor dense = *piece;
     dense.room = 0;
-    dense.data = reserve(to, k, tensor_bytes(piece));
+    dense.data = reserve_state(to, k, tensor_bytes(piece));
     scatter_copy(&dense, piece);
     to->stats.state_moved += (int64_t)tensor_bytes(piece);
 }
