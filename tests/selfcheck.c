@@ -425,7 +425,7 @@ static bool try_group(struct trial *t)
         for (int k = 0; k < t->rule->ngroup; k++) {
             int64_t size;
             int f = t->rule->group[k];
-            fits = fits && dim_is_int(t->rule->factor[f].size, &size) && !(t->rule->factor[f].flags & FACTOR_WHOLE);
+            fits = fits && dim_is_int(t->rule->factor[f].size, &size) && !(t->rule->factor[f].flags & FACTOR_REPLICATED);
             c.factor[f] = fits ? split_rescale(t->graph->alg, s.at[i], size) : NULL;
             fits = fits && c.factor[f];
         }

@@ -53,12 +53,12 @@ static void search_factor(struct search *s, struct trial *t, int f)
 {
     struct factor *factor = &t->rule->factor[f];
     int before = t->legal;
-    if (!(factor->flags & FACTOR_WHOLE) || (factor->flags & FACTOR_POSITION))
+    if (!(factor->flags & FACTOR_REPLICATED) || (factor->flags & FACTOR_POSITION))
         return;
-    factor->flags &= ~(unsigned)FACTOR_WHOLE;
+    factor->flags &= ~(unsigned)FACTOR_REPLICATED;
     if (trial_factor(t, f) && t->legal > before)
         report(s, arena_printf(t->arena, "factor %s", factor->name));
-    factor->flags |= FACTOR_WHOLE;
+    factor->flags |= FACTOR_REPLICATED;
 }
 
 /* Max and min pass some operands where they pass more. */

@@ -34,7 +34,7 @@ static void make_operands(struct graph **graphs, int ranks, int rank, struct nod
     g->nodes.at = NULL;
     g->nodes.n = g->nodes.cap = 0;
     for (int i = 0; i < n; i++)
-        graph_append(g, expand_operands(g, ranks, rank, peers_at(g->arena, lists, ranks, i)));
+        graph_append(g, size_operands_restore(g, ranks, rank, peers_at(g->arena, lists, ranks, i)));
     graph_sort(g);
 }
 

@@ -64,7 +64,7 @@ struct op_attr {
     bool has_default;
     struct attr value;
 };
-struct op_operand {
+struct op_param {
     const char *name;
     bool optional, variadic;
     const char *size; /* NULL: data. "@name": folded into the DIMS attribute name; "@type": into the output type */
@@ -74,7 +74,7 @@ struct op {
     int since;                            /* first opset of the form this row describes */
     int min_in, max_in, min_out, max_out; /* max -1: variadic */
     int nin, nout, nattr;
-    const struct op_operand *in, *out;
+    const struct op_param *in, *out;
     const struct op_attr *attr;
     unsigned flags;                                            /* op/op.h */
     void (*infer)(struct graph *, struct node *);              /* output types from operands; mismatch is a failure */

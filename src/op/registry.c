@@ -1,6 +1,5 @@
 /* registry: finds the row of an op. The rows lie in op_rows (op/table/table.c); what their texts state (operands, results, attributes) is
  * parsed once, at the first look-up, into an arena that lives as long as the process. After that any thread only reads. */
-#include "op/infer/infer.h"
 #include "op/op.h"
 
 #include <pthread.h>
@@ -44,9 +43,9 @@ static int count_words(const char *text)
 }
 
 /* "name", "name?", "name*", "name?*", each with "@size" behind. */
-static struct op_operand parse_operand(char *word)
+static struct op_param parse_operand(char *word)
 {
-    struct op_operand o = {.name = word};
+    struct op_param o = {.name = word};
     char *at = strchr(word, '@');
     if (at) {
         o.size = arena_printf(table_arena, "%s", at);
@@ -60,11 +59,11 @@ static struct op_operand parse_operand(char *word)
     return o;
 }
 
-static const struct op_operand *row_operands(const char *text, int *n, int *min, int *max)
+static const struct op_param *row_operands(const char *text, int *n, int *min, int *max)
 {
     *n = count_words(text);
     *min = *max = 0;
-    struct op_operand *all = NEWN(table_arena, struct op_operand, *n);
+    struct op_param *all = NEWN(table_arena, struct op_param, *n);
     for (int i = 0; i < *n; i++) {
         all[i] = parse_operand(next_word(&text));
         if (!all[i].optional)

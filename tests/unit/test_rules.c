@@ -76,14 +76,14 @@ START_TEST(rules_print_and_parse)
 {
     check_text(inferred("MatMul", 2, TYPES("f32[B, S, 8]", "f32[8, 6]")), "(b0 m k)(k n) -> (b0 m n)  k: sum contracted  linear 0, 1");
     check_text(inferred("Gemm", 3, TYPES("f32[S, 8]", "f32[8, 6]", "f32[6]")),
-               "(m k)(k n)+(n) -> (m n)  k: sum contracted  linear 0+2, 1+2  rises 2");
-    check_text(inferred("Add", 2, TYPES("f32[B, 1, 8]", "f32[S, 8]")), "(a0 1 a2)(a1 a2) -> (a0 a1 a2)  linear 0+1  rises 0, 1");
-    check_text(inferred("Sub", 2, TYPES("f32[8]", "f32[8]")), "(a0)(a0) -> (a0)  linear 0+1  rises 0  falls 1");
-    check_text(inferred("Max", 2, TYPES("f32[8]", "f32[1]")), "(a0)(1) -> (a0)  rises 0, 1  joins max 0+1");
+               "(m k)(k n)+(n) -> (m n)  k: sum contracted  linear 0+2, 1+2  increasing 2");
+    check_text(inferred("Add", 2, TYPES("f32[B, 1, 8]", "f32[S, 8]")), "(a0 1 a2)(a1 a2) -> (a0 a1 a2)  linear 0+1  increasing 0, 1");
+    check_text(inferred("Sub", 2, TYPES("f32[8]", "f32[8]")), "(a0)(a0) -> (a0)  linear 0+1  increasing 0  decreasing 1");
+    check_text(inferred("Max", 2, TYPES("f32[8]", "f32[1]")), "(a0)(1) -> (a0)  increasing 0, 1  max-linear 0+1");
     check_text(inferred("Softmax", 1, TYPES("f32[B, S]")), "(a0 n1) -> (a0 n1)  n1: lowered");
     check_text(inferred("LayerNormalization", 3, TYPES("f32[B, S, 8]", "f32[8]", "f32[8]")),
-               "(a0 a1 h2)(h2)(h2) -> (a0 a1 h2)  h2: dropped lowered  linear 1+2  rises 2");
-    check_text(inferred("ReduceMax", 1, TYPES("f32[B, 4]")), "(n0 n1) -> (1 1)  n0: max  n1: max  joins max 0");
+               "(a0 a1 h2)(h2)(h2) -> (a0 a1 h2)  h2: dropped lowered  linear 1+2  increasing 2");
+    check_text(inferred("ReduceMax", 1, TYPES("f32[B, 4]")), "(n0 n1) -> (1 1)  n0: max  n1: max  max-linear 0");
 }
 END_TEST
 

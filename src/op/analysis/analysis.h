@@ -11,9 +11,9 @@ struct lifetimes {
     int nitem;
     struct slab_item *items; /* steps are node positions, the last one is after all nodes; bytes are the caller's to set */
 };
-/* Results of nodes have items, and inputs that are marked (copied, by input number); constants and other inputs lie elsewhere. Graph
+/* Results of nodes have items, and inputs that are marked (copied, by input number); constants and other inputs are elsewhere. Graph
  * outputs live to the end. */
-struct lifetimes lifetimes_of(struct arena *, const struct graph *, const bool *copied);
+struct lifetimes lifetime_items(struct arena *, const struct graph *, const bool *copied);
 
 /* ---- append.c ---- */
 /* The operand past_X of a fused op whose result is its present_X, both [.., rows, size]; -1: the result is no present. */
@@ -27,8 +27,8 @@ int op_appends_to(const struct node *, int result, int *axis);
 void op_note_rows(struct graph *);
 
 /* ---- size_guess.c ---- */
-/* What a plan takes an opaque dimension d of result i for: of a mask that routes rows, NonZero finds each row in one class; other results
- * hold together as much as operand 0. */
+/* The size that a plan assumes for data-dependent dimension d of result i. Of a mask that routes rows, NonZero finds each row in one class;
+ * other results have together as many elements as operand 0. */
 const struct dim *op_guess_size(struct graph *, const struct node *, int i, int d);
 
 /* ---- affine.c: integer values whose elements are an affine function of their index, such as positions and row numbers ---- */

@@ -217,7 +217,7 @@ static bool assign_dim(const struct row_walk *w, const struct rule *r, const str
                                              rule_sizes(w->g, r, factor, i + 1, dim->part[0].n));
         if (!s || s->whole)
             continue;
-        if ((r->factor[f].flags & (FACTOR_WHOLE | FACTOR_POSITION | FACTOR_LOWERED)) || (c->factor[f] && c->factor[f] != s))
+        if ((r->factor[f].flags & (FACTOR_REPLICATED | FACTOR_POSITION | FACTOR_LOWERED)) || (c->factor[f] && c->factor[f] != s))
             return false;
         c->factor[f] = s;
         return true;

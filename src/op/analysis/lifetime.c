@@ -42,7 +42,7 @@ static void live_through(struct lifetimes *life, const struct node *n, int step)
             add_item(life, n->out[k], step);
 }
 
-struct lifetimes lifetimes_of(struct arena *arena, const struct graph *g, const bool *copied)
+struct lifetimes lifetime_items(struct arena *arena, const struct graph *g, const bool *copied)
 {
     int n = g->values.n;
     struct lifetimes life = {NEWN(arena, int, n), NEWN(arena, int, n), 0, NEWN(arena, struct slab_item, n)};

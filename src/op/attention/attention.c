@@ -209,7 +209,7 @@ static const struct dim *gqa_size(struct graph *g, const struct node *node, cons
     return attention_head_size(g, node, attention_operand(node, Q)->dim[2], heads);
 }
 
-struct attention_sizes gqa_sizes_of(struct graph *g, const struct node *node)
+struct attention_sizes attention_gqa_sizes(struct graph *g, const struct node *node)
 {
     const struct type *q = op_operand(g, node, Q), *past = attention_operand(node, G_PAST_K);
     struct attention_sizes h = {.batch = q->dim[0], .query = q->dim[1], .flat = true, .packed = !attention_operand(node, K)};
@@ -290,11 +290,11 @@ static void keep_head_size(struct graph *g, struct node *node, const struct atte
 void infer_gqa(struct graph *g, struct node *node)
 {
     check_gqa_ranks(g, node);
-    struct attention_sizes h = gqa_sizes_of(g, node);
+    struct attention_sizes h = attention_gqa_sizes(g, node);
     check_gqa_widths(g, node, &h);
     check_gqa_past(g, node, &h);
     equate_total(g, node, &h);
-    h = gqa_sizes_of(g, node);
+    h = attention_gqa_sizes(g, node);
     check_mask(g, node, &h, G_BIAS, false);
     keep_head_size(g, node, &h);
     const struct dim *out[3] = {h.batch, h.query, dim_mul(g->alg, h.q_heads, or_zero(g, h.size))};

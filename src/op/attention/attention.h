@@ -21,7 +21,7 @@ const struct type *attention_operand(const struct node *, int i);
 const struct value *attention_output(const struct node *, int i);
 /* The sizes, all but those of heads that are not there; operands that don't fit together are a failure. */
 struct attention_sizes attention_sizes_of(struct graph *, const struct node *);
-struct attention_sizes gqa_sizes_of(struct graph *, const struct node *);
+struct attention_sizes attention_gqa_sizes(struct graph *, const struct node *);
 
 /* ---- ms_attention.c: operands of Attention and MultiHeadAttention of com.microsoft ---- */
 enum { MSA_INPUT, MSA_WEIGHTS, MSA_BIAS, MSA_MASK, MSA_PAST, MSA_SCORE_BIAS, MSA_PAST_LENGTH }; /* Attention */

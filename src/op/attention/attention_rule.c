@@ -88,7 +88,7 @@ static void put_past(struct graph *g, struct rule *r, int past, int present, con
 
 static int whole_factor(struct graph *g, struct rule *r, const char *name, const struct dim *size)
 {
-    return rule_factor(g, r, name, size, FACTOR_WHOLE);
+    return rule_factor(g, r, name, size, FACTOR_REPLICATED);
 }
 
 /* A mask, bias or score, right-aligned with [B, (hk g), S, T]; extents of 1 are left empty. */
@@ -139,9 +139,9 @@ struct rule *rule_attention(struct graph *g, const struct node *node)
     f.s = rule_factor(g, r, "s", h.query, attr_int(node, "is_causal") ? FACTOR_POSITION | FACTOR_LOWERED : 0);
     f.d = whole_factor(g, r, "d", h.size);
     f.e = rule_factor(g, r, "e", h.value_size, FACTOR_DROPPED);
-    f.n = rule_factor(g, r, "n", h.key, FACTOR_WHOLE | FACTOR_CONTRACTED);
+    f.n = rule_factor(g, r, "n", h.key, FACTOR_REPLICATED | FACTOR_CONTRACTED);
     if (h.past)
-        f.p = rule_factor(g, r, "p", h.past, FACTOR_WHOLE | FACTOR_CONTRACTED);
+        f.p = rule_factor(g, r, "p", h.past, FACTOR_REPLICATED | FACTOR_CONTRACTED);
     r->factor[f.s].flags |= FACTOR_DROPPED;
     put_query(g, &r->in[Q], h.flat, &f, f.d);
     put_keys(g, &r->in[K], h.flat, &f, f.d);
@@ -235,10 +235,11 @@ static void gqa_factors(struct graph *g, struct rule *r, const struct attention_
     f->b = rule_factor(g, r, "b", h->batch, 0);
     head_factors(g, r, h, f);
     f->s = rule_factor(g, r, "s", h->query, FACTOR_POSITION | FACTOR_CONTRACTED);
-    f->n = dim_rewrite(g->alg, h->key) == dim_rewrite(g->alg, h->query) ? f->s
-                                                                        : rule_factor(g, r, "n", h->key, FACTOR_WHOLE | FACTOR_CONTRACTED);
+    f->n = dim_rewrite(g->alg, h->key) == dim_rewrite(g->alg, h->query)
+        ? f->s
+        : rule_factor(g, r, "n", h->key, FACTOR_REPLICATED | FACTOR_CONTRACTED);
     f->d = f->e = whole_factor(g, r, "d", h->size);
-    f->p = h->past ? rule_factor(g, r, "p", h->past, FACTOR_WHOLE | FACTOR_CONTRACTED) : -1;
+    f->p = h->past ? rule_factor(g, r, "p", h->past, FACTOR_REPLICATED | FACTOR_CONTRACTED) : -1;
 }
 
 static void put_gqa_operands(struct graph *g, struct rule *r, const struct node *node, const struct attention_sizes *h,
@@ -276,7 +277,7 @@ static bool gqa_divides(struct graph *g, const struct node *node, const struct a
 
 struct rule *rule_gqa(struct graph *g, const struct node *node)
 {
-    struct attention_sizes h = gqa_sizes_of(g, node);
+    struct attention_sizes h = attention_gqa_sizes(g, node);
     if (!gqa_divides(g, node, &h))
         return NULL;
     struct rule *r = rule_new(g, node);

@@ -77,8 +77,8 @@ static void put_caches(struct graph *g, struct rule *r, const struct node *node,
         if (t->rank == 3)
             put_rotary_rows(g, r, &r->in[i], t, f);
         else
-            rule_put(g, &r->in[i], 0, 0, rule_factor(g, r, "v", t->dim[0], FACTOR_WHOLE));
-        rule_put(g, &r->in[i], t->rank - 1, 0, rule_factor(g, r, "r", t->dim[t->rank - 1], FACTOR_WHOLE));
+            rule_put(g, &r->in[i], 0, 0, rule_factor(g, r, "v", t->dim[0], FACTOR_REPLICATED));
+        rule_put(g, &r->in[i], t->rank - 1, 0, rule_factor(g, r, "r", t->dim[t->rank - 1], FACTOR_REPLICATED));
     }
 }
 
@@ -108,7 +108,7 @@ struct rule *rule_rotary(struct graph *g, const struct node *node)
         .b = rule_factor(g, r, "b", x->dim[0], 0),
         .h = rule_factor(g, r, "h", heads, 0),
         .s = rule_factor(g, r, "s", length_of(x), 0),
-        .d = rule_factor(g, r, "d", size, FACTOR_WHOLE),
+        .d = rule_factor(g, r, "d", size, FACTOR_REPLICATED),
     };
     put_x(g, &r->in[X], &f);
     put_x(g, &r->out[0], &f);

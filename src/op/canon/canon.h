@@ -10,8 +10,7 @@
 void canon_node(struct graph *, struct node *);
 
 /* ---- rewrite.c, equal_nodes.c, norm_pattern.c, einsum_to_matmul.c, ms_attention_to_onnx.c, quantized_scales.c ---- */
-/* The list of nodes being written. A rewrite looks at one node; true: nodes pushed since then stand for it, the last one with its result.
- */
+/* The list of nodes being written. A rewrite looks at one node; true: nodes pushed since then replace it, the last one with its result. */
 struct rewrite {
     struct graph *g;
     VEC(struct node *) nodes;
@@ -46,7 +45,7 @@ struct bound_inputs {
 };
 /* The input becomes a constant, and the metadata says so. Wrong names, types and counts are failures. */
 void op_bind_input(struct graph *, const char *text);
-/* Inputs that nothing reads are inputs no more; the metadata names them. */
+/* Inputs that nothing reads are removed; the metadata names them. */
 void op_drop_unread(struct graph *);
 /* The elements of a list of values, and their number. */
 const void *op_bound_data(struct arena *, const char *name, enum dtype, const char *values, int64_t *n);

@@ -9,16 +9,16 @@
 void op_infer_fixpoint(struct graph *);
 
 /* ---- control.c ---- */
-/* The body of a typed node, itself typed: sizes hold in every turn. */
+/* The subgraph of a typed node, itself typed: sizes hold in every iteration. */
 struct graph *control_typed_body(struct arena *, struct graph *, const struct node *, int body);
-/* How many operands, the first ones, say which branch or how many turns. */
+/* How many operands, the first ones, choose the branch or the number of iterations. */
 int control_steering_operands(const struct node *);
-/* How often a body runs; NULL: not known, or at most once. */
+/* How often a subgraph runs; NULL: not known, or at most once. */
 const struct dim *control_iterations(struct graph *, const struct node *);
-/* A size of a result that the types leave open: of an If the larger one of its branches, of what is carried its first. NULL: nothing tells.
- */
+/* A size of a result that the types leave open: the larger one of the branches of an If, the first one of a carried value. NULL: there is
+ * none. */
 const struct dim *control_size_guess(struct graph *, const struct node *, int result, int d);
-/* Of a Scan: how many of its operands before the captures it scans; the axis that an attribute states, 0 by default; the direction. */
+/* Of a Scan: how many of its operands before the captures it scans; the axis by an attribute, 0 by default; the direction. */
 int control_scan_inputs(const struct graph *, const struct node *);
 int control_scan_axis(const struct graph *, const struct node *, const char *attr, int i, int rank);
 bool control_scan_backwards(const struct graph *, const struct node *, const char *attr, int i);

@@ -20,7 +20,7 @@ struct value *shape_tensor_as(struct graph *, struct value *, enum dtype, bool s
 void expand_nodes(struct graph *, unsigned but);
 /* peers[r]: the same node in the graph of rank r, in canonical form. Returns the rank's node with its size operands made again (peers
  * themselves are not changed); the caller appends it. */
-struct node *expand_operands(struct graph *, int ranks, int rank, struct node *const *peers);
+struct node *size_operands_restore(struct graph *, int ranks, int rank, struct node *const *peers);
 
 /* ---- expand_make.c: nodes of expansions; each is appended to the graph, and names are found again on every rank ---- */
 /* A node of domain ai.onnx with one result: out, or a new value (out NULL). type: of that, where no inference gives it; else NULL. */

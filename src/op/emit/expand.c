@@ -1,5 +1,5 @@
 /* expand: what a node becomes in a file. Ops that exist only inside turn into standard ops, the norms of one exporter into the standard
- * norm; then expand_operands gives every op its size operands back, made by shape_tensor.c.
+ * norm; then size_operands_restore gives every op its size operands back, made by shape_tensor.c.
  *
  * Whatever is decided here is decided alike on every rank, from splits and from all ranks' types, never from one rank's extents:
  * rank files differ in constants, types and size attributes only. */

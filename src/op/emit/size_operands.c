@@ -4,7 +4,6 @@
  * is left when every other one is provably above zero; an entry that may be zero as an integer is written out under allowzero. An
  * Expand entry is 1 where the operand already has the size. What then is still symbolic is computed from graph inputs. */
 #include "op/emit/emit.h"
-#include "op/infer/infer.h"
 
 #include <string.h>
 
@@ -183,7 +182,7 @@ static struct node *open_copy(struct graph *g, const struct node *node)
 
 static void fill_operands(const struct peers *p, struct node *copy, int i)
 {
-    const struct op_operand *operand = &copy->op->in[i];
+    const struct op_param *operand = &copy->op->in[i];
     const char *attr = operand->size + 1;
     if (strcmp(attr, "type") == 0)
         copy->in[i] = type_operand(p, copy, i);
@@ -195,7 +194,7 @@ static void fill_operands(const struct peers *p, struct node *copy, int i)
         copy->nin = i + 1;
 }
 
-struct node *expand_operands(struct graph *g, int ranks, int rank, struct node *const *peers)
+struct node *size_operands_restore(struct graph *g, int ranks, int rank, struct node *const *peers)
 {
     const struct peers p = {g, ranks, rank, peers};
     struct node *node = peers[rank], *copy = NULL;

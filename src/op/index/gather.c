@@ -65,7 +65,7 @@ int gather_table_factor(struct graph *g, struct rule *rule, const struct node *n
     bool whole = node->in[0]->type.dtype == DT_BOOL; /* truths are not summed */
     for (int i = 0; i < node->nin; i++)
         whole |= node->in[i] && dtype_is_packed(node->in[i]->type.dtype);
-    int f = rule_factor(g, rule, "v", node->in[0]->type.dim[gather_axis(g, node)], whole ? FACTOR_WHOLE | FACTOR_DROPPED : POINTED);
+    int f = rule_factor(g, rule, "v", node->in[0]->type.dim[gather_axis(g, node)], whole ? FACTOR_REPLICATED | FACTOR_DROPPED : POINTED);
     rule->factor[f].red = whole ? RED_NONE : RED_SUM;
     return f;
 }
@@ -108,7 +108,7 @@ void lower_gather(struct lowering *l)
             : node->in[i] ? lower_with_spare(l, node->in[i], axis, false)
                           : NULL;
     struct value *found = lower_again(l, "found", in);
-    lower_terms(l, lower_unsqueeze(l, "mask", inside, inside->type.rank, node->in[0]->type.rank - 1 - axis), found);
+    lower_addends(l, lower_unsqueeze(l, "mask", inside, inside->type.rank, node->in[0]->type.rank - 1 - axis), found);
 }
 
 /* ---- GatherND, ScatterND -------------------------------------------------------------------------------------------------------- */
@@ -166,10 +166,13 @@ struct rule *rule_gathernd(struct graph *g, const struct node *node)
         rule_put(g, &rule->in[1], d, 0, f);
         rule_put(g, &rule->out[0], d, 0, f);
     }
-    rule_put(g, &rule->in[1], index->rank - 1, 0, rule_factor(g, rule, "n", dim_int(g->alg, n), FACTOR_WHOLE | FACTOR_DROPPED));
+    rule_put(g, &rule->in[1], index->rank - 1, 0, rule_factor(g, rule, "n", dim_int(g->alg, n), FACTOR_REPLICATED | FACTOR_DROPPED));
     for (int d = batch; d < data->rank; d++) {
         bool chosen = d < batch + n, summed = data->dtype != DT_BOOL;
-        int f = rule_numbered(g, rule, chosen ? "t" : "s", d, data->dim[d], !chosen ? 0 : summed ? POINTED : FACTOR_WHOLE | FACTOR_DROPPED);
+        int f = rule_numbered(g, rule, chosen ? "t" : "s", d, data->dim[d],
+                              !chosen      ? 0
+                                  : summed ? POINTED
+                                           : FACTOR_REPLICATED | FACTOR_DROPPED);
         rule_put(g, &rule->in[0], d, 0, f);
         if (chosen)
             rule->factor[f].red = summed ? RED_SUM : RED_NONE;
@@ -188,11 +191,11 @@ struct rule *rule_scatternd(struct graph *g, const struct node *node)
     const struct type *data = &node->in[0]->type, *index = &node->in[1]->type;
     int lead = index->rank - 1, n = tuple_length(g, node, index, data->rank);
     for (int d = 0; d < lead; d++) {
-        int f = rule_numbered(g, rule, "i", d, index->dim[d], FACTOR_WHOLE | FACTOR_DROPPED);
+        int f = rule_numbered(g, rule, "i", d, index->dim[d], FACTOR_REPLICATED | FACTOR_DROPPED);
         rule_put(g, &rule->in[1], d, 0, f);
         rule_put(g, &rule->in[2], d, 0, f);
     }
-    rule_put(g, &rule->in[1], lead, 0, rule_factor(g, rule, "n", dim_int(g->alg, n), FACTOR_WHOLE | FACTOR_DROPPED));
+    rule_put(g, &rule->in[1], lead, 0, rule_factor(g, rule, "n", dim_int(g->alg, n), FACTOR_REPLICATED | FACTOR_DROPPED));
     for (int d = 0; d < data->rank; d++) {
         int f = rule_numbered(g, rule, d < n ? "t" : "s", d, data->dim[d], d < n ? POINTED : 0);
         rule_put(g, &rule->in[0], d, 0, f);
@@ -227,7 +230,7 @@ void lower_gathernd(struct lowering *l)
     struct value *x = l->node->in[0], *inside, *in[2] = {lower_with_spare(l, x, x->place.dim, false), NULL};
     in[1] = local_tuples(l, x->place.dim - (int)attr_int(l->node, "batch_dims"), false, &inside);
     int behind = l->node->out[0]->type.rank - inside->type.rank;
-    lower_terms(l, lower_unsqueeze(l, "mask", inside, inside->type.rank, behind), lower_again(l, "found", in));
+    lower_addends(l, lower_unsqueeze(l, "mask", inside, inside->type.rank, behind), lower_again(l, "found", in));
 }
 
 void lower_scatternd(struct lowering *l)

@@ -103,21 +103,21 @@ static void put_width(struct graph *g, struct rule *r, const struct node *node, 
     const struct dim *width = width_of(g, node, t), *c = dim_quotient(alg, width, dim_int(alg, t->block * per));
     int64_t stored = t->block / per_byte(t);
     if (!c) {
-        rule_put(g, &r->in[DATA], last, 0, rule_factor(g, r, "o", node->in[DATA]->type.dim[last], FACTOR_WHOLE));
+        rule_put(g, &r->in[DATA], last, 0, rule_factor(g, r, "o", node->in[DATA]->type.dim[last], FACTOR_REPLICATED));
         for (int i = SCALES; i < node->nin; i++)
             if (node->in[i])
-                rule_put(g, &r->in[i], last, 0, rule_factor(g, r, "c", node->in[i]->type.dim[last], FACTOR_WHOLE));
-        rule_put(g, &r->out[0], out, 0, rule_factor(g, r, "k", width, FACTOR_WHOLE));
+                rule_put(g, &r->in[i], last, 0, rule_factor(g, r, "c", node->in[i]->type.dim[last], FACTOR_REPLICATED));
+        rule_put(g, &r->out[0], out, 0, rule_factor(g, r, "k", width, FACTOR_REPLICATED));
         return;
     }
-    int f = rule_factor(g, r, "c", c, 0), p = rule_factor(g, r, "p", dim_int(alg, per), FACTOR_WHOLE);
+    int f = rule_factor(g, r, "c", c, 0), p = rule_factor(g, r, "p", dim_int(alg, per), FACTOR_REPLICATED);
     put_table(g, r, node, last, f);
     rule_put(g, &r->in[DATA], last, 0, p);
-    rule_put(g, &r->in[DATA], last, 0, rule_factor(g, r, "o", dim_int(alg, stored), FACTOR_WHOLE));
+    rule_put(g, &r->in[DATA], last, 0, rule_factor(g, r, "o", dim_int(alg, stored), FACTOR_REPLICATED));
     rule_put(g, &r->in[SCALES], last, 0, p);
     rule_put(g, &r->out[0], out, 0, f);
     rule_put(g, &r->out[0], out, 0, p);
-    rule_put(g, &r->out[0], out, 0, rule_factor(g, r, "l", dim_int(alg, t->block), FACTOR_WHOLE));
+    rule_put(g, &r->out[0], out, 0, rule_factor(g, r, "l", dim_int(alg, t->block), FACTOR_REPLICATED));
 }
 
 struct rule *rule_gatherblock(struct graph *g, const struct node *node)

@@ -33,13 +33,13 @@ int op_axis(const struct graph *, const struct node *, int64_t axis, int rank);
 enum { MOST_ENTRIES = 4096 };
 /* Shape information of a value: its dims, or those of a small integer or boolean constant (remembered); NULL when there is none. */
 const struct dims_value *op_dims(struct graph *, struct value *);
-/* The same of a value of up to 2 dimensions, row by row: pads of one exporter are a table of pairs that is turned around. Only ops that
+/* The same of a value of up to 2 dimensions, row by row: pads of one exporter are a table of pairs that is transposed. Only ops that
  * move elements read and make such tables. */
 const struct dims_value *op_entries(struct graph *, struct value *);
 /* Gives output 0 of the node its shape information: room for n expressions, to be filled. */
 const struct dim **op_set_dims(struct graph *, struct node *, int n);
-/* The expressions that say sizes: of shape operand i when the node still has it, else of the folded DIMS attribute. Returns the
- * count; -1: present but not known; -2: neither. */
+/* Sizes as expressions: of shape operand i if the node still has it, else of the folded DIMS attribute. Returns the count; -1: present but
+ * not known; -2: neither. */
 int op_size_operand(struct graph *, const struct node *, int i, const char *attr, const struct dim *const **out);
 /* The number in a constant of one element; a whole number in one, which no rounding of floats has made so. False: there is none. */
 #define OP_LARGEST_WHOLE 1e15
@@ -48,9 +48,9 @@ bool op_whole_constant(const struct value *, int64_t *out);
 /* Every element of a float constant has a magnitude between lo and hi; `absent` where its file is missing (a dry run needs no weights). */
 bool op_constant_within(struct constant *, const char *name, double lo, double hi, bool absent);
 
-/* Dimension d of output i cannot be expressed: an opaque symbol, the same one at every inference. */
+/* Dimension d of output i is data-dependent: a symbol, the same one at every inference. */
 const struct dim *op_unknown_dim(struct graph *, const struct node *, int i, int d);
-/* No operand that only says sizes is left: the node is in canonical form and its rule applies. Otherwise it stays whole. */
+/* No operand that only gives sizes is left: the node is in canonical form and its rule applies. Otherwise it is kept replicated. */
 bool op_resolved(const struct node *);
 
 /* ---- evaluate.c ---- */

@@ -51,7 +51,7 @@ static void rewrite_declared(struct graph *g, struct node *node)
 static void check_sizes_said(const struct graph *g, const struct node *node)
 {
     for (int i = 0; i < node->op->nin; i++) {
-        const struct op_operand *operand = &node->op->in[i];
+        const struct op_param *operand = &node->op->in[i];
         if (operand->optional || !operand->size || strcmp(operand->size, "@type") == 0 || (i < node->nin && node->in[i]))
             continue;
         if (!attr_is_set(node, operand->size + 1))

@@ -15,7 +15,7 @@ struct lowering {
     const char *name;
     VEC(struct node *) nodes;
 };
-/* One more node, named after the lowered one, with one untyped result; inferred unless something is still to be said (op_node). */
+/* One more node, named after the lowered one, with one untyped result; inferred unless something has still to be set (op_node). */
 struct node *lower_node(struct lowering *, const char *domain, const char *op, const char *part, int nin, struct value *const *in);
 /* The lowered node with other operands, and results of its own. */
 struct node *lower_copy(struct lowering *, const char *part, int nin, struct value *const *in);
@@ -33,7 +33,7 @@ struct value *lower_concat(struct lowering *, const char *part, int n, struct va
 /* A Split with n results of these sizes; of size 1. */
 struct node *lower_split(struct lowering *, const char *part, struct value *, int axis, int n, const struct dim *const *size);
 struct node *lower_apart(struct lowering *, const char *part, struct value *, int axis, int n);
-/* Values of one type with a size of 1 along the axis, whole, by one collective. */
+/* Values of one type with a size of 1 along the axis, replicated by one collective. */
 void lower_together(struct lowering *, int axis, int n, struct value *const *in, struct value **out);
 /* Over dimensions from to to - 1, which are kept as ones. */
 struct value *lower_reduce(struct lowering *, const char *op, const char *part, struct value *, int from, int to);
@@ -41,31 +41,31 @@ struct value *lower_reduce(struct lowering *, const char *op, const char *part, 
 struct value *lower_scalar(struct lowering *, const char *part, enum dtype, double);
 struct value *lower_size(struct lowering *, const char *part, const struct dim *, enum dtype);
 struct value *lower_extent(struct lowering *, const char *part, const struct type *, int from, int to, enum dtype);
-/* Can the lowering of a factor (FACTOR_LOWERED) do with this split? Every index is held once; one that counts positions (FACTOR_POSITION,
- * too) knows no splits inside a symbolic size. */
+/* Does the lowering of a factor (FACTOR_LOWERED) accept this split? Every index is held once; one that counts positions (FACTOR_POSITION,
+ * too) takes no splits inside a symbolic size. */
 bool op_lowers(const struct rule *, int factor, const struct split *);
 /* Result i of the lowered node is this value. */
 void lower_result(struct lowering *, int i, struct value *);
-/* Each rank runs the node on what it has: in, out: placements of all operands and results, with global types set. */
+/* Each rank runs the node on its shards. in, out: placements of all operands and results, whose global types are set. */
 void lower_on_ranks(struct lowering *, struct node *, const struct placement *in, const struct placement *out);
-/* The same on operands as they are placed (or whole); all results are left as out. */
+/* The same on operands as they are placed (or replicated); all results have placement out. */
 void lower_on_own(struct lowering *, struct node *, struct placement out);
 
 /* table_lookup.c: lowerings of lookups in a split dimension. */
-/* Where some rank may hold nothing, or always, every rank has a spare element of zeros behind what it holds; a value that is split along
- * axis with that. */
+/* A value that is split along axis, with a spare element of zeros after the shard of every rank: always, or if some rank may hold nothing.
+ */
 struct value *lower_with_spare(struct lowering *, struct value *, int axis, bool always);
-/* Indices counted within what each rank holds, and whether they lie in it. Those outside point at the spare element, or else at any. */
+/* Indices within the shard of each rank, and whether they are inside it. Those outside point at the spare element, or else at any. */
 struct value *lower_local_index(struct lowering *, struct value *indices, const struct split *, bool always, struct value **inside);
-/* Result 0 of the lowered node run again, by each rank on other operands: its own parts of those that are split. */
+/* Result 0 of the lowered node run again, by each rank on other operands: its shards of those that are split. */
 struct value *lower_again(struct lowering *, const char *part, struct value *const *in);
-/* Result 0 of the lowered node is the sum of terms: what each rank has found where it is inside, else zero. */
-void lower_terms(struct lowering *, struct value *inside, struct value *found);
-/* Result 0 of the lowered node, a scatter into operand 0, by each rank on its own part of that: what lies outside of it goes to a spare
- * element, which is cut off. index: local ones with a spare. */
+/* Result 0 of the lowered node is a sum. Each rank adds what it has found if that is inside, else zero. */
+void lower_addends(struct lowering *, struct value *inside, struct value *found);
+/* Result 0 of the lowered node, a scatter into operand 0, by each rank into its shard: what is outside goes to a spare element, which is
+ * cut off. index: local indices with a spare. */
 void lower_scattered(struct lowering *, struct value *index);
 
-/* position.c: positions 0 to n - 1 of a dimension, i64[n]; each rank its own part of them. */
+/* position.c: positions 0 to n - 1 of a dimension, i64[n]; each rank its shard of them. */
 struct value *lower_count(struct lowering *, const char *part, const struct dim *n);
 struct value *lower_positions(struct lowering *, const char *part, const struct split *);
 /* start + position * step */

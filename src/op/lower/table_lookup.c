@@ -80,7 +80,7 @@ struct value *lower_again(struct lowering *l, const char *part, struct value *co
     return node->out[0];
 }
 
-void lower_terms(struct lowering *l, struct value *inside, struct value *found)
+void lower_addends(struct lowering *l, struct value *inside, struct value *found)
 {
     struct value *zero = lower_scalar(l, "zero", found->type.dtype, 0);
     struct value *terms = lower_where(l, "terms", inside, found, zero);

@@ -40,14 +40,14 @@ static bool negative(const struct node *node, const char *name)
 struct rule *rule_increasing(struct graph *g, const struct node *node)
 {
     struct rule *r = rule_pointwise(g, node);
-    r->rises = negative(node, "alpha") || negative(node, "gamma") ? 0 : all_operands(node);
+    r->increasing = negative(node, "alpha") || negative(node, "gamma") ? 0 : all_operands(node);
     return r;
 }
 
 struct rule *rule_decreasing(struct graph *g, const struct node *node)
 {
     struct rule *r = rule_pointwise(g, node);
-    r->falls = 1;
+    r->decreasing = 1;
     return r;
 }
 
@@ -56,8 +56,8 @@ struct rule *rule_clip(struct graph *g, const struct node *node)
 {
     struct rule *r = rule_increasing(g, node);
     bool upper = node->nin > 2 && node->in[2];
-    r->joined = upper ? 1 | 4 : 3 & all_operands(node);
-    r->joins = upper ? RED_MIN : RED_MAX;
+    r->extremal = upper ? 1 | 4 : 3 & all_operands(node);
+    r->extremum = upper ? RED_MIN : RED_MAX;
     return r;
 }
 
@@ -65,23 +65,23 @@ struct rule *rule_clip(struct graph *g, const struct node *node)
 struct rule *rule_shrink(struct graph *g, const struct node *node)
 {
     struct rule *r = rule_pointwise(g, node);
-    r->rises = attr_float(node, "lambd") >= 0 && attr_float(node, "bias") <= attr_float(node, "lambd");
+    r->increasing = attr_float(node, "lambd") >= 0 && attr_float(node, "bias") <= attr_float(node, "lambd");
     return r;
 }
 
 struct rule *rule_max(struct graph *g, const struct node *node)
 {
     struct rule *r = rule_increasing(g, node);
-    r->joined = r->rises;
-    r->joins = RED_MAX;
+    r->extremal = r->increasing;
+    r->extremum = RED_MAX;
     return r;
 }
 
 struct rule *rule_min(struct graph *g, const struct node *node)
 {
     struct rule *r = rule_increasing(g, node);
-    r->joined = r->rises;
-    r->joins = RED_MIN;
+    r->extremal = r->increasing;
+    r->extremum = RED_MIN;
     return r;
 }
 
@@ -89,7 +89,7 @@ struct rule *rule_min(struct graph *g, const struct node *node)
 struct rule *rule_prelu(struct graph *g, const struct node *node)
 {
     struct rule *r = rule_pointwise(g, node);
-    r->falls = 2;
+    r->decreasing = 2;
     return r;
 }
 
@@ -105,7 +105,7 @@ static struct rule *pointwise_linear(struct graph *g, const struct node *node, i
 struct rule *rule_neg(struct graph *g, const struct node *node)
 {
     struct rule *r = pointwise_linear(g, node, 1, (const uint32_t[]){1});
-    r->falls = dtype_is_float(node->out[0]->type.dtype);
+    r->decreasing = dtype_is_float(node->out[0]->type.dtype);
     return r;
 }
 
@@ -114,7 +114,7 @@ struct rule *rule_cast(struct graph *g, const struct node *node)
 {
     bool from = dtype_is_float(node->in[0]->type.dtype), to = dtype_is_float(node->out[0]->type.dtype);
     struct rule *r = pointwise_linear(g, node, from && to, (const uint32_t[]){1});
-    r->rises = to || (from && node->out[0]->type.dtype != DT_BOOL);
+    r->increasing = to || (from && node->out[0]->type.dtype != DT_BOOL);
     return r;
 }
 
@@ -123,7 +123,7 @@ struct rule *rule_sum(struct graph *g, const struct node *node)
 {
     uint32_t all = all_operands(node);
     struct rule *r = pointwise_linear(g, node, all != 0, &all);
-    r->rises = dtype_is_float(node->out[0]->type.dtype) ? all : 0;
+    r->increasing = dtype_is_float(node->out[0]->type.dtype) ? all : 0;
     return r;
 }
 
@@ -131,8 +131,8 @@ struct rule *rule_sub(struct graph *g, const struct node *node)
 {
     struct rule *r = pointwise_linear(g, node, 1, (const uint32_t[]){3});
     bool floats = dtype_is_float(node->out[0]->type.dtype);
-    r->rises = floats ? 1 : 0;
-    r->falls = floats ? 2 : 0;
+    r->increasing = floats ? 1 : 0;
+    r->decreasing = floats ? 2 : 0;
     return r;
 }
 
@@ -148,8 +148,8 @@ static int sign_of(struct value *v)
 /* Terms of max and min pass a factor or a divisor of known sign. */
 static void pass_factor(struct rule *r, uint32_t operand, int sign)
 {
-    r->rises |= sign > 0 ? operand : 0;
-    r->falls |= sign < 0 ? operand : 0;
+    r->increasing |= sign > 0 ? operand : 0;
+    r->decreasing |= sign < 0 ? operand : 0;
 }
 
 struct rule *rule_mul(struct graph *g, const struct node *node)

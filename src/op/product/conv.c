@@ -112,11 +112,11 @@ static void put_spatial(struct graph *g, const struct node *node, struct rule *r
     for (int i = 0; i < win.n; i++) {
         const struct dim *in = node->in[0]->type.dim[2 + i], *out = node->out[0]->type.dim[2 + i];
         bool pointwise = pointwise_along(&win, i) && in == out;
-        unsigned flags = pointwise ? 0 : FACTOR_WHOLE;
+        unsigned flags = pointwise ? 0 : FACTOR_REPLICATED;
         int f = rule_numbered(g, r, "h", i, in, flags);
         rule_put(g, &r->in[0], 2 + i, 0, f);
         rule_put(g, &r->out[0], 2 + i, 0, pointwise ? f : rule_numbered(g, r, "y", i, out, flags));
-        rule_put(g, &r->in[1], 2 + i, 0, rule_numbered(g, r, "k", i, node->in[1]->type.dim[2 + i], FACTOR_WHOLE));
+        rule_put(g, &r->in[1], 2 + i, 0, rule_numbered(g, r, "k", i, node->in[1]->type.dim[2 + i], FACTOR_REPLICATED));
     }
 }
 
@@ -151,7 +151,7 @@ static struct rule *conv_rule(struct graph *g, const struct node *node, const st
     rule_put(g, &r->out[0], 1, 0, m);
     put_spatial(g, node, r);
     if (term) {
-        rule_term(r, 2);
+        rule_addend(r, 2);
         if (group >= 0)
             rule_put(g, &r->in[2], 0, 0, group);
         rule_put(g, &r->in[2], 0, 0, m);

@@ -111,8 +111,8 @@ struct rule *rule_gemm(struct graph *g, const struct node *node)
     rule_put(g, &r->out[0], 0, 0, mn[0]);
     rule_put(g, &r->out[0], 1, 0, mn[1]);
     if (term) {
-        rule_term(r, 2);
-        r->rises = attr_float(node, "beta") >= 0 ? r->rises : 0;
+        rule_addend(r, 2);
+        r->increasing = attr_float(node, "beta") >= 0 ? r->increasing : 0;
         rule_broadcast(g, r, &r->in[2], &node->in[2]->type, 2, mn);
     }
     rule_linear(r, term ? 1 | 4 : 1);

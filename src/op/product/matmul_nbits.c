@@ -126,8 +126,8 @@ static struct rule_part factors_part(int n, const int *f)
 
 static struct columns whole_columns(struct graph *g, struct rule *r, const struct node *node, const struct nbits_sizes *b)
 {
-    int k = nbits_factor(g, r, "k", b->k, FACTOR_WHOLE | FACTOR_CONTRACTED), c = nbits_factor(g, r, "c", b->blocks, FACTOR_WHOLE);
-    int z = packed_zeros(node) ? nbits_factor(g, r, "z", b->zero_bytes, FACTOR_WHOLE) : c;
+    int k = nbits_factor(g, r, "k", b->k, FACTOR_REPLICATED | FACTOR_CONTRACTED), c = nbits_factor(g, r, "c", b->blocks, FACTOR_REPLICATED);
+    int z = packed_zeros(node) ? nbits_factor(g, r, "z", b->zero_bytes, FACTOR_REPLICATED) : c;
     return (struct columns){factors_part(1, &k), factors_part(1, &c), factors_part(1, &z)};
 }
 
@@ -139,8 +139,8 @@ static struct columns column_factors(struct graph *g, struct rule *r, const stru
     int f[3], n = 0;
     f[n++] = nbits_factor(g, r, "c", b->blocks / per, FACTOR_CONTRACTED);
     if (per > 1)
-        f[n++] = nbits_factor(g, r, "p", per, FACTOR_WHOLE | FACTOR_CONTRACTED);
-    f[n] = nbits_factor(g, r, "l", b->block, FACTOR_WHOLE | FACTOR_CONTRACTED);
+        f[n++] = nbits_factor(g, r, "p", per, FACTOR_REPLICATED | FACTOR_CONTRACTED);
+    f[n] = nbits_factor(g, r, "l", b->block, FACTOR_REPLICATED | FACTOR_CONTRACTED);
     return (struct columns){factors_part(n + 1, f), factors_part(n, f), factors_part(packed_zeros(node) ? 1 : n, f)};
 }
 
@@ -170,7 +170,7 @@ struct rule *rule_matmulnbits(struct graph *g, const struct node *node)
     rule_put(g, &r->out[0], last, 0, n);
     put_nbits_rows(g, &r->in[B], n, &(struct rule_part){0});
     put_factors(g, &r->in[B], 1, &c.blocks);
-    rule_put(g, &r->in[B], 2, 0, nbits_factor(g, r, "o", b.block * b.bits / 8, FACTOR_WHOLE));
+    rule_put(g, &r->in[B], 2, 0, nbits_factor(g, r, "o", b.block * b.bits / 8, FACTOR_REPLICATED));
     put_nbits_rows(g, &r->in[SCALES], n, &c.blocks);
     if (nbits_has(node, ZEROS))
         put_nbits_rows(g, &r->in[ZEROS], n, &c.zeros);
@@ -178,7 +178,7 @@ struct rule *rule_matmulnbits(struct graph *g, const struct node *node)
         put_factors(g, &r->in[GROUPS], 0, &c.k);
     if (nbits_has(node, BIAS)) {
         rule_put(g, &r->in[BIAS], 0, 0, n);
-        rule_term(r, BIAS);
+        rule_addend(r, BIAS);
     }
     uint32_t added = nbits_has(node, BIAS) ? 1u << BIAS : 0;
     rule_linear(r, 1u << A | added);

@@ -32,7 +32,7 @@ struct factors {
 
 static int replicated_factor(struct factors *f, const char *name, const struct dim *size)
 {
-    return rule_factor(f->g, f->r, name, size, FACTOR_WHOLE | FACTOR_DROPPED);
+    return rule_factor(f->g, f->r, name, size, FACTOR_REPLICATED | FACTOR_DROPPED);
 }
 
 static void put_moe_factor(struct factors *f, int operand, int d, int factor)
@@ -55,7 +55,8 @@ static void inner_factors(struct factors *f)
 {
     struct graph *g = f->g;
     int64_t unit = f->unit ? f->unit : 1;
-    f->c = rule_factor(g, f->r, "i", dim_div(g->alg, f->m->inner, dim_int(g->alg, unit)), FACTOR_CONTRACTED | (f->unit ? 0 : FACTOR_WHOLE));
+    f->c = rule_factor(g, f->r, "i", dim_div(g->alg, f->m->inner, dim_int(g->alg, unit)),
+                       FACTOR_CONTRACTED | (f->unit ? 0 : FACTOR_REPLICATED));
     f->r->factor[f->c].red = RED_SUM;
     f->u = unit > 1 ? replicated_factor(f, "u", dim_int(g->alg, unit)) : -1;
     f->gate = f->m->gates > 1 ? replicated_factor(f, "gate", dim_int(g->alg, 2)) : -1;
@@ -133,7 +134,7 @@ static void put_matrix(struct factors *f, int j)
         return;
     put_moe_factor(f, bias, 0, f->e);
     put_moe_rows(f, bias, 1, j);
-    f->r->in[bias].term = j == FC2;
+    f->r->in[bias].addend = j == FC2;
 }
 
 /* A number for each row and expert, of which a choice that is still to be made needs all. */
@@ -150,7 +151,7 @@ static void put_choice(struct factors *f, int operand)
 /* Rows of the result of fc2 are independent, too; but not where their zero points share bytes. */
 static unsigned result_flags(const struct node *node, const struct moe_sizes *m)
 {
-    return m->quantized && !m->block && moe_has(node, moe_zeros_at(FC2)) ? FACTOR_WHOLE : 0;
+    return m->quantized && !m->block && moe_has(node, moe_zeros_at(FC2)) ? FACTOR_REPLICATED : 0;
 }
 
 struct rule *rule_moe(struct graph *g, const struct node *node)
@@ -163,7 +164,7 @@ struct rule *rule_moe(struct graph *g, const struct node *node)
         put_moe_factor(&f, INPUT, d, f.row[d]);
         rule_put(g, &r->out[0], d, 0, f.row[d]);
     }
-    put_moe_factor(&f, INPUT, f.rows, rule_factor(g, r, "h", m.hidden, FACTOR_WHOLE | FACTOR_CONTRACTED));
+    put_moe_factor(&f, INPUT, f.rows, rule_factor(g, r, "h", m.hidden, FACTOR_REPLICATED | FACTOR_CONTRACTED));
     f.e = rule_factor(g, r, "e", m.experts, takes_all(node, &m) ? 0 : FACTOR_LOWERED);
     r->factor[f.e].red = RED_SUM;
     put_choice(&f, ROUTER);

@@ -36,9 +36,9 @@ struct rule *rule_pool(struct graph *g, const struct node *node)
     struct rule *r = rule_new(g, node);
     const struct type *x = &node->in[0]->type, *y = &node->out[0]->type;
     for (int d = 0; d < x->rank; d++) {
-        int f = rule_numbered(g, r, d < 2 ? "a" : "h", d, x->dim[d], d < 2 ? 0 : FACTOR_WHOLE), to = f;
+        int f = rule_numbered(g, r, d < 2 ? "a" : "h", d, x->dim[d], d < 2 ? 0 : FACTOR_REPLICATED), to = f;
         if (d >= 2)
-            to = dim_equals(y->dim[d], 1) ? -1 : rule_numbered(g, r, "y", d, y->dim[d], FACTOR_WHOLE);
+            to = dim_equals(y->dim[d], 1) ? -1 : rule_numbered(g, r, "y", d, y->dim[d], FACTOR_REPLICATED);
         rule_put(g, &r->in[0], d, 0, f);
         if (to >= 0)
             rule_put(g, &r->out[0], d, 0, to);
@@ -49,8 +49,8 @@ struct rule *rule_pool(struct graph *g, const struct node *node)
 struct rule *rule_maxpool(struct graph *g, const struct node *node)
 {
     struct rule *r = rule_pool(g, node);
-    r->joined = 1;
-    r->joins = RED_MAX;
+    r->extremal = 1;
+    r->extremum = RED_MAX;
     return r;
 }
 

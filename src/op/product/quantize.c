@@ -105,11 +105,11 @@ static void put_blocks(struct graph *g, struct rule *r, const struct node *node,
 {
     const struct dim *size = node->in[X]->type.dim[grain->axis], *block = dim_int(g->alg, grain->block),
                      *blocks = dim_quotient(g->alg, size, block);
-    int c = rule_factor(g, r, "c", blocks ? blocks : quantized_blocks(g, size, grain->block), blocks ? 0 : FACTOR_WHOLE), l = -1;
+    int c = rule_factor(g, r, "c", blocks ? blocks : quantized_blocks(g, size, grain->block), blocks ? 0 : FACTOR_REPLICATED), l = -1;
     if (blocks)
-        l = rule_factor(g, r, "l", block, FACTOR_WHOLE);
+        l = rule_factor(g, r, "l", block, FACTOR_REPLICATED);
     else
-        l = rule_factor(g, r, "k", size, FACTOR_WHOLE);
+        l = rule_factor(g, r, "k", size, FACTOR_REPLICATED);
     for (int i = SCALE; i < node->nin; i++)
         rule_put(g, &r->in[i], grain->axis, 0, c);
     for (int i = 0; i < 2; i++) {

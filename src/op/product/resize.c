@@ -198,15 +198,15 @@ struct rule *rule_resize(struct graph *g, const struct node *node)
     const struct type *x = &node->in[X]->type;
     for (int d = 0; d < x->rank; d++) {
         bool free = is_free(node, &resize.dim[d]);
-        int f = rule_numbered(g, r, free ? "a" : "h", d, x->dim[d], free ? 0 : FACTOR_WHOLE), to = f;
+        int f = rule_numbered(g, r, free ? "a" : "h", d, x->dim[d], free ? 0 : FACTOR_REPLICATED), to = f;
         if (!free)
-            to = rule_numbered(g, r, "y", d, node->out[0]->type.dim[d], FACTOR_WHOLE);
+            to = rule_numbered(g, r, "y", d, node->out[0]->type.dim[d], FACTOR_REPLICATED);
         rule_put(g, &r->in[X], d, 0, f);
         rule_put(g, &r->out[0], d, 0, to);
     }
     for (int i = ROI; i < node->nin; i++)
         for (int d = 0; node->in[i] && d < node->in[i]->type.rank; d++)
-            rule_put(g, &r->in[i], d, 0, rule_factor(g, r, "k", node->in[i]->type.dim[d], FACTOR_WHOLE));
+            rule_put(g, &r->in[i], d, 0, rule_factor(g, r, "k", node->in[i]->type.dim[d], FACTOR_REPLICATED));
     bool crops = mode_is(node, "coordinate_transformation_mode", "tf_crop_and_resize");
     r->moves = !crops && mode_is(node, "mode", "nearest");
     if (dtype_is_float(x->dtype) && !crops)

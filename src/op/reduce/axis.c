@@ -88,8 +88,8 @@ struct rule *rule_gatherelements(struct graph *g, const struct node *node)
     int axis = the_axis(g, node, data->rank);
     for (int d = 0; d < data->rank; d++) {
         bool shared = d != axis && data->dim[d] == index->dim[d];
-        int f = rule_numbered(g, r, "i", d, index->dim[d], shared || d == axis ? 0 : FACTOR_WHOLE);
-        int v = shared ? f : rule_numbered(g, r, "v", d, data->dim[d], d == axis ? POINTED : FACTOR_WHOLE | FACTOR_DROPPED);
+        int f = rule_numbered(g, r, "i", d, index->dim[d], shared || d == axis ? 0 : FACTOR_REPLICATED);
+        int v = shared ? f : rule_numbered(g, r, "v", d, data->dim[d], d == axis ? POINTED : FACTOR_REPLICATED | FACTOR_DROPPED);
         if (d == axis)
             r->factor[v].red = RED_SUM;
         rule_put(g, &r->in[0], d, 0, v);
@@ -109,8 +109,8 @@ struct rule *rule_scatterelements(struct graph *g, const struct node *node)
     int axis = the_axis(g, node, data->rank);
     for (int d = 0; d < data->rank; d++) {
         bool shared = d != axis && data->dim[d] == index->dim[d];
-        int f = rule_numbered(g, r, "v", d, data->dim[d], shared ? 0 : d == axis ? POINTED : FACTOR_WHOLE);
-        int k = shared ? f : rule_numbered(g, r, "i", d, index->dim[d], FACTOR_WHOLE | FACTOR_DROPPED);
+        int f = rule_numbered(g, r, "v", d, data->dim[d], shared ? 0 : d == axis ? POINTED : FACTOR_REPLICATED);
+        int k = shared ? f : rule_numbered(g, r, "i", d, index->dim[d], FACTOR_REPLICATED | FACTOR_DROPPED);
         rule_put(g, &r->in[0], d, 0, f);
         rule_put(g, &r->in[1], d, 0, k);
         rule_put(g, &r->in[2], d, 0, k);
@@ -146,7 +146,7 @@ static unsigned topk_axis(const struct node *node, int axis)
     int64_t n;
     bool counted = attr_dims(node, "k", &k) == 1 && dim_is_int(k[0], &n) && n > 0 && dim_is_int(x->dim[axis], NULL);
     return counted && x->rank < MAX_RANK && node->in[0]->type.dtype != DT_U64 ? FACTOR_LOWERED | FACTOR_ORDERED | FACTOR_DROPPED
-                                                                              : FACTOR_WHOLE;
+                                                                              : FACTOR_REPLICATED;
 }
 
 struct rule *rule_topk(struct graph *g, const struct node *node)
@@ -161,7 +161,7 @@ struct rule *rule_topk(struct graph *g, const struct node *node)
         rule_put(g, &r->in[0], d, 0, f);
         for (int i = 0; i < node->nout; i++)
             if (node->out[i]) {
-                k = d != axis ? f : k == f ? rule_numbered(g, r, "k", d, node->out[i]->type.dim[d], FACTOR_WHOLE) : k;
+                k = d != axis ? f : k == f ? rule_numbered(g, r, "k", d, node->out[i]->type.dim[d], FACTOR_REPLICATED) : k;
                 rule_put(g, &r->out[i], d, 0, k);
             }
     }
@@ -182,9 +182,9 @@ struct rule *rule_onehot(struct graph *g, const struct node *node)
     }
     rule_put(g, &r->out[0], axis, 0, rule_factor(g, r, "depth", node->out[0]->type.dim[axis], POINTED));
     for (int d = 0; d < values->rank; d++)
-        rule_put(g, &r->in[2], d, 0, rule_numbered(g, r, "v", d, values->dim[d], FACTOR_WHOLE | FACTOR_DROPPED));
+        rule_put(g, &r->in[2], d, 0, rule_numbered(g, r, "v", d, values->dim[d], FACTOR_REPLICATED | FACTOR_DROPPED));
     if (dtype_is_float(values->dtype))
         rule_linear(r, 4);
-    r->rises = 4;
+    r->increasing = 4;
     return r;
 }

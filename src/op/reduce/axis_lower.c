@@ -158,7 +158,7 @@ void lower_gatherelements(struct lowering *l)
 {
     struct value *x = l->node->in[0], *inside, *in[2] = {lower_with_spare(l, x, x->place.dim, false), NULL};
     in[1] = lower_local_index(l, l->node->in[1], x->place.split, false, &inside);
-    lower_terms(l, inside, lower_again(l, "found", in));
+    lower_addends(l, inside, lower_again(l, "found", in));
 }
 
 void lower_scatterelements(struct lowering *l)

@@ -48,7 +48,7 @@ static struct rule *channel_rule(struct graph *g, const struct node *node, struc
         rule_same_dim(g, r, "h", d, x->dim[d], spatial);
 
     rule_linear(r, 2 | 4);
-    r->rises = 4;
+    r->increasing = 4;
     return r;
 }
 
@@ -63,7 +63,7 @@ struct rule *rule_batchnorm(struct graph *g, const struct node *node)
 struct rule *rule_instancenorm(struct graph *g, const struct node *node)
 {
     struct rule *r = rule_new(g, node);
-    return channel_rule(g, node, r, 1, (int[]){rule_factor(g, r, "c", node->in[0]->type.dim[1], 0)}, FACTOR_WHOLE);
+    return channel_rule(g, node, r, 1, (int[]){rule_factor(g, r, "c", node->in[0]->type.dim[1], 0)}, FACTOR_REPLICATED);
 }
 
 struct rule *rule_groupnorm(struct graph *g, const struct node *node)
@@ -73,7 +73,7 @@ struct rule *rule_groupnorm(struct graph *g, const struct node *node)
     const struct dim *each = dim_equals(groups, 0) ? NULL : dim_quotient(g->alg, node->in[0]->type.dim[1], groups);
     if (!each)
         return NULL;
-    int part[2] = {rule_factor(g, r, "g", groups, 0), rule_factor(g, r, "c", each, FACTOR_WHOLE)};
+    int part[2] = {rule_factor(g, r, "g", groups, 0), rule_factor(g, r, "c", each, FACTOR_REPLICATED)};
     r->size[r->nsize++] = (struct rule_size){.attr = "num_groups", .part = {.n = 1, .factor = {part[0]}}};
-    return channel_rule(g, node, r, 2, part, FACTOR_WHOLE);
+    return channel_rule(g, node, r, 2, part, FACTOR_REPLICATED);
 }

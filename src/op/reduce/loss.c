@@ -79,7 +79,8 @@ struct rule *rule_entropyloss(struct graph *g, const struct node *node)
     bool others = node->nout > 1 && node->out[1];
     if (node->nin > 2 && !others && !is_mean(node))
         rule_linear(r, 4);
-    r->rises = node->nin > 2 && !others && strcmp(attr_string(node, "reduction"), "none") == 0 ? 4 : 0; /* a probability is at most 1 */
+    r->increasing = node->nin > 2 && !others && strcmp(attr_string(node, "reduction"), "none") == 0 ? 4
+                                                                                                    : 0; /* a probability is at most 1 */
     return r;
 }
 

@@ -92,7 +92,7 @@ struct rule *rule_layernorm(struct graph *g, const struct node *node)
         results += node->out[i] != NULL;
     if (results == 1) {
         rule_linear(r, bias ? 2 | 4 : 2);
-        r->rises = bias ? 4 : 0;
+        r->increasing = bias ? 4 : 0;
     }
     return r;
 }

@@ -112,8 +112,8 @@ struct rule *rule_reducesum(struct graph *g, const struct node *node)
 static struct rule *rule_extreme(struct graph *g, const struct node *node, enum redop op)
 {
     struct rule *r = rule_reduce(g, node, 0, op);
-    r->joined = 1;
-    r->joins = op;
+    r->extremal = 1;
+    r->extremum = op;
     return r;
 }
 
@@ -136,7 +136,7 @@ struct rule *rule_reduceprod(struct graph *g, const struct node *node)
 struct rule *rule_reducemean(struct graph *g, const struct node *node)
 {
     bool sums = dtype_is_float(node->in[0]->type.dtype);
-    struct rule *r = rule_reduce(g, node, sums ? FACTOR_LOWERED : FACTOR_WHOLE, sums ? RED_SUM : RED_NONE);
+    struct rule *r = rule_reduce(g, node, sums ? FACTOR_LOWERED : FACTOR_REPLICATED, sums ? RED_SUM : RED_NONE);
     if (sums)
         rule_linear(r, 1);
     return r;
@@ -188,7 +188,7 @@ struct rule *rule_cumsum(struct graph *g, const struct node *node)
     for (int i = 1; i < node->nin; i++)
         if (node->in[i])
             for (int d = 0; d < node->in[i]->type.rank; d++)
-                rule_put(g, &r->in[i], d, 0, rule_factor(g, r, "axis", node->in[i]->type.dim[d], FACTOR_WHOLE));
+                rule_put(g, &r->in[i], d, 0, rule_factor(g, r, "axis", node->in[i]->type.dim[d], FACTOR_REPLICATED));
     if (dtype_is_float(x->dtype))
         rule_linear(r, 1);
     return r;

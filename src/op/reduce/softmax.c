@@ -10,7 +10,10 @@ struct rule *rule_softmax(struct graph *g, const struct node *node)
     const struct type *x = &node->in[0]->type;
     int axis = x->rank > 0 ? op_axis(g, node, attr_int(node, "axis"), x->rank) : 0;
     for (int d = 0; d < x->rank; d++) {
-        int f = rule_numbered(g, r, d == axis ? "n" : "a", d, x->dim[d], d != axis ? 0 : node->op->lower ? FACTOR_LOWERED : FACTOR_WHOLE);
+        int f = rule_numbered(g, r, d == axis ? "n" : "a", d, x->dim[d],
+                              d != axis             ? 0
+                                  : node->op->lower ? FACTOR_LOWERED
+                                                    : FACTOR_REPLICATED);
         rule_put(g, &r->in[0], d, 0, f);
         rule_put(g, &r->out[0], d, 0, f);
     }

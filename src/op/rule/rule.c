@@ -14,9 +14,9 @@ static struct rule_operand *operands_new(struct graph *g, int n, struct value *c
     return at;
 }
 
-bool factor_splits(const struct factor *f)
+bool rule_factor_splits(const struct factor *f)
 {
-    return !(f->flags & (FACTOR_WHOLE | FACTOR_POSITION)) || (f->flags & FACTOR_LOWERED);
+    return !(f->flags & (FACTOR_REPLICATED | FACTOR_POSITION)) || (f->flags & FACTOR_LOWERED);
 }
 
 struct rule *rule_new(struct graph *g, const struct node *node)
@@ -92,10 +92,10 @@ void rule_linear(struct rule *r, uint32_t operands)
     r->linear[r->nlinear++] = operands;
 }
 
-void rule_term(struct rule *r, int i)
+void rule_addend(struct rule *r, int i)
 {
-    r->in[i].term = true;
-    r->rises |= UINT32_C(1) << i;
+    r->in[i].addend = true;
+    r->increasing |= UINT32_C(1) << i;
 }
 
 /* Replaced elements are moved; added, multiplied and compared ones pass what the operation does. */
@@ -108,11 +108,11 @@ void rule_scatter(struct rule *r, const struct node *node)
         rule_linear(r, 1 | 4);
     else if (floats && strcmp(how, "mul") == 0)
         rule_linear(r, 1);
-    r->rises = floats && adds ? 1 : 0;
+    r->increasing = floats && adds ? 1 : 0;
     if (most || strcmp(how, "min") == 0) {
-        r->rises = 1;
-        r->joined = 1 | 4;
-        r->joins = most ? RED_MAX : RED_MIN;
+        r->increasing = 1;
+        r->extremal = 1 | 4;
+        r->extremum = most ? RED_MAX : RED_MIN;
     }
 }
 
@@ -147,9 +147,9 @@ int rule_passes(const struct rule *r, struct rule_pass *list)
             n = add_pass(list, n, r->linear[i], op, op);
         moved |= r->moves ? r->linear[i] : 0;
     }
-    n = add_single(list, n, r->rises | moved, false);
-    n = add_single(list, n, r->falls, true);
-    return r->joined ? add_pass(list, n, r->joined, r->joins, r->joins) : n;
+    n = add_single(list, n, r->increasing | moved, false);
+    n = add_single(list, n, r->decreasing, true);
+    return r->extremal ? add_pass(list, n, r->extremal, r->extremum, r->extremum) : n;
 }
 
 const struct dim *rule_sizes(struct graph *g, const struct rule *r, const int *list, int from, int to)

@@ -14,7 +14,7 @@ struct rule_reader {
     const char *text, *at;
 };
 struct tokens {
-    bool present, term;
+    bool present, addend;
     int n;
     const char *dim[MAX_RANK + 1];
 }; /* of one operand */
@@ -67,7 +67,7 @@ static struct tokens take_operand(struct rule_reader *in)
     struct tokens t = {.present = !take_text(in, "-")};
     if (!t.present)
         return t;
-    t.term = take_text(in, "+");
+    t.addend = take_text(in, "+");
     if (!take_text(in, "("))
         misread(in, "expected (");
     for (skip_rule_space(in); !take_text(in, ")"); skip_rule_space(in)) {
@@ -113,7 +113,7 @@ static int known_factor(struct rule_reader *in)
 
 static unsigned take_marks(struct rule_reader *in)
 {
-    unsigned flags = take_text(in, "!") ? FACTOR_WHOLE : 0;
+    unsigned flags = take_text(in, "!") ? FACTOR_REPLICATED : 0;
     return take_text(in, "@") ? flags | FACTOR_POSITION : flags;
 }
 
@@ -196,7 +196,7 @@ static struct rule_dim dotted_dim(struct rule_reader *in, const char *name, int 
     const char *stem = name;
     unsigned flags = 0;
     if (*stem == '!' || *stem == '@')
-        flags = *stem++ == '!' ? FACTOR_WHOLE : FACTOR_POSITION;
+        flags = *stem++ == '!' ? FACTOR_REPLICATED : FACTOR_POSITION;
     if (dim_equals(size, 1))
         return dim;
     const char *full = arena_printf(in->g->arena, "%.*s%d", (int)strlen(stem) - 2, stem, index);
@@ -210,7 +210,7 @@ static void place_operand(struct rule_reader *in, const struct tokens *t, struct
         misread(in, "operands present differ from the node's");
     if (!t->present)
         return;
-    operand->term = t->term;
+    operand->addend = t->addend;
     int dotted = dotted_at(t), spread = dotted < 0 ? 0 : operand->rank - (t->n - 1), d = 0;
     if (spread < 0 || (dotted < 0 && t->n != operand->rank))
         misread(in, "an operand's dimensions differ from its type's");
@@ -364,11 +364,10 @@ static uint32_t take_set(struct rule_reader *in, const char *joint)
     return set;
 }
 
-static void joins_note(struct rule_reader *in)
+static void extremum_note(struct rule_reader *in, const char *which)
 {
-    skip_rule_space(in);
-    in->rule->joins = redop_parse(take_name(in));
-    in->rule->joined = take_set(in, "+");
+    in->rule->extremum = redop_parse(which);
+    in->rule->extremal = take_set(in, "+");
 }
 
 static void linear_note(struct rule_reader *in)
@@ -423,12 +422,12 @@ static void take_note(struct rule_reader *in)
         linear_note(in);
     } else if (strcmp(word, "moves") == 0) {
         in->rule->moves = true;
-    } else if (strcmp(word, "rises") == 0) {
-        in->rule->rises = take_set(in, ",");
-    } else if (strcmp(word, "falls") == 0) {
-        in->rule->falls = take_set(in, ",");
-    } else if (strcmp(word, "joins") == 0) {
-        joins_note(in);
+    } else if (strcmp(word, "increasing") == 0) {
+        in->rule->increasing = take_set(in, ",");
+    } else if (strcmp(word, "decreasing") == 0) {
+        in->rule->decreasing = take_set(in, ",");
+    } else if (take_text(in, "-linear")) {
+        extremum_note(in, word);
     } else if (strcmp(word, "group") == 0) {
         names_note(in, (int)(sizeof in->rule->group / sizeof *in->rule->group), &in->rule->ngroup, in->rule->group);
     } else if (strcmp(word, "query") == 0) {

@@ -28,7 +28,7 @@ static void say_factor(struct rule_printer *p, int f)
 {
     meet(p, f);
     const struct factor *factor = &p->rule->factor[f];
-    print_note(p, factor->flags & FACTOR_WHOLE ? "!" : "");
+    print_note(p, factor->flags & FACTOR_REPLICATED ? "!" : "");
     print_note(p, factor->flags & FACTOR_POSITION ? "@" : "");
     print_note(p, factor->name);
 }
@@ -64,7 +64,7 @@ static void say_operands(struct rule_printer *p, int n, const struct rule_operan
             print_note(p, "-");
             continue;
         }
-        print_note(p, operand[i].term ? "+(" : "(");
+        print_note(p, operand[i].addend ? "+(" : "(");
         for (int d = 0; d < operand[i].rank; d++) {
             print_note(p, d ? " " : "");
             say_dim(p, &operand[i].dim[d]);
@@ -119,10 +119,10 @@ static void say_passes(struct rule_printer *p)
         say_set(p, i ? ", " : "  linear ", p->rule->linear[i], "+");
     if (p->rule->moves)
         print_note(p, "  moves");
-    say_set(p, "  rises ", p->rule->rises, ", ");
-    say_set(p, "  falls ", p->rule->falls, ", ");
-    if (p->rule->joined)
-        say_set(p, arena_printf(p->arena, "  joins %s ", redop_name(p->rule->joins)), p->rule->joined, "+");
+    say_set(p, "  increasing ", p->rule->increasing, ", ");
+    say_set(p, "  decreasing ", p->rule->decreasing, ", ");
+    if (p->rule->extremal)
+        say_set(p, arena_printf(p->arena, "  %s-linear ", redop_name(p->rule->extremum)), p->rule->extremal, "+");
 }
 
 static void say_names(struct rule_printer *p, const char *what, int n, const int *f)

@@ -195,7 +195,7 @@ static bool project_result(struct projection *p, const struct rule_operand *resu
 }
 
 /* A term counts once: it is partial when a summed factor it lacks is split. */
-static bool project_term(struct projection *p, const struct rule_operand *term, struct placement *out)
+static bool project_addend(struct projection *p, const struct rule_operand *term, struct placement *out)
 {
     for (int f = 0; f < p->rule->nfactor; f++) {
         if (!p->split[f] || p->rule->factor[f].red == RED_NONE || operand_has(term, f))
@@ -217,7 +217,7 @@ static bool take_factors(struct projection *p, const struct assignment *assignme
         const struct split *s = assignment->factor[f];
         if (!s || s->whole)
             continue;
-        if (!factor_splits(&p->rule->factor[f]))
+        if (!rule_factor_splits(&p->rule->factor[f]))
             return refused(p, "the rule keeps the factor replicated");
         if (!s->cover || s->ranks != p->ranks)
             return refused(p, "the ranks do not hold every element");
@@ -296,7 +296,7 @@ static bool take_product(struct projection *p, const struct assignment *assignme
         split_size(p->g->alg, s) != rule_sizes(p->g, p->rule, assignment->product, 0, assignment->nproduct))
         return refused(p, "the ranks do not hold every element");
     for (int i = 0; i < assignment->nproduct; i++)
-        if (!factor_splits(&p->rule->factor[assignment->product[i]]))
+        if (!rule_factor_splits(&p->rule->factor[assignment->product[i]]))
             return refused(p, "the rule keeps a factor replicated");
     if (reduce_product(p, assignment))
         return true;
@@ -318,7 +318,7 @@ static bool project_all(struct projection *p, struct placement *in, struct place
 {
     const struct rule *r = p->rule;
     for (int i = 0; i < r->nin; i++)
-        if (!project_operand(p, &r->in[i], &in[i]) || (r->in[i].term && !project_term(p, &r->in[i], &in[i])))
+        if (!project_operand(p, &r->in[i], &in[i]) || (r->in[i].addend && !project_addend(p, &r->in[i], &in[i])))
             return false;
     for (int i = 0; i < r->nout; i++)
         if (!project_result(p, &r->out[i], &out[i]))

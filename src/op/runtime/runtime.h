@@ -4,8 +4,8 @@
 
 #include "ir/ir.h"
 
-/* Large tensors go strip by strip where a dimension before the split one can be cut, so that blocks stay small. */
-#define STRIP_BYTES ((int64_t)4 << 20) /* of the whole tensor, at a time */
+/* A large tensor is sent strip by strip if a dimension before the split one can be cut, so that blocks stay small. */
+#define STRIP_BYTES ((int64_t)4 << 20) /* of the global tensor, at a time */
 bool collective_in_strips(const struct node *);
 
 #endif

@@ -128,7 +128,7 @@ static bool parts_split(int n, struct value *const *part, int axis)
 static void lay_end_to_end(struct graph *g, struct rule *rule, int axis, int n, struct value *const *part, struct rule_operand *joined,
                            struct rule_operand *each)
 {
-    unsigned flags = n == 1 || parts_split(n, part, axis) ? 0 : FACTOR_WHOLE;
+    unsigned flags = n == 1 || parts_split(n, part, axis) ? 0 : FACTOR_REPLICATED;
     for (int i = 0; i < n; i++) {
         int f = rule_numbered(g, rule, "part", i, part[i]->type.dim[axis], flags | FACTOR_DROPPED);
         rule_put(g, joined, axis, i, f);
@@ -293,7 +293,7 @@ struct rule *rule_tile(struct graph *g, const struct node *node)
     attr_dims(node, "repeats", &times);
     for (int d = 0; d < rule->in[0].rank; d++) {
         if (!dim_equals(times[d], 1))
-            rule_put(g, &rule->out[0], d, 0, rule_numbered(g, rule, "copy", d, times[d], FACTOR_WHOLE));
+            rule_put(g, &rule->out[0], d, 0, rule_numbered(g, rule, "copy", d, times[d], FACTOR_REPLICATED));
         rule_same_dim(g, rule, "d", d, node->in[0]->type.dim[d], 0);
     }
     mark_moves(rule, 1);

@@ -70,14 +70,14 @@ struct rule *rule_pad(struct graph *g, const struct node *node)
         return NULL;
     struct rule *r = rule_new(g, node);
     for (int d = 0; d < x->rank; d++) {
-        int f = rule_numbered(g, r, "a", d, x->dim[d], p.padded[d] ? FACTOR_WHOLE | FACTOR_DROPPED : 0), to = f;
+        int f = rule_numbered(g, r, "a", d, x->dim[d], p.padded[d] ? FACTOR_REPLICATED | FACTOR_DROPPED : 0), to = f;
         if (p.padded[d]) {
-            to = rule_numbered(g, r, "p", d, node->out[0]->type.dim[d], FACTOR_WHOLE);
+            to = rule_numbered(g, r, "p", d, node->out[0]->type.dim[d], FACTOR_REPLICATED);
         }
         rule_put(g, &r->in[0], d, 0, f);
         rule_put(g, &r->out[0], d, 0, to);
     }
-    r->rises = 1 | (node->nin > 2 && node->in[2] ? 4 : 0);
+    r->increasing = 1 | (node->nin > 2 && node->in[2] ? 4 : 0);
     r->moves = strcmp(attr_string(node, "mode"), "constant") != 0;
     if (dtype_is_float(x->dtype) && (r->moves || pads_with_zero(node)))
         rule_linear(r, 1);

@@ -173,7 +173,7 @@ static int next_factor(struct graph *g, struct rule *rule, const struct dim *siz
 static void close_side(struct graph *g, struct rule *rule, struct reshape_side *s, unsigned flags)
 {
     while (s->open) {
-        rule_put(g, s->operand, s->at, 0, next_factor(g, rule, s->open, FACTOR_WHOLE | flags));
+        rule_put(g, s->operand, s->at, 0, next_factor(g, rule, s->open, FACTOR_REPLICATED | flags));
         advance_side(s);
     }
 }
@@ -207,7 +207,7 @@ static void skip_unmatched(struct graph *g, struct rule *rule, struct reshape_si
         struct reshape_side *s = !b->open || (a->open && dim_ge(g->alg, pb, pa)) ? a : b;
         const struct dim **p = s == a ? &pa : &pb;
         *p = dim_mul(g->alg, *p, s->open);
-        rule_put(g, s->operand, s->at, 0, next_factor(g, rule, s->open, FACTOR_WHOLE | (s == a ? FACTOR_DROPPED : 0u)));
+        rule_put(g, s->operand, s->at, 0, next_factor(g, rule, s->open, FACTOR_REPLICATED | (s == a ? FACTOR_DROPPED : 0u)));
         advance_side(s);
     } while (pa != pb && (a->open || b->open));
 }
@@ -219,7 +219,7 @@ static void mark_heads(struct rule *rule, const struct rule_operand *operand)
         const struct rule_part *part = operand->dim[d].n == 1 ? &operand->dim[d].part[0] : NULL;
         for (int i = 0; part && i < part->n - 1; i++) {
             struct factor *f = &rule->factor[part->factor[i]];
-            if (dim_is_int(f->size, NULL) && f->size->k >= 2 && !(f->flags & FACTOR_WHOLE))
+            if (dim_is_int(f->size, NULL) && f->size->k >= 2 && !(f->flags & FACTOR_REPLICATED))
                 f->flags |= FACTOR_HEADS;
         }
     }

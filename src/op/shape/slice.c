@@ -175,10 +175,10 @@ static void group_parts(struct rule *rule, int f)
 /* An axis whose parts are not told apart: what is kept is looked up where the axis is split (found), the only one that is sliced. */
 static void looked_up_axis(struct graph *g, struct rule *rule, const struct type *data, const struct type *out, int axis, bool found)
 {
-    int f = rule_factor(g, rule, "cut", data->dim[axis], found ? FACTOR_LOWERED | FACTOR_POSITION : FACTOR_WHOLE | FACTOR_DROPPED);
+    int f = rule_factor(g, rule, "cut", data->dim[axis], found ? FACTOR_LOWERED | FACTOR_POSITION : FACTOR_REPLICATED | FACTOR_DROPPED);
     rule->factor[f].red = found ? RED_SUM : RED_NONE;
     rule_put(g, &rule->in[0], axis, 0, f);
-    rule_put(g, &rule->out[0], axis, 0, rule_factor(g, rule, "kept", out->dim[axis], FACTOR_WHOLE));
+    rule_put(g, &rule->out[0], axis, 0, rule_factor(g, rule, "kept", out->dim[axis], FACTOR_REPLICATED));
 }
 
 /* An axis cut at integer bounds: its parts split together. One such axis per rule. */
@@ -247,5 +247,5 @@ void lower_slice(struct lowering *l)
     attr_set_int(found, "axis", axis);
     op_infer(l->g, found);
     lower_on_own(l, found, placement_replicated);
-    lower_terms(l, lower_unsqueeze(l, "mask", inside, 1, x->type.rank - 1 - axis), found->out[0]);
+    lower_addends(l, lower_unsqueeze(l, "mask", inside, 1, x->type.rank - 1 - axis), found->out[0]);
 }

@@ -92,7 +92,7 @@ static struct lifetimes lives_of(struct arena *tmp, const struct graph *g)
     bool *copied = NEWN(tmp, bool, g->inputs.n);
     for (int i = 0; i < g->inputs.n; i++)
         copied[i] = g->inputs.at[i]->place.kind == PLACE_S;
-    return lifetimes_of(tmp, g, copied);
+    return lifetime_items(tmp, g, copied);
 }
 
 static bool size_of_inputs(const struct graph *g, const struct dim *size)

@@ -122,7 +122,7 @@ static void walk_back(struct kv_search *s, struct kv_step at, struct origin valu
     if (f < 0)
         return;
     bool product = (n->op->flags & OP_PRODUCT) != 0;
-    bool weighed = at.weighed || ((n->op->flags & OP_BARRIER) && (r->factor[f].flags & (FACTOR_WHOLE | FACTOR_LOWERED)));
+    bool weighed = at.weighed || ((n->op->flags & OP_BARRIER) && (r->factor[f].flags & (FACTOR_REPLICATED | FACTOR_LOWERED)));
     for (int i = 0; i < n->nin; i++) {
         int d = n->in[i] ? dim_with(&r->in[i], f) : -1;
         if (d >= 0 && product && weighed)

@@ -32,7 +32,7 @@ static const struct dim *product_size(struct space *s, const struct rule *r, con
 
 static bool factor_fixed(const struct factor *f)
 {
-    return !factor_splits(f) || dim_equals(f->size, 1);
+    return !rule_factor_splits(f) || dim_equals(f->size, 1);
 }
 
 /* Gives split to the run [from, to] of the part's factors. False when one of them has another split already. */
