@@ -1,6 +1,8 @@
-/* fuse_kernels: fusion for speed, in tpc-run only; what it makes is never written to a file. Breaks the canonical form: rules don't know
- * the fused ops. Each fusion is a file of src/run that says what it matches and why the result is the same. Bodies are made ready for the
- * operands of their nodes and go through the passes of a model. */
+/* fuse_kernels: fuses nodes for speed, in tpc-run only. The fused ops have no rules and are never written to files, so this breaks the
+ * canonical form.
+ *
+ * Each fusion is a file of src/run/fuse that says what it matches and why the result is the same. Subgraphs of control flow get the
+ * types of their operands and go through the passes of a model. */
 #include "op/control/control.h"
 #include "passes/pass.h"
 #include "run/fuse/fuse.h"
@@ -15,7 +17,7 @@ static void prepare_bodies(struct compile *c, struct node *n)
     }
 }
 
-/* A chain of half-precision operations rounds once, at its end, and where it ends depends on the plan. */
+/* A fused chain of half-precision operations rounds once, at its end. Where it ends depends on the plan. */
 static bool has_halves(const struct graph *g)
 {
     for (int i = 0; i < g->values.n; i++)

@@ -1,7 +1,7 @@
-/* The pass manager: runs a stretch of the list, checks what each pass needs against what holds, and the graph after it.
+/* The pass manager runs a part of the pipeline. Before each pass it checks the properties that the pass needs; after it, the graph.
  *
- * Properties of a graph live in graph.properties, those of the compilation in compile.properties. After every pass the nodes get unique
- * names and the verifier runs on the global graph and, once there are any, on every rank's graph. --dump-after prints the same graphs. */
+ * graph.properties holds the properties of a graph, compile.properties those of the compilation. After every pass nodes get unique
+ * names, and the verifier runs on the global graph and on every rank's graph. --dump-after prints the same graphs. */
 #include "ir/text/text.h"
 #include "passes/pass.h"
 

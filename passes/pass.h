@@ -1,11 +1,12 @@
-/* passes: the pipeline. passes.def lists it top to bottom; each pass has one entry point, void pass_NAME(struct compile *). */
+/* passes: the pipeline. passes.def lists it from top to bottom. Each pass has one entry point, void pass_NAME(struct compile *). */
 #ifndef TPC_PASS_H
 #define TPC_PASS_H
 
 #include "op/canon/canon.h"
 #include "plan/plan.h"
 
-/* What holds of a compilation after a pass. ir/ir.h has those of a graph, which a file in text form states; these follow them. */
+/* Properties of a compilation. A pass needs, gives and breaks some. The lowest byte holds the properties of a graph (ir/ir.h), which a
+ * file in text form states. */
 enum compile_property {
     PROP_GRAPH = 0xff, /* all of ir/ir.h */
     PROP_FOLDED = 1 << 8,
@@ -28,18 +29,18 @@ enum compile_property {
 
 struct compile {
     struct arena *arena;
-    struct graph *graph;           /* what the next pass works on */
-    const struct options *options; /* of tpc-shard; NULL in tpc-run */
+    struct graph *graph;           /* the next pass works on it */
+    const struct options *options; /* options of tpc-shard; NULL in tpc-run */
     struct plan *plan;             /* NULL in tpc-run */
-    unsigned properties;           /* enum compile_property, kept by the pass manager */
+    unsigned properties;           /* enum compile_property; set by the pass manager */
     struct graph **rank_graphs;    /* after localize: one per rank */
     struct graph *source;          /* after keep_source */
     const char *model_path;
     struct folders external_roots;    /* --external-root */
     const struct bound_inputs *fixed; /* --bind; NULL: nothing */
-    bool deterministic;               /* of tpc-run: fusions that change no bit, and sums complete where they are made */
-    bool split_outputs;               /* of tpc-run: outputs are wanted as the ranks hold them */
-    const char *text;                 /* what the file holds if it is a graph in text form; NULL: ONNX */
+    bool deterministic;               /* tpc-run: fuse only what changes no bit, and complete sums where they are made */
+    bool split_outputs;               /* tpc-run: return outputs sharded, as the ranks hold them */
+    const char *text;                 /* the file, if it is a graph in text form; NULL: ONNX */
     struct compared_list compared;    /* after compare */
 };
 #define PASS(name, purpose, needs, gives, breaks) void pass_##name(struct compile *);
@@ -50,21 +51,24 @@ struct pass {
     void (*run)(struct compile *);
     unsigned needs, gives, breaks;
 };
-/* rows.c: the list, in its order, ended by a row without a name. */
+/* rows.c: the passes in order; a row without a name ends the list. */
 extern const struct pass pass_rows[];
-/* What the pass needs and `have` lacks. */
+/* The properties that the pass needs and `have` lacks. */
 unsigned pass_lacks(const struct pass *, unsigned have);
 /* The properties that hold after the pass. */
 unsigned pass_after(const struct pass *, unsigned have);
-/* Runs the passes from first to last (names, inclusive), verifying after each; dump_after: print the text form to stdout there. */
+/* Runs the passes from first to last (names, both included) and verifies the graph after each. dump_after: the pass after which the text
+ * form goes to stdout; NULL: none. An unknown name: wrong usage. A property that a pass lacks: bug. */
 void pass_run(struct compile *, const char *first, const char *last, const char *dump_after);
-/* The same of one pass, in any order that its needs allow. */
+/* Runs one pass. Any order that satisfies the needs of the passes is legal. */
 void pass_run_one(struct compile *, const struct pass *);
 
-/* keep_source.c: a compilation that plans a copy of the source again, for the same workloads, from weight_dtype on. */
+/* keep_source.c: copies a compilation, with the source as its graph, to plan again for the same workloads from weight_dtype on. The copy
+ * lives in the arena. */
 struct compile pass_copy_compile(const struct compile *first, struct arena *, const struct options *, struct plan *);
 
-/* memory.c: what each of `ranks` ranks would hold of a graph that is not localized; an estimate, for it may fuse what a rank cannot. */
+/* memory.c: estimates the bytes that each of `ranks` ranks holds of a graph: the global one, or one rank's with ranks = 1. The global
+ * graph may fuse what a rank can't. */
 void memory_estimate(const struct compile *, const struct graph *, int ranks, struct rank_use *out);
 
 #endif

@@ -1,6 +1,6 @@
-/* cut_weights: what each rank holds of each constant. A large weight stays a reference to the source tensor, to be streamed as byte ranges
- * when the files are written (src/plan/facts/weight_bytes.c). Small inline constants and inline integers, which later passes and readers
- * look into, are cut here. */
+/* cut_weights: gives each rank its shard of each constant. A large weight stays a reference to the source tensor; its byte ranges are
+ * copied when the files are written (src/plan/facts/weight_bytes.c). Small inline constants and inline integers are cut here, because
+ * later passes and readers look into them. */
 #include "passes/pass.h"
 #include "plan/facts/facts.h"
 

@@ -1,6 +1,6 @@
-/* emit: rank graphs become files. Ops that exist only inside are expanded, size operands are made again, and each graph is saved with
- * its weights streamed from the source tensors. Beside them: the source's file without its weights, plan.json and manifest.json. The folder
- * appears whole or not at all (src/plan/folder/folder.c). */
+/* emit: writes the rank graphs to files. It expands internal ops, makes size operands again, and saves each graph with its weights,
+ * which it streams from the source tensors. The folder also gets the weight-stripped model, plan.json and manifest.json. It appears
+ * complete or not at all (src/plan/folder/folder.c). */
 #include "op/emit/emit.h"
 
 #include "ir/rank_meta.h"
@@ -38,7 +38,7 @@ static void make_operands(struct graph **graphs, int ranks, int rank, struct nod
     graph_sort(g);
 }
 
-/* Behind a weight that is stored in another type, a Cast to the one that the graph computes in. */
+/* Puts a Cast to the computed type behind each weight that is stored in another type. */
 static void widen_stored(struct graph *g)
 {
     int values = g->values.n;
@@ -58,7 +58,7 @@ static void widen_stored(struct graph *g)
     }
 }
 
-/* From canonical form to the form of files, alike on all ranks. */
+/* From the canonical form to the form of files. All ranks get the same nodes. */
 static void to_file_form(struct arena *a, struct graph **graphs, int ranks)
 {
     struct node ***lists = NEWN(a, struct node **, ranks);
@@ -75,7 +75,7 @@ static void to_file_form(struct arena *a, struct graph **graphs, int ranks)
         make_operands(graphs, ranks, r, lists, n);
 }
 
-/* Sums of what ranks hold of an input's dimension, for a size that no other input tells: collectives that no placement asked for. */
+/* Lists the all-reduces that compute the full size of a sharded input when no other input has it. No placement requires them. */
 static void list_sizes(struct compile *c)
 {
     const struct graph *g = c->rank_graphs[0];
@@ -118,8 +118,8 @@ struct stream {
     struct manifest *manifest;
 };
 
-/* Is the constant all that the rank holds? So it is after the pass cut_weights has cut it, and where the rank's shard is everything: with
- * as many indices as there are, in ascending order, a shard is the tensor itself. */
+/* True if the constant is the rank's shard: after cut_weights has cut it, or if the shard has all indices. Those are in ascending order,
+ * so such a shard is the tensor itself. */
 static bool is_shard_itself(const struct value *v)
 {
     for (int d = 0; d < v->constant->rank; d++)
@@ -182,7 +182,7 @@ static void write_meta(const struct compile *c, struct graph *g)
     plan_note_partial_sums(g, c->graph);
 }
 
-/* Rank 0 comes last: it takes what the others left. */
+/* Writes all rank files. Rank 0 comes last: it takes the bytes that no other rank has. */
 static void save_ranks(const struct compile *c, const char *dir, struct manifest *m)
 {
     int n = c->graph->ranks;
@@ -209,7 +209,7 @@ static void save_ranks(const struct compile *c, const char *dir, struct manifest
     }
 }
 
-/* A text stays what it is. */
+/* A text form is copied; an ONNX file loses its weights. */
 static struct written save_source(const struct compile *c, const char *to)
 {
     if (!c->text)
@@ -217,7 +217,7 @@ static struct written save_source(const struct compile *c, const char *to)
     return out_write_text(to, c->text);
 }
 
-/* Of a text form, and of weights that are converted, nothing can be put together again. */
+/* The manifest lists no source bytes for a text form or for converted weights: --merge can't restore these. */
 static struct manifest *new_manifest(const struct compile *c)
 {
     static const struct spans none;

@@ -1,8 +1,8 @@
-/* fuse: collectives that are cheaper together.
+/* fuse: combines collectives that are cheaper together.
  *
- * AllReduce read only through one and the same local slice becomes ReduceScatter; a slice that takes back what an AllGather has just put
- * together is the gathered value itself; small AllReduces become one (src/plan/apply/merge_allreduce.c). Then the plan's list of
- * collectives is taken, in file order. */
+ * An all-reduce that is read only through one local slice becomes a reduce-scatter. A slice that undoes an all-gather becomes the
+ * gathered value. Small all-reduces are merged (src/plan/apply/merge_allreduce.c). Then the pass lists the plan's collectives in file
+ * order. */
 #include "op/op.h"
 #include "passes/pass.h"
 #include "plan/apply/apply.h"
@@ -15,7 +15,7 @@ static bool same_slice(const struct node *a, const struct node *b)
     return attr_int(a, "axis") == attr_int(b, "axis") && strcmp(attr_string(a, "to"), attr_string(b, "to")) == 0;
 }
 
-/* The slice that every use of v is, or NULL. */
+/* The slice that all uses of a value make; NULL if they differ. */
 static const struct node *only_slice(const struct uses *u)
 {
     for (int i = 0; i < u->n; i++)

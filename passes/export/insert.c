@@ -1,10 +1,11 @@
-/* insert: placements become nodes.
+/* insert: turns placements into nodes.
  *
- * Wherever an operand's placement differs from how its value is left, the steps between are inserted just before the first reader:
- * collectives of domain tpc, local slices, terms. A reshard that several readers share is made once; targets that are cheaper to reach
- * from one another than from the source hang in a tree, as the solver assumed. Ops whose split form is another subgraph are lowered. What
- * steers control flow comes from rank 0, but for what no rank computes: a rank that took another branch than the others would give other
- * sizes. */
+ * An operand whose required placement differs from its value's gets a reshard before the first reader: collectives of domain tpc, local
+ * slices, partial values. Readers with the same placement share one reshard. A placement that is cheaper to reach from another reader's
+ * than from the source hangs below it in the reshard tree, as the solver assumed.
+ *
+ * Ops whose sharded form is another subgraph are lowered. Operands that steer control flow are broadcast from rank 0, unless they are no
+ * result of a computation: ranks in different branches would get different sizes. */
 #include "op/control/control.h"
 #include "op/op.h"
 #include "op/rule/rule.h"
@@ -18,7 +19,7 @@ struct inserter {
     struct reshards *of;
     struct value **sent;
     VEC(struct node *) nodes;
-}; /* sent, by value id: as rank 0 has it */
+}; /* sent, by value id: the broadcast of rank 0's value */
 
 static struct value *insert_reshard(struct inserter *in, struct value *v, struct placement to)
 {
@@ -27,7 +28,7 @@ static struct value *insert_reshard(struct inserter *in, struct value *v, struct
     return n->out[0];
 }
 
-/* ---- all placements a value is wanted in ------------------------------------------------------------------------------------- */
+/* ---- the placements that readers require ------------------------------------------------------------------------------------- */
 
 static struct value *reach(struct inserter *in, struct value *v, int which)
 {
@@ -79,7 +80,7 @@ static void insert_node(struct inserter *in, struct node *n)
     VEC_PUSH(in->g->arena, &in->nodes, n);
 }
 
-/* An output that moves to a resharded value keeps its name. */
+/* A graph output that becomes a resharded value keeps its name. */
 static void insert_output(struct inserter *in, int i)
 {
     struct value *old = in->g->outputs.at[i], *now = want(in, old, in->s->chosen.output[i]);

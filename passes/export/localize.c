@@ -1,8 +1,8 @@
-/* localize: the global graph, with a placement on every value, becomes one graph per rank with the same nodes, names and order.
+/* localize: copies the global graph, with a placement on every value, into one graph per rank. All have the same nodes, names and order.
  *
- * Types follow from placements alone. Attributes that a rule names as sizes get the local extent; index maps get their local cut points
- * (src/plan/apply/slice_index.c). Then inference runs on every node again: a result that differs from its local type means a wrong rule or
- * a wrong placement, and is a bug here. */
+ * Local types follow from placements. Size attributes that a rule names get the local extent. Index maps get local intervals
+ * (src/plan/apply/slice_index.c). Then inference runs on every node again: a result that differs from its local type shows a wrong rule
+ * or placement and is a bug. */
 #include "op/infer/infer.h"
 #include "op/rule/rule.h"
 #include "passes/pass.h"

@@ -1,12 +1,12 @@
-/* memory: what every rank, and one that ran the whole graph, would hold. Predicted on copies that are as tpc-run will have them: ops that
- * are not written to files are expanded, and then the pass fuse_kernels fuses, for fused nodes keep no values between them. */
+/* memory: predicts what every rank holds while it runs, and what one rank would hold that runs the whole graph. It works on copies in
+ * the form that tpc-run will have: internal ops are expanded and nodes fused, because fused nodes keep no values between them. */
 #include "op/emit/emit.h"
 #include "op/op.h"
 #include "passes/pass.h"
 #include "plan/cost/cost.h"
 #include "plan/plan.h"
 
-/* Returns in out[] what each of `ranks` ranks holds of g: one rank's graph, or the global one. */
+/* out[r]: the bytes that rank r holds of g, the graph of one rank or the global one. */
 void memory_estimate(const struct compile *c, const struct graph *g, int ranks, struct rank_use *out)
 {
     struct arena *tmp = arena_new();

@@ -1,9 +1,10 @@
-/* canon: only what planning needs, so that the same computation has the same form whatever the exporter.
+/* canon: gives the same computation the same form, whichever exporter wrote it. Planning then sees few forms.
  *
- * No-op nodes go; one constant index is a slice; repeated key and value heads are Repeat; a product on a flattened operand keeps its
- * dimensions; norms written out are one node; equal nodes are one; slices that tile an axis are a Split. Each step opens the way for
- * others, so the steps are repeated until the number of nodes and the form no longer change. No weight is touched. At the end state is
- * found that attention tells (src/plan/facts/state.c). */
+ * No-op nodes go. A Gather with one constant index becomes a Slice, repeated KV heads become Repeat, and written-out norms become one
+ * node. A product on a flattened operand keeps its dimensions. Equal nodes are merged; slices that tile an axis become a Split.
+ *
+ * One rewrite enables others, so all are repeated until the number of nodes no longer changes. No weight is changed. At the end the pass
+ * finds the state that only attention shows (src/plan/facts/state.c). */
 #include "op/canon/canon.h"
 
 #include "passes/pass.h"

@@ -1,10 +1,12 @@
-/* fold: nodes all of whose operands are constants become constants, by the ops' own kernels.
+/* fold: evaluates nodes whose operands are all constants, by the ops' own kernels.
  *
- * Requires PROP_TYPED. One walk in topological order, so chains fold at once. Not folded: a node that reads a weight of 1 KiB or more (a
- * rank's weight must stay ranges of a source tensor), a result over 64 KiB that is larger than the operands, a node whose result is a
- * graph output, a node whose kernel or sizes are not known; and nothing more once all results together would take 256 MiB, for a few nodes
- * can double a constant again and again. Then equal small inline constants are made one: single elements of any type, and
- * integers up to 64 elements (not float vectors, so that equal norm weights of two layers do not become one). */
+ * It requires PROP_TYPED. One walk in topological order folds whole chains. A node is kept if it reads a weight of 1 KiB or more: a
+ * rank's weight must stay ranges of a source tensor. It is kept if a result is a graph output, or is over 64 KiB and larger than the
+ * operands. It is kept if its kernel or sizes are unknown. All results together stay below 256 MiB, because a few nodes can double a
+ * constant again and again.
+ *
+ * Then equal small inline constants become one: single elements of any type, and integers of up to 64 elements. Float vectors stay
+ * apart, so that equal norm weights of two layers do not become one. */
 #include "op/infer/infer.h"
 #include "passes/pass.h"
 
@@ -15,7 +17,7 @@
 
 enum { RESULT_BYTES = 64 * 1024, ALL_BYTES = 256 << 20, SHARED_ELEMENTS = 64 };
 
-/* All operands constant and none a weight; their bytes together. */
+/* True if all operands are constants and none is a weight. *bytes: their sum. */
 static bool constant_operands(const struct node *n, int64_t *bytes)
 {
     *bytes = 0;
@@ -38,7 +40,7 @@ static bool type_bytes(const struct type *type, int64_t *bytes)
     return type_sizes_product(size, type->rank, &n) && dtype_bytes(type->dtype, n, bytes);
 }
 
-/* all: of the results so far, and then of these too. */
+/* Adds the bytes of the results to *all, if they are within the bounds. */
 static bool results_fit(const struct node *n, const bool *is_output, int64_t operand_bytes, int64_t *all)
 {
     int64_t total = 0, bytes;
@@ -103,7 +105,7 @@ static bool same_constant(struct value *a, struct value *b)
         memcmp(constant_data(a->constant, a->name), constant_data(b->constant, b->name), (size_t)a->constant->bytes) == 0;
 }
 
-/* The first value that holds the same constant: v itself when it is the first. */
+/* The first value that holds the same constant; v itself if there was none. */
 static struct value *first_equal(struct arena *tmp, struct shared **table, struct value *v)
 {
     uint64_t hash = XXH3_64bits(constant_data(v->constant, v->name), (size_t)v->constant->bytes);

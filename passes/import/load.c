@@ -1,8 +1,7 @@
-/* load: a model file becomes IR.
+/* load: turns a model file into IR. The file may also hold the text form of a graph.
  *
- * Provides PROP_LOADED: attributes are decoded by the ops' rows, nodes follow the opset that will be emitted, functions of the model are
- * inlined, inputs that --bind fixes are constants, shape operands are still edges. Everything about files is in src/onnx; a dry run needs
- * no weight data. A file that holds the text form of a graph is a model too. */
+ * It provides PROP_LOADED: attributes are decoded by the ops' rows, nodes have the opset that will be emitted, model functions are
+ * inlined, and inputs of --bind are constants. Shape operands are still edges. src/onnx reads the files; a dry run needs no weight data. */
 #include "ir/rank_meta.h"
 #include "ir/text/text.h"
 #include "onnx/onnx.h"
@@ -11,7 +10,7 @@
 #include "passes/pass.h"
 #include "plan/folder/folder.h"
 
-/* Files of a text form, whose names are as it was printed: absolute, or from where the program runs. */
+/* Checks the weight files that a text form names. Their paths are absolute or relative to the working directory. */
 static void check_external_files(const struct compile *c)
 {
     struct arena *tmp = arena_new();

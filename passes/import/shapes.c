@@ -1,8 +1,8 @@
-/* shapes: every value gets a type of dimension expressions; shape arithmetic disappears.
+/* shapes: gives every value a type of dimension expressions and removes shape arithmetic.
  *
- * State pairs are found first (a past length may be 0), then --dim and the assumptions of a rank file are stated as equations. Nodes are
- * inferred until nothing new is known (src/op/control/infer_fixpoint.c). At the end size operands are folded into their nodes; what is left
- * of the shape arithmetic is used as data: a constant, or one Dims node per vector. */
+ * First it finds state pairs, because a past length may be 0. It states --dim and the assumptions of a rank file as equations. Then
+ * inference runs to its fixpoint (src/op/control/infer_fixpoint.c). At the end size operands become attributes of their nodes. Shape
+ * arithmetic that is used as data becomes a constant, or one Dims node per vector. */
 #include "ir/rank_meta.h"
 #include "op/canon/canon.h"
 #include "op/control/control.h"
@@ -48,7 +48,7 @@ static void state_assumption(struct graph *g, const struct rank_assumption *e)
         fail("%s: the assumption '%s' can't be stated: %s", graph_file(g), e->text, error ? error : "it is false");
 }
 
-/* The lower bounds of a rank file's symbols, and the assumptions it was compiled under. */
+/* States the lower bounds of a rank file's symbols and the assumptions of its plan. */
 static void state_rank_meta(struct graph *g)
 {
     const struct rank_meta *m = g->ranks ? g->rank_meta : NULL;
@@ -103,7 +103,7 @@ static struct value *dims_as_node(struct data_uses *u, const struct value *v)
     return node->out[0];
 }
 
-/* The value to read instead of shape information v, the same one for equal vectors. */
+/* The value to read instead of shape information v. Equal vectors share one value. */
 static struct value *as_data(struct data_uses *u, const struct value *v)
 {
     struct data_value *m = NULL;
@@ -131,7 +131,7 @@ static bool is_shape_arithmetic(const struct value *v)
     return v->dims && v->type.rank <= 1 && v->producer && strcmp(v->producer->optype, "Dims") != 0;
 }
 
-/* An output keeps its name and is a node of its own. */
+/* A graph output gets a node of its own and keeps its name. */
 static void replace_outputs(struct data_uses *u)
 {
     struct graph *g = u->g;
@@ -150,7 +150,7 @@ static bool is_live(const struct node *node, const bool *needed, int n)
     return false;
 }
 
-/* Backwards from the outputs, not through shape arithmetic: what lies behind it is dead. */
+/* Walks backwards from the outputs, but not through shape arithmetic: what only that reads is dead. */
 static void replace_operands(struct data_uses *u, int nvalues)
 {
     for (int i = u->g->nodes.n - 1; i >= 0; i--) {

@@ -1,5 +1,5 @@
-/* annotate: the model with the plan as device annotations of ONNX (--annotate). A configuration that was followed is written again under
- * its name. */
+/* annotate: writes the model with the plan as ONNX device annotations (--annotate). A configuration that the plan follows keeps its
+ * name. */
 #include "onnx/onnx.h"
 #include "passes/pass.h"
 #include "plan/constrain/constrain.h"

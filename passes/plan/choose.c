@@ -1,7 +1,8 @@
-/* choose: a placement for both ends of every edge.
+/* choose: picks a placement for both ends of every edge.
  *
- * Rules times splits give candidates and strategies (src/plan/space/candidate.c), costs and reshards make a problem, the solver picks the
- * cheapest consistent assignment (src/plan/choose.c). Leaves node->strategy, value->place and the plan's predictions; changes no node. */
+ * Rules and splits give candidates and strategies (src/plan/space/candidate.c). Costs and reshards form a problem, and the solver finds
+ * its cheapest consistent solution (src/plan/choose.c). The pass sets node->strategy, value->place and the plan's predictions, and
+ * changes no node. */
 #include "op/op.h"
 #include "passes/pass.h"
 #include "plan/cost/cost.h"
@@ -9,14 +10,14 @@
 #include "plan/plan.h"
 #include "plan/space/space.h"
 
-/* What the node costs as it was chosen, per weighted step. */
+/* The cost of the node's strategy per weighted step, in microseconds. */
 static double node_microseconds(struct space *s, int i)
 {
     const struct node *n = s->g->nodes.at[i];
     return (double)cost_of_strategy(s, n, s->rule[i], n->strategy) * 1e-6 / cost_steps(s->plan);
 }
 
-/* Nodes without a rule run on every rank; shape information that is made as data always does. */
+/* Lists the nodes that have no rule and therefore run on every rank. Shape data always does. */
 static void note_replicated(struct compile *c, struct space *s)
 {
     for (int i = 0; i < s->g->nodes.n; i++) {

@@ -1,5 +1,5 @@
-/* compare: --compare, other plans of the same graph, for the same workloads, machine and price of memory, planned up to what each
- * rank holds. What a plan file says of state is left out: the graph's is settled. */
+/* compare: plans the same graph otherwise (--compare), for the same workloads, machine and byte price. Each plan goes as far as the
+ * memory of its ranks. Names of states in a plan file are ignored, because the graph's states are known. */
 #include "passes/pass.h"
 #include "plan/input/input.h"
 #include "plan/plan.h"
@@ -7,7 +7,7 @@
 
 #include <string.h>
 
-/* Everything whole on every rank. */
+/* The plan of --compare none: every node replicated. */
 static const struct plan_file *whole_plan(struct arena *a)
 {
     struct plan_file *file = NEW(a, struct plan_file);
@@ -27,7 +27,7 @@ static const struct plan_file *open_plan(struct arena *a, const struct plan_file
     return file;
 }
 
-/* Only what a plan.json chose is compared: sizes, machine and storage are ours. */
+/* A plan.json contributes its choices only; sizes, machine and weight types are those of this compilation. */
 static struct options options_of(struct arena *a, const struct options *ours, const char *what)
 {
     struct options o = *ours;

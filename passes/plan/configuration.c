@@ -1,5 +1,4 @@
-/* configuration: which of the device configurations that the model's own annotations define the plan follows
- * (src/plan/constrain/onnx_config.c). */
+/* configuration: picks the ONNX device configuration of the model that the plan follows (src/plan/constrain/onnx_config.c). */
 #include "passes/pass.h"
 #include "plan/constrain/constrain.h"
 

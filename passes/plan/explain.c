@@ -1,4 +1,4 @@
-/* explain: why the node, tensor or weight of --explain is placed as it is, to stdout (src/plan/report/explain.c). */
+/* explain: prints why the node, tensor or weight of --explain has its placement (src/plan/report/explain.c). */
 #include "passes/pass.h"
 #include "plan/report/report.h"
 

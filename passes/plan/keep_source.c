@@ -1,5 +1,5 @@
-/* keep_source: a copy of the canonical graph. Memory and time are compared with it, other plans are made from it, and plan.json names its
- * values. */
+/* keep_source: keeps a copy of the canonical graph. Memory and time are compared with it, other plans start from it, and plan.json names
+ * its values. */
 #include "passes/pass.h"
 
 struct compile pass_copy_compile(const struct compile *first, struct arena *arena, const struct options *options, struct plan *plan)

@@ -1,9 +1,12 @@
-/* memory_limit: --memory, a limit on what a rank may hold: weights, state, activations at their peak and blocks of collectives.
+/* memory_limit: finds a plan that keeps the limit of --memory. The limit holds for weights, state, peak activations and blocks of
+ * collectives.
  *
- * Holding a byte of weights or state gets a price, which is raised until the plan fits and then bisected. A plan that is optimal at a
- * price is the best of all that hold no more (Everett, "Generalized Lagrange Multiplier Method", 1963), so what a lower price proves
- * bounds the gap to the best plan within the limit; activations and blocks are taken to be those of the plan found. They have no price,
- * and are measured for every plan tried. Where no price helps, more ranks are tried: doubled, then bisected. */
+ * Each resident byte of weights or state gets a price, a Lagrange multiplier. The pass raises it until the plan fits, then bisects. A
+ * plan that is optimal at a price is the best of all plans that hold no more bytes (Everett, "Generalized Lagrange Multiplier Method",
+ * 1963). So a trial at a lower price bounds the gap to the best plan within the limit. For this bound, activations and blocks are those
+ * of the plan found; they have no price and are measured for every trial.
+ *
+ * If no price helps, the pass tries more ranks, for the error message: it doubles their number, then bisects. */
 #include "passes/pass.h"
 #include "plan/cost/cost.h"
 #include "plan/input/input.h"
@@ -13,15 +16,15 @@
 #include <math.h>
 
 enum {
-    EXACT_RANKS = 16, /* beyond it, the graph before localize tells what ranks hold */
+    EXACT_RANKS = 16, /* above it, the global graph gives the estimate */
     BISECTIONS = 5,
     MOST_TRIALS = 16
 };
 #define PRICE_STEP 16.0
-#define COARSE_FIRST 256.0 /* where ranks are many and a plan takes long */
+#define COARSE_FIRST 256.0 /* for many ranks, because each plan takes long */
 #define COARSE_STEP 4096.0
 #define MOST_PRICE 1048576.0 /* reads of a byte per step */
-#define MOST_SECONDS 1e5     /* that all bytes may cost, so that sums of costs do not overflow */
+#define MOST_SECONDS 1e5     /* the most that all bytes may cost: sums of costs must not overflow */
 
 struct trial {
     double price, held, objective;
@@ -61,7 +64,7 @@ static void measure_ranks(struct compile *c, bool exact)
     memory_estimate(c, c->graph, c->graph->ranks, c->plan->use);
 }
 
-/* Plans for so many ranks at a price, on a copy, and tells what the fullest rank holds. */
+/* Plans a copy for `ranks` ranks at a price and returns what the fullest rank holds. */
 static struct trial try_plan(const struct compile *whole, int ranks, double price, bool exact)
 {
     struct arena *tmp = arena_new();
@@ -71,7 +74,7 @@ static struct trial try_plan(const struct compile *whole, int ranks, double pric
         plan.configuration = whole->plan->configuration;
     options.ranks = ranks;
     struct compile c = pass_copy_compile(whole, tmp, &options, &plan);
-    c.properties |= PROP_LIMITED; /* by the price tried */
+    c.properties |= PROP_LIMITED; /* the trial's price is the limit */
     pass_run(&c, "weight_dtype", "choose", NULL);
     measure_ranks(&c, exact);
     struct trial t = outcome(&c, whole->arena);
@@ -87,7 +90,7 @@ static bool fits(const struct fitter *f, const struct trial *t)
 
 /* ---- the price ------------------------------------------------------------------------------------------------------------------ */
 
-/* The ranks asked for, or few. */
+/* Trials for few ranks, or for the number of --tp, are measured exactly. */
 static bool is_exact(const struct fitter *f)
 {
     return f->ranks <= EXACT_RANKS || f->ranks == f->compile->options->ranks;
@@ -106,13 +109,13 @@ static double most_price(const struct fitter *f, const struct trial *unpriced)
     return each * MOST_PRICE > MOST_SECONDS ? MOST_SECONDS / each : MOST_PRICE;
 }
 
-/* Everything is chosen: prices change nothing. */
+/* A replayed plan is fixed: prices change nothing. */
 static bool is_emitted(const struct options *o)
 {
     return o->plan_file && o->plan_file->emitted;
 }
 
-/* Raises the price until the plan fits; NULL: it never does. *below: the last price at which it did not. */
+/* Raises the price until the plan fits; NULL if it never does. *below: the last price at which it did not fit. */
 static const struct trial *raise_price(struct fitter *f, double *below)
 {
     const struct trial *t = add_trial(f, 0);
@@ -144,8 +147,8 @@ static const struct trial *bisect_price(struct fitter *f, const struct trial *be
     return best;
 }
 
-/* Seconds per step by which a plan within the limit may be better than best: what the trials prove of plans that hold no more weights and
- * state than the limit leaves beside best's activations. */
+/* Seconds per step by which another plan within the limit may be faster than `best`. It is what the trials prove of plans that hold no
+ * more weights and state than the limit leaves beside best's activations. */
 static double gap_of(const struct fitter *f, const struct trial *best)
 {
     const struct compile *c = f->compile;
@@ -171,7 +174,7 @@ static struct trial least_of(const struct fitter *f)
 
 /* ---- more ranks ------------------------------------------------------------------------------------------------------------------ */
 
-/* Does any price make a plan for so many ranks fit? *least: the trial that holds least. */
+/* True if a price makes a plan for `ranks` ranks fit. *least: the trial with the fewest bytes. */
 static bool ranks_fit(const struct compile *c, int ranks, struct trial *least)
 {
     struct fitter f = {.compile = c, .ranks = ranks};
@@ -181,7 +184,7 @@ static bool ranks_fit(const struct compile *c, int ranks, struct trial *least)
     return fit;
 }
 
-/* 0: none up to the most ranks there may be; *least tells what the last one holds. */
+/* The smallest number of ranks that fits; 0 if none does up to PLAN_RANKS. *least: the last trial. */
 static int smallest_ranks(const struct compile *c, struct trial *least)
 {
     int below = c->options->ranks, fit = 0;
@@ -212,7 +215,7 @@ static const char *largest_part(struct arena *a, const struct trial *t)
     return arena_printf(a, "activations of %s, the largest of them '%s'", bytes_text(a, (double)t->use.peak), t->value);
 }
 
-/* A plan file, and state placed by another plan, may be for one number of ranks only. */
+/* The end of the error message. A plan file, or --state-from, may be for one number of ranks only. */
 static const char *what_fits(const struct compile *c)
 {
     struct trial last;

@@ -1,12 +1,12 @@
-/* weight_dtype: the type in which each weight is stored, where --weights says so.
+/* weight_dtype: sets the type in which each weight is stored (--weights).
  *
- * A weight is an f32 constant of 1 KiB or more and 2 or more dimensions that only products and lookups read, as their first or second
- * operand, also through ops that only move elements. The graph still computes in f32: from here on the weight counts and is written in its
- * type, and a Cast is put behind it when the files are written. */
+ * A weight is an f32 constant of 1 KiB or more and of 2 or more dimensions. Only products and lookups read it, as their first or second
+ * operand, also through Transpose or Reshape. The graph still computes in f32. From here on the weight counts in its stored type; emit
+ * puts a Cast behind it. */
 #include "passes/pass.h"
 #include "plan/facts/facts.h"
 
-/* Returns how many weights are f32, and one that is not. */
+/* Sets the type of all weights and returns the number of f32 ones. *other: a weight of another type. */
 static int store_all(struct graph *g, enum dtype type, const struct value **other)
 {
     struct arena *tmp = arena_new();

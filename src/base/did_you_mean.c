@@ -29,6 +29,12 @@ static int distance(const char *a, const char *b)
 
 int did_you_mean(const char *text, int n, const char *const *names)
 {
+    int edits;
+    return did_you_mean_at(text, n, names, &edits);
+}
+
+int did_you_mean_at(const char *text, int n, const char *const *names, int *edits)
+{
     int best = -1, least = 0;
     for (int i = 0; i < n; i++) {
         int d = distance(text, names[i]);
@@ -37,5 +43,6 @@ int did_you_mean(const char *text, int n, const char *const *names)
             best = i;
         }
     }
+    *edits = least;
     return best;
 }

@@ -6,6 +6,7 @@
 #include "cli/args.h"
 #include "kern/kern.h"
 #include "onnx/onnx.h"
+#include "plan/plan.h"
 #include "run/run.h"
 
 #include <jansson.h>
@@ -18,13 +19,16 @@
 #define PACKAGE_VERSION "0"
 #endif
 
+/* The option that was probably meant: at most a third of the characters differ. NULL: none is so near. */
 static const char *nearest_option(struct arena *a, const struct args *args, const char *name)
 {
+    int edits;
     const char **names = NEWN(a, const char *, args->n + 1);
     names[0] = "help";
     for (int i = 0; i < args->n; i++)
         names[i + 1] = args->table[i].name;
-    return names[did_you_mean(name, args->n + 1, names)];
+    int at = did_you_mean_at(name, args->n + 1, names, &edits);
+    return 3 * (size_t)edits <= strlen(name) ? names[at] : NULL;
 }
 
 struct binding args_binding(struct arena *a, const char *text)
@@ -74,6 +78,7 @@ static void store(struct arena *a, const struct arg *arg, const char *text)
     case ARG_FLAG: *(bool *)arg->to = true; return;
     case ARG_TEXT: *(const char **)arg->to = text; return;
     case ARG_INT: *(int64_t *)arg->to = number_read(what, text, 1, INT32_MAX); return; /* all count something */
+    case ARG_RANKS: *(int64_t *)arg->to = number_read(what, text, 1, PLAN_RANKS); return;
     case ARG_REAL: *(double *)arg->to = args_real(what, text); return;
     case ARG_LIST: VEC_PUSH(a, &((struct text_list *)arg->to)->text, text); return;
     case ARG_MAYBE_INT:
@@ -87,7 +92,7 @@ static void store(struct arena *a, const struct arg *arg, const char *text)
 
 static bool takes_value(const struct arg *arg)
 {
-    return arg->kind == ARG_TEXT || arg->kind == ARG_INT || arg->kind == ARG_REAL || arg->kind == ARG_LIST;
+    return arg->kind == ARG_TEXT || arg->kind == ARG_INT || arg->kind == ARG_RANKS || arg->kind == ARG_REAL || arg->kind == ARG_LIST;
 }
 
 static bool all_digits(const char *text)
@@ -179,6 +184,14 @@ static const struct arg *find_letter(const struct args *args, char letter)
     return NULL;
 }
 
+static _Noreturn void fail_unknown(struct arena *a, const struct args *args, const char *given, const char *name)
+{
+    const char *near = nearest_option(a, args, name);
+    if (near)
+        fail_usage("unknown option '%s', did you mean --%s?", given, near);
+    fail_usage("unknown option '%s': --help lists them", given);
+}
+
 static void parse_long(struct arena *a, const struct args *args, int argc, char **argv, int *i)
 {
     const char *given = argv[*i], *name = given + 2, *equal = strchr(name, '=');
@@ -189,7 +202,7 @@ static void parse_long(struct arena *a, const struct args *args, int argc, char 
         version(args);
     const struct arg *arg = find_long(args, name, n);
     if (!arg)
-        fail_usage("unknown option '%s', did you mean --%s?", given, nearest_option(a, args, arena_strndup(a, name, n)));
+        fail_unknown(a, args, given, arena_strndup(a, name, n));
     store(a, arg, value_of(arg, given, equal ? equal + 1 : NULL, argc, argv, i));
 }
 

@@ -7,7 +7,8 @@
 enum arg_kind {
     ARG_FLAG,     /* bool */
     ARG_TEXT,     /* const char *: --name VALUE or --name=VALUE */
-    ARG_INT,      /* int64_t */
+    ARG_INT,      /* int64_t, 1 to 2^31 - 1 */
+    ARG_RANKS,    /* int64_t, 1 to PLAN_RANKS */
     ARG_REAL,     /* double */
     ARG_LIST,     /* struct text_list: repeatable */
     ARG_MAYBE,    /* struct text_maybe: --name or --name=VALUE */

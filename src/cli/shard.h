@@ -5,9 +5,10 @@
 #include "passes/pass.h"
 #include "plan/plan.h"
 
-/* shard_report.c. --report KIND[=FILE]: an unknown kind is wrong usage that lists the known ones. */
-void shard_report_check(const char *text);
-bool shard_report_is(const char *text, const char *kind);
+/* shard_report.c. The texts of --report KIND[=FILE]. An unknown kind, an empty FILE or two reports for stdout: wrong usage. */
+void shard_report_check(const struct text_list *);
+bool shard_report_has(const struct text_list *, const char *kind);
+/* Writes one report, of a text that was checked. */
 void shard_report_write(const struct compile *, const char *text);
 
 #endif

@@ -38,16 +38,16 @@ static const struct form {
 };
 enum { FORMS = sizeof forms / sizeof *forms };
 
-bool shard_report_is(const char *text, const char *kind)
+static bool is_kind(const char *text, const char *kind)
 {
     size_t n = strlen(kind);
-    return text && strncmp(text, kind, n) == 0 && (!text[n] || text[n] == '=');
+    return strncmp(text, kind, n) == 0 && (!text[n] || text[n] == '=');
 }
 
 static const struct form *form_of(const char *text)
 {
     for (int i = 0; i < FORMS; i++)
-        if (shard_report_is(text, forms[i].kind))
+        if (is_kind(text, forms[i].kind))
             return &forms[i];
     fail_usage("--report is '%s', expected text, json, html, dot or svg, or one of them with =FILE", text);
 }
@@ -58,11 +58,25 @@ static const char *file_of(const char *text)
     return equals ? equals + 1 : NULL;
 }
 
-void shard_report_check(const char *text)
+bool shard_report_has(const struct text_list *list, const char *kind)
 {
-    const char *file = text && form_of(text) ? file_of(text) : NULL;
-    if (file && !*file)
-        fail_usage("--report '%s' names no file", text);
+    for (int i = 0; i < list->text.n; i++)
+        if (is_kind(list->text.at[i], kind))
+            return true;
+    return false;
+}
+
+void shard_report_check(const struct text_list *list)
+{
+    int printed = 0;
+    for (int i = 0; i < list->text.n; i++) {
+        const char *text = list->text.at[i], *file = form_of(text) ? file_of(text) : NULL;
+        if (file && !*file)
+            fail_usage("--report '%s' names no file", text);
+        printed += !file;
+    }
+    if (printed > 1)
+        fail_usage("--report is given %d times without =FILE: only one report can go to stdout", printed);
 }
 
 static void write_report_file(const struct compile *c, const struct form *form, const char *path)

@@ -35,7 +35,8 @@ static const struct arg_prose examples[] = {
     {"mpirun -n 4 tpc-run model.tp4 --input input_ids=ids.npy --output out", "Run four ranks on given inputs; made-up ones need --random:"},
     {"tpc-run model.tp4 --local 4 --test-data test_data_set_0 --check model.onnx",
      "Compare with stored outputs and with the unsharded run:"},
-    {"tpc-run model.tp2 --local 2 --random --dim sequence_length=128 --repeat 10 --stats", "Measure with made inputs:"},
+    {"tpc-run model.tp2 --local 2 --random --dim batch_size=1 --dim sequence_length=128 --dim past_sequence_length=0 --repeat 10 --stats",
+     "Measure on random inputs; --dim sets the size of each symbolic dimension:"},
     {"mpirun -n 2 tpc-run model.tp2 --generate 64 --input input_ids=ids.npy", "Decode 64 tokens after a prompt:"},
     {NULL, NULL}};
 
@@ -88,14 +89,12 @@ static void check_options(const struct run_options *o)
         fail_usage("--eos, --start and --role are for --generate");
     if (job->repeat < 1)
         fail_usage("--repeat is 0, expected at least 1");
-    if (job->local > 1024)
-        fail_usage("--local is %lld, expected at most 1024", (long long)job->local);
 }
 
 static void parse_run_options(struct arena *a, struct run_options *o, int argc, char **argv)
 {
     const struct arg table[] = {
-        {"local", 0, ARG_INT, &o->job.local, "N", "run N ranks as threads of this process"},
+        {"local", 0, ARG_RANKS, &o->job.local, "N", "run N ranks as threads of this process"},
         {"groups", 0, ARG_TEXT, &o->groups, "G[:SYMBOL]", "run G replicas, each on its part of the batch"},
         {"input", 0, ARG_LIST, &o->job.input, "[K:]NAME=FILE", "an input (of graph K), .npy or .pb; each rank's own where FILE has {rank}"},
         {"random", 0, ARG_MAYBE_INT, &o->random, "[SEED]", "make the inputs that are not given"},

@@ -21,9 +21,9 @@ struct shard_options {
     struct options plan;
     int64_t tp, random_seed;
     struct text_maybe sp, strict;
-    struct text_list dim, bind, workload, external_root, compare;
-    const char *out, *state_from, *machine, *solver, *memory, *weights, *report, *dump_after, *print, *merge, *plan_file, *explain,
-        *configuration, *annotate;
+    struct text_list dim, bind, workload, external_root, compare, report;
+    const char *out, *state_from, *machine, *solver, *memory, *weights, *dump_after, *print, *merge, *plan_file, *explain, *configuration,
+        *annotate;
     bool dry_run, list_passes, list_ops, force, quiet, verbose, random_split_only;
 };
 
@@ -57,7 +57,7 @@ static const struct arg_prose examples[] = {
 static struct text_list parse_shard_options(struct arena *a, struct shard_options *o, int argc, char **argv)
 {
     const struct arg table[] = {
-        {"tp", 0, ARG_INT, &o->tp, "N", "number of ranks"},
+        {"tp", 0, ARG_RANKS, &o->tp, "N", "number of ranks"},
         {"sp", 0, ARG_MAYBE, &o->sp, "[=SYMBOL|auto]", "split activations along the sequence between products"},
         {"out", 'o', ARG_TEXT, &o->out, "DIR", "folder to write (default: MODEL.tpN)"},
         {"plan", 0, ARG_TEXT, &o->plan_file, "FILE", "constraints, or a plan.json to do again"},
@@ -73,7 +73,7 @@ static struct text_list parse_shard_options(struct arena *a, struct shard_option
         {"solver", 0, ARG_TEXT, &o->solver, "exact|first", "first: the first assignment that fits"},
         {"annotate", 0, ARG_TEXT, &o->annotate, "FILE", "also write the model, annotated with the plan"},
         {"dry-run", 'n', ARG_FLAG, &o->dry_run, NULL, "plan and report; needs no weight data"},
-        {"report", 0, ARG_TEXT, &o->report, "text|json|html|dot|svg[=FILE]", "the report, to stdout or a file"},
+        {"report", 0, ARG_LIST, &o->report, "text|json|html|dot|svg[=FILE]", "write a report to stdout or FILE (repeatable)"},
         {"compare", 0, ARG_LIST, &o->compare, "first|none|FILE", "in the report: what another plan would cost (repeatable)"},
         {"explain", 0, ARG_TEXT, &o->explain, "NAME", "why a node, tensor or weight is placed so; writes nothing"},
         {"dump-after", 0, ARG_TEXT, &o->dump_after, "PASS", "text form of the graph after a pass"},
@@ -162,10 +162,12 @@ static const char *without_slash(struct arena *a, const char *dir)
     return arena_strndup(a, dir, n);
 }
 
-/* NULL: there is none. */
-static const char *report_kind(const struct shard_options *o)
+/* Without --report, the text form is written unless another option rules it out. */
+static void set_reports(struct arena *a, struct shard_options *o)
 {
-    return o->report ? o->report : o->quiet || o->dump_after ? NULL : "text";
+    if (!o->report.text.n && !o->quiet && !o->dump_after)
+        VEC_PUSH(a, &o->report.text, "text");
+    shard_report_check(&o->report);
 }
 
 /* An emitted plan decides what these options would. */
@@ -227,8 +229,7 @@ static void set_plan_options(struct arena *a, struct shard_options *o, const cha
         p->machine = o->machine ? machine_read(a, o->machine) : machine_reference();
     if (o->tp < 0)
         fail_usage("--tp is missing: how many ranks?");
-    if (o->tp < 1 || o->tp > PLAN_RANKS)
-        fail_usage("--tp is %lld, expected 1 to %d", (long long)o->tp, PLAN_RANKS);
+    require(o->tp >= 1 && o->tp <= PLAN_RANKS);
     p->ranks = (int)o->tp;
     p->out = without_slash(a, o->out ? o->out : default_out(a, without_slash(a, model), path_is_folder(model), p->ranks));
     if (p->plan_file && p->plan_file->state_from.n && !p->plan_file->emitted && !o->state_from)
@@ -241,7 +242,7 @@ static void set_plan_options(struct arena *a, struct shard_options *o, const cha
     p->random_split_only = o->random_split_only;
     p->explain = o->explain;
     p->annotate = o->annotate;
-    p->price = shard_report_is(o->report, "html");
+    p->price = shard_report_has(&o->report, "html");
     for (int i = 0; i < o->dim.text.n; i++)
         bind_dim(a, p, o->dim.text.at[i]);
     for (int i = 0; i < o->bind.text.n; i++)
@@ -250,7 +251,7 @@ static void set_plan_options(struct arena *a, struct shard_options *o, const cha
         VEC_PUSH(a, &p->workload, o->workload.text.at[i]);
     if (o->memory)
         p->memory = args_bytes("--memory", o->memory);
-    for (int i = 0; report_kind(o) && i < o->compare.text.n; i++)
+    for (int i = 0; o->report.text.n && i < o->compare.text.n; i++)
         VEC_PUSH(a, &p->compare, o->compare.text.at[i]);
     set_solver(o);
     set_weights(o);
@@ -346,8 +347,8 @@ static void compile_model(struct arena *a, const struct shard_options *o)
     }
     pass_run(&c, "load", last_pass(o), o->dump_after);
     plan.compared = c.compared;
-    if (report_kind(o) && !o->explain)
-        shard_report_write(&c, report_kind(o));
+    for (int i = 0; !o->explain && i < o->report.text.n; i++)
+        shard_report_write(&c, o->report.text.at[i]);
 }
 
 int main(int argc, char **argv)
@@ -371,7 +372,7 @@ int main(int argc, char **argv)
     if (plain.text.n != 1 && !(asked && plain.text.n == 0))
         fail_usage("expected one model, found %d: --help shows the usage", plain.text.n);
     if (plain.text.n) {
-        shard_report_check(o.report);
+        set_reports(a, &o);
         if (o.explain && o.compare.text.n)
             fail_usage("--explain writes no report: --compare does not go with it");
         set_plan_options(a, &o, plain.text.at[0]);
