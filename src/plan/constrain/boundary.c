@@ -11,6 +11,8 @@
 
 void requirement_add(struct space *s, struct requirement d)
 {
+    require(d.from && (d.kind < REQUIREMENT_KEPT || d.value));
+    require(d.kind > REQUIREMENT_OPERAND || (d.node >= 0 && d.node < s->g->nodes.n));
     struct requirement *own = NEW(s->arena, struct requirement);
     *own = d;
     VEC_PUSH(s->arena, &s->limits.requirements, own);
@@ -138,6 +140,7 @@ static void require_reads(struct space *s, const struct constraint *c, const str
 static void let_through(struct space *s, const struct module *m, bool result, const struct value *v)
 {
     const struct place_uses *uses = &s->uses[v->id];
+    require(!result || s->producer[v->id] >= 0);
     if (result)
         s->sequence.passes[s->producer[v->id]] = true;
     for (int i = 0; !result && i < uses->list.n; i++)
@@ -148,6 +151,7 @@ static void let_through(struct space *s, const struct module *m, bool result, co
 static bool is_taken(const struct space *s, const struct value *v)
 {
     const struct place_uses *uses = &s->uses[v->id];
+    require(uses->list.n > 0);
     return uses->list.at[uses->list.n - 1].node < 0; /* outputs are the last uses */
 }
 

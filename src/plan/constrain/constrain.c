@@ -23,6 +23,7 @@ static int unmet(struct space *s, const struct requirement *d, const struct requ
 {
     if (d->kind == REQUIREMENT_KEPT && st->in[d->operand].kind == PLACE_P)
         return 0;
+    require(!is_of_operand(d) || d->operand < s->g->nodes.at[d->node]->nin);
     if (is_of_operand(d))
         return !required_fits(read, st->in[d->operand]);
     if (d->kind == REQUIREMENT_STRATEGY)
@@ -41,6 +42,7 @@ static const char *nearest_strategy(struct space *s, const struct requirement *d
     const struct strategies *list = &s->strategies[d->node];
     const char **texts = NEWN(s->arena, const char *, list->list.n + 1);
     int best = 0;
+    require(list->list.n > 0);
     for (int k = 0; k < list->list.n; k++)
         texts[k] = strategy_text(s, d, list->list.at[k]);
     if (d->kind != REQUIREMENT_STYLE)
@@ -78,6 +80,7 @@ static void restrict_node(struct space *s, const struct requirement *d)
         return;
     if (!kept.list.n)
         refuse_requirement(s, d, "", nearest_strategy(s, d));
+    require(kept.list.n > 0 && kept.list.n <= all->list.n);
     *all = kept;
 }
 
@@ -170,6 +173,7 @@ bool constrain_seed(struct space *s)
 
 static void constrain_first(struct space *s, int count)
 {
+    require(count <= s->limits.requirements.n);
     forget(s);
     require_states(s, true);
     for (int i = 0; i < count; i++)

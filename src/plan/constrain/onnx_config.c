@@ -128,6 +128,7 @@ static void require_operands(struct space *s, const struct constraint *from, enu
     struct readers readers = readers_of(s, s->arena, v, from->glob);
     for (int i = 0; i < readers.list.n; i++) {
         struct place_use u = readers.list.at[i];
+        require(u.node >= 0 && s->g->nodes.at[u.node]->in[u.operand] == v);
         requirement_add(
             s,
             (struct requirement){

@@ -32,6 +32,7 @@ static void fix_node(struct space *s, int i, const char *text)
     const struct node *n = s->g->nodes.at[i];
     const struct strategies *all = &s->strategies[i];
     const char **texts = NEWN(s->arena, const char *, all->list.n + 1);
+    require(all->list.n > 0);
     for (int k = 0; k < all->list.n; k++) {
         struct strategy *st = all->list.at[k];
         texts[k] = strategy_str(s->arena, n, st);

@@ -76,6 +76,7 @@ static struct pairs find_pairs(const struct space *s, const struct match *x)
 
 static enum style own_style(const struct match *x, enum style style, int node)
 {
+    require(style != STYLE_PAIRWISE || x->pairs.row);
     return style != STYLE_PAIRWISE ? style : x->pairs.row[node] ? STYLE_ROWWISE : STYLE_COLWISE;
 }
 

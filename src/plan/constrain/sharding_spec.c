@@ -368,6 +368,7 @@ static bool reads_as(struct arena *a, struct alg *alg, const struct type *type, 
 /* The plainest form that reads as the placement: by rank; as a cover, whose shards several ranks hold in other sets, by index. */
 static bool split_sharding(struct arena *a, struct alg *alg, const struct type *type, struct placement at, int ranks, struct sharding *out)
 {
+    require(at.kind == PLACE_S && at.split->ranks == ranks);
     struct shard *shard = NEWN(a, struct shard, ranks);
     struct sharded_axis *axis = NEW(a, struct sharded_axis);
     struct spec_grain most = spec_grain_of(at.split);

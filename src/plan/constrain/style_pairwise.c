@@ -55,5 +55,7 @@ struct pairs pairs_find(const struct space *s, const bool *target)
     struct pairs p = {.row = NEWN(s->arena, bool, s->g->nodes.n + 1), .last = NEWN(s->arena, bool, s->g->nodes.n + 1)};
     find_rows(s, target, p.row);
     find_last(s, target, p.row, p.last);
+    for (int i = 0; i < s->g->nodes.n; i++)
+        require(target[i] || (!p.row[i] && !p.last[i]));
     return p;
 }

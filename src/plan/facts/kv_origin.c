@@ -74,6 +74,7 @@ static int dim_with(const struct rule_operand *o, int f)
 /* Dimension d of the first result as a dimension of operand i; -1: it is made of several, or of none. */
 static int dim_of_operand(const struct rule *r, int i, int d)
 {
+    require(!r || i < r->nin);
     int f = r && d >= 0 ? rule_factor_at(&r->out[0], d) : -1;
     return f < 0 ? -1 : dim_with(&r->in[i], f);
 }

@@ -234,6 +234,7 @@ static void find_growing(const struct graph *g, struct state *s)
             differ++;
             s->dim = d;
         }
+    require(differ != 1 || (s->dim >= 0 && s->dim < past->rank));
     if (differ > 1)
         fail("%s: state '%s' is %s before a step and '%s' is %s after it: expected one size to grow at most", graph_file(g), s->past->name,
              type_str(g->arena, past), s->present->name, type_str(g->arena, present));

@@ -130,6 +130,7 @@ void plan_match_states(struct graph *g, const struct options *options, struct pl
                      arena_printf(g->arena, "state '%s' has no counterpart in %s", end_of(s)->name, other->path));
             continue;
         }
+        require(match[i] < other->states.n);
         const struct other_state *o = &other->states.at[match[i]];
         s->from = s->past && o->made ? o->end.name : NULL;
         plan->state_placement[i] = o->placement;

@@ -118,6 +118,7 @@ static bool exchange_folders(const char *made, const char *out, const char *asid
 /* Whatever ends the program, the hook finds under the name `made` what has to go: the new folder before, the old one after. */
 void folder_commit(struct arena *a, char *made, const char *out)
 {
+    require(strcmp(made, out) != 0);
     const char *aside = arena_printf(a, "%s.old-%ld", out, (long)getpid());
     diag_hold();
     bool done = rename(made, out) == 0 || exchange_folders(made, out, aside);

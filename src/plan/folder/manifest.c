@@ -127,6 +127,7 @@ static struct keeper *keeper_of(struct manifest *m, const struct value *v, int s
 static void add_strips(struct arena *a, struct keeper *k, const struct weight_layout *w, int rank, int64_t offset)
 {
     int64_t width = 0, at = offset;
+    require(offset >= 0 && w->size >= 0 && w->row >= 0);
     for (int i = 0; i < w->n; i++)
         width += (w->interval[i].hi - w->interval[i].lo) * w->row;
     for (int i = 0; i < w->n; i++) {
@@ -180,6 +181,7 @@ static void choose_keepers(struct manifest *m)
 {
     for (int i = 0; i < m->keepers.n; i++) {
         struct keeper *k = &m->keepers.at[i];
+        require(k->span >= 0 && k->span < m->spans.n);
         if (!m->kept[k->span].at && make_cover(m->arena, k))
             m->kept[k->span] = k->scatter;
     }
@@ -192,7 +194,9 @@ void manifest_append_rest(struct manifest *m, struct out *data, int64_t (*place)
         const struct span *s = &m->spans.at[i];
         if (m->kept[i].at || s->source.length == 0)
             continue;
-        out_pad(data, place(data->bytes, s->source.length));
+        int64_t at = place(data->bytes, s->source.length);
+        require(at >= data->bytes);
+        out_pad(data, at);
         struct strip *whole = NEW(m->arena, struct strip);
         *whole = (struct strip){0, 1, 0, data->bytes, s->source.length};
         m->kept[i] = (struct scatter){.outer = 1, .size = 1, .row = s->source.length, .n = 1, .at = whole};

@@ -83,6 +83,7 @@ static void check_file(const struct manifest_reader *r, const char *file, int64_
 /* plan.json, model.onnx and two per rank, in this order. */
 static const char *expected_file(const struct manifest_reader *r, size_t i)
 {
+    require(i < 2 + 2 * (size_t)r->folder->ranks);
     if (i < 2)
         return i ? "model.onnx" : "plan.json";
     return arena_printf(r->arena, "rank-%zu.%s", (i - 2) / 2, i % 2 ? "data" : "onnx");
@@ -177,6 +178,7 @@ static void read_source(struct manifest_reader *r, const json_t *list)
 static void name_data(struct manifest_reader *r)
 {
     struct folder *f = r->folder;
+    require(f->ranks >= 1);
     const char **paths = NEWN(r->arena, const char *, f->ranks);
     for (int i = 0; i < f->ranks; i++)
         paths[i] = path_join(r->arena, f->dir, arena_printf(r->arena, "rank-%d.data", i));

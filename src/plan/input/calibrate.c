@@ -24,6 +24,7 @@ static void count(const struct machine *m, int ranks, const struct timed_transfe
 
 static void add_equation(struct normal_equations *sums, const double *times, double seconds)
 {
+    require(seconds > 0);
     for (int i = 0; i < UNKNOWNS; i++) {
         for (int k = 0; k < UNKNOWNS; k++)
             sums->matrix[i][k] += times[i] / seconds * times[k] / seconds;
@@ -67,6 +68,8 @@ double calibrate_fit(struct machine *m, int ranks, int n, const struct timed_tra
             add_equation(&sums, times, at[i].seconds);
         }
         solve_equations(&sums, x);
+        for (int i = 0; i < UNKNOWNS; i++)
+            require(x[i] >= 0);
         m->collective_overhead = x[OVERHEAD];
         m->hop_latency = x[LATENCY];
         m->link_bandwidth = 1 / fmax(x[SENT], 1e-15);

@@ -44,6 +44,7 @@ void json_known_keys(const char *where, const json_t *object, const char *const 
     int n = 0;
     while (known[n])
         n++;
+    require(n > 0);
     json_object_foreach((json_t *)(uintptr_t)object, key, value)
     {
         int near = did_you_mean(key, n, known);

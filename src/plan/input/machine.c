@@ -121,5 +121,6 @@ struct transfer machine_transfer(const struct machine *m, enum collective kind, 
 
 double transfer_seconds(const struct machine *m, struct transfer x)
 {
+    require(x.hops >= 0 && x.bytes >= 0 && x.summed >= 0);
     return m->collective_overhead + x.hops * m->hop_latency + x.bytes / m->link_bandwidth + x.summed * m->reduce_seconds;
 }

@@ -77,6 +77,7 @@ static struct layout layout_read(struct arena *a, const char *where, const json_
     json_array_foreach(v, i, item) out.text[out.n++] = layout_text(a, where, key, item);
     if (out.form == LAYOUT_ALL)
         out.text[out.n++] = layout_text(a, where, key, v);
+    require(out.n == (int)n);
     return out;
 }
 

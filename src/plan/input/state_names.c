@@ -31,6 +31,7 @@ static bool shares_end(const struct state *a, const struct state *b)
 
 static void add_named_state(struct naming *t, const struct state_names *names, struct state state)
 {
+    require(state.past || state.present);
     for (int i = 0; i < t->list.n; i++)
         if (shares_end(&t->list.at[i], &state))
             fail("%s: state '%s' is named twice", names->path, (state.past ? state.past : state.present)->name);

@@ -16,6 +16,7 @@ struct kind_uses plan_kinds(struct arena *a, const struct graph *g, const struct
 {
     struct kind_uses all = {{NULL, 0, 0}};
     for (int i = 0; i < p->collectives.n; i++) {
+        require(p->collectives.at[i].kind != COLL_NONE);
         struct kind_use *k = use_of(a, &all, p->collectives.at[i].kind, p->workloads.n);
         k->count++;
         for (int w = 0; w < p->workloads.n; w++)

@@ -59,6 +59,7 @@ static void show_edge(FILE *f, struct arena *a, const int *made, const struct va
 {
     if (v->constant)
         return;
+    require(v->producer || made[v->id] < 0);
     if (made[v->id] >= 0)
         fprintf(f, "  n%d -> %s%d [label=\"", made[v->id], kind, i);
     else

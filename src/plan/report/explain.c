@@ -177,6 +177,7 @@ static void show_strategies(const struct explainer *x, int node)
     const struct strategies *all = &x->s->offered[node];
     const struct strategy *chosen = n->strategy;
     int64_t *around = NEWN(x->s->arena, int64_t, all->list.n + 1);
+    require(chosen && all->list.n > 0);
     for (int k = 0; k < all->list.n; k++)
         around[k] = cost_around(x, node, all->list.at[k]);
     fprintf(x->f, "  %-50s %12s %12s  %s\n", "strategies, us a step", "the node", "reshards", "the plan with it");

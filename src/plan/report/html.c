@@ -104,6 +104,7 @@ static void list_collectives_html(FILE *f, struct arena *a, const struct graph *
 
 static double held_bytes(const struct graph *g, const struct value *v, int rank)
 {
+    require(rank >= 0 && rank < g->ranks);
     struct value local = *v;
     local.type = placement_local(g->alg, &v->type, v->place, rank);
     return (double)weight_bytes(&local);

@@ -164,6 +164,7 @@ static json_t *intervals_array(const struct plan_writer *w, const struct value *
         struct interval *at;
         json_t *one = json_array();
         int n = split_pieces(w->tmp, v->place.split, r, false, &none, &at);
+        require(n >= 0); /* sizes of weights are static */
         for (int i = 0; i < n; i++)
             json_array_append_new(one, json_pack("[I,I]", (json_int_t)at[i].lo, (json_int_t)at[i].hi));
         json_array_append_new(all, one);
@@ -196,6 +197,7 @@ static json_t *collectives_array(const struct plan_writer *w)
     for (int i = 0; i < w->plan->collectives.n; i++) {
         const struct planned_collective *c = &w->plan->collectives.at[i];
         json_t *o = json_object(), *bytes = json_array();
+        require(c->kind != COLL_NONE && c->node && c->value);
         json_object_set_new(o, "op", json_text_of(collective_name(c->kind)));
         json_object_set_new(o, "node", json_text_of(c->node->name));
         json_object_set_new(o, "value", json_text_of(c->value->name));
@@ -228,6 +230,7 @@ static json_t *state_array(const struct plan_writer *w)
     for (int i = 0; i < w->global->states.n; i++) {
         const struct state *s = &w->global->states.at[i];
         const struct value *any = s->past ? s->past : s->present;
+        require(any);
         json_t *o = json_object();
         if (s->past)
             json_object_set_new(o, "past", json_text_of(s->past->name));

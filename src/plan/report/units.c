@@ -5,6 +5,7 @@ const char *bytes_text(struct arena *a, double bytes)
 {
     static const char *const unit[] = {"B", "KiB", "MiB", "GiB", "TiB"};
     int u = 0;
+    require(bytes >= 0);
     while (bytes >= 1024 && u < 4) {
         bytes /= 1024;
         u++;
