@@ -87,6 +87,7 @@ static void settle_for_first(struct space *s, struct choice_problem *e, struct s
 
 void plan_choose(struct space *s)
 {
+    require(s->ranks == s->g->ranks && s->plan->workloads.n > 0);
     cost_prepare(s);
     constrain_all(s);
     struct choice_problem e = encode_space(s, s->arena);
@@ -100,8 +101,10 @@ void plan_choose(struct space *s)
     else if (searched)
         s->plan->first_seconds = first_seconds(s);
     encode_place_values(&e, best.value);
+    require(best.cost < COST_NEVER && (!proven || best.cost >= exact.cost)); /* none is better than a proven optimum */
     struct resident held = encode_resident(&e, best.value);
     s->plan->objective = best.cost - held.memory;
+    require(s->plan->objective >= 0 && held.bytes >= 0);
     s->plan->held = held.bytes;
     plan_predict(s);
     judge(s, exact.cost - held.memory, proven);

@@ -85,6 +85,7 @@ static int merged_nodes(struct graph *g, const struct node *a, const struct node
     struct value *x[2] = {a->in[0], b->in[0]}, *flat[2];
     const struct dim *size[2], *both;
     enum dtype dtype = x[0]->type.dtype;
+    require(x[1]->type.dtype == dtype && placement_eq(x[0]->place, x[1]->place) && x[0]->place.kind == PLACE_P);
     for (int i = 0; i < 2; i++) {
         size[i] = type_elements(g->alg, &x[i]->type);
         out[i] = make_node(g, "Reshape", arena_printf(g->arena, "%s/flat", x[i]->name), 1, &x[i], 1);
@@ -111,6 +112,7 @@ static int merged_nodes(struct graph *g, const struct node *a, const struct node
 static void merge_pair(struct graph *g, int first, int second)
 {
     struct node *made[7], **old = g->nodes.at;
+    require(first < second && second < g->nodes.n);
     int n = merged_nodes(g, old[first], old[second], made), count = g->nodes.n;
     g->nodes.at = NULL;
     g->nodes.n = g->nodes.cap = 0;

@@ -23,6 +23,7 @@ double cost_steps(const struct plan *p)
     double steps = 0;
     for (int i = 0; i < p->workloads.n; i++)
         steps += p->workloads.at[i].weight;
+    require(steps > 0);
     return steps;
 }
 
@@ -34,6 +35,7 @@ double plan_objective(const struct plan *p)
 static int64_t picoseconds(double seconds)
 {
     double ps = seconds * 1e12;
+    require(seconds >= 0); /* nor is it no number */
     return ps < 1e18 ? (int64_t)llround(ps) : COST_NEVER / 1024;
 }
 
@@ -66,6 +68,7 @@ void cost_prepare(struct space *s)
 /* What part of a dimension rank r holds by a split, under workload w. */
 static double fraction(struct space *s, const struct split *q, int w, int r)
 {
+    require(q->ranks == s->ranks && r < s->ranks && w < s->plan->workloads.n);
     if (q->id >= s->sizes.nfraction) {
         double **more = NEWN(s->arena, double *, q->id + 64);
         for (int i = 0; i < s->sizes.nfraction; i++)
@@ -80,6 +83,7 @@ static double fraction(struct space *s, const struct split *q, int w, int r)
                 int64_t local, size;
                 const struct bindings *b = &s->plan->workloads.at[k].dims;
                 bool known = dim_eval(split_extent(s->g->alg, q, i), b, &local) && dim_eval(split_size(s->g->alg, q), b, &size) && size > 0;
+                require(!known || (local >= 0 && local <= size));
                 f[k * s->ranks + i] = known ? (double)local / (double)size : 1;
             }
         s->sizes.fraction[q->id] = f;
@@ -125,6 +129,7 @@ double cost_reshard_seconds(struct space *s, const struct value *v, struct place
 {
     const struct machine *m = &s->options->machine;
     enum collective by = placement_transition(from, to).by;
+    require(placement_transition(from, to).possible && !placement_eq(from, to));
     if (!by)
         return to.kind == PLACE_P ? 0 : 2 * most_bytes(s, v, to, w) * m->elementwise_share / m->memory_bandwidth;
     double wire = transfer_seconds(m, machine_transfer(m, by, s->ranks, global_elements(s, v, w) * dtype_width(v->type.dtype)));
@@ -244,6 +249,7 @@ double cost_node_seconds(struct space *s, const struct node *n, const struct rul
     double worst = 0, flops = rate(m, m->flops, m->machine_flops, busy),
            streaming = rate(m, m->memory_bandwidth, m->machine_memory_bandwidth, busy);
     unsigned flags = n->op ? n->op->flags : 0;
+    require(busy >= 1 && busy <= s->ranks);
     if (st->body)
         return lowering_seconds(st->body, w, busy);
     if (flags & OP_CONTROL)

@@ -126,11 +126,14 @@ void lowering_append(struct graph *g, struct node *node)
     const char *name = node->name && *node->name ? node->name : node->out[0]->name;
     struct lowering l = {.g = g, .node = node, .name = name};
     struct body b = {.g = g};
+    require(node->op && node->op->lower);
     node->op->lower(&l);
     for (int i = 0; i < l.nodes.n; i++)
         place_node(&b, l.nodes.at[i]);
     for (int i = 0; i < b.nodes.n; i++)
         graph_append(g, b.nodes.at[i]);
+    for (int i = 0; i < node->nout; i++)
+        require(!node->out[i] || (node->out[i]->placed && node->out[i]->producer != node)); /* the body makes every result */
 }
 
 /* ---- what it sends ----------------------------------------------------------------------------------------------------------- */

@@ -7,6 +7,7 @@
 
 int64_t plan_possible_bytes(int64_t bytes)
 {
+    require(bytes >= 0);
     return bytes < MOST_BYTES ? bytes : MOST_BYTES;
 }
 

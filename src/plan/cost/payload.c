@@ -1,9 +1,11 @@
 /* What a collective moves, for reports. */
+#include "op/op.h"
 #include "plan/cost/cost.h"
 
 int64_t cost_payload(struct alg *alg, const struct node *n, const struct bindings *dims, int ranks)
 {
     const struct value *v = n->in[0];
+    require(n->op && (n->op->flags & OP_COLLECTIVE) && v->placed);
     int64_t most = 0;
     for (int r = 0; r < ranks; r++) {
         struct type local = placement_local(alg, &v->type, v->place, r);

@@ -39,6 +39,7 @@ struct reshard_path reshard_find(struct space *s, const struct value *v, struct 
     } else if (best.cost >= COST_NEVER && from.kind == PLACE_P && to.kind == PLACE_S) {
         consider(s, v, from, placement_replicated, to, &best);
     }
+    require(best.cost >= 0 && (!best.has_via || (!placement_eq(best.via, from) && !placement_eq(best.via, to))));
     return best;
 }
 
@@ -74,12 +75,14 @@ int64_t reshard_tree(struct space *s, const struct value *v, struct placement fr
                     source = j;
                 }
             }
+        require(which >= 0 && which != source && (source < 0 || have[source])); /* no target hangs on itself or on one that is not there */
         struct placement at = source < 0 ? from : to[source];
         which = on_the_way(s, v, at, to, n, have, which);
         have[which] = true;
         parent[which] = source;
         total = cost_plus(total, reshard_find(s, v, at, to[which]).cost);
     }
+    require(total >= 0);
     return total;
 }
 

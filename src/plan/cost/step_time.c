@@ -50,4 +50,5 @@ void plan_predict(struct space *s)
         p->seconds += load->weight * load->seconds / cost_steps(p);
         p->unsharded_seconds += load->weight * load->unsharded_seconds / cost_steps(p);
     }
+    require(p->seconds >= 0 && p->unsharded_seconds >= 0);
 }

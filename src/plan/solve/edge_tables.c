@@ -23,6 +23,7 @@ struct availability {
 
 int encode_variable(struct choice_problem *e, int n, int whole)
 {
+    require(whole >= 0 && whole < n);
     VEC_PUSH(e->arena, &e->whole, whole);
     return problem_variable(e->p, n);
 }
@@ -200,6 +201,7 @@ static void link_shared(struct choice_problem *e, const struct value *v, const s
         whole = made.at[i].kind == PLACE_R ? list.n : whole; /* the first subset is empty */
         subsets_from(e, v, made.at[i], &wanted, reader, nreader, &list);
     }
+    require(list.n > 0 && nreader > 1);
     int var = e->value_var[v->id] = encode_variable(e, list.n, whole);
     int64_t *cost = problem_unary(e->p, var);
     for (int k = 0; k < list.n; k++)

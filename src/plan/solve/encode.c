@@ -59,6 +59,7 @@ static void node_variable(struct choice_problem *e, int i)
 
 static struct endpoint end_at(struct choice_problem *e, int n, const struct placement *at)
 {
+    require(n > 0);
     int whole = 0;
     while (whole < n && at[whole].kind != PLACE_R)
         whole++;

@@ -286,6 +286,7 @@ static void reset_visit(struct visited *t)
 static void go_back(struct greedy *f, int i, int choice)
 {
     struct visited *c = &f->turn[choice];
+    require(choice >= 0 && choice < i);
     for (int k = choice + 1; k <= i; k++)
         reset_visit(&f->turn[k]);
     if (c->next < c->options.n)
@@ -379,6 +380,7 @@ void greedy_assign(struct space *s)
         if (f.turn[i].open)
             f.turn[i].taken = strategy_for_readers(&f, i);
     for (int i = 0; i < nodes; i++) {
+        require(f.turn[i].taken);
         s->strategies[i] = (struct strategies){0};
         VEC_PUSH(s->arena, &s->strategies[i].list, f.turn[i].taken);
     }

@@ -39,20 +39,23 @@ static int64_t *add_table(struct problem *p, int nvar, const int *var)
 
 int64_t *problem_unary(struct problem *p, int var)
 {
+    require(var >= 0 && var < p->size.n);
     return add_table(p, 1, &var);
 }
 
 int64_t *problem_pair(struct problem *p, int first, int second)
 {
-    require(first != second);
+    require(first != second && first >= 0 && second >= 0 && first < p->size.n && second < p->size.n);
     return add_table(p, 2, (int[]){first, second});
 }
 
 static int64_t table_at(const struct problem *p, const struct cost_table *t, const int *value)
 {
     int64_t at = 0;
-    for (int i = 0; i < t->nvar; i++)
+    for (int i = 0; i < t->nvar; i++) {
+        require(value[t->var[i]] >= 0 && value[t->var[i]] < p->size.at[t->var[i]]);
         at = at * p->size.at[t->var[i]] + value[t->var[i]];
+    }
     return t->cost[at];
 }
 
@@ -101,6 +104,7 @@ static void list_drop(struct index_list *l, int x)
             l->list.n--;
             return;
         }
+    bug("the solver's lists of neighbours and tables disagree");
 }
 
 static void link_variables(struct elimination *e, int a, int b)
@@ -229,6 +233,7 @@ static void eliminate(struct elimination *e, int var)
     if (s.nvar)
         memcpy(s.scope, e->near[var].list.at, sizeof(int) * (size_t)s.nvar);
     int ntable = e->tables_of[var].list.n;
+    require(!e->done[var] && e->weight[var] > 0);
     int *mine = NEWN(e->arena, int, ntable + 1);
     if (ntable)
         memcpy(mine, e->tables_of[var].list.at, sizeof(int) * (size_t)ntable);
@@ -340,6 +345,7 @@ static void read_back(const struct elimination *e, int *value)
         for (int j = 0; j < s->nvar; j++)
             at = at * e->p->size.at[s->scope[j]] + value[s->scope[j]];
         value[s->var] = s->best[at];
+        require(value[s->var] >= 0 && value[s->var] < e->p->size.at[s->var]);
     }
 }
 
@@ -369,6 +375,7 @@ static struct solution solve_within(const struct problem *p, int64_t cap, const 
     read_back(&e, out.value);
     out.cost = problem_cost(p, out.value);
     out.largest_table = e.largest;
+    require(out.cost >= 0 && out.cost <= COST_NEVER && e.largest <= cap);
     arena_free(scratch);
     return out;
 }

@@ -38,6 +38,7 @@ static bool factor_fixed(const struct factor *f)
 /* Gives split to the run [from, to] of the part's factors. False when one of them has another split already. */
 static bool assign_run(struct assignment *c, const struct rule_part *p, int from, int to, const struct split *split)
 {
+    require(from <= to && to < p->n && to - from < MAX_RANK);
     if (from == to) {
         if (c->factor[p->factor[from]] && c->factor[p->factor[from]] != split)
             return false;
@@ -159,6 +160,7 @@ static void complete_group(struct space *s, int node, const struct assignment *c
     const struct rule *r = s->rule[node];
     struct candidates option[8];
     int most = 1;
+    require(r->ngroup <= 8 && c->factor[given]);
     for (int i = 0; i < r->ngroup; i++) {
         option[i] = (struct candidates){0};
         if (r->group[i] != given)
@@ -191,6 +193,7 @@ struct assignments assignments_for(struct space *s, int node, bool result, int i
     const struct rule *r = s->rule[node];
     const struct rule_operand *o = result ? &r->out[i] : &r->in[i];
     struct assignments found = {0}, out = {0};
+    require(r && split->ranks == s->ranks);
     if (!o->present || d >= o->rank || o->dim[d].n == 0)
         return out;
     const struct rule_dim *rd = &o->dim[d];

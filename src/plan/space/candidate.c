@@ -45,6 +45,7 @@ static bool carry(struct space *s, const struct value *v, struct placement p, st
 
 static bool add_placements(struct space *s, int node, const struct strategy *st, bool sequence, const char *source)
 {
+    require(st->in && st->out && source);
     const struct node *n = s->g->nodes.at[node];
     const struct candidate c = {NULL, sequence, source, node};
     bool changed = false;
@@ -202,6 +203,7 @@ static void index_uses(struct space *s)
 struct space *space_new(struct arena *a, struct graph *g, const struct options *options, struct plan *plan)
 {
     struct space *s = NEW(a, struct space);
+    require(options->ranks >= 1 && options->ranks <= PLAN_RANKS);
     *s = (struct space){.arena = a, .g = g, .options = options, .plan = plan, .ranks = options->ranks};
     int nodes = g->nodes.n + 1, values = g->values.n + 1;
     s->roles = dim_roles_of(a, g);

@@ -143,6 +143,7 @@ static void mark_values(struct space *s, int *up, const struct sequence_rows *ro
     for (int i = 0; i < s->g->values.n; i++)
         for (int d = 0; d < s->g->values.at[i]->type.rank; d++) {
             int class = class_of(up, i * MAX_RANK + d);
+            require(!rows->on[class] || rows->dealt[class]);
             if (rows->on[class] &&
                 (s->sequence.place[i].kind != PLACE_S || dim_has_role(s->roles, s->g->values.at[i], s->sequence.place[i].dim, DIM_KV)))
                 s->sequence.place[i] = placement_split(d, rows->dealt[class]);

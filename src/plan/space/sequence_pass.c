@@ -31,6 +31,7 @@ bool sequence_passes(const struct space *s, int node, const struct assignment *c
 {
     const struct rule *r = s->rule[node];
     unsigned flags = s->g->nodes.at[node]->op->flags;
+    require(r);
     if (!(flags & (OP_PRODUCT | OP_BARRIER)))
         return true;
     for (int f = 0; f < r->nfactor; f++) {

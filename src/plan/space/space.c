@@ -9,6 +9,8 @@ enum { CANDIDATES_MAX = 24 }; /* per dimension: far above what real graphs reach
 bool space_add(struct space *s, const struct value *v, int d, struct candidate new)
 {
     struct candidates *c = &s->candidates[v->id][d];
+    require(d >= 0 && d < v->type.rank && new.node < s->g->nodes.n);
+    require(!new.split || new.split->ranks == s->ranks);
     if (new.node < 0)
         s->head_size[class_of(s->roles->class, v->id * MAX_RANK + d)] = false;
     if (!new.split || new.split->whole || c->list.n >= CANDIDATES_MAX || !weight_divides(v, placement_split(d, new.split)))
@@ -47,5 +49,6 @@ struct placement space_read_as(const struct space *s, struct place_use u)
     if (u.node < 0)
         return s->chosen.output[u.operand];
     const struct strategy *st = s->g->nodes.at[u.node]->strategy;
+    require(st && u.operand < s->g->nodes.at[u.node]->nin);
     return st->in[u.operand];
 }

@@ -105,6 +105,7 @@ bool strategy_assigned(struct graph *g, const struct node *n, const struct rule 
 
 bool strategy_projects(struct space *s, int node, const struct assignment *c, bool sequence, struct strategy *out, const char **why)
 {
+    require(s->rule[node]);
     if (!sequence || sequence_passes(s, node, c))
         return strategy_assigned(s->g, s->g->nodes.at[node], s->rule[node], s->ranks, c, out, why);
     if (why)
@@ -125,10 +126,23 @@ static bool same_places(const struct node *n, const struct strategy *a, const st
     return true;
 }
 
+/* A split has the plan's ranks, and a dimension to fall on. */
+static void require_legal(const struct space *s, const struct node *n, const struct strategy *st)
+{
+    for (int side = 0; side < 2; side++)
+        for (int i = 0; i < (side ? n->nout : n->nin); i++) {
+            struct placement p = side ? st->out[i] : st->in[i];
+            const struct value *v = node_value(n, side, i);
+            require(!v || p.kind != PLACE_S || (p.dim < v->type.rank && p.split->ranks == s->ranks && !p.split->whole));
+            require(p.kind != PLACE_P || p.op != RED_NONE);
+        }
+}
+
 static void keep_strategy(struct space *s, int node, const struct strategy *st)
 {
     const struct node *n = s->g->nodes.at[node];
     struct strategies *list = &s->strategies[node];
+    require_legal(s, n, st);
     for (int i = 0; i < list->list.n; i++)
         if (same_places(n, list->list.at[i], st))
             return;
@@ -299,6 +313,7 @@ void strategies_build(struct space *s)
             keep_partial(s, i, finite);
         }
         keep_replicated(s, i);
+        require(!strategy_splits(s->g->nodes.at[i], s->strategies[i].list.at[s->strategies[i].list.n - 1])); /* others count on the last */
         mark_partial(s, i);
     }
 }
