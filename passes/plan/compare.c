@@ -42,7 +42,7 @@ static struct options options_of(struct arena *a, const struct options *ours, co
     if (!e)
         return o;
     if (e->ranks != ours->ranks)
-        fail("%s: is the plan of %d ranks, it is compared with one of %d", what, e->ranks, ours->ranks);
+        fail("%s: is a plan for %d ranks, but this one is for %d", what, e->ranks, ours->ranks);
     o.sp = e->sp;
     o.sp_symbol = e->sp_symbol;
     return o;

@@ -35,7 +35,7 @@ void pass_weight_dtype(struct compile *c)
         return;
     int found = store_all(c->graph, type, &other);
     if (type == DT_F32 && other)
-        fail("%s: --weights f32: '%s' is %s, and f32 would only be larger", c->options->model, other->name,
+        fail("%s: --weights f32: '%s' is %s, and f32 would only make it larger", c->options->model, other->name,
              dtype_name(other->constant->dtype));
     if (type != DT_F32 && !found)
         fail("%s: --weights %s: no product or lookup reads an f32 weight of 1 KiB or more and 2 or more dimensions", c->options->model,

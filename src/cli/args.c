@@ -1,5 +1,4 @@
-/* args: command lines from a table. Long options take --name VALUE or --name=VALUE, letters -o VALUE. An unknown name is an error that
- * names the nearest one. */
+/* args: parses command lines by a table of options. Long options take --name VALUE or --name=VALUE, letters take -o VALUE or -oVALUE. */
 #ifdef HAVE_CONFIG_H
 #include "config.h"
 #endif
@@ -100,7 +99,7 @@ static bool all_digits(const char *text)
     return text && *text && text[strspn(text, "0123456789")] == '\0';
 }
 
-/* The value of an option given as argv[*i], which may lie behind it. */
+/* The value of the option at argv[*i], from the same or the next argument. */
 static const char *value_of(const struct arg *arg, const char *given, const char *inlined, int argc, char **argv, int *i)
 {
     if (inlined && arg->kind == ARG_FLAG)
@@ -117,7 +116,7 @@ static const char *value_of(const struct arg *arg, const char *given, const char
     return argv[++*i];
 }
 
-/* "-o, --out DIR", or of an option without letter "    --tp N". */
+/* Returns "-o, --out DIR" or, without a letter, " --tp N". */
 static char *option_head(struct arena *a, const struct arg *arg)
 {
     const char *value = arg->value ? arg->value : "", *gap = *value && arg->kind != ARG_MAYBE ? " " : "";
@@ -135,14 +134,14 @@ static void help(struct arena *a, const struct args *args)
     for (int i = 0; i < args->n; i++) {
         const struct arg *arg = &args->table[i];
         if (!arg->help)
-            continue; /* a test hook */
+            continue; /* an option of the tests */
         printf("  %-30s %s\n", option_head(a, arg), arg->help);
     }
-    printf("  %-30s %s\n", "    --help[=man|bash|zsh|fish]", "this text; the man page; the completions of a shell");
-    printf("  %-30s %s\n", "    --version", "of the program and of the libraries it is linked with");
+    printf("  %-30s %s\n", "    --help[=man|bash|zsh|fish]", "print this text, the man page, or shell completions");
+    printf("  %-30s %s\n", "    --version", "print versions of the program and its libraries");
 }
 
-/* The forms of the one table: text NULL is this screen. */
+/* Prints a form of --help; NULL: the list of options. */
 static _Noreturn void show_help(struct arena *a, const struct args *args, const char *form)
 {
     if (!form)

@@ -1,4 +1,4 @@
-/* cli/args.h: the command line of both programs: a table of options, parsed, listed by --help, checked against misspelling. */
+/* args.h: the command line of both programs, from one table of options: parsing, --help, the man page and shell completions. */
 #ifndef TPC_ARGS_H
 #define TPC_ARGS_H
 
@@ -19,32 +19,33 @@ struct arg {
     char letter;      /* 0: none */
     enum arg_kind kind;
     void *to;
-    const char *value, *help; /* value: as --help shows it */
+    const char *value, *help; /* value: its form in --help; NULL: it takes none. help NULL: a hidden option of the tests */
 };
 struct arg_prose {
     const char *head, *text;
-}; /* a list of these ends with head NULL */
+}; /* the last of a list has head NULL */
 struct args {
-    const char *program, *summary; /* summary: one line, no capital, no full stop */
-    const struct arg_prose *usage; /* a command line, what it does */
+    const char *program, *summary; /* summary: one line, lower case, no full stop */
+    const struct arg_prose *usage; /* a command line and what it does */
     const struct arg *table;
     int n;
-    const struct arg_prose *description, *environment, *examples; /* of the man page; the heads of a description are empty */
+    const struct arg_prose *description, *environment, *examples; /* texts of the man page; the heads of a description are empty */
 };
-/* --help, --help=man|bash|zsh|fish and --version print and end the program. A wrong command line is fail_usage. Returns the positional
- * arguments. */
+/* Parses the command line and returns the positional arguments. --help[=FORM] and --version print and end the program. A wrong command
+ * line: wrong usage (exit 2). */
 struct text_list args_parse(struct arena *, const struct args *, int argc, char **argv);
-/* The NAME=INT of --dim. */
+/* Parses the NAME=INT of --dim. */
 struct binding args_binding(struct arena *, const char *text);
-/* A size such as 800M, 1.5GiB or 4096: K, M, G and T are powers of 1000, KiB ... of 1024. At least 1, or fail_usage naming what. */
+/* Parses a size in bytes, such as 800M, 1.5GiB or 4096. K, M, G and T are powers of 1000; KiB, MiB, GiB and TiB of 1024. Less than 1:
+ * wrong usage that names `what`. */
 int64_t args_bytes(const char *what, const char *text);
-/* The folders of --external-root, which must exist. */
+/* The folders of --external-root. One that does not exist: wrong usage. */
 struct folders args_folders(const struct text_list *);
 
-/* manual.c: the man page, in the macros of man(7). */
+/* manual.c: prints the man page in man(7) macros. */
 void manual_print(const struct args *);
 
-/* complete.c: the completion script of a shell: bash, zsh or fish; false: another one. */
+/* complete.c: prints the completion script of bash, zsh or fish. Returns false for another shell. */
 bool complete_print(const struct args *, const char *shell);
 
 #endif

@@ -1,7 +1,7 @@
-/* complete: the completion scripts of three shells, from a program's table of options.
+/* complete: prints completion scripts of three shells from a table of options.
  *
- * What a value may be is read off the word that stands for it in --help: DIR is a folder, lower-case words between bars are to be chosen
- * from, a word with FILE or MODEL is a file, anything else is for the user to know. */
+ * The kind of a value follows from its form in --help. DIR is a folder, lower-case words between bars are the choices, a word with FILE
+ * or MODEL is a file. Other values are not completed. */
 #include "cli/args.h"
 
 #include <ctype.h>
@@ -9,7 +9,7 @@
 
 enum wants { WANTS_NOTHING, WANTS_ANYTHING, WANTS_WORD, WANTS_FILE, WANTS_FOLDER };
 
-/* The lower-case words of "text|json[=FILE]" or "[=SYMBOL|auto]" into out, with blanks between. */
+/* Copies the lower-case words of "text|json[=FILE]" or "[=SYMBOL|auto]" to out, separated by blanks. */
 static void words_of(const char *value, char *out, size_t room)
 {
     size_t n = 0;
@@ -36,14 +36,14 @@ static enum wants wants_of(const struct arg *arg)
     return strstr(arg->value, "FILE") || strstr(arg->value, "MODEL") ? WANTS_FILE : WANTS_ANYTHING;
 }
 
-/* A program's name as part of a name of the shell. */
+/* Prints the program's name as part of a shell function's name. */
 static void put_function(const char *program)
 {
     for (const char *c = program; *c; c++)
         putchar(*c == '-' ? '_' : *c);
 }
 
-/* Text inside single quotes; marked: characters that get a backslash first. */
+/* Prints text inside single quotes, with a backslash before `marked` characters. */
 static void put_quoted(const char *text, const char *marked)
 {
     for (const char *c = text; *c; c++) {
@@ -58,7 +58,7 @@ static void put_quoted(const char *text, const char *marked)
 
 /* ---- bash --------------------------------------------------------------------------------------------------------------------- */
 
-/* bash splits words at '=': the key of a value is "--name", or "--name=" where the sign was typed. */
+/* bash splits words at '='. The key of a value is "--name", or "--name=" after a typed '='. */
 static void bash_case(const struct arg *arg)
 {
     char words[128];

@@ -1,5 +1,5 @@
-/* manual: the man page of a program, from its table of options and a few lines of prose. Plain man(7) macros, which groff and mandoc read.
- */
+/* manual: prints the man page of a program from its table of options and a few lines of text. It uses plain man(7) macros, which groff
+ * and mandoc read. */
 #ifdef HAVE_CONFIG_H
 #include "config.h"
 #endif
@@ -12,7 +12,7 @@
 #define PACKAGE_VERSION "0"
 #endif
 
-/* Text of a line: a hyphen typed by the user stays one, and no line begins with a control character. */
+/* Prints text: a hyphen stays a hyphen, and no line begins with a control character. */
 static void put_escaped(const char *text)
 {
     if (*text == '.' || *text == '\'')
@@ -54,7 +54,7 @@ static void put_usage(const struct arg_prose *usage)
     }
 }
 
-/* An optional value is written as --help shows it; others stand apart. */
+/* An optional value follows directly, as in --help; other values follow a blank. */
 static void put_option(const struct arg *arg)
 {
     char letter[] = {'-', arg->letter, '\0'};
@@ -78,8 +78,8 @@ static void put_option(const struct arg *arg)
 static void put_options(const struct args *args)
 {
     static const struct arg own[] = {
-        {"help", 0, ARG_MAYBE, NULL, "[=man|bash|zsh|fish]", "a summary; this page; the completions of a shell"},
-        {"version", 0, ARG_FLAG, NULL, NULL, "versions of the program and of the libraries it is linked with"},
+        {"help", 0, ARG_MAYBE, NULL, "[=man|bash|zsh|fish]", "Print a summary, this page, or the completions of a shell."},
+        {"version", 0, ARG_FLAG, NULL, NULL, "Print versions of the program and its libraries."},
     };
     puts(".SH OPTIONS");
     for (int i = 0; i < args->n; i++)
@@ -119,7 +119,8 @@ void manual_print(const struct args *args)
     puts(".SH DESCRIPTION");
     put_paragraphs(args->description);
     put_options(args);
-    puts(".SH \"EXIT STATUS\"\n.TP\n0\ndone\n.TP\n1\nthe input cannot be handled, or a comparison failed\n.TP\n2\nwrong usage");
+    puts(
+        ".SH \"EXIT STATUS\"\n.TP\n0\nsuccess\n.TP\n1\nthe input is invalid or not supported, or a comparison failed\n.TP\n2\nwrong usage");
     puts(".SH ENVIRONMENT");
     put_usage(args->environment);
     put_examples(args->examples);

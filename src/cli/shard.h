@@ -1,4 +1,4 @@
-/* cli/shard.h: the parts of tpc-shard. */
+/* shard.h: the parts of tpc-shard. */
 #ifndef TPC_SHARD_H
 #define TPC_SHARD_H
 

@@ -1,4 +1,4 @@
-/* shard_report: --report KIND[=FILE], to stdout or a file. */
+/* shard_report: writes the reports of --report KIND[=FILE]. */
 #include "cli/shard.h"
 #include "plan/report/report.h"
 

@@ -1,8 +1,8 @@
-/* tpc-run: executes an ONNX model, or a folder of rank files that tpc-shard wrote: under mpirun (one process per rank), or with ranks as
- * threads of one process (--local N). Rank 0 speaks for all.
+/* tpc-run: executes an ONNX model, or a folder of rank files that tpc-shard wrote. Ranks are processes under mpirun, or threads of one
+ * process (--local N). Only rank 0 prints.
  *
- * Processes started by a launcher of another MPI library believe that they are alone; that is found by the launcher's variables and
- * refused, for each of them would run a different program than the user asked for. */
+ * Under the launcher of another MPI library each process believes that it is alone. The launcher's environment variables show this, and
+ * tpc-run refuses: N separate runs are not what the user wants. */
 #ifdef HAVE_CONFIG_H
 #include "config.h"
 #endif
@@ -14,33 +14,32 @@
 #include <string.h>
 #include <unistd.h>
 
-static const struct arg_prose usage[] = {
-    {"mpirun -n N tpc-run DIR [options]", "ranks are processes"},
-    {"tpc-run DIR --local N [options]", "ranks are threads"},
-    {"tpc-run MODEL.onnx [options]", "one rank, unsharded"},
-    {"tpc-run ENCODER DECODER STEP --generate N ...", "graphs in a row, the last for every further token"},
-    {"mpirun -n N tpc-run --calibrate FILE", "measures this machine, for tpc-shard --machine FILE"},
-    {NULL, NULL}};
+static const struct arg_prose usage[] = {{"mpirun -n N tpc-run DIR [options]", "run each rank as a process"},
+                                         {"tpc-run DIR --local N [options]", "run each rank as a thread"},
+                                         {"tpc-run MODEL.onnx [options]", "run a model unsharded on one rank"},
+                                         {"tpc-run ENCODER DECODER STEP --generate N ...", "prefill by all graphs, decode by the last"},
+                                         {"mpirun -n N tpc-run --calibrate FILE", "measure this machine for tpc-shard --machine"},
+                                         {NULL, NULL}};
 static const struct arg_prose description[] = {
     {"",
-     "tpc-run executes an ONNX model on CPUs, or a folder that tpc-shard wrote, whose ranks are processes started by mpirun or threads of "
-     "one process. It reads only the emitted ONNX files. Inputs and outputs are those of the whole model."},
-    {"", "The last line says PASSED or FAILED with the worst difference after --test-data or --check, or the time."},
+     "tpc-run executes an ONNX model, or a folder that tpc-shard wrote, on CPUs. Ranks are processes started by mpirun, or threads of one "
+     "process. It reads only the emitted ONNX files. Inputs and outputs are those of the unsharded model."},
+    {"", "With --test-data or --check the last line is PASSED or FAILED and the worst difference. Otherwise it is the time of the run."},
     {NULL, NULL}};
 static const struct arg_prose environment[] = {
-    {"OMPI_ALLOW_RUN_AS_ROOT, OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "Open MPI runs as root where both are 1"},
-    {"OMPI_MCA_rmaps_base_oversubscribe", "Open MPI runs more ranks than there are cores where it is 1"},
+    {"OMPI_ALLOW_RUN_AS_ROOT, OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "Open MPI runs as root if both are 1"},
+    {"OMPI_MCA_rmaps_base_oversubscribe", "Open MPI starts more ranks than there are cores if it is 1"},
     {NULL, NULL}};
 static const struct arg_prose examples[] = {
-    {"mpirun -n 4 tpc-run model.tp4 --input input_ids=ids.npy --output out", "Run four ranks on given inputs; made-up ones need --random:"},
+    {"mpirun -n 4 tpc-run model.tp4 --input input_ids=ids.npy --output out", "Run four ranks on given inputs:"},
     {"tpc-run model.tp4 --local 4 --test-data test_data_set_0 --check model.onnx",
-     "Compare with stored outputs and with the unsharded run:"},
+     "Compare with stored outputs and with the unsharded model:"},
     {"tpc-run model.tp2 --local 2 --random --dim batch_size=1 --dim sequence_length=128 --dim past_sequence_length=0 --repeat 10 --stats",
      "Measure on random inputs; --dim sets the size of each symbolic dimension:"},
     {"mpirun -n 2 tpc-run model.tp2 --generate 64 --input input_ids=ids.npy", "Decode 64 tokens after a prompt:"},
     {NULL, NULL}};
 
-/* The command line as given; what needs no reading is in job. */
+/* The options as texts. job holds those that need no parsing. */
 struct run_options {
     struct job_options job;
     struct text_list dim, bind, external_root;
@@ -56,7 +55,7 @@ static void check_calibration(const struct run_options *o)
         o->bind.text.n || job->input.text.n || job->repeat > 1 || o->stats.given || o->groups || job->write_shards || o->eos || o->start ||
         job->role.text.n || o->external_root.text.n || job->rtol >= 0 || job->atol >= 0 || job->rel >= 0;
     if (runs)
-        fail_usage("--calibrate runs no model: it goes with --local, --threads, --quiet and --verbose alone");
+        fail_usage("--calibrate runs no model: only --local, --threads, --quiet and --verbose go with it");
 }
 
 static void check_shards(const struct run_options *o)
@@ -64,11 +63,11 @@ static void check_shards(const struct run_options *o)
     const struct job_options *job = &o->job;
     bool shards = job->write_shards, alone = !job->generate && !o->groups;
     if (job->write_shards && !job->output)
-        fail_usage("--pieces says how --output writes: give that too");
+        fail_usage("--pieces needs --output: where to write the shards");
     for (int i = 0; i < job->input.text.n; i++)
         shards = shards || strstr(job->input.text.at[i], "{rank}");
     if (shards && !alone)
-        fail_usage("pieces of ranks (--pieces, {rank} in --input) go with neither --groups nor --generate");
+        fail_usage("shards per rank (--pieces, {rank} in --input) go with neither --groups nor --generate");
 }
 
 static void check_options(const struct run_options *o)
@@ -95,31 +94,30 @@ static void parse_run_options(struct arena *a, struct run_options *o, int argc, 
 {
     const struct arg table[] = {
         {"local", 0, ARG_RANKS, &o->job.local, "N", "run N ranks as threads of this process"},
-        {"groups", 0, ARG_TEXT, &o->groups, "G[:SYMBOL]", "run G replicas, each on its part of the batch"},
-        {"input", 0, ARG_LIST, &o->job.input, "[K:]NAME=FILE", "an input (of graph K), .npy or .pb; each rank's own where FILE has {rank}"},
-        {"random", 0, ARG_MAYBE_INT, &o->random, "[SEED]", "make the inputs that are not given"},
-        {"dim", 0, ARG_LIST, &o->dim, "NAME=INT", "size of a symbolic dimension of made inputs (repeatable)"},
+        {"groups", 0, ARG_TEXT, &o->groups, "G[:SYMBOL]", "run G replicas, each on its rows of the batch"},
+        {"input", 0, ARG_LIST, &o->job.input, "[K:]NAME=FILE", "an input (of graph K): .npy or .pb; {rank} in FILE: a shard per rank"},
+        {"random", 0, ARG_MAYBE_INT, &o->random, "[SEED]", "make random inputs for those not given"},
+        {"dim", 0, ARG_LIST, &o->dim, "NAME=INT", "size of a symbolic dimension of random inputs (repeatable)"},
         {"bind", 0, ARG_LIST, &o->bind, "NAME=VALUE,..", "fix an input of a model to a constant (repeatable)"},
-        {"output", 'o', ARG_TEXT, &o->job.output, "DIR",
-         "write outputs as .npy (default: a digest of each); of the last run of --generate"},
-        {"pieces", 0, ARG_FLAG, &o->job.write_shards, NULL, "with --output: what each rank holds, as NAME.rank-R.npy"},
-        {"test-data", 0, ARG_TEXT, &o->job.test_data, "DIR", "inputs from input_*.pb, compare with output_*.pb"},
-        {"external-root", 0, ARG_LIST, &o->external_root, "DIR", "weights of a model may lie there too (repeatable)"},
+        {"output", 'o', ARG_TEXT, &o->job.output, "DIR", "write outputs as .npy; without it, print a digest of each"},
+        {"pieces", 0, ARG_FLAG, &o->job.write_shards, NULL, "with --output: write the shard of each rank as NAME.rank-R.npy"},
+        {"test-data", 0, ARG_TEXT, &o->job.test_data, "DIR", "read inputs from input_*.pb, compare with output_*.pb"},
+        {"external-root", 0, ARG_LIST, &o->external_root, "DIR", "allow weights in this folder too (repeatable)"},
         {"rtol", 0, ARG_REAL, &o->job.rtol, "X", "|a-b| <= rtol |b| + atol max(1, max|b|) (default: by type)"},
         {"atol", 0, ARG_REAL, &o->job.atol, "X", "see --rtol"},
-        {"check", 0, ARG_TEXT, &o->job.check, "MODEL", "compare with the unsharded run of MODEL"},
+        {"check", 0, ARG_TEXT, &o->job.check, "MODEL", "compare with MODEL, run unsharded"},
         {"rel", 0, ARG_REAL, &o->job.rel, "X", "with --check: max|a-b| <= rel max|b| (default: by type)"},
-        {"generate", 0, ARG_INT, &o->job.generate, "N", "decode N tokens greedily; state stays on its ranks"},
+        {"generate", 0, ARG_INT, &o->job.generate, "N", "decode N tokens greedily; KV caches stay sharded"},
         {"eos", 0, ARG_TEXT, &o->eos, "ID", "with --generate: the token that ends a row"},
-        {"start", 0, ARG_TEXT, &o->start, "ID", "with --generate: the first token of a decoder behind an encoder (0)"},
-        {"role", 0, ARG_LIST, &o->job.role, "INPUT=ROLE", "with --generate: tokens, mask, positions, constant ... (repeatable)"},
-        {"repeat", 0, ARG_INT, &o->job.repeat, "N", "run N times and show the times"},
-        {"calibrate", 0, ARG_TEXT, &o->job.calibrate, "FILE", "measure this machine into a profile for tpc-shard --machine"},
-        {"stats", 0, ARG_MAYBE, &o->stats, "[=FILE]", "time, communication and memory of every rank; FILE: as JSON"},
+        {"start", 0, ARG_TEXT, &o->start, "ID", "with --generate: first token of a decoder after an encoder (default: 0)"},
+        {"role", 0, ARG_LIST, &o->job.role, "INPUT=ROLE", "with --generate: tokens, mask, positions, constant, ... (repeatable)"},
+        {"repeat", 0, ARG_INT, &o->job.repeat, "N", "run N times and print the times"},
+        {"calibrate", 0, ARG_TEXT, &o->job.calibrate, "FILE", "measure this machine and write a profile for tpc-shard --machine"},
+        {"stats", 0, ARG_MAYBE, &o->stats, "[=FILE]", "print time, communication and memory of every rank; FILE: write JSON"},
         {"threads", 0, ARG_INT, &o->job.threads, "N", "threads per rank (default: cores / ranks on this machine)"},
-        {"deterministic", 0, ARG_FLAG, &o->job.deterministic, NULL, "f32 results of N ranks are those of one, bit for bit"},
-        {"quiet", 'q', ARG_FLAG, &o->job.quiet, NULL, "no messages but errors"},
-        {"verbose", 'v', ARG_FLAG, &o->verbose, NULL, "explain"},
+        {"deterministic", 0, ARG_FLAG, &o->job.deterministic, NULL, "make f32 results of N ranks equal to those of one, bit for bit"},
+        {"quiet", 'q', ARG_FLAG, &o->job.quiet, NULL, "print errors only"},
+        {"verbose", 'v', ARG_FLAG, &o->verbose, NULL, "explain what is done"},
     };
     const struct args args = {"tpc-run",
                               "execute an ONNX model, or the ranks of a sharded one",
@@ -138,7 +136,7 @@ static int64_t token_id(const char *what, const char *text)
     return text ? number_read(what, text, 0, INT32_MAX) : -1;
 }
 
-/* What the options' texts mean. */
+/* Parses the command line and the texts of options. */
 static void read_run_options(struct arena *a, struct run_options *o, int argc, char **argv)
 {
     struct job_options *job = &o->job;
@@ -161,7 +159,7 @@ static void read_run_options(struct arena *a, struct run_options *o, int argc, c
 
 /* ---- one rank ----------------------------------------------------------------------------------------------------------------- */
 
-/* Cores for one rank: those it is bound to, or its part of all. */
+/* Threads of one rank: the cores that it is bound to, or its share of all cores. */
 static int thread_count(const struct comm *comm, const struct job_options *o)
 {
     cpu_set_t set;
@@ -197,7 +195,7 @@ static void rank_main(struct comm *comm, void *data)
 
 /* ---- start --------------------------------------------------------------------------------------------------------------------- */
 
-/* The variable by which a launcher says that it started several processes. */
+/* The environment variable that shows a launcher with several processes; NULL: none. */
 static const char *launched(void)
 {
     static const char *const name[] = {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "MPI_LOCALNRANKS", "SLURM_STEP_NUM_TASKS", "SLURM_NTASKS"};
@@ -209,7 +207,7 @@ static const char *launched(void)
     return NULL;
 }
 
-/* Which of the started processes speaks when none knows of the others. */
+/* True for the first of the started processes: it alone prints the error. */
 static bool started_first(void)
 {
     static const char *const name[] = {"OMPI_COMM_WORLD_RANK", "PMI_RANK", "SLURM_PROCID"};
@@ -255,11 +253,11 @@ int main(int argc, char **argv)
     struct arena *a = arena_new();
     struct run_options o;
     diag_setup("tpc-run", 0);
-    signal_watch(!launched()); /* a launcher tells of its processes' ends itself */
+    signal_watch(!launched()); /* a launcher reports the end of its processes itself */
     struct comm *comm = start_comm(&argc, &argv);
     if (comm->rank)
         comm->barrier(comm);
-    read_run_options(a, &o, argc, argv); /* rank 0 first: a wrong command line is said once */
+    read_run_options(a, &o, argc, argv); /* rank 0 first, so that a wrong command line is reported once */
     if (!comm->rank)
         comm->barrier(comm);
     struct job job = {.options = &o.job};

@@ -1,5 +1,5 @@
-/* tpc-shard: the compiler. Reads one ONNX model, plans how to deal it to N ranks, writes one graph and one weight file per rank. Results
- * (reports, text forms, lists) go to stdout, messages to stderr. */
+/* tpc-shard: the compiler. It reads one ONNX model, plans how to shard it over N ranks, and writes one graph and one weight file per
+ * rank. Reports, text forms and lists go to stdout, messages to stderr. */
 #ifdef HAVE_CONFIG_H
 #include "config.h"
 
@@ -29,27 +29,26 @@ struct shard_options {
 
 static const struct arg_prose usage[] = {{"tpc-shard MODEL.onnx --tp N [options]", "compile for N ranks into MODEL.tpN"},
                                          {"tpc-shard DIR --tp M", "compile again from a folder it wrote"},
-                                         {"tpc-shard --merge DIR -o MODEL.onnx", "the model that DIR was made from"},
-                                         {"tpc-shard --print FILE.onnx", "text form of a model or rank file"},
+                                         {"tpc-shard --merge DIR -o MODEL.onnx", "restore the model that DIR was made from"},
+                                         {"tpc-shard --print FILE.onnx", "print a model or rank file as text"},
                                          {NULL, NULL}};
 static const struct arg_prose description[] = {
     {"",
-     "tpc-shard turns one ONNX model into N ordinary ONNX files, one per rank, that together compute what the model says, each with about an "
-     "N-th of the weights and of the state. How tensors are split is found by propagation through one rule per op, and the cheapest "
-     "consistent choice under the machine profile is taken."},
+     "tpc-shard compiles one ONNX model into N ONNX files, one per rank, that together compute the same outputs. Each rank holds about 1/N "
+     "of the weights and of the KV cache. One rule per op gives the possible placements; a solver picks the cheapest consistent ones for "
+     "the machine profile."},
     {"",
-     "The folder it writes holds rank-R.onnx and rank-R.data for every rank, plan.json, and model.onnx, the model without its weights. It "
-     "appears whole or not at all. tpc-run executes it."},
+     "The output folder holds rank-R.onnx and rank-R.data for every rank, plan.json, and model.onnx, the model without its weights. It "
+     "appears complete or not at all. tpc-run executes it."},
     {NULL, NULL}};
 static const struct arg_prose environment[] = {
-    {"TPC_DATADIR", "folder of machines/NAME.json, where --machine NAME looks first; else share/tpc beside the program's own folder"},
-    {NULL, NULL}};
+    {"TPC_DATADIR", "folder with machines/NAME.json for --machine NAME; default: ../share/tpc from the program's folder"}, {NULL, NULL}};
 static const struct arg_prose examples[] = {
     {"tpc-shard model.onnx --tp 4 --sp", "Compile for four ranks with sequence parallelism, into model.tp4:"},
-    {"tpc-shard model.onnx --tp 8 -n", "Plan and report only; the weights may be missing:"},
-    {"tpc-shard model.tp4 --tp 3", "Compile for three ranks what was compiled for four:"},
-    {"tpc-shard --merge model.tp4 -o model.onnx", "Put the model together again:"},
-    {"tpc-shard model.onnx --tp 2 --workload batch_size=8,sequence_length=128:1", "Plan for sizes of your own:"},
+    {"tpc-shard model.onnx --tp 8 -n", "Plan and report only, even without the weights:"},
+    {"tpc-shard model.tp4 --tp 3", "Compile again for three ranks:"},
+    {"tpc-shard --merge model.tp4 -o model.onnx", "Restore the model:"},
+    {"tpc-shard model.onnx --tp 2 --workload batch_size=8,sequence_length=128:1", "Plan for given sizes:"},
     {NULL, NULL}};
 
 /* ---- the command line --------------------------------------------------------------------------------------------------------- */
@@ -58,33 +57,33 @@ static struct text_list parse_shard_options(struct arena *a, struct shard_option
 {
     const struct arg table[] = {
         {"tp", 0, ARG_RANKS, &o->tp, "N", "number of ranks"},
-        {"sp", 0, ARG_MAYBE, &o->sp, "[=SYMBOL|auto]", "split activations along the sequence between products"},
-        {"out", 'o', ARG_TEXT, &o->out, "DIR", "folder to write (default: MODEL.tpN)"},
-        {"plan", 0, ARG_TEXT, &o->plan_file, "FILE", "constraints, or a plan.json to do again"},
-        {"configuration", 0, ARG_TEXT, &o->configuration, "NAME", "follow these annotations of the model ('': none)"},
-        {"strict", 0, ARG_MAYBE, &o->strict, "[=warn]", "no communication that --plan does not ask for; warn: name it"},
+        {"sp", 0, ARG_MAYBE, &o->sp, "[=SYMBOL|auto]", "sequence parallelism: shard activations along the sequence"},
+        {"out", 'o', ARG_TEXT, &o->out, "DIR", "output folder (default: MODEL.tpN)"},
+        {"plan", 0, ARG_TEXT, &o->plan_file, "FILE", "placement constraints, or a plan.json to replay"},
+        {"configuration", 0, ARG_TEXT, &o->configuration, "NAME", "follow these device annotations of the model ('': none)"},
+        {"strict", 0, ARG_MAYBE, &o->strict, "[=warn]", "refuse communication that --plan does not request; warn: list it"},
         {"dim", 0, ARG_LIST, &o->dim, "NAME=INT", "bind a symbolic dimension (repeatable)"},
-        {"bind", 0, ARG_LIST, &o->bind, "NAME=VALUE,..", "fix a graph input to a constant (repeatable)"},
-        {"workload", 0, ARG_LIST, &o->workload, "DIM=INT,..[:WEIGHT]", "what to plan for (repeatable)"},
-        {"state-from", 0, ARG_TEXT, &o->state_from, "DIR", "take the placements of shared state from another plan"},
-        {"memory", 0, ARG_TEXT, &o->memory, "SIZE", "most that a rank may hold: 800M, 1.5GiB ..."},
+        {"bind", 0, ARG_LIST, &o->bind, "NAME=VALUE,..", "fix an input of the model to a constant (repeatable)"},
+        {"workload", 0, ARG_LIST, &o->workload, "DIM=INT,..[:WEIGHT]", "sizes to plan for (repeatable)"},
+        {"state-from", 0, ARG_TEXT, &o->state_from, "DIR", "take the placements of shared state from the plan in DIR"},
+        {"memory", 0, ARG_TEXT, &o->memory, "SIZE", "memory limit of a rank: 800M, 1.5GiB, ..."},
         {"weights", 0, ARG_TEXT, &o->weights, "f32|f16|bf16", "store large f32 weights in this type"},
-        {"machine", 0, ARG_TEXT, &o->machine, "FILE", "machine profile, or the name of an installed one (reference)"},
-        {"solver", 0, ARG_TEXT, &o->solver, "exact|first", "first: the first assignment that fits"},
-        {"annotate", 0, ARG_TEXT, &o->annotate, "FILE", "also write the model, annotated with the plan"},
-        {"dry-run", 'n', ARG_FLAG, &o->dry_run, NULL, "plan and report; needs no weight data"},
+        {"machine", 0, ARG_TEXT, &o->machine, "FILE", "machine profile, or name of an installed one (default: reference)"},
+        {"solver", 0, ARG_TEXT, &o->solver, "exact|first", "exact: the cheapest plan; first: the first valid one"},
+        {"annotate", 0, ARG_TEXT, &o->annotate, "FILE", "also write the model with the plan as device annotations"},
+        {"dry-run", 'n', ARG_FLAG, &o->dry_run, NULL, "plan and report only; needs no weight data"},
         {"report", 0, ARG_LIST, &o->report, "text|json|html|dot|svg[=FILE]", "write a report to stdout or FILE (repeatable)"},
-        {"compare", 0, ARG_LIST, &o->compare, "first|none|FILE", "in the report: what another plan would cost (repeatable)"},
-        {"explain", 0, ARG_TEXT, &o->explain, "NAME", "why a node, tensor or weight is placed so; writes nothing"},
-        {"dump-after", 0, ARG_TEXT, &o->dump_after, "PASS", "text form of the graph after a pass"},
-        {"list-passes", 0, ARG_FLAG, &o->list_passes, NULL, "the pipeline"},
-        {"list-ops", 0, ARG_FLAG, &o->list_ops, NULL, "ops: opset, rule, kernel"},
-        {"merge", 0, ARG_TEXT, &o->merge, "DIR", "write the model that DIR was made from to -o"},
-        {"print", 0, ARG_TEXT, &o->print, "FILE", "text form of a model"},
-        {"external-root", 0, ARG_LIST, &o->external_root, "DIR", "weights may lie there too (repeatable)"},
-        {"force", 0, ARG_FLAG, &o->force, NULL, "replace what exists"},
-        {"quiet", 'q', ARG_FLAG, &o->quiet, NULL, "no report, no messages but errors"},
-        {"verbose", 'v', ARG_FLAG, &o->verbose, NULL, "explain"},
+        {"compare", 0, ARG_LIST, &o->compare, "first|none|FILE", "report what another plan costs, too (repeatable)"},
+        {"explain", 0, ARG_TEXT, &o->explain, "NAME", "print why a node, tensor or weight has its placement; write nothing"},
+        {"dump-after", 0, ARG_TEXT, &o->dump_after, "PASS", "print the graph after a pass"},
+        {"list-passes", 0, ARG_FLAG, &o->list_passes, NULL, "print the passes of the pipeline"},
+        {"list-ops", 0, ARG_FLAG, &o->list_ops, NULL, "print the ops with opset, rule and kernel"},
+        {"merge", 0, ARG_TEXT, &o->merge, "DIR", "restore the model that DIR was made from, to -o"},
+        {"print", 0, ARG_TEXT, &o->print, "FILE", "print a model or rank file as text"},
+        {"external-root", 0, ARG_LIST, &o->external_root, "DIR", "allow weights in this folder too (repeatable)"},
+        {"force", 0, ARG_FLAG, &o->force, NULL, "replace existing files"},
+        {"quiet", 'q', ARG_FLAG, &o->quiet, NULL, "print errors only, no report"},
+        {"verbose", 'v', ARG_FLAG, &o->verbose, NULL, "explain what is done"},
         {"test-random", 0, ARG_INT, &o->random_seed, "SEED", NULL},
         {"test-split-only", 0, ARG_FLAG, &o->random_split_only, NULL, NULL},
     };
@@ -135,7 +134,7 @@ static void set_weights(struct shard_options *o)
         fail_usage("--weights is '%s', expected f32, f16 or bf16", o->weights);
 }
 
-/* How many characters stand before an ending ".tp" and digits; all where it ends otherwise. */
+/* The length of the name without an ending ".tpN". */
 static size_t stem_length(const char *dir)
 {
     size_t all = strlen(dir), n = all;
@@ -170,7 +169,7 @@ static void set_reports(struct arena *a, struct shard_options *o)
     shard_report_check(&o->report);
 }
 
-/* An emitted plan decides what these options would. */
+/* Takes the options that a replayed plan.json holds. They may not be given again. */
 static void set_emitted(struct shard_options *o, const struct plan_file *file)
 {
     const struct emitted *e = file->emitted;
@@ -185,9 +184,9 @@ static void set_emitted(struct shard_options *o, const struct plan_file *file)
         : o->configuration         ? "--configuration"
                                    : NULL;
     if (given)
-        fail_usage("%s: %s says that already", given, file->path);
+        fail_usage("%s: %s sets it already", given, file->path);
     if (o->tp >= 0 && o->tp != e->ranks)
-        fail("%s: is the plan of %d ranks, --tp says %lld", file->path, e->ranks, (long long)o->tp);
+        fail("%s: is a plan for %d ranks, but --tp is %lld", file->path, e->ranks, (long long)o->tp);
     if (o->sp.given && (p->sp != e->sp || (p->sp_symbol && (!e->sp_symbol || strcmp(p->sp_symbol, e->sp_symbol) != 0))))
         fail("%s: --sp differs from the plan's", file->path);
     if (p->strict && p->strict != e->strict)
@@ -205,7 +204,7 @@ static void set_emitted(struct shard_options *o, const struct plan_file *file)
     p->machine = e->machine;
 }
 
-/* A model file, or an emitted folder in its place. */
+/* Sets the model: a file, or the one in an emitted folder. */
 static void set_model(struct arena *a, struct options *p, const char *model)
 {
     p->model = model;
@@ -324,7 +323,7 @@ static void check_annotate(const struct shard_options *o)
              o->annotate);
 }
 
-/* The last pass that the options need. */
+/* The last pass to run. */
 static const char *last_pass(const struct shard_options *o)
 {
     return o->explain ? "explain" : o->dry_run ? "memory" : "emit";
@@ -355,7 +354,7 @@ int main(int argc, char **argv)
 {
     struct arena *a = arena_new();
     struct shard_options o = {.tp = -1};
-    (void)signal(SIGXFSZ, SIG_IGN); /* a write beyond a limit fails like any other */
+    (void)signal(SIGXFSZ, SIG_IGN); /* a write beyond the file size limit fails like any other */
     diag_setup("tpc-shard", 0);
     signal_watch(true);
     struct text_list plain = parse_shard_options(a, &o, argc, argv);

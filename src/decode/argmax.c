@@ -1,7 +1,8 @@
-/* argmax: the next token of every row: that of the largest score of the last position, of equal ones the first; a score that is no
- * number counts as the least. Scores are not gathered: of columns that are dealt out every rank offers the best of its own, of what every
- * rank has whole, and of tokens that the graph itself has chosen, rank 0 does. One pair per rank and row goes to all ranks, and each takes
- * the best. */
+/* argmax: picks the next token of every row: the one with the largest score at the last position, the first of equal ones. NaN counts as
+ * the least score.
+ *
+ * Scores are not gathered. If the vocabulary is sharded, every rank sends the best of its columns. If the scores are replicated, or the
+ * graph returns tokens, rank 0 does. One pair per rank and row goes to all ranks. */
 #include "decode/decode.h"
 
 #include <math.h>
@@ -18,7 +19,7 @@ static bool beats(struct scored_token x, struct scored_token y)
     return x.score > y.score || (x.score == y.score && x.token < y.token);
 }
 
-/* Among the columns of a row that begins at element `at`. */
+/* The best of a rank's columns, in the row that begins at element `at`. */
 static struct scored_token best_of(const struct tensor *scores, int64_t at, const struct output_shard *h)
 {
     struct scored_token best = {0, -1};
@@ -32,7 +33,7 @@ static struct scored_token best_of(const struct tensor *scores, int64_t at, cons
     return best;
 }
 
-/* Has the output the rows and positions of the input of tokens the other way round, as [sequence, batch, vocabulary]? */
+/* True if the output puts positions before rows, as [sequence, batch, vocabulary]. */
 static bool positions_lead(const struct stage *s)
 {
     int i = decode_find_input(s, ROLE_TOKENS);
@@ -47,7 +48,7 @@ static void check_fit(const struct stage *s, const struct tensor *t, int64_t bat
         fail("%s: output '%s' is no %s", s->path, s->graph->outputs.at[s->logits]->name, what);
 }
 
-/* The element with which the last position of a row begins, of [batch, positions, width] or [positions, batch, width]. */
+/* The first element of a row's last position, in [batch, positions, width] or [positions, batch, width]. */
 static int64_t last_position(const struct stage *s, int64_t batch, int64_t positions, int64_t width, int64_t row)
 {
     int64_t last = positions - 1;
@@ -64,7 +65,7 @@ static void best_by_score(const struct stage *s, const struct tensor *scores, co
         own[b] = best_of(scores, last_position(s, batch, positions, width, b), h);
 }
 
-/* Tokens [batch], [batch, positions] or [batch, positions, best first]; these two with the positions first, too. */
+/* Tokens [batch], [batch, positions] or [batch, positions, ranking]; the last two also with positions first. */
 static void take_chosen_tokens(const struct stage *s, const struct tensor *tokens, int64_t batch, struct scored_token *own)
 {
     check_fit(s, tokens, batch, 1, "tokens [batch, positions]");
@@ -120,7 +121,7 @@ void argmax_next(struct comm *comm, const struct stage *s, int64_t batch, int64_
             if (beats(all[r * batch + b], best))
                 best = all[r * batch + b];
         if (best.token < 0)
-            fail("%s: output '%s' gives row %lld no token", s->path, s->graph->outputs.at[s->logits]->name, (long long)b);
+            fail("%s: output '%s' has no token for row %lld", s->path, s->graph->outputs.at[s->logits]->name, (long long)b);
         next[b] = best.token;
     }
     arena_free(tmp);

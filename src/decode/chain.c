@@ -1,13 +1,15 @@
-/* chain: what a later graph of the row takes from earlier ones. State goes by the name that its plan gives, else by the ends of names
- * (src/ir/state_match.c), each rank its own piece. A constant goes by name: an earlier input or output of that name, or an input whose name
- * ends it (encoder_attention_mask: attention_mask); where no name fits, by type, if one output alone has it. */
+/* chain: gives a graph the state and constants that earlier graphs computed.
+ *
+ * State is found by the name in the plan, else by endings of names (src/ir/state_match.c); each rank hands over its own shard. A
+ * constant is found by name: an earlier input or output of that name, or an earlier input whose name ends the constant's
+ * (encoder_attention_mask: attention_mask). If no name matches, it is the only output of its type. */
 #include "decode/decode.h"
 
 #include <string.h>
 
 /* ---- state ---------------------------------------------------------------------------------------------------------------------- */
 
-/* The inputs that are to be taken, by number in at. */
+/* The state inputs that are still missing; at[] gets their numbers. */
 static struct handover open_states(struct arena *a, const struct stage *s, const bool *taken, int *at)
 {
     struct handed *list = NEWN(a, struct handed, s->graph->inputs.n);
@@ -35,7 +37,7 @@ static struct handover left_states(struct arena *a, const struct stage *s, int *
     return (struct handover){s->path, n, list};
 }
 
-/* From the nearest graph that left it. */
+/* Copies state from the nearest earlier graph that computed it. */
 static void take_states(struct stage *stage, int k)
 {
     struct arena *tmp = arena_new();
@@ -64,7 +66,7 @@ static bool ends_with_name(const char *text, const char *end)
     return n > m && strcmp(text + n - m, end) == 0 && strchr("._/", text[n - m - 1]);
 }
 
-/* An input of an earlier graph keeps its value where the graph ran once. */
+/* An input of an earlier graph. It is still valid if it is constant or if its graph ran once. */
 static bool from_input(const struct stage *s, const char *name, bool whole_name, struct tensor *to)
 {
     for (int i = 0; i < s->graph->inputs.n; i++) {

@@ -1,63 +1,65 @@
-/* decode: greedy decoding (tpc-run --generate): prefill through the graphs in a row, then the last graph for every further token. */
+/* decode: greedy decoding (tpc-run --generate). The prefill runs every graph once, in order; then the last graph decodes every further
+ * token. */
 #ifndef TPC_DECODE_H
 #define TPC_DECODE_H
 
 #include "job/job.h"
 
-/* What an input is to a decode loop. */
+/* The role of a graph input in the decode loop. */
 enum role {
     ROLE_UNKNOWN,
-    ROLE_CONSTANT,       /* the same at every run: from --input, or from an earlier graph */
-    ROLE_TOKENS,         /* the tokens that the state doesn't hold yet */
-    ROLE_MASK,           /* which tokens so far count */
-    ROLE_POSITIONS,      /* of those tokens; in a row whose mask begins with 0, counted from the first that counts */
-    ROLE_CACHE_POSITION, /* the same, always counted from the start */
-    ROLE_CACHED,         /* whether there is a past: which branch a merged decoder takes */
-    ROLE_STATE           /* stays with the session */
+    ROLE_CONSTANT,       /* the same at every run: from --input or an earlier graph */
+    ROLE_TOKENS,         /* the tokens that the KV cache does not hold yet */
+    ROLE_MASK,           /* which tokens so far are no padding */
+    ROLE_POSITIONS,      /* positions of those tokens; left padding is not counted */
+    ROLE_CACHE_POSITION, /* positions in the cache: padding is counted */
+    ROLE_CACHED,         /* true if there is a past; picks the branch of a merged decoder */
+    ROLE_STATE           /* a KV cache or other state; the session keeps it */
 };
 
-/* One graph of the row. */
+/* One graph of the command line. */
 struct stage {
     const char *path;
     int number; /* from 1: K of --input K:NAME=FILE and --role K:NAME=ROLE */
     struct graph *graph;
     struct session *session;
     enum role *role;         /* by input */
-    int logits;              /* output; -1: it has none, as an encoder */
-    bool chosen;             /* that output holds tokens that the graph has chosen itself */
+    int logits;              /* output; -1: none, as in an encoder */
+    bool chosen;             /* that output holds tokens, not scores */
     bool keeps;              /* some input is state */
     struct tensor *given;    /* by input; data NULL: not given */
-    struct tensor *in, *out; /* of the next run; of the last one, pieces */
+    struct tensor *in, *out; /* of the next run; of the last run, shards */
 };
-/* The input of that role, -1: none. */
+/* The first input with the role; -1: none. */
 int decode_find_input(const struct stage *, enum role);
 
-/* roles.c: reads --role and --input, and finds the other roles by usual names, then by type and shape. An unclear role, an option
+/* roles.c: sets the roles of all inputs, from --role, usual names, types and shapes, and reads --input. An unclear role, or an option
  * that names no input: wrong usage. */
 void roles_find(struct arena *, struct stage *, int n, const struct job_options *);
 
-/* history.c: all tokens of all rows, with what follows from them. */
+/* history.c: the tokens of all rows, with their masks and positions. */
 struct history {
-    int64_t batch, length, room;      /* room: columns that a row may have */
+    int64_t batch, length, room;      /* room: the capacity of a row in columns */
     int64_t *token, *seen, *position; /* [batch, room] */
 };
-/* The given tokens of a stage, [batch, n] or [n], with the mask and positions given beside them; room for more columns. */
+/* Starts from the tokens given to a stage, [batch, n] or [n], and the mask and positions given with them. more: further columns. */
 struct history history_new(struct arena *, const struct stage *, int64_t more);
-/* One column of one token. */
+/* Starts with one column that holds the same token in every row. */
 struct history history_start(struct arena *, int64_t batch, int64_t token, int64_t more);
 void history_add(struct history *, const int64_t *next);
-/* Memory for the inputs of a stage that follow from tokens; then, before a run, their sizes and elements for tokens [fed, length). */
+/* Allocates the inputs that follow from tokens, for the full capacity. history_feed sets their sizes and elements for tokens [fed,
+ * length) before a run. */
 void history_reserve(struct arena *, const struct history *, struct stage *);
 void history_feed(const struct history *, int64_t fed, struct stage *);
 
-/* argmax.c: every rank calls it after a run of a stage and gets the next token of every row. What ranks exchange for it is added to *count.
- */
+/* argmax.c: the next token of every row. Every rank calls it after a run of a stage. *count adds up the bytes and seconds of the
+ * exchange. */
 void argmax_next(struct comm *, const struct stage *, int64_t batch, int64_t *next, struct session_collective *count);
 
-/* chain.c: before stage k runs, what of its state and constants is not given comes from the stages before it, which have run. */
+/* chain.c: fills the state and constants of stage k that are not given, from the stages before it, which have run. */
 void chain_take(struct arena *, struct stage *, int k);
 
-/* generate.c: every rank calls it; rank 0 prints. */
+/* generate.c: decodes. Every rank calls it; rank 0 prints. */
 void generate_run(struct arena *, const struct replicas *, const struct job_options *, int threads);
 
 #endif

@@ -1,6 +1,5 @@
-/* generate: greedy decoding. The prompt goes through the graphs in a row, each but the last once; then the last one runs for every
- * token. Keys, values and other state stay on their ranks, and so do scores: what the tokens are chosen by travels, one pair per rank and
- * row. */
+/* generate: greedy decoding. The prefill runs every graph once; then the last graph decodes every further token. KV caches and scores
+ * stay sharded: only one pair per rank and row travels to pick a token. */
 #include "decode/decode.h"
 
 #include <stdlib.h>
@@ -8,17 +7,17 @@
 
 struct decoder {
     const struct replicas *replicas;
-    struct comm *comm; /* of the group: it decodes its rows by itself */
+    struct comm *comm; /* process group of the replica, which decodes its rows alone */
     struct batch_shard shard;
     const struct job_options *options;
     int nstage;
     struct stage *stage;
     struct history history;
-    int64_t fed; /* tokens that the state holds */
+    int64_t fed; /* tokens that the KV cache holds */
     int64_t eos; /* -1: none */
     int64_t *next;
-    int64_t made;                     /* tokens chosen for every row */
-    struct session_collective chosen; /* what choosing them took */
+    int64_t made;                     /* tokens decoded per row */
+    struct session_collective chosen; /* bytes and seconds of picking tokens */
     double first, rest;               /* seconds until the first token, and after it */
 };
 
@@ -33,8 +32,7 @@ static void load_stage(struct arena *a, struct comm *comm, const struct job_opti
     s->out = NEWN(a, struct tensor, s->graph->outputs.n);
 }
 
-/* ---- one run of one stage --------------------------------------------------------------------------------------------------------------
- */
+/* ---- one run of one graph ---- */
 
 static void place_given(struct arena *a, struct stage *s)
 {
@@ -48,7 +46,7 @@ static void place_given(struct arena *a, struct stage *s)
     }
 }
 
-/* What was given to start with is kept from now on. */
+/* Forgets the given state: from now on the session keeps it. */
 static void forget_given_state(struct stage *s)
 {
     for (int i = 0; i < s->graph->inputs.n; i++)
@@ -56,7 +54,7 @@ static void forget_given_state(struct stage *s)
             s->in[i].data = NULL;
 }
 
-/* Rows that have ended go on with the token that ends them. True when all have. */
+/* A row that has ended repeats its last token. Returns true if all rows have ended. */
 static bool end_rows(struct decoder *d)
 {
     const struct history *h = &d->history;
@@ -88,7 +86,7 @@ static void print_token(const struct decoder *d, const struct spent *before, con
            1e3 * (after->run - before->run - comm), 1e3 * (comm + choose), (long long)(after->bytes - before->bytes));
 }
 
-/* One token for every row; true when all rows have ended. */
+/* Decodes one token per row. Returns true if all rows have ended. */
 static bool run_token(struct decoder *d, struct stage *s)
 {
     struct spent before = spent_now(d, s);
@@ -106,8 +104,7 @@ static bool run_token(struct decoder *d, struct stage *s)
     return ended;
 }
 
-/* ---- the row of graphs
- * -------------------------------------------------------------------------------------------------------------------- */
+/* ---- the graphs in order ---- */
 
 static bool has_prompt(const struct stage *s)
 {
@@ -115,7 +112,7 @@ static bool has_prompt(const struct stage *s)
     return i >= 0 && s->given[i].data;
 }
 
-/* Rows of what the first graph was given. */
+/* The batch size of the first graph's inputs. */
 static int64_t given_batch(const struct stage *first)
 {
     for (int i = 0; i < first->graph->inputs.n; i++)
@@ -124,7 +121,7 @@ static int64_t given_batch(const struct stage *first)
     return 1;
 }
 
-/* The tokens of a decoder are given, or begin with one. */
+/* Starts the history from the given tokens, or with one start token. */
 static void start_history(struct decoder *d, struct arena *a, int k)
 {
     int64_t start = d->options->start;
@@ -147,7 +144,7 @@ static void prepare(struct decoder *d, struct arena *a, int k, const struct hist
         history_reserve(a, h, s);
 }
 
-/* A graph without logits: an encoder. */
+/* Runs a graph without logits: an encoder. */
 static void run_encoder(struct decoder *d, struct arena *a, int k)
 {
     struct stage *s = &d->stage[k];
@@ -173,7 +170,7 @@ static bool run_stage(struct decoder *d, struct arena *a, int k)
     return run_token(d, &d->stage[k]);
 }
 
-/* What the graphs before the last one hold is not needed any more. */
+/* Frees the earlier graphs, which have handed over their results. */
 static void free_earlier(struct decoder *d)
 {
     for (int k = 0; k < d->nstage - 1; k++)
@@ -197,10 +194,9 @@ static void decode_tokens(struct decoder *d, struct arena *a)
     d->rest = clock_seconds() - first;
 }
 
-/* ---- rows of groups
- * ----------------------------------------------------------------------------------------------------------------------- */
+/* ---- rows of replicas ---- */
 
-/* Tokens of one row, and what is given beside them, may lack the dimension of rows. */
+/* Adds the batch dimension to the tokens of one row, and to the mask and positions given with them. */
 static void add_row_dim(struct tensor *given, const struct type *type)
 {
     if (!given->data || given->rank != 1 || type->rank != 2)
@@ -210,7 +206,7 @@ static void add_row_dim(struct tensor *given, const struct type *type)
     given->dim[0] = 1;
 }
 
-/* The rows of the first graph that is given any; one row where none is. All graphs have as many. */
+/* Gives each replica its rows. All graphs have the batch size of the first one with given inputs; without any it is 1. */
 static void shard_rows(struct decoder *d, struct arena *a)
 {
     int64_t total = 0;
@@ -231,7 +227,7 @@ static void shard_rows(struct decoder *d, struct arena *a)
     d->shard.rows = batch_range_of(d->shard.total, d->replicas->count, d->replicas->index);
 }
 
-/* Of the last run, on all ranks. */
+/* Writes the outputs of the last run. Every rank calls it. */
 static void write_outputs(const struct decoder *d, struct arena *a, const struct stage *s)
 {
     struct tensor *whole = NEWN(a, struct tensor, s->graph->outputs.n);
@@ -243,7 +239,7 @@ static void write_outputs(const struct decoder *d, struct arena *a, const struct
         outputs_write(a, s->graph, whole, d->options->output);
 }
 
-/* What was made of the rows of this group, as many columns as the longest of all groups: ended rows go on with the token that ends them. */
+/* The tokens of this replica's rows, as many columns as the longest replica has. Ended rows repeat their last token. */
 static struct tensor own_tokens(const struct decoder *d, struct arena *a, int64_t columns)
 {
     const struct history *h = &d->history;
@@ -271,7 +267,7 @@ static void print_rate(int64_t rows, int64_t steps, const double *seconds)
     printf("\n");
 }
 
-/* The most of all groups. */
+/* The elementwise maximum over all replicas. */
 static void most_of(const struct decoder *d, const void *own, void *most, int64_t n, enum dtype dtype)
 {
     struct comm *across = d->replicas->across;
@@ -283,9 +279,9 @@ static void most_of(const struct decoder *d, const void *own, void *most, int64_
 struct decoded {
     struct tensor tokens;
     double seconds[2];
-}; /* tokens [rows, made]; until the first, and of the rest */
+}; /* tokens [rows, made]; seconds until the first token, and after it */
 
-/* Of all groups, on rank 0 of each. */
+/* Gathers the tokens of all replicas on rank 0 of each process group. */
 static struct decoded join_results(const struct decoder *d, struct arena *a)
 {
     const double own[2] = {d->first, d->rest};
@@ -324,14 +320,14 @@ void generate_run(struct arena *a, const struct replicas *replicas, const struct
     else
         free_earlier(&d);
     const struct decoded r = join_results(&d, a);
-    bool speaks = replicas->all->rank == 0;
-    if (speaks)
+    bool prints = replicas->all->rank == 0;
+    if (prints)
         print_tokens(&r.tokens);
     if (o->output)
         write_outputs(&d, a, last);
     if (o->stats)
         stats_report(a, replicas, &d.shard, last->session, &d.chosen, o->stats_path);
-    if (speaks)
+    if (prints)
         print_rate(r.tokens.dim[0], r.tokens.dim[1] - 1, r.seconds);
     replicas->all->barrier(replicas->all);
     session_free(last->session);

@@ -1,5 +1,5 @@
-/* history: the tokens of a decode loop, as a table with one row per batch row, and beside it which of them count and where they stand.
- * Inputs of a graph are columns of these tables: what the state doesn't hold yet, or, for a mask, all. */
+/* history: the tokens of a decode loop, one row per batch row, with their mask and positions. Inputs of a graph are columns of these
+ * tables: those that the KV cache does not hold yet or, for a mask, all. */
 #include "decode/decode.h"
 
 #include <string.h>
@@ -41,7 +41,7 @@ struct history history_start(struct arena *a, int64_t batch, int64_t token, int6
     return h;
 }
 
-/* What is given beside the tokens has their size. */
+/* The given mask or positions, which must have the shape of the tokens; NULL: not given. */
 static const struct tensor *given_beside_tokens(const struct stage *s, enum role role, const struct history *h, int64_t n)
 {
     int i = decode_find_input(s, role);
@@ -80,7 +80,7 @@ static bool follows_from_tokens(const struct stage *s, int i)
     return s->role[i] != ROLE_CONSTANT && s->role[i] != ROLE_STATE;
 }
 
-/* Rows of an input: its last dimension but one, which may be fixed at 1 for all rows. Dimensions before it are repetitions. */
+/* Sets the sizes of an input. Rows are its last dimension but one, which may be fixed at 1. Dimensions before it repeat the rows. */
 static void size_input(const struct history *h, const struct type *t, int64_t columns, struct tensor *to)
 {
     to->dtype = t->dtype;
@@ -92,7 +92,7 @@ static void size_input(const struct history *h, const struct type *t, int64_t co
         to->dim[t->rank - 1] = columns;
 }
 
-/* Of a role that columns do not size: as it is declared. */
+/* The last dimension of an input; ROLE_CACHED has the declared one. */
 static int64_t input_columns(const struct stage *s, int i, int64_t columns)
 {
     const struct type *t = session_input_type(s->session, i);
@@ -100,7 +100,7 @@ static int64_t input_columns(const struct stage *s, int i, int64_t columns)
     return s->role[i] == ROLE_CACHED && t->rank > 0 && dim_is_int(t->dim[t->rank - 1], &own) ? own : columns;
 }
 
-/* A graph for a fixed number of rows takes a prompt of so many. */
+/* Fails if the graph has a fixed batch size that is not the prompt's. */
 static void check_batch(const struct history *h, const struct stage *s)
 {
     int tokens = decode_find_input(s, ROLE_TOKENS);
@@ -127,7 +127,7 @@ void history_reserve(struct arena *a, const struct history *h, struct stage *s)
     }
 }
 
-/* Columns [from, length) of a table; NULL: their numbers. */
+/* Writes columns [from, length) of a table; table NULL: the column numbers. */
 static void write_columns(const struct history *h, const int64_t *table, int64_t from, struct tensor *to)
 {
     int64_t n = tensor_elements(to), columns = h->length - from, rows = to->rank > 1 ? to->dim[to->rank - 2] : 1;

@@ -1,6 +1,6 @@
-/* roles: what the inputs of a graph are to a decode loop. What --role says comes first, then state, then the names that exporters use.
- * Of what is left, floats and fixed shapes are constants; an integer input as long as past and sequence is the mask, and the only other one
- * of shape [batch, sequence] holds the tokens. */
+/* roles: finds the role of each graph input in the decode loop. --role wins, then state, then the usual names of exporters. Of the rest,
+ * floats and fixed shapes are constants. An integer input as long as past plus sequence is the mask. The only other one of shape [batch,
+ * sequence] holds the tokens. */
 #include "decode/decode.h"
 
 #include <stdlib.h>
@@ -20,7 +20,7 @@ struct named_option {
     const char *option;
     int number;
     const char *name, *value;
-}; /* number 0: of no graph in particular */
+}; /* number 0: of any graph */
 
 static struct named_option named_option_parse(struct arena *a, const char *option, const char *text)
 {
@@ -123,7 +123,7 @@ static bool has_fixed_shape(const struct type *t)
     return true;
 }
 
-/* Longer than the past of some state, by an expression of it. */
+/* True if the last dimension is an expression of a past length, and longer. */
 static bool covers_past(const struct graph *g, const struct type *t)
 {
     const struct dim *last = t->rank == 2 ? dim_rewrite(g->alg, t->dim[1]) : NULL;
@@ -171,7 +171,7 @@ static void find_inputs(struct arena *a, struct stage *s)
 
 /* ---- logits ------------------------------------------------------------------------------------------------------------------------- */
 
-/* Scores [batch, vocabulary], those of several positions before; or tokens, [batch, positions] or [batch, positions, 1]. */
+/* True for scores [batch, vocabulary] or [batch, positions, vocabulary], and for tokens [batch, positions] or [batch, positions, 1]. */
 static bool may_decide(const struct stage *s, int output)
 {
     const struct type *t = session_output_type(s->session, output);
@@ -182,7 +182,7 @@ static bool may_decide(const struct stage *s, int output)
     return t->dtype != DT_BOOL && (t->rank == 2 || (t->rank == 3 && dim_equals(t->dim[2], 1)));
 }
 
-/* The output called so, or the only one that can be. */
+/* The output named logits, or the only one that can be. */
 static int only_logits(const struct stage *s)
 {
     int found = index_by_name(s->graph->outputs.at, s->graph->outputs.n, "logits"), count = 0;

@@ -1,4 +1,4 @@
-/* calibrate: --calibrate FILE: measures the ranks that run and writes the machine profile that tpc-shard --machine reads. */
+/* calibrate: measures the ranks that run and writes the machine profile of tpc-shard --machine (--calibrate FILE). */
 #include "job/job.h"
 #include "plan/input/input.h"
 #include "plan/plan.h"
@@ -18,14 +18,14 @@ static const char *today(struct arena *a)
     return arena_strdup(a, text);
 }
 
-/* The file's name without folder and ending. */
+/* The name of the file without folder and extension. */
 static const char *profile_name(struct arena *a, const char *path)
 {
     const char *base = path_base(path), *dot = strrchr(base, '.');
     return dot && dot > base ? arena_strndup(a, base, (size_t)(dot - base)) : base;
 }
 
-/* What isn't measured is the reference's: the price of holding a weight, and on one rank the collectives. */
+/* Values that are not measured come from the reference: the price of a resident byte and, on one rank, the collectives. */
 static struct machine machine_of(struct arena *a, const char *path, const struct comm *comm, const struct measured *m, double *error)
 {
     struct machine to = machine_reference();
@@ -56,7 +56,7 @@ static void explain_collectives(const struct machine *to, const struct comm *com
     }
 }
 
-/* "226.1 GF/s on one rank, 431.0 on 2" */
+/* Prints "226.1 GF/s on one rank, 431.0 on 2". */
 static void print_rate_on_ranks(const char *what, const char *unit, double alone, double machine, int ranks)
 {
     printf("%s: %.1f %s on one rank", what, 1e-9 * alone, unit);
@@ -85,7 +85,7 @@ void job_calibrate(struct arena *a, struct comm *comm, const struct job_options 
         out_open_whole(a, &file, o->calibrate);
     measure_work(comm, threads, &m);
     measure_comm(a, comm, &m);
-    measure_work(comm, threads, &m); /* some seconds later: what else the machine did may be over */
+    measure_work(comm, threads, &m); /* again: other load on the machine may have ended */
     if (comm->rank)
         return;
     struct machine to = machine_of(a, o->calibrate, comm, &m, &error);

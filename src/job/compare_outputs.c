@@ -1,5 +1,5 @@
-/* compare_outputs: two tensors against a tolerance. Floats that are both NaN or the same infinity agree; integers and booleans must be
- * equal. The first output and index that differ are printed, with both values. */
+/* compare_outputs: compares two tensors within a tolerance. Two NaNs or equal infinities agree; integers and booleans must be equal. The
+ * first difference is printed with its index and both values. */
 #include "job/job.h"
 
 #include <math.h>
@@ -17,7 +17,7 @@ static double largest(const struct tensor *t)
     return most;
 }
 
-/* 0 where equal, infinity where they can't be compared. */
+/* 0 if equal, infinity if one is not finite. */
 static double difference(double a, double b)
 {
     if (a == b || (isnan(a) && isnan(b)))
@@ -97,14 +97,14 @@ void compare_relative(struct verdict *v, const char *name, const struct tensor *
     compare_tensors(v, name, got, want, 0, rel * most, most > 0 ? most : 1);
 }
 
-/* The larger unit roundoff of the two; 0 where that is less than bf16's and f16's. */
+/* The larger one of u and the unit roundoff of v's type, if that is f16 or bf16. */
 static double rougher(double u, const struct value *v)
 {
     double own = !v ? 0 : v->type.dtype == DT_BF16 ? 0x1p-8 : v->type.dtype == DT_F16 ? 0x1p-11 : 0;
     return own > u ? own : u;
 }
 
-/* Of everything that the graph reads or makes. */
+/* The largest unit roundoff in the graph; 0: no half-precision type. */
 static double unit_roundoff(const struct graph *g)
 {
     double u = 0;

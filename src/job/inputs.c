@@ -1,6 +1,6 @@
-/* inputs: the global inputs of a run. Files named on the command line win over test data, and what is still missing is made from
- * the types under --random: floats are normal, integers 0 to 7 (valid as token ids, masks and positions), booleans coins. Numbers come
- * from SplitMix64 (Steele, Lea, Flood 2014), so a seed means the same everywhere. */
+/* inputs: makes the global inputs of a run. Files of --input win over --test-data; --random makes the rest from their types. Random
+ * floats are normal, integers 0 to 7 (valid as token ids, masks and positions), booleans 0 or 1. The generator is SplitMix64 (Steele,
+ * Lea, Flood 2014), so a seed gives the same inputs everywhere. */
 #include "ir/rank_meta.h"
 #include "job/job.h"
 #include "onnx/onnx.h"
@@ -14,7 +14,7 @@ struct inputs {
     const struct graph *graph;
     struct tensor *at;
     const char **from;
-}; /* from: file, NULL: not given */
+}; /* from: the file; NULL: not given */
 
 static int input_index(const struct graph *g, const char *name, size_t n)
 {
@@ -48,8 +48,7 @@ struct tensor job_read_tensor(struct arena *a, const char *path)
     fail_usage("%s: expected a .npy or .pb file", path);
 }
 
-/* An input that --bind fixed may still be given, with that value; one that nothing reads since is not looked at. True: it is one of these.
- */
+/* True if --bind fixed the input, or if nothing reads it since. A fixed input may still be given, with the same value. */
 static bool is_bound_or_unread(struct arena *a, const struct graph *g, const char *name, const struct tensor *t)
 {
     const char *values = rank_meta_bind(g, name);
@@ -64,7 +63,7 @@ static bool is_bound_or_unread(struct arena *a, const struct graph *g, const cha
 
 static const char rank_placeholder[] = "{rank}";
 
-/* The file of this rank, where every rank has one: a name that holds {rank}. */
+/* The file with {rank} replaced by the number of this rank. */
 static const char *rank_input_file(struct arena *a, const struct graph *g, const char *name)
 {
     const char *at = strstr(name, rank_placeholder);
@@ -92,7 +91,7 @@ static void take_named(struct arena *a, struct session *s, struct inputs *in, co
     in->from[i] = equal + 1;
 }
 
-/* input_0.pb, input_1.pb, ...: by the name in the file, or by position when it has none of ours. */
+/* Reads input_0.pb, input_1.pb and so on. The name in a file finds the input; a file without such a name goes by its number. */
 static void take_folder(struct arena *a, struct inputs *in, const char *folder)
 {
     for (int k = 0;; k++) {
@@ -117,7 +116,7 @@ static void take_folder(struct arena *a, struct inputs *in, const char *folder)
     }
 }
 
-/* ---- made inputs ---------------------------------------------------------------------------------------------------------- */
+/* ---- random inputs ---------------------------------------------------------------------------------------------------------- */
 
 static uint64_t next_random(uint64_t *state)
 {
@@ -149,7 +148,7 @@ static void fill_random(struct tensor *t, uint64_t *state)
     }
 }
 
-/* A size of an input, or of what was assumed about sizes. */
+/* True if an input, or an assumption about sizes, uses the symbol. */
 static bool is_symbol(struct session *s, const struct graph *g, const char *name)
 {
     const struct equation *e;
@@ -166,7 +165,7 @@ static bool is_symbol(struct session *s, const struct graph *g, const char *name
     return false;
 }
 
-/* Sizes that contradict what was assumed, or fixed when the graph was compiled. */
+/* Fails if the sizes contradict an assumption of the plan, or a size that it fixed. */
 static void check_known(struct arena *a, const struct graph *g, const struct bindings *b)
 {
     const struct equation *e;
@@ -178,7 +177,7 @@ static void check_known(struct arena *a, const struct graph *g, const struct bin
                  e[i].why ? e[i].why : "assumed", (long long)left, (long long)right);
 }
 
-/* Symbols given by --dim, and those that given inputs show. */
+/* The sizes of symbols, from --dim and from the inputs that are given. */
 static struct bindings known_sizes(struct arena *a, struct session *s, const struct inputs *in, const struct job_options *o)
 {
     struct bindings b = {0};

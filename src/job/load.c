@@ -1,5 +1,4 @@
-/* load: which file this rank runs, and that all ranks run files of one plan. Rank 0 looks first, so that what is wrong for
- * everybody is said once. */
+/* load: loads the file of this rank and checks that all ranks run one plan. Rank 0 loads first, so that a common error is reported once. */
 #include "ir/rank_meta.h"
 #include "job/job.h"
 #include "op/analysis/analysis.h"
@@ -9,7 +8,7 @@
 #include <pthread.h>
 #include <string.h>
 
-static pthread_mutex_t loading = PTHREAD_MUTEX_INITIALIZER; /* rank threads load one after another */
+static pthread_mutex_t loading = PTHREAD_MUTEX_INITIALIZER; /* ranks that are threads load one after another */
 
 struct graph *job_load_model(struct arena *a, const char *path, const struct bound_inputs *fixed, const struct job_options *o)
 {
@@ -42,7 +41,7 @@ static void check_size(const struct graph *g, const struct comm *comm, const cha
     if (ranks == comm->size)
         return;
     if (o->groups > 1)
-        fail("%s is for %d ranks, and each of the %lld groups of this run has %d: use %s %lld (%s)", path, ranks, (long long)o->groups,
+        fail("%s is for %d ranks, and each of the %lld replicas of this run has %d: use %s %lld (%s)", path, ranks, (long long)o->groups,
              comm->size, o->local ? "--local" : "mpirun -n", (long long)(ranks * o->groups), g->path);
     if (comm->size == 1 && !o->local)
         fail(
@@ -59,7 +58,7 @@ static void check_rank_files(struct arena *a, const char *folder, int ranks)
             fail("%s: rank-%d.onnx is missing, expected rank-0.onnx to rank-%d.onnx", folder, r, ranks - 1);
 }
 
-/* All ranks compare the hash of their plan with that of rank 0. */
+/* Compares the plan hash of all ranks with that of rank 0. */
 static void check_plan(struct comm *comm, const struct graph *g, int rank)
 {
     char own[64] = "", first[64] = "";
@@ -101,12 +100,12 @@ static struct graph *load_single(struct arena *a, struct comm *comm, const char 
     if (comm->size > 1) {
         if (comm->rank == 0)
             fail("%s is one model, and this run has %d ranks%s: compile it with 'tpc-shard %s --tp %d' and run the folder", path,
-                 comm->size, o->groups > 1 ? " in each group" : "", path, comm->size);
+                 comm->size, o->groups > 1 ? " in each replica" : "", path, comm->size);
         comm->barrier(comm);
     }
     struct graph *g = job_load_model(a, path, &o->fixed, o);
     if (g->ranks > 1)
-        fail("%s is one rank's file of %d: run the folder it lies in", path, g->ranks);
+        fail("%s is the file of one rank of %d: run its folder", path, g->ranks);
     return g;
 }
 

@@ -1,6 +1,6 @@
-/* merge, of tpc-shard --merge: an emitted folder gives its source back. The model file is made of model.onnx and the payloads that the rank
- * files hold, and must have the digest that manifest.json tells; weights that lay in files of their own are put there again, at the same
- * offsets (what no tensor refers to is zero). All is written beside its place and renamed at the end. */
+/* merge: restores the source model of an emitted folder (tpc-shard --merge). The model file is made from model.onnx and the weights in
+ * the rank files; manifest.json holds its digest. External weights get files of their own again, at the same offsets; bytes that no
+ * tensor uses are zero. All files are written under temporary names and renamed at the end. */
 #include "ir/text/text.h"
 #include "job/job.h"
 #include "onnx/onnx.h"
@@ -21,7 +21,7 @@ struct merge_job {
     const char *out;
     bool force;
     struct progress progress;
-    VEC(struct target_file) targets; /* the model is the first */
+    VEC(struct target_file) targets; /* the first is the model */
 };
 
 /* ---- where to write ---- */
@@ -34,7 +34,7 @@ static void remove_parts(void *data, int status)
         (void)unlink(m->targets.at[i].part);
 }
 
-/* Without "." and empty components; a path that leaves its folder is a failure. */
+/* Removes "." and empty components. A path that leaves the folder is a failure. */
 static const char *plain_location(const struct merge_job *m, const char *location)
 {
     const char *plain = "";
@@ -69,7 +69,7 @@ static const char *path_of(struct merge_job *m, const struct span *s)
     return *s->file ? path_join(m->arena, path_dir(m->arena, m->out), plain_location(m, s->file)) : m->out;
 }
 
-/* Names first: nothing is written before it is known that all may be. */
+/* Checks all names before anything is written. */
 static void check_targets(struct merge_job *m)
 {
     const char *real = path_real(m->arena, path_dir(m->arena, m->out));
@@ -77,12 +77,12 @@ static void check_targets(struct merge_job *m)
         fail("%s: can't be written: %s", m->out, strerror(errno));
     const char *own = path_real(m->arena, m->folder->dir);
     if (own && strcmp(real, own) == 0)
-        fail("%s lies in the folder that is read: name another place with -o", m->out);
+        fail("%s is in the folder that is merged: choose another place with -o", m->out);
     target_for(m, m->out);
     for (int i = 0; i < m->folder->spans.n; i++) {
         const struct span *s = &m->folder->spans.at[i];
         if (*s->file && target_for(m, path_of(m, s)) == m->targets.at)
-            fail("%s: its source has weights in a file '%s': name the model otherwise", m->folder->dir, s->file);
+            fail("%s: its source has weights in a file '%s': choose another name with -o", m->folder->dir, s->file);
     }
 }
 
@@ -134,7 +134,7 @@ static void put_weights(void *data, const void *from, size_t bytes)
     progress_add(&f->merge->progress, (int64_t)bytes);
 }
 
-/* Spans come sorted by file and offset; two names of one file find what the other wrote. */
+/* Writes one span. Spans are sorted by file and offset; a second name of the same file opens what the first one wrote. */
 static void write_span(struct file *f, const struct span *s)
 {
     if (fseeko(f->at, (off_t)s->source.offset, SEEK_SET) != 0)
@@ -160,7 +160,7 @@ static int write_data_file(struct merge_job *m, int from)
     return to;
 }
 
-/* ---- taking the names ---- */
+/* ---- renaming ---- */
 
 static void make_folders(const struct merge_job *m, const char *path)
 {
@@ -171,7 +171,7 @@ static void make_folders(const struct merge_job *m, const char *path)
     }
 }
 
-/* The model comes last: where it is, all is. */
+/* Renames the model last: if it exists, all files do. */
 static void rename_all(struct merge_job *m)
 {
     for (int i = m->targets.n - 1; i >= 0; i--) {
@@ -196,7 +196,7 @@ void job_merge(struct arena *a, const char *dir, const char *out, bool force)
     struct merge_job m = {.arena = a, .out = out, .force = force};
     m.folder = folder_read(a, dir, true);
     if (graph_text(a, path_join(a, dir, "model.onnx")))
-        fail("%s: was made from a graph in text form, which no ONNX model can be put together from", dir);
+        fail("%s: was made from a graph in text form: there is no ONNX model to restore", dir);
     check_targets(&m);
     diag_on_failure(remove_parts, &m);
     progress_start(&m.progress, "merging", total_bytes(m.folder));

@@ -1,4 +1,4 @@
-/* outputs: what tpc-run prints: outputs (files or digests) and times. */
+/* outputs: writes outputs to files, or prints their digests, and prints times. */
 #include "job/job.h"
 #include "onnx/onnx.h"
 
@@ -16,7 +16,7 @@ char *outputs_shape_text(struct arena *a, const struct tensor *t)
     return arena_printf(a, "%s]", text);
 }
 
-/* A tensor name and what follows it as a file name: '/' and control characters become '_'. */
+/* Makes a file name of a tensor's name and an ending: '/' and control characters become '_'. */
 static char *file_name(struct arena *a, const char *name, const char *end)
 {
     char *file = arena_printf(a, "%s%s", name, end);

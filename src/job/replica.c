@@ -1,6 +1,6 @@
-/* replica: replicas of a model beside each other, each on rows of its own, as in data parallelism. Ranks are numbered as by Megatron-LM
- * where tensor parallelism is the inner one: of t ranks to a group, rank r of the job is rank r % t of group r / t. Which symbol counts the
- * rows is proven when the model is compiled (src/op/analysis/batch_independence.c). A group that gets no row waits for the others. */
+/* replica: runs replicas of a model on different rows of the batch (data parallelism). With t ranks per process group, rank r of the job
+ * is rank r % t of group r / t. Megatron-LM numbers ranks in the same way when tensor parallelism is the inner one. The compiler proves
+ * which symbol counts independent rows (src/op/analysis/batch_independence.c). A replica without rows waits for the others. */
 #include "ir/ir.h"
 #include "ir/rank_meta.h"
 #include "job/job.h"
@@ -25,7 +25,7 @@ struct replicas replica_form(struct comm *comm, const struct job_options *o)
     if (t.count == 1)
         return t;
     if (comm->rank == 0 && comm->size % t.count)
-        fail_usage("--groups is %d, and %d rank%s can't be divided into so many groups of one size", t.count, comm->size,
+        fail_usage("--groups is %d, which does not divide %d rank%s", t.count, comm->size,
                    comm->size == 1 ? "" : "s");
     comm->barrier(comm);
     int size = comm->size / t.count;
@@ -45,7 +45,7 @@ void replica_leave(struct replicas *t)
 
 /* ---- rows ------------------------------------------------------------------------------------------------------------------------- */
 
-/* The dimension that is the symbol; -1: none. */
+/* The dimension whose size is the symbol; -1: none. */
 static int row_dim(const struct type *t, const char *symbol)
 {
     for (int d = 0; symbol && d < t->rank; d++)
@@ -56,7 +56,7 @@ static int row_dim(const struct type *t, const char *symbol)
 
 _Noreturn static void refuse_symbol(const struct graph *g, const char *symbol, const char *why)
 {
-    fail("%s: --groups can't deal out '%s': %s", g->path, symbol, why);
+    fail("%s: --groups can't split '%s': %s", g->path, symbol, why);
 }
 
 static const char *wanted_symbol(const struct graph *g, const char *wanted)
@@ -80,10 +80,10 @@ static const char *first_symbol(const struct graph *g)
             return symbol;
     if (rank_meta_rows(g, 0, &symbol, &why))
         refuse_symbol(g, symbol, why);
-    fail("%s: --groups can't deal out rows: no input has a dimension that is a symbol", g->path);
+    fail("%s: --groups can't split the batch: no input has a symbolic dimension", g->path);
 }
 
-/* Of the inputs that are given; 0: none has them. */
+/* The rows of the given inputs; 0: none has the symbol. */
 static int64_t count_rows(const struct graph *g, const struct session *s, const char *symbol, const struct tensor *in)
 {
     int first = -1, first_dim = 0;
@@ -109,7 +109,7 @@ struct batch_shard replica_shard_batch(const struct replicas *t, const struct gr
     d.total = count_rows(g, s, d.symbol, in);
     d.rows = batch_range_of(d.total, t->count, t->index);
     if (d.total)
-        explain("%s: group %d has %lld of the %lld rows of '%s'", g->path, t->index, (long long)d.rows.count, (long long)d.total, d.symbol);
+        explain("%s: replica %d has %lld of the %lld rows of '%s'", g->path, t->index, (long long)d.rows.count, (long long)d.total, d.symbol);
     return d;
 }
 

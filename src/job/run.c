@@ -1,11 +1,11 @@
-/* run: one rank's part of a run: inputs, the rows of its replica, the run itself, repeated, then outputs, comparisons and times. */
+/* run: one rank's part of a run: inputs, the rows of its replica, the repeated run, then outputs, comparisons and times. */
 #include "job/job.h"
 #include "onnx/onnx.h"
 #include "op/canon/canon.h"
 
 #include <string.h>
 
-/* The rows of all groups take as long as those of the slowest. */
+/* Runs --repeat times. A run takes as long as the slowest replica. */
 static double *run_repeated(struct arena *a, struct comm *all, struct session *s, const struct job_options *o, bool runs,
                             const struct tensor *in, struct tensor *out)
 {
@@ -66,21 +66,21 @@ static void compare_unsharded(struct arena *a, const struct graph *g, const stru
         while (k < g->inputs.n && strcmp(g->inputs.at[k]->name, whole->inputs.at[i]->name))
             k++;
         if (k == g->inputs.n)
-            fail("%s has an input '%s' that %s has not", o->check, whole->inputs.at[i]->name, o->paths.text.at[0]);
+            fail("%s has an input '%s' that %s lacks", o->check, whole->inputs.at[i]->name, o->paths.text.at[0]);
         ordered[i] = in[k];
     }
     session_run(s, ordered, want);
     for (int i = 0; i < whole->outputs.n; i++) {
         int k = find_output(g, whole->outputs.at[i]->name);
         if (k < 0)
-            fail("%s has an output '%s' that %s has not", o->check, whole->outputs.at[i]->name, o->paths.text.at[0]);
+            fail("%s has an output '%s' that %s lacks", o->check, whole->outputs.at[i]->name, o->paths.text.at[0]);
         compare_relative(v, g->outputs.at[k]->name, &out[k], &want[i], compare_tolerance(g, o).rel);
     }
     session_free(s);
     self->free(self);
 }
 
-/* What rank 0 says at the end. */
+/* Rank 0 writes outputs, compares and prints. Returns true if a comparison failed. */
 static bool conclude(struct arena *a, const struct graph *g, const struct tensor *in, const struct tensor *out, const struct job_options *o,
                      int threads, const double *seconds)
 {
@@ -99,7 +99,7 @@ static bool conclude(struct arena *a, const struct graph *g, const struct tensor
     return v.failed;
 }
 
-/* The global outputs, on rank 0 of all; runs: this group has run. */
+/* Gathers the global outputs on rank 0 of the job. runs: this replica has run. */
 static struct tensor *join_outputs(struct arena *a, const struct replicas *t, const struct batch_shard *d, const struct graph *g,
                                    struct session *s, bool runs, const struct tensor *shards)
 {

@@ -1,4 +1,4 @@
-/* stats: where the time and the bytes went, for people (--stats) or scripts (--stats=FILE). */
+/* stats: reports times and bytes of every rank, as text (--stats) or JSON (--stats=FILE). */
 #include "job/job.h"
 
 #include <jansson.h>
@@ -14,10 +14,10 @@ struct statistics {
     const struct bindings *sizes;
     const struct replicas *replicas;
     const struct batch_shard *shard;
-    const struct figures *rank; /* of all ranks */
+    const struct figures *rank; /* one per rank of the job */
     int ncollective;
-    const struct session_collective *collective; /* of this rank: sums over calls */
-    const int64_t *payload;                      /* of a call, on the fullest rank */
+    const struct session_collective *collective; /* of this rank, summed over calls */
+    const int64_t *payload;                      /* of one call, the most of all ranks */
 };
 
 /* ---- gathering -------------------------------------------------------------------------------------------------------------- */
@@ -80,7 +80,7 @@ static const int64_t *gather_payloads(struct arena *a, struct comm *comm, int n,
     return most;
 }
 
-/* ---- for people --------------------------------------------------------------------------------------------------------------- */
+/* ---- text --------------------------------------------------------------------------------------------------------------- */
 
 static void print_rank(int rank, const struct figures *f)
 {
@@ -92,7 +92,7 @@ static void print_rank(int rank, const struct figures *f)
         printf("rank %d: state %.1f MiB, %lld bytes of it copied to grow\n", rank, (double)f->state / 1048576, (long long)f->moved);
 }
 
-/* Bytes of all its ranks, times of the slowest. */
+/* The sum of the bytes of n ranks, and the times of the slowest. */
 static struct figures figures_of(const struct figures *rank, int n)
 {
     struct figures sum = {0};
@@ -109,18 +109,18 @@ static struct figures figures_of(const struct figures *rank, int n)
     return sum;
 }
 
-static void print_group(const struct replicas *t, const struct batch_shard *d, int group, const struct figures *all)
+static void print_replica(const struct replicas *t, const struct batch_shard *d, int group, const struct figures *all)
 {
     int n = t->process_group->size, first = group * n;
     const struct figures f = figures_of(&all[first], n);
     struct batch_range rows = batch_range_of(d->total, t->count, group);
     printf(
-        "group %d: ranks %d to %d, %lld of %lld rows of '%s': compute %.3f ms, communication %.3f ms, %lld bytes sent per run; weights %.3f MiB, state %.1f MiB, activations %.3f MiB\n",
+        "replica %d: ranks %d to %d, %lld of %lld rows of '%s': compute %.3f ms, communication %.3f ms, %lld bytes sent per run; weights %.3f MiB, state %.1f MiB, activations %.3f MiB\n",
         group, first, first + n - 1, (long long)rows.count, (long long)d->total, d->symbol, 1e3 * f.compute, 1e3 * f.comm,
         (long long)f.bytes, (double)f.weights / 1048576, (double)f.state / 1048576, (double)f.slab / 1048576);
 }
 
-/* As --workload takes them. */
+/* Prints the sizes in the form of --workload. */
 static void print_sizes(const struct bindings *b)
 {
     for (int i = 0; i < b->list.n; i++)
@@ -135,7 +135,7 @@ static void print_text(const struct statistics *s)
     for (int r = 0; r < s->replicas->all->size; r++)
         print_rank(r, &s->rank[r]);
     for (int i = 0; s->replicas->across && i < s->replicas->count; i++)
-        print_group(s->replicas, s->shard, i, s->rank);
+        print_replica(s->replicas, s->shard, i, s->rank);
     for (int i = 0; i < s->ncollective; i++) {
         const struct session_collective *c = &s->collective[i];
         printf("collective %d %s '%s': %lld bytes, %.3f ms\n", i + 1, c->op, c->name, (long long)(c->bytes / calls_of(c)),
@@ -143,7 +143,7 @@ static void print_text(const struct statistics *s)
     }
 }
 
-/* ---- for scripts --------------------------------------------------------------------------------------------------------------- */
+/* ---- JSON --------------------------------------------------------------------------------------------------------------- */
 
 static json_t *sizes_object(const struct bindings *b)
 {

@@ -1,4 +1,4 @@
-/* tensor_element: single elements of tensors of any type, as doubles. */
+/* tensor_element: reads and writes single elements of tensors of any type, as doubles. */
 #include "base/half.h"
 #include "job/job.h"
 
@@ -21,7 +21,7 @@ double tensor_element(const struct tensor *t, int64_t i)
     case DT_NONE:
     case DT_STRING:
     case DT_U4:
-    case DT_I4: break; /* of no input or output */
+    case DT_I4: break; /* no input or output has these */
     }
     bug("a tensor of type %d has no numbers", (int)t->dtype);
 }
@@ -46,7 +46,7 @@ void tensor_put(struct tensor *t, int64_t i, double x)
     case DT_NONE:
     case DT_STRING:
     case DT_U4:
-    case DT_I4: break; /* of no input or output */
+    case DT_I4: break; /* no input or output has these */
     }
     bug("a tensor of type %d has no numbers", (int)t->dtype);
 }
