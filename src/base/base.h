@@ -155,10 +155,10 @@ struct written out_write_text(const char *path, const char *text);
 uint64_t digest_bytes(const void *, size_t bytes);
 /* Of a file, which need not fit in memory. */
 struct file_digest;
-struct file_digest *file_digest_new(struct arena *, const char *path);
-void file_digest_begin(struct file_digest *); /* on a thread of its own, while other work is done */
+struct file_digest *digest_file(struct arena *, const char *path);
+void digest_file_begin(struct file_digest *); /* on a thread of its own, while other work is done */
 /* Waits, or does the work itself if it was not begun. False: the file can't be read. */
-bool file_digest_get(struct file_digest *, struct written *);
+bool digest_file_get(struct file_digest *, struct written *);
 
 /* ---- map.c, path.c, datafile.c -------------------------------------------------------------------------------------- */
 struct map {

@@ -21,7 +21,7 @@ uint64_t digest_bytes(const void *at, size_t bytes)
     return XXH3_64bits(at, bytes);
 }
 
-struct file_digest *file_digest_new(struct arena *a, const char *path)
+struct file_digest *digest_file(struct arena *a, const char *path)
 {
     struct file_digest *d = NEW(a, struct file_digest);
     d->path = path;
@@ -58,12 +58,12 @@ static void *read_file(void *data)
     return NULL;
 }
 
-void file_digest_begin(struct file_digest *d)
+void digest_file_begin(struct file_digest *d)
 {
     d->begun = pthread_create(&d->thread, NULL, read_file, d) == 0;
 }
 
-bool file_digest_get(struct file_digest *d, struct written *found)
+bool digest_file_get(struct file_digest *d, struct written *found)
 {
     if (d->begun && !d->done)
         require(pthread_join(d->thread, NULL) == 0);

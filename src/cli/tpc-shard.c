@@ -208,7 +208,7 @@ static void set_emitted(struct shard_options *o, const struct plan_file *file)
 static void set_model(struct arena *a, struct options *p, const char *model)
 {
     p->model = model;
-    p->digest = file_digest_new(a, model);
+    p->digest = digest_file(a, model);
     if (!path_is_folder(model))
         return;
     p->folder = folder_read(a, without_slash(a, model), !p->dry_run);
@@ -342,7 +342,7 @@ static void compile_model(struct arena *a, const struct shard_options *o)
     if (!o->plan.dry_run) {
         folder_check(o->plan.out, o->plan.force);
         if (!o->plan.folder)
-            file_digest_begin(o->plan.digest);
+            digest_file_begin(o->plan.digest);
     }
     pass_run(&c, "load", last_pass(o), o->dump_after);
     plan.compared = c.compared;

@@ -47,7 +47,7 @@ static void take_states(struct stage *stage, int k)
     for (int j = k - 1; j >= 0; j--) {
         int *output = NEWN(tmp, int, stage[j].graph->outputs.n);
         struct handover to = open_states(tmp, s, taken, input), from = left_states(tmp, &stage[j], output);
-        handover_match(&to, &from, match);
+        state_match(&to, &from, match);
         for (int i = 0; i < to.n; i++) {
             if (match[i] < 0)
                 continue;

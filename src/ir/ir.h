@@ -232,7 +232,7 @@ struct handover {
 /* match[i]: the position in from of what to[i] takes, -1 none. Two go together when element type, rank and sizes known as integers are
  * equal, the numbers in their names are the same, and their names end in the same components (between '.', '_' and '/'); more such
  * components win: past_key_values.0.encoder.key takes present.0.encoder.key. Two that fit equally well are a failure naming both. */
-void handover_match(const struct handover *to, const struct handover *from, int *match);
+void state_match(const struct handover *to, const struct handover *from, int *match);
 
 /* ---- attr.c ------------------------------------------------------------------------------------------------------------- */
 /* "i", "f", ...: what the text form calls it. */

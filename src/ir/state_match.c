@@ -88,7 +88,7 @@ static void match_level(struct matching *m, int level)
         }
 }
 
-void handover_match(const struct handover *to, const struct handover *from, int *match)
+void state_match(const struct handover *to, const struct handover *from, int *match)
 {
     struct arena *tmp = arena_new();
     int64_t pairs = (int64_t)to->n * from->n;

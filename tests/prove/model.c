@@ -138,8 +138,8 @@ static void compile_front(struct prove *p)
     struct written ignored;
     options->model = p->path;
     options->machine = machine_reference();
-    p->digest = file_digest_new(p->arena, p->path);
-    if (!file_digest_get(p->digest, &ignored))
+    p->digest = digest_file(p->arena, p->path);
+    if (!digest_file_get(p->digest, &ignored))
         fail("%s: cannot be read", p->path);
     p->compile = (struct compile){.arena = p->arena, .options = options, .plan = &p->plan, .model_path = p->path};
     pass_run(&p->compile, "load", "workloads", NULL);

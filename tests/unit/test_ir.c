@@ -529,7 +529,7 @@ START_TEST(state_goes_by_the_ends_of_names)
     static const int want[] = {4, 1, 0, -1, -1};
     struct handover to = handover_of(step, 5), from = handover_of(first, 5);
     int match[5];
-    handover_match(&to, &from, match);
+    state_match(&to, &from, match);
     for (int i = 0; i < 5; i++)
         ck_assert_int_eq(match[i], want[i]);
 }
@@ -540,7 +540,7 @@ START_TEST(state_that_fits_twice_is_refused)
     static const char *const two[] = {"a.self.0.key f32[B, 4]", "b.cross.0.key f32[B, 4]"}, *const one[] = {"past.0.key f32[B, 4]"};
     struct handover many = handover_of(two, 2), single = handover_of(one, 1);
     int match[2];
-    handover_match(_i ? &many : &single, _i ? &single : &many, match);
+    state_match(_i ? &many : &single, _i ? &single : &many, match);
 }
 END_TEST
 

@@ -144,11 +144,11 @@ static char *files_of(struct arena *a, const int *order)
     const char *model = path_join(tmp, srcdir, "samples/gpt2/model.onnx");
     struct options options = {.ranks = 2, .model = model, .out = path_join(tmp, out, "ranks"), .memory = 3400000};
     options.machine = machine_reference();
-    options.digest = file_digest_new(tmp, model);
+    options.digest = digest_file(tmp, model);
     options.annotate = path_join(tmp, out, "annotated.onnx");
     options.price = true;
     VEC_PUSH(tmp, &options.compare, "none");
-    file_digest_begin(options.digest);
+    digest_file_begin(options.digest);
     struct plan plan = {.ranks = 2};
     struct bound_inputs fixed = {{NULL, 0, 0}};
     struct compile c = {.arena = tmp, .options = &options, .plan = &plan, .model_path = model, .fixed = &fixed};

@@ -64,9 +64,9 @@ struct chunks chunks_of(const struct kcall *call, int64_t k, int64_t unit)
     for (int i = 0; share && i < share->n; i++)
         held += share->at[i].hi - share->at[i].lo;
     if (share && (held > k || held * unit != k))
-        fail(
-            "%s: the metadata of its sum give this rank %lld indices of the dimension that it sums over, of %lld numbers each; its operands have %lld numbers",
-            kcall_where(call), (long long)held, (long long)unit, (long long)k);
+        fail("%s: the metadata of its sum give this rank %lld indices of the dimension that it sums over, of %lld numbers each; "
+             "its operands have %lld numbers",
+             kcall_where(call), (long long)held, (long long)unit, (long long)k);
     int64_t size = share ? share->size : unit > 0 ? k / unit : 0;
     struct chunks c = {
         .width = chunk_width(size) * unit, .unit = unit, .whole = !share, .n = share ? share->n : k > 0, .all = {0, 0, size}};

@@ -111,7 +111,7 @@ struct other_plan {
     VEC(struct other_state) states;
 };
 /* state_from.c: dir/plan.json, which must be for as many ranks. plan_match_states: which of its states each state of the graph is, by name
- * (handover_match); what placement the plan requires of it; what it comes from. */
+ * (state_match); what placement the plan requires of it; what it comes from. */
 struct other_plan *state_from_read(struct arena *, const char *dir, int ranks);
 void plan_match_states(struct graph *, const struct options *, struct plan *);
 

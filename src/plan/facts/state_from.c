@@ -109,7 +109,7 @@ static void match_rest(const struct graph *g, const struct other_plan *other, in
             of[from.n] = j;
             there[from.n++] = other->states.at[j].end;
         }
-    handover_match(&to, &from, found);
+    state_match(&to, &from, found);
     for (int i = 0; i < to.n; i++)
         match[at[i]] = found[i] < 0 ? -1 : of[found[i]];
 }

@@ -75,8 +75,7 @@ static void check_file(const struct manifest_reader *r, const char *file, int64_
     map_close(m);
     if ((int64_t)m.bytes != bytes)
         fail("%s: has %zu bytes, expected %" PRId64 ": it is not the file that was written with this folder", path, m.bytes, bytes);
-    if (!file_digest_get(file_digest_new(r->arena, path), &found) ||
-        strcmp(arena_printf(r->arena, "%016" PRIx64, found.digest), digest) != 0)
+    if (!digest_file_get(digest_file(r->arena, path), &found) || strcmp(arena_printf(r->arena, "%016" PRIx64, found.digest), digest) != 0)
         fail("%s: is not the file that was written with this folder: its digest is not %s", path, digest);
 }
 

@@ -35,7 +35,7 @@ static json_t *source_object(const struct plan_writer *w)
     struct written model;
     json_t *o = json_object();
     json_object_set_new(o, "file", json_text_of(f ? f->file : path_base(w->options->model)));
-    if (f || file_digest_get(w->options->digest, &model)) {
+    if (f || digest_file_get(w->options->digest, &model)) {
         json_object_set_new(o, "bytes", json_integer(f ? (json_int_t)f->bytes : (json_int_t)model.bytes));
         json_object_set_new(o, "xxh3", json_text_of(f ? f->digest : arena_printf(w->tmp, "%016" PRIx64, model.digest)));
     }
