@@ -116,7 +116,7 @@ static bool accept_word(struct header *h, const char *word)
     return true;
 }
 
-static int64_t read_size(struct header *h)
+static int64_t read_npy_size(struct header *h)
 {
     int64_t n = 0;
     skip_space(h);
@@ -135,7 +135,7 @@ static void read_shape(struct header *h, struct tensor *t)
     while (!accept_char(h, ')')) {
         if (t->rank == MAX_RANK)
             bad_header(h, "it has more than 8 dimensions");
-        t->dim[t->rank++] = read_size(h);
+        t->dim[t->rank++] = read_npy_size(h);
         if (!accept_char(h, ',')) {
             expect_char(h, ')');
             return;

@@ -175,8 +175,8 @@ static bool in_list(size_t n, char **list, const char *name)
     return false;
 }
 
-struct subgraph {
-    const struct subgraph *outer;
+struct raw_subgraph {
+    const struct raw_subgraph *outer;
     const Onnx__GraphProto *graph;
     const char *where;
     struct import *im;
@@ -197,23 +197,23 @@ static bool graph_defines(const Onnx__GraphProto *g, const char *name)
     return false;
 }
 
-static void check_use(const struct subgraph *in, const char *name)
+static void check_use(const struct raw_subgraph *in, const char *name)
 {
-    for (const struct subgraph *at = in; at; at = at->outer)
+    for (const struct raw_subgraph *at = in; at; at = at->outer)
         if (!*name || graph_defines(at->graph, name))
             return;
     fail("%s: %s has a subgraph that uses '%s' from outside, which tpc does not handle", in->im->path, in->where, name);
 }
 
-static void check_subgraph(const struct subgraph *);
+static void check_subgraph(const struct raw_subgraph *);
 
-static void check_tensor(const struct subgraph *in, const Onnx__TensorProto *t)
+static void check_tensor(const struct raw_subgraph *in, const Onnx__TensorProto *t)
 {
     if (t->has_data_location && t->data_location == ONNX__TENSOR_PROTO__DATA_LOCATION__EXTERNAL)
         fail("%s: %s has external data in an attribute, which is not handled for this op", in->im->path, in->where);
 }
 
-static void check_attribute(const struct subgraph *in, const proto *p)
+static void check_attribute(const struct raw_subgraph *in, const proto *p)
 {
     if (p->ref_attr_name && *p->ref_attr_name)
         fail("%s: %s has a subgraph that uses the function attribute '%s', which tpc does not handle", in->im->path, in->where,
@@ -222,7 +222,7 @@ static void check_attribute(const struct subgraph *in, const proto *p)
         check_tensor(in, p->t);
     for (size_t i = 0; i < p->n_tensors; i++)
         check_tensor(in, p->tensors[i]);
-    struct subgraph next = *in;
+    struct raw_subgraph next = *in;
     next.outer = in->graph ? in : NULL;
     for (size_t i = 0; i < p->n_graphs + 1; i++) {
         next.graph = i < p->n_graphs ? p->graphs[i] : p->g;
@@ -231,7 +231,7 @@ static void check_attribute(const struct subgraph *in, const proto *p)
     }
 }
 
-static void check_inner_node(const struct subgraph *in, const Onnx__NodeProto *node)
+static void check_inner_node(const struct raw_subgraph *in, const Onnx__NodeProto *node)
 {
     const char *domain = proto_domain(node->domain), *type = proto_text_or(node->op_type, "");
     if (inline_find(in->im, node))
@@ -247,7 +247,7 @@ static void check_inner_node(const struct subgraph *in, const Onnx__NodeProto *n
         check_attribute(in, node->attribute[i]);
 }
 
-static void check_subgraph(const struct subgraph *in)
+static void check_subgraph(const struct raw_subgraph *in)
 {
     for (size_t i = 0; i < in->graph->n_initializer; i++)
         check_tensor(in, in->graph->initializer[i]);
@@ -267,7 +267,7 @@ static void keep_raw(struct import *im, const proto *p, struct attr *out)
 
 void decode_raw(struct import *im, const struct scope *scope, const Onnx__NodeProto *from, struct node *node)
 {
-    struct subgraph in = {NULL, NULL, proto_node_label(im->tmp, from), im, scope};
+    struct raw_subgraph in = {NULL, NULL, proto_node_label(im->tmp, from), im, scope};
     node->nattr = (int)from->n_attribute;
     node->attr = NEWN(im->arena, struct attr, node->nattr);
     for (size_t i = 0; i < from->n_attribute; i++) {

@@ -210,7 +210,7 @@ static struct comm *local_split(struct comm *c, int color)
     return &m->comm;
 }
 
-static void *rank_main(void *data)
+static void *run_thread_rank(void *data)
 {
     struct thread_rank *m = data;
     m->body(&m->comm, m->data);
@@ -228,9 +228,9 @@ void comm_local_run(int size, void (*body)(struct comm *, void *), void *data)
         member[r].data = data;
     }
     for (int r = 1; r < size; r++)
-        if (pthread_create(&member[r].thread, NULL, rank_main, &member[r]))
+        if (pthread_create(&member[r].thread, NULL, run_thread_rank, &member[r]))
             fail("the system gave no thread for rank %d of %d", r, size);
-    rank_main(&member[0]);
+    run_thread_rank(&member[0]);
     for (int r = 1; r < size; r++)
         pthread_join(member[r].thread, NULL);
     for (int r = 0; r < size; r++) {

@@ -48,7 +48,7 @@ static bool single_number(const struct value *v, double *x)
     return true;
 }
 
-static bool has_perm(const struct graph *g, const struct node *n, int a, int b, int c, int d)
+static bool is_transpose_by(const struct graph *g, const struct node *n, int a, int b, int c, int d)
 {
     const int64_t want[4] = {a, b, c, d}, *perm;
     return n && attr_is_set(n, "perm") && attr_ints(g, n, "perm", &perm) == 4 && memcmp(perm, want, sizeof want) == 0;
@@ -88,9 +88,9 @@ static struct value *through_views(const struct graph *g, struct value *v)
 static bool match_key(const struct graph *g, struct value *v, struct attention_match *m)
 {
     struct node *transpose = producer_of(v, "Transpose");
-    if (has_perm(g, transpose, 0, 1, 3, 2))
+    if (is_transpose_by(g, transpose, 0, 1, 3, 2))
         m->in[K] = transpose->in[0];
-    else if (has_perm(g, transpose, 0, 2, 3, 1))
+    else if (is_transpose_by(g, transpose, 0, 2, 3, 1))
         m->in[K] = transpose->in[0], m->rows_first[K] = true;
     else
         m->in[K] = through_views(g, v);
@@ -116,7 +116,7 @@ static void share_heads(struct attention_match *m)
 static void read_in_place(const struct graph *g, struct attention_match *m, int i)
 {
     struct node *transpose = m->rows_first[i] ? NULL : producer_of(m->in[i], "Transpose");
-    if (!has_perm(g, transpose, 0, 2, 1, 3))
+    if (!is_transpose_by(g, transpose, 0, 2, 1, 3))
         return;
     m->in[i] = transpose->in[0];
     m->rows_first[i] = true;
@@ -200,7 +200,7 @@ static struct node *transposed_result(const struct search *s, const struct node 
 {
     const struct value *y = n->out[0];
     struct node *user = is_single(s, y) ? s->uses[y->id].at[0].node : NULL;
-    return is_op(user, "Transpose") && has_perm(s->graph, user, 0, 2, 1, 3) ? user : NULL;
+    return is_op(user, "Transpose") && is_transpose_by(s->graph, user, 0, 2, 1, 3) ? user : NULL;
 }
 
 static struct node *fused(struct search *s, struct attention_match *m)

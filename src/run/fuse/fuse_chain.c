@@ -91,7 +91,7 @@ static int outside(const struct group *g, struct value **out)
 }
 
 /* A producer that may join; NULL: none. */
-static struct node *can_join(const struct fusion *f, const struct group *g)
+static struct node *can_join_chain(const struct fusion *f, const struct group *g)
 {
     const struct value *y = g->member[0]->out[0];
     for (int i = 0; i < g->n; i++)
@@ -118,7 +118,7 @@ static void grow(const struct fusion *f, struct group *g)
 {
     struct value *operand[CHAIN_INPUTS];
     struct node *p;
-    while (g->n < MEMBERS && most_instructions(g) < CHAIN_LENGTH - 2 && (p = can_join(f, g))) {
+    while (g->n < MEMBERS && most_instructions(g) < CHAIN_LENGTH - 2 && (p = can_join_chain(f, g))) {
         g->member[g->n++] = p;
         if (outside(g, operand) >= 0)
             continue;

@@ -30,7 +30,7 @@ struct work_bench {
     struct tensor *in, *out;
 };
 
-static struct graph *parse_graph(struct arena *a, const char *text)
+static struct graph *parse_calibration_graph(struct arena *a, const char *text)
 {
     return graph_parse(a, alg_new(a), text, "calibration", op_find);
 }
@@ -67,14 +67,14 @@ static struct graph *product_graph(struct arena *a, int n, int side)
         text = arena_printf(a, "%s input w%d: f32[%d, %d]", text, i, side, side);
     for (int i = 0; i < n; i++)
         text = arena_printf(a, "%s node n%d: x%d: f32[S, %d] = MatMul(x%d, w%d)", text, i, i + 1, side, i, i);
-    struct graph *g = parse_graph(a, arena_printf(a, "%s output x%d }", text, n));
+    struct graph *g = parse_calibration_graph(a, arena_printf(a, "%s output x%d }", text, n));
     make_weights(g, side);
     return g;
 }
 
 static struct graph *chain_graph(struct arena *a)
 {
-    struct graph *g = parse_graph(
+    struct graph *g = parse_calibration_graph(
         a,
         "graph g { opset 23 dim S >= 1 input x: f32[S, 4096] input z: f32[S, 4096] node s: s: f32[S, 4096] = Sigmoid(x) "
         "node g: g: f32[S, 4096] = Mul(x, s) node h: h: f32[S, 4096] = Mul(g, z) node y: y: f32[S, 4096] = Add(h, x) output y }");
