@@ -48,12 +48,15 @@ static bool reads_as_placed(const struct node *n, const struct strategy *st)
     return true;
 }
 
-/* The operands are partial as the rule lets them be, the others replicated. */
+/* The operands are partial as the rule lets them be, the others replicated. A maximum is reduced before anything computes with it: others
+ * read it, too, and would reduce it again. */
 static bool stays_partial(const struct body *b, const struct node *n, const struct rule *r, struct strategy *st)
 {
     struct rule_pass pass[MOST_PASSES];
     int passes = rule_passes(r, pass);
     for (int k = 0; k < passes; k++) {
+        if (pass[k].from != RED_SUM && !r->moves)
+            continue;
         *st = strategy_partial(b->g, n, r, &pass[k]);
         if (reads_as_placed(n, st))
             return true;
