@@ -65,7 +65,7 @@ void pass_run_one(struct compile *, const struct pass *);
 
 /* keep_source.c: copies a compilation, with the source as its graph, to plan again for the same workloads from weight_dtype on. The copy
  * lives in the arena. */
-struct compile pass_copy_compile(const struct compile *first, struct arena *, const struct options *, struct plan *);
+struct compile keep_source_copy(const struct compile *first, struct arena *, const struct options *, struct plan *);
 
 /* memory.c: estimates the bytes that each of `ranks` ranks holds of a graph: the global one, or one rank's with ranks = 1. The global
  * graph may fuse what a rank can't. */

@@ -55,7 +55,7 @@ static struct compared compare_plan(const struct compile *whole, const char *wha
     struct plan plan = {.ranks = options.ranks, .byte_price = whole->plan->byte_price};
     if (options.solver_first)
         plan.configuration = whole->plan->configuration;
-    struct compile c = pass_copy_compile(whole, tmp, &options, &plan);
+    struct compile c = keep_source_copy(whole, tmp, &options, &plan);
     pass_run(&c, "weight_dtype", "choose", NULL);
     pass_run(&c, "insert", "memory", NULL);
     struct compared out = plan_compared(a, what, c.graph, &plan);

@@ -2,7 +2,7 @@
  * its values. */
 #include "passes/pass.h"
 
-struct compile pass_copy_compile(const struct compile *first, struct arena *arena, const struct options *options, struct plan *plan)
+struct compile keep_source_copy(const struct compile *first, struct arena *arena, const struct options *options, struct plan *plan)
 {
     struct compile c = *first;
     for (int i = 0; i < first->plan->workloads.n; i++) /* the pass choose writes its predictions there */

@@ -73,7 +73,7 @@ static struct trial try_plan(const struct compile *whole, int ranks, double pric
     if (ranks == options.ranks)
         plan.configuration = whole->plan->configuration;
     options.ranks = ranks;
-    struct compile c = pass_copy_compile(whole, tmp, &options, &plan);
+    struct compile c = keep_source_copy(whole, tmp, &options, &plan);
     c.properties |= PROP_LIMITED; /* the trial's price is the limit */
     pass_run(&c, "weight_dtype", "choose", NULL);
     measure_ranks(&c, exact);

@@ -243,9 +243,9 @@ static struct comm *start_comm(int *argc, char ***argv)
     comm->free(comm);
     if (!started_first())
         exit(1);
-    fail(
-        "%s is %s, but each process is alone: this program is linked with %s, and another library's launcher started it; use the mpirun of that library, or --local",
-        variable, getenv(variable), library);
+    fail("%s is %s, but each process is alone: this program is linked with %s, "
+         "and another library's launcher started it; use the mpirun of that library, or --local",
+         variable, getenv(variable), library);
 }
 
 int main(int argc, char **argv)

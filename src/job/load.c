@@ -44,9 +44,9 @@ static void check_size(const struct graph *g, const struct comm *comm, const cha
         fail("%s is for %d ranks, and each of the %lld replicas of this run has %d: use %s %lld (%s)", path, ranks, (long long)o->groups,
              comm->size, o->local ? "--local" : "mpirun -n", (long long)(ranks * o->groups), g->path);
     if (comm->size == 1 && !o->local)
-        fail(
-            "%s is for %d ranks, and this run has one: start it as 'mpirun -n %d tpc-run %s' (with the mpirun of the library this program is linked with: %s) or with --local %d",
-            path, ranks, ranks, path, mpi ? mpi : "none, built without MPI", ranks);
+        fail("%s is for %d ranks, and this run has one: start it as 'mpirun -n %d tpc-run %s' "
+             "(with the mpirun of the library this program is linked with: %s) or with --local %d",
+             path, ranks, ranks, path, mpi ? mpi : "none, built without MPI", ranks);
     fail("%s is for %d ranks, and this run has %d: use %s %d (%s)", path, ranks, comm->size, o->local ? "--local" : "mpirun -n", ranks,
          g->path);
 }

@@ -25,8 +25,7 @@ struct replicas replica_form(struct comm *comm, const struct job_options *o)
     if (t.count == 1)
         return t;
     if (comm->rank == 0 && comm->size % t.count)
-        fail_usage("--groups is %d, which does not divide %d rank%s", t.count, comm->size,
-                   comm->size == 1 ? "" : "s");
+        fail_usage("--groups is %d, which does not divide %d rank%s", t.count, comm->size, comm->size == 1 ? "" : "s");
     comm->barrier(comm);
     int size = comm->size / t.count;
     t.index = comm->rank / size;
@@ -109,7 +108,8 @@ struct batch_shard replica_shard_batch(const struct replicas *t, const struct gr
     d.total = count_rows(g, s, d.symbol, in);
     d.rows = batch_range_of(d.total, t->count, t->index);
     if (d.total)
-        explain("%s: replica %d has %lld of the %lld rows of '%s'", g->path, t->index, (long long)d.rows.count, (long long)d.total, d.symbol);
+        explain("%s: replica %d has %lld of the %lld rows of '%s'", g->path, t->index, (long long)d.rows.count, (long long)d.total,
+                d.symbol);
     return d;
 }
 

@@ -84,10 +84,10 @@ static const int64_t *gather_payloads(struct arena *a, struct comm *comm, int n,
 
 static void print_rank(int rank, const struct figures *f)
 {
-    printf(
-        "rank %d: compute %.3f ms, communication %.3f ms, %lld bytes sent per run; %.1f MiB resident (peak %.1f), weights %.3f MiB, activations %.3f MiB\n",
-        rank, 1e3 * f->compute, 1e3 * f->comm, (long long)f->bytes, (double)f->resident / 1048576, (double)f->peak / 1048576,
-        (double)f->weights / 1048576, (double)f->slab / 1048576);
+    printf("rank %d: compute %.3f ms, communication %.3f ms, %lld bytes sent per run; "
+           "%.1f MiB resident (peak %.1f), weights %.3f MiB, activations %.3f MiB\n",
+           rank, 1e3 * f->compute, 1e3 * f->comm, (long long)f->bytes, (double)f->resident / 1048576, (double)f->peak / 1048576,
+           (double)f->weights / 1048576, (double)f->slab / 1048576);
     if (f->state)
         printf("rank %d: state %.1f MiB, %lld bytes of it copied to grow\n", rank, (double)f->state / 1048576, (long long)f->moved);
 }
@@ -114,10 +114,10 @@ static void print_replica(const struct replicas *t, const struct batch_shard *d,
     int n = t->process_group->size, first = group * n;
     const struct figures f = figures_of(&all[first], n);
     struct batch_range rows = batch_range_of(d->total, t->count, group);
-    printf(
-        "replica %d: ranks %d to %d, %lld of %lld rows of '%s': compute %.3f ms, communication %.3f ms, %lld bytes sent per run; weights %.3f MiB, state %.1f MiB, activations %.3f MiB\n",
-        group, first, first + n - 1, (long long)rows.count, (long long)d->total, d->symbol, 1e3 * f.compute, 1e3 * f.comm,
-        (long long)f.bytes, (double)f.weights / 1048576, (double)f.state / 1048576, (double)f.slab / 1048576);
+    printf("replica %d: ranks %d to %d, %lld of %lld rows of '%s': compute %.3f ms, communication %.3f ms, "
+           "%lld bytes sent per run; weights %.3f MiB, state %.1f MiB, activations %.3f MiB\n",
+           group, first, first + n - 1, (long long)rows.count, (long long)d->total, d->symbol, 1e3 * f.compute, 1e3 * f.comm,
+           (long long)f.bytes, (double)f.weights / 1048576, (double)f.state / 1048576, (double)f.slab / 1048576);
 }
 
 /* Prints the sizes in the form of --workload. */
