@@ -29,7 +29,7 @@ struct cell {
     const struct dim *key[]; /* of composites: the kind, then the children */
 };
 
-struct rewrite {
+struct dim_rule {
     int64_t coef;
     const struct dim *mono, *right;
 }; /* coef * mono -> right, for products and for coef != 1 */
@@ -39,7 +39,7 @@ struct alg {
     struct cell *ints, *symbols, *composites;
     VEC(struct cell *) all; /* in order of creation: children before parents */
     int epoch;              /* counts changes of rules and facts */
-    VEC(struct rewrite) rules;
+    VEC(struct dim_rule) rules;
     VEC(struct equation) equations;
     VEC(const struct dim *) nonnegative; /* expressions that equations tell to be >= 0 */
     struct split_cell *splits;

@@ -305,7 +305,7 @@ const struct dim *dim_quotient(struct alg *alg, const struct dim *a, const struc
 
 /* ---- comparison ---- */
 
-static bool is_nonnegative(struct alg *alg, const struct poly *p, int fuel);
+static bool provably_nonnegative(struct alg *alg, const struct poly *p, int fuel);
 
 static bool known_nonnegative(struct alg *alg, const struct poly *p)
 {
@@ -339,13 +339,13 @@ static bool by_cases(struct alg *alg, const struct poly *p, int i, const struct 
         struct poly q = *p;
         poly_insert(&q, -p->at[i].coef, p->at[i].mono);
         poly_add_product(alg, &q, p->at[i].coef, rest, choice->arg[j]);
-        if (is_nonnegative(alg, &q, fuel - 1) != all)
+        if (provably_nonnegative(alg, &q, fuel - 1) != all)
             return !all;
     }
     return all;
 }
 
-static bool is_nonnegative(struct alg *alg, const struct poly *p, int fuel)
+static bool provably_nonnegative(struct alg *alg, const struct poly *p, int fuel)
 {
     if (!p->ok)
         return false;
@@ -370,7 +370,7 @@ bool dim_ge(struct alg *alg, const struct dim *a, const struct dim *b)
         return a->k >= b->k;
     poly_from(&p, a);
     poly_add_dim(&p, -1, b);
-    return is_nonnegative(alg, &p, 3);
+    return provably_nonnegative(alg, &p, 3);
 }
 
 /* ---- min and max ---- */

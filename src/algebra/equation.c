@@ -54,7 +54,7 @@ const struct dim *dim_rewrite(struct alg *alg, const struct dim *d)
     return dim_fresh(alg, d);
 }
 
-static bool apply_rule(struct alg *alg, struct poly *p, int i, const struct rewrite *r)
+static bool apply_rule(struct alg *alg, struct poly *p, int i, const struct dim_rule *r)
 {
     struct term t = p->at[i];
     const struct dim *rest;
@@ -234,7 +234,7 @@ static void add_rule(struct alg *alg, const struct poly *p, int i)
         merge_facts(alg, t.mono, right);
         cell_of(t.mono)->rule = right;
     } else
-        VEC_PUSH(alg->arena, &alg->rules, ((struct rewrite){coef, t.mono, right}));
+        VEC_PUSH(alg->arena, &alg->rules, ((struct dim_rule){coef, t.mono, right}));
     alg_facts_changed(alg);
 }
 

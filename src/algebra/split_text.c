@@ -121,11 +121,11 @@ static bool read_scale(struct split_reader *r, const struct dim **outer, const s
     return *outer && *inner;
 }
 
-struct read_intervals {
+struct interval_list {
     VEC(struct interval) list;
 };
 
-static bool read_intervals(struct split_reader *r, int64_t n, struct read_intervals *held)
+static bool read_intervals(struct split_reader *r, int64_t n, struct interval_list *held)
 {
     struct interval v;
     if (take_word(r, "-"))
@@ -149,7 +149,7 @@ static const struct split *read_list(struct split_reader *r, int ranks)
     if (!read_i64(r, &n) || !read_scale(r, &outer, &inner))
         return NULL;
     for (int i = 0; i < ranks; i++) {
-        struct read_intervals held = {0};
+        struct interval_list held = {0};
         if (!take_word(r, i ? "/" : ":")) {
             (void)split_error(r, "a split has too few ranks");
             return NULL;

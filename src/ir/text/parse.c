@@ -196,7 +196,7 @@ static void check_arity(struct parser *p, const struct op *op, const struct oper
             lex_fail(&p->lex, "%s lacks operand %s", op->name, i < op->nin ? op->in[i].name : "in its list");
 }
 
-static struct node *make_node(struct parser *p, char *domain, char *optype, const struct operands *in, int nout)
+static struct node *make_parsed_node(struct parser *p, char *domain, char *optype, const struct operands *in, int nout)
 {
     const struct op *op = p->find(domain, optype);
     if (!op || (!op_has_bodies(op) && value_any_untyped(in->list.n, in->list.at)))
@@ -236,7 +236,7 @@ static void parse_node(struct parser *p)
         optype = lex_name(&p->lex);
     }
     parse_node_operands(p, &in);
-    struct node *n = make_node(p, domain, optype, &in, outs.list.n);
+    struct node *n = make_parsed_node(p, domain, optype, &in, outs.list.n);
     n->name = name;
     if (lex_accept_word(&p->lex, "opset"))
         n->opset = (int)lex_int(&p->lex, 0, INT_MAX);

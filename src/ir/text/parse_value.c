@@ -55,7 +55,7 @@ struct type parse_type(struct parser *p)
     return type;
 }
 
-static struct placement parse_placement(struct parser *p)
+static struct placement parse_value_placement(struct parser *p)
 {
     struct placement place = placement_replicated;
     const char *error = NULL;
@@ -82,7 +82,7 @@ struct declaration parse_declaration(struct parser *p)
     lex_expect(&p->lex, ":");
     d.type = parse_type(p);
     if (lex_accept(&p->lex, "@")) {
-        d.place = parse_placement(p);
+        d.place = parse_value_placement(p);
         d.placed = true;
     }
     if (lex_accept_word(&p->lex, "dims")) {

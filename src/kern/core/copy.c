@@ -9,7 +9,7 @@
 
 #define TILE 32
 
-struct copy_range {
+struct strided_copy {
     struct copy c;
     char *to;
     const char *from;
@@ -80,7 +80,7 @@ static void copy_plane(const struct copy *c, int d, char *to, const char *from)
 }
 
 /* Position `row` of the outer dimensions (all but the last, and but the tiled one). */
-static void outer_offsets(const struct copy_range *job, int64_t row, int64_t *to, int64_t *from)
+static void outer_offsets(const struct strided_copy *job, int64_t row, int64_t *to, int64_t *from)
 {
     const struct copy *c = &job->c;
     *to = *from = 0;
@@ -96,7 +96,7 @@ static void outer_offsets(const struct copy_range *job, int64_t row, int64_t *to
 
 static void copy_range(void *data, int thread, int64_t lo, int64_t hi)
 {
-    const struct copy_range *job = data;
+    const struct strided_copy *job = data;
     const struct copy *c = &job->c;
     int last = c->rank - 1;
     (void)thread;
@@ -141,7 +141,7 @@ static void copy_cut(struct copy *c)
 
 void copy_strided(struct kenv *env, const struct copy *copy, void *to, const void *from)
 {
-    struct copy_range job = {.to = to, .from = from};
+    struct strided_copy job = {.to = to, .from = from};
     int64_t n = tensor_dims_product(copy->dim, 0, copy->rank);
     if (n == 0 || (to == from && memcmp(copy->to, copy->from, (size_t)copy->rank * sizeof *copy->to) == 0))
         return;

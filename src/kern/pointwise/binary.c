@@ -126,7 +126,7 @@ struct binary_call {
     size_t in_size, out_size;
 };
 
-static int row_step(const struct binary_call *c, int k)
+static int operand_step(const struct binary_call *c, int k)
 {
     return c->walk->stride[k][c->walk->rank - 1] != 0;
 }
@@ -134,8 +134,8 @@ static int row_step(const struct binary_call *c, int k)
 static void binary_direct(void *data, const int64_t *offset, int64_t n)
 {
     const struct binary_call *c = data;
-    c->row(element_at_const(c->a->data, c->in_size, offset[1]), row_step(c, 1), element_at_const(c->b->data, c->in_size, offset[2]),
-           row_step(c, 2), element_at(c->out->data, c->out_size, offset[0]), n);
+    c->row(element_at_const(c->a->data, c->in_size, offset[1]), operand_step(c, 1), element_at_const(c->b->data, c->in_size, offset[2]),
+           operand_step(c, 2), element_at(c->out->data, c->out_size, offset[0]), n);
 }
 
 /* f16 and bf16: rows of CHUNK elements through float32. */
@@ -143,7 +143,7 @@ static void binary_small(void *data, const int64_t *offset, int64_t n)
 {
     const struct binary_call *c = data;
     float a[CHUNK], b[CHUNK], o[CHUNK];
-    int sa = row_step(c, 1), sb = row_step(c, 2);
+    int sa = operand_step(c, 1), sb = operand_step(c, 2);
     for (int64_t i = 0; i < n; i += CHUNK) {
         int64_t m = n - i < CHUNK ? n - i : CHUNK;
         convert_to_f32(c->a->dtype, element_at_const(c->a->data, 2, offset[1] + i * sa), sa ? m : 1, a);
