@@ -1,6 +1,6 @@
 #!/bin/sh
-# The main job on a sample, from nothing: installs what is missing, builds, shards a Llama export for four ranks with sequence parallelism,
-# runs it under mpirun, and checks it against the stored outputs and against the unsharded run.
+# Shows the main use on a sample: installs what is missing, builds, and compiles a Llama export for four ranks with sequence parallelism.
+# Runs it under mpirun and compares with the stored outputs and with the unsharded model.
 #   ./demo.sh [MODEL-FOLDER] [RANKS]
 set -eu
 cd "$(dirname "$0")"
