@@ -140,10 +140,11 @@ automake() {
     done
 }
 
-entry() { # a file of passes/ has one entry point
+entry() { # a file of passes/ has one pass of the list
+    names=$(sed -n 's/^PASS(\([a-z_]*\),.*/\1/p' passes/passes.def | tr '\n' '|')
     for f in passes/*.c passes/*/*.c; do
         case $f in passes/manager.c | passes/rows.c) continue ;; esac
-        n=$(grep -cE '^(void|int|bool|struct [a-z_]+ \*?|const [a-z_ ]+\*?)[a-z_ ]*\*?pass_[a-z_]+\(' "$f")
+        n=$(grep -cE "^[a-z].*[ *]pass_(${names%|})\\(" "$f")
         [ "$n" = 1 ] || echo "$f has $n entry points"
     done
 }
