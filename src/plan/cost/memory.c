@@ -165,7 +165,7 @@ static void add_activations(struct holder *h, const struct rank_use *before, str
         const struct bindings *dims = &h->plan->workloads.at[w].dims;
         int64_t state = state_bytes(h, dims, false), blocks = block_bytes(h, dims);
         int64_t peak = same ? before->peak : slab_of(h, w) - state_bytes(h, dims, true) + plan_bodies_bytes(h->tmp, h->g, dims);
-        require(state >= 0 && blocks >= 0 && peak >= 0);
+        require(state >= 0 && blocks >= 0);
         use->state = state > use->state ? state : use->state;
         use->blocks = blocks > use->blocks ? blocks : use->blocks;
         use->peak = peak > use->peak ? peak : use->peak;
