@@ -7,6 +7,8 @@
  * of the plan found; they have no price and are measured for every trial.
  *
  * If no price helps, the pass tries more ranks, for the error message: it doubles their number, then bisects. */
+#include "op/emit/emit.h"
+#include "op/op.h"
 #include "passes/pass.h"
 #include "plan/cost/cost.h"
 #include "plan/input/input.h"
@@ -38,6 +40,19 @@ struct fitter {
     int ranks, trials;
     struct trial trial[MOST_TRIALS];
 };
+
+/* Works on a copy in the form that tpc-run will have: internal ops are expanded and nodes fused, because fused nodes keep no values
+ * between them. */
+void memory_estimate(const struct compile *c, const struct graph *g, int ranks, struct rank_use *out)
+{
+    struct arena *tmp = arena_new();
+    struct compile run = {.arena = tmp, .graph = graph_copy(tmp, g)};
+    if (g->rank >= 0)
+        expand_nodes(run.graph, OP_INTERNAL);
+    pass_run(&run, "fuse_kernels", "fuse_kernels", NULL);
+    plan_memory(run.graph, c->plan, ranks, out);
+    arena_free(tmp);
+}
 
 static struct trial outcome(const struct compile *c, struct arena *keep)
 {
