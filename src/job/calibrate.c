@@ -50,7 +50,7 @@ static void explain_collectives(const struct machine *to, const struct comm *com
         const struct measured_collective *c = &m->collective[i];
         if (c->kind == COLL_NONE)
             continue;
-        double model = transfer_seconds(to, machine_transfer(to, c->kind, comm->size, (double)c->bytes));
+        double model = collective_seconds(to, collective_transfer(to, c->kind, comm->size, (double)c->bytes));
         explain("%s of %lld bytes: %.2f us, the profile says %.2f", collective_name(c->kind), (long long)c->bytes, 1e6 * c->seconds,
                 1e6 * model);
     }

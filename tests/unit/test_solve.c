@@ -104,7 +104,7 @@ START_TEST(collectives_fit)
     want.hop_latency = 2e-6, want.collective_overhead = 5e-6, want.link_bandwidth = 3e9, want.reduce_seconds = 1e-10;
     for (double bytes = 64; bytes < 1e8; bytes *= 8)
         for (int k = 0; k < 5; k++, n++) {
-            double seconds = kind[k] ? transfer_seconds(&want, machine_transfer(&want, kind[k], 4, bytes))
+            double seconds = kind[k] ? collective_seconds(&want, collective_transfer(&want, kind[k], 4, bytes))
                                      : want.hop_latency + bytes / want.link_bandwidth;
             at[n] = (struct timed_transfer){kind[k], bytes, seconds};
         }

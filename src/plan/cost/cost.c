@@ -132,7 +132,7 @@ double cost_reshard_seconds(struct space *s, const struct value *v, struct place
     require(placement_transition(from, to).possible && !placement_eq(from, to));
     if (!by)
         return to.kind == PLACE_P ? 0 : 2 * most_bytes(s, v, to, w) * m->elementwise_share / m->memory_bandwidth;
-    double wire = transfer_seconds(m, machine_transfer(m, by, s->ranks, global_elements(s, v, w) * dtype_width(v->type.dtype)));
+    double wire = collective_seconds(m, collective_transfer(m, by, s->ranks, global_elements(s, v, w) * dtype_width(v->type.dtype)));
     bool packs = by == COLL_ALLGATHER || by == COLL_REDUCESCATTER;
     return wire + (packs ? packing_seconds(s, v, from.kind == PLACE_S ? from : to, w) : 0);
 }

@@ -114,12 +114,12 @@ struct machine_origin {
 char *machine_json(struct arena *, const struct machine *, const struct machine_origin *);
 /* A JSON file, or the name of an installed profile: machines/NAME.json of the data folder. Unknown or missing keys are failures. */
 struct machine machine_read(struct arena *, const char *name);
-/* The model of a collective (machine.c): hops one after another and bytes on a rank's link, for a global value of so many bytes. */
+/* The model of a collective (collective_cost.c): hops one after another and bytes on a rank's link, for a global value of so many bytes. */
 struct transfer {
     double hops, bytes, summed;
 }; /* summed: bytes of partial values that a rank adds up */
-struct transfer machine_transfer(const struct machine *, enum collective, double ranks, double bytes);
-double transfer_seconds(const struct machine *, struct transfer);
+struct transfer collective_transfer(const struct machine *, enum collective, double ranks, double bytes);
+double collective_seconds(const struct machine *, struct transfer);
 /* calibrate.c: the constants of that model from measured times; COLL_NONE: one message of next to no bytes. Returns the root mean square of
  * the relative errors. */
 struct timed_transfer {
