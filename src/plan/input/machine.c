@@ -4,6 +4,7 @@
 #include "plan/plan.h"
 #include "plan/reference.h"
 
+#include <math.h>
 #include <string.h>
 
 struct machine_key {
