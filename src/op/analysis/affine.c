@@ -140,7 +140,7 @@ static struct affine *moved(struct graph *g, const struct node *n, const struct 
     return a;
 }
 
-/* Index tuples: laid end to end along the last dimension, one number from each. */
+/* Index tuples: concatenated along the last dimension, one number from each. */
 static struct affines tuples(struct graph *g, const struct node *n, const struct affines *known)
 {
     int last = n->out[0]->type.rank - 1;

@@ -1,12 +1,12 @@
 /* rows: which symbols count rows that a graph treats one by one, so that any of them can be computed alone (a batch).
  *
- * A symbol is taken as if its dimension were dealt out to two ranks that exchange nothing. By the rules of the nodes (rule.c,
- * rule_project.c) that placement goes from the inputs to the outputs. A node that would need a whole value, leaves terms, or compares
- * positions mixes rows; one that has the symbol as a number knows how many there are. Whoever has some rows then runs the same graph on
- * them, with their number as the value of the symbol, and gets these rows of the results.
+ * A symbol is treated as if its dimension were split over two ranks that exchange nothing. By the rules of the nodes (rule.c,
+ * rule_project.c) that placement goes from the inputs to the outputs. A node that would need a replicated value, leaves a partial one, or
+ * compares positions mixes rows; one that has the symbol as a number knows how many there are. Whoever has some rows then runs the same
+ * graph on them, with their number as the value of the symbol, and gets these rows of the results.
  *
  * Numbers of rows (Range, and what is computed of it: affine.c) differ from those that a rank counts from 0, so nothing may come of them
- * but a lookup of each row in its own part of what is dealt out, as exporters write masks. */
+ * but a lookup of each row in its own shard, as exporters write masks. */
 #include "ir/rank_meta.h"
 #include "op/analysis/analysis.h"
 #include "op/infer/infer.h"
@@ -20,7 +20,7 @@ enum { PARTS = 2 };
 struct row_walk {
     struct graph *g;
     const struct dim *size;    /* the symbol */
-    const struct split *split; /* an even deal of it */
+    const struct split *split; /* an even one */
     struct placement *at;      /* by value id */
     struct affines *affine;    /* by value id */
     const char *why;           /* rows are not independent; NULL: no reason met */
@@ -152,7 +152,7 @@ static bool gathers_own(struct row_walk *w, const struct node *n)
     return true;
 }
 
-/* Tuples whose entry for the dimension that is dealt out is the number of their row, and no other entry is. */
+/* Tuples whose entry for the split dimension is the number of their row, and no other entry is. */
 static bool points_to_own(const struct row_walk *w, const struct value *data, const struct value *index)
 {
     const struct placement at = w->at[data->id];
@@ -249,7 +249,7 @@ static bool assign_rows(const struct row_walk *w, const struct node *n, const st
     return true;
 }
 
-/* A result is dealt out along the dimension that has the symbol, or has none. */
+/* A result is split along the dimension that has the symbol, or has none. */
 static bool result_fits(const struct row_walk *w, const struct value *v, struct placement out)
 {
     int d = -1, n = dims_with(w, v, &d);

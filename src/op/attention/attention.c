@@ -20,7 +20,7 @@ const struct value *attention_output(const struct node *node, int i)
 
 /* ---- sizes ---------------------------------------------------------------------------------------------------------------------- */
 
-/* Width of n heads of one size as that size; NULL when there are none to tell. */
+/* Width of n heads of one size as that size; NULL if there are none. */
 static const struct dim *attention_head_size(struct graph *g, const struct node *node, const struct dim *width, const struct dim *heads)
 {
     if (dim_equals(heads, 0))

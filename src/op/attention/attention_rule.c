@@ -1,5 +1,5 @@
 /* Rules of the fused attention ops, and the lowering of causal rows. Query heads are a product (hk g): group g of query heads shares key
- * head hk; a rank holds whole groups, or heads of one. */
+ * head hk; a rank holds all heads of some groups, or heads of one. */
 #include "op/attention/attention.h"
 #include "op/lower/lower.h"
 #include "op/rule/rule.h"
@@ -14,7 +14,8 @@ struct attention_factors {
     int b, hk, g, s, d, e, p, n;
 }; /* -1: no such factor */
 
-/* Query heads as (hk g); the caller knows that they divide. One key head is no factor: it is whole, and so is one query head per key head.
+/* Query heads as (hk g); the caller knows that they divide. One key head is no factor: it is never split, nor is one query head per key
+ * head.
  */
 static void head_factors(struct graph *g, struct rule *r, const struct attention_sizes *h, struct attention_factors *f)
 {
@@ -60,7 +61,7 @@ static void put_keys(struct graph *g, struct rule_operand *operand, bool flat, c
     put_in_part(g, operand, flat ? 2 : 3, 0, size);
 }
 
-/* All keys: past, then new, laid end to end. */
+/* All keys: past and new, concatenated. */
 static void put_total(struct graph *g, struct rule_operand *operand, int d, const struct attention_factors *f)
 {
     if (f->p >= 0)
@@ -158,11 +159,11 @@ struct rule *rule_attention(struct graph *g, const struct node *node)
     if (h.flat)
         put_sizes(r, &f, "q_num_heads", "kv_num_heads");
     if (!h.past && !attention_output(node, 1) && !attention_output(node, 2) && !attention_output(node, 3))
-        rule_linear(r, 1u << V); /* the weights do not depend on V; other results do not either, so they are no terms */
+        rule_linear(r, 1u << V); /* the weights do not depend on V; nor do other results, so they are not partial */
     return r;
 }
 
-/* ---- causal attention of some of the rows: the edge of each row is its place in the whole sequence, said by a mask ----------------- */
+/* ---- causal attention of some of the rows: a mask gives the edge of each row, its place in the global sequence ----------------- */
 
 /* [S, 1], or [B, 1, S, 1] where every batch has its own length: the last key that each row may see. */
 static struct value *last_keys(struct lowering *l, const struct attention_sizes *h, const struct split *rows)
@@ -263,7 +264,7 @@ static void put_gqa_operands(struct graph *g, struct rule *r, const struct node 
         put_query_heads(g, &r->in[G_SINK], 0, 0, f);
 }
 
-/* Operands that follow the heads must have their number; scales of single channels would, too, and keep the op whole. */
+/* Operands that follow the heads must have their number; so must scales of single channels, which keep the op replicated. */
 static bool gqa_divides(struct graph *g, const struct node *node, const struct attention_sizes *h)
 {
     const struct type *sink = attention_operand(node, G_SINK);

@@ -82,7 +82,7 @@ static void put_caches(struct graph *g, struct rule *r, const struct node *node,
     }
 }
 
-/* Heads and head size of X; false when they can't be told. */
+/* Heads and head size of X; false if they are not known. */
 static bool head_sizes(struct graph *g, const struct node *node, const struct dim **heads, const struct dim **size)
 {
     const struct type *x = &node->in[X]->type;

@@ -1,5 +1,5 @@
 /* fixed: graph inputs that --bind fixes to constants. What only they need folds away; the metadata says what was an input, so that whoever
- * still gives it is told if it differs. */
+ * still gives it gets an error if it differs. */
 #include "base/half.h"
 #include "ir/rank_meta.h"
 #include "op/canon/canon.h"

@@ -1,7 +1,7 @@
 /* Canonical form of one typed node: what a size operand says moves into the node.
  *
  * An operand marked @name in the row becomes the DIMS attribute name, @type is already in the output type; all of a node's size
- * operands go, or, where the content of one is not known, none: such a node keeps them as data and stays whole. Then numbers that
+ * operands go, or, if the content of one is not known, none: such a node keeps them as data and is kept replicated. Then numbers that
  * depend on the rank or on defaults are written out, so that later passes read one form. */
 #include "op/canon/canon.h"
 #include "op/infer/infer.h"
@@ -169,7 +169,7 @@ static void write_castlike(struct graph *g, struct node *node)
     attr_set_int(node, "saturate", saturate);
 }
 
-/* The head size of a flat operand is told by the caches where no number of heads is given. */
+/* The caches give the head size of a flat operand if no number of heads is given. */
 static void write_rotary(struct node *node)
 {
     const struct type *x = &node->in[0]->type, *cache = &node->in[1]->type;
@@ -200,7 +200,7 @@ static void write_defaults(struct graph *g, struct node *node)
         attr_set_int(node, "allowzero", 0); /* how to read an operand that is gone */
 }
 
-/* A -1 that no expression stands for: only the operand and the data together tell the size. */
+/* A -1 that no expression stands for: only the operand and the data together give the size. */
 static bool reshape_open(struct graph *g, const struct node *node)
 {
     const struct type *out = &node->out[0]->type;

@@ -4,7 +4,7 @@
 
 enum { SCALES = 2, ZEROS = 3 };
 
-/* Scales or zero points that lie end to end become rows, the same bytes: split along K they are then a few intervals, not a few for
+/* Scales or zero points in one dimension become rows, the same bytes: split along K they are then a few intervals, not a few for
  * every row. */
 static void write_rows(struct graph *g, struct node *node, int i, int64_t n)
 {

@@ -1,7 +1,7 @@
 /* control: If, Loop, Scan. What their bodies take and give, and the types of their results.
  *
  * A body is inferred for the operands of its node. Branches that disagree in a size leave it open; so does a value that a Loop or a Scan
- * carries from turn to turn where a turn gives it another size than it took. No rule: a node with bodies stays whole. */
+ * carries from one iteration to the next if an iteration changes its size. No rule: a node with subgraphs is kept replicated. */
 #include "op/control/control.h"
 
 #include "op/infer/infer.h"
@@ -37,7 +37,7 @@ static void check_body_outputs(const struct graph *g, const struct node *node, i
         fail("%s: its %s has %d outputs, expected %d", node_where(g, node), node_body(node, body)->name, b->outputs.n, least);
 }
 
-/* What steers a node is one element; the number of turns an integer, a condition a boolean. */
+/* What steers a node is one element: the number of iterations an integer, a condition a boolean. */
 static void check_steering(struct graph *g, const struct node *node, int i, enum dtype dtype)
 {
     const struct type *t = i < node->nin && node->in[i] ? op_operand(g, node, i) : NULL;
@@ -117,7 +117,7 @@ bool control_take_branch(struct graph *g, struct node *node, struct nodes *out)
     return true;
 }
 
-/* ---- what is carried from turn to turn ------------------------------------------------------------------------------------------- */
+/* ---- what is carried between iterations ------------------------------------------------------------------------------------------- */
 
 /* Operands first ..., inputs in ... and outputs out ... of the body, n of each. open: by number * MAX_RANK + dimension, a size that
  * changes. */
@@ -143,7 +143,7 @@ static bool opens_more(struct subgraph *r, const struct carried *c, int round)
     for (int i = 0; i < c->n; i++) {
         const struct type *in = &r->graph->inputs.at[c->in + i]->type, *out = output_type(r->around, r->node, r, c->out + i);
         if (in->dtype != out->dtype || in->rank != out->rank)
-            fail("%s: what it carries as '%s' is %s before a turn and %s after it", node_where(r->around, r->node),
+            fail("%s: what it carries as '%s' is %s before an iteration and %s after it", node_where(r->around, r->node),
                  r->graph->inputs.at[c->in + i]->name, type_str(r->around->arena, in), type_str(r->around->arena, out));
         for (int d = 0; d < in->rank; d++) {
             bool changes = dim_rewrite(r->graph->alg, in->dim[d]) != out->dim[d] || round >= ROUNDS_BY_NEED;
@@ -154,7 +154,7 @@ static bool opens_more(struct subgraph *r, const struct carried *c, int round)
     return more;
 }
 
-/* The body under sizes that hold in every turn. enter: types the inputs that nothing carries. */
+/* The body under sizes that hold in every iteration. enter: types the inputs that nothing carries. */
 static struct subgraph ready_turn(struct arena *arena, struct graph *g, const struct node *node, const struct carried *c,
                                   void (*enter)(struct subgraph *))
 {
@@ -177,7 +177,7 @@ static void carried_result(struct graph *g, struct node *node, const struct carr
     op_result(g, node, i, t->dtype, t->rank, dim);
 }
 
-/* One of every turn, laid along axis; turns NULL: so many are not known. */
+/* One of every iteration, stacked along axis; turns NULL: their number is not known. */
 static void infer_stacked(struct graph *g, struct node *node, const struct subgraph *r, int i, int output, int axis,
                           const struct dim *turns)
 {
@@ -192,7 +192,7 @@ static void infer_stacked(struct graph *g, struct node *node, const struct subgr
     op_result(g, node, i, t->dtype, t->rank + 1, dim);
 }
 
-/* ---- Loop: operands M, cond, carried; body (turn, cond, carried) -> (cond, carried, stacked)
+/* ---- Loop: operands M, cond, carried; body (iteration, cond, carried) -> (cond, carried, stacked)
  * ------------------------------------------------ */
 
 /* A scalar, or one element where the file says so. */
@@ -258,7 +258,7 @@ void infer_loop(struct graph *g, struct node *node)
     if (again->dtype != DT_BOOL || again->rank > 1)
         fail("%s: the condition that its body gives is %s, expected one boolean", node_where(g, node), type_str(tmp, again));
     if (!node->in[0] && goes_on(g, node, &r))
-        fail("%s: never ends: it has no number of turns and a condition that stays true", node_where(g, node));
+        fail("%s: never ends: it has no number of iterations and a condition that stays true", node_where(g, node));
     for (int i = 0; i < node->nout; i++)
         if (node->out[i] && i < c.n)
             carried_result(g, node, &c, i);

@@ -1,4 +1,4 @@
-/* settle: inference to a fixed point. Nodes are inferred in order; an equation met on the way rewrites what comes after it, so it is
+/* Inference to its fixpoint. Nodes are inferred in order; an equation met on the way rewrites what comes after it, so it is
  * repeated until none is new. An If whose condition is known becomes the branch that it takes; small nodes on static values are run by
  * their kernel (a head size passes through Sqrt). */
 #include "op/control/control.h"
@@ -92,7 +92,7 @@ void op_infer_fixpoint(struct graph *g)
     int before, after = alg_equations(g->alg, &list), round = 0;
     do {
         if (round++ == MOST_ROUNDS)
-            fail("%s: the sizes of the graph do not settle after %d equations", graph_file(g), after);
+            fail("%s: the sizes of the graph do not reach a fixpoint after %d equations", graph_file(g), after);
         before = after;
         settle_round(&s);
         after = alg_equations(g->alg, &list);

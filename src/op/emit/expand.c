@@ -1,4 +1,4 @@
-/* expand: what a node becomes in a file. Ops that exist only inside turn into standard ops, the norms of one exporter into the standard
+/* What a node becomes in a file. Ops that exist only inside tpc become standard ops, the norms of one exporter into the standard
  * norm; then size_operands_restore gives every op its size operands back, made by shape_tensor.c.
  *
  * Whatever is decided here is decided alike on every rank, from splits and from all ranks' types, never from one rank's extents:
@@ -54,7 +54,7 @@ void expand_repeat(struct graph *g, struct node *node)
         repeat_evenly(g, node, axis);
 }
 
-/* A whole value as a term of a sum: rank 0 keeps it, the others take zero. */
+/* A replicated value as a partial one: rank 0 keeps it, the others have zero. */
 void expand_term(struct graph *g, struct node *node)
 {
     uint8_t *first = NEW(g->arena, uint8_t);

@@ -1,5 +1,5 @@
-/* Expansions of what makes one rank's part of a whole value: slices, positions, indices and candidates are the rank's, and nodes and names
- * are alike on every rank. */
+/* Expansions of the ops that make one rank's shard of a global value: slices, positions, indices and candidates are the rank's, and nodes
+ * and names are alike on every rank. */
 #include "op/emit/emit.h"
 #include "op/infer/infer.h"
 #include "op/op.h"
@@ -172,7 +172,7 @@ static struct value *where_held(struct graph *g, const struct node *node, const 
     return expand_binary(g, "Max", expand_name(g, node, "clamped"), capped, expand_zero(g, dtype), NULL);
 }
 
-/* An index that no rank holds stays out of range on every rank, so that the lookup refuses it as the whole one would. */
+/* An index that no rank holds stays out of range on every rank, so that the lookup refuses it as the unsplit one would. */
 static void index_in_range(struct graph *g, const struct node *node, const struct split *s, struct value *x)
 {
     enum dtype dtype = x->type.dtype;

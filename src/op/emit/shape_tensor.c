@@ -103,7 +103,7 @@ static int dim_at(const struct value *v, const struct dim *e)
     return -1;
 }
 
-/* What a rank sees of it is not the whole, and not alike on all ranks. */
+/* A rank sees only its shard, and ranks see different ones. */
 static bool is_part(const struct value *v, int d)
 {
     return v->place.kind == PLACE_S && v->place.dim == d;
@@ -146,7 +146,7 @@ static bool all_plain(struct graph *g, const struct dim *e)
 
 static struct value *dim_value(struct graph *, const struct dim *);
 
-/* The rest of e = k * symbol + rest, which other inputs tell; NULL: e is not of this form. */
+/* The rest of e = k * symbol + rest, which other inputs give; NULL: e is not of this form. */
 static const struct dim *rest_of(struct graph *g, const struct dim *e, const struct dim *symbol, int64_t *k)
 {
     *k = coefficient(e, symbol);
@@ -166,7 +166,8 @@ static struct value *solved(struct graph *g, const struct dim *symbol, struct va
     return v->producer ? remember(g, v, symbol) : v;
 }
 
-/* The whole of which every rank has a part, as the sum of the parts' sizes. tpc-run, which is given the whole, drops the message. */
+/* The global size of a sharded dimension, as the sum of the shards' sizes. tpc-run, which is given the global value, drops the collective.
+ */
 static struct value *summed_entry(struct graph *g, struct value *of, const struct dim *size)
 {
     const char *name = arena_printf(g->arena, "tpc/sum/%s/%d", of->name, of->place.dim);
@@ -178,7 +179,7 @@ static struct value *summed_entry(struct graph *g, struct value *of, const struc
     return remember(g, infer(g, v), size);
 }
 
-/* parts: from what all ranks have of a split dimension; else from one that is whole. */
+/* parts: from the shards of all ranks; else from a dimension that is not split. */
 static struct value *solved_entry(struct graph *g, const struct dim *symbol, struct value *v, int d, bool parts)
 {
     int64_t k;
@@ -197,7 +198,7 @@ static struct value *solved_input(struct graph *g, const struct dim *symbol, boo
     return v;
 }
 
-/* A value made from an input's parts would need the whole's size to be made. */
+/* A value made from an input's shards would need the global size to be made. */
 static void refuse_parts(const struct graph *g, const struct dim *symbol)
 {
     for (int i = 0; i < g->inputs.n; i++) {

@@ -62,11 +62,12 @@ void value_gather(struct graph *g, struct node *node)
 
 int gather_table_factor(struct graph *g, struct rule *rule, const struct node *node)
 {
-    bool whole = node->in[0]->type.dtype == DT_BOOL; /* truths are not summed */
+    bool replicated = node->in[0]->type.dtype == DT_BOOL; /* truths are not summed */
     for (int i = 0; i < node->nin; i++)
-        whole |= node->in[i] && dtype_is_packed(node->in[i]->type.dtype);
-    int f = rule_factor(g, rule, "v", node->in[0]->type.dim[gather_axis(g, node)], whole ? FACTOR_REPLICATED | FACTOR_DROPPED : POINTED);
-    rule->factor[f].red = whole ? RED_NONE : RED_SUM;
+        replicated |= node->in[i] && dtype_is_packed(node->in[i]->type.dtype);
+    int f = rule_factor(g, rule, "v", node->in[0]->type.dim[gather_axis(g, node)],
+                        replicated ? FACTOR_REPLICATED | FACTOR_DROPPED : POINTED);
+    rule->factor[f].red = replicated ? RED_NONE : RED_SUM;
     return f;
 }
 
@@ -95,8 +96,8 @@ struct rule *rule_gather(struct graph *g, const struct node *node)
 
 /* ---- Gather from a split table ----------------------------------------------------------------------------------------------- */
 
-/* Where(inside, Gather(table, local), 0): every rank looks up in its part, the results are terms. Operand 0 is placed as S(axis; split), as
- * are scales and zero points. */
+/* Where(inside, Gather(table, local), 0): every rank looks up in its shard, the results are partial. Operand 0 is placed as S(axis; split),
+ * as are scales and zero points. */
 void lower_gather(struct lowering *l)
 {
     const struct node *node = l->node;

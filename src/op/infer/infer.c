@@ -1,6 +1,6 @@
 /* What inference of all families shares: operands, agreeing dimensions, broadcasting, shape information.
  *
- * Inference is symbolic. Two dimensions that must agree and are not the same expression become an equation (design.md section 2);
+ * Inference is symbolic. Two dimensions that must agree and are not the same expression become an equation (docs/architecture.md);
  * it is checked against the real inputs at every run. Only a contradiction, such as 4 = 5, is an error here. */
 #include "op/infer/infer.h"
 

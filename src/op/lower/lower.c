@@ -123,24 +123,24 @@ struct node *lower_apart(struct lowering *l, const char *part, struct value *x, 
 
 void lower_together(struct lowering *l, int axis, int n, struct value *const *in, struct value **out)
 {
-    const struct placement *whole = NEWN(l->g->arena, struct placement, n + 1); /* that is what zeros say */
+    const struct placement *replicated = NEWN(l->g->arena, struct placement, n + 1); /* zeros: replicated */
     struct node *split = lower_apart(l, "apart", lower_concat(l, "together", n, in, axis), axis, n);
     for (int i = 0; i < n; i++)
         out[i] = split->out[i];
-    lower_on_ranks(l, split, whole, whole);
+    lower_on_ranks(l, split, replicated, replicated);
 }
 
 static void *scalar_bytes(struct lowering *l, enum dtype dtype, double number)
 {
     void *bytes = arena_alloc(l->g->arena, sizeof(double));
     float single = (float)number;
-    int64_t whole = (int64_t)number;
+    int64_t integer = (int64_t)number;
     if (dtype == DT_F32)
         memcpy(bytes, &single, sizeof single);
     else if (dtype == DT_F64)
         memcpy(bytes, &number, sizeof number);
     else if (dtype == DT_I64)
-        memcpy(bytes, &whole, sizeof whole);
+        memcpy(bytes, &integer, sizeof integer);
     else
         require(number == 0 && dtype_size(dtype) <= sizeof number); /* zero is zero in every type */
     return bytes;

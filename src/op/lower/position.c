@@ -1,4 +1,4 @@
-/* Positions in a whole dimension, for lowerings of ops in which the index means something. */
+/* Positions in a global dimension, for lowerings of ops in which the index means something. */
 #include "op/infer/infer.h"
 #include "op/lower/lower.h"
 

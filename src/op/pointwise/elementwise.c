@@ -102,7 +102,7 @@ static bool counts(enum dtype dtype)
     return dtype == DT_I64 || dtype == DT_I32 || dtype == DT_BOOL;
 }
 
-/* Values of operand i when the node computes on whole numbers only and they are known. */
+/* Values of operand i if the node computes on integers only and they are known. */
 static const struct dims_value *known(struct graph *g, struct node *node, int i)
 {
     const struct type *type = op_operand(g, node, i);
@@ -110,7 +110,7 @@ static const struct dims_value *known(struct graph *g, struct node *node, int i)
 }
 
 typedef const struct dim *(*unary_value)(struct alg *, const struct dim *);
-/* NULL: not provable; the whole result is then unknown. */
+/* NULL: not provable; then nothing of the result is known. */
 typedef const struct dim *(*binary_value)(struct alg *, const struct dim *, const struct dim *);
 
 static void value_unary(struct graph *g, struct node *node, unary_value f)
@@ -312,7 +312,7 @@ void value_mod(struct graph *g, struct node *node)
         value_fold(g, node, of_mod);
 }
 
-/* Numbers keep their value between whole types; as a truth value only 0 or not 0 remains. */
+/* Numbers keep their value between integer types; as a truth value only 0 or not 0 remains. */
 static const struct dim *of_truth(struct alg *alg, const struct dim *x)
 {
     const struct dim *zero = of_equal(alg, x, dim_int(alg, 0));
@@ -325,7 +325,7 @@ static const struct dim *of_itself(struct alg *alg, const struct dim *x)
     return x;
 }
 
-/* A whole number may come from a constant of a real type. */
+/* An integer may come from a constant of a float type. */
 static void value_to(struct graph *g, struct node *node, enum dtype to)
 {
     int64_t number;

@@ -1,5 +1,5 @@
-/* Rules of elementwise ops: every result dimension is one factor, an operand extent of 1 has none. What differs between them is which terms
- * pass: those of a sum where an op is linear, those of max and min where it is monotone. */
+/* Rules of elementwise ops: every result dimension is one factor, an operand extent of 1 has none. What differs between them is which
+ * partial values pass: those of a sum where an op is linear, those of max and min where it is monotone. */
 #include "op/infer/infer.h"
 #include "op/rule/rule.h"
 #include "op/table/table.h"
@@ -118,7 +118,7 @@ struct rule *rule_cast(struct graph *g, const struct node *node)
     return r;
 }
 
-/* Linear in all operands together; greater where one is, except that whole numbers wrap. */
+/* Linear in all operands together; increasing in each, except that integers wrap. */
 struct rule *rule_sum(struct graph *g, const struct node *node)
 {
     uint32_t all = all_operands(node);
@@ -160,7 +160,7 @@ struct rule *rule_mul(struct graph *g, const struct node *node)
     return r;
 }
 
-/* Linear in the dividend; but terms divided by zero are infinities of both signs, so the divisor must be known. */
+/* Linear in the dividend; but addends divided by zero are infinities of both signs, so the divisor must be known. */
 struct rule *rule_div(struct graph *g, const struct node *node)
 {
     struct constant *by = node->in[1]->constant;
@@ -170,7 +170,7 @@ struct rule *rule_div(struct graph *g, const struct node *node)
     return r;
 }
 
-/* Selects elements, so terms of any reduction pass when both sides are partial. */
+/* Selects elements: partial values of any reduction pass if both sides are partial. */
 struct rule *rule_where(struct graph *g, const struct node *node)
 {
     struct rule *r = rule_pointwise(g, node);

@@ -2,7 +2,7 @@
  * (c m k..).
  *
  * Input channels are contracted, output channels are columns. With groups both are (group, channels of a group) and the attribute `group`
- * follows the split. Spatial dimensions overlap between ranks and stay whole, but for a 1 x 1 window, which is pointwise there. */
+ * follows the split. Spatial dimensions overlap between ranks and are never split, except for a 1 x 1 window, which is pointwise there. */
 #include "op/infer/infer.h"
 #include "op/product/product.h"
 #include "op/rule/rule.h"
@@ -141,7 +141,7 @@ static struct rule *conv_rule(struct graph *g, const struct node *node, const st
         put_group(g, r, group = rule_factor(g, r, "g", dim_int(g->alg, groups), 0));
     int c = rule_factor(g, r, "c", c_size, FACTOR_CONTRACTED), m = rule_factor(g, r, "m", m_size, 0);
     r->factor[c].red = RED_SUM;
-    if (group >= 0 && !transposed) { /* output channels (g m) hold whole groups or channels of one, like query heads */
+    if (group >= 0 && !transposed) { /* output channels (g m) hold all channels of some groups or channels of one, like query heads */
         r->query_outer = group;
         r->query_inner = m;
     }

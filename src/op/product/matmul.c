@@ -1,5 +1,5 @@
 /* Matrix products. The contracted dimension is a summed factor: split, it leaves partial sums. Rows, columns and batch dimensions are
- * factors of their own. Gemm's C is a term: it must count once when the contraction is split. */
+ * factors of their own. Gemm's C is an addend: it must count once if the contraction is split. */
 #include "op/infer/infer.h"
 #include "op/rule/rule.h"
 #include "op/table/table.h"

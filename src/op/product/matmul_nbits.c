@@ -2,7 +2,8 @@
  * one padded; a block has a scale and maybe a zero point, and zero points of less than a byte share bytes along a row.
  *
  * Columns split anywhere. K splits where no block, and no byte of zero points, is cut: its factors are c groups of p blocks whose zero
- * points fill a byte, and the l values of a block. Where K is no whole number of groups, or g_idx deals values to scales, K is whole. */
+ * points fill a byte, and the l values of a block. If K is not a multiple of the group, or g_idx maps values to scales, K is never split.
+ */
 #include "op/infer/infer.h"
 #include "op/rule/rule.h"
 #include "op/table/table.h"
@@ -58,7 +59,7 @@ static void check_shape(const struct graph *g, const struct node *node, int i, i
          type_str(g->arena, &node->in[i]->type), text);
 }
 
-/* One row of `each` per column of the result; older exports lay the rows end to end. */
+/* One row of `each` per column of the result; older exports concatenate the rows. */
 static void check_nbits_rows(const struct graph *g, const struct node *node, int i, int64_t n, int64_t each)
 {
     int64_t all;
@@ -150,7 +151,7 @@ static void put_factors(struct graph *g, struct rule_operand *operand, int d, co
         rule_put(g, operand, d, 0, part->factor[i]);
 }
 
-/* Rows n of these blocks, in two dimensions or laid end to end. */
+/* Rows n of these blocks, in two dimensions or concatenated. */
 static void put_nbits_rows(struct graph *g, struct rule_operand *operand, int n, const struct rule_part *part)
 {
     rule_put(g, operand, 0, 0, n);

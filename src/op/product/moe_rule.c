@@ -41,7 +41,7 @@ static void put_moe_factor(struct factors *f, int operand, int d, int factor)
         rule_put(f->g, &f->r->in[operand], d, 0, factor);
 }
 
-/* Numbers of the inner width that split together: as many as fill bytes, blocks, and bytes of zero points; 0: the width stays whole. */
+/* Numbers of the inner width that split together: as many as fill bytes, blocks, and bytes of zero points; 0: the width is never split. */
 static int64_t inner_unit(const struct node *node, const struct moe_sizes *m)
 {
     int64_t unit = 1, inner, packs = m->block * (moe_has(node, moe_zeros_at(FC2)) ? 8 / m->bits[FC2] : 1);
@@ -89,7 +89,7 @@ static void put_own(struct factors *f, int operand, int d)
     put_moe_factor(f, operand, d, replicated_factor(f, "q", f->node->in[operand]->type.dim[d]));
 }
 
-/* Along the columns of fc2 a unit takes so much of a dimension of its operands; those of others stay whole. */
+/* Along the columns of fc2 a unit takes so much of a dimension of its operands; those of others are never split. */
 static void put_moe_columns(struct factors *f, int operand, int j, int64_t each)
 {
     if (j == FC2 && f->unit)

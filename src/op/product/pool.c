@@ -1,5 +1,5 @@
-/* Pooling: (b c !h..) -> (b c !h'..); each channel on its own, spatial dimensions whole. Averages are linear. LRN looks at neighbouring
- * channels: (b !c h..) -> (b !c h..). */
+/* Pooling: (b c !h..) -> (b c !h'..); each channel on its own, spatial dimensions never split. Averages are linear. LRN looks at
+ * neighbouring channels: (b !c h..) -> (b !c h..). */
 #include "op/infer/infer.h"
 #include "op/product/product.h"
 #include "op/rule/rule.h"

@@ -1,7 +1,7 @@
 /* QuantizeLinear, DequantizeLinear, DynamicQuantizeLinear, MatMulInteger.
  *
- * A scale and a zero point belong to the whole tensor, to an index of one axis, or to a block of block_size indices of it. They follow the
- * splits of the tensor: an axis in blocks is (c !l), and the scale has c of them. Where the last block is not full the axis is whole. */
+ * A scale and a zero point belong to the tensor, to an index of one axis, or to a block of block_size indices of it. They follow the
+ * splits of the tensor: an axis in blocks is (c !l), and the scale has c of them. If the last block is not full the axis is never split. */
 #include "op/infer/infer.h"
 #include "op/rule/rule.h"
 #include "op/table/table.h"

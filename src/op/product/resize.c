@@ -1,5 +1,5 @@
-/* Resize: each resized dimension is interpolated by itself and stays whole, all others are free. In canonical form `sizes` and `axes` name
- * the resized dimensions alone, so that no size of another one is said. */
+/* Resize: each resized dimension is interpolated by itself and is never split, all others are free. In canonical form `sizes` and `axes`
+ * name the resized dimensions alone, so that no size of another one is said. */
 #include "op/infer/infer.h"
 #include "op/product/product.h"
 #include "op/rule/rule.h"

@@ -67,7 +67,7 @@ static const struct split *candidate_split(struct graph *g, const struct split *
     return split_list(g->alg, split->ranks, n, count, list);
 }
 
-/* The best of what each rank holds, best first, and where they stand in the whole. */
+/* The best of each rank's shard, best first, and their indices in the global dimension. */
 static struct node *best_of_ranks(struct lowering *l, struct value *x, int axis, int64_t k)
 {
     struct graph *g = l->g;

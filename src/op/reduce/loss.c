@@ -102,7 +102,7 @@ static struct value *find_valid(struct lowering *l, struct value *label)
     return lower_unary(l, "Not", "valid", lower_binary(l, "Equal", "is_ignored", label, ignored));
 }
 
-/* A label that is ignored may be any number; one below zero is not counted from the end but refused, as by the whole op. */
+/* A label that is ignored may be any number; one below zero is not counted from the end but refused, as by the unsplit op. */
 static struct labelled find_labels(struct lowering *l)
 {
     const struct node *node = l->node;
@@ -118,7 +118,7 @@ static struct labelled find_labels(struct lowering *l)
     return found;
 }
 
-/* What each rank finds at the labels it holds, as terms. */
+/* What each rank finds at the labels of its shard, as a partial value. */
 static struct value *terms_at(struct lowering *l, const char *part, const struct labelled *at, struct node *found, struct value *table)
 {
     struct placement *in = NEWN(l->g->arena, struct placement, 4), out = placement_partial(RED_SUM);
@@ -185,7 +185,7 @@ static void finish_loss(struct lowering *l, const struct labelled *at, struct va
         lower_result(l, 0, lower_cast(l, "narrow", loss, node->out[0]->type.dtype));
 }
 
-/* ---- a mean over split labels: each rank's losses and weights are terms ----------------------------------------------------------------
+/* ---- a mean over split labels: losses and weights are partial ----------------------------------------------------------------
  */
 
 static struct value *weights_of(struct lowering *l)

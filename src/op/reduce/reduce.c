@@ -108,7 +108,7 @@ struct rule *rule_reducesum(struct graph *g, const struct node *node)
     return r;
 }
 
-/* The greatest or the least: of terms of it, too. */
+/* The greatest or the least: max-linear or min-linear. */
 static struct rule *rule_extreme(struct graph *g, const struct node *node, enum redop op)
 {
     struct rule *r = rule_reduce(g, node, 0, op);
@@ -142,7 +142,7 @@ struct rule *rule_reducemean(struct graph *g, const struct node *node)
     return r;
 }
 
-/* The sum over the ranks of each rank's sum divided by the whole count. */
+/* The sum over the ranks of each rank's sum divided by the global count. */
 void lower_reducemean(struct lowering *l)
 {
     const struct node *node = l->node;
@@ -205,7 +205,7 @@ static struct value *running(struct lowering *l, const char *part, struct value 
     return node->out[0];
 }
 
-/* own + before: each rank adds its one element of what comes before to all it holds; the whole types don't show that. */
+/* own + before: each rank adds its one element of what comes before to its shard; the global types do not show that. */
 static struct value *shifted(struct lowering *l, struct value *own, struct value *before, struct placement before_place)
 {
     const char *name = arena_printf(l->g->arena, "%s/sum", l->name);
@@ -216,7 +216,7 @@ static struct value *shifted(struct lowering *l, struct value *own, struct value
     return node->out[0];
 }
 
-/* Each rank sums what it holds; the totals, as a dimension of one element for each rank, tell what stands before it. */
+/* Each rank sums its shard; the totals, as a dimension of one element for each rank, give what comes before it. */
 void lower_cumsum(struct lowering *l)
 {
     struct graph *g = l->g;

@@ -1,5 +1,5 @@
 /* Factor rules: building them and checking them against the types. A rule names, for every dimension of every operand and result, the
- * factors it is made of (design.md section 4); everything that divides a tensor between ranks is derived from that by rule_project. */
+ * factors it is made of (docs/architecture.md); everything that divides a tensor between ranks is derived from that by rule_project. */
 #include "op/rule/rule.h"
 
 #include <string.h>
@@ -58,7 +58,7 @@ int rule_numbered(struct graph *g, struct rule *r, const char *stem, int number,
     return rule_factor(g, r, arena_printf(g->arena, "%s%d", stem, number), size, flags);
 }
 
-/* Parts up to n; new ones are empty. Most dimensions have one, so room for more comes with the second. */
+/* Parts up to n; new ones are empty. Most dimensions have one, so capacity for more comes with the second. */
 static void grow_parts(struct graph *g, struct rule_dim *dim, int n)
 {
     if (!dim->part && n == 1)

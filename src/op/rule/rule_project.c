@@ -1,7 +1,7 @@
 /* From an assignment of split factors to placements of all operands and results: the one place that knows how a split of a factor shows in
  * a tensor's dimension.
  *
- * A factor's split is scaled by the factors around it in its part; parts are laid end to end. A product of factors split as one is first
+ * A factor's split is scaled by the factors around it in its part; parts are concatenated. A product of factors split as one is first
  * reduced to a single factor where it divides ("whole groups" or "the same heads of every group"); where it does not, an operand must
  * hold the product in full, or only its leading factors, which then take the image of the split (KV heads repeated). */
 #include "op/rule/rule.h"
@@ -10,7 +10,7 @@ struct projection {
     struct graph *g;
     const struct rule *rule;
     int ranks;
-    const struct split **split; /* by factor; NULL: whole */
+    const struct split **split; /* by factor; NULL: not split */
     int nproduct;               /* 0 where the product was reduced to a factor */
     const int *product;
     const struct split *product_split;
@@ -81,7 +81,7 @@ static bool product_in_part(struct projection *p, const struct rule_part *part, 
     return s ? true : refused(p, "its groups have no list of intervals");
 }
 
-/* *out NULL: the part is whole. False: no split of the part corresponds to the assignment. */
+/* *out NULL: the part is not split. False: no split of the part corresponds to the assignment. */
 static bool part_split(struct projection *p, const struct rule_part *part, const struct split **out)
 {
     *out = NULL;
@@ -194,7 +194,7 @@ static bool project_result(struct projection *p, const struct rule_operand *resu
     return lose_of_product(p, result);
 }
 
-/* A term counts once: it is partial when a summed factor it lacks is split. */
+/* An addend counts once: it is partial when a summed factor it lacks is split. */
 static bool project_addend(struct projection *p, const struct rule_operand *term, struct placement *out)
 {
     for (int f = 0; f < p->rule->nfactor; f++) {

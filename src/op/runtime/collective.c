@@ -2,7 +2,7 @@
  *
  * On the global graph (rank -1) types are global and a collective changes none of them. On a rank's graph the splits named by `from`
  * and `to` say what this rank holds, and `extent` is the global size of the dimension: of the axis; for AllToAll of concat_axis, the
- * dimension that becomes whole (two entries: split_axis first). */
+ * dimension that is gathered (two entries: split_axis first). */
 #include "op/infer/infer.h"
 #include "op/runtime/runtime.h"
 #include "op/table/table.h"

@@ -1,4 +1,4 @@
-/* local: inference of what makes one rank's part of a whole value. In the global graph (rank -1) the types are global and nothing
+/* Inference of the ops that make one rank's shard of a global value. In the global graph (rank -1) the types are global and nothing
  * changes; in a rank's graph the result is that rank's part. */
 #include "op/infer/infer.h"
 #include "op/table/table.h"

@@ -6,7 +6,7 @@
 
 /* ---- NonZero: the positions of what is not zero, one per column: [rank n] --------------------------------------------------------- */
 
-/* What the operand holds: a constant, or shape information that is all integers; NULL: only a run tells. */
+/* What the operand holds: a constant, or shape information that is all integers; NULL: known only at run time. */
 static struct constant *known_operand(struct graph *g, const struct node *node)
 {
     const struct value *v = node->in[0];
@@ -23,8 +23,8 @@ static const struct dim *count_nonzero(struct graph *g, const struct value *v, s
     return dim_int(g->alg, count);
 }
 
-/* n is an opaque symbol where the operand is not known. It stays one when a later pass folds the operand: others have the symbol in their
- * types. */
+/* n is a data-dependent symbol if the operand is not known. It stays one when a later pass folds the operand: others have the symbol in
+ * their types. */
 void infer_nonzero(struct graph *g, struct node *node)
 {
     const struct type *x = op_operand(g, node, 0), *had = &node->out[0]->type;

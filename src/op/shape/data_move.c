@@ -1,12 +1,12 @@
 /* Ops that move elements: Transpose, Concat, Split, Tile, Trilu, Repeat. (Slice is in slice.c.)
  *
- * Concat and Split lay parts end to end: each part is a factor of its own, and the parts form one group (they split together). */
+ * Concat and Split concatenate parts: each part is a factor of its own, and the parts form one group (they split together). */
 #include "op/infer/infer.h"
 #include "op/lower/lower.h"
 #include "op/rule/rule.h"
 #include "op/table/table.h"
 
-#define MOST_PARTS 8 /* of a group; more parts than this stay whole */
+#define MOST_PARTS 8 /* of a group; more parts than this are never split */
 
 static void mark_moves(struct rule *rule, uint32_t operands)
 {
@@ -124,14 +124,14 @@ static bool parts_split(int n, struct value *const *part, int axis)
     return true;
 }
 
-/* The axis of `joined` is the parts end to end; the axis of each entry of `each` is its part. */
-static void lay_end_to_end(struct graph *g, struct rule *rule, int axis, int n, struct value *const *part, struct rule_operand *joined,
-                           struct rule_operand *each)
+/* The axis of `all` is the concatenated parts; the axis of each entry of `each` is its part. */
+static void concatenate_parts(struct graph *g, struct rule *rule, int axis, int n, struct value *const *part, struct rule_operand *all,
+                              struct rule_operand *each)
 {
     unsigned flags = n == 1 || parts_split(n, part, axis) ? 0 : FACTOR_REPLICATED;
     for (int i = 0; i < n; i++) {
         int f = rule_numbered(g, rule, "part", i, part[i]->type.dim[axis], flags | FACTOR_DROPPED);
-        rule_put(g, joined, axis, i, f);
+        rule_put(g, all, axis, i, f);
         rule_put(g, &each[i], axis, 0, f);
         if (n > 1 && !flags)
             rule->group[rule->ngroup++] = f;
@@ -143,7 +143,7 @@ struct rule *rule_concat(struct graph *g, const struct node *node)
     struct rule *rule = rule_new(g, node);
     const struct type *out = &node->out[0]->type;
     int axis = op_axis(g, node, attr_int(node, "axis"), out->rank);
-    lay_end_to_end(g, rule, axis, node->nin, node->in, &rule->out[0], rule->in);
+    concatenate_parts(g, rule, axis, node->nin, node->in, &rule->out[0], rule->in);
     for (int d = 0; d < out->rank; d++) {
         if (d == axis)
             continue;
@@ -257,7 +257,7 @@ struct rule *rule_split(struct graph *g, const struct node *node)
     if (!op_resolved(node) || !split_is_complete(g, node, axis))
         return NULL;
     struct rule *rule = rule_new(g, node);
-    lay_end_to_end(g, rule, axis, node->nout, node->out, &rule->in[0], rule->out);
+    concatenate_parts(g, rule, axis, node->nout, node->out, &rule->in[0], rule->out);
     for (int d = 0; d < data->rank; d++) {
         if (d == axis)
             continue;

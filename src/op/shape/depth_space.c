@@ -1,5 +1,5 @@
 /* DepthToSpace and SpaceToDepth: blocks of b x b places in space are b * b channels in depth. With mode CRD a channel's places adjoin. The
- * channels c and the coarse places h, w are free; the places i, j of a block are whole, their number being the attribute. */
+ * channels c and the coarse places h, w are free; the places i, j of a block are never split; the attribute gives their number. */
 #include "op/infer/infer.h"
 #include "op/rule/rule.h"
 #include "op/table/table.h"

@@ -1,4 +1,5 @@
-/* Pad: a dimension that is padded or cropped stays whole, all others are free. Zeros around terms are terms of the padded sum. */
+/* Pad: a padded or cropped dimension is never split, all others are free. Padding a partial value with zeros gives the partial padded
+ * value. */
 #include "op/infer/infer.h"
 #include "op/rule/rule.h"
 #include "op/table/table.h"

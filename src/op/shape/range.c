@@ -6,7 +6,7 @@
 
 #include <math.h>
 
-/* A bound of a real type that is a whole number: a size that was cast to it, or a constant. */
+/* A bound of a float type that is an integer: a size that was cast to it, or a constant. */
 static bool real_bound(struct graph *g, const struct node *node, int i, const struct dim **out)
 {
     struct value *v = i < node->nin ? node->in[i] : NULL;
@@ -51,7 +51,7 @@ static const struct dim *range_length(struct graph *g, const struct node *node, 
     return dim_max(g->alg, dim_div(g->alg, up, size), zero);
 }
 
-/* The same of constants that are no whole numbers. */
+/* The same of constants that are not integers. */
 static const struct dim *real_length(struct graph *g, const struct node *node)
 {
     double bound[3];

@@ -2,7 +2,8 @@
  *
  * Inference: entry 0 copies a dimension (unless allowzero), -1 takes what is left: the exact symbolic quotient, else floor division
  * with an equation. Rule: both shapes are read left to right; the smaller of two open dimensions divides the larger one, so the shapes
- * fall into a common refinement. [B, S, H*D] -> [B, S, H, D] gives (b s (h d)) -> (b s h d). What has no common refinement is whole. */
+ * fall into a common refinement. [B, S, H*D] -> [B, S, H, D] gives (b s (h d)) -> (b s h d). What has no common refinement is never split.
+ */
 #include "op/infer/infer.h"
 #include "op/rule/rule.h"
 #include "op/table/table.h"
@@ -169,7 +170,7 @@ static int next_factor(struct graph *g, struct rule *rule, const struct dim *siz
     return rule_numbered(g, rule, "f", rule->nfactor, size, flags);
 }
 
-/* Everything not matched yet is whole, dimension by dimension. */
+/* Everything not matched yet is replicated, dimension by dimension. */
 static void close_side(struct graph *g, struct rule *rule, struct reshape_side *s, unsigned flags)
 {
     while (s->open) {

@@ -1,7 +1,7 @@
 /* Slice: bounds with ONNX's clamping, over expressions.
  *
  * A bound below 0 counts from the end; bounds are clamped to the dimension, INT64_MAX and INT64_MIN meaning "to the end". A symbolic
- * bound is resolved when its sign is known under the facts; otherwise the extent is opaque. */
+ * bound is resolved when its sign is known under the facts; otherwise the extent is data-dependent. */
 #include "op/infer/infer.h"
 #include "op/lower/lower.h"
 #include "op/rule/rule.h"
@@ -80,7 +80,7 @@ int op_slices(struct graph *g, const struct node *node, struct slice out[MAX_RAN
     return n;
 }
 
-/* Axes that a slice whose content is not known may change; all, unless operand 3 tells. */
+/* Axes that a slice whose content is not known may change: those of operand 3, or all. */
 static unsigned touched(struct graph *g, const struct node *node, int rank)
 {
     const struct dim *const *axis;
@@ -172,7 +172,7 @@ static void group_parts(struct rule *rule, int f)
         rule->group[rule->ngroup++] = f;
 }
 
-/* An axis whose parts are not told apart: what is kept is looked up where the axis is split (found), the only one that is sliced. */
+/* An axis that is not cut into parts: if it is split, and the only sliced one, what is kept is looked up (found). */
 static void looked_up_axis(struct graph *g, struct rule *rule, const struct type *data, const struct type *out, int axis, bool found)
 {
     int f = rule_factor(g, rule, "cut", data->dim[axis], found ? FACTOR_LOWERED | FACTOR_POSITION : FACTOR_REPLICATED | FACTOR_DROPPED);
