@@ -166,7 +166,6 @@ struct rule *rule_matmulnbits(struct graph *g, const struct node *node)
     int n = nbits_factor(g, r, "n", b.n, 0), last = r->in[A].rank - 1;
     for (int d = 0; d < last; d++)
         rule_same_dim(g, r, "b", d, node->in[A]->type.dim[d], 0);
-
     put_factors(g, &r->in[A], last, &c.k);
     rule_put(g, &r->out[0], last, 0, n);
     put_nbits_rows(g, &r->in[B], n, &(struct rule_part){0});

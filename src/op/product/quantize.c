@@ -195,8 +195,7 @@ struct rule *rule_matmulinteger(struct graph *g, const struct node *node)
     int n = rule_factor(g, r, "n", node->in[B]->type.dim[1], 0);
     r->factor[k].red = RED_SUM;
     for (int d = 0; d < last; d++)
-        rule_same_dim(g, r, "b", d, a->dim[d], 0);
-
+        f = rule_same_dim(g, r, "b", d, a->dim[d], 0);
     rule_put(g, &r->in[A], last, 0, k);
     rule_put(g, &r->in[B], 0, 0, k);
     rule_put(g, &r->in[B], 1, 0, n);

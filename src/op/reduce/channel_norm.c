@@ -47,7 +47,6 @@ static struct rule *channel_rule(struct graph *g, const struct node *node, struc
     }
     for (int d = 2; d < x->rank; d++)
         rule_same_dim(g, r, "h", d, x->dim[d], spatial);
-
     rule_linear(r, 2 | 4);
     r->increasing = 4;
     return r;

@@ -79,11 +79,12 @@ void rule_put(struct graph *g, struct rule_operand *operand, int d, int part, in
     p->factor[p->n++] = f;
 }
 
-void rule_same_dim(struct graph *g, struct rule *r, const char *stem, int d, const struct dim *size, unsigned flags)
+int rule_same_dim(struct graph *g, struct rule *r, const char *stem, int d, const struct dim *size, unsigned flags)
 {
     int f = rule_numbered(g, r, stem, d, size, flags);
     rule_put(g, &r->in[0], d, 0, f);
     rule_put(g, &r->out[0], d, 0, f);
+    return f;
 }
 
 void rule_linear(struct rule *r, uint32_t operands)

@@ -71,8 +71,8 @@ int rule_factor(struct graph *, struct rule *, const char *name, const struct di
 int rule_numbered(struct graph *, struct rule *, const char *stem, int number, const struct dim *size, unsigned flags);
 /* Appends factor f as the innermost of part p of dimension d (creating parts up to p). */
 void rule_put(struct graph *, struct rule_operand *, int d, int part, int f);
-/* Dimension d of operand 0 and of result 0 is one factor. */
-void rule_same_dim(struct graph *, struct rule *, const char *stem, int d, const struct dim *size, unsigned flags);
+/* Dimension d of operand 0 and of result 0 is one factor, which is returned. */
+int rule_same_dim(struct graph *, struct rule *, const char *stem, int d, const struct dim *size, unsigned flags);
 void rule_linear(struct rule *, uint32_t operands);
 /* Operand i is added to the result; max and min pass through it. */
 void rule_addend(struct rule *, int i);

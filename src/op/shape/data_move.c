@@ -311,7 +311,6 @@ struct rule *rule_trilu(struct graph *g, const struct node *node)
     int rank = rule->out[0].rank;
     for (int d = 0; d < rank; d++)
         rule_same_dim(g, rule, "d", d, node->out[0]->type.dim[d], d >= rank - 2 ? FACTOR_LOWERED | FACTOR_POSITION : 0);
-
     mark_moves(rule, 1);
     return rule;
 }
@@ -359,7 +358,6 @@ struct rule *rule_repeat(struct graph *g, const struct node *node)
     int axis = op_axis(g, node, attr_int(node, "axis"), data->rank);
     for (int d = 0; d < data->rank; d++)
         rule_same_dim(g, rule, "d", d, data->dim[d], d == axis ? FACTOR_HEADS : 0);
-
     unsigned heads = dim_equals(data->dim[axis], 1) ? FACTOR_HEADS : 0; /* one KV head: its copies are the heads */
     int copies = rule_factor(g, rule, "g", dim_int(g->alg, attr_int(node, "repeats")), heads);
     rule_put(g, &rule->out[0], axis, 0, copies);

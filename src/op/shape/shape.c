@@ -293,7 +293,6 @@ struct rule *rule_identity(struct graph *g, const struct node *node)
     struct rule *rule = rule_new(g, node);
     for (int d = 0; d < rule->out[0].rank; d++)
         rule_same_dim(g, rule, "d", d, node->out[0]->type.dim[d], 0);
-
     rule_linear(rule, 1);
     rule->moves = true;
     return rule;
