@@ -38,7 +38,7 @@ static struct value *reach(struct inserter *in, struct value *v, int which)
     struct value *from = m->parent < 0 ? v : reach(in, v, m->parent);
     struct reshard_path path = reshard_find(in->s, v, from->place, m->place);
     if (path.has_via) {
-        int shared = reshards_find(&in->of[v->id], path.via);
+        int shared = reshard_position(&in->of[v->id], path.via);
         from = shared >= 0 ? reach(in, v, shared) : insert_reshard(in, from, path.via);
     }
     return m->value = insert_reshard(in, from, m->place);
@@ -46,7 +46,7 @@ static struct value *reach(struct inserter *in, struct value *v, int which)
 
 static struct value *want(struct inserter *in, struct value *v, struct placement p)
 {
-    return placement_eq(v->place, p) ? v : reach(in, v, reshards_find(&in->of[v->id], p));
+    return placement_eq(v->place, p) ? v : reach(in, v, reshard_position(&in->of[v->id], p));
 }
 
 /* ---- the graph ----------------------------------------------------------------------------------------------------------------- */

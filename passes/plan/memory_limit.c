@@ -57,10 +57,10 @@ void memory_estimate(const struct compile *c, const struct graph *g, int ranks, 
 static struct trial outcome(const struct compile *c, struct arena *keep)
 {
     const struct plan *p = c->plan;
-    struct trial t = {.price = p->byte_price, .held = p->held, .objective = (double)p->objective, .proven = p->proven};
+    struct trial t = {.price = p->byte_price, .held = p->resident, .objective = (double)p->objective, .proven = p->proven};
     for (int r = 0; r < c->graph->ranks; r++)
-        if (rank_use_total(&p->use[r]) > t.total) {
-            t.total = rank_use_total(&p->use[r]);
+        if (memory_total(&p->use[r]) > t.total) {
+            t.total = memory_total(&p->use[r]);
             t.use = p->use[r];
         }
     t.weight = t.use.weight >= 0 ? arena_strdup(keep, c->graph->values.at[t.use.weight]->name) : "";

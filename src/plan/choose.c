@@ -1,4 +1,4 @@
-/* choose: from a graph and what is asked of it to the best plan: the space, its constraints, the solver, and what the choice comes to. */
+/* choose: from a graph and its constraints to the best plan: the space, its constraints, the solver, and what the choice comes to. */
 #include "plan/constrain/constrain.h"
 #include "plan/cost/cost.h"
 #include "plan/input/input.h"
@@ -28,7 +28,7 @@ static int variables(const struct problem *p)
     return n;
 }
 
-/* What is known of the optimum. An emitted plan is not searched: it says so itself, as long as it costs what it says. */
+/* What is known of the optimum. An emitted plan is not searched: its own record counts, as long as it costs what that says. */
 static void judge(struct space *s, int64_t least, bool proven)
 {
     const struct emitted *e = s->options->plan_file ? s->options->plan_file->emitted : NULL;
@@ -102,12 +102,12 @@ void plan_choose(struct space *s)
         s->plan->first_seconds = first_seconds(s);
     encode_place_values(&e, best.value);
     require(best.cost < COST_NEVER && (!proven || best.cost >= exact.cost)); /* none is better than a proven optimum */
-    struct resident held = encode_resident(&e, best.value);
-    s->plan->objective = best.cost - held.memory;
-    require(s->plan->objective >= 0 && held.bytes >= 0);
-    s->plan->held = held.bytes;
+    struct resident resident = encode_resident(&e, best.value);
+    s->plan->objective = best.cost - resident.memory;
+    require(s->plan->objective >= 0 && resident.bytes >= 0);
+    s->plan->resident = resident.bytes;
     plan_predict(s);
-    judge(s, exact.cost - held.memory, proven);
+    judge(s, exact.cost - resident.memory, proven);
     note_choice(s);
     if (s->options->strict == STRICT_WARN)
         strict_warn(s);

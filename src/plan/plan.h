@@ -19,9 +19,9 @@ struct machine {                                    /* machine.c: the shipped re
     double machine_ranks, machine_flops, machine_memory_bandwidth; /* ranks that share one machine, and what they do in all together */
     double link_bandwidth;                                         /* bytes per second that leave a rank */
     double hop_latency, collective_overhead, node_overhead;        /* seconds */
-    double reduce_seconds;                                         /* of summing one byte of a term */
+    double reduce_seconds;                                         /* of summing one byte of an addend */
     double elementwise_share;                                      /* part of its bytes that a fused elementwise op costs */
-    double weight_price;                                           /* holding a weight byte costs reading it so many times per step */
+    double weight_price; /* a resident weight byte costs as much as reading it so many times per step */
 };
 struct workload {
     struct bindings dims;
@@ -123,7 +123,7 @@ struct plan {
     VEC(const char *) whole;                    /* "node (Op): why it is replicated" */
     struct rank_use *use, unsharded;            /* by rank, and of the graph before sharding; after the pass memory */
     double byte_price;             /* of --memory: holding a byte of weights or state costs reading it so many more times per step */
-    double held;                   /* bytes of weights and state that this price is paid for */
+    double resident;               /* bytes of weights and state that this price is paid for */
     double memory_gap;             /* seconds per step that another plan within the limit may be better */
     struct compared_list compared; /* other plans of the graph, for the report; plan.json is written before there are any */
     const char *hash;              /* hex digest of plan.json, after the pass emit */

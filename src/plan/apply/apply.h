@@ -15,7 +15,7 @@ struct locality {
 };
 void slice_index_localize(struct locality *, int at);
 
-/* partial_sums.c: into the metadata of a rank's file, which nodes of the global graph make terms of a sum, and of what. */
+/* partial_sums.c: into the metadata of a rank's file, which nodes of the global graph make partial sums, and of what. */
 void plan_note_partial_sums(struct graph *to, struct graph *global);
 
 #endif

@@ -1,4 +1,4 @@
-/* merge: small reductions in one message: what they reduce is laid end to end.
+/* merge_allreduce: small reductions become one of their concatenated operands.
  *
  * Two that do not wait for each other become one where the later one's operand is there, too. One that waits for another may still join it:
  * a sum of f(terms), f linear, is f of the sum of the terms. So an AllReduce behind linear nodes moves up to the terms themselves, if these
@@ -79,7 +79,7 @@ static struct value *result(struct graph *g, struct node *n, int i, enum dtype d
     return v;
 }
 
-/* The nodes that replace reductions a and b: both operands flat, laid end to end, reduced, taken apart again. */
+/* The nodes that replace reductions a and b: both operands flat, concatenated, reduced, split again. */
 static int merged_nodes(struct graph *g, const struct node *a, const struct node *b, struct node **out)
 {
     struct value *x[2] = {a->in[0], b->in[0]}, *flat[2];
@@ -137,13 +137,13 @@ static bool can_join(const struct merger *m, const struct node *a, const struct 
 
 /* ---- a sum behind linear nodes ---------------------------------------------------------------------------------------------------- */
 
-/* The linear nodes, and the terms before them. */
+/* The linear nodes, and the partial values before them. */
 struct linear {
     VEC(struct node *) nodes;
     VEC(struct node *) sums;
-}; /* sums: of those terms, inserted nowhere */
+}; /* sums: of those values, inserted nowhere */
 
-/* Terms come in and go out; a product of shards makes terms of its own, whatever its bias is. */
+/* Partial in, partial out; a product of shards makes partial values of its own, whatever its bias is. */
 static bool passes_terms(const struct node *n)
 {
     bool any = false;
@@ -168,7 +168,7 @@ static bool find_terms(struct merger *m, const struct node *a, struct value *v, 
     return can_join(m, a, sum);
 }
 
-/* What terms v come from, by nodes that nothing else reads. False: not all of them may join a. */
+/* The partial values that v comes from, by nodes that nothing else reads. False: not all of them may join a. */
 static bool find_linear(struct merger *m, const struct node *a, struct value *v, struct linear *found)
 {
     struct node *n = v->producer;
@@ -221,7 +221,7 @@ static void move_up(struct graph *g, const struct linear *found, const struct no
     graph_prune(g);
 }
 
-/* The sum, which waits for reduction a, is made of terms that do not. */
+/* The sum, which waits for reduction a, is made of partial values that do not. */
 static bool hasten(struct merger *m, const struct node *a, const struct node *late)
 {
     struct linear found = {.nodes = {NULL, 0, 0}};

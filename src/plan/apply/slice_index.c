@@ -1,4 +1,4 @@
-/* indexmap: what index-map ops say about positions, for one rank. Cut points of Slice and Split on a split axis become the extents that
+/* slice_index: the positions that index-map ops state, for one rank. Cut points of Slice and Split on a split axis become the extents that
  * the rank holds of each part; a Repeat whose local copies are not uniform (heads of one group, KV heads repeated) gets the local index
  * of every copy. Decided for all ranks together, so that their nodes keep one form. */
 #include "op/infer/infer.h"
@@ -36,7 +36,7 @@ static void set_split_sizes(struct locality *l, int at)
     }
 }
 
-/* What rank r holds of [lo, hi) of a dimension dealt by s. */
+/* What rank r holds of [lo, hi) of a dimension split by s. */
 static const struct dim *held_extent(const struct locality *l, const struct node *node, const struct split *s, int64_t lo, int64_t hi,
                                      int rank)
 {
@@ -166,7 +166,7 @@ static bool repeats_evenly(const struct locality *l, const struct node *node, in
     int64_t copies = attr_int(node, "repeats"), k;
     int n = repeat_index(l, node, axis, rank, &index);
     if (n < 0)
-        return true; /* dealt in whole multiples of a symbolic size: inference tells */
+        return true; /* split in multiples of a symbolic size: inference has them */
     for (int i = 0; i < n; i++)
         if (!dim_is_int(index[i], &k) || k != i / copies)
             return false;

@@ -33,7 +33,7 @@ static int unmet(struct space *s, const struct requirement *d, const struct requ
 
 static const char *strategy_text(struct space *s, const struct requirement *d, const struct strategy *st)
 {
-    return is_of_operand(d) ? placement_like(s->arena, d->text, st->in[d->operand])
+    return is_of_operand(d) ? required_like(s->arena, d->text, st->in[d->operand])
                             : strategy_outline(s->arena, s->g->nodes.at[d->node], st);
 }
 

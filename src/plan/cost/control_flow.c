@@ -1,5 +1,5 @@
-/* inside: what a node of control flow costs: the larger branch of an If, or the body of a Loop or Scan as often as it turns, where that is
- * known. Every rank does all of it. */
+/* control_flow: the cost of an If, Loop or Scan: the larger branch of an If, or the body of a Loop or Scan once per iteration, if their
+ * number is known. Every rank runs all of it. */
 #include "op/canon/canon.h"
 #include "op/control/control.h"
 #include "op/op.h"
@@ -40,11 +40,11 @@ static double body_seconds(struct space *s, const struct node *n, int k, int w, 
     double seconds = 0;
     for (int i = 0; i < in.g->nodes.n; i++) {
         const struct node *each = in.g->nodes.at[i];
-        const struct strategy whole = {.in = NEWN(tmp, struct placement, each->nin + 1),
-                                       .out = NEWN(tmp, struct placement, each->nout + 1)};
+        const struct strategy replicated = {.in = NEWN(tmp, struct placement, each->nin + 1),
+                                            .out = NEWN(tmp, struct placement, each->nout + 1)};
         bool product = each->op && (each->op->flags & OP_PRODUCT);
         if (!only_makes_sizes(each))
-            seconds += cost_node_seconds(&in, each, product ? rule_of(in.g, each) : NULL, &whole, 0, busy);
+            seconds += cost_node_seconds(&in, each, product ? rule_of(in.g, each) : NULL, &replicated, 0, busy);
     }
     arena_free(tmp);
     return seconds;

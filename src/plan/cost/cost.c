@@ -1,11 +1,11 @@
-/* Predicted time of the slowest rank, in picoseconds, summed over the weighted workloads.
+/* cost: predicted time of the slowest rank, in picoseconds, summed over the weighted workloads.
  *
  *     node             o + max(flops / F, bytes / M); a share of the bytes for elementwise ops (they will be fused), nothing for views
  *     AllGather, ReduceScatter    g + lg t a + (t-1)/t n/B        AllReduce  g + min(2 lg t a + 2 (t-1)/t n/B, lg t (a + n/B))
- *     AllToAll, Redistribute      g + lg t a + (t-1)/t^2 n/B      holding a weight  price * bytes / M per step
+ *     AllToAll, Redistribute      g + lg t a + (t-1)/t^2 n/B      resident weights  price * bytes / M per step
  *
- * and c for every byte of the terms that a rank sums: n in a ReduceScatter and the first form of AllReduce, t n in the second.
- * n: bytes of the whole value; packing_seconds adds what a dimension that is not the leading one costs. Ranks of one machine share its F,
+ * and c for every byte of the addends that a rank sums: n in a ReduceScatter and the first form of AllReduce, t n in the second.
+ * n: bytes of the global value. packing_seconds adds the cost of a dimension that is not the leading one. Ranks of one machine share its F,
  * and its M for weights, which come from memory; activations mostly lie in a rank's own cache. Costs are integers so that sums do not
  * depend on their order: the same plan on every machine. */
 #include "plan/cost/cost.h"
@@ -48,7 +48,7 @@ void cost_evaluate_types(struct space *s)
             for (int d = 0; d < s->g->values.at[i]->type.rank; d++) {
                 int64_t *at = &s->sizes.extent[i * w + k][d];
                 if (!dim_eval(s->g->values.at[i]->type.dim[d], &s->plan->workloads.at[k].dims, at) || *at < 0)
-                    *at = 1; /* a size that only the data tells */
+                    *at = 1; /* a data-dependent size */
             }
 }
 
@@ -114,7 +114,7 @@ static double most_bytes(struct space *s, const struct value *v, struct placemen
 
 /* ---- communication ------------------------------------------------------------------------------------------------------- */
 
-/* Blocks of a dimension with others before it do not lie one after another: AllGather and ReduceScatter along it also move the whole value
+/* Blocks of a dimension with others before it do not lie one after another: AllGather and ReduceScatter along it also move the global value
  * once through memory. A leading dimension (a sequence at batch 1) needs no such pass. */
 static double packing_seconds(struct space *s, const struct value *v, struct placement p, int w)
 {
@@ -148,11 +148,11 @@ int64_t cost_of_reshard(struct space *s, const struct value *v, struct placement
 
 /* ---- work ------------------------------------------------------------------------------------------------------------------ */
 
-/* Terms that one element of the result sums: the product of what is contracted; in a fused attention the sum, of new and past keys. */
-static double contracted_terms(struct space *s, const struct node *n, const struct rule *rule, const struct strategy *st, int w, int r)
+/* Products that one element of the result sums: the product of what is contracted; in a fused attention the sum, of new and past keys. */
+static double contracted_products(struct space *s, const struct node *n, const struct rule *rule, const struct strategy *st, int w, int r)
 {
     bool keys = n->op->flags & OP_APPENDS;
-    double terms = keys ? 0 : 1;
+    double products = keys ? 0 : 1;
     for (int i = 0; i < rule->nfactor; i++) {
         int64_t size;
         if (!(rule->factor[i].flags & FACTOR_CONTRACTED) || !dim_eval(rule->factor[i].size, &s->plan->workloads.at[w].dims, &size))
@@ -160,9 +160,9 @@ static double contracted_terms(struct space *s, const struct node *n, const stru
         double part = (double)size;
         if (st->assignment.factor && st->assignment.factor[i])
             part *= fraction(s, st->assignment.factor[i], w, r);
-        terms = keys ? terms + part : terms * part;
+        products = keys ? products + part : products * part;
     }
-    return terms;
+    return products;
 }
 
 /* Rows that meet k of so many experts, each as likely as the others. */
@@ -203,7 +203,7 @@ static double node_flops(struct space *s, const struct node *n, const struct rul
     if (n->op->flags & OP_ROUTES)
         return routed_flops(s, n, st, w, r);
     double each = n->op->flags & OP_APPENDS ? 4 : 2; /* attention: both of its products */
-    return each * local_elements(s, n->out[0], st->out[0], w, r) * contracted_terms(s, n, rule, st, w, r);
+    return each * local_elements(s, n->out[0], st->out[0], w, r) * contracted_products(s, n, rule, st, w, r);
 }
 
 /* Bytes of an element as it lies in memory: a product reads a weight as it is stored. */

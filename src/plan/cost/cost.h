@@ -9,7 +9,7 @@
 double cost_steps(const struct plan *);
 double plan_objective(const struct plan *); /* as written: seconds over all workloads */
 
-/* reshard.c: how a placement is reached from another, maybe through a third. COST_NEVER where it can't be. */
+/* reshard.c: how a placement is reached from another, maybe through a third. COST_NEVER: it cannot be. */
 struct reshard_path {
     struct placement via;
     bool has_via;
@@ -19,8 +19,8 @@ struct reshard_path reshard_find(struct space *, const struct value *, struct pl
 /* The cheapest way to make all of to[] available from one placement: parent[i] is -1 (from itself) or an earlier-made j. */
 int64_t reshard_tree(struct space *, const struct value *, struct placement from, int n, const struct placement *to, int *parent);
 
-/* Where a value of a chosen plan has to get from where its producer leaves it: the pin first, if it has one, then what its readers want,
- * from there. parent: position in the list, -1 where it is left. value: for the pass insert. */
+/* The reshards of a value of a chosen plan, from where its producer leaves it: to its required placement first, if it has one; from there
+ * to what its readers want. parent: position in the list, -1 where it is left. value: for the pass insert. */
 struct reshard {
     struct placement place;
     int parent;
@@ -30,7 +30,7 @@ struct reshards {
     VEC(struct reshard) list;
 };
 struct reshards reshard_chosen(struct space *, struct arena *, const struct value *);
-int reshards_find(const struct reshards *, struct placement); /* position, -1 none */
+int reshard_position(const struct reshards *, struct placement); /* position, -1 none */
 
 /* lowering.c: the lowering of a node in a graph of its own, for its price; evaluated by cost_prepare. */
 struct space *lowering_space(struct space *, const struct node *, const struct strategy *);
@@ -38,7 +38,7 @@ double lowering_seconds(struct space *, int workload, int busy);
 /* The first collective of the strategy's lowering; COLL_NONE: it has none, or the strategy no lowering. After cost_prepare. */
 enum collective lowering_sends(const struct strategy *);
 
-/* step_time.c: what a step of the chosen plan takes, whole and on all ranks, under each workload and on average. */
+/* step_time.c: what a step of the chosen plan takes, unsharded and on all ranks, under each workload and on average. */
 void plan_predict(struct space *);
 
 /* cost.c, in picoseconds over the weighted workloads. */
@@ -74,8 +74,8 @@ int64_t plan_possible_bytes(int64_t bytes);
 int64_t plan_bodies_bytes(struct arena *tmp, const struct graph *, const struct bindings *);
 /* The symbols of body k, made ready, under sizes of the graph around it. */
 struct bindings plan_sizes_inside(struct arena *tmp, const struct node *, int k, const struct graph *body, const struct bindings *);
-int64_t rank_use_total(const struct rank_use *);
+int64_t memory_total(const struct rank_use *);
 /* The largest of every entry. */
-struct rank_use rank_use_most(int n, const struct rank_use *);
+struct rank_use memory_most(int n, const struct rank_use *);
 
 #endif

@@ -1,8 +1,8 @@
-/* A lowering with placements: the body that a row writes runs on the ranks.
+/* lowering: the body that a row writes for a node, with placements, so that it runs on the ranks.
  *
- * Node by node, from the operands on: terms stay terms through what is linear in them, splits pass where the node's own rule lets them,
- * and all else is brought to what the rule wants by ordinary steps, each made once. Each result ends as the lowered node's strategy says.
- * The same body, written into a graph of its own, is what the strategy costs. */
+ * Node by node, from the operands on: partial values stay partial through linear ops, splits pass where the node's own rule lets them, and
+ * all other operands are resharded to what the rule wants, each once. Each result gets the placement of the lowered node's strategy.
+ * The same body, in a graph of its own, gives the cost of the strategy. */
 #include "op/lower/lower.h"
 #include "op/op.h"
 #include "op/rule/rule.h"

@@ -21,13 +21,13 @@ struct holder {
     int64_t *size, *before; /* of these, by workload * stride + item: of this rank, and of the one before it */
 };
 
-/* What the rank has of v. A rank's own graph says so itself. */
+/* What the rank has of v. A rank's own graph has local types. */
 static struct type held_type(const struct holder *h, const struct value *v)
 {
     return h->g->rank >= 0 ? v->type : placement_local(h->g->alg, &v->type, v->place, h->rank);
 }
 
-/* 0 where only the data tells a size. */
+/* 0 for data-dependent sizes. */
 static int64_t held_bytes(const struct holder *h, const struct value *v, const struct bindings *dims)
 {
     struct type local = held_type(h, v);
@@ -86,7 +86,7 @@ static int64_t state_bytes(const struct holder *h, const struct bindings *dims, 
 
 /* ---- activations -------------------------------------------------------------------------------------------------------------- */
 
-/* Split inputs are copied into the slab; whole ones are used where they are. */
+/* Sharded inputs are copied into the slab; replicated ones are used in place. */
 static struct lifetimes lives_of(struct arena *tmp, const struct graph *g)
 {
     bool *copied = NEWN(tmp, bool, g->inputs.n);
@@ -140,7 +140,7 @@ static int64_t slab_of(const struct holder *h, int workload)
     return bytes + h->size[workload * h->stride + h->life.nitem];
 }
 
-/* Blocks on their way: what goes strip by strip takes a strip to send and one to reduce, the rest is packed and unpacked whole. */
+/* Blocks on their way: what goes strip by strip takes a strip to send and one to reduce, the rest is packed and unpacked at once. */
 static int64_t block_bytes(const struct holder *h, const struct bindings *dims)
 {
     int64_t most = 0;
@@ -155,7 +155,7 @@ static int64_t block_bytes(const struct holder *h, const struct bindings *dims)
     return most;
 }
 
-/* Ranks often hold the same: the slab is laid out again only where a size differs. */
+/* Ranks often hold the same: the slab is computed again only if a size differs. */
 static void add_activations(struct holder *h, const struct rank_use *before, struct rank_use *use)
 {
     int n = h->plan->workloads.n;
@@ -193,7 +193,7 @@ void plan_memory(const struct graph *g, const struct plan *plan, int ranks, stru
 
 /* ---- sums and maxima ---------------------------------------------------------------------------------------------------------- */
 
-int64_t rank_use_total(const struct rank_use *use)
+int64_t memory_total(const struct rank_use *use)
 {
     return use->weights + use->state + use->peak + use->blocks;
 }
@@ -203,7 +203,7 @@ static void raise_to(int64_t *most, int64_t bytes)
     *most = bytes > *most ? bytes : *most;
 }
 
-struct rank_use rank_use_most(int n, const struct rank_use *use)
+struct rank_use memory_most(int n, const struct rank_use *use)
 {
     struct rank_use most = use[0];
     for (int r = 1; r < n; r++) {

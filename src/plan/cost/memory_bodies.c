@@ -32,7 +32,7 @@ struct bindings plan_sizes_inside(struct arena *tmp, const struct node *n, int k
     return out;
 }
 
-/* 0 where only the data tells a size. */
+/* 0 for data-dependent sizes. */
 static int64_t value_bytes(const struct value *v, const struct bindings *dims)
 {
     int64_t size[MAX_RANK], n, bytes;

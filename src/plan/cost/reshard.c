@@ -1,4 +1,4 @@
-/* How a value gets from the placement it has to the one that is wanted: one step, or two through a third placement.
+/* reshard: how a value gets from one placement to another: one step, or two by way of a third placement.
  *
  *     R -> S  local slice        S -> R  AllGather       P -> R  AllReduce      P -> S  ReduceScatter
  *     S -> S' AllToAll (another dimension), Redistribute (another split of the same one)      R -> P(sum)  rank 0 keeps it
@@ -88,7 +88,7 @@ int64_t reshard_tree(struct space *s, const struct value *v, struct placement fr
 
 /* ---- of a chosen plan --------------------------------------------------------------------------------------------------------- */
 
-int reshards_find(const struct reshards *r, struct placement p)
+int reshard_position(const struct reshards *r, struct placement p)
 {
     for (int i = 0; i < r->list.n; i++)
         if (placement_eq(r->list.at[i].place, p))
@@ -100,21 +100,21 @@ struct reshards reshard_chosen(struct space *s, struct arena *a, const struct va
 {
     struct reshards r = {.list = {NULL, 0, 0}};
     const struct place_uses *uses = &s->uses[v->id];
-    const struct placement *pin = s->chosen.read[v->id];
-    bool moved = pin && !placement_eq(*pin, v->place);
+    const struct placement *required = s->chosen.read[v->id];
+    bool moved = required && !placement_eq(*required, v->place);
     struct placement to[64];
     int parent[64];
     if (moved)
-        VEC_PUSH(a, &r.list, ((struct reshard){.place = *pin, .parent = -1}));
+        VEC_PUSH(a, &r.list, ((struct reshard){.place = *required, .parent = -1}));
     for (int i = 0; i < uses->list.n; i++) {
         struct placement p = space_read_as(s, uses->list.at[i]);
-        if (!placement_eq(p, v->place) && reshards_find(&r, p) < 0)
+        if (!placement_eq(p, v->place) && reshard_position(&r, p) < 0)
             VEC_PUSH(a, &r.list, ((struct reshard){.place = p}));
     }
     require(r.list.n <= 64);
     for (int i = moved; i < r.list.n; i++)
         to[i - moved] = r.list.at[i].place;
-    if (reshard_tree(s, v, moved ? *pin : v->place, r.list.n - moved, to, parent) >= COST_NEVER)
+    if (reshard_tree(s, v, moved ? *required : v->place, r.list.n - moved, to, parent) >= COST_NEVER)
         bug("no reshard of '%s' from %s", v->name, placement_str(a, v->place));
     for (int i = moved; i < r.list.n; i++)
         r.list.at[i].parent = parent[i - moved] + moved;

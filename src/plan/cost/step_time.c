@@ -1,4 +1,4 @@
-/* predict: what a step of the chosen plan takes. The solver's costs are sums over the workloads; here each is told apart. */
+/* step_time: what a step of the chosen plan takes. The solver's costs are sums over the workloads; here each has its own. */
 #include "plan/cost/cost.h"
 #include "plan/plan.h"
 #include "plan/space/space.h"

@@ -30,7 +30,7 @@ struct compared plan_compared(struct arena *a, const char *name, const struct gr
     struct compared c = {.name = name, .seconds = p->seconds, .step = NEWN(a, double, p->workloads.n + 1), .kinds = plan_kinds(a, g, p)};
     for (int w = 0; w < p->workloads.n; w++)
         c.step[w] = p->workloads.at[w].seconds;
-    c.weights = p->use ? rank_use_most(g->ranks, p->use).weights : 0;
+    c.weights = p->use ? memory_most(g->ranks, p->use).weights : 0;
     return c;
 }
 

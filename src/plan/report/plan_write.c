@@ -275,7 +275,7 @@ static json_t *memory_object(const struct plan_writer *w)
     int64_t most = 0;
     json_t *o = json_object();
     for (int r = 0; w->plan->use && r < w->global->ranks; r++)
-        most = rank_use_total(&w->plan->use[r]) > most ? rank_use_total(&w->plan->use[r]) : most;
+        most = memory_total(&w->plan->use[r]) > most ? memory_total(&w->plan->use[r]) : most;
     if (w->options->memory)
         json_object_set_new(o, "limit", json_integer(w->options->memory));
     json_object_set_new(o, "reached", json_integer(most));

@@ -10,7 +10,7 @@ static void show_memory(FILE *f, struct arena *a, const struct graph *g, const s
 {
     if (!p->use)
         return;
-    struct rank_use most = rank_use_most(g->ranks, p->use);
+    struct rank_use most = memory_most(g->ranks, p->use);
     fprintf(f, "%-28s %12s %12s\n", "memory (fullest rank)", "per rank", "unsharded");
     fprintf(f, "  %-26s %12s %12s\n", "weights", bytes_text(a, (double)most.weights), bytes_text(a, (double)p->unsharded.weights));
     if (p->unsharded.state > 0)
@@ -23,7 +23,7 @@ static void show_limit(FILE *f, struct arena *a, const struct graph *g, const st
 {
     int64_t most = 0;
     for (int r = 0; p->use && r < g->ranks; r++)
-        most = rank_use_total(&p->use[r]) > most ? rank_use_total(&p->use[r]) : most;
+        most = memory_total(&p->use[r]) > most ? memory_total(&p->use[r]) : most;
     if (options->memory)
         fprintf(f, "  %-26s %12s  of at most %s\n", "all", bytes_text(a, (double)most), bytes_text(a, (double)options->memory));
 }

@@ -21,14 +21,14 @@ struct availability {
     unsigned set;
 };
 
-int encode_variable(struct choice_problem *e, int n, int whole)
+int solve_variable(struct choice_problem *e, int n, int replicated)
 {
-    require(whole >= 0 && whole < n);
-    VEC_PUSH(e->arena, &e->whole, whole);
+    require(replicated >= 0 && replicated < n);
+    VEC_PUSH(e->arena, &e->replicated, replicated);
     return problem_variable(e->p, n);
 }
 
-void endpoint_add(struct endpoint *e, struct placement p)
+void edge_add_placement(struct endpoint *e, struct placement p)
 {
     for (int i = 0; i < e->n; i++)
         if (placement_eq(e->at[i], p))
@@ -47,7 +47,7 @@ static struct endpoint node_end(struct choice_problem *e, int node, bool result,
     return out;
 }
 
-struct endpoint endpoint_left(struct choice_problem *e, const struct value *v)
+struct endpoint edge_source(struct choice_problem *e, const struct value *v)
 {
     int node = e->s->producer[v->id];
     return node >= 0 ? node_end(e, node, true, v->index) : e->source[v->id];
@@ -78,7 +78,7 @@ static struct endpoint distinct(struct choice_problem *e, const struct endpoint 
 {
     struct endpoint out = {.at = NEWN(e->arena, struct placement, from->n + 1)};
     for (int i = 0; i < from->n; i++)
-        endpoint_add(&out, from->at[i]);
+        edge_add_placement(&out, from->at[i]);
     return out;
 }
 
@@ -90,7 +90,7 @@ static struct endpoint wanted_by_all(struct choice_problem *e, const struct endp
     struct endpoint out = {.at = NEWN(e->arena, struct placement, total + 1)};
     for (int i = 0; i < n; i++)
         for (int k = 0; k < reader[i].n; k++)
-            endpoint_add(&out, reader[i].at[k]);
+            edge_add_placement(&out, reader[i].at[k]);
     return out;
 }
 
@@ -196,13 +196,13 @@ static void link_shared(struct choice_problem *e, const struct value *v, const s
 {
     struct endpoint made = distinct(e, from), wanted = wanted_by_all(e, reader, nreader);
     availabilities list = {0};
-    int whole = 0;
+    int replicated = 0;
     for (int i = 0; i < made.n; i++) {
-        whole = made.at[i].kind == PLACE_R ? list.n : whole; /* the first subset is empty */
+        replicated = made.at[i].kind == PLACE_R ? list.n : replicated; /* the first subset is empty */
         subsets_from(e, v, made.at[i], &wanted, reader, nreader, &list);
     }
     require(list.n > 0 && nreader > 1);
-    int var = e->value_var[v->id] = encode_variable(e, list.n, whole);
+    int var = e->value_var[v->id] = solve_variable(e, list.n, replicated);
     int64_t *cost = problem_unary(e->p, var);
     for (int k = 0; k < list.n; k++)
         cost[k] = availability_cost(e, v, &list.at[k]);
@@ -221,7 +221,7 @@ static void link_shared(struct choice_problem *e, const struct value *v, const s
 void edge_tables_make(struct choice_problem *e, const struct value *v)
 {
     const struct place_uses *uses = &e->s->uses[v->id];
-    struct endpoint from = endpoint_left(e, v);
+    struct endpoint from = edge_source(e, v);
     if (e->read_place[v->id].at) {
         link_directly(e, v, &from, &e->read_place[v->id]);
         from = e->read_place[v->id];

@@ -19,16 +19,16 @@ static uint64_t mix(uint64_t h, uint64_t x)
 }
 
 /* The test hook: costs drawn from a seed instead of predicted, so that the best plan is a random legal one. */
-static int64_t random_cost(const struct space *s, const char *name, int k, bool whole)
+static int64_t random_cost(const struct space *s, const char *name, int k, bool replicated)
 {
     uint64_t h = s->options->random_seed;
     for (const char *c = name; *c; c++)
         h = mix(h, (uint64_t)(unsigned char)*c);
     h = mix(mix(h, (uint64_t)k), 77);
-    return (int64_t)(h % 1000000000000u) + (whole && s->options->random_split_only ? 10000000000000 : 0);
+    return (int64_t)(h % 1000000000000u) + (replicated && s->options->random_split_only ? 10000000000000 : 0);
 }
 
-static int whole_strategy(const struct space *s, int i)
+static int replicated_strategy(const struct space *s, int i)
 {
     for (int k = 0; k < s->strategies[i].list.n; k++)
         if (!strategy_splits(s->g->nodes.at[i], s->strategies[i].list.at[k]))
@@ -51,7 +51,7 @@ static int64_t strategy_cost(struct space *s, int i, int k)
 static void node_variable(struct choice_problem *e, int i)
 {
     int count = e->s->strategies[i].list.n;
-    e->node_var[i] = encode_variable(e, count, whole_strategy(e->s, i));
+    e->node_var[i] = solve_variable(e, count, replicated_strategy(e->s, i));
     int64_t *cost = problem_unary(e->p, e->node_var[i]);
     for (int k = 0; k < count; k++)
         cost[k] = strategy_cost(e->s, i, k);
@@ -60,10 +60,11 @@ static void node_variable(struct choice_problem *e, int i)
 static struct endpoint end_at(struct choice_problem *e, int n, const struct placement *at)
 {
     require(n > 0);
-    int whole = 0;
-    while (whole < n && at[whole].kind != PLACE_R)
-        whole++;
-    struct endpoint out = {.var = encode_variable(e, n, whole < n ? whole : 0), .n = n, .at = NEWN(e->arena, struct placement, n + 1)};
+    int replicated = 0;
+    while (replicated < n && at[replicated].kind != PLACE_R)
+        replicated++;
+    struct endpoint out = {
+        .var = solve_variable(e, n, replicated < n ? replicated : 0), .n = n, .at = NEWN(e->arena, struct placement, n + 1)};
     memcpy(out.at, at, sizeof *at * (size_t)n);
     return out;
 }
@@ -128,9 +129,9 @@ static void end_variables(struct choice_problem *e)
         if (g->values.at[i]->constant && e->s->uses[i].list.n)
             e->source[i] = constant_end(e, g->values.at[i]);
     for (int i = 0; i < g->values.n; i++) {
-        struct places brought = space_read_places(e->s, g->values.at[i]);
-        if (brought.list.n)
-            e->read_place[i] = end_at(e, brought.list.n, brought.list.at);
+        struct places read = space_read_places(e->s, g->values.at[i]);
+        if (read.list.n)
+            e->read_place[i] = end_at(e, read.list.n, read.list.at);
     }
 }
 
@@ -157,11 +158,11 @@ struct choice_problem encode_space(struct space *s, struct arena *a)
 
 static void set_read_place(struct choice_problem *e, const struct value *v, const int *value)
 {
-    const struct endpoint *pin = &e->read_place[v->id];
+    const struct endpoint *read = &e->read_place[v->id];
     struct placement *at = NULL;
-    if (pin->at) {
+    if (read->at) {
         at = NEW(e->s->arena, struct placement);
-        *at = pin->at[value[pin->var]];
+        *at = read->at[value[read->var]];
     }
     e->s->chosen.read[v->id] = at;
 }
@@ -175,7 +176,7 @@ void encode_place_values(struct choice_problem *e, const int *value)
         struct value *v = s->g->values.at[i];
         if (s->producer[i] < 0 && !e->source[i].at)
             continue;
-        struct endpoint from = endpoint_left(e, v);
+        struct endpoint from = edge_source(e, v);
         v->place = from.at[value[from.var]];
         v->placed = true;
         set_read_place(e, v, value);
@@ -213,7 +214,7 @@ struct resident encode_resident(const struct choice_problem *e, const int *value
 struct solution encode_solve(const struct choice_problem *e)
 {
     enum { TABLE_CAP = 1 << 22 };
-    return solve_exact(e->p, TABLE_CAP, e->whole.at);
+    return solve_exact(e->p, TABLE_CAP, e->replicated.at);
 }
 
 int64_t solve_space(struct space *s)

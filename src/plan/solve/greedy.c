@@ -1,17 +1,17 @@
-/* first: the first assignment that fits, as optimum's ParallelAxisSolverPass looks for one; no cost is asked. A baseline.
+/* greedy: the first assignment that fits, as optimum's ParallelAxisSolverPass looks for one, without costs. A baseline.
  *
- * Nodes, in topological order, take the first strategy that fits what their operands stand as, in a fixed order of preference:
+ * Nodes, in topological order, take the first strategy that fits the placements of their operands, in a fixed order of preference:
  *
- *     product with a weight    columns (the result stays split), where the operand is whole or split along the sequence;
- *                              rows, where it is split as the product sums; columns with the result gathered; whole
- *     lookup in a weight       rows of the table (the vocabulary); whole
- *     any other node           whole where its operands are; else a split of theirs that it passes on, whole ones being sliced to match,
- *                              or one that ends in it (a loss over split classes)
+ *     product with a weight    column-parallel (the result stays sharded), if the operand is replicated or split along the sequence;
+ *                              row-parallel, if it is split as the product sums; column-parallel, the result gathered; replicated
+ *     lookup in a weight       split by rows of the table (the vocabulary); replicated
+ *     any other node           replicated if its operands are; else a split of theirs that it passes on, replicated ones being sliced to
+ *                              match, or one that ends in it (a loss over split classes)
  *
- * Terms of a sum are reduced where they are made: dealt out along the sequence under --sp, else whole. Weights, states and what is made of
- * them alone are placed afterwards, as their readers want them. Where nothing fits, the search goes back to the latest choices that the
- * node hangs on; the last of their options are a gathered result and whole. Where none of them helps, they stay as they were and the node
- * is kept whole, its operands gathered: the reshard that optimum lacks. Choices are a list, not a recursion. */
+ * Partial values are reduced where they are made: scattered along the sequence under --sp, else replicated. Weights, states and what is
+ * made of them alone are placed afterwards, as their readers want them. If nothing fits, the search goes back to the latest choices that
+ * the node depends on; the last of their options are a gathered result and replication. If none of them helps, they stay as they were and
+ * the node is replicated, its operands gathered: the reshard that optimum lacks. Choices are a list, not a recursion. */
 #include "op/op.h"
 #include "op/rule/rule.h"
 #include "plan/cost/cost.h"
@@ -29,7 +29,7 @@ struct standing {
 struct greedy_option {
     struct strategy *st;
     bool gathered;
-}; /* gathered: the result stands whole, however the node leaves it */
+}; /* gathered: the result is replicated, however the node leaves it */
 struct visited {
     VEC(struct greedy_option) options;
     int next;
@@ -38,8 +38,8 @@ struct visited {
 }; /* stuck: no way back helps */
 struct greedy {
     struct space *s;
-    struct standing *stand;
-    struct visited *turn;
+    struct standing *placed;
+    struct visited *visit;
     bool *needed;
 };
 
@@ -48,7 +48,7 @@ enum {
     MOST_VISITS = 16    /* of a node, on average: far above what real graphs need */
 };
 
-/* ---- what values stand as ---------------------------------------------------------------------------------------------------- */
+/* ---- placements of values ---------------------------------------------------------------------------------------------------- */
 
 static struct placement along_sequence(const struct space *s, const struct value *v)
 {
@@ -64,7 +64,7 @@ static bool is_along_sequence(const struct space *s, const struct value *v, stru
     return p.kind == PLACE_S && placement_eq(p, s->sequence.place[v->id]);
 }
 
-static struct placement stands_as(const struct space *s, const struct value *v, struct placement left, bool gathered)
+static struct placement resharded_to(const struct space *s, const struct value *v, struct placement left, bool gathered)
 {
     if (gathered || left.kind == PLACE_R)
         return placement_replicated;
@@ -76,11 +76,11 @@ static bool reaches(struct space *s, const struct value *v, struct placement fro
     return placement_eq(from, to) || reshard_find(s, v, from, to).cost < COST_NEVER;
 }
 
-/* Can every result come to stand so? */
-static bool stands(const struct greedy *f, const struct node *n, struct greedy_option o)
+/* Can every result be resharded so? */
+static bool can_reshard(const struct greedy *f, const struct node *n, struct greedy_option o)
 {
     for (int k = 0; k < n->nout; k++)
-        if (n->out[k] && !reaches(f->s, n->out[k], o.st->out[k], stands_as(f->s, n->out[k], o.st->out[k], o.gathered)))
+        if (n->out[k] && !reaches(f->s, n->out[k], o.st->out[k], resharded_to(f->s, n->out[k], o.st->out[k], o.gathered)))
             return false;
     return true;
 }
@@ -88,15 +88,15 @@ static bool stands(const struct greedy *f, const struct node *n, struct greedy_o
 static void choose_option(struct greedy *f, int i, struct greedy_option o)
 {
     const struct node *n = f->s->g->nodes.at[i];
-    f->turn[i].taken = o.st;
+    f->visit[i].taken = o.st;
     for (int k = 0; k < n->nout; k++)
         if (n->out[k])
-            f->stand[n->out[k]->id] = (struct standing){false, stands_as(f->s, n->out[k], o.st->out[k], o.gathered)};
+            f->placed[n->out[k]->id] = (struct standing){false, resharded_to(f->s, n->out[k], o.st->out[k], o.gathered)};
 }
 
 /* ---- what fits a node --------------------------------------------------------------------------------------------------------- */
 
-/* What a strategy is for the operands as they stand; NONE: it does not fit. SLICED: a whole operand is cut for rows. */
+/* What a strategy is for the placements of the operands; NONE: it does not fit. SLICED: a replicated operand is cut for rows. */
 enum fit { NONE, COLUMN_PARALLEL, ROW_PARALLEL, PASSED_ON, ENDED, SLICED, REPLICATED };
 
 static bool is_layer(const struct space *s, const struct node *n)
@@ -108,12 +108,12 @@ static bool is_layer(const struct space *s, const struct node *n)
 
 static const struct standing *stand_of(const struct greedy *f, const struct node *n, int k)
 {
-    return n->in[k] && !f->stand[n->in[k]->id].open ? &f->stand[n->in[k]->id] : NULL;
+    return n->in[k] && !f->placed[n->in[k]->id].open ? &f->placed[n->in[k]->id] : NULL;
 }
 
 struct operand_match {
     bool moved, sliced, met;
-}; /* some operand would have to move; is whole and cut; is split as it stands */
+}; /* some operand would have to move; is replicated and cut; is split as it is */
 
 static struct operand_match match_operands(const struct greedy *f, const struct node *n, const struct strategy *st, bool layer)
 {
@@ -121,7 +121,7 @@ static struct operand_match match_operands(const struct greedy *f, const struct 
     for (int k = 0; k < n->nin; k++) {
         const struct standing *at = stand_of(f, n, k);
         bool gathers = layer && at && st->in[k].kind == PLACE_R && is_along_sequence(f->s, n->in[k], at->at);
-        m.moved |= st->in[k].kind == PLACE_P && n->in[k] && (at || !layer); /* a layer's bias may be a term */
+        m.moved |= st->in[k].kind == PLACE_P && n->in[k] && (at || !layer); /* a layer's bias may be an addend */
         if (!at || gathers)
             continue;
         if (placement_eq(at->at, st->in[k]))
@@ -177,17 +177,17 @@ static enum fit fit_elsewhere(const struct greedy *f, const struct node *n, cons
     return st->lowered ? split ? NONE : ENDED : any_result(n, st, PLACE_P) ? NONE : PASSED_ON;
 }
 
-/* The same strategy, and results that stand as they do by an option before it. */
+/* The same strategy, and results with the same placements as by an option before it. */
 static bool is_offered(const struct greedy *f, int i, struct greedy_option o)
 {
     const struct node *n = f->s->g->nodes.at[i];
-    for (int j = 0; j < f->turn[i].options.n; j++) {
-        const struct greedy_option *before = &f->turn[i].options.at[j];
+    for (int j = 0; j < f->visit[i].options.n; j++) {
+        const struct greedy_option *before = &f->visit[i].options.at[j];
         bool same = before->st == o.st;
         for (int k = 0; same && k < n->nout; k++)
             same = !n->out[k] ||
-                placement_eq(stands_as(f->s, n->out[k], o.st->out[k], before->gathered),
-                             stands_as(f->s, n->out[k], o.st->out[k], o.gathered));
+                placement_eq(resharded_to(f->s, n->out[k], o.st->out[k], before->gathered),
+                             resharded_to(f->s, n->out[k], o.st->out[k], o.gathered));
         if (same)
             return true;
     }
@@ -200,8 +200,8 @@ static void list_fitting(struct greedy *f, int i, bool layer, enum fit kind, boo
     const struct node *n = s->g->nodes.at[i];
     for (int k = 0; k < s->strategies[i].list.n; k++) {
         struct greedy_option o = {s->strategies[i].list.at[k], gathered};
-        if ((layer ? fit_in_layer(f, n, o.st) : fit_elsewhere(f, n, o.st)) == kind && stands(f, n, o) && !is_offered(f, i, o))
-            VEC_PUSH(s->arena, &f->turn[i].options, o);
+        if ((layer ? fit_in_layer(f, n, o.st) : fit_elsewhere(f, n, o.st)) == kind && can_reshard(f, n, o) && !is_offered(f, i, o))
+            VEC_PUSH(s->arena, &f->visit[i].options, o);
     }
 }
 
@@ -218,7 +218,7 @@ static void list_options(struct greedy *f, int i)
     if (columns)
         list_fitting(f, i, layer, COLUMN_PARALLEL, true);
     list_fitting(f, i, layer, REPLICATED, true);
-    if (!f->turn[i].options.n)
+    if (!f->visit[i].options.n)
         list_fitting(f, i, layer, SLICED, false); /* the plan file leaves nothing else */
 }
 
@@ -234,10 +234,10 @@ static bool is_open(const struct greedy *f, const struct node *n)
 static void leave_open(struct greedy *f, int i)
 {
     const struct node *n = f->s->g->nodes.at[i];
-    f->turn[i].open = true;
+    f->visit[i].open = true;
     for (int k = 0; k < n->nout; k++)
         if (n->out[k])
-            f->stand[n->out[k]->id].open = true;
+            f->placed[n->out[k]->id].open = true;
 }
 
 /* ---- the search --------------------------------------------------------------------------------------------------------------- */
@@ -260,11 +260,11 @@ static int way_back(struct greedy *f, int i)
         if (!f->needed[k])
             continue;
         need_operands(f, k);
-        if (f->turn[k].options.n < 2)
+        if (f->visit[k].options.n < 2)
             continue;
         choice = k;
         seen++;
-        if (f->turn[k].next < f->turn[k].options.n)
+        if (f->visit[k].next < f->visit[k].options.n)
             return k;
     }
     return choice;
@@ -273,7 +273,7 @@ static int way_back(struct greedy *f, int i)
 static struct greedy_option kept_replicated(const struct space *s, int i)
 {
     const struct strategies *all = &s->strategies[i];
-    return (struct greedy_option){all->list.at[all->list.n - 1], true}; /* the last is whole, where the plan file lets it be */
+    return (struct greedy_option){all->list.at[all->list.n - 1], true}; /* the last is replicated, if the plan file allows it */
 }
 
 static void reset_visit(struct visited *t)
@@ -285,19 +285,19 @@ static void reset_visit(struct visited *t)
 /* Back to the choice, for node i. */
 static void go_back(struct greedy *f, int i, int choice)
 {
-    struct visited *c = &f->turn[choice];
+    struct visited *c = &f->visit[choice];
     require(choice >= 0 && choice < i);
     for (int k = choice + 1; k <= i; k++)
-        reset_visit(&f->turn[k]);
+        reset_visit(&f->visit[k]);
     if (c->next < c->options.n)
         return;
     c->next = 0;
-    f->turn[i].stuck = true;
+    f->visit[i].stuck = true;
 }
 
 static void prepare_visit(struct greedy *f, int i)
 {
-    struct visited *t = &f->turn[i];
+    struct visited *t = &f->visit[i];
     if (t->listed)
         return;
     if (is_open(f, f->s->g->nodes.at[i]))
@@ -311,7 +311,7 @@ static void search_all(struct greedy *f)
 {
     int64_t visits = 0, most = (int64_t)MOST_VISITS * (f->s->g->nodes.n + 64);
     for (int i = 0; i < f->s->g->nodes.n; visits++) {
-        struct visited *t = &f->turn[i];
+        struct visited *t = &f->visit[i];
         prepare_visit(f, i);
         bool fits = t->open || t->next < t->options.n;
         int choice = fits || t->stuck || visits > most ? -1 : way_back(f, i);
@@ -328,14 +328,14 @@ static void search_all(struct greedy *f)
 
 /* ---- what was left open -------------------------------------------------------------------------------------------------------- */
 
-/* As its readers want it, who agree; else whole. */
+/* As its readers want it, if they agree; else replicated. */
 static struct placement wanted_by_readers(const struct greedy *f, const struct value *v)
 {
     const struct place_uses *uses = &f->s->uses[v->id];
     struct placement want = placement_replicated;
     for (int i = 0; i < uses->list.n; i++) {
         struct place_use u = uses->list.at[i];
-        struct placement p = u.node >= 0 ? f->turn[u.node].taken->in[u.operand] : placement_replicated;
+        struct placement p = u.node >= 0 ? f->visit[u.node].taken->in[u.operand] : placement_replicated;
         if (i > 0 && !placement_eq(want, p))
             return placement_replicated;
         want = p;
@@ -357,16 +357,16 @@ static struct strategy *strategy_for_readers(const struct greedy *f, int i)
     return all->list.at[all->list.n - 1];
 }
 
-/* ---- the whole ------------------------------------------------------------------------------------------------------------------ */
+/* ---- all nodes ------------------------------------------------------------------------------------------------------------------ */
 
 static void open_ends(struct greedy *f)
 {
     const struct graph *g = f->s->g;
     for (int i = 0; i < g->values.n; i++)
-        f->stand[i].open = f->s->weight[i];
+        f->placed[i].open = f->s->weight[i];
     for (int i = 0; i < g->states.n; i++)
         if (g->states.at[i].past)
-            f->stand[g->states.at[i].past->id].open = true;
+            f->placed[g->states.at[i].past->id].open = true;
 }
 
 void greedy_assign(struct space *s)
@@ -377,11 +377,11 @@ void greedy_assign(struct space *s)
     open_ends(&f);
     search_all(&f);
     for (int i = nodes - 1; i >= 0; i--)
-        if (f.turn[i].open)
-            f.turn[i].taken = strategy_for_readers(&f, i);
+        if (f.visit[i].open)
+            f.visit[i].taken = strategy_for_readers(&f, i);
     for (int i = 0; i < nodes; i++) {
-        require(f.turn[i].taken);
+        require(f.visit[i].taken);
         s->strategies[i] = (struct strategies){0};
-        VEC_PUSH(s->arena, &s->strategies[i].list, f.turn[i].taken);
+        VEC_PUSH(s->arena, &s->strategies[i].list, f.visit[i].taken);
     }
 }

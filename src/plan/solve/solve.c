@@ -1,4 +1,4 @@
-/* Exact choice by variable elimination.
+/* solve: the exact minimum by variable elimination.
  *
  * Every variable is eliminated once: the tables that mention it are summed, minimised over it, and replaced by one table over its
  * neighbours; the minimising value is remembered and read back in reverse order. Transformer graphs are narrow whatever their
@@ -152,7 +152,7 @@ static int next_variable(const struct elimination *e)
     return best;
 }
 
-/* Where an assignment of the scope stands in a table, step by step: strides of the scope's variables and of var in it. */
+/* The position of an assignment of the scope in a table, step by step: strides of the scope's variables and of var in it. */
 struct stride {
     const int64_t *cost;
     int64_t *scope, var;
@@ -264,7 +264,7 @@ static int64_t table_entries(const struct problem *p, const struct cost_table *t
     return n;
 }
 
-/* To the sum of each value of var, the least that table t says of it when the others could be anything. */
+/* To the sum of each value of var, the least of it in table t over all values of the others. */
 static void add_least(struct elimination *e, const struct cost_table *t, int var, int64_t *sum)
 {
     int size = e->p->size.at[var];
@@ -320,7 +320,7 @@ static void fix(struct elimination *e, int var, int value)
     reweigh_around(e, &around);
 }
 
-/* ---- the whole ---------------------------------------------------------------------------------------------------------------- */
+/* ---- all variables ---------------------------------------------------------------------------------------------------------------- */
 
 static void elimination_start(struct elimination *e)
 {

@@ -49,18 +49,18 @@ struct choice_problem {
     struct problem *p;
     int *node_var;                  /* by node position */
     struct endpoint *source, *sink; /* by value id: inputs, constants; by output number */
-    struct endpoint *read_place;    /* by value id: what wishes leave of where it is brought before it is read; .at NULL: no wishes */
+    struct endpoint *read_place;    /* by value id: the placements that requirements leave before it is read; .at NULL: none is required */
     int *value_var;                 /* by value id, -1 none */
-    VEC(int) whole; /* by variable: its value in the plan in which every rank does everything; 0 where constraints rule it out */
-    bool complete;  /* no subset was left out */
+    VEC(int) replicated;            /* by variable: its value in the replicated plan; 0 if constraints rule that out */
+    bool complete;                  /* no subset was left out */
 };
 
 /* A new variable of n values. */
-int encode_variable(struct choice_problem *, int n, int whole);
+int solve_variable(struct choice_problem *, int n, int replicated);
 /* Adds a placement unless it is there. */
-void endpoint_add(struct endpoint *, struct placement);
+void edge_add_placement(struct endpoint *, struct placement);
 /* How the producer of a value, or its end of the graph, leaves it. */
-struct endpoint endpoint_left(struct choice_problem *, const struct value *);
+struct endpoint edge_source(struct choice_problem *, const struct value *);
 /* The tables between a value's producer and its readers. */
 void edge_tables_make(struct choice_problem *, const struct value *);
 
@@ -68,7 +68,7 @@ struct choice_problem encode_space(struct space *, struct arena *);
 struct solution encode_solve(const struct choice_problem *);
 /* Strategies of nodes and placements of values from values of the variables. */
 void encode_place_values(struct choice_problem *, const int *value);
-/* Weights and state at their chosen places: what holding them costs by the plan's price, and their bytes. */
+/* Weights and state at their chosen places: what their memory costs by the plan's price, and their bytes. */
 struct resident {
     int64_t memory;
     double bytes;

@@ -1,8 +1,8 @@
-/* Which splits of a node's factors give one of its dimensions a wanted split.
+/* assignment: which splits of a node's factors give one of its dimensions a certain split.
  *
- * A dimension of one part is a product of factors: the split falls on a factor, or on several adjoining factors as a whole, if it
- * divides by what lies inside and outside. A dimension of several parts laid end to end gives each part its share. Parts of a group
- * split together: the others take the same fractions, a cover of them that is already a candidate, or stay whole. */
+ * A dimension of one part is a product of factors. The split falls on one factor, or on several adjoining factors together, if it divides
+ * by the sizes inside and outside. A dimension of several concatenated parts gives each part its share. Factors of a group split together:
+ * the others take the same fractions, a cover of them that is already a candidate, or stay replicated. */
 #include "op/rule/rule.h"
 #include "plan/facts/facts.h"
 #include "plan/space/space.h"
@@ -128,7 +128,7 @@ static void factor_candidates(struct space *s, int node, int f, struct candidate
             VEC_PUSH(s->arena, &out->list, s->candidates[w.value->id][w.d].list.at[k]);
 }
 
-/* What factor f of the group may take beside split, best first: the same fractions, covers of them, whole (NULL). */
+/* What factor f of the group may take beside split, best first: the same fractions, covers of them, replicated (NULL). */
 static struct candidates group_options(struct space *s, int node, int f, const struct split *split)
 {
     struct candidates all = {0}, out = {0};
@@ -188,7 +188,7 @@ static int lone_group_factor(const struct rule *r, const struct assignment *c)
     return count == 1 && r->ngroup > 1 ? found : -1;
 }
 
-struct assignments assignments_for(struct space *s, int node, bool result, int i, int d, const struct split *split)
+struct assignments assignment_list(struct space *s, int node, bool result, int i, int d, const struct split *split)
 {
     const struct rule *r = s->rule[node];
     const struct rule_operand *o = result ? &r->out[i] : &r->in[i];

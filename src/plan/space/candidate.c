@@ -1,4 +1,4 @@
-/* Candidates: splits that a dimension of a value may take.
+/* candidate: the splits that a dimension of a value may take.
  *
  * Seeds are the dimensions of weights at products and lookups, and head factors. They are propagated both ways through the rules until
  * nothing new appears; that carries a head split from the output projection through attention to a fused projection's columns and
@@ -35,8 +35,8 @@ static void seed_weight_dims(struct space *s, int node)
     }
 }
 
-/* What reaches the size of a head (the rotary part of latent attention, which stands beside that of the keys) would need a sum for every
- * head's product, and rotations of pairs make ever new splits of it. */
+/* What reaches the size of a head (the rotary part of latent attention, which is concatenated with that of the keys) would need a sum for
+ * every head's product, and rotations of pairs make ever new splits of it. */
 static bool carry(struct space *s, const struct value *v, struct placement p, struct candidate c)
 {
     c.split = p.split;
@@ -121,7 +121,7 @@ static bool propagate_from(struct space *s, const struct dim_walk *w, struct tri
     bool changed = false;
     for (int k = 0; k < s->candidates[w->value->id][w->d].list.n; k++) {
         struct candidate from = s->candidates[w->value->id][w->d].list.at[k];
-        struct assignments c = assignments_for(s, w->node, w->result, w->i, w->d, from.split);
+        struct assignments c = assignment_list(s, w->node, w->result, w->i, w->d, from.split);
         for (int j = 0; j < c.list.n; j++) {
             struct strategy st;
             if (assignment_is_new(s, w->node, tried, &c.list.at[j], from.sequence) &&
@@ -141,7 +141,7 @@ static bool propagate_node(struct space *s, int node)
     return changed;
 }
 
-/* How many candidates touch a node: when unchanged since its last turn there is nothing to do. */
+/* How many candidates touch a node: if that has not changed since the last visit, there is nothing to do. */
 static int candidates_around(const struct space *s, const struct node *n)
 {
     int count = 0;
@@ -175,7 +175,7 @@ void space_spread(struct space *s)
 {
     size_t bytes = sizeof *s->offered * (size_t)s->g->nodes.n;
     propagate(s);
-    strategies_build(s);
+    strategy_build_all(s);
     s->offered = arena_alloc(s->arena, bytes + 1);
     memcpy(s->offered, s->strategies, bytes);
 }

@@ -53,7 +53,7 @@ static bool is_told(const struct graph *g, const char *symbol)
     return false;
 }
 
-/* A rank that holds a part of a state can't tell from it how long the whole is: other inputs must. */
+/* A rank that holds a part of a state cannot derive its global length from it: other inputs must have it. */
 static bool size_is_told(const struct graph *g, const struct dim *size)
 {
     const char *symbol[MAX_RANK];
@@ -149,7 +149,7 @@ static int named_dim(const char *text, int rank)
     return d >= 0 && d < rank ? (int)d : -1;
 }
 
-const char *placement_like(struct arena *a, const char *like, struct placement p)
+const char *required_like(struct arena *a, const char *like, struct placement p)
 {
     return p.kind != PLACE_S || strchr(like, ';') ? placement_str(a, p) : arena_printf(a, "S(%d)", p.dim);
 }
@@ -160,7 +160,7 @@ static _Noreturn void refuse_value(struct space *s, const char *where, const str
     struct places legal = fitting(s, v, before);
     const char **names = NEWN(s->arena, const char *, legal.list.n + 1);
     for (int i = 0; i < legal.list.n; i++)
-        names[i] = placement_like(s->arena, text, legal.list.at[i]);
+        names[i] = required_like(s->arena, text, legal.list.at[i]);
     fail("%s: '%s' (%s) can't be placed '%s'%s; the nearest legal placement is '%s'", where, v->name, type_str(s->arena, &v->type), text,
          before->list.n ? arena_printf(s->arena, " beside %s", before->list.at[0].where) : "",
          names[did_you_mean(text, legal.list.n, names)]);

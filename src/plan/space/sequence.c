@@ -13,15 +13,15 @@
 
 /* ---- which qualify -------------------------------------------------------------------------------------------------------- */
 
-/* By class: how a sequence, or rows with one inside, is dealt (NULL: it is neither); whether --sp splits it. */
+/* By class: the split of a sequence, or of rows with one inside (NULL: it is neither); whether --sp splits it. */
 struct sequence_rows {
-    const struct split **dealt;
+    const struct split **split;
     bool *on;
 };
 
 /* A class of dimensions that are products of factors, one of which is the class `factor`. */
 struct flattening {
-    int whole, factor;
+    int rows, factor;
     const struct dim *outer, *inner;
 };
 struct flattenings {
@@ -36,24 +36,24 @@ static bool dimension_qualifies(const struct space *s, const struct value *v, in
         (!only || (size->kind == DIM_SYM ? strcmp(only, size->name) == 0 : dim_uses(size, only)));
 }
 
-static void deal_sequences(struct space *s, int *up, struct sequence_rows *rows)
+static void split_sequences(struct space *s, int *up, struct sequence_rows *rows)
 {
     for (int i = 0; i < s->g->values.n; i++) {
         const struct value *v = s->g->values.at[i];
         for (int d = 0; d < v->type.rank; d++)
             if (dimension_qualifies(s, v, d))
-                rows->dealt[class_of(up, i * MAX_RANK + d)] = split_even(s->g->alg, s->ranks, v->type.dim[d]);
+                rows->split[class_of(up, i * MAX_RANK + d)] = split_even(s->g->alg, s->ranks, v->type.dim[d]);
     }
 }
 
-static void note_flattened(struct space *s, int node, const struct rule_dim *rd, int whole, struct flattenings *out)
+static void note_flattened(struct space *s, int node, const struct rule_dim *rd, int rows_class, struct flattenings *out)
 {
     const struct rule_part *p = &rd->part[0];
     for (int k = 0; rd->n == 1 && p->n > 1 && k < p->n; k++) {
         int factor = class_of_factor(s->roles, node, p->factor[k]);
         if (factor >= 0)
             VEC_PUSH(s->arena, &out->list,
-                     ((struct flattening){whole, factor, rule_sizes(s->g, s->rule[node], p->factor, 0, k),
+                     ((struct flattening){rows_class, factor, rule_sizes(s->g, s->rule[node], p->factor, 0, k),
                                           rule_sizes(s->g, s->rule[node], p->factor, k + 1, p->n)}));
     }
 }
@@ -67,17 +67,17 @@ static struct flattenings find_flattened(struct space *s, int *up)
     return out;
 }
 
-/* Rows with a dealt sequence inside are dealt as that is. */
-static void deal_flattened(struct space *s, const struct flattenings *all, struct sequence_rows *rows)
+/* Rows with a split sequence inside are split like it. */
+static void split_flattened(struct space *s, const struct flattenings *all, struct sequence_rows *rows)
 {
     for (bool changed = true; changed;) {
         changed = false;
         for (int i = 0; i < all->list.n; i++) {
             const struct flattening *f = &all->list.at[i];
-            if (!rows->dealt[f->factor] || rows->dealt[f->whole])
+            if (!rows->split[f->factor] || rows->split[f->rows])
                 continue;
-            rows->dealt[f->whole] = split_scale(s->g->alg, rows->dealt[f->factor], f->outer, f->inner);
-            changed |= rows->dealt[f->whole] != NULL;
+            rows->split[f->rows] = split_scale(s->g->alg, rows->split[f->factor], f->outer, f->inner);
+            changed |= rows->split[f->rows] != NULL;
         }
     }
 }
@@ -115,9 +115,9 @@ static bool seed_rows(struct space *s, int node, int *up, struct sequence_rows *
     bool found = false;
     for (int d = 0; v && d < v->type.rank; d++) {
         int class = class_of(up, v->id * MAX_RANK + d);
-        if (!is_row(s, node, d) || !rows->dealt[class])
+        if (!is_row(s, node, d) || !rows->split[class])
             continue;
-        space_add(s, v, d, (struct candidate){rows->dealt[class], true, "--sp at", node});
+        space_add(s, v, d, (struct candidate){rows->split[class], true, "--sp at", node});
         found = rows->on[class] = true;
     }
     return found;
@@ -129,8 +129,8 @@ static void spread_on(const struct flattenings *all, struct sequence_rows *rows)
     for (bool changed = true; changed;) {
         changed = false;
         for (int i = 0; i < all->list.n; i++) {
-            int a = all->list.at[i].whole, b = all->list.at[i].factor;
-            if (!rows->dealt[a] || !rows->dealt[b] || rows->on[a] == rows->on[b])
+            int a = all->list.at[i].rows, b = all->list.at[i].factor;
+            if (!rows->split[a] || !rows->split[b] || rows->on[a] == rows->on[b])
                 continue;
             changed = rows->on[a] = rows->on[b] = true;
         }
@@ -143,10 +143,10 @@ static void mark_values(struct space *s, int *up, const struct sequence_rows *ro
     for (int i = 0; i < s->g->values.n; i++)
         for (int d = 0; d < s->g->values.at[i]->type.rank; d++) {
             int class = class_of(up, i * MAX_RANK + d);
-            require(!rows->on[class] || rows->dealt[class]);
+            require(!rows->on[class] || rows->split[class]);
             if (rows->on[class] &&
                 (s->sequence.place[i].kind != PLACE_S || dim_has_role(s->roles, s->g->values.at[i], s->sequence.place[i].dim, DIM_KV)))
-                s->sequence.place[i] = placement_split(d, rows->dealt[class]);
+                s->sequence.place[i] = placement_split(d, rows->split[class]);
         }
 }
 
@@ -190,9 +190,9 @@ static _Noreturn void refuse_sequence(const struct space *s)
             VEC_PUSH(s->arena, &contracted, s->roles->symbols.at[i].name);
     const struct symbol_role *named = only ? symbol_role_find(s->roles, only) : NULL;
     if (only && contracted.n > 0 && !(named && named->contracted))
-        fail("%s: --sp=%s: no dimension qualifies by this name; the nearest that is attended over is '%s'", model, only,
+        fail("%s: --sp=%s: no dimension qualifies by this name; the nearest KV dimension is '%s'", model, only,
              contracted.at[did_you_mean(only, contracted.n, contracted.at)]);
-    fail("%s: --sp%s%s: no dimension qualifies as a sequence: none is both a row of a product with a weight and attended over", model,
+    fail("%s: --sp%s%s: no dimension qualifies as a sequence: none is both a row of a product with a weight and a KV dimension", model,
          only ? "=" : "", only ? only : "");
 }
 
@@ -202,8 +202,8 @@ void sequence_seed(struct space *s)
     struct sequence_rows rows = {NEWN(s->arena, const struct split *, n), NEWN(s->arena, bool, n)};
     struct flattenings flattened = find_flattened(s, up);
     bool found = false;
-    deal_sequences(s, up, &rows);
-    deal_flattened(s, &flattened, &rows);
+    split_sequences(s, up, &rows);
+    split_flattened(s, &flattened, &rows);
     for (int i = 0; i < s->g->nodes.n; i++)
         if (s->rule[i] && (s->g->nodes.at[i]->op->flags & OP_PRODUCT) && node_reads_weight(s->roles, s->g->nodes.at[i]) &&
             leaves_partial(s, i))

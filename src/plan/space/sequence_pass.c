@@ -1,8 +1,9 @@
-/* Where splits along a sequence pass products and softmax: attention of some of the queries over all keys (context parallelism), and
- * products of some of the rows with whole weights, between which all-to-all exchanges rows for heads (arXiv 2309.14509).
+/* sequence_pass: where splits along a sequence pass products and softmax. That is attention of some of the queries over all keys (context
+ * parallelism), and products of some of the rows with replicated weights, between which all-to-all exchanges rows for heads (arXiv
+ * 2309.14509).
  *
- * Plain --sp keeps them out: each would leave weights whole, on a part of the tokens. Under --sp=auto the price of holding weights
- * decides, and a plan file lets them into the nodes that it names. Keys are never split: what is attended over is gathered. */
+ * Plain --sp does not let them pass: each would keep weights replicated, for a part of the tokens. Under --sp=auto the price of weights
+ * decides, and a plan file lets them pass the nodes that it names. A KV dimension is never split: it is gathered. */
 #include "op/op.h"
 #include "op/rule/rule.h"
 #include "plan/facts/facts.h"

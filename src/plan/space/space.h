@@ -8,8 +8,8 @@
 
 struct candidate {
     const struct split *split;
-    bool sequence;      /* along one, kept out of products that are not `through` */
-    const char *source; /* "a weight of", "through", ...: how it came, for --explain */
+    bool sequence;      /* along one, kept out of products that no sequence split passes */
+    const char *source; /* "a weight of", "through", ...: its origin, for --explain */
     int node;           /* from which node; -1: from none */
 };
 struct candidates {
@@ -91,11 +91,11 @@ struct space {
 
 /* candidate.c: candidates to a fixpoint, strategies of every node. */
 struct space *space_new(struct arena *, struct graph *, const struct options *, struct plan *);
-/* Adds a candidate; false when it was there (or is no use: whole). */
+/* Adds a candidate; false when it was there (or splits nothing). */
 bool space_add(struct space *, const struct value *, int d, struct candidate);
 /* Carries candidates wherever rules carry them, and makes the strategies of all nodes. */
 void space_spread(struct space *);
-/* Can the value come out as terms of this reduction? */
+/* Can the value be left partial by this reduction? */
 static inline bool space_partial(const struct space *s, const struct value *v, enum redop op)
 {
     return s->partial[v->id] >> op & 1;
@@ -111,7 +111,7 @@ struct assignments {
 };
 /* No factor split. */
 struct assignment assignment_none(struct space *, const struct rule *);
-struct assignments assignments_for(struct space *, int node, bool result, int i, int d, const struct split *s);
+struct assignments assignment_list(struct space *, int node, bool result, int i, int d, const struct split *s);
 /* Choices met at one node: its operands suggest the same ones, and a node may have thousands of operands. True the first time. */
 struct tried {
     struct assignments by_sequence[2];
@@ -119,9 +119,9 @@ struct tried {
 bool assignment_is_new(struct space *, int node, struct tried *, const struct assignment *, bool sequence);
 
 /* strategy.c */
-void strategies_build(struct space *);
-/* Of a node with a rule: all replicated; some operands partial; by an assignment, unless that is not legal: *why says so, if it is wanted.
- * In the graph's arena. */
+void strategy_build_all(struct space *);
+/* Of a node with a rule: all replicated; some operands partial; by an assignment, unless that is not legal; *why, if not NULL, is the
+ * reason. In the graph's arena. */
 struct strategy strategy_replicated(struct graph *, const struct node *, const struct rule *);
 struct strategy strategy_partial(struct graph *, const struct node *, const struct rule *, const struct rule_pass *);
 bool strategy_assigned(struct graph *, const struct node *, const struct rule *, int ranks, const struct assignment *, struct strategy *out,
@@ -140,19 +140,19 @@ struct rejections {
     VEC(struct rejection) list;
 };
 struct rejections strategy_rejections(struct space *, int node);
-/* Does any operand or result stand other than whole? */
+/* Is any operand or result sharded or partial? */
 bool strategy_splits(const struct node *, const struct strategy *);
 char *strategy_str(struct arena *, const struct node *, const struct strategy *);
 /* The same without the splits: "R S(1;*) -> S(2;*)". */
 char *strategy_outline(struct arena *, const struct node *, const struct strategy *);
-/* Why the node has no strategy but whole; NULL: it has a rule. */
+/* Why the node can only be replicated; NULL: it has a rule. */
 const char *strategy_missing(const struct space *, int node);
 
 /* sequence.c: marks the dimensions that --sp splits and seeds them at the results of row-split products. */
 void sequence_seed(struct space *);
 /* For the report, of a chosen plan under --sp=auto: how much of it is split along a sequence. */
 void sequence_note_chosen(struct space *);
-/* sequence_pass.c: may a split along a sequence pass the node by this assignment? Products and barriers only where they are `through`, and
+/* sequence_pass.c: may a split along a sequence pass the node by this assignment? Products and barriers only where the sequence passes, and
  * as rows. */
 bool sequence_passes(const struct space *, int node, const struct assignment *);
 
@@ -178,7 +178,7 @@ struct places space_allowed(struct space *, const struct value *);
 struct places space_read_places(struct space *, const struct value *);
 /* Is it an end of a state? */
 bool space_state(const struct space *, const struct value *);
-/* In full, or as short as the text is that it stands in for: "S(1)". */
-const char *placement_like(struct arena *, const char *like, struct placement);
+/* In full, or as short as the text that it replaces: "S(1)". */
+const char *required_like(struct arena *, const char *like, struct placement);
 
 #endif

@@ -1,7 +1,7 @@
-/* Strategies of a node: everything whole; one assignment of splits that its candidates suggest; or partial in and partial out.
+/* strategy: the strategies of a node: all replicated; one assignment of splits that its candidates suggest; or partial in and partial out.
  *
- * Partial strategies exist only downstream of a contraction (or as its partner): an operand must be able to come out as terms of a
- * sum. What a linear op multiplies terms by must be finite and no mask: -inf times a zero term would be NaN. */
+ * Partial strategies exist only downstream of a contraction (or as its partner): an operand must be able to be a partial sum. What a linear
+ * op multiplies it by must be finite and unmasked: -inf times an addend of zero would be NaN. */
 #include "op/infer/infer.h"
 #include "op/lower/lower.h"
 #include "op/op.h"
@@ -156,7 +156,7 @@ static void keep_strategy(struct space *s, int node, const struct strategy *st)
 static void try_candidate(struct space *s, const struct dim_walk *w, struct candidate from, struct tried *tried,
                           struct rejections *rejected)
 {
-    struct assignments c = assignments_for(s, w->node, w->result, w->i, w->d, from.split);
+    struct assignments c = assignment_list(s, w->node, w->result, w->i, w->d, from.split);
     struct strategy st;
     const char *why;
     if (rejected && !c.list.n)
@@ -258,9 +258,9 @@ static bool linear_set_fits(struct space *s, int node, uint32_t set, const bool 
         if (!v)
             continue;
         if (i < 32 && (set >> i & 1)) {
-            bool terms = space_partial(s, v, RED_SUM);
-            reached |= terms;
-            if (!dtype_is_float(v->type.dtype) || (!terms && v->constant && !finite[v->id]))
+            bool partial = space_partial(s, v, RED_SUM);
+            reached |= partial;
+            if (!dtype_is_float(v->type.dtype) || (!partial && v->constant && !finite[v->id]))
                 return false;
         } else if (dtype_is_float(v->type.dtype) && !finite[v->id]) {
             return false;
@@ -269,7 +269,7 @@ static bool linear_set_fits(struct space *s, int node, uint32_t set, const bool 
     return reached;
 }
 
-/* Only a sum has terms that are made of a whole value. */
+/* Only a sum can be made partial from a replicated value. */
 static bool extremes_reach(const struct space *s, int node, const struct rule_pass *pass)
 {
     const struct node *n = s->g->nodes.at[node];
@@ -302,7 +302,7 @@ static void mark_partial(struct space *s, int node)
                 s->partial[n->out[i]->id] |= 1u << s->strategies[node].list.at[k]->out[i].op;
 }
 
-void strategies_build(struct space *s)
+void strategy_build_all(struct space *s)
 {
     const bool *finite = finite_values(s);
     memset(s->partial, 0, sizeof *s->partial * (size_t)s->g->values.n);
