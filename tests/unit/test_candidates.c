@@ -48,7 +48,7 @@ static bool put_strategy(struct space *s, struct found (*all)[MAX_RANK], const s
 /* Every assignment of the node that gives this dimension this split. */
 static bool pass_split(struct space *s, struct found (*all)[MAX_RANK], int node, bool result, int i, int d, const struct split *split)
 {
-    struct assignments a = assignments_for(s, node, result, i, d, split);
+    struct assignments a = assignment_list(s, node, result, i, d, split);
     bool new = false;
     for (int k = 0; k < a.list.n; k++) {
         struct strategy st;
