@@ -223,7 +223,7 @@ static struct manifest *new_manifest(const struct compile *c)
     static const struct spans none;
     const struct folder *f = c->options->folder;
     const struct load_options load = {.need_data = true, .external_roots = c->external_roots};
-    bool lost = c->text || weights_converted(c->options);
+    bool lost = c->text || weight_converted(c->options);
     return manifest_new(c->arena, c->plan->hash, lost ? none : f ? f->spans : onnx_spans(c->arena, c->model_path, &load));
 }
 

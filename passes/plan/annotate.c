@@ -12,7 +12,7 @@ void pass_annotate(struct compile *c)
     struct annotation what = {.name = followed ? followed->name : arena_printf(c->arena, "tp%d", c->options->ranks),
                               .devices = c->options->ranks,
                               .ir_version = c->graph->ir_version,
-                              .find = annotation_of,
+                              .find = onnx_annotation_of,
                               .data = c->plan->space};
     if (c->text)
         fail("%s: is a graph in text form, expected an ONNX model to annotate", c->model_path);

@@ -224,10 +224,10 @@ static int smallest_ranks(const struct compile *c, struct trial *least)
 static const char *largest_part(struct arena *a, const struct trial *t)
 {
     if (t->use.weights >= t->use.state && t->use.weights >= t->use.peak)
-        return arena_printf(a, "weights of %s, the largest of them '%s'", bytes_text(a, (double)t->use.weights), t->weight);
+        return arena_printf(a, "weights of %s, the largest of them '%s'", units_bytes(a, (double)t->use.weights), t->weight);
     if (t->use.state >= t->use.peak)
-        return arena_printf(a, "state of %s", bytes_text(a, (double)t->use.state));
-    return arena_printf(a, "activations of %s, the largest of them '%s'", bytes_text(a, (double)t->use.peak), t->value);
+        return arena_printf(a, "state of %s", units_bytes(a, (double)t->use.state));
+    return arena_printf(a, "activations of %s, the largest of them '%s'", units_bytes(a, (double)t->use.peak), t->value);
 }
 
 /* The end of the error message. A plan file, or --state-from, may be for one number of ranks only. */
@@ -240,7 +240,7 @@ static const char *what_fits(const struct compile *c)
     if (fit)
         return arena_printf(c->arena, "; %d ranks fit", fit);
     return arena_printf(c->arena, "; no number of ranks up to %d fits: with %d, one still needs %s, most of it %s", PLAN_RANKS, PLAN_RANKS,
-                        bytes_text(c->arena, (double)last.total), largest_part(c->arena, &last));
+                        units_bytes(c->arena, (double)last.total), largest_part(c->arena, &last));
 }
 
 static _Noreturn void fail_limit(const struct compile *c, const struct trial *t)
@@ -248,9 +248,9 @@ static _Noreturn void fail_limit(const struct compile *c, const struct trial *t)
     struct arena *a = c->arena;
     int ranks = c->options->ranks;
     fail("%s: a limit of %s is %s too little for %d rank%s, where the fullest needs %s (weights %s, state %s, activations and blocks %s)%s",
-         c->options->model, bytes_text(a, (double)c->options->memory), bytes_text(a, (double)(t->total - c->options->memory)), ranks,
-         ranks == 1 ? "" : "s", bytes_text(a, (double)t->total), bytes_text(a, (double)t->use.weights), bytes_text(a, (double)t->use.state),
-         bytes_text(a, (double)(t->use.peak + t->use.blocks)), what_fits(c));
+         c->options->model, units_bytes(a, (double)c->options->memory), units_bytes(a, (double)(t->total - c->options->memory)), ranks,
+         ranks == 1 ? "" : "s", units_bytes(a, (double)t->total), units_bytes(a, (double)t->use.weights),
+         units_bytes(a, (double)t->use.state), units_bytes(a, (double)(t->use.peak + t->use.blocks)), what_fits(c));
 }
 
 void pass_memory_limit(struct compile *c)

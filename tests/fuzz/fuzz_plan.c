@@ -7,8 +7,10 @@
 
 static const char graph[] =
     "graph g {\n  opset 23  import \"\" \"23\"\n  input x: f32[B, 4]  input past: f32[B, 2, P, 2]\n"
-    "  const up.weight: f32[4, 4] = [1, 2, 3, 4, 5, 6, 7, 8, 9, 1, 2, 3, 4, 5, 6, 7]\n  const down.weight: f32[4, 2] = [1, 2, 3, 4, 5, 6, 7, 8]\n"
-    "  const heads: i64[4] = [0, 2, 1, 2]\n  node up: h: ? = MatMul(x, up.weight)\n  node act: a: ? = Relu(h)\n  node down: y: ? = MatMul(a, down.weight)\n"
+    "  const up.weight: f32[4, 4] = [1, 2, 3, 4, 5, 6, 7, 8, 9, 1, 2, 3, 4, 5, 6, 7]\n  const down.weight: f32[4, 2] = [1, 2, "
+    "3, 4, 5, 6, 7, 8]\n"
+    "  const heads: i64[4] = [0, 2, 1, 2]\n  node up: h: ? = MatMul(x, up.weight)\n  node act: a: ? = Relu(h)\n  node down: y: "
+    "? = MatMul(a, down.weight)\n"
     "  node heads: new: ? = Reshape(h, heads)\n  node join: present: ? = Concat(past, new) {axis = 2}\n  output y  output present\n}\n";
 
 void fuzz_one(const uint8_t *data, size_t size)

@@ -206,10 +206,10 @@ static struct prove *open_integral(struct arena *a, const struct work *w)
     struct integral i;
     struct prove *model = prove_open_integral(a, w->path, NULL, &i);
     double share = (double)i.nonzero / (double)i.elements;
-    fprintf(
-        w->out,
-        "# %s: %d nodes replaced, %d results rounded, %d operands reduced; magnitudes up to %g, %.2g of what is exact; %.0f %% of the outputs are not 0\n",
-        w->path, i.replaced, i.rounded, i.reduced, i.largest, i.room, 100 * share);
+    fprintf(w->out,
+            "# %s: %d nodes replaced, %d results rounded, %d operands reduced; magnitudes up to %g, %.2g of what is exact; %.0f %% "
+            "of the outputs are not 0\n",
+            w->path, i.replaced, i.rounded, i.reduced, i.largest, i.room, 100 * share);
     if (!(share > LEAST_NONZERO))
         fail("%s: %.0f %% of the outputs are not 0, expected more than %.0f %%", w->path, 100 * share, 100 * LEAST_NONZERO);
     return model;

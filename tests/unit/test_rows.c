@@ -63,10 +63,10 @@ END_TEST
 
 START_TEST(rows_within_a_product_of_sizes)
 {
-    given(
-        "input x: f32[B, S, 4] const s: i64[2] = [-1, 4] const one: i64[1] = [0] const two: i64[1] = [2] node n: r: ? = Reshape(x, s) node m: a: ? = Relu(r) "
-        "node shape: d: ? = Shape(x) node back: b: ? = Reshape(a, d) node half: h: ? = Slice(b, one, two, two) "
-        "output h");
+    given("input x: f32[B, S, 4] const s: i64[2] = [-1, 4] const one: i64[1] = [0] const two: i64[1] = [2] node n: r: ? = "
+          "Reshape(x, s) node m: a: ? = Relu(r) "
+          "node shape: d: ? = Shape(x) node back: b: ? = Reshape(a, d) node half: h: ? = Slice(b, one, two, two) "
+          "output h");
     is_independent("B");
     is_independent("S");
 }
@@ -106,8 +106,8 @@ END_TEST
 
 START_TEST(sizes_as_numbers)
 {
-    given(
-        "input x: f32[B, 4] node s: s: ? = Shape(x) {start = 0, end = 1} node c: f: ? = Cast(s) {to = 1} node n: y: ? = Mul(x, f) output y");
+    given("input x: f32[B, 4] node s: s: ? = Shape(x) {start = 0, end = 1} node c: f: ? = Cast(s) {to = 1} node n: y: ? = Mul(x, "
+          "f) output y");
     says("B", "(Dims) depends on how many rows there are");
 }
 END_TEST
@@ -119,8 +119,9 @@ END_TEST
     "const at1: i64[] = [1] node n0: b: ? = Gather(shape, at0) node n1: t: ? = Gather(shape, at1) node rows: r: ? = Range(zero, b, one) " \
     "node columns: c: ? = Range(zero, t, one) const axis1: i64[1] = [1] node wide: rw: ? = Unsqueeze(r, axis1) "
 #define FLAT "const flat: i64[1] = [-1] node flat: f: ? = Reshape(x, flat) node start: s: ? = Mul(rw, t) node index: i: ? = Add(s, c) "
-#define TUPLES                                                                                                                              \
-    "node grid: rg: ? = Expand(rw, shape) node cg: cg: ? = Expand(c, shape) const last: i64[1] = [2] node ru: ru: ? = Unsqueeze(rg, last) " \
+#define TUPLES                                                                                         \
+    "node grid: rg: ? = Expand(rw, shape) node cg: cg: ? = Expand(c, shape) const last: i64[1] = [2] " \
+    "node ru: ru: ? = Unsqueeze(rg, last) "                                                            \
     "node cu: cu: ? = Unsqueeze(cg, last) "
 
 START_TEST(each_row_looks_itself_up)

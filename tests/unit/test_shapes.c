@@ -71,10 +71,10 @@ static const char *rule_text(const char *name)
 
 START_TEST(range_of_real_bounds)
 {
-    shapes(
-        "dim B >= 1 input x: f32[B, 3]  const zero: f32[] = [0]  const one: f32[] = [1]  const end: f32[] = [2]  const step: f32[] = [0.75]\n"
-        "const at: i64[] = [0] node a: n: ? = Shape(x) node b: m: ? = Gather(n, at) node c: l: ? = Cast(m) {to = 1}\n"
-        "node d: y: ? = Range(zero, l, one) node e: z: ? = Range(one, end, step) output y output z");
+    shapes("dim B >= 1 input x: f32[B, 3]  const zero: f32[] = [0]  const one: f32[] = [1]  const end: f32[] = [2]  const step: "
+           "f32[] = [0.75]\n"
+           "const at: i64[] = [0] node a: n: ? = Shape(x) node b: m: ? = Gather(n, at) node c: l: ? = Cast(m) {to = 1}\n"
+           "node d: y: ? = Range(zero, l, one) node e: z: ? = Range(one, end, step) output y output z");
     ck_assert_str_eq(type_of("y"), "f32[B]");
     ck_assert_str_eq(type_of("z"), "f32[2]");
 }
@@ -83,9 +83,9 @@ END_TEST
 /* As torch's exporter writes arange: its start and step are real numbers made whole. */
 START_TEST(range_of_cast_bounds)
 {
-    canon(
-        "input x: f32[S]  const zero: f32[] = [0]  const one: f32[] = [1]  const i: i64[] = [0]  node h: s: ? = Shape(x)  node g: n: ? = Gather(s, i)\n"
-        "node a: from: ? = CastLike(zero, n)  node b: by: ? = Cast(one) {to = 7}  node r: y: ? = Range(from, n, by)  output y");
+    canon("input x: f32[S]  const zero: f32[] = [0]  const one: f32[] = [1]  const i: i64[] = [0]  node h: s: ? = Shape(x)  node "
+          "g: n: ? = Gather(s, i)\n"
+          "node a: from: ? = CastLike(zero, n)  node b: by: ? = Cast(one) {to = 7}  node r: y: ? = Range(from, n, by)  output y");
     ck_assert_str_eq(type_of("y"), "i64[S]");
     ck_assert_int_eq(graph_find(graph, "y")->producer->nin, 0);
 }
@@ -275,8 +275,8 @@ END_TEST
 
 START_TEST(a_size_keeps_what_decides_it)
 {
-    canon(
-        "input x: f32[4, 3]  node a: v: ? = NonZero(x)  node b: y: ? = Shape(v)  node c: z: ? = Relu(x)  node d: w: ? = NonZero(z)  output y");
+    canon("input x: f32[4, 3]  node a: v: ? = NonZero(x)  node b: y: ? = Shape(v)  node c: z: ? = Relu(x)  node d: w: ? = "
+          "NonZero(z)  output y");
     ck_assert_int_eq(graph->nodes.n, 2);
     ck_assert_str_eq(made_by("v"), "NonZero");
 }

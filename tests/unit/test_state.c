@@ -104,8 +104,10 @@ END_TEST
 
 /* A past that something else reads, and new rows in front, are not appended in place. */
 static const char *const copied[] = {
-    "node c: present: f32[1, 2, P + S, 3] = Concat(past, new) {axis = 2} node r: y: f32[1, 2, P, 3] = Relu(past) output present output y state past -> present dim 2",
-    "node n: m: f32[1, 2, P, 3] = Relu(past) node c: present: f32[1, 2, P + S, 3] = Concat(m, new) {axis = 2} output present state past -> present dim 2"};
+    "node c: present: f32[1, 2, P + S, 3] = Concat(past, new) {axis = 2} node r: y: f32[1, 2, P, 3] = Relu(past) output present "
+    "output y state past -> present dim 2",
+    "node n: m: f32[1, 2, P, 3] = Relu(past) node c: present: f32[1, 2, P + S, 3] = Concat(m, new) {axis = 2} output present "
+    "state past -> present dim 2"};
 
 START_TEST(copies_the_rest)
 {

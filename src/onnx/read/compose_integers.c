@@ -123,7 +123,7 @@ static void qlinear_concat(struct composer *c)
     become_quantized(c, compose_node_of(c, "Concat", n, part, 1, &axis, 1, NULL), 0);
 }
 
-const struct composition composed_integers[] = {
+const struct composition compose_list_integers[] = {
     {"", "ConvInteger", 10, "Shape, Expand, DequantizeLinear, Conv, Cast", conv_integer},
     {"", "QLinearConv", 10, "DequantizeLinear, Mul, Conv, QuantizeLinear", qlinear_conv},
     {"", "QLinearMatMul", 10, "DequantizeLinear, MatMul, QuantizeLinear", qlinear_matmul},

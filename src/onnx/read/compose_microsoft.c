@@ -158,7 +158,7 @@ static void fused_conv(struct composer *c)
 
 #define ACTIVATIONS "Clip, Elu, HardSigmoid, LeakyRelu, Relu, Sigmoid, Tanh, ThresholdedRelu" /* see activate */
 
-const struct composition composed_microsoft[] = {
+const struct composition compose_list_microsoft[] = {
     {"com.microsoft", "BiasGelu", 1, "Add, Gelu", exact_gelu},
     {"com.microsoft", "EmbedLayerNormalization", 1, "Shape, Slice, Gather, Add, Sub, ReduceSum, Identity, LayerNormalization",
      embed_layer_norm},

@@ -191,7 +191,7 @@ static void dropout(struct composer *c)
     compose_become(c, "Identity", 1, &x);
 }
 
-const struct composition composed_onnx[] = {
+const struct composition compose_list_onnx[] = {
     {"", "Dropout", 13, "Shape, Cast, Expand, Identity", dropout},
     {"", "EyeLike", 9, "Shape, Squeeze, Range, Unsqueeze, Add, Equal, Cast, CastLike", eye_like},
     {"", "LpNormalization", 1, "Abs, Mul, ReduceSum, Sqrt, Cast, CastLike, Where, Div", lp_normalization},

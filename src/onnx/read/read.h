@@ -124,7 +124,7 @@ struct composition {
     void (*run)(struct composer *);
 };
 /* Each ends with a row without op. */
-extern const struct composition composed_onnx[], composed_microsoft[], composed_integers[];
+extern const struct composition compose_list_onnx[], compose_list_microsoft[], compose_list_integers[];
 void compose_node(struct import *, struct scope *, Onnx__NodeProto *);
 bool compose_has(const Onnx__NodeProto *, size_t operand);
 bool compose_gives(const Onnx__NodeProto *, size_t result);

@@ -33,7 +33,7 @@ static bool sums_apart(const struct node *n)
         x->place.dim == y->place.dim && x->type.dim[x->place.dim] != y->type.dim[y->place.dim];
 }
 
-static struct rank_sum sum_of(struct graph *g, const struct node *n)
+static struct rank_sum partial_sum_of(struct graph *g, const struct node *n)
 {
     if (n->nout == 0 || !is_partial_sum(n->out[0]))
         return (struct rank_sum){.kind = sums_apart(n) ? RANK_SUM_EACH : RANK_SUM_NONE};
@@ -51,7 +51,7 @@ void plan_note_partial_sums(struct graph *to, struct graph *global)
     int count = 0;
     for (int i = 0; i < global->nodes.n; i++) {
         const struct node *n = global->nodes.at[i];
-        const struct rank_sum sum = sum_of(global, n);
+        const struct rank_sum sum = partial_sum_of(global, n);
         if (sum.kind == RANK_SUM_NONE)
             continue;
         rank_meta_set_sum(to, n->name, &sum);

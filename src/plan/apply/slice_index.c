@@ -37,8 +37,8 @@ static void set_split_sizes(struct locality *l, int at)
 }
 
 /* What rank r holds of [lo, hi) of a dimension split by s. */
-static const struct dim *held_extent(const struct locality *l, const struct node *node, const struct split *s, int64_t lo, int64_t hi,
-                                     int rank)
+static const struct dim *slice_held_extent(const struct locality *l, const struct node *node, const struct split *s, int64_t lo, int64_t hi,
+                                           int rank)
 {
     const struct split *part = split_restrict(l->global->alg, s, lo, hi);
     if (!part)
@@ -69,8 +69,8 @@ static void cut_bounds(const struct locality *l, int at, int entry, int axis)
         const struct dim **from, **to;
         attr_dims(g->nodes.at[at], "starts", &from);
         attr_dims(g->nodes.at[at], "ends", &to);
-        from[entry] = held_extent(l, node, node->in[0]->place.split, 0, lo, r);
-        to[entry] = dim_add(g->alg, from[entry], held_extent(l, node, node->in[0]->place.split, lo, hi, r));
+        from[entry] = slice_held_extent(l, node, node->in[0]->place.split, 0, lo, r);
+        to[entry] = dim_add(g->alg, from[entry], slice_held_extent(l, node, node->in[0]->place.split, lo, hi, r));
     }
 }
 

@@ -9,7 +9,7 @@
 #include "plan/input/input.h"
 #include "plan/space/space.h"
 
-void requirement_add(struct space *s, struct requirement d)
+void boundary_add_requirement(struct space *s, struct requirement d)
 {
     require(d.from && (d.kind < REQUIREMENT_KEPT || d.value));
     require(d.kind > REQUIREMENT_OPERAND || (d.node >= 0 && d.node < s->g->nodes.n));
@@ -55,7 +55,7 @@ static struct boundary boundary_of(const struct space *s, const struct module *m
     for (int k = 0; k < m->n; k++) {
         const struct node *n = s->g->nodes.at[m->node[k]];
         for (int i = 0; i < (result ? n->nout : n->nin); i++) {
-            const struct value *v = node_value(n, result, i);
+            const struct value *v = dim_node_value(n, result, i);
             if (is_activation(s, v) && (result ? read_outside(s, m, v) : !is_inside(m, s->producer[v->id])) && !list_names(&b, v))
                 VEC_PUSH(s->arena, &b.list, v);
         }
@@ -115,7 +115,7 @@ static const char *layout_of(const struct layout *l, int i, const char *name)
 
 static void require_place(struct space *s, const struct constraint *c, enum requirement_kind kind, const struct value *v, const char *text)
 {
-    requirement_add(s, (struct requirement){.from = c, .kind = kind, .value = v, .text = text});
+    boundary_add_requirement(s, (struct requirement){.from = c, .kind = kind, .value = v, .text = text});
 }
 
 /* Of where nodes inside (outside, and who takes a graph output) read the value. */
@@ -130,9 +130,10 @@ static void require_reads(struct space *s, const struct constraint *c, const str
         if (u.node < 0)
             require_place(s, c, REQUIREMENT_PLACED, v, text);
         else
-            requirement_add(s,
-                            (struct requirement){
-                                .from = c, .kind = REQUIREMENT_OPERAND, .node = u.node, .operand = u.operand, .value = v, .text = text});
+            boundary_add_requirement(
+                s,
+                (struct requirement){
+                    .from = c, .kind = REQUIREMENT_OPERAND, .node = u.node, .operand = u.operand, .value = v, .text = text});
     }
 }
 
@@ -182,7 +183,7 @@ static void prepare_end(struct space *s, const struct constraint *c, const struc
     }
 }
 
-void prepare_values(struct space *s, const struct constraint *c, const struct module *m)
+void boundary_prepare(struct space *s, const struct constraint *c, const struct module *m)
 {
     if (m->in)
         prepare_end(s, c, m, false);

@@ -57,7 +57,7 @@ static const char *nearest_strategy(struct space *s, const struct requirement *d
 static _Noreturn void refuse_requirement(struct space *s, const struct requirement *d, const char *beside, const char *nearest)
 {
     const struct node *n = d->kind <= REQUIREMENT_OPERAND ? s->g->nodes.at[d->node] : NULL;
-    const char *want = d->kind == REQUIREMENT_STYLE ? style_name(d->style) : d->text;
+    const char *want = d->kind == REQUIREMENT_STYLE ? plan_style_name(d->style) : d->text;
     if (is_of_operand(d))
         fail("%s: node '%s' (%s) can't read '%s' as '%s'%s; the nearest legal placement is '%s'", d->from->where, n->name, n->optype,
              d->value->name, want, beside, nearest);
@@ -162,7 +162,7 @@ static void require_states(struct space *s, bool check)
 bool constrain_seed(struct space *s)
 {
     require_states(s, false);
-    requirements_make(s);
+    requirement_make_all(s);
     bool changed = false;
     for (int i = 0; i < s->g->nodes.n; i++)
         changed |= s->sequence.passes[i] && s->options->sp != SP_AUTO; /* there all are, and their strategies made */

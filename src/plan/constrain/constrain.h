@@ -27,13 +27,13 @@ void strict_warn(struct space *);
 const char *sharding_placement(struct arena *, struct alg *, const struct type *, const struct sharding *, int ranks,
                                struct placement *out);
 /* The spec of a placement, but for node and tensor; false: there is none (partial values, blocks of unequal sizes). */
-bool placement_sharding(struct arena *, struct alg *, const struct type *, struct placement, int ranks, struct sharding *out);
+bool sharding_of_placement(struct arena *, struct alg *, const struct type *, struct placement, int ranks, struct sharding *out);
 
 /* onnx_config.c: plan_configuration chooses the device configuration of a model (options->configuration). annotation_of: after the pass
  * choose, how the chosen plan places a tensor of a node of the source (struct annotation of onnx.h); the first argument is
  * plan->space. */
 void plan_configuration(const struct graph *, const struct options *, struct plan *);
-bool annotation_of(void *space, struct arena *, const char *node, const char *tensor, bool result, struct sharding *out);
+bool onnx_annotation_of(void *space, struct arena *, const char *node, const char *tensor, bool result, struct sharding *out);
 
 /* ---- style.c: styles of nodes ------------------------------------------------------------------------------------------------- */
 
@@ -56,7 +56,7 @@ struct pairs {
     bool *row, *last;
 };
 /* target, by node: the products that alternate. */
-struct pairs pairs_find(const struct space *, const bool *target);
+struct pairs style_pairs_find(const struct space *, const bool *target);
 
 /* ---- requirement.c: constraints, which match many nodes and values, become requirements, each on one of them ------------------- */
 
@@ -77,10 +77,10 @@ struct requirement {
     const char *text;
 };
 /* onnx_config.c: requirements of the model's device configuration, if one is followed. */
-void annotations_require(struct space *);
+void onnx_annotations_require(struct space *);
 /* What the annotations and the constraints require, in their order. A constraint that matches nothing is a failure that names what is
  * nearest. */
-void requirements_make(struct space *);
+void requirement_make_all(struct space *);
 
 /* ---- boundary.c: the values at the boundary of nodes --------------------------------------------------------------------------- */
 
@@ -93,7 +93,7 @@ struct module {
     bool in, out;
     const char *what;
 };
-void prepare_values(struct space *, const struct constraint *, const struct module *);
-void requirement_add(struct space *, struct requirement);
+void boundary_prepare(struct space *, const struct constraint *, const struct module *);
+void boundary_add_requirement(struct space *, struct requirement);
 
 #endif

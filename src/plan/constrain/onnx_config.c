@@ -119,7 +119,8 @@ static struct placement placement_of(const struct space *s, const char *where, c
 
 static void require_result(struct space *s, const struct constraint *from, const struct value *v, struct placement at)
 {
-    requirement_add(s, (struct requirement){.from = from, .kind = REQUIREMENT_PLACED, .value = v, .text = placement_str(s->arena, at)});
+    boundary_add_requirement(
+        s, (struct requirement){.from = from, .kind = REQUIREMENT_PLACED, .value = v, .text = placement_str(s->arena, at)});
 }
 
 static void require_operands(struct space *s, const struct constraint *from, enum requirement_kind kind, const struct value *v,
@@ -129,7 +130,7 @@ static void require_operands(struct space *s, const struct constraint *from, enu
     for (int i = 0; i < readers.list.n; i++) {
         struct place_use u = readers.list.at[i];
         require(u.node >= 0 && s->g->nodes.at[u.node]->in[u.operand] == v);
-        requirement_add(
+        boundary_add_requirement(
             s,
             (struct requirement){
                 .from = from, .kind = kind, .node = u.node, .operand = u.operand, .value = v, .text = placement_str(s->arena, at)});
@@ -179,7 +180,7 @@ static void require_kept(struct space *s, const struct sharding *from, const str
         require_operands(s, constraint_of(s, from), REQUIREMENT_KEPT, v, left[v->id] ? *left[v->id] : placement_replicated);
 }
 
-void annotations_require(struct space *s)
+void onnx_annotations_require(struct space *s)
 {
     const struct configuration *c = s->plan->configuration;
     const struct placement **left = NEWN(s->arena, const struct placement *, s->g->values.n + 1);
@@ -222,14 +223,14 @@ static struct placement result_place(const struct space *s, const struct value *
     return read;
 }
 
-bool annotation_of(void *space, struct arena *a, const char *node, const char *tensor, bool result, struct sharding *out)
+bool onnx_annotation_of(void *space, struct arena *a, const char *node, const char *tensor, bool result, struct sharding *out)
 {
     const struct space *s = space;
     const struct value *v = living(s, tensor);
     if (!v || (result && v->constant))
         return false;
     if (result)
-        return placement_sharding(a, s->g->alg, &v->type, result_place(s, v), s->ranks, out);
+        return sharding_of_placement(a, s->g->alg, &v->type, result_place(s, v), s->ranks, out);
     struct readers readers = readers_of(s, a, v, node);
-    return readers.list.n && placement_sharding(a, s->g->alg, &v->type, operand_place(s, readers.list.at[0]), s->ranks, out);
+    return readers.list.n && sharding_of_placement(a, s->g->alg, &v->type, operand_place(s, readers.list.at[0]), s->ranks, out);
 }

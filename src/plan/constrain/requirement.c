@@ -63,7 +63,7 @@ static void check_style(const struct space *s, const struct match *x, enum style
         if (style_applies(s, style, x->c, x->nodes.at[i]))
             return;
     fail("%s: of %d nodes named like '%s' none %s, as style %s expects", x->c->where, x->nodes.n, x->c->glob, style_subject(style),
-         style_name(style));
+         plan_style_name(style));
 }
 
 static struct pairs find_pairs(const struct space *s, const struct match *x)
@@ -71,7 +71,7 @@ static struct pairs find_pairs(const struct space *s, const struct match *x)
     bool *target = NEWN(s->arena, bool, s->g->nodes.n + 1);
     for (int i = 0; i < x->nodes.n; i++)
         target[x->nodes.at[i]] = style_applies(s, STYLE_PAIRWISE, x->c, x->nodes.at[i]);
-    return pairs_find(s, target);
+    return style_pairs_find(s, target);
 }
 
 static enum style own_style(const struct match *x, enum style style, int node)
@@ -86,12 +86,13 @@ static bool require_node(struct space *s, const struct match *x, int node)
     bool met = !(x->c->styles & ~(unsigned)PREPARES);
     for (enum style i = 0; i < STYLES; i++)
         if (has_style(x, i) && style_applies(s, i, x->c, node)) {
-            requirement_add(s, (struct requirement){.from = x->c, .kind = REQUIREMENT_STYLE, .node = node, .style = own_style(x, i, node)});
+            boundary_add_requirement(
+                s, (struct requirement){.from = x->c, .kind = REQUIREMENT_STYLE, .node = node, .style = own_style(x, i, node)});
             met = true;
         }
     s->sequence.passes[node] |= met && (x->c->strategy || has_style(x, STYLE_SEQUENCE)); /* the plan file names it: rows may pass */
     if (met && x->c->strategy)
-        requirement_add(s, (struct requirement){.from = x->c, .kind = REQUIREMENT_STRATEGY, .node = node, .text = x->c->strategy});
+        boundary_add_requirement(s, (struct requirement){.from = x->c, .kind = REQUIREMENT_STRATEGY, .node = node, .text = x->c->strategy});
     return met;
 }
 
@@ -100,13 +101,13 @@ static void prepare_node(struct space *s, const struct match *x, int node)
     const struct node *n = s->g->nodes.at[node];
     bool pair = has_style(x, STYLE_PAIRWISE);
     x->inside[node] = true;
-    prepare_values(s, x->c,
-                   &(struct module){.n = 1,
-                                    .node = &node,
-                                    .inside = x->inside,
-                                    .in = !pair || !x->pairs.row[node],
-                                    .out = !pair || x->pairs.last[node],
-                                    .what = arena_printf(s->arena, "node '%s' (%s)", n->name, n->optype)});
+    boundary_prepare(s, x->c,
+                     &(struct module){.n = 1,
+                                      .node = &node,
+                                      .inside = x->inside,
+                                      .in = !pair || !x->pairs.row[node],
+                                      .out = !pair || x->pairs.last[node],
+                                      .what = arena_printf(s->arena, "node '%s' (%s)", n->name, n->optype)});
     x->inside[node] = false;
 }
 
@@ -114,13 +115,13 @@ static void prepare_all(struct space *s, const struct match *x)
 {
     for (int i = 0; i < x->nodes.n; i++)
         x->inside[x->nodes.at[i]] = true;
-    prepare_values(s, x->c,
-                   &(struct module){.n = x->nodes.n,
-                                    .node = x->nodes.at,
-                                    .inside = x->inside,
-                                    .in = true,
-                                    .out = true,
-                                    .what = arena_printf(s->arena, "the %d nodes named like '%s'", x->nodes.n, x->c->glob)});
+    boundary_prepare(s, x->c,
+                     &(struct module){.n = x->nodes.n,
+                                      .node = x->nodes.at,
+                                      .inside = x->inside,
+                                      .in = true,
+                                      .out = true,
+                                      .what = arena_printf(s->arena, "the %d nodes named like '%s'", x->nodes.n, x->c->glob)});
     for (int i = 0; i < x->nodes.n; i++)
         x->inside[x->nodes.at[i]] = false;
 }
@@ -171,19 +172,19 @@ static void require_values(struct space *s, const struct constraint *c)
     for (int i = 0; i < s->g->values.n; i++) {
         const struct value *v = s->g->values.at[i];
         if (is_of_kind(s, c, v) && is_named(c, v))
-            requirement_add(s, (struct requirement){.from = c, .kind = REQUIREMENT_PLACED, .value = v, .text = c->placement});
+            boundary_add_requirement(s, (struct requirement){.from = c, .kind = REQUIREMENT_PLACED, .value = v, .text = c->placement});
     }
     if (s->limits.requirements.n == before)
         refuse_values(s, c);
 }
 
 /* With one rank everything is replicated whatever is required. */
-void requirements_make(struct space *s)
+void requirement_make_all(struct space *s)
 {
     const struct plan_file *file = s->ranks > 1 ? s->options->plan_file : NULL;
     bool *inside = NEWN(s->arena, bool, s->g->nodes.n + 1);
     if (s->ranks > 1)
-        annotations_require(s);
+        onnx_annotations_require(s);
     for (int i = 0; file && i < file->constraints.n; i++) {
         const struct constraint *c = file->constraints.at[i];
         if (c->on == ON_NODES)

@@ -389,7 +389,7 @@ static bool split_sharding(struct arena *a, struct alg *alg, const struct type *
     return false;
 }
 
-bool placement_sharding(struct arena *a, struct alg *alg, const struct type *type, struct placement at, int ranks, struct sharding *out)
+bool sharding_of_placement(struct arena *a, struct alg *alg, const struct type *type, struct placement at, int ranks, struct sharding *out)
 {
     struct shard all = {0, ranks, ranks_from(a, 0, ranks)};
     *out = (struct sharding){.ndevice = 0};

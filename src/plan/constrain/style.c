@@ -76,7 +76,7 @@ bool style_applies(const struct space *s, enum style style, const struct constra
     case STYLE_ROWWISE:
     case STYLE_VOCAB: return weight_is_used(s->weight, style_node(s, node));
     case STYLE_PAIRWISE:
-        return weight_is_used(s->weight, style_node(s, node)) && is_matrix_product(n) && !node_sums_nothing(s->roles, node);
+        return weight_is_used(s->weight, style_node(s, node)) && is_matrix_product(n) && !dim_node_sums_nothing(s->roles, node);
     case STYLE_SEQUENCE: return has_sequence(s, c->dim, node);
     case STYLE_LOSS_PARALLEL: return n->op && (n->op->flags & OP_SCORES) && (!is_attended(s, n) || strcmp(c->glob, n->name) == 0);
     case STYLE_REPLICATE: return true;

@@ -50,7 +50,7 @@ static void find_last(const struct space *s, const bool *target, const bool *row
     }
 }
 
-struct pairs pairs_find(const struct space *s, const bool *target)
+struct pairs style_pairs_find(const struct space *s, const bool *target)
 {
     struct pairs p = {.row = NEWN(s->arena, bool, s->g->nodes.n + 1), .last = NEWN(s->arena, bool, s->g->nodes.n + 1)};
     find_rows(s, target, p.row);

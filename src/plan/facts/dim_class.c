@@ -6,7 +6,7 @@
 #include "op/rule/rule.h"
 #include "plan/facts/facts.h"
 
-struct value *node_value(const struct node *n, bool result, int i)
+struct value *dim_node_value(const struct node *n, bool result, int i)
 {
     return result ? (i < n->nout ? n->out[i] : NULL) : (i < n->nin ? n->in[i] : NULL);
 }
@@ -17,7 +17,7 @@ bool dim_next(const struct dim_roles *all, struct dim_walk *w)
     for (int side = w->result; r && side < 2; side++, w->i = 0)
         for (w->result = side; w->i < (side ? r->nout : r->nin); w->i++, w->d = -1) {
             const struct rule_operand *o = side ? &r->out[w->i] : &r->in[w->i];
-            w->value = node_value(all->g->nodes.at[w->node], side, w->i);
+            w->value = dim_node_value(all->g->nodes.at[w->node], side, w->i);
             if (w->value && o->present && ++w->d < o->rank) {
                 w->rule = &o->dim[w->d];
                 w->at = w->value->id * MAX_RANK + w->d;
@@ -27,7 +27,7 @@ bool dim_next(const struct dim_roles *all, struct dim_walk *w)
     return false;
 }
 
-int class_of(int *up, int x)
+int dim_class_of(int *up, int x)
 {
     while (up[x] != x)
         x = up[x] = up[up[x]];
@@ -45,11 +45,11 @@ static void join_node(struct dim_roles *all, int node, int *first)
         if (f >= 0 && first[f] < 0)
             first[f] = w.at;
         else if (f >= 0)
-            up[class_of(up, w.at)] = class_of(up, first[f]);
+            up[dim_class_of(up, w.at)] = dim_class_of(up, first[f]);
     }
 }
 
-void classes_find(struct dim_roles *all)
+void dim_class_find_all(struct dim_roles *all)
 {
     int n = all->g->values.n * MAX_RANK, most = 1;
     require(!all->class);
@@ -65,20 +65,20 @@ void classes_find(struct dim_roles *all)
             join_node(all, i, first);
 }
 
-int class_of_factor(const struct dim_roles *all, int node, int f)
+int dim_class_of_factor(const struct dim_roles *all, int node, int f)
 {
     for (struct dim_walk w = dim_walk(node); dim_next(all, &w);)
         if (rule_lone_factor(w.rule) == f)
-            return class_of(all->class, w.at);
+            return dim_class_of(all->class, w.at);
     return -1;
 }
 
-bool class_mark_factor(const struct dim_roles *all, int node, int f, bool *mark)
+bool dim_class_mark_factor(const struct dim_roles *all, int node, int f, bool *mark)
 {
     bool changed = false;
     for (struct dim_walk w = dim_walk(node); dim_next(all, &w);)
         if (rule_lone_factor(w.rule) == f) {
-            bool *at = &mark[class_of(all->class, w.at)];
+            bool *at = &mark[dim_class_of(all->class, w.at)];
             changed |= !*at;
             *at = true;
         }
@@ -88,13 +88,13 @@ bool class_mark_factor(const struct dim_roles *all, int node, int f, bool *mark)
 static bool spread_dim(const struct dim_roles *all, const struct dim_walk *w, bool *mark)
 {
     bool changed = false;
-    for (int p = 0; w->rule->n > 1 && mark[class_of(all->class, w->at)] && p < w->rule->n; p++)
+    for (int p = 0; w->rule->n > 1 && mark[dim_class_of(all->class, w->at)] && p < w->rule->n; p++)
         if (w->rule->part[p].n == 1)
-            changed |= class_mark_factor(all, w->node, w->rule->part[p].factor[0], mark);
+            changed |= dim_class_mark_factor(all, w->node, w->rule->part[p].factor[0], mark);
     return changed;
 }
 
-void classes_spread(const struct dim_roles *all, bool *mark)
+void dim_class_spread(const struct dim_roles *all, bool *mark)
 {
     for (bool changed = true; changed;) {
         changed = false;

@@ -21,7 +21,7 @@
 
 /* ---- nodes ------------------------------------------------------------------------------------------------------------------ */
 
-bool node_reads_weight(const struct dim_roles *all, const struct node *n)
+bool dim_node_reads_weight(const struct dim_roles *all, const struct node *n)
 {
     for (int i = 0; i < n->nin; i++)
         if (n->in[i] && all->weight[n->in[i]->id])
@@ -29,7 +29,7 @@ bool node_reads_weight(const struct dim_roles *all, const struct node *n)
     return false;
 }
 
-bool node_multiplies_activations(const struct dim_roles *all, const struct node *n)
+bool dim_node_multiplies_activations(const struct dim_roles *all, const struct node *n)
 {
     int count = 0;
     for (int i = 0; i < n->nin; i++)
@@ -37,7 +37,7 @@ bool node_multiplies_activations(const struct dim_roles *all, const struct node 
     return (n->op->flags & OP_PRODUCT) && (count > 1 || (n->op->flags & OP_APPENDS));
 }
 
-bool node_sums_nothing(const struct dim_roles *all, int node)
+bool dim_node_sums_nothing(const struct dim_roles *all, int node)
 {
     const struct rule *r = all->rule[node];
     for (int f = 0; r && f < r->nfactor; f++)
@@ -61,11 +61,11 @@ bool dim_has_role(const struct dim_roles *all, const struct value *v, int d, enu
 }
 
 /* Weights end the walk: past them are other rows. */
-bool factor_is_kv(const struct dim_roles *all, int node, int f)
+bool dim_factor_is_kv(const struct dim_roles *all, int node, int f)
 {
     const struct node *n = all->g->nodes.at[node];
     const struct rule *r = all->rule[node];
-    if (node_multiplies_activations(all, n) && (r->factor[f].flags & FACTOR_CONTRACTED))
+    if (dim_node_multiplies_activations(all, n) && (r->factor[f].flags & FACTOR_CONTRACTED))
         return true;
     for (int i = 0; i < r->nout; i++)
         for (int d = 0; n->out[i] && d < n->out[i]->type.rank; d++)
@@ -81,7 +81,7 @@ static void mark_kv_operands(struct dim_roles *all, int node)
     for (int i = 0; i < r->nin; i++)
         for (int d = 0; n->in[i] && d < n->in[i]->type.rank; d++) {
             int f = rule_factor_at(&r->in[i], d);
-            if (f >= 0 && factor_is_kv(all, node, f))
+            if (f >= 0 && dim_factor_is_kv(all, node, f))
                 set_role(all, n->in[i], d, DIM_KV);
         }
 }
@@ -90,7 +90,7 @@ static void mark_kv(struct dim_roles *all)
 {
     for (int i = all->g->nodes.n - 1; i >= 0; i--) {
         const struct node *n = all->g->nodes.at[i];
-        if (all->rule[i] && (!(n->op->flags & OP_PRODUCT) || node_multiplies_activations(all, n)))
+        if (all->rule[i] && (!(n->op->flags & OP_PRODUCT) || dim_node_multiplies_activations(all, n)))
             mark_kv_operands(all, i);
     }
 }
@@ -108,7 +108,7 @@ static bool *mark_features(const struct dim_roles *all)
     bool *mark = class_marks(all);
     for (int i = 0; i < all->g->values.n; i++)
         for (int d = 0; all->weight[i] && d < all->g->values.at[i]->type.rank; d++)
-            mark[class_of(all->class, i * MAX_RANK + d)] = true;
+            mark[dim_class_of(all->class, i * MAX_RANK + d)] = true;
     return mark;
 }
 
@@ -119,7 +119,7 @@ static void mark_inside(const struct dim_roles *all, int node, const struct rule
     for (int k = 0; k < p->n; k++) {
         bool head = (all->rule[node]->factor[p->factor[k]].flags & FACTOR_HEADS) != 0;
         if (inside && !head)
-            class_mark_factor(all, node, p->factor[k], mark);
+            dim_class_mark_factor(all, node, p->factor[k], mark);
         inside |= head;
     }
 }
@@ -129,9 +129,9 @@ static void unmark_merged(const struct dim_roles *all, const struct dim_walk *w,
 {
     const struct rule *r = all->rule[w->node];
     const struct rule_part *p = &w->rule->part[0];
-    int inner = w->rule->n == 1 && p->n > 1 ? class_of_factor(all, w->node, p->factor[p->n - 1]) : -1;
+    int inner = w->rule->n == 1 && p->n > 1 ? dim_class_of_factor(all, w->node, p->factor[p->n - 1]) : -1;
     if (inner >= 0 && contracted[inner] && (r->factor[p->factor[p->n - 2]].flags & FACTOR_HEADS))
-        mark[class_of(all->class, w->at)] = false;
+        mark[dim_class_of(all->class, w->at)] = false;
 }
 
 /* Rows may be merged like features: (batch head), (batch sequence). What is inside those is no head size. */
@@ -140,12 +140,12 @@ static bool *mark_head_sizes(const struct dim_roles *all, const bool *contracted
     bool *mark = class_marks(all), *features = mark_features(all);
     for (int node = 0; node < all->g->nodes.n; node++)
         for (struct dim_walk w = dim_walk(node); dim_next(all, &w);)
-            for (int p = 0; features[class_of(all->class, w.at)] && p < w.rule->n; p++)
+            for (int p = 0; features[dim_class_of(all->class, w.at)] && p < w.rule->n; p++)
                 mark_inside(all, node, &w.rule->part[p], mark);
     for (int node = 0; node < all->g->nodes.n; node++)
         for (struct dim_walk w = dim_walk(node); dim_next(all, &w);)
             unmark_merged(all, &w, contracted, mark);
-    classes_spread(all, mark);
+    dim_class_spread(all, mark);
     return mark;
 }
 
@@ -153,7 +153,7 @@ static bool *mark_head_sizes(const struct dim_roles *all, const bool *contracted
 
 static bool contracts(const struct dim_roles *all, int node, int f)
 {
-    return node_multiplies_activations(all, all->g->nodes.at[node]) && (all->rule[node]->factor[f].flags & FACTOR_CONTRACTED);
+    return dim_node_multiplies_activations(all, all->g->nodes.at[node]) && (all->rule[node]->factor[f].flags & FACTOR_CONTRACTED);
 }
 
 static bool *mark_contracted(const struct dim_roles *all)
@@ -162,23 +162,23 @@ static bool *mark_contracted(const struct dim_roles *all)
     for (int node = 0; node < all->g->nodes.n; node++)
         for (int f = 0; all->rule[node] && f < all->rule[node]->nfactor; f++)
             if (contracts(all, node, f))
-                class_mark_factor(all, node, f, mark);
+                dim_class_mark_factor(all, node, f, mark);
     return mark;
 }
 
 static bool is_sequence(const struct dim_roles *all, const struct value *v, int d, const bool *contracted)
 {
     const struct dim *size = v->type.dim[d];
-    const struct symbol_role *symbol = size->kind == DIM_SYM ? symbol_role_find(all, size->name) : NULL;
+    const struct symbol_role *symbol = size->kind == DIM_SYM ? dim_symbol_role(all, size->name) : NULL;
     if (size->kind == DIM_SYM)
         return symbol && symbol->contracted;
-    return !(size->kind == DIM_INT && size->k <= 1) && contracted[class_of(all->class, v->id * MAX_RANK + d)];
+    return !(size->kind == DIM_INT && size->k <= 1) && contracted[dim_class_of(all->class, v->id * MAX_RANK + d)];
 }
 
 /* By the classes of the new keys behind the past ones, too. */
 static void mark_sequences(struct dim_roles *all, bool *contracted)
 {
-    classes_spread(all, contracted);
+    dim_class_spread(all, contracted);
     for (int i = 0; i < all->g->values.n; i++)
         for (int d = 0; d < all->g->values.at[i]->type.rank; d++)
             if (is_sequence(all, all->g->values.at[i], d, contracted))
@@ -187,7 +187,7 @@ static void mark_sequences(struct dim_roles *all, bool *contracted)
 
 /* ---- symbols ----------------------------------------------------------------------------------------------------------------- */
 
-struct symbol_role *symbol_role_find(const struct dim_roles *all, const char *name)
+struct symbol_role *dim_symbol_role(const struct dim_roles *all, const char *name)
 {
     for (int i = 0; i < all->symbols.n; i++)
         if (strcmp(all->symbols.at[i].name, name) == 0)
@@ -198,7 +198,7 @@ struct symbol_role *symbol_role_find(const struct dim_roles *all, const char *na
 static void add_symbol(void *to, const struct dim *d)
 {
     struct dim_roles *all = to;
-    if (!symbol_role_find(all, d->name))
+    if (!dim_symbol_role(all, d->name))
         VEC_PUSH(all->arena, &all->symbols, ((struct symbol_role){.name = d->name, .lo = d->lo > 0 ? d->lo : 0}));
 }
 
@@ -236,14 +236,14 @@ static bool operand_has_factor(const struct rule_operand *operand, int factor)
 
 static void note_contracted(void *of, const struct dim *symbol)
 {
-    struct symbol_role *s = symbol_role_find(of, symbol->name);
+    struct symbol_role *s = dim_symbol_role(of, symbol->name);
     if (s)
         s->contracted = true;
 }
 
 static void note_row(void *of, const struct dim *symbol)
 {
-    struct symbol_role *s = symbol_role_find(of, symbol->name);
+    struct symbol_role *s = dim_symbol_role(of, symbol->name);
     if (s)
         s->row = true;
 }
@@ -303,7 +303,7 @@ static void find_symbols(struct dim_roles *all)
 
 /* ---- all --------------------------------------------------------------------------------------------------------------------- */
 
-struct dim_roles *symbol_roles_of(struct arena *a, struct graph *g)
+struct dim_roles *dim_symbol_roles(struct arena *a, struct graph *g)
 {
     struct dim_roles *all = NEW(a, struct dim_roles);
     *all = (struct dim_roles){.arena = a, .g = g, .rule = NEWN(a, struct rule *, g->nodes.n + 1)};
@@ -316,9 +316,9 @@ struct dim_roles *symbol_roles_of(struct arena *a, struct graph *g)
 
 struct dim_roles *dim_roles_of(struct arena *a, struct graph *g)
 {
-    struct dim_roles *all = symbol_roles_of(a, g);
+    struct dim_roles *all = dim_symbol_roles(a, g);
     all->of = arena_array(a, (size_t)g->values.n + 1, sizeof *all->of);
-    classes_find(all);
+    dim_class_find_all(all);
     bool *contracted = mark_contracted(all);
     all->head_size = mark_head_sizes(all, contracted);
     mark_kv(all);

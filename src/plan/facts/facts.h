@@ -27,30 +27,30 @@ struct dim_roles {
     unsigned char (*of)[MAX_RANK]; /* by value id: bits of enum dim_role */
 };
 /* Only of symbols; of dimensions, too. */
-struct dim_roles *symbol_roles_of(struct arena *, struct graph *);
+struct dim_roles *dim_symbol_roles(struct arena *, struct graph *);
 struct dim_roles *dim_roles_of(struct arena *, struct graph *);
-struct symbol_role *symbol_role_find(const struct dim_roles *, const char *name); /* NULL: the graph has no such symbol */
+struct symbol_role *dim_symbol_role(const struct dim_roles *, const char *name); /* NULL: the graph has no such symbol */
 bool dim_has_role(const struct dim_roles *, const struct value *, int d, enum dim_role);
 /* Is factor f contracted by a product of activations, or does it become a dimension that is? */
-bool factor_is_kv(const struct dim_roles *, int node, int f);
+bool dim_factor_is_kv(const struct dim_roles *, int node, int f);
 /* Does the node read a weight? */
-bool node_reads_weight(const struct dim_roles *, const struct node *);
+bool dim_node_reads_weight(const struct dim_roles *, const struct node *);
 /* Does the node multiply activations with one another? */
-bool node_multiplies_activations(const struct dim_roles *, const struct node *);
+bool dim_node_multiplies_activations(const struct dim_roles *, const struct node *);
 /* Is it an outer product (a rotary table: frequencies times positions)? Its constants are no weights. */
-bool node_sums_nothing(const struct dim_roles *, int node);
+bool dim_node_sums_nothing(const struct dim_roles *, int node);
 
 /* dim_class.c: dimensions that are the same one. An int per value id * MAX_RANK + dimension; class_of gives the representative. */
-int class_of(int *up, int at);
-void classes_find(struct dim_roles *);
+int dim_class_of(int *up, int at);
+void dim_class_find_all(struct dim_roles *);
 /* The class of factor f of the node's rule: of a dimension that is the factor alone; -1: there is none. */
-int class_of_factor(const struct dim_roles *, int node, int f);
+int dim_class_of_factor(const struct dim_roles *, int node, int f);
 /* Marks the class of factor f wherever it stands alone at the node; true when a mark is new. mark: by class. */
-bool class_mark_factor(const struct dim_roles *, int node, int f, bool *mark);
+bool dim_class_mark_factor(const struct dim_roles *, int node, int f, bool *mark);
 /* What is marked holds for the parts that are concatenated in, or cut out of, a marked dimension. */
-void classes_spread(const struct dim_roles *, bool *mark);
+void dim_class_spread(const struct dim_roles *, bool *mark);
 /* Operand or result i of a node; NULL: it has none. */
-struct value *node_value(const struct node *, bool result, int i);
+struct value *dim_node_value(const struct node *, bool result, int i);
 /* The dimensions of all operands and results that the rule of a node has, operands first; of a node without a rule none:
  * for (struct dim_walk w = dim_walk(node); dim_next(roles, &w);) */
 struct dim_walk {
@@ -124,7 +124,7 @@ struct weight_layout {
 };
 struct weight_layout weight_layout(struct arena *, const struct constant *, struct placement, int rank);
 int weight_ranges(struct arena *, const struct constant *, struct placement, int rank, const struct byte_range **out);
-bool weights_converted(const struct options *); /* --weights gives f32 weights another type */
+bool weight_converted(const struct options *); /* --weights gives f32 weights another type */
 /* False where a placement takes apart bytes that hold two elements: then it is not offered. Only constants of such types are split. */
 bool weight_divides(const struct value *, struct placement);
 int64_t weight_bytes(const struct value *); /* of a value's type, which is static, as it is stored */

@@ -4,7 +4,7 @@
 #include "plan/facts/facts.h"
 #include "plan/plan.h"
 
-bool weights_converted(const struct options *o)
+bool weight_converted(const struct options *o)
 {
     return o->weights == DT_F16 || o->weights == DT_BF16;
 }

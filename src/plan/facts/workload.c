@@ -73,7 +73,7 @@ static void find_guesses(struct symbol_sizes *all)
 
 static struct symbol_sizes symbol_sizes_of(struct graph *g)
 {
-    const struct dim_roles *roles = symbol_roles_of(g->arena, g);
+    const struct dim_roles *roles = dim_symbol_roles(g->arena, g);
     struct symbol_sizes all = {.g = g};
     for (int i = 0; i < roles->symbols.n; i++) {
         const struct symbol_role *s = &roles->symbols.at[i];

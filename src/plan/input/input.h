@@ -27,9 +27,9 @@ const char *json_kind(const json_t *);
 struct machine machine_from(const char *where, const json_t *);
 void machine_put(json_t *to, const struct machine *); /* its constants */
 /* plan_parse.c: {"constraints": [...], "state": {...}} */
-void user_plan_read(struct arena *, struct plan_file *, const char *where, const json_t *);
+void plan_parse_user(struct arena *, struct plan_file *, const char *where, const json_t *);
 /* plan_read.c */
-const struct emitted *emitted_plan_read(struct arena *, struct plan_file *, const json_t *);
+const struct emitted *plan_read_emitted(struct arena *, struct plan_file *, const json_t *);
 
 /* ---- the plan file (--plan) ------------------------------------------------------------------------------------------ */
 enum constraint_on { ON_NODES, ON_TENSORS, ON_WEIGHTS };
@@ -47,7 +47,7 @@ enum style {
     STYLE_PREPARE_INPUT_OUTPUT,
     STYLES
 };
-const char *style_name(enum style); /* plan_parse.c */
+const char *plan_style_name(enum style); /* plan_parse.c */
 /* Placements of several values: one for all, in their order, or by globs over their names. text NULL: the value is left alone. */
 enum layout_form { LAYOUT_NONE, LAYOUT_ALL, LAYOUT_ORDER, LAYOUT_NAMES };
 struct layout {

@@ -19,7 +19,7 @@ static const char *const style_names[STYLES] = {
     [STYLE_PREPARE_INPUT_OUTPUT] = "prepare-input-output",
 };
 
-const char *style_name(enum style style)
+const char *plan_style_name(enum style style)
 {
     return style_names[style];
 }
@@ -30,7 +30,7 @@ static enum style style_read(const char *where, const json_t *v)
 {
     const char *names[STYLES];
     for (int i = 0; i < STYLES; i++)
-        names[i] = style_name((enum style)i);
+        names[i] = plan_style_name((enum style)i);
     if (!json_is_string(v))
         fail("%s: expected a string, or an array of them, for 'style', found %s", where, json_kind(v));
     int near = did_you_mean(json_string_value(v), STYLES, names);
@@ -85,9 +85,9 @@ static struct layout layout_read(struct arena *a, const char *where, const json_
 static void check_state_end(const struct constraint *c, enum style style, const char *end, bool prepares, bool given)
 {
     if (prepares && !given)
-        fail("%s: expected '%s' or 'desired_%s' for style '%s', found neither", c->where, end, end, style_name(style));
+        fail("%s: expected '%s' or 'desired_%s' for style '%s', found neither", c->where, end, end, plan_style_name(style));
     if (!prepares && given && c->styles == 1u << style)
-        fail("%s: style '%s' does not prepare the %s", c->where, style_name(style), end);
+        fail("%s: style '%s' does not prepare the %s", c->where, plan_style_name(style), end);
 }
 
 static void check_state_ends(const struct constraint *c)
@@ -198,7 +198,7 @@ static void read_states(struct arena *a, struct plan_file *file, const char *whe
     }
 }
 
-void user_plan_read(struct arena *a, struct plan_file *file, const char *where, const json_t *root)
+void plan_parse_user(struct arena *a, struct plan_file *file, const char *where, const json_t *root)
 {
     static const char *const keys[] = {"constraints", "state", "state_from", NULL};
     json_known_keys(where, root, keys);
@@ -214,9 +214,9 @@ struct plan_file *plan_file_read(struct arena *a, const char *path)
     json_t *root = json_read(path);
     file->path = path;
     if (json_object_get(root, "version"))
-        file->emitted = emitted_plan_read(a, file, root);
+        file->emitted = plan_read_emitted(a, file, root);
     else
-        user_plan_read(a, file, path, root);
+        plan_parse_user(a, file, path, root);
     json_decref(root);
     return file;
 }

@@ -38,7 +38,7 @@ static double number_of(const struct plan_reader *r, const char *where, const js
     return json_number_value(v);
 }
 
-static struct bindings read_sizes(const struct plan_reader *r, const char *where, const json_t *o)
+static struct bindings plan_read_sizes(const struct plan_reader *r, const char *where, const json_t *o)
 {
     struct bindings b = {{NULL, 0, 0}};
     const char *name;
@@ -83,10 +83,10 @@ static void read_plan_options(const struct plan_reader *r, struct emitted *e, st
     e->strict = json_is_true(json_object_get(o, "strict")) ? STRICT_ON
         : json_is_string(json_object_get(o, "strict"))     ? STRICT_WARN
                                                            : STRICT_OFF;
-    e->dims = read_sizes(r, "options", o);
+    e->dims = plan_read_sizes(r, "options", o);
     e->fixed = fixed_of(r, o);
     if (user)
-        user_plan_read(r->a, file, arena_printf(r->a, "%s: options.plan", r->path), user);
+        plan_parse_user(r->a, file, arena_printf(r->a, "%s: options.plan", r->path), user);
 }
 
 static void read_workloads(const struct plan_reader *r, struct emitted *e)
@@ -95,7 +95,7 @@ static void read_workloads(const struct plan_reader *r, struct emitted *e)
     for (size_t i = 0; i < json_array_size(list); i++) {
         const json_t *o = json_array_get(list, i);
         const char *where = arena_printf(r->a, "workload[%zu]", i);
-        struct workload w = {.dims = read_sizes(r, where, o), .weight = number_of(r, where, o, "weight")};
+        struct workload w = {.dims = plan_read_sizes(r, where, o), .weight = number_of(r, where, o, "weight")};
         if (!(w.weight > 0) || w.weight > 1e12)
             fail("%s: %s: expected a 'weight' above zero, found %g", r->path, where, w.weight);
         VEC_PUSH(r->a, &e->workloads, w);
@@ -162,7 +162,7 @@ static struct named_list read_from(const struct plan_reader *r)
     return list;
 }
 
-const struct emitted *emitted_plan_read(struct arena *a, struct plan_file *file, const json_t *root)
+const struct emitted *plan_read_emitted(struct arena *a, struct plan_file *file, const json_t *root)
 {
     const struct plan_reader r = {a, file->path, root};
     struct emitted *e = NEW(a, struct emitted);

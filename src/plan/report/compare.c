@@ -54,15 +54,15 @@ static void show_plan(FILE *f, struct arena *a, const struct compared *c, int wo
 {
     fprintf(f, "  %-21s", path_base(c->name));
     for (int w = 0; w < workloads; w++)
-        fprintf(f, "%14s", seconds_text(a, c->step[w]));
-    fprintf(f, "%14s%8.2f%14s\n", seconds_text(a, c->seconds), c->seconds / chosen, bytes_text(a, (double)c->weights));
+        fprintf(f, "%14s", units_seconds(a, c->step[w]));
+    fprintf(f, "%14s%8.2f%14s\n", units_seconds(a, c->seconds), c->seconds / chosen, units_bytes(a, (double)c->weights));
     fprintf(f, "    %s", kinds_text(a, &c->kinds));
     for (int w = 0; w < workloads && c->kinds.list.n; w++)
-        fprintf(f, "%s%s", w ? ", " : ": ", bytes_text(a, bytes_of(&c->kinds, w)));
+        fprintf(f, "%s%s", w ? ", " : ": ", units_bytes(a, bytes_of(&c->kinds, w)));
     fputc('\n', f);
 }
 
-void compared_text(FILE *f, const struct graph *g, const struct plan *p)
+void compare_text(FILE *f, const struct graph *g, const struct plan *p)
 {
     if (p->compared.list.n == 0)
         return;

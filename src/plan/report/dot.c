@@ -3,7 +3,7 @@
 #include "op/op.h"
 #include "plan/report/report.h"
 
-const char *collective_colour(enum collective kind)
+const char *dot_collective_colour(enum collective kind)
 {
     static const char *const colours[] = {
         [COLL_ALLREDUCE] = "#e8a09a", [COLL_ALLGATHER] = "#a9cbe8",    [COLL_REDUCESCATTER] = "#f2cf8d",
@@ -51,7 +51,7 @@ static void show_node(FILE *f, struct arena *a, const struct node *n, int i)
         }
     fputc('"', f);
     if (collective)
-        fprintf(f, ", style=filled, fillcolor=\"%s\"", collective_colour(collective_parse(n->optype)));
+        fprintf(f, ", style=filled, fillcolor=\"%s\"", dot_collective_colour(collective_parse(n->optype)));
     fputs("];\n", f);
 }
 

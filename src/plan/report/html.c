@@ -89,20 +89,20 @@ static void list_collectives_html(FILE *f, struct arena *a, const struct graph *
     fputs("</tr>\n", f);
     for (int i = 0; i < p->collectives.n; i++) {
         const struct planned_collective *c = &p->collectives.at[i];
-        fprintf(f, "<tr><td style=\"background: %s\">", collective_colour(c->kind));
+        fprintf(f, "<tr><td style=\"background: %s\">", dot_collective_colour(c->kind));
         html_text(f, collective_name(c->kind));
         fputs("</td>", f);
         put_cell(f, c->value->name);
         put_number(f, c->axis < 0 ? "" : arena_printf(a, "%d", c->axis));
         put_cell(f, c->reason ? c->reason : "");
         for (int w = 0; w < p->workloads.n; w++)
-            put_number(f, bytes_text(a, (double)cost_payload(g->alg, c->node, &p->workloads.at[w].dims, g->ranks)));
+            put_number(f, units_bytes(a, (double)cost_payload(g->alg, c->node, &p->workloads.at[w].dims, g->ranks)));
         fputs("</tr>\n", f);
     }
     fputs("</table>\n", f);
 }
 
-static double held_bytes(const struct graph *g, const struct value *v, int rank)
+static double html_held_bytes(const struct graph *g, const struct value *v, int rank)
 {
     require(rank >= 0 && rank < g->ranks);
     struct value local = *v;
@@ -126,7 +126,7 @@ static void show_weights(FILE *f, struct arena *a, const struct graph *g)
         put_cell(f, type_str(a, &v->type));
         put_cell(f, placement_str(a, v->place));
         for (int r = 0; r < g->ranks; r++)
-            put_number(f, bytes_text(a, held_bytes(g, v, r)));
+            put_number(f, units_bytes(a, html_held_bytes(g, v, r)));
         fputs("</tr>\n", f);
     }
     fputs("</table>\n", f);
@@ -134,10 +134,10 @@ static void show_weights(FILE *f, struct arena *a, const struct graph *g)
 
 static void show_nodes(FILE *f, struct arena *a, const struct plan *p)
 {
-    fputs(
-        "<h2>Nodes</h2>\n<p>What each strategy takes of the operands and leaves of the results, and what the node then costs per step; the chosen one is bold.</p>\n"
-        "<table>\n<tr><th>node<th>op<th>strategies</tr>\n",
-        f);
+    fputs("<h2>Nodes</h2>\n<p>What each strategy takes of the operands and leaves of the results, and what the node then costs "
+          "per step; the chosen one is bold.</p>\n"
+          "<table>\n<tr><th>node<th>op<th>strategies</tr>\n",
+          f);
     for (int i = 0; i < p->priced.n; i++) {
         const struct priced_node *n = &p->priced.at[i];
         fputs("<tr>", f);
@@ -147,7 +147,7 @@ static void show_nodes(FILE *f, struct arena *a, const struct plan *p)
         for (int k = 0; k < n->list.n; k++) {
             fprintf(f, "<tr%s>", n->list.at[k].chosen ? " class=\"chosen\"" : "");
             put_cell(f, n->list.at[k].strategy);
-            put_number(f, seconds_text(a, n->list.at[k].seconds));
+            put_number(f, units_seconds(a, n->list.at[k].seconds));
             fputs("</tr>", f);
         }
         fputs("</table></td></tr>\n", f);

@@ -51,12 +51,12 @@ static bool is_weight_product(const struct finder *f, int i)
 {
     const struct node *n = finder_node(f, i);
     return n->op && (n->op->flags & OP_PRODUCT) && weight_is_used(f->roles->weight, n) && layer_weight(f->roles, n) &&
-        !node_sums_nothing(f->roles, i);
+        !dim_node_sums_nothing(f->roles, i);
 }
 
 static bool is_attention(const struct finder *f, const struct node *n)
 {
-    return n->op && node_multiplies_activations(f->roles, n) && !weight_is_used(f->roles->weight, n);
+    return n->op && dim_node_multiplies_activations(f->roles, n) && !weight_is_used(f->roles->weight, n);
 }
 
 /* ---- the block that repeats ------------------------------------------------------------------------------------------------- */

@@ -12,11 +12,11 @@ static void show_memory(FILE *f, struct arena *a, const struct graph *g, const s
         return;
     struct rank_use most = memory_most(g->ranks, p->use);
     fprintf(f, "%-28s %12s %12s\n", "memory (fullest rank)", "per rank", "unsharded");
-    fprintf(f, "  %-26s %12s %12s\n", "weights", bytes_text(a, (double)most.weights), bytes_text(a, (double)p->unsharded.weights));
+    fprintf(f, "  %-26s %12s %12s\n", "weights", units_bytes(a, (double)most.weights), units_bytes(a, (double)p->unsharded.weights));
     if (p->unsharded.state > 0)
-        fprintf(f, "  %-26s %12s %12s\n", "state", bytes_text(a, (double)most.state), bytes_text(a, (double)p->unsharded.state));
-    fprintf(f, "  %-26s %12s %12s\n", "activations, peak", bytes_text(a, (double)(most.peak + most.blocks)),
-            bytes_text(a, (double)p->unsharded.peak));
+        fprintf(f, "  %-26s %12s %12s\n", "state", units_bytes(a, (double)most.state), units_bytes(a, (double)p->unsharded.state));
+    fprintf(f, "  %-26s %12s %12s\n", "activations, peak", units_bytes(a, (double)(most.peak + most.blocks)),
+            units_bytes(a, (double)p->unsharded.peak));
 }
 
 static void show_limit(FILE *f, struct arena *a, const struct graph *g, const struct options *options, const struct plan *p)
@@ -25,14 +25,14 @@ static void show_limit(FILE *f, struct arena *a, const struct graph *g, const st
     for (int r = 0; p->use && r < g->ranks; r++)
         most = memory_total(&p->use[r]) > most ? memory_total(&p->use[r]) : most;
     if (options->memory)
-        fprintf(f, "  %-26s %12s  of at most %s\n", "all", bytes_text(a, (double)most), bytes_text(a, (double)options->memory));
+        fprintf(f, "  %-26s %12s  of at most %s\n", "all", units_bytes(a, (double)most), units_bytes(a, (double)options->memory));
 }
 
 static void show_kind(FILE *f, struct arena *a, const struct kind_use *k, int workloads)
 {
     fprintf(f, "  %4d %-16s", k->count, collective_name(k->kind));
     for (int w = 0; w < workloads; w++)
-        fprintf(f, "%14s", bytes_text(a, k->bytes[w]));
+        fprintf(f, "%14s", units_bytes(a, k->bytes[w]));
     fputc('\n', f);
 }
 
@@ -77,8 +77,8 @@ static void show_times(FILE *f, struct arena *a, const struct plan *p, const cha
 {
     fprintf(f, "  %-21s", who);
     for (int w = 0; w < p->workloads.n; w++)
-        fprintf(f, "%14s", seconds_text(a, unsharded ? p->workloads.at[w].unsharded_seconds : p->workloads.at[w].seconds));
-    end_with(f, p, seconds_text(a, unsharded ? p->unsharded_seconds : p->seconds));
+        fprintf(f, "%14s", units_seconds(a, unsharded ? p->workloads.at[w].unsharded_seconds : p->workloads.at[w].seconds));
+    end_with(f, p, units_seconds(a, unsharded ? p->unsharded_seconds : p->seconds));
 }
 
 /* "workload 2", or "workloads 1 and 3"; NULL: none is slower on all ranks. */
@@ -152,7 +152,7 @@ void plan_report(FILE *f, const struct graph *g, const struct options *options, 
     show_limit(f, a, g, options, p);
     show_collectives(f, a, g, p);
     show_time(f, a, g, p);
-    compared_text(f, g, p);
+    compare_text(f, g, p);
     show_replicated(f, p);
     show_proof(f, p);
     for (int i = 0; i < p->warnings.n; i++)

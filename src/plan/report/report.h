@@ -26,10 +26,10 @@ struct kind_uses plan_kinds(struct arena *, const struct graph *, const struct p
 struct compared plan_compared(struct arena *, const char *name, const struct graph *, const struct plan *);
 
 /* units.c: "1.2 MiB", "313.4 us". */
-const char *bytes_text(struct arena *, double bytes);
-const char *seconds_text(struct arena *, double seconds);
+const char *units_bytes(struct arena *, double bytes);
+const char *units_seconds(struct arena *, double seconds);
 /* compare.c: a table of the plan and those it is compared with; nothing where there are none. */
-void compared_text(FILE *, const struct graph *, const struct plan *);
+void compare_text(FILE *, const struct graph *, const struct plan *);
 /* layer.c: one layer of the planned graph, in rows from its inputs to its outputs. */
 enum layer_row_kind { ROW_PRODUCTS, ROW_ATTENTION, ROW_OTHER, ROW_COLLECTIVE };
 struct layer_row {
@@ -47,6 +47,6 @@ const struct value *layer_weight(const struct dim_roles *, const struct node *);
 /* html.c: with what means something in HTML and XML escaped. */
 void html_text(FILE *, const char *);
 /* dot.c: of a kind of collective, "#rrggbb". */
-const char *collective_colour(enum collective);
+const char *dot_collective_colour(enum collective);
 
 #endif

@@ -221,7 +221,7 @@ static void draw_products(const struct picture *p, const struct layer_row *r)
 static const struct value *scores_of(const struct picture *p, const struct layer_row *r)
 {
     for (int i = 0; i < r->nodes.n; i++)
-        if (r->nodes.at[i]->op->flags & OP_PRODUCT && node_multiplies_activations(p->roles, r->nodes.at[i]))
+        if (r->nodes.at[i]->op->flags & OP_PRODUCT && dim_node_multiplies_activations(p->roles, r->nodes.at[i]))
             return r->nodes.at[i]->out[0];
     bug("a row of attention that multiplies nothing");
 }
@@ -274,7 +274,7 @@ static const char *payload_text(const struct picture *p, const struct node *n)
     const char *text = "";
     for (int w = 0; w < p->plan->workloads.n; w++) {
         double bytes = (double)cost_payload(p->g->alg, n, &p->plan->workloads.at[w].dims, p->g->ranks);
-        text = arena_printf(p->arena, "%s%s%s", text, w ? ", " : "", bytes_text(p->arena, bytes));
+        text = arena_printf(p->arena, "%s%s%s", text, w ? ", " : "", units_bytes(p->arena, bytes));
         if (p->plan->workloads.n > 1)
             text = arena_printf(p->arena, "%s at workload %d", text, w + 1);
     }
@@ -288,7 +288,7 @@ static void draw_collective(const struct picture *p, const struct layer_row *r)
     fputs("<g><title>", p->f);
     html_text(p->f, n->in[0]->name);
     fprintf(p->f, "</title><rect x=\"%.1f\" y=\"%.1f\" width=\"%.1f\" height=\"%d\" rx=\"15\" fill=\"%s\"/>\n", left, p->y, wide, BAND_HIGH,
-            collective_colour(collective_parse(n->optype)));
+            dot_collective_colour(collective_parse(n->optype)));
     draw_text(p, left + 20, p->y + 19, "band", n->optype);
     draw_text(p, PICTURE_WIDE - MARGIN - 20, p->y + 19, "bytes", fitting_text(p, payload_text(p, n), wide - name - 50, 11));
     fputs("</g>\n", p->f);
@@ -322,13 +322,16 @@ static const char style[] =
     "text { font: 11px sans-serif; fill: #57606a; } .label { font-size: 12px; font-weight: bold; fill: #24292f; }\n"
     ".title { font-size: 16px; font-weight: bold; fill: #24292f; } .name, .share, .rank { text-anchor: middle; }\n"
     ".name, .rank { font-size: 12px; font-weight: bold; fill: #24292f; } .share { fill: #24292f; }\n"
-    ".band, .bytes { fill: #1f2328; } .band { font-size: 12px; font-weight: bold; } .bytes { text-anchor: end; } .paper { fill: #ffffff; } .flow { stroke: #afb8c1; stroke-width: 2; }\n"
+    ".band, .bytes { fill: #1f2328; } .band { font-size: 12px; font-weight: bold; } .bytes { text-anchor: end; } .paper { fill: "
+    "#ffffff; } .flow { stroke: #afb8c1; stroke-width: 2; }\n"
     ".frame { fill: #f6f8fa; stroke: #d0d7de; rx: 6px; } .box { fill: #ffffff; stroke: #afb8c1; stroke-dasharray: 3 2; }\n"
     ".all { fill: #d0d7de; } .r0 { fill: #79b8ff; } .r1 { fill: #ffb26b; } .r2 { fill: #8fd19e; } .r3 { fill: #d2a8ff; }\n"
     ".partial { fill-opacity: 0.35; } .soft { fill-opacity: 0.6; }\n"
     "@media (prefers-color-scheme: dark) {\n"
-    "text { fill: #9198a1; } .label, .title, .name, .rank, .share { fill: #e6edf3; } .band, .bytes { fill: #1f2328; } .paper { fill: #0d1117; }\n"
-    ".frame { fill: #151b23; stroke: #3d444d; } .box { fill: #0d1117; stroke: #656c76; } .flow { stroke: #656c76; } .all { fill: #3d444d; }\n"
+    "text { fill: #9198a1; } .label, .title, .name, .rank, .share { fill: #e6edf3; } .band, .bytes { fill: #1f2328; } .paper { "
+    "fill: #0d1117; }\n"
+    ".frame { fill: #151b23; stroke: #3d444d; } .box { fill: #0d1117; stroke: #656c76; } .flow { stroke: #656c76; } .all { "
+    "fill: #3d444d; }\n"
     ".r0 { fill: #1f6feb; } .r1 { fill: #bd561d; } .r2 { fill: #238636; } .r3 { fill: #8957e5; }\n"
     "}\n</style>\n";
 
@@ -392,7 +395,7 @@ static int foot_high(const struct picture *p)
 void plan_svg(FILE *f, struct graph *g, const struct options *options, const struct plan *plan)
 {
     struct arena *a = arena_new();
-    struct picture p = {.f = f, .arena = a, .g = g, .plan = plan, .roles = symbol_roles_of(a, g), .y = HEAD_HIGH};
+    struct picture p = {.f = f, .arena = a, .g = g, .plan = plan, .roles = dim_symbol_roles(a, g), .y = HEAD_HIGH};
     struct layer l = layer_find(a, g, p.roles);
     p.ranks = g->ranks < DRAWN ? g->ranks : DRAWN;
     p.wide = (PICTURE_WIDE - 2 * MARGIN - GUTTER - (g->ranks > DRAWN ? MORE : 0) - (p.ranks - 1) * GAP) / (double)p.ranks;

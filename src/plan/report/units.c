@@ -1,7 +1,7 @@
 /* units: bytes and seconds as a person reads them. */
 #include "plan/report/report.h"
 
-const char *bytes_text(struct arena *a, double bytes)
+const char *units_bytes(struct arena *a, double bytes)
 {
     static const char *const unit[] = {"B", "KiB", "MiB", "GiB", "TiB"};
     int u = 0;
@@ -13,7 +13,7 @@ const char *bytes_text(struct arena *a, double bytes)
     return arena_printf(a, u ? "%.1f %s" : "%.0f %s", bytes, unit[u]);
 }
 
-const char *seconds_text(struct arena *a, double s)
+const char *units_seconds(struct arena *a, double s)
 {
     return s < 1e-3 ? arena_printf(a, "%.1f us", s * 1e6) : s < 1 ? arena_printf(a, "%.2f ms", s * 1e3) : arena_printf(a, "%.2f s", s);
 }

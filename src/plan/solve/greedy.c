@@ -103,7 +103,7 @@ static bool is_layer(const struct space *s, const struct node *n)
 {
     if (!n->op || !(n->op->flags & OP_SEEDS) || n->nout < 1 || !n->out[0])
         return false;
-    return n->op->flags & OP_PRODUCT ? node_reads_weight(s->roles, n) : n->in[0] && s->weight[n->in[0]->id];
+    return n->op->flags & OP_PRODUCT ? dim_node_reads_weight(s->roles, n) : n->in[0] && s->weight[n->in[0]->id];
 }
 
 static const struct standing *stand_of(const struct greedy *f, const struct node *n, int k)

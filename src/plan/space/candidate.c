@@ -30,7 +30,7 @@ static void seed_weight_dims(struct space *s, int node)
         struct value *v = n->in[i];
         int64_t size;
         for (int d = 0; v && s->weight[v->id] && d < v->type.rank; d++)
-            if (dim_is_int(v->type.dim[d], &size) && size >= 2 && !s->head_size[class_of(s->roles->class, v->id * MAX_RANK + d)])
+            if (dim_is_int(v->type.dim[d], &size) && size >= 2 && !s->head_size[dim_class_of(s->roles->class, v->id * MAX_RANK + d)])
                 space_add(s, v, d, (struct candidate){even_split(s, v, d), false, "a weight of", node});
     }
 }
@@ -40,7 +40,7 @@ static void seed_weight_dims(struct space *s, int node)
 static bool carry(struct space *s, const struct value *v, struct placement p, struct candidate c)
 {
     c.split = p.split;
-    return p.kind == PLACE_S && !s->head_size[class_of(s->roles->class, v->id * MAX_RANK + p.dim)] && space_add(s, v, p.dim, c);
+    return p.kind == PLACE_S && !s->head_size[dim_class_of(s->roles->class, v->id * MAX_RANK + p.dim)] && space_add(s, v, p.dim, c);
 }
 
 static bool add_placements(struct space *s, int node, const struct strategy *st, bool sequence, const char *source)
@@ -67,7 +67,7 @@ static void seed_assignment(struct space *s, int node, const struct assignment *
 static bool within_head(const struct space *s, int node, int f)
 {
     for (struct dim_walk w = dim_walk(node); dim_next(s->roles, &w);)
-        if (w.rule->n == 1 && w.rule->part[0].n > 1 && w.rule->part[0].factor[0] == f && s->head_size[class_of(s->roles->class, w.at)])
+        if (w.rule->n == 1 && w.rule->part[0].n > 1 && w.rule->part[0].factor[0] == f && s->head_size[dim_class_of(s->roles->class, w.at)])
             return true;
     return false;
 }
@@ -104,7 +104,7 @@ static void seed_all(struct space *s)
         const struct rule *r = s->rule[i];
         if (!r)
             continue;
-        if ((n->op->flags & (OP_SEEDS | OP_DECODES)) && !node_sums_nothing(s->roles, i))
+        if ((n->op->flags & (OP_SEEDS | OP_DECODES)) && !dim_node_sums_nothing(s->roles, i))
             seed_weight_dims(s, i);
         for (int f = 0; f < r->nfactor; f++)
             if ((r->factor[f].flags & FACTOR_HEADS) && !within_head(s, i, f))
@@ -147,7 +147,7 @@ static int candidates_around(const struct space *s, const struct node *n)
     int count = 0;
     for (int side = 0; side < 2; side++)
         for (int i = 0; i < (side ? n->nout : n->nin); i++) {
-            const struct value *v = node_value(n, side, i);
+            const struct value *v = dim_node_value(n, side, i);
             for (int d = 0; v && d < v->type.rank; d++)
                 for (int k = 0; k < s->candidates[v->id][d].list.n; k++)
                     count += s->candidates[v->id][d].list.at[k].sequence ? 1 : 2;

@@ -42,7 +42,7 @@ static void split_sequences(struct space *s, int *up, struct sequence_rows *rows
         const struct value *v = s->g->values.at[i];
         for (int d = 0; d < v->type.rank; d++)
             if (dimension_qualifies(s, v, d))
-                rows->split[class_of(up, i * MAX_RANK + d)] = split_even(s->g->alg, s->ranks, v->type.dim[d]);
+                rows->split[dim_class_of(up, i * MAX_RANK + d)] = split_even(s->g->alg, s->ranks, v->type.dim[d]);
     }
 }
 
@@ -50,7 +50,7 @@ static void note_flattened(struct space *s, int node, const struct rule_dim *rd,
 {
     const struct rule_part *p = &rd->part[0];
     for (int k = 0; rd->n == 1 && p->n > 1 && k < p->n; k++) {
-        int factor = class_of_factor(s->roles, node, p->factor[k]);
+        int factor = dim_class_of_factor(s->roles, node, p->factor[k]);
         if (factor >= 0)
             VEC_PUSH(s->arena, &out->list,
                      ((struct flattening){rows_class, factor, rule_sizes(s->g, s->rule[node], p->factor, 0, k),
@@ -63,7 +63,7 @@ static struct flattenings find_flattened(struct space *s, int *up)
     struct flattenings out = {0};
     for (int node = 0; node < s->g->nodes.n; node++)
         for (struct dim_walk w = dim_walk(node); dim_next(s->roles, &w);)
-            note_flattened(s, node, w.rule, class_of(up, w.at), &out);
+            note_flattened(s, node, w.rule, dim_class_of(up, w.at), &out);
     return out;
 }
 
@@ -114,7 +114,7 @@ static bool seed_rows(struct space *s, int node, int *up, struct sequence_rows *
     const struct value *v = s->g->nodes.at[node]->out[0];
     bool found = false;
     for (int d = 0; v && d < v->type.rank; d++) {
-        int class = class_of(up, v->id * MAX_RANK + d);
+        int class = dim_class_of(up, v->id * MAX_RANK + d);
         if (!is_row(s, node, d) || !rows->split[class])
             continue;
         space_add(s, v, d, (struct candidate){rows->split[class], true, "--sp at", node});
@@ -142,7 +142,7 @@ static void mark_values(struct space *s, int *up, const struct sequence_rows *ro
 {
     for (int i = 0; i < s->g->values.n; i++)
         for (int d = 0; d < s->g->values.at[i]->type.rank; d++) {
-            int class = class_of(up, i * MAX_RANK + d);
+            int class = dim_class_of(up, i * MAX_RANK + d);
             require(!rows->on[class] || rows->split[class]);
             if (rows->on[class] &&
                 (s->sequence.place[i].kind != PLACE_S || dim_has_role(s->roles, s->g->values.at[i], s->sequence.place[i].dim, DIM_KV)))
@@ -176,7 +176,7 @@ static const char *name_sequences(struct space *s, int *up, const struct sequenc
     struct sizes sizes = {0};
     for (int i = 0; i < s->g->values.n; i++)
         for (int d = 0; d < s->g->values.at[i]->type.rank; d++)
-            if (rows->on[class_of(up, i * MAX_RANK + d)] && dimension_qualifies(s, s->g->values.at[i], d))
+            if (rows->on[dim_class_of(up, i * MAX_RANK + d)] && dimension_qualifies(s, s->g->values.at[i], d))
                 add_size(s, &sizes, s->g->values.at[i]->type.dim[d]);
     return sizes_text(s, &sizes);
 }
@@ -188,7 +188,7 @@ static _Noreturn void refuse_sequence(const struct space *s)
     for (int i = 0; i < s->roles->symbols.n; i++)
         if (s->roles->symbols.at[i].contracted)
             VEC_PUSH(s->arena, &contracted, s->roles->symbols.at[i].name);
-    const struct symbol_role *named = only ? symbol_role_find(s->roles, only) : NULL;
+    const struct symbol_role *named = only ? dim_symbol_role(s->roles, only) : NULL;
     if (only && contracted.n > 0 && !(named && named->contracted))
         fail("%s: --sp=%s: no dimension qualifies by this name; the nearest KV dimension is '%s'", model, only,
              contracted.at[did_you_mean(only, contracted.n, contracted.at)]);
@@ -205,7 +205,7 @@ void sequence_seed(struct space *s)
     split_sequences(s, up, &rows);
     split_flattened(s, &flattened, &rows);
     for (int i = 0; i < s->g->nodes.n; i++)
-        if (s->rule[i] && (s->g->nodes.at[i]->op->flags & OP_PRODUCT) && node_reads_weight(s->roles, s->g->nodes.at[i]) &&
+        if (s->rule[i] && (s->g->nodes.at[i]->op->flags & OP_PRODUCT) && dim_node_reads_weight(s->roles, s->g->nodes.at[i]) &&
             leaves_partial(s, i))
             found |= seed_rows(s, i, up, &rows);
     if (!found && s->options->sp == SP_ON)
@@ -224,7 +224,7 @@ static const struct split *sequence_of(const struct space *s, const struct node 
 {
     for (int side = 0; side < 2; side++)
         for (int i = 0; i < (side ? n->nout : n->nin); i++) {
-            const struct value *v = node_value(n, side, i);
+            const struct value *v = dim_node_value(n, side, i);
             struct placement p = v ? s->sequence.place[v->id] : placement_replicated;
             if (p.kind == PLACE_S && (!st || placement_eq(side ? st->out[i] : st->in[i], p)))
                 return p.split;

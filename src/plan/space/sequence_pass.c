@@ -25,7 +25,7 @@ static bool is_rows(const struct space *s, int node, int f)
     unsigned factor = s->rule[node]->factor[f].flags;
     if (n->op->flags & OP_BARRIER)
         return !(factor & FACTOR_LOWERED);
-    return !(factor & FACTOR_CONTRACTED) && !(node_multiplies_activations(s->roles, n) && factor_is_kv(s->roles, node, f));
+    return !(factor & FACTOR_CONTRACTED) && !(dim_node_multiplies_activations(s->roles, n) && dim_factor_is_kv(s->roles, node, f));
 }
 
 bool sequence_passes(const struct space *s, int node, const struct assignment *c)

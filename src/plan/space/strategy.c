@@ -132,7 +132,7 @@ static void require_legal(const struct space *s, const struct node *n, const str
     for (int side = 0; side < 2; side++)
         for (int i = 0; i < (side ? n->nout : n->nin); i++) {
             struct placement p = side ? st->out[i] : st->in[i];
-            const struct value *v = node_value(n, side, i);
+            const struct value *v = dim_node_value(n, side, i);
             require(!v || p.kind != PLACE_S || (p.dim < v->type.rank && p.split->ranks == s->ranks && !p.split->whole));
             require(p.kind != PLACE_P || p.op != RED_NONE);
         }
@@ -332,7 +332,10 @@ static char *strategy_print(struct arena *a, const struct node *n, const struct 
         fputs(side ? " ->" : "", f);
         for (int i = 0; i < (side ? n->nout : n->nin); i++) {
             struct placement p = side ? st->out[i] : st->in[i];
-            fprintf(f, "%s%s", i || side ? " " : "", !node_value(n, side, i) ? "_" : splits ? placement_str(a, p) : place_outline(a, p));
+            fprintf(f, "%s%s", i || side ? " " : "",
+                    !dim_node_value(n, side, i) ? "_"
+                        : splits                ? placement_str(a, p)
+                                                : place_outline(a, p));
         }
     }
     fclose(f);

@@ -111,9 +111,9 @@ static int64_t chunk_step_of(struct graph *g, const struct node *n, const struct
     if (!(n->op->flags & OP_PRODUCT) || *n->domain)
         return 1;
     if (s->balanced || !dim_is_int(split_size(g->alg, s), &size))
-        fail(
-            "%s: it sums over a dimension of size %s, split as '%s', and bounds that change with sizes don't lie on chunks: --deterministic can't run this plan",
-            node_where(g, n), dim_str(g->arena, split_size(g->alg, s)), split_str(g->arena, s));
+        fail("%s: it sums over a dimension of size %s, split as '%s', and bounds that change with sizes don't lie on chunks: "
+             "--deterministic can't run this plan",
+             node_where(g, n), dim_str(g->arena, split_size(g->alg, s)), split_str(g->arena, s));
     return chunk_width(size);
 }
 
@@ -143,9 +143,9 @@ static void complete_sum(struct completion *c, struct node *n)
         return;
     }
     if (!(n->op->flags & OP_CHUNKS) || (t == DT_F64 && (n->op->flags & OP_PRODUCT)))
-        fail(
-            "%s: it makes a partial sum of %s, split as '%s', and has no kernel that adds them in one order: --deterministic can't run this plan",
-            node_where(g, n), dtype_name(t), split_str(g->arena, s));
+        fail("%s: it makes a partial sum of %s, split as '%s', and has no kernel that adds them in one order: --deterministic "
+             "can't run this plan",
+             node_where(g, n), dtype_name(t), split_str(g->arena, s));
     step = chunk_step_of(g, n, s);
     const struct split *to = step > 1 && dim_is_int(split_size(g->alg, s), &size) ? aligned_split(g, s, size, step) : s;
     if (to != s)
