@@ -1,4 +1,4 @@
-/* kern: what an op computes. Kernels work on dense row-major tensors and attributes; they know no graph, no plan and no rank.
+/* kern: what an op computes. Kernels work on dense row-major tensors and a node's attributes; they know no plan and no rank.
  * Dispatch, shapes and memory are the caller's: outputs come with dims set and data allocated. Sums are accumulated in float32 (float64
  * for f64) whatever the storage; -inf, NaN and fully masked rows behave as the unfused standard ops do. */
 #ifndef TPC_KERN_H

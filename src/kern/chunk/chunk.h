@@ -1,4 +1,5 @@
-/* kern/chunk: sums in an order that does not depend on how the work is shared among ranks, rows and threads (deterministic mode). */
+/* kern/chunk: for --deterministic, adds numbers in one fixed order of chunks (blocks of indices), so that a sum has the same bits however
+ * ranks and threads share it. */
 #ifndef TPC_KERN_CHUNK_H
 #define TPC_KERN_CHUNK_H
 

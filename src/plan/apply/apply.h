@@ -1,4 +1,4 @@
-/* apply: a chosen plan made into the graphs of the ranks, but for the reshards themselves. */
+/* apply: what passes need to make the ranks' graphs from a plan: merged all-reduces, local cut points, notes on partial sums. */
 #ifndef TPC_APPLY_H
 #define TPC_APPLY_H
 
