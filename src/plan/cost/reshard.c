@@ -9,6 +9,8 @@
 #include "plan/plan.h"
 #include "plan/space/space.h"
 
+#include <string.h>
+
 static int64_t direct(struct space *s, const struct value *v, struct placement from, struct placement to)
 {
     struct transition t = reshard_transition(v, s->weight[v->id], from, to);
@@ -43,6 +45,8 @@ struct reshard_path reshard_find(struct space *s, const struct value *v, struct 
     return best;
 }
 
+enum { EXACT_TARGETS = 6, MOST_TARGETS = 64 };
+
 /* The target to make before target i: the one on the way to it, or i itself. */
 static int on_the_way(struct space *s, const struct value *v, struct placement from, const struct placement *to, int n, const bool *have,
                       int i)
@@ -54,13 +58,12 @@ static int on_the_way(struct space *s, const struct value *v, struct placement f
     return i;
 }
 
-/* Greedy growth: the target that is cheapest to reach from what is there comes next, or that on the way to it, which may cost the same.
- * Exact for two targets, and for more where costs grow along every chain, as these do. */
-int64_t reshard_tree(struct space *s, const struct value *v, struct placement from, int n, const struct placement *to, int *parent)
+/* Grows greedily: the target that is cheapest to reach from what is there comes next, or that on the way to it, which may cost the same. */
+static int64_t greedy_tree(struct space *s, const struct value *v, struct placement from, int n, const struct placement *to, int *parent)
 {
-    bool have[64] = {false};
+    bool have[MOST_TARGETS] = {false};
     int64_t total = 0;
-    require(n <= 64);
+    require(n <= MOST_TARGETS);
     for (int round = 0; round < n; round++) {
         int64_t best = COST_NEVER + 1;
         int which = -1, source = -1;
@@ -86,6 +89,44 @@ int64_t reshard_tree(struct space *s, const struct value *v, struct placement fr
     return total;
 }
 
+/* The minimum arborescence over few targets: they are added one by one, each below the cheapest parent that is there or below the root, and
+ * every set of targets keeps its cheapest last one. A greedy tree reshards first and gathers later what could be gathered once. */
+static int64_t exact_tree(struct space *s, const struct value *v, struct placement from, int n, const struct placement *to, int *parent)
+{
+    int64_t best[1 << EXACT_TARGETS] = {0}, cost[EXACT_TARGETS + 1][EXACT_TARGETS];
+    int last[1 << EXACT_TARGETS], below[1 << EXACT_TARGETS];
+    for (int j = -1; j < n; j++)
+        for (int i = 0; i < n; i++)
+            cost[j + 1][i] = reshard_find(s, v, j < 0 ? from : to[j], to[i]).cost;
+    for (int set = 1; set < 1 << n; set++) {
+        best[set] = INT64_MAX;
+        for (int at = 0; at < n * (n + 1); at++) {
+            int i = at % n, j = at / n - 1, rest = set & ~(1 << i);
+            if (rest == set || (j >= 0 && !(rest >> j & 1)) || cost_plus(best[rest], cost[j + 1][i]) >= best[set])
+                continue;
+            best[set] = cost_plus(best[rest], cost[j + 1][i]);
+            last[set] = i;
+            below[set] = j;
+        }
+    }
+    for (int set = (1 << n) - 1; set; set &= ~(1 << last[set]))
+        parent[last[set]] = below[set];
+    return best[(1 << n) - 1];
+}
+
+int64_t reshard_tree(struct space *s, const struct value *v, struct placement from, int n, const struct placement *to, int *parent)
+{
+    int exact_parent[EXACT_TARGETS];
+    int64_t greedy = greedy_tree(s, v, from, n, to, parent);
+    if (n < 2 || n > EXACT_TARGETS)
+        return greedy;
+    int64_t exact = exact_tree(s, v, from, n, to, exact_parent);
+    require(exact <= greedy);
+    if (exact < greedy)
+        memcpy(parent, exact_parent, (size_t)n * sizeof *parent);
+    return exact;
+}
+
 /* ---- of a chosen plan --------------------------------------------------------------------------------------------------------- */
 
 int reshard_position(const struct reshards *r, struct placement p)
@@ -102,8 +143,8 @@ struct reshards reshard_chosen(struct space *s, struct arena *a, const struct va
     const struct place_uses *uses = &s->uses[v->id];
     const struct placement *required = s->chosen.read[v->id];
     bool moved = required && !placement_eq(*required, v->place);
-    struct placement to[64];
-    int parent[64];
+    struct placement to[MOST_TARGETS];
+    int parent[MOST_TARGETS];
     if (moved)
         VEC_PUSH(a, &r.list, ((struct reshard){.place = *required, .parent = -1}));
     for (int i = 0; i < uses->list.n; i++) {
@@ -111,7 +152,7 @@ struct reshards reshard_chosen(struct space *s, struct arena *a, const struct va
         if (!placement_eq(p, v->place) && reshard_position(&r, p) < 0)
             VEC_PUSH(a, &r.list, ((struct reshard){.place = p}));
     }
-    require(r.list.n <= 64);
+    require(r.list.n <= MOST_TARGETS);
     for (int i = moved; i < r.list.n; i++)
         to[i - moved] = r.list.at[i].place;
     if (reshard_tree(s, v, moved ? *required : v->place, r.list.n - moved, to, parent) >= COST_NEVER)
