@@ -1,5 +1,5 @@
-/* Which nodes of a rank file make partial sums, and how the summed dimension is split: for tpc-run --deterministic, which completes a sum
- * where it is made. Nodes that make partial sums of partial sums are linear: nothing is noted for them. */
+/* partial_sums: which nodes of a rank file make partial sums, and how the summed dimension is split. tpc-run adds such values in the order
+ * of their indices, and under --deterministic completes a sum where it is made. A node that only passes partial sums on has no note. */
 #include "ir/rank_meta.h"
 #include "op/op.h"
 #include "op/rule/rule.h"

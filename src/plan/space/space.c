@@ -1,4 +1,4 @@
-/* dims: what the files of this folder ask of a space: its values, their dimensions and candidates. */
+/* space: what the files of this folder ask of a space: its values, their dimensions and candidates. */
 #include "plan/space/space.h"
 
 #include "op/rule/rule.h"
