@@ -54,7 +54,8 @@ void pass_run_one(struct compile *c, const struct pass *p)
     if (!c->graph)
         bug("pass %s left no graph", p->name);
     c->properties = pass_after(p, have) & ~(unsigned)PROP_GRAPH;
-    each_graph(c, check_graph, p);
+    if (p->gives & ~(unsigned)PROP_READ_ONLY)
+        each_graph(c, check_graph, p);
 }
 
 void pass_run(struct compile *c, const char *first, const char *last, const char *dump_after)
