@@ -303,20 +303,27 @@ static void find_symbols(struct dim_roles *all)
 
 /* ---- all --------------------------------------------------------------------------------------------------------------------- */
 
-struct dim_roles *dim_symbol_roles(struct arena *a, struct graph *g)
+/* With the rules of nodes whose ops have one of these flags; 0: of all. */
+static struct dim_roles *roles_by(struct arena *a, struct graph *g, unsigned flags)
 {
     struct dim_roles *all = NEW(a, struct dim_roles);
     *all = (struct dim_roles){.arena = a, .g = g, .rule = NEWN(a, struct rule *, g->nodes.n + 1)};
     for (int i = 0; i < g->nodes.n; i++)
-        all->rule[i] = rule_of(g, g->nodes.at[i]);
+        if (!flags || (g->nodes.at[i]->op && g->nodes.at[i]->op->flags & flags))
+            all->rule[i] = rule_of(g, g->nodes.at[i]);
     all->weight = weight_marks(a, g, all->rule);
     find_symbols(all);
     return all;
 }
 
+struct dim_roles *dim_symbol_roles(struct arena *a, struct graph *g)
+{
+    return roles_by(a, g, OP_PRODUCT);
+}
+
 struct dim_roles *dim_roles_of(struct arena *a, struct graph *g)
 {
-    struct dim_roles *all = dim_symbol_roles(a, g);
+    struct dim_roles *all = roles_by(a, g, 0);
     all->of = arena_array(a, (size_t)g->values.n + 1, sizeof *all->of);
     dim_class_find_all(all);
     bool *contracted = mark_contracted(all);

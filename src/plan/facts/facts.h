@@ -26,7 +26,7 @@ struct dim_roles {
     bool *head_size;               /* by class */
     unsigned char (*of)[MAX_RANK]; /* by value id: bits of enum dim_role */
 };
-/* Only of symbols; of dimensions, too. */
+/* Only of symbols, with the rules of products and of nodes that read weights alone; of dimensions, too, with all rules. */
 struct dim_roles *dim_symbol_roles(struct arena *, struct graph *);
 struct dim_roles *dim_roles_of(struct arena *, struct graph *);
 struct symbol_role *dim_symbol_role(const struct dim_roles *, const char *name); /* NULL: the graph has no such symbol */
@@ -68,7 +68,7 @@ static inline struct dim_walk dim_walk(int node)
 bool dim_next(const struct dim_roles *, struct dim_walk *);
 
 /* weight.c: by value id, is it a weight: a constant, or what a node that only moves elements, or decodes them, makes of constants? */
-bool *weight_marks(struct arena *, const struct graph *, struct rule *const *rule);
+bool *weight_marks(struct arena *, struct graph *, struct rule **rule);
 /* Does the node multiply a weight, or look it up? A constant index into an activation is no table. */
 bool weight_is_used(const bool *weight, const struct node *);
 /* May --weights give the constant another type: do only products and lookups read it, as their first or second operand, also through

@@ -3,16 +3,19 @@
 #include "op/rule/rule.h"
 #include "plan/facts/facts.h"
 
-bool *weight_marks(struct arena *a, const struct graph *g, struct rule *const *rule)
+bool *weight_marks(struct arena *a, struct graph *g, struct rule **rule)
 {
     bool *weight = NEWN(a, bool, g->values.n + 1);
     for (int i = 0; i < g->values.n; i++)
         weight[i] = g->values.at[i]->constant != NULL;
     for (int i = 0; i < g->nodes.n; i++) {
         const struct node *n = g->nodes.at[i];
-        bool all = rule[i] && (rule[i]->moves || (n->op->flags & OP_DECODES)) && n->nin > 0;
-        for (int k = 0; k < n->nin; k++)
-            all &= n->in[k] && weight[n->in[k]->id];
+        bool all = n->nin > 0;
+        for (int k = 0; all && k < n->nin; k++)
+            all = n->in[k] && weight[n->in[k]->id];
+        if (all && !rule[i])
+            rule[i] = rule_of(g, n);
+        all = all && rule[i] && (rule[i]->moves || (n->op->flags & OP_DECODES));
         for (int k = 0; all && k < n->nout; k++)
             if (n->out[k])
                 weight[n->out[k]->id] = true;
