@@ -54,7 +54,7 @@ struct options {
     const char *out, *model;    /* folder to write, model file */
     struct file_digest *digest; /* of the model file, for plan_json */
     struct folder *folder;      /* the model is the source of this emitted folder; NULL: it is a file by itself */
-    /* Test hook: forces strategies by a seed (random legal plans); 0: off. force_whole_never: only among non-whole ones. */
+    /* Test hook: forces strategies by a seed (random legal plans); 0: off. random_split_only: only among those that split. */
     uint64_t random_seed;
     bool random_split_only;
 };

@@ -17,7 +17,8 @@ static bool is_plain_char(char c)
     return is_plain_start(c) || (c >= '0' && c <= '9') || c == '.';
 }
 
-bool lex_is_plain(const char *name)
+/* Letters, digits, _ . and /, not starting with a digit or a dot, and not just "_". */
+static bool lex_is_plain(const char *name)
 {
     if (!is_plain_start(*name) || strcmp(name, "_") == 0)
         return false;

@@ -49,8 +49,6 @@ bool lex_accept(struct lexer *, const char *symbol);
 void lex_expect(struct lexer *, const char *symbol);
 /* The word follows, as a whole. */
 bool lex_accept_word(struct lexer *, const char *word);
-/* Letters, digits, _ . and /, not starting with a digit or a dot, and not just "_". */
-bool lex_is_plain(const char *name);
 char *lex_name(struct lexer *); /* plain or quoted */
 char *lex_quoted(struct lexer *);
 bool lex_at_quote(struct lexer *);

@@ -2,8 +2,8 @@
 #include "onnx/read/read.h"
 #include "op/op.h"
 
-/* A name no other node has. */
-char *import_unique_name(struct import *im, char *base)
+/* base, with a suffix if another node has that name. */
+static char *import_unique_name(struct import *im, char *base)
 {
     char *name = base;
     for (int i = 2; text_table_find(im->node_names, name); i++)

@@ -71,8 +71,6 @@ int scope_opset(const struct import *, const struct scope *, const char *domain,
 void import_constant(struct import *, struct value *, struct constant *);
 /* to = Identity(from). */
 void import_copy(struct import *, const char *name, struct value *from, struct value *to);
-/* base, with a suffix if another node has that name. */
-char *import_unique_name(struct import *, char *base);
 char *import_node_name(struct import *, const struct scope *, const Onnx__NodeProto *);
 /* The type that a ValueInfoProto declares; false: no tensor, or no rank. Absent dimensions become symbols NAME_axis. */
 bool declared_type(struct import *, const Onnx__ValueInfoProto *, struct type *out);

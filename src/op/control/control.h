@@ -36,8 +36,6 @@ struct subgraph {
     VEC(const struct dim *) inside, outside; /* by position: a symbol, and what it stands for */
 };
 struct subgraph subgraph_new(struct arena *, struct graph *around, const struct node *, int body);
-/* The size of a graph around, inside. */
-const struct dim *subgraph_enter(struct subgraph *, const struct dim *);
 /* The size of the body, in the graph around; NULL: it can't be told there. */
 const struct dim *subgraph_leave(const struct subgraph *, const struct dim *);
 /* A type of the graph around, inside. */

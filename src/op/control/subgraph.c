@@ -14,7 +14,8 @@ static int position_outside(const struct subgraph *r, const struct dim *outside)
     return -1;
 }
 
-const struct dim *subgraph_enter(struct subgraph *r, const struct dim *outside)
+/* The size of a graph around, inside. */
+static const struct dim *subgraph_enter(struct subgraph *r, const struct dim *outside)
 {
     struct arena *a = r->graph->arena;
     outside = dim_rewrite(r->around->alg, outside);

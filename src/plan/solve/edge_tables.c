@@ -28,7 +28,8 @@ int solve_variable(struct choice_problem *e, int n, int replicated)
     return problem_variable(e->p, n);
 }
 
-void edge_add_placement(struct endpoint *e, struct placement p)
+/* Adds a placement unless it is there. */
+static void edge_add_placement(struct endpoint *e, struct placement p)
 {
     for (int i = 0; i < e->n; i++)
         if (placement_eq(e->at[i], p))

@@ -57,8 +57,6 @@ struct choice_problem {
 
 /* A new variable of n values. */
 int solve_variable(struct choice_problem *, int n, int replicated);
-/* Adds a placement unless it is there. */
-void edge_add_placement(struct endpoint *, struct placement);
 /* How the producer of a value, or its end of the graph, leaves it. */
 struct endpoint edge_source(struct choice_problem *, const struct value *);
 /* The tables between a value's producer and its readers. */
