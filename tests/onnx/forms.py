@@ -70,6 +70,59 @@ def old_forms():
     case("Softmax", [node("Softmax", ["x"], ["y"])], 13, ["y"])
 
 
+def early(op, opset, expected, inputs, outputs=("y",), kind=T.FLOAT, initializers=(), **attributes):
+    """A form that ONNX Runtime does not know: numpy says what is expected."""
+    built = model([node(op, list(inputs), list(outputs), **attributes)], opset, ["y"], initializers, types={"y": kind})
+    CASES.append((f"{op} at opset {opset}", *built, expected))
+
+
+def early_forms():
+    """Before opset 7."""
+    channels = np.float32([1, -2, 3, -4, 5, -6])
+    c = [const("c", channels)]
+    for opset in (1, 6):
+        early("Add", opset, X + channels[:, None], ["x", "c"], initializers=c, broadcast=1, axis=1)
+        early("Mul", opset, X * channels[:, None], ["x", "c"], initializers=c, broadcast=1, axis=-2)
+        early("Sub", opset, X - X[0, 0], ["x", "d"], initializers=[const("d", X[0, 0])], broadcast=1)
+        early("PRelu", opset, np.where(X < 0, channels[:, None] * X, X), ["x", "c"], initializers=c)
+        early("PRelu", opset, np.where(X < 0, -2 * X, X), ["x", "c"], initializers=[const("c", channels[1:2])])
+    early("Relu", 1, np.maximum(X, 0), ["x"], consumed_inputs=[0])
+    early("Cast", 1, X.astype(np.float64), ["x"], kind=T.DOUBLE, to="DOUBLE")
+    early("Reshape", 1, X.reshape(4, 12), ["x"], shape=[4, -1])
+    early("Concat", 1, np.concatenate([X, X], 1), ["x", "x"])
+    early("Pad", 1, np.pad(X, ((0, 0), (1, 0), (0, 2))), ["x"], paddings=[0, 1, 0, 0, 0, 2])
+    early("Tile", 1, np.tile(X, (1, 3, 1)), ["x", "n", "a"], initializers=[const("n", np.float32(3)), const("a", np.float32(1))])
+    early("Selu", 1, np.where(X > 0, 1.0507 * X, 1.0507 * 1.6732 * (np.exp(X) - 1)), ["x"])
+    image = X[None]
+    CASES.append(("Upsample at opset 1", *model([node("Upsample", ["x"], ["y"], height_scale=2.0, width_scale=3.0)], 1, ["y"], inputs={"x": image}),
+                  image.repeat(2, 2).repeat(3, 3)))
+    case("Upsample", [node("Upsample", ["x"], ["y"], scales=[1.0, 2.0, 3.0])], 8, ["y"])
+    m, inputs = model([node("Relu", ["x"], ["y"])], 9, ["y"])
+    for d, dim in enumerate(m.graph.input[0].type.tensor_type.shape.dim):
+        dim.dim_param = "?"
+        if d == 1:
+            dim.dim_value = -1
+    CASES.append(("dimensions of which nothing is known", m, inputs))
+
+
+def training_forms():
+    channels = np.arange(1, 7, dtype=np.float32)
+    given = [const(n, channels * k) for n, k in (("s", 1), ("b", -1), ("m", 0.5), ("v", 2))]
+    mean, var = X.mean((0, 2)), X.var((0, 2))
+    want = (X - mean[:, None]) / np.sqrt(var[:, None] + 1e-5) * channels[:, None] - channels[:, None]
+    tested = (X - channels[:, None] / 2) / np.sqrt(channels[:, None] * 2 + 1e-5) * channels[:, None] - channels[:, None]
+    operands, five = ["x", "s", "b", "m", "v"], ["y", "mean", "var", "saved_mean", "saved_var"]
+    early("BatchNormalization", 6, tested, operands, five, initializers=given, is_test=1)
+    early("BatchNormalization", 6, want, operands, five, initializers=given)
+    early("BatchNormalization", 9, want, operands, five, initializers=given)
+    for out, expected in (("y", want), ("mean", channels * 0.25 + mean * 0.5), ("var", channels + var * 0.5)):
+        built = model([node("BatchNormalization", operands, five[:3], training_mode=1, momentum=0.5)], 15, [out], given)
+        CASES.append((f"{out} of BatchNormalization in training", *built, expected))
+    case("Dropout whose mask nobody reads", [node("Dropout", ["x"], ["y", "mask"])], 9, ["y"])
+    zero = [const("r", np.float32(0)), const("t", np.array(True))]
+    case("Dropout in training that drops nothing", [node("Dropout", ["x", "r", "t"], ["y", "mask"])], 13, ["y", "mask"], zero, types={"mask": T.BOOL})
+
+
 def constants():
     case("value_int and value_floats", [node("Constant", [], ["f"], value_floats=[1.0, 2.0, 3.0, 4.0]), node("Constant", [], ["i"], value_int=1),
                                         node("Gather", ["x", "i"], ["a"], axis=1), node("Mul", ["a", "f"], ["y"])], 13, ["y"])
@@ -125,6 +178,8 @@ def check(tool, folder, m, inputs, expected=None):
     subprocess.run([tool, before, after], check=True, stdout=subprocess.DEVNULL)
     saved = onnx.load(after)
     assert [o.name for o in saved.graph.output] == outputs and max(i.version for i in saved.opset_import if not i.domain) >= 23
+    symbols = [d.dim_param for v in saved.graph.input for d in v.type.tensor_type.shape.dim]
+    assert all(symbols) and len(set(symbols)) == len(symbols), symbols
     want = [expected] if expected is not None else run(before, inputs, outputs)
     for a, b in zip(run(after, inputs, outputs), want):
         np.testing.assert_allclose(a, b, rtol=1e-6, atol=1e-6)
@@ -149,6 +204,8 @@ def tensors(tool, folder):
 def main():
     tool, bad = sys.argv[1], 0
     old_forms()
+    early_forms()
+    training_forms()
     constants()
     functions()
     with tempfile.TemporaryDirectory() as folder:

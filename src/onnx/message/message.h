@@ -73,7 +73,7 @@ const char *proto_data_type_name(struct arena *, int data_type);
 const char *proto_node_label(struct arena *, const Onnx__NodeProto *);
 /* The node's own name; if that is empty, one made of the op and its first output ("": it has none). */
 char *proto_node_name(struct arena *, const char *own, const char *op_type, const char *out);
-/* dim_param.c: an expression if the text is one, else a symbol of that name. */
+/* dim_param.c: an expression if the text is one, else a symbol of that name; NULL: it says nothing, as "?" and "-1". */
 const struct dim *dim_param_parse(struct alg *, const char *text);
 
 /* ---- text_table.c ----------------------------------------------------------------------------------------------------- */

@@ -181,18 +181,7 @@ static void sequence_at(struct composer *c)
                               scope_ints(c->im, c->scope, "axes", 1, &s->axis)});
 }
 
-/* The mask of an inference keeps everything. */
-static void dropout(struct composer *c)
-{
-    if (c->node->n_input != 1 || !compose_gives(c->node, 1))
-        return;
-    char *x = compose_input(c, 0), *keep = compose_cast(c, scope_scalar(c->im, c->scope, "keep", 1), ONNX__TENSOR_PROTO__DATA_TYPE__BOOL);
-    compose_also(c, 1, "Expand", 2, (char *[]){keep, compose_op(c, "Shape", x, NULL)});
-    compose_become(c, "Identity", 1, &x);
-}
-
 const struct composition compose_list_onnx[] = {
-    {"", "Dropout", 13, "Shape, Cast, Expand, Identity", dropout},
     {"", "EyeLike", 9, "Shape, Squeeze, Range, Unsqueeze, Add, Equal, Cast, CastLike", eye_like},
     {"", "LpNormalization", 1, "Abs, Mul, ReduceSum, Sqrt, Cast, CastLike, Where, Div", lp_normalization},
     {"", "Mean", 8, "Sum, CastLike, Div", mean},

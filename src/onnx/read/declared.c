@@ -1,16 +1,15 @@
 /* Types that a file declares for values. */
 #include "onnx/read/read.h"
 
+/* A dimension of which the file says nothing, by no value or name, or by a negative one, is a symbol of its own. */
 static const struct dim *declared_dim(struct import *im, const Onnx__TensorShapeProto__Dimension *d, const char *name, size_t axis)
 {
-    if (d->value_case == ONNX__TENSOR_SHAPE_PROTO__DIMENSION__VALUE_DIM_VALUE) {
-        if (d->dim_value < 0)
-            fail("%s: '%s' has dimension %zu of size %lld, expected 0 or more", im->path, name, axis, (long long)d->dim_value);
-        return dim_int(im->alg, d->dim_value);
-    }
-    if (d->value_case == ONNX__TENSOR_SHAPE_PROTO__DIMENSION__VALUE_DIM_PARAM && d->dim_param && *d->dim_param)
-        return dim_param_parse(im->alg, d->dim_param);
-    return dim_sym(im->alg, arena_printf(im->arena, "%s_%zu", name, axis), 1);
+    const struct dim *dim = NULL;
+    if (d->value_case == ONNX__TENSOR_SHAPE_PROTO__DIMENSION__VALUE_DIM_VALUE && d->dim_value >= 0)
+        dim = dim_int(im->alg, d->dim_value);
+    if (d->value_case == ONNX__TENSOR_SHAPE_PROTO__DIMENSION__VALUE_DIM_PARAM)
+        dim = dim_param_parse(im->alg, proto_text_or(d->dim_param, ""));
+    return dim ? dim : dim_sym(im->alg, arena_printf(im->arena, "%s_%zu", name, axis), 1);
 }
 
 bool declared_type(struct import *im, const Onnx__ValueInfoProto *info, struct type *out)

@@ -4,7 +4,6 @@
 
 #include <string.h>
 
-#define OLDEST_OPSET 7
 #define MAX_INLINED 200000 /* nodes and calls in function bodies: calls of calls grow without bound */
 
 /* ---- attribute references of function bodies ---- */
@@ -97,8 +96,6 @@ void read_node(struct import *im, struct scope *scope, const Onnx__NodeProto *fr
         return;
     }
     int opset = scope_opset(im, scope, domain, proto_node_label(im->tmp, from));
-    if (!*domain && opset < OLDEST_OPSET)
-        fail("%s: %s is of opset %d, expected %d or later", im->path, proto_node_label(im->tmp, from), opset, OLDEST_OPSET);
     if (!*domain && opset > NEWEST_OPSET)
         fail("%s: %s is of opset %d, tpc knows opsets up to %d", im->path, proto_node_label(im->tmp, from), opset, NEWEST_OPSET);
     upgrade_node(im, scope, node, opset);

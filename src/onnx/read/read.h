@@ -8,6 +8,7 @@
 #include "onnx/message/message.h"
 
 #define NEWEST_OPSET 28 /* later ones may change what an op means */
+#define OPSET_OF_NUMPY_BROADCAST 7
 
 struct scope;
 struct import {
@@ -59,10 +60,13 @@ bool scope_lacks(const struct scope *, const char *name);
 struct value *scope_find(const struct scope *, const char *name);
 /* The outer value becomes an input of this subgraph, which stands for it. */
 void scope_add_capture(struct import *, struct scope *, struct value *outer, struct value *inside);
-/* A key that no file can hold. Define it later by scope_define, or now: scope_ints, scope_scalar. */
+/* A key that no file can hold. Define it later by scope_define, or now: scope_ints, scope_floats, scope_scalar. */
 char *scope_fresh(struct import *, const char *display);
 char *scope_ints(struct import *, struct scope *, const char *display, size_t n, const int64_t *);
+char *scope_floats(struct import *, struct scope *, const char *display, size_t n, const float *);
 char *scope_scalar(struct import *, struct scope *, const char *display, double);
+/* The name is one that is never defined; why: what stands behind it in "'x', which ...". */
+void scope_withhold(struct import *, struct scope *, const char *name, const char *why);
 /* A name that was read and is not defined is a failure. */
 void scope_close(struct import *, struct scope *);
 int scope_opset(const struct import *, const struct scope *, const char *domain, const char *where);
@@ -105,6 +109,33 @@ void upgrade_node(struct import *, struct scope *, Onnx__NodeProto *, int opset)
 /* The version since which op has another form than at opset, up to the form of the rows; 0: same form. */
 int upgrade_form_changed(const char *op, int opset);
 
+/* ---- upgrade_edit.c, upgrade_early.c: the node that is upgraded ------------------------------------------------------- */
+struct upgrade {
+    struct import *im;
+    struct scope *scope;
+    Onnx__NodeProto *node;
+    int opset;
+    const char *to; /* the op that it becomes */
+    const char *where;
+};
+/* Takes an attribute off the node; NULL: it has none of that name. Of another type than given: a failure. */
+Onnx__AttributeProto *upgrade_take(Onnx__NodeProto *, const char *name);
+Onnx__AttributeProto *upgrade_remove(struct upgrade *, const char *name, Onnx__AttributeProto__AttributeType);
+void upgrade_add_int(struct upgrade *, const char *name, int64_t);
+void upgrade_add_float(struct upgrade *, const char *name, float);
+void upgrade_add_text(struct upgrade *, const char *name, const char *text);
+/* Sets operand number index; absent ones before it become "". */
+void upgrade_set_input(struct upgrade *, size_t index, char *name);
+/* The INTS attribute becomes operand index; false: there is none. */
+bool upgrade_ints_to_input(struct upgrade *, const char *name, size_t index);
+/* Results that the op has in training only are dropped; to read one is a failure. */
+void upgrade_withhold_results(struct upgrade *, size_t first);
+char *upgrade_display_name(struct upgrade *, const char *what);
+/* A helper node with one output, imported at once. Returns the output's key. attr: one attribute, or NULL. */
+char *upgrade_helper(struct upgrade *, const char *op, const char *suffix, size_t nin, char **in, const char *attr, int64_t value);
+/* Forms before OPSET_OF_NUMPY_BROADCAST. */
+void upgrade_early(struct upgrade *);
+
 /* ---- compose.c, compose_table.c: ops that are compositions of others --------------------------------------------------- */
 struct composer {
     struct import *im;
@@ -122,7 +153,7 @@ struct composition {
     void (*run)(struct composer *);
 };
 /* Each ends with a row without op. */
-extern const struct composition compose_list_onnx[], compose_list_microsoft[], compose_list_integers[];
+extern const struct composition compose_list_onnx[], compose_list_microsoft[], compose_list_integers[], compose_list_training[];
 void compose_node(struct import *, struct scope *, Onnx__NodeProto *);
 bool compose_has(const Onnx__NodeProto *, size_t operand);
 bool compose_gives(const Onnx__NodeProto *, size_t result);

@@ -13,6 +13,7 @@ struct scope_name {
     struct value *value;
     bool defined;       /* produced, an input, or a constant */
     const char *reader; /* who used it before it was defined; for messages */
+    const char *why;    /* it is never defined; NULL: no reason is known */
     UT_hash_handle hh;
 };
 
@@ -169,6 +170,13 @@ char *scope_ints(struct import *im, struct scope *scope, const char *display, si
     return key;
 }
 
+char *scope_floats(struct import *im, struct scope *scope, const char *display, size_t n, const float *at)
+{
+    char *key = scope_fresh(im, display);
+    define_constant(im, scope, key, DT_F32, 1, (int64_t)n, at, n * sizeof *at);
+    return key;
+}
+
 char *scope_scalar(struct import *im, struct scope *scope, const char *display, double number)
 {
     char *key = scope_fresh(im, display);
@@ -177,12 +185,18 @@ char *scope_scalar(struct import *im, struct scope *scope, const char *display, 
     return key;
 }
 
+void scope_withhold(struct import *im, struct scope *scope, const char *text, const char *why)
+{
+    scope_announce(im, scope, text);
+    find_name(scope, text)->why = why;
+}
+
 void scope_close(struct import *im, struct scope *scope)
 {
     for (const struct scope_name *name = scope->names; name; name = name->hh.next)
-        if (!name->defined)
-            fail("%s: %s reads '%s%s', which nothing produces", im->path, proto_text_or(name->reader, "the graph"), scope->prefix,
-                 name->text);
+        if (!name->defined && (name->reader || !name->why))
+            fail("%s: %s reads '%s%s', which %s", im->path, proto_text_or(name->reader, "the graph"), scope->prefix, name->text,
+                 proto_text_or(name->why, "nothing produces"));
 }
 
 static const Onnx__OperatorSetIdProto *opset_import_of(size_t n, Onnx__OperatorSetIdProto **at, const char *domain)
