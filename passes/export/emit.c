@@ -236,11 +236,12 @@ void pass_emit(struct compile *c)
     list_sizes(c);
     char *json = plan_json(c->source, c->graph, c->options, c->plan);
     c->plan->hash = arena_printf(c->arena, "%016" PRIx64, (uint64_t)XXH3_64bits(json, strlen(json)));
-    char *dir = folder_begin(c->arena, c->options->out);
+    struct folder_part *part = folder_begin(c->arena, c->options->out);
+    const char *dir = part->path;
     struct manifest *m = new_manifest(c);
     manifest_wrote(m, "plan.json", out_write_text(path_join(c->arena, dir, "plan.json"), json));
     manifest_wrote(m, "model.onnx", save_source(c, path_join(c->arena, dir, "model.onnx")));
     save_ranks(c, dir, m);
     out_write_text(path_join(c->arena, dir, "manifest.json"), manifest_json(m));
-    folder_commit(c->arena, dir, c->options->out);
+    folder_commit(c->arena, part);
 }

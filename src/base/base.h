@@ -137,8 +137,11 @@ struct out {
     uint8_t *piece;
     size_t held;
 }; /* not written yet: held bytes of piece */
-/* Like every function here: a failure that names the file. */
+/* A new file beside path, under a name that nobody has; NULL and errno: none can be made. Nothing that exists is opened. */
+FILE *out_create_beside(struct arena *, const char *path, char **name);
+/* A new file: what exists is not opened. Like every function below: a failure that names the file. */
 void out_open(struct out *, const char *path);
+void out_open_created(struct out *, const char *path, FILE *); /* path: for messages */
 /* The name appears, or what has it is replaced, when the file is complete: in out_close. */
 void out_open_whole(struct arena *, struct out *, const char *path);
 /* The first argument is a struct out, to be handed to what gives bytes in pieces. */
@@ -182,7 +185,5 @@ char *path_real(struct arena *, const char *path);
 /* A file that was installed with the programs: of $TPC_DATADIR, of share/tpc beside the folder of this program, or of the
  * configured data folder, the first that exists; NULL: none. */
 char *datafile_path(struct arena *, const char *name);
-/* Removes a folder of plain files and the folder itself; true when it is gone. */
-bool path_remove_folder(const char *path);
 
 #endif

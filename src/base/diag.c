@@ -55,18 +55,6 @@ void diag_on_failure(void (*run)(void *, int status), void *data)
     require(room);
 }
 
-void diag_forget(void (*run)(void *, int status), void *data)
-{
-    pthread_mutex_lock(&lock);
-    for (int i = hook_count - 1; i >= 0; i--)
-        if (hooks[i].run == run && hooks[i].data == data) {
-            memmove(&hooks[i], &hooks[i + 1], (size_t)(hook_count - 1 - i) * sizeof hooks[0]);
-            hook_count--;
-            break;
-        }
-    pthread_mutex_unlock(&lock);
-}
-
 void diag_hold(void)
 {
     pthread_mutex_lock(&lock);
@@ -80,6 +68,19 @@ void diag_hold(void)
 void diag_release(void)
 {
     pthread_mutex_unlock(&lock);
+}
+
+/* A hook that runs already still reads its data: its owner waits for the end. */
+void diag_forget(void (*run)(void *, int status), void *data)
+{
+    diag_hold();
+    for (int i = hook_count - 1; i >= 0; i--)
+        if (hooks[i].run == run && hooks[i].data == data) {
+            memmove(&hooks[i], &hooks[i + 1], (size_t)(hook_count - 1 - i) * sizeof hooks[0]);
+            hook_count--;
+            break;
+        }
+    diag_release();
 }
 
 /* One line, one write; control characters of hostile names are shown as '?'. */

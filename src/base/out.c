@@ -3,6 +3,7 @@
 #include "base/base.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -15,24 +16,68 @@ static _Noreturn void fail_to_write(const struct out *o)
     fail("%s: can't be written: %s", o->path, strerror(errno));
 }
 
-static void open_as(struct out *o, const char *path, const char *name)
+/* Neither a file that exists nor one that a link names. */
+static FILE *create(const char *name)
 {
-    *o = (struct out){.path = path, .file = fopen(name, "wb"), .digest = XXH3_createState(), .arena = arena_new()};
+    int fd = open(name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
+    FILE *f = fd < 0 ? NULL : fdopen(fd, "wb");
+    if (fd >= 0 && !f)
+        (void)close(fd);
+    return f;
+}
+
+/* A name may be taken by what a killed process of the same number left. */
+FILE *out_create_beside(struct arena *a, const char *path, char **name)
+{
+    FILE *f = NULL;
+    errno = EEXIST;
+    for (int i = 0; i < 100 && !f && errno == EEXIST; i++) {
+        *name = arena_printf(a, i ? "%s.part-%ld-%d" : "%s.part-%ld", path, (long)getpid(), i);
+        f = create(*name);
+    }
+    return f;
+}
+
+static void start(struct out *o)
+{
     if (!o->file)
         fail_to_write(o);
+    o->digest = XXH3_createState();
+    o->arena = arena_new();
     require(o->digest && XXH3_64bits_reset(o->digest) == XXH_OK);
     o->piece = arena_alloc(o->arena, PIECE);
 }
 
 void out_open(struct out *o, const char *path)
 {
-    open_as(o, path, path);
+    out_open_created(o, path, create(path));
 }
 
-static void drop_file(void *path, int status)
+void out_open_created(struct out *o, const char *path, FILE *file)
 {
+    *o = (struct out){.path = path, .file = file};
+    start(o);
+}
+
+/* Whatever ends the program, the file beside exists if and only if its name is set. */
+static void drop_beside(void *data, int status)
+{
+    const struct out *o = data;
     (void)status;
-    (void)remove(path);
+    if (o->beside)
+        (void)remove(o->beside);
+}
+
+static void create_beside(struct arena *a, struct out *o)
+{
+    char *name;
+    diag_on_failure(drop_beside, o);
+    diag_hold();
+    o->file = out_create_beside(a, o->path, &name);
+    o->beside = o->file ? name : NULL;
+    int why = errno;
+    diag_release();
+    errno = why;
 }
 
 /* A device or a pipe is written as it is; of a link what it names is replaced. */
@@ -40,15 +85,12 @@ void out_open_whole(struct arena *a, struct out *o, const char *path)
 {
     const char *real = path_real(a, path);
     struct stat st;
-    path = real ? real : path;
-    if (real && stat(real, &st) == 0 && !S_ISREG(st.st_mode)) {
-        out_open(o, path);
-        return;
-    }
-    char *beside = arena_printf(a, "%s.part-%ld", path, (long)getpid());
-    diag_on_failure(drop_file, beside);
-    open_as(o, path, beside);
-    o->beside = beside;
+    *o = (struct out){.path = real ? real : path};
+    if (real && stat(real, &st) == 0 && !S_ISREG(st.st_mode))
+        o->file = fopen(real, "wb");
+    else
+        create_beside(a, o);
+    start(o);
 }
 
 static void write_bytes(struct out *o, const uint8_t *from, size_t bytes)
@@ -95,15 +137,29 @@ void out_pad(struct out *o, int64_t to)
         out_put(o, zeros, (size_t)(to - o->bytes < ZEROS ? to - o->bytes : ZEROS));
 }
 
+static void take_name(struct out *o)
+{
+    diag_hold();
+    bool taken = rename(o->beside, o->path) == 0;
+    int why = errno;
+    if (taken)
+        o->beside = NULL;
+    diag_release();
+    errno = why;
+    if (!taken)
+        fail_to_write(o);
+    diag_forget(drop_beside, o);
+}
+
 struct written out_close(struct out *o)
 {
     write_held(o);
     struct written w = {o->bytes, XXH3_64bits_digest(o->digest)};
     (void)XXH3_freeState(o->digest);
-    if (ferror(o->file) || fclose(o->file) != 0 || (o->beside && rename(o->beside, o->path) != 0))
+    if (ferror(o->file) || fclose(o->file) != 0)
         fail_to_write(o);
     if (o->beside)
-        diag_forget(drop_file, o->beside);
+        take_name(o);
     arena_free(o->arena);
     return w;
 }

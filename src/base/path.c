@@ -1,15 +1,10 @@
-/* path: names of files and folders. path_remove_folder removes plain files and links one level deep, never recursively: what tpc writes
- * is flat, and a folder that holds folders is not ours. */
+/* path: names of files and folders. */
 #include "base/base.h"
 
-#include <dirent.h>
-#include <errno.h>
-#include <fcntl.h>
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 bool path_exists(const char *path)
 {
@@ -50,16 +45,4 @@ char *path_real(struct arena *a, const char *path)
 {
     char buffer[PATH_MAX];
     return realpath(path, buffer) ? arena_strdup(a, buffer) : NULL;
-}
-
-bool path_remove_folder(const char *path)
-{
-    DIR *dir = opendir(path);
-    if (!dir)
-        return errno == ENOENT;
-    for (struct dirent *e = readdir(dir); e; e = readdir(dir))
-        if (strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0)
-            (void)unlinkat(dirfd(dir), e->d_name, 0);
-    (void)closedir(dir);
-    return rmdir(path) == 0;
 }

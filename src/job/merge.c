@@ -13,7 +13,8 @@
 #include <unistd.h>
 
 struct target_file {
-    const char *path, *part;
+    const char *path;
+    char *part; /* what is written; NULL: nothing yet */
 };
 struct merge_job {
     struct arena *arena;
@@ -31,7 +32,8 @@ static void remove_parts(void *data, int status)
     (void)status;
     const struct merge_job *m = data;
     for (int i = 0; i < m->targets.n; i++)
-        (void)unlink(m->targets.at[i].part);
+        if (m->targets.at[i].part)
+            (void)unlink(m->targets.at[i].part);
 }
 
 /* Removes "." and empty components. A path that leaves the folder is a failure. */
@@ -50,7 +52,7 @@ static const char *plain_location(const struct merge_job *m, const char *locatio
     return plain;
 }
 
-static const struct target_file *target_for(struct merge_job *m, const char *path)
+static struct target_file *target_for(struct merge_job *m, const char *path)
 {
     for (int i = 0; i < m->targets.n; i++)
         if (strcmp(m->targets.at[i].path, path) == 0)
@@ -59,8 +61,7 @@ static const struct target_file *target_for(struct merge_job *m, const char *pat
         fail(path_is_folder(path) ? "%s is a folder, expected the name of a file"
                                   : "%s exists already: name another file with -o, or replace it with --force",
              path);
-    const char *part = arena_printf(m->arena, "%s.part-%ld-%d", m->out, (long)getpid(), m->targets.n);
-    VEC_PUSH(m->arena, &m->targets, ((struct target_file){path, part}));
+    VEC_PUSH(m->arena, &m->targets, ((struct target_file){path, NULL}));
     return &m->targets.at[m->targets.n - 1];
 }
 
@@ -88,6 +89,21 @@ static void check_targets(struct merge_job *m)
 
 /* ---- writing ---- */
 
+/* Whatever ends the program, a part is made if and only if it has a name. All lie beside the model: other folders are made at the end. */
+static FILE *create_part(const struct merge_job *m, struct target_file *t)
+{
+    const char *own = arena_printf(m->arena, "%s.%d", m->out, (int)(t - m->targets.at));
+    char *name;
+    diag_hold();
+    FILE *f = out_create_beside(m->arena, own, &name);
+    t->part = f ? name : NULL;
+    int why = errno;
+    diag_release();
+    if (!f)
+        fail("%s: can't be written: %s", t->path, strerror(why));
+    return f;
+}
+
 struct sink {
     struct merge_job *merge;
     struct out *out;
@@ -106,7 +122,7 @@ static void restore_model(struct merge_job *m)
     const struct load_options options = {.find = folder_find, .find_data = m->folder};
     struct out out;
     struct sink sink = {m, &out};
-    out_open(&out, m->targets.at[0].part);
+    out_open_created(&out, m->out, create_part(m, m->targets.at));
     onnx_restore(path_join(m->arena, f->dir, "model.onnx"), &options, put_model, &sink);
     struct written w = out_close(&out);
     if (w.bytes != f->bytes || strcmp(arena_printf(m->arena, "%016" PRIx64, w.digest), f->digest) != 0)
@@ -147,10 +163,10 @@ static int write_data_file(struct merge_job *m, int from)
 {
     const struct folder *f = m->folder;
     const struct span *first = &f->spans.at[from];
-    const struct target_file *t = target_for(m, path_of(m, first));
-    struct file file = {.merge = m, .path = t->part};
+    struct target_file *t = target_for(m, path_of(m, first));
+    struct file file = {.merge = m, .path = t->path};
     int to = from;
-    file.at = fopen(t->part, path_exists(t->part) ? "r+b" : "wb");
+    file.at = t->part ? fopen(t->part, "r+b") : create_part(m, t);
     if (!file.at || setvbuf(file.at, arena_alloc(m->arena, BUFFER), _IOFBF, BUFFER) != 0)
         cannot(&file);
     for (; to < f->spans.n && strcmp(f->spans.at[to].file, first->file) == 0; to++)

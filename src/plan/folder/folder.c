@@ -1,9 +1,8 @@
 /* folder: the output appears complete or not at all. Everything is written to a folder beside it, which takes the name at the end and is
  * removed on failure; what a killed writer left is removed by the next. An existing folder is replaced only when asked for, only if
- * tpc-shard wrote it (or it is empty), and only after the new one is complete. */
+ * tpc-shard wrote it all (or it is empty), and only after the new one is complete. */
 #include "plan/folder/folder.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
@@ -13,119 +12,155 @@
 #include <time.h>
 #include <unistd.h>
 
-#define BESIDE ".part-"
 #define RENAME_EXCHANGE_FLAG 2 /* <linux/fs.h>; renameat2(2) */
 
-static bool is_empty(const char *dir)
+/* ---- what may be replaced ---------------------------------------------------------------------------------------------------------- */
+
+static bool holds(int folder, const char *name)
 {
-    DIR *d = opendir(dir);
-    bool empty = d != NULL;
-    for (struct dirent *e = d ? readdir(d) : NULL; e; e = readdir(d))
-        if (strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0)
-            empty = false;
-    if (d)
-        (void)closedir(d);
-    return empty;
+    return faccessat(folder, name, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
 }
 
-static bool is_ours(const char *dir)
+static void check_replaced(struct arena *tmp, const char *out, int folder)
 {
-    struct arena *tmp = arena_new();
-    bool plan = path_exists(path_join(tmp, dir, "plan.json")) && path_exists(path_join(tmp, dir, "rank-0.onnx"));
-    arena_free(tmp);
-    return plan || is_empty(dir);
+    struct folder_files files = folder_list(tmp, folder);
+    if (files.n < 0)
+        fail("%s: can't be read: %s", out, files.foreign);
+    if (files.n > 0 && !(holds(folder, "plan.json") && holds(folder, "rank-0.onnx")))
+        fail("%s is not a folder that tpc-shard wrote, so --force does not replace it", out);
+    if (files.foreign)
+        fail("%s holds '%s', which tpc-shard did not write, so --force does not replace it", out, files.foreign);
 }
 
 void folder_check(const char *out, bool force)
 {
-    if (!path_exists(out))
+    struct stat st;
+    if (lstat(out, &st) != 0)
         return;
     if (!force)
         fail("%s exists already: name another folder with -o, or replace it with --force", out);
-    if (!is_ours(out))
-        fail("%s is not a folder that tpc-shard wrote, so --force does not replace it", out);
-}
-
-/* ---- the folder beside ------------------------------------------------------------------------------------------------------------ */
-
-/* Who writes a folder holds a lock on it, which ends with its process. -1: someone holds it, or the file system has no locks. */
-static int lock_folder(const char *dir)
-{
-    int fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (fd < 0 || flock(fd, LOCK_EX | LOCK_NB) == 0)
-        return fd;
-    (void)close(fd);
-    return -1;
-}
-
-static bool is_beside(const char *name, const char *of)
-{
-    size_t n = strlen(of);
-    return strncmp(name, of, n) == 0 && strncmp(name + n, BESIDE, strlen(BESIDE)) == 0;
-}
-
-/* What writers that were killed left behind. */
-static void drop_abandoned(const char *out)
-{
     struct arena *tmp = arena_new();
-    const char *name = path_base(out), *parent = path_dir(tmp, out);
-    DIR *d = opendir(parent);
-    for (struct dirent *e = d ? readdir(d) : NULL; e; e = readdir(d)) {
-        const char *path = path_join(tmp, parent, e->d_name);
-        int lock = is_beside(e->d_name, name) ? lock_folder(path) : -1;
-        if (lock < 0)
-            continue;
-        (void)path_remove_folder(path);
-        (void)close(lock);
-    }
-    if (d)
-        (void)closedir(d);
+    int folder = open(out, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (folder < 0 && (errno == ENOTDIR || errno == ENOENT))
+        fail("%s is not a folder that tpc-shard wrote, so --force does not replace it", out);
+    if (folder < 0)
+        fail("%s: can't be read: %s", out, strerror(errno));
+    check_replaced(tmp, out, folder);
+    (void)close(folder);
     arena_free(tmp);
 }
 
-/* Again where another thread still made a file in it. */
-static void drop_folder(void *path, int status)
+/* ---- the folder beside ------------------------------------------------------------------------------------------------------------- */
+
+/* Removes what is open under the name path. Again where another thread still made a file in it. */
+static bool drop_part(const struct folder_part *p)
 {
-    (void)status;
-    for (int i = 0; i < 100 && !path_remove_folder(path); i++)
+    for (int i = 0; i < 100; i++) {
+        folder_remove_written(p->folder);
+        if (rmdir(p->path) == 0 || errno == ENOENT)
+            return true;
         (void)nanosleep(&(struct timespec){0, 10000000}, NULL);
+    }
+    return false;
 }
 
-char *folder_begin(struct arena *a, const char *out)
+static void drop_on_failure(void *part, int status)
 {
-    drop_abandoned(out);
-    char *dir = arena_printf(a, "%s" BESIDE "%ld", out, (long)getpid());
-    diag_on_failure(drop_folder, dir);
+    const struct folder_part *p = part;
+    (void)status;
+    if (p->folder >= 0)
+        (void)drop_part(p);
+}
+
+/* The lock says that the writer lives; the mark, that it is tpc-shard. */
+static bool make_part(struct folder_part *p, const char *mark)
+{
+    if (mkdir(p->path, 0777) != 0)
+        return false;
+    p->folder = open(p->path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (p->folder < 0) {
+        int why = errno;
+        (void)rmdir(p->path);
+        errno = why;
+        return false;
+    }
+    (void)flock(p->folder, LOCK_EX | LOCK_NB);
+    int fd = openat(p->folder, FOLDER_MARK, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
+    bool marked = fd >= 0 && write(fd, mark, strlen(mark)) == (ssize_t)strlen(mark);
+    return fd >= 0 && close(fd) == 0 && marked;
+}
+
+/* Of a link, what it names is replaced. */
+struct folder_part *folder_begin(struct arena *a, const char *out)
+{
+    struct folder_part *p = NEW(a, struct folder_part);
+    const char *real = path_real(a, out), *mark = folder_mark_text(a, getpid());
+    p->out = real ? real : out;
+    p->path = arena_printf(a, "%s" FOLDER_BESIDE "%ld", p->out, (long)getpid());
+    p->folder = -1;
+    folder_drop_abandoned(p->out);
+    diag_on_failure(drop_on_failure, p);
     diag_hold();
-    bool made = mkdir(dir, 0777) == 0;
+    bool made = make_part(p, mark);
     int why = errno;
     diag_release();
+    if (!made && why == EEXIST)
+        fail("%s exists already, where %s would be written: remove it", p->path, out);
     if (!made)
         fail("%s: the folder cannot be made: %s", out, strerror(why));
-    (void)lock_folder(dir); /* until the process ends */
-    return dir;
+    return p;
 }
 
 /* ---- taking the name --------------------------------------------------------------------------------------------------------------- */
 
 /* Both names at one stroke; where the file system can't, the old folder is away for a moment. */
-static bool exchange_folders(const char *made, const char *out, const char *aside)
+static bool exchange_folders(struct folder_part *p, const char *aside)
 {
-    return syscall(SYS_renameat2, AT_FDCWD, made, AT_FDCWD, out, RENAME_EXCHANGE_FLAG) == 0 ||
-        (rename(out, aside) == 0 && rename(made, out) == 0 && rename(aside, made) == 0);
+    if (syscall(SYS_renameat2, AT_FDCWD, p->path, AT_FDCWD, p->out, RENAME_EXCHANGE_FLAG) == 0)
+        return true;
+    if (rename(p->out, aside) != 0)
+        return false;
+    if (rename(p->path, p->out) != 0) {
+        int why = errno;
+        (void)rename(aside, p->out);
+        errno = why;
+        return false;
+    }
+    if (rename(aside, p->path) != 0)
+        p->path = aside;
+    return true;
 }
 
-/* Whatever ends the program, the hook finds under the name `made` what has to go: the new folder before, the old one after. */
-void folder_commit(struct arena *a, char *made, const char *out)
+/* Whatever ends the program, the hook finds under the name `path` what has to go: the new folder before, the old one after. */
+static bool take_name(struct folder_part *p, int old, const char *aside)
 {
-    require(strcmp(made, out) != 0);
-    const char *aside = arena_printf(a, "%s.old-%ld", out, (long)getpid());
+    int made = p->folder;
+    if (rename(p->path, p->out) == 0)
+        p->folder = -1;
+    else if (exchange_folders(p, aside))
+        p->folder = old;
+    else
+        return false;
+    (void)unlinkat(made, FOLDER_MARK, 0);
+    (void)close(made);
+    return true;
+}
+
+void folder_commit(struct arena *a, struct folder_part *p)
+{
+    const char *aside = arena_printf(a, "%s.old-%ld", p->out, (long)getpid());
+    int old = open(p->out, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (old >= 0)
+        check_replaced(a, p->out, old);
     diag_hold();
-    bool done = rename(made, out) == 0 || exchange_folders(made, out, aside);
+    bool done = take_name(p, old, aside);
     int why = errno;
     diag_release();
     if (!done)
-        fail("%s: cannot take the name %s: %s", made, out, strerror(why));
-    drop_folder(made, 0);
-    diag_forget(drop_folder, made);
+        fail("%s: cannot take the name %s: %s", p->path, p->out, strerror(why));
+    if (p->folder >= 0 && !drop_part(p))
+        fail("%s: is complete, but what it replaces stays in %s: %s", p->out, p->path, strerror(errno));
+    diag_forget(drop_on_failure, p);
+    if (old >= 0)
+        (void)close(old);
 }

@@ -31,10 +31,26 @@ struct folder *folder_read(struct arena *, const char *dir, bool need_data);
 /* For load_options.find; the first argument is the folder. */
 bool folder_find(void *folder, const char *file, int64_t offset, int64_t bytes, struct source *out);
 
-/* folder.c: an output folder that appears complete or not at all. check: fails where out may not be written. begin: the folder to write
- * to. commit: it takes the name out. */
+/* folder.c: an output folder that appears complete or not at all. check: fails where out may not be written. begin: makes the folder to
+ * write to. commit: it takes the name out. */
+struct folder_part {
+    const char *out, *path;
+    int folder; /* open descriptor of path; -1: there is nothing to remove */
+};
 void folder_check(const char *out, bool force);
-char *folder_begin(struct arena *, const char *out);
-void folder_commit(struct arena *, char *made, const char *out);
+struct folder_part *folder_begin(struct arena *, const char *out);
+void folder_commit(struct arena *, struct folder_part *);
+
+/* written.c, abandoned.c: what may be removed, and what killed writers left. Folders are descriptors. */
+#define FOLDER_BESIDE ".part-"       /* then the number of the process that writes the folder */
+#define FOLDER_MARK "tpc-shard.mark" /* while it is written: who writes it */
+char *folder_mark_text(struct arena *, int64_t process);
+struct folder_files {
+    int n;               /* -1: the folder can't be read, and foreign is why */
+    const char *foreign; /* one that tpc-shard does not write; NULL: none */
+};
+struct folder_files folder_list(struct arena *, int folder);
+void folder_remove_written(int folder);
+void folder_drop_abandoned(const char *out);
 
 #endif
