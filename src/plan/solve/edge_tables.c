@@ -5,8 +5,9 @@
 #include "plan/solve/solve.h"
 #include "plan/space/space.h"
 
-/* Placements that one may be turned into; subsets of them, where these hold more than so many at once. */
-enum { TARGETS = 20, SUBSETS = 256, AT_ONCE = 3 };
+/* Placements that one may be turned into; subsets of them, where these hold more than so many at once; entries of tables that are small
+ * enough not to look for smaller ones. */
+enum { TARGETS = 20, SUBSETS = 256, AT_ONCE = 3, SMALL = 1 << 12 };
 
 /* needed, by bit: some reader takes nothing else. */
 struct targets {
@@ -192,8 +193,8 @@ static bool offers(const struct availability *a, struct placement p)
     return false;
 }
 
-static void link_shared(struct choice_problem *e, const struct value *v, const struct endpoint *from, const struct endpoint *reader,
-                        int nreader)
+static void link_by_sets(struct choice_problem *e, const struct value *v, const struct endpoint *from, const struct endpoint *reader,
+                         int nreader)
 {
     struct endpoint made = distinct(e, from), wanted = wanted_by_all(e, reader, nreader);
     availabilities list = {0};
@@ -219,6 +220,23 @@ static void link_shared(struct choice_problem *e, const struct value *v, const s
     }
 }
 
+/* Entries of the tables that link_by_sets makes, at least. */
+static int64_t entries_by_sets(struct choice_problem *e, const struct endpoint *from, const struct endpoint *reader, int nreader)
+{
+    struct endpoint made = distinct(e, from), wanted = wanted_by_all(e, reader, nreader);
+    int64_t each = from->n, sets = subsets_within(wanted.n - 1, nreader < AT_ONCE ? nreader : AT_ONCE);
+    for (int i = 0; i < nreader; i++)
+        each += reader[i].n;
+    return made.n * sets * each;
+}
+
+static bool link_jointly(struct choice_problem *e, const struct value *v, const struct endpoint *from, const struct endpoint *reader,
+                         int nreader)
+{
+    int64_t otherwise = entries_by_sets(e, from, reader, nreader);
+    return otherwise > SMALL && joint_table_make(e, v, from, reader, nreader, otherwise);
+}
+
 void edge_tables_make(struct choice_problem *e, const struct value *v)
 {
     const struct place_uses *uses = &e->s->uses[v->id];
@@ -232,6 +250,6 @@ void edge_tables_make(struct choice_problem *e, const struct value *v)
         reader[i] = reader_end(e, uses->list.at[i]);
     if (uses->list.n == 1)
         link_directly(e, v, &from, &reader[0]);
-    else
-        link_shared(e, v, &from, reader, uses->list.n);
+    else if (!link_jointly(e, v, &from, reader, uses->list.n))
+        link_by_sets(e, v, &from, reader, uses->list.n);
 }

@@ -24,7 +24,7 @@ int problem_variable(struct problem *p, int size)
     return p->size.n - 1;
 }
 
-static int64_t *add_table(struct problem *p, int nvar, const int *var)
+int64_t *problem_table(struct problem *p, int nvar, const int *var)
 {
     struct cost_table t = {.nvar = nvar, .var = NEWN(p->arena, int, nvar)};
     size_t entries = 1;
@@ -40,13 +40,13 @@ static int64_t *add_table(struct problem *p, int nvar, const int *var)
 int64_t *problem_unary(struct problem *p, int var)
 {
     require(var >= 0 && var < p->size.n);
-    return add_table(p, 1, &var);
+    return problem_table(p, 1, &var);
 }
 
 int64_t *problem_pair(struct problem *p, int first, int second)
 {
     require(first != second && first >= 0 && second >= 0 && first < p->size.n && second < p->size.n);
-    return add_table(p, 2, (int[]){first, second});
+    return problem_table(p, 2, (int[]){first, second});
 }
 
 static int64_t table_at(const struct problem *p, const struct cost_table *t, const int *value)

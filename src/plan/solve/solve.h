@@ -27,6 +27,8 @@ int problem_variable(struct problem *, int size);
 /* A table of one or two variables, all 0; fill cost[a] or cost[a * size(second) + b]. */
 int64_t *problem_unary(struct problem *, int var);
 int64_t *problem_pair(struct problem *, int first, int second);
+/* Of several, all different. */
+int64_t *problem_table(struct problem *, int nvar, const int *var);
 
 /* Variable elimination (Bertele and Brioschi, "Nonserial Dynamic Programming", 1972), smallest next table first. A variable whose
  * elimination would make a table of more than cap entries is fixed to its locally best value, and the solution is not proven. Where such
@@ -37,7 +39,7 @@ struct solution solve_exact(const struct problem *, int64_t cap, const int *othe
 struct solution solve_brute(const struct problem *);
 int64_t problem_cost(const struct problem *, const int *value);
 
-/* ---- encode.c, edge_tables.c: how variables of the choice hang together through the values ---------------------------- */
+/* ---- encode.c, edge_tables.c, joint_table.c: how variables of the choice hang together through the values ---------------------------- */
 struct endpoint {
     int var;
     int n;
@@ -61,6 +63,9 @@ int solve_variable(struct choice_problem *, int n, int replicated);
 struct endpoint edge_source(struct choice_problem *, const struct value *);
 /* The tables between a value's producer and its readers. */
 void edge_tables_make(struct choice_problem *, const struct value *);
+/* The same as one table over the producer and all readers; false: they are too many, or it would have more than so many entries. */
+bool joint_table_make(struct choice_problem *, const struct value *, const struct endpoint *from, const struct endpoint *reader, int n,
+                      int64_t most);
 
 struct choice_problem encode_space(struct space *, struct arena *);
 struct solution encode_solve(const struct choice_problem *);
