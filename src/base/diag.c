@@ -28,6 +28,7 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_t failing_thread;
 static bool failing;
 static int give_way;
+static const char *place;
 
 void diag_setup(const char *program, int verbosity)
 {
@@ -38,6 +39,11 @@ void diag_setup(const char *program, int verbosity)
 bool diag_is_quiet(void)
 {
     return verbosity_level < 0;
+}
+
+void diag_place(const char *where)
+{
+    place = where;
 }
 
 void diag_give_way(int milliseconds)
@@ -87,7 +93,7 @@ void diag_forget(void (*run)(void *, int status), void *data)
 static void print_line(const char *level, const char *format, va_list args)
 {
     char line[MAX_LINE];
-    int head = snprintf(line, sizeof line - 2, "%.64s: %s", program_name, level);
+    int head = snprintf(line, sizeof line - 2, "%.64s: %.320s%s%s", program_name, place ? place : "", place ? ": " : "", level);
     if (head < 0)
         return;
     size_t used = (size_t)head;

@@ -233,3 +233,50 @@ struct text_list args_parse(struct arena *a, const struct args *args, int argc, 
     }
     return plain;
 }
+
+/* ---- what was given ----------------------------------------------------------------------------------------------------------- */
+
+static const char *list_given(struct arena *a, const struct arg *arg)
+{
+    const struct text_list *list = arg->to;
+    const char *all = NULL;
+    for (int i = 0; i < list->text.n; i++)
+        all = arena_printf(a, "%s%s--%s %s", all ? all : "", all ? " " : "", arg->name, list->text.at[i]);
+    return all;
+}
+
+static const char *text_given(struct arena *a, const struct arg *arg, bool given, const char *text)
+{
+    return given ? arena_printf(a, "--%s%s%s", arg->name, text ? " " : "", text ? text : "") : NULL;
+}
+
+/* NULL: not given. */
+static const char *option_given(struct arena *a, const struct arg *arg)
+{
+    const struct text_maybe *maybe = arg->to;
+    switch (arg->kind) {
+    case ARG_FLAG: return text_given(a, arg, *(const bool *)arg->to, NULL);
+    case ARG_TEXT: return text_given(a, arg, *(const char *const *)arg->to, *(const char *const *)arg->to);
+    case ARG_INT:
+    case ARG_RANKS: return text_given(a, arg, *(const int64_t *)arg->to > 0, arena_printf(a, "%lld", (long long)*(const int64_t *)arg->to));
+    case ARG_REAL: return text_given(a, arg, *(const double *)arg->to >= 0, arena_printf(a, "%.17g", *(const double *)arg->to));
+    case ARG_LIST: return list_given(a, arg);
+    case ARG_MAYBE:
+    case ARG_MAYBE_INT: return text_given(a, arg, maybe->given, maybe->text);
+    }
+    bug("no such kind of option");
+}
+
+struct text_list args_given(struct arena *a, const struct args *args, const char *const *left_out)
+{
+    struct text_list all = {0};
+    for (int i = 0; i < args->n; i++) {
+        const char *const *out = left_out;
+        while (*out && strcmp(*out, args->table[i].name))
+            out++;
+        const char *text = *out ? NULL : option_given(a, &args->table[i]);
+        if (text)
+            VEC_PUSH(a, &all.text, text);
+    }
+    return all;
+}

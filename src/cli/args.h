@@ -34,6 +34,9 @@ struct args {
 /* Parses the command line and returns the positional arguments. --help[=FORM] and --version print and end the program. A wrong command
  * line: wrong usage (exit 2). */
 struct text_list args_parse(struct arena *, const struct args *, int argc, char **argv);
+/* What the command line says, as "--NAME VALUE" for each option given, in the order of the table. Options of the list are left out; it ends
+ * with NULL. */
+struct text_list args_given(struct arena *, const struct args *, const char *const *left_out);
 /* Parses the NAME=INT of --dim. */
 struct binding args_binding(struct arena *, const char *text);
 /* Parses a size in bytes, such as 800M, 1.5GiB or 4096. K, M, G and T are powers of 1000; KiB, MiB, GiB and TiB of 1024. Less than 1:

@@ -7,6 +7,7 @@
 #include "config.h"
 #endif
 #include "cli/args.h"
+#include "cli/build.h"
 #include "decode/decode.h"
 
 #include <sched.h>
@@ -46,6 +47,7 @@ struct run_options {
     struct text_maybe random, stats;
     const char *eos, *start, *groups;
     bool verbose;
+    struct text_list settings; /* what all ranks must have alike */
 };
 
 static void check_calibration(const struct run_options *o)
@@ -90,6 +92,15 @@ static void check_options(const struct run_options *o)
         fail_usage("--repeat is 0, expected at least 1");
 }
 
+/* Hosts may have a folder in different places; its plan is compared when it is loaded. */
+static const char *paths_given(struct arena *a, const struct text_list *paths)
+{
+    const char *all = "models:";
+    for (int i = 0; i < paths->text.n; i++)
+        all = arena_printf(a, "%s %s", all, path_is_folder(paths->text.at[i]) ? "folder" : "file");
+    return all;
+}
+
 static void parse_run_options(struct arena *a, struct run_options *o, int argc, char **argv)
 {
     const struct arg table[] = {
@@ -127,7 +138,10 @@ static void parse_run_options(struct arena *a, struct run_options *o, int argc, 
                               description,
                               environment,
                               examples};
+    static const char *const own[] = {"threads", "quiet", "verbose", NULL}; /* of each rank */
     o->job.paths = args_parse(a, &args, argc, argv);
+    o->settings = args_given(a, &args, own);
+    VEC_PUSH(a, &o->settings.text, paths_given(a, &o->job.paths));
     check_options(o);
 }
 
@@ -260,6 +274,7 @@ int main(int argc, char **argv)
     read_run_options(a, &o, argc, argv); /* rank 0 first, so that a wrong command line is reported once */
     if (!comm->rank)
         comm->barrier(comm);
+    job_agree(comm, "tpc-run " PACKAGE_VERSION ", build " TPC_BUILD, &o.settings);
     struct job job = {.options = &o.job};
     if (o.job.local > 0)
         comm_local_run((int)o.job.local, rank_main, &job);

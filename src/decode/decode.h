@@ -33,9 +33,9 @@ struct stage {
 /* The first input with the role; -1: none. */
 int decode_find_input(const struct stage *, enum role);
 
-/* roles.c: sets the roles of all inputs, from --role, usual names, types and shapes, and reads --input. An unclear role, or an option
- * that names no input: wrong usage. */
-void roles_find(struct arena *, struct stage *, int n, const struct job_options *);
+/* roles.c: sets the roles of all inputs, from --role, usual names, types and shapes, and takes --input, which
+ * rank 0 of all ranks reads. An unclear role, or an option that names no input: wrong usage. */
+void roles_find(struct arena *, struct comm *all, struct stage *, int n, const struct job_options *);
 
 /* history.c: the tokens of all rows, with their masks and positions. */
 struct history {

@@ -312,7 +312,7 @@ void generate_run(struct arena *a, const struct replicas *replicas, const struct
         load_stage(a, d.comm, o, threads, &d.stage[k]);
     }
     struct stage *last = &d.stage[d.nstage - 1];
-    roles_find(a, d.stage, d.nstage, o);
+    roles_find(a, replicas->all, d.stage, d.nstage, o);
     shard_rows(&d, a);
     replicas->all->barrier(replicas->all);
     if (replica_runs(replicas, &d.shard))

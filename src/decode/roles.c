@@ -213,7 +213,7 @@ static void find_logits(struct stage *stage, int n)
             take_logits(&stage[k], index_by_name(stage[k].graph->outputs.at, stage[k].graph->outputs.n, name));
 }
 
-void roles_find(struct arena *a, struct stage *stage, int n, const struct job_options *o)
+void roles_find(struct arena *a, struct comm *all, struct stage *stage, int n, const struct job_options *o)
 {
     for (int k = 0; k < n; k++)
         stage[k].logits = -1;
@@ -222,6 +222,8 @@ void roles_find(struct arena *a, struct stage *stage, int n, const struct job_op
     for (int k = 0; k < n; k++)
         find_inputs(a, &stage[k]);
     find_logits(stage, n);
-    for (int i = 0; i < o->input.text.n; i++)
+    for (int i = 0; all->rank == 0 && i < o->input.text.n; i++)
         take_input(a, stage, n, o->input.text.at[i]);
+    for (int k = 0; k < n; k++)
+        job_send_inputs(a, all, stage[k].graph->inputs.n, stage[k].given);
 }

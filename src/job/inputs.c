@@ -1,4 +1,6 @@
-/* inputs: makes the global inputs of a run. Files of --input win over --test-data; --random makes the rest from their types. Random
+/* inputs: makes the global inputs of a run, on rank 0, which sends them to the others: one host has them, and no rank can have others.
+ * Shards
+ * ({rank} in a file name) are each rank's own. Files of --input win over --test-data; --random makes the rest from their types. Random
  * floats are normal, integers 0 to 7 (valid as token ids, masks and positions), booleans 0 or 1. The generator is SplitMix64 (Steele,
  * Lea, Flood 2014), so a seed gives the same inputs everywhere. */
 #include "ir/rank_meta.h"
@@ -13,8 +15,9 @@ struct inputs {
     int n;
     const struct graph *graph;
     struct tensor *at;
-    const char **from;
-}; /* from: the file; NULL: not given */
+    const char **from; /* the file; NULL: not given */
+    bool *sharded;     /* every rank has read its shard */
+};
 
 static int input_index(const struct graph *g, const char *name, size_t n)
 {
@@ -73,13 +76,16 @@ static const char *rank_input_file(struct arena *a, const struct graph *g, const
                         rank_input_file(a, g, at + strlen(rank_placeholder)));
 }
 
-static void take_named(struct arena *a, struct session *s, struct inputs *in, const char *text)
+/* shards: takes only files of shards, else only files of whole inputs. */
+static void take_named(struct arena *a, struct session *s, struct inputs *in, const char *text, bool shards)
 {
     const char *equal = strchr(text, '=');
     if (!equal)
         fail_usage("--input '%s': expected NAME=FILE", text);
-    int i = input_index(in->graph, text, (size_t)(equal - text));
     const char *file = rank_input_file(a, in->graph, equal + 1);
+    if ((file != equal + 1) != shards)
+        return;
+    int i = input_index(in->graph, text, (size_t)(equal - text));
     struct tensor t = job_read_tensor(a, file);
     if (i < 0 && is_bound_or_unread(a, in->graph, arena_strndup(a, text, (size_t)(equal - text)), &t))
         return;
@@ -87,8 +93,9 @@ static void take_named(struct arena *a, struct session *s, struct inputs *in, co
         fail_usage("--input '%s': the inputs are %s", text, job_input_names(a, in->graph));
     if (in->from[i])
         fail_usage("--input: '%s' is given twice", in->graph->inputs.at[i]->name);
-    in->at[i] = file == equal + 1 ? t : session_set_shard(s, i, file, &t);
+    in->at[i] = shards ? session_set_shard(s, i, file, &t) : t;
     in->from[i] = equal + 1;
+    in->sharded[i] = shards;
 }
 
 /* Reads input_0.pb, input_1.pb and so on. The name in a file finds the input; a file without such a name goes by its number. */
@@ -228,15 +235,67 @@ static void make_rest(struct arena *a, struct session *s, struct inputs *in, con
     }
 }
 
-struct tensor *job_inputs(struct arena *a, struct session *s, const struct graph *g, const struct job_options *o)
+/* ---- from rank 0 to all ----------------------------------------------------------------------------------------------------- */
+
+struct sent_tensor {
+    struct tensor tensor;
+    bool given;
+};
+
+static void send_bytes(struct comm *comm, void *at, int64_t bytes)
+{
+    comm->id = 0;
+    comm->name = "inputs";
+    comm->broadcast(comm, at, bytes, 0);
+}
+
+void job_send_inputs(struct arena *a, struct comm *comm, int n, struct tensor *in)
+{
+    if (comm->size == 1)
+        return;
+    struct sent_tensor *sent = NEWN(a, struct sent_tensor, n);
+    for (int i = 0; i < n; i++)
+        sent[i] = (struct sent_tensor){in[i], in[i].data};
+    send_bytes(comm, sent, n * (int64_t)sizeof *sent);
+    for (int i = 0; i < n; i++) {
+        if (!sent[i].given)
+            continue;
+        if (comm->rank) {
+            in[i] = sent[i].tensor;
+            in[i].data = arena_alloc(a, tensor_bytes(&in[i]) + 1);
+        }
+        send_bytes(comm, in[i].data, (int64_t)tensor_bytes(&in[i]));
+    }
+}
+
+/* All but the inputs that every rank has read its shard of. */
+static void send_whole(struct arena *a, struct comm *all, struct inputs *in)
+{
+    struct tensor *whole = NEWN(a, struct tensor, in->n);
+    for (int i = 0; i < in->n; i++)
+        if (!in->sharded[i])
+            whole[i] = in->at[i];
+    job_send_inputs(a, all, in->n, whole);
+    for (int i = 0; i < in->n; i++)
+        if (!in->sharded[i])
+            in->at[i] = whole[i];
+}
+
+struct tensor *job_inputs(struct arena *a, struct comm *all, struct session *s, const struct graph *g, const struct job_options *o)
 {
     struct inputs in = {.n = g->inputs.n, .graph = g};
     in.at = NEWN(a, struct tensor, in.n);
     in.from = NEWN(a, const char *, in.n);
+    in.sharded = NEWN(a, bool, in.n);
     for (int i = 0; i < o->input.text.n; i++)
-        take_named(a, s, &in, o->input.text.at[i]);
-    if (o->test_data)
-        take_folder(a, &in, o->test_data);
-    make_rest(a, s, &in, o);
+        take_named(a, s, &in, o->input.text.at[i], true);
+    if (all->rank == 0) {
+        for (int i = 0; i < o->input.text.n; i++)
+            take_named(a, s, &in, o->input.text.at[i], false);
+        if (o->test_data)
+            take_folder(a, &in, o->test_data);
+        make_rest(a, s, &in, o);
+    }
+    send_whole(a, all, &in);
     return in.at;
 }

@@ -24,6 +24,9 @@ struct job_options {
     const char *batch_symbol; /* the symbol of --groups; NULL: none */
 };
 
+/* agree.c: fails on a rank whose program or options are not those of rank 0, and names what differs. Every rank calls it. */
+void job_agree(struct comm *, const char *program, const struct text_list *settings);
+
 /* run.c: runs one model or folder, without --generate. Every rank calls it. Returns true on rank 0 if a comparison failed. */
 struct replicas;
 bool job_run(struct arena *, const struct replicas *, const struct job_options *, int threads);
@@ -65,9 +68,10 @@ struct graph *job_load(struct arena *, struct comm *, const char *path, const st
 /* fixed: values of inputs that become constants. */
 struct graph *job_load_model(struct arena *, const char *path, const struct bound_inputs *fixed, const struct job_options *);
 
-/* inputs.c: the global inputs, from files, from test data or random. An input that is not given: wrong usage. */
-struct tensor *job_inputs(struct arena *, struct session *, const struct graph *, const struct job_options *);
-
+/* inputs.c: the global inputs, from files, from test data or random, on all ranks. An input that is not given: wrong usage. */
+struct tensor *job_inputs(struct arena *, struct comm *all, struct session *, const struct graph *, const struct job_options *);
+/* Rank 0 sends its tensors to all ranks; data NULL: not given. */
+void job_send_inputs(struct arena *, struct comm *, int n, struct tensor *);
 struct tensor job_read_tensor(struct arena *, const char *path);
 const char *job_input_names(struct arena *, const struct graph *);
 

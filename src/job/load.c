@@ -51,13 +51,6 @@ static void check_size(const struct graph *g, const struct comm *comm, const cha
          g->path);
 }
 
-static void check_rank_files(struct arena *a, const char *folder, int ranks)
-{
-    for (int r = 0; r < ranks; r++)
-        if (!path_exists(rank_file_path(a, folder, r)))
-            fail("%s: rank-%d.onnx is missing, expected rank-0.onnx to rank-%d.onnx", folder, r, ranks - 1);
-}
-
 /* Compares the plan hash of all ranks with that of rank 0. */
 static void check_plan(struct comm *comm, const struct graph *g, int rank)
 {
@@ -85,9 +78,10 @@ static struct graph *load_folder(struct arena *a, struct comm *comm, const char 
             fail("%s: has no rank-0.onnx: not a folder of tpc-shard", path);
         g = job_load_model(a, rank_file_path(a, path, 0), NULL, o);
         check_size(g, comm, path, o);
-        check_rank_files(a, path, g->ranks);
     }
     comm->barrier(comm);
+    if (!path_exists(rank_file_path(a, path, comm->rank)))
+        fail("%s: rank-%d.onnx is missing: rank %d needs it, and its rank-%d.data", path, comm->rank, comm->rank, comm->rank);
     if (!g)
         g = job_load_model(a, rank_file_path(a, path, comm->rank), NULL, o);
     check_size(g, comm, path, o);

@@ -115,7 +115,8 @@ bool job_run(struct arena *a, const struct replicas *t, const struct job_options
 {
     struct graph *g = job_load(a, t->process_group, o->paths.text.at[0], o);
     struct session *s = session_new(g, t->process_group, (struct session_options){.threads = threads, .deterministic = o->deterministic});
-    struct tensor *in = job_inputs(a, s, g, o), *own = NEWN(a, struct tensor, g->inputs.n), *shards = NEWN(a, struct tensor, g->outputs.n);
+    struct tensor *in = job_inputs(a, t->all, s, g, o), *own = NEWN(a, struct tensor, g->inputs.n),
+                  *shards = NEWN(a, struct tensor, g->outputs.n);
     struct batch_shard d = replica_shard_batch(t, g, s, in);
     bool runs = replica_runs(t, &d);
     memcpy(own, in, (size_t)g->inputs.n * sizeof *in);

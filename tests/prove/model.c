@@ -87,7 +87,7 @@ struct given {
     struct tensor *const *inputs;
 };
 
-static void run_sets(struct prove *p, struct session *s, const struct graph *g, const struct given *given)
+static void run_sets(struct prove *p, struct comm *self, struct session *s, const struct graph *g, const struct given *given)
 {
     const char *beside = path_dir(p->arena, p->path);
     for (int k = 0; k < given->nset; k++)
@@ -96,13 +96,13 @@ static void run_sets(struct prove *p, struct session *s, const struct graph *g, 
         struct job_options data = {.test_data = path_join(p->arena, beside, arena_printf(p->arena, "test_data_set_%d", k))};
         if (!path_is_folder(data.test_data))
             break;
-        run_whole(p, s, g, job_inputs(p->arena, s, g, &data));
+        run_whole(p, s, g, job_inputs(p->arena, self, s, g, &data));
     }
     struct job_options made = {.random = true, .seed = 1};
     if (p->sets.n > 0)
         return;
     choose_sizes(p->arena, g, given->sizes, &made.dims);
-    run_whole(p, s, g, job_inputs(p->arena, s, g, &made));
+    run_whole(p, s, g, job_inputs(p->arena, self, s, g, &made));
 }
 
 static void note_ends(struct prove *p, const struct graph *g)
@@ -125,7 +125,7 @@ static void run_model(struct prove *p, const struct given *given)
     struct session *s = session_new(g, self, (struct session_options){.threads = 1});
     note_ends(p, g);
     p->rel = compare_tolerance(g, &o).rel;
-    run_sets(p, s, g, given);
+    run_sets(p, self, s, g, given);
     session_free(s);
     self->free(self);
 }

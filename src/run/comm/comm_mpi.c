@@ -191,6 +191,7 @@ static void mpi_free(struct comm *c)
 {
     struct world *w = c->state;
     diag_forget(abort_job, w);
+    diag_place(NULL);
     comm_release(c);
     MPI_Comm_free(&w->mpi);
     MPI_Finalize();
@@ -206,6 +207,18 @@ static void die_at_once(void)
         (void)signal(crash[i], SIG_DFL);
 }
 
+/* Messages of one host name the ranks behind rank 0, those of several also the host. */
+static void name_place(struct world *w)
+{
+    char host[MPI_MAX_PROCESSOR_NAME] = "?";
+    int n = 0;
+    MPI_Get_processor_name(host, &n);
+    if (w->comm.local_size < w->comm.size)
+        diag_place(arena_printf(w->arena, "rank %d on %s", w->comm.rank, host));
+    else if (w->comm.rank)
+        diag_place(arena_printf(w->arena, "rank %d", w->comm.rank));
+}
+
 struct comm *comm_mpi(int *argc, char ***argv)
 {
     int level;
@@ -216,6 +229,7 @@ struct comm *comm_mpi(int *argc, char ***argv)
     MPI_Comm_dup(MPI_COMM_WORLD, &all);
     struct world *w = world_new(arena_new(), all);
     w->comm.free = mpi_free;
+    name_place(w);
     diag_on_failure(abort_job, w);
     diag_give_way(w->comm.rank < LAST_IN_TURN ? w->comm.rank * TURN : LAST_IN_TURN * TURN);
     return &w->comm;

@@ -1,0 +1,86 @@
+/* agree: ranks that were started apart must be the same program with the same options. Rank 0 sends what it has; a rank that has something
+ * else ends the job and names it. Without this, ranks that count their steps or choose their inputs in other ways wait for each other for
+ * ever, or compute what nobody asked for. */
+#include "job/job.h"
+
+#include <string.h>
+
+enum { PROGRAM_BYTES = 128 };
+
+struct settings_head {
+    char program[PROGRAM_BYTES];
+    int64_t bytes;
+};
+
+static void send_first(struct comm *comm, void *at, int64_t bytes)
+{
+    comm->id = 0;
+    comm->name = "comparison of options";
+    comm->broadcast(comm, at, bytes, 0);
+}
+
+/* The texts one after another, each with its end. */
+static char *join_texts(struct arena *a, const struct text_list *list, int64_t *bytes)
+{
+    *bytes = 0;
+    for (int i = 0; i < list->text.n; i++)
+        *bytes += (int64_t)strlen(list->text.at[i]) + 1;
+    char *all = arena_alloc(a, (size_t)*bytes + 1), *at = all;
+    for (int i = 0; i < list->text.n; i++) {
+        size_t n = strlen(list->text.at[i]) + 1;
+        memcpy(at, list->text.at[i], n);
+        at += n;
+    }
+    return all;
+}
+
+static struct text_list split_texts(struct arena *a, const char *all, int64_t bytes)
+{
+    struct text_list list = {0};
+    for (const char *at = all; at < all + bytes; at += strlen(at) + 1)
+        VEC_PUSH(a, &list.text, at);
+    return list;
+}
+
+/* The text that sets the same as this one; NULL: none does. */
+static const char *same_setting(const struct text_list *list, const char *text)
+{
+    size_t n = strcspn(text, " ");
+    for (int i = 0; i < list->text.n; i++)
+        if (strcspn(list->text.at[i], " ") == n && strncmp(list->text.at[i], text, n) == 0)
+            return list->text.at[i];
+    return NULL;
+}
+
+/* Reports the first text of `list` that `other` lacks. */
+static void compare_settings(struct arena *a, const struct text_list *list, const struct text_list *other, bool own)
+{
+    for (int i = 0; i < list->text.n; i++) {
+        const char *text = list->text.at[i], *found = same_setting(other, text);
+        if (found && strcmp(found, text) == 0)
+            continue;
+        const char *none = arena_printf(a, "no %.*s", (int)strcspn(text, " "), text);
+        found = found ? found : none;
+        fail_usage("this rank was given %s, rank 0 %s: all ranks of a job take the same options", own ? text : found, own ? found : text);
+    }
+}
+
+void job_agree(struct comm *comm, const char *program, const struct text_list *settings)
+{
+    struct arena *a = arena_new();
+    struct settings_head own = {.bytes = 0}, first;
+    char *text = join_texts(a, settings, &own.bytes);
+    snprintf(own.program, sizeof own.program, "%s", program);
+    first = own;
+    send_first(comm, &first, sizeof first);
+    if (strncmp(first.program, own.program, sizeof own.program))
+        fail("this rank is %s, rank 0 is %.127s: all ranks of a job run the same build", own.program, first.program);
+    if (comm->rank)
+        text = arena_alloc(a, (size_t)first.bytes + 1);
+    send_first(comm, text, first.bytes);
+    struct text_list theirs = split_texts(a, text, first.bytes);
+    compare_settings(a, settings, &theirs, true);
+    compare_settings(a, &theirs, settings, false);
+    comm->barrier(comm);
+    arena_free(a);
+}
