@@ -61,6 +61,11 @@ void diag_forget(void (*hook)(void *, int status), void *data);
 void diag_hold(void);
 void diag_release(void);
 
+/* ---- streams.c: stdout that can't be written is a failure; so is a write to a closed pipe or beyond a limit on sizes ------------- */
+void streams_start(void); /* call first in main */
+void streams_flush(void);
+void streams_end(void); /* call before the program ends without a failure */
+
 /* ---- signal.c: call once in main, before other threads. A mapped file that is cut short while it is read is a failure that names it;
  * with ending, a request to end (SIGINT, SIGTERM, SIGHUP) is a failure too, so that hooks run. ------------------------------------- */
 void signal_watch(bool ending);

@@ -150,6 +150,7 @@ static _Noreturn void show_help(struct arena *a, const struct args *args, const 
         manual_print(args);
     else if (!complete_print(args, form))
         fail_usage("--help is '%s', expected man, bash, zsh or fish", form);
+    streams_end();
     exit(0);
 }
 
@@ -164,6 +165,7 @@ static _Noreturn void version(const struct args *args)
     printf("jansson %s\n", jansson_version_str());
     printf("xxhash %u.%u.%u\n", x / 10000, x / 100 % 100, x % 100);
     printf("MPI: %s\n", mpi ? mpi : "none (built without: --local only)");
+    streams_end();
     exit(0);
 }
 

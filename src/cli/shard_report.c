@@ -2,7 +2,6 @@
 #include "cli/shard.h"
 #include "plan/report/report.h"
 
-#include <errno.h>
 #include <string.h>
 
 static void text_report(FILE *f, const struct compile *c)
@@ -95,6 +94,5 @@ void shard_report_write(const struct compile *c, const char *text)
         return;
     }
     form->write(stdout, c);
-    if (ferror(stdout) || fflush(stdout) != 0)
-        fail("stdout: the report can't be written: %s", strerror(errno));
+    streams_flush();
 }

@@ -267,6 +267,7 @@ int main(int argc, char **argv)
     struct arena *a = arena_new();
     struct run_options o;
     diag_setup("tpc-run", 0);
+    streams_start();
     signal_watch(!launched()); /* a launcher reports the end of its processes itself */
     struct comm *comm = start_comm(&argc, &argv);
     if (comm->rank)
@@ -280,6 +281,7 @@ int main(int argc, char **argv)
         comm_local_run((int)o.job.local, rank_main, &job);
     else
         rank_main(comm, &job);
+    streams_end();
     comm->free(comm);
     arena_free(a);
     return job.failed ? 1 : 0;

@@ -14,7 +14,6 @@
 #include "onnx/onnx.h"
 #include "op/op.h"
 
-#include <signal.h>
 #include <string.h>
 
 struct shard_options {
@@ -354,8 +353,8 @@ int main(int argc, char **argv)
 {
     struct arena *a = arena_new();
     struct shard_options o = {.tp = -1};
-    (void)signal(SIGXFSZ, SIG_IGN); /* a write beyond the file size limit fails like any other */
     diag_setup("tpc-shard", 0);
+    streams_start();
     signal_watch(true);
     struct text_list plain = parse_shard_options(a, &o, argc, argv);
     diag_setup("tpc-shard", o.quiet ? -1 : o.verbose);
@@ -377,6 +376,7 @@ int main(int argc, char **argv)
         set_plan_options(a, &o, plain.text.at[0]);
         compile_model(a, &o);
     }
+    streams_end();
     arena_free(a);
     return 0;
 }

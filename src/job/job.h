@@ -106,7 +106,7 @@ char *outputs_shape_text(struct arena *, const struct tensor *); /* "f32[2, 7]" 
 void outputs_write(struct arena *, const struct graph *, const struct tensor *outputs, const char *folder);
 /* Writes the shard that each rank holds of each output as NAME.rank-R.npy. Rank 0 writes a replicated output as NAME.npy. Every rank
  * calls it. */
-void outputs_write_shards(struct arena *, const struct comm *, const struct graph *, const struct session *, const struct tensor *shards,
+void outputs_write_shards(struct arena *, struct comm *, const struct graph *, const struct session *, const struct tensor *shards,
                           const char *folder);
 void outputs_print_times(const double *seconds, int64_t n);
 

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 #include <xxhash.h>
 
 char *outputs_shape_text(struct arena *a, const struct tensor *t)
@@ -26,36 +27,88 @@ static char *file_name(struct arena *a, const char *name, const char *end)
     return file;
 }
 
-static void make_folder(const char *path)
+/* Where results go, and those that a rank wrote. */
+struct results {
+    struct arena *arena;
+    const char *folder;
+    bool existed;
+    VEC(const char *) files;
+};
+
+static void drop_results(void *data, int status)
 {
-    if (mkdir(path, 0777) && errno != EEXIST)
-        fail("%s: %s", path, strerror(errno));
+    const struct results *r = data;
+    (void)status;
+    for (int i = 0; i < r->files.n; i++)
+        (void)unlink(r->files.at[i]);
+    (void)rmdir(r->folder);
 }
 
-void outputs_write_shards(struct arena *a, const struct comm *comm, const struct graph *g, const struct session *s,
-                          const struct tensor *shards, const char *folder)
+static struct results results_in(struct arena *a, const char *folder)
 {
-    make_folder(folder);
+    return (struct results){.arena = a, .folder = folder, .existed = path_exists(folder)};
+}
+
+/* On failure a folder that did not exist goes again, with what is in it. */
+static void begin_results(struct results *r)
+{
+    if (mkdir(r->folder, 0777) != 0 && errno != EEXIST)
+        fail("%s: %s", r->folder, strerror(errno));
+    if (!r->existed)
+        diag_on_failure(drop_results, r);
+}
+
+static void end_results(struct results *r)
+{
+    if (!r->existed)
+        diag_forget(drop_results, r);
+}
+
+static void write_result(struct results *r, const char *name, const char *end, const struct tensor *t)
+{
+    const char *path = path_join(r->arena, r->folder, file_name(r->arena, name, end));
+    for (int i = 0; i < r->files.n; i++)
+        if (strcmp(r->files.at[i], path) == 0)
+            fail("%s: is the file of output '%s' and of another one: rename one of them in the model", path, name);
+    VEC_PUSH(r->arena, &r->files, path);
+    tensor_write_npy(path, t);
+}
+
+/* Ranks share the folder: all see whether it exists before one makes it, and all have written before it is sure to stay. */
+void outputs_write_shards(struct arena *a, struct comm *comm, const struct graph *g, const struct session *s, const struct tensor *shards,
+                          const char *folder)
+{
+    struct results results = results_in(a, folder);
+    comm->barrier(comm);
+    begin_results(&results);
+    comm->barrier(comm);
     for (int i = 0; i < g->outputs.n; i++) {
         bool whole = session_output_placement(s, i)->kind == PLACE_R;
         const char *end = whole ? ".npy" : arena_printf(a, ".rank-%d.npy", comm->rank);
         if (comm->rank == 0 || !whole)
-            tensor_write_npy(path_join(a, folder, file_name(a, g->outputs.at[i]->name, end)), &shards[i]);
+            write_result(&results, g->outputs.at[i]->name, end, &shards[i]);
     }
+    comm->barrier(comm);
+    end_results(&results);
 }
 
 void outputs_write(struct arena *a, const struct graph *g, const struct tensor *outputs, const char *folder)
 {
-    if (folder)
-        make_folder(folder);
+    struct results results = {.arena = a};
+    if (folder) {
+        results = results_in(a, folder);
+        begin_results(&results);
+    }
     for (int i = 0; i < g->outputs.n; i++) {
         const struct tensor *t = &outputs[i];
         if (folder)
-            tensor_write_npy(path_join(a, folder, file_name(a, g->outputs.at[i]->name, ".npy")), t);
+            write_result(&results, g->outputs.at[i]->name, ".npy", t);
         else
             printf("%s %s xxh3:%016llx\n", g->outputs.at[i]->name, outputs_shape_text(a, t),
                    (unsigned long long)XXH3_64bits(t->data, tensor_bytes(t)));
     }
+    if (folder)
+        end_results(&results);
 }
 
 static int by_value(const void *x, const void *y)
