@@ -134,6 +134,12 @@ void walk_broadcast(const struct kcall *, struct walk *, const struct tensor *ou
 typedef void row_fn(void *data, const int64_t *offset, int64_t n);
 void walk_run(struct kenv *, const struct walk *, int64_t cost, row_fn *, void *data);
 
+/* ---- combine.c: an element and the one that a scatter brings to it ----------------------------------------------------------- */
+enum combine { COMBINE_SET, COMBINE_ADD, COMBINE_MUL, COMBINE_MAX, COMBINE_MIN };
+/* Attribute `reduction` of a node. */
+enum combine combine_of(const struct kcall *);
+void combine_elements(enum combine, enum dtype, void *to, const void *from, int64_t n);
+
 /* ---- copy.c: strided copies ------------------------------------------------------------------------------------- */
 #define COPY_RANK (2 * MAX_RANK)
 struct copy {

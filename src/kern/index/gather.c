@@ -77,60 +77,11 @@ void kern_GatherND(struct kcall *call)
 }
 
 /* ---- ScatterND --------------------------------------------------------------------------------------------------------- */
-enum scatter_combine { SET, ADD, MUL, MAX, MIN };
-
-static enum scatter_combine combine_of(const struct kcall *call)
-{
-    static const char *const name[] = {"none", "add", "mul", "max", "min"};
-    const char *reduction = attr_string(call->node, "reduction");
-    for (int i = 0; i < 5; i++)
-        if (strcmp(reduction, name[i]) == 0)
-            return (enum scatter_combine)i;
-    fail("%s: reduction must be none, add, mul, max or min, not %s", kcall_where(call), reduction);
-}
-
-#define COMBINE(T, ADD_EXPR, MUL_EXPR)                                                                                             \
-    for (int64_t i = 0; i < n; i++) {                                                                                              \
-        T a = x[i], b = y[i];                                                                                                      \
-        x[i] = how == ADD ? ADD_EXPR : how == MUL ? MUL_EXPR : how == MAX ? (a > b || a != a ? a : b) : (a < b || a != a ? a : b); \
-    }
-
-static void combine_real(enum scatter_combine how, double *x, const double *y, int64_t n)
-{
-    COMBINE(double, a + b, a * b)
-}
-
-static void combine_whole(enum scatter_combine how, int64_t *x, const int64_t *y, int64_t n)
-{
-    COMBINE(int64_t, (int64_t)((uint64_t)a + (uint64_t)b), (int64_t)((uint64_t)a * (uint64_t)b))
-}
-
-static void combine_slice(enum scatter_combine how, enum dtype t, void *to, const void *from, int64_t n)
-{
-    size_t size = dtype_size(t);
-    for (int64_t i = 0; i < n; i += CHUNK) {
-        int64_t m = n - i < CHUNK ? n - i : CHUNK;
-        if (dtype_is_float(t)) {
-            double x[CHUNK], y[CHUNK];
-            convert_to_f64(t, element_at_const(to, size, i), m, x);
-            convert_to_f64(t, element_at_const(from, size, i), m, y);
-            combine_real(how, x, y, m);
-            convert_from_f64(t, x, m, element_at(to, size, i));
-        } else {
-            int64_t x[CHUNK], y[CHUNK];
-            convert_to_i64(t, element_at_const(to, size, i), m, x);
-            convert_to_i64(t, element_at_const(from, size, i), m, y);
-            combine_whole(how, x, y, m);
-            convert_from_i64(t, x, m, element_at(to, size, i));
-        }
-    }
-}
-
 void kern_ScatterND(struct kcall *call)
 {
     const struct tensor *data = &call->in[0], *indices = &call->in[1], *updates = &call->in[2];
     struct tensor *out = &call->out[0];
-    enum scatter_combine how = combine_of(call);
+    enum combine how = combine_of(call);
     int depth = tuple_depth(call, data, indices, 0);
     int64_t inner = tensor_dims_product(data->dim, depth, data->rank), tuples = tensor_dims_product(indices->dim, 0, indices->rank - 1);
     size_t bytes = (size_t)inner * dtype_size(data->dtype);
@@ -140,9 +91,6 @@ void kern_ScatterND(struct kcall *call)
     for (int64_t i = 0; bytes && i < tuples; i++) {
         char *to = (char *)out->data + (size_t)tuple_position(call, data, indices, i, depth, 0) * bytes;
         const char *from = (const char *)updates->data + (size_t)i * bytes;
-        if (how == SET)
-            memcpy(to, from, bytes);
-        else
-            combine_slice(how, data->dtype, to, from, inner);
+        combine_elements(how, data->dtype, to, from, inner);
     }
 }

@@ -58,38 +58,49 @@ static void transposed_begin(const struct kcall *call, struct conv_transpose *t)
     read_before(call, t);
 }
 
-/* The result's place that X's place sends to through a tap; -1: padding. */
-static int64_t landing(const struct conv_transpose *t, int64_t place, int64_t tap)
+/* Where a row of X's places (all dimensions but the last) sends to through a tap: the start of a row of the result; -1: padding. */
+static int64_t landing_row(const struct conv_transpose *t, int64_t row, int64_t tap)
 {
-    int64_t at = 0, step = 1;
-    for (int d = t->n - 1; d >= 0; d--) {
-        int64_t i = place % t->size[d] * t->stride[d] + tap % t->kernel[d] * t->dilation[d] - t->before[d];
+    int64_t at = 0, step = t->result[t->n - 1];
+    tap /= t->kernel[t->n - 1];
+    for (int d = t->n - 2; d >= 0; d--) {
+        int64_t i = row % t->size[d] * t->stride[d] + tap % t->kernel[d] * t->dilation[d] - t->before[d];
         if (i < 0 || i >= t->result[d])
             return -1;
         at += i * step;
         step *= t->result[d];
-        place /= t->size[d];
+        row /= t->size[d];
         tap /= t->kernel[d];
     }
     return at;
 }
 
+/* Adds what a row of places sends through a tap to a row of the result. */
+static void add_row(const struct conv_transpose *t, int64_t tap, const float *sent, float *y)
+{
+    int e = t->n - 1;
+    int64_t s = t->stride[e], shift = tap % t->kernel[e] * t->dilation[e] - t->before[e]; /* place i lands at i * s + shift */
+    int64_t lo = shift >= 0 ? 0 : (-shift + s - 1) / s, hi = shift >= t->result[e] ? 0 : (t->result[e] - 1 - shift) / s + 1;
+    hi = hi > t->size[e] ? t->size[e] : hi;
+    for (int64_t i = lo; i < hi; i++)
+        y[i * s + shift] += sent[i];
+}
+
 static void gather_columns_range(void *data, int thread, int64_t lo, int64_t hi)
 {
     const struct conv_transpose *t = data;
+    int64_t width = t->size[t->n - 1], rows = width ? t->places / width : 0;
     (void)thread;
     for (int64_t m = lo; m < hi; m++) {
         float *y = t->y + m * t->results;
         for (int64_t i = 0; i < t->results; i++)
             y[i] = t->bias ? t->bias[m] : 0;
-        for (int64_t tap = 0; tap < t->taps; tap++) {
-            const float *sent = t->sent + (m * t->taps + tap) * t->places;
-            for (int64_t p = 0; p < t->places; p++) {
-                int64_t to = landing(t, p, tap);
+        for (int64_t tap = 0; tap < t->taps; tap++)
+            for (int64_t row = 0; row < rows; row++) {
+                int64_t to = landing_row(t, row, tap);
                 if (to >= 0)
-                    y[to] += sent[p];
+                    add_row(t, tap, t->sent + (m * t->taps + tap) * t->places + row * width, y + to);
             }
-        }
     }
 }
 

@@ -1,20 +1,25 @@
 /* pool: the greatest or the average element under a window, or its p-norm, channel by channel, in any number of spatial dimensions. A
- * global pool is one window over everything. An average counts the elements it sees, with count_include_pad those of the padding too. */
-#include "kern/core/core.h"
+ * global pool is one window over everything. An average counts the elements it sees, with count_include_pad those of the padding too.
+ *
+ * A tensor is [outer, spatial.., inner]: inner is 1, or the channels where these are the last dimension. A thread makes whole rows of the
+ * result: for one position of the window after another, what it reads along the last spatial dimension is combined with the row. A
+ * window over all of the operand is a sum over everything instead. */
+#include "kern/product/product.h"
 
 #include <math.h>
 #include <string.h>
 
-enum pooling { POOL_MAX, POOL_AVERAGE, POOL_NORM };
 struct pool {
     enum pooling how;
-    bool count_padding;
-    double p; /* of the norm */
+    bool last, count_padding, whole; /* last: channels are the last dimension; whole: one window over everything */
+    int64_t p;                       /* of the norm */
     int n;
+    int64_t outer, inner;
     int64_t size[MOST_SPATIAL], kernel[MOST_SPATIAL], stride[MOST_SPATIAL], dilation[MOST_SPATIAL], before[MOST_SPATIAL],
         after[MOST_SPATIAL], result[MOST_SPATIAL];
-    const struct tensor *x;
-    struct tensor *y;
+    const struct pool_type *type;
+    const void *x;
+    void *y;
 };
 
 /* ---- attributes ------------------------------------------------------------------------------------------------------------------ */
@@ -35,86 +40,172 @@ static void read_pads(const struct kcall *call, struct pool *p)
     }
 }
 
-static void pool_begin(const struct kcall *call, struct pool *p, enum pooling how)
+static void pool_begin(const struct kcall *call, struct pool *p, enum pooling how, bool last)
 {
-    *p = (struct pool){.how = how, .n = call->in[0].rank - 2, .x = &call->in[0], .y = &call->out[0]};
-    if (p->n < 1 || p->y->rank != p->n + 2)
-        fail("%s: expected a tensor of 3 or more dimensions, found %d", kcall_where(call), p->x->rank);
-    if (!dtype_size(p->x->dtype) || (how != POOL_MAX && !dtype_is_float(p->x->dtype)))
-        kcall_bad_type(call, p->x->dtype);
-    memcpy(p->size, p->x->dim + 2, (size_t)p->n * sizeof *p->size);
-    memcpy(p->result, p->y->dim + 2, (size_t)p->n * sizeof *p->result);
+    const struct tensor *x = &call->in[0], *y = &call->out[0];
+    *p = (struct pool){.how = how, .last = last, .n = x->rank - 2};
+    if (p->n < 1 || y->rank != p->n + 2)
+        fail("%s: expected a tensor of 3 or more dimensions, found %d", kcall_where(call), x->rank);
+    if (!dtype_size(x->dtype) || (how != POOL_MAX && !dtype_is_float(x->dtype)))
+        kcall_bad_type(call, x->dtype);
+    int first = last ? 1 : 2;
+    p->outer = tensor_dims_product(x->dim, 0, first);
+    p->inner = last ? x->dim[x->rank - 1] : 1;
+    memcpy(p->size, x->dim + first, (size_t)p->n * sizeof *p->size);
+    memcpy(p->result, y->dim + first, (size_t)p->n * sizeof *p->result);
 }
 
-/* ---- one window ---------------------------------------------------------------------------------------------------------------------- */
-/* The first element the window at this place reads along each dimension, before padding is taken off. */
-static void window_start(const struct pool *p, int64_t place, int64_t *start)
+/* ---- windows that slide ---------------------------------------------------------------------------------------------------------------
+ */
+/* The places of the last dimension whose window has its tap k inside: lo..hi. */
+static void places_inside(const struct pool *p, int d, int64_t k, int64_t *lo, int64_t *hi)
 {
-    for (int d = p->n - 1; d >= 0; d--) {
-        start[d] = place % p->result[d] * p->stride[d] - p->before[d];
-        place /= p->result[d];
+    int64_t shift = k * p->dilation[d] - p->before[d], s = p->stride[d]; /* place i reads i * s + shift */
+    *lo = shift >= 0 ? 0 : (-shift + s - 1) / s;
+    *hi = shift >= p->size[d] ? 0 : (p->size[d] - 1 - shift) / s + 1;
+    *hi = *hi > p->result[d] ? p->result[d] : *hi;
+}
+
+/* How many elements the window at this place counts along one dimension. */
+static int64_t counted_along(const struct pool *p, int d, int64_t place)
+{
+    int64_t count = 0, start = place * p->stride[d] - p->before[d];
+    for (int64_t k = 0; k < p->kernel[d]; k++) {
+        int64_t i = start + k * p->dilation[d];
+        count += p->count_padding ? i < p->size[d] + p->after[d] : i >= 0 && i < p->size[d];
     }
+    return count;
 }
 
-/* Where tap number `tap` reads, within a channel; -1: in the padding, -2: beyond the padding. */
-static int64_t tap_source(const struct pool *p, const int64_t *start, int64_t tap)
+/* Where the tap of the dimensions before the last reads, in rows of x; -1: in the padding. */
+static int64_t source_row(const struct pool *p, int64_t row, int64_t tap)
 {
     int64_t source = 0, step = 1;
-    bool inside = true;
-    for (int d = p->n - 1; d >= 0; d--) {
-        int64_t i = start[d] + tap % p->kernel[d] * p->dilation[d];
+    for (int d = p->n - 2; d >= 0; d--) {
+        int64_t i = row % p->result[d] * p->stride[d] + tap % p->kernel[d] * p->dilation[d] - p->before[d];
+        row /= p->result[d];
         tap /= p->kernel[d];
-        if (i >= p->size[d] + p->after[d])
-            return -2;
-        inside = inside && i >= 0 && i < p->size[d];
+        if (i < 0 || i >= p->size[d])
+            return -1;
         source += i * step;
         step *= p->size[d];
     }
-    return inside ? source : -1;
+    return source;
 }
 
-static double pooled(const struct pool *p, const void *channel, int64_t place, int64_t taps)
+static void combine_row(const struct pool *p, const void *x, void *y)
 {
-    int64_t start[MOST_SPATIAL], count = 0;
-    double best = -INFINITY, sum = 0, value;
-    window_start(p, place, start);
-    for (int64_t tap = 0; tap < taps; tap++) {
-        int64_t source = tap_source(p, start, tap);
-        count += source >= 0 || (p->count_padding && source == -1);
-        if (source < 0)
+    int e = p->n - 1;
+    for (int64_t k = 0; k < p->kernel[e]; k++) {
+        int64_t lo, hi;
+        places_inside(p, e, k, &lo, &hi);
+        if (lo >= hi)
             continue;
-        convert_to_f64(p->x->dtype, element_at_const(channel, dtype_size(p->x->dtype), source), 1, &value);
-        sum += p->how == POOL_NORM ? pow(fabs(value), p->p) : value;
-        best = value > best || value != value ? value : best;
+        int64_t from = lo * p->stride[e] + k * p->dilation[e] - p->before[e];
+        p->type->combine[p->how](element_at(y, p->type->size, lo * p->inner), element_at_const(x, p->type->size, from * p->inner), hi - lo,
+                                 p->stride[e], p->inner, p->p);
     }
-    return p->how == POOL_MAX ? best : p->how == POOL_AVERAGE ? sum / (double)count : pow(sum, 1 / p->p);
+}
+
+static void finish_row(const struct pool *p, int64_t row, void *y)
+{
+    int64_t others = 1;
+    int e = p->n - 1;
+    if (p->how == POOL_NORM)
+        p->type->root(y, p->result[e] * p->inner, p->p);
+    if (p->how != POOL_AVERAGE)
+        return;
+    for (int d = e - 1; d >= 0; d--) {
+        others *= counted_along(p, d, row % p->result[d]);
+        row /= p->result[d];
+    }
+    for (int64_t i = 0, end; i < p->result[e]; i = end) { /* neighbours that count alike */
+        int64_t own = counted_along(p, e, i);
+        for (end = i + 1; end < p->result[e] && counted_along(p, e, end) == own;)
+            end++;
+        p->type->divide(element_at(y, p->type->size, i * p->inner), (end - i) * p->inner, others * own);
+    }
 }
 
 static void pool_range(void *data, int thread, int64_t lo, int64_t hi)
 {
     const struct pool *p = data;
-    size_t size = dtype_size(p->x->dtype);
-    int64_t places = tensor_dims_product(p->result, 0, p->n), elements = tensor_dims_product(p->size, 0, p->n),
-            taps = tensor_dims_product(p->kernel, 0, p->n);
+    int e = p->n - 1;
+    int64_t rows = tensor_dims_product(p->result, 0, e), taps = tensor_dims_product(p->kernel, 0, e),
+            places = tensor_dims_product(p->size, 0, e), width = p->size[e] * p->inner, out = p->result[e] * p->inner;
     (void)thread;
     for (int64_t i = lo; i < hi; i++) {
-        double value = pooled(p, element_at_const(p->x->data, size, i / places * elements), i % places, taps);
-        convert_from_f64(p->x->dtype, &value, 1, element_at(p->y->data, size, i));
+        void *y = element_at(p->y, p->type->size, i * out);
+        const void *x = element_at_const(p->x, p->type->size, i / rows * places * width);
+        p->type->start[p->how](y, out);
+        for (int64_t tap = 0; tap < taps; tap++) {
+            int64_t from = source_row(p, i % rows, tap);
+            if (from >= 0)
+                combine_row(p, element_at_const(x, p->type->size, from * width), y);
+        }
+        finish_row(p, i % rows, y);
     }
 }
 
-static void pool_run(struct kcall *call, struct pool *p)
+/* ---- one window over everything
+ * ---------------------------------------------------------------------------------------------------------- */
+static void whole_range(void *data, int thread, int64_t lo, int64_t hi)
 {
-    int64_t cost = 4 * tensor_dims_product(p->kernel, 0, p->n) + 1;
-    kenv_parallel_for(call->env, tensor_elements(p->y), cost, pool_range, p);
+    const struct pool *p = data;
+    int64_t places = tensor_dims_product(p->size, 0, p->n), parts = (p->inner + POOL_LANES - 1) / POOL_LANES;
+    (void)thread;
+    for (int64_t i = lo; i < hi; i++) {
+        int64_t c = i % parts * POOL_LANES, lanes = p->inner - c < POOL_LANES ? p->inner - c : POOL_LANES;
+        void *y = element_at(p->y, p->type->size, i / parts * p->inner + c);
+        const void *x = element_at_const(p->x, p->type->size, i / parts * places * p->inner + c);
+        p->type->whole[p->how](y, x, places, p->inner, lanes, p->p);
+        if (p->how == POOL_AVERAGE)
+            p->type->divide(y, lanes, places);
+        else if (p->how == POOL_NORM)
+            p->type->root(y, lanes, p->p);
+    }
 }
 
-static void pool_kernel(struct kcall *call, enum pooling how)
+static bool is_whole(const struct pool *p)
+{
+    for (int d = 0; d < p->n; d++)
+        if (p->kernel[d] != p->size[d] || p->result[d] != 1 || p->dilation[d] != 1 || p->before[d] != 0)
+            return false;
+    return tensor_dims_product(p->size, 0, p->n) > 0;
+}
+
+/* ---- kernels ---------------------------------------------------------------------------------------------------------------------------
+ */
+static void pool_run(struct kcall *call, struct pool *p)
+{
+    const struct tensor *x = &call->in[0];
+    struct tensor *y = &call->out[0];
+    bool half = dtype_is_half(x->dtype);
+    if (tensor_elements(y) == 0)
+        return;
+    p->type = pool_type(half ? DT_F32 : x->dtype);
+    if (!p->type)
+        kcall_bad_type(call, x->dtype);
+    p->x = half ? (const void *)tensor_f32(call->env, x, ROOM_A) : x->data;
+    p->y = half ? (void *)kcall_result_f32(call, y) : y->data;
+    if (is_whole(p)) {
+        int64_t places = tensor_dims_product(p->size, 0, p->n);
+        kenv_parallel_for(call->env, p->outer * ((p->inner + POOL_LANES - 1) / POOL_LANES),
+                          places * (p->inner < POOL_LANES ? p->inner : POOL_LANES), whole_range, p);
+    } else {
+        int64_t rows = p->outer * tensor_dims_product(p->result, 0, p->n - 1), taps = tensor_dims_product(p->kernel, 0, p->n);
+        kenv_parallel_for(call->env, rows, (taps + 1) * p->result[p->n - 1] * p->inner, pool_range, p);
+    }
+    if (half)
+        kcall_result_store(p->y, y);
+}
+
+void pool_window(struct kcall *call, enum pooling how, bool last)
 {
     struct pool p;
-    pool_begin(call, &p, how);
+    pool_begin(call, &p, how, last);
     p.count_padding = how == POOL_AVERAGE && attr_int(call->node, "count_include_pad") != 0;
-    p.p = how == POOL_NORM ? (double)attr_int(call->node, "p") : 0;
+    p.p = how == POOL_NORM ? attr_int(call->node, "p") : 0;
     kcall_spatial(call, "kernel_shape", p.n, 1, p.kernel);
     kcall_spatial(call, "strides", p.n, 1, p.stride);
     kcall_spatial(call, "dilations", p.n, 1, p.dilation);
@@ -122,11 +213,11 @@ static void pool_kernel(struct kcall *call, enum pooling how)
     pool_run(call, &p);
 }
 
-static void global_kernel(struct kcall *call, enum pooling how)
+void pool_global(struct kcall *call, enum pooling how, bool last)
 {
     struct pool p;
-    pool_begin(call, &p, how);
-    p.p = how == POOL_NORM ? (double)attr_int(call->node, "p") : 0;
+    pool_begin(call, &p, how, last);
+    p.p = how == POOL_NORM ? attr_int(call->node, "p") : 0;
     for (int d = 0; d < p.n; d++) {
         p.kernel[d] = p.size[d];
         p.stride[d] = p.dilation[d] = 1;
@@ -136,25 +227,25 @@ static void global_kernel(struct kcall *call, enum pooling how)
 
 void kern_MaxPool(struct kcall *call)
 {
-    pool_kernel(call, POOL_MAX);
+    pool_window(call, POOL_MAX, false);
 }
 void kern_AveragePool(struct kcall *call)
 {
-    pool_kernel(call, POOL_AVERAGE);
+    pool_window(call, POOL_AVERAGE, false);
 }
 void kern_LpPool(struct kcall *call)
 {
-    pool_kernel(call, POOL_NORM);
+    pool_window(call, POOL_NORM, false);
 }
 void kern_GlobalMaxPool(struct kcall *call)
 {
-    global_kernel(call, POOL_MAX);
+    pool_global(call, POOL_MAX, false);
 }
 void kern_GlobalAveragePool(struct kcall *call)
 {
-    global_kernel(call, POOL_AVERAGE);
+    pool_global(call, POOL_AVERAGE, false);
 }
 void kern_GlobalLpPool(struct kcall *call)
 {
-    global_kernel(call, POOL_NORM);
+    pool_global(call, POOL_NORM, false);
 }

@@ -26,4 +26,26 @@ struct experts {
 /* c[m, n] = a[m, k] w^T + bias, of the expert that is set. */
 void expert_product(struct kcall *, const struct experts *, int64_t m, const float *a, float *c);
 
+/* ---- pool.c: pooling windows. last: channels are the last dimension, not the second one ------------------------------------------------
+ */
+enum pooling { POOL_MAX, POOL_AVERAGE, POOL_NORM };
+void pool_window(struct kcall *, enum pooling, bool last);
+void pool_global(struct kcall *, enum pooling, bool last);
+
+/* ---- pool_type.c: the loops of a pool for one type of elements --------------------------------------------------------------------------
+ */
+enum { POOL_LANES = 64 }; /* channels that a thread takes at a time */
+struct pool_type {
+    size_t size;
+    void (*start[POOL_NORM + 1])(void *y, int64_t n);
+    /* Place i of y, of `inner` elements, takes in place i * stride of x. p: of the norm. */
+    void (*combine[POOL_NORM + 1])(void *y, const void *x, int64_t places, int64_t stride, int64_t inner, int64_t p);
+    /* y[lanes] from all places of x, which are `step` elements apart; lanes <= POOL_LANES. */
+    void (*whole[POOL_NORM + 1])(void *y, const void *x, int64_t places, int64_t step, int64_t lanes, int64_t p);
+    void (*divide)(void *y, int64_t n, int64_t count);
+    void (*root)(void *y, int64_t n, int64_t p);
+};
+/* NULL: none for this type. Integers have the greatest element only. */
+const struct pool_type *pool_type(enum dtype);
+
 #endif

@@ -17,18 +17,6 @@ static int kernel_axis(const struct kcall *call, int rank)
     return kcall_axis(call, attr_int(call->node, "axis"), rank);
 }
 
-/* Where element i of a tensor of shape `of` lies in `in`, with coordinate `at` along the axis. */
-static int64_t place_along(const struct tensor *of, const struct tensor *in, int64_t i, int axis, int64_t at)
-{
-    int64_t place = 0, step = 1;
-    for (int d = of->rank - 1; d >= 0; d--) {
-        place += (d == axis ? at : i % of->dim[d]) * step;
-        i /= of->dim[d];
-        step *= in->dim[d];
-    }
-    return place;
-}
-
 static void check_inside(const struct kcall *call, const struct tensor *index, const struct tensor *data, int axis)
 {
     for (int d = 0; d < index->rank; d++)
@@ -37,64 +25,98 @@ static void check_inside(const struct kcall *call, const struct tensor *index, c
                  (long long)data->dim[d]);
 }
 
+/* The elements of `in` that `index` names along the axis. */
+struct pointed {
+    const struct kcall *call;
+    const struct tensor *index;
+    int axis;
+    int64_t n, step, start[MAX_RANK]; /* of `in`: its size along the axis; distances of neighbours, along the axis and else */
+};
+
+static struct pointed pointed_at(const struct kcall *call, const struct tensor *in, const struct tensor *index)
+{
+    struct pointed p = {.call = call, .index = index, .axis = kernel_axis(call, in->rank)};
+    check_inside(call, index, in, p.axis);
+    tensor_dense_strides(in->rank, in->dim, p.start);
+    p.n = in->rank ? in->dim[p.axis] : 1;
+    p.step = in->rank ? p.start[p.axis] : 0;
+    if (in->rank)
+        p.start[p.axis] = 0;
+    return p;
+}
+
+/* Places in `in` of the elements that the indices from..from + n point to, which lie in one row (the last dimension). */
+static void pointed_places(const struct pointed *p, int64_t from, int64_t n, int64_t *place)
+{
+    int64_t base = 0, i = from;
+    for (int d = p->index->rank - 1; d >= 0; d--) {
+        base += i % p->index->dim[d] * p->start[d];
+        i /= p->index->dim[d];
+    }
+    int64_t next = p->index->rank ? p->start[p->index->rank - 1] : 0;
+    for (int64_t j = 0; j < n; j++)
+        place[j] = base + j * next + p->step * in_range(p->call, kcall_index_at(p->call, p->index, from + j), p->n);
+}
+
+/* So many indices from number i on lie in one row, at most CHUNK. */
+static int64_t pointed_run(const struct pointed *p, int64_t i)
+{
+    int64_t width = p->index->rank ? p->index->dim[p->index->rank - 1] : 1, left = width - i % width;
+    return left < CHUNK ? left : CHUNK;
+}
+
+static void gather_run(size_t size, const int64_t *place, int64_t n, const void *from, void *to)
+{
+    if (size == sizeof(uint32_t))
+        for (int64_t j = 0; j < n; j++)
+            ((uint32_t *)to)[j] = ((const uint32_t *)from)[place[j]];
+    else
+        for (int64_t j = 0; j < n; j++)
+            memcpy(element_at(to, size, j), element_at_const(from, size, place[j]), size);
+}
+
 void kern_GatherElements(struct kcall *call)
 {
     const struct tensor *data = &call->in[0], *index = &call->in[1];
-    int axis = kernel_axis(call, data->rank);
     size_t size = dtype_size(data->dtype);
-    int64_t n = tensor_elements(index);
-    if (n == 0)
+    int64_t all = tensor_elements(index), place[CHUNK];
+    if (all == 0)
         return;
-    check_inside(call, index, data, axis);
-    for (int64_t i = 0; i < n; i++) {
-        int64_t from = place_along(index, data, i, axis, in_range(call, kcall_index_at(call, index, i), data->dim[axis]));
-        memcpy(element_at(call->out[0].data, size, i), element_at_const(data->data, size, from), size);
+    struct pointed p = pointed_at(call, data, index);
+    for (int64_t i = 0, n; i < all; i += n) {
+        n = pointed_run(&p, i);
+        pointed_places(&p, i, n, place);
+        gather_run(size, place, n, data->data, element_at(call->out[0].data, size, i));
     }
 }
 
-/* ---- ScatterElements ------------------------------------------------------------------------------------------------------------ */
-static double scatter_sum(const struct kcall *call, const char *how, double x, double y)
+static void scatter_run(enum combine how, enum dtype t, const int64_t *place, int64_t n, const void *from, void *to)
 {
-    if (strcmp(how, "add") == 0)
-        return x + y;
-    if (strcmp(how, "mul") == 0)
-        return x * y;
-    if (strcmp(how, "max") == 0)
-        return x > y || x != x ? x : y;
-    if (strcmp(how, "min") == 0)
-        return x < y || x != x ? x : y;
-    fail("%s: reduction must be none, add, mul, max or min, not %s", kcall_where(call), how);
-}
-
-static void scatter_into(const struct kcall *call, const char *how, enum dtype t, void *to, const void *from)
-{
-    double x, y;
-    convert_to_f64(t, to, 1, &x);
-    convert_to_f64(t, from, 1, &y);
-    x = scatter_sum(call, how, x, y);
-    convert_from_f64(t, &x, 1, to);
+    size_t size = dtype_size(t);
+    if (how == COMBINE_ADD && t == DT_F32)
+        for (int64_t j = 0; j < n; j++)
+            ((float *)to)[place[j]] += ((const float *)from)[j];
+    else
+        for (int64_t j = 0; j < n; j++)
+            combine_elements(how, t, element_at(to, size, place[j]), element_at_const(from, size, j), 1);
 }
 
 void kern_ScatterElements(struct kcall *call)
 {
     const struct tensor *data = &call->in[0], *index = &call->in[1], *updates = &call->in[2];
     struct tensor *out = &call->out[0];
-    const char *how = attr_string(call->node, "reduction");
-    int axis = kernel_axis(call, data->rank);
-    size_t size = dtype_size(data->dtype);
-    int64_t n = tensor_elements(index);
+    enum combine how = combine_of(call);
+    int64_t all = tensor_elements(index), place[CHUNK];
     copy_dense(call->env, out->data, data->data, tensor_bytes(out));
-    if (n == 0)
+    if (all == 0)
         return;
-    check_inside(call, index, data, axis);
-    if (tensor_elements(updates) != n)
-        fail("%s: there are %lld updates for %lld indices", kcall_where(call), (long long)tensor_elements(updates), (long long)n);
-    for (int64_t i = 0; i < n; i++) {
-        int64_t place = place_along(index, data, i, axis, in_range(call, kcall_index_at(call, index, i), data->dim[axis]));
-        if (strcmp(how, "none") == 0)
-            memcpy(element_at(out->data, size, place), element_at_const(updates->data, size, i), size);
-        else
-            scatter_into(call, how, data->dtype, element_at(out->data, size, place), element_at_const(updates->data, size, i));
+    struct pointed p = pointed_at(call, data, index);
+    if (tensor_elements(updates) != all)
+        fail("%s: there are %lld updates for %lld indices", kcall_where(call), (long long)tensor_elements(updates), (long long)all);
+    for (int64_t i = 0, n; i < all; i += n) {
+        n = pointed_run(&p, i);
+        pointed_places(&p, i, n, place);
+        scatter_run(how, data->dtype, place, n, element_at_const(updates->data, dtype_size(data->dtype), i), out->data);
     }
 }
 

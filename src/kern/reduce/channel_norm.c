@@ -1,12 +1,13 @@
 /* channel_norm: norms whose scale and bias are per channel (dimension 1). Statistics are operands (batch), or taken over the spatial
- * elements of a channel (instance) or of a group of channels. Everything is computed in double: such models spend their time elsewhere. */
+ * elements of a channel (instance) or of a group of channels. Sums are in double; half precision is computed in float32. */
 #include "kern/core/core.h"
 
 #include <math.h>
 
 struct channel_norm {
-    const struct tensor *x;
-    struct tensor *y;
+    bool wide; /* x and y are double; else float */
+    const void *x;
+    void *y;
     int64_t channels, each, group;
     double epsilon;
     const double *scale, *bias, *mean, *variance;
@@ -28,33 +29,42 @@ static void read_channels(struct kcall *call, int n, const double **out)
     }
 }
 
-static double load_element(const struct channel_norm *c, int64_t i)
-{
-    double value;
-    convert_to_f64(c->x->dtype, element_at_const(c->x->data, dtype_size(c->x->dtype), i), 1, &value);
-    return value;
-}
+/* ---- loops for either type -------------------------------------------------------------------------------------------------------- */
+#define LOOPS(name, T)                                                                              \
+    static SIMD void moments_##name(const T *x, int64_t n, double *mean, double *variance)          \
+    {                                                                                               \
+        double sum = 0, square = 0;                                                                 \
+        _Pragma("omp simd reduction(+ : sum)") for (int64_t i = 0; i < n; i++) sum += (double)x[i]; \
+        *mean = sum / (double)n;                                                                    \
+        _Pragma("omp simd reduction(+ : square)") for (int64_t i = 0; i < n; i++)                   \
+        {                                                                                           \
+            double d = (double)x[i] - *mean;                                                        \
+            square += d * d;                                                                        \
+        }                                                                                           \
+        *variance = square / (double)n;                                                             \
+    }                                                                                               \
+    static SIMD void scale_##name(const T *x, T *y, int64_t n, T mean, T factor, T bias)            \
+    {                                                                                               \
+        LOOP for (int64_t i = 0; i < n; i++) y[i] = (x[i] - mean) * factor + bias;                  \
+    }
+LOOPS(f32, float)
+LOOPS(f64, double)
 
 static void moments(const struct channel_norm *c, int64_t base, int64_t n, double *mean, double *variance)
 {
-    double sum = 0, square = 0;
-    for (int64_t i = 0; i < n; i++)
-        sum += load_element(c, base + i);
-    *mean = sum / (double)n;
-    for (int64_t i = 0; i < n; i++) {
-        double d = load_element(c, base + i) - *mean;
-        square += d * d;
-    }
-    *variance = square / (double)n;
+    if (c->wide)
+        moments_f64((const double *)c->x + base, n, mean, variance);
+    else
+        moments_f32((const float *)c->x + base, n, mean, variance);
 }
 
 static void write_channel(const struct channel_norm *c, int64_t channel, int64_t base, double mean, double variance)
 {
-    double factor = c->scale[channel] / sqrt(variance + c->epsilon);
-    for (int64_t i = base; i < base + c->each; i++) {
-        double value = (load_element(c, i) - mean) * factor + c->bias[channel];
-        convert_from_f64(c->y->dtype, &value, 1, element_at(c->y->data, dtype_size(c->y->dtype), i));
-    }
+    double factor = c->scale[channel] / sqrt(variance + c->epsilon), bias = c->bias[channel];
+    if (c->wide)
+        scale_f64((const double *)c->x + base, (double *)c->y + base, c->each, mean, factor, bias);
+    else
+        scale_f32((const float *)c->x + base, (float *)c->y + base, c->each, (float)mean, (float)factor, (float)bias);
 }
 
 /* Groups lo..hi, counted over the batch. */
@@ -83,10 +93,21 @@ static void channel_kernel(struct kcall *call, int operands, int64_t group)
     if (tensor_elements(x) == 0)
         return;
     read_channels(call, operands, given);
-    struct channel_norm c = {
-        x,        &call->out[0], x->dim[1], tensor_dims_product(x->dim, 2, x->rank), group, attr_float(call->node, "epsilon"), given[0],
-        given[1], given[2],      given[3]};
-    kenv_parallel_for(call->env, x->dim[0] * (c.channels / group), 8 * group * c.each, channel_range, &c);
+    bool wide = x->dtype == DT_F64;
+    struct channel_norm c = {.wide = wide,
+                             .x = wide ? x->data : (const void *)tensor_f32(call->env, x, ROOM_A),
+                             .y = wide ? call->out[0].data : (void *)kcall_result_f32(call, &call->out[0]),
+                             .channels = x->dim[1],
+                             .each = tensor_dims_product(x->dim, 2, x->rank),
+                             .group = group,
+                             .epsilon = attr_float(call->node, "epsilon"),
+                             .scale = given[0],
+                             .bias = given[1],
+                             .mean = given[2],
+                             .variance = given[3]};
+    kenv_parallel_for(call->env, x->dim[0] * (c.channels / group), 2 * group * c.each, channel_range, &c);
+    if (!wide)
+        kcall_result_store(c.y, &call->out[0]);
 }
 
 void kern_BatchNormalization(struct kcall *call)

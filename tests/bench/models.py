@@ -1,0 +1,116 @@
+#!/usr/bin/env python3
+"""Times tpc-run beside ONNX Runtime on any models, one thread each, and compares what they compute.
+
+    models.py BUILD [--rounds 5] [--ranks 2] MODEL.onnx[,NAME=SIZE]...
+
+Every round runs ONNX Runtime and tpc-run in turn; a round's time is the least of its runs, a row's the least of its rounds. NAME is a
+symbol of the model's inputs, or INPUT.AXIS; other symbols are 1. Inputs are random; integers are 0 or 1. --ranks adds --local N. Needs
+numpy, onnx and onnxruntime."""
+import argparse
+import os
+import re
+import subprocess
+import sys
+import tempfile
+
+KIND = {"float": "float32", "double": "float64", "float16": "float16", "bool": "bool"}
+TIME = re.compile(r"^time: first .* then min ([0-9.]+),", re.M)
+
+
+def session_of(path):
+    import onnxruntime as ort
+    options = ort.SessionOptions()
+    options.intra_op_num_threads = options.inter_op_num_threads = 1
+    ort.set_default_logger_severity(3)
+    return ort.InferenceSession(path, options, providers=["CPUExecutionProvider"])
+
+
+def feeds_of(session, sizes):
+    import numpy as np
+    rng, feeds = np.random.default_rng(0), {}
+    for i in session.get_inputs():
+        shape = [d if isinstance(d, int) else sizes.get(f"{i.name}.{k}", sizes.get(d, 1)) for k, d in enumerate(i.shape)]
+        kind = i.type[len("tensor("):-1]
+        if kind in KIND:
+            feeds[i.name] = rng.random(shape).astype(KIND[kind])
+        else:
+            feeds[i.name] = np.ones(shape, kind) if "mask" in i.name else rng.integers(0, 2, shape).astype(kind)
+    return feeds
+
+
+def peer(path, sizes, folder):
+    """A process of its own: writes the inputs and outputs once, then times one round; prints milliseconds."""
+    import time
+    import numpy as np
+    from onnx import numpy_helper
+    session = session_of(path)
+    feeds = feeds_of(session, sizes)
+    names = [o.name for o in session.get_outputs()]
+    values = session.run(names, feeds)
+    if not os.path.exists(f"{folder}/input_0.pb"):
+        for what, pairs in (("input", feeds.items()), ("output", zip(names, values))):
+            for k, (name, value) in enumerate(pairs):
+                with open(f"{folder}/{what}_{k}.pb", "wb") as f:
+                    f.write(numpy_helper.from_array(np.asarray(value), name).SerializeToString())
+    best, total = float("inf"), 0.0
+    while total < 1.0:
+        start = time.perf_counter()
+        session.run(names, feeds)
+        took = time.perf_counter() - start
+        best, total = min(best, took), total + took
+    print(1e3 * best)
+
+
+def ours(command, folder, ms):
+    repeat = max(4, min(2000, int(1e3 / ms)))
+    done = subprocess.run([*command, "--threads", "1", "--test-data", folder, "--repeat", str(repeat), "--rtol", "1e-3", "--atol", "1e-4"],
+                          capture_output=True, text=True)
+    found = TIME.search(done.stdout + done.stderr)
+    if not found:
+        sys.exit(done.stderr.strip() or done.stdout.strip())
+    return float(found[1]), "PASSED" in done.stdout
+
+
+def row(a, path, sizes, work):
+    spec = ",".join([path] + [f"{k}={v}" for k, v in sizes.items()])
+    folder, plan = tempfile.mkdtemp(dir=work), tempfile.mkdtemp(dir=work)
+    commands = {1: [f"{a.build}/tpc-run", path]}
+    if a.ranks > 1:
+        dims = [x for k, v in sizes.items() if "." not in k for x in ("--workload", f"{k}={v}")]
+        subprocess.run([f"{a.build}/tpc-shard", path, "--tp", str(a.ranks), "-q", "--force", "-o", plan, *dims], check=True)
+        commands[a.ranks] = [f"{a.build}/tpc-run", plan, "--local", str(a.ranks)]
+    theirs, times, same = float("inf"), {n: float("inf") for n in commands}, True
+    for _ in range(a.rounds):
+        out = subprocess.run([sys.executable, __file__, "--peer", folder, "-", spec], capture_output=True, text=True, check=True).stdout
+        theirs = min(theirs, float(out))
+        for n, command in commands.items():
+            ms, ok = ours(command, folder, theirs)
+            times[n], same = min(times[n], ms), same and ok
+    cells = [f"{times[1]:.2f}", f"{times[1] / theirs:.2f}", *[f"{times[n]:.2f} ({times[1] / times[n]:.2f})" for n in times if n > 1]]
+    print(f"| {os.path.basename(path)[:-5]} | {theirs:.2f} | " + " | ".join(cells) + (" |" if same else " | outputs differ"), flush=True)
+
+
+def main():
+    p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    p.add_argument("build")
+    p.add_argument("models", nargs="+")
+    p.add_argument("--rounds", type=int, default=5)
+    p.add_argument("--ranks", type=int, default=1)
+    p.add_argument("--peer", help=argparse.SUPPRESS)
+    a = p.parse_args()
+    specs = [(m.split(",")[0], {k: int(v) for k, v in (s.rsplit("=", 1) for s in m.split(",")[1:])}) for m in a.models]
+    if a.peer:
+        peer(*specs[0], a.peer)
+        return
+    with tempfile.TemporaryDirectory() as work:
+        columns = ["model", "ONNX Runtime, ms", "tpc-run, ms", "ratio"] + ([f"{a.ranks} ranks, ms (speed-up)"] if a.ranks > 1 else [])
+        print("| " + " | ".join(columns) + " |\n" + "|---" * len(columns) + "|", flush=True)
+        for path, sizes in specs:
+            try:
+                row(a, path, sizes, work)
+            except (subprocess.CalledProcessError, SystemExit) as e:
+                print(f"| {os.path.basename(path)[:-5]} | {str(getattr(e, 'stderr', None) or e)[-300:]} |", flush=True)
+
+
+if __name__ == "__main__":
+    main()
