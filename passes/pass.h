@@ -30,6 +30,11 @@ enum compile_property {
         PROP_PRICED
 };
 
+/* Equates sizes of a graph's inputs with those that are known. state NULL: none are. */
+struct size_source {
+    void (*state)(const void *data, struct graph *);
+    const void *data;
+};
 struct compile {
     struct arena *arena;
     struct graph *graph;           /* the next pass works on it */
@@ -41,6 +46,7 @@ struct compile {
     const char *model_path;
     struct folders external_roots;    /* --external-root */
     const struct bound_inputs *fixed; /* --bind; NULL: nothing */
+    struct size_source sizes;         /* tpc-run: of the inputs, if sizes decide a form */
     bool deterministic;               /* tpc-run: fuse only what changes no bit, and complete sums where they are made */
     bool split_outputs;               /* tpc-run: return outputs sharded, as the ranks hold them */
     const char *text;                 /* the file, if it is a graph in text form; NULL: ONNX */

@@ -187,6 +187,12 @@ void pass_shapes(struct compile *c)
     if (options)
         bind_dims(g, &options->dims);
     op_infer_fixpoint(g);
+    if (g->undecided.what && c->sizes.state) {
+        c->sizes.state(c->sizes.data, g);
+        op_infer_fixpoint(g);
+    }
+    if (g->undecided.what)
+        op_fail_undecided(g);
     op_check_interface(g);
     for (int i = 0; i < g->nodes.n; i++)
         canon_node(g, g->nodes.at[i]);

@@ -53,6 +53,7 @@ void dim_each_symbol(const struct dim *, void (*note)(void *data, const struct d
  * those of the grammar; others are written in backquotes. NULL and *error set when the text is no expression.
  * sym_lo: the fact given to symbols that are new. */
 char *dim_str(struct arena *, const struct dim *);
+char *dim_str_compact(struct arena *, const struct dim *); /* without blanks */
 const struct dim *dim_parse(struct alg *, const char *text, int64_t sym_lo, const char **error);
 /* An expression of another interner, made again in this one: symbols have their names. */
 const struct dim *dim_copy(struct alg *, const struct dim *);

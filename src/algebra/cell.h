@@ -93,6 +93,5 @@ void poly_reduce(struct alg *, struct poly *);
 /* ---- dim_text.c ---- */
 /* Parses the longest expression at *at and moves *at past it; names hold letters, digits and _ . $ unless in backquotes. */
 const struct dim *dim_parse_at(struct alg *, const char **at, int64_t sym_lo, const char **error);
-char *dim_str_compact(struct arena *, const struct dim *);
 
 #endif

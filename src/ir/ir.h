@@ -110,6 +110,12 @@ struct meta {
     const char *key, *text;
 };
 
+/* A form that sizes decide which are not known: of an If whose branches differ in their number of dimensions, say. */
+struct undecided {
+    const char *what; /* NULL: there is none */
+    VEC(const struct dim *) by;
+};
+
 struct rank_meta;
 struct graph {
     struct arena *arena;
@@ -129,6 +135,7 @@ struct graph {
     struct rank_meta *rank_meta; /* of a rank file (ir/rank_meta.h); NULL: it is none */
     bool keeps_sums;             /* nodes that make partial sums stay as they are (tpc-run --deterministic) */
     unsigned properties;         /* enum property, kept by the pass manager */
+    struct undecided undecided;  /* the first that inference met; types behind it are not known */
     struct names *names;         /* graph.c: value by name */
     struct modules *modules;     /* module.c: NULL: no node has one */
 };

@@ -281,21 +281,69 @@ static void send_whole(struct arena *a, struct comm *all, struct inputs *in)
             in->at[i] = whole[i];
 }
 
-struct tensor *job_inputs(struct arena *a, struct comm *all, struct session *s, const struct graph *g, const struct job_options *o)
+static struct inputs new_inputs(struct arena *a, const struct graph *g)
 {
     struct inputs in = {.n = g->inputs.n, .graph = g};
     in.at = NEWN(a, struct tensor, in.n);
     in.from = NEWN(a, const char *, in.n);
     in.sharded = NEWN(a, bool, in.n);
+    return in;
+}
+
+/* Those of files that hold whole inputs. */
+static void take_whole(struct arena *a, struct inputs *in, const struct job_options *o)
+{
+    for (int i = 0; i < o->input.text.n; i++)
+        take_named(a, NULL, in, o->input.text.at[i], false);
+    if (o->test_data)
+        take_folder(a, in, o->test_data);
+}
+
+struct tensor *job_inputs(struct arena *a, struct comm *all, struct session *s, const struct graph *g, const struct job_options *o)
+{
+    struct inputs in = new_inputs(a, g);
     for (int i = 0; i < o->input.text.n; i++)
         take_named(a, s, &in, o->input.text.at[i], true);
     if (all->rank == 0) {
-        for (int i = 0; i < o->input.text.n; i++)
-            take_named(a, s, &in, o->input.text.at[i], false);
-        if (o->test_data)
-            take_folder(a, &in, o->test_data);
+        take_whole(a, &in, o);
         make_rest(a, s, &in, o);
     }
     send_whole(a, all, &in);
     return in.at;
+}
+
+/* ---- sizes, before there is a session ------------------------------------------------------------------------------------------ */
+
+static void state_sizes(struct graph *g, const struct value *v, const struct tensor *t)
+{
+    if (t->rank != v->type.rank)
+        fail("%s: input '%s' has %d dimensions, expected %s", graph_file(g), v->name, t->rank, type_str(g->arena, &v->type));
+    for (int d = 0; d < t->rank; d++)
+        if (alg_equate(g->alg, v->type.dim[d], dim_int(g->alg, t->dim[d]), "the inputs of this run") == EQ_FALSE)
+            fail("%s: input '%s' has %lld in dimension %d, expected %s", graph_file(g), v->name, (long long)t->dim[d], d,
+                 type_str(g->arena, &v->type));
+}
+
+void job_state_sizes(const void *options, struct graph *g)
+{
+    const struct job_options *o = options;
+    struct inputs in = new_inputs(g->arena, g);
+    take_whole(g->arena, &in, o);
+    for (int i = 0; i < in.n; i++)
+        if (in.from[i])
+            state_sizes(g, g->inputs.at[i], &in.at[i]);
+    for (int i = 0; o->random && i < o->dims.list.n; i++) {
+        const struct binding *b = &o->dims.list.at[i];
+        alg_equate(g->alg, dim_sym(g->alg, b->name, INT64_MAX), dim_int(g->alg, b->value), "--dim");
+    }
+}
+
+void job_state_sizes_of(const void *tensors, struct graph *g)
+{
+    const struct job_tensors *given = tensors;
+    for (int i = 0; i < g->inputs.n; i++) {
+        int k = input_index(given->of, g->inputs.at[i]->name, strlen(g->inputs.at[i]->name));
+        if (k >= 0)
+            state_sizes(g, g->inputs.at[i], &given->in[k]);
+    }
 }

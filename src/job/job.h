@@ -4,6 +4,7 @@
 #define TPC_JOB_H
 
 #include "op/canon/canon.h"
+#include "passes/pass.h"
 #include "run/run.h"
 
 struct job_options {
@@ -65,13 +66,22 @@ struct tensor replica_gather_output(struct arena *, const struct replicas *, con
 
 /* load.c: loads the file of this rank, or a model on one rank, and checks it against the other ranks' files. */
 struct graph *job_load(struct arena *, struct comm *, const char *path, const struct job_options *);
-/* fixed: values of inputs that become constants. */
-struct graph *job_load_model(struct arena *, const char *path, const struct bound_inputs *fixed, const struct job_options *);
+/* fixed: values of inputs that become constants; sizes: of inputs, if sizes decide a form. NULL: none. */
+struct graph *job_load_model(struct arena *, const char *path, const struct bound_inputs *fixed, const struct size_source *,
+                             const struct job_options *);
 
 /* inputs.c: the global inputs, from files, from test data or random, on all ranks. An input that is not given: wrong usage. */
 struct tensor *job_inputs(struct arena *, struct comm *all, struct session *, const struct graph *, const struct job_options *);
 /* Rank 0 sends its tensors to all ranks; data NULL: not given. */
 void job_send_inputs(struct arena *, struct comm *, int n, struct tensor *);
+/* As a size_source (passes/pass.h): those that the options give, and those of tensors for another graph's inputs. */
+void job_state_sizes(const void *options, struct graph *);
+struct job_tensors {
+    const struct graph *of;
+    const struct tensor *in; /* by input */
+};
+void job_state_sizes_of(const void *tensors, struct graph *);
+
 struct tensor job_read_tensor(struct arena *, const char *path);
 const char *job_input_names(struct arena *, const struct graph *);
 

@@ -10,11 +10,13 @@
 
 static pthread_mutex_t loading = PTHREAD_MUTEX_INITIALIZER; /* ranks that are threads load one after another */
 
-struct graph *job_load_model(struct arena *a, const char *path, const struct bound_inputs *fixed, const struct job_options *o)
+struct graph *job_load_model(struct arena *a, const char *path, const struct bound_inputs *fixed, const struct size_source *sizes,
+                             const struct job_options *o)
 {
     struct compile c = {.arena = a,
                         .model_path = path,
                         .fixed = fixed,
+                        .sizes = sizes ? *sizes : (struct size_source){0},
                         .external_roots = o->external_roots,
                         .deterministic = o->deterministic,
                         .split_outputs = o->generate > 0};
@@ -76,14 +78,14 @@ static struct graph *load_folder(struct arena *a, struct comm *comm, const char 
     if (comm->rank == 0) {
         if (!path_exists(rank_file_path(a, path, 0)))
             fail("%s: has no rank-0.onnx: not a folder of tpc-shard", path);
-        g = job_load_model(a, rank_file_path(a, path, 0), NULL, o);
+        g = job_load_model(a, rank_file_path(a, path, 0), NULL, NULL, o);
         check_size(g, comm, path, o);
     }
     comm->barrier(comm);
     if (!path_exists(rank_file_path(a, path, comm->rank)))
         fail("%s: rank-%d.onnx is missing: rank %d needs it, and its rank-%d.data", path, comm->rank, comm->rank, comm->rank);
     if (!g)
-        g = job_load_model(a, rank_file_path(a, path, comm->rank), NULL, o);
+        g = job_load_model(a, rank_file_path(a, path, comm->rank), NULL, NULL, o);
     check_size(g, comm, path, o);
     check_plan(comm, g, comm->rank);
     return g;
@@ -97,7 +99,8 @@ static struct graph *load_single(struct arena *a, struct comm *comm, const char 
                  comm->size, o->groups > 1 ? " in each replica" : "", path, comm->size);
         comm->barrier(comm);
     }
-    struct graph *g = job_load_model(a, path, &o->fixed, o);
+    struct size_source inputs = {.state = o->generate > 0 || o->groups > 1 ? NULL : job_state_sizes, .data = o};
+    struct graph *g = job_load_model(a, path, &o->fixed, &inputs, o);
     if (g->ranks > 1)
         fail("%s is the file of one rank of %d: run its folder", path, g->ranks);
     return g;

@@ -56,7 +56,8 @@ static void compare_unsharded(struct arena *a, const struct graph *g, const stru
 {
     struct comm *self = comm_self();
     const struct bound_inputs fixed = op_bound_inputs(g);
-    struct graph *whole = job_load_model(a, o->check, &fixed, o);
+    struct size_source sizes = {.state = job_state_sizes_of, .data = &(struct job_tensors){g, in}};
+    struct graph *whole = job_load_model(a, o->check, &fixed, &sizes, o);
     if (whole->inputs.n != g->inputs.n)
         fail("%s has %d inputs, %s has %d", o->check, whole->inputs.n, o->paths.text.at[0], g->inputs.n);
     struct session *s = session_new(whole, self, (struct session_options){.threads = threads, .deterministic = o->deterministic});

@@ -194,7 +194,7 @@ static struct graph **load_ranks(const struct trial *t)
     struct arena *a = t->prove->arena;
     struct graph **g = NEWN(a, struct graph *, t->plan->ranks);
     for (int r = 0; r < t->plan->ranks; r++)
-        g[r] = job_load_model(arena_new(), path_join(a, t->prepared->options.out, arena_printf(a, "rank-%d.onnx", r)), NULL, &o);
+        g[r] = job_load_model(arena_new(), path_join(a, t->prepared->options.out, arena_printf(a, "rank-%d.onnx", r)), NULL, NULL, &o);
     return g;
 }
 

@@ -41,11 +41,11 @@ static void check_body_outputs(const struct graph *g, const struct node *node, i
 static void check_steering(struct graph *g, const struct node *node, int i, enum dtype dtype)
 {
     const struct type *t = i < node->nin && node->in[i] ? op_operand(g, node, i) : NULL;
-    if (t && (t->dtype != dtype || t->rank > 1))
+    if (t && t->dtype != dtype)
         fail("%s: operand '%s' is %s, expected one element of type %s", node_where(g, node), node->in[i]->name, type_str(g->arena, t),
              dtype_name(dtype));
-    if (t && t->rank == 1)
-        op_same_dim(g, node, t->dim[0], dim_int(g->alg, 1), "the number of conditions and 1");
+    for (int d = 0; t && d < t->rank; d++)
+        op_same_dim(g, node, t->dim[d], dim_int(g->alg, 1), "the number of conditions and 1");
 }
 
 static const struct type *output_type(const struct graph *g, const struct node *node, const struct subgraph *r, int i)
@@ -68,13 +68,29 @@ static const struct dim *agreed(struct graph *g, const struct node *node, int i,
     return a && a == b ? a : op_unknown_dim(g, node, i, d);
 }
 
+/* In sizes of the graph around, as far as those are known there. */
+static const char *result_text(struct graph *g, const struct subgraph *branch, int i)
+{
+    struct type t = branch->graph->outputs.at[i]->type;
+    for (int d = 0; d < t.rank; d++) {
+        const struct dim *outside = subgraph_leave(branch, t.dim[d]);
+        t.dim[d] = outside ? outside : t.dim[d];
+    }
+    return type_str(g->arena, &t);
+}
+
 static void if_result(struct graph *g, struct node *node, int i, const struct subgraph *branch)
 {
     const struct type *a = output_type(g, node, &branch[0], i), *b = output_type(g, node, &branch[1], i);
     const struct dim *dim[MAX_RANK];
+    const char *both = "";
     if (a->dtype != b->dtype || a->rank != b->rank)
-        fail("%s: result '%s' is %s by one branch and %s by the other, expected one element type and number of dimensions",
-             node_where(g, node), node->out[i]->name, type_str(g->arena, a), type_str(g->arena, b));
+        both = arena_printf(g->arena, "%s: result '%s' is %s by one branch and %s by the other", node_where(g, node), node->out[i]->name,
+                            result_text(g, &branch[0], i), result_text(g, &branch[1], i));
+    if (*both && a->dtype == b->dtype && op_undecided_by_value(g, node->in[0], both))
+        return;
+    if (*both)
+        fail("%s, expected one element type and number of dimensions", both);
     for (int d = 0; d < a->rank; d++)
         dim[d] = agreed(g, node, i, d, branch);
     op_result(g, node, i, a->dtype, a->rank, dim);
@@ -95,19 +111,29 @@ void infer_if(struct graph *g, struct node *node)
     struct arena *tmp = arena_new();
     check_steering(g, node, 0, DT_BOOL);
     struct subgraph branch[2] = {ready_branch(tmp, g, node, 0), ready_branch(tmp, g, node, 1)};
-    for (int i = 0; i < node->nout; i++)
+    bool known = !subgraph_is_undecided(&branch[0]) && !subgraph_is_undecided(&branch[1]);
+    for (int i = 0; known && i < node->nout && !g->undecided.what; i++)
         if (node->out[i])
             if_result(g, node, i, branch);
     arena_free(tmp);
+}
+
+static bool known_condition(struct graph *g, struct value *v, int64_t *out)
+{
+    double number;
+    const struct dims_value *dims = op_entries(g, v);
+    if (dims)
+        return dims->n == 1 && dim_is_int(dims->at[0], out);
+    *out = op_constant_number(v, &number) && number != 0;
+    return v && v->constant && constant_present(v->constant) && constant_elements(v->constant) == 1;
 }
 
 bool control_take_branch(struct graph *g, struct node *node, struct nodes *out)
 {
     if (!op_is_onnx(node, "If"))
         return false;
-    const struct dims_value *condition = op_dims(g, node->in[0]);
     int64_t k;
-    if (!condition || condition->n != 1 || !dim_is_int(condition->at[0], &k))
+    if (!known_condition(g, node->in[0], &k))
         return false;
     int branch = k ? 0 : 1;
     check_control_operands(g, node, 1);
@@ -163,7 +189,7 @@ static struct subgraph ready_turn(struct arena *arena, struct graph *g, const st
         enter(&r);
         enter_carried(&r, c);
         op_infer_fixpoint(r.graph);
-        if (!opens_more(&r, c, round))
+        if (r.graph->undecided.what || !opens_more(&r, c, round))
             return r;
     }
 }
@@ -254,6 +280,10 @@ void infer_loop(struct graph *g, struct node *node)
     check_steering(g, node, 0, DT_I64);
     check_steering(g, node, 1, DT_BOOL);
     struct subgraph r = ready_turn(tmp, g, node, &c, enter_loop);
+    if (subgraph_is_undecided(&r)) {
+        arena_free(tmp);
+        return;
+    }
     const struct type *again = output_type(g, node, &r, 0);
     if (again->dtype != DT_BOOL || again->rank > 1)
         fail("%s: the condition that its body gives is %s, expected one boolean", node_where(g, node), type_str(tmp, again));
@@ -345,7 +375,8 @@ void infer_scan(struct graph *g, struct node *node)
     struct carried c = scan_carried(tmp, g, node);
     const struct dim *length = scan_length(g, node);
     struct subgraph r = ready_turn(tmp, g, node, &c, enter_scan);
-    for (int i = 0; i < node->nout; i++) {
+    bool known = !subgraph_is_undecided(&r);
+    for (int i = 0; known && i < node->nout; i++) {
         if (node->out[i] && i < c.n)
             carried_result(g, node, &c, i);
         else if (node->out[i])
@@ -361,7 +392,10 @@ void infer_scan(struct graph *g, struct node *node)
 struct graph *control_typed_body(struct arena *arena, struct graph *g, const struct node *node, int body)
 {
     bool loop = op_is_onnx(node, "Loop"), branch = op_is_onnx(node, "If");
-    return (branch ? ready_branch : loop ? ready_loop : ready_scan)(arena, g, node, body).graph;
+    struct graph *typed = (branch ? ready_branch : loop ? ready_loop : ready_scan)(arena, g, node, body).graph;
+    if (typed->undecided.what)
+        op_fail_undecided(typed);
+    return typed;
 }
 
 int control_steering_operands(const struct node *node)

@@ -5,7 +5,8 @@
 #include "ir/ir.h"
 
 /* ---- infer_fixpoint.c ---- */
-/* Infers until no new equation is met; an If whose condition is known becomes its branch, and small nodes on static values are run. */
+/* Infers until no new equation is met, or something is undecided (g->undecided, which it clears first). An If whose condition is known
+ * becomes its branch, and small nodes on static values are run. */
 void op_infer_fixpoint(struct graph *);
 
 /* ---- control.c ---- */
@@ -38,6 +39,8 @@ struct subgraph {
 struct subgraph subgraph_new(struct arena *, struct graph *around, const struct node *, int body);
 /* The size of the body, in the graph around; NULL: it can't be told there. */
 const struct dim *subgraph_leave(const struct subgraph *, const struct dim *);
+/* What is undecided in the body is so in the graph around. */
+bool subgraph_is_undecided(const struct subgraph *);
 /* A type of the graph around, inside. */
 struct type subgraph_type(struct subgraph *, const struct type *);
 

@@ -56,13 +56,14 @@ static bool worth_running(const struct fixpoint *s, const struct node *node)
 static void settle_node(struct fixpoint *s, struct node *node)
 {
     struct nodes branch = {{NULL, 0, 0}};
-    if (control_take_branch(s->g, node, &branch)) {
+    if (!s->g->undecided.what && control_take_branch(s->g, node, &branch)) {
         for (int i = 0; i < branch.list.n; i++)
             settle_node(s, branch.list.at[i]);
         return;
     }
-    op_infer(s->g, node);
-    if (!worth_running(s, node) || !op_evaluate(s->g, node))
+    if (!s->g->undecided.what)
+        op_try_infer(s->g, node);
+    if (s->g->undecided.what || !worth_running(s, node) || !op_evaluate(s->g, node))
         VEC_PUSH(s->g->arena, &s->left.list, node);
 }
 
@@ -90,11 +91,12 @@ void op_infer_fixpoint(struct graph *g)
         is_output[g->outputs.at[i]->id] = true;
     struct fixpoint s = {.g = g, .is_output = is_output, .marked = g->values.n};
     int before, after = alg_equations(g->alg, &list), round = 0;
+    g->undecided.what = NULL;
     do {
         if (round++ == MOST_ROUNDS)
             fail("%s: the sizes of the graph do not reach a fixpoint after %d equations", graph_file(g), after);
         before = after;
         settle_round(&s);
         after = alg_equations(g->alg, &list);
-    } while (after != before);
+    } while (after != before && !g->undecided.what);
 }

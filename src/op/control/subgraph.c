@@ -24,7 +24,9 @@ static const struct dim *subgraph_enter(struct subgraph *r, const struct dim *ou
         return dim_int(r->graph->alg, outside->k);
     if (at >= 0)
         return r->inside.at[at];
-    const char *name = arena_printf(a, "(%s)", dim_str(a, outside)); /* no size that data decides inside ends so */
+    const char *name = arena_printf(a, "(%s)", dim_str_compact(a, outside)); /* no size that data decides inside ends so */
+    if (outside->kind == DIM_SYM && *outside->name == '(')
+        name = outside->name;
     const struct dim *inside = dim_sym(r->graph->alg, name, outside->lo < 0 ? 0 : outside->lo);
     VEC_PUSH(a, &r->inside, inside);
     VEC_PUSH(a, &r->outside, outside);
@@ -63,6 +65,28 @@ const struct dim *subgraph_leave(const struct subgraph *r, const struct dim *d)
     case DIM_MAX: return leave_list(r, d, dim_max);
     }
     bug("dimension expression of kind %d", (int)d->kind);
+}
+
+static void leave_undecided(const struct subgraph *r, struct undecided *out)
+{
+    out->what = r->graph->undecided.what;
+    out->by.n = 0;
+    for (int i = 0; i < r->graph->undecided.by.n; i++) {
+        const struct dim *d = subgraph_leave(r, r->graph->undecided.by.at[i]);
+        const char *name[16];
+        int n = d ? dim_symbols(d, name, 16) : 0;
+        for (int k = 0; k < n && k < 16; k++)
+            VEC_PUSH(r->around->arena, &out->by, dim_sym(r->around->alg, name[k], INT64_MAX));
+    }
+}
+
+bool subgraph_is_undecided(const struct subgraph *r)
+{
+    if (!r->graph->undecided.what)
+        return false;
+    leave_undecided(r, &r->around->undecided);
+    r->around->undecided.what = arena_strdup(r->around->arena, r->graph->undecided.what);
+    return true;
 }
 
 struct type subgraph_type(struct subgraph *r, const struct type *outside)

@@ -68,5 +68,14 @@ bool op_dims_are_static(const struct value *);
 struct node *op_node(struct graph *, const char *domain, const char *op, const char *name, int nin, struct value *const *in);
 /* Runs the row's inference (and value); unknown ops keep declared output types. */
 void op_infer(struct graph *, struct node *);
+/* The same, but g->undecided may be set; then the types of the results are not known. */
+void op_try_infer(struct graph *, struct node *);
+
+/* ---- undecided.c: forms that sizes decide ---- */
+/* Notes in g->undecided what can't be told as long as the sizes of a type, or those that a value follows from, are not known. False: it
+ * depends on none. */
+bool op_undecided_by_type(struct graph *, const struct type *, const char *what);
+bool op_undecided_by_value(struct graph *, const struct value *, const char *what);
+void op_fail_undecided(const struct graph *) __attribute__((noreturn));
 
 #endif

@@ -61,6 +61,13 @@ static void check_sizes_said(const struct graph *g, const struct node *node)
 
 void op_infer(struct graph *g, struct node *node)
 {
+    op_try_infer(g, node);
+    if (g->undecided.what)
+        op_fail_undecided(g);
+}
+
+void op_try_infer(struct graph *g, struct node *node)
+{
     if (!node->op) {
         rewrite_declared(g, node);
         return;
@@ -70,7 +77,7 @@ void op_infer(struct graph *g, struct node *node)
         if (node->out[i] && !node->out[i]->constant)
             node->out[i]->dims = NULL;
     node->op->infer(g, node);
-    if (node->op->value && node->nout > 0 && node->out[0])
+    if (!g->undecided.what && node->op->value && node->nout > 0 && node->out[0])
         node->op->value(g, node);
 }
 

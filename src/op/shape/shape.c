@@ -97,18 +97,22 @@ static int axes_mask(struct graph *g, const struct node *node, int rank, unsigne
     return n;
 }
 
-/* Without axes every dimension of size 1 goes; a symbolic one leaves the rank open. */
-static unsigned ones_mask(const struct graph *g, const struct node *node, const struct type *data)
+/* Without axes every dimension of size 1 goes. */
+static unsigned ones_mask(const struct type *data)
 {
     unsigned mask = 0;
-    for (int d = 0; d < data->rank; d++) {
-        if (!dim_is_int(data->dim[d], NULL))
-            fail("%s: Squeeze without axes of '%s' %s has no fixed rank; bind the symbol with --dim", node_where(g, node),
-                 node->in[0]->name, type_str(g->arena, data));
+    for (int d = 0; d < data->rank; d++)
         if (dim_equals(data->dim[d], 1))
             mask |= 1u << d;
-    }
     return mask;
+}
+
+static bool may_be_one(const struct type *data)
+{
+    for (int d = 0; d < data->rank; d++)
+        if (!dim_is_int(data->dim[d], NULL) && data->dim[d]->lo <= 1 && data->dim[d]->hi >= 1)
+            return true;
+    return false;
 }
 
 void infer_squeeze(struct graph *g, struct node *node)
@@ -119,8 +123,13 @@ void infer_squeeze(struct graph *g, struct node *node)
     int n = axes_mask(g, node, data->rank, &mask), rank = 0;
     if (n == -1)
         fail("%s: the axes of Squeeze are not known at compile time", node_where(g, node));
+    if (n == -2 && may_be_one(data)) {
+        const char *of = arena_printf(g->arena, "'%s' %s", node->in[0]->name, type_str(g->arena, data));
+        op_undecided_by_type(g, data, arena_printf(g->arena, "%s: which dimensions of %s are 1 can't be told", node_where(g, node), of));
+        return;
+    }
     if (n == -2)
-        mask = ones_mask(g, node, data);
+        mask = ones_mask(data);
     for (int d = 0; d < data->rank; d++)
         if (mask >> d & 1u)
             op_same_dim(g, node, data->dim[d], one, "a squeezed dimension and 1");
