@@ -59,6 +59,35 @@ static void set_size_attributes(struct locality *l, int at)
         }
 }
 
+/* ---- padding of windows ---------------------------------------------------------------------------------------------------------- */
+
+/* A rank pads only where its windows reach over the ends. */
+static void pad_windows(struct locality *l, int at, const struct rule *rule, int d, const struct split *s)
+{
+    int axes = rule->in[0].rank - 2, axis = d - 2;
+    for (int r = 0; r < l->ranks; r++) {
+        struct node *local = l->local[r]->nodes.at[at];
+        int64_t pads[2 * MAX_RANK];
+        memcpy(pads, rule->pads, sizeof pads);
+        split_window_pads(s, r, rule->in[0].dim[d].window, &pads[axis], &pads[axes + axis]);
+        attr_set_ints(l->local[r], local, "pads", 2 * axes, pads);
+        attr_set_string(local, "auto_pad", "NOTSET");
+    }
+}
+
+static void set_padding(struct locality *l, int at)
+{
+    const struct node *node = l->global->nodes.at[at];
+    const struct strategy *strategy = node->strategy;
+    const struct rule *rule = strategy && node->op && node->op->rule ? rule_of(l->global, node) : NULL;
+    for (int d = 0; rule && rule->nin > 0 && d < rule->in[0].rank; d++) {
+        const struct rule_dim *dim = &rule->in[0].dim[d];
+        const struct split *s = dim->window ? strategy->assignment.factor[dim->part[0].factor[0]] : NULL;
+        if (s && !s->whole)
+            pad_windows(l, at, rule, d, s);
+    }
+}
+
 /* ---- the check ----------------------------------------------------------------------------------------------------------------------- */
 
 static void check_node(struct graph *g, struct node *node, int equations)
@@ -81,6 +110,7 @@ static void check_node(struct graph *g, struct node *node, int equations)
 static void localize_node(struct locality *l, int at)
 {
     set_size_attributes(l, at);
+    set_padding(l, at);
     slice_index_localize(l, at);
 }
 

@@ -164,6 +164,19 @@ const struct split *split_concat(struct alg *, int parts, const struct split *co
 const struct split *split_rescale(struct alg *, const struct split *, int64_t size);
 /* Groups of g consecutive indices that each rank touches: bounds lo/g .. ceil(hi/g). A cover; listed splits only, else NULL. */
 const struct split *split_image(struct alg *, const struct split *, int64_t g);
+/* split_window.c: windows that slide over a dimension of `size` elements. Window o reads [o*stride - pad, o*stride - pad + reach), as far
+ * as there are elements; behind the last window fewer than a stride are left. */
+struct sliding {
+    int64_t stride, reach, pad, size;
+};
+/* What each rank reads, a cover, where windows are split by s. NULL unless each rank has one interval of windows, in ascending order, and
+ * reads an element. */
+const struct split *split_windows(struct alg *, const struct split *, const struct sliding *);
+/* The padding that the windows of a rank read before and behind its elements. */
+void split_window_pads(const struct split *, int rank, const struct sliding *, int64_t *before, int64_t *behind);
+/* The greatest part of a dimension that a rank sends or receives when it is redistributed; -1 unless each rank holds one range, before and
+ * after. */
+double split_moved(const struct split *from, const struct split *to);
 /* True when everything rank r holds by a lies within what it holds by b, scaled to b's size (KV cover of query fractions). */
 bool split_fraction_within(const struct split *a, const struct split *b);
 /* Number of elements rank r holds, as an expression (balanced: (n + t-1-r)/t scaled). */

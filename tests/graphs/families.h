@@ -32,9 +32,13 @@ make_op make_reshape, make_flatten, make_squeeze, make_unsqueeze, make_expand, m
 make_op make_gather, make_gathernd, make_scatternd, make_gatherelements, make_scatterelements, make_arg, make_topk, make_onehot,
     make_cumsum, make_nonzero;
 /* ---- make_reduce.c ---- */
-make_op make_reduce, make_softmax, make_norm, make_skipnorm, make_channelnorm, make_pool, make_globalpool, make_lrn, make_loss;
+make_op make_reduce, make_softmax, make_norm, make_skipnorm, make_channelnorm, make_globalpool, make_lrn, make_loss;
 /* ---- make_product.c ---- */
-make_op make_matmul, make_gemm, make_einsum, make_conv, make_convtranspose;
+make_op make_matmul, make_gemm, make_einsum, make_convtranspose;
+/* Of weights: so wide that products of so many keep their magnitude; small integers in an exact graph. */
+struct fill weight_fill(struct sketch *, const struct dim *contracted);
+/* ---- make_window.c ---- */
+make_op make_conv, make_pool;
 /* ---- make_experts.c ---- */
 make_op make_moe, make_qmoe;
 /* ---- make_quantized.c ---- */

@@ -80,6 +80,7 @@ static struct prove_plan plan_of(const struct subject *s, int k)
                                .split_only = bits >> 8 & 1,
                                .dense = bits >> 9 & 1,
                                .wide = bits >> 10 & 1,
+                               .sp = bits >> 11 & 1 ? SP_AUTO : SP_OFF,
                                .exact = s->exact};
 }
 
@@ -105,9 +106,9 @@ static void try_plans(void *data, struct proof *out)
             s->tally->worst = out->worst > s->tally->worst ? out->worst : s->tally->worst;
         }
         if (out->kind != PROOF_EQUAL)
-            printf("plan %d: %d ranks, seed %llu%s%s%s: %s: %s\n", k, plan.ranks, (unsigned long long)plan.seed,
+            printf("plan %d: %d ranks, seed %llu%s%s%s%s: %s: %s\n", k, plan.ranks, (unsigned long long)plan.seed,
                    plan.split_only ? ", split only" : "", plan.dense ? ", dense" : "", plan.wide ? ", wide" : "",
-                   proof_kind_name(out->kind), out->said);
+                   plan.sp ? ", sp=auto" : "", proof_kind_name(out->kind), out->said);
     }
     int rows = 0;
     if (out->kind == PROOF_EQUAL)

@@ -4,7 +4,7 @@
 
 #include <math.h>
 
-static struct fill weight_fill(struct sketch *s, const struct dim *contracted)
+struct fill weight_fill(struct sketch *s, const struct dim *contracted)
 {
     double k = (double)sketch_size(s, contracted), width = k > 0 ? 1.7 / sqrt(k) : 1;
     return s->exact ? (struct fill){INTEGERS, -1, 1} : (struct fill){FLOATS, -width, width};
@@ -62,26 +62,6 @@ void make_gemm(struct sketch *s, const struct op *op)
     set_float(node, "alpha", draw(s->draws, 3) == 1 ? 2 : 1);
     set_float(node, "beta", draw(s->draws, 3) == 1 ? -2 : 1);
     sketch_add(s, node, NULL);
-}
-
-void make_conv(struct sketch *s, const struct op *op)
-{
-    struct value *x = sketch_pick(s, SORT_FLOAT, 3, 4);
-    int64_t channels;
-    if (!x || !dim_is_int(x->type.dim[1], &channels) || channels == 0)
-        return;
-    int64_t group = draw(s->draws, 3) == 1 && channels % 2 == 0 ? 2 : draw(s->draws, 4) == 1 ? channels : 1;
-    struct type t = x->type;
-    t.dim[0] = dim_int(s->g->alg, group * (1 + (int64_t)draw(s->draws, 4)));
-    t.dim[1] = dim_int(s->g->alg, channels / group);
-    for (int d = 2; d < t.rank; d++)
-        t.dim[d] = dim_int(s->g->alg, sketch_size(s, x->type.dim[d]) > 1 ? 1 + draw(s->draws, 2) : 1);
-    struct value *bias = draw(s->draws, 2) ? sketch_like(s, DT_F32, 1, t.dim) : NULL;
-    struct value *w = sketch_const(s, &t, weight_fill(s, dim_mul(s->g->alg, t.dim[1], dim_int(s->g->alg, 2))));
-    struct node *n = sketch_node(s, op, bias ? 3 : 2, (struct value *[]){x, w, bias}, 1);
-    if (n)
-        attr_set_int(n, "group", group);
-    sketch_add(s, n, NULL);
 }
 
 /* The channels of X come first in W; the image grows. */

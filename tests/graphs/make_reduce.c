@@ -108,22 +108,6 @@ void make_channelnorm(struct sketch *s, const struct op *op)
     sketch_add(s, n, NULL);
 }
 
-void make_pool(struct sketch *s, const struct op *op)
-{
-    struct value *x = sketch_pick(s, SORT_FLOAT, 3, 4);
-    struct node *n = sketch_node(s, op, 1, &x, 1);
-    int64_t kernel[2], stride[2];
-    for (int i = 0; n && i < x->type.rank - 2; i++) {
-        kernel[i] = sketch_size(s, x->type.dim[2 + i]) > 1 ? 1 + (int64_t)draw(s->draws, 2) : 1;
-        stride[i] = 1 + (int64_t)draw(s->draws, 2);
-    }
-    if (!n)
-        return;
-    attr_set_ints(s->g, n, "kernel_shape", x->type.rank - 2, kernel);
-    attr_set_ints(s->g, n, "strides", x->type.rank - 2, stride);
-    sketch_add(s, n, NULL);
-}
-
 void make_globalpool(struct sketch *s, const struct op *op)
 {
     struct value *x = sketch_pick(s, SORT_FLOAT, 3, 4);

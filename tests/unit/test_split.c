@@ -294,6 +294,78 @@ START_TEST(image_covers)
 }
 END_TEST
 
+/* A split of windows as ranges, ascending; some overlap. */
+static const struct split *ranges(int ranks, int n)
+{
+    const struct interval *list[RANKS];
+    int count[RANKS], lo = 0;
+    for (int r = 0; r < ranks; r++) {
+        struct interval *at = NEW(arena, struct interval);
+        int hi = r + 1 == ranks ? n : lo + 1 + pick((n - lo) / (ranks - r));
+        *at = (struct interval){lo, hi + (hi < n && pick(4) == 0)};
+        list[r] = at;
+        count[r] = 1;
+        lo = hi;
+    }
+    return split_list(alg, ranks, n, count, list);
+}
+
+/* Every element that a window of the rank reads, none that only others' read; what no window reads is somebody's. */
+static void check_windows(const struct split *s, const struct sliding *w)
+{
+    struct bindings none = {0};
+    const struct split *reads = split_windows(alg, s, w);
+    fill(&before, s, false, &none);
+    if (!reads)
+        return;
+    fill(&after, reads, false, &none);
+    ck_assert(reads->cover && after.n == w->size);
+    bool read[MOST] = {false};
+    for (int r = 0; r < s->ranks; r++) {
+        int64_t lo = INT64_MAX, hi = INT64_MIN, pads[2];
+        for (int o = 0; o < before.n; o++)
+            for (int64_t e = o * w->stride - w->pad; before.held[r][o] && e < o * w->stride - w->pad + w->reach; e++) {
+                lo = e < lo ? e : lo;
+                hi = e + 1 > hi ? e + 1 : hi;
+                ck_assert(e < 0 || e >= w->size || (after.held[r][e] && (read[e] = true)));
+            }
+        split_window_pads(s, r, w, &pads[0], &pads[1]);
+        ck_assert_int_eq(pads[0], lo < 0 ? -lo : 0);
+        ck_assert_int_eq(pads[1], hi > w->size ? hi - w->size : 0);
+        for (int64_t e = 0; e < w->size; e++)
+            ck_assert(!after.held[r][e] || (e >= lo && e < hi + w->stride));
+    }
+}
+
+START_TEST(windows)
+{
+    setup();
+    for (seed = 1; seed < 2000; seed++) {
+        int ranks = 1 + pick(5), n = ranks + pick(9);
+        struct sliding w = {.stride = 1 + pick(4), .reach = 1 + pick(6)};
+        w.pad = pick((int)w.reach);
+        w.size = (n - 1) * w.stride + w.reach - w.pad - pick((int)w.reach) + pick((int)w.stride);
+        if (w.size > 0)
+            check_windows(ranges(ranks, n), &w);
+    }
+    ck_assert_ptr_null(split_windows(alg, parse("t2:4:0-1,2-3/1-2,3-4"), &(struct sliding){1, 3, 1, 4}));
+    ck_assert_ptr_null(split_windows(alg, split_even(alg, 3, I(2)), &(struct sliding){1, 3, 1, 2}));
+    ck_assert_ptr_eq(split_windows(alg, parse("t2:4:0-2/2-4"), &(struct sliding){1, 3, 1, 4}), parse("t2:4:0-3/1-4"));
+    ck_assert_ptr_eq(split_windows(alg, parse("t2:4:0-2/2-4"), &(struct sliding){2, 1, 0, 8}), parse("t2:8:0-4/4-8"));
+}
+END_TEST
+
+START_TEST(moved)
+{
+    setup();
+    const struct split *halves = parse("t2:8:0-4/4-8");
+    ck_assert_double_eq(split_moved(halves, parse("t2:8:0-5/3-8")), 0.125);
+    ck_assert_double_eq(split_moved(halves, parse("t2:8:0-2/2-8")), 0.25);
+    ck_assert_double_eq(split_moved(halves, halves), 0);
+    ck_assert_double_eq(split_moved(split_even(alg, 2, dim_sym(alg, "S", 1)), halves), -1);
+}
+END_TEST
+
 START_TEST(rescale)
 {
     FOR_RANDOM_SPLITS(300, s)
@@ -445,6 +517,8 @@ int main(void)
     tcase_add_test(random, divide_is_exact);
     tcase_add_test(random, restrict_and_concat);
     tcase_add_test(random, image_covers);
+    tcase_add_test(random, windows);
+    tcase_add_test(random, moved);
     tcase_add_test(random, rescale);
     return unit_run(suite);
 }

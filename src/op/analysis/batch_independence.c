@@ -211,7 +211,7 @@ static bool numbers_rows(struct row_walk *w, const struct node *n)
 static bool assign_dim(const struct row_walk *w, const struct rule *r, const struct rule_dim *dim, const struct split *split,
                        struct assignment *c)
 {
-    for (int i = 0; dim->n == 1 && i < dim->part[0].n; i++) {
+    for (int i = 0; dim->n == 1 && !dim->window && i < dim->part[0].n; i++) {
         const int *factor = dim->part[0].factor, f = factor[i];
         const struct split *s = split_divide(w->g->alg, split, rule_sizes(w->g, r, factor, 0, i),
                                              rule_sizes(w->g, r, factor, i + 1, dim->part[0].n));

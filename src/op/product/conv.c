@@ -2,7 +2,8 @@
  * (c m k..).
  *
  * Input channels are contracted, output channels are columns. With groups both are (group, channels of a group) and the attribute `group`
- * follows the split. Spatial dimensions overlap between ranks and are never split, except for a 1 x 1 window, which is pointwise there. */
+ * follows the split. Places of the window may be split: a rank reads their elements, of which its neighbours have the outer ones. A 1 x 1
+ * window is pointwise. Those of the transpose are never split. */
 #include "op/infer/infer.h"
 #include "op/product/product.h"
 #include "op/rule/rule.h"
@@ -101,23 +102,12 @@ void infer_convtranspose(struct graph *g, struct node *node)
 
 /* ---- rule --------------------------------------------------------------------------------------------------------------------------- */
 
-static bool pointwise_along(const struct window *win, int i)
-{
-    return win->kernel[i] == 1 && win->stride[i] == 1 && win->pad[i] == 0 && win->pad[win->n + i] == 0;
-}
-
-static void put_spatial(struct graph *g, const struct node *node, struct rule *r)
+static void put_spatial(struct graph *g, const struct node *node, struct rule *r, bool transposed)
 {
     struct window win = window_of(g, node);
-    for (int i = 0; i < win.n; i++) {
-        const struct dim *in = node->in[0]->type.dim[2 + i], *out = node->out[0]->type.dim[2 + i];
-        bool pointwise = pointwise_along(&win, i) && in == out;
-        unsigned flags = pointwise ? 0 : FACTOR_REPLICATED;
-        int f = rule_numbered(g, r, "h", i, in, flags);
-        rule_put(g, &r->in[0], 2 + i, 0, f);
-        rule_put(g, &r->out[0], 2 + i, 0, pointwise ? f : rule_numbered(g, r, "y", i, out, flags));
+    window_rule(g, node, r, &win, !transposed);
+    for (int i = 0; i < win.n; i++)
         rule_put(g, &r->in[1], 2 + i, 0, rule_numbered(g, r, "k", i, node->in[1]->type.dim[2 + i], FACTOR_REPLICATED));
-    }
 }
 
 static void put_group(struct graph *g, struct rule *r, int group)
@@ -149,7 +139,7 @@ static struct rule *conv_rule(struct graph *g, const struct node *node, const st
     rule_put(g, &r->in[1], 0, 0, transposed ? c : m);
     rule_put(g, &r->in[1], 1, 0, transposed ? m : c);
     rule_put(g, &r->out[0], 1, 0, m);
-    put_spatial(g, node, r);
+    put_spatial(g, node, r, transposed);
     if (term) {
         rule_addend(r, 2);
         if (group >= 0)

@@ -1,22 +1,31 @@
-/* Pooling: (b c !h..) -> (b c !h'..); each channel on its own, spatial dimensions never split. Averages are linear. LRN looks at
- * neighbouring channels: (b !c h..) -> (b !c h..). */
+/* Pooling: (b c y[..]..) -> (b c y..); each channel on its own, places of the window split as those of a convolution. Averages are linear.
+ * LRN looks at neighbouring channels: (b !c h..) -> (b !c h..). */
 #include "op/infer/infer.h"
 #include "op/product/product.h"
 #include "op/rule/rule.h"
 #include "op/table/table.h"
+
+#include <string.h>
+
+static struct window pool_window(const struct graph *g, const struct node *node)
+{
+    int spatial = node->in[0]->type.rank - 2;
+    const int64_t *kernel = NULL;
+    int n = attr_is_set(node, "kernel_shape") ? attr_ints(g, node, "kernel_shape", &kernel) : 0;
+    if (n != spatial)
+        fail("%s: attribute 'kernel_shape' has %d entries, expected %d", node_where(g, node), n, spatial);
+    struct window win = window_read(g, node, n, kernel);
+    win.partial = attr_int(node, "ceil_mode") != 0;
+    return win;
+}
 
 void infer_pool(struct graph *g, struct node *node)
 {
     op_need_rank(g, node, 0, 3, MAX_RANK);
     const struct type *x = op_operand(g, node, 0);
     const struct dim *dim[MAX_RANK] = {x->dim[0], x->dim[1]};
-    const int64_t *kernel = NULL;
-    int n = attr_is_set(node, "kernel_shape") ? attr_ints(g, node, "kernel_shape", &kernel) : 0;
-    if (n != x->rank - 2)
-        fail("%s: attribute 'kernel_shape' has %d entries, expected %d", node_where(g, node), n, x->rank - 2);
-    struct window win = window_read(g, node, n, kernel);
-    win.partial = attr_int(node, "ceil_mode") != 0;
-    for (int i = 0; i < n; i++)
+    struct window win = pool_window(g, node);
+    for (int i = 0; i < win.n; i++)
         dim[2 + i] = window_result(g, node, &win, i, x->dim[2 + i]);
     op_result(g, node, 0, x->dtype, x->rank, dim);
 }
@@ -31,34 +40,60 @@ void infer_globalpool(struct graph *g, struct node *node)
     op_result(g, node, 0, x->dtype, x->rank, dim);
 }
 
+/* Padding that counts is known to the whole alone where the last window reaches behind it. */
+static bool windows_split(const struct node *node)
+{
+    bool average = strcmp(node->optype, "AveragePool") == 0;
+    return node->nout == 1 && !(average && attr_int(node, "ceil_mode") && attr_int(node, "count_include_pad"));
+}
+
 struct rule *rule_pool(struct graph *g, const struct node *node)
 {
     struct rule *r = rule_new(g, node);
-    const struct type *x = &node->in[0]->type, *y = &node->out[0]->type;
-    for (int d = 0; d < x->rank; d++) {
-        int f = rule_numbered(g, r, d < 2 ? "a" : "h", d, x->dim[d], d < 2 ? 0 : FACTOR_REPLICATED), to = f;
-        if (d >= 2)
-            to = dim_equals(y->dim[d], 1) ? -1 : rule_numbered(g, r, "y", d, y->dim[d], FACTOR_REPLICATED);
-        rule_put(g, &r->in[0], d, 0, f);
-        if (to >= 0)
-            rule_put(g, &r->out[0], d, 0, to);
-    }
+    struct window win = pool_window(g, node);
+    for (int d = 0; d < 2; d++)
+        rule_same_dim(g, r, "a", d, node->in[0]->type.dim[d], 0);
+    window_rule(g, node, r, &win, windows_split(node));
     return r;
 }
 
-struct rule *rule_maxpool(struct graph *g, const struct node *node)
+/* Each channel on its own; what is reduced is never split. */
+struct rule *rule_globalpool(struct graph *g, const struct node *node)
 {
-    struct rule *r = rule_pool(g, node);
+    return rule_parse(g, node, "(b c !h..) -> (b c 1..)");
+}
+
+static struct rule *taking_max(struct rule *r)
+{
     r->extremal = 1;
     r->extremum = RED_MAX;
     return r;
 }
 
-struct rule *rule_averagepool(struct graph *g, const struct node *node)
+static struct rule *averaging(struct rule *r)
 {
-    struct rule *r = rule_pool(g, node);
     rule_linear(r, 1);
     return r;
+}
+
+struct rule *rule_maxpool(struct graph *g, const struct node *node)
+{
+    return taking_max(rule_pool(g, node));
+}
+
+struct rule *rule_averagepool(struct graph *g, const struct node *node)
+{
+    return averaging(rule_pool(g, node));
+}
+
+struct rule *rule_globalmaxpool(struct graph *g, const struct node *node)
+{
+    return taking_max(rule_globalpool(g, node));
+}
+
+struct rule *rule_globalaveragepool(struct graph *g, const struct node *node)
+{
+    return averaging(rule_globalpool(g, node));
 }
 
 void infer_lrn(struct graph *g, struct node *node)

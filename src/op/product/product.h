@@ -2,7 +2,7 @@
 #ifndef TPC_OP_PRODUCT_H
 #define TPC_OP_PRODUCT_H
 
-#include "ir/ir.h"
+#include "op/rule/rule.h"
 
 /* ---- window.c: windows that slide over n spatial dimensions; partial: ceil_mode, a last place may reach over the end ---- */
 #define MOST_SPATIAL (MAX_RANK - 2)
@@ -15,6 +15,9 @@ struct window {
 struct window window_read(const struct graph *, const struct node *, int n, const int64_t *kernel);
 /* Places along spatial dimension i of this extent; auto_pad as the node has it. */
 const struct dim *window_result(struct graph *, const struct node *, const struct window *, int i, const struct dim *extent);
+/* The spatial dimensions of operand 0 and result 0: the same where the window is pointwise; if splits, what windows read, as far as sizes
+ * are known; else replicated. */
+void window_rule(struct graph *, const struct node *, struct rule *, const struct window *, bool splits);
 
 /* ---- einsum.c: the equation; dimensions of "..." are labelled from the right ---- */
 enum { ELLIPSIS = 256, LABELS = ELLIPSIS + MAX_RANK };

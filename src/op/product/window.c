@@ -1,4 +1,4 @@
-/* Windows that slide over spatial dimensions, of convolution and pooling: attributes and the number of places a window has. */
+/* Windows that slide over spatial dimensions, of convolution and pooling: attributes, the number of places a window has, and rules. */
 #include "op/product/product.h"
 
 #include <string.h>
@@ -55,4 +55,71 @@ const struct dim *window_result(struct graph *g, const struct node *node, const 
         fail("%s: the window is larger than spatial dimension %d of '%s', %s", node_where(g, node), i, node->in[0]->name,
              type_str(g->arena, &node->in[0]->type));
     return win->partial ? with_partial(alg, win, i, extent, room) : dim_add(alg, dim_div(alg, room, stride), one);
+}
+
+/* ---- rules ---- */
+
+static int64_t reach_of(const struct window *win, int i)
+{
+    return (win->kernel[i] - 1) * win->dilation[i] + 1;
+}
+
+/* What auto_pad adds along spatial dimension i: what the last window lacks, the smaller or the greater half of it in front. */
+static void same_pads(const struct window *win, int i, bool upper, int64_t size, int64_t places, int64_t *pads)
+{
+    int64_t lacks = (places - 1) * win->stride[i] + reach_of(win, i) - size;
+    lacks = lacks < 0 ? 0 : lacks;
+    pads[i] = upper ? lacks / 2 : lacks - lacks / 2;
+    pads[win->n + i] = lacks - pads[i];
+}
+
+/* The padding in numbers, as in attribute pads; false: auto_pad decides, and sizes are not known. */
+static bool window_pads(const struct node *node, const struct window *win, int64_t *pads)
+{
+    const char *mode = attr_string(node, "auto_pad");
+    bool upper = strcmp(mode, "SAME_UPPER") == 0, same = upper || strcmp(mode, "SAME_LOWER") == 0;
+    for (int i = 0; i < 2 * win->n; i++)
+        pads[i] = strcmp(mode, "VALID") == 0 ? 0 : win->pad[i];
+    for (int i = 0; same && i < win->n; i++) {
+        int64_t size, places;
+        if (!dim_is_int(node->in[0]->type.dim[2 + i], &size) || !dim_is_int(node->out[0]->type.dim[2 + i], &places))
+            return false;
+        same_pads(win, i, upper, size, places, pads);
+    }
+    return true;
+}
+
+/* How windows slide over spatial dimension i; false: that is not known when compiling, or ceil_mode leaves elements behind them. */
+static bool window_slides(const struct node *node, const struct window *win, int i, struct sliding *out)
+{
+    int64_t size, places, pads[2 * MOST_SPATIAL];
+    if (!window_pads(node, win, pads) || !dim_is_int(node->in[0]->type.dim[2 + i], &size) ||
+        !dim_is_int(node->out[0]->type.dim[2 + i], &places) || places < 2)
+        return false;
+    *out = (struct sliding){.stride = win->stride[i], .reach = reach_of(win, i), .pad = pads[i], .size = size};
+    int64_t rest = size + out->pad - ((places - 1) * out->stride + out->reach);
+    return rest < out->stride && !(win->partial && rest > 0);
+}
+
+static bool is_pointwise(const struct node *node, const struct window *win, int i)
+{
+    return win->kernel[i] == 1 && win->stride[i] == 1 && win->pad[i] == 0 && win->pad[win->n + i] == 0 &&
+        node->in[0]->type.dim[2 + i] == node->out[0]->type.dim[2 + i];
+}
+
+void window_rule(struct graph *g, const struct node *node, struct rule *r, const struct window *win, bool splits)
+{
+    for (int i = 0; i < win->n; i++) {
+        const struct dim *in = node->in[0]->type.dim[2 + i], *out = node->out[0]->type.dim[2 + i];
+        struct sliding by;
+        if (is_pointwise(node, win, i)) {
+            rule_same_dim(g, r, "h", 2 + i, in, 0);
+        } else if (splits && window_slides(node, win, i, &by)) {
+            rule_slide(g, r, 2 + i, rule_numbered(g, r, "y", 2 + i, out, 0), &by);
+            window_pads(node, win, r->pads);
+        } else {
+            rule_put(g, &r->in[0], 2 + i, 0, rule_numbered(g, r, "h", 2 + i, in, FACTOR_REPLICATED));
+            rule_put(g, &r->out[0], 2 + i, 0, rule_numbered(g, r, "y", 2 + i, out, FACTOR_REPLICATED));
+        }
+    }
 }

@@ -87,6 +87,15 @@ int rule_same_dim(struct graph *g, struct rule *r, const char *stem, int d, cons
     return f;
 }
 
+void rule_slide(struct graph *g, struct rule *r, int d, int f, const struct sliding *window)
+{
+    struct sliding *own = NEW(g->arena, struct sliding);
+    *own = *window;
+    rule_put(g, &r->in[0], d, 0, f);
+    rule_put(g, &r->out[0], d, 0, f);
+    r->in[0].dim[d].window = own;
+}
+
 void rule_linear(struct rule *r, uint32_t operands)
 {
     require(r->nlinear < (int)(sizeof r->linear / sizeof *r->linear));
@@ -182,7 +191,7 @@ void rule_broadcast(struct graph *g, const struct rule *r, struct rule_operand *
 
 int rule_lone_factor(const struct rule_dim *rd)
 {
-    return rd->n == 1 && rd->part[0].n == 1 ? rd->part[0].factor[0] : -1;
+    return rd->n == 1 && rd->part[0].n == 1 && !rd->window ? rd->part[0].factor[0] : -1;
 }
 
 int rule_factor_at(const struct rule_operand *o, int d)
@@ -196,6 +205,8 @@ static const struct dim *dim_of_parts(struct graph *g, const struct rule *r, con
 {
     if (dim->n == 0)
         return dim_int(g->alg, 1);
+    if (dim->window)
+        return dim_int(g->alg, dim->window->size);
     const struct dim *sum = dim_int(g->alg, 0);
     for (int p = 0; p < dim->n; p++)
         sum = dim_add(g->alg, sum, rule_part_size(g, r, &dim->part[p]));

@@ -31,6 +31,8 @@ struct rule_part {
 struct rule_dim {
     int n, cap;
     struct rule_part *part;
+    const struct sliding
+        *window; /* the dimension is what windows read, and the one factor of its part counts them; NULL: it is its parts */
 };
 struct rule_operand {
     bool present;
@@ -59,6 +61,7 @@ struct rule {
     int nsize;
     struct rule_size size[4];
     int ngroup, group[8];         /* factors that split together: the parts of a |; several factors, one group per rule */
+    int64_t pads[2 * MAX_RANK];   /* of windows: attribute pads as it is unsplit, with auto_pad told */
     int query_outer, query_inner; /* (hk g): a rank holds all of some groups or heads of one group; -1: no such product */
 };
 
@@ -73,6 +76,8 @@ int rule_numbered(struct graph *, struct rule *, const char *stem, int number, c
 void rule_put(struct graph *, struct rule_operand *, int d, int part, int f);
 /* Dimension d of operand 0 and of result 0 is one factor, which is returned. */
 int rule_same_dim(struct graph *, struct rule *, const char *stem, int d, const struct dim *size, unsigned flags);
+/* Dimension d of operand 0 is what windows read, and of result 0 factor f, which counts them. */
+void rule_slide(struct graph *, struct rule *, int d, int f, const struct sliding *);
 void rule_linear(struct rule *, uint32_t operands);
 /* Operand i is added to the result; max and min pass through it. */
 void rule_addend(struct rule *, int i);
@@ -118,7 +123,7 @@ const struct split *rule_part_split(struct graph *, const struct rule *, int ran
 /* Product of the sizes of factors list[from .. to); 1 for none. Of a part: of all its factors. */
 const struct dim *rule_sizes(struct graph *, const struct rule *, const int *list, int from, int to);
 const struct dim *rule_part_size(struct graph *, const struct rule *, const struct rule_part *);
-/* The one factor that a dimension is; -1: none or several. The same of dimension d of an operand or result. */
+/* The one factor that a dimension is; -1: none, several, or windows. The same of dimension d of an operand or result. */
 int rule_lone_factor(const struct rule_dim *);
 int rule_factor_at(const struct rule_operand *, int d);
 /* Puts dimension d of an operand that is broadcast, right-aligned, into factors of the result's dimensions (factor[rank]; -1: the
@@ -130,10 +135,11 @@ void rule_broadcast(struct graph *, const struct rule *, struct rule_operand *, 
  *     (b0 m k)(k n) -> (b0 m n)  k: sum contracted  linear 0, 1
  *
  * An operand is its dimensions in parentheses, "-" if absent, with + before an addend. A dimension is factors. A product is in
- * parentheses, | separates concatenated parts, 1 is no factor. ! marks a factor that is never split, @ one whose index means something.
- * Notes follow, two spaces apart: properties of factors, linear sets (members separated by +), moves, operands in which the op is
- * increasing or decreasing, those in which it is max-linear or min-linear, group, query, size attributes. A factor that is nowhere a
- * dimension of its own has its size in its note. For reading, "b.." is as many dimensions as the type leaves, aligned at the right. */
+ * parentheses, | separates concatenated parts, 1 is no factor. y[3/2-1] is what y windows of 3 read that slide by 2 from -1. ! marks a
+ * factor that is never split, @ one whose index means something. Notes follow, two spaces apart: properties of factors, linear sets
+ * (members separated by +), moves, operands in which the op is increasing or decreasing, those in which it is max-linear or min-linear,
+ * group, query, size attributes. A factor that is nowhere a dimension of its own has its size in its note. For reading, "b.." is as many
+ * dimensions as the type leaves, aligned at the right. */
 /* Properties of factors that have a word of their own; the others are marks. */
 enum { RULE_FLAGS = 5 };
 struct flag_name {

@@ -145,7 +145,31 @@ static struct rule_reader inner_reader(const struct rule_reader *in, const char 
     return (struct rule_reader){in->g, in->node, in->rule, in->text, text};
 }
 
-static struct rule_dim read_rule_dim(const struct rule_reader *in, const char *text)
+static int64_t take_number(struct rule_reader *in, const char *before)
+{
+    char *end;
+    if (!take_text(in, before))
+        misread(in, before);
+    long long k = strtoll(in->at, &end, 10);
+    if (end == in->at)
+        misread(in, "expected a number");
+    in->at = end;
+    return k;
+}
+
+/* "[reach/stride-pad]" */
+static const struct sliding *take_window(struct rule_reader *in, const struct dim *size)
+{
+    struct sliding *w = NEW(in->g->arena, struct sliding);
+    w->reach = take_number(in, "[");
+    w->stride = take_number(in, "/");
+    w->pad = take_number(in, "-");
+    if (!take_text(in, "]") || !dim_is_int(size, &w->size))
+        misread(in, "expected ] and a dimension of known size");
+    return w;
+}
+
+static struct rule_dim read_rule_dim(const struct rule_reader *in, const char *text, const struct dim *size)
 {
     struct rule_reader r = inner_reader(in, text);
     struct rule_dim dim = {0};
@@ -153,6 +177,8 @@ static struct rule_dim read_rule_dim(const struct rule_reader *in, const char *t
     do
         VEC_PUSH(in->g->arena, &parts, take_part(&r));
     while (take_text(&r, "|"));
+    if (*r.at == '[')
+        dim.window = take_window(&r, size);
     if (*r.at)
         misread(&r, "a dimension does not end");
     dim.part = parts.at;
@@ -216,7 +242,8 @@ static void place_operand(struct rule_reader *in, const struct tokens *t, struct
         misread(in, "an operand's dimensions differ from its type's");
     for (int k = 0; k < t->n; k++) {
         if (k != dotted) {
-            operand->dim[d++] = read_rule_dim(in, t->dim[k]);
+            operand->dim[d] = read_rule_dim(in, t->dim[k], value->type.dim[d]);
+            d++;
             continue;
         }
         for (int i = 0; i < spread; i++, d++)
@@ -288,7 +315,7 @@ static bool sizes_once(struct rule_reader *in)
         const struct rule_operand *o = i < r->nin ? &r->in[i] : &r->out[i - r->nin];
         const struct value *value = i < r->nin ? in->node->in[i] : in->node->out[i - r->nin];
         for (int d = 0; o->present && d < o->rank; d++)
-            changed |= size_from(in, &o->dim[d], value->type.dim[d]);
+            changed |= !o->dim[d].window && size_from(in, &o->dim[d], value->type.dim[d]);
     }
     return changed;
 }

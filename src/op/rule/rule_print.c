@@ -1,6 +1,7 @@
 /* Factor rules as text (op/rule/rule_text.h). */
 #include "op/rule/rule.h"
 
+#include <inttypes.h>
 #include <stdlib.h>
 
 /* met: factors in the order of first mention, which is the order of their notes. */
@@ -55,6 +56,9 @@ static void say_dim(struct rule_printer *p, const struct rule_dim *dim)
         print_note(p, i ? "|" : "");
         say_part(p, &dim->part[i]);
     }
+    if (dim->window)
+        print_note(
+            p, arena_printf(p->arena, "[%" PRId64 "/%" PRId64 "-%" PRId64 "]", dim->window->reach, dim->window->stride, dim->window->pad));
 }
 
 static void say_operands(struct rule_printer *p, int n, const struct rule_operand *operand)

@@ -103,9 +103,18 @@ static bool part_split(struct projection *p, const struct rule_part *part, const
 
 /* ---- a dimension, an operand --------------------------------------------------------------------------------------------- */
 
+static bool window_split(struct projection *p, const struct rule_dim *dim, const struct split **out)
+{
+    const struct split *s = p->split[dim->part[0].factor[0]];
+    *out = s ? split_windows(p->g->alg, s, dim->window) : NULL;
+    return !s || *out ? true : refused(p, "a rank would not read one range of elements with its windows");
+}
+
 static bool dim_split(struct projection *p, const struct rule_dim *dim, const struct split **out)
 {
     *out = NULL;
+    if (dim->window)
+        return window_split(p, dim, out);
     if (dim->n == 1)
         return part_split(p, &dim->part[0], out);
     const struct split **part = NEWN(p->g->arena, const struct split *, dim->n + 1);

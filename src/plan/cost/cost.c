@@ -2,7 +2,8 @@
  *
  *     node             o + max(flops / F, bytes / M); a share of the bytes for elementwise ops (they will be fused), nothing for views
  *     AllGather, ReduceScatter    g + lg t a + (t-1)/t n/B        AllReduce  g + min(2 lg t a + 2 (t-1)/t n/B, lg t (a + n/B))
- *     AllToAll, Redistribute      g + lg t a + (t-1)/t^2 n/B      resident weights  price * bytes / M per step
+ *     AllToAll, Redistribute      g + lg t a + (t-1)/t^2 n/B, of ranges (a halo) what they lack
+ *     resident weights            price * bytes / M per step
  *
  * and c for every byte of the addends that a rank sums: n in a ReduceScatter and the first form of AllReduce, t n in the second.
  * n: bytes of the global value. packing_seconds adds the cost of a dimension that is not the leading one. Ranks of one machine share its F,
@@ -132,7 +133,12 @@ double cost_reshard_seconds(struct space *s, const struct value *v, struct place
     require(placement_transition(from, to).possible && !placement_eq(from, to));
     if (!by)
         return to.kind == PLACE_P ? 0 : 2 * most_bytes(s, v, to, w) * m->elementwise_share / m->memory_bandwidth;
-    double wire = collective_seconds(m, collective_transfer(m, by, s->ranks, global_elements(s, v, w) * dtype_width(v->type.dtype)));
+    double bytes = global_elements(s, v, w) * dtype_width(v->type.dtype),
+           part = by == COLL_REDISTRIBUTE ? split_moved(from.split, to.split) : -1;
+    struct transfer sent = collective_transfer(m, by, s->ranks, bytes);
+    if (part >= 0)
+        sent.bytes = part * bytes;
+    double wire = collective_seconds(m, sent);
     bool packs = by == COLL_ALLGATHER || by == COLL_REDUCESCATTER;
     return wire + (packs ? packing_seconds(s, v, from.kind == PLACE_S ? from : to, w) : 0);
 }

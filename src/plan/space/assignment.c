@@ -197,6 +197,8 @@ struct assignments assignment_list(struct space *s, int node, bool result, int i
     if (!o->present || d >= o->rank || o->dim[d].n == 0)
         return out;
     const struct rule_dim *rd = &o->dim[d];
+    if (rd->window)
+        return out; /* a split of windows decides what they read, not the other way round */
     struct assignment none = assignment_none(s, r);
     if (rd->n == 1)
         part_assignments(s, r, &rd->part[0], split, &none, &found);

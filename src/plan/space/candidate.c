@@ -43,6 +43,12 @@ static bool carry(struct space *s, const struct value *v, struct placement p, st
     return p.kind == PLACE_S && !s->head_size[dim_class_of(s->roles->class, v->id * MAX_RANK + p.dim)] && space_add(s, v, p.dim, c);
 }
 
+/* What windows read overlaps: each node before would read more, and do its neighbours' work. */
+static bool reads_windows(const struct rule *r, int operand, struct placement p)
+{
+    return p.kind == PLACE_S && r->in[operand].dim[p.dim].window;
+}
+
 static bool add_placements(struct space *s, int node, const struct strategy *st, bool sequence, const char *source)
 {
     require(st->in && st->out && source);
@@ -50,7 +56,7 @@ static bool add_placements(struct space *s, int node, const struct strategy *st,
     const struct candidate c = {NULL, sequence, source, node};
     bool changed = false;
     for (int i = 0; i < n->nin; i++)
-        changed |= n->in[i] && carry(s, n->in[i], st->in[i], c);
+        changed |= n->in[i] && !reads_windows(s->rule[node], i, st->in[i]) && carry(s, n->in[i], st->in[i], c);
     for (int i = 0; i < n->nout; i++)
         changed |= n->out[i] && carry(s, n->out[i], st->out[i], c);
     return changed;

@@ -13,12 +13,6 @@
 
 /* ---- which qualify -------------------------------------------------------------------------------------------------------- */
 
-/* By class: the split of a sequence, or of rows with one inside (NULL: it is neither); whether --sp splits it. */
-struct sequence_rows {
-    const struct split **split;
-    bool *on;
-};
-
 /* A class of dimensions that are products of factors, one of which is the class `factor`. */
 struct flattening {
     int rows, factor;
@@ -175,9 +169,11 @@ static const char *name_sequences(struct space *s, int *up, const struct sequenc
 {
     struct sizes sizes = {0};
     for (int i = 0; i < s->g->values.n; i++)
-        for (int d = 0; d < s->g->values.at[i]->type.rank; d++)
-            if (rows->on[dim_class_of(up, i * MAX_RANK + d)] && dimension_qualifies(s, s->g->values.at[i], d))
+        for (int d = 0; d < s->g->values.at[i]->type.rank; d++) {
+            int class = dim_class_of(up, i * MAX_RANK + d);
+            if (rows->on[class] && (rows->slides[class] || dimension_qualifies(s, s->g->values.at[i], d)))
                 add_size(s, &sizes, s->g->values.at[i]->type.dim[d]);
+        }
     return sizes_text(s, &sizes);
 }
 
@@ -199,7 +195,7 @@ static _Noreturn void refuse_sequence(const struct space *s)
 void sequence_seed(struct space *s)
 {
     int *up = s->roles->class, n = s->g->values.n * MAX_RANK + 1;
-    struct sequence_rows rows = {NEWN(s->arena, const struct split *, n), NEWN(s->arena, bool, n)};
+    struct sequence_rows rows = {NEWN(s->arena, const struct split *, n), NEWN(s->arena, bool, n), NEWN(s->arena, bool, n)};
     struct flattenings flattened = find_flattened(s, up);
     bool found = false;
     split_sequences(s, up, &rows);
@@ -210,6 +206,8 @@ void sequence_seed(struct space *s)
             found |= seed_rows(s, i, up, &rows);
     if (!found && s->options->sp == SP_ON)
         refuse_sequence(s);
+    if (s->options->sp == SP_AUTO && !s->options->sp_symbol)
+        sequence_seed_windows(s, up, &rows);
     for (int i = 0; i < s->g->nodes.n; i++)
         s->sequence.passes[i] = s->options->sp == SP_AUTO;
     spread_on(&flattened, &rows);

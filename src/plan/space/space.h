@@ -152,6 +152,14 @@ const char *strategy_missing(const struct space *, int node);
 void sequence_seed(struct space *);
 /* For the report, of a chosen plan under --sp=auto: how much of it is split along a sequence. */
 void sequence_note_chosen(struct space *);
+/* By class: the split of a sequence, or of rows with one inside (NULL: it is neither); whether --sp splits it; whether windows slide over
+ * it. */
+struct sequence_rows {
+    const struct split **split;
+    bool *on, *slides;
+};
+/* sequence_window.c: seeds what windows slide over, as sequences. up: classes of dimensions. */
+void sequence_seed_windows(struct space *, int *up, struct sequence_rows *);
 /* sequence_pass.c: may a split along a sequence pass the node by this assignment? Products and barriers only where the sequence passes, and
  * as rows. */
 bool sequence_passes(const struct space *, int node, const struct assignment *);

@@ -1,0 +1,34 @@
+/* sequence_window: the rows of images and the steps of sounds as sequences of --sp=auto. Windows of a convolution or a pool slide over
+ * them; a rank does some of the windows and gets from its neighbours the elements that it lacks, the halo. A cost decides, node by node. */
+#include "op/rule/rule.h"
+#include "plan/facts/facts.h"
+#include "plan/space/space.h"
+
+/* The longest dimension that windows slide over, in the result; -1: there is none. */
+static int longest_slide(const struct space *s, int node)
+{
+    const struct rule *r = s->rule[node];
+    const struct node *n = s->g->nodes.at[node];
+    int64_t most = 0, size;
+    int found = -1;
+    for (int d = 0; r && r->nin > 0 && r->nout > 0 && r->in[0].present && d < r->in[0].rank; d++)
+        if (r->in[0].dim[d].window && dim_is_int(n->out[0]->type.dim[d], &size) && size > most) {
+            most = size;
+            found = d;
+        }
+    return most >= s->ranks ? found : -1;
+}
+
+void sequence_seed_windows(struct space *s, int *up, struct sequence_rows *rows)
+{
+    for (int node = 0; node < s->g->nodes.n; node++) {
+        int d = longest_slide(s, node);
+        if (d < 0)
+            continue;
+        const struct value *v = s->g->nodes.at[node]->out[0];
+        int class = dim_class_of(up, v->id * MAX_RANK + d);
+        rows->split[class] = split_even(s->g->alg, s->ranks, v->type.dim[d]);
+        rows->on[class] = rows->slides[class] = true;
+        space_add(s, v, d, (struct candidate){rows->split[class], true, "--sp at", node});
+    }
+}
