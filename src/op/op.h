@@ -21,6 +21,8 @@ enum op_flag {
     OP_COMMUTES = 1 << 9, /* operands 0 and 1 may be exchanged: equal nodes merge */
     OP_REPEATS = 1 << 18, /* the result has the elements of operand 0, each several times along a dimension (Repeat) */
 
+    OP_DRAWS = 1 << 19, /* draws random numbers: two nodes, and two runs, draw others */
+
     /* Cost. */
     OP_ELEMENTWISE = 1 << 10, /* fusable: costs a third of its bytes */
     OP_VIEW = 1 << 11,        /* the result has the bytes of operand 0 (Reshape, Squeeze, Identity): no cost, no memory */

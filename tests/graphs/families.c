@@ -121,6 +121,17 @@ static const struct {
     {"If", "has bodies, which are no part of a random graph"},
     {"Loop", "has a body"},
     {"Scan", "has a body"},
+    {"RandomNormal", "draws numbers"},
+    {"RandomNormalLike", "draws numbers"},
+    {"RandomUniform", "draws numbers"},
+    {"RandomUniformLike", "draws numbers"},
+    {"Bernoulli", "draws numbers"},
+    {"BitCast", "the bits of a float differ where its last place does"},
+    {"NonMaxSuppression", "a score that differs in its last place selects another box"},
+    {"RoiAlign", "regions of random numbers are no boxes"},
+    {"TensorScatter", "indices of random numbers do not fit the cache"},
+    {"TfIdfVectorizer", "random tokens are in no pool"},
+    {"Unique", "numbers that differ in their last place only are two"},
 };
 
 const struct family *family_of(const struct op *op)

@@ -163,10 +163,12 @@ heap() {
 # Ops without a rule; the self-check fails for a row that has a rule and no sample.
 #   Constant Shape Size CastLike Einsum   gone before planning; com.microsoft Attention, MultiHeadAttention, too
 #   If Loop Scan                        their bodies run on every rank; tests/control.tap
-#   NonZero                            data decides its size, which every rank must know
+#   NonZero, Unique, NonMaxSuppression data decides its size, which every rank must know
+#   MaxUnpool                          its indices count the elements of the whole tensor
+#   Random..., Bernoulli               another number of ranks must not draw other numbers
 #   AllReduce ... Shard Term            made by the plan, never planned; tests/comm
 #   Dims Chain FusedAttention QuantMatMul QuantGather LocalIndex Positions LocalTopK  made from others that have rules
-RULELESS=" Attention MultiHeadAttention Constant Shape Size CastLike Einsum If Loop Scan NonZero AllReduce AllGather ReduceScatter AllToAll Redistribute Broadcast Shard Term Dims Chain FusedAttention QuantMatMul QuantGather LocalIndex Positions LocalTopK "
+RULELESS=" Attention MultiHeadAttention Constant Shape Size CastLike Einsum If Loop Scan NonZero Unique NonMaxSuppression MaxUnpool RandomNormal RandomNormalLike RandomUniform RandomUniformLike Bernoulli AllReduce AllGather ReduceScatter AllToAll Redistribute Broadcast Shard Term Dims Chain FusedAttention QuantMatMul QuantGather LocalIndex Positions LocalTopK "
 ruleless() {
     "$objects/tpc-shard" --list-ops >"$work/ops" || echo "tpc-shard does not list the ops"
     for op in $(awk '$4 == "none" { print $2 }' "$work/ops"); do

@@ -57,3 +57,9 @@ void kern_CastLike(struct kcall *call)
 {
     kern_Cast(call);
 }
+
+/* The bytes stay as they are. */
+void kern_BitCast(struct kcall *call)
+{
+    copy_dense(call->env, call->out[0].data, call->in[0].data, tensor_bytes(&call->out[0]));
+}

@@ -1,4 +1,4 @@
-/* reduce: ReduceMax, ReduceMean, ReduceMin, ReduceProd, ReduceSum, CumSum.
+/* reduce: ReduceMax, ReduceMean, ReduceMin, ReduceProd, ReduceSum, CumSum, CumProd.
  *
  * The operand is seen as kept and reduced dimensions, adjoining ones of a kind merged. Where the innermost is reduced a result is made of
  * contiguous rows; where it is kept, rows are accumulated elementwise. Accumulators are float for f32, f16 and bf16, double for f64,
@@ -376,44 +376,47 @@ void kern_ReduceSum(struct kcall *call)
     reduce_kernel(call, REDUCE_SUM);
 }
 
-/* ---- CumSum -------------------------------------------------------------------------------------------------------------- */
-struct cumsum {
+/* ---- CumSum, CumProd ----------------------------------------------------------------------------------------------------- */
+struct running {
     const struct tensor *x;
     struct tensor *y;
     int64_t n, inner;
     bool exclusive, reverse;
 };
 
-#define CUMSUM(T, load, store)                                                            \
+#define RUNNING(T, load, store, first, op)                                                \
     do {                                                                                  \
-        T sum = 0, value;                                                                 \
+        T all = first, value;                                                             \
         for (int64_t i = 0; i < c->n; i++) {                                              \
             int64_t at_i = base + (c->reverse ? c->n - 1 - i : i) * c->inner;             \
             load(t, element_at_const(c->x->data, size, at_i), 1, &value);                 \
-            T next = (T)(sum + value);                                                    \
-            store(t, c->exclusive ? &sum : &next, 1, element_at(c->y->data, size, at_i)); \
-            sum = next;                                                                   \
+            T next = (T)(all op value);                                                   \
+            store(t, c->exclusive ? &all : &next, 1, element_at(c->y->data, size, at_i)); \
+            all = next;                                                                   \
         }                                                                                 \
     } while (0)
 
-static void cumsum_range(void *data, int thread, int64_t lo, int64_t hi)
-{
-    const struct cumsum *c = data;
-    enum dtype t = c->x->dtype;
-    size_t size = dtype_size(t);
-    (void)thread;
-    for (int64_t line = lo; line < hi; line++) {
-        int64_t base = line / c->inner * c->n * c->inner + line % c->inner;
-        if (t == DT_F64)
-            CUMSUM(double, convert_to_f64, convert_from_f64);
-        else if (dtype_is_float(t))
-            CUMSUM(float, convert_to_f32, convert_from_f32);
-        else
-            CUMSUM(uint64_t, convert_to_u64, convert_from_u64);
+#define RUNNING_RANGE(name, first, op)                                          \
+    static void name(void *data, int thread, int64_t lo, int64_t hi)            \
+    {                                                                           \
+        const struct running *c = data;                                         \
+        enum dtype t = c->x->dtype;                                             \
+        size_t size = dtype_size(t);                                            \
+        (void)thread;                                                           \
+        for (int64_t line = lo; line < hi; line++) {                            \
+            int64_t base = line / c->inner * c->n * c->inner + line % c->inner; \
+            if (t == DT_F64)                                                    \
+                RUNNING(double, convert_to_f64, convert_from_f64, first, op);   \
+            else if (dtype_is_float(t))                                         \
+                RUNNING(float, convert_to_f32, convert_from_f32, first, op);    \
+            else                                                                \
+                RUNNING(uint64_t, convert_to_u64, convert_from_u64, first, op); \
+        }                                                                       \
     }
-}
+RUNNING_RANGE(cumsum_range, 0, +)
+RUNNING_RANGE(cumprod_range, 1, *)
 
-void kern_CumSum(struct kcall *call)
+static void running_kernel(struct kcall *call, range_fn *range)
 {
     const struct tensor *x = &call->in[0];
     int64_t axis = 0;
@@ -422,12 +425,21 @@ void kern_CumSum(struct kcall *call)
     int a = kcall_axis(call, axis, x->rank);
     if (x->dtype == DT_BOOL || !dtype_size(x->dtype))
         kcall_bad_type(call, x->dtype);
-    struct cumsum c = {x,
-                       &call->out[0],
-                       x->dim[a],
-                       tensor_dims_product(x->dim, a + 1, x->rank),
-                       attr_int(call->node, "exclusive") != 0,
-                       attr_int(call->node, "reverse") != 0};
+    struct running c = {x,
+                        &call->out[0],
+                        x->dim[a],
+                        tensor_dims_product(x->dim, a + 1, x->rank),
+                        attr_int(call->node, "exclusive") != 0,
+                        attr_int(call->node, "reverse") != 0};
     if (tensor_elements(x))
-        kenv_parallel_for(call->env, tensor_elements(x) / c.n, 4 * c.n, cumsum_range, &c);
+        kenv_parallel_for(call->env, tensor_elements(x) / c.n, 4 * c.n, range, &c);
+}
+
+void kern_CumSum(struct kcall *call)
+{
+    running_kernel(call, cumsum_range);
+}
+void kern_CumProd(struct kcall *call)
+{
+    running_kernel(call, cumprod_range);
 }

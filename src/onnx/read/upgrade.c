@@ -111,6 +111,20 @@ static void upgrade_resize(struct upgrade *s)
     upgrade_add_text(s, "nearest_mode", "floor");
 }
 
+/* The modes had the names of two dimensions. */
+static void upgrade_gridsample(struct upgrade *s)
+{
+    Onnx__AttributeProto *mode = upgrade_remove(s, "mode", ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__STRING);
+    const char *name = mode && mode->has_s ? arena_strndup(s->im->tmp, (const char *)mode->s.data, mode->s.len) : "bilinear";
+    upgrade_add_text(s, "mode", strcmp(name, "bilinear") == 0 ? "linear" : strcmp(name, "bicubic") == 0 ? "cubic" : name);
+}
+
+/* Boxes were not moved by half a pixel. */
+static void upgrade_roialign(struct upgrade *s)
+{
+    upgrade_add_text(s, "coordinate_transformation_mode", "output_half_pixel");
+}
+
 /* Before opset 13 the input was coerced to 2-D at axis (default 1): flatten, normalise rows, restore the shape. */
 static void upgrade_softmax(struct upgrade *s)
 {
@@ -171,6 +185,7 @@ static const struct {
     {"BatchNormalization", 14, "BatchNormalization", upgrade_batchnorm},
     {"Clip", 11, "Clip", upgrade_clip},
     {"Dropout", NEWEST_OPSET + 1, "Identity", upgrade_dropout},
+    {"GridSample", 20, "GridSample", upgrade_gridsample},
     {"Hardmax", 13, "Hardmax", upgrade_softmax},
     {"LogSoftmax", 13, "LogSoftmax", upgrade_softmax},
     {"Pad", 11, "Pad", upgrade_pad},
@@ -185,6 +200,7 @@ static const struct {
     {"ReduceSum", 13, "ReduceSum", upgrade_axes},
     {"ReduceSumSquare", 18, "ReduceSumSquare", upgrade_axes},
     {"Resize", 11, "Resize", upgrade_resize},
+    {"RoiAlign", 16, "RoiAlign", upgrade_roialign},
     {"Scatter", 11, "ScatterElements", upgrade_scatter},
     {"Slice", 10, "Slice", upgrade_slice},
     {"Softmax", 13, "Softmax", upgrade_softmax},
@@ -201,7 +217,10 @@ static const struct {
     const char *op;
     int since;
 } changed[] = {
-    {"DFT", 20}, {"GridSample", 20}, {"GroupNormalization", 21}, {"RoiAlign", 16}, {"Scan", 9}, {"MeanVarianceNormalization", 9},
+    {"DFT", 20},
+    {"GroupNormalization", 21},
+    {"Scan", 9},
+    {"MeanVarianceNormalization", 9},
 };
 
 int upgrade_form_changed(const char *op, int opset)

@@ -5,6 +5,7 @@
 #include "ir/rank_meta.h"
 #include "kern/kern.h"
 #include "op/infer/infer.h"
+#include "op/op.h"
 
 #include <string.h>
 
@@ -61,15 +62,15 @@ static struct tensor constant_tensor(struct constant *c, const char *name)
     return t;
 }
 
-/* Static operands as tensors; false when one is not static. */
-static bool static_operands(struct graph *g, const struct node *node, struct tensor *in)
+/* Static operands of a set as tensors; false when one is not static, or its file is missing. */
+static bool static_operands(struct graph *g, const struct node *node, uint32_t operands, struct tensor *in)
 {
     for (int i = 0; i < node->nin; i++) {
         struct value *value = node->in[i];
-        if (!value)
+        if (!value || (i < 32 && !(operands >> i & 1)))
             continue;
         struct constant *c = value->constant ? value->constant : op_dims_constant(g, value);
-        if (!c)
+        if (!c || !constant_present(c))
             return false;
         in[i] = constant_tensor(c, value->name);
         /* Kernels read aligned data; an empty tensor still is present. */
@@ -126,12 +127,12 @@ static void become_constants(struct graph *g, struct node *node, struct constant
 
 bool op_evaluate(struct graph *g, struct node *node)
 {
-    if (!node->op || !node->op->kernel || !static_attributes(node) || rank_meta_has_sum(g, node))
+    if (!node->op || !node->op->kernel || (node->op->flags & OP_DRAWS) || !static_attributes(node) || rank_meta_has_sum(g, node))
         return false;
     struct tensor *in = NEWN(g->arena, struct tensor, node->nin);
     struct tensor *out = NEWN(g->arena, struct tensor, node->nout);
     struct constant **made = NEWN(g->arena, struct constant *, node->nout);
-    if (!static_operands(g, node, in) || !static_results(g, node, made, out))
+    if (!static_operands(g, node, UINT32_MAX, in) || !static_results(g, node, made, out))
         return false;
     struct bindings none = {.list = {NULL, 0, 0}};
     struct kenv *env = kenv_new(1, true);
@@ -140,4 +141,24 @@ bool op_evaluate(struct graph *g, struct node *node)
     kenv_free(env);
     become_constants(g, node, made);
     return true;
+}
+
+int64_t op_counted(struct graph *g, const struct node *node, uint32_t operands, int64_t (*count)(struct kcall *))
+{
+    struct tensor *in = NEWN(g->arena, struct tensor, node->nin);
+    if (!static_operands(g, node, operands, in))
+        return -1;
+    struct kenv *env = kenv_new(1, true);
+    struct kcall call = {.node = node, .graph = g, .nin = node->nin, .in = in, .env = env};
+    int64_t n = count(&call);
+    kenv_free(env);
+    return n;
+}
+
+const struct dim *op_counted_dim(struct graph *g, const struct node *node, int d, uint32_t operands, int64_t (*count)(struct kcall *))
+{
+    const struct dim *unknown = op_unknown_dim(g, node, 0, d);
+    const struct type *had = &node->out[0]->type;
+    int64_t n = had->rank > d && had->dim[d] == unknown ? -1 : op_counted(g, node, operands, count);
+    return n < 0 ? unknown : dim_int(g->alg, n);
 }

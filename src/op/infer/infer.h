@@ -62,6 +62,13 @@ struct constant *op_dims_constant(struct graph *, const struct value *);
 /* Known shape information that is all integers. */
 bool op_dims_are_static(const struct value *);
 
+/* What a kernel's function counts on the operands in this set, the only ones it sees; -1 where one of them is known only at run time. */
+struct kcall;
+int64_t op_counted(struct graph *, const struct node *, uint32_t operands, int64_t (*count)(struct kcall *));
+/* Dimension d of result 0 that is so counted. Once it is data-dependent it stays so, even when a later pass folds the operands: others have
+ * its symbol in their types. */
+const struct dim *op_counted_dim(struct graph *, const struct node *, int d, uint32_t operands, int64_t (*count)(struct kcall *));
+
 /* ---- make_node.c: for passes and lowerings; appended to the graph by the caller ---- */
 /* A node with one output, typed by its op's inference; not inserted. Where an attribute without default is still to be set, or the
  * output type is to be given (Reshape, Expand), the caller does that and calls op_infer. */

@@ -178,3 +178,9 @@ struct rule *rule_where(struct graph *g, const struct node *node)
     r->moves = true;
     return r;
 }
+
+/* Free along every dimension; what it makes of partial values has no meaning. */
+struct rule *rule_bitcast(struct graph *g, const struct node *node)
+{
+    return rule_parse(g, node, "(d..) -> (d..)");
+}

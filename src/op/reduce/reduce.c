@@ -171,17 +171,14 @@ static int running_axis(struct graph *g, const struct node *node, int rank)
     return op_axis(g, node, at, rank);
 }
 
-/* The axis is lowered; one that only the run knows may be any. */
-struct rule *rule_cumsum(struct graph *g, const struct node *node)
+/* along: what the axis is; one that only the run knows may be any. */
+static struct rule *running_rule(struct graph *g, const struct node *node, unsigned along)
 {
     struct rule *r = rule_new(g, node);
     const struct type *x = &node->in[0]->type;
     int axis = running_axis(g, node, x->rank);
     for (int d = 0; d < x->rank; d++) {
-        int f = rule_numbered(g, r, "a", d, x->dim[d],
-                              d == axis      ? FACTOR_LOWERED | FACTOR_ORDERED | FACTOR_POSITION
-                                  : axis < 0 ? FACTOR_POSITION
-                                             : 0);
+        int f = rule_numbered(g, r, "a", d, x->dim[d], d == axis ? along : axis < 0 ? FACTOR_POSITION : 0);
         rule_put(g, &r->in[0], d, 0, f);
         rule_put(g, &r->out[0], d, 0, f);
     }
@@ -189,9 +186,21 @@ struct rule *rule_cumsum(struct graph *g, const struct node *node)
         if (node->in[i])
             for (int d = 0; d < node->in[i]->type.rank; d++)
                 rule_put(g, &r->in[i], d, 0, rule_factor(g, r, "axis", node->in[i]->type.dim[d], FACTOR_REPLICATED));
-    if (dtype_is_float(x->dtype))
+    return r;
+}
+
+/* The axis is lowered. */
+struct rule *rule_cumsum(struct graph *g, const struct node *node)
+{
+    struct rule *r = running_rule(g, node, FACTOR_LOWERED | FACTOR_ORDERED | FACTOR_POSITION);
+    if (dtype_is_float(node->in[0]->type.dtype))
         rule_linear(r, 1);
     return r;
+}
+
+struct rule *rule_cumprod(struct graph *g, const struct node *node)
+{
+    return running_rule(g, node, FACTOR_REPLICATED);
 }
 
 static struct value *running(struct lowering *l, const char *part, struct value *x, int64_t axis, bool exclusive)

@@ -1,0 +1,110 @@
+/* tfidf: TfIdfVectorizer, n-grams of a pool counted in rows of tokens, with up to max_skip_count tokens between neighbours. */
+#include "kern/core/core.h"
+
+#include <string.h>
+
+struct pool {
+    int64_t n;     /* tokens of a gram */
+    int64_t grams; /* how many */
+    const int64_t *token;
+    const int64_t *column; /* where each counts */
+};
+struct tfidf {
+    const struct kcall *call;
+    const int64_t *token, *start, *column;
+    int tokens, sizes, columns;
+    int64_t shortest, longest, skips;
+};
+
+static int ints_of(const struct kcall *call, const char *name, const int64_t **at)
+{
+    return attr_is_set(call->node, name) ? attr_ints(call->graph, call->node, name, at) : 0;
+}
+
+static void read_call(const struct kcall *call, struct tfidf *t)
+{
+    *t = (struct tfidf){.call = call};
+    t->tokens = ints_of(call, "pool_int64s", &t->token);
+    t->sizes = ints_of(call, "ngram_counts", &t->start);
+    t->columns = ints_of(call, "ngram_indexes", &t->column);
+    t->shortest = attr_int(call->node, "min_gram_length");
+    t->longest = attr_int(call->node, "max_gram_length");
+    t->skips = attr_int(call->node, "max_skip_count");
+    if (t->tokens == 0)
+        fail("%s: attribute 'pool_int64s' has no entries", kcall_where(call));
+    if (t->shortest < 1 || t->longest < t->shortest || t->skips < 0)
+        fail("%s: grams of %lld to %lld tokens that skip %lld cannot be counted", kcall_where(call), (long long)t->shortest,
+             (long long)t->longest, (long long)t->skips);
+}
+
+/* The grams of size k + 1; before: grams of smaller sizes, whose columns come first. */
+static struct pool pool_of(const struct tfidf *t, int k, int64_t *before)
+{
+    int64_t end = k + 1 < t->sizes ? t->start[k + 1] : t->tokens, n = k + 1;
+    if (t->start[k] < 0 || end < t->start[k] || end > t->tokens || *before + (end - t->start[k]) / n > t->columns)
+        fail("%s: attribute 'ngram_counts' does not fit %d tokens and %d columns", kcall_where(t->call), t->tokens, t->columns);
+    struct pool p = {.n = n, .grams = (end - t->start[k]) / n, .token = t->token + t->start[k], .column = t->column + *before};
+    *before += p.grams;
+    return p;
+}
+
+/* The column of the gram that begins here; of equal ones the last; -1: none. */
+static int64_t find_gram(const struct pool *p, const int64_t *row, int64_t apart)
+{
+    for (int64_t i = p->grams - 1; i >= 0; i--) {
+        int64_t k = 0;
+        while (k < p->n && row[k * apart] == p->token[i * p->n + k])
+            k++;
+        if (k == p->n)
+            return p->column[i];
+    }
+    return -1;
+}
+
+static void count_grams(const struct tfidf *t, const struct pool *p, const int64_t *row, int64_t length, float *y)
+{
+    for (int64_t apart = 1; apart <= (p->n == 1 ? 1 : t->skips + 1); apart++)
+        for (int64_t i = 0; i < length && (length - 1 - i) / apart >= p->n - 1; i++) {
+            int64_t column = find_gram(p, row + i, apart);
+            if (column >= 0)
+                y[column]++;
+        }
+}
+
+/* TF: counts; IDF: the weight of what occurs; TFIDF: counts times weights. */
+static void weigh(const struct tfidf *t, float *y, int64_t columns)
+{
+    const char *mode = attr_string(t->call->node, "mode");
+    const struct attr *weights = node_attr(t->call->node, "weights");
+    int n = weights->set ? weights->n : 0;
+    bool occurs = strcmp(mode, "IDF") == 0;
+    if (strcmp(mode, "TF") == 0)
+        return;
+    if (!occurs && strcmp(mode, "TFIDF") != 0)
+        fail("%s: attribute 'mode' is '%s', expected TF, IDF or TFIDF", kcall_where(t->call), mode);
+    if (n && n < columns)
+        fail("%s: attribute 'weights' has %d entries for %lld columns", kcall_where(t->call), n, (long long)columns);
+    for (int64_t i = 0; i < columns; i++)
+        y[i] = (occurs ? (float)(y[i] > 0) : y[i]) * (n ? (float)weights->floats[i] : 1);
+}
+
+void kern_TfIdfVectorizer(struct kcall *call)
+{
+    const struct tensor *x = &call->in[0];
+    struct tensor *y = &call->out[0];
+    struct tfidf t;
+    int64_t length = x->dim[x->rank - 1], columns = y->dim[y->rank - 1];
+    int64_t *row = kenv_scratch(call->env, kcall_bytes(call, length, sizeof *row));
+    read_call(call, &t);
+    memset(y->data, 0, tensor_bytes(y));
+    for (int64_t r = 0; r < (x->rank == 2 ? x->dim[0] : 1); r++) {
+        int64_t before = 0;
+        convert_to_i64(x->dtype, element_at_const(x->data, dtype_size(x->dtype), r * length), length, row);
+        for (int k = 0; k < t.sizes; k++) {
+            struct pool p = pool_of(&t, k, &before);
+            if (p.n >= t.shortest && p.n <= t.longest)
+                count_grams(&t, &p, row, length, (float *)y->data + r * columns);
+        }
+        weigh(&t, (float *)y->data + r * columns, columns);
+    }
+}

@@ -1,0 +1,62 @@
+/* Col2Im: blocks that overlap added up to images, (b (c !k) !l) -> (b c !h..). The sizes of image and block are operands, or dims
+ * attributes in canonical form. */
+#include "op/infer/infer.h"
+#include "op/product/product.h"
+#include "op/rule/rule.h"
+#include "op/table/table.h"
+
+/* The product of what a block has; NULL: its sizes depend on data. */
+static const struct dim *block_elements(struct graph *g, const struct node *node)
+{
+    const struct dim *const *block = NULL, *n = dim_int(g->alg, 1);
+    int count = op_size_operand(g, node, 2, "block_shape", &block);
+    for (int i = 0; i < count; i++)
+        n = dim_mul(g->alg, n, block[i]);
+    return count < 0 ? NULL : n;
+}
+
+/* How many spatial dimensions the image has: the entries of image_shape, which its type tells where its data is not known. */
+static int image_rank(struct graph *g, const struct node *node, int known)
+{
+    int64_t n = known;
+    if (known < 0 && (node->nin < 2 || !node->in[1] || node->in[1]->type.rank != 1 || !dim_is_int(node->in[1]->type.dim[0], &n)))
+        fail("%s: image_shape must be a vector of known length", node_where(g, node));
+    if (n < 1 || n > MAX_RANK - 2)
+        fail("%s: image_shape has %lld entries, expected 1 to %d", node_where(g, node), (long long)n, MAX_RANK - 2);
+    return (int)n;
+}
+
+void infer_col2im(struct graph *g, struct node *node)
+{
+    op_need_rank(g, node, 0, 3, 3);
+    const struct type *x = op_operand(g, node, 0);
+    const struct dim *const *image = NULL, *dim[MAX_RANK], *block = block_elements(g, node);
+    int known = op_size_operand(g, node, 1, "image_shape", &image), n = image_rank(g, node, known);
+    dim[0] = x->dim[0];
+    dim[1] = block ? dim_quotient(g->alg, x->dim[1], block) : NULL;
+    if (!dim[1])
+        dim[1] = block && !dim_equals(block, 0) ? dim_div(g->alg, x->dim[1], block) : op_unknown_dim(g, node, 0, 1);
+    for (int d = 0; d < n; d++)
+        dim[2 + d] = known >= 0 ? image[d] : op_unknown_dim(g, node, 0, 2 + d);
+    op_result(g, node, 0, x->dtype, 2 + n, dim);
+}
+
+struct rule *rule_col2im(struct graph *g, const struct node *node)
+{
+    const struct type *x = &node->in[0]->type, *y = &node->out[0]->type;
+    const struct dim *block = block_elements(g, node);
+    if (!op_resolved(node) || !block || dim_mul(g->alg, y->dim[1], block) != x->dim[1])
+        return NULL;
+    struct rule *r = rule_new(g, node);
+    rule_same_dim(g, r, "b", 0, x->dim[0], 0);
+    int c = rule_factor(g, r, "c", y->dim[1], 0);
+    rule_put(g, &r->in[0], 1, 0, c);
+    rule_put(g, &r->in[0], 1, 0, rule_factor(g, r, "k", block, FACTOR_REPLICATED | FACTOR_DROPPED));
+    rule_put(g, &r->in[0], 2, 0, rule_factor(g, r, "l", x->dim[2], FACTOR_REPLICATED | FACTOR_DROPPED));
+    rule_put(g, &r->out[0], 1, 0, c);
+    for (int d = 2; d < y->rank; d++)
+        rule_put(g, &r->out[0], d, 0, rule_numbered(g, r, "h", d, y->dim[d], FACTOR_REPLICATED));
+    if (dtype_is_float(x->dtype))
+        rule_linear(r, 1);
+    return r;
+}

@@ -1,0 +1,91 @@
+/* CenterCropPad: the middle of some dimensions, or the dimensions in the middle of zeros. Those are never split, the others are free.
+ * AffineGrid: (b !i !j) -> (b !y.. !k), the places that a matrix moves the pixels of an image to. */
+#include "op/infer/infer.h"
+#include "op/rule/rule.h"
+#include "op/table/table.h"
+
+#include <string.h>
+
+/* ---- CenterCropPad ---------------------------------------------------------------------------------------------------------------- */
+
+/* Which dimensions shape is about, in its order; returns how many. */
+static int crop_axes(const struct graph *g, const struct node *node, int rank, int axis[MAX_RANK])
+{
+    const int64_t *at = NULL;
+    int n = attr_is_set(node, "axes") ? attr_ints(g, node, "axes", &at) : rank;
+    if (n > rank)
+        fail("%s: attribute 'axes' has %d entries for %d dimensions", node_where(g, node), n, rank);
+    for (int i = 0; i < n; i++)
+        axis[i] = at ? op_axis(g, node, at[i], rank) : i;
+    return n;
+}
+
+void infer_centercroppad(struct graph *g, struct node *node)
+{
+    const struct type *x = op_operand(g, node, 0);
+    const struct dim *const *size = NULL, *dim[MAX_RANK];
+    int axis[MAX_RANK], n = crop_axes(g, node, x->rank, axis), known = op_size_operand(g, node, 1, "shape", &size);
+    if (known >= 0 && known != n)
+        fail("%s: shape has %d entries for %d dimensions", node_where(g, node), known, n);
+    memcpy(dim, x->dim, sizeof dim);
+    for (int i = 0; i < n; i++)
+        dim[axis[i]] = known >= 0 ? size[i] : op_unknown_dim(g, node, 0, axis[i]);
+    op_result(g, node, 0, x->dtype, x->rank, dim);
+}
+
+struct rule *rule_centercroppad(struct graph *g, const struct node *node)
+{
+    const struct type *x = &node->in[0]->type, *y = &node->out[0]->type;
+    int axis[MAX_RANK];
+    bool cut[MAX_RANK] = {false};
+    if (!op_resolved(node))
+        return NULL;
+    for (int i = 0, n = crop_axes(g, node, x->rank, axis); i < n; i++)
+        cut[axis[i]] = true;
+    struct rule *r = rule_new(g, node);
+    for (int d = 0; d < x->rank; d++) {
+        if (!cut[d] || x->dim[d] == y->dim[d]) {
+            rule_same_dim(g, r, "a", d, x->dim[d], 0);
+            continue;
+        }
+        rule_put(g, &r->in[0], d, 0, rule_numbered(g, r, "n", d, x->dim[d], FACTOR_REPLICATED | FACTOR_DROPPED));
+        rule_put(g, &r->out[0], d, 0, rule_numbered(g, r, "p", d, y->dim[d], FACTOR_REPLICATED));
+    }
+    if (dtype_is_float(x->dtype))
+        rule_linear(r, 1);
+    r->increasing = 1;
+    return r;
+}
+
+/* ---- AffineGrid ------------------------------------------------------------------------------------------------------------------- */
+
+/* Sizes of the image, batch and channels first; 4 or 5 of them, as theta is for two or three dimensions. */
+void infer_affinegrid(struct graph *g, struct node *node)
+{
+    op_need_rank(g, node, 0, 3, 3);
+    const struct type *theta = op_operand(g, node, 0);
+    const struct dim *const *size = NULL, *dim[MAX_RANK];
+    int known = op_size_operand(g, node, 1, "size", &size);
+    int64_t n = known - 2;
+    if (known < 0 && !dim_is_int(theta->dim[1], &n))
+        fail("%s: neither size nor the shape of theta '%s' is known, so the result has no fixed rank", node_where(g, node),
+             node->in[0]->name);
+    if (n != 2 && n != 3)
+        fail("%s: the grid has %lld spatial dimensions, expected 2 or 3", node_where(g, node), (long long)n);
+    op_same_dim(g, node, theta->dim[1], dim_int(g->alg, n), "the rows of theta and the spatial dimensions");
+    op_same_dim(g, node, theta->dim[2], dim_int(g->alg, n + 1), "the columns of theta and the spatial dimensions");
+    dim[0] = theta->dim[0];
+    for (int d = 0; d < n; d++)
+        dim[1 + d] = known >= 0 ? size[2 + d] : op_unknown_dim(g, node, 0, 1 + d);
+    dim[n + 1] = dim_int(g->alg, n);
+    op_result(g, node, 0, theta->dtype, (int)n + 2, dim);
+}
+
+struct rule *rule_affinegrid(struct graph *g, const struct node *node)
+{
+    if (!op_resolved(node))
+        return NULL;
+    struct rule *r = rule_parse(g, node, "(b !i !j) -> (b !y.. !k)");
+    rule_linear(r, 1);
+    return r;
+}
