@@ -5,11 +5,13 @@ import json
 import re
 import sys
 
-TYPES = {"object": dict, "array": list, "string": str, "integer": int, "number": (int, float), "boolean": bool}
+TYPES = {"object": dict, "array": list, "string": str, "integer": int, "number": (int, float), "boolean": bool, "null": type(None)}
 SILENT = {"$schema", "$defs", "title", "description"}
 
 
 def is_type(value, name):
+    if isinstance(name, list):
+        return any(is_type(value, n) for n in name)
     return isinstance(value, TYPES[name]) and (name == "boolean" or not isinstance(value, bool))
 
 

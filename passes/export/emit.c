@@ -236,6 +236,9 @@ void pass_emit(struct compile *c)
     list_sizes(c);
     char *json = plan_json(c->source, c->graph, c->options, c->plan);
     c->plan->hash = arena_printf(c->arena, "%016" PRIx64, (uint64_t)XXH3_64bits(json, strlen(json)));
+    if (c->plan->missing.list.n)
+        diag_tell("%s: tpc-run can't run this plan: it has no kernel for %s", c->model_path,
+                  missing_kernels_text(c->arena, &c->plan->missing));
     struct folder_part *part = folder_begin(c->arena, c->options->out);
     const char *dir = part->path;
     struct manifest *m = new_manifest(c);

@@ -25,7 +25,8 @@ static void note_replicated(struct compile *c, struct space *s)
         const char *why = strategy_missing(s, i);
         if (why && !(n->op && (n->op->flags & OP_INTERNAL)))
             VEC_PUSH(c->arena, &c->plan->whole,
-                     arena_printf(c->arena, "%s (%s): %s; %.1f us a step on every rank", n->name, n->optype, why, node_microseconds(s, i)));
+                     arena_printf(c->arena, c->plan->missing.list.n ? "%s (%s): %s" : "%s (%s): %s; %.1f us a step on every rank", n->name,
+                                  n->optype, why, node_microseconds(s, i)));
     }
 }
 
@@ -39,5 +40,6 @@ void pass_choose(struct compile *c)
         plan_match_states(g, c->options, c->plan);
     struct space *s = plan_space(c->arena, g, c->options, c->plan);
     plan_choose(s);
+    c->plan->missing = missing_kernels_of(c->arena, g);
     note_replicated(c, s);
 }

@@ -43,6 +43,8 @@ _Noreturn void fail_usage(const char *format, ...) __attribute__((format(printf,
 _Noreturn void bug_at(const char *file, int line, const char *format, ...) __attribute__((format(printf, 3, 4)));
 #define bug(...) bug_at(__FILE__, __LINE__, __VA_ARGS__)
 #define require(condition) ((condition) ? (void)0 : bug("broken invariant: %s", #condition))
+/* What the user should know though nothing failed. Not printed when quiet. */
+void diag_tell(const char *format, ...) __attribute__((format(printf, 1, 2)));
 /* Printed under -v only. */
 void explain(const char *format, ...) __attribute__((format(printf, 1, 2)));
 /* Set once in main: the program's name for messages, -1 quiet, 0 normal, 1 verbose. */

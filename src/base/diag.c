@@ -180,6 +180,16 @@ void bug_at(const char *file, int line, const char *format, ...)
     abort();
 }
 
+void diag_tell(const char *format, ...)
+{
+    if (verbosity_level < 0)
+        return;
+    va_list args;
+    va_start(args, format);
+    print_line("", format, args);
+    va_end(args);
+}
+
 void explain(const char *format, ...)
 {
     if (verbosity_level < 1)

@@ -3,6 +3,7 @@
 #define TPC_PLAN_H
 
 #include "ir/configuration.h"
+#include "op/analysis/analysis.h"
 #include "op/canon/canon.h"
 
 #define COST_NEVER (INT64_MAX / 4) /* picoseconds: a combination that is not allowed */
@@ -121,6 +122,7 @@ struct plan {
     VEC(struct planned_collective) collectives; /* filled by insert, in file order */
     VEC(const char *) warnings;                 /* for people */
     VEC(const char *) whole;                    /* "node (Op): why it is replicated" */
+    struct missing_kernels missing;             /* where there are some, tpc-run refuses the plan, and no speed is claimed */
     struct rank_use *use, unsharded;            /* by rank, and of the graph before sharding; after the pass memory */
     double byte_price;             /* of --memory: holding a byte of weights or state costs reading it so many more times per step */
     double resident;               /* bytes of weights and state that this price is paid for */

@@ -1,4 +1,5 @@
-/* analysis: what holds of a whole graph or of a node in it: lifetimes, appends, independent rows, affine values, likely sizes. */
+/* analysis: what holds of a whole graph or of a node in it: lifetimes, appends, independent rows, affine values, likely sizes,
+ * missing kernels. */
 #ifndef TPC_OP_ANALYSIS_H
 #define TPC_OP_ANALYSIS_H
 
@@ -14,6 +15,18 @@ struct lifetimes {
 /* Results of nodes have items, and inputs that are marked (copied, by input number); constants and other inputs are elsewhere. Graph
  * outputs live to the end. */
 struct lifetimes lifetime_items(struct arena *, const struct graph *, const bool *copied);
+
+/* ---- missing_kernels.c: ops that tpc-run can't compute, in the graph and in bodies; those that only lack types if there are no others
+ * ---- */
+struct missing_kernel {
+    const char *op, *first; /* with its domain; a node's name */
+    int nodes;
+};
+struct missing_kernels {
+    VEC(struct missing_kernel) list;
+};
+struct missing_kernels missing_kernels_of(struct arena *, const struct graph *);
+const char *missing_kernels_text(struct arena *, const struct missing_kernels *);
 
 /* ---- append.c ---- */
 /* The operand past_X of a fused op whose result is its present_X, both [.., rows, size]; -1: the result is no present. */

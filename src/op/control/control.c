@@ -52,7 +52,8 @@ static const struct type *output_type(const struct graph *g, const struct node *
 {
     const struct value *v = r->graph->outputs.at[i];
     if (v->type.dtype == DT_NONE)
-        fail("%s: the type of result '%s' of its %s is not known", node_where(g, node), v->name, r->graph->name);
+        fail("%s: the type of result '%s' of its %s is not known%s", node_where(g, node), v->name, r->graph->name,
+             op_why_untyped(g->arena, v));
     if (!dtype_size(v->type.dtype))
         fail("%s: result '%s' of its %s is %s, which tpc does not handle there", node_where(g, node), v->name, r->graph->name,
              dtype_name(v->type.dtype));

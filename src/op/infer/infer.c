@@ -15,12 +15,31 @@ static const char *operand_name(const struct node *node, int i)
     return node->op->in[i < last ? i : last].name;
 }
 
+/* The node without a row that leaves a value without a type. It may be far up: types end there. */
+static const struct node *origin_of_untyped(const struct value *v)
+{
+    const struct node *n = v->producer;
+    for (int i = 0; n && i < n->nin; i++)
+        if (n->in[i] && n->in[i]->type.dtype == DT_NONE && n->in[i]->producer) {
+            n = n->in[i]->producer;
+            i = -1;
+        }
+    return n && !n->op ? n : NULL;
+}
+
+const char *op_why_untyped(struct arena *a, const struct value *v)
+{
+    const struct node *n = origin_of_untyped(v);
+    return n ? arena_printf(a, ": tpc does not know the op %s%s%s of node '%s'", n->domain, *n->domain ? "." : "", n->optype, n->name) : "";
+}
+
 const struct type *op_operand(const struct graph *g, const struct node *node, int i)
 {
     if (i >= node->nin || !node->in[i])
         fail("%s: operand %d (%s) is missing", node_where(g, node), i, operand_name(node, i));
     if (node->in[i]->type.dtype == DT_NONE)
-        fail("%s: the type of operand %d (%s, '%s') is not known", node_where(g, node), i, operand_name(node, i), node->in[i]->name);
+        fail("%s: the type of operand %d (%s, '%s') is not known%s", node_where(g, node), i, operand_name(node, i), node->in[i]->name,
+             op_why_untyped(g->arena, node->in[i]));
     return &node->in[i]->type;
 }
 

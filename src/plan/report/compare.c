@@ -50,12 +50,15 @@ static double bytes_of(const struct kind_uses *all, int workload)
     return sum;
 }
 
+/* chosen: the seconds of the plan that this one is compared with; 0: no speed is claimed. */
 static void show_plan(FILE *f, struct arena *a, const struct compared *c, int workloads, double chosen)
 {
     fprintf(f, "  %-21s", path_base(c->name));
     for (int w = 0; w < workloads; w++)
-        fprintf(f, "%14s", units_seconds(a, c->step[w]));
-    fprintf(f, "%14s%8.2f%14s\n", units_seconds(a, c->seconds), c->seconds / chosen, units_bytes(a, (double)c->weights));
+        fprintf(f, "%14s", chosen > 0 ? units_seconds(a, c->step[w]) : "none");
+    fprintf(f, "%14s", chosen > 0 ? units_seconds(a, c->seconds) : "none");
+    fprintf(f, "%8s", chosen > 0 ? arena_printf(a, "%.2f", c->seconds / chosen) : "");
+    fprintf(f, "%14s\n", units_bytes(a, (double)c->weights));
     fprintf(f, "    %s", kinds_text(a, &c->kinds));
     for (int w = 0; w < workloads && c->kinds.list.n; w++)
         fprintf(f, "%s%s", w ? ", " : ": ", units_bytes(a, bytes_of(&c->kinds, w)));
@@ -72,8 +75,9 @@ void compare_text(FILE *f, const struct graph *g, const struct plan *p)
     for (int w = 0; w < p->workloads.n; w++)
         fprintf(f, "%14s", arena_printf(a, "workload %d", w + 1));
     fprintf(f, "%14s%8s%14s\n", "weighted", "times", "weights");
-    show_plan(f, a, &own, p->workloads.n, own.seconds);
+    double chosen = p->missing.list.n ? 0 : own.seconds;
+    show_plan(f, a, &own, p->workloads.n, chosen);
     for (int i = 0; i < p->compared.list.n; i++)
-        show_plan(f, a, &p->compared.list.at[i], p->workloads.n, own.seconds);
+        show_plan(f, a, &p->compared.list.at[i], p->workloads.n, chosen);
     arena_free(a);
 }

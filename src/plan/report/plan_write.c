@@ -253,15 +253,23 @@ static json_t *named_object(const struct named_list *list)
     return all;
 }
 
+/* No speed is claimed of a plan that tpc-run can't run. */
+static json_t *json_seconds(const struct plan *p, double seconds)
+{
+    return p->missing.list.n ? json_null() : json_real(seconds);
+}
+
 static json_t *cost_object(const struct plan *p)
 {
     json_t *o = json_object(), *each = json_array();
-    for (int w = 0; w < p->workloads.n; w++)
-        json_array_append_new(
-            each,
-            json_pack("{s:f, s:f}", "seconds", p->workloads.at[w].seconds, "unsharded_seconds", p->workloads.at[w].unsharded_seconds));
-    json_object_set_new(o, "seconds", json_real(p->seconds));
-    json_object_set_new(o, "unsharded_seconds", json_real(p->unsharded_seconds));
+    for (int w = 0; w < p->workloads.n; w++) {
+        const struct workload *load = &p->workloads.at[w];
+        json_array_append_new(each,
+                              json_pack("{s:o, s:o}", "seconds", json_seconds(p, load->seconds), "unsharded_seconds",
+                                        json_seconds(p, load->unsharded_seconds)));
+    }
+    json_object_set_new(o, "seconds", json_seconds(p, p->seconds));
+    json_object_set_new(o, "unsharded_seconds", json_seconds(p, p->unsharded_seconds));
     json_object_set_new(o, "objective", json_real(plan_objective(p)));
     json_object_set_new(o, "lower_bound", json_real(p->lower_bound));
     json_object_set_new(o, "proven", json_boolean(p->proven));
@@ -292,11 +300,22 @@ static json_t *texts_array(int n, const char *const *at)
     return a;
 }
 
-static json_t *numbers_array(int n, const double *at)
+static json_t *seconds_array(const struct plan *p, const double *at)
 {
     json_t *all = json_array();
-    for (int i = 0; i < n; i++)
-        json_array_append_new(all, json_real(at[i]));
+    for (int i = 0; i < p->workloads.n; i++)
+        json_array_append_new(all, json_seconds(p, at[i]));
+    return all;
+}
+
+static json_t *missing_array(const struct missing_kernels *missing)
+{
+    json_t *all = json_array();
+    for (int i = 0; i < missing->list.n; i++) {
+        const struct missing_kernel *m = &missing->list.at[i];
+        json_array_append_new(all,
+                              json_pack("{s:o, s:i, s:o}", "op", json_text_of(m->op), "nodes", m->nodes, "first", json_text_of(m->first)));
+    }
     return all;
 }
 
@@ -320,9 +339,9 @@ static json_t *compared_array(const struct plan *p)
         const struct compared *c = &p->compared.list.at[i];
         json_t *o = json_object();
         json_object_set_new(o, "plan", json_text_of(c->name));
-        json_object_set_new(o, "seconds", json_real(c->seconds));
-        json_object_set_new(o, "times", json_real(c->seconds / p->seconds));
-        json_object_set_new(o, "workloads", numbers_array(p->workloads.n, c->step));
+        json_object_set_new(o, "seconds", json_seconds(p, c->seconds));
+        json_object_set_new(o, "times", json_seconds(p, c->seconds / p->seconds));
+        json_object_set_new(o, "workloads", seconds_array(p, c->step));
         json_object_set_new(o, "collectives", kinds_object(&c->kinds, p->workloads.n));
         json_object_set_new(o, "weight_bytes", json_integer((json_int_t)c->weights));
         json_array_append_new(all, o);
@@ -355,6 +374,8 @@ static json_t *root_object(const struct plan_writer *w)
     json_object_set_new(o, "cost", cost_object(p));
     if (p->compared.list.n)
         json_object_set_new(o, "compared", compared_array(p));
+    if (p->missing.list.n)
+        json_object_set_new(o, "missing_kernels", missing_array(&p->missing));
     json_object_set_new(o, "warnings", texts_array(p->warnings.n, p->warnings.at));
     return o;
 }

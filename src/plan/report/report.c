@@ -104,9 +104,19 @@ static bool splits_nothing(const struct plan *p)
     return same;
 }
 
+static void show_missing(FILE *f, struct arena *a, const struct plan *p)
+{
+    fprintf(f, "predicted step time: none, for tpc-run can't run this plan: it has no kernel for %s\n",
+            missing_kernels_text(a, &p->missing));
+}
+
 static void show_time(FILE *f, struct arena *a, const struct graph *g, const struct plan *p)
 {
     const char *slower = slower_at(a, p);
+    if (p->missing.list.n) {
+        show_missing(f, a, p);
+        return;
+    }
     show_head(f, a, p, "predicted step time");
     end_with(f, p, "weighted");
     show_times(f, a, p, "1 rank", true);
@@ -139,7 +149,7 @@ static void show_proof(FILE *f, const struct plan *p)
         fprintf(f, "not proven optimal: at most %.1f%% above the best plan\n", 100 * (p->seconds / p->lower_bound - 1));
     else
         fprintf(f, "not proven optimal\n");
-    if (p->first_seconds > 0)
+    if (p->first_seconds > 0 && !p->missing.list.n)
         fprintf(f, "the first assignment that fits takes %.3f times as long\n", p->first_seconds / p->seconds);
 }
 

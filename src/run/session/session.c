@@ -3,6 +3,7 @@
 #include "run/session/session.h"
 
 #include "ir/rank_meta.h"
+#include "op/analysis/analysis.h"
 #include "op/op.h"
 
 #include <stdlib.h>
@@ -13,38 +14,12 @@ static char nothing[64]; /* where tensors without elements point: NULL means an 
 
 /* ---- building ------------------------------------------------------------------------------------------------------------- */
 
-static bool runnable(const struct node *n)
-{
-    return n->op && (n->op->kernel || (n->op->flags & (OP_VIEW | OP_COLLECTIVE | OP_CONTROL)));
-}
-
-static const char *op_label(struct arena *a, const struct node *n)
-{
-    return *n->domain ? arena_printf(a, "%s.%s", n->domain, n->optype) : n->optype;
-}
-
-/* What can't be run, here or in bodies, behind what is listed already. */
-static const char *list_missing(struct arena *a, const struct graph *g, const char *list)
-{
-    for (int i = 0; i < g->nodes.n; i++) {
-        const struct node *n = g->nodes.at[i];
-        for (int k = 0; n->op && k < node_bodies(n); k++)
-            list = list_missing(a, node_body(n, k)->graph, list);
-        if (runnable(n))
-            continue;
-        const char *label = op_label(a, n);
-        if (!strstr(list, arena_printf(a, " %s (", label)))
-            list = arena_printf(a, "%s%s %s (node '%s')", list, *list ? "," : "", label, n->name);
-    }
-    return list;
-}
-
 /* One sentence with every op that can't be run. */
 static void check_kernels(struct session *s)
 {
-    const char *list = list_missing(s->arena, s->graph, "");
-    if (*list)
-        fail("%s: no kernel for%s", s->sig.path, list);
+    struct missing_kernels missing = missing_kernels_of(s->arena, s->graph);
+    if (missing.list.n)
+        fail("%s: no kernel for %s", s->sig.path, missing_kernels_text(s->arena, &missing));
 }
 
 static enum step_kind step_kind_of(unsigned flags)
