@@ -1,6 +1,7 @@
 /* Pooling: (b c y[..]..) -> (b c y..); each channel on its own, places of the window split as those of a convolution. Averages are linear.
  * LRN looks at neighbouring channels: (b !c h..) -> (b !c h..). */
 #include "op/infer/infer.h"
+#include "op/lower/lower.h"
 #include "op/product/product.h"
 #include "op/rule/rule.h"
 #include "op/table/table.h"
@@ -57,10 +58,23 @@ struct rule *rule_pool(struct graph *g, const struct node *node)
     return r;
 }
 
-/* Each channel on its own; what is reduced is never split. */
+/* Each channel on its own; places are reduced by red, with these flags. */
+static struct rule *rule_places(struct graph *g, const struct node *node, unsigned flags, enum redop red)
+{
+    struct rule *r = rule_new(g, node);
+    for (int d = 0; d < 2; d++)
+        rule_same_dim(g, r, "a", d, node->in[0]->type.dim[d], 0);
+    for (int d = 2; d < r->in[0].rank; d++) {
+        int f = rule_numbered(g, r, "h", d, node->in[0]->type.dim[d], flags);
+        r->factor[f].red = red;
+        rule_put(g, &r->in[0], d, 0, f);
+    }
+    return r;
+}
+
 struct rule *rule_globalpool(struct graph *g, const struct node *node)
 {
-    return rule_parse(g, node, "(b c !h..) -> (b c 1..)");
+    return rule_places(g, node, FACTOR_REPLICATED, RED_NONE);
 }
 
 static struct rule *taking_max(struct rule *r)
@@ -88,12 +102,20 @@ struct rule *rule_averagepool(struct graph *g, const struct node *node)
 
 struct rule *rule_globalmaxpool(struct graph *g, const struct node *node)
 {
-    return taking_max(rule_globalpool(g, node));
+    return taking_max(rule_places(g, node, 0, RED_MAX));
 }
 
 struct rule *rule_globalaveragepool(struct graph *g, const struct node *node)
 {
-    return averaging(rule_globalpool(g, node));
+    return averaging(rule_places(g, node, FACTOR_LOWERED, RED_SUM));
+}
+
+/* The sum over the ranks of each rank's sum, divided by the global count. */
+void lower_globalaveragepool(struct lowering *l)
+{
+    struct value *x = lower_float(l, "wide", l->node->in[0]), *sum = lower_reduce(l, "ReduceSum", "sum", x, 2, x->type.rank);
+    struct value *count = lower_extent(l, "count", &x->type, 2, x->type.rank, x->type.dtype);
+    lower_result(l, 0, lower_cast(l, "narrow", lower_binary(l, "Div", "mean", sum, count), l->node->out[0]->type.dtype));
 }
 
 void infer_lrn(struct graph *g, struct node *node)
