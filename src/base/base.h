@@ -54,6 +54,8 @@ bool diag_is_quiet(void);
 #define uthash_fatal(message) fail("out of memory: %s", message)
 /* Where this process is, for messages ("rank 1 on node2"): one of a job of several. Kept, not copied; NULL: not worth a word. */
 void diag_place(const char *);
+/* How far this thread has come ("after 5 of 10 tokens"); likewise. */
+void diag_progress(const char *);
 /* Wait before a failure is printed: lets the processes before this one, which may fail for the same reason, print it and end the job. */
 void diag_give_way(int milliseconds);
 /* Run before fail, fail_usage or bug ends the process (remove half-written files, MPI_Abort). Newest first. */

@@ -29,6 +29,7 @@ static pthread_t failing_thread;
 static bool failing;
 static int give_way;
 static const char *place;
+static _Thread_local const char *progress;
 
 void diag_setup(const char *program, int verbosity)
 {
@@ -44,6 +45,11 @@ bool diag_is_quiet(void)
 void diag_place(const char *where)
 {
     place = where;
+}
+
+void diag_progress(const char *how_far)
+{
+    progress = how_far;
 }
 
 void diag_give_way(int milliseconds)
@@ -93,7 +99,9 @@ void diag_forget(void (*run)(void *, int status), void *data)
 static void print_line(const char *level, const char *format, va_list args)
 {
     char line[MAX_LINE];
-    int head = snprintf(line, sizeof line - 2, "%.64s: %.320s%s%s", program_name, place ? place : "", place ? ": " : "", level);
+    const char *far = progress;
+    int head = snprintf(line, sizeof line - 2, "%.64s: %.320s%s%.64s%s%s", program_name, place ? place : "", place ? ": " : "",
+                        far ? far : "", far ? ": " : "", level);
     if (head < 0)
         return;
     size_t used = (size_t)head;

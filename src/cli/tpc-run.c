@@ -43,9 +43,9 @@ static const struct arg_prose examples[] = {
 /* The options as texts. job holds those that need no parsing. */
 struct run_options {
     struct job_options job;
-    struct text_list dim, bind, external_root;
+    struct text_list dim, bind, external_root, eos;
     struct text_maybe random, stats;
-    const char *eos, *start, *groups;
+    const char *start, *groups;
     bool verbose;
     struct text_list settings; /* what all ranks must have alike */
 };
@@ -54,8 +54,8 @@ static void check_calibration(const struct run_options *o)
 {
     const struct job_options *job = &o->job;
     bool runs = job->paths.text.n || job->generate || job->test_data || job->check || job->output || o->random.given || o->dim.text.n ||
-        o->bind.text.n || job->input.text.n || job->repeat > 1 || o->stats.given || o->groups || job->write_shards || o->eos || o->start ||
-        job->role.text.n || o->external_root.text.n || job->rtol >= 0 || job->atol >= 0 || job->rel >= 0;
+        o->bind.text.n || job->input.text.n || job->repeat > 1 || o->stats.given || o->groups || job->write_shards || o->eos.text.n ||
+        o->start || job->role.text.n || o->external_root.text.n || job->rtol >= 0 || job->atol >= 0 || job->rel >= 0;
     if (runs)
         fail_usage("--calibrate runs no model: only --local, --threads, --quiet and --verbose go with it");
 }
@@ -86,7 +86,7 @@ static void check_options(const struct run_options *o)
     check_shards(o);
     if (job->generate && compares)
         fail_usage("--generate takes none of --test-data, --check, --random, --dim and --repeat");
-    if (!job->generate && (o->eos || o->start || job->role.text.n))
+    if (!job->generate && (o->eos.text.n || o->start || job->role.text.n))
         fail_usage("--eos, --start and --role are for --generate");
     if (job->repeat < 1)
         fail_usage("--repeat is 0, expected at least 1");
@@ -119,7 +119,7 @@ static void parse_run_options(struct arena *a, struct run_options *o, int argc, 
         {"check", 0, ARG_TEXT, &o->job.check, "MODEL", "compare with MODEL, run unsharded"},
         {"rel", 0, ARG_REAL, &o->job.rel, "X", "with --check: max|a-b| <= rel max|b| (default: by type)"},
         {"generate", 0, ARG_INT, &o->job.generate, "N", "decode N tokens greedily; KV caches stay sharded"},
-        {"eos", 0, ARG_TEXT, &o->eos, "ID", "with --generate: the token that ends a row"},
+        {"eos", 0, ARG_LIST, &o->eos, "ID,..", "with --generate: the tokens that end a row (repeatable)"},
         {"start", 0, ARG_TEXT, &o->start, "ID", "with --generate: first token of a decoder after an encoder (default: 0)"},
         {"role", 0, ARG_LIST, &o->job.role, "INPUT=ROLE", "with --generate: tokens, mask, positions, constant, ... (repeatable)"},
         {"repeat", 0, ARG_INT, &o->job.repeat, "N", "run N times and print the times"},
@@ -150,6 +150,16 @@ static int64_t token_id(const char *what, const char *text)
     return text ? number_read(what, text, 0, INT32_MAX) : -1;
 }
 
+/* The tokens of "ID,ID,..." */
+static void read_eos(struct arena *a, struct job_options *o, const char *text)
+{
+    for (size_t n; n = strcspn(text, ","), true; text += n + 1) {
+        VEC_PUSH(a, &o->eos, token_id("--eos", arena_strndup(a, text, n)));
+        if (!text[n])
+            return;
+    }
+}
+
 /* Parses the command line and the texts of options. */
 static void read_run_options(struct arena *a, struct run_options *o, int argc, char **argv)
 {
@@ -167,7 +177,8 @@ static void read_run_options(struct arena *a, struct run_options *o, int argc, c
     job->seed = o->random.text ? (uint64_t)number_read("--random", o->random.text, 0, INT64_MAX) : 0;
     job->stats = o->stats.given;
     job->stats_path = o->stats.text;
-    job->eos = token_id("--eos", o->eos);
+    for (int i = 0; i < o->eos.text.n; i++)
+        read_eos(a, job, o->eos.text.at[i]);
     job->start = token_id("--start", o->start);
 }
 

@@ -48,40 +48,46 @@ static void check_fit(const struct stage *s, const struct tensor *t, int64_t bat
         fail("%s: output '%s' is no %s", s->path, s->graph->outputs.at[s->logits]->name, what);
 }
 
-/* The first element of a row's last position, in [batch, positions, width] or [positions, batch, width]. */
-static int64_t last_position(const struct stage *s, int64_t batch, int64_t positions, int64_t width, int64_t row)
+/* The first element of the position of a row's last token, in [batch, positions, width] or [positions, batch, width]. */
+static int64_t last_position(const struct stage *s, const struct history *h, int64_t positions, int64_t width, int64_t row)
 {
-    int64_t last = positions - 1;
+    int64_t last = positions - 1 - h->behind[row], batch = h->batch;
+    if (last < 0)
+        fail(
+            "%s: output '%s' is only of the last place, and row %lld ends %lld before: rows of unequal length can't run together; run rows "
+            "of one length at a time",
+            s->path, s->graph->outputs.at[s->logits]->name, (long long)row, (long long)h->behind[row]);
     return (positions_lead(s) ? last * batch + row : row * positions + last) * width;
 }
 
 /* Scores [batch, positions, columns], [positions, batch, columns] or [batch, columns]. */
-static void best_by_score(const struct stage *s, const struct tensor *scores, const struct output_shard *h, int64_t batch,
+static void best_by_score(const struct stage *s, const struct tensor *scores, const struct output_shard *shard, const struct history *h,
                           struct scored_token *own)
 {
-    check_fit(s, scores, batch, 2, "logits [batch, positions, vocabulary]");
+    check_fit(s, scores, h->batch, 2, "logits [batch, positions, vocabulary]");
     int64_t positions = scores->rank == 3 ? scores->dim[!positions_lead(s)] : 1, width = scores->dim[scores->rank - 1];
-    for (int64_t b = 0; b < batch && positions > 0; b++)
-        own[b] = best_of(scores, last_position(s, batch, positions, width, b), h);
+    for (int64_t b = 0; b < h->batch && positions > 0; b++)
+        own[b] = best_of(scores, last_position(s, h, positions, width, b), shard);
 }
 
 /* Tokens [batch], [batch, positions] or [batch, positions, ranking]; the last two also with positions first. */
-static void take_chosen_tokens(const struct stage *s, const struct tensor *tokens, int64_t batch, struct scored_token *own)
+static void take_chosen_tokens(const struct stage *s, const struct tensor *tokens, const struct history *h, struct scored_token *own)
 {
-    check_fit(s, tokens, batch, 1, "tokens [batch, positions]");
-    int64_t row = tensor_elements(tokens) / batch, width = tokens->rank == 3 ? tokens->dim[2] : 1;
-    for (int64_t b = 0; b < batch && row > 0; b++)
-        own[b] = (struct scored_token){0, (int64_t)tensor_element(tokens, last_position(s, batch, row / width, width, b))};
+    check_fit(s, tokens, h->batch, 1, "tokens [batch, positions]");
+    int64_t row = tensor_elements(tokens) / h->batch, width = tokens->rank == 3 ? tokens->dim[2] : 1;
+    for (int64_t b = 0; b < h->batch && row > 0; b++)
+        own[b] = (struct scored_token){0, (int64_t)tensor_element(tokens, last_position(s, h, row / width, width, b))};
 }
 
-static void own_best(struct arena *tmp, const struct comm *comm, const struct stage *s, int64_t batch, struct scored_token *own)
+static void own_best(struct arena *tmp, const struct comm *comm, const struct stage *s, const struct history *history,
+                     struct scored_token *own)
 {
     struct tensor *out = &s->out[s->logits];
     struct output_shard h = session_output_shard(s->session, tmp, s->logits, out);
-    for (int64_t b = 0; b < batch; b++)
+    for (int64_t b = 0; b < history->batch; b++)
         own[b].token = -1;
     if (!s->chosen && h.kind == PLACE_S && h.dim == out->rank - 1) {
-        best_by_score(s, out, &h, batch, own);
+        best_by_score(s, out, &h, history, own);
         return;
     }
     struct tensor whole = h.kind == PLACE_R && !out->room ? *out : session_gather(s->session, tmp, s->logits, out);
@@ -89,9 +95,9 @@ static void own_best(struct arena *tmp, const struct comm *comm, const struct st
     if (comm->rank)
         return;
     if (s->chosen)
-        take_chosen_tokens(s, &whole, batch, own);
+        take_chosen_tokens(s, &whole, history, own);
     else
-        best_by_score(s, &whole, &(struct output_shard){.n = 1, .at = &all}, batch, own);
+        best_by_score(s, &whole, &(struct output_shard){.n = 1, .at = &all}, history, own);
 }
 
 static void gather_best(struct arena *tmp, struct comm *comm, struct scored_token *all, int64_t batch, struct session_collective *count)
@@ -109,11 +115,12 @@ static void gather_best(struct arena *tmp, struct comm *comm, struct scored_toke
     count->seconds += clock_seconds() - start;
 }
 
-void argmax_next(struct comm *comm, const struct stage *s, int64_t batch, int64_t *next, struct session_collective *count)
+void argmax_next(struct comm *comm, const struct stage *s, const struct history *h, int64_t *next, struct session_collective *count)
 {
     struct arena *tmp = arena_new();
+    int64_t batch = h->batch;
     struct scored_token *all = NEWN(tmp, struct scored_token, comm->size * batch);
-    own_best(tmp, comm, s, batch, all + comm->rank * batch);
+    own_best(tmp, comm, s, h, all + comm->rank * batch);
     gather_best(tmp, comm, all, batch, count);
     for (int64_t b = 0; b < batch; b++) {
         struct scored_token best = all[b];

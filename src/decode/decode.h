@@ -40,11 +40,14 @@ void roles_find(struct arena *, struct comm *all, struct stage *, int n, const s
 /* history.c: the tokens of all rows, with their masks and positions. */
 struct history {
     int64_t batch, length, room;      /* room: the capacity of a row in columns */
+    int64_t past;                     /* columns that the given state holds; their tokens are not known */
     int64_t *token, *seen, *position; /* [batch, room] */
+    int64_t *behind;                  /* by row: columns of padding behind the last token; 0 once a token is added */
 };
-/* Starts from the tokens given to a stage, [batch, n] or [n], and the mask and positions given with them. more: further columns. */
-struct history history_new(struct arena *, const struct stage *, int64_t more);
-/* Starts with one column that holds the same token in every row. */
+struct history history_empty(struct arena *, int64_t batch, int64_t room);
+/* Sets the column behind the last one, of one row. The caller counts length. */
+void history_put(struct history *, int64_t row, int64_t token, bool seen);
+/* Starts with one column that holds the same token in every row. more: further columns. */
 struct history history_start(struct arena *, int64_t batch, int64_t token, int64_t more);
 void history_add(struct history *, const int64_t *next);
 /* Allocates the inputs that follow from tokens, for the full capacity. history_feed sets their sizes and elements for tokens [fed,
@@ -52,9 +55,16 @@ void history_add(struct history *, const int64_t *next);
 void history_reserve(struct arena *, const struct history *, struct stage *);
 void history_feed(const struct history *, int64_t fed, struct stage *);
 
-/* argmax.c: the next token of every row. Every rank calls it after a run of a stage. *count adds up the bytes and seconds of the
- * exchange. */
-void argmax_next(struct comm *, const struct stage *, int64_t batch, int64_t *next, struct session_collective *count);
+/* prompt.c: starts from the tokens given to a stage, [batch, n] or [n], and the mask and positions given with them. */
+/* Of an encoder, whose results have these places. */
+struct history prompt_as_given(struct arena *, const struct stage *);
+/* Without tokens that the mask hides, for this and the following stages; behind the state that is given. more: further columns. Rows of
+ * unequal length that a stage can't compute together are a failure. */
+struct history prompt_rows(struct arena *, const struct stage *, int stages, int64_t more);
+
+/* argmax.c: the next token of every row of the history, from the scores behind its last token. Every rank calls it after a run of a stage.
+ * *count adds up the bytes and seconds of the exchange. */
+void argmax_next(struct comm *, const struct stage *, const struct history *, int64_t *next, struct session_collective *count);
 
 /* chain.c: fills the state and constants of stage k that are not given, from the stages before it, which have run. */
 void chain_take(struct arena *, struct stage *, int k);

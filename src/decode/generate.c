@@ -13,12 +13,14 @@ struct decoder {
     int nstage;
     struct stage *stage;
     struct history history;
-    int64_t fed; /* tokens that the KV cache holds */
-    int64_t eos; /* -1: none */
+    int64_t fed;        /* tokens that the KV cache holds */
+    int64_t first_made; /* column of the first decoded token */
     int64_t *next;
     int64_t made;                     /* tokens decoded per row */
+    int64_t printed;                  /* of them, as they came */
     struct session_collective chosen; /* bytes and seconds of picking tokens */
     double first, rest;               /* seconds until the first token, and after it */
+    char progress[64];
 };
 
 static void load_stage(struct arena *a, struct comm *comm, const struct job_options *o, int threads, struct stage *s)
@@ -54,15 +56,28 @@ static void forget_given_state(struct stage *s)
             s->in[i].data = NULL;
 }
 
+static bool is_end(const struct decoder *d, int64_t token)
+{
+    for (int i = 0; i < d->options->eos.n; i++)
+        if (d->options->eos.at[i] == token)
+            return true;
+    return false;
+}
+
+static int64_t last_token(const struct history *h, int64_t row)
+{
+    return h->token[row * h->room + h->length - 1];
+}
+
 /* A row that has ended repeats its last token. Returns true if all rows have ended. */
 static bool end_rows(struct decoder *d)
 {
     const struct history *h = &d->history;
-    bool all = d->eos >= 0;
-    for (int64_t b = 0; d->eos >= 0 && b < h->batch; b++) {
-        if (d->made > 0 && h->token[b * h->room + h->length - 1] == d->eos)
-            d->next[b] = d->eos;
-        all = all && d->next[b] == d->eos;
+    bool all = true;
+    for (int64_t b = 0; b < h->batch; b++) {
+        if (d->made > 0 && is_end(d, last_token(h, b)))
+            d->next[b] = last_token(h, b);
+        all = all && is_end(d, d->next[b]);
     }
     return all;
 }
@@ -86,6 +101,30 @@ static void print_token(const struct decoder *d, const struct spent *before, con
            1e3 * (after->run - before->run - comm), 1e3 * (comm + choose), (long long)(after->bytes - before->bytes));
 }
 
+/* ---- what was made, printed as it comes, at the end, or when a run fails ---- */
+
+/* The tokens of one row are printed as they come. Several rows have one line each, at the end. */
+static bool streams(const struct decoder *d)
+{
+    return d->replicas->all->rank == 0 && d->replicas->count == 1 && d->history.batch == 1 && !d->options->stats;
+}
+
+static void print_now(struct decoder *d)
+{
+    if (!streams(d))
+        return;
+    int64_t k = __atomic_fetch_add(&d->printed, 1, __ATOMIC_ACQ_REL);
+    printf("%s%lld", k > 0 ? " " : "", (long long)d->next[0]);
+    (void)fflush(stdout);
+}
+
+/* Messages of this rank say how far it came. */
+static void note_progress(struct decoder *d)
+{
+    snprintf(d->progress, sizeof d->progress, "after %lld of %lld tokens", (long long)d->made, (long long)d->options->generate);
+    diag_progress(d->progress);
+}
+
 /* Decodes one token per row. Returns true if all rows have ended. */
 static bool run_token(struct decoder *d, struct stage *s)
 {
@@ -94,10 +133,12 @@ static bool run_token(struct decoder *d, struct stage *s)
     session_run(s->session, s->in, s->out);
     forget_given_state(s);
     d->fed = d->history.length;
-    argmax_next(d->comm, s, d->history.batch, d->next, &d->chosen);
+    argmax_next(d->comm, s, &d->history, d->next, &d->chosen);
     bool ended = end_rows(d);
     history_add(&d->history, d->next);
     d->made++;
+    print_now(d);
+    note_progress(d);
     struct spent after = spent_now(d, s);
     if (d->options->stats && !d->options->stats_path && d->replicas->all->rank == 0)
         print_token(d, &before, &after);
@@ -129,10 +170,12 @@ static void start_history(struct decoder *d, struct arena *a, int k)
     if (decode_find_input(s, ROLE_TOKENS) < 0)
         fail_usage("%s: no input holds tokens: give --role INPUT=tokens", s->path);
     if (has_prompt(s) || (k == 0 && start < 0))
-        d->history = history_new(a, s, d->options->generate);
+        d->history = prompt_rows(a, s, d->nstage - k, d->options->generate);
     else
         d->history = history_start(a, given_batch(&d->stage[0]), start < 0 ? 0 : start, d->options->generate);
     d->next = NEWN(a, int64_t, d->history.batch);
+    d->fed = d->history.past;
+    d->first_made = d->history.length;
 }
 
 static void prepare(struct decoder *d, struct arena *a, int k, const struct history *h)
@@ -151,7 +194,7 @@ static void run_encoder(struct decoder *d, struct arena *a, int k)
     bool reads = decode_find_input(s, ROLE_TOKENS) >= 0;
     struct history own = {0};
     if (reads)
-        own = history_new(a, s, 0);
+        own = prompt_as_given(a, s);
     prepare(d, a, k, reads ? &own : NULL);
     if (reads)
         history_feed(&own, 0, s);
@@ -247,7 +290,7 @@ static struct tensor own_tokens(const struct decoder *d, struct arena *a, int64_
     int64_t *to = t.data;
     for (int64_t b = 0; b < h->batch; b++)
         for (int64_t i = 0; i < columns; i++)
-            *to++ = i < d->made ? h->token[b * h->room + h->length - d->made + i] : d->eos;
+            *to++ = i < d->made ? h->token[b * h->room + h->length - d->made + i] : last_token(h, b);
     return t;
 }
 
@@ -259,12 +302,44 @@ static void print_tokens(const struct tensor *t)
             printf("%lld%c", (long long)*token++, i + 1 < t->dim[1] ? ' ' : '\n');
 }
 
-static void print_rate(int64_t rows, int64_t steps, const double *seconds)
+static void print_rest(const struct decoder *d, const struct tensor *tokens)
 {
-    printf("time: first token after %.3f ms", 1e3 * seconds[0]);
+    if (streams(d))
+        printf("\n");
+    else
+        print_tokens(tokens);
+}
+
+static _Thread_local const struct decoder *running; /* on this rank */
+
+/* A run that fails has not made its tokens in vain. The thread that fails knows what it made, which is what rank 0 did or is about to do.
+ */
+static void print_made(void *data, int status)
+{
+    const struct decoder *d = running ? running : data;
+    const struct history *h = &d->history;
+    (void)status;
+    if (!d->made || d->replicas->index > 0)
+        return;
+    struct decoder *first = data;
+    for (int64_t b = 0; b < h->batch; b++)
+        for (int64_t i = __atomic_load_n(&first->printed, __ATOMIC_ACQUIRE); i < d->made; i++)
+            printf("%s%lld%s", i > 0 ? " " : "", (long long)h->token[b * h->room + d->first_made + i], i + 1 < d->made ? "" : "\n");
+    if (first->printed >= d->made)
+        printf("\n");
+}
+
+/* On stderr, so that stdout has tokens only. */
+static void print_rate(struct arena *a, int64_t rows, int64_t steps, const double *seconds)
+{
+    const char *rest = "";
+    if (diag_is_quiet())
+        return;
     if (steps > 0)
-        printf(", then %.3f ms per step, %.1f tokens/s", 1e3 * seconds[1] / (double)steps, (double)(steps * rows) / seconds[1]);
-    printf("\n");
+        rest = arena_printf(a, ", then %.3f ms per step, %.1f tokens/s", 1e3 * seconds[1] / (double)steps,
+                            (double)(steps * rows) / seconds[1]);
+    (void)fflush(stdout);
+    (void)fprintf(stderr, "time: first token after %.3f ms%s\n", 1e3 * seconds[0], rest);
 }
 
 /* The elementwise maximum over all replicas. */
@@ -303,7 +378,6 @@ void generate_run(struct arena *a, const struct replicas *replicas, const struct
                         .comm = replicas->process_group,
                         .options = o,
                         .nstage = o->paths.text.n,
-                        .eos = o->eos,
                         .chosen = {.name = "next tokens", .op = "AllGather"}};
     d.stage = NEWN(a, struct stage, d.nstage);
     for (int k = 0; k < d.nstage; k++) {
@@ -314,21 +388,28 @@ void generate_run(struct arena *a, const struct replicas *replicas, const struct
     struct stage *last = &d.stage[d.nstage - 1];
     roles_find(a, replicas->all, d.stage, d.nstage, o);
     shard_rows(&d, a);
+    bool prints = replicas->all->rank == 0;
+    running = &d;
+    if (prints)
+        diag_on_failure(print_made, &d);
     replicas->all->barrier(replicas->all);
     if (replica_runs(replicas, &d.shard))
         decode_tokens(&d, a);
     else
         free_earlier(&d);
     const struct decoded r = join_results(&d, a);
-    bool prints = replicas->all->rank == 0;
     if (prints)
-        print_tokens(&r.tokens);
+        diag_forget(print_made, &d);
+    diag_progress(NULL);
+    running = NULL;
+    if (prints)
+        print_rest(&d, &r.tokens);
     if (o->output)
         write_outputs(&d, a, last);
     if (o->stats)
         stats_report(a, replicas, &d.shard, last->session, &d.chosen, o->stats_path);
     if (prints)
-        print_rate(r.tokens.dim[0], r.tokens.dim[1] - 1, r.seconds);
+        print_rate(a, r.tokens.dim[0], r.tokens.dim[1] - 1, r.seconds);
     replicas->all->barrier(replicas->all);
     session_free(last->session);
 }

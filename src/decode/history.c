@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-static struct history history_empty(struct arena *a, int64_t batch, int64_t room)
+struct history history_empty(struct arena *a, int64_t batch, int64_t room)
 {
     struct history h = {.batch = batch, .room = room};
     int64_t n;
@@ -13,10 +13,11 @@ static struct history history_empty(struct arena *a, int64_t batch, int64_t room
     h.token = NEWN(a, int64_t, n);
     h.seen = NEWN(a, int64_t, n);
     h.position = NEWN(a, int64_t, n);
+    h.behind = NEWN(a, int64_t, batch);
     return h;
 }
 
-static void put_column(struct history *h, int64_t row, int64_t token, bool seen)
+void history_put(struct history *h, int64_t row, int64_t token, bool seen)
 {
     int64_t at = row * h->room + h->length;
     h->token[at] = token;
@@ -28,48 +29,17 @@ void history_add(struct history *h, const int64_t *next)
 {
     require(h->length < h->room);
     for (int64_t b = 0; b < h->batch; b++)
-        put_column(h, b, next[b], true);
+        history_put(h, b, next[b], true);
     h->length++;
+    memset(h->behind, 0, (size_t)h->batch * sizeof *h->behind);
 }
 
 struct history history_start(struct arena *a, int64_t batch, int64_t token, int64_t more)
 {
     struct history h = history_empty(a, batch, more + 1);
     for (int64_t b = 0; b < batch; b++)
-        put_column(&h, b, token, true);
+        history_put(&h, b, token, true);
     h.length = 1;
-    return h;
-}
-
-/* The given mask or positions, which must have the shape of the tokens; NULL: not given. */
-static const struct tensor *given_beside_tokens(const struct stage *s, enum role role, const struct history *h, int64_t n)
-{
-    int i = decode_find_input(s, role);
-    const struct tensor *t = i >= 0 && s->given[i].data ? &s->given[i] : NULL;
-    if (t && (t->rank > 2 || tensor_elements(t) != h->batch * n))
-        fail("%s: input '%s' has %lld elements, expected %lld for %lld rows of %lld tokens", s->path, s->graph->inputs.at[i]->name,
-             (long long)tensor_elements(t), (long long)(h->batch * n), (long long)h->batch, (long long)n);
-    return t;
-}
-
-struct history history_new(struct arena *a, const struct stage *s, int64_t more)
-{
-    const char *name = s->graph->inputs.at[decode_find_input(s, ROLE_TOKENS)]->name;
-    const struct tensor *tokens = &s->given[decode_find_input(s, ROLE_TOKENS)];
-    if (!tokens->data)
-        fail_usage("%s: input '%s' holds the prompt: give it with --input %s=FILE", s->path, name, name);
-    if (tokens->rank < 1 || tokens->rank > 2 || tensor_elements(tokens) == 0)
-        fail("%s: input '%s': expected tokens [batch, sequence]", s->path, name);
-    int64_t n = tokens->dim[tokens->rank - 1];
-    struct history h = history_empty(a, tokens->rank == 2 ? tokens->dim[0] : 1, n + more);
-    const struct tensor *mask = given_beside_tokens(s, ROLE_MASK, &h, n), *positions = given_beside_tokens(s, ROLE_POSITIONS, &h, n);
-    for (; h.length < n; h.length++)
-        for (int64_t b = 0; b < h.batch; b++) {
-            int64_t i = b * n + h.length;
-            put_column(&h, b, (int64_t)tensor_element(tokens, i), !mask || tensor_element(mask, i) > 0);
-            if (positions)
-                h.position[b * h.room + h.length] = (int64_t)tensor_element(positions, i);
-        }
     return h;
 }
 

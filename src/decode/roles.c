@@ -50,6 +50,18 @@ static int named_input(const struct named_option *o, const struct stage *s)
     return o->number && o->number != s->number ? -1 : index_by_name(s->graph->inputs.at, s->graph->inputs.n, o->name);
 }
 
+_Noreturn static void fail_unknown(struct arena *a, const struct named_option *o, const struct stage *stage, int n)
+{
+    const char *list = "";
+    if (o->number > n)
+        fail_usage("%s: there %s %d graph%s", o->option, n == 1 ? "is" : "are", n, n == 1 ? "" : "s");
+    for (int k = 0; k < n; k++)
+        if (!o->number || o->number == stage[k].number)
+            list = arena_printf(a, "%s%sthe inputs of %s are %s", list, *list ? "; " : "", stage[k].path,
+                                job_input_names(a, stage[k].graph));
+    fail_usage("%s: %s", o->option, list);
+}
+
 static void take_input(struct arena *a, struct stage *stage, int n, const char *text)
 {
     struct named_option o = named_option_parse(a, "--input", text);
@@ -62,7 +74,7 @@ static void take_input(struct arena *a, struct stage *stage, int n, const char *
         stage[k].given[i] = job_read_tensor(a, o.value);
         return;
     }
-    fail_usage("%s: the inputs of %s are %s", o.option, stage[0].path, job_input_names(a, stage[0].graph));
+    fail_unknown(a, &o, stage, n);
 }
 
 static enum role role_parse(const struct named_option *o)
@@ -95,7 +107,7 @@ static void take_role(struct arena *a, struct stage *stage, int n, const char *t
         found = take_output(&o, &stage[k]) || i >= 0 || found;
     }
     if (!found)
-        fail_usage("%s: the inputs of %s are %s", o.option, stage[0].path, job_input_names(a, stage[0].graph));
+        fail_unknown(a, &o, stage, n);
 }
 
 /* ---- roles by name and shape -------------------------------------------------------------------------------------------------------- */

@@ -11,7 +11,8 @@ struct job_options {
     struct text_list paths;       /* models or folders of rank files; one, except with --generate */
     struct text_list input, role; /* texts of the options: [K:]NAME=FILE, [K:]NAME=ROLE */
     int64_t local, repeat, threads, generate;
-    int64_t eos, start; /* token ids; -1: not given */
+    VEC(int64_t) eos; /* tokens that end a row */
+    int64_t start;    /* -1: not given */
     struct bindings dims;
     struct bound_inputs fixed; /* --bind */
     struct folders external_roots;

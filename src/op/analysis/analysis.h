@@ -44,6 +44,14 @@ void op_note_rows(struct graph *);
  * other results have together as many elements as operand 0. */
 const struct dim *op_guess_size(struct graph *, const struct node *, int i, int d);
 
+/* ---- input_use.c: what a graph does with an input ---- */
+/* How a graph reads a mask of keys: to hide them, wherever they are, or to count those of each row, which then come first. */
+enum mask_use { MASK_UNREAD, MASK_KEYS, MASK_LENGTHS };
+enum mask_use op_mask_use(const struct graph *, const struct value *mask);
+/* A node that takes rows of a table (of embeddings of positions) by what follows from this input and sizes alone, or, NULL, from sizes
+ * alone: by the places of tokens, whatever they hold. NULL: there is none. */
+const struct node *op_rows_by_place(const struct graph *, const struct value *input);
+
 /* ---- affine.c: integer values whose elements are an affine function of their index, such as positions and row numbers ---- */
 /* The element at index i is base + the sum of step[d] * i[d]; step[d] is 0 where the dimension is 1. */
 struct affine {
