@@ -5,8 +5,8 @@
 #include <string.h>
 
 static const char *const kinds[] = {
-    [ATTR_INT] = "i",   [ATTR_FLOAT] = "f",  [ATTR_STRING] = "s",    [ATTR_INTS] = "is", [ATTR_FLOATS] = "fs",
-    [ATTR_DIMS] = "ds", [ATTR_TENSOR] = "t", [ATTR_GRAPH] = "graph", [ATTR_RAW] = "raw"};
+    [ATTR_INT] = "i",      [ATTR_FLOAT] = "f", [ATTR_STRING] = "s", [ATTR_INTS] = "is",     [ATTR_FLOATS] = "fs",
+    [ATTR_STRINGS] = "ss", [ATTR_DIMS] = "ds", [ATTR_TENSOR] = "t", [ATTR_GRAPH] = "graph", [ATTR_RAW] = "raw"};
 
 const char *attr_kind_name(enum attr_kind kind)
 {
@@ -85,6 +85,20 @@ int attr_ints(const struct graph *g, const struct node *n, const char *name, con
     if (a->kind == ATTR_DIMS && !a->ints)
         fill_ints(g->arena, n, a);
     *out = a->ints;
+    return a->set ? a->n : 0;
+}
+
+int attr_floats(const struct node *n, const char *name, const double **out)
+{
+    const struct attr *a = attr_of_kind(n, name, ATTR_FLOATS);
+    *out = a->floats;
+    return a->set ? a->n : 0;
+}
+
+int attr_strings(const struct node *n, const char *name, const char *const **out)
+{
+    const struct attr *a = attr_of_kind(n, name, ATTR_STRINGS);
+    *out = a->strings;
     return a->set ? a->n : 0;
 }
 

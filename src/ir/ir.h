@@ -36,7 +36,7 @@ struct value {
 enum dtype value_storage(const struct value *);
 
 /* ---- attributes ------------------------------------------------------------------------------------------------------ */
-enum attr_kind { ATTR_INT, ATTR_FLOAT, ATTR_STRING, ATTR_INTS, ATTR_FLOATS, ATTR_DIMS, ATTR_TENSOR, ATTR_GRAPH, ATTR_RAW };
+enum attr_kind { ATTR_INT, ATTR_FLOAT, ATTR_STRING, ATTR_INTS, ATTR_FLOATS, ATTR_STRINGS, ATTR_DIMS, ATTR_TENSOR, ATTR_GRAPH, ATTR_RAW };
 struct attr {
     const char *name;
     enum attr_kind kind;
@@ -44,9 +44,10 @@ struct attr {
     int64_t i;     /* INT */
     double f;      /* FLOAT */
     const char *s; /* STRING */
-    int n;         /* INTS, FLOATS, DIMS: count; RAW: bytes */
+    int n;         /* INTS, FLOATS, STRINGS, DIMS: count; RAW: bytes */
     const int64_t *ints;
     const double *floats;
+    const char *const *strings;
     const struct dim **dims; /* DIMS: expressions; all integers where the op takes plain ints */
     struct constant *tensor;
     struct graph *graph; /* GRAPH: a body */
@@ -253,6 +254,8 @@ double attr_float(const struct node *, const char *name);
 const char *attr_string(const struct node *, const char *name);
 /* INTS, or DIMS whose entries are all integers (else bug). Returns the count; *out valid as long as the graph. */
 int attr_ints(const struct graph *, const struct node *, const char *name, const int64_t **out);
+int attr_floats(const struct node *, const char *name, const double **out);
+int attr_strings(const struct node *, const char *name, const char *const **out);
 int attr_dims(const struct node *, const char *name, const struct dim ***out);
 void attr_set_int(struct node *, const char *name, int64_t);
 void attr_set_string(struct node *, const char *name, const char *);

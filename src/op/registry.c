@@ -78,8 +78,8 @@ static enum attr_kind parse_kind(const char *kind)
     static const struct {
         const char *text;
         enum attr_kind kind;
-    } kinds[] = {{"i", ATTR_INT},     {"f", ATTR_FLOAT}, {"s", ATTR_STRING}, {"is", ATTR_INTS},
-                 {"fs", ATTR_FLOATS}, {"ds", ATTR_DIMS}, {"t", ATTR_TENSOR}, {"g", ATTR_GRAPH}};
+    } kinds[] = {{"i", ATTR_INT},      {"f", ATTR_FLOAT}, {"s", ATTR_STRING}, {"is", ATTR_INTS}, {"fs", ATTR_FLOATS},
+                 {"ss", ATTR_STRINGS}, {"ds", ATTR_DIMS}, {"t", ATTR_TENSOR}, {"g", ATTR_GRAPH}};
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
         if (strcmp(kinds[i].text, kind) == 0)
             return kinds[i].kind;

@@ -109,6 +109,8 @@ static const struct family families[] = {
     {make_matmulnbits, false, " com.microsoft::MatMulNBits "},
     {make_gatherblock, false, " com.microsoft::GatherBlockQuantized "},
 
+    {make_recurrent, false, " RNN GRU LSTM com.microsoft::DynamicQuantizeLSTM "},
+
     {make_attention, false, " Attention "},
     {make_gqa, false, " com.microsoft::GroupQueryAttention "},
     {make_rotary, false, " RotaryEmbedding "},

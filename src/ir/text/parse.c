@@ -42,6 +42,19 @@ static void parse_attr_floats(struct parser *p, struct attr *a)
     a->n = list.n;
 }
 
+static void parse_attr_strings(struct parser *p, struct attr *a)
+{
+    VEC(const char *) list = {NULL, 0, 0};
+    lex_expect(&p->lex, "[");
+    while (!lex_accept(&p->lex, "]")) {
+        if (list.n)
+            lex_expect(&p->lex, ",");
+        VEC_PUSH(p->g->arena, &list, lex_quoted(&p->lex));
+    }
+    a->strings = list.at;
+    a->n = list.n;
+}
+
 static void parse_raw(struct parser *p, struct attr *a)
 {
     int64_t bytes;
@@ -82,6 +95,7 @@ static void parse_attr_value(struct parser *p, struct attr *a)
     case ATTR_STRING: a->s = lex_quoted(&p->lex); break;
     case ATTR_INTS: parse_attr_ints(p, a); break;
     case ATTR_FLOATS: parse_attr_floats(p, a); break;
+    case ATTR_STRINGS: parse_attr_strings(p, a); break;
     case ATTR_DIMS: parse_attr_dims(p, a); break;
     case ATTR_TENSOR:
         type = parse_type(p);

@@ -243,6 +243,16 @@ static void put_numbers(struct graph_printer *p, const struct attr *a)
     fputc(']', p->to);
 }
 
+static void put_strings(struct graph_printer *p, const struct attr *a)
+{
+    fputc('[', p->to);
+    for (int i = 0; i < a->n; i++) {
+        fputs(i ? ", " : "", p->to);
+        print_quoted(p, a->strings[i]);
+    }
+    fputc(']', p->to);
+}
+
 static void put_tensor(struct graph_printer *p, struct constant *c, const char *name)
 {
     struct type own = constant_type(p, c);
@@ -259,6 +269,7 @@ static void put_attr_value(struct graph_printer *p, const struct attr *a)
     case ATTR_STRING: print_quoted(p, a->s); break;
     case ATTR_INTS:
     case ATTR_FLOATS: put_numbers(p, a); break;
+    case ATTR_STRINGS: put_strings(p, a); break;
     case ATTR_DIMS: put_dims(p, a->dims, a->n); break;
     case ATTR_TENSOR: put_tensor(p, a->tensor, a->name); break;
     case ATTR_GRAPH: print_graph(a->graph, p->to, p->indent + 2); break;

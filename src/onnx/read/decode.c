@@ -36,6 +36,7 @@ static int proto_type(enum attr_kind kind)
     case ATTR_STRING: return ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__STRING;
     case ATTR_INTS: return ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__INTS;
     case ATTR_FLOATS: return ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__FLOATS;
+    case ATTR_STRINGS: return ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__STRINGS;
     case ATTR_TENSOR: return ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__TENSOR;
     case ATTR_GRAPH: return ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__GRAPH;
     default: bug("attribute kind %d is not read from files", (int)kind);
@@ -55,6 +56,14 @@ static const double *copy_floats(struct arena *arena, const proto *p)
     double *out = NEWN(arena, double, p->n_floats + 1);
     for (size_t i = 0; i < p->n_floats; i++)
         out[i] = (double)p->floats[i];
+    return out;
+}
+
+static const char *const *copy_strings(struct arena *arena, const proto *p)
+{
+    const char **out = NEWN(arena, const char *, p->n_strings + 1);
+    for (size_t i = 0; i < p->n_strings; i++)
+        out[i] = arena_strndup(arena, (const char *)p->strings[i].data, p->strings[i].len);
     return out;
 }
 
@@ -86,6 +95,10 @@ static void read_value(struct import *im, const char *where, const proto *p, str
         out->n = count_of(im, where, p, p->n_floats);
         out->floats = copy_floats(im->arena, p);
         break;
+    case ATTR_STRINGS:
+        out->n = count_of(im, where, p, p->n_strings);
+        out->strings = copy_strings(im->arena, p);
+        break;
     case ATTR_TENSOR: read_tensor(im, where, p, out); break;
     case ATTR_GRAPH: break; /* read_bodies reads it */
     default: bug("attribute '%s' of kind %d is not read from files", p->name, (int)out->kind);
@@ -112,6 +125,8 @@ static int found_type(const proto *p)
         return ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__INTS;
     if (p->n_floats)
         return ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__FLOATS;
+    if (p->n_strings)
+        return ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__STRINGS;
     return ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__UNDEFINED;
 }
 

@@ -265,6 +265,12 @@ static Onnx__AttributeProto *save_attribute(struct save *s, const struct attr *a
         out->type = ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__FLOATS;
         set_list(s, out, a);
         break;
+    case ATTR_STRINGS:
+        out->type = ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__STRINGS;
+        out->strings = NEWN(s->tmp, ProtobufCBinaryData, a->n + 1);
+        for (int i = 0; i < a->n; i++)
+            out->strings[out->n_strings++] = (ProtobufCBinaryData){strlen(a->strings[i]), (uint8_t *)save_text(s, a->strings[i])};
+        break;
     case ATTR_TENSOR:
         out->type = ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__TENSOR;
         out->t = save_attribute_tensor(s, a->tensor, a->name);

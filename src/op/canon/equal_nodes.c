@@ -62,6 +62,10 @@ static bool add_attr(struct node_text *t, const struct attr *a)
     case ATTR_STRING: add_bytes(t, a->s, strlen(a->s) + 1); return true;
     case ATTR_INTS: add_bytes(t, a->ints, (size_t)a->n * sizeof *a->ints); return true;
     case ATTR_FLOATS: add_bytes(t, a->floats, (size_t)a->n * sizeof *a->floats); return true;
+    case ATTR_STRINGS:
+        for (int i = 0; i < a->n; i++)
+            add_bytes(t, a->strings[i], strlen(a->strings[i]) + 1);
+        return true;
     case ATTR_DIMS: add_dims(t, a->n, a->dims); return true;
     case ATTR_TENSOR: add_tensor(t, a->tensor); return true;
     case ATTR_GRAPH:

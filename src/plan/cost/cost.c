@@ -202,8 +202,19 @@ static double routed_flops(struct space *s, const struct node *n, const struct s
     return 2 * t.rows * t.k / t.experts * numbers;
 }
 
+/* Rows of a recurrent net go through the weights of each direction. */
+static double recurrent_flops(struct space *s, const struct node *n, const struct strategy *st, int w, int r)
+{
+    const int64_t *x = s->sizes.extent[n->in[0]->id * s->plan->workloads.n + w];
+    double rows = local_elements(s, n->in[0], st->in[0], w, r) / fmax((double)x[2], 1);
+    double numbers = local_elements(s, n->in[1], st->in[1], w, r) + local_elements(s, n->in[2], st->in[2], w, r);
+    return 2 * rows * numbers;
+}
+
 static double node_flops(struct space *s, const struct node *n, const struct rule *rule, const struct strategy *st, int w, int r)
 {
+    if (rule && (n->op->flags & OP_RECURS))
+        return recurrent_flops(s, n, st, w, r);
     if (!rule || !(n->op->flags & OP_PRODUCT) || !n->out[0])
         return 0;
     if (n->op->flags & OP_ROUTES)

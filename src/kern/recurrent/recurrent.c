@@ -1,0 +1,500 @@
+/* recurrent: RNN, GRU and LSTM over whole sequences.
+ *
+ * The inputs of all steps go through W in one product. Then come the steps, each a product of the hidden units with R, which is packed
+ * once, and the gates. Directions and rows of the batch are shared out to threads; each thread takes all steps of its rows. Storage of 16
+ * bits is computed in float32. Weights of 8 bits are multiplied as whole numbers in float32, and their scales applied to the sums. */
+#include "kern/recurrent/recurrent.h"
+
+#include "kern/gemm/gemm.h"
+
+#include <math.h>
+#include <string.h>
+
+enum { X, W, R, B, LENS, H0, C0, P, W_SCALE, W_ZERO, R_SCALE, R_ZERO };
+enum { FEW_INPUTS = 4 };
+
+/* Kept between calls. */
+struct packed {
+    bool ready;
+    void *product; /* the library's W */
+    struct tiles w[MOST_DIRECTIONS], r[MOST_DIRECTIONS][MOST_PARTS];
+};
+
+/* ---- operands --------------------------------------------------------------------------------------------------------------------------
+ */
+
+static int64_t columns_of(const struct recurrence *r)
+{
+    return r->cell->gates * r->hidden;
+}
+
+static const struct tensor *operand(const struct recurrence *r, int i)
+{
+    return i <= H0 || r->cell->remembers ? kcall_in(r->call, i) : NULL;
+}
+
+static void read_directions(struct recurrence *r)
+{
+    const struct kcall *call = r->call;
+    const char *direction = attr_string(call->node, "direction");
+    int own = call->node->op->nin - 1;
+    const struct tensor *backwards = strcmp(call->node->domain, "tpc") == 0 ? kcall_in(call, own) : NULL;
+    for (int d = 0; d < r->directions; d++)
+        r->backwards[d] = backwards ? ((const uint8_t *)backwards->data)[d] != 0 : d == 1 || strcmp(direction, "reverse") == 0;
+    for (int d = 0; d < r->directions; d++)
+        gates_read(call, backwards ? 0 : d * r->cell->functions, r->cell->functions, r->gate[d]);
+}
+
+static struct recurrence recurrence_of(struct kcall *call, const struct cell *cell, bool quantized)
+{
+    struct recurrence r = {.call = call, .cell = cell, .quantized = quantized, .clip = INFINITY};
+    const struct tensor *x = &call->in[X], *w = &call->in[W], *state = &call->in[R];
+    r.batch_first = attr_int(call->node, "layout") != 0;
+    r.directions = w->dim[0];
+    r.steps = x->dim[r.batch_first];
+    r.batch = x->dim[!r.batch_first];
+    r.inputs = x->dim[2];
+    r.hidden = state->dim[quantized ? 1 : 2];
+    if (x->dtype != DT_F32 && !dtype_is_half(x->dtype))
+        kcall_bad_type(call, x->dtype);
+    require(r.directions <= MOST_DIRECTIONS);
+    if (attr_is_set(call->node, "clip") && attr_float(call->node, "clip") > 0)
+        r.clip = (float)attr_float(call->node, "clip");
+    read_directions(&r);
+    return r;
+}
+
+/* Floats of an operand in float32: itself, or converted into a part of the room. */
+static const float *floats(const struct tensor *t, float **room)
+{
+    float *to = *room;
+    if (t->dtype == DT_F32)
+        return t->data;
+    convert_to_f32(t->dtype, t->data, tensor_elements(t), to);
+    *room += tensor_elements(t);
+    return to;
+}
+
+static int64_t floats_room(const struct recurrence *r, int i)
+{
+    const struct tensor *t = operand(r, i);
+    return t && t->dtype != DT_F32 ? tensor_elements(t) : 0;
+}
+
+/* ---- bias and scales -------------------------------------------------------------------------------------------------------------------
+ */
+
+/* Both biases are of the inputs, but for the last gate of a GRU that resets after its product. */
+static void read_bias(struct recurrence *r, float **room)
+{
+    const struct tensor *t = operand(r, B);
+    int64_t n = columns_of(r), added = r->resets_last ? n - r->hidden : n;
+    float *bias = *room, *reset = bias + r->directions * n;
+    *room = reset + r->directions * r->hidden;
+    const float *from = t ? floats(t, room) : NULL;
+    memset(bias, 0, (size_t)(r->directions * (n + r->hidden)) * sizeof *bias);
+    for (int64_t d = 0; from && d < r->directions; d++, from += 2 * n) {
+        for (int64_t j = 0; j < n; j++)
+            bias[d * n + j] = j < added ? from[j] + from[n + j] : from[j];
+        for (int64_t j = added; j < n; j++)
+            reset[d * r->hidden + j - added] = from[n + j];
+    }
+    r->bias = bias;
+    r->reset_bias = reset;
+}
+
+/* One for a direction, or one for each of its columns. */
+static float at_column(const struct tensor *t, int64_t columns, int64_t d, int64_t j)
+{
+    float number = 0;
+    int64_t each = t->rank == 2 && t->dim[1] == columns ? columns : 1, i = d * each + (each > 1 ? j : 0);
+    if (dtype_fits_f32(t->dtype))
+        convert_to_f32(t->dtype, element_at_const(t->data, dtype_size(t->dtype), i), 1, &number);
+    else
+        dequant_load(t->dtype, t->data, i, 1, &number);
+    return number;
+}
+
+static float *scales_of(const struct recurrence *r, int i, float **room)
+{
+    int64_t n = columns_of(r);
+    float *to = *room;
+    *room += r->directions * n;
+    for (int64_t d = 0; d < r->directions; d++)
+        for (int64_t j = 0; j < n; j++)
+            to[d * n + j] = at_column(&r->call->in[i], n, d, j);
+    return to;
+}
+
+/* ---- packing ---------------------------------------------------------------------------------------------------------------------------
+ */
+
+/* Columns from.. of direction d of a weight of k rows, as tiles. room: for a copy in float32. */
+static struct tiles pack_columns(const struct recurrence *r, int i, int64_t d, int64_t from, int64_t n, int64_t k, float *room, float *to)
+{
+    const struct tensor *w = &r->call->in[i];
+    int64_t columns = columns_of(r), each = columns * k;
+    if (!r->quantized && w->dtype == DT_F32)
+        return tiles_pack(to, n, k, (const float *)w->data + d * each + from * k, 1, k);
+    if (!r->quantized) {
+        convert_to_f32(w->dtype, element_at_const(w->data, dtype_size(w->dtype), d * each + from * k), n * k, room);
+        return tiles_pack(to, n, k, room, 1, k);
+    }
+    for (int64_t j = 0; j < columns; j++)
+        room[each + j] = at_column(&r->call->in[i == W ? W_ZERO : R_ZERO], columns, d, j);
+    dequant_load(w->dtype, w->data, d * each, each, room);
+    for (int64_t l = 0; l < k; l++)
+        for (int64_t j = 0; j < columns; j++)
+            room[l * columns + j] -= room[each + j];
+    return tiles_pack(to, n, k, room + from, columns, 1);
+}
+
+static int64_t tile_numbers(const struct recurrence *r, int64_t n, int64_t k)
+{
+    return (int64_t)(tiles_bytes(r->call, n, k) / sizeof(float));
+}
+
+static bool is_constant(const struct kcall *call, int i)
+{
+    return call->cache && call->in_constant && call->in_constant[i] &&
+        (call->nin <= W_ZERO || !kcall_in(call, W_ZERO) || (call->in_constant[W_ZERO] && call->in_constant[R_ZERO]));
+}
+
+static float *copy_room(const struct recurrence *r, int64_t k)
+{
+    return kenv_room(r->call->env, ROOM_A, kcall_bytes(r->call, columns_of(r) * (k + 1), sizeof(float)));
+}
+
+/* R by direction and part, kept if it is a weight. */
+static void pack_recurrent(struct recurrence *r, struct packed *kept)
+{
+    int64_t h = r->hidden, numbers = 0, size[MOST_PARTS] = {r->cell->split * h, (r->cell->gates - r->cell->split) * h};
+    for (int part = 0; part < r->cell->parts; part++)
+        numbers += r->directions * tile_numbers(r, size[part], h);
+    size_t bytes = kcall_bytes(r->call, numbers, sizeof(float));
+    if (kept && kept->ready) {
+        memcpy(r->r, kept->r, sizeof r->r);
+        return;
+    }
+    float *to = kept ? kenv_weights(r->call->env, bytes) : kenv_room(r->call->env, ROOM_PANELS, bytes), *copy = copy_room(r, h);
+    for (int d = 0; d < r->directions; d++)
+        for (int part = 0; part < r->cell->parts; part++, to += tile_numbers(r, size[part - 1], h))
+            r->r[d][part] = pack_columns(r, R, d, part * size[0], size[part], h, copy, to);
+    if (!kept)
+        return;
+    memcpy(kept->r, r->r, sizeof kept->r);
+    kept->ready = true;
+}
+
+/* W by direction. */
+static void pack_inputs(const struct recurrence *r, struct packed *kept, struct tiles *w)
+{
+    int64_t n = columns_of(r), numbers = tile_numbers(r, n, r->inputs);
+    if (kept && kept->w[0].at) {
+        memcpy(w, kept->w, sizeof kept->w);
+        return;
+    }
+    size_t bytes = kcall_bytes(r->call, r->directions * numbers, sizeof(float));
+    float *to = kept ? kenv_weights(r->call->env, bytes) : kenv_room(r->call->env, ROOM_TURN_K, bytes), *copy = copy_room(r, r->inputs);
+    for (int d = 0; d < r->directions; d++)
+        w[d] = pack_columns(r, W, d, 0, n, r->inputs, copy, to + d * numbers);
+    if (kept)
+        memcpy(kept->w, w, sizeof kept->w);
+}
+
+/* ---- the inputs of all steps
+ * ------------------------------------------------------------------------------------------------------------- */
+
+struct projection {
+    const struct recurrence *r;
+    const struct tiles *w;
+    const float *x, *scale; /* scale: quantised, of the columns */
+    float step, *y;
+};
+
+enum { INPUT_ROWS = 32 };
+
+/* Blocks lo..hi of rows. */
+static void project_range(void *data, int thread, int64_t lo, int64_t hi)
+{
+    const struct projection *p = data;
+    const struct recurrence *r = p->r;
+    int64_t n = columns_of(r), rows = r->steps * r->batch, width = r->directions * n;
+    const float *a[INPUT_ROWS];
+    float *c[INPUT_ROWS];
+    (void)thread;
+    for (int64_t block = lo; block < hi; block++) {
+        int64_t from = block * INPUT_ROWS, m = rows - from < INPUT_ROWS ? rows - from : INPUT_ROWS;
+        for (int64_t d = 0; d < r->directions; d++) {
+            for (int64_t i = 0; i < m; i++) {
+                a[i] = p->x + (from + i) * r->inputs;
+                c[i] = p->y + (from + i) * width + d * n;
+                if (p->scale)
+                    memset(c[i], 0, (size_t)n * sizeof *c[i]);
+                else
+                    memcpy(c[i], r->bias + d * n, (size_t)n * sizeof *c[i]);
+            }
+            tiles_product(&p->w[d], m, a, c);
+            for (int64_t i = 0; p->scale && i < m; i++)
+                for (int64_t j = 0; j < n; j++)
+                    c[i][j] = c[i][j] * (p->step * p->scale[d * n + j]) + r->bias[d * n + j];
+        }
+    }
+}
+
+/* The inputs as integers less their zero point. */
+static const float *rounded_inputs(const struct recurrence *r, const float *x, float *step)
+{
+    int64_t n = r->steps * r->batch * r->inputs;
+    float *to = kenv_room(r->call->env, ROOM_B, kcall_bytes(r->call, n, sizeof *to));
+    struct rounding rounding = rounding_of(1, n, &x);
+    rounding_apply(rounding, n, x, to);
+    *step = rounding.scale;
+    return to;
+}
+
+static void project(struct recurrence *r, struct packed *kept, const float *w_scale, const float *x)
+{
+    int64_t rows = r->steps * r->batch, n = r->directions * columns_of(r);
+    const struct tensor *w = &r->call->in[W];
+    float *y = kenv_room(r->call->env, ROOM_C, kcall_bytes(r->call, rows * n, sizeof *y));
+    struct tiles tiles[MOST_DIRECTIONS];
+    bool library = !r->quantized && kept && rows > FEW_INPUTS && r->inputs > 0 && w->dtype == DT_F32 && !kenv_deterministic(r->call->env);
+    r->projected = y;
+    if (library && dnnl_product_packed(r->call->env, &kept->product, rows, n, r->inputs, x, w->data, true, r->bias, y))
+        return;
+    pack_inputs(r, kept, tiles);
+    struct projection p = {.r = r, .w = tiles, .x = x, .scale = w_scale, .y = y};
+    if (r->quantized)
+        p.x = rounded_inputs(r, x, &p.step);
+    kenv_parallel_for(r->call->env, (rows + INPUT_ROWS - 1) / INPUT_ROWS, INPUT_ROWS * n * r->inputs / 8 + 1, project_range, &p);
+}
+
+/* ---- steps
+ * ------------------------------------------------------------------------------------------------------------------------------- */
+
+int64_t recurrence_room(const struct recurrence *r, int64_t rows)
+{
+    return rows * (r->hidden + columns_of(r) + r->hidden + 6 * ROW_POINTER);
+}
+
+void recurrence_add(const struct recurrence *r, int d, int part, int64_t rows, const float *const *h, float *const *to, float *room)
+{
+    const struct tiles *w = &r->r[d][part];
+    if (!r->quantized) {
+        tiles_product(w, rows, h, to);
+        return;
+    }
+    const float **a = (const float **)(void *)room, *scale = r->r_scale + d * columns_of(r) + part * r->cell->split * r->hidden;
+    float **sum = (float **)(void *)(room + rows * ROW_POINTER), *each = room + 2 * rows * ROW_POINTER;
+    struct rounding rounding = rounding_of(rows, w->k, h);
+    memset(each, 0, (size_t)(rows * (w->k + w->n)) * sizeof *each);
+    for (int64_t i = 0; i < rows; i++, each += w->k + w->n) {
+        rounding_apply(rounding, w->k, h[i], each);
+        a[i] = each;
+        sum[i] = each + w->k;
+    }
+    tiles_product(w, rows, a, sum);
+    for (int64_t i = 0; i < rows; i++)
+        for (int64_t j = 0; j < w->n; j++)
+            to[i][j] += sum[i][j] * (rounding.scale * scale[j]);
+}
+
+/* Rows lo..hi of the batch in one direction, on one thread. */
+struct lane {
+    const struct recurrence *r;
+    int64_t d, lo, hi;
+    float *state, *z, *room;                   /* [rows, hidden] of h, then of c; [rows, g h] */
+    float **h, **c, **now_h, **now_c, **now_z; /* by row; those that take this step */
+    int64_t *length;
+};
+
+/* [d, b] or [b, d] */
+static int64_t state_at(const struct recurrence *r, int64_t d, int64_t b)
+{
+    return (r->batch_first ? b * r->directions + d : d * r->batch + b) * r->hidden;
+}
+
+static void read_state(const struct lane *l, int i, float *const *to)
+{
+    const struct tensor *t = operand(l->r, i);
+    for (int64_t b = l->lo; b < l->hi; b++)
+        if (t)
+            convert_to_f32(t->dtype, element_at_const(t->data, dtype_size(t->dtype), state_at(l->r, l->d, b)), l->r->hidden, to[b - l->lo]);
+        else
+            memset(to[b - l->lo], 0, (size_t)l->r->hidden * sizeof(float));
+}
+
+/* Of a sequence without steps it is zero, as in ONNX Runtime. */
+static void write_state(const struct lane *l, int i, float *const *from)
+{
+    struct tensor *t = kcall_out(l->r->call, i);
+    for (int64_t b = l->lo; t && b < l->hi; b++) {
+        if (l->length[b - l->lo] == 0)
+            memset(from[b - l->lo], 0, (size_t)l->r->hidden * sizeof(float));
+        convert_from_f32(t->dtype, from[b - l->lo], l->r->hidden, element_at(t->data, dtype_size(t->dtype), state_at(l->r, l->d, b)));
+    }
+}
+
+static void write_step(const struct lane *l, int64_t t, int64_t b, const float *h)
+{
+    const struct recurrence *r = l->r;
+    struct tensor *y = kcall_out(r->call, 0);
+    int64_t at = r->batch_first ? (b * r->steps + t) * r->directions + l->d : (t * r->directions + l->d) * r->batch + b;
+    if (y)
+        convert_from_f32(y->dtype, h, r->hidden, element_at(y->data, dtype_size(y->dtype), at * r->hidden));
+}
+
+static int64_t length_of(const struct recurrence *r, int64_t b)
+{
+    const struct tensor *t = operand(r, LENS);
+    int64_t n = t ? kcall_index_at(r->call, t, b) : r->steps;
+    if (n < 0 || n > r->steps)
+        fail("%s: sequence %lld has %lld steps, expected 0 to %lld", kcall_where(r->call), (long long)b, (long long)n, (long long)r->steps);
+    return n;
+}
+
+static int64_t time_of(const struct lane *l, int64_t step, int64_t row)
+{
+    return l->r->backwards[l->d] ? l->length[row] - 1 - step : step;
+}
+
+static void take_step(const struct lane *l, int64_t step)
+{
+    const struct recurrence *r = l->r;
+    struct recurrent_rows now = {.n = 0, .h = l->now_h, .c = l->now_c, .z = l->now_z};
+    int64_t width = columns_of(r);
+    for (int64_t i = 0; i < l->hi - l->lo; i++) {
+        if (step >= l->length[i])
+            continue;
+        int64_t t = time_of(l, step, i), b = l->lo + i, row = r->batch_first ? b * r->steps + t : t * r->batch + b;
+        l->now_h[now.n] = l->h[i];
+        l->now_c[now.n] = l->c[i];
+        l->now_z[now.n] = l->z + now.n * width;
+        memcpy(l->now_z[now.n++], r->projected + (row * r->directions + l->d) * width, (size_t)width * sizeof(float));
+    }
+    if (now.n > 0)
+        r->cell->step(r, (int)l->d, &now, l->room);
+    for (int64_t i = 0; i < l->hi - l->lo; i++)
+        if (step < l->length[i])
+            write_step(l, time_of(l, step, i), l->lo + i, l->h[i]);
+}
+
+static void run_lane(struct lane *l)
+{
+    int64_t longest = 0, rows = l->hi - l->lo;
+    for (int64_t i = 0; i < rows; i++) {
+        l->h[i] = l->state + i * l->r->hidden;
+        l->c[i] = l->state + (rows + i) * l->r->hidden;
+        l->length[i] = length_of(l->r, l->lo + i);
+        longest = l->length[i] > longest ? l->length[i] : longest;
+    }
+    read_state(l, H0, l->h);
+    read_state(l, C0, l->c);
+    for (int64_t step = 0; step < longest; step++)
+        take_step(l, step);
+    write_state(l, 1, l->h);
+    if (l->r->cell->remembers)
+        write_state(l, 2, l->c);
+}
+
+struct lanes {
+    const struct recurrence *r;
+    int64_t pieces, room; /* of the batch; numbers for a lane */
+    float *at;
+};
+
+static int64_t lane_numbers(const struct recurrence *r, int64_t rows)
+{
+    return rows * (2 * r->hidden + columns_of(r) + 6 * ROW_POINTER) + recurrence_room(r, rows) + 16;
+}
+
+static void lane_range(void *data, int thread, int64_t lo, int64_t hi)
+{
+    const struct lanes *all = data;
+    const struct recurrence *r = all->r;
+    (void)thread;
+    for (int64_t i = lo; i < hi; i++) {
+        int64_t d = i / all->pieces, piece = i % all->pieces;
+        struct lane l = {.r = r, .d = d, .lo = piece * r->batch / all->pieces, .hi = (piece + 1) * r->batch / all->pieces};
+        int64_t rows = l.hi - l.lo;
+        l.h = (float **)(void *)(all->at + i * all->room);
+        l.c = l.h + rows;
+        l.now_h = l.c + rows;
+        l.now_c = l.now_h + rows;
+        l.now_z = l.now_c + rows;
+        l.length = (int64_t *)(void *)(l.now_z + rows);
+        l.room = (float *)(void *)(l.length + rows);
+        l.state = l.room + recurrence_room(r, rows);
+        l.z = l.state + 2 * rows * r->hidden;
+        run_lane(&l);
+    }
+}
+
+/* All rows of the quantised form share a scale at each step. */
+static void run_lanes(struct recurrence *r)
+{
+    int64_t wanted = (kenv_threads(r->call->env) + r->directions - 1) / r->directions;
+    int64_t pieces = r->quantized || wanted < 1 ? 1 : wanted < r->batch ? wanted : r->batch;
+    struct lanes all = {.r = r, .pieces = pieces, .room = (lane_numbers(r, (r->batch + pieces - 1) / pieces) + 15) / 16 * 16};
+    all.at = kenv_room(r->call->env, ROOM_KERNEL, kcall_bytes(r->call, r->directions * pieces * all.room, sizeof *all.at));
+    kenv_parallel_for(r->call->env, r->directions * pieces, r->steps * (r->batch / pieces + 1) * columns_of(r) * r->hidden / 8 + 1,
+                      lane_range, &all);
+}
+
+/* ---- the ops ---------------------------------------------------------------------------------------------------------------------------
+ */
+
+static void run_recurrence(struct recurrence *r)
+{
+    static const int converted[] = {X, B, P};
+    struct kcall *call = r->call;
+    int64_t n = columns_of(r), numbers = 0;
+    struct packed *kept = NULL;
+    for (size_t i = 0; i < sizeof converted / sizeof *converted; i++)
+        numbers += floats_room(r, converted[i]);
+    float *room = kenv_room(call->env, ROOM_JOIN, kcall_bytes(call, numbers + r->directions * (3 * n + r->hidden), sizeof *room));
+    if (is_constant(call, W) && is_constant(call, R)) {
+        if (!*call->cache)
+            *call->cache = kenv_keep(call->env, sizeof *kept);
+        kept = *call->cache;
+    }
+    read_bias(r, &room);
+    r->peephole = operand(r, P) ? floats(operand(r, P), &room) : NULL;
+    float *w_scale = r->quantized ? scales_of(r, W_SCALE, &room) : NULL;
+    r->r_scale = r->quantized ? scales_of(r, R_SCALE, &room) : NULL;
+    pack_recurrent(r, kept);
+    project(r, kept, w_scale, floats(&call->in[X], &room));
+    run_lanes(r);
+}
+
+static void run_cell(struct kcall *call, const struct cell *cell, bool quantized)
+{
+    struct recurrence r = recurrence_of(call, cell, quantized);
+    r.resets_last = cell == &cell_gru && attr_int(call->node, "linear_before_reset") != 0;
+    r.forgets_input = cell == &cell_lstm && attr_int(call->node, "input_forget") != 0;
+    if (kcall_out(call, 0)) /* what is behind the end of a sequence */
+        memset(call->out[0].data, 0, tensor_bytes(&call->out[0]));
+    if (r.directions * r.batch * r.hidden > 0)
+        run_recurrence(&r);
+}
+
+void kern_RNN(struct kcall *call)
+{
+    run_cell(call, &cell_rnn, false);
+}
+
+void kern_GRU(struct kcall *call)
+{
+    run_cell(call, &cell_gru, false);
+}
+
+void kern_LSTM(struct kcall *call)
+{
+    run_cell(call, &cell_lstm, false);
+}
+
+void kern_DynamicQuantizeLSTM(struct kcall *call)
+{
+    run_cell(call, &cell_lstm, true);
+}

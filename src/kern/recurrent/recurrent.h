@@ -1,0 +1,79 @@
+/* kern/recurrent: RNN, GRU, LSTM and LSTM with quantised weights. */
+#ifndef TPC_KERN_RECURRENT_H
+#define TPC_KERN_RECURRENT_H
+
+#include "kern/core/core.h"
+
+/* ---- tiles.c: products with a matrix that stays in cache --------------------------------------------------------------------------- */
+enum { TILE_WIDTH = 64 };
+/* w[k, n] as [n / TILE_WIDTH][k][TILE_WIDTH]; the last tile is filled with zeros. */
+struct tiles {
+    int64_t n, k;
+    const float *at;
+};
+size_t tiles_bytes(const struct kcall *, int64_t n, int64_t k);
+/* Packs w, of strides row and column, into room. */
+struct tiles tiles_pack(float *room, int64_t n, int64_t k, const float *w, int64_t row, int64_t column);
+/* c[i][n] += a[i][k] w for m rows. The bits of a row do not depend on the others. */
+void tiles_product(const struct tiles *, int64_t m, const float *const *a, float *const *c);
+
+/* ---- gate.c: the functions of gates ---------------------------------------------------------------------------------------------- */
+typedef void gate_fn(float *x, int64_t n, float alpha, float beta);
+struct gate {
+    gate_fn *apply;
+    float alpha, beta;
+};
+/* Functions `from` to from + n - 1 of the node's list; without a list, Sigmoid and then Tanh, or Tanh alone. */
+void gates_read(const struct kcall *, int from, int n, struct gate *);
+
+/* ---- cell.c: one step of the cells --------------------------------------------------------------------------------------------------- */
+struct recurrence;
+/* Rows of the batch that take a step of one direction. z holds the products of the inputs, with their bias, and is overwritten. */
+struct recurrent_rows {
+    int64_t n;
+    float *const *h, *const *c, *const *z;
+};
+struct cell {
+    const char *name;
+    int gates, functions;
+    int parts;      /* matrices that hidden units are multiplied with one after another: R by the gates before split, and after */
+    int split;      /* gates of the first part */
+    bool remembers; /* has a state c */
+    void (*step)(const struct recurrence *, int d, const struct recurrent_rows *, float *room);
+};
+extern const struct cell cell_rnn, cell_gru, cell_lstm;
+
+enum { MOST_DIRECTIONS = 2, MOST_PARTS = 2, MOST_FUNCTIONS = 3 };
+struct recurrence {
+    struct kcall *call;
+    const struct cell *cell;
+    bool batch_first, quantized;
+    int64_t directions, steps, batch, inputs, hidden;
+    bool backwards[MOST_DIRECTIONS];
+    struct gate gate[MOST_DIRECTIONS][MOST_FUNCTIONS];
+    struct tiles r[MOST_DIRECTIONS][MOST_PARTS];
+    float clip;              /* of what goes into functions; infinite: none */
+    bool resets_last;        /* GRU: linear_before_reset */
+    bool forgets_input;      /* LSTM: input_forget */
+    const float *bias;       /* [d, g h]: of the inputs; where both are added, of both */
+    const float *reset_bias; /* GRU that resets last: [d, h] */
+    const float *peephole;   /* [d, 3 h]; NULL: none */
+    const float *r_scale;    /* quantised: [d, g h] */
+    const float *projected;  /* [rows of X, d g h] */
+};
+/* to += h R by the columns of one part; quantised: of hidden units rounded to 8 bits over all rows. */
+void recurrence_add(const struct recurrence *, int d, int part, int64_t rows, const float *const *h, float *const *to, float *room);
+enum { ROW_POINTER = 2 }; /* numbers of room that a pointer takes */
+/* Numbers of room for so many rows. */
+int64_t recurrence_room(const struct recurrence *, int64_t rows);
+
+/* ---- rounding.c: numbers to 8 bits with one scale and zero point, as DynamicQuantizeLinear does -------------------------------------- */
+struct rounding {
+    float scale, zero;
+};
+/* Of all rows. */
+struct rounding rounding_of(int64_t rows, int64_t n, const float *const *x);
+/* The integers less their zero point. */
+void rounding_apply(struct rounding, int64_t n, const float *x, float *to);
+
+#endif
