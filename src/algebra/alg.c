@@ -70,6 +70,15 @@ const struct dim *dim_sym(struct alg *alg, const char *name, int64_t lo)
     return dim_fresh(alg, &c->d);
 }
 
+const struct dim *dim_data_sym(struct alg *alg, const char *name)
+{
+    struct cell *c;
+    const struct dim *d = dim_sym(alg, name, 0);
+    HASH_FIND(hh, alg->symbols, name, strlen(name), c);
+    c->d.data = true;
+    return d;
+}
+
 /* Bounds of children come first in order of creation. What they let fold is folded when an expression is made or rewritten. */
 void alg_facts_changed(struct alg *alg)
 {

@@ -21,6 +21,7 @@ struct dim {
     enum dim_kind kind;
     int64_t k;        /* INT: the value */
     const char *name; /* SYM */
+    bool data;        /* SYM: only data tells the size */
     int n;            /* children: ADD, MUL, MIN, MAX: >= 2; DIV, MOD: 2. An integer child comes last in ADD, first in MUL */
     const struct dim *const *arg;
     int64_t lo, hi; /* inclusive; INT64_MIN / INT64_MAX: unbounded */
@@ -29,6 +30,9 @@ struct dim {
 const struct dim *dim_int(struct alg *, int64_t);
 /* The symbol of that name; lo is its fact (1 for a plain input dimension, 0 for a past length), the lowest one given wins. */
 const struct dim *dim_sym(struct alg *, const char *name, int64_t lo);
+/* The symbol of a size, from 0, that only data tells; and whether an expression has one. */
+const struct dim *dim_data_sym(struct alg *, const char *name);
+bool dim_has_data(const struct dim *);
 const struct dim *dim_add(struct alg *, const struct dim *, const struct dim *);
 const struct dim *dim_sub(struct alg *, const struct dim *, const struct dim *);
 const struct dim *dim_neg(struct alg *, const struct dim *);

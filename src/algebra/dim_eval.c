@@ -46,6 +46,18 @@ int dim_symbols(const struct dim *d, const char **out, int max)
     return list.n;
 }
 
+static void note_data(void *found, const struct dim *symbol)
+{
+    *(bool *)found |= symbol->data;
+}
+
+bool dim_has_data(const struct dim *d)
+{
+    bool found = false;
+    dim_each_symbol(d, note_data, &found);
+    return found;
+}
+
 static struct binding *binding_find(const struct bindings *b, const char *name)
 {
     for (int i = 0; i < b->list.n; i++)

@@ -43,6 +43,8 @@ int op_count(void);
 const struct op *op_at(int index);
 bool op_is_onnx(const struct node *, const char *op); /* of domain ai.onnx */
 bool op_is_tpc(const struct node *, const char *op);  /* of domain tpc */
+/* No operand that only gives sizes is left: the node is in canonical form and its rule applies. Otherwise it is kept replicated. */
+bool op_resolved(const struct node *);
 
 /* A row of the table (table/table.c), the last one without a name: everything but what is parsed from its texts. */
 struct op_row {

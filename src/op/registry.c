@@ -227,3 +227,12 @@ bool op_is_tpc(const struct node *node, const char *name)
 {
     return is_op_of(node, "tpc", name);
 }
+
+bool op_resolved(const struct node *node)
+{
+    const struct op *op = node->op;
+    for (int i = 0; op && i < node->nin && i < op->nin; i++)
+        if (node->in[i] && op->in[i].size)
+            return false;
+    return true;
+}

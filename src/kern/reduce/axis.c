@@ -244,6 +244,20 @@ void kern_TopK(struct kcall *call)
 
 /* ---- OneHot ----------------------------------------------------------------------------------------------------------------------------
  */
+/* Of any number type; a float that is no index is none of any size. */
+static int64_t whole_element(const struct tensor *t, int64_t i)
+{
+    const void *at = element_at_const(t->data, dtype_size(t->dtype), i);
+    int64_t k;
+    double x;
+    if (!dtype_is_float(t->dtype)) {
+        convert_to_i64(t->dtype, at, 1, &k);
+        return k;
+    }
+    convert_to_f64(t->dtype, at, 1, &x);
+    return x > -0x1p62 && x < 0x1p62 ? (int64_t)x : INT64_MAX;
+}
+
 void kern_OneHot(struct kcall *call)
 {
     const struct tensor *x = &call->in[0], *values = &call->in[2];
@@ -254,8 +268,7 @@ void kern_OneHot(struct kcall *call)
     if (tensor_elements(values) != 2 || values->dtype != y->dtype)
         fail("%s: expected two values of %s", kcall_where(call), dtype_name(y->dtype));
     for (int64_t i = 0; i < n; i++) {
-        int64_t index;
-        convert_to_i64(x->dtype, element_at_const(x->data, dtype_size(x->dtype), i / inner / depth * inner + i % inner), 1, &index);
+        int64_t index = whole_element(x, i / inner / depth * inner + i % inner);
         bool hot = (index < 0 ? index + depth : index) == i / inner % depth;
         memcpy(element_at(y->data, size, i), element_at_const(values->data, size, hot), size);
     }

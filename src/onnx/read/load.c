@@ -71,7 +71,7 @@ static void collect_declared(struct import *im)
 static void load_versions(struct import *im, const struct scope *scope)
 {
     struct graph *g = im->graph;
-    int opset = scope_opset(im, scope, "", "the graph");
+    int opset = scope_imports(im, "") ? scope_opset(im, scope, "", "the graph") : FORM_OPSET;
     g->opset = opset > FORM_OPSET ? opset : FORM_OPSET;
     g->ir_version = im->model->has_ir_version ? im->model->ir_version : 0;
     for (size_t i = 0; i < im->model->n_opset_import; i++) {

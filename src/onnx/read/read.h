@@ -69,6 +69,8 @@ char *scope_scalar(struct import *, struct scope *, const char *display, double)
 void scope_withhold(struct import *, struct scope *, const char *name, const char *why);
 /* A name that was read and is not defined is a failure. */
 void scope_close(struct import *, struct scope *);
+/* The model names a version of the domain. */
+bool scope_imports(const struct import *, const char *domain);
 int scope_opset(const struct import *, const struct scope *, const char *domain, const char *where);
 
 /* ---- import.c, declared.c, tensor.c: constants, copies, names and types ------------------------------------------------ */

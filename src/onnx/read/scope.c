@@ -207,6 +207,11 @@ static const Onnx__OperatorSetIdProto *opset_import_of(size_t n, Onnx__OperatorS
     return NULL;
 }
 
+bool scope_imports(const struct import *im, const char *domain)
+{
+    return opset_import_of(im->model->n_opset_import, im->model->opset_import, domain) != NULL;
+}
+
 /* A function that does not import a domain uses the model's version of it. */
 int scope_opset(const struct import *im, const struct scope *scope, const char *domain, const char *where)
 {

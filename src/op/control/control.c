@@ -160,7 +160,7 @@ static void enter_carried(struct subgraph *r, const struct carried *c)
         v->type = subgraph_type(r, op_operand(r->around, r->node, c->first + i));
         for (int d = 0; d < v->type.rank; d++)
             if (c->open[i * MAX_RANK + d])
-                v->type.dim[d] = dim_sym(r->graph->alg, arena_printf(r->graph->arena, "%s.%d", v->name, d), 0);
+                v->type.dim[d] = dim_data_sym(r->graph->alg, arena_printf(r->graph->arena, "%s.%d", v->name, d));
     }
 }
 

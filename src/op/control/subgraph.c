@@ -27,7 +27,8 @@ static const struct dim *subgraph_enter(struct subgraph *r, const struct dim *ou
     const char *name = arena_printf(a, "(%s)", dim_str_compact(a, outside)); /* no size that data decides inside ends so */
     if (outside->kind == DIM_SYM && *outside->name == '(')
         name = outside->name;
-    const struct dim *inside = dim_sym(r->graph->alg, name, outside->lo < 0 ? 0 : outside->lo);
+    const struct dim *inside = dim_has_data(outside) ? dim_data_sym(r->graph->alg, name)
+                                                     : dim_sym(r->graph->alg, name, outside->lo < 0 ? 0 : outside->lo);
     VEC_PUSH(a, &r->inside, inside);
     VEC_PUSH(a, &r->outside, outside);
     return inside;

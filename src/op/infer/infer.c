@@ -114,6 +114,14 @@ const struct dim *op_same_dim(struct graph *g, const struct node *node, const st
     return dim_rewrite(g->alg, a);
 }
 
+/* A size that only data tells may be 1, and gives way to one that is not; NULL: it can't be told which does. */
+static const struct dim *stronger_size(const struct dim *a, const struct dim *b)
+{
+    bool data_a = dim_has_data(a), data_b = dim_has_data(b);
+    const struct dim *known = data_a && !data_b ? b : data_b && !data_a ? a : NULL;
+    return known && (known->lo > 1 || dim_equals(known, 0)) ? known : NULL;
+}
+
 const struct dim *op_broadcast_dim(struct graph *g, const struct node *node, const struct dim *a, const struct dim *b, const char *what)
 {
     a = dim_rewrite(g->alg, a);
@@ -122,7 +130,15 @@ const struct dim *op_broadcast_dim(struct graph *g, const struct node *node, con
         return b;
     if (dim_equals(b, 1))
         return a;
-    return op_same_dim(g, node, a, b, what);
+    const struct dim *stronger = stronger_size(a, b);
+    return stronger ? stronger : op_same_dim(g, node, a, b, what);
+}
+
+static bool only_data_tells(struct graph *g, const struct dim *a, const struct dim *b)
+{
+    a = dim_rewrite(g->alg, a);
+    b = dim_rewrite(g->alg, b);
+    return a != b && !dim_equals(a, 1) && !dim_equals(b, 1) && !stronger_size(a, b) && (dim_has_data(a) || dim_has_data(b));
 }
 
 /* Broadcasts type t into out, which has rank >= t's and starts as ones. */
@@ -130,7 +146,10 @@ static void broadcast_into(struct graph *g, const struct node *node, const struc
 {
     for (int d = 0; d < t->rank; d++) {
         int at = out->rank - t->rank + d;
-        out->dim[at] = op_broadcast_dim(g, node, out->dim[at], t->dim[d], "broadcast dimensions");
+        if (only_data_tells(g, out->dim[at], t->dim[d]))
+            out->dim[at] = op_unknown_dim(g, node, 0, at);
+        else
+            out->dim[at] = op_broadcast_dim(g, node, out->dim[at], t->dim[d], "broadcast dimensions");
     }
 }
 
@@ -226,6 +245,26 @@ int op_size_operand(struct graph *g, const struct node *node, int i, const char 
     int n = attr_dims(node, attr, &at);
     *out = at;
     return n;
+}
+
+int op_axes_count(struct graph *g, const struct node *node, int i)
+{
+    const struct type *t = op_operand(g, node, i);
+    int64_t n = 1;
+    if (t->rank > 1 || (t->rank == 1 && !dim_is_int(t->dim[0], &n)) || n > MAX_RANK)
+        fail("%s: how many axes '%s' names can't be told from its type %s; --bind gives its value if it is an input", node_where(g, node),
+             node->in[i]->name, type_str(g->arena, t));
+    return (int)n;
+}
+
+void op_unknown_result(struct graph *g, struct node *node, int i, enum dtype dtype, int rank)
+{
+    const struct dim *dim[MAX_RANK];
+    if (rank < 0)
+        fail("%s: has more axes than '%s' has dimensions", node_where(g, node), node->in[0]->name);
+    for (int d = 0; d < rank && d < MAX_RANK; d++)
+        dim[d] = op_unknown_dim(g, node, i, d);
+    op_result(g, node, i, dtype, rank, dim);
 }
 
 /* ---- elements of constants -------------------------------------------------------------------------------------------- */

@@ -52,8 +52,10 @@ bool op_constant_within(struct constant *, const char *name, double lo, double h
 
 /* Dimension d of output i is data-dependent: a symbol, the same one at every inference. */
 const struct dim *op_unknown_dim(struct graph *, const struct node *, int i, int d);
-/* No operand that only gives sizes is left: the node is in canonical form and its rule applies. Otherwise it is kept replicated. */
-bool op_resolved(const struct node *);
+/* Every dimension of output i, of that rank, is data-dependent. */
+void op_unknown_result(struct graph *, struct node *, int i, enum dtype, int rank);
+/* How many axes operand i names where their values are not known; a number that is not known either is a failure. */
+int op_axes_count(struct graph *, const struct node *, int i);
 
 /* ---- evaluate.c ---- */
 /* Runs the node's kernel at compile time when every operand is a constant (or shape information that is all integers): its outputs

@@ -81,16 +81,7 @@ void op_try_infer(struct graph *g, struct node *node)
         node->op->value(g, node);
 }
 
-bool op_resolved(const struct node *node)
-{
-    const struct op *op = node->op;
-    for (int i = 0; op && i < node->nin && i < op->nin; i++)
-        if (node->in[i] && op->in[i].size)
-            return false;
-    return true;
-}
-
 const struct dim *op_unknown_dim(struct graph *g, const struct node *node, int i, int d)
 {
-    return dim_sym(g->alg, arena_printf(g->arena, "%s.%d", node->out[i]->first_name, d), 0);
+    return dim_data_sym(g->alg, arena_printf(g->arena, "%s.%d", node->out[i]->first_name, d));
 }

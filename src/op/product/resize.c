@@ -191,8 +191,6 @@ static bool is_free(const struct node *node, const struct resize_target *t)
 
 struct rule *rule_resize(struct graph *g, const struct node *node)
 {
-    if (!op_resolved(node))
-        return NULL;
     struct resize_targets resize = resize_of(g, node);
     struct rule *r = rule_new(g, node);
     const struct type *x = &node->in[X]->type;

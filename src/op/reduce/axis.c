@@ -71,7 +71,9 @@ void infer_onehot(struct graph *g, struct node *node)
         fail("%s: depth has %d entries, expected 1", node_where(g, node), n);
     for (int d = 0; d < x->rank; d++)
         dim[d < axis ? d : d + 1] = x->dim[d];
-    dim[axis] = n == 1 ? depth[0] : op_unknown_dim(g, node, 0, axis);
+    int64_t whole; /* depth may be a float */
+    bool known = n < 0 && node->nin > 1 && op_whole_constant(node->in[1], &whole);
+    dim[axis] = n == 1 ? depth[0] : known ? dim_int(g->alg, whole) : op_unknown_dim(g, node, 0, axis);
     op_result(g, node, 0, op_operand(g, node, 2)->dtype, x->rank + 1, dim);
 }
 
@@ -154,8 +156,6 @@ struct rule *rule_topk(struct graph *g, const struct node *node)
     struct rule *r = rule_new(g, node);
     const struct type *x = &node->in[0]->type;
     int axis = the_axis(g, node, x->rank);
-    if (!op_resolved(node))
-        return NULL;
     for (int d = 0; d < x->rank; d++) {
         int f = rule_numbered(g, r, d == axis ? "n" : "a", d, x->dim[d], d == axis ? topk_axis(node, axis) : 0), k = f;
         rule_put(g, &r->in[0], d, 0, f);
@@ -173,8 +173,6 @@ struct rule *rule_onehot(struct graph *g, const struct node *node)
     struct rule *r = rule_new(g, node);
     const struct type *x = &node->in[0]->type, *values = &node->in[2]->type;
     int axis = the_axis(g, node, x->rank + 1);
-    if (!op_resolved(node))
-        return NULL;
     for (int d = 0; d < x->rank; d++) {
         int f = rule_numbered(g, r, "a", d, x->dim[d], 0);
         rule_put(g, &r->in[0], d, 0, f);

@@ -6,13 +6,13 @@
 #include "op/rule/rule.h"
 #include "op/table/table.h"
 
-/* Which axes are reduced; keeps the order of dimensions. */
-static void axes_to_reduce(struct graph *g, const struct node *node, int rank, bool *reduced)
+/* Which axes are reduced; keeps the order of dimensions. False: only data tells. */
+static bool axes_to_reduce(struct graph *g, const struct node *node, int rank, bool *reduced)
 {
     const struct dim *const *axes = NULL;
     int n = op_size_operand(g, node, 1, "axes", &axes);
     if (n == -1)
-        fail("%s: the axes must be known when compiling but '%s' is computed from data", node_where(g, node), node->in[1]->name);
+        return false;
     bool none = n <= 0, all = none && attr_int(node, "noop_with_empty_axes") == 0;
     for (int d = 0; d < rank; d++)
         reduced[d] = all;
@@ -22,6 +22,7 @@ static void axes_to_reduce(struct graph *g, const struct node *node, int rank, b
             fail("%s: axis %s is not a number", node_where(g, node), dim_str(g->arena, axes[i]));
         reduced[op_axis(g, node, axis, rank)] = true;
     }
+    return true;
 }
 
 void infer_reduce(struct graph *g, struct node *node)
@@ -30,7 +31,10 @@ void infer_reduce(struct graph *g, struct node *node)
     bool reduced[MAX_RANK], keep = attr_int(node, "keepdims") != 0;
     const struct dim *dim[MAX_RANK];
     int rank = 0;
-    axes_to_reduce(g, node, x->rank, reduced);
+    if (!axes_to_reduce(g, node, x->rank, reduced)) {
+        op_unknown_result(g, node, 0, x->dtype, keep ? x->rank : x->rank - op_axes_count(g, node, 1));
+        return;
+    }
     for (int d = 0; d < x->rank; d++)
         if (!reduced[d])
             dim[rank++] = x->dim[d];
@@ -50,8 +54,7 @@ static void value_reduce(struct graph *g, struct node *node, const struct dim *(
     const struct dims_value *x = whole && type->rank == 1 ? op_dims(g, node->in[0]) : NULL;
     if (!x || (x->n == 0 && !start))
         return;
-    axes_to_reduce(g, node, 1, reduced);
-    if (!reduced[0])
+    if (!axes_to_reduce(g, node, 1, reduced) || !reduced[0])
         return;
     const struct dim *sum = x->n > 0 ? x->at[0] : start;
     for (int i = 1; i < x->n; i++)

@@ -2,6 +2,8 @@
  * factors it is made of (docs/architecture.md); everything that divides a tensor between ranks is derived from that by rule_project. */
 #include "op/rule/rule.h"
 
+#include "op/op.h"
+
 #include <string.h>
 
 static struct rule_operand *operands_new(struct graph *g, int n, struct value *const *value)
@@ -213,11 +215,12 @@ static const struct dim *dim_of_parts(struct graph *g, const struct rule *r, con
     return sum;
 }
 
-/* A size that depends on the sizes of inputs may equal another by equations that rewriting does not bring to one form. */
+/* A size that depends on the sizes of inputs may equal another by equations that rewriting does not bring to one form; one that only data
+ * tells may be 1 where another is not. */
 static bool unsettled(const struct graph *g, const struct dim *a, const struct dim *b)
 {
     const struct equation *list;
-    return (!dim_is_int(a, NULL) || !dim_is_int(b, NULL)) && alg_equations(g->alg, &list) > 0;
+    return (!dim_is_int(a, NULL) || !dim_is_int(b, NULL)) && (alg_equations(g->alg, &list) > 0 || dim_has_data(a) || dim_has_data(b));
 }
 
 /* False where the sizes can't be shown to be those of the type. */
@@ -240,7 +243,7 @@ static bool check_operand(struct graph *g, const struct node *node, const struct
 
 struct rule *rule_of(struct graph *g, const struct node *node)
 {
-    if (!node->op || !node->op->rule)
+    if (!node->op || !node->op->rule || !op_resolved(node))
         return NULL;
     struct rule *r = node->op->rule(g, node);
     if (!r)

@@ -254,7 +254,7 @@ struct rule *rule_split(struct graph *g, const struct node *node)
 {
     const struct type *data = &node->in[0]->type;
     int axis = op_axis(g, node, attr_int(node, "axis"), data->rank);
-    if (!op_resolved(node) || !split_is_complete(g, node, axis))
+    if (!split_is_complete(g, node, axis))
         return NULL;
     struct rule *rule = rule_new(g, node);
     concatenate_parts(g, rule, axis, node->nout, node->out, &rule->in[0], rule->out);
@@ -287,8 +287,6 @@ void infer_tile(struct graph *g, struct node *node)
 struct rule *rule_tile(struct graph *g, const struct node *node)
 {
     const struct dim **times;
-    if (!op_resolved(node))
-        return NULL;
     struct rule *rule = rule_new(g, node);
     attr_dims(node, "repeats", &times);
     for (int d = 0; d < rule->in[0].rank; d++) {
@@ -305,8 +303,6 @@ struct rule *rule_tile(struct graph *g, const struct node *node)
 /* The last two indices are compared with each other: positions. */
 struct rule *rule_trilu(struct graph *g, const struct node *node)
 {
-    if (!op_resolved(node))
-        return NULL;
     struct rule *rule = rule_new(g, node);
     int rank = rule->out[0].rank;
     for (int d = 0; d < rank; d++)

@@ -67,7 +67,7 @@ struct rule *rule_pad(struct graph *g, const struct node *node)
 {
     const struct type *x = &node->in[0]->type;
     struct padding p;
-    if (!op_resolved(node) || !padding_of(g, node, x->rank, &p))
+    if (!padding_of(g, node, x->rank, &p))
         return NULL;
     struct rule *r = rule_new(g, node);
     for (int d = 0; d < x->rank; d++) {

@@ -95,8 +95,6 @@ void value_range(struct graph *g, struct node *node)
 
 struct rule *rule_range(struct graph *g, const struct node *node)
 {
-    if (!op_resolved(node))
-        return NULL;
     struct rule *rule = rule_new(g, node);
     rule_put(g, &rule->out[0], 0, 0, rule_factor(g, rule, "n", node->out[0]->type.dim[0], FACTOR_LOWERED | FACTOR_POSITION));
     return rule;

@@ -236,8 +236,6 @@ static bool has_zero(const struct type *type)
 
 struct rule *rule_reshape(struct graph *g, const struct node *node)
 {
-    if (!op_resolved(node))
-        return NULL;
     struct rule *rule = rule_new(g, node);
     struct reshape_side a = {.type = &node->in[0]->type, .operand = &rule->in[0]};
     struct reshape_side b = {.type = &node->out[0]->type, .operand = &rule->out[0]};

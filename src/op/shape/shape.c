@@ -121,8 +121,10 @@ void infer_squeeze(struct graph *g, struct node *node)
     const struct dim *dim[MAX_RANK], *one = dim_int(g->alg, 1);
     unsigned mask;
     int n = axes_mask(g, node, data->rank, &mask), rank = 0;
-    if (n == -1)
-        fail("%s: the axes of Squeeze are not known at compile time", node_where(g, node));
+    if (n == -1) {
+        op_unknown_result(g, node, 0, data->dtype, data->rank - op_axes_count(g, node, 1));
+        return;
+    }
     if (n == -2 && may_be_one(data)) {
         const char *of = arena_printf(g->arena, "'%s' %s", node->in[0]->name, type_str(g->arena, data));
         op_undecided_by_type(g, data, arena_printf(g->arena, "%s: which dimensions of %s are 1 can't be told", node_where(g, node), of));
@@ -144,8 +146,10 @@ void infer_unsqueeze(struct graph *g, struct node *node)
     const struct dim *const *axes, *dim[2 * MAX_RANK];
     int n = op_size_operand(g, node, 1, "axes", &axes), from = 0;
     unsigned mask;
-    if (n < 0)
-        fail("%s: the axes of Unsqueeze are not known at compile time", node_where(g, node));
+    if (n == -1) {
+        op_unknown_result(g, node, 0, data->dtype, data->rank + op_axes_count(g, node, 1));
+        return;
+    }
     int rank = data->rank + n;
     if (n > MAX_RANK || rank > MAX_RANK)
         fail("%s: the result has %d dimensions, at most %d are handled", node_where(g, node), rank, MAX_RANK);
@@ -310,8 +314,6 @@ struct rule *rule_identity(struct graph *g, const struct node *node)
 /* Aligned right; a dimension of size 1 that grows is absent from the operand. */
 struct rule *rule_expand(struct graph *g, const struct node *node)
 {
-    if (!op_resolved(node))
-        return NULL;
     struct rule *rule = rule_new(g, node);
     const struct type *in = &node->in[0]->type, *out = &node->out[0]->type;
     for (int d = 0; d < out->rank; d++) {
@@ -328,8 +330,6 @@ struct rule *rule_expand(struct graph *g, const struct node *node)
 
 struct rule *rule_fill(struct graph *g, const struct node *node)
 {
-    if (!op_resolved(node))
-        return NULL;
     struct rule *rule = rule_new(g, node);
     for (int d = 0; d < rule->out[0].rank; d++)
         rule_put(g, &rule->out[0], d, 0, rule_numbered(g, rule, "d", d, node->out[0]->type.dim[d], 0));

@@ -219,8 +219,6 @@ static void sliced_axes(struct graph *g, const struct node *node, struct rule *r
 
 struct rule *rule_slice(struct graph *g, const struct node *node)
 {
-    if (!op_resolved(node))
-        return NULL;
     struct rule *rule = rule_new(g, node);
     unsigned done = 0;
     sliced_axes(g, node, rule, &done);

@@ -2,6 +2,7 @@
  * the rank holds of each part; a Repeat whose local copies are not uniform (heads of one group, KV heads repeated) gets the local index
  * of every copy. Decided for all ranks together, so that their nodes keep one form. */
 #include "op/infer/infer.h"
+#include "op/op.h"
 #include "plan/apply/apply.h"
 
 #include <string.h>

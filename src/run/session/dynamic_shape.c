@@ -1,6 +1,7 @@
 /* Dynamic shapes: results whose sizes follow from data (a size operand that no expression describes, NonZero). The node's own inference
  * runs on the real operands: constants of known sizes, small integer ones with shape information. Memory comes from an arena of the run. */
 #include "op/infer/infer.h"
+#include "op/op.h"
 #include "op/runtime/runtime.h"
 #include "run/session/session.h"
 
@@ -129,6 +130,20 @@ static bool sizes_follow(struct session *s, const struct session_step *step)
     return true;
 }
 
+/* Sizes that were assumed when the graph was compiled. */
+static void check_assumed(const struct session *s, const struct value *v, const struct tensor *t)
+{
+    struct tensor assumed;
+    if (t->rank != v->type.rank)
+        fail("%s: '%s' has %d dimensions when it is computed, expected %d", s->sig.path, v->name, t->rank, v->type.rank);
+    if (!sizes_of_type(s, &v->type, v->name, &assumed))
+        return;
+    for (int d = 0; d < t->rank; d++)
+        if (t->dim[d] != assumed.dim[d])
+            fail("%s: '%s' has %lld in dimension %d when it is computed, and what reads it was compiled for %lld", s->sig.path, v->name,
+                 (long long)t->dim[d], d, (long long)assumed.dim[d]);
+}
+
 static void infer_results(struct session *s, struct session_step *step)
 {
     const struct node *n = step->node;
@@ -136,6 +151,7 @@ static void infer_results(struct session *s, struct session_step *step)
     for (int k = 0; k < n->nout; k++) {
         if (!n->out[k])
             continue;
+        check_assumed(s, n->out[k], &step->out[k]);
         struct tensor *t = &s->tensor[n->out[k]->id];
         *t = step->out[k];
         dynamic_bind(s, n->out[k]);

@@ -1,6 +1,7 @@
 /* Which value lies in which memory. Lifetimes (src/op/analysis/lifetime.c) are found once. When symbols change, sizes are evaluated and the
  * slab is planned anew, unless everything fits where it was. Replicated inputs and constants are used in place. */
 #include "op/analysis/analysis.h"
+#include "op/op.h"
 #include "op/runtime/runtime.h"
 #include "run/session/session.h"
 
@@ -38,7 +39,7 @@ static void size_values(struct session *s)
         size_value(s, s->graph->inputs.at[i]);
     for (int i = 0; i < s->nstep; i++) {
         struct session_step *step = &s->step[i];
-        step->dynamic = false;
+        step->dynamic = !op_resolved(step->node);
         for (int k = 0; k < step->node->nout; k++) {
             const struct value *v = step->node->out[k];
             if (!v)
