@@ -45,7 +45,7 @@ struct rule *rule_col2im(struct graph *g, const struct node *node)
 {
     const struct type *x = &node->in[0]->type, *y = &node->out[0]->type;
     const struct dim *block = block_elements(g, node);
-    if (!op_resolved(node) || !block || dim_mul(g->alg, y->dim[1], block) != x->dim[1])
+    if (!block || dim_mul(g->alg, y->dim[1], block) != x->dim[1])
         return NULL;
     struct rule *r = rule_new(g, node);
     rule_same_dim(g, r, "b", 0, x->dim[0], 0);

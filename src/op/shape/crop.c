@@ -38,8 +38,6 @@ struct rule *rule_centercroppad(struct graph *g, const struct node *node)
     const struct type *x = &node->in[0]->type, *y = &node->out[0]->type;
     int axis[MAX_RANK];
     bool cut[MAX_RANK] = {false};
-    if (!op_resolved(node))
-        return NULL;
     for (int i = 0, n = crop_axes(g, node, x->rank, axis); i < n; i++)
         cut[axis[i]] = true;
     struct rule *r = rule_new(g, node);
@@ -83,8 +81,6 @@ void infer_affinegrid(struct graph *g, struct node *node)
 
 struct rule *rule_affinegrid(struct graph *g, const struct node *node)
 {
-    if (!op_resolved(node))
-        return NULL;
     struct rule *r = rule_parse(g, node, "(b !i !j) -> (b !y.. !k)");
     rule_linear(r, 1);
     return r;
