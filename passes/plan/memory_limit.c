@@ -29,9 +29,8 @@ enum {
 #define MOST_SECONDS 1e5     /* the most that all bytes may cost: sums of costs must not overflow */
 
 struct trial {
-    double price, held, objective;
+    double price, held, objective, least;
     int64_t total;
-    bool proven;
     struct rank_use use;
     const char *weight, *value;
 };
@@ -57,7 +56,7 @@ void memory_estimate(const struct compile *c, const struct graph *g, int ranks, 
 static struct trial outcome(const struct compile *c, struct arena *keep)
 {
     const struct plan *p = c->plan;
-    struct trial t = {.price = p->byte_price, .held = p->resident, .objective = (double)p->objective, .proven = p->proven};
+    struct trial t = {.price = p->byte_price, .held = p->resident, .objective = (double)p->objective, .least = (double)p->least};
     for (int r = 0; r < c->graph->ranks; r++)
         if (memory_total(&p->use[r]) > t.total) {
             t.total = memory_total(&p->use[r]);
@@ -171,8 +170,8 @@ static double gap_of(const struct fitter *f, const struct trial *best)
     for (int i = 0; i < f->trials; i++) {
         const struct trial *t = &f->trial[i];
         double saved = steps * t->price * (t->held - room) / c->options->machine.memory_bandwidth;
-        if (t->proven && t->objective * 1e-12 + saved > bound)
-            bound = t->objective * 1e-12 + saved;
+        if (t->least * 1e-12 + saved > bound)
+            bound = t->least * 1e-12 + saved;
     }
     double gap = (best->objective * 1e-12 - bound) / steps;
     return gap > 1e-12 ? gap : 0;

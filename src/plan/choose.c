@@ -28,13 +28,16 @@ static int variables(const struct problem *p)
     return n;
 }
 
-/* What is known of the optimum. An emitted plan is not searched: its own record counts, as long as it costs what that says. */
-static void judge(struct space *s, int64_t least, bool proven)
+/* What is known of the optimum: no plan costs less than `least`. An emitted plan is not searched: its own record counts, as long as it
+ * costs what that says. */
+static void judge(struct space *s, int64_t least)
 {
     const struct emitted *e = s->options->plan_file ? s->options->plan_file->emitted : NULL;
     struct plan *p = s->plan;
-    p->proven = e ? e->proven && replay_holds(s) : proven && p->objective == least && p->memory_gap <= 0;
-    p->lower_bound = e ? replay_holds(s) * e->lower_bound : proven ? (double)least / (double)p->objective * p->seconds - p->memory_gap : 0;
+    double bound = p->objective > 0 && least > 0 ? (double)least / (double)p->objective * p->seconds - p->memory_gap : 0;
+    p->least = least;
+    p->proven = e ? e->proven && replay_holds(s) : least >= p->objective && p->memory_gap <= 0;
+    p->lower_bound = e ? replay_holds(s) * e->lower_bound : bound > 0 ? bound : 0;
     if (e && e->memory) {
         p->byte_price = e->byte_price;
         p->memory_gap = e->memory_gap;
@@ -92,7 +95,7 @@ void plan_choose(struct space *s)
     constrain_all(s);
     struct choice_problem e = encode_space(s, s->arena);
     struct solution exact = encode_solve(&e), best = exact;
-    bool proven = exact.proven && e.complete, searched = is_searched(s->options) && s->ranks > 1;
+    bool searched = is_searched(s->options) && s->ranks > 1;
     if (exact.cost >= COST_NEVER)
         refuse_constraints(s);
     explain("solver: %d variables, %d tables, largest %lld entries", variables(e.p), e.p->tables.n, (long long)exact.largest_table);
@@ -101,13 +104,13 @@ void plan_choose(struct space *s)
     else if (searched)
         s->plan->first_seconds = first_seconds(s);
     encode_place_values(&e, best.value);
-    require(best.cost < COST_NEVER && (!proven || best.cost >= exact.cost)); /* none is better than a proven optimum */
+    require(best.cost < COST_NEVER && best.cost >= exact.bound); /* none is below the bound */
     struct resident resident = encode_resident(&e, best.value);
     s->plan->objective = best.cost - resident.memory;
     require(s->plan->objective >= 0 && resident.bytes >= 0);
     s->plan->resident = resident.bytes;
     plan_predict(s);
-    judge(s, exact.cost - resident.memory, proven);
+    judge(s, exact.bound - resident.memory);
     note_choice(s);
     if (s->options->strict == STRICT_WARN)
         strict_warn(s);

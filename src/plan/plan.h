@@ -114,6 +114,7 @@ struct plan {
     double seconds, unsharded_seconds, lower_bound; /* per weighted step, predicted */
     double first_seconds;                           /* the same of the first assignment that fits; 0: not looked for, or none */
     bool proven;
+    int64_t least;       /* no plan has a lower objective; at a byte_price none that holds as many bytes */
     int64_t objective;   /* what the solver minimised, picoseconds over all workloads, weight price included, byte_price not */
     struct space *space; /* what could have been chosen (space.h) */
     struct named_list nodes, read_places; /* as chosen: strategies of nodes; placements that values are resharded to before they are read */

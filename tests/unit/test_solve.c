@@ -46,7 +46,7 @@ START_TEST(exact_equals_brute_force)
     for (uint64_t seed = 1; seed <= 400; seed++) {
         struct arena *a = arena_new();
         struct problem *p = random_problem(a, seed);
-        struct solution exact = solve_exact(p, 1 << 20, NULL), brute = solve_brute(p);
+        struct solution exact = solve_exact(p, solve_default, NULL), brute = solve_brute(p);
         ck_assert(exact.proven);
         ck_assert_int_eq(exact.cost, brute.cost);
         if (exact.cost < COST_NEVER)
@@ -56,29 +56,66 @@ START_TEST(exact_equals_brute_force)
 }
 END_TEST
 
-START_TEST(a_small_cap_gives_an_assignment_that_is_not_proven)
+/* So little that no problem is solved by elimination alone. */
+static const struct solve_limits narrow = {.table = 4, .effort = 1e6}, none = {.table = 0, .effort = 1};
+
+START_TEST(under_limits_the_minimum_lies_between_bound_and_cost)
+{
+    int proven = 0, open = 0;
+    for (uint64_t seed = 1; seed <= 2000; seed++) {
+        struct arena *a = arena_new();
+        struct problem *p = random_problem(a, seed);
+        struct solution brute = solve_brute(p), limited = solve_exact(p, seed % 4 ? narrow : none, seed % 3 ? NULL : brute.value);
+        ck_assert_int_le(limited.bound, brute.cost);
+        ck_assert_int_ge(limited.cost, brute.cost);
+        ck_assert_int_eq(problem_cost(p, limited.value), limited.cost);
+        ck_assert_int_eq(limited.proven, limited.bound >= limited.cost);
+        proven += limited.proven;
+        open += !limited.proven;
+        arena_free(a);
+    }
+    ck_assert_int_gt(proven, 1000);
+    ck_assert_int_gt(open, 10);
+}
+END_TEST
+
+/* A ring of variables, each beside the next three, and across at random: wide, but costs tell most values apart. */
+static struct problem *wide_problem(struct arena *a, int n, int values, uint64_t seed)
+{
+    state = seed;
+    struct problem *p = problem_new(a);
+    for (int v = 0; v < n; v++) {
+        int64_t *unary = problem_unary(p, problem_variable(p, values));
+        for (int x = 0; x < values; x++)
+            unary[x] = draw(1000);
+    }
+    for (int v = 0; v < n; v++)
+        for (int k = 1; k <= 4; k++) {
+            int u = k < 4 ? (v + k) % n : draw(n);
+            int64_t *pair = u == v ? NULL : problem_pair(p, u, v);
+            for (int x = 0; pair && x < values * values; x++)
+                pair[x] = draw(300);
+        }
+    return p;
+}
+
+START_TEST(wide_problems_are_solved_or_bounded)
 {
     struct arena *a = arena_new();
-    struct problem *p = problem_new(a);
-    for (int v = 0; v < 5; v++)
-        problem_variable(p, 3);
-    for (int u = 0; u < 5; u++)
-        for (int v = 0; v < u; v++) {
-            int64_t *pair = problem_pair(p, u, v);
-            for (int x = 0; x < 9; x++)
-                pair[x] = (x * 7 + u + v) % 11;
-        }
-    struct solution capped = solve_exact(p, 4, NULL), exact = solve_exact(p, 1 << 20, NULL);
-    ck_assert(!capped.proven);
-    ck_assert(exact.proven);
-    ck_assert_int_eq(problem_cost(p, capped.value), capped.cost);
-    ck_assert_int_ge(capped.cost, exact.cost);
+    struct problem *p = wide_problem(a, 300, 4, 7);
+    int zero[300] = {0};
+    struct solution s = solve_exact(p, solve_default, NULL), from = solve_exact(p, none, zero);
+    ck_assert_int_eq(problem_cost(p, s.value), s.cost);
+    ck_assert_int_gt(s.bound, s.cost - s.cost / 20);
+    ck_assert_int_lt(s.cost, problem_cost(p, zero) * 3 / 4);
+    ck_assert_int_le(from.cost, problem_cost(p, zero));
+    ck_assert_int_le(from.bound, s.cost);
     arena_free(a);
 }
 END_TEST
 
 /* a and c each prefer what b can't go with together. */
-START_TEST(over_the_cap_an_assignment_that_is_known_is_better_than_none)
+START_TEST(an_assignment_that_is_known_is_better_than_none)
 {
     struct arena *arena = arena_new();
     struct problem *p = problem_new(arena);
@@ -87,10 +124,28 @@ START_TEST(over_the_cap_an_assignment_that_is_known_is_better_than_none)
     problem_unary(p, c)[0] = 5;
     problem_pair(p, a, b)[1 * 2 + 0] = COST_NEVER;
     problem_pair(p, c, b)[1 * 2 + 1] = COST_NEVER;
-    ck_assert_int_eq(solve_exact(p, 1 << 20, NULL).cost, 5);
-    ck_assert_int_ge(solve_exact(p, 0, NULL).cost, COST_NEVER);
-    ck_assert_int_eq(solve_exact(p, 0, (int[]){0, 0, 0}).cost, 10);
+    ck_assert_int_eq(solve_exact(p, solve_default, NULL).cost, 5);
+    ck_assert_int_le(solve_exact(p, none, (int[]){0, 0, 0}).cost, 10);
     arena_free(arena);
+}
+END_TEST
+
+/* Moving costs changes no sum. */
+START_TEST(a_bound_keeps_every_sum)
+{
+    for (uint64_t seed = 1; seed <= 200; seed++) {
+        struct arena *a = arena_new();
+        struct problem *p = random_problem(a, seed);
+        struct bound *b = bound_new(p, a);
+        struct solution brute = solve_brute(p);
+        for (int i = 0; i < 4 && bound_sweep(b, &(struct known){NULL, COST_NEVER}); i++)
+            ck_assert_int_le(bound_total(b), brute.cost);
+        if (brute.cost < COST_NEVER) {
+            ck_assert_int_eq(problem_cost(bound_problem(b, a), brute.value), brute.cost);
+            ck_assert_int_eq(solve_brute(bound_problem(b, a)).cost, brute.cost);
+        }
+        arena_free(a);
+    }
 }
 END_TEST
 
@@ -121,8 +176,10 @@ int main(void)
     Suite *s = suite_create("solve");
     TCase *c = unit_case(s, "solve", NULL, NULL);
     tcase_add_test(c, exact_equals_brute_force);
-    tcase_add_test(c, a_small_cap_gives_an_assignment_that_is_not_proven);
-    tcase_add_test(c, over_the_cap_an_assignment_that_is_known_is_better_than_none);
+    tcase_add_test(c, under_limits_the_minimum_lies_between_bound_and_cost);
+    tcase_add_test(c, wide_problems_are_solved_or_bounded);
+    tcase_add_test(c, an_assignment_that_is_known_is_better_than_none);
+    tcase_add_test(c, a_bound_keeps_every_sum);
     tcase_add_test(c, collectives_fit);
     return unit_run(s);
 }

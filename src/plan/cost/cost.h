@@ -16,6 +16,7 @@ struct reshard_path {
     int64_t cost;
 };
 struct reshard_path reshard_find(struct space *, const struct value *, struct placement from, struct placement to);
+enum { RESHARD_TARGETS = 1024 }; /* the most that a tree has */
 /* The cheapest way to make all of to[] available from one placement: parent[i] is -1 (from itself) or an earlier-made j. */
 int64_t reshard_tree(struct space *, const struct value *, struct placement from, int n, const struct placement *to, int *parent);
 

@@ -45,7 +45,7 @@ struct reshard_path reshard_find(struct space *s, const struct value *v, struct 
     return best;
 }
 
-enum { EXACT_TARGETS = 6, MOST_TARGETS = 64 };
+enum { EXACT_TARGETS = 6 };
 
 /* The target to make before target i: the one on the way to it, or i itself. */
 static int on_the_way(struct space *s, const struct value *v, struct placement from, const struct placement *to, int n, const bool *have,
@@ -61,9 +61,9 @@ static int on_the_way(struct space *s, const struct value *v, struct placement f
 /* Grows greedily: the target that is cheapest to reach from what is there comes next, or that on the way to it, which may cost the same. */
 static int64_t greedy_tree(struct space *s, const struct value *v, struct placement from, int n, const struct placement *to, int *parent)
 {
-    bool have[MOST_TARGETS] = {false};
+    bool have[RESHARD_TARGETS] = {false};
     int64_t total = 0;
-    require(n <= MOST_TARGETS);
+    require(n <= RESHARD_TARGETS);
     for (int round = 0; round < n; round++) {
         int64_t best = COST_NEVER + 1;
         int which = -1, source = -1;
@@ -143,8 +143,8 @@ struct reshards reshard_chosen(struct space *s, struct arena *a, const struct va
     const struct place_uses *uses = &s->uses[v->id];
     const struct placement *required = s->chosen.read[v->id];
     bool moved = required && !placement_eq(*required, v->place);
-    struct placement to[MOST_TARGETS];
-    int parent[MOST_TARGETS];
+    struct placement to[RESHARD_TARGETS];
+    int parent[RESHARD_TARGETS];
     if (moved)
         VEC_PUSH(a, &r.list, ((struct reshard){.place = *required, .parent = -1}));
     for (int i = 0; i < uses->list.n; i++) {
@@ -152,7 +152,7 @@ struct reshards reshard_chosen(struct space *s, struct arena *a, const struct va
         if (!placement_eq(p, v->place) && reshard_position(&r, p) < 0)
             VEC_PUSH(a, &r.list, ((struct reshard){.place = p}));
     }
-    require(r.list.n <= MOST_TARGETS);
+    require(r.list.n <= RESHARD_TARGETS);
     for (int i = moved; i < r.list.n; i++)
         to[i - moved] = r.list.at[i].place;
     if (reshard_tree(s, v, moved ? *required : v->place, r.list.n - moved, to, parent) >= COST_NEVER)

@@ -141,14 +141,19 @@ static void show_replicated(FILE *f, const struct plan *p)
         fprintf(f, "  and %d more\n", p->whole.n - MOST_REPLICATED);
 }
 
-static void show_proof(FILE *f, const struct plan *p)
+static const char *percent(struct arena *a, double part)
+{
+    return arena_printf(a, part < 0.1 ? "%.2g" : "%.0f", 100 * part);
+}
+
+static void show_proof(FILE *f, struct arena *a, const struct plan *p)
 {
     if (p->proven)
         fprintf(f, "the plan is optimal under this cost model\n");
     else if (p->lower_bound > 0)
-        fprintf(f, "not proven optimal: at most %.1f%% above the best plan\n", 100 * (p->seconds / p->lower_bound - 1));
+        fprintf(f, "not proven optimal: at most %s %% above the best plan\n", percent(a, p->seconds / p->lower_bound - 1));
     else
-        fprintf(f, "not proven optimal\n");
+        fprintf(f, "not proven optimal, and no bound is known\n");
     if (p->first_seconds > 0 && !p->missing.list.n)
         fprintf(f, "the first assignment that fits takes %.3f times as long\n", p->first_seconds / p->seconds);
 }
@@ -164,7 +169,7 @@ void plan_report(FILE *f, const struct graph *g, const struct options *options, 
     show_time(f, a, g, p);
     compare_text(f, g, p);
     show_replicated(f, p);
-    show_proof(f, p);
+    show_proof(f, a, p);
     for (int i = 0; i < p->warnings.n; i++)
         fprintf(f, "note: %s\n", p->warnings.at[i]);
     arena_free(a);

@@ -5,21 +5,23 @@
 #include "plan/solve/solve.h"
 #include "plan/space/space.h"
 
-/* Placements that one may be turned into; subsets of them, where these hold more than so many at once; entries of tables that are small
- * enough not to look for smaller ones. */
-enum { TARGETS = 20, SUBSETS = 256, AT_ONCE = 3, SMALL = 1 << 12 };
+/* Placements that one may be turned into; so many of them at once, if they are many; entries of tables that are small enough not to look
+ * for smaller ones, and of those that list sets. */
+enum { TARGETS = 20, AT_ONCE = 3, SMALL = 1 << 12, MOST_ENTRIES = 1 << 18 };
 
-/* needed, by bit: some reader takes nothing else. */
+/* needed, by bit: some reader takes nothing else. more: there are others. */
 struct targets {
     int n;
     unsigned needed;
+    bool more;
     struct placement at[TARGETS];
 };
-/* As it is made, with a subset of what that can be turned into. */
+/* As it is made, with a subset of what that can be turned into; or, least above 0, with all of it, of which so many are read at least. */
 struct availability {
     struct placement made;
     const struct targets *targets;
     unsigned set;
+    int least;
 };
 
 int solve_variable(struct choice_problem *e, int n, int replicated)
@@ -29,13 +31,14 @@ int solve_variable(struct choice_problem *e, int n, int replicated)
     return problem_variable(e->p, n);
 }
 
-/* Adds a placement unless it is there. */
-static void edge_add_placement(struct endpoint *e, struct placement p)
+/* Adds a placement unless it is there; its position. */
+static int edge_add_placement(struct endpoint *e, struct placement p)
 {
     for (int i = 0; i < e->n; i++)
         if (placement_eq(e->at[i], p))
-            return;
-    e->at[e->n++] = p;
+            return i;
+    e->at[e->n] = p;
+    return e->n++;
 }
 
 /* ---- the two ends of a value ----------------------------------------------------------------------------------------------- */
@@ -104,7 +107,9 @@ static int bits(unsigned x)
     return n;
 }
 
-typedef VEC(struct availability) availabilities;
+typedef struct {
+    VEC(struct availability) list;
+} availabilities;
 
 /* Does a reader take nothing but p? */
 static bool only_choice(const struct endpoint *reader, int n, struct placement p)
@@ -131,7 +136,7 @@ static struct targets *targets_from(struct choice_problem *e, const struct value
             if (rest == (only || p.kind == PLACE_R) || placement_eq(made, p) || reshard_find(e->s, v, made, p).cost >= COST_NEVER)
                 continue;
             if (out->n == TARGETS) {
-                e->complete = false;
+                out->more = true;
                 return out;
             }
             out->needed |= (unsigned)only << out->n;
@@ -149,75 +154,125 @@ static int64_t subsets_within(int n, int most)
     return all;
 }
 
-/* Readers need no more than one each. */
-static int most_at_once(struct choice_problem *e, const struct targets *t, int readers)
+/* Readers need no more than one each; tables over the sets and all ends have so many entries for each set. */
+static int most_at_once(const struct targets *t, int readers, int64_t entries)
 {
-    int most = readers < t->n ? readers : t->n, least = bits(t->needed) > AT_ONCE ? bits(t->needed) : AT_ONCE;
-    while (most > least && subsets_within(t->n, most) > SUBSETS) {
+    int most = readers < t->n ? readers : t->n, least = bits(t->needed) > 1 ? bits(t->needed) : 1;
+    while (most > least && subsets_within(t->n, most) * entries > MOST_ENTRIES)
         most--;
-        e->complete = false;
-    }
     return most;
 }
 
-/* made, with every subset of the other wanted placements that it can be turned into. */
+/* made, with every subset of the other wanted placements that it can be turned into. Where that are too many, everything at once is offered
+ * for the least that one placement more could cost: too cheap, so a bound stays one. */
 static void subsets_from(struct choice_problem *e, const struct value *v, struct placement made, const struct endpoint *wanted,
-                         const struct endpoint *reader, int readers, availabilities *out)
+                         const struct endpoint *reader, int readers, int64_t entries, availabilities *out)
 {
     const struct targets *t = targets_from(e, v, made, wanted, reader, readers);
-    int most = most_at_once(e, t, readers);
+    int most = most_at_once(t, readers, entries);
     for (unsigned set = 0, next; set < 1u << t->n; set = next) {
         next = bits(set) > most ? set + (set & -set) : set + 1; /* up to there all have these and more */
         if (bits(set) <= most && (set & t->needed) == t->needed)
-            VEC_PUSH(e->arena, out, ((struct availability){made, t, set}));
+            VEC_PUSH(e->arena, &out->list, ((struct availability){made, t, set, 0}));
     }
+    if (most < readers && (most < t->n || t->more) && wanted->n > RESHARD_TARGETS)
+        e->complete = false;
+    else if (most < readers && (most < t->n || t->more))
+        VEC_PUSH(e->arena, &out->list, ((struct availability){made, t, 0, most + 1}));
 }
 
-static int64_t availability_cost(struct choice_problem *e, const struct value *v, const struct availability *a)
+/* The sum of so many of the least costs by which a wanted placement can be reached from any other. */
+static int64_t least_reshards(struct choice_problem *e, const struct value *v, struct placement made, const struct endpoint *wanted, int n)
+{
+    int64_t *least = NEWN(e->arena, int64_t, wanted->n + 1), sum = 0;
+    for (int i = 0; i < wanted->n; i++) {
+        least[i] = placement_eq(made, wanted->at[i]) ? COST_NEVER : reshard_find(e->s, v, made, wanted->at[i]).cost;
+        for (int j = 0; j < wanted->n && least[i] < COST_NEVER; j++) {
+            int64_t cost = j == i ? COST_NEVER : reshard_find(e->s, v, wanted->at[j], wanted->at[i]).cost;
+            least[i] = cost < least[i] ? cost : least[i];
+        }
+    }
+    for (; n > 0; n--) {
+        int low = 0;
+        for (int i = 1; i < wanted->n; i++)
+            low = least[i] < least[low] ? i : low;
+        sum = cost_plus(sum, least[low]);
+        least[low] = COST_NEVER;
+    }
+    return sum;
+}
+
+static int64_t availability_cost(struct choice_problem *e, const struct value *v, const struct availability *a,
+                                 const struct endpoint *wanted)
 {
     struct placement have[TARGETS];
     int parent[TARGETS], n = 0;
+    if (a->least)
+        return least_reshards(e, v, a->made, wanted, a->least);
     for (int i = 0; i < a->targets->n; i++)
         if (a->set >> i & 1)
             have[n++] = a->targets->at[i];
     return reshard_tree(e->s, v, a->made, n, have, parent);
 }
 
-static bool offers(const struct availability *a, struct placement p)
+static bool offers(struct choice_problem *e, const struct value *v, const struct availability *a, struct placement p)
 {
     if (placement_eq(a->made, p))
         return true;
+    if (a->least)
+        return reshard_find(e->s, v, a->made, p).cost < COST_NEVER;
     for (int i = 0; i < a->targets->n; i++)
         if (a->set >> i & 1 && placement_eq(a->targets->at[i], p))
             return true;
     return false;
 }
 
+/* What each set costs, and which placements it has. */
+static const int64_t *fill_sets(struct choice_problem *e, const struct value *v, const struct endpoint *from, const struct endpoint *wanted,
+                                const availabilities *sets, int var)
+{
+    int n = sets->list.n;
+    int64_t *own = problem_unary(e->p, var), *made = problem_pair(e->p, from->var, var);
+    for (int k = 0; k < n; k++)
+        own[k] = availability_cost(e, v, &sets->list.at[k], wanted);
+    for (int i = 0; i < from->n; i++)
+        for (int k = 0; k < n; k++)
+            made[i * n + k] = placement_eq(from->at[i], sets->list.at[k].made) ? 0 : COST_NEVER;
+    return own;
+}
+
 static void link_by_sets(struct choice_problem *e, const struct value *v, const struct endpoint *from, const struct endpoint *reader,
                          int nreader)
 {
     struct endpoint made = distinct(e, from), wanted = wanted_by_all(e, reader, nreader);
-    availabilities list = {0};
+    availabilities sets = {0};
     int replicated = 0;
+    int64_t each = from->n;
+    for (int r = 0; r < nreader; r++)
+        each += reader[r].n;
     for (int i = 0; i < made.n; i++) {
-        replicated = made.at[i].kind == PLACE_R ? list.n : replicated; /* the first subset is empty */
-        subsets_from(e, v, made.at[i], &wanted, reader, nreader, &list);
+        replicated = made.at[i].kind == PLACE_R ? sets.list.n : replicated; /* the first subset is empty */
+        subsets_from(e, v, made.at[i], &wanted, reader, nreader, each * made.n, &sets);
     }
-    require(list.n > 0 && nreader > 1);
-    int var = e->value_var[v->id] = solve_variable(e, list.n, replicated);
-    int64_t *cost = problem_unary(e->p, var);
-    for (int k = 0; k < list.n; k++)
-        cost[k] = availability_cost(e, v, &list.at[k]);
-    cost = problem_pair(e->p, from->var, var);
-    for (int i = 0; i < from->n; i++)
-        for (int k = 0; k < list.n; k++)
-            cost[i * list.n + k] = placement_eq(from->at[i], list.at[k].made) ? 0 : COST_NEVER;
+    require(sets.list.n > 0 && nreader > 1);
+    int var = solve_variable(e, sets.list.n, replicated);
+    struct relaxed_value relaxed = {v, var, fill_sets(e, v, from, &wanted, &sets, var)};
+    bool *offered = NEWN(e->arena, bool, sets.list.n *wanted.n), any = false;
+    for (int k = 0; k < sets.list.n; k++) {
+        any = any || sets.list.at[k].least > 0;
+        for (int j = 0; j < wanted.n; j++)
+            offered[k * wanted.n + j] = offers(e, v, &sets.list.at[k], wanted.at[j]);
+    }
     for (int r = 0; r < nreader; r++) {
-        cost = problem_pair(e->p, var, reader[r].var);
-        for (int k = 0; k < list.n; k++)
-            for (int j = 0; j < reader[r].n; j++)
-                cost[k * reader[r].n + j] = offers(&list.at[k], reader[r].at[j]) ? 0 : COST_NEVER;
+        int64_t *cost = problem_pair(e->p, var, reader[r].var);
+        for (int j = 0; j < reader[r].n; j++) {
+            int at = edge_add_placement(&wanted, reader[r].at[j]);
+            for (int k = 0; k < sets.list.n; k++)
+                cost[k * reader[r].n + j] = offered[k * wanted.n + at] ? 0 : COST_NEVER;
+        }
     }
+    if (any)
+        VEC_PUSH(e->arena, &e->relaxed, relaxed);
 }
 
 /* Entries of the tables that link_by_sets makes, at least. */
@@ -237,19 +292,36 @@ static bool link_jointly(struct choice_problem *e, const struct value *v, const 
     return otherwise > SMALL && joint_table_make(e, v, from, reader, nreader, otherwise);
 }
 
-void edge_tables_make(struct choice_problem *e, const struct value *v)
+/* The ends of a value; required, if it is resharded before it is read, is what that leaves. */
+static struct endpoint *reader_ends(struct choice_problem *e, const struct value *v, struct endpoint *from)
 {
     const struct place_uses *uses = &e->s->uses[v->id];
-    struct endpoint from = edge_source(e, v);
-    if (e->read_place[v->id].at) {
-        link_directly(e, v, &from, &e->read_place[v->id]);
-        from = e->read_place[v->id];
-    }
     struct endpoint *reader = NEWN(e->arena, struct endpoint, uses->list.n + 1);
+    *from = e->read_place[v->id].at ? e->read_place[v->id] : edge_source(e, v);
     for (int i = 0; i < uses->list.n; i++)
         reader[i] = reader_end(e, uses->list.at[i]);
-    if (uses->list.n == 1)
+    return reader;
+}
+
+void edge_tables_make(struct choice_problem *e, const struct value *v)
+{
+    int n = e->s->uses[v->id].list.n;
+    struct endpoint from, made = edge_source(e, v), *reader = reader_ends(e, v, &from);
+    if (e->read_place[v->id].at)
+        link_directly(e, v, &made, &from);
+    if (n == 1)
         link_directly(e, v, &from, &reader[0]);
-    else if (!link_jointly(e, v, &from, reader, uses->list.n))
-        link_by_sets(e, v, &from, reader, uses->list.n);
+    else if (!link_jointly(e, v, &from, reader, n))
+        link_by_sets(e, v, &from, reader, n);
+}
+
+int64_t edge_reshards(struct choice_problem *e, const struct value *v, const int *value)
+{
+    int n = e->s->uses[v->id].list.n;
+    struct endpoint from, *reader = reader_ends(e, v, &from), read = {.at = NEWN(e->arena, struct placement, n + 1)};
+    struct placement at = from.at[value[from.var]];
+    for (int i = 0; i < n; i++)
+        if (!placement_eq(at, reader[i].at[value[reader[i].var]]))
+            edge_add_placement(&read, reader[i].at[value[reader[i].var]]);
+    return reshard_tree(e->s, v, at, read.n, read.at, NEWN(e->arena, int, read.n + 1));
 }

@@ -144,7 +144,6 @@ struct choice_problem encode_space(struct space *s, struct arena *a)
     e.source = NEWN(a, struct endpoint, s->g->values.n + 1);
     e.sink = NEWN(a, struct endpoint, s->g->outputs.n + 1);
     e.read_place = NEWN(a, struct endpoint, s->g->values.n + 1);
-    e.value_var = NEWN(a, int, s->g->values.n + 1);
     for (int i = 0; i < s->g->nodes.n; i++)
         node_variable(&e, i);
     end_variables(&e);
@@ -211,10 +210,17 @@ struct resident encode_resident(const struct choice_problem *e, const int *value
     return h;
 }
 
-struct solution encode_solve(const struct choice_problem *e)
+struct solution encode_solve(struct choice_problem *e)
 {
-    enum { TABLE_CAP = 1 << 22 };
-    return solve_exact(e->p, TABLE_CAP, e->replicated.at);
+    struct solution best = solve_exact(e->p, solve_default, e->replicated.at);
+    for (int i = 0; i < e->relaxed.n && best.cost < COST_NEVER; i++) {
+        const struct relaxed_value *r = &e->relaxed.at[i];
+        best.cost += edge_reshards(e, r->v, best.value) - r->cost[best.value[r->var]];
+    }
+    if (!e->complete)
+        best.bound = 0;
+    best.proven = best.bound >= best.cost;
+    return best;
 }
 
 int64_t solve_space(struct space *s)

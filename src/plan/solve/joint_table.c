@@ -7,7 +7,7 @@
 
 #include <string.h>
 
-enum { MOST_ENDS = 6, MOST_ENTRIES = 1 << 20 }; /* readers and the producer; of a table */
+enum { MOST_ENDS = 6, MOST_ENTRIES = 1 << 21 }; /* readers and the producer; of a table */
 
 /* An end of the value: which variable of the table it is, and which of the placements each of its values means. */
 struct joint_end {

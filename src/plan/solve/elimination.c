@@ -1,0 +1,561 @@
+/* elimination: variable elimination (Bertele and Brioschi, "Nonserial Dynamic Programming", 1972).
+ *
+ * Every variable is eliminated once: the tables that mention it are summed, minimised over it, and replaced by one table over its
+ * neighbours; the minimising value is remembered and read back in reverse order. The variable with the smallest next table goes first.
+ * Variables with one value are left out of every scope: a mask that all layers read costs no width. */
+#include "plan/plan.h"
+#include "plan/solve/solve.h"
+
+#include <math.h>
+#include <string.h>
+
+struct elimination_step {
+    int var, nvar, *scope, *best;
+}; /* best[assignment of scope] */
+struct index_list {
+    VEC(int) list;
+}; /* tables of a variable, or its neighbours */
+struct queued {
+    int64_t weight;
+    int var;
+};
+struct elimination {
+    const struct problem *p;
+    struct arena *arena;
+    VEC(struct cost_table) tables;
+    struct index_list *tables_of, *near; /* by variable */
+    int64_t *weight;                     /* entries of the table its elimination makes */
+    bool *done;
+    VEC(struct queued) queue; /* a heap, smallest first; entries of other weights than the variable has now are stale */
+    VEC(struct elimination_step) steps;
+    bool **forbidden;          /* by variable and value; NULL: not looked for */
+    struct index_list changed; /* tables that may forbid more */
+    VEC(bool) waits;           /* by table: is it one of them? */
+    int64_t largest;
+    double spent;
+};
+
+static bool list_has(const struct index_list *l, int x)
+{
+    for (int i = 0; i < l->list.n; i++)
+        if (l->list.at[i] == x)
+            return true;
+    return false;
+}
+
+static void list_drop(struct index_list *l, int x)
+{
+    for (int i = 0; i < l->list.n; i++)
+        if (l->list.at[i] == x) {
+            memmove(l->list.at + i, l->list.at + i + 1, sizeof(int) * (size_t)(l->list.n - i - 1));
+            l->list.n--;
+            return;
+        }
+    bug("the solver's lists of neighbours and tables disagree");
+}
+
+static void link_variables(struct elimination *e, int a, int b)
+{
+    if (a == b || list_has(&e->near[a], b))
+        return;
+    VEC_PUSH(e->arena, &e->near[a].list, b);
+    VEC_PUSH(e->arena, &e->near[b].list, a);
+}
+
+static void take_table(struct elimination *e, struct cost_table t)
+{
+    for (int i = 0; i < t.nvar; i++) {
+        VEC_PUSH(e->arena, &e->tables_of[t.var[i]].list, e->tables.n);
+        for (int j = 0; j < i; j++)
+            link_variables(e, t.var[i], t.var[j]);
+    }
+    VEC_PUSH(e->arena, &e->tables, t);
+}
+
+/* The same table without the variables that have one value. */
+static struct cost_table drop_fixed(struct elimination *e, const struct cost_table *t)
+{
+    struct cost_table out = {.var = NEWN(e->arena, int, t->nvar + 1), .cost = t->cost};
+    for (int i = 0; i < t->nvar; i++)
+        if (e->p->size.at[t->var[i]] > 1)
+            out.var[out.nvar++] = t->var[i];
+    return out;
+}
+
+/* ---- the order ------------------------------------------------------------------------------------------------------------------ */
+
+static bool goes_before(const struct queued *a, const struct queued *b)
+{
+    return a->weight != b->weight ? a->weight < b->weight : a->var < b->var;
+}
+
+static void queue_push(struct elimination *e, struct queued q)
+{
+    VEC_PUSH(e->arena, &e->queue, q);
+    struct queued *at = e->queue.at;
+    int i = e->queue.n - 1;
+    for (; i > 0 && goes_before(&q, &at[(i - 1) / 2]); i = (i - 1) / 2)
+        at[i] = at[(i - 1) / 2];
+    at[i] = q;
+}
+
+static void queue_pop(struct elimination *e)
+{
+    struct queued *at = e->queue.at, last = at[--e->queue.n];
+    int i = 0;
+    for (int child; (child = 2 * i + 1) < e->queue.n; i = child) {
+        if (child + 1 < e->queue.n && goes_before(&at[child + 1], &at[child]))
+            child++;
+        if (!goes_before(&at[child], &last))
+            break;
+        at[i] = at[child];
+    }
+    at[i] = last;
+}
+
+static int64_t table_weight(const struct problem *p, const struct index_list *near)
+{
+    int64_t w = 1;
+    for (int i = 0; i < near->list.n && w < INT64_MAX / 4096; i++)
+        w *= p->size.at[near->list.at[i]];
+    return w;
+}
+
+static void weigh_variable(struct elimination *e, int var)
+{
+    e->weight[var] = table_weight(e->p, &e->near[var]);
+    queue_push(e, (struct queued){e->weight[var], var});
+}
+
+int elimination_next(struct elimination *e, int64_t *entries)
+{
+    while (e->queue.n && (e->done[e->queue.at[0].var] || e->weight[e->queue.at[0].var] != e->queue.at[0].weight))
+        queue_pop(e);
+    if (!e->queue.n)
+        return -1;
+    *entries = e->queue.at[0].weight;
+    return e->queue.at[0].var;
+}
+
+static void unlink_variable(struct elimination *e, int var)
+{
+    for (int i = 0; i < e->near[var].list.n; i++)
+        list_drop(&e->near[e->near[var].list.at[i]], var);
+    e->done[var] = true;
+}
+
+static void reweigh(struct elimination *e, int n, const int *var)
+{
+    for (int i = 0; i < n; i++)
+        weigh_variable(e, var[i]);
+}
+
+/* ---- what can't be any more ------------------------------------------------------------------------------------------------------- */
+
+static int position_of(const struct cost_table *t, int var)
+{
+    int i = 0;
+    while (t->var[i] != var)
+        i++;
+    return i;
+}
+
+static void mark_changed(struct elimination *e, int table)
+{
+    while (e->waits.n <= table)
+        VEC_PUSH(e->arena, &e->waits, false);
+    if (!e->waits.at[table])
+        VEC_PUSH(e->arena, &e->changed.list, table);
+    e->waits.at[table] = true;
+}
+
+/* Forbids values of var in all tables but one, where they are forbidden already. */
+static void forbid(struct elimination *e, int var, const bool *values, int but)
+{
+    for (int i = 0; i < e->tables_of[var].list.n; i++) {
+        int table = e->tables_of[var].list.at[i];
+        const struct cost_table *t = &e->tables.at[table];
+        struct table_layout l = problem_layout(e->p, t, position_of(t, var));
+        int64_t *cost = t->cost;
+        if (table == but)
+            continue;
+        e->spent += (double)problem_entries(e->p, t);
+        for (int64_t o = 0; o < l.outer; o++)
+            for (int x = 0; x < l.size; x++, cost += l.inner)
+                for (int64_t k = 0; values[x] && k < l.inner; k++)
+                    cost[k] = COST_NEVER;
+        mark_changed(e, table);
+    }
+}
+
+/* The values of var that a table leaves nothing to go with. */
+static bool find_forbidden(struct elimination *e, int table, int var, bool *values)
+{
+    const struct cost_table *t = &e->tables.at[table];
+    int size = e->p->size.at[var];
+    int64_t *least = NEWN(e->arena, int64_t, size);
+    bool any = false;
+    problem_least(e->p, t, position_of(t, var), least);
+    e->spent += (double)problem_entries(e->p, t);
+    for (int x = 0; x < size; x++) {
+        values[x] = least[x] >= COST_NEVER && !e->forbidden[var][x];
+        e->forbidden[var][x] |= values[x];
+        any = any || values[x];
+    }
+    return any;
+}
+
+/* What a changed table forbids is forbidden in all tables, which may then forbid more. */
+static void propagate(struct elimination *e)
+{
+    while (e->changed.list.n) {
+        int table = e->changed.list.at[--e->changed.list.n];
+        e->waits.at[table] = false;
+        for (int i = 0; i < e->tables.at[table].nvar; i++) {
+            int var = e->tables.at[table].var[i];
+            bool *values = NEWN(e->arena, bool, e->p->size.at[var]);
+            if (find_forbidden(e, table, var, values))
+                forbid(e, var, values, table);
+        }
+    }
+}
+
+/* Tables of which entries may be overwritten. */
+void elimination_forbid_early(struct elimination *e)
+{
+    e->forbidden = NEWN(e->arena, bool *, e->p->size.n + 1);
+    for (int v = 0; v < e->p->size.n; v++)
+        e->forbidden[v] = NEWN(e->arena, bool, e->p->size.at[v]);
+    for (int i = 0; i < e->tables.n; i++)
+        mark_changed(e, i);
+    propagate(e);
+}
+
+/* ---- one step -------------------------------------------------------------------------------------------------------------------- */
+
+/* The position of an assignment of the scope in a table, step by step: strides of the scope's variables and of var in it. */
+struct stride {
+    const int64_t *cost;
+    int64_t *scope, var;
+};
+
+static struct stride strides_of(struct elimination *e, const struct cost_table *t, const int *scope, int n, int var)
+{
+    struct stride s = {.cost = t->cost, .scope = NEWN(e->arena, int64_t, n + 1)};
+    int64_t step = 1;
+    for (int i = t->nvar - 1; i >= 0; i--) {
+        if (t->var[i] == var)
+            s.var = step;
+        for (int j = 0; j < n; j++)
+            if (scope[j] == t->var[i])
+                s.scope[j] = step;
+        step *= e->p->size.at[t->var[i]];
+    }
+    return s;
+}
+
+static void minimise(const struct problem *p, const struct stride *at, int ntable, const int64_t *base, int var, int64_t *cost, int *best)
+{
+    *cost = COST_NEVER;
+    *best = 0;
+    for (int x = 0; x < p->size.at[var]; x++) {
+        int64_t sum = 0;
+        for (int i = 0; i < ntable && sum < COST_NEVER; i++)
+            sum = cost_plus(sum, at[i].cost[base[i] + x * at[i].var]);
+        if (sum < *cost) {
+            *cost = sum;
+            *best = x;
+        }
+    }
+}
+
+static void fill_table(struct elimination *e, struct elimination_step *s, const struct stride *at, int ntable, int64_t entries,
+                       int64_t *cost)
+{
+    int *digit = NEWN(e->arena, int, s->nvar + 1);
+    int64_t *base = NEWN(e->arena, int64_t, ntable + 1);
+    for (int64_t k = 0; k < entries; k++) {
+        minimise(e->p, at, ntable, base, s->var, &cost[k], &s->best[k]);
+        for (int j = s->nvar - 1; j >= 0; j--) { /* the next assignment, odometer-wise */
+            bool carry = ++digit[j] == e->p->size.at[s->scope[j]];
+            for (int i = 0; i < ntable; i++)
+                base[i] += carry ? -(int64_t)(digit[j] - 1) * at[i].scope[j] : at[i].scope[j];
+            if (!carry)
+                break;
+            digit[j] = 0;
+        }
+    }
+}
+
+static void retire_table(struct elimination *e, int table)
+{
+    const struct cost_table *t = &e->tables.at[table];
+    for (int i = 0; i < t->nvar; i++)
+        list_drop(&e->tables_of[t->var[i]], table);
+}
+
+static int *list_copy(struct arena *a, const struct index_list *l)
+{
+    int *copy = NEWN(a, int, l->list.n + 1);
+    if (l->list.n)
+        memcpy(copy, l->list.at, sizeof(int) * (size_t)l->list.n);
+    return copy;
+}
+
+static void eliminate(struct elimination *e, int var)
+{
+    struct elimination_step s = {.var = var, .nvar = e->near[var].list.n, .scope = list_copy(e->arena, &e->near[var])};
+    int ntable = e->tables_of[var].list.n, *mine = list_copy(e->arena, &e->tables_of[var]);
+    require(!e->done[var] && e->weight[var] > 0);
+    struct stride *at = NEWN(e->arena, struct stride, ntable + 1);
+    for (int i = 0; i < ntable; i++)
+        at[i] = strides_of(e, &e->tables.at[mine[i]], s.scope, s.nvar, var);
+    int64_t entries = e->weight[var];
+    s.best = NEWN(e->arena, int, entries);
+    struct cost_table made = {.nvar = s.nvar, .var = s.scope, .cost = NEWN(e->arena, int64_t, entries)};
+    fill_table(e, &s, at, ntable, entries, made.cost);
+    e->largest = entries > e->largest ? entries : e->largest;
+    for (int i = 0; i < ntable; i++)
+        retire_table(e, mine[i]);
+    unlink_variable(e, var);
+    take_table(e, made);
+    VEC_PUSH(e->arena, &e->steps, s);
+    reweigh(e, s.nvar, s.scope);
+    if (e->forbidden) {
+        mark_changed(e, e->tables.n - 1);
+        propagate(e);
+    }
+}
+
+/* ---- a variable with a given value ----------------------------------------------------------------------------------------------- */
+
+int elimination_locally_best(struct elimination *e, int var)
+{
+    int size = e->p->size.at[var], best = 0;
+    int64_t *sum = NEWN(e->arena, int64_t, size), *least = NEWN(e->arena, int64_t, size);
+    for (int i = 0; i < e->tables_of[var].list.n; i++) {
+        const struct cost_table *t = &e->tables.at[e->tables_of[var].list.at[i]];
+        problem_least(e->p, t, position_of(t, var), least);
+        for (int x = 0; x < size; x++)
+            sum[x] = cost_plus(sum[x], least[x]);
+    }
+    for (int x = 1; x < size; x++)
+        if (sum[x] < sum[best])
+            best = x;
+    return best;
+}
+
+/* The table without var, which is x. */
+static struct cost_table cut_table(struct elimination *e, const struct cost_table *t, int var, int x)
+{
+    struct table_layout l = problem_layout(e->p, t, position_of(t, var));
+    struct cost_table cut = {.var = NEWN(e->arena, int, t->nvar + 1), .cost = NEWN(e->arena, int64_t, l.outer * l.inner)};
+    for (int i = 0; i < t->nvar; i++)
+        if (t->var[i] != var)
+            cut.var[cut.nvar++] = t->var[i];
+    for (int64_t o = 0; o < l.outer; o++)
+        memcpy(cut.cost + o * l.inner, t->cost + (o * l.size + x) * l.inner, sizeof *t->cost * (size_t)l.inner);
+    return cut;
+}
+
+void elimination_fix(struct elimination *e, int var, int value)
+{
+    struct elimination_step fixed = {.var = var, .best = NEWN(e->arena, int, 1)};
+    int n = e->near[var].list.n, *around = list_copy(e->arena, &e->near[var]);
+    fixed.best[0] = value;
+    for (int i = 0; i < e->tables_of[var].list.n; i++) {
+        struct cost_table *t = &e->tables.at[e->tables_of[var].list.at[i]];
+        *t = cut_table(e, t, var, fixed.best[0]);
+        if (e->forbidden)
+            mark_changed(e, e->tables_of[var].list.at[i]);
+    }
+    VEC_PUSH(e->arena, &e->steps, fixed);
+    unlink_variable(e, var);
+    reweigh(e, n, around);
+    propagate(e);
+}
+
+/* ---- all variables ---------------------------------------------------------------------------------------------------------------- */
+
+struct elimination *elimination_new(const struct problem *p, struct arena *a)
+{
+    struct elimination *e = NEW(a, struct elimination);
+    int n = p->size.n;
+    *e = (struct elimination){.p = p, .arena = a};
+    e->tables_of = NEWN(a, struct index_list, n + 1);
+    e->near = NEWN(a, struct index_list, n + 1);
+    e->weight = NEWN(a, int64_t, n + 1);
+    e->done = NEWN(a, bool, n + 1);
+    for (int i = 0; i < p->tables.n; i++)
+        take_table(e, drop_fixed(e, &p->tables.at[i]));
+    for (int v = 0; v < n; v++) {
+        e->done[v] = p->size.at[v] == 1;
+        if (!e->done[v])
+            weigh_variable(e, v);
+    }
+    return e;
+}
+
+/* Sums to form when var is eliminated. */
+static double effort(const struct elimination *e, int var)
+{
+    return (double)e->weight[var] * e->p->size.at[var] * (e->tables_of[var].list.n + 1);
+}
+
+bool elimination_run(struct elimination *e, int64_t cap, double most)
+{
+    int64_t entries;
+    for (int v; (v = elimination_next(e, &entries)) >= 0;) {
+        if (entries > cap || e->spent + effort(e, v) > most)
+            return false;
+        e->spent += effort(e, v);
+        eliminate(e, v);
+    }
+    return true;
+}
+
+/* The order is found on copies of the lists of neighbours; a table more or less for a variable is not counted. */
+double elimination_effort(const struct elimination *of, int64_t cap, double most)
+{
+    struct arena *tmp = arena_new();
+    int n = of->p->size.n;
+    struct elimination e = {.p = of->p, .arena = tmp, .weight = NEWN(tmp, int64_t, n + 1), .done = NEWN(tmp, bool, n + 1)};
+    e.near = NEWN(tmp, struct index_list, n + 1);
+    double sum = 0;
+    int64_t entries;
+    for (int v = 0; v < n; v++) {
+        e.done[v] = of->done[v];
+        for (int i = 0; !e.done[v] && i < of->near[v].list.n; i++)
+            VEC_PUSH(tmp, &e.near[v].list, of->near[v].list.at[i]);
+        if (!e.done[v])
+            weigh_variable(&e, v);
+    }
+    for (int v; sum <= most && (v = elimination_next(&e, &entries)) >= 0;) {
+        const struct index_list *near = &e.near[v];
+        sum += entries > cap ? INFINITY : 3.0 * (double)entries * e.p->size.at[v];
+        for (int i = 0; sum <= most && i < near->list.n; i++)
+            for (int j = 0; j < i; j++)
+                link_variables(&e, near->list.at[i], near->list.at[j]);
+        unlink_variable(&e, v);
+        reweigh(&e, near->list.n, near->list.at);
+    }
+    arena_free(tmp);
+    return sum;
+}
+
+int elimination_widest(const struct elimination *e, uint64_t seed)
+{
+    int best = -1;
+    double most = -1;
+    for (int v = 0; v < e->p->size.n; v++) {
+        if (e->done[v])
+            continue;
+        uint64_t h = ((uint64_t)v + 1) * 0x9E3779B97F4A7C15u ^ seed * 0xBF58476D1CE4E5B9u;
+        h = (h ^ h >> 31) * 0x94D049BB133111EBu;
+        double noise = seed ? 1 + (double)(h >> 40) * 0x1p-24 : 1, width = log((double)e->weight[v] + 1) * noise;
+        if (width > most) {
+            most = width;
+            best = v;
+        }
+    }
+    return best;
+}
+
+void elimination_read_back(const struct elimination *e, int *value)
+{
+    for (int i = e->steps.n - 1; i >= 0; i--) {
+        const struct elimination_step *s = &e->steps.at[i];
+        int64_t at = 0;
+        for (int j = 0; j < s->nvar; j++)
+            at = at * e->p->size.at[s->scope[j]] + value[s->scope[j]];
+        value[s->var] = s->best[at];
+        require(value[s->var] >= 0 && value[s->var] < e->p->size.at[s->var]);
+    }
+}
+
+double elimination_spent(const struct elimination *e)
+{
+    return e->spent;
+}
+
+int64_t elimination_largest(const struct elimination *e)
+{
+    return e->largest;
+}
+
+/* Is every variable of t one of the other's? */
+static bool within(const struct cost_table *t, const struct cost_table *other)
+{
+    for (int i = 0; i < t->nvar; i++) {
+        bool found = false;
+        for (int k = 0; k < other->nvar && !found; k++)
+            found = other->var[k] == t->var[i];
+        if (!found)
+            return false;
+    }
+    return true;
+}
+
+/* Adds table t into another, which has all of its variables. */
+static void add_into(struct elimination *e, const struct cost_table *t, struct cost_table *to)
+{
+    struct stride s = strides_of(e, t, to->var, to->nvar, -1);
+    int *digit = NEWN(e->arena, int, to->nvar + 1);
+    int64_t base = 0;
+    for (int64_t k = 0, n = problem_entries(e->p, to); k < n; k++) {
+        to->cost[k] = cost_plus(to->cost[k], s.cost[base]);
+        for (int j = to->nvar - 1; j >= 0; j--) {
+            bool carry = ++digit[j] == e->p->size.at[to->var[j]];
+            base += carry ? -(int64_t)(digit[j] - 1) * s.scope[j] : s.scope[j];
+            if (!carry)
+                break;
+            digit[j] = 0;
+        }
+    }
+}
+
+static struct cost_table *wider_table(struct elimination *e, int of, const bool *gone)
+{
+    const struct cost_table *t = &e->tables.at[of];
+    const struct index_list *mine = &e->tables_of[t->var[0]];
+    for (int i = 0; i < mine->list.n; i++) {
+        struct cost_table *other = &e->tables.at[mine->list.at[i]];
+        bool first = other->nvar > t->nvar || mine->list.at[i] < of;
+        if (mine->list.at[i] != of && !gone[mine->list.at[i]] && first && within(t, other))
+            return other;
+    }
+    return NULL;
+}
+
+struct problem *elimination_rest(struct elimination *e, struct arena *a)
+{
+    struct problem *rest = problem_new(a);
+    bool *alive = NEWN(e->arena, bool, e->tables.n + 1), *gone = NEWN(e->arena, bool, e->tables.n + 1);
+    for (int v = 0; v < e->p->size.n; v++) {
+        problem_variable(rest, e->done[v] ? 1 : e->p->size.at[v]);
+        for (int i = 0; i < e->tables_of[v].list.n; i++)
+            alive[e->tables_of[v].list.at[i]] = true;
+    }
+    for (int i = 0; i < e->tables.n; i++) {
+        const struct cost_table *t = &e->tables.at[i];
+        alive[i] = alive[i] || !t->nvar;
+        if (!alive[i] || !t->nvar)
+            continue;
+        struct cost_table own = {.nvar = t->nvar, .var = t->var, .cost = NEWN(e->arena, int64_t, problem_entries(e->p, t))};
+        memcpy(own.cost, t->cost, sizeof *own.cost * (size_t)problem_entries(e->p, t));
+        e->tables.at[i] = own;
+    }
+    for (int i = 0; i < e->tables.n; i++) {
+        struct cost_table *t = &e->tables.at[i], *to = alive[i] && t->nvar ? wider_table(e, i, gone) : NULL;
+        if (to) {
+            add_into(e, t, to);
+            gone[i] = true;
+        }
+    }
+    for (int i = 0; i < e->tables.n; i++)
+        if (alive[i] && !gone[i]) {
+            const struct cost_table *t = &e->tables.at[i];
+            memcpy(problem_table(rest, t->nvar, t->var), t->cost, sizeof *t->cost * (size_t)problem_entries(e->p, t));
+        }
+    return rest;
+}
