@@ -228,6 +228,7 @@ void pool_global(struct kcall *call, enum pooling how, bool last)
 void kern_MaxPool(struct kcall *call)
 {
     pool_window(call, POOL_MAX, false);
+    pool_places(call);
 }
 void kern_AveragePool(struct kcall *call)
 {

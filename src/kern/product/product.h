@@ -32,6 +32,9 @@ enum pooling { POOL_MAX, POOL_AVERAGE, POOL_NORM };
 void pool_window(struct kcall *, enum pooling, bool last);
 void pool_global(struct kcall *, enum pooling, bool last);
 
+/* ---- pool_places.c: result 1 of MaxPool ---- */
+void pool_places(struct kcall *);
+
 /* ---- pool_type.c: the loops of a pool for one type of elements --------------------------------------------------------------------------
  */
 enum { POOL_LANES = 64 }; /* channels that a thread takes at a time */

@@ -76,6 +76,15 @@ Onnx__AttributeProto *compose_int(struct composer *c, const char *name, int64_t 
     return a;
 }
 
+Onnx__AttributeProto *compose_ints(struct composer *c, const char *name, size_t n, const int64_t *at)
+{
+    Onnx__AttributeProto *a = attribute(c, name, ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__INTS);
+    a->n_ints = n;
+    a->ints = NEWN(c->im->tmp, int64_t, n + 1);
+    memcpy(a->ints, at, n * sizeof *at);
+    return a;
+}
+
 Onnx__AttributeProto *compose_string(struct composer *c, const char *name, const char *text)
 {
     Onnx__AttributeProto *a = attribute(c, name, ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__STRING);

@@ -1,9 +1,37 @@
 /* Compositions for ops in training form. */
 #include "onnx/read/read.h"
 
+/* Elements that are kept: those whose number, drawn, is not below the ratio, and all where mode does not hold. */
+static char *kept_elements(struct composer *c, char *x, char *ratio, char *mode)
+{
+    const Onnx__AttributeProto *given = proto_attribute(c->node, "seed");
+    Onnx__AttributeProto *attr[2] = {compose_int(c, "dtype", ONNX__TENSOR_PROTO__DATA_TYPE__FLOAT),
+                                     given ? compose_float(c, "seed", (float)given->i) : NULL};
+    char *drawn = compose_node_of(c, "RandomUniformLike", 1, &x, 2, attr, 1, NULL);
+    return compose_op(c, "Or", compose_op(c, "GreaterOrEqual", drawn, ratio), compose_op(c, "Not", mode, NULL));
+}
+
+/* In training x / (1 - ratio) where an element is kept, else 0. */
+static void dropout_of_training(struct composer *c)
+{
+    char *x = compose_input(c, 0), *mode = compose_input(c, 2), *one = scope_scalar(c->im, c->scope, "one", 1);
+    char *ratio = compose_optional(c, 1) ? compose_cast(c, compose_input(c, 1), ONNX__TENSOR_PROTO__DATA_TYPE__FLOAT)
+                                         : scope_scalar(c->im, c->scope, "ratio", 0.5);
+    char *keep = kept_elements(c, x, ratio, mode);
+    char *scale[3] = {mode, compose_op(c, "Reciprocal", compose_op(c, "Sub", one, ratio), NULL), one};
+    char *times = compose_op(c, "CastLike", compose_node_of(c, "Where", 3, scale, 0, NULL, 1, NULL), x);
+    char *choice[3] = {keep, compose_op(c, "Mul", x, times), compose_number_like(c, 0, x)};
+    compose_also(c, 1, "Identity", 1, &keep);
+    compose_become(c, "Where", 3, choice);
+}
+
 /* The mask of an inference keeps everything. */
 static void dropout(struct composer *c)
 {
+    if (compose_has(c->node, 2)) {
+        dropout_of_training(c);
+        return;
+    }
     if (c->node->n_input != 1 || !compose_gives(c->node, 1))
         return;
     char *x = compose_input(c, 0), *keep = compose_cast(c, scope_scalar(c->im, c->scope, "keep", 1), ONNX__TENSOR_PROTO__DATA_TYPE__BOOL);
@@ -58,6 +86,7 @@ static void batch_normalization(struct composer *c)
 const struct composition compose_list_training[] = {
     {"", "BatchNormalization", 15, "Shape, Size, Cast, Range, Concat, ReduceMean, Sub, Mul, CastLike, Add, Identity, BatchNormalization",
      batch_normalization},
-    {"", "Dropout", 13, "Shape, Cast, Expand, Identity", dropout},
+    {"", "Dropout", 13, "RandomUniformLike, GreaterOrEqual, Not, Or, Sub, Reciprocal, CastLike, Mul, Where, Shape, Cast, Expand, Identity",
+     dropout},
     {NULL, NULL, 0, NULL, NULL},
 };

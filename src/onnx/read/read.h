@@ -155,7 +155,8 @@ struct composition {
     void (*run)(struct composer *);
 };
 /* Each ends with a row without op. */
-extern const struct composition compose_list_onnx[], compose_list_microsoft[], compose_list_integers[], compose_list_training[];
+extern const struct composition compose_list_onnx[], compose_list_microsoft[], compose_list_integers[], compose_list_training[],
+    compose_list_flex[];
 void compose_node(struct import *, struct scope *, Onnx__NodeProto *);
 bool compose_has(const Onnx__NodeProto *, size_t operand);
 bool compose_gives(const Onnx__NodeProto *, size_t result);
@@ -166,6 +167,7 @@ char *compose_optional(struct composer *, size_t);
 int64_t compose_int_of(const Onnx__NodeProto *, const char *name, int64_t otherwise);
 float compose_float_of(const Onnx__NodeProto *, const char *name, float otherwise);
 Onnx__AttributeProto *compose_int(struct composer *, const char *name, int64_t);
+Onnx__AttributeProto *compose_ints(struct composer *, const char *name, size_t n, const int64_t *);
 Onnx__AttributeProto *compose_float(struct composer *, const char *name, float);
 Onnx__AttributeProto *compose_string(struct composer *, const char *name, const char *);
 /* A helper whose results are new values. NULL operands are absent, NULL attributes left out. Returns the first result; more: room for
@@ -184,5 +186,7 @@ void compose_become(struct composer *, const char *op, size_t nin, char *const *
 void compose_become_with(struct composer *, const char *op, size_t nin, char *const *in, size_t nattr, Onnx__AttributeProto *const *attr);
 /* Another result, if the node has it, is made by op and removed from the node. Call it for later results first. */
 void compose_also(struct composer *, size_t result, const char *op, size_t nin, char *const *in);
+/* compose_body.c: the nodes of the body that the attribute holds, read here; in: what its inputs are; out: its results. */
+void compose_body(struct composer *, const char *attribute, size_t nin, char *const *in, size_t nout, char **out);
 
 #endif

@@ -29,6 +29,7 @@ void infer_pool(struct graph *g, struct node *node)
     for (int i = 0; i < win.n; i++)
         dim[2 + i] = window_result(g, node, &win, i, x->dim[2 + i]);
     op_result(g, node, 0, x->dtype, x->rank, dim);
+    op_result(g, node, 1, DT_I64, x->rank, dim);
 }
 
 void infer_globalpool(struct graph *g, struct node *node)
@@ -90,8 +91,11 @@ static struct rule *averaging(struct rule *r)
     return r;
 }
 
+/* Places count the elements of the whole tensor: who asks for them gets them replicated. */
 struct rule *rule_maxpool(struct graph *g, const struct node *node)
 {
+    if (node->nout > 1 && node->out[1])
+        return NULL;
     return taking_max(rule_pool(g, node));
 }
 
