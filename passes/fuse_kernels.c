@@ -35,8 +35,12 @@ void pass_fuse_kernels(struct compile *c)
     complete_sums(c->graph);
     fuse_weights(c->graph);
     fuse_quantized(c->graph);
-    if (!c->deterministic)
+    if (!c->deterministic) {
         fuse_attention(c->graph);
+        fuse_open_norms(c->graph);
+        channels_last(c->graph);
+        fuse_convs(c->graph);
+    }
     if (!c->deterministic || !has_halves(c->graph))
         fuse_chains(c->graph);
 }

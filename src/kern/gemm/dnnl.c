@@ -85,11 +85,14 @@ static dnnl_status_t product_desc(dnnl_primitive_desc_t *pd, dnnl_engine_t engin
 }
 
 static dnnl_status_t conv_desc(dnnl_primitive_desc_t *pd, dnnl_engine_t engine, const struct md_layout *l, bool bias,
-                               const struct conv_dims *c)
+                               const struct conv_dims *c, const_dnnl_primitive_attr_t attr)
 {
     return dnnl_convolution_forward_primitive_desc_create(pd, engine, dnnl_forward_inference, dnnl_convolution_direct, l[0].d, l[1].d,
-                                                          bias ? l[2].d : NULL, l[3].d, c->stride, c->dilation, c->before, c->after, NULL);
+                                                          bias ? l[2].d : NULL, l[3].d, c->stride, c->dilation, c->before, c->after, attr);
 }
+
+#define APPEND_ELTWISE(ops, kind, alpha, beta) dnnl_post_ops_append_eltwise(ops, kind, alpha, beta)
+#define APPEND_SUM(ops) dnnl_post_ops_append_sum(ops, 1, 0, dnnl_data_type_undef)
 #else
 #define MD(l) (&(l)->d)
 static void layout_make(struct md_layout *l, int n, const int64_t *dim, dnnl_data_type_t type, dnnl_format_tag_t tag)
@@ -123,14 +126,17 @@ static dnnl_status_t product_desc(dnnl_primitive_desc_t *pd, dnnl_engine_t engin
     return status != dnnl_success ? status : dnnl_primitive_desc_create(pd, &desc, NULL, engine, NULL);
 }
 
+#define APPEND_ELTWISE(ops, kind, alpha, beta) dnnl_post_ops_append_eltwise(ops, 1, kind, alpha, beta)
+#define APPEND_SUM(ops) dnnl_post_ops_append_sum(ops, 1)
+
 static dnnl_status_t conv_desc(dnnl_primitive_desc_t *pd, dnnl_engine_t engine, const struct md_layout *l, bool bias,
-                               const struct conv_dims *c)
+                               const struct conv_dims *c, const_dnnl_primitive_attr_t attr)
 {
     dnnl_convolution_desc_t desc;
     dnnl_status_t status = dnnl_dilated_convolution_forward_desc_init(&desc, dnnl_forward_inference, dnnl_convolution_direct, MD(&l[0]),
                                                                       MD(&l[1]), bias ? MD(&l[2]) : NULL, MD(&l[3]), c->stride, c->dilation,
                                                                       c->before, c->after);
-    return status != dnnl_success ? status : dnnl_primitive_desc_create(pd, &desc, NULL, engine, NULL);
+    return status != dnnl_success ? status : dnnl_primitive_desc_create(pd, &desc, attr, engine, NULL);
 }
 #endif
 
@@ -290,14 +296,26 @@ struct reordered_weight {
     size_t bytes;
 };
 
-/* src in the layout that p wants: kept in *cache, or made in a room when the weight may change. */
-static const void *pack(struct kenv *env, void **cache, const struct primitive *p, const struct md_layout *plain, const void *src)
+/* Output channels of a weight, each `n` numbers, times their factors. */
+static const float *scaled_channels(struct kenv *env, const struct conv_shape *c, size_t bytes, const float *w, const float *factor)
+{
+    float *to = kenv_room(env, ROOM_TURN_Q, bytes);
+    int64_t n = (int64_t)(bytes / sizeof *w) / c->out;
+    for (int64_t m = 0; m < c->out; m++)
+        for (int64_t i = 0; i < n; i++)
+            to[m * n + i] = w[m * n + i] * factor[m];
+    return to;
+}
+
+/* src in the layout that p wants: kept in *cache, or made in a room when the weight may change. factor: see dnnl_convolve. */
+static const void *pack(struct kenv *env, void **cache, const struct primitive *p, const struct md_layout *plain, const void *src,
+                        const float *factor)
 {
     struct dnnl_state *s = library_state(env);
     const struct md_layout *wanted = &p->layout[WEIGHTS];
     struct reordered_weight *packed = cache ? *cache : NULL;
     size_t bytes = dnnl_memory_desc_get_size(MD(wanted));
-    if (dnnl_memory_desc_equal(MD(plain), MD(wanted)))
+    if (!factor && dnnl_memory_desc_equal(MD(plain), MD(wanted)))
         return src;
     if (packed && dnnl_memory_desc_equal(MD(&packed->layout), MD(wanted)))
         return packed->at;
@@ -308,6 +326,8 @@ static const void *pack(struct kenv *env, void **cache, const struct primitive *
         packed->bytes = bytes;
     }
     void *at = packed ? packed->at : kenv_room(env, ROOM_DNNL, bytes);
+    if (factor)
+        src = scaled_channels(env, &p->key.conv, dnnl_memory_desc_get_size(MD(plain)), src, factor);
     reorder(s, plain, src, wanted, at);
     if (packed)
         layout_assign(&packed->layout, wanted);
@@ -391,7 +411,7 @@ static const void *pack_product(struct kenv *env, void **cache, const struct pri
 {
     struct md_layout plain = {.set = false};
     layout_make(&plain, 2, (int64_t[]){p->key.k, p->key.n}, dnnl_f32, transposed ? dnnl_ba : dnnl_ab);
-    const void *at = pack(env, cache, p, &plain, w);
+    const void *at = pack(env, cache, p, &plain, w, NULL);
     layout_free(&plain);
     return at;
 }
@@ -434,6 +454,7 @@ void dnnl_product(struct kenv *env, bool ta, bool tb, int64_t m, int64_t n, int6
 
 /* ---- convolution ------------------------------------------------------------------------------------------------------------------- */
 static const dnnl_format_tag_t plain_tag[] = {0, dnnl_a, dnnl_ab, dnnl_abc, dnnl_abcd, dnnl_abcde, dnnl_abcdef};
+static const dnnl_format_tag_t last_tag[] = {0, 0, 0, dnnl_acb, dnnl_acdb, dnnl_acdeb}; /* channels last */
 
 static int weight_dims(const struct conv_shape *c, int64_t *dim)
 {
@@ -457,60 +478,111 @@ static int image_dims(const struct conv_shape *c, bool result, int64_t *dim)
     return n;
 }
 
-/* The layouts of a convolution: free for the library to choose, or as the tensors are. */
-static void conv_layouts(const struct primitive_key *key, struct md_layout *l, bool any)
+/* The layouts of a convolution: as the tensors are, or free for the library to choose: the weight's, then those of x and y. */
+enum conv_freedom { AS_GIVEN, ANY_WEIGHT, ANY_LAYOUT };
+
+static void conv_layouts(const struct primitive_key *key, struct md_layout *l, enum conv_freedom free)
 {
     int64_t dim[6];
     int n = image_dims(&key->conv, false, dim);
-    layout_make(&l[SRC], n, dim, dnnl_f32, any ? dnnl_format_tag_any : plain_tag[n]);
+    dnnl_format_tag_t image = free == ANY_LAYOUT ? dnnl_format_tag_any : key->conv.last ? last_tag[n] : plain_tag[n];
+    layout_make(&l[SRC], n, dim, dnnl_f32, image);
     n = weight_dims(&key->conv, dim);
-    layout_make(&l[WEIGHTS], n, dim, dnnl_f32, any ? dnnl_format_tag_any : plain_tag[n]);
+    layout_make(&l[WEIGHTS], n, dim, dnnl_f32, free == AS_GIVEN ? plain_tag[n] : dnnl_format_tag_any);
     n = image_dims(&key->conv, true, dim);
-    layout_make(&l[DST], n, dim, dnnl_f32, any ? dnnl_format_tag_any : plain_tag[n]);
+    layout_make(&l[DST], n, dim, dnnl_f32, image);
     if (key->bias)
         layout_make(&l[BIAS], 1, &key->conv.out, dnnl_f32, dnnl_a);
+}
+
+static void append_activation(dnnl_post_ops_t ops, const struct conv_shape *c)
+{
+    static const dnnl_alg_kind_t kind[] = {dnnl_eltwise_linear, dnnl_eltwise_relu,  dnnl_eltwise_clip,      dnnl_eltwise_logistic,
+                                           dnnl_eltwise_tanh,   dnnl_eltwise_swish, dnnl_eltwise_hardswish, dnnl_eltwise_linear};
+    if (c->activation == CONV_LINEAR)
+        return;
+    check_status(APPEND_ELTWISE(ops, kind[c->activation], c->alpha, c->beta), "adding an activation");
+    if (c->activation == CONV_HARD_SIGMOID)
+        check_status(APPEND_ELTWISE(ops, dnnl_eltwise_clip, 0, 1), "adding a bound");
+}
+
+static dnnl_primitive_attr_t conv_attr(const struct conv_shape *c)
+{
+    dnnl_primitive_attr_t attr;
+    dnnl_post_ops_t ops;
+    check_status(dnnl_primitive_attr_create(&attr), "making attributes");
+    check_status(dnnl_post_ops_create(&ops), "making attributes");
+    if (!c->activates_last)
+        append_activation(ops, c);
+    if (c->adds)
+        check_status(APPEND_SUM(ops), "adding a sum");
+    if (c->activates_last)
+        append_activation(ops, c);
+    check_status(dnnl_primitive_attr_set_post_ops(attr, ops), "making attributes");
+    dnnl_post_ops_destroy(ops);
+    return attr;
+}
+
+/* With the layouts of the tensors where they are what the library is made for; else with those that it likes. */
+static bool plan_convolution(struct dnnl_state *s, struct primitive *p, dnnl_primitive_desc_t *pd)
+{
+    struct conv_dims dims = conv_dims_of(&p->key.conv);
+    dnnl_primitive_attr_t attr = conv_attr(&p->key.conv);
+    bool found = false;
+    for (int free = p->key.conv.last ? ANY_WEIGHT : ANY_LAYOUT; !found && free <= ANY_LAYOUT; free++) {
+        conv_layouts(&p->key, p->layout, (enum conv_freedom)free);
+        found = conv_desc(pd, s->engine, p->layout, p->key.bias, &dims, attr) == dnnl_success;
+        if (found && free == ANY_WEIGHT && is_reference(*pd)) {
+            dnnl_primitive_desc_destroy(*pd);
+            found = false;
+        }
+        for (int i = 0; !found && i < OPERANDS; i++)
+            layout_free(&p->layout[i]);
+    }
+    dnnl_primitive_attr_destroy(attr);
+    return found;
 }
 
 static struct primitive *conv_primitive(struct dnnl_state *s, const struct primitive_key *key)
 {
     struct primitive *p;
     dnnl_primitive_desc_t pd;
-    struct conv_dims dims = conv_dims_of(&key->conv);
     HASH_FIND(hh, s->primitives, key, sizeof *key, p);
     if (p)
         return p;
     p = new_primitive(s, key);
-    conv_layouts(key, p->layout, true);
-    if (conv_desc(&pd, s->engine, p->layout, key->bias, &dims) == dnnl_success)
+    if (plan_convolution(s, p, &pd))
         finish_primitive(s, p, pd);
     else
         p->missing = true;
     return p;
 }
 
-/* Runs p on plain tensors: what the library wants otherwise is reordered before and after. */
-static void convolve(struct kenv *env, void **cache, struct primitive *p, struct md_layout *plain, const void *x, const void *w,
-                     const void *bias, void *y)
+/* Runs p on the tensors as they are: what the library wants otherwise is reordered before and after. */
+static void convolve(struct kenv *env, void **cache, struct primitive *p, struct md_layout *given, const void *x, const void *w,
+                     const float *factor, const void *bias, void *y)
 {
     struct dnnl_state *s = library_state(env);
-    bool same_x = dnnl_memory_desc_equal(MD(&plain[SRC]), MD(&p->layout[SRC]));
-    bool same_y = dnnl_memory_desc_equal(MD(&plain[DST]), MD(&p->layout[DST]));
+    bool same_x = dnnl_memory_desc_equal(MD(&given[SRC]), MD(&p->layout[SRC]));
+    bool same_y = dnnl_memory_desc_equal(MD(&given[DST]), MD(&p->layout[DST]));
     void *in = same_x ? NULL : kenv_room(env, ROOM_THREADS, dnnl_memory_desc_get_size(MD(&p->layout[SRC])));
     void *out = same_y ? y : kenv_room(env, ROOM_KERNEL, dnnl_memory_desc_get_size(MD(&p->layout[DST])));
     if (!same_x)
-        reorder(s, &plain[SRC], x, &p->layout[SRC], in);
-    const void *data[OPERANDS] = {same_x ? x : in, pack(env, cache, p, &plain[WEIGHTS], w), bias, out};
+        reorder(s, &given[SRC], x, &p->layout[SRC], in);
+    if (!same_y && p->key.conv.adds)
+        reorder(s, &given[DST], y, &p->layout[DST], out);
+    const void *data[OPERANDS] = {same_x ? x : in, pack(env, cache, p, &given[WEIGHTS], w, factor), bias, out};
     execute(s, p, data);
     if (!same_y)
-        reorder(s, &p->layout[DST], out, &plain[DST], y);
+        reorder(s, &p->layout[DST], out, &given[DST], y);
 }
 
-bool dnnl_convolve(struct kenv *env, void **cache, const struct conv_shape *shape, const float *x, const float *w, const float *bias,
-                   float *y)
+bool dnnl_convolve(struct kenv *env, void **cache, const struct conv_shape *shape, const float *x, const float *w, const float *factor,
+                   const float *bias, float *y)
 {
     struct dnnl_state *s = library_state(env);
     struct primitive_key key;
-    struct md_layout plain[OPERANDS] = {{.set = false}};
+    struct md_layout given[OPERANDS] = {{.set = false}};
     memset(&key, 0, sizeof key);
     key.kind = CONVOLUTION;
     key.bias = bias != NULL;
@@ -518,9 +590,9 @@ bool dnnl_convolve(struct kenv *env, void **cache, const struct conv_shape *shap
     struct primitive *p = conv_primitive(s, &key);
     if (p->missing)
         return false;
-    conv_layouts(&key, plain, false);
-    convolve(env, cache, p, plain, x, w, bias, y);
+    conv_layouts(&key, given, AS_GIVEN);
+    convolve(env, cache, p, given, x, w, factor, bias, y);
     for (int i = 0; i < OPERANDS; i++)
-        layout_free(&plain[i]);
+        layout_free(&given[i]);
     return true;
 }

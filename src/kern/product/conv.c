@@ -7,10 +7,12 @@
 #include "kern/core/core.h"
 #include "kern/gemm/gemm.h"
 
+#include <math.h>
 #include <string.h>
 
 struct conv {
     int spatial;
+    bool last; /* channels are the last dimension of x and y */
     int64_t batch, groups, in, out;
     int64_t size[MOST_SPATIAL], kernel[MOST_SPATIAL], result[MOST_SPATIAL], stride[MOST_SPATIAL], dilation[MOST_SPATIAL],
         before[MOST_SPATIAL], after[MOST_SPATIAL];
@@ -45,15 +47,16 @@ static void conv_pads(const struct kcall *call, struct conv *c)
     memcpy(c->after, pads + c->spatial, (size_t)c->spatial * sizeof *pads);
 }
 
-static void conv_read(const struct kcall *call, struct conv *c)
+static void conv_read(const struct kcall *call, struct conv *c, bool last)
 {
     const struct tensor *x = &call->in[0], *w = &call->in[1], *y = &call->out[0], *bias = kcall_in(call, 2);
-    c->spatial = x->rank - 2;
+    int first = last ? 1 : 2;
     if (x->rank < 3 || w->rank != x->rank)
         fail("%s: expected tensors of one rank of 3 or more, found %d and %d", kcall_where(call), x->rank, w->rank);
     *c = (struct conv){.spatial = x->rank - 2,
+                       .last = last,
                        .batch = x->dim[0],
-                       .in = x->dim[1],
+                       .in = x->dim[last ? x->rank - 1 : 1],
                        .out = w->dim[0],
                        .dtype = x->dtype,
                        .stored = w->dtype,
@@ -72,9 +75,9 @@ static void conv_read(const struct kcall *call, struct conv *c)
              (long long)c->out);
     kcall_spatial(call, "strides", c->spatial, 1, c->stride);
     kcall_spatial(call, "dilations", c->spatial, 1, c->dilation);
-    memcpy(c->size, x->dim + 2, (size_t)c->spatial * sizeof *c->size);
+    memcpy(c->size, x->dim + first, (size_t)c->spatial * sizeof *c->size);
     memcpy(c->kernel, w->dim + 2, (size_t)c->spatial * sizeof *c->kernel);
-    memcpy(c->result, y->dim + 2, (size_t)c->spatial * sizeof *c->result);
+    memcpy(c->result, y->dim + first, (size_t)c->spatial * sizeof *c->result);
     conv_pads(call, c);
 }
 
@@ -142,22 +145,51 @@ static bool conv_chunks(struct kcall *call, const struct conv *c, const float *x
 }
 
 /* ---- through oneDNN ------------------------------------------------------------------------------------------------------------------ */
+enum { Z = 3, FACTOR };
+
+static void conv_results(const struct kcall *call, struct conv_shape *s)
+{
+    static const char *const name[] = {"", "LeakyRelu", "Clip", "Sigmoid", "Tanh", "Swish", "HardSwish", "HardSigmoid"};
+    const char *activation = attr_string(call->node, "activation");
+    s->last = true;
+    s->adds = kcall_in(call, Z) != NULL;
+    s->activates_last = s->adds && attr_int(call->node, "activates_last");
+    while (strcmp(name[s->activation], activation) != 0)
+        require(++s->activation < sizeof name / sizeof *name);
+    s->alpha = (float)attr_float(call->node, "alpha");
+    s->beta = (float)attr_float(call->node, "beta");
+}
+
+static void conv_shape_of(const struct kcall *call, const struct conv *c, struct conv_shape *s)
+{
+    memset(s, 0, sizeof *s);
+    s->spatial = c->spatial;
+    s->batch = c->batch;
+    s->groups = c->groups;
+    s->in = c->in;
+    s->out = c->out;
+    for (int d = 0; d < c->spatial; d++) {
+        s->size[d] = c->size[d];
+        s->kernel[d] = c->kernel[d];
+        s->result[d] = c->result[d];
+        s->stride[d] = c->stride[d];
+        s->dilation[d] = c->dilation[d];
+        s->before[d] = c->before[d];
+        s->after[d] = (c->result[d] - 1) * c->stride[d] + (c->kernel[d] - 1) * c->dilation[d] + 1 - c->size[d] - c->before[d];
+    }
+    if (c->last)
+        conv_results(call, s);
+}
+
 static bool conv_fast(struct kcall *call, const struct conv *c, const float *x, const float *w, const float *bias, float *y)
 {
     struct conv_shape s;
-    memset(&s, 0, sizeof s);
-    s = (struct conv_shape){.spatial = c->spatial, .batch = c->batch, .groups = c->groups, .in = c->in, .out = c->out};
-    for (int d = 0; d < c->spatial; d++) {
-        s.size[d] = c->size[d];
-        s.kernel[d] = c->kernel[d];
-        s.result[d] = c->result[d];
-        s.stride[d] = c->stride[d];
-        s.dilation[d] = c->dilation[d];
-        s.before[d] = c->before[d];
-        s.after[d] = (c->result[d] - 1) * c->stride[d] + (c->kernel[d] - 1) * c->dilation[d] + 1 - c->size[d] - c->before[d];
-    }
+    conv_shape_of(call, c, &s);
+    const struct tensor *factor = c->last ? kcall_in(call, FACTOR) : NULL;
     bool constant = call->in_constant && call->in_constant[1] && call->in[1].dtype == DT_F32;
-    return dnnl_convolve(call->env, constant ? call->cache : NULL, &s, x, w, bias, y);
+    if (s.adds)
+        copy_dense(call->env, y, call->in[Z].data, tensor_bytes(&call->out[0]));
+    return dnnl_convolve(call->env, constant ? call->cache : NULL, &s, x, w, factor ? factor->data : NULL, bias, y);
 }
 
 static bool conv_short(struct kcall *call, const struct conv *c)
@@ -179,6 +211,12 @@ static bool conv_short(struct kcall *call, const struct conv *c)
 
 /* ---- plain loops ------------------------------------------------------------------------------------------------------------------------
  */
+/* Where element `place` of a channel of an image lies. */
+static int64_t conv_element(bool last, int64_t n, int64_t channels, int64_t channel, int64_t places, int64_t place)
+{
+    return last ? (n * places + place) * channels + channel : (n * channels + channel) * places + place;
+}
+
 static double conv_at(const struct conv *c, int64_t n, int64_t o, int64_t place)
 {
     int64_t taps = tensor_dims_product(c->kernel, 0, c->spatial), pixels = tensor_dims_product(c->size, 0, c->spatial),
@@ -186,36 +224,69 @@ static double conv_at(const struct conv *c, int64_t n, int64_t o, int64_t place)
     int64_t first = o / (c->out / c->groups) * per_group;
     size_t size = dtype_size(c->dtype);
     double sum = 0, x, w;
-    if (c->bias)
-        convert_to_f64(c->dtype, element_at_const(c->bias, size, o), 1, &sum);
     for (int64_t i = 0; i < per_group; i++)
         for (int64_t tap = 0; tap < taps; tap++) {
             int64_t from = conv_source(c, place, tap);
             if (from < 0)
                 continue;
-            convert_to_f64(c->dtype, element_at_const(c->x, size, (n * c->in + first + i) * pixels + from), 1, &x);
+            from = conv_element(c->last, n, c->in, first + i, pixels, from);
+            convert_to_f64(c->dtype, element_at_const(c->x, size, from), 1, &x);
             convert_to_f64(c->stored, element_at_const(c->w, dtype_size(c->stored), (o * per_group + i) * taps + tap), 1, &w);
             sum += x * w;
         }
     return sum;
 }
 
+static double conv_activated(const struct conv_shape *s, double x)
+{
+    double a = s->alpha, b = s->beta, line = a * x + b;
+    switch (s->activation) {
+    case CONV_LINEAR: return x;
+    case CONV_RELU: return x > 0 ? x : a * x;
+    case CONV_CLIP: return x < a ? a : x > b ? b : x;
+    case CONV_SIGMOID: return 1 / (1 + exp(-x));
+    case CONV_TANH: return tanh(x);
+    case CONV_SWISH: return x / (1 + exp(-a * x));
+    case CONV_HARD_SWISH: return x * (line < 0 ? 0 : line > 1 ? 1 : line);
+    case CONV_HARD_SIGMOID: return line < 0 ? 0 : line > 1 ? 1 : line;
+    }
+    return x;
+}
+
+struct conv_loops {
+    const struct kcall *call;
+    const struct conv *conv;
+    struct conv_shape shape;
+};
+
+/* Number i of an operand of the call, `otherwise` if it is not there. */
+static double conv_operand(const struct conv_loops *l, int operand, int64_t i, double otherwise)
+{
+    const struct tensor *t = kcall_in(l->call, operand);
+    if (t)
+        convert_to_f64(t->dtype, element_at_const(t->data, dtype_size(t->dtype), i), 1, &otherwise);
+    return otherwise;
+}
+
 static void conv_range(void *data, int thread, int64_t lo, int64_t hi)
 {
-    const struct conv *c = data;
+    const struct conv_loops *l = data;
+    const struct conv *c = l->conv;
     int64_t places = tensor_dims_product(c->result, 0, c->spatial);
-    size_t size = dtype_size(c->dtype);
     (void)thread;
     for (int64_t i = lo; i < hi; i++) {
-        double value = conv_at(c, i / places / c->out, i / places % c->out, i % places);
-        convert_from_f64(c->dtype, &value, 1, element_at(c->y, size, i));
+        int64_t n = i / places / c->out, o = i / places % c->out, at = conv_element(c->last, n, c->out, o, places, i % places);
+        double value = conv_at(c, n, o, i % places) * conv_operand(l, FACTOR, o, 1) + conv_operand(l, 2, o, 0);
+        double more = conv_operand(l, Z, at, 0);
+        value = l->shape.activates_last ? conv_activated(&l->shape, value + more) : conv_activated(&l->shape, value) + more;
+        convert_from_f64(c->dtype, &value, 1, element_at(c->y, dtype_size(c->dtype), at));
     }
 }
 
-void kern_Conv(struct kcall *call)
+static void conv_kernel(struct kcall *call, bool last)
 {
     struct conv c;
-    conv_read(call, &c);
+    conv_read(call, &c, last);
     int64_t n = tensor_elements(&call->out[0]);
     if (n == 0 || conv_short(call, &c))
         return;
@@ -224,5 +295,18 @@ void kern_Conv(struct kcall *call)
     if (c.groups < 1)
         c.groups = 1;
     int64_t taps = tensor_dims_product(c.kernel, 0, c.spatial);
-    kenv_parallel_for(call->env, n, 8 * (c.in / c.groups) * taps + 1, conv_range, &c);
+    struct conv_loops loops = {.call = call, .conv = &c};
+    memset(&loops.shape, 0, sizeof loops.shape);
+    if (last)
+        conv_results(call, &loops.shape);
+    kenv_parallel_for(call->env, n, 8 * (c.in / c.groups) * taps + 1, conv_range, &loops);
+}
+
+void kern_Conv(struct kcall *call)
+{
+    conv_kernel(call, false);
+}
+void kern_ChannelsLastConv(struct kcall *call)
+{
+    conv_kernel(call, true);
 }

@@ -250,3 +250,13 @@ void kern_GlobalLpPool(struct kcall *call)
 {
     pool_global(call, POOL_NORM, false);
 }
+
+void kern_ChannelsLastPool(struct kcall *call)
+{
+    static const char *const name[] = {"MaxPool", "AveragePool", "LpPool", "GlobalMaxPool", "GlobalAveragePool", "GlobalLpPool"};
+    const char *kind = attr_string(call->node, "kind");
+    size_t i = 0;
+    while (strcmp(name[i], kind) != 0)
+        require(++i < sizeof name / sizeof *name);
+    (i < 3 ? pool_window : pool_global)(call, (enum pooling)(i % 3), true);
+}

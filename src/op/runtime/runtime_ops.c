@@ -29,3 +29,10 @@ void infer_quantgather(struct graph *g, struct node *node)
     y.dim[y.rank++] = node->in[1]->type.dim[1];
     op_result(g, node, 0, node->in[2]->type.dtype, y.rank, y.dim);
 }
+
+/* The pass that makes the node permutes the type of the one it replaces. */
+void infer_channelslast(struct graph *g, struct node *node)
+{
+    if (node->out[0]->type.rank != node->in[0]->type.rank)
+        bug("%s is not well formed", node_where(g, node));
+}

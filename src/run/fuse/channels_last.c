@@ -1,0 +1,486 @@
+/* Convolutions work with the channels as the last dimension: there every loop of theirs runs over neighbours, whatever the window.
+ *
+ * A value of [batch, channels, spatial..] may have a twin, [batch, spatial.., channels]. Nodes are taken in order. A convolution reads and
+ * makes twins. What comes after it does too if it can: pools, elementwise operators, and those that name axes. All others read values as
+ * the model has them. Transposes are put in where one form is wanted and only the other one is there; one that the model has itself is
+ * merged with them, and where only the channels or only one place is left, the bytes are the same. Constants have their twins made here. */
+#include "op/infer/infer.h"
+#include "op/op.h"
+#include "run/fuse/fuse.h"
+
+#include <string.h>
+
+enum { MOST_CONSTANT = 1 << 16 }; /* elements of a constant whose twin is made */
+
+struct twins {
+    struct graph *g;
+    struct value **at;  /* by value id: the twin; NULL: none */
+    bool *missing;      /* by value id: only the twin is there */
+    int nvalues;        /* before any twin */
+    struct nodes nodes; /* the new list */
+};
+
+/* ---- the two forms ---------------------------------------------------------------------------------------------------------------------
+ */
+/* Which dimension of a twin is dimension d of the value, and the reverse. */
+static int dim_in_twin(int d, int rank)
+{
+    return d == 0 ? 0 : d == 1 ? rank - 1 : d - 1;
+}
+
+static int dim_of_twin(int d, int rank)
+{
+    return d == 0 ? 0 : d == rank - 1 ? 1 : d + 1;
+}
+
+static struct type twin_type(const struct type *t)
+{
+    struct type twin = *t;
+    for (int d = 0; d < t->rank; d++)
+        twin.dim[d] = t->dim[dim_of_twin(d, t->rank)];
+    return twin;
+}
+
+static struct value *twin_value(struct twins *t, const struct value *v)
+{
+    struct type type = twin_type(&v->type);
+    return graph_value(t->g, arena_printf(t->g->arena, "%s/last", v->name), &type);
+}
+
+/* One channel or one place: both forms are the same bytes. */
+static bool same_bytes(const struct type *t)
+{
+    bool point = true;
+    for (int d = 2; d < t->rank; d++)
+        point = point && dim_equals(t->dim[d], 1);
+    return point || dim_equals(t->dim[1], 1);
+}
+
+static void append_node(struct twins *t, struct node *n, struct value *out)
+{
+    node_output(t->g, n, 0, out);
+    VEC_PUSH(t->g->arena, &t->nodes.list, n);
+}
+
+/* to = from with dimension perm[d] of it as dimension d. */
+static void append_transpose(struct twins *t, struct value *from, const int64_t *perm, struct value *to, bool view)
+{
+    bool plain = true;
+    for (int d = 0; d < from->type.rank; d++)
+        plain = plain && perm[d] == d;
+    const char *op = plain ? "Identity" : view ? "Reshape" : "Transpose";
+    struct node *n = graph_node(t->g, op_find("", op), arena_printf(t->g->arena, "%s/%s", to->name, op), 1, &from, 1);
+    if (!plain && !view)
+        attr_set_ints(t->g, n, "perm", from->type.rank, perm);
+    append_node(t, n, to);
+}
+
+static struct value *constant_twin(struct twins *t, const struct value *v, int rank)
+{
+    int64_t dim[MAX_RANK], stride[MAX_RANK], n = constant_elements(v->constant), step = 1;
+    size_t size = dtype_size(v->constant->dtype);
+    char *to = arena_alloc(t->g->arena, (size_t)n * size);
+    const char *from = constant_data(v->constant, v->name);
+    for (int d = rank - 1; d >= 0; d--) {
+        int at = d - (rank - v->constant->rank), e = dim_in_twin(d, rank);
+        dim[e] = at < 0 ? 1 : v->constant->dim[at];
+        stride[e] = step;
+        step *= dim[e];
+    }
+    for (int64_t i = 0; i < n; i++) {
+        int64_t rest = i, source = 0;
+        for (int e = rank - 1; e >= 0; e--) {
+            source += rest % dim[e] * stride[e];
+            rest /= dim[e];
+        }
+        memcpy(to + (size_t)i * size, from + (size_t)source * size, size);
+    }
+    return graph_constant(t->g, arena_printf(t->g->arena, "%s/last", v->name), v->constant->dtype, rank, dim, to);
+}
+
+/* ---- fetching a form -------------------------------------------------------------------------------------------------------------------
+ */
+static struct value *twin_of(const struct twins *t, const struct value *v)
+{
+    return v->id < t->nvalues ? t->at[v->id] : NULL;
+}
+
+/* The value itself, made from its twin if need be. */
+static struct value *need_value(struct twins *t, struct value *v)
+{
+    if (!v || v->id >= t->nvalues || !t->missing[v->id])
+        return v;
+    int64_t perm[MAX_RANK];
+    for (int d = 0; d < v->type.rank; d++)
+        perm[d] = dim_in_twin(d, v->type.rank);
+    t->missing[v->id] = false;
+    append_transpose(t, t->at[v->id], perm, v, same_bytes(&v->type));
+    return v;
+}
+
+/* The operand of the Transpose that makes v, if it is one, and how that permutes; else v. */
+static struct value *untransposed(struct twins *t, struct value *v, int64_t *perm)
+{
+    const int64_t *given;
+    for (int d = 0; d < v->type.rank; d++)
+        perm[d] = d;
+    struct node *n = v->producer;
+    if (!n || !op_is_onnx(n, "Transpose") || n->in[0]->id >= t->nvalues || t->missing[n->in[0]->id] || !attr_is_set(n, "perm") ||
+        attr_ints(t->g, n, "perm", &given) != v->type.rank)
+        return v;
+    for (int d = 0; d < v->type.rank; d++)
+        perm[d] = given[d] < 0 ? given[d] + v->type.rank : given[d];
+    return n->in[0];
+}
+
+static struct value *need_twin(struct twins *t, struct value *v)
+{
+    int64_t own[MAX_RANK], perm[MAX_RANK];
+    if (twin_of(t, v))
+        return t->at[v->id];
+    if (v->constant)
+        return t->at[v->id] = constant_twin(t, v, v->type.rank);
+    struct value *from = untransposed(t, v, own);
+    for (int d = 0; d < v->type.rank; d++)
+        perm[d] = own[dim_of_twin(d, v->type.rank)];
+    t->at[v->id] = twin_value(t, v);
+    append_transpose(t, from, perm, t->at[v->id], from == v && same_bytes(&v->type));
+    return t->at[v->id];
+}
+
+/* The node's result has a twin now, and nothing else. */
+static struct value *make_twin(struct twins *t, struct value *v)
+{
+    t->at[v->id] = twin_value(t, v);
+    t->missing[v->id] = true;
+    return t->at[v->id];
+}
+
+/* ---- nodes like others
+ * -------------------------------------------------------------------------------------------------------------------- */
+static struct node *like(struct twins *t, const struct node *n, struct value *const *in)
+{
+    struct node *made = graph_node(t->g, n->op, n->name, n->nin, in, n->nout);
+    memcpy(made->attr, n->attr, (size_t)n->nattr * sizeof *n->attr);
+    return made;
+}
+
+/* Every attribute that both ops have. */
+static void take_attributes(struct node *to, const struct node *from)
+{
+    for (int i = 0; i < from->nattr; i++)
+        for (int k = 0; k < to->nattr; k++)
+            if (strcmp(to->attr[k].name, from->attr[i].name) == 0)
+                to->attr[k] = from->attr[i];
+}
+
+static void set_axis(struct node *n, int rank)
+{
+    int64_t axis = attr_int(n, "axis");
+    attr_set_int(n, "axis", dim_in_twin((int)(axis < 0 ? axis + rank : axis), rank));
+}
+
+/* The axes that attribute `axes` names, the first ones if it is not set; -1: they are not known. */
+static int axes_of(struct graph *g, const struct node *n, int rank, int *axes)
+{
+    const struct dim **dims;
+    const int64_t *ints;
+    int64_t axis;
+    bool set = attr_is_set(n, "axes"), dim = node_attr(n, "axes")->kind == ATTR_DIMS;
+    int count = !set ? 0 : dim ? attr_dims(n, "axes", &dims) : attr_ints(g, n, "axes", &ints);
+    if (count > rank || !op_resolved(n))
+        return -1;
+    if (count == 0 && op_is_onnx(n, "Slice"))
+        rank = attr_dims(n, "starts", &dims);
+    for (int i = 0; i < count; i++) {
+        if (!dim)
+            axis = ints[i];
+        else if (!dim_is_int(dims[i], &axis))
+            return -1;
+        axes[i] = (int)(axis < 0 ? axis + rank : axis);
+    }
+    for (int i = 0; count == 0 && i < rank; i++)
+        axes[i] = i;
+    return count ? count : rank;
+}
+
+static void set_axes(struct graph *g, struct node *n, int rank, int count, const int *axes)
+{
+    const struct dim *dims[MAX_RANK];
+    int64_t ints[MAX_RANK];
+    for (int i = 0; i < count; i++) {
+        ints[i] = dim_in_twin(axes[i], rank);
+        dims[i] = dim_int(g->alg, ints[i]);
+    }
+    if (node_attr(n, "axes")->kind == ATTR_DIMS)
+        attr_set_dims(g, n, "axes", count, dims);
+    else
+        attr_set_ints(g, n, "axes", count, ints);
+}
+
+/* ---- convolutions
+ * ------------------------------------------------------------------------------------------------------------------------ */
+static bool wants_twin(const struct node *n)
+{
+    if (!op_is_onnx(n, "Conv") || n->nin < 2)
+        return false;
+    const struct type *x = &n->in[0]->type, *w = &n->in[1]->type;
+    int64_t none;
+    for (int d = 0; d < w->rank; d++)
+        if (dim_is_int(w->dim[d], &none) && none == 0)
+            return false;
+    return x->dtype == DT_F32 && x->rank >= 3 && x->rank <= 5 && n->out[0]->type.rank == x->rank && attr_int(n, "group") >= 1;
+}
+
+static void put_conv(struct twins *t, const struct node *n)
+{
+    struct value *in[3] = {need_twin(t, n->in[0]), need_value(t, n->in[1]), n->nin > 2 ? need_value(t, n->in[2]) : NULL};
+    struct node *made = graph_node(t->g, op_find("tpc", "ChannelsLastConv"), n->name, in[2] ? 3 : 2, in, 1);
+    take_attributes(made, n);
+    append_node(t, made, make_twin(t, n->out[0]));
+}
+
+/* ---- what follows them
+ * --------------------------------------------------------------------------------------------------------------------- */
+/* A node whose operand 0 has a twin, or any operand as large as the result. False: it must read the values. */
+typedef bool follower(struct twins *, const struct node *);
+
+static bool follow_pool(struct twins *t, const struct node *n)
+{
+    struct value *x = twin_of(t, n->in[0]);
+    if (!x || n->nout != 1 || n->nin != 1 || n->out[0]->type.rank != x->type.rank)
+        return false;
+    struct node *made = graph_node(t->g, op_find("tpc", "ChannelsLastPool"), n->name, 1, &x, 1);
+    take_attributes(made, n);
+    attr_set_string(made, "kind", n->optype);
+    append_node(t, made, make_twin(t, n->out[0]));
+    return true;
+}
+
+/* An operand of an elementwise node: its twin, or the value where that broadcasts alike; NULL: neither will do. */
+static bool operand_follows(const struct value *v, int rank)
+{
+    if (!v)
+        return true;
+    if (v->constant)
+        return constant_elements(v->constant) <= MOST_CONSTANT && v->constant->rank <= rank && dtype_size(v->constant->dtype) != 0 &&
+            constant_present(v->constant);
+    return v->type.rank == rank || v->type.rank == 0;
+}
+
+static struct value *elementwise_operand(struct twins *t, struct value *v, int rank)
+{
+    if (!v || v->type.rank == 0 || (v->constant && constant_elements(v->constant) == 1))
+        return need_value(t, v);
+    return v->constant ? constant_twin(t, v, rank) : need_twin(t, v);
+}
+
+static bool has_attribute(const struct node *n, const char *name)
+{
+    for (int i = 0; i < n->nattr; i++)
+        if (strcmp(n->attr[i].name, name) == 0)
+            return true;
+    return false;
+}
+
+static bool follow_elementwise(struct twins *t, const struct node *n)
+{
+    const struct value *y = n->out[0];
+    struct value *in[8];
+    bool some = false;
+    if (n->nout != 1 || n->nin > 8 || has_attribute(n, "axis"))
+        return false;
+    for (int k = 0; k < n->nin; k++) {
+        if (!operand_follows(n->in[k], y->type.rank))
+            return false;
+        const struct value *twin = n->in[k] ? twin_of(t, n->in[k]) : NULL;
+        bool large = twin && memcmp(n->in[k]->type.dim, y->type.dim, (size_t)y->type.rank * sizeof *y->type.dim) == 0;
+        some = some || (large && t->missing[n->in[k]->id]);
+    }
+    if (!some)
+        return false;
+    for (int k = 0; k < n->nin; k++)
+        in[k] = elementwise_operand(t, n->in[k], y->type.rank);
+    append_node(t, like(t, n, in), make_twin(t, n->out[0]));
+    return true;
+}
+
+static bool follow_concat(struct twins *t, const struct node *n)
+{
+    struct value **in = NEWN(t->g->arena, struct value *, n->nin);
+    int rank = n->out[0]->type.rank;
+    bool all = true;
+    for (int k = 0; k < n->nin; k++)
+        all = all && n->in[k] && n->in[k]->type.rank == rank && (n->in[k]->constant ? operand_follows(n->in[k], rank) : true);
+    if (!all || !twin_of(t, n->in[0]))
+        return false;
+    for (int k = 0; k < n->nin; k++)
+        in[k] = need_twin(t, n->in[k]);
+    struct node *made = like(t, n, in);
+    set_axis(made, rank);
+    append_node(t, made, make_twin(t, n->out[0]));
+    return true;
+}
+
+static bool follow_split(struct twins *t, const struct node *n)
+{
+    struct value *x = twin_of(t, n->in[0]);
+    if (!x || n->nin != 1 || !op_resolved(n))
+        return false;
+    struct node *made = like(t, n, &x);
+    set_axis(made, x->type.rank);
+    for (int k = 0; k < n->nout; k++)
+        if (n->out[k])
+            node_output(t->g, made, k, make_twin(t, n->out[k]));
+    VEC_PUSH(t->g->arena, &t->nodes.list, made);
+    return true;
+}
+
+/* Over the channels, which are neighbours now. */
+static bool follow_softmax(struct twins *t, const struct node *n)
+{
+    struct value *x = twin_of(t, n->in[0]);
+    if (!x || (attr_int(n, "axis") != 1 && attr_int(n, "axis") != 1 - x->type.rank))
+        return false;
+    struct node *made = like(t, n, &x);
+    set_axis(made, x->type.rank);
+    append_node(t, made, make_twin(t, n->out[0]));
+    return true;
+}
+
+/* Slice, Pad, Resize: what else they say about an axis stands in the order of `axes`. */
+static bool follow_axes(struct twins *t, const struct node *n)
+{
+    struct value *x = twin_of(t, n->in[0]), *in[8];
+    int axes[MAX_RANK], count = x && n->nin <= 8 ? axes_of(t->g, n, x->type.rank, axes) : -1;
+    if (count < 0)
+        return false;
+    for (int i = 0; i < count; i++)
+        if (axes[i] < 0 || axes[i] >= x->type.rank)
+            return false;
+    for (int k = 0; k < n->nin; k++)
+        in[k] = k == 0 ? x : need_value(t, n->in[k]);
+    struct node *made = like(t, n, in);
+    set_axes(t->g, made, x->type.rank, count, axes);
+    append_node(t, made, make_twin(t, n->out[0]));
+    return true;
+}
+
+/* A result that keeps batch, channels and a place has a twin; one without places, or without channels, is the same in both forms. */
+static bool follow_reduce(struct twins *t, const struct node *n)
+{
+    struct value *x = twin_of(t, n->in[0]);
+    int axes[MAX_RANK], count = x && n->nin == 1 ? axes_of(t->g, n, x->type.rank, axes) : -1;
+    bool channels = true, keeps = attr_int(n, "keepdims") != 0;
+    if (count < 0 || (!attr_is_set(n, "axes") && attr_int(n, "noop_with_empty_axes")))
+        return false;
+    for (int i = 0; i < count; i++) {
+        if (axes[i] < 0 || axes[i] >= x->type.rank || (axes[i] == 0 && !keeps && count < x->type.rank))
+            return false;
+        channels = channels && axes[i] != 1;
+    }
+    struct node *made = like(t, n, &x);
+    set_axes(t->g, made, x->type.rank, count, axes);
+    bool twin = keeps || (channels && n->out[0]->type.rank > 2);
+    append_node(t, made, twin ? make_twin(t, n->out[0]) : n->out[0]);
+    return true;
+}
+
+static bool follow_transpose(struct twins *t, const struct node *n)
+{
+    struct value *x = twin_of(t, n->in[0]);
+    const int64_t *given;
+    int64_t perm[MAX_RANK];
+    if (!x || !t->missing[n->in[0]->id] || !attr_is_set(n, "perm") || attr_ints(t->g, n, "perm", &given) != x->type.rank)
+        return false;
+    for (int d = 0; d < x->type.rank; d++)
+        perm[d] = dim_in_twin((int)(given[d] < 0 ? given[d] + x->type.rank : given[d]), x->type.rank);
+    append_transpose(t, x, perm, n->out[0], false);
+    return true;
+}
+
+/* A Reshape of the places alone; or of a tensor that has the same bytes in both forms. */
+static bool follow_view(struct twins *t, const struct node *n)
+{
+    struct value *x = n->nin > 0 && n->in[0] ? twin_of(t, n->in[0]) : NULL;
+    const struct type *from = &n->in[0]->type, *to = &n->out[0]->type;
+    if (!x || !t->missing[n->in[0]->id])
+        return false;
+    bool inside = from->rank >= 3 && to->rank >= 3 && from->dim[0] == to->dim[0] && from->dim[1] == to->dim[1];
+    if (!inside && !same_bytes(from))
+        return false;
+    struct node *made = graph_node(t->g, op_find("", "Reshape"), n->name, 1, &x, 1);
+    append_node(t, made, inside ? make_twin(t, n->out[0]) : n->out[0]);
+    return true;
+}
+
+static follower *follower_of(const struct node *n)
+{
+    static const struct {
+        const char *op;
+        follower *follow;
+    } table[] = {{"MaxPool", follow_pool},
+                 {"AveragePool", follow_pool},
+                 {"LpPool", follow_pool},
+                 {"GlobalMaxPool", follow_pool},
+                 {"GlobalAveragePool", follow_pool},
+                 {"GlobalLpPool", follow_pool},
+                 {"Concat", follow_concat},
+                 {"Split", follow_split},
+                 {"Softmax", follow_softmax},
+                 {"LogSoftmax", follow_softmax},
+                 {"Slice", follow_axes},
+                 {"Pad", follow_axes},
+                 {"Resize", follow_axes},
+                 {"ReduceMean", follow_reduce},
+                 {"ReduceSum", follow_reduce},
+                 {"ReduceMax", follow_reduce},
+                 {"ReduceMin", follow_reduce},
+                 {"Transpose", follow_transpose}};
+    for (size_t i = 0; i < sizeof table / sizeof *table; i++)
+        if (op_is_onnx(n, table[i].op))
+            return table[i].follow;
+    if (n->op->flags & OP_ELEMENTWISE)
+        return follow_elementwise;
+    return n->op->flags & OP_VIEW ? follow_view : NULL;
+}
+
+/* ---- the graph
+ * ------------------------------------------------------------------------------------------------------------------------------- */
+static void put_node(struct twins *t, struct node *n)
+{
+    bool typed = n->op && n->nout > 0 && n->nin > 0 && n->in[0] && n->out[0] && n->out[0]->type.dtype != DT_NONE;
+    follower *follow = typed ? follower_of(n) : NULL;
+    if (n->op && wants_twin(n)) {
+        put_conv(t, n);
+        return;
+    }
+    if (follow && follow(t, n))
+        return;
+    for (int k = 0; k < n->nin; k++)
+        n->in[k] = need_value(t, n->in[k]);
+    VEC_PUSH(t->g->arena, &t->nodes.list, n);
+}
+
+void channels_last(struct graph *g)
+{
+    struct arena *tmp = arena_new();
+    struct twins t = {.g = g, .nvalues = g->values.n};
+    bool some = false;
+    for (int i = 0; i < g->nodes.n; i++)
+        some = some || (g->nodes.at[i]->op && wants_twin(g->nodes.at[i]));
+    if (some) {
+        t.at = NEWN(tmp, struct value *, t.nvalues);
+        t.missing = NEWN(tmp, bool, t.nvalues);
+        for (int i = 0; i < g->nodes.n; i++)
+            put_node(&t, g->nodes.at[i]);
+        for (int i = 0; i < g->outputs.n; i++)
+            need_value(&t, g->outputs.at[i]);
+        g->nodes.n = 0;
+        for (int i = 0; i < t.nodes.list.n; i++)
+            graph_append(g, t.nodes.list.at[i]);
+        graph_name_nodes(g);
+        graph_prune(g);
+    }
+    arena_free(tmp);
+}

@@ -1,0 +1,284 @@
+/* A convolution takes in what is done to its result alone, in the order of the graph:
+ *
+ *   Mul, Add, Sub by one number or by one per channel, constants   its weight is multiplied once, when it is packed; its bias changes
+ *   Relu, Clip, Sigmoid, x * Sigmoid(x) and their like             done while results are in registers
+ *   Add of another tensor of the same shape                        likewise, before or after the function above
+ *
+ * A BatchNormalization of constants is such a product and sum. Products of weight and factor are rounded, so results may differ in their
+ * last bits. */
+#include "op/op.h"
+#include "run/fuse/fuse.h"
+
+#include <math.h>
+#include <string.h>
+
+enum { X, W, B, Z, FACTOR, OPERANDS };
+
+/* ---- norms --------------------------------------------------------------------------------------------------------------------------- */
+static bool are_present(const struct node *n, int first)
+{
+    for (int k = first; k < n->nin; k++)
+        if (!n->in[k] || !n->in[k]->constant || !constant_present(n->in[k]->constant))
+            return false;
+    return true;
+}
+
+static struct value *channel_constant(struct graph *g, const char *name, int rank, int64_t channels, const float *at)
+{
+    int64_t dim[MAX_RANK];
+    for (int d = 0; d < rank; d++)
+        dim[d] = d == 1 ? channels : 1;
+    return graph_constant(g, name, DT_F32, rank, dim, at);
+}
+
+/* Replaces node number i by a Mul and an Add. */
+static void open_norm(struct graph *g, int i)
+{
+    struct node *n = g->nodes.at[i];
+    struct value *y = n->out[0], *in[2] = {n->in[0]};
+    int64_t channels = n->in[1]->constant->dim[0];
+    float *factor = NEWN(g->arena, float, channels), *term = NEWN(g->arena, float, channels);
+    for (int64_t c = 0; c < channels; c++) {
+        double p[4];
+        for (int k = 0; k < 4; k++)
+            p[k] = constant_float(n->in[1 + k]->constant, n->in[1 + k]->name, c);
+        double f = p[0] / sqrt(p[3] + attr_float(n, "epsilon"));
+        factor[c] = (float)f;
+        term[c] = (float)(p[1] - p[2] * f);
+    }
+    in[1] = channel_constant(g, arena_printf(g->arena, "%s/factor", y->name), y->type.rank, channels, factor);
+    struct node *mul = graph_node(g, op_find("", "Mul"), arena_printf(g->arena, "%s/factor", n->name), 2, in, 1);
+    in[0] = graph_value(g, arena_printf(g->arena, "%s/scaled", y->name), &y->type);
+    node_output(g, mul, 0, in[0]);
+    in[1] = channel_constant(g, arena_printf(g->arena, "%s/term", y->name), y->type.rank, channels, term);
+    struct node *add = graph_node(g, op_find("", "Add"), n->name, 2, in, 1);
+    node_output(g, add, 0, y);
+    g->nodes.at[i] = add;
+    graph_insert(g, i, mul);
+}
+
+void fuse_open_norms(struct graph *g)
+{
+    for (int i = 0; i < g->nodes.n; i++) {
+        const struct node *n = g->nodes.at[i];
+        bool norm = op_is_onnx(n, "BatchNormalization") && n->nout == 1 && n->nin == 5 && n->out[0]->type.dtype == DT_F32 &&
+            n->out[0]->type.rank >= 2 && are_present(n, 1);
+        for (int k = 1; norm && k < 5; k++)
+            norm = n->in[k]->constant->rank == 1 && n->in[k]->constant->dim[0] == n->in[1]->constant->dim[0];
+        if (norm)
+            open_norm(g, i++);
+    }
+}
+
+/* ---- what a convolution takes in
+ * ---------------------------------------------------------------------------------------------------------- */
+struct absorb {
+    struct graph *g;
+    const struct uses *uses;
+    int nuses; /* values that uses knows */
+    struct node *conv;
+    struct value *y; /* its result so far */
+    bool *gone;      /* by value id: the node that made it was taken in */
+};
+
+/* Neither inside a convolution nor what one does last. */
+static bool is_free(const struct absorb *a, const struct node *n)
+{
+    return n && n->op && n->nout == 1 && n->out[0]->producer == n && n->out[0]->id < a->nuses && !a->gone[n->out[0]->id];
+}
+
+static struct node *single_user(const struct absorb *a, const struct value *v)
+{
+    struct node *n = v->id < a->nuses && a->uses[v->id].n == 1 ? a->uses[v->id].at[0].node : NULL;
+    return is_free(a, n) ? n : NULL;
+}
+
+static void set_operand(struct absorb *a, int k, struct value *v)
+{
+    struct node *n = a->conv;
+    if (n->nin <= k) {
+        struct value **in = NEWN(a->g->arena, struct value *, OPERANDS);
+        memcpy(in, n->in, (size_t)n->nin * sizeof *in);
+        n->in = in;
+        n->nin = k + 1;
+    }
+    n->in[k] = v;
+}
+
+/* One number, or one per channel, which are the last dimension. */
+static bool is_channel_constant(const struct value *v, int64_t channels)
+{
+    const struct constant *c = v->constant;
+    if (!c || c->dtype != DT_F32 || !constant_present(c))
+        return false;
+    int64_t n = constant_elements(c);
+    return n == 1 || (n == channels && c->rank > 0 && c->dim[c->rank - 1] == channels);
+}
+
+static float channel_number(const struct value *v, int64_t c, float otherwise)
+{
+    if (!v)
+        return otherwise;
+    return (float)constant_float(v->constant, v->name, constant_elements(v->constant) == 1 ? 0 : c);
+}
+
+static struct value *numbers(struct absorb *a, const char *what, int64_t n, const float *at)
+{
+    return graph_constant(a->g, arena_printf(a->g->arena, "%s/%s", a->conv->name, what), DT_F32, 1, &n, at);
+}
+
+static bool take_affine(struct absorb *a, struct node *n)
+{
+    struct node *conv = a->conv;
+    bool mul = op_is_onnx(n, "Mul"), sub = op_is_onnx(n, "Sub"), first = n->nin == 2 && n->in[0] == a->y;
+    const struct constant *w = conv->in[W]->constant;
+    if ((!mul && !sub && !op_is_onnx(n, "Add")) || (sub && !first) || !w || w->dtype != DT_F32)
+        return false;
+    const struct value *by = n->in[first], *bias = conv->nin > B ? conv->in[B] : NULL;
+    int64_t channels = w->dim[0];
+    if (*attr_string(conv, "activation") || (conv->nin > Z && conv->in[Z]) || !is_channel_constant(by, channels) ||
+        (bias && !is_channel_constant(bias, channels)))
+        return false;
+    float *factor = NEWN(a->g->arena, float, channels), *term = NEWN(a->g->arena, float, channels);
+    for (int64_t c = 0; c < channels; c++) {
+        float x = channel_number(by, c, 0);
+        factor[c] = channel_number(conv->nin > FACTOR ? conv->in[FACTOR] : NULL, c, 1) * (mul ? x : 1);
+        term[c] = mul ? channel_number(bias, c, 0) * x : channel_number(bias, c, 0) + (sub ? -x : x);
+    }
+    if (!mul || bias)
+        set_operand(a, B, numbers(a, "bias", channels, term));
+    if (mul)
+        set_operand(a, FACTOR, numbers(a, "factor", channels, factor));
+    return true;
+}
+
+static bool take_sum(struct absorb *a, struct node *n)
+{
+    if (!op_is_onnx(n, "Add") || (a->conv->nin > Z && a->conv->in[Z]))
+        return false;
+    struct value *other = n->in[n->in[0] == a->y];
+    if (other == a->y || other->constant || !type_eq(&other->type, &a->y->type))
+        return false;
+    set_operand(a, Z, other);
+    return true;
+}
+
+/* ---- functions ------------------------------------------------------------------------------------------------------------------------
+ */
+struct function {
+    const char *name;
+    double alpha, beta;
+};
+
+static bool bound_of(const struct node *n, int k, double otherwise, double *out)
+{
+    const struct value *v = k < n->nin ? n->in[k] : NULL;
+    if (v && (!v->constant || constant_elements(v->constant) != 1 || !constant_present(v->constant)))
+        return false;
+    *out = v ? constant_float(v->constant, v->name, 0) : otherwise;
+    return true;
+}
+
+static bool function_of(const struct node *n, struct function *f)
+{
+    *f = (struct function){.name = n->optype};
+    if (op_is_onnx(n, "Relu")) {
+        f->name = "LeakyRelu";
+        return true;
+    }
+    if (op_is_onnx(n, "Clip"))
+        return bound_of(n, 1, -(double)INFINITY, &f->alpha) && bound_of(n, 2, (double)INFINITY, &f->beta) && f->alpha <= f->beta;
+    if (op_is_onnx(n, "HardSwish"))
+        f->alpha = 1.0 / 6, f->beta = 0.5;
+    if (op_is_onnx(n, "HardSigmoid"))
+        f->beta = attr_float(n, "beta");
+    if (op_is_onnx(n, "LeakyRelu") || op_is_onnx(n, "Swish") || op_is_onnx(n, "HardSigmoid"))
+        f->alpha = attr_float(n, "alpha");
+    return op_is_onnx(n, "LeakyRelu") || op_is_onnx(n, "Swish") || op_is_onnx(n, "HardSigmoid") || op_is_onnx(n, "HardSwish") ||
+        op_is_onnx(n, "Sigmoid") || op_is_onnx(n, "Tanh");
+}
+
+static void set_function(struct absorb *a, const struct function *f)
+{
+    struct attr *alpha = node_attr(a->conv, "alpha"), *beta = node_attr(a->conv, "beta");
+    attr_set_string(a->conv, "activation", f->name);
+    attr_set_int(a->conv, "activates_last", a->conv->nin > Z && a->conv->in[Z]);
+    alpha->set = beta->set = true;
+    alpha->f = f->alpha;
+    beta->f = f->beta;
+}
+
+static bool take_function(struct absorb *a, struct node *n)
+{
+    struct function f;
+    if (*attr_string(a->conv, "activation") || n->in[0] != a->y || !function_of(n, &f))
+        return false;
+    set_function(a, &f);
+    return true;
+}
+
+static bool is_about(double x, double y)
+{
+    return fabs(x - y) < 1e-6;
+}
+
+/* y has two readers: Sigmoid or HardSigmoid, and the product of both. The product; NULL: it is not so. */
+static struct node *take_gate(struct absorb *a)
+{
+    const struct uses *u = a->y->id < a->nuses ? &a->uses[a->y->id] : NULL;
+    if (*attr_string(a->conv, "activation") || !u || u->n != 2 || !is_free(a, u->at[0].node) || !is_free(a, u->at[1].node))
+        return NULL;
+    int gate = op_is_onnx(u->at[1].node, "Mul") ? 0 : 1;
+    struct node *s = u->at[gate].node, *mul = u->at[!gate].node;
+    bool sigmoid = op_is_onnx(s, "Sigmoid"), hard = op_is_onnx(s, "HardSigmoid");
+    if ((!sigmoid && !hard) || !op_is_onnx(mul, "Mul") || single_user(a, s->out[0]) != mul)
+        return NULL;
+    if (hard && (!is_about(attr_float(s, "alpha"), 1.0 / 6) || !is_about(attr_float(s, "beta"), 0.5)))
+        return NULL;
+    set_function(a, &(struct function){sigmoid ? "Swish" : "HardSwish", sigmoid ? 1 : 1.0 / 6, sigmoid ? 0 : 0.5});
+    a->gone[s->out[0]->id] = true;
+    return mul;
+}
+
+/* Takes in one node behind the convolution, whose result is then that node's. */
+static struct node *take_next(struct absorb *a)
+{
+    struct node *mul = take_gate(a), *n = mul ? mul : single_user(a, a->y);
+    if (!n)
+        return NULL;
+    return mul || take_affine(a, n) || take_function(a, n) || take_sum(a, n) ? n : NULL;
+}
+
+void fuse_convs(struct graph *g)
+{
+    struct arena *tmp = arena_new();
+    struct absorb a = {.g = g, .uses = graph_uses(g, tmp), .nuses = g->values.n};
+    a.gone = NEWN(tmp, bool, a.nuses);
+    const struct op *conv = op_find("tpc", "ChannelsLastConv");
+    for (int i = 0; i < g->nodes.n; i++) {
+        struct node *n = g->nodes.at[i], *next, *last = NULL;
+        if (n->op != conv || a.gone[n->out[0]->id])
+            continue;
+        a.conv = n;
+        for (a.y = n->out[0]; (next = take_next(&a)); a.y = next->out[0]) {
+            a.gone[a.y->id] = true;
+            last = next;
+        }
+        if (!last)
+            continue;
+        int at = i;
+        while (g->nodes.at[at] != last)
+            at++;
+        g->nodes.at[at] = n;
+        node_output(g, n, 0, a.y);
+        g->nodes.at[i] = NULL;
+    }
+    int kept = 0;
+    for (int i = 0; i < g->nodes.n; i++) {
+        struct node *n = g->nodes.at[i];
+        if (n && (n->nout == 0 || !n->out[0] || n->out[0]->id >= a.nuses || !a.gone[n->out[0]->id]))
+            g->nodes.at[kept++] = n;
+    }
+    g->nodes.n = kept;
+    arena_free(tmp);
+}

@@ -1,0 +1,155 @@
+"""Random small convolutional nets as text graphs, and a comparison of outputs.
+
+    nets.py OUT SEED COUNT      writes OUT/K.graph
+    nets.py --compare A B       folders of .npy: equal but for rounding?
+"""
+import os
+import random
+import re
+import struct
+import sys
+
+
+class Net:
+    """A net grows by one operator at a time; sizes of its last values are known."""
+
+    def __init__(self, rng):
+        self.rng, self.lines, self.count = rng, [], 0
+        self.spatial = rng.choice([1, 2, 2, 2, 3])
+        shape = [rng.choice([1, 2]), rng.choice([1, 3, 8])] + [rng.randint(6, 11) for _ in range(self.spatial)]
+        self.head = f"  input x: f32[{', '.join(map(str, shape))}]\n"
+        self.now, self.shape = "x", shape
+
+    def constant(self, shape, lo=-1.0, hi=1.0):
+        self.count += 1
+        n = 1
+        for d in shape:
+            n *= d
+        data = struct.pack(f"<{n}f", *[self.rng.uniform(lo, hi) for _ in range(n)]).hex()
+        self.lines.append(f'  const c{self.count}: f32[{", ".join(map(str, shape))}] = hex "{data}"')
+        return f"c{self.count}"
+
+    def node(self, op, operands, attributes="", results=1):
+        self.count += 1
+        names = [f"v{self.count}_{k}" for k in range(results)]
+        made = ", ".join(f"{n}: ?" for n in names)
+        self.lines.append(f"  node n{self.count}: {made} = {op}({', '.join(operands)}){' {' + attributes + '}' if attributes else ''}")
+        return names if results > 1 else names[0]
+
+    def conv(self, x, shape, out, window=None, stride=None):
+        r, n = self.rng, self.spatial
+        group = r.choice([g for g in (1, 1, 2, 4, shape[1]) if shape[1] % g == 0 and out % g == 0])
+        k = window or [r.choice([1, 1, 2, 3]) for _ in range(n)]
+        s = stride or [r.choice([1, 1, 2]) for _ in range(n)]
+        d = [r.choice([1, 1, 2]) for _ in range(n)]
+        pads = [kk // 2 * dd for kk, dd in zip(k, d)] * 2
+        if any(h + 2 * p < (kk - 1) * dd + 1 for h, p, kk, dd in zip(shape[2:], pads, k, d)):
+            return None
+        operands = [x, self.constant([out, shape[1] // group, *k])] + ([self.constant([out])] if r.random() < 0.6 else [])
+        y = self.node("Conv", operands, f"group = {group}, kernel_shape = {k}, strides = {s}, dilations = {d}, pads = {pads}")
+        sizes = [(h + 2 * p - (kk - 1) * dd - 1) // ss + 1 for h, p, kk, dd, ss in zip(shape[2:], pads, k, d, s)]
+        return y, [shape[0], out, *sizes]
+
+    def grow_conv(self):
+        made = self.conv(self.now, self.shape, self.rng.choice([1, 4, 5, 8, 16]))
+        if made:
+            self.now, self.shape = made
+            for grow in self.rng.sample([self.grow_norm, self.grow_function, self.grow_scale, self.grow_branch], self.rng.randint(0, 3)):
+                grow()
+
+    def grow_norm(self):
+        c = self.shape[1]
+        self.now = self.node("BatchNormalization", [self.now] + [self.constant([c]) for _ in range(3)] + [self.constant([c], 0.1, 1)])
+
+    def grow_function(self):
+        op = self.rng.choice(["Relu", "LeakyRelu", "Sigmoid", "Tanh", "HardSwish", "HardSigmoid", "Elu", "Clip", "SiLU", "PRelu"])
+        if op == "Clip":
+            self.now = self.node(op, [self.now, self.constant([], -1, 0), self.constant([], 0.5, 1)])
+        elif op == "SiLU":
+            self.now = self.node("Mul", [self.now, self.node("Sigmoid", [self.now])])
+        elif op == "PRelu":
+            self.now = self.node(op, [self.now, self.constant([self.shape[1]] + [1] * self.spatial)])
+        else:
+            self.now = self.node(op, [self.now])
+
+    def grow_scale(self):
+        one = self.rng.choice([[], [1], [self.shape[1]] + [1] * self.spatial])
+        self.now = self.node(self.rng.choice(["Mul", "Add", "Sub"]), [self.now, self.constant(one)])
+
+    def grow_branch(self):
+        made = self.conv(self.now, self.shape, self.shape[1], [1] * self.spatial, [1] * self.spatial)
+        pair = [self.now, made[0]]
+        self.rng.shuffle(pair)
+        self.now = self.node("Add", pair)
+
+    def grow_concat(self):
+        axis = self.rng.choice([1, 1, 2])
+        self.now = self.node("Concat", [self.now, self.node("Relu", [self.now])], f"axis = {axis}")
+        self.shape[axis] *= 2
+
+    def grow_split(self):
+        if self.shape[1] % 2 == 0:
+            a, b = self.node("Split", [self.now], "axis = 1, num_outputs = 2", 2)
+            self.now = self.node("Sub", [a, b])
+            self.shape[1] //= 2
+
+    def grow_pool(self):
+        op, n = self.rng.choice(["MaxPool", "AveragePool", "LpPool"]), self.spatial
+        if min(self.shape[2:]) >= 2:
+            self.now = self.node(op, [self.now], f"kernel_shape = {[2] * n}, strides = {[2] * n}")
+            self.shape[2:] = [h // 2 for h in self.shape[2:]]
+
+    def grow_gate(self):
+        op = self.rng.choice(["GlobalAveragePool", "GlobalMaxPool"])
+        small = self.conv(self.node(op, [self.now]), self.shape[:2] + [1] * self.spatial, self.shape[1], [1] * self.spatial, [1] * self.spatial)
+        self.now = self.node("Mul", [self.now, self.node("Sigmoid", [small[0]])])
+
+    def grow_softmax(self):
+        self.now = self.node("Softmax", [self.now], f"axis = {self.rng.choice([1, 2, -1])}")
+
+    def grow_transpose(self):
+        perm = [0, 1] + self.rng.sample(range(2, self.spatial + 2), self.spatial)
+        if self.rng.random() < 0.5:
+            perm = perm[1:] + perm[:1]
+        self.now = self.node("Transpose", [self.now], f"perm = {perm}")
+        self.shape = [self.shape[p] for p in perm]
+
+    def text(self, steps):
+        grows = [self.grow_conv] * 4 + [self.grow_function, self.grow_scale, self.grow_concat, self.grow_split, self.grow_pool,
+                                        self.grow_gate, self.grow_softmax, self.grow_transpose]
+        self.grow_conv()
+        outputs = []
+        for _ in range(steps):
+            self.rng.choice(grows)()
+            if self.now != "x" and self.rng.random() < 0.15:
+                outputs.append(self.now)
+        outputs = list(dict.fromkeys(outputs + [self.node("Neg", [self.now])]))
+        body = "\n".join(self.lines)
+        return "graph net {\n  opset 23\n" + self.head + body + "\n" + "".join(f"  output {o}\n" for o in outputs) + "}\n"
+
+
+def npy(path):
+    data = open(path, "rb").read()
+    start = 10 + struct.unpack("<H", data[8:10])[0]
+    shape = re.search(rb"'shape': \(([^)]*)\)", data)[1]
+    return shape, struct.unpack(f"<{(len(data) - start) // 4}f", data[start:])
+
+
+def compare(a, b):
+    names = sorted(os.listdir(a))
+    assert names and names == sorted(os.listdir(b)), "other outputs"
+    for name in names:
+        (s, x), (t, y) = npy(f"{a}/{name}"), npy(f"{b}/{name}")
+        assert s == t, f"{name}: sizes {s} and {t}"
+        most = max([abs(v) for v in y], default=0) + 1e-3
+        for i, (p, q) in enumerate(zip(x, y)):
+            assert abs(p - q) <= 2e-5 * most, f"{name}: element {i} is {p} and {q}"
+
+
+if __name__ == "__main__":
+    if sys.argv[1] == "--compare":
+        compare(sys.argv[2], sys.argv[3])
+    else:
+        for k in range(int(sys.argv[3])):
+            with open(f"{sys.argv[1]}/{k}.graph", "w") as f:
+                f.write(Net(random.Random(int(sys.argv[2]) + k)).text(7))
