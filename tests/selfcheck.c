@@ -62,7 +62,7 @@ static const char *retyped(struct arena *arena, const char *text, enum dtype typ
 
 static uint64_t random_state = 1;
 
-static double draw(void)
+double trial_draw(void)
 {
     random_state = random_state * 6364136223846793005u + 1442695040888963407u;
     return (double)(random_state >> 11) / 9007199254740992.0 * 2 - 1;
@@ -70,7 +70,7 @@ static double draw(void)
 
 /* ---- tensors ------------------------------------------------------------------------------------------------------------------------- */
 
-static struct tensor tensor_new(struct trial *t, const struct type *type)
+struct tensor trial_tensor(struct trial *t, const struct type *type)
 {
     struct tensor out = {.dtype = type->dtype, .rank = type->rank};
     for (int d = 0; d < type->rank; d++)
@@ -92,7 +92,7 @@ double tensor_get(const struct tensor *x, int64_t i)
     return k;
 }
 
-static void set(struct tensor *x, int64_t i, double k)
+void trial_set(struct tensor *x, int64_t i, double k)
 {
     uint8_t *byte = (uint8_t *)x->data + i / 2;
     if (dtype_is_packed(x->dtype)) {
@@ -114,7 +114,7 @@ static double centre(const struct trial *t)
 /* One of few floats: ties, and NaN. */
 static double draw_tie(void)
 {
-    double k = floor(draw() * 3);
+    double k = floor(trial_draw() * 3);
     return k < -2 ? NAN : k;
 }
 
@@ -123,10 +123,10 @@ static double draw_tie(void)
 static double draw_element(const struct trial *t, const struct tensor *x)
 {
     if (dtype_is_float(x->dtype))
-        return t->sample->below == TIES ? draw_tie() : centre(t) + draw();
+        return t->sample->below == TIES ? draw_tie() : centre(t) + trial_draw();
     if (t->sample->below < 0)
         return x->rank == 0 ? 7 : 6;
-    return floor((draw() + 1) / 2 * (double)t->sample->below);
+    return floor((trial_draw() + 1) / 2 * (double)t->sample->below);
 }
 
 /* A constant that says something keeps its value; one of zeros stands for any. */
@@ -139,7 +139,7 @@ static void fill(const struct trial *t, struct tensor *x, const struct value *v)
     if (zeros < bytes)
         memcpy(x->data, said, bytes);
     for (int64_t i = 0; zeros == bytes && i < tensor_elements(x); i++)
-        set(x, i, draw_element(t, x));
+        trial_set(x, i, draw_element(t, x));
 }
 
 /* ---- shards
@@ -162,11 +162,11 @@ static bool copy_shard(struct trial *t, struct placement place, int rank, struct
                 for (int64_t e = 0; e < inner; e++) {
                     int64_t g = (o * size + i) * inner + e, l = (o * held + at) * inner + e;
                     if (how == TO_SHARD) {
-                        set(local, l, tensor_get(global, g));
+                        trial_set(local, l, tensor_get(global, g));
                         continue;
                     }
                     if (how == BACK_UNCHECKED)
-                        set(global, g, tensor_get(local, l));
+                        trial_set(global, g, tensor_get(local, l));
                     double a = tensor_get(global, g), b = tensor_get(local, l);
                     if (!(fabs(a - b) <= tolerance(t->type) * fmax(1, fabs(a))) && !(isnan(a) && isnan(b)) && !(a == b))
                         return false;
@@ -180,7 +180,7 @@ static struct tensor shard(struct trial *t, int i, const struct type *type, stru
 {
     if (place.kind == PLACE_P)
         return terms[rank];
-    struct tensor out = tensor_new(t, type);
+    struct tensor out = trial_tensor(t, type);
     if (place.kind == PLACE_R)
         memcpy(out.data, t->in[i].data, tensor_bytes(&out));
     else if (!copy_shard(t, place, rank, &t->in[i], &out, TO_SHARD, NULL))
@@ -193,17 +193,17 @@ static struct tensor *make_terms(struct trial *t, const struct tensor *x, const 
 {
     struct tensor *terms = NEWN(t->arena, struct tensor, ranks);
     for (int r = 0; r < ranks; r++)
-        terms[r] = tensor_new(t, type);
+        terms[r] = trial_tensor(t, type);
     for (int64_t i = 0; i < tensor_elements(x); i++) {
         double rest = tensor_get(x, i);
-        int owner = (int)(fabs(draw()) * ranks);
+        int owner = (int)(fabs(trial_draw()) * ranks);
         for (int r = 0; r < ranks; r++)
             if (r != owner) {
                 double end = centre(t) + (op == RED_MAX ? -1 : 1), most = tensor_get(x, i);
-                set(&terms[r], i, op == RED_SUM ? draw() : most + (end - most) * fabs(draw()));
+                trial_set(&terms[r], i, op == RED_SUM ? trial_draw() : most + (end - most) * fabs(trial_draw()));
                 rest -= op == RED_SUM ? tensor_get(&terms[r], i) : 0;
             }
-        set(&terms[owner], i, rest);
+        trial_set(&terms[owner], i, rest);
     }
     return terms;
 }
@@ -217,7 +217,7 @@ static void run_kernel(struct trial *t, const struct graph *g, const struct node
         .node = node, .graph = g, .nin = node->nin, .nout = node->nout, .in = in, .out = out, .bind = &t->bind, .env = t->env};
     for (int i = 0; i < node->nout; i++)
         if (node->out[i])
-            out[i] = tensor_new(t, &node->out[i]->type);
+            out[i] = trial_tensor(t, &node->out[i]->type);
     node->op->kernel(&call);
 }
 
@@ -264,7 +264,7 @@ static bool result_right(struct trial *t, int i, struct placement place, int ran
     struct tensor sum = results[0][i];
     for (int r = 1; r < ranks; r++)
         for (int64_t k = 0; k < n; k++)
-            set(&sum, k, reduce(place.op, tensor_get(&sum, k), tensor_get(&results[r][i], k)));
+            trial_set(&sum, k, reduce(place.op, tensor_get(&sum, k), tensor_get(&results[r][i], k)));
     return close_to(t, &sum, whole);
 }
 
@@ -532,7 +532,7 @@ void trial_start(struct trial *t, const struct sample *sample, enum dtype type)
     t->whole = NEWN(arena, struct tensor, t->node->nout + 1);
     for (int i = 0; i < t->node->nin; i++)
         if (t->node->in[i]) {
-            t->in[i] = tensor_new(t, &t->node->in[i]->type);
+            t->in[i] = trial_tensor(t, &t->node->in[i]->type);
             fill(t, &t->in[i], t->node->in[i]);
         }
     run_kernel(t, t->graph, t->node, t->in, t->whole);
@@ -551,7 +551,7 @@ static struct tensor constant_tensor(const struct value *v)
 /* What all ranks hold of a value, put together. */
 static struct tensor put_together(struct trial *t, const struct value *v, int ranks, struct tensor **held)
 {
-    struct tensor whole = tensor_new(t, &v->type);
+    struct tensor whole = trial_tensor(t, &v->type);
     uint8_t *seen = arena_alloc(t->arena, (size_t)tensor_elements(&whole) + 1);
     if (v->place.kind == PLACE_S) {
         for (int r = 0; r < ranks; r++)
@@ -561,7 +561,7 @@ static struct tensor put_together(struct trial *t, const struct value *v, int ra
     memcpy(whole.data, held[0][v->id].data, tensor_bytes(&whole));
     for (int r = 1; v->place.kind == PLACE_P && r < ranks; r++)
         for (int64_t k = 0; k < tensor_elements(&whole); k++)
-            set(&whole, k, reduce(v->place.op, tensor_get(&whole, k), tensor_get(&held[r][v->id], k)));
+            trial_set(&whole, k, reduce(v->place.op, tensor_get(&whole, k), tensor_get(&held[r][v->id], k)));
     return whole;
 }
 
@@ -572,7 +572,7 @@ static void communicate(struct trial *t, const struct graph *whole, const struct
     const struct value *from = whole->values.at[n->in[0]->id], *to = whole->values.at[n->out[0]->id];
     struct tensor x = put_together(t, from, ranks, held);
     for (int r = 0; r < ranks; r++) {
-        struct tensor y = tensor_new(t, &rank[r]->values.at[to->id]->type);
+        struct tensor y = trial_tensor(t, &rank[r]->values.at[to->id]->type);
         if (to->place.kind == PLACE_R)
             memcpy(y.data, x.data, tensor_bytes(&y));
         else if (to->place.kind != PLACE_S || !copy_shard(t, to->place, r, &x, &y, TO_SHARD, NULL))
@@ -592,7 +592,7 @@ static void run_shape(struct trial *t, const struct node *n, struct tensor *held
     held[n->out[0]->id] = y;
 }
 
-static void run_node(struct trial *t, struct graph *g, const struct node *n, struct tensor *held)
+void trial_run(struct trial *t, struct graph *g, const struct node *n, struct tensor *held)
 {
     if (strcmp(n->optype, "Shape") == 0) {
         run_shape(t, n, held);
@@ -618,7 +618,7 @@ static void run_in_step(struct trial *t, const struct graph *whole, struct graph
             continue;
         }
         for (int r = 0; r < ranks; r++)
-            run_node(t, rank[r], rank[r]->nodes.at[i], held[r]);
+            trial_run(t, rank[r], rank[r]->nodes.at[i], held[r]);
     }
 }
 
@@ -659,7 +659,7 @@ static bool lowered_right(struct trial *t, const struct split *s, struct placeme
                 held[r][node->in[i]->id] = shard(t, i, &g->values.at[node->in[i]->id]->type, in[i], r, NULL);
         for (int i = 0; i < g->inputs.n; i++)
             if (!held[r][g->inputs.at[i]->id].data)
-                held[r][g->inputs.at[i]->id] = tensor_new(t, &g->inputs.at[i]->type);
+                held[r][g->inputs.at[i]->id] = trial_tensor(t, &g->inputs.at[i]->type);
     }
     run_in_step(t, t->graph, c.rank_graphs, s->ranks, held);
     for (int r = 0; r < s->ranks; r++) {
@@ -721,21 +721,36 @@ static int check_sample(const struct sample *sample, int type)
  * ----------------------------------------------------------------------------------------------------------------------------------------
  */
 
-static bool in_child(int (*check)(const struct sample *, int), const struct sample *sample, int i)
+/* What the check returns; UNANSWERED: it ended otherwise. said: what it says on stderr, NULL: that is not kept. */
+enum { UNANSWERED = 64 };
+static int child_answer(int (*check)(const struct sample *, int), const struct sample *sample, int i, char said[256])
 {
     int status;
+    FILE *kept = said ? tmpfile() : NULL;
     fflush(stdout);
     pid_t child = fork();
     if (child == 0) {
+        if (kept)
+            dup2(fileno(kept), STDERR_FILENO);
         int answer = check(sample, i);
         fflush(stdout);
         _exit(answer);
     }
     if (child < 0 || waitpid(child, &status, 0) < 0)
         fail("can't run a sample in a process of its own");
-    if (WIFSIGNALED(status))
+    if (kept) {
+        rewind(kept);
+        said[fread(said, 1, 255, kept)] = 0;
+        fclose(kept);
+    } else if (WIFSIGNALED(status)) {
         printf("%-36s ended by signal %d\n", sample->op, WTERMSIG(status));
-    return WIFEXITED(status) && WEXITSTATUS(status) == 0;
+    }
+    return WIFEXITED(status) ? WEXITSTATUS(status) : UNANSWERED;
+}
+
+static bool in_child(int (*check)(const struct sample *, int), const struct sample *sample, int i)
+{
+    return child_answer(check, sample, i, NULL) == 0;
 }
 
 static bool has_sample(const char *op)
@@ -757,10 +772,43 @@ static int rows_without_sample(void)
     return missing;
 }
 
+/* In float64, and where the op has no such kernel, in float32. Some attributes of an op may have no gradient, as it says. */
+static bool gradients_right(const struct sample *sample)
+{
+    char said[256] = "";
+    int answer = child_answer(check_backward, sample, DT_F64, said);
+    if (answer == 1 || answer == UNANSWERED)
+        answer = child_answer(check_backward, sample, DT_F32, said);
+    bool refused = answer == 1 && strstr(said, "no gradient passes this node");
+    if (refused || *said)
+        printf("%-36s %s", sample->op, said);
+    return answer == 0 || answer == 2 || refused;
+}
+
+static int all_gradients(const char *op)
+{
+    static const struct sample more[] = {
+#include "tests/backward.def"
+    };
+    int wrong = 0;
+    for (int i = 0; i < SAMPLES; i++)
+        if (!op || strcmp(op, samples[i].op) == 0)
+            wrong += !gradients_right(&samples[i]);
+    for (size_t i = 0; i < sizeof more / sizeof *more; i++)
+        if (!op || strcmp(op, more[i].op) == 0)
+            wrong += !gradients_right(&more[i]);
+    return wrong + rows_without_backward();
+}
+
 int main(int argc, char **argv)
 {
     int wrong = 0;
     diag_setup("selfcheck", 0);
+    if (argc > 1 && strcmp(argv[1], "--backward") == 0) {
+        wrong = all_gradients(argc > 2 ? argv[2] : NULL);
+        printf("%d wrong\n", wrong);
+        return wrong != 0;
+    }
     for (int i = 0; i < SAMPLES; i++) {
         if (argc > 1 && strcmp(argv[1], samples[i].op) != 0)
             continue;
@@ -770,7 +818,7 @@ int main(int argc, char **argv)
         wrong += search_unclaimed(&samples[i]);
     }
     wrong += rows_without_sample();
-    wrong += argc > 1 ? 0 : reasons_unused();
+    wrong += argc > 1 ? 0 : reasons_unused() + all_gradients(NULL);
     printf("%d wrong\n", wrong);
     return wrong != 0;
 }

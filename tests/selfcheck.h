@@ -38,6 +38,16 @@ bool terms_are_floats(const struct trial *, uint32_t operands);
 char *pass_text(struct arena *, const struct rule_pass *);
 double tensor_get(const struct tensor *, int64_t i);
 
+double trial_draw(void); /* between -1 and 1 */
+struct tensor trial_tensor(struct trial *, const struct type *);
+void trial_set(struct tensor *, int64_t i, double);
+/* A node, on tensors by value id. */
+void trial_run(struct trial *, struct graph *, const struct node *, struct tensor *held);
+
+/* backward.c: 0: the gradients of a sample are right, 1: not, 2: it has none. Rows of the table that lack one. */
+int check_backward(const struct sample *, int type);
+int rows_without_backward(void);
+
 /* unclaimed.c: looks for strategies that are right and that no rule claims. Returns the number of findings without a reason. */
 int search_unclaimed(const struct sample *);
 /* Reasons in tests/unclaimed.def for what no search has found, and their number. */

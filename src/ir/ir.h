@@ -57,7 +57,8 @@ struct attr {
 /* ---- rows: one per op, the projection of schemas/ops.def that src/op/registry.c builds ------------------------------------- */
 struct rule; /* op/op.h */
 struct lowering;
-struct kcall; /* kern/kern.h */
+struct backward; /* op/backward/backward.h */
+struct kcall;    /* kern/kern.h */
 struct kenv;
 struct op_attr {
     const char *name;
@@ -82,9 +83,12 @@ struct op {
     void (*value)(struct graph *, struct node *);              /* shape information, where it carries any; or NULL */
     struct rule *(*rule)(struct graph *, const struct node *); /* NULL: only whole */
     void (*lower)(struct lowering *);                          /* NULL: its split form is itself */
+    void (*backward)(struct backward *);                       /* gradients of operands from those of results; NULL: none */
+    const char *no_backward;                                   /* why there are none; NULL: there are */
     void (*expand)(struct graph *, struct node *);             /* IR-only ops: standard ops at emit; NULL: none */
     void (*kernel)(struct kcall *);                            /* NULL: none (collectives) */
-    const char *infer_name, *value_name, *rule_name, *lower_name, *expand_name, *kernel_name; /* "none" where NULL; --list-ops */
+    const char *infer_name, *value_name, *rule_name, *lower_name, *backward_name, *expand_name,
+        *kernel_name; /* "none" where NULL; --list-ops */
 };
 /* Finds the row of an op, or NULL: op_find (op/op.h), which readers of nodes are given. */
 typedef const struct op *op_lookup(const char *domain, const char *name);

@@ -9,6 +9,8 @@
 #define VALUE(f)
 #define RULE(f)
 #define LOWER(f)
+#define BACKWARD(f)
+#define NO_BACKWARD(why)
 #define EXPAND(f)
 #define KERNEL(f) void kern_##f(struct kcall *);
 #define FLAGS(flags)

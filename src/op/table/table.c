@@ -15,6 +15,8 @@
 #define VALUE(f) .value = value_##f, .value_name = #f,
 #define RULE(f) .rule = rule_##f, .rule_name = #f,
 #define LOWER(f) .lower = lower_##f, .lower_name = #f,
+#define BACKWARD(f) .backward = backward_##f, .backward_name = #f,
+#define NO_BACKWARD(why) .no_backward = why,
 #define EXPAND(f) .expand = expand_##f, .expand_name = #f,
 #define KERNEL(f) .kernel = kern_##f, .kernel_name = #f,
 #define FLAGS(op_flags) .flags = op_flags,

@@ -11,6 +11,8 @@
 #define VALUE(f) void value_##f(struct graph *, struct node *);
 #define RULE(f) struct rule *rule_##f(struct graph *, const struct node *);
 #define LOWER(f) void lower_##f(struct lowering *);
+#define BACKWARD(f) void backward_##f(struct backward *);
+#define NO_BACKWARD(why)
 #define EXPAND(f) void expand_##f(struct graph *, struct node *);
 #define KERNEL(f)
 #define FLAGS(flags)

@@ -1,0 +1,232 @@
+/* Parts of backward bodies. */
+#include "op/backward/backward.h"
+
+#include "op/infer/infer.h"
+#include "op/op.h"
+#include "op/table/table.h"
+
+#include <string.h>
+
+struct value *back_dy(const struct backward *b)
+{
+    return b->dy[0];
+}
+
+struct value *back_operand(const struct backward *b, int i)
+{
+    return i >= 0 && i < b->l.node->nin ? b->l.node->in[i] : NULL;
+}
+
+bool back_wants(const struct backward *b, int i)
+{
+    return i >= 0 && i < b->l.node->nin && b->want[i];
+}
+
+struct value *back_result(struct backward *b, int i)
+{
+    struct node *node = b->l.node;
+    if (i < node->nout && node->out[i])
+        return node->out[i];
+    struct type untyped = {.dtype = DT_NONE};
+    if (i >= node->nout) {
+        struct value **out = NEWN(b->l.g->arena, struct value *, i + 1);
+        memcpy(out, node->out, sizeof(*out) * (size_t)node->nout);
+        node->out = out;
+        node->nout = i + 1;
+    }
+    node_output(b->l.g, node, i, graph_value(b->l.g, arena_printf(b->l.g->arena, "%s.%d", node->name, i), &untyped));
+    op_infer(b->l.g, node);
+    return node->out[i];
+}
+
+/* ---- parts ---------------------------------------------------------------------------------------------------------------- */
+
+struct value *back_unary(struct backward *b, const char *op, struct value *x)
+{
+    return lower_unary(&b->l, op, op, x);
+}
+
+struct value *back_binary(struct backward *b, const char *op, struct value *x, struct value *y)
+{
+    return lower_binary(&b->l, op, op, x, y);
+}
+
+struct node *back_node(struct backward *b, const char *op, int nin, struct value *const *in)
+{
+    struct type untyped = {.dtype = DT_NONE};
+    struct node *node = graph_node(b->l.g, op_find("", op), arena_printf(b->l.g->arena, "%s/%s", b->l.name, op), nin, in, 1);
+    node_output(b->l.g, node, 0, graph_value(b->l.g, node->name, &untyped));
+    VEC_PUSH(b->l.g->arena, &b->l.nodes, node);
+    return node;
+}
+
+struct value *back_infer(struct backward *b, struct node *node)
+{
+    op_infer(b->l.g, node);
+    return node->out[0];
+}
+
+/* In types that lower_scalar does not write, a Cast of one. */
+struct value *back_number(struct backward *b, const struct value *x, double number)
+{
+    enum dtype dtype = x->type.dtype, made = dtype == DT_F16 || dtype == DT_BF16 ? DT_F32 : dtype;
+    struct value *v = lower_scalar(&b->l, "number", made, number);
+    v->placed = false;
+    return lower_cast(&b->l, "number.narrow", v, dtype);
+}
+
+struct value *back_with(struct backward *b, const char *op, struct value *x, double number)
+{
+    return back_binary(b, op, x, back_number(b, x, number));
+}
+
+struct value *back_chosen(struct backward *b, struct value *condition, struct value *x)
+{
+    return lower_where(&b->l, "Where", condition, x, back_number(b, x, 0));
+}
+
+/* A node whose result type is given. */
+static struct value *of_type(struct backward *b, const char *op, struct value *x, const struct type *type)
+{
+    struct node *node = back_node(b, op, 1, &x);
+    node->out[0]->type = *type;
+    node->out[0]->type.dtype = x->type.dtype;
+    op_infer(b->l.g, node);
+    return node->out[0];
+}
+
+static bool same_sizes(const struct type *a, const struct type *b)
+{
+    struct type as = *b;
+    as.dtype = a->dtype;
+    return type_eq(a, &as);
+}
+
+struct value *back_reshape(struct backward *b, struct value *x, const struct type *type)
+{
+    return same_sizes(&x->type, type) ? x : of_type(b, "Reshape", x, type);
+}
+
+struct value *back_expand(struct backward *b, struct value *x, const struct type *type)
+{
+    return same_sizes(&x->type, type) ? x : of_type(b, "Expand", x, type);
+}
+
+struct value *back_zeros(struct backward *b, const struct type *type)
+{
+    const struct value like = {.type = *type};
+    return back_expand(b, back_number(b, &like, 0), type);
+}
+
+struct value *back_transpose(struct backward *b, struct value *x, const int *perm)
+{
+    struct node *node = back_node(b, "Transpose", 1, &x);
+    int64_t at[MAX_RANK];
+    for (int d = 0; d < x->type.rank; d++)
+        at[d] = perm[d];
+    attr_set_ints(b->l.g, node, "perm", x->type.rank, at);
+    op_infer(b->l.g, node);
+    return node->out[0];
+}
+
+struct value *back_turn(struct backward *b, struct value *x)
+{
+    int perm[MAX_RANK], rank = x->type.rank;
+    for (int d = 0; d < rank; d++)
+        perm[d] = d;
+    perm[rank - 2] = rank - 1;
+    perm[rank - 1] = rank - 2;
+    return back_transpose(b, x, perm);
+}
+
+/* Over the axes that are set. */
+static struct value *sum_over(struct backward *b, struct value *x, const bool *axis, bool keep)
+{
+    const struct dim *axes[MAX_RANK];
+    int n = 0;
+    for (int d = 0; d < x->type.rank; d++)
+        if (axis[d])
+            axes[n++] = dim_int(b->l.g->alg, d);
+    if (n == 0)
+        return x;
+    struct node *node = back_node(b, "ReduceSum", 1, &x);
+    attr_set_dims(b->l.g, node, "axes", n, axes);
+    attr_set_int(node, "keepdims", keep);
+    op_infer(b->l.g, node);
+    return node->out[0];
+}
+
+struct value *back_sum(struct backward *b, struct value *x, int from, int to, bool keep)
+{
+    bool axis[MAX_RANK] = {false};
+    for (int d = from; d < to; d++)
+        axis[d] = true;
+    return sum_over(b, x, axis, keep);
+}
+
+/* ---- what is asked for ------------------------------------------------------------------------------------------------------- */
+
+/* Over the dimensions that were repeated to make g of such a type. */
+static struct value *summed(struct backward *b, struct value *g, const struct type *type)
+{
+    bool axis[MAX_RANK] = {false};
+    int ahead = g->type.rank - type->rank;
+    require(ahead >= 0);
+    g = back_sum(b, g, 0, ahead, false);
+    for (int d = 0; d < type->rank; d++)
+        axis[d] = dim_equals(type->dim[d], 1) && !dim_equals(g->type.dim[d], 1);
+    return sum_over(b, g, axis, true);
+}
+
+void back_to(struct backward *b, int i, struct value *g)
+{
+    if (!back_wants(b, i))
+        return;
+    const struct type *type = &b->l.node->in[i]->type;
+    g = back_expand(b, summed(b, g, type), type); /* a gradient may be the same all along a dimension */
+    b->dx[i] = lower_cast(&b->l, "Cast", g, type->dtype);
+}
+
+/* ---- rows without a function of their own ------------------------------------------------------------------------------------ */
+
+/* No operand changes any result a little. */
+void backward_zero(struct backward *b)
+{
+    (void)b;
+}
+
+/* The node with results of its own. */
+static struct node *node_again(struct graph *g, const struct node *from, const char *name)
+{
+    struct node *node = graph_node(g, from->op, name, from->nin, from->in, from->nout);
+    memcpy(node->attr, from->attr, sizeof *node->attr * (size_t)node->nattr);
+    for (int i = 0; i < from->nout; i++)
+        if (from->out[i])
+            node_output(g, node, i, graph_value(g, name, &from->out[i]->type));
+    return node;
+}
+
+void back_through(struct backward *b, void (*write)(struct lowering *))
+{
+    const struct node *node = b->l.node;
+    struct graph *g = b->l.g;
+    struct node *again = node_again(g, node, arena_printf(g->arena, "%s/again", b->l.name));
+    struct lowering body = {.g = g, .node = again, .name = again->name};
+    write(&body);
+    struct gradients inner = gradients_new(g, "back");
+    for (int i = 0; i < node->nin; i++)
+        if (node->in[i])
+            inner.active[node->in[i]->id] = b->want[i];
+    gradients_activate(&inner, body.nodes.n, body.nodes.at);
+    for (int i = 0; i < node->nout; i++)
+        if (node->out[i] && b->dy[i])
+            gradients_add(&inner, again->out[i], b->dy[i]);
+    gradients_walk(&inner, body.nodes.n, body.nodes.at);
+    for (int i = 0; i < body.nodes.n; i++)
+        VEC_PUSH(g->arena, &b->l.nodes, body.nodes.at[i]);
+    for (int i = 0; i < inner.made.list.n; i++)
+        VEC_PUSH(g->arena, &b->l.nodes, inner.made.list.at[i]);
+    for (int i = 0; i < node->nin; i++)
+        if (node->in[i] && b->want[i])
+            b->dx[i] = inner.of[node->in[i]->id];
+}
