@@ -127,6 +127,7 @@ static void parse_run_options(struct arena *a, struct run_options *o, int argc, 
         {"stats", 0, ARG_MAYBE, &o->stats, "[=FILE]", "print time, communication and memory of every rank; FILE: write JSON"},
         {"threads", 0, ARG_INT, &o->job.threads, "N", "threads per rank (default: cores / ranks on this machine)"},
         {"deterministic", 0, ARG_FLAG, &o->job.deterministic, NULL, "make f32 results of N ranks equal to those of one, bit for bit"},
+        {"verify", 0, ARG_FLAG, &o->job.verify, NULL, "compare all bytes of the weights with what tpc-shard wrote"},
         {"quiet", 'q', ARG_FLAG, &o->job.quiet, NULL, "print errors only"},
         {"verbose", 'v', ARG_FLAG, &o->verbose, NULL, "explain what is done"},
     };

@@ -26,8 +26,9 @@ struct decoder {
 static void load_stage(struct arena *a, struct comm *comm, const struct job_options *o, int threads, struct stage *s)
 {
     s->graph = job_load(a, comm, s->path, o);
-    s->session = session_new(s->graph, comm,
-                             (struct session_options){.threads = threads, .keep_state = true, .deterministic = o->deterministic});
+    s->session = session_new(
+        s->graph, comm,
+        (struct session_options){.threads = threads, .keep_state = true, .verify = o->verify, .deterministic = o->deterministic});
     s->role = NEWN(a, enum role, s->graph->inputs.n);
     s->given = NEWN(a, struct tensor, s->graph->inputs.n);
     s->in = NEWN(a, struct tensor, s->graph->inputs.n);

@@ -127,6 +127,7 @@ void rank_meta_read(struct graph *g)
         return;
     struct rank_meta *m = NEW(g->arena, struct rank_meta);
     m->plan = graph_meta(g, PLAN);
+    m->weights = graph_meta(g, RANK_META_WEIGHTS);
     m->ranks = int_or(g, RANKS, 0);
     m->rank = int_or(g, RANK, -1);
     read_lists(g, m);

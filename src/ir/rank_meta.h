@@ -7,6 +7,10 @@
 
 /* The key, among a tensor's external_data, of a placeholder in a weight-stripped model (src/onnx/message/strip_weights.c). */
 #define RANK_META_PLACEHOLDER "tpc.raw"
+/* The key, among the metadata of a tensor of a rank file, of its digest (ir/constant/digest.c). */
+#define RANK_META_DIGEST "tpc.digest"
+/* The key of the digest of all ranks' data files. */
+#define RANK_META_WEIGHTS "tpc.weights"
 
 /* The smallest value of a symbol. */
 struct rank_bound {
@@ -24,8 +28,8 @@ struct rank_state {
     int dim;
 };
 struct rank_meta {
-    const char *plan; /* hash; NULL: missing */
-    int rank, ranks;  /* rank -1: missing */
+    const char *plan, *weights; /* hash of the plan, of all ranks' data; NULL: missing */
+    int rank, ranks;            /* rank -1: missing */
     int nbound, nassumption, nstate;
     struct rank_bound *bound;
     struct rank_assumption *assumption;

@@ -21,7 +21,7 @@ struct job_options {
     const char *stats_path; /* JSON file; NULL: text to stdout */
     const char *output, *test_data, *check, *calibrate;
     double rtol, atol, rel; /* -1: by the types of the graph */
-    bool deterministic, write_shards, quiet;
+    bool deterministic, verify, write_shards, quiet;
     int64_t groups;           /* number of replicas, from 1 */
     const char *batch_symbol; /* the symbol of --groups; NULL: none */
 };

@@ -56,17 +56,22 @@ static void check_size(const struct graph *g, const struct comm *comm, const cha
 /* Compares the plan hash of all ranks with that of rank 0. */
 static void check_plan(struct comm *comm, const struct graph *g, int rank)
 {
-    char own[64] = "", first[64] = "";
+    char own[2][32] = {"", ""}, first[2][32];
     const char *text = g->rank_meta->plan;
     if (!text)
         fail("%s: its metadata names no plan: not a rank file of tpc-shard", g->path);
-    snprintf(own, sizeof own, "%s", text);
+    snprintf(own[0], sizeof own[0], "%s", text);
+    snprintf(own[1], sizeof own[1], "%s", g->rank_meta->weights ? g->rank_meta->weights : "none");
     memcpy(first, own, sizeof own);
     comm->id = 0;
     comm->name = "comparison of plans";
     comm->broadcast(comm, first, sizeof first, 0);
-    if (strcmp(own, first))
-        fail("%s belongs to plan %s, rank-0.onnx beside it to plan %s: the folder mixes two plans", g->path, own, first);
+    first[0][31] = first[1][31] = '\0';
+    if (strcmp(own[0], first[0]))
+        fail("%s belongs to plan %s, rank-0.onnx beside it to plan %s: the folder mixes two plans", g->path, own[0], first[0]);
+    if (strcmp(own[1], first[1]))
+        fail("%s belongs to weights %s, rank-0.onnx beside it to weights %s: the folder mixes two models of one plan", g->path, own[1],
+             first[1]);
     if (g->rank != rank)
         fail("%s: metadata says rank %d, expected %d", g->path, g->rank, rank);
     comm->barrier(comm);

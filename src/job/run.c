@@ -115,7 +115,8 @@ static struct tensor *join_outputs(struct arena *a, const struct replicas *t, co
 bool job_run(struct arena *a, const struct replicas *t, const struct job_options *o, int threads)
 {
     struct graph *g = job_load(a, t->process_group, o->paths.text.at[0], o);
-    struct session *s = session_new(g, t->process_group, (struct session_options){.threads = threads, .deterministic = o->deterministic});
+    struct session *s = session_new(g, t->process_group,
+                                    (struct session_options){.threads = threads, .verify = o->verify, .deterministic = o->deterministic});
     struct tensor *in = job_inputs(a, t->all, s, g, o), *own = NEWN(a, struct tensor, g->inputs.n),
                   *shards = NEWN(a, struct tensor, g->outputs.n);
     struct batch_shard d = replica_shard_batch(t, g, s, in);

@@ -34,6 +34,7 @@ struct save_options {
     void (*finish)(void *, struct out *data); /* writes what else belongs there, at the end; NULL: nothing */
     void *data;                               /* first argument of these three */
     const char *producer;
+    bool digests;              /* the files keep digests of their weights, and of all weights of all graphs */
     struct progress *progress; /* counts the bytes written; may be NULL */
 };
 struct saved {

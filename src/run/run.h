@@ -10,6 +10,7 @@ struct session;
 struct session_options {
     int threads;
     bool keep_state;    /* state (a rank file's metadata, graph->states) stays on its rank from run to run */
+    bool verify;        /* all bytes of all weights are checked, not only those that are packed */
     bool deterministic; /* results are those of one rank, bit for bit (complete_sums.c) */
 };
 /* graph: after the passes load to fuse_kernels. */

@@ -51,6 +51,9 @@ void source_release(const struct source *);
 bool source_present(const struct source *);
 
 /* ---- constant.c ----------------------------------------------------------------------------------------------------------------- */
+struct constant_digest {
+    uint64_t whole, sample; /* XXH3 of all bytes; of 16 pages of them */
+};
 struct constant {
     enum dtype dtype;
     int rank;
@@ -58,7 +61,8 @@ struct constant {
     int64_t bytes;
     const void *data; /* inline, or mapped on demand by constant_data; any alignment */
     struct source source;
-    const char *origin; /* name of the initializer in the source model whose bytes these are; NULL: computed by us */
+    const char *origin;                   /* name of the initializer in the source model whose bytes these are; NULL: computed by us */
+    const struct constant_digest *digest; /* what its bytes must have; NULL: not known */
 };
 /* The bytes. Maps an external file at first use. */
 const void *constant_data(struct constant *, const char *name);
@@ -77,5 +81,15 @@ enum { WEIGHT_BYTES = 1024 };
 bool constant_is_weight(const struct constant *);
 /* Passes n ranges of the bytes on in order, a piece at a time; no tensor is held in memory, wherever its bytes are. */
 void constant_stream(struct constant *, const char *name, int n, const struct byte_range *, byte_taker *, void *);
+
+/* ---- digest.c: the digests of constants as they are written, and the check of what is read ------------------------------------------- */
+struct digester;
+struct digester *digest_new(struct arena *, int64_t bytes);
+void digest_take(void *digester, const void *from, size_t bytes); /* a byte_taker; all bytes, in order */
+struct constant_digest digest_end(struct digester *);             /* once: frees it */
+const char *digest_text(struct arena *, struct constant_digest);
+bool digest_parse(const char *text, struct constant_digest *);
+/* Bytes that are not those of the digest are a failure that names file and tensor. whole: all of them, not a sample. */
+void digest_check(struct constant *, const char *name, bool whole);
 
 #endif

@@ -2,6 +2,7 @@
  *
  * The length that the dimensions ask for is computed with overflow checks and compared with what is there before anything is
  * allocated or read. Float16 and bfloat16 travel as bit patterns in int32_data, booleans and small integers as numbers. */
+#include "ir/rank_meta.h"
 #include "onnx/read/read.h"
 
 #include <string.h>
@@ -118,6 +119,21 @@ static void *inline_data(struct import *im, const Onnx__TensorProto *t, const st
     return out;
 }
 
+/* NULL: the tensor has none. */
+static const struct constant_digest *stated_digest(struct import *im, const Onnx__TensorProto *t, const char *what)
+{
+    for (size_t i = 0; i < t->n_metadata_props; i++) {
+        if (strcmp(proto_text_or(t->metadata_props[i]->key, ""), RANK_META_DIGEST))
+            continue;
+        struct constant_digest *d = NEW(im->arena, struct constant_digest);
+        if (!digest_parse(proto_text_or(t->metadata_props[i]->value, ""), d))
+            fail("%s: %s has the digest '%s', expected two of 16 hexadecimal digits", im->path, what,
+                 proto_text_or(t->metadata_props[i]->value, ""));
+        return d;
+    }
+    return NULL;
+}
+
 struct constant *tensor_constant(struct import *im, const Onnx__TensorProto *t, const char *what)
 {
     struct constant *c = NEW(im->arena, struct constant);
@@ -128,6 +144,7 @@ struct constant *tensor_constant(struct import *im, const Onnx__TensorProto *t, 
         return c;
     }
     c->source = external_source(&im->external, t, what, c->bytes);
+    c->digest = stated_digest(im, t, what);
     if (!c->bytes)
         c->data = arena_alloc(im->arena, 1);
     return c;

@@ -2,9 +2,11 @@
  *
  * Everything is ordered by the graph, so the same graph gives the same bytes. The message holds what is small (weights are
  * external), so it is packed in memory; weights are streamed (stream.c). */
+#include "ir/rank_meta.h"
 #include "onnx/write/write.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
@@ -170,6 +172,7 @@ static void put_external(struct save *s, Onnx__TensorProto *t, struct saved_weig
     t->external_data[t->n_external_data++] = save_entry(s, "location", path_base(s->data.options->data_path));
     t->external_data[t->n_external_data++] = save_entry(s, "offset", arena_printf(s->tmp, "%lld", (long long)w->offset));
     t->external_data[t->n_external_data++] = save_entry(s, "length", arena_printf(s->tmp, "%lld", (long long)w->bytes));
+    w->tensor = t;
     VEC_PUSH(s->tmp, &s->data.weights, *w);
     if (s->data.options->stored)
         s->data.options->stored(s->data.options->data, w->value, w->offset);
@@ -458,7 +461,7 @@ static Onnx__ModelProto *save_model(struct save *s)
     model->graph = save_graph(s);
     add_opset_import(s, model, "");
     add_opset_imports(s, model, g);
-    model->metadata_props = NEWN(s->tmp, Onnx__StringStringEntryProto *, g->meta.n + 1);
+    model->metadata_props = NEWN(s->tmp, Onnx__StringStringEntryProto *, g->meta.n + 2);
     for (int i = 0; i < g->meta.n; i++)
         model->metadata_props[model->n_metadata_props++] = save_entry(s, g->meta.at[i].key, g->meta.at[i].text);
     return model;
@@ -479,6 +482,27 @@ static struct written write_model_file(const struct save *s, const Onnx__ModelPr
     return out_close(&out);
 }
 
+/* What is known once the weights are written. all: of every graph's. */
+static void save_digests(struct save *s, Onnx__ModelProto *model, uint64_t all)
+{
+    for (int i = 0; i < s->data.weights.n; i++) {
+        const struct saved_weight *w = &s->data.weights.at[i];
+        w->tensor->metadata_props = NEWN(s->tmp, Onnx__StringStringEntryProto *, 1);
+        w->tensor->metadata_props[w->tensor->n_metadata_props++] = save_entry(s, RANK_META_DIGEST, digest_text(s->tmp, w->digest));
+    }
+    model->metadata_props[model->n_metadata_props++] = save_entry(s, RANK_META_WEIGHTS, arena_printf(s->tmp, "%016" PRIx64, all));
+}
+
+/* Of what the data files hold of the graphs' weights, in order. */
+static uint64_t digest_of_all(struct arena *tmp, int n, const struct save *s)
+{
+    VEC(uint64_t) each = {0};
+    for (int i = 0; i < n; i++)
+        for (int k = 0; k < s[i].data.weights.n; k++)
+            VEC_PUSH(tmp, &each, s[i].data.weights.at[k].digest.whole);
+    return digest_bytes(each.at, (size_t)each.n * sizeof *each.at);
+}
+
 void onnx_save(int n, struct graph *const *graphs, const char *const *paths, const struct save_options *options, struct saved *out)
 {
     struct arena *tmp = arena_new();
@@ -495,7 +519,10 @@ void onnx_save(int n, struct graph *const *graphs, const char *const *paths, con
             files[nfile++] = &s[i].data;
     }
     stream_files(nfile, files);
+    uint64_t all = digest_of_all(tmp, n, s);
     for (int i = 0; i < n; i++) {
+        if (options[i].digests)
+            save_digests(&s[i], models[i], all);
         out[i] = (struct saved){write_model_file(&s[i], models[i]), s[i].data.written};
         arena_free(s[i].tmp);
     }

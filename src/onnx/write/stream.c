@@ -81,11 +81,27 @@ static struct constant *next_constant(const struct writer *w)
     return w->next < f->weights.n ? f->weights.at[w->next].value->constant : NULL;
 }
 
+struct both {
+    struct out *out;
+    struct digester *digester;
+};
+
+static void take_both(void *data, const void *from, size_t bytes)
+{
+    const struct both *to = data;
+    out_put(to->out, from, bytes);
+    digest_take(to->digester, from, bytes);
+}
+
 static void write_next(struct writer *w)
 {
-    const struct saved_weight *weight = &w->file->weights.at[w->next++];
+    struct saved_weight *weight = &w->file->weights.at[w->next++];
+    struct arena *tmp = arena_new();
+    struct both to = {&w->out, digest_new(tmp, weight->bytes)};
     out_pad(&w->out, weight->offset);
-    stream_weight(w->file, weight, out_put, &w->out);
+    stream_weight(w->file, weight, take_both, &to);
+    weight->digest = digest_end(to.digester);
+    arena_free(tmp);
     progress_add(w->file->options->progress, weight->bytes);
 }
 

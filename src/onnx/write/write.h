@@ -22,6 +22,8 @@ struct value_names names_of_body(struct arena *, const struct value_names *aroun
 struct saved_weight {
     const struct value *value;
     int64_t bytes, offset;
+    Onnx__TensorProto *tensor;     /* of the message that refers to it; NULL: stays inline */
+    struct constant_digest digest; /* after stream_files */
 };
 struct data_file {
     const char *model; /* where the graph comes from; for messages */

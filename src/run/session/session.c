@@ -84,6 +84,7 @@ static void load_constant(struct session *s, struct value *v)
     *t = (struct tensor){.dtype = v->constant->dtype, .rank = v->constant->rank};
     memcpy(t->dim, v->constant->dim, sizeof t->dim);
     const void *data = constant_data(v->constant, v->name);
+    digest_check(v->constant, v->name, s->verify);
     t->data = tensor_bytes(t) && data ? (void *)(uintptr_t)data : nothing;
     s->stats.weight_bytes += (int64_t)tensor_bytes(t);
 }
@@ -118,8 +119,10 @@ static int pack_weight(struct session *s, struct session_step *step)
                          .cache = &step->cache,
                          .env = s->env};
     int packed = kern_pack(&call);
-    if (packed >= 0)
+    if (packed >= 0) {
+        digest_check(n->in[packed]->constant, n->in[packed]->name, true); /* its bytes have just been read */
         constant_release(n->in[packed]->constant);
+    }
     return packed;
 }
 
@@ -166,7 +169,7 @@ static uint64_t plan_hash(const struct session *s)
     return hash;
 }
 
-static struct session *session_build(struct graph *g, struct comm *comm, struct kenv *env, bool keep)
+static struct session *session_build(struct graph *g, struct comm *comm, struct kenv *env, bool keep, bool verify)
 {
     struct arena *arena = arena_new();
     struct session *s = NEW(arena, struct session);
@@ -175,6 +178,7 @@ static struct session *session_build(struct graph *g, struct comm *comm, struct 
     s->graph = g;
     s->comm = comm;
     s->env = env;
+    s->verify = verify;
     signature_read(arena, g, &s->sig);
     check_kernels(s);
     s->actual = NEWN(arena, struct tensor, g->inputs.n);
@@ -193,14 +197,14 @@ static struct session *session_build(struct graph *g, struct comm *comm, struct 
 
 struct session *session_new(struct graph *g, struct comm *comm, struct session_options o)
 {
-    struct session *s = session_build(g, comm, kenv_new(o.threads, o.deterministic), o.keep_state);
+    struct session *s = session_build(g, comm, kenv_new(o.threads, o.deterministic), o.keep_state, o.verify);
     collective_agree(comm, s->arena, s->sig.path, s->traffic.at, s->traffic.n, plan_hash(s));
     return s;
 }
 
 struct session *session_inner(const struct session *around, struct graph *body)
 {
-    struct session *s = session_build(body, around->comm, around->env, false);
+    struct session *s = session_build(body, around->comm, around->env, false, around->verify);
     require(s->traffic.n == 0);
     s->inner = true;
     return s;

@@ -1,0 +1,113 @@
+/* digest: what a weight's bytes were when tpc-shard wrote them. Of all bytes, which is checked where all are read; and of a few pages,
+ * which is checked of every weight: other weights differ nearly everywhere, and pages that are not needed need not be read. */
+#include "ir/constant/constant.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <xxhash.h>
+
+enum { SAMPLE_PAGES = 16, SAMPLE_PAGE = 4096 };
+
+/* Page k of the sample begins here. A constant of no more than the sample is its own sample. */
+static int64_t page_start(int64_t bytes, int k)
+{
+    return (bytes - SAMPLE_PAGE) / (SAMPLE_PAGES - 1) * k / SAMPLE_PAGE * SAMPLE_PAGE;
+}
+
+static bool is_own_sample(int64_t bytes)
+{
+    return bytes <= (int64_t)SAMPLE_PAGES * SAMPLE_PAGE;
+}
+
+struct digester {
+    XXH3_state_t *whole, *sample;
+    int64_t bytes, at; /* of the constant; that were taken */
+};
+
+static XXH3_state_t *state_new(void)
+{
+    XXH3_state_t *s = XXH3_createState();
+    require(s && XXH3_64bits_reset(s) == XXH_OK);
+    return s;
+}
+
+struct digester *digest_new(struct arena *a, int64_t bytes)
+{
+    struct digester *d = NEW(a, struct digester);
+    *d = (struct digester){state_new(), state_new(), bytes, 0};
+    return d;
+}
+
+static void update(XXH3_state_t *s, const void *from, int64_t bytes)
+{
+    if (bytes > 0)
+        require(XXH3_64bits_update(s, from, (size_t)bytes) == XXH_OK);
+}
+
+void digest_take(void *data, const void *from, size_t bytes)
+{
+    struct digester *d = data;
+    int64_t end = d->at + (int64_t)bytes;
+    update(d->whole, from, (int64_t)bytes);
+    for (int k = 0; k < SAMPLE_PAGES && !is_own_sample(d->bytes); k++) {
+        int64_t lo = page_start(d->bytes, k), hi = lo + SAMPLE_PAGE;
+        lo = lo > d->at ? lo : d->at;
+        hi = hi < end ? hi : end;
+        if (lo < hi)
+            update(d->sample, (const uint8_t *)from + (lo - d->at), hi - lo);
+    }
+    d->at = end;
+}
+
+struct constant_digest digest_end(struct digester *d)
+{
+    struct constant_digest found = {XXH3_64bits_digest(d->whole), XXH3_64bits_digest(d->sample)};
+    if (is_own_sample(d->bytes))
+        found.sample = found.whole;
+    (void)XXH3_freeState(d->whole);
+    (void)XXH3_freeState(d->sample);
+    return found;
+}
+
+/* ---- as text ---- */
+
+const char *digest_text(struct arena *a, struct constant_digest d)
+{
+    return arena_printf(a, "%016" PRIx64 " %016" PRIx64, d.whole, d.sample);
+}
+
+bool digest_parse(const char *text, struct constant_digest *out)
+{
+    static const char digits[] = "0123456789abcdef";
+    if (strlen(text) != 33 || strspn(text, digits) != 16 || text[16] != ' ' || strspn(text + 17, digits) != 16)
+        return false;
+    *out = (struct constant_digest){strtoull(text, NULL, 16), strtoull(text + 17, NULL, 16)};
+    return true;
+}
+
+/* ---- checking ---- */
+
+static uint64_t sample_of(const uint8_t *at, int64_t bytes)
+{
+    XXH3_state_t *s = state_new();
+    for (int k = 0; k < SAMPLE_PAGES; k++)
+        update(s, at + page_start(bytes, k), SAMPLE_PAGE);
+    uint64_t found = XXH3_64bits_digest(s);
+    (void)XXH3_freeState(s);
+    return found;
+}
+
+void digest_check(struct constant *c, const char *name, bool whole)
+{
+    if (!c->digest || !c->bytes)
+        return;
+    const uint8_t *at = constant_data(c, name);
+    bool all = whole || is_own_sample(c->bytes);
+    uint64_t found = all ? XXH3_64bits(at, (size_t)c->bytes) : sample_of(at, c->bytes),
+             expected = all ? c->digest->whole : c->digest->sample;
+    if (found != expected)
+        fail("%s: tensor '%s' is not what was written for this rank: its %s digest %016" PRIx64 ", expected %016" PRIx64
+             "; the file is of another rank or model, or damaged",
+             c->source.path ? c->source.path : "the graph", name, all ? "bytes have" : "sampled pages have", found, expected);
+}
