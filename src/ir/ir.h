@@ -115,10 +115,11 @@ struct meta {
     const char *key, *text;
 };
 
-/* A form that sizes decide which are not known: of an If whose branches differ in their number of dimensions, say. */
+/* A form that sizes or values of inputs decide which are not known: of an If whose branches differ in their number of dimensions, say. */
 struct undecided {
     const char *what; /* NULL: there is none */
     VEC(const struct dim *) by;
+    VEC(struct value *) inputs; /* of the graph, whose values decide */
 };
 
 struct rank_meta;

@@ -314,6 +314,8 @@ struct tensor *job_inputs(struct arena *a, struct comm *all, struct session *s, 
 
 /* ---- sizes, before there is a session ------------------------------------------------------------------------------------------ */
 
+enum { MOST_BOUND = 64 };
+
 static void state_sizes(struct graph *g, const struct value *v, const struct tensor *t)
 {
     if (t->rank != v->type.rank)
@@ -324,14 +326,39 @@ static void state_sizes(struct graph *g, const struct value *v, const struct ten
                  type_str(g->arena, &v->type));
 }
 
+static bool is_small_integer(const struct tensor *t)
+{
+    int64_t n = tensor_elements(t);
+    bool small = !dtype_is_float(t->dtype) && dtype_size(t->dtype) && t->dtype != DT_U64 && n > 0 && n <= MOST_BOUND;
+    for (int64_t i = 0; small && i < n; i++)
+        small = fabs(tensor_element(t, i)) < 0x1p53;
+    return small;
+}
+
+/* As --bind has it. */
+static const char *bind_text(struct arena *a, const char *name, const struct tensor *t)
+{
+    const char *text = arena_printf(a, "%s=", name);
+    for (int64_t i = 0; i < tensor_elements(t); i++)
+        text = arena_printf(a, "%s%s%lld", text, i ? "," : "", (long long)tensor_element(t, i));
+    return text;
+}
+
 void job_state_sizes(const void *options, struct graph *g)
 {
     const struct job_options *o = options;
     struct inputs in = new_inputs(g->arena, g);
     take_whole(g->arena, &in, o);
-    for (int i = 0; i < in.n; i++)
-        if (in.from[i])
-            state_sizes(g, g->inputs.at[i], &in.at[i]);
+    VEC(const char *) fixed = {NULL, 0, 0};
+    for (int i = 0; i < in.n; i++) {
+        if (!in.from[i])
+            continue;
+        state_sizes(g, g->inputs.at[i], &in.at[i]);
+        if (is_small_integer(&in.at[i]) && op_decides_form(g, g->inputs.at[i]))
+            VEC_PUSH(g->arena, &fixed, bind_text(g->arena, g->inputs.at[i]->name, &in.at[i]));
+    }
+    for (int i = 0; i < fixed.n; i++)
+        op_bind_input(g, fixed.at[i]);
     for (int i = 0; o->random && i < o->dims.list.n; i++) {
         const struct binding *b = &o->dims.list.at[i];
         alg_equate(g->alg, dim_sym(g->alg, b->name, INT64_MAX), dim_int(g->alg, b->value), "--dim");

@@ -75,7 +75,8 @@ struct graph *job_load_model(struct arena *, const char *path, const struct boun
 struct tensor *job_inputs(struct arena *, struct comm *all, struct session *, const struct graph *, const struct job_options *);
 /* Rank 0 sends its tensors to all ranks; data NULL: not given. */
 void job_send_inputs(struct arena *, struct comm *, int n, struct tensor *);
-/* As a size_source (passes/pass.h): those that the options give, and those of tensors for another graph's inputs. */
+/* As a size_source (passes/pass.h): those that the options give, and those of tensors for another graph's inputs. Small integers that
+ * decide forms are bound to their values. */
 void job_state_sizes(const void *options, struct graph *);
 struct job_tensors {
     const struct graph *of;

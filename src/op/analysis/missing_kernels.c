@@ -5,9 +5,10 @@
 
 #include <string.h>
 
-static bool is_runnable(const struct node *n)
+/* A node of a body may be shape arithmetic, of which none is left when the body runs. */
+static bool is_runnable(const struct node *n, bool in_body)
 {
-    return n->op && (n->op->kernel || (n->op->flags & (OP_VIEW | OP_COLLECTIVE | OP_CONTROL)));
+    return n->op && (n->op->kernel || (in_body && n->op->value) || (n->op->flags & (OP_VIEW | OP_COLLECTIVE | OP_CONTROL)));
 }
 
 /* It has a row, but no types to read the row by. */
@@ -27,13 +28,13 @@ static void note_missing(struct arena *a, struct missing_kernels *all, const str
     VEC_PUSH(a, &all->list, ((struct missing_kernel){op, n->name, 1}));
 }
 
-static void look_in(struct arena *a, struct missing_kernels *all, const struct graph *g, bool untyped)
+static void look_in(struct arena *a, struct missing_kernels *all, const struct graph *g, bool in_body, bool untyped)
 {
     for (int i = 0; i < g->nodes.n; i++) {
         const struct node *n = g->nodes.at[i];
         for (int k = 0; n->op && k < node_bodies(n); k++)
-            look_in(a, all, node_body(n, k)->graph, untyped);
-        if (!is_runnable(n) && lacks_types(n) == untyped)
+            look_in(a, all, node_body(n, k)->graph, true, untyped);
+        if (!is_runnable(n, in_body) && lacks_types(n) == untyped)
             note_missing(a, all, n);
     }
 }
@@ -41,9 +42,9 @@ static void look_in(struct arena *a, struct missing_kernels *all, const struct g
 struct missing_kernels missing_kernels_of(struct arena *a, const struct graph *g)
 {
     struct missing_kernels all = {{NULL, 0, 0}};
-    look_in(a, &all, g, false);
+    look_in(a, &all, g, false, false);
     if (all.list.n == 0)
-        look_in(a, &all, g, true);
+        look_in(a, &all, g, false, true);
     return all;
 }
 

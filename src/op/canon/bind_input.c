@@ -3,6 +3,7 @@
 #include "base/half.h"
 #include "ir/rank_meta.h"
 #include "op/canon/canon.h"
+#include "op/control/control.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -147,6 +148,33 @@ void op_bind_input(struct graph *g, const char *text)
     become_constant(g, g->inputs.at[i], equal + 1);
     remove_input(g, i);
     rank_meta_set_bind(g, name, equal + 1);
+}
+
+static bool decides(const struct node *node, int operand)
+{
+    const struct op *op = node->op;
+    if (op && node_bodies(node))
+        return operand < control_steering_operands(node) || operand >= node_captured(node, 0);
+    return op && op->nin && op->in[operand < op->nin ? operand : op->nin - 1].size;
+}
+
+bool op_decides_form(const struct graph *g, const struct value *input)
+{
+    bool *from = NEWN(g->arena, bool, g->values.n + 1), found = false;
+    from[input->id] = true;
+    for (int i = 0; i < g->nodes.n && !found; i++) {
+        const struct node *node = g->nodes.at[i];
+        bool reads = false;
+        for (int k = 0; k < node->nin; k++) {
+            bool one = node->in[k] && from[node->in[k]->id];
+            found = found || (one && decides(node, k));
+            reads = reads || one;
+        }
+        for (int k = 0; reads && k < node->nout; k++)
+            if (node->out[k])
+                from[node->out[k]->id] = true;
+    }
+    return found;
 }
 
 static bool is_state(const struct graph *g, const struct value *v)

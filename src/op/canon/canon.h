@@ -45,6 +45,8 @@ struct bound_inputs {
 };
 /* The input becomes a constant, and the metadata says so. Wrong names, types and counts are failures. */
 void op_bind_input(struct graph *, const char *text);
+/* The value of the input steers a branch or a loop, or becomes a size. */
+bool op_decides_form(const struct graph *, const struct value *input);
 /* Inputs that nothing reads are removed; the metadata names them. */
 void op_drop_unread(struct graph *);
 /* The elements of a list of values, and their number. */

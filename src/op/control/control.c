@@ -88,7 +88,7 @@ static void if_result(struct graph *g, struct node *node, int i, const struct su
     if (a->dtype != b->dtype || a->rank != b->rank)
         both = arena_printf(g->arena, "%s: result '%s' is %s by one branch and %s by the other", node_where(g, node), node->out[i]->name,
                             result_text(g, &branch[0], i), result_text(g, &branch[1], i));
-    if (*both && a->dtype == b->dtype && op_undecided_by_value(g, node->in[0], both))
+    if (*both && a->dtype == b->dtype && op_undecided_by_values(g, 1, node->in, both))
         return;
     if (*both)
         fail("%s, expected one element type and number of dimensions", both);

@@ -34,6 +34,7 @@ struct subgraph {
     struct graph *graph; /* inputs have types; captured constants are constants */
     struct graph *around;
     const struct node *node;
+    int body;                                /* of the node */
     VEC(const struct dim *) inside, outside; /* by position: a symbol, and what it stands for */
 };
 struct subgraph subgraph_new(struct arena *, struct graph *around, const struct node *, int body);

@@ -68,25 +68,34 @@ const struct dim *subgraph_leave(const struct subgraph *r, const struct dim *d)
     bug("dimension expression of kind %d", (int)d->kind);
 }
 
-static void leave_undecided(const struct subgraph *r, struct undecided *out)
+/* The value around for which an input of the body stands; NULL: another one in each iteration. */
+static struct value *captured_value(const struct subgraph *r, const struct value *inside)
 {
-    out->what = r->graph->undecided.what;
-    out->by.n = 0;
-    for (int i = 0; i < r->graph->undecided.by.n; i++) {
-        const struct dim *d = subgraph_leave(r, r->graph->undecided.by.at[i]);
-        const char *name[16];
-        int n = d ? dim_symbols(d, name, 16) : 0;
-        for (int k = 0; k < n && k < 16; k++)
-            VEC_PUSH(r->around->arena, &out->by, dim_sym(r->around->alg, name[k], INT64_MAX));
-    }
+    const struct graph *g = r->graph;
+    int own = g->inputs.n - g->captures;
+    for (int i = 0; i < g->captures; i++)
+        if (g->inputs.at[own + i] == inside)
+            return r->node->in[node_captured(r->node, r->body) + i];
+    return NULL;
 }
 
 bool subgraph_is_undecided(const struct subgraph *r)
 {
-    if (!r->graph->undecided.what)
+    const struct undecided *inside = &r->graph->undecided;
+    struct graph *around = r->around;
+    if (!inside->what)
         return false;
-    leave_undecided(r, &r->around->undecided);
-    r->around->undecided.what = arena_strdup(r->around->arena, r->graph->undecided.what);
+    const char *what = arena_strdup(around->arena, inside->what);
+    struct value **from = NEWN(around->arena, struct value *, inside->inputs.n + 1);
+    for (int i = 0; i < inside->inputs.n; i++)
+        from[i] = captured_value(r, inside->inputs.at[i]);
+    op_undecided_by_values(around, inside->inputs.n, from, what);
+    for (int i = 0; i < inside->by.n; i++) {
+        const struct dim *size = subgraph_leave(r, inside->by.at[i]);
+        if (size)
+            op_undecided_also(around, size);
+    }
+    around->undecided.what = what;
     return true;
 }
 
@@ -131,7 +140,8 @@ static void check_nodes(const struct graph *g)
 
 struct subgraph subgraph_new(struct arena *arena, struct graph *around, const struct node *node, int body)
 {
-    struct subgraph r = {.graph = graph_copy_to(arena, alg_new(arena), node_body(node, body)->graph), .around = around, .node = node};
+    struct subgraph r = {
+        .graph = graph_copy_to(arena, alg_new(arena), node_body(node, body)->graph), .around = around, .node = node, .body = body};
     r.graph->properties = PROP_LOADED;
     check_nodes(r.graph);
     enter_captures(&r, body);

@@ -82,11 +82,13 @@ void op_infer(struct graph *, struct node *);
 /* The same, but g->undecided may be set; then the types of the results are not known. */
 void op_try_infer(struct graph *, struct node *);
 
-/* ---- undecided.c: forms that sizes decide ---- */
-/* Notes in g->undecided what can't be told as long as the sizes of a type, or those that a value follows from, are not known. False: it
- * depends on none. */
+/* ---- undecided.c: forms that sizes or values of inputs decide ---- */
+/* Notes in g->undecided what can't be told as long as the sizes of a type, or what values follow from, is not known. False: all of it is
+ * known. */
 bool op_undecided_by_type(struct graph *, const struct type *, const char *what);
-bool op_undecided_by_value(struct graph *, const struct value *, const char *what);
+bool op_undecided_by_values(struct graph *, int n, struct value *const *, const char *what);
+/* It follows from this size, too. */
+void op_undecided_also(struct graph *, const struct dim *);
 void op_fail_undecided(const struct graph *) __attribute__((noreturn));
 
 #endif
