@@ -70,6 +70,7 @@ struct op_param {
     const char *name;
     bool optional, variadic;
     const char *size; /* NULL: data. "@name": folded into the DIMS attribute name; "@type": into the output type */
+    uint32_t types;   /* a bit for each element type that the op takes; 0: inference or the kernel checks it */
 };
 struct op {
     const char *name, *domain;
@@ -77,6 +78,7 @@ struct op {
     int min_in, max_in, min_out, max_out; /* max -1: variadic */
     int nin, nout, nattr;
     const struct op_param *in, *out;
+    const char *takes; /* the column of that name; NULL: none */
     const struct op_attr *attr;
     unsigned flags;                                            /* op/op.h */
     void (*infer)(struct graph *, struct node *);              /* output types from operands; mismatch is a failure */

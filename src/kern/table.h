@@ -13,6 +13,7 @@
 #define NO_BACKWARD(why)
 #define EXPAND(f)
 #define KERNEL(f) void kern_##f(struct kcall *);
+#define TAKES(types)
 #define FLAGS(flags)
 #include "schemas/ops.def"
 

@@ -59,7 +59,42 @@ static struct op_param parse_operand(char *word)
     return o;
 }
 
-static const struct op_param *row_operands(const char *text, int *n, int *min, int *max)
+static const struct {
+    const char *name;
+    uint32_t types;
+} type_classes[] = {
+    {"any", 0},
+    {"float", 1u << DT_F32 | 1u << DT_F16 | 1u << DT_BF16},
+    {"index", 1u << DT_I32 | 1u << DT_I64},
+    {"plain",
+     1u << DT_F32 | 1u << DT_F16 | 1u << DT_BF16 | 1u << DT_F64 | 1u << DT_I8 | 1u << DT_I16 | 1u << DT_I32 | 1u << DT_I64 | 1u << DT_U8 |
+         1u << DT_U16 | 1u << DT_U32 | 1u << DT_U64 | 1u << DT_BOOL},
+};
+
+/* The name of a class or of a type. */
+static uint32_t parse_types(const char *word)
+{
+    for (size_t i = 0; i < sizeof type_classes / sizeof *type_classes; i++)
+        if (strcmp(word, type_classes[i].name) == 0)
+            return type_classes[i].types;
+    enum dtype one = dtype_parse(word);
+    if (one == DT_NONE)
+        bug("schemas/ops.def: TAKES names '%s', which is no type", word);
+    return 1u << one;
+}
+
+/* A word for each of the first operands; a variadic one is all that follow. */
+static void set_types(struct op_param *operands, int n, const char *takes)
+{
+    const char *word;
+    for (int i = 0; takes && (word = next_word(&takes)); i++) {
+        if (i == n)
+            bug("schemas/ops.def: TAKES has more words than the row has operands");
+        operands[i].types = parse_types(word);
+    }
+}
+
+static const struct op_param *row_operands(const char *text, const char *takes, int *n, int *min, int *max)
 {
     *n = count_words(text);
     *min = *max = 0;
@@ -70,6 +105,7 @@ static const struct op_param *row_operands(const char *text, int *n, int *min, i
             *min = i + 1;
         *max = all[i].variadic ? -1 : i + 1;
     }
+    set_types(all, *n, takes);
     return all;
 }
 
@@ -161,8 +197,8 @@ static void registry_add(int i)
     struct op *op = &ops[i];
     *op = row->op;
     name_absent(op);
-    op->in = row_operands(row->inputs, &op->nin, &op->min_in, &op->max_in);
-    op->out = row_operands(row->outputs, &op->nout, &op->min_out, &op->max_out);
+    op->in = row_operands(row->inputs, op->takes, &op->nin, &op->min_in, &op->max_in);
+    op->out = row_operands(row->outputs, NULL, &op->nout, &op->min_out, &op->max_out);
     op->attr = row_attrs(row->attributes, &op->nattr);
     struct registry_key *k = NEW(table_arena, struct registry_key), *twice = NULL;
     if (!make_key(k->text, op->domain, op->name))

@@ -50,8 +50,12 @@ void op_result(struct graph *g, struct node *node, int i, enum dtype dtype, int 
     if (i >= node->nout || !node->out[i])
         return;
     struct type type = {.dtype = dtype, .rank = rank};
-    for (int d = 0; d < rank; d++)
+    int64_t size;
+    for (int d = 0; d < rank; d++) {
         type.dim[d] = dim_rewrite(g->alg, dim[d]);
+        if (dim_is_int(type.dim[d], &size) && size < 0)
+            fail("%s: size %d of the result is %lld", node_where(g, node), d, (long long)size);
+    }
     node->out[i]->type = type;
 }
 

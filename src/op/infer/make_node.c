@@ -59,6 +59,30 @@ static void check_sizes_said(const struct graph *g, const struct node *node)
     }
 }
 
+static const char *types_text(struct arena *a, uint32_t types)
+{
+    const char *text = "";
+    for (int t = 0; t < 32; t++) {
+        uint32_t bit = 1u << t;
+        const char *before = !*text ? "" : types & ~(2 * bit - 1) ? ", " : " or ";
+        if (types & bit)
+            text = arena_printf(a, "%s%s%s", text, before, dtype_name((enum dtype)t));
+    }
+    return text;
+}
+
+/* What the row states; types that are not known fail where they are needed. */
+static void check_types(const struct graph *g, const struct node *node)
+{
+    for (int i = 0; i < node->nin && node->op->nin; i++) {
+        const struct op_param *operand = &node->op->in[i < node->op->nin ? i : node->op->nin - 1];
+        enum dtype found = node->in[i] ? node->in[i]->type.dtype : DT_NONE;
+        if (operand->types && found != DT_NONE && !(found < 32 && operand->types >> found & 1))
+            fail("%s: operand '%s' is %s, expected %s", node_where(g, node), node->in[i]->name, dtype_name(found),
+                 types_text(g->arena, operand->types));
+    }
+}
+
 void op_infer(struct graph *g, struct node *node)
 {
     op_try_infer(g, node);
@@ -73,6 +97,7 @@ void op_try_infer(struct graph *g, struct node *node)
         return;
     }
     check_sizes_said(g, node);
+    check_types(g, node);
     for (int i = 0; i < node->nout; i++)
         if (node->out[i] && !node->out[i]->constant)
             node->out[i]->dims = NULL;

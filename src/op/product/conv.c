@@ -82,9 +82,12 @@ void infer_convtranspose(struct graph *g, struct node *node)
     op_need_rank(g, node, 1, x->rank, x->rank);
     op_same_dtype(g, node, 0, 1);
     op_same_dim(g, node, x->dim[1], w->dim[0], "the channels of X and W");
-    int64_t group = attr_int(node, "group"), size;
+    int64_t group = attr_int(node, "group"), size, channels;
     if (group < 0)
         fail("%s: attribute 'group' is %lld, expected a positive number", node_where(g, node), (long long)group);
+    if (group && dim_is_int(x->dim[1], &channels) && channels % group != 0)
+        fail("%s: attribute 'group' is %lld, expected a divisor of the %lld channels of X", node_where(g, node), (long long)group,
+             (long long)channels);
     const struct dim *out[MAX_RANK] = {x->dim[0], dim_mul(g->alg, w->dim[1], dim_int(g->alg, group))};
     if (node->nin > 2 && node->in[2]) {
         op_need_rank(g, node, 2, 1, 1);

@@ -86,7 +86,7 @@ static struct resize_targets resize_of(struct graph *g, const struct node *node)
 static const struct dim *scaled_size(struct alg *alg, const struct dim *size, double scale)
 {
     int64_t n, under = 1;
-    if (dim_is_int(size, &n))
+    if (dim_is_int(size, &n) && (float)scale * (float)n < 0x1p62f)
         return dim_int(alg, (int64_t)((float)scale * (float)n));
     while (under < 1024 && scale * (double)under > (double)(int64_t)(scale * (double)under))
         under *= 2;
@@ -195,7 +195,7 @@ struct rule *rule_resize(struct graph *g, const struct node *node)
     struct rule *r = rule_new(g, node);
     const struct type *x = &node->in[X]->type;
     for (int d = 0; d < x->rank; d++) {
-        bool free = is_free(node, &resize.dim[d]);
+        bool free = is_free(node, &resize.dim[d]) && x->dim[d] == node->out[0]->type.dim[d];
         int f = rule_numbered(g, r, free ? "a" : "h", d, x->dim[d], free ? 0 : FACTOR_REPLICATED), to = f;
         if (!free)
             to = rule_numbered(g, r, "y", d, node->out[0]->type.dim[d], FACTOR_REPLICATED);

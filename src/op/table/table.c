@@ -19,6 +19,7 @@
 #define NO_BACKWARD(why) .no_backward = why,
 #define EXPAND(f) .expand = expand_##f, .expand_name = #f,
 #define KERNEL(f) .kernel = kern_##f, .kernel_name = #f,
+#define TAKES(types) .takes = types,
 #define FLAGS(op_flags) .flags = op_flags,
 
 const struct op_row op_rows[] = {

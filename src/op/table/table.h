@@ -15,6 +15,7 @@
 #define NO_BACKWARD(why)
 #define EXPAND(f) void expand_##f(struct graph *, struct node *);
 #define KERNEL(f)
+#define TAKES(types)
 #define FLAGS(flags)
 #include "schemas/ops.def"
 

@@ -1,0 +1,160 @@
+/* operands: every sample of the self-check with each of its operands, and then all operands of one type, in every other type. A type that
+ * an op does not take is refused by a sentence, when types are inferred or by the kernel: nothing ends in a bug or a signal. */
+#include "ir/text/text.h"
+#include "kern/core/core.h"
+#include "op/infer/infer.h"
+#include "op/op.h"
+#include "tests/selfcheck.h"
+
+#include <fcntl.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static const struct sample samples[] = {
+#include "tests/selfcheck.def"
+};
+enum { SAMPLES = sizeof samples / sizeof *samples };
+static const enum dtype types[] = {DT_F32,  DT_U8,  DT_I8,  DT_U16, DT_I16, DT_I32,  DT_I64, DT_STRING,
+                                   DT_BOOL, DT_F16, DT_F64, DT_U32, DT_U64, DT_BF16, DT_U4,  DT_I4};
+enum { TYPES = sizeof types / sizeof *types };
+
+/* ---- the type of an operand in the text ------------------------------------------------------------------------------------------- */
+
+/* The type's name in the declaration of operand k, "input NAME: f32[" or "const NAME: f32["; NULL: there are fewer. */
+static const char *declared(const char *text, int k)
+{
+    for (const char *at = text; (at = strpbrk(at, "ic")); at++) {
+        if (strncmp(at, "input ", 6) != 0 && strncmp(at, "const ", 6) != 0)
+            continue;
+        const char *colon = strstr(at, ": ");
+        if (colon && k-- == 0)
+            return colon + 2;
+    }
+    return NULL;
+}
+
+static bool is_called(const char *at, const char *type)
+{
+    size_t n = strlen(type);
+    return strncmp(at, type, n) == 0 && at[n] == '[';
+}
+
+/* The text with type `to` for the operand at `first`, and if all: for every operand of its type. */
+static const char *retyped(struct arena *a, const char *text, const char *first, bool all, enum dtype to)
+{
+    const char *from = arena_strndup(a, first, strcspn(first, "[")), *out = "", *at = text, *each;
+    for (int k = 0; (each = declared(text, k)); k++)
+        if (each == first || (all && is_called(each, from))) {
+            out = arena_printf(a, "%s%.*s%s", out, (int)(each - at), at, dtype_name(to));
+            at = each + strlen(from);
+        }
+    return arena_printf(a, "%s%s", out, at);
+}
+
+/* ---- running ---------------------------------------------------------------------------------------------------------------------- */
+
+static struct tensor zeros(struct arena *a, const struct type *type, const struct bindings *sizes)
+{
+    struct tensor t = {.dtype = type->dtype, .rank = type->rank};
+    for (int d = 0; d < type->rank; d++)
+        if (!dim_eval(type->dim[d], sizes, &t.dim[d]))
+            fail("a size has no value");
+    t.data = arena_alloc(a, tensor_bytes(&t) + 64);
+    return t;
+}
+
+/* What the lengths of attention are: past plus sequence, less one per row; other integers are 0. */
+static void put_lengths(struct tensor *t)
+{
+    for (int64_t i = 0; i < tensor_elements(t); i++)
+        if (t->dtype == DT_I64 || t->dtype == DT_I32)
+            convert_from_i64(t->dtype, &(int64_t){t->rank == 0 ? 7 : 6}, 1, element_at(t->data, dtype_size(t->dtype), i));
+}
+
+static void run(const char *text, const struct sample *s)
+{
+    struct arena *a = arena_new();
+    struct bindings sizes = {{NULL, 0, 0}};
+    struct graph *g = graph_parse(a, alg_new(a), text, s->op, op_find);
+    struct node *n = g->nodes.at[0];
+    for (int i = 0; i < 4; i++)
+        bindings_set(a, &sizes, (const char *[]){"B", "S", "T", "P"}[i], (const int64_t[]){3, 5, 7, 2}[i]);
+    if (!n->op)
+        return;
+    op_infer(g, n);
+    struct tensor *in = NEWN(a, struct tensor, n->nin + 1), *out = NEWN(a, struct tensor, n->nout + 1);
+    for (int i = 0; i < n->nin; i++)
+        if (n->in[i])
+            in[i] = zeros(a, &n->in[i]->type, &sizes);
+    for (int i = 0; i < n->nin && s->below < 0; i++)
+        put_lengths(&in[i]);
+    for (int i = 0; i < n->nout; i++)
+        if (n->out[i])
+            out[i] = zeros(a, &n->out[i]->type, &sizes);
+    struct kcall call = {
+        .node = n, .graph = g, .nin = n->nin, .nout = n->nout, .in = in, .out = out, .bind = &sizes, .env = kenv_new(1, false)};
+    n->op->kernel(&call);
+}
+
+/* In a process of its own; false: a signal ended it. */
+static bool ends_well(const char *text, const struct sample *s)
+{
+    int status;
+    fflush(stdout);
+    pid_t child = fork();
+    if (child == 0) {
+        int quiet = open("/dev/null", O_WRONLY);
+        (void)dup2(quiet, STDERR_FILENO);
+        run(text, s);
+        _exit(0);
+    }
+    if (child < 0 || waitpid(child, &status, 0) < 0)
+        fail("can't run a sample in a process of its own");
+    return WIFEXITED(status);
+}
+
+static int try_types(struct arena *a, const struct sample *s, int k, bool all)
+{
+    int wrong = 0;
+    const char *first = declared(s->text, k);
+    for (int t = 0; t < TYPES; t++) {
+        const char *text = retyped(a, s->text, first, all, types[t]);
+        if (is_called(first, dtype_name(types[t])) || ends_well(text, s))
+            continue;
+        printf("%s: operand %d%s as %s: %s\n", s->op, k, all ? " and those like it" : "", dtype_name(types[t]), text);
+        wrong++;
+    }
+    return wrong;
+}
+
+static int operand_count(const char *text)
+{
+    int n = 0;
+    while (declared(text, n))
+        n++;
+    return n;
+}
+
+/* Another sample of the op has as many operands: forms of an op differ in its attributes. */
+static bool has_other(int sample)
+{
+    for (int i = 0; i < sample; i++)
+        if (strcmp(samples[i].op, samples[sample].op) == 0 && operand_count(samples[i].text) == operand_count(samples[sample].text))
+            return true;
+    return false;
+}
+
+int main(void)
+{
+    struct arena *a = arena_new();
+    int wrong = 0;
+    diag_setup("operands", 0);
+    for (int i = 0; i < SAMPLES; i++)
+        for (int k = 0; !has_other(i) && k < operand_count(samples[i].text); k++) {
+            wrong += try_types(a, &samples[i], k, false);
+            wrong += operand_count(samples[i].text) > 1 ? try_types(a, &samples[i], k, true) : 0;
+        }
+    printf("%d wrong\n", wrong);
+    return wrong != 0;
+}
