@@ -33,6 +33,7 @@ void pass_fuse_kernels(struct compile *c)
     if (c->split_outputs)
         keep_outputs_sharded(c->graph);
     complete_sums(c->graph);
+    fuse_transposed(c->graph);
     fuse_weights(c->graph);
     fuse_quantized(c->graph);
     if (!c->deterministic) {

@@ -9,7 +9,8 @@ void fuse_attention(struct graph *);
 void fuse_chains(struct graph *);
 void fuse_open_norms(struct graph *); /* before channels_last */
 void channels_last(struct graph *);
-void fuse_convs(struct graph *); /* behind channels_last */
+void fuse_convs(struct graph *);      /* behind channels_last */
+void fuse_transposed(struct graph *); /* before fuse_weights */
 void fuse_weights(struct graph *);
 void fuse_quantized(struct graph *);
 
