@@ -1,15 +1,19 @@
 /* Ranks as threads of one process. An exchange publishes where each rank's blocks lie, and every rank reads its blocks there, between two
- * barriers. The barrier is the central sense-reversing one. It spins for longer than a sleeping thread needs to wake, then sleeps: a rank
- * that yields gets its core back late, and the rank that is waited for loses its own. With more ranks than cores it sleeps soon. */
+ * barriers. The barrier is the central sense-reversing one. A rank that waits spins for longer than a sleeping thread needs to wake, and
+ * then sleeps. On the way it offers its core to others. If another took it, more run than there are cores: then the rank sleeps at once,
+ * for a sleeper's core is free for the rank that is waited for, and its own comes back as soon as there is work. With more ranks than cores
+ * it sleeps soon, too. */
 #include "run/comm/comm.h"
 
 #include <pthread.h>
+#include <sched.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-enum { SPINS_CROWDED = 256, SPINS = 1 << 20 };
+enum { SPINS_CROWDED = 256, SPINS = 2048 };
+static const double longest_offer = 1e-3, taken = 20e-6; /* seconds: of offering the core; of one offer that another took */
 
 struct published_blocks {
     int64_t id;
@@ -18,7 +22,8 @@ struct published_blocks {
 };
 struct thread_group {
     struct arena *arena;
-    int size, spins;
+    int size;
+    bool crowded; /* more ranks than cores */
     atomic_int arrived, phase;
     pthread_mutex_t lock; /* held while the phase changes */
     pthread_cond_t changed;
@@ -34,13 +39,13 @@ struct thread_rank {
     struct comm *around; /* it was split from; NULL: nothing */
 };
 
-static struct thread_group *group_new(int size, int spins)
+static struct thread_group *group_new(int size, bool crowded)
 {
     struct arena *arena = arena_new();
     struct thread_group *t = NEW(arena, struct thread_group);
     t->arena = arena;
     t->size = size;
-    t->spins = spins;
+    t->crowded = crowded;
     if (pthread_mutex_init(&t->lock, NULL) || pthread_cond_init(&t->changed, NULL))
         fail("the system gave no lock for %d ranks", size);
     t->slot = NEWN(arena, struct published_blocks, size);
@@ -77,12 +82,27 @@ static void sleep_through(struct thread_group *t, int phase)
     pthread_mutex_unlock(&t->lock);
 }
 
+/* Returns true if the phase ended. */
+static bool offer_core(struct thread_group *t, int phase)
+{
+    double start = clock_seconds(), before = start, now = start;
+    while (now - start < longest_offer && now - before < taken) {
+        (void)sched_yield();
+        if (!is_phase(t, phase))
+            return true;
+        before = now;
+        now = clock_seconds();
+    }
+    return false;
+}
+
 static void wait_through(struct thread_group *t, int phase)
 {
-    for (int spin = 0; spin < t->spins; spin++)
+    for (int spin = 0; spin < (t->crowded ? SPINS_CROWDED : SPINS); spin++)
         if (!is_phase(t, phase))
             return;
-    sleep_through(t, phase);
+    if (t->crowded || !offer_core(t, phase))
+        sleep_through(t, phase);
 }
 
 static void group_wait(struct thread_group *t)
@@ -201,7 +221,7 @@ static struct comm *local_split(struct comm *c, int color)
             rank++;
         size++;
     }
-    struct thread_group *made = c->rank == first ? group_new(size, around->group->spins) : NULL;
+    struct thread_group *made = c->rank == first ? group_new(size, around->group->crowded) : NULL;
     struct thread_group *const *groups = gather_from_all(c, a, &made, sizeof made);
     m = NEW(a, struct thread_rank);
     rank_init(m, groups[first], a, rank);
@@ -220,7 +240,7 @@ static void *run_thread_rank(void *data)
 void comm_local_run(int size, void (*body)(struct comm *, void *), void *data)
 {
     struct arena *arena = arena_new();
-    struct thread_group *group = group_new(size, size <= sysconf(_SC_NPROCESSORS_ONLN) ? SPINS : SPINS_CROWDED);
+    struct thread_group *group = group_new(size, size > sysconf(_SC_NPROCESSORS_ONLN));
     struct thread_rank *member = NEWN(arena, struct thread_rank, size);
     for (int r = 0; r < size; r++) {
         rank_init(&member[r], group, arena_new(), r);
