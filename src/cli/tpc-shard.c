@@ -203,9 +203,12 @@ static void set_emitted(struct shard_options *o, const struct plan_file *file)
     p->machine = e->machine;
 }
 
-/* Sets the model: a file, or the one in an emitted folder. */
+/* Sets the model: a file, the one in an emitted folder, or the one in another. */
 static void set_model(struct arena *a, struct options *p, const char *model)
 {
+    bool emitted = path_exists(path_join(a, model, "manifest.json"));
+    if (path_is_folder(model) && !emitted)
+        model = find_model_in(a, without_slash(a, model));
     p->model = model;
     p->digest = digest_file(a, model);
     if (!path_is_folder(model))

@@ -109,10 +109,21 @@ static void load_graph(struct import *im)
 
 /* ---- the file ---- */
 
+/* Its head: 8 bytes with the length of the JSON that follows. */
+static void refuse_safetensors(const char *path, struct map file)
+{
+    uint64_t length = 0;
+    for (size_t i = 0; file.bytes > 8 && i < 8; i++)
+        length |= (uint64_t)file.at[i] << 8 * i;
+    if (length > 0 && length <= file.bytes - 8 && file.at[8] == '{')
+        fail("%s: holds weights in safetensors, no graph: 'optimum-cli export onnx --model FOLDER OUT' makes an ONNX model of both", path);
+}
+
 static const Onnx__ModelProto *read_model(struct arena *tmp, const char *path, bool *stripped)
 {
     struct wire_index index = {.stripped = false};
     struct map file = map_file(path);
+    refuse_safetensors(path, file);
     wire_check(tmp, path, MODEL_FILE, file, &onnx__model_proto__descriptor, &index);
     const Onnx__ModelProto *model = wire_unpack(tmp, path, MODEL_FILE, strip_weights(tmp, file, &index), &onnx__model_proto__descriptor);
     map_close(file);

@@ -205,8 +205,6 @@ struct folder *folder_read(struct arena *a, const char *dir, bool need_data)
     struct manifest_reader r = {.arena = a, .folder = NEW(a, struct folder)};
     r.folder->dir = dir;
     r.path = path_join(a, dir, "manifest.json");
-    if (!path_exists(r.path) && path_exists(path_join(a, dir, "model.onnx")))
-        fail("%s: has no manifest.json: not a folder that tpc-shard wrote; to compile the model in it: tpc-shard %s/model.onnx", dir, dir);
     if (!path_exists(r.path))
         fail("%s: has no manifest.json: not a folder that tpc-shard wrote", dir);
     json_t *root = read_manifest(&r);
