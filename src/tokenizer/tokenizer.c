@@ -1,0 +1,126 @@
+/* tokenizer: the pipeline from text to ids and back. */
+#include "tokenizer/tokenizer.h"
+
+#include <string.h>
+
+struct tokenizer {
+    struct added_tokens *added;
+    struct normalizer *normalizer;
+    struct pretokenizer *pretokenizer;
+    struct token_model *model;
+    struct token_template *around;
+    struct decoder *decoder;
+};
+
+enum { LARGEST_FILE = 1 << 28 };
+
+/* jansson takes no zero in a key, and a vocabulary may have a token of it: it is read as U+FDD0, which is no character, and put back by
+ * member_text. */
+static struct text zeros_replaced(struct arena *a, struct map file)
+{
+    char *at = arena_alloc(a, file.bytes + 1);
+    memcpy(at, file.at, file.bytes);
+    for (size_t i = 0; i + 6 <= file.bytes; i++)
+        if (at[i] == '\\' && memcmp(at + i, "\\u0000", 6) == 0)
+            memcpy(at + i, "\\uFDD0", 6);
+        else if (at[i] == '\\')
+            i++;
+    return (struct text){at, file.bytes};
+}
+
+static json_t *read_json(const char *path)
+{
+    json_error_t error;
+    struct arena *tmp = arena_new();
+    struct map file = map_file(path);
+    if (file.bytes > LARGEST_FILE)
+        fail("%s: has %zu bytes, expected at most %d", path, file.bytes, LARGEST_FILE);
+    struct text t = zeros_replaced(tmp, file);
+    json_t *root = json_loadb(t.at, t.n, 0, &error);
+    arena_free(tmp);
+    if (!root)
+        fail("%s:%d:%d: expected JSON, found: %s", path, error.line, error.column, error.text);
+    map_close(file);
+    return root;
+}
+
+struct tokenizer *tokenizer_read(struct arena *a, const char *path)
+{
+    json_t *root = read_json(path);
+    struct tokenizer *t = NEW(a, struct tokenizer);
+    if (!json_is_object(json_object_get(root, "model")))
+        fail("%s: is no tokenizer.json: it has no model", path);
+    *t = (struct tokenizer){.added = added_read(a, path, json_object_get(root, "added_tokens")),
+                            .normalizer = normalizer_read(a, path, json_object_get(root, "normalizer")),
+                            .pretokenizer = pretokenizer_read(a, path, json_object_get(root, "pre_tokenizer")),
+                            .model = model_read(a, path, json_object_get(root, "model")),
+                            .around = template_read(a, path, json_object_get(root, "post_processor")),
+                            .decoder = decoder_read(a, path, json_object_get(root, "decoder"))};
+    added_normalize(t->added, t->normalizer);
+    json_decref(root);
+    return t;
+}
+
+/* ---- text to ids ---- */
+
+struct encoding {
+    const struct tokenizer *t;
+    struct arena *arena;
+    struct token_ids ids;
+};
+
+static void put_id(void *data, int64_t id)
+{
+    struct encoding *e = data;
+    VEC_PUSH(e->arena, &e->ids.list, id);
+}
+
+static void encode_plain(void *data, struct piece in)
+{
+    struct encoding *e = data;
+    struct pieces pieces = pretokenizer_apply(e->t->pretokenizer, e->arena, in);
+    for (int i = 0; i < pieces.list.n; i++)
+        if (pieces.list.at[i].text.n)
+            e->t->model->apply(e->t->model, e->arena, pieces.list.at[i].text, &e->ids);
+}
+
+static void encode_normalized(void *data, struct piece in)
+{
+    struct encoding *e = data;
+    size_t end = 0;
+    (void)text_next(in.text, &end);
+    if (in.head)
+        in.head = normalizer_apply(e->t->normalizer, e->arena, (struct text){in.text.at, end}).n;
+    in.text = normalizer_apply(e->t->normalizer, e->arena, in.text);
+    added_split(e->t->added, in, true, &(struct added_use){e, encode_plain, put_id});
+}
+
+struct token_ids tokenizer_encode(const struct tokenizer *t, struct arena *a, const char *text, size_t bytes, bool special)
+{
+    struct encoding e = {.t = t, .arena = a};
+    size_t bad;
+    if (!text_is_utf8(text, bytes, &bad))
+        fail("the text is not UTF-8 at byte %zu", bad);
+    added_split(t->added, (struct piece){{text, bytes}, 1}, false, &(struct added_use){&e, encode_normalized, put_id});
+    return special ? template_apply(t->around, a, &e.ids) : e.ids;
+}
+
+/* ---- ids to text ---- */
+
+char *tokenizer_decode(const struct tokenizer *t, struct arena *a, const int64_t *id, int n, bool special)
+{
+    struct text *token = NEWN(a, struct text, n + 1);
+    int count = 0;
+    for (int i = 0; i < n; i++) {
+        bool known = added_token(t->added, id[i], &token[count]) || vocab_token(t->model->vocab, id[i], &token[count]);
+        count += known && (special || !added_is_special(t->added, token[count]));
+    }
+    struct text out = decoder_apply(t->decoder, a, count, token);
+    return arena_strndup(a, out.at, out.n);
+}
+
+int64_t tokenizer_id(const struct tokenizer *t, const char *token)
+{
+    int64_t id = added_id(t->added, text_of(token));
+    return id >= 0 ? id : vocab_id(t->model->vocab, text_of(token));
+}

@@ -1,0 +1,169 @@
+/* tokenizer: as Hugging Face's tokenizer.json describes them: text to token ids, and ids to text.
+ *
+ * Text becomes ids in four steps: added tokens are cut out; normalizers rewrite what is left; pre-tokenizers split it; the model turns
+ * each piece into tokens. A template puts special tokens around. Decoders turn tokens back into text. What a file asks for beyond that is
+ * refused by name when it is read. https://huggingface.co/docs/tokenizers */
+#ifndef TPC_TOKENIZER_H
+#define TPC_TOKENIZER_H
+
+#include "base/base.h"
+
+#include <jansson.h>
+
+/* ---- tokenizer.c ---- */
+struct tokenizer;
+/* Of a tokenizer.json; everything is in the arena. A file that is no such thing, or asks for what is not supported, is a failure. */
+struct tokenizer *tokenizer_read(struct arena *, const char *path);
+struct token_ids {
+    VEC(int64_t) list;
+};
+/* The ids of a text (UTF-8; other bytes are a failure), with the special tokens of the template or without. */
+struct token_ids tokenizer_encode(const struct tokenizer *, struct arena *, const char *text, size_t bytes, bool special);
+/* The text of ids, which may be any numbers: unknown ones are nothing. special: those tokens are written, too. */
+char *tokenizer_decode(const struct tokenizer *, struct arena *, const int64_t *id, int n, bool special);
+/* The id of a token by its text; -1: there is none. */
+int64_t tokenizer_id(const struct tokenizer *, const char *token);
+
+/* ---- stream.c: text that grows with its ids ---- */
+struct text_stream {
+    int from, written; /* ids that are decoded again; that are written */
+};
+/* What ids up to n add to the text that was returned before: as far as no later id can change it, or, with last, all of it. */
+char *tokenizer_stream(const struct tokenizer *, struct arena *, struct text_stream *, const int64_t *id, int n, bool last);
+
+/* ==== inside ==== */
+
+/* Bytes of UTF-8; not terminated. */
+struct text {
+    const char *at;
+    size_t n;
+};
+struct piece {
+    struct text text;
+    size_t head; /* so many bytes come from the first character of the input */
+};
+/* Bytes from to to of it. */
+struct piece text_piece(struct piece, size_t from, size_t to);
+struct pieces {
+    VEC(struct piece) list;
+};
+
+/* ---- text.c ---- */
+bool text_is_utf8(const char *at, size_t n, size_t *bad);
+/* The character at *i, which moves behind it. */
+int32_t text_next(struct text, size_t *i);
+/* The character that ends before i > 0; *start: where it begins. */
+int32_t text_before(struct text, size_t i, size_t *start);
+/* A string that grows. */
+struct text_builder {
+    struct arena *arena;
+    VEC(char) to;
+};
+void text_put(struct text_builder *, const char *, size_t);
+void text_put_char(struct text_builder *, int32_t);
+struct text text_built(const struct text_builder *);
+struct text text_of(const char *); /* of a terminated string */
+bool text_eq(struct text, struct text);
+bool text_starts(struct text, struct text with);
+/* Byte b of GPT-2's alphabet, in which every byte is a printable character; the byte of a character, -1: it is none. */
+int32_t text_byte_char(uint8_t);
+int text_byte_of(int32_t c);
+
+/* ---- char.c: classes of characters ---- */
+bool char_is_space(int32_t); /* White_Space */
+bool char_is_punctuation(int32_t);
+bool char_is_number(int32_t);
+bool char_is_control(int32_t);    /* control, format, private use, surrogate */
+bool char_is_mark(int32_t);       /* any category M */
+bool char_is_nonspacing(int32_t); /* of marks, those that take no room */
+bool char_is_cjk(int32_t);        /* ideographs */
+bool char_is_word(int32_t);       /* letters, marks, digits, connectors */
+
+/* ---- vocab.c: tokens by text, and by id ---- */
+struct vocab;
+struct vocab *vocab_new(struct arena *);
+/* False: no id that a token can have. */
+bool vocab_add(struct vocab *, struct text, int64_t id);
+int64_t vocab_id(const struct vocab *, struct text); /* -1: no token */
+bool vocab_token(const struct vocab *, int64_t id, struct text *);
+size_t vocab_longest(const struct vocab *); /* bytes */
+
+/* ---- json access of tokenizer.json: `where` is the file, for messages ---- */
+const char *member_string(const char *where, const json_t *, const char *key, const char *otherwise);
+bool member_bool(const char *where, const json_t *, const char *key, bool otherwise);
+/* Of a key; of a string. U+FDD0 stands for a zero. */
+struct text member_text_of(struct arena *, const char *, size_t n);
+struct text member_text(struct arena *, const json_t *string);
+/* The member "type" of a part of the pipeline; a failure if there is none. */
+const char *member_type(const char *where, const char *part, const json_t *);
+_Noreturn void member_unsupported(const char *where, const char *part, const char *type);
+
+/* ---- pattern.c: a string or a regular expression ---- */
+struct pattern;
+/* {"String": ...} or {"Regex": ...}, or a plain string. */
+struct pattern *pattern_read(struct arena *, const char *where, const json_t *);
+struct pattern *pattern_regex(struct arena *, const char *where, const char *regex);
+/* The first match at or after *at, not empty; false: none. */
+bool pattern_find(const struct pattern *, struct text, size_t at, size_t *start, size_t *end);
+
+/* ---- added.c: tokens that are cut out of the text before all else ---- */
+struct added_tokens;
+struct added_tokens *added_read(struct arena *, const char *where, const json_t *list);
+/* Calls between(data, piece) and token(data, id) for what is between tokens of the text and for those, in order. normalized: those tokens
+ * that are looked for in normalized text, else the others. */
+struct added_use {
+    void *data;
+    void (*between)(void *data, struct piece);
+    void (*token)(void *data, int64_t id);
+};
+void added_split(const struct added_tokens *, struct piece, bool normalized, const struct added_use *);
+bool added_token(const struct added_tokens *, int64_t id, struct text *);
+bool added_is_special(const struct added_tokens *, struct text);
+int64_t added_id(const struct added_tokens *, struct text);
+struct normalizer;
+/* Tokens of the second kind are themselves normalized. */
+void added_normalize(struct added_tokens *, const struct normalizer *);
+
+/* ---- normalizer.c, charsmap.c ---- */
+struct normalizer *normalizer_read(struct arena *, const char *where, const json_t *); /* NULL or null: none */
+struct text normalizer_apply(const struct normalizer *, struct arena *, struct text);
+/* charsmap.c: SentencePiece's table of replacements, base64. */
+struct charsmap;
+struct charsmap *charsmap_read(struct arena *, const char *where, const char *base64);
+struct text charsmap_apply(const struct charsmap *, struct arena *, struct text);
+
+/* ---- pretokenizer.c ---- */
+struct pretokenizer;
+struct pretokenizer *pretokenizer_read(struct arena *, const char *where, const json_t *);
+struct pieces pretokenizer_apply(const struct pretokenizer *, struct arena *, struct piece);
+
+/* ---- model.c: bpe.c, unigram.c, wordpiece.c ---- */
+struct token_model {
+    struct vocab *vocab;
+    int64_t unknown; /* -1: none */
+    void *own;
+    void (*apply)(const struct token_model *, struct arena *, struct text, struct token_ids *);
+};
+struct token_model *model_read(struct arena *, const char *where, const json_t *);
+void bpe_read(struct token_model *, struct arena *, const char *where, const json_t *);
+void unigram_read(struct token_model *, struct arena *, const char *where, const json_t *);
+void wordpiece_read(struct token_model *, struct arena *, const char *where, const json_t *);
+/* The vocabulary {"token": id, ...} of a model. */
+void model_read_vocab(struct token_model *, struct arena *, const char *where, const json_t *);
+/* Ids of the tokens <0x00> to <0xFF>, -1 where one is missing. */
+int64_t *model_byte_tokens(const struct vocab *, struct arena *);
+/* Appends the tokens of the bytes; false, and nothing appended, where one is missing. */
+bool model_put_bytes(const int64_t *byte_token, struct arena *, struct text, struct token_ids *);
+
+/* ---- template.c: special tokens around a text ---- */
+struct token_template;
+struct token_template *template_read(struct arena *, const char *where, const json_t *);
+struct token_ids template_apply(const struct token_template *, struct arena *, const struct token_ids *);
+
+/* ---- decoder.c ---- */
+struct decoder;
+struct decoder *decoder_read(struct arena *, const char *where, const json_t *);
+/* Joins n tokens. */
+struct text decoder_apply(const struct decoder *, struct arena *, int n, const struct text *token);
+
+#endif
