@@ -1,7 +1,8 @@
 /* canon: gives the same computation the same form, whichever exporter wrote it. Planning then sees few forms.
  *
- * No-op nodes go. A Gather with one constant index becomes a Slice, repeated KV heads become Repeat, and written-out norms become one
- * node. A product on a flattened operand keeps its dimensions. Equal nodes are merged; slices that tile an axis become a Split.
+ * No-op nodes go. A Gather with one constant index becomes a Slice, repeated KV heads become Repeat, and written-out norms and
+ * quantised weights become one node. A product on a flattened operand keeps its dimensions. Equal nodes are merged; slices that tile an
+ * axis become a Split.
  *
  * One rewrite enables others, so all are repeated until the number of nodes no longer changes. No weight is changed. At the end the pass
  * finds the state that only attention shows (src/plan/facts/state.c). */
@@ -22,8 +23,9 @@ static void clean(struct graph *g)
 static void rewrite_round(struct graph *g)
 {
     static bool (*const rewrites[])(struct rewrite *, struct node *) = {
-        canon_einsum_to_matmul, canon_ms_attention_to_onnx, canon_gather_to_slice,   canon_tile_to_expand, canon_find_repeat,
-        canon_find_norm,        canon_find_norm_bias,       canon_unflatten_product, canon_merge_reshapes, canon_quantized_scales};
+        canon_einsum_to_matmul,  canon_ms_attention_to_onnx, canon_gather_to_slice, canon_tile_to_expand,
+        canon_find_repeat,       canon_find_dequantize,      canon_find_norm,       canon_find_norm_bias,
+        canon_unflatten_product, canon_merge_reshapes,       canon_quantized_scales};
     for (size_t i = 0; i < sizeof rewrites / sizeof *rewrites; i++) {
         rewrite_all(g, rewrites[i]);
         clean(g);

@@ -99,6 +99,27 @@ def attention(x):
         num_heads=4, unidirectional=1)
 
 
+def written_out():
+    """(name, model, inputs, is DequantizeLinear): weights of integers that are cast, moved and scaled in the graph."""
+    scale, n = np.float32(0.03), real(1, 48) ** 2 + f(0.01)
+    for name, q, zero, factor, found in (
+            ("one scale", i8(32, 48), None, scale, True), ("a scale of each column", i8(32, 48), None, n, True),
+            ("a scale of each row", u8(32, 48), None, real(32, 1) ** 2, True), ("a zero point", u8(32, 48), f(128), scale, True),
+            ("zero points", u8(32, 48), whole(0, 255, 48).astype(np.float32), n[0], True), ("half a zero point", u8(32, 48), f(127.5), scale, False),
+            ("a scale of each element", i8(32, 48), None, real(32, 48), False)):
+        weights = [numpy_helper.from_array(np.asarray(v), k) for k, v in (("q", q), ("z", zero), ("s", factor)) if v is not None]
+        nodes = [h.make_node("Cast", ["q"], ["c"], to=T.FLOAT)]
+        nodes += [h.make_node("Sub", ["c", "z"], ["d"])] if zero is not None else []
+        nodes += [h.make_node("Mul", ["s", "d" if zero is not None else "c"], ["w"]), h.make_node("MatMul", ["x", "w"], ["y"])]
+        graph = h.make_graph(nodes, "g", [h.make_tensor_value_info("x", T.FLOAT, ["B", "S", 32])], [h.make_tensor_value_info("y", T.FLOAT, None)], weights)
+        yield name, h.make_model(graph, opset_imports=[h.make_opsetid("", 18)], ir_version=9), {"x": real(2, 3, 32)}, found
+
+
+def dequantizes(build_folder, path):
+    shown = subprocess.run([os.path.join(build_folder, "tpc-shard"), path, "--tp", "2", "-n", "-q", "--dump-after", "canon"], capture_output=True, text=True, check=True)
+    return "DequantizeLinear" in shown.stdout
+
+
 def build(op, operands, results, attributes):
     domain, _, name = op.rpartition(".")
     names = [f"x{i}" if v is not None else "" for i, v in enumerate(operands)]
@@ -132,8 +153,7 @@ def write(folder, kind, arrays):
             file.write(numpy_helper.from_array(np.asarray(value), name).SerializeToString())
 
 
-def check(build_folder, folder, case):
-    model, inputs = build(*case)
+def check(build_folder, folder, model, inputs):
     session = typed(model)
     names = [o.name for o in model.graph.output]
     path, data, out = (os.path.join(folder, n) for n in ("m.onnx", "data", "out"))
@@ -157,12 +177,18 @@ def main():
         for case in cases():
             count += 1
             try:
-                error = check(sys.argv[1], folder, case)
+                error = check(sys.argv[1], folder, *build(*case))
             except Exception as failure:  # noqa: BLE001: every case is reported
                 error = str(failure)
             if error:
                 bad += 1
                 print(f"FAILED {case[0]} {case[3]}: {error}")
+        for name, model, inputs, found in written_out():
+            count += 1
+            error = check(sys.argv[1], folder, model, inputs)
+            if error or dequantizes(sys.argv[1], os.path.join(folder, "m.onnx")) != found:
+                bad += 1
+                print(f"FAILED a quantised weight with {name}: {error}")
     print(f"{count} composed ops, {bad} failed")
     return bool(bad)
 
