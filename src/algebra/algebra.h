@@ -69,10 +69,12 @@ struct binding {
 };
 struct bindings {
     VEC(struct binding) list;
+    struct name_index index; /* positions in the list */
 };
 const int64_t *bindings_get(const struct bindings *, const char *name);
 /* The name is kept, not copied. */
 void bindings_set(struct arena *, struct bindings *, const char *name, int64_t value);
+void bindings_clear(struct bindings *);
 /* "NAME=SIZE", a size of 0 or more; the name may hold '=' itself. */
 bool binding_parse(struct arena *, const char *text, struct binding *out);
 /* False when a symbol is unbound, or on overflow or division by zero. */

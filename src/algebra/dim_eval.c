@@ -60,10 +60,8 @@ bool dim_has_data(const struct dim *d)
 
 static struct binding *binding_find(const struct bindings *b, const char *name)
 {
-    for (int i = 0; i < b->list.n; i++)
-        if (strcmp(b->list.at[i].name, name) == 0)
-            return &b->list.at[i];
-    return NULL;
+    int at = name_index_find(&b->index, name);
+    return at >= 0 ? &b->list.at[at] : NULL;
 }
 
 const int64_t *bindings_get(const struct bindings *b, const char *name)
@@ -77,8 +75,16 @@ void bindings_set(struct arena *arena, struct bindings *b, const char *name, int
     struct binding *found = binding_find(b, name);
     if (found)
         found->value = value;
-    else
+    else {
+        name_index_put(arena, &b->index, name, b->list.n);
         VEC_PUSH(arena, &b->list, ((struct binding){name, value}));
+    }
+}
+
+void bindings_clear(struct bindings *b)
+{
+    b->list.n = 0;
+    name_index_clear(&b->index);
 }
 
 bool binding_parse(struct arena *arena, const char *text, struct binding *out)

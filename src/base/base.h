@@ -74,6 +74,16 @@ void streams_end(void); /* call before the program ends without a failure */
  * with ending, a request to end (SIGINT, SIGTERM, SIGHUP) is a failure too, so that hooks run. ------------------------------------- */
 void signal_watch(bool ending);
 
+/* ---- name_index.c: positions by name, found by hash. {0} is empty; the name is kept, not copied --------------------------------- */
+struct name_index {
+    int n, slots;
+    const char **name;
+    int *at;
+};
+int name_index_find(const struct name_index *, const char *name); /* -1: there is none */
+void name_index_clear(struct name_index *);
+void name_index_put(struct arena *, struct name_index *, const char *name, int at);
+
 /* ---- progress.c: a line on a terminal while work takes over a second ---------------------------------------------- */
 struct progress {
     const char *what;

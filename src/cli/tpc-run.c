@@ -169,8 +169,10 @@ static void read_run_options(struct arena *a, struct run_options *o, int argc, c
     parse_run_options(a, o, argc, argv);
     replica_read(a, o->groups, job);
     diag_setup("tpc-run", job->quiet ? -1 : o->verbose);
-    for (int i = 0; i < o->dim.text.n; i++)
-        VEC_PUSH(a, &job->dims.list, args_binding(a, o->dim.text.at[i]));
+    for (int i = 0; i < o->dim.text.n; i++) {
+        struct binding given = args_binding(a, o->dim.text.at[i]);
+        bindings_set(a, &job->dims, given.name, given.value);
+    }
     for (int i = 0; i < o->bind.text.n; i++)
         VEC_PUSH(a, &job->fixed.list, o->bind.text.at[i]);
     job->external_roots = args_folders(&o->external_root);

@@ -53,6 +53,7 @@ static void choose_sizes(struct arena *a, const struct graph *g, const struct bi
 {
     static const int64_t size[] = {3, 5, 2, 7, 4, 6};
     struct bindings all = {0};
+    int n = 0;
     for (int i = 0; given && i < given->list.n; i++)
         bindings_set(a, &all, given->list.at[i].name, given->list.at[i].value);
     for (int i = 0; i < g->inputs.n; i++)
@@ -61,8 +62,8 @@ static void choose_sizes(struct arena *a, const struct graph *g, const struct bi
             if (s->kind != DIM_SYM)
                 continue;
             if (!bindings_get(&all, s->name))
-                bindings_set(a, &all, s->name, size[dims->list.n % 6]);
-            VEC_PUSH(a, &dims->list, ((struct binding){s->name, *bindings_get(&all, s->name)}));
+                bindings_set(a, &all, s->name, size[n++ % 6]);
+            bindings_set(a, dims, s->name, *bindings_get(&all, s->name));
         }
 }
 

@@ -134,7 +134,7 @@ bool op_evaluate(struct graph *g, struct node *node)
     struct constant **made = NEWN(g->arena, struct constant *, node->nout);
     if (!static_operands(g, node, UINT32_MAX, in) || !static_results(g, node, made, out))
         return false;
-    struct bindings none = {.list = {NULL, 0, 0}};
+    struct bindings none = {0};
     struct kenv *env = kenv_new(1, true);
     struct kcall call = {.node = node, .graph = g, .nin = node->nin, .nout = node->nout, .in = in, .out = out, .bind = &none, .env = env};
     node->op->kernel(&call);

@@ -22,7 +22,7 @@ static void bind_type(struct arena *tmp, const struct type *inside, const struct
 
 struct bindings plan_sizes_inside(struct arena *tmp, const struct node *n, int k, const struct graph *body, const struct bindings *dims)
 {
-    struct bindings out = {{NULL, 0, 0}};
+    struct bindings out = {0};
     int own = body->inputs.n - body->captures;
     for (int i = 0; i < body->inputs.n; i++) {
         const struct value *operand = i < own ? n->in[i] : n->in[node_captured(n, k) + i - own];

@@ -189,17 +189,17 @@ static void mark_sequences(struct dim_roles *all, bool *contracted)
 
 struct symbol_role *dim_symbol_role(const struct dim_roles *all, const char *name)
 {
-    for (int i = 0; i < all->symbols.n; i++)
-        if (strcmp(all->symbols.at[i].name, name) == 0)
-            return &all->symbols.at[i];
-    return NULL;
+    int at = name_index_find(&all->symbol_index, name);
+    return at >= 0 ? &all->symbols.at[at] : NULL;
 }
 
 static void add_symbol(void *to, const struct dim *d)
 {
     struct dim_roles *all = to;
-    if (!dim_symbol_role(all, d->name))
-        VEC_PUSH(all->arena, &all->symbols, ((struct symbol_role){.name = d->name, .lo = d->lo > 0 ? d->lo : 0}));
+    if (dim_symbol_role(all, d->name))
+        return;
+    name_index_put(all->arena, &all->symbol_index, d->name, all->symbols.n);
+    VEC_PUSH(all->arena, &all->symbols, ((struct symbol_role){.name = d->name, .lo = d->lo > 0 ? d->lo : 0}));
 }
 
 static void add_sizes(struct dim_roles *all, const struct value *v)
@@ -260,6 +260,59 @@ static void mark_symbols(struct dim_roles *all, int node)
     }
 }
 
+static void note_steps(struct dim_roles *all, const struct type *t, int d)
+{
+    struct symbol_role *s = NULL;
+    for (int i = 0; i < all->symbols.n && !s; i++)
+        s = dim_uses(t->dim[d], all->symbols.at[i].name) ? &all->symbols.at[i] : NULL;
+    if (!s || !s->of_input)
+        return;
+    s->side |= t->rank > 3;
+    s->steps |= t->rank <= 3;
+    s->samples |= t->rank == 3 && d == 2 && dim_equals(t->dim[1], 1);
+}
+
+/* What a recurrent node or windows walk along: dimensions of operand 0 that are never split, without the weight's. */
+static void mark_steps(struct dim_roles *all, int node)
+{
+    const struct node *n = all->g->nodes.at[node];
+    const struct rule *r = all->rule[node];
+    bool recurs = n->op->flags & OP_RECURS;
+    for (int d = 0; d < r->in[0].rank; d++) {
+        int f = rule_lone_factor(&r->in[0].dim[d]);
+        bool walked = recurs ? d == attr_int(n, "layout") : d >= 2 && f >= 0 && (r->factor[f].flags & FACTOR_REPLICATED);
+        if (walked && !dim_is_int(n->in[0]->type.dim[d], NULL) && (recurs || !operand_has_factor(&r->in[1], f)))
+            note_steps(all, &n->in[0]->type, d);
+    }
+}
+
+/* A picture has two sides that are not known; where one is, the other counts columns as steps. */
+static void pair_sides(struct dim_roles *all)
+{
+    for (int i = 0; i < all->g->inputs.n; i++) {
+        const struct type *t = &all->g->inputs.at[i]->type;
+        struct symbol_role *side[MAX_RANK];
+        int n = 0;
+        for (int d = 0; d < t->rank; d++) {
+            struct symbol_role *s = t->dim[d]->kind == DIM_SYM ? dim_symbol_role(all, t->dim[d]->name) : NULL;
+            if (s && d == 0)
+                s->leading = true;
+            if (s && s->side)
+                side[n++] = s;
+        }
+        for (int k = 0; k < n && n < 2; k++)
+            side[k]->side = !(side[k]->steps = true);
+    }
+}
+
+static void mark_outputs(struct dim_roles *all)
+{
+    for (int i = 0; i < all->symbols.n; i++)
+        for (int k = 0; all->symbols.at[i].side && k < all->g->outputs.n; k++)
+            for (int d = 0; d < all->g->outputs.at[k]->type.rank; d++)
+                all->symbols.at[i].of_output |= dim_uses(all->g->outputs.at[k]->type.dim[d], all->symbols.at[i].name);
+}
+
 static bool in_input_only_state(const struct graph *g, const char *name)
 {
     for (int i = 0; i < g->states.n; i++) {
@@ -284,11 +337,13 @@ static bool is_past(const struct graph *g, const char *name)
 
 static enum symbol_kind symbol_kind_of(const struct graph *g, const struct symbol_role *s)
 {
-    return is_past(g, s->name)            ? SYMBOL_PAST
-        : !s->contracted                  ? SYMBOL_OTHER
-        : s->row                          ? SYMBOL_SEQUENCE
-        : in_input_only_state(g, s->name) ? SYMBOL_CONTEXT
-                                          : SYMBOL_OTHER;
+    return is_past(g, s->name)                             ? SYMBOL_PAST
+        : s->contracted && s->row                          ? SYMBOL_SEQUENCE
+        : s->contracted && in_input_only_state(g, s->name) ? SYMBOL_CONTEXT
+        : s->side                                          ? SYMBOL_SIDE
+        : s->samples                                       ? SYMBOL_SAMPLES
+        : s->steps                                         ? SYMBOL_STEPS
+                                                           : SYMBOL_OTHER;
 }
 
 static void find_symbols(struct dim_roles *all)
@@ -297,6 +352,11 @@ static void find_symbols(struct dim_roles *all)
     for (int i = 0; i < all->g->nodes.n; i++)
         if (all->rule[i] && (all->g->nodes.at[i]->op->flags & OP_PRODUCT))
             mark_symbols(all, i);
+    for (int i = 0; i < all->g->nodes.n; i++)
+        if (all->rule[i] && (all->g->nodes.at[i]->op->flags & OP_PRODUCT) && all->g->nodes.at[i]->in[0])
+            mark_steps(all, i);
+    pair_sides(all);
+    mark_outputs(all);
     for (int i = 0; i < all->symbols.n; i++)
         all->symbols.at[i].kind = symbol_kind_of(all->g, &all->symbols.at[i]);
 }

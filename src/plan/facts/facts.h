@@ -7,13 +7,24 @@
 
 /* dim_roles.c: what dimensions and symbols are for. */
 enum dim_role { DIM_KV = 1, DIM_SEQUENCE = 2 };
-enum symbol_kind { SYMBOL_OTHER, SYMBOL_PAST, SYMBOL_SEQUENCE, SYMBOL_CONTEXT };
+enum symbol_kind {
+    SYMBOL_OTHER,
+    SYMBOL_PAST,
+    SYMBOL_SEQUENCE,
+    SYMBOL_CONTEXT,
+    SYMBOL_STEPS,   /* what a recurrent net or windows of one dimension walk along */
+    SYMBOL_SAMPLES, /* the same of a single channel: samples of sound */
+    SYMBOL_SIDE     /* one of two sides of a picture */
+};
 struct symbol_role {
     const char *name;
     int64_t lo;
     enum symbol_kind kind;
     bool of_input;        /* a size of a graph input */
     bool contracted, row; /* between activations; of a product */
+    bool steps, samples, side;
+    bool leading;   /* the first dimension of a graph input */
+    bool of_output; /* outputs grow with it */
 };
 struct dim_roles {
     struct arena *arena;
@@ -21,6 +32,7 @@ struct dim_roles {
     struct rule **rule; /* by node position; NULL: no row or no rule, replicated */
     bool *weight;       /* by value id: weight_marks */
     VEC(struct symbol_role) symbols;
+    struct name_index symbol_index;
     /* Of dim_roles alone: */
     int *class;                    /* by value id * MAX_RANK + dimension: dim_class.c */
     bool *head_size;               /* by class */

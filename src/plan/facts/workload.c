@@ -2,7 +2,9 @@
  *
  * Roles of symbols are those of dim_roles.c. What data decides is guessed (op_guess_size). All others are as small as their facts
  * and the equations allow. The prompt is the longest one up to 512 under which every equation can still hold (a table of 64 positions caps
- * it); a graph without state has no decode steps. */
+ * it); a graph without state has no decode steps. What a recurrent net walks along is as long as a prompt, sound lasts a second at 16 kHz.
+ * A picture has the size that classifiers are trained for; where outputs grow with it, that of detectors. Both are multiples of all usual
+ * strides. */
 #include "op/analysis/analysis.h"
 #include "plan/facts/facts.h"
 #include "plan/input/input.h"
@@ -12,26 +14,42 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { PROMPT = 512, CONTEXT = 1024, STEPS = 256, MOST_SYMBOLS = 64, LARGEST = 512, MOST_TRIES = 1 << 16 };
+enum { PROMPT = 512, CONTEXT = 1024, STEPS = 256, SECOND = 16000, CLASSIFIED = 224, DETECTED = 640 };
+/* Of a search for sizes: symbols of an equation, the largest size, tries for an equation and for all. */
+enum { MOST_SYMBOLS = 64, LARGEST = 512, MOST_TRIES = 1 << 16, ALL_TRIES = 1 << 19 };
 
 struct symbol {
     const char *name;
     int64_t lo;
-    bool of_input;
+    bool of_input, leading, of_output;
     enum symbol_kind kind;
     const struct dim *form, *guess; /* an equation gives it; what it is taken for where data decides it */
 };
 struct symbol_sizes {
     struct graph *g;
     VEC(struct symbol) list;
+    struct name_index index;
+    int tries;        /* of all searches for sizes */
+    uint64_t *failed; /* by equation: the sizes at which a search for others failed, hashed; 0: none did */
+    bool least;       /* steps and sides are as small as they can be: usual ones contradict the equations */
 };
 
 static struct symbol *symbol_find(const struct symbol_sizes *all, const char *name)
 {
-    for (int i = 0; i < all->list.n; i++)
-        if (strcmp(all->list.at[i].name, name) == 0)
-            return &all->list.at[i];
-    return NULL;
+    int at = name_index_find(&all->index, name);
+    return at >= 0 ? &all->list.at[at] : NULL;
+}
+
+static void symbol_add(struct symbol_sizes *all, struct symbol s)
+{
+    name_index_put(all->g->arena, &all->index, s.name, all->list.n);
+    VEC_PUSH(all->g->arena, &all->list, s);
+}
+
+static void symbols_ready(struct symbol_sizes *all)
+{
+    const struct equation *eq;
+    all->failed = NEWN(all->g->arena, uint64_t, alg_equations(all->g->alg, &eq) + 1);
 }
 
 /* A symbol that an equation was solved for takes its value from the others. */
@@ -77,8 +95,9 @@ static struct symbol_sizes symbol_sizes_of(struct graph *g)
     struct symbol_sizes all = {.g = g};
     for (int i = 0; i < roles->symbols.n; i++) {
         const struct symbol_role *s = &roles->symbols.at[i];
-        VEC_PUSH(g->arena, &all.list, ((struct symbol){.name = s->name, .lo = s->lo, .of_input = s->of_input, .kind = s->kind}));
+        symbol_add(&all, (struct symbol){s->name, s->lo, s->of_input, s->leading, s->of_output, s->kind, NULL, NULL});
     }
+    symbols_ready(&all);
     find_forms(&all);
     find_guesses(&all);
     return all;
@@ -114,11 +133,11 @@ struct size_search {
 static bool try_from(struct size_search *s, int i, int64_t most, bool reached)
 {
     if (i == s->n)
-        return s->tries++ < MOST_TRIES && equation_holds(s->eq, s->b);
+        return s->tries++ < MOST_TRIES && s->all->tries++ < ALL_TRIES && equation_holds(s->eq, s->b);
     int64_t lo = symbol_find(s->all, s->free[i])->lo;
     if (i + 1 == s->n && !reached && lo < most)
         lo = most;
-    for (int64_t k = lo; k <= most && s->tries < MOST_TRIES; k++) {
+    for (int64_t k = lo; k <= most && s->tries < MOST_TRIES && s->all->tries < ALL_TRIES; k++) {
         bindings_set(s->all->g->arena, s->b, s->free[i], k);
         if (try_from(s, i + 1, most, reached || k == most))
             return true;
@@ -126,26 +145,60 @@ static bool try_from(struct size_search *s, int i, int64_t most, bool reached)
     return false;
 }
 
+/* May a search give it any size? */
+static bool is_free(const struct symbol_sizes *all, const struct symbol *s)
+{
+    return s->kind == SYMBOL_OTHER || (s->kind >= SYMBOL_STEPS && all->least);
+}
+
 static void add_free(void *size_search, const struct dim *d)
 {
     struct size_search *s = size_search;
     const struct symbol *symbol = symbol_find(s->all, d->name);
-    bool known = !symbol || symbol->kind != SYMBOL_OTHER || symbol->form;
+    bool known = !symbol || !is_free(s->all, symbol) || symbol->form;
     for (int i = 0; i < s->n; i++)
         known = known || strcmp(s->free[i], d->name) == 0;
     if (!known && s->n < MOST_SYMBOLS)
         s->free[s->n++] = d->name;
 }
 
+struct size_hash {
+    const struct size_search *s;
+    uint64_t hash;
+};
+
+static void hash_size(void *size_hash, const struct dim *d)
+{
+    struct size_hash *h = size_hash;
+    const int64_t *value = bindings_get(h->s->b, d->name);
+    for (int i = 0; i < h->s->n; i++)
+        if (strcmp(h->s->free[i], d->name) == 0)
+            return;
+    h->hash = (h->hash ^ (uint64_t)(value ? *value : -1)) * 0x9E3779B97F4A7C15u;
+    h->hash ^= h->hash >> 29;
+}
+
+/* Of the sizes that a search may not change. */
+static uint64_t hash_given(const struct size_search *s)
+{
+    struct size_hash h = {s, 1};
+    dim_each_symbol(s->eq->left, hash_size, &h);
+    dim_each_symbol(s->eq->right, hash_size, &h);
+    return h.hash | 1;
+}
+
 /* The smallest values (by the largest of them) of an equation's other symbols under which it holds. */
-static bool satisfy(struct symbol_sizes *all, const struct equation *eq, struct bindings *b)
+static bool satisfy(struct symbol_sizes *all, const struct equation *eq, struct bindings *b, uint64_t *failed)
 {
     struct size_search s = {.all = all, .eq = eq, .b = b};
     dim_each_symbol(eq->left, add_free, &s);
     dim_each_symbol(eq->right, add_free, &s);
-    for (int64_t most = 0; s.n > 0 && most <= LARGEST && s.tries < MOST_TRIES; most++)
+    uint64_t given = hash_given(&s);
+    bool open = s.n > 0 && *failed != given;
+    for (int64_t most = 0; open && most <= LARGEST && s.tries < MOST_TRIES && all->tries < ALL_TRIES; most++)
         if (try_from(&s, 0, most, false))
             return true;
+    *failed = given;
     for (int i = 0; i < s.n; i++)
         bindings_set(all->g->arena, b, s.free[i], symbol_find(all, s.free[i])->lo);
     return false;
@@ -157,7 +210,7 @@ static bool satisfy_all(struct symbol_sizes *all, struct bindings *b)
     int n = alg_equations(all->g->alg, &eq);
     apply_forms(all, b);
     for (int i = 0; i < n; i++) {
-        if (!equation_holds(&eq[i], b) && !satisfy(all, &eq[i], b))
+        if (!equation_holds(&eq[i], b) && !satisfy(all, &eq[i], b, &all->failed[i]))
             return false;
         apply_forms(all, b);
     }
@@ -170,16 +223,27 @@ struct lengths {
     int64_t sequence, past, context;
 };
 
+/* As large as is usual. */
+static int64_t usual_size(const struct symbol_sizes *all, const struct symbol *s, struct lengths at)
+{
+    switch (s->kind) {
+    case SYMBOL_PAST: return at.past;
+    case SYMBOL_SEQUENCE: return at.sequence;
+    case SYMBOL_CONTEXT: return at.context;
+    case SYMBOL_STEPS: return all->least ? s->lo : PROMPT;
+    case SYMBOL_SAMPLES: return all->least ? s->lo : SECOND;
+    case SYMBOL_SIDE: return all->least ? s->lo : s->of_output ? DETECTED : CLASSIFIED;
+    default: return s->lo;
+    }
+}
+
 static struct bindings sizes_at(struct symbol_sizes *all, struct lengths at)
 {
-    struct bindings b = {{NULL, 0, 0}};
+    struct bindings b = {0};
     int64_t guess;
     for (int i = 0; i < all->list.n; i++) {
         const struct symbol *s = &all->list.at[i];
-        int64_t k = s->kind == SYMBOL_PAST ? at.past
-            : s->kind == SYMBOL_SEQUENCE   ? at.sequence
-            : s->kind == SYMBOL_CONTEXT    ? at.context
-                                           : s->lo;
+        int64_t k = usual_size(all, s, at);
         bindings_set(all->g->arena, &b, s->name, k < s->lo ? s->lo : k);
     }
     for (int i = 0; i < all->list.n; i++) {
@@ -219,7 +283,7 @@ static const char *bindings_text(struct symbol_sizes *all, const struct bindings
     const char *text = "";
     for (int i = 0; i < b->list.n; i++) {
         const struct symbol *s = symbol_find(all, b->list.at[i].name);
-        if (!s || !s->guess)
+        if (!s || s->of_input)
             text = arena_printf(all->g->arena, "%s%s%s=%lld", text, *text ? "," : "", b->list.at[i].name, (long long)b->list.at[i].value);
     }
     return text;
@@ -231,11 +295,53 @@ static void add_workload(struct symbol_sizes *all, struct plan *plan, struct bin
     VEC_PUSH(all->g->arena, &plan->workloads, w);
 }
 
+static const char *names_of(const struct symbol_sizes *all, enum symbol_kind kind)
+{
+    const char *names = "";
+    for (int i = 0; i < all->list.n; i++) {
+        const struct symbol *s = &all->list.at[i];
+        if (s->kind == kind && s->of_input && !s->form && !(kind == SYMBOL_OTHER && s->leading))
+            names = arena_printf(all->g->arena, "%s%s'%s'", names, *names ? ", " : "", s->name);
+    }
+    return names;
+}
+
+static void note_kind(const struct symbol_sizes *all, struct plan *plan, enum symbol_kind kind, const char *taken)
+{
+    const char *names = names_of(all, kind);
+    if (*names)
+        VEC_PUSH(all->g->arena, &plan->warnings,
+                 arena_printf(all->g->arena, "taken for %s: %s (--workload gives other sizes)", taken, names));
+}
+
+/* What was assumed of sizes that no attention tells the purpose of. */
+static void note_assumed(const struct symbol_sizes *all, struct plan *plan)
+{
+    if (!all->least) {
+        note_kind(all, plan, SYMBOL_SIDE, "sides of a picture");
+        note_kind(all, plan, SYMBOL_SAMPLES, "samples of sound, a second at 16 kHz");
+    }
+    note_kind(all, plan, SYMBOL_OTHER, "as small as can be, because nothing tells what they count");
+}
+
+/* Usual sizes first. */
+static bool find_prompt(struct symbol_sizes *all, struct lengths *at, struct bindings *b)
+{
+    bool good = false;
+    for (int pass = 0; pass < 2 && !good; pass++) {
+        all->least = pass > 0;
+        *at = (struct lengths){.sequence = PROMPT, .past = 0, .context = PROMPT};
+        good = longest_length(all, false, at, b);
+    }
+    return good;
+}
+
 static void plan_default(struct symbol_sizes *all, struct plan *plan)
 {
     struct bindings b;
-    struct lengths at = {.sequence = PROMPT, .past = 0, .context = PROMPT};
-    bool good = longest_length(all, false, &at, &b);
+    struct lengths at;
+    bool good = find_prompt(all, &at, &b);
+    note_assumed(all, plan);
     add_workload(all, plan, b, 1);
     if (any_of_kind(all, true)) {
         at = (struct lengths){.sequence = 1, .past = CONTEXT - 1, .context = at.context};
@@ -283,7 +389,7 @@ static void mark_given(struct symbol_sizes *all, const struct bindings *b)
 /* Sizes that the text does not give are as small as the equations allow. */
 static void plan_text(struct symbol_sizes *all, struct plan *plan, const char *text)
 {
-    struct bindings given = {{NULL, 0, 0}};
+    struct bindings given = {0};
     char *copy = arena_strdup(all->g->arena, text), *colon = strrchr(copy, ':'), *save = NULL;
     double weight = colon ? weight_of(text, colon + 1) : 1;
     if (colon)
@@ -292,8 +398,12 @@ static void plan_text(struct symbol_sizes *all, struct plan *plan, const char *t
         bind_one(all, text, item, &given);
     struct symbol_sizes local = {.g = all->g};
     for (int i = 0; i < all->list.n; i++)
-        VEC_PUSH(all->g->arena, &local.list,
-                 ((struct symbol){.name = all->list.at[i].name, .lo = all->list.at[i].lo, .guess = all->list.at[i].guess}));
+        symbol_add(&local,
+                   (struct symbol){.name = all->list.at[i].name,
+                                   .lo = all->list.at[i].lo,
+                                   .of_input = all->list.at[i].of_input,
+                                   .guess = all->list.at[i].guess});
+    symbols_ready(&local);
     mark_given(&local, &given);
     find_forms(&local);
     struct bindings b = sizes_at(&local, (struct lengths){0, 0, 0});

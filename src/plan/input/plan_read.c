@@ -40,7 +40,7 @@ static double number_of(const struct plan_reader *r, const char *where, const js
 
 static struct bindings plan_read_sizes(const struct plan_reader *r, const char *where, const json_t *o)
 {
-    struct bindings b = {{NULL, 0, 0}};
+    struct bindings b = {0};
     const char *name;
     json_t *v, *dims = json_member(arena_printf(r->a, "%s: %s", r->path, where), o, "dims", JSON_OBJECT);
     if (json_object_size(dims) > MOST_DIMS)

@@ -79,9 +79,7 @@ void dynamic_types(struct arena *a, const struct graph *of, const struct node *n
 /* The size may be wanted by its name later: in a shape that is made of it. */
 static void bind_size(struct session *s, const struct dim *d, int64_t size)
 {
-    if (d->kind == DIM_SYM && !bindings_get(&s->bind, d->name))
-        VEC_PUSH(s->arena, &s->bind.list, ((struct binding){d->name, size}));
-    else if (d->kind == DIM_SYM)
+    if (d->kind == DIM_SYM)
         bindings_set(s->arena, &s->bind, d->name, size);
 }
 

@@ -242,7 +242,7 @@ static bool same_bindings(const struct bindings *a, const struct bindings *b)
 
 static void bind_inputs(struct session *s, const struct tensor *inputs)
 {
-    s->next.list.n = 0;
+    bindings_clear(&s->next);
     if (s->states.by_input)
         state_sizes(s, inputs, s->actual);
     signature_bind(s->arena, &s->sig, s->states.by_input ? s->actual : inputs, &s->next);
