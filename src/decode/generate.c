@@ -116,7 +116,7 @@ static void print_now(struct decoder *d)
         return;
     int64_t k = __atomic_fetch_add(&d->printed, 1, __ATOMIC_ACQ_REL);
     printf("%s%lld", k > 0 ? " " : "", (long long)d->next[0]);
-    (void)fflush(stdout);
+    streams_flush();
 }
 
 /* Messages of this rank say how far it came. */
@@ -339,7 +339,7 @@ static void print_rate(struct arena *a, int64_t rows, int64_t steps, const doubl
     if (steps > 0)
         rest = arena_printf(a, ", then %.3f ms per step, %.1f tokens/s", 1e3 * seconds[1] / (double)steps,
                             (double)(steps * rows) / seconds[1]);
-    (void)fflush(stdout);
+    streams_flush();
     (void)fprintf(stderr, "time: first token after %.3f ms%s\n", 1e3 * seconds[0], rest);
 }
 
