@@ -111,6 +111,10 @@ static const struct family families[] = {
 
     {make_recurrent, false, " RNN GRU LSTM com.microsoft::DynamicQuantizeLSTM "},
 
+    {make_dft, false, " DFT "},
+    {make_stft, false, " STFT "},
+    {make_reverse, false, " ReverseSequence "},
+
     {make_attention, false, " Attention "},
     {make_gqa, false, " com.microsoft::GroupQueryAttention "},
     {make_rotary, false, " RotaryEmbedding "},
@@ -122,6 +126,7 @@ static const struct {
     {"Constant", "a constant as soon as a file is loaded"},
     {"If", "has bodies, which are no part of a random graph"},
     {"Loop", "has a body"},
+    {"MelWeightMatrix", "a constant, for its operands are"},
     {"Scan", "has a body"},
     {"RandomNormal", "draws numbers"},
     {"RandomNormalLike", "draws numbers"},

@@ -45,6 +45,8 @@ make_op make_moe, make_qmoe;
 make_op make_quantize, make_dequantize, make_dynamicquantize, make_matmulinteger, make_matmulnbits, make_gatherblock;
 /* ---- make_recurrent.c ---- */
 make_op make_recurrent;
+/* ---- make_signal.c ---- */
+make_op make_dft, make_stft, make_reverse;
 /* ---- make_attention.c ---- */
 make_op make_attention, make_gqa, make_rotary;
 

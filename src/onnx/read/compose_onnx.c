@@ -181,8 +181,60 @@ static void sequence_at(struct composer *c)
                               scope_ints(c->im, c->scope, "axes", 1, &s->axis)});
 }
 
+/* ---- windows: a - b cos x + c cos 2x ---- */
+
+static char *window_number(struct composer *c, double number)
+{
+    return scope_scalar(c->im, c->scope, "number", number);
+}
+
+static char *window_range(struct composer *c, char *size)
+{
+    int64_t zero = 0, one = 1;
+    Onnx__AttributeProto *to = compose_int(c, "to", ONNX__TENSOR_PROTO__DATA_TYPE__INT64);
+    char *scalar = compose_op(c, "Squeeze", compose_node_of(c, "Cast", 1, &size, 1, &to, 1, NULL), NULL);
+    char *bounds[3] = {compose_op(c, "Squeeze", scope_ints(c->im, c->scope, "start", 1, &zero), NULL), scalar,
+                       compose_op(c, "Squeeze", scope_ints(c->im, c->scope, "delta", 1, &one), NULL)};
+    return compose_cast(c, compose_node_of(c, "Range", 3, bounds, 0, NULL, 1, NULL), ONNX__TENSOR_PROTO__DATA_TYPE__FLOAT);
+}
+
+static void window(struct composer *c, double a, double b, double twice)
+{
+    const double turn = 2 * 3.14159265358979323846;
+    char *size = compose_input(c, 0), *length = compose_cast(c, size, ONNX__TENSOR_PROTO__DATA_TYPE__FLOAT);
+    if (!compose_int_of(c->node, "periodic", 1))
+        length = compose_op(c, "Sub", length, window_number(c, 1));
+    char *x = compose_op(c, "Div", compose_op(c, "Mul", window_range(c, size), window_number(c, turn)), length);
+    char *y = compose_op(c, "Sub", window_number(c, a), compose_op(c, "Mul", compose_op(c, "Cos", x, NULL), window_number(c, b)));
+    if (twice > 0) {
+        char *more = compose_op(c, "Cos", compose_op(c, "Mul", x, window_number(c, 2)), NULL);
+        y = compose_op(c, "Add", y, compose_op(c, "Mul", more, window_number(c, twice)));
+    }
+    Onnx__AttributeProto *to = compose_int(c, "to", compose_int_of(c->node, "output_datatype", ONNX__TENSOR_PROTO__DATA_TYPE__FLOAT));
+    compose_become_with(c, "Cast", 1, &y, 1, &to);
+}
+
+static void hann_window(struct composer *c)
+{
+    window(c, 0.5, 0.5, 0);
+}
+
+static void hamming_window(struct composer *c)
+{
+    window(c, 25.0 / 46, 21.0 / 46, 0);
+}
+
+static void blackman_window(struct composer *c)
+{
+    window(c, 0.42, 0.5, 0.08);
+}
+
+#define WINDOW_OPS "Cast, Squeeze, Range, Mul, Sub, Div, Cos, Add"
 const struct composition compose_list_onnx[] = {
+    {"", "BlackmanWindow", 17, WINDOW_OPS, blackman_window},
     {"", "EyeLike", 9, "Shape, Squeeze, Range, Unsqueeze, Add, Equal, Cast, CastLike", eye_like},
+    {"", "HammingWindow", 17, WINDOW_OPS, hamming_window},
+    {"", "HannWindow", 17, WINDOW_OPS, hann_window},
     {"", "LpNormalization", 1, "Abs, Mul, ReduceSum, Sqrt, Cast, CastLike, Where, Div", lp_normalization},
     {"", "Mean", 8, "Sum, CastLike, Div", mean},
     {"", "MeanVarianceNormalization", 9, "ReduceMean, Sub, Mul, Sqrt, CastLike, Add, Div", mean_variance_normalization},

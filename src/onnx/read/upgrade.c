@@ -119,6 +119,14 @@ static void upgrade_gridsample(struct upgrade *s)
     upgrade_add_text(s, "mode", strcmp(name, "bilinear") == 0 ? "linear" : strcmp(name, "bicubic") == 0 ? "cubic" : name);
 }
 
+/* The axis was an attribute, and the one behind the batch where it was not given. */
+static void upgrade_dft(struct upgrade *s)
+{
+    Onnx__AttributeProto *axis = upgrade_remove(s, "axis", ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__INT);
+    int64_t at = axis ? axis->i : 1;
+    upgrade_set_input(s, 2, scope_ints(s->im, s->scope, upgrade_display_name(s, "axis"), 1, &at));
+}
+
 /* Boxes were not moved by half a pixel. */
 static void upgrade_roialign(struct upgrade *s)
 {
@@ -184,6 +192,7 @@ static const struct {
 } upgrades[] = {
     {"BatchNormalization", 14, "BatchNormalization", upgrade_batchnorm},
     {"Clip", 11, "Clip", upgrade_clip},
+    {"DFT", 20, "DFT", upgrade_dft},
     {"Dropout", NEWEST_OPSET + 1, "Identity", upgrade_dropout},
     {"GridSample", 20, "GridSample", upgrade_gridsample},
     {"Hardmax", 13, "Hardmax", upgrade_softmax},
@@ -217,7 +226,6 @@ static const struct {
     const char *op;
     int since;
 } changed[] = {
-    {"DFT", 20},
     {"GroupNormalization", 21},
     {"Scan", 9},
     {"MeanVarianceNormalization", 9},
