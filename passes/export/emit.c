@@ -180,6 +180,9 @@ static void write_meta(const struct compile *c, struct graph *g)
 {
     rank_meta_write(g, c->graph, c->plan->hash);
     rank_meta_copy_rows(g, c->source);
+    const struct value_use *use = op_value_uses(c->arena, c->source);
+    for (int i = 0; i < c->source->inputs.n; i++)
+        rank_meta_set_values(g, c->source->inputs.at[i]->name, use[i].rows, use[i].mask);
     plan_note_partial_sums(g, c->graph);
 }
 

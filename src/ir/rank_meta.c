@@ -18,6 +18,7 @@
 #define STATE "tpc.state."
 #define SUM "tpc.sum."
 #define UNREAD "tpc.unread."
+#define VALUES "tpc.values."
 
 #define INDEPENDENT "independent"
 
@@ -340,6 +341,23 @@ void rank_meta_copy_rows(struct graph *to, const struct graph *from)
     for (int i = 0; i < from->meta.n; i++)
         if (name_in(&from->meta.at[i], ROWS))
             graph_set_meta(to, from->meta.at[i].key, from->meta.at[i].text);
+}
+
+/* ---- values of inputs: a number of rows, or "mask" ---- */
+
+void rank_meta_set_values(struct graph *g, const char *input, int64_t rows, bool mask)
+{
+    if (rows > 0 || mask)
+        graph_set_meta(g, key_of(g, VALUES, input), mask ? "mask" : arena_printf(g->arena, "%" PRId64, rows));
+}
+
+void rank_meta_values(const struct graph *g, const char *input, int64_t *rows, bool *mask)
+{
+    const struct meta *m = find_entry(g, VALUES, input);
+    *mask = m && strcmp(m->text, "mask") == 0;
+    *rows = -1;
+    if (m && !*mask && !i64_parse(m->text, 1, INT64_MAX, rows))
+        fail("%s: metadata '%s' is '%s', expected a number of rows or mask", graph_file(g), m->key, m->text);
 }
 
 /* ---- inputs that are gone ---- */

@@ -77,6 +77,11 @@ void rank_meta_set_rows(struct graph *, const char *symbol, const char *why);
 bool rank_meta_rows(const struct graph *, int i, const char **symbol, const char **why);
 void rank_meta_copy_rows(struct graph *to, const struct graph *from);
 
+/* ---- integers that a global input may hold, for made-up inputs: less than rows (-1: not known), or a mask ------------------------------
+ */
+void rank_meta_set_values(struct graph *, const char *input, int64_t rows, bool mask);
+void rank_meta_values(const struct graph *, const char *input, int64_t *rows, bool *mask);
+
 /* ---- inputs that the graph has no more: fixed by --bind, or read by nothing -----------------------------------------------------------
  */
 void rank_meta_set_bind(struct graph *, const char *input, const char *values);

@@ -97,6 +97,25 @@ void compare_relative(struct verdict *v, const char *name, const struct tensor *
     compare_tensors(v, name, got, want, 0, rel * most, most > 0 ? most : 1);
 }
 
+double compare_difference(const struct tensor *got, const struct tensor *want)
+{
+    double worst = 0, most = largest(want);
+    int64_t n = tensor_elements(want);
+    if (got->dtype != want->dtype || tensor_elements(got) != n)
+        return INFINITY;
+    for (int64_t i = 0; dtype_is_float(got->dtype) && i < n; i++)
+        worst = fmax(worst, difference(tensor_element(got, i), tensor_element(want, i)));
+    return most > 0 ? worst / most : worst;
+}
+
+/* Two orders of sums are one sample of what orders do, and ranks are a third: four times the sample is room enough. A model that loses more
+ * digits than the limit says computes noise, and no comparison tells anything. */
+double compare_allowance(double rel, double noise)
+{
+    const double limit = 100 * rel;
+    return fmax(rel, fmin(4 * noise, limit));
+}
+
 /* The larger one of u and the unit roundoff of v's type, if that is f16 or bf16. */
 static double rougher(double u, const struct value *v)
 {

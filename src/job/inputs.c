@@ -1,11 +1,12 @@
 /* inputs: makes the global inputs of a run, on rank 0, which sends them to the others: one host has them, and no rank can have others.
  * Shards
  * ({rank} in a file name) are each rank's own. Files of --input win over --test-data; --random makes the rest from their types. Random
- * floats are normal, integers 0 to 7 (valid as token ids, masks and positions), booleans 0 or 1. The generator is SplitMix64 (Steele,
- * Lea, Flood 2014), so a seed gives the same inputs everywhere. */
+ * floats are normal, booleans 0 or 1. Integers are rows of the table that they choose from, 1 in a mask, else 0 to 7. The generator is
+ * SplitMix64 (Steele, Lea, Flood 2014), so a seed gives the same inputs everywhere. */
 #include "ir/rank_meta.h"
 #include "job/job.h"
 #include "onnx/onnx.h"
+#include "op/analysis/analysis.h"
 #include "op/canon/canon.h"
 
 #include <math.h>
@@ -17,6 +18,7 @@ struct inputs {
     struct tensor *at;
     const char **from; /* the file; NULL: not given */
     bool *sharded;     /* every rank has read its shard */
+    struct value_use *use;
 };
 
 static int input_index(const struct graph *g, const char *name, size_t n)
@@ -144,14 +146,31 @@ static double normal_random(uint64_t *state)
     return sqrt(-2 * log(u)) * cos(6.283185307179586 * v);
 }
 
-static void fill_random(struct tensor *t, uint64_t *state)
+/* By input; of the whole model, for a rank's tables may be parts. */
+static struct value_use *value_uses_of(struct arena *a, const struct graph *g)
+{
+    struct value_use *use = op_value_uses(a, g);
+    for (int i = 0; g->rank_meta && i < g->inputs.n; i++)
+        rank_meta_values(g, g->inputs.at[i]->name, &use[i].rows, &use[i].mask);
+    return use;
+}
+
+static double random_integer(const struct tensor *t, const struct value_use *use, uint64_t *state)
+{
+    uint64_t bits = next_random(state) >> 32;
+    if (t->dtype == DT_BOOL)
+        return (double)(bits & 1);
+    return use->mask ? 1 : (double)(use->rows > 0 ? bits % (uint64_t)use->rows : bits & 7);
+}
+
+static void fill_random(struct tensor *t, const struct value_use *use, uint64_t *state)
 {
     int64_t n = tensor_elements(t);
     for (int64_t i = 0; i < n; i++) {
         if (dtype_is_float(t->dtype))
             tensor_put(t, i, normal_random(state));
         else
-            tensor_put(t, i, (double)(next_random(state) >> 32 & (t->dtype == DT_BOOL ? 1 : 7)));
+            tensor_put(t, i, random_integer(t, use, state));
     }
 }
 
@@ -214,7 +233,7 @@ static void make_input(struct arena *a, struct session *s, struct inputs *in, in
     if (!type_sizes_product(t.dim, t.rank, &n) || !i64_mul(n, (int64_t)dtype_size(t.dtype), &bytes))
         fail("input '%s': %s has no valid size here", in->graph->inputs.at[i]->name, type_str(a, type));
     t.data = arena_alloc(a, (size_t)bytes + 1);
-    fill_random(&t, state);
+    fill_random(&t, &in->use[i], state);
     in->at[i] = t;
     in->from[i] = "--random";
 }
@@ -225,6 +244,7 @@ static void make_rest(struct arena *a, struct session *s, struct inputs *in, con
     if (o->random)
         check_known(a, in->graph, &b);
     uint64_t state = o->seed;
+    in->use = o->random ? value_uses_of(a, in->graph) : NULL;
     for (int i = 0; i < in->n; i++) {
         if (in->from[i])
             continue;

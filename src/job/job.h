@@ -108,6 +108,10 @@ struct verdict {
 void compare_close(struct verdict *, const char *name, const struct tensor *got, const struct tensor *want, double rtol, double atol);
 /* Compares max|a-b| <= rel max|b|; integers exactly. */
 void compare_relative(struct verdict *, const char *name, const struct tensor *got, const struct tensor *want, double rel);
+/* The largest difference of floats, relative to the largest magnitude of want; infinity if they don't compare. 0: integers. */
+double compare_difference(const struct tensor *got, const struct tensor *want);
+/* What compare_relative should allow of an output that the order of sums alone changes by `noise`: at least rel. */
+double compare_allowance(double rel, double noise);
 void compare_print(const struct verdict *);
 
 /* calibrate.c: measures the machine. Every rank calls it; rank 0 writes the profile. */

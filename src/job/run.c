@@ -51,17 +51,13 @@ static void compare_test_data(struct arena *a, const struct graph *g, const stru
         fail("%s: has no output_0.pb", o->test_data);
 }
 
-static void compare_unsharded(struct arena *a, const struct graph *g, const struct tensor *in, const struct tensor *out,
-                              const struct job_options *o, int threads, struct verdict *v)
+/* The inputs in the order of another graph of the same model. */
+static struct tensor *order_inputs(struct arena *a, const struct graph *g, const struct tensor *in, const struct graph *whole,
+                                   const struct job_options *o)
 {
-    struct comm *self = comm_self();
-    const struct bound_inputs fixed = op_bound_inputs(g);
-    struct size_source sizes = {.state = job_state_sizes_of, .data = &(struct job_tensors){g, in}};
-    struct graph *whole = job_load_model(a, o->check, &fixed, &sizes, o);
+    struct tensor *ordered = NEWN(a, struct tensor, whole->inputs.n);
     if (whole->inputs.n != g->inputs.n)
         fail("%s has %d inputs, %s has %d", o->check, whole->inputs.n, o->paths.text.at[0], g->inputs.n);
-    struct session *s = session_new(whole, self, (struct session_options){.threads = threads, .deterministic = o->deterministic});
-    struct tensor *ordered = NEWN(a, struct tensor, whole->inputs.n), *want = NEWN(a, struct tensor, whole->outputs.n);
     for (int i = 0; i < g->inputs.n; i++) {
         int k = 0;
         while (k < g->inputs.n && strcmp(g->inputs.at[k]->name, whole->inputs.at[i]->name))
@@ -70,15 +66,60 @@ static void compare_unsharded(struct arena *a, const struct graph *g, const stru
             fail("%s has an input '%s' that %s lacks", o->check, whole->inputs.at[i]->name, o->paths.text.at[0]);
         ordered[i] = in[k];
     }
-    session_run(s, ordered, want);
-    for (int i = 0; i < whole->outputs.n; i++) {
-        int k = find_output(g, whole->outputs.at[i]->name);
-        if (k < 0)
-            fail("%s has an output '%s' that %s lacks", o->check, whole->outputs.at[i]->name, o->paths.text.at[0]);
-        compare_relative(v, g->outputs.at[k]->name, &out[k], &want[i], compare_tolerance(g, o).rel);
+    return ordered;
+}
+
+/* The model of --check on one rank. */
+struct whole_run {
+    struct graph *graph;
+    struct tensor *out;
+};
+
+static struct whole_run run_whole(struct arena *a, const struct graph *g, const struct tensor *in, const struct job_options *o, int threads)
+{
+    const struct bound_inputs fixed = op_bound_inputs(g);
+    struct size_source sizes = {.state = job_state_sizes_of, .data = &(struct job_tensors){g, in}};
+    struct whole_run w = {.graph = job_load_model(a, o->check, &fixed, &sizes, o)};
+    struct comm *self = comm_self();
+    struct session *s = session_new(w.graph, self, (struct session_options){.threads = threads, .deterministic = o->deterministic});
+    w.out = NEWN(a, struct tensor, w.graph->outputs.n);
+    session_run(s, order_inputs(a, g, in, w.graph, o), w.out);
+    for (int i = 0; i < w.graph->outputs.n; i++) {
+        struct tensor copy = session_gather(s, a, i, &w.out[i]);
+        if (tensor_bytes(&copy))
+            copy.data = memcpy(arena_alloc(a, tensor_bytes(&copy)), copy.data, tensor_bytes(&copy));
+        w.out[i] = copy;
     }
     session_free(s);
     self->free(self);
+    return w;
+}
+
+/* A difference counts if it is larger than rel allows and than what the order of sums does to the unsharded model itself, on these inputs:
+ * deep models, and outputs that cancel to almost nothing, have no more digits. That is measured by a second run, whose sums go in the order
+ * of --deterministic. Splitting plays no part in it. */
+static void compare_unsharded(struct arena *a, const struct graph *g, const struct tensor *in, const struct tensor *out,
+                              const struct job_options *o, int threads, struct verdict *v)
+{
+    const struct whole_run want = run_whole(a, g, in, o, threads);
+    struct whole_run other = {0};
+    struct job_options ordered = *o;
+    ordered.deterministic = true;
+    for (int i = 0; i < want.graph->outputs.n; i++) {
+        const char *name = want.graph->outputs.at[i]->name;
+        int k = find_output(g, name);
+        double allowed = compare_tolerance(g, o).rel, noise;
+        if (k < 0)
+            fail("%s has an output '%s' that %s lacks", o->check, name, o->paths.text.at[0]);
+        if (!o->deterministic && o->rel < 0 && compare_difference(&out[k], &want.out[i]) > allowed) {
+            other = other.out ? other : run_whole(a, g, in, &ordered, threads);
+            noise = compare_difference(&other.out[i], &want.out[i]);
+            allowed = compare_allowance(allowed, noise);
+            explain("%s: output '%s': another order of sums changes it by %.3g of its largest, so %.3g is allowed", o->check, name, noise,
+                    allowed);
+        }
+        compare_relative(v, g->outputs.at[k]->name, &out[k], &want.out[i], allowed);
+    }
 }
 
 /* Rank 0 writes outputs, compares and prints. Returns true if a comparison failed. */

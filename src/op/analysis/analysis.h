@@ -52,6 +52,14 @@ enum mask_use op_mask_use(const struct graph *, const struct value *mask);
  * alone: by the places of tokens, whatever they hold. NULL: there is none. */
 const struct node *op_rows_by_place(const struct graph *, const struct value *input);
 
+/* The integers that an input may hold: less than rows, if what follows from it alone chooses rows of a table; any but zero if it is a mask.
+ */
+struct value_use {
+    int64_t rows; /* -1: it chooses none */
+    bool mask;
+};
+struct value_use *op_value_uses(struct arena *, const struct graph *); /* by input */
+
 /* ---- affine.c: integer values whose elements are an affine function of their index, such as positions and row numbers ---- */
 /* The element at index i is base + the sum of step[d] * i[d]; step[d] is 0 where the dimension is 1. */
 struct affine {

@@ -118,3 +118,84 @@ const struct node *op_rows_by_place(const struct graph *g, const struct value *i
     arena_free(tmp);
     return found;
 }
+
+/* ---- values that an integer input may have ---- */
+
+/* Rows among which the operand chooses; -1: it chooses none. */
+static int64_t rows_chosen(const struct node *n, int k)
+{
+    const char *operand = n->op && k < n->op->nin ? n->op->in[k].name : "";
+    bool gathers = n->op && strncmp(n->op->name, "Gather", 6) == 0 && strcmp(n->op->name, "GatherND") && k == 1;
+    const char *attribute = gathers && strcmp(n->op->name, "GatherBlockQuantized") == 0 ? "gather_axis" : "axis";
+    int axis = gathers ? (int)attr_int(n, attribute) : 0, table = 0;
+    int64_t rows;
+    if (strcmp(operand, "position_ids") == 0)
+        for (int i = 0; i < n->nin && i < n->op->nin; i++)
+            table = strcmp(n->op->in[i].name, "cos_cache") == 0 ? i : table;
+    else if (!gathers)
+        return -1;
+    const struct type *t = n->in[table] ? &n->in[table]->type : NULL;
+    if (t && axis < 0)
+        axis += t->rank;
+    return t && axis >= 0 && axis < t->rank && dim_is_int(t->dim[axis], &rows) ? rows : -1;
+}
+
+/* Whether the node asks of the operand only if it is zero, or takes it for a length or a weight of scores. */
+static bool reads_as_mask(const struct node *n, int k)
+{
+    const struct value *out = n->nout > 0 ? n->out[0] : NULL;
+    return lengths_operand(n) == k || (out && (out->type.dtype == DT_BOOL || (op_is_onnx(n, "Cast") && dtype_is_float(out->type.dtype))));
+}
+
+enum { OF_NONE = -1, OF_SEVERAL = -2 };
+
+/* By value id: the number of the only input that it follows from. */
+static int *only_inputs(struct arena *a, const struct graph *g)
+{
+    int *of = NEWN(a, int, g->values.n);
+    for (int i = 0; i < g->values.n; i++)
+        of[i] = OF_NONE;
+    for (int i = 0; i < g->inputs.n; i++)
+        of[g->inputs.at[i]->id] = i;
+    for (int i = 0; i < g->nodes.n; i++) {
+        const struct node *n = g->nodes.at[i];
+        int all = OF_NONE;
+        for (int k = 0; k < n->nin; k++)
+            if (n->in[k] && of[n->in[k]->id] != OF_NONE)
+                all = all == OF_NONE || all == of[n->in[k]->id] ? of[n->in[k]->id] : OF_SEVERAL;
+        for (int k = 0; k < n->nout; k++)
+            if (n->out[k])
+                of[n->out[k]->id] = all;
+    }
+    return of;
+}
+
+static void note_use(const struct graph *g, const struct node *n, int k, int input, struct value_use *use)
+{
+    const struct type *t = &g->inputs.at[input]->type;
+    if (t->dtype != DT_I64 && t->dtype != DT_I32)
+        return;
+    int64_t rows = rows_chosen(n, k);
+    if (rows > 0 && (use->rows < 0 || rows < use->rows))
+        use->rows = rows;
+    use->mask = use->mask || (t->rank == 2 && reads_as_mask(n, k));
+}
+
+struct value_use *op_value_uses(struct arena *a, const struct graph *g)
+{
+    struct arena *tmp = arena_new();
+    struct value_use *use = NEWN(a, struct value_use, g->inputs.n);
+    const int *of = only_inputs(tmp, g);
+    for (int i = 0; i < g->inputs.n; i++)
+        use[i].rows = -1;
+    for (int i = 0; i < g->nodes.n; i++)
+        for (int k = 0; k < g->nodes.at[i]->nin; k++) {
+            const struct value *v = g->nodes.at[i]->in[k];
+            if (v && of[v->id] >= 0)
+                note_use(g, g->nodes.at[i], k, of[v->id], &use[of[v->id]]);
+        }
+    for (int i = 0; i < g->inputs.n; i++)
+        use[i].mask = use[i].mask && use[i].rows < 0;
+    arena_free(tmp);
+    return use;
+}
