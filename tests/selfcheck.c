@@ -800,6 +800,18 @@ static int all_gradients(const char *op)
     return wrong + rows_without_backward();
 }
 
+/* The rule of every sample, for docs/compatibility.md. */
+static int print_rules(void)
+{
+    for (int i = 0; i < SAMPLES; i++) {
+        struct trial t;
+        trial_start(&t, &samples[i], DT_F32);
+        if (t.rule)
+            printf("%s::%s\t%s\n", *t.node->domain ? t.node->domain : "ai.onnx", samples[i].op, rule_str(t.arena, t.rule));
+    }
+    return 0;
+}
+
 int main(int argc, char **argv)
 {
     int wrong = 0;
@@ -809,6 +821,8 @@ int main(int argc, char **argv)
         printf("%d wrong\n", wrong);
         return wrong != 0;
     }
+    if (argc > 1 && strcmp(argv[1], "--rules") == 0)
+        return print_rules();
     for (int i = 0; i < SAMPLES; i++) {
         if (argc > 1 && strcmp(argv[1], samples[i].op) != 0)
             continue;

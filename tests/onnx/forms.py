@@ -174,6 +174,8 @@ def run(path, inputs, outputs):
 def check(tool, folder, m, inputs, expected=None):
     outputs = [o.name for o in m.graph.output]
     before, after = os.path.join(folder, "before.onnx"), os.path.join(folder, "after.onnx")
+    if os.path.exists(after):   # files are made new
+        os.remove(after)
     onnx.save(m, before)
     subprocess.run([tool, before, after], check=True, stdout=subprocess.DEVNULL)
     saved = onnx.load(after)

@@ -170,6 +170,9 @@ def accepted():
 
 
 def run(tool, path, *options, data=None):
+    for out in [path + ".out"] + [data] * bool(data):   # files are made new
+        if os.path.exists(out):
+            os.remove(out)
     done = subprocess.run([tool, *options, path, path + ".out"] + [data] * bool(data), capture_output=True, timeout=300, check=False)
     return done.returncode, done.stderr.decode(errors="replace").strip()
 

@@ -3,11 +3,6 @@
 
 #include <string.h>
 
-struct sequence {
-    struct value *of, *sizes;
-    int64_t axis;
-}; /* parts of a tensor: sizes of all, or one size for each */
-
 /* ---- reductions ---- */
 
 static char *reduced(struct composer *c, const char *op, char *x, bool keep)
@@ -117,70 +112,6 @@ static void eye_like(struct composer *c)
         compose_become(c, "CastLike", 2, (char *[]){same, x});
 }
 
-/* ---- sequences: only as a detour to parts of a tensor ---- */
-
-/* Sizes or an index that the file states. */
-static struct value *stated(struct composer *c, size_t i)
-{
-    struct value *v = compose_has(c->node, i) ? scope_find(c->scope, c->node->input[i]) : NULL;
-    bool whole = v && v->constant && (v->constant->dtype == DT_I64 || v->constant->dtype == DT_I32);
-    return whole && v->constant->rank <= 1 && constant_elements(v->constant) > 0 ? v : NULL;
-}
-
-/* Names are unique in their graph only. */
-static char *value_key(struct composer *c, const struct value *v)
-{
-    return arena_printf(c->im->tmp, "%p", (const void *)v);
-}
-
-static bool is_of(const struct graph *g, const struct value *v)
-{
-    return v->id < g->values.n && g->values.at[v->id] == v;
-}
-
-/* Remembered for SequenceAt; nobody reads the node itself any more once every part has been found. */
-static void split_to_sequence(struct composer *c)
-{
-    struct value *sizes = stated(c, 1), *x = compose_has(c->node, 0) ? scope_find(c->scope, c->node->input[0]) : NULL;
-    if (!sizes || !x || !compose_gives(c->node, 0))
-        return;
-    struct sequence *made = NEW(c->im->tmp, struct sequence);
-    *made = (struct sequence){.of = x, .sizes = sizes, .axis = compose_int_of(c->node, "axis", 0)};
-    text_table_add(c->im->tmp, &c->im->sequences, value_key(c, scope_read(c->im, c->scope, c->node->output[0], c->where)), made);
-}
-
-static int64_t size_at(const struct sequence *s, int64_t i)
-{
-    return constant_int(s->sizes->constant, s->sizes->name, s->sizes->constant->rank ? i : 0);
-}
-
-/* Part i lies behind those before it; one size for all is a chunk, the last one may be cut short. */
-static void sequence_at(struct composer *c)
-{
-    struct value *index = stated(c, 1), *value = compose_has(c->node, 0) ? scope_find(c->scope, c->node->input[0]) : NULL;
-    const struct sequence *s = value ? text_table_find(c->im->sequences, value_key(c, value)) : NULL;
-    if (!s || !index || !is_of(c->im->graph, s->of))
-        return;
-    bool chunks = s->sizes->constant->rank == 0;
-    int64_t i = constant_int(index->constant, index->name, 0), n = chunks ? INT32_MAX : constant_elements(s->sizes->constant), start = 0,
-            stop;
-    if (i < 0 && chunks)
-        return;
-    if (i < -n || i >= n)
-        fail("%s: %s asks for part %lld of %lld", c->im->path, c->where, (long long)i, (long long)n);
-    i = i < 0 ? i + n : i;
-    bool fits = !chunks || i64_mul(i, size_at(s, 0), &start);
-    for (int64_t k = 0; !chunks && fits && k < i; k++)
-        fits = i64_add(start, size_at(s, k), &start);
-    if (!fits || !i64_add(start, size_at(s, i), &stop) || start < 0 || stop < start)
-        fail("%s: %s asks for a part of no proper size", c->im->path, c->where);
-    char *x = scope_fresh(c->im, "part");
-    scope_bind(c->im, c->scope, x, s->of);
-    compose_become(c, "Slice", 4,
-                   (char *[]){x, scope_ints(c->im, c->scope, "starts", 1, &start), scope_ints(c->im, c->scope, "ends", 1, &stop),
-                              scope_ints(c->im, c->scope, "axes", 1, &s->axis)});
-}
-
 /* ---- windows: a - b cos x + c cos 2x ---- */
 
 static char *window_number(struct composer *c, double number)
@@ -243,7 +174,5 @@ const struct composition compose_list_onnx[] = {
     {"", "ReduceLogSum", 18, "ReduceSum, Log", reduce_log_sum},
     {"", "ReduceLogSumExp", 18, "ReduceMax, Sub, Exp, ReduceSum, Log, Add, Squeeze", reduce_log_sum_exp},
     {"", "ReduceSumSquare", 18, "Mul, ReduceSum", reduce_sum_square},
-    {"", "SequenceAt", 11, "Slice", sequence_at},
-    {"", "SplitToSequence", 11, "Slice", split_to_sequence},
     {NULL, NULL, 0, NULL, NULL},
 };

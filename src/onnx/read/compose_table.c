@@ -4,8 +4,8 @@
 
 #include <string.h>
 
-static const struct composition *const tables[] = {compose_list_flex, compose_list_onnx, compose_list_microsoft, compose_list_integers,
-                                                   compose_list_training};
+static const struct composition *const tables[] = {compose_list_optimizer, compose_list_sequence, compose_list_flex,    compose_list_onnx,
+                                                   compose_list_microsoft, compose_list_integers, compose_list_training};
 
 static const struct composition *find_composition(const Onnx__NodeProto *node)
 {
@@ -27,5 +27,6 @@ void onnx_each_composed(void (*take)(void *, const char *domain, const char *op,
 {
     for (size_t i = 0; i < sizeof tables / sizeof *tables; i++)
         for (const struct composition *row = tables[i]; row->op; row++)
-            take(data, row->domain, row->op, row->since, row->of);
+            if (strcmp(row->op, row->of) != 0) /* else it is itself, but for sequences */
+                take(data, row->domain, row->op, row->since, row->of);
 }

@@ -51,6 +51,7 @@ static void load_outputs(struct import *im, struct scope *scope)
             fail("%s: graph output %zu has no name", im->path, i);
         if (text_table_find(seen, info->name))
             fail("%s: graph output '%s' is listed twice", im->path, info->name);
+        declared_check_tensor(im, info, "the list of graph outputs");
         text_table_add(im->tmp, &seen, info->name, info);
         VEC_PUSH(im->arena, &im->graph->outputs, scope_read(im, scope, info->name, "the list of graph outputs"));
     }

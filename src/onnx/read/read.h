@@ -21,7 +21,7 @@ struct import {
     struct text_table *functions; /* "domain\nname\noverload" -> FunctionProto */
     struct text_table *declared;  /* value name -> ValueInfoProto, for outputs of ops without a row */
     struct text_table *node_names;
-    struct text_table *sequences; /* name of a sequence value -> its parts (struct sequence of compose_onnx.c) */
+    struct text_table *sequences; /* name of a sequence value -> what it holds (struct sequence of compose_sequence.c) */
     int fresh, inlined;
     int depth; /* of subgraphs around what is being imported */
     /* read_node, through which subgraphs and functions recur. */
@@ -156,7 +156,7 @@ struct composition {
 };
 /* Each ends with a row without op. */
 extern const struct composition compose_list_onnx[], compose_list_microsoft[], compose_list_integers[], compose_list_training[],
-    compose_list_flex[];
+    compose_list_flex[], compose_list_sequence[], compose_list_optimizer[];
 void compose_node(struct import *, struct scope *, Onnx__NodeProto *);
 bool compose_has(const Onnx__NodeProto *, size_t operand);
 bool compose_gives(const Onnx__NodeProto *, size_t result);
@@ -186,6 +186,10 @@ void compose_become(struct composer *, const char *op, size_t nin, char *const *
 void compose_become_with(struct composer *, const char *op, size_t nin, char *const *in, size_t nattr, Onnx__AttributeProto *const *attr);
 /* Another result, if the node has it, is made by op and removed from the node. Call it for later results first. */
 void compose_also(struct composer *, size_t result, const char *op, size_t nin, char *const *in);
+/* sequence_loop.c: a sequence that a Loop begins empty and appends one tensor to in each iteration becomes a scan output; the result that
+ * was sequence k then is the tensor of all elements, stacked. */
+bool sequence_is_appended(const Onnx__NodeProto *loop, size_t state, char **element);
+void sequence_to_scan(struct composer *, size_t state, const char *element, char *stack);
 /* compose_body.c: the nodes of the body that the attribute holds, read here; in: what its inputs are; out: its results. */
 void compose_body(struct composer *, const char *attribute, size_t nin, char *const *in, size_t nout, char **out);
 
