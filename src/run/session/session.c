@@ -52,6 +52,39 @@ static void read_collective(struct session *s, struct session_step *step, struct
     c->complete = kenv_deterministic(s->env) && c->kind == COLL_REDUCESCATTER && c->red == RED_SUM;
 }
 
+static bool has_sizes(const struct node *n)
+{
+    for (int i = 0; i < n->nattr; i++)
+        for (int k = 0; n->attr[i].kind == ATTR_DIMS && n->attr[i].set && k < n->attr[i].n; k++)
+            if (!dim_is_int(n->attr[i].dims[k], NULL))
+                return true;
+    for (int k = 0; k < n->nout; k++)
+        for (int d = 0; n->out[k] && d < n->out[k]->type.rank; d++)
+            if (!dim_is_int(n->out[k]->type.dim[d], NULL))
+                return true;
+    return false;
+}
+
+/* Recurrent nets pack their weights also where these are put together from constants, the same ones at every run, as exporters do. */
+static void settle_weights(struct session *s)
+{
+    const unsigned varies = OP_DRAWS | OP_COLLECTIVE | OP_CONTROL;
+    bool *settled = NEWN(s->arena, bool, s->graph->values.n + 1);
+    for (int i = 0; i < s->nstep; i++) {
+        struct node *n = s->step[i].node;
+        bool all = n->nin > 0 && n->op && !(n->op->flags & varies) && !has_sizes(n);
+        bool packs = n->op && (n->op->flags & OP_RECURS);
+        for (int k = 0; k < n->nin; k++) {
+            bool same = !n->in[k] || n->in[k]->constant || settled[n->in[k]->id];
+            all = all && same;
+            s->step[i].in_constant[k] = s->step[i].in_constant[k] || (packs && n->in[k] && same);
+        }
+        for (int k = 0; k < n->nout; k++)
+            if (n->out[k])
+                settled[n->out[k]->id] = all;
+    }
+}
+
 static void collect_collectives(struct session *s)
 {
     int n = 0;
@@ -192,6 +225,7 @@ static struct session *session_build(struct graph *g, struct comm *comm, struct 
     load_constants(s);
     layout_prepare(s);
     place_constants(s);
+    settle_weights(s);
     return s;
 }
 
