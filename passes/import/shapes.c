@@ -58,6 +58,19 @@ static void state_rank_meta(struct graph *g)
         state_assumption(g, &m->assumption[i]);
 }
 
+/* No gradient goes into a cache: a step of training has no past. */
+static void forget_past(struct graph *g)
+{
+    for (int i = 0; i < g->states.n; i++) {
+        const struct state *s = &g->states.at[i];
+        if (!s->past || s->dim < 0)
+            continue;
+        if (alg_equate(g->alg, s->past->type.dim[s->dim], dim_int(g->alg, 0), "--train") == EQ_FALSE)
+            fail("%s: --train: dimension %d of the state '%s' is %s, expected one that may be 0", graph_file(g), s->dim, s->past->name,
+                 dim_str(g->arena, s->past->type.dim[s->dim]));
+    }
+}
+
 /* ---- shape information used as data -------------------------------------------------------------------------------------------- */
 
 struct data_value {
@@ -186,6 +199,8 @@ void pass_shapes(struct compile *c)
     state_rank_meta(g);
     if (options)
         bind_dims(g, &options->dims);
+    if (options && options->train)
+        forget_past(g);
     op_infer_fixpoint(g);
     if (g->undecided.what && c->sizes.state) {
         c->sizes.state(c->sizes.data, g);

@@ -19,10 +19,10 @@
 struct shard_options {
     struct options plan;
     int64_t tp, random_seed;
-    struct text_maybe sp, strict;
+    struct text_maybe sp, strict, train;
     struct text_list dim, bind, workload, external_root, compare, report;
     const char *out, *state_from, *machine, *solver, *memory, *weights, *dump_after, *print, *merge, *plan_file, *explain, *configuration,
-        *annotate;
+        *annotate, *loss, *freeze;
     bool dry_run, list_passes, list_ops, force, quiet, verbose, random_split_only;
 };
 
@@ -67,6 +67,9 @@ static struct text_list parse_shard_options(struct arena *a, struct shard_option
         {"state-from", 0, ARG_TEXT, &o->state_from, "DIR", "take the placements of shared state from the plan in DIR"},
         {"memory", 0, ARG_TEXT, &o->memory, "SIZE", "memory limit of a rank: 800M, 1.5GiB, ..."},
         {"weights", 0, ARG_TEXT, &o->weights, "f32|f16|bf16", "store large f32 weights in this type"},
+        {"train", 0, ARG_MAYBE, &o->train, "[=GLOB]", "compile a step of training: the loss and the gradients of these weights"},
+        {"freeze", 0, ARG_TEXT, &o->freeze, "GLOB", "with --train: weights that have no gradient"},
+        {"loss", 0, ARG_TEXT, &o->loss, "NAME", "with --train: cross-entropy, mse, l1, bce, or an output"},
         {"machine", 0, ARG_TEXT, &o->machine, "FILE", "machine profile, or name of an installed one (default: reference)"},
         {"solver", 0, ARG_TEXT, &o->solver, "exact|first", "exact: the cheapest plan; first: the first valid one"},
         {"annotate", 0, ARG_TEXT, &o->annotate, "FILE", "also write the model with the plan as device annotations"},
@@ -241,6 +244,11 @@ static void set_plan_options(struct arena *a, struct shard_options *o, const cha
     p->force = o->force;
     p->random_seed = (uint64_t)o->random_seed;
     p->random_split_only = o->random_split_only;
+    p->train = !o->train.given ? NULL : o->train.text ? o->train.text : "*";
+    p->freeze = o->freeze;
+    p->loss = o->loss;
+    if (!p->train && (p->freeze || p->loss))
+        fail_usage("--%s is given without --train", p->freeze ? "freeze" : "loss");
     p->explain = o->explain;
     p->annotate = o->annotate;
     p->price = shard_report_has(&o->report, "html");

@@ -60,6 +60,14 @@ static void copy_ends(struct graph *to, const struct graph *from)
     }
 }
 
+static void copy_trained(struct graph *to, const struct graph *from)
+{
+    for (int i = 0; i < from->trained.n; i++) {
+        struct trained pair = {twin(to, from->trained.at[i].weight), from->trained.at[i].output};
+        VEC_PUSH(to->arena, &to->trained, pair);
+    }
+}
+
 static void copy_header(struct graph *to, const struct graph *from)
 {
     to->path = from->path;
@@ -86,6 +94,7 @@ static struct graph *copy_graph(struct arena *arena, struct alg *alg, const stru
     for (int i = 0; i < from->nodes.n; i++)
         copy_node(to, from->nodes.at[i]);
     copy_ends(to, from);
+    copy_trained(to, from);
     return to;
 }
 

@@ -113,6 +113,11 @@ struct state {
     int dim;                      /* the growing dimension, -1 none */
     const char *from;             /* the output of another graph of the model that past is at first; NULL: not known */
 };
+/* A weight and the number of the output that is its gradient: both are placed alike. */
+struct trained {
+    struct value *weight;
+    int output;
+};
 struct meta {
     const char *key, *text;
 };
@@ -134,6 +139,7 @@ struct graph {
     VEC(struct value *) inputs, outputs;
     int captures; /* of a body: so many of its inputs, the last ones, are values from around its node */
     VEC(struct state) states;
+    VEC(struct trained) trained; /* with --train */
     VEC(struct meta) meta;
     VEC(struct meta) opsets;                    /* domain -> version as text, of the source */
     VEC(struct configuration *) configurations; /* of the source; copies have none */

@@ -44,11 +44,13 @@ struct options {
     const struct other_plan *state_from; /* --state-from; NULL: none */
     const char
         *configuration; /* --configuration: whose annotations to follow; "": nobody's; NULL: that for as many devices, if there is one */
-    enum dtype weights; /* --weights: the type that large f32 weights are stored in; DT_NONE: their own */
-    VEC(const char *) compare; /* --compare: "first", "none" or a plan file */
-    const char *explain;       /* --explain: a name; NULL: not asked */
-    const char *annotate;      /* --annotate: the file to write; NULL: none */
-    bool price;                /* the report lists what every strategy costs */
+    const char *train, *freeze; /* --train, --freeze: globs over weights; NULL: not asked */
+    const char *loss;           /* --loss: what is minimised; NULL: cross entropy */
+    enum dtype weights;         /* --weights: the type that large f32 weights are stored in; DT_NONE: their own */
+    VEC(const char *) compare;  /* --compare: "first", "none" or a plan file */
+    const char *explain;        /* --explain: a name; NULL: not asked */
+    const char *annotate;       /* --annotate: the file to write; NULL: none */
+    bool price;                 /* the report lists what every strategy costs */
     bool solver_first, dry_run, force;
     enum strict strict;
     int64_t memory;             /* --memory: most bytes that a rank may hold; 0: no limit */

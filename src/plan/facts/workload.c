@@ -14,7 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { PROMPT = 512, CONTEXT = 1024, STEPS = 256, SECOND = 16000, CLASSIFIED = 224, DETECTED = 640 };
+enum { PROMPT = 512, CONTEXT = 1024, STEPS = 256, SECOND = 16000, CLASSIFIED = 224, DETECTED = 640, TRAINING_BATCH = 8 };
 /* Of a search for sizes: symbols of an equation, the largest size, tries for an equation and for all. */
 enum { MOST_SYMBOLS = 64, LARGEST = 512, MOST_TRIES = 1 << 16, ALL_TRIES = 1 << 19 };
 
@@ -87,6 +87,20 @@ static void find_guesses(struct symbol_sizes *all)
         for (int k = 0; k < all->g->nodes.at[i]->nout; k++)
             if (all->g->nodes.at[i]->out[k])
                 guess_result(all, all->g->nodes.at[i], k);
+}
+
+/* A step of training reads a batch, and rows of labels. */
+static void set_training_roles(struct symbol_sizes *all)
+{
+    const struct value *labels = all->g->trained.n ? graph_find(all->g, "labels") : NULL;
+    for (int d = 0; labels && d < labels->type.rank; d++) {
+        const struct dim *size = labels->type.dim[d];
+        struct symbol *s = size->kind == DIM_SYM ? symbol_find(all, size->name) : NULL;
+        if (!s)
+            continue;
+        s->kind = d == 0 ? SYMBOL_OTHER : SYMBOL_SEQUENCE;
+        s->lo = d == 0 && s->lo < TRAINING_BATCH ? TRAINING_BATCH : s->lo;
+    }
 }
 
 static struct symbol_sizes symbol_sizes_of(struct graph *g)
@@ -428,6 +442,8 @@ void plan_workloads(struct graph *g, const struct options *options, struct plan 
     }
     for (int i = 0; i < options->workload.n; i++)
         plan_text(&all, plan, options->workload.at[i]);
+    if (options->workload.n == 0)
+        set_training_roles(&all);
     if (options->workload.n == 0)
         plan_default(&all, plan);
 }

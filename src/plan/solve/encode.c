@@ -105,6 +105,14 @@ static struct endpoint state_end(struct choice_problem *e, const struct state *s
     return out;
 }
 
+static bool is_gradient(const struct graph *g, int output)
+{
+    for (int i = 0; i < g->trained.n; i++)
+        if (g->trained.at[i].output == output)
+            return true;
+    return false;
+}
+
 static void end_variables(struct choice_problem *e)
 {
     struct graph *g = e->s->g;
@@ -123,11 +131,13 @@ static void end_variables(struct choice_problem *e)
         if (!e->source[g->inputs.at[i]->id].at)
             e->source[g->inputs.at[i]->id] = free_end(e, g->inputs.at[i]);
     for (int i = 0; i < g->outputs.n; i++)
-        if (!e->sink[i].at)
+        if (!e->sink[i].at && !is_gradient(g, i))
             e->sink[i] = free_end(e, g->outputs.at[i]);
     for (int i = 0; i < g->values.n; i++)
         if (g->values.at[i]->constant && e->s->uses[i].list.n)
             e->source[i] = constant_end(e, g->values.at[i]);
+    for (int i = 0; i < g->trained.n; i++) /* a gradient is placed as its weight */
+        e->sink[g->trained.at[i].output] = e->source[g->trained.at[i].weight->id];
     for (int i = 0; i < g->values.n; i++) {
         struct places read = space_read_places(e->s, g->values.at[i]);
         if (read.list.n)

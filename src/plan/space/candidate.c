@@ -161,11 +161,32 @@ static int candidates_around(const struct space *s, const struct node *n)
     return count;
 }
 
+static bool share_between(struct space *s, const struct value *from, const struct value *to)
+{
+    bool changed = false;
+    for (int d = 0; d < from->type.rank; d++)
+        for (int k = 0; k < s->candidates[from->id][d].list.n; k++)
+            changed |= space_add(s, to, d, s->candidates[from->id][d].list.at[k]);
+    return changed;
+}
+
+/* A weight and its gradient are split alike. */
+static bool share_trained(struct space *s)
+{
+    bool changed = false;
+    for (int i = 0; i < s->g->trained.n; i++) {
+        const struct value *weight = s->g->trained.at[i].weight, *gradient = s->g->outputs.at[s->g->trained.at[i].output];
+        changed |= share_between(s, weight, gradient);
+        changed |= share_between(s, gradient, weight);
+    }
+    return changed;
+}
+
 static void propagate(struct space *s)
 {
     int *seen = NEWN(s->arena, int, s->g->nodes.n + 1);
     for (bool changed = true, forward = true; changed; forward = !forward) {
-        changed = false;
+        changed = share_trained(s);
         for (int k = 0; k < s->g->nodes.n; k++) {
             int i = forward ? k : s->g->nodes.n - 1 - k;
             int around = candidates_around(s, s->g->nodes.at[i]);
