@@ -4,6 +4,7 @@
 #include "plan/cost/cost.h"
 #include "plan/plan.h"
 
+#include <math.h>
 #include <string.h>
 
 static void show_memory(FILE *f, struct arena *a, const struct graph *g, const struct plan *p)
@@ -110,7 +111,16 @@ static void show_missing(FILE *f, struct arena *a, const struct plan *p)
             missing_kernels_text(a, &p->missing));
 }
 
-static void show_time(FILE *f, struct arena *a, const struct graph *g, const struct plan *p)
+/* What the times are predicted for. */
+static void show_machines(FILE *f, struct arena *a, const struct machine *m, int ranks)
+{
+    int machines = (int)ceil(ranks / m->machine_ranks);
+    fprintf(f, "  on %s%s of %.3g GB/s, %.3g GB/s between ranks%s\n", machines > 1 ? arena_printf(a, "%d ", machines) : "one ",
+            machines > 1 ? "machines" : "machine", m->machine_memory_bandwidth * 1e-9, m->link_bandwidth * 1e-9,
+            strcmp(m->name, "reference") == 0 ? " (tpc-run --calibrate measures yours)" : "");
+}
+
+static void show_time(FILE *f, struct arena *a, const struct graph *g, const struct machine *machine, const struct plan *p)
 {
     const char *slower = slower_at(a, p);
     if (p->missing.list.n) {
@@ -123,6 +133,7 @@ static void show_time(FILE *f, struct arena *a, const struct graph *g, const str
     if (g->ranks == 1)
         return;
     show_times(f, a, p, arena_printf(a, "%d ranks", g->ranks), false);
+    show_machines(f, a, machine, g->ranks);
     if (slower)
         fprintf(f, "%d ranks are slower than one at %s: communication costs more than the divided work saves.\n", g->ranks, slower);
     if (splits_nothing(p))
@@ -166,7 +177,7 @@ void plan_report(FILE *f, const struct graph *g, const struct options *options, 
     show_memory(f, a, g, p);
     show_limit(f, a, g, options, p);
     show_collectives(f, a, g, p);
-    show_time(f, a, g, p);
+    show_time(f, a, g, &options->machine, p);
     compare_text(f, g, p);
     show_replicated(f, p);
     show_proof(f, a, p);
