@@ -1,9 +1,8 @@
 /* dnnl: matrix products and convolutions through oneDNN 2.x or 3.x; no other file includes its header.
  *
  * Products of two computed operands use sgemm: its code does not depend on the shape, so a growing cache costs nothing. Products with a
- * weight use a matmul primitive for the shape, the weight reordered once to the layout that the primitive asked for. The first layout
- * chosen for a weight's shape is offered to every later number of rows, so that one packed copy serves prompt and decode. Primitives
- * are kept by shape; the number of threads is set before each call because the setting belongs to the calling thread. */
+ * weight use a matmul primitive for the shape, the weight reordered once to the layout that it asked for. The first layout chosen for a
+ * weight's shape is offered to every later number of rows, so that one copy serves prompt and decode. Primitives are kept by shape. */
 #include "kern/core/core.h"
 #include "kern/gemm/gemm.h"
 
@@ -495,23 +494,26 @@ static void conv_layouts(const struct primitive_key *key, struct md_layout *l, e
         layout_make(&l[BIAS], 1, &key->conv.out, dnnl_f32, dnnl_a);
 }
 
+#define KIND(name) dnnl_eltwise_##name
+/* HARD_SIGMOID is bounded before its line: the library confuses two lines. */
 static void append_activation(dnnl_post_ops_t ops, const struct conv_shape *c)
 {
-    static const dnnl_alg_kind_t kind[] = {dnnl_eltwise_linear, dnnl_eltwise_relu,  dnnl_eltwise_clip,      dnnl_eltwise_logistic,
-                                           dnnl_eltwise_tanh,   dnnl_eltwise_swish, dnnl_eltwise_hardswish, dnnl_eltwise_linear};
-    if (c->activation == CONV_LINEAR)
-        return;
-    check_status(APPEND_ELTWISE(ops, kind[c->activation], c->alpha, c->beta), "adding an activation");
-    if (c->activation == CONV_HARD_SIGMOID)
-        check_status(APPEND_ELTWISE(ops, dnnl_eltwise_clip, 0, 1), "adding a bound");
+    static const dnnl_alg_kind_t kind[] = {0,           KIND(relu),      KIND(clip), KIND(logistic), KIND(tanh),
+                                           KIND(swish), KIND(hardswish), KIND(clip), KIND(gelu_erf)};
+    bool hard = c->activation == CONV_HARD_SIGMOID;
+    float a = hard ? -c->beta / c->alpha : c->alpha, b = hard ? (1 - c->beta) / c->alpha : c->beta;
+    float scale = hard ? c->alpha * c->scale : c->scale, shift = hard ? c->beta * c->scale + c->shift : c->shift;
+    if (c->activation != CONV_LINEAR)
+        check_status(APPEND_ELTWISE(ops, kind[c->activation], a, b), "adding an activation");
+    if (c->activation != CONV_LINEAR && (scale < 1 || scale > 1 || shift < 0 || shift > 0))
+        check_status(APPEND_ELTWISE(ops, dnnl_eltwise_linear, scale, shift), "adding a scale");
 }
 
 static dnnl_primitive_attr_t conv_attr(const struct conv_shape *c)
 {
     dnnl_primitive_attr_t attr;
     dnnl_post_ops_t ops;
-    check_status(dnnl_primitive_attr_create(&attr), "making attributes");
-    check_status(dnnl_post_ops_create(&ops), "making attributes");
+    check_status(dnnl_primitive_attr_create(&attr) | dnnl_post_ops_create(&ops), "making attributes");
     if (!c->activates_last)
         append_activation(ops, c);
     if (c->adds)

@@ -15,15 +15,26 @@ bool dnnl_product_packed(struct kenv *, void **cache, int64_t m, int64_t n, int6
                          const float *bias, float *c);
 /* Packs w as a product will want it, into *cache. True when w itself will not be read any more. */
 bool dnnl_pack_weight(struct kenv *, void **cache, int64_t n, int64_t k, const float *w, bool transposed);
-/* What a convolution does to its results; alpha, beta: a slope, or the bounds of CLIP. HARD_SIGMOID: alpha * x + beta within 0 and 1. */
-enum conv_activation { CONV_LINEAR, CONV_RELU, CONV_CLIP, CONV_SIGMOID, CONV_TANH, CONV_SWISH, CONV_HARD_SWISH, CONV_HARD_SIGMOID };
+/* What a convolution does to its results; alpha, beta: a slope, or the bounds of CLIP. HARD_SIGMOID: alpha * x + beta within 0 and 1. Then
+ * comes scale * x + shift. */
+enum conv_activation {
+    CONV_LINEAR,
+    CONV_RELU,
+    CONV_CLIP,
+    CONV_SIGMOID,
+    CONV_TANH,
+    CONV_SWISH,
+    CONV_HARD_SWISH,
+    CONV_HARD_SIGMOID,
+    CONV_GELU
+};
 struct conv_shape {
     int spatial;
     int64_t batch, groups, in, out, size[3], kernel[3], result[3], stride[3], dilation[3], before[3], after[3];
     bool last;                 /* channels are the last dimension of x and y */
     bool adds, activates_last; /* y holds what is added to the results, before or after the activation */
     enum conv_activation activation;
-    float alpha, beta;
+    float alpha, beta, scale, shift;
 }; /* zeroed before it is filled */
 /* factor: of each output channel of w, or NULL. False when the shape has no such primitive. */
 bool dnnl_convolve(struct kenv *, void **cache, const struct conv_shape *, const float *x, const float *w, const float *factor,

@@ -149,7 +149,7 @@ enum { Z = 3, FACTOR };
 
 static void conv_results(const struct kcall *call, struct conv_shape *s)
 {
-    static const char *const name[] = {"", "LeakyRelu", "Clip", "Sigmoid", "Tanh", "Swish", "HardSwish", "HardSigmoid"};
+    static const char *const name[] = {"", "LeakyRelu", "Clip", "Sigmoid", "Tanh", "Swish", "HardSwish", "HardSigmoid", "Gelu"};
     const char *activation = attr_string(call->node, "activation");
     s->last = true;
     s->adds = kcall_in(call, Z) != NULL;
@@ -158,24 +158,35 @@ static void conv_results(const struct kcall *call, struct conv_shape *s)
         require(++s->activation < sizeof name / sizeof *name);
     s->alpha = (float)attr_float(call->node, "alpha");
     s->beta = (float)attr_float(call->node, "beta");
+    s->scale = (float)attr_float(call->node, "scale");
+    s->shift = (float)attr_float(call->node, "shift");
+}
+
+/* A dimension of one place under a window of one is no dimension: [n, 512, 1] is a line. */
+static bool is_flat(const struct conv *c, int d)
+{
+    return c->size[d] == 1 && c->kernel[d] == 1 && c->result[d] == 1 && c->before[d] == 0;
 }
 
 static void conv_shape_of(const struct kcall *call, const struct conv *c, struct conv_shape *s)
 {
     memset(s, 0, sizeof *s);
-    s->spatial = c->spatial;
     s->batch = c->batch;
     s->groups = c->groups;
     s->in = c->in;
     s->out = c->out;
     for (int d = 0; d < c->spatial; d++) {
-        s->size[d] = c->size[d];
-        s->kernel[d] = c->kernel[d];
-        s->result[d] = c->result[d];
-        s->stride[d] = c->stride[d];
-        s->dilation[d] = c->dilation[d];
-        s->before[d] = c->before[d];
-        s->after[d] = (c->result[d] - 1) * c->stride[d] + (c->kernel[d] - 1) * c->dilation[d] + 1 - c->size[d] - c->before[d];
+        int e = s->spatial;
+        if (is_flat(c, d) && (e > 0 || d < c->spatial - 1))
+            continue;
+        s->size[e] = c->size[d];
+        s->kernel[e] = c->kernel[d];
+        s->result[e] = c->result[d];
+        s->stride[e] = c->stride[d];
+        s->dilation[e] = c->dilation[d];
+        s->before[e] = c->before[d];
+        s->after[e] = (c->result[d] - 1) * c->stride[d] + (c->kernel[d] - 1) * c->dilation[d] + 1 - c->size[d] - c->before[d];
+        s->spatial++;
     }
     if (c->last)
         conv_results(call, s);
@@ -237,7 +248,7 @@ static double conv_at(const struct conv *c, int64_t n, int64_t o, int64_t place)
     return sum;
 }
 
-static double conv_activated(const struct conv_shape *s, double x)
+static double conv_function(const struct conv_shape *s, double x)
 {
     double a = s->alpha, b = s->beta, line = a * x + b;
     switch (s->activation) {
@@ -249,8 +260,14 @@ static double conv_activated(const struct conv_shape *s, double x)
     case CONV_SWISH: return x / (1 + exp(-a * x));
     case CONV_HARD_SWISH: return x * (line < 0 ? 0 : line > 1 ? 1 : line);
     case CONV_HARD_SIGMOID: return line < 0 ? 0 : line > 1 ? 1 : line;
+    case CONV_GELU: return x * 0.5 * (1 + erf(x * 0.70710678118654752440));
     }
     return x;
+}
+
+static double conv_activated(const struct conv_shape *s, double x)
+{
+    return s->activation == CONV_LINEAR ? x : s->scale * conv_function(s, x) + s->shift;
 }
 
 struct conv_loops {

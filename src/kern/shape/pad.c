@@ -54,6 +54,15 @@ static void pads_before(const struct kcall *call, int rank, int64_t *before)
         before[naxes >= 0 ? kcall_axis(call, axes[i], rank) : i] = pads[i];
 }
 
+/* Where the stretch ends that begins at i: of padding, or of neighbours in x. */
+static int64_t run_end(const int64_t *source, int64_t i, int64_t n)
+{
+    int64_t end = i + 1, step = source[i] >= 0;
+    while (end < n && source[end] == source[end - 1] + step && (source[end] >= 0) == (step == 1))
+        end++;
+    return end;
+}
+
 static void pad_range(void *data, int thread, int64_t lo, int64_t hi)
 {
     const struct pad *p = data;
@@ -70,10 +79,14 @@ static void pad_range(void *data, int thread, int64_t lo, int64_t hi)
             step *= p->x->dim[d];
             rest /= p->y->dim[d];
         }
-        for (int64_t i = 0; i < n; i++) {
-            int64_t k = p->source[last][i];
-            memcpy(element_at(p->y->data, p->size, row * n + i),
-                   inside && k >= 0 ? element_at_const(p->x->data, p->size, from + k) : p->fill, p->size);
+        for (int64_t i = 0, end; i < n; i = end) {
+            int64_t k = inside ? p->source[last][i] : -1;
+            end = inside ? run_end(p->source[last], i, n) : n;
+            void *to = element_at(p->y->data, p->size, row * n + i);
+            if (k >= 0)
+                memcpy(to, element_at_const(p->x->data, p->size, from + k), (size_t)(end - i) * p->size);
+            for (int64_t j = 0; k < 0 && j < end - i; j++)
+                memcpy(element_at(to, p->size, j), p->fill, p->size);
         }
     }
 }

@@ -1,8 +1,9 @@
 /* A convolution takes in what is done to its result alone, in the order of the graph:
  *
  *   Mul, Add, Sub by one number or by one per channel, constants   its weight is multiplied once, when it is packed; its bias changes
- *   Relu, Clip, Sigmoid, x * Sigmoid(x) and their like             done while results are in registers
+ *   Relu, Clip, Sigmoid, x * Sigmoid(x) and their like             done while results are in registers, with a factor and a term
  *   Add of another tensor of the same shape                        likewise, before or after the function above
+ *   Pad with zeros before it                                       part of its own padding
  *
  * A BatchNormalization of constants is such a product and sum. Products of weight and factor are rounded, so results may differ in their
  * last bits. */
@@ -194,18 +195,28 @@ static bool function_of(const struct node *n, struct function *f)
         f->beta = attr_float(n, "beta");
     if (op_is_onnx(n, "LeakyRelu") || op_is_onnx(n, "Swish") || op_is_onnx(n, "HardSigmoid"))
         f->alpha = attr_float(n, "alpha");
+    if (op_is_onnx(n, "HardSigmoid") && !(f->alpha > 0))
+        return false;
+    if (op_is_onnx(n, "Gelu"))
+        return strcmp(attr_string(n, "approximate"), "none") == 0;
     return op_is_onnx(n, "LeakyRelu") || op_is_onnx(n, "Swish") || op_is_onnx(n, "HardSigmoid") || op_is_onnx(n, "HardSwish") ||
         op_is_onnx(n, "Sigmoid") || op_is_onnx(n, "Tanh");
 }
 
-static void set_function(struct absorb *a, const struct function *f)
+static void set_number(struct node *n, const char *name, double x)
 {
-    struct attr *alpha = node_attr(a->conv, "alpha"), *beta = node_attr(a->conv, "beta");
+    struct attr *a = node_attr(n, name);
+    a->set = true;
+    a->f = x;
+}
+
+static void set_function(struct absorb *a, const struct function *f, double scale)
+{
     attr_set_string(a->conv, "activation", f->name);
     attr_set_int(a->conv, "activates_last", a->conv->nin > Z && a->conv->in[Z]);
-    alpha->set = beta->set = true;
-    alpha->f = f->alpha;
-    beta->f = f->beta;
+    set_number(a->conv, "alpha", f->alpha);
+    set_number(a->conv, "beta", f->beta);
+    set_number(a->conv, "scale", scale);
 }
 
 static bool take_function(struct absorb *a, struct node *n)
@@ -213,40 +224,145 @@ static bool take_function(struct absorb *a, struct node *n)
     struct function f;
     if (*attr_string(a->conv, "activation") || n->in[0] != a->y || !function_of(n, &f))
         return false;
-    set_function(a, &f);
+    set_function(a, &f, 1);
     return true;
 }
 
-static bool is_about(double x, double y)
+/* ---- gates: the product of y and a function of y ----------------------------------------------------------------------------------------
+ */
+/* n is this op of v and a number near x. */
+static bool is_by(const struct node *n, const char *op, const struct value *v, double x)
 {
-    return fabs(x - y) < 1e-6;
+    double by;
+    int other = n && n->nin == 2 && n->in[0] == v;
+    return n && op_is_onnx(n, op) && n->nin == 2 && n->in[!other] == v && bound_of(n, other, 0, &by) && fabs(by - x) < 1e-6;
 }
 
-/* y has two readers: Sigmoid or HardSigmoid, and the product of both. The product; NULL: it is not so. */
+static bool is_clip(const struct node *n, double lo, double hi)
+{
+    double a, b;
+    return n && op_is_onnx(n, "Clip") && bound_of(n, 1, -(double)INFINITY, &a) && bound_of(n, 2, (double)INFINITY, &b) &&
+        fabs(a - lo) < 1e-6 && fabs(b - hi) < 1e-6;
+}
+
+/* The function of y that begins with node n, how many times the gate it is, and its last node. */
+static struct node *gate_of(const struct absorb *a, struct node *n, struct function *f, double *scale)
+{
+    struct node *second = n->nout == 1 ? single_user(a, n->out[0]) : NULL, *third = second ? single_user(a, second->out[0]) : NULL;
+    bool hard = op_is_onnx(n, "HardSigmoid") && fabs(attr_float(n, "alpha") - 1.0 / 6) < 1e-6 && fabs(attr_float(n, "beta") - 0.5) < 1e-6;
+    bool clip = is_by(n, "Add", a->y, 3) && is_clip(second, 0, 6);
+    *f = (struct function){"Swish", 1, 0};
+    *scale = 1;
+    if (op_is_onnx(n, "Sigmoid"))
+        return n;
+    *f = (struct function){"HardSwish", 1.0 / 6, 0.5};
+    if (hard)
+        return n;
+    *scale = 6;
+    if (clip)
+        return second;
+    *f = (struct function){"Gelu", 0, 0};
+    *scale = 2;
+    bool root = is_by(n, "Mul", a->y, 0.70710678) || (is_by(n, "Div", a->y, 1.41421356) && n->in[0] == a->y);
+    return root && second && op_is_onnx(second, "Erf") && is_by(third, "Add", second->out[0], 1) ? third : NULL;
+}
+
+/* The product, if it is all that reads y and the function. */
 static struct node *take_gate(struct absorb *a)
 {
     const struct uses *u = a->y->id < a->nuses ? &a->uses[a->y->id] : NULL;
+    struct function f;
+    double scale;
     if (*attr_string(a->conv, "activation") || !u || u->n != 2 || !is_free(a, u->at[0].node) || !is_free(a, u->at[1].node))
         return NULL;
-    int gate = op_is_onnx(u->at[1].node, "Mul") ? 0 : 1;
-    struct node *s = u->at[gate].node, *mul = u->at[!gate].node;
-    bool sigmoid = op_is_onnx(s, "Sigmoid"), hard = op_is_onnx(s, "HardSigmoid");
-    if ((!sigmoid && !hard) || !op_is_onnx(mul, "Mul") || single_user(a, s->out[0]) != mul)
-        return NULL;
-    if (hard && (!is_about(attr_float(s, "alpha"), 1.0 / 6) || !is_about(attr_float(s, "beta"), 0.5)))
-        return NULL;
-    set_function(a, &(struct function){sigmoid ? "Swish" : "HardSwish", sigmoid ? 1 : 1.0 / 6, sigmoid ? 0 : 0.5});
-    a->gone[s->out[0]->id] = true;
-    return mul;
+    for (int k = 0; k < 2; k++) {
+        struct node *mul = u->at[!k].node, *last = op_is_onnx(mul, "Mul") ? gate_of(a, u->at[k].node, &f, &scale) : NULL;
+        if (!last || single_user(a, last->out[0]) != mul)
+            continue;
+        set_function(a, &f, scale);
+        for (struct node *n = u->at[k].node; n != mul; n = a->uses[n->out[0]->id].at[0].node)
+            a->gone[n->out[0]->id] = true;
+        return mul;
+    }
+    return NULL;
+}
+
+/* A factor, divisor or term of all elements, behind the function. */
+static bool take_line(struct absorb *a, const struct node *n)
+{
+    double by, scale = attr_float(a->conv, "scale"), shift = attr_float(a->conv, "shift");
+    bool summed = a->conv->nin > Z && a->conv->in[Z] && !attr_int(a->conv, "activates_last");
+    int other = n->nin == 2 && n->in[0] == a->y;
+    if (!*attr_string(a->conv, "activation") || summed || n->nin != 2 || !bound_of(n, other, 0, &by) || !n->in[other])
+        return false;
+    if (op_is_onnx(n, "Add") || (op_is_onnx(n, "Sub") && other == 1)) {
+        set_number(a->conv, "shift", shift + (op_is_onnx(n, "Sub") ? -by : by));
+        return true;
+    }
+    bool div = op_is_onnx(n, "Div") && other == 1 && (by < 0 || by > 0);
+    if (!div && !op_is_onnx(n, "Mul"))
+        return false;
+    set_number(a->conv, "scale", div ? scale / by : scale * by);
+    set_number(a->conv, "shift", div ? shift / by : shift * by);
+    return true;
+}
+
+/* ---- padding ----------------------------------------------------------------------------------------------------------------------------
+ */
+/* Zeros that a node before the convolution puts around the places: at their start, then at their end. */
+static bool zeros_around(const struct node *n, int64_t *pads)
+{
+    const struct dim **amount, **axes;
+    double fill;
+    int rank = n->in[0]->type.rank, count;
+    if (strcmp(attr_string(n, "mode"), "constant") != 0 || !op_resolved(n) || !bound_of(n, 2, 0, &fill) || fill < 0 || fill > 0)
+        return false;
+    bool named = attr_is_set(n, "axes");
+    count = attr_is_set(n, "pads") ? attr_dims(n, "pads", &amount) / 2 : 0;
+    if (named && attr_dims(n, "axes", &axes) != count)
+        return false;
+    memset(pads, 0, 2 * MAX_RANK * sizeof *pads);
+    for (int i = 0; i < 2 * count; i++) {
+        int64_t axis = i % count, by;
+        if ((named && !dim_is_int(axes[i % count], &axis)) || !dim_is_int(amount[i], &by) || by < 0)
+            return false;
+        axis += axis < 0 ? rank : 0;
+        if (axis < 0 || axis >= rank || (by > 0 && (axis == 0 || axis == rank - 1)))
+            return false;
+        if (by > 0)
+            pads[axis - 1 + (i < count ? 0 : rank - 2)] += by;
+    }
+    return true;
+}
+
+static void take_pad(struct absorb *a)
+{
+    struct value *x = a->conv->in[X];
+    int64_t pads[2 * MAX_RANK];
+    const int64_t *own;
+    while (x->producer && op_is_onnx(x->producer, "Identity"))
+        x = x->producer->in[0];
+    struct node *pad = x->producer;
+    const char *how = attr_string(a->conv, "auto_pad");
+    bool valid = strcmp(how, "VALID") == 0;
+    int n = x->type.rank - 2;
+    if (!pad || !op_is_onnx(pad, "Pad") || (!valid && strcmp(how, "NOTSET") != 0) || !zeros_around(pad, pads))
+        return;
+    if (!valid && attr_is_set(a->conv, "pads") && attr_ints(a->g, a->conv, "pads", &own) == 2 * n)
+        for (int i = 0; i < 2 * n; i++)
+            pads[i] += own[i];
+    attr_set_string(a->conv, "auto_pad", "NOTSET");
+    attr_set_ints(a->g, a->conv, "pads", 2 * n, pads);
+    a->conv->in[X] = pad->in[0];
 }
 
 /* Takes in one node behind the convolution, whose result is then that node's. */
 static struct node *take_next(struct absorb *a)
 {
     struct node *mul = take_gate(a), *n = mul ? mul : single_user(a, a->y);
-    if (!n)
+    if (!n || !type_eq(&n->out[0]->type, &a->y->type))
         return NULL;
-    return mul || take_affine(a, n) || take_function(a, n) || take_sum(a, n) ? n : NULL;
+    return mul || op_is_onnx(n, "Identity") || take_affine(a, n) || take_function(a, n) || take_line(a, n) || take_sum(a, n) ? n : NULL;
 }
 
 void fuse_convs(struct graph *g)
@@ -260,6 +376,7 @@ void fuse_convs(struct graph *g)
         if (n->op != conv || a.gone[n->out[0]->id])
             continue;
         a.conv = n;
+        take_pad(&a);
         for (a.y = n->out[0]; (next = take_next(&a)); a.y = next->out[0]) {
             a.gone[a.y->id] = true;
             last = next;
@@ -281,4 +398,5 @@ void fuse_convs(struct graph *g)
     }
     g->nodes.n = kept;
     arena_free(tmp);
+    graph_prune(g);
 }
