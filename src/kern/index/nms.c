@@ -1,20 +1,25 @@
-/* nms: NonMaxSuppression. For each image and class, boxes in order of their scores, each kept unless it overlaps a kept one too much. */
+/* nms: NonMaxSuppression. For each image and class, boxes in order of their scores, each kept unless it overlaps a kept one too much. The
+ * order comes from a heap, of which only as much is sorted as is wanted. */
 #include "kern/core/core.h"
 #include "kern/index/index.h"
 
 #include <math.h>
-#include <stdlib.h>
 
 struct box {
-    float top, left, bottom, right, area, score;
+    float top, left, bottom, right, area;
     int64_t index;
+};
+struct scored {
+    float score;
+    int32_t index;
 };
 struct nms {
     const float *boxes, *scores;
     int64_t images, classes, n, most;
     float overlap, least;
     bool centre;
-    struct box *candidate, *kept;
+    struct scored *heap;
+    struct box *kept;
 };
 
 static double number_of(const struct kcall *call, int i, double otherwise)
@@ -29,10 +34,10 @@ static double number_of(const struct kcall *call, int i, double otherwise)
 }
 
 /* Corners in any order, or a centre with width and height. */
-static struct box read_box(const struct nms *s, int64_t image, int64_t i, float score)
+static struct box read_box(const struct nms *s, int64_t image, int64_t i)
 {
     const float *at = s->boxes + (image * s->n + i) * 4;
-    struct box b = {.score = score, .index = i};
+    struct box b = {.index = i};
     if (s->centre) {
         b.top = at[1] - at[3] / 2;
         b.bottom = at[1] + at[3] / 2;
@@ -56,10 +61,24 @@ static bool overlaps(const struct box *a, const struct box *b, float most)
     return a->area > 0 && b->area > 0 && all > 0 && common / all > most;
 }
 
-static int best_first(const void *pa, const void *pb)
+/* The greater score; of equal ones the first box. */
+static bool before(const struct scored *a, const struct scored *b)
 {
-    const struct box *a = pa, *b = pb;
-    return a->score != b->score ? (a->score < b->score) - (a->score > b->score) : (a->index > b->index) - (a->index < b->index);
+    return a->score != b->score ? a->score > b->score : a->index < b->index;
+}
+
+static void sift_down(struct scored *heap, int64_t n, int64_t at)
+{
+    for (int64_t best = at;; at = best) {
+        for (int64_t child = 2 * at + 1; child <= 2 * at + 2; child++)
+            if (child < n && before(&heap[child], &heap[best]))
+                best = child;
+        if (best == at)
+            return;
+        struct scored swap = heap[at];
+        heap[at] = heap[best];
+        heap[best] = swap;
+    }
 }
 
 /* The boxes of one image and class that stay, into kept; returns how many. */
@@ -69,15 +88,18 @@ static int64_t select_boxes(const struct nms *s, int64_t image, int64_t class)
     int64_t n = 0, kept = 0;
     for (int64_t i = 0; i < s->n; i++)
         if (score[i] > s->least)
-            s->candidate[n++] = read_box(s, image, i, score[i]);
-    if (n > 1)
-        qsort(s->candidate, (size_t)n, sizeof *s->candidate, best_first);
-    for (int64_t i = 0; i < n && kept < s->most; i++) {
+            s->heap[n++] = (struct scored){score[i], (int32_t)i};
+    for (int64_t i = n / 2; i-- > 0;)
+        sift_down(s->heap, n, i);
+    while (n > 0 && kept < s->most) {
+        struct box b = read_box(s, image, s->heap[0].index);
         bool free = true;
+        s->heap[0] = s->heap[--n];
+        sift_down(s->heap, n, 0);
         for (int64_t k = 0; free && k < kept; k++)
-            free = !overlaps(&s->candidate[i], &s->kept[k], s->overlap);
+            free = !overlaps(&b, &s->kept[k], s->overlap);
         if (free)
-            s->kept[kept++] = s->candidate[i];
+            s->kept[kept++] = b;
     }
     return kept;
 }
@@ -92,15 +114,15 @@ static void read_call(struct kcall *call, struct nms *s)
                       .overlap = (float)number_of(call, 3, 0),
                       .least = (float)number_of(call, 4, -(double)INFINITY),
                       .centre = attr_int(call->node, "center_point_box") != 0};
-    if (boxes->dim[0] != s->images || boxes->dim[1] != s->n || boxes->dim[2] != 4)
+    if (boxes->dim[0] != s->images || boxes->dim[1] != s->n || boxes->dim[2] != 4 || s->n > INT32_MAX)
         fail("%s: boxes and scores do not agree in images or boxes", kcall_where(call));
     if (!dtype_fits_f32(boxes->dtype) || !dtype_fits_f32(scores->dtype))
         kcall_bad_type(call, dtype_fits_f32(boxes->dtype) ? scores->dtype : boxes->dtype);
     s->most = most < 0 ? 0 : most > (double)s->n ? s->n : (int64_t)most;
     s->boxes = tensor_f32(call->env, boxes, ROOM_A);
     s->scores = tensor_f32(call->env, scores, ROOM_B);
-    s->candidate = kenv_scratch(call->env, kcall_bytes(call, 2 * s->n, sizeof *s->candidate));
-    s->kept = s->candidate + s->n;
+    s->heap = kenv_room(call->env, ROOM_TURN_Q, kcall_bytes(call, s->n, sizeof *s->heap));
+    s->kept = kenv_room(call->env, ROOM_TURN_K, kcall_bytes(call, s->most, sizeof *s->kept));
 }
 
 int64_t index_selected(struct kcall *call)

@@ -8,9 +8,13 @@ struct pool {
     int64_t grams; /* how many */
     const int64_t *token;
     const int64_t *column; /* where each counts */
+    const double *weight;
 };
+enum tfidf_mode { TFIDF_COUNT, TFIDF_OCCURS, TFIDF_WEIGH };
 struct tfidf {
     const struct kcall *call;
+    enum tfidf_mode how;
+    const double *weight; /* of each gram; NULL: all 1 */
     const int64_t *token, *start, *column;
     int tokens, sizes, columns;
     int64_t shortest, longest, skips;
@@ -21,15 +25,28 @@ static int ints_of(const struct kcall *call, const char *name, const int64_t **a
     return attr_is_set(call->node, name) ? attr_ints(call->graph, call->node, name, at) : 0;
 }
 
+static enum tfidf_mode mode_of(const struct kcall *call)
+{
+    static const char *const name[] = {"TF", "IDF", "TFIDF"};
+    const char *mode = attr_string(call->node, "mode");
+    for (int i = 0; i < 3; i++)
+        if (strcmp(mode, name[i]) == 0)
+            return (enum tfidf_mode)i;
+    fail("%s: attribute 'mode' is '%s', expected TF, IDF or TFIDF", kcall_where(call), mode);
+}
+
 static void read_call(const struct kcall *call, struct tfidf *t)
 {
-    *t = (struct tfidf){.call = call};
+    const struct attr *weights = node_attr(call->node, "weights");
+    *t = (struct tfidf){.call = call, .how = mode_of(call), .weight = weights->set && weights->n ? weights->floats : NULL};
     t->tokens = ints_of(call, "pool_int64s", &t->token);
     t->sizes = ints_of(call, "ngram_counts", &t->start);
     t->columns = ints_of(call, "ngram_indexes", &t->column);
     t->shortest = attr_int(call->node, "min_gram_length");
     t->longest = attr_int(call->node, "max_gram_length");
     t->skips = attr_int(call->node, "max_skip_count");
+    if (t->weight && weights->n != t->columns)
+        fail("%s: attribute 'weights' has %d entries for %d grams", kcall_where(call), weights->n, t->columns);
     if (t->tokens == 0)
         fail("%s: attribute 'pool_int64s' has no entries", kcall_where(call));
     if (t->shortest < 1 || t->longest < t->shortest || t->skips < 0)
@@ -43,12 +60,16 @@ static struct pool pool_of(const struct tfidf *t, int k, int64_t *before)
     int64_t end = k + 1 < t->sizes ? t->start[k + 1] : t->tokens, n = k + 1;
     if (t->start[k] < 0 || end < t->start[k] || end > t->tokens || *before + (end - t->start[k]) / n > t->columns)
         fail("%s: attribute 'ngram_counts' does not fit %d tokens and %d columns", kcall_where(t->call), t->tokens, t->columns);
-    struct pool p = {.n = n, .grams = (end - t->start[k]) / n, .token = t->token + t->start[k], .column = t->column + *before};
+    struct pool p = {.n = n,
+                     .grams = (end - t->start[k]) / n,
+                     .token = t->token + t->start[k],
+                     .column = t->column + *before,
+                     .weight = t->weight ? t->weight + *before : NULL};
     *before += p.grams;
     return p;
 }
 
-/* The column of the gram that begins here; of equal ones the last; -1: none. */
+/* The gram that begins here, among those of its size; of equal ones the last; -1: none. */
 static int64_t find_gram(const struct pool *p, const int64_t *row, int64_t apart)
 {
     for (int64_t i = p->grams - 1; i >= 0; i--) {
@@ -56,36 +77,25 @@ static int64_t find_gram(const struct pool *p, const int64_t *row, int64_t apart
         while (k < p->n && row[k * apart] == p->token[i * p->n + k])
             k++;
         if (k == p->n)
-            return p->column[i];
+            return i;
     }
     return -1;
+}
+
+/* TF: 1 each time; TFIDF: its weight each time; IDF: its weight if it occurs. */
+static void count_gram(const struct tfidf *t, int64_t column, float weight, float *y)
+{
+    y[column] = t->how == TFIDF_OCCURS ? weight : y[column] + (t->how == TFIDF_COUNT ? 1 : weight);
 }
 
 static void count_grams(const struct tfidf *t, const struct pool *p, const int64_t *row, int64_t length, float *y)
 {
     for (int64_t apart = 1; apart <= (p->n == 1 ? 1 : t->skips + 1); apart++)
         for (int64_t i = 0; i < length && (length - 1 - i) / apart >= p->n - 1; i++) {
-            int64_t column = find_gram(p, row + i, apart);
-            if (column >= 0)
-                y[column]++;
+            int64_t gram = find_gram(p, row + i, apart);
+            if (gram >= 0)
+                count_gram(t, p->column[gram], p->weight ? (float)p->weight[gram] : 1, y);
         }
-}
-
-/* TF: counts; IDF: the weight of what occurs; TFIDF: counts times weights. */
-static void weigh(const struct tfidf *t, float *y, int64_t columns)
-{
-    const char *mode = attr_string(t->call->node, "mode");
-    const struct attr *weights = node_attr(t->call->node, "weights");
-    int n = weights->set ? weights->n : 0;
-    bool occurs = strcmp(mode, "IDF") == 0;
-    if (strcmp(mode, "TF") == 0)
-        return;
-    if (!occurs && strcmp(mode, "TFIDF") != 0)
-        fail("%s: attribute 'mode' is '%s', expected TF, IDF or TFIDF", kcall_where(t->call), mode);
-    if (n && n < columns)
-        fail("%s: attribute 'weights' has %d entries for %lld columns", kcall_where(t->call), n, (long long)columns);
-    for (int64_t i = 0; i < columns; i++)
-        y[i] = (occurs ? (float)(y[i] > 0) : y[i]) * (n ? (float)weights->floats[i] : 1);
 }
 
 void kern_TfIdfVectorizer(struct kcall *call)
@@ -105,6 +115,5 @@ void kern_TfIdfVectorizer(struct kcall *call)
             if (p.n >= t.shortest && p.n <= t.longest)
                 count_grams(&t, &p, row, length, (float *)y->data + r * columns);
         }
-        weigh(&t, (float *)y->data + r * columns, columns);
     }
 }

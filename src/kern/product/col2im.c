@@ -9,13 +9,15 @@ struct col2im {
         pad[2 * MOST_SPATIAL], pixels, elements, blocks;
 };
 
-/* Pixel of element k of the block at place l; -1: in the padding. */
-static int64_t pixel_of(const struct col2im *c, int64_t k, int64_t l)
+/* Where a row of blocks, which differ in the last dimension only, has element k of a block in the dimensions before that; -1: in the
+ * padding. */
+static int64_t row_of(const struct col2im *c, int64_t k, int64_t row)
 {
-    int64_t at = 0, step = 1;
-    for (int d = c->n - 1; d >= 0; d--) {
-        int64_t i = l % c->count[d] * c->stride[d] + k % c->block[d] * c->dilation[d] - c->pad[d];
-        l /= c->count[d];
+    int64_t at = 0, step = c->image[c->n - 1];
+    k /= c->block[c->n - 1];
+    for (int d = c->n - 2; d >= 0; d--) {
+        int64_t i = row % c->count[d] * c->stride[d] + k % c->block[d] * c->dilation[d] - c->pad[d];
+        row /= c->count[d];
         k /= c->block[d];
         if (i < 0 || i >= c->image[d])
             return -1;
@@ -25,9 +27,25 @@ static int64_t pixel_of(const struct col2im *c, int64_t k, int64_t l)
     return at;
 }
 
+/* Element k of all blocks of a row; along the last dimension some lie in the padding. */
+static void add_row(const struct col2im *c, int64_t k, const float *x, float *y)
+{
+    int e = c->n - 1;
+    int64_t shift = k % c->block[e] * c->dilation[e] - c->pad[e], stride = c->stride[e],
+            lo = shift < 0 ? (-shift + stride - 1) / stride : 0;
+    int64_t left = c->image[e] - 1 - shift, hi = left < 0 ? 0 : left / stride + 1;
+    hi = hi > c->count[e] ? c->count[e] : hi;
+    if (stride == 1)
+        LOOP for (int64_t l = lo; l < hi; l++) y[l + shift] += x[l];
+    else
+        for (int64_t l = lo; l < hi; l++)
+            y[l * stride + shift] += x[l];
+}
+
 static void plane_range(void *data, int thread, int64_t lo, int64_t hi)
 {
     const struct col2im *c = data;
+    int64_t width = c->count[c->n - 1], rows = c->blocks / width;
     (void)thread;
     for (int64_t i = lo; i < hi; i++) {
         const float *x = c->x + i * c->elements * c->blocks;
@@ -35,10 +53,10 @@ static void plane_range(void *data, int thread, int64_t lo, int64_t hi)
         for (int64_t p = 0; p < c->pixels; p++)
             y[p] = 0;
         for (int64_t k = 0; k < c->elements; k++)
-            for (int64_t l = 0; l < c->blocks; l++) {
-                int64_t at = pixel_of(c, k, l);
+            for (int64_t row = 0; row < rows; row++) {
+                int64_t at = row_of(c, k, row);
                 if (at >= 0)
-                    y[at] += x[k * c->blocks + l];
+                    add_row(c, k, x + k * c->blocks + row * width, y + at);
             }
     }
 }
