@@ -250,5 +250,6 @@ void pass_emit(struct compile *c)
     manifest_wrote(m, "model.onnx", save_source(c, path_join(c->arena, dir, "model.onnx")));
     save_ranks(c, dir, m);
     out_write_text(path_join(c->arena, dir, "manifest.json"), manifest_json(m));
+    map_check_unchanged();
     folder_commit(c->arena, part);
 }

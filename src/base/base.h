@@ -194,6 +194,8 @@ struct map map_file(const char *path);
 /* False and no message when the file can't be opened. */
 bool map_try_file(const char *path, struct map *out);
 void map_close(struct map);
+/* A failure if a file that was mapped, ever, is another one now or was written to since. Call where no other thread maps files. */
+void map_check_unchanged(void);
 /* These bytes were read for the time being: their pages go back to the system, and come again from the file if need be. */
 void map_release(struct map, size_t offset, size_t bytes);
 bool path_exists(const char *path);

@@ -220,6 +220,7 @@ void job_merge(struct arena *a, const char *dir, const char *out, bool force)
     for (int i = 0; i < m.folder->spans.n;)
         i = *m.folder->spans.at[i].file ? write_data_file(&m, i) : i + 1;
     progress_end(&m.progress);
+    map_check_unchanged();
     rename_all(&m);
     diag_forget(remove_parts, &m);
 }
