@@ -77,6 +77,13 @@ void comm_gather_shares(struct comm *, void *at, int64_t n, int64_t elem_bytes);
 double comm_slowest(struct comm *, double seconds);
 /* reduce.c: out = in[0] op in[1] op ... in this order, n elements; at least float32 for floats. out may be one of in. */
 void comm_reduce(void *out, const void *const *in, int nin, int64_t n, enum dtype, enum redop);
+/* watch.c: sees that the host of another rank has vanished, while a rank waits. */
+struct watch;
+/* Connects every rank with rank 0. All ranks call it; host: the name of this rank's. */
+struct watch *watch_start(struct arena *, struct comm *, const char *host);
+/* A connection that has failed is a failure that names rank and host. Looks once a second, however often it is called. */
+void watch_look(struct watch *);
+void watch_stop(struct watch *);
 /* clock.c: a monotonic clock, in seconds. */
 double clock_seconds(void);
 

@@ -26,7 +26,8 @@ struct world {
     MPI_Comm mpi;
     VEC(MPI_Request) requests;
     VEC(MPI_Status) statuses;
-    VEC(int) peers; /* of each receive */
+    VEC(int) peers;      /* of each receive */
+    struct watch *watch; /* NULL: all ranks are on this host */
 };
 
 static void check_mpi(int code, const char *call)
@@ -61,10 +62,32 @@ static void abort_job(void *data, int status)
     MPI_Abort(w->mpi, status);
 }
 
+/* Completes requests, and looks for hosts that have vanished. */
+static int wait_for(struct world *w, int n, MPI_Request *requests, MPI_Status *statuses)
+{
+    enum { POLLS = 1000 }; /* between two looks at the clock */
+    int done = 0, code = MPI_SUCCESS;
+    if (!w->watch)
+        return MPI_Waitall(n, requests, statuses);
+    for (int poll = 0; !done && code == MPI_SUCCESS; poll++) {
+        code = MPI_Testall(n, requests, &done, statuses);
+        if (poll % POLLS == POLLS - 1)
+            watch_look(w->watch);
+    }
+    return code;
+}
+
 static void mpi_barrier(struct comm *c)
 {
     struct world *w = c->state;
-    check_mpi(MPI_Barrier(w->mpi), "MPI_Barrier");
+    MPI_Request request;
+    MPI_Status status;
+    if (!w->watch) {
+        check_mpi(MPI_Barrier(w->mpi), "MPI_Barrier");
+        return;
+    }
+    check_mpi(MPI_Ibarrier(w->mpi, &request), "MPI_Ibarrier");
+    check_mpi(wait_for(w, 1, &request, &status), "MPI_Ibarrier");
 }
 
 static int tag_of(const struct comm *c)
@@ -98,7 +121,7 @@ static void wait_all(struct world *w)
 {
     while (w->statuses.n < w->requests.n)
         VEC_PUSH(w->arena, &w->statuses, (MPI_Status){0});
-    if (MPI_Waitall(w->requests.n, w->requests.at, w->statuses.at) != MPI_SUCCESS)
+    if (wait_for(w, w->requests.n, w->requests.at, w->statuses.at) != MPI_SUCCESS)
         fail("collective %lld '%s' failed on rank %d: a message has another size than expected", (long long)w->comm.id,
              w->comm.name ? w->comm.name : "?", w->comm.rank);
     for (int i = 0; i < w->peers.n; i++)
@@ -184,6 +207,7 @@ static struct comm *mpi_split(struct comm *c, int color)
     check_mpi(MPI_Comm_split(around->mpi, color, c->rank, &part), "MPI_Comm_split");
     struct world *w = world_new(arena_new(), part);
     w->comm.free = mpi_part_free;
+    w->watch = around->watch;
     return &w->comm;
 }
 
@@ -192,6 +216,8 @@ static void mpi_free(struct comm *c)
     struct world *w = c->state;
     diag_forget(abort_job, w);
     diag_place(NULL);
+    if (w->watch)
+        watch_stop(w->watch);
     comm_release(c);
     MPI_Comm_free(&w->mpi);
     MPI_Finalize();
@@ -207,16 +233,18 @@ static void die_at_once(void)
         (void)signal(crash[i], SIG_DFL);
 }
 
-/* Messages of one host name the ranks behind rank 0, those of several also the host. */
+/* Messages of one host name the ranks behind rank 0, those of several also the host. Several are watched. */
 static void name_place(struct world *w)
 {
     char host[MPI_MAX_PROCESSOR_NAME] = "?";
     int n = 0;
     MPI_Get_processor_name(host, &n);
-    if (w->comm.local_size < w->comm.size)
+    if (w->comm.local_size < w->comm.size) {
         diag_place(arena_printf(w->arena, "rank %d on %s", w->comm.rank, host));
-    else if (w->comm.rank)
+        w->watch = watch_start(w->arena, &w->comm, host);
+    } else if (w->comm.rank) {
         diag_place(arena_printf(w->arena, "rank %d", w->comm.rank));
+    }
 }
 
 struct comm *comm_mpi(int *argc, char ***argv)
