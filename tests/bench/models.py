@@ -4,11 +4,12 @@
     models.py BUILD [--rounds 5] [--ranks 2] MODEL.onnx[,NAME=SIZE]...
 
 Every round runs ONNX Runtime and tpc-run in turn; a round's time is the least of its runs, a row's the least of its rounds. NAME is a
-symbol of the model's inputs, or INPUT.AXIS; other symbols are 1. Inputs are random; integers are 0 or 1. --ranks adds --local N. Needs
-numpy, onnx and onnxruntime."""
+symbol of the model's inputs, or INPUT.AXIS; other symbols are 1. Inputs are random; integers are 0 or 1. --ranks adds --local N. --cpu:
+the processor's time for one run, the mean of a round's runs, for machines that others use. Needs numpy, onnx and onnxruntime."""
 import argparse
 import os
 import re
+import resource
 import subprocess
 import sys
 import tempfile
@@ -38,7 +39,7 @@ def feeds_of(session, sizes):
     return feeds
 
 
-def peer(path, sizes, folder):
+def peer(path, sizes, folder, cpu):
     """A process of its own: writes the inputs and outputs once, then times one round; prints milliseconds."""
     import time
     import numpy as np
@@ -52,23 +53,33 @@ def peer(path, sizes, folder):
             for k, (name, value) in enumerate(pairs):
                 with open(f"{folder}/{what}_{k}.pb", "wb") as f:
                     f.write(numpy_helper.from_array(np.asarray(value), name).SerializeToString())
-    best, total = float("inf"), 0.0
+    clock = time.process_time if cpu else time.perf_counter
+    best, total, runs = float("inf"), 0.0, 0
     while total < 1.0:
-        start = time.perf_counter()
+        start = clock()
         session.run(names, feeds)
-        took = time.perf_counter() - start
-        best, total = min(best, took), total + took
-    print(1e3 * best)
+        took = clock() - start
+        best, total, runs = min(best, took), total + took, runs + 1
+    print(1e3 * (total / runs if cpu else best))
 
 
-def ours(command, folder, ms):
-    repeat = max(4, min(2000, int(1e3 / ms)))
-    done = subprocess.run([*command, "--threads", "1", "--test-data", folder, "--repeat", str(repeat), "--rtol", "1e-3", "--atol", "1e-4"],
-                          capture_output=True, text=True)
+def once(command, folder, repeat):
+    argv = [*command, "--threads", "1", "--test-data", folder, "--repeat", str(repeat), "--rtol", "1e-3", "--atol", "1e-4"]
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    done = subprocess.run(argv, capture_output=True, text=True)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
     found = TIME.search(done.stdout + done.stderr)
     if not found:
         sys.exit(done.stderr.strip() or done.stdout.strip())
-    return float(found[1]), "PASSED" in done.stdout
+    spent = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    return float(found[1]), 1e3 * spent, "PASSED" in done.stdout
+
+
+def ours(command, folder, ms, cpu):
+    """Milliseconds of a run: the least, or the mean of the processor's, without what loading takes."""
+    repeat = max(4, min(2000, int(1e3 / ms)))
+    least, spent, same = once(command, folder, repeat)
+    return (spent - once(command, folder, 2)[1]) / (repeat - 2) if cpu else least, same
 
 
 def row(a, path, sizes, work):
@@ -81,10 +92,10 @@ def row(a, path, sizes, work):
         commands[a.ranks] = [f"{a.build}/tpc-run", plan, "--local", str(a.ranks)]
     theirs, times, same = float("inf"), {n: float("inf") for n in commands}, True
     for _ in range(a.rounds):
-        out = subprocess.run([sys.executable, __file__, "--peer", folder, "-", spec], capture_output=True, text=True, check=True).stdout
+        out = subprocess.run([sys.executable, __file__, "--peer", folder, *(["--cpu"] if a.cpu else []), "-", spec], capture_output=True, text=True, check=True).stdout
         theirs = min(theirs, float(out))
         for n, command in commands.items():
-            ms, ok = ours(command, folder, theirs)
+            ms, ok = ours(command, folder, theirs, a.cpu)
             times[n], same = min(times[n], ms), same and ok
     cells = [f"{times[1]:.2f}", f"{times[1] / theirs:.2f}", *[f"{times[n]:.2f} ({times[1] / times[n]:.2f})" for n in times if n > 1]]
     print(f"| {os.path.basename(path)[:-5]} | {theirs:.2f} | " + " | ".join(cells) + (" |" if same else " | outputs differ"), flush=True)
@@ -96,11 +107,12 @@ def main():
     p.add_argument("models", nargs="+")
     p.add_argument("--rounds", type=int, default=5)
     p.add_argument("--ranks", type=int, default=1)
+    p.add_argument("--cpu", action="store_true")
     p.add_argument("--peer", help=argparse.SUPPRESS)
     a = p.parse_args()
     specs = [(m.split(",")[0], {k: int(v) for k, v in (s.rsplit("=", 1) for s in m.split(",")[1:])}) for m in a.models]
     if a.peer:
-        peer(*specs[0], a.peer)
+        peer(*specs[0], a.peer, a.cpu)
         return
     with tempfile.TemporaryDirectory() as work:
         columns = ["model", "ONNX Runtime, ms", "tpc-run, ms", "ratio"] + ([f"{a.ranks} ranks, ms (speed-up)"] if a.ranks > 1 else [])
