@@ -275,34 +275,46 @@ def listed_ops(build):
     return sorted({line.split()[1] for line in text.splitlines()[1:]})
 
 
+def write_mutant(r, schema, ops, parsed, folder):
+    """Writes one to folder, with the weights beside its model. Returns the model's path."""
+    path, fields = r.choice(parsed)
+    shutil.rmtree(folder, ignore_errors=True)
+    os.makedirs(folder)
+    for name in os.listdir(os.path.dirname(path)):
+        if name.endswith(".data"):
+            shutil.copy(os.path.join(os.path.dirname(path), name), f"{folder}/{name}")
+    with open(f"{folder}/model.onnx", "wb") as f:
+        f.write(mutate(r, schema, fields, ops))
+    return path
+
+
+def keep(work, name, path, found):
+    shutil.copytree(f"{work}/m", f"{work}/found/{name}", dirs_exist_ok=True)
+    with open(f"{work}/found/{name}/why", "w", encoding="utf-8") as f:
+        for command, what, said in found:
+            f.write(f"{path}\n{command}\n{what}\n{said}\n")
+            print(f"found/{name} of {path}: {what}: {command[-200:]}\n{said[-300:]}", flush=True)
+
+
 def main():
     schema_path, build, work, count, seed, *models = sys.argv[1:]
     schema, ops, r = read_schema(schema_path), listed_ops(build), random.Random(int(seed))
     parsed = [(path, parse(schema, "ModelProto", open(path, "rb").read())) for path in models]
-    os.makedirs(f"{work}/m", exist_ok=True)
     trial, wrong, stages = Trial(build, work), 0, [0] * 5
-    for i in range(int(count)):
-        path, fields = r.choice(parsed)
-        shutil.rmtree(f"{work}/m")
-        os.makedirs(f"{work}/m")
-        for name in os.listdir(os.path.dirname(path)):
-            if name.endswith(".data"):
-                shutil.copy(os.path.join(os.path.dirname(path), name), f"{work}/m/{name}")
-        with open(f"{work}/m/model.onnx", "wb") as f:
-            f.write(mutate(r, schema, fields, ops))
-        found, stage = trial.all(f"{work}/m/model.onnx")
-        stages[stage] += 1
-        for command, what, said in found:
-            wrong += 1
-            keep = f"{work}/found/{seed}-{i}"
-            shutil.copytree(f"{work}/m", keep, dirs_exist_ok=True)
-            with open(f"{keep}/why", "a", encoding="utf-8") as f:
-                f.write(f"{path}\n{command}\n{what}\n{said}\n")
-            print(f"{keep} of {os.path.basename(os.path.dirname(path))}: {what}: {command[-200:]}\n{said[-300:]}", flush=True)
-        for name in set(os.listdir(work)) - {"m", "found", "out", "err"}:
-            shutil.rmtree(f"{work}/{name}", ignore_errors=True)
-    print(f"{count} mutants: {stages[0]} refused, {stages[1]} planned, {stages[2]} written, {stages[3]} run whole, {stages[4]} run on two ranks; "
-          f"{wrong} findings")
+    try:
+        for i in range(int(count)):
+            path = write_mutant(r, schema, ops, parsed, f"{work}/m")
+            found, stage = trial.all(f"{work}/m/model.onnx")
+            stages[stage] += 1
+            if found:
+                wrong += 1
+                keep(work, f"{seed}-{i}", path, found)
+            for name in set(os.listdir(work)) - {"m", "found", "out", "err"}:
+                shutil.rmtree(f"{work}/{name}", ignore_errors=True)
+    except KeyboardInterrupt:
+        print("interrupted")
+    print(f"{sum(stages)} mutants: {stages[0]} refused, {stages[1]} planned, {stages[2]} written, {stages[3]} run whole, {stages[4]} run on two "
+          f"ranks; {wrong} with findings")
     return wrong != 0
 
 
