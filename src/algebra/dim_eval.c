@@ -58,10 +58,11 @@ bool dim_has_data(const struct dim *d)
     return found;
 }
 
+/* The list may have been cut since. */
 static struct binding *binding_find(const struct bindings *b, const char *name)
 {
     int at = name_index_find(&b->index, name);
-    return at >= 0 ? &b->list.at[at] : NULL;
+    return at >= 0 && at < b->list.n && strcmp(b->list.at[at].name, name) == 0 ? &b->list.at[at] : NULL;
 }
 
 const int64_t *bindings_get(const struct bindings *b, const char *name)

@@ -122,6 +122,14 @@ static bool eval_at(struct arena *a, const struct dim *d, struct bindings *b, co
     return dim_eval(d, b, out);
 }
 
+/* Neighbours of the solution have other values: of min(x, 1) = 1 many are one. */
+static bool is_affine_at(struct arena *a, const struct dim *d, struct bindings *b, const char *name, int64_t x, int64_t slope)
+{
+    int64_t below, above, lower, higher;
+    return i64_sub(x, 1, &below) && i64_add(x, 1, &above) && eval_at(a, d, b, name, below, &lower) &&
+        eval_at(a, d, b, name, above, &higher) && higher - lower == 2 * slope;
+}
+
 /* d = wanted, solved for its only unknown symbol where d is affine in it (checked at the solution). */
 static bool solve_symbol(struct arena *a, const struct dim *d, int64_t wanted, struct bindings *b)
 {
@@ -131,7 +139,8 @@ static bool solve_symbol(struct arena *a, const struct dim *d, int64_t wanted, s
         return false;
     int known = b->list.n;
     if (eval_at(a, d, b, name, 0, &y0) && eval_at(a, d, b, name, 1, &y1) && i64_sub(y1, y0, &slope) && slope != 0 &&
-        i64_sub(wanted, y0, &rest) && rest % slope == 0 && eval_at(a, d, b, name, rest / slope, &y) && y == wanted)
+        i64_sub(wanted, y0, &rest) && rest % slope == 0 && is_affine_at(a, d, b, name, rest / slope, slope) &&
+        eval_at(a, d, b, name, rest / slope, &y) && y == wanted)
         return true;
     b->list.n = known;
     return false;
