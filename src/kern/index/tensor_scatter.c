@@ -14,11 +14,10 @@ void kern_TensorScatter(struct kcall *call)
     copy_dense(call->env, y->data, past->data, tensor_bytes(y));
     for (int64_t o = 0; o < outer; o++) {
         int64_t start = index ? kcall_index_at(call, index, o / (outer / past->dim[0])) : 0;
-        if (start < 0 || (!circular && start > room - n))
+        if (start < 0 || n > room || (!circular && start > room - n))
             fail("%s: %lld entries from index %lld do not fit into %lld", kcall_where(call), (long long)n, (long long)start,
                  (long long)room);
         for (int64_t i = 0; i < n; i++)
-            memcpy(element_at(y->data, row, o * room + (start % (room ? room : 1) + i) % (room ? room : 1)),
-                   element_at_const(update->data, row, o * n + i), row);
+            memcpy(element_at(y->data, row, o * room + (start % room + i) % room), element_at_const(update->data, row, o * n + i), row);
     }
 }

@@ -59,8 +59,10 @@ void compose_body(struct composer *c, const char *attribute, size_t nin, char *c
         fail("%s: %s lacks its body '%s', or that has another number of results than %zu", c->im->path, c->where, attribute, nout);
     if (++c->im->depth > DEEPEST_BODY)
         fail("%s: %s: bodies are nested more than %d deep", c->im->path, c->where, DEEPEST_BODY);
+    if (a->g->n_node >= MAX_INLINED || (c->im->inlined += 1 + (int)a->g->n_node) > MAX_INLINED)
+        fail("%s: %s: its bodies have more than %d nodes when inlined", c->im->path, c->where, MAX_INLINED);
     struct scope inner = *c->scope;
-    inner.prefix = arena_printf(c->im->tmp, "%s%s/%d/", c->scope->prefix, attribute, c->im->inlined++);
+    inner.prefix = arena_printf(c->im->tmp, "%s%s/%d/", c->scope->prefix, attribute, c->im->fresh++);
     inner.names = NULL;
     inner.outer = NULL;
     inner.caller = c->scope;

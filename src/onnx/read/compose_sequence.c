@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-enum { MOST_PARTS = 65536 };
+enum { MOST_PARTS = 4096 };
 
 struct sequence {
     enum { SEQUENCE_LIST, SEQUENCE_STACK, SEQUENCE_PARTS, SEQUENCE_ABSENT } kind;

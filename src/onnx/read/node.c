@@ -4,8 +4,6 @@
 
 #include <string.h>
 
-#define MAX_INLINED 200000 /* nodes and calls in function bodies: calls of calls grow without bound */
-
 /* ---- attribute references of function bodies ---- */
 
 static Onnx__AttributeProto *argument(const struct scope *scope, const char *name)

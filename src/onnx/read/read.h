@@ -7,7 +7,8 @@
 
 #include "onnx/message/message.h"
 
-#define NEWEST_OPSET 28 /* later ones may change what an op means */
+#define NEWEST_OPSET 28    /* later ones may change what an op means */
+#define MAX_INLINED 200000 /* nodes and calls in bodies that are inlined: calls of calls grow without bound */
 #define OPSET_OF_NUMPY_BROADCAST 7
 
 struct scope;

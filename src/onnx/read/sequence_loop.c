@@ -81,7 +81,8 @@ static Onnx__GraphProto *edited_body(struct import *im, const Onnx__GraphProto *
 {
     Onnx__GraphProto *body = NEW(im->tmp, Onnx__GraphProto);
     *body = *from;
-    const proto *append = only_append(from, from->input[state + 2]->name, from->output[state + 1]->name);
+    const proto *append = only_append(from, proto_text_or(from->input[state + 2]->name, ""),
+                                      proto_text_or(from->output[state + 1]->name, ""));
     size_t at = 0;
     while (from->node[at] != append)
         at++;
@@ -100,7 +101,7 @@ void sequence_to_scan(struct composer *c, size_t state, const char *element, cha
     *body = *proto_attribute(node, "body");
     body->g = edited_body(im, body->g, state, element);
     for (size_t i = 0; i < node->n_attribute; i++)
-        if (strcmp(node->attribute[i]->name, "body") == 0)
+        if (strcmp(proto_text_or(node->attribute[i]->name, ""), "body") == 0)
             node->attribute[i] = body;
     node->input = (char **)edited_list(im, &node->n_input, (void *const *)node->input, state + 2, NULL);
     size_t given = node->n_output;
