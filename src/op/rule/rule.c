@@ -32,16 +32,30 @@ struct rule *rule_new(struct graph *g, const struct node *node)
     return r;
 }
 
+enum { FEW_FACTORS = 32 };
+
+static bool name_in_use(const struct rule *r, const char *name)
+{
+    if (r->nfactor > FEW_FACTORS)
+        return name_index_find(&r->names, name) >= 0;
+    for (int i = 0; i < r->nfactor; i++)
+        if (strcmp(r->factor[i].name, name) == 0)
+            return true;
+    return false;
+}
+
 /* Names only print, but a rule must read back: a name in use gets a number. */
 static void name_factor(const struct rule *r, struct factor *f, const char *name)
 {
     snprintf(f->name, sizeof f->name, "%s", name);
-    unsigned n = 1;
-    for (int i = 0; i < r->nfactor; i++)
-        if (strcmp(r->factor[i].name, f->name) == 0) {
-            snprintf(f->name, sizeof f->name, "%.5s_%u", name, n++ % 10000u);
-            i = -1;
-        }
+    for (unsigned n = 1; name_in_use(r, f->name); n++)
+        snprintf(f->name, sizeof f->name, "%.5s_%u", name, n % 10000u);
+}
+
+static void index_names(struct graph *g, struct rule *r)
+{
+    for (int i = r->nfactor == FEW_FACTORS ? 0 : r->nfactor; r->nfactor >= FEW_FACTORS && i <= r->nfactor; i++)
+        name_index_put(g->arena, &r->names, arena_strdup(g->arena, r->factor[i].name), i);
 }
 
 int rule_factor(struct graph *g, struct rule *r, const char *name, const struct dim *size, unsigned flags)
@@ -52,6 +66,7 @@ int rule_factor(struct graph *g, struct rule *r, const char *name, const struct 
     name_factor(r, f, name);
     f->size = dim_rewrite(g->alg, size);
     f->flags = flags;
+    index_names(g, r);
     return r->nfactor++;
 }
 

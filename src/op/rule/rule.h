@@ -48,6 +48,7 @@ struct rule_size {
 struct rule {
     int nfactor, factor_cap;
     struct factor *factor;
+    struct name_index names; /* of factors, if they are many */
     int nin, nout;
     struct rule_operand *in, *out;
     int nlinear; /* sets of operands, as bit masks, in which the op is jointly linear while the others are replicated */

@@ -294,13 +294,15 @@ static bool longest_length(struct symbol_sizes *all, bool past, struct lengths *
 
 static const char *bindings_text(struct symbol_sizes *all, const struct bindings *b)
 {
+    enum { MOST_NAMED = 16 };
     const char *text = "";
+    int named = 0;
     for (int i = 0; i < b->list.n; i++) {
         const struct symbol *s = symbol_find(all, b->list.at[i].name);
-        if (!s || s->of_input)
+        if ((!s || s->of_input) && ++named <= MOST_NAMED)
             text = arena_printf(all->g->arena, "%s%s%s=%lld", text, *text ? "," : "", b->list.at[i].name, (long long)b->list.at[i].value);
     }
-    return text;
+    return named > MOST_NAMED ? arena_printf(all->g->arena, "%s, and %d more", text, named - MOST_NAMED) : text;
 }
 
 static void add_workload(struct symbol_sizes *all, struct plan *plan, struct bindings b, double weight)
@@ -311,10 +313,14 @@ static void add_workload(struct symbol_sizes *all, struct plan *plan, struct bin
 
 static const char *names_of(const struct symbol_sizes *all, enum symbol_kind kind)
 {
+    enum { MOST_NAMED = 8 };
     const char *names = "";
-    for (int i = 0; i < all->list.n; i++) {
+    int n = 0;
+    for (int i = 0; i < all->list.n && n < MOST_NAMED; i++) {
         const struct symbol *s = &all->list.at[i];
-        if (s->kind == kind && s->of_input && !s->form && !(kind == SYMBOL_OTHER && s->leading))
+        bool asked = s->kind == kind && s->of_input && !s->form && !(kind == SYMBOL_OTHER && s->leading);
+        n += asked;
+        if (asked)
             names = arena_printf(all->g->arena, "%s%s'%s'", names, *names ? ", " : "", s->name);
     }
     return names;

@@ -1,0 +1,136 @@
+"""scale.py STRUCTURE COUNT FILE: an ONNX file with very many of one thing, written byte by byte: no package is needed.
+
+skips: nodes that also read a random earlier value. The others are names of what there is much of; see the functions."""
+
+import sys
+
+
+def varint(n):
+    out = bytearray()
+    while n > 127:
+        out.append(n & 127 | 128)
+        n >>= 7
+    out.append(n)
+    return bytes(out)
+
+
+def number(field, value):
+    return varint(field << 3) + varint(value)
+
+
+def block(field, content):
+    content = content.encode() if isinstance(content, str) else content
+    return varint(field << 3 | 2) + varint(len(content)) + content
+
+
+def info(name, *dims):
+    shape = b"".join(block(1, block(2, d) if isinstance(d, str) else number(1, d)) for d in dims)
+    return block(1, name) + block(2, block(1, number(1, 1) + block(2, shape)))
+
+
+def node(op, inputs, outputs, attributes=()):
+    parts = [block(1, i) for i in inputs] + [block(2, o) for o in outputs] + [block(4, op)]
+    return block(1, b"".join(parts + [block(5, a) for a in attributes]))
+
+
+def integer(name, value):
+    return block(1, name) + number(3, value) + number(20, 2)
+
+
+def zeros(name, *dims):
+    count = 1
+    for d in dims:
+        count *= d
+    return block(5, b"".join(number(1, d) for d in dims) + number(2, 1) + block(8, name) + block(9, bytes(4 * count)))
+
+
+def inputs(*names):
+    return b"".join(block(11, n) for n in names)
+
+
+def outputs(*names):
+    return b"".join(block(12, n) for n in names)
+
+
+X, Y = inputs(info("x", 4)), outputs(info("y", 4))
+RELU = node("Relu", ["x"], ["y"])
+
+
+def skips(n):
+    state, parts = 1, [zeros(f"w{i}", 256, 256) for i in range(8)]
+
+    def draw(below):
+        nonlocal state
+        state = (state * 69069 + 1) % 2**32
+        return (state >> 16) % below
+
+    for i in range(1, n + 1):
+        last = f"v{i - 1}"
+        op, other = (("Mul", None), ("MatMul", f"w{draw(8)}"), ("Add", None), ("Relu", ""))[i % 4]
+        other = f"v{draw(i)}" if other is None else other
+        parts.append(node(op, [last, other] if other else [last], [f"v{i}"]))
+    return b"".join(parts) + inputs(info("v0", "B", 256)) + outputs(info(f"v{n}", "B", 256))
+
+
+def symbols(n):
+    nodes = b"".join(node("Relu", [f"x{i}"], [f"y{i}"]) for i in range(n))
+    return nodes + b"".join(inputs(info(f"x{i}", f"s{i}")) + outputs(info(f"y{i}", f"s{i}")) for i in range(n))
+
+
+def attributes(n):
+    return node("Unknown", ["x"], ["y"], [integer(f"a{i}", i) for i in range(n)]) + X + Y
+
+
+def graph_inputs(n):
+    return RELU + X + Y + b"".join(inputs(info(f"x{i}", f"s{i % 50}")) for i in range(n))
+
+
+def graph_outputs(n):
+    nodes = b"".join(node("Identity", ["x"], [f"y{i}"]) for i in range(n))
+    return nodes + X + b"".join(outputs(info(f"y{i}", 4)) for i in range(n))
+
+
+def split(n):
+    names = [f"p{i}" for i in range(n)]
+    return node("Split", ["x"], names, [integer("num_outputs", n)]) + node("Concat", names, ["y"], [integer("axis", 0)]) + \
+        inputs(info("x", n)) + outputs(info("y", n))
+
+
+def concat(n):
+    return node("Concat", ["x"] * n, ["y"], [integer("axis", 0)]) + X + outputs(info("y", 4 * n))
+
+
+def domains(n):
+    nodes = b"".join(node("Relu", [f"v{i}" if i else "x"], [f"v{i + 1}"]) for i in range(n // 4))
+    return nodes + X + outputs(info(f"v{n // 4}", 4))
+
+
+def identities(n):
+    return b"".join(node("Identity", [f"v{i}" if i else "x"], [f"v{i + 1}"]) for i in range(n)) + X + outputs(info(f"v{n}", 4))
+
+
+def initializers(n):
+    return RELU + X + Y + b"".join(zeros(f"w{i}", 1) for i in range(n))
+
+
+def metadata(_):
+    return RELU + X + Y
+
+
+def chain(n):
+    return b"".join(node("Relu", [f"v{i}" if i else "x"], [f"v{i + 1}"]) for i in range(n)) + X + outputs(info(f"v{n}", 4))
+
+
+def main():
+    name, count = sys.argv[1], int(sys.argv[2])
+    graph = globals()[name](count)
+    model = number(1, 10) + block(7, block(2, "g") + graph) + block(8, number(2, 23))
+    if name == "domains":
+        model += b"".join(block(8, block(1, f"d{i}") + number(2, 1)) for i in range(count))
+    if name == "metadata":
+        model += b"".join(block(14, block(1, f"k{i}") + block(2, "v")) for i in range(count))
+    with open(sys.argv[3], "wb") as f:
+        f.write(model)
+
+
+main()
