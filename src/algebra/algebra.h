@@ -111,8 +111,13 @@ enum dtype { /* ONNX's TensorProto.DataType numbers */
              DT_U32 = 12,
              DT_U64 = 13,
              DT_BF16 = 16,
+             DT_F8E4M3FN = 17,
+             DT_F8E4M3FNUZ = 18,
+             DT_F8E5M2 = 19,
+             DT_F8E5M2FNUZ = 20,
              DT_U4 = 21,
-             DT_I4 = 22
+             DT_I4 = 22,
+             DT_F8E8M0 = 24
 };
 size_t dtype_size(enum dtype);    /* bytes; 0 for DT_NONE, DT_STRING, types whose elements share bytes and numbers we don't know */
 bool dtype_is_packed(enum dtype); /* u4 i4: two elements in a byte, the first in the lower half; rows are not padded */
@@ -121,7 +126,14 @@ double dtype_width(enum dtype);   /* bytes, 0.5 where two elements share one */
 bool dtype_bytes(enum dtype, int64_t n, int64_t *out);
 const char *dtype_name(enum dtype); /* f32 i64 bool ... */
 enum dtype dtype_parse(const char *name);
-bool dtype_is_float(enum dtype);
+bool dtype_is_float(enum dtype); /* of 16 bits or more: ops compute with them */
+
+/* ---- small_float.c: floats of 8 bits, which ops move, cast and scale ---------------------------------------------- */
+bool small_float_is(enum dtype);
+float small_float_decode(enum dtype, uint8_t code);
+/* saturate: what is too large becomes the largest number, else infinity or NaN. */
+uint8_t small_float_encode(enum dtype, float, bool saturate);
+uint8_t small_float_power(float, const char *round); /* f8e8m0; round: up, down, nearest */
 
 struct type {
     enum dtype dtype;

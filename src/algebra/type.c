@@ -14,11 +14,28 @@ struct dtype_row {
 };
 
 static const struct dtype_row dtype_rows[] = {
-    [DT_NONE] = {"none", 0, false},     [DT_F32] = {"f32", 4, true},    [DT_U8] = {"u8", 1, false},    [DT_I8] = {"i8", 1, false},
-    [DT_U16] = {"u16", 2, false},       [DT_I16] = {"i16", 2, false},   [DT_I32] = {"i32", 4, false},  [DT_I64] = {"i64", 8, false},
-    [DT_STRING] = {"string", 0, false}, [DT_BOOL] = {"bool", 1, false}, [DT_F16] = {"f16", 2, true},   [DT_F64] = {"f64", 8, true},
-    [DT_U32] = {"u32", 4, false},       [DT_U64] = {"u64", 8, false},   [DT_BF16] = {"bf16", 2, true}, [DT_U4] = {"u4", 0, false},
+    [DT_NONE] = {"none", 0, false},
+    [DT_F32] = {"f32", 4, true},
+    [DT_U8] = {"u8", 1, false},
+    [DT_I8] = {"i8", 1, false},
+    [DT_U16] = {"u16", 2, false},
+    [DT_I16] = {"i16", 2, false},
+    [DT_I32] = {"i32", 4, false},
+    [DT_I64] = {"i64", 8, false},
+    [DT_STRING] = {"string", 0, false},
+    [DT_BOOL] = {"bool", 1, false},
+    [DT_F16] = {"f16", 2, true},
+    [DT_F64] = {"f64", 8, true},
+    [DT_U32] = {"u32", 4, false},
+    [DT_U64] = {"u64", 8, false},
+    [DT_BF16] = {"bf16", 2, true},
+    [DT_U4] = {"u4", 0, false},
     [DT_I4] = {"i4", 0, false},
+    [DT_F8E4M3FN] = {"f8e4m3fn", 1, false},
+    [DT_F8E4M3FNUZ] = {"f8e4m3fnuz", 1, false},
+    [DT_F8E5M2] = {"f8e5m2", 1, false},
+    [DT_F8E5M2FNUZ] = {"f8e5m2fnuz", 1, false},
+    [DT_F8E8M0] = {"f8e8m0", 1, false},
 };
 
 enum { DTYPE_ROWS = (int)(sizeof dtype_rows / sizeof dtype_rows[0]) };

@@ -18,6 +18,11 @@ double tensor_element(const struct tensor *t, int64_t i)
     case DT_U32: return ((const uint32_t *)t->data)[i];
     case DT_I64: return (double)((const int64_t *)t->data)[i];
     case DT_U64: return (double)((const uint64_t *)t->data)[i];
+    case DT_F8E4M3FN:
+    case DT_F8E4M3FNUZ:
+    case DT_F8E5M2:
+    case DT_F8E5M2FNUZ:
+    case DT_F8E8M0: return (double)small_float_decode(t->dtype, ((const uint8_t *)t->data)[i]);
     case DT_NONE:
     case DT_STRING:
     case DT_U4:
@@ -43,6 +48,11 @@ void tensor_put(struct tensor *t, int64_t i, double x)
     case DT_U32: ((uint32_t *)t->data)[i] = (uint32_t)(int64_t)x; return;
     case DT_I64:
     case DT_U64: ((int64_t *)t->data)[i] = (int64_t)x; return;
+    case DT_F8E4M3FN:
+    case DT_F8E4M3FNUZ:
+    case DT_F8E5M2:
+    case DT_F8E5M2FNUZ:
+    case DT_F8E8M0: ((uint8_t *)t->data)[i] = small_float_encode(t->dtype, f, true); return;
     case DT_NONE:
     case DT_STRING:
     case DT_U4:

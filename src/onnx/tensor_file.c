@@ -59,6 +59,12 @@ static enum dtype descr_parse(const char *at, size_t n)
     return DT_NONE;
 }
 
+/* numpy has no name for floats of 8 bits: they are written as bytes. */
+static const char *small_descr(enum dtype dtype)
+{
+    return small_float_is(dtype) ? "|u1" : NULL;
+}
+
 /* ---- .npy: the header ---- */
 
 struct header {
@@ -242,6 +248,8 @@ static const char *descr_of(const char *path, enum dtype dtype)
     for (size_t i = 0; i < sizeof descrs / sizeof *descrs; i++)
         if (descrs[i].dtype == dtype)
             return descrs[i].descr;
+    if (small_descr(dtype))
+        return small_descr(dtype);
     fail("%s: can't be written: .npy has no type for %s", path, dtype_name(dtype));
 }
 

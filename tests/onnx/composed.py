@@ -115,6 +115,21 @@ def written_out():
         yield name, h.make_model(graph, opset_imports=[h.make_opsetid("", 18)], ir_version=9), {"x": real(2, 3, 32)}, found
 
 
+def small_floats():
+    """As written_out: values through floats of 8 bits, cast and quantised, with numbers too large for them and too small."""
+    x = np.concatenate([real(400) * 2.0 ** RNG.integers(-20, 20, 400), [0, -0.0, np.nan, 448, 464, 465, 240, 57344, 61440, 1e9]]).astype(np.float32)
+    for name, most in (("FLOAT8E4M3FN", 448), ("FLOAT8E4M3FNUZ", 240), ("FLOAT8E5M2", 57344), ("FLOAT8E5M2FNUZ", 57344)):
+        kind = getattr(T, name)
+        for saturate in (1, 0):
+            scaled = [numpy_helper.from_array(np.float32(0.5), "s"), h.make_tensor("z", kind, [], [0.0])]
+            nodes = [h.make_node("Cast", ["x"], ["c"], to=kind, saturate=saturate), h.make_node("Cast", ["c"], ["y"], to=T.FLOAT),
+                     h.make_node("QuantizeLinear", ["x", "s", "z"], ["q"], saturate=saturate), h.make_node("DequantizeLinear", ["q", "s", "z"], ["w"])]
+            graph = h.make_graph(nodes, "g", [h.make_tensor_value_info("x", T.FLOAT, ["N"])],
+                                 [h.make_tensor_value_info(n, T.FLOAT, None) for n in ("y", "w")], scaled)
+            yield f"{name}, saturate {saturate}", h.make_model(graph, opset_imports=[h.make_opsetid("", 19)], ir_version=9), {
+                "x": x if saturate else x[~(np.abs(x) > most / 2)]}, True
+
+
 def dequantizes(build_folder, path):
     shown = subprocess.run([os.path.join(build_folder, "tpc-shard"), path, "--tp", "2", "-n", "-q", "--dump-after", "canon"], capture_output=True, text=True, check=True)
     return "DequantizeLinear" in shown.stdout
@@ -183,12 +198,12 @@ def main():
             if error:
                 bad += 1
                 print(f"FAILED {case[0]} {case[3]}: {error}")
-        for name, model, inputs, found in written_out():
+        for name, model, inputs, found in [*written_out(), *small_floats()]:
             count += 1
             error = check(sys.argv[1], folder, model, inputs)
             if error or dequantizes(sys.argv[1], os.path.join(folder, "m.onnx")) != found:
                 bad += 1
-                print(f"FAILED a quantised weight with {name}: {error}")
+                print(f"FAILED {name}: {error}")
     print(f"{count} composed ops, {bad} failed")
     return bool(bad)
 

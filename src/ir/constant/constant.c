@@ -128,6 +128,6 @@ double constant_float(struct constant *c, const char *name, int64_t i)
     case DT_BF16: return (double)bf16_to_f32((uint16_t)bits);
     case DT_F16: return (double)f16_to_f32((uint16_t)bits);
     case DT_F64: memcpy(&d, &bits, sizeof d); return d;
-    default: return (double)constant_int(c, name, i);
+    default: return small_float_is(c->dtype) ? (double)small_float_decode(c->dtype, (uint8_t)bits) : (double)constant_int(c, name, i);
     }
 }

@@ -55,6 +55,18 @@ static SIMD void store_bf16(const float *s, int64_t n, uint16_t *d)
     LOOP for (int64_t i = 0; i < n; i++) d[i] = f32_to_bf16(s[i]);
 }
 
+static void load_small(enum dtype t, const uint8_t *s, int64_t n, float *d)
+{
+    for (int64_t i = 0; i < n; i++)
+        d[i] = small_float_decode(t, s[i]);
+}
+
+static void store_small(enum dtype t, const float *s, int64_t n, uint8_t *d)
+{
+    for (int64_t i = 0; i < n; i++)
+        d[i] = small_float_encode(t, s[i], true);
+}
+
 void convert_to_f32(enum dtype t, const void *src, int64_t n, float *dst)
 {
     if (t == DT_F32)
@@ -63,6 +75,8 @@ void convert_to_f32(enum dtype t, const void *src, int64_t n, float *dst)
         load_f16(src, n, dst);
     else if (t == DT_BF16)
         load_bf16(src, n, dst);
+    else if (small_float_is(t))
+        load_small(t, src, n, dst);
     else
         bug("convert_to_f32 of %s", dtype_name(t));
 }
@@ -75,6 +89,8 @@ void convert_from_f32(enum dtype t, const float *src, int64_t n, void *dst)
         store_f16(src, n, dst);
     else if (t == DT_BF16)
         store_bf16(src, n, dst);
+    else if (small_float_is(t))
+        store_small(t, src, n, dst);
     else
         bug("convert_from_f32 of %s", dtype_name(t));
 }
@@ -119,7 +135,12 @@ void convert_to_f64(enum dtype t, const void *src, int64_t n, double *dst)
         LOAD_CASE(DT_F64, double, f64, double)
     case DT_F32:
     case DT_F16:
-    case DT_BF16: small_to_f64(t, src, n, dst); break;
+    case DT_BF16:
+    case DT_F8E4M3FN:
+    case DT_F8E4M3FNUZ:
+    case DT_F8E5M2:
+    case DT_F8E5M2FNUZ:
+    case DT_F8E8M0: small_to_f64(t, src, n, dst); break;
     default: bug("convert_to_f64 of %s", dtype_name(t));
     }
 }
@@ -145,7 +166,12 @@ void convert_from_f64(enum dtype t, const double *src, int64_t n, void *dst)
     case DT_F64: memcpy(dst, src, (size_t)n * sizeof *src); break;
     case DT_F32:
     case DT_F16:
-    case DT_BF16: f64_to_small(t, src, n, dst); break;
+    case DT_BF16:
+    case DT_F8E4M3FN:
+    case DT_F8E4M3FNUZ:
+    case DT_F8E5M2:
+    case DT_F8E5M2FNUZ:
+    case DT_F8E8M0: f64_to_small(t, src, n, dst); break;
     case DT_BOOL:
         for (int64_t i = 0; i < n; i++)
             ((uint8_t *)dst)[i] = (src[i] < 0.0 || src[i] > 0.0 || src[i] != src[i]) ? 1 : 0;
@@ -179,7 +205,12 @@ void convert_from_i64(enum dtype t, const int64_t *src, int64_t n, void *dst)
         STORE_CASE(DT_F64, double, f64, )
     case DT_F32:
     case DT_F16:
-    case DT_BF16: i64_to_small(t, src, n, dst); break;
+    case DT_BF16:
+    case DT_F8E4M3FN:
+    case DT_F8E4M3FNUZ:
+    case DT_F8E5M2:
+    case DT_F8E5M2FNUZ:
+    case DT_F8E8M0: i64_to_small(t, src, n, dst); break;
     case DT_BOOL:
         for (int64_t i = 0; i < n; i++)
             ((uint8_t *)dst)[i] = src[i] != 0;

@@ -5,7 +5,20 @@ struct cast_call {
     enum dtype from, to;
     const void *x;
     void *y;
+    bool saturate;     /* to a float of 8 bits */
+    const char *round; /* to a power of two */
 };
+
+static bool through_f32(enum dtype t)
+{
+    return dtype_fits_f32(t) || small_float_is(t);
+}
+
+static void encode(const struct cast_call *c, const float *x, uint8_t *y, int64_t n)
+{
+    for (int64_t i = 0; i < n; i++)
+        y[i] = c->to == DT_F8E8M0 ? small_float_power(x[i], c->round) : small_float_encode(c->to, x[i], c->saturate);
+}
 
 static void cast_stretch(const struct cast_call *c, const void *x, void *y, int64_t n)
 {
@@ -14,10 +27,13 @@ static void cast_stretch(const struct cast_call *c, const void *x, void *y, int6
         double d[CHUNK];
         int64_t i[CHUNK];
     } part;
-    if (dtype_fits_f32(c->from) && dtype_fits_f32(c->to)) {
+    if (through_f32(c->from) && through_f32(c->to)) {
         convert_to_f32(c->from, x, n, part.f);
-        convert_from_f32(c->to, part.f, n, y);
-    } else if (dtype_is_float(c->from)) {
+        if (small_float_is(c->to))
+            encode(c, part.f, y, n);
+        else
+            convert_from_f32(c->to, part.f, n, y);
+    } else if (dtype_is_float(c->from) || small_float_is(c->from) || small_float_is(c->to)) {
         convert_to_f64(c->from, x, n, part.d);
         convert_from_f64(c->to, part.d, n, y);
     } else if (c->from == DT_U64 && dtype_is_float(c->to)) {
@@ -42,7 +58,12 @@ void kern_Cast(struct kcall *call)
 {
     const struct tensor *x = &call->in[0];
     struct tensor *y = &call->out[0];
-    struct cast_call c = {x->dtype, y->dtype, x->data, y->data};
+    struct cast_call c = {x->dtype,
+                          y->dtype,
+                          x->data,
+                          y->data,
+                          attr_int(call->node, "saturate") != 0,
+                          attr_is_set(call->node, "round_mode") ? attr_string(call->node, "round_mode") : "up"};
     if (!dtype_size(x->dtype))
         kcall_bad_type(call, x->dtype);
     if (!dtype_size(y->dtype))

@@ -56,7 +56,10 @@ static struct limits limits_of(const struct kcall *call, enum dtype t)
     case DT_I8: return (struct limits){-128, 127};
     case DT_U16: return (struct limits){0, 65535};
     case DT_I16: return (struct limits){-32768, 32767};
-    default: kcall_bad_type(call, t);
+    default:
+        if (!small_float_is(t))
+            kcall_bad_type(call, t);
+        return (struct limits){0, 0};
     }
 }
 
@@ -84,7 +87,15 @@ struct quantize_call {
     struct limits limits;
     const struct tensor *x;
     struct tensor *y;
+    bool saturate; /* f8 */
 };
+
+/* What is scaled is rounded by its new type. */
+static void store_f8(const struct quantize_call *e, const float *x, const float *scale, const float *zero, int64_t n, uint8_t *to)
+{
+    for (int64_t i = 0; i < n; i++)
+        to[i] = small_float_encode(e->y->dtype, x[i] / scale[i] + zero[i], e->saturate);
+}
 
 /* Rows lo..hi. */
 static void encode_range(void *data, int thread, int64_t lo, int64_t hi)
@@ -97,6 +108,10 @@ static void encode_range(void *data, int thread, int64_t lo, int64_t hi)
             int64_t n = e->s.inner - j < CHUNK ? e->s.inner - j : CHUNK, first = row * e->s.inner + j;
             convert_to_f32(e->x->dtype, element_at_const(e->x->data, dtype_size(e->x->dtype), first), n, part);
             scaled_read(&e->s, row, j, n, scale, zero);
+            if (small_float_is(e->y->dtype)) {
+                store_f8(e, part, scale, zero, n, (uint8_t *)e->y->data + first);
+                continue;
+            }
             round_to(part, scale, zero, n, e->limits);
             store_integers(e->y->dtype, part, n, element_at(e->y->data, dtype_size(e->y->dtype), first));
         }
@@ -104,7 +119,8 @@ static void encode_range(void *data, int thread, int64_t lo, int64_t hi)
 
 void kern_QuantizeLinear(struct kcall *call)
 {
-    struct quantize_call e = {scaled_of(call, 0), limits_of(call, call->out[0].dtype), &call->in[0], &call->out[0]};
+    struct quantize_call e = {scaled_of(call, 0), limits_of(call, call->out[0].dtype), &call->in[0], &call->out[0],
+                              attr_int(call->node, "saturate") != 0};
     if (e.x->dtype != DT_F32 && !dtype_is_half(e.x->dtype))
         kcall_bad_type(call, e.x->dtype);
     if (tensor_elements(e.y) > 0)
@@ -135,7 +151,7 @@ void kern_DynamicQuantizeLinear(struct kcall *call)
     float step = (found.hi - found.lo) / 255, offset;
     step = step > 0 ? step : 1;
     offset = rintf(-found.lo / step);
-    struct quantize_call e = {{.inner = tensor_elements(&x), .one = true, .scale = &step, .zero = &offset}, all, &x, y};
+    struct quantize_call e = {{.inner = tensor_elements(&x), .one = true, .scale = &step, .zero = &offset}, all, &x, y, true};
     if (e.s.inner > 0)
         encode_range(&e, 0, 0, 1);
     if (scale)
