@@ -4,6 +4,7 @@
  * The walk back from it gives each trained weight a gradient (src/op/backward/walk.c). The graph's outputs are these alone; in canonical
  * form gradients are ordinary nodes, and all that follows treats them so. One thing is said of them: a gradient is placed as its weight
  * (graph.trained, src/plan/solve/encode.c). There is no past: the pass shapes has set its length to 0. */
+#include "op/analysis/analysis.h"
 #include "op/backward/backward.h"
 #include "op/canon/canon.h"
 #include "op/infer/infer.h"
@@ -11,137 +12,6 @@
 #include "passes/pass.h"
 
 #include <string.h>
-
-/* The label that counts nothing, as torch has it. */
-enum { IGNORED = -100 };
-
-struct objective {
-    struct value *sum, *count;
-};
-
-/* ---- the loss ---------------------------------------------------------------------------------------------------------------- */
-
-/* The output that the loss reads: of that name, or `logits`, or the first one of floats that is no state. */
-static struct value *output_named(const struct graph *g, const char *name)
-{
-    for (int i = 0; i < g->outputs.n; i++)
-        if (strcmp(g->outputs.at[i]->name, name) == 0)
-            return g->outputs.at[i];
-    return NULL;
-}
-
-static struct value *prediction(const struct graph *g)
-{
-    struct value *logits = output_named(g, "logits");
-    for (int i = 0; i < g->outputs.n && !logits; i++)
-        if (dtype_is_float(g->outputs.at[i]->type.dtype) && !graph_state(g, g->outputs.at[i]))
-            logits = g->outputs.at[i];
-    if (!logits || !dtype_is_float(logits->type.dtype))
-        fail("%s: --train: no output of floats is there to learn from", graph_file(g));
-    return logits;
-}
-
-static struct value *labels_like(struct graph *g, enum dtype dtype, int rank, const struct dim *const *dim)
-{
-    struct type type = {.dtype = dtype, .rank = rank};
-    if (graph_find(g, "labels"))
-        fail("%s: --train: the model has a value 'labels' already", graph_file(g));
-    memcpy(type.dim, dim, sizeof *dim * (size_t)rank);
-    struct value *labels = graph_value(g, "labels", &type);
-    VEC_PUSH(g->arena, &g->inputs, labels);
-    return labels;
-}
-
-static struct value *reshaped(struct lowering *l, const char *part, struct value *x, int rank, const struct dim *const *dim)
-{
-    struct node *node = lower_node(l, "", "Reshape", part, 1, &x);
-    node->out[0]->type = (struct type){.dtype = x->type.dtype, .rank = rank};
-    memcpy(node->out[0]->type.dim, dim, sizeof *dim * (size_t)rank);
-    op_infer(l->g, node);
-    return node->out[0];
-}
-
-static struct value *total(struct lowering *l, const char *part, struct value *x)
-{
-    struct node *sum = lower_node(l, "", "ReduceSum", part, 1, &x);
-    attr_set_int(sum, "keepdims", 0);
-    op_infer(l->g, sum);
-    return sum->out[0];
-}
-
-/* Of the last dimension, the classes; each of the other elements has a label. */
-static struct objective cross_entropy(struct lowering *l, struct value *x)
-{
-    struct alg *alg = l->g->alg;
-    int rank = x->type.rank;
-    if (rank < 2)
-        fail("%s: --train: '%s' is %s, expected rows of classes", graph_file(l->g), x->name, type_str(l->g->arena, &x->type));
-    struct value *labels = labels_like(l->g, DT_I64, rank - 1, x->type.dim);
-    const struct dim *rows[2] = {dim_int(alg, 1), x->type.dim[rank - 1]};
-    for (int d = 0; d < rank - 1; d++)
-        rows[0] = dim_mul(alg, rows[0], x->type.dim[d]);
-    struct value *at = rank == 2 ? labels : reshaped(l, "labels", labels, 1, rows);
-    struct value *in[2] = {lower_float(l, "wide", rank == 2 ? x : reshaped(l, "rows", x, 2, rows)), at};
-    struct node *loss = lower_node(l, "", "SoftmaxCrossEntropyLoss", "cross_entropy", 2, in);
-    node_attr(loss, "ignore_index")->set = true;
-    attr_set_int(loss, "ignore_index", IGNORED);
-    attr_set_string(loss, "reduction", "sum");
-    op_infer(l->g, loss);
-    struct value *ignored = lower_scalar(l, "ignored", DT_I64, IGNORED);
-    struct value *counts = lower_unary(l, "Not", "counts", lower_binary(l, "Equal", "is_ignored", at, ignored));
-    return (struct objective){loss->out[0], total(l, "labelled", lower_cast(l, "one", counts, DT_F32))};
-}
-
-/* An element's loss, by its prediction and label of one type. */
-static struct value *squared(struct lowering *l, struct value *x, struct value *label)
-{
-    struct value *off = lower_binary(l, "Sub", "off", x, label);
-    return lower_binary(l, "Mul", "square", off, off);
-}
-
-static struct value *absolute(struct lowering *l, struct value *x, struct value *label)
-{
-    return lower_unary(l, "Abs", "distance", lower_binary(l, "Sub", "off", x, label));
-}
-
-/* Of a logit and a probability. */
-static struct value *binary_entropy(struct lowering *l, struct value *x, struct value *label)
-{
-    return lower_binary(l, "Sub", "entropy", lower_unary(l, "Softplus", "softplus", x), lower_binary(l, "Mul", "score", x, label));
-}
-
-static struct objective element_loss(struct lowering *l, struct value *x,
-                                     struct value *(*f)(struct lowering *, struct value *, struct value *))
-{
-    const struct type *type = &x->type;
-    struct value *labels = labels_like(l->g, type->dtype, type->rank, type->dim);
-    struct value *count = lower_extent(l, "elements", type, 0, type->rank, DT_F32);
-    return (struct objective){total(l, "total", lower_float(l, "wide", f(l, x, labels))), count};
-}
-
-static struct objective own_loss(struct lowering *l, const char *name)
-{
-    struct value *loss = output_named(l->g, name);
-    if (!loss)
-        fail("%s: --loss is '%s', expected cross-entropy, mse, l1, bce or the name of an output", graph_file(l->g), name);
-    if (!dtype_is_float(loss->type.dtype) || !dim_equals(type_elements(l->g->alg, &loss->type), 1))
-        fail("%s: --loss names '%s', which is %s, expected one number", graph_file(l->g), name, type_str(l->g->arena, &loss->type));
-    return (struct objective){loss, lower_scalar(l, "count", DT_F32, 1)};
-}
-
-static struct objective append_loss(struct lowering *l, const char *kind)
-{
-    static const struct {
-        const char *name;
-        struct value *(*f)(struct lowering *, struct value *, struct value *);
-    } by_element[] = {{"mse", squared}, {"l1", absolute}, {"bce", binary_entropy}};
-    if (!kind || strcmp(kind, "cross-entropy") == 0)
-        return cross_entropy(l, prediction(l->g));
-    for (size_t i = 0; i < sizeof by_element / sizeof *by_element; i++)
-        if (strcmp(kind, by_element[i].name) == 0)
-            return element_loss(l, prediction(l->g), by_element[i].f);
-    return own_loss(l, kind);
-}
 
 static void append_nodes(struct graph *g, int n, struct node *const *node)
 {
@@ -151,18 +21,25 @@ static void append_nodes(struct graph *g, int n, struct node *const *node)
 
 /* ---- weights ------------------------------------------------------------------------------------------------------------------- */
 
-/* By value id: some path to the loss does not go through an angle. A table of frequencies has no other, and is none to train. */
+/* Angles, and tables of their sines and cosines, are computed and not trained. */
+static bool is_angle(const struct node *n, int operand)
+{
+    const char *name = n->op && operand < n->op->nin ? n->op->in[operand].name : "";
+    return op_is_onnx(n, "Sin") || op_is_onnx(n, "Cos") || strcmp(name, "cos_cache") == 0 || strcmp(name, "sin_cache") == 0;
+}
+
+/* By value id: some path to the loss does not go through an angle. */
 static bool *reaches_loss(const struct graph *g, const struct value *loss)
 {
     bool *reaches = NEWN(g->arena, bool, g->values.n + 1);
     reaches[loss->id] = true;
     for (int i = g->nodes.n - 1; i >= 0; i--) {
         const struct node *n = g->nodes.at[i];
-        bool reached = false, angle = op_is_onnx(n, "Sin") || op_is_onnx(n, "Cos");
+        bool reached = false;
         for (int k = 0; k < n->nout; k++)
             reached |= n->out[k] && reaches[n->out[k]->id];
-        for (int k = 0; reached && !angle && k < n->nin; k++)
-            if (n->in[k] && !(n->op && strcmp(n->op->backward_name, "zero") == 0))
+        for (int k = 0; reached && k < n->nin; k++)
+            if (n->in[k] && !is_angle(n, k) && !(n->op && strcmp(n->op->backward_name, "zero") == 0))
                 reaches[n->in[k]->id] = true;
     }
     return reaches;
@@ -193,17 +70,34 @@ static struct weights find_trained(struct graph *g, const struct options *o, con
 
 /* ---- what is left of a past of length 0 ------------------------------------------------------------------------------------------- */
 
+static void drop_empty_parts(struct node *n)
+{
+    int kept = 0, axis = (int)attr_int(n, "axis");
+    for (int k = 0; k < n->nin; k++)
+        if (!dim_equals(n->in[k]->type.dim[axis], 0))
+            n->in[kept++] = n->in[k];
+    n->nin = kept ? kept : n->nin;
+}
+
+/* A fused op appends its result i to operand past. */
+static void drop_empty_past(struct node *n)
+{
+    for (int i = 0; i < n->nout; i++) {
+        int past = op_past_operand(n, i);
+        struct value *v = past >= 0 && past < n->nin ? n->in[past] : NULL;
+        if (v && v->type.rank > 1 && dim_equals(v->type.dim[v->type.rank - 2], 0))
+            n->in[past] = NULL;
+    }
+}
+
 static void drop_empty(struct graph *g)
 {
     for (int i = 0; i < g->nodes.n; i++) {
         struct node *n = g->nodes.at[i];
-        if (!op_is_onnx(n, "Concat"))
-            continue;
-        int kept = 0, axis = (int)attr_int(n, "axis");
-        for (int k = 0; k < n->nin; k++)
-            if (!dim_equals(n->in[k]->type.dim[axis], 0))
-                n->in[kept++] = n->in[k];
-        n->nin = kept ? kept : n->nin;
+        if (op_is_onnx(n, "Concat"))
+            drop_empty_parts(n);
+        else if (n->op && (n->op->flags & OP_APPENDS) && (n->op->flags & OP_PRODUCT))
+            drop_empty_past(n);
     }
 }
 
@@ -214,8 +108,8 @@ static void start(struct gradients *all, struct lowering *l, const struct value 
 {
     const struct value like = *loss;
     struct value *one = lower_cast(l, "one.cast", lower_scalar(l, "one", DT_F32, 1), like.type.dtype);
-    if (loss->type.rank > 0)
-        one = reshaped(l, "one.shape", one, loss->type.rank, loss->type.dim);
+    for (int d = 0; d < loss->type.rank; d++)
+        one = lower_unsqueeze(l, "one.shape", one, 0, 1);
     for (int i = 0; i < l->nodes.n; i++)
         VEC_PUSH(l->g->arena, &all->made.list, l->nodes.at[i]);
     gradients_add(all, loss, one);
@@ -261,7 +155,7 @@ void pass_gradient(struct compile *c)
         return;
     drop_empty(g);
     struct lowering tail = {.g = g, .name = "loss"}, seed = {.g = g, .name = "loss/grad"};
-    struct objective loss = append_loss(&tail, o->loss);
+    struct objective loss = objective_append(&tail, o->loss);
     append_nodes(g, tail.nodes.n, tail.nodes.at);
     struct weights weights = find_trained(g, o, loss.sum);
     struct gradients all = gradients_new(g, "grad");

@@ -44,6 +44,13 @@ struct value *back_sum(struct backward *, struct value *, int from, int to, bool
 /* The gradient of a body of ordinary ops that makes the node's results, as a lowering does; the body is computed again. */
 void back_through(struct backward *, void (*write)(struct lowering *));
 
+/* objective.c: appends the loss: "cross-entropy" (also NULL), "mse", "l1", "bce", or an output of one number. Its inputs are appended, too.
+ * sum: over all labels; count: their number. */
+struct objective {
+    struct value *sum, *count;
+};
+struct objective objective_append(struct lowering *, const char *kind);
+
 /* walk.c: gradients of many nodes. */
 struct gradients {
     struct graph *g;

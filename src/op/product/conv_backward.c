@@ -1,0 +1,133 @@
+/* The gradient of a convolution: of X the transposed convolution, of W a convolution of X by what comes back, in which the batch is
+ * contracted and strides and dilations change places. */
+#include "op/backward/backward.h"
+#include "op/infer/infer.h"
+#include "op/product/product.h"
+#include "op/table/table.h"
+
+#include <string.h>
+
+static struct window window_of(const struct backward *b)
+{
+    const struct node *node = b->l.node;
+    const struct type *w = &node->in[1]->type;
+    int64_t kernel[MOST_SPATIAL];
+    for (int i = 0; i < w->rank - 2; i++)
+        if (!dim_is_int(w->dim[2 + i], &kernel[i]))
+            bug("a window of unknown size");
+    struct window win = window_read(b->l.g, node, w->rank - 2, kernel);
+    if (strncmp(attr_string(node, "auto_pad"), "SAME", 4) == 0)
+        fail("%s: no gradient passes this node: that of auto_pad is not written", node_where(b->l.g, node));
+    if (strcmp(attr_string(node, "auto_pad"), "VALID") == 0)
+        memset(win.pad, 0, sizeof win.pad);
+    return win;
+}
+
+static __attribute__((noreturn)) void fail_unknown(const struct backward *b)
+{
+    fail("%s: no gradient passes this node: the sizes over which its window slides must be numbers, which --dim sets",
+         node_where(b->l.g, b->l.node));
+}
+
+/* Elements of X behind the last window, which a transposed convolution adds. */
+static void find_left_over(const struct backward *b, const struct window *win, int64_t *left)
+{
+    const struct node *node = b->l.node;
+    struct alg *alg = b->l.g->alg;
+    for (int i = 0; i < win->n; i++) {
+        const struct dim *steps = dim_sub(alg, node->out[0]->type.dim[2 + i], dim_int(alg, 1));
+        int64_t reach = (win->kernel[i] - 1) * win->dilation[i] + 1 - win->pad[i] - win->pad[win->n + i];
+        const struct dim *made = dim_add(alg, dim_mul(alg, steps, dim_int(alg, win->stride[i])), dim_int(alg, reach));
+        if (!dim_is_int(dim_sub(alg, node->in[0]->type.dim[2 + i], made), &left[i]))
+            fail_unknown(b);
+    }
+}
+
+static void set_window(struct backward *b, struct node *node, const struct window *win, const int64_t *stride, const int64_t *dilation)
+{
+    attr_set_ints(b->l.g, node, "strides", win->n, stride);
+    attr_set_ints(b->l.g, node, "dilations", win->n, dilation);
+    attr_set_ints(b->l.g, node, "pads", 2 * win->n, win->pad);
+    attr_set_int(node, "group", attr_int(b->l.node, "group"));
+}
+
+static struct value *gradient_of_x(struct backward *b, const struct window *win)
+{
+    int64_t left[MOST_SPATIAL];
+    find_left_over(b, win, left);
+    struct node *node = back_node(b, "ConvTranspose", 2, (struct value *[]){back_dy(b), b->l.node->in[1]});
+    set_window(b, node, win, win->stride, win->dilation);
+    attr_set_ints(b->l.g, node, "output_padding", win->n, left);
+    return back_infer(b, node);
+}
+
+/* [N, G*C, D..] as [C, G*N, D..]. */
+static struct value *channels_first(struct backward *b, struct value *x, int64_t groups)
+{
+    struct alg *alg = b->l.g->alg;
+    struct type apart = x->type, joined = x->type;
+    int perm[MAX_RANK] = {2, 1, 0}, rank = x->type.rank;
+    if (rank + 1 > MAX_RANK)
+        fail("%s: no gradient passes this node: it takes more than %d dimensions", node_where(b->l.g, b->l.node), MAX_RANK);
+    apart.rank = rank + 1;
+    apart.dim[1] = dim_int(alg, groups);
+    apart.dim[2] = dim_quotient(alg, x->type.dim[1], apart.dim[1]);
+    for (int d = 2; d < rank; d++) {
+        apart.dim[d + 1] = x->type.dim[d];
+        perm[d + 1] = d + 1;
+    }
+    joined.dim[0] = apart.dim[2];
+    joined.dim[1] = dim_mul(alg, apart.dim[1], x->type.dim[0]);
+    return back_reshape(b, back_transpose(b, back_reshape(b, x, &apart), perm), &joined);
+}
+
+static struct value *exchanged(struct backward *b, struct value *x)
+{
+    int perm[MAX_RANK] = {1, 0};
+    for (int d = 2; d < x->type.rank; d++)
+        perm[d] = d;
+    return back_transpose(b, x, perm);
+}
+
+/* The elements behind the last window make places that no weight has. */
+static struct value *cut_to(struct backward *b, struct value *x, const struct type *w)
+{
+    struct alg *alg = b->l.g->alg;
+    const struct dim *start[MAX_RANK], *stop[MAX_RANK], *axis[MAX_RANK], *step[MAX_RANK];
+    int n = w->rank - 2;
+    struct node *node = back_node(b, "Slice", 1, &x);
+    for (int i = 0; i < n; i++) {
+        start[i] = dim_int(alg, 0);
+        stop[i] = w->dim[2 + i];
+        axis[i] = dim_int(alg, 2 + i);
+        step[i] = dim_int(alg, 1);
+    }
+    attr_set_dims(b->l.g, node, "starts", n, start);
+    attr_set_dims(b->l.g, node, "ends", n, stop);
+    attr_set_dims(b->l.g, node, "axes", n, axis);
+    attr_set_dims(b->l.g, node, "steps", n, step);
+    return back_infer(b, node);
+}
+
+static struct value *gradient_of_w(struct backward *b, const struct window *win)
+{
+    for (int i = 0; i < win->n; i++)
+        if (!dim_is_int(back_dy(b)->type.dim[2 + i], NULL))
+            fail_unknown(b);
+    struct value *x = channels_first(b, b->l.node->in[0], attr_int(b->l.node, "group")), *g = exchanged(b, back_dy(b));
+    struct node *node = back_node(b, "Conv", 2, (struct value *[]){x, g});
+    set_window(b, node, win, win->dilation, win->stride);
+    return exchanged(b, cut_to(b, back_infer(b, node), &b->l.node->in[1]->type));
+}
+
+void backward_conv(struct backward *b)
+{
+    struct window win = window_of(b);
+    struct value *g = back_dy(b);
+    if (back_wants(b, 0))
+        back_to(b, 0, gradient_of_x(b, &win));
+    if (back_wants(b, 1))
+        back_to(b, 1, gradient_of_w(b, &win));
+    if (back_wants(b, 2))
+        back_to(b, 2, back_sum(b, back_sum(b, g, 2, g->type.rank, false), 0, 1, false));
+}
