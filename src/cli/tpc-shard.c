@@ -209,7 +209,7 @@ static void set_emitted(struct shard_options *o, const struct plan_file *file)
 /* Sets the model: a file, the one in an emitted folder, or the one in another. */
 static void set_model(struct arena *a, struct options *p, const char *model)
 {
-    bool emitted = path_exists(path_join(a, model, "manifest.json"));
+    bool emitted = path_exists(path_join(a, model, "manifest.json")) || path_exists(path_join(a, model, "rank-0.onnx"));
     if (path_is_folder(model) && !emitted)
         model = find_model_in(a, without_slash(a, model));
     p->model = model;
