@@ -75,7 +75,7 @@ static void put_lengths(struct tensor *t)
 static void run(const char *text, const struct sample *s)
 {
     struct arena *a = arena_new();
-    struct bindings sizes = {{NULL, 0, 0}};
+    struct bindings sizes = {0};
     struct graph *g = graph_parse(a, alg_new(a), text, s->op, op_find);
     struct node *n = g->nodes.at[0];
     for (int i = 0; i < 4; i++)

@@ -77,6 +77,7 @@ static const struct family families[] = {
     {make_topk, true, " TopK "},
     {make_onehot, true, " OneHot "},
     {make_cumsum, true, " CumSum "},
+    {make_cumsum, false, " CumProd "},
     {make_nonzero, true, " NonZero "},
 
     /* a product of many is exact for no integers but -1, 0 and 1: it overflows, and then meets a zero */
@@ -120,6 +121,9 @@ static const struct family families[] = {
     {make_rotary, false, " RotaryEmbedding "},
 };
 
+/* These have samples in tests/selfcheck.def. */
+#define SHAPES "its operands have shapes that no value of a random graph has"
+
 static const struct {
     const char *op, *why;
 } reasons[] = {
@@ -133,6 +137,16 @@ static const struct {
     {"RandomUniform", "draws numbers"},
     {"RandomUniformLike", "draws numbers"},
     {"Bernoulli", "draws numbers"},
+    {"AffineGrid", SHAPES},
+    {"CausalConvWithState", SHAPES},
+    {"CenterCropPad", SHAPES},
+    {"Col2Im", SHAPES},
+    {"Compress", SHAPES},
+    {"DeformConv", SHAPES},
+    {"Det", SHAPES},
+    {"GridSample", SHAPES},
+    {"LinearAttention", SHAPES},
+    {"MaxUnpool", SHAPES},
     {"BitCast", "the bits of a float differ where its last place does"},
     {"NonMaxSuppression", "a score that differs in its last place selects another box"},
     {"RoiAlign", "regions of random numbers are no boxes"},
