@@ -55,7 +55,8 @@ static void check_calibration(const struct run_options *o)
     const struct job_options *job = &o->job;
     bool runs = job->paths.text.n || job->generate || job->test_data || job->check || job->output || o->random.given || o->dim.text.n ||
         o->bind.text.n || job->input.text.n || job->repeat > 1 || o->stats.given || o->groups || job->write_shards || o->eos.text.n ||
-        o->start || job->role.text.n || o->external_root.text.n || job->rtol >= 0 || job->atol >= 0 || job->rel >= 0;
+        o->start || job->prompt.text.n || job->prompt_file || job->tokenizer || job->role.text.n || o->external_root.text.n ||
+        job->rtol >= 0 || job->atol >= 0 || job->rel >= 0;
     if (runs)
         fail_usage("--calibrate runs no model: only --local, --threads, --quiet and --verbose go with it");
 }
@@ -72,14 +73,22 @@ static void check_shards(const struct run_options *o)
         fail_usage("shards per rank (--pieces, {rank} in --input) go with neither --groups nor --generate");
 }
 
-static void check_options(const struct run_options *o)
+/* Text goes on until its model ends it, or for so many tokens. */
+enum { USUAL_TOKENS = 256 };
+
+static void check_options(struct run_options *o)
 {
-    const struct job_options *job = &o->job;
+    struct job_options *job = &o->job;
+    bool text = job->prompt.text.n || job->prompt_file;
     int n = job->paths.text.n;
     if (job->calibrate) {
         check_calibration(o);
         return;
     }
+    if (text && !job->generate)
+        job->generate = USUAL_TOKENS;
+    if (job->tokenizer && !text)
+        fail_usage("--tokenizer is for --prompt and --prompt-file");
     bool compares = job->test_data || job->check || o->random.given || o->dim.text.n || job->repeat > 1;
     if (n < 1 || (n > 1 && !job->generate))
         fail_usage("expected one model or folder, found %d: --help shows the usage", n);
@@ -119,6 +128,11 @@ static void parse_run_options(struct arena *a, struct run_options *o, int argc, 
         {"check", 0, ARG_TEXT, &o->job.check, "MODEL", "compare with MODEL, run unsharded"},
         {"rel", 0, ARG_REAL, &o->job.rel, "X", "with --check: max|a-b| <= rel max|b| (default: by type)"},
         {"generate", 0, ARG_INT, &o->job.generate, "N", "decode N tokens greedily; KV caches stay sharded"},
+#ifdef HAVE_TEXT
+        {"prompt", 0, ARG_LIST, &o->job.prompt, "TEXT", "decode after this text and print text (repeatable: a row each)"},
+        {"prompt-file", 0, ARG_TEXT, &o->job.prompt_file, "FILE", "the same, with each line of FILE as a prompt; -: stdin"},
+        {"tokenizer", 0, ARG_TEXT, &o->job.tokenizer, "FILE", "a tokenizer.json (default: the one beside the model)"},
+#endif
         {"eos", 0, ARG_LIST, &o->eos, "ID,..", "with --generate: the tokens that end a row (repeatable)"},
         {"start", 0, ARG_TEXT, &o->start, "ID", "with --generate: first token of a decoder after an encoder (default: 0)"},
         {"role", 0, ARG_LIST, &o->job.role, "INPUT=ROLE", "with --generate: tokens, mask, positions, constant, ... (repeatable)"},

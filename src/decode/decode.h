@@ -62,6 +62,16 @@ struct history prompt_as_given(struct arena *, const struct stage *);
  * unequal length that a stage can't compute together are a failure. */
 struct history prompt_rows(struct arena *, const struct stage *, int stages, int64_t more);
 
+/* prompt_text.c: prompts as text; in a build without tokenizers no option asks for it. Rank 0 reads them and the tokenizer and sends tokens
+ * and mask, which become the given ones of the first graph that reads tokens, and, without --eos, the tokens that end a text. Every rank
+ * calls it; NULL but on rank 0. */
+struct prompt_text;
+struct prompt_text *prompt_text_give(struct arena *, struct comm *all, struct stage *, int n, struct job_options *);
+/* Prints what the ids up to n add to the text that was printed; last: all of it. */
+void prompt_text_print(struct prompt_text *, const int64_t *id, int64_t n, bool last);
+/* One text, on a line of its own. */
+void prompt_text_print_row(struct prompt_text *, const int64_t *id, int64_t n);
+
 /* argmax.c: the next token of every row of the history, from the scores behind its last token. Every rank calls it after a run of a stage.
  * *count adds up the bytes and seconds of the exchange. */
 void argmax_next(struct comm *, const struct stage *, const struct history *, int64_t *next, struct session_collective *count);

@@ -13,8 +13,9 @@ struct decoder {
     int nstage;
     struct stage *stage;
     struct history history;
-    int64_t fed;        /* tokens that the KV cache holds */
-    int64_t first_made; /* column of the first decoded token */
+    struct prompt_text *text; /* NULL: ids are printed, or this is not rank 0 */
+    int64_t fed;              /* tokens that the KV cache holds */
+    int64_t first_made;       /* column of the first decoded token */
     int64_t *next;
     int64_t made;                     /* tokens decoded per row */
     int64_t printed;                  /* of them, as they came */
@@ -110,10 +111,30 @@ static bool streams(const struct decoder *d)
     return d->replicas->all->rank == 0 && d->replicas->count == 1 && d->history.batch == 1 && !d->options->stats;
 }
 
+/* How many tokens come before the one that ends a row. */
+static int64_t before_end(const struct decoder *d, const int64_t *id, int64_t n)
+{
+    for (int64_t i = 0; i < n; i++)
+        if (is_end(d, id[i]))
+            return i;
+    return n;
+}
+
+static void print_text(struct decoder *d, bool last)
+{
+    const int64_t *id = d->history.token + d->first_made;
+    prompt_text_print(d->text, id, before_end(d, id, d->made), last);
+}
+
 static void print_now(struct decoder *d)
 {
     if (!streams(d))
         return;
+    if (d->text) {
+        print_text(d, false);
+        streams_flush();
+        return;
+    }
     int64_t k = __atomic_fetch_add(&d->printed, 1, __ATOMIC_ACQ_REL);
     printf("%s%lld", k > 0 ? " " : "", (long long)d->next[0]);
     streams_flush();
@@ -303,11 +324,16 @@ static void print_tokens(const struct tensor *t)
             printf("%lld%c", (long long)*token++, i + 1 < t->dim[1] ? ' ' : '\n');
 }
 
-static void print_rest(const struct decoder *d, const struct tensor *tokens)
+static void print_rest(struct decoder *d, const struct tensor *tokens)
 {
+    const int64_t *id = tokens->data;
+    if (streams(d) && d->text)
+        print_text(d, true);
     if (streams(d))
         printf("\n");
-    else
+    for (int64_t b = 0; d->text && !streams(d) && b < tokens->dim[0]; b++, id += tokens->dim[1])
+        prompt_text_print_row(d->text, id, before_end(d, id, tokens->dim[1]));
+    if (!d->text && !streams(d))
         print_tokens(tokens);
 }
 
@@ -323,6 +349,10 @@ static void print_made(void *data, int status)
     if (!d->made || d->replicas->index > 0)
         return;
     struct decoder *first = data;
+    if (first->text) {
+        printf("\n");
+        return;
+    }
     for (int64_t b = 0; b < h->batch; b++)
         for (int64_t i = __atomic_load_n(&first->printed, __ATOMIC_ACQUIRE); i < d->made; i++)
             printf("%s%lld%s", i > 0 ? " " : "", (long long)h->token[b * h->room + d->first_made + i], i + 1 < d->made ? "" : "\n");
@@ -373,8 +403,9 @@ static struct decoded join_results(const struct decoder *d, struct arena *a)
     return r;
 }
 
-void generate_run(struct arena *a, const struct replicas *replicas, const struct job_options *o, int threads)
+void generate_run(struct arena *a, const struct replicas *replicas, const struct job_options *given, int threads)
 {
+    struct job_options own = *given, *o = &own;
     struct decoder d = {.replicas = replicas,
                         .comm = replicas->process_group,
                         .options = o,
@@ -388,6 +419,8 @@ void generate_run(struct arena *a, const struct replicas *replicas, const struct
     }
     struct stage *last = &d.stage[d.nstage - 1];
     roles_find(a, replicas->all, d.stage, d.nstage, o);
+    if (o->prompt.text.n || o->prompt_file)
+        d.text = prompt_text_give(a, replicas->all, d.stage, d.nstage, o);
     shard_rows(&d, a);
     bool prints = replicas->all->rank == 0;
     running = &d;

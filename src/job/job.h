@@ -8,7 +8,9 @@
 #include "run/run.h"
 
 struct job_options {
-    struct text_list paths;       /* models or folders of rank files; one, except with --generate */
+    struct text_list paths;  /* models or folders of rank files; one, except with --generate */
+    struct text_list prompt; /* texts to decode after, a row each; from a file: a line each; "-": stdin */
+    const char *prompt_file, *tokenizer;
     struct text_list input, role; /* texts of the options: [K:]NAME=FILE, [K:]NAME=ROLE */
     int64_t local, repeat, threads, generate;
     VEC(int64_t) eos; /* tokens that end a row */

@@ -28,7 +28,7 @@ static struct text zeros_replaced(struct arena *a, struct map file)
     return (struct text){at, file.bytes};
 }
 
-static json_t *read_json(const char *path)
+json_t *tokenizer_json(const char *path)
 {
     json_error_t error;
     struct arena *tmp = arena_new();
@@ -46,7 +46,7 @@ static json_t *read_json(const char *path)
 
 struct tokenizer *tokenizer_read(struct arena *a, const char *path)
 {
-    json_t *root = read_json(path);
+    json_t *root = tokenizer_json(path);
     struct tokenizer *t = NEW(a, struct tokenizer);
     if (!json_is_object(json_object_get(root, "model")))
         fail("%s: is no tokenizer.json: it has no model", path);

@@ -14,6 +14,8 @@
 struct tokenizer;
 /* Of a tokenizer.json; everything is in the arena. A file that is no such thing, or asks for what is not supported, is a failure. */
 struct tokenizer *tokenizer_read(struct arena *, const char *path);
+/* A file of JSON beside a model; the caller drops it. A key or string may have U+FDD0 for a zero. */
+json_t *tokenizer_json(const char *path);
 struct token_ids {
     VEC(int64_t) list;
 };

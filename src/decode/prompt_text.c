@@ -1,0 +1,212 @@
+/* prompt_text: prompts and results as text, by the tokenizer.json beside the model. */
+#include "config.h"
+
+#include "decode/decode.h"
+
+#ifdef HAVE_TEXT
+#include "tokenizer/tokenizer.h"
+
+#include <string.h>
+
+struct prompt_text {
+    struct arena *arena, *scratch;
+    struct tokenizer *tokenizer;
+    struct text_stream stream;
+};
+
+/* ---- what the options give ---- */
+
+struct prompts {
+    VEC(const char *) list;
+};
+
+/* Every line is a prompt; the last one may lack its end. */
+static void add_lines(struct arena *a, struct prompts *p, const char *path, FILE *from)
+{
+    struct text_builder all = {.arena = a};
+    char part[4096];
+    for (size_t n; (n = fread(part, 1, sizeof part, from)) > 0;)
+        text_put(&all, part, n);
+    if (ferror(from))
+        fail("%s: can't be read", path);
+    if (memchr(text_built(&all).at, 0, (size_t)all.to.n))
+        fail("%s: has a zero byte, expected lines of text", path);
+    text_put(&all, "", 1);
+    for (char *line = all.to.at; *line;) {
+        size_t n = strcspn(line, "\n");
+        VEC_PUSH(a, &p->list, arena_strndup(a, line, n));
+        line += n + (line[n] == '\n');
+    }
+}
+
+static struct prompts read_prompts(struct arena *a, const struct job_options *o)
+{
+    struct prompts p = {0};
+    for (int i = 0; i < o->prompt.text.n; i++)
+        VEC_PUSH(a, &p.list, o->prompt.text.at[i]);
+    if (o->prompt_file && strcmp(o->prompt_file, "-") == 0) {
+        add_lines(a, &p, "stdin", stdin);
+    } else if (o->prompt_file) {
+        FILE *from = fopen(o->prompt_file, "r");
+        if (!from)
+            fail("%s: can't be opened", o->prompt_file);
+        add_lines(a, &p, o->prompt_file, from);
+        (void)fclose(from);
+    }
+    if (!p.list.n)
+        fail("%s: holds no prompt", o->prompt_file);
+    return p;
+}
+
+/* The file beside the first model that has it: in a folder of rank files, or in the folder of a model. NULL: none has. */
+static const char *file_beside(struct arena *a, const struct job_options *o, const char *name)
+{
+    for (int i = 0; i < o->paths.text.n; i++) {
+        const char *at = o->paths.text.at[i], *path = path_join(a, path_is_folder(at) ? at : path_dir(a, at), name);
+        if (path_exists(path))
+            return path;
+    }
+    return NULL;
+}
+
+/* ---- ends of a text ---- */
+
+static void add_ends(struct arena *a, const char *path, const json_t *v, struct token_ids *ends)
+{
+    size_t i;
+    json_t *id;
+    if (json_is_integer(v))
+        VEC_PUSH(a, &ends->list, json_integer_value(v));
+    json_array_foreach((json_t *)(uintptr_t)v, i, id)
+    {
+        if (!json_is_integer(id))
+            fail("%s: eos_token_id: expected token ids", path);
+        VEC_PUSH(a, &ends->list, json_integer_value(id));
+    }
+}
+
+/* "eos_token_id" of generation_config.json, or of the model in genai_config.json. */
+static struct token_ids read_ends(struct arena *a, const struct job_options *o)
+{
+    static const char *const name[] = {"generation_config.json", "genai_config.json"};
+    struct token_ids ends = {0};
+    for (int i = 0; i < 2 && !ends.list.n; i++) {
+        const char *path = file_beside(a, o, name[i]);
+        if (!path)
+            continue;
+        json_t *root = tokenizer_json(path);
+        add_ends(a, path, json_object_get(i ? json_object_get(root, "model") : root, "eos_token_id"), &ends);
+        json_decref(root);
+    }
+    return ends;
+}
+
+/* ---- tokens ---- */
+
+static struct tensor ids_tensor(struct arena *a, int64_t rows, int64_t columns)
+{
+    return (struct tensor){.dtype = DT_I64, .rank = 2, .dim = {rows, columns}, .data = NEWN(a, int64_t, rows * columns + 1)};
+}
+
+/* Tokens of all prompts, padded in front, and the mask that hides the padding. */
+static void encode_rows(const struct prompt_text *t, const struct prompts *p, struct tensor *tokens, struct tensor *mask)
+{
+    struct token_ids *ids = NEWN(t->arena, struct token_ids, p->list.n);
+    int64_t longest = 0;
+    for (int i = 0; i < p->list.n; i++) {
+        ids[i] = tokenizer_encode(t->tokenizer, t->arena, p->list.at[i], strlen(p->list.at[i]), true);
+        if (!ids[i].list.n)
+            fail("prompt %d has no token", i + 1);
+        longest = ids[i].list.n > longest ? ids[i].list.n : longest;
+    }
+    *tokens = ids_tensor(t->arena, p->list.n, longest);
+    *mask = ids_tensor(t->arena, p->list.n, longest);
+    for (int i = 0; i < p->list.n; i++)
+        for (int64_t k = 0, pad = longest - ids[i].list.n; k < longest; k++) {
+            ((int64_t *)tokens->data)[i * longest + k] = k < pad ? 0 : ids[i].list.at[k - pad];
+            ((int64_t *)mask->data)[i * longest + k] = k >= pad;
+        }
+}
+
+static struct prompt_text *read_on_first(struct arena *a, const struct job_options *o, struct tensor *sent)
+{
+    struct prompt_text *t = NEW(a, struct prompt_text);
+    const char *path = o->tokenizer ? o->tokenizer : file_beside(a, o, "tokenizer.json");
+    if (!path)
+        fail("%s: no tokenizer.json lies beside it: name one with --tokenizer FILE", o->paths.text.at[0]);
+    const struct prompts p = read_prompts(a, o);
+    const struct token_ids ends = read_ends(a, o);
+    *t = (struct prompt_text){.arena = a, .scratch = arena_new(), .tokenizer = tokenizer_read(a, path)};
+    encode_rows(t, &p, &sent[0], &sent[1]);
+    sent[2] = ids_tensor(a, 1, ends.list.n);
+    if (ends.list.n)
+        memcpy(sent[2].data, ends.list.at, (size_t)ends.list.n * sizeof(int64_t));
+    return t;
+}
+
+/* The first graph that reads tokens. */
+static struct stage *stage_with_tokens(struct stage *s, int n)
+{
+    for (int k = 0; k < n; k++)
+        if (decode_find_input(&s[k], ROLE_TOKENS) >= 0)
+            return &s[k];
+    fail_usage("no input of %s holds tokens: give --role INPUT=tokens", s->path);
+}
+
+static void give(struct stage *s, enum role role, struct tensor t)
+{
+    int i = decode_find_input(s, role);
+    if (i < 0)
+        return;
+    if (s->given[i].data)
+        fail_usage("input '%s' is given twice: by --input, and by the prompt", s->graph->inputs.at[i]->name);
+    s->given[i] = t;
+}
+
+struct prompt_text *prompt_text_give(struct arena *a, struct comm *all, struct stage *stage, int n, struct job_options *o)
+{
+    struct tensor sent[3] = {{0}};
+    struct prompt_text *t = all->rank == 0 ? read_on_first(a, o, sent) : NULL;
+    struct stage *s = stage_with_tokens(stage, n);
+    job_send_inputs(a, all, 3, sent);
+    give(s, ROLE_TOKENS, sent[0]);
+    give(s, ROLE_MASK, sent[1]);
+    for (int64_t i = 0; o->eos.n == 0 && i < sent[2].dim[1]; i++)
+        VEC_PUSH(a, &o->eos, ((const int64_t *)sent[2].data)[i]);
+    return t;
+}
+
+/* ---- text ---- */
+
+void prompt_text_print(struct prompt_text *t, const int64_t *id, int64_t n, bool last)
+{
+    fputs(tokenizer_stream(t->tokenizer, t->scratch, &t->stream, id, (int)n, last), stdout);
+    arena_reset(t->scratch);
+}
+
+void prompt_text_print_row(struct prompt_text *t, const int64_t *id, int64_t n)
+{
+    t->stream = (struct text_stream){0, 0};
+    prompt_text_print(t, id, n, true);
+    putchar('\n');
+}
+
+#else /* no option asks for text */
+
+struct prompt_text *prompt_text_give(struct arena *a, struct comm *all, struct stage *s, int n, struct job_options *o)
+{
+    (void)a, (void)all, (void)s, (void)n, (void)o;
+    bug("a prompt in a build without tokenizers");
+}
+
+void prompt_text_print(struct prompt_text *t, const int64_t *id, int64_t n, bool last)
+{
+    (void)t, (void)id, (void)n, (void)last;
+    bug("text in a build without tokenizers");
+}
+
+void prompt_text_print_row(struct prompt_text *t, const int64_t *id, int64_t n)
+{
+    prompt_text_print(t, id, n, true);
+}
+#endif
