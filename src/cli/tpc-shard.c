@@ -56,7 +56,7 @@ static struct text_list parse_shard_options(struct arena *a, struct shard_option
 {
     const struct arg table[] = {
         {"tp", 0, ARG_RANKS, &o->tp, "N", "number of ranks"},
-        {"sp", 0, ARG_MAYBE, &o->sp, "[=SYMBOL|auto]", "sequence parallelism: shard activations along the sequence"},
+        {"sp", 0, ARG_MAYBE, &o->sp, "[=SYMBOL|auto]", "shard activations along the sequence; auto: where it pays, images too"},
         {"out", 'o', ARG_TEXT, &o->out, "DIR", "output folder (default: MODEL.tpN)"},
         {"plan", 0, ARG_TEXT, &o->plan_file, "FILE", "placement constraints, or a plan.json to replay"},
         {"configuration", 0, ARG_TEXT, &o->configuration, "NAME", "follow these device annotations of the model ('': none)"},

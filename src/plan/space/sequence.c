@@ -188,8 +188,8 @@ static _Noreturn void refuse_sequence(const struct space *s)
     if (only && contracted.n > 0 && !(named && named->contracted))
         fail("%s: --sp=%s: no dimension qualifies by this name; the nearest KV dimension is '%s'", model, only,
              contracted.at[did_you_mean(only, contracted.n, contracted.at)]);
-    fail("%s: --sp%s%s: no dimension qualifies as a sequence: none is both a row of a product with a weight and a KV dimension", model,
-         only ? "=" : "", only ? only : "");
+    fail("%s: --sp%s%s: no dimension qualifies as a sequence: none is both a row of a product with a weight and a KV dimension%s", model,
+         only ? "=" : "", only ? only : "", sequence_has_windows(s) ? "; --sp=auto splits images and sounds" : "");
 }
 
 void sequence_seed(struct space *s)

@@ -19,6 +19,14 @@ static int longest_slide(const struct space *s, int node)
     return most >= s->ranks ? found : -1;
 }
 
+bool sequence_has_windows(const struct space *s)
+{
+    for (int node = 0; node < s->g->nodes.n; node++)
+        if (longest_slide(s, node) >= 0)
+            return true;
+    return false;
+}
+
 void sequence_seed_windows(struct space *s, int *up, struct sequence_rows *rows)
 {
     for (int node = 0; node < s->g->nodes.n; node++) {

@@ -160,6 +160,7 @@ struct sequence_rows {
 };
 /* sequence_window.c: seeds what windows slide over, as sequences. up: classes of dimensions. */
 void sequence_seed_windows(struct space *, int *up, struct sequence_rows *);
+bool sequence_has_windows(const struct space *);
 /* sequence_pass.c: may a split along a sequence pass the node by this assignment? Products and barriers only where the sequence passes, and
  * as rows. */
 bool sequence_passes(const struct space *, int node, const struct assignment *);
