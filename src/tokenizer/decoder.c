@@ -17,17 +17,6 @@ struct decoder {
 
 /* ---- text ---- */
 
-static struct text text_replaced(struct arena *a, struct text t, struct text sought, struct text by)
-{
-    struct text_builder b = {.arena = a};
-    for (size_t i = 0; i < t.n;) {
-        bool here = sought.n > 0 && text_starts((struct text){t.at + i, t.n - i}, sought);
-        text_put(&b, here ? by.at : t.at + i, here ? by.n : 1);
-        i += here ? sought.n : 1;
-    }
-    return text_built(&b);
-}
-
 /* Bytes as text; what is no UTF-8 becomes U+FFFD, one for each part of a character that was begun. */
 static struct text lossy(struct arena *a, struct text t)
 {
@@ -94,7 +83,7 @@ static void join_byte_level(const struct decoder *d, struct arena *a, struct tok
 static void replace_metaspace(const struct decoder *d, struct arena *a, struct tokens *t)
 {
     for (int i = 0; i < t->list.n; i++)
-        t->list.at[i] = text_replaced(a, t->list.at[i], d->content, text_of(i == 0 && d->drops ? "" : " "));
+        t->list.at[i] = text_replace(a, t->list.at[i], d->content, text_of(i == 0 && d->drops ? "" : " "));
 }
 
 static struct text cleaned(struct arena *a, struct text t)
@@ -103,7 +92,7 @@ static struct text cleaned(struct arena *a, struct text t)
                                              {" ' ", "'"},  {" n't", "n't"}, {" 'm", "'m"},  {" do not", " don't"},
                                              {" 's", "'s"}, {" 've", "'ve"}, {" 're", "'re"}};
     for (size_t i = 0; i < sizeof rewrite / sizeof *rewrite; i++)
-        t = text_replaced(a, t, text_of(rewrite[i][0]), text_of(rewrite[i][1]));
+        t = text_replace(a, t, text_of(rewrite[i][0]), text_of(rewrite[i][1]));
     return t;
 }
 
@@ -123,7 +112,7 @@ static void replace_wordpiece(const struct decoder *d, struct arena *a, struct t
 static void replace_suffix(const struct decoder *d, struct arena *a, struct tokens *t)
 {
     for (int i = 0; i < t->list.n; i++)
-        t->list.at[i] = text_replaced(a, t->list.at[i], d->content, text_of(i + 1 < t->list.n ? " " : ""));
+        t->list.at[i] = text_replace(a, t->list.at[i], d->content, text_of(i + 1 < t->list.n ? " " : ""));
 }
 
 static int hex_digit(char c)
@@ -196,18 +185,8 @@ static void replace_strip(const struct decoder *d, struct arena *a, struct token
 
 static void replace_pattern(const struct decoder *d, struct arena *a, struct tokens *t)
 {
-    for (int i = 0; i < t->list.n; i++) {
-        struct text_builder b = {.arena = a};
-        struct text in = t->list.at[i];
-        size_t at = 0, start, end;
-        while (pattern_find(d->pattern, in, at, &start, &end)) {
-            text_put(&b, in.at + at, start - at);
-            text_put(&b, d->by.at, d->by.n);
-            at = end;
-        }
-        text_put(&b, in.at + at, in.n - at);
-        t->list.at[i] = text_built(&b);
-    }
+    for (int i = 0; i < t->list.n; i++)
+        t->list.at[i] = pattern_replace(d->pattern, a, t->list.at[i], d->by);
 }
 
 static void apply_steps(const struct decoder *d, struct arena *a, struct tokens *t)

@@ -94,24 +94,13 @@ static struct text apply_prepend(const struct normalizer *n, struct arena *a, st
 
 static struct text apply_replace(const struct normalizer *n, struct arena *a, struct text t)
 {
-    struct text_builder b = {.arena = a};
-    size_t at = 0, start, end;
-    while (pattern_find(n->pattern, t, at, &start, &end)) {
-        text_put(&b, t.at + at, start - at);
-        text_put(&b, n->content.at, n->content.n);
-        at = end;
-    }
-    text_put(&b, t.at + at, t.n - at);
-    return text_built(&b);
+    return pattern_replace(n->pattern, a, t, n->content);
 }
 
 static struct text apply_byte_level(const struct normalizer *n, struct arena *a, struct text t)
 {
-    struct text_builder b = {.arena = a};
     (void)n;
-    for (size_t i = 0; i < t.n; i++)
-        text_put_char(&b, text_byte_char((uint8_t)t.at[i]));
-    return text_built(&b);
+    return text_byte_alphabet(a, t);
 }
 
 static struct text apply_precompiled(const struct normalizer *n, struct arena *a, struct text t)

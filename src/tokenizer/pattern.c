@@ -139,3 +139,16 @@ bool pattern_find(const struct pattern *p, struct text in, size_t at, size_t *st
     }
     return false;
 }
+
+struct text pattern_replace(const struct pattern *p, struct arena *a, struct text in, struct text by)
+{
+    struct text_builder b = {.arena = a};
+    size_t at = 0, start, end;
+    while (pattern_find(p, in, at, &start, &end)) {
+        text_put(&b, in.at + at, start - at);
+        text_put(&b, by.at, by.n);
+        at = end;
+    }
+    text_put(&b, in.at + at, in.n - at);
+    return text_built(&b);
+}

@@ -97,14 +97,6 @@ static struct text prepended(struct arena *a, struct text with, struct text t)
     return text_built(&b);
 }
 
-static struct text byte_alphabet(struct arena *a, struct text t)
-{
-    struct text_builder b = {.arena = a};
-    for (size_t i = 0; i < t.n; i++)
-        text_put_char(&b, text_byte_char((uint8_t)t.at[i]));
-    return text_built(&b);
-}
-
 static void put_byte_level(const struct pretokenizer *p, struct arena *a, struct piece in, struct pieces *out)
 {
     int from = out->list.n;
@@ -115,20 +107,12 @@ static void put_byte_level(const struct pretokenizer *p, struct arena *a, struct
     else
         VEC_PUSH(a, &out->list, in);
     for (int i = from; i < out->list.n; i++)
-        out->list.at[i].text = byte_alphabet(a, out->list.at[i].text);
-}
-
-static struct text spaces_replaced(struct arena *a, struct text t, struct text by)
-{
-    struct text_builder b = {.arena = a};
-    for (size_t i = 0; i < t.n; i++)
-        text_put(&b, t.at[i] == ' ' ? by.at : t.at + i, t.at[i] == ' ' ? by.n : 1);
-    return text_built(&b);
+        out->list.at[i].text = text_byte_alphabet(a, out->list.at[i].text);
 }
 
 static void put_metaspace(const struct pretokenizer *p, struct arena *a, struct piece in, struct pieces *out)
 {
-    in.text = spaces_replaced(a, in.text, p->replacement);
+    in.text = text_replace(a, in.text, text_of(" "), p->replacement);
     bool prepends = p->prepend == PREPEND_ALWAYS || (p->prepend == PREPEND_FIRST && in.head > 0);
     if (prepends && !text_starts(in.text, p->replacement))
         in.text = prepended(a, p->replacement, in.text);

@@ -78,6 +78,17 @@ bool text_starts(struct text a, struct text with)
     return a.n >= with.n && memcmp(a.at, with.at, with.n) == 0;
 }
 
+struct text text_replace(struct arena *a, struct text t, struct text sought, struct text by)
+{
+    struct text_builder b = {.arena = a};
+    for (size_t i = 0; i < t.n;) {
+        bool here = sought.n > 0 && text_starts((struct text){t.at + i, t.n - i}, sought);
+        text_put(&b, here ? by.at : t.at + i, here ? by.n : 1);
+        i += here ? sought.n : 1;
+    }
+    return text_built(&b);
+}
+
 struct piece text_piece(struct piece p, size_t from, size_t to)
 {
     return (struct piece){{p.text.at + from, to - from}, p.head > from ? p.head - from : 0};
@@ -90,24 +101,23 @@ static bool prints(int b)
     return (b >= '!' && b <= '~') || (b >= 0xa1 && b <= 0xac) || (b >= 0xae && b <= 0xff);
 }
 
-/* A byte that prints is its character; the others are numbered from 256 on, in order. */
+/* A byte that prints is its character. The others, 0 to 32, 127 to 160 and 173, are numbered from 256 on. */
 int32_t text_byte_char(uint8_t byte)
 {
-    int32_t next = 256;
-    if (prints(byte))
-        return byte;
-    for (int b = 0; b < byte; b++)
-        next += !prints(b);
-    return next;
+    return prints(byte) ? byte : byte <= 32 ? 256 + byte : byte <= 160 ? 289 + byte - 127 : 323;
 }
 
 int text_byte_of(int32_t c)
 {
-    int32_t next = 256;
     if (c < 256)
         return c >= 0 && prints(c) ? c : -1;
-    for (int b = 0; b < 256; b++)
-        if (!prints(b) && next++ == c)
-            return b;
-    return -1;
+    return c <= 288 ? c - 256 : c <= 322 ? c - 289 + 127 : c == 323 ? 173 : -1;
+}
+
+struct text text_byte_alphabet(struct arena *a, struct text t)
+{
+    struct text_builder b = {.arena = a};
+    for (size_t i = 0; i < t.n; i++)
+        text_put_char(&b, text_byte_char((uint8_t)t.at[i]));
+    return text_built(&b);
 }

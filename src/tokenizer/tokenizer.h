@@ -67,9 +67,11 @@ struct text text_built(const struct text_builder *);
 struct text text_of(const char *); /* of a terminated string */
 bool text_eq(struct text, struct text);
 bool text_starts(struct text, struct text with);
+struct text text_replace(struct arena *, struct text, struct text sought, struct text by);
 /* Byte b of GPT-2's alphabet, in which every byte is a printable character; the byte of a character, -1: it is none. */
 int32_t text_byte_char(uint8_t);
 int text_byte_of(int32_t c);
+struct text text_byte_alphabet(struct arena *, struct text);
 
 /* ---- char.c: classes of characters ---- */
 bool char_is_space(int32_t); /* White_Space */
@@ -107,6 +109,7 @@ struct pattern *pattern_read(struct arena *, const char *where, const json_t *);
 struct pattern *pattern_regex(struct arena *, const char *where, const char *regex);
 /* The first match at or after *at, not empty; false: none. */
 bool pattern_find(const struct pattern *, struct text, size_t at, size_t *start, size_t *end);
+struct text pattern_replace(const struct pattern *, struct arena *, struct text, struct text by);
 
 /* ---- added.c: tokens that are cut out of the text before all else ---- */
 struct added_tokens;
