@@ -39,14 +39,11 @@ static const struct dim *part_extent(struct graph *g, const struct rule *rule, c
     return s ? split_extent(g->alg, s, rank) : rule_part_size(g, rule, part);
 }
 
-static void set_size_attributes(struct locality *l, int at)
+static void set_size_attributes(struct locality *l, int at, const struct rule *rule)
 {
     const struct node *node = l->global->nodes.at[at];
     const struct strategy *strategy = node->strategy;
-    if (!strategy || !node->op || !node->op->rule)
-        return;
-    const struct rule *rule = rule_of(l->global, node);
-    for (int i = 0; rule && i < rule->nsize; i++)
+    for (int i = 0; i < rule->nsize; i++)
         for (int r = 0; r < l->ranks; r++) {
             struct node *local = l->local[r]->nodes.at[at];
             const struct dim *extent = part_extent(l->global, rule, &strategy->assignment, &rule->size[i].part, l->ranks, r);
@@ -75,12 +72,10 @@ static void pad_windows(struct locality *l, int at, const struct rule *rule, int
     }
 }
 
-static void set_padding(struct locality *l, int at)
+static void set_padding(struct locality *l, int at, const struct rule *rule)
 {
-    const struct node *node = l->global->nodes.at[at];
-    const struct strategy *strategy = node->strategy;
-    const struct rule *rule = strategy && node->op && node->op->rule ? rule_of(l->global, node) : NULL;
-    for (int d = 0; rule && rule->nin > 0 && d < rule->in[0].rank; d++) {
+    const struct strategy *strategy = l->global->nodes.at[at]->strategy;
+    for (int d = 0; rule->nin > 0 && d < rule->in[0].rank; d++) {
         const struct rule_dim *dim = &rule->in[0].dim[d];
         const struct split *s = dim->window ? strategy->assignment.factor[dim->part[0].factor[0]] : NULL;
         if (s && !s->whole)
@@ -109,8 +104,12 @@ static void check_node(struct graph *g, struct node *node, int equations)
 
 static void localize_node(struct locality *l, int at)
 {
-    set_size_attributes(l, at);
-    set_padding(l, at);
+    const struct node *node = l->global->nodes.at[at];
+    const struct rule *rule = node->strategy ? rule_of(l->global, node) : NULL;
+    if (rule) {
+        set_size_attributes(l, at, rule);
+        set_padding(l, at, rule);
+    }
     slice_index_localize(l, at);
 }
 
