@@ -1,5 +1,6 @@
 /* col2im: the columns of blocks added up where the blocks lie in an image, plane by plane. */
 #include "kern/core/core.h"
+#include "kern/product/product.h"
 
 struct col2im {
     const float *x;
@@ -13,18 +14,9 @@ struct col2im {
  * padding. */
 static int64_t row_of(const struct col2im *c, int64_t k, int64_t row)
 {
-    int64_t at = 0, step = c->image[c->n - 1];
-    k /= c->block[c->n - 1];
-    for (int d = c->n - 2; d >= 0; d--) {
-        int64_t i = row % c->count[d] * c->stride[d] + k % c->block[d] * c->dilation[d] - c->pad[d];
-        row /= c->count[d];
-        k /= c->block[d];
-        if (i < 0 || i >= c->image[d])
-            return -1;
-        at += i * step;
-        step *= c->image[d];
-    }
-    return at;
+    const struct window_sizes w = {c->image, c->count, c->block, c->stride, c->dilation, c->pad};
+    int64_t at = window_source(c->n - 1, &w, row, k / c->block[c->n - 1]);
+    return at < 0 ? -1 : at * c->image[c->n - 1];
 }
 
 /* Element k of all blocks of a row; along the last dimension some lie in the padding. */

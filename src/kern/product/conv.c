@@ -6,6 +6,7 @@
 #include "kern/chunk/chunk.h"
 #include "kern/core/core.h"
 #include "kern/gemm/gemm.h"
+#include "kern/product/product.h"
 
 #include <math.h>
 #include <string.h>
@@ -84,17 +85,8 @@ static void conv_read(const struct kcall *call, struct conv *c, bool last)
 /* Where kernel position `tap` of result `place` reads x, within one channel; -1 in the padding. */
 static int64_t conv_source(const struct conv *c, int64_t place, int64_t tap)
 {
-    int64_t position = 0, step = 1;
-    for (int d = c->spatial - 1; d >= 0; d--) {
-        int64_t i = place % c->result[d] * c->stride[d] + tap % c->kernel[d] * c->dilation[d] - c->before[d];
-        place /= c->result[d];
-        tap /= c->kernel[d];
-        if (i < 0 || i >= c->size[d])
-            return -1;
-        position += i * step;
-        step *= c->size[d];
-    }
-    return position;
+    const struct window_sizes w = {c->size, c->result, c->kernel, c->stride, c->dilation, c->before};
+    return window_source(c->spatial, &w, place, tap);
 }
 
 /* ---- chunk by chunk

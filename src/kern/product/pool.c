@@ -80,17 +80,8 @@ static int64_t counted_along(const struct pool *p, int d, int64_t place)
 /* Where the tap of the dimensions before the last reads, in rows of x; -1: in the padding. */
 static int64_t source_row(const struct pool *p, int64_t row, int64_t tap)
 {
-    int64_t source = 0, step = 1;
-    for (int d = p->n - 2; d >= 0; d--) {
-        int64_t i = row % p->result[d] * p->stride[d] + tap % p->kernel[d] * p->dilation[d] - p->before[d];
-        row /= p->result[d];
-        tap /= p->kernel[d];
-        if (i < 0 || i >= p->size[d])
-            return -1;
-        source += i * step;
-        step *= p->size[d];
-    }
-    return source;
+    const struct window_sizes w = {p->size, p->result, p->kernel, p->stride, p->dilation, p->before};
+    return window_source(p->n - 1, &w, row, tap);
 }
 
 static void combine_row(const struct pool *p, const void *x, void *y)
