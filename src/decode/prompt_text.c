@@ -180,7 +180,8 @@ struct prompt_text *prompt_text_give(struct arena *a, struct comm *all, struct s
 
 void prompt_text_print(struct prompt_text *t, const int64_t *id, int64_t n, bool last)
 {
-    fputs(tokenizer_stream(t->tokenizer, t->scratch, &t->stream, id, (int)n, last), stdout);
+    struct text more = tokenizer_stream(t->tokenizer, t->scratch, &t->stream, id, (int)n, last);
+    (void)fwrite(more.at, 1, more.n, stdout); /* streams_flush tells of failures */
     arena_reset(t->scratch);
 }
 

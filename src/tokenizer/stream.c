@@ -4,23 +4,22 @@
 
 #include <string.h>
 
-static bool ends_within(const char *text)
+static bool ends_within(struct text t)
 {
-    size_t n = strlen(text);
-    return n >= 3 && memcmp(text + n - 3, "\xef\xbf\xbd", 3) == 0;
+    return t.n >= 3 && memcmp(t.at + t.n - 3, "\xef\xbf\xbd", 3) == 0;
 }
 
-char *tokenizer_stream(const struct tokenizer *t, struct arena *a, struct text_stream *s, const int64_t *id, int n, bool last)
+struct text tokenizer_stream(const struct tokenizer *t, struct arena *a, struct text_stream *s, const int64_t *id, int n, bool last)
 {
-    char *before = tokenizer_decode(t, a, id + s->from, s->written - s->from, false);
-    char *now = tokenizer_decode(t, a, id + s->from, n - s->from, false);
+    struct text before = tokenizer_decode(t, a, id + s->from, s->written - s->from, false);
+    struct text now = tokenizer_decode(t, a, id + s->from, n - s->from, false);
     size_t same = 0;
     if (ends_within(now) && !last)
-        return arena_strdup(a, "");
-    while (before[same] && before[same] == now[same])
+        return text_of("");
+    while (same < before.n && same < now.n && before.at[same] == now.at[same])
         same++;
-    if (now[same])
+    if (same < now.n)
         s->from = s->written;
     s->written = n;
-    return now + same;
+    return (struct text){now.at + same, now.n - same};
 }

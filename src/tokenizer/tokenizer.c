@@ -107,7 +107,7 @@ struct token_ids tokenizer_encode(const struct tokenizer *t, struct arena *a, co
 
 /* ---- ids to text ---- */
 
-char *tokenizer_decode(const struct tokenizer *t, struct arena *a, const int64_t *id, int n, bool special)
+struct text tokenizer_decode(const struct tokenizer *t, struct arena *a, const int64_t *id, int n, bool special)
 {
     struct text *token = NEWN(a, struct text, n + 1);
     int count = 0;
@@ -115,8 +115,7 @@ char *tokenizer_decode(const struct tokenizer *t, struct arena *a, const int64_t
         bool known = added_token(t->added, id[i], &token[count]) || vocab_token(t->model->vocab, id[i], &token[count]);
         count += known && (special || !added_is_special(t->added, token[count]));
     }
-    struct text out = decoder_apply(t->decoder, a, count, token);
-    return arena_strndup(a, out.at, out.n);
+    return decoder_apply(t->decoder, a, count, token);
 }
 
 int64_t tokenizer_id(const struct tokenizer *t, const char *token)

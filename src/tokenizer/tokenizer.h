@@ -11,6 +11,11 @@
 #include <jansson.h>
 
 /* ---- tokenizer.c ---- */
+/* Bytes of UTF-8; not terminated. */
+struct text {
+    const char *at;
+    size_t n;
+};
 struct tokenizer;
 /* Of a tokenizer.json; everything is in the arena. A file that is no such thing, or asks for what is not supported, is a failure. */
 struct tokenizer *tokenizer_read(struct arena *, const char *path);
@@ -22,7 +27,7 @@ struct token_ids {
 /* The ids of a text (UTF-8; other bytes are a failure), with the special tokens of the template or without. */
 struct token_ids tokenizer_encode(const struct tokenizer *, struct arena *, const char *text, size_t bytes, bool special);
 /* The text of ids, which may be any numbers: unknown ones are nothing. special: those tokens are written, too. */
-char *tokenizer_decode(const struct tokenizer *, struct arena *, const int64_t *id, int n, bool special);
+struct text tokenizer_decode(const struct tokenizer *, struct arena *, const int64_t *id, int n, bool special);
 /* The id of a token by its text; -1: there is none. */
 int64_t tokenizer_id(const struct tokenizer *, const char *token);
 
@@ -31,15 +36,10 @@ struct text_stream {
     int from, written; /* ids that are decoded again; that are written */
 };
 /* What ids up to n add to the text that was returned before: as far as no later id can change it, or, with last, all of it. */
-char *tokenizer_stream(const struct tokenizer *, struct arena *, struct text_stream *, const int64_t *id, int n, bool last);
+struct text tokenizer_stream(const struct tokenizer *, struct arena *, struct text_stream *, const int64_t *id, int n, bool last);
 
 /* ==== inside ==== */
 
-/* Bytes of UTF-8; not terminated. */
-struct text {
-    const char *at;
-    size_t n;
-};
 struct piece {
     struct text text;
     size_t head; /* so many bytes come from the first character of the input */

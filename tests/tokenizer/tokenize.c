@@ -20,16 +20,17 @@ static json_t *text_from(const struct tokenizer *t, struct arena *a, const json_
     int64_t *id = NEWN(a, int64_t, n + 1);
     for (int i = 0; i < n; i++)
         id[i] = json_integer_value(json_array_get(list, (size_t)i));
-    if (!stream)
-        return json_string_nocheck(tokenizer_decode(t, a, id, n, true));
+    if (!stream) {
+        struct text all = tokenizer_decode(t, a, id, n, true);
+        return json_stringn_nocheck(all.at, all.n);
+    }
     struct text_stream s = {0};
     struct text_builder b = {.arena = a};
     for (int i = 1; i <= n; i++) {
-        const char *more = tokenizer_stream(t, a, &s, id, i, i == n);
-        text_put(&b, more, strlen(more));
+        struct text more = tokenizer_stream(t, a, &s, id, i, i == n);
+        text_put(&b, more.at, more.n);
     }
-    text_put(&b, "", 1);
-    return json_string_nocheck(b.to.at);
+    return json_stringn_nocheck(text_built(&b).at, text_built(&b).n);
 }
 
 int main(int argc, char **argv)
