@@ -40,6 +40,7 @@ void pass_choose(struct compile *c)
         plan_match_states(g, c->options, c->plan);
     struct space *s = plan_space(c->arena, g, c->options, c->plan);
     plan_choose(s);
+    plan_note_step(s);
     c->plan->missing = missing_kernels_of(c->arena, g);
     note_replicated(c, s);
 }

@@ -108,12 +108,27 @@ struct priced_node {
     const char *name, *op;
     VEC(struct priced) list;
 };
+/* A part of the predicted step, in the order in which a rank comes to it: a node of the canonical graph, or a reshard of a value. */
+struct step_part {
+    const char *name;   /* of the node, or of the value */
+    const char *to;     /* a reshard: the placement that it leads to; NULL: a node */
+    enum collective by; /* a reshard: the collective; COLL_NONE: a slice */
+    int node;           /* position of the node, or of the first that reads the reshard; as many as there are: an output takes it */
+    int layer;          /* number in step_parts.layer; -1: in none */
+    double *seconds, *unsharded; /* by workload; of all ranks, and of one alone */
+};
+/* layer[i]: the first layer whose parts are like those of layer i, one by one: names aside, the same nodes placed alike. */
+struct step_parts {
+    VEC(struct step_part) list;
+    VEC(int) layer;
+};
 struct plan {
     int ranks;
     VEC(struct workload) workloads;
     const struct configuration *configuration;      /* the model's annotations that are followed; NULL: none */
     const char *sequence;                           /* symbol(s) split by --sp, and where under --sp=auto, for the report; NULL: none */
     double seconds, unsharded_seconds, lower_bound; /* per weighted step, predicted */
+    struct step_parts step;                         /* what the seconds are made of */
     double first_seconds;                           /* the same of the first assignment that fits; 0: not looked for, or none */
     bool proven;
     int64_t least;       /* no plan has a lower objective; at a byte_price none that holds as many bytes */

@@ -41,6 +41,8 @@ enum collective lowering_sends(const struct strategy *);
 
 /* step_time.c: what a step of the chosen plan takes, unsharded and on all ranks, under each workload and on average. */
 void plan_predict(struct space *);
+/* step_parts.c: plan->step, of the chosen plan. */
+void plan_note_step(struct space *);
 
 /* cost.c, in picoseconds over the weighted workloads. */
 int64_t cost_of_reshard(struct space *, const struct value *, struct placement from, struct placement to);

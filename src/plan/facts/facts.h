@@ -127,6 +127,22 @@ struct other_plan {
 struct other_plan *state_from_read(struct arena *, const char *dir, int ranks);
 void plan_match_states(struct graph *, const struct options *, struct plan *);
 
+/* layers.c: a layer is one of the repetitions of a block, as node positions. Those of block 0, which covers most products, come first. If
+ * nothing repeats there is one at most, with repeat 1. */
+struct layer_span {
+    int first, end;
+    int block, number, repeat; /* of its block it is layer `number` of so many, from 1 */
+};
+struct layers {
+    VEC(struct layer_span) list;
+    int blocks;
+};
+struct layers layers_find(struct arena *, const struct graph *, const struct dim_roles *);
+/* Is the node a product with a weight? */
+bool layers_is_product(const struct dim_roles *, int node);
+/* The largest weight of a product; NULL: it has none of two or more dimensions. */
+const struct value *layers_weight(const struct dim_roles *, const struct node *);
+
 /* weight_bytes.c: a rank's part of a constant: outer times, the intervals of size rows of row bytes each. The same as byte ranges of the
  * source tensor, in order, merged where they adjoin. */
 struct weight_layout {

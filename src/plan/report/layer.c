@@ -1,19 +1,13 @@
-/* layer: one layer of the planned graph, as rows of a picture. A layer is the block of products with weights that repeats most, found by
- * ops and sizes of weights and never by names; of its repetitions the picture shows one that is split as most are. */
+/* layer: one layer of the planned graph, as rows of a picture: of the layers of its largest block, one that is split as most are. */
 #include "op/op.h"
 #include "plan/report/report.h"
 
 #include <string.h>
 
-enum { MOST_PRODUCTS = 4096, MOST_PERIOD = 64, ALONE = 8 }; /* ALONE: products that are drawn of a graph in which nothing repeats */
-
 struct finder {
     struct arena *arena;
     const struct graph *g;
     const struct dim_roles *roles;
-    VEC(int) product;          /* node positions of the products with weights */
-    VEC(const char *) sign;    /* of each, its op and the sizes of its weights */
-    int first, period, repeat; /* the block, in products */
 };
 
 static const struct node *finder_node(const struct finder *f, int i)
@@ -27,117 +21,9 @@ static bool is_collective(const struct node *n)
     return n->op && (n->op->flags & OP_COLLECTIVE);
 }
 
-/* 0: not static. */
-static int64_t static_elements(const struct value *v)
-{
-    int64_t n = 1, k;
-    for (int d = 0; d < v->type.rank; d++)
-        if (!dim_is_int(v->type.dim[d], &k) || !i64_mul(n, k, &n))
-            return 0;
-    return n;
-}
-
-const struct value *layer_weight(const struct dim_roles *roles, const struct node *n)
-{
-    const struct value *best = NULL;
-    for (int i = 0; i < n->nin; i++)
-        if (n->in[i] && roles->weight[n->in[i]->id] && n->in[i]->type.rank > 1 &&
-            static_elements(n->in[i]) > (best ? static_elements(best) : 0))
-            best = n->in[i];
-    return best;
-}
-
-static bool is_weight_product(const struct finder *f, int i)
-{
-    const struct node *n = finder_node(f, i);
-    return n->op && (n->op->flags & OP_PRODUCT) && weight_is_used(f->roles->weight, n) && layer_weight(f->roles, n) &&
-        !dim_node_sums_nothing(f->roles, i);
-}
-
 static bool is_attention(const struct finder *f, const struct node *n)
 {
     return n->op && dim_node_multiplies_activations(f->roles, n) && !weight_is_used(f->roles->weight, n);
-}
-
-/* ---- the block that repeats ------------------------------------------------------------------------------------------------- */
-
-static const char *product_signature(const struct finder *f, const struct node *n)
-{
-    const char *text = n->optype;
-    for (int i = 0; i < n->nin; i++)
-        if (n->in[i] && f->roles->weight[n->in[i]->id])
-            text = arena_printf(f->arena, "%s %s", text, type_str(f->arena, &n->in[i]->type));
-    return text;
-}
-
-static void find_products(struct finder *f)
-{
-    for (int i = 0; i < f->g->nodes.n && f->product.n < MOST_PRODUCTS; i++)
-        if (is_weight_product(f, i)) {
-            VEC_PUSH(f->arena, &f->product, i);
-            VEC_PUSH(f->arena, &f->sign, product_signature(f, finder_node(f, i)));
-        }
-}
-
-/* How many products from number i on are each like the one `period` before them. */
-static int run_length(const struct finder *f, int i, int period)
-{
-    int n = 0;
-    while (i + n < f->product.n && strcmp(f->sign.at[i + n], f->sign.at[i + n - period]) == 0)
-        n++;
-    return n;
-}
-
-static void find_block(struct finder *f)
-{
-    int best = 0;
-    for (int period = 1; period <= MOST_PERIOD && 2 * period <= f->product.n; period++)
-        for (int i = period; i < f->product.n; i++) {
-            int n = run_length(f, i, period), repeat = 1 + n / period;
-            if (repeat > 1 && repeat * period > best) {
-                best = repeat * period;
-                f->first = i - period;
-                f->period = period;
-                f->repeat = repeat;
-            }
-            i += n;
-        }
-    if (!best) {
-        f->period = f->product.n < ALONE ? f->product.n : ALONE;
-        f->repeat = 1;
-    }
-}
-
-/* ---- where a layer ends ------------------------------------------------------------------------------------------------------ */
-
-/* Two activations come together: a residual connection. */
-static bool joins(const struct finder *f, const struct node *n)
-{
-    int activations = 0;
-    for (int i = 0; i < n->nin; i++)
-        activations += n->in[i] && !f->roles->weight[n->in[i]->id] && n->in[i]->type.rank > 0;
-    return n->op && (n->op->flags & OP_ELEMENTWISE) && activations > 1 && dtype_is_float(n->out[0]->type.dtype);
-}
-
-/* Between the last product of a layer and the next one: behind the last residual connection there, and what communicates its result. */
-static int layer_end(const struct finder *f, int from, int to)
-{
-    int end = from;
-    for (int i = from; i < to; i++)
-        if (joins(f, finder_node(f, i)))
-            end = i + 1;
-    while (end > from && end < to && is_collective(finder_node(f, end)) && finder_node(f, end)->in[0] == finder_node(f, end - 1)->out[0])
-        end++;
-    while (end == from && end < to && is_collective(finder_node(f, end)))
-        from = ++end;
-    return end;
-}
-
-/* The end of the layer that has product number k - 1 as its last. */
-static int end_behind(const struct finder *f, int k)
-{
-    int from = k > 0 ? f->product.at[k - 1] + 1 : 0;
-    return layer_end(f, from, k < f->product.n ? f->product.at[k] : f->g->nodes.n);
 }
 
 /* ---- rows --------------------------------------------------------------------------------------------------------------------- */
@@ -181,15 +67,15 @@ static void add_other(struct finder *f, struct layer *l, const struct node *n)
 
 static struct layer rows_between(struct finder *f, int from, int to)
 {
-    struct layer l = {.repeat = f->repeat};
+    struct layer l = {0};
     int products = -1; /* the row of the last product */
     for (int i = from; i < to; i++) {
         const struct node *n = finder_node(f, i);
         if (is_collective(n)) {
             add_layer_row(f, &l, ROW_COLLECTIVE, n);
-        } else if (is_weight_product(f, i) && joins_row(&l, products, n)) {
+        } else if (layers_is_product(f->roles, i) && joins_row(&l, products, n)) {
             VEC_PUSH(f->arena, &l.rows.at[products].nodes, n);
-        } else if (is_weight_product(f, i)) {
+        } else if (layers_is_product(f->roles, i)) {
             add_layer_row(f, &l, ROW_PRODUCTS, n);
             products = l.rows.n - 1;
         } else if (is_shown(f, i) && !f->roles->weight[n->out[0]->id]) {
@@ -221,18 +107,18 @@ static const char *layer_text(struct finder *f, const struct layer *l)
 }
 
 /* The last one of the most frequent kind: the first layers of a model may read its inputs another way. */
-static struct layer most_frequent(struct finder *f)
+static struct layer most_frequent(struct finder *f, int n, const struct layer_span *span)
 {
-    struct layer best = {.alike = 0}, *all = NEWN(f->arena, struct layer, f->repeat);
-    const char **text = NEWN(f->arena, const char *, f->repeat);
-    for (int k = 0; k < f->repeat; k++) {
-        int first = f->first + k * f->period;
-        all[k] = rows_between(f, end_behind(f, first), end_behind(f, first + f->period));
+    struct layer best = {.alike = 0}, *all = NEWN(f->arena, struct layer, n);
+    const char **text = NEWN(f->arena, const char *, n);
+    for (int k = 0; k < n; k++) {
+        all[k] = rows_between(f, span[k].first, span[k].end);
         all[k].number = k + 1;
+        all[k].repeat = n;
         text[k] = layer_text(f, &all[k]);
     }
-    for (int k = 0; k < f->repeat; k++) {
-        for (int j = 0; j < f->repeat; j++)
+    for (int k = 0; k < n; k++) {
+        for (int j = 0; j < n; j++)
             all[k].alike += strcmp(text[k], text[j]) == 0;
         if (all[k].alike >= best.alike)
             best = all[k];
@@ -243,8 +129,6 @@ static struct layer most_frequent(struct finder *f)
 struct layer layer_find(struct arena *a, const struct graph *g, const struct dim_roles *roles)
 {
     struct finder f = {.arena = a, .g = g, .roles = roles};
-    find_products(&f);
-    find_block(&f);
-    require(f.first + f.period * f.repeat <= f.product.n);
-    return f.period > 0 ? most_frequent(&f) : rows_between(&f, 0, 0);
+    struct layers all = layers_find(a, g, roles);
+    return all.list.n ? most_frequent(&f, all.list.at[0].repeat, all.list.at) : (struct layer){0};
 }

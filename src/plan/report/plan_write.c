@@ -277,6 +277,42 @@ static json_t *cost_object(const struct plan *p)
     return o;
 }
 
+static json_t *seconds_array(const struct plan *p, const double *at)
+{
+    json_t *all = json_array();
+    for (int i = 0; i < p->workloads.n; i++)
+        json_array_append_new(all, json_seconds(p, at[i]));
+    return all;
+}
+
+/* Nodes and reshards in the order of time. */
+static json_t *steps_array(const struct plan *p)
+{
+    json_t *all = json_array();
+    for (int i = 0; i < p->step.list.n; i++) {
+        const struct step_part *part = &p->step.list.at[i];
+        json_t *o = json_object();
+        json_object_set_new(o, part->to ? "reshard" : "node", json_text_of(part->name));
+        if (part->to)
+            json_object_set_new(o, "to", json_text_of(part->to));
+        if (part->by)
+            json_object_set_new(o, "by", json_text_of(collective_name(part->by)));
+        if (part->layer >= 0)
+            json_object_set_new(o, "layer", json_integer(part->layer));
+        json_object_set_new(o, "seconds", seconds_array(p, part->seconds));
+        json_array_append_new(all, o);
+    }
+    return all;
+}
+
+static json_t *layers_array(const struct plan *p)
+{
+    json_t *all = json_array();
+    for (int i = 0; i < p->step.layer.n; i++)
+        json_array_append_new(all, json_integer(p->step.layer.at[i]));
+    return all;
+}
+
 /* The limit of --memory, what the fullest rank holds, and the price of a byte that led there. */
 static json_t *memory_object(const struct plan_writer *w)
 {
@@ -298,14 +334,6 @@ static json_t *texts_array(int n, const char *const *at)
     for (int i = 0; i < n; i++)
         json_array_append_new(a, json_text_of(at[i]));
     return a;
-}
-
-static json_t *seconds_array(const struct plan *p, const double *at)
-{
-    json_t *all = json_array();
-    for (int i = 0; i < p->workloads.n; i++)
-        json_array_append_new(all, json_seconds(p, at[i]));
-    return all;
 }
 
 static json_t *missing_array(const struct missing_kernels *missing)
@@ -372,6 +400,8 @@ static json_t *root_object(const struct plan_writer *w)
     json_object_set_new(o, "nodes", named_object(&p->nodes));
     json_object_set_new(o, "pinned", named_object(&p->read_places));
     json_object_set_new(o, "cost", cost_object(p));
+    json_object_set_new(o, "steps", steps_array(p));
+    json_object_set_new(o, "layers", layers_array(p));
     if (p->compared.list.n)
         json_object_set_new(o, "compared", compared_array(p));
     if (p->missing.list.n)

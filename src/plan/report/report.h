@@ -41,8 +41,6 @@ struct layer {
     int number, repeat, alike; /* layer `number` of so many, from 1; so many are split like it */
 };
 struct layer layer_find(struct arena *, const struct graph *, const struct dim_roles *);
-/* The largest weight of a product; NULL: it has none of two or more dimensions. */
-const struct value *layer_weight(const struct dim_roles *, const struct node *);
 
 /* html.c: with what means something in HTML and XML escaped. */
 void html_text(FILE *, const char *);

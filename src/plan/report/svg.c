@@ -184,7 +184,7 @@ static const char *unit_of(const struct picture *p, const struct node *n, const 
 
 static void draw_product(const struct picture *p, const struct node *n, int rank, double x, double wide)
 {
-    const struct value *w = layer_weight(p->roles, n);
+    const struct value *w = layers_weight(p->roles, n);
     double matrix = wide < MATRIX_WIDE ? wide : MATRIX_WIDE, left = x + (wide - matrix) / 2, middle = x + wide / 2;
     draw_text(p, middle, p->y + 13, "name", fitting_text(p, short_name(p, n), wide, 12));
     filled_box(p, w->place, rank, is_row_parallel(p, n, w), (const double[4]){left, p->y + 20, matrix, MATRIX_HIGH});
@@ -194,7 +194,7 @@ static void draw_product(const struct picture *p, const struct node *n, int rank
 static const char *product_style(const struct picture *p, const struct layer_row *r)
 {
     const struct node *n = r->nodes.at[0];
-    const struct value *w = layer_weight(p->roles, n);
+    const struct value *w = layers_weight(p->roles, n);
     return w->place.kind != PLACE_S                ? "replicated"
         : strcmp(unit_of(p, n, w), "experts") == 0 ? "expert-parallel"
         : is_row_parallel(p, n, w)                 ? "row-parallel"
