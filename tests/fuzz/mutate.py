@@ -1,31 +1,33 @@
 #!/usr/bin/env python3
 """Typed mutations of ONNX models: planned, written, run whole, run on two ranks and compared. Needs no package.
 
-mutate.py SCHEMA BUILD WORK COUNT SEED MODEL...
+mutate.py SCHEMA BUILD WORK FROM-TO SEED MODEL...
 
 A mutant is a model with one to three of its fields changed as their types allow: numbers at the edges, names of other things, ops of the list,
 parts removed, doubled, swapped or copied from elsewhere. What it computes does not matter. Each command must end by itself within seconds,
 with a result or with one sentence, within an amount of memory, and leave nothing behind; two ranks must compute what one computes.
-Mutants that break this stay in WORK/found with what was said.
+Mutants that break this stay in WORK/found with what was said. A mutant depends on SEED and its number alone; FROM-TO says which to try.
+
+BUILD/tests/fuzz/serve runs the commands in children that it forks. All else lies in memory, in /dev/shm where there is one.
 """
 import os
 import random
 import re
-import resource
 import shutil
 import signal
 import struct
 import subprocess
 import sys
+import tempfile
 import time
 
 SCALARS = {"int32": "int", "int64": "int", "uint64": "int", "float": "f32", "double": "f64", "string": "text", "bytes": "bytes"}
-SECONDS, WALL = 10, 120
+SECONDS, WALL, ROOM = 10, 120, 2**31
 EDGES = [0, 1, -1, 2, 3, 7, 16, 127, 255, 65536, 2**31 - 1, 2**31, -2**31, 2**40, 2**62, 2**63 - 1, -2**63]
 REALS = [0.0, -0.0, 1.0, -1.0, 0.5, 1e-30, 1e30, 3.4e38, float("inf"), float("-inf"), float("nan")]
 
 
-# ---- the schema, and messages as lists of [field, value] ----
+# ---- the schema, and messages ----
 def read_schema(path):
     """Messages by name: fields by number, each (name, type)."""
     text = re.sub(r"//[^\n]*", "", open(path, encoding="utf-8").read())
@@ -67,9 +69,16 @@ def put_varint(value):
     return bytes(out)
 
 
+class Message:
+    """A message of protobuf: its kind, its fields as (number, wire type, value), its bytes if they are known. It never changes."""
+    __slots__ = ("kind", "fields", "data")
+
+    def __init__(self, kind, fields, data=None):
+        self.kind, self.fields, self.data = kind, fields, data
+
+
 def parse(schema, kind, data):
-    """A list of [number, wire type, value]: an int, bytes, or for a message a (kind, list)."""
-    out, at = [], 0
+    fields, at = [], 0
     while at < len(data):
         key, at = varint(data, at)
         number, wire = key >> 3, key & 7
@@ -80,41 +89,75 @@ def parse(schema, kind, data):
             value, at = data[at:at + n], at + n
             of = schema[kind].get(number, ("", "bytes"))[1]
             if of in schema:
-                value = (of, parse(schema, of, value))
+                value = parse(schema, of, value)
         else:
             n = 4 if wire == 5 else 8
             value, at = data[at:at + n], at + n
-        out.append([number, wire, value])
-    return out
+        fields.append((number, wire, value))
+    return Message(kind, fields, data)
 
 
-def serialise(fields):
-    out = bytearray()
-    for number, wire, value in fields:
-        out += put_varint(number << 3 | wire)
+def serialise(message):
+    if message.data is not None:
+        return message.data
+    out = []
+    for number, wire, value in message.fields:
+        out.append(put_varint(number << 3 | wire))
         if wire == 0:
-            out += put_varint(value)
+            out.append(put_varint(value))
             continue
-        value = serialise(value[1]) if isinstance(value, tuple) else value
-        out += put_varint(len(value)) + value if wire == 2 else value
-    return bytes(out)
+        if isinstance(value, Message):
+            value = serialise(value)
+        if wire == 2:
+            out.append(put_varint(len(value)))
+        out.append(value)
+    return b"".join(out)
 
 
-def copy(fields):
-    return [[n, w, (v[0], copy(v[1])) if isinstance(v, tuple) else v] for n, w, v in fields]
+class Model:
+    """A model to make mutants of: where its fields are by what they are, and what it has of each name and type."""
+
+    def __init__(self, schema, path):
+        self.path, self.schema = path, schema
+        with open(path, "rb") as f:
+            self.root = parse(schema, "ModelProto", f.read())
+        self.places, self.named, self.typed = {}, {}, {}
+        self.note(self.root, ())
+
+    def what(self, message, number):
+        return self.schema[message.kind].get(number, ("", "bytes"))
+
+    def note(self, message, path):
+        for i, field in enumerate(message.fields):
+            name, of = self.what(message, field[0])
+            self.places.setdefault((message.kind, name), []).append((*path, i))
+            self.typed.setdefault(of, []).append(field)
+            if of == "text":
+                self.named.setdefault(name, []).append(field[2])
+            if isinstance(field[2], Message):
+                self.note(field[2], (*path, i))
+
+
+def lookup(message, path):
+    """The message and the index that path leads to; None where it leads nowhere."""
+    for i in path[:-1]:
+        if i >= len(message.fields) or not isinstance(message.fields[i][2], Message):
+            return None
+        message = message.fields[i][2]
+    return (message, path[-1]) if path[-1] < len(message.fields) else None
+
+
+def with_fields(message, path, fields):
+    """The message, with other fields in the one that path leads to."""
+    if len(path) > 1:
+        below = list(message.fields)
+        number, wire, value = below[path[0]]
+        below[path[0]] = (number, wire, with_fields(value, path[1:], fields))
+        fields = below
+    return Message(message.kind, fields)
 
 
 # ---- mutations ----
-def places(schema, kind, fields, out):
-    """Every field, as (its list, its index, the message's kind, its name, its type)."""
-    for i, (number, _, value) in enumerate(fields):
-        name, of = schema[kind].get(number, ("", "bytes"))
-        out.append((fields, i, kind, name, of))
-        if isinstance(value, tuple):
-            places(schema, value[0], value[1], out)
-    return out
-
-
 def other_bytes(r, value):
     how = r.randrange(5)
     if how == 0 or not value:
@@ -126,109 +169,116 @@ def other_bytes(r, value):
     return value[:at] + new[:len(value) - at] + value[at + n:]
 
 
-def other_text(r, all_places, kind, name, ops):
+def other_text(r, model, kind, name, ops):
     if kind == "NodeProto" and name == "op_type" and r.random() < 0.8:
         return r.choice(ops).encode()
     if r.random() < 0.1:
         return r.choice([b"", b"\x01\xff", b"x" * 300, b"../../etc/passwd", b"-1", b"%s%n"])
-    same = [p for p in all_places if p[3] == name or (p[4] == "text" and r.random() < 0.05)]
-    fields, i, *_ = r.choice(same)
-    value = fields[i][2]
-    return value if isinstance(value, bytes) else b""
+    return r.choice(model.named[name if r.random() < 0.7 else r.choice(sorted(model.named))])
 
 
-def change_value(r, all_places, place, ops):
-    fields, i, kind, name, of = place
-    number, wire, value = fields[i]
+def other_value(r, model, kind, field, ops):
+    number, wire, value = field
+    name, of = model.schema[kind].get(number, ("", "bytes"))
     if wire == 0:
-        new = r.choice([r.choice(EDGES), value + 1, value - 1, value * 2, r.randrange(30)])
-        fields[i] = [number, wire, new]
+        value = r.choice([r.choice(EDGES), value + 1, value - 1, value * 2, r.randrange(30)])
     elif of == "f32" and wire == 5:
-        fields[i] = [number, wire, struct.pack("<f", r.choice(REALS))]
+        value = struct.pack("<f", r.choice(REALS))
     elif of == "text":
-        fields[i] = [number, wire, other_text(r, all_places, kind, name, ops)]
+        value = other_text(r, model, kind, name, ops)
     elif isinstance(value, bytes) and wire == 2:
-        fields[i] = [number, wire, other_bytes(r, value)]
-    elif isinstance(value, tuple):
-        fields[i] = [number, wire, (value[0], copy(value[1][:r.randrange(len(value[1]) + 1)]))]
+        value = other_bytes(r, value)
+    elif isinstance(value, Message):
+        value = Message(value.kind, value.fields[:r.randrange(len(value.fields) + 1)])
+    return number, wire, value
 
 
-def change_structure(r, all_places, place):
-    fields, i, _, _, of = place
+def change_structure(r, model, fields, i, of):
     how, j = r.randrange(4), r.randrange(len(fields))
     if how == 0:
         del fields[i]
     elif how == 1:
-        fields.insert(j, copy([fields[i]])[0])
+        fields.insert(j, fields[i])
     elif how == 2:
         fields[i], fields[j] = fields[j], fields[i]
     else:
-        alike = [p for p in all_places if p[4] == of and p[1] < len(p[0])]
-        source, k, *_ = r.choice(alike)
-        fields[i] = [fields[i][0], source[k][1], copy([source[k]])[0][2]]
+        fields[i] = (fields[i][0], *r.choice(model.typed[of])[1:])
 
 
-def mutate(r, schema, model, ops):
-    fields = copy(model)
-    for _ in range(r.choice([1, 1, 2, 3])):
-        all_places = places(schema, "ModelProto", fields, [])
-        kinds = sorted({(p[2], p[3]) for p in all_places})
-        kind = r.choice(kinds)        # kinds of fields alike, not fields: there are many names and few axes
-        place = r.choice([p for p in all_places if (p[2], p[3]) == kind])
-        if r.random() < 0.6:
-            change_value(r, all_places, place, ops)
+def mutate(r, model, ops):
+    root, changes = model.root, r.choice([1, 1, 2, 3])
+    while changes:
+        kind = r.choice(sorted(model.places))        # kinds of fields alike, not fields: there are many names and few axes
+        path = r.choice(model.places[kind])
+        found = lookup(root, path)
+        if not found or found[0].kind != kind[0]:
+            continue
+        message, i = found
+        fields = list(message.fields)
+        of = model.what(message, fields[i][0])[1]
+        if r.random() < 0.6 or of not in model.typed:
+            fields[i] = other_value(r, model, message.kind, fields[i], ops)
         else:
-            change_structure(r, all_places, place)
-    return serialise(fields)
+            change_structure(r, model, fields, i, of)
+        root, changes = with_fields(root, path, fields), changes - 1
+    return serialise(root)
 
 
 # ---- running ----
-def limits():
-    resource.setrlimit(resource.RLIMIT_CPU, (4 * SECONDS, 4 * SECONDS + 5))
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+class Server:
+    """tests/fuzz/serve, which runs commands and says how they ended."""
+
+    def __init__(self, build, folder):
+        env = dict(os.environ, OMP_NUM_THREADS="1", LD_BIND_NOW="1")
+        self.folder = folder
+        self.process = subprocess.Popen([f"{build}/tests/fuzz/serve", folder], stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=env)
+
+    def run(self, memory, cpu, wall, command):
+        """Status, seconds, bytes of memory, what stdout and stderr hold."""
+        words = [str(memory), str(cpu), str(wall), *command, ""]
+        self.process.stdin.write(b"".join(word.encode() + b"\0" for word in words))
+        self.process.stdin.flush()
+        status, us, kib = self.process.stdout.readline().split()
+        said = []
+        for name in "out", "err":
+            with open(f"{self.folder}/{name}", errors="replace") as f:
+                said.append(f.read())
+        return int(status), int(us) / 1e6, int(kib) * 1024, *said
+
+    def end(self):
+        self.process.stdin.close()
+        self.process.wait()
 
 
 class Trial:
     def __init__(self, build, work):
         self.build, self.work = os.path.abspath(build), work
-        makefile = open(os.path.join(build, "Makefile"), encoding="utf-8").read()
-        self.sanitized = bool(re.search(r"^TPC_SAN = .", makefile, re.M))
-        self.env = dict(os.environ, ASAN_OPTIONS="quarantine_size_mb=8:detect_leaks=0:allocator_may_return_null=1", OMP_NUM_THREADS="1",
-                        UBSAN_OPTIONS="print_stacktrace=1:halt_on_error=1")
+        with open(os.path.join(build, "Makefile"), encoding="utf-8") as makefile:
+            self.sanitized = bool(re.search(r"^TPC_SAN = .", makefile.read(), re.M))
+        os.mkdir(f"{work}/said")
+        self.server = Server(self.build, f"{work}/said")
 
     def run(self, *command):
         """Status, what stdout and stderr hold, a complaint or None."""
-        begin = time.monotonic()
-        p = subprocess.Popen(command, stdout=open(f"{self.work}/out", "wb"), stderr=open(f"{self.work}/err", "wb"), env=self.env, preexec_fn=limits)
-        while True:
-            pid, status, usage = os.wait4(p.pid, os.WNOHANG)
-            if pid:
-                break
-            if time.monotonic() - begin > WALL:
-                p.send_signal(signal.SIGKILL)
-                os.wait4(p.pid, 0)
-                return None, "", "", f"hangs: no end in {WALL} s"
-            time.sleep(0.002)
-        p.returncode = os.waitstatus_to_exitcode(status)
-        out = open(f"{self.work}/out", errors="replace").read()
-        err = open(f"{self.work}/err", errors="replace").read()
-        return p.returncode, out, err, self.complaint(p.returncode, err, usage)
-
-    def complaint(self, status, err, usage):
-        if "runtime error:" in err or "Sanitizer" in err:
-            return "a sanitizer speaks"
-        if status not in (0, 1, 2):
-            return f"ends with status {status}"
-        if status and not re.match(r"tpc-(shard|run): .{8,}\n\Z", err):
-            return "fails without one sentence"
-        seconds = usage.ru_utime + usage.ru_stime
-        if seconds > SECONDS * (4 if self.sanitized else 1):
-            return f"takes {seconds:.1f} s"
         most = (20 * self.bytes + 200 * 2**20) * (3 if self.sanitized else 1)
-        return f"takes {usage.ru_maxrss // 1024} MiB" if usage.ru_maxrss * 1024 > most else None
+        slow = SECONDS * (4 if self.sanitized else 1)
+        status, seconds, memory, out, err = self.server.run(most + ROOM, slow, WALL, command)
+        if "runtime error:" in err or "Sanitizer" in err:
+            wrong = "a sanitizer speaks"
+        elif status == -signal.SIGALRM:
+            wrong = f"hangs: no end in {WALL} s"
+        elif status == -signal.SIGKILL or seconds > slow:
+            wrong = f"takes {seconds:.1f} s"
+        elif status not in (0, 1, 2):
+            wrong = f"ends with status {status}"
+        elif status and not re.match(r"tpc-(shard|run): .{8,}\n\Z", err):
+            wrong = "fails without one sentence"
+        else:
+            wrong = f"takes {memory // 2**20} MiB" if memory > most else None
+        return status, out, err, wrong
 
     def left(self, *allowed):
-        other = set(os.listdir(self.work)) - {"out", "err", "found", "m", *allowed}
+        other = set(os.listdir(self.work)) - {"said", "m", *allowed}
         return f"leaves {sorted(other)[0]}" if other else None
 
     def sizes(self):
@@ -275,46 +325,57 @@ def listed_ops(build):
     return sorted({line.split()[1] for line in text.splitlines()[1:]})
 
 
-def write_mutant(r, schema, ops, parsed, folder):
-    """Writes one to folder, with the weights beside its model. Returns the model's path."""
-    path, fields = r.choice(parsed)
-    shutil.rmtree(folder, ignore_errors=True)
+def write_mutant(r, model, ops, folder):
+    """Writes one to folder, with the weights beside its model."""
     os.makedirs(folder)
-    for name in os.listdir(os.path.dirname(path)):
+    beside = os.path.dirname(model.path)
+    for name in os.listdir(beside):
         if name.endswith(".data"):
-            shutil.copy(os.path.join(os.path.dirname(path), name), f"{folder}/{name}")
+            shutil.copy(f"{beside}/{name}", f"{folder}/{name}")
     with open(f"{folder}/model.onnx", "wb") as f:
-        f.write(mutate(r, schema, fields, ops))
-    return path
+        f.write(mutate(r, model, ops))
 
 
-def keep(work, name, path, found):
-    shutil.copytree(f"{work}/m", f"{work}/found/{name}", dirs_exist_ok=True)
-    with open(f"{work}/found/{name}/why", "w", encoding="utf-8") as f:
+def keep(folder, kept, model, found):
+    shutil.copytree(folder, kept, dirs_exist_ok=True)
+    with open(f"{kept}/why", "w", encoding="utf-8") as f:
         for command, what, said in found:
-            f.write(f"{path}\n{command}\n{what}\n{said}\n")
-            print(f"found/{name} of {path}: {what}: {command[-200:]}\n{said[-300:]}", flush=True)
+            f.write(f"{model.path}\n{command}\n{what}\n{said}\n")
+            print(f"{kept} of {model.path}: {what}: {command[-200:]}\n{said[-300:]}", flush=True)
 
 
-def main():
-    schema_path, build, work, count, seed, *models = sys.argv[1:]
-    schema, ops, r = read_schema(schema_path), listed_ops(build), random.Random(int(seed))
-    parsed = [(path, parse(schema, "ModelProto", open(path, "rb").read())) for path in models]
-    trial, wrong, stages = Trial(build, work), 0, [0] * 5
+def try_all(numbers, seed, models, ops, trial, kept):
+    """How many came how far, and how many broke the rules."""
+    stages, wrong = [0] * 5, 0
     try:
-        for i in range(int(count)):
-            path = write_mutant(r, schema, ops, parsed, f"{work}/m")
-            found, stage = trial.all(f"{work}/m/model.onnx")
+        for i in numbers:
+            r = random.Random(f"{seed}-{i}")
+            model = r.choice(models)
+            write_mutant(r, model, ops, f"{trial.work}/m")
+            found, stage = trial.all(f"{trial.work}/m/model.onnx")
             stages[stage] += 1
             if found:
                 wrong += 1
-                keep(work, f"{seed}-{i}", path, found)
-            for name in set(os.listdir(work)) - {"m", "found", "out", "err"}:
-                shutil.rmtree(f"{work}/{name}", ignore_errors=True)
+                keep(f"{trial.work}/m", f"{kept}/{seed}-{i}", model, found)
+            for name in set(os.listdir(trial.work)) - {"said"}:
+                shutil.rmtree(f"{trial.work}/{name}", ignore_errors=True)
     except KeyboardInterrupt:
-        print("interrupted")
-    print(f"{sum(stages)} mutants: {stages[0]} refused, {stages[1]} planned, {stages[2]} written, {stages[3]} run whole, {stages[4]} run on two "
-          f"ranks; {wrong} with findings")
+        print(f"interrupted at {i}")
+    return stages, wrong
+
+
+def main():
+    schema_path, build, kept, numbers, seed, *paths = sys.argv[1:]
+    schema, ops = read_schema(schema_path), listed_ops(build)
+    first, last = (int(n) for n in numbers.split("-"))
+    begin = time.monotonic()
+    with tempfile.TemporaryDirectory(prefix="tpc-mutants-", dir="/dev/shm" if os.access("/dev/shm", os.W_OK) else None) as work:
+        trial = Trial(build, work)
+        stages, wrong = try_all(range(first, last), seed, [Model(schema, p) for p in paths], ops, trial, kept)
+        trial.server.end()
+    n = sum(stages)
+    print(f"{n} mutants, {n / (time.monotonic() - begin):.1f} a second: {stages[0]} refused, {stages[1]} planned, {stages[2]} written, "
+          f"{stages[3]} run whole, {stages[4]} run on two ranks; {wrong} with findings")
     return wrong != 0
 
 
