@@ -132,7 +132,7 @@ static void set_outputs(struct graph *g, const struct objective *loss, const str
         struct value *w = weights->list.at[i];
         if (!all->of[w->id])
             continue;
-        struct trained pair = {w, g->outputs.n};
+        struct trained pair = {w, g->outputs.n, NULL};
         add_output(g, arena_printf(g->arena, "%s.grad", w->name), all->of[w->id]);
         VEC_PUSH(g->arena, &g->trained, pair);
     }

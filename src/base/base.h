@@ -73,6 +73,9 @@ void streams_end(void); /* call before the program ends without a failure */
 /* ---- signal.c: call once in main, before other threads. A mapped file that is cut short while it is read is a failure that names it;
  * with ending, a request to end (SIGINT, SIGTERM, SIGHUP) is a failure too, so that hooks run. ------------------------------------- */
 void signal_watch(bool ending);
+/* From now on the first SIGINT or SIGTERM only asks to end, and the second ends the program. */
+void signal_soften(void);
+bool signal_asked(void);
 
 /* ---- name_index.c: positions by name, found by hash. {0} is empty; the name is kept, not copied --------------------------------- */
 struct name_index {

@@ -69,14 +69,39 @@ static _Noreturn void tell_cut_file(int number, siginfo_t *info, void *context)
         (void)pause();
 }
 
+static volatile sig_atomic_t soft, asked; /* a request to end is kept for signal_asked; there was one */
+
 static void *wait_for_end(void *unused)
 {
     int number = 0;
     (void)unused;
-    (void)sigwait(&waited, &number);
+    do
+        (void)sigwait(&waited, &number);
+    while (number != CUT && number != SIGHUP && soft && !asked++);
     if (number == CUT)
         fail("%s: was cut short while it was read", cut_path ? cut_path : "a mapped file");
     fail("ended by signal %d (%s)", number, strsignal(number));
+}
+
+static void note_request(int number)
+{
+    (void)number;
+    asked = 1;
+}
+
+/* Where no thread waits for requests, a handler of one use does. */
+void signal_soften(void)
+{
+    const struct sigaction once = {.sa_handler = note_request, .sa_flags = (int)SA_RESETHAND};
+    soft = 1;
+    for (int i = 0; i < 2; i++)
+        if (sigismember(&waited, (const int[]){SIGINT, SIGTERM}[i]) != 1)
+            (void)sigaction((const int[]){SIGINT, SIGTERM}[i], &once, NULL);
+}
+
+bool signal_asked(void)
+{
+    return asked;
 }
 
 void signal_watch(bool ending)

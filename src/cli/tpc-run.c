@@ -9,6 +9,7 @@
 #include "cli/args.h"
 #include "cli/build.h"
 #include "decode/decode.h"
+#include "train/train.h"
 
 #include <sched.h>
 #include <stdlib.h>
@@ -43,9 +44,10 @@ static const struct arg_prose examples[] = {
 /* The options as texts. job holds those that need no parsing. */
 struct run_options {
     struct job_options job;
+    struct train_options train;
     struct text_list dim, bind, external_root, eos;
     struct text_maybe random, stats;
-    const char *start, *groups;
+    const char *start, *groups, *seed;
     bool verbose;
     struct text_list settings; /* what all ranks must have alike */
 };
@@ -73,6 +75,23 @@ static void check_shards(const struct run_options *o)
         fail_usage("shards per rank (--pieces, {rank} in --input) go with neither --groups nor --generate");
 }
 
+static bool trains(const struct train_options *t)
+{
+    return t->data || t->batch || t->sequence || t->accumulate || t->steps || t->lr >= 0 || t->optimizer || t->save || t->save_every ||
+        t->resume || t->log;
+}
+
+static void check_training(const struct run_options *o)
+{
+    const struct job_options *job = &o->job;
+    if (!job->train && (trains(&o->train) || o->seed))
+        fail_usage(
+            "--data, --batch, --sequence, --accumulate, --steps, --lr, --optimizer, --seed, --save, --save-every, --resume and --log "
+            "are for --train");
+    if (job->train && (job->generate || job->test_data || job->check || job->output || o->random.given || o->dim.text.n || job->repeat > 1))
+        fail_usage("--train takes none of --generate, --test-data, --check, --output, --random, --dim and --repeat");
+}
+
 /* Text goes on until its model ends it, or for so many tokens. */
 enum { USUAL_TOKENS = 256 };
 
@@ -93,6 +112,7 @@ static void check_options(struct run_options *o)
     if (n < 1 || (n > 1 && !job->generate))
         fail_usage("expected one model or folder, found %d: --help shows the usage", n);
     check_shards(o);
+    check_training(o);
     if (job->generate && compares)
         fail_usage("--generate takes none of --test-data, --check, --random, --dim and --repeat");
     if (!job->generate && (o->eos.text.n || o->start || job->role.text.n))
@@ -136,6 +156,20 @@ static void parse_run_options(struct arena *a, struct run_options *o, int argc, 
         {"eos", 0, ARG_LIST, &o->eos, "ID,..", "with --generate: the tokens that end a row (repeatable)"},
         {"start", 0, ARG_TEXT, &o->start, "ID", "with --generate: first token of a decoder after an encoder (default: 0)"},
         {"role", 0, ARG_LIST, &o->job.role, "INPUT=ROLE", "with --generate: tokens, mask, positions, constant, ... (repeatable)"},
+        {"train", 0, ARG_FLAG, &o->job.train, NULL, "train the weights of a folder that tpc-shard --train made"},
+        {"data", 0, ARG_TEXT, &o->train.data, "FILE", "with --train: tokens, .npy or raw of 16 bits (FILE.u32: of 32 bits)"},
+        {"batch", 0, ARG_INT, &o->train.batch, "N", "with --train: rows of a step, of all replicas (default: 8)"},
+        {"sequence", 0, ARG_INT, &o->train.sequence, "N", "with --train: tokens of a row"},
+        {"accumulate", 0, ARG_INT, &o->train.accumulate, "N", "with --train: run the rows of a step in N parts, to save memory"},
+        {"steps", 0, ARG_INT, &o->train.steps, "N", "with --train: steps in all"},
+        {"lr", 0, ARG_REAL, &o->train.lr, "X", "with --train: highest learning rate (default: 3e-4)"},
+        {"optimizer", 0, ARG_TEXT, &o->train.optimizer, "NAME[,KEY=X..]",
+         "adamw or sgd; beta1, beta2, eps, decay, momentum, clip, warmup, floor"},
+        {"seed", 0, ARG_TEXT, &o->seed, "N", "with --train: which rows are drawn (default: 0)"},
+        {"save", 0, ARG_TEXT, &o->train.save, "FILE", "with --train: write checkpoints (safetensors)"},
+        {"save-every", 0, ARG_INT, &o->train.save_every, "N", "with --train: steps between checkpoints (default: 100)"},
+        {"resume", 0, ARG_TEXT, &o->train.resume, "FILE", "with --train: go on from a checkpoint, on any number of ranks"},
+        {"log", 0, ARG_TEXT, &o->train.log, "FILE", "with --train: write a CSV line per step"},
         {"repeat", 0, ARG_INT, &o->job.repeat, "N", "run N times and print the times"},
         {"calibrate", 0, ARG_TEXT, &o->job.calibrate, "FILE", "measure this machine and write a profile for tpc-shard --machine"},
         {"stats", 0, ARG_MAYBE, &o->stats, "[=FILE]", "print time, communication and memory of every rank; FILE: write JSON"},
@@ -179,7 +213,7 @@ static void read_eos(struct arena *a, struct job_options *o, const char *text)
 static void read_run_options(struct arena *a, struct run_options *o, int argc, char **argv)
 {
     struct job_options *job = &o->job;
-    *o = (struct run_options){.job = {.rtol = -1, .atol = -1, .rel = -1, .repeat = 1}};
+    *o = (struct run_options){.job = {.rtol = -1, .atol = -1, .rel = -1, .repeat = 1}, .train = {.lr = -1}};
     parse_run_options(a, o, argc, argv);
     replica_read(a, o->groups, job);
     diag_setup("tpc-run", job->quiet ? -1 : o->verbose);
@@ -196,6 +230,7 @@ static void read_run_options(struct arena *a, struct run_options *o, int argc, c
     job->stats_path = o->stats.text;
     for (int i = 0; i < o->eos.text.n; i++)
         read_eos(a, job, o->eos.text.at[i]);
+    o->train.seed = o->seed ? number_read("--seed", o->seed, 0, INT32_MAX) : -1;
     job->start = token_id("--start", o->start);
 }
 
@@ -216,6 +251,7 @@ static int thread_count(const struct comm *comm, const struct job_options *o)
 
 struct job {
     const struct job_options *options;
+    const struct train_options *train;
     bool failed;
 };
 
@@ -227,6 +263,8 @@ static void rank_main(struct comm *comm, void *data)
     struct replicas replicas = replica_form(comm, job->options);
     if (job->options->calibrate)
         job_calibrate(a, comm, job->options, threads);
+    else if (job->options->train)
+        train_run(a, &replicas, job->options, job->train, threads);
     else if (job->options->generate)
         generate_run(a, &replicas, job->options, threads);
     else if (job_run(a, &replicas, job->options, threads))
@@ -304,7 +342,7 @@ int main(int argc, char **argv)
     if (!comm->rank)
         comm->barrier(comm);
     job_agree(comm, "tpc-run " PACKAGE_VERSION ", build " TPC_BUILD, &o.settings);
-    struct job job = {.options = &o.job};
+    struct job job = {.options = &o.job, .train = &o.train};
     if (o.job.local > 0)
         comm_local_run((int)o.job.local, rank_main, &job);
     else

@@ -63,8 +63,9 @@ static void copy_ends(struct graph *to, const struct graph *from)
 static void copy_trained(struct graph *to, const struct graph *from)
 {
     for (int i = 0; i < from->trained.n; i++) {
-        struct trained pair = {twin(to, from->trained.at[i].weight), from->trained.at[i].output};
-        VEC_PUSH(to->arena, &to->trained, pair);
+        struct trained t = from->trained.at[i];
+        t.weight = twin(to, t.weight);
+        VEC_PUSH(to->arena, &to->trained, t);
     }
 }
 

@@ -117,6 +117,7 @@ struct state {
 struct trained {
     struct value *weight;
     int output;
+    struct constant *initial; /* what it held before it became an input (job/weight_inputs.c); NULL: it is a constant */
 };
 struct meta {
     const char *key, *text;

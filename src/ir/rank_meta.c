@@ -258,6 +258,12 @@ void rank_meta_set_placement(struct graph *g, enum rank_end end, const char *nam
     graph_set_meta(g, key_of(g, end_prefix(end), name), arena_printf(g->arena, "%s|%s", type, placement_str(g->arena, place)));
 }
 
+void rank_meta_add_local(struct graph *g, enum rank_end end, const struct value *v)
+{
+    graph_set_meta(g, key_of(g, end_prefix(end), v->name),
+                   arena_printf(g->arena, "%s|%s", type_str(g->arena, &v->type), placement_str(g->arena, placement_replicated)));
+}
+
 /* ---- partial sums: "DIM SPLIT", "term", "once", "each" ---- */
 
 static const char *const sum_names[] = {[RANK_SUM_TERM] = "term", [RANK_SUM_ONCE] = "once", [RANK_SUM_EACH] = "each"};

@@ -24,6 +24,7 @@ struct job_options {
     const char *output, *test_data, *check, *calibrate;
     double rtol, atol, rel; /* -1: by the types of the graph */
     bool deterministic, verify, write_shards, quiet;
+    bool train;               /* weights are inputs of the rank's graph (weight_inputs.c) */
     int64_t groups;           /* number of replicas, from 1 */
     const char *batch_symbol; /* the symbol of --groups; NULL: none */
 };
@@ -72,6 +73,10 @@ struct graph *job_load(struct arena *, struct comm *, const char *path, const st
 /* fixed: values of inputs that become constants; sizes: of inputs, if sizes decide a form. NULL: none. */
 struct graph *job_load_model(struct arena *, const char *path, const struct bound_inputs *fixed, const struct size_source *,
                              const struct job_options *);
+
+/* weight_inputs.c: of a step of training, which tpc-shard --train made: each weight that has a gradient becomes an input, of this rank's
+ * own type, in the order of the gradients; graph->trained lists them. */
+void job_weights_as_inputs(struct graph *);
 
 /* inputs.c: the global inputs, from files, from test data or random, on all ranks. An input that is not given: wrong usage. */
 struct tensor *job_inputs(struct arena *, struct comm *all, struct session *, const struct graph *, const struct job_options *);

@@ -21,7 +21,10 @@ struct graph *job_load_model(struct arena *a, const char *path, const struct bou
                         .deterministic = o->deterministic,
                         .split_outputs = o->generate > 0};
     pthread_mutex_lock(&loading);
-    pass_run(&c, "load", "canon", NULL);
+    pass_run(&c, "load", "load", NULL);
+    if (o->train)
+        job_weights_as_inputs(c.graph);
+    pass_run(&c, "shapes", "canon", NULL);
     if ((o->groups > 1 || o->batch_symbol) && !c.graph->rank_meta)
         op_note_rows(c.graph);
     pass_run(&c, "fuse_kernels", "fuse_kernels", NULL);

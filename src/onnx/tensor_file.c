@@ -223,23 +223,43 @@ static void from_fortran(const struct tensor *t, const uint8_t *from, int64_t el
     }
 }
 
-struct tensor tensor_read_npy(struct arena *arena, const char *path)
+/* The tensor, whose data are in the file. */
+static struct tensor open_npy(const char *path, struct map file, bool *fortran)
 {
-    struct map file = map_file(path);
     struct tensor t = {.dtype = DT_NONE};
-    bool fortran = false;
-    size_t begin = read_header(path, file, &t, &fortran);
+    *fortran = false;
+    size_t begin = read_header(path, file, &t, fortran);
     int64_t elements, bytes;
     if (!type_sizes_product(t.dim, t.rank, &elements) || !i64_mul(elements, (int64_t)dtype_size(t.dtype), &bytes))
         fail("%s: its shape is out of range", path);
     if (bytes != (int64_t)(file.bytes - begin))
         fail("%s: it has %zu bytes of elements, its shape needs %lld", path, file.bytes - begin, (long long)bytes);
-    t.data = arena_alloc(arena, bytes ? (size_t)bytes : 1);
+    t.data = (void *)(uintptr_t)(file.at + begin);
+    return t;
+}
+
+struct tensor tensor_read_npy(struct arena *arena, const char *path)
+{
+    struct map file = map_file(path);
+    bool fortran;
+    struct tensor t = open_npy(path, file, &fortran);
+    const uint8_t *from = t.data;
+    size_t bytes = tensor_bytes(&t);
+    t.data = arena_alloc(arena, bytes ? bytes : 1);
     if (bytes && fortran)
-        from_fortran(&t, file.at + begin, elements, t.data);
+        from_fortran(&t, from, tensor_elements(&t), t.data);
     else if (bytes)
-        memcpy(t.data, file.at + begin, (size_t)bytes);
+        memcpy(t.data, from, bytes);
     map_close(file);
+    return t;
+}
+
+struct tensor tensor_map_npy(const char *path)
+{
+    bool fortran;
+    struct tensor t = open_npy(path, map_file(path), &fortran);
+    if (fortran && t.rank > 1)
+        fail("%s: is in Fortran order, expected C order: numpy.ascontiguousarray gives it", path);
     return t;
 }
 

@@ -1,0 +1,145 @@
+/* safetensors: files of named tensors: the length of a header (8 bytes), the header in JSON, the bytes of all tensors. The header says of
+ * each its type, its shape and where its bytes are, and has texts under "__metadata__". */
+#include "onnx/onnx.h"
+
+#include <inttypes.h>
+#include <jansson.h>
+#include <string.h>
+
+#define TEXTS "__metadata__"
+enum { LENGTH = 8 };
+
+/* ---- reading ---- */
+
+static const struct {
+    const char *name;
+    enum dtype dtype;
+} types[] = {{"F32", DT_F32}, {"F16", DT_F16}, {"BF16", DT_BF16}, {"F64", DT_F64}};
+
+static enum dtype type_named(const char *name)
+{
+    for (size_t i = 0; i < sizeof types / sizeof *types; i++)
+        if (name && strcmp(types[i].name, name) == 0)
+            return types[i].dtype;
+    return DT_NONE;
+}
+
+_Noreturn static void bad_file(const char *path, const char *why)
+{
+    fail("%s: not a safetensors file that tpc can read: %s", path, why);
+}
+
+static struct tensor read_entry(const char *path, const char *name, const json_t *entry, struct map data)
+{
+    const json_t *shape = json_object_get(entry, "shape"), *at = json_object_get(entry, "data_offsets");
+    struct tensor t = {.dtype = type_named(json_string_value(json_object_get(entry, "dtype"))), .rank = (int)json_array_size(shape)};
+    int64_t from = json_integer_value(json_array_get(at, 0)), to = json_integer_value(json_array_get(at, 1)), n, bytes;
+    if (!json_is_array(shape) || json_array_size(shape) > MAX_RANK || !json_is_array(at) || t.dtype == DT_NONE)
+        fail("%s: tensor '%s' has no type of floats, no shape of at most %d sizes, or no place", path, name, MAX_RANK);
+    for (int d = 0; d < t.rank; d++) {
+        t.dim[d] = json_integer_value(json_array_get(shape, (size_t)d));
+        if (!json_is_integer(json_array_get(shape, (size_t)d)) || t.dim[d] < 0)
+            fail("%s: tensor '%s' has a size that is no integer of 0 or more", path, name);
+    }
+    if (!type_sizes_product(t.dim, t.rank, &n) || !i64_mul(n, (int64_t)dtype_size(t.dtype), &bytes) || from < 0 || to < from ||
+        to > (int64_t)data.bytes || to - from != bytes)
+        fail("%s: tensor '%s' lies at bytes %" PRId64 " to %" PRId64 " of %zu, which is not its size", path, name, from, to, data.bytes);
+    t.data = (void *)(uintptr_t)(data.at + from);
+    return t;
+}
+
+static void read_header(struct arena *a, struct safetensors *s, const json_t *root, struct map data)
+{
+    const char *key;
+    json_t *value;
+    s->tensor = NEWN(a, struct tensor, json_object_size(root));
+    s->name = NEWN(a, const char *, json_object_size(root));
+    json_object_foreach((json_t *)(uintptr_t)root, key, value)
+    {
+        if (strcmp(key, TEXTS) == 0)
+            continue;
+        s->name[s->n] = arena_strdup(a, key);
+        s->tensor[s->n] = read_entry(s->path, key, value, data);
+        name_index_put(a, &s->index, s->name[s->n], s->n);
+        s->n++;
+    }
+    json_object_foreach(json_object_get(root, TEXTS), key, value)
+    {
+        struct named_text text = {arena_strdup(a, key), arena_strdup(a, json_is_string(value) ? json_string_value(value) : "")};
+        VEC_PUSH(a, &s->texts, text);
+    }
+}
+
+struct safetensors *safetensors_read(struct arena *a, const char *path)
+{
+    struct safetensors *s = NEW(a, struct safetensors);
+    struct map m = map_file(path);
+    json_error_t error;
+    uint64_t n = 0;
+    s->path = path;
+    if (m.bytes < LENGTH)
+        bad_file(path, "it is too short");
+    for (int i = 0; i < LENGTH; i++)
+        n |= (uint64_t)m.at[i] << 8 * i;
+    if (n > m.bytes - LENGTH)
+        bad_file(path, "its header is cut off");
+    json_t *root = json_loadb((const char *)m.at + LENGTH, (size_t)n, JSON_REJECT_DUPLICATES, &error);
+    if (!json_is_object(root))
+        bad_file(path, "its header is not a JSON object");
+    read_header(a, s, root, (struct map){m.at + LENGTH + n, m.bytes - LENGTH - (size_t)n});
+    json_decref(root);
+    return s;
+}
+
+const struct tensor *safetensors_find(const struct safetensors *s, const char *name)
+{
+    int at = name_index_find(&s->index, name);
+    return at < 0 ? NULL : &s->tensor[at];
+}
+
+const char *safetensors_text(const struct safetensors *s, const char *key)
+{
+    for (int i = 0; i < s->texts.n; i++)
+        if (strcmp(s->texts.at[i].key, key) == 0)
+            return s->texts.at[i].text;
+    return NULL;
+}
+
+/* ---- writing ---- */
+
+static json_t *entry_of(const struct tensor *t, int64_t *at)
+{
+    json_t *shape = json_array();
+    int64_t from = *at, bytes = (int64_t)tensor_bytes(t);
+    for (int d = 0; d < t->rank; d++)
+        json_array_append_new(shape, json_integer(t->dim[d]));
+    if (t->dtype != DT_F32 || !i64_add(from, bytes, at))
+        bug("a tensor that is not f32, or too many");
+    return json_pack("{s:s, s:o, s:[I, I]}", "dtype", "F32", "shape", shape, "data_offsets", (json_int_t)from, (json_int_t)*at);
+}
+
+void safetensors_begin(struct out *out, int n, const char *const *name, const struct tensor *tensor, int texts,
+                       const struct named_text *text)
+{
+    json_t *root = json_object(), *meta = json_object();
+    int64_t at = 0;
+    for (int i = 0; i < texts; i++)
+        json_object_set_new(meta, text[i].key, json_string(text[i].text));
+    json_object_set_new(root, TEXTS, meta);
+    for (int i = 0; i < n; i++)
+        if (json_object_set_new(root, name[i], entry_of(&tensor[i], &at)) != 0)
+            fail("%s: a weight's name is not UTF-8", out->path);
+    struct arena *tmp = arena_new();
+    size_t size = json_dumpb(root, NULL, 0, JSON_COMPACT);
+    uint64_t length = (size + 7) / 8 * 8;
+    char *header = arena_alloc(tmp, size + 1);
+    require(json_dumpb(root, header, size, JSON_COMPACT) == size);
+    uint8_t bytes[LENGTH];
+    for (int i = 0; i < LENGTH; i++)
+        bytes[i] = (uint8_t)(length >> 8 * i);
+    out_put(out, bytes, sizeof bytes);
+    out_put(out, header, size);
+    out_put(out, "        ", length - size);
+    arena_free(tmp);
+    json_decref(root);
+}

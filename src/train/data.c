@@ -1,0 +1,78 @@
+/* data: files of tokens, mapped: a .npy of integers, one stream [n] or samples [n, positions]; tokens of 16 bits one after another, or of
+ * 32 bits in a file *.u32; what llm.c prepares, with a header. */
+#include "onnx/onnx.h"
+#include "train/train.h"
+
+#include <string.h>
+
+enum { HEAD = 256 * sizeof(int32_t) };
+static const int32_t head_u16[] = {20240520, 1}, head_u32[] = {20240801, 7}; /* magic and version of llm.c */
+
+static bool ends(const char *text, const char *end)
+{
+    size_t n = strlen(text), m = strlen(end);
+    return n >= m && strcmp(text + n - m, end) == 0;
+}
+
+static struct token_file open_npy(const char *path)
+{
+    struct tensor t = tensor_map_npy(path);
+    bool number = t.dtype == DT_U8 || t.dtype == DT_U16 || t.dtype == DT_I32 || t.dtype == DT_U32 || t.dtype == DT_I64;
+    if (!number || t.rank < 1 || t.rank > 2)
+        fail("%s: has %d dimensions of %s, expected tokens [n] or [samples, positions] of u8, u16, i32, u32 or i64", path, t.rank,
+             dtype_name(t.dtype));
+    return (struct token_file){path, t.dtype, t.data, t.rank == 2 ? t.dim[0] : 1, t.dim[t.rank - 1]};
+}
+
+static struct token_file open_raw(const char *path)
+{
+    struct map m = map_file(path);
+    struct token_file f = {path, ends(path, ".u32") ? DT_U32 : DT_U16, m.at, 1, 0};
+    size_t bytes = m.bytes;
+    bool u16 = bytes >= HEAD && memcmp(m.at, head_u16, sizeof head_u16) == 0,
+         u32 = bytes >= HEAD && memcmp(m.at, head_u32, sizeof head_u32) == 0;
+    if (u16 || u32) {
+        f.dtype = u16 ? DT_U16 : DT_U32;
+        f.at = m.at + HEAD;
+        bytes -= HEAD;
+    }
+    if (bytes % dtype_size(f.dtype))
+        fail("%s: has %zu bytes, which are no tokens of %zu bytes (.npy and .u32 have others)", path, bytes, dtype_size(f.dtype));
+    f.row = (int64_t)(bytes / dtype_size(f.dtype));
+    return f;
+}
+
+struct token_file data_open(const char *path)
+{
+    return ends(path, ".npy") ? open_npy(path) : open_raw(path);
+}
+
+int64_t data_token(const struct token_file *f, int64_t i)
+{
+    const char *at = (const char *)f->at + i * (int64_t)dtype_size(f->dtype);
+    uint16_t small;
+    uint32_t wide;
+    int64_t widest;
+    switch (f->dtype) {
+    case DT_U8: return *(const uint8_t *)at;
+    case DT_U16: memcpy(&small, at, sizeof small); return small;
+    case DT_U32: memcpy(&wide, at, sizeof wide); return wide;
+    case DT_I32: memcpy(&wide, at, sizeof wide); return (int32_t)wide;
+    case DT_I64: memcpy(&widest, at, sizeof widest); return widest;
+    default: bug("tokens of type %s", dtype_name(f->dtype));
+    }
+}
+
+/* SplitMix64 (Steele, Lea, Flood 2014), as a function of a place in its sequence. */
+static uint64_t mixed(uint64_t z)
+{
+    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
+    z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
+    return z ^ (z >> 31);
+}
+
+int64_t data_draw(int64_t seed, int64_t number, int64_t n)
+{
+    const uint64_t step = 0x9e3779b97f4a7c15u;
+    return (int64_t)(mixed(mixed((uint64_t)seed) + ((uint64_t)number + 1) * step) % (uint64_t)n);
+}

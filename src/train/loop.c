@@ -1,0 +1,203 @@
+/* loop: a step runs the graph on the microbatches of this replica, adds their gradients, joins those of all replicas, and updates the
+ * weights. A loss is a sum and a count, divided once, so it does not matter how rows are dealt out. With replicas each sums, clips and
+ * updates its own range of the weights and gathers the rest: as many bytes as an all-reduce, and a part of the optimizer's memory (ZeRO
+ * stage 1). */
+#include "kern/core/core.h"
+#include "train/train.h"
+
+#include <math.h>
+#include <string.h>
+
+struct training {
+    struct arena *arena;
+    const struct replicas *replicas;
+    struct graph *graph;
+    struct session *session;
+    struct settings settings;
+    struct parameters parameters;
+    struct batches *batches;
+    struct kenv *env;
+    struct train_log *log; /* rank 0 */
+    struct tensor *in, *out;
+    int loss_sum, loss_count; /* outputs */
+    const char *save;         /* NULL: no checkpoints */
+};
+
+/* ---- one step --------------------------------------------------------------------------------------------------------------------------
+ */
+
+/* Of all rows of a step; the request to end is that of any rank. */
+struct step_sums {
+    double loss, count, ends;
+};
+
+struct addition {
+    float *to;
+    const float *from;
+    bool first;
+};
+
+static void add_range(void *data, int thread, int64_t lo, int64_t hi)
+{
+    const struct addition *x = data;
+    (void)thread;
+    if (x->first)
+        memcpy(x->to + lo, x->from + lo, (size_t)(hi - lo) * sizeof *x->to);
+    else
+        for (int64_t i = lo; i < hi; i++)
+            x->to[i] += x->from[i];
+}
+
+static void add_gradients(struct training *t, bool first)
+{
+    for (int i = 0; i < t->parameters.n; i++) {
+        const struct parameter *p = &t->parameters.at[i];
+        struct addition x = {t->parameters.gradient + p->from, t->out[p->output].data, first};
+        kenv_parallel_for(t->env, p->count, 2, add_range, &x);
+    }
+}
+
+static struct step_sums run_rows(struct training *t, int64_t step)
+{
+    const struct replicas *r = t->replicas;
+    struct batch_range mine = batch_range_of(t->settings.batch, r->count, r->index);
+    struct step_sums sums = {0};
+    for (int64_t k = 0; k < t->settings.accumulate; k++) {
+        struct batch_range rows = batch_range_of(mine.count, (int)t->settings.accumulate, (int)k);
+        rows.from += mine.from;
+        batch_fill(t->batches, step, rows, t->in);
+        session_run(t->session, t->in, t->out);
+        sums.loss += tensor_element(&t->out[t->loss_sum], 0);
+        sums.count += tensor_element(&t->out[t->loss_count], 0);
+        add_gradients(t, k == 0);
+    }
+    return sums;
+}
+
+/* Ranks of one replica have the same loss: it counts once. */
+static struct step_sums join_sums(const struct replicas *r, struct step_sums own)
+{
+    bool counts = r->process_group->rank == 0;
+    double mine[] = {counts ? own.loss : 0, counts ? own.count : 0, signal_asked()}, all[3];
+    r->all->id = 0;
+    r->all->name = "loss";
+    r->all->allreduce(r->all, mine, all, 3, DT_F64, RED_SUM);
+    return (struct step_sums){all[0], all[1], all[2]};
+}
+
+/* The own range becomes the sum of those of all replicas. */
+static void join_gradients(const struct replicas *r, const struct parameters *p)
+{
+    if (!r->across)
+        return;
+    r->across->id = 0;
+    r->across->name = "gradients of replicas";
+    for (int i = 0; i < r->count; i++)
+        r->across->send[i] = comm_share(r->across, p->gradient, p->total, sizeof(float), i);
+    r->across->reduce_scatter(r->across, p->gradient + p->own.from, p->own.to - p->own.from, DT_F32, RED_SUM);
+}
+
+static void update(struct training *t, int64_t step, double count, struct step_report *report)
+{
+    const struct settings *s = &t->settings;
+    double scale = count > 0 ? 1 / count : 0, norm = scale * sqrt(clip_square(t->replicas, &t->parameters, t->env));
+    report->norm = norm;
+    report->rate = schedule_rate(s, step);
+    if (!isfinite(norm) || !isfinite(report->loss))
+        fail("step %lld: the loss is %g and the norm of its gradient %g: weights stay as in the last checkpoint; a lower --lr may help",
+             (long long)step + 1, report->loss, norm);
+    if (s->clip > 0 && norm > s->clip)
+        scale *= s->clip / (norm + 1e-6);
+    optimizer_step(&t->parameters, s, report->rate, scale, step, t->env);
+    if (t->replicas->across)
+        comm_gather_shares(t->replicas->across, t->parameters.weight, t->parameters.total, sizeof(float));
+}
+
+/* True if a rank was asked to end. */
+static bool train_step(struct training *t, int64_t step)
+{
+    double start = clock_seconds();
+    struct step_sums sums = join_sums(t->replicas, run_rows(t, step));
+    struct step_report r = {.step = step + 1, .steps = t->settings.steps, .labels = sums.count};
+    r.loss = sums.count > 0 ? sums.loss / sums.count : 0;
+    join_gradients(t->replicas, &t->parameters);
+    update(t, step, sums.count, &r);
+    r.seconds = clock_seconds() - start;
+    if (t->replicas->all->rank == 0)
+        log_step(t->log, &r);
+    return sums.ends > 0;
+}
+
+/* ---- start -----------------------------------------------------------------------------------------------------------------------------
+ */
+
+static int output_named(const struct graph *g, const char *name)
+{
+    for (int i = 0; i < g->outputs.n; i++)
+        if (strcmp(g->outputs.at[i]->name, name) == 0)
+            return i;
+    fail("%s: has no output '%s': not a folder that tpc-shard --train made", graph_file(g), name);
+}
+
+static void check_rows(const struct settings *s, const struct replicas *r)
+{
+    if (s->batch < s->accumulate * r->count)
+        fail_usage("--batch is %lld, which leaves some of %d replica%s x %lld microbatches without a row", (long long)s->batch, r->count,
+                   r->count == 1 ? "" : "s", (long long)s->accumulate);
+}
+
+static void start(struct training *t, const struct job_options *job, const struct train_options *o)
+{
+    struct graph *g = t->graph;
+    t->loss_sum = output_named(g, "loss_sum");
+    t->loss_count = output_named(g, "loss_count");
+    t->batches = batch_new(t->arena, g, t->session, job, o, &t->settings);
+    t->parameters = parameters_new(t->arena, t->replicas, g, t->session);
+    t->in = NEWN(t->arena, struct tensor, g->inputs.n);
+    t->out = NEWN(t->arena, struct tensor, g->outputs.n);
+    for (int i = 0; i < t->parameters.n; i++)
+        t->in[t->parameters.at[i].input] = t->parameters.at[i].local;
+}
+
+static bool saves_after(const struct training *t, int64_t steps, bool ends)
+{
+    return t->save && (steps % t->settings.save_every == 0 || steps == t->settings.steps || ends);
+}
+
+/* From a step on, to the last or to a request to end. */
+static void train_steps(struct training *t, int64_t step)
+{
+    const struct replicas *r = t->replicas;
+    for (bool ends = false; step < t->settings.steps && !ends;) {
+        ends = train_step(t, step++);
+        if (saves_after(t, step, ends))
+            checkpoint_save(t->save, r, t->session, &t->settings, step, &t->parameters);
+        if (ends && r->all->rank == 0)
+            diag_tell("ended after step %lld of %lld%s%s", (long long)step, (long long)t->settings.steps,
+                      t->save ? ": --resume goes on from " : ", and without --save nothing is kept", t->save ? t->save : "");
+    }
+}
+
+void train_run(struct arena *a, const struct replicas *r, const struct job_options *job, const struct train_options *o, int threads)
+{
+    struct training t = {.arena = a, .replicas = r, .env = kenv_new(threads, false), .save = o->save ? o->save : o->resume};
+    struct checkpoint *from = checkpoint_open(a, o->resume);
+    t.settings = settings_of(a, o, checkpoint_text, from);
+    check_rows(&t.settings, r);
+    t.graph = job_load(a, r->process_group, job->paths.text.at[0], job);
+    t.session = session_new(t.graph, r->process_group,
+                            (struct session_options){.threads = threads, .verify = job->verify, .deterministic = job->deterministic});
+    start(&t, job, o);
+    int64_t done = checkpoint_load(a, from, r, t.session, &t.settings, &t.parameters);
+    if (done >= t.settings.steps)
+        fail_usage("--steps is %lld, and %s has done %lld", (long long)t.settings.steps, o->resume, (long long)done);
+    if (r->all->rank == 0)
+        t.log = log_open(a, o->log, done);
+    signal_soften();
+    train_steps(&t, done);
+    if (r->all->rank == 0)
+        log_close(t.log);
+    r->all->barrier(r->all);
+    kenv_free(t.env);
+    session_free(t.session);
+}

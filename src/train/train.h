@@ -1,0 +1,119 @@
+/* train: training (tpc-run --train). The graph computes a loss and gradients, placed as their weights; what becomes of them is here: sums
+ * over microbatches and replicas, the step of the optimizer on each rank's own shards, checkpoints. */
+#ifndef TPC_TRAIN_H
+#define TPC_TRAIN_H
+
+#include "job/job.h"
+#include "onnx/onnx.h"
+
+/* The options as given; 0, -1 (of lr and seed) and NULL: not given. */
+struct train_options {
+    const char *data, *save, *resume, *log, *optimizer;
+    int64_t batch, sequence, steps, accumulate, save_every, seed;
+    double lr;
+};
+
+/* loop.c: trains. Every rank calls it; rank 0 prints. */
+void train_run(struct arena *, const struct replicas *, const struct job_options *, const struct train_options *, int threads);
+
+/* ---- settings.c: what a run does, from options, a checkpoint and defaults --------------------------------------------------------- */
+enum optimizer { OPTIMIZER_ADAMW, OPTIMIZER_SGD };
+struct settings {
+    int64_t batch, sequence, steps, accumulate, save_every, seed; /* sequence 0: as the data have it */
+    const char *text;                                             /* of --optimizer */
+    enum optimizer optimizer;
+    double lr, beta1, beta2, eps, decay, momentum;
+    double clip, warmup, floor; /* clip 0: none; warmup: steps; floor: the last learning rate, as a part of lr */
+};
+/* Of the options; then of what a checkpoint says (key and text, NULL: nothing); then defaults. A bad text is wrong usage. */
+struct settings settings_of(struct arena *, const struct train_options *, const char *(*saved)(void *, const char *key), void *data);
+enum { SETTINGS_TEXTS = 6 };
+/* What a checkpoint keeps of them. */
+void settings_texts(struct arena *, const struct settings *, struct named_text[SETTINGS_TEXTS]);
+
+/* ---- parameters.c: this rank's shards of all trained weights, one after another -------------------------------------------------- */
+struct parameter {
+    const char *name;
+    int input, output;   /* of the graph */
+    struct tensor local; /* this rank's shard, in place */
+    int rank;
+    int64_t dim[MAX_RANK]; /* of the whole weight */
+    int64_t from, count;   /* its elements in the flat arrays */
+    bool decays;           /* its weights decay: it has two dimensions of more than one */
+};
+struct range {
+    int64_t from, to;
+};
+struct parameters {
+    int n;
+    struct parameter *at;
+    int64_t total;            /* elements, with gaps of zeros */
+    float *weight, *gradient; /* [total] */
+    struct range own;         /* which the optimizer of this replica updates (ZeRO stage 1) */
+    float *moment[2];         /* of those, first and second */
+    int pieces;
+    struct range *piece; /* of those, each element of the whole model on one rank of all alone */
+    double *partial;     /* [pieces] */
+};
+struct parameters parameters_new(struct arena *, const struct replicas *, const struct graph *, struct session *);
+/* This rank's shard of a whole weight. */
+void parameters_take_shard(struct arena *, const struct replicas *, struct session *, const struct parameter *, const void *whole,
+                           float *shard);
+
+/* clip.c: the square of the norm of the whole gradient, the same on all ranks. Each element counts once. */
+double clip_square(const struct replicas *, const struct parameters *, struct kenv *);
+
+/* schedule.c: the learning rate of a step, from 0: a linear rise, then half a cosine down to the floor. */
+double schedule_rate(const struct settings *, int64_t step);
+
+/* optimizer.c: step number `step`, from 0, of the own range. scale: of the gradients. */
+void optimizer_step(const struct parameters *, const struct settings *, double rate, double scale, int64_t step, struct kenv *);
+/* The number of moments that it keeps. */
+int optimizer_moments(const struct settings *);
+
+/* ---- data.c: files of tokens, mapped -------------------------------------------------------------------------------------------- */
+struct token_file {
+    const char *path;
+    enum dtype dtype;
+    const void *at;
+    int64_t samples, row; /* rows of so many tokens; samples 1: one stream */
+};
+struct token_file data_open(const char *path);
+/* Token i of the file; what is negative is padding. */
+int64_t data_token(const struct token_file *, int64_t i);
+/* Draws one of n: the same for a seed and a number everywhere. */
+int64_t data_draw(int64_t seed, int64_t number, int64_t n);
+
+/* ---- batch.c: the inputs of a microbatch ---------------------------------------------------------------------------------------- */
+struct batches;
+/* Finds what each input is fed. An input that nothing feeds is wrong usage. Completes settings->sequence. */
+struct batches *batch_new(struct arena *, const struct graph *, const struct session *, const struct job_options *,
+                          const struct train_options *, struct settings *);
+/* Rows of the step, into the inputs of the graph; they are valid until the next call. */
+void batch_fill(struct batches *, int64_t step, struct batch_range rows, struct tensor *in);
+
+/* ---- checkpoint.c: weights and moments as whole tensors in one file that appears complete or not at all ------------------------- */
+struct checkpoint;
+/* NULL: no path. */
+struct checkpoint *checkpoint_open(struct arena *, const char *path);
+/* As settings_of takes it. */
+const char *checkpoint_text(void *checkpoint, const char *key);
+/* Sets weights and moments; returns the number of steps that were done. */
+int64_t checkpoint_load(struct arena *, struct checkpoint *, const struct replicas *, struct session *, const struct settings *,
+                        struct parameters *);
+/* Every rank calls it; the gradients are lost. */
+void checkpoint_save(const char *path, const struct replicas *, struct session *, const struct settings *, int64_t steps,
+                     const struct parameters *);
+
+/* ---- log.c: a line per step, and a CSV file ------------------------------------------------------------------------------------ */
+struct step_report {
+    int64_t step, steps; /* from 1 */
+    double loss, rate, norm, labels, seconds;
+};
+struct train_log;
+/* path NULL: no file. goes_on: lines up to that step stay. */
+struct train_log *log_open(struct arena *, const char *path, int64_t goes_on);
+void log_step(struct train_log *, const struct step_report *);
+void log_close(struct train_log *);
+
+#endif
