@@ -15,8 +15,9 @@ static const struct sample samples[] = {
 #include "tests/selfcheck.def"
 };
 enum { SAMPLES = sizeof samples / sizeof *samples };
-static const enum dtype types[] = {DT_F32, DT_U8,  DT_I8,  DT_U16,  DT_I16, DT_I32, DT_I64,      DT_STRING,     DT_BOOL,  DT_F16,
-                                   DT_F64, DT_U32, DT_U64, DT_BF16, DT_U4,  DT_I4,  DT_F8E4M3FN, DT_F8E5M2FNUZ, DT_F8E8M0};
+static const enum dtype types[] = {DT_F32,    DT_U8,   DT_I8,       DT_U16,        DT_I16,    DT_I32, DT_I64,
+                                   DT_STRING, DT_BOOL, DT_F16,      DT_F64,        DT_U32,    DT_U64, DT_BF16,
+                                   DT_U4,     DT_I4,   DT_F8E4M3FN, DT_F8E5M2FNUZ, DT_F8E8M0, DT_U2,  DT_F4E2M1};
 enum { TYPES = sizeof types / sizeof *types };
 
 /* ---- the type of an operand in the text ------------------------------------------------------------------------------------------- */

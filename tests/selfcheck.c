@@ -80,12 +80,20 @@ struct tensor trial_tensor(struct trial *t, const struct type *type)
     return out;
 }
 
+/* A kernel that reads elements of few bits as files have them gets them so. */
+static struct tensor operand_tensor(struct trial *t, const struct type *type)
+{
+    struct tensor out = trial_tensor(t, type);
+    out.packed = dtype_is_packed(type->dtype) && t->node->op->flags & OP_PACKED;
+    return out;
+}
+
 double tensor_get(const struct tensor *x, int64_t i)
 {
     double k;
     float packed;
-    if (dtype_is_packed(x->dtype)) {
-        dequant_load(x->dtype, x->data, i, 1, &packed);
+    if (x->packed) {
+        dequant_load(x, i, 1, &packed);
         return (double)packed;
     }
     convert_to_f64(x->dtype, element_at_const(x->data, dtype_size(x->dtype), i), 1, &k);
@@ -94,9 +102,10 @@ double tensor_get(const struct tensor *x, int64_t i)
 
 void trial_set(struct tensor *x, int64_t i, double k)
 {
-    uint8_t *byte = (uint8_t *)x->data + i / 2;
-    if (dtype_is_packed(x->dtype)) {
-        *byte = (uint8_t)(i % 2 ? (*byte & 15) | ((int)k & 15) << 4 : (*byte & 240) | ((int)k & 15));
+    if (x->packed) {
+        int bits = dtype_bits(x->dtype), per = 8 / bits, at = (int)(i % per) * bits, mask = (1 << bits) - 1;
+        uint8_t *byte = (uint8_t *)x->data + i / per;
+        *byte = (uint8_t)((*byte & ~(mask << at)) | ((int)k & mask) << at);
         return;
     }
     convert_from_f64(x->dtype, &k, 1, element_at(x->data, dtype_size(x->dtype), i));
@@ -133,7 +142,7 @@ static double draw_element(const struct trial *t, const struct tensor *x)
 static void fill(const struct trial *t, struct tensor *x, const struct value *v)
 {
     const char *said = v->constant ? constant_data(v->constant, v->name) : "";
-    size_t bytes = v->constant ? tensor_bytes(x) : 0, zeros = 0;
+    size_t bytes = v->constant && (int64_t)tensor_bytes(x) == v->constant->bytes ? tensor_bytes(x) : 0, zeros = 0;
     while (zeros < bytes && !said[zeros])
         zeros++;
     if (zeros < bytes)
@@ -180,7 +189,7 @@ static struct tensor shard(struct trial *t, int i, const struct type *type, stru
 {
     if (place.kind == PLACE_P)
         return terms[rank];
-    struct tensor out = trial_tensor(t, type);
+    struct tensor out = operand_tensor(t, type);
     if (place.kind == PLACE_R)
         memcpy(out.data, t->in[i].data, tensor_bytes(&out));
     else if (!copy_shard(t, place, rank, &t->in[i], &out, TO_SHARD, NULL))
@@ -532,7 +541,7 @@ void trial_start(struct trial *t, const struct sample *sample, enum dtype type)
     t->whole = NEWN(arena, struct tensor, t->node->nout + 1);
     for (int i = 0; i < t->node->nin; i++)
         if (t->node->in[i]) {
-            t->in[i] = trial_tensor(t, &t->node->in[i]->type);
+            t->in[i] = operand_tensor(t, &t->node->in[i]->type);
             fill(t, &t->in[i], t->node->in[i]);
         }
     run_kernel(t, t->graph, t->node, t->in, t->whole);

@@ -208,7 +208,6 @@ void pass_shapes(struct compile *c)
     }
     if (g->undecided.what)
         op_fail_undecided(g);
-    op_check_interface(g);
     for (int i = 0; i < g->nodes.n; i++)
         canon_node(g, g->nodes.at[i]);
     shape_data(g);

@@ -117,19 +117,33 @@ enum dtype { /* ONNX's TensorProto.DataType numbers */
              DT_F8E5M2FNUZ = 20,
              DT_U4 = 21,
              DT_I4 = 22,
-             DT_F8E8M0 = 24
+             DT_F4E2M1 = 23,
+             DT_F8E8M0 = 24,
+             DT_U2 = 25,
+             DT_I2 = 26
 };
-size_t dtype_size(enum dtype);    /* bytes; 0 for DT_NONE, DT_STRING, types whose elements share bytes and numbers we don't know */
-bool dtype_is_packed(enum dtype); /* u4 i4: two elements in a byte, the first in the lower half; rows are not padded */
-double dtype_width(enum dtype);   /* bytes, 0.5 where two elements share one */
-/* Bytes of n elements; false on overflow and for types that have none. */
+/* Elements of 2 and 4 bits have a byte each in values. In constants and files they share bytes, the first in the lowest bits; rows are not
+ * padded. */
+size_t dtype_size(enum dtype);    /* bytes of an element of a value; 0 for DT_NONE, DT_STRING and numbers we don't know */
+int dtype_bits(enum dtype);       /* of an element in constants and files */
+bool dtype_is_packed(enum dtype); /* fewer than 8 */
+/* Bytes of n elements of a value, and in a constant or file; false on overflow and for types that have none. */
 bool dtype_bytes(enum dtype, int64_t n, int64_t *out);
+bool dtype_packed_bytes(enum dtype, int64_t n, int64_t *out);
 const char *dtype_name(enum dtype); /* f32 i64 bool ... */
 enum dtype dtype_parse(const char *name);
-bool dtype_is_float(enum dtype); /* of 16 bits or more: ops compute with them */
+bool dtype_is_float(enum dtype);       /* of 16 bits or more: ops compute with them */
+bool dtype_is_small_float(enum dtype); /* of 4 and 8 bits: small_float.c */
+bool dtype_is_small(enum dtype);       /* packed or a small float: moved, cast and scaled, never summed */
+bool dtype_is_integer(enum dtype);
+void dtype_range(enum dtype, int64_t *lo, int64_t *hi); /* of an integer type; hi of u64: the largest int64 */
 
-/* ---- small_float.c: floats of 8 bits, which ops move, cast and scale ---------------------------------------------- */
-bool small_float_is(enum dtype);
+/* ---- packed.c: elements first.. of a packed type, from and to a byte each ------------------------------------------ */
+void dtype_unpack(enum dtype, const void *packed, int64_t first, int64_t n, void *to);
+void dtype_pack(enum dtype, const void *from, int64_t n, void *packed);
+uint8_t dtype_low_bits(enum dtype, int64_t); /* of a packed type: as many as it has, as values have them */
+
+/* ---- small_float.c: floats of 4 and 8 bits, which ops move, cast and scale ---------------------------------------- */
 float small_float_decode(enum dtype, uint8_t code);
 /* saturate: what is too large becomes the largest number, else infinity or NaN. */
 uint8_t small_float_encode(enum dtype, float, bool saturate);

@@ -1,5 +1,6 @@
-/* small_float: floats of 8 bits. Those of OFP8 (fn: no infinity, one magnitude is NaN; e5m2 as IEEE), the variants without a negative zero
- * (fnuz: what would be -0 is the only NaN), and powers of two (e8m0). Rounding is to nearest even. */
+/* small_float: floats of 4 and 8 bits. Those of OFP8 (fn: no infinity, one magnitude is NaN; e5m2 as IEEE), the variants without a negative
+ * zero (fnuz: what would be -0 is the only NaN), powers of two (e8m0), and e2m1, which has neither infinity nor NaN: NaN becomes -0, as
+ * ml_dtypes has it. Rounding is to nearest even. */
 #include "algebra/algebra.h"
 
 #include <math.h>
@@ -9,15 +10,15 @@ struct small_float {
     enum dtype dtype;
     int mantissa, bias; /* bits; of the exponent */
     uint8_t max, nan;   /* codes of the largest number and of a NaN */
+    uint8_t sign;       /* its bit */
     bool infinite;      /* the code behind max is infinity */
     bool unsigned_zero;
 };
 
 static const struct small_float rows[] = {
-    {DT_F8E4M3FN, 3, 7, 0x7e, 0x7f, false, false},
-    {DT_F8E4M3FNUZ, 3, 8, 0x7f, 0x80, false, true},
-    {DT_F8E5M2, 2, 15, 0x7b, 0x7e, true, false},
-    {DT_F8E5M2FNUZ, 2, 16, 0x7f, 0x80, false, true},
+    {DT_F8E4M3FN, 3, 7, 0x7e, 0x7f, 0x80, false, false}, {DT_F8E4M3FNUZ, 3, 8, 0x7f, 0x80, 0x80, false, true},
+    {DT_F8E5M2, 2, 15, 0x7b, 0x7e, 0x80, true, false},   {DT_F8E5M2FNUZ, 2, 16, 0x7f, 0x80, 0x80, false, true},
+    {DT_F4E2M1, 1, 1, 0x7, 0x8, 0x8, false, false},
 };
 
 static const struct small_float *find_row(enum dtype t)
@@ -26,11 +27,6 @@ static const struct small_float *find_row(enum dtype t)
         if (rows[i].dtype == t)
             return &rows[i];
     return NULL;
-}
-
-bool small_float_is(enum dtype t)
-{
-    return find_row(t) || t == DT_F8E8M0;
 }
 
 static float power_decode(uint8_t code)
@@ -43,13 +39,13 @@ float small_float_decode(enum dtype t, uint8_t code)
     const struct small_float *f = find_row(t);
     if (!f)
         return power_decode(code);
-    int magnitude = code & 0x7f, exponent = magnitude >> f->mantissa, rest = magnitude & ((1 << f->mantissa) - 1);
+    int magnitude = code & (f->sign - 1), exponent = magnitude >> f->mantissa, rest = magnitude & ((1 << f->mantissa) - 1);
     if (magnitude > f->max || (f->unsigned_zero && code == f->nan))
-        return f->infinite && magnitude == f->max + 1 ? (code & 0x80 ? -INFINITY : INFINITY) : NAN;
+        return f->infinite && magnitude == f->max + 1 ? (code & f->sign ? -INFINITY : INFINITY) : NAN;
     if (exponent)
         rest += 1 << f->mantissa;
     float x = ldexpf((float)rest, (exponent ? exponent : 1) - f->bias - f->mantissa);
-    return code & 0x80 ? -x : x;
+    return code & f->sign ? -x : x;
 }
 
 /* The code of a magnitude, which may lie behind max. */
@@ -72,11 +68,12 @@ uint8_t small_float_encode(enum dtype t, float x, bool saturate)
     if (isnan(x))
         return f->nan;
     int code = isinf(x) || fabsf(x) > 0x1p20f ? f->max + 1 : magnitude_code(f, fabsf(x));
-    if (code > f->max && !saturate && !f->infinite)
+    bool clamps = saturate || t == DT_F4E2M1;
+    if (code > f->max && !clamps && !f->infinite)
         return f->nan;
     if (code > f->max)
-        code = saturate ? f->max : f->max + 1;
-    return signbit(x) && (code || !f->unsigned_zero) ? (uint8_t)(code | 0x80) : (uint8_t)code;
+        code = clamps ? f->max : f->max + 1;
+    return signbit(x) && (code || !f->unsigned_zero) ? (uint8_t)(code | f->sign) : (uint8_t)code;
 }
 
 /* The sign is lost; the largest power stays one. */

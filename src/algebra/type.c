@@ -7,35 +7,41 @@
 
 #include <string.h>
 
+enum dtype_kind { KIND_NONE, KIND_FLOAT, KIND_SMALL_FLOAT, KIND_UNSIGNED, KIND_SIGNED, KIND_BOOL };
+
 struct dtype_row {
     const char *name;
-    size_t size;
-    bool is_float;
+    size_t size; /* bytes of an element of a value */
+    int bits;    /* of an element of a constant, and in files */
+    enum dtype_kind kind;
 };
 
 static const struct dtype_row dtype_rows[] = {
-    [DT_NONE] = {"none", 0, false},
-    [DT_F32] = {"f32", 4, true},
-    [DT_U8] = {"u8", 1, false},
-    [DT_I8] = {"i8", 1, false},
-    [DT_U16] = {"u16", 2, false},
-    [DT_I16] = {"i16", 2, false},
-    [DT_I32] = {"i32", 4, false},
-    [DT_I64] = {"i64", 8, false},
-    [DT_STRING] = {"string", 0, false},
-    [DT_BOOL] = {"bool", 1, false},
-    [DT_F16] = {"f16", 2, true},
-    [DT_F64] = {"f64", 8, true},
-    [DT_U32] = {"u32", 4, false},
-    [DT_U64] = {"u64", 8, false},
-    [DT_BF16] = {"bf16", 2, true},
-    [DT_U4] = {"u4", 0, false},
-    [DT_I4] = {"i4", 0, false},
-    [DT_F8E4M3FN] = {"f8e4m3fn", 1, false},
-    [DT_F8E4M3FNUZ] = {"f8e4m3fnuz", 1, false},
-    [DT_F8E5M2] = {"f8e5m2", 1, false},
-    [DT_F8E5M2FNUZ] = {"f8e5m2fnuz", 1, false},
-    [DT_F8E8M0] = {"f8e8m0", 1, false},
+    [DT_NONE] = {"none", 0, 0, KIND_NONE},
+    [DT_F32] = {"f32", 4, 32, KIND_FLOAT},
+    [DT_U8] = {"u8", 1, 8, KIND_UNSIGNED},
+    [DT_I8] = {"i8", 1, 8, KIND_SIGNED},
+    [DT_U16] = {"u16", 2, 16, KIND_UNSIGNED},
+    [DT_I16] = {"i16", 2, 16, KIND_SIGNED},
+    [DT_I32] = {"i32", 4, 32, KIND_SIGNED},
+    [DT_I64] = {"i64", 8, 64, KIND_SIGNED},
+    [DT_STRING] = {"string", 0, 0, KIND_NONE},
+    [DT_BOOL] = {"bool", 1, 8, KIND_BOOL},
+    [DT_F16] = {"f16", 2, 16, KIND_FLOAT},
+    [DT_F64] = {"f64", 8, 64, KIND_FLOAT},
+    [DT_U32] = {"u32", 4, 32, KIND_UNSIGNED},
+    [DT_U64] = {"u64", 8, 64, KIND_UNSIGNED},
+    [DT_BF16] = {"bf16", 2, 16, KIND_FLOAT},
+    [DT_F8E4M3FN] = {"f8e4m3fn", 1, 8, KIND_SMALL_FLOAT},
+    [DT_F8E4M3FNUZ] = {"f8e4m3fnuz", 1, 8, KIND_SMALL_FLOAT},
+    [DT_F8E5M2] = {"f8e5m2", 1, 8, KIND_SMALL_FLOAT},
+    [DT_F8E5M2FNUZ] = {"f8e5m2fnuz", 1, 8, KIND_SMALL_FLOAT},
+    [DT_U4] = {"u4", 1, 4, KIND_UNSIGNED},
+    [DT_I4] = {"i4", 1, 4, KIND_SIGNED},
+    [DT_F4E2M1] = {"f4e2m1", 1, 4, KIND_SMALL_FLOAT},
+    [DT_F8E8M0] = {"f8e8m0", 1, 8, KIND_SMALL_FLOAT},
+    [DT_U2] = {"u2", 1, 2, KIND_UNSIGNED},
+    [DT_I2] = {"i2", 1, 2, KIND_SIGNED},
 };
 
 enum { DTYPE_ROWS = (int)(sizeof dtype_rows / sizeof dtype_rows[0]) };
@@ -52,22 +58,49 @@ size_t dtype_size(enum dtype t)
     return row ? row->size : 0;
 }
 
-bool dtype_is_packed(enum dtype t)
+int dtype_bits(enum dtype t)
 {
-    return t == DT_U4 || t == DT_I4;
+    const struct dtype_row *row = find_dtype(t);
+    return row ? row->bits : 0;
 }
 
-double dtype_width(enum dtype t)
+bool dtype_is_packed(enum dtype t)
 {
-    return dtype_is_packed(t) ? 0.5 : (double)dtype_size(t);
+    return dtype_bits(t) > 0 && dtype_bits(t) < 8;
 }
 
 bool dtype_bytes(enum dtype t, int64_t n, int64_t *out)
 {
+    return dtype_size(t) && i64_mul(n, (int64_t)dtype_size(t), out);
+}
+
+bool dtype_packed_bytes(enum dtype t, int64_t n, int64_t *out)
+{
     if (!dtype_is_packed(t))
-        return dtype_size(t) && i64_mul(n, (int64_t)dtype_size(t), out);
-    *out = n / 2 + n % 2;
+        return dtype_bytes(t, n, out);
+    int per_byte = 8 / dtype_bits(t);
+    *out = n / per_byte + (n % per_byte != 0);
     return true;
+}
+
+bool dtype_is_small(enum dtype t)
+{
+    return dtype_is_packed(t) || dtype_is_small_float(t);
+}
+
+bool dtype_is_integer(enum dtype t)
+{
+    const struct dtype_row *row = find_dtype(t);
+    return row && (row->kind == KIND_UNSIGNED || row->kind == KIND_SIGNED);
+}
+
+void dtype_range(enum dtype t, int64_t *lo, int64_t *hi)
+{
+    require(dtype_is_integer(t));
+    bool is_signed = dtype_rows[t].kind == KIND_SIGNED;
+    int bits = dtype_rows[t].bits - is_signed;
+    *hi = bits >= 63 ? INT64_MAX : ((int64_t)1 << bits) - 1;
+    *lo = is_signed ? -*hi - 1 : 0;
 }
 
 const char *dtype_name(enum dtype t)
@@ -87,7 +120,13 @@ enum dtype dtype_parse(const char *name)
 bool dtype_is_float(enum dtype t)
 {
     const struct dtype_row *row = find_dtype(t);
-    return row && row->is_float;
+    return row && row->kind == KIND_FLOAT;
+}
+
+bool dtype_is_small_float(enum dtype t)
+{
+    const struct dtype_row *row = find_dtype(t);
+    return row && row->kind == KIND_SMALL_FLOAT;
 }
 
 bool type_eq(const struct type *a, const struct type *b)

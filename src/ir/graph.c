@@ -107,7 +107,7 @@ static void hand_name(struct graph *g, struct value *from, struct value *to, con
 static int64_t constant_size(enum dtype dtype, int rank, const int64_t *dim)
 {
     int64_t n, bytes;
-    if (!type_sizes_product(dim, rank, &n) || !dtype_bytes(dtype, n, &bytes))
+    if (!type_sizes_product(dim, rank, &n) || !dtype_packed_bytes(dtype, n, &bytes))
         bug("a constant of impossible size");
     return bytes;
 }
@@ -115,6 +115,12 @@ static int64_t constant_size(enum dtype dtype, int rank, const int64_t *dim)
 enum dtype value_storage(const struct value *v)
 {
     return v->stored == DT_NONE ? v->type.dtype : v->stored;
+}
+
+double value_width(const struct value *v)
+{
+    enum dtype t = value_storage(v);
+    return v->constant ? dtype_bits(t) / 8.0 : (double)dtype_size(t);
 }
 
 struct value *graph_constant(struct graph *g, const char *name, enum dtype dtype, int rank, const int64_t *dim, const void *data)

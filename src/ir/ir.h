@@ -34,6 +34,7 @@ struct value {
 };
 /* The type that a value has in memory and in files: that of its elements, or the one that a constant is stored in. */
 enum dtype value_storage(const struct value *);
+double value_width(const struct value *); /* bytes of an element; less than 1 in constants of few bits */
 
 /* ---- attributes ------------------------------------------------------------------------------------------------------ */
 enum attr_kind { ATTR_INT, ATTR_FLOAT, ATTR_STRING, ATTR_INTS, ATTR_FLOATS, ATTR_STRINGS, ATTR_DIMS, ATTR_TENSOR, ATTR_GRAPH, ATTR_RAW };

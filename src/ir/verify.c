@@ -97,7 +97,7 @@ static void check_constant(struct verifier *c, const struct value *v)
         broken(c, "constant '%s' is also a result of node '%s'", v->name, v->producer->name);
     if (k->rank < 0 || k->rank > MAX_RANK || !type_sizes_product(k->dim, k->rank, &n))
         broken(c, "constant '%s' has an impossible size", v->name);
-    if (k->dtype != DT_STRING && (!dtype_bytes(k->dtype, n, &bytes) || bytes != k->bytes))
+    if (k->dtype != DT_STRING && (!dtype_packed_bytes(k->dtype, n, &bytes) || bytes != k->bytes))
         broken(c, "constant '%s' of %" PRId64 " elements has %" PRId64 " bytes", v->name, n, k->bytes);
     if (c->g->rank >= 0)
         return; /* a rank's part of it: the pass weights knows which */

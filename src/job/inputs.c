@@ -53,6 +53,26 @@ struct tensor job_read_tensor(struct arena *a, const char *path)
     fail_usage("%s: expected a .npy or .pb file", path);
 }
 
+/* Numbers of 2 to 8 bits that numpy has no type for: .npy files have them as |i1, or their bits as |u1 or, as ml_dtypes writes, |V1. */
+static void take_type(struct tensor *t, enum dtype wanted, const char *file)
+{
+    if (!dtype_is_small(wanted) || (t->dtype != DT_U8 && t->dtype != DT_I8))
+        return;
+    bool numbers = t->dtype == DT_I8 && dtype_is_integer(wanted);
+    int64_t lo = 0, hi = (1 << dtype_bits(wanted)) - 1;
+    if (numbers)
+        dtype_range(wanted, &lo, &hi);
+    for (int64_t i = 0; i < tensor_elements(t); i++) {
+        double x = tensor_element(t, i);
+        if (x < (double)lo || x > (double)hi)
+            fail("%s: element %lld is %g, expected %lld to %lld, for the input is %s", file, (long long)i, x, (long long)lo, (long long)hi,
+                 dtype_name(wanted));
+        if (dtype_is_packed(wanted))
+            ((uint8_t *)t->data)[i] = dtype_low_bits(wanted, (int64_t)x);
+    }
+    t->dtype = wanted;
+}
+
 /* True if --bind fixed the input, or if nothing reads it since. A fixed input may still be given, with the same value. */
 static bool is_bound_or_unread(struct arena *a, const struct graph *g, const char *name, const struct tensor *t)
 {
@@ -95,6 +115,7 @@ static void take_named(struct arena *a, struct session *s, struct inputs *in, co
         fail_usage("--input '%s': the inputs are %s", text, job_input_names(a, in->graph));
     if (in->from[i])
         fail_usage("--input: '%s' is given twice", in->graph->inputs.at[i]->name);
+    take_type(&t, in->graph->inputs.at[i]->type.dtype, file);
     in->at[i] = shards ? session_set_shard(s, i, file, &t) : t;
     in->from[i] = equal + 1;
     in->sharded[i] = shards;

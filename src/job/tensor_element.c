@@ -9,7 +9,11 @@ double tensor_element(const struct tensor *t, int64_t i)
     case DT_F64: return ((const double *)t->data)[i];
     case DT_F16: return (double)f16_to_f32(((const uint16_t *)t->data)[i]);
     case DT_BF16: return (double)bf16_to_f32(((const uint16_t *)t->data)[i]);
+    case DT_I2:
+    case DT_I4:
     case DT_I8: return ((const int8_t *)t->data)[i];
+    case DT_U2:
+    case DT_U4:
     case DT_U8:
     case DT_BOOL: return ((const uint8_t *)t->data)[i];
     case DT_I16: return ((const int16_t *)t->data)[i];
@@ -18,15 +22,14 @@ double tensor_element(const struct tensor *t, int64_t i)
     case DT_U32: return ((const uint32_t *)t->data)[i];
     case DT_I64: return (double)((const int64_t *)t->data)[i];
     case DT_U64: return (double)((const uint64_t *)t->data)[i];
+    case DT_F4E2M1:
     case DT_F8E4M3FN:
     case DT_F8E4M3FNUZ:
     case DT_F8E5M2:
     case DT_F8E5M2FNUZ:
     case DT_F8E8M0: return (double)small_float_decode(t->dtype, ((const uint8_t *)t->data)[i]);
     case DT_NONE:
-    case DT_STRING:
-    case DT_U4:
-    case DT_I4: break; /* no input or output has these */
+    case DT_STRING: break; /* no input or output has these */
     }
     bug("a tensor of type %d has no numbers", (int)t->dtype);
 }
@@ -39,7 +42,11 @@ void tensor_put(struct tensor *t, int64_t i, double x)
     case DT_F64: ((double *)t->data)[i] = x; return;
     case DT_F16: ((uint16_t *)t->data)[i] = f32_to_f16(f); return;
     case DT_BF16: ((uint16_t *)t->data)[i] = f32_to_bf16(f); return;
+    case DT_I2:
+    case DT_I4:
     case DT_I8:
+    case DT_U2:
+    case DT_U4:
     case DT_U8:
     case DT_BOOL: ((uint8_t *)t->data)[i] = (uint8_t)(int64_t)x; return;
     case DT_I16:
@@ -48,15 +55,14 @@ void tensor_put(struct tensor *t, int64_t i, double x)
     case DT_U32: ((uint32_t *)t->data)[i] = (uint32_t)(int64_t)x; return;
     case DT_I64:
     case DT_U64: ((int64_t *)t->data)[i] = (int64_t)x; return;
+    case DT_F4E2M1:
     case DT_F8E4M3FN:
     case DT_F8E4M3FNUZ:
     case DT_F8E5M2:
     case DT_F8E5M2FNUZ:
     case DT_F8E8M0: ((uint8_t *)t->data)[i] = small_float_encode(t->dtype, f, true); return;
     case DT_NONE:
-    case DT_STRING:
-    case DT_U4:
-    case DT_I4: break; /* no input or output has these */
+    case DT_STRING: break; /* no input or output has these */
     }
     bug("a tensor of type %d has no numbers", (int)t->dtype);
 }

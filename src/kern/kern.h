@@ -11,11 +11,14 @@ struct tensor {
     int rank;
     int64_t dim[MAX_RANK];
     void *data;   /* NULL: absent optional operand */
+    bool packed;  /* of 2 or 4 bits: elements share bytes, as in constants. Only ops of flag OP_PACKED see such operands */
     int axis;     /* room > 0: memory holds room places along this axis, dim[axis] of which are in use, so that a */
     int64_t room; /* state grows in place. Only ops of flag OP_CAPACITY see such operands. 0: dense */
 };
 int64_t tensor_elements(const struct tensor *);
 size_t tensor_bytes(const struct tensor *);
+/* With a byte for each element: itself, unless it is packed. */
+struct tensor tensor_unpacked(struct arena *, const struct tensor *);
 /* Distance of neighbours along every dimension, in elements. */
 void tensor_strides(const struct tensor *, int64_t *stride);
 

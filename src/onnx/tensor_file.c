@@ -28,8 +28,10 @@ struct tensor tensor_read_pb(struct arena *arena, const char *path, const char *
         fail("%s: %s keeps its data in another file, expected it here", path, label);
     if (bytes > 64 * (int64_t)file.bytes)
         fail("%s: %s has dimensions for %lld bytes, the file has %zu", path, label, (long long)bytes, file.bytes);
+    out.packed = dtype_is_packed(out.dtype);
     out.data = arena_alloc(arena, bytes ? (size_t)bytes : 1);
     tensor_content(t, out.dtype, bytes, path, label, out.data);
+    out = tensor_unpacked(arena, &out);
     if (name)
         *name = arena_strdup(arena, proto_text_or(t->name, ""));
     map_close(file);
@@ -44,7 +46,7 @@ static const struct {
     const char *descr;
 } descrs[] = {
     {DT_F32, "<f4"}, {DT_F64, "<f8"}, {DT_F16, "<f2"}, {DT_BF16, "<V2"}, {DT_I64, "<i8"}, {DT_I32, "<i4"},  {DT_I16, "<i2"},
-    {DT_I8, "|i1"},  {DT_U64, "<u8"}, {DT_U32, "<u4"}, {DT_U16, "<u2"},  {DT_U8, "|u1"},  {DT_BOOL, "|b1"},
+    {DT_I8, "|i1"},  {DT_U64, "<u8"}, {DT_U32, "<u4"}, {DT_U16, "<u2"},  {DT_U8, "|u1"},  {DT_BOOL, "|b1"}, {DT_U8, "|V1"},
 };
 
 static enum dtype descr_parse(const char *at, size_t n)
@@ -59,10 +61,10 @@ static enum dtype descr_parse(const char *at, size_t n)
     return DT_NONE;
 }
 
-/* numpy has no name for floats of 8 bits: they are written as bytes. */
+/* What numpy has no name for: integers of few bits are written as bytes of those numbers, small floats as their bits. */
 static const char *small_descr(enum dtype dtype)
 {
-    return small_float_is(dtype) ? "|u1" : NULL;
+    return dtype_is_small(dtype) ? dtype == DT_I2 || dtype == DT_I4 ? "|i1" : "|u1" : NULL;
 }
 
 /* ---- .npy: the header ---- */

@@ -34,7 +34,8 @@ enum op_flag {
     OP_COLLECTIVE = 1 << 14, /* communicates: of domain tpc */
     OP_CONTROL = 1 << 15,    /* runs its subgraphs */
     OP_CAPACITY = 1 << 16,   /* its kernel reads operands whose memory has capacity beyond their size (struct tensor) */
-    OP_CHUNKS = 1 << 17      /* its kernel makes the addends of an ordered sum (struct share, kern/kern.h) over a sharded dimension */
+    OP_CHUNKS = 1 << 17,     /* its kernel makes the addends of an ordered sum (struct share, kern/kern.h) over a sharded dimension */
+    OP_PACKED = 1 << 21      /* its kernel reads constants of 2 and 4 bits as they lie in files (struct tensor) */
 };
 
 /* The row of an op, or NULL. Domain "" and "ai.onnx" are one. */

@@ -59,6 +59,11 @@ static struct op_param parse_operand(char *word)
     return o;
 }
 
+/* Numbers and booleans of whole bytes. */
+#define PLAIN_TYPES                                                                                                                        \
+    (1u << DT_F32 | 1u << DT_F16 | 1u << DT_BF16 | 1u << DT_F64 | 1u << DT_I8 | 1u << DT_I16 | 1u << DT_I32 | 1u << DT_I64 | 1u << DT_U8 | \
+     1u << DT_U16 | 1u << DT_U32 | 1u << DT_U64 | 1u << DT_BOOL)
+
 static const struct {
     const char *name;
     uint32_t types;
@@ -66,9 +71,8 @@ static const struct {
     {"any", 0},
     {"float", 1u << DT_F32 | 1u << DT_F16 | 1u << DT_BF16},
     {"index", 1u << DT_I32 | 1u << DT_I64},
-    {"plain",
-     1u << DT_F32 | 1u << DT_F16 | 1u << DT_BF16 | 1u << DT_F64 | 1u << DT_I8 | 1u << DT_I16 | 1u << DT_I32 | 1u << DT_I64 | 1u << DT_U8 |
-         1u << DT_U16 | 1u << DT_U32 | 1u << DT_U64 | 1u << DT_BOOL},
+    {"plain", PLAIN_TYPES},
+    {"stored", ~(1u << DT_STRING)},
 };
 
 /* The name of a class or of a type. */

@@ -91,12 +91,13 @@ int64_t constant_elements(const struct constant *c)
 static uint64_t element_bits(struct constant *c, const char *name, int64_t i)
 {
     size_t size = dtype_size(c->dtype);
-    if (dtype_is_packed(c->dtype) && i >= 0 && i < constant_elements(c))
-        return ((const uint8_t *)constant_data(c, name))[i / 2] >> i % 2 * 4 & 15;
     if (i < 0 || i >= constant_elements(c) || !size || size > 8)
         bug("constant '%s' (%s) has no element %" PRId64, name, dtype_name(c->dtype), i);
     uint64_t bits = 0;
-    memcpy(&bits, (const uint8_t *)constant_data(c, name) + (size_t)i * size, size);
+    if (dtype_is_packed(c->dtype))
+        dtype_unpack(c->dtype, constant_data(c, name), i, 1, &bits);
+    else
+        memcpy(&bits, (const uint8_t *)constant_data(c, name) + (size_t)i * size, size);
     return bits;
 }
 
@@ -104,12 +105,14 @@ int64_t constant_int(struct constant *c, const char *name, int64_t i)
 {
     uint64_t bits = element_bits(c, name, i);
     switch (c->dtype) {
-    case DT_I4: return (int64_t)(bits ^ 8) - 8;
+    case DT_I2:
+    case DT_I4:
     case DT_I8: return (int8_t)bits;
     case DT_I16: return (int16_t)bits;
     case DT_I32: return (int32_t)bits;
     case DT_BOOL: return bits != 0;
     case DT_I64:
+    case DT_U2:
     case DT_U4:
     case DT_U8:
     case DT_U16:
@@ -128,6 +131,6 @@ double constant_float(struct constant *c, const char *name, int64_t i)
     case DT_BF16: return (double)bf16_to_f32((uint16_t)bits);
     case DT_F16: return (double)f16_to_f32((uint16_t)bits);
     case DT_F64: memcpy(&d, &bits, sizeof d); return d;
-    default: return small_float_is(c->dtype) ? (double)small_float_decode(c->dtype, (uint8_t)bits) : (double)constant_int(c, name, i);
+    default: return dtype_is_small_float(c->dtype) ? (double)small_float_decode(c->dtype, (uint8_t)bits) : (double)constant_int(c, name, i);
     }
 }

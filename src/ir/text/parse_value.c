@@ -150,40 +150,11 @@ static uint64_t parse_u64(struct parser *p)
 
 static void store_integer(struct parser *p, const struct constant *c, uint8_t *to)
 {
-    int64_t lo = INT64_MIN, hi = INT64_MAX;
-    switch (c->dtype) {
-    case DT_BOOL:
-        lo = 0;
-        hi = 1;
-        break;
-    case DT_U8:
-        lo = 0;
-        hi = UINT8_MAX;
-        break;
-    case DT_I8:
-        lo = INT8_MIN;
-        hi = INT8_MAX;
-        break;
-    case DT_U16:
-        lo = 0;
-        hi = UINT16_MAX;
-        break;
-    case DT_I16:
-        lo = INT16_MIN;
-        hi = INT16_MAX;
-        break;
-    case DT_U32:
-        lo = 0;
-        hi = UINT32_MAX;
-        break;
-    case DT_I32:
-        lo = INT32_MIN;
-        hi = INT32_MAX;
-        break;
-    case DT_U64:
-    case DT_I64: break;
-    default: lex_fail(&p->lex, "a constant of type %s is given as hex", dtype_name(c->dtype));
-    }
+    int64_t lo = 0, hi = 1;
+    if (dtype_is_integer(c->dtype))
+        dtype_range(c->dtype, &lo, &hi);
+    else if (c->dtype != DT_BOOL)
+        lex_fail(&p->lex, "a constant of type %s is given as hex", dtype_name(c->dtype));
     uint64_t bits = c->dtype == DT_U64 ? parse_u64(p) : (uint64_t)lex_int(&p->lex, lo, hi);
     memcpy(to, &bits, dtype_size(c->dtype));
 }
@@ -207,6 +178,8 @@ static void parse_list(struct parser *p, struct constant *c)
     uint8_t *data = arena_alloc(p->g->arena, (size_t)list.n * size + 1);
     for (int i = 0; i < list.n; i++)
         memcpy(data + (size_t)i * size, &list.at[i], size);
+    if (dtype_is_packed(c->dtype))
+        dtype_pack(c->dtype, data, list.n, data);
     c->data = data;
     if (constant_elements(c) != list.n)
         lex_fail(&p->lex, "the type has %" PRId64 " elements, the list %d", constant_elements(c), list.n);
@@ -239,7 +212,7 @@ struct constant *parse_constant(struct parser *p, const struct type *type)
     for (int i = 0; i < type->rank; i++)
         if (!dim_is_int(type->dim[i], &c->dim[i]))
             lex_fail(&p->lex, "a constant has a symbolic dimension");
-    if (!type_sizes_product(c->dim, c->rank, &n) || !dtype_bytes(c->dtype, n, &c->bytes))
+    if (!type_sizes_product(c->dim, c->rank, &n) || !dtype_packed_bytes(c->dtype, n, &c->bytes))
         lex_fail(&p->lex, "a constant has an unknown type or an impossible size");
     parse_constant_bytes(p, c);
     return c;

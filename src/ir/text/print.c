@@ -129,22 +129,10 @@ static void put_declaration(struct graph_printer *p, const struct value *v)
 
 static bool lists_exactly(struct constant *c)
 {
-    switch (c->dtype) {
-    case DT_U8:
-    case DT_I8:
-    case DT_U16:
-    case DT_I16:
-    case DT_I32:
-    case DT_I64:
-    case DT_U32:
-    case DT_U64: return true;
-    case DT_BOOL:
-    case DT_F16:
-    case DT_BF16:
-    case DT_F32:
-    case DT_F64: break;
-    default: return false;
-    }
+    if (dtype_is_integer(c->dtype))
+        return true;
+    if (!dtype_is_float(c->dtype) && c->dtype != DT_BOOL)
+        return false;
     int64_t n = constant_elements(c);
     for (int64_t i = 0; i < n; i++) {
         double d = c->dtype == DT_BOOL ? 0 : constant_float(c, "", i);

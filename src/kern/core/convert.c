@@ -75,7 +75,7 @@ void convert_to_f32(enum dtype t, const void *src, int64_t n, float *dst)
         load_f16(src, n, dst);
     else if (t == DT_BF16)
         load_bf16(src, n, dst);
-    else if (small_float_is(t))
+    else if (dtype_is_small_float(t))
         load_small(t, src, n, dst);
     else
         bug("convert_to_f32 of %s", dtype_name(t));
@@ -89,7 +89,7 @@ void convert_from_f32(enum dtype t, const float *src, int64_t n, void *dst)
         store_f16(src, n, dst);
     else if (t == DT_BF16)
         store_bf16(src, n, dst);
-    else if (small_float_is(t))
+    else if (dtype_is_small_float(t))
         store_small(t, src, n, dst);
     else
         bug("convert_from_f32 of %s", dtype_name(t));
@@ -121,6 +121,15 @@ static void small_to_f64(enum dtype t, const void *src, int64_t n, double *dst)
 STORE_SMALL(double, f64)
 STORE_SMALL(int64_t, i64)
 
+/* Integers of 2 and 4 bits, in a byte each. */
+/* clang-format off */
+#define FEW_BITS(X, ...)              \
+    X(DT_I2, int8_t, i2, __VA_ARGS__) \
+    X(DT_U2, uint8_t, u2, __VA_ARGS__) \
+    X(DT_I4, int8_t, i4, __VA_ARGS__) \
+    X(DT_U4, uint8_t, u4, __VA_ARGS__)
+/* clang-format on */
+
 #define LOAD_CASE(dt, T, name, U)            \
     case dt:                                 \
         for (int64_t i = 0; i < n; i++)      \
@@ -132,10 +141,12 @@ void convert_to_f64(enum dtype t, const void *src, int64_t n, double *dst)
     switch (t) {
         INT_TYPES(LOAD_CASE, double)
         LOAD_CASE(DT_BOOL, uint8_t, bool, double)
+        FEW_BITS(LOAD_CASE, double)
         LOAD_CASE(DT_F64, double, f64, double)
     case DT_F32:
     case DT_F16:
     case DT_BF16:
+    case DT_F4E2M1:
     case DT_F8E4M3FN:
     case DT_F8E4M3FNUZ:
     case DT_F8E5M2:
@@ -143,6 +154,12 @@ void convert_to_f64(enum dtype t, const void *src, int64_t n, double *dst)
     case DT_F8E8M0: small_to_f64(t, src, n, dst); break;
     default: bug("convert_to_f64 of %s", dtype_name(t));
     }
+}
+
+/* As ONNX has it also from floats: truncated, then what does not fit loses its upper bits. */
+static int64_t truncated(double x)
+{
+    return x > -0x1p63 && x < 0x1p63 ? (int64_t)x : 0;
 }
 
 /* The bounds of T as doubles: lo is exact, hi is one above the largest value, so x >= lo && x < hi converts without overflow. */
@@ -167,6 +184,7 @@ void convert_from_f64(enum dtype t, const double *src, int64_t n, void *dst)
     case DT_F32:
     case DT_F16:
     case DT_BF16:
+    case DT_F4E2M1:
     case DT_F8E4M3FN:
     case DT_F8E4M3FNUZ:
     case DT_F8E5M2:
@@ -175,6 +193,13 @@ void convert_from_f64(enum dtype t, const double *src, int64_t n, void *dst)
     case DT_BOOL:
         for (int64_t i = 0; i < n; i++)
             ((uint8_t *)dst)[i] = (src[i] < 0.0 || src[i] > 0.0 || src[i] != src[i]) ? 1 : 0;
+        break;
+    case DT_I2:
+    case DT_U2:
+    case DT_I4:
+    case DT_U4:
+        for (int64_t i = 0; i < n; i++)
+            ((uint8_t *)dst)[i] = dtype_low_bits(t, truncated(src[i]));
         break;
     default: bug("convert_from_f64 of %s", dtype_name(t));
     }
@@ -187,6 +212,7 @@ void convert_to_i64(enum dtype t, const void *src, int64_t n, int64_t *dst)
     switch (t) {
         INT_TYPES(LOAD_CASE, int64_t)
         LOAD_CASE(DT_BOOL, uint8_t, bool, int64_t)
+        FEW_BITS(LOAD_CASE, int64_t)
     default: bug("convert_to_i64 of %s", dtype_name(t));
     }
 }
@@ -206,6 +232,7 @@ void convert_from_i64(enum dtype t, const int64_t *src, int64_t n, void *dst)
     case DT_F32:
     case DT_F16:
     case DT_BF16:
+    case DT_F4E2M1:
     case DT_F8E4M3FN:
     case DT_F8E4M3FNUZ:
     case DT_F8E5M2:
@@ -214,6 +241,13 @@ void convert_from_i64(enum dtype t, const int64_t *src, int64_t n, void *dst)
     case DT_BOOL:
         for (int64_t i = 0; i < n; i++)
             ((uint8_t *)dst)[i] = src[i] != 0;
+        break;
+    case DT_I2:
+    case DT_U2:
+    case DT_I4:
+    case DT_U4:
+        for (int64_t i = 0; i < n; i++)
+            ((uint8_t *)dst)[i] = dtype_low_bits(t, src[i]);
         break;
     default: bug("convert_from_i64 of %s", dtype_name(t));
     }

@@ -26,7 +26,19 @@ void tensor_strides(const struct tensor *t, int64_t *stride)
 size_t tensor_bytes(const struct tensor *t)
 {
     int64_t bytes;
-    return dtype_bytes(t->dtype, tensor_elements(t), &bytes) ? (size_t)bytes : 0;
+    bool known = (t->packed ? dtype_packed_bytes : dtype_bytes)(t->dtype, tensor_elements(t), &bytes);
+    return known ? (size_t)bytes : 0;
+}
+
+struct tensor tensor_unpacked(struct arena *arena, const struct tensor *t)
+{
+    struct tensor out = *t;
+    if (!t->packed)
+        return out;
+    out.packed = false;
+    out.data = arena_alloc(arena, tensor_bytes(&out) + 1);
+    dtype_unpack(t->dtype, t->data, 0, tensor_elements(t), out.data);
+    return out;
 }
 
 void tensor_dense_strides(int rank, const int64_t *dim, int64_t *stride)

@@ -1,5 +1,4 @@
-/* dequant: integers with scales and zero points, as real numbers. Types of 4 bits hold two numbers in a byte, the first in the lower half.
- */
+/* dequant: integers with scales and zero points, as real numbers. */
 #include "kern/core/core.h"
 #include "kern/gemm/gemm.h"
 
@@ -37,18 +36,41 @@ static void load_packed(const uint8_t *q, int64_t i, int64_t n, int flip, float 
         out[n - 1] = (float)(((q[(i + n - 1) / 2] & 15) ^ flip) - flip);
 }
 
-void dequant_load(enum dtype t, const void *q, int64_t i, int64_t n, float *out)
+static void load_bytes(enum dtype t, const void *q, int64_t i, int64_t n, float *out)
 {
     switch (t) {
+    case DT_U2:
+    case DT_U4:
     case DT_U8: load_u8((const uint8_t *)q + i, n, out); break;
+    case DT_I2:
+    case DT_I4:
     case DT_I8: load_i8((const int8_t *)q + i, n, out); break;
     case DT_U16: load_u16((const uint16_t *)q + i, n, out); break;
     case DT_I16: load_i16((const int16_t *)q + i, n, out); break;
     case DT_I32: load_i32((const int32_t *)q + i, n, out); break;
-    case DT_U4: load_packed(q, i, n, 0, out); break;
-    case DT_I4: load_packed(q, i, n, 8, out); break;
-    default: convert_to_f32(t, (const uint8_t *)q + i, n, out); /* f8 */
+    default: convert_to_f32(t, (const uint8_t *)q + i, n, out); /* small floats */
     }
+}
+
+/* Other types of few bits: a byte each first. */
+static void load_unpacked(const struct tensor *q, int64_t i, int64_t n, float *out)
+{
+    uint8_t part[CHUNK];
+    for (int64_t j = 0; j < n; j += CHUNK) {
+        int64_t m = n - j < CHUNK ? n - j : CHUNK;
+        dtype_unpack(q->dtype, q->data, i + j, m, part);
+        load_bytes(q->dtype, part, 0, m, out + j);
+    }
+}
+
+void dequant_load(const struct tensor *q, int64_t i, int64_t n, float *out)
+{
+    if (!q->packed)
+        load_bytes(q->dtype, q->data, i, n, out);
+    else if (q->dtype == DT_U4 || q->dtype == DT_I4)
+        load_packed(q->data, i, n, q->dtype == DT_I4 ? 8 : 0, out);
+    else
+        load_unpacked(q, i, n, out);
 }
 
 /* ---- scales ---------------------------------------------------------------------------------------------------------------------------
@@ -58,7 +80,7 @@ static const float *zeros_f32(struct kcall *call, const struct tensor *t)
 {
     int64_t n = tensor_elements(t);
     float *to = kenv_room(call->env, ROOM_B, kcall_bytes(call, n, sizeof *to));
-    dequant_load(t->dtype, t->data, 0, n, to);
+    dequant_load(t, 0, n, to);
     return to;
 }
 
@@ -129,10 +151,10 @@ SIMD void scaled_apply(float *x, const float *scale, const float *zero, int64_t 
     LOOP for (int64_t i = 0; i < n; i++) x[i] = (x[i] - zero[i]) * scale[i];
 }
 
-void scaled_decode(const struct scaled *s, enum dtype t, const void *q, int64_t row, int64_t from, int64_t n, float *out)
+void scaled_decode(const struct scaled *s, const struct tensor *q, int64_t row, int64_t from, int64_t n, float *out)
 {
     float scale[CHUNK], zero[CHUNK];
-    dequant_load(t, q, row * s->inner + from, n, out);
+    dequant_load(q, row * s->inner + from, n, out);
     scaled_read(s, row, from, n, scale, zero);
     scaled_apply(out, scale, zero, n);
 }

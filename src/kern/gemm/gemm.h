@@ -81,11 +81,11 @@ struct scaled {
 struct scaled scaled_of(struct kcall *, int first);
 /* Scales and zero points of numbers from..from + n of a row. */
 void scaled_read(const struct scaled *, int64_t row, int64_t from, int64_t n, float *scale, float *zero);
-/* The same numbers of integers q, decoded; n <= CHUNK. */
-void scaled_decode(const struct scaled *, enum dtype, const void *q, int64_t row, int64_t from, int64_t n, float *out);
+/* The same numbers of quantised q, decoded; n <= CHUNK. */
+void scaled_decode(const struct scaled *, const struct tensor *q, int64_t row, int64_t from, int64_t n, float *out);
 /* x[i] = (x[i] - zero[i]) * scale[i]. */
 void scaled_apply(float *x, const float *scale, const float *zero, int64_t n);
-/* n integers of any storage, from number i on. */
-void dequant_load(enum dtype, const void *q, int64_t i, int64_t n, float *out);
+/* n numbers of any quantised storage, from number i on. */
+void dequant_load(const struct tensor *q, int64_t i, int64_t n, float *out);
 
 #endif

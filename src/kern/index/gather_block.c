@@ -6,8 +6,9 @@ enum { DATA, INDICES, SCALES, ZEROS };
 
 struct packed_table {
     struct kcall *call;
-    enum dtype stored; /* of the numbers: bytes may hold two */
-    const struct tensor *scales, *zeros;
+    struct tensor data, zeros; /* of numbers: bytes may hold two */
+    const struct tensor *scales;
+    bool has_zeros;
     int64_t rows, width, block, blocks, zeros_each; /* rows per index; numbers, scales and zero points of a row */
     float zero;                                     /* where there are no zero points */
 };
@@ -15,8 +16,8 @@ struct packed_table {
 static float zero_at(const struct packed_table *t, int64_t row, int64_t block)
 {
     float zero = t->zero;
-    if (t->zeros)
-        dequant_load(t->stored, t->zeros->data, row * t->zeros_each + block, 1, &zero);
+    if (t->has_zeros)
+        dequant_load(&t->zeros, row * t->zeros_each + block, 1, &zero);
     return zero;
 }
 
@@ -27,7 +28,7 @@ static void decode_row(const struct packed_table *t, int64_t row, void *to, enum
         int64_t b = j / t->block, left = (b + 1) * t->block < t->width ? (b + 1) * t->block - j : t->width - j;
         float zero = zero_at(t, row, b);
         n = left < CHUNK ? left : CHUNK;
-        dequant_load(t->stored, t->call->in[DATA].data, row * t->width + j, n, part);
+        dequant_load(&t->data, row * t->width + j, n, part);
         convert_to_f32(t->scales->dtype, element_at_const(t->scales->data, dtype_size(t->scales->dtype), row * t->blocks + b), 1, &scale);
         for (int64_t i = 0; i < n; i++)
             part[i] = (part[i] - zero) * scale;
@@ -48,20 +49,34 @@ static void gather_block_range(void *data, int thread, int64_t lo, int64_t hi)
     }
 }
 
+/* Bytes that hold two numbers as those numbers. */
+static struct tensor numbers_of(const struct tensor *t, int64_t per)
+{
+    struct tensor numbers = *t;
+    if (per == 2) {
+        numbers.dtype = DT_U4;
+        numbers.packed = true;
+    }
+    return numbers;
+}
+
 void kern_GatherBlockQuantized(struct kcall *call)
 {
-    const struct tensor *x = &call->in[DATA];
+    const struct tensor *x = &call->in[DATA], *zeros = kcall_in(call, ZEROS);
     int64_t bits = attr_int(call->node, "bits"), per = x->dtype == DT_U8 ? 8 / bits : 1;
     struct packed_table t = {.call = call,
-                             .stored = per == 2 ? DT_U4 : x->dtype,
+                             .data = numbers_of(x, per),
                              .scales = &call->in[SCALES],
-                             .zeros = kcall_in(call, ZEROS),
+                             .has_zeros = zeros,
                              .rows = tensor_dims_product(x->dim, 1, x->rank - 1),
                              .width = x->dim[x->rank - 1] * per,
                              .block = attr_int(call->node, "block_size"),
                              .zero = x->dtype == DT_U8 ? (float)(1 << (bits - 1)) : 0};
     t.blocks = t.scales->dim[t.scales->rank - 1];
-    t.zeros_each = t.zeros ? t.zeros->dim[t.zeros->rank - 1] * per : 0;
+    if (zeros) {
+        t.zeros = numbers_of(zeros, per);
+        t.zeros_each = zeros->dim[zeros->rank - 1] * per;
+    }
     if (tensor_elements(&call->out[0]) > 0)
         kenv_parallel_for(call->env, tensor_elements(&call->in[INDICES]) * t.rows, 8 * t.width, gather_block_range, &t);
 }

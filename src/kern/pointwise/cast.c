@@ -5,13 +5,13 @@ struct cast_call {
     enum dtype from, to;
     const void *x;
     void *y;
-    bool saturate;     /* to a float of 8 bits */
+    bool saturate;     /* to a small float */
     const char *round; /* to a power of two */
 };
 
 static bool through_f32(enum dtype t)
 {
-    return dtype_fits_f32(t) || small_float_is(t);
+    return dtype_fits_f32(t) || dtype_is_small_float(t);
 }
 
 static void encode(const struct cast_call *c, const float *x, uint8_t *y, int64_t n)
@@ -29,11 +29,11 @@ static void cast_stretch(const struct cast_call *c, const void *x, void *y, int6
     } part;
     if (through_f32(c->from) && through_f32(c->to)) {
         convert_to_f32(c->from, x, n, part.f);
-        if (small_float_is(c->to))
+        if (dtype_is_small_float(c->to))
             encode(c, part.f, y, n);
         else
             convert_from_f32(c->to, part.f, n, y);
-    } else if (dtype_is_float(c->from) || small_float_is(c->from) || small_float_is(c->to)) {
+    } else if (dtype_is_float(c->from) || dtype_is_small_float(c->from) || dtype_is_small_float(c->to)) {
         convert_to_f64(c->from, x, n, part.d);
         convert_from_f64(c->to, part.d, n, y);
     } else if (c->from == DT_U64 && dtype_is_float(c->to)) {
@@ -79,8 +79,13 @@ void kern_CastLike(struct kcall *call)
     kern_Cast(call);
 }
 
-/* The bytes stay as they are. */
+/* The bits stay as they are. */
 void kern_BitCast(struct kcall *call)
 {
-    copy_dense(call->env, call->out[0].data, call->in[0].data, tensor_bytes(&call->out[0]));
+    const struct tensor *x = &call->in[0];
+    struct tensor *y = &call->out[0];
+    copy_dense(call->env, y->data, x->data, tensor_bytes(y));
+    uint8_t *byte = y->data;
+    for (int64_t i = 0; dtype_is_packed(y->dtype) && i < tensor_elements(y); i++)
+        byte[i] = dtype_low_bits(y->dtype, byte[i]);
 }

@@ -40,7 +40,7 @@ static void rows_unpack(const struct panels *panels, int64_t from, int64_t count
     for (int64_t l = 0; l < panels->k; l++, panel += panels->width) {
         if (l % w->same == 0)
             scaled_read(&w->s, l, from, count, scale, zero);
-        dequant_load(w->x->dtype, w->x->data, l * panels->n + from, count, panel);
+        dequant_load(w->x, l * panels->n + from, count, panel);
         scaled_apply(panel, scale, zero, count);
     }
 }
@@ -55,7 +55,7 @@ static void rows_row(const struct panels *panels, const float *a, int64_t from, 
         scaled_read(&w->s, l, from, count, scale, zero);
         memset(part, 0, (size_t)count * sizeof *part);
         for (int64_t i = l; i < end; i++) {
-            dequant_load(w->x->dtype, w->x->data, i * panels->n + from, count, x);
+            dequant_load(w->x, i * panels->n + from, count, x);
             add_less(part, a[i], x, zero, count);
         }
         add_scaled(c, part, scale, count);
@@ -69,8 +69,7 @@ static void columns_unpack(const struct panels *panels, int64_t from, int64_t co
     const struct coded *w = coded_of(panels);
     for (int64_t j = 0; j < count; j++)
         for (int64_t l = 0; l < panels->k; l += CHUNK)
-            scaled_decode(&w->s, w->x->dtype, w->x->data, from + j, l, panels->k - l < CHUNK ? panels->k - l : CHUNK,
-                          panel + j * panels->k + l);
+            scaled_decode(&w->s, w->x, from + j, l, panels->k - l < CHUNK ? panels->k - l : CHUNK, panel + j * panels->k + l);
 }
 
 static void columns_row(const struct panels *panels, const float *a, int64_t from, int64_t count, float *c)
@@ -81,7 +80,7 @@ static void columns_row(const struct panels *panels, const float *a, int64_t fro
         c[j] = 0;
         for (int64_t l = 0; l < panels->k; l += CHUNK) {
             int64_t n = panels->k - l < CHUNK ? panels->k - l : CHUNK;
-            scaled_decode(&w->s, w->x->dtype, w->x->data, from + j, l, n, part);
+            scaled_decode(&w->s, w->x, from + j, l, n, part);
             c[j] += gemm_dot(a + l, part, n);
         }
     }
@@ -127,7 +126,7 @@ void kern_QuantGather(struct kcall *call)
         int64_t row = kcall_index(call, kcall_index_at(call, index, i), x->dim[0], 0);
         for (int64_t j = 0; j < s.inner; j += CHUNK) {
             int64_t n = s.inner - j < CHUNK ? s.inner - j : CHUNK;
-            scaled_decode(&s, x->dtype, x->data, row, j, n, part);
+            scaled_decode(&s, x, row, j, n, part);
             convert_from_f32(y->dtype, part, n, element_at(y->data, dtype_size(y->dtype), i * s.inner + j));
         }
     }

@@ -28,7 +28,7 @@ static void decode_range(void *data, int thread, int64_t lo, int64_t hi)
     for (int64_t row = lo; row < hi; row++)
         for (int64_t j = 0; j < d->s.inner; j += CHUNK) {
             int64_t n = d->s.inner - j < CHUNK ? d->s.inner - j : CHUNK;
-            scaled_decode(&d->s, d->x->dtype, d->x->data, row, j, n, part);
+            scaled_decode(&d->s, d->x, row, j, n, part);
             convert_from_f32(d->y->dtype, part, n, element_at(d->y->data, size, row * d->s.inner + j));
         }
 }
@@ -51,16 +51,12 @@ struct limits {
 
 static struct limits limits_of(const struct kcall *call, enum dtype t)
 {
-    switch (t) {
-    case DT_U8: return (struct limits){0, 255};
-    case DT_I8: return (struct limits){-128, 127};
-    case DT_U16: return (struct limits){0, 65535};
-    case DT_I16: return (struct limits){-32768, 32767};
-    default:
-        if (!small_float_is(t))
-            kcall_bad_type(call, t);
-        return (struct limits){0, 0};
-    }
+    int64_t lo = 0, hi = 0;
+    if (dtype_is_integer(t) && dtype_bits(t) <= 16)
+        dtype_range(t, &lo, &hi);
+    else if (!dtype_is_small_float(t))
+        kcall_bad_type(call, t);
+    return (struct limits){(float)lo, (float)hi};
 }
 
 /* NaN, which the standard leaves open (a mask of -inf by an infinite scale), becomes the lowest value, as in ONNX Runtime. */
@@ -87,11 +83,11 @@ struct quantize_call {
     struct limits limits;
     const struct tensor *x;
     struct tensor *y;
-    bool saturate; /* f8 */
+    bool saturate; /* small floats */
 };
 
 /* What is scaled is rounded by its new type. */
-static void store_f8(const struct quantize_call *e, const float *x, const float *scale, const float *zero, int64_t n, uint8_t *to)
+static void store_small(const struct quantize_call *e, const float *x, const float *scale, const float *zero, int64_t n, uint8_t *to)
 {
     for (int64_t i = 0; i < n; i++)
         to[i] = small_float_encode(e->y->dtype, x[i] / scale[i] + zero[i], e->saturate);
@@ -108,8 +104,8 @@ static void encode_range(void *data, int thread, int64_t lo, int64_t hi)
             int64_t n = e->s.inner - j < CHUNK ? e->s.inner - j : CHUNK, first = row * e->s.inner + j;
             convert_to_f32(e->x->dtype, element_at_const(e->x->data, dtype_size(e->x->dtype), first), n, part);
             scaled_read(&e->s, row, j, n, scale, zero);
-            if (small_float_is(e->y->dtype)) {
-                store_f8(e, part, scale, zero, n, (uint8_t *)e->y->data + first);
+            if (dtype_is_small_float(e->y->dtype)) {
+                store_small(e, part, scale, zero, n, (uint8_t *)e->y->data + first);
                 continue;
             }
             round_to(part, scale, zero, n, e->limits);
@@ -178,7 +174,7 @@ static float zero_point(const struct tensor *t, int64_t i)
 {
     float zero = 0;
     if (t)
-        dequant_load(t->dtype, t->data, tensor_elements(t) == 1 ? 0 : i, 1, &zero);
+        dequant_load(t, tensor_elements(t) == 1 ? 0 : i, 1, &zero);
     return zero;
 }
 
@@ -188,7 +184,7 @@ static void b_panel(const struct integers *p, int64_t l, int64_t depth, int64_t 
     for (int64_t j = 0; j < count; j++)
         zero[j] = zero_point(p->b_zero, from + j);
     for (int64_t i = 0; i < depth; i++, panel += WIDTH) {
-        dequant_load(p->b->dtype, p->b->data, (l + i) * p->n + from, count, panel);
+        dequant_load(p->b, (l + i) * p->n + from, count, panel);
         for (int64_t j = 0; j < count; j++)
             panel[j] -= zero[j];
     }
@@ -223,7 +219,7 @@ static const float *rows_less_zero(struct kcall *call, int64_t m, int64_t k)
 {
     const struct tensor *a = &call->in[0], *zero = kcall_in(call, 2);
     float *to = kenv_room(call->env, ROOM_A, kcall_bytes(call, m * k, sizeof *to));
-    dequant_load(a->dtype, a->data, 0, m * k, to);
+    dequant_load(a, 0, m * k, to);
     for (int64_t i = 0; zero && i < m; i++) {
         float z = zero_point(zero, i % a->dim[a->rank - 2]);
         for (int64_t l = 0; l < k; l++)

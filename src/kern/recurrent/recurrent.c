@@ -111,7 +111,7 @@ static float at_column(const struct tensor *t, int64_t columns, int64_t d, int64
     if (dtype_fits_f32(t->dtype))
         convert_to_f32(t->dtype, element_at_const(t->data, dtype_size(t->dtype), i), 1, &number);
     else
-        dequant_load(t->dtype, t->data, i, 1, &number);
+        dequant_load(t, i, 1, &number);
     return number;
 }
 
@@ -142,7 +142,7 @@ static struct tiles pack_columns(const struct recurrence *r, int i, int64_t d, i
     }
     for (int64_t j = 0; j < columns; j++)
         room[each + j] = at_column(&r->call->in[i == W ? W_ZERO : R_ZERO], columns, d, j);
-    dequant_load(w->dtype, w->data, d * each, each, room);
+    dequant_load(w, d * each, each, room);
     for (int64_t l = 0; l < k; l++)
         for (int64_t j = 0; j < columns; j++)
             room[l * columns + j] -= room[each + j];

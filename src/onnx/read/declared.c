@@ -22,7 +22,7 @@ bool declared_type(struct import *im, const Onnx__ValueInfoProto *info, struct t
     if (shape->n_dim > MAX_RANK)
         fail("%s: '%s' has %zu dimensions, at most %d are handled", im->path, name, shape->n_dim, MAX_RANK);
     *out = (struct type){.dtype = (enum dtype)type->tensor_type->elem_type, .rank = (int)shape->n_dim};
-    if (!dtype_size(out->dtype) && !dtype_is_packed(out->dtype))
+    if (!dtype_size(out->dtype))
         fail("%s: '%s' has data type %s, which tpc does not handle", im->path, name,
              proto_data_type_name(im->tmp, type->tensor_type->elem_type));
     for (size_t i = 0; i < shape->n_dim; i++)

@@ -12,7 +12,7 @@
 enum dtype tensor_layout(struct arena *arena, const Onnx__TensorProto *t, const char *path, const char *what, int64_t *dim, int64_t *bytes)
 {
     enum dtype dtype = (enum dtype)t->data_type;
-    if (!dtype_size(dtype) && !dtype_is_packed(dtype))
+    if (!dtype_size(dtype))
         fail("%s: %s has data type %s, which tpc does not handle", path, what, proto_data_type_name(arena, t->data_type));
     if (t->segment)
         fail("%s: %s is one segment of a tensor, which tpc does not handle", path, what);
@@ -24,18 +24,12 @@ enum dtype tensor_layout(struct arena *arena, const Onnx__TensorProto *t, const 
             fail("%s: %s has dimension %zu of size %lld, expected 0 or more", path, what, i, (long long)dim[i]);
     }
     int64_t elements;
-    if (!type_sizes_product(dim, (int)t->n_dims, &elements) || !dtype_bytes(dtype, elements, bytes) || *bytes > MAX_TENSOR_BYTES)
+    if (!type_sizes_product(dim, (int)t->n_dims, &elements) || !dtype_packed_bytes(dtype, elements, bytes) || *bytes > MAX_TENSOR_BYTES)
         fail("%s: %s has dimensions whose product is out of range", path, what);
     return dtype;
 }
 
 /* ---- typed fields ---- */
-
-/* Bytes of an entry of a typed field: elements that share a byte also share an entry. */
-static size_t stored_size(enum dtype dtype)
-{
-    return dtype_is_packed(dtype) ? 1 : dtype_size(dtype);
-}
 
 static void truncate_i32(const int32_t *from, size_t n, size_t size, uint8_t *out)
 {
@@ -87,7 +81,7 @@ static void convert(enum dtype dtype, struct typed data, int64_t bytes, void *ou
     case DT_U64: memcpy(out, data.at, (size_t)bytes); break;
     case DT_U32: truncate_u64(data.at, data.n, out); break;
     case DT_BOOL: copy_booleans(data.at, data.n, out); break;
-    default: truncate_i32(data.at, data.n, stored_size(dtype), out); break;
+    default: truncate_i32(data.at, data.n, dtype_size(dtype), out); break;
     }
 }
 
@@ -101,7 +95,7 @@ void tensor_content(const Onnx__TensorProto *t, enum dtype dtype, int64_t bytes,
         return;
     }
     struct typed data = typed_field(t, dtype);
-    int64_t elements = bytes / (int64_t)stored_size(dtype);
+    int64_t elements = bytes / (int64_t)dtype_size(dtype);
     if ((int64_t)data.n != elements)
         fail("%s: %s has %zu elements in %s, its dimensions need %lld", path, what, data.n, data.field, (long long)elements);
     if (elements)
@@ -113,7 +107,7 @@ void tensor_content(const Onnx__TensorProto *t, enum dtype dtype, int64_t bytes,
 /* What is in the message is small or typed: checked against the message before the copy is allocated. */
 static void *inline_data(struct import *im, const Onnx__TensorProto *t, const struct constant *c, const char *what)
 {
-    size_t held = t->has_raw_data ? t->raw_data.len : typed_field(t, c->dtype).n * stored_size(c->dtype);
+    size_t held = t->has_raw_data ? t->raw_data.len : typed_field(t, c->dtype).n * dtype_size(c->dtype);
     void *out = arena_alloc(im->arena, (int64_t)held == c->bytes && held ? held : 1);
     tensor_content(t, c->dtype, c->bytes, im->path, what, out);
     return out;

@@ -135,7 +135,7 @@ static void save_dims(struct save *s, Onnx__TensorProto *t, const struct value *
 static int64_t tensor_length(const Onnx__TensorProto *t, enum dtype dtype, const char *name)
 {
     int64_t elements, bytes;
-    if (!type_sizes_product(t->dims, (int)t->n_dims, &elements) || !dtype_bytes(dtype, elements, &bytes))
+    if (!type_sizes_product(t->dims, (int)t->n_dims, &elements) || !dtype_packed_bytes(dtype, elements, &bytes))
         bug("constant '%s' has a size out of range", name);
     return bytes;
 }

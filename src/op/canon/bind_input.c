@@ -24,15 +24,10 @@ static bool float_parse(enum dtype dtype, const char *text, uint8_t *to)
     return end != text && !*end;
 }
 
-static bool is_unsigned(enum dtype dtype)
-{
-    return dtype == DT_U8 || dtype == DT_U16 || dtype == DT_U32;
-}
-
 static bool integer_parse(enum dtype dtype, const char *text, uint8_t *to)
 {
-    int bits = 8 * (int)dtype_size(dtype);
-    int64_t hi = bits == 64 ? INT64_MAX : ((int64_t)1 << (bits - !is_unsigned(dtype))) - 1, lo = is_unsigned(dtype) ? 0 : -hi - 1, k;
+    int64_t lo, hi, k;
+    dtype_range(dtype, &lo, &hi);
     bool fits = i64_parse(text, lo, hi, &k);
     if (fits)
         memcpy(to, &k, dtype_size(dtype));
@@ -60,10 +55,10 @@ static int64_t count_values(const char *values)
     return n;
 }
 
-const void *op_bound_data(struct arena *arena, const char *name, enum dtype dtype, const char *values, int64_t *n)
+void *op_bound_data(struct arena *arena, const char *name, enum dtype dtype, const char *values, int64_t *n)
 {
     size_t size = dtype_size(dtype);
-    if (!size || dtype == DT_U64)
+    if (!size || dtype == DT_U64 || dtype_is_small_float(dtype))
         fail("--bind: input '%s' is %s, whose values can't be given as text", name, dtype_name(dtype));
     *n = count_values(values);
     uint8_t *data = arena_array(arena, (size_t)*n, size), *to = data;
@@ -122,9 +117,12 @@ static void become_constant(struct graph *g, struct value *v, const char *values
     int64_t n;
     c->dtype = v->type.dtype;
     c->rank = v->type.rank;
-    c->data = op_bound_data(g->arena, v->name, c->dtype, values, &n);
+    void *data = op_bound_data(g->arena, v->name, c->dtype, values, &n);
+    if (dtype_is_packed(c->dtype))
+        dtype_pack(c->dtype, data, n, data);
+    c->data = data;
     bind_sizes(g, v, n, c->dim);
-    c->bytes = n * (int64_t)dtype_size(c->dtype);
+    require(dtype_packed_bytes(c->dtype, n, &c->bytes));
     for (int d = 0; d < c->rank; d++)
         v->type.dim[d] = dim_int(g->alg, c->dim[d]);
     v->constant = c;

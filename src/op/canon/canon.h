@@ -52,7 +52,7 @@ bool op_decides_form(const struct graph *, const struct value *input);
 /* Inputs that nothing reads are removed; the metadata names them. */
 void op_drop_unread(struct graph *);
 /* The elements of a list of values, and their number. */
-const void *op_bound_data(struct arena *, const char *name, enum dtype, const char *values, int64_t *n);
+void *op_bound_data(struct arena *, const char *name, enum dtype, const char *values, int64_t *n);
 /* The inputs that were fixed, as such texts. */
 struct bound_inputs op_bound_inputs(const struct graph *);
 

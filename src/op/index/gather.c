@@ -64,7 +64,7 @@ int gather_table_factor(struct graph *g, struct rule *rule, const struct node *n
 {
     bool replicated = node->in[0]->type.dtype == DT_BOOL; /* truths are not summed */
     for (int i = 0; i < node->nin; i++)
-        replicated |= node->in[i] && dtype_is_packed(node->in[i]->type.dtype);
+        replicated |= node->in[i] && dtype_is_small(node->in[i]->type.dtype);
     int f = rule_factor(g, rule, "v", node->in[0]->type.dim[gather_axis(g, node)],
                         replicated ? FACTOR_REPLICATED | FACTOR_DROPPED : POINTED);
     rule->factor[f].red = replicated ? RED_NONE : RED_SUM;

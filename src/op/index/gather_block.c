@@ -24,7 +24,7 @@ static struct block_table table_of(const struct graph *g, const struct node *nod
 {
     struct block_table t = {attr_int(node, "bits"), attr_int(node, "block_size"), op_operand(g, node, DATA)->dtype == DT_U8};
     int last = op_operand(g, node, DATA)->rank - 1;
-    if (!t.bytes && !dtype_is_packed(node->in[DATA]->type.dtype))
+    if (!t.bytes && dtype_bits(node->in[DATA]->type.dtype) != 4)
         fail("%s: the data '%s' is %s, expected u8, u4 or i4", node_where(g, node), node->in[DATA]->name,
              dtype_name(node->in[DATA]->type.dtype));
     if ((t.bits != 4 && t.bits != 8) || (t.bits == 8 && !t.bytes))

@@ -28,7 +28,7 @@ static struct constant *evaluated_constant(struct graph *g, const struct type *t
     for (int d = 0; d < type->rank; d++)
         if (!dim_is_int(type->dim[d], &c->dim[d]) || c->dim[d] < 0 || !i64_mul(n, c->dim[d], &n))
             return NULL;
-    if (!dtype_bytes(type->dtype, n, &c->bytes))
+    if (!dtype_packed_bytes(type->dtype, n, &c->bytes))
         return NULL;
     return c;
 }
@@ -52,7 +52,7 @@ struct constant *op_dims_constant(struct graph *g, const struct value *value)
 
 static struct tensor constant_tensor(struct constant *c, const char *name)
 {
-    struct tensor t = {.dtype = c->dtype, .rank = c->rank, .data = NULL};
+    struct tensor t = {.dtype = c->dtype, .rank = c->rank, .packed = dtype_is_packed(c->dtype)};
     memcpy(t.dim, c->dim, sizeof t.dim);
     union {
         const void *from;
@@ -78,6 +78,8 @@ static bool static_operands(struct graph *g, const struct node *node, uint32_t o
         if (c->bytes)
             memcpy(copy, in[i].data, (size_t)c->bytes);
         in[i].data = copy;
+        if (!(node->op->flags & OP_PACKED))
+            in[i] = tensor_unpacked(g->arena, &in[i]);
     }
     return true;
 }
@@ -90,10 +92,10 @@ static bool static_results(struct graph *g, const struct node *node, struct cons
         made[i] = evaluated_constant(g, &node->out[i]->type);
         if (!made[i])
             return false;
-        void *data = arena_alloc(g->arena, made[i]->bytes ? (size_t)made[i]->bytes : 1);
-        made[i]->data = data;
-        out[i] = (struct tensor){.dtype = made[i]->dtype, .rank = made[i]->rank, .data = data};
+        out[i] = (struct tensor){.dtype = made[i]->dtype, .rank = made[i]->rank};
         memcpy(out[i].dim, made[i]->dim, sizeof out[i].dim);
+        out[i].data = arena_alloc(g->arena, tensor_bytes(&out[i]) + 1);
+        made[i]->data = out[i].data;
     }
     return true;
 }
@@ -110,12 +112,14 @@ static bool static_attributes(const struct node *node)
     return true;
 }
 
-static void become_constants(struct graph *g, struct node *node, struct constant **made)
+static void become_constants(struct graph *g, struct node *node, struct constant **made, const struct tensor *out)
 {
     for (int i = 0; i < node->nout; i++) {
         struct value *value = node->out[i];
         if (!value)
             continue;
+        if (dtype_is_packed(made[i]->dtype))
+            dtype_pack(made[i]->dtype, out[i].data, tensor_elements(&out[i]), out[i].data);
         value->constant = made[i];
         value->producer = NULL;
         value->index = 0;
@@ -139,7 +143,7 @@ bool op_evaluate(struct graph *g, struct node *node)
     struct kcall call = {.node = node, .graph = g, .nin = node->nin, .nout = node->nout, .in = in, .out = out, .bind = &none, .env = env};
     node->op->kernel(&call);
     kenv_free(env);
-    become_constants(g, node, made);
+    become_constants(g, node, made, out);
     return true;
 }
 

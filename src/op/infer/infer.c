@@ -82,16 +82,6 @@ void op_index_type(const struct graph *g, const struct node *node, int i)
         fail("%s: the indices '%s' are %s, expected i32 or i64", node_where(g, node), node->in[i]->name, dtype_name(dtype));
 }
 
-void op_check_interface(const struct graph *g)
-{
-    for (int i = 0; i < g->inputs.n + g->outputs.n; i++) {
-        const struct value *v = i < g->inputs.n ? g->inputs.at[i] : g->outputs.at[i - g->inputs.n];
-        if (dtype_is_packed(v->type.dtype))
-            fail("%s: graph input or output '%s' is %s, which tpc handles in weights only", graph_file(g), v->name,
-                 dtype_name(v->type.dtype));
-    }
-}
-
 /* ---- dimensions that must agree ------------------------------------------------------------------------------------- */
 
 /* "A f32[B, 4], B f32[5]" of all typed operands, for messages. */

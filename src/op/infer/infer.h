@@ -22,7 +22,6 @@ const struct dim *op_broadcast_dim(struct graph *, const struct node *, const st
 /* Right-aligned broadcast of n types; dtype is that of the first. */
 struct type op_broadcast(struct graph *, const struct node *, int n, const struct type *const *type);
 /* Types whose elements share bytes are those of weights: a graph input or output of such a type is a failure. */
-void op_check_interface(const struct graph *);
 /* Operands a and b must have one element type. */
 void op_same_dtype(const struct graph *, const struct node *, int a, int b);
 /* Operand i must have least to most dimensions. */

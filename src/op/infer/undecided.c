@@ -83,7 +83,7 @@ static bool is_of_input(const struct graph *g, const struct dim *symbol)
 
 static bool is_bindable(const struct value *v)
 {
-    return dtype_size(v->type.dtype) && !dtype_is_float(v->type.dtype) && v->type.dtype != DT_U64;
+    return (dtype_is_integer(v->type.dtype) && v->type.dtype != DT_U64) || v->type.dtype == DT_BOOL;
 }
 
 void op_fail_undecided(const struct graph *g)

@@ -30,7 +30,7 @@ void infer_bitcast(struct graph *g, struct node *node)
 {
     const struct type *x = op_operand(g, node, 0);
     enum dtype to = (enum dtype)attr_int(node, "to");
-    if (dtype_size(to) == 0 || dtype_size(to) != dtype_size(x->dtype))
+    if (dtype_bits(to) == 0 || dtype_bits(to) != dtype_bits(x->dtype))
         fail("%s: attribute 'to' is %lld, expected a type with elements as large as those of %s", node_where(g, node),
              (long long)attr_int(node, "to"), dtype_name(x->dtype));
     op_result(g, node, 0, to, x->rank, x->dim);

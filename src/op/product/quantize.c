@@ -51,7 +51,7 @@ static void check_quantize_scale(struct graph *g, const struct node *node, int i
 static bool is_quantized(enum dtype t)
 {
     bool power = t == DT_F8E8M0;
-    return t == DT_U4 || t == DT_I4 || t == DT_U8 || t == DT_I8 || t == DT_U16 || t == DT_I16 || (small_float_is(t) && !power);
+    return (dtype_is_integer(t) && dtype_bits(t) <= 16) || (dtype_is_small_float(t) && !power);
 }
 
 static void infer_scaled(struct graph *g, struct node *node, enum dtype result)
@@ -65,7 +65,7 @@ static void infer_scaled(struct graph *g, struct node *node, enum dtype result)
 
 static void refuse_type(const struct graph *g, const struct node *node, enum dtype t)
 {
-    fail("%s: %s is no quantised type that tpc handles (i4, u4, i8, u8, i16, u16, f8)", node_where(g, node), dtype_name(t));
+    fail("%s: %s is no quantised type that tpc handles (integers of 2 to 16 bits, floats of 4 and 8)", node_where(g, node), dtype_name(t));
 }
 
 void infer_quantize(struct graph *g, struct node *node)

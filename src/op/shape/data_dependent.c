@@ -12,7 +12,7 @@ static struct constant *known_operand(struct graph *g, const struct node *node)
     const struct value *v = node->in[0];
     if (!v->constant)
         return op_dims_constant(g, v);
-    return constant_present(v->constant) && !dtype_is_packed(v->constant->dtype) ? v->constant : NULL;
+    return constant_present(v->constant) ? v->constant : NULL;
 }
 
 static const struct dim *count_nonzero(struct graph *g, const struct value *v, struct constant *c)

@@ -212,7 +212,7 @@ static void sliced_axes(struct graph *g, const struct node *node, struct rule *r
         if (cuttable(data, &slice[i]) && !rule->ngroup)
             cut_slice_axis(g, rule, data, &slice[i]);
         else
-            looked_up_axis(g, rule, data, out, axis, n == 1 && slice[i].start && !dtype_is_packed(data->dtype));
+            looked_up_axis(g, rule, data, out, axis, n == 1 && slice[i].start && !dtype_is_small(data->dtype));
         *done |= 1u << axis;
     }
 }

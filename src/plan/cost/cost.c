@@ -110,7 +110,7 @@ static double most_bytes(struct space *s, const struct value *v, struct placemen
     double most = 0;
     for (int r = 0; r < s->ranks; r++)
         most = fmax(most, local_elements(s, v, p, w, r));
-    return most * dtype_width(value_storage(v));
+    return most * value_width(v);
 }
 
 /* ---- communication ------------------------------------------------------------------------------------------------------- */
@@ -123,7 +123,7 @@ static double packing_seconds(struct space *s, const struct value *v, struct pla
     double outer = 1;
     for (int d = 0; p.kind == PLACE_S && d < p.dim; d++)
         outer *= (double)s->sizes.extent[v->id * s->plan->workloads.n + w][d];
-    return outer > 1 ? 2 * global_elements(s, v, w) * dtype_width(v->type.dtype) * m->elementwise_share / m->memory_bandwidth : 0;
+    return outer > 1 ? 2 * global_elements(s, v, w) * (double)dtype_size(v->type.dtype) * m->elementwise_share / m->memory_bandwidth : 0;
 }
 
 double cost_reshard_seconds(struct space *s, const struct value *v, struct placement from, struct placement to, int w)
@@ -133,7 +133,7 @@ double cost_reshard_seconds(struct space *s, const struct value *v, struct place
     require(placement_transition(from, to).possible && !placement_eq(from, to));
     if (!by)
         return to.kind == PLACE_P ? 0 : 2 * most_bytes(s, v, to, w) * m->elementwise_share / m->memory_bandwidth;
-    double bytes = global_elements(s, v, w) * dtype_width(v->type.dtype),
+    double bytes = global_elements(s, v, w) * (double)dtype_size(v->type.dtype),
            part = by == COLL_REDISTRIBUTE ? split_moved(from.split, to.split) : -1;
     struct transfer sent = collective_transfer(m, by, s->ranks, bytes);
     if (part >= 0)
@@ -228,7 +228,7 @@ static double stored_width(const struct space *s, const struct value *v)
 {
     const struct node *p = v->producer;
     bool decoded = p && p->op && (p->op->flags & OP_DECODES) && s->weight[v->id];
-    return dtype_width(decoded ? p->in[0]->type.dtype : value_storage(v));
+    return value_width(decoded ? p->in[0] : v);
 }
 
 struct traffic {
@@ -245,7 +245,7 @@ static struct traffic node_bytes(struct space *s, const struct node *n, const st
                 stored_width(s, n->in[i]);
     for (int i = 0; i < n->nout; i++)
         if (n->out[i])
-            bytes.passed += local_elements(s, n->out[i], st->out[i], w, r) * dtype_width(n->out[i]->type.dtype) * (lookup ? 2 : 1);
+            bytes.passed += local_elements(s, n->out[i], st->out[i], w, r) * value_width(n->out[i]) * (lookup ? 2 : 1);
     if (n->op && (n->op->flags & OP_ROUTES)) {
         struct routing t = routed_rows(s, n, st, w, r);
         bytes.streamed *= share_met(&t);

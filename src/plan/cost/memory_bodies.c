@@ -39,7 +39,9 @@ static int64_t value_bytes(const struct value *v, const struct bindings *dims)
     for (int d = 0; d < v->type.rank; d++)
         if (!dim_eval(v->type.dim[d], dims, &size[d]))
             return 0;
-    return type_sizes_product(size, v->type.rank, &n) && dtype_bytes(v->type.dtype, n, &bytes) ? plan_possible_bytes(bytes) : 0;
+    return type_sizes_product(size, v->type.rank, &n) && (v->constant ? dtype_packed_bytes : dtype_bytes)(v->type.dtype, n, &bytes)
+        ? plan_possible_bytes(bytes)
+        : 0;
 }
 
 static int64_t slab_bytes(struct arena *tmp, const struct graph *g, const struct bindings *dims)

@@ -6,7 +6,8 @@
 struct transition reshard_transition(const struct value *v, bool weight, struct placement from, struct placement to)
 {
     struct transition t = placement_transition(from, to);
-    bool stays = placement_eq(from, to), travels = !(weight && from.kind == PLACE_S) && !dtype_is_packed(v->type.dtype);
+    bool stays = placement_eq(from, to), packed = v->constant && dtype_is_packed(v->type.dtype),
+         travels = !(weight && from.kind == PLACE_S) && !packed;
     return (struct transition){t.possible && (stays || travels), t.by};
 }
 

@@ -31,14 +31,22 @@ static void add_range(struct arena *arena, struct ranges *r, int64_t offset, int
         VEC_PUSH(arena, &r->list, ((struct byte_range){offset, bytes}));
 }
 
-/* Where an odd row of elements that share bytes is not a number of bytes, two indices are one. */
-static void count_pairs(struct weight_layout *w)
+/* Elements that share bytes: so many indices of a dimension make whole bytes. */
+static int64_t indices_of_bytes(const struct constant *c, int dim)
 {
-    require(w->size % 2 == 0);
-    w->size /= 2;
+    int64_t row = elements_between(c, dim + 1, c->rank), n = 1;
+    for (; row * n * dtype_bits(c->dtype) % 8; n *= 2)
+        ;
+    return n;
+}
+
+static void count_bytes(struct weight_layout *w, int64_t each)
+{
+    require(w->size % each == 0);
+    w->size /= each;
     for (int i = 0; i < w->n; i++) {
-        require(w->interval[i].lo % 2 == 0 && w->interval[i].hi % 2 == 0);
-        w->interval[i] = (struct interval){w->interval[i].lo / 2, w->interval[i].hi / 2};
+        require(w->interval[i].lo % each == 0 && w->interval[i].hi % each == 0);
+        w->interval[i] = (struct interval){w->interval[i].lo / each, w->interval[i].hi / each};
     }
 }
 
@@ -53,13 +61,11 @@ struct weight_layout weight_layout(struct arena *arena, const struct constant *c
     require(w.n >= 0 && place.dim < c->rank);
     w.size = c->dim[place.dim];
     w.outer = elements_between(c, 0, place.dim);
-    w.row = w.outer * w.size > 0 ? c->bytes / (w.outer * w.size) : 0;
     for (int i = 0; i < w.n; i++)
         require(w.interval[i].lo >= 0 && w.interval[i].lo <= w.interval[i].hi && w.interval[i].hi <= w.size);
-    if (dtype_is_packed(c->dtype) && elements_between(c, place.dim + 1, c->rank) % 2) {
-        count_pairs(&w);
-        w.row = elements_between(c, place.dim + 1, c->rank);
-    }
+    if (dtype_is_packed(c->dtype) && c->bytes > 0)
+        count_bytes(&w, indices_of_bytes(c, place.dim));
+    w.row = w.outer * w.size > 0 ? c->bytes / (w.outer * w.size) : 0;
     require(w.row * w.outer * w.size == c->bytes);
     return w;
 }
@@ -77,17 +83,16 @@ int weight_ranges(struct arena *arena, const struct constant *c, struct placemen
 
 bool weight_divides(const struct value *v, struct placement place)
 {
-    int64_t row;
-    if (!dtype_is_packed(v->type.dtype) || place.kind == PLACE_R)
+    if (!dtype_is_packed(v->type.dtype) || !v->constant || place.kind == PLACE_R)
         return true;
-    if (place.kind == PLACE_P || !v->constant || place.split->balanced)
+    if (place.kind == PLACE_P || place.split->balanced)
         return false;
-    row = elements_between(v->constant, place.dim + 1, v->constant->rank);
-    for (int r = 0; r < place.split->ranks && row % 2; r++)
+    int64_t each = indices_of_bytes(v->constant, place.dim);
+    for (int r = 0; r < place.split->ranks; r++)
         for (int i = 0; i < place.split->count[r]; i++)
-            if (place.split->list[r][i].lo % 2 || place.split->list[r][i].hi % 2)
+            if (place.split->list[r][i].lo % each || place.split->list[r][i].hi % each)
                 return false;
-    return row % 2 == 0 || v->constant->dim[place.dim] % 2 == 0;
+    return v->constant->dim[place.dim] % each == 0;
 }
 
 int64_t weight_bytes(const struct value *v)
@@ -95,6 +100,6 @@ int64_t weight_bytes(const struct value *v)
     int64_t n = 1, k, bytes;
     for (int d = 0; d < v->type.rank; d++)
         require(dim_is_int(v->type.dim[d], &k) && i64_mul(n, k, &n));
-    require(dtype_bytes(value_storage(v), n, &bytes));
+    require(dtype_packed_bytes(value_storage(v), n, &bytes));
     return bytes;
 }

@@ -17,8 +17,9 @@
 static const struct split *even_split(struct space *s, const struct value *v, int d)
 {
     struct alg *alg = s->g->alg;
-    const struct dim *pairs = dtype_is_packed(v->type.dtype) ? dim_quotient(alg, v->type.dim[d], dim_int(alg, 2)) : NULL;
-    return pairs ? split_scale(alg, split_even(alg, s->ranks, pairs), dim_int(alg, 1), dim_int(alg, 2))
+    const struct dim *per_byte = dim_int(alg, dtype_is_packed(v->type.dtype) ? 8 / dtype_bits(v->type.dtype) : 1),
+                     *bytes = dim_quotient(alg, v->type.dim[d], per_byte);
+    return bytes ? split_scale(alg, split_even(alg, s->ranks, bytes), dim_int(alg, 1), per_byte)
                  : split_even(alg, s->ranks, v->type.dim[d]);
 }
 

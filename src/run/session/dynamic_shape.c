@@ -14,6 +14,12 @@ static struct constant *as_constant(struct arena *a, const struct tensor *t)
     struct constant *c = NEW(a, struct constant);
     *c = (struct constant){.dtype = t->dtype, .rank = t->rank, .bytes = (int64_t)tensor_bytes(t), .data = t->data};
     memcpy(c->dim, t->dim, sizeof c->dim);
+    if (!dtype_is_packed(t->dtype) || t->packed)
+        return c;
+    void *packed = arena_alloc(a, (size_t)c->bytes + 1);
+    dtype_pack(t->dtype, t->data, tensor_elements(t), packed);
+    require(dtype_packed_bytes(t->dtype, tensor_elements(t), &c->bytes));
+    c->data = packed;
     return c;
 }
 

@@ -114,7 +114,7 @@ static void load_constant(struct session *s, struct value *v)
     struct tensor *t = &s->tensor[v->id];
     if (t->data)
         return;
-    *t = (struct tensor){.dtype = v->constant->dtype, .rank = v->constant->rank};
+    *t = (struct tensor){.dtype = v->constant->dtype, .rank = v->constant->rank, .packed = dtype_is_packed(v->constant->dtype)};
     memcpy(t->dim, v->constant->dim, sizeof t->dim);
     const void *data = constant_data(v->constant, v->name);
     digest_check(v->constant, v->name, s->verify);
@@ -132,6 +132,31 @@ static void load_constants(struct session *s)
     for (int i = 0; i < s->graph->outputs.n; i++)
         if (s->graph->outputs.at[i]->constant)
             load_constant(s, s->graph->outputs.at[i]);
+}
+
+/* A body holds it as a constant of its own. */
+static bool is_captured(const struct node *n, int operand)
+{
+    return node_bodies(n) && operand >= node_captured(n, 0);
+}
+
+static void unpack_constant(struct session *s, const struct value *v)
+{
+    s->tensor[v->id] = tensor_unpacked(s->arena, &s->tensor[v->id]);
+}
+
+/* Those of few bits that anything reads but kernels which take them as they are. */
+static void unpack_constants(struct session *s)
+{
+    for (int i = 0; i < s->nstep; i++) {
+        const struct node *n = s->step[i].node;
+        for (int k = 0; k < n->nin; k++)
+            if (s->step[i].in_constant[k] && !is_captured(n, k) && !(n->op && n->op->flags & OP_PACKED))
+                unpack_constant(s, n->in[k]);
+    }
+    for (int i = 0; i < s->graph->outputs.n; i++)
+        if (s->graph->outputs.at[i]->constant)
+            unpack_constant(s, s->graph->outputs.at[i]);
 }
 
 /* Weights that a kernel keeps packed are packed here, one after another; the pages they came from are given back. Returns the operand
@@ -163,18 +188,12 @@ static int pack_weight(struct session *s, struct session_step *step)
 static void align_constant(struct session *s, const struct value *v)
 {
     struct tensor *t = &s->tensor[v->id];
-    if (dtype_is_packed(t->dtype) || (uintptr_t)t->data % dtype_size(t->dtype) == 0)
+    if ((uintptr_t)t->data % dtype_size(t->dtype) == 0)
         return;
     void *copy = arena_alloc(s->arena, tensor_bytes(t));
     memcpy(copy, t->data, tensor_bytes(t));
     t->data = copy;
     constant_release(v->constant);
-}
-
-/* A body holds it as a constant of its own. */
-static bool is_captured(const struct node *n, int operand)
-{
-    return node_bodies(n) && operand >= node_captured(n, 0);
 }
 
 static void place_constants(struct session *s)
@@ -223,6 +242,7 @@ static struct session *session_build(struct graph *g, struct comm *comm, struct 
         step_new(s, &s->step[i], g->nodes.at[i]);
     collect_collectives(s);
     load_constants(s);
+    unpack_constants(s);
     layout_prepare(s);
     place_constants(s);
     settle_weights(s);

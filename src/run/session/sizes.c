@@ -59,7 +59,7 @@ void sizes_evaluate(struct session *s)
 void sizes_check(const struct session *s, const struct tensor *t, const char *name)
 {
     int64_t n, bytes;
-    if (!type_sizes_product(t->dim, t->rank, &n) || (dtype_width(t->dtype) > 0 && !dtype_bytes(t->dtype, n, &bytes)))
+    if (!type_sizes_product(t->dim, t->rank, &n) || (dtype_size(t->dtype) > 0 && !dtype_bytes(t->dtype, n, &bytes)))
         fail("%s: tensor '%s' is too large for these inputs", s->sig.path, name);
 }
 
