@@ -47,18 +47,24 @@ struct run_options {
     struct train_options train;
     struct text_list dim, bind, external_root, eos;
     struct text_maybe random, stats;
-    const char *start, *groups, *seed;
+    const char *start, *groups, *top_k, *seed;
     bool verbose;
     struct text_list settings; /* what all ranks must have alike */
 };
+
+static bool samples(const struct run_options *o)
+{
+    const struct job_options *job = &o->job;
+    return job->temperature >= 0 || job->top_p >= 0 || job->min_p >= 0 || job->penalty >= 0 || o->top_k;
+}
 
 static void check_calibration(const struct run_options *o)
 {
     const struct job_options *job = &o->job;
     bool runs = job->paths.text.n || job->generate || job->test_data || job->check || job->output || o->random.given || o->dim.text.n ||
         o->bind.text.n || job->input.text.n || job->repeat > 1 || o->stats.given || o->groups || job->write_shards || o->eos.text.n ||
-        o->start || job->prompt.text.n || job->prompt_file || job->tokenizer || job->role.text.n || o->external_root.text.n ||
-        job->rtol >= 0 || job->atol >= 0 || job->rel >= 0;
+        o->start || job->prompt.text.n || job->prompt_file || job->tokenizer || job->role.text.n || o->external_root.text.n || samples(o) ||
+        o->seed || job->rtol >= 0 || job->atol >= 0 || job->rel >= 0;
     if (runs)
         fail_usage("--calibrate runs no model: only --local, --threads, --quiet and --verbose go with it");
 }
@@ -84,10 +90,9 @@ static bool trains(const struct train_options *t)
 static void check_training(const struct run_options *o)
 {
     const struct job_options *job = &o->job;
-    if (!job->train && (trains(&o->train) || o->seed))
-        fail_usage(
-            "--data, --batch, --sequence, --accumulate, --steps, --lr, --optimizer, --seed, --save, --save-every, --resume and --log "
-            "are for --train");
+    if (!job->train && trains(&o->train))
+        fail_usage("--data, --batch, --sequence, --accumulate, --steps, --lr, --optimizer, --save, --save-every, --resume and --log "
+                   "are for --train");
     if (job->train && (job->generate || job->test_data || job->check || job->output || o->random.given || o->dim.text.n || job->repeat > 1))
         fail_usage("--train takes none of --generate, --test-data, --check, --output, --random, --dim and --repeat");
 }
@@ -117,6 +122,10 @@ static void check_options(struct run_options *o)
         fail_usage("--generate takes none of --test-data, --check, --random, --dim and --repeat");
     if (!job->generate && (o->eos.text.n || o->start || job->role.text.n))
         fail_usage("--eos, --start and --role are for --generate");
+    if (!job->generate && samples(o))
+        fail_usage("--temperature, --top-k, --top-p, --min-p and --repetition-penalty are for --generate and --prompt");
+    if (!job->generate && !job->train && o->seed)
+        fail_usage("--seed is for --generate, --prompt and --train");
     if (job->repeat < 1)
         fail_usage("--repeat is 0, expected at least 1");
 }
@@ -130,9 +139,20 @@ static const char *paths_given(struct arena *a, const struct text_list *paths)
     return all;
 }
 
-static void parse_run_options(struct arena *a, struct run_options *o, int argc, char **argv)
+/* The table of options grows by parts. */
+struct arg_table {
+    VEC(struct arg) rows;
+};
+
+static void add_args(struct arena *a, struct arg_table *t, const struct arg *row, size_t n)
 {
-    const struct arg table[] = {
+    for (size_t i = 0; i < n; i++)
+        VEC_PUSH(a, &t->rows, row[i]);
+}
+
+static void add_model_args(struct arena *a, struct arg_table *t, struct run_options *o)
+{
+    const struct arg row[] = {
         {"local", 0, ARG_RANKS, &o->job.local, "N", "run N ranks as threads of this process"},
         {"groups", 0, ARG_TEXT, &o->groups, "G[:SYMBOL]", "run G replicas, each on its rows of the batch"},
         {"input", 0, ARG_LIST, &o->job.input, "[K:]NAME=FILE", "an input (of graph K): .npy or .pb; {rank} in FILE: a shard per rank"},
@@ -147,15 +167,35 @@ static void parse_run_options(struct arena *a, struct run_options *o, int argc, 
         {"atol", 0, ARG_REAL, &o->job.atol, "X", "see --rtol"},
         {"check", 0, ARG_TEXT, &o->job.check, "MODEL", "compare with MODEL, run unsharded"},
         {"rel", 0, ARG_REAL, &o->job.rel, "X", "with --check: max|a-b| <= rel max|b| (default: by type)"},
-        {"generate", 0, ARG_INT, &o->job.generate, "N", "decode N tokens greedily; KV caches stay sharded"},
+    };
+    add_args(a, t, row, sizeof row / sizeof *row);
+}
+
+static void add_decode_args(struct arena *a, struct arg_table *t, struct run_options *o)
+{
+    const struct arg row[] = {
+        {"generate", 0, ARG_INT, &o->job.generate, "N", "decode N tokens; KV caches stay sharded"},
 #ifdef HAVE_TEXT
         {"prompt", 0, ARG_LIST, &o->job.prompt, "TEXT", "decode after this text and print text (repeatable: a row each)"},
         {"prompt-file", 0, ARG_TEXT, &o->job.prompt_file, "FILE", "the same, with each line of FILE as a prompt; -: stdin"},
         {"tokenizer", 0, ARG_TEXT, &o->job.tokenizer, "FILE", "a tokenizer.json (default: the one beside the model)"},
 #endif
+        {"temperature", 0, ARG_REAL, &o->job.temperature, "X", "sample: scores are divided by X; 0: take the best token (default)"},
+        {"top-k", 0, ARG_TEXT, &o->top_k, "K", "sample from the K best tokens; 0: from all"},
+        {"top-p", 0, ARG_REAL, &o->job.top_p, "X", "sample from the best tokens that together have probability X"},
+        {"min-p", 0, ARG_REAL, &o->job.min_p, "X", "sample from tokens with at least X times the best one's probability"},
+        {"repetition-penalty", 0, ARG_REAL, &o->job.penalty, "X", "divide scores of tokens that a row has by X"},
+        {"seed", 0, ARG_TEXT, &o->seed, "N", "draw what N draws, on any number of ranks: tokens; with --train: rows (default: 0)"},
         {"eos", 0, ARG_LIST, &o->eos, "ID,..", "with --generate: the tokens that end a row (repeatable)"},
         {"start", 0, ARG_TEXT, &o->start, "ID", "with --generate: first token of a decoder after an encoder (default: 0)"},
         {"role", 0, ARG_LIST, &o->job.role, "INPUT=ROLE", "with --generate: tokens, mask, positions, constant, ... (repeatable)"},
+    };
+    add_args(a, t, row, sizeof row / sizeof *row);
+}
+
+static void add_train_args(struct arena *a, struct arg_table *t, struct run_options *o)
+{
+    const struct arg row[] = {
         {"train", 0, ARG_FLAG, &o->job.train, NULL, "train the weights of a folder that tpc-shard --train made"},
         {"data", 0, ARG_TEXT, &o->train.data, "FILE", "with --train: tokens, .npy or raw of 16 bits (FILE.u32: of 32 bits)"},
         {"batch", 0, ARG_INT, &o->train.batch, "N", "with --train: rows of a step, of all replicas (default: 8)"},
@@ -165,11 +205,17 @@ static void parse_run_options(struct arena *a, struct run_options *o, int argc, 
         {"lr", 0, ARG_REAL, &o->train.lr, "X", "with --train: highest learning rate (default: 3e-4)"},
         {"optimizer", 0, ARG_TEXT, &o->train.optimizer, "NAME[,KEY=X..]",
          "adamw or sgd; beta1, beta2, eps, decay, momentum, clip, warmup, floor"},
-        {"seed", 0, ARG_TEXT, &o->seed, "N", "with --train: which rows are drawn (default: 0)"},
         {"save", 0, ARG_TEXT, &o->train.save, "FILE", "with --train: write checkpoints (safetensors)"},
         {"save-every", 0, ARG_INT, &o->train.save_every, "N", "with --train: steps between checkpoints (default: 100)"},
         {"resume", 0, ARG_TEXT, &o->train.resume, "FILE", "with --train: go on from a checkpoint, on any number of ranks"},
         {"log", 0, ARG_TEXT, &o->train.log, "FILE", "with --train: write a CSV line per step"},
+    };
+    add_args(a, t, row, sizeof row / sizeof *row);
+}
+
+static void add_general_args(struct arena *a, struct arg_table *t, struct run_options *o)
+{
+    const struct arg row[] = {
         {"repeat", 0, ARG_INT, &o->job.repeat, "N", "run N times and print the times"},
         {"calibrate", 0, ARG_TEXT, &o->job.calibrate, "FILE", "measure this machine and write a profile for tpc-shard --machine"},
         {"stats", 0, ARG_MAYBE, &o->stats, "[=FILE]", "print time, communication and memory of every rank; FILE: write JSON"},
@@ -179,14 +225,18 @@ static void parse_run_options(struct arena *a, struct run_options *o, int argc, 
         {"quiet", 'q', ARG_FLAG, &o->job.quiet, NULL, "print errors only"},
         {"verbose", 'v', ARG_FLAG, &o->verbose, NULL, "explain what is done"},
     };
-    const struct args args = {"tpc-run",
-                              "execute an ONNX model, or the ranks of a sharded one",
-                              usage,
-                              table,
-                              (int)(sizeof table / sizeof *table),
-                              description,
-                              environment,
-                              examples};
+    add_args(a, t, row, sizeof row / sizeof *row);
+}
+
+static void parse_run_options(struct arena *a, struct run_options *o, int argc, char **argv)
+{
+    struct arg_table t = {{0}};
+    add_model_args(a, &t, o);
+    add_decode_args(a, &t, o);
+    add_train_args(a, &t, o);
+    add_general_args(a, &t, o);
+    const struct args args = {
+        "tpc-run", "execute an ONNX model, or the ranks of a sharded one", usage, t.rows.at, t.rows.n, description, environment, examples};
     static const char *const own[] = {"threads", "quiet", "verbose", NULL}; /* of each rank */
     o->job.paths = args_parse(a, &args, argc, argv);
     o->settings = args_given(a, &args, own);
@@ -213,7 +263,9 @@ static void read_eos(struct arena *a, struct job_options *o, const char *text)
 static void read_run_options(struct arena *a, struct run_options *o, int argc, char **argv)
 {
     struct job_options *job = &o->job;
-    *o = (struct run_options){.job = {.rtol = -1, .atol = -1, .rel = -1, .repeat = 1}, .train = {.lr = -1}};
+    *o = (struct run_options){
+        .job = {.rtol = -1, .atol = -1, .rel = -1, .repeat = 1, .temperature = -1, .top_p = -1, .min_p = -1, .penalty = -1},
+        .train = {.lr = -1}};
     parse_run_options(a, o, argc, argv);
     replica_read(a, o->groups, job);
     diag_setup("tpc-run", job->quiet ? -1 : o->verbose);
@@ -230,8 +282,10 @@ static void read_run_options(struct arena *a, struct run_options *o, int argc, c
     job->stats_path = o->stats.text;
     for (int i = 0; i < o->eos.text.n; i++)
         read_eos(a, job, o->eos.text.at[i]);
-    o->train.seed = o->seed ? number_read("--seed", o->seed, 0, INT32_MAX) : -1;
+    o->train.seed = o->seed ? number_read("--seed", o->seed, 0, INT64_MAX) : -1;
     job->start = token_id("--start", o->start);
+    job->top_k = o->top_k ? number_read("--top-k", o->top_k, 0, INT32_MAX) : -1;
+    job->sampling_seed = o->seed ? number_read("--seed", o->seed, 0, INT64_MAX) : -1;
 }
 
 /* ---- one rank ----------------------------------------------------------------------------------------------------------------- */

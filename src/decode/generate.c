@@ -1,5 +1,5 @@
-/* generate: greedy decoding. The prefill runs every graph once; then the last graph decodes every further token. KV caches and scores
- * stay sharded: only one pair per rank and row travels to pick a token. */
+/* generate: decoding. The prefill runs every graph once; then the last graph decodes every further token. KV caches and scores
+ * stay sharded: only the best ones of each rank travel to pick a token. */
 #include "decode/decode.h"
 
 #include <stdlib.h>
@@ -16,6 +16,8 @@ struct decoder {
     struct prompt_text *text; /* NULL: ids are printed, or this is not rank 0 */
     int64_t fed;              /* tokens that the KV cache holds */
     int64_t first_made;       /* column of the first decoded token */
+    struct sampling sampling;
+    struct row_sampling *how; /* by row */
     int64_t *next;
     int64_t made;                     /* tokens decoded per row */
     int64_t printed;                  /* of them, as they came */
@@ -155,7 +157,7 @@ static bool run_token(struct decoder *d, struct stage *s)
     session_run(s->session, s->in, s->out);
     forget_given_state(s);
     d->fed = d->history.length;
-    argmax_next(d->comm, s, &d->history, d->next, &d->chosen);
+    pick_next(d->comm, s, &d->history, d->how, d->next, &d->chosen);
     bool ended = end_rows(d);
     history_add(&d->history, d->next);
     d->made++;
@@ -196,6 +198,9 @@ static void start_history(struct decoder *d, struct arena *a, int k)
     else
         d->history = history_start(a, given_batch(&d->stage[0]), start < 0 ? 0 : start, d->options->generate);
     d->next = NEWN(a, int64_t, d->history.batch);
+    d->how = NEWN(a, struct row_sampling, d->history.batch);
+    for (int64_t b = 0; b < d->history.batch; b++)
+        d->how[b] = (struct row_sampling){d->sampling, (uint64_t)(d->shard.rows.from + b)};
     d->fed = d->history.past;
     d->first_made = d->history.length;
 }
@@ -337,6 +342,22 @@ static void print_rest(struct decoder *d, const struct tensor *tokens)
         print_tokens(tokens);
 }
 
+/* On stderr, why the texts are no longer. */
+static void tell_ends(const struct decoder *d, const struct tensor *tokens)
+{
+    int64_t ended = 0, rows = tokens->dim[0], n = tokens->dim[1];
+    for (int64_t b = 0; b < rows; b++)
+        ended += before_end(d, (const int64_t *)tokens->data + b * n, n) < n;
+    streams_flush();
+    if (ended == rows)
+        diag_tell("%s at an end token", rows == 1 ? "the text ended" : "all texts ended");
+    else if (ended)
+        diag_tell("%lld of %lld texts ended at an end token, the others after %lld tokens", (long long)ended, (long long)rows,
+                  (long long)n);
+    else
+        diag_tell("%s after %lld tokens, before an end token", rows == 1 ? "the text stopped" : "all texts stopped", (long long)n);
+}
+
 static _Thread_local const struct decoder *running; /* on this rank */
 
 /* A run that fails has not made its tokens in vain. The thread that fails knows what it made, which is what rank 0 did or is about to do.
@@ -421,6 +442,7 @@ void generate_run(struct arena *a, const struct replicas *replicas, const struct
     roles_find(a, replicas->all, d.stage, d.nstage, o);
     if (o->prompt.text.n || o->prompt_file)
         d.text = prompt_text_give(a, replicas->all, d.stage, d.nstage, o);
+    d.sampling = sampling_agree(a, replicas->all, o);
     shard_rows(&d, a);
     bool prints = replicas->all->rank == 0;
     running = &d;
@@ -438,6 +460,8 @@ void generate_run(struct arena *a, const struct replicas *replicas, const struct
     running = NULL;
     if (prints)
         print_rest(&d, &r.tokens);
+    if (d.text)
+        tell_ends(&d, &r.tokens);
     if (o->output)
         write_outputs(&d, a, last);
     if (o->stats)

@@ -20,7 +20,7 @@ struct prompts {
     VEC(const char *) list;
 };
 
-/* Every line is a prompt; the last one may lack its end. */
+/* Every line is a prompt; the last one may lack its end, which may be that of DOS. */
 static void add_lines(struct arena *a, struct prompts *p, const char *path, FILE *from)
 {
     struct text_builder all = {.arena = a};
@@ -33,8 +33,8 @@ static void add_lines(struct arena *a, struct prompts *p, const char *path, FILE
         fail("%s: has a zero byte, expected lines of text", path);
     text_put(&all, "", 1);
     for (char *line = all.to.at; *line;) {
-        size_t n = strcspn(line, "\n");
-        VEC_PUSH(a, &p->list, arena_strndup(a, line, n));
+        size_t n = strcspn(line, "\n"), end = n && line[n - 1] == '\r' ? n - 1 : n;
+        VEC_PUSH(a, &p->list, arena_strndup(a, line, end));
         line += n + (line[n] == '\n');
     }
 }
@@ -56,49 +56,6 @@ static struct prompts read_prompts(struct arena *a, const struct job_options *o)
     if (!p.list.n)
         fail("%s: holds no prompt", o->prompt_file);
     return p;
-}
-
-/* The file beside the first model that has it: in a folder of rank files, or in the folder of a model. NULL: none has. */
-static const char *file_beside(struct arena *a, const struct job_options *o, const char *name)
-{
-    for (int i = 0; i < o->paths.text.n; i++) {
-        const char *at = o->paths.text.at[i], *path = path_join(a, path_is_folder(at) ? at : path_dir(a, at), name);
-        if (path_exists(path))
-            return path;
-    }
-    return NULL;
-}
-
-/* ---- ends of a text ---- */
-
-static void add_ends(struct arena *a, const char *path, const json_t *v, struct token_ids *ends)
-{
-    size_t i;
-    json_t *id;
-    if (json_is_integer(v))
-        VEC_PUSH(a, &ends->list, json_integer_value(v));
-    json_array_foreach((json_t *)(uintptr_t)v, i, id)
-    {
-        if (!json_is_integer(id))
-            fail("%s: eos_token_id: expected token ids", path);
-        VEC_PUSH(a, &ends->list, json_integer_value(id));
-    }
-}
-
-/* "eos_token_id" of generation_config.json, or of the model in genai_config.json. */
-static struct token_ids read_ends(struct arena *a, const struct job_options *o)
-{
-    static const char *const name[] = {"generation_config.json", "genai_config.json"};
-    struct token_ids ends = {0};
-    for (int i = 0; i < 2 && !ends.list.n; i++) {
-        const char *path = file_beside(a, o, name[i]);
-        if (!path)
-            continue;
-        json_t *root = tokenizer_json(path);
-        add_ends(a, path, json_object_get(i ? json_object_get(root, "model") : root, "eos_token_id"), &ends);
-        json_decref(root);
-    }
-    return ends;
 }
 
 /* ---- tokens ---- */
@@ -131,11 +88,11 @@ static void encode_rows(const struct prompt_text *t, const struct prompts *p, st
 static struct prompt_text *read_on_first(struct arena *a, const struct job_options *o, struct tensor *sent)
 {
     struct prompt_text *t = NEW(a, struct prompt_text);
-    const char *path = o->tokenizer ? o->tokenizer : file_beside(a, o, "tokenizer.json");
+    const char *path = o->tokenizer ? o->tokenizer : config_beside(a, o, "tokenizer.json");
     if (!path)
         fail("%s: no tokenizer.json lies beside it: name one with --tokenizer FILE", o->paths.text.at[0]);
     const struct prompts p = read_prompts(a, o);
-    const struct token_ids ends = read_ends(a, o);
+    const struct end_tokens ends = config_ends(a, o);
     *t = (struct prompt_text){.arena = a, .scratch = arena_new(), .tokenizer = tokenizer_read(a, path)};
     encode_rows(t, &p, &sent[0], &sent[1]);
     sent[2] = ids_tensor(a, 1, ends.list.n);

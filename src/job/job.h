@@ -13,8 +13,10 @@ struct job_options {
     const char *prompt_file, *tokenizer;
     struct text_list input, role; /* texts of the options: [K:]NAME=FILE, [K:]NAME=ROLE */
     int64_t local, repeat, threads, generate;
-    VEC(int64_t) eos; /* tokens that end a row */
-    int64_t start;    /* -1: not given */
+    VEC(int64_t) eos;                          /* tokens that end a row */
+    int64_t start;                             /* -1: not given */
+    double temperature, top_p, min_p, penalty; /* of sampling; -1: not given */
+    int64_t top_k, sampling_seed;              /* -1: not given */
     struct bindings dims;
     struct bound_inputs fixed; /* --bind */
     struct folders external_roots;

@@ -1,0 +1,71 @@
+/* config: what generation_config.json and genai_config.json beside a model say of decoding. */
+#include "decode/decode.h"
+
+const char *config_beside(struct arena *a, const struct job_options *o, const char *name)
+{
+    for (int i = 0; i < o->paths.text.n; i++) {
+        const char *at = o->paths.text.at[i], *path = path_join(a, path_is_folder(at) ? at : path_dir(a, at), name);
+        if (path_exists(path))
+            return path;
+    }
+    return NULL;
+}
+
+static json_t *read_json(const char *path)
+{
+    json_error_t error;
+    json_t *root = json_load_file(path, 0, &error);
+    if (!root)
+        fail("%s: line %d: %s", path, error.line, error.text);
+    return root;
+}
+
+/* Of genai_config.json, the part that has what generation_config.json has on top. */
+static const char *const name[] = {"generation_config.json", "genai_config.json"}, *const end_part[] = {NULL, "model"},
+                         *const sampling_part[] = {NULL, "search"};
+enum { NAMES = sizeof name / sizeof *name };
+
+static const json_t *part_of(const json_t *root, const char *part)
+{
+    return part ? json_object_get(root, part) : root;
+}
+
+static void add_ends(struct arena *a, const char *path, const json_t *v, struct end_tokens *ends)
+{
+    size_t n = json_is_array(v) ? json_array_size(v) : v && !json_is_null(v);
+    for (size_t i = 0; i < n; i++) {
+        const json_t *id = json_is_array(v) ? json_array_get(v, i) : v;
+        if (!json_is_integer(id))
+            fail("%s: eos_token_id: expected token ids", path);
+        VEC_PUSH(a, &ends->list, json_integer_value(id));
+    }
+}
+
+struct end_tokens config_ends(struct arena *a, const struct job_options *o)
+{
+    struct end_tokens ends = {0};
+    for (int i = 0; i < NAMES && !ends.list.n; i++) {
+        const char *path = config_beside(a, o, name[i]);
+        if (!path)
+            continue;
+        json_t *root = read_json(path);
+        add_ends(a, path, json_object_get(part_of(root, end_part[i]), "eos_token_id"), &ends);
+        json_decref(root);
+    }
+    return ends;
+}
+
+json_t *config_sampling(struct arena *a, const struct job_options *o, const char **path)
+{
+    for (int i = 0; i < NAMES; i++) {
+        *path = config_beside(a, o, name[i]);
+        if (!*path)
+            continue;
+        json_t *root = read_json(*path), *part = json_incref((json_t *)(uintptr_t)part_of(root, sampling_part[i]));
+        json_decref(root);
+        if (json_is_true(json_object_get(part, "do_sample")))
+            return part;
+        json_decref(part);
+    }
+    return NULL;
+}

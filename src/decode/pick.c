@@ -1,0 +1,347 @@
+/* pick: picks the next token of every row. Scores stay where they are: ranks exchange their best ones.
+ *
+ * The best token, or the best one with its draw added, needs one pair per rank and row. If only some of the scores count (top-k, top-p,
+ * min-p), every rank sends as many of its best ones as may matter, and, for top-p, the sum of the weights of all its columns. Together they
+ * are the best of the whole vocabulary down to the last one of any rank that has more. Rank 0 takes from these those that count, in the
+ * order of their scores. If it would need one beyond, all ranks send more. So the result is exact, and the same on any number of ranks. */
+#include "decode/decode.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { FEW = 64, MOST_AT_FIRST = 4096, MORE = 8, UNDECIDED = -2 };
+
+struct pick {
+    struct arena *tmp;
+    struct comm *comm;
+    const struct row_sampling *how; /* by row; NULL: all take the best */
+    struct row_scores scores;
+    const struct history *history;
+    struct session_collective *count;
+    int64_t *next;
+    int64_t *slots;             /* by row: pairs that a rank sends in this round; 0: the row has its token */
+    struct scored_token **own;  /* by row: all scores of this rank, where they are read more than once */
+    struct scored_token *pairs; /* by rank, row and slot */
+    int64_t *mass;              /* by row */
+};
+
+static const struct sampling *rule_of(const struct pick *p, int64_t row)
+{
+    static const struct sampling best = {.top_p = 1, .penalty = 1};
+    return p->how ? &p->how[row].of : &best;
+}
+
+/* The position that the next token has among those of the row. */
+static int64_t next_position(const struct history *h, int64_t row)
+{
+    int64_t last = row * h->room + h->length - 1;
+    return h->position[last] + (h->seen[last] != 0);
+}
+
+/* ---- this rank's scores ---- */
+
+static void penalize(double *x, double penalty)
+{
+    *x = *x > 0 ? *x / penalty : *x * penalty;
+}
+
+/* Once for each token that the row has. */
+static void penalize_row(const struct pick *p, int64_t row, struct scored_token *score)
+{
+    const struct history *h = p->history;
+    bool *done = NEWN(p->tmp, bool, p->scores.columns + 1);
+    for (int64_t c = 0; c < h->length; c++) {
+        int64_t at = row * h->room + c, before = 0;
+        for (int i = 0; h->seen[at] && i < p->scores.n; before += p->scores.at[i].hi - p->scores.at[i].lo, i++) {
+            int64_t k = before + h->token[at] - p->scores.at[i].lo;
+            if (h->token[at] < p->scores.at[i].lo || h->token[at] >= p->scores.at[i].hi || done[k])
+                continue;
+            done[k] = true;
+            penalize(&score[k].score, rule_of(p, row)->penalty);
+        }
+    }
+}
+
+static struct scored_token *read_row(struct pick *p, int64_t row)
+{
+    if (p->own[row])
+        return p->own[row];
+    p->own[row] = NEWN(p->tmp, struct scored_token, p->scores.columns + 1);
+    row_scores_read(&p->scores, row, p->own[row]);
+    if (rule_of(p, row)->penalty != 1)
+        penalize_row(p, row, p->own[row]);
+    return p->own[row];
+}
+
+/* The best of this rank, with its draw if there are any. */
+static struct scored_token own_best(struct pick *p, int64_t row)
+{
+    const struct sampling *rule = rule_of(p, row);
+    if (rule->temperature <= 0 && rule->penalty == 1)
+        return row_scores_best(&p->scores, row);
+    const struct scored_token *all = read_row(p, row);
+    struct draws d = {0};
+    struct scored_token best = {-INFINITY, -1};
+    if (rule->temperature > 0)
+        d = sampling_draws(&p->how[row], next_position(p->history, row));
+    for (int64_t i = 0; i < p->scores.columns; i++) {
+        struct scored_token o = all[i];
+        if (rule->temperature > 0)
+            o.score = sampling_draw(&d, o.token, o.score, best.score);
+        if (row_scores_before(o, best))
+            best = o;
+    }
+    return best;
+}
+
+/* A heap whose first is the last of n in the order of row_scores_before: the one that sinks in from the top finds its place. */
+static void sink(struct scored_token *heap, int64_t n, struct scored_token o)
+{
+    int64_t at = 0;
+    for (int64_t below; (below = 2 * at + 1) < n; at = below) {
+        if (below + 1 < n && row_scores_before(heap[below], heap[below + 1]))
+            below++;
+        if (!row_scores_before(o, heap[below]))
+            break;
+        heap[at] = heap[below];
+    }
+    heap[at] = o;
+}
+
+/* The best n of this rank in any order, then none where it has fewer. */
+static void own_few(struct pick *p, int64_t row, int64_t n, struct scored_token *to)
+{
+    const struct scored_token *all = read_row(p, row);
+    for (int64_t i = 0; i < n; i++)
+        to[i] = (struct scored_token){0, -1};
+    for (int64_t i = 0; i < p->scores.columns; i++)
+        if (row_scores_before(all[i], to[0]))
+            sink(to, n, all[i]);
+}
+
+/* ---- exchange ---- */
+
+/* Of every rank so many bytes; from_first: only those of rank 0. */
+static void exchange(struct pick *p, void *all, int64_t each, bool from_first)
+{
+    struct comm *comm = p->comm;
+    int64_t *bytes = NEWN(p->tmp, int64_t, comm->size), sent = comm->bytes_sent;
+    double start = clock_seconds();
+    for (int r = 0; r < comm->size; r++)
+        bytes[r] = each;
+    comm->id = 0;
+    comm->name = p->count->name;
+    if (from_first)
+        comm->broadcast(comm, all, each, 0);
+    else
+        comm->allgatherv(comm, all, bytes);
+    p->count->calls++;
+    p->count->bytes += comm->bytes_sent - sent;
+    p->count->payload += each;
+    p->count->seconds += clock_seconds() - start;
+}
+
+/* How many pairs a rank sends in this round. */
+static int64_t slots_of_all(const struct pick *p)
+{
+    int64_t n = 0;
+    for (int64_t b = 0; b < p->history->batch; b++)
+        n += p->slots[b];
+    return n;
+}
+
+static void exchange_pairs(struct pick *p)
+{
+    int64_t each = slots_of_all(p);
+    p->pairs = NEWN(p->tmp, struct scored_token, p->comm->size * each);
+    struct scored_token *to = p->pairs + p->comm->rank * each;
+    for (int64_t b = 0; b < p->history->batch; to += p->slots[b++]) {
+        if (p->slots[b] && sampling_filters(rule_of(p, b)))
+            own_few(p, b, p->slots[b], to);
+        else if (p->slots[b])
+            *to = own_best(p, b);
+    }
+    exchange(p, p->pairs, each * (int64_t)sizeof *p->pairs, false);
+}
+
+/* ---- rows of which only some scores count ---- */
+
+struct candidates {
+    int64_t n, certain; /* of the whole vocabulary, the best so many are the first ones here */
+    bool complete;      /* these are all there are */
+    struct scored_token *at;
+};
+
+static int by_rank(const void *x, const void *y)
+{
+    const struct scored_token *a = x, *b = y;
+    return row_scores_before(*a, *b) ? -1 : row_scores_before(*b, *a);
+}
+
+/* offset: of the row's slots among those of a rank. */
+static struct candidates candidates_of(const struct pick *p, int64_t row, int64_t offset)
+{
+    int64_t each = slots_of_all(p), slots = p->slots[row];
+    struct candidates c = {.complete = true, .at = NEWN(p->tmp, struct scored_token, p->comm->size * slots)};
+    struct scored_token bound = {0, -1};
+    for (int r = 0; r < p->comm->size; r++) {
+        const struct scored_token *sent = p->pairs + r * each + offset;
+        struct scored_token last = {0, -1};
+        bool full = true;
+        for (int64_t k = 0; k < slots; k++) {
+            full = full && sent[k].token >= 0;
+            if (sent[k].token >= 0)
+                c.at[c.n++] = sent[k];
+            if (last.token < 0 || row_scores_before(last, sent[k]))
+                last = sent[k];
+        }
+        c.complete = c.complete && !full;
+        if (full && row_scores_before(last, bound))
+            bound = last;
+    }
+    qsort(c.at, (size_t)c.n, sizeof *c.at, by_rank);
+    while (c.certain < c.n && (bound.token < 0 || !row_scores_before(bound, c.at[c.certain])))
+        c.certain++;
+    return c;
+}
+
+static int64_t own_mass(struct pick *p, int64_t row, double best)
+{
+    const struct scored_token *all = read_row(p, row);
+    int64_t sum = 0;
+    for (int64_t i = 0; i < p->scores.columns; i++)
+        sum += sampling_weight(rule_of(p, row), all[i].score, best);
+    return sum;
+}
+
+/* The sum of weights of the whole vocabulary, once for each row that asks for it. */
+static void exchange_masses(struct pick *p, const struct candidates *c)
+{
+    int64_t batch = p->history->batch, *all = NEWN(p->tmp, int64_t, p->comm->size * batch);
+    bool any = false;
+    for (int64_t b = 0; b < batch; b++) {
+        const struct sampling *rule = rule_of(p, b);
+        if (!c[b].n || p->mass[b] || rule->top_k || rule->top_p >= 1)
+            continue;
+        any = true;
+        all[p->comm->rank * batch + b] = own_mass(p, b, c[b].at[0].score);
+    }
+    if (!any)
+        return;
+    exchange(p, all, batch * (int64_t)sizeof *all, false);
+    for (int64_t i = 0; i < p->comm->size * batch; i++)
+        p->mass[i % batch] += all[i];
+}
+
+/* How many of the first candidates count; UNDECIDED: more must be known. */
+static int64_t count_kept(const struct sampling *rule, const struct candidates *c, int64_t mass)
+{
+    int64_t most = rule->top_k && rule->top_k < c->n ? rule->top_k : c->n, kept = 0;
+    bool all = c->complete || (rule->top_k && rule->top_k <= c->n);
+    if (rule->top_k && (most > c->certain || !all))
+        return UNDECIDED;
+    double best = c->at[0].score, total = (double)mass;
+    if (rule->top_k)
+        for (int64_t i = 0; i < most; i++)
+            total += (double)sampling_weight(rule, c->at[i].score, best);
+    for (int64_t sum = 0; kept < most; kept++) {
+        int64_t weight = sampling_weight(rule, c->at[kept].score, best);
+        if (kept >= c->certain)
+            return UNDECIDED;
+        if (kept && (((double)sum >= rule->top_p * total && rule->top_p < 1) || (double)weight < rule->min_p * 0x1p40))
+            return kept;
+        sum += weight;
+    }
+    return all ? kept : UNDECIDED;
+}
+
+static int64_t draw_kept(const struct pick *p, int64_t row, const struct candidates *c)
+{
+    int64_t kept = count_kept(rule_of(p, row), c, p->mass[row]);
+    const struct draws d = sampling_draws(&p->how[row], next_position(p->history, row));
+    struct scored_token best = {-INFINITY, kept == UNDECIDED ? UNDECIDED : -1};
+    for (int64_t i = 0; i < kept; i++) {
+        struct scored_token o = {sampling_draw(&d, c->at[i].token, c->at[i].score, best.score), c->at[i].token};
+        if (row_scores_before(o, best))
+            best = o;
+    }
+    return best.token;
+}
+
+/* Rank 0 draws; another library of mathematics could round otherwise elsewhere. */
+static void draw_rows(struct pick *p)
+{
+    int64_t batch = p->history->batch, offset = 0;
+    struct candidates *c = NEWN(p->tmp, struct candidates, batch);
+    bool any = false;
+    for (int64_t b = 0; b < batch; offset += p->slots[b++])
+        if (p->slots[b] && sampling_filters(rule_of(p, b))) {
+            c[b] = candidates_of(p, b, offset);
+            any = true;
+        }
+    if (!any)
+        return;
+    exchange_masses(p, c);
+    for (int64_t b = 0; p->comm->rank == 0 && b < batch; b++)
+        if (c[b].n)
+            p->next[b] = draw_kept(p, b, &c[b]);
+    if (p->comm->size > 1)
+        exchange(p, p->next, batch * (int64_t)sizeof *p->next, true);
+}
+
+/* ---- rounds ---- */
+
+static void take_best(struct pick *p)
+{
+    int64_t each = slots_of_all(p), offset = 0;
+    for (int64_t b = 0; b < p->history->batch; offset += p->slots[b++]) {
+        struct scored_token best = {0, -1};
+        for (int r = 0; p->slots[b] && r < p->comm->size; r++)
+            if (row_scores_before(p->pairs[r * each + offset], best))
+                best = p->pairs[r * each + offset];
+        if (p->slots[b])
+            p->next[b] = best.token;
+    }
+}
+
+static int64_t first_slots(const struct sampling *rule)
+{
+    if (!sampling_filters(rule))
+        return 1;
+    return rule->top_k == 0 ? FEW : rule->top_k < MOST_AT_FIRST ? rule->top_k : MOST_AT_FIRST;
+}
+
+static void check_scores(const struct pick *p)
+{
+    const struct stage *s = p->scores.stage;
+    for (int64_t b = 0; b < p->history->batch && s->chosen; b++)
+        if (rule_of(p, b)->temperature > 0 || rule_of(p, b)->penalty != 1)
+            fail("%s: output '%s' has tokens that the graph chose, and sampling needs scores", s->path,
+                 s->graph->outputs.at[s->logits]->name);
+}
+
+void pick_next(struct comm *comm, const struct stage *s, const struct history *h, const struct row_sampling *how, int64_t *next,
+               struct session_collective *count)
+{
+    struct arena *tmp = arena_new();
+    struct pick p = {.tmp = tmp, .comm = comm, .how = how, .history = h, .count = count, .next = next};
+    p.scores = row_scores_of(tmp, comm, s, h);
+    p.slots = NEWN(tmp, int64_t, h->batch);
+    p.own = NEWN(tmp, struct scored_token *, h->batch);
+    p.mass = NEWN(tmp, int64_t, h->batch);
+    check_scores(&p);
+    for (int64_t b = 0; b < h->batch; b++)
+        p.slots[b] = first_slots(rule_of(&p, b));
+    while (slots_of_all(&p)) {
+        exchange_pairs(&p);
+        take_best(&p);
+        draw_rows(&p);
+        for (int64_t b = 0; b < h->batch; b++)
+            p.slots[b] = next[b] == UNDECIDED ? p.slots[b] * MORE : 0;
+    }
+    for (int64_t b = 0; b < h->batch; b++)
+        if (next[b] < 0)
+            fail("%s: output '%s' has no token for row %lld", s->path, s->graph->outputs.at[s->logits]->name, (long long)b);
+    arena_free(tmp);
+}

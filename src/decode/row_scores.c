@@ -1,0 +1,110 @@
+/* row_scores: where the scores of the next token of a row are. Scores are not gathered: if the vocabulary is sharded, every rank has those
+ * of its columns. If they are replicated, or the graph returns tokens, rank 0 has all. */
+#include "decode/decode.h"
+
+#include <math.h>
+
+bool row_scores_before(struct scored_token x, struct scored_token y)
+{
+    if (x.token < 0 || y.token < 0)
+        return y.token < 0 && x.token >= 0;
+    return x.score > y.score || (x.score == y.score && x.token < y.token);
+}
+
+/* True if the output puts positions before rows, as [sequence, batch, vocabulary]. */
+static bool positions_lead(const struct stage *s)
+{
+    int i = decode_find_input(s, ROLE_TOKENS);
+    const struct type *in = i >= 0 ? session_input_type(s->session, i) : NULL, *out = session_output_type(s->session, s->logits);
+    return in && in->rank == 2 && out->rank > (s->chosen ? 1 : 2) && in->dim[0] != in->dim[1] && out->dim[0] == in->dim[1] &&
+        out->dim[1] == in->dim[0];
+}
+
+static void check_fit(const struct stage *s, const struct tensor *t, int64_t batch)
+{
+    if (t->rank < (s->chosen ? 1 : 2) || t->rank > 3 || t->dim[positions_lead(s)] != batch)
+        fail("%s: output '%s' is no %s", s->path, s->graph->outputs.at[s->logits]->name,
+             s->chosen ? "tokens [batch, positions]" : "logits [batch, positions, vocabulary]");
+}
+
+/* The first element of the position of a row's last token, in [batch, positions, width] or [positions, batch, width]. */
+static int64_t last_position(const struct stage *s, const struct history *h, int64_t positions, int64_t width, int64_t row)
+{
+    int64_t last = positions - 1 - h->behind[row], batch = h->batch;
+    if (last < 0)
+        fail(
+            "%s: output '%s' is only of the last place, and row %lld ends %lld before: rows of unequal length can't run together; run rows "
+            "of one length at a time",
+            s->path, s->graph->outputs.at[s->logits]->name, (long long)row, (long long)h->behind[row]);
+    return (positions_lead(s) ? last * batch + row : row * positions + last) * width;
+}
+
+struct row_scores row_scores_of(struct arena *a, const struct comm *comm, const struct stage *s, const struct history *h)
+{
+    const struct tensor *out = &s->out[s->logits];
+    const struct output_shard shard = session_output_shard(s->session, a, s->logits, out);
+    struct row_scores r = {.stage = s, .history = h};
+    if (!s->chosen && shard.kind == PLACE_S && shard.dim == out->rank - 1) {
+        r.tensor = *out;
+        r.n = shard.n;
+        r.at = shard.at;
+    } else {
+        struct interval *all = NEW(a, struct interval);
+        r.tensor = shard.kind == PLACE_R && !out->room ? *out : session_gather(s->session, a, s->logits, out);
+        *all = (struct interval){0, r.tensor.rank > 0 ? r.tensor.dim[r.tensor.rank - 1] : 0};
+        r.n = comm->rank == 0;
+        r.at = all;
+    }
+    if (r.n)
+        check_fit(s, &r.tensor, h->batch);
+    for (int i = 0; i < r.n; i++)
+        r.columns += r.at[i].hi - r.at[i].lo;
+    return r;
+}
+
+/* The first element of a row's scores [batch, positions, columns], [positions, batch, columns] or [batch, columns]; -1: it has none. */
+static int64_t scores_start(const struct row_scores *r, int64_t row)
+{
+    const struct tensor *t = &r->tensor;
+    int64_t positions = t->rank == 3 ? t->dim[!positions_lead(r->stage)] : 1;
+    return r->n && positions > 0 ? last_position(r->stage, r->history, positions, t->dim[t->rank - 1], row) : -1;
+}
+
+/* Of tokens [batch], [batch, positions] or [batch, positions, ranking]; the last two also with positions first. */
+static struct scored_token chosen_token(const struct row_scores *r, int64_t row)
+{
+    const struct tensor *t = &r->tensor;
+    int64_t elements = r->n ? tensor_elements(t) / r->history->batch : 0, width = t->rank == 3 ? t->dim[2] : 1;
+    if (elements == 0)
+        return (struct scored_token){0, -1};
+    return (struct scored_token){0, (int64_t)tensor_element(t, last_position(r->stage, r->history, elements / width, width, row))};
+}
+
+static struct scored_token score_at(const struct row_scores *r, int64_t at, int64_t token)
+{
+    double x = tensor_element(&r->tensor, at);
+    return (struct scored_token){isnan(x) ? -INFINITY : x, token};
+}
+
+struct scored_token row_scores_best(const struct row_scores *r, int64_t row)
+{
+    struct scored_token best = {0, -1};
+    if (r->stage->chosen)
+        return chosen_token(r, row);
+    int64_t at = scores_start(r, row);
+    for (int i = 0; at >= 0 && i < r->n; i++)
+        for (int64_t token = r->at[i].lo; token < r->at[i].hi; token++) {
+            struct scored_token o = score_at(r, at++, token);
+            if (row_scores_before(o, best))
+                best = o;
+        }
+    return best;
+}
+
+void row_scores_read(const struct row_scores *r, int64_t row, struct scored_token *to)
+{
+    int64_t at = scores_start(r, row);
+    for (int i = 0; i < r->n; i++)
+        for (int64_t token = r->at[i].lo; token < r->at[i].hi; token++)
+            *to++ = at < 0 ? (struct scored_token){-INFINITY, token} : score_at(r, at++, token);
+}

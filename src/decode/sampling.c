@@ -1,0 +1,160 @@
+/* sampling: how a token is drawn. Each token has a draw of its own, from Gumbel's distribution, that is added to its score: the largest sum
+ * is at a token as often as softmax says (Gumbel, 1954). So ranks draw over a sharded vocabulary without a sum over all of it, and no order
+ * of additions changes the result.
+ *
+ * A draw is a function of seed, row, position and token. Where a limit needs probabilities, they are whole numbers of 2^-40 of the best
+ * one's: their sums are exact. */
+#include "decode/decode.h"
+
+#include <math.h>
+#include <string.h>
+#include <sys/random.h>
+
+/* ---- draws ---- */
+
+static uint64_t mix(uint64_t x)
+{
+    x += 0x9e3779b97f4a7c15u;
+    x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9u;
+    x = (x ^ x >> 27) * 0x94d049bb133111ebu;
+    return x ^ x >> 31;
+}
+
+struct draws sampling_draws(const struct row_sampling *how, int64_t position)
+{
+    return (struct draws){mix(mix(mix(how->of.seed) ^ how->number) ^ (uint64_t)position), 1 / how->of.temperature};
+}
+
+/* -log(-log(u)) is at most -log(1 - u), of which the exponent is an upper bound. */
+static double most_drawn(uint64_t bits)
+{
+    uint64_t left = (UINT64_C(1) << 53) - 1 - bits;
+    return (left ? __builtin_clzll(left) - 10 : 54) * 0.69314718055994531;
+}
+
+double sampling_draw(const struct draws *d, int64_t token, double score, double than)
+{
+    uint64_t bits = mix(d->base ^ mix((uint64_t)token)) >> 11;
+    double scaled = score * d->per_score;
+    if (scaled + most_drawn(bits) < than)
+        return -INFINITY;
+    return scaled - log(-log(((double)bits + 0.5) * 0x1p-53));
+}
+
+/* ---- limits ---- */
+
+bool sampling_filters(const struct sampling *s)
+{
+    return s->temperature > 0 && (s->top_k > 0 || s->top_p < 1 || s->min_p > 0);
+}
+
+int64_t sampling_weight(const struct sampling *s, double score, double best)
+{
+    return score == best ? INT64_C(1) << 40 : (int64_t)(exp((score - best) / s->temperature) * 0x1p40 + 0.5);
+}
+
+/* ---- what is asked for ---- */
+
+const char *sampling_fault(const struct sampling *s)
+{
+    if (!(s->temperature >= 0 && s->temperature <= 1e6))
+        return "temperature: expected a number of 0 or more";
+    if (s->top_k < 0)
+        return "top_k: expected a whole number of 0 or more";
+    if (!(s->top_p > 0 && s->top_p <= 1))
+        return "top_p: expected a number above 0, at most 1";
+    if (!(s->min_p >= 0 && s->min_p <= 1))
+        return "min_p: expected a number of 0 to 1";
+    if (!(s->penalty > 0 && s->penalty <= 1e6))
+        return "repetition_penalty: expected a number above 0";
+    return NULL;
+}
+
+static void take_number(const json_t *root, const char *path, const char *key, double *to)
+{
+    const json_t *v = json_object_get(root, key);
+    if (!v || json_is_null(v))
+        return;
+    if (!json_is_number(v))
+        fail("%s: %s: expected a number", path, key);
+    *to = json_number_value(v);
+}
+
+/* What the file beside the model says, in a line of its own. */
+static void take_configuration(struct arena *a, const struct job_options *o, struct sampling *s)
+{
+    const char *path;
+    json_t *root = config_sampling(a, o, &path);
+    double top_k = 0;
+    if (!root)
+        return;
+    s->temperature = 1;
+    take_number(root, path, "temperature", &s->temperature);
+    take_number(root, path, "top_k", &top_k);
+    take_number(root, path, "top_p", &s->top_p);
+    take_number(root, path, "min_p", &s->min_p);
+    take_number(root, path, "repetition_penalty", &s->penalty);
+    s->top_k = top_k >= 0 && top_k < INT32_MAX ? (int64_t)top_k : -1;
+    json_decref(root);
+    if (sampling_fault(s))
+        fail("%s: %s", path, sampling_fault(s));
+    diag_tell("%s asks for sampling; --temperature 0 decodes greedily", path);
+}
+
+static uint64_t new_seed(void)
+{
+    uint32_t seed = 0;
+    if (getrandom(&seed, sizeof seed, 0) != (ssize_t)sizeof seed)
+        fail("the system gave no random number: give --seed N");
+    return seed;
+}
+
+static void tell(struct arena *a, const struct sampling *s, bool own_seed)
+{
+    const char *rest = arena_printf(a, "temperature %g", s->temperature);
+    if (s->top_k)
+        rest = arena_printf(a, "%s, top-k %lld", rest, (long long)s->top_k);
+    if (s->top_p < 1)
+        rest = arena_printf(a, "%s, top-p %g", rest, s->top_p);
+    if (s->min_p > 0)
+        rest = arena_printf(a, "%s, min-p %g", rest, s->min_p);
+    if (s->penalty != 1)
+        rest = arena_printf(a, "%s, repetition penalty %g", rest, s->penalty);
+    if (own_seed)
+        rest = arena_printf(a, "%s; the same again with --seed %llu", rest, (unsigned long long)s->seed);
+    diag_tell("sampling: %s", rest);
+}
+
+static struct sampling resolve(struct arena *a, const struct job_options *o)
+{
+    struct sampling s = {.top_p = 1, .penalty = 1};
+    bool draws = o->top_k >= 0 || o->top_p >= 0 || o->min_p >= 0 || o->sampling_seed >= 0;
+    if (o->prompt.text.n || o->prompt_file)
+        take_configuration(a, o, &s);
+    if (o->temperature >= 0)
+        s.temperature = o->temperature;
+    else if (draws && s.temperature <= 0)
+        s.temperature = 1;
+    s.top_k = o->top_k >= 0 ? o->top_k : s.top_k;
+    s.top_p = o->top_p >= 0 ? o->top_p : s.top_p;
+    s.min_p = o->min_p >= 0 ? o->min_p : s.min_p;
+    s.penalty = o->penalty >= 0 ? o->penalty : s.penalty;
+    if (sampling_fault(&s))
+        fail_usage("--%s", sampling_fault(&s));
+    s.seed = o->sampling_seed >= 0 ? (uint64_t)o->sampling_seed : s.temperature > 0 ? new_seed() : 0;
+    if (s.temperature > 0)
+        tell(a, &s, o->sampling_seed < 0);
+    return s;
+}
+
+struct sampling sampling_agree(struct arena *a, struct comm *all, const struct job_options *o)
+{
+    struct sampling s = {0};
+    if (all->rank == 0)
+        s = resolve(a, o);
+    all->id = 0;
+    all->name = "sampling";
+    if (all->size > 1)
+        all->broadcast(all, &s, sizeof s, 0);
+    return s;
+}
