@@ -77,6 +77,9 @@ void pass_run_one(struct compile *, const struct pass *);
  * lives in the arena. */
 struct compile keep_source_copy(const struct compile *first, struct arena *, const struct options *, struct plan *);
 
+/* compare.c: what the plan for so many ranks comes to, without a limit on memory or constraints; after memory_limit. */
+struct compared compare_ranks(const struct compile *first, int ranks, enum sp_mode);
+
 /* memory_limit.c: estimates the bytes that each of `ranks` ranks holds of a graph: the global one, or one rank's with ranks = 1. The global
  * graph may fuse what a rank can't. */
 void memory_estimate(const struct compile *, const struct graph *, int ranks, struct rank_use *out);

@@ -183,6 +183,8 @@ static void write_meta(const struct compile *c, struct graph *g)
     const struct value_use *use = op_value_uses(c->arena, c->source);
     for (int i = 0; i < c->source->inputs.n; i++)
         rank_meta_set_values(g, c->source->inputs.at[i]->name, use[i].rows, use[i].mask);
+    for (int i = 0; i < c->plan->workloads.n; i++)
+        rank_meta_set_workload(g, c->graph, i + 1, &c->plan->workloads.at[i].dims);
     plan_note_partial_sums(g, c->graph);
 }
 

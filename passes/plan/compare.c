@@ -68,3 +68,24 @@ void pass_compare(struct compile *c)
     for (int i = 0; i < c->options->compare.n; i++)
         VEC_PUSH(c->arena, &c->compared.list, compare_plan(c, c->options->compare.at[i]));
 }
+
+struct compared compare_ranks(const struct compile *first, int ranks, enum sp_mode sp)
+{
+    struct arena *tmp = arena_new();
+    struct options options = *first->options;
+    struct plan plan = {.ranks = ranks};
+    options.ranks = ranks;
+    options.sp = sp;
+    options.sp_symbol = NULL;
+    options.memory = 0;
+    options.strict = STRICT_OFF;
+    options.solver_first = false;
+    options.plan_file = NULL;
+    options.state_from = NULL;
+    struct compile c = keep_source_copy(first, tmp, &options, &plan);
+    pass_run(&c, "weight_dtype", "choose", NULL);
+    pass_run(&c, "insert", "memory", NULL);
+    struct compared out = plan_compared(first->arena, sp == SP_AUTO ? "--sp=auto" : "", c.graph, &plan);
+    arena_free(tmp);
+    return out;
+}

@@ -30,12 +30,17 @@ static const char *nearest_option(struct arena *a, const struct args *args, cons
     return 3 * (size_t)edits <= strlen(name) ? names[at] : NULL;
 }
 
-struct binding args_binding(struct arena *a, const char *text)
+void args_bindings(struct arena *a, const char *text, struct bindings *sizes)
 {
-    struct binding given;
-    if (!binding_parse(a, text, &given))
-        fail_usage("--dim is '%s', expected NAME=INT with an integer of 0 or more", text);
-    return given;
+    for (size_t n; n = strcspn(text, ","), true; text += n + 1) {
+        struct binding given;
+        const char *item = arena_strndup(a, text, n);
+        if (!binding_parse(a, item, &given))
+            fail_usage("--dim is '%s', expected NAME=INT with an integer of 0 or more", item);
+        bindings_set(a, sizes, given.name, given.value);
+        if (!text[n])
+            return;
+    }
 }
 
 struct folders args_folders(const struct text_list *list)

@@ -37,8 +37,8 @@ struct text_list args_parse(struct arena *, const struct args *, int argc, char 
 /* What the command line says, as "--NAME VALUE" for each option given, in the order of the table. Options of the list are left out; it ends
  * with NULL. */
 struct text_list args_given(struct arena *, const struct args *, const char *const *left_out);
-/* Parses the NAME=INT of --dim. */
-struct binding args_binding(struct arena *, const char *text);
+/* Adds the sizes of --dim NAME=INT,.. */
+void args_bindings(struct arena *, const char *text, struct bindings *);
 /* Parses a size in bytes, such as 800M, 1.5GiB or 4096. K, M, G and T are powers of 1000; KiB, MiB, GiB and TiB of 1024. Less than 1:
  * wrong usage that names `what`. */
 int64_t args_bytes(const char *what, const char *text);

@@ -8,9 +8,15 @@
 /* find_model.c: the ONNX file in a folder that tpc-shard did not write; none or several are a failure. */
 const char *find_model_in(struct arena *, const char *dir);
 
+/* what_if.c: prints what numbers of ranks come to, and which is enough. given: the model as the command line has it; limit: bytes that a
+ * rank may hold, 0: any number. */
+void what_if_print(struct compile *, const char *given, int64_t limit);
+
 /* shard_report.c. The texts of --report KIND[=FILE]. An unknown kind, an empty FILE or two reports for stdout: wrong usage. */
 void shard_report_check(const struct text_list *);
 bool shard_report_has(const struct text_list *, const char *kind);
+/* True if the text report goes to stdout. */
+bool shard_report_shows_text(const struct text_list *);
 /* Writes one report, of a text that was checked. */
 void shard_report_write(const struct compile *, const char *text);
 

@@ -65,6 +65,14 @@ bool shard_report_has(const struct text_list *list, const char *kind)
     return false;
 }
 
+bool shard_report_shows_text(const struct text_list *list)
+{
+    for (int i = 0; i < list->text.n; i++)
+        if (strcmp(list->text.at[i], "text") == 0)
+            return true;
+    return false;
+}
+
 void shard_report_check(const struct text_list *list)
 {
     int printed = 0;

@@ -17,7 +17,7 @@
 #include <unistd.h>
 
 static const struct arg_prose usage[] = {{"mpirun -n N tpc-run DIR [options]", "run each rank as a process"},
-                                         {"tpc-run DIR --local N [options]", "run each rank as a thread"},
+                                         {"tpc-run DIR [options]", "run each rank as a thread of one process"},
                                          {"tpc-run MODEL.onnx [options]", "run a model unsharded on one rank"},
                                          {"tpc-run ENCODER DECODER STEP --generate N ...", "prefill by all graphs, decode by the last"},
                                          {"mpirun -n N tpc-run --calibrate FILE", "measure this machine for tpc-shard --machine"},
@@ -26,7 +26,9 @@ static const struct arg_prose description[] = {
     {"",
      "tpc-run executes an ONNX model, or a folder that tpc-shard wrote, on CPUs. Ranks are processes started by mpirun, or threads of one "
      "process. It reads only the emitted ONNX files. Inputs and outputs are those of the unsharded model."},
-    {"", "With --test-data or --check the last line is PASSED or FAILED and the worst difference. Otherwise it is the time of the run."},
+    {"",
+     "With --test-data or --check the last line is PASSED or FAILED and the worst difference. Otherwise it is the time of the run. Without "
+     "any input, inputs are made up, and the times of runs at the sizes that the plan was made for are printed."},
     {NULL, NULL}};
 static const struct arg_prose environment[] = {
     {"OMPI_ALLOW_RUN_AS_ROOT, OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "Open MPI runs as root if both are 1"},
@@ -36,8 +38,8 @@ static const struct arg_prose examples[] = {
     {"mpirun -n 4 tpc-run model.tp4 --input input_ids=ids.npy --output out", "Run four ranks on given inputs:"},
     {"tpc-run model.tp4 --local 4 --test-data test_data_set_0 --check model.onnx",
      "Compare with stored outputs and with the unsharded model:"},
-    {"tpc-run model.tp2 --local 2 --random --dim batch_size=1 --dim sequence_length=128 --dim past_sequence_length=0 --repeat 10 --stats",
-     "Measure on random inputs; --dim sets the size of each symbolic dimension:"},
+    {"tpc-run model.tp2 --random --dim sequence_length=128 --repeat 10 --stats",
+     "Measure on random inputs; --dim sets sizes, the plan's workload the others:"},
     {"mpirun -n 2 tpc-run model.tp2 --generate 64 --input input_ids=ids.npy", "Decode 64 tokens after a prompt:"},
     {NULL, NULL}};
 
@@ -157,7 +159,7 @@ static void add_model_args(struct arena *a, struct arg_table *t, struct run_opti
         {"groups", 0, ARG_TEXT, &o->groups, "G[:SYMBOL]", "run G replicas, each on its rows of the batch"},
         {"input", 0, ARG_LIST, &o->job.input, "[K:]NAME=FILE", "an input (of graph K): .npy or .pb; {rank} in FILE: a shard per rank"},
         {"random", 0, ARG_MAYBE_INT, &o->random, "[SEED]", "make random inputs for those not given"},
-        {"dim", 0, ARG_LIST, &o->dim, "NAME=INT", "size of a symbolic dimension of random inputs (repeatable)"},
+        {"dim", 0, ARG_LIST, &o->dim, "NAME=INT,..", "sizes of symbolic dimensions of random inputs (repeatable)"},
         {"bind", 0, ARG_LIST, &o->bind, "NAME=VALUE,..", "fix an input of a model to a constant (repeatable)"},
         {"output", 'o', ARG_TEXT, &o->job.output, "DIR", "write outputs as .npy; without it, print a digest of each"},
         {"pieces", 0, ARG_FLAG, &o->job.write_shards, NULL, "with --output: write the shard of each rank as NAME.rank-R.npy"},
@@ -269,10 +271,8 @@ static void read_run_options(struct arena *a, struct run_options *o, int argc, c
     parse_run_options(a, o, argc, argv);
     replica_read(a, o->groups, job);
     diag_setup("tpc-run", job->quiet ? -1 : o->verbose);
-    for (int i = 0; i < o->dim.text.n; i++) {
-        struct binding given = args_binding(a, o->dim.text.at[i]);
-        bindings_set(a, &job->dims, given.name, given.value);
-    }
+    for (int i = 0; i < o->dim.text.n; i++)
+        args_bindings(a, o->dim.text.at[i], &job->dims);
     for (int i = 0; i < o->bind.text.n; i++)
         VEC_PUSH(a, &job->fixed.list, o->bind.text.at[i]);
     job->external_roots = args_folders(&o->external_root);
@@ -382,6 +382,23 @@ static struct comm *start_comm(int *argc, char ***argv)
          variable, getenv(variable), library);
 }
 
+/* A folder of several ranks without a launcher: they become threads. */
+static void start_threads(struct arena *a, const struct comm *comm, struct job_options *o)
+{
+    int ranks = 1;
+    if (comm->size > 1 || o->local || o->calibrate)
+        return;
+    for (int i = 0; i < o->paths.text.n; i++) {
+        int n = job_rank_files(a, o->paths.text.at[i]);
+        ranks = n > ranks ? n : ranks;
+    }
+    if (ranks == 1)
+        return;
+    o->local = ranks * o->groups;
+    diag_tell("the %lld ranks are threads of this process (mpirun -n %lld starts a process for each)", (long long)o->local,
+              (long long)o->local);
+}
+
 int main(int argc, char **argv)
 {
     struct arena *a = arena_new();
@@ -396,6 +413,7 @@ int main(int argc, char **argv)
     if (!comm->rank)
         comm->barrier(comm);
     job_agree(comm, "tpc-run " PACKAGE_VERSION ", build " TPC_BUILD, &o.settings);
+    start_threads(a, comm, &o.job);
     struct job job = {.options = &o.job, .train = &o.train};
     if (o.job.local > 0)
         comm_local_run((int)o.job.local, rank_main, &job);

@@ -27,6 +27,7 @@ struct shard_options {
 };
 
 static const struct arg_prose usage[] = {{"tpc-shard MODEL.onnx --tp N [options]", "compile for N ranks into MODEL.tpN"},
+                                         {"tpc-shard MODEL.onnx", "compare numbers of ranks, and say how many are enough"},
                                          {"tpc-shard DIR --tp M", "compile again from a folder it wrote"},
                                          {"tpc-shard --merge DIR -o MODEL.onnx", "restore the model that DIR was made from"},
                                          {"tpc-shard --print FILE.onnx", "print a model or rank file as text"},
@@ -61,7 +62,7 @@ static struct text_list parse_shard_options(struct arena *a, struct shard_option
         {"plan", 0, ARG_TEXT, &o->plan_file, "FILE", "placement constraints, or a plan.json to replay"},
         {"configuration", 0, ARG_TEXT, &o->configuration, "NAME", "follow these device annotations of the model ('': none)"},
         {"strict", 0, ARG_MAYBE, &o->strict, "[=warn]", "refuse communication that --plan does not request; warn: list it"},
-        {"dim", 0, ARG_LIST, &o->dim, "NAME=INT", "bind a symbolic dimension (repeatable)"},
+        {"dim", 0, ARG_LIST, &o->dim, "NAME=INT,..", "bind symbolic dimensions (repeatable)"},
         {"bind", 0, ARG_LIST, &o->bind, "NAME=VALUE,..", "fix an input of the model to a constant (repeatable)"},
         {"workload", 0, ARG_LIST, &o->workload, "DIM=INT,..[:WEIGHT]", "sizes to plan for (repeatable)"},
         {"state-from", 0, ARG_TEXT, &o->state_from, "DIR", "take the placements of shared state from the plan in DIR"},
@@ -93,12 +94,6 @@ static struct text_list parse_shard_options(struct arena *a, struct shard_option
         "tpc-shard", "compile an ONNX model for several ranks", usage, table, (int)(sizeof table / sizeof *table), description, environment,
         examples};
     return args_parse(a, &args, argc, argv);
-}
-
-static void bind_dim(struct arena *a, struct options *plan, const char *text)
-{
-    struct binding given = args_binding(a, text);
-    bindings_set(a, &plan->dims, given.name, given.value);
 }
 
 static void set_sequence(struct shard_options *o)
@@ -220,6 +215,28 @@ static void set_model(struct arena *a, struct options *p, const char *model)
     p->model = path_join(a, p->folder->dir, "model.onnx");
 }
 
+/* Without a number of ranks there is a table of several plans: nothing goes with it that is about one. */
+static void check_what_if(const struct shard_options *o)
+{
+    const char *one = o->out ? "--out"
+        : o->sp.given        ? "--sp"
+        : o->plan_file       ? "--plan"
+        : o->configuration   ? "--configuration"
+        : o->strict.given    ? "--strict"
+        : o->state_from      ? "--state-from"
+        : o->solver          ? "--solver"
+        : o->annotate        ? "--annotate"
+        : o->dry_run         ? "--dry-run"
+        : o->report.text.n   ? "--report"
+        : o->compare.text.n  ? "--compare"
+        : o->explain         ? "--explain"
+        : o->dump_after      ? "--dump-after"
+        : o->force           ? "--force"
+                             : NULL;
+    if (one)
+        fail_usage("--tp is missing: %s is about one number of ranks (the model alone compares several)", one);
+}
+
 static void set_plan_options(struct arena *a, struct shard_options *o, const char *model)
 {
     struct options *p = &o->plan;
@@ -232,9 +249,9 @@ static void set_plan_options(struct arena *a, struct shard_options *o, const cha
     else
         p->machine = o->machine ? machine_read(a, o->machine) : machine_reference();
     if (o->tp < 0)
-        fail_usage("--tp is missing: how many ranks?");
-    require(o->tp >= 1 && o->tp <= PLAN_RANKS);
-    p->ranks = (int)o->tp;
+        check_what_if(o);
+    require(o->tp < 0 || (o->tp >= 1 && o->tp <= PLAN_RANKS));
+    p->ranks = o->tp < 0 ? 1 : (int)o->tp;
     p->out = without_slash(a, o->out ? o->out : default_out(a, without_slash(a, model), path_is_folder(model), p->ranks));
     if (p->plan_file && p->plan_file->state_from.n && !p->plan_file->emitted && !o->state_from)
         fail_usage("%s is given without --state-from", p->plan_file->state_from.at[0].path);
@@ -253,7 +270,7 @@ static void set_plan_options(struct arena *a, struct shard_options *o, const cha
     p->annotate = o->annotate;
     p->price = shard_report_has(&o->report, "html");
     for (int i = 0; i < o->dim.text.n; i++)
-        bind_dim(a, p, o->dim.text.at[i]);
+        args_bindings(a, o->dim.text.at[i], &p->dims);
     for (int i = 0; i < o->bind.text.n; i++)
         VEC_PUSH(a, &p->fixed.list, o->bind.text.at[i]);
     for (int i = 0; i < o->workload.text.n; i++)
@@ -358,6 +375,23 @@ static void compile_model(struct arena *a, const struct shard_options *o)
     plan.compared = c.compared;
     for (int i = 0; !o->explain && i < o->report.text.n; i++)
         shard_report_write(&c, o->report.text.at[i]);
+    if (!o->plan.dry_run && shard_report_shows_text(&o->report))
+        printf("wrote %s; next: mpirun -n %d tpc-run %s\n", o->plan.out, o->plan.ranks, o->plan.out);
+}
+
+static void compare_numbers(struct arena *a, struct shard_options *o, const char *given)
+{
+    struct plan plan = {.ranks = 1};
+    struct compile c = {.arena = a,
+                        .options = &o->plan,
+                        .plan = &plan,
+                        .model_path = o->plan.model,
+                        .fixed = &o->plan.fixed,
+                        .external_roots = args_folders(&o->external_root)};
+    int64_t limit = o->plan.memory;
+    o->plan.dry_run = true;
+    o->plan.memory = 0;
+    what_if_print(&c, given, limit);
 }
 
 int main(int argc, char **argv)
@@ -381,11 +415,15 @@ int main(int argc, char **argv)
     if (plain.text.n != 1 && !(asked && plain.text.n == 0))
         fail_usage("expected one model, found %d: --help shows the usage", plain.text.n);
     if (plain.text.n) {
-        set_reports(a, &o);
+        if (o.tp >= 0)
+            set_reports(a, &o);
         if (o.explain && o.compare.text.n)
             fail_usage("--explain writes no report: --compare does not go with it");
         set_plan_options(a, &o, plain.text.at[0]);
-        compile_model(a, &o);
+        if (o.tp < 0)
+            compare_numbers(a, &o, plain.text.at[0]);
+        else
+            compile_model(a, &o);
     }
     streams_end();
     arena_free(a);

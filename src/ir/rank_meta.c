@@ -19,6 +19,7 @@
 #define SUM "tpc.sum."
 #define UNREAD "tpc.unread."
 #define VALUES "tpc.values."
+#define WORKLOAD "tpc.workload." /* then its number, a full stop and a symbol */
 
 #define INDEPENDENT "independent"
 
@@ -364,6 +365,52 @@ void rank_meta_values(const struct graph *g, const char *input, int64_t *rows, b
     *rows = -1;
     if (m && !*mask && !i64_parse(m->text, 1, INT64_MAX, rows))
         fail("%s: metadata '%s' is '%s', expected a number of rows or mask", graph_file(g), m->key, m->text);
+}
+
+/* ---- workloads ---- */
+
+struct noted_workload {
+    struct graph *to;
+    const char *prefix;
+    const struct bindings *sizes;
+};
+
+static const char *workload_prefix(const struct graph *g, int number)
+{
+    return arena_printf(g->arena, WORKLOAD "%d.", number);
+}
+
+static void note_size(void *noted_workload, const struct dim *symbol)
+{
+    const struct noted_workload *w = noted_workload;
+    const int64_t *size = bindings_get(w->sizes, symbol->name);
+    if (size)
+        graph_set_meta(w->to, key_of(w->to, w->prefix, symbol->name), arena_printf(w->to->arena, "%" PRId64, *size));
+}
+
+void rank_meta_set_workload(struct graph *to, const struct graph *global, int number, const struct bindings *sizes)
+{
+    struct noted_workload w = {to, workload_prefix(to, number), sizes};
+    for (int i = 0; i < global->inputs.n; i++)
+        for (int d = 0; d < global->inputs.at[i]->type.rank; d++)
+            dim_each_symbol(global->inputs.at[i]->type.dim[d], note_size, &w);
+}
+
+bool rank_meta_workload(const struct graph *g, int number, struct bindings *sizes)
+{
+    const char *prefix = workload_prefix(g, number);
+    *sizes = (struct bindings){0};
+    for (int i = 0; i < g->meta.n; i++) {
+        const struct meta *m = &g->meta.at[i];
+        const char *symbol = name_in(m, prefix);
+        int64_t size;
+        if (!symbol)
+            continue;
+        if (!i64_parse(m->text, 0, INT64_MAX, &size))
+            fail("%s: metadata '%s' is '%s', expected a size", graph_file(g), m->key, m->text);
+        bindings_set(g->arena, sizes, symbol, size);
+    }
+    return sizes->list.n > 0;
 }
 
 /* ---- inputs that are gone ---- */

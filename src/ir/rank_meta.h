@@ -84,6 +84,12 @@ void rank_meta_copy_rows(struct graph *to, const struct graph *from);
 void rank_meta_set_values(struct graph *, const char *input, int64_t rows, bool mask);
 void rank_meta_values(const struct graph *, const char *input, int64_t *rows, bool *mask);
 
+/* ---- sizes of the symbols of inputs that the plan was made for, by number of the workload ----------------------------------------------
+ */
+void rank_meta_set_workload(struct graph *to, const struct graph *global, int number, const struct bindings *);
+/* False: there is no workload of that number. */
+bool rank_meta_workload(const struct graph *, int number, struct bindings *);
+
 /* ---- inputs that the graph has no more: fixed by --bind, or read by nothing -----------------------------------------------------------
  */
 void rank_meta_set_bind(struct graph *, const char *input, const char *values);

@@ -243,13 +243,30 @@ static struct bindings known_sizes(struct arena *a, struct session *s, const str
     return b;
 }
 
+/* Sizes of all inputs that are not given; where no size is, that of the workload. */
+static void complete_sizes(struct arena *a, struct session *s, struct inputs *in, const struct job_options *o, struct bindings *b)
+{
+    struct bindings planned;
+    int64_t dim[MAX_RANK];
+    const char *missing = NULL;
+    bool any = rank_meta_workload(in->graph, o->workload ? o->workload : 1, &planned);
+    for (int i = 0; i < in->n; i++) {
+        while (!in->from[i] && !session_input_sizes(s, b, i, dim, &missing)) {
+            const int64_t *size = any ? bindings_get(&planned, missing) : NULL;
+            if (!size)
+                fail_usage("input '%s' is %s: give its size with --dim %s=N", in->graph->inputs.at[i]->name,
+                           type_str(a, session_input_type(s, i)), missing);
+            bindings_set(a, b, missing, *size);
+        }
+    }
+}
+
 static void make_input(struct arena *a, struct session *s, struct inputs *in, int i, const struct bindings *b, uint64_t *state)
 {
     const struct type *type = session_input_type(s, i);
     const char *missing = NULL;
     struct tensor t = {.dtype = type->dtype, .rank = type->rank};
-    if (!session_input_sizes(s, b, i, t.dim, &missing))
-        fail_usage("input '%s' is %s: give its size with --dim %s=N", in->graph->inputs.at[i]->name, type_str(a, type), missing);
+    require(session_input_sizes(s, b, i, t.dim, &missing));
     int64_t n, bytes;
     if (!type_sizes_product(t.dim, t.rank, &n) || !i64_mul(n, (int64_t)dtype_size(t.dtype), &bytes))
         fail("input '%s': %s has no valid size here", in->graph->inputs.at[i]->name, type_str(a, type));
@@ -262,8 +279,10 @@ static void make_input(struct arena *a, struct session *s, struct inputs *in, in
 static void make_rest(struct arena *a, struct session *s, struct inputs *in, const struct job_options *o)
 {
     struct bindings b = known_sizes(a, s, in, o);
-    if (o->random)
+    if (o->random) {
+        complete_sizes(a, s, in, o, &b);
         check_known(a, in->graph, &b);
+    }
     uint64_t state = o->seed;
     in->use = o->random ? value_uses_of(a, in->graph) : NULL;
     for (int i = 0; i < in->n; i++) {
@@ -274,6 +293,17 @@ static void make_rest(struct arena *a, struct session *s, struct inputs *in, con
                        type_str(a, session_input_type(s, i)), in->graph->inputs.at[i]->name);
         make_input(a, s, in, i, &b, &state);
     }
+}
+
+int64_t job_count_tokens(struct arena *a, const struct graph *g, const struct tensor *in)
+{
+    int i = op_tokens_input(value_uses_of(a, g), g->inputs.n);
+    return i >= 0 ? tensor_elements(&in[i]) : 0;
+}
+
+bool job_gives_nothing(const struct job_options *o)
+{
+    return !o->input.text.n && !o->test_data && !o->random && !o->dims.list.n;
 }
 
 /* ---- from rank 0 to all ----------------------------------------------------------------------------------------------------- */

@@ -21,6 +21,7 @@ struct job_options {
     struct bound_inputs fixed; /* --bind */
     struct folders external_roots;
     bool random, stats;
+    int workload;           /* whose sizes made-up inputs have where none is given, from 1 */
     uint64_t seed;          /* seed of --random */
     const char *stats_path; /* JSON file; NULL: text to stdout */
     const char *output, *test_data, *check, *calibrate;
@@ -34,8 +35,11 @@ struct job_options {
 /* agree.c: fails on a rank whose program or options are not those of rank 0, and names what differs. Every rank calls it. */
 void job_agree(struct comm *, const char *program, const struct text_list *settings);
 
-/* run.c: runs one model or folder, without --generate. Every rank calls it. Returns true on rank 0 if a comparison failed. */
+/* bench.c: runs the session on made-up inputs of the size of each workload and prints times. Every rank calls it. */
 struct replicas;
+void bench_run(struct arena *, const struct replicas *, struct session *, struct graph *, const struct job_options *);
+
+/* run.c: runs one model or folder, without --generate. Every rank calls it. Returns true on rank 0 if a comparison failed. */
 bool job_run(struct arena *, const struct replicas *, const struct job_options *, int threads);
 
 /* merge.c: writes the source model of a folder to out, and its external data beside it. A failure leaves nothing. force: replace files. */
@@ -72,6 +76,8 @@ struct tensor replica_gather_output(struct arena *, const struct replicas *, con
 
 /* load.c: loads the file of this rank, or a model on one rank, and checks it against the other ranks' files. */
 struct graph *job_load(struct arena *, struct comm *, const char *path, const struct job_options *);
+/* The number of rank files in a folder; 0: there is none, or no folder. */
+int job_rank_files(struct arena *, const char *path);
 /* fixed: values of inputs that become constants; sizes: of inputs, if sizes decide a form. NULL: none. */
 struct graph *job_load_model(struct arena *, const char *path, const struct bound_inputs *fixed, const struct size_source *,
                              const struct job_options *);
@@ -82,6 +88,10 @@ void job_weights_as_inputs(struct graph *);
 
 /* inputs.c: the global inputs, from files, from test data or random, on all ranks. An input that is not given: wrong usage. */
 struct tensor *job_inputs(struct arena *, struct comm *all, struct session *, const struct graph *, const struct job_options *);
+/* The elements of the input that chooses rows of the longest table: tokens, of words; 0: there is none. */
+int64_t job_count_tokens(struct arena *, const struct graph *, const struct tensor *in);
+/* True if the options give no input at all. */
+bool job_gives_nothing(const struct job_options *);
 /* Rank 0 sends its tensors to all ranks; data NULL: not given. */
 void job_send_inputs(struct arena *, struct comm *, int n, struct tensor *);
 /* As a size_source (passes/pass.h): those that the options give, and those of tensors for another graph's inputs. Small integers that

@@ -94,7 +94,7 @@ struct compared {          /* what a plan comes to (--compare) */
     const char *name;      /* first, none, or the plan file */
     double seconds, *step; /* of a weighted step; by workload */
     struct kind_uses kinds;
-    int64_t weights; /* bytes on the fullest rank */
+    int64_t weights, memory; /* bytes on the fullest rank; memory: with state, activations and blocks */
 };
 struct compared_list {
     VEC(struct compared) list;

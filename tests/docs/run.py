@@ -14,8 +14,8 @@ Commands that need mpirun are left out, and counted in the last line, if NO_MPI 
 import itertools, os, pathlib, re, subprocess, sys, tempfile
 
 SOURCE = pathlib.Path(__file__).resolve().parents[2]
-MEASURED = re.compile(r"(time|token|rank|collective|group|PASSED|FAILED)\b|.* xxh3:")
-VARIES = [(r"\d+\.\d+(e[+-]\d+)?", "#.#"), (r"xxh3:\w+", "xxh3:#"), (r"(worst difference \S+ in) '.*'", r"\1 '#'")]
+MEASURED = re.compile(r"(  first run|time|token|rank|collective|group|PASSED|FAILED)\b|.* xxh3:")
+VARIES = [(r"\d+\.\d+(e[+-]\d+)?", "#.#"), (r"[\d#.]+ (tokens|runs)/s", "# /s"), (r"xxh3:\w+", "xxh3:#"), (r"(worst difference \S+ in) '.*'", r"\1 '#'")]
 MESSAGE = ("tpc-shard: ", "tpc-run: ")
 
 

@@ -52,6 +52,9 @@ enum mask_use op_mask_use(const struct graph *, const struct value *mask);
  * alone: by the places of tokens, whatever they hold. NULL: there is none. */
 const struct node *op_rows_by_place(const struct graph *, const struct value *input);
 
+/* The rows of the shortest table (of embeddings or rotations of positions) that is read by the places of tokens; -1: there is none. */
+int64_t op_position_rows(const struct graph *);
+
 /* The integers that an input may hold: less than rows, if what follows from it alone chooses rows of a table; any but zero if it is a mask.
  */
 struct value_use {
@@ -59,6 +62,8 @@ struct value_use {
     bool mask;
 };
 struct value_use *op_value_uses(struct arena *, const struct graph *); /* by input */
+/* Of n inputs, the one that chooses rows of the longest table, as tokens of a vocabulary do; -1: none chooses any. */
+int op_tokens_input(const struct value_use *, int n);
 
 /* ---- affine.c: integer values whose elements are an affine function of their index, such as positions and row numbers ---- */
 /* The element at index i is base + the sum of step[d] * i[d]; step[d] is 0 where the dimension is 1. */

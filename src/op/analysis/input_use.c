@@ -121,20 +121,24 @@ const struct node *op_rows_by_place(const struct graph *g, const struct value *i
 
 /* ---- values that an integer input may have ---- */
 
+static int operand_named(const struct node *n, const char *name)
+{
+    for (int k = 0; n->op && k < n->nin && k < n->op->nin; k++)
+        if (n->in[k] && strcmp(n->op->in[k].name, name) == 0)
+            return k;
+    return -1;
+}
+
 /* Rows among which the operand chooses; -1: it chooses none. */
 static int64_t rows_chosen(const struct node *n, int k)
 {
     const char *operand = n->op && k < n->op->nin ? n->op->in[k].name : "";
     bool gathers = n->op && strncmp(n->op->name, "Gather", 6) == 0 && strcmp(n->op->name, "GatherND") && k == 1;
     const char *attribute = gathers && strcmp(n->op->name, "GatherBlockQuantized") == 0 ? "gather_axis" : "axis";
-    int axis = gathers ? (int)attr_int(n, attribute) : 0, table = 0;
+    int axis = gathers ? (int)attr_int(n, attribute) : 0;
+    int table = strcmp(operand, "position_ids") == 0 ? operand_named(n, "cos_cache") : gathers ? 0 : -1;
     int64_t rows;
-    if (strcmp(operand, "position_ids") == 0)
-        for (int i = 0; i < n->nin && i < n->op->nin; i++)
-            table = strcmp(n->op->in[i].name, "cos_cache") == 0 ? i : table;
-    else if (!gathers)
-        return -1;
-    const struct type *t = n->in[table] ? &n->in[table]->type : NULL;
+    const struct type *t = table >= 0 && n->in[table] ? &n->in[table]->type : NULL;
     if (t && axis < 0)
         axis += t->rank;
     return t && axis >= 0 && axis < t->rank && dim_is_int(t->dim[axis], &rows) ? rows : -1;
@@ -198,4 +202,52 @@ struct value_use *op_value_uses(struct arena *a, const struct graph *g)
         use[i].mask = use[i].mask && use[i].rows < 0;
     arena_free(tmp);
     return use;
+}
+
+int op_tokens_input(const struct value_use *use, int n)
+{
+    int best = -1;
+    for (int i = 0; i < n; i++)
+        if (!use[i].mask && use[i].rows > (best >= 0 ? use[best].rows : 0))
+            best = i;
+    return best;
+}
+
+/* ---- tables of positions ---- */
+
+static int64_t fewer_rows(int64_t rows, const struct type *table, int axis)
+{
+    int64_t n;
+    return axis < table->rank && dim_is_int(table->dim[axis], &n) && (rows < 0 || n < rows) ? n : rows;
+}
+
+/* Of tables that rotate, and of those read by what follows from the input, or NULL, from sizes alone. */
+static int64_t rows_by_place(const struct graph *g, const struct value *input)
+{
+    struct arena *tmp = arena_new();
+    const enum origin *of = find_origins(tmp, g, input);
+    int64_t rows = -1;
+    for (int i = 0; i < g->nodes.n; i++) {
+        const struct node *n = g->nodes.at[i];
+        int table = operand_named(n, "cos_cache");
+        if (table >= 0)
+            rows = fewer_rows(rows, &n->in[table]->type, 0);
+        else if (op_is_onnx(n, "Gather") && takes_rows(n) && of[n->out[0]->id] == (input ? FROM_INPUT : FROM_SIZES))
+            rows = fewer_rows(rows, &n->in[0]->type, (int)attr_int(n, "axis"));
+    }
+    arena_free(tmp);
+    return rows;
+}
+
+int64_t op_position_rows(const struct graph *g)
+{
+    struct arena *tmp = arena_new();
+    const struct value_use *use = op_value_uses(tmp, g);
+    int64_t rows = rows_by_place(g, NULL);
+    for (int i = 0; i < g->inputs.n; i++) {
+        int64_t more = use[i].mask ? rows_by_place(g, g->inputs.at[i]) : -1;
+        rows = more >= 0 && (rows < 0 || more < rows) ? more : rows;
+    }
+    arena_free(tmp);
+    return rows;
 }

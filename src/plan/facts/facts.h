@@ -90,6 +90,8 @@ bool weight_may_be_cast(const struct uses *, const struct value *);
 /* workload.c: what is planned for. The texts of --workload, or the default: a prompt of 512 and 256 single steps at context 1024, where
  * symbols have the roles of dim_roles.c. Every symbol of the graph gets a value; the equations hold. */
 void plan_workloads(struct graph *, const struct options *, struct plan *);
+/* The tokens of a step at these sizes; 0: no input of the graph holds tokens. */
+int64_t workload_tokens(const struct graph *, const struct workload *);
 
 /* kv_origin.c: keys and values that attention reads in a canonical graph, as the values that they are moved, repeated or scaled from; dim
  * is the KV dimension there, -1 where moves hide it. */

@@ -1,10 +1,10 @@
 /* workload: the sizes that a plan is made for. One plan serves prompt and decode, and they want different ones, so both are planned for.
  *
  * Roles of symbols are those of dim_roles.c. What data decides is guessed (op_guess_size). All others are as small as their facts
- * and the equations allow. The prompt is the longest one up to 512 under which every equation can still hold (a table of 64 positions caps
- * it); a graph without state has no decode steps. What a recurrent net walks along is as long as a prompt, sound lasts a second at 16 kHz.
- * A picture has the size that classifiers are trained for; where outputs grow with it, that of detectors. Both are multiples of all usual
- * strides. */
+ * and the equations allow. The prompt is the longest one up to 512 under which every equation can still hold, and that tables of positions
+ * have rows for; a graph without state has no decode steps. What a recurrent net walks along is as long as a prompt, sound lasts a second
+ * at 16 kHz. A picture has the size that classifiers are trained for; where outputs grow with it, that of detectors. Both are multiples of
+ * all usual strides. */
 #include "op/analysis/analysis.h"
 #include "plan/facts/facts.h"
 #include "plan/input/input.h"
@@ -348,9 +348,10 @@ static void note_assumed(const struct symbol_sizes *all, struct plan *plan)
 static bool find_prompt(struct symbol_sizes *all, struct lengths *at, struct bindings *b)
 {
     bool good = false;
+    int64_t rows = op_position_rows(all->g), prompt = rows > 0 && rows < PROMPT ? rows : PROMPT;
     for (int pass = 0; pass < 2 && !good; pass++) {
         all->least = pass > 0;
-        *at = (struct lengths){.sequence = PROMPT, .past = 0, .context = PROMPT};
+        *at = (struct lengths){.sequence = prompt, .past = 0, .context = prompt};
         good = longest_length(all, false, at, b);
     }
     return good;
@@ -364,7 +365,8 @@ static void plan_default(struct symbol_sizes *all, struct plan *plan)
     note_assumed(all, plan);
     add_workload(all, plan, b, 1);
     if (any_of_kind(all, true)) {
-        at = (struct lengths){.sequence = 1, .past = CONTEXT - 1, .context = at.context};
+        int64_t rows = op_position_rows(all->g), context = rows > 1 && rows < CONTEXT ? rows : CONTEXT;
+        at = (struct lengths){.sequence = 1, .past = context - 1, .context = at.context};
         good = longest_length(all, true, &at, &b) && good;
         add_workload(all, plan, b, STEPS);
     }
@@ -435,6 +437,17 @@ static void plan_text(struct symbol_sizes *all, struct plan *plan, const char *t
     if (!kept)
         fail("--workload '%s' contradicts what the model assumes about its sizes (-v shows the assumptions)", text);
     add_workload(all, plan, b, weight);
+}
+
+int64_t workload_tokens(const struct graph *g, const struct workload *w)
+{
+    struct arena *tmp = arena_new();
+    int i = op_tokens_input(op_value_uses(tmp, g), g->inputs.n);
+    int64_t n = i >= 0, size;
+    for (int d = 0; i >= 0 && d < g->inputs.at[i]->type.rank; d++)
+        n = dim_eval(g->inputs.at[i]->type.dim[d], &w->dims, &size) ? n * size : 0;
+    arena_free(tmp);
+    return n;
 }
 
 void plan_workloads(struct graph *g, const struct options *options, struct plan *plan)

@@ -31,6 +31,8 @@ struct compared plan_compared(struct arena *a, const char *name, const struct gr
     for (int w = 0; w < p->workloads.n; w++)
         c.step[w] = p->workloads.at[w].seconds;
     c.weights = p->use ? memory_most(g->ranks, p->use).weights : 0;
+    for (int r = 0; p->use && r < g->ranks; r++)
+        c.memory = memory_total(&p->use[r]) > c.memory ? memory_total(&p->use[r]) : c.memory;
     return c;
 }
 

@@ -82,6 +82,19 @@ static void show_times(FILE *f, struct arena *a, const struct plan *p, const cha
     end_with(f, p, units_seconds(a, unsharded ? p->unsharded_seconds : p->seconds));
 }
 
+static const char *times_as_fast(struct arena *a, double one, double all)
+{
+    return all > 0 ? arena_printf(a, "%.2f", one / all) : "";
+}
+
+static void show_speed_up(FILE *f, struct arena *a, const struct plan *p)
+{
+    fprintf(f, "  %-21s", "speed-up");
+    for (int w = 0; w < p->workloads.n; w++)
+        fprintf(f, "%14s", times_as_fast(a, p->workloads.at[w].unsharded_seconds, p->workloads.at[w].seconds));
+    end_with(f, p, times_as_fast(a, p->unsharded_seconds, p->seconds));
+}
+
 /* "workload 2", or "workloads 1 and 3"; NULL: none is slower on all ranks. */
 static const char *slower_at(struct arena *a, const struct plan *p)
 {
@@ -133,6 +146,7 @@ static void show_time(FILE *f, struct arena *a, const struct graph *g, const str
     if (g->ranks == 1)
         return;
     show_times(f, a, p, arena_printf(a, "%d ranks", g->ranks), false);
+    show_speed_up(f, a, p);
     show_machines(f, a, machine, g->ranks);
     if (slower)
         fprintf(f, "%d ranks are slower than one at %s: communication costs more than the divided work saves.\n", g->ranks, slower);

@@ -1,0 +1,115 @@
+/* what_if: tpc-shard without --tp: a table over numbers of ranks, and how many are enough. */
+#include "cli/shard.h"
+#include "plan/facts/facts.h"
+#include "plan/report/report.h"
+
+#include <string.h>
+
+static const int ranks_tried[] = {1, 2, 4, 8, 16};
+enum { TRIED = sizeof ranks_tried / sizeof *ranks_tried };
+#define NEARLY 1.1 /* more ranks are not worth it where they save less */
+
+/* Of the last workload: of a model with a past, one step. 0: it reads no tokens. */
+static int64_t tokens_of(const struct compile *c)
+{
+    return workload_tokens(c->source, &c->plan->workloads.at[c->plan->workloads.n - 1]);
+}
+
+static void print_head(struct arena *a, const struct compile *c)
+{
+    const struct plan *p = c->plan;
+    bool assumed = strcmp(c->options->machine.name, "reference") == 0;
+    printf("%s, machine %s%s\n", c->options->model, c->options->machine.name,
+           assumed ? ", which is no real one (tpc-run --calibrate measures yours)" : "");
+    for (int w = 0; w < p->workloads.n; w++)
+        printf("workload %d: %s (weight %g)\n", w + 1, *p->workloads.at[w].text ? p->workloads.at[w].text : "static sizes",
+               p->workloads.at[w].weight);
+    printf("%-16s%14s", "ranks", "memory each");
+    for (int w = 0; w < p->workloads.n; w++)
+        printf("%14s", arena_printf(a, "workload %d", w + 1));
+    if (tokens_of(c))
+        printf("%12s", "tokens/s");
+    printf("%10s  %s\n", "speed-up", "collectives per step");
+}
+
+static const char *kinds_text(struct arena *a, const struct kind_uses *all)
+{
+    const char *list = "none";
+    for (int i = 0; i < all->list.n; i++)
+        list = arena_printf(a, "%s%s%d %s", i ? list : "", i ? ", " : "", all->list.at[i].count, collective_name(all->list.at[i].kind));
+    return list;
+}
+
+static const char *rate_text(struct arena *a, const struct compile *c, const struct compared *row)
+{
+    double seconds = row->step[c->plan->workloads.n - 1];
+    return seconds > 0 ? arena_printf(a, "%.4g", (double)tokens_of(c) / seconds) : "";
+}
+
+static void print_row(struct arena *a, const struct compile *c, const struct compared *row, int ranks, double one)
+{
+    printf("%-16s%14s", arena_printf(a, "%d%s%s", ranks, *row->name ? ", " : "", row->name), units_bytes(a, (double)row->memory));
+    for (int w = 0; w < c->plan->workloads.n; w++)
+        printf("%14s", units_seconds(a, row->step[w]));
+    if (tokens_of(c))
+        printf("%12s", rate_text(a, c, row));
+    printf("%10.2f  %s\n", one / row->seconds, kinds_text(a, &row->kinds));
+    streams_flush();
+}
+
+/* The best of a number of ranks. */
+struct tried {
+    double seconds;
+    int64_t memory;
+    const char *option; /* " --sp=auto" or "" */
+};
+
+static struct tried try_ranks(struct arena *a, const struct compile *c, int ranks, double one)
+{
+    struct compared plain = compare_ranks(c, ranks, SP_OFF);
+    struct tried best = {plain.seconds, plain.memory, ""};
+    print_row(a, c, &plain, ranks, one > 0 ? one : plain.seconds);
+    if (ranks == 1)
+        return best;
+    struct compared other = compare_ranks(c, ranks, SP_AUTO);
+    if (other.seconds >= plain.seconds && other.memory >= plain.memory)
+        return best;
+    print_row(a, c, &other, ranks, one);
+    return other.seconds < plain.seconds ? (struct tried){other.seconds, other.memory, " --sp=auto"} : best;
+}
+
+static bool fits(int64_t limit, const struct tried *t)
+{
+    return !limit || t->memory <= limit;
+}
+
+static void print_advice(const struct tried *t, const char *given, int64_t limit)
+{
+    double least = t[0].seconds;
+    int enough = 0, first = 0;
+    for (int i = 1; i < TRIED; i++)
+        least = t[i].seconds < least ? t[i].seconds : least;
+    while (first < TRIED && !fits(limit, &t[first]))
+        first++;
+    if (first == TRIED)
+        fail("a rank of %d still needs %lld bytes by its fastest plan, and --memory allows %lld", ranks_tried[TRIED - 1],
+             (long long)t[TRIED - 1].memory, (long long)limit);
+    if (first)
+        printf("--memory needs %d ranks by these plans\n", ranks_tried[first]);
+    for (enough = first; enough + 1 < TRIED && t[enough].seconds > NEARLY * least;)
+        enough++;
+    int n = ranks_tried[enough];
+    printf("%d rank%s enough: more save less than a tenth of the time\n", n, n == 1 ? " is" : "s are");
+    printf("next: tpc-shard %s --tp %d%s\n", given, n, t[enough].option);
+}
+
+void what_if_print(struct compile *c, const char *given, int64_t limit)
+{
+    struct arena *a = c->arena;
+    struct tried t[TRIED];
+    pass_run(c, "load", "memory_limit", NULL);
+    print_head(a, c);
+    for (int i = 0; i < TRIED; i++)
+        t[i] = try_ranks(a, c, ranks_tried[i], i ? t[0].seconds : 0);
+    print_advice(t, given, limit);
+}
