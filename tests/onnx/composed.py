@@ -18,7 +18,7 @@ except ImportError as error:
 
 onnxruntime.set_default_logger_severity(4)
 RNG = np.random.default_rng(7)
-MS = "com.microsoft"
+MS, ML = "com.microsoft", "ai.onnx.ml"
 
 
 def real(*shape):
@@ -45,7 +45,7 @@ SCALES = [f(0.02), np.uint8(120)]
 
 
 def cases():
-    """(op, operands, number of results, attributes); names with a domain are of com.microsoft."""
+    """(op, operands, number of results, attributes)."""
     x, ids = real(2, 5, 16), whole(0, 9, 2, 5, dtype=np.int32)
     yield "LpNormalization", [x], 1, dict(axis=1, p=1)
     yield "LpNormalization", [x], 1, dict(p=2)
@@ -74,6 +74,9 @@ def cases():
     yield MS + ".SkipLayerNormalization", [x, real(2, 5, 16), real(16), real(16), real(16)], (0, 3), {}
     yield MS + ".EmbedLayerNormalization", [ids, whole(0, 2, 2, 5, dtype=np.int32), real(9, 16), real(12, 16), real(2, 16), real(16), real(16)], 2, {}
     yield MS + ".EmbedLayerNormalization", [ids, None, real(9, 16), real(12, 16), None, real(16), real(16), whole(0, 2, 2, 5, dtype=np.int32)], 2, {}
+    yield ML + ".Scaler", [real(3, 4)], 1, dict(offset=[1.0, 2.0, -3.0, 0.5], scale=[2.0, 0.1, 4.0, -1.0])
+    yield ML + ".Scaler", [whole(-9, 9, 3, 4)], 1, dict(offset=[1.5], scale=[0.25])
+    yield ML + ".Binarizer", [real(3, 4)], 1, dict(threshold=0.3)
     yield from attention(x)
 
 
@@ -150,7 +153,7 @@ def build(op, operands, results, attributes):
     given = [h.make_tensor_value_info(n, h.np_dtype_to_tensor_dtype(v.dtype), v.shape) for n, v in inputs.items()]
     wanted = [onnx.ValueInfoProto(name=n) for n in outputs if n]
     graph = h.make_graph([h.make_node(name, names, outputs, domain=domain, name="n", **attributes)], "g", given, wanted, weights)
-    return h.make_model(graph, opset_imports=[h.make_opsetid("", 18), h.make_opsetid(MS, 1)], ir_version=9), inputs
+    return h.make_model(graph, opset_imports=[h.make_opsetid("", 18), h.make_opsetid(MS, 1), h.make_opsetid(ML, 1)], ir_version=9), inputs
 
 
 def typed(model):

@@ -212,6 +212,17 @@ START_TEST(equation_replaces_the_composite_name)
 }
 END_TEST
 
+START_TEST(equation_says_nothing_of_inputs_by_data)
+{
+    (void)dim_data_sym(alg, "rows");
+    ck_assert_int_eq(equate("B", "rows/4"), EQ_ADDED);
+    same("rows/4", "B");
+    ck_assert_str_eq(dim_str(arena, dim_rewrite(alg, D("B"))), "B");
+    ck_assert_int_eq(equate("S*T", "2*rows"), EQ_ADDED);
+    ck_assert_str_eq(dim_str(arena, dim_rewrite(alg, D("S*T"))), "S*T");
+}
+END_TEST
+
 START_TEST(equations_settle)
 {
     ck_assert_int_eq(equate("a", "b + c"), EQ_ADDED);
@@ -419,6 +430,7 @@ int main(void)
     tcase_add_test(t, equation_drops_a_clamp);
     tcase_add_test(t, equation_replaces_a_product);
     tcase_add_test(t, equation_replaces_the_composite_name);
+    tcase_add_test(t, equation_says_nothing_of_inputs_by_data);
     tcase_add_test(t, equations_settle);
     tcase_add_test(t, equation_kinds);
     tcase_add_test(t, random_expressions);

@@ -273,6 +273,18 @@ START_TEST(equal_nodes_merge)
 }
 END_TEST
 
+START_TEST(a_table_of_sizes_is_put_together)
+{
+    shapes("input x: f32[B, S]  const o: i64[1] = [0]  const p: i64[1] = [1]  node h: s: ? = Shape(x)  node u: r: ? = Unsqueeze(s, o)  "
+           "node v: c: ? = Unsqueeze(s, p)  node a: t: ? = Concat(r, r) {axis = 0}  node b: w: ? = Concat(c, c) {axis = 1}  "
+           "const f: i64[1] = [4]  node k: y: ? = Reshape(t, f)  node l: z: ? = Reshape(w, f)  output y  output z");
+    const struct dims_value *rows = graph_find(graph, "y")->dims, *columns = graph_find(graph, "z")->dims;
+    ck_assert(rows && columns && rows->n == 4 && columns->n == 4);
+    ck_assert(rows->at[1] == rows->at[3] && rows->at[0] == rows->at[2] && rows->at[0] != rows->at[1]);
+    ck_assert(columns->at[0] == columns->at[1] && columns->at[2] == columns->at[3] && columns->at[0] == rows->at[0]);
+}
+END_TEST
+
 START_TEST(a_size_keeps_what_decides_it)
 {
     canon("input x: f32[4, 3]  node a: v: ? = NonZero(x)  node b: y: ? = Shape(v)  node c: z: ? = Relu(x)  node d: w: ? = "
@@ -338,6 +350,7 @@ int main(void)
     tcase_add_test(tc, flattened_gemm);
     tcase_add_test(tc, rms_norm);
     tcase_add_test(tc, equal_nodes_merge);
+    tcase_add_test(tc, a_table_of_sizes_is_put_together);
     tcase_add_test(tc, a_size_keeps_what_decides_it);
     tcase_add_test(tc, gather_is_lowered);
     tcase_add_test(tc, empty_ranks_look_something_up);

@@ -87,23 +87,39 @@ static void write_axes(struct graph *g, struct node *node)
 
 /* ---- per op: defaults written out ------------------------------------------------------------------------------------------- */
 
-/* Bounds counted from 0 and clamped. A reversed slice that runs through index 0 stops at -(n + 1), which ONNX clamps to before 0. */
+static bool same_bounds(const struct slice *a, const struct slice *b)
+{
+    return a->start == b->start && a->stop == b->stop && a->size == b->size;
+}
+
+/* Bounds counted from 0 and clamped. A reversed slice that runs through index 0 stops at -(n + 1), which ONNX clamps to before 0. Bounds
+ * that would read differently then, because they may be -1 where the dimension is empty, stay as they are. */
 static void write_slice(struct graph *g, struct node *node)
 {
-    struct slice slice[MAX_RANK];
-    const struct dim *start[MAX_RANK], *stop[MAX_RANK], *axis[MAX_RANK], *step[MAX_RANK];
+    struct slice slice[MAX_RANK], again[MAX_RANK];
+    const struct dim *axis[MAX_RANK], *step[MAX_RANK], **start, **stop;
     int n = op_slices(g, node, slice);
+    require(attr_dims(node, "starts", &start) == n && attr_dims(node, "ends", &stop) == n);
+    const struct dim *from[MAX_RANK], *to[MAX_RANK];
     for (int i = 0; i < n; i++) {
         const struct dim *size = node->in[0]->type.dim[slice[i].axis];
-        start[i] = slice[i].start;
-        stop[i] = dim_equals(slice[i].stop, -1) ? dim_sub(g->alg, dim_int(g->alg, -1), size) : slice[i].stop;
+        from[i] = slice[i].start;
+        to[i] = slice[i].stop && dim_equals(slice[i].stop, -1) ? dim_sub(g->alg, dim_int(g->alg, -1), size) : slice[i].stop;
         axis[i] = dim_int(g->alg, slice[i].axis);
         step[i] = dim_int(g->alg, slice[i].step);
     }
-    attr_set_dims(g, node, "starts", n, start);
-    attr_set_dims(g, node, "ends", n, stop);
     attr_set_dims(g, node, "axes", n, axis);
     attr_set_dims(g, node, "steps", n, step);
+    attr_set_dims(g, node, "starts", n, from);
+    attr_set_dims(g, node, "ends", n, to);
+    op_slices(g, node, again);
+    for (int i = 0; i < n; i++)
+        if (!same_bounds(&slice[i], &again[i])) {
+            from[i] = start[i];
+            to[i] = stop[i];
+        }
+    attr_set_dims(g, node, "starts", n, from);
+    attr_set_dims(g, node, "ends", n, to);
 }
 
 static void write_split(struct graph *g, struct node *node)

@@ -98,19 +98,28 @@ void infer_concat(struct graph *g, struct node *node)
 
 void value_concat(struct graph *g, struct node *node)
 {
-    int n = 0, k = 0;
-    if (node->out[0]->type.rank != 1)
+    const struct type *y = &node->out[0]->type;
+    int axis = op_axis(g, node, attr_int(node, "axis"), y->rank), n = 0, k = 0;
+    int64_t outer = 1, size;
+    if (y->rank > 2)
         return;
+    for (int d = 0; d < axis; d++, outer *= size)
+        if (!dim_is_int(y->dim[d], &size) || size < 1 || size > MOST_ENTRIES / outer)
+            return;
     for (int i = 0; i < node->nin; i++) {
-        const struct dims_value *part = op_dims(g, node->in[i]);
+        const struct dims_value *part = op_entries(g, node->in[i]);
         if (!part || part->n > MOST_ENTRIES - n)
             return;
         n += part->n;
     }
     const struct dim **at = op_set_dims(g, node, n);
-    for (int i = 0; i < node->nin; i++)
-        for (int j = 0; j < node->in[i]->dims->n; j++)
-            at[k++] = node->in[i]->dims->at[j];
+    for (int o = 0; o < (int)outer; o++)
+        for (int i = 0; i < node->nin; i++) {
+            const struct dims_value *part = node->in[i]->dims;
+            int each = part->n / (int)outer;
+            for (int j = 0; j < each; j++)
+                at[k++] = part->at[o * each + j];
+        }
 }
 
 /* Parts split together only when all are lists: integers, few enough. */
