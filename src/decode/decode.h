@@ -3,6 +3,7 @@
 #ifndef TPC_DECODE_H
 #define TPC_DECODE_H
 
+#include "ir/rank_meta.h"
 #include "job/job.h"
 
 #include <jansson.h>
@@ -16,6 +17,7 @@ enum role {
     ROLE_POSITIONS,      /* positions of those tokens; left padding is not counted */
     ROLE_CACHE_POSITION, /* positions in the cache: padding is counted */
     ROLE_CACHED,         /* true if there is a past; picks the branch of a merged decoder */
+    ROLE_LAST,           /* where the last token of a row, or of all, is among ROLE_TOKENS (last_position.c) */
     ROLE_STATE           /* a KV cache or other state; the session keeps it */
 };
 
@@ -28,6 +30,7 @@ struct stage {
     enum role *role;         /* by input */
     int logits;              /* output; -1: none, as in an encoder */
     bool chosen;             /* that output holds tokens, not scores */
+    bool positions_lead;     /* it puts positions before rows, as [sequence, batch, vocabulary] */
     bool keeps;              /* some input is state */
     struct tensor *given;    /* by input; data NULL: not given */
     struct tensor *in, *out; /* of the next run; of the last run, shards */
@@ -38,6 +41,11 @@ int decode_find_input(const struct stage *, enum role);
 /* roles.c: sets the roles of all inputs, from --role, usual names, types and shapes, and takes --input, which
  * rank 0 of all ranks reads. An unclear role, or an option that names no input: wrong usage. */
 void roles_find(struct arena *, struct comm *all, struct stage *, int n, const struct job_options *);
+/* The type of an input or output of the whole graph. */
+struct type roles_type(struct graph *, enum rank_end, const struct value *);
+
+/* last_position.c: where only the last position of the logits is read, the graph of a stage computes no other of them. */
+void last_position_only(struct arena *, struct stage *);
 
 /* history.c: the tokens of all rows, with their masks and positions. */
 struct history {

@@ -26,16 +26,25 @@ struct decoder {
     char progress[64];
 };
 
-static void load_stage(struct arena *a, struct comm *comm, const struct job_options *o, int threads, struct stage *s)
+static void load_stage(struct arena *a, struct comm *comm, const struct job_options *o, struct stage *s)
 {
     s->graph = job_load(a, comm, s->path, o);
+    int n = s->graph->inputs.n + 1; /* last_position.c adds one */
+    s->role = NEWN(a, enum role, n);
+    s->given = NEWN(a, struct tensor, n);
+    s->in = NEWN(a, struct tensor, n);
+    s->out = NEWN(a, struct tensor, s->graph->outputs.n);
+}
+
+/* Outputs that are written have all positions, and --deterministic says that results do not depend on such changes. */
+static void prepare_stage(struct arena *a, struct comm *comm, const struct job_options *o, int threads, struct stage *s)
+{
+    if (!o->output && !o->deterministic)
+        last_position_only(a, s);
+    job_fuse(s->graph, o);
     s->session = session_new(
         s->graph, comm,
         (struct session_options){.threads = threads, .keep_state = true, .verify = o->verify, .deterministic = o->deterministic});
-    s->role = NEWN(a, enum role, s->graph->inputs.n);
-    s->given = NEWN(a, struct tensor, s->graph->inputs.n);
-    s->in = NEWN(a, struct tensor, s->graph->inputs.n);
-    s->out = NEWN(a, struct tensor, s->graph->outputs.n);
 }
 
 /* ---- one run of one graph ---- */
@@ -436,10 +445,12 @@ void generate_run(struct arena *a, const struct replicas *replicas, const struct
     for (int k = 0; k < d.nstage; k++) {
         d.stage[k].path = o->paths.text.at[k];
         d.stage[k].number = k + 1;
-        load_stage(a, d.comm, o, threads, &d.stage[k]);
+        load_stage(a, d.comm, o, &d.stage[k]);
     }
     struct stage *last = &d.stage[d.nstage - 1];
     roles_find(a, replicas->all, d.stage, d.nstage, o);
+    for (int k = 0; k < d.nstage; k++)
+        prepare_stage(a, d.comm, o, threads, &d.stage[k]);
     if (o->prompt.text.n || o->prompt_file)
         d.text = prompt_text_give(a, replicas->all, d.stage, d.nstage, o);
     d.sampling = sampling_agree(a, replicas->all, o);

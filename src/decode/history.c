@@ -62,12 +62,12 @@ static void size_input(const struct history *h, const struct type *t, int64_t co
         to->dim[t->rank - 1] = columns;
 }
 
-/* The last dimension of an input; ROLE_CACHED has the declared one. */
+/* The last dimension of an input; ROLE_CACHED and ROLE_LAST have the declared one. */
 static int64_t input_columns(const struct stage *s, int i, int64_t columns)
 {
     const struct type *t = session_input_type(s->session, i);
     int64_t own = 1;
-    return s->role[i] == ROLE_CACHED && t->rank > 0 && dim_is_int(t->dim[t->rank - 1], &own) ? own : columns;
+    return (s->role[i] == ROLE_CACHED || s->role[i] == ROLE_LAST) && t->rank > 0 && dim_is_int(t->dim[t->rank - 1], &own) ? own : columns;
 }
 
 /* Fails if the graph has a fixed batch size that is not the prompt's. */
@@ -114,6 +114,14 @@ static void write_same(bool value, struct tensor *to)
         tensor_put(to, i, value);
 }
 
+/* By row where it has rows, else of all. */
+static void write_last(const struct history *h, int64_t fed, struct tensor *to)
+{
+    int64_t n = tensor_elements(to);
+    for (int64_t row = 0; row < n; row++)
+        tensor_put(to, row, (double)(h->length - fed - 1 - h->behind[row]));
+}
+
 static const struct dim *last_size(const struct stage *s, int i)
 {
     const struct type *t = session_input_type(s->session, i);
@@ -132,6 +140,8 @@ void history_feed(const struct history *h, int64_t fed, struct stage *s)
         size_input(h, session_input_type(s->session, i), input_columns(s, i, h->length - (all ? 0 : fed)), &s->in[i]);
         if (s->role[i] == ROLE_CACHED)
             write_same(fed > 0, &s->in[i]);
+        else if (s->role[i] == ROLE_LAST)
+            write_last(h, fed, &s->in[i]);
         else
             write_columns(h, table[s->role[i]], all ? 0 : fed, &s->in[i]);
     }

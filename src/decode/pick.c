@@ -26,7 +26,7 @@ struct pick {
     int64_t *mass;              /* by row */
 };
 
-static const struct sampling *rule_of(const struct pick *p, int64_t row)
+static const struct sampling *sampling_of_row(const struct pick *p, int64_t row)
 {
     static const struct sampling best = {.top_p = 1, .penalty = 1};
     return p->how ? &p->how[row].of : &best;
@@ -58,7 +58,7 @@ static void penalize_row(const struct pick *p, int64_t row, struct scored_token 
             if (h->token[at] < p->scores.at[i].lo || h->token[at] >= p->scores.at[i].hi || done[k])
                 continue;
             done[k] = true;
-            penalize(&score[k].score, rule_of(p, row)->penalty);
+            penalize(&score[k].score, sampling_of_row(p, row)->penalty);
         }
     }
 }
@@ -69,7 +69,7 @@ static struct scored_token *read_row(struct pick *p, int64_t row)
         return p->own[row];
     p->own[row] = NEWN(p->tmp, struct scored_token, p->scores.columns + 1);
     row_scores_read(&p->scores, row, p->own[row]);
-    if (rule_of(p, row)->penalty != 1)
+    if (sampling_of_row(p, row)->penalty != 1)
         penalize_row(p, row, p->own[row]);
     return p->own[row];
 }
@@ -77,7 +77,7 @@ static struct scored_token *read_row(struct pick *p, int64_t row)
 /* The best of this rank, with its draw if there are any. */
 static struct scored_token own_best(struct pick *p, int64_t row)
 {
-    const struct sampling *rule = rule_of(p, row);
+    const struct sampling *rule = sampling_of_row(p, row);
     if (rule->temperature <= 0 && rule->penalty == 1)
         return row_scores_best(&p->scores, row);
     const struct scored_token *all = read_row(p, row);
@@ -157,7 +157,7 @@ static void exchange_pairs(struct pick *p)
     p->pairs = NEWN(p->tmp, struct scored_token, p->comm->size * each);
     struct scored_token *to = p->pairs + p->comm->rank * each;
     for (int64_t b = 0; b < p->history->batch; to += p->slots[b++]) {
-        if (p->slots[b] && sampling_filters(rule_of(p, b)))
+        if (p->slots[b] && sampling_filters(sampling_of_row(p, b)))
             own_few(p, b, p->slots[b], to);
         else if (p->slots[b])
             *to = own_best(p, b);
@@ -211,7 +211,7 @@ static int64_t own_mass(struct pick *p, int64_t row, double best)
     const struct scored_token *all = read_row(p, row);
     int64_t sum = 0;
     for (int64_t i = 0; i < p->scores.columns; i++)
-        sum += sampling_weight(rule_of(p, row), all[i].score, best);
+        sum += sampling_weight(sampling_of_row(p, row), all[i].score, best);
     return sum;
 }
 
@@ -221,7 +221,7 @@ static void exchange_masses(struct pick *p, const struct candidates *c)
     int64_t batch = p->history->batch, *all = NEWN(p->tmp, int64_t, p->comm->size * batch);
     bool any = false;
     for (int64_t b = 0; b < batch; b++) {
-        const struct sampling *rule = rule_of(p, b);
+        const struct sampling *rule = sampling_of_row(p, b);
         if (!c[b].n || p->mass[b] || rule->top_k || rule->top_p >= 1)
             continue;
         any = true;
@@ -258,7 +258,7 @@ static int64_t count_kept(const struct sampling *rule, const struct candidates *
 
 static int64_t draw_kept(const struct pick *p, int64_t row, const struct candidates *c)
 {
-    int64_t kept = count_kept(rule_of(p, row), c, p->mass[row]);
+    int64_t kept = count_kept(sampling_of_row(p, row), c, p->mass[row]);
     const struct draws d = sampling_draws(&p->how[row], next_position(p->history, row));
     struct scored_token best = {-INFINITY, kept == UNDECIDED ? UNDECIDED : -1};
     for (int64_t i = 0; i < kept; i++) {
@@ -276,7 +276,7 @@ static void draw_rows(struct pick *p)
     struct candidates *c = NEWN(p->tmp, struct candidates, batch);
     bool any = false;
     for (int64_t b = 0; b < batch; offset += p->slots[b++])
-        if (p->slots[b] && sampling_filters(rule_of(p, b))) {
+        if (p->slots[b] && sampling_filters(sampling_of_row(p, b))) {
             c[b] = candidates_of(p, b, offset);
             any = true;
         }
@@ -316,7 +316,7 @@ static void check_scores(const struct pick *p)
 {
     const struct stage *s = p->scores.stage;
     for (int64_t b = 0; b < p->history->batch && s->chosen; b++)
-        if (rule_of(p, b)->temperature > 0 || rule_of(p, b)->penalty != 1)
+        if (sampling_of_row(p, b)->temperature > 0 || sampling_of_row(p, b)->penalty != 1)
             fail("%s: output '%s' has tokens that the graph chose, and sampling needs scores", s->path,
                  s->graph->outputs.at[s->logits]->name);
 }
@@ -332,7 +332,7 @@ void pick_next(struct comm *comm, const struct stage *s, const struct history *h
     p.mass = NEWN(tmp, int64_t, h->batch);
     check_scores(&p);
     for (int64_t b = 0; b < h->batch; b++)
-        p.slots[b] = first_slots(rule_of(&p, b));
+        p.slots[b] = first_slots(sampling_of_row(&p, b));
     while (slots_of_all(&p)) {
         exchange_pairs(&p);
         take_best(&p);

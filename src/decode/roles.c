@@ -110,6 +110,38 @@ static void take_role(struct arena *a, struct stage *stage, int n, const char *t
         fail_unknown(a, &o, stage, n);
 }
 
+/* ---- the graph before there is a session ---------------------------------------------------------------------------------------- */
+
+struct type roles_type(struct graph *g, enum rank_end end, const struct value *v)
+{
+    struct type whole = v->type;
+    struct placement place;
+    if (g->rank_meta)
+        rank_meta_value(g, end, v->name, &whole, &place);
+    return whole;
+}
+
+static struct type input_type(const struct stage *s, int i)
+{
+    return roles_type(s->graph, RANK_INPUT, s->graph->inputs.at[i]);
+}
+
+static struct type output_type(const struct stage *s, int i)
+{
+    return roles_type(s->graph, RANK_OUTPUT, s->graph->outputs.at[i]);
+}
+
+static bool is_state(const struct stage *s, int i)
+{
+    const struct graph *g = s->graph;
+    const struct value *v = g->inputs.at[i];
+    for (int k = 0; g->rank_meta && k < g->rank_meta->nstate; k++)
+        if (strcmp(g->rank_meta->state[k].past, v->name) == 0)
+            return true;
+    const struct state *state = g->rank_meta ? NULL : graph_state(g, v);
+    return state && state->past == v;
+}
+
 /* ---- roles by name and shape -------------------------------------------------------------------------------------------------------- */
 int decode_find_input(const struct stage *s, enum role role)
 {
@@ -152,14 +184,14 @@ static void find_by_shape(struct stage *s)
 {
     int candidate = -1, count = 0;
     for (int i = 0; i < s->graph->inputs.n; i++) {
-        const struct type *t = session_input_type(s->session, i);
+        const struct type t = input_type(s, i);
         if (s->role[i] != ROLE_UNKNOWN)
             continue;
-        if (dtype_is_float(t->dtype) || has_fixed_shape(t))
+        if (dtype_is_float(t.dtype) || has_fixed_shape(&t))
             s->role[i] = ROLE_CONSTANT;
         else if (covers_past(s->graph, &s->graph->inputs.at[i]->type))
             s->role[i] = ROLE_MASK;
-        else if (t->rank == 2 && t->dtype != DT_BOOL && ++count)
+        else if (t.rank == 2 && t.dtype != DT_BOOL && ++count)
             candidate = i;
     }
     if (count == 1 && decode_find_input(s, ROLE_TOKENS) < 0)
@@ -169,16 +201,18 @@ static void find_by_shape(struct stage *s)
 static void find_inputs(struct arena *a, struct stage *s)
 {
     for (int i = 0; i < s->graph->inputs.n; i++) {
-        bool state = session_is_state(s->session, i);
+        bool state = is_state(s, i);
         s->keeps = s->keeps || state;
         if (s->role[i] == ROLE_UNKNOWN)
             s->role[i] = state ? ROLE_STATE : usual_role(s, i);
     }
     find_by_shape(s);
     for (int i = 0; i < s->graph->inputs.n; i++)
-        if (s->role[i] == ROLE_UNKNOWN)
+        if (s->role[i] == ROLE_UNKNOWN) {
+            const struct type t = input_type(s, i);
             fail_usage("%s: the role of input '%s' (%s) is not clear: give --role %s=ROLE, one of %s", s->path,
-                       s->graph->inputs.at[i]->name, type_str(a, session_input_type(s->session, i)), s->graph->inputs.at[i]->name, words);
+                       s->graph->inputs.at[i]->name, type_str(a, &t), s->graph->inputs.at[i]->name, words);
+        }
 }
 
 /* ---- logits ------------------------------------------------------------------------------------------------------------------------- */
@@ -186,12 +220,12 @@ static void find_inputs(struct arena *a, struct stage *s)
 /* True for scores [batch, vocabulary] or [batch, positions, vocabulary], and for tokens [batch, positions] or [batch, positions, 1]. */
 static bool may_decide(const struct stage *s, int output)
 {
-    const struct type *t = session_output_type(s->session, output);
+    const struct type t = output_type(s, output);
     if (graph_is_present(s->graph, s->graph->outputs.at[output]))
         return false;
-    if (dtype_is_float(t->dtype))
-        return t->rank == 2 || t->rank == 3;
-    return t->dtype != DT_BOOL && (t->rank == 2 || (t->rank == 3 && dim_equals(t->dim[2], 1)));
+    if (dtype_is_float(t.dtype))
+        return t.rank == 2 || t.rank == 3;
+    return t.dtype != DT_BOOL && (t.rank == 2 || (t.rank == 3 && dim_equals(t.dim[2], 1)));
 }
 
 /* The output named logits, or the only one that can be. */
@@ -211,7 +245,16 @@ static int only_logits(const struct stage *s)
 static void take_logits(struct stage *s, int output)
 {
     s->logits = output;
-    s->chosen = output >= 0 && !dtype_is_float(session_output_type(s->session, output)->dtype);
+    s->chosen = output >= 0 && !dtype_is_float(output_type(s, output).dtype);
+}
+
+static bool positions_lead(const struct stage *s)
+{
+    int i = decode_find_input(s, ROLE_TOKENS);
+    if (s->logits < 0 || i < 0)
+        return false;
+    const struct type in = input_type(s, i), out = output_type(s, s->logits);
+    return in.rank == 2 && out.rank > (s->chosen ? 1 : 2) && in.dim[0] != in.dim[1] && out.dim[0] == in.dim[1] && out.dim[1] == in.dim[0];
 }
 
 static void find_logits(struct stage *stage, int n)
@@ -234,6 +277,8 @@ void roles_find(struct arena *a, struct comm *all, struct stage *stage, int n, c
     for (int k = 0; k < n; k++)
         find_inputs(a, &stage[k]);
     find_logits(stage, n);
+    for (int k = 0; k < n; k++)
+        stage[k].positions_lead = positions_lead(&stage[k]);
     for (int i = 0; all->rank == 0 && i < o->input.text.n; i++)
         take_input(a, stage, n, o->input.text.at[i]);
     for (int k = 0; k < n; k++)

@@ -11,18 +11,9 @@ bool row_scores_before(struct scored_token x, struct scored_token y)
     return x.score > y.score || (x.score == y.score && x.token < y.token);
 }
 
-/* True if the output puts positions before rows, as [sequence, batch, vocabulary]. */
-static bool positions_lead(const struct stage *s)
-{
-    int i = decode_find_input(s, ROLE_TOKENS);
-    const struct type *in = i >= 0 ? session_input_type(s->session, i) : NULL, *out = session_output_type(s->session, s->logits);
-    return in && in->rank == 2 && out->rank > (s->chosen ? 1 : 2) && in->dim[0] != in->dim[1] && out->dim[0] == in->dim[1] &&
-        out->dim[1] == in->dim[0];
-}
-
 static void check_fit(const struct stage *s, const struct tensor *t, int64_t batch)
 {
-    if (t->rank < (s->chosen ? 1 : 2) || t->rank > 3 || t->dim[positions_lead(s)] != batch)
+    if (t->rank < (s->chosen ? 1 : 2) || t->rank > 3 || t->dim[s->positions_lead] != batch)
         fail("%s: output '%s' is no %s", s->path, s->graph->outputs.at[s->logits]->name,
              s->chosen ? "tokens [batch, positions]" : "logits [batch, positions, vocabulary]");
 }
@@ -30,13 +21,13 @@ static void check_fit(const struct stage *s, const struct tensor *t, int64_t bat
 /* The first element of the position of a row's last token, in [batch, positions, width] or [positions, batch, width]. */
 static int64_t last_position(const struct stage *s, const struct history *h, int64_t positions, int64_t width, int64_t row)
 {
-    int64_t last = positions - 1 - h->behind[row], batch = h->batch;
+    int64_t behind = decode_find_input(s, ROLE_LAST) < 0 ? h->behind[row] : 0, last = positions - 1 - behind, batch = h->batch;
     if (last < 0)
         fail(
             "%s: output '%s' is only of the last place, and row %lld ends %lld before: rows of unequal length can't run together; run rows "
             "of one length at a time",
             s->path, s->graph->outputs.at[s->logits]->name, (long long)row, (long long)h->behind[row]);
-    return (positions_lead(s) ? last * batch + row : row * positions + last) * width;
+    return (s->positions_lead ? last * batch + row : row * positions + last) * width;
 }
 
 struct row_scores row_scores_of(struct arena *a, const struct comm *comm, const struct stage *s, const struct history *h)
@@ -66,7 +57,7 @@ struct row_scores row_scores_of(struct arena *a, const struct comm *comm, const 
 static int64_t scores_start(const struct row_scores *r, int64_t row)
 {
     const struct tensor *t = &r->tensor;
-    int64_t positions = t->rank == 3 ? t->dim[!positions_lead(r->stage)] : 1;
+    int64_t positions = t->rank == 3 ? t->dim[!r->stage->positions_lead] : 1;
     return r->n && positions > 0 ? last_position(r->stage, r->history, positions, t->dim[t->rank - 1], row) : -1;
 }
 

@@ -144,10 +144,9 @@ void rank_meta_read(struct graph *g)
 
 /* ---- writing ---- */
 
-static void write_value(struct graph *g, const char *prefix, const struct value *global)
+static void write_value(struct graph *g, enum rank_end end, const struct value *global)
 {
-    graph_set_meta(g, key_of(g, prefix, global->name),
-                   arena_printf(g->arena, "%s|%s", type_str(g->arena, &global->type), placement_str(g->arena, global->place)));
+    rank_meta_set_value(g, end, global->name, &global->type, global->place);
 }
 
 static void write_bound(void *graph, const struct dim *symbol)
@@ -185,12 +184,12 @@ void rank_meta_write(struct graph *to, const struct graph *global, const char *p
     graph_set_meta(to, RANKS, arena_printf(to->arena, "%d", to->ranks));
     write_assumptions(to);
     for (int i = 0; i < global->inputs.n; i++) {
-        write_value(to, INPUT, global->inputs.at[i]);
+        write_value(to, RANK_INPUT, global->inputs.at[i]);
         for (int d = 0; d < global->inputs.at[i]->type.rank; d++)
             dim_each_symbol(global->inputs.at[i]->type.dim[d], write_bound, to);
     }
     for (int i = 0; i < global->outputs.n; i++)
-        write_value(to, OUTPUT, global->outputs.at[i]);
+        write_value(to, RANK_OUTPUT, global->outputs.at[i]);
     write_states(to, global);
 }
 
@@ -259,10 +258,10 @@ void rank_meta_set_placement(struct graph *g, enum rank_end end, const char *nam
     graph_set_meta(g, key_of(g, end_prefix(end), name), arena_printf(g->arena, "%s|%s", type, placement_str(g->arena, place)));
 }
 
-void rank_meta_add_local(struct graph *g, enum rank_end end, const struct value *v)
+void rank_meta_set_value(struct graph *g, enum rank_end end, const char *name, const struct type *type, struct placement place)
 {
-    graph_set_meta(g, key_of(g, end_prefix(end), v->name),
-                   arena_printf(g->arena, "%s|%s", type_str(g->arena, &v->type), placement_str(g->arena, placement_replicated)));
+    graph_set_meta(g, key_of(g, end_prefix(end), name),
+                   arena_printf(g->arena, "%s|%s", type_str(g->arena, type), placement_str(g->arena, place)));
 }
 
 /* ---- partial sums: "DIM SPLIT", "term", "once", "each" ---- */

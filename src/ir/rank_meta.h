@@ -47,8 +47,8 @@ enum rank_end { RANK_INPUT, RANK_OUTPUT };
 bool rank_meta_value(struct graph *, enum rank_end, const char *name, struct type *, struct placement *);
 bool rank_meta_placement(struct graph *, enum rank_end, const char *name, struct placement *);
 void rank_meta_set_placement(struct graph *, enum rank_end, const char *name, struct placement);
-/* A new entry: the value, as this rank has it, on this rank. */
-void rank_meta_add_local(struct graph *, enum rank_end, const struct value *);
+/* A new entry, or another one. */
+void rank_meta_set_value(struct graph *, enum rank_end, const char *name, const struct type *, struct placement);
 
 /* ---- nodes that make partial sums, for tpc-run --deterministic ---------------------------------------------------------------------- */
 enum rank_sum_kind {

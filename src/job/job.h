@@ -74,13 +74,15 @@ void replica_take_rows(struct arena *, const struct batch_shard *, const struct 
 struct tensor replica_gather_output(struct arena *, const struct replicas *, const struct batch_shard *, const struct session *, int output,
                                     const char *name, const struct tensor *own);
 
-/* load.c: loads the file of this rank, or a model on one rank, and checks it against the other ranks' files. */
+/* load.c: loads the file of this rank, or a model on one rank, and checks it against the other ranks' files. Before a session runs the
+ * graph, job_fuse fuses its nodes. */
 struct graph *job_load(struct arena *, struct comm *, const char *path, const struct job_options *);
 /* The number of rank files in a folder; 0: there is none, or no folder. */
 int job_rank_files(struct arena *, const char *path);
 /* fixed: values of inputs that become constants; sizes: of inputs, if sizes decide a form. NULL: none. */
 struct graph *job_load_model(struct arena *, const char *path, const struct bound_inputs *fixed, const struct size_source *,
                              const struct job_options *);
+void job_fuse(struct graph *, const struct job_options *);
 
 /* weight_inputs.c: of a step of training, which tpc-shard --train made: each weight that has a gradient becomes an input, of this rank's
  * own type, in the order of the gradients; graph->trained lists them. */

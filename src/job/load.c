@@ -32,8 +32,7 @@ struct graph *job_load_model(struct arena *a, const char *path, const struct bou
                         .fixed = fixed,
                         .sizes = sizes ? *sizes : (struct size_source){0},
                         .external_roots = o->external_roots,
-                        .deterministic = o->deterministic,
-                        .split_outputs = o->generate > 0};
+                        .deterministic = o->deterministic};
     pthread_mutex_lock(&loading);
     pass_run(&c, "load", "load", NULL);
     if (o->train)
@@ -43,9 +42,16 @@ struct graph *job_load_model(struct arena *a, const char *path, const struct bou
         op_note_rows(c.graph);
     if (o->random || job_gives_nothing(o))
         note_workloads(c.graph);
-    pass_run(&c, "fuse_kernels", "fuse_kernels", NULL);
     pthread_mutex_unlock(&loading);
     return c.graph;
+}
+
+void job_fuse(struct graph *g, const struct job_options *o)
+{
+    struct compile c = {.arena = g->arena, .graph = g, .deterministic = o->deterministic, .split_outputs = o->generate > 0};
+    pthread_mutex_lock(&loading);
+    pass_run(&c, "fuse_kernels", "fuse_kernels", NULL);
+    pthread_mutex_unlock(&loading);
 }
 
 static char *rank_file_path(struct arena *a, const char *folder, int rank)

@@ -81,6 +81,7 @@ static struct whole_run run_whole(struct arena *a, const struct graph *g, const 
     struct size_source sizes = {.state = job_state_sizes_of, .data = &(struct job_tensors){g, in}};
     struct whole_run w = {.graph = job_load_model(a, o->check, &fixed, &sizes, o)};
     struct comm *self = comm_self();
+    job_fuse(w.graph, o);
     struct session *s = session_new(w.graph, self, (struct session_options){.threads = threads, .deterministic = o->deterministic});
     w.out = NEWN(a, struct tensor, w.graph->outputs.n);
     session_run(s, order_inputs(a, g, in, w.graph, o), w.out);
@@ -156,6 +157,7 @@ static struct tensor *join_outputs(struct arena *a, const struct replicas *t, co
 bool job_run(struct arena *a, const struct replicas *t, const struct job_options *o, int threads)
 {
     struct graph *g = job_load(a, t->process_group, o->paths.text.at[0], o);
+    job_fuse(g, o);
     struct session *s = session_new(g, t->process_group,
                                     (struct session_options){.threads = threads, .verify = o->verify, .deterministic = o->deterministic});
     if (job_gives_nothing(o) && g->inputs.n && !o->output && !o->check) {

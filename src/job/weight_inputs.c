@@ -26,7 +26,7 @@ static void become_input(struct graph *g, struct value *v, int output)
     VEC_PUSH(g->arena, &g->inputs, v);
     VEC_PUSH(g->arena, &g->trained, t);
     if (g->rank_meta)
-        rank_meta_add_local(g, RANK_INPUT, v);
+        rank_meta_set_value(g, RANK_INPUT, v->name, &v->type, placement_replicated);
 }
 
 void job_weights_as_inputs(struct graph *g)

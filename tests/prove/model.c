@@ -123,6 +123,7 @@ static void run_model(struct prove *p, const struct given *given)
     const struct job_options o = {.rtol = -1, .atol = -1, .rel = -1};
     struct comm *self = comm_self();
     struct graph *g = job_load_model(p->arena, p->path, NULL, NULL, &o);
+    job_fuse(g, &o);
     struct session *s = session_new(g, self, (struct session_options){.threads = 1});
     note_ends(p, g);
     p->rel = compare_tolerance(g, &o).rel;

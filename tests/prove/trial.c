@@ -193,8 +193,10 @@ static struct graph **load_ranks(const struct trial *t)
     const struct job_options o = {.local = t->plan->ranks};
     struct arena *a = t->prove->arena;
     struct graph **g = NEWN(a, struct graph *, t->plan->ranks);
-    for (int r = 0; r < t->plan->ranks; r++)
+    for (int r = 0; r < t->plan->ranks; r++) {
         g[r] = job_load_model(arena_new(), path_join(a, t->prepared->options.out, arena_printf(a, "rank-%d.onnx", r)), NULL, NULL, &o);
+        job_fuse(g[r], &o);
+    }
     return g;
 }
 

@@ -4,6 +4,7 @@
 #define TPC_OP_ANALYSIS_H
 
 #include "ir/ir.h"
+#include "op/rule/rule.h"
 
 /* ---- lifetime.c: what shares memory, and from which node to which it is needed ---- */
 struct lifetimes {
@@ -38,6 +39,32 @@ int op_appends_to(const struct node *, int result, int *axis);
 /* Notes in the metadata (rank_meta_set_rows), for each symbol that is a dimension of an input of a canonical graph, whether a row along it
  * depends on other rows or on their number, and why: a clause that names the node, input or output. */
 void op_note_rows(struct graph *);
+
+/* ---- symbol.c: where a symbol is, as batch_independence.c and position_tail.c ask: they treat a dimension as if it were split ---- */
+enum { SYMBOL_PARTS = 2 };
+/* How many dimensions have the symbol in their size; the last of them. */
+int symbol_dims(struct graph *, const struct dim *symbol, const struct value *, int *dim);
+bool symbol_in_type(struct graph *, const struct dim *symbol, const struct value *);
+/* The only dimension that has the symbol is the symbol. */
+bool symbol_is_dim(struct graph *, const struct dim *symbol, const struct value *, int *dim);
+/* A size that an attribute states is no dimension: a bound of a slice, a number that is data. */
+bool symbol_in_sizes(struct graph *, const struct dim *symbol, const struct node *);
+/* The factor of the dimension on which the split falls gets it. False: it may not be split. */
+bool symbol_assign(struct graph *, const struct rule *, const struct rule_dim *, const struct split *, struct assignment *);
+
+/* ---- position_tail.c: the nodes before an output that treat positions one by one, and make nothing else ---- */
+struct position_tail {
+    VEC(struct node *) nodes; /* in order of the graph */
+    VEC(struct position_cut {
+        struct value *value;
+        int dim;
+    })
+    cuts; /* what they read of all positions, and the dimension that counts these */
+};
+/* The symbol counts positions. rows: the symbol of the dimension before them in every cut; NULL: they may be any dimension. False: there
+ * are no such nodes, or no product is among them. */
+bool position_tail_find(struct arena *, struct graph *, int output, const struct dim *symbol, const struct dim *rows,
+                        struct position_tail *);
 
 /* ---- size_guess.c ---- */
 /* The size that a plan assumes for data-dependent dimension d of result i. Of a mask that routes rows, NonZero finds each row in one class;

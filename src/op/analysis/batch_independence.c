@@ -15,8 +15,6 @@
 
 #include <string.h>
 
-enum { PARTS = 2 };
-
 struct row_walk {
     struct graph *g;
     const struct dim *size;    /* the symbol */
@@ -26,35 +24,10 @@ struct row_walk {
     const char *why;           /* rows are not independent; NULL: no reason met */
 };
 
-/* How many dimensions have the symbol in their size; the last of them. */
-static int dims_with(const struct row_walk *w, const struct value *v, int *dim)
-{
-    int n = 0;
-    for (int d = 0; v && v->type.dtype != DT_NONE && d < v->type.rank; d++) {
-        if (!dim_uses(dim_rewrite(w->g->alg, v->type.dim[d]), w->size->name))
-            continue;
-        *dim = d;
-        n++;
-    }
-    return n;
-}
-
-static bool has_symbol(const struct row_walk *w, const struct value *v)
-{
-    int d;
-    return dims_with(w, v, &d) > 0;
-}
-
-/* The only dimension that has the symbol is the symbol. */
-static bool counts_rows(const struct row_walk *w, const struct value *v, int *dim)
-{
-    return dims_with(w, v, dim) == 1 && dim_rewrite(w->g->alg, v->type.dim[*dim]) == w->size;
-}
-
 static void check_row_end(struct row_walk *w, const char *kind, const struct value *v)
 {
     int d;
-    if (!w->why && has_symbol(w, v) && !counts_rows(w, v, &d))
+    if (!w->why && symbol_in_type(w->g, w->size, v) && !symbol_is_dim(w->g, w->size, v, &d))
         w->why = arena_printf(w->g->arena, "%s '%s' (%s) has no dimension that is just it", kind, v->name, type_str(w->g->arena, &v->type));
 }
 
@@ -64,24 +37,12 @@ static void start_walk(struct row_walk *w)
     for (int i = 0; i < w->g->inputs.n; i++) {
         const struct value *v = w->g->inputs.at[i];
         check_row_end(w, "input", v);
-        if (has_symbol(w, v) && counts_rows(w, v, &d))
+        if (symbol_in_type(w->g, w->size, v) && symbol_is_dim(w->g, w->size, v, &d))
             w->at[v->id] = placement_split(d, w->split);
     }
 }
 
 /* ---- what a node sees of rows --------------------------------------------------------------------------------------------------- */
-
-/* A size that an attribute states is no dimension: a bound of a slice, a number that is data. */
-static bool states_symbol(const struct row_walk *w, const struct node *n)
-{
-    for (int i = 0; i < n->nattr; i++) {
-        const struct attr *a = &n->attr[i];
-        for (int k = 0; a->kind == ATTR_DIMS && a->set && k < a->n; k++)
-            if (dim_uses(dim_rewrite(w->g->alg, a->dims[k]), w->size->name))
-                return true;
-    }
-    return false;
-}
 
 static bool is_row_split(const struct row_walk *w, const struct value *v)
 {
@@ -94,7 +55,7 @@ static bool concerned(const struct row_walk *w, const struct node *n)
         if (is_row_split(w, n->in[i]))
             return true;
     for (int i = 0; i < n->nout; i++)
-        if (has_symbol(w, n->out[i]))
+        if (symbol_in_type(w->g, w->size, n->out[i]))
             return true;
     return false;
 }
@@ -196,7 +157,7 @@ static bool uses_own(struct row_walk *w, const struct node *n)
 static bool numbers_rows(struct row_walk *w, const struct node *n)
 {
     int d;
-    if (n->nin > 0 || n->nout != 1 || !w->affine[n->out[0]->id].n || !counts_rows(w, n->out[0], &d))
+    if (n->nin > 0 || n->nout != 1 || !w->affine[n->out[0]->id].n || !symbol_is_dim(w->g, w->size, n->out[0], &d))
         return false;
     const struct affine *a = w->affine[n->out[0]->id].at[0];
     if (dim_uses(a->base, w->size->name) || dim_uses(a->step[d], w->size->name))
@@ -206,24 +167,6 @@ static bool numbers_rows(struct row_walk *w, const struct node *n)
 }
 
 /* ---- a node that reads no numbers of rows --------------------------------------------------------------------------------------- */
-
-/* The factor of the dimension on which the split falls gets it. */
-static bool assign_dim(const struct row_walk *w, const struct rule *r, const struct rule_dim *dim, const struct split *split,
-                       struct assignment *c)
-{
-    for (int i = 0; dim->n == 1 && !dim->window && i < dim->part[0].n; i++) {
-        const int *factor = dim->part[0].factor, f = factor[i];
-        const struct split *s = split_divide(w->g->alg, split, rule_sizes(w->g, r, factor, 0, i),
-                                             rule_sizes(w->g, r, factor, i + 1, dim->part[0].n));
-        if (!s || s->whole)
-            continue;
-        if ((r->factor[f].flags & (FACTOR_REPLICATED | FACTOR_POSITION | FACTOR_LOWERED)) || (c->factor[f] && c->factor[f] != s))
-            return false;
-        c->factor[f] = s;
-        return true;
-    }
-    return false;
-}
 
 /* Rows that the node makes of nothing (Expand) are a factor that counts them. */
 static void give_new(const struct row_walk *w, const struct rule *r, struct assignment *c)
@@ -240,7 +183,7 @@ static bool assign_rows(const struct row_walk *w, const struct node *n, const st
         if (!is_row_split(w, n->in[i]))
             continue;
         const struct placement at = w->at[n->in[i]->id];
-        if (!assign_dim(w, r, &r->in[i].dim[at.dim], at.split, c))
+        if (!symbol_assign(w->g, r, &r->in[i].dim[at.dim], at.split, c))
             return false;
         given = true;
     }
@@ -252,7 +195,7 @@ static bool assign_rows(const struct row_walk *w, const struct node *n, const st
 /* A result is split along the dimension that has the symbol, or has none. */
 static bool result_fits(const struct row_walk *w, const struct value *v, struct placement out)
 {
-    int d = -1, n = dims_with(w, v, &d);
+    int d = -1, n = symbol_dims(w->g, w->size, v, &d);
     return n == 0 ? out.kind == PLACE_R : n == 1 && out.kind == PLACE_S && out.dim == d;
 }
 
@@ -263,7 +206,7 @@ static bool keeps_rows(struct row_walk *w, const struct node *n)
         return false;
     struct assignment c = {.factor = NEWN(w->g->arena, const struct split *, r->nfactor + 1)};
     struct placement *in = NEWN(w->g->arena, struct placement, n->nin + 1), *out = NEWN(w->g->arena, struct placement, n->nout + 1);
-    if (!assign_rows(w, n, r, &c) || !rule_project(w->g, r, PARTS, &c, in, out, NULL))
+    if (!assign_rows(w, n, r, &c) || !rule_project(w->g, r, SYMBOL_PARTS, &c, in, out, NULL))
         return false;
     for (int i = 0; i < n->nin; i++)
         if (n->in[i] && !placement_eq(in[i], w->at[n->in[i]->id]))
@@ -291,7 +234,7 @@ static void visit_node(struct row_walk *w, const struct node *n)
     bool affine = note_affine(w, n);
     if (numbers_rows(w, n) || (!affine && reads_numbers(w, n) && uses_own(w, n)))
         return;
-    if (states_symbol(w, n))
+    if (symbol_in_sizes(w->g, w->size, n))
         w->why = arena_printf(w->g->arena, "node '%s' (%s) depends on how many rows there are", n->name, n->optype);
     else if ((!affine && reads_numbers(w, n)) || (concerned(w, n) && !keeps_rows(w, n)))
         w->why = arena_printf(w->g->arena, "node '%s' (%s) mixes its rows", n->name, n->optype);
@@ -303,7 +246,7 @@ static const char *mixed(struct graph *g, const struct dim *symbol)
 {
     struct row_walk w = {.g = g,
                          .size = symbol,
-                         .split = split_even(g->alg, PARTS, symbol),
+                         .split = split_even(g->alg, SYMBOL_PARTS, symbol),
                          .at = NEWN(g->arena, struct placement, g->values.n + 1),
                          .affine = NEWN(g->arena, struct affines, g->values.n + 1)};
     bool any = false;
@@ -314,7 +257,7 @@ static const char *mixed(struct graph *g, const struct dim *symbol)
         check_row_end(&w, "output", g->outputs.at[i]);
         if (is_numbered(&w, g->outputs.at[i]))
             w.why = arena_printf(g->arena, "output '%s' holds numbers of rows", g->outputs.at[i]->name);
-        any |= has_symbol(&w, g->outputs.at[i]);
+        any |= symbol_in_type(w.g, w.size, g->outputs.at[i]);
     }
     return w.why || any ? w.why : "no output has it";
 }

@@ -1,0 +1,115 @@
+/* last_position: of a prompt, only the logits of each row's last token are read. The nodes that compute positions one by one up to the
+ * logits (position_tail.c) get that position alone: with a large vocabulary they are up to half of the work, and most of the memory.
+ *
+ * Where the tail begins, a Gather takes the position that a new input names. It is the same for all rows, unless padding stands behind
+ * their tokens; then each row has its own. */
+#include "decode/decode.h"
+#include "op/analysis/analysis.h"
+#include "op/infer/infer.h"
+
+#include <string.h>
+
+/* ---- what can be taken -------------------------------------------------------------------------------------------------------------- */
+
+/* Padding may stand behind the tokens of a row. */
+static bool rows_may_differ(const struct stage *s)
+{
+    int mask = decode_find_input(s, ROLE_MASK);
+    return mask >= 0 && op_mask_use(s->graph, s->graph->inputs.at[mask]) == MASK_LENGTHS;
+}
+
+/* The symbols of tokens [rows, positions]; rows NULL: all rows end at one place. False: they are no symbols. */
+static bool token_symbols(const struct stage *s, const struct dim **rows, const struct dim **positions)
+{
+    int tokens = decode_find_input(s, ROLE_TOKENS);
+    const struct type *t = tokens < 0 ? NULL : &s->graph->inputs.at[tokens]->type;
+    if (!t || t->rank != 2)
+        return false;
+    *positions = dim_rewrite(s->graph->alg, t->dim[1]);
+    *rows = rows_may_differ(s) ? dim_rewrite(s->graph->alg, t->dim[0]) : NULL;
+    return (*positions)->kind == DIM_SYM && (!*rows || (*rows)->kind == DIM_SYM) && *rows != *positions;
+}
+
+/* ---- how the graph changes ---------------------------------------------------------------------------------------------------------- */
+
+/* i64[1], or i64[rows, 1, 1]: a tuple for each row. */
+static struct value *add_input(struct graph *g, const struct dim *rows)
+{
+    const struct dim *one = dim_int(g->alg, 1);
+    struct type type = {.dtype = DT_I64, .rank = rows ? 3 : 1, .dim = {rows ? rows : one, one, one}};
+    struct value *v = graph_value(g, "last_position", &type);
+    VEC_PUSH(g->arena, &g->inputs, v);
+    if (g->rank_meta)
+        rank_meta_set_value(g, RANK_INPUT, v->name, &type, placement_replicated);
+    return v;
+}
+
+static struct node *take_position(struct graph *g, const struct position_cut *cut, struct value *index, bool by_row)
+{
+    struct value *in[2] = {cut->value, index};
+    const char *name = arena_printf(g->arena, "%s/last", cut->value->name);
+    struct node *n = op_node(g, "", by_row ? "GatherND" : "Gather", name, 2, in);
+    attr_set_int(n, by_row ? "batch_dims" : "axis", cut->dim);
+    op_infer(g, n);
+    return n;
+}
+
+static void read_taken(const struct position_tail *t, const struct value *whole, struct value *taken)
+{
+    for (int i = 0; i < t->nodes.n; i++)
+        for (int k = 0; k < t->nodes.at[i]->nin; k++)
+            if (t->nodes.at[i]->in[k] == whole)
+                t->nodes.at[i]->in[k] = taken;
+}
+
+/* One position where there were as many as the symbol says. Inference must agree with what the rules proved. */
+static void type_results(struct graph *g, struct node *n, const struct dim *symbol)
+{
+    struct type *one = NEWN(g->arena, struct type, n->nout);
+    for (int k = 0; k < n->nout; k++) {
+        int d;
+        if (!n->out[k])
+            continue;
+        if (symbol_dims(g, symbol, n->out[k], &d))
+            n->out[k]->type.dim[d] = dim_quotient(g->alg, dim_rewrite(g->alg, n->out[k]->type.dim[d]), symbol);
+        one[k] = n->out[k]->type;
+    }
+    op_infer(g, n);
+    for (int k = 0; k < n->nout; k++)
+        if (n->out[k] && !type_eq(&one[k], &n->out[k]->type))
+            bug("%s: one position is %s, expected %s", node_where(g, n), type_str(g->arena, &n->out[k]->type), type_str(g->arena, &one[k]));
+}
+
+/* What the metadata says of the logits. */
+static void type_output(struct graph *g, const struct value *v, const struct dim *symbol)
+{
+    struct placement place;
+    struct type type;
+    if (!g->rank_meta || !rank_meta_value(g, RANK_OUTPUT, v->name, &type, &place))
+        return;
+    for (int d = 0; d < type.rank; d++)
+        if (dim_rewrite(g->alg, type.dim[d]) == symbol)
+            type.dim[d] = dim_int(g->alg, 1);
+    rank_meta_set_value(g, RANK_OUTPUT, v->name, &type, place);
+}
+
+void last_position_only(struct arena *a, struct stage *s)
+{
+    struct graph *g = s->graph;
+    const struct dim *rows, *positions;
+    struct position_tail tail;
+    if (s->logits < 0 || !token_symbols(s, &rows, &positions) || !position_tail_find(a, g, s->logits, positions, rows, &tail))
+        return;
+    s->role[g->inputs.n] = ROLE_LAST;
+    struct value *index = add_input(g, rows);
+    struct node **taken = NEWN(a, struct node *, tail.cuts.n);
+    for (int i = 0; i < tail.cuts.n; i++) {
+        taken[i] = take_position(g, &tail.cuts.at[i], index, rows);
+        read_taken(&tail, tail.cuts.at[i].value, taken[i]->out[0]);
+    }
+    graph_insert_before_use(g, tail.cuts.n, taken);
+    for (int i = 0; i < tail.nodes.n; i++)
+        type_results(g, tail.nodes.at[i], positions);
+    type_output(g, g->outputs.at[s->logits], positions);
+    explain("%s: %d nodes before '%s' compute the last position only", s->path, tail.nodes.n, g->outputs.at[s->logits]->name);
+}

@@ -1,0 +1,52 @@
+/* symbol: where a symbol is in types and attributes, and which factor of a node's rule has it. */
+#include "op/analysis/analysis.h"
+
+int symbol_dims(struct graph *g, const struct dim *symbol, const struct value *v, int *dim)
+{
+    int n = 0;
+    for (int d = 0; v && v->type.dtype != DT_NONE && d < v->type.rank; d++) {
+        if (!dim_uses(dim_rewrite(g->alg, v->type.dim[d]), symbol->name))
+            continue;
+        *dim = d;
+        n++;
+    }
+    return n;
+}
+
+bool symbol_in_type(struct graph *g, const struct dim *symbol, const struct value *v)
+{
+    int d;
+    return symbol_dims(g, symbol, v, &d) > 0;
+}
+
+bool symbol_is_dim(struct graph *g, const struct dim *symbol, const struct value *v, int *dim)
+{
+    return symbol_dims(g, symbol, v, dim) == 1 && dim_rewrite(g->alg, v->type.dim[*dim]) == symbol;
+}
+
+bool symbol_in_sizes(struct graph *g, const struct dim *symbol, const struct node *n)
+{
+    for (int i = 0; i < n->nattr; i++) {
+        const struct attr *a = &n->attr[i];
+        for (int k = 0; a->kind == ATTR_DIMS && a->set && k < a->n; k++)
+            if (dim_uses(dim_rewrite(g->alg, a->dims[k]), symbol->name))
+                return true;
+    }
+    return false;
+}
+
+bool symbol_assign(struct graph *g, const struct rule *r, const struct rule_dim *dim, const struct split *split, struct assignment *c)
+{
+    for (int i = 0; dim->n == 1 && !dim->window && i < dim->part[0].n; i++) {
+        const int *factor = dim->part[0].factor, f = factor[i];
+        const struct split *s = split_divide(g->alg, split, rule_sizes(g, r, factor, 0, i),
+                                             rule_sizes(g, r, factor, i + 1, dim->part[0].n));
+        if (!s || s->whole)
+            continue;
+        if ((r->factor[f].flags & (FACTOR_REPLICATED | FACTOR_POSITION | FACTOR_LOWERED)) || (c->factor[f] && c->factor[f] != s))
+            return false;
+        c->factor[f] = s;
+        return true;
+    }
+    return false;
+}
