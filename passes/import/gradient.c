@@ -45,13 +45,6 @@ static bool *reaches_loss(const struct graph *g, const struct value *loss)
     return reaches;
 }
 
-/* Floats that are more than one, of a name that is asked for. */
-static bool is_trained(const struct value *v, const struct options *o)
-{
-    return v->constant && dtype_is_float(v->type.dtype) && constant_elements(v->constant) > 1 && glob_match(o->train, v->name) &&
-        !(o->freeze && glob_match(o->freeze, v->name));
-}
-
 struct weights {
     VEC(struct value *) list;
 };
@@ -61,7 +54,7 @@ static struct weights find_trained(struct graph *g, const struct options *o, con
     struct weights found = {{NULL, 0, 0}};
     const bool *reaches = reaches_loss(g, loss);
     for (int i = 0; i < g->values.n; i++)
-        if (reaches[i] && is_trained(g->values.at[i], o))
+        if (reaches[i] && plan_trains(o, g->values.at[i]))
             VEC_PUSH(g->arena, &found.list, g->values.at[i]);
     if (!found.list.n)
         fail("%s: --train: no weight of floats that the loss depends on matches '%s'", graph_file(g), o->train);

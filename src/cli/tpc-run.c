@@ -95,6 +95,8 @@ static void check_training(const struct run_options *o)
     if (!job->train && trains(&o->train))
         fail_usage("--data, --batch, --sequence, --accumulate, --steps, --lr, --optimizer, --save, --save-every, --resume and --log "
                    "are for --train");
+    if (job->train && o->groups && strchr(o->groups, ':'))
+        fail_usage("--groups is '%s': --train deals out rows of the data, and takes a number of replicas alone", o->groups);
     if (job->train && (job->generate || job->test_data || job->check || job->output || o->random.given || o->dim.text.n || job->repeat > 1))
         fail_usage("--train takes none of --generate, --test-data, --check, --output, --random, --dim and --repeat");
 }

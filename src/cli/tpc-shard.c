@@ -67,7 +67,8 @@ static struct text_list parse_shard_options(struct arena *a, struct shard_option
         {"workload", 0, ARG_LIST, &o->workload, "DIM=INT,..[:WEIGHT]", "sizes to plan for (repeatable)"},
         {"state-from", 0, ARG_TEXT, &o->state_from, "DIR", "take the placements of shared state from the plan in DIR"},
         {"memory", 0, ARG_TEXT, &o->memory, "SIZE", "memory limit of a rank: 800M, 1.5GiB, ..."},
-        {"weights", 0, ARG_TEXT, &o->weights, "f32|f16|bf16", "store large f32 weights in this type"},
+        {"weights", 0, ARG_TEXT, &o->weights, "f32|f16|bf16|FILE",
+         "store large f32 weights in this type; with --merge: a checkpoint's weights"},
         {"train", 0, ARG_MAYBE, &o->train, "[=GLOB]", "compile a step of training: the loss and the gradients of these weights"},
         {"freeze", 0, ARG_TEXT, &o->freeze, "GLOB", "with --train: weights that have no gradient"},
         {"loss", 0, ARG_TEXT, &o->loss, "NAME", "with --train: cross-entropy, mse, l1, bce, or an output"},
@@ -266,6 +267,8 @@ static void set_plan_options(struct arena *a, struct shard_options *o, const cha
     p->loss = o->loss;
     if (!p->train && (p->freeze || p->loss))
         fail_usage("--%s is given without --train", p->freeze ? "freeze" : "loss");
+    if (p->train && o->weights && strcmp(o->weights, "f32") != 0)
+        fail_usage("--train keeps weights in f32: --weights does not go with it");
     p->explain = o->explain;
     p->annotate = o->annotate;
     p->price = shard_report_has(&o->report, "html");
@@ -334,7 +337,7 @@ static void merge_folder(struct arena *a, const struct shard_options *o)
         fail_usage("--merge needs -o MODEL.onnx: where to write the model");
     if (o->tp >= 0)
         fail_usage("--merge gives one model: --tp does not go with it");
-    job_merge(a, without_slash(a, o->merge), o->out, o->force);
+    job_merge(a, without_slash(a, o->merge), o->weights, o->out, o->force);
 }
 
 static void check_annotate(const struct shard_options *o)

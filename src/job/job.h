@@ -42,8 +42,9 @@ void bench_run(struct arena *, const struct replicas *, struct session *, struct
 /* run.c: runs one model or folder, without --generate. Every rank calls it. Returns true on rank 0 if a comparison failed. */
 bool job_run(struct arena *, const struct replicas *, const struct job_options *, int threads);
 
-/* merge.c: writes the source model of a folder to out, and its external data beside it. A failure leaves nothing. force: replace files. */
-void job_merge(struct arena *, const char *dir, const char *out, bool force);
+/* merge.c: writes the source model of a folder to out, and its external data beside it, with the weights of a checkpoint (NULL: its own). A
+ * failure leaves nothing. force: replace files. */
+void job_merge(struct arena *, const char *dir, const char *weights, const char *out, bool force);
 
 /* ---- replica.c: replicas of the model on process groups of equal size; each runs its rows of the batch -------------------- */
 struct replicas {

@@ -1,6 +1,7 @@
 /* merge: restores the source model of an emitted folder (tpc-shard --merge). The model file is made from model.onnx and the weights in
  * the rank files; manifest.json holds its digest. External weights get files of their own again, at the same offsets; bytes that no
- * tensor uses are zero. All files are written under temporary names and renamed at the end. */
+ * tensor uses are zero. Weights of a checkpoint of training take the places of the model's. All files are written under temporary names
+ * and renamed at the end. */
 #include "ir/text/text.h"
 #include "job/job.h"
 #include "onnx/onnx.h"
@@ -198,6 +199,45 @@ static void rename_all(struct merge_job *m)
     }
 }
 
+/* ---- trained weights --------------------------------------------------------------------------------------------------------------- */
+
+static const char *part_of(struct merge_job *m, const char *file)
+{
+    const char *path = *file ? path_join(m->arena, path_dir(m->arena, m->out), plain_location(m, file)) : m->out;
+    for (int i = 0; i < m->targets.n; i++)
+        if (m->targets.at[i].part && strcmp(m->targets.at[i].path, path) == 0)
+            return m->targets.at[i].part;
+    fail("%s: its source has weights in %s, which is not there", m->folder->dir, file);
+}
+
+static void replace_weight(struct merge_job *m, const struct weight_places *places, const struct safetensors *from, int i)
+{
+    const struct tensor *t = &from->tensor[i];
+    const struct weight_place *w = places->at, *end = w + places->n;
+    while (w < end && strcmp(w->name, from->name[i]))
+        w++;
+    if (w == end || !w->file)
+        fail("%s: '%s' is no tensor of %s%s", from->path, from->name[i], m->folder->file,
+             w == end ? "" : " whose bytes lie together (raw_data)");
+    if (w->tensor.dtype != t->dtype || w->tensor.rank != t->rank || memcmp(w->tensor.dim, t->dim, (size_t)t->rank * sizeof *t->dim))
+        fail("%s: '%s' has not the type and sizes that it has in %s", from->path, w->name, m->folder->file);
+    const char *path = part_of(m, w->file);
+    struct file file = {.merge = m, .at = fopen(path, "r+b"), .path = path};
+    if (!file.at || fseeko(file.at, (off_t)w->offset, SEEK_SET) != 0)
+        cannot(&file);
+    put_weights(&file, t->data, tensor_bytes(t));
+    if (fclose(file.at) != 0)
+        cannot(&file);
+}
+
+static void replace_weights(struct merge_job *m, const struct safetensors *from)
+{
+    struct weight_places places = onnx_weight_places(m->arena, m->targets.at->part);
+    for (int i = 0; i < from->n; i++)
+        if (strncmp(from->name[i], SAFETENSORS_STATE, strlen(SAFETENSORS_STATE)) != 0)
+            replace_weight(m, &places, from, i);
+}
+
 static int64_t total_bytes(const struct folder *f)
 {
     int64_t total = f->bytes;
@@ -207,13 +247,14 @@ static int64_t total_bytes(const struct folder *f)
     return total;
 }
 
-void job_merge(struct arena *a, const char *dir, const char *out, bool force)
+void job_merge(struct arena *a, const char *dir, const char *weights, const char *out, bool force)
 {
     struct merge_job m = {.arena = a, .out = out, .force = force};
     m.folder = folder_read(a, dir, true);
     if (graph_text(a, path_join(a, dir, "model.onnx")))
         fail("%s: was made from a graph in text form: there is no ONNX model to restore", dir);
     check_targets(&m);
+    const struct safetensors *from = weights ? safetensors_read(a, weights) : NULL;
     diag_on_failure(remove_parts, &m);
     progress_start(&m.progress, "merging", total_bytes(m.folder));
     restore_model(&m);
@@ -221,6 +262,8 @@ void job_merge(struct arena *a, const char *dir, const char *out, bool force)
         i = *m.folder->spans.at[i].file ? write_data_file(&m, i) : i + 1;
     progress_end(&m.progress);
     map_check_unchanged();
+    if (from)
+        replace_weights(&m, from);
     rename_all(&m);
     diag_forget(remove_parts, &m);
 }

@@ -54,6 +54,19 @@ void onnx_restore(const char *path, const struct load_options *options, byte_tak
  * missing. */
 struct spans onnx_spans(struct arena *, const char *path, const struct load_options *);
 
+/* weight_places.c: where the initializers of a model lie. */
+struct weight_place {
+    const char *name;
+    struct tensor tensor; /* type and sizes */
+    const char *file;     /* as the model names it; "": the model file. NULL: they are not one stretch of bytes */
+    int64_t offset, bytes;
+};
+struct weight_places {
+    struct weight_place *at;
+    int n, cap;
+};
+struct weight_places onnx_weight_places(struct arena *, const char *path);
+
 /* ---- config_write.c: the model file with a multi-device configuration. IR version 11 at least; all else as it is. The file at `to`
  * appears whole; a model with external data must stay in its folder. */
 struct annotation {
@@ -77,6 +90,7 @@ void tensor_write_npy(const char *path, const struct tensor *);
 struct tensor tensor_map_npy(const char *path);
 
 /* safetensors.c: files of named tensors of floats, and of texts. The data are mapped. */
+#define SAFETENSORS_STATE "optimizer/" /* how names begin of what a checkpoint holds beside weights */
 struct named_text {
     const char *key, *text;
 };

@@ -62,6 +62,9 @@ struct options {
     bool random_split_only;
 };
 
+/* facts/trained.c: a tensor of the model with more than one float, of a name that --train asks for. */
+bool plan_trains(const struct options *, const struct value *);
+
 /* ---- the plan, as reported and written to plan.json ------------------------------------------------------------------ */
 struct named {
     const char *name, *text;

@@ -8,7 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
-static const char *const state_prefix[] = {"", "optimizer/first/", "optimizer/second/"};
+static const char *const state_prefix[] = {"", SAFETENSORS_STATE "first/", SAFETENSORS_STATE "second/"};
 
 struct checkpoint {
     const struct safetensors *file;
@@ -77,6 +77,23 @@ int64_t checkpoint_load(struct arena *a, struct checkpoint *c, const struct repl
 
 /* ---- writing --------------------------------------------------------------------------------------------------------------------------
  */
+
+static char *part_of(struct arena *a, const char *path)
+{
+    return arena_printf(a, "%s.part", path);
+}
+
+void checkpoint_try(const char *path)
+{
+    struct arena *a = arena_new();
+    const char *part = path ? part_of(a, path) : NULL;
+    FILE *f = part ? fopen(part, "w") : NULL;
+    if (path && (!f || path_is_folder(path) || fclose(f) != 0))
+        fail("%s: a checkpoint can't be written: %s", path, path_is_folder(path) ? "it is a folder" : strerror(errno));
+    if (part)
+        (void)unlink(part);
+    arena_free(a);
+}
 
 struct saving {
     const char *path;
@@ -148,7 +165,7 @@ void checkpoint_save(const char *path, const struct replicas *t, struct session 
                      const struct parameters *p)
 {
     struct arena *a = arena_new();
-    struct saving w = {.path = path, .part = arena_printf(a, "%s.part", path)};
+    struct saving w = {.path = path, .part = part_of(a, path)};
     if (t->all->rank == 0)
         begin_file(a, &w, o, steps, p);
     put_state(&w, t, s, p, p->weight);

@@ -193,6 +193,8 @@ void train_run(struct arena *a, const struct replicas *r, const struct job_optio
     if (done >= t.settings.steps)
         fail_usage("--steps is %lld, and %s has done %lld", (long long)t.settings.steps, o->resume, (long long)done);
     if (r->all->rank == 0)
+        checkpoint_try(t.save);
+    if (r->all->rank == 0)
         t.log = log_open(a, o->log, done);
     signal_soften();
     train_steps(&t, done);

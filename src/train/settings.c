@@ -70,19 +70,19 @@ static void take_optimizer(struct arena *a, struct settings *s)
 static int64_t whole_number(int64_t given, const char *saved, int64_t otherwise)
 {
     int64_t x;
-    return given > 0 ? given : saved && i64_parse(saved, 0, INT32_MAX, &x) ? x : otherwise;
+    return given >= 0 ? given : saved && i64_parse(saved, 0, INT64_MAX, &x) ? x : otherwise;
 }
 
 struct settings settings_of(struct arena *a, const struct train_options *o, const char *(*saved)(void *, const char *), void *data)
 {
     struct settings s = {.beta1 = 0.9, .beta2 = 0.95, .eps = 1e-8, .decay = 0.1, .momentum = 0.9, .clip = 1, .warmup = -1, .floor = 0.1};
-    const char *seed = saved(data, "seed"), *lr = saved(data, "lr"), *text = saved(data, "optimizer");
-    s.batch = whole_number(o->batch, saved(data, "batch"), BATCH);
-    s.sequence = whole_number(o->sequence, saved(data, "sequence"), 0);
-    s.steps = whole_number(o->steps, saved(data, "steps"), 0);
+    const char *lr = saved(data, "lr"), *text = saved(data, "optimizer");
+    s.batch = whole_number(o->batch ? o->batch : -1, saved(data, "batch"), BATCH);
+    s.sequence = whole_number(o->sequence ? o->sequence : -1, saved(data, "sequence"), 0);
+    s.steps = whole_number(o->steps ? o->steps : -1, saved(data, "steps"), 0);
     s.accumulate = o->accumulate ? o->accumulate : 1;
     s.save_every = o->save_every ? o->save_every : SAVE_EVERY;
-    s.seed = o->seed >= 0 ? o->seed : seed ? whole_number(0, seed, 0) : 0;
+    s.seed = whole_number(o->seed, saved(data, "seed"), 0);
     s.lr = o->lr >= 0 ? o->lr : lr ? strtod(lr, NULL) : usual_rate;
     s.text = o->optimizer ? o->optimizer : text ? text : "adamw";
     take_optimizer(a, &s);

@@ -101,6 +101,8 @@ const char *checkpoint_text(void *checkpoint, const char *key);
 /* Sets weights and moments; returns the number of steps that were done. */
 int64_t checkpoint_load(struct arena *, struct checkpoint *, const struct replicas *, struct session *, const struct settings *,
                         struct parameters *);
+/* Fails if nothing can be written there; before the first step. path NULL: nothing. */
+void checkpoint_try(const char *path);
 /* Every rank calls it; the gradients are lost. */
 void checkpoint_save(const char *path, const struct replicas *, struct session *, const struct settings *, int64_t steps,
                      const struct parameters *);

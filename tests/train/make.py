@@ -1,0 +1,90 @@
+#!/usr/bin/env python3
+"""Write rows.npy, tokens with padding, and torch's losses of 20 steps on them: adamw.csv and sgd.csv.
+
+    python tests/train/make.py SAMPLES
+
+The model is the sample gpt2, with a head that is a weight of its own, as its file has it. Needs torch, transformers and onnx.
+"""
+import math
+import os
+import sys
+
+import numpy as np
+import onnx
+import torch
+import transformers as hf
+from onnx import numpy_helper
+
+BATCH, STEPS, IGNORED = 7, 20, -100
+here = os.path.dirname(os.path.abspath(__file__))
+
+
+def mixed(z):
+    z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9 % 2**64
+    z = (z ^ (z >> 27)) * 0x94D049BB133111EB % 2**64
+    return z ^ (z >> 31)
+
+
+def draw(seed, number, n):
+    return mixed((mixed(seed) + (number + 1) * 0x9E3779B97F4A7C15) % 2**64) % n
+
+
+def make_rows():
+    rng = np.random.default_rng(5)
+    rows = ((np.cumsum(rng.integers(0, 3, (30, 25)), axis=1) * 7 + rng.integers(0, 40, (30, 1))) % 256).astype(np.int32)
+    for r in range(0, 30, 3):
+        rows[r, 25 - r % 11:] = -1
+    np.save(os.path.join(here, "rows.npy"), rows)
+    return rows.astype(np.int64)
+
+
+def make_model(samples):
+    config = hf.GPT2Config(vocab_size=256, n_positions=64, n_embd=64, n_layer=2, n_head=4, tie_word_embeddings=False)
+    model = hf.GPT2LMHeadModel(config).eval()
+    graph = onnx.load(os.path.join(samples, "gpt2", "model.onnx")).graph
+    arrays = {i.name: numpy_helper.to_array(i) for i in graph.initializer}
+    head = next(x for n in graph.node if n.name == "/lm_head/MatMul" for x in n.input if x in arrays)
+    arrays["lm_head.weight"] = arrays[head].T
+    with torch.no_grad():
+        for name, p in model.named_parameters():
+            p.copy_(torch.from_numpy(arrays[name].copy()))
+    return model
+
+
+def rate(step, lr):
+    warmup = STEPS // 50
+    if step < warmup:
+        return lr * (step + 1) / (warmup + 1)
+    return lr * (0.1 + 0.9 * 0.5 * (1 + math.cos(math.pi * (step - warmup) / (STEPS - warmup))))
+
+
+def losses(model, optimizer, rows, lr, seed):
+    for step in range(STEPS):
+        drawn = np.stack([rows[draw(seed, step * BATCH + r, len(rows))] for r in range(BATCH)])
+        tokens, labels = torch.from_numpy(drawn[:, :-1]), torch.from_numpy(drawn[:, 1:])
+        logits = model(input_ids=tokens.clamp(min=0), attention_mask=(tokens >= 0).long(), position_ids=torch.arange(24)[None].repeat(BATCH, 1)).logits
+        loss = torch.nn.functional.cross_entropy(logits.reshape(-1, 256), torch.where(labels < 0, IGNORED, labels).reshape(-1), ignore_index=IGNORED)
+        optimizer.zero_grad()
+        loss.backward()
+        norm = torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        for group in optimizer.param_groups:
+            group["lr"] = rate(step, lr)
+        optimizer.step()
+        yield step + 1, loss.item(), norm.item()
+
+
+def groups(model, decay):
+    params = list(model.parameters())
+    return [{"params": [p for p in params if p.dim() >= 2], "weight_decay": decay}, {"params": [p for p in params if p.dim() < 2], "weight_decay": 0.0}]
+
+
+def write(name, lines):
+    with open(os.path.join(here, name), "w") as f:
+        f.write("step,loss,norm\n" + "".join(f"{s},{x:.7g},{n:.6g}\n" for s, x, n in lines))
+
+
+rows = make_rows()
+model = make_model(sys.argv[1])
+write("adamw.csv", losses(model, torch.optim.AdamW(groups(model, 0.1), betas=(0.9, 0.95), eps=1e-8), rows, 3e-3, 3))
+model = make_model(sys.argv[1])
+write("sgd.csv", losses(model, torch.optim.SGD(groups(model, 0.01), lr=0.02, momentum=0.9), rows, 0.02, 4))
