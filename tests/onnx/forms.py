@@ -55,6 +55,11 @@ def old_forms():
         case("Softmax flattened", [node("Softmax", ["x"], ["y"])], opset, ["y"])
         case("LogSoftmax", [node("LogSoftmax", ["x"], ["y"], axis=1)], opset, ["y"])
         case("Dropout", [node("Dropout", ["x"], ["y"])], opset, ["y"])
+    body = h.make_graph([node("Sub", ["next", "sum"], ["out"]), node("Mul", ["out", "out"], ["all"])], "body",
+                        [h.make_tensor_value_info(n, T.FLOAT, [4]) for n in ("sum", "next")], [h.make_tensor_value_info(n, T.FLOAT, [4]) for n in ("out", "all")])
+    for directions in ([0], [1]):
+        case(f"Scan over a batch, direction {directions}", [node("Scan", ["", "i", "x"], ["y", "z"], body=body, num_scan_inputs=1, directions=directions)], 8,
+             ["y", "z"], inputs={"i": X[:, 0], "x": X})
     for opset in (7, 9):
         case("Slice", [node("Slice", ["x"], ["y"], axes=[1, 2], starts=[1, -3], ends=[1000, -1])], opset, ["y"])
         case("Slice without axes", [node("Slice", ["x"], ["y"], starts=[0, 1], ends=[1, 3])], opset, ["y"])

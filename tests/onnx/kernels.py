@@ -27,6 +27,9 @@ def cases():
     yield "NonMaxSuppression", [boxes(2, 30), np.abs(real(2, 3, 30)), np.array([6]), np.array([0.3], np.float32), np.array([0.2], np.float32)], 1, {}
     yield "NonMaxSuppression", [np.abs(real(1, 20, 4)) * 3, real(1, 2, 20), np.array([20])], 1, dict(center_point_box=1)
     yield "Unique", [whole(0, 5, 4, 6)], 4, {}
+    yield "Einsum", [real(5, 5)], 1, dict(equation="ii")
+    yield "Einsum", [real(3, 4, 2, 4)], 1, dict(equation="abcb->bca")
+    yield "Einsum", [real(4, 2, 4, 3, 4), real(3, 4)], 1, dict(equation="iaibi, bj -> jia")
     yield "Unique", [whole(0, 2, 7, 2).astype(np.float32)], 4, dict(axis=0, sorted=0)
     yield "Compress", [real(4, 6), np.array([True, False, True, True])], 1, dict(axis=1)
     yield "Compress", [real(4, 6), np.array([False, True, True])], 1, {}

@@ -70,7 +70,7 @@ static void drop_absent(struct import *im, const struct scope *scope, Onnx__Node
 /* Names that begin with a control character are ours. */
 static void check_names(struct import *im, const Onnx__NodeProto *node, size_t n, char **list)
 {
-    for (size_t i = 0; i < n; i++)
+    for (size_t i = 0; i < n && node != im->own; i++)
         if (*list[i] && (unsigned char)*list[i] < ' ')
             fail("%s: a node (%s) has an operand or result whose name begins with a control character", im->path, node->op_type);
 }

@@ -23,6 +23,7 @@ struct import {
     struct text_table *declared;  /* value name -> ValueInfoProto, for outputs of ops without a row */
     struct text_table *node_names;
     struct text_table *sequences; /* name of a sequence value -> what it holds (struct sequence of compose_sequence.c) */
+    const Onnx__NodeProto *own;   /* a node in a body that tpc made, whose names are no file's (upgrade_scan.c) */
     int fresh, inlined;
     int depth; /* of subgraphs around what is being imported */
     /* read_node, through which subgraphs and functions recur. */
@@ -138,6 +139,8 @@ char *upgrade_display_name(struct upgrade *, const char *what);
 char *upgrade_helper(struct upgrade *, const char *op, const char *suffix, size_t nin, char **in, const char *attr, int64_t value);
 /* Forms before OPSET_OF_NUMPY_BROADCAST. */
 void upgrade_early(struct upgrade *);
+/* upgrade_scan.c */
+void upgrade_scan(struct upgrade *);
 
 /* ---- compose.c, compose_table.c: ops that are compositions of others --------------------------------------------------- */
 struct composer {

@@ -1,9 +1,9 @@
 /* Older forms of ops, brought to the form of opset 23 before anything is decoded.
  *
  * Most changes are of one kind: an attribute became an operand, so a constant is made for it. Softmax and its kin had flatten
- * semantics before opset 13. What changed before opset 7 is in upgrade_early.c. The second table lists the changes of form for which there
- * is no rewrite: such a node is refused with the opset to export with. Ops in neither table only gained types and attributes whose defaults
- * are the old meaning. */
+ * semantics before opset 13. What changed before opset 7 is in upgrade_early.c, Scan of opset 8 in upgrade_scan.c. The second table lists
+ * the changes of form for which there is no rewrite: such a node is refused with the opset to export with. Ops in neither table only gained
+ * types and attributes whose defaults are the old meaning. */
 #include "onnx/onnx.h"
 #include "onnx/read/read.h"
 
@@ -210,6 +210,7 @@ static const struct {
     {"ReduceSumSquare", 18, "ReduceSumSquare", upgrade_axes},
     {"Resize", 11, "Resize", upgrade_resize},
     {"RoiAlign", 16, "RoiAlign", upgrade_roialign},
+    {"Scan", 9, "Scan", upgrade_scan},
     {"Scatter", 11, "ScatterElements", upgrade_scatter},
     {"Slice", 10, "Slice", upgrade_slice},
     {"Softmax", 13, "Softmax", upgrade_softmax},
@@ -227,7 +228,6 @@ static const struct {
     int since;
 } changed[] = {
     {"GroupNormalization", 21},
-    {"Scan", 9},
     {"MeanVarianceNormalization", 9},
 };
 

@@ -2,7 +2,8 @@
  *
  *   [batch.., m.., k..] x [batch.., k.., n..] -> [batch.., m.., n..] -> the order of the result
  *
- * by Transpose, Reshape and MatMul, whose rules find every split. */
+ * by Transpose, Reshape and MatMul, whose rules find every split. A label that an operand has twice is its diagonal there: the sum of its
+ * elements, and of zeros beside them. */
 #include "op/canon/canon.h"
 #include "op/op.h"
 #include "op/product/product.h"
@@ -15,8 +16,74 @@ struct einsum_writer {
     struct einsum e;
 };
 
+/* ---- diagonals -------------------------------------------------------------------------------------------------------------------- */
+
+/* Positions of a label that an operand has twice. */
+static bool find_pair(const struct labels *l, int *p, int *q)
+{
+    for (*q = 1; *q < l->n; ++*q)
+        for (*p = 0; *p < *q; ++*p)
+            if (l->at[*p] == l->at[*q])
+                return true;
+    return false;
+}
+
+/* [n, n], true where both indices are one. */
+static struct value *diagonal_mask(struct einsum_writer *x, const struct dim *n)
+{
+    struct graph *g = x->w->g;
+    const struct dim *zero = dim_int(g->alg, 0), *one = dim_int(g->alg, 1);
+    struct type count = {.dtype = DT_I64, .rank = 1, .dim = {n}}, column = {.dtype = DT_I64, .rank = 2, .dim = {n, one}};
+    struct node *range = rewrite_node(x->w, "", "Range", x->root, 0, NULL);
+    attr_set_dims(g, range, "start", 1, &zero);
+    attr_set_dims(g, range, "limit", 1, &n);
+    attr_set_dims(g, range, "delta", 1, &one);
+    struct value *in[2] = {NULL, rewrite_value(x->w, range, &count)};
+    in[0] = rewrite_value(x->w, rewrite_node(x->w, "", "Reshape", x->root, 1, &in[1]), &column);
+    return rewrite_value(x->w, rewrite_node(x->w, "", "Equal", x->root, 2, in), NULL);
+}
+
+/* v with the diagonal of dimensions p and q as its last one. */
+static struct value *diagonal_of(struct einsum_writer *x, struct value *v, int p, int q)
+{
+    struct graph *g = x->w->g;
+    int64_t perm[MAX_RANK], none = 0;
+    int n = 0, last = v->type.rank - 2;
+    for (int d = 0; d < v->type.rank; d++)
+        if (d != p && d != q)
+            perm[n++] = d;
+    perm[n] = p;
+    perm[n + 1] = q;
+    struct node *turned = rewrite_node(x->w, "", "Transpose", x->root, 1, &v);
+    attr_set_ints(g, turned, "perm", n + 2, perm);
+    const struct dim *size = v->type.dim[q], *axis = dim_int(g->alg, last + 1);
+    struct value *in[3] = {diagonal_mask(x, size), rewrite_value(x->w, turned, NULL),
+                           graph_constant(g, "zero", v->type.dtype, 0, NULL, &none)}; /* zero is zero in every type */
+    struct value *picked = rewrite_value(x->w, rewrite_node(x->w, "", "Where", x->root, 3, in), NULL);
+    struct node *sum = rewrite_node(x->w, "", "ReduceSum", x->root, 1, &picked);
+    attr_set_dims(g, sum, "axes", 1, &axis);
+    attr_set_int(sum, "keepdims", 0);
+    return rewrite_value(x->w, sum, NULL);
+}
+
+static struct value *take_diagonals(struct einsum_writer *x, int i)
+{
+    struct value *v = x->root->in[i];
+    struct labels *own = &x->e.in[i];
+    for (int p, q; find_pair(own, &p, &q);) {
+        int label = own->at[q], n = 0;
+        v = diagonal_of(x, v, p, q);
+        for (int d = 0; d < own->n; d++)
+            if (d != p && d != q)
+                own->at[n++] = own->at[d];
+        own->at[n++] = label;
+        own->n = n;
+    }
+    return v;
+}
+
 /* Sums over the labels that neither the other operand nor the result has. */
-static struct value *sum_own(struct einsum_writer *x, int i)
+static struct value *sum_own(struct einsum_writer *x, int i, struct value *v)
 {
     struct graph *g = x->w->g;
     struct labels *own = &x->e.in[i], kept = {.n = 0};
@@ -31,8 +98,8 @@ static struct value *sum_own(struct einsum_writer *x, int i)
     }
     *own = kept;
     if (n == 0)
-        return x->root->in[i];
-    struct node *sum = rewrite_node(x->w, "", "ReduceSum", x->root, 1, &x->root->in[i]);
+        return v;
+    struct node *sum = rewrite_node(x->w, "", "ReduceSum", x->root, 1, &v);
     attr_set_dims(g, sum, "axes", n, axes);
     attr_set_int(sum, "keepdims", 0);
     return rewrite_value(x->w, sum, NULL);
@@ -109,7 +176,7 @@ bool canon_einsum_to_matmul(struct rewrite *w, struct node *node)
     struct einsum_writer x = {.w = w, .root = node, .e = einsum_read(w->g, node)};
     struct value *in[2] = {NULL, NULL};
     for (int i = 0; i < x.e.nin; i++)
-        in[i] = sum_own(&x, i);
+        in[i] = sum_own(&x, i, take_diagonals(&x, i));
     struct node *last = x.e.nin == 2 ? write_product(&x, in) : transpose_labels(&x, in[0], &x.e.in[0], &x.e.out);
     node_output(w->g, last, 0, node->out[0]);
     return true;

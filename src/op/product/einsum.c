@@ -9,10 +9,6 @@
 
 static void add_label(const struct graph *g, const struct node *node, struct labels *l, int label)
 {
-    for (int i = 0; i < l->n; i++)
-        if (l->at[i] == label)
-            fail("%s: the equation '%s' repeats a letter in one term, which tpc does not handle", node_where(g, node),
-                 attr_string(node, "equation"));
     if (l->n == MAX_RANK)
         fail("%s: a term of the equation '%s' has more than %d dimensions", node_where(g, node), attr_string(node, "equation"), MAX_RANK);
     l->at[l->n++] = label;
@@ -59,18 +55,27 @@ bool einsum_has(const struct labels *l, int label)
     return false;
 }
 
-/* Without "->": the dimensions behind "...", then every letter that occurs in one term only, in order of the alphabet. */
+/* Without "->": the dimensions behind "...", then every letter that occurs once, in order of the alphabet. */
 static void implied_result(const struct graph *g, const struct node *node, struct einsum *e, int dots)
 {
     for (int k = dots - 1; k >= 0; k--)
         add_label(g, node, &e->out, ELLIPSIS + k);
     for (int label = 'A'; label <= 'z'; label++) {
-        int terms = 0;
+        int times = 0;
         for (int i = 0; i < e->nin; i++)
-            terms += einsum_has(&e->in[i], label);
-        if (terms == 1)
+            for (int d = 0; d < e->in[i].n; d++)
+                times += e->in[i].at[d] == label;
+        if (times == 1)
             add_label(g, node, &e->out, label);
     }
+}
+
+static int first_of(const struct labels *l, int label)
+{
+    int d = 0;
+    while (l->at[d] != label)
+        d++;
+    return d;
 }
 
 /* Gives every label its size. */
@@ -83,12 +88,15 @@ static void measure_labels(struct graph *g, const struct node *node, struct eins
                  type_str(g->arena, t), attr_string(node, "equation"), e->in[i].n);
         for (int d = 0; d < t->rank; d++) {
             const struct dim **size = &e->size[e->in[i].at[d]];
+            int before = first_of(&e->in[i], e->in[i].at[d]);
+            if (before < d)
+                op_same_dim(g, node, t->dim[before], t->dim[d], "dimensions of a diagonal");
             *size = *size ? op_broadcast_dim(g, node, *size, t->dim[d], "dimensions of one letter") : t->dim[d];
         }
     }
     for (int d = 0; d < e->out.n; d++)
-        if (!e->size[e->out.at[d]])
-            fail("%s: the result of the equation '%s' has a letter that no operand has", node_where(g, node),
+        if (!e->size[e->out.at[d]] || first_of(&e->out, e->out.at[d]) < d)
+            fail("%s: the result of the equation '%s' has a letter that no operand has, or one twice", node_where(g, node),
                  attr_string(node, "equation"));
 }
 
