@@ -1,8 +1,12 @@
-/* The ONNX file in a folder of a model: Hugging Face has it in onnx/, exporters beside its config. */
-#include "cli/shard.h"
+/* The ONNX files in a folder of a model: Hugging Face has them in onnx/, exporters beside its config. */
+#include "cli/args.h"
 
 #include <dirent.h>
 #include <string.h>
+
+/* What optimum calls the graphs of one model, in the order in which they run. Of a decoder in two forms and as one, the two are taken. */
+static const char *const encoder = "encoder_model", *const decoder[] = {"decoder_model", "decoder_with_past_model"},
+                         *const merged = "decoder_model_merged";
 
 static bool ends_in(const char *name, const char *end)
 {
@@ -34,9 +38,48 @@ static void look_in(struct arena *a, const char *dir, struct found *f)
         (void)closedir(d);
 }
 
-const char *find_model_in(struct arena *a, const char *dir)
+/* All of them, or, where each host has its own, those of one rank. */
+static bool holds_ranks(const char *dir)
 {
-    const char *inner = path_join(a, dir, "onnx"), *place[2] = {path_join(a, dir, "model.onnx"), path_join(a, inner, "model.onnx")};
+    DIR *d = opendir(dir);
+    const struct dirent *e;
+    bool found = false;
+    while (d && !found && (e = readdir(d))) {
+        const char *number = e->d_name + 5;
+        size_t digits = strncmp(e->d_name, "rank-", 5) == 0 ? strspn(number, "0123456789") : 0;
+        found = strcmp(e->d_name, "manifest.json") == 0 || (digits && strcmp(number + digits, ".onnx") == 0);
+    }
+    if (d)
+        (void)closedir(d);
+    return found;
+}
+
+/* A file NAME.onnx, or the folder NAME of its ranks; NULL: neither. */
+static const char *graph_called(struct arena *a, const char *dir, const char *name)
+{
+    const char *file = path_join(a, dir, arena_printf(a, "%s.onnx", name)), *folder = path_join(a, dir, name);
+    return path_exists(file) ? file : holds_ranks(folder) ? folder : NULL;
+}
+
+/* False: dir holds no such graphs, or too few to be a model. */
+static bool several_graphs(struct arena *a, const char *dir, struct text_list *out)
+{
+    const char *first = graph_called(a, dir, encoder), *prefill = graph_called(a, dir, decoder[0]),
+               *step = graph_called(a, dir, decoder[1]), *both = graph_called(a, dir, merged);
+    if (first)
+        VEC_PUSH(a, &out->text, first);
+    if (prefill && step) {
+        VEC_PUSH(a, &out->text, prefill);
+        VEC_PUSH(a, &out->text, step);
+    } else if (both || prefill) {
+        VEC_PUSH(a, &out->text, both ? both : prefill);
+    }
+    return out->text.n > 1;
+}
+
+static const char *only_model(struct arena *a, const char *dir, const char *inner)
+{
+    const char *place[2] = {path_join(a, dir, "model.onnx"), path_join(a, inner, "model.onnx")};
     struct found f = {.list = ""};
     for (int i = 0; i < 2; i++)
         if (path_exists(place[i]))
@@ -48,6 +91,24 @@ const char *find_model_in(struct arena *a, const char *dir)
     if (!f.model && f.weights)
         fail("%s: holds weights and no ONNX file: 'optimum-cli export onnx --model %s %s.onnx' makes a folder with one", dir, dir, dir);
     if (!f.model)
-        fail("%s: holds no ONNX file, and no manifest.json of tpc-shard", dir);
+        fail("%s: holds no ONNX file, and no rank files of tpc-shard", dir);
     return f.model;
+}
+
+struct text_list find_graphs(struct arena *a, const char *path)
+{
+    struct text_list out = {{NULL, 0, 0}};
+    const char *inner = path_join(a, path, "onnx");
+    if (!path_is_folder(path) || holds_ranks(path)) {
+        VEC_PUSH(a, &out.text, path);
+        return out;
+    }
+    if (!several_graphs(a, path, &out)) {
+        out.text.n = 0;
+        if (!several_graphs(a, inner, &out)) {
+            out.text.n = 0;
+            VEC_PUSH(a, &out.text, only_model(a, path, inner));
+        }
+    }
+    return out;
 }

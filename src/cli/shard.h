@@ -5,9 +5,6 @@
 #include "passes/pass.h"
 #include "plan/plan.h"
 
-/* find_model.c: the ONNX file in a folder that tpc-shard did not write; none or several are a failure. */
-const char *find_model_in(struct arena *, const char *dir);
-
 /* what_if.c: prints what numbers of ranks come to, and which is enough. given: the model as the command line has it; limit: bytes that a
  * rank may hold, 0: any number. */
 void what_if_print(struct compile *, const char *given, int64_t limit);

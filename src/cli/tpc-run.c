@@ -118,8 +118,10 @@ static void check_options(struct run_options *o)
     if (job->tokenizer && !text)
         fail_usage("--tokenizer is for --prompt and --prompt-file");
     bool compares = job->test_data || job->check || o->random.given || o->dim.text.n || job->repeat > 1;
-    if (n < 1 || (n > 1 && !job->generate))
-        fail_usage("expected one model or folder, found %d: --help shows the usage", n);
+    if (n < 1)
+        fail_usage("expected a model or folder, found none: --help shows the usage");
+    if (n > 1 && !job->generate)
+        fail_usage("expected one graph, found %d: --generate and --prompt run several", n);
     check_shards(o);
     check_training(o);
     if (job->generate && compares)
@@ -232,6 +234,18 @@ static void add_general_args(struct arena *a, struct arg_table *t, struct run_op
     add_args(a, t, row, sizeof row / sizeof *row);
 }
 
+/* A folder may hold several. */
+static struct text_list all_graphs(struct arena *a, struct text_list given)
+{
+    struct text_list all = {{NULL, 0, 0}};
+    for (int i = 0; i < given.text.n; i++) {
+        struct text_list graphs = find_graphs(a, given.text.at[i]);
+        for (int k = 0; k < graphs.text.n; k++)
+            VEC_PUSH(a, &all.text, graphs.text.at[k]);
+    }
+    return all;
+}
+
 static void parse_run_options(struct arena *a, struct run_options *o, int argc, char **argv)
 {
     struct arg_table t = {{0}};
@@ -242,7 +256,7 @@ static void parse_run_options(struct arena *a, struct run_options *o, int argc, 
     const struct args args = {
         "tpc-run", "execute an ONNX model, or the ranks of a sharded one", usage, t.rows.at, t.rows.n, description, environment, examples};
     static const char *const own[] = {"threads", "quiet", "verbose", NULL}; /* of each rank */
-    o->job.paths = args_parse(a, &args, argc, argv);
+    o->job.paths = all_graphs(a, args_parse(a, &args, argc, argv));
     o->settings = args_given(a, &args, own);
     VEC_PUSH(a, &o->settings.text, paths_given(a, &o->job.paths));
     check_options(o);

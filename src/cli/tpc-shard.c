@@ -13,8 +13,13 @@
 #include "job/job.h"
 #include "onnx/onnx.h"
 #include "op/op.h"
+#include "plan/report/report.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 struct shard_options {
     struct options plan;
@@ -205,9 +210,6 @@ static void set_emitted(struct shard_options *o, const struct plan_file *file)
 /* Sets the model: a file, the one in an emitted folder, or the one in another. */
 static void set_model(struct arena *a, struct options *p, const char *model)
 {
-    bool emitted = path_exists(path_join(a, model, "manifest.json")) || path_exists(path_join(a, model, "rank-0.onnx"));
-    if (path_is_folder(model) && !emitted)
-        model = find_model_in(a, without_slash(a, model));
     p->model = model;
     p->digest = digest_file(a, model);
     if (!path_is_folder(model))
@@ -359,7 +361,8 @@ static const char *last_pass(const struct shard_options *o)
     return o->explain ? "explain" : o->dry_run ? "memory" : "emit";
 }
 
-static void compile_model(struct arena *a, const struct shard_options *o)
+/* Returns plan.json. */
+static const char *compile_model(struct arena *a, const struct shard_options *o)
 {
     struct plan plan = {.ranks = o->plan.ranks};
     struct compile c = {.arena = a,
@@ -378,8 +381,90 @@ static void compile_model(struct arena *a, const struct shard_options *o)
     plan.compared = c.compared;
     for (int i = 0; !o->explain && i < o->report.text.n; i++)
         shard_report_write(&c, o->report.text.at[i]);
-    if (!o->plan.dry_run && shard_report_shows_text(&o->report))
-        printf("wrote %s; next: mpirun -n %d tpc-run %s\n", o->plan.out, o->plan.ranks, o->plan.out);
+    return o->explain ? NULL : plan_json(c.source, c.graph, &o->plan, &plan);
+}
+
+/* ranks: a folder in out with rank files; else: what a run needs without a tokenizer. */
+static void print_next(struct arena *a, const struct shard_options *o, const char *out, const char *ranks, const char *otherwise)
+{
+    bool text = path_exists(path_join(a, ranks, "tokenizer.json"));
+    if (!o->dry_run && !o->explain && shard_report_shows_text(&o->report))
+        printf("wrote %s; next: mpirun -n %lld tpc-run %s%s\n", out, (long long)o->tp, out, text ? " --prompt TEXT" : otherwise);
+}
+
+/* ---- several graphs of one model -------------------------------------------------------------------------------------------------- */
+
+/* What a failure takes away: the folder of this run, with those in it. */
+struct graph_folders {
+    const char *out;
+    struct text_list at;
+};
+
+static void drop_graphs(void *graph_folders, int status)
+{
+    struct graph_folders *made = graph_folders;
+    (void)status;
+    for (int i = 0; i < made->at.text.n; i++) {
+        int folder = open(made->at.text.at[i], O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+        if (folder < 0)
+            continue;
+        folder_remove_written(folder);
+        (void)close(folder);
+        (void)rmdir(made->at.text.at[i]);
+    }
+    (void)rmdir(made->out);
+}
+
+static void check_graphs(const struct shard_options *o, const char *given)
+{
+    const char *one = o->plan_file ? "--plan"
+        : o->state_from            ? "--state-from"
+        : o->configuration         ? "--configuration"
+        : o->annotate              ? "--annotate"
+        : o->explain               ? "--explain"
+        : o->dump_after            ? "--dump-after"
+        : o->train.given           ? "--train"
+        : o->tp < 0                ? "a table without --tp"
+                                   : NULL;
+    if (one)
+        fail_usage("%s holds several graphs, and %s is about one: name its file", given, one);
+    for (int i = 0; i < o->report.text.n; i++)
+        if (strcmp(o->report.text.at[i], "text") != 0)
+            fail_usage("%s holds several graphs, and --report %s is about one: name its file", given, o->report.text.at[i]);
+}
+
+static const char *stem(struct arena *a, const char *path)
+{
+    const char *name = path_base(path);
+    size_t n = strlen(name);
+    return arena_strndup(a, name, n > 5 && strcmp(name + n - 5, ".onnx") == 0 ? n - 5 : n);
+}
+
+/* Into a folder of folders. Each graph takes the placements of the state that it shares with those before it. */
+static void compile_graphs(struct arena *a, const struct shard_options *o, const char *given, const struct text_list *graphs)
+{
+    struct graph_folders made = {.out = NULL};
+    const char *plan = NULL;
+    check_graphs(o, given);
+    made.out = without_slash(a, o->out ? o->out : default_out(a, without_slash(a, given), true, (int)o->tp));
+    bool writes = !o->dry_run, fresh = writes && !path_exists(made.out);
+    if (writes && !fresh && !o->force)
+        fail("%s exists already: --force replaces it", made.out);
+    if (fresh && mkdir(made.out, 0777) != 0)
+        fail("%s: %s", made.out, strerror(errno));
+    if (fresh)
+        diag_on_failure(drop_graphs, &made);
+    for (int i = 0; i < graphs->text.n; i++) {
+        struct shard_options one = *o;
+        one.out = path_join(a, made.out, stem(a, graphs->text.at[i]));
+        set_plan_options(a, &one, graphs->text.at[i]);
+        one.plan.state_from = plan ? state_from_text(a, path_join(a, path_dir(a, one.out), "plan.json"), plan, one.plan.ranks) : NULL;
+        plan = compile_model(a, &one);
+        VEC_PUSH(a, &made.at.text, one.out);
+    }
+    if (fresh)
+        diag_forget(drop_graphs, &made);
+    print_next(a, o, made.out, made.at.text.at[0], " --generate 64 --input NAME=FILE");
 }
 
 static void compare_numbers(struct arena *a, struct shard_options *o, const char *given)
@@ -395,6 +480,24 @@ static void compare_numbers(struct arena *a, struct shard_options *o, const char
     o->plan.dry_run = true;
     o->plan.memory = 0;
     what_if_print(&c, given, limit);
+}
+
+static void compile_given(struct arena *a, struct shard_options *o, const char *given)
+{
+    struct text_list graphs = find_graphs(a, given);
+    if (graphs.text.n > 1) {
+        compile_graphs(a, o, given, &graphs);
+        return;
+    }
+    bool folder = path_is_folder(given);
+    o->out = o->out || !folder || o->tp < 0 ? o->out : default_out(a, without_slash(a, given), folder, (int)o->tp);
+    set_plan_options(a, o, graphs.text.at[0]);
+    if (o->tp < 0) {
+        compare_numbers(a, o, given);
+        return;
+    }
+    compile_model(a, o);
+    print_next(a, o, o->plan.out, o->plan.out, "");
 }
 
 int main(int argc, char **argv)
@@ -422,11 +525,7 @@ int main(int argc, char **argv)
             set_reports(a, &o);
         if (o.explain && o.compare.text.n)
             fail_usage("--explain writes no report: --compare does not go with it");
-        set_plan_options(a, &o, plain.text.at[0]);
-        if (o.tp < 0)
-            compare_numbers(a, &o, plain.text.at[0]);
-        else
-            compile_model(a, &o);
+        compile_given(a, &o, plain.text.at[0]);
     }
     streams_end();
     arena_free(a);

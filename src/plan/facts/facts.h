@@ -127,6 +127,8 @@ struct other_plan {
 /* state_from.c: dir/plan.json, which must be for as many ranks. plan_match_states: which of its states each state of the graph is, by name
  * (state_match); what placement the plan requires of it; what it comes from. */
 struct other_plan *state_from_read(struct arena *, const char *dir, int ranks);
+/* Of the text of a plan.json, which is called path. NULL: that graph has no state. */
+struct other_plan *state_from_text(struct arena *, const char *path, const char *text, int ranks);
 void plan_match_states(struct graph *, const struct options *, struct plan *);
 
 /* layers.c: a layer is one of the repetitions of a block, as node positions. Those of block 0, which covers most products, come first. If

@@ -35,11 +35,12 @@ static struct other_state read_other_state(const struct other_reader *r, const j
     return s;
 }
 
-struct other_plan *state_from_read(struct arena *a, const char *dir, int ranks)
+/* Gives root up. */
+static struct other_plan *read_other(struct arena *a, const char *path, json_t *root, int ranks)
 {
     struct other_plan *other = NEW(a, struct other_plan);
-    other->path = path_join(a, dir, "plan.json");
-    json_t *root = json_read(other->path), *states, *state;
+    json_t *states, *state;
+    other->path = path;
     struct other_reader r = {.a = a, .alg = alg_new(a), .path = other->path};
     json_int_t there = json_integer_value(need_member(&r, root, "tp", JSON_INTEGER));
     size_t i;
@@ -51,9 +52,22 @@ struct other_plan *state_from_read(struct arena *a, const char *dir, int ranks)
     states = json_object_get(root, "state");
     json_array_foreach(states, i, state) VEC_PUSH(a, &other->states, read_other_state(&r, state));
     json_decref(root);
-    if (other->states.n == 0)
-        fail("%s: is the plan of a graph without state", other->path);
     return other;
+}
+
+struct other_plan *state_from_read(struct arena *a, const char *dir, int ranks)
+{
+    const char *path = path_join(a, dir, "plan.json");
+    struct other_plan *other = read_other(a, path, json_read(path), ranks);
+    if (other->states.n == 0)
+        fail("%s: is the plan of a graph without state", path);
+    return other;
+}
+
+struct other_plan *state_from_text(struct arena *a, const char *path, const char *text, int ranks)
+{
+    struct other_plan *other = read_other(a, path, json_parse(path, text, strlen(text)), ranks);
+    return other->states.n ? other : NULL;
 }
 
 /* ---- which of them the states of a graph are ---------------------------------------------------------------------------------- */
