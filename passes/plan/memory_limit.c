@@ -50,6 +50,10 @@ void memory_estimate(const struct compile *c, const struct graph *g, int ranks, 
         expand_nodes(run.graph, OP_INTERNAL);
     pass_run(&run, "fuse_kernels", "fuse_kernels", NULL);
     plan_memory(run.graph, c->plan, ranks, out);
+    for (int r = 0; r < ranks; r++) { /* the fused graph has values that this one has not */
+        out[r].weight = out[r].weight < g->values.n ? out[r].weight : -1;
+        out[r].value = out[r].value < g->values.n ? out[r].value : -1;
+    }
     arena_free(tmp);
 }
 
@@ -226,7 +230,9 @@ static const char *largest_part(struct arena *a, const struct trial *t)
         return arena_printf(a, "weights of %s, the largest of them '%s'", units_bytes(a, (double)t->use.weights), t->weight);
     if (t->use.state >= t->use.peak)
         return arena_printf(a, "state of %s", units_bytes(a, (double)t->use.state));
-    return arena_printf(a, "activations of %s, the largest of them '%s'", units_bytes(a, (double)t->use.peak), t->value);
+    const char *peak = units_bytes(a, (double)t->use.peak);
+    return *t->value ? arena_printf(a, "activations of %s, the largest of them '%s'", peak, t->value)
+                     : arena_printf(a, "activations of %s", peak);
 }
 
 /* The end of the error message. A plan file, or --state-from, may be for one number of ranks only. */

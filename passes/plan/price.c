@@ -1,4 +1,4 @@
-/* price: computes what every strategy of every node costs per step, for the HTML report (src/plan/report/explain.c). */
+/* price: computes what every strategy of every node costs per step, for the HTML report (src/plan/report/alternatives.c). */
 #include "passes/pass.h"
 #include "plan/report/report.h"
 

@@ -1,5 +1,6 @@
 /* shard_report: writes the reports of --report KIND[=FILE]. */
 #include "cli/shard.h"
+#include "plan/html/html.h"
 #include "plan/report/report.h"
 
 #include <string.h>

@@ -102,14 +102,22 @@ struct compared {          /* what a plan comes to (--compare) */
 struct compared_list {
     VEC(struct compared) list;
 };
-struct priced {
-    const char *strategy;
-    double seconds;
-    bool chosen;
-}; /* what a node costs per step by one of its strategies */
-struct priced_node {
-    const char *name, *op;
-    VEC(struct priced) list;
+/* Seconds a step of a strategy of a node and of the reshards around it; -1: no reshard leads there. barred: by the plan file. */
+struct alternative {
+    const char *outline;
+    double node, around;
+    bool chosen, barred;
+};
+struct alternative_list {
+    VEC(struct alternative) list;
+    bool mixes; /* the node multiplies activations */
+};
+/* For the page (plan_price): the graph as it was planned, what its nodes could be instead, and which dimensions are heads. */
+struct alternatives {
+    struct graph *graph;
+    struct alternative_list *node; /* by position; of layers that are alike, for the first one */
+    int *class;                    /* dim_class.c */
+    bool *head;                    /* by class */
 };
 /* A part of the predicted step, in the order in which a rank comes to it: a node of the canonical graph, or a reshard of a value. */
 struct step_part {
@@ -139,7 +147,7 @@ struct plan {
     struct space *space; /* what could have been chosen (space.h) */
     struct named_list nodes, read_places; /* as chosen: strategies of nodes; placements that values are resharded to before they are read */
     const char **state_placement;         /* by state of the graph, as text: what --state-from requires; NULL: nothing */
-    VEC(struct priced_node) priced;       /* after plan_price */
+    struct alternatives *alternatives;    /* after plan_price */
     VEC(struct planned_collective) collectives; /* filled by insert, in file order */
     VEC(const char *) warnings;                 /* for people */
     VEC(const char *) whole;                    /* "node (Op): why it is replicated" */

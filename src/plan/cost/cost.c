@@ -115,32 +115,52 @@ static double most_bytes(struct space *s, const struct value *v, struct placemen
 
 /* ---- communication ------------------------------------------------------------------------------------------------------- */
 
+/* What a collective moves: bytes of the global value, and whether the dimension that it joins or parts has others before it. */
+struct moved {
+    double bytes;
+    bool outer;
+};
+
 /* Blocks of a dimension with others before it do not lie one after another: AllGather and ReduceScatter along it also move the global value
  * once through memory. A leading dimension (a sequence at batch 1) needs no such pass. */
-static double packing_seconds(struct space *s, const struct value *v, struct placement p, int w)
+static double transition_seconds(const struct machine *m, int ranks, struct placement from, struct placement to, struct moved x)
 {
-    const struct machine *m = &s->options->machine;
-    double outer = 1;
-    for (int d = 0; p.kind == PLACE_S && d < p.dim; d++)
-        outer *= (double)s->sizes.extent[v->id * s->plan->workloads.n + w][d];
-    return outer > 1 ? 2 * global_elements(s, v, w) * (double)dtype_size(v->type.dtype) * m->elementwise_share / m->memory_bandwidth : 0;
+    enum collective by = placement_transition(from, to).by;
+    struct transfer sent = collective_transfer(m, by, ranks, x.bytes);
+    double part = by == COLL_REDISTRIBUTE ? split_moved(from.split, to.split) : -1;
+    if (part >= 0)
+        sent.bytes = part * x.bytes;
+    bool packs = x.outer && (by == COLL_ALLGATHER || by == COLL_REDUCESCATTER);
+    return collective_seconds(m, sent) + (packs ? 2 * x.bytes * m->elementwise_share / m->memory_bandwidth : 0);
 }
 
 double cost_reshard_seconds(struct space *s, const struct value *v, struct placement from, struct placement to, int w)
 {
     const struct machine *m = &s->options->machine;
-    enum collective by = placement_transition(from, to).by;
+    struct placement parted = from.kind == PLACE_S ? from : to;
     require(placement_transition(from, to).possible && !placement_eq(from, to));
-    if (!by)
+    if (!placement_transition(from, to).by)
         return to.kind == PLACE_P ? 0 : 2 * most_bytes(s, v, to, w) * m->elementwise_share / m->memory_bandwidth;
-    double bytes = global_elements(s, v, w) * (double)dtype_size(v->type.dtype),
-           part = by == COLL_REDISTRIBUTE ? split_moved(from.split, to.split) : -1;
-    struct transfer sent = collective_transfer(m, by, s->ranks, bytes);
-    if (part >= 0)
-        sent.bytes = part * bytes;
-    double wire = collective_seconds(m, sent);
-    bool packs = by == COLL_ALLGATHER || by == COLL_REDUCESCATTER;
-    return wire + (packs ? packing_seconds(s, v, from.kind == PLACE_S ? from : to, w) : 0);
+    struct moved x = {global_elements(s, v, w) * (double)dtype_size(v->type.dtype), false};
+    for (int d = 0; parted.kind == PLACE_S && d < parted.dim; d++)
+        x.outer |= s->sizes.extent[v->id * s->plan->workloads.n + w][d] > 1;
+    return transition_seconds(m, s->ranks, from, to, x);
+}
+
+double cost_collective_seconds(const struct machine *m, const struct node *n, const struct bindings *dims, int ranks)
+{
+    const struct value *v = n->in[0];
+    struct placement from = v->place, to = n->out[0]->place, parted = from.kind == PLACE_S ? from : to;
+    struct moved x = {(double)dtype_size(v->type.dtype), false};
+    for (int d = 0; d < v->type.rank; d++) {
+        int64_t size;
+        if (!dim_eval(v->type.dim[d], dims, &size) || size < 0)
+            size = 1; /* a data-dependent size */
+        x.outer |= parted.kind == PLACE_S && d < parted.dim && size > 1;
+        x.bytes *= (double)size;
+    }
+    return placement_transition(from, to).by ? transition_seconds(m, ranks, from, to, x)
+                                             : collective_seconds(m, collective_transfer(m, COLL_BROADCAST, ranks, x.bytes));
 }
 
 /* One picosecond more for every step, so that equal costs are broken towards fewer. */

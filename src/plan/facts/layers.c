@@ -135,12 +135,21 @@ static int end_behind(const struct finder *f, int k)
 
 /* ---- all layers --------------------------------------------------------------------------------------------------------------- */
 
+/* Nothing tells where the first layer begins if no residual connection stands before it: as far before its first product as the second. */
+static int first_begin(const struct finder *f, struct block b)
+{
+    int second = b.first + b.period, begin = end_behind(f, b.first);
+    if (b.repeat < 2)
+        return begin;
+    int alike = f->product.at[b.first] - (f->product.at[second] - end_behind(f, second));
+    return alike > begin ? alike : begin;
+}
+
 static void add_layers(struct finder *f, struct block b)
 {
     for (int k = 0; k < b.repeat; k++) {
-        int first = b.first + k * b.period;
-        VEC_PUSH(f->arena, &f->found.list,
-                 ((struct layer_span){end_behind(f, first), end_behind(f, first + b.period), f->found.blocks, k + 1, b.repeat}));
+        int first = b.first + k * b.period, begin = k ? end_behind(f, first) : first_begin(f, b);
+        VEC_PUSH(f->arena, &f->found.list, ((struct layer_span){begin, end_behind(f, first + b.period), f->found.blocks, k + 1, b.repeat}));
     }
     f->found.blocks += b.repeat > 0;
 }

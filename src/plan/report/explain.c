@@ -79,46 +79,6 @@ static void show_value(const struct explainer *x, const char *what, const struct
     show_candidates(x, v);
 }
 
-/* ---- what moves around a node ------------------------------------------------------------------------------------------------- */
-
-/* What the other readers of v, and node if it reads it, are given, when v is left as from; read: how the node reads it. */
-static int64_t cost_of_readers(const struct explainer *x, const struct value *v, struct placement from, int node, const struct strategy *st)
-{
-    struct space *s = x->s;
-    const struct place_uses *uses = &s->uses[v->id];
-    const struct placement *read = s->chosen.read[v->id];
-    struct placement to[64];
-    int parent[64], n = 0;
-    for (int i = 0; i < uses->list.n && n < 64; i++) {
-        struct place_use u = uses->list.at[i];
-        struct placement p = u.node == node ? st->in[u.operand] : space_read_as(s, u);
-        bool there = placement_eq(p, read ? *read : from);
-        for (int k = 0; k < n; k++)
-            there = there || placement_eq(to[k], p);
-        if (!there)
-            to[n++] = p;
-    }
-    return cost_plus(read ? reshard_find(s, v, from, *read).cost : 0, reshard_tree(s, v, read ? *read : from, n, to, parent));
-}
-
-/* Of the values a node reads and makes, each once, while all others stay as they are. A weight has the placement it is read with. */
-static int64_t cost_around(const struct explainer *x, int node, const struct strategy *st)
-{
-    const struct node *n = x->s->g->nodes.at[node];
-    int64_t sum = 0;
-    for (int i = 0; i < n->nin; i++) {
-        bool again = false;
-        for (int k = 0; k < i; k++)
-            again = again || n->in[k] == n->in[i];
-        if (n->in[i] && !again && !x->s->weight[n->in[i]->id])
-            sum = cost_plus(sum, cost_of_readers(x, n->in[i], n->in[i]->place, node, st));
-    }
-    for (int i = 0; i < n->nout; i++)
-        if (n->out[i] && x->s->uses[n->out[i]->id].list.n)
-            sum = cost_plus(sum, cost_of_readers(x, n->out[i], st->out[i], -2, NULL));
-    return sum;
-}
-
 /* ---- nodes -------------------------------------------------------------------------------------------------------------------- */
 
 static int64_t forced_strategy(const struct explainer *x, int node, struct strategy *st)
@@ -129,14 +89,6 @@ static int64_t forced_strategy(const struct explainer *x, int node, struct strat
     int64_t cost = solve_space(x->s);
     x->s->strategies[node] = kept;
     return cost;
-}
-
-static bool allowed(const struct space *s, int node, const struct strategy *st)
-{
-    for (int k = 0; k < s->strategies[node].list.n; k++)
-        if (s->strategies[node].list.at[k] == st)
-            return true;
-    return false;
 }
 
 static const char *reason_of(const struct explainer *x, int node)
@@ -179,7 +131,7 @@ static void show_strategies(const struct explainer *x, int node)
     int64_t *around = NEWN(x->s->arena, int64_t, all->list.n + 1);
     require(chosen && all->list.n > 0);
     for (int k = 0; k < all->list.n; k++)
-        around[k] = cost_around(x, node, all->list.at[k]);
+        around[k] = alternative_around(x->s, node, all->list.at[k]);
     fprintf(x->f, "  %-50s %12s %12s  %s\n", "strategies, us a step", "the node", "reshards", "the plan with it");
     for (int k = 0; k < all->list.n; k++) {
         struct strategy *st = all->list.at[k];
@@ -188,7 +140,7 @@ static void show_strategies(const struct explainer *x, int node)
         explain_time(x, around[k]);
         if (st == chosen)
             fprintf(x->f, "  chosen\n");
-        else if (!allowed(x->s, node, st))
+        else if (!alternative_allowed(x->s, node, st))
             fprintf(x->f, "  barred by the plan file\n");
         else
             show_total(x, forced_strategy(x, node, st));

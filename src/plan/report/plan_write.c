@@ -191,21 +191,31 @@ static json_t *weights_object(const struct plan_writer *w)
     return all;
 }
 
+/* No speed is claimed of a plan that tpc-run can't run. */
+static json_t *json_seconds(const struct plan *p, double seconds)
+{
+    return p->missing.list.n ? json_null() : json_real(seconds);
+}
+
 static json_t *collectives_array(const struct plan_writer *w)
 {
     json_t *all = json_array();
     for (int i = 0; i < w->plan->collectives.n; i++) {
         const struct planned_collective *c = &w->plan->collectives.at[i];
-        json_t *o = json_object(), *bytes = json_array();
+        json_t *o = json_object(), *bytes = json_array(), *seconds = json_array();
         require(c->kind != COLL_NONE && c->node && c->value);
         json_object_set_new(o, "op", json_text_of(collective_name(c->kind)));
         json_object_set_new(o, "node", json_text_of(c->node->name));
         json_object_set_new(o, "value", json_text_of(c->value->name));
         json_object_set_new(o, "axis", json_integer(c->axis));
-        for (int k = 0; k < w->plan->workloads.n; k++)
-            json_array_append_new(bytes,
-                                  json_integer(cost_payload(w->global->alg, c->node, &w->plan->workloads.at[k].dims, w->global->ranks)));
+        for (int k = 0; k < w->plan->workloads.n; k++) {
+            const struct bindings *dims = &w->plan->workloads.at[k].dims;
+            json_array_append_new(bytes, json_integer(cost_payload(w->global->alg, c->node, dims, w->global->ranks)));
+            json_array_append_new(seconds,
+                                  json_seconds(w->plan, cost_collective_seconds(&w->options->machine, c->node, dims, w->global->ranks)));
+        }
         json_object_set_new(o, "bytes", bytes);
+        json_object_set_new(o, "seconds", seconds);
         json_object_set_new(o, "reason", json_text_of(c->reason));
         json_array_append_new(all, o);
     }
@@ -251,12 +261,6 @@ static json_t *named_object(const struct named_list *list)
     for (int i = 0; i < list->list.n; i++)
         json_object_set_new(all, list->list.at[i].name, json_text_of(list->list.at[i].text));
     return all;
-}
-
-/* No speed is claimed of a plan that tpc-run can't run. */
-static json_t *json_seconds(const struct plan *p, double seconds)
-{
-    return p->missing.list.n ? json_null() : json_real(seconds);
 }
 
 static json_t *cost_object(const struct plan *p)

@@ -8,10 +8,12 @@
 /* plan_write.c: plan.json as text (schemas/plan.schema.json); report.c: one screen for people. source: the graph before sharding. */
 char *plan_json(const struct graph *source, const struct graph *global, const struct options *, const struct plan *);
 void plan_report(FILE *, const struct graph *global, const struct options *, const struct plan *);
-/* html.c: one self-contained page; plan_price, between the passes choose and insert, notes what strategies cost.
- * dot.c: the graph for graphviz. */
+/* alternatives.c: what strategies of a node cost around it, while all else stays; may it be chosen? plan_price, between the passes choose
+ * and insert, notes it for the page (plan/html). */
+int64_t alternative_around(struct space *, int node, const struct strategy *);
+bool alternative_allowed(const struct space *, int node, const struct strategy *);
 void plan_price(struct space *);
-void plan_html(FILE *, const struct graph *global, const struct options *, const struct plan *);
+/* dot.c: the graph for graphviz. */
 void plan_dot(FILE *, const struct graph *global);
 
 /* svg.c: a picture of one layer over the ranks. */
@@ -42,8 +44,19 @@ struct layer {
 };
 struct layer layer_find(struct arena *, const struct graph *, const struct dim_roles *);
 
-/* html.c: with what means something in HTML and XML escaped. */
-void html_text(FILE *, const char *);
+/* labels.c: the module or path of a node, without op and number: "model/layers.0/self_attn/q_proj"; a weight by its own name, or if that is
+ * a number by its reader's. The last part of a label. With numbers as *: what is alike in several layers. */
+const char *label_node(struct arena *, const struct graph *, const struct node *);
+const char *label_weight(struct arena *, const struct graph *, const struct uses *, const struct value *);
+const char *label_last(const char *label);
+const char *label_pattern(struct arena *, const char *label);
+/* words.c: "columns, 32 of 128", "partial sums", "sequence_length, 1/4 each", under the first workload. unit: of what is counted; NULL:
+ * told by the dimension. Of dimension d of a weight that use reads: "columns", "rows", "experts". */
+const char *words_placement(struct arena *, struct graph *, const struct plan *, const struct type *, struct placement, const char *unit);
+const char *words_weight_unit(struct graph *, const struct use *, const struct value *, int d);
+
+/* escape.c: with what means something in HTML and XML escaped. */
+void escape_text(FILE *, const char *);
 /* dot.c: of a kind of collective, "#rrggbb". */
 const char *dot_collective_colour(enum collective);
 

@@ -47,7 +47,7 @@ static const char *fitting_text(const struct picture *p, const char *text, doubl
 static void draw_text(const struct picture *p, double x, double y, const char *class, const char *text)
 {
     fprintf(p->f, "<text x=\"%.1f\" y=\"%.1f\" class=\"%s\">", x, y, class);
-    html_text(p->f, text);
+    escape_text(p->f, text);
     fputs("</text>\n", p->f);
 }
 
@@ -286,7 +286,7 @@ static void draw_collective(const struct picture *p, const struct layer_row *r)
     const struct node *n = r->nodes.at[0];
     double left = MARGIN + GUTTER, wide = PICTURE_WIDE - MARGIN - left, name = 7.5 * (double)strlen(n->optype);
     fputs("<g><title>", p->f);
-    html_text(p->f, n->in[0]->name);
+    escape_text(p->f, n->in[0]->name);
     fprintf(p->f, "</title><rect x=\"%.1f\" y=\"%.1f\" width=\"%.1f\" height=\"%d\" rx=\"15\" fill=\"%s\"/>\n", left, p->y, wide, BAND_HIGH,
             dot_collective_colour(collective_parse(n->optype)));
     draw_text(p, left + 20, p->y + 19, "band", n->optype);

@@ -1,0 +1,89 @@
+/* groups: the parts of the predicted step, folded by layers that are alike. */
+#include "plan/html/html.h"
+
+#include <string.h>
+
+bool html_part_sends(const struct step_part *p)
+{
+    return p->to && p->by;
+}
+
+static int run_end(const struct plan *p, int from)
+{
+    int end = from;
+    while (end < p->step.list.n && p->step.list.at[end].layer == p->step.list.at[from].layer)
+        end++;
+    return end;
+}
+
+/* The group of layers like this one; -1: there is none yet. Numbers of groups by first layer. */
+static int group_like(const struct html_groups *all, const int *first_layer, int layer)
+{
+    for (int i = 0; layer >= 0 && i < all->list.n; i++)
+        if (first_layer[i] == layer)
+            return i;
+    return -1;
+}
+
+static struct html_group new_group(struct arena *a, const struct plan *p, int first, int end)
+{
+    int loads = p->workloads.n;
+    struct html_group g = {.first = first, .end = end, .times = 0};
+    g.compute = NEWN(a, double, loads + 1);
+    g.sent = NEWN(a, double, loads + 1);
+    g.unsharded = NEWN(a, double, loads + 1);
+    for (int i = first; i < end; i++)
+        for (int w = 0; w < loads; w++) {
+            const struct step_part *part = &p->step.list.at[i];
+            (html_part_sends(part) ? g.sent : g.compute)[w] += part->seconds[w];
+            g.unsharded[w] += part->unsharded[w];
+        }
+    return g;
+}
+
+/* "layer 1", "layers 2 to 32", "layers 1, 3, 5, 7, ...". */
+static const char *layers_title(struct arena *a, const struct plan *p, int like)
+{
+    enum { MOST_LISTED = 6 };
+    const char *list = "";
+    int n = 0, last = like;
+    bool row = true;
+    for (int k = 0; k < p->step.layer.n; k++) {
+        if (p->step.layer.at[k] != like)
+            continue;
+        row = row && (n == 0 || k == last + 1);
+        last = k;
+        if (++n <= MOST_LISTED)
+            list = arena_printf(a, "%s%s%d", list, n > 1 ? ", " : "", k + 1);
+    }
+    return n == 1 ? arena_printf(a, "layer %d", like + 1)
+        : row     ? arena_printf(a, "layers %d to %d", like + 1, last + 1)
+                  : arena_printf(a, "layers %s%s", list, n > MOST_LISTED ? ", …" : "");
+}
+
+static const char *outside_title(const struct plan *p, int first, int end)
+{
+    bool any = p->step.layer.n > 0;
+    return !any ? "the whole graph" : first == 0 ? "before the layers" : end == p->step.list.n ? "behind the layers" : "between layers";
+}
+
+struct html_groups html_groups_of(struct arena *a, const struct plan *p)
+{
+    struct html_groups all = {.of_part = NEWN(a, int, p->step.list.n + 1)};
+    int *first_layer = NEWN(a, int, p->step.list.n + 1);
+    for (int i = 0, end; i < p->step.list.n; i = end) {
+        int layer = p->step.list.at[i].layer, like = layer < 0 ? -1 : p->step.layer.at[layer], at = group_like(&all, first_layer, like);
+        end = run_end(p, i);
+        if (at < 0) {
+            at = all.list.n;
+            VEC_PUSH(a, &all.list, new_group(a, p, i, end));
+            all.list.at[at].title = like < 0 ? outside_title(p, i, end) : layers_title(a, p, like);
+            first_layer[at] = like;
+        }
+        all.list.at[at].times++;
+        VEC_PUSH(a, &all.order, at);
+        for (int k = i; k < end; k++)
+            all.of_part[k] = at;
+    }
+    return all;
+}

@@ -1,0 +1,65 @@
+/* html: the plan as one page that needs nothing else. The text is all there without a script; numbers are <data> elements, whose value is
+ * the one of plan.json. */
+#ifndef TPC_HTML_H
+#define TPC_HTML_H
+
+#include "plan/plan.h"
+#include "plan/report/report.h"
+
+/* page.c: writes the page, after the pass memory and with plan->alternatives. */
+void plan_html(FILE *, struct graph *global, const struct options *, const struct plan *);
+
+/* groups.c: the parts of the step, folded: layers that are alike are one group, and so is what lies before, between and behind layers. */
+struct html_group {
+    const char *title, *path; /* "layers 2 to 32", what the labels of its nodes begin with */
+    int first, end, times;    /* parts of one repetition; repetitions */
+    double *compute, *sent;   /* seconds of one repetition, by workload */
+    double *unsharded;
+};
+struct html_groups {
+    VEC(struct html_group) list;
+    VEC(int) order; /* the group of each repetition, in the order of time */
+    int *of_part;   /* by part of the step */
+};
+struct html_page {
+    FILE *f;
+    struct arena *arena;
+    struct graph *g; /* with explicit reshards */
+    const struct options *options;
+    const struct plan *plan;
+    int loads; /* workloads */
+    struct html_groups groups;
+    struct name_index *bodies; /* what is said of a node, by its text: the part that it was said of first */
+    const struct uses *uses;   /* of the graph as it was planned */
+};
+struct html_groups html_groups_of(struct arena *, const struct plan *);
+bool html_part_sends(const struct step_part *);
+
+/* write.c: text, escaped; numbers as a person reads them, with the exact ones behind. By workload: the one whose tab is chosen shows. */
+/* What is written of an object, kept in the arena. */
+const char *html_captured(const struct html_page *, void (*write)(const struct html_page *, const void *), const void *);
+void html_text(const struct html_page *, const char *);
+void html_seconds(const struct html_page *, double);
+void html_bytes(const struct html_page *, double);
+void html_seconds_by(const struct html_page *, const double *by_workload);
+void html_bytes_by(const struct html_page *, const double *by_workload);
+void html_load_begin(const struct html_page *, const char *tag, const char *class, int workload); /* <tag> of a workload */
+bool html_timed(const struct html_page *);                                                        /* are speeds claimed? */
+/* "c1": the class of a kind of collective in page.css. "R", "S", "P" of a placement. */
+const char *html_kind_class(struct arena *, enum collective);
+const char *html_place_class(struct placement);
+const char *html_part_class(const struct html_page *, const struct step_part *);
+const char *html_part_label(const struct html_page *, const struct step_part *);
+void html_head(const struct html_page *, const char *id, const char *title, const char *about);
+
+/* The panels, a file each. */
+void html_tiles(const struct html_page *);
+void html_memory(const struct html_page *);
+void html_timeline(const struct html_page *);
+void html_layers(const struct html_page *);
+void html_graph(const struct html_page *, const struct html_group *);
+void html_nodes(const struct html_page *, const struct html_group *);
+void html_weights(const struct html_page *);
+void html_collectives(const struct html_page *);
+
+#endif

@@ -1,0 +1,68 @@
+/* layers: each group of layers as a strip of nodes, coloured by placement, that opens to its graph and its nodes. */
+#include "plan/html/html.h"
+
+#include <string.h>
+
+static void group_strip(const struct html_page *p, const struct html_group *g)
+{
+    fputs("<span class=strip>", p->f);
+    for (int i = g->first; i < g->end; i++)
+        fprintf(p->f, "<i class=%s></i>", html_part_class(p, &p->plan->step.list.at[i]));
+    fputs("</span>", p->f);
+}
+
+/* The components that the labels of all of a group's nodes begin with, numbers as *: "model/layers.*". */
+static const char *common_path(const struct html_page *p, const struct html_group *g)
+{
+    char *common = NULL;
+    for (int i = g->first; i < g->end; i++) {
+        if (p->plan->step.list.at[i].to)
+            continue;
+        const char *label = label_pattern(p->arena, html_part_label(p, &p->plan->step.list.at[i]));
+        if (!common)
+            common = arena_strdup(p->arena, label);
+        size_t n = 0;
+        while (common[n] && common[n] == label[n])
+            n++;
+        bool whole = (!common[n] || strchr("./", common[n])) && (!label[n] || strchr("./", label[n]));
+        while (!whole && n > 0 && !strchr("./", common[n]))
+            n--;
+        common[n] = '\0';
+    }
+    return common ? common : "";
+}
+
+static void show_group(const struct html_page *p, const struct html_group *g)
+{
+    const char *path = common_path(p, g);
+    double *all = NEWN(p->arena, double, p->loads + 1);
+    for (int w = 0; w < p->loads; w++)
+        all[w] = (g->compute[w] + g->sent[w]) * g->times;
+    fprintf(p->f, "<details class=group><summary><span class=title>%s", g->title);
+    if (g->times > 1)
+        fprintf(p->f, " <b>×%d</b>", g->times);
+    fputs("</span><span class=path>", p->f);
+    html_text(p, path);
+    fputs("</span><span class=n>", p->f);
+    html_seconds_by(p, all);
+    fputs("</span>", p->f);
+    group_strip(p, g);
+    fputs("</summary>\n", p->f);
+    html_graph(p, g);
+    html_nodes(p, g);
+    fputs("</details>\n", p->f);
+}
+
+void html_layers(const struct html_page *p)
+{
+    html_head(p, "layers", "Layers",
+              "A cell is a node, coloured by the placement that it leaves. Open a row to see the graph of one layer.");
+    fputs("<p class=key><i class=R></i>replicated <i class=S></i>sharded <i class=P></i>partial <i class=slice></i>slice", p->f);
+    struct kind_uses kinds = plan_kinds(p->arena, p->g, p->plan);
+    for (int i = 0; i < kinds.list.n; i++)
+        fprintf(p->f, " <i class=%s></i>%s", html_kind_class(p->arena, kinds.list.at[i].kind), collective_name(kinds.list.at[i].kind));
+    fputs("</p>\n", p->f);
+    for (int i = 0; i < p->groups.list.n; i++)
+        show_group(p, &p->groups.list.at[i]);
+    fputs("</section>\n", p->f);
+}

@@ -1,0 +1,47 @@
+/* memory: what every rank holds, as bars beside the unsharded one and the limit. */
+#include "plan/cost/cost.h"
+#include "plan/html/html.h"
+
+enum { MOST_RANKS = 16 };
+
+static void memory_part(const struct html_page *p, const char *class, int64_t bytes, double scale)
+{
+    if (bytes > 0)
+        fprintf(p->f, "<i class=%s style=width:%.2f%% title=\"%s %s\"></i>", class, 100 * (double)bytes / scale, class,
+                units_bytes(p->arena, (double)bytes));
+}
+
+static void memory_bar(const struct html_page *p, const char *name, const struct rank_use *use, double scale)
+{
+    fprintf(p->f, "<div class=bar><span>%s</span><div class=track>", name);
+    memory_part(p, "weights", use->weights, scale);
+    memory_part(p, "state", use->state, scale);
+    memory_part(p, "activations", use->peak + use->blocks, scale);
+    if (p->options->memory)
+        fprintf(p->f, "<u style=left:%.2f%% title=\"limit %s\"></u>", 100 * (double)p->options->memory / scale,
+                units_bytes(p->arena, (double)p->options->memory));
+    fputs("</div><span class=n>", p->f);
+    html_bytes(p, (double)memory_total(use));
+    fputs("</span></div>\n", p->f);
+}
+
+void html_memory(const struct html_page *p)
+{
+    const struct plan *plan = p->plan;
+    double scale = (double)memory_total(&plan->unsharded);
+    for (int r = 0; r < p->g->ranks; r++)
+        scale = (double)memory_total(&plan->use[r]) > scale ? (double)memory_total(&plan->use[r]) : scale;
+    scale = (double)p->options->memory > scale ? (double)p->options->memory : scale;
+    scale = scale > 0 ? scale : 1;
+    html_head(p, "memory", "Memory", "What a rank holds in the workload that needs most.");
+    fputs("<p class=key><i class=weights></i>weights <i class=state></i>state <i class=activations></i>activations and buffers", p->f);
+    fputs(p->options->memory ? " <u></u>limit</p>\n" : "</p>\n", p->f);
+    memory_bar(p, "unsharded", &plan->unsharded, scale);
+    for (int r = 0; r < p->g->ranks && r < MOST_RANKS; r++)
+        memory_bar(p, arena_printf(p->arena, "rank %d", r), &plan->use[r], scale);
+    if (p->g->ranks > MOST_RANKS) {
+        struct rank_use most = memory_most(p->g->ranks, plan->use);
+        memory_bar(p, arena_printf(p->arena, "%d more, at most", p->g->ranks - MOST_RANKS), &most, scale);
+    }
+    fputs("</section>\n", p->f);
+}

@@ -1,0 +1,86 @@
+/* labels: what people call nodes and weights: the module or path that they come from, not the op or the number that an exporter added. */
+#include "op/op.h"
+#include "plan/report/report.h"
+
+#include <ctype.h>
+#include <string.h>
+
+/* "MatMul", "MatMul_3", "Repeat". */
+static bool is_op_name(struct arena *a, const char *part)
+{
+    const char *op = arena_strndup(a, part, strcspn(part, "_0123456789"));
+    return op_find("", op) || op_find("tpc", op) || op_find("com.microsoft", op);
+}
+
+const char *label_node(struct arena *a, const struct graph *g, const struct node *n)
+{
+    const char *module = node_module(g, n);
+    char *name = arena_strdup(a, module ? module : n->name + (n->name[0] == '/'));
+    for (char *cut; (cut = strrchr(name, '/')) && is_op_name(a, cut + 1);)
+        *cut = '\0';
+    return *name ? name : n->optype;
+}
+
+const char *label_last(const char *label)
+{
+    const char *slash = strrchr(label, '/'), *part = slash ? slash + 1 : label, *at = part + strlen(part);
+    while (at > part && !(at[-1] == '.' && at[strspn(at, "0123456789")])) /* a number alone says nothing: "layers.0" */
+        at--;
+    return at;
+}
+
+/* A name of one part that ends in a number of its own: "onnx::MatMul_733", "val_12", "12". */
+static bool is_numbered(const char *name)
+{
+    size_t n = strlen(name), digits = 0;
+    while (digits < n && isdigit((unsigned char)name[n - 1 - digits]))
+        digits++;
+    return digits > 0 && !strpbrk(name, "./") && (digits == n || name[n - 1 - digits] == '_');
+}
+
+/* The node that computes with it, behind those that only move, decode or cast it. */
+static struct use reader_of(const struct uses *uses, const struct value *v)
+{
+    struct use use = {NULL, 0};
+    for (int i = 0; i < 8 && v && uses[v->id].n > 0 && uses[v->id].at[0].node; i++) {
+        use = uses[v->id].at[0];
+        bool alone = use.index == 0;
+        for (int k = 1; k < use.node->nin; k++)
+            alone = alone && (!use.node->in[k] || use.node->in[k]->constant);
+        v = alone && use.node->nout > 0 ? use.node->out[0] : NULL;
+    }
+    return use;
+}
+
+const char *label_weight(struct arena *a, const struct graph *g, const struct uses *uses, const struct value *v)
+{
+    const char *own = v->constant && v->constant->origin ? v->constant->origin : v->name;
+    struct use use = reader_of(uses, v);
+    if (!is_numbered(own) || !use.node)
+        return own;
+    const char *label = label_node(a, g, use.node);
+    int others = 0;
+    for (int i = 0; i < use.node->nin; i++)
+        others += i != use.index && use.node->in[i] && use.node->in[i]->constant && is_numbered(use.node->in[i]->name);
+    const struct op *op = use.node->op;
+    return !others                  ? label
+        : op && use.index < op->nin ? arena_printf(a, "%s (%s)", label, op->in[use.index].name)
+                                    : arena_printf(a, "%s (operand %d)", label, use.index);
+}
+
+const char *label_pattern(struct arena *a, const char *label)
+{
+    char *out = arena_strdup(a, label), *to = out;
+    for (const char *from = label; *from;) {
+        size_t n = strspn(from, "0123456789");
+        bool begins = from == label || strchr("./_", from[-1]), ends = !from[n] || strchr("./_", from[n]);
+        if (n > 0 && begins && ends) {
+            *to++ = '*';
+            from += n;
+        } else {
+            *to++ = *from++;
+        }
+    }
+    *to = '\0';
+    return out;
+}

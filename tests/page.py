@@ -1,0 +1,80 @@
+"""page.py PLAN.json PAGE.html BYTES: the numbers of a report page are those of the plan; it has fewer bytes, closes what it opens and needs
+no network."""
+import html.parser
+import json
+import re
+import sys
+
+VOID = {'meta', 'input', 'br', 'td', 'th', 'tr', 'p', 'li', 'html', 'link'}  # and those whose end may be left out
+
+
+class Page(html.parser.HTMLParser):
+    """The <data> values of each section, each with the classes that are open around it; words of the page."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.open, self.data, self.ids, self.links, self.section = [], {}, set(), set(), ''
+        self.feed(text)
+        assert not self.open, f'not closed: {self.open}'
+
+    def handle_starttag(self, tag, attrs):
+        attrs = dict(attrs)
+        if tag == 'section':
+            self.section = attrs.get('id') or attrs['class']
+        if 'id' in attrs:
+            assert attrs['id'] not in self.ids, attrs['id']
+            self.ids.add(attrs['id'])
+        if 'href' in attrs:
+            self.links.add(attrs['href'])
+        if tag == 'data':
+            classes = ' '.join(c for _, c in self.open).split()
+            self.data.setdefault(self.section, []).append((float(attrs['value']), classes))
+        if tag not in VOID:
+            self.open.append((tag, attrs.get('class') or ''))
+
+    def handle_endtag(self, tag):
+        if tag not in VOID:
+            assert self.open and self.open[-1][0] == tag, (tag, self.open)
+            self.open.pop()
+
+    def handle_startendtag(self, tag, attrs):
+        pass
+
+    def numbers(self, section, workload, *classes):
+        """Those without a workload of their own are of all."""
+        return [v for v, c in self.data.get(section, []) if set(classes) <= set(c) and (f'w{workload}' in c or 'w' not in c)]
+
+
+def near(a, b):
+    return abs(a - b) <= 1e-4 * max(abs(a), abs(b)) + 1e-12
+
+
+def check(plan, text, most):
+    page = Page(text)
+    assert len(text.encode()) < most, f'{len(text.encode())} bytes'
+    assert not re.search(r'(src|href)=.?https?:|@import|url\(', text), 'needs a network'
+    assert all(link[1:] in page.ids for link in page.links), 'a link leads nowhere'
+    ranks = [sum(r[k + '_bytes'] for k in ('weight', 'state', 'peak', 'block')) for r in plan['ranks']]
+    memory = [v for v, _ in page.data['memory']]
+    assert memory[1:] == ranks[:16], (memory, ranks)
+    assert [v for v, _ in page.data['tiles']].count(max(ranks)) >= 1
+    for w, cost in enumerate(plan['cost']['workloads']):
+        lines = page.numbers('time', w)
+        totals = [cost['unsharded_seconds'], cost['seconds']][plan['tp'] == 1:]
+        assert all(map(near, lines, totals)), lines
+        groups = [v for v, c in page.data['layers'] if 'group' in c and 'node' not in c and (f'w{w}' in c or 'w' not in c)]
+        assert near(sum(groups), cost['seconds']), (sum(groups), cost)
+        nodes = page.numbers('layers', w, 'node')
+        layers = plan['layers']
+        shown = [s['seconds'][w] for s in plan['steps'] if 'layer' not in s or layers[s['layer']] == s['layer']]
+        assert len(nodes) == len(shown) and all(map(near, nodes, shown)), (len(nodes), len(shown))
+        rows = page.numbers('collectives', w)
+        bytes_and_seconds = sum(c['bytes'][w] for c in plan['collectives']), sum(c['seconds'][w] for c in plan['collectives'])
+        for kind, total in enumerate(bytes_and_seconds):  # each is told of a row, and of its kind
+            assert near(sum(rows[kind::2]), 2 * total), (rows[kind::2], total)
+    for kind in {c['op'] for c in plan['collectives']}:
+        assert f"<th>{sum(c['op'] == kind for c in plan['collectives'])} {kind}" in text, kind
+
+
+if __name__ == '__main__':
+    check(json.load(open(sys.argv[1])), open(sys.argv[2]).read(), int(sys.argv[3]))
