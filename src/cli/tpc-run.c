@@ -115,8 +115,8 @@ static void check_options(struct run_options *o)
     }
     if (text && !job->generate)
         job->generate = USUAL_TOKENS;
-    if (job->tokenizer && !text)
-        fail_usage("--tokenizer is for --prompt and --prompt-file");
+    if (job->tokenizer && !text && !job->train)
+        fail_usage("--tokenizer is for --prompt, --prompt-file and text for --train");
     bool compares = job->test_data || job->check || o->random.given || o->dim.text.n || job->repeat > 1;
     if (n < 1)
         fail_usage("expected a model or folder, found none: --help shows the usage");
@@ -203,7 +203,7 @@ static void add_train_args(struct arena *a, struct arg_table *t, struct run_opti
 {
     const struct arg row[] = {
         {"train", 0, ARG_FLAG, &o->job.train, NULL, "train the weights of a folder that tpc-shard --train made"},
-        {"data", 0, ARG_TEXT, &o->train.data, "FILE", "with --train: tokens, .npy or raw of 16 bits (FILE.u32: of 32 bits)"},
+        {"data", 0, ARG_TEXT, &o->train.data, "FILE", "with --train: text (.txt), or tokens: .npy, raw of 16 bits (.u32: of 32 bits)"},
         {"batch", 0, ARG_INT, &o->train.batch, "N", "with --train: rows of a step, of all replicas (default: 8)"},
         {"sequence", 0, ARG_INT, &o->train.sequence, "N", "with --train: tokens of a row"},
         {"accumulate", 0, ARG_INT, &o->train.accumulate, "N", "with --train: run the rows of a step in N parts, to save memory"},

@@ -103,9 +103,15 @@ static void check_fed(const struct batches *b)
 /* ---- how much there is to draw from -----------------------------------------------------------------------------------------------------
  */
 
-static void take_tokens(struct batches *b, const char *path, struct settings *s)
+static bool is_text(const char *path)
 {
-    b->tokens = data_open(path);
+    size_t n = strlen(path);
+    return n > 4 && strcmp(path + n - 4, ".txt") == 0;
+}
+
+static void take_tokens(struct batches *b, const char *path, const struct job_options *job, struct settings *s)
+{
+    b->tokens = is_text(path) ? text_tokens(b->arena, path, b->path, job->tokenizer) : data_open(path);
     bool stream = b->tokens.samples == 1;
     if (!s->sequence && stream)
         fail_usage("--data needs --sequence: how many tokens are a row?");
@@ -131,7 +137,7 @@ struct batches *batch_new(struct arena *a, const struct graph *g, const struct s
     for (int i = 0; i < job->input.text.n; i++)
         take_samples(b, g, job->input.text.at[i]);
     if (o->data) {
-        take_tokens(b, o->data, settings);
+        take_tokens(b, o->data, job, settings);
         feed_tokens(b, g);
     }
     check_fed(b);

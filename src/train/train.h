@@ -71,7 +71,8 @@ void optimizer_step(const struct parameters *, const struct settings *, double r
 /* The number of moments that it keeps. */
 int optimizer_moments(const struct settings *);
 
-/* ---- data.c: files of tokens, mapped -------------------------------------------------------------------------------------------- */
+/* ---- data.c: files of tokens, mapped; of text, too
+ * -------------------------------------------------------------------------------------------- */
 struct token_file {
     const char *path;
     enum dtype dtype;
@@ -79,6 +80,8 @@ struct token_file {
     int64_t samples, row; /* rows of so many tokens; samples 1: one stream */
 };
 struct token_file data_open(const char *path);
+/* text.c: of a file of text. tokenizer NULL: the one in the folder. */
+struct token_file text_tokens(struct arena *, const char *path, const char *folder, const char *tokenizer);
 /* Token i of the file; what is negative is padding. */
 int64_t data_token(const struct token_file *, int64_t i);
 /* Draws one of n: the same for a seed and a number everywhere. */
