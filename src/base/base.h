@@ -187,6 +187,17 @@ void digest_file_begin(struct file_digest *); /* on a thread of its own, while o
 /* Waits, or does the work itself if it was not begun. False: the file can't be read. */
 bool digest_file_get(struct file_digest *, struct written *);
 
+/* ---- available.c: what a program may still take of memory, and what allows no more ("the machine") ------------------ */
+struct available {
+    int64_t bytes; /* INT64_MAX: not known, or no limit */
+    const char *limit;
+};
+/* Before the machine swaps, or a control group ends the program. */
+struct available available_memory(void);
+/* Before its own limits refuse: of address space, which mapped files take, too (ulimit -v), and of memory of its own (ulimit -d). */
+struct available available_addresses(void);
+struct available available_data(void);
+
 /* ---- map.c, path.c, datafile.c -------------------------------------------------------------------------------------- */
 struct map {
     const uint8_t *at;

@@ -228,6 +228,7 @@ static void add_general_args(struct arena *a, struct arg_table *t, struct run_op
         {"threads", 0, ARG_INT, &o->job.threads, "N", "threads per rank (default: cores / ranks on this machine)"},
         {"deterministic", 0, ARG_FLAG, &o->job.deterministic, NULL, "make f32 results of N ranks equal to those of one, bit for bit"},
         {"verify", 0, ARG_FLAG, &o->job.verify, NULL, "compare all bytes of the weights with what tpc-shard wrote"},
+        {"force", 0, ARG_FLAG, &o->job.force, NULL, "run even where less memory is available than is needed"},
         {"quiet", 'q', ARG_FLAG, &o->job.quiet, NULL, "print errors only"},
         {"verbose", 'v', ARG_FLAG, &o->verbose, NULL, "explain what is done"},
     };

@@ -37,14 +37,16 @@ static void load_stage(struct arena *a, struct comm *comm, const struct job_opti
 }
 
 /* Outputs that are written have all positions, and --deterministic says that results do not depend on such changes. */
-static void prepare_stage(struct arena *a, struct comm *comm, const struct job_options *o, int threads, struct stage *s)
+static void prepare_stage(struct arena *a, struct comm *all, struct comm *comm, const struct job_options *o, int threads, struct stage *s)
 {
     if (!o->output && !o->deterministic)
         last_position_only(a, s);
     job_fuse(s->graph, o);
+    job_check_memory(all, s->graph, o);
     s->session = session_new(
         s->graph, comm,
-        (struct session_options){.threads = threads, .keep_state = true, .verify = o->verify, .deterministic = o->deterministic});
+        (struct session_options){
+            .threads = threads, .keep_state = true, .verify = o->verify, .deterministic = o->deterministic, .force = o->force});
 }
 
 /* ---- one run of one graph ---- */
@@ -450,7 +452,7 @@ void generate_run(struct arena *a, const struct replicas *replicas, const struct
     struct stage *last = &d.stage[d.nstage - 1];
     roles_find(a, replicas->all, d.stage, d.nstage, o);
     for (int k = 0; k < d.nstage; k++)
-        prepare_stage(a, d.comm, o, threads, &d.stage[k]);
+        prepare_stage(a, d.replicas->all, d.comm, o, threads, &d.stage[k]);
     if (o->prompt.text.n || o->prompt_file)
         d.text = prompt_text_give(a, replicas->all, d.stage, d.nstage, o);
     d.sampling = sampling_agree(a, replicas->all, o);

@@ -20,7 +20,7 @@ struct job_options {
     struct bindings dims;
     struct bound_inputs fixed; /* --bind */
     struct folders external_roots;
-    bool random, stats;
+    bool random, stats, force;
     int workload;           /* whose sizes made-up inputs have where none is given, from 1 */
     uint64_t seed;          /* seed of --random */
     const char *stats_path; /* JSON file; NULL: text to stdout */
@@ -34,6 +34,10 @@ struct job_options {
 
 /* agree.c: fails on a rank whose program or options are not those of rank 0, and names what differs. Every rank calls it. */
 void job_agree(struct comm *, const char *program, const struct text_list *settings);
+
+/* fits.c: refuses a graph whose weights are more than what is available to the ranks of this machine, unless --force. Every rank calls it.
+ */
+void job_check_memory(struct comm *all, const struct graph *, const struct job_options *);
 
 /* bench.c: runs the session on made-up inputs of the size of each workload and prints times. Every rank calls it. */
 struct replicas;

@@ -82,7 +82,9 @@ static struct whole_run run_whole(struct arena *a, const struct graph *g, const 
     struct whole_run w = {.graph = job_load_model(a, o->check, &fixed, &sizes, o)};
     struct comm *self = comm_self();
     job_fuse(w.graph, o);
-    struct session *s = session_new(w.graph, self, (struct session_options){.threads = threads, .deterministic = o->deterministic});
+    job_check_memory(self, w.graph, o);
+    struct session *s = session_new(w.graph, self,
+                                    (struct session_options){.threads = threads, .deterministic = o->deterministic, .force = o->force});
     w.out = NEWN(a, struct tensor, w.graph->outputs.n);
     session_run(s, order_inputs(a, g, in, w.graph, o), w.out);
     for (int i = 0; i < w.graph->outputs.n; i++) {
@@ -158,8 +160,10 @@ bool job_run(struct arena *a, const struct replicas *t, const struct job_options
 {
     struct graph *g = job_load(a, t->process_group, o->paths.text.at[0], o);
     job_fuse(g, o);
-    struct session *s = session_new(g, t->process_group,
-                                    (struct session_options){.threads = threads, .verify = o->verify, .deterministic = o->deterministic});
+    job_check_memory(t->all, g, o);
+    struct session *s = session_new(
+        g, t->process_group,
+        (struct session_options){.threads = threads, .verify = o->verify, .deterministic = o->deterministic, .force = o->force});
     if (job_gives_nothing(o) && g->inputs.n && !o->output && !o->check) {
         bench_run(a, t, s, g, o);
         session_free(s);

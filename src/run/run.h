@@ -12,6 +12,7 @@ struct session_options {
     bool keep_state;    /* state (a rank file's metadata, graph->states) stays on its rank from run to run */
     bool verify;        /* all bytes of all weights are checked, not only those that are packed */
     bool deterministic; /* results are those of one rank, bit for bit (complete_sums.c) */
+    bool force;         /* activations may take more than what is available */
 };
 /* graph: after the passes load to fuse_kernels. */
 struct session *session_new(struct graph *, struct comm *, struct session_options);

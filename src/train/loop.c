@@ -186,8 +186,10 @@ void train_run(struct arena *a, const struct replicas *r, const struct job_optio
     check_rows(&t.settings, r);
     t.graph = job_load(a, r->process_group, job->paths.text.at[0], job);
     job_fuse(t.graph, job);
-    t.session = session_new(t.graph, r->process_group,
-                            (struct session_options){.threads = threads, .verify = job->verify, .deterministic = job->deterministic});
+    job_check_memory(r->all, t.graph, job);
+    t.session = session_new(
+        t.graph, r->process_group,
+        (struct session_options){.threads = threads, .verify = job->verify, .deterministic = job->deterministic, .force = job->force});
     start(&t, job, o);
     int64_t done = checkpoint_load(a, from, r, t.session, &t.settings, &t.parameters);
     if (done >= t.settings.steps)

@@ -29,6 +29,14 @@ struct missing_kernels {
 struct missing_kernels missing_kernels_of(struct arena *, const struct graph *);
 const char *missing_kernels_text(struct arena *, const struct missing_kernels *);
 
+/* ---- recurrent_copy.c ---- */
+/* By value id: it follows from constants alone, and is the same at every run. */
+bool *op_settled_values(struct arena *, const struct graph *);
+/* A recurrent net whose weights are settled keeps them packed, in f32, beside what they were made from. */
+bool op_packs_recurrent(const struct node *, const bool *settled);
+/* Bytes of that copy of a weight of this type, but for the rounding up to whole tiles. */
+int64_t op_recurrent_copy(const struct type *weight);
+
 /* ---- append.c ---- */
 /* The operand past_X of a fused op whose result is its present_X, both [.., rows, size]; -1: the result is no present. */
 int op_past_operand(const struct node *, int result);

@@ -58,8 +58,24 @@ static bool is_table(const struct uses *uses)
     return true;
 }
 
+/* What recurrent nets keep packed beside their weights. */
+static int64_t packed_bytes(const struct holder *h)
+{
+    const bool *settled = op_settled_values(h->tmp, h->g);
+    int64_t total = 0;
+    for (int i = 0; i < h->g->nodes.n; i++) {
+        const struct node *n = h->g->nodes.at[i];
+        for (int k = 1; k < 3 && op_packs_recurrent(n, settled); k++) {
+            struct type local = held_type(h, n->in[k]);
+            total += plan_possible_bytes(op_recurrent_copy(&local));
+        }
+    }
+    return total;
+}
+
 static void add_weights(const struct holder *h, const struct uses *uses, struct rank_use *use)
 {
+    use->weights = packed_bytes(h);
     for (int i = 0; i < h->g->values.n; i++) {
         const struct value *v = h->g->values.at[i];
         if (!v->constant || uses[i].n == 0)

@@ -77,6 +77,11 @@ void comm_gather_shares(struct comm *, void *at, int64_t n, int64_t elem_bytes);
 double comm_slowest(struct comm *, double seconds);
 /* reduce.c: out = in[0] op in[1] op ... in this order, n elements; at least float32 for floats. out may be one of in. */
 void comm_reduce(void *out, const void *const *in, int nin, int64_t n, enum dtype, enum redop);
+/* room.c: fails if the ranks of this machine cannot take so much memory for what is named. */
+struct room_need {
+    int64_t own, mapped, resident; /* bytes of a process's own memory, of mapped files, and of both that must be in memory */
+};
+void room_check(const struct comm *, const char *path, const char *what, struct room_need);
 /* watch.c: sees that the host of another rank has vanished, while a rank waits. */
 struct watch;
 /* Connects every rank with rank 0. All ranks call it; host: the name of this rank's. */

@@ -52,36 +52,16 @@ static void read_collective(struct session *s, struct session_step *step, struct
     c->complete = kenv_deterministic(s->env) && c->kind == COLL_REDUCESCATTER && c->red == RED_SUM;
 }
 
-static bool has_sizes(const struct node *n)
-{
-    for (int i = 0; i < n->nattr; i++)
-        for (int k = 0; n->attr[i].kind == ATTR_DIMS && n->attr[i].set && k < n->attr[i].n; k++)
-            if (!dim_is_int(n->attr[i].dims[k], NULL))
-                return true;
-    for (int k = 0; k < n->nout; k++)
-        for (int d = 0; n->out[k] && d < n->out[k]->type.rank; d++)
-            if (!dim_is_int(n->out[k]->type.dim[d], NULL))
-                return true;
-    return false;
-}
-
 /* Recurrent nets pack their weights also where these are put together from constants, the same ones at every run, as exporters do. */
 static void settle_weights(struct session *s)
 {
-    const unsigned varies = OP_DRAWS | OP_COLLECTIVE | OP_CONTROL;
-    bool *settled = NEWN(s->arena, bool, s->graph->values.n + 1);
+    const bool *settled = op_settled_values(s->arena, s->graph);
     for (int i = 0; i < s->nstep; i++) {
         struct node *n = s->step[i].node;
-        bool all = n->nin > 0 && n->op && !(n->op->flags & varies) && !has_sizes(n);
-        bool packs = n->op && (n->op->flags & OP_RECURS);
-        for (int k = 0; k < n->nin; k++) {
-            bool same = !n->in[k] || n->in[k]->constant || settled[n->in[k]->id];
-            all = all && same;
-            s->step[i].in_constant[k] = s->step[i].in_constant[k] || (packs && n->in[k] && same);
-        }
-        for (int k = 0; k < n->nout; k++)
-            if (n->out[k])
-                settled[n->out[k]->id] = all;
+        for (int k = 0; (n->op->flags & OP_RECURS) && k < n->nin; k++)
+            s->step[i].in_constant[k] = s->step[i].in_constant[k] || (n->in[k] && settled[n->in[k]->id]);
+        if (op_packs_recurrent(n, settled))
+            s->stats.weight_bytes += op_recurrent_copy(&n->in[1]->type) + op_recurrent_copy(&n->in[2]->type);
     }
 }
 
@@ -221,7 +201,7 @@ static uint64_t plan_hash(const struct session *s)
     return hash;
 }
 
-static struct session *session_build(struct graph *g, struct comm *comm, struct kenv *env, bool keep, bool verify)
+static struct session *session_build(struct graph *g, struct comm *comm, struct kenv *env, struct session_options o)
 {
     struct arena *arena = arena_new();
     struct session *s = NEW(arena, struct session);
@@ -230,11 +210,12 @@ static struct session *session_build(struct graph *g, struct comm *comm, struct 
     s->graph = g;
     s->comm = comm;
     s->env = env;
-    s->verify = verify;
+    s->verify = o.verify;
+    s->force = o.force;
     signature_read(arena, g, &s->sig);
     check_kernels(s);
     s->actual = NEWN(arena, struct tensor, g->inputs.n);
-    if (keep)
+    if (o.keep_state)
         state_prepare(s);
     s->nstep = g->nodes.n;
     s->step = NEWN(arena, struct session_step, s->nstep);
@@ -251,14 +232,15 @@ static struct session *session_build(struct graph *g, struct comm *comm, struct 
 
 struct session *session_new(struct graph *g, struct comm *comm, struct session_options o)
 {
-    struct session *s = session_build(g, comm, kenv_new(o.threads, o.deterministic), o.keep_state, o.verify);
+    struct session *s = session_build(g, comm, kenv_new(o.threads, o.deterministic), o);
     collective_agree(comm, s->arena, s->sig.path, s->traffic.at, s->traffic.n, plan_hash(s));
     return s;
 }
 
 struct session *session_inner(const struct session *around, struct graph *body)
 {
-    struct session *s = session_build(body, around->comm, around->env, false, around->verify);
+    struct session *s = session_build(body, around->comm, around->env,
+                                      (struct session_options){.verify = around->verify, .force = around->force});
     require(s->traffic.n == 0);
     s->inner = true;
     return s;

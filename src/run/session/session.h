@@ -66,7 +66,7 @@ struct session {
     struct graph *graph;
     struct comm *comm;
     struct kenv *env;
-    bool verify;
+    bool verify, force;
     bool inner; /* runs a subgraph: env is the outer session's */
     struct signature sig;
     struct bindings bind, next; /* of the plan; of the run that starts */

@@ -1,0 +1,58 @@
+/* fits: a model whose weights this machine's memory cannot hold is refused before they are loaded: a run that swaps helps nobody. */
+#include "job/job.h"
+#include "op/analysis/analysis.h"
+#include "op/op.h"
+
+/* Only rows of a table are read. */
+static bool is_table(const struct uses *uses)
+{
+    bool rows = uses->n > 0;
+    for (int i = 0; i < uses->n && rows; i++) {
+        const struct node *n = uses->at[i].node;
+        rows = n && n->op && (n->op->flags & OP_SEEDS) && !(n->op->flags & OP_PRODUCT) && uses->at[i].index == 0;
+    }
+    return rows;
+}
+
+static bool is_packed(const struct uses *uses)
+{
+    for (int i = 0; i < uses->n; i++)
+        if (uses->at[i].node && uses->at[i].node->op && (uses->at[i].node->op->flags & OP_PRODUCT))
+            return true;
+    return false;
+}
+
+/* Weights of products are packed, and their pages of the file given back; others are read in the file's pages. */
+static struct room_need need_of(const struct graph *g)
+{
+    struct arena *tmp = arena_new();
+    const struct uses *uses = graph_uses(g, tmp);
+    const bool *settled = op_settled_values(tmp, g);
+    struct room_need sum = {0};
+    for (int i = 0; i < g->values.n; i++) {
+        const struct value *v = g->values.at[i];
+        int64_t bytes = v->constant && uses[i].n && !is_table(&uses[i]) ? v->constant->bytes : 0;
+        sum.mapped += bytes;
+        sum.resident += bytes;
+        sum.own += is_packed(&uses[i]) ? bytes : 0;
+    }
+    for (int i = 0; i < g->nodes.n; i++)
+        for (int k = 1; k < 3 && op_packs_recurrent(g->nodes.at[i], settled); k++) {
+            int64_t copy = op_recurrent_copy(&g->nodes.at[i]->in[k]->type);
+            sum.resident += copy;
+            sum.own += copy;
+        }
+    arena_free(tmp);
+    return sum;
+}
+
+/* Rank 0 goes first, so that what all ranks would say is said once. */
+void job_check_memory(struct comm *all, const struct graph *g, const struct job_options *o)
+{
+    struct room_need need = need_of(g);
+    for (int turn = 0; turn < 2; turn++) {
+        if (!o->force && turn == (all->rank > 0))
+            room_check(all, g->path, "weights", need);
+        all->barrier(all);
+    }
+}

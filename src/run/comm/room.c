@@ -1,0 +1,27 @@
+/* room: refuses what the ranks of this machine together cannot take of memory, in a sentence, before they take it. */
+#include "run/comm/comm.h"
+
+#include <string.h>
+
+enum { SMALL = 1 << 20 }; /* not worth a look */
+
+static void check(const char *path, const char *what, int64_t bytes, int ranks, struct available room)
+{
+    if (bytes <= room.bytes / ranks)
+        return;
+    fail("%s: the %s take %.1f MiB of memory%s, and %s has %.1f MiB available: --force runs it all the same", path, what,
+         (double)bytes * ranks / 1048576, ranks > 1 ? " on the ranks of this machine" : "", room.limit, (double)room.bytes / 1048576);
+}
+
+void room_check(const struct comm *comm, const char *path, const char *what, struct room_need need)
+{
+    int64_t addresses;
+    int threads = strcmp(comm->kind, "local") == 0 ? comm->local_size : 1;
+    if (need.resident < SMALL)
+        return;
+    if (!i64_add(need.own, need.mapped, &addresses))
+        addresses = INT64_MAX;
+    check(path, what, addresses, threads, available_addresses());
+    check(path, what, need.own, threads, available_data());
+    check(path, what, need.resident, comm->local_size, available_memory());
+}
