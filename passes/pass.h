@@ -77,7 +77,10 @@ void pass_run_one(struct compile *, const struct pass *);
  * lives in the arena. */
 struct compile keep_source_copy(const struct compile *first, struct arena *, const struct options *, struct plan *);
 
-/* compare.c: what the plan for so many ranks comes to, without a limit on memory or constraints; after memory_limit. */
+/* compare.c: what the plan for so many ranks comes to, without a limit on memory or constraints; after memory_limit. compare_tried: numbers
+ * of ranks that are worth a try. */
+extern const int compare_tried[];
+enum { COMPARE_TRIED = 5 };
 struct compared compare_ranks(const struct compile *first, int ranks, enum sp_mode);
 
 /* memory_limit.c: estimates the bytes that each of `ranks` ranks holds of a graph: the global one, or one rank's with ranks = 1. The global

@@ -62,6 +62,10 @@ def check(plan, text, most):
         lines = page.numbers('time', w)
         totals = [cost['unsharded_seconds'], cost['seconds']][plan['tp'] == 1:]
         assert all(map(near, lines, totals)), lines
+        others = page.numbers('ranks', w)
+        assert near(others[0], cost['unsharded_seconds']), others
+        free = plan['options']['sp'] == 'off' and 'limit' not in plan['memory'] and not set(plan['options']) & {'plan', 'weights'}
+        assert not free or any(near(t, cost['seconds']) for t in others), (others, cost)
         groups = [v for v, c in page.data['layers'] if 'group' in c and 'node' not in c and (f'w{w}' in c or 'w' not in c)]
         assert near(sum(groups), cost['seconds']), (sum(groups), cost)
         nodes = page.numbers('layers', w, 'node')

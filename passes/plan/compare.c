@@ -7,6 +7,8 @@
 
 #include <string.h>
 
+const int compare_tried[COMPARE_TRIED] = {1, 2, 4, 8, 16};
+
 /* The plan of --compare none: every node replicated. */
 static const struct plan_file *whole_plan(struct arena *a)
 {
@@ -63,12 +65,6 @@ static struct compared compare_plan(const struct compile *whole, const char *wha
     return out;
 }
 
-void pass_compare(struct compile *c)
-{
-    for (int i = 0; i < c->options->compare.n; i++)
-        VEC_PUSH(c->arena, &c->compared.list, compare_plan(c, c->options->compare.at[i]));
-}
-
 struct compared compare_ranks(const struct compile *first, int ranks, enum sp_mode sp)
 {
     struct arena *tmp = arena_new();
@@ -88,4 +84,36 @@ struct compared compare_ranks(const struct compile *first, int ranks, enum sp_mo
     struct compared out = plan_compared(first->arena, sp == SP_AUTO ? "--sp=auto" : "", c.graph, &plan);
     arena_free(tmp);
     return out;
+}
+
+static void fill_ranks(const struct compile *c, int ranks)
+{
+    struct compared plain = compare_ranks(c, ranks, SP_OFF), other;
+    VEC_PUSH(c->arena, &c->plan->others.list, ((struct other_ranks){ranks, plain}));
+    if (ranks == 1)
+        return;
+    other = compare_ranks(c, ranks, SP_AUTO);
+    if (other.seconds < plain.seconds || other.memory < plain.memory)
+        VEC_PUSH(c->arena, &c->plan->others.list, ((struct other_ranks){ranks, other}));
+}
+
+/* For the page. */
+static void fill_others(const struct compile *c)
+{
+    int own = c->options->ranks;
+    for (int i = 0; i < COMPARE_TRIED; i++) {
+        if (own < compare_tried[i] && (i == 0 || own > compare_tried[i - 1]))
+            fill_ranks(c, own);
+        fill_ranks(c, compare_tried[i]);
+    }
+    if (own > compare_tried[COMPARE_TRIED - 1])
+        fill_ranks(c, own);
+}
+
+void pass_compare(struct compile *c)
+{
+    if (c->options->price)
+        fill_others(c);
+    for (int i = 0; i < c->options->compare.n; i++)
+        VEC_PUSH(c->arena, &c->compared.list, compare_plan(c, c->options->compare.at[i]));
 }

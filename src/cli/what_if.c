@@ -5,8 +5,6 @@
 
 #include <string.h>
 
-static const int ranks_tried[] = {1, 2, 4, 8, 16};
-enum { TRIED = sizeof ranks_tried / sizeof *ranks_tried };
 #define NEARLY 1.1 /* more ranks are not worth it where they save less */
 
 /* Of the last workload: of a model with a past, one step. 0: it reads no tokens. */
@@ -87,18 +85,18 @@ static void print_advice(const struct tried *t, const char *given, int64_t limit
 {
     double least = t[0].seconds;
     int enough = 0, first = 0;
-    for (int i = 1; i < TRIED; i++)
+    for (int i = 1; i < COMPARE_TRIED; i++)
         least = t[i].seconds < least ? t[i].seconds : least;
-    while (first < TRIED && !fits(limit, &t[first]))
+    while (first < COMPARE_TRIED && !fits(limit, &t[first]))
         first++;
-    if (first == TRIED)
-        fail("a rank of %d still needs %lld bytes by its fastest plan, and --memory allows %lld", ranks_tried[TRIED - 1],
-             (long long)t[TRIED - 1].memory, (long long)limit);
+    if (first == COMPARE_TRIED)
+        fail("a rank of %d still needs %lld bytes by its fastest plan, and --memory allows %lld", compare_tried[COMPARE_TRIED - 1],
+             (long long)t[COMPARE_TRIED - 1].memory, (long long)limit);
     if (first)
-        printf("--memory needs %d ranks by these plans\n", ranks_tried[first]);
-    for (enough = first; enough + 1 < TRIED && t[enough].seconds > NEARLY * least;)
+        printf("--memory needs %d ranks by these plans\n", compare_tried[first]);
+    for (enough = first; enough + 1 < COMPARE_TRIED && t[enough].seconds > NEARLY * least;)
         enough++;
-    int n = ranks_tried[enough];
+    int n = compare_tried[enough];
     printf("%d rank%s enough: more save less than a tenth of the time\n", n, n == 1 ? " is" : "s are");
     printf("next: tpc-shard %s --tp %d%s\n", given, n, t[enough].option);
 }
@@ -106,10 +104,10 @@ static void print_advice(const struct tried *t, const char *given, int64_t limit
 void what_if_print(struct compile *c, const char *given, int64_t limit)
 {
     struct arena *a = c->arena;
-    struct tried t[TRIED];
+    struct tried t[COMPARE_TRIED];
     pass_run(c, "load", "memory_limit", NULL);
     print_head(a, c);
-    for (int i = 0; i < TRIED; i++)
-        t[i] = try_ranks(a, c, ranks_tried[i], i ? t[0].seconds : 0);
+    for (int i = 0; i < COMPARE_TRIED; i++)
+        t[i] = try_ranks(a, c, compare_tried[i], i ? t[0].seconds : 0);
     print_advice(t, given, limit);
 }

@@ -102,6 +102,14 @@ struct compared {          /* what a plan comes to (--compare) */
 struct compared_list {
     VEC(struct compared) list;
 };
+/* What the cheapest plan for another number of ranks comes to; its name: the option that it takes, or "". */
+struct other_ranks {
+    int ranks;
+    struct compared plan;
+};
+struct other_ranks_list {
+    VEC(struct other_ranks) list;
+};
 /* Seconds a step of a strategy of a node and of the reshards around it; -1: no reshard leads there. barred: by the plan file. */
 struct alternative {
     const char *outline;
@@ -153,11 +161,12 @@ struct plan {
     VEC(const char *) whole;                    /* "node (Op): why it is replicated" */
     struct missing_kernels missing;             /* where there are some, tpc-run refuses the plan, and no speed is claimed */
     struct rank_use *use, unsharded;            /* by rank, and of the graph before sharding; after the pass memory */
-    double byte_price;             /* of --memory: holding a byte of weights or state costs reading it so many more times per step */
-    double resident;               /* bytes of weights and state that this price is paid for */
-    double memory_gap;             /* seconds per step that another plan within the limit may be better */
-    struct compared_list compared; /* other plans of the graph, for the report; plan.json is written before there are any */
-    const char *hash;              /* hex digest of plan.json, after the pass emit */
+    double byte_price;              /* of --memory: holding a byte of weights or state costs reading it so many more times per step */
+    double resident;                /* bytes of weights and state that this price is paid for */
+    double memory_gap;              /* seconds per step that another plan within the limit may be better */
+    struct other_ranks_list others; /* for the page; the first is one rank */
+    struct compared_list compared;  /* other plans of the graph, for the report; plan.json is written before there are any */
+    const char *hash;               /* hex digest of plan.json, after the pass emit */
 };
 
 /* choose.c: the space of plans of a graph, with what the constraints add to it, as plan->space; then the best of them, in the graph and the

@@ -55,6 +55,7 @@ void html_head(const struct html_page *, const char *id, const char *title, cons
 /* The panels, a file each. */
 void html_tiles(const struct html_page *);
 void html_memory(const struct html_page *);
+void html_what_if(const struct html_page *);
 void html_timeline(const struct html_page *);
 void html_layers(const struct html_page *);
 void html_graph(const struct html_page *, const struct html_group *);

@@ -115,6 +115,7 @@ void plan_html(FILE *f, struct graph *g, const struct options *options, const st
     fputs("<main>\n<input id=search type=search placeholder=\"search nodes, weights, collectives\" hidden><p id=found></p>\n", f);
     html_tiles(&p);
     html_memory(&p);
+    html_what_if(&p);
     html_timeline(&p);
     html_layers(&p);
     html_weights(&p);
