@@ -93,7 +93,7 @@ int64_t op_position_rows(const struct graph *);
 /* The integers that an input may hold: less than rows, if what follows from it alone chooses rows of a table; any but zero if it is a mask.
  */
 struct value_use {
-    int64_t rows; /* -1: it chooses none */
+    int64_t rows; /* -1: it chooses none; 1: of a number that is not known */
     bool mask;
 };
 struct value_use *op_value_uses(struct arena *, const struct graph *); /* by input */

@@ -129,11 +129,12 @@ static int operand_named(const struct node *n, const char *name)
     return -1;
 }
 
-/* Rows among which the operand chooses; -1: it chooses none. */
+/* Rows among which the operand chooses, 1 if their number is not known; -1: it chooses none. */
 static int64_t rows_chosen(const struct node *n, int k)
 {
     const char *operand = n->op && k < n->op->nin ? n->op->in[k].name : "";
-    bool gathers = n->op && strncmp(n->op->name, "Gather", 6) == 0 && strcmp(n->op->name, "GatherND") && k == 1;
+    bool gathers = k == 1 && n->op && strcmp(n->op->name, "GatherND") &&
+        (strncmp(n->op->name, "Gather", 6) == 0 || strcmp(n->op->name, "ScatterElements") == 0);
     const char *attribute = gathers && strcmp(n->op->name, "GatherBlockQuantized") == 0 ? "gather_axis" : "axis";
     int axis = gathers ? (int)attr_int(n, attribute) : 0;
     int table = strcmp(operand, "position_ids") == 0 ? operand_named(n, "cos_cache") : gathers ? 0 : -1;
@@ -141,7 +142,9 @@ static int64_t rows_chosen(const struct node *n, int k)
     const struct type *t = table >= 0 && n->in[table] ? &n->in[table]->type : NULL;
     if (t && axis < 0)
         axis += t->rank;
-    return t && axis >= 0 && axis < t->rank && dim_is_int(t->dim[axis], &rows) ? rows : -1;
+    if (!t || axis < 0 || axis >= t->rank)
+        return -1;
+    return dim_is_int(t->dim[axis], &rows) ? rows : 1;
 }
 
 /* Whether the node asks of the operand only if it is zero, or takes it for a length or a weight of scores. */
@@ -208,7 +211,7 @@ int op_tokens_input(const struct value_use *use, int n)
 {
     int best = -1;
     for (int i = 0; i < n; i++)
-        if (!use[i].mask && use[i].rows > (best >= 0 ? use[best].rows : 0))
+        if (!use[i].mask && use[i].rows > (best >= 0 ? use[best].rows : 1))
             best = i;
     return best;
 }

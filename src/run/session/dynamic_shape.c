@@ -118,9 +118,13 @@ static bool size_follows(struct session *s, const struct session_step *step, con
 {
     struct tensor *t = &s->tensor[v->id];
     *t = (struct tensor){.dtype = v->type.dtype, .rank = v->type.rank};
-    for (int k = 0; k < t->rank; k++)
-        if (!dim_eval(v->type.dim[k], &s->bind, &t->dim[k]) || t->dim[k] < 0)
+    for (int k = 0; k < t->rank; k++) {
+        if (!dim_eval(v->type.dim[k], &s->bind, &t->dim[k]))
             return false;
+        if (t->dim[k] < 0)
+            fail("%s: '%s' (%s) has size %lld in dimension %d for these inputs", s->sig.path, v->name, type_str(s->arena, &v->type),
+                 (long long)t->dim[k], k);
+    }
     alloc_result(s, step, t);
     return true;
 }
