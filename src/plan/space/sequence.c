@@ -144,35 +144,55 @@ static void mark_values(struct space *s, int *up, const struct sequence_rows *ro
         }
 }
 
-/* For the report: each size once. */
-struct sizes {
-    VEC(const struct dim *) list;
+/* For the report: each size once, behind the axis of a picture that it is of; NULL: of none. */
+struct sequence_size {
+    const char *axis;
+    const struct dim *size;
+};
+struct sequence_sizes {
+    VEC(struct sequence_size) list;
 };
 
-static void add_size(struct space *s, struct sizes *sizes, const struct dim *size)
+/* What windows of one, two or three dimensions slide over. A symbol says itself what it is. */
+static const char *axis_of(const struct space *s, const struct value *v, int d)
 {
-    for (int k = 0; k < sizes->list.n; k++)
-        if (sizes->list.at[k] == size)
-            return;
-    VEC_PUSH(s->arena, &sizes->list, size);
+    static const char *const axis[3][3] = {{"length"}, {"height", "width"}, {"depth", "height", "width"}};
+    int windows = v->type.rank - 2, at = d - 2;
+    bool slides = s->sequence.slides[dim_class_of(s->roles->class, v->id * MAX_RANK + d)];
+    return slides && dim_is_int(v->type.dim[d], NULL) && windows > 0 && windows <= 3 && at >= 0 ? axis[windows - 1][at] : NULL;
 }
 
-static const char *sizes_text(struct space *s, const struct sizes *sizes)
+static void add_size(struct space *s, struct sequence_sizes *sizes, const struct value *v, int d)
 {
-    const char *text = NULL;
+    struct sequence_size new = {axis_of(s, v, d), v->type.dim[d]};
     for (int k = 0; k < sizes->list.n; k++)
-        text = arena_printf(s->arena, "%s%s%s", k ? text : "", k ? ", " : "", dim_str(s->arena, sizes->list.at[k]));
+        if (sizes->list.at[k].size == new.size && sizes->list.at[k].axis == new.axis)
+            return;
+    VEC_PUSH(s->arena, &sizes->list, new);
+}
+
+/* "sequence_length", "height 112, 56". */
+static const char *sizes_text(struct space *s, const struct sequence_sizes *sizes)
+{
+    const char *text = NULL, *last = NULL;
+    for (int k = 0; k < sizes->list.n; k++) {
+        const char *axis = sizes->list.at[k].axis;
+        bool named = axis && axis != last;
+        text = arena_printf(s->arena, "%s%s%s%s%s", k ? text : "", k ? ", " : "", named ? axis : "", named ? " " : "",
+                            dim_str(s->arena, sizes->list.at[k].size));
+        last = axis;
+    }
     return text;
 }
 
 static const char *name_sequences(struct space *s, int *up, const struct sequence_rows *rows)
 {
-    struct sizes sizes = {0};
+    struct sequence_sizes sizes = {0};
     for (int i = 0; i < s->g->values.n; i++)
         for (int d = 0; d < s->g->values.at[i]->type.rank; d++) {
             int class = dim_class_of(up, i * MAX_RANK + d);
             if (rows->on[class] && (rows->slides[class] || dimension_qualifies(s, s->g->values.at[i], d)))
-                add_size(s, &sizes, s->g->values.at[i]->type.dim[d]);
+                add_size(s, &sizes, s->g->values.at[i], d);
         }
     return sizes_text(s, &sizes);
 }
@@ -212,20 +232,21 @@ void sequence_seed(struct space *s)
         s->sequence.passes[i] = s->options->sp == SP_AUTO;
     spread_on(&flattened, &rows);
     mark_values(s, up, &rows);
+    s->sequence.slides = rows.slides;
     s->plan->sequence = name_sequences(s, up, &rows);
 }
 
 /* ---- what was chosen -------------------------------------------------------------------------------------------------------- */
 
-/* A sequence of the node: with a strategy, one that it splits. NULL: there is none. */
-static const struct split *sequence_of(const struct space *s, const struct node *n, const struct strategy *st)
+/* An operand or result of the node that has a sequence: with a strategy, one that it splits. NULL: there is none. */
+static const struct value *with_sequence(const struct space *s, const struct node *n, const struct strategy *st)
 {
     for (int side = 0; side < 2; side++)
         for (int i = 0; i < (side ? n->nout : n->nin); i++) {
             const struct value *v = dim_node_value(n, side, i);
             struct placement p = v ? s->sequence.place[v->id] : placement_replicated;
             if (p.kind == PLACE_S && (!st || placement_eq(side ? st->out[i] : st->in[i], p)))
-                return p.split;
+                return v;
         }
     return NULL;
 }
@@ -233,15 +254,15 @@ static const struct split *sequence_of(const struct space *s, const struct node 
 void sequence_note_chosen(struct space *s)
 {
     int all[2] = {0}, split[2] = {0};
-    struct sizes sizes = {0};
+    struct sequence_sizes sizes = {0};
     for (int i = 0; i < s->g->nodes.n; i++) {
         const struct node *n = s->g->nodes.at[i];
         bool product = n->op && (n->op->flags & OP_PRODUCT);
-        const struct split *chosen = sequence_of(s, n, n->strategy);
-        all[product] += sequence_of(s, n, NULL) != NULL;
+        const struct value *chosen = with_sequence(s, n, n->strategy);
+        all[product] += with_sequence(s, n, NULL) != NULL;
         split[product] += chosen != NULL;
         if (chosen)
-            add_size(s, &sizes, chosen->n);
+            add_size(s, &sizes, chosen, s->sequence.place[chosen->id].dim);
     }
     s->plan->sequence = !s->plan->sequence ? "nowhere, there is none"
         : !sizes.list.n                    ? "nowhere, it does not pay"

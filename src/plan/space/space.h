@@ -43,6 +43,7 @@ struct places {
 /* Of --sp: which dimensions are split, and where such a split may pass. */
 struct space_sequence {
     struct placement *place; /* by value id: as --sp splits it, R: it does not */
+    bool *slides;            /* by class of dimensions: windows slide over it */
     bool *passes;            /* by node position: a product or barrier whose rows may be split along a sequence */
 };
 /* What constraints leave, and what they request; written by src/plan/constrain and placement_limits.c. */
