@@ -225,6 +225,8 @@ static void add_general_args(struct arena *a, struct arg_table *t, struct run_op
         {"repeat", 0, ARG_INT, &o->job.repeat, "N", "run N times and print the times"},
         {"calibrate", 0, ARG_TEXT, &o->job.calibrate, "FILE", "measure this machine and write a profile for tpc-shard --machine"},
         {"stats", 0, ARG_MAYBE, &o->stats, "[=FILE]", "print time, communication and memory of every rank; FILE: write JSON"},
+        {"profile", 0, ARG_FLAG, &o->job.profile, NULL, "print which operators, modules and nodes take the time"},
+        {"trace", 0, ARG_TEXT, &o->job.trace, "FILE", "write the times of the last run, all ranks', for Perfetto"},
         {"threads", 0, ARG_INT, &o->job.threads, "N", "threads per rank (default: cores / ranks on this machine)"},
         {"deterministic", 0, ARG_FLAG, &o->job.deterministic, NULL, "make f32 results of N ranks equal to those of one, bit for bit"},
         {"verify", 0, ARG_FLAG, &o->job.verify, NULL, "compare all bytes of the weights with what tpc-shard wrote"},

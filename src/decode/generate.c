@@ -43,10 +43,13 @@ static void prepare_stage(struct arena *a, struct comm *all, struct comm *comm, 
         last_position_only(a, s);
     job_fuse(s->graph, o);
     job_check_memory(all, s->graph, o);
-    s->session = session_new(
-        s->graph, comm,
-        (struct session_options){
-            .threads = threads, .keep_state = true, .verify = o->verify, .deterministic = o->deterministic, .force = o->force});
+    s->session = session_new(s->graph, comm,
+                             (struct session_options){.threads = threads,
+                                                      .keep_state = true,
+                                                      .verify = o->verify,
+                                                      .deterministic = o->deterministic,
+                                                      .force = o->force,
+                                                      .profile = o->profile || o->trace});
 }
 
 /* ---- one run of one graph ---- */
@@ -479,6 +482,7 @@ void generate_run(struct arena *a, const struct replicas *replicas, const struct
         write_outputs(&d, a, last);
     if (o->stats)
         stats_report(a, replicas, &d.shard, last->session, &d.chosen, o->stats_path);
+    job_tell_times(a, replicas->all, last->session, last->path, o);
     if (prints)
         print_rate(a, r.tokens.dim[0], r.tokens.dim[1] - 1, r.seconds);
     replicas->all->barrier(replicas->all);

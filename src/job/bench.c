@@ -80,6 +80,7 @@ static bool run_workload(struct arena *a, const struct replicas *r, struct sessi
     struct times t = time_runs(r->all, s, o, in, out, replica_runs(r, &rows));
     if (r->all->rank == 0)
         print_times(a, &sizes, &t, tokens);
+    job_tell_times(a, r->all, s, o->paths.text.at[0], o);
     streams_flush();
     return true;
 }

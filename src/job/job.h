@@ -24,6 +24,8 @@ struct job_options {
     int workload;           /* whose sizes made-up inputs have where none is given, from 1 */
     uint64_t seed;          /* seed of --random */
     const char *stats_path; /* JSON file; NULL: text to stdout */
+    bool profile;           /* print what takes the time */
+    const char *trace;      /* file for the last run's times; NULL: none */
     const char *output, *test_data, *check, *calibrate;
     double rtol, atol, rel; /* -1: by the types of the graph */
     bool deterministic, verify, write_shards, quiet;
@@ -151,6 +153,16 @@ void outputs_write(struct arena *, const struct graph *, const struct tensor *ou
 void outputs_write_shards(struct arena *, struct comm *, const struct graph *, const struct session *, const struct tensor *shards,
                           const char *folder);
 void outputs_print_times(const double *seconds, int64_t n);
+
+/* run.c: of --profile and --trace, what is asked for. folder: that of the graph. Every rank calls it. */
+void job_tell_times(struct arena *, struct comm *all, struct session *, const char *folder, const struct job_options *);
+/* profile.c: prints what takes the time of the runs, by operator, module and node. */
+void profile_print(struct arena *, struct session *, const char *folder);
+/* trace.c: writes the last run of all ranks to path, and what plan.json in the folder predicts for its sizes, if it does. Every rank calls it.
+ * Both need a session that times its steps. */
+/* Seconds that plan.json in the folder predicts for a step of these sizes; 0: nothing. */
+double trace_predicted(struct arena *, const char *folder, const struct bindings *sizes);
+void trace_write(struct arena *, struct comm *all, const struct session *, const char *folder, const char *path);
 
 /* stats.c: prints times and bytes, or writes them as JSON to path. Every rank calls it. more: a collective outside the graph; NULL:
  * none. */

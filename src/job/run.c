@@ -156,14 +156,25 @@ static struct tensor *join_outputs(struct arena *a, const struct replicas *t, co
     return out;
 }
 
+void job_tell_times(struct arena *a, struct comm *all, struct session *s, const char *folder, const struct job_options *o)
+{
+    if (o->profile && all->rank == 0)
+        profile_print(a, s, folder);
+    if (o->trace)
+        trace_write(a, all, s, folder, o->trace);
+}
+
 bool job_run(struct arena *a, const struct replicas *t, const struct job_options *o, int threads)
 {
     struct graph *g = job_load(a, t->process_group, o->paths.text.at[0], o);
     job_fuse(g, o);
     job_check_memory(t->all, g, o);
-    struct session *s = session_new(
-        g, t->process_group,
-        (struct session_options){.threads = threads, .verify = o->verify, .deterministic = o->deterministic, .force = o->force});
+    struct session *s = session_new(g, t->process_group,
+                                    (struct session_options){.threads = threads,
+                                                             .verify = o->verify,
+                                                             .deterministic = o->deterministic,
+                                                             .force = o->force,
+                                                             .profile = o->profile || o->trace});
     if (job_gives_nothing(o) && g->inputs.n && !o->output && !o->check) {
         bench_run(a, t, s, g, o);
         session_free(s);
@@ -178,6 +189,7 @@ bool job_run(struct arena *a, const struct replicas *t, const struct job_options
     double *seconds = run_repeated(a, t->all, s, o, runs, own, shards);
     if (o->stats)
         stats_report(a, t, &d, s, NULL, o->stats_path);
+    job_tell_times(a, t->all, s, o->paths.text.at[0], o);
     if (o->write_shards)
         outputs_write_shards(a, t->process_group, g, s, shards, o->output);
     for (int i = 0; o->check && runs && i < g->inputs.n; i++)

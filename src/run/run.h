@@ -13,6 +13,7 @@ struct session_options {
     bool verify;        /* all bytes of all weights are checked, not only those that are packed */
     bool deterministic; /* results are those of one rank, bit for bit (complete_sums.c) */
     bool force;         /* activations may take more than what is available */
+    bool profile;       /* every step is timed, and collectives begin together */
 };
 /* graph: after the passes load to fuse_kernels. */
 struct session *session_new(struct graph *, struct comm *, struct session_options);
@@ -68,6 +69,16 @@ struct session_stats {
 };
 const struct session_stats *session_stats(struct session *);
 void session_reset_stats(struct session *);
+
+/* profile.c: the times of the nodes in the order in which they run; NULL: without the option `profile`. In seconds: of the last run, since
+ * its begin, waiting for other ranks, working; then sums over all runs since session_new or session_reset_stats. bytes: sent. */
+struct session_timed {
+    const struct node *node;
+    bool collective;
+    double at, wait, seconds, wait_sum, sum;
+    int64_t bytes;
+};
+const struct session_timed *session_times(const struct session *, int *n);
 
 /* dynamic_shape.c: types and sizes of a node's results, by its own inference on its real operands. Allocates no data. */
 void dynamic_types(struct arena *, const struct graph *, const struct node *, const struct tensor *in, struct tensor *out);

@@ -227,6 +227,8 @@ static struct session *session_build(struct graph *g, struct comm *comm, struct 
     layout_prepare(s);
     place_constants(s);
     settle_weights(s);
+    if (o.profile)
+        profile_begin(s);
     return s;
 }
 
@@ -373,7 +375,10 @@ void session_run(struct session *s, const struct tensor *inputs, struct tensor *
     s->dynamic.bytes = 0;
     place_inputs(s, inputs);
     for (int i = 0; i < s->nstep; i++)
-        run_step(s, &s->step[i]);
+        if (s->profile)
+            profile_step(s, i, start, run_step);
+        else
+            run_step(s, &s->step[i]);
     for (int i = 0; i < s->graph->outputs.n; i++)
         outputs[i] = s->tensor[s->graph->outputs.at[i]->id];
     state_advance(s);

@@ -101,6 +101,7 @@ struct session {
         struct session_collective *count;
     } traffic;
     struct session_stats stats;
+    struct session_timed *profile; /* by step; NULL: not asked for */
 };
 
 /* session.c */
@@ -108,6 +109,10 @@ struct session {
 int64_t session_slab(const struct session *);
 /* A session for a subgraph, with the threads of the outer one. */
 struct session *session_inner(const struct session *outer, struct graph *body);
+
+/* profile.c: what a session needs to time its steps; runs one and times it. began: when the run did. */
+void profile_begin(struct session *);
+void profile_step(struct session *, int step, double began, void (*run)(struct session *, struct session_step *));
 
 /* traffic.c: messages name the current collective; its count and the session's statistics get its time and bytes. */
 struct traffic_start {

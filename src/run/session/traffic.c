@@ -25,4 +25,6 @@ void session_reset_stats(struct session *s)
         s->traffic.count[i].calls = s->traffic.count[i].bytes = 0;
         s->traffic.count[i].seconds = 0;
     }
+    for (int i = 0; s->profile && i < s->nstep; i++)
+        s->profile[i].wait_sum = s->profile[i].sum = 0;
 }

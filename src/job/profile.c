@@ -1,0 +1,88 @@
+/* profile: which operators and modules of a graph take the time of a run (--profile). */
+#include "job/job.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { MOST_ROWS = 12 };
+
+/* Seconds of one run. */
+struct share {
+    const char *name;
+    double seconds;
+    int nodes;
+};
+struct shares {
+    VEC(struct share) list;
+    struct name_index index;
+};
+
+static void add_share(struct arena *a, struct shares *s, const char *name, double seconds, int nodes)
+{
+    int at = name_index_find(&s->index, name);
+    if (at < 0) {
+        at = s->list.n;
+        name_index_put(a, &s->index, name, at);
+        VEC_PUSH(a, &s->list, ((struct share){.name = name}));
+    }
+    s->list.at[at].seconds += seconds;
+    s->list.at[at].nodes += nodes;
+}
+
+/* The node's path without its last part, with a star for each number: the module that it is of, in whichever layer. */
+static const char *module_of(struct arena *a, const char *name)
+{
+    const char *end = strrchr(name, '/');
+    size_t n = end ? (size_t)(end - name) : 0, to = 0;
+    char *path = arena_alloc(a, n + 1);
+    for (size_t from = 0; from < n; to++) {
+        size_t digits = strspn(name + from, "0123456789");
+        path[to] = digits ? '*' : name[from];
+        from += digits ? digits : 1;
+    }
+    path[to] = '\0';
+    return *path ? path : "(no module)";
+}
+
+static int by_seconds(const void *x, const void *y)
+{
+    double a = ((const struct share *)x)->seconds, b = ((const struct share *)y)->seconds;
+    return a > b ? -1 : a < b;
+}
+
+static void print_shares(const char *what, struct shares *s, double all)
+{
+    qsort(s->list.at, (size_t)s->list.n, sizeof *s->list.at, by_seconds);
+    printf("%12s%9s%8s  %s\n", "ms", "share", "nodes", what);
+    for (int i = 0; i < s->list.n && i < MOST_ROWS; i++) {
+        const struct share *row = &s->list.at[i];
+        printf("%12.3f%8.1f%%%8d  %s\n", 1e3 * row->seconds, all > 0 ? 100 * row->seconds / all : 0, row->nodes, row->name);
+    }
+    if (s->list.n > MOST_ROWS)
+        printf("%12s and %d more\n", "", s->list.n - MOST_ROWS);
+}
+
+void profile_print(struct arena *a, struct session *s, const char *folder)
+{
+    double predicted = trace_predicted(a, folder, session_bindings(s));
+    struct shares op = {0}, module = {0}, node = {0};
+    int n, runs = (int)session_stats(s)->runs;
+    const struct session_timed *t = session_times(s, &n);
+    double all = 0, each = runs > 0 ? 1.0 / runs : 1;
+    for (int i = 0; i < n; i++) {
+        const char *name = t[i].node->name ? t[i].node->name : "";
+        double seconds = t[i].sum * each, wait = t[i].wait_sum * each;
+        add_share(a, &op, t[i].node->optype, seconds, 1);
+        add_share(a, &node, name, seconds, 1);
+        if (t[i].collective)
+            add_share(a, &op, "(waiting for other ranks)", wait, 0);
+        else
+            add_share(a, &module, module_of(a, name), seconds, 1);
+        all += seconds + wait;
+    }
+    printf("profile of rank 0, a run of %.3f ms, mean of %d", 1e3 * all, runs);
+    printf(predicted > 0 ? "; predicted %.3f ms\n" : "\n", 1e3 * predicted);
+    print_shares("operators", &op, all);
+    print_shares("modules", &module, all);
+    print_shares("nodes", &node, all);
+}

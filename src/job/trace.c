@@ -1,0 +1,145 @@
+/* trace: the last run of all ranks as JSON of Chrome's Trace Event Format, for Perfetto and chrome://tracing (--trace): a process for each
+ * rank, and one for the step that the plan predicted for these sizes. */
+#include "job/job.h"
+
+#include <jansson.h>
+#include <math.h>
+#include <string.h>
+
+static json_t *event(const char *name, const char *category, int process, double at, double seconds)
+{
+    return json_pack("{s:s, s:s, s:s, s:i, s:i, s:f, s:f}", "name", name, "cat", category, "ph", "X", "pid", process, "tid", 0, "ts",
+                     1e6 * at, "dur", 1e6 * seconds);
+}
+
+static json_t *process_name(int process, const char *name)
+{
+    return json_pack("{s:s, s:s, s:i, s:{s:s}}", "name", "process_name", "ph", "M", "pid", process, "args", "name", name);
+}
+
+/* ---- what a rank measured ---------------------------------------------------------------------------------------------------- */
+
+static json_t *own_events(int rank, const struct session_timed *t, int n)
+{
+    json_t *list = json_array();
+    for (int i = 0; i < n; i++) {
+        const char *name = t[i].node->name && *t[i].node->name ? t[i].node->name : t[i].node->optype;
+        json_t *work = event(name, t[i].collective ? "collective" : "compute", rank, t[i].at + t[i].wait, t[i].seconds);
+        if (t[i].collective)
+            json_array_append_new(list, event("waiting", "wait", rank, t[i].at, t[i].wait));
+        json_object_set_new(work, "args", json_pack("{s:s, s:I}", "op", t[i].node->optype, "sent_bytes", (json_int_t)t[i].bytes));
+        json_array_append_new(list, work);
+    }
+    return list;
+}
+
+/* The texts of all ranks, one behind the other; *bytes: their lengths. */
+static char *gather_texts(struct arena *a, struct comm *comm, const char *own, int64_t **bytes)
+{
+    int64_t total = 0, from = 0, *of = NEWN(a, int64_t, comm->size), *each = NEWN(a, int64_t, comm->size);
+    for (int r = 0; r < comm->size; r++)
+        each[r] = sizeof *of;
+    of[comm->rank] = (int64_t)strlen(own);
+    comm->id = 0;
+    comm->name = "trace";
+    comm->allgatherv(comm, of, each);
+    for (int r = 0; r < comm->size; r++) {
+        from = r == comm->rank ? total : from;
+        total += of[r];
+    }
+    char *all = arena_alloc(a, (size_t)total + 1);
+    memcpy(all + from, own, strlen(own));
+    comm->allgatherv(comm, all, of);
+    *bytes = of;
+    return all;
+}
+
+/* ---- what the plan predicted --------------------------------------------------------------------------------------------------- */
+
+/* The workload of plan.json that has the sizes of the run; -1: none has. */
+static int workload_of(const json_t *plan, const struct bindings *sizes)
+{
+    const json_t *workload;
+    size_t k;
+    json_array_foreach(json_object_get(plan, "workload"), k, workload)
+    {
+        bool same = true;
+        for (int i = 0; i < sizes->list.n; i++) {
+            const json_t *size = json_object_get(json_object_get(workload, "dims"), sizes->list.at[i].name);
+            same = same && (!size || json_integer_value(size) == sizes->list.at[i].value);
+        }
+        if (same)
+            return (int)k;
+    }
+    return -1;
+}
+
+double trace_predicted(struct arena *a, const char *folder, const struct bindings *sizes)
+{
+    json_t *plan = json_load_file(path_join(a, folder, "plan.json"), 0, NULL);
+    int k = workload_of(plan, sizes);
+    const json_t *all = json_object_get(json_object_get(plan, "cost"), "workloads");
+    double seconds = k >= 0 ? json_number_value(json_object_get(json_array_get(all, (size_t)k), "seconds")) : 0;
+    json_decref(plan);
+    return seconds;
+}
+
+static void predicted_events(struct arena *a, json_t *list, int process, const char *folder, const struct bindings *sizes)
+{
+    json_t *plan = json_load_file(path_join(a, folder, "plan.json"), 0, NULL);
+    const json_t *step;
+    int k = workload_of(plan, sizes);
+    double at = 0;
+    size_t i;
+    if (k >= 0)
+        json_array_append_new(list, process_name(process, "predicted"));
+    json_array_foreach(k >= 0 ? json_object_get(plan, "steps") : NULL, i, step)
+    {
+        const char *node = json_string_value(json_object_get(step, "node")), *of = json_string_value(json_object_get(step, "reshard")),
+                   *by = json_string_value(json_object_get(step, "by"));
+        double seconds = json_number_value(json_array_get(json_object_get(step, "seconds"), (size_t)k));
+        const char *name = node ? node : arena_printf(a, "%s of %s", by ? by : "reshard", of ? of : "");
+        json_array_append_new(list, event(name, by ? "collective" : "compute", process, at, seconds));
+        at += seconds;
+    }
+    json_decref(plan);
+}
+
+/* ---- the file --------------------------------------------------------------------------------------------------------------------- */
+
+static void write_events(struct arena *a, json_t *events, const char *path)
+{
+    struct out out;
+    json_t *root = json_pack("{s:o, s:s}", "traceEvents", events, "displayTimeUnit", "ms");
+    out_open_whole(a, &out, path);
+    if (json_dumpf(root, out.file, JSON_COMPACT | JSON_REAL_PRECISION(9)) != 0)
+        fail("%s: the trace can't be written", path);
+    fputc('\n', out.file);
+    (void)out_close(&out);
+    json_decref(root);
+}
+
+void trace_write(struct arena *a, struct comm *all, const struct session *s, const char *folder, const char *path)
+{
+    int n;
+    int64_t *bytes, from = 0;
+    const struct session_timed *t = session_times(s, &n);
+    json_t *own = own_events(all->rank, t, n), *events = json_array();
+    char *text = json_dumps(own, JSON_COMPACT | JSON_REAL_PRECISION(9));
+    const char *texts = gather_texts(a, all, text ? text : "[]", &bytes);
+    free(text);
+    json_decref(own);
+    for (int r = 0; all->rank == 0 && r < all->size; from += bytes[r++]) {
+        json_t *one = json_loadb(texts + from, (size_t)bytes[r], 0, NULL);
+        require(one);
+        json_array_append_new(events, process_name(r, arena_printf(a, "rank %d", r)));
+        json_array_extend(events, one);
+        json_decref(one);
+    }
+    if (all->rank == 0) {
+        predicted_events(a, events, all->size, folder, session_bindings(s));
+        write_events(a, events, path);
+    } else {
+        json_decref(events);
+    }
+}
