@@ -158,8 +158,8 @@ void outputs_print_times(const double *seconds, int64_t n);
 void job_tell_times(struct arena *, struct comm *all, struct session *, const char *folder, const struct job_options *);
 /* profile.c: prints what takes the time of the runs, by operator, module and node. */
 void profile_print(struct arena *, struct session *, const char *folder);
-/* trace.c: writes the last run of all ranks to path, and what plan.json in the folder predicts for its sizes, if it does. Every rank calls it.
- * Both need a session that times its steps. */
+/* trace.c: writes the last run of all ranks to path, and what plan.json in the folder predicts for its sizes, if it does. Every rank calls
+ * it. Both need a session that times its steps. */
 /* Seconds that plan.json in the folder predicts for a step of these sizes; 0: nothing. */
 double trace_predicted(struct arena *, const char *folder, const struct bindings *sizes);
 void trace_write(struct arena *, struct comm *all, const struct session *, const char *folder, const char *path);

@@ -1,6 +1,7 @@
 /* trace: the last run of all ranks as JSON of Chrome's Trace Event Format, for Perfetto and chrome://tracing (--trace): a process for each
  * rank, and one for the step that the plan predicted for these sizes. */
 #include "job/job.h"
+#include "plan/input/input.h"
 
 #include <jansson.h>
 #include <math.h>
@@ -125,9 +126,7 @@ void trace_write(struct arena *a, struct comm *all, const struct session *s, con
     int64_t *bytes, from = 0;
     const struct session_timed *t = session_times(s, &n);
     json_t *own = own_events(all->rank, t, n), *events = json_array();
-    char *text = json_dumps(own, JSON_COMPACT | JSON_REAL_PRECISION(9));
-    const char *texts = gather_texts(a, all, text ? text : "[]", &bytes);
-    free(text);
+    const char *texts = gather_texts(a, all, json_dump(a, own, JSON_COMPACT | JSON_REAL_PRECISION(9)), &bytes);
     json_decref(own);
     for (int r = 0; all->rank == 0 && r < all->size; from += bytes[r++]) {
         json_t *one = json_loadb(texts + from, (size_t)bytes[r], 0, NULL);
