@@ -2,10 +2,10 @@
  *
  * For every op that has a rule, on sample one-node graphs, every factor (and every product of adjoining factors) is split in every way:
  * even, uneven, with empty ranks, segmented, strided, overlapping, from the end, inside a symbolic outer or inner size. Factors that only a
- * lowering splits are split through it. The node is localized for each rank, the op's own kernel runs whole and on each
- * rank's shard, the results are combined as the rule says and compared. Partial operands are dense random terms, never one rank's value
- * beside zeros. Each sample runs in a process of its own, since a wrong rule may end in a bug(). At the end: what the rules do not claim
- * although it would be right, and ops with a rule but no sample (a failure). */
+ * lowering splits are split through it, on threads where ranks talk within a node. The node is localized for each rank, the op's own kernel
+ * runs whole and on each rank's shard, the results are combined as the rule says and compared. Partial operands are dense random terms,
+ * never one rank's value beside zeros. Each sample runs in a process of its own, since a wrong rule may end in a bug(). At the end: what
+ * the rules do not claim although it would be right, and ops with a rule but no sample (a failure). */
 #include "tests/selfcheck.h"
 
 #include "ir/text/text.h"
@@ -15,9 +15,11 @@
 #include "op/infer/infer.h"
 #include "op/lower/lower.h"
 #include "op/op.h"
+#include "op/recurrent/recurrent.h"
 #include "op/rule/rule.h"
 #include "passes/pass.h"
 #include "plan/cost/cost.h"
+#include "run/collective/collective.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -617,6 +619,53 @@ void trial_run(struct trial *t, struct graph *g, const struct node *n, struct te
             held[n->out[k]->id] = out[k];
 }
 
+/* A node in which ranks exchange hidden units: on threads. Operands and results by rank. */
+struct exchanging {
+    const struct trial *trial;
+    struct graph **rank;
+    int node;
+    const struct split *units;
+    struct tensor **in, **out;
+};
+
+static void run_exchanging(struct comm *comm, void *data)
+{
+    const struct exchanging *e = data;
+    const struct graph *g = e->rank[comm->rank];
+    const struct node *n = g->nodes.at[e->node];
+    struct arena *arena = arena_new();
+    struct buffer blocks = {0};
+    struct kenv *env = kenv_new(1, false);
+    comm->id = 1;
+    comm->name = n->name;
+    struct kcall call = {.node = n, .graph = g, .nin = n->nin, .nout = n->nout, .in = e->in[comm->rank], .out = e->out[comm->rank]};
+    call.units = unit_gather_units(unit_gather_new(arena, comm, &blocks, e->units));
+    call.bind = &e->trial->bind;
+    call.env = env;
+    n->op->kernel(&call);
+    kenv_free(env);
+    buffer_free(&blocks);
+    arena_free(arena);
+}
+
+static void run_together(struct trial *t, struct graph **rank, int ranks, int node, const struct split *units, struct tensor **held)
+{
+    struct tensor *in[MOST_RANKS], *out[MOST_RANKS];
+    struct exchanging e = {.trial = t, .rank = rank, .node = node, .units = units, .in = in, .out = out};
+    for (int r = 0; r < ranks; r++) {
+        const struct node *n = rank[r]->nodes.at[node];
+        in[r] = NEWN(t->arena, struct tensor, n->nin + 1);
+        out[r] = NEWN(t->arena, struct tensor, n->nout + 1);
+        for (int k = 0; k < n->nin; k++)
+            if (n->in[k])
+                in[r][k] = held[r][n->in[k]->id];
+        for (int k = 0; k < n->nout; k++)
+            if (n->out[k])
+                out[r][k] = held[r][n->out[k]->id] = trial_tensor(t, &n->out[k]->type);
+    }
+    comm_local_run(ranks, run_exchanging, &e);
+}
+
 /* Runs the ranks' graphs, expanded as for files, in step. held: by rank and value id, given for the sample's operands. */
 static void run_in_step(struct trial *t, const struct graph *whole, struct graph **rank, int ranks, struct tensor **held)
 {
@@ -624,6 +673,11 @@ static void run_in_step(struct trial *t, const struct graph *whole, struct graph
         const struct node *n = rank[0]->nodes.at[i];
         if (n->op->flags & OP_COLLECTIVE) {
             communicate(t, whole, n, rank, ranks, held);
+            continue;
+        }
+        struct recurrent_exchange x;
+        if (recurrent_exchanges(rank[0], n, &x)) {
+            run_together(t, rank, ranks, i, x.units, held);
             continue;
         }
         for (int r = 0; r < ranks; r++)

@@ -4,6 +4,7 @@
  * gathered value. Small all-reduces are merged (src/plan/apply/merge_allreduce.c). Then the pass lists the plan's collectives in file
  * order. */
 #include "op/op.h"
+#include "op/recurrent/recurrent.h"
 #include "passes/pass.h"
 #include "plan/apply/apply.h"
 #include "plan/plan.h"
@@ -70,10 +71,25 @@ static int collective_axis(const struct node *n)
     return -1;
 }
 
+static void list_exchange(struct compile *c, const struct node *n)
+{
+    struct recurrent_exchange x;
+    if (!recurrent_exchanges(c->graph, n, &x))
+        return;
+    const struct value *y = NULL;
+    for (int i = 0; i < n->nout && !y; i++)
+        y = n->out[i];
+    require(y);
+    struct planned_collective k = {.kind = COLL_ALLGATHER, .value = y, .axis = y->type.rank - 1, .node = n};
+    k.reason = "the hidden units, at every step";
+    VEC_PUSH(c->arena, &c->plan->collectives, k);
+}
+
 static void list_collectives(struct compile *c)
 {
     for (int i = 0; i < c->graph->nodes.n; i++) {
         const struct node *n = c->graph->nodes.at[i];
+        list_exchange(c, n);
         if (!n->op || !(n->op->flags & OP_COLLECTIVE))
             continue;
         struct planned_collective k = {.kind = collective_parse(n->optype), .value = n->in[0], .axis = collective_axis(n), .node = n};

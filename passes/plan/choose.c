@@ -17,12 +17,30 @@ static double node_microseconds(struct space *s, int i)
     return (double)cost_of_strategy(s, n, s->rule[i], n->strategy) * 1e-6 / cost_steps(s->plan);
 }
 
-/* Lists the nodes that have no rule and therefore run on every rank. Shape data always does. */
+/* Does every rank multiply all of a weight here, for a good part of the step? */
+static bool repeats_product(struct space *s, int i)
+{
+    enum { PART = 20 };
+    const struct node *n = s->g->nodes.at[i];
+    bool weight = false;
+    for (int k = 0; k < n->nin; k++)
+        weight = weight || (n->in[k] && s->weight[n->in[k]->id]);
+    return s->ranks > 1 && weight && n->op && (n->op->flags & OP_PRODUCT) && !strategy_splits(n, n->strategy) &&
+        node_microseconds(s, i) * PART >= s->plan->seconds * 1e6;
+}
+
+static const char *why_replicated(struct space *s, int i)
+{
+    const char *why = strategy_missing(s, i);
+    return why || !repeats_product(s, i) ? why : "not split by this plan";
+}
+
+/* Lists the nodes that run on every rank, because they have no rule or the plan does not split them. Shape data always does. */
 static void note_replicated(struct compile *c, struct space *s)
 {
     for (int i = 0; i < s->g->nodes.n; i++) {
         const struct node *n = s->g->nodes.at[i];
-        const char *why = strategy_missing(s, i);
+        const char *why = why_replicated(s, i);
         if (why && !(n->op && (n->op->flags & OP_INTERNAL)))
             VEC_PUSH(c->arena, &c->plan->whole,
                      arena_printf(c->arena, c->plan->missing.list.n ? "%s (%s): %s" : "%s (%s): %s; %.1f us a step on every rank", n->name,

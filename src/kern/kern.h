@@ -31,6 +31,13 @@ bool kenv_deterministic(const struct kenv *);    /* sums as below, and nothing e
 void *kenv_scratch(struct kenv *, size_t bytes); /* valid until the next call of the same kernel; zero bytes gives a valid pointer */
 
 struct share; /* kern/chunk/chunk.h */
+/* The hidden units of a recurrent net that are here: n intervals of all of them, in local order. */
+struct units {
+    int n;
+    const struct interval *at;
+    /* Every rank gives its own units of these rows, and gets all units of them. */
+    void (*gather)(const struct units *, int64_t rows, const float *const *own, float *const *all);
+};
 
 struct kcall {
     const struct node *node;   /* for attributes only: attr_int(call->node, "axis") */
@@ -42,6 +49,7 @@ struct kcall {
     void **cache;                /* one slot per node, kept between calls, freed by kenv_free; NULL: no caching */
     const struct bindings *bind; /* values of symbols, for DIMS attributes (kcall_dims) */
     const struct share *share;   /* deterministic: the contracted dimension is sharded; NULL: all of it is here */
+    const struct units *units;   /* a recurrent net whose hidden units are split; NULL: all are here */
     struct kenv *env;
 };
 /* A DIMS attribute evaluated for this call; returns the count. An unbound symbol is a bug(). */

@@ -44,6 +44,8 @@ int op_count(void);
 const struct op *op_at(int index);
 bool op_is_onnx(const struct node *, const char *op); /* of domain ai.onnx */
 bool op_is_tpc(const struct node *, const char *op);  /* of domain tpc */
+/* Do the ranks talk in it? A collective, or a recurrent net whose hidden units are split. */
+bool op_communicates(const struct node *);
 /* No operand that only gives sizes is left: the node is in canonical form and its rule applies. Otherwise it is kept replicated. */
 bool op_resolved(const struct node *);
 

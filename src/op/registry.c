@@ -269,6 +269,14 @@ bool op_is_tpc(const struct node *node, const char *name)
     return is_op_of(node, "tpc", name);
 }
 
+bool op_communicates(const struct node *node)
+{
+    if (!node->op)
+        return false;
+    bool own = (node->op->flags & OP_RECURS) && strcmp(node->op->domain, "tpc") == 0;
+    return (node->op->flags & OP_COLLECTIVE) || (own && attr_is_set(node, "units"));
+}
+
 bool op_resolved(const struct node *node)
 {
     const struct op *op = node->op;

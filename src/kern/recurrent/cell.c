@@ -1,4 +1,4 @@
-/* cell: one step of RNN, GRU and LSTM. z of a row is [gates, hidden], h and c are its state. */
+/* cell: one step of RNN, GRU and LSTM. z of a row is [gates, own], h and c are its state. */
 #include "kern/recurrent/recurrent.h"
 
 #include <math.h>
@@ -28,9 +28,9 @@ static void rnn_step(const struct recurrence *r, int d, const struct recurrent_r
 {
     recurrence_add(r, d, 0, rows->n, (const float *const *)rows->h, rows->z, room);
     for (int64_t i = 0; i < rows->n; i++) {
-        apply(r, &r->gate[d][0], rows->z[i], r->hidden);
-        for (int64_t j = 0; j < r->hidden; j++)
-            rows->h[i][j] = rows->z[i][j];
+        apply(r, &r->gate[d][0], rows->z[i], r->own);
+        for (int64_t j = 0; j < r->own; j++)
+            rows->own[i][j] = rows->z[i][j];
     }
 }
 
@@ -44,27 +44,41 @@ static SIMD void mix(int64_t n, const float *z, const float *new, float *h)
     LOOP for (int64_t i = 0; i < n; i++) h[i] = (1 - z[i]) * new[i] + z[i] * h[i];
 }
 
+/* What R is multiplied with where the reset comes first: r h, of all units. */
+static const float *const *gather_reset(const struct recurrence *r, int64_t rows, float **reset, float **all, float *each)
+{
+    if (!r->call->units)
+        return (const float *const *)reset;
+    for (int64_t i = 0; i < rows; i++)
+        all[i] = each + i * r->hidden;
+    recurrence_gather(r, rows, (const float *const *)reset, all);
+    return (const float *const *)all;
+}
+
 /* The reset comes first: n = g(x W + (r h) R), or last: n = g(x W + r (h R + bias)). */
 static void gru_step(const struct recurrence *r, int d, const struct recurrent_rows *rows, float *room)
 {
-    int64_t n = r->hidden;
-    float **reset = (float **)(void *)room, **to = reset + rows->n, *each = room + 2 * rows->n * ROW_POINTER;
-    room = each + rows->n * n;
+    int64_t n = r->own;
+    float **reset = (float **)(void *)room, **to = reset + rows->n, **all = to + rows->n, *each = room + 3 * rows->n * ROW_POINTER;
+    const float *const *read = (const float *const *)rows->h;
+    room = each + rows->n * (n + r->hidden);
     recurrence_add(r, d, 0, rows->n, (const float *const *)rows->h, rows->z, room);
     for (int64_t i = 0; i < rows->n; i++) {
         apply(r, &r->gate[d][0], rows->z[i], 2 * n);
         reset[i] = each + i * n;
         to[i] = r->resets_last ? reset[i] : rows->z[i] + 2 * n;
         for (int64_t j = 0; j < n; j++)
-            reset[i][j] = r->resets_last ? r->reset_bias[d * n + j] : rows->z[i][n + j] * rows->h[i][j];
+            reset[i][j] = r->resets_last ? r->reset_bias[d * n + j] : rows->z[i][n + j] * rows->own[i][j];
     }
-    recurrence_add(r, d, 1, rows->n, (const float *const *)(r->resets_last ? rows->h : reset), to, room);
+    if (!r->resets_last)
+        read = gather_reset(r, rows->n, reset, all, each + rows->n * n);
+    recurrence_add(r, d, 1, rows->n, read, to, room);
     for (int64_t i = 0; i < rows->n; i++) {
         float *new = rows->z[i] + 2 * n;
         if (r->resets_last)
             add_product(n, rows->z[i] + n, reset[i], new);
         apply(r, &r->gate[d][1], new, n);
-        mix(n, rows->z[i], new, rows->h[i]);
+        mix(n, rows->z[i], new, rows->own[i]);
     }
 }
 
@@ -81,7 +95,7 @@ static SIMD void remember(int64_t n, const float *i, const float *f, const float
 /* Peepholes are of i, o, f. */
 static void lstm_row(const struct recurrence *r, int d, float *z, float *h, float *c)
 {
-    int64_t n = r->hidden;
+    int64_t n = r->own;
     const struct gate *f = &r->gate[d][0], *g = &r->gate[d][1];
     const float *p = r->peephole ? r->peephole + d * 3 * n : NULL;
     if (p) {
@@ -110,7 +124,7 @@ static void lstm_step(const struct recurrence *r, int d, const struct recurrent_
 {
     recurrence_add(r, d, 0, rows->n, (const float *const *)rows->h, rows->z, room);
     for (int64_t i = 0; i < rows->n; i++)
-        lstm_row(r, d, rows->z[i], rows->h[i], rows->c[i]);
+        lstm_row(r, d, rows->z[i], rows->own[i], rows->c[i]);
 }
 
 const struct cell cell_lstm = {"LSTM", 4, 3, 1, 4, true, lstm_step};

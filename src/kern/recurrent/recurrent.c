@@ -25,7 +25,7 @@ struct packed {
 
 static int64_t columns_of(const struct recurrence *r)
 {
-    return r->cell->gates * r->hidden;
+    return r->cell->gates * r->own;
 }
 
 static const struct tensor *operand(const struct recurrence *r, int i)
@@ -55,6 +55,7 @@ static struct recurrence recurrence_of(struct kcall *call, const struct cell *ce
     r.batch = x->dim[!r.batch_first];
     r.inputs = x->dim[2];
     r.hidden = state->dim[quantized ? 1 : 2];
+    r.own = w->dim[quantized ? 2 : 1] / cell->gates;
     if (x->dtype != DT_F32 && !dtype_is_half(x->dtype))
         kcall_bad_type(call, x->dtype);
     require(r.directions <= MOST_DIRECTIONS);
@@ -88,16 +89,16 @@ static int64_t floats_room(const struct recurrence *r, int i)
 static void read_bias(struct recurrence *r, float **room)
 {
     const struct tensor *t = operand(r, B);
-    int64_t n = columns_of(r), added = r->resets_last ? n - r->hidden : n;
+    int64_t n = columns_of(r), added = r->resets_last ? n - r->own : n;
     float *bias = *room, *reset = bias + r->directions * n;
-    *room = reset + r->directions * r->hidden;
+    *room = reset + r->directions * r->own;
     const float *from = t ? floats(t, room) : NULL;
-    memset(bias, 0, (size_t)(r->directions * (n + r->hidden)) * sizeof *bias);
+    memset(bias, 0, (size_t)(r->directions * (n + r->own)) * sizeof *bias);
     for (int64_t d = 0; from && d < r->directions; d++, from += 2 * n) {
         for (int64_t j = 0; j < n; j++)
             bias[d * n + j] = j < added ? from[j] + from[n + j] : from[j];
         for (int64_t j = added; j < n; j++)
-            reset[d * r->hidden + j - added] = from[n + j];
+            reset[d * r->own + j - added] = from[n + j];
     }
     r->bias = bias;
     r->reset_bias = reset;
@@ -168,7 +169,7 @@ static float *copy_room(const struct recurrence *r, int64_t k)
 /* R by direction and part, kept if it is a weight. */
 static void pack_recurrent(struct recurrence *r, struct packed *kept)
 {
-    int64_t h = r->hidden, numbers = 0, size[MOST_PARTS] = {r->cell->split * h, (r->cell->gates - r->cell->split) * h};
+    int64_t h = r->hidden, numbers = 0, size[MOST_PARTS] = {r->cell->split * r->own, (r->cell->gates - r->cell->split) * r->own};
     for (int part = 0; part < r->cell->parts; part++)
         numbers += r->directions * tile_numbers(r, size[part], h);
     size_t bytes = kcall_bytes(r->call, numbers, sizeof(float));
@@ -259,7 +260,8 @@ static void project(struct recurrence *r, struct packed *kept, const float *w_sc
     const struct tensor *w = &r->call->in[W];
     float *y = kenv_room(r->call->env, ROOM_C, kcall_bytes(r->call, rows * n, sizeof *y));
     struct tiles tiles[MOST_DIRECTIONS];
-    bool library = !r->quantized && kept && rows > FEW_INPUTS && r->inputs > 0 && w->dtype == DT_F32 && !kenv_deterministic(r->call->env);
+    bool library = !r->quantized && kept && n > 0 && rows > FEW_INPUTS && r->inputs > 0 && w->dtype == DT_F32 &&
+        !kenv_deterministic(r->call->env);
     r->projected = y;
     if (library && dnnl_product_packed(r->call->env, &kept->product, rows, n, r->inputs, x, w->data, true, r->bias, y))
         return;
@@ -275,7 +277,7 @@ static void project(struct recurrence *r, struct packed *kept, const float *w_sc
 
 int64_t recurrence_room(const struct recurrence *r, int64_t rows)
 {
-    return rows * (r->hidden + columns_of(r) + r->hidden + 6 * ROW_POINTER);
+    return rows * (r->own + r->hidden + columns_of(r) + r->hidden + 8 * ROW_POINTER);
 }
 
 void recurrence_add(const struct recurrence *r, int d, int part, int64_t rows, const float *const *h, float *const *to, float *room)
@@ -285,7 +287,7 @@ void recurrence_add(const struct recurrence *r, int d, int part, int64_t rows, c
         tiles_product(w, rows, h, to);
         return;
     }
-    const float **a = (const float **)(void *)room, *scale = r->r_scale + d * columns_of(r) + part * r->cell->split * r->hidden;
+    const float **a = (const float **)(void *)room, *scale = r->r_scale + d * columns_of(r) + part * r->cell->split * r->own;
     float **sum = (float **)(void *)(room + rows * ROW_POINTER), *each = room + 2 * rows * ROW_POINTER;
     struct rounding rounding = rounding_of(rows, w->k, h);
     memset(each, 0, (size_t)(rows * (w->k + w->n)) * sizeof *each);
@@ -300,39 +302,46 @@ void recurrence_add(const struct recurrence *r, int d, int part, int64_t rows, c
             to[i][j] += sum[i][j] * (rounding.scale * scale[j]);
 }
 
+void recurrence_gather(const struct recurrence *r, int64_t rows, const float *const *own, float *const *all)
+{
+    const struct units *units = r->call->units;
+    if (units && rows > 0)
+        units->gather(units, rows, own, all);
+}
+
 /* Rows lo..hi of the batch in one direction, on one thread. */
 struct lane {
     const struct recurrence *r;
     int64_t d, lo, hi;
-    float *state, *z, *room;                   /* [rows, hidden] of h, then of c; [rows, g h] */
-    float **h, **c, **now_h, **now_c, **now_z; /* by row; those that take this step */
+    float *state, *z, *room; /* [rows, hidden] of h, then [rows, own] of the own ones and of c; [rows, g own] */
+    float **h, **own, **c, **now_h, **now_own, **now_c, **now_z; /* by row; those that take this step */
     int64_t *length;
 };
 
-/* [d, b] or [b, d] */
-static int64_t state_at(const struct recurrence *r, int64_t d, int64_t b)
+/* [d, b] or [b, d], of so many units */
+static int64_t state_at(const struct recurrence *r, int64_t d, int64_t b, int64_t units)
 {
-    return (r->batch_first ? b * r->directions + d : d * r->batch + b) * r->hidden;
+    return (r->batch_first ? b * r->directions + d : d * r->batch + b) * units;
 }
 
-static void read_state(const struct lane *l, int i, float *const *to)
+static void read_state(const struct lane *l, int i, int64_t units, float *const *to)
 {
     const struct tensor *t = operand(l->r, i);
     for (int64_t b = l->lo; b < l->hi; b++)
         if (t)
-            convert_to_f32(t->dtype, element_at_const(t->data, dtype_size(t->dtype), state_at(l->r, l->d, b)), l->r->hidden, to[b - l->lo]);
+            convert_to_f32(t->dtype, element_at_const(t->data, dtype_size(t->dtype), state_at(l->r, l->d, b, units)), units, to[b - l->lo]);
         else
-            memset(to[b - l->lo], 0, (size_t)l->r->hidden * sizeof(float));
+            memset(to[b - l->lo], 0, (size_t)units * sizeof(float));
 }
 
 /* Of a sequence without steps it is zero, as in ONNX Runtime. */
-static void write_state(const struct lane *l, int i, float *const *from)
+static void write_state(const struct lane *l, int i, int64_t units, float *const *from)
 {
     struct tensor *t = kcall_out(l->r->call, i);
     for (int64_t b = l->lo; t && b < l->hi; b++) {
         if (l->length[b - l->lo] == 0)
-            memset(from[b - l->lo], 0, (size_t)l->r->hidden * sizeof(float));
-        convert_from_f32(t->dtype, from[b - l->lo], l->r->hidden, element_at(t->data, dtype_size(t->dtype), state_at(l->r, l->d, b)));
+            memset(from[b - l->lo], 0, (size_t)units * sizeof(float));
+        convert_from_f32(t->dtype, from[b - l->lo], units, element_at(t->data, dtype_size(t->dtype), state_at(l->r, l->d, b, units)));
     }
 }
 
@@ -362,40 +371,53 @@ static int64_t time_of(const struct lane *l, int64_t step, int64_t row)
 static void take_step(const struct lane *l, int64_t step)
 {
     const struct recurrence *r = l->r;
-    struct recurrent_rows now = {.n = 0, .h = l->now_h, .c = l->now_c, .z = l->now_z};
+    struct recurrent_rows now = {.n = 0, .h = l->now_h, .own = l->now_own, .c = l->now_c, .z = l->now_z};
     int64_t width = columns_of(r);
     for (int64_t i = 0; i < l->hi - l->lo; i++) {
         if (step >= l->length[i])
             continue;
         int64_t t = time_of(l, step, i), b = l->lo + i, row = r->batch_first ? b * r->steps + t : t * r->batch + b;
         l->now_h[now.n] = l->h[i];
+        l->now_own[now.n] = l->own[i];
         l->now_c[now.n] = l->c[i];
         l->now_z[now.n] = l->z + now.n * width;
         memcpy(l->now_z[now.n++], r->projected + (row * r->directions + l->d) * width, (size_t)width * sizeof(float));
     }
     if (now.n > 0)
         r->cell->step(r, (int)l->d, &now, l->room);
+    recurrence_gather(r, now.n, (const float *const *)l->now_own, l->now_h);
     for (int64_t i = 0; i < l->hi - l->lo; i++)
         if (step < l->length[i])
             write_step(l, time_of(l, step, i), l->lo + i, l->h[i]);
 }
 
+/* Those of this rank, of all units. */
+static void take_own(const struct units *units, const float *all, float *own)
+{
+    for (int i = 0; i < units->n; own += units->at[i].hi - units->at[i].lo, i++)
+        memcpy(own, all + units->at[i].lo, (size_t)(units->at[i].hi - units->at[i].lo) * sizeof *own);
+}
+
 static void run_lane(struct lane *l)
 {
+    const struct units *units = l->r->call->units;
     int64_t longest = 0, rows = l->hi - l->lo;
     for (int64_t i = 0; i < rows; i++) {
         l->h[i] = l->state + i * l->r->hidden;
-        l->c[i] = l->state + (rows + i) * l->r->hidden;
+        l->own[i] = units ? l->state + rows * l->r->hidden + i * l->r->own : l->h[i];
+        l->c[i] = l->state + rows * (l->r->hidden + l->r->own) + i * l->r->own;
         l->length[i] = length_of(l->r, l->lo + i);
         longest = l->length[i] > longest ? l->length[i] : longest;
     }
-    read_state(l, H0, l->h);
-    read_state(l, C0, l->c);
+    read_state(l, H0, l->r->hidden, l->h);
+    read_state(l, C0, l->r->own, l->c);
+    for (int64_t i = 0; units && i < rows; i++)
+        take_own(units, l->h[i], l->own[i]);
     for (int64_t step = 0; step < longest; step++)
         take_step(l, step);
-    write_state(l, 1, l->h);
+    write_state(l, 1, l->r->hidden, l->h);
     if (l->r->cell->remembers)
-        write_state(l, 2, l->c);
+        write_state(l, 2, l->r->own, l->c);
 }
 
 struct lanes {
@@ -406,7 +428,7 @@ struct lanes {
 
 static int64_t lane_numbers(const struct recurrence *r, int64_t rows)
 {
-    return rows * (2 * r->hidden + columns_of(r) + 6 * ROW_POINTER) + recurrence_room(r, rows) + 16;
+    return rows * (r->hidden + 2 * r->own + columns_of(r) + 8 * ROW_POINTER) + recurrence_room(r, rows) + 16;
 }
 
 static void lane_range(void *data, int thread, int64_t lo, int64_t hi)
@@ -419,27 +441,32 @@ static void lane_range(void *data, int thread, int64_t lo, int64_t hi)
         struct lane l = {.r = r, .d = d, .lo = piece * r->batch / all->pieces, .hi = (piece + 1) * r->batch / all->pieces};
         int64_t rows = l.hi - l.lo;
         l.h = (float **)(void *)(all->at + i * all->room);
-        l.c = l.h + rows;
+        l.own = l.h + rows;
+        l.c = l.own + rows;
         l.now_h = l.c + rows;
-        l.now_c = l.now_h + rows;
+        l.now_own = l.now_h + rows;
+        l.now_c = l.now_own + rows;
         l.now_z = l.now_c + rows;
         l.length = (int64_t *)(void *)(l.now_z + rows);
         l.room = (float *)(void *)(l.length + rows);
         l.state = l.room + recurrence_room(r, rows);
-        l.z = l.state + 2 * rows * r->hidden;
+        l.z = l.state + rows * (r->hidden + 2 * r->own);
         run_lane(&l);
     }
 }
 
-/* All rows of the quantised form share a scale at each step. */
+/* All rows of the quantised form share a scale at each step. Ranks that exchange hidden units do so in one order. */
 static void run_lanes(struct recurrence *r)
 {
     int64_t wanted = (kenv_threads(r->call->env) + r->directions - 1) / r->directions;
-    int64_t pieces = r->quantized || wanted < 1 ? 1 : wanted < r->batch ? wanted : r->batch;
+    int64_t pieces = r->quantized || r->call->units || wanted < 1 ? 1 : wanted < r->batch ? wanted : r->batch;
     struct lanes all = {.r = r, .pieces = pieces, .room = (lane_numbers(r, (r->batch + pieces - 1) / pieces) + 15) / 16 * 16};
     all.at = kenv_room(r->call->env, ROOM_KERNEL, kcall_bytes(r->call, r->directions * pieces * all.room, sizeof *all.at));
-    kenv_parallel_for(r->call->env, r->directions * pieces, r->steps * (r->batch / pieces + 1) * columns_of(r) * r->hidden / 8 + 1,
-                      lane_range, &all);
+    if (r->call->units)
+        lane_range(&all, 0, 0, r->directions);
+    else
+        kenv_parallel_for(r->call->env, r->directions * pieces, r->steps * (r->batch / pieces + 1) * columns_of(r) * r->hidden / 8 + 1,
+                          lane_range, &all);
 }
 
 /* ---- the ops ---------------------------------------------------------------------------------------------------------------------------
@@ -453,7 +480,7 @@ static void run_recurrence(struct recurrence *r)
     struct packed *kept = NULL;
     for (size_t i = 0; i < sizeof converted / sizeof *converted; i++)
         numbers += floats_room(r, converted[i]);
-    float *room = kenv_room(call->env, ROOM_JOIN, kcall_bytes(call, numbers + r->directions * (3 * n + r->hidden), sizeof *room));
+    float *room = kenv_room(call->env, ROOM_JOIN, kcall_bytes(call, numbers + r->directions * (3 * n + r->own), sizeof *room));
     if (is_constant(call, W) && is_constant(call, R)) {
         if (!*call->cache)
             *call->cache = kenv_keep(call->env, sizeof *kept);

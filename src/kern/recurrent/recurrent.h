@@ -31,7 +31,9 @@ struct recurrence;
 /* Rows of the batch that take a step of one direction. z holds the products of the inputs, with their bias, and is overwritten. */
 struct recurrent_rows {
     int64_t n;
-    float *const *h, *const *c, *const *z;
+    float *const *h;   /* all hidden units, as the step before left them */
+    float *const *own; /* those of this rank, which the step writes; the same where all are here */
+    float *const *c, *const *z;
 };
 struct cell {
     const char *name;
@@ -48,21 +50,23 @@ struct recurrence {
     struct kcall *call;
     const struct cell *cell;
     bool batch_first, quantized;
-    int64_t directions, steps, batch, inputs, hidden;
+    int64_t directions, steps, batch, inputs, hidden, own; /* own: of the hidden units, those that are here */
     bool backwards[MOST_DIRECTIONS];
     struct gate gate[MOST_DIRECTIONS][MOST_FUNCTIONS];
     struct tiles r[MOST_DIRECTIONS][MOST_PARTS];
     float clip;              /* of what goes into functions; infinite: none */
     bool resets_last;        /* GRU: linear_before_reset */
     bool forgets_input;      /* LSTM: input_forget */
-    const float *bias;       /* [d, g h]: of the inputs; where both are added, of both */
-    const float *reset_bias; /* GRU that resets last: [d, h] */
-    const float *peephole;   /* [d, 3 h]; NULL: none */
-    const float *r_scale;    /* quantised: [d, g h] */
-    const float *projected;  /* [rows of X, d g h] */
+    const float *bias;       /* [d, g own]: of the inputs; where both are added, of both */
+    const float *reset_bias; /* GRU that resets last: [d, own] */
+    const float *peephole;   /* [d, 3 own]; NULL: none */
+    const float *r_scale;    /* quantised: [d, g own] */
+    const float *projected;  /* [rows of X, d g own] */
 };
 /* to += h R by the columns of one part; quantised: of hidden units rounded to 8 bits over all rows. */
 void recurrence_add(const struct recurrence *, int d, int part, int64_t rows, const float *const *h, float *const *to, float *room);
+/* All units of the rows, from those that each rank has. */
+void recurrence_gather(const struct recurrence *, int64_t rows, const float *const *own, float *const *all);
 enum { ROW_POINTER = 2 }; /* numbers of room that a pointer takes */
 /* Numbers of room for so many rows. */
 int64_t recurrence_room(const struct recurrence *, int64_t rows);

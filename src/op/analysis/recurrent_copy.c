@@ -22,11 +22,11 @@ static bool is_settled(const bool *settled, const struct value *v)
 
 bool *op_settled_values(struct arena *a, const struct graph *g)
 {
-    const unsigned varies = OP_DRAWS | OP_COLLECTIVE | OP_CONTROL;
+    const unsigned varies = OP_DRAWS | OP_CONTROL;
     bool *settled = NEWN(a, bool, g->values.n + 1);
     for (int i = 0; i < g->nodes.n; i++) {
         const struct node *n = g->nodes.at[i];
-        bool all = n->nin > 0 && n->op && !(n->op->flags & varies) && !has_sizes(n);
+        bool all = n->nin > 0 && n->op && !(n->op->flags & varies) && !op_communicates(n) && !has_sizes(n);
         for (int k = 0; k < n->nin; k++)
             all = all && is_settled(settled, n->in[k]);
         for (int k = 0; k < n->nout; k++)

@@ -100,7 +100,7 @@ static void add_operands(struct node_text *t, const struct node *node, struct va
 /* Everything that makes the node what it is; false when it is not to be merged. */
 static bool node_key(struct node_text *t, const struct node *node, struct value *const *to)
 {
-    if (!node->op || (node->op->flags & (OP_COLLECTIVE | OP_DRAWS)))
+    if (!node->op || (node->op->flags & OP_DRAWS) || op_communicates(node))
         return false;
     add_bytes(t, &node->op, sizeof node->op);
     add_bytes(t, &node->nin, sizeof node->nin);

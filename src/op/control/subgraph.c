@@ -134,7 +134,7 @@ static void enter_captures(struct subgraph *r, int body)
 static void check_nodes(const struct graph *g)
 {
     for (int i = 0; i < g->nodes.n; i++)
-        if (g->nodes.at[i]->op && (g->nodes.at[i]->op->flags & OP_COLLECTIVE))
+        if (op_communicates(g->nodes.at[i]))
             fail("%s: a body can't communicate", node_where(g, g->nodes.at[i]));
 }
 

@@ -131,7 +131,8 @@ static void become_constants(struct graph *g, struct node *node, struct constant
 
 bool op_evaluate(struct graph *g, struct node *node)
 {
-    if (!node->op || !node->op->kernel || (node->op->flags & OP_DRAWS) || !static_attributes(node) || rank_meta_has_sum(g, node))
+    if (!node->op || !node->op->kernel || (node->op->flags & OP_DRAWS) || op_communicates(node) || !static_attributes(node) ||
+        rank_meta_has_sum(g, node))
         return false;
     struct tensor *in = NEWN(g->arena, struct tensor, node->nin);
     struct tensor *out = NEWN(g->arena, struct tensor, node->nout);

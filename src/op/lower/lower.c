@@ -224,10 +224,11 @@ void lower_on_ranks(struct lowering *l, struct node *node, const struct placemen
     memcpy(s->in, in, sizeof *in * (size_t)node->nin);
     memcpy(s->out, out, sizeof *out * (size_t)node->nout);
     node->strategy = s;
-    for (int i = 0; i < node->nout; i++) {
-        node->out[i]->place = out[i];
-        node->out[i]->placed = true;
-    }
+    for (int i = 0; i < node->nout; i++)
+        if (node->out[i]) {
+            node->out[i]->place = out[i];
+            node->out[i]->placed = true;
+        }
 }
 
 void lower_on_own(struct lowering *l, struct node *node, struct placement out)

@@ -3,10 +3,12 @@
  * Letters are t steps, b rows of the batch, i inputs, h hidden units, d directions, g gates:
  *   X [t, b, i]  W [d, g h, i]  R [d, g h, h]  B [d, 2 g h]  sequence_lens [b]  initial_h, initial_c [d, b, h]  P [d, 3 h]
  *   Y [t, d, b, h]  Y_h, Y_c [d, b, h]
- * With layout 1 the batch comes first. The quantised form has W [d, i, g h], R [d, h, g h] and scales [d] or [d, g h]. */
+ * With layout 1 the batch comes first. The quantised form has W [d, i, g h], R [d, h, g h] and scales [d] or [d, g h].
+ * A rank that holds some of the hidden units has these alone of W, R by gates, B, P, initial_c and Y_c, and all of the rest. */
 #include "op/recurrent/recurrent.h"
 
 #include "op/infer/infer.h"
+#include "op/op.h"
 #include "op/table/table.h"
 
 #include <string.h>
@@ -19,14 +21,17 @@ bool recurrent_has(const struct node *node, int i)
 struct recurrent_form recurrent_form(const struct node *node)
 {
     bool quantized = strcmp(node->optype, "DynamicQuantizeLSTM") == 0, lstm = quantized || strcmp(node->optype, "LSTM") == 0;
-    bool own = strcmp(node->domain, "tpc") == 0;
-    return (struct recurrent_form){.gates = lstm                          ? 4
+    bool own = strcmp(node->domain, "tpc") == 0, resets_first = strcmp(node->optype, "GRU") == 0 && !attr_int(node, "linear_before_reset");
+    int backwards = node->op->nin - 1;
+    return (struct recurrent_form){.units = own && attr_is_set(node, "units") ? attr_string(node, "units") : NULL,
+                                   .exchanges = resets_first ? 2 : 1,
+                                   .gates = lstm                          ? 4
                                        : strcmp(node->optype, "GRU") == 0 ? 3
                                                                           : 1,
                                    .quantized = quantized,
                                    .lstm = lstm,
                                    .batch_first = attr_int(node, "layout") != 0,
-                                   .backwards = own ? node->op->nin - 1 : -1};
+                                   .backwards = own && recurrent_has(node, backwards) ? backwards : -1};
 }
 
 int recurrent_directions(const struct graph *g, const struct node *node)
@@ -39,12 +44,43 @@ int recurrent_directions(const struct graph *g, const struct node *node)
 }
 
 struct sizes {
-    const struct dim *t, *b, *i, *h, *d, *gh;
+    const struct dim *t, *b, *i, *h, *d;
+    const struct dim *own, *gh; /* the hidden units that the rank has, and of its gates */
 };
 
 static void same(struct graph *g, struct node *node, int i, int d, const struct dim *expected)
 {
     op_same_dim(g, node, op_operand(g, node, i)->dim[d], expected, "the sizes of its operands");
+}
+
+/* What this rank has of the hidden units. */
+static const struct dim *own_units(struct graph *g, const struct node *node, const struct recurrent_form *f, const struct dim *all)
+{
+    const char *error = NULL;
+    const struct split *s = f->units ? split_parse(g->alg, f->units, &error) : NULL;
+    if (f->units && !s)
+        fail("%s: attribute 'units' is no split: '%s': %s", node_where(g, node), f->units, error ? error : "malformed");
+    if (!s || g->rank < 0)
+        return all;
+    if (s->ranks != g->ranks)
+        fail("%s: attribute 'units' deals to %d ranks, the graph is for %d", node_where(g, node), s->ranks, g->ranks);
+    op_same_dim(g, node, split_size(g->alg, s), all, "the split and the hidden units");
+    return split_extent(g->alg, s, g->rank);
+}
+
+bool recurrent_exchanges(const struct graph *g, const struct node *node, struct recurrent_exchange *x)
+{
+    const char *error;
+    if (!op_communicates(node) || !(node->op->flags & OP_RECURS))
+        return false;
+    struct recurrent_form f = recurrent_form(node);
+    const struct dim *const *in = node->in[RECUR_X]->type.dim;
+    const struct dim *each = dim_mul(g->alg, node->in[RECUR_W]->type.dim[0], dim_int(g->alg, f.exchanges));
+    x->units = split_parse(g->alg, f.units, &error);
+    x->times = dim_mul(g->alg, in[f.batch_first], each);
+    x->rows = in[!f.batch_first];
+    require(x->units);
+    return true;
 }
 
 static void check_rank(struct graph *g, struct node *node, int i, int rank)
@@ -60,7 +96,8 @@ static struct sizes sizes_of(struct graph *g, struct node *node, const struct re
     const struct type *x = op_operand(g, node, RECUR_X), *w = op_operand(g, node, RECUR_W), *r = op_operand(g, node, RECUR_R);
     struct sizes s = {.t = x->dim[f->batch_first], .b = x->dim[!f->batch_first], .i = x->dim[2]};
     s.h = f->quantized ? r->dim[1] : r->dim[2];
-    s.gh = dim_mul(alg, dim_int(alg, f->gates), s.h);
+    s.own = own_units(g, node, f, s.h);
+    s.gh = dim_mul(alg, dim_int(alg, f->gates), s.own);
     s.d = w->dim[0];
     same(g, node, RECUR_W, f->quantized ? 2 : 1, s.gh);
     same(g, node, RECUR_W, f->quantized ? 1 : 2, s.i);
@@ -83,10 +120,11 @@ static void check_directions(struct graph *g, struct node *node, const struct re
 /* [d, b, h], or [b, d, h]. */
 static void check_state(struct graph *g, struct node *node, int i, const struct recurrent_form *f, const struct sizes *s)
 {
+    const struct dim *units = i == RECUR_C ? s->own : s->h;
     check_rank(g, node, i, 3);
     same(g, node, i, f->batch_first, s->d);
     same(g, node, i, !f->batch_first, s->b);
-    same(g, node, i, 2, s->h);
+    same(g, node, i, 2, units);
     op_same_dtype(g, node, RECUR_X, i);
 }
 
@@ -111,7 +149,7 @@ static void check_optional(struct graph *g, struct node *node, const struct recu
         if (recurrent_has(node, i))
             check_state(g, node, i, f, s);
     if (f->lstm && recurrent_has(node, RECUR_P))
-        check_flat(g, node, RECUR_P, s, dim_mul(g->alg, dim_int(g->alg, 3), s->h));
+        check_flat(g, node, RECUR_P, s, dim_mul(g->alg, dim_int(g->alg, 3), s->own));
 }
 
 /* Scales and zero points of W and R: one for a direction, or one for each of its columns. */
@@ -154,8 +192,10 @@ void infer_recurrent(struct graph *g, struct node *node)
     else
         op_same_dtype(g, node, RECUR_X, RECUR_W);
     op_same_dtype(g, node, RECUR_W, RECUR_R);
-    const struct dim *y[2][4] = {{s.t, s.d, s.b, s.h}, {s.b, s.t, s.d, s.h}}, *state[2][3] = {{s.d, s.b, s.h}, {s.b, s.d, s.h}};
+    const struct dim *y[2][4] = {{s.t, s.d, s.b, s.h}, {s.b, s.t, s.d, s.h}};
     op_result(g, node, 0, x, 4, y[f.batch_first]);
     for (int i = 1; i < node->nout; i++)
-        op_result(g, node, i, x, 3, state[f.batch_first]);
+        op_result(g, node, i, x, 3,
+                  f.batch_first ? (const struct dim *[]){s.b, s.d, i == 1 ? s.h : s.own}
+                                : (const struct dim *[]){s.d, s.b, i == 1 ? s.h : s.own});
 }

@@ -1,7 +1,8 @@
-/* How recurrent nets split: by rows of the batch, and by directions, which don't meet before their results.
+/* How recurrent nets split: by rows of the batch; by directions, which don't meet before their results; and by hidden units, of all gates
+ * alike, which the ranks exchange at every step.
  *
- * A rank that holds one direction has to know which: the lowering writes the node of domain tpc, which has that as an operand. The hidden
- * units are not split, for each step needs all of those before it. Rows of the quantised form share the range of their numbers. */
+ * A rank that holds one direction has to know which, and one that holds some hidden units how they are split: the lowering writes the node
+ * of domain tpc, which has that as an operand or attribute. Rows of the quantised form share the range of their numbers. */
 #include "op/infer/infer.h"
 #include "op/lower/lower.h"
 #include "op/op.h"
@@ -31,7 +32,7 @@ static unsigned direction_flags(const struct node *node, const struct recurrent_
 }
 
 struct recurrent_factors {
-    int t, b, d, h;
+    int t, b, d, g, h, k; /* g: gates; k: the hidden units that they read */
 };
 
 static void put(struct graph *g, struct rule_operand *o, int n, const int *factor)
@@ -45,51 +46,87 @@ static int whole(struct graph *g, struct rule *r, const char *name, const struct
     return rule_factor(g, r, name, size, FACTOR_REPLICATED);
 }
 
-static void put_weights(struct graph *g, struct rule *r, const struct node *node, const struct recurrent_form *f,
-                        const struct recurrent_factors *at, int i)
+/* Dimension d is the hidden units of each gate. */
+static void put_gates(struct graph *g, struct rule_operand *o, int d, int gates, int h)
 {
-    static const char *const name[] = {[RECUR_B] = "p", [RECUR_P] = "q"};
-    int rows = whole(g, r, "g", node->in[RECUR_W]->type.dim[f->quantized ? 2 : 1]);
-    put(g, &r->in[RECUR_W], 3, f->quantized ? (int[]){at->d, i, rows} : (int[]){at->d, rows, i});
-    put(g, &r->in[RECUR_R], 3, f->quantized ? (int[]){at->d, at->h, rows} : (int[]){at->d, rows, at->h});
-    for (int k = RECUR_B; k <= (f->lstm ? RECUR_P : RECUR_B); k += RECUR_P - RECUR_B)
-        if (recurrent_has(node, k))
-            put(g, &r->in[k], 2, (int[]){at->d, whole(g, r, name[k], node->in[k]->type.dim[1])});
-    for (int k = RECUR_SCALES; f->quantized && k < RECUR_SCALES + 4; k++) {
+    rule_put(g, o, d, 0, gates);
+    rule_put(g, o, d, 0, h);
+}
+
+static void put_scales(struct graph *g, struct rule *r, const struct node *node, const struct recurrent_factors *at)
+{
+    for (int k = RECUR_SCALES; k < RECUR_SCALES + 4; k++) {
         const struct type *t = &node->in[k]->type;
         rule_put(g, &r->in[k], 0, 0, at->d);
         if (t->rank == 2 && !dim_equals(t->dim[1], 1))
-            rule_put(g, &r->in[k], 1, 0, rows);
+            put_gates(g, &r->in[k], 1, at->g, at->h);
     }
+}
+
+static void put_weights(struct graph *g, struct rule *r, const struct node *node, const struct recurrent_form *f,
+                        const struct recurrent_factors *at, int i)
+{
+    const int columns[] = {[RECUR_W] = i, [RECUR_R] = at->k};
+    for (int k = RECUR_W; k <= RECUR_R; k++) {
+        rule_put(g, &r->in[k], 0, 0, at->d);
+        rule_put(g, &r->in[k], f->quantized ? 1 : 2, 0, columns[k]);
+        put_gates(g, &r->in[k], f->quantized ? 2 : 1, at->g, at->h);
+    }
+    if (recurrent_has(node, RECUR_B)) {
+        rule_put(g, &r->in[RECUR_B], 0, 0, at->d);
+        put_gates(g, &r->in[RECUR_B], 1, whole(g, r, "p", dim_int(g->alg, 2 * f->gates)), at->h);
+    }
+    if (f->lstm && recurrent_has(node, RECUR_P)) {
+        rule_put(g, &r->in[RECUR_P], 0, 0, at->d);
+        put_gates(g, &r->in[RECUR_P], 1, whole(g, r, "q", dim_int(g->alg, 3)), at->h);
+    }
+    if (f->quantized)
+        put_scales(g, r, node, at);
     if (f->backwards >= 0)
         rule_put(g, &r->in[f->backwards], 0, 0, at->d);
+}
+
+/* The results have all hidden units, but for the last state of a cell. */
+static void put_states(struct graph *g, struct rule *r, const struct node *node, const struct recurrent_form *f,
+                       const struct recurrent_factors *at)
+{
+    const int state[2][3] = {{at->d, at->b, at->k}, {at->b, at->d, at->k}}, cell[2][3] = {{at->d, at->b, at->h}, {at->b, at->d, at->h}};
+    if (recurrent_has(node, RECUR_H))
+        put(g, &r->in[RECUR_H], 3, state[f->batch_first]);
+    if (f->lstm && recurrent_has(node, RECUR_C))
+        put(g, &r->in[RECUR_C], 3, cell[f->batch_first]);
+    if (node->nout > 0 && node->out[0])
+        put(g, &r->out[0], 4, f->batch_first ? (int[]){at->b, at->t, at->d, at->k} : (int[]){at->t, at->d, at->b, at->k});
+    if (node->nout > 1 && node->out[1])
+        put(g, &r->out[1], 3, state[f->batch_first]);
+    if (node->nout > 2 && node->out[2])
+        put(g, &r->out[2], 3, cell[f->batch_first]);
 }
 
 struct rule *rule_recurrent(struct graph *g, const struct node *node)
 {
     struct recurrent_form f = recurrent_form(node);
+    if (f.units)
+        return NULL; /* it is as the ranks run it */
     struct rule *r = rule_new(g, node);
     const struct dim *const *x = node->in[RECUR_X]->type.dim, *h = node->in[RECUR_R]->type.dim[f.quantized ? 1 : 2];
+    bool units = dim_is_int(h, NULL) && f.backwards < 0;
     struct recurrent_factors at = {.t = whole(g, r, "t", x[f.batch_first])};
     at.b = rule_factor(g, r, "b", x[!f.batch_first], f.quantized ? FACTOR_REPLICATED : 0);
     at.d = rule_factor(g, r, "d", node->in[RECUR_W]->type.dim[0], direction_flags(node, &f));
-    at.h = whole(g, r, "h", h);
+    at.h = rule_factor(g, r, "h", h, units ? FACTOR_LOWERED | FACTOR_DROPPED | FACTOR_HEADS : FACTOR_REPLICATED);
+    at.g = whole(g, r, "g", dim_int(g->alg, f.gates));
+    at.k = whole(g, r, "k", h);
     int i = whole(g, r, "i", x[2]);
     put(g, &r->in[RECUR_X], 3, f.batch_first ? (int[]){at.b, at.t, i} : (int[]){at.t, at.b, i});
     put_weights(g, r, node, &f, &at, i);
     if (recurrent_has(node, RECUR_LENS))
         rule_put(g, &r->in[RECUR_LENS], 0, 0, at.b);
-    const int *state = f.batch_first ? (int[]){at.b, at.d, at.h} : (int[]){at.d, at.b, at.h};
-    for (int k = RECUR_H; k <= (f.lstm ? RECUR_C : RECUR_H); k++)
-        if (recurrent_has(node, k))
-            put(g, &r->in[k], 3, state);
-    for (int k = 0; k < node->nout; k++)
-        if (node->out[k])
-            put(g, &r->out[k], k ? 3 : 4, k ? state : f.batch_first ? (int[]){at.b, at.t, at.d, at.h} : (int[]){at.t, at.d, at.b, at.h});
+    put_states(g, r, node, &f, &at);
     return r;
 }
 
-/* ---- one direction on each rank ------------------------------------------------------------------------------------------------------ */
+/* ---- one direction on each rank, or some of the hidden units ---------------------------------------------------------------------- */
 
 static struct value *backwards(struct lowering *l)
 {
@@ -101,18 +138,46 @@ static struct value *backwards(struct lowering *l)
     return v;
 }
 
+/* The split of the hidden units, NULL: they are not split. */
+static const struct split *units_split(struct graph *g, const struct node *node)
+{
+    struct placement w = node->in[RECUR_W]->place;
+    struct recurrent_form f = recurrent_form(node);
+    if (w.kind != PLACE_S || w.dim == 0)
+        return NULL;
+    const struct split *s = split_divide(g->alg, w.split, dim_int(g->alg, f.gates), dim_int(g->alg, 1));
+    require(s);
+    return s;
+}
+
+static void place_on_ranks(struct lowering *l, struct node *node)
+{
+    struct placement *in = NEWN(l->g->arena, struct placement, node->nin + 1), *out = NEWN(l->g->arena, struct placement, node->nout + 1);
+    for (int i = 0; i < node->nin; i++)
+        in[i] = node->in[i] ? node->in[i]->place : placement_replicated;
+    for (int i = 0; i < node->nout; i++)
+        out[i] = node->out[i] ? node->out[i]->place : placement_replicated;
+    lower_on_ranks(l, node, in, out);
+}
+
 void lower_recurrent(struct lowering *l)
 {
     const struct node *from = l->node;
     const struct op *op = op_find("tpc", from->optype);
+    const struct split *units = units_split(l->g, from);
     struct value **in = NEWN(l->g->arena, struct value *, op->nin);
     for (int i = 0; i < from->nin; i++)
         in[i] = from->in[i];
-    in[op->nin - 1] = backwards(l);
-    struct node *node = graph_node(l->g, op, arena_printf(l->g->arena, "%s/directions", l->name), op->nin, in, from->nout);
-    memcpy(node->attr, from->attr, sizeof *node->attr * (size_t)node->nattr);
+    in[op->nin - 1] = units ? NULL : backwards(l);
+    const char *name = arena_printf(l->g->arena, "%s/%s", l->name, units ? "units" : "directions");
+    struct node *node = graph_node(l->g, op, name, units ? from->nin : op->nin, in, from->nout);
+    memcpy(node->attr, from->attr, sizeof *node->attr * (size_t)from->nattr);
     VEC_PUSH(l->g->arena, &l->nodes, node);
     for (int i = 0; i < from->nout; i++)
         if (from->out[i])
             node_output(l->g, node, i, from->out[i]);
+    if (!units)
+        return;
+    attr_set_string(node, "units", split_str(l->g->arena, units));
+    place_on_ranks(l, node);
 }

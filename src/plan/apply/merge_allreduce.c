@@ -31,7 +31,7 @@ static bool is_sum_reduction(const struct value *v)
 static bool is_small(const struct merger *m, const struct node *reduction)
 {
     for (int w = 0; w < m->plan->workloads.n; w++)
-        if ((double)cost_payload(m->g->alg, reduction, &m->plan->workloads.at[w].dims, m->g->ranks) * 4 >
+        if ((double)cost_payload(m->g, reduction, &m->plan->workloads.at[w].dims, m->g->ranks) * 4 >
             m->machine->collective_overhead * m->machine->memory_bandwidth)
             return false;
     return true;

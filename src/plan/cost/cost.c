@@ -3,6 +3,7 @@
  *     node             o + max(flops / F, bytes / M); a share of the bytes for elementwise ops (they will be fused), nothing for views
  *     AllGather, ReduceScatter    g + lg t a + (t-1)/t n/B        AllReduce  g + min(2 lg t a + 2 (t-1)/t n/B, lg t (a + n/B))
  *     AllToAll, Redistribute      g + lg t a + (t-1)/t^2 n/B, of ranges (a halo) what they lack
+ *     recurrent net    an AllGather of its hidden units at each step, where they are split
  *     resident weights            price * bytes / M per step
  *
  * and c for every byte of the addends that a rank sums: n in a ReduceScatter and the first form of AllReduce, t n in the second.
@@ -12,6 +13,7 @@
 #include "plan/cost/cost.h"
 
 #include "op/op.h"
+#include "op/recurrent/recurrent.h"
 #include "op/rule/rule.h"
 #include "plan/input/input.h"
 #include "plan/plan.h"
@@ -147,8 +149,23 @@ double cost_reshard_seconds(struct space *s, const struct value *v, struct place
     return transition_seconds(m, s->ranks, from, to, x);
 }
 
-double cost_collective_seconds(const struct machine *m, const struct node *n, const struct bindings *dims, int ranks)
+/* What a recurrent net sends between its steps; 0: nothing. */
+static double exchange_seconds(const struct machine *m, const struct graph *g, const struct node *n, const struct bindings *dims, int ranks)
 {
+    struct recurrent_exchange x;
+    int64_t times, rows, units;
+    if (!recurrent_exchanges(g, n, &x))
+        return 0;
+    if (!dim_eval(x.times, dims, &times) || !dim_eval(x.rows, dims, &rows) || !dim_eval(split_size(g->alg, x.units), dims, &units))
+        times = rows = units = 1; /* a data-dependent size */
+    double bytes = (double)rows * (double)units * sizeof(float);
+    return (double)times * collective_seconds(m, collective_transfer(m, COLL_ALLGATHER, ranks, bytes));
+}
+
+double cost_collective_seconds(const struct machine *m, const struct graph *g, const struct node *n, const struct bindings *dims, int ranks)
+{
+    if (n->op->flags & OP_RECURS)
+        return exchange_seconds(m, g, n, dims, ranks);
     const struct value *v = n->in[0];
     struct placement from = v->place, to = n->out[0]->place, parted = from.kind == PLACE_S ? from : to;
     struct moved x = {(double)dtype_size(v->type.dtype), false};
@@ -233,7 +250,7 @@ static double recurrent_flops(struct space *s, const struct node *n, const struc
 
 static double node_flops(struct space *s, const struct node *n, const struct rule *rule, const struct strategy *st, int w, int r)
 {
-    if (rule && (n->op->flags & OP_RECURS))
+    if (n->op && (n->op->flags & OP_RECURS))
         return recurrent_flops(s, n, st, w, r);
     if (!rule || !(n->op->flags & OP_PRODUCT) || !n->out[0])
         return 0;
@@ -300,6 +317,7 @@ double cost_node_seconds(struct space *s, const struct node *n, const struct rul
             worst,
             fmax(node_flops(s, n, rule, st, w, r) / flops, share * (bytes.streamed / streaming + bytes.passed / m->memory_bandwidth)));
     }
+    worst += exchange_seconds(m, s->g, n, &s->plan->workloads.at[w].dims, s->ranks);
     return worst + m->node_overhead / (flags & OP_ELEMENTWISE ? CHAIN : 1);
 }
 

@@ -52,7 +52,8 @@ int64_t cost_of_memory(struct space *, const struct value *, struct placement); 
 double cost_resident_bytes(struct space *, const struct value *, struct placement); /* bytes on the fullest rank in the largest workload */
 /* The same in seconds under one workload; busy: ranks that work at the same time. */
 double cost_reshard_seconds(struct space *, const struct value *, struct placement from, struct placement to, int workload);
-double cost_collective_seconds(const struct machine *, const struct node *, const struct bindings *, int ranks); /* of a node */
+/* Of a node that communicates. */
+double cost_collective_seconds(const struct machine *, const struct graph *, const struct node *, const struct bindings *, int ranks);
 double cost_node_seconds(struct space *, const struct node *, const struct rule *, const struct strategy *, int workload, int busy);
 /* control_flow.c: the same of a node of control flow. */
 double control_flow_seconds(struct space *, const struct node *, int workload, int busy);
@@ -68,7 +69,7 @@ struct node *reshard_node(struct graph *, struct value *, struct placement to);
 void lowering_append(struct graph *, struct node *);
 
 /* payload.c: bytes that one rank (the one that holds most) puts into a collective node, under a workload. */
-int64_t cost_payload(struct alg *, const struct node *, const struct bindings *, int ranks);
+int64_t cost_payload(const struct graph *, const struct node *, const struct bindings *, int ranks);
 /* memory.c: what each of the ranks holds that run this graph, which the pass kernels has fused: one rank's own, or a global one with
  * explicit reshards. */
 void plan_memory(const struct graph *, const struct plan *, int ranks, struct rank_use *out);

@@ -5,6 +5,7 @@
  * The same body, in a graph of its own, gives the cost of the strategy. */
 #include "op/lower/lower.h"
 #include "op/op.h"
+#include "op/recurrent/recurrent.h"
 #include "op/rule/rule.h"
 #include "plan/cost/cost.h"
 #include "plan/space/space.h"
@@ -145,8 +146,11 @@ enum collective lowering_sends(const struct strategy *st)
 {
     for (int i = 0; st->body && i < st->body->g->nodes.n; i++) {
         const struct node *n = st->body->g->nodes.at[i];
+        struct recurrent_exchange exchange;
         if (n->op->flags & OP_COLLECTIVE)
             return collective_parse(n->optype);
+        if (recurrent_exchanges(st->body->g, n, &exchange))
+            return COLL_ALLGATHER;
     }
     return COLL_NONE;
 }

@@ -1,14 +1,28 @@
-/* What a collective moves, for reports. */
+/* What a collective moves, or a recurrent net whose hidden units are split, for reports. */
 #include "op/op.h"
+#include "op/recurrent/recurrent.h"
 #include "plan/cost/cost.h"
 
-int64_t cost_payload(struct alg *alg, const struct node *n, const struct bindings *dims, int ranks)
+static int64_t exchanged(struct alg *alg, const struct recurrent_exchange *x, const struct bindings *dims, int ranks)
 {
+    int64_t most = 0, units, bytes, times, rows;
+    for (int r = 0; r < ranks; r++)
+        if (dim_eval(split_extent(alg, x->units, r), dims, &units) && units > most)
+            most = units;
+    bool known = dim_eval(x->times, dims, &times) && dim_eval(x->rows, dims, &rows) && i64_mul(times, rows, &bytes);
+    return known && i64_mul(bytes, most, &bytes) && i64_mul(bytes, sizeof(float), &bytes) ? bytes : 0;
+}
+
+int64_t cost_payload(const struct graph *g, const struct node *n, const struct bindings *dims, int ranks)
+{
+    struct recurrent_exchange exchange;
+    if (recurrent_exchanges(g, n, &exchange))
+        return exchanged(g->alg, &exchange, dims, ranks);
     const struct value *v = n->in[0];
     require(n->op && (n->op->flags & OP_COLLECTIVE) && v->placed);
     int64_t most = 0;
     for (int r = 0; r < ranks; r++) {
-        struct type local = placement_local(alg, &v->type, v->place, r);
+        struct type local = placement_local(g->alg, &v->type, v->place, r);
         int64_t bytes = (int64_t)dtype_size(local.dtype), size;
         for (int d = 0; d < local.rank; d++)
             if (!dim_eval(local.dim[d], dims, &size) || !i64_mul(bytes, size, &bytes))

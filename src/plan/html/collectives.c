@@ -25,7 +25,8 @@ static struct collective_row *row_of(const struct html_page *p, struct collectiv
     const struct value *from = c->node->in[0];
     const char *where = from->producer ? label_node(p->arena, p->g, from->producer) : from->name;
     const char *label = label_pattern(p->arena, where);
-    const char *change = arena_printf(p->arena, "%s → %s", place_words(p, from), place_words(p, c->node->out[0]));
+    const struct value *to = c->node->out[0] ? c->node->out[0] : c->value;
+    const char *change = arena_printf(p->arena, "%s → %s", place_words(p, from), place_words(p, to));
     for (int i = 0; i < all->list.n; i++)
         if (all->list.at[i].kind == c->kind && strcmp(all->list.at[i].label, label) == 0 && strcmp(all->list.at[i].change, change) == 0)
             return &all->list.at[i];
@@ -45,8 +46,8 @@ static struct collective_rows find_rows(const struct html_page *p)
         row->count++;
         for (int w = 0; w < p->loads; w++) {
             const struct bindings *dims = &p->plan->workloads.at[w].dims;
-            row->bytes[w] += (double)cost_payload(p->g->alg, c->node, dims, p->g->ranks);
-            row->seconds[w] += cost_collective_seconds(&p->options->machine, c->node, dims, p->g->ranks);
+            row->bytes[w] += (double)cost_payload(p->g, c->node, dims, p->g->ranks);
+            row->seconds[w] += cost_collective_seconds(&p->options->machine, p->g, c->node, dims, p->g->ranks);
         }
     }
     return all;

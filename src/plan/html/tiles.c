@@ -61,7 +61,7 @@ static void sent_tile(const struct html_page *p)
     double *bytes = NEWN(p->arena, double, p->loads + 1), *seconds = NEWN(p->arena, double, p->loads + 1);
     for (int w = 0; w < p->loads; w++) {
         for (int i = 0; i < p->plan->collectives.n; i++)
-            bytes[w] += (double)cost_payload(p->g->alg, p->plan->collectives.at[i].node, &p->plan->workloads.at[w].dims, p->g->ranks);
+            bytes[w] += (double)cost_payload(p->g, p->plan->collectives.at[i].node, &p->plan->workloads.at[w].dims, p->g->ranks);
         for (int i = 0; i < p->plan->step.list.n; i++)
             seconds[w] += html_part_sends(&p->plan->step.list.at[i]) ? p->plan->step.list.at[i].seconds[w] : 0;
     }

@@ -20,7 +20,7 @@ struct kind_uses plan_kinds(struct arena *a, const struct graph *g, const struct
         struct kind_use *k = use_of(a, &all, p->collectives.at[i].kind, p->workloads.n);
         k->count++;
         for (int w = 0; w < p->workloads.n; w++)
-            k->bytes[w] += (double)cost_payload(g->alg, p->collectives.at[i].node, &p->workloads.at[w].dims, g->ranks);
+            k->bytes[w] += (double)cost_payload(g, p->collectives.at[i].node, &p->workloads.at[w].dims, g->ranks);
     }
     return all;
 }

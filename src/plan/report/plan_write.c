@@ -210,9 +210,9 @@ static json_t *collectives_array(const struct plan_writer *w)
         json_object_set_new(o, "axis", json_integer(c->axis));
         for (int k = 0; k < w->plan->workloads.n; k++) {
             const struct bindings *dims = &w->plan->workloads.at[k].dims;
-            json_array_append_new(bytes, json_integer(cost_payload(w->global->alg, c->node, dims, w->global->ranks)));
-            json_array_append_new(seconds,
-                                  json_seconds(w->plan, cost_collective_seconds(&w->options->machine, c->node, dims, w->global->ranks)));
+            json_array_append_new(bytes, json_integer(cost_payload(w->global, c->node, dims, w->global->ranks)));
+            json_array_append_new(
+                seconds, json_seconds(w->plan, cost_collective_seconds(&w->options->machine, w->global, c->node, dims, w->global->ranks)));
         }
         json_object_set_new(o, "bytes", bytes);
         json_object_set_new(o, "seconds", seconds);

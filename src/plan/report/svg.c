@@ -273,7 +273,7 @@ static const char *payload_text(const struct picture *p, const struct node *n)
 {
     const char *text = "";
     for (int w = 0; w < p->plan->workloads.n; w++) {
-        double bytes = (double)cost_payload(p->g->alg, n, &p->plan->workloads.at[w].dims, p->g->ranks);
+        double bytes = (double)cost_payload(p->g, n, &p->plan->workloads.at[w].dims, p->g->ranks);
         text = arena_printf(p->arena, "%s%s%s", text, w ? ", " : "", units_bytes(p->arena, bytes));
         if (p->plan->workloads.n > 1)
             text = arena_printf(p->arena, "%s at workload %d", text, w + 1);

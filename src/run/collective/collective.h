@@ -70,6 +70,13 @@ void collective_run(const struct collective_node *, const struct route *, struct
 /* Fails unless every rank has the same list of collectives and the same plan, by its hash. */
 void collective_agree(struct comm *, struct arena *, const char *path, const struct collective_node *, int n, uint64_t plan);
 
+/* ---- unit_gather.c: the exchange inside a recurrent net ---------------------------------------------------------------------- */
+struct unit_gather;
+/* For a split of the hidden units that holds each once; blocks: what is on its way. */
+struct unit_gather *unit_gather_new(struct arena *, struct comm *, struct buffer *blocks, const struct split *);
+/* For the kernel's call. */
+const struct units *unit_gather_units(const struct unit_gather *);
+
 /* ---- kinds.c: one row for each kind ------------------------------------------------------------------------------------------ */
 struct collective_kind {
     /* Fills route->send and route->recv; NULL: whole tensors move. */

@@ -5,6 +5,7 @@
 #include "ir/rank_meta.h"
 #include "op/analysis/analysis.h"
 #include "op/op.h"
+#include "op/recurrent/recurrent.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -42,10 +43,27 @@ static void step_new(struct session *s, struct session_step *step, struct node *
         require(n->nin >= 1 && n->in[0] && n->nout >= 1 && n->out[0]);
 }
 
+/* A recurrent net whose hidden units are split exchanges them itself. */
+static void prepare_units(struct session *s, struct session_step *step)
+{
+    struct recurrent_exchange x;
+    if (!recurrent_exchanges(s->graph, step->node, &x))
+        return;
+    if (x.units->ranks != s->comm->size)
+        fail("%s: %s: its hidden units are split over %d ranks, this run has %d", s->sig.path, node_where(s->graph, step->node),
+             x.units->ranks, s->comm->size);
+    step->units = unit_gather_new(s->arena, s->comm, &s->scratch, x.units);
+}
+
 static void read_collective(struct session *s, struct session_step *step, struct collective_node *c)
 {
     if (step->sum) {
         ordered_sum_register(step->sum, c, &s->traffic.count[s->traffic.n]);
+        return;
+    }
+    struct recurrent_exchange x;
+    if (recurrent_exchanges(s->graph, step->node, &x)) {
+        *c = (struct collective_node){.kind = COLL_ALLGATHER, .name = step->node->name, .axis = -1, .axis2 = -1, .from = x.units};
         return;
     }
     collective_read(s->graph, step->node, c);
@@ -65,18 +83,24 @@ static void settle_weights(struct session *s)
     }
 }
 
+static bool communicates(const struct session_step *step)
+{
+    return step->kind == STEP_COLLECTIVE || step->sum || step->units;
+}
+
 static void collect_collectives(struct session *s)
 {
     int n = 0;
     for (int i = 0; i < s->nstep; i++) {
         if (kenv_deterministic(s->env) && s->step[i].kind == STEP_KERNEL)
             s->step[i].sum = ordered_sum_new(s, s->step[i].node);
-        n += s->step[i].kind == STEP_COLLECTIVE || s->step[i].sum;
+        prepare_units(s, &s->step[i]);
+        n += communicates(&s->step[i]);
     }
     s->traffic.at = NEWN(s->arena, struct collective_node, n);
     s->traffic.count = NEWN(s->arena, struct session_collective, n);
     for (int i = 0; i < s->nstep; i++) {
-        if (s->step[i].kind != STEP_COLLECTIVE && !s->step[i].sum)
+        if (!communicates(&s->step[i]))
             continue;
         struct collective_node *c = &s->traffic.at[s->traffic.n];
         read_collective(s, &s->step[i], c);
@@ -332,8 +356,15 @@ static void run_kernel(struct session *s, struct session_step *step)
                          .cache = &step->cache,
                          .bind = &s->bind,
                          .env = s->env,
-                         .share = step->sum ? ordered_sum_share(step->sum) : NULL};
+                         .share = step->sum ? ordered_sum_share(step->sum) : NULL,
+                         .units = step->units ? unit_gather_units(step->units) : NULL};
+    if (!step->units) {
+        step->node->op->kernel(&call);
+        return;
+    }
+    struct traffic_start t = traffic_begin(s, step->collective);
     step->node->op->kernel(&call);
+    traffic_end(s, step->count, t);
 }
 
 static void run_collective(struct session *s, struct session_step *step)

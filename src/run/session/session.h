@@ -47,7 +47,8 @@ struct session_step {
     struct session_collective *count;
     struct route *route;
     struct control *control;
-    struct summation *sum; /* NULL: the node sums over no sharded dimension */
+    struct summation *sum;     /* NULL: the node sums over no sharded dimension */
+    struct unit_gather *units; /* NULL: the node is no recurrent net whose hidden units are split */
 };
 /* A state of the graph: an input, and the output that becomes its value for the next run. */
 struct state_slot {
