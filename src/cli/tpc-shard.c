@@ -83,7 +83,7 @@ static struct text_list parse_shard_options(struct arena *a, struct shard_option
         {"dry-run", 'n', ARG_FLAG, &o->dry_run, NULL, "plan and report only; needs no weight data"},
         {"report", 0, ARG_LIST, &o->report, "text|json|html|dot|svg[=FILE]", "write a report to stdout or FILE (repeatable)"},
         {"compare", 0, ARG_LIST, &o->compare, "first|none|FILE", "report what another plan costs, too (repeatable)"},
-        {"explain", 0, ARG_TEXT, &o->explain, "NAME", "print why a node, tensor or weight has its placement; write nothing"},
+        {"explain", 0, ARG_TEXT, &o->explain, "NAME", "print why a node, weight or collective is placed so; write nothing"},
         {"dump-after", 0, ARG_TEXT, &o->dump_after, "PASS", "print the graph after a pass"},
         {"list-passes", 0, ARG_FLAG, &o->list_passes, NULL, "print the passes of the pipeline"},
         {"list-ops", 0, ARG_FLAG, &o->list_ops, NULL, "print the ops with opset, rule and kernel"},

@@ -228,6 +228,20 @@ static void show_readers(const struct explainer *x, const struct value *v)
         fprintf(x->f, "  and by %d more\n", uses->list.n - MOST_SHOWN);
 }
 
+/* The collectives and slices of the value, and why an output has one. */
+static void show_reshards(const struct explainer *x, const struct value *v)
+{
+    const struct step_parts *step = &x->s->plan->step;
+    for (int i = 0; i < step->list.n; i++) {
+        const struct step_part *p = &step->list.at[i];
+        if (p->to && strcmp(p->name, v->name) == 0)
+            fprintf(x->f, "  brought to %s by %s, %s in workload 1\n", p->to, p->by ? collective_name(p->by) : "a slice",
+                    units_seconds(x->s->arena, p->seconds[0]));
+    }
+    if (graph_output_number(x->s->g, v) >= 0)
+        fprintf(x->f, "  an output is whole on every rank unless --plan asks otherwise\n");
+}
+
 static void explain_value(const struct explainer *x, const struct value *v)
 {
     struct space *s = x->s;
@@ -237,6 +251,7 @@ static void explain_value(const struct explainer *x, const struct value *v)
     if (node >= 0)
         fprintf(x->f, "  made by %s (%s): %s\n", s->g->nodes.at[node]->name, s->g->nodes.at[node]->optype, reason_of(x, node));
     show_readers(x, v);
+    show_reshards(x, v);
     fprintf(x->f, "  %-50s %12s  %s\n", v->constant ? "placements, us a step" : "resharded to, us a step", v->constant ? "holding it" : "",
             "the plan with it");
     for (int i = 0; i < legal.list.n; i++) {
@@ -268,6 +283,7 @@ static const struct value *value_named(const struct space *s, const char *name)
         if (c && c->origin && strcmp(c->origin, name) == 0)
             v = s->g->values.at[i];
     }
+    v = v ? v : explain_emitted(s, name);
     return v && is_used(s, v) ? v : NULL;
 }
 
@@ -289,6 +305,7 @@ void plan_explain(FILE *f, struct space *s, const char *name)
 {
     struct explainer x = {.f = f, .s = s, .least = s->plan->objective};
     const struct value *v = value_named(s, name);
+    struct explained part;
     int node = 0;
     while (node < s->g->nodes.n && strcmp(s->g->nodes.at[node]->name, name) != 0)
         node++;
@@ -297,6 +314,12 @@ void plan_explain(FILE *f, struct space *s, const char *name)
         explain_node(&x, node);
     else if (v)
         explain_value(&x, v);
-    else
+    else if (collective_parse(name))
+        explain_collectives(f, s, collective_parse(name));
+    else if (!explain_part(f, s, name, &part))
         refuse_name(s, name);
+    else if (part.node >= 0)
+        explain_node(&x, part.node);
+    else if (part.value)
+        explain_value(&x, part.value);
 }

@@ -20,8 +20,20 @@ void plan_dot(FILE *, const struct graph *global);
 void plan_svg(FILE *, struct graph *global, const struct options *, const struct plan *);
 
 /* explain.c: why what is called name is placed as it is, after the pass choose. Solves again for every alternative: the graph and the space
- * are of no use afterwards. An unknown name is a failure that names the nearest one. */
+ * are of no use afterwards. A part of a name, or a kind of collective, will do. An unknown name is a
+ * failure that names the nearest one. */
 void plan_explain(FILE *, struct space *, const char *name);
+
+/* explain_name.c: what has this as part of its name, or of its label, where it may have * and ?. True if something does: *out is what, if
+ * that is one thing or the same of several layers; else it is listed. */
+struct explained {
+    int node; /* position; -1: it is a value, or none */
+    const struct value *value;
+};
+bool explain_part(FILE *, struct space *, const char *name, struct explained *out);
+/* explain_collective.c: why there are collectives of a kind. The value that one in a rank file, of this name, reshards; NULL: none. */
+void explain_collectives(FILE *, struct space *, enum collective);
+const struct value *explain_emitted(const struct space *, const char *name);
 
 /* compare.c: the collectives of a plan by kind, after insert and fuse; what the plan comes to, after the pass memory. */
 struct kind_uses plan_kinds(struct arena *, const struct graph *, const struct plan *);
