@@ -34,6 +34,8 @@ enum compile_property {
 /* Equates sizes of a graph's inputs with those that are known. state NULL: none are. */
 struct size_source {
     void (*state)(const void *data, struct graph *);
+    /* What an input holds, for load_options.bound; NULL: nothing is known. */
+    const char *(*held)(const void *data, struct arena *, const char *input, bool tensor);
     const void *data;
 };
 struct compile {

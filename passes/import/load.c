@@ -10,6 +10,8 @@
 #include "passes/pass.h"
 #include "plan/folder/folder.h"
 
+#include <string.h>
+
 /* Checks the weight files that a text form names. Their paths are absolute or relative to the working directory. */
 static void check_external_files(const struct compile *c)
 {
@@ -24,13 +26,41 @@ static void check_external_files(const struct compile *c)
     arena_free(tmp);
 }
 
+/* The value that --bind gives an input; else what the inputs of the run tell. */
+static const char *bound_value(void *compile, struct arena *arena, const char *input, bool tensor)
+{
+    const struct compile *c = compile;
+    size_t n = strlen(input);
+    for (int i = 0; c->fixed && i < c->fixed->list.n; i++)
+        if (strncmp(c->fixed->list.at[i], input, n) == 0 && c->fixed->list.at[i][n] == '=')
+            return c->fixed->list.at[i] + n + 1;
+    return c->sizes.held ? c->sizes.held(c->sizes.data, arena, input, tensor) : NULL;
+}
+
+/* Loading has bound some already. */
+static void bind_fixed(struct compile *c)
+{
+    bool *done = NEWN(c->arena, bool, c->fixed->list.n + 1);
+    for (int i = 0; i < c->fixed->list.n; i++) {
+        const char *text = c->fixed->list.at[i], *equal = strchr(text, '='), *bound = NULL;
+        if (equal)
+            bound = rank_meta_bind(c->graph, arena_strndup(c->arena, text, (size_t)(equal - text)));
+        done[i] = bound && strcmp(bound, equal + 1) == 0;
+    }
+    for (int i = 0; i < c->fixed->list.n; i++)
+        if (!done[i])
+            op_bind_input(c->graph, c->fixed->list.at[i]);
+}
+
 void pass_load(struct compile *c)
 {
     struct folder *folder = c->options ? c->options->folder : NULL;
     struct load_options options = {.need_data = c->options && !c->options->dry_run,
                                    .external_roots = c->external_roots,
                                    .find = folder ? folder_find : NULL,
-                                   .find_data = folder};
+                                   .find_data = folder,
+                                   .bound = bound_value,
+                                   .bound_data = c};
     require(c->model_path);
     struct alg *alg = alg_new(c->arena);
     c->text = graph_text(c->arena, c->model_path);
@@ -43,6 +73,6 @@ void pass_load(struct compile *c)
         c->graph->properties = 0;
         check_external_files(c);
     }
-    for (int i = 0; c->fixed && i < c->fixed->list.n; i++)
-        op_bind_input(c->graph, c->fixed->list.at[i]);
+    if (c->fixed)
+        bind_fixed(c);
 }

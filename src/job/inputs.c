@@ -121,6 +121,38 @@ static void take_named(struct arena *a, struct session *s, struct inputs *in, co
     in->sharded[i] = shards;
 }
 
+static void take(struct inputs *in, int i, const char *path, struct tensor t)
+{
+    if (in->from[i])
+        return;
+    in->at[i] = t;
+    in->from[i] = path;
+}
+
+/* The elements of a sequence, or what an optional holds. False: the file is a tensor's. */
+static bool take_list(struct arena *a, struct inputs *in, const char *path)
+{
+    struct tensor_list list = sequence_read_pb(a, path);
+    int whole = list.name ? input_index(in->graph, list.name, strlen(list.name)) : -1;
+    if (!list.name)
+        return false;
+    if (whole >= 0 && list.n == 1) {
+        take(in, whole, path, list.at[0]);
+        return true;
+    }
+    if (whole >= 0)
+        fail("%s: '%s' holds %d tensors, and the graph was made for one", path, list.name, list.n);
+    for (int k = 0; k <= list.n; k++) {
+        const char *name = arena_printf(a, "%s.%d", list.name, k);
+        int i = input_index(in->graph, name, strlen(name));
+        if (i >= 0 && k < list.n)
+            take(in, i, path, list.at[k]);
+        else if (k < list.n ? !rank_meta_is_unread(in->graph, name) : i >= 0 || rank_meta_is_unread(in->graph, name))
+            fail("%s: '%s' has %d elements, and the graph was made for %s", path, list.name, list.n, k < list.n ? "fewer" : "more");
+    }
+    return true;
+}
+
 /* Reads input_0.pb, input_1.pb and so on. The name in a file finds the input; a file without such a name goes by its number. */
 static void take_folder(struct arena *a, struct inputs *in, const char *folder)
 {
@@ -131,6 +163,8 @@ static void take_folder(struct arena *a, struct inputs *in, const char *folder)
                 fail("%s: has no input_0.pb", folder);
             return;
         }
+        if (take_list(a, in, path))
+            continue;
         struct tensor t = tensor_read_pb(a, path, &name);
         int i = name && *name ? input_index(in->graph, name, strlen(name)) : -1;
         if (i < 0 && name && is_bound_or_unread(a, in->graph, name, &t))
@@ -139,10 +173,7 @@ static void take_folder(struct arena *a, struct inputs *in, const char *folder)
             i = k;
         if (i >= in->n)
             fail("%s: '%s' is no input: the inputs are %s", path, name && *name ? name : "(unnamed)", job_input_names(a, in->graph));
-        if (in->from[i])
-            continue;
-        in->at[i] = t;
-        in->from[i] = path;
+        take(in, i, path, t);
     }
 }
 
@@ -385,8 +416,6 @@ struct tensor *job_inputs(struct arena *a, struct comm *all, struct session *s, 
 
 /* ---- sizes, before there is a session ------------------------------------------------------------------------------------------ */
 
-enum { MOST_BOUND = 64 };
-
 static void state_sizes(struct graph *g, const struct value *v, const struct tensor *t)
 {
     if (t->rank != v->type.rank)
@@ -395,24 +424,6 @@ static void state_sizes(struct graph *g, const struct value *v, const struct ten
         if (alg_equate(g->alg, v->type.dim[d], dim_int(g->alg, t->dim[d]), "the inputs of this run") == EQ_FALSE)
             fail("%s: input '%s' has %lld in dimension %d, expected %s", graph_file(g), v->name, (long long)t->dim[d], d,
                  type_str(g->arena, &v->type));
-}
-
-static bool is_small_integer(const struct tensor *t)
-{
-    int64_t n = tensor_elements(t);
-    bool small = !dtype_is_float(t->dtype) && dtype_size(t->dtype) && t->dtype != DT_U64 && n > 0 && n <= MOST_BOUND;
-    for (int64_t i = 0; small && i < n; i++)
-        small = fabs(tensor_element(t, i)) < 0x1p53;
-    return small;
-}
-
-/* As --bind has it. */
-static const char *bind_text(struct arena *a, const char *name, const struct tensor *t)
-{
-    const char *text = arena_printf(a, "%s=", name);
-    for (int64_t i = 0; i < tensor_elements(t); i++)
-        text = arena_printf(a, "%s%s%lld", text, i ? "," : "", (long long)tensor_element(t, i));
-    return text;
 }
 
 void job_state_sizes(const void *options, struct graph *g)
@@ -425,8 +436,8 @@ void job_state_sizes(const void *options, struct graph *g)
         if (!in.from[i])
             continue;
         state_sizes(g, g->inputs.at[i], &in.at[i]);
-        if (is_small_integer(&in.at[i]) && op_decides_form(g, g->inputs.at[i]))
-            VEC_PUSH(g->arena, &fixed, bind_text(g->arena, g->inputs.at[i]->name, &in.at[i]));
+        if (input_is_small_integer(&in.at[i]) && op_decides_form(g, g->inputs.at[i]))
+            VEC_PUSH(g->arena, &fixed, arena_printf(g->arena, "%s=%s", g->inputs.at[i]->name, input_values_text(g->arena, &in.at[i])));
     }
     for (int i = 0; i < fixed.n; i++)
         op_bind_input(g, fixed.at[i]);

@@ -112,6 +112,12 @@ struct job_tensors {
 };
 void job_state_sizes_of(const void *tensors, struct graph *);
 
+/* input_forms.c: as size_source.held (passes/pass.h), of the inputs that the options give. */
+const char *job_input_held(const void *options, struct arena *, const char *input, bool tensor);
+/* Integers and booleans that --bind can give, and their text. */
+bool input_is_small_integer(const struct tensor *);
+const char *input_values_text(struct arena *, const struct tensor *);
+
 struct tensor job_read_tensor(struct arena *, const char *path);
 const char *job_input_names(struct arena *, const struct graph *);
 

@@ -31,6 +31,26 @@ static int find_output(const struct graph *g, const char *name)
     return -1;
 }
 
+/* The elements of a sequence, or what an optional holds. False: the file is a tensor's. */
+static bool compare_list(struct arena *a, const struct graph *g, const struct tensor *out, const char *path, const struct tolerance *t,
+                         struct verdict *v)
+{
+    struct tensor_list want = sequence_read_pb(a, path);
+    if (!want.name)
+        return false;
+    bool whole = want.n == 1 && find_output(g, want.name) >= 0;
+    for (int k = 0; k < want.n; k++) {
+        const char *name = whole ? want.name : arena_printf(a, "%s.%d", want.name, k);
+        int i = find_output(g, name);
+        if (i < 0)
+            fail("%s: '%s' has %d elements, and the run made %d", path, want.name, want.n, k);
+        compare_close(v, name, &out[i], &want.at[k], t->rtol, t->atol);
+    }
+    if (find_output(g, arena_printf(a, "%s.%d", want.name, want.n)) >= 0)
+        fail("%s: '%s' has %d elements, and the run made more", path, want.name, want.n);
+    return true;
+}
+
 static void compare_test_data(struct arena *a, const struct graph *g, const struct tensor *out, const struct job_options *o,
                               struct verdict *v)
 {
@@ -39,6 +59,8 @@ static void compare_test_data(struct arena *a, const struct graph *g, const stru
         const char *path = path_join(a, o->test_data, arena_printf(a, "output_%d.pb", k)), *name = NULL;
         if (!path_exists(path))
             break;
+        if (compare_list(a, g, out, path, &t, v))
+            continue;
         struct tensor want = tensor_read_pb(a, path, &name);
         int i = name && *name ? find_output(g, name) : -1;
         if (i < 0)

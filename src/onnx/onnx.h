@@ -15,6 +15,10 @@ struct load_options {
      * nowhere. */
     bool (*find)(void *, const char *file, int64_t offset, int64_t bytes, struct source *out);
     void *find_data;
+    /* What --bind or the inputs of the run say of an input: values of a tensor, as --bind has them, or what a sequence or an optional holds
+     * (read/sequence_ends.c); NULL: nothing. bound NULL: nothing is known. */
+    const char *(*bound)(void *, struct arena *, const char *input, bool tensor);
+    void *bound_data;
 };
 struct graph *onnx_load(struct arena *, struct alg *, const char *path, const struct load_options *);
 /* Ops without a row that loading replaces by these ops. */
@@ -84,6 +88,14 @@ const char *onnx_library(void);
 
 /* ---- tensor_file.c: TensorProto files of ONNX's test layout, and numpy's .npy (format 1.0 to 3.0, C and Fortran order, little endian). */
 struct tensor tensor_read_pb(struct arena *, const char *path, const char **name);
+/* sequence_file.c: a sequence or an optional of ONNX's test layout; name NULL: the file is a TensorProto's. absent: it holds nothing. */
+struct tensor_list {
+    const char *name;
+    bool absent;
+    int n;
+    struct tensor *at;
+};
+struct tensor_list sequence_read_pb(struct arena *, const char *path);
 struct tensor tensor_read_npy(struct arena *, const char *path);
 void tensor_write_npy(const char *path, const struct tensor *);
 /* As tensor_read_npy, but the data stay in the mapped file, at any alignment; not in Fortran order. */

@@ -10,28 +10,31 @@
 
 /* ---- TensorProto ---- */
 
+struct tensor tensor_of_proto(struct arena *arena, const Onnx__TensorProto *t, const char *path, const char *label, size_t most)
+{
+    struct tensor out = {.rank = (int)t->n_dims};
+    int64_t bytes;
+    out.dtype = tensor_layout(arena, t, path, label, out.dim, &bytes);
+    if (t->has_data_location && t->data_location == ONNX__TENSOR_PROTO__DATA_LOCATION__EXTERNAL)
+        fail("%s: %s keeps its data in another file, expected it here", path, label);
+    if (bytes > 64 * (int64_t)most)
+        fail("%s: %s has dimensions for %lld bytes, the file has %zu", path, label, (long long)bytes, most);
+    out.packed = dtype_is_packed(out.dtype);
+    out.data = arena_alloc(arena, bytes ? (size_t)bytes : 1);
+    tensor_content(t, out.dtype, bytes, path, label, out.data);
+    return tensor_unpacked(arena, &out);
+}
+
 struct tensor tensor_read_pb(struct arena *arena, const char *path, const char **name)
 {
     static const char what[] = "a TensorProto file";
     struct arena *tmp = arena_new();
     struct map file = map_file(path);
-    struct tensor out = {.dtype = DT_NONE};
-    const Onnx__TensorProto *t;
     if (file.bytes)
         wire_check(tmp, path, what, file, &onnx__tensor_proto__descriptor, NULL);
-    t = wire_unpack(tmp, path, what, file, &onnx__tensor_proto__descriptor);
-    int64_t bytes;
+    const Onnx__TensorProto *t = wire_unpack(tmp, path, what, file, &onnx__tensor_proto__descriptor);
     const char *label = arena_printf(tmp, "tensor '%s'", proto_text_or(t->name, ""));
-    out.dtype = tensor_layout(tmp, t, path, label, out.dim, &bytes);
-    out.rank = (int)t->n_dims;
-    if (t->has_data_location && t->data_location == ONNX__TENSOR_PROTO__DATA_LOCATION__EXTERNAL)
-        fail("%s: %s keeps its data in another file, expected it here", path, label);
-    if (bytes > 64 * (int64_t)file.bytes)
-        fail("%s: %s has dimensions for %lld bytes, the file has %zu", path, label, (long long)bytes, file.bytes);
-    out.packed = dtype_is_packed(out.dtype);
-    out.data = arena_alloc(arena, bytes ? (size_t)bytes : 1);
-    tensor_content(t, out.dtype, bytes, path, label, out.data);
-    out = tensor_unpacked(arena, &out);
+    struct tensor out = tensor_of_proto(arena, t, path, label, file.bytes);
     if (name)
         *name = arena_strdup(arena, proto_text_or(t->name, ""));
     map_close(file);

@@ -128,7 +128,7 @@ def cases(good):
     yield "is of opset 99, tpc knows", model(relu, opset=99)
     yield "needs domain 'elsewhere'", model([node("Foo", ["x"], ["y"], domain="elsewhere")])
     yield "export the model with opset 9 or later", model([node("MeanVarianceNormalization", ["x"], ["y"])], opset=8)
-    yield "is a sequence, expected a tensor", sequence_input()
+    yield "is a sequence: give the number of its elements", sequence_input()
     yield "reads 'nowhere', which nothing produces", branches(body([node("Neg", ["nowhere"], ["r"])]))
     yield "depends on its own output: the graph has a cycle", branches(body([node("Neg", ["y"], ["r"])]))
     yield "depends on its own output: the graph has a cycle", branches(body([node("Add", ["x", "s"], ["r"]), node("Neg", ["r"], ["s"])]))

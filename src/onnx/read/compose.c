@@ -76,6 +76,19 @@ Onnx__AttributeProto *compose_int(struct composer *c, const char *name, int64_t 
     return a;
 }
 
+Onnx__AttributeProto *compose_truth(struct composer *c, const char *name, bool is)
+{
+    Onnx__AttributeProto *a = attribute(c, name, ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__TENSOR);
+    a->t = NEW(c->im->tmp, Onnx__TensorProto);
+    onnx__tensor_proto__init(a->t);
+    a->t->has_data_type = 1;
+    a->t->data_type = ONNX__TENSOR_PROTO__DATA_TYPE__BOOL;
+    a->t->n_int32_data = 1;
+    a->t->int32_data = NEWN(c->im->tmp, int32_t, 1);
+    a->t->int32_data[0] = is;
+    return a;
+}
+
 Onnx__AttributeProto *compose_ints(struct composer *c, const char *name, size_t n, const int64_t *at)
 {
     Onnx__AttributeProto *a = attribute(c, name, ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__INTS);

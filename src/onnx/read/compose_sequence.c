@@ -7,19 +7,12 @@
 
 enum { MOST_PARTS = 4096 };
 
-struct sequence {
-    enum { SEQUENCE_LIST, SEQUENCE_STACK, SEQUENCE_PARTS, SEQUENCE_ABSENT } kind;
-    size_t n;            /* LIST */
-    struct value **at;   /* of them; STACK, PARTS: the tensor */
-    int64_t axis, chunk; /* PARTS: so many indices each */
-};
-
 /* ---- what is known ---------------------------------------------------------------------------------------------------------------- */
 
 /* Names are unique in their graph only. */
-static char *value_key(struct composer *c, const struct value *v)
+static char *value_key(const struct import *im, const struct value *v)
 {
-    return arena_printf(c->im->tmp, "%p", (const void *)v);
+    return arena_printf(im->tmp, "%p", (const void *)v);
 }
 
 static struct value *operand(const struct composer *c, size_t i)
@@ -32,15 +25,19 @@ static bool is_of(const struct graph *g, const struct value *v)
     return v->id < g->values.n && g->values.at[v->id] == v;
 }
 
+const struct sequence *compose_sequence_find(const struct import *im, const struct value *v)
+{
+    const struct sequence *s = v ? text_table_find(im->sequences, value_key(im, v)) : NULL;
+    for (size_t k = 0; s && s->kind != SEQUENCE_ABSENT && k < (s->kind == SEQUENCE_LIST ? s->n : 1); k++)
+        if (!is_of(im->graph, s->at[k]))
+            return NULL;
+    return s;
+}
+
 /* NULL: none that is known in this graph. */
 static const struct sequence *sequence_of(struct composer *c, size_t i)
 {
-    const struct value *v = operand(c, i);
-    const struct sequence *s = v ? text_table_find(c->im->sequences, value_key(c, v)) : NULL;
-    for (size_t k = 0; s && s->kind != SEQUENCE_ABSENT && k < (s->kind == SEQUENCE_LIST ? s->n : 1); k++)
-        if (!is_of(c->im->graph, s->at[k]))
-            return NULL;
-    return s;
+    return compose_sequence_find(c->im, operand(c, i));
 }
 
 static const struct sequence *list_of(struct composer *c, size_t i)
@@ -49,12 +46,17 @@ static const struct sequence *list_of(struct composer *c, size_t i)
     return s && s->kind == SEQUENCE_LIST ? s : NULL;
 }
 
+void compose_sequence_note(struct import *im, const struct value *v, struct sequence made)
+{
+    struct sequence *s = NEW(im->tmp, struct sequence);
+    *s = made;
+    text_table_add(im->tmp, &im->sequences, value_key(im, v), s);
+}
+
 static void note(struct composer *c, size_t result, struct sequence made)
 {
-    struct sequence *s = NEW(c->im->tmp, struct sequence);
-    *s = made;
     if (compose_gives(c->node, result))
-        text_table_add(c->im->tmp, &c->im->sequences, value_key(c, scope_read(c->im, c->scope, c->node->output[result], c->where)), s);
+        compose_sequence_note(c->im, scope_read(c->im, c->scope, c->node->output[result], c->where), made);
 }
 
 static struct sequence list_new(struct composer *c, size_t n)
@@ -78,10 +80,12 @@ static char **names_of(struct composer *c, const struct sequence *s)
     return list;
 }
 
-/* Sizes or an index that the file states. */
+/* Sizes or an index that the file states, or an input that is bound. */
 static struct value *stated(struct composer *c, size_t i)
 {
     struct value *v = operand(c, i);
+    if (v && !v->constant)
+        (void)sequence_bind_input(c->im, v);
     bool whole = v && v->constant && (v->constant->dtype == DT_I64 || v->constant->dtype == DT_I32);
     return whole && v->constant->rank <= 1 && constant_elements(v->constant) > 0 ? v : NULL;
 }
@@ -238,14 +242,13 @@ static void sequence_length(struct composer *c)
     int64_t zero = 0;
     char *axis = scope_ints(c->im, c->scope, "axis", 1, &zero), *in[2] = {NULL, axis};
     if (s && s->kind == SEQUENCE_LIST) {
-        int64_t n = (int64_t)s->n;
-        in[0] = scope_ints(c->im, c->scope, "length", 1, &n);
+        Onnx__AttributeProto *length = compose_int(c, "value_int", (int64_t)s->n);
+        compose_become_with(c, "Constant", 0, NULL, 1, &length);
     } else if (s && s->kind == SEQUENCE_STACK) {
         Onnx__AttributeProto *end = compose_int(c, "end", 1);
         in[0] = compose_node_of(c, "Shape", 1, (char *[]){name_of(c, s->at[0])}, 1, &end, 1, NULL);
-    }
-    if (in[0])
         compose_become(c, "Squeeze", 2, in);
+    }
 }
 
 /* Behind each other along an axis that they have, or along a new one. */
@@ -347,8 +350,8 @@ static void optional_has_element(struct composer *c)
     bool there = compose_has(c->node, 0) && !(s && s->kind == SEQUENCE_ABSENT);
     if (there && !s && !is_tensor(v))
         return;
-    char *is = compose_cast(c, scope_scalar(c->im, c->scope, "there", there), ONNX__TENSOR_PROTO__DATA_TYPE__BOOL);
-    compose_become(c, "Identity", 1, &is);
+    Onnx__AttributeProto *is = compose_truth(c, "value", there);
+    compose_become_with(c, "Constant", 0, NULL, 1, &is);
 }
 
 /* ---- loops ------------------------------------------------------------------------------------------------------------------------ */
@@ -356,6 +359,8 @@ static void optional_has_element(struct composer *c)
 /* The result that was a sequence is the tensor of all elements, by the same name. */
 static void loop(struct composer *c)
 {
+    if (sequence_unroll(c))
+        return;
     for (size_t k = c->node->n_input > 2 ? c->node->n_input - 2 : 0; k-- > 0;) {
         const struct sequence *s = list_of(c, k + 2);
         char *element, *stack = compose_gives(c->node, k) ? c->node->output[k] : scope_fresh(c->im, "stack");
@@ -378,16 +383,17 @@ static void identity(struct composer *c)
 const struct composition compose_list_sequence[] = {
     {"", "ConcatFromSequence", 11, "Unsqueeze, Concat, Shape, Reshape, Identity", concat_from_sequence},
     {"", "Identity", 13, "Identity", identity},
-    {"", "Loop", 11, "Loop", loop},
+    {"", "If", 11, "If, Identity, SequenceConstruct", sequence_branch},
+    {"", "Loop", 11, "Loop, Unsqueeze, Concat, Identity, SequenceConstruct", loop},
     {"", "Optional", 15, "Identity", optional},
     {"", "OptionalGetElement", 15, "Identity", pass_on},
-    {"", "OptionalHasElement", 15, "Cast, Identity", optional_has_element},
+    {"", "OptionalHasElement", 15, "Constant", optional_has_element},
     {"", "SequenceAt", 11, "Slice, Gather, Identity", sequence_at},
     {"", "SequenceConstruct", 11, "nothing", sequence_construct},
     {"", "SequenceEmpty", 11, "nothing", sequence_empty},
     {"", "SequenceErase", 11, "nothing", sequence_erase},
     {"", "SequenceInsert", 11, "nothing", sequence_insert},
-    {"", "SequenceLength", 11, "Shape, Squeeze", sequence_length},
+    {"", "SequenceLength", 11, "Constant, Shape, Squeeze", sequence_length},
     {"", "SequenceMap", 17, "nothing", sequence_map},
     {"", "SplitToSequence", 11, "Split, Squeeze", split_to_sequence},
     {NULL, NULL, 0, NULL, NULL},

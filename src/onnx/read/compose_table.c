@@ -23,10 +23,17 @@ void compose_node(struct import *im, struct scope *scope, Onnx__NodeProto *node)
         c.row->run(&c);
 }
 
+/* But for sequences. */
+static bool is_itself(const struct composition *row)
+{
+    size_t n = strlen(row->op);
+    return strncmp(row->op, row->of, n) == 0 && (row->of[n] == ',' || !row->of[n]);
+}
+
 void onnx_each_composed(void (*take)(void *, const char *domain, const char *op, int since, const char *of), void *data)
 {
     for (size_t i = 0; i < sizeof tables / sizeof *tables; i++)
         for (const struct composition *row = tables[i]; row->op; row++)
-            if (strcmp(row->op, row->of) != 0) /* else it is itself, but for sequences */
+            if (!is_itself(row))
                 take(data, row->domain, row->op, row->since, row->of);
 }

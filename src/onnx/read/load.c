@@ -33,6 +33,10 @@ static void load_inputs(struct import *im, struct scope *scope)
         struct value *known = scope_find(scope, info->name);
         if (known && known->constant)
             continue;
+        if (sequence_is_type(info->type)) {
+            sequence_enter(im, scope, info);
+            continue;
+        }
         struct value *value = scope_define(im, scope, info->name, arena_printf(im->tmp, "graph input '%s'", info->name));
         if (!declared_type(im, info, &value->type))
             fail("%s: graph input '%s' is %s, expected a tensor with its dimensions", im->path, info->name, declared_kind(info->type));
@@ -51,7 +55,8 @@ static void load_outputs(struct import *im, struct scope *scope)
             fail("%s: graph output %zu has no name", im->path, i);
         if (text_table_find(seen, info->name))
             fail("%s: graph output '%s' is listed twice", im->path, info->name);
-        declared_check_tensor(im, info, "the list of graph outputs");
+        if (!sequence_is_type(info->type))
+            declared_check_tensor(im, info, "the list of graph outputs");
         text_table_add(im->tmp, &seen, info->name, info);
         VEC_PUSH(im->arena, &im->graph->outputs, scope_read(im, scope, info->name, "the list of graph outputs"));
     }
@@ -104,6 +109,7 @@ static void load_graph(struct import *im)
     load_outputs(im, &scope);
     for (size_t i = 0; i < im->model->graph->n_node; i++)
         read_node(im, &scope, im->model->graph->node[i]);
+    sequence_leave(im);
     scope_close(im, &scope);
     graph_sort(im->graph);
 }

@@ -62,11 +62,12 @@ bool scope_lacks(const struct scope *, const char *name);
 struct value *scope_find(const struct scope *, const char *name);
 /* The outer value becomes an input of this subgraph, which stands for it. */
 void scope_add_capture(struct import *, struct scope *, struct value *outer, struct value *inside);
-/* A key that no file can hold. Define it later by scope_define, or now: scope_ints, scope_floats, scope_scalar. */
+/* A key that no file can hold. Define it later by scope_define, or now: scope_ints, scope_floats, scope_scalar, scope_whole. */
 char *scope_fresh(struct import *, const char *display);
 char *scope_ints(struct import *, struct scope *, const char *display, size_t n, const int64_t *);
 char *scope_floats(struct import *, struct scope *, const char *display, size_t n, const float *);
 char *scope_scalar(struct import *, struct scope *, const char *display, double);
+char *scope_whole(struct import *, struct scope *, const char *display, enum dtype, int64_t); /* i64 or bool */
 /* The name is one that is never defined; why: what stands behind it in "'x', which ...". */
 void scope_withhold(struct import *, struct scope *, const char *name, const char *why);
 /* A name that was read and is not defined is a failure. */
@@ -91,6 +92,9 @@ struct constant *tensor_constant(struct import *, const Onnx__TensorProto *, con
 enum dtype tensor_layout(struct arena *, const Onnx__TensorProto *, const char *path, const char *what, int64_t *dim, int64_t *bytes);
 /* The little-endian bytes of an inline tensor, into out. */
 void tensor_content(const Onnx__TensorProto *, enum dtype, int64_t bytes, const char *path, const char *what, void *out);
+
+/* tensor_file.c: a tensor in a file of `most` bytes. */
+struct tensor tensor_of_proto(struct arena *, const Onnx__TensorProto *, const char *path, const char *label, size_t most);
 
 /* ---- nodes: node.c, plain_node.c, inline.c, body.c, decode.c, upgrade.c, module.c, config_read.c ------------------------ */
 void read_node(struct import *, struct scope *, const Onnx__NodeProto *);
@@ -171,6 +175,7 @@ char *compose_optional(struct composer *, size_t);
 int64_t compose_int_of(const Onnx__NodeProto *, const char *name, int64_t otherwise);
 float compose_float_of(const Onnx__NodeProto *, const char *name, float otherwise);
 Onnx__AttributeProto *compose_int(struct composer *, const char *name, int64_t);
+Onnx__AttributeProto *compose_truth(struct composer *, const char *name, bool);
 Onnx__AttributeProto *compose_ints(struct composer *, const char *name, size_t n, const int64_t *);
 Onnx__AttributeProto *compose_float(struct composer *, const char *name, float);
 Onnx__AttributeProto *compose_string(struct composer *, const char *name, const char *);
@@ -190,6 +195,25 @@ void compose_become(struct composer *, const char *op, size_t nin, char *const *
 void compose_become_with(struct composer *, const char *op, size_t nin, char *const *in, size_t nattr, Onnx__AttributeProto *const *attr);
 /* Another result, if the node has it, is made by op and removed from the node. Call it for later results first. */
 void compose_also(struct composer *, size_t result, const char *op, size_t nin, char *const *in);
+/* compose_sequence.c: what a value that is a sequence or an optional holds. */
+struct sequence {
+    enum { SEQUENCE_LIST, SEQUENCE_STACK, SEQUENCE_PARTS, SEQUENCE_ABSENT } kind;
+    size_t n;            /* LIST */
+    struct value **at;   /* of them; STACK, PARTS: the tensor */
+    int64_t axis, chunk; /* PARTS: so many indices each */
+};
+void compose_sequence_note(struct import *, const struct value *, struct sequence);
+/* NULL: none that is known in the graph that is being imported. */
+const struct sequence *compose_sequence_find(const struct import *, const struct value *);
+/* sequence_ends.c: those that enter the main graph, and, when all its nodes are read, those that leave it. */
+bool sequence_is_type(const Onnx__TypeProto *);
+void sequence_enter(struct import *, struct scope *, const Onnx__ValueInfoProto *);
+void sequence_leave(struct import *);
+/* An input that must be known now becomes a constant if --bind or the inputs of the run tell its value. */
+bool sequence_bind_input(struct import *, struct value *);
+/* sequence_unroll.c: a Loop, false: it stays one; an If. */
+bool sequence_unroll(struct composer *);
+void sequence_branch(struct composer *);
 /* sequence_loop.c: a sequence that a Loop begins empty and appends one tensor to in each iteration becomes a scan output; the result that
  * was sequence k then is the tensor of all elements, stacked. */
 bool sequence_is_appended(const Onnx__NodeProto *loop, size_t state, char **element);

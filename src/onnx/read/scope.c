@@ -177,6 +177,15 @@ char *scope_floats(struct import *im, struct scope *scope, const char *display, 
     return key;
 }
 
+char *scope_whole(struct import *im, struct scope *scope, const char *display, enum dtype dtype, int64_t whole)
+{
+    char *key = scope_fresh(im, display);
+    uint8_t truth = whole != 0;
+    bool is_bool = dtype == DT_BOOL;
+    define_constant(im, scope, key, dtype, 0, 0, is_bool ? (const void *)&truth : &whole, is_bool ? sizeof truth : sizeof whole);
+    return key;
+}
+
 char *scope_scalar(struct import *im, struct scope *scope, const char *display, double number)
 {
     char *key = scope_fresh(im, display);
