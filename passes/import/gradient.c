@@ -45,6 +45,51 @@ static bool *reaches_loss(const struct graph *g, const struct value *loss)
     return reaches;
 }
 
+/* ---- copies --------------------------------------------------------------------------------------------------------------------- */
+
+/* A matrix whose bytes are there; in a dry run they may be missing. */
+static bool may_be_tied(const struct value *v, const struct options *o)
+{
+    return plan_trains(o, v) && v->constant->rank == 2 && constant_is_weight(v->constant) && constant_present(v->constant);
+}
+
+/* Every reader of b reads a instead. */
+static void tie(struct graph *g, struct value *a, struct value *b, enum constant_copy kind)
+{
+    struct value *instead = a;
+    diag_tell("%s: '%s' is a copy of '%s': they are trained as one", graph_file(g), b->name, a->name);
+    if (kind == CONSTANT_TRANSPOSED) {
+        struct node *turn = op_node(g, "", "Transpose", arena_printf(g->arena, "%s/tied", b->name), 1, &a);
+        attr_set_ints(g, turn, "perm", 2, (const int64_t[]){1, 0});
+        op_infer(g, turn);
+        instead = turn->out[0];
+        graph_replace(g, b, instead, false);
+        graph_insert_before_use(g, 1, &turn);
+        return;
+    }
+    graph_replace(g, b, instead, false);
+}
+
+/* Exporters write a weight twice that two nodes read in different forms: an embedding and a head, say. */
+static void tie_copies(struct graph *g, const struct options *o)
+{
+    VEC(struct value *) found = {NULL, 0, 0};
+    for (int i = 0, n = g->values.n; i < n; i++) {
+        struct value *v = g->values.at[i], *of = NULL;
+        enum constant_copy kind = CONSTANT_OTHER;
+        for (int k = 0; may_be_tied(v, o) && k < found.n && kind == CONSTANT_OTHER; k++) {
+            of = found.at[k];
+            if (of->constant->dtype == v->constant->dtype)
+                kind = constant_copy_kind(constant_data(of->constant, of->name), of->constant->dim, constant_data(v->constant, v->name),
+                                          v->constant->dim, dtype_size(v->constant->dtype));
+        }
+        if (kind != CONSTANT_OTHER)
+            tie(g, of, v, kind);
+        else if (may_be_tied(v, o))
+            VEC_PUSH(g->arena, &found, v);
+    }
+}
+
 struct weights {
     VEC(struct value *) list;
 };
@@ -147,6 +192,7 @@ void pass_gradient(struct compile *c)
     if (!o || !o->train)
         return;
     drop_empty(g);
+    tie_copies(g, o);
     struct lowering tail = {.g = g, .name = "loss"}, seed = {.g = g, .name = "loss/grad"};
     struct objective loss = objective_append(&tail, o->loss);
     append_nodes(g, tail.nodes.n, tail.nodes.at);

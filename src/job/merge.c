@@ -15,7 +15,8 @@
 
 struct target_file {
     const char *path;
-    char *part; /* what is written; NULL: nothing yet */
+    char *part;     /* what is written; NULL: nothing yet */
+    struct map was; /* that, before weights of a checkpoint replace some of it */
 };
 struct merge_job {
     struct arena *arena;
@@ -62,7 +63,7 @@ static struct target_file *target_for(struct merge_job *m, const char *path)
         fail(path_is_folder(path) ? "%s is a folder, expected the name of a file"
                                   : "%s exists already: name another file with -o, or replace it with --force",
              path);
-    VEC_PUSH(m->arena, &m->targets, ((struct target_file){path, NULL}));
+    VEC_PUSH(m->arena, &m->targets, ((struct target_file){.path = path}));
     return &m->targets.at[m->targets.n - 1];
 }
 
@@ -201,16 +202,38 @@ static void rename_all(struct merge_job *m)
 
 /* ---- trained weights --------------------------------------------------------------------------------------------------------------- */
 
-static const char *part_of(struct merge_job *m, const char *file)
+static struct target_file *made_target(struct merge_job *m, const char *file)
 {
     const char *path = *file ? path_join(m->arena, path_dir(m->arena, m->out), plain_location(m, file)) : m->out;
     for (int i = 0; i < m->targets.n; i++)
         if (m->targets.at[i].part && strcmp(m->targets.at[i].path, path) == 0)
-            return m->targets.at[i].part;
+            return &m->targets.at[i];
     fail("%s: its source has weights in %s, which is not there", m->folder->dir, file);
 }
 
-static void replace_weight(struct merge_job *m, const struct weight_places *places, const struct safetensors *from, int i)
+/* What the bytes of a place become: a tensor of the checkpoint, or its transpose. */
+struct replacement {
+    const struct weight_place *at;
+    const struct tensor *by;
+    bool turned;
+};
+struct replacements {
+    VEC(struct replacement) list;
+};
+
+/* The bytes that the source had there. */
+static const uint8_t *old_bytes(struct merge_job *m, const struct weight_place *w)
+{
+    struct target_file *t = made_target(m, w->file);
+    if (!t->was.at)
+        t->was = map_file(t->part);
+    if (w->offset < 0 || w->bytes < 0 || w->offset > (int64_t)t->was.bytes || w->bytes > (int64_t)t->was.bytes - w->offset)
+        fail("%s: '%s' does not lie in it", t->path, w->name);
+    return t->was.at + w->offset;
+}
+
+static const struct weight_place *place_named(struct merge_job *m, const struct weight_places *places, const struct safetensors *from,
+                                              int i)
 {
     const struct tensor *t = &from->tensor[i];
     const struct weight_place *w = places->at, *end = w + places->n;
@@ -221,11 +244,51 @@ static void replace_weight(struct merge_job *m, const struct weight_places *plac
              w == end ? "" : " whose bytes lie together (raw_data)");
     if (w->tensor.dtype != t->dtype || w->tensor.rank != t->rank || memcmp(w->tensor.dim, t->dim, (size_t)t->rank * sizeof *t->dim))
         fail("%s: '%s' has not the type and sizes that it has in %s", from->path, w->name, m->folder->file);
-    const char *path = part_of(m, w->file);
+    return w;
+}
+
+/* Copies of a weight that the source has were trained as one (passes/import/gradient.c). */
+static void add_copies(struct merge_job *m, const struct weight_places *places, const struct safetensors *from, struct replacements *all,
+                       const struct replacement *r)
+{
+    if (r->by->rank != 2 || r->at->bytes < WEIGHT_BYTES)
+        return;
+    for (int i = 0; i < places->n; i++) {
+        const struct weight_place *w = &places->at[i];
+        if (!w->file || w->bytes != r->at->bytes || w->tensor.dtype != r->by->dtype || w->tensor.rank != 2 ||
+            safetensors_find(from, w->name))
+            continue;
+        enum constant_copy kind = constant_copy_kind(old_bytes(m, r->at), r->by->dim, old_bytes(m, w), w->tensor.dim,
+                                                     dtype_size(r->by->dtype));
+        if (kind != CONSTANT_OTHER)
+            VEC_PUSH(m->arena, &all->list, ((struct replacement){w, r->by, kind == CONSTANT_TRANSPOSED}));
+    }
+}
+
+static void put_turned(struct file *f, const struct tensor *t)
+{
+    size_t size = dtype_size(t->dtype);
+    int64_t rows = t->dim[0], columns = t->dim[1];
+    struct arena *tmp = arena_new();
+    char *line = arena_array(tmp, (size_t)rows, size);
+    for (int64_t c = 0; c < columns; c++) {
+        for (int64_t r = 0; r < rows; r++)
+            memcpy(line + (size_t)r * size, (const char *)t->data + (size_t)(r * columns + c) * size, size);
+        put_weights(f, line, (size_t)rows * size);
+    }
+    arena_free(tmp);
+}
+
+static void write_replacement(struct merge_job *m, const struct replacement *r)
+{
+    const char *path = made_target(m, r->at->file)->part;
     struct file file = {.merge = m, .at = fopen(path, "r+b"), .path = path};
-    if (!file.at || fseeko(file.at, (off_t)w->offset, SEEK_SET) != 0)
+    if (!file.at || fseeko(file.at, (off_t)r->at->offset, SEEK_SET) != 0)
         cannot(&file);
-    put_weights(&file, t->data, tensor_bytes(t));
+    if (r->turned)
+        put_turned(&file, r->by);
+    else
+        put_weights(&file, r->by->data, tensor_bytes(r->by));
     if (fclose(file.at) != 0)
         cannot(&file);
 }
@@ -233,9 +296,16 @@ static void replace_weight(struct merge_job *m, const struct weight_places *plac
 static void replace_weights(struct merge_job *m, const struct safetensors *from)
 {
     struct weight_places places = onnx_weight_places(m->arena, m->targets.at->part);
-    for (int i = 0; i < from->n; i++)
-        if (strncmp(from->name[i], SAFETENSORS_STATE, strlen(SAFETENSORS_STATE)) != 0)
-            replace_weight(m, &places, from, i);
+    struct replacements all = {{NULL, 0, 0}};
+    for (int i = 0; i < from->n; i++) {
+        if (strncmp(from->name[i], SAFETENSORS_STATE, strlen(SAFETENSORS_STATE)) == 0)
+            continue;
+        struct replacement r = {place_named(m, &places, from, i), &from->tensor[i], false};
+        VEC_PUSH(m->arena, &all.list, r);
+        add_copies(m, &places, from, &all, &r);
+    }
+    for (int i = 0; i < all.list.n; i++)
+        write_replacement(m, &all.list.at[i]);
 }
 
 static int64_t total_bytes(const struct folder *f)
