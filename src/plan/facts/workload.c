@@ -4,7 +4,7 @@
  * and the equations allow. The prompt is the longest one up to 512 under which every equation can still hold, and that tables of positions
  * have rows for; a graph without state has no decode steps. What a recurrent net walks along is as long as a prompt, sound lasts a second
  * at 16 kHz. A picture has the size that classifiers are trained for; where outputs grow with it, that of detectors. Both are multiples of
- * all usual strides. */
+ * all usual strides, as is the least size where equations allow neither. */
 #include "op/analysis/analysis.h"
 #include "plan/facts/facts.h"
 #include "plan/input/input.h"
@@ -344,6 +344,21 @@ static void note_assumed(const struct symbol_sizes *all, struct plan *plan)
     note_kind(all, plan, SYMBOL_OTHER, "as small as can be, because nothing tells what they count");
 }
 
+/* A side is a multiple of usual strides where the equations hold for it, too: lines of text are 48 pixels high, not 33. */
+static void round_sides(struct symbol_sizes *all, struct bindings *b)
+{
+    for (int i = 0; i < all->list.n; i++) {
+        const struct symbol *s = &all->list.at[i];
+        bool open = s->kind == SYMBOL_SIDE && !s->form, holds = false;
+        int64_t least = open ? *bindings_get(b, s->name) : 0;
+        for (int64_t stride = 16; open && !holds && stride > 0; stride /= 2) {
+            bindings_set(all->g->arena, b, s->name, (least + stride - 1) / stride * stride);
+            apply_forms(all, b);
+            holds = all_hold(all->g->alg, b);
+        }
+    }
+}
+
 /* Usual sizes first. */
 static bool find_prompt(struct symbol_sizes *all, struct lengths *at, struct bindings *b)
 {
@@ -354,6 +369,8 @@ static bool find_prompt(struct symbol_sizes *all, struct lengths *at, struct bin
         *at = (struct lengths){.sequence = prompt, .past = 0, .context = prompt};
         good = longest_length(all, false, at, b);
     }
+    if (good && all->least)
+        round_sides(all, b);
     return good;
 }
 
