@@ -14,7 +14,7 @@ int64_t alternative_around(struct space *, int node, const struct strategy *);
 bool alternative_allowed(const struct space *, int node, const struct strategy *);
 void plan_price(struct space *);
 /* dot.c: the graph for graphviz. */
-void plan_dot(FILE *, const struct graph *global);
+void plan_dot(FILE *, struct graph *global);
 
 /* svg.c: a picture of one layer over the ranks. */
 void plan_svg(FILE *, struct graph *global, const struct options *, const struct plan *);
