@@ -36,20 +36,35 @@ static void load_stage(struct arena *a, struct comm *comm, const struct job_opti
     s->out = NEWN(a, struct tensor, s->graph->outputs.n);
 }
 
-/* Outputs that are written have all positions, and --deterministic says that results do not depend on such changes. */
-static void prepare_stage(struct arena *a, struct comm *all, struct comm *comm, const struct job_options *o, int threads, struct stage *s)
+/* A decoder and its steps, as separate graphs, have nearly the same weights. */
+static void share_weights(struct arena *a, const struct stage *stage, int k)
 {
+    struct graph **earlier = NEWN(a, struct graph *, k);
+    for (int i = 0; i < k; i++)
+        earlier[i] = stage[i].graph;
+    int n = constant_share_weights(stage[k].graph, k, earlier);
+    explain("%s: %d weights are those of graphs before it", stage[k].path, n);
+}
+
+/* Outputs that are written have all positions, and --deterministic says that results do not depend on such changes. */
+static void prepare_stage(struct arena *a, struct comm *all, struct comm *comm, const struct job_options *o, int threads,
+                          struct stage *stage, int k)
+{
+    struct stage *s = &stage[k];
+    struct session_options own = {.threads = threads,
+                                  .keep_state = true,
+                                  .verify = o->verify,
+                                  .beside = k > 0 ? stage[0].session : NULL,
+                                  .deterministic = o->deterministic,
+                                  .force = o->force,
+                                  .profile = o->profile || o->trace};
+    if (k > 0)
+        share_weights(a, stage, k);
     if (!o->output && !o->deterministic)
         last_position_only(a, s);
     job_fuse(s->graph, o);
     job_check_memory(all, s->graph, o);
-    s->session = session_new(s->graph, comm,
-                             (struct session_options){.threads = threads,
-                                                      .keep_state = true,
-                                                      .verify = o->verify,
-                                                      .deterministic = o->deterministic,
-                                                      .force = o->force,
-                                                      .profile = o->profile || o->trace});
+    s->session = session_new(s->graph, comm, own);
 }
 
 /* ---- one run of one graph ---- */
@@ -455,7 +470,7 @@ void generate_run(struct arena *a, const struct replicas *replicas, const struct
     struct stage *last = &d.stage[d.nstage - 1];
     roles_find(a, replicas->all, d.stage, d.nstage, o);
     for (int k = 0; k < d.nstage; k++)
-        prepare_stage(a, d.replicas->all, d.comm, o, threads, &d.stage[k]);
+        prepare_stage(a, d.replicas->all, d.comm, o, threads, d.stage, k);
     if (o->prompt.text.n || o->prompt_file)
         d.text = prompt_text_give(a, replicas->all, d.stage, d.nstage, o);
     d.sampling = sampling_agree(a, replicas->all, o);

@@ -9,11 +9,12 @@
 struct session;
 struct session_options {
     int threads;
-    bool keep_state;    /* state (a rank file's metadata, graph->states) stays on its rank from run to run */
-    bool verify;        /* all bytes of all weights are checked, not only those that are packed */
-    bool deterministic; /* results are those of one rank, bit for bit (complete_sums.c) */
-    bool force;         /* activations may take more than what is available */
-    bool profile;       /* every step is timed, and collectives begin together */
+    bool keep_state;              /* state (a rank file's metadata, graph->states) stays on its rank from run to run */
+    bool verify;                  /* all bytes of all weights are checked, not only those that are packed */
+    bool deterministic;           /* results are those of one rank, bit for bit (complete_sums.c) */
+    bool force;                   /* activations may take more than what is available */
+    bool profile;                 /* every step is timed, and collectives begin together */
+    const struct session *beside; /* another session of this rank, whose packed weights this one uses where they are its own; NULL: none */
 };
 /* graph: after the passes load to fuse_kernels. */
 struct session *session_new(struct graph *, struct comm *, struct session_options);

@@ -89,6 +89,43 @@ static void expect(const struct tensor *t, const float *want, int n)
 }
 #define EXPECT(t, ...) expect(&(t), (const float[]){__VA_ARGS__}, (int)(sizeof(float[]){__VA_ARGS__} / sizeof(float)))
 
+/* ---- packed weights -------------------------------------------------------------------------------------------------------- */
+static void *packed_of(const char *op, struct value *w, int transposed)
+{
+    struct node *n = graph_node(graph, op_find("", op), op, 2, (struct value *[]){w, w}, 1);
+    struct tensor t = {.dtype = DT_F32, .rank = 2, .dim = {64, 64}, .data = (void *)(uintptr_t)w->constant->data};
+    void *cache = NULL;
+    if (transposed >= 0)
+        attr_set_int(n, "transB", transposed);
+    struct kcall call = {.node = n,
+                         .graph = graph,
+                         .nin = 2,
+                         .nout = 1,
+                         .in = (struct tensor[]){t, t},
+                         .env = env,
+                         .in_constant = (bool[]){false, true},
+                         .cache = &cache};
+    ck_assert_int_eq(kern_pack(&call) == 1, cache != NULL);
+    return cache;
+}
+
+START_TEST(a_weight_is_packed_once)
+{
+    float data[64 * 64] = {1, 2, 3};
+    struct value *w = graph_constant(graph, "w", DT_F32, 2, (int64_t[]){64, 64}, data),
+                 *other = graph_constant(graph, "other", DT_F32, 2, (int64_t[]){64, 64}, data);
+    struct kenv *shared = kenv_share(env);
+    void *packed = packed_of("MatMul", w, -1);
+    kenv_free(shared);
+    if (!packed) /* this machine reads weights as they are stored */
+        return;
+    ck_assert_ptr_eq(packed_of("MatMul", w, -1), packed);
+    ck_assert_ptr_eq(packed_of("Gemm", w, 0), packed);
+    ck_assert_ptr_ne(packed_of("Gemm", w, 1), packed);
+    ck_assert_ptr_ne(packed_of("MatMul", other, -1), packed);
+}
+END_TEST
+
 /* ---- families -------------------------------------------------------------------------------------------------------------- */
 START_TEST(elementwise_broadcasts)
 {
@@ -481,6 +518,7 @@ int main(void)
 {
     Suite *suite = suite_create("kernels");
     TCase *tests = unit_case(suite, "kernels", setup, teardown);
+    tcase_add_test(tests, a_weight_is_packed_once);
     tcase_add_test(tests, elementwise_broadcasts);
     tcase_add_test(tests, functions_at_their_edges);
     tcase_add_test(tests, integers);

@@ -1,4 +1,6 @@
-/* The slab against an overlap checker on random lifetimes; interval lists; sums in rank order; the binding of symbols. */
+/* The slab against an overlap checker on random lifetimes; interval lists; sums in rank order; the binding of symbols; weights of two
+ * graphs. */
+#include "op/infer/infer.h"
 #include "run/session/session.h"
 #include "tests/unit/main.h"
 
@@ -122,6 +124,38 @@ START_TEST(wrong_size_fails)
 }
 END_TEST
 
+/* A graph that reads one weight of 256 KiB: zeros, but for one byte, which no sample has. */
+static struct graph *with_weight(int64_t rows, int64_t columns, int changed)
+{
+    struct graph *g = graph_new(a, alg_new(a), "g");
+    struct value *w = graph_constant(g, "w", DT_F32, 0, NULL, &(float){0});
+    struct constant *c = w->constant;
+    graph_append(g, op_node(g, "", "Neg", "y", 1, &w));
+    *c = (struct constant){.dtype = DT_F32, .rank = 2, .dim = {rows, columns}, .bytes = rows * columns * 4, .origin = "w"};
+    char *data = arena_alloc(a, (size_t)c->bytes);
+    memset(data, 0, (size_t)c->bytes);
+    data[4096 + 17] = (char)changed;
+    c->data = data;
+    return g;
+}
+
+static bool shares_weight(struct graph *g, struct graph *earlier)
+{
+    int n = constant_share_weights(g, 1, &earlier);
+    ck_assert_int_eq(n == 1, graph_find(g, "w")->constant == graph_find(earlier, "w")->constant);
+    return n == 1;
+}
+
+START_TEST(equal_weights_of_two_graphs_become_one)
+{
+    struct graph *first = with_weight(256, 256, 1);
+    ck_assert(shares_weight(with_weight(256, 256, 1), first));
+    ck_assert(!shares_weight(with_weight(256, 256, 2), first));
+    ck_assert(!shares_weight(with_weight(128, 512, 1), first));
+    ck_assert(!shares_weight(with_weight(128, 256, 1), first));
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("run");
@@ -132,5 +166,6 @@ int main(void)
     tcase_add_test(t, sums_in_order);
     tcase_add_test(t, symbols_from_sizes);
     tcase_add_exit_test(t, wrong_size_fails, 1);
+    tcase_add_test(t, equal_weights_of_two_graphs_become_one);
     return unit_run(suite);
 }

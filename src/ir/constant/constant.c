@@ -57,6 +57,19 @@ void constant_release(struct constant *c)
     source_release(&s);
 }
 
+bool constant_equal(struct constant *c, const char *name, struct constant *other, const char *other_name)
+{
+    if (c == other)
+        return true;
+    if (c->dtype != other->dtype || c->rank != other->rank || c->bytes != other->bytes ||
+        memcmp(c->dim, other->dim, (size_t)c->rank * sizeof *c->dim) != 0)
+        return false;
+    bool equal = memcmp(constant_data(c, name), constant_data(other, other_name), (size_t)c->bytes) == 0;
+    constant_release(c);
+    constant_release(other);
+    return equal;
+}
+
 void constant_stream(struct constant *c, const char *name, int n, const struct byte_range *range, byte_taker *take, void *data)
 {
     struct source s = constant_source(c);

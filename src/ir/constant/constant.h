@@ -63,9 +63,12 @@ struct constant {
     struct source source;
     const char *origin;                   /* name of the initializer in the source model whose bytes these are; NULL: computed by us */
     const struct constant_digest *digest; /* what its bytes must have; NULL: not known */
+    bool checked;                         /* all of them have */
 };
 /* The bytes. Maps an external file at first use. */
 const void *constant_data(struct constant *, const char *name);
+/* The same type, sizes and bytes. What was mapped to compare them is given back. */
+bool constant_equal(struct constant *, const char *name, struct constant *, const char *other_name);
 /* Element i of an integer or boolean constant. */
 int64_t constant_int(struct constant *, const char *name, int64_t i);
 double constant_float(struct constant *, const char *name, int64_t i);
@@ -87,6 +90,10 @@ void constant_stream(struct constant *, const char *name, int n, const struct by
 enum constant_copy { CONSTANT_OTHER, CONSTANT_SAME, CONSTANT_TRANSPOSED };
 enum constant_copy constant_copy_kind(const void *a, const int64_t *a_dim, const void *b, const int64_t *b_dim, size_t size);
 
+/* equal_weights.c: weights that n earlier graphs have, too, become theirs: they are mapped, and packed, once. Returns how many did. */
+struct graph;
+int constant_share_weights(struct graph *, int n, struct graph *const *earlier);
+
 /* ---- digest.c: the digests of constants as they are written, and the check of what is read ------------------------------------------- */
 struct digester;
 struct digester *digest_new(struct arena *, int64_t bytes);
@@ -94,6 +101,8 @@ void digest_take(void *digester, const void *from, size_t bytes); /* a byte_take
 struct constant_digest digest_end(struct digester *);             /* once: frees it */
 const char *digest_text(struct arena *, struct constant_digest);
 bool digest_parse(const char *text, struct constant_digest *);
+/* Of a sample of the bytes: equal ones have the same. */
+uint64_t digest_sample(struct constant *, const char *name);
 /* Bytes that are not those of the digest are a failure that names file and tensor. whole: all of them, not a sample. */
 void digest_check(struct constant *, const char *name, bool whole);
 

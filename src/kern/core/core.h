@@ -58,6 +58,15 @@ void *kenv_room(struct kenv *, enum room, size_t bytes);
 void *kenv_keep(struct kenv *, size_t bytes);
 /* Room for a packed weight, kept until kenv_free. */
 void *kenv_weights(struct kenv *, size_t bytes);
+/* Where the packed form of a constant matrix is kept, for all nodes and all graphs of the environment that read it so; zeroed before it is
+ * filled. It lives as long as the environment. */
+struct packed_key {
+    const struct constant *weight;
+    enum dtype dtype;
+    int transposed;
+    int64_t n, k;
+};
+void **kenv_packed(struct kenv *, const struct packed_key *);
 /* The slot for the state of the library under the kernels, NULL at first; kenv_free hands it to release. */
 void **kenv_library(struct kenv *, void (*release)(void *));
 

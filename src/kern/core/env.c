@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <uthash.h>
 
 #define COST_PER_THREAD 16384 /* operations that pay for waking another thread */
 
@@ -28,13 +29,19 @@ struct area {
     char *at;
     size_t used, bytes;
 };
+struct packed {
+    struct packed_key key;
+    void *cache;
+    UT_hash_handle hh;
+};
 struct kenv {
-    int threads;
+    int graphs, threads;
     bool deterministic;
     struct room_block room[ROOM_COUNT];
     struct kept kept;     /* ring */
     struct area *weights; /* the one in use first */
-    void *library;        /* state of a library, and what frees it */
+    struct packed *packed;
+    void *library; /* state of a library, and what frees it */
     void (*library_free)(void *);
 };
 
@@ -54,9 +61,16 @@ struct kenv *kenv_new(int threads, bool deterministic)
     struct kenv *env = calloc(1, sizeof *env);
     if (!env)
         fail("out of memory: a kernel environment");
+    env->graphs = 1;
     env->threads = threads > 0 ? threads : 1;
     env->deterministic = deterministic;
     env->kept.next = env->kept.prev = &env->kept;
+    return env;
+}
+
+struct kenv *kenv_share(struct kenv *env)
+{
+    env->graphs++;
     return env;
 }
 
@@ -122,10 +136,23 @@ static void areas_free(struct area *area)
     }
 }
 
+void **kenv_packed(struct kenv *env, const struct packed_key *key)
+{
+    struct packed *p;
+    HASH_FIND(hh, env->packed, key, sizeof *key, p);
+    if (p)
+        return &p->cache;
+    p = kenv_keep(env, sizeof *p);
+    p->key = *key;
+    HASH_ADD(hh, env->packed, key, sizeof p->key, p);
+    return &p->cache;
+}
+
 void kenv_free(struct kenv *env)
 {
-    if (!env)
+    if (!env || --env->graphs > 0)
         return;
+    HASH_CLEAR(hh, env->packed);
     if (env->library)
         env->library_free(env->library);
     while (env->kept.next != &env->kept)

@@ -356,6 +356,15 @@ void kern_Gemm(struct kcall *call)
 
 /* ---- packing at load ------------------------------------------------------------------------------------------------------------------
  */
+static bool pack_matrix(struct kcall *call, int64_t n, int64_t k, bool transposed)
+{
+    const struct tensor *w = &call->in[1];
+    if (w->dtype == DT_F32 && !kenv_deterministic(call->env))
+        return dnnl_pack_weight(call->env, call->cache, n, k, w->data, transposed);
+    packed_gemm_weight(call, w, n, k, transposed);
+    return true;
+}
+
 int kern_pack(struct kcall *call)
 {
     void (*kernel)(struct kcall *) = call->node->op->kernel;
@@ -367,8 +376,17 @@ int kern_pack(struct kcall *call)
     int64_t n = w->dim[!transposed], k = w->dim[transposed];
     if (w->rank != 2 || n * k == 0 || !dtype_fits_f32(w->dtype))
         return -1;
-    if (w->dtype == DT_F32 && !kenv_deterministic(call->env))
-        return dnnl_pack_weight(call->env, call->cache, n, k, w->data, transposed) ? 1 : -1;
-    packed_gemm_weight(call, w, n, k, transposed);
+    struct packed_key key;
+    memset(&key, 0, sizeof key); /* no padding is compared */
+    key.weight = call->node->in[1]->constant;
+    key.dtype = w->dtype;
+    key.transposed = transposed;
+    key.n = n;
+    key.k = k;
+    void **kept = kenv_packed(call->env, &key);
+    *call->cache = *kept;
+    if (!*kept && !pack_matrix(call, n, k, transposed))
+        return -1;
+    *kept = *call->cache;
     return 1;
 }
