@@ -3,10 +3,11 @@ not pass, tests/conformance/not-passing.txt: a case that passes and is listed is
 
 What tpc-shard can't know without the inputs (how many tensors a sequence is, integers that decide a form) is given by --bind, and counted.
 
-    run.py BUILD [--data DIR] [--only REGEX] [--ranks 2,3,4] [--part I/N] [--jobs N] [--update]
+    run.py BUILD [--data DIR] [--only REGEX] [--ranks 2,3,4] [--plans N] [--part I/N] [--jobs N] [--update]
 
 --data    the folder onnx/backend/test/data of an onnx package up to 1.22.0; later ones ship none. Without it, $ONNX_DATA, or that of the
           python which runs this. `pip install --target DIR --no-deps onnx==1.22.0` makes one.
+--plans   so many random plans of each case that passes, too, on each number of ranks, by tests/prove/prove
 --part    case I, I + N, I + 2 N ... only
 --update  writes the list anew: cases that pass are dropped, others are added below what tpc said
 """
@@ -96,7 +97,7 @@ def told_by_inputs(model, data):
     return [word for name, text in texts if text is not None for word in ("--bind", f"{name}={text}")]
 
 
-def run_case(folder, build, ranks, told):
+def run_case(folder, build, ranks, told, plans):
     """What failed, by name: the case, or the case and a number of ranks. told: cases that need --bind."""
     name, model, failed = os.path.basename(folder), os.path.join(folder, "model.onnx"), {}
     sets = sorted(glob.glob(os.path.join(folder, "test_data_set_*")))
@@ -117,6 +118,11 @@ def run_case(folder, build, ranks, told):
                 why = call(shard + more + ["--force"]) or compared(out, ["--local", str(n)])
             if why:
                 failed[f"{name} at N = {n}"] = why.replace(model, "MODEL").replace(out, "DIR")
+        if plans:
+            prove = os.path.join(build, "tests", "prove", "prove")
+            why = call([prove, model, "-j", "1", "--plans", str(plans), "--tp", str(n), "--mode", "plain", "--mode", "split"])
+            if why:
+                failed[f"{name} in random plans at N = {n}"] = why.replace(model, "MODEL")
     return failed
 
 
@@ -126,6 +132,7 @@ def main():
     p.add_argument("--data")
     p.add_argument("--only", default="")
     p.add_argument("--ranks", default="2,3,4")
+    p.add_argument("--plans", type=int, default=0)
     p.add_argument("--part", default="0/1")
     p.add_argument("--jobs", type=int, default=os.cpu_count())
     p.add_argument("--update", action="store_true")
@@ -135,7 +142,7 @@ def main():
     folders = [f for f in folders if re.search(o.only, os.path.basename(f))][first::step]
     told = set()
     with concurrent.futures.ThreadPoolExecutor(o.jobs) as pool:
-        results = list(pool.map(lambda f: run_case(f, os.path.abspath(o.build), ranks, told), folders))
+        results = list(pool.map(lambda f: run_case(f, os.path.abspath(o.build), ranks, told, o.plans), folders))
     failed = {case: why for r in results for case, why in r.items()}
     names = {os.path.basename(f) for f in folders}
     listed, bad = read_list(), 0
@@ -153,7 +160,9 @@ def main():
     print(f"unsharded: {whole} of {len(names)} cases pass ({100 * whole / max(1, len(names)):.1f} %)")
     print(f"with --bind: {len(told)} of them on several ranks")
     for n in ranks:
-        print(f"{n} ranks: {whole - sum(c.endswith(f' at N = {n}') for c in failed)} of those {whole}")
+        failing = {c for c in failed if c.endswith(f" at N = {n}")}
+        planned = sum(" in random plans" in c for c in failing)
+        print(f"{n} ranks: {whole - len(failing) + planned} of those {whole}" + f", in random plans {whole - planned}" * (o.plans > 0))
     return 1 if bad else 0
 
 

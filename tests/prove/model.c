@@ -118,11 +118,20 @@ static void note_ends(struct prove *p, const struct graph *g)
         p->out_name[i] = arena_strdup(p->arena, g->outputs.at[i]->name);
 }
 
+/* What the first set tells of sequences. */
+static struct size_source first_set(struct prove *p)
+{
+    struct job_options *data = NEW(p->arena, struct job_options);
+    data->test_data = path_join(p->arena, path_dir(p->arena, p->path), "test_data_set_0");
+    return (struct size_source){.held = path_is_folder(data->test_data) ? job_input_held : NULL, .data = data};
+}
+
 static void run_model(struct prove *p, const struct given *given)
 {
     const struct job_options o = {.rtol = -1, .atol = -1, .rel = -1};
     struct comm *self = comm_self();
-    struct graph *g = job_load_model(p->arena, p->path, NULL, NULL, &o);
+    const struct size_source sizes = first_set(p);
+    struct graph *g = job_load_model(p->arena, p->path, NULL, &sizes, &o);
     job_fuse(g, &o);
     struct session *s = session_new(g, self, (struct session_options){.threads = 1});
     note_ends(p, g);
@@ -143,7 +152,7 @@ static void compile_front(struct prove *p)
     p->digest = digest_file(p->arena, p->path);
     if (!digest_file_get(p->digest, &ignored))
         fail("%s: cannot be read", p->path);
-    p->compile = (struct compile){.arena = p->arena, .options = options, .plan = &p->plan, .model_path = p->path};
+    p->compile = (struct compile){.arena = p->arena, .options = options, .plan = &p->plan, .model_path = p->path, .sizes = first_set(p)};
     pass_run(&p->compile, "load", "workloads", NULL);
 }
 
