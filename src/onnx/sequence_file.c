@@ -9,8 +9,10 @@ static const char what[] = "a SequenceProto or OptionalProto file";
 /* Such a file begins with its name, a TensorProto with a number. */
 static bool begins_with_name(struct map file)
 {
-    return file.bytes > 2 && file.at[0] == 0x0a && file.at[1] >= 1 && file.at[1] < 0x80 && (size_t)file.at[1] + 2 <= file.bytes &&
-        file.at[2] >= ' ';
+    if (file.bytes < 4 || file.at[0] != 0x0a)
+        return false;
+    size_t two = file.at[1] >= 0x80, length = two ? (file.at[1] & 0x7fu) | (size_t)file.at[2] << 7 : file.at[1], begin = 2 + two;
+    return length > 0 && length <= file.bytes - begin && file.at[begin] >= ' ';
 }
 
 static void take_values(struct arena *arena, const Onnx__SequenceProto *s, const char *path, size_t most, struct tensor_list *list)

@@ -76,6 +76,8 @@ def cases():
     yield MS + ".EmbedLayerNormalization", [ids, None, real(9, 16), real(12, 16), None, real(16), real(16), whole(0, 2, 2, 5, dtype=np.int32)], 2, {}
     yield ML + ".Scaler", [real(3, 4)], 1, dict(offset=[1.0, 2.0, -3.0, 0.5], scale=[2.0, 0.1, 4.0, -1.0])
     yield ML + ".Scaler", [whole(-9, 9, 3, 4)], 1, dict(offset=[1.5], scale=[0.25])
+    yield ML + ".ArrayFeatureExtractor", [real(2, 3, 4), np.array([3, 0, 0])], 1, {}
+    yield ML + ".ArrayFeatureExtractor", [real(5), np.array([4, 1])], 1, {}
     yield ML + ".Binarizer", [real(3, 4)], 1, dict(threshold=0.3)
     yield from attention(x)
 

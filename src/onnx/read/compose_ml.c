@@ -26,7 +26,22 @@ static void binarizer(struct composer *c)
     compose_become(c, "CastLike", 2, (char *[]){compose_op(c, "Greater", x, threshold), x});
 }
 
+/* Columns of X; a vector is one row. */
+static void array_feature_extractor(struct composer *c)
+{
+    const struct value *v = compose_has(c->node, 0) ? scope_find(c->scope, c->node->input[0]) : NULL;
+    int64_t all = -1, first = 0;
+    if (!v || v->type.dtype == DT_NONE || v->type.rank < 1)
+        return;
+    char *x = compose_input(c, 0), *y = compose_op(c, "Reshape", compose_input(c, 1), scope_ints(c->im, c->scope, "all", 1, &all));
+    if (v->type.rank == 1)
+        x = compose_op(c, "Unsqueeze", x, scope_ints(c->im, c->scope, "row", 1, &first));
+    Onnx__AttributeProto *last = compose_int(c, "axis", -1);
+    compose_become_with(c, "Gather", 2, (char *[]){x, y}, 1, &last);
+}
+
 const struct composition compose_list_ml[] = {
+    {"ai.onnx.ml", "ArrayFeatureExtractor", 1, "Reshape, Unsqueeze, Gather", array_feature_extractor},
     {"ai.onnx.ml", "Binarizer", 1, "CastLike, Greater", binarizer},
     {"ai.onnx.ml", "Scaler", 1, "Cast, Sub, Mul, Identity", scaler},
     {NULL, NULL, 0, NULL, NULL},
