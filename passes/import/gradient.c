@@ -4,6 +4,7 @@
  * The walk back from it gives each trained weight a gradient (src/op/backward/walk.c). The graph's outputs are these alone; in canonical
  * form gradients are ordinary nodes, and all that follows treats them so. One thing is said of them: a gradient is placed as its weight
  * (graph.trained, src/plan/solve/encode.c). There is no past: the pass shapes has set its length to 0. */
+#include "ir/rank_meta.h"
 #include "op/analysis/analysis.h"
 #include "op/backward/backward.h"
 #include "op/canon/canon.h"
@@ -139,6 +140,16 @@ static void drop_empty(struct graph *g)
     }
 }
 
+/* Replicas and microbatches add what rows of their own give: the sum is that of one batch if rows do not depend on each other. */
+static void note_mixing(struct graph *g)
+{
+    const struct dim *first = g->inputs.n && g->inputs.at[0]->type.rank ? g->inputs.at[0]->type.dim[0] : NULL;
+    const char *symbol, *why;
+    op_note_rows(g);
+    if (first && first->kind == DIM_SYM && rank_meta_rows(g, 0, &symbol, &why) && why && strcmp(symbol, first->name) == 0)
+        rank_meta_set_mixing(g, why);
+}
+
 /* ---- the walk ------------------------------------------------------------------------------------------------------------------- */
 
 /* The loss counts once. */
@@ -193,6 +204,7 @@ void pass_gradient(struct compile *c)
         return;
     drop_empty(g);
     tie_copies(g, o);
+    note_mixing(g);
     struct lowering tail = {.g = g, .name = "loss"}, seed = {.g = g, .name = "loss/grad"};
     struct objective loss = objective_append(&tail, o->loss);
     append_nodes(g, tail.nodes.n, tail.nodes.at);

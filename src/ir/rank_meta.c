@@ -13,6 +13,7 @@
 #define BIND "tpc.bind."
 #define DIMS "tpc.dims."
 #define INPUT "tpc.input."
+#define MIXES "tpc.mixes"
 #define OUTPUT "tpc.output."
 #define ROWS "tpc.rows."
 #define STATE "tpc.state."
@@ -345,8 +346,18 @@ bool rank_meta_rows(const struct graph *g, int i, const char **symbol, const cha
 void rank_meta_copy_rows(struct graph *to, const struct graph *from)
 {
     for (int i = 0; i < from->meta.n; i++)
-        if (name_in(&from->meta.at[i], ROWS))
+        if (name_in(&from->meta.at[i], ROWS) || strcmp(from->meta.at[i].key, MIXES) == 0)
             graph_set_meta(to, from->meta.at[i].key, from->meta.at[i].text);
+}
+
+void rank_meta_set_mixing(struct graph *g, const char *why)
+{
+    graph_set_meta(g, MIXES, why);
+}
+
+const char *rank_meta_mixing(const struct graph *g)
+{
+    return graph_meta(g, MIXES);
 }
 
 /* ---- values of inputs: a number of rows, or "mask" ---- */

@@ -78,6 +78,9 @@ void rank_meta_set_rows(struct graph *, const char *symbol, const char *why);
 /* Entry number i, in the order of inputs; false: there are no more. */
 bool rank_meta_rows(const struct graph *, int i, const char **symbol, const char **why);
 void rank_meta_copy_rows(struct graph *to, const struct graph *from);
+/* Of a step of training: why rows of a batch are not proven to be independent before the loss; NULL: they are. Copied with rows. */
+void rank_meta_set_mixing(struct graph *, const char *why);
+const char *rank_meta_mixing(const struct graph *);
 
 /* ---- integers that a global input may hold, for made-up inputs: less than rows (-1: not known), or a mask ------------------------------
  */

@@ -2,6 +2,7 @@
  * weights. A loss is a sum and a count, divided once, so it does not matter how rows are dealt out. With replicas each sums, clips and
  * updates its own range of the weights and gathers the rest: as many bytes as an all-reduce, and a part of the optimizer's memory (ZeRO
  * stage 1). */
+#include "ir/rank_meta.h"
 #include "kern/core/core.h"
 #include "train/train.h"
 
@@ -113,6 +114,15 @@ static void update(struct training *t, int64_t step, double count, struct step_r
         comm_gather_shares(t->replicas->across, t->parameters.weight, t->parameters.total, sizeof(float));
 }
 
+static void tell_mixing(const struct training *t)
+{
+    const char *why = rank_meta_mixing(t->graph);
+    bool divides = t->replicas->count > 1 || t->settings.accumulate > 1;
+    if (why && divides && t->replicas->all->rank == 0)
+        diag_tell("%s: rows are not proven to be independent: %s; if they are not, losses depend on --groups and --accumulate",
+                  graph_file(t->graph), why);
+}
+
 /* True if a rank was asked to end. */
 static bool train_step(struct training *t, int64_t step)
 {
@@ -198,10 +208,14 @@ void train_run(struct arena *a, const struct replicas *r, const struct job_optio
         checkpoint_try(t.save);
     if (r->all->rank == 0)
         t.log = log_open(a, o->log, done);
+    tell_mixing(&t);
     signal_soften();
     train_steps(&t, done);
     if (r->all->rank == 0)
         log_close(t.log);
+    if (job->stats)
+        stats_report(a, r, &(struct batch_shard){.rows = batch_range_of(t.settings.batch, r->count, r->index)}, t.session, NULL,
+                     job->stats_path);
     r->all->barrier(r->all);
     kenv_free(t.env);
     session_free(t.session);
