@@ -99,11 +99,11 @@ static void search_sample(struct search *s, const struct sample *sample, int fro
         {RED_SUM, RED_SUM}, {RED_MAX, RED_MAX}, {RED_MIN, RED_MIN}, {RED_MAX, RED_MIN}, {RED_MIN, RED_MAX}};
     struct trial t;
     trial_start(&t, sample, DT_F32);
-    s->attempt = -1;
     if (!t.rule && from == 0)
         report(s, "no rule");
     if (!t.rule)
         return;
+    s->attempt = -1;
     uint32_t sets = UINT32_C(1) << (t.node->nin < SEARCHED ? t.node->nin : SEARCHED);
     for (int f = 0; f < t.rule->nfactor; f++)
         if (++s->attempt >= from)
@@ -139,6 +139,7 @@ int search_unclaimed(const struct sample *sample)
     s->n = 0;
     do {
         fflush(stdout);
+        s->attempt = from - 1;
         pid_t child = fork();
         if (child == 0) {
             if (!freopen("/dev/null", "w", stderr))
@@ -148,6 +149,10 @@ int search_unclaimed(const struct sample *sample)
         }
         if (child < 0 || waitpid(child, &status, 0) < 0)
             fail("can't search a sample in a process of its own");
+        if (status && s->attempt < from) {
+            printf("%-36s fails before anything is split\n", sample->op);
+            return 1;
+        }
         from = s->attempt + 1;
     } while (!WIFEXITED(status) || WEXITSTATUS(status) != 0);
     for (int i = 0; i < s->n; i++)

@@ -2,6 +2,7 @@
  * where a control group (version 1 or 2) of this process or one around it has less, and the limits of the process itself. */
 #include "base/base.h"
 
+#include <fcntl.h>
 #include <inttypes.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -13,21 +14,23 @@ static void lower_to(struct available *least, int64_t bytes, const char *limit)
         *least = (struct available){bytes > 0 ? bytes : 0, limit};
 }
 
-/* The number that follows a key at the begin of a line of a file, or, key "", the first number of it; -1: there is none. */
+/* Takes no memory: what is short of it asks, too. The number that follows a key at the begin of a line of a file, or, key "", the first
+ * number of it; -1: there is none. */
 static int64_t number_in(const char *path, const char *key)
 {
-    char line[256], name[128];
-    int64_t n = -1, found;
-    FILE *f = fopen(path, "r");
-    while (f && n < 0 && fgets(line, sizeof line, f)) {
-        if (!*key && sscanf(line, "%" SCNd64, &found) == 1)
-            n = found;
-        else if (sscanf(line, "%127s %" SCNd64, name, &found) == 2 && strcmp(name, key) == 0)
-            n = found;
-    }
-    if (f)
-        (void)fclose(f);
-    return n;
+    char text[8192], name[128];
+    int64_t found;
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    ssize_t n = fd < 0 ? 0 : read(fd, text, sizeof text - 1);
+    text[n > 0 ? n : 0] = '\0';
+    if (fd >= 0)
+        (void)close(fd);
+    if (!*key)
+        return sscanf(text, "%" SCNd64, &found) == 1 ? found : -1;
+    for (const char *line = text; line; line = (line = strchr(line, '\n')) ? line + 1 : NULL)
+        if (sscanf(line, "%127s %" SCNd64, name, &found) == 2 && strcmp(name, key) == 0)
+            return found;
+    return -1;
 }
 
 /* ---- control groups -------------------------------------------------------------------------------------------------------------- */

@@ -70,8 +70,12 @@ void streams_start(void); /* call first in main */
 void streams_flush(void);
 void streams_end(void); /* call before the program ends without a failure */
 
+/* ---- stack.c: stacks of the usual size where ulimit -s is less; what cannot be had is a failure. Call in main, before other threads. */
+void stack_start(void);
+
 /* ---- signal.c: call once in main, before other threads. A mapped file that is cut short while it is read is a failure that names it;
- * with ending, a request to end (SIGINT, SIGTERM, SIGHUP) is a failure too, so that hooks run. ------------------------------------- */
+ * with ending, a request to end (SIGINT, SIGTERM, SIGHUP) is a failure too, so that hooks run. A library that crashes where a limit leaves
+ * little memory is a failure that says so. ------------------------------------- */
 void signal_watch(bool ending);
 /* From now on the first SIGINT or SIGTERM only asks to end, and the second ends the program. */
 void signal_soften(void);

@@ -7,6 +7,7 @@
 #include "base/base.h"
 
 #include <pthread.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
@@ -185,6 +186,7 @@ void bug_at(const char *file, int line, const char *format, ...)
     va_end(args);
     if (first)
         run_hooks(134);
+    (void)signal(SIGABRT, SIG_DFL);
     abort();
 }
 

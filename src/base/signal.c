@@ -8,11 +8,16 @@
 #include "base/base.h"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <pthread.h>
 #include <signal.h>
 #include <string.h>
 #include <unistd.h>
 
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define SANITIZED /* sanitizers tell of faults themselves */
+#endif
+enum { WAITER_STACK = 1 << 18 };
 enum { CUT = SIGUSR2 }; /* what the handler of SIGBUS wakes the waiting thread with */
 static pthread_t waiter;
 static sigset_t waited;
@@ -55,8 +60,6 @@ static bool next_line(int fd, char *line, size_t n)
     return used > 0;
 }
 
-/* ---- the waiting thread ---------------------------------------------------------------------------------------------------------- */
-
 static _Noreturn void tell_cut_file(int number, siginfo_t *info, void *context)
 {
     int fd = open("/proc/self/maps", O_RDONLY | O_CLOEXEC);
@@ -69,15 +72,62 @@ static _Noreturn void tell_cut_file(int number, siginfo_t *info, void *context)
         (void)pause();
 }
 
+/* ---- a library that found no memory ------------------------------------------------------------------------------------------------ */
+
+/* Libraries that get no memory crash or abort. Where a limit of the process leaves little, that is the likely reason. */
+enum { LITTLE = 128 << 20 };
+static volatile sig_atomic_t fault; /* the signal, while the waiting thread judges it */
+
+#ifndef SANITIZED
+static void judge_fault(int number)
+{
+    bool own = pthread_equal(pthread_self(), waiter) != 0;
+    fault = number;
+    (void)pthread_kill(waiter, CUT);
+    while (fault && !own)
+        (void)poll(NULL, 0, 1);
+    (void)signal(number, SIG_DFL);
+    (void)raise(number);
+}
+
+#endif
+
+/* Returns if memory is not the reason. What failed may hold locks that a failure needs: the time is limited. */
+static void tell_fault(int number)
+{
+    struct available room = available_addresses(), data = available_data();
+    if (data.bytes < room.bytes)
+        room = data;
+    if (room.bytes >= LITTLE)
+        return;
+    (void)signal(SIGALRM, SIG_DFL);
+    (void)alarm(5);
+    fail("out of memory: a library ended by signal %d (%s) where %s has %.1f MiB left", number, strsignal(number), room.limit,
+         (double)room.bytes / 1048576);
+}
+
+/* ---- the waiting thread ---------------------------------------------------------------------------------------------------------- */
+
 static volatile sig_atomic_t soft, asked; /* a request to end is kept for signal_asked; there was one */
+
+/* Not yet the end: a fault has another reason and is to happen, or a request is kept. */
+static bool goes_on(int number)
+{
+    bool judged = number == CUT && fault;
+    if (judged)
+        fault = 0;
+    return judged || (number != CUT && number != SIGHUP && soft && !asked++);
+}
 
 static void *wait_for_end(void *unused)
 {
     int number = 0;
     (void)unused;
-    do
+    do {
         (void)sigwait(&waited, &number);
-    while (number != CUT && number != SIGHUP && soft && !asked++);
+        if (fault)
+            tell_fault(fault);
+    } while (goes_on(number));
     if (number == CUT)
         fail("%s: was cut short while it was read", cut_path ? cut_path : "a mapped file");
     fail("ended by signal %d (%s)", number, strsignal(number));
@@ -104,16 +154,34 @@ bool signal_asked(void)
     return asked;
 }
 
+static void watch_faults(void)
+{
+    const struct sigaction cut = {.sa_sigaction = tell_cut_file, .sa_flags = SA_SIGINFO};
+    (void)sigaction(SIGBUS, &cut, NULL);
+#ifndef SANITIZED
+    const struct sigaction judged = {.sa_handler = judge_fault};
+    (void)sigaction(SIGSEGV, &judged, NULL);
+    (void)sigaction(SIGABRT, &judged, NULL);
+#endif
+}
+
+/* With a small stack: there may be little memory. */
+static bool start_waiter(void)
+{
+    pthread_attr_t small;
+    bool sized = pthread_attr_init(&small) == 0 && pthread_attr_setstacksize(&small, WAITER_STACK) == 0;
+    return sized && pthread_create(&waiter, &small, wait_for_end, NULL) == 0;
+}
+
 void signal_watch(bool ending)
 {
-    const struct sigaction action = {.sa_sigaction = tell_cut_file, .sa_flags = SA_SIGINFO};
     (void)sigemptyset(&waited);
     (void)sigaddset(&waited, CUT);
     for (int i = 0; ending && i < 3; i++)
         (void)sigaddset(&waited, (const int[]){SIGINT, SIGTERM, SIGHUP}[i]);
     (void)pthread_sigmask(SIG_BLOCK, &waited, NULL);
-    if (pthread_create(&waiter, NULL, wait_for_end, NULL) == 0)
-        (void)sigaction(SIGBUS, &action, NULL);
+    if (start_waiter())
+        watch_faults();
     else
         (void)pthread_sigmask(SIG_UNBLOCK, &waited, NULL);
 }

@@ -424,6 +424,7 @@ int main(int argc, char **argv)
     struct run_options o;
     diag_setup("tpc-run", 0);
     streams_start();
+    stack_start();
     signal_watch(!launched()); /* a launcher reports the end of its processes itself */
     struct comm *comm = start_comm(&argc, &argv);
     if (comm->rank)

@@ -506,6 +506,7 @@ int main(int argc, char **argv)
     struct shard_options o = {.tp = -1};
     diag_setup("tpc-shard", 0);
     streams_start();
+    stack_start();
     signal_watch(true);
     struct text_list plain = parse_shard_options(a, &o, argc, argv);
     diag_setup("tpc-shard", o.quiet ? -1 : o.verbose);

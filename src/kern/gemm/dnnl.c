@@ -171,7 +171,7 @@ enum primitive_kind { PRODUCT = 1, CONVOLUTION };
 static void check_status(dnnl_status_t status, const char *what)
 {
     if (status != dnnl_success)
-        bug("oneDNN: %s failed with status %d", what, (int)status);
+        fail("oneDNN: %s failed with status %d%s", what, (int)status, status == dnnl_out_of_memory ? ": out of memory" : "");
 }
 
 static void primitive_free(struct primitive *p)

@@ -54,6 +54,8 @@ void infer_rmsnorm(struct graph *g, struct node *node)
 void infer_skiprmsnorm(struct graph *g, struct node *node)
 {
     op_need_rank(g, node, 0, 2, 3);
+    if (node->nout > 1 && node->out[1])
+        fail("%s: the output mean is not computed by a norm without a mean", node_where(g, node));
     const struct type *x = op_operand(g, node, 0);
     for (int i = 1; i < node->nin; i++)
         check_norm_scale(g, node, i, x);
@@ -147,8 +149,8 @@ static void lower_norm(struct lowering *l, const struct norm_sizes *n)
     if (n->bias)
         y = lower_binary(l, "Add", "biased", y, lower_cast(l, "bias", n->bias, x->type.dtype));
     lower_result(l, 0, lower_cast(l, "narrow", y, node->out[0]->type.dtype));
-    if (n->inverse - 1 > 0 && n->inverse - 1 < node->nout && node->out[n->inverse - 1])
-        lower_result(l, n->inverse - 1, lower_cast(l, "mean.f32", mean ? mean : lower_scalar(l, "zero", DT_F32, 0), DT_F32));
+    if (mean && n->inverse - 1 < node->nout && node->out[n->inverse - 1])
+        lower_result(l, n->inverse - 1, lower_cast(l, "mean.f32", mean, DT_F32));
     if (n->inverse < node->nout && node->out[n->inverse])
         lower_result(l, n->inverse, lower_cast(l, "inverse.f32", inverse, DT_F32));
 }

@@ -1,0 +1,27 @@
+/* stack: the stacks of this program's threads, whatever ulimit -s says: threads that libraries start have what is the usual size, too. */
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE
+#endif
+#include "base/base.h"
+
+#include <pthread.h>
+#include <sys/resource.h>
+
+enum { STACK_BYTES = 8 << 20, LEAST_BYTES = 1 << 20 };
+
+/* The system looks at the limit whenever the stack of the first thread grows. */
+void stack_start(void)
+{
+    pthread_attr_t usual;
+    struct rlimit r;
+    if (getrlimit(RLIMIT_STACK, &r) != 0 || r.rlim_cur >= STACK_BYTES)
+        return;
+    const struct rlimit as_allowed = {r.rlim_max < STACK_BYTES ? r.rlim_max : STACK_BYTES, r.rlim_max};
+    if (setrlimit(RLIMIT_STACK, &as_allowed) != 0 || as_allowed.rlim_cur < LEAST_BYTES)
+        fail("the stack may take %llu KiB (ulimit -s), expected at least %d", (unsigned long long)r.rlim_max / 1024, LEAST_BYTES / 1024);
+    if (pthread_attr_init(&usual) != 0)
+        return;
+    if (pthread_attr_setstacksize(&usual, STACK_BYTES) == 0)
+        (void)pthread_setattr_default_np(&usual);
+    (void)pthread_attr_destroy(&usual);
+}
