@@ -61,6 +61,9 @@ void diag_give_way(int milliseconds);
 /* Run before fail, fail_usage or bug ends the process (remove half-written files, MPI_Abort). Newest first. */
 void diag_on_failure(void (*hook)(void *, int status), void *data);
 void diag_forget(void (*hook)(void *, int status), void *data);
+/* Does work(data). If it fails on this thread, the program goes on: returns the sentence, in the arena; NULL: it did not fail. For work
+ * that takes nothing but memory of arenas. */
+const char *diag_try(struct arena *, void (*work)(void *), void *data);
 /* Between these no other thread's failure begins (a request to end is one): hooks find what is done here either done or not begun. */
 void diag_hold(void);
 void diag_release(void);

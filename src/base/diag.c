@@ -7,6 +7,7 @@
 #include "base/base.h"
 
 #include <pthread.h>
+#include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -31,6 +32,10 @@ static bool failing;
 static int give_way;
 static const char *place;
 static _Thread_local const char *progress;
+static _Thread_local struct trap {
+    jmp_buf at;
+    char sentence[MAX_LINE];
+} * trap; /* NULL: a failure ends the program */
 
 void diag_setup(const char *program, int verbosity)
 {
@@ -156,9 +161,26 @@ static _Noreturn void leave(bool first, int status)
 
 static _Noreturn void end_with_message(int status, const char *format, va_list args)
 {
+    if (trap) {
+        (void)vsnprintf(trap->sentence, sizeof trap->sentence, format, args);
+        longjmp(trap->at, 1);
+    }
     bool first = first_to_fail();
     print_line("", format, args);
     leave(first, status);
+}
+
+const char *diag_try(struct arena *a, void (*work)(void *), void *data)
+{
+    struct trap own, *volatile outer = trap;
+    const char *volatile sentence = NULL;
+    trap = &own;
+    if (setjmp(own.at) == 0)
+        work(data);
+    else
+        sentence = arena_strdup(a, own.sentence);
+    trap = outer;
+    return sentence;
 }
 
 void fail(const char *format, ...)

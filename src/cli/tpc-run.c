@@ -9,6 +9,9 @@
 #include "cli/args.h"
 #include "cli/build.h"
 #include "decode/decode.h"
+#ifdef HAVE_SERVE
+#include "serve/serve.h"
+#endif
 #include "train/train.h"
 
 #include <sched.h>
@@ -47,9 +50,10 @@ static const struct arg_prose examples[] = {
 struct run_options {
     struct job_options job;
     struct train_options train;
+    struct serve_options serve;
     struct text_list dim, bind, external_root, eos;
     struct text_maybe random, stats;
-    const char *start, *groups, *top_k, *seed;
+    const char *start, *groups, *top_k, *seed, *port;
     bool verbose;
     struct text_list settings; /* what all ranks must have alike */
 };
@@ -101,6 +105,19 @@ static void check_training(const struct run_options *o)
         fail_usage("--train takes none of --generate, --test-data, --check, --output, --random, --dim and --repeat");
 }
 
+static void check_serving(const struct run_options *o)
+{
+    const struct job_options *job = &o->job;
+    bool other = job->generate || job->train || job->test_data || job->check || job->output || o->random.given || o->dim.text.n ||
+        job->repeat > 1 || job->stats || o->stats.given || o->groups || o->start || job->prompt.text.n || job->prompt_file;
+    if (!job->serve && (o->port || o->serve.host || o->serve.slots || o->serve.context))
+        fail_usage("--host, --port, --slots and --context are for --serve");
+    if (job->serve && other)
+        fail_usage(
+            "--serve takes none of --generate, --prompt, --prompt-file, --start, --train, --test-data, --check, --output, --random, --dim, "
+            "--repeat, --stats and --groups");
+}
+
 /* Text goes on until its model ends it, or for so many tokens. */
 enum { USUAL_TOKENS = 256 };
 
@@ -115,8 +132,9 @@ static void check_options(struct run_options *o)
     }
     if (text && !job->generate)
         job->generate = USUAL_TOKENS;
-    if (job->tokenizer && !text && !job->train)
-        fail_usage("--tokenizer is for --prompt, --prompt-file and text for --train");
+    if (job->tokenizer && !text && !job->train && !job->serve)
+        fail_usage("--tokenizer is for --prompt, --prompt-file, --serve and text for --train");
+    check_serving(o);
     bool compares = job->test_data || job->check || o->random.given || o->dim.text.n || job->repeat > 1;
     if (n < 1)
         fail_usage("expected a model or folder, found none: --help shows the usage");
@@ -124,13 +142,14 @@ static void check_options(struct run_options *o)
         fail_usage("expected one graph, found %d: --generate and --prompt run several", n);
     check_shards(o);
     check_training(o);
+    bool decodes = job->generate || job->serve;
     if (job->generate && compares)
         fail_usage("--generate takes none of --test-data, --check, --random, --dim and --repeat");
-    if (!job->generate && (o->eos.text.n || o->start || job->role.text.n))
+    if (!decodes && (o->eos.text.n || o->start || job->role.text.n))
         fail_usage("--eos, --start and --role are for --generate");
-    if (!job->generate && samples(o))
+    if (!decodes && samples(o))
         fail_usage("--temperature, --top-k, --top-p, --min-p and --repetition-penalty are for --generate and --prompt");
-    if (!job->generate && !job->train && o->seed)
+    if (!decodes && !job->train && o->seed)
         fail_usage("--seed is for --generate, --prompt and --train");
     if (job->repeat < 1)
         fail_usage("--repeat is 0, expected at least 1");
@@ -192,6 +211,13 @@ static void add_decode_args(struct arena *a, struct arg_table *t, struct run_opt
         {"min-p", 0, ARG_REAL, &o->job.min_p, "X", "sample from tokens with at least X times the best one's probability"},
         {"repetition-penalty", 0, ARG_REAL, &o->job.penalty, "X", "divide scores of tokens that a row has by X"},
         {"seed", 0, ARG_TEXT, &o->seed, "N", "draw what N draws, on any number of ranks: tokens; with --train: rows (default: 0)"},
+#ifdef HAVE_SERVE
+        {"serve", 0, ARG_FLAG, &o->job.serve, NULL, "keep the model loaded and answer OpenAI's /v1/completions over HTTP"},
+        {"host", 0, ARG_TEXT, &o->serve.host, "ADDRESS", "with --serve: where to listen (default: 127.0.0.1)"},
+        {"port", 0, ARG_TEXT, &o->port, "P", "with --serve: the port (default: 8080; 0: any that is free)"},
+        {"slots", 0, ARG_INT, &o->serve.slots, "N", "with --serve: texts that are made at the same time (default: 8)"},
+        {"context", 0, ARG_INT, &o->serve.context, "N", "with --serve: tokens of a text with its prompt (default: 4096)"},
+#endif
         {"eos", 0, ARG_LIST, &o->eos, "ID,..", "with --generate: the tokens that end a row (repeatable)"},
         {"start", 0, ARG_TEXT, &o->start, "ID", "with --generate: first token of a decoder after an encoder (default: 0)"},
         {"role", 0, ARG_LIST, &o->job.role, "INPUT=ROLE", "with --generate: tokens, mask, positions, constant, ... (repeatable)"},
@@ -303,6 +329,7 @@ static void read_run_options(struct arena *a, struct run_options *o, int argc, c
         read_eos(a, job, o->eos.text.at[i]);
     o->train.seed = o->seed ? number_read("--seed", o->seed, 0, INT64_MAX) : -1;
     job->start = token_id("--start", o->start);
+    o->serve.port = o->port ? number_read("--port", o->port, 0, 65535) : -1;
     job->top_k = o->top_k ? number_read("--top-k", o->top_k, 0, INT32_MAX) : -1;
     job->sampling_seed = o->seed ? number_read("--seed", o->seed, 0, INT64_MAX) : -1;
 }
@@ -325,6 +352,7 @@ static int thread_count(const struct comm *comm, const struct job_options *o)
 struct job {
     const struct job_options *options;
     const struct train_options *train;
+    const struct serve_options *serve;
     bool failed;
 };
 
@@ -336,6 +364,10 @@ static void rank_main(struct comm *comm, void *data)
     struct replicas replicas = replica_form(comm, job->options);
     if (job->options->calibrate)
         job_calibrate(a, comm, job->options, threads);
+#ifdef HAVE_SERVE
+    else if (job->options->serve)
+        serve_requests(a, &replicas, job->options, job->serve, threads);
+#endif
     else if (job->options->train)
         train_run(a, &replicas, job->options, job->train, threads);
     else if (job->options->generate)
@@ -434,7 +466,7 @@ int main(int argc, char **argv)
         comm->barrier(comm);
     job_agree(comm, "tpc-run " PACKAGE_VERSION ", build " TPC_BUILD, &o.settings);
     start_threads(a, comm, &o.job);
-    struct job job = {.options = &o.job, .train = &o.train};
+    struct job job = {.options = &o.job, .train = &o.train, .serve = &o.serve};
     if (o.job.local > 0)
         comm_local_run((int)o.job.local, rank_main, &job);
     else

@@ -38,6 +38,12 @@ struct stage {
 /* The first input with the role; -1: none. */
 int decode_find_input(const struct stage *, enum role);
 
+/* stage.c: loads the graph of s->path; then, once roles are known, makes stage k ready to run. */
+void stage_load(struct arena *, struct comm *, const struct job_options *, struct stage *s);
+void stage_prepare(struct arena *, struct comm *all, struct comm *, const struct job_options *, int threads, struct stage *stage, int k);
+/* Constants and state that are given become inputs of the next run. A constant that is not: wrong usage. */
+void stage_place_given(struct arena *, struct stage *);
+
 /* roles.c: sets the roles of all inputs, from --role, usual names, types and shapes, and takes --input, which
  * rank 0 of all ranks reads. An unclear role, or an option that names no input: wrong usage. */
 void roles_find(struct arena *, struct comm *all, struct stage *, int n, const struct job_options *);
@@ -71,6 +77,10 @@ struct history prompt_as_given(struct arena *, const struct stage *);
 /* Without tokens that the mask hides, for this and the following stages; behind the state that is given. more: further columns. Rows of
  * unequal length that a stage can't compute together are a failure. */
 struct history prompt_rows(struct arena *, const struct stage *, int stages, int64_t more);
+
+/* Why rows of unequal length can't share a graph with a KV cache, "" if they can; *node: the node to blame, NULL: none. *behind: they are
+ * padded behind, else in front. */
+const char *prompt_padding(const struct stage *, bool *behind, const struct node **node);
 
 /* prompt_text.c: prompts as text; in a build without tokenizers no option asks for it. Rank 0 reads them and the tokenizer and sends tokens
  * and mask, which become the given ones of the first graph that reads tokens, and, without --eos, the tokens that end a text. Every rank
@@ -152,6 +162,20 @@ void row_scores_read(const struct row_scores *, int64_t row, struct scored_token
  * how: by row; NULL: the best one is taken. *count adds up the bytes and seconds of the exchange. */
 void pick_next(struct comm *, const struct stage *, const struct history *, const struct row_sampling *how, int64_t *next,
                struct session_collective *count);
+
+/* rows.c: rows of one graph that join and leave between steps. Every rank calls all of these alike. */
+struct rows;
+struct rows *rows_new(struct arena *, struct comm *, struct stage *, int64_t most);
+/* Why only one row can run at a time; NULL: several can. */
+const char *rows_alone(const struct rows *);
+int64_t rows_count(const struct rows *);
+/* Computes the prompt of a further row, behind all others, and returns its first token. */
+int64_t rows_join(struct rows *, const int64_t *prompt, int64_t n, const struct row_sampling *);
+/* Decodes a token of every row. */
+void rows_step(struct rows *, int64_t *next);
+/* The rows of higher number move up by one. */
+void rows_leave(struct rows *, int64_t row);
+void rows_free(struct rows *);
 
 /* chain.c: fills the state and constants of stage k that are not given, from the stages before it, which have run. */
 void chain_take(struct arena *, struct stage *, int k);

@@ -26,60 +26,7 @@ struct decoder {
     char progress[64];
 };
 
-static void load_stage(struct arena *a, struct comm *comm, const struct job_options *o, struct stage *s)
-{
-    s->graph = job_load(a, comm, s->path, o);
-    int n = s->graph->inputs.n + 1; /* last_position.c adds one */
-    s->role = NEWN(a, enum role, n);
-    s->given = NEWN(a, struct tensor, n);
-    s->in = NEWN(a, struct tensor, n);
-    s->out = NEWN(a, struct tensor, s->graph->outputs.n);
-}
-
-/* A decoder and its steps, as separate graphs, have nearly the same weights. */
-static void share_weights(struct arena *a, const struct stage *stage, int k)
-{
-    struct graph **earlier = NEWN(a, struct graph *, k);
-    for (int i = 0; i < k; i++)
-        earlier[i] = stage[i].graph;
-    int n = constant_share_weights(stage[k].graph, k, earlier);
-    explain("%s: %d weights are those of graphs before it", stage[k].path, n);
-}
-
-/* Outputs that are written have all positions, and --deterministic says that results do not depend on such changes. */
-static void prepare_stage(struct arena *a, struct comm *all, struct comm *comm, const struct job_options *o, int threads,
-                          struct stage *stage, int k)
-{
-    struct stage *s = &stage[k];
-    struct session_options own = {.threads = threads,
-                                  .keep_state = true,
-                                  .verify = o->verify,
-                                  .beside = k > 0 ? stage[0].session : NULL,
-                                  .deterministic = o->deterministic,
-                                  .force = o->force,
-                                  .profile = o->profile || o->trace};
-    if (k > 0)
-        share_weights(a, stage, k);
-    if (!o->output && !o->deterministic)
-        last_position_only(a, s);
-    job_fuse(s->graph, o);
-    job_check_memory(all, s->graph, o);
-    s->session = session_new(s->graph, comm, own);
-}
-
 /* ---- one run of one graph ---- */
-
-static void place_given(struct arena *a, struct stage *s)
-{
-    for (int i = 0; i < s->graph->inputs.n; i++) {
-        const char *name = s->graph->inputs.at[i]->name;
-        if (s->role[i] == ROLE_CONSTANT && !s->given[i].data)
-            fail_usage("input '%s' (%s) of %s is not given: --input %s=FILE", name, type_str(a, session_input_type(s->session, i)), s->path,
-                       name);
-        if (s->role[i] == ROLE_CONSTANT || s->role[i] == ROLE_STATE)
-            s->in[i] = s->given[i];
-    }
-}
 
 /* Forgets the given state: from now on the session keeps it. */
 static void forget_given_state(struct stage *s)
@@ -238,7 +185,7 @@ static void prepare(struct decoder *d, struct arena *a, int k, const struct hist
 {
     struct stage *s = &d->stage[k];
     chain_take(a, d->stage, k);
-    place_given(a, s);
+    stage_place_given(a, s);
     if (h)
         history_reserve(a, h, s);
 }
@@ -465,12 +412,12 @@ void generate_run(struct arena *a, const struct replicas *replicas, const struct
     for (int k = 0; k < d.nstage; k++) {
         d.stage[k].path = o->paths.text.at[k];
         d.stage[k].number = k + 1;
-        load_stage(a, d.comm, o, &d.stage[k]);
+        stage_load(a, d.comm, o, &d.stage[k]);
     }
     struct stage *last = &d.stage[d.nstage - 1];
     roles_find(a, replicas->all, d.stage, d.nstage, o);
     for (int k = 0; k < d.nstage; k++)
-        prepare_stage(a, d.replicas->all, d.comm, o, threads, d.stage, k);
+        stage_prepare(a, d.replicas->all, d.comm, o, threads, d.stage, k);
     if (o->prompt.text.n || o->prompt_file)
         d.text = prompt_text_give(a, replicas->all, d.stage, d.nstage, o);
     d.sampling = sampling_agree(a, replicas->all, o);

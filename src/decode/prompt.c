@@ -128,19 +128,28 @@ static const struct node *rows_by_place(const struct stage *s)
     return n || i < 0 || decode_find_input(s, ROLE_POSITIONS) >= 0 ? n : op_rows_by_place(s->graph, s->graph->inputs.at[i]);
 }
 
-/* True: padding comes behind the tokens of a row. */
-static bool pads_behind(const struct prompt *p, const struct stage *s)
+const char *prompt_padding(const struct stage *s, bool *behind, const struct node **node)
 {
     int i = decode_find_input(s, ROLE_MASK);
     enum mask_use use = i < 0 ? MASK_UNREAD : op_mask_use(s->graph, s->graph->inputs.at[i]);
-    const struct node *place = use == MASK_KEYS ? rows_by_place(s) : NULL;
+    *node = use == MASK_KEYS ? rows_by_place(s) : NULL;
+    *behind = use == MASK_LENGTHS;
     if (use == MASK_UNREAD)
-        refuse_rows(p, s, "it reads no mask", "");
-    if (place)
-        refuse_rows(p, s, "finds positions by place, and padding has places", place->name);
-    if (use == MASK_LENGTHS && p->shortest < p->longest && (p->past || !s->keeps))
+        return "it reads no mask";
+    return *node ? "finds positions by place, and padding has places" : "";
+}
+
+/* True: padding comes behind the tokens of a row. */
+static bool pads_behind(const struct prompt *p, const struct stage *s)
+{
+    const struct node *node;
+    bool behind;
+    const char *why = prompt_padding(s, &behind, &node);
+    if (*why)
+        refuse_rows(p, s, why, node ? node->name : "");
+    if (behind && p->shortest < p->longest && (p->past || !s->keeps))
         refuse_rows(p, s, p->past ? "it takes the new keys of all rows for equally many" : "it counts keys and keeps none", "");
-    return use == MASK_LENGTHS;
+    return behind;
 }
 
 /* The stages from the prompt's on read one mask. */

@@ -129,11 +129,11 @@ static struct sampling resolve(struct arena *a, const struct job_options *o)
 {
     struct sampling s = {.top_p = 1, .penalty = 1};
     bool draws = o->top_k >= 0 || o->top_p >= 0 || o->min_p >= 0 || o->sampling_seed >= 0;
-    if (o->prompt.text.n || o->prompt_file)
+    if (o->prompt.text.n || o->prompt_file || o->serve)
         take_configuration(a, o, &s);
     if (o->temperature >= 0)
         s.temperature = o->temperature;
-    else if (draws && s.temperature <= 0)
+    else if ((draws || o->serve) && s.temperature <= 0)
         s.temperature = 1;
     s.top_k = o->top_k >= 0 ? o->top_k : s.top_k;
     s.top_p = o->top_p >= 0 ? o->top_p : s.top_p;
@@ -142,7 +142,7 @@ static struct sampling resolve(struct arena *a, const struct job_options *o)
     if (sampling_fault(&s))
         fail_usage("--%s", sampling_fault(&s));
     s.seed = o->sampling_seed >= 0 ? (uint64_t)o->sampling_seed : s.temperature > 0 ? new_seed() : 0;
-    if (s.temperature > 0)
+    if (s.temperature > 0 && !o->serve)
         tell(a, &s, o->sampling_seed < 0);
     return s;
 }

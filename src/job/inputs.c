@@ -198,8 +198,7 @@ static double normal_random(uint64_t *state)
     return sqrt(-2 * log(u)) * cos(6.283185307179586 * v);
 }
 
-/* By input; of the whole model, for a rank's tables may be parts. */
-static struct value_use *value_uses_of(struct arena *a, const struct graph *g)
+struct value_use *job_value_uses(struct arena *a, const struct graph *g)
 {
     struct value_use *use = op_value_uses(a, g);
     for (int i = 0; g->rank_meta && i < g->inputs.n; i++)
@@ -315,7 +314,7 @@ static void make_rest(struct arena *a, struct session *s, struct inputs *in, con
         check_known(a, in->graph, &b);
     }
     uint64_t state = o->seed;
-    in->use = o->random ? value_uses_of(a, in->graph) : NULL;
+    in->use = o->random ? job_value_uses(a, in->graph) : NULL;
     for (int i = 0; i < in->n; i++) {
         if (in->from[i])
             continue;
@@ -328,7 +327,7 @@ static void make_rest(struct arena *a, struct session *s, struct inputs *in, con
 
 int64_t job_count_tokens(struct arena *a, const struct graph *g, const struct tensor *in)
 {
-    int i = op_tokens_input(value_uses_of(a, g), g->inputs.n);
+    int i = op_tokens_input(job_value_uses(a, g), g->inputs.n);
     return i >= 0 ? tensor_elements(&in[i]) : 0;
 }
 

@@ -7,6 +7,12 @@
 #include "passes/pass.h"
 #include "run/run.h"
 
+/* Of --serve; NULL, 0 and, of the port, -1: not given. */
+struct serve_options {
+    const char *host;
+    int64_t port, slots, context;
+};
+
 struct job_options {
     struct text_list paths;  /* models or folders of rank files; one, except with --generate */
     struct text_list prompt; /* texts to decode after, a row each; from a file: a line each; "-": stdin */
@@ -28,7 +34,7 @@ struct job_options {
     const char *trace;      /* file for the last run's times; NULL: none */
     const char *output, *test_data, *check, *calibrate;
     double rtol, atol, rel; /* -1: by the types of the graph */
-    bool deterministic, verify, write_shards, quiet;
+    bool deterministic, verify, write_shards, quiet, serve;
     bool train;               /* weights are inputs of the rank's graph (weight_inputs.c) */
     int64_t groups;           /* number of replicas, from 1 */
     const char *batch_symbol; /* the symbol of --groups; NULL: none */
@@ -118,6 +124,8 @@ const char *job_input_held(const void *options, struct arena *, const char *inpu
 bool input_is_small_integer(const struct tensor *);
 const char *input_values_text(struct arena *, const struct tensor *);
 
+/* By input; of the whole model, for a rank's tables may be parts. */
+struct value_use *job_value_uses(struct arena *, const struct graph *);
 struct tensor job_read_tensor(struct arena *, const char *path);
 const char *job_input_names(struct arena *, const struct graph *);
 

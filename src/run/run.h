@@ -40,6 +40,24 @@ const char *session_state_source(const struct session *, int input);
 /* The state `input` of one session becomes what the last run of another left as an output, shard by shard. Other placements: failure. */
 void session_copy_state(struct session *to, int input, const struct session *from, int output);
 
+/* state_rows.c: states as rows of a batch, where `symbol` counts these. Other sets of states than that in use; the rows of one may come
+ * from several. */
+struct session_states;
+struct session_states *session_states_new(const struct session *); /* as before the first run */
+void session_states_free(struct session_states *);
+void session_states_swap(struct session *, struct session_states *);
+/* The first state that can't be taken apart by rows; NULL: all can. */
+const char *session_states_without_rows(const struct session *, const char *symbol);
+/* Some state grows along a dimension: a row has columns. */
+bool session_states_grow(const struct session *);
+/* A row of a set of states that a run left, NULL: of those in use. Of those that grow, these columns, which are to begin at column `to`. */
+struct session_state_row {
+    const struct session_states *from;
+    int64_t row, column, columns, to;
+};
+/* The states in use become these rows, of so many columns; what no row fills is zero. No rows: as before the first run. */
+void session_states_compose(struct session *, const char *symbol, int64_t rows, int64_t columns, const struct session_state_row *);
+
 /* Shards of inputs and outputs. */
 /* Each rank passes its own shard of an input, which it read from a file (for messages). Returns a tensor with the global sizes to pass to
  * session_run. All ranks call it. Shards that don't form one tensor, and replicas that differ, are failures. */

@@ -60,6 +60,7 @@ struct state_slot {
     struct buffer memory;
     const char *source;   /* the output of another graph from which it starts; NULL: none is named */
     struct tensor global; /* its global type and sizes; -1: not known */
+    struct tensor local;  /* of this rank, where it lies in memory; if filled by a run */
 };
 struct session {
     struct arena *arena; /* freed with the session */
@@ -171,6 +172,10 @@ void state_fill(struct session *, int input, const struct tensor *global);
 /* What this run left becomes the value for the next. */
 void state_advance(struct session *);
 void state_free(struct session *);
+/* As before the first run; its memory is the caller's. */
+void state_empty(struct state_slot *);
+/* New memory for the sizes of k->local, with room if it grows in place. */
+void state_reserve(const struct session *, struct state_slot *k);
 
 /* ordered_sum.c: the collective behind a node that sums over a sharded dimension; for --deterministic. */
 /* NULL: the node makes no partial sum of floats. */

@@ -42,8 +42,7 @@ static struct state_slot *add_slot(struct session *s, int input, int output, int
     if (axis < -1 || axis >= t->rank)
         fail("%s: state '%s' grows along dimension %d of %d", s->sig.path, s->sig.in[input].name, axis, t->rank);
     *k = (struct state_slot){.input = input, .output = output, .axis = axis, .global = {.dtype = t->dtype, .rank = t->rank}};
-    for (int d = 0; d < t->rank; d++)
-        k->global.dim[d] = d == axis ? 0 : -1;
+    state_empty(k);
     check_ends(s, k);
     s->states.by_input[input] = k;
     return k;
@@ -264,9 +263,11 @@ void state_advance(struct session *s)
         const struct tensor *present = &s->tensor[present_of(s, k)->id];
         k->global = global_sizes(s, f);
         k->filled = true;
+        k->local = *present;
         if (k->in_place)
             continue;
         void *at = reserve_state(s, k, tensor_bytes(present));
+        k->local.data = at;
         if (at == present->data)
             continue;
         memcpy(at, present->data, tensor_bytes(present));
@@ -316,6 +317,27 @@ void session_copy_state(struct session *to, int input, const struct session *fro
     dense.data = reserve_state(to, k, tensor_bytes(piece));
     scatter_copy(&dense, piece);
     to->stats.state_moved += (int64_t)tensor_bytes(piece);
+}
+
+void state_empty(struct state_slot *k)
+{
+    k->memory = (struct buffer){0};
+    k->capacity = 0;
+    k->filled = false;
+    k->global = (struct tensor){.dtype = k->global.dtype, .rank = k->global.rank};
+    for (int d = 0; d < k->global.rank; d++)
+        k->global.dim[d] = d == k->axis ? 0 : -1;
+}
+
+void state_reserve(const struct session *s, struct state_slot *k)
+{
+    int64_t rows = k->in_place ? k->local.dim[k->axis] : 0;
+    size_t bytes = tensor_bytes(&k->local);
+    if (k->in_place)
+        bytes = capacity_bytes(s, k, k->local, rows, &k->local.room);
+    k->local.axis = k->axis;
+    k->capacity = k->local.room;
+    k->local.data = buffer_reserve(&k->memory, bytes);
 }
 
 void state_free(struct session *s)

@@ -1,0 +1,263 @@
+/* rows: a batch whose rows join and leave between steps (continuous batching).
+ *
+ * The KV caches of all rows have the same number of columns. A row that is shorter is padded on the side that the graph can read: in front
+ * where its mask hides keys, behind where it counts them. A prompt runs alone, in states of its own, which then become a row of the batch.
+ * Rows are moved when one joins or leaves, and when padding takes up much room. */
+#include "decode/decode.h"
+#include "ir/rank_meta.h"
+
+#include <string.h>
+
+struct row {
+    struct arena *arena;
+    VEC(int64_t) token; /* the last one is not in the cache yet */
+    struct row_sampling how;
+    int64_t place; /* its row in the states in use */
+};
+
+struct rows {
+    struct arena *arena;
+    struct comm *comm;
+    struct stage *stage;
+    const char *alone;  /* why there is only one; NULL: there may be more */
+    const char *symbol; /* of the batch; NULL: it has a fixed size */
+    bool behind;        /* where padding is */
+    int64_t n, most;
+    struct row **row;
+    struct row_sampling *how; /* by row */
+    int64_t columns;          /* of the states in use */
+    bool moved;               /* the states in use are not those of these rows */
+    struct arena *feed;       /* of the history and of inputs; NULL: to be made anew */
+    struct history history;
+    struct session_collective chosen;
+};
+
+/* ---- which graphs take several rows ---- */
+
+/* A graph may mix rows, which then are no texts of their own. */
+static const char *dependent_rows(const struct graph *g, const char *symbol)
+{
+    const char *other, *why;
+    for (int i = 0; rank_meta_rows(g, i, &other, &why); i++)
+        if (strcmp(other, symbol) == 0)
+            return why;
+    return NULL;
+}
+
+static bool is_per_row(const struct type *t, const char *symbol)
+{
+    for (int d = 0; d < t->rank; d++)
+        if (dim_uses(t->dim[d], symbol))
+            return true;
+    return false;
+}
+
+static const char *find_alone(struct rows *r)
+{
+    const struct stage *s = r->stage;
+    const struct type *t = session_input_type(s->session, decode_find_input(s, ROLE_TOKENS));
+    const struct node *node = NULL;
+    if (!s->keeps)
+        return "it has no KV cache";
+    if (t->rank != 2 || t->dim[0]->kind != DIM_SYM)
+        return "its batch has a fixed size";
+    r->symbol = t->dim[0]->name;
+    const char *state = session_states_without_rows(s->session, r->symbol), *why = dependent_rows(s->graph, r->symbol);
+    if (state)
+        return arena_printf(r->arena, "its state '%s' has no dimension of rows", state);
+    if (why)
+        return why;
+    for (int i = 0; i < s->graph->inputs.n; i++)
+        if (s->role[i] == ROLE_CONSTANT && is_per_row(session_input_type(s->session, i), r->symbol))
+            return arena_printf(r->arena, "input '%s' is given for all rows", s->graph->inputs.at[i]->name);
+    why = session_states_grow(s->session) ? prompt_padding(s, &r->behind, &node) : "";
+    return node ? arena_printf(r->arena, "node '%s' %s", node->name, why) : *why ? why : NULL;
+}
+
+struct rows *rows_new(struct arena *a, struct comm *comm, struct stage *s, int64_t most)
+{
+    struct rows *r = NEW(a, struct rows);
+    *r = (struct rows){.arena = a, .comm = comm, .stage = s, .chosen = {.name = "next tokens", .op = "AllGather"}};
+    if (decode_find_input(s, ROLE_TOKENS) < 0)
+        fail_usage("%s: no input holds tokens: give --role INPUT=tokens", s->path);
+    r->alone = find_alone(r);
+    r->most = r->alone ? 1 : most;
+    r->row = NEWN(a, struct row *, r->most);
+    r->how = NEWN(a, struct row_sampling, r->most);
+    stage_place_given(a, s);
+    return r;
+}
+
+const char *rows_alone(const struct rows *r)
+{
+    return r->alone;
+}
+
+int64_t rows_count(const struct rows *r)
+{
+    return r->n;
+}
+
+/* ---- the history of the rows ---- */
+
+static int64_t in_cache(const struct row *row)
+{
+    return row->token.n - 1;
+}
+
+static int64_t longest(const struct rows *r)
+{
+    int64_t most = 0;
+    for (int64_t b = 0; b < r->n; b++)
+        most = in_cache(r->row[b]) > most ? in_cache(r->row[b]) : most;
+    return most;
+}
+
+static void forget_history(struct rows *r)
+{
+    if (r->feed)
+        arena_free(r->feed);
+    r->feed = NULL;
+}
+
+enum { SPARE = 256 };
+
+/* The columns of the cache, then the tokens that are not in it. */
+static void make_history(struct rows *r)
+{
+    forget_history(r);
+    r->feed = arena_new();
+    r->history = history_empty(r->feed, r->n, r->columns + 1 + SPARE);
+    struct history *h = &r->history;
+    for (; h->length < r->columns; h->length++)
+        for (int64_t b = 0; b < r->n; b++) {
+            int64_t i = r->behind ? h->length : h->length - (r->columns - in_cache(r->row[b]));
+            bool seen = i >= 0 && i < in_cache(r->row[b]);
+            history_put(h, b, seen ? r->row[b]->token.at[i] : 0, seen);
+        }
+    for (int64_t b = 0; b < r->n; b++) {
+        history_put(h, b, r->row[b]->token.at[in_cache(r->row[b])], true);
+        r->how[b] = r->row[b]->how;
+    }
+    h->length++;
+    history_reserve(r->feed, h, r->stage);
+}
+
+/* ---- the states of the rows ---- */
+
+/* added: states of the last row alone; NULL: it has its place. */
+static void move_rows(struct rows *r, const struct session_states *added)
+{
+    struct arena *tmp = arena_new();
+    struct session_state_row *to = NEWN(tmp, struct session_state_row, r->n);
+    int64_t columns = longest(r);
+    for (int64_t b = 0; b < r->n; b++) {
+        bool other = added && b == r->n - 1;
+        int64_t n = in_cache(r->row[b]), had = other ? n : r->columns;
+        to[b] = (struct session_state_row){.from = other ? added : NULL,
+                                           .row = other ? 0 : r->row[b]->place,
+                                           .column = r->behind ? 0 : had - n,
+                                           .columns = n,
+                                           .to = r->behind ? 0 : columns - n};
+        r->row[b]->place = b;
+    }
+    session_states_compose(r->stage->session, r->symbol, r->n, columns, to);
+    r->columns = columns;
+    r->moved = false;
+    forget_history(r);
+    arena_free(tmp);
+}
+
+static void put_token(struct row *row, int64_t token)
+{
+    VEC_PUSH(row->arena, &row->token, token);
+}
+
+/* Runs the prompt in the states in use, which are empty. */
+static int64_t run_prompt(struct rows *r, const struct row *row)
+{
+    struct arena *tmp = arena_new();
+    struct stage *s = r->stage;
+    int64_t next;
+    struct history h = history_empty(tmp, 1, row->token.n);
+    for (; h.length < row->token.n; h.length++)
+        history_put(&h, 0, row->token.at[h.length], true);
+    history_reserve(tmp, &h, s);
+    history_feed(&h, 0, s);
+    session_run(s->session, s->in, s->out);
+    pick_next(r->comm, s, &h, &row->how, &next, &r->chosen);
+    arena_free(tmp);
+    return next;
+}
+
+int64_t rows_join(struct rows *r, const int64_t *prompt, int64_t n, const struct row_sampling *how)
+{
+    struct arena *a = arena_new();
+    struct row *row = NEW(a, struct row);
+    struct session *s = r->stage->session;
+    int64_t next;
+    require(r->n < r->most);
+    *row = (struct row){.arena = a, .how = *how};
+    for (int64_t i = 0; i < n; i++)
+        put_token(row, prompt[i]);
+    forget_history(r);
+    if (r->n == 0) {
+        session_states_compose(s, NULL, 0, 0, NULL);
+        next = run_prompt(r, row);
+        put_token(row, next);
+        r->row[r->n++] = row;
+        r->columns = n;
+        r->moved = false;
+        return next;
+    }
+    struct session_states *states = session_states_new(s);
+    session_states_swap(s, states);
+    next = run_prompt(r, row);
+    session_states_swap(s, states);
+    put_token(row, next);
+    r->row[r->n++] = row;
+    move_rows(r, states);
+    session_states_free(states);
+    return next;
+}
+
+void rows_leave(struct rows *r, int64_t row)
+{
+    struct arena *a = r->row[row]->arena;
+    for (int64_t b = row; b + 1 < r->n; b++)
+        r->row[b] = r->row[b + 1];
+    r->n--;
+    r->moved = true;
+    forget_history(r);
+    arena_free(a);
+}
+
+/* Padding in front of the longest row is of use to nobody. */
+static bool has_much_padding(const struct rows *r)
+{
+    int64_t most = longest(r);
+    return r->columns > most + most / 4 + SPARE;
+}
+
+void rows_step(struct rows *r, int64_t *next)
+{
+    struct stage *s = r->stage;
+    if (!r->alone && (r->moved || has_much_padding(r)))
+        move_rows(r, NULL);
+    if (!r->feed || r->history.length == r->history.room)
+        make_history(r);
+    history_feed(&r->history, s->keeps ? r->columns : 0, s);
+    session_run(s->session, s->in, s->out);
+    pick_next(r->comm, s, &r->history, r->how, next, &r->chosen);
+    r->columns++;
+    history_add(&r->history, next);
+    for (int64_t b = 0; b < r->n; b++)
+        put_token(r->row[b], next[b]);
+}
+
+void rows_free(struct rows *r)
+{
+    while (r->n)
+        rows_leave(r, r->n - 1);
+    forget_history(r);
+}

@@ -1,0 +1,55 @@
+/* stage: one graph of a decode loop, loaded, with what is given for it. */
+#include "decode/decode.h"
+
+void stage_load(struct arena *a, struct comm *comm, const struct job_options *o, struct stage *s)
+{
+    s->graph = job_load(a, comm, s->path, o);
+    int n = s->graph->inputs.n + 1; /* last_position.c adds one */
+    s->role = NEWN(a, enum role, n);
+    s->given = NEWN(a, struct tensor, n);
+    s->in = NEWN(a, struct tensor, n);
+    s->out = NEWN(a, struct tensor, s->graph->outputs.n);
+}
+
+/* A decoder and its steps, as separate graphs, have nearly the same weights. */
+static void share_weights(struct arena *a, const struct stage *stage, int k)
+{
+    struct graph **earlier = NEWN(a, struct graph *, k);
+    for (int i = 0; i < k; i++)
+        earlier[i] = stage[i].graph;
+    int n = constant_share_weights(stage[k].graph, k, earlier);
+    explain("%s: %d weights are those of graphs before it", stage[k].path, n);
+}
+
+/* Outputs that are written have all positions, and --deterministic says that results do not depend on such changes. */
+void stage_prepare(struct arena *a, struct comm *all, struct comm *comm, const struct job_options *o, int threads, struct stage *stage,
+                   int k)
+{
+    struct stage *s = &stage[k];
+    struct session_options own = {.threads = threads,
+                                  .keep_state = true,
+                                  .verify = o->verify,
+                                  .beside = k > 0 ? stage[0].session : NULL,
+                                  .deterministic = o->deterministic,
+                                  .force = o->force,
+                                  .profile = o->profile || o->trace};
+    if (k > 0)
+        share_weights(a, stage, k);
+    if (!o->output && !o->deterministic)
+        last_position_only(a, s);
+    job_fuse(s->graph, o);
+    job_check_memory(all, s->graph, o);
+    s->session = session_new(s->graph, comm, own);
+}
+
+void stage_place_given(struct arena *a, struct stage *s)
+{
+    for (int i = 0; i < s->graph->inputs.n; i++) {
+        const char *name = s->graph->inputs.at[i]->name;
+        if (s->role[i] == ROLE_CONSTANT && !s->given[i].data)
+            fail_usage("input '%s' (%s) of %s is not given: --input %s=FILE", name, type_str(a, session_input_type(s->session, i)), s->path,
+                       name);
+        if (s->role[i] == ROLE_CONSTANT || s->role[i] == ROLE_STATE)
+            s->in[i] = s->given[i];
+    }
+}

@@ -1,0 +1,234 @@
+/* call: requests between the thread that speaks HTTP and the engine. */
+#include "config.h"
+
+#include "serve/serve.h"
+
+#include <string.h>
+#include <time.h>
+
+struct call *call_new(struct service *s, struct MHD_Connection *connection)
+{
+    struct arena *a = arena_new();
+    struct call *c = NEW(a, struct call);
+    *c = (struct call){.arena = a, .service = s, .connection = connection, .created = (int64_t)time(NULL), .busy = true};
+    c->body.arena = c->events.arena = a;
+    pthread_mutex_lock(&s->lock);
+    c->number = ++s->calls;
+    c->after = s->call;
+    if (s->call)
+        s->call->before = c;
+    s->call = c;
+    pthread_mutex_unlock(&s->lock);
+    return c;
+}
+
+static void free_if_done(struct call *c)
+{
+    struct service *s = c->service;
+    if (c->busy || c->open)
+        return;
+    if (c->before)
+        c->before->after = c->after;
+    else
+        s->call = c->after;
+    if (c->after)
+        c->after->before = c->before;
+    arena_free(c->arena);
+}
+
+void call_leave(struct call *c)
+{
+    struct service *s = c->service;
+    pthread_mutex_lock(&s->lock);
+    if (c->open && !c->gone)
+        s->counts.vanished++;
+    c->suspended = false;
+    c->gone = true;
+    call_drop_waiting(s, false);
+    c->busy = false;
+    free_if_done(c);
+    pthread_mutex_unlock(&s->lock);
+}
+
+void call_resume(struct call *c)
+{
+    if (!c->suspended)
+        return;
+    c->suspended = false;
+    MHD_resume_connection(c->connection);
+}
+
+bool call_put(struct call *c)
+{
+    struct service *s = c->service;
+    if (s->waiting + c->choices > SERVE_WAITING)
+        return false;
+    for (int64_t i = 0; i < c->choices; i++) {
+        struct choice *o = &c->choice[i];
+        o->arrived = clock_seconds();
+        if (s->last)
+            s->last->next = o;
+        else
+            s->first = o;
+        s->last = o;
+        s->waiting++;
+        s->counts.prompt_tokens += o->prompts;
+    }
+    c->open = c->choices;
+    pthread_cond_signal(&s->wake);
+    return true;
+}
+
+struct choice *call_next_waiting(struct service *s)
+{
+    struct choice *o = s->first;
+    if (!o)
+        return NULL;
+    s->first = o->next;
+    if (!s->first)
+        s->last = NULL;
+    s->waiting--;
+    o->started = true;
+    return o;
+}
+
+/* ---- text ---- */
+
+static bool is_end(const struct service *s, int64_t token)
+{
+    for (int i = 0; i < s->ends.list.n; i++)
+        if (s->ends.list.at[i] == token)
+            return true;
+    return false;
+}
+
+/* Where the first stop sequence begins, at or behind `from`; SIZE_MAX: there is none. */
+static size_t find_stop(const struct call *c, struct text t, size_t from)
+{
+    size_t first = SIZE_MAX;
+    for (int i = 0; i < c->stops; i++) {
+        size_t back = c->stop[i].n - 1 < from ? from - (c->stop[i].n - 1) : 0;
+        const char *at = t.n > back ? memmem(t.at + back, t.n - back, c->stop[i].at, c->stop[i].n) : NULL;
+        if (at && (size_t)(at - t.at) < first)
+            first = (size_t)(at - t.at);
+    }
+    return first;
+}
+
+/* How many of the last bytes may begin a stop sequence. */
+static size_t held_back(const struct call *c, struct text t)
+{
+    size_t most = 0;
+    for (int i = 0; i < c->stops; i++)
+        for (size_t n = c->stop[i].n - 1 < t.n ? c->stop[i].n - 1 : t.n; n > most; n--)
+            if (memcmp(t.at + t.n - n, c->stop[i].at, n) == 0)
+                most = n;
+    return most;
+}
+
+/* Adds what the tokens so far say beyond the text; true: a stop sequence ended it. */
+static bool add_text(struct choice *o, int64_t n, bool last)
+{
+    struct service *s = o->call->service;
+    struct arena *tmp = arena_new();
+    pthread_mutex_lock(&s->tokenizer_lock);
+    struct text more = tokenizer_stream(s->tokenizer, tmp, &o->stream, o->made.at, (int)n, last);
+    pthread_mutex_unlock(&s->tokenizer_lock);
+    size_t before = (size_t)o->text.to.n;
+    text_put(&o->text, more.at, more.n);
+    arena_free(tmp);
+    size_t stop = find_stop(o->call, text_built(&o->text), before);
+    if (stop == SIZE_MAX)
+        return false;
+    o->text.to.n = (int)stop;
+    return true;
+}
+
+static void send_text(struct choice *o, const char *finish)
+{
+    struct text all = text_built(&o->text);
+    size_t n = finish ? all.n : all.n - held_back(o->call, all);
+    if (!o->call->stream || (n <= o->sent && !finish))
+        return;
+    reply_put_event(o->call, o, (struct text){all.at + o->sent, n > o->sent ? n - o->sent : 0}, finish);
+    o->sent = n;
+}
+
+bool call_add_token(struct choice *o, int64_t token)
+{
+    struct call *c = o->call;
+    struct service *s = c->service;
+    bool end = is_end(s, token);
+    VEC_PUSH(c->arena, &o->made, token);
+    s->counts.made_tokens++;
+    if (o->made.n == 1) {
+        s->counts.first_seconds += clock_seconds() - o->arrived;
+        s->counts.firsts++;
+    }
+    if (c->gone)
+        return true;
+    bool full = o->made.n >= c->most || o->prompts + o->made.n >= s->context;
+    bool stopped = add_text(o, end ? o->made.n - 1 : o->made.n, end || full);
+    if (stopped || end || full) {
+        call_finish(o, stopped || end ? "stop" : "length");
+        return false;
+    }
+    send_text(o, NULL);
+    if (c->events.to.n > (int)c->read)
+        call_resume(c);
+    return true;
+}
+
+void call_finish(struct choice *o, const char *finish)
+{
+    struct call *c = o->call;
+    o->finish = finish;
+    if (!c->gone)
+        send_text(o, finish);
+    if (--c->open == 0) {
+        if (c->stream && !c->gone)
+            reply_put_end(c);
+        c->service->counts.texts += c->choices;
+    }
+    if (c->stream || c->open == 0)
+        call_resume(c);
+    free_if_done(c);
+}
+
+/* ---- clients that have gone ---- */
+
+static void find_gone(struct service *s)
+{
+    for (struct call *c = s->call; c; c = c->after)
+        if (c->suspended && !c->gone && http_is_closed(c->connection)) {
+            c->gone = true;
+            s->counts.vanished++;
+            call_resume(c);
+        }
+}
+
+void call_drop_waiting(struct service *s, bool all)
+{
+    struct choice *list = s->first;
+    double now = clock_seconds();
+    find_gone(s);
+    s->first = s->last = NULL;
+    s->waiting = 0;
+    for (struct choice *o = list, *next; o; o = next) {
+        next = o->next;
+        o->next = NULL;
+        bool late = now - o->arrived > SERVE_WAIT_SECONDS;
+        if (o->call->gone || all || late) {
+            if (!o->call->gone)
+                o->call->refused = all ? "the server ends" : "no row was free for too long";
+            call_finish(o, "length");
+            continue;
+        }
+        if (s->last)
+            s->last->next = o;
+        else
+            s->first = o;
+        s->last = o;
+        s->waiting++;
+    }
+}

@@ -1,0 +1,192 @@
+/* engine: decodes the texts of all calls, a row each. Rank 0 gives orders, one before each run; other ranks do the same. */
+#include "serve/serve.h"
+
+#include <string.h>
+#include <time.h>
+
+enum order_kind { ORDER_IDLE, ORDER_JOIN, ORDER_STEP, ORDER_END };
+struct order {
+    enum order_kind kind;
+    int64_t leaves, leave[SERVE_SLOTS]; /* rows, the last one first */
+    int64_t prompts;                    /* tokens of the row that joins */
+    struct row_sampling how;
+};
+
+struct engine {
+    struct comm *comm;
+    struct rows *rows;
+    struct service *service;            /* NULL: not rank 0 */
+    struct choice *choice[SERVE_SLOTS]; /* by row; NULL: its text has ended */
+    double checked;                     /* when clients were looked after */
+    double idle;                        /* since when there is nothing to do; 0: there is */
+};
+
+static const double check_each = 0.05, doze_after = 10; /* seconds */
+
+static void send_bytes(struct engine *e, void *at, int64_t bytes)
+{
+    e->comm->id = 0;
+    e->comm->name = "orders";
+    if (e->comm->size > 1)
+        e->comm->broadcast(e->comm, at, bytes, 0);
+}
+
+static void doze(double seconds)
+{
+    (void)nanosleep(&(struct timespec){0, (long)(1e9 * seconds)}, NULL);
+}
+
+/* Processes that wait in a collective keep a core busy. So they are called up now and then, and sleep between. */
+static double nap(struct engine *e)
+{
+    double now = clock_seconds();
+    if (e->idle <= 0)
+        e->idle = now;
+    return now - e->idle > doze_after ? 0.02 : 0.001;
+}
+
+static void wait_for_work(struct engine *e)
+{
+    struct service *s = e->service;
+    bool naps = e->comm->size > 1 && strcmp(e->comm->kind, "mpi") == 0;
+    while (!naps && !s->first && !signal_asked()) {
+        struct timespec until;
+        (void)clock_gettime(CLOCK_REALTIME, &until);
+        until.tv_nsec += 100000000;
+        until.tv_sec += until.tv_nsec / 1000000000;
+        until.tv_nsec %= 1000000000;
+        (void)pthread_cond_timedwait(&s->wake, &s->lock, &until);
+    }
+}
+
+/* ---- orders of rank 0 ---- */
+
+static void let_leave(struct engine *e, struct order *o)
+{
+    int64_t kept = 0, n = rows_count(e->rows);
+    for (int64_t b = n - 1; b >= 0; b--)
+        if (!e->choice[b] || e->choice[b]->call->gone) {
+            if (e->choice[b])
+                call_finish(e->choice[b], "stop");
+            o->leave[o->leaves++] = b;
+            e->choice[b] = NULL;
+        }
+    for (int64_t b = 0; b < n; b++)
+        if (e->choice[b])
+            e->choice[kept++] = e->choice[b];
+    e->service->active = kept;
+}
+
+static void look_after_clients(struct engine *e)
+{
+    double now = clock_seconds();
+    if (now - e->checked < check_each)
+        return;
+    e->checked = now;
+    call_drop_waiting(e->service, e->service->ending);
+}
+
+/* Texts that take too long are cut short. */
+static void end_texts(struct engine *e)
+{
+    if (!e->service->ending)
+        e->service->end = clock_seconds() + SERVE_END_SECONDS;
+    e->service->ending = true;
+    call_drop_waiting(e->service, true);
+    for (int64_t b = 0; clock_seconds() > e->service->end && b < rows_count(e->rows); b++)
+        if (e->choice[b]) {
+            call_finish(e->choice[b], "length");
+            e->choice[b] = NULL;
+        }
+}
+
+static struct order next_order(struct engine *e, const int64_t **prompt)
+{
+    struct service *s = e->service;
+    struct order o = {.kind = ORDER_STEP};
+    pthread_mutex_lock(&s->lock);
+    if (rows_count(e->rows) == 0)
+        wait_for_work(e);
+    look_after_clients(e);
+    if (signal_asked())
+        end_texts(e);
+    let_leave(e, &o);
+    struct choice *joins = s->active < s->slots ? call_next_waiting(s) : NULL;
+    if (joins) {
+        o.kind = ORDER_JOIN;
+        o.prompts = joins->prompts;
+        o.how = joins->how;
+        *prompt = joins->prompt;
+        e->choice[s->active++] = joins;
+    } else if (s->active == 0)
+        o.kind = s->ending ? ORDER_END : ORDER_IDLE;
+    pthread_mutex_unlock(&s->lock);
+    return o;
+}
+
+/* ---- all ranks ---- */
+
+static void leave_rows(struct engine *e, const struct order *o)
+{
+    for (int64_t i = 0; i < o->leaves; i++)
+        rows_leave(e->rows, o->leave[i]);
+}
+
+/* The call of rank 0's prompt may end while the row joins, so that all ranks have a copy. */
+static void join_row(struct engine *e, const struct order *o, const int64_t *prompt)
+{
+    struct arena *tmp = arena_new();
+    int64_t *token = NEWN(tmp, int64_t, o->prompts + 1), row = rows_count(e->rows);
+    double start = clock_seconds();
+    if (prompt)
+        memcpy(token, prompt, (size_t)o->prompts * sizeof *token);
+    send_bytes(e, token, o->prompts * (int64_t)sizeof *token);
+    int64_t next = rows_join(e->rows, token, o->prompts, &o->how);
+    arena_free(tmp);
+    if (!e->service)
+        return;
+    pthread_mutex_lock(&e->service->lock);
+    e->service->counts.prompt_seconds += clock_seconds() - start;
+    if (!call_add_token(e->choice[row], next))
+        e->choice[row] = NULL;
+    pthread_mutex_unlock(&e->service->lock);
+}
+
+static void step_rows(struct engine *e)
+{
+    int64_t next[SERVE_SLOTS], n = rows_count(e->rows);
+    double start = clock_seconds();
+    rows_step(e->rows, next);
+    if (!e->service)
+        return;
+    pthread_mutex_lock(&e->service->lock);
+    e->service->counts.steps++;
+    e->service->counts.step_seconds += clock_seconds() - start;
+    for (int64_t b = 0; b < n; b++)
+        if (e->choice[b] && !call_add_token(e->choice[b], next[b]))
+            e->choice[b] = NULL;
+    pthread_mutex_unlock(&e->service->lock);
+}
+
+void engine_run(struct comm *comm, struct rows *rows, struct service *service)
+{
+    struct engine e = {.comm = comm, .rows = rows, .service = service};
+    for (;;) {
+        const int64_t *prompt = NULL;
+        struct order o = {0};
+        if (service)
+            o = next_order(&e, &prompt);
+        send_bytes(&e, &o, sizeof o);
+        leave_rows(&e, &o);
+        if (o.kind == ORDER_END)
+            return;
+        if (o.kind == ORDER_JOIN)
+            join_row(&e, &o, prompt);
+        else if (o.kind == ORDER_STEP)
+            step_rows(&e);
+        if (o.kind == ORDER_IDLE)
+            doze(nap(&e));
+        else
+            e.idle = 0;
+    }
+}

@@ -1,0 +1,245 @@
+/* request: the body of /v1/completions, which nobody has checked. */
+#include "serve/serve.h"
+
+#include <string.h>
+#include <sys/random.h>
+
+struct reading {
+    struct call *call;
+    const json_t *root;
+    const char *wrong; /* the first that was found */
+    struct sampling sampling;
+    int64_t each; /* choices of a prompt */
+    bool special; /* prompts get the special tokens of the template */
+};
+
+static void refuse(struct reading *r, const char *key, const char *expected)
+{
+    if (!r->wrong)
+        r->wrong = arena_printf(r->call->arena, "%s: expected %s", key, expected);
+}
+
+static const json_t *given(const struct reading *r, const char *key)
+{
+    const json_t *v = json_object_get(r->root, key);
+    return json_is_null(v) ? NULL : v;
+}
+
+static void read_real(struct reading *r, const char *key, double *to)
+{
+    const json_t *v = given(r, key);
+    if (v && !json_is_number(v))
+        refuse(r, key, "a number");
+    else if (v)
+        *to = json_number_value(v);
+}
+
+static int64_t read_integer(struct reading *r, const char *key, int64_t least, int64_t most, int64_t otherwise)
+{
+    const json_t *v = given(r, key);
+    int64_t x = v && json_is_integer(v) ? json_integer_value(v) : otherwise;
+    if ((v && !json_is_integer(v)) || (v && (x < least || x > most)))
+        refuse(r, key, arena_printf(r->call->arena, "a whole number of %lld to %lld", (long long)least, (long long)most));
+    return x;
+}
+
+static bool read_flag(struct reading *r, const char *key)
+{
+    const json_t *v = given(r, key);
+    if (v && !json_is_boolean(v))
+        refuse(r, key, "true or false");
+    return json_is_true(v);
+}
+
+/* What is not there is refused, unless it is asked for in the form that does nothing. */
+static void read_unsupported(struct reading *r)
+{
+    static const char *const key[] = {"suffix", "logprobs", "logit_bias", "echo", "best_of", "presence_penalty", "frequency_penalty"};
+    for (size_t i = 0; i < sizeof key / sizeof *key; i++) {
+        const json_t *v = given(r, key[i]);
+        bool nothing = !v || json_is_false(v) || (json_is_object(v) && json_object_size(v) == 0) ||
+            (json_is_number(v) && !(json_number_value(v) < 0 || json_number_value(v) > 0)) ||
+            (strcmp(key[i], "best_of") == 0 && json_is_integer(v) && json_integer_value(v) == r->each);
+        if (!nothing)
+            refuse(r, key[i], "none: this server does not support it");
+    }
+}
+
+/* ---- prompts ---- */
+
+static void add_choices(struct reading *r, const int64_t *token, int64_t n)
+{
+    struct call *c = r->call;
+    const struct service *s = c->service;
+    if (n == 0)
+        refuse(r, "prompt", "at least one token");
+    if (n >= s->context && !r->wrong)
+        r->wrong = arena_printf(c->arena, "prompt: %lld tokens are too many: a text has at most %lld with what is made", (long long)n,
+                                (long long)s->context);
+    for (int64_t i = 0; i < n; i++)
+        if (token[i] < 0 || token[i] >= s->vocabulary)
+            refuse(r, "prompt", arena_printf(c->arena, "tokens below %lld, found %lld", (long long)s->vocabulary, (long long)token[i]));
+    int64_t *own = NEWN(c->arena, int64_t, n + 1);
+    memcpy(own, token, (size_t)n * sizeof *own);
+    for (int64_t k = 0; k < r->each && !r->wrong; k++) {
+        struct choice *o = &c->choice[c->choices];
+        *o = (struct choice){.call = c, .index = c->choices, .prompts = n, .how = {r->sampling, (uint64_t)c->choices}};
+        o->prompt = own;
+        o->text.arena = c->arena;
+        c->choices++;
+    }
+}
+
+struct encoding {
+    struct reading *reading;
+    const json_t *text;
+    struct token_ids ids;
+};
+
+static void encode(void *data)
+{
+    struct encoding *e = data;
+    struct call *c = e->reading->call;
+    e->ids = tokenizer_encode(c->service->tokenizer, c->arena, json_string_value(e->text), json_string_length(e->text),
+                              e->reading->special);
+}
+
+static void add_text_prompt(struct reading *r, const json_t *text)
+{
+    struct encoding e = {.reading = r, .text = text};
+    struct service *s = r->call->service;
+    pthread_mutex_lock(&s->tokenizer_lock);
+    const char *failure = diag_try(r->call->arena, encode, &e);
+    pthread_mutex_unlock(&s->tokenizer_lock);
+    if (failure)
+        r->wrong = failure;
+    else
+        add_choices(r, e.ids.list.at, e.ids.list.n);
+}
+
+static bool all_integers(const json_t *list)
+{
+    size_t i;
+    const json_t *v;
+    json_array_foreach(list, i, v)
+    {
+        if (!json_is_integer(v))
+            return false;
+    }
+    return json_array_size(list) > 0;
+}
+
+static void add_token_prompt(struct reading *r, const json_t *list)
+{
+    size_t n = json_array_size(list);
+    int64_t *token = NEWN(r->call->arena, int64_t, n + 1);
+    for (size_t i = 0; i < n; i++)
+        token[i] = json_integer_value(json_array_get(list, i));
+    add_choices(r, token, (int64_t)n);
+}
+
+static void add_prompt(struct reading *r, const json_t *prompt)
+{
+    if (json_is_string(prompt))
+        add_text_prompt(r, prompt);
+    else if (json_is_array(prompt) && all_integers(prompt))
+        add_token_prompt(r, prompt);
+    else
+        refuse(r, "prompt", "a text, token ids, or a list of these");
+}
+
+static void read_prompts(struct reading *r)
+{
+    const json_t *prompt = given(r, "prompt");
+    bool several = json_is_array(prompt) && !all_integers(prompt);
+    int64_t n = several ? (int64_t)json_array_size(prompt) : 1;
+    if (r->wrong)
+        return;
+    if (n < 1 || n * r->each > SERVE_CHOICES) {
+        refuse(r, "prompt", arena_printf(r->call->arena, "1 to %d texts in all", SERVE_CHOICES));
+        return;
+    }
+    r->call->choice = NEWN(r->call->arena, struct choice, n * r->each);
+    for (int64_t i = 0; i < n && !r->wrong; i++)
+        add_prompt(r, several ? json_array_get(prompt, (size_t)i) : prompt);
+}
+
+/* ---- the rest ---- */
+
+static void add_stop(struct reading *r, const json_t *v)
+{
+    struct call *c = r->call;
+    if (!json_is_string(v) || json_string_length(v) == 0) {
+        refuse(r, "stop", "a text or a list of texts");
+        return;
+    }
+    size_t n = json_string_length(v);
+    c->stop[c->stops++] = (struct text){memcpy(arena_alloc(c->arena, n), json_string_value(v), n), n};
+}
+
+static void read_stops(struct reading *r)
+{
+    const json_t *v = given(r, "stop");
+    size_t n = json_array_size(v);
+    if (n > SERVE_STOPS) {
+        refuse(r, "stop", arena_printf(r->call->arena, "at most %d texts", SERVE_STOPS));
+        return;
+    }
+    for (size_t i = 0; i < n; i++)
+        add_stop(r, json_array_get(v, i));
+    if (v && !json_is_array(v))
+        add_stop(r, v);
+}
+
+static void read_sampling(struct reading *r)
+{
+    struct sampling *s = &r->sampling;
+    *s = r->call->service->usual;
+    read_real(r, "temperature", &s->temperature);
+    read_real(r, "top_p", &s->top_p);
+    read_real(r, "min_p", &s->min_p);
+    read_real(r, "repetition_penalty", &s->penalty);
+    s->top_k = read_integer(r, "top_k", -1, INT32_MAX, s->top_k);
+    s->top_k = s->top_k < 0 ? 0 : s->top_k;
+    if (!r->wrong)
+        r->wrong = sampling_fault(s);
+    if (given(r, "seed"))
+        s->seed = (uint64_t)read_integer(r, "seed", INT64_MIN, INT64_MAX, 0);
+    else if (!r->call->service->seeded && getrandom(&s->seed, sizeof s->seed, 0) < 0)
+        r->wrong = "the system gave no random number: give a seed";
+}
+
+static void read_all(struct reading *r)
+{
+    struct call *c = r->call;
+    const json_t *options = given(r, "stream_options");
+    if (given(r, "model") && !json_is_string(given(r, "model")))
+        refuse(r, "model", "a name");
+    c->most = read_integer(r, "max_tokens", 1, INT32_MAX, 16);
+    r->each = read_integer(r, "n", 1, SERVE_CHOICES, 1);
+    c->stream = read_flag(r, "stream");
+    c->usage = json_is_true(json_object_get(options, "include_usage"));
+    if (options && !json_is_object(options))
+        refuse(r, "stream_options", "an object");
+    r->special = !given(r, "add_special_tokens") || read_flag(r, "add_special_tokens");
+    read_unsupported(r);
+    read_sampling(r);
+    read_stops(r);
+    read_prompts(r);
+}
+
+const char *request_read(struct call *c)
+{
+    json_error_t error;
+    const struct text body = text_built(&c->body);
+    json_t *root = json_loadb(body.n ? body.at : "", body.n, JSON_ALLOW_NUL, &error);
+    struct reading r = {.call = c, .root = root};
+    if (!root)
+        return arena_printf(c->arena, "the body is not JSON: line %d: %s", error.line, error.text);
+    if (json_is_object(root))
+        read_all(&r);
+    else
+        r.wrong = "the body is not an object";
+    json_decref(root);
+    return r.wrong;
+}

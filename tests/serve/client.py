@@ -1,0 +1,208 @@
+#!/usr/bin/env python3
+"""Clients of tpc-run --serve, for tests/serve.tap: client.py PORT CASE [FILE...]. Exit status 1 and a sentence where an answer is not as it must be."""
+import concurrent.futures
+import http.client
+import json
+import select
+import socket
+import sys
+import time
+
+PORT = int(sys.argv[1])
+
+
+def call(method, path, body=None, timeout=120):
+    c = http.client.HTTPConnection("127.0.0.1", PORT, timeout=timeout)
+    c.request(method, path, body if body is None or isinstance(body, bytes) else json.dumps(body).encode())
+    r = c.getresponse()
+    text = r.read()
+    c.close()
+    return r.status, text
+
+
+def ask(**body):
+    status, text = call("POST", "/v1/completions", body)
+    if status != 200:
+        sys.exit(f"{body}: {status} {text}")
+    return json.loads(text)
+
+
+def text_of(**body):
+    return ask(**body)["choices"][0]["text"]
+
+
+def expect(what, got, wanted):
+    if got != wanted:
+        sys.exit(f"{what}: {got!r}, expected {wanted!r}")
+
+
+def metric(name):
+    lines = call("GET", "/metrics")[1].decode().split("\n")
+    return float(next(line.split()[1] for line in lines if line.startswith(f"tpc_{name} ")))
+
+
+def until(what, true, seconds=30):
+    end = time.time() + seconds
+    while not true():
+        if time.time() > end:
+            sys.exit(f"{what}: not within {seconds} s")
+        time.sleep(0.02)
+
+
+def events(**body):
+    status, text = call("POST", "/v1/completions", dict(body, stream=True))
+    expect("status", status, 200)
+    lines = text.decode().split("\n\n")
+    expect("the end of a stream", lines[-2:], ["data: [DONE]", ""])
+    return [json.loads(line[6:]) for line in lines[:-2]]
+
+
+# ---- cases ----
+
+def same(prompts, texts, most):
+    """Each of many texts at once is what it is alone."""
+    with open(prompts) as f:
+        prompts = f.read().splitlines()
+    with concurrent.futures.ThreadPoolExecutor(len(prompts)) as pool:
+        got = list(pool.map(lambda p: text_of(prompt=p, max_tokens=int(most)), prompts))
+    with open(texts, "rb") as f:
+        wanted = f.read()
+    expect("texts", "".join(t + "\n" for t in got).encode(), wanted)
+
+
+def seeded(texts):
+    """By file: the text after Hello, as the command line draws it with seed 5."""
+    with open(texts, "rb") as f:
+        wanted = f.read()
+    body = {"prompt": "Hello", "max_tokens": 9, "temperature": 1.5, "top_p": 0.9, "seed": 5}
+    with concurrent.futures.ThreadPoolExecutor(4) as pool:
+        for t in pool.map(lambda _: text_of(**body), range(4)):
+            expect("a text drawn", (t + "\n").encode(), wanted)
+    unseeded = {text_of(prompt="Hello", max_tokens=9, temperature=3) for _ in range(4)}
+    if len(unseeded) < 2:
+        sys.exit("texts without a seed are the same")
+    several = ask(**body, n=3)["choices"]
+    expect("the first of several", (several[0]["text"] + "\n").encode(), wanted)
+    expect("indices", [c["index"] for c in several], [0, 1, 2])
+    if several[1]["text"] == several[2]["text"]:
+        sys.exit("two texts of one prompt are the same")
+
+
+def forms():
+    """Prompts as text, ids and lists; streams; stops; usage."""
+    whole = ask(prompt="Hello", max_tokens=12, temperature=0)
+    text = whole["choices"][0]["text"]
+    expect("usage", whole["usage"], {"prompt_tokens": 5, "completion_tokens": 12, "total_tokens": 17})
+    expect("finish", whole["choices"][0]["finish_reason"], "length")
+    expect("ids", text_of(prompt=list(b"Hello"), max_tokens=12, temperature=0), text)
+    both = ask(prompt=["Hello", list(b"Hi")], max_tokens=12, temperature=0)["choices"]
+    expect("no special tokens", text_of(prompt="Hello", max_tokens=12, temperature=0, add_special_tokens=False), text)
+    expect("lists", (both[0]["text"], both[1]["text"]), (text, text_of(prompt="Hi", max_tokens=12, temperature=0)))
+    found = events(prompt="Hello", max_tokens=12, temperature=0, stream_options={"include_usage": True})
+    expect("usage of a stream", found[-1]["usage"], whole["usage"])
+    expect("a stream", "".join(e["choices"][0]["text"] for e in found[:-1]), text)
+    expect("finish of a stream", [e["choices"][0]["finish_reason"] for e in found[-2:-1]], ["length"])
+    for k in range(1, 5):
+        stop = text[k:k + 2]
+        cut = text[:text.index(stop)]
+        stopped = ask(prompt="Hello", max_tokens=12, temperature=0, stop=["never in it", stop])["choices"][0]
+        expect("a text that stops", (stopped["text"], stopped["finish_reason"]), (cut, "stop"))
+        found = events(prompt="Hello", max_tokens=12, temperature=0, stop=stop)
+        expect("a stream that stops", "".join(e["choices"][0]["text"] for e in found), cut)
+    expect("health", call("GET", "/health"), (200, b'{"status":"ok"}'))
+    expect("models", json.loads(call("GET", "/v1/models")[1])["object"], "list")
+
+
+def hostile():
+    """What is no request is refused by a sentence, and the server goes on."""
+    text = text_of(prompt="Hello", max_tokens=5, temperature=0)
+    bodies = [b"", b"{", b"[]", b"null", b"\xff\xfe", b'{"prompt": "\xff"}', b'{"prompt": "x"}}', b'{"prompt": "\\ud800"}', b"[" * 100000, b'{"a":' * 5000]
+    objects = [{}, {"prompt": None}, {"prompt": ""}, {"prompt": []}, {"prompt": [[]]}, {"prompt": {}}, {"prompt": 5}, {"prompt": [1, "x"]}, {"prompt": [-1]}, {"prompt": [256]},
+               {"prompt": [2**62]}, {"prompt": "x" * 5000}, {"prompt": ["x"] * 1000}, {"prompt": "x", "n": 0}, {"prompt": "x", "n": 10**6},
+               {"prompt": "x", "n": 1.5}, {"prompt": "x", "max_tokens": 0}, {"prompt": "x", "max_tokens": "9"}, {"prompt": "x", "temperature": -1},
+               {"prompt": "x", "temperature": "hot"}, {"prompt": "x", "top_p": 0}, {"prompt": "x", "top_p": 1.1}, {"prompt": "x", "min_p": 2},
+               {"prompt": "x", "repetition_penalty": 0}, {"prompt": "x", "stop": 5}, {"prompt": "x", "stop": [""]}, {"prompt": "x", "stop": ["a"] * 99},
+               {"prompt": "x", "stream": 1}, {"prompt": "x", "add_special_tokens": 1}, {"prompt": "x", "logprobs": 3}, {"prompt": "x", "echo": True}, {"prompt": "x", "suffix": "y"},
+               {"prompt": "x", "logit_bias": {"1": 5}}, {"prompt": "x", "presence_penalty": 1}, {"prompt": "x", "seed": "s"}, {"prompt": "x", "model": 5},
+               {"prompt": "x", "stream_options": 3}, {"prompt": "x", "top_k": 1e300}, {"prompt": "x", "temperature": 1e300}]
+    for body in bodies + objects:
+        status, answer = call("POST", "/v1/completions", body)
+        expect(f"{body!r:.60}", status, 400)
+        error = json.loads(answer)["error"]
+        expect("type", error["type"], "invalid_request_error")
+        if len(error["message"]) < 10:
+            sys.exit(f"{body!r:.60}: {error['message']}")
+    expect("a long body", call("POST", "/v1/completions", b'{"prompt": "' + b"x" * 2**21 + b'"}')[0], 413)
+    expect("another address", call("POST", "/v2", {})[0], 404)
+    expect("another method", call("GET", "/v1/completions")[0], 405)
+    status, answer = call("POST", "/v1/chat/completions", {"messages": []})
+    expect("chat", (status, "chat template" in json.loads(answer)["error"]["message"]), (400, True))
+    for raw in [b"\x00" * 100, b"GET\r\n\r\n", b"POST /v1/completions HTTP/1.1\r\nContent-Length: -5\r\n\r\n", b"POST /v1/completions HTTP/1.1\r\nHost: x\r\nContent-Length: 50\r\n\r\n{"]:
+        with socket.create_connection(("127.0.0.1", PORT)) as s:
+            s.sendall(raw)
+    expect("the same text after all", text_of(prompt="Hello", max_tokens=5, temperature=0), text)
+    expect("zero bytes", len(ask(prompt="a\0b", max_tokens=3)["choices"]), 1)
+
+
+def crowd(n):
+    """So many requests at once, of unequal lengths, some as streams."""
+    def one(i):
+        body = {"prompt": "word " * (1 + i % 7), "max_tokens": 1 + i % 9, "temperature": 1}
+        if i % 3 == 0:
+            return len(events(**body)) >= 1
+        return ask(**body)["usage"]["completion_tokens"] == 1 + i % 9
+    with concurrent.futures.ThreadPoolExecutor(int(n)) as pool:
+        expect("answers", sum(pool.map(one, range(int(n)))), int(n))
+    expect("rows that stay in use", metric("rows"), 0)
+
+
+def request(body):
+    s = socket.create_connection(("127.0.0.1", PORT))
+    text = json.dumps(body).encode()
+    s.sendall(b"POST /v1/completions HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n" % len(text) + text)
+    return s
+
+
+def vanish():
+    """Clients that leave free their rows, whether they read, wait for all of the text, or wait for a row."""
+    before, text = metric("clients_vanished_total"), text_of(prompt="Hello", max_tokens=5, temperature=0)
+    clients = [request({"prompt": "Hello", "max_tokens": 4000, "stream": i % 2 == 0}) for i in range(12)]
+    until("rows in use", lambda: metric("rows") == metric("rows_most"))
+    for s in select.select(clients, [], [], 0.2)[0]:
+        s.recv(100)
+    for s in clients:
+        s.close()
+    until("no row in use", lambda: metric("rows") == 0 and metric("waiting") == 0)
+    expect("clients that left", metric("clients_vanished_total") - before, 12)
+    expect("the same text after all", text_of(prompt="Hello", max_tokens=5, temperature=0), text)
+
+
+def full():
+    """Texts beyond the queue are refused until there is room."""
+    clients = [request({"prompt": "Hello", "max_tokens": 4000, "n": 128}) for _ in range(2)]
+    until("a full queue", lambda: metric("waiting") > 200)
+    status, answer = call("POST", "/v1/completions", {"prompt": "Hello", "n": 128})
+    expect("beyond", (status, json.loads(answer)["error"]["message"]), (429, "too many texts wait already"))
+    for s in clients:
+        s.close()
+    until("room", lambda: metric("waiting") == 0)
+    ask(prompt="Hello", n=20, max_tokens=1)
+
+
+def library():
+    """The openai package."""
+    import openai
+    client = openai.OpenAI(base_url=f"http://127.0.0.1:{PORT}/v1", api_key="none", max_retries=0)
+    model = client.models.list().data[0].id
+    whole = client.completions.create(model=model, prompt="Hello", max_tokens=9, temperature=0)
+    parts = list(client.completions.create(model=model, prompt="Hello", max_tokens=9, temperature=0, stream=True))
+    expect("a stream", "".join(p.choices[0].text for p in parts), whole.choices[0].text)
+    expect("usage", whole.usage.completion_tokens, 9)
+    try:
+        client.chat.completions.create(model=model, messages=[{"role": "user", "content": "Hello"}])
+        sys.exit("chat was not refused")
+    except openai.BadRequestError as e:
+        expect("chat", "chat template" in e.body["message"], True)
+
+
+globals()[sys.argv[2]](*sys.argv[3:])
