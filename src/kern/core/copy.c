@@ -58,22 +58,25 @@ static void copy_strided_row(size_t size, int64_t n, char *to, int64_t ts, const
     }
 }
 
-/* One tile: rows along dimension d, the source contiguous along d, the destination along the last dimension. */
+/* One tile: rows along dimension d, the source contiguous along d, the destination along the last dimension. Runs are along the longer of
+ * the two. */
 static void copy_tile(const struct copy *c, int d, char *to, const char *from, int64_t rows, int64_t columns)
 {
-    int last = c->rank - 1;
-    for (int64_t i = 0; i < rows; i++)
-        copy_strided_row(c->size, columns, to + i * c->to[d] * (int64_t)c->size, c->to[last], from + i * c->from[d] * (int64_t)c->size,
-                         c->from[last]);
+    int run = columns < rows ? d : c->rank - 1, other = columns < rows ? c->rank - 1 : d;
+    int64_t n = columns < rows ? rows : columns, runs = columns < rows ? columns : rows;
+    for (int64_t i = 0; i < runs; i++)
+        copy_strided_row(c->size, n, to + i * c->to[other] * (int64_t)c->size, c->to[run], from + i * c->from[other] * (int64_t)c->size,
+                         c->from[run]);
 }
 
+/* A tile that has few columns, such as the colours of pixels, has more rows. */
 static void copy_plane(const struct copy *c, int d, char *to, const char *from)
 {
     int last = c->rank - 1;
-    int64_t size = (int64_t)c->size;
-    for (int64_t i = 0; i < c->dim[d]; i += TILE)
+    int64_t size = (int64_t)c->size, most = c->dim[last] < TILE ? TILE * TILE / c->dim[last] : TILE;
+    for (int64_t i = 0; i < c->dim[d]; i += most)
         for (int64_t j = 0; j < c->dim[last]; j += TILE) {
-            int64_t rows = c->dim[d] - i < TILE ? c->dim[d] - i : TILE, columns = c->dim[last] - j < TILE ? c->dim[last] - j : TILE;
+            int64_t rows = c->dim[d] - i < most ? c->dim[d] - i : most, columns = c->dim[last] - j < TILE ? c->dim[last] - j : TILE;
             copy_tile(c, d, to + (i * c->to[d] + j * c->to[last]) * size, from + (i * c->from[d] + j * c->from[last]) * size, rows,
                       columns);
         }
@@ -116,7 +119,7 @@ static void copy_range(void *data, int thread, int64_t lo, int64_t hi)
 static int tiled_dimension(const struct copy *c)
 {
     int last = c->rank - 1;
-    if (c->from[last] == 1 || c->from[last] == 0 || c->dim[last] < 4)
+    if (c->from[last] == 1 || c->from[last] == 0)
         return -1;
     for (int d = 0; d < last; d++)
         if (c->from[d] == 1 && c->dim[d] >= 4)
