@@ -12,7 +12,7 @@ enum factor_flag {
     FACTOR_POSITION = 2,   /* @ the index means something: acts as ! unless a lowering uses the start of the split */
     FACTOR_CONTRACTED = 4, /* summed or attended over, also when never split: tells a sequence dimension */
     FACTOR_DROPPED = 8,    /* absent from the results because it is cut away (Slice, unused part): no reduction needed */
-    FACTOR_HEADS = 16,     /* seeds splits: outer factor of a Reshape that splits or merges, heads of attention, Repeat's result */
+    FACTOR_HEADS = 16,     /* seeds splits: outer factor of a split or merging Reshape, heads of attention, Repeat's result, hidden units */
     FACTOR_LOWERED = 32,   /* split only by the row's lowering, whose result is a partial value by `red` (Gather from a table: sum) */
     FACTOR_ORDERED = 64    /* with LOWERED: only if ranks hold one interval each, in ascending order (running sums) */
 };
