@@ -164,6 +164,7 @@ static struct save_options rank_options(const struct compile *c, const char *dir
                                  .finish = s->rank == 0 ? append_rest : NULL,
                                  .data = s,
                                  .producer = "tpc",
+                                 .planned = c->graph->values.n,
                                  .digests = true,
                                  .progress = progress};
 }

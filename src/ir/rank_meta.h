@@ -9,6 +9,8 @@
 #define RANK_META_PLACEHOLDER "tpc.raw"
 /* The key, among the metadata of a tensor of a rank file, of its digest (ir/constant/digest.c). */
 #define RANK_META_DIGEST "tpc.digest"
+/* The key, among the metadata of a node of a rank file, of how its operands and results are placed: for people, nothing reads it. */
+#define RANK_META_PLACEMENT "tpc.placement"
 /* The key of the digest of all ranks' data files. */
 #define RANK_META_WEIGHTS "tpc.weights"
 

@@ -38,6 +38,7 @@ struct save_options {
     void (*finish)(void *, struct out *data); /* writes what else belongs there, at the end; NULL: nothing */
     void *data;                               /* first argument of these three */
     const char *producer;
+    int planned;               /* values before this number have placements that nodes tell of; 0: none */
     bool digests;              /* the files keep digests of their weights, and of all weights of all graphs */
     struct progress *progress; /* counts the bytes written; may be NULL */
 };
