@@ -400,6 +400,18 @@ static struct decoded join_results(const struct decoder *d, struct arena *a)
     return r;
 }
 
+/* A token that the vocabulary lacks ends no row. */
+static void check_ends(const struct stage *s, const struct job_options *o)
+{
+    const struct type *t = s->logits < 0 || s->chosen ? NULL : session_output_type(s->session, s->logits);
+    int64_t vocabulary;
+    if (!t || t->rank < 1 || !dim_is_int(t->dim[t->rank - 1], &vocabulary))
+        return;
+    for (int i = 0; i < o->eos.n; i++)
+        if (o->eos.at[i] >= vocabulary)
+            fail_usage("--eos is %lld, but %s has tokens 0 to %lld", (long long)o->eos.at[i], s->path, (long long)vocabulary - 1);
+}
+
 void generate_run(struct arena *a, const struct replicas *replicas, const struct job_options *given, int threads)
 {
     struct job_options own = *given, *o = &own;
@@ -418,6 +430,7 @@ void generate_run(struct arena *a, const struct replicas *replicas, const struct
     roles_find(a, replicas->all, d.stage, d.nstage, o);
     for (int k = 0; k < d.nstage; k++)
         stage_prepare(a, d.replicas->all, d.comm, o, threads, d.stage, k);
+    check_ends(last, o);
     if (o->prompt.text.n || o->prompt_file)
         d.text = prompt_text_give(a, replicas->all, d.stage, d.nstage, o);
     d.sampling = sampling_agree(a, replicas->all, o);
