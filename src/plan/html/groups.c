@@ -41,9 +41,19 @@ static struct html_group new_group(struct arena *a, const struct plan *p, int fi
     return g;
 }
 
-/* "layer 1", "layers 2 to 32", "layers 1, 3, 5, 7, ...". */
-static const char *layers_title(struct arena *a, const struct plan *p, int like)
+/* Experts of one layer repeat, too. */
+static const char *block_name(const struct plan *p, const struct html_group *g)
 {
+    for (int i = g->first; i < g->end; i++)
+        if (!p->step.list.at[i].to && p->alternatives->node[p->step.list.at[i].node].mixes)
+            return "layer";
+    return "block";
+}
+
+/* "layer 1", "layers 2 to 32", "layers 1, 3, 5, 7, ...". */
+static const char *layers_title(struct arena *a, const struct plan *p, const struct html_group *g, int like)
+{
+    const char *name = block_name(p, g);
     enum { MOST_LISTED = 6 };
     const char *list = "";
     int n = 0, last = like;
@@ -56,9 +66,9 @@ static const char *layers_title(struct arena *a, const struct plan *p, int like)
         if (++n <= MOST_LISTED)
             list = arena_printf(a, "%s%s%d", list, n > 1 ? ", " : "", k + 1);
     }
-    return n == 1 ? arena_printf(a, "layer %d", like + 1)
-        : row     ? arena_printf(a, "layers %d to %d", like + 1, last + 1)
-                  : arena_printf(a, "layers %s%s", list, n > MOST_LISTED ? ", …" : "");
+    return n == 1 ? arena_printf(a, "%s %d", name, like + 1)
+        : row     ? arena_printf(a, "%ss %d to %d", name, like + 1, last + 1)
+                  : arena_printf(a, "%ss %s%s", name, list, n > MOST_LISTED ? ", …" : "");
 }
 
 static const char *outside_title(const struct plan *p, int first, int end)
@@ -77,7 +87,7 @@ struct html_groups html_groups_of(struct arena *a, const struct plan *p)
         if (at < 0) {
             at = all.list.n;
             VEC_PUSH(a, &all.list, new_group(a, p, i, end));
-            all.list.at[at].title = like < 0 ? outside_title(p, i, end) : layers_title(a, p, like);
+            all.list.at[at].title = like < 0 ? outside_title(p, i, end) : layers_title(a, p, &all.list.at[at], like);
             first_layer[at] = like;
         }
         all.list.at[at].times++;
