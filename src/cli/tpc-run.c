@@ -67,10 +67,10 @@ static bool samples(const struct run_options *o)
 static void check_calibration(const struct run_options *o)
 {
     const struct job_options *job = &o->job;
-    bool runs = job->paths.text.n || job->generate || job->test_data || job->check || job->output || o->random.given || o->dim.text.n ||
-        o->bind.text.n || job->input.text.n || job->repeat > 1 || o->stats.given || o->groups || job->write_shards || o->eos.text.n ||
-        o->start || job->prompt.text.n || job->prompt_file || job->tokenizer || job->role.text.n || o->external_root.text.n || samples(o) ||
-        o->seed || job->rtol >= 0 || job->atol >= 0 || job->rel >= 0;
+    bool runs = job->serve || job->paths.text.n || job->generate || job->test_data || job->check || job->output || o->random.given ||
+        o->dim.text.n || o->bind.text.n || job->input.text.n || job->repeat > 1 || o->stats.given || o->groups || job->write_shards ||
+        o->eos.text.n || o->start || job->prompt.text.n || job->prompt_file || job->tokenizer || job->role.text.n ||
+        o->external_root.text.n || samples(o) || o->seed || job->rtol >= 0 || job->atol >= 0 || job->rel >= 0;
     if (runs)
         fail_usage("--calibrate runs no model: only --local, --threads, --quiet and --verbose go with it");
 }
@@ -109,13 +109,14 @@ static void check_serving(const struct run_options *o)
 {
     const struct job_options *job = &o->job;
     bool other = job->generate || job->train || job->test_data || job->check || job->output || o->random.given || o->dim.text.n ||
-        job->repeat > 1 || job->stats || o->stats.given || o->groups || o->start || job->prompt.text.n || job->prompt_file;
+        job->repeat > 1 || job->stats || o->stats.given || o->groups || o->start || job->prompt.text.n || job->prompt_file || job->trace ||
+        job->profile;
     if (!job->serve && (o->port || o->serve.host || o->serve.slots || o->serve.context))
         fail_usage("--host, --port, --slots and --context are for --serve");
     if (job->serve && other)
         fail_usage(
             "--serve takes none of --generate, --prompt, --prompt-file, --start, --train, --test-data, --check, --output, --random, --dim, "
-            "--repeat, --stats and --groups");
+            "--repeat, --stats, --trace, --profile and --groups");
 }
 
 /* Text goes on until its model ends it, or for so many tokens. */
