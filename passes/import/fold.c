@@ -1,9 +1,9 @@
 /* fold: evaluates nodes whose operands are all constants, by the ops' own kernels.
  *
  * It requires PROP_TYPED. One walk in topological order folds whole chains. A node is kept if it reads a weight of 1 KiB or more: a
- * rank's weight must stay ranges of a source tensor. With --train, neither may smaller ones be folded away. It is kept if a result is a
- * graph output, or is over 64 KiB and larger than the operands. It is kept if its kernel or sizes are unknown. All results together stay
- * below 256 MiB, because a few nodes can double a constant again and again.
+ * rank's weight must stay ranges of a source tensor. It is kept if a result is a graph output, or is over 64 KiB and larger than the
+ * operands. It is kept if its kernel or sizes are unknown. All results together stay below 256 MiB, because a few nodes can double a
+ * constant again and again.
  *
  * Then equal small inline constants become one: single elements of any type, and integers of up to 64 elements. Float vectors stay
  * apart, so that equal norm weights of two layers do not become one. */
@@ -18,14 +18,14 @@
 enum { RESULT_BYTES = 64 * 1024, ALL_BYTES = 256 << 20, SHARED_ELEMENTS = 64 };
 
 /* True if all operands are constants and none is a weight. *bytes: their sum. */
-static bool constant_operands(const struct options *o, const struct node *n, int64_t *bytes)
+static bool constant_operands(const struct node *n, int64_t *bytes)
 {
     *bytes = 0;
     for (int i = 0; i < n->nin; i++) {
         if (!n->in[i])
             continue;
         const struct constant *c = n->in[i]->constant;
-        if (!c || constant_is_weight(c) || plan_trains(o, n->in[i]) || !i64_add(*bytes, c->bytes, bytes))
+        if (!c || constant_is_weight(c) || !i64_add(*bytes, c->bytes, bytes))
             return false;
     }
     return true;
@@ -57,13 +57,13 @@ static bool results_fit(const struct node *n, const bool *is_output, int64_t ope
     return true;
 }
 
-static bool foldable(const struct options *o, const struct node *n, const bool *is_output, int64_t *all)
+static bool foldable(const struct node *n, const bool *is_output, int64_t *all)
 {
     int64_t bytes;
-    return n->op && n->op->kernel && constant_operands(o, n, &bytes) && results_fit(n, is_output, bytes, all);
+    return n->op && n->op->kernel && constant_operands(n, &bytes) && results_fit(n, is_output, bytes, all);
 }
 
-static void fold_nodes(const struct options *o, struct graph *g, struct arena *tmp)
+static void fold_nodes(struct graph *g, struct arena *tmp)
 {
     bool *is_output = NEWN(tmp, bool, g->values.n + 1);
     for (int i = 0; i < g->outputs.n; i++)
@@ -72,7 +72,7 @@ static void fold_nodes(const struct options *o, struct graph *g, struct arena *t
     int kept = 0;
     for (int i = 0; i < g->nodes.n; i++) {
         struct node *n = g->nodes.at[i];
-        if (!foldable(o, n, is_output, &all) || !op_evaluate(g, n))
+        if (!foldable(n, is_output, &all) || !op_evaluate(g, n))
             g->nodes.at[kept++] = n;
     }
     g->nodes.n = kept;
@@ -142,7 +142,7 @@ static void share_constants(struct graph *g, struct arena *tmp)
 void pass_fold(struct compile *c)
 {
     struct arena *tmp = arena_new();
-    fold_nodes(c->options, c->graph, tmp);
+    fold_nodes(c->graph, tmp);
     share_constants(c->graph, tmp);
     graph_prune(c->graph);
     arena_free(tmp);
