@@ -52,6 +52,8 @@ server = subprocess.Popen([*command, "--serve", "--port", "0"], stderr=subproces
 line = ""
 while "serving" not in line:
     line = server.stderr.readline()
+    if not line:
+        sys.exit("the server did not start")
 port = re.search(r"http://[^/]*:(\d+)/", line).group(1)
 ask(port)
 plain, served, crowds = [], [], {1: [], 8: []}
