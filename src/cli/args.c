@@ -25,7 +25,7 @@ static const char *nearest_option(struct arena *a, const struct args *args, cons
     const char **names = NEWN(a, const char *, args->n + 1);
     names[0] = "help";
     for (int i = 0; i < args->n; i++)
-        names[i + 1] = args->table[i].name;
+        names[i + 1] = *args->table[i].name ? args->table[i].name : names[0];
     int at = did_you_mean_at(name, args->n + 1, names, &edits);
     return 3 * (size_t)edits <= strlen(name) ? names[at] : NULL;
 }
@@ -90,6 +90,7 @@ static void store(struct arena *a, const struct arg *arg, const char *text)
             number_read(what, text, 0, INT64_MAX);
         /* fall through */
     case ARG_MAYBE: *(struct text_maybe *)arg->to = (struct text_maybe){true, text}; return;
+    case ARG_GROUP: break;
     }
     bug("no such kind of option");
 }
@@ -135,11 +136,12 @@ static void help(struct arena *a, const struct args *args)
     const char *before = "usage:";
     for (const struct arg_prose *u = args->usage; u->head; u++, before = "      ")
         printf("%s %-38s %s\n", before, u->head, u->text);
-    printf("\n");
     for (int i = 0; i < args->n; i++) {
         const struct arg *arg = &args->table[i];
+        if (arg->kind == ARG_GROUP)
+            printf("\n%s:\n", arg->value);
         if (!arg->help)
-            continue; /* an option of the tests */
+            continue; /* a heading, or an option of the tests */
         printf("  %-30s %s\n", option_head(a, arg), arg->help);
     }
     printf("  %-30s %s\n", "    --help[=man|bash|zsh|fish]", "print this text, the man page, or shell completions");
@@ -177,7 +179,7 @@ static _Noreturn void version(const struct args *args)
 static const struct arg *find_long(const struct args *args, const char *name, size_t n)
 {
     for (int i = 0; i < args->n; i++)
-        if (strlen(args->table[i].name) == n && strncmp(args->table[i].name, name, n) == 0)
+        if (n && strlen(args->table[i].name) == n && strncmp(args->table[i].name, name, n) == 0)
             return &args->table[i];
     return NULL;
 }
@@ -185,7 +187,7 @@ static const struct arg *find_long(const struct args *args, const char *name, si
 static const struct arg *find_letter(const struct args *args, char letter)
 {
     for (int i = 0; i < args->n; i++)
-        if (args->table[i].letter == letter)
+        if (letter && args->table[i].letter == letter)
             return &args->table[i];
     return NULL;
 }
@@ -270,6 +272,7 @@ static const char *option_given(struct arena *a, const struct arg *arg)
     case ARG_LIST: return list_given(a, arg);
     case ARG_MAYBE:
     case ARG_MAYBE_INT: return text_given(a, arg, maybe->given, maybe->text);
+    case ARG_GROUP: return NULL;
     }
     bug("no such kind of option");
 }

@@ -5,14 +5,15 @@
 #include "algebra/algebra.h"
 
 enum arg_kind {
-    ARG_FLAG,     /* bool */
-    ARG_TEXT,     /* const char *: --name VALUE or --name=VALUE */
-    ARG_INT,      /* int64_t, 1 to 2^31 - 1 */
-    ARG_RANKS,    /* int64_t, 1 to PLAN_RANKS */
-    ARG_REAL,     /* double */
-    ARG_LIST,     /* struct text_list: repeatable */
-    ARG_MAYBE,    /* struct text_maybe: --name or --name=VALUE */
-    ARG_MAYBE_INT /* struct text_maybe: also --name 7 */
+    ARG_FLAG,      /* bool */
+    ARG_TEXT,      /* const char *: --name VALUE or --name=VALUE */
+    ARG_INT,       /* int64_t, 1 to 2^31 - 1 */
+    ARG_RANKS,     /* int64_t, 1 to PLAN_RANKS */
+    ARG_REAL,      /* double */
+    ARG_LIST,      /* struct text_list: repeatable */
+    ARG_MAYBE,     /* struct text_maybe: --name or --name=VALUE */
+    ARG_MAYBE_INT, /* struct text_maybe: also --name 7 */
+    ARG_GROUP      /* no option: a heading of --help, in `value` */
 };
 struct arg {
     const char *name; /* without dashes */
@@ -21,6 +22,10 @@ struct arg {
     void *to;
     const char *value, *help; /* value: its form in --help; NULL: it takes none. help NULL: a hidden option of the tests */
 };
+#define ARG_HEADING(text)                    \
+    {                                        \
+        "", 0, ARG_GROUP, NULL, (text), NULL \
+    }
 struct arg_prose {
     const char *head, *text;
 }; /* the last of a list has head NULL */

@@ -47,7 +47,7 @@ static bool holds_ranks(const char *dir)
     while (d && !found && (e = readdir(d))) {
         const char *number = e->d_name + 5;
         size_t digits = strncmp(e->d_name, "rank-", 5) == 0 ? strspn(number, "0123456789") : 0;
-        found = strcmp(e->d_name, "manifest.json") == 0 || (digits && strcmp(number + digits, ".onnx") == 0);
+        found = strcmp(e->d_name, "manifest.json") == 0 || (digits && number[digits] == '.');
     }
     if (d)
         (void)closedir(d);

@@ -83,7 +83,9 @@ static void put_options(const struct args *args)
     };
     puts(".SH OPTIONS");
     for (int i = 0; i < args->n; i++)
-        if (args->table[i].help)
+        if (args->table[i].kind == ARG_GROUP)
+            printf(".SS %s\n", args->table[i].value);
+        else if (args->table[i].help)
             put_option(&args->table[i]);
     for (int i = 0; i < 2; i++)
         put_option(&own[i]);

@@ -22,7 +22,8 @@
 static const struct arg_prose usage[] = {{"mpirun -n N tpc-run DIR [options]", "run each rank as a process"},
                                          {"tpc-run DIR [options]", "run each rank as a thread of one process"},
                                          {"tpc-run MODEL.onnx [options]", "run a model unsharded on one rank"},
-                                         {"tpc-run ENCODER DECODER STEP --generate N ...", "prefill by all graphs, decode by the last"},
+                                         {"tpc-run DIR --prompt TEXT", "write text; --serve: for clients"},
+                                         {"tpc-run DIR --train --data FILE", "train what tpc-shard --train compiled"},
                                          {"mpirun -n N tpc-run --calibrate FILE", "measure this machine for tpc-shard --machine"},
                                          {NULL, NULL}};
 static const struct arg_prose description[] = {
@@ -176,19 +177,32 @@ static void add_args(struct arena *a, struct arg_table *t, const struct arg *row
         VEC_PUSH(a, &t->rows, row[i]);
 }
 
-static void add_model_args(struct arena *a, struct arg_table *t, struct run_options *o)
+static void add_rank_args(struct arena *a, struct arg_table *t, struct run_options *o)
 {
     const struct arg row[] = {
+        ARG_HEADING("Ranks"),
         {"local", 0, ARG_RANKS, &o->job.local, "N", "run N ranks as threads of this process"},
         {"groups", 0, ARG_TEXT, &o->groups, "G[:SYMBOL]", "run G replicas, each on its rows of the batch"},
+        {"threads", 0, ARG_INT, &o->job.threads, "N", "threads per rank (default: cores / ranks on this machine)"},
+        {"deterministic", 0, ARG_FLAG, &o->job.deterministic, NULL, "make f32 results of N ranks equal to those of one, bit for bit"},
+        {"verify", 0, ARG_FLAG, &o->job.verify, NULL, "compare all bytes of the weights with what tpc-shard wrote"},
+        {"force", 0, ARG_FLAG, &o->job.force, NULL, "run even where less memory is available than is needed"},
+    };
+    add_args(a, t, row, sizeof row / sizeof *row);
+}
+
+static void add_value_args(struct arena *a, struct arg_table *t, struct run_options *o)
+{
+    const struct arg row[] = {
+        ARG_HEADING("Inputs and outputs"),
         {"input", 0, ARG_LIST, &o->job.input, "[K:]NAME=FILE", "an input (of graph K): .npy or .pb; {rank} in FILE: a shard per rank"},
         {"random", 0, ARG_MAYBE_INT, &o->random, "[SEED]", "make random inputs for those not given"},
         {"dim", 0, ARG_LIST, &o->dim, "NAME=INT,..", "sizes of symbolic dimensions of random inputs (repeatable)"},
         {"bind", 0, ARG_LIST, &o->bind, "NAME=VALUE,..", "fix an input of a model to a constant (repeatable)"},
+        {"external-root", 0, ARG_LIST, &o->external_root, "DIR", "allow weights in this folder too (repeatable)"},
         {"output", 'o', ARG_TEXT, &o->job.output, "DIR", "write outputs as .npy; without it, print a digest of each"},
         {"pieces", 0, ARG_FLAG, &o->job.write_shards, NULL, "with --output: write the shard of each rank as NAME.rank-R.npy"},
         {"test-data", 0, ARG_TEXT, &o->job.test_data, "DIR", "read inputs from input_*.pb, compare with output_*.pb"},
-        {"external-root", 0, ARG_LIST, &o->external_root, "DIR", "allow weights in this folder too (repeatable)"},
         {"rtol", 0, ARG_REAL, &o->job.rtol, "X", "|a-b| <= rtol |b| + atol max(1, max|b|) (default: by type)"},
         {"atol", 0, ARG_REAL, &o->job.atol, "X", "see --rtol"},
         {"check", 0, ARG_TEXT, &o->job.check, "MODEL", "compare with MODEL, run unsharded"},
@@ -197,28 +211,16 @@ static void add_model_args(struct arena *a, struct arg_table *t, struct run_opti
     add_args(a, t, row, sizeof row / sizeof *row);
 }
 
-static void add_decode_args(struct arena *a, struct arg_table *t, struct run_options *o)
+static void add_token_args(struct arena *a, struct arg_table *t, struct run_options *o)
 {
     const struct arg row[] = {
-        {"generate", 0, ARG_INT, &o->job.generate, "N", "decode N tokens; KV caches stay sharded"},
+        ARG_HEADING("Text and tokens"),
 #ifdef HAVE_TEXT
         {"prompt", 0, ARG_LIST, &o->job.prompt, "TEXT", "decode after this text and print text (repeatable: a row each)"},
         {"prompt-file", 0, ARG_TEXT, &o->job.prompt_file, "FILE", "the same, with each line of FILE as a prompt; -: stdin"},
         {"tokenizer", 0, ARG_TEXT, &o->job.tokenizer, "FILE", "a tokenizer.json (default: the one beside the model)"},
 #endif
-        {"temperature", 0, ARG_REAL, &o->job.temperature, "X", "sample: scores are divided by X; 0: take the best token (default)"},
-        {"top-k", 0, ARG_TEXT, &o->top_k, "K", "sample from the K best tokens; 0: from all"},
-        {"top-p", 0, ARG_REAL, &o->job.top_p, "X", "sample from the best tokens that together have probability X"},
-        {"min-p", 0, ARG_REAL, &o->job.min_p, "X", "sample from tokens with at least X times the best one's probability"},
-        {"repetition-penalty", 0, ARG_REAL, &o->job.penalty, "X", "divide scores of tokens that a row has by X"},
-        {"seed", 0, ARG_TEXT, &o->seed, "N", "draw what N draws, on any number of ranks: tokens; with --train: rows (default: 0)"},
-#ifdef HAVE_SERVE
-        {"serve", 0, ARG_FLAG, &o->job.serve, NULL, "keep the model loaded and answer OpenAI's /v1/completions over HTTP"},
-        {"host", 0, ARG_TEXT, &o->serve.host, "ADDRESS", "with --serve: where to listen (default: 127.0.0.1)"},
-        {"port", 0, ARG_TEXT, &o->port, "P", "with --serve: the port (default: 8080; 0: any that is free)"},
-        {"slots", 0, ARG_INT, &o->serve.slots, "N", "with --serve: texts that are made at the same time (default: 8)"},
-        {"context", 0, ARG_INT, &o->serve.context, "N", "with --serve: tokens of a text with its prompt (default: 4096)"},
-#endif
+        {"generate", 0, ARG_INT, &o->job.generate, "N", "decode N tokens; KV caches stay sharded"},
         {"eos", 0, ARG_LIST, &o->eos, "ID,..", "with --generate: the tokens that end a row (repeatable)"},
         {"start", 0, ARG_TEXT, &o->start, "ID", "with --generate: first token of a decoder after an encoder (default: 0)"},
         {"role", 0, ARG_LIST, &o->job.role, "INPUT=ROLE", "with --generate: tokens, mask, positions, constant, ... (repeatable)"},
@@ -226,9 +228,41 @@ static void add_decode_args(struct arena *a, struct arg_table *t, struct run_opt
     add_args(a, t, row, sizeof row / sizeof *row);
 }
 
+static void add_sampling_args(struct arena *a, struct arg_table *t, struct run_options *o)
+{
+    const struct arg row[] = {
+        ARG_HEADING("Sampling"),
+        {"temperature", 0, ARG_REAL, &o->job.temperature, "X", "sample: scores are divided by X; 0: take the best token (default)"},
+        {"top-k", 0, ARG_TEXT, &o->top_k, "K", "sample from the K best tokens; 0: from all"},
+        {"top-p", 0, ARG_REAL, &o->job.top_p, "X", "sample from the best tokens that together have probability X"},
+        {"min-p", 0, ARG_REAL, &o->job.min_p, "X", "sample from tokens with at least X times the best one's probability"},
+        {"repetition-penalty", 0, ARG_REAL, &o->job.penalty, "X", "divide scores of tokens that a row has by X"},
+        {"seed", 0, ARG_TEXT, &o->seed, "N", "draw what N draws, on any number of ranks: tokens; with --train: rows (default: 0)"},
+    };
+    add_args(a, t, row, sizeof row / sizeof *row);
+}
+
+static void add_serve_args(struct arena *a, struct arg_table *t, struct run_options *o)
+{
+#ifdef HAVE_SERVE
+    const struct arg row[] = {
+        ARG_HEADING("Serving"),
+        {"serve", 0, ARG_FLAG, &o->job.serve, NULL, "keep the model loaded and answer OpenAI's /v1/completions over HTTP"},
+        {"host", 0, ARG_TEXT, &o->serve.host, "ADDRESS", "with --serve: where to listen (default: 127.0.0.1)"},
+        {"port", 0, ARG_TEXT, &o->port, "P", "with --serve: the port (default: 8080; 0: any that is free)"},
+        {"slots", 0, ARG_INT, &o->serve.slots, "N", "with --serve: texts that are made at the same time (default: 8)"},
+        {"context", 0, ARG_INT, &o->serve.context, "N", "with --serve: tokens of a text with its prompt (default: 4096)"},
+    };
+    add_args(a, t, row, sizeof row / sizeof *row);
+#else
+    (void)a, (void)t, (void)o;
+#endif
+}
+
 static void add_train_args(struct arena *a, struct arg_table *t, struct run_options *o)
 {
     const struct arg row[] = {
+        ARG_HEADING("Training"),
         {"train", 0, ARG_FLAG, &o->job.train, NULL, "train the weights of a folder that tpc-shard --train made"},
         {"data", 0, ARG_TEXT, &o->train.data, "FILE", "with --train: text (.txt), or tokens: .npy, raw of 16 bits (.u32: of 32 bits)"},
         {"batch", 0, ARG_INT, &o->train.batch, "N", "with --train: rows of a step, of all replicas (default: 8)"},
@@ -246,18 +280,23 @@ static void add_train_args(struct arena *a, struct arg_table *t, struct run_opti
     add_args(a, t, row, sizeof row / sizeof *row);
 }
 
-static void add_general_args(struct arena *a, struct arg_table *t, struct run_options *o)
+static void add_measure_args(struct arena *a, struct arg_table *t, struct run_options *o)
 {
     const struct arg row[] = {
+        ARG_HEADING("Measuring"),
         {"repeat", 0, ARG_INT, &o->job.repeat, "N", "run N times and print the times"},
-        {"calibrate", 0, ARG_TEXT, &o->job.calibrate, "FILE", "measure this machine and write a profile for tpc-shard --machine"},
         {"stats", 0, ARG_MAYBE, &o->stats, "[=FILE]", "print time, communication and memory of every rank; FILE: write JSON"},
         {"profile", 0, ARG_FLAG, &o->job.profile, NULL, "print which operators, modules and nodes take the time"},
         {"trace", 0, ARG_TEXT, &o->job.trace, "FILE", "write the times of the last run, all ranks', for Perfetto"},
-        {"threads", 0, ARG_INT, &o->job.threads, "N", "threads per rank (default: cores / ranks on this machine)"},
-        {"deterministic", 0, ARG_FLAG, &o->job.deterministic, NULL, "make f32 results of N ranks equal to those of one, bit for bit"},
-        {"verify", 0, ARG_FLAG, &o->job.verify, NULL, "compare all bytes of the weights with what tpc-shard wrote"},
-        {"force", 0, ARG_FLAG, &o->job.force, NULL, "run even where less memory is available than is needed"},
+        {"calibrate", 0, ARG_TEXT, &o->job.calibrate, "FILE", "measure this machine and write a profile for tpc-shard --machine"},
+    };
+    add_args(a, t, row, sizeof row / sizeof *row);
+}
+
+static void add_message_args(struct arena *a, struct arg_table *t, struct run_options *o)
+{
+    const struct arg row[] = {
+        ARG_HEADING("Messages"),
         {"quiet", 'q', ARG_FLAG, &o->job.quiet, NULL, "print errors only"},
         {"verbose", 'v', ARG_FLAG, &o->verbose, NULL, "explain what is done"},
     };
@@ -279,10 +318,14 @@ static struct text_list all_graphs(struct arena *a, struct text_list given)
 static void parse_run_options(struct arena *a, struct run_options *o, int argc, char **argv)
 {
     struct arg_table t = {{0}};
-    add_model_args(a, &t, o);
-    add_decode_args(a, &t, o);
+    add_rank_args(a, &t, o);
+    add_value_args(a, &t, o);
+    add_token_args(a, &t, o);
+    add_sampling_args(a, &t, o);
+    add_serve_args(a, &t, o);
     add_train_args(a, &t, o);
-    add_general_args(a, &t, o);
+    add_measure_args(a, &t, o);
+    add_message_args(a, &t, o);
     const struct args args = {
         "tpc-run", "execute an ONNX model, or the ranks of a sharded one", usage, t.rows.at, t.rows.n, description, environment, examples};
     static const char *const own[] = {"threads", "quiet", "verbose", NULL}; /* of each rank */
