@@ -9,7 +9,7 @@
 #include <string.h>
 
 struct prompt_text {
-    struct arena *arena, *scratch;
+    struct arena *arena;
     struct tokenizer *tokenizer;
     struct text_stream stream;
 };
@@ -93,7 +93,7 @@ static struct prompt_text *read_on_first(struct arena *a, const struct job_optio
         fail("%s: no tokenizer.json lies beside it: name one with --tokenizer FILE", o->paths.text.at[0]);
     const struct prompts p = read_prompts(a, o);
     const struct end_tokens ends = config_ends(a, o);
-    *t = (struct prompt_text){.arena = a, .scratch = arena_new(), .tokenizer = tokenizer_read(a, path)};
+    *t = (struct prompt_text){.arena = a, .tokenizer = tokenizer_read(a, path)};
     encode_rows(t, &p, &sent[0], &sent[1]);
     sent[2] = ids_tensor(a, 1, ends.list.n);
     if (ends.list.n)
@@ -137,9 +137,10 @@ struct prompt_text *prompt_text_give(struct arena *a, struct comm *all, struct s
 
 void prompt_text_print(struct prompt_text *t, const int64_t *id, int64_t n, bool last)
 {
-    struct text more = tokenizer_stream(t->tokenizer, t->scratch, &t->stream, id, (int)n, last);
+    struct arena *tmp = arena_new();
+    struct text more = tokenizer_stream(t->tokenizer, tmp, &t->stream, id, (int)n, last);
     (void)fwrite(more.at, 1, more.n, stdout); /* streams_flush tells of failures */
-    arena_reset(t->scratch);
+    arena_free(tmp);
 }
 
 void prompt_text_print_row(struct prompt_text *t, const int64_t *id, int64_t n)

@@ -80,7 +80,8 @@ static void add_choices(struct reading *r, const int64_t *token, int64_t n)
         if (token[i] < 0 || token[i] >= s->vocabulary)
             refuse(r, "prompt", arena_printf(c->arena, "tokens below %lld, found %lld", (long long)s->vocabulary, (long long)token[i]));
     int64_t *own = NEWN(c->arena, int64_t, n + 1);
-    memcpy(own, token, (size_t)n * sizeof *own);
+    for (int64_t i = 0; i < n; i++)
+        own[i] = token[i];
     for (int64_t k = 0; k < r->each && !r->wrong; k++) {
         struct choice *o = &c->choice[c->choices];
         *o = (struct choice){.call = c, .index = c->choices, .prompts = n, .how = {r->sampling, (uint64_t)c->choices}};
