@@ -133,7 +133,7 @@ static void check_options(struct run_options *o)
         return;
     }
     if (text && !job->generate)
-        job->generate = USUAL_TOKENS;
+        job->usual_length = true, job->generate = USUAL_TOKENS;
     if (job->tokenizer && !text && !job->train && !job->serve)
         fail_usage("--tokenizer is for --prompt, --prompt-file, --serve and text for --train");
     check_serving(o);

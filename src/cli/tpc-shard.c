@@ -393,8 +393,9 @@ static const char *compile_model(struct arena *a, const struct shard_options *o)
 static void print_next(struct arena *a, const struct shard_options *o, const char *out, const char *ranks, const char *otherwise)
 {
     bool text = path_exists(path_join(a, ranks, "tokenizer.json"));
+    const char *how = o->train.given ? " --train --data FILE --sequence 64 --steps 1000 --save FILE" : text ? " --prompt TEXT" : otherwise;
     if (!o->dry_run && !o->explain && shard_report_shows_text(&o->report))
-        printf("wrote %s; next: mpirun -n %lld tpc-run %s%s\n", out, (long long)o->tp, out, text ? " --prompt TEXT" : otherwise);
+        printf("wrote %s; next: mpirun -n %lld tpc-run %s%s\n", out, (long long)o->tp, out, how);
 }
 
 /* ---- several graphs of one model -------------------------------------------------------------------------------------------------- */

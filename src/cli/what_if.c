@@ -19,6 +19,9 @@ static void print_head(struct arena *a, const struct compile *c)
     bool assumed = strcmp(c->options->machine.name, "reference") == 0;
     printf("%s, machine %s%s\n", c->options->model, c->options->machine.name,
            assumed ? ", which is no real one (tpc-run --calibrate measures yours)" : "");
+    if (c->options->machine.machine_ranks < compare_tried[COMPARE_TRIED - 1])
+        printf("a machine for each %g rank%s: ranks that share one are slower\n", c->options->machine.machine_ranks,
+               c->options->machine.machine_ranks > 1 ? "s" : "");
     for (int w = 0; w < p->workloads.n; w++)
         printf("workload %d: %s (weight %g)\n", w + 1, *p->workloads.at[w].text ? p->workloads.at[w].text : "static sizes",
                p->workloads.at[w].weight);
@@ -81,7 +84,7 @@ static bool fits(int64_t limit, const struct tried *t)
     return !limit || t->memory <= limit;
 }
 
-static void print_advice(const struct tried *t, const char *given, int64_t limit)
+static void print_advice(struct arena *a, const struct tried *t, const char *given, int64_t limit)
 {
     double least = t[0].seconds;
     int enough = 0, first = 0;
@@ -90,8 +93,8 @@ static void print_advice(const struct tried *t, const char *given, int64_t limit
     while (first < COMPARE_TRIED && !fits(limit, &t[first]))
         first++;
     if (first == COMPARE_TRIED)
-        fail("a rank of %d still needs %lld bytes by its fastest plan, and --memory allows %lld", compare_tried[COMPARE_TRIED - 1],
-             (long long)t[COMPARE_TRIED - 1].memory, (long long)limit);
+        fail("a rank of %d still needs %s by its fastest plan, and --memory allows %s", compare_tried[COMPARE_TRIED - 1],
+             units_bytes(a, (double)t[COMPARE_TRIED - 1].memory), units_bytes(a, (double)limit));
     if (first)
         printf("--memory needs %d ranks by these plans\n", compare_tried[first]);
     for (enough = first; enough + 1 < COMPARE_TRIED && t[enough].seconds > NEARLY * least;)
@@ -109,5 +112,5 @@ void what_if_print(struct compile *c, const char *given, int64_t limit)
     print_head(a, c);
     for (int i = 0; i < COMPARE_TRIED; i++)
         t[i] = try_ranks(a, c, compare_tried[i], i ? t[0].seconds : 0);
-    print_advice(t, given, limit);
+    print_advice(a, t, given, limit);
 }

@@ -38,6 +38,11 @@ struct stage {
 /* The first input with the role; -1: none. */
 int decode_find_input(const struct stage *, enum role);
 
+/* positions.c: the rows of tables that the input of a role chooses from; the most tokens that a text may have by tables of positions.
+ * -1: there are none. use: by input. */
+int64_t positions_of_role(const struct stage *, const struct value_use *use, enum role);
+int64_t positions_most(const struct stage *, const struct value_use *use);
+
 /* stage.c: loads the graph of s->path; then, once roles are known, makes stage k ready to run. */
 void stage_load(struct arena *, struct comm *, const struct job_options *, struct stage *s);
 void stage_prepare(struct arena *, struct comm *all, struct comm *, const struct job_options *, int threads, struct stage *stage, int k);

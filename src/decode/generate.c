@@ -412,6 +412,14 @@ static void check_ends(const struct stage *s, const struct job_options *o)
             fail_usage("--eos is %lld, but %s has tokens 0 to %lld", (long long)o->eos.at[i], s->path, (long long)vocabulary - 1);
 }
 
+/* The default number of tokens ends where tables of positions do. */
+static void limit_length(const struct stage *last, int64_t positions, struct job_options *o)
+{
+    int i = decode_find_input(last, ROLE_TOKENS);
+    int64_t left = positions - (i >= 0 && last->given[i].data ? last->given[i].dim[last->given[i].rank - 1] : 0);
+    o->generate = left < 1 ? 1 : left < o->generate ? left : o->generate;
+}
+
 void generate_run(struct arena *a, const struct replicas *replicas, const struct job_options *given, int threads)
 {
     struct job_options own = *given, *o = &own;
@@ -428,11 +436,14 @@ void generate_run(struct arena *a, const struct replicas *replicas, const struct
     }
     struct stage *last = &d.stage[d.nstage - 1];
     roles_find(a, replicas->all, d.stage, d.nstage, o);
+    int64_t positions = o->usual_length ? positions_most(last, job_value_uses(a, last->graph)) : -1;
     for (int k = 0; k < d.nstage; k++)
         stage_prepare(a, d.replicas->all, d.comm, o, threads, d.stage, k);
     check_ends(last, o);
     if (o->prompt.text.n || o->prompt_file)
         d.text = prompt_text_give(a, replicas->all, d.stage, d.nstage, o);
+    if (positions > 0)
+        limit_length(last, positions, o);
     d.sampling = sampling_agree(a, replicas->all, o);
     shard_rows(&d, a);
     bool prints = replicas->all->rank == 0;

@@ -207,6 +207,8 @@ static void find_inputs(struct arena *a, struct stage *s)
             s->role[i] = state ? ROLE_STATE : usual_role(s, i);
     }
     find_by_shape(s);
+    if (index_by_name(s->graph->outputs.at, s->graph->outputs.n, "loss_sum") >= 0)
+        fail("%s: computes a loss, for 'tpc-run --train': text comes from what 'tpc-shard' compiles without --train", s->path);
     for (int i = 0; i < s->graph->inputs.n; i++)
         if (s->role[i] == ROLE_UNKNOWN) {
             const struct type t = input_type(s, i);

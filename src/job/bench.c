@@ -3,6 +3,7 @@
 #include "job/job.h"
 
 #include <string.h>
+#include <unistd.h>
 
 enum { MOST_RUNS = 10 };
 
@@ -58,7 +59,7 @@ static void print_times(struct arena *a, const struct bindings *sizes, const str
     double each = t->runs > 1 ? t->sum / (t->runs - 1) : t->first;
     printf("%s\n  first run %.3f ms", sizes_text(a, sizes), 1e3 * t->first);
     if (t->runs > 1)
-        printf(", then %.3f ms (least %.3f, %d runs)", 1e3 * each, 1e3 * t->least, t->runs - 1);
+        printf(", then %.3f ms (least %.3f, %d run%s)", 1e3 * each, 1e3 * t->least, t->runs - 1, t->runs == 2 ? "" : "s");
     double rate = (double)(tokens ? tokens : 1) / each;
     printf(": %.*f %s/s\n", rate < 100 ? 1 : 0, rate, tokens ? "tokens" : "runs");
 }
@@ -89,6 +90,8 @@ void bench_run(struct arena *a, const struct replicas *r, struct session *s, str
 {
     if (r->all->rank == 0)
         printf("inputs are made up, because none is given\n");
+    if (r->all->rank == 0 && r->all->local_size > sysconf(_SC_NPROCESSORS_ONLN))
+        printf("%d ranks share %ld cores: they take turns\n", r->all->local_size, sysconf(_SC_NPROCESSORS_ONLN));
     for (int number = 1; run_workload(a, r, s, g, o, number); number++)
         ;
 }

@@ -19,6 +19,7 @@ struct job_options {
     const char *prompt_file, *tokenizer;
     struct text_list input, role; /* texts of the options: [K:]NAME=FILE, [K:]NAME=ROLE */
     int64_t local, repeat, threads, generate;
+    bool usual_length;                         /* generate is the default: less where tables of positions end */
     VEC(int64_t) eos;                          /* tokens that end a row */
     int64_t start;                             /* -1: not given */
     double temperature, top_p, min_p, penalty; /* of sampling; -1: not given */

@@ -29,6 +29,8 @@ static void add_share(struct arena *a, struct shares *s, const char *name, doubl
     s->list.at[at].nodes += nodes;
 }
 
+static const char waiting[] = "(waiting for other ranks)";
+
 /* The node's path without its last part, with a star for each number: the module that it is of, in whichever layer. */
 static const char *module_of(struct arena *a, const char *name)
 {
@@ -74,10 +76,11 @@ void profile_print(struct arena *a, struct session *s, const char *folder)
         double seconds = t[i].sum * each, wait = t[i].wait_sum * each;
         add_share(a, &op, t[i].node->optype, seconds, 1);
         add_share(a, &node, name, seconds, 1);
-        if (t[i].collective)
-            add_share(a, &op, "(waiting for other ranks)", wait, 0);
-        else
-            add_share(a, &module, module_of(a, name), seconds, 1);
+        add_share(a, &module, t[i].collective ? "(collectives)" : module_of(a, name), seconds, 1);
+        if (t[i].collective) {
+            add_share(a, &op, waiting, wait, 0);
+            add_share(a, &module, waiting, wait, 0);
+        }
         all += seconds + wait;
     }
     printf("profile of rank 0, a run of %.3f ms, mean of %d", 1e3 * all, runs);

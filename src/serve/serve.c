@@ -7,36 +7,20 @@ enum { USUAL_PORT = 8080, USUAL_SLOTS = 8, USUAL_CONTEXT = 4096 };
 
 /* ---- what the model takes ---- */
 
-static int64_t lesser(int64_t x, int64_t y)
-{
-    return x < 0 || (y >= 0 && y < x) ? y : x;
-}
-
-/* The rows of tables that inputs of a role choose from; -1: none. */
-static int64_t table_rows(const struct stage *s, const struct value_use *use, enum role role)
-{
-    int i = decode_find_input(s, role);
-    return i < 0 || use[i].rows <= 0 ? -1 : use[i].rows;
-}
-
 /* Token ids are below this. */
 static int64_t vocabulary_of(const struct stage *s, const struct value_use *use)
 {
     const struct type type = roles_type(s->graph, RANK_OUTPUT, s->graph->outputs.at[s->logits]);
     const struct type *t = &type;
-    int64_t scores, rows = table_rows(s, use, ROLE_TOKENS);
-    if (!s->chosen && t->rank > 0 && dim_is_int(t->dim[t->rank - 1], &scores))
-        rows = lesser(rows, scores);
+    int64_t scores, rows = positions_of_role(s, use, ROLE_TOKENS);
+    if (!s->chosen && t->rank > 0 && dim_is_int(t->dim[t->rank - 1], &scores) && (rows < 0 || scores < rows))
+        rows = scores;
     return rows < 0 ? INT32_MAX : rows;
 }
 
 static int64_t context_of(const struct stage *s, const struct serve_options *o, const struct value_use *use)
 {
-    const struct node *by_place = op_rows_by_place(s->graph, NULL);
-    int64_t most = lesser(table_rows(s, use, ROLE_POSITIONS), table_rows(s, use, ROLE_CACHE_POSITION)), rows;
-    most = lesser(most, table_rows(s, use, ROLE_MASK));
-    if (by_place && by_place->in[0]->type.rank && dim_is_int(by_place->in[0]->type.dim[0], &rows))
-        most = lesser(most, rows);
+    int64_t most = positions_most(s, use);
     if (most > 0 && o->context > most)
         fail_usage("--context is %lld, and %s has positions for %lld tokens", (long long)o->context, s->path, (long long)most);
     return o->context ? o->context : most > 0 && most < USUAL_CONTEXT ? most : USUAL_CONTEXT;

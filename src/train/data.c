@@ -26,6 +26,8 @@ static struct token_file open_npy(const char *path)
 
 static struct token_file open_raw(const char *path)
 {
+    if (!ends(path, ".bin") && !ends(path, ".u16") && !ends(path, ".u32"))
+        fail_usage("%s: expected text in a .txt, tokens in a .npy, or raw ones in a .bin, .u16 or .u32", path);
     struct map m = map_file(path);
     struct token_file f = {path, ends(path, ".u32") ? DT_U32 : DT_U16, m.at, 1, 0};
     size_t bytes = m.bytes;
@@ -37,7 +39,7 @@ static struct token_file open_raw(const char *path)
         bytes -= HEAD;
     }
     if (bytes % dtype_size(f.dtype))
-        fail("%s: has %zu bytes, which are no tokens of %zu bytes (.npy and .u32 have others)", path, bytes, dtype_size(f.dtype));
+        fail("%s: has %zu bytes, which are no tokens of %zu bytes", path, bytes, dtype_size(f.dtype));
     f.row = (int64_t)(bytes / dtype_size(f.dtype));
     return f;
 }

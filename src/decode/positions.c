@@ -1,0 +1,24 @@
+/* positions: how many tokens a graph has rows for, in its tables of positions. */
+#include "decode/decode.h"
+
+static int64_t lesser(int64_t x, int64_t y)
+{
+    return x < 0 || (y >= 0 && y < x) ? y : x;
+}
+
+/* One row is that of a table whose length is not known. */
+int64_t positions_of_role(const struct stage *s, const struct value_use *use, enum role role)
+{
+    int i = decode_find_input(s, role);
+    return i < 0 || use[i].rows <= 1 ? -1 : use[i].rows;
+}
+
+int64_t positions_most(const struct stage *s, const struct value_use *use)
+{
+    const struct node *by_place = op_rows_by_place(s->graph, NULL);
+    int64_t most = lesser(positions_of_role(s, use, ROLE_POSITIONS), positions_of_role(s, use, ROLE_CACHE_POSITION)), rows;
+    most = lesser(most, positions_of_role(s, use, ROLE_MASK));
+    if (by_place && by_place->in[0]->type.rank && dim_is_int(by_place->in[0]->type.dim[0], &rows))
+        most = lesser(most, rows);
+    return most;
+}
