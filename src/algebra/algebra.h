@@ -155,6 +155,7 @@ struct type {
     const struct dim *dim[MAX_RANK];
 }; /* dtype DT_NONE: not known */
 bool type_eq(const struct type *, const struct type *);
+bool type_uses(const struct type *, const char *symbol); /* in one of its dimensions */
 const struct dim *type_elements(struct alg *, const struct type *);
 char *type_str(struct arena *, const struct type *); /* "f32[B, S, 64]" */
 bool type_parse(struct alg *, const char *text, int64_t sym_lo, struct type *out, const char **error);

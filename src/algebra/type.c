@@ -129,6 +129,14 @@ bool dtype_is_small_float(enum dtype t)
     return row && row->kind == KIND_SMALL_FLOAT;
 }
 
+bool type_uses(const struct type *t, const char *symbol)
+{
+    for (int d = 0; d < t->rank; d++)
+        if (dim_uses(t->dim[d], symbol))
+            return true;
+    return false;
+}
+
 bool type_eq(const struct type *a, const struct type *b)
 {
     if (a->dtype != b->dtype || a->rank != b->rank)

@@ -44,14 +44,6 @@ static const char *dependent_rows(const struct graph *g, const char *symbol)
     return NULL;
 }
 
-static bool is_per_row(const struct type *t, const char *symbol)
-{
-    for (int d = 0; d < t->rank; d++)
-        if (dim_uses(t->dim[d], symbol))
-            return true;
-    return false;
-}
-
 static const char *find_alone(struct rows *r)
 {
     const struct stage *s = r->stage;
@@ -68,7 +60,7 @@ static const char *find_alone(struct rows *r)
     if (why)
         return why;
     for (int i = 0; i < s->graph->inputs.n; i++)
-        if (s->role[i] == ROLE_CONSTANT && is_per_row(session_input_type(s->session, i), r->symbol))
+        if (s->role[i] == ROLE_CONSTANT && type_uses(session_input_type(s->session, i), r->symbol))
             return arena_printf(r->arena, "input '%s' is given for all rows", s->graph->inputs.at[i]->name);
     why = session_states_grow(s->session) ? prompt_padding(s, &r->behind, &node) : "";
     return node ? arena_printf(r->arena, "node '%s' %s", node->name, why) : *why ? why : NULL;

@@ -38,14 +38,6 @@ static bool is_needed(const struct prune *p, const struct node *n)
 
 /* ---- sizes that data decides ------------------------------------------------------------------------------------------------------- */
 
-static bool type_uses(const struct type *t, const char *symbol)
-{
-    for (int d = 0; d < t->rank; d++)
-        if (dim_uses(t->dim[d], symbol))
-            return true;
-    return false;
-}
-
 static bool value_uses(const struct value *v, const char *symbol)
 {
     if (!v)

@@ -75,9 +75,8 @@ void op_undecided_also(struct graph *g, const struct dim *size)
 static bool is_of_input(const struct graph *g, const struct dim *symbol)
 {
     for (int i = 0; i < g->inputs.n; i++)
-        for (int d = 0; d < g->inputs.at[i]->type.rank; d++)
-            if (dim_uses(g->inputs.at[i]->type.dim[d], symbol->name))
-                return true;
+        if (type_uses(&g->inputs.at[i]->type, symbol->name))
+            return true;
     return false;
 }
 

@@ -115,8 +115,7 @@ static bool size_of_inputs(const struct graph *g, const struct dim *size)
 {
     bool stated = size->kind != DIM_SYM;
     for (int i = 0; i < g->inputs.n && !stated; i++)
-        for (int d = 0; d < g->inputs.at[i]->type.rank; d++)
-            stated = stated || dim_uses(g->inputs.at[i]->type.dim[d], size->name);
+        stated = type_uses(&g->inputs.at[i]->type, size->name);
     for (int i = 0; i < size->n; i++)
         stated = stated && size_of_inputs(g, size->arg[i]);
     return stated;
