@@ -84,6 +84,10 @@ void signal_watch(bool ending);
 void signal_soften(void);
 bool signal_asked(void);
 
+/* ---- splitmix.c: SplitMix64 (Steele, Lea, Flood 2014): the number that follows from a state, to which each draw adds the step ------ */
+#define SPLITMIX_STEP 0x9e3779b97f4a7c15u
+uint64_t splitmix(uint64_t state);
+
 /* ---- name_index.c: positions by name, found by hash. {0} is empty; the name is kept, not copied --------------------------------- */
 struct name_index {
     int n, slots;
@@ -224,6 +228,7 @@ bool path_is_folder(const char *path);
 char *path_join(struct arena *, const char *dir, const char *name);
 char *path_dir(struct arena *, const char *path);
 const char *path_base(const char *path); /* what follows the last slash */
+bool path_ends(const char *path, const char *end);
 /* Without links; NULL and errno when there is no such file. */
 char *path_real(struct arena *, const char *path);
 /* A file that was installed with the programs: of $TPC_DATADIR, of share/tpc beside the folder of this program, or of the

@@ -12,17 +12,9 @@
 
 /* ---- draws ---- */
 
-static uint64_t mix(uint64_t x)
-{
-    x += 0x9e3779b97f4a7c15u;
-    x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9u;
-    x = (x ^ x >> 27) * 0x94d049bb133111ebu;
-    return x ^ x >> 31;
-}
-
 struct draws sampling_draws(const struct row_sampling *how, int64_t position)
 {
-    return (struct draws){mix(mix(mix(how->of.seed) ^ how->number) ^ (uint64_t)position), 1 / how->of.temperature};
+    return (struct draws){splitmix(splitmix(splitmix(how->of.seed) ^ how->number) ^ (uint64_t)position), 1 / how->of.temperature};
 }
 
 /* -log(-log(u)) is at most -log(1 - u), of which the exponent is an upper bound. */
@@ -34,7 +26,7 @@ static double most_drawn(uint64_t bits)
 
 double sampling_draw(const struct draws *d, int64_t token, double score, double than)
 {
-    uint64_t bits = mix(d->base ^ mix((uint64_t)token)) >> 11;
+    uint64_t bits = splitmix(d->base ^ splitmix((uint64_t)token)) >> 11;
     double scaled = score * d->per_score;
     if (scaled + most_drawn(bits) < than)
         return -INFINITY;

@@ -37,18 +37,12 @@ const char *job_input_names(struct arena *a, const struct graph *g)
     return list;
 }
 
-static bool has_ending(const char *text, const char *end)
-{
-    size_t n = strlen(text), m = strlen(end);
-    return n >= m && strcmp(text + n - m, end) == 0;
-}
-
 struct tensor job_read_tensor(struct arena *a, const char *path)
 {
     const char *name;
-    if (has_ending(path, ".npy"))
+    if (path_ends(path, ".npy"))
         return tensor_read_npy(a, path);
-    if (has_ending(path, ".pb"))
+    if (path_ends(path, ".pb"))
         return tensor_read_pb(a, path, &name);
     fail_usage("%s: expected a .npy or .pb file", path);
 }
@@ -181,10 +175,9 @@ static void take_folder(struct arena *a, struct inputs *in, const char *folder)
 
 static uint64_t next_random(uint64_t *state)
 {
-    uint64_t z = *state += 0x9e3779b97f4a7c15u;
-    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
-    z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
-    return z ^ (z >> 31);
+    uint64_t drawn = splitmix(*state);
+    *state += SPLITMIX_STEP;
+    return drawn;
 }
 
 static double uniform_random(uint64_t *state)
@@ -233,12 +226,9 @@ static bool is_symbol(struct session *s, const struct graph *g, const char *name
     for (int i = 0; i < n; i++)
         if (dim_uses(e[i].left, name) || dim_uses(e[i].right, name))
             return true;
-    for (int i = 0; i < g->inputs.n; i++) {
-        const struct type *t = session_input_type(s, i);
-        for (int d = 0; d < t->rank; d++)
-            if (dim_uses(t->dim[d], name))
-                return true;
-    }
+    for (int i = 0; i < g->inputs.n; i++)
+        if (type_uses(session_input_type(s, i), name))
+            return true;
     return false;
 }
 

@@ -8,12 +8,6 @@
 enum { HEAD = 256 * sizeof(int32_t) };
 static const int32_t head_u16[] = {20240520, 1}, head_u32[] = {20240801, 7}; /* magic and version of llm.c */
 
-static bool ends(const char *text, const char *end)
-{
-    size_t n = strlen(text), m = strlen(end);
-    return n >= m && strcmp(text + n - m, end) == 0;
-}
-
 static struct token_file open_npy(const char *path)
 {
     struct tensor t = tensor_map_npy(path);
@@ -26,10 +20,10 @@ static struct token_file open_npy(const char *path)
 
 static struct token_file open_raw(const char *path)
 {
-    if (!ends(path, ".bin") && !ends(path, ".u16") && !ends(path, ".u32"))
+    if (!path_ends(path, ".bin") && !path_ends(path, ".u16") && !path_ends(path, ".u32"))
         fail_usage("%s: expected text in a .txt, tokens in a .npy, or raw ones in a .bin, .u16 or .u32", path);
     struct map m = map_file(path);
-    struct token_file f = {path, ends(path, ".u32") ? DT_U32 : DT_U16, m.at, 1, 0};
+    struct token_file f = {path, path_ends(path, ".u32") ? DT_U32 : DT_U16, m.at, 1, 0};
     size_t bytes = m.bytes;
     bool u16 = bytes >= HEAD && memcmp(m.at, head_u16, sizeof head_u16) == 0,
          u32 = bytes >= HEAD && memcmp(m.at, head_u32, sizeof head_u32) == 0;
@@ -46,7 +40,7 @@ static struct token_file open_raw(const char *path)
 
 struct token_file data_open(const char *path)
 {
-    return ends(path, ".npy") ? open_npy(path) : open_raw(path);
+    return path_ends(path, ".npy") ? open_npy(path) : open_raw(path);
 }
 
 int64_t data_token(const struct token_file *f, int64_t i)
@@ -65,16 +59,8 @@ int64_t data_token(const struct token_file *f, int64_t i)
     }
 }
 
-/* SplitMix64 (Steele, Lea, Flood 2014), as a function of a place in its sequence. */
-static uint64_t mixed(uint64_t z)
-{
-    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
-    z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
-    return z ^ (z >> 31);
-}
-
 int64_t data_draw(int64_t seed, int64_t number, int64_t n)
 {
-    const uint64_t step = 0x9e3779b97f4a7c15u;
-    return (int64_t)(mixed(mixed((uint64_t)seed) + ((uint64_t)number + 1) * step) % (uint64_t)n);
+    uint64_t own = splitmix((uint64_t)seed - SPLITMIX_STEP); /* as seeds next to each other begin far apart */
+    return (int64_t)(splitmix(own + (uint64_t)number * SPLITMIX_STEP) % (uint64_t)n);
 }

@@ -9,14 +9,6 @@ struct draws {
     uint64_t base;
 };
 
-static uint64_t mix(uint64_t x)
-{
-    x += 0x9e3779b97f4a7c15u;
-    x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9u;
-    x = (x ^ x >> 27) * 0x94d049bb133111ebu;
-    return x ^ x >> 31;
-}
-
 /* How often this node has run before. */
 static uint64_t count_run(const struct kcall *call)
 {
@@ -35,14 +27,14 @@ static struct draws draws_begin(const struct kcall *call)
         memcpy(&seed, &given, sizeof seed);
     } else
         for (const char *at = call->node->name ? call->node->name : ""; *at; at++)
-            seed = mix(seed ^ (unsigned char)*at);
-    return (struct draws){mix(mix(seed) + count_run(call))};
+            seed = splitmix(seed ^ (unsigned char)*at);
+    return (struct draws){splitmix(splitmix(seed) + count_run(call))};
 }
 
 /* From 0 to below 1. */
 static double draw_uniform(const struct draws *d, int64_t i, uint64_t stream)
 {
-    return (double)(mix(d->base ^ mix((uint64_t)i * 2 + stream)) >> 40) * 0x1p-24;
+    return (double)(splitmix(d->base ^ splitmix((uint64_t)i * 2 + stream)) >> 40) * 0x1p-24;
 }
 
 static double draw_normal(const struct draws *d, int64_t i)
