@@ -121,6 +121,18 @@ static void small_to_f64(enum dtype t, const void *src, int64_t n, double *dst)
 STORE_SMALL(double, f64)
 STORE_SMALL(int64_t, i64)
 
+/* Floats that go through f32. */
+#define SMALL_FLOAT_CASES(convert) \
+    case DT_F32:                   \
+    case DT_F16:                   \
+    case DT_BF16:                  \
+    case DT_F4E2M1:                \
+    case DT_F8E4M3FN:              \
+    case DT_F8E4M3FNUZ:            \
+    case DT_F8E5M2:                \
+    case DT_F8E5M2FNUZ:            \
+    case DT_F8E8M0: convert; break;
+
 /* Integers of 2 and 4 bits, in a byte each. */
 /* clang-format off */
 #define FEW_BITS(X, ...)              \
@@ -143,15 +155,7 @@ void convert_to_f64(enum dtype t, const void *src, int64_t n, double *dst)
         LOAD_CASE(DT_BOOL, uint8_t, bool, double)
         FEW_BITS(LOAD_CASE, double)
         LOAD_CASE(DT_F64, double, f64, double)
-    case DT_F32:
-    case DT_F16:
-    case DT_BF16:
-    case DT_F4E2M1:
-    case DT_F8E4M3FN:
-    case DT_F8E4M3FNUZ:
-    case DT_F8E5M2:
-    case DT_F8E5M2FNUZ:
-    case DT_F8E8M0: small_to_f64(t, src, n, dst); break;
+        SMALL_FLOAT_CASES(small_to_f64(t, src, n, dst))
     default: bug("convert_to_f64 of %s", dtype_name(t));
     }
 }
@@ -180,16 +184,10 @@ void convert_from_f64(enum dtype t, const double *src, int64_t n, void *dst)
 {
     switch (t) {
         INT_TYPES(STORE_CASE, )
-    case DT_F64: memcpy(dst, src, (size_t)n * sizeof *src); break;
-    case DT_F32:
-    case DT_F16:
-    case DT_BF16:
-    case DT_F4E2M1:
-    case DT_F8E4M3FN:
-    case DT_F8E4M3FNUZ:
-    case DT_F8E5M2:
-    case DT_F8E5M2FNUZ:
-    case DT_F8E8M0: f64_to_small(t, src, n, dst); break;
+    case DT_F64:
+        memcpy(dst, src, (size_t)n * sizeof *src);
+        break;
+        SMALL_FLOAT_CASES(f64_to_small(t, src, n, dst))
     case DT_BOOL:
         for (int64_t i = 0; i < n; i++)
             ((uint8_t *)dst)[i] = (src[i] < 0.0 || src[i] > 0.0 || src[i] != src[i]) ? 1 : 0;
@@ -229,15 +227,7 @@ void convert_from_i64(enum dtype t, const int64_t *src, int64_t n, void *dst)
     switch (t) {
         INT_TYPES(STORE_CASE, )
         STORE_CASE(DT_F64, double, f64, )
-    case DT_F32:
-    case DT_F16:
-    case DT_BF16:
-    case DT_F4E2M1:
-    case DT_F8E4M3FN:
-    case DT_F8E4M3FNUZ:
-    case DT_F8E5M2:
-    case DT_F8E5M2FNUZ:
-    case DT_F8E8M0: i64_to_small(t, src, n, dst); break;
+        SMALL_FLOAT_CASES(i64_to_small(t, src, n, dst))
     case DT_BOOL:
         for (int64_t i = 0; i < n; i++)
             ((uint8_t *)dst)[i] = src[i] != 0;
