@@ -58,19 +58,9 @@ static void check_listed(const struct composer *c, const char *op)
     bug("%s is composed of %s, and not of %s", c->row->op, c->row->of, op);
 }
 
-static Onnx__AttributeProto *attribute(struct composer *c, const char *name, Onnx__AttributeProto__AttributeType type)
-{
-    Onnx__AttributeProto *a = NEW(c->im->tmp, Onnx__AttributeProto);
-    onnx__attribute_proto__init(a);
-    a->name = arena_strdup(c->im->tmp, name);
-    a->has_type = 1;
-    a->type = type;
-    return a;
-}
-
 Onnx__AttributeProto *compose_int(struct composer *c, const char *name, int64_t i)
 {
-    Onnx__AttributeProto *a = attribute(c, name, ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__INT);
+    Onnx__AttributeProto *a = upgrade_attribute(c->im->tmp, name, ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__INT);
     a->has_i = 1;
     a->i = i;
     return a;
@@ -78,7 +68,7 @@ Onnx__AttributeProto *compose_int(struct composer *c, const char *name, int64_t 
 
 Onnx__AttributeProto *compose_truth(struct composer *c, const char *name, bool is)
 {
-    Onnx__AttributeProto *a = attribute(c, name, ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__TENSOR);
+    Onnx__AttributeProto *a = upgrade_attribute(c->im->tmp, name, ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__TENSOR);
     a->t = NEW(c->im->tmp, Onnx__TensorProto);
     onnx__tensor_proto__init(a->t);
     a->t->has_data_type = 1;
@@ -91,7 +81,7 @@ Onnx__AttributeProto *compose_truth(struct composer *c, const char *name, bool i
 
 Onnx__AttributeProto *compose_ints(struct composer *c, const char *name, size_t n, const int64_t *at)
 {
-    Onnx__AttributeProto *a = attribute(c, name, ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__INTS);
+    Onnx__AttributeProto *a = upgrade_attribute(c->im->tmp, name, ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__INTS);
     a->n_ints = n;
     a->ints = NEWN(c->im->tmp, int64_t, n + 1);
     memcpy(a->ints, at, n * sizeof *at);
@@ -100,7 +90,7 @@ Onnx__AttributeProto *compose_ints(struct composer *c, const char *name, size_t 
 
 Onnx__AttributeProto *compose_string(struct composer *c, const char *name, const char *text)
 {
-    Onnx__AttributeProto *a = attribute(c, name, ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__STRING);
+    Onnx__AttributeProto *a = upgrade_attribute(c->im->tmp, name, ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__STRING);
     a->has_s = 1;
     a->s.len = strlen(text);
     a->s.data = (uint8_t *)arena_strdup(c->im->tmp, text);
@@ -109,7 +99,7 @@ Onnx__AttributeProto *compose_string(struct composer *c, const char *name, const
 
 Onnx__AttributeProto *compose_float(struct composer *c, const char *name, float f)
 {
-    Onnx__AttributeProto *a = attribute(c, name, ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__FLOAT);
+    Onnx__AttributeProto *a = upgrade_attribute(c->im->tmp, name, ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__FLOAT);
     a->has_f = 1;
     a->f = f;
     return a;

@@ -129,6 +129,8 @@ struct upgrade {
 /* Takes an attribute off the node; NULL: it has none of that name. Of another type than given: a failure. */
 Onnx__AttributeProto *upgrade_take(Onnx__NodeProto *, const char *name);
 Onnx__AttributeProto *upgrade_remove(struct upgrade *, const char *name, Onnx__AttributeProto__AttributeType);
+/* A new one of the arena, without a value. */
+Onnx__AttributeProto *upgrade_attribute(struct arena *, const char *name, Onnx__AttributeProto__AttributeType type);
 void upgrade_add_int(struct upgrade *, const char *name, int64_t);
 void upgrade_add_float(struct upgrade *, const char *name, float);
 void upgrade_add_text(struct upgrade *, const char *name, const char *text);

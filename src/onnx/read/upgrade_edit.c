@@ -24,14 +24,20 @@ Onnx__AttributeProto *upgrade_remove(struct upgrade *s, const char *name, Onnx__
     return a;
 }
 
-static Onnx__AttributeProto *add_attribute(struct upgrade *s, const char *name, Onnx__AttributeProto__AttributeType type)
+Onnx__AttributeProto *upgrade_attribute(struct arena *arena, const char *name, Onnx__AttributeProto__AttributeType type)
 {
-    Onnx__AttributeProto *a = NEW(s->im->tmp, Onnx__AttributeProto),
-                         **list = NEWN(s->im->tmp, Onnx__AttributeProto *, s->node->n_attribute + 1);
+    Onnx__AttributeProto *a = NEW(arena, Onnx__AttributeProto);
     onnx__attribute_proto__init(a);
-    a->name = arena_strdup(s->im->tmp, name);
+    a->name = arena_strdup(arena, name);
     a->has_type = 1;
     a->type = type;
+    return a;
+}
+
+static Onnx__AttributeProto *add_attribute(struct upgrade *s, const char *name, Onnx__AttributeProto__AttributeType type)
+{
+    Onnx__AttributeProto *a = upgrade_attribute(s->im->tmp, name, type),
+                         **list = NEWN(s->im->tmp, Onnx__AttributeProto *, s->node->n_attribute + 1);
     for (size_t k = 0; k < s->node->n_attribute; k++)
         list[k] = s->node->attribute[k];
     list[s->node->n_attribute++] = a;

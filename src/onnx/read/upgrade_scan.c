@@ -6,16 +6,6 @@
 
 typedef Onnx__NodeProto proto;
 
-static Onnx__AttributeProto *new_attribute(struct upgrade *s, const char *name, Onnx__AttributeProto__AttributeType type)
-{
-    Onnx__AttributeProto *a = NEW(s->im->tmp, Onnx__AttributeProto);
-    onnx__attribute_proto__init(a);
-    a->name = arena_strdup(s->im->tmp, name);
-    a->has_type = 1;
-    a->type = type;
-    return a;
-}
-
 static Onnx__ValueInfoProto **infos_of(struct upgrade *s, size_t n, char **name)
 {
     Onnx__ValueInfoProto **list = NEWN(s->im->tmp, Onnx__ValueInfoProto *, n + 1);
@@ -46,7 +36,7 @@ static proto *over_sequence(struct upgrade *s)
     struct upgrade of = *s;
     of.node = inner;
     Onnx__AttributeProto *directions = upgrade_remove(&of, "directions", ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__INTS),
-                         *axes = new_attribute(s, "scan_input_axes", ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__INTS);
+                         *axes = upgrade_attribute(s->im->tmp, "scan_input_axes", ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__INTS);
     const Onnx__AttributeProto *count = proto_attribute(inner, "num_scan_inputs");
     if (!count || count->i < 1 || (uint64_t)count->i > inner->n_input)
         fail("%s: %s has no proper num_scan_inputs", s->im->path, s->where);
@@ -81,8 +71,8 @@ void upgrade_scan(struct upgrade *s)
     rows->n_output = inner->n_output;
     rows->output = infos_of(s, inner->n_output, inner->output);
     Onnx__AttributeProto **list = NEWN(s->im->tmp, Onnx__AttributeProto *, 3),
-                         *all = new_attribute(s, "num_scan_inputs", ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__INT);
-    list[0] = new_attribute(s, "body", ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__GRAPH);
+                         *all = upgrade_attribute(s->im->tmp, "num_scan_inputs", ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__INT);
+    list[0] = upgrade_attribute(s->im->tmp, "body", ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__GRAPH);
     list[0]->g = rows;
     all->has_i = 1;
     all->i = (int64_t)inner->n_input;
