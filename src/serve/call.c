@@ -58,6 +58,16 @@ void call_resume(struct call *c)
     MHD_resume_connection(c->connection);
 }
 
+static void wait_in_line(struct service *s, struct choice *o)
+{
+    if (s->last)
+        s->last->next = o;
+    else
+        s->first = o;
+    s->last = o;
+    s->waiting++;
+}
+
 bool call_put(struct call *c)
 {
     struct service *s = c->service;
@@ -66,12 +76,7 @@ bool call_put(struct call *c)
     for (int64_t i = 0; i < c->choices; i++) {
         struct choice *o = &c->choice[i];
         o->arrived = clock_seconds();
-        if (s->last)
-            s->last->next = o;
-        else
-            s->first = o;
-        s->last = o;
-        s->waiting++;
+        wait_in_line(s, o);
         s->counts.prompt_tokens += o->prompts;
     }
     c->open = c->choices;
@@ -224,11 +229,6 @@ void call_drop_waiting(struct service *s, bool all)
             call_finish(o, "length");
             continue;
         }
-        if (s->last)
-            s->last->next = o;
-        else
-            s->first = o;
-        s->last = o;
-        s->waiting++;
+        wait_in_line(s, o);
     }
 }
