@@ -151,11 +151,16 @@ static size_t stem_length(const char *dir)
     return n < all && n > 3 && strncmp(dir + n - 3, ".tp", 3) == 0 ? n - 3 : all;
 }
 
+/* The length of the name without an ending ".onnx". */
+static size_t name_length(const char *file)
+{
+    size_t n = strlen(file);
+    return n > 5 && strcmp(file + n - 5, ".onnx") == 0 ? n - 5 : n;
+}
+
 static const char *default_out(struct arena *a, const char *model, bool folder, int ranks)
 {
-    size_t n = folder ? stem_length(model) : strlen(model);
-    if (!folder && n > 5 && strcmp(model + n - 5, ".onnx") == 0)
-        n -= 5;
+    size_t n = folder ? stem_length(model) : name_length(model);
     return arena_printf(a, "%.*s.tp%d", (int)n, model, ranks);
 }
 
@@ -366,16 +371,21 @@ static const char *last_pass(const struct shard_options *o)
     return o->explain ? "explain" : o->dry_run ? "memory" : "emit";
 }
 
-/* Returns plan.json. */
-static const char *compile_model(struct arena *a, const struct shard_options *o)
+static struct compile compilation(struct arena *a, const struct shard_options *o, struct plan *plan)
+{
+    return (struct compile){.arena = a,
+                            .options = &o->plan,
+                            .plan = plan,
+                            .model_path = o->plan.model,
+                            .fixed = &o->plan.fixed,
+                            .external_roots = args_folders(&o->external_root)};
+}
+
+/* json: for plan.json; NULL: it is not asked for. */
+static void compile_model(struct arena *a, const struct shard_options *o, const char **json)
 {
     struct plan plan = {.ranks = o->plan.ranks};
-    struct compile c = {.arena = a,
-                        .options = &o->plan,
-                        .plan = &plan,
-                        .model_path = o->plan.model,
-                        .fixed = &o->plan.fixed,
-                        .external_roots = args_folders(&o->external_root)};
+    struct compile c = compilation(a, o, &plan);
     check_annotate(o);
     if (!o->plan.dry_run) {
         folder_check(o->plan.out, o->plan.force);
@@ -386,7 +396,8 @@ static const char *compile_model(struct arena *a, const struct shard_options *o)
     plan.compared = c.compared;
     for (int i = 0; !o->explain && i < o->report.text.n; i++)
         shard_report_write(&c, o->report.text.at[i]);
-    return o->explain ? NULL : plan_json(c.source, c.graph, &o->plan, &plan);
+    if (json)
+        *json = plan_json(c.source, c.graph, &o->plan, &plan);
 }
 
 /* ranks: a folder in out with rank files; else: what a run needs without a tokenizer. */
@@ -439,13 +450,6 @@ static void check_graphs(const struct shard_options *o, const char *given)
             fail_usage("%s holds several graphs, and --report %s is about one: name its file", given, o->report.text.at[i]);
 }
 
-static const char *stem(struct arena *a, const char *path)
-{
-    const char *name = path_base(path);
-    size_t n = strlen(name);
-    return arena_strndup(a, name, n > 5 && strcmp(name + n - 5, ".onnx") == 0 ? n - 5 : n);
-}
-
 /* Into a folder of folders. Each graph takes the placements of the state that it shares with those before it. */
 static void compile_graphs(struct arena *a, const struct shard_options *o, const char *given, const struct text_list *graphs)
 {
@@ -462,10 +466,11 @@ static void compile_graphs(struct arena *a, const struct shard_options *o, const
         diag_on_failure(drop_graphs, &made);
     for (int i = 0; i < graphs->text.n; i++) {
         struct shard_options one = *o;
-        one.out = path_join(a, made.out, stem(a, graphs->text.at[i]));
+        const char *name = path_base(graphs->text.at[i]);
+        one.out = path_join(a, made.out, arena_strndup(a, name, name_length(name)));
         set_plan_options(a, &one, graphs->text.at[i]);
         one.plan.state_from = plan ? state_from_text(a, path_join(a, path_dir(a, one.out), "plan.json"), plan, one.plan.ranks) : NULL;
-        plan = compile_model(a, &one);
+        compile_model(a, &one, &plan);
         VEC_PUSH(a, &made.at.text, one.out);
     }
     if (fresh)
@@ -476,12 +481,7 @@ static void compile_graphs(struct arena *a, const struct shard_options *o, const
 static void compare_numbers(struct arena *a, struct shard_options *o, const char *given)
 {
     struct plan plan = {.ranks = 1};
-    struct compile c = {.arena = a,
-                        .options = &o->plan,
-                        .plan = &plan,
-                        .model_path = o->plan.model,
-                        .fixed = &o->plan.fixed,
-                        .external_roots = args_folders(&o->external_root)};
+    struct compile c = compilation(a, o, &plan);
     int64_t limit = o->plan.memory;
     o->plan.dry_run = true;
     o->plan.memory = 0;
@@ -502,7 +502,7 @@ static void compile_given(struct arena *a, struct shard_options *o, const char *
         compare_numbers(a, o, given);
         return;
     }
-    compile_model(a, o);
+    compile_model(a, o, NULL);
     print_next(a, o, o->plan.out, o->plan.out, "");
 }
 

@@ -7,14 +7,15 @@
 
 #define NEARLY 1.1 /* more ranks are not worth it where they save less */
 
-/* Of the last workload: of a model with a past, one step. 0: it reads no tokens. */
-static int64_t tokens_of(const struct compile *c)
-{
-    return workload_tokens(c->source, &c->plan->workloads.at[c->plan->workloads.n - 1]);
-}
+/* The compilation of one rank, and the tokens of its last workload: of a model with a past, one step. 0: it reads none. */
+struct table {
+    const struct compile *of;
+    int64_t tokens;
+};
 
-static void print_head(struct arena *a, const struct compile *c)
+static void print_head(struct arena *a, const struct table *t)
 {
+    const struct compile *c = t->of;
     const struct plan *p = c->plan;
     bool assumed = strcmp(c->options->machine.name, "reference") == 0;
     printf("%s, machine %s%s\n", c->options->model, c->options->machine.name,
@@ -22,39 +23,24 @@ static void print_head(struct arena *a, const struct compile *c)
     if (c->options->machine.machine_ranks < compare_tried[COMPARE_TRIED - 1])
         printf("a machine for each %g rank%s: ranks that share one are slower\n", c->options->machine.machine_ranks,
                c->options->machine.machine_ranks > 1 ? "s" : "");
-    for (int w = 0; w < p->workloads.n; w++)
-        printf("workload %d: %s (weight %g)\n", w + 1, *p->workloads.at[w].text ? p->workloads.at[w].text : "static sizes",
-               p->workloads.at[w].weight);
+    report_workloads(stdout, p);
     printf("%-16s%14s", "ranks", "memory each");
     for (int w = 0; w < p->workloads.n; w++)
         printf("%14s", arena_printf(a, "workload %d", w + 1));
-    if (tokens_of(c))
+    if (t->tokens)
         printf("%12s", "tokens/s");
     printf("%10s  %s\n", "speed-up", "collectives per step");
 }
 
-static const char *kinds_text(struct arena *a, const struct kind_uses *all)
+static void print_row(struct arena *a, const struct table *t, const struct compared *row, int ranks, double one)
 {
-    const char *list = "none";
-    for (int i = 0; i < all->list.n; i++)
-        list = arena_printf(a, "%s%s%d %s", i ? list : "", i ? ", " : "", all->list.at[i].count, collective_name(all->list.at[i].kind));
-    return list;
-}
-
-static const char *rate_text(struct arena *a, const struct compile *c, const struct compared *row)
-{
-    double seconds = row->step[c->plan->workloads.n - 1];
-    return seconds > 0 ? arena_printf(a, "%.4g", (double)tokens_of(c) / seconds) : "";
-}
-
-static void print_row(struct arena *a, const struct compile *c, const struct compared *row, int ranks, double one)
-{
+    int n = t->of->plan->workloads.n;
     printf("%-16s%14s", arena_printf(a, "%d%s%s", ranks, *row->name ? ", " : "", row->name), units_bytes(a, (double)row->memory));
-    for (int w = 0; w < c->plan->workloads.n; w++)
+    for (int w = 0; w < n; w++)
         printf("%14s", units_seconds(a, row->step[w]));
-    if (tokens_of(c))
-        printf("%12s", rate_text(a, c, row));
-    printf("%10.2f  %s\n", one / row->seconds, kinds_text(a, &row->kinds));
+    if (t->tokens)
+        printf("%12s", row->step[n - 1] > 0 ? arena_printf(a, "%.4g", (double)t->tokens / row->step[n - 1]) : "");
+    printf("%10.2f  %s\n", one / row->seconds, compare_kinds(a, &row->kinds, "none"));
     streams_flush();
 }
 
@@ -65,17 +51,17 @@ struct tried {
     const char *option; /* " --sp=auto" or "" */
 };
 
-static struct tried try_ranks(struct arena *a, const struct compile *c, int ranks, double one)
+static struct tried try_ranks(struct arena *a, const struct table *t, int ranks, double one)
 {
-    struct compared plain = compare_ranks(c, ranks, SP_OFF);
+    struct compared plain = compare_ranks(t->of, ranks, SP_OFF);
     struct tried best = {plain.seconds, plain.memory, ""};
-    print_row(a, c, &plain, ranks, one > 0 ? one : plain.seconds);
+    print_row(a, t, &plain, ranks, one > 0 ? one : plain.seconds);
     if (ranks == 1)
         return best;
-    struct compared other = compare_ranks(c, ranks, SP_AUTO);
+    struct compared other = compare_ranks(t->of, ranks, SP_AUTO);
     if (other.seconds >= plain.seconds && other.memory >= plain.memory)
         return best;
-    print_row(a, c, &other, ranks, one);
+    print_row(a, t, &other, ranks, one);
     return other.seconds < plain.seconds ? (struct tried){other.seconds, other.memory, " --sp=auto"} : best;
 }
 
@@ -107,10 +93,11 @@ static void print_advice(struct arena *a, const struct tried *t, const char *giv
 void what_if_print(struct compile *c, const char *given, int64_t limit)
 {
     struct arena *a = c->arena;
-    struct tried t[COMPARE_TRIED];
+    struct tried tried[COMPARE_TRIED];
     pass_run(c, "load", "memory_limit", NULL);
-    print_head(a, c);
+    const struct table t = {c, workload_tokens(c->source, &c->plan->workloads.at[c->plan->workloads.n - 1])};
+    print_head(a, &t);
     for (int i = 0; i < COMPARE_TRIED; i++)
-        t[i] = try_ranks(a, c, compare_tried[i], i ? t[0].seconds : 0);
-    print_advice(a, t, given, limit);
+        tried[i] = try_ranks(a, &t, compare_tried[i], i ? tried[0].seconds : 0);
+    print_advice(a, tried, given, limit);
 }

@@ -360,10 +360,9 @@ static void round_sides(struct symbol_sizes *all, struct bindings *b)
 }
 
 /* Usual sizes first. */
-static bool find_prompt(struct symbol_sizes *all, struct lengths *at, struct bindings *b)
+static bool find_prompt(struct symbol_sizes *all, int64_t prompt, struct lengths *at, struct bindings *b)
 {
     bool good = false;
-    int64_t rows = op_position_rows(all->g), prompt = rows > 0 && rows < PROMPT ? rows : PROMPT;
     for (int pass = 0; pass < 2 && !good; pass++) {
         all->least = pass > 0;
         *at = (struct lengths){.sequence = prompt, .past = 0, .context = prompt};
@@ -378,11 +377,12 @@ static void plan_default(struct symbol_sizes *all, struct plan *plan)
 {
     struct bindings b;
     struct lengths at;
-    bool good = find_prompt(all, &at, &b);
+    int64_t rows = op_position_rows(all->g);
+    bool good = find_prompt(all, rows > 0 && rows < PROMPT ? rows : PROMPT, &at, &b);
     note_assumed(all, plan);
     add_workload(all, plan, b, 1);
     if (any_of_kind(all, true)) {
-        int64_t rows = op_position_rows(all->g), context = rows > 1 && rows < CONTEXT ? rows : CONTEXT;
+        int64_t context = rows > 1 && rows < CONTEXT ? rows : CONTEXT;
         at = (struct lengths){.sequence = 1, .past = context - 1, .context = at.context};
         good = longest_length(all, true, &at, &b) && good;
         add_workload(all, plan, b, STEPS);

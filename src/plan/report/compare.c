@@ -36,9 +36,9 @@ struct compared plan_compared(struct arena *a, const char *name, const struct gr
     return c;
 }
 
-static const char *kinds_text(struct arena *a, const struct kind_uses *all)
+const char *compare_kinds(struct arena *a, const struct kind_uses *all, const char *none)
 {
-    const char *list = "no collectives";
+    const char *list = none;
     for (int i = 0; i < all->list.n; i++)
         list = arena_printf(a, "%s%s%d %s", i ? list : "", i ? ", " : "", all->list.at[i].count, collective_name(all->list.at[i].kind));
     return list;
@@ -61,7 +61,7 @@ static void show_plan(FILE *f, struct arena *a, const struct compared *c, int wo
     fprintf(f, "%14s", chosen > 0 ? units_seconds(a, c->seconds) : "none");
     fprintf(f, "%8s", chosen > 0 ? arena_printf(a, "%.2f", c->seconds / chosen) : "");
     fprintf(f, "%14s\n", units_bytes(a, (double)c->weights));
-    fprintf(f, "    %s", kinds_text(a, &c->kinds));
+    fprintf(f, "    %s", compare_kinds(a, &c->kinds, "no collectives"));
     for (int w = 0; w < workloads && c->kinds.list.n; w++)
         fprintf(f, "%s%s", w ? ", " : ": ", units_bytes(a, bytes_of(&c->kinds, w)));
     fputc('\n', f);

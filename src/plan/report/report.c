@@ -57,13 +57,11 @@ static void show_collectives(FILE *f, struct arena *a, const struct graph *g, co
         show_kind(f, a, &kinds.list.at[i], p->workloads.n);
 }
 
-static void show_workloads(FILE *f, const struct plan *p)
+void report_workloads(FILE *f, const struct plan *p)
 {
     for (int w = 0; w < p->workloads.n; w++)
         fprintf(f, "workload %d: %s (weight %g)\n", w + 1, *p->workloads.at[w].text ? p->workloads.at[w].text : "static sizes",
                 p->workloads.at[w].weight);
-    if (p->sequence)
-        fprintf(f, "sequence split: %s\n", p->sequence);
 }
 
 /* The last column, the average over the workloads, where there are several. */
@@ -187,7 +185,9 @@ void plan_report(FILE *f, const struct graph *g, const struct options *options, 
 {
     struct arena *a = arena_new();
     fprintf(f, "%s on %d rank%s, machine %s\n", options->model, g->ranks, g->ranks == 1 ? "" : "s", options->machine.name);
-    show_workloads(f, p);
+    report_workloads(f, p);
+    if (p->sequence)
+        fprintf(f, "sequence split: %s\n", p->sequence);
     show_memory(f, a, g, p);
     show_limit(f, a, g, options, p);
     show_collectives(f, a, g, p);

@@ -42,6 +42,10 @@ struct compared plan_compared(struct arena *, const char *name, const struct gra
 /* units.c: "1.2 MiB", "313.4 us". */
 const char *units_bytes(struct arena *, double bytes);
 const char *units_seconds(struct arena *, double seconds);
+/* report.c: a line for each workload. */
+void report_workloads(FILE *, const struct plan *);
+/* compare.c: "2 AllGather, 4 AllReduce", or none. */
+const char *compare_kinds(struct arena *, const struct kind_uses *, const char *none);
 /* compare.c: a table of the plan and those it is compared with; nothing where there are none. */
 void compare_text(FILE *, const struct graph *, const struct plan *);
 /* layer.c: one layer of the planned graph, in rows from its inputs to its outputs. */
