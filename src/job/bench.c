@@ -13,16 +13,6 @@ struct times {
     double first, least, sum; /* least and sum: of those after the first, if there are more */
 };
 
-static double timed_run(struct comm *all, struct session *s, const struct tensor *in, struct tensor *out, bool runs)
-{
-    all->barrier(all);
-    double start = clock_seconds();
-    if (runs)
-        session_run(s, in, out);
-    all->barrier(all);
-    return clock_seconds() - start;
-}
-
 /* As many runs as asked for, else up to ten within a second. Rank 0 decides for all. */
 static bool goes_on(struct comm *all, const struct job_options *o, const struct times *t)
 {
@@ -36,9 +26,9 @@ static bool goes_on(struct comm *all, const struct job_options *o, const struct 
 static struct times time_runs(struct comm *all, struct session *s, const struct job_options *o, const struct tensor *in, struct tensor *out,
                               bool runs)
 {
-    struct times t = {1, timed_run(all, s, in, out, runs), 0, 0};
+    struct times t = {1, job_timed_run(all, s, in, out, runs), 0, 0};
     for (session_reset_stats(s); goes_on(all, o, &t); t.runs++) {
-        double seconds = timed_run(all, s, in, out, runs);
+        double seconds = job_timed_run(all, s, in, out, runs);
         t.least = t.runs == 1 || seconds < t.least ? seconds : t.least;
         t.sum += seconds;
     }

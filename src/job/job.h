@@ -169,6 +169,8 @@ void outputs_write_shards(struct arena *, struct comm *, const struct graph *, c
                           const char *folder);
 void outputs_print_times(const double *seconds, int64_t n);
 
+/* run.c: the seconds of a run, which are those of the slowest replica. runs: this one has rows. Every rank calls it. */
+double job_timed_run(struct comm *all, struct session *, const struct tensor *in, struct tensor *out, bool runs);
 /* run.c: of --profile and --trace, what is asked for. folder: that of the graph. Every rank calls it. */
 void job_tell_times(struct arena *, struct comm *all, struct session *, const char *folder, const struct job_options *);
 /* profile.c: prints what takes the time of the runs, by operator, module and node. */

@@ -4,25 +4,11 @@
 #include "op/analysis/analysis.h"
 #include "op/canon/canon.h"
 #include "passes/pass.h"
-#include "plan/facts/facts.h"
-#include "plan/plan.h"
 
 #include <pthread.h>
 #include <string.h>
 
 static pthread_mutex_t loading = PTHREAD_MUTEX_INITIALIZER; /* ranks that are threads load one after another */
-
-/* The sizes of made-up inputs of a model that is not compiled: those that a plan would be made for. */
-static void note_workloads(struct graph *g)
-{
-    struct options options = {0};
-    struct plan plan = {0};
-    if (g->rank_meta)
-        return;
-    plan_workloads(g, &options, &plan);
-    for (int i = 0; i < plan.workloads.n; i++)
-        rank_meta_set_workload(g, g, i + 1, &plan.workloads.at[i].dims);
-}
 
 struct graph *job_load_model(struct arena *a, const char *path, const struct bound_inputs *fixed, const struct size_source *sizes,
                              const struct job_options *o)
@@ -40,8 +26,6 @@ struct graph *job_load_model(struct arena *a, const char *path, const struct bou
     pass_run(&c, "shapes", "canon", NULL);
     if ((o->groups > 1 || o->batch_symbol) && !c.graph->rank_meta)
         op_note_rows(c.graph);
-    if (o->random || job_gives_nothing(o))
-        note_workloads(c.graph);
     pthread_mutex_unlock(&loading);
     return c.graph;
 }

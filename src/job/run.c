@@ -1,11 +1,24 @@
 /* run: one rank's part of a run: inputs, the rows of its replica, the repeated run, then outputs, comparisons and times. */
+#include "ir/rank_meta.h"
 #include "job/job.h"
 #include "onnx/onnx.h"
 #include "op/canon/canon.h"
+#include "plan/facts/facts.h"
+#include "plan/plan.h"
 
 #include <string.h>
 
-/* Runs --repeat times. A run takes as long as the slowest replica. */
+double job_timed_run(struct comm *all, struct session *s, const struct tensor *in, struct tensor *out, bool runs)
+{
+    all->barrier(all);
+    double start = clock_seconds();
+    if (runs)
+        session_run(s, in, out);
+    all->barrier(all);
+    return clock_seconds() - start;
+}
+
+/* Runs --repeat times. */
 static double *run_repeated(struct arena *a, struct comm *all, struct session *s, const struct job_options *o, bool runs,
                             const struct tensor *in, struct tensor *out)
 {
@@ -13,12 +26,7 @@ static double *run_repeated(struct arena *a, struct comm *all, struct session *s
     for (int64_t i = 0; i < o->repeat; i++) {
         if (i == 1)
             session_reset_stats(s);
-        all->barrier(all);
-        double start = clock_seconds();
-        if (runs)
-            session_run(s, in, out);
-        all->barrier(all);
-        seconds[i] = clock_seconds() - start;
+        seconds[i] = job_timed_run(all, s, in, out, runs);
     }
     return seconds;
 }
@@ -186,9 +194,23 @@ void job_tell_times(struct arena *a, struct comm *all, struct session *s, const 
         trace_write(a, all, s, folder, o->trace);
 }
 
+/* The sizes of made-up inputs of a model that is not compiled: those that a plan would be made for. Rank files say theirs. */
+static void note_workloads(struct graph *g)
+{
+    struct options options = {0};
+    struct plan plan = {0};
+    if (g->rank_meta)
+        return;
+    plan_workloads(g, &options, &plan);
+    for (int i = 0; i < plan.workloads.n; i++)
+        rank_meta_set_workload(g, g, i + 1, &plan.workloads.at[i].dims);
+}
+
 bool job_run(struct arena *a, const struct replicas *t, const struct job_options *o, int threads)
 {
     struct graph *g = job_load(a, t->process_group, o->paths.text.at[0], o);
+    if (o->random || job_gives_nothing(o))
+        note_workloads(g);
     job_fuse(g, o);
     job_check_memory(t->all, g, o);
     struct session *s = session_new(g, t->process_group,
