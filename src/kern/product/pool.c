@@ -2,8 +2,8 @@
  * global pool is one window over everything. An average counts the elements it sees, with count_include_pad those of the padding too.
  *
  * A tensor is [outer, spatial.., inner]: inner is 1, or the channels where these are the last dimension. A thread makes whole rows of the
- * result: for one position of the window after another, what it reads along the last spatial dimension is combined with the row. A
- * window over all of the operand is a sum over everything instead. */
+ * result: what it reads along the last spatial dimension, for one place of the window in the others after another, is combined with the
+ * row. A window over all of the operand is a sum over everything instead. */
 #include "kern/product/product.h"
 
 #include <math.h>
@@ -84,7 +84,8 @@ static int64_t source_row(const struct pool *p, int64_t row, int64_t tap)
     return window_source(p->n - 1, &w, row, tap);
 }
 
-static void combine_row(const struct pool *p, const void *x, void *y)
+/* The row y of one channel takes in a row of x, tap by tap. */
+static void combine_channel(const struct pool *p, const void *x, void *y)
 {
     int e = p->n - 1;
     for (int64_t k = 0; k < p->kernel[e]; k++) {
@@ -93,8 +94,36 @@ static void combine_row(const struct pool *p, const void *x, void *y)
         if (lo >= hi)
             continue;
         int64_t from = lo * p->stride[e] + k * p->dilation[e] - p->before[e];
-        p->type->combine[p->how](element_at(y, p->type->size, lo * p->inner), element_at_const(x, p->type->size, from * p->inner), hi - lo,
-                                 p->stride[e], p->inner, p->p);
+        p->type->combine[p->how](element_at(y, p->type->size, lo), element_at_const(x, p->type->size, from), hi - lo, p->stride[e], p->p);
+    }
+}
+
+/* The taps of the last dimension that are inside for the window at this place: tap[0]..tap[1]. */
+static void taps_inside(const struct pool *p, int64_t place, int64_t *tap)
+{
+    int e = p->n - 1;
+    int64_t start = place * p->stride[e] - p->before[e], step = p->dilation[e], left = p->size[e] - start;
+    tap[0] = start >= 0 ? 0 : (-start + step - 1) / step;
+    tap[1] = left <= 0 ? 0 : (left - 1) / step + 1;
+    tap[1] = tap[1] > p->kernel[e] ? p->kernel[e] : tap[1];
+}
+
+/* The same for many channels: neighbours whose windows have the same taps inside, all taps of a window at once. */
+static void combine_channels(const struct pool *p, const void *x, void *y)
+{
+    int e = p->n - 1;
+    for (int64_t i = 0, end, tap[2], next[2]; i < p->result[e]; i = end) {
+        taps_inside(p, i, tap);
+        for (end = i + 1; end < p->result[e]; end++) {
+            taps_inside(p, end, next);
+            if (next[0] != tap[0] || next[1] != tap[1])
+                break;
+        }
+        int64_t from = i * p->stride[e] - p->before[e] + tap[0] * p->dilation[e];
+        struct pool_windows w = {end - i, p->inner, p->stride[e] * p->inner, tap[1] - tap[0], p->dilation[e] * p->inner};
+        if (w.taps > 0)
+            p->type->windows[p->how](element_at(y, p->type->size, i * p->inner), element_at_const(x, p->type->size, from * p->inner), &w,
+                                     p->p);
     }
 }
 
@@ -132,7 +161,7 @@ static void pool_range(void *data, int thread, int64_t lo, int64_t hi)
         for (int64_t tap = 0; tap < taps; tap++) {
             int64_t from = source_row(p, i % rows, tap);
             if (from >= 0)
-                combine_row(p, element_at_const(x, p->type->size, from * width), y);
+                (p->inner == 1 ? combine_channel : combine_channels)(p, element_at_const(x, p->type->size, from * width), y);
         }
         finish_row(p, i % rows, y);
     }

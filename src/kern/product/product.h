@@ -58,11 +58,17 @@ void pool_places(struct kcall *);
 /* ---- pool_type.c: the loops of a pool for one type of elements --------------------------------------------------------------------------
  */
 enum { POOL_LANES = 64 }; /* channels that a thread takes at a time */
+/* Places of y of `lanes` elements, `step` elements of x from one window to the next, and `gap` between two taps of a window. */
+struct pool_windows {
+    int64_t places, lanes, step, taps, gap;
+};
 struct pool_type {
     size_t size;
     void (*start[POOL_NORM + 1])(void *y, int64_t n);
-    /* Place i of y, of `inner` elements, takes in place i * stride of x. p: of the norm. */
-    void (*combine[POOL_NORM + 1])(void *y, const void *x, int64_t places, int64_t stride, int64_t inner, int64_t p);
+    /* Element i of y takes in element i * stride of x. p: of the norm. */
+    void (*combine[POOL_NORM + 1])(void *y, const void *x, int64_t places, int64_t stride, int64_t p);
+    /* The lanes of each place take in what its window reads. */
+    void (*windows[POOL_NORM + 1])(void *y, const void *x, const struct pool_windows *, int64_t p);
     /* y[lanes] from all places of x, which are `step` elements apart; lanes <= POOL_LANES. */
     void (*whole[POOL_NORM + 1])(void *y, const void *x, int64_t places, int64_t step, int64_t lanes, int64_t p);
     void (*divide)(void *y, int64_t n, int64_t count);
