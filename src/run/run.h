@@ -3,6 +3,7 @@
 #define TPC_RUN_H
 
 #include "kern/kern.h"
+#include "op/analysis/analysis.h"
 #include "run/comm/comm.h"
 
 /* ---- sessions: a loaded graph, its memory plan and its weights ---------------------------------------------------------- */
@@ -13,6 +14,7 @@ struct session_options {
     bool verify;                  /* all bytes of all weights are checked, not only those that are packed */
     bool deterministic;           /* results are those of one rank, bit for bit (complete_sums.c) */
     bool force;                   /* activations may take more than what is available */
+    enum gradients_go gradients;  /* what session_gradients_to is for */
     bool profile;                 /* every step is timed, and collectives begin together */
     const struct session *beside; /* another session of this rank, whose packed weights this one uses where they are its own; NULL: none */
 };
@@ -23,6 +25,9 @@ void session_free(struct session *);
  * memory, valid until the next run. A dtype or shape that does not fit and a violated assumption are failures. A state whose data is NULL
  * keeps the value that the last run left; before the first run it has size 0 along its growing dimension. */
 void session_run(struct session *, const struct tensor *inputs, struct tensor *outputs);
+/* For the runs that follow: the gradient of graph->trained number i is made in to[i] (GRADIENTS_LEAVE), or added to what is there
+ * (GRADIENTS_ADD); copied there if it is the first. */
+void session_gradients_to(struct session *, float *const *to, bool first);
 
 /* Global types: of the rank file's metadata, or of a plain graph. */
 const struct type *session_input_type(const struct session *, int input);

@@ -32,32 +32,6 @@ struct step_sums {
     double loss, count, ends;
 };
 
-struct addition {
-    float *to;
-    const float *from;
-    bool first;
-};
-
-static void add_range(void *data, int thread, int64_t lo, int64_t hi)
-{
-    const struct addition *x = data;
-    (void)thread;
-    if (x->first)
-        memcpy(x->to + lo, x->from + lo, (size_t)(hi - lo) * sizeof *x->to);
-    else
-        for (int64_t i = lo; i < hi; i++)
-            x->to[i] += x->from[i];
-}
-
-static void add_gradients(struct training *t, bool first)
-{
-    for (int i = 0; i < t->parameters.n; i++) {
-        const struct parameter *p = &t->parameters.at[i];
-        struct addition x = {t->parameters.gradient + p->from, t->out[p->output].data, first};
-        kenv_parallel_for(t->env, p->count, 2, add_range, &x);
-    }
-}
-
 static struct step_sums run_rows(struct training *t, int64_t step)
 {
     const struct replicas *r = t->replicas;
@@ -67,10 +41,10 @@ static struct step_sums run_rows(struct training *t, int64_t step)
         struct batch_range rows = batch_range_of(mine.count, (int)t->settings.accumulate, (int)k);
         rows.from += mine.from;
         batch_fill(t->batches, step, rows, t->in);
+        session_gradients_to(t->session, t->parameters.into, k == 0);
         session_run(t->session, t->in, t->out);
         sums.loss += tensor_element(&t->out[t->loss_sum], 0);
         sums.count += tensor_element(&t->out[t->loss_count], 0);
-        add_gradients(t, k == 0);
     }
     return sums;
 }
@@ -197,9 +171,13 @@ void train_run(struct arena *a, const struct replicas *r, const struct job_optio
     t.graph = job_load(a, r->process_group, job->paths.text.at[0], job);
     job_fuse(t.graph, job);
     job_check_memory(r->all, t.graph, job);
-    t.session = session_new(
-        t.graph, r->process_group,
-        (struct session_options){.threads = threads, .verify = job->verify, .deterministic = job->deterministic, .force = job->force});
+    t.session = session_new(t.graph, r->process_group,
+                            (struct session_options){.threads = threads,
+                                                     .verify = job->verify,
+                                                     .deterministic = job->deterministic,
+                                                     .force = job->force,
+                                                     .gradients = t.settings.accumulate > 1 ? GRADIENTS_ADD : GRADIENTS_LEAVE,
+                                                     .profile = job->profile});
     start(&t, job, o);
     int64_t done = checkpoint_load(a, from, r, t.session, &t.settings, &t.parameters);
     if (done >= t.settings.steps)
@@ -216,6 +194,8 @@ void train_run(struct arena *a, const struct replicas *r, const struct job_optio
     if (job->stats)
         stats_report(a, r, &(struct batch_shard){.rows = batch_range_of(t.settings.batch, r->count, r->index)}, t.session, NULL,
                      job->stats_path);
+    if (job->profile && r->all->rank == 0)
+        profile_print(a, t.session, job->paths.text.at[0]);
     r->all->barrier(r->all);
     kenv_free(t.env);
     session_free(t.session);

@@ -109,12 +109,14 @@ struct parameters parameters_new(struct arena *a, const struct replicas *t, cons
     p.own = own_range(t, p.total);
     p.weight = NEWN(a, float, p.total);
     p.gradient = NEWN(a, float, p.total);
+    p.into = NEWN(a, float *, p.n);
     p.moment[0] = NEWN(a, float, p.own.to - p.own.from);
     p.moment[1] = NEWN(a, float, p.own.to - p.own.from);
     struct runs runs = {.arena = a, .own = p.own};
     for (int i = 0; i < p.n; i++) {
         struct constant *initial = g->trained.at[i].initial;
         p.at[i].local.data = p.weight + p.at[i].from;
+        p.into[i] = p.gradient + p.at[i].from;
         if (p.at[i].count)
             memcpy(p.at[i].local.data, constant_data(initial, p.at[i].name), (size_t)p.at[i].count * sizeof(float));
         digest_check(initial, p.at[i].name, true);

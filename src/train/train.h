@@ -49,6 +49,7 @@ struct parameters {
     struct parameter *at;
     int64_t total;            /* elements, with gaps of zeros */
     float *weight, *gradient; /* [total] */
+    float **into;             /* by number: where its gradient goes */
     struct range own;         /* which the optimizer of this replica updates (ZeRO stage 1) */
     float *moment[2];         /* of those, first and second */
     int pieces;

@@ -258,6 +258,37 @@ static int64_t whole_element(const struct tensor *t, int64_t i)
     return x > -0x1p62 && x < 0x1p62 ? (int64_t)x : INT64_MAX;
 }
 
+struct hot_rows {
+    const struct tensor *x;
+    struct tensor *y;
+    const void *off, *on;
+    int64_t depth, inner;
+};
+
+/* Blocks [depth, inner] lo to hi: cold, but for one of each line. */
+static void hot_range(void *data, int thread, int64_t lo, int64_t hi)
+{
+    const struct hot_rows *r = data;
+    size_t size = dtype_size(r->y->dtype);
+    int64_t block = r->depth * r->inner;
+    (void)thread;
+    for (int64_t i = lo; i < hi; i++) {
+        char *to = element_at(r->y->data, size, i * block);
+        memcpy(to, r->off, size);
+        for (int64_t done = 1, n; done < block; done += n) { /* ever longer copies of what is there */
+            n = done < block - done ? done : block - done;
+            n = n < CHUNK ? n : CHUNK;
+            memcpy(element_at(to, size, done), to, (size_t)n * size);
+        }
+        for (int64_t j = 0; j < r->inner; j++) {
+            int64_t index = whole_element(r->x, i * r->inner + j);
+            index = index < 0 ? index + r->depth : index;
+            if (index >= 0 && index < r->depth)
+                memcpy(element_at(to, size, index * r->inner + j), r->on, size);
+        }
+    }
+}
+
 void kern_OneHot(struct kcall *call)
 {
     const struct tensor *x = &call->in[0], *values = &call->in[2];
@@ -267,9 +298,7 @@ void kern_OneHot(struct kcall *call)
     size_t size = dtype_size(y->dtype);
     if (tensor_elements(values) != 2 || values->dtype != y->dtype)
         fail("%s: expected two values of %s", kcall_where(call), dtype_name(y->dtype));
-    for (int64_t i = 0; i < n; i++) {
-        int64_t index = whole_element(x, i / inner / depth * inner + i % inner);
-        bool hot = (index < 0 ? index + depth : index) == i / inner % depth;
-        memcpy(element_at(y->data, size, i), element_at_const(values->data, size, hot), size);
-    }
+    struct hot_rows rows = {x, y, element_at_const(values->data, size, 0), element_at_const(values->data, size, 1), depth, inner};
+    if (n > 0)
+        kenv_parallel_for(call->env, n / inner / depth, inner * depth, hot_range, &rows);
 }

@@ -13,9 +13,12 @@ struct lifetimes {
     int nitem;
     struct slab_item *items; /* steps are node positions, the last one is after all nodes; bytes are the caller's to set */
 };
+/* Where gradients that nodes make (graph.trained) go: they are outputs like others; each is made where the caller says, outside of the
+ * slab; each is added there as soon as it is made. */
+enum gradients_go { GRADIENTS_STAY, GRADIENTS_LEAVE, GRADIENTS_ADD };
 /* Results of nodes have items, and inputs that are marked (copied, by input number); constants and other inputs are elsewhere. Graph
- * outputs live to the end. */
-struct lifetimes lifetime_items(struct arena *, const struct graph *, const bool *copied);
+ * outputs live to the end, but for gradients that go elsewhere. */
+struct lifetimes lifetime_items(struct arena *, const struct graph *, const bool *copied, enum gradients_go);
 
 /* ---- missing_kernels.c: ops that tpc-run can't compute, in the graph and in bodies; those that only lack types if there are no others
  * ---- */

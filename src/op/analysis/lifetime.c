@@ -32,29 +32,42 @@ static void extend(struct lifetimes *life, const struct value *v, int step)
         life->items[item].last = step;
 }
 
-static void live_through(struct lifetimes *life, const struct node *n, int step)
+static void live_through(struct lifetimes *life, const struct node *n, int step, const bool *leaves)
 {
     for (int k = 0; k < n->nin; k++)
         if (n->in[k])
             extend(life, n->in[k], step);
     for (int k = 0; k < n->nout && !is_view(n); k++)
-        if (n->out[k])
+        if (n->out[k] && !leaves[n->out[k]->id])
             add_item(life, n->out[k], step);
 }
 
-struct lifetimes lifetime_items(struct arena *arena, const struct graph *g, const bool *copied)
+/* By value id: the bytes of a gradient that nodes make. */
+static bool *find_gradients(struct arena *arena, const struct graph *g, const int *root)
+{
+    bool *is = NEWN(arena, bool, g->values.n + 1);
+    for (int i = 0; i < g->trained.n; i++) {
+        int bytes = root[g->outputs.at[g->trained.at[i].output]->id];
+        is[bytes] = g->values.at[bytes]->producer != NULL;
+    }
+    return is;
+}
+
+struct lifetimes lifetime_items(struct arena *arena, const struct graph *g, const bool *copied, enum gradients_go go)
 {
     int n = g->values.n;
     struct lifetimes life = {NEWN(arena, int, n), NEWN(arena, int, n), 0, NEWN(arena, struct slab_item, n)};
     find_roots(g, life.root);
+    const bool *none = NEWN(arena, bool, n + 1), *gradient = go == GRADIENTS_STAY ? none : find_gradients(arena, g, life.root);
     for (int i = 0; i < n; i++)
         life.item[i] = -1;
     for (int i = 0; i < g->inputs.n; i++)
         if (copied[i])
             add_item(&life, g->inputs.at[i], 0);
     for (int i = 0; i < g->nodes.n; i++)
-        live_through(&life, g->nodes.at[i], i);
+        live_through(&life, g->nodes.at[i], i, go == GRADIENTS_LEAVE ? gradient : none);
     for (int i = 0; i < g->outputs.n; i++)
-        extend(&life, g->outputs.at[i], g->nodes.n);
+        if (!gradient[life.root[g->outputs.at[i]->id]])
+            extend(&life, g->outputs.at[i], g->nodes.n);
     return life;
 }

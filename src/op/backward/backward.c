@@ -118,8 +118,36 @@ struct value *back_zeros(struct backward *b, const struct type *type)
     return back_expand(b, back_number(b, &like, 0), type);
 }
 
+/* Does perm undo the transposition that makes x? */
+static bool undoes(const struct graph *g, const struct value *x, const int *perm)
+{
+    const int64_t *first;
+    int rank = x->type.rank;
+    if (!op_is_onnx(x->producer, "Transpose") || attr_ints(g, x->producer, "perm", &first) != rank)
+        return false;
+    for (int d = 0; d < rank; d++)
+        if (first[perm[d]] != d)
+            return false;
+    return true;
+}
+
+/* (x y)' = y' x' */
+static struct value *turned_product(struct backward *b, const struct node *gemm)
+{
+    struct node *node = back_node(b, "Gemm", 2, (struct value *[]){gemm->in[1], gemm->in[0]});
+    attr_set_int(node, "transA", !attr_int(gemm, "transB"));
+    attr_set_int(node, "transB", !attr_int(gemm, "transA"));
+    node_attr(node, "alpha")->f = attr_float(gemm, "alpha");
+    return back_infer(b, node);
+}
+
 struct value *back_transpose(struct backward *b, struct value *x, const int *perm)
 {
+    const struct node *made = x->producer;
+    if (undoes(b->l.g, x, perm))
+        return made->in[0];
+    if (op_is_onnx(made, "Gemm") && made->nin == 2 && perm[0] == 1)
+        return turned_product(b, made);
     struct node *node = back_node(b, "Transpose", 1, &x);
     int64_t at[MAX_RANK];
     for (int d = 0; d < x->type.rank; d++)

@@ -329,7 +329,7 @@ int64_t cost_of_strategy(struct space *s, const struct node *n, const struct rul
     return picoseconds(seconds);
 }
 
-double cost_resident_bytes(struct space *s, const struct value *v, struct placement p)
+static double held_bytes(struct space *s, const struct value *v, struct placement p)
 {
     double most = 0;
     for (int w = 0; w < s->plan->workloads.n; w++)
@@ -337,17 +337,27 @@ double cost_resident_bytes(struct space *s, const struct value *v, struct placem
     return most;
 }
 
-static int64_t price_resident(struct space *s, const struct value *v, struct placement p, double price)
+/* Training keeps more than the weight. */
+double cost_resident_bytes(struct space *s, const struct value *v, struct placement p)
 {
-    return picoseconds(cost_steps(s->plan) * price * cost_resident_bytes(s, v, p) / s->options->machine.memory_bandwidth);
+    int copies = 1;
+    for (int i = 0; i < s->g->trained.n; i++)
+        if (s->g->trained.at[i].weight == v)
+            copies = 1 + COST_TRAINED;
+    return copies * held_bytes(s, v, p);
+}
+
+static int64_t price_bytes(struct space *s, double bytes, double price)
+{
+    return picoseconds(cost_steps(s->plan) * price * bytes / s->options->machine.memory_bandwidth);
 }
 
 int64_t cost_of_weight(struct space *s, const struct value *v, struct placement p)
 {
-    return v->constant ? price_resident(s, v, p, s->options->machine.weight_price) : 0;
+    return v->constant ? price_bytes(s, held_bytes(s, v, p), s->options->machine.weight_price) : 0;
 }
 
 int64_t cost_of_memory(struct space *s, const struct value *v, struct placement p)
 {
-    return price_resident(s, v, p, s->plan->byte_price);
+    return price_bytes(s, cost_resident_bytes(s, v, p), s->plan->byte_price);
 }

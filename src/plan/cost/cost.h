@@ -5,6 +5,7 @@
 #include "op/rule/rule.h"
 #include "plan/space/space.h"
 
+enum { COST_TRAINED = 3 }; /* training keeps so many arrays of a weight's size beside it: its gradient and two moments */
 /* cost.c: sum of the workload weights. */
 double cost_steps(const struct plan *);
 double plan_objective(const struct plan *); /* as written: seconds over all workloads */

@@ -1,6 +1,6 @@
-/* memory: what each rank holds while it runs: its weights, the state that a decode loop carries, and in the worst workload the slab that
- * its activations share and the blocks that a collective packs. The graph is the one that is executed, with explicit reshards and fused
- * nodes, and the slab is laid out as the runtime does (src/op/analysis/lifetime.c, src/base/slab.c), so its size is exact for these
+/* memory: what each rank holds while it runs: its weights, the state that a decode loop or training carries, and in the worst workload the
+ * slab that its activations share and the blocks that a collective packs. The graph is the one that is executed, with explicit reshards and
+ * fused nodes, and the slab is laid out as the runtime does (src/op/analysis/lifetime.c, src/base/slab.c), so its size is exact for these
  * sizes. */
 #include "op/analysis/analysis.h"
 #include "op/op.h"
@@ -100,6 +100,15 @@ static int64_t state_bytes(const struct holder *h, const struct bindings *dims, 
     return total;
 }
 
+/* What training keeps beside a weight: its gradient, and two moments. */
+static int64_t training_bytes(const struct holder *h)
+{
+    int64_t total = 0;
+    for (int i = 0; i < h->g->trained.n; i++)
+        total += COST_TRAINED * constant_bytes(h, h->g->trained.at[i].weight);
+    return total;
+}
+
 /* ---- activations -------------------------------------------------------------------------------------------------------------- */
 
 /* Sharded inputs are copied into the slab; replicated ones are used in place. */
@@ -108,7 +117,7 @@ static struct lifetimes lives_of(struct arena *tmp, const struct graph *g)
     bool *copied = NEWN(tmp, bool, g->inputs.n);
     for (int i = 0; i < g->inputs.n; i++)
         copied[i] = g->inputs.at[i]->place.kind == PLACE_S;
-    return lifetime_items(tmp, g, copied);
+    return lifetime_items(tmp, g, copied, GRADIENTS_LEAVE);
 }
 
 static bool size_of_inputs(const struct graph *g, const struct dim *size)
@@ -175,13 +184,14 @@ static void add_activations(struct holder *h, const struct rank_use *before, str
 {
     int n = h->plan->workloads.n;
     size_items(h, use);
+    int64_t training = training_bytes(h);
     bool same = before && memcmp(h->size, h->before, (size_t)(n * h->stride) * sizeof *h->size) == 0;
     for (int w = 0; w < n; w++) {
         const struct bindings *dims = &h->plan->workloads.at[w].dims;
         int64_t state = state_bytes(h, dims, false), blocks = block_bytes(h, dims);
         int64_t peak = same ? before->peak : slab_of(h, w) - state_bytes(h, dims, true) + plan_bodies_bytes(h->tmp, h->g, dims);
         require(state >= 0 && blocks >= 0);
-        use->state = state > use->state ? state : use->state;
+        use->state = state + training > use->state ? state + training : use->state;
         use->blocks = blocks > use->blocks ? blocks : use->blocks;
         use->peak = peak > use->peak ? peak : use->peak;
     }

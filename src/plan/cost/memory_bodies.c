@@ -46,7 +46,7 @@ static int64_t value_bytes(const struct value *v, const struct bindings *dims)
 
 static int64_t slab_bytes(struct arena *tmp, const struct graph *g, const struct bindings *dims)
 {
-    struct lifetimes life = lifetime_items(tmp, g, NEWN(tmp, bool, g->inputs.n + 1));
+    struct lifetimes life = lifetime_items(tmp, g, NEWN(tmp, bool, g->inputs.n + 1), GRADIENTS_STAY);
     for (int i = 0; i < g->values.n; i++)
         if (life.item[i] >= 0)
             life.items[life.item[i]].bytes = value_bytes(g->values.at[i], dims);

@@ -15,7 +15,8 @@ static void show_memory(FILE *f, struct arena *a, const struct graph *g, const s
     fprintf(f, "%-28s %12s %12s\n", "memory (fullest rank)", "per rank", "unsharded");
     fprintf(f, "  %-26s %12s %12s\n", "weights", units_bytes(a, (double)most.weights), units_bytes(a, (double)p->unsharded.weights));
     if (p->unsharded.state > 0)
-        fprintf(f, "  %-26s %12s %12s\n", "state", units_bytes(a, (double)most.state), units_bytes(a, (double)p->unsharded.state));
+        fprintf(f, "  %-26s %12s %12s\n", g->trained.n ? "gradients and moments" : "state", units_bytes(a, (double)most.state),
+                units_bytes(a, (double)p->unsharded.state));
     fprintf(f, "  %-26s %12s %12s\n", "activations, peak", units_bytes(a, (double)(most.peak + most.blocks)),
             units_bytes(a, (double)p->unsharded.peak));
 }

@@ -1,5 +1,5 @@
-/* Products with a transposed weight, and lookups in one, read it as it is stored: the Transpose of a constant matrix would copy all of it
- * at every run.
+/* Products with a transposed weight, and lookups in one, read it as it is stored: its Transpose would copy all of it at every run. Weights
+ * are constants, or inputs while they are trained.
  *
  *   MatMul(a, Transpose(w))       Gemm(a, w) with transB, a as a matrix
  *   Gather(Transpose(w), ids)     Transpose(Gather(w, ids) of columns)
@@ -21,7 +21,7 @@ static bool swaps(struct graph *g, const struct node *n)
 static bool is_weight(const struct value *v)
 {
     const struct node *n = v->producer;
-    return v->constant || (n && op_is_onnx(n, "Cast") && n->in[0]->constant);
+    return !n || (op_is_onnx(n, "Cast") && !n->in[0]->producer);
 }
 
 /* Transpose(w) or Transpose(Cast(w)): w or Cast(w). Cast(Transpose(w)): a new Cast(w), before node *at. NULL: none of these. */
@@ -31,7 +31,7 @@ static struct value *stored_weight(struct graph *g, const struct value *v, int *
     if (n && swaps(g, n) && is_weight(n->in[0]))
         return n->in[0];
     struct node *t = n && op_is_onnx(n, "Cast") ? n->in[0]->producer : NULL;
-    if (!t || !swaps(g, t) || !t->in[0]->constant)
+    if (!t || !swaps(g, t) || t->in[0]->producer)
         return NULL;
     struct node *cast = graph_node(g, n->op, arena_printf(g->arena, "%s/stored", n->name), 1, t->in, 1);
     struct type type = t->in[0]->type;

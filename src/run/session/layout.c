@@ -12,7 +12,8 @@ static void find_lifetimes(struct session *s)
     bool *sliced = NEWN(s->arena, bool, s->graph->inputs.n);
     for (int i = 0; i < s->graph->inputs.n; i++)
         sliced[i] = s->sig.in[i].place.kind == PLACE_S && !session_is_state(s, i);
-    s->slab.life = lifetime_items(s->arena, s->graph, sliced);
+    s->slab.life = lifetime_items(s->arena, s->graph, sliced, s->gradients.go);
+    gradients_prepare(s);
 }
 
 void layout_prepare(struct session *s)

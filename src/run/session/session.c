@@ -236,6 +236,7 @@ static struct session *session_build(struct graph *g, struct comm *comm, struct 
     s->env = env;
     s->verify = o.verify;
     s->force = o.force;
+    s->gradients.go = o.gradients;
     signature_read(arena, g, &s->sig);
     check_kernels(s);
     s->actual = NEWN(arena, struct tensor, g->inputs.n);
@@ -405,11 +406,16 @@ void session_run(struct session *s, const struct tensor *inputs, struct tensor *
     s->dynamic.arena = NULL;
     s->dynamic.bytes = 0;
     place_inputs(s, inputs);
-    for (int i = 0; i < s->nstep; i++)
+    gradients_place(s);
+    for (int i = 0; i < s->nstep; i++) {
         if (s->profile)
             profile_step(s, i, start, run_step);
         else
             run_step(s, &s->step[i]);
+        if (s->gradients.go == GRADIENTS_ADD)
+            gradients_take(s, s->step[i].node);
+    }
+    gradients_finish(s);
     for (int i = 0; i < s->graph->outputs.n; i++)
         outputs[i] = s->tensor[s->graph->outputs.at[i]->id];
     state_advance(s);

@@ -96,6 +96,13 @@ struct session {
         struct arena *arena; /* results of this run whose size only data decides; NULL: none */
         int64_t bytes, peak; /* of this run; of any run */
     } dynamic;
+    struct {
+        enum gradients_go go;
+        float *const *to;
+        bool first;
+        int *owner; /* by value id: the first gradient whose bytes it is; -1: none */
+        int *next;  /* by gradient: the next one with the same bytes; -1: none */
+    } gradients;
     struct buffer scratch;
     struct {
         int n;
@@ -137,6 +144,13 @@ void sizes_check(const struct session *, const struct tensor *, const char *name
 /* layout.c: lifetimes once; sizes and addresses whenever bindings change. */
 void layout_prepare(struct session *);
 void layout_update(struct session *);
+
+/* gradients.c: gradients where the caller wants them. */
+void gradients_prepare(struct session *);
+void gradients_place(struct session *); /* before a run */
+/* After the node; after all. */
+void gradients_take(struct session *, const struct node *);
+void gradients_finish(struct session *);
 
 /* dynamic_shape.c: results whose sizes follow from data. */
 /* Memory of this run. */

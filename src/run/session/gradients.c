@@ -1,0 +1,82 @@
+/* gradients: training wants the gradients of its weights in arrays of its own (train/parameters.c). Where a step is one run, each is made
+ * there. Where it is several, each is added there as soon as it is made, so the slab holds no more than one of them for long. */
+#include "kern/core/core.h"
+#include "run/session/session.h"
+
+#include <string.h>
+
+static int bytes_of(const struct session *s, int number)
+{
+    return s->slab.life.root[s->graph->outputs.at[s->graph->trained.at[number].output]->id];
+}
+
+void gradients_prepare(struct session *s)
+{
+    if (s->gradients.go == GRADIENTS_STAY)
+        return;
+    s->gradients.owner = NEWN(s->arena, int, s->graph->values.n);
+    s->gradients.next = NEWN(s->arena, int, s->graph->trained.n);
+    for (int i = 0; i < s->graph->values.n; i++)
+        s->gradients.owner[i] = -1;
+    for (int i = s->graph->trained.n - 1; i >= 0; i--) {
+        int *owner = &s->gradients.owner[bytes_of(s, i)];
+        s->gradients.next[i] = *owner;
+        if (s->graph->values.at[bytes_of(s, i)]->producer)
+            *owner = i;
+    }
+}
+
+void session_gradients_to(struct session *s, float *const *to, bool first)
+{
+    require(s->gradients.go == GRADIENTS_ADD || (s->gradients.go == GRADIENTS_LEAVE && first));
+    s->gradients.to = to;
+    s->gradients.first = first;
+}
+
+void gradients_place(struct session *s)
+{
+    for (int i = 0; s->gradients.go == GRADIENTS_LEAVE && i < s->graph->trained.n; i++)
+        if (s->gradients.owner[bytes_of(s, i)] == i)
+            s->tensor[bytes_of(s, i)].data = s->gradients.to[i];
+}
+
+struct addition {
+    float *to;
+    const float *from;
+    bool first;
+};
+
+static void add_range(void *data, int thread, int64_t lo, int64_t hi)
+{
+    const struct addition *x = data;
+    (void)thread;
+    if (x->first)
+        memcpy(x->to + lo, x->from + lo, (size_t)(hi - lo) * sizeof *x->to);
+    else
+        for (int64_t i = lo; i < hi; i++)
+            x->to[i] += x->from[i];
+}
+
+static void add_gradient(struct session *s, int number, const struct tensor *from)
+{
+    struct addition x = {s->gradients.to[number], from->data, s->gradients.first};
+    if (x.from != x.to)
+        kenv_parallel_for(s->env, tensor_elements(from), 2, add_range, &x);
+}
+
+void gradients_take(struct session *s, const struct node *n)
+{
+    for (int k = 0; k < n->nout; k++)
+        for (int i = n->out[k] ? s->gradients.owner[n->out[k]->id] : -1; i >= 0; i = s->gradients.next[i])
+            add_gradient(s, i, &s->tensor[n->out[k]->id]);
+}
+
+/* Two weights may have one gradient, which is made for the first, and a gradient may be an input. */
+void gradients_finish(struct session *s)
+{
+    for (int i = 0; s->gradients.go != GRADIENTS_STAY && i < s->graph->trained.n; i++) {
+        int owner = s->gradients.owner[bytes_of(s, i)];
+        if (owner < 0 || (s->gradients.go == GRADIENTS_LEAVE && owner != i))
+            add_gradient(s, i, &s->tensor[s->graph->outputs.at[s->graph->trained.at[i].output]->id]);
+    }
+}
