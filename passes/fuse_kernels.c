@@ -26,6 +26,19 @@ static bool has_halves(const struct graph *g)
     return false;
 }
 
+/* Whether all ranks would make collectives move channels last alike: tried on a copy. */
+static bool ranks_agree(struct compile *c)
+{
+    if (!c->agree)
+        return false;
+    struct arena *tmp = arena_new();
+    struct graph *trial = graph_copy(tmp, c->graph);
+    channels_last(trial, true);
+    bool agree = c->agree(c->ranks, channels_last_digest(trial));
+    arena_free(tmp);
+    return agree;
+}
+
 void pass_fuse_kernels(struct compile *c)
 {
     for (int i = 0; i < c->graph->nodes.n; i++)
@@ -39,7 +52,7 @@ void pass_fuse_kernels(struct compile *c)
     if (!c->deterministic) {
         fuse_attention(c->graph);
         fuse_open_norms(c->graph);
-        channels_last(c->graph);
+        channels_last(c->graph, ranks_agree(c));
         fuse_convs(c->graph);
     }
     if (!c->deterministic || !has_halves(c->graph))

@@ -52,8 +52,11 @@ struct compile {
     struct size_source sizes;         /* tpc-run: of the inputs, if sizes decide a form */
     bool deterministic;               /* tpc-run: fuse only what changes no bit, and complete sums where they are made */
     bool split_outputs;               /* tpc-run: return outputs sharded, as the ranks hold them */
-    const char *text;                 /* the file, if it is a graph in text form; NULL: ONNX */
-    struct compared_list compared;    /* after compare */
+    /* tpc-run: whether all ranks give the same number; NULL: this is the only rank. */
+    bool (*agree)(void *ranks, uint64_t);
+    void *ranks;
+    const char *text;              /* the file, if it is a graph in text form; NULL: ONNX */
+    struct compared_list compared; /* after compare */
 };
 #define PASS(name, purpose, needs, gives, breaks) void pass_##name(struct compile *);
 #include "passes/passes.def"

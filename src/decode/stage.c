@@ -37,7 +37,7 @@ void stage_prepare(struct arena *a, struct comm *all, struct comm *comm, const s
         share_weights(a, stage, k);
     if (!o->output && !o->deterministic)
         last_position_only(a, s);
-    job_fuse(s->graph, o);
+    job_fuse(s->graph, comm, o);
     job_check_memory(all, s->graph, o);
     s->session = session_new(s->graph, comm, own);
 }

@@ -96,7 +96,7 @@ int job_rank_files(struct arena *, const char *path);
 /* fixed: values of inputs that become constants; sizes: of inputs, if sizes decide a form. NULL: none. */
 struct graph *job_load_model(struct arena *, const char *path, const struct bound_inputs *fixed, const struct size_source *,
                              const struct job_options *);
-void job_fuse(struct graph *, const struct job_options *);
+void job_fuse(struct graph *, struct comm *, const struct job_options *);
 
 /* weight_inputs.c: of a step of training, which tpc-shard --train made: each weight that has a gradient becomes an input, of this rank's
  * own type, in the order of the gradients; graph->trained lists them. */

@@ -30,9 +30,28 @@ struct graph *job_load_model(struct arena *a, const char *path, const struct bou
     return c.graph;
 }
 
-void job_fuse(struct graph *g, const struct job_options *o)
+/* Between two ranks that are threads, so the lock is given up meanwhile. */
+static bool ranks_agree(void *ranks, uint64_t own)
+{
+    struct comm *comm = ranks;
+    uint64_t first = own;
+    pthread_mutex_unlock(&loading);
+    comm->id = 0;
+    comm->name = "comparison of layouts";
+    comm->broadcast(comm, &first, sizeof first, 0);
+    uint8_t differs = first != own, any;
+    comm->allreduce(comm, &differs, &any, 1, DT_U8, RED_MAX);
+    pthread_mutex_lock(&loading);
+    return !any;
+}
+
+void job_fuse(struct graph *g, struct comm *comm, const struct job_options *o)
 {
     struct compile c = {.arena = g->arena, .graph = g, .deterministic = o->deterministic, .split_outputs = o->generate > 0};
+    if (g->ranks > 1 && comm->size > 1) {
+        c.agree = ranks_agree;
+        c.ranks = comm;
+    }
     pthread_mutex_lock(&loading);
     pass_run(&c, "fuse_kernels", "fuse_kernels", NULL);
     pthread_mutex_unlock(&loading);

@@ -111,7 +111,7 @@ static struct whole_run run_whole(struct arena *a, const struct graph *g, const 
     struct size_source sizes = {.state = job_state_sizes_of, .data = &(struct job_tensors){g, in}};
     struct whole_run w = {.graph = job_load_model(a, o->check, &fixed, &sizes, o)};
     struct comm *self = comm_self();
-    job_fuse(w.graph, o);
+    job_fuse(w.graph, self, o);
     job_check_memory(self, w.graph, o);
     struct session *s = session_new(w.graph, self,
                                     (struct session_options){.threads = threads, .deterministic = o->deterministic, .force = o->force});
@@ -211,7 +211,7 @@ bool job_run(struct arena *a, const struct replicas *t, const struct job_options
     struct graph *g = job_load(a, t->process_group, o->paths.text.at[0], o);
     if (o->random || job_gives_nothing(o))
         note_workloads(g);
-    job_fuse(g, o);
+    job_fuse(g, t->process_group, o);
     job_check_memory(t->all, g, o);
     struct session *s = session_new(g, t->process_group,
                                     (struct session_options){.threads = threads,

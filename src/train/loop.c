@@ -169,7 +169,7 @@ void train_run(struct arena *a, const struct replicas *r, const struct job_optio
     t.settings = settings_of(a, o, checkpoint_text, from);
     check_rows(&t.settings, r);
     t.graph = job_load(a, r->process_group, job->paths.text.at[0], job);
-    job_fuse(t.graph, job);
+    job_fuse(t.graph, r->process_group, job);
     job_check_memory(r->all, t.graph, job);
     t.session = session_new(t.graph, r->process_group,
                             (struct session_options){.threads = threads,

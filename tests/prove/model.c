@@ -132,7 +132,7 @@ static void run_model(struct prove *p, const struct given *given)
     struct comm *self = comm_self();
     const struct size_source sizes = first_set(p);
     struct graph *g = job_load_model(p->arena, p->path, NULL, &sizes, &o);
-    job_fuse(g, &o);
+    job_fuse(g, self, &o);
     struct session *s = session_new(g, self, (struct session_options){.threads = 1});
     note_ends(p, g);
     p->rel = compare_tolerance(g, &o).rel;

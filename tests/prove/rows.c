@@ -23,7 +23,7 @@ static void run_group(struct comm *comm, void *data)
     const struct job_options o = {.groups = GROUPS, .batch_symbol = job->symbol};
     struct replicas t = replica_form(comm, &o);
     struct graph *g = job_load_model(a, job->prove->path, NULL, NULL, &o);
-    job_fuse(g, &o);
+    job_fuse(g, t.process_group, &o);
     struct session *s = session_new(g, t.process_group, (struct session_options){.threads = 1});
     struct tensor *in = prove_inputs(a, job->prove, job->set, g), *out = NEWN(a, struct tensor, g->outputs.n);
     struct batch_shard d = replica_shard_batch(&t, g, s, in);

@@ -174,6 +174,7 @@ static void run_rank(struct comm *comm, void *data)
     const struct prove *p = job->trial->prove;
     struct arena *a = arena_new();
     struct graph *g = job->graph[comm->rank];
+    job_fuse(g, comm, &(struct job_options){.local = comm->size});
     struct session *s = session_new(g, comm, (struct session_options){.threads = 1});
     struct tensor *in = prove_inputs(a, p, job->trial->plan->set, g), *piece = NEWN(a, struct tensor, g->outputs.n),
                   *out = NEWN(a, struct tensor, g->outputs.n);
@@ -193,10 +194,8 @@ static struct graph **load_ranks(const struct trial *t)
     const struct job_options o = {.local = t->plan->ranks};
     struct arena *a = t->prove->arena;
     struct graph **g = NEWN(a, struct graph *, t->plan->ranks);
-    for (int r = 0; r < t->plan->ranks; r++) {
+    for (int r = 0; r < t->plan->ranks; r++)
         g[r] = job_load_model(arena_new(), path_join(a, t->prepared->options.out, arena_printf(a, "rank-%d.onnx", r)), NULL, NULL, &o);
-        job_fuse(g[r], &o);
-    }
     return g;
 }
 

@@ -3,12 +3,16 @@
  * A value of [batch, channels, spatial..] may have a twin, [batch, spatial.., channels]. Nodes are taken in order. A convolution reads and
  * makes twins. What comes after it does too if it can: pools, elementwise operators, and those that name axes. All others read values as
  * the model has them. Transposes are put in where one form is wanted and only the other one is there; one that the model has itself is
- * merged with them, and where only the channels or only one place is left, the bytes are the same. Constants have their twins made here. */
+ * merged with them, and where only the channels or only one place is left, the bytes are the same. Constants have their twins made here.
+ *
+ * Collectives move twins if all ranks do so alike. They may not: what follows depends on sizes, and ranks may hold different ones. So the
+ * ranks compare channels_last_digest. */
 #include "op/infer/infer.h"
 #include "op/op.h"
 #include "run/fuse/fuse.h"
 
 #include <string.h>
+#include <xxhash.h>
 
 enum { MOST_CONSTANT = 1 << 16 }; /* elements of a constant whose twin is made */
 
@@ -18,6 +22,7 @@ struct twins {
     bool *missing;      /* by value id: only the twin is there */
     int nvalues;        /* before any twin */
     struct nodes nodes; /* the new list */
+    bool collectives;   /* these move twins */
 };
 
 /* ---- the two forms ---------------------------------------------------------------------------------------------------------------------
@@ -174,10 +179,15 @@ static void take_attributes(struct node *to, const struct node *from)
                 to->attr[k] = from->attr[i];
 }
 
+static void set_dimension(struct node *n, const char *name, int rank)
+{
+    int64_t axis = attr_int(n, name);
+    attr_set_int(n, name, dim_in_twin((int)(axis < 0 ? axis + rank : axis), rank));
+}
+
 static void set_axis(struct node *n, int rank)
 {
-    int64_t axis = attr_int(n, "axis");
-    attr_set_int(n, "axis", dim_in_twin((int)(axis < 0 ? axis + rank : axis), rank));
+    set_dimension(n, "axis", rank);
 }
 
 /* The axes that attribute `axes` names, the first ones if it is not set; -1: they are not known. */
@@ -414,6 +424,22 @@ static bool follow_view(struct twins *t, const struct node *n)
     return true;
 }
 
+static bool follow_collective(struct twins *t, const struct node *n)
+{
+    static const char *const axis[] = {"axis", "split_axis", "concat_axis"};
+    struct value *x = twin_of(t, n->in[0]), *in[2];
+    if (!t->collectives || !x || n->nin > 2 || n->nout != 1)
+        return false;
+    for (int k = 0; k < n->nin; k++)
+        in[k] = k == 0 ? x : need_value(t, n->in[k]);
+    struct node *made = like(t, n, in);
+    for (size_t i = 0; i < sizeof axis / sizeof *axis; i++)
+        if (has_attribute(n, axis[i]))
+            set_dimension(made, axis[i], x->type.rank);
+    append_node(t, made, make_twin(t, n->out[0]));
+    return true;
+}
+
 static follower *follower_of(const struct node *n)
 {
     static const struct {
@@ -442,6 +468,8 @@ static follower *follower_of(const struct node *n)
             return table[i].follow;
     if (n->op->flags & OP_ELEMENTWISE)
         return follow_elementwise;
+    if (n->op->flags & OP_COLLECTIVE)
+        return follow_collective;
     return n->op->flags & OP_VIEW ? follow_view : NULL;
 }
 
@@ -462,10 +490,21 @@ static void put_node(struct twins *t, struct node *n)
     VEC_PUSH(t->g->arena, &t->nodes.list, n);
 }
 
-void channels_last(struct graph *g)
+uint64_t channels_last_digest(const struct graph *g)
+{
+    uint64_t digest = 0;
+    for (int i = 0; i < g->nodes.n; i++) {
+        const struct node *n = g->nodes.at[i];
+        if (n->op && n->op->flags & OP_COLLECTIVE && n->nout > 0)
+            digest = XXH3_64bits_withSeed(n->out[0]->name, strlen(n->out[0]->name), digest);
+    }
+    return digest;
+}
+
+void channels_last(struct graph *g, bool collectives)
 {
     struct arena *tmp = arena_new();
-    struct twins t = {.g = g, .nvalues = g->values.n};
+    struct twins t = {.g = g, .nvalues = g->values.n, .collectives = collectives};
     bool some = false;
     for (int i = 0; i < g->nodes.n; i++)
         some = some || (g->nodes.at[i]->op && wants_twin(g->nodes.at[i]));

@@ -8,11 +8,14 @@
 void fuse_attention(struct graph *);
 void fuse_chains(struct graph *);
 void fuse_open_norms(struct graph *); /* before channels_last */
-void channels_last(struct graph *);
 void fuse_convs(struct graph *);      /* behind channels_last */
 void fuse_transposed(struct graph *); /* before fuse_weights */
 void fuse_weights(struct graph *);
 void fuse_quantized(struct graph *);
+
+/* channels_last.c. collectives: they move channels last, too. Then all ranks must have the same digest of the result. */
+void channels_last(struct graph *, bool collectives);
+uint64_t channels_last_digest(const struct graph *);
 
 /* complete_sums.c: for --deterministic, nodes that make partial sums complete them in an order that all rank counts share. */
 void complete_sums(struct graph *);
