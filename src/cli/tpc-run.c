@@ -70,8 +70,8 @@ static void check_calibration(const struct run_options *o)
     const struct job_options *job = &o->job;
     bool runs = job->serve || job->paths.text.n || job->generate || job->test_data || job->check || job->output || o->random.given ||
         o->dim.text.n || o->bind.text.n || job->input.text.n || job->repeat > 1 || o->stats.given || o->groups || job->write_shards ||
-        o->eos.text.n || o->start || job->prompt.text.n || job->prompt_file || job->tokenizer || job->role.text.n ||
-        o->external_root.text.n || samples(o) || o->seed || job->rtol >= 0 || job->atol >= 0 || job->rel >= 0;
+        o->eos.text.n || o->start || job->prompt.text.n || job->prompt_file || job->tokenizer || job->role.text.n || job->save_state ||
+        job->load_state || o->external_root.text.n || samples(o) || o->seed || job->rtol >= 0 || job->atol >= 0 || job->rel >= 0;
     if (runs)
         fail_usage("--calibrate runs no model: only --local, --threads, --quiet and --verbose go with it");
 }
@@ -103,7 +103,8 @@ static void check_training(const struct run_options *o)
     if (job->train && o->groups && strchr(o->groups, ':'))
         fail_usage("--groups is '%s': --train deals out rows of the data, and takes a number of replicas alone", o->groups);
     if (job->train && (job->generate || job->test_data || job->check || job->output || o->random.given || o->dim.text.n || job->repeat > 1))
-        fail_usage("--train takes none of --generate, --test-data, --check, --output, --random, --dim and --repeat");
+        fail_usage(
+            "--train takes none of --generate, --prompt, --load-state, --test-data, --check, --output, --random, --dim and --repeat");
 }
 
 static void check_serving(const struct run_options *o)
@@ -115,13 +116,23 @@ static void check_serving(const struct run_options *o)
     if (!job->serve && (o->port || o->serve.host || o->serve.slots || o->serve.context))
         fail_usage("--host, --port, --slots and --context are for --serve");
     if (job->serve && other)
-        fail_usage(
-            "--serve takes none of --generate, --prompt, --prompt-file, --start, --train, --test-data, --check, --output, --random, --dim, "
-            "--repeat, --stats, --trace, --profile and --groups");
+        fail_usage("--serve takes none of --generate, --prompt, --prompt-file, --load-state, --start, --train, --test-data, "
+                   "--check, --output, --random, --dim, --repeat, --stats, --trace, --profile and --groups");
 }
 
 /* Text goes on until its model ends it, or for so many tokens. */
 enum { USUAL_TOKENS = 256 };
+
+static void check_states(const struct run_options *o)
+{
+    const struct job_options *job = &o->job;
+    if (job->load_state && (job->prompt.text.n || job->prompt_file || job->input.text.n || o->start))
+        fail_usage("--load-state goes on where a run stopped: it takes none of --prompt, --prompt-file, --input and --start");
+    if (job->save_state && !job->generate)
+        fail_usage("--save-state is for --generate, --prompt and --load-state");
+    if ((job->save_state || job->load_state) && o->groups)
+        fail_usage("--save-state and --load-state don't go with --groups");
+}
 
 static void check_options(struct run_options *o)
 {
@@ -132,10 +143,10 @@ static void check_options(struct run_options *o)
         check_calibration(o);
         return;
     }
-    if (text && !job->generate)
+    if ((text || job->load_state) && !job->generate)
         job->usual_length = true, job->generate = USUAL_TOKENS;
-    if (job->tokenizer && !text && !job->train && !job->serve)
-        fail_usage("--tokenizer is for --prompt, --prompt-file, --serve and text for --train");
+    if (job->tokenizer && !text && !job->train && !job->serve && !job->load_state)
+        fail_usage("--tokenizer is for --prompt, --prompt-file, --load-state, --serve and text for --train");
     check_serving(o);
     bool compares = job->test_data || job->check || o->random.given || o->dim.text.n || job->repeat > 1;
     if (n < 1)
@@ -144,6 +155,7 @@ static void check_options(struct run_options *o)
         fail_usage("expected one graph, found %d: --generate and --prompt run several", n);
     check_shards(o);
     check_training(o);
+    check_states(o);
     bool decodes = job->generate || job->serve;
     if (job->generate && compares)
         fail_usage("--generate takes none of --test-data, --check, --random, --dim and --repeat");
@@ -221,6 +233,8 @@ static void add_token_args(struct arena *a, struct arg_table *t, struct run_opti
         {"tokenizer", 0, ARG_TEXT, &o->job.tokenizer, "FILE", "a tokenizer.json (default: the one beside the model)"},
 #endif
         {"generate", 0, ARG_INT, &o->job.generate, "N", "decode N tokens; KV caches stay sharded"},
+        {"save-state", 0, ARG_TEXT, &o->job.save_state, "FILE", "with --generate or --prompt: write what --load-state goes on from"},
+        {"load-state", 0, ARG_TEXT, &o->job.load_state, "FILE", "decode on from a saved state, on any number of ranks"},
         {"eos", 0, ARG_LIST, &o->eos, "ID,..", "with --generate: the tokens that end a row (repeatable)"},
         {"start", 0, ARG_TEXT, &o->start, "ID", "with --generate: first token of a decoder after an encoder (default: 0)"},
         {"role", 0, ARG_LIST, &o->job.role, "INPUT=ROLE", "with --generate: tokens, mask, positions, constant, ... (repeatable)"},

@@ -92,10 +92,14 @@ const char *prompt_padding(const struct stage *, bool *behind, const struct node
  * calls it; NULL but on rank 0. */
 struct prompt_text;
 struct prompt_text *prompt_text_give(struct arena *, struct comm *all, struct stage *, int n, struct job_options *);
+/* The same without prompts, for text that goes on. */
+struct prompt_text *prompt_text_again(struct arena *, const struct comm *all, const struct job_options *);
+/* The text of the first n ids counts as printed. */
+void prompt_text_skip(struct prompt_text *, const int64_t *id, int64_t n);
 /* Prints what the ids up to n add to the text that was printed; last: all of it. */
 void prompt_text_print(struct prompt_text *, const int64_t *id, int64_t n, bool last);
-/* One text, on a line of its own. */
-void prompt_text_print_row(struct prompt_text *, const int64_t *id, int64_t n);
+/* What n ids add to the first ones, which were printed, on a line of its own. */
+void prompt_text_print_row(struct prompt_text *, const int64_t *id, int64_t first, int64_t n);
 
 /* config.c: generation_config.json and genai_config.json beside a model. */
 /* The file of this name beside the first of the models that has it; NULL: none has. */
@@ -181,6 +185,22 @@ void rows_step(struct rows *, int64_t *next);
 /* The rows of higher number move up by one. */
 void rows_leave(struct rows *, int64_t row);
 void rows_free(struct rows *);
+
+/* saved.c: decoding that goes on later (--save-state, --load-state). */
+struct saved_run {
+    int64_t made, past; /* tokens that were made in all; columns of state before them whose tokens are not known */
+    bool text;          /* they are text for the user */
+    struct sampling sampling;
+};
+/* Every rank calls all of these. The file is begun before anything is computed, and has its name once it is complete. */
+struct saved_file;
+struct saved_file *saved_begin(struct arena *, const struct comm *all, const struct stage *last, const struct job_options *);
+/* After a run, or before the first one of a graph that others have handed their states. */
+void saved_write(struct saved_file *, const struct stage *last, const struct history *, const struct job_options *,
+                 const struct saved_run *);
+/* What the stage takes, states in an arena of their own, with room for the tokens to make; and options that are not given. */
+struct history saved_read(struct arena *, struct arena *states, struct comm *all, struct stage *last, struct job_options *,
+                          struct saved_run *);
 
 /* chain.c: fills the state and constants of stage k that are not given, from the stages before it, which have run. */
 void chain_take(struct arena *, struct stage *, int k);

@@ -16,6 +16,8 @@ struct decoder {
     struct prompt_text *text; /* NULL: ids are printed, or this is not rank 0 */
     int64_t fed;              /* tokens that the KV cache holds */
     int64_t first_made;       /* column of the first decoded token */
+    int64_t before;           /* decoded before the state was saved that this run goes on from */
+    struct arena *loaded;     /* of that state, until the session has it; NULL: there is none */
     struct sampling sampling;
     struct row_sampling *how; /* by row */
     int64_t *next;
@@ -55,7 +57,7 @@ static bool end_rows(struct decoder *d)
     const struct history *h = &d->history;
     bool all = true;
     for (int64_t b = 0; b < h->batch; b++) {
-        if (d->made > 0 && is_end(d, last_token(h, b)))
+        if (d->before + d->made > 0 && is_end(d, last_token(h, b)))
             d->next[b] = last_token(h, b);
         all = all && is_end(d, d->next[b]);
     }
@@ -101,7 +103,7 @@ static int64_t before_end(const struct decoder *d, const int64_t *id, int64_t n)
 static void print_text(struct decoder *d, bool last)
 {
     const int64_t *id = d->history.token + d->first_made;
-    prompt_text_print(d->text, id, before_end(d, id, d->made), last);
+    prompt_text_print(d->text, id - d->before, d->before + before_end(d, id, d->made), last);
 }
 
 static void print_now(struct decoder *d)
@@ -132,6 +134,9 @@ static bool run_token(struct decoder *d, struct stage *s)
     history_feed(&d->history, s->keeps ? d->fed : 0, s);
     session_run(s->session, s->in, s->out);
     forget_given_state(s);
+    if (d->loaded)
+        arena_free(d->loaded);
+    d->loaded = NULL;
     d->fed = d->history.length;
     pick_next(d->comm, s, &d->history, d->how, d->next, &d->chosen);
     bool ended = end_rows(d);
@@ -162,6 +167,16 @@ static int64_t given_batch(const struct stage *first)
     return 1;
 }
 
+/* What every row of the history needs to go on. */
+static void start_rows(struct decoder *d, struct arena *a)
+{
+    d->next = NEWN(a, int64_t, d->history.batch);
+    d->how = NEWN(a, struct row_sampling, d->history.batch);
+    for (int64_t b = 0; b < d->history.batch; b++)
+        d->how[b] = (struct row_sampling){d->sampling, (uint64_t)(d->shard.rows.from + b)};
+    d->first_made = d->history.length;
+}
+
 /* Starts the history from the given tokens, or with one start token. */
 static void start_history(struct decoder *d, struct arena *a, int k)
 {
@@ -173,12 +188,8 @@ static void start_history(struct decoder *d, struct arena *a, int k)
         d->history = prompt_rows(a, s, d->nstage - k, d->options->generate);
     else
         d->history = history_start(a, given_batch(&d->stage[0]), start < 0 ? 0 : start, d->options->generate);
-    d->next = NEWN(a, int64_t, d->history.batch);
-    d->how = NEWN(a, struct row_sampling, d->history.batch);
-    for (int64_t b = 0; b < d->history.batch; b++)
-        d->how[b] = (struct row_sampling){d->sampling, (uint64_t)(d->shard.rows.from + b)};
     d->fed = d->history.past;
-    d->first_made = d->history.length;
+    start_rows(d, a);
 }
 
 static void prepare(struct decoder *d, struct arena *a, int k, const struct history *h)
@@ -210,7 +221,9 @@ static bool run_stage(struct decoder *d, struct arena *a, int k)
         run_encoder(d, a, k);
         return false;
     }
-    if (!d->next)
+    if (!d->next && d->before)
+        start_rows(d, a);
+    else if (!d->next)
         start_history(d, a, k);
     prepare(d, a, k, &d->history);
     return run_token(d, &d->stage[k]);
@@ -228,11 +241,14 @@ static void decode_tokens(struct decoder *d, struct arena *a)
     struct stage *last = &d->stage[d->nstage - 1];
     double start = clock_seconds(), first = 0;
     bool ended = false;
-    for (int k = 0; k < d->nstage && !ended && d->made < d->options->generate; k++) {
+    int k = 0;
+    for (; k < d->nstage && !ended && d->made < d->options->generate; k++) {
         ended = run_stage(d, a, k);
         if (d->made == 1 && first <= 0)
             first = clock_seconds();
     }
+    if (k < d->nstage && d->options->save_state)
+        prepare(d, a, d->nstage - 1, NULL);
     free_earlier(d);
     while (!ended && d->made < d->options->generate)
         ended = run_token(d, last);
@@ -285,24 +301,26 @@ static void write_outputs(const struct decoder *d, struct arena *a, const struct
         outputs_write(a, s->graph, whole, d->options->output);
 }
 
-/* The tokens of this replica's rows, as many columns as the longest replica has. Ended rows repeat their last token. */
+/* The tokens of this replica's rows, those made before with them, as many columns as the longest replica has. Ended rows repeat their last
+ * token. */
 static struct tensor own_tokens(const struct decoder *d, struct arena *a, int64_t columns)
 {
     const struct history *h = &d->history;
+    int64_t made = d->before + d->made;
     struct tensor t = {.dtype = DT_I64, .rank = 2, .dim = {h->batch, columns}, .data = NEWN(a, int64_t, h->batch * columns + 1)};
     int64_t *to = t.data;
     for (int64_t b = 0; b < h->batch; b++)
         for (int64_t i = 0; i < columns; i++)
-            *to++ = i < d->made ? h->token[b * h->room + h->length - d->made + i] : last_token(h, b);
+            *to++ = i < made ? h->token[b * h->room + h->length - made + i] : last_token(h, b);
     return t;
 }
 
-static void print_tokens(const struct tensor *t)
+static void print_tokens(const struct tensor *t, int64_t before)
 {
     const int64_t *token = t->data;
     for (int64_t b = 0; b < t->dim[0]; b++)
-        for (int64_t i = 0; i < t->dim[1]; i++)
-            printf("%lld%c", (long long)*token++, i + 1 < t->dim[1] ? ' ' : '\n');
+        for (int64_t i = before; i < t->dim[1]; i++)
+            printf("%lld%c", (long long)token[b * t->dim[1] + i], i + 1 < t->dim[1] ? ' ' : '\n');
 }
 
 static void print_rest(struct decoder *d, const struct tensor *tokens)
@@ -313,9 +331,9 @@ static void print_rest(struct decoder *d, const struct tensor *tokens)
     if (streams(d))
         printf("\n");
     for (int64_t b = 0; d->text && !streams(d) && b < tokens->dim[0]; b++, id += tokens->dim[1])
-        prompt_text_print_row(d->text, id, before_end(d, id, tokens->dim[1]));
+        prompt_text_print_row(d->text, id, d->before, before_end(d, id + d->before, tokens->dim[1] - d->before));
     if (!d->text && !streams(d))
-        print_tokens(tokens);
+        print_tokens(tokens, d->before);
 }
 
 /* On stderr, why the texts are no longer. */
@@ -325,6 +343,7 @@ static void tell_ends(const struct decoder *d, const struct tensor *tokens)
     for (int64_t b = 0; b < rows; b++)
         ended += before_end(d, (const int64_t *)tokens->data + b * n, n) < n;
     streams_flush();
+    n -= d->before;
     if (ended == rows)
         diag_tell("%s at an end token", rows == 1 ? "the text ended" : "all texts ended");
     else if (ended)
@@ -389,7 +408,7 @@ static struct decoded join_results(const struct decoder *d, struct arena *a)
 {
     const double own[2] = {d->first, d->rest};
     struct decoded r = {.seconds = {d->first, d->rest}};
-    int64_t columns = d->made;
+    int64_t columns = d->before + d->made;
     if (d->replicas->across) {
         most_of(d, &d->made, &columns, 1, DT_I64);
         most_of(d, own, r.seconds, 2, DT_F64);
@@ -413,39 +432,80 @@ static void check_ends(const struct stage *s, const struct job_options *o)
 }
 
 /* The default number of tokens ends where tables of positions do. */
-static void limit_length(const struct stage *last, int64_t positions, struct job_options *o)
+static void limit_length(const struct decoder *d, const struct stage *last, int64_t positions, struct job_options *o)
 {
     int i = decode_find_input(last, ROLE_TOKENS);
-    int64_t left = positions - (i >= 0 && last->given[i].data ? last->given[i].dim[last->given[i].rank - 1] : 0);
+    int64_t given = i >= 0 && last->given[i].data ? last->given[i].dim[last->given[i].rank - 1] : 0;
+    int64_t left = positions - (d->before ? d->history.length : given);
     o->generate = left < 1 ? 1 : left < o->generate ? left : o->generate;
+}
+
+static void load_stages(struct decoder *d, struct arena *a, struct job_options *o)
+{
+    int first = o->load_state ? o->paths.text.n - 1 : 0; /* the last graph makes all tokens then */
+    d->nstage = o->paths.text.n - first;
+    d->stage = NEWN(a, struct stage, d->nstage);
+    for (int k = 0; k < d->nstage; k++) {
+        d->stage[k].path = o->paths.text.at[first + k];
+        d->stage[k].number = first + k + 1;
+        stage_load(a, d->comm, o, &d->stage[k]);
+    }
+}
+
+static void check_goes_on(const struct decoder *d)
+{
+    for (int64_t b = 0; b < d->history.batch; b++)
+        if (!is_end(d, last_token(&d->history, b)))
+            return;
+    fail("%s: all its rows have ended: --eos says at which tokens rows end", d->options->load_state);
+}
+
+/* What is there to decode behind. */
+static void take_beginning(struct decoder *d, struct arena *a, struct job_options *o, int64_t positions)
+{
+    struct comm *all = d->replicas->all;
+    struct stage *last = &d->stage[d->nstage - 1];
+    struct saved_run saved = {0};
+    if (o->load_state) {
+        d->loaded = arena_new();
+        d->history = saved_read(a, d->loaded, all, last, o, &saved);
+        d->before = saved.made;
+        d->fed = d->history.length - 1;
+        check_goes_on(d);
+    }
+    if (saved.text || (o->load_state && o->tokenizer))
+        d->text = prompt_text_again(a, all, o);
+    else if (o->prompt.text.n || o->prompt_file)
+        d->text = prompt_text_give(a, all, d->stage, d->nstage, o);
+    if (d->text && d->before)
+        prompt_text_skip(d->text, d->history.token + d->history.length - d->before, d->before);
+    if (positions > 0)
+        limit_length(d, last, positions, o);
+}
+
+static void save_state(const struct decoder *d, struct saved_file *to)
+{
+    const struct saved_run now = {.made = d->before + d->made, .past = d->history.past, .text = d->text, .sampling = d->sampling};
+    if (d->options->save_state)
+        saved_write(to, &d->stage[d->nstage - 1], &d->history, d->options, &now);
 }
 
 void generate_run(struct arena *a, const struct replicas *replicas, const struct job_options *given, int threads)
 {
     struct job_options own = *given, *o = &own;
-    struct decoder d = {.replicas = replicas,
-                        .comm = replicas->process_group,
-                        .options = o,
-                        .nstage = o->paths.text.n,
-                        .chosen = {.name = "next tokens", .op = "AllGather"}};
-    d.stage = NEWN(a, struct stage, d.nstage);
-    for (int k = 0; k < d.nstage; k++) {
-        d.stage[k].path = o->paths.text.at[k];
-        d.stage[k].number = k + 1;
-        stage_load(a, d.comm, o, &d.stage[k]);
-    }
+    struct decoder d = {
+        .replicas = replicas, .comm = replicas->process_group, .options = o, .chosen = {.name = "next tokens", .op = "AllGather"}};
+    load_stages(&d, a, o);
     struct stage *last = &d.stage[d.nstage - 1];
     roles_find(a, replicas->all, d.stage, d.nstage, o);
     int64_t positions = o->usual_length ? positions_most(last, job_value_uses(a, last->graph)) : -1;
     for (int k = 0; k < d.nstage; k++)
         stage_prepare(a, d.replicas->all, d.comm, o, threads, d.stage, k);
     check_ends(last, o);
-    if (o->prompt.text.n || o->prompt_file)
-        d.text = prompt_text_give(a, replicas->all, d.stage, d.nstage, o);
-    if (positions > 0)
-        limit_length(last, positions, o);
+    take_beginning(&d, a, o, positions);
     d.sampling = sampling_agree(a, replicas->all, o);
     shard_rows(&d, a);
+    struct saved_file *saving = saved_begin(a, replicas->all, last, o);
     bool prints = replicas->all->rank == 0;
     running = &d;
     if (prints)
@@ -464,13 +524,14 @@ void generate_run(struct arena *a, const struct replicas *replicas, const struct
         print_rest(&d, &r.tokens);
     if (d.text)
         tell_ends(&d, &r.tokens);
+    save_state(&d, saving);
     if (o->output)
         write_outputs(&d, a, last);
     if (o->stats)
         stats_report(a, replicas, &d.shard, last->session, &d.chosen, o->stats_path);
     job_tell_times(a, replicas->all, last->session, last->path, o);
     if (prints)
-        print_rate(a, r.tokens.dim[0], r.tokens.dim[1] - 1, r.seconds);
+        print_rate(a, r.tokens.dim[0], r.tokens.dim[1] - d.before - 1, r.seconds);
     replicas->all->barrier(replicas->all);
     session_free(last->session);
 }

@@ -85,20 +85,27 @@ static void encode_rows(const struct prompt_text *t, const struct prompts *p, st
         }
 }
 
-static struct prompt_text *read_on_first(struct arena *a, const struct job_options *o, struct tensor *sent)
+struct prompt_text *prompt_text_again(struct arena *a, const struct comm *all, const struct job_options *o)
 {
     struct prompt_text *t = NEW(a, struct prompt_text);
+    if (all->rank)
+        return NULL;
     const char *path = o->tokenizer ? o->tokenizer : config_beside(a, o, "tokenizer.json");
     if (!path)
         fail("%s: no tokenizer.json lies beside it: name one with --tokenizer FILE", o->paths.text.at[0]);
+    *t = (struct prompt_text){.arena = a, .tokenizer = tokenizer_read(a, path)};
+    return t;
+}
+
+static void read_on_first(struct prompt_text *t, const struct job_options *o, struct tensor *sent)
+{
+    struct arena *a = t->arena;
     const struct prompts p = read_prompts(a, o);
     const struct end_tokens ends = config_ends(a, o);
-    *t = (struct prompt_text){.arena = a, .tokenizer = tokenizer_read(a, path)};
     encode_rows(t, &p, &sent[0], &sent[1]);
     sent[2] = ids_tensor(a, 1, ends.list.n);
     if (ends.list.n)
         memcpy(sent[2].data, ends.list.at, (size_t)ends.list.n * sizeof(int64_t));
-    return t;
 }
 
 /* The first graph that reads tokens. */
@@ -123,7 +130,9 @@ static void give(struct stage *s, enum role role, struct tensor t)
 struct prompt_text *prompt_text_give(struct arena *a, struct comm *all, struct stage *stage, int n, struct job_options *o)
 {
     struct tensor sent[3] = {{0}};
-    struct prompt_text *t = all->rank == 0 ? read_on_first(a, o, sent) : NULL;
+    struct prompt_text *t = prompt_text_again(a, all, o);
+    if (t)
+        read_on_first(t, o, sent);
     struct stage *s = stage_with_tokens(stage, n);
     job_send_inputs(a, all, 3, sent);
     give(s, ROLE_TOKENS, sent[0]);
@@ -135,6 +144,14 @@ struct prompt_text *prompt_text_give(struct arena *a, struct comm *all, struct s
 
 /* ---- text ---- */
 
+void prompt_text_skip(struct prompt_text *t, const int64_t *id, int64_t n)
+{
+    struct arena *tmp = arena_new();
+    t->stream = (struct text_stream){0, 0};
+    (void)tokenizer_stream(t->tokenizer, tmp, &t->stream, id, (int)n, true);
+    arena_free(tmp);
+}
+
 void prompt_text_print(struct prompt_text *t, const int64_t *id, int64_t n, bool last)
 {
     struct arena *tmp = arena_new();
@@ -143,10 +160,10 @@ void prompt_text_print(struct prompt_text *t, const int64_t *id, int64_t n, bool
     arena_free(tmp);
 }
 
-void prompt_text_print_row(struct prompt_text *t, const int64_t *id, int64_t n)
+void prompt_text_print_row(struct prompt_text *t, const int64_t *id, int64_t first, int64_t n)
 {
-    t->stream = (struct text_stream){0, 0};
-    prompt_text_print(t, id, n, true);
+    prompt_text_skip(t, id, first);
+    prompt_text_print(t, id, first + n, true);
     putchar('\n');
 }
 
@@ -164,8 +181,19 @@ void prompt_text_print(struct prompt_text *t, const int64_t *id, int64_t n, bool
     bug("text in a build without tokenizers");
 }
 
-void prompt_text_print_row(struct prompt_text *t, const int64_t *id, int64_t n)
+struct prompt_text *prompt_text_again(struct arena *a, const struct comm *all, const struct job_options *o)
+{
+    (void)a, (void)all, (void)o;
+    return NULL;
+}
+
+void prompt_text_skip(struct prompt_text *t, const int64_t *id, int64_t n)
 {
     prompt_text_print(t, id, n, true);
+}
+
+void prompt_text_print_row(struct prompt_text *t, const int64_t *id, int64_t first, int64_t n)
+{
+    prompt_text_print(t, id, first + n, true);
 }
 #endif

@@ -17,7 +17,8 @@ struct job_options {
     struct text_list paths;  /* models or folders of rank files; one, except with --generate */
     struct text_list prompt; /* texts to decode after, a row each; from a file: a line each; "-": stdin */
     const char *prompt_file, *tokenizer;
-    struct text_list input, role; /* texts of the options: [K:]NAME=FILE, [K:]NAME=ROLE */
+    const char *save_state, *load_state; /* files of decoding that goes on; NULL: none */
+    struct text_list input, role;        /* texts of the options: [K:]NAME=FILE, [K:]NAME=ROLE */
     int64_t local, repeat, threads, generate;
     bool usual_length;                         /* generate is the default: less where tables of positions end */
     VEC(int64_t) eos;                          /* tokens that end a row */

@@ -102,7 +102,7 @@ void tensor_write_npy(const char *path, const struct tensor *);
 /* As tensor_read_npy, but the data stay in the mapped file, at any alignment; not in Fortran order. */
 struct tensor tensor_map_npy(const char *path);
 
-/* safetensors.c: files of named tensors of floats, and of texts. The data are mapped. */
+/* safetensors.c: files of named tensors, and of texts. The data are mapped. */
 #define SAFETENSORS_STATE "optimizer/" /* how names begin of what a checkpoint holds beside weights */
 struct named_text {
     const char *key, *text;
@@ -118,7 +118,7 @@ struct safetensors {
 struct safetensors *safetensors_read(struct arena *, const char *path);
 const struct tensor *safetensors_find(const struct safetensors *, const char *name); /* NULL: there is none */
 const char *safetensors_text(const struct safetensors *, const char *key);           /* likewise */
-/* Writes what is before the data; the caller puts the bytes of all tensors behind it, f32, in this order. */
+/* Writes what is before the data; the caller puts the bytes of all tensors behind it, in this order. */
 void safetensors_begin(struct out *, int n, const char *const *name, const struct tensor *, int texts, const struct named_text *);
 
 #endif

@@ -14,7 +14,8 @@ enum { LENGTH = 8 };
 static const struct {
     const char *name;
     enum dtype dtype;
-} types[] = {{"F32", DT_F32}, {"F16", DT_F16}, {"BF16", DT_BF16}, {"F64", DT_F64}};
+} types[] = {{"F32", DT_F32}, {"F16", DT_F16}, {"BF16", DT_BF16}, {"F64", DT_F64}, {"I64", DT_I64}, {"I32", DT_I32},  {"I16", DT_I16},
+             {"I8", DT_I8},   {"U64", DT_U64}, {"U32", DT_U32},   {"U16", DT_U16}, {"U8", DT_U8},   {"BOOL", DT_BOOL}};
 
 static enum dtype type_named(const char *name)
 {
@@ -22,6 +23,15 @@ static enum dtype type_named(const char *name)
         if (name && strcmp(types[i].name, name) == 0)
             return types[i].dtype;
     return DT_NONE;
+}
+
+/* NULL: the format has no such type. */
+static const char *type_name(enum dtype dtype)
+{
+    for (size_t i = 0; i < sizeof types / sizeof *types; i++)
+        if (types[i].dtype == dtype)
+            return types[i].name;
+    return NULL;
 }
 
 _Noreturn static void bad_file(const char *path, const char *why)
@@ -35,7 +45,7 @@ static struct tensor read_entry(const char *path, const char *name, const json_t
     struct tensor t = {.dtype = type_named(json_string_value(json_object_get(entry, "dtype"))), .rank = (int)json_array_size(shape)};
     int64_t from = json_integer_value(json_array_get(at, 0)), to = json_integer_value(json_array_get(at, 1)), n, bytes;
     if (!json_is_array(shape) || json_array_size(shape) > MAX_RANK || !json_is_array(at) || t.dtype == DT_NONE)
-        fail("%s: tensor '%s' has no type of floats, no shape of at most %d sizes, or no place", path, name, MAX_RANK);
+        fail("%s: tensor '%s' has no type that tpc knows, no shape of at most %d sizes, or no place", path, name, MAX_RANK);
     for (int d = 0; d < t.rank; d++) {
         t.dim[d] = json_integer_value(json_array_get(shape, (size_t)d));
         if (!json_is_integer(json_array_get(shape, (size_t)d)) || t.dim[d] < 0)
@@ -107,15 +117,18 @@ const char *safetensors_text(const struct safetensors *s, const char *key)
 
 /* ---- writing ---- */
 
-static json_t *entry_of(const struct tensor *t, int64_t *at)
+static json_t *entry_of(const char *path, const char *name, const struct tensor *t, int64_t *at)
 {
     json_t *shape = json_array();
-    int64_t from = *at, bytes = (int64_t)tensor_bytes(t);
+    int64_t from = *at;
+    const char *type = type_name(t->dtype);
     for (int d = 0; d < t->rank; d++)
         json_array_append_new(shape, json_integer(t->dim[d]));
-    if (t->dtype != DT_F32 || !i64_add(from, bytes, at))
-        bug("a tensor that is not f32, or too many");
-    return json_pack("{s:s, s:o, s:[I, I]}", "dtype", "F32", "shape", shape, "data_offsets", (json_int_t)from, (json_int_t)*at);
+    if (!type)
+        fail("%s: '%s' is %s, for which safetensors has no name", path, name, dtype_name(t->dtype));
+    if (!i64_add(from, (int64_t)tensor_bytes(t), at))
+        fail("%s: its tensors are too large", path);
+    return json_pack("{s:s, s:o, s:[I, I]}", "dtype", type, "shape", shape, "data_offsets", (json_int_t)from, (json_int_t)*at);
 }
 
 void safetensors_begin(struct out *out, int n, const char *const *name, const struct tensor *tensor, int texts,
@@ -127,8 +140,8 @@ void safetensors_begin(struct out *out, int n, const char *const *name, const st
         json_object_set_new(meta, text[i].key, json_string(text[i].text));
     json_object_set_new(root, TEXTS, meta);
     for (int i = 0; i < n; i++)
-        if (json_object_set_new(root, name[i], entry_of(&tensor[i], &at)) != 0)
-            fail("%s: a weight's name is not UTF-8", out->path);
+        if (json_object_set_new(root, name[i], entry_of(out->path, name[i], &tensor[i], &at)) != 0)
+            fail("%s: a tensor's name is not UTF-8", out->path);
     struct arena *tmp = arena_new();
     size_t size = json_dumpb(root, NULL, 0, JSON_COMPACT);
     uint64_t length = (size + 7) / 8 * 8;

@@ -42,6 +42,11 @@ const struct bindings *session_bindings(const struct session *);
 bool session_is_state(const struct session *, int input);
 /* The output of another graph of the model from which a state starts, if a plan names one; else NULL. */
 const char *session_state_source(const struct session *, int input);
+/* The dimension along which a state grows; -1: none. */
+int session_state_grows_along(const struct session *, int input);
+/* The global type and sizes of what a state holds; and the global tensor on every rank, which all call it. Empty state: failure. */
+struct tensor session_state_sizes(const struct session *, int input);
+struct tensor session_gather_state(struct session *, struct arena *, int input);
 /* The state `input` of one session becomes what the last run of another left as an output, shard by shard. Other placements: failure. */
 void session_copy_state(struct session *to, int input, const struct session *from, int output);
 

@@ -70,13 +70,18 @@ static struct tensor new_output(struct session *s, struct arena *a, const struct
     return alloc_like(a, &t);
 }
 
-static struct tensor gather_split(struct session *s, struct arena *a, const struct formal *f, const struct tensor *shard)
+static void gather_split(struct session *s, struct arena *a, const struct formal *f, const struct tensor *shard, struct tensor *whole)
 {
-    struct tensor whole = new_output(s, a, f);
     struct collective_node c = {
         .kind = COLL_ALLGATHER, .name = f->name, .id = s->traffic.n + 1, .axis = f->place.dim, .axis2 = -1, .from = f->place.split};
-    struct route *route = collective_route(a, &c, s->comm, shard, &whole, &s->bind, STRIP_BYTES);
-    collective_run(&c, route, s->comm, &s->scratch, shard, &whole);
+    struct route *route = collective_route(a, &c, s->comm, shard, whole, &s->bind, STRIP_BYTES);
+    collective_run(&c, route, s->comm, &s->scratch, shard, whole);
+}
+
+static struct tensor gather_output(struct session *s, struct arena *a, const struct formal *f, const struct tensor *shard)
+{
+    struct tensor whole = new_output(s, a, f);
+    gather_split(s, a, f, shard, &whole);
     return whole;
 }
 
@@ -103,7 +108,7 @@ struct tensor session_gather(struct session *s, struct arena *a, int output, con
     const struct formal *f = &s->sig.out[output];
     struct tensor own = shard->room ? dense_copy_of(a, shard) : *shard;
     switch (f->place.kind) {
-    case PLACE_S: return gather_split(s, a, f, &own);
+    case PLACE_S: return gather_output(s, a, f, &own);
     case PLACE_P: return gather_partial(s, a, f, &own);
     case PLACE_R: break;
     }
@@ -112,7 +117,29 @@ struct tensor session_gather(struct session *s, struct arena *a, int output, con
 
 struct tensor session_gather_input(struct session *s, struct arena *a, int input, const struct tensor *in)
 {
-    return s->shards && s->shards[input].file ? gather_split(s, a, &s->sig.in[input], &s->shards[input].tensor) : *in;
+    return s->shards && s->shards[input].file ? gather_output(s, a, &s->sig.in[input], &s->shards[input].tensor) : *in;
+}
+
+struct tensor session_state_sizes(const struct session *s, int input)
+{
+    const struct state_slot *k = s->states.by_input[input];
+    struct tensor t = k->global;
+    if (!k->filled)
+        fail("%s: state '%s' holds nothing yet", s->sig.path, s->sig.in[input].name);
+    t.data = NULL;
+    return t;
+}
+
+struct tensor session_gather_state(struct session *s, struct arena *a, int input)
+{
+    const struct formal *f = &s->sig.in[input];
+    struct tensor own = dense_copy_of(a, &s->states.by_input[input]->local), whole = session_state_sizes(s, input);
+    if (f->place.kind != PLACE_S)
+        return own;
+    sizes_check(s, &whole, f->name);
+    whole = alloc_like(a, &whole);
+    gather_split(s, a, f, &own, &whole);
+    return whole;
 }
 
 const struct placement *session_output_placement(const struct session *s, int output)

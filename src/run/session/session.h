@@ -60,7 +60,7 @@ struct state_slot {
     struct buffer memory;
     const char *source;   /* the output of another graph from which it starts; NULL: none is named */
     struct tensor global; /* its global type and sizes; -1: not known */
-    struct tensor local;  /* of this rank, where it lies in memory; if filled by a run */
+    struct tensor local;  /* of this rank, where it lies in memory; if filled by a run or by another session */
 };
 struct session {
     struct arena *arena; /* freed with the session */

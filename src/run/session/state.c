@@ -240,6 +240,7 @@ void state_fill(struct session *s, int input, const struct tensor *global)
     }
     scatter_copy(to, &piece);
     s->states.by_input[input]->global = *global;
+    s->states.by_input[input]->global.data = NULL;
     s->states.by_input[input]->filled = true;
 }
 
@@ -257,8 +258,10 @@ void state_advance(struct session *s)
 {
     for (int i = 0; i < s->states.n; i++) {
         struct state_slot *k = &s->states.at[i];
-        if (k->output < 0)
+        if (k->output < 0) {
+            k->local = s->tensor[past_of(s, k)->id];
             continue;
+        }
         const struct formal *f = &s->sig.out[k->output];
         const struct tensor *present = &s->tensor[present_of(s, k)->id];
         k->global = global_sizes(s, f);
@@ -287,6 +290,11 @@ const char *session_state_source(const struct session *s, int input)
     return s->states.by_input[input]->source;
 }
 
+int session_state_grows_along(const struct session *s, int input)
+{
+    return s->states.by_input[input]->axis;
+}
+
 static bool same_pieces(struct session *to, const struct formal *a, const struct session *from, const struct formal *b)
 {
     if (a->place.kind != PLACE_S || b->place.kind != PLACE_S)
@@ -308,14 +316,15 @@ void session_copy_state(struct session *to, int input, const struct session *fro
     k->global = global_sizes(from, out);
     k->filled = true;
     to->planned = false;
+    k->local = *piece;
+    k->local.room = 0;
     if (k->in_place) {
         move_state(to, k, piece, piece->dim[k->axis] + 1, piece);
+        use_slot_memory(k, &k->local);
         return;
     }
-    struct tensor dense = *piece;
-    dense.room = 0;
-    dense.data = reserve_state(to, k, tensor_bytes(piece));
-    scatter_copy(&dense, piece);
+    k->local.data = reserve_state(to, k, tensor_bytes(piece));
+    scatter_copy(&k->local, piece);
     to->stats.state_moved += (int64_t)tensor_bytes(piece);
 }
 
