@@ -22,14 +22,13 @@ static void append_nodes(struct graph *g, int n, struct node *const *node)
 
 /* ---- weights ------------------------------------------------------------------------------------------------------------------- */
 
-/* Angles, and tables of their sines and cosines, are computed and not trained. */
-static bool is_angle(const struct node *n, int operand)
+/* What is computed or measured beforehand is not trained: angles and tables of their sines, statistics, scales. */
+static bool is_given(const struct node *n, int operand)
 {
-    const char *name = n->op && operand < n->op->nin ? n->op->in[operand].name : "";
-    return op_is_onnx(n, "Sin") || op_is_onnx(n, "Cos") || strcmp(name, "cos_cache") == 0 || strcmp(name, "sin_cache") == 0;
+    return (n->op && operand < n->op->nin && n->op->in[operand].given) || op_is_onnx(n, "Sin") || op_is_onnx(n, "Cos");
 }
 
-/* By value id: some path to the loss does not go through an angle. */
+/* By value id: some path to the loss does not go through such an operand. */
 static bool *reaches_loss(const struct graph *g, const struct value *loss)
 {
     bool *reaches = NEWN(g->arena, bool, g->values.n + 1);
@@ -40,7 +39,7 @@ static bool *reaches_loss(const struct graph *g, const struct value *loss)
         for (int k = 0; k < n->nout; k++)
             reached |= n->out[k] && reaches[n->out[k]->id];
         for (int k = 0; reached && k < n->nin; k++)
-            if (n->in[k] && !is_angle(n, k) && !(n->op && strcmp(n->op->backward_name, "zero") == 0))
+            if (n->in[k] && !is_given(n, k) && !(n->op && strcmp(n->op->backward_name, "zero") == 0))
                 reaches[n->in[k]->id] = true;
     }
     return reaches;
@@ -88,6 +87,22 @@ static void tie_copies(struct graph *g, const struct options *o)
             tie(g, of, v, kind);
         else if (may_be_tied(v, o))
             VEC_PUSH(g->arena, &found, v);
+    }
+}
+
+/* Integers carry no gradient. What makes them of a trained weight, as rounding does, must not hide it from the loss. */
+static void check_passes(const struct graph *g, const struct gradients *all, const struct value *loss)
+{
+    const bool *reaches = reaches_loss(g, loss);
+    for (int i = 0; i < g->nodes.n; i++) {
+        const struct node *n = g->nodes.at[i];
+        bool trained = false, read = false;
+        for (int k = 0; k < n->nin; k++)
+            trained |= n->in[k] && all->active[n->in[k]->id] && !is_given(n, k);
+        for (int k = 0; k < n->nout; k++)
+            read |= n->out[k] && reaches[n->out[k]->id];
+        if (trained && read)
+            gradients_check(g, n);
     }
 }
 
@@ -213,6 +228,7 @@ void pass_gradient(struct compile *c)
     for (int i = 0; i < weights.list.n; i++)
         all.active[weights.list.at[i]->id] = true;
     gradients_activate(&all, g->nodes.n, g->nodes.at);
+    check_passes(g, &all, loss.sum);
     start(&all, &seed, loss.sum);
     gradients_walk(&all, g->nodes.n, g->nodes.at);
     append_nodes(g, all.made.list.n, all.made.list.at);

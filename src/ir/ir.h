@@ -70,6 +70,7 @@ struct op_attr {
 struct op_param {
     const char *name;
     bool optional, variadic;
+    bool given;       /* computed or measured beforehand, as angles and statistics are: it is never trained */
     const char *size; /* NULL: data. "@name": folded into the DIMS attribute name; "@type": into the output type */
     uint32_t types;   /* a bit for each element type that the op takes; 0: inference or the kernel checks it */
 };

@@ -42,7 +42,7 @@ static int count_words(const char *text)
     return n;
 }
 
-/* "name", "name?", "name*", "name?*", each with "@size" behind. */
+/* "name", "name?", "name*", "name?*", each with "!" before these and "@size" behind. */
 static struct op_param parse_operand(char *word)
 {
     struct op_param o = {.name = word};
@@ -55,7 +55,9 @@ static struct op_param parse_operand(char *word)
     o.variadic = word[n - 1] == '*';
     n -= o.variadic;
     o.optional = word[n - 1] == '?';
-    word[n - o.optional] = 0;
+    n -= o.optional;
+    o.given = word[n - 1] == '!';
+    word[n - o.given] = 0;
     return o;
 }
 

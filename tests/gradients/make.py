@@ -14,6 +14,7 @@ import onnx
 import torch
 from onnx import numpy_helper
 
+import nets
 from common import IGNORED, inputs, projections
 
 samples = sys.argv[1]
@@ -21,7 +22,8 @@ sys.path.insert(0, samples)
 import export  # noqa: E402
 
 SAMPLES = {"llama": "llama", "gpt2": "gpt2", "qwen2": "qwen2", "mistral": "mistral", "qwen3-moe": "qwen3-moe", "bert": "bert", "vit": "vit",
-           "t5-decoder": "t5"}
+           "t5-decoder": "t5", "resnet": "resnet", "resnet-training": "resnet"}
+here = os.path.dirname(os.path.abspath(__file__))
 
 
 def parameters(model):
@@ -60,6 +62,8 @@ def load(model, graph):
 
 def logits_of(model, arch, given):
     t = {n: torch.from_numpy(a) for n, a in given.items() if n != "labels"}
+    if arch == "resnet":
+        return model(**t)
     if arch == "t5":
         from transformers.modeling_outputs import BaseModelOutput
         return model(encoder_outputs=BaseModelOutput(t["encoder_hidden_states"]), attention_mask=t["encoder_attention_mask"],
@@ -67,12 +71,22 @@ def logits_of(model, arch, given):
     return model(**t).logits
 
 
-def expected(sample, arch):
+def built(sample, arch):
+    """The model, its graph, and of each parameter the initializers that hold it."""
+    if arch == "resnet":
+        path = os.path.join(here, sample + ".onnx")
+        model = nets.write(path, sample.endswith("training"))
+        return model, onnx.load(path).graph, {n: [[n, False]] for n, _ in model.named_parameters()}
     model, _ = export.build(arch, "tiny", None)
     graph = onnx.load(os.path.join(samples, sample, "model.onnx")).graph
-    held = load(model, graph)
-    classes = 10 if arch == "vit" else model.config.vocab_size
-    given = inputs([i.name for i in graph.input], classes, arch == "vit")
+    return model, graph, load(model, graph)
+
+
+def expected(sample, arch):
+    model, graph, held = built(sample, arch)
+    image = arch in ("vit", "resnet")
+    classes = 10 if image else model.config.vocab_size
+    given = inputs([i.name for i in graph.input], classes, image)
     logits = logits_of(model, arch, given)
     loss = torch.nn.functional.cross_entropy(logits.reshape(-1, logits.shape[-1]), torch.from_numpy(given["labels"]).reshape(-1),
                                              reduction="sum", ignore_index=IGNORED)
@@ -80,7 +94,7 @@ def expected(sample, arch):
     params = dict(model.named_parameters())
     gradients = [{"of": of, "norm": float(params[n].grad.norm()), "projections": projections(params[n].grad.numpy())}
                  for n, of in held.items()]
-    return {"classes": classes, "image": arch == "vit", "loss": loss.item(), "count": int((given["labels"] != IGNORED).sum()),
+    return {"classes": classes, "image": image, "loss": loss.item(), "count": int((given["labels"] != IGNORED).sum()),
             "gradients": gradients}
 
 

@@ -265,6 +265,21 @@ static void product_by_chunks(struct kcall *call, struct nbits_panels *w, int64_
     packed_gemm_chunks(call, &chunks, &w->panels, m, a, out);
 }
 
+/* ---- the product with rows, not columns
+ * ----------------------------------------------------------------------------------------------------------------------- */
+
+/* c[m, k] = a[m, n] w, some rows of w at a time. */
+static void turned_product(struct kcall *call, const struct nbits_panels *w, int64_t m, const float *a, float *c)
+{
+    int64_t n = w->panels.n, k = w->k;
+    float *panel = kenv_room(call->env, ROOM_B, kcall_bytes(call, w->panels.width * k, sizeof *panel));
+    for (int64_t from = 0; from < n; from += w->panels.width) {
+        int64_t count = at_most(w->panels.width, n - from);
+        plain_unpack(&w->panels, from, count, panel);
+        dnnl_product(call->env, false, false, m, k, count, 1, a + from, n, panel, k, from > 0, c, k);
+    }
+}
+
 /* ---- the order of A
  * ----------------------------------------------------------------------------------------------------------------------- */
 
@@ -368,4 +383,22 @@ void kern_MatMulNBits(struct kcall *call)
     matmul_nbits_product(call, &w, m, a->dim[a->rank - 1], tensor_f32(call->env, a, ROOM_A), out);
     nbits_add_bias(call, m, n, out);
     kcall_result_store(out, y);
+}
+
+void kern_MatMulNBitsGrad(struct kcall *call)
+{
+    const struct tensor *dy = &call->in[A];
+    struct tensor *dx = &call->out[0];
+    struct nbits_weight from = {&call->in[B], &call->in[SCALES], kcall_in(call, ZEROS), kcall_in(call, GROUPS),
+                                attr_int(call->node, "bits")};
+    int64_t m = tensor_dims_product(dy->dim, 0, dy->rank - 1), k = dx->dim[dx->rank - 1];
+    struct nbits_panels w = nbits_new(&from, k);
+    if (m * k == 0)
+        return;
+    float *out = kcall_result_f32(call, dx);
+    check_group_indices(call, &w);
+    if (w.panels.n == 0)
+        memset(out, 0, (size_t)(m * k) * sizeof *out);
+    turned_product(call, &w, m, tensor_f32(call->env, dy, ROOM_A), out);
+    kcall_result_store(out, dx);
 }

@@ -1,9 +1,10 @@
 /* pool_places: where the greatest elements are that MaxPool takes, and MaxUnpool, which puts elements back at the places that MaxPool took
- * them from, zeros between. A place is an index into the whole tensor, flattened, as the window's sizes make it; an output_shape that is
- * larger leaves zeros behind it. */
+ * them from, zeros between; MaxPoolGrad adds up what goes back to each. A place is an index into the whole tensor, flattened, as the
+ * window's sizes make it; an output_shape that is larger leaves zeros behind it. */
 #include "kern/core/core.h"
 #include "kern/product/product.h"
 
+#include <math.h>
 #include <string.h>
 
 void kern_MaxUnpool(struct kcall *call)
@@ -41,9 +42,9 @@ struct places {
         result[MOST_SPATIAL], step[MOST_SPATIAL]; /* step: of an index, by storage_order */
 };
 
-static void read_places(const struct kcall *call, struct places *p)
+static void read_places(const struct kcall *call, struct places *p, const struct tensor *y)
 {
-    const struct tensor *x = &call->in[0], *y = &call->out[0];
+    const struct tensor *x = &call->in[0];
     const char *how = attr_string(call->node, "auto_pad");
     int64_t pads[2 * MOST_SPATIAL] = {0}, inner = 1;
     bool columns = attr_int(call->node, "storage_order") != 0, same = strncmp(how, "SAME", 4) == 0;
@@ -83,18 +84,16 @@ static bool tap_place(const struct places *p, int64_t place, int64_t tap, int64_
     return true;
 }
 
-/* Of equal elements the first. */
-static int64_t greatest_place(const struct places *p, const struct tensor *x, int64_t plane, int64_t pixels, int64_t place)
+/* The greatest element that the window at `place` sees in a plane, of equal ones the first; counted: as indices count it. -1: none. */
+static int64_t greatest_place(const struct places *p, const double *plane, int64_t place, int64_t *counted)
 {
-    int64_t taps = tensor_dims_product(p->kernel, 0, p->n), best = -1, at, counted;
-    double most = 0, value;
+    int64_t taps = tensor_dims_product(p->kernel, 0, p->n), best = -1, at, number;
     for (int64_t tap = 0; tap < taps; tap++) {
-        if (!tap_place(p, place, tap, &at, &counted))
+        if (!tap_place(p, place, tap, &at, &number))
             continue;
-        convert_to_f64(x->dtype, element_at_const(x->data, dtype_size(x->dtype), plane * pixels + at), 1, &value);
-        if (best < 0 || value > most || (value != value && most == most)) {
-            best = plane * pixels + counted;
-            most = value;
+        if (best < 0 || plane[at] > plane[best] || (isnan(plane[at]) && !isnan(plane[best]))) {
+            best = at;
+            *counted = number;
         }
     }
     return best;
@@ -107,8 +106,54 @@ void pool_places(struct kcall *call)
     struct places p;
     if (!index || tensor_elements(index) == 0)
         return;
-    read_places(call, &p);
-    int64_t pixels = tensor_dims_product(p.size, 0, p.n), places = tensor_dims_product(p.result, 0, p.n);
-    for (int64_t i = 0; i < tensor_elements(index); i++)
-        ((int64_t *)index->data)[i] = greatest_place(&p, x, i / places, pixels, i % places);
+    read_places(call, &p, &call->out[0]);
+    int64_t pixels = tensor_dims_product(p.size, 0, p.n), places = tensor_dims_product(p.result, 0, p.n), counted = 0;
+    double *plane = kenv_scratch(call->env, kcall_bytes(call, pixels, sizeof *plane));
+    for (int64_t i = 0; i < tensor_elements(index); i++) {
+        if (i % places == 0)
+            convert_to_f64(x->dtype, element_at_const(x->data, dtype_size(x->dtype), i / places * pixels), pixels, plane);
+        bool any = greatest_place(&p, plane, i % places, &counted) >= 0;
+        ((int64_t *)index->data)[i] = any ? i / places * pixels + counted : -1;
+    }
+}
+
+/* ---- gradient ---------------------------------------------------------------------------------------------------------------------- */
+
+struct pool_gradient {
+    struct places p;
+    const struct tensor *x, *dy;
+    struct tensor *dx;
+    int64_t pixels, places;
+    double *room; /* of each thread: planes of x, dx and dy */
+};
+
+static void gradient_range(void *data, int thread, int64_t lo, int64_t hi)
+{
+    const struct pool_gradient *g = data;
+    double *x = g->room + thread * (2 * g->pixels + g->places), *dx = x + g->pixels, *dy = dx + g->pixels;
+    size_t size = dtype_size(g->x->dtype);
+    for (int64_t i = lo; i < hi; i++) {
+        convert_to_f64(g->x->dtype, element_at_const(g->x->data, size, i * g->pixels), g->pixels, x);
+        convert_to_f64(g->dy->dtype, element_at_const(g->dy->data, size, i * g->places), g->places, dy);
+        memset(dx, 0, (size_t)g->pixels * sizeof *dx);
+        for (int64_t k = 0, counted; k < g->places; k++) {
+            int64_t at = greatest_place(&g->p, x, k, &counted);
+            if (at >= 0)
+                dx[at] += dy[k];
+        }
+        convert_from_f64(g->dx->dtype, dx, g->pixels, element_at(g->dx->data, size, i * g->pixels));
+    }
+}
+
+void kern_MaxPoolGrad(struct kcall *call)
+{
+    struct pool_gradient g = {.x = &call->in[0], .dy = &call->in[1], .dx = &call->out[0]};
+    if (!dtype_is_float(g.x->dtype))
+        kcall_bad_type(call, g.x->dtype);
+    read_places(call, &g.p, g.dy);
+    g.pixels = tensor_dims_product(g.p.size, 0, g.p.n);
+    g.places = tensor_dims_product(g.p.result, 0, g.p.n);
+    g.room = kenv_scratch(call->env, kcall_bytes(call, kenv_threads(call->env) * (2 * g.pixels + g.places), sizeof *g.room));
+    int64_t taps = tensor_dims_product(g.p.kernel, 0, g.p.n);
+    kenv_parallel_for(call->env, g.x->dim[0] * g.x->dim[1], g.places * taps * 8 + g.pixels, gradient_range, &g);
 }

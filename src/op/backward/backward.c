@@ -192,6 +192,24 @@ struct value *back_sum(struct backward *b, struct value *x, int from, int to, bo
     return sum_over(b, x, axis, keep);
 }
 
+struct value *back_unit(struct backward *b, const struct dim *n, enum dtype dtype)
+{
+    struct value *at = lower_count(&b->l, "at", n), *rows = lower_unsqueeze(&b->l, "rows", at, 1, 1);
+    return lower_cast(&b->l, "unit", back_binary(b, "Equal", rows, at), dtype);
+}
+
+struct value *back_along(struct backward *b, struct value *g, int d, struct value *m)
+{
+    int perm[MAX_RANK], last = g->type.rank - 1;
+    if (d == last)
+        return back_binary(b, "MatMul", g, back_turn(b, m));
+    if (d == last - 1)
+        return back_binary(b, "MatMul", m, g);
+    for (int i = 0; i <= last; i++)
+        perm[i] = i == d ? last : i == last ? d : i;
+    return back_transpose(b, back_binary(b, "MatMul", back_transpose(b, g, perm), back_turn(b, m)), perm);
+}
+
 /* ---- what is asked for ------------------------------------------------------------------------------------------------------- */
 
 /* Over the dimensions that were repeated to make g of such a type. */
@@ -254,7 +272,11 @@ void back_through(struct backward *b, void (*write)(struct lowering *))
         VEC_PUSH(g->arena, &b->l.nodes, body.nodes.at[i]);
     for (int i = 0; i < inner.made.list.n; i++)
         VEC_PUSH(g->arena, &b->l.nodes, inner.made.list.at[i]);
-    for (int i = 0; i < node->nin; i++)
-        if (node->in[i] && b->want[i])
-            b->dx[i] = inner.of[node->in[i]->id];
+    for (int i = 0; i < node->nin; i++) {
+        struct value *v = node->in[i];
+        if (v && b->want[i])
+            b->dx[i] = inner.of[v->id];
+        if (v)
+            inner.of[v->id] = NULL; /* of all operands that are this value, at once */
+    }
 }

@@ -40,6 +40,10 @@ struct value *back_transpose(struct backward *, struct value *, const int *perm)
 /* The last two dimensions exchanged. */
 struct value *back_turn(struct backward *, struct value *);
 struct value *back_sum(struct backward *, struct value *, int from, int to, bool keep);
+/* The unit matrix of n rows. Linear ops along one dimension make of it the matrix that they are: [elements, places]. */
+struct value *back_unit(struct backward *, const struct dim *n, enum dtype);
+/* What dimension d contributes to the elements that the matrix m, [elements, places], takes its places from. */
+struct value *back_along(struct backward *, struct value *, int d, struct value *m);
 
 /* The gradient of a body of ordinary ops that makes the node's results, as a lowering does; the body is computed again. */
 void back_through(struct backward *, void (*write)(struct lowering *));
@@ -64,6 +68,8 @@ struct gradients {
 struct gradients gradients_new(struct graph *, const char *suffix);
 /* Floats that nodes make of active values become active, too. */
 void gradients_activate(struct gradients *, int n, struct node *const *);
+/* A node that no gradient passes is a failure that names it. */
+void gradients_check(const struct graph *, const struct node *);
 /* One more contribution. */
 void gradients_add(struct gradients *, const struct value *, struct value *contribution);
 /* From the last node to the first. A node without a gradient on the way is a failure that names it. */

@@ -96,3 +96,12 @@ void backward_topk(struct backward *b)
     struct value *zeros = back_zeros(b, &node->in[0]->type);
     back_to(b, 0, scatter(b, "ScatterElements", zeros, back_result(b, 1), back_dy(b), axis, "none"));
 }
+
+/* What was reversed is reversed again. */
+void backward_reversesequence(struct backward *b)
+{
+    const struct node *node = b->l.node;
+    struct node *made = back_node(b, "ReverseSequence", 2, (struct value *[]){back_dy(b), node->in[1]});
+    memcpy(made->attr, node->attr, sizeof *node->attr * (size_t)node->nattr);
+    back_to(b, 0, back_infer(b, made));
+}

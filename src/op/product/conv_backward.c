@@ -1,5 +1,5 @@
 /* The gradient of a convolution: of X the transposed convolution, of W a convolution of X by what comes back, in which the batch is
- * contracted and strides and dilations change places. */
+ * contracted and strides and dilations change places. Those of the transposed convolution are these the other way round. */
 #include "op/backward/backward.h"
 #include "op/infer/infer.h"
 #include "op/product/product.h"
@@ -7,26 +7,26 @@
 
 #include <string.h>
 
+static _Noreturn void fail_unknown(const struct backward *b)
+{
+    fail("%s: no gradient passes this node: the sizes over which its window slides must be numbers, which --dim sets",
+         node_where(b->l.g, b->l.node));
+}
+
+/* Padding in numbers, whatever auto_pad asks for. */
 static struct window window_of(const struct backward *b)
 {
     const struct node *node = b->l.node;
     const struct type *w = &node->in[1]->type;
-    int64_t kernel[MOST_SPATIAL];
+    int64_t kernel[MOST_SPATIAL], pads[2 * MOST_SPATIAL];
     for (int i = 0; i < w->rank - 2; i++)
         if (!dim_is_int(w->dim[2 + i], &kernel[i]))
             bug("a window of unknown size");
     struct window win = window_read(b->l.g, node, w->rank - 2, kernel);
-    if (strncmp(attr_string(node, "auto_pad"), "SAME", 4) == 0)
-        fail("%s: no gradient passes this node: that of auto_pad is not written", node_where(b->l.g, node));
-    if (strcmp(attr_string(node, "auto_pad"), "VALID") == 0)
-        memset(win.pad, 0, sizeof win.pad);
+    if (!window_pads(node, &win, pads))
+        fail_unknown(b);
+    memcpy(win.pad, pads, sizeof win.pad);
     return win;
-}
-
-static __attribute__((noreturn)) void fail_unknown(const struct backward *b)
-{
-    fail("%s: no gradient passes this node: the sizes over which its window slides must be numbers, which --dim sets",
-         node_where(b->l.g, b->l.node));
 }
 
 /* Elements of X behind the last window, which a transposed convolution adds. */
@@ -109,25 +109,49 @@ static struct value *cut_to(struct backward *b, struct value *x, const struct ty
     return back_infer(b, node);
 }
 
-static struct value *gradient_of_w(struct backward *b, const struct window *win)
+/* Of the convolution that makes y of x, from what x is and what y gets; windows slide over places of y. */
+static struct value *gradient_of_w(struct backward *b, const struct window *win, struct value *x, struct value *y)
 {
     for (int i = 0; i < win->n; i++)
-        if (!dim_is_int(back_dy(b)->type.dim[2 + i], NULL))
+        if (!dim_is_int(y->type.dim[2 + i], NULL))
             fail_unknown(b);
-    struct value *x = channels_first(b, b->l.node->in[0], attr_int(b->l.node, "group")), *g = exchanged(b, back_dy(b));
-    struct node *node = back_node(b, "Conv", 2, (struct value *[]){x, g});
+    x = channels_first(b, x, attr_int(b->l.node, "group"));
+    struct node *node = back_node(b, "Conv", 2, (struct value *[]){x, exchanged(b, y)});
     set_window(b, node, win, win->dilation, win->stride);
     return exchanged(b, cut_to(b, back_infer(b, node), &b->l.node->in[1]->type));
+}
+
+static void back_to_bias(struct backward *b)
+{
+    struct value *g = back_dy(b);
+    if (back_wants(b, 2))
+        back_to(b, 2, back_sum(b, back_sum(b, g, 2, g->type.rank, false), 0, 1, false));
 }
 
 void backward_conv(struct backward *b)
 {
     struct window win = window_of(b);
-    struct value *g = back_dy(b);
     if (back_wants(b, 0))
         back_to(b, 0, gradient_of_x(b, &win));
     if (back_wants(b, 1))
-        back_to(b, 1, gradient_of_w(b, &win));
-    if (back_wants(b, 2))
-        back_to(b, 2, back_sum(b, back_sum(b, g, 2, g->type.rank, false), 0, 1, false));
+        back_to(b, 1, gradient_of_w(b, &win, b->l.node->in[0], back_dy(b)));
+    back_to_bias(b);
+}
+
+/* The transposed convolution is the way back of one that makes X of Y: of X the gradient is that one. */
+void backward_convtranspose(struct backward *b)
+{
+    const struct node *node = b->l.node;
+    const char *mode = attr_string(node, "auto_pad");
+    if (attr_is_set(node, "output_shape") || strncmp(mode, "SAME", 4) == 0)
+        fail("%s: no gradient passes this node: that of auto_pad and output_shape is not written", node_where(b->l.g, node));
+    struct window win = window_of(b);
+    if (back_wants(b, 0)) {
+        struct node *conv = back_node(b, "Conv", 2, (struct value *[]){back_dy(b), node->in[1]});
+        set_window(b, conv, &win, win.stride, win.dilation);
+        back_to(b, 0, back_infer(b, conv));
+    }
+    if (back_wants(b, 1))
+        back_to(b, 1, gradient_of_w(b, &win, back_dy(b), node->in[0]));
+    back_to_bias(b);
 }

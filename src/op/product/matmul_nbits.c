@@ -1,12 +1,17 @@
 /* Weights of a few bits in blocks along the contracted dimension (com.microsoft): row n of B is K values in blocks of block_size, the last
  * one padded; a block has a scale and maybe a zero point, and zero points of less than a byte share bytes along a row.
  *
+ * MatMulNBitsGrad is the product with the rows of B, what comes back to A.
+ *
  * Columns split anywhere. K splits where no block, and no byte of zero points, is cut: its factors are c groups of p blocks whose zero
  * points fill a byte, and the l values of a block. If K is not a multiple of the group, or g_idx maps values to scales, K is never split.
  */
+#include "op/backward/backward.h"
 #include "op/infer/infer.h"
 #include "op/rule/rule.h"
 #include "op/table/table.h"
+
+#include <string.h>
 
 enum { A, B, SCALES, ZEROS, GROUPS, BIAS };
 
@@ -76,12 +81,15 @@ static void check_dtype(const struct graph *g, const struct node *node, int i, e
         fail("%s: operand '%s' is %s, expected %s", node_where(g, node), node->in[i]->name, dtype_name(found), dtype_name(expected));
 }
 
-void infer_matmulnbits(struct graph *g, struct node *node)
+static void infer_nbits(struct graph *g, struct node *node, bool turned)
 {
     struct nbits_sizes b = nbits_read(g, node);
     op_need_rank(g, node, A, 1, MAX_RANK);
     struct type out = *op_operand(g, node, A);
-    op_same_dim(g, node, out.dim[out.rank - 1], dim_int(g->alg, b.k), "the last dimension of A and attribute K");
+    if (turned)
+        op_same_dim(g, node, out.dim[out.rank - 1], dim_int(g->alg, b.n), "the last dimension of dY and attribute N");
+    else
+        op_same_dim(g, node, out.dim[out.rank - 1], dim_int(g->alg, b.k), "the last dimension of A and attribute K");
     check_dtype(g, node, B, DT_U8);
     check_shape(g, node, B, 3, (int64_t[]){b.n, b.blocks, b.block * b.bits / 8});
     op_same_dtype(g, node, A, SCALES);
@@ -98,8 +106,18 @@ void infer_matmulnbits(struct graph *g, struct node *node)
         op_same_dtype(g, node, A, BIAS);
         check_shape(g, node, BIAS, 1, &b.n);
     }
-    out.dim[out.rank - 1] = dim_int(g->alg, b.n);
+    out.dim[out.rank - 1] = dim_int(g->alg, turned ? b.k : b.n);
     op_result(g, node, 0, out.dtype, out.rank, out.dim);
+}
+
+void infer_matmulnbits(struct graph *g, struct node *node)
+{
+    infer_nbits(g, node, false);
+}
+
+void infer_matmulnbitsgrad(struct graph *g, struct node *node)
+{
+    infer_nbits(g, node, true);
 }
 
 /* ---- the rule ---------------------------------------------------------------------------------------------------------------------- */
@@ -125,23 +143,23 @@ static struct rule_part factors_part(int n, const int *f)
     return p;
 }
 
-static struct columns whole_columns(struct graph *g, struct rule *r, const struct node *node, const struct nbits_sizes *b)
+static struct columns whole_columns(struct graph *g, struct rule *r, const struct node *node, const struct nbits_sizes *b, unsigned flags)
 {
-    int k = nbits_factor(g, r, "k", b->k, FACTOR_REPLICATED | FACTOR_CONTRACTED), c = nbits_factor(g, r, "c", b->blocks, FACTOR_REPLICATED);
+    int k = nbits_factor(g, r, "k", b->k, FACTOR_REPLICATED | flags), c = nbits_factor(g, r, "c", b->blocks, FACTOR_REPLICATED);
     int z = packed_zeros(node) ? nbits_factor(g, r, "z", b->zero_bytes, FACTOR_REPLICATED) : c;
     return (struct columns){factors_part(1, &k), factors_part(1, &c), factors_part(1, &z)};
 }
 
-static struct columns column_factors(struct graph *g, struct rule *r, const struct node *node, const struct nbits_sizes *b)
+static struct columns column_factors(struct graph *g, struct rule *r, const struct node *node, const struct nbits_sizes *b, unsigned flags)
 {
     int64_t per = packed_zeros(node) ? 8 / b->bits : 1;
     if (nbits_has(node, GROUPS) || b->k % (b->block * per))
-        return whole_columns(g, r, node, b);
+        return whole_columns(g, r, node, b, flags);
     int f[3], n = 0;
-    f[n++] = nbits_factor(g, r, "c", b->blocks / per, FACTOR_CONTRACTED);
+    f[n++] = nbits_factor(g, r, "c", b->blocks / per, flags);
     if (per > 1)
-        f[n++] = nbits_factor(g, r, "p", per, FACTOR_REPLICATED | FACTOR_CONTRACTED);
-    f[n] = nbits_factor(g, r, "l", b->block, FACTOR_REPLICATED | FACTOR_CONTRACTED);
+        f[n++] = nbits_factor(g, r, "p", per, FACTOR_REPLICATED | flags);
+    f[n] = nbits_factor(g, r, "l", b->block, FACTOR_REPLICATED | flags);
     return (struct columns){factors_part(n + 1, f), factors_part(n, f), factors_part(packed_zeros(node) ? 1 : n, f)};
 }
 
@@ -158,16 +176,16 @@ static void put_nbits_rows(struct graph *g, struct rule_operand *operand, int n,
     put_factors(g, operand, operand->rank - 1, part);
 }
 
-struct rule *rule_matmulnbits(struct graph *g, const struct node *node)
+static struct rule *nbits_rule(struct graph *g, const struct node *node, bool turned)
 {
     struct nbits_sizes b = nbits_read(g, node);
     struct rule *r = rule_new(g, node);
-    struct columns c = column_factors(g, r, node, &b);
-    int n = nbits_factor(g, r, "n", b.n, 0), last = r->in[A].rank - 1;
+    struct columns c = column_factors(g, r, node, &b, turned ? 0 : FACTOR_CONTRACTED);
+    int n = nbits_factor(g, r, "n", b.n, turned ? FACTOR_CONTRACTED : 0), last = r->in[A].rank - 1;
     for (int d = 0; d < last; d++)
         rule_same_dim(g, r, "b", d, node->in[A]->type.dim[d], 0);
-    put_factors(g, &r->in[A], last, &c.k);
-    rule_put(g, &r->out[0], last, 0, n);
+    put_factors(g, turned ? &r->out[0] : &r->in[A], last, &c.k);
+    rule_put(g, turned ? &r->in[A] : &r->out[0], last, 0, n);
     put_nbits_rows(g, &r->in[B], n, &(struct rule_part){0});
     put_factors(g, &r->in[B], 1, &c.blocks);
     rule_put(g, &r->in[B], 2, 0, nbits_factor(g, r, "o", b.block * b.bits / 8, FACTOR_REPLICATED));
@@ -186,4 +204,33 @@ struct rule *rule_matmulnbits(struct graph *g, const struct node *node)
     r->size[r->nsize++] = (struct rule_size){"K", c.k};
     r->size[r->nsize++] = (struct rule_size){"N", factors_part(1, &n)};
     return r;
+}
+
+struct rule *rule_matmulnbits(struct graph *g, const struct node *node)
+{
+    return nbits_rule(g, node, false);
+}
+
+struct rule *rule_matmulnbitsgrad(struct graph *g, const struct node *node)
+{
+    return nbits_rule(g, node, true);
+}
+
+/* ---- gradient ------------------------------------------------------------------------------------------------------------------------ */
+
+/* Of A alone, and of the bias: the weight is not trained. */
+void backward_matmulnbits(struct backward *b)
+{
+    const struct node *node = b->l.node;
+    struct value *in[BIAS] = {back_dy(b), node->in[B], node->in[SCALES], back_operand(b, ZEROS), back_operand(b, GROUPS)};
+    if (back_wants(b, SCALES) || back_wants(b, ZEROS))
+        fail("%s: no gradient passes this node: quantised weights are not trained", node_where(b->l.g, node));
+    if (back_wants(b, BIAS))
+        back_to(b, BIAS, back_dy(b));
+    if (!back_wants(b, A))
+        return;
+    struct node *made = lower_node(&b->l, "tpc", "MatMulNBitsGrad", "MatMulNBitsGrad", BIAS, in);
+    memcpy(made->attr, node->attr, sizeof *node->attr * (size_t)node->nattr);
+    op_infer(b->l.g, made);
+    back_to(b, A, made->out[0]);
 }

@@ -11,8 +11,7 @@
 #include "op/rule/rule.h"
 #include "op/table/table.h"
 
-/* Does every row go through every expert, with the weights given? */
-static bool takes_all(const struct node *node, const struct moe_sizes *m)
+bool moe_takes_all(const struct node *node, const struct moe_sizes *m)
 {
     int64_t experts;
     return moe_has(node, moe_mix_at(m)) && !attr_int(node, "normalize_routing_weights") && dim_is_int(m->experts, &experts) &&
@@ -142,7 +141,7 @@ static void put_choice(struct factors *f, int operand)
 {
     for (int d = 0; d < f->rows; d++)
         put_moe_factor(f, operand, 0, f->row[d]);
-    if (takes_all(f->node, f->m))
+    if (moe_takes_all(f->node, f->m))
         put_moe_factor(f, operand, 1, f->e);
     else
         put_own(f, operand, 1);
@@ -165,7 +164,7 @@ struct rule *rule_moe(struct graph *g, const struct node *node)
         rule_put(g, &r->out[0], d, 0, f.row[d]);
     }
     put_moe_factor(&f, INPUT, f.rows, rule_factor(g, r, "h", m.hidden, FACTOR_REPLICATED | FACTOR_CONTRACTED));
-    f.e = rule_factor(g, r, "e", m.experts, takes_all(node, &m) ? 0 : FACTOR_LOWERED);
+    f.e = rule_factor(g, r, "e", m.experts, moe_takes_all(node, &m) ? 0 : FACTOR_LOWERED);
     r->factor[f.e].red = RED_SUM;
     put_choice(&f, ROUTER);
     f.n = rule_factor(g, r, "n", m.result, result_flags(node, &m));
@@ -174,7 +173,7 @@ struct rule *rule_moe(struct graph *g, const struct node *node)
         put_matrix(&f, j);
     if (moe_has(node, moe_mix_at(&m)))
         put_choice(&f, moe_mix_at(&m));
-    if (takes_all(node, &m))
+    if (moe_takes_all(node, &m))
         r->size[r->nsize++] = (struct rule_size){"k", {.n = 1, .factor = {f.e}}};
     rule_put(g, &r->out[0], f.rows, 0, f.n);
     if (!m.quantized)

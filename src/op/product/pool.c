@@ -135,3 +135,22 @@ struct rule *rule_lrn(struct graph *g, const struct node *node)
 {
     return rule_parse(g, node, "(b !c h..) -> (b !c h..)");
 }
+
+/* MaxPoolGrad: what comes back is as large as the operand of the pool. */
+void infer_maxpoolgrad(struct graph *g, struct node *node)
+{
+    op_need_rank(g, node, 0, 3, MAX_RANK);
+    const struct type *x = op_operand(g, node, 0), *dy = op_operand(g, node, 1);
+    op_need_rank(g, node, 1, x->rank, x->rank);
+    op_same_dtype(g, node, 0, 1);
+    struct window win = pool_window(g, node);
+    for (int d = 0; d < x->rank; d++)
+        op_same_dim(g, node, d < 2 ? x->dim[d] : window_result(g, node, &win, d - 2, x->dim[d]), dy->dim[d],
+                    "the places of the windows and of their gradient");
+    infer_same(g, node);
+}
+
+struct rule *rule_maxpoolgrad(struct graph *g, const struct node *node)
+{
+    return rule_parse(g, node, "(b c !h..)(b c !y..) -> (b c !h..)  linear 1");
+}

@@ -15,6 +15,8 @@ struct window {
 struct window window_read(const struct graph *, const struct node *, int n, const int64_t *kernel);
 /* Places along spatial dimension i of this extent; auto_pad as the node has it. */
 const struct dim *window_result(struct graph *, const struct node *, const struct window *, int i, const struct dim *extent);
+/* The padding in numbers, as in attribute pads; false: auto_pad decides, and sizes are not known. */
+bool window_pads(const struct node *, const struct window *, int64_t *pads);
 /* The spatial dimensions of operand 0 and result 0: the same where the window is pointwise; if splits, what windows read, as far as sizes
  * are known; else replicated. */
 void window_rule(struct graph *, const struct node *, struct rule *, const struct window *, bool splits);
@@ -34,7 +36,14 @@ struct einsum einsum_read(struct graph *, const struct node *);
 bool einsum_has(const struct labels *, int label);
 
 /* ---- resize.c ---- */
-/* resize.c: the part of that for a Resize: sizes name only the dimensions that change, operands that say nothing go. */
+/* What is asked of dimension d: nothing, a size (NULL: it is not known) or a factor. */
+struct resize_target {
+    bool named;
+    const struct dim *size;
+    double scale;
+};
+struct resize_target resize_target_of(struct graph *, const struct node *, int d);
+/* The canonical form of a Resize: sizes name only the dimensions that change, operands that say nothing go. */
 void resize_canonical(struct graph *, struct node *);
 
 /* ---- moe.c: operands and sizes of mixtures of experts; split in moe_rule.c ---- */
@@ -50,6 +59,8 @@ struct moe_sizes {
 /* A node whose attributes no kernel can do is a failure. */
 struct moe_sizes moe_read(struct graph *, const struct node *);
 bool moe_has(const struct node *, int operand);
+/* moe_rule.c: does every row go through every expert, with the weights given? */
+bool moe_takes_all(const struct node *, const struct moe_sizes *);
 
 /* Where operands stand; matrices are in the order fc1, fc2, fc3. */
 static inline int moe_weight_at(const struct moe_sizes *m, int j)

@@ -9,12 +9,6 @@
 
 enum { X, ROI, SCALES, SIZES };
 
-/* What is asked of dimension d: nothing, a size or a factor. */
-struct resize_target {
-    bool named;
-    const struct dim *size;
-    double scale;
-};
 struct resize_targets {
     bool known;
     struct resize_target dim[MAX_RANK];
@@ -78,6 +72,11 @@ static struct resize_targets resize_of(struct graph *g, const struct node *node)
     else
         read_sizes(g, node, n, axis, &r);
     return r;
+}
+
+struct resize_target resize_target_of(struct graph *g, const struct node *node, int d)
+{
+    return resize_of(g, node).dim[d];
 }
 
 /* ---- inference ----------------------------------------------------------------------------------------------------------------------- */

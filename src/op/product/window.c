@@ -73,8 +73,7 @@ static void same_pads(const struct window *win, int i, bool upper, int64_t size,
     pads[win->n + i] = lacks - pads[i];
 }
 
-/* The padding in numbers, as in attribute pads; false: auto_pad decides, and sizes are not known. */
-static bool window_pads(const struct node *node, const struct window *win, int64_t *pads)
+bool window_pads(const struct node *node, const struct window *win, int64_t *pads)
 {
     const char *mode = attr_string(node, "auto_pad");
     bool upper = strcmp(mode, "SAME_UPPER") == 0, same = upper || strcmp(mode, "SAME_LOWER") == 0;

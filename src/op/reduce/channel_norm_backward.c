@@ -1,0 +1,128 @@
+/* Gradients of norms over channels, by the ordinary ops that they are. */
+#include "op/backward/backward.h"
+#include "op/infer/infer.h"
+#include "op/table/table.h"
+
+/* One number for each channel, beside x. */
+static struct value *by_channel(struct lowering *l, const char *part, int i)
+{
+    const struct node *node = l->node;
+    return lower_unsqueeze(l, part, lower_float(l, part, node->in[i]), 1, node->in[0]->type.rank - 2);
+}
+
+static struct value *epsilon_more(struct lowering *l, struct value *x)
+{
+    struct value *epsilon = lower_scalar(l, "epsilon", DT_F32, attr_float(l->node, "epsilon"));
+    return lower_binary(l, "Add", "around", x, lower_cast(l, "epsilon.wide", epsilon, x->type.dtype));
+}
+
+/* (x - mean) / deviation * scale + bias, where mean and variance fit x; of its own sizes. */
+static void normalise(struct lowering *l, struct value *x, struct value *mean, struct value *variance)
+{
+    const struct type *type = &l->node->out[0]->type;
+    struct value *deviation = lower_unary(l, "Sqrt", "deviation", epsilon_more(l, variance));
+    struct value *y = lower_binary(l, "Div", "normal", lower_binary(l, "Sub", "off", x, mean), deviation);
+    if (y->type.rank != type->rank || y->type.dim[1] != type->dim[1]) {
+        struct node *back = lower_node(l, "", "Reshape", "whole", 1, &y);
+        back->out[0]->type = *type;
+        back->out[0]->type.dtype = y->type.dtype;
+        op_infer(l->g, back);
+        y = back->out[0];
+    }
+    y = lower_binary(l, "Add", "shifted", lower_binary(l, "Mul", "scaled", y, by_channel(l, "scale", 1)), by_channel(l, "bias", 2));
+    lower_result(l, 0, lower_cast(l, "narrow", y, type->dtype));
+}
+
+static void of_statistics(struct lowering *l)
+{
+    normalise(l, lower_float(l, "wide", l->node->in[0]), by_channel(l, "mean", 3), by_channel(l, "variance", 4));
+}
+
+void backward_batchnorm(struct backward *b)
+{
+    back_through(b, of_statistics);
+}
+
+static struct value *average(struct lowering *l, const char *part, struct value *x)
+{
+    return lower_reduce(l, "ReduceMean", part, x, 2, x->type.rank);
+}
+
+static void by_its_own(struct lowering *l, struct value *x)
+{
+    struct value *mean = average(l, "mean", x), *off = lower_binary(l, "Sub", "centred", x, mean);
+    normalise(l, x, mean, average(l, "variance", lower_binary(l, "Mul", "square", off, off)));
+}
+
+static void of_instance(struct lowering *l)
+{
+    by_its_own(l, lower_float(l, "wide", l->node->in[0]));
+}
+
+void backward_instancenorm(struct backward *b)
+{
+    back_through(b, of_instance);
+}
+
+/* [b, groups * c, h..] as [b, groups, c, h..]. */
+static void of_group(struct lowering *l)
+{
+    struct alg *alg = l->g->alg;
+    struct value *x = lower_float(l, "wide", l->node->in[0]);
+    struct type type = {.dtype = x->type.dtype, .rank = x->type.rank + 1, .dim = {x->type.dim[0]}};
+    if (type.rank > MAX_RANK)
+        fail("%s: no gradient passes this node: it takes more than %d dimensions", node_where(l->g, l->node), MAX_RANK);
+    type.dim[1] = dim_int(alg, attr_int(l->node, "num_groups"));
+    type.dim[2] = dim_quotient(alg, x->type.dim[1], type.dim[1]);
+    for (int d = 2; d < x->type.rank; d++)
+        type.dim[d + 1] = x->type.dim[d];
+    struct node *apart = lower_node(l, "", "Reshape", "groups", 1, &x);
+    apart->out[0]->type = type;
+    op_infer(l->g, apart);
+    by_its_own(l, apart->out[0]);
+}
+
+void backward_groupnorm(struct backward *b)
+{
+    back_through(b, of_group);
+}
+
+/* x / (bias + alpha * mean of squares nearby) ^ beta; the mean is a pool along the channels, which come last. */
+static void of_neighbours(struct lowering *l)
+{
+    const struct node *node = l->node;
+    struct graph *g = l->g;
+    struct value *x = lower_float(l, "wide", node->in[0]), *square = lower_binary(l, "Mul", "square", x, x);
+    int64_t size = attr_int(node, "size"), pads[2] = {(size - 1) / 2, size - 1 - (size - 1) / 2};
+    struct type rows = {.dtype = x->type.dtype, .rank = 3, .dim = {x->type.dim[0], x->type.dim[1], dim_int(g->alg, 1)}};
+    for (int d = 2; d < x->type.rank; d++)
+        rows.dim[2] = dim_mul(g->alg, rows.dim[2], x->type.dim[d]);
+    struct node *flat = lower_node(l, "", "Reshape", "flat", 1, &square);
+    flat->out[0]->type = rows;
+    op_infer(g, flat);
+    struct node *turn = lower_node(l, "", "Transpose", "channels_last", 1, flat->out);
+    attr_set_ints(g, turn, "perm", 3, (int64_t[]){0, 2, 1});
+    op_infer(g, turn);
+    struct node *pool = lower_node(l, "", "AveragePool", "nearby", 1, turn->out);
+    attr_set_ints(g, pool, "kernel_shape", 1, &size);
+    attr_set_ints(g, pool, "pads", 2, pads);
+    attr_set_int(pool, "count_include_pad", 1);
+    op_infer(g, pool);
+    struct node *turned = lower_node(l, "", "Transpose", "channels_first", 1, pool->out);
+    attr_set_ints(g, turned, "perm", 3, (int64_t[]){0, 2, 1});
+    op_infer(g, turned);
+    struct node *whole = lower_node(l, "", "Reshape", "whole", 1, turned->out);
+    whole->out[0]->type = x->type;
+    op_infer(g, whole);
+    struct value *alpha = lower_cast(l, "alpha", lower_scalar(l, "alpha", DT_F32, attr_float(node, "alpha")), x->type.dtype);
+    struct value *bias = lower_cast(l, "bias", lower_scalar(l, "bias", DT_F32, attr_float(node, "bias")), x->type.dtype);
+    struct value *beta = lower_cast(l, "beta", lower_scalar(l, "beta", DT_F32, attr_float(node, "beta")), x->type.dtype);
+    struct value *under = lower_binary(l, "Add", "under", lower_binary(l, "Mul", "weighed", whole->out[0], alpha), bias);
+    struct value *y = lower_binary(l, "Div", "normal", x, lower_binary(l, "Pow", "power", under, beta));
+    lower_result(l, 0, lower_cast(l, "narrow", y, node->out[0]->type.dtype));
+}
+
+void backward_lrn(struct backward *b)
+{
+    back_through(b, of_neighbours);
+}
