@@ -123,7 +123,13 @@ static double rougher(double u, const struct value *v)
     return own > u ? own : u;
 }
 
-/* The largest unit roundoff in the graph; 0: no half-precision type. */
+/* A product that rounds activations to 8 bits. */
+static bool rounds_to_bytes(const struct node *n)
+{
+    return n->op && strcmp(n->optype, "MatMulNBits") == 0 && attr_int(n, "accuracy_level") == 4;
+}
+
+/* The largest unit roundoff in the graph; 0: all is float32 or wider. */
 static double unit_roundoff(const struct graph *g)
 {
     double u = 0;
@@ -131,6 +137,8 @@ static double unit_roundoff(const struct graph *g)
         u = rougher(u, g->outputs.at[i]);
     for (int i = 0; i < g->nodes.n; i++) {
         const struct node *n = g->nodes.at[i];
+        if (rounds_to_bytes(n))
+            u = fmax(u, 0x1p-8);
         for (int k = 0; k < n->nin; k++)
             u = rougher(u, n->in[k]);
         for (int k = 0; k < n->nout; k++)

@@ -57,9 +57,9 @@ struct kcall {
 /* A DIMS attribute evaluated for this call; returns the count. An unbound symbol is a bug(). */
 int kcall_dims(const struct kcall *, const char *attr, int64_t *out, int max);
 
-/* Packs the constant operand that this call's kernel would pack at its first run; only constant operands need data. Returns that operand
- * when the kernel will not read it any more, else -1. */
-int kern_pack(struct kcall *);
+/* Packs the constant operands that this call's kernel would pack at its first run; only constant operands need data. Returns those that the
+ * kernel will not read any more, bit i for operand i. */
+unsigned kern_pack(struct kcall *);
 
 /* version.c: the version of oneDNN that is linked; the OpenMP that was compiled for and the library that serves it. */
 const char *kern_library(void);

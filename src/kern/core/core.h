@@ -61,9 +61,9 @@ void *kenv_weights(struct kenv *, size_t bytes);
 /* Where the packed form of a constant matrix is kept, for all nodes and all graphs of the environment that read it so; zeroed before it is
  * filled. It lives as long as the environment. */
 struct packed_key {
-    const struct constant *weight;
+    const struct constant *weight, *scales, *zeros; /* scales and zeros: of a quantised weight */
     enum dtype dtype;
-    int transposed;
+    int transposed, bits;
     int64_t n, k;
 };
 void **kenv_packed(struct kenv *, const struct packed_key *);

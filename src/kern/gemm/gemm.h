@@ -67,6 +67,55 @@ void packed_gemm_chunks(struct kcall *, const struct chunks *, const struct pane
 /* a[n] b[n], on this thread. */
 float gemm_dot(const float *a, const float *b, int64_t n);
 
+/* ---- codes.c: products with a weight of 2, 4 or 8 bits in blocks, by dots of 8-bit integers --------------------------------------- */
+/* The weight lies in tiles of CODES_WIDTH columns. A tile has blocks of `block` numbers of k, one behind another: the scales of the
+ * columns, then words of 4 numbers (8 bits), 8 or 16 of a column, all columns in a row. A column beyond n and a number beyond k are zeros.
+ */
+enum { CODES_WIDTH = 32, CODES_STEP = 32, CODES_ROWS = 6 };
+struct codes {
+    int64_t n, k, blocks;
+    int64_t block, step; /* numbers that share a scale; those of a row of activations that share one */
+    int bits, zero;      /* zero: of all blocks where zeros is NULL */
+    size_t block_bytes;
+    const char *weight;
+    const uint8_t *zeros; /* [n / CODES_WIDTH][blocks][CODES_WIDTH] */
+};
+/* Where a weight comes from. Column j: k codes, below 2^bits; a scale and a zero point per block. */
+struct codes_source {
+    int64_t n, k, block;
+    int bits, zero;
+    bool zeros; /* read_zeros is called */
+    const void *from;
+    void (*read_codes)(const void *from, int64_t j, uint8_t *codes);
+    void (*read_scales)(const void *from, int64_t j, float *scales);
+    void (*read_zeros)(const void *from, int64_t j, uint8_t *zeros);
+};
+const struct codes *codes_pack(struct kcall *, const struct codes_source *);
+/* c[m, n] = a[m, k] w. a is rounded, by steps, to `digits` digits of 8 bits: of 1, 2 and 3 digits the last one is 2^-7, 2^-15 and 2^-23 of
+ * the step's greatest number. Sums of a step are exact. Uses ROOM_B. */
+void codes_product(struct kcall *, const struct codes *, int64_t m, int digits, const float *a, float *c);
+/* Whether three digits are faster here than float32. */
+bool codes_fast(void);
+
+/* ---- codes_rows.c: rows of activations as digits. Each digit of a row is a row here; CODES_ROWS of them are a group ---- */
+struct codes_rows {
+    int64_t rows, padded, steps; /* numbers and steps of a row */
+    int8_t *digit;               /* [groups][padded / 4][CODES_ROWS][4] */
+    float *scale;                /* [groups][steps][CODES_ROWS] */
+    int32_t *start;              /* the same: less the zero point times the sum of the digits; less the sum where zero points differ */
+};
+/* Row i of a[k] becomes rows i * digits and so on; digits divides CODES_ROWS. */
+void codes_row(const struct codes *, const struct codes_rows *, int digits, int64_t i, const float *a);
+
+/* ---- codes_dot.c: sums[rows][CODES_WIDTH] of a tile and a group, for each instruction set; rows <= CODES_ROWS ---- */
+struct codes_kernel {
+    const char *name;
+    bool (*runs)(void);
+    void (*dot)(const struct codes *, int64_t tile, const struct codes_rows *, int64_t group, int rows, float *sums);
+};
+extern const struct codes_kernel codes_kernels[]; /* the fastest first; the last one runs everywhere */
+const struct codes_kernel *codes_best(void);
+
 /* ---- dequant.c: integers with scales and zero points, real = (q - zero) * scale --------------------------------------------------- */
 /* Rows of `inner` numbers (the last dimension). Number j of row r has scale (r / below % axis / block) * below + r % below, and so on:
  * see scaled_at. */

@@ -7,6 +7,7 @@
 #include "kern/chunk/chunk.h"
 #include "kern/core/core.h"
 #include "kern/gemm/gemm.h"
+#include "kern/product/product.h"
 
 #include <string.h>
 
@@ -356,37 +357,25 @@ void kern_Gemm(struct kcall *call)
 
 /* ---- packing at load ------------------------------------------------------------------------------------------------------------------
  */
-static bool pack_matrix(struct kcall *call, int64_t n, int64_t k, bool transposed)
+bool matmul_packs(const struct kcall *call, struct packed_key *key)
+{
+    bool gemm = call->node->op->kernel == kern_Gemm, transposed = gemm && attr_int(call->node, "transB");
+    if (call->nin < 2 || !packable(call, 1) || (gemm && attr_int(call->node, "transA")))
+        return false;
+    const struct tensor *w = &call->in[1];
+    key->weight = call->node->in[1]->constant;
+    key->dtype = w->dtype;
+    key->transposed = transposed;
+    key->n = w->dim[!transposed];
+    key->k = w->dim[transposed];
+    return w->rank == 2 && key->n * key->k > 0 && dtype_fits_f32(w->dtype);
+}
+
+bool matmul_pack(struct kcall *call, const struct packed_key *key)
 {
     const struct tensor *w = &call->in[1];
     if (w->dtype == DT_F32 && !kenv_deterministic(call->env))
-        return dnnl_pack_weight(call->env, call->cache, n, k, w->data, transposed);
-    packed_gemm_weight(call, w, n, k, transposed);
+        return dnnl_pack_weight(call->env, call->cache, key->n, key->k, w->data, key->transposed);
+    packed_gemm_weight(call, w, key->n, key->k, key->transposed);
     return true;
-}
-
-int kern_pack(struct kcall *call)
-{
-    void (*kernel)(struct kcall *) = call->node->op->kernel;
-    bool gemm = kernel == kern_Gemm;
-    if ((kernel != kern_MatMul && !gemm) || call->nin < 2 || !packable(call, 1) || (gemm && attr_int(call->node, "transA")))
-        return -1;
-    const struct tensor *w = &call->in[1];
-    bool transposed = gemm && attr_int(call->node, "transB");
-    int64_t n = w->dim[!transposed], k = w->dim[transposed];
-    if (w->rank != 2 || n * k == 0 || !dtype_fits_f32(w->dtype))
-        return -1;
-    struct packed_key key;
-    memset(&key, 0, sizeof key); /* no padding is compared */
-    key.weight = call->node->in[1]->constant;
-    key.dtype = w->dtype;
-    key.transposed = transposed;
-    key.n = n;
-    key.k = k;
-    void **kept = kenv_packed(call->env, &key);
-    *call->cache = *kept;
-    if (!*kept && !pack_matrix(call, n, k, transposed))
-        return -1;
-    *kept = *call->cache;
-    return 1;
 }

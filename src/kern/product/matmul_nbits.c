@@ -369,18 +369,28 @@ static void nbits_add_bias(struct kcall *call, int64_t m, int64_t n, float *y)
         y[i] += bias[i % n];
 }
 
+struct nbits_weight matmul_nbits_weight(const struct kcall *call)
+{
+    return (struct nbits_weight){&call->in[B], &call->in[SCALES], kcall_in(call, ZEROS), kcall_in(call, GROUPS),
+                                 attr_int(call->node, "bits")};
+}
+
 void kern_MatMulNBits(struct kcall *call)
 {
     const struct tensor *a = &call->in[A];
     struct tensor *y = &call->out[0];
-    struct nbits_weight w = {&call->in[B], &call->in[SCALES], kcall_in(call, ZEROS), kcall_in(call, GROUPS), attr_int(call->node, "bits")};
-    int64_t n = w.blocks->dim[0], m = tensor_dims_product(a->dim, 0, a->rank - 1);
+    struct nbits_weight w = matmul_nbits_weight(call);
+    int64_t n = w.blocks->dim[0], k = a->dim[a->rank - 1], m = tensor_dims_product(a->dim, 0, a->rank - 1);
     if (attr_int(call->node, "weight_prepacked"))
         fail("%s: its weight is packed for one machine, expected weight_prepacked = 0", kcall_where(call));
     if (m * n == 0)
         return;
     float *out = kcall_result_f32(call, y);
-    matmul_nbits_product(call, &w, m, a->dim[a->rank - 1], tensor_f32(call->env, a, ROOM_A), out);
+    const struct codes *tiles = nbits_codes(call, &w, k);
+    if (tiles)
+        codes_product(call, tiles, m, nbits_codes_digits(call), tensor_f32(call->env, a, ROOM_A), out);
+    else
+        matmul_nbits_product(call, &w, m, k, tensor_f32(call->env, a, ROOM_A), out);
     nbits_add_bias(call, m, n, out);
     kcall_result_store(out, y);
 }

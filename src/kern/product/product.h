@@ -14,6 +14,19 @@ struct nbits_weight {
 };
 /* c[m, n] = a[m, k] w^T. Uses ROOM_B and what packed_gemm does. */
 void matmul_nbits_product(struct kcall *, const struct nbits_weight *, int64_t m, int64_t k, const float *a, float *c);
+struct nbits_weight matmul_nbits_weight(const struct kcall *);
+
+/* ---- nbits_codes.c: the weight of a MatMulNBits as tiles ---- */
+/* NULL: it is none that tiles hold, or no constant. Packed at the first call, kept in call->cache. */
+const struct codes *nbits_codes(struct kcall *, const struct nbits_weight *, int64_t k);
+/* Digits of an activation that the node asks for. */
+int nbits_codes_digits(const struct kcall *);
+
+/* ---- pack.c packs by these: whether a kernel keeps its weight packed, and under which key; false: it will read the weight itself ---- */
+bool matmul_packs(const struct kcall *, struct packed_key *);
+bool matmul_pack(struct kcall *, const struct packed_key *);
+bool nbits_packs(const struct kcall *, struct packed_key *);
+bool nbits_pack(struct kcall *, const struct packed_key *);
 
 /* ---- expert_gemm.c: one matrix of every expert, [experts, n, k], in any storage --------------------------------------------------------
  */

@@ -163,13 +163,23 @@ static void unpack_constants(struct session *s)
             unpack_constant(s, s->graph->outputs.at[i]);
 }
 
-/* Weights that a kernel keeps packed are packed here, one after another; the pages they came from are given back. Returns the operand
- * that the kernel will read no more; -1: none. */
-static int pack_weight(struct session *s, struct session_step *step)
+/* Operands that a kernel has packed: the pages they came from are given back. */
+static void release_packed(const struct node *n, unsigned packed)
+{
+    for (int k = 0; k < n->nin; k++)
+        if (packed >> k & 1 && n->in[k]) {
+            digest_check(n->in[k]->constant, n->in[k]->name, true); /* its bytes have just been read */
+            constant_release(n->in[k]->constant);
+        }
+}
+
+/* Weights that a kernel keeps packed are packed here, one after another. Returns the operands that the kernel will read no more, a bit for
+ * each. */
+static unsigned pack_weight(struct session *s, struct session_step *step)
 {
     const struct node *n = step->node;
     if (step->kind != STEP_KERNEL)
-        return -1;
+        return 0;
     for (int k = 0; k < n->nin; k++)
         if (step->in_constant[k])
             step->in[k] = s->tensor[n->in[k]->id];
@@ -180,11 +190,8 @@ static int pack_weight(struct session *s, struct session_step *step)
                          .in_constant = step->in_constant,
                          .cache = &step->cache,
                          .env = s->env};
-    int packed = kern_pack(&call);
-    if (packed >= 0) {
-        digest_check(n->in[packed]->constant, n->in[packed]->name, true); /* its bytes have just been read */
-        constant_release(n->in[packed]->constant);
-    }
+    unsigned packed = kern_pack(&call);
+    release_packed(n, packed);
     return packed;
 }
 
@@ -203,9 +210,9 @@ static void align_constant(struct session *s, const struct value *v)
 static void place_constants(struct session *s)
 {
     for (int i = 0; i < s->nstep; i++) {
-        int packed = pack_weight(s, &s->step[i]);
+        unsigned packed = pack_weight(s, &s->step[i]);
         for (int k = 0; k < s->step[i].node->nin; k++)
-            if (s->step[i].in_constant[k] && k != packed && !is_captured(s->step[i].node, k))
+            if (s->step[i].in_constant[k] && !(packed >> k & 1) && !is_captured(s->step[i].node, k))
                 align_constant(s, s->step[i].node->in[k]);
     }
     for (int i = 0; i < s->graph->outputs.n; i++)

@@ -1,0 +1,283 @@
+/* codes_dot: dots of 8-bit integers, for a tile of a weight and a few rows of digits. Lanes are columns: a word of 4 numbers of a column
+ * meets the same 4 digits of a row in every lane, so nothing is added across lanes. The weight's codes are unsigned, digits are signed, as
+ * the instructions want it; zero points come in by what a sum starts with. */
+#include "kern/core/core.h"
+#include "kern/gemm/gemm.h"
+
+#include <string.h>
+
+#if defined(__x86_64__) && defined(__GNUC__)
+#include <immintrin.h>
+#define X86 1
+#else
+#define X86 0
+#endif
+
+enum { WORDS = 64, SCALES = CODES_WIDTH * (int)sizeof(float), AHEAD = 2048, UNIT = 16, FEW_ROWS = 3 };
+#define UNROLL _Pragma("GCC unroll 16")
+#define INLINE static inline __attribute__((always_inline))
+
+INLINE int32_t word_at(const int8_t *digit)
+{
+    int32_t word;
+    memcpy(&word, digit, sizeof word);
+    return word;
+}
+
+/* ---- plain C ------------------------------------------------------------------------------------------------------------------------- */
+
+static bool runs_everywhere(void)
+{
+    return true;
+}
+
+/* sum[column] += the dots of a step of one row. */
+static SIMD void plain_step(const struct codes *w, const uint8_t *codes, const int8_t *digit, int32_t *sum)
+{
+    int per = 32 / w->bits, mask = (1 << w->bits) - 1;
+    for (int64_t k = 0; k < w->step; k++) {
+        const uint8_t *word = codes + k / per * CODES_WIDTH * 4 + k % 4;
+        int shift = (int)(k % per / 4) * w->bits, d = digit[k / 4 * CODES_ROWS * 4 + k % 4];
+        LOOP for (int j = 0; j < CODES_WIDTH; j++) sum[j] += (word[4 * j] >> shift & mask) * d;
+    }
+}
+
+static void plain_row(const struct codes *w, int64_t tile, const struct codes_rows *a, int64_t group, int row, float *sums)
+{
+    memset(sums, 0, CODES_WIDTH * sizeof *sums);
+    for (int64_t p = 0; p < a->steps; p++) {
+        int64_t b = p * w->step / w->block, inside = p * w->step % w->block, at = (group * a->steps + p) * CODES_ROWS;
+        const char *block = w->weight + (size_t)(tile * w->blocks + b) * w->block_bytes;
+        int32_t start = a->start[at + row], sum[CODES_WIDTH];
+        float scale[CODES_WIDTH];
+        for (int j = 0; j < CODES_WIDTH; j++)
+            sum[j] = w->zeros ? start * w->zeros[(tile * w->blocks + b) * CODES_WIDTH + j] : start;
+        plain_step(w, (const uint8_t *)block + SCALES + inside * w->bits * (CODES_WIDTH / 8), a->digit + at * w->step + row * 4, sum);
+        memcpy(scale, block, sizeof scale);
+        for (int j = 0; j < CODES_WIDTH; j++)
+            sums[j] += (float)sum[j] * (scale[j] * a->scale[at + row]);
+    }
+}
+
+static void plain_dot(const struct codes *w, int64_t tile, const struct codes_rows *a, int64_t group, int rows, float *sums)
+{
+    for (int r = 0; r < rows; r++)
+        plain_row(w, tile, a, group, r, sums + r * CODES_WIDTH);
+}
+
+#if X86
+/* A case for each width of codes and number of rows, all sizes in it constants. */
+#define CASES(BODY, ROWS)                                                      \
+    switch (w->bits * 8 + (ROWS)) {                                            \
+        CASES_OF(BODY, 2) CASES_OF(BODY, 4) CASES_OF(BODY, 8) default : break; \
+    }
+#define CASES_OF(BODY, BITS)                                          \
+    case BITS * 8 + 1: BODY(BITS, 1, w, tile, a, group, sums); break; \
+    case BITS * 8 + 2: BODY(BITS, 2, w, tile, a, group, sums); break; \
+    case BITS * 8 + 3: BODY(BITS, 3, w, tile, a, group, sums); break; \
+    case BITS * 8 + 4: BODY(BITS, 4, w, tile, a, group, sums); break; \
+    case BITS * 8 + 5: BODY(BITS, 5, w, tile, a, group, sums); break; \
+    case BITS * 8 + 6: BODY(BITS, 6, w, tile, a, group, sums); break;
+
+/* ---- AVX-512 with VNNI --------------------------------------------------------------------------------------------------------------- */
+#define VNNI __attribute__((target("avx512f,avx512bw,avx512vl,avx512vnni")))
+#define HALVES 2 /* registers for the columns of a tile */
+typedef uint32_t shifted __attribute__((vector_size(WORDS)));
+
+static bool has_vnni(void)
+{
+    return __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512vnni");
+}
+
+/* What the dots of a step begin with. */
+INLINE VNNI void vnni_start(int rows, const uint8_t *zeros, const int32_t *start, __m512i (*sum)[HALVES])
+{
+    UNROLL for (int r = 0; r < rows; r++) UNROLL for (int h = 0; h < HALVES; h++)
+    {
+        sum[r][h] = _mm512_set1_epi32(start[r]);
+        if (zeros)
+            sum[r][h] = _mm512_mullo_epi32(sum[r][h], _mm512_cvtepu8_epi32(_mm_loadu_si128((const __m128i *)(const void *)zeros + h)));
+    }
+}
+
+/* UNIT numbers of all columns. */
+INLINE VNNI void vnni_unit(int bits, int rows, const char *codes, const int8_t *digit, __m512i (*sum)[HALVES])
+{
+    const __m512i mask = _mm512_set1_epi8((char)((1 << bits) - 1));
+    UNROLL for (int i = 0; i < UNIT / 4; i++)
+    {
+        const char *from = codes + i * bits / 8 * HALVES * WORDS;
+        int shift = i * bits % 8;
+        __m512i code[HALVES];
+        UNROLL for (int h = 0; h < HALVES; h++)
+        {
+            code[h] = _mm512_loadu_si512(from + h * WORDS);
+            code[h] = bits == 8 ? code[h] : _mm512_and_si512((__m512i)((shifted)code[h] >> shift), mask);
+        }
+        UNROLL for (int r = 0; r < rows; r++)
+        {
+            __m512i digits = _mm512_set1_epi32(word_at(digit + (i * CODES_ROWS + r) * 4));
+            UNROLL for (int h = 0; h < HALVES; h++) sum[r][h] = _mm512_dpbusd_epi32(sum[r][h], code[h], digits);
+        }
+    }
+}
+
+/* total += sum * the scales of columns and rows. */
+INLINE VNNI void vnni_scale(int rows, const char *block, const float *scale, __m512i (*sum)[HALVES], __m512 (*total)[HALVES])
+{
+    __m512 columns[HALVES];
+    UNROLL for (int h = 0; h < HALVES; h++) columns[h] = _mm512_loadu_ps(block + h * WORDS);
+    UNROLL for (int r = 0; r < rows; r++) UNROLL for (int h = 0; h < HALVES; h++)
+    {
+        __m512 both = _mm512_mul_ps(columns[h], _mm512_set1_ps(scale[r]));
+        total[r][h] = _mm512_fmadd_ps(_mm512_cvtepi32_ps(sum[r][h]), both, total[r][h]);
+    }
+}
+
+INLINE void ask_for(const char *codes, int bits)
+{
+    UNROLL for (int i = 0; i < UNIT * bits / 8 * CODES_WIDTH; i += 64) __builtin_prefetch(codes + AHEAD + i);
+}
+
+INLINE VNNI void vnni_rows(int bits, int rows, const struct codes *w, int64_t tile, const struct codes_rows *a, int64_t group, float *sums)
+{
+    __m512 total[CODES_ROWS][HALVES];
+    const char *block = w->weight + (size_t)(tile * w->blocks) * w->block_bytes;
+    const uint8_t *zeros = w->zeros ? w->zeros + tile * w->blocks * CODES_WIDTH : NULL;
+    const int8_t *digit = a->digit + group * a->padded * CODES_ROWS;
+    const float *scale = a->scale + group * a->steps * CODES_ROWS;
+    const int32_t *start = a->start + group * a->steps * CODES_ROWS;
+    int64_t each = w->block / w->step, units = w->step / UNIT;
+    UNROLL for (int r = 0; r < rows; r++) UNROLL for (int h = 0; h < HALVES; h++) total[r][h] = _mm512_setzero_ps();
+    for (int64_t b = 0; b < w->blocks; b++, block += w->block_bytes) {
+        const char *codes = block + SCALES;
+        for (int64_t p = 0; p < each; p++, scale += CODES_ROWS, start += CODES_ROWS) {
+            __m512i sum[CODES_ROWS][HALVES];
+            vnni_start(rows, zeros, start, sum);
+            for (int64_t i = 0; i < units; i++, codes += UNIT * bits / 8 * CODES_WIDTH, digit += UNIT * CODES_ROWS) {
+                if (rows <= FEW_ROWS)
+                    ask_for(codes, bits);
+                vnni_unit(bits, rows, codes, digit, sum);
+            }
+            vnni_scale(rows, block, scale, sum, total);
+        }
+        zeros = zeros ? zeros + CODES_WIDTH : NULL;
+    }
+    UNROLL for (int r = 0; r < rows; r++) UNROLL for (int h = 0; h < HALVES; h++)
+        _mm512_storeu_ps(sums + r * CODES_WIDTH + h * WORDS / 4, total[r][h]);
+}
+
+static VNNI void vnni_dot(const struct codes *w, int64_t tile, const struct codes_rows *a, int64_t group, int rows, float *sums)
+{
+    CASES(vnni_rows, rows)
+}
+
+/* ---- AVX2 ---------------------------------------------------------------------------------------------------------------------------- */
+#define AVX2 __attribute__((target("avx2,fma")))
+enum { PART = 16, PAIR = 2 }; /* columns at a time, in two registers */
+
+static bool has_avx2(void)
+{
+    return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
+}
+
+INLINE AVX2 __m256i avx2_load(const void *at)
+{
+    return _mm256_loadu_si256(at);
+}
+
+/* Products of codes of 8 bits are too large for pairs in 16 bits, so those go by 16-bit numbers, even and odd ones. */
+INLINE AVX2 __m256i avx2_products(int bits, __m256i code, __m256i digits)
+{
+    if (bits < 8)
+        return _mm256_madd_epi16(_mm256_maddubs_epi16(code, digits), _mm256_set1_epi16(1));
+    __m256i even = _mm256_madd_epi16(_mm256_and_si256(code, _mm256_set1_epi16(255)), _mm256_srai_epi16(_mm256_slli_epi16(digits, 8), 8));
+    return _mm256_add_epi32(even, _mm256_madd_epi16(_mm256_srli_epi16(code, 8), _mm256_srai_epi16(digits, 8)));
+}
+
+INLINE AVX2 void avx2_unit(int bits, int rows, const char *codes, const int8_t *digit, __m256i (*sum)[PAIR])
+{
+    const __m256i mask = _mm256_set1_epi8((char)((1 << bits) - 1));
+    UNROLL for (int i = 0; i < UNIT / 4; i++)
+    {
+        const char *from = codes + i * bits / 8 * CODES_WIDTH * 4;
+        __m256i code[PAIR];
+        UNROLL for (int h = 0; h < PAIR; h++) code[h] = _mm256_and_si256(_mm256_srli_epi16(avx2_load(from + h * 32), i * bits % 8), mask);
+        UNROLL for (int r = 0; r < rows; r++)
+        {
+            __m256i digits = _mm256_set1_epi32(word_at(digit + (i * CODES_ROWS + r) * 4));
+            UNROLL for (int h = 0; h < PAIR; h++) sum[r][h] = _mm256_add_epi32(sum[r][h], avx2_products(bits, code[h], digits));
+        }
+    }
+}
+
+/* A step of PART columns. */
+INLINE AVX2 void avx2_step(int bits, int rows, const struct codes *w, const char *codes, const int8_t *digit, const int32_t *start,
+                           const uint8_t *zeros, __m256i (*sum)[PAIR])
+{
+    UNROLL for (int r = 0; r < rows; r++) UNROLL for (int h = 0; h < PAIR; h++)
+    {
+        sum[r][h] = _mm256_set1_epi32(start[r]);
+        if (zeros)
+            sum[r][h] = _mm256_mullo_epi32(sum[r][h],
+                                           _mm256_cvtepu8_epi32(_mm_loadl_epi64((const __m128i *)(const void *)(zeros + 8 * h))));
+    }
+    for (int64_t i = 0; i < w->step; i += UNIT)
+        avx2_unit(bits, rows, codes + i * bits / 8 * CODES_WIDTH, digit + i * CODES_ROWS, sum);
+}
+
+/* Columns part..part + PART of a tile. */
+INLINE AVX2 void avx2_part(int bits, int rows, const struct codes *w, int64_t tile, const struct codes_rows *a, int64_t group, int part,
+                           float *sums)
+{
+    __m256 total[CODES_ROWS][PAIR];
+    UNROLL for (int r = 0; r < rows; r++) UNROLL for (int h = 0; h < PAIR; h++) total[r][h] = _mm256_setzero_ps();
+    for (int64_t p = 0; p < a->steps; p++) {
+        int64_t b = p * w->step / w->block, inside = p * w->step % w->block, at = (group * a->steps + p) * CODES_ROWS;
+        const char *block = w->weight + (size_t)(tile * w->blocks + b) * w->block_bytes;
+        __m256i sum[CODES_ROWS][PAIR];
+        avx2_step(bits, rows, w, block + SCALES + inside * bits / 8 * CODES_WIDTH + part * 4, a->digit + at * w->step, a->start + at,
+                  w->zeros ? w->zeros + (tile * w->blocks + b) * CODES_WIDTH + part : NULL, sum);
+        UNROLL for (int r = 0; r < rows; r++) UNROLL for (int h = 0; h < PAIR; h++)
+        {
+            __m256 both = _mm256_mul_ps(_mm256_loadu_ps((const float *)(const void *)block + part + 8 * h),
+                                        _mm256_set1_ps(a->scale[at + r]));
+            total[r][h] = _mm256_fmadd_ps(_mm256_cvtepi32_ps(sum[r][h]), both, total[r][h]);
+        }
+    }
+    UNROLL for (int r = 0; r < rows; r++) UNROLL for (int h = 0; h < PAIR; h++)
+        _mm256_storeu_ps(sums + r * CODES_WIDTH + part + 8 * h, total[r][h]);
+}
+
+INLINE AVX2 void avx2_rows(int bits, int rows, const struct codes *w, int64_t tile, const struct codes_rows *a, int64_t group, float *sums)
+{
+    for (int part = 0; part < CODES_WIDTH; part += PART)
+        avx2_part(bits, rows, w, tile, a, group, part, sums);
+}
+
+static AVX2 void avx2_dot(const struct codes *w, int64_t tile, const struct codes_rows *a, int64_t group, int rows, float *sums)
+{
+    CASES(avx2_rows, rows)
+}
+#endif
+
+const struct codes_kernel codes_kernels[] = {
+#if X86
+    {"avx512_vnni", has_vnni, vnni_dot},
+    {"avx2", has_avx2, avx2_dot},
+#endif
+    {"plain", runs_everywhere, plain_dot},
+};
+
+const struct codes_kernel *codes_best(void)
+{
+    const struct codes_kernel *k = codes_kernels;
+    while (!k->runs())
+        k++;
+    return k;
+}
+
+bool codes_fast(void)
+{
+    return codes_best() == codes_kernels && X86;
+}

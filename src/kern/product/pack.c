@@ -1,0 +1,37 @@
+/* pack: constant matrices that products keep packed are packed when a session is made. */
+#include "kern/core/core.h"
+#include "kern/product/product.h"
+
+#include <string.h>
+
+static const struct packer {
+    void (*kernel)(struct kcall *);
+    bool (*packs)(const struct kcall *, struct packed_key *);
+    bool (*pack)(struct kcall *, const struct packed_key *);
+    unsigned operands; /* that are read no more, a bit for each */
+} packers[] = {{kern_MatMul, matmul_packs, matmul_pack, 1 << 1},
+               {kern_Gemm, matmul_packs, matmul_pack, 1 << 1},
+               {kern_MatMulNBits, nbits_packs, nbits_pack, 1 << 1 | 1 << 2 | 1 << 3}};
+
+static const struct packer *packer_of(const struct kcall *call)
+{
+    for (size_t i = 0; i < sizeof packers / sizeof *packers; i++)
+        if (packers[i].kernel == call->node->op->kernel)
+            return &packers[i];
+    return NULL;
+}
+
+unsigned kern_pack(struct kcall *call)
+{
+    const struct packer *packer = packer_of(call);
+    struct packed_key key;
+    memset(&key, 0, sizeof key); /* no padding is compared */
+    if (!packer || !packer->packs(call, &key))
+        return 0;
+    void **kept = kenv_packed(call->env, &key);
+    *call->cache = *kept;
+    if (!*kept && !packer->pack(call, &key))
+        return 0;
+    *kept = *call->cache;
+    return packer->operands;
+}
